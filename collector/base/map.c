@@ -1,0 +1,102 @@
+#include "base/map.h"
+
+#include <stdlib.h>
+
+#include "base/hash.h"
+
+enum { FIRST_SLOTS = 64, LARGE_SLOTS = 4096 };
+
+static struct map_slot *slots_new(uint32_t n) {
+    struct map_slot *slots = malloc(n * sizeof *slots);
+    for (uint32_t i = 0; slots && i < n; i++) {
+        slots[i].value = MAP_NONE;
+    }
+    return slots;
+}
+
+bool map_init(struct map *m) {
+    *m = (struct map){.slots = slots_new(FIRST_SLOTS), .mask = FIRST_SLOTS - 1};
+    return m->slots != NULL;
+}
+
+void map_free(struct map *m) {
+    free(m->slots);
+    *m = (struct map){0};
+}
+
+// The slot that holds key, or the free one where it belongs. One always exists: the map is never full.
+static struct map_slot *find(const struct map *m, uint64_t key) {
+    for (uint32_t i = (uint32_t)hash_mix(key) & m->mask;; i = (i + 1) & m->mask) {
+        struct map_slot *s = &m->slots[i];
+        if (s->value == MAP_NONE || s->key == key) {
+            return s;
+        }
+    }
+}
+
+uint32_t map_get(const struct map *m, uint64_t key) {
+    return find(m, key)->value;
+}
+
+static bool grow(struct map *m) {
+    struct map bigger = {.slots = slots_new((m->mask + 1) * 2), .mask = m->mask * 2 + 1, .count = m->count};
+    if (!bigger.slots) {
+        return false;
+    }
+    for (uint32_t i = 0; i <= m->mask; i++) {
+        if (m->slots[i].value != MAP_NONE) {
+            *find(&bigger, m->slots[i].key) = m->slots[i];
+        }
+    }
+    free(m->slots);
+    *m = bigger;
+    return true;
+}
+
+bool map_set(struct map *m, uint64_t key, uint32_t value) {
+    struct map_slot *s = find(m, key);
+    if (s->value == MAP_NONE) {
+        if ((uint64_t)(m->count + 1) * 4 > ((uint64_t)m->mask + 1) * 3) {
+            if (!grow(m)) {
+                return false;
+            }
+            s = find(m, key);
+        }
+        m->count++;
+    }
+    *s = (struct map_slot){key, value};
+    return true;
+}
+
+void map_remove(struct map *m, uint64_t key) {
+    struct map_slot *s = find(m, key);
+    if (s->value == MAP_NONE) {
+        return;
+    }
+    m->count--;
+    // Move later members of the run into the hole when their home lies at or before it, so that no probe stops early.
+    uint32_t hole = (uint32_t)(s - m->slots);
+    for (uint32_t i = (hole + 1) & m->mask; m->slots[i].value != MAP_NONE; i = (i + 1) & m->mask) {
+        uint32_t home = (uint32_t)hash_mix(m->slots[i].key) & m->mask;
+        if (((i - home) & m->mask) >= ((i - hole) & m->mask)) {
+            m->slots[hole] = m->slots[i];
+            hole = i;
+        }
+    }
+    m->slots[hole].value = MAP_NONE;
+}
+
+void map_clear(struct map *m) {
+    if (m->mask >= LARGE_SLOTS) {
+        struct map_slot *slots = slots_new(FIRST_SLOTS);
+        if (slots) {
+            free(m->slots);
+            *m = (struct map){.slots = slots, .mask = FIRST_SLOTS - 1};
+            return;
+        }
+    }
+    for (uint32_t i = 0; i <= m->mask; i++) {
+        m->slots[i].value = MAP_NONE;
+    }
+    m->count = 0;
+}

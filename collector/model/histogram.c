@@ -1,0 +1,191 @@
+#include "model/histogram.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 1 << HISTOGRAM_SCALE, VERSION = 1, ROOM_STEP = 64 };
+
+uint32_t histogram_bucket(uint64_t ns) {
+    // boundary[i] = ceil(2^(63 + i/32)): compared with the value shifted so that its highest bit is bit 63
+    static uint64_t boundary[STEPS];
+    if (boundary[0] == 0) {
+        for (int i = STEPS - 1; i >= 0; i--) {
+            boundary[i] = i == 0 ? 1ULL << 63 : (uint64_t)ceill(exp2l(63 + (long double)i / STEPS));
+        }
+    }
+    if (ns <= 1) {
+        return 0;
+    }
+    int high = 63 - __builtin_clzll(ns);
+    uint64_t v = ns << (63 - high);
+    uint32_t low = 0, above = STEPS; // boundary[low] <= v < boundary[above]
+    while (above - low > 1) {
+        uint32_t middle = (low + above) / 2;
+        if (v >= boundary[middle]) {
+            low = middle;
+        } else {
+            above = middle;
+        }
+    }
+    uint32_t bucket = (uint32_t)high * STEPS + low;
+    // only the powers of two are exactly on a border, and belong to the bucket below
+    return v == 1ULL << 63 ? bucket - 1 : bucket;
+}
+
+double histogram_middle(uint32_t bucket) {
+    return exp2((bucket + 0.5) / STEPS);
+}
+
+void histogram_free(struct histogram *h) {
+    free(h->counts);
+    *h = (struct histogram){0};
+}
+
+void histogram_reset(struct histogram *h) {
+    h->len = 0;
+}
+
+// Widens the window so that it spans first … last.
+static bool span(struct histogram *h, uint32_t first, uint32_t last) {
+    if (h->len > 0) {
+        first = first < h->first ? first : h->first;
+        last = last >= h->first + h->len ? last : h->first + h->len - 1;
+    }
+    uint32_t len = last - first + 1;
+    if (len > h->room) {
+        uint32_t room = (len + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP;
+        uint64_t *counts = realloc(h->counts, room * sizeof *counts);
+        if (!counts) {
+            return false;
+        }
+        h->counts = counts;
+        h->room = room;
+    }
+    uint32_t shift = h->len > 0 ? h->first - first : 0;
+    memmove(h->counts + shift, h->counts, h->len * sizeof *h->counts);
+    memset(h->counts, 0, shift * sizeof *h->counts);
+    memset(h->counts + shift + h->len, 0, (len - shift - h->len) * sizeof *h->counts);
+    h->first = first;
+    h->len = len;
+    return true;
+}
+
+static inline bool covers(const struct histogram *h, uint32_t bucket) {
+    return bucket >= h->first && bucket - h->first < h->len;
+}
+
+bool histogram_add(struct histogram *h, uint64_t ns) {
+    uint32_t bucket = histogram_bucket(ns);
+    if (!covers(h, bucket) && !span(h, bucket, bucket)) {
+        return false;
+    }
+    h->counts[bucket - h->first]++;
+    return true;
+}
+
+bool histogram_merge(struct histogram *h, const struct histogram *from) {
+    if (from->len == 0) {
+        return true;
+    }
+    if (!span(h, from->first, from->first + from->len - 1)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < from->len; i++) {
+        h->counts[from->first - h->first + i] += from->counts[i];
+    }
+    return true;
+}
+
+uint64_t histogram_count(const struct histogram *h) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < h->len; i++) {
+        n += h->counts[i];
+    }
+    return n;
+}
+
+double histogram_quantile(const struct histogram *h, double q) {
+    uint64_t n = histogram_count(h);
+    if (n == 0) {
+        return 0;
+    }
+    // the smallest value with at least the share q of all values at or below it (nearest rank)
+    uint64_t rank = (uint64_t)ceil(q * (double)n);
+    rank = rank < 1 ? 1 : rank > n ? n : rank;
+    for (uint32_t i = 0; i < h->len; i++) {
+        if (h->counts[i] >= rank) {
+            return histogram_middle(h->first + i);
+        }
+        rank -= h->counts[i];
+    }
+    return 0; // not reached: the ranks end with the counts
+}
+
+// -- stored form -----------------------------------------------------------------------------------------------------
+
+static size_t leb128_put(uint8_t *p, uint64_t value) {
+    size_t n = 0;
+    do {
+        p[n++] = (uint8_t)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+        value >>= 7;
+    } while (value > 0);
+    return n;
+}
+
+static uint64_t leb128_get(struct cursor *c) {
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 63; shift += 7) {
+        uint8_t byte = cursor_u8(c);
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80)) {
+            return value;
+        }
+    }
+    cursor_fail(c); // 2^63 values and more were never counted
+    return 0;
+}
+
+bool histogram_write(const struct histogram *h, struct buffer *out) {
+    uint8_t bytes[24] = {VERSION};
+    buffer_append(out, bytes, 1);
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < h->len; i++) {
+        if (h->counts[i] > 0) {
+            size_t n = leb128_put(bytes, h->first + i - before);
+            n += leb128_put(bytes + n, h->counts[i]);
+            buffer_append(out, bytes, n);
+            before = h->first + i;
+        }
+    }
+    return !out->failed;
+}
+
+bool histogram_read(struct histogram *h, struct slice bytes) {
+    // Read twice: once to see that all of it is well formed and which window it needs, once to add.
+    for (int adding = 0; adding < 2; adding++) {
+        struct cursor c = cursor_of(bytes.data, bytes.len);
+        uint64_t bucket = 0;
+        uint64_t first = HISTOGRAM_BUCKETS;
+        if (cursor_u8(&c) != VERSION) {
+            return false;
+        }
+        while (cursor_left(&c) > 0) {
+            uint64_t distance = leb128_get(&c);
+            uint64_t count = leb128_get(&c);
+            if (c.failed || count == 0 || distance >= HISTOGRAM_BUCKETS - bucket ||
+                (distance == 0 && first < HISTOGRAM_BUCKETS)) {
+                return false;
+            }
+            bucket += distance;
+            first = bucket < first ? bucket : first;
+            if (adding) {
+                h->counts[bucket - h->first] += count;
+            }
+        }
+        if (!adding && first < HISTOGRAM_BUCKETS && !span(h, (uint32_t)first, (uint32_t)bucket)) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,81 @@
+// A slice of bytes that somebody else owns, and a cursor that reads one without ever passing its end.
+//
+// The cursor's one claim primitive is cursor_claim; everything else stands on it. A failed cursor stays failed and
+// yields zeros, so that a reader may check once, at its end. Pure: no allocation, no clock.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct slice {
+    const uint8_t *data;
+    size_t len;
+};
+
+struct cursor {
+    const uint8_t *at;  // next byte; at <= end
+    const uint8_t *end; // one past the last byte
+    bool failed;        // once set, every claim fails
+};
+
+static inline struct slice slice_of(const void *data, size_t len) {
+    return (struct slice){data, len};
+}
+
+static inline struct slice slice_text(const char *text) {
+    return (struct slice){(const uint8_t *)text, strlen(text)};
+}
+
+static inline bool slice_equal(struct slice a, struct slice b) {
+    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
+static inline bool slice_is(struct slice a, const char *text) {
+    return slice_equal(a, slice_text(text));
+}
+
+static inline struct cursor cursor_of(const void *data, size_t len) {
+    return (struct cursor){data, (const uint8_t *)data + len, false};
+}
+
+static inline size_t cursor_left(const struct cursor *c) {
+    return (size_t)(c->end - c->at);
+}
+
+static inline void cursor_fail(struct cursor *c) {
+    c->failed = true;
+    c->at = c->end;
+}
+
+// Takes n bytes and returns their start, or fails and returns NULL.
+static inline const uint8_t *cursor_claim(struct cursor *c, size_t n) {
+    if (n > cursor_left(c) || c->failed) {
+        cursor_fail(c);
+        return NULL;
+    }
+    const uint8_t *p = c->at;
+    c->at += n;
+    return p;
+}
+
+static inline uint8_t cursor_u8(struct cursor *c) {
+    const uint8_t *p = cursor_claim(c, 1);
+    return p ? *p : 0;
+}
+
+static inline uint16_t cursor_u16(struct cursor *c) {
+    const uint8_t *p = cursor_claim(c, 2);
+    return p ? (uint16_t)(p[0] << 8 | p[1]) : 0;
+}
+
+static inline uint32_t cursor_u32(struct cursor *c) {
+    const uint8_t *p = cursor_claim(c, 4);
+    if (!p) {
+        return 0;
+    }
+    uint32_t v;
+    memcpy(&v, p, 4);
+    return __builtin_bswap32(v);
+}

@@ -1,0 +1,75 @@
+// Every cap of the collector, with its unit and its reason. Whatever the nodes send, memory stays below the sum of
+// these: what does not fit is counted in the ledger, never kept.
+#pragma once
+
+// -- streams -----------------------------------------------------------------------------------------------------
+
+// Bytes of one trace frame that is decoded. Return values travel whole; larger ones are skipped and counted as lost.
+#define LIMIT_FRAME_BYTES (4u << 20)
+// Bytes a frame may claim at all. More than this is no trace stream, and the connection is refused.
+#define LIMIT_FRAME_CLAIM (256u << 20)
+// Bytes of one control message, as the protocol says.
+#define LIMIT_CONTROL_BYTES (1u << 20)
+// Nesting of a control message: a calls message has 4.
+#define LIMIT_CONTROL_DEPTH 8
+// Elements of all maps and arrays of a control message together: 250 tiers of 4 pairs, and room.
+#define LIMIT_CONTROL_ELEMENTS 16384
+// Connections at the same time: two a node, and newcomers. Past it the newest is closed.
+#define LIMIT_CONNECTIONS 512
+// Seconds that a new connection may take for its first message.
+#define LIMIT_HELLO_SECONDS 5
+// Bytes that may wait to be sent to one shim; past it rows and calls for it are left out and the log says so.
+#define LIMIT_OUTPUT_BYTES (4u << 20)
+
+// -- requests (per collector) --------------------------------------------------------------------------------------
+
+// Requests that are open or in their grace time. About 180 bytes each.
+#define LIMIT_OPEN_REQUESTS 200000u
+// Spans of one request; the rest is cut and the request is incomplete.
+#define LIMIT_SPANS_PER_REQUEST 20000u
+// Chunks of seven spans of all open requests together, 288 bytes each: 1.4 million spans in 58 MB.
+#define LIMIT_SPAN_CHUNKS 200000u
+// Open calls of all processes of all nodes, 24 bytes each.
+#define LIMIT_OPEN_CALLS 1000000u
+// Processes with open calls, 32 bytes each.
+#define LIMIT_PROCESSES 400000u
+// Closed tokens that are remembered, so that what comes late is counted as stale and opens nothing.
+#define LIMIT_CLOSED_TOKENS 65536u
+// Open calls of one tier in one process before the tier is called a loop that never returns: its stack grows on
+// the node with every round (trace-port.md, Match specs and costs).
+#define LIMIT_NEVER_RETURNS 2000u
+
+// -- names ---------------------------------------------------------------------------------------------------------
+
+#define LIMIT_NODES 250u
+// Tiers of one node, and tier names of all nodes.
+#define LIMIT_TIERS 200u
+#define LIMIT_TIER_NAMES 1000u
+// Identities; further ones are counted under _other.
+#define LIMIT_IDENTITIES 1000u
+// Bytes of an identity, a tier's or a node's name; longer ones are cut.
+#define LIMIT_NAME_BYTES 120u
+// Rows (bucket, node, identity, tier) between two flushes: at most 6.5 KB each with a full histogram.
+#define LIMIT_STAT_ROWS 20000u
+
+// -- identity questions --------------------------------------------------------------------------------------------
+
+// Calls of one request whose arguments may be asked about.
+#define LIMIT_ASKS_PER_REQUEST 8u
+// Questions that a shim has not answered yet, of one node.
+#define LIMIT_ASKS_OPEN 1000u
+// Answers remembered by function and arguments.
+#define LIMIT_ASK_CACHE 8192u
+// Bytes of arguments that are sent with a question.
+#define LIMIT_ASK_BYTES 65536u
+
+// -- times ---------------------------------------------------------------------------------------------------------
+
+// How long an ended request waits for its asynchronous spans and for messages that overtook each other (up to 4 ms).
+#define GRACE_NS 1000000000LL
+// How much longer it waits for the answer of an identity question.
+#define GRACE_ASK_NS 2000000000LL
+// Requests handed to a shim that prints calls, per second and node.
+#define LIMIT_CALLS_PER_SECOND 10
+// Spans of one request that are printed.
+#define LIMIT_CALLS_SPANS 200u

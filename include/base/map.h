@@ -1,0 +1,33 @@
+// A map from 64 bit keys to 32 bit values: open addressing, linear probing, deletion without tombstones.
+// Keys are spread with hash_mix; the key 0 is allowed. Grows by doubling up to what its owner puts in; the owner keeps the cap.
+// One thread at a time.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MAP_NONE UINT32_MAX // never a value
+
+struct map_slot {
+    uint64_t key;
+    uint32_t value; // MAP_NONE: the slot is free
+};
+
+struct map {
+    struct map_slot *slots;
+    uint32_t mask;  // slots - 1; a power of two less one
+    uint32_t count; // at most 3/4 of the slots
+};
+
+// An empty map. Returns false without memory.
+bool map_init(struct map *m);
+void map_free(struct map *m);
+
+// The value under key, or MAP_NONE.
+uint32_t map_get(const struct map *m, uint64_t key);
+// Sets the value (never MAP_NONE). Returns false without memory; the map is then as it was.
+bool map_set(struct map *m, uint64_t key, uint32_t value);
+// Takes the key out; nothing happens when it is not there.
+void map_remove(struct map *m, uint64_t key);
+// Takes everything out, and gives memory back when the map had become large.
+void map_clear(struct map *m);

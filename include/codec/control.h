@@ -1,0 +1,84 @@
+// Control messages between shim and collector: length:u32 big-endian, then one msgpack map with text keys, at most
+// LIMIT_CONTROL_BYTES. Unknown keys and types are ignored by both sides. The messages (shim/src/kprof_session.erl is the other side):
+//
+//   shim -> collector
+//     hello           role "control" or "data", protocol 1, node, otp, os_pid, ticks_per_second, time_offset, creation, version;
+//                     of role "data": protocol, session, key, and after it the trace port's raw bytes for ever
+//     tiers           tiers [{name, m, f, a}], identity "none" | "spec" | "ask", slow_threshold_us, stats, calls
+//     trace_started   at                          at: the node's monotonic time in ticks, here and below
+//     trace_stopped   at, reason, text
+//     clock           at, time_offset, unsampled, paused_ms     every second; the last two since the clock message before
+//     identify_reply  id, identity (text or nil)
+//     note            level, text
+//   collector -> shim
+//     welcome         session, key (16 bytes), version
+//     ping            every 2 s
+//     identify        id, m, f, a, args (external term of the argument list)
+//     disarm          m, f, a, reason
+//     stats           rows [{bucket_start, resolution_s, node, identity, tier, requests, …}]
+//     calls           identity, outcome, started_at, duration_us, spans [{tier, depth, pid, …}]
+//     bye             reason
+//
+// Decoding allocates (msgpack-c's zone), behind msgpack_guard. One thread at a time per object.
+#pragma once
+
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/bytes.h"
+
+enum { CONTROL_PROTOCOL = 1, CONTROL_HEADER = 4 };
+
+// -- reading -----------------------------------------------------------------------------------------------------------
+
+struct control; // one decoded message, owns its memory
+
+// A map inside a message; valid as long as the message.
+struct control_map {
+    const void *object;
+};
+
+// An array of maps inside a message.
+struct control_list {
+    const void *objects;
+    uint32_t count;
+};
+
+// Finds the frame at the start of bytes: the bytes it takes with its header and *payload, 0 when more are needed, -1 when the claimed length
+// is 0 or over the limit.
+long control_frame(struct slice bytes, struct slice *payload);
+
+// Decodes a payload. NULL when it is no acceptable msgpack map, or without memory.
+struct control *control_decode(struct slice payload);
+void control_free(struct control *c);
+struct control_map control_root(const struct control *c);
+
+// The value of a key, when it is there and of that type; else false, and *value stays.
+bool control_get_text(struct control_map map, const char *key, struct slice *value);
+bool control_get_bytes(struct control_map map, const char *key, struct slice *value);
+bool control_get_int(struct control_map map, const char *key, int64_t *value);
+bool control_get_bool(struct control_map map, const char *key, bool *value);
+bool control_get_list(struct control_map map, const char *key, struct control_list *value);
+// Member i of a list, as a map without keys when it is something else.
+struct control_map control_list_at(struct control_list list, uint32_t i);
+
+// -- writing -----------------------------------------------------------------------------------------------------------
+
+// Writes a message at the end of a buffer: control_begin, then `pairs` keys with their values, then control_end, which
+// fills in the length. control_end returns false, and the buffer is as before control_begin, when it did not fit.
+struct control_writer {
+    struct buffer *out;
+    size_t start;
+};
+
+struct control_writer control_begin(struct buffer *out, const char *type, uint32_t more_pairs);
+bool control_end(struct control_writer *w);
+
+void control_text(struct control_writer *w, const char *key, struct slice value);
+void control_bytes(struct control_writer *w, const char *key, struct slice value);
+void control_int(struct control_writer *w, const char *key, int64_t value);
+void control_number(struct control_writer *w, const char *key, double value);
+void control_bool(struct control_writer *w, const char *key, bool value);
+// A list of `count` maps; each member is begun with control_map.
+void control_list(struct control_writer *w, const char *key, uint32_t count);
+void control_map(struct control_writer *w, uint32_t pairs);

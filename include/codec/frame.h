@@ -1,0 +1,25 @@
+// Frames of a trace port's stream: op:u8, size:u32 big-endian, then for op 0 `size` bytes of one external term, for op 1 nothing, size
+// being the number of dropped messages (trace_ip_drv.c, trace_file_drv.c). An empty frame of op 0 is what the guard's gauge
+// leaves in the stream. Pure.
+#pragma once
+
+#include "base/bytes.h"
+
+enum frame_kind {
+    FRAME_TERM,     // body is one external term, with its leading 131
+    FRAME_DROPPED,  // size messages were dropped here
+    FRAME_EMPTY,    // a heartbeat
+    FRAME_OVERSIZED // a term of size bytes, over LIMIT_FRAME_BYTES: its bytes follow and are the caller's to skip
+};
+
+struct frame {
+    enum frame_kind kind;
+    uint32_t size;
+    struct slice body; // into the caller's bytes
+};
+
+enum { FRAME_HEADER = 5, FRAME_PARTIAL = 0, FRAME_BAD = -1 };
+
+// Reads the frame at the start of bytes. Returns the bytes used (for FRAME_OVERSIZED the header's only), FRAME_PARTIAL when
+// more are needed, FRAME_BAD when this is no trace stream: another op, or a claim over LIMIT_FRAME_CLAIM.
+long frame_next(struct slice bytes, struct frame *frame);

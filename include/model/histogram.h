@@ -1,0 +1,46 @@
+// A base-2 exponential histogram as in OpenTelemetry's data model (ExponentialHistogram), scale 5: bucket i counts the values v with
+// 2^(i/32) < v <= 2^((i+1)/32), so that a quantile is at most 1.1 % off. Values are nanoseconds; 0 counts as 1.
+// Histograms are merged by adding counts, whatever time or node they are of.
+//
+// In memory a window of counts from the lowest to the highest bucket used; stored as bytes (below). One thread at a time.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/bytes.h"
+
+enum {
+    HISTOGRAM_SCALE = 5,
+    HISTOGRAM_BUCKETS = 64 << HISTOGRAM_SCALE, // for every 64 bit value
+    HISTOGRAM_BYTES = 3 + HISTOGRAM_BUCKETS * 12 // of the stored form, at most
+};
+
+struct histogram {
+    uint64_t *counts; // of buckets first … first + len - 1
+    uint32_t first;
+    uint32_t len;
+    uint32_t room; // counts allocated
+};
+
+// The bucket of a value.
+uint32_t histogram_bucket(uint64_t ns);
+// The value that stands for a bucket in quantiles: the middle of its range on the logarithmic scale.
+double histogram_middle(uint32_t bucket);
+
+void histogram_free(struct histogram *h);
+// Forgets the counts, keeps the memory.
+void histogram_reset(struct histogram *h);
+// Counts a value. Returns false without memory; nothing is counted then.
+bool histogram_add(struct histogram *h, uint64_t ns);
+// Adds from's counts to h's. Returns false without memory; h is then as it was.
+bool histogram_merge(struct histogram *h, const struct histogram *from);
+uint64_t histogram_count(const struct histogram *h);
+// The value below which the share q (0 … 1) of the counted values lies, in ns; 0 for an empty histogram.
+double histogram_quantile(const struct histogram *h, double q);
+
+// The stored form: version 1, then for every bucket with a count, ascending, two LEB128 numbers: the distance from the bucket before
+// (the first: from 0), and the count. histogram_read adds what it reads to h; false, and h unchanged, on anything malformed.
+bool histogram_write(const struct histogram *h, struct buffer *out);
+bool histogram_read(struct histogram *h, struct slice bytes);
