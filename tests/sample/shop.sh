@@ -15,7 +15,7 @@ usage: shop.sh COMMAND [OPTION VALUE]...
                                fills the node's memory: keep dbg runs short
       --truth true|false   count calls and time per tier (default true)
       --http-cost N, --pool-cost, --storage-cost, --render-cost, --accounting-cost
-                           work per call of a layer, N units of about a microsecond
+                           work per call of a layer, N units of up to a microsecond
       --accounting-wait-ms N   how long a booking waits besides
   load         closed-loop clients against a running shop
       --port P [--host H] [--clients 8] [--seconds 10] [--requests N] [--think MS] [--seed 1]
@@ -181,7 +181,7 @@ selftest() {
     make_scratch
     build "$scratch"
     erlc +debug_info -Werror -o "$scratch/ebin" "$here"/test/*.erl
-    SHOP_EBIN=$scratch/ebin erl -noinput -pa "$scratch/ebin" \
+    SHOP_EBIN=$scratch/ebin erl -noinput -kernel logger_level warning -pa "$scratch/ebin" \
         -eval 'case eunit:test([shop_tests, shop_sh_tests], [verbose]) of ok -> halt(0); _ -> halt(1) end' \
         -extra "$here/shop.sh" "$here/kprof.config" "$scratch"
 }

@@ -1,5 +1,5 @@
 %% The work that a layer pretends to do: a fixed number of hash rounds, so that the amount of
-%% work does not depend on the clock or on who else runs. One unit is some microsecond of CPU.
+%% work does not depend on the clock or on who else runs. One unit is about a microsecond of a slow CPU.
 -module(shop_cost).
 
 -export([init/0, burn/1]).
@@ -10,7 +10,7 @@
 init() ->
     [persistent_term:put({?MODULE, Tier}, application:get_env(shop, env(Tier), 0))
      || Tier <- ?TIERS],
-    persistent_term:put({?MODULE, block}, binary:copy(<<"shop">>, 128)).
+    persistent_term:put({?MODULE, block}, binary:copy(<<"shop">>, 8)).
 
 -spec burn(shop_truth:tier()) -> ok.
 burn(Tier) ->
