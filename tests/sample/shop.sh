@@ -181,7 +181,8 @@ selftest() {
     make_scratch
     build "$scratch"
     erlc +debug_info -Werror -o "$scratch/ebin" "$here"/test/*.erl
-    SHOP_EBIN=$scratch/ebin erl -noinput -kernel logger_level warning -pa "$scratch/ebin" \
+    # A home of its own: a node of the test without a cookie would leave one in the real home.
+    HOME=$scratch SHOP_EBIN=$scratch/ebin erl -noinput -kernel logger_level warning -pa "$scratch/ebin" \
         -eval 'case eunit:test([shop_tests, shop_sh_tests], [verbose]) of ok -> halt(0); _ -> halt(1) end' \
         -extra "$here/shop.sh" "$here/kprof.config" "$scratch"
 }

@@ -5,8 +5,6 @@
 
 -export([paths/0]).
 
--define(COOKIE, "shopselftestcookie").
-
 %% shop.sh itself, kprof.config and a directory for whatever, as given by `shop.sh selftest`.
 -spec paths() -> {string(), string(), string()}.
 paths() ->
@@ -40,25 +38,31 @@ run_dbg_test_() ->
 node_test_() ->
     {"a node by name", {timeout, 60, fun() ->
         {Script, _, Scratch} = paths(),
-        Cookie = filename:join(Scratch, "cookie"),
+        Cookie = "shopcookie" ++ os:getpid(),
+        CookieFile = filename:join(Scratch, "cookie"),
         PortFile = filename:join(Scratch, "port"),
         Name = "shop_selftest_" ++ os:getpid() ++ "@localhost",
-        ok = file:write_file(Cookie, ?COOKIE "\n"),
+        ok = file:write_file(CookieFile, [Cookie, $\n]),
         Node = open_port({spawn_executable, Script},
                          [exit_status, stderr_to_stdout, binary,
-                          {args, ["node", "--name", Name, "--cookie-file", Cookie, "--port-file", PortFile]}]),
+                          {args, ["node", "--name", Name, "--cookie-file", CookieFile, "--port-file", PortFile]}]),
         {os_pid, Pid} = erlang:port_info(Node, os_pid),
-        HttpPort = wait_for(fun() -> {ok, Text} = file:read_file(PortFile), string:trim(binary_to_list(Text)) end, 200),
-        {0, _} = shop(["load", "--port", HttpPort, "--clients", "1", "--requests", "5"]),
-        ?assertEqual(nomatch, string:find(os:cmd("ps axww -o args"), ?COOKIE)),
-        {ok, _} = net_kernel:start(['shop_tester@localhost', shortnames]),
-        Target = list_to_atom(Name),
-        erlang:set_cookie(Target, list_to_atom(?COOKIE)),
-        ?assertEqual(list_to_integer(HttpPort), rpc:call(Target, shop_listener, port, [], 5000)),
-        net_kernel:stop(),
-        os:cmd("kill -TERM " ++ integer_to_list(Pid)),
-        ?assertEqual(0, status(Node, []))
+        try
+            reached(list_to_atom(Name), Cookie, PortFile)
+        after
+            os:cmd("kill -TERM " ++ integer_to_list(Pid))
+        end,
+        ?assertMatch({0, _}, output(Node, []))
     end}}.
+
+reached(Node, Cookie, PortFile) ->
+    HttpPort = wait_for(fun() -> {ok, Text} = file:read_file(PortFile), string:trim(binary_to_list(Text)) end, 200),
+    {0, _} = shop(["load", "--port", HttpPort, "--clients", "1", "--requests", "5"]),
+    ?assertEqual(nomatch, string:find(os:cmd("ps axww -o args"), Cookie)),
+    {ok, _} = net_kernel:start([list_to_atom("shop_tester_" ++ os:getpid() ++ "@localhost"), shortnames]),
+    erlang:set_cookie(Node, list_to_atom(Cookie)),
+    ?assertEqual(list_to_integer(HttpPort), rpc:call(Node, shop_listener, port, [], 5000)),
+    net_kernel:stop().
 
 %% Goal: mistakes are told apart from failures, and told.
 usage_test_() ->
@@ -94,10 +98,6 @@ output(Port, Acc) ->
         {Port, {exit_status, Status}} -> {Status, iolist_to_binary(Acc)}
     after 50000 -> error({no_end, iolist_to_binary(Acc)})
     end.
-
-status(Port, Acc) ->
-    {Status, _} = output(Port, Acc),
-    Status.
 
 wait_for(Fun, Tries) ->
     try
