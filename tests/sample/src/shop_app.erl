@@ -9,6 +9,9 @@
 
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Args) ->
+    %% As a release would: no request pays for loading, and tracers find the functions.
+    {ok, Modules} = application:get_key(shop, modules),
+    ok = code:ensure_modules_loaded([uri_string | Modules]),
     shop_truth:init(),
     shop_cost:init(),
     shop_catalog:init(),

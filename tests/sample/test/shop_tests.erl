@@ -156,6 +156,14 @@ config_test() ->
     ?assertEqual(order, Identity({shop_http, handle_request, [order, #{}]})),
     ?assertEqual(undefined, Identity({shop_worker, work, [order, #{}]})).
 
+%% Goal: the application file lists every module of src.
+modules_test() ->
+    {_, Config, _} = shop_sh_tests:paths(),
+    Files = filelib:wildcard(filename:join([filename:dirname(Config), "src", "*.erl"])),
+    _ = application:load(shop),
+    {ok, Modules} = application:get_key(shop, modules),
+    ?assertEqual([list_to_atom(filename:basename(File, ".erl")) || File <- Files], lists:sort(Modules)).
+
 %% Goal: quantiles are within the two percent that the buckets promise.
 stats_test() ->
     Stats = lists:foldl(fun(N, S) -> shop_stats:add(S, 200, N * 1000) end, shop_stats:new(), lists:seq(1, 1000)),
