@@ -28,4 +28,5 @@ void buffer_grow(struct buffer *b, size_t n);
 void buffer_consume(struct buffer *b, size_t n);
 bool buffer_append(struct buffer *b, const void *data, size_t n);
 bool buffer_text(struct buffer *b, const char *text);
+// Needs room for one byte more than it appends: the terminating zero that printf writes.
 __attribute__((format(printf, 2, 3))) bool buffer_printf(struct buffer *b, const char *format, ...);
