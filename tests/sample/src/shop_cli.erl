@@ -1,4 +1,5 @@
-%% The commands behind shop.sh that run in a node: `node`, `load`, `truth`. Exit codes: 0 fine, 1 failed, 2 wrong usage.
+%% The commands behind shop.sh that run in a node: `node`, `load`, `truth`.
+%% Exit codes: 0 fine, 1 failed, 2 wrong usage.
 -module(shop_cli).
 
 -export([main/0]).

@@ -128,7 +128,8 @@ compare(File, #{tiers := Tiers, routes := Routes}) ->
     Messages = frames(Bytes),
     [begin
          Truth = fun(Key) -> lists:sum([maps:get(Key, Row) || Row <- maps:values(maps:get(Tier, Tiers))]) end,
-         ?assertEqual({Tier, Truth(calls)}, {Tier, length([x || {trace_ts, _, call, F, _, _} <- Messages, F =:= MFA])}),
+         ?assertEqual({Tier, Truth(calls)},
+                      {Tier, length([x || {trace_ts, _, call, F, _, _} <- Messages, F =:= MFA])}),
          ?assertEqual({Tier, Truth(errors)},
                       {Tier, length([x || {trace_ts, _, exception_from, F, _, _} <- Messages, F =:= MFA])}),
          ?assertEqual({Tier, Truth(calls) - Truth(errors)},
@@ -210,6 +211,7 @@ truth_counts(Routes) ->
 load_fake_kprof() ->
     Source = ["-module(kprof).", "-export([do_apply/3]).",
               "do_apply(M, F, A) -> counters:add(persistent_term:get(fake_kprof), 1, 1), apply(M, F, A)."],
-    Forms = [begin {ok, T, _} = erl_scan:string(Line), {ok, Form} = erl_parse:parse_form(T), Form end || Line <- Source],
+    Forms = [begin {ok, T, _} = erl_scan:string(Line), {ok, Form} = erl_parse:parse_form(T), Form end
+             || Line <- Source],
     {ok, kprof, Beam} = compile:forms(Forms),
     {module, kprof} = code:load_binary(kprof, "fake", Beam).
