@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Starts the kprof node: loads the shim into a running Erlang node, traces it, and takes everything back on TERM or INT.
+set -euo pipefail
+
+usage() {
+  cat <<'END'
+usage: start_kprof_node.sh --node NAME --cookie-file FILE --config FILE
+                           [--collector HOST:PORT] [--name NAME] [--pid-file FILE]
+
+Loads kprof's shim into the running Erlang node NAME (name@host, as that node calls itself), starts tracing as FILE
+says, and watches. When NAME restarts, tracing is started again. Runs in the foreground; on TERM or Ctrl-C (and through
+stop_kprof_node.sh) everything is taken back out of NAME, which needs nothing installed but OTP 25 or newer.
+
+  --node NAME            the target node
+  --cookie-file FILE     a file with its cookie; the cookie never stands on a command line
+  --config FILE          the options of kprof:start_trace/1, as Erlang terms, each or one list of them ended by a full
+                         stop. Funs are allowed; they are evaluated on the target
+  --collector HOST:PORT  where the collector listens, as seen from the target (overrides the file)
+  --name NAME            this node's own name, without @host (default: a new one each time)
+  --pid-file FILE        default: kprof-node-TARGET.pid in $XDG_RUNTIME_DIR or $TMPDIR or /tmp
+
+KPROF_EBIN names the folder with the shim's compiled modules; default: build/shim/default/lib/kprof/ebin.
+
+exit status
+  0 stopped as told        4 wrong cookie                       7 the shim is not built or cannot be loaded
+  1 something else         5 the target's OTP is older than 25  8 the collector is not there, or no trace port
+  2 wrong usage            6 the configuration file             9 traced already
+  3 the target is not up
+END
+}
+
+die() { echo "start_kprof_node: $2" >&2; exit "$1"; }
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+node='' cookie='' config='' collector='' name='' pidfile=''
+while [ $# -gt 0 ]; do
+  case $1 in
+    --help|-h) usage; exit 0 ;;
+    --node|--cookie-file|--config|--collector|--name|--pid-file)
+      [ $# -ge 2 ] || die 2 "$1 wants a value (--help tells more)"
+      case $1 in
+        --node) node=$2 ;;
+        --cookie-file) cookie=$2 ;;
+        --config) config=$2 ;;
+        --collector) collector=$2 ;;
+        --name) name=$2 ;;
+        --pid-file) pidfile=$2 ;;
+      esac
+      shift 2 ;;
+    *) die 2 "unknown option $1 (--help tells more)" ;;
+  esac
+done
+[ -n "$node" ] || die 2 "--node is missing (--help tells more)"
+[ -n "$cookie" ] || die 2 "--cookie-file is missing (--help tells more)"
+[ -n "$config" ] || die 2 "--config is missing (--help tells more)"
+[[ $node =~ ^[^@[:space:]]+@[^@[:space:]]+$ ]] || die 2 "--node wants name@host, not $node"
+[[ -z $collector || $collector =~ ^.+:[0-9]+$ ]] || die 2 "--collector wants HOST:PORT, not $collector"
+[[ -z $name || $name =~ ^[A-Za-z0-9_.-]+$ ]] || die 2 "--name wants a name without @host, not $name"
+readable() { [ -f "$1" ] && [ -r "$1" ]; }
+readable "$cookie" || die 2 "cannot read the cookie file $cookie"
+readable "$config" || die 6 "cannot read the configuration file $config"
+command -v erl >/dev/null || die 1 "there is no erl on the PATH: install Erlang/OTP 25 or newer"
+
+ebin=${KPROF_EBIN:-$here/../build/shim/default/lib/kprof/ebin}
+[ -f "$ebin/kprof.app" ] || die 7 "the shim is not built: no kprof.app in $ebin (build kprof, or set KPROF_EBIN)"
+
+run=${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}
+[ -n "$pidfile" ] || pidfile=$run/kprof-node-${node//\//_}.pid
+if [ -O "$pidfile" ] && pid=$(cat "$pidfile" 2>/dev/null) && [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; then
+  die 9 "a kprof node for $node runs already, process $pid (stop_kprof_node.sh --node $node ends it)"
+fi
+
+# Erlang reads the cookie from its home folder, so it gets one with nothing else in it.
+home=$(mktemp -d "${TMPDIR:-/tmp}/kprof-node.XXXXXX")
+erl_pid=
+# shellcheck disable=SC2317  # called by the trap
+cleanup() { rm -rf "$home"; if [ "$(cat "$pidfile" 2>/dev/null)" = "$erl_pid" ]; then rm -f "$pidfile"; fi; }
+trap cleanup EXIT
+(umask 077; tr -d '\r\n' <"$cookie" >"$home/.erlang.cookie")
+chmod 400 "$home/.erlang.cookie"
+
+export KPROF_TARGET=$node KPROF_CONFIG=$config KPROF_EBIN=$ebin KPROF_COLLECTOR=$collector KPROF_PARENT=$$
+export KPROF_OWN_NAME=${name:-kprof_$$_$RANDOM}
+told=
+trap 'told=1; [ -z "$erl_pid" ] || kill -TERM "$erl_pid" 2>/dev/null || true' TERM INT HUP
+# +Bi: Ctrl-C reaches the whole process group, and is this script's to answer
+HOME=$home erl +Bi -noshell -noinput -boot start_clean -pa "$ebin" -run kprof_node main </dev/null &
+erl_pid=$!
+echo "$erl_pid" >"$pidfile"
+[ -z "$told" ] || kill -TERM "$erl_pid"
+
+# A trapped signal ends wait early: wait again until the node itself has ended.
+status=0
+while :; do
+  wait "$erl_pid" && status=0 || status=$?
+  kill -0 "$erl_pid" 2>/dev/null || break
+done
+exit "$status"

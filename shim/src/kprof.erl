@@ -1,0 +1,171 @@
+%% @doc The public interface of kprof's shim.
+%%
+%% A request begins with {@link set_token/0} and ends with {@link clear_token/0}, or is one call of {@link do_apply/3}.
+%% In between its token travels with messages, spawns and gen_server calls; calls of the functions that
+%% {@link start_trace/1} names as tiers are then timed by the collector, in whatever process they run.
+%%
+%% While tracing is off, {@link set_token/0} and {@link clear_token/0} cost some nanoseconds and need no server process.
+-module(kprof).
+
+-export([start/0, stop/0, unload/0, start_trace/1, stop_trace/0, status/0, format_error/1]).
+-export([set_token/0, set_token/1, clear_token/0, do_apply/3, get_current_label/0, set_current_label/1,
+         misultin_req_loop/2]).
+
+-export_type([identity/0, outcome/0, tier/0, option/0, label/0, identity_fun/0, stats_dumper/0, stats_row/0]).
+
+-type text() :: atom() | string() | binary().
+-type identity() :: text() | {text(), text()}.
+%% What groups requests. `{a, b}' becomes `a_b'; `undefined' names nothing.
+
+-type outcome() :: ok | error | exit | throw.
+-type label() :: kprof_slots:label().
+-type tier() :: {text(), mfa()}.
+-type identity_fun() :: fun(({module(), atom(), [term()]}) -> identity() | undefined).
+-type stats_row() :: #{atom() | binary() => term()}.
+%% One row of a flush: bucket_start (ISO 8601 text), resolution_s, node, identity, tier, requests, calls, errors,
+%% async_calls (integers), total_us, self_us, async_us, min_us, max_us (microseconds, floats).
+
+-type stats_dumper() :: false | {file, file:name_all()} | {'fun', fun(([stats_row()]) -> term())} | {pid, pid()}.
+%% What is done with this node's rows of every flush: one JSON line a row in a file, a call of the fun with the
+%% list of rows, or a message `{kprof_stats, [stats_row()]}' to the process.
+
+-type option() :: {tier_config, [tier()]}
+                | {identity_f, identity_fun()}
+                | {print_calls, boolean()}
+                | {stats_dumper, stats_dumper()}
+                | {collector, {inet:hostname() | inet:ip_address() | binary(), inet:port_number()}}
+                | {sample, {one_in, pos_integer()}}
+                | {slow_call_threshold, non_neg_integer()}.
+%% See {@link start_trace/1}.
+
+-define(OFF_OR(Slots, OneIn, Off, On),
+        case persistent_term:get(kprof_slots, undefined) of
+            undefined -> Off;
+            Slots ->
+                case atomics:get(Slots, 1) of
+                    0 -> Off;
+                    OneIn -> On
+                end
+        end).
+
+%% @doc Starts the application `kprof'. Nothing is traced yet. Started already is `ok'.
+-spec start() -> ok | {error, term()}.
+start() ->
+    case application:start(kprof) of
+        {error, {already_started, kprof}} -> ok;
+        Result -> Result
+    end.
+
+%% @doc Stops tracing and the application, and takes everything back that it put into the node.
+-spec stop() -> ok | {error, term()}.
+stop() ->
+    case application:stop(kprof) of
+        {error, {not_started, kprof}} -> ok;
+        Result -> Result
+    end.
+
+%% @doc Stops the application and removes its modules from the node, as if it had never been loaded.
+-spec unload() -> ok.
+unload() ->
+    kprof_app:unload().
+
+%% @doc Starts tracing. Everything is checked before anything is traced; {@link format_error/1} makes a line of text of the
+%% reason. Once started, the shim keeps its connection to the collector by itself until {@link stop_trace/0}.
+%%
+%% <ul>
+%% <li>`{tier_config, [{Name, {M, F, A}}]}', required: the functions to time.</li>
+%% <li>`{identity_f, fun(({M, F, Args}) -> Identity | undefined)}': names a request from the calls of its tiers; the first that is not
+%% `undefined' counts. Patterns and guards are compiled into the match specification; a fun that does more is asked
+%% in a process of its own on this node.</li>
+%% <li>`{print_calls, boolean()}', default false: prints finished requests as trees where start_trace was called, ten a second at most.</li>
+%% <li>`{stats_dumper, false | {file, Path} | {'fun', F} | {pid, Pid}}', default false.</li>
+%% <li>`{collector, {Host, Port}}', default `{"127.0.0.1", 4711}'.</li>
+%% <li>`{sample, {one_in, N}}', default 1: one request in N gets a token.</li>
+%% <li>`{slow_call_threshold, Microseconds}': requests longer than this are kept whole by the collector.</li>
+%% </ul>
+-spec start_trace([option()]) -> ok | {error, term()}.
+start_trace(Options) ->
+    case kprof_options:check(Options) of
+        {ok, Checked} -> kprof_session:start_trace(Checked);
+        {error, _} = Error -> Error
+    end.
+
+%% @doc Stops tracing. Messages that are on their way to the collector are delivered first (3 seconds at most).
+-spec stop_trace() -> ok | {error, not_started | not_tracing}.
+stop_trace() ->
+    kprof_session:stop_trace().
+
+%% @doc What the shim does now: `idle' (no trace), `tracing', `waiting' (for the collector), `paused' (the breaker
+%% has tripped).
+-spec status() -> not_started | idle | tracing | waiting | paused.
+status() ->
+    kprof_session:status().
+
+%% @doc One line of text for a reason that {@link start_trace/1} or another function of this module returned.
+-spec format_error(term()) -> string().
+format_error(Reason) ->
+    kprof_error:format(Reason).
+
+%% @doc Begins a request without an identity. Same as `set_token(undefined)'.
+-spec set_token() -> ok.
+set_token() ->
+    ?OFF_OR(Slots, OneIn, ok, kprof_token:set(Slots, OneIn, undefined)).
+
+%% @doc Begins a request in this process. Does nothing while tracing is off. Inside a request the outer
+%% token stays, and this call and its {@link clear_token/0} only count. A token that was begun here more than 60 s ago is
+%% taken for abandoned and replaced. A process that carries a seq_trace token of the application's own keeps it, and the
+%% request is counted as not sampled.
+-spec set_token(identity()) -> ok.
+set_token(Identity) ->
+    ?OFF_OR(Slots, OneIn, ok, kprof_token:set(Slots, OneIn, Identity)).
+
+%% @doc Ends the request of this process with the outcome `ok', also when the token came with a message. Without a request
+%% it does nothing.
+-spec clear_token() -> ok.
+clear_token() ->
+    case get('$kprof_token') of
+        undefined -> ?OFF_OR(_Slots, _OneIn, ok, kprof_token:clear());
+        _ -> kprof_token:clear()
+    end.
+
+%% @doc Runs `apply(M, F, A)' as one request and returns its result. Its outcome is `ok', or `error', `exit' or
+%% `throw' when it raised one, which is raised again with its own stack. Inside a request it is a plain apply.
+-spec do_apply(module(), atom(), [term()]) -> term().
+do_apply(M, F, A) ->
+    ?OFF_OR(Slots, OneIn, apply(M, F, A), kprof_token:run(Slots, OneIn, undefined, {M, F}, A)).
+
+%% @doc The label of the request that this process works for, to be carried by hand to where no message goes (through
+%% ETS, say) and taken up there with {@link set_current_label/1}.
+-spec get_current_label() -> label() | undefined.
+get_current_label() ->
+    kprof_token:label().
+
+%% @doc Takes up a request by its label; `undefined' makes the process forget the one it has, without ending it. A label
+%% of an earlier trace is ignored, and a process with a foreign seq_trace token keeps that.
+-spec set_current_label(label() | undefined) -> ok.
+set_current_label(Label) when Label =:= undefined; is_integer(Label) ->
+    kprof_token:set_label(Label).
+
+%% @doc Runs one request of the misultin web server: wrap the loop that misultin is given,
+%% `{loop, fun(Req) -> kprof:misultin_req_loop(Req, fun handle/1) end}'. The request's identity is `{Method, Path}',
+%% without the query.
+%%
+%% It assumes a request as misultin 0.6 to 0.9 makes it: a tuple whose first element names the module that exports
+%% `get/2', with `get(method, Req)' an atom or text and `get(uri, Req)' a path or `{abs_path, Path}'. From anything
+%% else the request is run without an identity.
+-spec misultin_req_loop(Req, fun((Req) -> Result)) -> Result.
+misultin_req_loop(Req, LoopFun) when is_function(LoopFun, 1) ->
+    ?OFF_OR(Slots, OneIn, LoopFun(Req),
+            kprof_token:run(Slots, OneIn, misultin_identity(Req), LoopFun, [Req])).
+
+misultin_identity(Req) when is_tuple(Req), tuple_size(Req) > 0, is_atom(element(1, Req)) ->
+    Module = element(1, Req),
+    try {Module:get(method, Req), misultin_path(Module:get(uri, Req))}
+    catch _:_ -> undefined
+    end;
+misultin_identity(_) ->
+    undefined.
+
+misultin_path({_Type, Path}) -> misultin_path(Path);
+misultin_path(Path) when is_list(Path); is_binary(Path) -> hd(string:split(Path, "?"));
+misultin_path(Path) when is_atom(Path) -> Path.

@@ -1,0 +1,42 @@
+%% @doc The application's life: what it puts into the node when it starts, and how it leaves without a trace.
+-module(kprof_app).
+-behaviour(application).
+
+-export([start/2, stop/1, modules/0, unload/0]).
+
+%% @private
+-spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
+start(_Type, _Args) ->
+    _ = kprof_slots:create(),
+    case kprof_sup:start_link() of
+        {ok, Pid} -> {ok, Pid};
+        Error -> _ = kprof_slots:erase(), {error, Error}
+    end.
+
+%% @private
+-spec stop(term()) -> ok.
+stop(_State) ->
+    case kprof_slots:find() of
+        undefined -> ok;
+        Slots -> kprof_slots:close(Slots)
+    end,
+    _ = kprof_slots:erase(),
+    ok.
+
+%% @doc The modules of the shim.
+-spec modules() -> [module()].
+modules() ->
+    [kprof, kprof_app, kprof_error, kprof_guard, kprof_identify, kprof_json, kprof_link, kprof_mark, kprof_match, kprof_msgpack, kprof_node,
+     kprof_options, kprof_printer, kprof_relay, kprof_session, kprof_slots, kprof_sup, kprof_token, kprof_tracer].
+
+%% @doc Stops the application, then deletes and purges its modules. The last step is done by a process that runs code of the
+%% standard library only: a process that runs ours would be killed by the purge.
+-spec unload() -> ok.
+unload() ->
+    _ = application:stop(kprof),
+    _ = application:unload(kprof),
+    Modules = [M || M <- modules(), code:is_loaded(M) =/= false],
+    lists:foreach(fun code:purge/1, Modules -- [?MODULE, kprof]),
+    lists:foreach(fun code:delete/1, Modules),
+    _ = spawn(lists, foreach, [fun code:purge/1, Modules]),
+    ok.

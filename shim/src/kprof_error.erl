@@ -1,0 +1,62 @@
+%% @doc Makes one readable line of each reason that the shim's functions return. Every reason is made here or nowhere:
+%% a new one gets its clause, so that no user ever reads a bare term.
+-module(kprof_error).
+
+-export([format/1]).
+
+%% @doc One line of text, without a full stop or newline.
+-spec format(term()) -> string().
+format(Reason) ->
+    lists:flatten(text(Reason)).
+
+text(not_started) -> "kprof is not running: call kprof:start() first";
+text(already_tracing) -> "kprof is tracing already: call kprof:stop_trace() first";
+text(not_tracing) -> "nothing is being traced";
+text(options_not_a_list) -> "the options must be a list of {Option, Value}";
+text({bad_option, Option}) -> io_lib:format("unknown option ~0tp", [Option]);
+text({duplicate_option, Name}) -> io_lib:format("the option ~tp is given twice", [Name]);
+text({missing_option, Name}) -> io_lib:format("the option ~tp is missing", [Name]);
+text({bad_value, Name, Value, Wanted}) -> io_lib:format("the option ~tp wants ~ts, not ~0tP", [Name, Wanted, Value, 20]);
+text({bad_tier, Tier}) -> io_lib:format("a tier is {Name, {Module, Function, Arity}}, not ~0tP", [Tier, 20]);
+text({bad_tier_name, Name, Why}) -> io_lib:format("the tier name ~0tP ~ts", [Name, 20, Why]);
+text({duplicate_tier, Name}) -> io_lib:format("two tiers are named ~ts", [Name]);
+text({duplicate_function, MFA, A, B}) -> io_lib:format("~ts is given to two tiers, ~ts and ~ts", [mfa(MFA), A, B]);
+text({too_many_tiers, N, Max}) -> io_lib:format("~b tiers are more than the ~b that one trace may have", [N, Max]);
+text({wildcard_tier, Name, MFA}) ->
+    io_lib:format("the tier ~ts is a wildcard, ~ts: name one function", [Name, mfa(MFA)]);
+text({own_module, Name, MFA}) -> io_lib:format("the tier ~ts is kprof's own function ~ts", [Name, mfa(MFA)]);
+text({unknown_module, Name, MFA}) ->
+    io_lib:format("the tier ~ts: there is no module ~tp (~ts)", [Name, element(1, MFA), mfa(MFA)]);
+text({unknown_function, Name, MFA}) -> io_lib:format("the tier ~ts: there is no function ~ts", [Name, mfa(MFA)]);
+text({already_traced, Name, MFA}) ->
+    io_lib:format("the tier ~ts: ~ts is being traced by somebody else already", [Name, mfa(MFA)]);
+text({foreign_tracer, Tracer}) -> io_lib:format("new processes are being traced by somebody else already (~0tp)", [Tracer]);
+text({stats_file, Path, Why}) -> io_lib:format("cannot write the stats_dumper file ~ts: ~ts", [Path, posix(Why)]);
+text({collector, Host, Port, Why}) -> io_lib:format("the collector at ~ts:~b ~ts", [Host, Port, collector(Why)]);
+text(no_runtime_tools) ->
+    "the trace port's driver, trace_ip_drv of the application runtime_tools, is not on this node";
+text({trace_driver, Why}) -> io_lib:format("the trace port's driver cannot be loaded: ~ts", [erl_ddll:format_error(Why)]);
+text({trace_port, Why}) -> io_lib:format("the trace port cannot be opened: ~0tp", [Why]);
+text({trace_port_taken, N}) ->
+    io_lib:format("somebody else connected to the trace port ~b times before kprof could", [N]);
+text({config, Line, Why}) -> io_lib:format("line ~ts: ~ts", [line(Line), Why]);
+text(Other) -> io_lib:format("~0tP", [Other, 30]).
+
+collector(timeout) -> "did not answer in time";
+collector({bye, Text}) -> ["refused: ", Text];
+collector(closed) -> "closed the connection";
+collector({protocol, Why}) -> io_lib:format("does not speak kprof's protocol (~0tP)", [Why, 10]);
+collector(Posix) -> ["cannot be reached: ", posix(Posix)].
+
+posix(Why) when is_atom(Why) ->
+    case inet:format_error(Why) of
+        "unknown POSIX error" ++ _ -> atom_to_list(Why);
+        Text -> Text
+    end;
+posix(Why) -> io_lib:format("~0tP", [Why, 10]).
+
+line({Line, _Column}) -> integer_to_list(Line);
+line(Line) when is_integer(Line) -> integer_to_list(Line);
+line(_) -> "?".
+
+mfa({M, F, A}) -> io_lib:format("~tw:~tw/~0tp", [M, F, A]).

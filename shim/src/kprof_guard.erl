@@ -1,0 +1,181 @@
+%% @doc The guard: whatever happens, tracing does not hurt the node. It runs at priority max, apart from everything
+%% else, and undoes what was set by itself, without asking the session.
+%%
+%% <ul>
+%% <li>Gauge: every 10 ms an empty command to the trace port that must not wait. 8 refusals in a row mean that the
+%% node makes messages faster than the port takes them, and trip the breaker.</li>
+%% <li>Dead man's switch: 10 s without a byte from the collector, and all is undone. 10 s without a word from
+%% the kprof node that loaded us, and all is undone and unloaded.</li>
+%% <li>The session's death: what it had set is undone. What an earlier guard left behind is undone at the start.</li>
+%% </ul>
+-module(kprof_guard).
+-behaviour(gen_server).
+
+-export([start_link/0, arm/2, update/1, disarm/0, heard/0, attend/1, word/1, attended_by/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-define(TICK_MS, 10).
+-define(REFUSALS, 8).
+-define(SILENCE_MS, 10000).
+-define(WATCH_MS, 1000).
+
+-record(s, {armed = undefined :: undefined | {port(), [kprof_tracer:pattern()], pid(), reference()},
+            refusals = 0 :: non_neg_integer(),
+            heard = 0 :: integer(),                          % monotonic ms of the collector's last byte
+            attended = undefined :: undefined | {node(), integer()}}). % and of the kprof node's last word
+
+%% @doc Starts the guard, registered as `kprof_guard'.
+-spec start_link() -> {ok, pid()} | ignore | {error, term()}.
+start_link() ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+%% @doc Tells what the caller, the port's owner, is about to set. From now on the guard watches the port and the caller.
+%% After an undo of its own it sends the caller `{kprof_guard, tripped | dead_man}'.
+-spec arm(port(), [kprof_tracer:pattern()]) -> ok.
+arm(Port, Patterns) ->
+    gen_server:call(?MODULE, {arm, Port, Patterns}, 10000).
+
+%% @doc Replaces the patterns that would be undone.
+-spec update([kprof_tracer:pattern()]) -> ok.
+update(Patterns) ->
+    gen_server:call(?MODULE, {update, Patterns}, 10000).
+
+%% @doc Undoes flags and patterns and stops watching. The port stays open.
+-spec disarm() -> ok.
+disarm() ->
+    gen_server:call(?MODULE, disarm, 10000).
+
+%% @doc A byte came from the collector.
+-spec heard() -> ok.
+heard() ->
+    gen_server:cast(?MODULE, heard).
+
+%% @doc A kprof node has loaded the shim, and from now on gives its {@link word/1}.
+-spec attend(node()) -> ok.
+attend(Node) ->
+    gen_server:call(?MODULE, {attend, Node}, 10000).
+
+%% @doc The kprof node's word that it is there. Returns what the shim does.
+-spec word(node()) -> idle | tracing | waiting | paused | not_started.
+word(Node) ->
+    gen_server:cast(?MODULE, {word, Node}),
+    kprof:status().
+
+%% @doc The kprof node that loaded the shim, if one did.
+-spec attended_by() -> node() | undefined.
+attended_by() ->
+    gen_server:call(?MODULE, attended_by, 10000).
+
+%% @private
+-spec init([]) -> {ok, #s{}}.
+init([]) ->
+    _ = process_flag(priority, max),
+    lists:foreach(fun({armed, Port, Patterns}) -> undo(Port, Patterns) end, ets:lookup(?MODULE, armed)),
+    Attended = case ets:lookup(?MODULE, attended) of
+                   [{attended, Node}] -> _ = watch_later(), {Node, now_ms()};
+                   [] -> undefined
+               end,
+    {ok, #s{attended = Attended}}.
+
+%% @private
+-spec handle_call(term(), gen_server:from(), #s{}) -> {reply, term(), #s{}}.
+handle_call({arm, Port, Patterns}, {Owner, _}, S0) ->
+    S = forget(S0),
+    true = ets:insert(?MODULE, {armed, Port, Patterns}),
+    Ref = erlang:monitor(process, Owner),
+    _ = S0#s.armed =/= undefined orelse tick_later(),
+    {reply, ok, S#s{armed = {Port, Patterns, Owner, Ref}, refusals = 0, heard = now_ms()}};
+handle_call({update, Patterns}, _, #s{armed = {Port, _, Owner, Ref}} = S) ->
+    true = ets:insert(?MODULE, {armed, Port, Patterns}),
+    {reply, ok, S#s{armed = {Port, Patterns, Owner, Ref}}};
+handle_call({update, _}, _, S) ->
+    {reply, ok, S};
+handle_call(disarm, _, #s{armed = {Port, Patterns, _, _}} = S) ->
+    undo(Port, Patterns),
+    {reply, ok, forget(S)};
+handle_call(disarm, _, S) ->
+    {reply, ok, S};
+handle_call({attend, Node}, _, S) ->
+    _ = S#s.attended =/= undefined orelse watch_later(),
+    true = ets:insert(?MODULE, {attended, Node}),
+    {reply, ok, S#s{attended = {Node, now_ms()}}};
+handle_call(attended_by, _, #s{attended = undefined} = S) ->
+    {reply, undefined, S};
+handle_call(attended_by, _, #s{attended = {Node, _}} = S) ->
+    {reply, Node, S}.
+
+%% @private
+-spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
+handle_cast(heard, S) ->
+    {noreply, S#s{heard = now_ms()}};
+handle_cast({word, Node}, #s{attended = {Node, _}} = S) ->
+    {noreply, S#s{attended = {Node, now_ms()}}};
+handle_cast({word, _}, S) ->
+    {noreply, S}.
+
+%% @private
+-spec handle_info(term(), #s{}) -> {noreply, #s{}}.
+handle_info(tick, #s{armed = undefined} = S) ->
+    {noreply, S};
+handle_info(tick, #s{armed = {Port, _, _, _}} = S0) ->
+    S = S0#s{refusals = refusals(Port, S0#s.refusals)},
+    Silent = now_ms() - S#s.heard > ?SILENCE_MS,
+    if
+        S#s.refusals >= ?REFUSALS -> {noreply, act(tripped, S)};
+        Silent -> {noreply, act(dead_man, S)};
+        true -> _ = tick_later(), {noreply, S}
+    end;
+handle_info({'DOWN', Ref, process, _, _}, #s{armed = {Port, Patterns, _, Ref}} = S) ->
+    undo(Port, Patterns),
+    kprof_tracer:close(Port, now),
+    {noreply, forget(S)};
+handle_info(watch, #s{attended = {Node, Last}} = S) ->
+    case now_ms() - Last > ?SILENCE_MS of
+        true ->
+            logger:warning("kprof: no word from ~ts for 10 s, unloading", [Node]),
+            _ = spawn(kprof_app, unload, []),
+            {noreply, S#s{attended = undefined}};
+        false ->
+            _ = watch_later(),
+            {noreply, S}
+    end;
+handle_info(_, S) ->
+    {noreply, S}.
+
+refusals(Port, Before) ->
+    try erlang:port_command(Port, <<>>, [nosuspend]) of
+        true -> 0;
+        false -> Before + 1
+    catch
+        error:badarg -> 0    % closed: its owner hears of that by itself
+    end.
+
+%% First what stops the messages, then the word, then the port.
+act(Why, #s{armed = {Port, Patterns, Owner, _}} = S) ->
+    undo(Port, Patterns),
+    Owner ! {?MODULE, Why},
+    kprof_tracer:close(Port, now),
+    forget(S).
+
+undo(Port, Patterns) ->
+    case kprof_slots:find() of
+        undefined -> ok;
+        Slots -> kprof_slots:close(Slots)
+    end,
+    kprof_tracer:undo(Port, Patterns).
+
+forget(#s{armed = undefined} = S) ->
+    S;
+forget(#s{armed = {_, _, _, Ref}} = S) ->
+    _ = erlang:demonitor(Ref, [flush]),
+    true = ets:delete(?MODULE, armed),
+    S#s{armed = undefined, refusals = 0}.
+
+tick_later() ->
+    erlang:send_after(?TICK_MS, self(), tick).
+
+watch_later() ->
+    erlang:send_after(?WATCH_MS, self(), watch).
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).

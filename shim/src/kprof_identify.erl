@@ -1,0 +1,64 @@
+%% @doc Asks the identity function about one call, for tiers whose function could not be compiled: in a short-lived
+%% process with limits on time and memory, never in the process of a request.
+-module(kprof_identify).
+
+-export([start/2, result/1, text/1]).
+
+-define(TIME_MS, 200).
+-define(HEAP_WORDS, 2000000).
+
+%% @doc Starts the question; the caller gets the process' `DOWN' message, from whose reason {@link result/1} reads
+%% the answer. `Args' is the external term of the argument list.
+-spec start(kprof:identity_fun(), {binary(), binary(), binary()}) -> {pid(), reference()}.
+start(Fun, {M, F, Args}) ->
+    Ask = fun() ->
+                  _ = seq_trace:set_token([]),
+                  _ = timer_kill(self()),
+                  exit({kprof_identity, ask(Fun, M, F, Args)})
+          end,
+    spawn_opt(Ask, [monitor, {max_heap_size, #{size => ?HEAP_WORDS, kill => true, error_logger => false}}]).
+
+%% The time limit lies in a process of its own: a fun that never waits cannot time itself.
+timer_kill(Pid) ->
+    spawn(fun() ->
+                  Ref = erlang:monitor(process, Pid),
+                  receive {'DOWN', Ref, process, Pid, _} -> ok
+                  after ?TIME_MS -> exit(Pid, kill)
+                  end
+          end).
+
+ask(Fun, M, F, Args) ->
+    try
+        false = compressed(Args),
+        text(Fun({binary_to_existing_atom(M, utf8), binary_to_existing_atom(F, utf8), binary_to_term(Args, [safe])}))
+    catch
+        _:_ -> nil
+    end.
+
+%% What is small as bytes must be small as a term.
+compressed(<<131, 80, _/binary>>) -> true;
+compressed(_) -> false.
+
+%% @doc The identity's text from the reason of a `DOWN' message; `nil' when the fun said nothing, failed or took too long.
+-spec result(term()) -> binary() | nil.
+result({kprof_identity, Result}) -> Result;
+result(_) -> nil.
+
+%% @doc An identity as text: `{a, b}' is `a_b', `undefined' is `nil', what is no identity too.
+-spec text(term()) -> binary() | nil.
+text({A, B}) ->
+    case {part(A), part(B)} of
+        {TA, TB} when is_binary(TA), is_binary(TB) -> <<TA/binary, $_, TB/binary>>;
+        _ -> nil
+    end;
+text(undefined) -> nil;
+text(X) -> part(X).
+
+part(A) when is_atom(A) -> atom_to_binary(A, utf8);
+part(B) when is_binary(B) -> B;
+part(L) when is_list(L) ->
+    case unicode:characters_to_binary(L) of
+        B when is_binary(B) -> B;
+        _ -> nil
+    end;
+part(_) -> nil.

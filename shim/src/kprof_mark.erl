@@ -1,0 +1,22 @@
+%% @doc The marker functions. They do nothing; tracing their calls is what tells the collector that a request
+%% begins and ends, in order with everything else that the process does. They live in a module of their own and are
+%% always called with the module's name, so that the compiler cannot inline them.
+-module(kprof_mark).
+
+-export([request_begin/1, request_end/1, patterns/0]).
+
+%% @doc A request begins under the token that the process has just been given.
+-spec request_begin(kprof:identity()) -> ok.
+request_begin(_Identity) ->
+    ok.
+
+%% @doc The request of the process' token ends.
+-spec request_end(kprof:outcome()) -> ok.
+request_end(_Outcome) ->
+    ok.
+
+%% @doc The trace patterns of both markers: token and argument travel in the message, and no return is traced.
+-spec patterns() -> [{mfa(), [tuple()]}].
+patterns() ->
+    Spec = [{['$1'], [{is_seq_trace}], [{message, {{{get_seq_token}, '$1'}}}]}],
+    [{{?MODULE, request_begin, 1}, Spec}, {{?MODULE, request_end, 1}, Spec}].

@@ -1,0 +1,300 @@
+%% @doc Compiles an identity function into the match specifications of the tiers, so that arguments never leave the node.
+%%
+%% That is possible when each clause that can match a tier's call has only patterns of atoms, numbers, strings,
+%% lists and tuples, guards that match specifications know, and a body that is a literal, a variable or a pair of these.
+%% Clauses keep their order, one guard alternative each, so the first that matches decides, as in the fun; a clause with
+%% the body `undefined' says nothing but still ends the search. Everything else is left to the fun itself: `ask'.
+-module(kprof_match).
+
+-export([prepare/1, spec/2]).
+
+-export_type([prepared/0, kind/0]).
+
+-type prepared() :: none | opaque | {clauses, [erl_parse:abstract_clause()], erl_eval:binding_struct() | []}.
+-type kind() :: none | spec | ask.
+
+-define(GUARDS, [{is_atom, 1}, {is_float, 1}, {is_integer, 1}, {is_list, 1}, {is_number, 1}, {is_pid, 1}, {is_port, 1},
+                 {is_reference, 1}, {is_tuple, 1}, {is_map, 1}, {is_binary, 1}, {is_function, 1},
+                 {abs, 1}, {element, 2}, {hd, 1}, {tl, 1}, {length, 1}, {size, 1}, {map_size, 1}, {bit_size, 1},
+                 {map_get, 2}, {is_map_key, 2}, {round, 1}, {trunc, 1}, {node, 1}]).
+-define(OPERATORS, ['and', 'or', 'xor', 'not', 'andalso', 'orelse', '>', '>=', '<', '=<', '==', '=:=', '/=', '=/=',
+                    '+', '-', '*', 'div', 'rem', 'band', 'bor', 'bxor', 'bnot', 'bsl', 'bsr']).
+
+%% @doc Finds the clauses of a fun: in its environment when it was made by a shell or from text, in its module's
+%% debug information when it was compiled and is the only such fun in its function.
+-spec prepare(kprof:identity_fun() | undefined) -> prepared().
+prepare(undefined) ->
+    none;
+prepare(Fun) ->
+    try
+        case erl_eval:fun_data(Fun) of
+            {fun_data, Bindings, Clauses} -> {clauses, Clauses, Bindings};
+            false -> compiled(Fun);
+            _ -> opaque
+        end
+    catch _:_ -> opaque
+    end.
+
+compiled(Fun) ->
+    {type, local} = erlang:fun_info(Fun, type),
+    {env, []} = erlang:fun_info(Fun, env),
+    {module, Module} = erlang:fun_info(Fun, module),
+    {name, Name} = erlang:fun_info(Fun, name),
+    {match, [F, A]} = re:run(atom_to_list(Name), "^-(.+)/([0-9]+)-fun-[0-9]+-$", [{capture, all_but_first, list}, unicode]),
+    {Module, Beam, _} = code:get_object_code(Module),
+    %% the file may be newer than what runs
+    {ok, {Module, Md5}} = beam_lib:md5(Beam),
+    Md5 = Module:module_info(md5),
+    {ok, {Module, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Beam, [abstract_code]),
+    [Body] = [Cs || {function, _, G, B, Cs} <- Forms, atom_to_list(G) =:= F, B =:= list_to_integer(A)],
+    [Clauses] = funs(Body),
+    {clauses, Clauses, []}.
+
+%% All funs of one argument below a form, nested ones too.
+funs({'fun', _, {clauses, [{clause, _, [_], _, _} | _] = Clauses}}) ->
+    [Clauses | funs(Clauses)];
+funs(T) when is_tuple(T) ->
+    funs(tuple_to_list(T));
+funs([H | T]) ->
+    funs(H) ++ funs(T);
+funs(_) ->
+    [].
+
+%% @doc The trace pattern of a tier and how its identity is found.
+-spec spec(prepared(), mfa()) -> {kind(), [tuple()]}.
+spec(none, _) ->
+    {none, [everything(undefined)]};
+spec(opaque, _) ->
+    {ask, ask()};
+spec({clauses, Clauses, Bindings}, MFA) ->
+    try compile(Clauses, MFA, Bindings) of
+        Rows ->
+            Spec = simplify(Rows),
+            case erlang:match_spec_test([], Spec, trace) of
+                {ok, _, _, _} -> {spec, Spec};
+                _ -> {ask, ask()}
+            end
+    catch
+        throw:ask -> {ask, ask()}
+    end.
+
+ask() ->
+    [row('_', [], ask)].
+
+everything(Identity) ->
+    row('_', [], Identity).
+
+row(Head, Guards, ask) ->
+    {Head, [{is_seq_trace} | Guards], [{message, {{{get_seq_token}, ask, '$_'}}}, {exception_trace}]};
+row(Head, Guards, Identity) ->
+    {Head, [{is_seq_trace} | Guards], [{message, {{{get_seq_token}, Identity}}}, {exception_trace}]}.
+
+%% Rows whose identity is undefined and that only others like them follow say what the catch-all says.
+simplify(Rows) ->
+    Named = lists:dropwhile(fun({_, _, Identity}) -> Identity =:= undefined end, lists:reverse(Rows)),
+    case Named of
+        [{Head, [], _} | _] ->
+            case any(Head) of
+                true -> [row(H, G, I) || {H, G, I} <- lists:reverse(Named)];
+                false -> [row(H, G, I) || {H, G, I} <- lists:reverse(Named)] ++ [everything(undefined)]
+            end;
+        _ ->
+            [row(H, G, I) || {H, G, I} <- lists:reverse(Named)] ++ [everything(undefined)]
+    end.
+
+%% --- clauses ---
+
+compile([], _, _) ->
+    [];
+compile([{clause, _, [Pattern], Guards, Body} | Clauses], MFA, Bindings) ->
+    case call(Pattern, MFA) of
+        no ->
+            compile(Clauses, MFA, Bindings);
+        {Head, Vars} ->
+            Env = {Vars, Bindings},
+            Identity = body(Body, Env),
+            Rows = case Guards of
+                       [] -> [{Head, [], Identity}];
+                       _ -> [{Head, [guard(G, Env) || G <- Conjunction], Identity} || Conjunction <- Guards]
+                   end,
+            case Guards =:= [] andalso any(Head) of
+                true -> Rows;      % nothing gets past this clause
+                false -> Rows ++ compile(Clauses, MFA, Bindings)
+            end
+    end.
+
+%% Whether a head takes every call: no value in it, and no variable twice.
+any('_') ->
+    true;
+any(Head) when is_list(Head) ->
+    Vars = [V || V <- Head, V =/= '_'],
+    lists:all(fun var/1, Vars) andalso length(lists:usort(Vars)) =:= length(Vars);
+any(_) ->
+    false.
+
+var(A) when is_atom(A) ->
+    case atom_to_list(A) of
+        [$$ | _] -> true;
+        _ -> false
+    end;
+var(_) ->
+    false.
+
+%% The pattern of the fun's argument, {M, F, Args}, for calls of MFA: `no' when it cannot match, else the head for the
+%% arguments and the expressions of the variables.
+call({var, _, '_'}, _) ->
+    {'_', #{}};
+call({var, _, Name}, _) ->
+    {'_', #{Name => unusable}};
+call({tuple, _, [M, F, Args]}, {Module, Function, Arity}) ->
+    case constant(M, Module, #{}) of
+        no -> no;
+        Vars1 ->
+            case constant(F, Function, Vars1) of
+                no -> no;
+                Vars2 -> arguments(Args, Arity, Vars2)
+            end
+    end;
+call({tuple, _, _}, _) ->
+    no;
+call({T, _, _}, _) when T =:= atom; T =:= integer; T =:= string; T =:= char; T =:= float ->
+    no;
+call(_, _) ->
+    throw(ask).
+
+constant({atom, _, A}, A, Vars) -> Vars;
+constant({atom, _, _}, _, _) -> no;
+constant({var, _, '_'}, _, Vars) -> Vars;
+constant({var, _, Name}, A, Vars) when not is_map_key(Name, Vars) -> Vars#{Name => {const, A}};
+constant({var, _, Name}, A, Vars) when map_get(Name, Vars) =:= {const, A} -> Vars;
+constant({var, _, _}, _, _) -> no;
+constant(_, _, _) -> throw(ask).
+
+arguments({var, _, '_'}, _, Vars) ->
+    {'_', Vars};
+arguments({var, _, Name}, _, Vars) ->
+    is_map_key(Name, Vars) andalso throw(ask),
+    {'_', Vars#{Name => unusable}};
+arguments(Pattern, Arity, Vars) ->
+    case elements(Pattern, Arity) of
+        no ->
+            no;
+        {Elements, Tail} ->
+            {Head, Vars1} = lists:mapfoldl(fun pattern/2, Vars, Elements),
+            Rest = Arity - length(Head),
+            {Head ++ lists:duplicate(Rest, '_'), tail(Tail, Vars1)}
+    end.
+
+%% A tail variable of the argument list may stand there, but cannot be used.
+tail(Name, Vars) when Name =:= '_'; Name =:= nil -> Vars;
+tail(Name, Vars) when is_map_key(Name, Vars) -> throw(ask);
+tail(Name, Vars) -> Vars#{Name => unusable}.
+
+%% The patterns of an argument list and its tail: nil, or a variable.
+elements({nil, _}, 0) -> {[], nil};
+elements({nil, _}, _) -> no;
+elements({string, At, Chars}, Arity) when length(Chars) =:= Arity -> {[{integer, At, C} || C <- Chars], nil};
+elements({string, _, _}, _) -> no;
+elements({var, _, Name}, _) -> {[], Name};
+elements({cons, _, _, _}, 0) -> no;
+elements({cons, _, H, T}, Arity) ->
+    case elements(T, Arity - 1) of
+        no -> no;
+        {Elements, Tail} -> {[H | Elements], Tail}
+    end;
+elements({T, _, _}, _) when T =:= atom; T =:= integer; T =:= tuple -> no;
+elements(_, _) -> throw(ask).
+
+%% --- patterns in arguments ---
+
+pattern({var, _, '_'}, Vars) ->
+    {'_', Vars};
+pattern({var, _, Name}, Vars) ->
+    case Vars of
+        #{Name := unusable} -> throw(ask);
+        #{Name := {const, _}} -> throw(ask);
+        #{Name := Var} -> {Var, Vars};
+        _ ->
+            Next = length([V || V <- maps:values(Vars), is_atom(V), V =/= unusable]) + 1,
+            Var = list_to_atom("$" ++ integer_to_list(Next)),
+            {Var, Vars#{Name => Var}}
+    end;
+pattern({cons, _, H, T}, Vars) ->
+    {MH, Vars1} = pattern(H, Vars),
+    {MT, Vars2} = pattern(T, Vars1),
+    {[MH | MT], Vars2};
+pattern({tuple, _, Elements}, Vars) ->
+    {Ms, Vars1} = lists:mapfoldl(fun pattern/2, Vars, Elements),
+    {list_to_tuple(Ms), Vars1};
+pattern({op, _, '++', {string, _, Chars}, Tail}, Vars) ->
+    {MT, Vars1} = pattern(Tail, Vars),
+    {Chars ++ MT, Vars1};
+pattern(Literal, Vars) ->
+    Value = literal(Literal),
+    plain(Value) orelse throw(ask),
+    {Value, Vars}.
+
+%% Atoms that a match specification reads as variables have no way into a head.
+plain('_') -> false;
+plain(A) when is_atom(A) -> not var(A);
+plain(_) -> true.
+
+literal({atom, _, A}) -> A;
+literal({integer, _, I}) -> I;
+literal({char, _, C}) -> C;
+literal({float, _, F}) when F /= 0 -> F;   % 0.0 and -0.0: releases differ on whether they match
+literal({string, _, S}) -> S;
+literal({nil, _}) -> [];
+literal({op, _, '-', {integer, _, I}}) -> -I;
+literal({op, _, '-', {float, _, F}}) when F /= 0 -> -F;
+literal({bin, _, Elements}) -> << <<(segment(E))/binary>> || E <- Elements >>;
+literal(_) -> throw(ask).
+
+segment({bin_element, _, {string, _, S}, default, default}) -> << <<C>> || C <- S >>;
+segment({bin_element, _, {integer, _, I}, default, default}) -> <<I>>;
+segment({bin_element, _, {string, _, S}, default, [utf8]}) -> unicode:characters_to_binary(S);
+segment(_) -> throw(ask).
+
+%% --- guards and bodies ---
+
+guard({op, _, Op, X}, Env) ->
+    lists:member(Op, ?OPERATORS) orelse throw(ask),
+    {Op, guard(X, Env)};
+guard({op, _, Op, X, Y}, Env) ->
+    lists:member(Op, ?OPERATORS) orelse throw(ask),
+    {Op, guard(X, Env), guard(Y, Env)};
+guard({call, _, {atom, _, F}, Args}, Env) ->
+    bif(F, Args, Env);
+guard({call, _, {remote, _, {atom, _, erlang}, {atom, _, F}}, Args}, Env) ->
+    bif(F, Args, Env);
+guard(Expr, Env) ->
+    expr(Expr, Env).
+
+bif(F, Args, Env) ->
+    lists:member({F, length(Args)}, ?GUARDS) orelse throw(ask),
+    list_to_tuple([F | [guard(A, Env) || A <- Args]]).
+
+body([{tuple, _, [A, B]}], Env) -> {{expr(A, Env), expr(B, Env)}};
+body([{tuple, _, _}], _) -> throw(ask);
+body([Expr], Env) -> expr(Expr, Env);
+body(_, _) -> throw(ask).
+
+expr({var, _, Name}, {Vars, Bindings}) ->
+    case Vars of
+        #{Name := unusable} -> throw(ask);
+        #{Name := Expr} -> Expr;
+        _ ->
+            case erl_eval:binding(Name, Bindings) of
+                {value, Value} -> {const, Value};
+                unbound -> throw(ask)
+            end
+    end;
+expr({tuple, _, Elements}, Env) ->
+    {list_to_tuple([expr(E, Env) || E <- Elements])};
+expr(Literal, _) ->
+    case literal(Literal) of
+        undefined -> undefined;
+        A when is_atom(A) -> {const, A};
+        I when is_integer(I) -> I;
+        Value -> {const, Value}
+    end.

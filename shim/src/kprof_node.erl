@@ -1,0 +1,346 @@
+%% @doc The kprof node: a hidden node of its own that scripts/start_kprof_node.sh starts. It loads the shim into the
+%% target over the distribution, starts tracing from a configuration file, watches, starts again when the target
+%% restarts, and takes everything back out when it is told to end.
+%%
+%% It listens on no port and needs no epmd for itself. Its words to the shim ({@link kprof_guard:word/1}) are the dead
+%% man's switch: without them the shim unloads itself after 10 seconds.
+-module(kprof_node).
+-behaviour(gen_event).
+
+-export([main/0, check_otp/1, describe/1]).
+-export([init/1, handle_event/2, handle_call/2]).
+
+-define(WORD_MS, 2000).
+-define(RETRY_MS, 1000).
+-define(CALL_MS, 10000).
+-define(MIN_OTP, 25).
+-define(ORIGIN, "kprof_node").
+
+%% The statuses that start_kprof_node.sh --help lists.
+-define(E_OTHER, 1).
+-define(E_DOWN, 3).
+-define(E_COOKIE, 4).
+-define(E_OTP, 5).
+-define(E_CONFIG, 6).
+-define(E_LOAD, 7).
+-define(E_TRACE, 8).
+-define(E_BUSY, 9).
+
+-record(t, {target :: node(),
+            ebin :: file:filename(),
+            config :: binary(),
+            config_name :: string(),
+            collector :: undefined | {string(), inet:port_number()},
+            parent :: string(),
+            mode = loaded :: loaded | guest}).    % guest: the target has a kprof of its own, which we leave there
+
+%% @doc Runs a kprof node; ends the emulator. Its parameters are environment variables, set by the script: KPROF_TARGET,
+%% KPROF_OWN_NAME, KPROF_CONFIG, KPROF_EBIN, KPROF_COLLECTOR (HOST:PORT or empty), KPROF_PARENT (a process id).
+-spec main() -> no_return().
+main() ->
+    ok = logger:set_primary_config(level, none),    % failures are told in one line, by us
+    ok = gen_event:swap_handler(erl_signal_server, {erl_signal_handler, []}, {?MODULE, self()}),
+    try
+        Target = env("KPROF_TARGET"),
+        ConfigName = env("KPROF_CONFIG"),
+        Config = case file:read_file(ConfigName) of
+                     {ok, Text} -> Text;
+                     {error, Why} -> fail(?E_CONFIG, "cannot read ~ts: ~ts", [ConfigName, file:format_error(Why)])
+                 end,
+        T = #t{target = list_to_atom(Target), ebin = env("KPROF_EBIN"), config = Config, config_name = ConfigName,
+               collector = collector(env("KPROF_COLLECTOR")), parent = env("KPROF_PARENT")},
+        start_distribution(env("KPROF_OWN_NAME"), Target),
+        watch(begin_tracing(T))
+    catch
+        throw:{failed, Status, Line} ->
+            io:put_chars(standard_error, ["start_kprof_node: ", Line, $\n]),
+            halt(Status);
+        Class:Reason:Stack ->
+            io:put_chars(standard_error, io_lib:format("start_kprof_node: ~0tp:~0tP ~0tP~n", [Class, Reason, 20, Stack, 20])),
+            halt(?E_OTHER)
+    end.
+
+env(Name) -> os:getenv(Name, "").
+
+fail(Status, Format, Args) ->
+    throw({failed, Status, unicode:characters_to_binary(io_lib:format(Format, Args))}).
+
+collector("") ->
+    undefined;
+collector(Text) ->
+    case string:split(Text, ":", trailing) of
+        [Host, Digits] when Host =/= "" ->
+            try {string:trim(Host, both, "[]"), list_to_integer(Digits)}
+            catch error:badarg -> fail(?E_OTHER, "--collector wants HOST:PORT, not ~ts", [Text])
+            end;
+        _ ->
+            fail(?E_OTHER, "--collector wants HOST:PORT, not ~ts", [Text])
+    end.
+
+start_distribution(Own, Target) ->
+    [_, TargetHost] = string:split(Target, "@"),
+    {Domain, Name} = case lists:member($., TargetHost) of
+                         false -> {shortnames, Own};
+                         true -> {longnames, Own ++ "@" ++ long_host()}
+                     end,
+    case net_kernel:start(list_to_atom(Name), #{name_domain => Domain, hidden => true, dist_listen => false}) of
+        {ok, _} -> ok;
+        {error, Why} -> fail(?E_OTHER, "cannot make a node of this process: ~0tP", [Why, 10])
+    end.
+
+%% Nobody connects to us: any host that looks like a long one will do.
+long_host() ->
+    Host = net_adm:localhost(),
+    case lists:member($., Host) of
+        true -> Host;
+        false -> "127.0.0.1"
+    end.
+
+%% --- getting in ---
+
+begin_tracing(T0) ->
+    connect(T0#t.target),
+    case check_otp(remote(T0, erlang, system_info, [otp_release])) of
+        ok -> ok;
+        {error, Line} -> fail(?E_OTP, "~ts ~ts", [T0#t.target, Line])
+    end,
+    case presence(T0) of
+        ours ->
+            say("tracing ~ts again", [T0#t.target]),
+            T0;
+        guest ->
+            ok = remote(T0, kprof, start, []),
+            trace(T0#t{mode = guest});
+        absent ->
+            load(T0),
+            trace(T0#t{mode = loaded})
+    end.
+
+connect(Target) ->
+    case net_kernel:connect_node(Target) of
+        true -> ok;
+        _ ->
+            [Name, Host] = string:split(atom_to_list(Target), "@"),
+            case reachable(Name, Host) of
+                true -> fail(?E_COOKIE, "~ts refused the connection: the cookie is wrong", [Target]);
+                Why -> fail(?E_DOWN, "~ts is not up (~ts)", [Target, Why])
+            end
+    end.
+
+reachable(Name, Host) ->
+    case inet:getaddr(Host, inet) of
+        {error, Why} ->
+            ["host ", Host, ": ", inet:format_error(Why)];
+        {ok, Address} ->
+            case erl_epmd:port_please(Name, Address, 3000) of
+                {port, Port, _} ->
+                    case gen_tcp:connect(Address, Port, [], 3000) of
+                        {ok, Socket} -> _ = gen_tcp:close(Socket), true;
+                        {error, Why} -> ["its port: ", inet:format_error(Why)]
+                    end;
+                _ ->
+                    ["no node of that name on ", Host]
+            end
+    end.
+
+%% @doc Whether a target's release is new enough.
+-spec check_otp(string()) -> ok | {error, iolist()}.
+check_otp(Release) ->
+    try list_to_integer(Release) of
+        N when N >= ?MIN_OTP -> ok;
+        _ -> {error, ["runs OTP ", Release, ", kprof needs ", integer_to_list(?MIN_OTP), " or newer"]}
+    catch
+        error:badarg -> {error, ["runs OTP ", Release, ", kprof needs ", integer_to_list(?MIN_OTP), " or newer"]}
+    end.
+
+%% What of kprof the target has already.
+presence(#t{target = Target} = T) ->
+    case {remote(T, code, which, [kprof]), is_running(T)} of
+        {non_existing, _} ->
+            absent;
+        {?ORIGIN ++ _, true} ->
+            Me = node(),
+            case {remote(T, kprof_guard, attended_by, []), remote(T, kprof, status, [])} of
+                {Me, Status} when Status =/= idle ->
+                    ours;
+                {Other, _} ->
+                    Alive = Other =/= Me andalso lists:member(Other, remote(T, erlang, nodes, [connected])),
+                    Alive andalso fail(?E_BUSY, "~ts is traced by ~ts already", [Target, Other]),
+                    unload(T),
+                    absent
+            end;
+        {?ORIGIN ++ _, false} ->
+            unload(T),
+            absent;
+        {_, true} ->
+            remote(T, kprof, status, []) =:= idle
+                orelse fail(?E_BUSY, "~ts is being traced already, by its own kprof", [Target]),
+            guest;
+        {_, false} ->
+            guest
+    end.
+
+is_running(T) ->
+    lists:keymember(kprof, 1, remote(T, application, which_applications, [])).
+
+load(#t{ebin = Ebin, target = Target} = T) ->
+    Beams = [{M, beam(Ebin, M)} || M <- kprof_app:modules()],
+    lists:foreach(fun({M, Bytes}) ->
+                          case remote(T, code, load_binary, [M, ?ORIGIN ++ "/" ++ atom_to_list(M) ++ ".beam", Bytes]) of
+                              {module, M} -> ok;
+                              {error, Why} -> fail(?E_LOAD, "~ts cannot load ~ts: ~0tp (compiled for OTP ~ts)",
+                                                   [Target, M, Why, erlang:system_info(otp_release)])
+                          end
+                  end, Beams),
+    {ok, [App]} = file:consult(filename:join(Ebin, "kprof.app")),
+    case remote(T, application, load, [App]) of
+        ok -> ok;
+        {error, {already_loaded, kprof}} -> ok
+    end,
+    case remote(T, kprof, start, []) of
+        ok -> ok;
+        {error, Reason} -> unload(T), fail(?E_LOAD, "~ts cannot start the shim: ~0tP", [Target, Reason, 20])
+    end,
+    ok = remote(T, kprof_guard, attend, [node()]).
+
+beam(Ebin, M) ->
+    case file:read_file(filename:join(Ebin, atom_to_list(M) ++ ".beam")) of
+        {ok, Bytes} -> Bytes;
+        {error, Why} -> fail(?E_LOAD, "~ts/~ts.beam: ~ts", [Ebin, M, file:format_error(Why)])
+    end.
+
+trace(#t{target = Target, config = Text, config_name = Name} = T) ->
+    case remote(T, kprof_options, parse, [Text]) of
+        {ok, Options0} ->
+            Options = case T#t.collector of
+                          undefined -> Options0;
+                          Collector -> [{collector, Collector} | lists:keydelete(collector, 1, Options0)]
+                      end,
+            case remote(T, kprof, start_trace, [Options], 30000) of
+                ok -> say("tracing ~ts: ~ts", [Target, describe(Options)]), T;
+                {error, Reason} -> take_out(T), fail(status(Reason), "~ts: ~ts", [Target, kprof_error:format(Reason)])
+            end;
+        {error, Reason} ->
+            take_out(T),
+            fail(?E_CONFIG, "~ts: ~ts", [Name, kprof_error:format(Reason)])
+    end.
+
+%% What the configuration can help, and what it cannot.
+status({collector, _, _, _}) -> ?E_TRACE;
+status({already_traced, _, _}) -> ?E_BUSY;
+status({foreign_tracer, _}) -> ?E_BUSY;
+status(already_tracing) -> ?E_BUSY;
+status(no_runtime_tools) -> ?E_TRACE;
+status({trace_driver, _}) -> ?E_TRACE;
+status({trace_port, _}) -> ?E_TRACE;
+status({trace_port_taken, _}) -> ?E_TRACE;
+status(_) -> ?E_CONFIG.
+
+%% @doc What is traced, in a few words.
+-spec describe([term()]) -> iolist().
+describe(Options) ->
+    Tiers = proplists:get_value(tier_config, Options, []),
+    {Host, Port} = proplists:get_value(collector, Options, {"127.0.0.1", 4711}),
+    io_lib:format("~b tier~ts, collector ~ts:~b",
+                  [length(Tiers), case Tiers of [_] -> ""; _ -> "s" end,
+                   case is_tuple(Host) of true -> inet:ntoa(Host); false -> Host end, Port]).
+
+%% --- watching ---
+
+watch(#t{target = Target} = T) ->
+    receive
+        stop -> finish(T)
+    after ?WORD_MS ->
+            _ = parent_lives(T) orelse finish(T),
+            try word(T) of
+                idle ->
+                    say("tracing was stopped on ~ts, starting it again", [Target]),
+                    watch(wait(T, ""));
+                _ ->
+                    watch(T)
+            catch
+                throw:{failed, _, _} ->
+                    say("~ts is gone, waiting for it", [Target]),
+                    watch(wait(T, ""))
+            end
+    end.
+
+word(#t{mode = loaded} = T) -> remote(T, kprof_guard, word, [node()]);
+word(#t{mode = guest} = T) -> remote(T, kprof, status, []).
+
+%% Tries until tracing runs again; each new reason is told once.
+wait(T, Told) ->
+    receive
+        stop -> finish(T)
+    after ?RETRY_MS ->
+            _ = parent_lives(T) orelse finish(T),
+            try begin_tracing(T)
+            catch
+                throw:{failed, ?E_DOWN, Line} -> wait(T, Line);
+                throw:{failed, _, Line} when Line =:= Told -> wait(T, Told);
+                throw:{failed, _, Line} -> say("~ts", [Line]), wait(T, Line)
+            end
+    end.
+
+%% The script that started us may have been killed without a chance to tell.
+parent_lives(#t{parent = Pid}) ->
+    Pid =:= "" orelse not filelib:is_dir("/proc/self") orelse filelib:is_dir("/proc/" ++ Pid).
+
+-spec finish(#t{}) -> no_return().
+finish(T) ->
+    try take_out(T)
+    catch throw:{failed, _, _} -> ok
+    end,
+    halt(0).
+
+%% --- getting out ---
+
+take_out(#t{mode = guest} = T) ->
+    _ = remote(T, kprof, stop_trace, [], 15000),
+    ok;
+take_out(#t{mode = loaded} = T) ->
+    unload(T).
+
+unload(T) ->
+    _ = remote(T, kprof_app, unload, [], 20000),
+    unloaded(T, 50).
+
+%% The purge is the last thing that the target does by itself.
+unloaded(_, 0) ->
+    ok;
+unloaded(T, N) ->
+    case remote(T, erlang, check_old_code, [kprof_app]) of
+        false -> ok;
+        true -> timer:sleep(20), unloaded(T, N - 1)
+    end.
+
+%% --- small things ---
+
+remote(T, M, F, A) ->
+    remote(T, M, F, A, ?CALL_MS).
+
+remote(#t{target = Target}, M, F, A, Timeout) ->
+    try erpc:call(Target, M, F, A, Timeout)
+    catch
+        error:{erpc, notsup} -> fail(?E_OTP, "~ts runs an OTP older than ~b", [Target, ?MIN_OTP]);
+        error:{erpc, Why} -> fail(?E_DOWN, "~ts is not up (~0tp)", [Target, Why]);
+        _:Why -> fail(?E_OTHER, "~ts: ~ts:~ts failed: ~0tP", [Target, M, F, Why, 20])
+    end.
+
+say(Format, Args) ->
+    io:format(Format ++ "~n", Args).
+
+%% --- SIGTERM: a handler in place of the one that calls init:stop/0 ---
+
+%% @private
+-spec init({pid(), term()}) -> {ok, pid()}.
+init({Owner, _}) -> {ok, Owner}.
+
+%% @private
+-spec handle_event(term(), pid()) -> {ok, pid()}.
+handle_event(sigterm, Owner) -> Owner ! stop, {ok, Owner};
+handle_event(_, Owner) -> {ok, Owner}.
+
+%% @private
+-spec handle_call(term(), pid()) -> {ok, ok, pid()}.
+handle_call(_, Owner) -> {ok, ok, Owner}.

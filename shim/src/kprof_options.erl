@@ -1,0 +1,210 @@
+%% @doc Checks what start_trace is given and brings it into one form, before anything is traced. Reads the
+%% configuration text of a kprof node into the same options.
+-module(kprof_options).
+
+-export([check/1, parse/1]).
+
+-export_type([options/0, tier/0]).
+
+-define(MAX_TIERS, 256).
+-define(MAX_NAME, 255).
+-define(MAX_ONE_IN, 16#7fffffff).
+
+-type tier() :: #{name := binary(), mfa := mfa()}.
+-type options() :: #{tiers := [tier()],
+                     identity_f := kprof:identity_fun() | undefined,
+                     print_calls := boolean(),
+                     stats_dumper := kprof:stats_dumper(),
+                     collector := {string(), inet:ip_address() | inet:hostname(), inet:port_number()},
+                     one_in := pos_integer(),
+                     slow_us := non_neg_integer() | undefined,
+                     leader := pid()}.
+%% collector: the host as text, as gen_tcp takes it, and the port. leader: where print_calls prints.
+
+%% @doc Checks options. Loads the tiers' modules if they are not loaded yet; changes nothing else.
+-spec check(term()) -> {ok, options()} | {error, term()}.
+check(Options) ->
+    try
+        is_list(Options) andalso length(Options) >= 0 orelse throw(options_not_a_list),
+        Map = lists:foldl(fun collect/2, #{}, Options),
+        is_map_key(tier_config, Map) orelse throw({missing_option, tier_config}),
+        Tiers = tiers(maps:get(tier_config, Map)),
+        Checked = maps:map(fun value/2, maps:remove(tier_config, maps:merge(defaults(), Map))),
+        lists:foreach(fun traceable/1, Tiers),
+        free(),
+        #{stats_dumper := Dumper, sample := OneIn, slow_call_threshold := SlowUs} = Checked,
+        writable(Dumper),
+        {ok, #{tiers => Tiers,
+               identity_f => maps:get(identity_f, Checked),
+               print_calls => maps:get(print_calls, Checked),
+               stats_dumper => Dumper,
+               collector => maps:get(collector, Checked),
+               one_in => OneIn,
+               slow_us => SlowUs,
+               leader => group_leader()}}
+    catch
+        throw:Reason -> {error, Reason};
+        error:badarg -> {error, options_not_a_list}
+    end.
+
+defaults() ->
+    #{identity_f => undefined, print_calls => false, stats_dumper => false, collector => {"127.0.0.1", 4711},
+      sample => {one_in, 1}, slow_call_threshold => undefined}.
+
+collect({Name, Value}, Map) when is_atom(Name) ->
+    Name =:= tier_config orelse is_map_key(Name, defaults()) orelse throw({bad_option, {Name, Value}}),
+    is_map_key(Name, Map) andalso throw({duplicate_option, Name}),
+    Map#{Name => Value};
+collect(Other, _) ->
+    throw({bad_option, Other}).
+
+%% --- values ---
+
+value(identity_f, undefined) -> undefined;
+value(identity_f, F) when is_function(F, 1) -> F;
+value(identity_f, V) -> bad(identity_f, V, "a fun of one argument, {M, F, Args}");
+value(print_calls, B) when is_boolean(B) -> B;
+value(print_calls, V) -> bad(print_calls, V, "true or false");
+value(stats_dumper, false) -> false;
+value(stats_dumper, {file, Path} = D) when is_list(Path), Path =/= []; is_binary(Path), Path =/= <<>> ->
+    is_binary(Path) orelse io_lib:char_list(Path) orelse bad(stats_dumper, D, "a path of text"),
+    D;
+value(stats_dumper, {'fun', F} = D) when is_function(F, 1) -> D;
+value(stats_dumper, {pid, P} = D) when is_pid(P) -> D;
+value(stats_dumper, V) -> bad(stats_dumper, V, "false, {file, Path}, {'fun', fun/1} or {pid, Pid}");
+value(collector, {Host, Port} = V) when is_integer(Port), Port > 0, Port =< 65535 -> collector(Host, Port, V);
+value(collector, V) -> bad(collector, V, "{Host, Port}");
+value(sample, {one_in, N}) when is_integer(N), N >= 1, N =< ?MAX_ONE_IN -> N;
+value(sample, V) -> bad(sample, V, "{one_in, N} with N from 1 on");
+value(slow_call_threshold, undefined) -> undefined;
+value(slow_call_threshold, N) when is_integer(N), N >= 0, N < 1 bsl 62 -> N;
+value(slow_call_threshold, V) -> bad(slow_call_threshold, V, "microseconds, an integer from 0 on").
+
+bad(Name, Value, Wanted) ->
+    throw({bad_value, Name, Value, Wanted}).
+
+collector(Host, Port, V) when is_tuple(Host) ->
+    case inet:ntoa(Host) of
+        {error, _} -> bad(collector, V, "{Host, Port}");
+        Text -> {Text, Host, Port}
+    end;
+collector(Host, Port, V) when is_binary(Host) ->
+    collector(binary_to_list(Host), Port, V);
+collector(Host, Port, V) when is_atom(Host) ->
+    collector(atom_to_list(Host), Port, V);
+collector(Host, Port, V) ->
+    Host =/= [] andalso io_lib:latin1_char_list(Host) orelse bad(collector, V, "{Host, Port}"),
+    case inet:parse_address(Host) of
+        {ok, Address} -> {Host, Address, Port};
+        {error, einval} -> {Host, Host, Port}
+    end.
+
+writable({file, Path}) ->
+    case file:open(Path, [append, raw]) of
+        {ok, Fd} -> _ = file:close(Fd), ok;
+        {error, Why} -> throw({stats_file, Path, Why})
+    end;
+writable(_) ->
+    ok.
+
+%% --- tiers ---
+
+tiers(Config) when is_list(Config), length(Config) =< ?MAX_TIERS ->
+    Tiers = [tier(T) || T <- Config],
+    _ = lists:foldl(fun unique/2, #{}, Tiers),
+    Tiers;
+tiers(Config) when is_list(Config) ->
+    throw({too_many_tiers, length(Config), ?MAX_TIERS});
+tiers(V) ->
+    bad(tier_config, V, "a list of {Name, {Module, Function, Arity}}").
+
+tier({Name, {M, F, A} = MFA}) ->
+    Text = name(Name),
+    lists:any(fun(X) -> X =:= '_' end, [M, F, A]) andalso throw({wildcard_tier, Text, MFA}),
+    is_atom(M) andalso is_atom(F) andalso is_integer(A) andalso A >= 0 andalso A =< 255
+        orelse throw({bad_tier, {Name, MFA}}),
+    #{name => Text, mfa => MFA};
+tier(Other) ->
+    throw({bad_tier, Other}).
+
+name(Name) ->
+    Text = try to_text(Name) catch error:_ -> throw({bad_tier_name, Name, "is no text"}) end,
+    is_binary(Text) andalso Text =/= <<>> orelse throw({bad_tier_name, Name, "is no text"}),
+    byte_size(Text) =< ?MAX_NAME orelse throw({bad_tier_name, Name, "is longer than 255 bytes"}),
+    Text =/= <<"_total">> orelse throw({bad_tier_name, Name, "is taken: it means the whole request"}),
+    Text =/= <<"_other">> orelse throw({bad_tier_name, Name, "is taken: it means what is over the limits"}),
+    Text.
+
+to_text(A) when is_atom(A), A =/= '_' -> atom_to_binary(A, utf8);
+to_text(T) when is_list(T); is_binary(T) -> unicode:characters_to_binary(T).
+
+unique(#{name := Name, mfa := MFA}, Seen) ->
+    is_map_key({name, Name}, Seen) andalso throw({duplicate_tier, Name}),
+    case Seen of
+        #{MFA := Other} -> throw({duplicate_function, MFA, Other, Name});
+        _ -> Seen#{{name, Name} => true, MFA => Name}
+    end.
+
+traceable(#{name := Name, mfa := {M, _, _} = MFA}) ->
+    lists:member(M, kprof_app:modules()) andalso throw({own_module, Name, MFA}),
+    case code:ensure_loaded(M) of
+        {module, M} -> ok;
+        {error, _} -> throw({unknown_module, Name, MFA})
+    end,
+    case erlang:trace_info(MFA, traced) of
+        {traced, false} -> ok;
+        {traced, undefined} -> throw({unknown_function, Name, MFA});
+        {traced, _} -> throw({already_traced, Name, MFA})
+    end.
+
+free() ->
+    case erlang:trace_info(new, tracer) of
+        {tracer, []} -> ok;
+        {tracer, Tracer} -> throw({foreign_tracer, Tracer})
+    end.
+
+%% --- the configuration text of a kprof node ---
+
+%% @doc Evaluates a configuration text: options as one list, or one after the other, each ended by a full stop. Funs in
+%% it are local to this node.
+-spec parse(binary()) -> {ok, [term()]} | {error, term()}.
+parse(Text) ->
+    case unicode:characters_to_list(Text) of
+        Chars when is_list(Chars) ->
+            try {ok, forms(Chars, 1, [])}
+            catch throw:Reason -> {error, Reason}
+            end;
+        _ ->
+            {error, {config, 1, "this is no UTF-8 text"}}
+    end.
+
+forms(Chars, Line, Acc) ->
+    case erl_scan:tokens([], Chars, Line) of
+        {done, {ok, Tokens, Next}, Rest} ->
+            forms(Rest, Next, Acc ++ options(evaluate(Tokens)));
+        {done, {eof, _}, _} ->
+            Acc;
+        {done, {error, {At, Module, What}, _}, _} ->
+            throw({config, At, Module:format_error(What)});
+        {more, Continuation} ->
+            case erl_scan:tokens(Continuation, eof, Line) of
+                {done, {eof, _}, _} -> Acc;
+                {done, {ok, Tokens, _}, _} -> Acc ++ options(evaluate(Tokens));
+                {done, {error, {At, Module, What}, _}, _} -> throw({config, At, Module:format_error(What)})
+            end
+    end.
+
+evaluate(Tokens) ->
+    case erl_parse:parse_exprs(Tokens) of
+        {ok, Exprs} ->
+            try erl_eval:exprs(Exprs, erl_eval:new_bindings()) of
+                {value, Value, _} -> Value
+            catch
+                _:Reason -> throw({config, erl_scan:line(hd(Tokens)), io_lib:format("cannot be evaluated: ~0tP", [Reason, 20])})
+            end;
+        {error, {At, Module, What}} ->
+            throw({config, At, Module:format_error(What)})
+    end.
+
+options(Options) when is_list(Options) -> Options;
+options(Option) -> [Option].

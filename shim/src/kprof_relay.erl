@@ -1,0 +1,47 @@
+%% @doc Carries the bytes of the trace port to the collector, unchanged. When the collector is slow it waits, the trace
+%% port's queue fills and the port counts what it drops: nothing in the node waits.
+-module(kprof_relay).
+
+-export([start_link/2, drain/2]).
+
+-define(IDLE_MS, 200).
+
+%% @doc Starts a relay between two sockets of the caller; it becomes their owner. It exits with `{trace_port, Reason}' or
+%% `{collector, Reason}', telling which side ended.
+-spec start_link(gen_tcp:socket(), gen_tcp:socket()) -> pid().
+start_link(In, Out) ->
+    Pid = spawn_opt(fun() -> receive go -> loop(In, Out, false) end end, [link, {fullsweep_after, 20}]),
+    lists:foreach(fun(Socket) -> _ = gen_tcp:controlling_process(Socket, Pid) end, [In, Out]),
+    Pid ! go,
+    Pid.
+
+%% @doc Has the relay carry on until nothing has come for 200 ms, then close both sockets; waits for that, `Timeout' ms
+%% at most, and then kills it. The caller must be the one that started it, and trap exits.
+-spec drain(pid(), timeout()) -> ok.
+drain(Pid, Timeout) ->
+    Pid ! drain,
+    receive {'EXIT', Pid, _} -> ok
+    after Timeout -> kill(Pid)
+    end.
+
+kill(Pid) ->
+    exit(Pid, kill),
+    receive {'EXIT', Pid, _} -> ok end.
+
+loop(In, Out, Drain) ->
+    case gen_tcp:recv(In, 0, ?IDLE_MS) of
+        {ok, Bytes} ->
+            case gen_tcp:send(Out, Bytes) of
+                ok -> loop(In, Out, Drain orelse told());
+                {error, Why} -> exit({collector, Why})
+            end;
+        {error, timeout} when not Drain ->
+            loop(In, Out, told());
+        {error, Why} ->
+            _ = gen_tcp:close(In),
+            _ = gen_tcp:close(Out),
+            exit({trace_port, Why})
+    end.
+
+told() ->
+    receive drain -> true after 0 -> false end.

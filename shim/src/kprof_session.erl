@@ -1,0 +1,425 @@
+%% @doc One trace's life. The session owns the control connection and the trace port, and brings them through
+%% ```
+%%            start_trace                        collector lost, dead man
+%%     idle ──────────────> tracing ────────────────────────────────────> waiting (0.2 .. 2 s between tries)
+%%      ^                    │  ^  ^                                         │
+%%      │ stop_trace         │  │  └─────────────────────────────────────────┘
+%%      └── from anywhere    v  │ after a pause that doubles, 1 .. 60 s, at half the sampling
+%%                          paused (the guard has tripped)
+%% '''
+%% Each arming is hello, welcome, tiers, a new trace port, the data connection, flags and patterns, trace_started.
+%% A trace port is never used twice: its next client would begin in the middle of a message.
+-module(kprof_session).
+-behaviour(gen_statem).
+
+-export([start_link/0, start_trace/1, stop_trace/0, status/0]).
+-export([callback_mode/0, init/1, handle_event/4, terminate/3]).
+
+-define(CLOCK_MS, 1000).
+-define(RETRY_MIN_MS, 200).
+-define(RETRY_MAX_MS, 2000).
+-define(PAUSE_MIN_MS, 1000).
+-define(PAUSE_MAX_MS, 60000).
+-define(CALM_MS, 60000).        % armed for this long without a trip: the next pause is the shortest again
+-define(DRAIN_MS, 2500).
+-define(MAX_ONE_IN, 1 bsl 30).
+-define(MAX_ASKS, 16).
+
+-type tier() :: #{name := binary(), mfa := mfa(), kind := kprof_match:kind(), spec := [tuple()]}.
+-type status() :: idle | tracing | waiting | paused.
+
+-record(d, {slots :: kprof_slots:slots(),
+            options = undefined :: undefined | kprof_options:options(),
+            tiers = [] :: [tier()],
+            one_in = 1 :: pos_integer(),              % the sampling in force, after trips
+            control = undefined :: undefined | gen_tcp:socket(),
+            session = {0, <<>>} :: {integer(), binary()},   % from welcome, for the data connection
+            port = undefined :: undefined | port(),
+            relay = undefined :: undefined | pid(),
+            printer = undefined :: undefined | pid(),
+            asks = #{} :: #{reference() => integer()},
+            retry_ms = ?RETRY_MIN_MS :: pos_integer(),
+            pause_ms = ?PAUSE_MIN_MS :: pos_integer(),
+            armed_at = 0 :: integer(),
+            untraced_since = undefined :: undefined | integer(),
+            untraced_ms = 0 :: non_neg_integer()}).   % not yet told to the collector
+
+%% @doc Starts the session, registered as `kprof_session'.
+-spec start_link() -> {ok, pid()} | ignore | {error, term()}.
+start_link() ->
+    gen_statem:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+%% @doc Starts a trace with checked options. Returns once everything is armed.
+-spec start_trace(kprof_options:options()) -> ok | {error, term()}.
+start_trace(Options) ->
+    call({start, Options}).
+
+%% @doc Stops the trace.
+-spec stop_trace() -> ok | {error, not_started | not_tracing}.
+stop_trace() ->
+    call(stop).
+
+call(Request) ->
+    try gen_statem:call(?MODULE, Request, 30000)
+    catch
+        exit:{noproc, _} -> {error, not_started};
+        exit:{shutdown, _} -> {error, not_started}
+    end.
+
+%% @doc What the session does; never waits for it.
+-spec status() -> not_started | status().
+status() ->
+    try ets:lookup_element(kprof_guard, status, 2)
+    catch error:badarg -> not_started
+    end.
+
+%% @private
+-spec callback_mode() -> gen_statem:callback_mode_result().
+callback_mode() ->
+    [handle_event_function, state_enter].
+
+%% @private
+-spec init([]) -> {ok, status(), #d{}}.
+init([]) ->
+    _ = process_flag(trap_exit, true),
+    {ok, idle, #d{slots = kprof_slots:create()}}.
+
+%% @private
+-spec handle_event(gen_statem:event_type() | enter, term(), status(), #d{}) ->
+          gen_statem:event_handler_result(status(), #d{}) | gen_statem:state_enter_result(status(), #d{}).
+handle_event(enter, _, State, _) ->
+    true = ets:insert(kprof_guard, {status, State}),
+    keep_state_and_data;
+
+handle_event({call, From}, {start, Options}, idle, D) ->
+    _ = seq_trace:set_token([]),
+    start(From, Options, D);
+handle_event({call, From}, {start, _}, _, _) ->
+    {keep_state_and_data, {reply, From, {error, already_tracing}}};
+handle_event({call, From}, stop, idle, _) ->
+    {keep_state_and_data, {reply, From, {error, not_tracing}}};
+handle_event({call, From}, stop, _, D) ->
+    {next_state, idle, stop(D), [{reply, From, ok} | no_timers()]};
+
+handle_event(info, {tcp, Socket, Bytes}, State, #d{control = Socket} = D) ->
+    ok = kprof_guard:heard(),
+    _ = inet:setopts(Socket, [{active, once}]),
+    case kprof_link:decode(Bytes) of
+        {ok, #{<<"type">> := Type} = Message} -> message(Type, Message, State, D);
+        _ -> lost("it does not speak kprof's protocol", State, D)
+    end;
+handle_event(info, {tcp_closed, Socket}, State, #d{control = Socket} = D) ->
+    lost("it closed the connection", State, D);
+handle_event(info, {tcp_error, Socket, Why}, State, #d{control = Socket} = D) ->
+    lost(inet:format_error(Why), State, D);
+
+handle_event(info, {'EXIT', Pid, Why}, State, #d{relay = Pid} = D) when is_pid(Pid) ->
+    lost(io_lib:format("the data connection ended (~0tp)", [Why]), State, D#d{relay = undefined});
+handle_event(info, {'EXIT', Port, Why}, State, #d{port = Port} = D) when is_port(Port) ->
+    lost(io_lib:format("the trace port ended (~0tp)", [Why]), State, D);
+handle_event(info, {'EXIT', Pid, _}, _, #d{printer = Pid} = D) when is_pid(Pid) ->
+    {keep_state, D#d{printer = printer(D#d.options)}};
+
+handle_event(info, {kprof_guard, tripped}, tracing, D) ->
+    tripped(D);
+handle_event(info, {kprof_guard, dead_man}, tracing, D) ->
+    _ = tell_stopped(dead_man, <<"no word from the collector for 10 s">>, D),
+    lost("it has been silent for 10 s", tracing, D);
+
+handle_event(info, {'DOWN', Ref, process, _, Why}, _, #d{asks = Asks} = D) when is_map_key(Ref, Asks) ->
+    {Id, Rest} = maps:take(Ref, Asks),
+    _ = tell(#{type => <<"identify_reply">>, id => Id, identity => kprof_identify:result(Why)}, D),
+    {keep_state, D#d{asks = Rest}};
+
+handle_event({timeout, clock}, clock, State, D) ->
+    case clock(D) of
+        {ok, D1} -> {keep_state, rearm(State, calm(State, D1)), clock_later()};
+        {error, Why} -> lost(io_lib:format("~0tp", [Why]), State, D)
+    end;
+handle_event({timeout, again}, again, _, D) ->
+    again(D);
+
+handle_event(_, _, _, _) ->
+    keep_state_and_data.
+
+%% @private
+-spec terminate(term(), status(), #d{}) -> ok.
+terminate(_, idle, _) ->
+    ok;
+terminate(_, _, D) ->
+    _ = stop(D),
+    ok.
+
+%% --- starting, arming, stopping ---
+
+start(From, Options, #d{slots = Slots} = D0) ->
+    Prepared = kprof_match:prepare(maps:get(identity_f, Options)),
+    Tiers = [begin
+                 {Kind, Spec} = kprof_match:spec(Prepared, MFA),
+                 Tier#{kind => Kind, spec => Spec}
+             end || #{mfa := MFA} = Tier <- maps:get(tiers, Options)],
+    D1 = #d{slots = Slots, options = Options, tiers = Tiers, one_in = maps:get(one_in, Options)},
+    case arm(D1) of
+        {ok, D} ->
+            {next_state, tracing, D#d{printer = printer(Options)}, [{reply, From, ok}, clock_later()]};
+        {error, Why, _} ->
+            {keep_state, #d{slots = D0#d.slots}, {reply, From, {error, Why}}}
+    end.
+
+%% From what is there to everything armed. On an error everything is undone and both connections are closed.
+arm(#d{control = undefined} = D) ->
+    {Text, Host, Port} = maps:get(collector, D#d.options),
+    case kprof_link:connect(Host, Port, hello()) of
+        {ok, Control, Session, Key} ->
+            arm(D#d{control = Control, session = {Session, Key}});
+        {error, Why} ->
+            {error, {collector, Text, Port, Why}, D}
+    end;
+arm(D) ->
+    case tell(tiers(D), D) of
+        ok ->
+            case kprof_tracer:open() of
+                {ok, Port, In} -> arm_data(D#d{port = Port}, In);
+                {error, Why} -> {error, Why, let_go(D)}
+            end;
+        {error, Why} ->
+            {error, collector_error(Why, D), let_go(D)}
+    end.
+
+arm_data(#d{session = {Session, Key}, slots = Slots, port = Port} = D0, In) ->
+    {_, Host, Number} = maps:get(collector, D0#d.options),
+    case kprof_link:open_data(Host, Number, Session, Key) of
+        {ok, Out} ->
+            D = D0#d{relay = kprof_relay:start_link(In, Out), armed_at = now_ms()},
+            ok = kprof_slots:open(Slots, kprof_slots:new_base()),
+            %% the guard knows before anything is set
+            ok = kprof_guard:arm(Port, patterns(D)),
+            Absent = kprof_tracer:set_patterns(patterns(D)),
+            _ = Absent =:= [] orelse note(warning, io_lib:format("not on this node (any more): ~0tp", [Absent]), D),
+            kprof_tracer:set_flags(Port, own_processes(D)),
+            kprof_slots:set_one_in(Slots, D#d.one_in),
+            _ = tell(#{type => <<"trace_started">>, at => erlang:monotonic_time()}, D),
+            _ = inet:setopts(D#d.control, [{active, once}]),
+            {ok, traced(D)};
+        {error, Why} ->
+            _ = gen_tcp:close(In),
+            {error, collector_error(Why, D0), let_go(D0)}
+    end.
+
+collector_error(Why, D) ->
+    {Text, _, Port} = maps:get(collector, D#d.options),
+    {collector, Text, Port, Why}.
+
+%% Stops for good: tokens, flags and patterns first, then what is on its way, then the connections.
+stop(D) ->
+    ok = kprof_slots:close(D#d.slots),
+    disarm(D),
+    _ = D#d.port =:= undefined orelse kprof_tracer:close(D#d.port, drain),
+    _ = D#d.relay =:= undefined orelse kprof_relay:drain(D#d.relay, ?DRAIN_MS),
+    _ = clock(D),
+    _ = tell_stopped(stopped, <<"stop_trace was called">>, D),
+    _ = D#d.printer =:= undefined orelse kprof_printer:stop(D#d.printer),
+    _ = let_go(D#d{relay = undefined}),
+    #d{slots = D#d.slots}.
+
+%% The guard undoes; when it is not there (it died, and we are being taken down after it) we do it ourselves.
+disarm(#d{port = undefined}) ->
+    ok;
+disarm(#d{port = Port} = D) ->
+    try kprof_guard:disarm()
+    catch exit:_ -> kprof_tracer:undo(Port, patterns(D))
+    end.
+
+%% Undoes and closes everything at once, keeping only what the next try needs.
+let_go(D) ->
+    ok = kprof_slots:close(D#d.slots),
+    disarm(D),
+    _ = drop_relay(D),
+    _ = D#d.port =:= undefined orelse kprof_tracer:close(D#d.port, now),
+    _ = D#d.control =:= undefined orelse kprof_link:close(D#d.control),
+    untraced(D#d{control = undefined, port = undefined, relay = undefined}).
+
+drop_relay(#d{relay = undefined}) -> ok;
+drop_relay(#d{relay = Pid}) -> exit(Pid, kill).
+
+%% --- losing the collector, tripping, coming back ---
+
+lost(Why, State, D) ->
+    {Text, _, Port} = maps:get(collector, D#d.options),
+    State =:= waiting orelse logger:warning("kprof: the collector at ~ts:~b is lost: ~ts; trying again", [Text, Port, Why]),
+    D1 = let_go(D),
+    case State of
+        paused -> {keep_state, D1};
+        _ -> {next_state, waiting, D1#d{retry_ms = ?RETRY_MIN_MS}, again_in(?RETRY_MIN_MS)}
+    end.
+
+%% The guard has undone everything and closed the port.
+tripped(D0) ->
+    D = D0#d{port = undefined, one_in = min(2 * D0#d.one_in, ?MAX_ONE_IN), pause_ms = min(2 * D0#d.pause_ms, ?PAUSE_MAX_MS)},
+    Text = io_lib:format("the node made trace messages faster than its trace port takes them: paused for ~b s, then one "
+                         "request in ~b", [D0#d.pause_ms div 1000, D#d.one_in]),
+    logger:warning("kprof: ~ts", [Text]),
+    _ = tell_stopped(tripped, unicode:characters_to_binary(Text), D),
+    _ = drop_relay(D),
+    {next_state, paused, untraced(D#d{relay = undefined}), again_in(D0#d.pause_ms)}.
+
+again(D0) ->
+    case arm(D0) of
+        {ok, D} ->
+            logger:notice("kprof: tracing again"),
+            {next_state, tracing, D#d{retry_ms = ?RETRY_MIN_MS}, clock_later()};
+        {error, _, D} ->
+            Wait = D#d.retry_ms,
+            {next_state, waiting, untraced(D#d{retry_ms = min(2 * Wait, ?RETRY_MAX_MS)}), again_in(Wait)}
+    end.
+
+calm(tracing, #d{armed_at = At} = D) ->
+    case now_ms() - At > ?CALM_MS of
+        true -> D#d{pause_ms = ?PAUSE_MIN_MS};
+        false -> D
+    end;
+calm(_, D) ->
+    D.
+
+%% --- what is untraced since when ---
+
+untraced(#d{untraced_since = undefined} = D) -> D#d{untraced_since = now_ms()};
+untraced(D) -> D.
+
+traced(#d{} = D) -> (count_untraced(D))#d{untraced_since = undefined}.
+
+count_untraced(#d{untraced_since = undefined} = D) -> D;
+count_untraced(#d{untraced_since = Since, untraced_ms = Ms} = D) ->
+    Now = now_ms(),
+    D#d{untraced_since = Now, untraced_ms = Ms + Now - Since}.
+
+%% --- messages from the collector ---
+
+message(<<"identify">>, #{<<"id">> := Id, <<"m">> := M, <<"f">> := F, <<"args">> := {bin, Args}}, _, D)
+  when is_integer(Id), is_binary(M), is_binary(F) ->
+    case maps:get(identity_f, D#d.options) of
+        Fun when is_function(Fun), map_size(D#d.asks) < ?MAX_ASKS ->
+            {_, Ref} = kprof_identify:start(Fun, {M, F, Args}),
+            {keep_state, D#d{asks = (D#d.asks)#{Ref => Id}}};
+        _ ->
+            _ = tell(#{type => <<"identify_reply">>, id => Id, identity => nil}, D),
+            keep_state_and_data
+    end;
+message(<<"disarm">>, #{<<"m">> := M, <<"f">> := F, <<"a">> := A} = Message, _, D) ->
+    disarm_tier([M, F, A], maps:get(<<"reason">>, Message, <<"no reason given">>), D);
+message(<<"stats">>, #{<<"rows">> := Rows}, _, #d{printer = Pid}) when is_list(Rows), is_pid(Pid) ->
+    kprof_printer:stats(Pid, [kprof_printer:row(R) || R <- Rows, is_map(R)]),
+    keep_state_and_data;
+message(<<"calls">>, Message, _, #d{printer = Pid}) when is_pid(Pid) ->
+    kprof_printer:calls(Pid, Message),
+    keep_state_and_data;
+message(<<"bye">>, Message, State, D) ->
+    lost(["it said: ", case Message of #{<<"reason">> := R} when is_binary(R) -> R; _ -> "bye" end], State, D);
+message(_, _, _, _) ->
+    keep_state_and_data.
+
+disarm_tier(Wanted, Reason, D) ->
+    {Off, Stay} = lists:partition(fun(#{mfa := {M, F, A}}) ->
+                                          [atom_to_binary(M, utf8), atom_to_binary(F, utf8), A] =:= Wanted
+                                  end, D#d.tiers),
+    D1 = D#d{tiers = Stay},
+    lists:foreach(fun(#{name := Name, mfa := MFA, spec := Spec}) ->
+                          kprof_tracer:undo_patterns([{MFA, Spec}]),
+                          ok = kprof_guard:update(patterns(D1)),
+                          Text = io_lib:format("the tier ~ts (~0tp) is taken off: ~ts", [Name, MFA, Reason]),
+                          logger:warning("kprof: ~ts", [Text]),
+                          _ = tell(tiers(D1), D1),
+                          note(warning, Text, D1)
+                  end, Off),
+    {keep_state, D1}.
+
+%% --- every second ---
+
+clock(#d{control = undefined} = D) ->
+    {ok, D};
+clock(#d{slots = Slots} = D0) ->
+    D = count_untraced(D0),
+    Unsampled = kprof_slots:unsampled(Slots),
+    case tell(#{type => <<"clock">>, at => erlang:monotonic_time(), time_offset => erlang:time_offset(),
+                unsampled => Unsampled, paused_ms => D#d.untraced_ms}, D) of
+        ok ->
+            ok = kprof_slots:sub_unsampled(Slots, Unsampled),
+            {ok, D#d{untraced_ms = 0}};
+        Error ->
+            Error
+    end.
+
+%% A reload takes the patterns of its module, and another tool's clear takes flags: both are set again.
+rearm(tracing, #d{port = Port} = D) ->
+    case kprof_tracer:missing(patterns(D)) of
+        [] ->
+            ok;
+        Missing ->
+            _ = kprof_tracer:set_patterns(Missing),
+            note(info, io_lib:format("patterns set again after a code reload: ~0tp", [[MFA || {MFA, _} <- Missing]]), D)
+    end,
+    case kprof_tracer:flags_owner() of
+        [] ->
+            kprof_tracer:set_flags(Port, own_processes(D)),
+            note(warning, "somebody took the trace flags off; they are set again", D);
+        _ ->
+            ok
+    end,
+    D;
+rearm(_, D) ->
+    D.
+
+%% --- messages to the collector ---
+
+hello() ->
+    Version = case application:get_key(kprof, vsn) of
+                  {ok, V} -> list_to_binary(V);
+                  undefined -> <<"unknown">>
+              end,
+    #{type => <<"hello">>, role => <<"control">>, protocol => 1, node => node(),
+      otp => list_to_binary(erlang:system_info(otp_release)), os_pid => list_to_integer(os:getpid()),
+      ticks_per_second => erlang:convert_time_unit(1, second, native), time_offset => erlang:time_offset(),
+      creation => erlang:system_info(creation), version => Version}.
+
+tiers(#d{tiers = Tiers, options = Options}) ->
+    Kinds = [Kind || #{kind := Kind} <- Tiers],
+    Identity = case {maps:get(identity_f, Options), lists:member(ask, Kinds)} of
+                   {undefined, _} -> none;
+                   {_, true} -> ask;
+                   {_, false} -> spec
+               end,
+    Base = #{type => <<"tiers">>, identity => Identity,
+             stats => maps:get(stats_dumper, Options) =/= false, calls => maps:get(print_calls, Options),
+             tiers => [#{name => Name, m => M, f => F, a => A} || #{name := Name, mfa := {M, F, A}} <- Tiers]},
+    case maps:get(slow_us, Options) of
+        undefined -> Base;
+        Us -> Base#{slow_threshold_us => Us}
+    end.
+
+tell_stopped(Reason, Text, D) ->
+    tell(#{type => <<"trace_stopped">>, at => erlang:monotonic_time(), reason => Reason, text => Text}, D).
+
+note(Level, Text, D) ->
+    _ = tell(#{type => <<"note">>, level => Level, text => unicode:characters_to_binary(Text)}, D),
+    ok.
+
+tell(_, #d{control = undefined}) -> ok;
+tell(Message, #d{control = Socket}) -> kprof_link:send(Socket, Message).
+
+%% --- small things ---
+
+patterns(#d{tiers = Tiers}) ->
+    kprof_mark:patterns() ++ [{MFA, Spec} || #{mfa := MFA, spec := Spec} <- Tiers].
+
+own_processes(#d{relay = Relay, printer = Printer}) ->
+    [P || P <- [self(), Relay, Printer, whereis(kprof_guard), whereis(kprof_sup)], is_pid(P)].
+
+printer(#{stats_dumper := false, print_calls := false}) -> undefined;
+printer(#{stats_dumper := Dumper, leader := Leader}) -> kprof_printer:start_link(Dumper, Leader).
+
+clock_later() -> {{timeout, clock}, ?CLOCK_MS, clock}.
+again_in(Ms) -> {{timeout, again}, Ms, again}.
+no_timers() -> [{{timeout, clock}, cancel}, {{timeout, again}, cancel}].
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).

@@ -1,0 +1,143 @@
+%% @doc The numbers that request processes read on every `set_token': one array of atomics, found through one
+%% persistent term. The term is put once when the application starts and erased when it stops, so that switching
+%% tracing on and off never makes the node scan its processes for an old literal.
+%%
+%% Words that many schedulers write stand on cache lines apart from the ones that everybody reads:
+%% ```
+%%   1        one_in: 0 = tracing is off, N = one request in N gets a token
+%%   2        base: the label base of the running trace
+%%   3..9     bases of earlier traces, newest first: their labels are ours, but stale
+%%   17       requests seen by the sampler
+%%   33       requests that the sampler left out, not yet told to the collector
+%%   65..     ring of labels whose request has ended, at 65 + label rem 8192
+%% '''
+-module(kprof_slots).
+
+-export([create/0, erase/0, find/0, open/2, close/1, set_one_in/2, one_in/1, base/1, new_base/0,
+         next/1, count_unsampled/1, unsampled/1, sub_unsampled/2, whose/2, mark_ended/2, ended/2]).
+
+-export_type([slots/0, label/0]).
+
+-define(KEY, kprof_slots).
+-define(ONE_IN, 1).
+-define(BASE, 2).
+-define(OLD_BASES, 7).
+-define(SEEN, 17).
+-define(UNSAMPLED, 33).
+-define(RING, 65).
+-define(RING_SIZE, 8192).
+-define(BASE_BITS, 26).
+-define(LABEL_BITS, 32).
+-define(LABEL_MASK, 16#ffffffff).
+
+-type slots() :: atomics:atomics_ref().
+-type label() :: pos_integer().
+%% A request's label: a random base of 26 bits above a counter of 32.
+
+%% @doc Makes the array and publishes it. An array that is already there is kept and returned.
+-spec create() -> slots().
+create() ->
+    case find() of
+        undefined ->
+            Slots = atomics:new(?RING + ?RING_SIZE - 1, [{signed, true}]),
+            persistent_term:put(?KEY, Slots),
+            Slots;
+        Slots ->
+            Slots
+    end.
+
+%% @doc Takes the persistent term away. Costs the node one scan of all processes, as every erase does.
+-spec erase() -> boolean().
+erase() ->
+    persistent_term:erase(?KEY).
+
+%% @doc The array, or `undefined' while the application does not run.
+-spec find() -> slots() | undefined.
+find() ->
+    persistent_term:get(?KEY, undefined).
+
+%% @doc Begins a trace: remembers the base in force as an old one and installs `Base'. Tokens are still off.
+-spec open(slots(), non_neg_integer()) -> ok.
+open(Slots, Base) ->
+    ok = atomics:put(Slots, ?ONE_IN, 0),
+    Olds = [atomics:get(Slots, ?BASE + I) || I <- lists:seq(0, ?OLD_BASES - 1)],
+    lists:foreach(fun({I, B}) -> atomics:put(Slots, ?BASE + I, B) end,
+                  lists:zip(lists:seq(1, ?OLD_BASES), Olds)),
+    atomics:put(Slots, ?BASE, Base).
+
+%% @doc Ends a trace: from now on `set_token' does nothing.
+-spec close(slots()) -> ok.
+close(Slots) ->
+    atomics:put(Slots, ?ONE_IN, 0).
+
+%% @doc Sets the sampling: 0 is off, N is one request in N.
+-spec set_one_in(slots(), non_neg_integer()) -> ok.
+set_one_in(Slots, N) ->
+    atomics:put(Slots, ?ONE_IN, N).
+
+%% @doc The sampling in force; 0 is off.
+-spec one_in(slots()) -> non_neg_integer().
+one_in(Slots) ->
+    atomics:get(Slots, ?ONE_IN).
+
+%% @doc The base of the newest trace; 0 before the first.
+-spec base(slots()) -> non_neg_integer().
+base(Slots) ->
+    atomics:get(Slots, ?BASE).
+
+%% @doc A random base, never 0.
+-spec new_base() -> pos_integer().
+new_base() ->
+    rand:uniform((1 bsl ?BASE_BITS) - 1) bsl ?LABEL_BITS.
+
+%% @doc Counts one request and returns its number, which the sampler and the label are made of.
+-spec next(slots()) -> integer().
+next(Slots) ->
+    atomics:add_get(Slots, ?SEEN, 1).
+
+%% @doc Counts one request that gets no token.
+-spec count_unsampled(slots()) -> ok.
+count_unsampled(Slots) ->
+    atomics:add(Slots, ?UNSAMPLED, 1).
+
+%% @doc Requests left out since the last `sub_unsampled'.
+-spec unsampled(slots()) -> integer().
+unsampled(Slots) ->
+    atomics:get(Slots, ?UNSAMPLED).
+
+%% @doc Takes off what has been told to the collector.
+-spec sub_unsampled(slots(), integer()) -> ok.
+sub_unsampled(Slots, N) ->
+    atomics:sub(Slots, ?UNSAMPLED, N).
+
+%% @doc Tells whose a seq_trace label is: of the running trace, of an earlier one, or somebody else's.
+-spec whose(slots(), term()) -> current | stale | foreign.
+whose(Slots, Label) when is_integer(Label), Label > ?LABEL_MASK ->
+    Base = (Label bsr ?LABEL_BITS) bsl ?LABEL_BITS,
+    case atomics:get(Slots, ?BASE) of
+        Base -> current;
+        _ -> whose_old(Slots, Base, ?OLD_BASES)
+    end;
+whose(_, _) ->
+    foreign.
+
+whose_old(_, _, 0) ->
+    foreign;
+whose_old(Slots, Base, I) ->
+    case atomics:get(Slots, ?BASE + I) of
+        Base -> stale;
+        _ -> whose_old(Slots, Base, I - 1)
+    end.
+
+%% @doc Remembers that the request of `Label' has ended, for processes that still carry its token.
+-spec mark_ended(slots(), label()) -> ok.
+mark_ended(Slots, Label) ->
+    atomics:put(Slots, ring_slot(Label), Label).
+
+%% @doc Whether the request of `Label' is known to have ended. The memory is short: 8192 labels.
+-spec ended(slots(), label()) -> boolean().
+ended(Slots, Label) ->
+    atomics:get(Slots, ring_slot(Label)) =:= Label.
+
+ring_slot(Label) ->
+    ?RING + Label rem ?RING_SIZE.

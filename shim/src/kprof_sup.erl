@@ -1,0 +1,18 @@
+%% @doc Supervises the guard and the session. It owns the table in which the session writes what it is about to set, so
+%% that the next guard can undo it whichever of the two dies first.
+-module(kprof_sup).
+-behaviour(supervisor).
+
+-export([start_link/0, init/1]).
+
+%% @doc Starts the supervisor, registered as `kprof_sup'.
+-spec start_link() -> {ok, pid()} | ignore | {error, term()}.
+start_link() ->
+    supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+
+%% @private
+-spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init([]) ->
+    _ = ets:new(kprof_guard, [named_table, public, set]),
+    Child = fun(M) -> #{id => M, start => {M, start_link, []}, shutdown => 8000, modules => [M]} end,
+    {ok, {#{strategy => rest_for_one, intensity => 3, period => 60}, [Child(kprof_guard), Child(kprof_session)]}}.

@@ -1,0 +1,260 @@
+%% @doc The token of a request: which process has one, when it begins and ends.
+%%
+%% A process that began a request, or entered one that a message brought, remembers it in its dictionary:
+%% `{Label, Depth, StartedAt, Kind}'. `Label' is 0 when the sampler left the request out, so that nested calls do not
+%% draw again. `Kind' is `own' when the outermost `set_token' was made here, `carried' when the token came with a
+%% message; the last `clear_token' ends the request only in the first case.
+%%
+%% Labels that are not ours (the application's own use of seq_trace) are never overwritten nor cleared.
+-module(kprof_token).
+
+-export([set/3, clear/0, run/5, label/0, set_label/1]).
+
+-define(KEY, '$kprof_token').
+-define(TIMEOUT_MS, 60000).
+-define(MAX_IDENTITY, 255).
+
+%% @doc Begins a request, or counts a nested one. `OneIn' is the sampling in force.
+-spec set(kprof_slots:slots(), pos_integer(), kprof:identity()) -> ok.
+set(Slots, OneIn, Identity) ->
+    Now = now_ms(),
+    case get(?KEY) of
+        undefined ->
+            _ = enter(Slots, OneIn, Identity, Now, 0),
+            ok;
+        {Label, Depth, At, Kind} ->
+            case live(Slots, Label, At, Now) of
+                true ->
+                    _ = put(?KEY, {Label, Depth + 1, At, Kind}),
+                    restore(Slots, Label);
+                false ->
+                    _ = enter(Slots, OneIn, Identity, Now, Label),
+                    ok
+            end
+    end.
+
+%% @doc Ends the request of this process, or leaves a nested one.
+-spec clear() -> ok.
+clear() ->
+    case get(?KEY) of
+        undefined ->
+            clear_carried();
+        {_, 1, _, carried} ->
+            _ = erase(?KEY),
+            ok;
+        {Label, 1, _, own} ->
+            _ = erase(?KEY),
+            finish(kprof_slots:find(), Label, ok);
+        {Label, Depth, At, Kind} ->
+            _ = put(?KEY, {Label, Depth - 1, At, Kind}),
+            ok
+    end.
+
+%% @doc Runs `apply(M, F, A)' as a request: ends it with the outcome and re-raises what was thrown, with its stack.
+%% Inside a request it is a plain apply.
+-spec run(kprof_slots:slots(), pos_integer(), kprof:identity(), {module(), atom()} | fun(), [term()]) -> term().
+run(Slots, OneIn, Identity, What, Args) ->
+    Now = now_ms(),
+    Begun = case get(?KEY) of
+                undefined ->
+                    enter(Slots, OneIn, Identity, Now, 0);
+                {Label, _, At, _} ->
+                    case live(Slots, Label, At, Now) of
+                        true -> {nested, restore(Slots, Label)};
+                        false -> enter(Slots, OneIn, Identity, Now, Label)
+                    end
+            end,
+    case Begun of
+        {begun, New} ->
+            try call(What, Args) of
+                Result ->
+                    finish_own(Slots, New, ok),
+                    Result
+            catch
+                Class:Reason:Stack ->
+                    finish_own(Slots, New, outcome(Class)),
+                    erlang:raise(Class, Reason, Stack)
+            end;
+        {carried, _} ->
+            %% the pair that enter counted is not needed: the function's own end is no end of the request
+            _ = erase(?KEY),
+            call(What, Args);
+        _ ->
+            call(What, Args)
+    end.
+
+%% @doc The label of the request that this process works for, `undefined' when there is none of the running trace.
+-spec label() -> kprof_slots:label() | undefined.
+label() ->
+    case kprof_slots:find() of
+        undefined ->
+            undefined;
+        Slots ->
+            Label = seq_label(),
+            case kprof_slots:whose(Slots, Label) of
+                current -> Label;
+                _ -> undefined
+            end
+    end.
+
+%% @doc Takes up the request `Label', or with `undefined' drops the one that the process has. A label that is not of the
+%% running trace is ignored, and so is the call when the process carries a foreign token.
+-spec set_label(kprof_slots:label() | undefined) -> ok.
+set_label(undefined) ->
+    _ = erase(?KEY),
+    Slots = kprof_slots:find(),
+    case Slots =:= undefined orelse kprof_slots:whose(Slots, seq_label()) of
+        W when W =:= current; W =:= stale -> drop_token();
+        _ -> ok
+    end;
+set_label(Label) when is_integer(Label) ->
+    Slots = kprof_slots:find(),
+    case Slots =/= undefined andalso kprof_slots:whose(Slots, Label) of
+        current ->
+            _ = erase(?KEY),
+            restore(Slots, Label);
+        _ ->
+            ok
+    end.
+
+%% --- entering ---
+
+%% Abandoned is the label that this process' own dictionary gave up, 0 when none: it does not count as carried.
+enter(Slots, OneIn, Identity, Now, Abandoned) ->
+    Label = seq_label(),
+    case Label =/= undefined andalso kprof_slots:whose(Slots, Label) of
+        foreign ->
+            _ = erase(?KEY),
+            kprof_slots:count_unsampled(Slots),
+            foreign;
+        current when Label =/= Abandoned ->
+            case kprof_slots:ended(Slots, Label) of
+                true ->
+                    sample(Slots, OneIn, Identity, Now, Label);
+                false ->
+                    _ = put(?KEY, {Label, 1, Now, carried}),
+                    {carried, Label}
+            end;
+        _ ->
+            sample(Slots, OneIn, Identity, Now, Label)
+    end.
+
+sample(Slots, OneIn, Identity, Now, Before) ->
+    N = kprof_slots:next(Slots),
+    case N rem OneIn of
+        0 ->
+            Label = kprof_slots:base(Slots) bor (N band 16#ffffffff),
+            _ = seq_trace:set_token(label, Label),
+            _ = put(?KEY, {Label, 1, Now, own}),
+            kprof_mark:request_begin(identity(Identity)),
+            {begun, Label};
+        _ ->
+            kprof_slots:count_unsampled(Slots),
+            _ = Before =:= undefined orelse drop_token(),
+            _ = put(?KEY, {0, 1, Now, own}),
+            {begun, 0}
+    end.
+
+%% A dictionary entry counts while its request can still be open: of this trace, not ended elsewhere, not too old.
+live(_, _, At, Now) when Now - At > ?TIMEOUT_MS ->
+    false;
+live(_, 0, _, _) ->
+    true;
+live(Slots, Label, _, _) ->
+    kprof_slots:whose(Slots, Label) =:= current andalso not kprof_slots:ended(Slots, Label).
+
+%% A message without a token has cleared ours, or one with another request's has replaced it: take it up again.
+restore(_, 0) ->
+    ok;
+restore(Slots, Label) ->
+    case seq_label() of
+        Label ->
+            ok;
+        undefined ->
+            _ = seq_trace:set_token(label, Label),
+            ok;
+        Other ->
+            _ = kprof_slots:whose(Slots, Other) =:= foreign orelse seq_trace:set_token(label, Label),
+            ok
+    end.
+
+%% --- leaving ---
+
+clear_carried() ->
+    case kprof_slots:find() of
+        undefined ->
+            ok;
+        Slots ->
+            Label = seq_label(),
+            case Label =/= undefined andalso kprof_slots:whose(Slots, Label) of
+                current -> finish(Slots, Label, ok);
+                stale -> drop_token();
+                _ -> ok
+            end
+    end.
+
+%% Only if the function that ran has not ended the request itself.
+finish_own(Slots, Label, Outcome) ->
+    case get(?KEY) of
+        {Label, _, _, own} ->
+            _ = erase(?KEY),
+            finish(Slots, Label, Outcome);
+        _ ->
+            ok
+    end.
+
+finish(_, 0, _) ->
+    ok;
+finish(undefined, _, _) ->
+    drop_token();
+finish(Slots, Label, Outcome) ->
+    Before = seq_trace:get_token(),
+    Foreign = is_tuple(Before) andalso kprof_slots:whose(Slots, element(2, Before)) =:= foreign,
+    case kprof_slots:whose(Slots, Label) =:= current andalso not kprof_slots:ended(Slots, Label) of
+        true ->
+            _ = seq_trace:set_token(label, Label),
+            kprof_mark:request_end(Outcome),
+            kprof_slots:mark_ended(Slots, Label);
+        false ->
+            ok
+    end,
+    case Foreign of
+        true -> _ = seq_trace:set_token(Before), ok;
+        false -> drop_token()
+    end.
+
+drop_token() ->
+    _ = seq_trace:set_token([]),
+    ok.
+
+%% --- small things ---
+
+seq_label() ->
+    case seq_trace:get_token(label) of
+        {label, Label} -> Label;
+        [] -> undefined
+    end.
+
+call({M, F}, Args) -> apply(M, F, Args);
+call(Fun, Args) -> apply(Fun, Args).
+
+outcome(error) -> error;
+outcome(exit) -> exit;
+outcome(throw) -> throw.
+
+%% What travels in the trace message must be small, whatever the caller passes.
+identity({A, B}) -> {part(A), part(B)};
+identity(X) -> part(X).
+
+part(A) when is_atom(A) -> A;
+part(B) when is_binary(B), byte_size(B) =< ?MAX_IDENTITY -> B;
+part(B) when is_binary(B) -> binary:copy(binary:part(B, 0, ?MAX_IDENTITY));
+part(L) when is_list(L) -> text(L, ?MAX_IDENTITY, []);
+part(_) -> undefined.
+
+text([C | Cs], N, Acc) when is_integer(C), C >= 0, C =< 16#10ffff, N > 0 -> text(Cs, N - 1, [C | Acc]);
+text(Rest, N, Acc) when Rest =:= []; N =:= 0 -> lists:reverse(Acc);
+text(_, _, _) -> undefined.
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).

@@ -1,0 +1,139 @@
+%% @doc The trace port, the flags and the patterns: opening, setting, and undoing exactly what was set.
+%%
+%% The port is the one of dbg:trace_port(ip, ...), opened without dbg: its driver listens for one client on an
+%% ephemeral port, and that client must be us.
+-module(kprof_tracer).
+
+-export([open/0, close/2, set_flags/2, set_patterns/1, undo/2, undo_patterns/1, missing/1, flags_owner/0]).
+
+-export_type([pattern/0]).
+
+-type pattern() :: {mfa(), [tuple()]}.
+
+%% Messages the driver keeps while its client is slow. Below 1000 it can crash the node; the node's memory is
+%% bounded by the guard, not by this.
+-define(QUEUE, 8192).
+-define(FLAGS, [call, arity, monotonic_timestamp]).
+-define(ATTEMPTS, 3).
+-define(BUFFER, 262144).
+
+%% @doc Opens a trace port, owned by the caller, and its one client connection. An empty frame that went through the port
+%% and came out of our socket proves that nobody else holds the place.
+-spec open() -> {ok, port(), gen_tcp:socket()} | {error, term()}.
+open() ->
+    case load_driver() of
+        ok -> open(?ATTEMPTS);
+        Error -> Error
+    end.
+
+open(0) ->
+    {error, {trace_port_taken, ?ATTEMPTS}};
+open(N) ->
+    try open_port({spawn, "trace_ip_drv 0 " ++ integer_to_list(?QUEUE) ++ " 2"}, [eof]) of
+        Port ->
+            case connect(Port) of
+                {ok, Socket} ->
+                    {ok, Port, Socket};
+                {error, _} ->
+                    close_port(Port),
+                    open(N - 1)
+            end
+    catch
+        error:Why -> {error, {trace_port, Why}}
+    end.
+
+connect(Port) ->
+    <<0, Number:16>> = iolist_to_binary(erlang:port_control(Port, $p, "")),
+    Options = [binary, {active, false}, {packet, raw}, {buffer, ?BUFFER}, {recbuf, ?BUFFER}],
+    case gen_tcp:connect({127, 0, 0, 1}, Number, Options, 2000) of
+        {ok, Socket} ->
+            true = erlang:port_command(Port, <<>>),
+            case gen_tcp:recv(Socket, 5, 2000) of
+                {ok, <<0, 0:32>>} ->
+                    {ok, Socket};
+                _ ->
+                    ok = gen_tcp:close(Socket),
+                    {error, taken}
+            end;
+        Error ->
+            Error
+    end.
+
+%% The driver is part of runtime_tools, which a release may leave out.
+load_driver() ->
+    case code:priv_dir(runtime_tools) of
+        {error, bad_name} ->
+            {error, no_runtime_tools};
+        Dir ->
+            Lib = filename:join(Dir, "lib"),
+            Archs = [Lib, filename:join(Lib, erlang:system_info(system_architecture))],
+            load_driver(Archs, no_runtime_tools)
+    end.
+
+load_driver([], no_runtime_tools) ->
+    {error, no_runtime_tools};
+load_driver([], Why) ->
+    {error, {trace_driver, Why}};
+load_driver([Dir | Dirs], Before) ->
+    case erl_ddll:load_driver(Dir, "trace_ip_drv") of
+        ok -> ok;
+        {error, Why} ->
+            Exists = filelib:wildcard(filename:join(Dir, "trace_ip_drv.*")) =/= [],
+            load_driver(Dirs, if Exists -> Why; true -> Before end)
+    end.
+
+%% @doc Closes the port. With `drain' what the node has sent to it reaches the driver first: a round trip that
+%% queues behind the trace messages, given up after 2 seconds.
+-spec close(port(), drain | now) -> ok.
+close(Port, now) ->
+    close_port(Port);
+close(Port, drain) ->
+    {Pid, Ref} = spawn_monitor(fun() -> catch erlang:port_control(Port, $p, "") end),
+    receive {'DOWN', Ref, process, Pid, _} -> ok
+    after 2000 -> exit(Pid, kill), _ = erlang:demonitor(Ref, [flush]), ok
+    end.
+
+%% port_close waits behind what is queued: that is nothing to wait for.
+close_port(Port) ->
+    _ = spawn(fun() -> catch port_close(Port) end),
+    ok.
+
+%% @doc Sets the process flags on all processes, those to come included, but not on `Exempt', the shim's own.
+-spec set_flags(port(), [pid()]) -> ok.
+set_flags(Port, Exempt) ->
+    _ = erlang:trace(all, true, [{tracer, Port} | ?FLAGS]),
+    lists:foreach(fun(Pid) -> catch erlang:trace(Pid, false, [{tracer, Port} | ?FLAGS]) end, Exempt).
+
+%% @doc Sets patterns; the functions that are not there are returned.
+-spec set_patterns([pattern()]) -> [mfa()].
+set_patterns(Patterns) ->
+    [MFA || {MFA, Spec} <- Patterns, erlang:trace_pattern(MFA, Spec, [local]) =:= 0].
+
+%% @doc The patterns that are not in force although their functions are there: after a reload of their module.
+-spec missing([pattern()]) -> [pattern()].
+missing(Patterns) ->
+    [P || {MFA, _} = P <- Patterns, erlang:trace_info(MFA, traced) =:= {traced, false}].
+
+%% @doc Who traces new processes: a port or process, `[]' when nobody does.
+-spec flags_owner() -> term().
+flags_owner() ->
+    {tracer, Tracer} = erlang:trace_info(new, tracer),
+    Tracer.
+
+%% @doc Takes flags and patterns off. Processes that somebody else traces, and patterns that are not ours (any more), are
+%% left alone. The port may be closed already.
+-spec undo(port(), [pattern()]) -> ok.
+undo(Port, Patterns) ->
+    _ = (catch erlang:trace(all, false, [{tracer, Port} | ?FLAGS])),
+    undo_patterns(Patterns).
+
+%% @doc Takes patterns off that are still as we set them.
+-spec undo_patterns([pattern()]) -> ok.
+undo_patterns(Patterns) ->
+    lists:foreach(
+      fun({MFA, Spec}) ->
+              case erlang:trace_info(MFA, match_spec) of
+                  {match_spec, Spec} -> erlang:trace_pattern(MFA, false, [local]);
+                  _ -> 0
+              end
+      end, Patterns).
