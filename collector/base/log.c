@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -20,10 +21,15 @@ void log_line(enum log_level level, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    unsigned char before = 0;
     for (char *c = text; *c; c++) {
-        if ((unsigned char)*c < ' ' || *c == 0x7f) {
+        unsigned char byte = (unsigned char)*c;
+        // U+0080 to U+009F steer a terminal too: as UTF-8 (behind C2) and as lone bytes
+        bool c1 = byte >= 0x80 && byte < 0xa0 && (before < 0x80 || before == 0xc2);
+        if (byte < ' ' || byte == 0x7f || c1) {
             *c = '?';
         }
+        before = byte;
     }
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);

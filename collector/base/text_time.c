@@ -60,7 +60,8 @@ bool text_time_parse(const char *text, int64_t now_ns, int64_t *ns) {
         struct tm same = utc;
         if (end && *end == 0) {
             time_t seconds = timegm(&same);
-            if (same.tm_mday == utc.tm_mday && same.tm_mon == utc.tm_mon) {
+            bool fits = seconds >= INT64_MIN / 1000000000 && seconds <= INT64_MAX / 1000000000; // 1677 to 2262
+            if (fits && same.tm_mday == utc.tm_mday && same.tm_mon == utc.tm_mon) {
                 *ns = (int64_t)seconds * 1000000000;
                 return true;
             }

@@ -3,9 +3,6 @@
 #include <ei.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-
-#include "base/buffer.h"
 
 // Passes over a term's own bytes and returns how many terms follow as its parts.
 static inline uint64_t skip_one(struct cursor *c) {
@@ -279,17 +276,24 @@ static bool put_string(struct text *t, struct cursor *c) {
         int64_t code = term_integer(c);
         put_char(t, code < 0 ? UINT64_MAX : (uint64_t)code);
     }
-    if (has_tail && term_peek(c) != TERM_NIL) {
+    if (has_tail && cursor_u8(c) != TERM_NIL) {
         t->len = before;
         return false;
     }
     return !c->failed;
 }
 
+// Whether a term is an atom, or leads with a node's: all that the walk counts as having no parts but that are no plain bytes.
+static bool names_atom(uint8_t tag) {
+    return term_is_atom(tag) || (tag >= TERM_NEW_PID && tag <= TERM_NEWER_REFERENCE) ||
+           (tag >= TERM_REFERENCE && tag <= TERM_PID) || tag == TERM_NEW_REFERENCE || tag == TERM_V4_PORT;
+}
+
 // Whether erl_interface's printer may see these bytes: it checks no length and descends without a limit, so the walk must have
-// accepted them, nesting must be small, and nothing may be in it that the walk passes over unread (funs).
+// accepted them, nesting must be small, and nothing may be in it that the walk passes over unread (funs). Its buffers for atoms hold 255
+// characters, and a node's latin-1 name of more than 510 writes one byte past them (decode_atom.c, latin1_to_utf8).
 static bool printable(struct slice term) {
-    enum { DEEPEST = 32 };
+    enum { DEEPEST = 32, LONGEST_NAMED = 300 }; // bytes: an atom of 255, five words of a reference, and what is around
     uint64_t open[DEEPEST + 1] = {1};
     size_t depth = 0;
     struct cursor c = cursor_of(term.data, term.len);
@@ -302,10 +306,14 @@ static bool printable(struct slice term) {
         }
         open[depth]--;
         uint8_t tag = term_peek(&c);
+        const uint8_t *from = c.at;
         if (tag == TERM_NEW_FUN || tag == TERM_EXPORT || tag == TERM_LARGE_BIG || tag == TERM_FLOAT) {
             return false;
         }
         uint64_t parts = skip_one(&c);
+        if (names_atom(tag) && c.at - from > LONGEST_NAMED) {
+            return false;
+        }
         if (parts > 0) {
             if (depth == DEEPEST || parts > INT32_MAX) {
                 return false;
@@ -317,17 +325,21 @@ static bool printable(struct slice term) {
 }
 
 static void put_printed(struct text *t, struct slice term) {
-    enum { LONGEST = 4096 };
-    char *printed = NULL;
-    int index = 0;
-    // The printer reads some tags' lengths as signed and allocates by them: what is long is not printed.
+    enum { LONGEST = 4096, ROOM = 1024 };
+    // The printer reads some tags' lengths as signed and allocates by them: what is long is not printed. It prints to a stream of fixed
+    // size, because its own growing buffer is left without an end when memory is out.
     if (term.len <= LONGEST && printable(term)) {
-        if (ei_s_print_term(&printed, (const char *)term.data, &index) > 0 && printed) {
-            put(t, printed, strlen(printed));
-            free(printed);
-            return;
+        char printed[ROOM] = "";
+        int index = 0;
+        FILE *stream = fmemopen(printed, sizeof printed, "w");
+        if (stream) {
+            int n = ei_print_term(stream, (const char *)term.data, &index);
+            fclose(stream); // an error of the stream means that the text is cut
+            if (n > 0) {
+                put(t, printed, strnlen(printed, sizeof printed));
+                return;
+            }
         }
-        free(printed);
     }
     put(t, "term", 4);
 }

@@ -111,7 +111,7 @@ double histogram_quantile(const struct histogram *h, double q) {
         return 0;
     }
     // the smallest value with at least the share q of all values at or below it (nearest rank)
-    uint64_t rank = (uint64_t)ceil(q * (double)n);
+    uint64_t rank = !(q > 0) ? 1 : q >= 1 ? n : (uint64_t)ceil(q * (double)n);
     rank = rank < 1 ? 1 : rank > n ? n : rank;
     for (uint32_t i = 0; i < h->len; i++) {
         if (h->counts[i] >= rank) {

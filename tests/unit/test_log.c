@@ -1,0 +1,96 @@
+#include "base/log.h"
+
+#include <unistd.h>
+
+#include "unit.h"
+
+// What is logged while fd 2 is a file.
+static char logged[8192];
+static FILE *file;
+static int stderr_before;
+
+static void capture_begin(void) {
+    file = tmpfile();
+    assert_non_null(file);
+    fflush(stderr);
+    stderr_before = dup(2);
+    dup2(fileno(file), 2);
+}
+
+static void capture_end(void) {
+    fflush(stderr);
+    dup2(stderr_before, 2);
+    close(stderr_before);
+    rewind(file);
+    logged[fread(logged, 1, sizeof logged - 1, file)] = 0;
+    fclose(file);
+}
+
+// "2026-11-20T10:00:00.000Z " before the level
+enum { TIME_LENGTH = 25 };
+
+static void the_line(void **state) {
+    (void)state;
+    capture_begin();
+    log_warning("hello %d", 42);
+    capture_end();
+    int y, mo, d, h, mi, s, ms, n = 0;
+    assert_int_equal(sscanf(logged, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ %n", &y, &mo, &d, &h, &mi, &s, &ms, &n), 7);
+    assert_int_equal(n, TIME_LENGTH);
+    assert_true(y >= 2024);
+    assert_string_equal(logged + n, "warning hello 42\n");
+}
+
+static void levels(void **state) {
+    (void)state;
+    capture_begin();
+    log_debug("no");
+    log_info("yes");
+    log_set_level(LOG_ERROR);
+    log_warning("no");
+    log_error("yes");
+    log_set_level(LOG_DEBUG);
+    log_debug("yes");
+    log_set_level(LOG_INFO);
+    capture_end();
+    static const char *const expected[] = {"info yes\n", "error yes\n", "debug yes\n"};
+    char *at = logged;
+    for (int i = 0; i < 3; i++) {
+        assert_memory_equal(at + TIME_LENGTH, expected[i], strlen(expected[i]));
+        at += TIME_LENGTH + strlen(expected[i]);
+    }
+    assert_string_equal(at, "");
+}
+
+static void no_text_forges_a_line_or_steers_a_terminal(void **state) {
+    (void)state;
+    capture_begin();
+    log_info("%s", "a\nb\rc\x1b[2Jd\x7f \xc2\x9b"
+                   "2J \x9b"
+                   "2J \xc3\xa9 \xe2\x82\xac \xc2\xa0 \xf0\x9f\x98\x80");
+    capture_end();
+    // U+009B is the 8 bit form of ESC [
+    assert_string_equal(logged + TIME_LENGTH, "info a?b?c?[2Jd? \xc2?2J ?2J \xc3\xa9 \xe2\x82\xac \xc2\xa0 \xf0\x9f\x98\x80\n");
+}
+
+static void long_text_is_cut(void **state) {
+    (void)state;
+    char text[5000];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = 0;
+    capture_begin();
+    log_info("%s", text);
+    capture_end();
+    assert_int_equal(strlen(logged), TIME_LENGTH + strlen("info ") + 1023 + 1);
+    assert_int_equal(logged[strlen(logged) - 1], '\n');
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_line),
+        cmocka_unit_test(levels),
+        cmocka_unit_test(no_text_forges_a_line_or_steers_a_terminal),
+        cmocka_unit_test(long_text_is_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

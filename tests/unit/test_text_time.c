@@ -1,0 +1,112 @@
+#include "base/text_time.h"
+
+#include "unit.h"
+
+#define S 1000000000LL
+
+static void formats(void **state) {
+    (void)state;
+    char out[TEXT_TIME_BYTES];
+    // seconds as date -u -d @N prints them
+    static const struct {
+        int64_t ns;
+        const char *text, *with_ms;
+    } cases[] = {
+        {0, "1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"},
+        {1795168800 * S, "2026-11-20T10:00:00Z", "2026-11-20T10:00:00Z"},
+        {1795168800 * S + 7999999, "2026-11-20T10:00:00Z", "2026-11-20T10:00:00.007Z"},
+        {1795168800 * S + 999999, "2026-11-20T10:00:00Z", "2026-11-20T10:00:00Z"},
+        {-1, "1969-12-31T23:59:59Z", "1969-12-31T23:59:59.999Z"},
+        {951782400 * S, "2000-02-29T00:00:00Z", "2000-02-29T00:00:00Z"},
+        {INT64_MAX, "2262-04-11T23:47:16Z", "2262-04-11T23:47:16.854Z"},
+        {INT64_MIN, "1677-09-21T00:12:43Z", "1677-09-21T00:12:43.145Z"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_string_equal(text_time_format(cases[i].ns, false, out), cases[i].text);
+        assert_string_equal(text_time_format(cases[i].ns, true, out), cases[i].with_ms);
+    }
+}
+
+static void parses(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t ns;
+    } good[] = {
+        {"2026-11-20T10:00:00Z", 1795168800 * S},
+        {"2026-11-20T10:00:00", 1795168800 * S},
+        {"2026-11-20 10:00:00", 1795168800 * S},
+        {"2026-11-20T10:00Z", 1795168800 * S},
+        {"2026-11-20 10:00", 1795168800 * S},
+        {"2026-11-20", 1795132800 * S},
+        {"2024-02-29", 1709164800 * S},
+        {"1970-01-01", 0},
+        {"1969-12-31", -86400 * S},
+        {"now", 1000 * S},
+        {"30m", 1000 * S - 1800 * S},
+        {"90s", 1000 * S - 90 * S},
+        {"90", 1000 * S - 90 * S},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        int64_t ns = 1;
+        if (!text_time_parse(good[i].text, 1000 * S, &ns)) {
+            fail_msg("not read: %s", good[i].text);
+        }
+        assert_int_equal(ns, good[i].ns);
+    }
+    static const char *const bad[] = {"",           "x",          "2026-11-20T10:00:00+01:00", "2026-02-29", "2026-02-31",
+                                      "2026-13-01", "2026-11-20x", "2026-11-20T25:00",          "yesterday",  "-5m",
+                                      "5 m",        "9999-01-01", "2262-04-12",                "1677-09-20", "0001-01-01",
+                                      "now "};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        int64_t ns = 77;
+        if (text_time_parse(bad[i], 1000 * S, &ns)) {
+            fail_msg("read: %s", bad[i]);
+        }
+        assert_int_equal(ns, 77);
+    }
+}
+
+static void what_is_formatted_is_read_back(void **state) {
+    (void)state;
+    uint64_t seed = 3;
+    for (int i = 0; i < 20000; i++) {
+        char out[TEXT_TIME_BYTES];
+        int64_t ns = (int64_t)(random_u64(&seed) % 9000000000) * S, back = 0;
+        assert_true(text_time_parse(text_time_format(ns, false, out), 0, &back));
+        assert_int_equal(ns, back);
+    }
+}
+
+static void durations(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t ns;
+    } good[] = {
+        {"0", 0},           {"1ms", 1000000},         {"1.5s", 1500000000},          {"2", 2 * S},
+        {"2m", 120 * S},    {"1h", 3600 * S},         {"1d", 86400 * S},             {"0.25ms", 250000},
+        {"36525d", 36525LL * 86400 * S},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        int64_t ns = -1;
+        assert_true(text_duration_parse(good[i].text, &ns));
+        assert_int_equal(ns, good[i].ns);
+    }
+    static const char *const bad[] = {"", "m", "-1s", "1x", "1 s", "1ss", "36526d", "1e300d", "nan", "inf", "infd", "1e999"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        int64_t ns = 77;
+        assert_false(text_duration_parse(bad[i], &ns));
+        assert_int_equal(ns, 77);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(formats),
+        cmocka_unit_test(parses),
+        cmocka_unit_test(what_is_formatted_is_read_back),
+        cmocka_unit_test(durations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
