@@ -1,0 +1,295 @@
+#include "store/query.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "internal.h"
+
+// A resolution and the buckets that it has.
+struct extent {
+    uint32_t resolution_s; // 0: none
+    int64_t first_s;       // start of the first bucket
+    int64_t last_s;        // start of the last one
+};
+
+enum { EXTENTS = 32 }; // resolutions in one file: three for every --bucket it was ever written with
+
+// -- which resolution ----------------------------------------------------------------------------------------------------
+
+static int64_t edge(struct store *s, const char *which, uint32_t resolution_s, int64_t otherwise) {
+    char sql[256];
+    snprintf(sql, sizeof sql,
+             "SELECT %s(b) FROM (SELECT %s(bucket_start) AS b FROM stat_rows WHERE resolution_s = %u "
+             "UNION ALL SELECT %s(bucket_start) FROM ledger_rows WHERE resolution_s = %u)",
+             which, which, resolution_s, which, resolution_s);
+    return store_integer(s, sql, otherwise);
+}
+
+// Every resolution in the file, finest first. Returns how many.
+static int extents(struct store *s, struct extent out[EXTENTS]) {
+    int n = 0;
+    for (uint32_t r = store_next_resolution(s, 0); r != 0 && n < EXTENTS; r = store_next_resolution(s, r)) {
+        out[n++] = (struct extent){r, edge(s, "min", r, 0), edge(s, "max", r, 0)};
+    }
+    return n;
+}
+
+static int64_t larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+// Whether the fine rows reach as far as the coarse ones do within the time asked for, seen in coarse buckets.
+static bool reaches(const struct extent *fine, const struct extent *coarse, const struct query *q) {
+    int64_t r = coarse->resolution_s;
+    int64_t from = q->from_s == INT64_MIN ? coarse->first_s : larger(coarse->first_s, floor_to(q->from_s, r));
+    int64_t last = q->until_s == INT64_MAX ? coarse->last_s : smaller(coarse->last_s, floor_to(q->until_s - 1, r));
+    return from > last || (floor_to(fine->first_s, r) <= from && floor_to(fine->last_s, r) >= last);
+}
+
+static int64_t overlap(const struct extent *e, const struct query *q) {
+    return smaller(e->last_s + e->resolution_s, q->until_s) - larger(e->first_s, q->from_s);
+}
+
+// The finest resolution that reaches as far as every other. When none does (written with lengths of buckets that do not
+// divide each other) the one that covers most.
+static const struct extent *choose(const struct extent *all, int n, const struct query *q) {
+    const struct extent *most = NULL;
+    for (int i = 0; i < n; i++) {
+        bool covers = true;
+        for (int k = 0; k < n; k++) {
+            covers = covers && (k == i || reaches(&all[i], &all[k], q));
+        }
+        if (covers) {
+            return &all[i];
+        }
+        if (!most || overlap(&all[i], q) > overlap(most, q)) {
+            most = &all[i];
+        }
+    }
+    return most;
+}
+
+// -- sums ------------------------------------------------------------------------------------------------------------------
+
+static bool no_memory(struct store *s) {
+    snprintf(s->error, sizeof s->error, "query: no memory");
+    return false;
+}
+
+// The sums of an identity and tier, made when they are new; NULL without memory.
+static struct query_row *sums_row(struct query_sums *sums, struct map *index, int64_t identity, int64_t tier) {
+    uint64_t key = (uint64_t)identity << 32 | (uint64_t)(tier & 0xffffffff);
+    uint32_t i = map_get(index, key);
+    if (i != MAP_NONE) {
+        return &sums->rows[i];
+    }
+    if ((sums->count & (sums->count - 1)) == 0) { // full: 0, 1, 2, 4, …
+        struct query_row *more = realloc(sums->rows, (sums->count ? 2 * sums->count : 1) * sizeof *more);
+        if (!more) {
+            return NULL;
+        }
+        sums->rows = more;
+    }
+    if (!map_set(index, key, sums->count)) {
+        return NULL;
+    }
+    sums->rows[sums->count] = (struct query_row){.min_ns = UINT64_MAX};
+    return &sums->rows[sums->count++];
+}
+
+static char *copy_text(sqlite3_stmt *statement, int column) {
+    const unsigned char *text = sqlite3_column_text(statement, column);
+    return strdup(text ? (const char *)text : "");
+}
+
+// Columns of the query below.
+enum { IDENTITY_ID, TIER_ID, IDENTITY, TIER, COUNTS, SQUARE = COUNTS + 8, MIN, MAX, HISTOGRAM };
+
+static bool add_row(struct store *s, struct query_sums *sums, struct map *index, sqlite3_stmt *from) {
+    struct query_row *row =
+        sums_row(sums, index, sqlite3_column_int64(from, IDENTITY_ID), sqlite3_column_int64(from, TIER_ID));
+    if (row && !row->identity) {
+        row->identity = copy_text(from, IDENTITY);
+        row->tier = copy_text(from, TIER);
+    }
+    if (!row || !row->identity || !row->tier) {
+        return no_memory(s);
+    }
+    uint64_t *const counts[] = {&row->requests, &row->calls,   &row->errors,   &row->async_calls,
+                                &row->total_ns, &row->self_ns, &row->async_ns, &row->duration_ns};
+    for (int i = 0; i < 8; i++) {
+        *counts[i] += (uint64_t)sqlite3_column_int64(from, COUNTS + i);
+    }
+    row->square_ns += sqlite3_column_double(from, SQUARE);
+    if (sqlite3_column_type(from, MIN) == SQLITE_INTEGER) {
+        uint64_t min = (uint64_t)sqlite3_column_int64(from, MIN);
+        uint64_t max = (uint64_t)sqlite3_column_int64(from, MAX);
+        row->min_ns = min < row->min_ns ? min : row->min_ns;
+        row->max_ns = max > row->max_ns ? max : row->max_ns;
+    }
+    const void *blob = sqlite3_column_blob(from, HISTOGRAM);
+    if (!histogram_read(&row->durations, slice_of(blob, (size_t)sqlite3_column_bytes(from, HISTOGRAM)))) {
+        snprintf(s->error, sizeof s->error, "query: a histogram is malformed, or no memory");
+        return false;
+    }
+    return true;
+}
+
+static sqlite3_stmt *prepare(struct store *s, const char *sql, const struct query_sums *sums, const struct query *q) {
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL) != SQLITE_OK) {
+        store_fail(s, "query");
+        return NULL;
+    }
+    sqlite3_bind_int64(statement, 1, sums->resolution_s);
+    sqlite3_bind_int64(statement, 2, q->from_s == INT64_MIN ? INT64_MIN : floor_to(q->from_s, sums->resolution_s));
+    sqlite3_bind_int64(statement, 3, q->until_s);
+    sqlite3_bind_text(statement, 4, q->node, -1, SQLITE_STATIC); // NULL binds NULL
+    return statement;
+}
+
+// The time that the rows cover grows with every row.
+static void cover(struct query_sums *sums, int64_t bucket) {
+    bool first = sums->first_s == 0 && sums->last_s == 0;
+    sums->first_s = first ? bucket : smaller(sums->first_s, bucket);
+    sums->last_s = first ? bucket + sums->resolution_s : larger(sums->last_s, bucket + sums->resolution_s);
+}
+
+static bool add_rows(struct store *s, const struct query *q, struct query_sums *sums) {
+    struct map index;
+    int rc = SQLITE_ERROR;
+    bool ok = false;
+    if (!map_init(&index)) {
+        return no_memory(s);
+    }
+    sqlite3_stmt *rows =
+        prepare(s,
+                "SELECT r.identity_id, r.tier_id, i.name, t.name, requests, calls, errors, async_calls, total_ns, self_ns, "
+                "async_ns, duration_ns, square_ns, min_ns, max_ns, histogram, bucket_start FROM stat_rows AS r "
+                "CROSS JOIN identity_names AS i ON i.id = r.identity_id CROSS JOIN tier_names AS t ON t.id = r.tier_id "
+                "WHERE resolution_s = ?1 AND bucket_start >= ?2 AND bucket_start < ?3 "
+                "AND (?4 IS NULL OR r.node_id = (SELECT id FROM node_names WHERE name = ?4)) "
+                "AND (?5 IS NULL OR r.identity_id = (SELECT id FROM identity_names WHERE name = ?5))",
+                sums, q);
+    if (rows) {
+        sqlite3_bind_text(rows, 5, q->identity, -1, SQLITE_STATIC);
+        ok = true;
+        while (ok && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+            cover(sums, sqlite3_column_int64(rows, HISTOGRAM + 1));
+            ok = add_row(s, sums, &index, rows);
+        }
+        ok = ok && (rc == SQLITE_DONE || store_fail(s, "query"));
+    }
+    sqlite3_finalize(rows);
+    map_free(&index);
+    for (uint32_t i = 0; i < sums->count; i++) {
+        sums->rows[i].min_ns = sums->rows[i].calls ? sums->rows[i].min_ns : 0;
+    }
+    return ok;
+}
+
+static bool add_ledger(struct store *s, const struct query *q, struct query_sums *sums) {
+    sqlite3_stmt *row = prepare(s,
+                                "SELECT min(bucket_start), max(bucket_start), sum(requests_complete), sum(requests_incomplete), "
+                                "sum(requests_expired), sum(requests_unsampled), sum(messages), sum(bytes), "
+                                "sum(dropped_messages), sum(orphan_returns), sum(stale_calls), sum(decode_errors), "
+                                "sum(paused_ms) FROM ledger_rows WHERE resolution_s = ?1 AND bucket_start >= ?2 "
+                                "AND bucket_start < ?3 "
+                                "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4))",
+                                sums, q);
+    if (!row) {
+        return false;
+    }
+    bool ok = sqlite3_step(row) == SQLITE_ROW || store_fail(s, "query the ledger");
+    if (ok && sqlite3_column_type(row, 0) == SQLITE_INTEGER) {
+        struct ledger_row *l = &sums->ledger;
+        uint64_t *const counts[] = {&l->requests_complete,  &l->requests_incomplete, &l->requests_expired,
+                                    &l->requests_unsampled, &l->messages,            &l->bytes,
+                                    &l->dropped_messages,   &l->orphan_returns,      &l->stale_calls,
+                                    &l->decode_errors,      &l->paused_ms};
+        for (int i = 0; i < 11; i++) {
+            *counts[i] = (uint64_t)sqlite3_column_int64(row, 2 + i);
+        }
+        cover(sums, sqlite3_column_int64(row, 0));
+        cover(sums, sqlite3_column_int64(row, 1));
+        sums->has_ledger = true;
+    }
+    sqlite3_finalize(row);
+    return ok;
+}
+
+bool query_sums(struct store *s, const struct query *q, struct query_sums *out) {
+    struct extent all[EXTENTS];
+    *out = (struct query_sums){0};
+    // One transaction, so that rows and ledger are of the same moment.
+    if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
+        return store_fail(s, "query");
+    }
+    bool ok = true;
+    const struct extent *chosen = choose(all, extents(s, all), q);
+    if (chosen) {
+        out->resolution_s = chosen->resolution_s;
+        ok = add_rows(s, q, out) && add_ledger(s, q, out);
+    }
+    sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
+    return ok;
+}
+
+void query_sums_free(struct query_sums *sums) {
+    for (uint32_t i = 0; i < sums->count; i++) {
+        free((char *)sums->rows[i].identity);
+        free((char *)sums->rows[i].tier);
+        histogram_free(&sums->rows[i].durations);
+    }
+    free(sums->rows);
+    *sums = (struct query_sums){0};
+}
+
+double query_quantile(const struct query_row *row, double q) {
+    double value = histogram_quantile(&row->durations, q);
+    return value < (double)row->min_ns ? (double)row->min_ns : value > (double)row->max_ns ? (double)row->max_ns : value;
+}
+
+double query_stddev(const struct query_row *row) {
+    if (row->calls == 0) {
+        return 0;
+    }
+    double mean = (double)row->duration_ns / (double)row->calls;
+    double variance = row->square_ns / (double)row->calls - mean * mean;
+    return variance > 0 ? sqrt(variance) : 0;
+}
+
+// -- what there is ---------------------------------------------------------------------------------------------------------
+
+bool query_extent(struct store *s, int64_t *first_s, int64_t *last_s) {
+    struct extent all[EXTENTS];
+    int n = extents(s, all);
+    for (int i = 0; i < n; i++) {
+        int64_t last = all[i].last_s + all[i].resolution_s;
+        // The newest data is told as finely as it is kept: a coarse bucket ends later only because it is longer.
+        *first_s = i == 0 ? all[i].first_s
+                          : floor_to(*first_s, all[i].resolution_s) > all[i].first_s ? all[i].first_s : *first_s;
+        *last_s = i == 0 || all[i].last_s >= *last_s ? last : *last_s;
+    }
+    return n > 0;
+}
+
+bool query_nodes(struct store *s, void (*each)(void *arg, const char *node), void *arg) {
+    sqlite3_stmt *nodes;
+    if (sqlite3_prepare_v2(s->db, "SELECT name FROM node_names ORDER BY name", -1, &nodes, NULL) != SQLITE_OK) {
+        return store_fail(s, "query the nodes");
+    }
+    int rc;
+    while ((rc = sqlite3_step(nodes)) == SQLITE_ROW) {
+        each(arg, (const char *)sqlite3_column_text(nodes, 0));
+    }
+    sqlite3_finalize(nodes);
+    return rc == SQLITE_DONE || store_fail(s, "query the nodes");
+}

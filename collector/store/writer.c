@@ -1,0 +1,170 @@
+#include "store/writer.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "store/retention.h"
+
+enum { COMPLAIN_S = 60, MORE_S = 1 };
+
+enum state {
+    IDLE,    // no batch
+    PENDING, // a batch to write, or being written
+    REFUSED  // a batch that could not be written; the next submit makes it PENDING again
+};
+
+struct writer {
+    struct store *store; // the thread's, until it is joined
+    struct writer_options options;
+    pthread_t thread;
+    pthread_mutex_t mutex; // guards what follows
+    pthread_cond_t changed;
+    enum state state;
+    bool stop;
+    const struct stats *batch; // not NULL unless IDLE
+    const struct directory *names;
+
+    // the thread's own
+    uint64_t refusals;   // of the batch at hand
+    int64_t complain_at; // no further line in the log before this
+    int64_t expire_at;   // when old rows are looked for next
+};
+
+static int64_t monotonic_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+// -- the thread ----------------------------------------------------------------------------------------------------------
+
+// Writes the batch and says so. Without the mutex: the caller of submit never waits for the disk.
+static bool write_batch(struct writer *w) {
+    if (store_write(w->store, w->options.bucket_s, w->batch, w->names)) {
+        if (w->refusals > 0) {
+            log_info("database: written again, after %llu failed attempts; nothing is lost",
+                     (unsigned long long)w->refusals);
+        }
+        w->refusals = 0;
+        return true;
+    }
+    w->refusals++;
+    if (monotonic_s() >= w->complain_at) {
+        log_error("database: cannot write (%s); the statistics are kept in memory and tried again",
+                  store_error(w->store));
+        w->complain_at = monotonic_s() + COMPLAIN_S;
+    }
+    return false;
+}
+
+static void expire(struct writer *w) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    w->expire_at = monotonic_s() + (store_expire(w->store, now.tv_sec) ? MORE_S : RETENTION_PERIOD_S);
+}
+
+static void *writer_thread(void *arg) {
+    struct writer *w = arg;
+    pthread_mutex_lock(&w->mutex);
+    for (;;) {
+        if (w->state == PENDING) {
+            pthread_mutex_unlock(&w->mutex);
+            bool ok = write_batch(w);
+            pthread_mutex_lock(&w->mutex);
+            w->state = ok ? IDLE : REFUSED;
+            pthread_cond_broadcast(&w->changed);
+            if (ok && w->options.done) {
+                pthread_mutex_unlock(&w->mutex);
+                w->options.done(w->options.arg);
+                pthread_mutex_lock(&w->mutex);
+            }
+        } else if (w->stop) {
+            break;
+        } else if (monotonic_s() >= w->expire_at) {
+            pthread_mutex_unlock(&w->mutex);
+            expire(w);
+            pthread_mutex_lock(&w->mutex);
+        } else {
+            struct timespec until = {.tv_sec = w->expire_at};
+            pthread_cond_timedwait(&w->changed, &w->mutex, &until);
+        }
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return NULL;
+}
+
+// -- the caller's side -----------------------------------------------------------------------------------------------------
+
+struct writer *writer_start(struct store *store, const struct writer_options *options) {
+    pthread_condattr_t attributes;
+    struct writer *w = calloc(1, sizeof *w);
+    if (!w) {
+        return NULL;
+    }
+    w->store = store;
+    w->options = *options;
+    pthread_mutex_init(&w->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (pthread_create(&w->thread, NULL, writer_thread, w) != 0) {
+        pthread_cond_destroy(&w->changed);
+        pthread_mutex_destroy(&w->mutex);
+        free(w);
+        return NULL;
+    }
+    return w;
+}
+
+bool writer_submit(struct writer *w, const struct stats *batch, const struct directory *names) {
+    pthread_mutex_lock(&w->mutex);
+    bool taken = w->state == IDLE;
+    if (taken) {
+        w->batch = batch;
+        w->names = names;
+    }
+    w->state = PENDING;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+    return taken;
+}
+
+bool writer_idle(struct writer *w) {
+    pthread_mutex_lock(&w->mutex);
+    bool idle = w->state == IDLE;
+    pthread_mutex_unlock(&w->mutex);
+    return idle;
+}
+
+bool writer_wait(struct writer *w) {
+    pthread_mutex_lock(&w->mutex);
+    while (w->state == PENDING) {
+        pthread_cond_wait(&w->changed, &w->mutex);
+    }
+    bool idle = w->state == IDLE;
+    pthread_mutex_unlock(&w->mutex);
+    return idle;
+}
+
+bool writer_stop(struct writer *w) {
+    if (!w) {
+        return true;
+    }
+    pthread_mutex_lock(&w->mutex);
+    w->state = w->state == REFUSED ? PENDING : w->state;
+    w->stop = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+    pthread_join(w->thread, NULL);
+    bool written = w->state == IDLE;
+    if (!written) {
+        log_error("database: the last statistics are lost (%s)", store_error(w->store));
+    }
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->mutex);
+    free(w);
+    return written;
+}

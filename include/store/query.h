@@ -1,0 +1,62 @@
+// Questions to the stored data: sums over a stretch of time. For connections of store_open_reader; one thread at a time. Each
+// query is one short read transaction.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/histogram.h"
+#include "store/store.h"
+
+// Which rows. Buckets that only overlap the time count whole; what was taken is told in the answer.
+struct query {
+    int64_t from_s;       // seconds since 1970 UTC; INT64_MIN: no bound
+    int64_t until_s;      // first second after it; INT64_MAX: no bound
+    const char *node;     // NULL: all nodes together
+    const char *identity; // NULL: every identity, each for itself
+};
+
+// The sums of one identity and tier over time and nodes; units as in schema/001_initial.sql.
+struct query_row {
+    const char *identity; // both live as long as the answer
+    const char *tier;
+    uint64_t requests;
+    uint64_t calls;
+    uint64_t errors;
+    uint64_t async_calls;
+    uint64_t total_ns;
+    uint64_t self_ns;
+    uint64_t async_ns;
+    uint64_t duration_ns;
+    double square_ns;
+    uint64_t min_ns; // both 0 without calls
+    uint64_t max_ns;
+    struct histogram durations;
+};
+
+// An answer. All zero and no rows: nothing there.
+struct query_sums {
+    struct query_row *rows; // in no order
+    uint32_t count;
+    struct ledger_row ledger; // summed; its bucket_start and node mean nothing
+    bool has_ledger;          // at least one ledger row was there
+    uint32_t resolution_s;    // of the rows that were taken; 0: there are none at all
+    int64_t first_s;          // the time that the rows taken cover, seconds since 1970 UTC
+    int64_t last_s;           // first second after it
+};
+
+// Sums the rows at the finest resolution that still covers the time asked for (fine rows are not kept as long as coarse ones). On
+// false there is no answer and store_error says why. Give the answer back with query_sums_free, also after false.
+bool query_sums(struct store *s, const struct query *q, struct query_sums *out);
+void query_sums_free(struct query_sums *sums);
+
+// A quantile (0 … 1) of a row's durations in ns, between its minimum and maximum; 0 without calls.
+double query_quantile(const struct query_row *row, double q);
+// The standard deviation of a row's durations in ns; 0 without calls.
+double query_stddev(const struct query_row *row);
+
+// The time for which there is any data at all. False when there is none, or the query failed.
+bool query_extent(struct store *s, int64_t *first_s, int64_t *last_s);
+
+// Calls each for every node that has a name in the file, in alphabetical order. False when the query failed.
+bool query_nodes(struct store *s, void (*each)(void *arg, const char *node), void *arg);
