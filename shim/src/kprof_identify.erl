@@ -57,8 +57,10 @@ text(X) -> part(X).
 part(A) when is_atom(A) -> atom_to_binary(A, utf8);
 part(B) when is_binary(B) -> B;
 part(L) when is_list(L) ->
-    case unicode:characters_to_binary(L) of
+    try unicode:characters_to_binary(L) of
         B when is_binary(B) -> B;
         _ -> nil
+    catch
+        error:badarg -> nil
     end;
 part(_) -> nil.

@@ -134,7 +134,7 @@ any(_) ->
 
 var(A) when is_atom(A) ->
     case atom_to_list(A) of
-        [$$ | _] -> true;
+        [$$, C | Cs] -> lists:all(fun(D) -> D >= $0 andalso D =< $9 end, [C | Cs]) orelse [C | Cs] =:= "_" orelse [C | Cs] =:= "$";
         _ -> false
     end;
 var(_) ->

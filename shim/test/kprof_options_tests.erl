@@ -1,0 +1,77 @@
+-module(kprof_options_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+-define(TIERS, {tier_config, [{a, {lists, nth, 2}}]}).
+
+good_test() ->
+    {ok, O} = kprof_options:check([{tier_config, [{a, {lists, nth, 2}}, {"b", {lists, last, 1}}, {<<"c">>, {string, to_upper, 1}}]},
+                                   {identity_f, fun(_) -> x end}, {print_calls, true}, {stats_dumper, {pid, self()}},
+                                   {collector, {"::1", 99}}, {sample, {one_in, 7}}, {slow_call_threshold, 1000}]),
+    ?assertMatch(#{tiers := [#{name := <<"a">>, mfa := {lists, nth, 2}}, #{name := <<"b">>}, #{name := <<"c">>}],
+                   print_calls := true, collector := {"::1", {0, 0, 0, 0, 0, 0, 0, 1}, 99}, one_in := 7, slow_us := 1000}, O).
+
+defaults_test() ->
+    ?assertMatch({ok, #{collector := {"127.0.0.1", {127, 0, 0, 1}, 4711}, one_in := 1, print_calls := false, stats_dumper := false,
+                        slow_us := undefined, identity_f := undefined}}, kprof_options:check([?TIERS])).
+
+%% Each error names what is wrong, in a line of text.
+errors_test_() ->
+    [{Word, ?_test(begin
+                       {error, Reason} = kprof_options:check(Options),
+                       Line = kprof:format_error(Reason),
+                       ?assertNotEqual({Line, nomatch}, {Line, string:find(Line, Word)}),
+                       ?assertEqual(nomatch, string:find(Line, "\n"))
+                   end)}
+     || {Word, Options} <-
+            [{"list", nonsense}, {"list", [?TIERS | improper]}, {"tier_config", []}, {"colour", [?TIERS, {colour, red}]},
+             {"verbose", [?TIERS, verbose]}, {"given twice", [?TIERS, ?TIERS]},
+             {"print_calls", [?TIERS, {print_calls, yes}]}, {"identity_f", [?TIERS, {identity_f, fun() -> x end}]},
+             {"stats_dumper", [?TIERS, {stats_dumper, stdout}]}, {"/nowhere/at/all", [?TIERS, {stats_dumper, {file, "/nowhere/at/all"}}]},
+             {"stats_dumper", [?TIERS, {stats_dumper, {file, ""}}]},
+             {"collector", [?TIERS, {collector, "localhost"}]}, {"collector", [?TIERS, {collector, {"h", 0}}]},
+             {"collector", [?TIERS, {collector, {{1, 2}, 5}}]}, {"sample", [?TIERS, {sample, {one_in, 0}}]},
+             {"sample", [?TIERS, {sample, 10}]}, {"slow_call_threshold", [?TIERS, {slow_call_threshold, -1}]},
+             {"tier_config", [{tier_config, lists}]}, {"lists:nth", [{tier_config, ['lists:nth']}]},
+             {"wildcard", [{tier_config, [{t, {lists, '_', 1}}]}]}, {"wildcard", [{tier_config, [{t, {'_', '_', '_'}}]}]},
+             {"wildcard", [{tier_config, [{t, {lists, nth, '_'}}]}]},
+             {"lists:nope/1", [{tier_config, [{t, {lists, nope, 1}}]}]}, {"no_such_mod", [{tier_config, [{t, {no_such_mod, f, 1}}]}]},
+             {"kprof_token:set/3", [{tier_config, [{t, {kprof_token, set, 3}}]}]},
+             {"two tiers are named same", [{tier_config, [{same, {lists, nth, 2}}, {"same", {lists, last, 1}}]}]},
+             {"lists:nth/2", [{tier_config, [{a, {lists, nth, 2}}, {b, {lists, nth, 2}}]}]},
+             {"_total", [{tier_config, [{'_total', {lists, nth, 2}}]}]}, {"tier name", [{tier_config, [{17, {lists, nth, 2}}]}]},
+             {"255", [{tier_config, [{lists:duplicate(256, $x), {lists, nth, 2}}]}]}, {"256", [{tier_config, lists:duplicate(300, {a, {lists, nth, 2}})}]}]].
+
+%% A module that is not loaded yet is loaded.
+loads_test() ->
+    _ = code:purge(zip), _ = code:delete(zip), _ = code:purge(zip),
+    ?assertMatch({ok, _}, kprof_options:check([{tier_config, [{z, {zip, unzip, 2}}]}])),
+    ?assertNotEqual(false, code:is_loaded(zip)).
+
+already_traced_test() ->
+    1 = erlang:trace_pattern({lists, nth, 2}, true, [local]),
+    try ?assertMatch({error, {already_traced, <<"a">>, {lists, nth, 2}}}, kprof_options:check([?TIERS]))
+    after erlang:trace_pattern({lists, nth, 2}, false, [local])
+    end.
+
+foreign_tracer_test() ->
+    Tracer = spawn(fun() -> receive stop -> ok end end),
+    _ = erlang:trace(new, true, [call, {tracer, Tracer}]),
+    try
+        {error, {foreign_tracer, Tracer} = Why} = kprof_options:check([?TIERS]),
+        ?assertNotEqual(nomatch, string:find(kprof:format_error(Why), "somebody else"))
+    after
+        erlang:trace(new, false, [all]), exit(Tracer, kill)
+    end.
+
+parse_test_() ->
+    [?_assertEqual({ok, [{a, 1}, {b, [2]}]}, kprof_options:parse(<<"[{a, 1}, {b, [2]}].\n">>)),
+     ?_assertEqual({ok, [{a, 1}, {b, [2]}]}, kprof_options:parse(<<"%% text\n{a, 1}.\n\n{b, [2]}.\n% end">>)),
+     ?_assertEqual({ok, []}, kprof_options:parse(<<>>)),
+     ?_assertMatch({ok, [{identity_f, _}]}, kprof_options:parse(<<"{identity_f, fun(_) -> x end}.">>)),
+     ?_assertEqual({ok, [{n, "über"}]}, kprof_options:parse(<<"{n, \"über\"}."/utf8>>))] ++
+    [{Text, ?_assertMatch({error, {config, _, _}}, kprof_options:parse(Text))}
+     || Text <- [<<"{a, 1}">>, <<"{a, }.">>, <<"\"abc">>, <<"{a, 1}.\n{b, hd([])}.">>, <<255, 254>>, <<"{a, X}.">>]].
+
+parse_line_test() ->
+    {error, Why} = kprof_options:parse(<<"{a, 1}.\n{b, }.\n">>),
+    ?assertEqual("line 2", string:slice(kprof:format_error(Why), 0, 6)).

@@ -1,0 +1,67 @@
+%% A little application to be traced, and what the suites run on the traced node.
+-module(kprof_test_app).
+
+-export([outer/1, inner/1, slow/0, boom/1, request/2, requests/3, hot/2, start_hot/1, stop_hot/0, snapshot/0, memory_peak/2,
+         compile_reload/2, keep_alive/0, watch_tokens/0]).
+
+outer(X) -> Y = inner(X), {outer, Y}.
+inner(X) -> {inner, X}.
+slow() -> timer:sleep(5), ok.
+boom(Class) -> erlang:raise(Class, boom, []).
+
+request(Identity, X) ->
+    ok = kprof:set_token(Identity),
+    R = outer(X),
+    ok = kprof:clear_token(),
+    R.
+
+requests(N, Identity, X) ->
+    _ = [request(Identity, X) || _ <- lists:seq(1, N)],
+    ok.
+
+%% Processes that call a tier as fast as they can, under a token.
+start_hot(N) ->
+    Pids = [spawn(fun() -> kprof:set_token(hot), hot(fun kprof_test_app:inner/1, 0) end) || _ <- lists:seq(1, N)],
+    persistent_term:put(kprof_test_hot, Pids),
+    ok.
+
+hot(F, N) ->
+    ?MODULE:inner(N),
+    case N rem 4096 of
+        0 -> kprof:clear_token(), kprof:set_token(hot);
+        _ -> ok
+    end,
+    hot(F, N + 1).
+
+stop_hot() ->
+    [exit(P, kill) || P <- persistent_term:get(kprof_test_hot)],
+    persistent_term:erase(kprof_test_hot),
+    ok.
+
+%% All tracing there is on this node: processes, new ones, functions. Processes that come and go are left out.
+snapshot() ->
+    Processes = [{P, erlang:trace_info(P, flags), erlang:trace_info(P, tracer)} || P <- processes()],
+    Functions = [{MFA, Info} || {M, _} <- code:all_loaded(),
+                                {F, A} <- M:module_info(functions),
+                                MFA <- [{M, F, A}],
+                                Info <- [erlang:trace_info(MFA, all)],
+                                Info =/= {all, false}, Info =/= {all, undefined}],
+    {[X || X <- Processes, element(2, X) =/= undefined, X =/= {element(1, X), {flags, []}, {tracer, []}}],
+     erlang:trace_info(new, flags), erlang:trace_info(new, tracer), lists:sort(Functions)}.
+
+%% The largest erlang:memory(total) within Ms.
+memory_peak(Ms, Max) when Ms =< 0 -> Max;
+memory_peak(Ms, Max) -> timer:sleep(20), memory_peak(Ms - 20, max(Max, erlang:memory(total))).
+
+%% Loads a module of that name anew, which clears its trace patterns.
+compile_reload(Module, Version) ->
+    Forms = [{attribute, 1, module, Module}, {attribute, 2, export, [{f, 0}]},
+             {function, 3, f, 0, [{clause, 3, [], [], [{integer, 3, Version}]}]}],
+    {ok, Module, Beam} = compile:forms(Forms),
+    _ = code:purge(Module),
+    {module, Module} = code:load_binary(Module, "kprof_test", Beam),
+    ok.
+
+keep_alive() -> receive stop -> ok end.
+
+watch_tokens() -> seq_trace:get_token().

@@ -1,0 +1,198 @@
+-module(kprof_token_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+-export([run_inner/0, raise/2, identity_of/1, get/2]).
+
+%% Runs Fun in a process of its own with tokens on (one in N); returns its result and the marker calls of all processes.
+marks(OneIn, Fun) ->
+    Slots = kprof_slots:create(),
+    ok = kprof_slots:open(Slots, kprof_slots:new_base()),
+    ok = kprof_slots:set_one_in(Slots, OneIn),
+    [erlang:trace_pattern({kprof_mark, F, 1}, [{['_'], [{is_seq_trace}], [{message, {get_seq_token}}]}], [local])
+     || F <- [request_begin, request_end]],
+    Self = self(),
+    Pid = spawn(fun() -> receive go -> ok end, Self ! {result, catch Fun()} end),
+    _ = erlang:trace(Pid, true, [call, set_on_spawn, {tracer, self()}]),
+    Pid ! go,
+    Result = receive {result, R} -> R after 5000 -> timeout end,
+    Ref = erlang:trace_delivered(all),
+    receive {trace_delivered, all, Ref} -> ok end,
+    _ = erlang:trace_pattern({kprof_mark, '_', '_'}, false, [local]),
+    kprof_slots:close(Slots),
+    _ = kprof_slots:erase(),
+    _ = seq_trace:set_token([]),
+    {Result, collect()}.
+
+collect() ->
+    receive
+        {trace, _, call, {kprof_mark, F, [X]}, {_, Label, _, _, _}} -> [{F, X, Label} | collect()];
+        {trace, _, call, _, _} = Other -> [Other | collect()]
+    after 0 -> []
+    end.
+
+off_test() ->
+    ok = kprof:set_token(x), ok = kprof:clear_token(),
+    ?assertEqual(undefined, kprof:get_current_label()),
+    ok = kprof:set_current_label(17), ok = kprof:set_current_label(undefined),
+    ?assertEqual(3, kprof:do_apply(erlang, '+', [1, 2])),
+    ?assertEqual([], seq_trace:get_token()).
+
+pair_test() ->
+    {L, Marks} = marks(1, fun() -> kprof:set_token(create), L = kprof:get_current_label(), kprof:clear_token(),
+                                   [] = seq_trace:get_token(), undefined = kprof:get_current_label(), [] = get(), L end),
+    ?assertEqual([{request_begin, create, L}, {request_end, ok, L}], Marks),
+    ?assert(is_integer(L) andalso L > 16#ffffffff).
+
+labels_differ_test() ->
+    One = fun() -> kprof:set_token(), L = kprof:get_current_label(), kprof:clear_token(), L end,
+    {Labels, _} = marks(1, fun() -> [One() || _ <- lists:seq(1, 100)] end),
+    ?assertEqual(100, length(lists:usort(Labels))).
+
+nested_test() ->
+    {{A, B}, Marks} = marks(1, fun() ->
+                                       kprof:set_token(outer), A = kprof:get_current_label(),
+                                       kprof:set_token(inner), B = kprof:get_current_label(),
+                                       kprof:clear_token(), A = kprof:get_current_label(),
+                                       kprof:clear_token(), undefined = kprof:get_current_label(),
+                                       {A, B}
+                               end),
+    ?assertEqual(A, B),
+    ?assertEqual([{request_begin, outer, A}, {request_end, ok, A}], Marks).
+
+%% A message without a token clears ours: the process' next word about the request takes it up again.
+lost_and_found_test() ->
+    {L, Marks} = marks(1, fun() -> kprof:set_token(x), L = kprof:get_current_label(), seq_trace:set_token([]),
+                                   kprof:set_token(y), L = kprof:get_current_label(), kprof:clear_token(),
+                                   seq_trace:set_token([]), kprof:clear_token(), L end),
+    ?assertEqual([{request_begin, x, L}, {request_end, ok, L}], Marks).
+
+carried_test() ->
+    {L, Marks} = marks(1, fun() ->
+                                  kprof:set_token(x), L = kprof:get_current_label(),
+                                  Self = self(),
+                                  spawn(fun() -> kprof:set_token(y), L = kprof:get_current_label(), kprof:clear_token(),
+                                                 L = kprof:get_current_label(), kprof:clear_token(),
+                                                 undefined = kprof:get_current_label(), Self ! done end),
+                                  receive done -> ok end,
+                                  kprof:set_token(z),   % x has ended over there: this is a new request
+                                  M = kprof:get_current_label(), true = M =/= L, kprof:clear_token(), {L, M}
+                          end),
+    {L1, M1} = L,
+    ?assertEqual([{request_begin, x, L1}, {request_end, ok, L1}, {request_begin, z, M1}, {request_end, ok, M1}], Marks).
+
+abandoned_test() ->
+    {{L, M}, Marks} = marks(1, fun() ->
+                                       kprof:set_token(x), L = kprof:get_current_label(),
+                                       {L, 1, At, own} = get('$kprof_token'), put('$kprof_token', {L, 1, At - 60001, own}),
+                                       kprof:set_token(y), M = kprof:get_current_label(), kprof:clear_token(), {L, M}
+                               end),
+    ?assertEqual([{request_begin, x, L}, {request_begin, y, M}, {request_end, ok, M}], Marks).
+
+stale_test() ->
+    {{L, M}, Marks} = marks(1, fun() ->
+                                       kprof:set_token(x), L = kprof:get_current_label(),
+                                       kprof_slots:open(kprof_slots:find(), kprof_slots:new_base()),
+                                       kprof_slots:set_one_in(kprof_slots:find(), 1),
+                                       undefined = kprof:get_current_label(),
+                                       kprof:set_token(y), M = kprof:get_current_label(), kprof:clear_token(), {L, M}
+                               end),
+    ?assertNotEqual(L bsr 32, M bsr 32),
+    ?assertEqual([{request_begin, x, L}, {request_begin, y, M}, {request_end, ok, M}], Marks).
+
+%% Tracing ends in the middle of a request: the process is left clean.
+off_in_between_test() ->
+    {ok, Marks} = marks(1, fun() -> kprof:set_token(x), kprof_slots:close(kprof_slots:find()), kprof:clear_token(),
+                                    [] = seq_trace:get_token(), [] = get(), ok end),
+    ?assertMatch([{request_begin, x, _}, {request_end, ok, _}], Marks).
+
+foreign_test_() ->
+    [?_test(begin
+                Run = fun() -> seq_trace:set_token(label, Label), T = seq_trace:get_token(),
+                               kprof:set_token(x), T = seq_trace:get_token(), kprof:clear_token(), T = seq_trace:get_token(),
+                               7 = kprof:do_apply(erlang, '+', [3, 4]), kprof:set_current_label(undefined),
+                               kprof:set_current_label(kprof_slots:base(kprof_slots:find()) + 1),
+                               T = seq_trace:get_token(), undefined = kprof:get_current_label(), ok
+                      end,
+                ?assertEqual({ok, []}, marks(1, Run))
+            end) || Label <- [17, {my, label}, 16#123400000001]].
+
+sampling_test() ->
+    {{Began, Unsampled}, Marks} =
+        marks(10, fun() ->
+                          Ls = [begin kprof:set_token(x), kprof:set_token(y), L = kprof:get_current_label(), kprof:clear_token(),
+                                      L = kprof:get_current_label(), kprof:clear_token(), L end || _ <- lists:seq(1, 100)],
+                          {length([L || L <- Ls, L =/= undefined]), kprof_slots:unsampled(kprof_slots:find())}
+                  end),
+    ?assertEqual({10, 90}, {Began, Unsampled}),
+    ?assertEqual(20, length(Marks)).
+
+identity_test_() ->
+    Long = binary:copy(<<"x">>, 300),
+    [?_test(begin
+                {_, [{request_begin, Got, _} | _]} = marks(1, fun() -> kprof:set_token(Given), kprof:clear_token() end),
+                ?assertEqual(Want, Got)
+            end) || {Given, Want} <- [{a, a}, {"text", "text"}, {<<"b">>, <<"b">>}, {{a, "b"}, {a, "b"}}, {undefined, undefined},
+                                      {self(), undefined}, {#{}, undefined}, {Long, binary:part(Long, 0, 255)},
+                                      {binary_to_list(Long), binary_to_list(binary:part(Long, 0, 255))}, {[a | b], undefined}]].
+
+do_apply_test() ->
+    {{R, L}, Marks} = marks(1, fun() -> R = kprof:do_apply(?MODULE, run_inner, []), [] = seq_trace:get_token(), R end),
+    ?assertEqual(ran, R),
+    ?assertEqual([{request_begin, undefined, L}, {request_end, ok, L}], Marks).
+
+run_inner() ->
+    L = kprof:get_current_label(),
+    %% nested: keeps the outer one, ends nothing
+    L = kprof:do_apply(kprof, get_current_label, []),
+    {ran, L}.
+
+raise(Class, Reason) -> erlang:raise(Class, Reason, [{?MODULE, here, 0, []}]).
+
+do_apply_raises_test_() ->
+    [?_test(begin
+                Run = fun() -> try kprof:do_apply(?MODULE, raise, [Class, why]) catch C:R:S -> [] = seq_trace:get_token(), [] = get(), {C, R, S} end end,
+                {{Class, why, [{?MODULE, here, 0, []}]}, Marks} = marks(1, Run),
+                ?assertMatch([{request_begin, undefined, L}, {request_end, Class, L}], Marks)
+            end) || Class <- [error, exit, throw]].
+
+do_apply_unsampled_test() ->
+    {Result, []} = marks(1000, fun() -> kprof:do_apply(?MODULE, identity_of, [x]) end),
+    ?assertEqual({x, undefined}, Result).
+
+identity_of(X) -> {X, kprof:get_current_label()}.
+
+by_hand_test() ->
+    {ok, Marks} = marks(1, fun() ->
+                                   kprof:set_token(x), L = kprof:get_current_label(), Self = self(),
+                                   kprof:set_current_label(undefined), undefined = kprof:get_current_label(),
+                                   spawn(fun() -> undefined = kprof:get_current_label(), kprof:set_current_label(L),
+                                                  L = kprof:get_current_label(), kprof:clear_token(), Self ! done end),
+                                   receive done -> ok end
+                           end),
+    ?assertMatch([{request_begin, x, L}, {request_end, ok, L}], Marks).
+
+%% A fake misultin request: a tuple whose module exports get/2.
+get(method, {?MODULE, Method, _}) -> Method;
+get(uri, {?MODULE, _, Uri}) -> Uri.
+
+misultin_test_() ->
+    [?_test(begin
+                {{handled, Req}, [{request_begin, Got, _}, {request_end, ok, _}]} =
+                    marks(1, fun() -> kprof:misultin_req_loop(Req, fun(R) -> {handled, R} end) end),
+                ?assertEqual(Identity, Got)
+            end) || {Req, Identity} <- [{{?MODULE, 'GET', {abs_path, "/a/b?c=d"}}, {'GET', "/a/b"}},
+                                        {{?MODULE, <<"POST">>, <<"/x">>}, {<<"POST">>, <<"/x">>}},
+                                        {{?MODULE, 'GET', 17}, undefined}, {not_a_request, undefined}]].
+
+%% Any well-paired use leaves the process as it was, with as many ends as begins.
+pairs_test() ->
+    _ = rand:seed(exsss, {4, 5, 6}),
+    {ok, Marks} = marks(3, fun() -> [pairs(rand:uniform(4)) || _ <- lists:seq(1, 300)], [] = seq_trace:get_token(), ok end),
+    ?assertEqual(length([x || {request_begin, _, _} <- Marks]), length([x || {request_end, _, _} <- Marks])),
+    ?assertEqual(100, length(Marks) div 2).
+
+pairs(0) -> ok;
+pairs(N) ->
+    kprof:set_token(N),
+    [pairs(N - 1) || _ <- lists:seq(1, rand:uniform(2) - 1)],
+    kprof:clear_token().
