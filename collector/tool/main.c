@@ -1,0 +1,71 @@
+// kprof: the tool that people query and steer with. One table of sub-commands.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool/command.h"
+
+static const struct command {
+    const char *name;
+    const char *summary;
+    int (*run)(int argc, char **argv);
+    const char *help;
+} commands[] = {
+    {"report", "where the time of requests goes: a table of identities and tiers", report_main, report_help},
+};
+
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static void help(FILE *to) {
+    fprintf(to, "kprof, a production profiler for Erlang nodes\n\nusage: kprof COMMAND [OPTIONS]\n\n");
+    for (int i = 0; i < COMMANDS; i++) {
+        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    }
+    fprintf(to, "\n  kprof COMMAND --help   tells about a command\n  kprof --version        tells the version\n");
+}
+
+static int is_help(const char *arg) {
+    return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
+}
+
+// Standard output may be a full disk: what was not written is a failure.
+static int finish(int status) {
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("kprof: cannot write the output");
+        return status ? status : EXIT_FAILURE;
+    }
+    return status;
+}
+
+static int run(const struct command *c, int argc, char **argv) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (is_help(argv[i])) {
+            fputs(c->help, stdout);
+            return EXIT_SUCCESS;
+        }
+    }
+    return c->run(argc, argv);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        help(stderr);
+        return EXIT_USAGE;
+    }
+    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0) {
+        help(stdout);
+        return finish(EXIT_SUCCESS);
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("kprof " KPROF_VERSION);
+        return finish(EXIT_SUCCESS);
+    }
+    for (int i = 0; i < COMMANDS; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            return finish(run(&commands[i], argc - 1, argv + 1));
+        }
+    }
+    fprintf(stderr, "kprof: unknown %s '%s'; kprof --help lists the commands\n", argv[1][0] == '-' ? "option" : "command",
+            argv[1]);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,308 @@
+#include "tool/report.h"
+
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text_time.h"
+#include "tool/command.h"
+#include "tool/text.h"
+
+enum { OUTPUT_BYTES = 64 << 20, SECOND_NS = 1000000000 };
+
+const char report_help[] =
+    "usage: kprof report --db FILE [OPTIONS]\n"
+    "\n"
+    "Shows where the time of requests goes: the mean time per request that each identity (row) spends in each tier\n"
+    "(column), the slowest identity first, and what these numbers rest on.\n"
+    "\n"
+    "  --db FILE       the database that kprof-collector writes\n"
+    "  --since TIME    from this time on: a length back from now such as 30m, 12h or 2d, or a UTC time such as\n"
+    "                  2026-11-20T10:00:00Z (default: all there is)\n"
+    "  --until TIME    up to this time (default: now)\n"
+    "  --node NAME     only this node (default: all nodes together)\n"
+    "  --identity NAME only this identity\n"
+    "  --json          one JSON object instead of the table\n"
+    "\n"
+    "The JSON object: from, until (UTC), resolution_s; tiers and identities, in the order of the table; rows, one per\n"
+    "identity and tier that has calls, \"_total\" being all identities and the whole request: identity, tier, requests,\n"
+    "calls, errors, async_calls, total_us, self_us, async_us, mean_us, stddev_us, min_us, max_us, p25_us, p50_us, p75_us,\n"
+    "p90_us, p95_us, p99_us, p999_us (over all calls), per_request_us and async_per_request_us (the table's numbers);\n"
+    "ledger, with the columns of the view of that name.\n"
+    "\n"
+    "Exit status: 0, 1 when there is no data or no database, 2 when the command line is wrong.\n";
+
+// -- order -----------------------------------------------------------------------------------------------------------------
+
+static bool is_total(const char *name) {
+    return strcmp(name, "_total") == 0;
+}
+
+// A name with what it is ordered by.
+struct ranked {
+    const char *name;
+    double first;
+    double second;
+};
+
+static int by_rank(const void *a, const void *b) {
+    const struct ranked *x = a, *y = b;
+    if (x->first != y->first) {
+        return x->first < y->first ? 1 : -1;
+    }
+    if (x->second != y->second) {
+        return x->second < y->second ? 1 : -1;
+    }
+    return strcmp(x->name, y->name);
+}
+
+// Adds to the rank of a name, which is new or known.
+static void rank(struct ranked *list, uint32_t *count, const char *name, double first, double second) {
+    uint32_t i = 0;
+    while (i < *count && strcmp(list[i].name, name) != 0) {
+        i++;
+    }
+    if (i == *count) {
+        list[(*count)++] = (struct ranked){.name = name};
+    }
+    list[i].first += first;
+    list[i].second += second;
+}
+
+static double mean(const struct query_row *row) {
+    return row->calls ? (double)row->duration_ns / (double)row->calls : 0;
+}
+
+// Identities by the mean of their whole requests, tiers by their time. The rows of "_total" are the sums of the others, so that
+// counting both changes no order.
+static void rank_all(const struct query_sums *sums, struct ranked *identities, uint32_t *n, struct ranked *tiers,
+                     uint32_t *m) {
+    for (uint32_t i = 0; i < sums->count; i++) {
+        const struct query_row *row = &sums->rows[i];
+        bool request = is_total(row->tier);
+        rank(identities, n, row->identity, is_total(row->identity) ? HUGE_VAL : request ? mean(row) : 0, 0);
+        if (!request) {
+            rank(tiers, m, row->tier, (double)row->total_ns, (double)row->async_ns);
+        }
+    }
+    qsort(identities, *n, sizeof *identities, by_rank);
+    qsort(tiers, *m, sizeof *tiers, by_rank);
+}
+
+static uint32_t place(const char *const *names, uint32_t count, const char *name) {
+    uint32_t i = 0;
+    while (i < count && strcmp(names[i], name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+static const char **names_of(const struct ranked *list, uint32_t count) {
+    const char **names = calloc(count + 1, sizeof *names);
+    for (uint32_t i = 0; names && i < count; i++) {
+        names[i] = list[i].name;
+    }
+    return names;
+}
+
+bool report_make(struct report *r, struct query_sums *sums) {
+    *r = (struct report){.sums = sums};
+    struct ranked *identities = calloc(sums->count + 1, sizeof *identities);
+    struct ranked *tiers = calloc(sums->count + 1, sizeof *tiers);
+    bool ok = identities && tiers;
+    if (ok) {
+        for (uint32_t i = 0; i < sums->count; i++) {
+            text_clean((char *)sums->rows[i].identity);
+            text_clean((char *)sums->rows[i].tier);
+        }
+        rank_all(sums, identities, &r->identity_count, tiers, &r->tier_count);
+        r->identities = names_of(identities, r->identity_count);
+        r->tiers = names_of(tiers, r->tier_count);
+        r->cells = calloc((size_t)r->identity_count * (r->tier_count + 1) + 1, sizeof *r->cells);
+        ok = r->identities && r->tiers && r->cells;
+    }
+    for (uint32_t i = 0; ok && i < sums->count; i++) {
+        const struct query_row *row = &sums->rows[i];
+        uint32_t at = place(r->identities, r->identity_count, row->identity);
+        r->cells[at * (r->tier_count + 1) + place(r->tiers, r->tier_count, row->tier)] = row;
+    }
+    free(identities);
+    free(tiers);
+    if (!ok) {
+        report_free(r);
+    }
+    return ok;
+}
+
+void report_free(struct report *r) {
+    free(r->identities);
+    free(r->tiers);
+    free(r->cells);
+    *r = (struct report){0};
+}
+
+const struct query_row *report_cell(const struct report *r, uint32_t identity, uint32_t tier) {
+    return r->cells[identity * (r->tier_count + 1) + tier];
+}
+
+// -- the command -----------------------------------------------------------------------------------------------------------
+
+struct options {
+    const char *db;
+    struct query query;
+    bool json;
+};
+
+__attribute__((format(printf, 2, 3))) static int complain(int status, const char *format, ...) {
+    struct buffer line = buffer_make(4096);
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    text_clean(text); // file and node names come from elsewhere
+    buffer_printf(&line, "kprof report: %s\n", text);
+    fwrite(line.data, 1, line.len, stderr);
+    buffer_free(&line);
+    return status;
+}
+
+// Reads a time into whole seconds, down for the range's begin and up for its end.
+static int parse_time(const char *option, const char *text, bool up, int64_t *s) {
+    struct timespec now;
+    int64_t ns;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (!text_time_parse(text, now.tv_sec * (int64_t)SECOND_NS + now.tv_nsec, &ns)) {
+        return complain(EXIT_USAGE, "--%s %s is no time: say 30m, 2d, or 2026-11-20T10:00:00Z", option, text);
+    }
+    *s = ns / SECOND_NS - (ns % SECOND_NS < 0) + (up && ns % SECOND_NS != 0);
+    return EXIT_SUCCESS;
+}
+
+static int parse(int argc, char **argv, struct options *o) {
+    static const struct option options[] = {
+        {"db", required_argument, NULL, 'd'},       {"since", required_argument, NULL, 's'},
+        {"until", required_argument, NULL, 'u'},    {"node", required_argument, NULL, 'n'},
+        {"identity", required_argument, NULL, 'i'}, {"json", no_argument, NULL, 'j'},
+        {NULL, 0, NULL, 0},
+    };
+    int status = EXIT_SUCCESS;
+    int c;
+    *o = (struct options){.query = {.from_s = INT64_MIN, .until_s = INT64_MAX}};
+    opterr = 0;
+    optind = 0; // glibc: start over, also when another command line was parsed in this process
+    while (status == EXIT_SUCCESS && (c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+        switch (c) {
+        case 'd':
+            o->db = optarg;
+            break;
+        case 's':
+            status = parse_time("since", optarg, false, &o->query.from_s);
+            break;
+        case 'u':
+            status = parse_time("until", optarg, true, &o->query.until_s);
+            break;
+        case 'n':
+            o->query.node = optarg;
+            break;
+        case 'i':
+            o->query.identity = optarg;
+            break;
+        case 'j':
+            o->json = true;
+            break;
+        default:
+            status = command_bad_option(argv, c);
+        }
+    }
+    if (status != EXIT_SUCCESS) {
+        return status;
+    }
+    if (optind < argc) {
+        return complain(EXIT_USAGE, "unexpected argument '%s'; kprof report --help tells more", argv[optind]);
+    }
+    if (!o->db) {
+        return complain(EXIT_USAGE, "which database? Say --db FILE, the file that kprof-collector writes");
+    }
+    if (o->query.from_s >= o->query.until_s) {
+        return complain(EXIT_USAGE, "--since is not before --until");
+    }
+    return EXIT_SUCCESS;
+}
+
+static void add_node(void *arg, const char *node) {
+    struct buffer *out = arg;
+    buffer_printf(out, "%s%s", out->len > 0 ? ", " : "", node);
+}
+
+// Nothing was found: says what there is instead.
+static int no_data(struct store *store, const struct options *o) {
+    char from[TEXT_TIME_BYTES], until[TEXT_TIME_BYTES];
+    int64_t first, last;
+    if (!query_extent(store, &first, &last)) {
+        return complain(EXIT_FAILURE, "%s holds no data yet", o->db);
+    }
+    struct buffer nodes = buffer_make(1024); // more names than this are left out
+    query_nodes(store, add_node, &nodes);
+    buffer_append(&nodes, "", 1);
+    int status = complain(EXIT_FAILURE, "no complete requests%s%s%s%s in this time; %s has data from %s to %s, of %s",
+                          o->query.node ? " of node " : "", o->query.node ? o->query.node : "",
+                          o->query.identity ? " with identity " : "", o->query.identity ? o->query.identity : "", o->db,
+                          text_time_format(first * SECOND_NS, false, from), text_time_format(last * SECOND_NS, false, until),
+                          nodes.failed ? "many nodes" : (const char *)nodes.data);
+    buffer_free(&nodes);
+    return status;
+}
+
+static int show(struct store *store, const struct options *o, struct query_sums *sums) {
+    struct report report;
+    struct buffer out = buffer_make(OUTPUT_BYTES);
+    int status = EXIT_SUCCESS;
+    if (!report_make(&report, sums)) {
+        return complain(EXIT_FAILURE, "no memory");
+    }
+    bool empty = sums->count == 0;
+    if (o->json) {
+        report_json(&report, &out);
+    } else if (!empty) {
+        report_table(&report, &out);
+    } else if (sums->has_ledger) {
+        report_ledger(&report, &out);
+    }
+    if (out.failed) {
+        status = complain(EXIT_FAILURE, "no memory");
+    } else if (out.len > 0) {
+        fwrite(out.data, 1, out.len, stdout);
+    }
+    if (empty && status == EXIT_SUCCESS) {
+        status = no_data(store, o);
+    }
+    buffer_free(&out);
+    report_free(&report);
+    return status;
+}
+
+int report_main(int argc, char **argv) {
+    struct options o;
+    struct store *store;
+    struct query_sums sums;
+    char error[STORE_ERROR_BYTES];
+    int status = parse(argc, argv, &o);
+    if (status != EXIT_SUCCESS) {
+        return status;
+    }
+    if (store_open_reader(o.db, &store, error) != STORE_OK) {
+        return complain(EXIT_FAILURE, "%s", error);
+    }
+    if (query_sums(store, &o.query, &sums)) {
+        status = show(store, &o, &sums);
+    } else {
+        status = complain(EXIT_FAILURE, "cannot read %s (%s)", o.db, store_error(store));
+    }
+    query_sums_free(&sums);
+    store_close(store);
+    return status;
+}

@@ -1,0 +1,93 @@
+#include "tool/text.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+#include <wchar.h>
+#include <wctype.h>
+
+char *text_duration(double ns, char out[TEXT_DURATION_BYTES]) {
+    static const char *const units[] = {"ns", "µs", "ms", "s"};
+    double value = ns;
+    int unit = 0;
+    // 999.5 and more would be shown as 1000
+    while (unit < 3 && value >= 999.5) {
+        value /= 1000;
+        unit++;
+    }
+    const char *format = unit > 0 && value < 9.95 ? "%.1f %s" : "%.0f %s";
+    snprintf(out, TEXT_DURATION_BYTES, format, value, units[unit]);
+    return out;
+}
+
+// The libc's tables of characters, whatever the user's locale is.
+static locale_t utf8(void) {
+    static locale_t locale;
+    if (!locale) {
+        locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    }
+    return locale;
+}
+
+// Reads the character at *at and steps over it; L'\0' at the end, -1 (one byte stepped over) when it is none that may be shown.
+static wint_t next(const char **at) {
+    mbstate_t state = {0};
+    wchar_t c;
+    size_t n = mbrtowc(&c, *at, strlen(*at), &state);
+    if (**at == 0) {
+        return 0;
+    }
+    if (n == 0 || n > 4) {
+        *at += 1;
+        return WEOF;
+    }
+    *at += n;
+    // Direction marks and separators count as printable in the libc's tables.
+    bool steering = (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
+                    c == 0x061c || c == 0xfeff;
+    return steering || !iswprint((wint_t)c) ? WEOF : (wint_t)c;
+}
+
+void text_clean(char *text) {
+    locale_t before = uselocale(utf8());
+    char *to = text;
+    for (const char *at = text; *at;) {
+        const char *from = at;
+        if (next(&at) == WEOF) {
+            *to++ = '?';
+        } else {
+            memmove(to, from, (size_t)(at - from));
+            to += at - from;
+        }
+    }
+    *to = 0;
+    uselocale(before);
+}
+
+size_t text_width(const char *text) {
+    locale_t before = uselocale(utf8());
+    size_t width = 0;
+    wint_t c;
+    while ((c = next(&text)) != 0) {
+        int columns = c == WEOF ? 1 : wcwidth((wchar_t)c);
+        width += columns > 0 ? (size_t)columns : 0;
+    }
+    uselocale(before);
+    return width;
+}
+
+static void spaces(struct buffer *out, const char *text, size_t width) {
+    for (size_t w = text_width(text); w < width; w++) {
+        buffer_text(out, " ");
+    }
+}
+
+void text_pad_left(struct buffer *out, const char *text, size_t width) {
+    spaces(out, text, width);
+    buffer_text(out, text);
+}
+
+void text_pad_right(struct buffer *out, const char *text, size_t width) {
+    buffer_text(out, text);
+    spaces(out, text, width);
+}

@@ -1,0 +1,23 @@
+// Text for people: durations, and names that come from the database, shown without control characters and padded to columns.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+
+enum { TEXT_DURATION_BYTES = 32 };
+
+// "340 ns", "1.2 ms", "50 ms", "3.1 s": two or three digits; from 1000 s on whole seconds. Returns out.
+char *text_duration(double ns, char out[TEXT_DURATION_BYTES]);
+
+// Overwrites what could steer a terminal (control characters, also those above 127, direction marks) and bytes that are no UTF-8
+// with '?', in place; the text never grows.
+void text_clean(char *text);
+
+// Columns that a cleaned text takes on a terminal.
+size_t text_width(const char *text);
+
+// Appends a text padded with spaces to width columns, on its left or on its right.
+void text_pad_left(struct buffer *out, const char *text, size_t width);
+void text_pad_right(struct buffer *out, const char *text, size_t width);
