@@ -1,0 +1,132 @@
+#include "codec/frame.h"
+
+#include "base/limits.h"
+#include "captures.h"
+#include "unit.h"
+
+static void put_header(uint8_t *p, uint8_t op, uint32_t size) {
+    p[0] = op;
+    size = __builtin_bswap32(size);
+    memcpy(p + 1, &size, 4);
+}
+
+// The frames of every capture are those that Erlang found, to the last byte.
+static void the_captures(void **state) {
+    (void)state;
+    for (size_t i = 0; i < CAPTURES; i++) {
+        char name[64], line[64];
+        snprintf(name, sizeof name, "%s.cap", captures[i]);
+        struct slice file = data_file(name), rest = file;
+        snprintf(name, sizeof name, "%s.frames", captures[i]);
+        struct slice expected = data_file(name);
+        const char *at = (const char *)expected.data;
+        struct frame frame;
+        while (rest.len > 0) {
+            long n = frame_next(rest, &frame);
+            assert_true(n > 0 && (size_t)n <= rest.len);
+            assert_int_equal(frame.kind, FRAME_TERM);
+            snprintf(line, sizeof line, "term %u ", frame.size);
+            assert_memory_equal(at, line, strlen(line));
+            at = strchr(at, '\n') + 1;
+            assert_ptr_equal(frame.body.data, rest.data + FRAME_HEADER);
+            assert_int_equal(frame.body.len, frame.size);
+            rest = slice_of(rest.data + n, rest.len - (size_t)n);
+        }
+        assert_string_equal(at, "");
+        free((void *)file.data);
+        free((void *)expected.data);
+    }
+}
+
+// Fed byte by byte, a stream gives the same frames, each exactly when its last byte is there.
+static void byte_by_byte(void **state) {
+    (void)state;
+    struct slice file = data_file("otp25-kinds.cap");
+    size_t start = 0, frames = 0;
+    struct frame frame;
+    struct guarded g = guarded_make(8192);
+    for (size_t have = 0; have <= file.len; have++) {
+        struct slice s = guarded_copy(&g, file.data + start, have - start);
+        long n = frame_next(s, &frame);
+        if (n > 0) {
+            assert_int_equal(n, have - start);
+            start = have;
+            frames++;
+        } else {
+            assert_int_equal(n, FRAME_PARTIAL);
+        }
+    }
+    assert_int_equal(start, file.len);
+    assert_int_equal(frames, 101);
+    guarded_free(&g);
+    free((void *)file.data);
+}
+
+static void kinds(void **state) {
+    (void)state;
+    struct guarded g = guarded_make(LIMIT_FRAME_BYTES + 64);
+    uint8_t *bytes = calloc(1, LIMIT_FRAME_BYTES + 64);
+    assert_non_null(bytes);
+    struct frame f;
+
+    put_header(bytes, 0, 0);
+    assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), 5);
+    assert_int_equal(f.kind, FRAME_EMPTY);
+    assert_int_equal(f.body.len, 0);
+
+    put_header(bytes, 1, 0xfffffffe); // any count: nothing follows
+    assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), 5);
+    assert_int_equal(f.kind, FRAME_DROPPED);
+    assert_true(f.size == 0xfffffffe);
+    assert_int_equal(f.body.len, 0);
+
+    put_header(bytes, 0, LIMIT_FRAME_BYTES);
+    assert_int_equal(frame_next(guarded_copy(&g, bytes, LIMIT_FRAME_BYTES + 4), &f), FRAME_PARTIAL);
+    assert_int_equal(frame_next(guarded_copy(&g, bytes, LIMIT_FRAME_BYTES + 5), &f), LIMIT_FRAME_BYTES + 5);
+    assert_int_equal(f.kind, FRAME_TERM);
+    assert_int_equal(f.body.len, LIMIT_FRAME_BYTES);
+
+    put_header(bytes, 0, LIMIT_FRAME_BYTES + 1);
+    assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), FRAME_HEADER);
+    assert_int_equal(f.kind, FRAME_OVERSIZED);
+    assert_int_equal(f.size, LIMIT_FRAME_BYTES + 1);
+    put_header(bytes, 0, LIMIT_FRAME_CLAIM);
+    assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), FRAME_HEADER);
+    assert_int_equal(f.kind, FRAME_OVERSIZED);
+
+    put_header(bytes, 0, LIMIT_FRAME_CLAIM + 1);
+    assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), FRAME_BAD);
+    put_header(bytes, 0, UINT32_MAX);
+    assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), FRAME_BAD);
+    for (unsigned op = 2; op < 256; op++) { // a stranger is known by its first byte
+        bytes[0] = (uint8_t)op;
+        assert_int_equal(frame_next(guarded_copy(&g, bytes, 1), &f), FRAME_BAD);
+        assert_int_equal(frame_next(guarded_copy(&g, bytes, 50), &f), FRAME_BAD);
+    }
+    free(bytes);
+    guarded_free(&g);
+}
+
+static void truncated_headers(void **state) {
+    (void)state;
+    struct guarded g = guarded_make(16);
+    struct frame f;
+    for (uint8_t op = 0; op < 2; op++) {
+        uint8_t bytes[5];
+        put_header(bytes, op, 7);
+        for (size_t len = 0; len < 5; len++) {
+            assert_int_equal(frame_next(guarded_copy(&g, bytes, len), &f), FRAME_PARTIAL);
+        }
+    }
+    guarded_free(&g);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_captures),
+        cmocka_unit_test(byte_by_byte),
+        cmocka_unit_test(kinds),
+        cmocka_unit_test(truncated_headers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
