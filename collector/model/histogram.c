@@ -7,13 +7,18 @@
 enum { STEPS = 1 << HISTOGRAM_SCALE, VERSION = 1, ROOM_STEP = 64 };
 
 uint32_t histogram_bucket(uint64_t ns) {
-    // boundary[i] = ceil(2^(63 + i/32)): compared with the value shifted so that its highest bit is bit 63
-    static uint64_t boundary[STEPS];
-    if (boundary[0] == 0) {
-        for (int i = STEPS - 1; i >= 0; i--) {
-            boundary[i] = i == 0 ? 1ULL << 63 : (uint64_t)ceill(exp2l(63 + (long double)i / STEPS));
-        }
-    }
+    // boundary[i] = ceil(2^(63 + i/32)), exact: compared with the value shifted so that its highest bit is bit 63. A table, because
+    // exp2l rounds to 64 bits and so puts some borders one too low.
+    static const uint64_t boundary[STEPS] = {
+        0x8000000000000000, 0x82cd8698ac2ba1d8, 0x85aac367cc487b15, 0x88980e8092da8528,
+        0x8b95c1e3ea8bd6e7, 0x8ea4398b45cd53c1, 0x91c3d373ab11c337, 0x94f4efa8fef70962,
+        0x9837f0518db8a970, 0x9b8d39b9d54e5539, 0x9ef5326091a111ae, 0xa27043030c496819,
+        0xa5fed6a9b15138eb, 0xa9a15ab4ea7c0ef9, 0xad583eea42a14ac7, 0xb123f581d2ac2590,
+        0xb504f333f9de6485, 0xb8fbaf4762fb9eea, 0xbd08a39f580c36bf, 0xc12c4cca66709457,
+        0xc5672a115506dade, 0xc9b9bd866e2f27a3, 0xce248c151f8480e4, 0xd2a81d91f12ae45b,
+        0xd744fccad69d6af5, 0xdbfbb797daf23756, 0xe0ccdeec2a94e112, 0xe5b906e77c8348a9,
+        0xeac0c6e7dd24392f, 0xefe4b99bdcdaf5cc, 0xf5257d152486cc2d, 0xfa83b2db722a033b,
+    };
     if (ns <= 1) {
         return 0;
     }
