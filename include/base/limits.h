@@ -29,15 +29,16 @@
 #define LIMIT_SPANS_PER_REQUEST 20000u
 // Chunks of seven spans of all open requests together, 288 bytes each: 1.4 million spans in 58 MB.
 #define LIMIT_SPAN_CHUNKS 200000u
-// Open calls of all processes of all nodes, 24 bytes each.
+// Open calls of all processes of all nodes, 32 bytes each.
 #define LIMIT_OPEN_CALLS 1000000u
 // Processes with open calls, 32 bytes each.
 #define LIMIT_PROCESSES 400000u
 // Closed tokens that are remembered, so that what comes late is counted as stale and opens nothing.
 #define LIMIT_CLOSED_TOKENS 65536u
-// Open calls of one tier in one process before the tier is called a loop that never returns: its stack grows on
-// the node with every round (trace-port.md, Match specs and costs).
-#define LIMIT_NEVER_RETURNS 2000u
+// A traced loop that never returns grows its process's stack on the node with every round, and its pattern must go. It shows by its open calls: this many in one process
+#define LIMIT_CALL_DEPTH 20000u
+// or, piled up in one process, calls of this many different requests, which no recursion does.
+#define LIMIT_LOOP_REQUESTS 100u
 
 // -- names ---------------------------------------------------------------------------------------------------------
 

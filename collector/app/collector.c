@@ -1,0 +1,264 @@
+#include "app/collector.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "app/pipeline.h"
+#include "app/rows.h"
+#include "app/shim_link.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "store/writer.h"
+
+enum {
+    TICK_MS = 100,
+    PING_SECONDS = 2,
+    LINES_BYTES = 64 << 20 // of one flush in text: 20,000 rows
+};
+
+struct collector {
+    const struct collector_options *options;
+    struct event_base *base;
+    struct event *timers[3];
+    struct event *signals[2];
+    struct server *server;
+    struct shim_links links;
+    struct pipeline *pipeline;
+    struct store *store;
+    struct writer *writer;
+    struct stats *spare; // the set that the pipeline does not fill: empty, or with the writer
+    FILE *stats_log;
+    struct buffer lines;
+};
+
+static int64_t wall_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+// -- flushing ----------------------------------------------------------------------------------------------------------
+
+static void write_log(struct collector *c, const struct rows *rows) {
+    buffer_reset(&c->lines);
+    rows_json(rows, &c->lines);
+    if (c->lines.failed || fwrite(c->lines.data, 1, c->lines.len, c->stats_log) != c->lines.len ||
+        fflush(c->stats_log) != 0) {
+        log_error("%s: %s; no more rows are written to it", c->options->stats_log, strerror(errno));
+        fclose(c->stats_log);
+        c->stats_log = NULL;
+    }
+}
+
+static void hand_out(struct collector *c, const struct stats *stats) {
+    struct rows rows = {stats, pipeline_directory(c->pipeline), c->options->bucket_s};
+    if (c->stats_log && stats_rows(stats) > 0) {
+        write_log(c, &rows);
+    }
+    for (struct shim_link *link = c->links.first; link; link = link->next) {
+        if (link->stats_wanted) {
+            buffer_reset(&c->lines);
+            rows_messages(&rows, link->node_id, &c->lines);
+            if (c->lines.len > 0) {
+                shim_link_send(link, &c->lines);
+            }
+        }
+    }
+}
+
+// Gives what was gathered to the writer, unless it is busy: then gathering goes on and the next flush tries again.
+static void flush(struct collector *c) {
+    if (!writer_idle(c->writer)) {
+        writer_submit(c->writer, c->spare, pipeline_directory(c->pipeline)); // says no, and tries a refused batch again
+        return;
+    }
+    if (!pipeline_has_stats(c->pipeline)) {
+        return;
+    }
+    stats_reset(c->spare);
+    c->spare = pipeline_swap(c->pipeline, c->spare);
+    hand_out(c, c->spare);
+    writer_submit(c->writer, c->spare, pipeline_directory(c->pipeline));
+}
+
+// -- events ------------------------------------------------------------------------------------------------------------
+
+static void on_tick(evutil_socket_t fd, short what, void *context) {
+    (void)fd;
+    (void)what;
+    pipeline_tick(((struct collector *)context)->pipeline, wall_now());
+}
+
+static void on_flush(evutil_socket_t fd, short what, void *context) {
+    (void)fd;
+    (void)what;
+    flush(context);
+}
+
+static void on_ping(evutil_socket_t fd, short what, void *context) {
+    (void)fd;
+    (void)what;
+    server_ping(((struct collector *)context)->server);
+}
+
+static void on_signal(evutil_socket_t number, short what, void *context) {
+    (void)what;
+    log_info("%s: writing what is there and ending", number == SIGTERM ? "SIGTERM" : "SIGINT");
+    event_base_loopbreak(((struct collector *)context)->base);
+}
+
+static bool start_events(struct collector *c) {
+    const struct {
+        int64_t ns;
+        event_callback_fn call;
+    } timers[] = {{TICK_MS * 1000000LL, on_tick}, {c->options->flush_ns, on_flush}, {PING_SECONDS * 1000000000LL, on_ping}};
+    for (size_t i = 0; i < 3; i++) {
+        struct timeval every = {timers[i].ns / 1000000000, timers[i].ns % 1000000000 / 1000};
+        c->timers[i] = event_new(c->base, -1, EV_PERSIST, timers[i].call, c);
+        if (!c->timers[i] || event_add(c->timers[i], &every) != 0) {
+            return false;
+        }
+    }
+    const int numbers[] = {SIGTERM, SIGINT};
+    for (size_t i = 0; i < 2; i++) {
+        c->signals[i] = evsignal_new(c->base, numbers[i], on_signal, c);
+        if (!c->signals[i] || event_add(c->signals[i], NULL) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void stop_events(struct collector *c) {
+    for (size_t i = 0; i < 3; i++) {
+        if (c->timers[i]) {
+            event_free(c->timers[i]);
+        }
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (c->signals[i]) {
+            event_free(c->signals[i]);
+        }
+    }
+}
+
+// -- start and end -----------------------------------------------------------------------------------------------------
+
+static int open_outputs(struct collector *c) {
+    const struct collector_options *o = c->options;
+    struct stat st;
+    if (o->record && (stat(o->record, &st) != 0 || !S_ISDIR(st.st_mode))) {
+        log_error("--record %s: not a folder", o->record);
+        return EXIT_USAGE;
+    }
+    if (o->stats_log && !(c->stats_log = fopen(o->stats_log, "ae"))) {
+        log_error("--stats-log %s: %s", o->stats_log, strerror(errno));
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
+static int open_store(struct collector *c) {
+    char error[STORE_ERROR_BYTES];
+    enum store_status status = store_open(c->options->db, &c->store, error);
+    if (status == STORE_OK) {
+        return EXIT_OK;
+    }
+    log_error("%s", error);
+    return status == STORE_FOREIGN || status == STORE_NEWER ? EXIT_FOREIGN : EXIT_DATABASE;
+}
+
+static int open_server(struct collector *c) {
+    const char *why = "";
+    struct server_events events = shim_link_events(&c->links);
+    c->server = server_new(c->base, c->options->address, c->options->port, &events, &why);
+    if (c->server) {
+        return EXIT_OK;
+    }
+    log_error("cannot listen on %s:%u: %s; choose another port with --listen", c->options->address, c->options->port,
+              why);
+    return EXIT_LISTEN;
+}
+
+static bool make_parts(struct collector *c) {
+    struct pipeline_options options = {.bucket_s = c->options->bucket_s,
+                                       .timeout_ns = c->options->timeout_ns,
+                                       .identify = shim_link_identify,
+                                       .disarm = shim_link_disarm,
+                                       .calls = shim_link_calls};
+    struct writer_options writing = {.bucket_s = (uint32_t)c->options->bucket_s};
+    c->base = event_base_new();
+    c->pipeline = pipeline_new(&options);
+    c->spare = stats_new();
+    c->links = (struct shim_links){.pipeline = c->pipeline, .record = c->options->record};
+    if (!c->base || !c->pipeline || !c->spare) {
+        return false;
+    }
+    pipeline_tick(c->pipeline, wall_now());
+    c->writer = writer_start(c->store, &writing);
+    return c->writer && start_events(c);
+}
+
+// Closes the streams and writes everything. Returns false when something could not be written.
+static bool finish(struct collector *c) {
+    c->links.shutting_down = true;
+    server_free(c->server);
+    c->server = NULL;
+    bool written = !c->writer || writer_wait(c->writer);
+    if (c->writer && written) {
+        flush(c);
+        written = writer_wait(c->writer);
+    }
+    written = writer_stop(c->writer) && written;
+    c->writer = NULL;
+    return written;
+}
+
+int collector_run(const struct collector_options *options) {
+    struct collector c = {.options = options, .lines = buffer_make(LINES_BYTES)};
+    hash_seed();
+    signal(SIGPIPE, SIG_IGN);
+    int status = open_outputs(&c);
+    if (status == EXIT_OK) {
+        status = open_store(&c);
+    }
+    if (status == EXIT_OK && !make_parts(&c)) {
+        log_error("out of memory");
+        status = EXIT_FAILED;
+    }
+    if (status == EXIT_OK) {
+        status = open_server(&c);
+    }
+    if (status == EXIT_OK) {
+        log_info("kprof-collector " KPROF_VERSION " listening on %s:%u, writing to %s", options->address,
+                 server_port(c.server), options->db);
+        if (event_base_dispatch(c.base) < 0) {
+            log_error("the event loop failed");
+            status = EXIT_FAILED;
+        }
+    }
+    if (c.server && !finish(&c)) {
+        status = EXIT_FAILED;
+    }
+    writer_stop(c.writer);
+    stop_events(&c);
+    server_free(c.server);
+    pipeline_free(c.pipeline);
+    stats_free(c.spare);
+    store_close(c.store);
+    if (c.base) {
+        event_base_free(c.base);
+    }
+    if (c.stats_log) {
+        fclose(c.stats_log);
+    }
+    buffer_free(&c.lines);
+    return status;
+}

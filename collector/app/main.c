@@ -1,0 +1,7 @@
+#include "app/collector.h"
+
+int main(int argc, char **argv) {
+    struct collector_options options;
+    int status = collector_options_parse(argc, argv, &options);
+    return status >= 0 ? status : collector_run(&options);
+}

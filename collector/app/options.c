@@ -1,0 +1,174 @@
+#include "app/options.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text_time.h"
+
+static const char HELP[] =
+    "Usage: kprof-collector --listen [ADDR:]PORT --db FILE [OPTION]...\n"
+    "\n"
+    "Takes the traces that kprof's shim sends from Erlang nodes, rebuilds their requests and keeps\n"
+    "per-tier statistics in an SQLite database. Runs in the foreground until SIGTERM or SIGINT.\n"
+    "\n"
+    "  --listen [ADDR:]PORT     where shims connect to; ADDR is 127.0.0.1 unless told otherwise\n"
+    "  --db FILE                the database, made when it is not there\n"
+    "  --bucket SECONDS         length of the finest statistics (default 10)\n"
+    "  --flush SECONDS          how often statistics are written (default 1)\n"
+    "  --request-timeout TIME   age at which a request without an end expires (default 30s)\n"
+    "  --slow-threshold TIME    requests over it are slow ones (default 1s); not stored in this release\n"
+    "  --stats-log FILE         also append each flush's rows to FILE, as JSON lines\n"
+    "  --record DIR             also keep every trace stream as it came, for kprof replay\n"
+    "  --version, --help\n"
+    "\n"
+    "TIME is a number with ms, s, m, h or d; without a unit it is seconds.\n"
+    "\n"
+    "Exit status: 0 ended by a signal with everything written, 1 something broke, 2 wrong usage,\n"
+    "3 the port cannot be had, 4 the database cannot be written or is in use, 5 the file is not a\n"
+    "kprof database or is of a newer kprof.\n";
+
+__attribute__((format(printf, 1, 2))) static int usage(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("kprof-collector: ", stderr);
+    vfprintf(stderr, format, args);
+    fputs(" (see --help)\n", stderr);
+    va_end(args);
+    return EXIT_USAGE;
+}
+
+static bool loopback(const char *address) {
+    struct in_addr in;
+    struct in6_addr in6;
+    return (inet_pton(AF_INET, address, &in) == 1 && (ntohl(in.s_addr) >> 24) == 127) ||
+           (inet_pton(AF_INET6, address, &in6) == 1 && IN6_IS_ADDR_LOOPBACK(&in6));
+}
+
+// Reads "[ADDR:]PORT", with an IPv6 address in brackets. Returns -1 or an exit status.
+static int parse_listen(const char *text, struct collector_options *out) {
+    const char *colon = strrchr(text, ':');
+    const char *port = colon ? colon + 1 : text;
+    char *end;
+    errno = 0;
+    long number = strtol(port, &end, 10);
+    if (end == port || *end || errno || number < 0 || number > 65535 || *port == '-' || *port == '+') {
+        return usage("--listen %s: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711", text);
+    }
+    size_t len = colon ? (size_t)(colon - text) : 0;
+    if (len >= 2 && text[0] == '[' && text[len - 1] == ']') {
+        text++;
+        len -= 2;
+    }
+    char address[sizeof out->address];
+    if (len >= sizeof address) {
+        return usage("--listen: the address is too long");
+    }
+    memcpy(address, text, len);
+    address[len] = 0;
+    const char *resolved = len == 0 || strcmp(address, "localhost") == 0 ? "127.0.0.1" : address;
+    struct in_addr in;
+    struct in6_addr in6;
+    if (inet_pton(AF_INET, resolved, &in) != 1 && inet_pton(AF_INET6, resolved, &in6) != 1) {
+        return usage("--listen: %s is not an IP address", resolved);
+    }
+    if (!loopback(resolved)) {
+        return usage("--listen %s: only loopback addresses are allowed, since there is no authentication yet; "
+                     "reach a remote collector through an ssh tunnel",
+                     resolved);
+    }
+    strcpy(out->address, resolved);
+    out->port = (uint16_t)number;
+    return -1;
+}
+
+static int parse_time(const char *name, const char *text, int64_t least, int64_t most, int64_t *ns) {
+    int64_t value;
+    char low[32], high[32];
+    if (text_duration_parse(text, &value) && value >= least && value <= most) {
+        *ns = value;
+        return -1;
+    }
+    snprintf(low, sizeof low, "%g", (double)least / 1e9);
+    snprintf(high, sizeof high, "%g", (double)most / 1e9);
+    return usage("--%s %s: want a time between %s and %s seconds", name, text, low, high);
+}
+
+int collector_options_parse(int argc, char **argv, struct collector_options *out) {
+    enum { LISTEN = 1, DB, BUCKET, FLUSH, TIMEOUT, SLOW, STATS_LOG, RECORD, VERSION, HELP_WANTED };
+    static const struct option longs[] = {{"listen", required_argument, NULL, LISTEN},
+                                          {"db", required_argument, NULL, DB},
+                                          {"bucket", required_argument, NULL, BUCKET},
+                                          {"flush", required_argument, NULL, FLUSH},
+                                          {"request-timeout", required_argument, NULL, TIMEOUT},
+                                          {"slow-threshold", required_argument, NULL, SLOW},
+                                          {"stats-log", required_argument, NULL, STATS_LOG},
+                                          {"record", required_argument, NULL, RECORD},
+                                          {"version", no_argument, NULL, VERSION},
+                                          {"help", no_argument, NULL, HELP_WANTED},
+                                          {NULL, 0, NULL, 0}};
+    static const int64_t S = 1000000000;
+    *out = (struct collector_options){
+        .bucket_s = 10, .flush_ns = S, .timeout_ns = 30 * S, .slow_threshold_ns = S};
+    bool listen = false;
+    int64_t bucket_ns = 10 * S;
+    int status = -1;
+    opterr = 0;
+    for (int option; status < 0 && (option = getopt_long(argc, argv, ":", longs, NULL)) != -1;) {
+        switch (option) {
+        case LISTEN:
+            listen = true;
+            status = parse_listen(optarg, out);
+            break;
+        case DB:
+            out->db = optarg;
+            break;
+        case BUCKET:
+            status = parse_time("bucket", optarg, S, 3600 * S, &bucket_ns);
+            if (status < 0 && bucket_ns % S != 0) {
+                status = usage("--bucket %s: want whole seconds", optarg);
+            }
+            break;
+        case FLUSH:
+            status = parse_time("flush", optarg, S / 10, 60 * S, &out->flush_ns);
+            break;
+        case TIMEOUT:
+            status = parse_time("request-timeout", optarg, S, 3600 * S, &out->timeout_ns);
+            break;
+        case SLOW:
+            status = parse_time("slow-threshold", optarg, 0, 3600 * S, &out->slow_threshold_ns);
+            break;
+        case STATS_LOG:
+            out->stats_log = optarg;
+            break;
+        case RECORD:
+            out->record = optarg;
+            break;
+        case VERSION:
+            puts("kprof-collector " KPROF_VERSION);
+            return EXIT_OK;
+        case HELP_WANTED:
+            fputs(HELP, stdout);
+            return EXIT_OK;
+        case ':':
+            return usage("%s needs a value", argv[optind - 1]);
+        default:
+            return usage("unknown option %s", argv[optind - 1]);
+        }
+    }
+    if (status >= 0) {
+        return status;
+    }
+    out->bucket_s = bucket_ns / S;
+    if (optind < argc) {
+        return usage("unexpected argument %s", argv[optind]);
+    }
+    if (!listen || !out->db) {
+        return usage("%s is missing", listen ? "--db FILE" : "--listen [ADDR:]PORT");
+    }
+    return -1;
+}

@@ -1,0 +1,580 @@
+#include "app/pipeline.h"
+
+#include <stdlib.h>
+
+#include "app/identify.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "codec/frame.h"
+
+enum {
+    ADVANCE_NS = 50000000,    // stream time between two looks for what is over
+    NANOSECONDS = 1000000000, // per second
+    IDLE_NS = 500000000       // how far a live clock stays behind: what is on its way must not come too late
+};
+// A live message this far from the node's clock has no time worth having: it would close everything, or open a bucket in
+// another century.
+static const int64_t STRANGE_NS = 3600LL * NANOSECONDS;
+
+struct pipeline_node {
+    struct pipeline *pipeline;
+    uint16_t id;
+    void *user;
+    struct tier_set tiers;
+    struct tracker *tracker;
+    struct identify identify;
+    struct account account;
+    int64_t ticks_per_second;
+    int64_t synced_node; // the node's time at
+    int64_t synced_wall; // this time of the collector's clock; 0: not told yet
+
+    // the stream
+    bool open;
+    bool live;
+    struct buffer partial; // the start of a frame whose rest is still to come
+    uint64_t skipping;     // bytes of an oversized frame still to pass over
+    int64_t offset;        // in the stream, of the next byte to be looked at
+    int64_t latest;        // node time of the latest message
+    int64_t advanced;      // node time of the last tracker_advance
+    int64_t received;      // wall time of the last bytes
+    bool fresh;            // bytes came since the last tick
+
+    // calls for printing
+    bool calls_wanted;
+    int64_t calls_second;
+    uint32_t calls_sent;
+
+    struct pipeline_totals settled; // as far as the ledger has it
+    struct pipeline_totals totals;
+};
+
+struct pipeline {
+    struct pipeline_options options;
+    struct directory directory;
+    struct request_pool *pool;
+    struct stats *stats;
+    struct pipeline_node *nodes[LIMIT_NODES];
+    int64_t now; // ns since 1970, of the last tick
+};
+
+struct pipeline *pipeline_new(const struct pipeline_options *options) {
+    struct pipeline *p = calloc(1, sizeof *p);
+    if (!p) {
+        goto err0;
+    }
+    p->options = *options;
+    if (!directory_init(&p->directory)) {
+        goto err1;
+    }
+    p->pool = request_pool_new();
+    if (!p->pool) {
+        goto err2;
+    }
+    p->stats = stats_new();
+    if (!p->stats) {
+        goto err3;
+    }
+    return p;
+err3:
+    request_pool_free(p->pool);
+err2:
+    directory_free(&p->directory);
+err1:
+    free(p);
+err0:
+    return NULL;
+}
+
+static void node_free(struct pipeline_node *n) {
+    tracker_free(n->tracker);
+    tier_set_free(&n->tiers);
+    identify_free(&n->identify);
+    buffer_free(&n->partial);
+    free(n);
+}
+
+void pipeline_free(struct pipeline *p) {
+    if (!p) {
+        return;
+    }
+    for (uint32_t i = 0; i < LIMIT_NODES && p->nodes[i]; i++) {
+        node_free(p->nodes[i]);
+    }
+    stats_free(p->stats);
+    request_pool_free(p->pool);
+    directory_free(&p->directory);
+    free(p);
+}
+
+struct directory *pipeline_directory(struct pipeline *p) {
+    return &p->directory;
+}
+
+// -- what the model tells ----------------------------------------------------------------------------------------------
+
+static void send_calls(struct pipeline_node *n, const struct request_result *result) {
+    int64_t second = (result->end + n->account.offset) / NANOSECONDS;
+    if (second != n->calls_second) {
+        n->calls_second = second;
+        n->calls_sent = 0;
+    }
+    if (n->calls_sent++ < LIMIT_CALLS_PER_SECOND) {
+        struct pipeline_calls calls = {result, &n->pipeline->directory, n->account.offset};
+        n->pipeline->options.calls(n->user, &calls);
+    }
+}
+
+static void on_finished(void *context, const struct request_result *result) {
+    struct pipeline_node *n = context;
+    n->totals.complete += result->fate == REQUEST_COMPLETE;
+    n->totals.incomplete += result->fate == REQUEST_INCOMPLETE;
+    n->totals.expired += result->fate == REQUEST_EXPIRED;
+    account_request(&n->account, result);
+    if (n->calls_wanted && n->user && n->pipeline->options.calls && result->fate == REQUEST_COMPLETE) {
+        send_calls(n, result);
+    }
+}
+
+static void on_never_returns(void *context, uint16_t tier) {
+    struct pipeline_node *n = context;
+    for (uint32_t i = 0; i < n->tiers.count; i++) {
+        const struct traced_function *f = &n->tiers.functions[i];
+        if (f->role == ROLE_TIER && f->tier == tier) {
+            log_warning("node %s: tier %s (%s:%s/%u) never returns, taking it off", pipeline_node_name(n),
+                        names_text(&n->pipeline->directory.tiers, tier), f->module, f->function, f->arity);
+            if (n->user && n->pipeline->options.disarm) {
+                n->pipeline->options.disarm(n->user, f);
+            }
+        }
+    }
+}
+
+// -- nodes -------------------------------------------------------------------------------------------------------------
+
+static struct pipeline_node *node_new(struct pipeline *p, uint16_t id) {
+    struct pipeline_node *n = calloc(1, sizeof *n);
+    if (!n) {
+        return NULL;
+    }
+    *n = (struct pipeline_node){.pipeline = p,
+                                .id = id,
+                                .ticks_per_second = NANOSECONDS,
+                                .partial = buffer_make(LIMIT_FRAME_BYTES + FRAME_HEADER),
+                                .account = {.stats = p->stats, .bucket_s = p->options.bucket_s, .node = id},
+                                .totals.first_error = -1};
+    if (!tier_set_init(&n->tiers)) {
+        goto err0;
+    }
+    if (!identify_init(&n->identify)) {
+        goto err1;
+    }
+    return n;
+err1:
+    tier_set_free(&n->tiers);
+err0:
+    free(n);
+    return NULL;
+}
+
+struct pipeline_node *pipeline_node(struct pipeline *p, struct slice name) {
+    uint16_t id = directory_node(&p->directory, name);
+    if (id == DIRECTORY_NONE) {
+        return NULL;
+    }
+    if (!p->nodes[id]) {
+        p->nodes[id] = node_new(p, id);
+    }
+    return p->nodes[id];
+}
+
+const char *pipeline_node_name(const struct pipeline_node *n) {
+    return names_text(&n->pipeline->directory.nodes, n->id);
+}
+
+void pipeline_set_user(struct pipeline_node *n, void *user) {
+    n->user = user;
+}
+
+void pipeline_want_calls(struct pipeline_node *n, bool wanted) {
+    n->calls_wanted = wanted;
+}
+
+void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers) {
+    tier_set_free(&n->tiers);
+    n->tiers = tiers;
+    identify_reset(&n->identify);
+}
+
+static int64_t nanoseconds(const struct pipeline_node *n, int64_t ticks) {
+    if (n->ticks_per_second == NANOSECONDS) {
+        return ticks;
+    }
+    return (int64_t)((__extension__(__int128)ticks * NANOSECONDS) / n->ticks_per_second);
+}
+
+void pipeline_set_clock(struct pipeline_node *n, int64_t ticks_per_second, int64_t offset_ticks) {
+    n->ticks_per_second = ticks_per_second;
+    n->account.offset = nanoseconds(n, offset_ticks);
+}
+
+void pipeline_sync(struct pipeline_node *n, int64_t at_ticks, int64_t now) {
+    n->synced_node = nanoseconds(n, at_ticks);
+    n->synced_wall = now;
+}
+
+// -- ledger ------------------------------------------------------------------------------------------------------------
+
+// The node's time now: by its own word if it gave one, else as if its clock and ours were the same.
+static int64_t node_now(const struct pipeline_node *n) {
+    int64_t wall = n->pipeline->now;
+    return n->synced_wall != 0 ? n->synced_node + (wall - n->synced_wall) : wall - n->account.offset;
+}
+
+static struct ledger_row *ledger_at(struct pipeline_node *n, int64_t time) {
+    return stats_ledger(n->account.stats, account_bucket(&n->account, time), n->id);
+}
+
+// Enters what was counted since the last time into the ledger's bucket of the stream's time.
+static void settle(struct pipeline_node *n) {
+    struct request_counts counts = tracker_take_counts(n->tracker);
+    n->totals.orphan_returns += counts.orphan_returns;
+    n->totals.stale_calls += counts.stale_calls;
+    const struct pipeline_totals *now = &n->totals, *before = &n->settled;
+    if (now->messages != before->messages || now->bytes != before->bytes || now->dropped != before->dropped ||
+        now->decode_errors != before->decode_errors || now->orphan_returns != before->orphan_returns ||
+        now->stale_calls != before->stale_calls) {
+        struct ledger_row *row = ledger_at(n, n->latest != INT64_MIN ? n->latest : node_now(n));
+        row->messages += now->messages - before->messages;
+        row->bytes += now->bytes - before->bytes;
+        row->dropped_messages += now->dropped - before->dropped;
+        row->decode_errors += now->decode_errors - before->decode_errors;
+        row->orphan_returns += now->orphan_returns - before->orphan_returns;
+        row->stale_calls += now->stale_calls - before->stale_calls;
+    }
+    n->settled = n->totals;
+}
+
+static void advance(struct pipeline_node *n, int64_t now) {
+    n->advanced = now;
+    tracker_advance(n->tracker, now);
+    settle(n);
+}
+
+void pipeline_count(struct pipeline_node *n, uint64_t unsampled, uint64_t paused_ms) {
+    if (unsampled > 0 || paused_ms > 0) {
+        struct ledger_row *row = ledger_at(n, node_now(n));
+        row->requests_unsampled += unsampled;
+        row->paused_ms += paused_ms;
+    }
+}
+
+// -- messages ----------------------------------------------------------------------------------------------------------
+
+// The node's time of a message. Returns false when it has none that can be true.
+static bool message_time(struct pipeline_node *n, const struct message *m, int64_t *time) {
+    if (m->clock == MESSAGE_UNTIMED) {
+        n->totals.untimed++;
+        return false;
+    }
+    *time = m->clock == MESSAGE_MONOTONIC ? nanoseconds(n, m->time) : m->time - n->account.offset;
+    if (n->live) {
+        int64_t away = *time - node_now(n);
+        return away < STRANGE_NS && away > -STRANGE_NS;
+    }
+    return true;
+}
+
+static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct slice term) {
+    struct cursor c = cursor_of(term.data, term.len);
+    if (!tracker_unnamed(n->tracker, ref) ||
+        (term_is_atom(term_peek(&c)) && slice_is(term_atom(&c).text, "undefined"))) {
+        return;
+    }
+    char text[LIMIT_NAME_BYTES + 4]; // room for the character that the cut falls into
+    size_t len = term_text(term, text, sizeof text);
+    uint16_t identity = directory_identity(&n->pipeline->directory, slice_of(text, len));
+    if (identity != IDENTITY_TOTAL) {
+        tracker_name(n->tracker, ref, identity);
+    }
+}
+
+// The term of argument `which` (1 …) of a call that carries its arguments; empty when there is none.
+static struct slice argument(const struct message *m, uint32_t which) {
+    struct cursor c = cursor_of(m->arguments.data, m->arguments.len);
+    bool has_tail;
+    struct slice bytes;
+    uint32_t count = m->arguments.len > 0 ? term_list(&c, &has_tail, &bytes) : 0;
+    if (which > count || bytes.len > 0) {
+        return slice_of(NULL, 0);
+    }
+    for (uint32_t i = 1; i < which; i++) {
+        term_skip(&c);
+    }
+    return term_take(&c);
+}
+
+static void name_request(struct pipeline_node *n, struct request_ref ref, const struct traced_function *f,
+                         const struct message *m) {
+    if (f->identity_argument > 0) {
+        struct slice term = argument(m, f->identity_argument);
+        if (term.len > 0) {
+            name_by_term(n, ref, term);
+        }
+    } else if (m->note_kind == NOTE_IDENTITY) {
+        name_by_term(n, ref, m->note);
+    } else if (m->note_kind == NOTE_ARGUMENTS) {
+        uint32_t id;
+        if (n->user && n->pipeline->options.identify && identify_call(&n->identify, n->tracker, ref, m, &id)) {
+            n->pipeline->options.identify(n->user, id, f, m->note);
+        }
+    }
+}
+
+// Whether an end marker's outcome, an atom, is other than ok.
+static bool outcome_error(const struct message *m) {
+    struct cursor c = cursor_of(m->note.data, m->note.len);
+    return m->note_kind == NOTE_IDENTITY && term_is_atom(term_peek(&c)) && !slice_is(term_atom(&c).text, "ok");
+}
+
+static void handle_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m,
+                        int64_t time) {
+    if (!m->has_token) {
+        return; // nobody's request
+    }
+    struct tracker_call call = {m->pid, m->token, m->from, time, f->tier};
+    switch (f->role) {
+    case ROLE_TIER:
+        name_request(n, tracker_call(n->tracker, &call), f, m);
+        break;
+    case ROLE_BEGIN:
+        name_request(n, tracker_begin(n->tracker, &call), f, m);
+        break;
+    case ROLE_END:
+        tracker_end(n->tracker, m->token, m->pid, outcome_error(m), time);
+        break;
+    case ROLE_NAMING:
+        name_request(n, tracker_find(n->tracker, m->token), f, m);
+        break;
+    }
+}
+
+// Returns false when the message should have been of use and is not.
+static bool handle(struct pipeline_node *n, const struct message *m) {
+    if (m->kind == MESSAGE_OTHER) {
+        return true;
+    }
+    const struct traced_function *f = tier_set_find(&n->tiers, m->module, m->function, m->arity);
+    int64_t time;
+    if (!f) {
+        return true;
+    }
+    if (!message_time(n, m, &time)) {
+        return false;
+    }
+    if (time > n->latest) {
+        n->latest = time;
+        if (n->advanced == INT64_MIN || time - n->advanced >= ADVANCE_NS) {
+            advance(n, time);
+        }
+    }
+    if (m->kind == MESSAGE_CALL) {
+        handle_call(n, f, m, time);
+    } else if (f->role == ROLE_TIER) {
+        tracker_return(n->tracker, m->pid, f->tier, m->kind == MESSAGE_EXCEPTION, time);
+    }
+    return true;
+}
+
+// A frame or a part of one is unusable: what was in it is lost.
+static void count_error(struct pipeline_node *n) {
+    n->totals.decode_errors++;
+    if (n->totals.first_error < 0) {
+        n->totals.first_error = n->offset;
+    }
+    tracker_lost(n->tracker);
+}
+
+static void handle_term(struct pipeline_node *n, struct slice body) {
+    struct cursor c;
+    struct message m;
+    uint32_t count = message_frame(body, &c);
+    if (count == 0 && c.failed) {
+        n->totals.messages++;
+        count_error(n);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        n->totals.messages++;
+        if (!message_decode(&c, &m)) {
+            count_error(n);
+            return;
+        }
+        if (!handle(n, &m)) {
+            count_error(n);
+        }
+    }
+}
+
+// -- streams -----------------------------------------------------------------------------------------------------------
+
+bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *stream) {
+    if (n->open) {
+        int64_t cut;
+        pipeline_end(n, false, &cut);
+    }
+    struct tracker_options options = {.timeout_ns = n->pipeline->options.timeout_ns,
+                                      .markers = stream->markers,
+                                      .entry = stream->entry,
+                                      .events = {n, on_finished, on_never_returns}};
+    struct tracker *tracker = tracker_new(n->pipeline->pool, &options);
+    if (!tracker) {
+        return false;
+    }
+    tracker_free(n->tracker);
+    n->tracker = tracker;
+    identify_reset(&n->identify);
+    buffer_reset(&n->partial);
+    n->open = true;
+    n->live = stream->live;
+    n->skipping = 0;
+    n->offset = 0;
+    n->latest = INT64_MIN;
+    n->advanced = INT64_MIN;
+    n->totals.first_error = -1;
+    return true;
+}
+
+// Takes the frames at the start of bytes. Returns how many bytes they were, -1 when a frame is none.
+static int64_t take_frames(struct pipeline_node *n, struct slice bytes) {
+    size_t used = 0;
+    for (;;) {
+        if (n->skipping > 0) {
+            size_t skip = bytes.len - used < n->skipping ? bytes.len - used : (size_t)n->skipping;
+            n->skipping -= skip;
+            n->offset += (int64_t)skip;
+            used += skip;
+        }
+        struct frame frame;
+        long size = frame_next(slice_of(bytes.data + used, bytes.len - used), &frame);
+        if (size == FRAME_PARTIAL) {
+            return (int64_t)used;
+        }
+        if (size == FRAME_BAD) {
+            return -1;
+        }
+        switch (frame.kind) {
+        case FRAME_TERM:
+            handle_term(n, frame.body);
+            break;
+        case FRAME_DROPPED:
+            n->totals.dropped += frame.size;
+            tracker_lost(n->tracker);
+            break;
+        case FRAME_OVERSIZED:
+            n->totals.messages++;
+            count_error(n);
+            n->skipping = frame.size;
+            break;
+        case FRAME_EMPTY:
+            break;
+        }
+        used += (size_t)size;
+        n->offset += size;
+    }
+}
+
+int64_t pipeline_feed(struct pipeline_node *n, struct slice bytes) {
+    int64_t used = 0;
+    n->totals.bytes += bytes.len;
+    n->fresh = true;
+    // A frame begun in earlier bytes is completed in the buffer, as far as it needs; the rest is read in place.
+    while (n->partial.len > 0 && bytes.len > 0 && used >= 0) {
+        size_t piece = bytes.len < 4096 ? bytes.len : 4096;
+        struct slice so_far = slice_of(n->partial.data, n->partial.len);
+        struct frame frame;
+        if (so_far.len >= FRAME_HEADER && frame_next(so_far, &frame) == FRAME_PARTIAL) {
+            struct cursor c = cursor_of(so_far.data + 1, 4);
+            size_t whole = FRAME_HEADER + (size_t)cursor_u32(&c);
+            piece = whole - so_far.len < bytes.len ? whole - so_far.len : bytes.len;
+        } else if (so_far.len < FRAME_HEADER) {
+            piece = FRAME_HEADER - so_far.len < bytes.len ? FRAME_HEADER - so_far.len : bytes.len;
+        }
+        if (!buffer_append(&n->partial, bytes.data, piece)) {
+            return n->offset;
+        }
+        bytes = slice_of(bytes.data + piece, bytes.len - piece);
+        used = take_frames(n, slice_of(n->partial.data, n->partial.len));
+        if (used > 0) {
+            buffer_consume(&n->partial, (size_t)used);
+        }
+    }
+    if (used >= 0 && bytes.len > 0) {
+        used = take_frames(n, bytes);
+        if (used >= 0 && !buffer_append(&n->partial, bytes.data + used, bytes.len - (size_t)used)) {
+            used = -1;
+        }
+    }
+    if (used < 0) {
+        count_error(n);
+    }
+    settle(n);
+    return used < 0 ? n->offset : -1;
+}
+
+bool pipeline_end(struct pipeline_node *n, bool clean, int64_t *cut_at) {
+    if (!n->open) {
+        return false;
+    }
+    n->open = false;
+    bool cut = n->partial.len > 0 || n->skipping > 0;
+    if (cut) {
+        *cut_at = n->offset;
+        count_error(n);
+    } else if (!clean) {
+        tracker_lost(n->tracker);
+    }
+    tracker_reset(n->tracker);
+    settle(n);
+    buffer_free(&n->partial);
+    return cut;
+}
+
+void pipeline_answer(struct pipeline_node *n, uint32_t id, const struct slice *identity) {
+    if (n->open) {
+        uint16_t named = identity ? directory_identity(&n->pipeline->directory, *identity) : DIRECTORY_NONE;
+        bool none = named == IDENTITY_TOTAL || named == IDENTITY_UNDEFINED;
+        identify_answer(&n->identify, n->tracker, id, none ? DIRECTORY_NONE : named);
+    }
+}
+
+void pipeline_tick(struct pipeline *p, int64_t now) {
+    p->now = now;
+    for (uint32_t i = 0; i < LIMIT_NODES && p->nodes[i]; i++) {
+        struct pipeline_node *n = p->nodes[i];
+        // The gauge's empty frames come every few ms while the stream flows: without any, what it holds may be late.
+        if (n->open && n->live && n->fresh && n->partial.len == 0) {
+            int64_t safe = node_now(n) - IDLE_NS;
+            if (n->advanced == INT64_MIN || safe > n->advanced) {
+                advance(n, safe > n->latest ? safe : n->latest);
+            }
+        }
+        n->fresh = false;
+    }
+}
+
+struct stats *pipeline_swap(struct pipeline *p, struct stats *empty) {
+    struct stats *full = p->stats;
+    p->stats = empty;
+    for (uint32_t i = 0; i < LIMIT_NODES && p->nodes[i]; i++) {
+        p->nodes[i]->account.stats = empty;
+    }
+    return full;
+}
+
+bool pipeline_has_stats(const struct pipeline *p) {
+    return stats_rows(p->stats) > 0 || stats_ledgers(p->stats) > 0;
+}
+
+struct pipeline_totals pipeline_totals(const struct pipeline_node *n) {
+    return n->totals;
+}

@@ -1,0 +1,336 @@
+#include "app/shim_link.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "app/recording.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/text_time.h"
+
+static int64_t wall_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static const char *name_of(const struct shim_link *link) {
+    return pipeline_node_name(link->node);
+}
+
+// -- to the shim -------------------------------------------------------------------------------------------------------
+
+void shim_link_send(struct shim_link *link, const struct buffer *messages) {
+    bool sent = session_send(link->session, messages);
+    if (!sent && !link->output_full) {
+        log_warning("node %s: it does not read what it is sent; some is left out", name_of(link));
+    }
+    link->output_full = !sent;
+}
+
+static void send_function(struct shim_link *link, const char *type, const struct traced_function *f, uint32_t id,
+                          struct slice arguments) {
+    bool question = arguments.data != NULL;
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct buffer term = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, type, question ? 5 : 4);
+    control_text(&w, "m", slice_text(f->module));
+    control_text(&w, "f", slice_text(f->function));
+    control_int(&w, "a", f->arity);
+    if (question) {
+        control_int(&w, "id", id);
+        buffer_append(&term, &(uint8_t){TERM_VERSION}, 1);
+        buffer_append(&term, arguments.data, arguments.len);
+        control_bytes(&w, "args", slice_of(term.data, term.len));
+    } else {
+        control_text(&w, "reason", slice_text("its calls pile up and never return"));
+    }
+    if (control_end(&w) && !term.failed) {
+        shim_link_send(link, &b);
+    }
+    buffer_free(&term);
+    buffer_free(&b);
+}
+
+void shim_link_identify(void *user, uint32_t id, const struct traced_function *function, struct slice arguments) {
+    send_function(user, "identify", function, id, arguments);
+}
+
+void shim_link_disarm(void *user, const struct traced_function *function) {
+    send_function(user, "disarm", function, 0, slice_of(NULL, 0));
+}
+
+static void pack_span(struct control_writer *w, const struct pipeline_calls *c, const struct span *span) {
+    char pid[32];
+    message_pid_text(span->pid, pid);
+    control_map(w, 8);
+    control_text(w, "tier", slice_text(names_text(&c->directory->tiers, span->tier)));
+    control_int(w, "depth", span->depth);
+    control_text(w, "pid", slice_text(pid));
+    control_number(w, "start_us", (double)(span->start - c->result->begin) / 1e3);
+    control_number(w, "duration_us", span->open ? 0 : (double)(span->end - span->start) / 1e3);
+    control_number(w, "self_us", (double)span->self / 1e3);
+    control_bool(w, "async", span->async);
+    control_text(w, "outcome", slice_text(span->open ? "open" : span->error ? "error" : "ok"));
+}
+
+// The spans below `parent`, each followed by those below it. Few spans, no deeper than there are spans.
+static void pack_below(struct control_writer *w, const struct pipeline_calls *c, uint32_t count, uint32_t parent) {
+    for (uint32_t i = parent == SPAN_NONE ? 0 : parent + 1; i < count; i++) {
+        if (c->result->spans[i].parent == parent) {
+            pack_span(w, c, &c->result->spans[i]);
+            pack_below(w, c, count, i);
+        }
+    }
+}
+
+void shim_link_calls(void *user, const struct pipeline_calls *c) {
+    const struct request_result *r = c->result;
+    char started[TEXT_TIME_BYTES];
+    // The spans are in order of their start, parents before children: the first ones are a whole tree.
+    uint32_t count = r->count < LIMIT_CALLS_SPANS ? r->count : LIMIT_CALLS_SPANS;
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, "calls", 5);
+    control_text(&w, "identity", slice_text(names_text(&c->directory->identities, r->identity)));
+    control_text(&w, "outcome", slice_text(r->error ? "error" : "ok"));
+    control_text(&w, "started_at", slice_text(text_time_format(r->begin + c->offset, true, started)));
+    control_number(&w, "duration_us", (double)(r->end - r->begin) / 1e3);
+    control_list(&w, "spans", count);
+    pack_below(&w, c, count, SPAN_NONE);
+    if (control_end(&w)) {
+        shim_link_send(user, &b);
+    }
+    buffer_free(&b);
+}
+
+// -- from the shim -----------------------------------------------------------------------------------------------------
+
+static bool connected(const struct shim_links *links, const struct pipeline_node *node) {
+    for (const struct shim_link *l = links->first; l; l = l->next) {
+        if (l->node == node) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void *on_hello(void *context, struct session *s, struct control_map hello, const char **refusal) {
+    struct shim_links *links = context;
+    struct slice name = {0}, otp = {0};
+    int64_t ticks = 0, offset = 0;
+    control_get_text(hello, "otp", &otp);
+    if (!control_get_text(hello, "node", &name) || name.len == 0 ||
+        !control_get_int(hello, "ticks_per_second", &ticks) || ticks < 1 || ticks > 1000000000000 ||
+        !control_get_int(hello, "time_offset", &offset)) {
+        *refusal = "the hello lacks node, ticks_per_second or time_offset";
+        return NULL;
+    }
+    struct pipeline_node *node = pipeline_node(links->pipeline, name);
+    if (!node) {
+        *refusal = "too many nodes";
+        return NULL;
+    }
+    if (connected(links, node)) {
+        *refusal = "a node of this name is connected already";
+        return NULL;
+    }
+    struct shim_link *link = calloc(1, sizeof *link);
+    if (!link) {
+        *refusal = "out of memory";
+        return NULL;
+    }
+    link->links = links;
+    link->node = node;
+    link->node_id = directory_node(pipeline_directory(links->pipeline), name);
+    link->session = s;
+    link->next = links->first;
+    if (link->next) {
+        link->next->previous = link;
+    }
+    links->first = link;
+    pipeline_set_clock(node, ticks, offset);
+    pipeline_set_user(node, link);
+    log_info("node %s (OTP %.*s) connected from %s", name_of(link), (int)(otp.len < 16 ? otp.len : 16),
+             otp.data ? (const char *)otp.data : "", session_peer(s));
+    return link;
+}
+
+static void add_tier(struct shim_link *link, struct directory *names, struct tier_set *set, struct control_map tier) {
+    struct slice name = {0}, m = {0}, f = {0};
+    int64_t arity = -1;
+    control_get_text(tier, "name", &name);
+    control_get_text(tier, "m", &m);
+    control_get_text(tier, "f", &f);
+    control_get_int(tier, "a", &arity);
+    const char *why = NULL;
+    uint16_t id = DIRECTORY_NONE;
+    if (name.len == 0 || m.len == 0 || f.len == 0 || arity < 0 || arity > 255) {
+        why = "is incomplete";
+    } else if ((id = directory_tier(names, name)) == TIER_TOTAL) {
+        why = "has the name of the whole request";
+    } else if (id == DIRECTORY_NONE || tier_set_add(set, m, f, (uint32_t)arity, id) != TIER_SET_OK) {
+        why = "is one too many, or twice there";
+    }
+    if (why) {
+        log_warning("node %s: tier %.*s %s and is left out", name_of(link), (int)(name.len < 100 ? name.len : 100),
+                    name.data ? (const char *)name.data : "", why);
+    }
+}
+
+static void on_tiers(struct shim_link *link, struct control_map message) {
+    struct shim_links *links = link->links;
+    struct tier_set set;
+    struct control_list list = {0};
+    if (!tier_set_init(&set)) {
+        log_error("node %s: out of memory", name_of(link));
+        return;
+    }
+    control_get_list(message, "tiers", &list);
+    for (uint32_t i = 0; i < list.count; i++) {
+        add_tier(link, pipeline_directory(links->pipeline), &set, control_list_at(list, i));
+    }
+    bool calls = false;
+    control_get_bool(message, "calls", &calls);
+    control_get_bool(message, "stats", &link->stats_wanted);
+    log_info("node %s: %u tiers", name_of(link), set.tiers);
+    pipeline_want_calls(link->node, calls);
+    pipeline_set_tiers(link->node, set);
+    session_ready(link->session);
+}
+
+static void on_clock(struct shim_link *link, struct control_map message) {
+    int64_t at, unsampled = 0, paused = 0;
+    if (control_get_int(message, "at", &at)) {
+        pipeline_sync(link->node, at, wall_now());
+    }
+    control_get_int(message, "unsampled", &unsampled);
+    control_get_int(message, "paused_ms", &paused);
+    pipeline_count(link->node, unsampled > 0 ? (uint64_t)unsampled : 0, paused > 0 ? (uint64_t)paused : 0);
+}
+
+static void stream_over(struct shim_link *link) {
+    int64_t cut;
+    if (!link->streaming) {
+        return;
+    }
+    link->streaming = false;
+    if (pipeline_end(link->node, link->stopped_cleanly, &cut)) {
+        log_warning("node %s: the trace stream ended in the middle of a frame, at byte %" PRId64, name_of(link), cut);
+    }
+    recording_end(link->recording);
+    link->recording = NULL;
+}
+
+static void on_stopped(struct shim_link *link, struct control_map message) {
+    struct slice reason = slice_text("unknown"), text = slice_text("");
+    control_get_text(message, "reason", &reason);
+    control_get_text(message, "text", &text);
+    bool orderly = slice_is(reason, "stopped") || slice_is(reason, "time_limit");
+    link->stopped_cleanly = orderly;
+    if (orderly && !session_streams(link->session)) {
+        stream_over(link);
+    }
+    log_line(orderly ? LOG_INFO : LOG_WARNING, "node %s: tracing stopped (%.*s) %.*s", name_of(link),
+             (int)(reason.len < 40 ? reason.len : 40), reason.data, (int)(text.len < 400 ? text.len : 400), text.data);
+}
+
+static void on_note(const struct shim_link *link, struct control_map message) {
+    struct slice level = {0}, text = {0};
+    control_get_text(message, "level", &level);
+    if (control_get_text(message, "text", &text)) {
+        log_line(slice_is(level, "warning") ? LOG_WARNING : LOG_INFO, "node %s: %.*s", name_of(link),
+                 (int)(text.len < 800 ? text.len : 800), text.data);
+    }
+}
+
+static void on_identify_reply(struct shim_link *link, struct control_map message) {
+    int64_t id;
+    struct slice identity;
+    if (control_get_int(message, "id", &id) && id >= 0 && id <= UINT32_MAX) {
+        bool named = control_get_text(message, "identity", &identity);
+        pipeline_answer(link->node, (uint32_t)id, named ? &identity : NULL);
+    }
+}
+
+static void on_message(void *user, struct slice type, struct control_map message) {
+    struct shim_link *link = user;
+    if (slice_is(type, "clock")) {
+        on_clock(link, message);
+    } else if (slice_is(type, "identify_reply")) {
+        on_identify_reply(link, message);
+    } else if (slice_is(type, "tiers")) {
+        on_tiers(link, message);
+    } else if (slice_is(type, "trace_started")) {
+        log_info("node %s: tracing", name_of(link));
+    } else if (slice_is(type, "trace_stopped")) {
+        on_stopped(link, message);
+    } else if (slice_is(type, "note")) {
+        on_note(link, message);
+    }
+}
+
+static bool on_data_begin(void *user) {
+    struct shim_link *link = user;
+    struct pipeline_stream stream = {.live = true, .markers = true, .entry = TIER_NONE};
+    link->stopped_cleanly = false;
+    stream_over(link);
+    if (!pipeline_begin(link->node, &stream)) {
+        log_error("node %s: out of memory", name_of(link));
+        return false;
+    }
+    link->streaming = true;
+    if (link->links->record) {
+        link->recording =
+            recording_start(link->links->record, name_of(link), session_id(link->session), wall_now());
+    }
+    return true;
+}
+
+static bool on_data(void *user, struct slice bytes) {
+    struct shim_link *link = user;
+    if (link->recording) {
+        recording_add(link->recording, bytes);
+    }
+    int64_t damaged = pipeline_feed(link->node, bytes);
+    if (damaged >= 0) {
+        log_warning("node %s: no trace frame at byte %" PRId64 " of its stream", name_of(link), damaged);
+    }
+    return damaged < 0;
+}
+
+// The connection has ended. Whether anything was lost with it the shim tells on the other one, a moment later.
+static void on_data_end(void *user) {
+    struct shim_link *link = user;
+    if (link->stopped_cleanly || link->links->shutting_down) {
+        link->stopped_cleanly = true;
+        stream_over(link);
+    }
+}
+
+static void on_closed(void *user) {
+    struct shim_link *link = user;
+    stream_over(link);
+    log_info("node %s disconnected", name_of(link));
+    pipeline_set_user(link->node, NULL);
+    pipeline_want_calls(link->node, false);
+    if (link->previous) {
+        link->previous->next = link->next;
+    } else {
+        link->links->first = link->next;
+    }
+    if (link->next) {
+        link->next->previous = link->previous;
+    }
+    free(link);
+}
+
+struct server_events shim_link_events(struct shim_links *links) {
+    return (struct server_events){.context = links,
+                                  .hello = on_hello,
+                                  .message = on_message,
+                                  .data_begin = on_data_begin,
+                                  .data = on_data,
+                                  .data_end = on_data_end,
+                                  .closed = on_closed};
+}

@@ -1,0 +1,200 @@
+#include "model/request_tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/map.h"
+
+enum { TIERS = LIMIT_TIER_NAMES + 1 };
+
+struct request_tree {
+    struct span *spans;  // LIMIT_SPANS_PER_REQUEST each, like the next
+    struct span *sorted; // the spans in order of start, swapped with `spans` at the end
+    uint32_t *order;     // sorted position -> arrival position
+    uint32_t *position;  // arrival position -> sorted position
+    // Children of a span as a list in order of start; index `count` stands for the request itself.
+    uint32_t *first_child;
+    uint32_t *last_child;
+    uint32_t *sibling;
+    struct map last_of_process; // pid -> sorted position of the last span begun there
+    uint32_t open_of_tier[TIERS];
+};
+
+struct request_tree *request_tree_new(void) {
+    enum { N = LIMIT_SPANS_PER_REQUEST + 1 };
+    struct request_tree *t = calloc(1, sizeof *t);
+    if (!t) {
+        return NULL;
+    }
+    t->spans = malloc(N * sizeof *t->spans);
+    t->sorted = malloc(N * sizeof *t->sorted);
+    t->order = malloc(5 * N * sizeof *t->order);
+    if (!t->spans || !t->sorted || !t->order || !map_init(&t->last_of_process)) {
+        request_tree_free(t);
+        return NULL;
+    }
+    t->position = t->order + N;
+    t->first_child = t->position + N;
+    t->last_child = t->first_child + N;
+    t->sibling = t->last_child + N;
+    return t;
+}
+
+void request_tree_free(struct request_tree *t) {
+    if (t) {
+        map_free(&t->last_of_process);
+        free(t->spans);
+        free(t->sorted);
+        free(t->order);
+        free(t);
+    }
+}
+
+struct span *request_tree_spans(struct request_tree *t) {
+    return t->spans;
+}
+
+static int by_start(const void *a, const void *b, void *context) {
+    const struct span *spans = context;
+    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    if (spans[i].start != spans[j].start) {
+        return spans[i].start < spans[j].start ? -1 : 1;
+    }
+    return i < j ? -1 : 1; // arrival order is exact within a process
+}
+
+// Fills order, position and sorted.
+static void sort_spans(struct request_tree *t, uint32_t count) {
+    enum { FEW = 32 };
+    for (uint32_t i = 0; i < count; i++) {
+        t->order[i] = i;
+    }
+    if (count > FEW) {
+        qsort_r(t->order, count, sizeof *t->order, by_start, t->spans);
+    } else {
+        for (uint32_t i = 1; i < count; i++) { // nearly sorted as it comes
+            uint32_t moving = t->order[i];
+            uint32_t j = i;
+            for (; j > 0 && t->spans[t->order[j - 1]].start > t->spans[moving].start; j--) {
+                t->order[j] = t->order[j - 1];
+            }
+            t->order[j] = moving;
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        t->position[t->order[i]] = i;
+        t->sorted[i] = t->spans[t->order[i]];
+    }
+}
+
+// The parent of the first span of a process: what was open where its token came from.
+static uint32_t parent_elsewhere(struct request_tree *t, const struct span *span) {
+    uint32_t last = span->from == span->pid ? MAP_NONE : map_get(&t->last_of_process, span->from);
+    if (last == MAP_NONE) {
+        return SPAN_NONE;
+    }
+    for (uint32_t i = last; i != SPAN_NONE; i = t->sorted[i].parent) {
+        const struct span *s = &t->sorted[i];
+        if (s->pid != span->from) {
+            break;
+        }
+        if (s->open || s->end >= span->start) {
+            return i;
+        }
+    }
+    return last;
+}
+
+static void find_parents(struct request_tree *t, uint32_t count) {
+    bool one_process = true;
+    for (uint32_t i = 1; i < count && one_process; i++) {
+        one_process = t->sorted[i].pid == t->sorted[0].pid;
+    }
+    if (!one_process) {
+        map_clear(&t->last_of_process);
+    }
+    for (uint32_t i = 0; i <= count; i++) {
+        t->first_child[i] = SPAN_NONE;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct span *span = &t->sorted[i];
+        if (span->parent != SPAN_NONE) {
+            span->parent = t->position[span->parent];
+        } else if (!one_process) {
+            span->parent = parent_elsewhere(t, span);
+        }
+        if (!one_process) {
+            map_set(&t->last_of_process, span->pid, i);
+        }
+        // Clocks are per node, so a parent begins first; damaged input must not make a cycle all the same.
+        if (span->parent != SPAN_NONE && span->parent >= i) {
+            span->parent = SPAN_NONE;
+        }
+        uint32_t parent = span->parent == SPAN_NONE ? count : span->parent;
+        t->sibling[i] = SPAN_NONE;
+        if (t->first_child[parent] == SPAN_NONE) {
+            t->first_child[parent] = i;
+        } else {
+            t->sibling[t->last_child[parent]] = i;
+        }
+        t->last_child[parent] = i;
+    }
+}
+
+// What the children of `parent` cover of start … end, each moment once.
+static int64_t covered(const struct request_tree *t, uint32_t parent, int64_t start, int64_t end) {
+    int64_t sum = 0;
+    int64_t until = start;
+    for (uint32_t i = t->first_child[parent]; i != SPAN_NONE; i = t->sibling[i]) {
+        const struct span *child = &t->sorted[i];
+        int64_t from = child->start > until ? child->start : until;
+        int64_t to = child->open || child->end > end ? end : child->end;
+        if (to > from) {
+            sum += to - from;
+            until = to;
+        }
+    }
+    return sum;
+}
+
+// Walks the tree depth first to tell each span's depth and whether its tier is open above it.
+static void find_outermost(struct request_tree *t, uint32_t count) {
+    uint32_t i = t->first_child[count];
+    while (i != SPAN_NONE) {
+        struct span *span = &t->sorted[i];
+        span->depth = span->parent == SPAN_NONE ? 0 : t->sorted[span->parent].depth + 1;
+        span->outermost = t->open_of_tier[span->tier]++ == 0;
+        if (t->first_child[i] != SPAN_NONE) {
+            i = t->first_child[i];
+            continue;
+        }
+        for (;;) { // leave spans until one has a sibling
+            t->open_of_tier[t->sorted[i].tier]--;
+            if (t->sibling[i] != SPAN_NONE) {
+                i = t->sibling[i];
+                break;
+            }
+            i = t->sorted[i].parent;
+            if (i == SPAN_NONE) {
+                return;
+            }
+        }
+    }
+}
+
+int64_t request_tree_build(struct request_tree *t, uint32_t count, int64_t begin, int64_t end) {
+    sort_spans(t, count);
+    find_parents(t, count);
+    find_outermost(t, count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct span *span = &t->sorted[i];
+        span->async = span->open || span->end > end;
+        span->self = span->async ? 0 : span->end - span->start - covered(t, i, span->start, span->end);
+    }
+    int64_t self = end - begin - covered(t, count, begin, end);
+    struct span *spans = t->spans;
+    t->spans = t->sorted;
+    t->sorted = spans;
+    return self;
+}

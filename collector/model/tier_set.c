@@ -1,0 +1,133 @@
+#include "model/tier_set.h"
+
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/limits.h"
+
+static uint64_t key_of(struct slice module, struct slice function, uint32_t arity) {
+    return hash_mix(hash_bytes(module) + arity) ^ hash_bytes(function);
+}
+
+static struct traced_function *find(const struct tier_set *s, struct slice module, struct slice function,
+                                    uint32_t arity) {
+    uint32_t i = map_get(&s->index, key_of(module, function, arity));
+    if (i == MAP_NONE) {
+        return NULL;
+    }
+    struct traced_function *f = &s->functions[i];
+    return f->arity == arity && slice_is(module, f->module) && slice_is(function, f->function) ? f : NULL;
+}
+
+// Adds an entry and sets *made to it.
+static enum tier_set_result add(struct tier_set *s, struct slice module, struct slice function, uint32_t arity,
+                                struct traced_function **made) {
+    if (s->count == 2 * LIMIT_TIERS) {
+        return TIER_SET_FULL;
+    }
+    struct traced_function *more = realloc(s->functions, (s->count + 1) * sizeof *more);
+    if (!more) {
+        return TIER_SET_NO_MEMORY;
+    }
+    s->functions = more;
+    struct traced_function *f = &more[s->count];
+    *f = (struct traced_function){.arity = arity, .role = ROLE_NAMING, .tier = TIER_NONE};
+    f->module = strndup((const char *)module.data, module.len);
+    f->function = strndup((const char *)function.data, function.len);
+    if (!f->module || !f->function || !map_set(&s->index, key_of(module, function, arity), s->count)) {
+        free(f->module);
+        free(f->function);
+        return TIER_SET_NO_MEMORY;
+    }
+    s->count++;
+    *made = f;
+    return TIER_SET_OK;
+}
+
+bool tier_set_init(struct tier_set *s) {
+    *s = (struct tier_set){0};
+    struct traced_function *f;
+    if (!map_init(&s->index)) {
+        return false;
+    }
+    if (add(s, slice_text("kprof_mark"), slice_text("request_begin"), 1, &f) != TIER_SET_OK) {
+        goto err1;
+    }
+    f->role = ROLE_BEGIN;
+    if (add(s, slice_text("kprof_mark"), slice_text("request_end"), 1, &f) != TIER_SET_OK) {
+        goto err1;
+    }
+    f->role = ROLE_END;
+    return true;
+err1:
+    tier_set_free(s);
+    return false;
+}
+
+void tier_set_free(struct tier_set *s) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        free(s->functions[i].module);
+        free(s->functions[i].function);
+    }
+    free(s->functions);
+    map_free(&s->index);
+    *s = (struct tier_set){0};
+}
+
+enum tier_set_result tier_set_add(struct tier_set *s, struct slice module, struct slice function, uint32_t arity,
+                                  uint16_t tier) {
+    struct traced_function *f = find(s, module, function, arity);
+    if (f && f->role != ROLE_NAMING) {
+        return TIER_SET_DUPLICATE;
+    }
+    if (s->tiers == LIMIT_TIERS) {
+        return TIER_SET_FULL;
+    }
+    enum tier_set_result result = f ? TIER_SET_OK : add(s, module, function, arity, &f);
+    if (result == TIER_SET_OK) {
+        f->role = ROLE_TIER;
+        f->tier = tier;
+        s->tiers++;
+    }
+    return result;
+}
+
+enum tier_set_result tier_set_name_by(struct tier_set *s, struct slice module, struct slice function, uint32_t arity,
+                                      uint32_t argument) {
+    struct traced_function *f = find(s, module, function, arity);
+    if (f && (f->identity_argument != 0 || f->role == ROLE_BEGIN || f->role == ROLE_END)) {
+        return TIER_SET_DUPLICATE;
+    }
+    enum tier_set_result result = f ? TIER_SET_OK : add(s, module, function, arity, &f);
+    if (result == TIER_SET_OK) {
+        f->identity_argument = argument;
+    }
+    return result;
+}
+
+// A Latin-1 atom's text as UTF-8, in out (510 bytes) when it needs changing.
+static struct slice utf8_of(struct term_atom atom, uint8_t *out) {
+    bool plain = true;
+    for (size_t i = 0; atom.latin1 && i < atom.text.len; i++) {
+        plain = plain && atom.text.data[i] < 0x80;
+    }
+    if (plain || atom.text.len > 255) {
+        return atom.text;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < atom.text.len; i++) {
+        uint8_t byte = atom.text.data[i];
+        if (byte >= 0x80) {
+            out[n++] = (uint8_t)(0xc0 | byte >> 6);
+            byte = 0x80 | (byte & 0x3f);
+        }
+        out[n++] = byte;
+    }
+    return slice_of(out, n);
+}
+
+const struct traced_function *tier_set_find(const struct tier_set *s, struct term_atom module,
+                                            struct term_atom function, uint32_t arity) {
+    uint8_t m[510], f[510];
+    return find(s, utf8_of(module, m), utf8_of(function, f), arity);
+}

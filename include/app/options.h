@@ -1,0 +1,31 @@
+// The collector's command line.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// Exit statuses of kprof-collector; its --help tells them.
+enum collector_exit {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,   // something broke while it ran
+    EXIT_USAGE = 2,    // the command line
+    EXIT_LISTEN = 3,   // the address or port cannot be had
+    EXIT_DATABASE = 4, // the database cannot be written, or is another collector's
+    EXIT_FOREIGN = 5   // the file is no kprof database, or one of a newer kprof
+};
+
+struct collector_options {
+    char address[64];
+    uint16_t port;
+    const char *db;
+    int64_t bucket_s;
+    int64_t flush_ns;
+    int64_t timeout_ns;        // of requests
+    int64_t slow_threshold_ns; // kept for slow requests, which are not stored yet
+    const char *stats_log;     // NULL: none
+    const char *record;        // folder; NULL: none
+};
+
+// Reads the command line; strings point into argv. Returns -1 to go on, or the exit status with which to end at once (after
+// --help and --version, or with the mistake told on stderr).
+int collector_options_parse(int argc, char **argv, struct collector_options *out);

@@ -1,0 +1,97 @@
+// From trace bytes to statistics: the way of every message, live and in a replay.
+//
+//   bytes → frames → messages → (tier set) → tracker → account → stats
+//
+// A pipeline knows nodes by name for as long as it lives; a node that comes back under its name is the same node. One thread.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/account.h"
+#include "model/directory.h"
+#include "model/message.h"
+#include "model/tier_set.h"
+
+struct pipeline;
+struct pipeline_node;
+
+// A finished request on its way to a shim that prints calls.
+struct pipeline_calls {
+    const struct request_result *result;
+    const struct directory *directory;
+    int64_t offset; // makes the node's time nanoseconds since 1970 UTC
+};
+
+struct pipeline_options {
+    int64_t bucket_s;
+    int64_t timeout_ns; // of requests
+    // What a live collector does when asked to; all may be NULL in a replay. user is the node's, see pipeline_set_user.
+    // The shim shall say whose identity the call of a function is; arguments is the term of their list, without the leading 131. Answer
+    // with pipeline_answer.
+    void (*identify)(void *user, uint32_t id, const struct traced_function *function, struct slice arguments);
+    // The shim shall take this function's pattern off.
+    void (*disarm)(void *user, const struct traced_function *function);
+    // A complete request of a node that wants them (pipeline_want_calls).
+    void (*calls)(void *user, const struct pipeline_calls *calls);
+};
+
+// NULL without memory.
+struct pipeline *pipeline_new(const struct pipeline_options *options);
+void pipeline_free(struct pipeline *p);
+struct directory *pipeline_directory(struct pipeline *p);
+
+// The node of a name, known or new; NULL at LIMIT_NODES or without memory.
+struct pipeline_node *pipeline_node(struct pipeline *p, struct slice name);
+const char *pipeline_node_name(const struct pipeline_node *n);
+// What the callbacks get for this node; NULL: no callbacks.
+void pipeline_set_user(struct pipeline_node *n, void *user);
+void pipeline_want_calls(struct pipeline_node *n, bool wanted);
+// The tiers it traces. Takes the set's content; what was traced before is forgotten.
+void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers);
+// How its monotonic time reads: ticks per second (> 0), and the ticks to add to get time since 1970 UTC.
+void pipeline_set_clock(struct pipeline_node *n, int64_t ticks_per_second, int64_t offset_ticks);
+
+// The node said that its monotonic time is at_ticks now; now is ns since 1970 UTC. Without it the two clocks count as equal.
+void pipeline_sync(struct pipeline_node *n, int64_t at_ticks, int64_t now);
+
+struct pipeline_stream {
+    bool live;      // the clock runs on without messages, and times far from now are no times
+    bool markers;   // begin and end come as markers
+    uint16_t entry; // without them: the tier that opens a request, or TIER_NONE
+};
+
+// A stream of trace-port bytes of the node begins. One at a time: a stream still open is ended as lost.
+bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *stream);
+// More bytes of it. Returns -1, or when the bytes are no trace stream the offset in the stream of the frame that is none: the
+// rest is lost then.
+int64_t pipeline_feed(struct pipeline_node *n, struct slice bytes);
+// The stream ended; clean when nothing was cut off. Requests that wait for more are closed. Returns whether bytes of a cut
+// frame were left over, and their offset.
+bool pipeline_end(struct pipeline_node *n, bool clean, int64_t *cut_at);
+
+// An answer to identify; identity is NULL for none.
+void pipeline_answer(struct pipeline_node *n, uint32_t id, const struct slice *identity);
+// What a shim counted itself.
+void pipeline_count(struct pipeline_node *n, uint64_t unsampled, uint64_t paused_ms);
+
+// Time passes: now is ns since 1970 UTC. Call several times a second while streams are live.
+void pipeline_tick(struct pipeline *p, int64_t now);
+// Hands the statistics out and goes on with `empty`.
+struct stats *pipeline_swap(struct pipeline *p, struct stats *empty);
+// Whether there is anything to hand out.
+bool pipeline_has_stats(const struct pipeline *p);
+
+// All that went through a node, for summaries.
+struct pipeline_totals {
+    uint64_t messages;
+    uint64_t bytes;
+    uint64_t dropped;
+    uint64_t decode_errors;
+    uint64_t orphan_returns;
+    uint64_t stale_calls;
+    uint64_t complete, incomplete, expired;
+    uint64_t untimed;     // calls without a timestamp: of no use, counted as decode errors too
+    int64_t first_error;  // offset in the stream of the first frame that could not be decoded, or -1
+};
+struct pipeline_totals pipeline_totals(const struct pipeline_node *n);

@@ -1,0 +1,36 @@
+// One connected shim, as the collector sees it: its messages to the pipeline, its node's wishes, its recording.
+// Runs on the event loop's thread.
+#pragma once
+
+#include "app/pipeline.h"
+#include "base/buffer.h"
+#include "net/server.h"
+
+struct shim_link {
+    struct shim_links *links;
+    struct shim_link *previous, *next; // all links of a collector
+    struct pipeline_node *node;
+    struct session *session;
+    struct recording *recording; // NULL: none
+    uint16_t node_id;
+    bool stats_wanted;
+    bool stopped_cleanly; // the shim said that its trace ended in order, so that the stream's end loses nothing
+    bool streaming;   // a stream of the node is open in the pipeline
+    bool output_full; // something was left out for it; told once
+};
+
+struct shim_links {
+    struct pipeline *pipeline;
+    const char *record; // folder for recordings, NULL: none
+    struct shim_link *first;
+    bool shutting_down; // streams end because we end
+};
+
+// The server's events, for these links.
+struct server_events shim_link_events(struct shim_links *links);
+// The pipeline's callbacks; their user is a shim_link.
+void shim_link_identify(void *user, uint32_t id, const struct traced_function *function, struct slice arguments);
+void shim_link_disarm(void *user, const struct traced_function *function);
+void shim_link_calls(void *user, const struct pipeline_calls *calls);
+// Sends messages, or leaves them out when too much waits for the shim already.
+void shim_link_send(struct shim_link *link, const struct buffer *messages);

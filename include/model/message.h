@@ -1,0 +1,58 @@
+// A trace message as the VM sends it (erts/emulator/beam/erl_trace.c; `erlang:trace/3`, Trace messages), reduced to what
+// rebuilding requests needs. Decoding is pure and allocates nothing; slices point into the frame.
+//
+//   {trace | trace_ts, Pid, call,           {M,F,A or Args} [, Note], [Ts]}     Note: the match spec's message
+//   {trace | trace_ts, Pid, return_from,    {M,F,A}, Value, [Ts]}
+//   {trace | trace_ts, Pid, exception_from, {M,F,A}, {Class, Value}, [Ts]}
+//
+// Note is what the shim's match specs build, {Token, Identity} or {Token, ask, Args}, or just Token. Token is
+// {Flags, Label, Serial, From, LastCount}.
+#pragma once
+
+#include "codec/term.h"
+
+enum message_kind {
+    MESSAGE_OTHER, // well formed, of no use here: seq_trace, gc, scheduling, spawn, …
+    MESSAGE_CALL,
+    MESSAGE_RETURN,
+    MESSAGE_EXCEPTION
+};
+
+enum message_clock {
+    MESSAGE_UNTIMED,
+    MESSAGE_MONOTONIC, // time is in the node's ticks (monotonic_timestamp, strict_monotonic_timestamp)
+    MESSAGE_WALL       // time is nanoseconds since 1970 (timestamp, cpu_timestamp)
+};
+
+enum message_note {
+    NOTE_NONE,
+    NOTE_IDENTITY, // note is the term of an identity, `undefined` when the call names nothing
+    NOTE_ARGUMENTS // note is the list of arguments, to ask the shim about
+};
+
+struct message {
+    enum message_kind kind;
+    enum message_clock clock;
+    enum message_note note_kind;
+    int64_t time;
+    uint64_t pid; // as message_pid_text shows it; two processes of a node never share one at the same time
+    struct term_atom module;
+    struct term_atom function;
+    uint32_t arity;
+    struct slice arguments; // the list of arguments, when the call carries them
+    bool has_token;
+    uint64_t token; // stands for the label: equal labels have equal tokens
+    uint64_t from;  // the process that the token came from, comparable with pid
+    struct slice note;
+};
+
+// The messages of one frame's term: a message, or a list of messages. Sets the cursor to the first and returns their number;
+// 0 and a failed cursor when it is neither.
+uint32_t message_frame(struct slice body, struct cursor *c);
+
+// Decodes the message at the cursor and moves the cursor behind it. Returns false on anything that is no trace message; the
+// frame's rest is lost then.
+bool message_decode(struct cursor *c, struct message *message);
+
+// Writes a pid of the traced node as Erlang shows it there, "<0.123.0>". size is 32 at least.
+void message_pid_text(uint64_t pid, char *out);

@@ -1,0 +1,109 @@
+// Requests of one node, rebuilt from the calls and returns of its processes.
+//
+// Every process has a stack of open calls; a return pops to its match. A call belongs to the request of its token. A request opens with
+// the first call seen under a token and closes GRACE_NS after its end; then its spans go to `finished` and are forgotten. Times are
+// the node's, in nanoseconds, and arguments: the model has no clock of its own.
+//
+// A request's begin and end are the shim's markers. A stream without markers (a raw capture) has requests that begin with
+// the first call under a fresh token, or with the call of the entry tier, and end when that call returns.
+//
+// One thread at a time, for all trackers that share a pool.
+#pragma once
+
+#include "model/request_tree.h"
+
+// Memory for the open requests of all nodes, capped by limits.h.
+struct request_pool;
+
+struct request_pool *request_pool_new(void); // NULL without memory
+void request_pool_free(struct request_pool *p);
+uint32_t request_pool_open(const struct request_pool *p); // requests open or in their grace time, of all nodes
+
+enum request_fate {
+    REQUEST_COMPLETE,   // may enter the statistics
+    REQUEST_INCOMPLETE, // messages were lost while it was open, or a return never came, or it was cut at a cap
+    REQUEST_EXPIRED     // had no end within the request timeout
+};
+
+struct request_result {
+    enum request_fate fate;
+    uint16_t identity; // directory id
+    bool error;        // ended in an exception
+    int64_t begin;     // of complete requests; of others the time of the first and last message seen
+    int64_t end;
+    int64_t self;             // of complete requests: what no span covers
+    const struct span *spans; // of complete requests, as request_tree_build leaves them
+    uint32_t count;
+};
+
+// Names a request while it is in work; stale refs are noticed.
+struct request_ref {
+    uint32_t index;
+    uint32_t generation;
+};
+
+struct request_events {
+    void *context;
+    // A request has closed. The result and its spans are valid during the call.
+    void (*finished)(void *context, const struct request_result *result);
+    // Calls of a tier pile up in a process and never return; told once per tier until tracker_reset.
+    void (*never_returns)(void *context, uint16_t tier);
+};
+
+// Counted since the last tracker_take_counts.
+struct request_counts {
+    uint64_t orphan_returns; // returns whose call was not seen
+    uint64_t stale_calls;    // calls under a token whose request is closed, or that never had a begin
+    uint64_t refused_calls;  // calls past a cap of limits.h: their requests are incomplete
+};
+
+struct tracker_options {
+    int64_t timeout_ns;    // age at which an open request expires
+    bool markers;          // requests begin and end with markers; else that is found out from the stream
+    uint16_t entry;        // tier that opens a request in a stream without markers, or TIER_NONE for any
+    struct request_events events;
+};
+
+struct tracker; // one node's requests
+
+// NULL without memory. The pool must outlive it.
+struct tracker *tracker_new(struct request_pool *pool, const struct tracker_options *options);
+void tracker_free(struct tracker *t);
+
+// One call as the stream tells it.
+struct tracker_call {
+    uint64_t pid;
+    uint64_t token;
+    uint64_t from;
+    int64_t time;
+    uint16_t tier; // ignored by tracker_begin
+};
+
+// A call of a tier. Returns its request, {SPAN_NONE, 0} when it has none (stale or refused).
+struct request_ref tracker_call(struct tracker *t, const struct tracker_call *call);
+// The return of the latest open call of a tier in a process, or its end by an exception.
+void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, int64_t time);
+// The markers. Begin returns its request likewise.
+struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *call);
+void tracker_end(struct tracker *t, uint64_t token, uint64_t pid, bool error, int64_t time);
+
+// Whether a request still needs an identity; a ref to a closed request does not.
+bool tracker_unnamed(const struct tracker *t, struct request_ref ref);
+// The request of a token, for calls that are no spans; {SPAN_NONE, 0} when there is none.
+struct request_ref tracker_find(const struct tracker *t, uint64_t token);
+// Names a request. The first name stays.
+void tracker_name(struct tracker *t, struct request_ref ref, uint16_t identity);
+// A question about a request's identity was put; returns its place in the order of calls (0 …), or -1 at
+// LIMIT_ASKS_PER_REQUEST. The request waits for answers, GRACE_ASK_NS longer at most.
+int tracker_asked(struct tracker *t, struct request_ref ref);
+// The answer to question `place`: a directory id, or DIRECTORY_NONE for none. The earliest call that names it wins.
+void tracker_answered(struct tracker *t, struct request_ref ref, int place, uint16_t identity);
+
+// Messages were lost here: every request now open on the node is incomplete.
+void tracker_lost(struct tracker *t);
+// The stream ended: closes every request, those without an end as incomplete, and forgets the processes.
+void tracker_reset(struct tracker *t);
+// Time passes: closes what is over its grace time or its age. now is the latest time known of the node.
+void tracker_advance(struct tracker *t, int64_t now);
+// The counts since the last call.
+struct request_counts tracker_take_counts(struct tracker *t);

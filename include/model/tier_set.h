@@ -1,0 +1,51 @@
+// The functions that a node traces, and what a call of each means. Lookup is by hash of module, function and arity; an
+// atom's encoding (Latin-1 or UTF-8) does not matter. One thread at a time.
+#pragma once
+
+#include "base/map.h"
+#include "codec/term.h"
+#include "model/directory.h"
+
+enum {
+    TIER_NONE = UINT16_MAX // of a function that is traced for another reason
+};
+
+enum function_role {
+    ROLE_TIER,  // its calls are spans
+    ROLE_BEGIN, // the shim's marker kprof_mark:request_begin/1
+    ROLE_END,   // the shim's marker kprof_mark:request_end/1
+    ROLE_NAMING // no tier, but an argument of it is the identity
+};
+
+struct traced_function {
+    char *module; // UTF-8, like the next two
+    char *function;
+    uint32_t arity;
+    enum function_role role;
+    uint16_t tier;              // directory id, TIER_NONE unless ROLE_TIER
+    uint32_t identity_argument; // 1 …: that argument of a call is the request's identity; 0: none
+};
+
+struct tier_set {
+    struct map index;
+    struct traced_function *functions;
+    uint32_t count;
+    uint32_t tiers; // how many have ROLE_TIER
+};
+
+// A set that knows the markers only. Returns false without memory.
+bool tier_set_init(struct tier_set *s);
+void tier_set_free(struct tier_set *s);
+
+enum tier_set_result { TIER_SET_OK, TIER_SET_FULL, TIER_SET_DUPLICATE, TIER_SET_NO_MEMORY };
+
+// Adds a tier; tier is its name's id in the directory.
+enum tier_set_result tier_set_add(struct tier_set *s, struct slice module, struct slice function, uint32_t arity,
+                                  uint16_t tier);
+// Makes an argument of a function the identity of its request; the function need not be a tier.
+enum tier_set_result tier_set_name_by(struct tier_set *s, struct slice module, struct slice function, uint32_t arity,
+                                      uint32_t argument);
+
+// The entry of a function, or NULL.
+const struct traced_function *tier_set_find(const struct tier_set *s, struct term_atom module,
+                                            struct term_atom function, uint32_t arity);

@@ -1,0 +1,52 @@
+// The collector's listening side: takes connections, tells shims from strangers, joins a shim's two connections into a session, and
+// hands messages and trace bytes on. The protocol's messages are in codec/control.h. Everything runs on the thread of the event
+// loop; nothing blocks. All that a peer can do is capped (limits.h); whoever breaks the protocol is closed and logged, at most
+// a few lines a second.
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "codec/control.h"
+
+struct server;
+struct session; // one shim: its control connection, and while it traces its data connection
+
+// What happens, told to the layer above. `user` is what hello returned.
+struct server_events {
+    void *context;
+    // A shim introduces itself. Returns the user of the session, never NULL, or NULL with *refusal set to the reason, which the shim is told.
+    void *(*hello)(void *context, struct session *s, struct control_map hello, const char **refusal);
+    // A control message after the hello.
+    void (*message)(void *user, struct slice type, struct control_map message);
+    // The data connection is there; false refuses it. Bytes follow once session_ready was called.
+    bool (*data_begin)(void *user);
+    // Trace-port bytes. False when they are none: the data connection is closed.
+    bool (*data)(void *user, struct slice bytes);
+    void (*data_end)(void *user);
+    // The control connection is gone; the data connection has ended before. The session is no more.
+    void (*closed)(void *user);
+};
+
+// Listens on an IPv4 or IPv6 address. NULL with *why (static or errno text) when that cannot be had.
+struct server *server_new(struct event_base *base, const char *address, uint16_t port,
+                          const struct server_events *events, const char **why);
+// Says bye to every shim, closes everything. Events closed and data_end are still told.
+void server_free(struct server *s);
+// The port it listens on, for port 0.
+uint16_t server_port(const struct server *s);
+// Pings every shim.
+void server_ping(struct server *s);
+
+// Where a shim connects from, "127.0.0.1:40312".
+const char *session_peer(const struct session *s);
+// Counts the sessions of a server, from 1.
+int64_t session_id(const struct session *s);
+// Whether it has a data connection.
+bool session_streams(const struct session *s);
+// The data connection may be read now: the tiers are known.
+void session_ready(struct session *s);
+// Sends a message that control_end accepted, or several. Returns false when it was left out since more than
+// LIMIT_OUTPUT_BYTES wait already.
+bool session_send(struct session *s, const struct buffer *messages);
