@@ -1,0 +1,22 @@
+// A stored histogram: malformed bytes change nothing, others can be written and read again with the same counts.
+#include "model/histogram.h"
+
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct histogram h = {0}, again = {0};
+    if (!histogram_read(&h, slice_of(data, size))) {
+        MUST(h.len == 0);
+        return 0;
+    }
+    struct buffer b = buffer_make(HISTOGRAM_BYTES);
+    MUST(histogram_write(&h, &b));
+    MUST(histogram_read(&again, slice_of(b.data, b.len)));
+    MUST(histogram_count(&h) == histogram_count(&again));
+    MUST(histogram_quantile(&h, 0.5) == histogram_quantile(&again, 0.5));
+    MUST(histogram_merge(&again, &h));
+    histogram_free(&h);
+    histogram_free(&again);
+    buffer_free(&b);
+    return 0;
+}

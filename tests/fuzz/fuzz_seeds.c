@@ -1,0 +1,89 @@
+// Writes the seeds of the fuzz targets: fuzz_seeds <data folder> <folder of the corpora, which holds a folder per target>.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "codec/control.h"
+#include "codec/frame.h"
+#include "codec/term.h"
+#include "model/histogram.h"
+
+static const char *to;
+
+static void seed(const char *target, const char *name, int number, struct slice bytes) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s/%s.%d", to, target, name, number);
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(bytes.data, 1, bytes.len, f) != bytes.len || fclose(f) != 0) {
+        perror(path);
+        exit(1);
+    }
+}
+
+static void capture(const char *data, const char *name) {
+    enum { LARGEST = 2048, FRAMES = 110 };
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s.cap", data, name);
+    static uint8_t bytes[1 << 18];
+    FILE *f = fopen(path, "rb");
+    if (!f) {
+        perror(path);
+        exit(1);
+    }
+    size_t len = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    seed("frame", name, 0, slice_of(bytes, len < LARGEST ? len : LARGEST));
+    struct frame frame;
+    size_t at = 0;
+    long n;
+    for (int i = 0; i < FRAMES && (n = frame_next(slice_of(bytes + at, len - at), &frame)) > 0; i++, at += (size_t)n) {
+        if (frame.kind != FRAME_TERM || frame.body.len > LARGEST) {
+            continue;
+        }
+        seed("message", name, i, frame.body);
+        // the term and its elements, each without the leading version
+        struct cursor c = cursor_of(frame.body.data + 1, frame.body.len - 1);
+        seed("term", name, i * 10, term_take(&c));
+        c = cursor_of(frame.body.data + 1, frame.body.len - 1);
+        uint32_t arity = term_tuple(&c);
+        for (uint32_t k = 0; k < arity && k < 9; k++) {
+            seed("term", name, i * 10 + 1 + (int)k, term_take(&c));
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3) {
+        return 2;
+    }
+    to = argv[2];
+    static const char *const captures[] = {"otp25-basic", "otp25-entry", "otp25-kinds", "otp25-meta",
+                                           "otp25-rto",   "otp25-ts",    "otp25-zoo",   "otp27-calls"};
+    for (size_t i = 0; i < sizeof captures / sizeof *captures; i++) {
+        capture(argv[1], captures[i]);
+    }
+    struct buffer b = buffer_make(4096);
+    struct control_writer w = control_begin(&b, "tiers", 4);
+    control_text(&w, "role", slice_text("control"));
+    control_bytes(&w, "key", slice_text("0123456789abcdef"));
+    control_int(&w, "at", -123456789012);
+    control_list(&w, "tiers", 2);
+    for (int i = 0; i < 2; i++) {
+        control_map(&w, 3);
+        control_text(&w, "x", slice_text("tier"));
+        control_bool(&w, "b", true);
+        control_number(&w, "n", 0.5);
+    }
+    control_end(&w);
+    seed("control", "tiers", 0, slice_of(b.data, b.len));
+    seed("control", "hostile", 0, slice_of("\xdd\x3d\x0a\xdd\x3d\x0a", 6));
+    buffer_reset(&b);
+    struct histogram h = {0};
+    for (uint64_t v = 1; v < 1ULL << 50; v = v * 3 + 1) {
+        histogram_add(&h, v);
+    }
+    histogram_write(&h, &b);
+    seed("histogram", "wide", 0, slice_of(b.data, b.len));
+    histogram_free(&h);
+    buffer_free(&b);
+    return 0;
+}
