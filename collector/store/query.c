@@ -45,12 +45,12 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-// Whether the fine rows reach as far as the coarse ones do within the time asked for, seen in coarse buckets.
-static bool reaches(const struct extent *fine, const struct extent *coarse, const struct query *q) {
-    int64_t r = coarse->resolution_s;
-    int64_t from = q->from_s == INT64_MIN ? coarse->first_s : larger(coarse->first_s, floor_to(q->from_s, r));
-    int64_t last = q->until_s == INT64_MAX ? coarse->last_s : smaller(coarse->last_s, floor_to(q->until_s - 1, r));
-    return from > last || (floor_to(fine->first_s, r) <= from && floor_to(fine->last_s, r) >= last);
+// Whether one resolution's rows reach as far as the other's do within the time asked for, seen in the longer buckets of the two.
+static bool reaches(const struct extent *one, const struct extent *other, const struct query *q) {
+    int64_t r = larger(one->resolution_s, other->resolution_s);
+    int64_t from = q->from_s == INT64_MIN ? other->first_s : larger(other->first_s, q->from_s);
+    int64_t last = q->until_s == INT64_MAX ? other->last_s : smaller(other->last_s, q->until_s - 1);
+    return from > last || (floor_to(one->first_s, r) <= floor_to(from, r) && floor_to(one->last_s, r) >= floor_to(last, r));
 }
 
 static int64_t overlap(const struct extent *e, const struct query *q) {

@@ -1,0 +1,97 @@
+// For tests of what stores and reads databases: a folder of its own, names, and rows that are counted as the model counts them.
+#pragma once
+
+#include "unit.h"
+
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "model/directory.h"
+#include "model/stats.h"
+#include "store/store.h"
+
+static char fixture_dir[64];
+static char fixture_db[96]; // a path in it where no file is yet
+static struct directory fixture_names;
+
+static inline int fixture_setup(void **state) {
+    (void)state;
+    strcpy(fixture_dir, "/tmp/kprof_test_XXXXXX");
+    assert_non_null(mkdtemp(fixture_dir));
+    snprintf(fixture_db, sizeof fixture_db, "%s/kprof.db", fixture_dir);
+    assert_true(directory_init(&fixture_names));
+    return 0;
+}
+
+static inline int fixture_teardown(void **state) {
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", fixture_dir);
+    directory_free(&fixture_names);
+    return system(command);
+}
+
+static inline struct store *fixture_open(void) {
+    struct store *s;
+    char error[STORE_ERROR_BYTES];
+    if (store_open(fixture_db, &s, error) != STORE_OK) {
+        fail_msg("%s", error);
+    }
+    return s;
+}
+
+static inline struct stat_row *fixture_row(struct stats *batch, int64_t bucket, const char *node, const char *identity,
+                                           const char *tier) {
+    struct stat_key key = {bucket, directory_node(&fixture_names, slice_text(node)),
+                           directory_identity(&fixture_names, slice_text(identity)),
+                           directory_tier(&fixture_names, slice_text(tier))};
+    struct stat_row *row = stats_row(batch, key);
+    assert_non_null(row);
+    return row;
+}
+
+// One outermost call that is the only one of its request, under the identity and under "_total".
+static inline void fixture_call(struct stats *batch, int64_t bucket, const char *identity, const char *tier, uint64_t ns,
+                                bool async) {
+    const char *const both[] = {identity, "_total"};
+    for (int i = 0; i < 2; i++) {
+        struct stat_row *row = fixture_row(batch, bucket, "shop@host", both[i], tier);
+        row->requests++;
+        stats_count(row, ns);
+        row->async_calls += async;
+        row->async_ns += async ? ns : 0;
+        row->total_ns += async ? 0 : ns;
+        row->self_ns += async ? 0 : ns / 2;
+    }
+}
+
+static inline struct ledger_row *fixture_ledger(struct stats *batch, int64_t bucket) {
+    return stats_ledger(batch, bucket, directory_node(&fixture_names, slice_text("shop@host")));
+}
+
+// The first column of the first row of a query, as text; free it. Through a connection of its own, as in a sqlite3 shell.
+static inline char *fixture_ask(const char *path, const char *sql) {
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL), SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK) {
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    }
+    int rc = sqlite3_step(statement);
+    assert_true(rc == SQLITE_ROW || rc == SQLITE_DONE);
+    const unsigned char *text = rc == SQLITE_ROW ? sqlite3_column_text(statement, 0) : NULL;
+    char *copy = strdup(text ? (const char *)text : "");
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return copy;
+}
+
+static inline void fixture_expect(const char *sql, const char *expected) {
+    char *text = fixture_ask(fixture_db, sql);
+    if (strcmp(text, expected) != 0) {
+        fail_msg("%s\n  gives    %s\n  expected %s", sql, text, expected);
+    }
+    free(text);
+}

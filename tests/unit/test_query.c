@@ -1,0 +1,214 @@
+// query.c: sums over time, filters, and which resolution is taken.
+#include "store_fixture.h"
+
+#include <math.h>
+
+#include "store/query.h"
+
+enum { NOON = 1763640000, DAY = 86400 };
+
+static struct store *reader(void) {
+    struct store *s;
+    char error[STORE_ERROR_BYTES];
+    if (store_open_reader(fixture_db, &s, error) != STORE_OK) {
+        fail_msg("%s", error);
+    }
+    return s;
+}
+
+static void write_once(struct stats *batch, uint32_t bucket_s) {
+    struct store *s = fixture_open();
+    assert_true(store_write(s, bucket_s, batch, &fixture_names));
+    store_close(s);
+    stats_free(batch);
+}
+
+static const struct query_row *find(const struct query_sums *sums, const char *identity, const char *tier) {
+    for (uint32_t i = 0; i < sums->count; i++) {
+        if (strcmp(sums->rows[i].identity, identity) == 0 && strcmp(sums->rows[i].tier, tier) == 0) {
+            return &sums->rows[i];
+        }
+    }
+    return NULL;
+}
+
+static struct query_sums ask(int64_t from, int64_t until, const char *node, const char *identity) {
+    struct store *s = reader();
+    struct query_sums sums;
+    struct query q = {from, until, node, identity};
+    if (!query_sums(s, &q, &sums)) {
+        fail_msg("%s", store_error(s));
+    }
+    store_close(s);
+    return sums;
+}
+
+static void test_sums_over_time_and_nodes(void **state) {
+    (void)state;
+    struct stats *batch = stats_new();
+    for (int i = 0; i < 6; i++) {
+        fixture_call(batch, NOON + 10 * i, "create", "db", 1000 * (uint64_t)(i + 1), i == 5);
+        fixture_ledger(batch, NOON + 10 * i)->messages = 2;
+    }
+    struct stat_row *other = fixture_row(batch, NOON + 20, "other@host", "create", "db");
+    other->requests = 1;
+    other->total_ns = 500;
+    stats_count(other, 500);
+    write_once(batch, 10);
+
+    struct query_sums sums = ask(NOON + 10, NOON + 60, NULL, NULL);
+    assert_int_equal(sums.resolution_s, 10);
+    assert_int_equal(sums.count, 2);
+    const struct query_row *row = find(&sums, "create", "db");
+    assert_int_equal(row->calls, 6); // 2000 … 6000 and 500
+    assert_int_equal(row->async_calls, 1);
+    assert_int_equal(row->async_ns, 6000);
+    assert_int_equal(row->total_ns, 2000 + 3000 + 4000 + 5000 + 500);
+    assert_int_equal(row->min_ns, 500);
+    assert_int_equal(row->max_ns, 6000);
+    assert_true(query_quantile(row, 0.5) > 2900 && query_quantile(row, 0.5) < 3100);
+    assert_true(query_quantile(row, 1) <= 6000 && query_quantile(row, 0) >= 500);
+    assert_true(fabs(query_stddev(row) - 1835.2263) < 0.001); // of 500, 2000, 3000 … 6000
+    assert_int_equal(sums.ledger.messages, 10);
+    assert_int_equal(sums.first_s, NOON + 10);
+    assert_int_equal(sums.last_s, NOON + 60);
+    query_sums_free(&sums);
+
+    sums = ask(INT64_MIN, INT64_MAX, "other@host", NULL);
+    assert_int_equal(sums.count, 1);
+    assert_int_equal(sums.rows[0].calls, 1);
+    assert_false(sums.has_ledger);
+    query_sums_free(&sums);
+
+    sums = ask(INT64_MIN, INT64_MAX, NULL, "_total");
+    assert_int_equal(sums.count, 1);
+    assert_string_equal(sums.rows[0].identity, "_total");
+    query_sums_free(&sums);
+
+    sums = ask(INT64_MIN, INT64_MAX, "nobody@host", NULL);
+    assert_int_equal(sums.count, 0);
+    query_sums_free(&sums);
+
+    sums = ask(NOON + 1000, INT64_MAX, NULL, NULL);
+    assert_int_equal(sums.count, 0);
+    query_sums_free(&sums);
+}
+
+static void test_a_bucket_that_overlaps_counts_whole(void **state) {
+    (void)state;
+    struct stats *batch = stats_new();
+    fixture_call(batch, NOON, "create", "db", 1000, false);
+    fixture_call(batch, NOON + 10, "create", "db", 1000, false);
+    write_once(batch, 10);
+    struct query_sums sums = ask(NOON + 9, NOON + 11, NULL, "create");
+    assert_int_equal(sums.rows[0].calls, 2);
+    query_sums_free(&sums);
+    sums = ask(NOON + 9, NOON + 10, NULL, "create");
+    assert_int_equal(sums.rows[0].calls, 1);
+    query_sums_free(&sums);
+}
+
+// Rows of 40 days, each with one call, of which the fine ones have gone.
+static void test_finest_resolution_that_covers(void **state) {
+    (void)state;
+    static const struct {
+        int64_t back_s;
+        uint32_t resolution_s;
+        uint64_t calls;
+    } cases[] = {{DAY, 10, 2}, {5 * DAY, 60, 6}, {35 * DAY, 3600, 36}, {0, 10, 1}};
+    struct stats *batch = stats_new();
+    for (int day = 0; day <= 40; day++) {
+        fixture_call(batch, NOON - (int64_t)day * DAY + 30, "create", "db", 1000, false);
+    }
+    struct store *s = fixture_open();
+    assert_true(store_write(s, 10, batch, &fixture_names));
+    while (store_expire(s, NOON)) {
+    }
+    store_close(s);
+    stats_free(batch);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct query_sums sums = ask(NOON - cases[i].back_s, NOON + 3600, NULL, "create");
+        assert_int_equal(sums.resolution_s, cases[i].resolution_s);
+        assert_int_equal(sums.rows[0].calls, cases[i].calls);
+        query_sums_free(&sums);
+    }
+    struct query_sums sums = ask(INT64_MIN, INT64_MAX, NULL, "create");
+    assert_int_equal(sums.rows[0].calls, 41);
+    query_sums_free(&sums);
+}
+
+static void test_other_bucket_lengths_meet_in_the_minutes(void **state) {
+    (void)state;
+    struct stats *ten = stats_new(), *twenty = stats_new();
+    fixture_call(ten, NOON, "create", "db", 1000, false);
+    fixture_call(twenty, NOON + 120, "create", "db", 1000, false);
+    write_once(ten, 10);
+    write_once(twenty, 20);
+    struct query_sums sums = ask(INT64_MIN, INT64_MAX, NULL, "create");
+    assert_int_equal(sums.resolution_s, 60);
+    assert_int_equal(sums.rows[0].calls, 2);
+    query_sums_free(&sums);
+}
+
+static void add_text(void *arg, const char *node) {
+    strcat(arg, node);
+}
+
+static void test_extent_and_nodes(void **state) {
+    (void)state;
+    int64_t first, last;
+    char nodes[64] = "";
+    store_close(fixture_open());
+    struct store *s = reader();
+    assert_false(query_extent(s, &first, &last));
+    struct query_sums sums;
+    assert_true(query_sums(s, &(struct query){INT64_MIN, INT64_MAX, NULL, NULL}, &sums));
+    assert_int_equal(sums.count, 0);
+    assert_int_equal(sums.resolution_s, 0);
+    store_close(s);
+
+    struct stats *batch = stats_new();
+    fixture_call(batch, NOON + 10, "create", "db", 1000, false);
+    fixture_call(batch, NOON + 130, "create", "db", 1000, false);
+    write_once(batch, 10);
+    s = reader();
+    assert_true(query_extent(s, &first, &last));
+    assert_int_equal(first, NOON + 10);
+    assert_int_equal(last, NOON + 140);
+    assert_true(query_nodes(s, add_text, nodes));
+    assert_string_equal(nodes, "shop@host");
+    store_close(s);
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    struct stats *batch = stats_new();
+    int failures = 0;
+    fixture_call(batch, NOON, "create", "db", 1000, false);
+    write_once(batch, 10);
+    struct store *s = reader();
+    for (long n = 0; n < 20; n++) {
+        struct query_sums sums;
+        fail_alloc_at(n);
+        bool ok = query_sums(s, &(struct query){INT64_MIN, INT64_MAX, NULL, NULL}, &sums);
+        fail_alloc_at(-1);
+        failures += !ok;
+        assert_true(!ok || sums.count == 2);
+        query_sums_free(&sums);
+    }
+    assert_in_range(failures, 5, 15);
+    store_close(s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+#define QUERY_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+        QUERY_TEST(test_sums_over_time_and_nodes),
+        QUERY_TEST(test_a_bucket_that_overlaps_counts_whole),
+        QUERY_TEST(test_finest_resolution_that_covers),
+        QUERY_TEST(test_other_bucket_lengths_meet_in_the_minutes),
+        QUERY_TEST(test_extent_and_nodes),
+        QUERY_TEST(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,141 @@
+// writer.c: the thread, batches that wait, a disk that refuses for a while.
+#include "store_fixture.h"
+
+#include <stdatomic.h>
+
+#include "../../collector/store/internal.h"
+#include "base/log.h"
+#include "store/writer.h"
+
+enum { NOON = 1763640000 };
+
+static atomic_int done_calls;
+
+static void done(void *arg) {
+    assert_ptr_equal(arg, &done_calls);
+    done_calls++;
+}
+
+static struct writer *start(struct store *s) {
+    done_calls = 0;
+    struct writer *w = writer_start(s, &(struct writer_options){.bucket_s = 10, .done = done, .arg = &done_calls});
+    assert_non_null(w);
+    return w;
+}
+
+static struct stats *one_call(void) {
+    struct stats *batch = stats_new();
+    fixture_call(batch, NOON, "create", "db", 1000, false);
+    return batch;
+}
+
+static const char all_calls[] = "SELECT calls FROM tier_stats WHERE resolution_s = 3600 AND identity = 'create'";
+
+static void test_batches_are_taken_one_by_one(void **state) {
+    (void)state;
+    struct store *s = fixture_open();
+    struct writer *w = start(s);
+    struct stats *batch = one_call();
+    assert_true(writer_idle(w));
+    for (int i = 1; i <= 20; i++) {
+        assert_true(writer_submit(w, batch, &fixture_names));
+        assert_true(writer_wait(w));
+        assert_true(writer_idle(w));
+    }
+    assert_true(writer_stop(w));
+    assert_int_equal(done_calls, 20);
+    store_close(s);
+    fixture_expect(all_calls, "20");
+    stats_free(batch);
+}
+
+static void test_stop_writes_what_was_submitted(void **state) {
+    (void)state;
+    struct store *s = fixture_open();
+    struct writer *w = start(s);
+    struct stats *batch = one_call();
+    assert_true(writer_submit(w, batch, &fixture_names));
+    assert_true(writer_stop(w));
+    store_close(s);
+    fixture_expect(all_calls, "1");
+    assert_true(writer_stop(NULL));
+    stats_free(batch);
+}
+
+// Somebody else holds the database's write lock: as with a full disk, the batch waits in memory.
+static void test_refused_batch_is_kept_and_written_once(void **state) {
+    (void)state;
+    sqlite3 *other;
+    struct store *s = fixture_open();
+    sqlite3_busy_timeout(s->db, 10);
+    assert_int_equal(sqlite3_open(fixture_db, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    struct writer *w = start(s);
+    struct stats *batch = one_call();
+    assert_true(writer_submit(w, batch, &fixture_names));
+    assert_false(writer_wait(w));
+    for (int i = 0; i < 3; i++) {
+        assert_false(writer_submit(w, batch, &fixture_names)); // nothing taken, tried again
+        assert_false(writer_wait(w));
+        assert_false(writer_idle(w));
+    }
+    assert_int_equal(done_calls, 0);
+    sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL);
+    assert_false(writer_submit(w, batch, &fixture_names));
+    assert_true(writer_wait(w));
+    assert_true(writer_submit(w, batch, &fixture_names));
+    assert_true(writer_stop(w));
+    assert_int_equal(done_calls, 2);
+    sqlite3_close(other);
+    store_close(s);
+    fixture_expect(all_calls, "2");
+    stats_free(batch);
+}
+
+static void test_stop_says_when_the_last_batch_is_lost(void **state) {
+    (void)state;
+    sqlite3 *other;
+    struct store *s = fixture_open();
+    sqlite3_busy_timeout(s->db, 10);
+    assert_int_equal(sqlite3_open(fixture_db, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    struct writer *w = start(s);
+    struct stats *batch = one_call();
+    assert_true(writer_submit(w, batch, &fixture_names));
+    assert_false(writer_stop(w));
+    sqlite3_close(other);
+    store_close(s);
+    stats_free(batch);
+}
+
+static void test_old_rows_go_by_themselves(void **state) {
+    (void)state;
+    struct store *s = fixture_open();
+    struct stats *batch = stats_new();
+    fixture_call(batch, 1000000000, "create", "db", 1000, false); // the year 2001
+    assert_true(store_write(s, 10, batch, &fixture_names));
+    struct writer *w = start(s);
+    char *left = NULL;
+    for (int i = 0; i < 100 && (!left || strcmp(left, "0") != 0); i++) {
+        usleep(20000);
+        free(left);
+        left = fixture_ask(fixture_db, "SELECT count(*) FROM tier_stats");
+    }
+    assert_string_equal(left, "0");
+    free(left);
+    assert_true(writer_stop(w));
+    store_close(s);
+    stats_free(batch);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+#define WRITER_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+        WRITER_TEST(test_batches_are_taken_one_by_one),
+        WRITER_TEST(test_stop_writes_what_was_submitted),
+        WRITER_TEST(test_refused_batch_is_kept_and_written_once),
+        WRITER_TEST(test_stop_says_when_the_last_batch_is_lost),
+        WRITER_TEST(test_old_rows_go_by_themselves),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
