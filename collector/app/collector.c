@@ -79,7 +79,7 @@ static void flush(struct collector *c) {
         writer_submit(c->writer, c->spare, pipeline_directory(c->pipeline)); // says no, and tries a refused batch again
         return;
     }
-    if (!pipeline_has_stats(c->pipeline)) {
+    if (stats_rows(pipeline_stats(c->pipeline)) == 0 && stats_ledgers(pipeline_stats(c->pipeline)) == 0) {
         return;
     }
     stats_reset(c->spare);

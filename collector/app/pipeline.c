@@ -571,8 +571,8 @@ struct stats *pipeline_swap(struct pipeline *p, struct stats *empty) {
     return full;
 }
 
-bool pipeline_has_stats(const struct pipeline *p) {
-    return stats_rows(p->stats) > 0 || stats_ledgers(p->stats) > 0;
+const struct stats *pipeline_stats(const struct pipeline *p) {
+    return p->stats;
 }
 
 struct pipeline_totals pipeline_totals(const struct pipeline_node *n) {

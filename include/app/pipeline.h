@@ -79,8 +79,8 @@ void pipeline_count(struct pipeline_node *n, uint64_t unsampled, uint64_t paused
 void pipeline_tick(struct pipeline *p, int64_t now);
 // Hands the statistics out and goes on with `empty`.
 struct stats *pipeline_swap(struct pipeline *p, struct stats *empty);
-// Whether there is anything to hand out.
-bool pipeline_has_stats(const struct pipeline *p);
+// What is gathered so far.
+const struct stats *pipeline_stats(const struct pipeline *p);
 
 // All that went through a node, for summaries.
 struct pipeline_totals {

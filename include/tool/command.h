@@ -8,6 +8,8 @@ enum {
 
 int report_main(int argc, char **argv);
 extern const char report_help[];
+int replay_main(int argc, char **argv);
+extern const char replay_help[];
 
 // Tells on stderr, in one line, what getopt_long just refused (optopt and argv, with opterr = 0 and an option string that starts
 // with ':'), and returns EXIT_USAGE.

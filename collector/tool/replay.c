@@ -1,0 +1,398 @@
+// kprof replay: a capture through the collector's own pipeline into a new database.
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app/capture.h"
+#include "app/pipeline.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/text_time.h"
+#include "store/store.h"
+#include "tool/command.h"
+
+const char replay_help[] =
+    "usage: kprof replay FILE --db FILE --tier NAME=M:F/A... [OPTIONS]\n"
+    "\n"
+    "Reads a trace-port capture (of dbg:trace_port(file, F), or of kprof-collector --record) through\n"
+    "the collector's pipeline into a new database. The same file and options give the same result.\n"
+    "\n"
+    "  --db FILE             the database to make; it must not be there yet\n"
+    "  --tier NAME=M:F/A     time the calls of this function as a tier; give it for every tier\n"
+    "  --entry NAME          the tier whose call opens a request; a token whose first call is another\n"
+    "                        one is incomplete. Without it the first call under a token opens one.\n"
+    "                        Not needed where kprof's shim marked begin and end\n"
+    "  --identity M:F/A:N    argument N (1 is the first) of this call is the request's identity; the\n"
+    "                        capture must hold arguments (no arity flag)\n"
+    "  --start TIME          when the capture began, as 2026-11-20T10:00:00Z; without it captures with\n"
+    "                        monotonic times begin in 1970\n"
+    "  --bucket SECONDS      length of the finest statistics (default 10)\n"
+    "  --request-timeout T   age at which a request without an end expires (default 30s)\n"
+    "\n"
+    "A summary goes to stderr. Exit status: 0 done, 1 failed, 2 the file is damaged or cut (what could\n"
+    "be read was counted), or wrong usage.\n";
+
+enum { EXIT_DAMAGED = 2, CHUNK = 1 << 20, FLUSH_ROWS = 4000, FUNCTIONS = LIMIT_TIERS };
+
+struct function {
+    char *name; // of the tier; NULL for an identity
+    char *module, *function;
+    uint32_t arity;
+    uint32_t argument; // of the identity
+};
+
+struct replay {
+    const char *file, *db, *entry, *start;
+    struct function tiers[FUNCTIONS];
+    uint32_t tier_count;
+    struct function identity;
+    int64_t bucket_ns, timeout_ns;
+
+    int64_t wall;      // time of the first message, when start told it
+    struct slice data; // the file, mapped
+    struct pipeline *pipeline;
+    struct pipeline_node *node;
+    struct stats *spare;
+    struct store *store;
+};
+
+static int fail(const char *what, const char *why) {
+    fprintf(stderr, "kprof replay: %s: %s\n", what, why);
+    return EXIT_FAILURE;
+}
+
+static int usage(const char *option, const char *text, const char *want) {
+    fprintf(stderr, "kprof replay: %s %s: want %s\n", option, text, want);
+    return EXIT_USAGE;
+}
+
+// -- command line ------------------------------------------------------------------------------------------------------
+
+// Cuts "M:F/A" apart in place. Erlang writes names that need it in quotes, 'Elixir.Repo':all/2; those are taken off.
+static bool parse_function(char *text, struct function *out) {
+    char *slash = strrchr(text, '/');
+    char *colon = text[0] == '\'' ? strchr(text + 1, '\'') : text;
+    colon = colon ? strchr(colon, ':') : NULL;
+    char *end;
+    if (!slash || !colon || colon > slash) {
+        return false;
+    }
+    unsigned long arity = strtoul(slash + 1, &end, 10);
+    if (end == slash + 1 || *end || arity > 255) {
+        return false;
+    }
+    *slash = *colon = 0;
+    out->module = text;
+    out->function = colon + 1;
+    out->arity = (uint32_t)arity;
+    char **names[] = {&out->module, &out->function};
+    for (int i = 0; i < 2; i++) {
+        size_t len = strlen(*names[i]);
+        if (len > 2 && (*names[i])[0] == '\'' && (*names[i])[len - 1] == '\'') {
+            (*names[i])[len - 1] = 0;
+            (*names[i])++;
+        }
+    }
+    return *out->module && *out->function && strcmp(out->module, "_") != 0 && strcmp(out->function, "_") != 0;
+}
+
+static int parse_tier(struct replay *r, char *text) {
+    if (r->tier_count == FUNCTIONS) {
+        return usage("--tier", text, "fewer tiers");
+    }
+    struct function *f = &r->tiers[r->tier_count];
+    char *equals = strchr(text, '=');
+    char *copy = strdup(text);
+    if (!copy) {
+        return fail("--tier", "out of memory");
+    }
+    f->name = copy;
+    if (equals) {
+        copy[equals - text] = 0;
+    }
+    if (!equals || equals == text || !parse_function(copy + (equals - text) + 1, f)) {
+        free(copy);
+        return usage("--tier", text, "NAME=MODULE:FUNCTION/ARITY");
+    }
+    for (uint32_t i = 0; i < r->tier_count; i++) {
+        if (strcmp(r->tiers[i].name, f->name) == 0) {
+            free(copy);
+            return usage("--tier", text, "every name once");
+        }
+    }
+    r->tier_count++;
+    return EXIT_SUCCESS;
+}
+
+static int parse_identity(struct replay *r, const char *text) {
+    char *copy = strdup(text);
+    char *colon = copy ? strrchr(copy, ':') : NULL;
+    char *end = NULL;
+    unsigned long argument = colon ? strtoul(colon + 1, &end, 10) : 0;
+    free(r->identity.name);
+    r->identity.name = copy;
+    if (colon) {
+        *colon = 0;
+    }
+    if (argument < 1 || argument > 255 || *end || !parse_function(copy, &r->identity) ||
+        argument > r->identity.arity) {
+        return usage("--identity", text, "MODULE:FUNCTION/ARITY:ARGUMENT");
+    }
+    r->identity.argument = (uint32_t)argument;
+    return EXIT_SUCCESS;
+}
+
+static int64_t now_ns(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int parse(struct replay *r, int argc, char **argv) {
+    enum { DB = 256, TIER, ENTRY, IDENTITY, START, BUCKET, TIMEOUT };
+    static const struct option longs[] = {
+        {"db", required_argument, NULL, DB},         {"tier", required_argument, NULL, TIER},
+        {"entry", required_argument, NULL, ENTRY},   {"identity", required_argument, NULL, IDENTITY},
+        {"start", required_argument, NULL, START},   {"bucket", required_argument, NULL, BUCKET},
+        {"request-timeout", required_argument, NULL, TIMEOUT}, {NULL, 0, NULL, 0}};
+    int status = EXIT_SUCCESS;
+    opterr = 0;
+    for (int o; status == EXIT_SUCCESS && (o = getopt_long(argc, argv, ":", longs, NULL)) != -1;) {
+        switch (o) {
+        case DB:
+            r->db = optarg;
+            break;
+        case TIER:
+            status = parse_tier(r, optarg);
+            break;
+        case ENTRY:
+            r->entry = optarg;
+            break;
+        case IDENTITY:
+            status = parse_identity(r, optarg);
+            break;
+        case START:
+            r->start = optarg;
+            if (!text_time_parse(optarg, now_ns(CLOCK_REALTIME), &r->wall)) {
+                status = usage("--start", optarg, "a time such as 2026-11-20T10:00:00Z");
+            }
+            break;
+        case BUCKET:
+            if (!text_duration_parse(optarg, &r->bucket_ns) || r->bucket_ns < 1000000000 ||
+                r->bucket_ns > 3600000000000 || r->bucket_ns % 1000000000 != 0) {
+                status = usage("--bucket", optarg, "whole seconds, 1 to 3600");
+            }
+            break;
+        case TIMEOUT:
+            if (!text_duration_parse(optarg, &r->timeout_ns) || r->timeout_ns < 1000000000) {
+                status = usage("--request-timeout", optarg, "a time of 1s or more");
+            }
+            break;
+        default:
+            return command_bad_option(argv, o);
+        }
+    }
+    if (status != EXIT_SUCCESS) {
+        return status;
+    }
+    if (optind + 1 != argc || !r->db || r->tier_count == 0) {
+        fprintf(stderr, "kprof replay: %s; kprof replay --help tells more\n",
+                optind >= argc       ? "a capture file is missing"
+                : optind + 1 != argc ? "more than one capture file"
+                : !r->db             ? "--db FILE is missing"
+                                     : "--tier NAME=M:F/A is missing");
+        return EXIT_USAGE;
+    }
+    r->file = argv[optind];
+    return EXIT_SUCCESS;
+}
+
+// -- opening -----------------------------------------------------------------------------------------------------------
+
+static int map_file(struct replay *r) {
+    struct stat st;
+    int fd = open(r->file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0 || S_ISDIR(st.st_mode)) {
+        int status = fail(r->file, fd >= 0 && errno == 0 ? "is a folder" : strerror(fd < 0 ? errno : EISDIR));
+        if (fd >= 0) {
+            close(fd);
+        }
+        return status;
+    }
+    void *data = st.st_size > 0 ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    close(fd);
+    if (data == MAP_FAILED) {
+        return fail(r->file, strerror(errno));
+    }
+    if (data) {
+        madvise(data, (size_t)st.st_size, MADV_SEQUENTIAL);
+    }
+    r->data = slice_of(data, (size_t)st.st_size);
+    return EXIT_SUCCESS;
+}
+
+static int open_database(struct replay *r) {
+    struct stat st;
+    char error[STORE_ERROR_BYTES];
+    if (stat(r->db, &st) == 0 && st.st_size > 0) {
+        return fail(r->db, "is there already; a replay makes a new database, so that its numbers are the capture's alone");
+    }
+    if (store_open(r->db, &r->store, error) != STORE_OK) {
+        fprintf(stderr, "kprof replay: %s\n", error);
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}
+
+// Makes the node with its tiers and clock, ready to be fed.
+static int prepare(struct replay *r) {
+    struct pipeline_options options = {.bucket_s = r->bucket_ns / 1000000000, .timeout_ns = r->timeout_ns};
+    struct capture capture = capture_probe(r->data);
+    struct slice name = capture.node.len > 0 ? capture.node : slice_text("capture");
+    struct tier_set set;
+    struct pipeline_stream stream = {.entry = TIER_NONE};
+    r->pipeline = pipeline_new(&options);
+    r->spare = stats_new();
+    r->node = r->pipeline ? pipeline_node(r->pipeline, name) : NULL;
+    if (!r->node || !r->spare || !tier_set_init(&set)) {
+        return fail(r->file, "out of memory");
+    }
+    for (uint32_t i = 0; i < r->tier_count; i++) {
+        const struct function *f = &r->tiers[i];
+        uint16_t tier = directory_tier(pipeline_directory(r->pipeline), slice_text(f->name));
+        if (tier == TIER_TOTAL ||
+            tier_set_add(&set, slice_text(f->module), slice_text(f->function), f->arity, tier) != TIER_SET_OK) {
+            tier_set_free(&set);
+            return usage("--tier", f->name, "every function once, and another name than _total");
+        }
+        if (r->entry && strcmp(r->entry, f->name) == 0) {
+            stream.entry = tier;
+        }
+    }
+    const struct function *by = &r->identity;
+    if (by->argument > 0) {
+        tier_set_name_by(&set, slice_text(by->module), slice_text(by->function), by->arity, by->argument);
+    }
+    pipeline_set_tiers(r->node, set);
+    if (r->entry && stream.entry == TIER_NONE) {
+        return usage("--entry", r->entry, "the name of a --tier");
+    }
+    // Where only monotonic times are, the first one is --start; where both are, they tell how they go together.
+    pipeline_set_clock(r->node, 1000000000, capture.wall ? capture.offset : r->wall - capture.first);
+    return pipeline_begin(r->node, &stream) ? EXIT_SUCCESS : fail(r->file, "out of memory");
+}
+
+// -- reading -----------------------------------------------------------------------------------------------------------
+
+static bool flush(struct replay *r) {
+    stats_reset(r->spare);
+    r->spare = pipeline_swap(r->pipeline, r->spare);
+    return store_write(r->store, (uint32_t)(r->bucket_ns / 1000000000), r->spare, pipeline_directory(r->pipeline));
+}
+
+static void show_progress(const struct replay *r, size_t at) {
+    static int shown = -1;
+    int percent = (int)(at * 100 / r->data.len);
+    if (percent != shown && isatty(STDERR_FILENO)) {
+        shown = percent;
+        fprintf(stderr, "\r%3d %% of %s", percent, r->file);
+        if (percent == 100) {
+            fprintf(stderr, "\r\033[K");
+        }
+    }
+}
+
+// Feeds the file. Sets *damaged to the offset of a frame that is none, or of one that is cut off, -1 when all is well.
+static bool feed(struct replay *r, int64_t *damaged) {
+    *damaged = -1;
+    size_t at = 0;
+    while (at < r->data.len && *damaged < 0) {
+        size_t n = r->data.len - at < CHUNK ? r->data.len - at : CHUNK;
+        *damaged = pipeline_feed(r->node, slice_of(r->data.data + at, n));
+        at += n;
+        // Always at the same places of the file, so that the result is always the same.
+        if (stats_rows(pipeline_stats(r->pipeline)) > FLUSH_ROWS && !flush(r)) {
+            return false;
+        }
+        show_progress(r, at);
+    }
+    int64_t cut;
+    if (pipeline_end(r->node, *damaged < 0, &cut) && *damaged < 0) {
+        *damaged = cut;
+    }
+    return flush(r);
+}
+
+static void summarise(const struct pipeline_totals *t, double seconds) {
+    fprintf(stderr,
+            "%" PRIu64 " messages, %" PRIu64 " requests complete, %" PRIu64 " incomplete, %" PRIu64 " expired\n"
+            "lost: %" PRIu64 " messages dropped by the node, %" PRIu64 " orphan returns, %" PRIu64
+            " stale calls, %" PRIu64 " decode errors\n"
+            "%.3f s, %.0f messages/s\n",
+            t->messages, t->complete, t->incomplete, t->expired, t->dropped, t->orphan_returns, t->stale_calls,
+            t->decode_errors, seconds, (double)t->messages / (seconds > 0 ? seconds : 1e-9));
+}
+
+static int finish(const struct replay *r, int64_t damaged, double seconds) {
+    struct pipeline_totals t = pipeline_totals(r->node);
+    summarise(&t, seconds);
+    if (t.complete + t.incomplete + t.expired == 0 && t.messages > 0) {
+        fprintf(stderr, "no request was found: are the tiers' functions traced, and do their calls carry a token?\n");
+    }
+    if (t.untimed > 0) {
+        fprintf(stderr, "%" PRIu64 " calls and returns have no timestamp and could not be used\n", t.untimed);
+    }
+    if (damaged < 0 && t.first_error >= 0 && t.decode_errors > t.untimed) {
+        damaged = t.first_error;
+    }
+    if (damaged < 0) {
+        return EXIT_SUCCESS;
+    }
+    fprintf(stderr, "kprof replay: %s is damaged or cut off at byte %" PRId64 " of %zu\n", r->file, damaged, r->data.len);
+    return EXIT_DAMAGED;
+}
+
+int replay_main(int argc, char **argv) {
+    struct replay r = {.bucket_ns = 10000000000, .timeout_ns = 30000000000};
+    int64_t damaged = -1;
+    int64_t began = 0;
+    hash_seed();
+    int status = parse(&r, argc, argv);
+    if (status == EXIT_SUCCESS) {
+        status = map_file(&r);
+    }
+    if (status == EXIT_SUCCESS) {
+        status = prepare(&r);
+    }
+    if (status == EXIT_SUCCESS) {
+        status = open_database(&r);
+    }
+    if (status == EXIT_SUCCESS) {
+        began = now_ns(CLOCK_MONOTONIC);
+        if (!feed(&r, &damaged)) {
+            status = fail(r.db, store_error(r.store));
+        }
+    }
+    if (status == EXIT_SUCCESS) {
+        status = finish(&r, damaged, (double)(now_ns(CLOCK_MONOTONIC) - began) / 1e9);
+    }
+    store_close(r.store);
+    pipeline_free(r.pipeline);
+    stats_free(r.spare);
+    if (r.data.data) {
+        munmap((void *)(uintptr_t)r.data.data, r.data.len);
+    }
+    for (uint32_t i = 0; i < r.tier_count; i++) {
+        free(r.tiers[i].name);
+    }
+    free(r.identity.name);
+    return status;
+}

@@ -1,0 +1,19 @@
+// What a capture file says about itself before it is replayed: the node that wrote it, and how its times read. Pure.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+struct capture {
+    struct slice node; // the traced processes' node, as the file has it; empty when no message names one
+    bool monotonic;    // has monotonic times
+    bool wall;         // has times of the calendar
+    int64_t first;     // the first monotonic time, ticks
+    // With both kinds of time: calendar time less monotonic time, ns, from the first messages of each that stand close to each other.
+    int64_t offset;
+};
+
+// Looks at the file's frames until all is known, or to its end. Damage ends the look, no more.
+struct capture capture_probe(struct slice file);
