@@ -33,6 +33,8 @@ modules() ->
 %% standard library only: a process that runs ours would be killed by the purge.
 -spec unload() -> ok.
 unload() ->
+    %% stopping an application kills every process that has its group leader, and the guard's children do
+    true = group_leader(whereis(init), self()),
     _ = application:stop(kprof),
     _ = application:unload(kprof),
     Modules = [M || M <- modules(), code:is_loaded(M) =/= false],

@@ -62,10 +62,10 @@ dump({file, Path}, Rows) -> ok = file:write_file(Path, [[kprof_json:encode(R), $
 dump({'fun', F}, Rows) -> F(Rows);
 dump({pid, Pid}, Rows) -> Pid ! {kprof_stats, Rows}.
 
+%% The terminal that start_trace was called from may be gone.
 print(Leader, Text) ->
-    case io:put_chars(Leader, unicode, Text) of
-        ok -> ok;
-        {error, _} -> io:put_chars(user, unicode, Text)
+    try io:put_chars(Leader, Text)
+    catch error:_ -> io:put_chars(user, Text)
     end.
 
 %% @doc A row as it came, with atoms for the names that rows are known to have.

@@ -2,7 +2,8 @@
 -module(kprof_test_app).
 
 -export([outer/1, inner/1, slow/0, boom/1, request/2, requests/3, hot/2, start_hot/1, stop_hot/0, snapshot/0, memory_peak/2,
-         compile_reload/2, keep_alive/0, watch_tokens/0]).
+         compile_reload/2, keep_alive/0, server/0, hop/1,
+         with_leader/3, leader/1]).
 
 outer(X) -> Y = inner(X), {outer, Y}.
 inner(X) -> {inner, X}.
@@ -64,4 +65,26 @@ compile_reload(Module, Version) ->
 
 keep_alive() -> receive stop -> ok end.
 
-watch_tokens() -> seq_trace:get_token().
+%% Serves a call of outer/1 in a process of its own.
+server() -> receive {From, X} -> From ! outer(X), server() end.
+
+hop(Server) ->
+    ok = kprof:set_token(hop),
+    Server ! {self(), x},
+    receive R -> ok = kprof:clear_token(), {self(), R} end.
+
+%% Runs a function under a group leader that keeps what is printed.
+with_leader(M, F, A) ->
+    Leader = spawn(fun() -> leader([]) end),
+    Before = group_leader(),
+    group_leader(Leader, self()),
+    R = apply(M, F, A),
+    group_leader(Before, self()),
+    {Leader, R}.
+
+leader(Text) ->
+    receive
+        {io_request, From, Ref, {put_chars, unicode, Chars}} -> From ! {io_reply, Ref, ok}, leader([Text, Chars]);
+        {io_request, From, Ref, _} -> From ! {io_reply, Ref, {error, enotsup}}, leader(Text);
+        {text, Key} -> persistent_term:put(Key, unicode:characters_to_list(Text)), leader(Text)
+    end.

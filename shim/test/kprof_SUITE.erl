@@ -1,0 +1,410 @@
+%% The shim on a real node, against a collector written in Erlang. Each case has a node of its own.
+-module(kprof_SUITE).
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([traces_a_request/1, undoes_everything/1, refuses_before_tracing/1, no_collector/1, collector_says_bye/1,
+         reconnects/1, dead_man/1, kprof_node_silent/1, code_reload/1, flags_taken_off/1, gauge_trips/1, slow_collector/1,
+         session_crash/1, guard_crash/1, app_stop_while_tracing/1, samples/1, asks/1, disarm/1, stats_dumper/1, print_calls/1,
+         do_apply_outcomes/1, across_processes/1, foreign_tracing_untouched/1, rubbish_from_collector/1, own_processes_untraced/1]).
+
+-define(TIERS, {tier_config, [{outer, {kprof_test_app, outer, 1}}, {inner, {kprof_test_app, inner, 1}}]}).
+
+suite() -> [{timetrap, {seconds, 60}}].
+
+all() ->
+    [traces_a_request, undoes_everything, refuses_before_tracing, no_collector, collector_says_bye, reconnects, dead_man,
+     kprof_node_silent, code_reload, flags_taken_off, gauge_trips, slow_collector, session_crash, guard_crash,
+     app_stop_while_tracing, samples, asks, disarm, stats_dumper, print_calls, do_apply_outcomes, across_processes,
+     foreign_tracing_untouched, rubbish_from_collector, own_processes_untraced].
+
+init_per_testcase(_, Config) ->
+    Paths = lists:append([["-pa", D] || D <- [filename:dirname(code:which(M)) || M <- [kprof, ?MODULE]]]),
+    {ok, Peer, _} = peer:start(#{connection => standard_io, args => Paths ++ ["-kernel", "logger_level", "critical"]}),
+    Mock = kprof_mock_collector:start(),
+    ok = call(Peer, kprof, start, []),
+    {module, _} = call(Peer, code, ensure_loaded, [kprof_test_app]),
+    [{peer, Peer}, {mock, Mock} | Config].
+
+end_per_testcase(_, Config) ->
+    catch peer:stop(peer(Config)),
+    catch kprof_mock_collector:stop(mock(Config)),
+    ok.
+
+peer(Config) -> proplists:get_value(peer, Config).
+mock(Config) -> proplists:get_value(mock, Config).
+
+call(Peer, M, F, A) -> peer:call(Peer, M, F, A, 30000).
+
+start_trace(Config, More) ->
+    call(peer(Config), kprof, start_trace, [[{collector, {"127.0.0.1", kprof_mock_collector:port(mock(Config))}}, ?TIERS | More]]).
+
+wait(Fun) -> wait(Fun, 300).
+wait(_, 0) -> error(waited_too_long);
+wait(Fun, N) -> case Fun() of true -> ok; _ -> timer:sleep(50), wait(Fun, N - 1) end.
+
+wait_status(Peer, Status) -> wait(fun() -> call(Peer, kprof, status, []) =:= Status end).
+
+calls_of(Messages, F) -> [M || M <- Messages, is_tuple(M), tuple_size(M) >= 5, element(3, M) =:= call, element(2, element(4, M)) =:= F].
+
+nothing_left(Peer, Before) ->
+    wait(fun() -> call(Peer, kprof_test_app, snapshot, []) =:= Before end).
+
+%% --- what is sent ---
+
+traces_a_request(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Text = <<"{identity_f, fun({kprof_test_app, inner, [create]}) -> {made, \"it\"}; (_) -> undefined end}.">>,
+    {ok, Identity} = call(Peer, kprof_options, parse, [Text]),
+    ok = start_trace(Config, [{slow_call_threshold, 5} | Identity]),
+    ?assertEqual(tracing, call(Peer, kprof, status, [])),
+    ?assertMatch(#{<<"role">> := <<"control">>, <<"protocol">> := 1, <<"otp">> := _, <<"os_pid">> := _, <<"ticks_per_second">> := _,
+                   <<"time_offset">> := _, <<"creation">> := _, <<"version">> := <<"0.1.0">>},
+                 kprof_mock_collector:wait_control(Mock, <<"hello">>)),
+    ?assertMatch(#{<<"identity">> := <<"spec">>, <<"slow_threshold_us">> := 5, <<"stats">> := false, <<"calls">> := false,
+                   <<"tiers">> := [#{<<"name">> := <<"outer">>, <<"m">> := <<"kprof_test_app">>, <<"f">> := <<"outer">>, <<"a">> := 1}, _]},
+                 kprof_mock_collector:wait_control(Mock, <<"tiers">>)),
+    _ = kprof_mock_collector:wait_control(Mock, <<"trace_started">>),
+    ok = call(Peer, kprof_test_app, requests, [1, name, create]),
+    ok = call(Peer, kprof, stop_trace, []),
+    _ = kprof_mock_collector:wait_control(Mock, <<"trace_stopped">>, fun(#{<<"reason">> := R}) -> R =:= <<"stopped">> end),
+    App = kprof_test_app,
+    [{trace_ts, P, call, {kprof_mark, request_begin, 1}, {Token, name}, T1},
+     {trace_ts, P, call, {App, outer, 1}, {Token, undefined}, T2},
+     {trace_ts, P, call, {App, inner, 1}, {Token, {made, "it"}}, T3},
+     {trace_ts, P, return_from, {App, inner, 1}, {inner, create}, T4},
+     {trace_ts, P, return_from, {App, outer, 1}, {outer, {inner, create}}, T5},
+     {trace_ts, P, call, {kprof_mark, request_end, 1}, {Token, ok}, T6}] = kprof_mock_collector:messages(Mock),
+    {_, Label, _, _, _} = Token,
+    ?assert(Label > 16#ffffffff),
+    ?assertEqual([T1, T2, T3, T4, T5, T6], lists:sort([T1, T2, T3, T4, T5, T6])).
+
+%% Calls outside of requests are not traced; what is on its way when tracing stops arrives.
+undoes_everything(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    [begin
+         ok = start_trace(Config, []),
+         ?assertNotEqual(Before, call(Peer, kprof_test_app, snapshot, [])),
+         ok = call(Peer, kprof_test_app, requests, [500, x, y]),
+         _ = call(Peer, kprof_test_app, outer, [untraced]),
+         ok = call(Peer, kprof, stop_trace, []),
+         ?assertEqual(Before, call(Peer, kprof_test_app, snapshot, []))
+     end || _ <- [1, 2]],
+    ?assertEqual({error, not_tracing}, call(Peer, kprof, stop_trace, [])),
+    Messages = kprof_mock_collector:wait_messages(Mock, fun(Ms) -> length(Ms) >= 6000 end, 3000),
+    ?assertEqual(6000, length(Messages)),
+    ?assertEqual(1000, length(calls_of(Messages, inner))),
+    wait(fun() -> kprof_mock_collector:data_connections(Mock) =:= [closed, closed] end),
+    ?assertEqual([], [P || P <- call(Peer, erlang, ports, []), {name, N} <- [call(Peer, erlang, port_info, [P, name])], lists:prefix("trace_ip", N)]).
+
+refuses_before_tracing(Config) ->
+    Peer = peer(Config),
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    {error, {unknown_function, <<"t">>, {kprof_test_app, nope, 3}}} =
+        call(Peer, kprof, start_trace, [[{tier_config, [{ok, {kprof_test_app, outer, 1}}, {t, {kprof_test_app, nope, 3}}]}]]),
+    ?assertEqual(Before, call(Peer, kprof_test_app, snapshot, [])),
+    ok = start_trace(Config, []),
+    {error, {already_traced, _, _} = Twice} = start_trace(Config, []),
+    ?assert(is_list(kprof:format_error(Twice))),
+    ok = call(Peer, kprof, stop, []),
+    ?assertEqual({error, not_started}, start_trace(Config, [])),
+    ?assertEqual({error, not_started}, call(Peer, kprof, stop_trace, [])).
+
+no_collector(Config) ->
+    Peer = peer(Config),
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    {ok, L} = gen_tcp:listen(0, []),
+    {ok, Port} = inet:port(L),
+    ok = gen_tcp:close(L),
+    {error, Why} = call(Peer, kprof, start_trace, [[?TIERS, {collector, {"127.0.0.1", Port}}]]),
+    Line = kprof:format_error(Why),
+    ?assertNotEqual(nomatch, string:find(Line, "127.0.0.1:" ++ integer_to_list(Port))),
+    ?assertNotEqual(nomatch, string:find(Line, "connection refused")),
+    ?assertEqual(idle, call(Peer, kprof, status, [])),
+    ?assertEqual(Before, call(Peer, kprof_test_app, snapshot, [])).
+
+collector_says_bye(Config) ->
+    ok = kprof_mock_collector:set(mock(Config), welcome, <<"too many nodes">>),
+    {error, Why} = start_trace(Config, []),
+    ?assertNotEqual(nomatch, string:find(kprof:format_error(Why), "too many nodes")).
+
+%% --- losing the collector ---
+
+reconnects(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    Port = kprof_mock_collector:port(Mock),
+    ok = start_trace(Config, []),
+    kprof_mock_collector:stop(Mock),
+    wait_status(Peer, waiting),
+    nothing_left(Peer, Before),
+    ok = call(Peer, kprof_test_app, requests, [5, x, y]),    % untraced, and unharmed
+    timer:sleep(1000),
+    Again = kprof_mock_collector:start(Port),
+    try
+        wait_status(Peer, tracing),
+        ok = call(Peer, kprof_test_app, requests, [5, x, y]),
+        Messages = kprof_mock_collector:wait_messages(Again, fun(Ms) -> length(Ms) >= 30 end, 3000),
+        ?assertEqual(30, length(Messages)),
+        #{<<"paused_ms">> := Ms} = kprof_mock_collector:wait_control(Again, <<"clock">>),
+        ?assert(Ms >= 1000 andalso Ms < 6000),
+        kprof_mock_collector:drop_connections(Again),
+        wait(fun() -> length([1 || #{<<"type">> := <<"trace_started">>} <- kprof_mock_collector:control(Again)]) =:= 2 end),
+        wait_status(Peer, tracing),
+        ok = call(Peer, kprof, stop_trace, []),
+        nothing_left(Peer, Before)
+    after kprof_mock_collector:stop(Again)
+    end.
+
+dead_man(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    ok = start_trace(Config, []),
+    kprof_mock_collector:set(Mock, welcome, silent),
+    kprof_mock_collector:set(Mock, ping, false),
+    timer:sleep(8000),
+    ?assertEqual(tracing, call(Peer, kprof, status, [])),
+    _ = kprof_mock_collector:wait_control(Mock, <<"trace_stopped">>, fun(#{<<"reason">> := R}) -> R =:= <<"dead_man">> end),
+    wait_status(Peer, waiting),
+    nothing_left(Peer, Before).
+
+%% A kprof node that loaded the shim and is not heard of any more: the shim goes.
+kprof_node_silent(Config) ->
+    Peer = peer(Config),
+    ok = start_trace(Config, []),
+    ok = call(Peer, kprof_guard, attend, ['kprof_1@nowhere']),
+    timer:sleep(6000),
+    tracing = call(Peer, kprof_guard, word, ['kprof_1@nowhere']),
+    timer:sleep(7000),
+    ?assertEqual(tracing, call(Peer, kprof, status, [])),
+    wait(fun() -> call(Peer, code, is_loaded, [kprof]) =:= false end),
+    wait(fun() -> call(Peer, erlang, check_old_code, [kprof_app]) =:= false end),
+    ?assertEqual(false, lists:keymember(kprof, 1, call(Peer, application, which_applications, []))),
+    ?assertEqual(none, call(Peer, persistent_term, get, [kprof_slots, none])),
+    {[], {flags, []}, {tracer, []}, []} = call(Peer, kprof_test_app, snapshot, []).
+
+%% --- the node's own life ---
+
+code_reload(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    ok = call(Peer, kprof_test_app, compile_reload, [kprof_reloaded, 1]),
+    ok = call(Peer, kprof, start_trace, [[{collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}}, {tier_config, [{f, {kprof_reloaded, f, 0}}]}]]),
+    ok = call(Peer, kprof_test_app, compile_reload, [kprof_reloaded, 2]),
+    wait(fun() -> call(Peer, erlang, trace_info, [{kprof_reloaded, f, 0}, traced]) =:= {traced, local} end),
+    2 = call(Peer, kprof, do_apply, [kprof_reloaded, f, []]),
+    ok = call(Peer, kprof, stop_trace, []),
+    ?assertMatch([_], [M || {_, _, return_from, {kprof_reloaded, f, 0}, 2, _} = M <- kprof_mock_collector:messages(Mock)]).
+
+flags_taken_off(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    ok = start_trace(Config, []),
+    _ = call(Peer, erlang, trace, [all, false, [all]]),
+    _ = kprof_mock_collector:wait_control(Mock, <<"note">>),
+    ok = call(Peer, kprof_test_app, requests, [1, x, y]),
+    ok = call(Peer, kprof, stop_trace, []),
+    ?assertEqual(6, length(kprof_mock_collector:messages(Mock))).
+
+%% Real overload: the breaker trips, memory stays bounded, all comes back at a lower rate.
+gauge_trips(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    ok = start_trace(Config, []),
+    kprof_mock_collector:set(Mock, keep, false),
+    Start = call(Peer, erlang, memory, [total]),
+    ok = call(Peer, kprof_test_app, start_hot, [8]),
+    Peak = call(Peer, kprof_test_app, memory_peak, [4000, 0]),
+    ok = call(Peer, kprof_test_app, stop_hot, []),
+    ct:pal("memory: ~b MB before, ~b MB at most", [Start div 1000000, Peak div 1000000]),
+    #{<<"text">> := Text} = kprof_mock_collector:wait_control(Mock, <<"trace_stopped">>, fun(#{<<"reason">> := R}) -> R =:= <<"tripped">> end),
+    ct:pal("~ts", [Text]),
+    ?assert(Peak - Start < 500000000),
+    wait_status(Peer, tracing),
+    ?assert(call(Peer, kprof_slots, one_in, [call(Peer, kprof_slots, find, [])]) >= 2),
+    #{<<"paused_ms">> := Ms} = kprof_mock_collector:wait_control(Mock, <<"clock">>, fun(#{<<"paused_ms">> := P}) -> P > 0 end),
+    ?assert(Ms > 0),
+    ok = call(Peer, kprof, stop_trace, []),
+    nothing_left(Peer, Before).
+
+%% A collector that does not read holds up nothing: the port drops and counts.
+slow_collector(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    ok = start_trace(Config, []),
+    kprof_mock_collector:set(Mock, read, false),
+    timer:sleep(500),
+    Start = call(Peer, erlang, memory, [total]),
+    [begin ok = call(Peer, kprof_test_app, requests, [500, x, y]), timer:sleep(5) end || _ <- lists:seq(1, 60)],
+    ?assertEqual(tracing, call(Peer, kprof, status, [])),
+    ?assert(call(Peer, erlang, memory, [total]) - Start < 50000000),
+    kprof_mock_collector:set(Mock, read, true),
+    Messages = kprof_mock_collector:wait_messages(Mock, fun(Ms) -> [x || {dropped, _} <- Ms] =/= [] end, 10000),
+    ?assert(lists:sum([N || {dropped, N} <- Messages]) > 0).
+
+%% --- crashes ---
+
+session_crash(Config) -> crash(kprof_session, Config).
+guard_crash(Config) -> crash(kprof_guard, Config).
+
+crash(Name, Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    ok = start_trace(Config, []),
+    true = call(Peer, erlang, exit, [call(Peer, erlang, whereis, [Name]), kill]),
+    wait_status(Peer, idle),
+    nothing_left(Peer, Before),
+    ok = call(Peer, kprof_test_app, requests, [1, x, y]),
+    %% and it can be started again
+    wait(fun() -> start_trace(Config, []) =:= ok end),
+    ok = call(Peer, kprof_test_app, requests, [1, x, y]),
+    ok = call(Peer, kprof, stop_trace, []),
+    ?assertEqual(6, length(kprof_mock_collector:messages(Mock))),
+    nothing_left(Peer, Before).
+
+app_stop_while_tracing(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    ok = start_trace(Config, []),
+    ok = call(Peer, kprof_test_app, requests, [10, x, y]),
+    ok = call(Peer, kprof, stop, []),
+    ?assertEqual(Before, call(Peer, kprof_test_app, snapshot, [])),
+    ?assertEqual(none, call(Peer, persistent_term, get, [kprof_slots, none])),
+    ?assertEqual(60, length(kprof_mock_collector:messages(Mock))),
+    _ = kprof_mock_collector:wait_control(Mock, <<"trace_stopped">>),
+    ok = call(Peer, kprof_test_app, requests, [1, x, y]).
+
+%% --- what the collector steers ---
+
+samples(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    ok = start_trace(Config, [{sample, {one_in, 10}}]),
+    ok = call(Peer, kprof_test_app, requests, [200, x, y]),
+    ok = call(Peer, kprof, stop_trace, []),
+    ?assertEqual(20 * 6, length(kprof_mock_collector:messages(Mock))),
+    ?assertEqual(180, lists:sum([U || #{<<"type">> := <<"clock">>, <<"unsampled">> := U} <- kprof_mock_collector:control(Mock)])).
+
+asks(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    {ok, Identity} = call(Peer, kprof_options, parse, [<<"{identity_f, fun({_, inner, [X]}) -> list_to_atom(\"user_\" ++ X) end}.">>]),
+    ok = start_trace(Config, Identity),
+    ?assertMatch(#{<<"identity">> := <<"ask">>}, kprof_mock_collector:wait_control(Mock, <<"tiers">>)),
+    _ = call(Peer, kprof_test_app, request, [undefined, "bob"]),
+    [{trace_ts, _, call, {kprof_test_app, inner, 1}, {_, ask, Args}, _}] =
+        calls_of(kprof_mock_collector:wait_messages(Mock, fun(Ms) -> length(Ms) >= 6 end, 3000), inner),
+    ?assertEqual(["bob"], Args),
+    [kprof_mock_collector:send(Mock, #{type => identify, id => Id, m => kprof_test_app, f => inner, a => 1, args => {bin, term_to_binary(A)}})
+     || {Id, A} <- [{1, Args}, {2, [17]}]],
+    ?assertMatch(#{<<"identity">> := <<"user_bob">>}, kprof_mock_collector:wait_control(Mock, <<"identify_reply">>, fun(#{<<"id">> := Id}) -> Id =:= 1 end)),
+    ?assertMatch(#{<<"identity">> := nil}, kprof_mock_collector:wait_control(Mock, <<"identify_reply">>, fun(#{<<"id">> := Id}) -> Id =:= 2 end)).
+
+disarm(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    ok = start_trace(Config, []),
+    kprof_mock_collector:send(Mock, #{type => disarm, m => kprof_test_app, f => inner, a => 1, reason => <<"never returns">>}),
+    _ = kprof_mock_collector:wait_control(Mock, <<"tiers">>, fun(#{<<"tiers">> := Ts}) -> length(Ts) =:= 1 end),
+    _ = kprof_mock_collector:wait_control(Mock, <<"note">>),
+    timer:sleep(1500),   % it is not set again
+    ok = call(Peer, kprof_test_app, requests, [1, x, y]),
+    ok = call(Peer, kprof, stop_trace, []),
+    ?assertEqual([], calls_of(kprof_mock_collector:messages(Mock), inner)),
+    ?assertMatch([_], calls_of(kprof_mock_collector:messages(Mock), outer)),
+    nothing_left(Peer, Before).
+
+rows() -> [#{<<"tier">> => <<"db">>, <<"requests">> => 3, <<"total_us">> => 1.5}].
+
+stats_dumper(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Path = filename:join(proplists:get_value(priv_dir, Config), "stats.log"),
+    Keeper = call(Peer, erlang, spawn, [kprof_test_app, keep_alive, []]),
+    {ok, [F]} = call(Peer, kprof_options, parse, [<<"fun(Rows) -> persistent_term:put(rows, Rows) end.">>]),
+    Send = fun(Dumper) ->
+                   ok = start_trace(Config, [{stats_dumper, Dumper}]),
+                   kprof_mock_collector:send(Mock, #{type => stats, rows => rows()}),
+                   timer:sleep(500),
+                   ok = call(Peer, kprof, stop_trace, [])
+           end,
+    Send({file, Path}),
+    ?assertEqual({ok, <<"{\"requests\":3,\"tier\":\"db\",\"total_us\":1.5}\n">>}, file:read_file(Path)),
+    ?assertMatch(#{<<"stats">> := true}, kprof_mock_collector:wait_control(Mock, <<"tiers">>)),
+    Send({'fun', F}),
+    ?assertEqual([#{tier => <<"db">>, requests => 3, total_us => 1.5}], call(Peer, persistent_term, get, [rows])),
+    Send({pid, Keeper}),
+    ?assertEqual({messages, [{kprof_stats, [#{tier => <<"db">>, requests => 3, total_us => 1.5}]}]},
+                 call(Peer, erlang, process_info, [Keeper, messages])).
+
+%% Trees are printed to the group leader of start_trace's caller.
+print_calls(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    {Leader, ok} = call(Peer, kprof_test_app, with_leader,
+                        [kprof, start_trace, [[?TIERS, {collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}}, {print_calls, true}]]]),
+    ?assertMatch(#{<<"calls">> := true}, kprof_mock_collector:wait_control(Mock, <<"tiers">>)),
+    kprof_mock_collector:send(Mock, #{type => calls, identity => <<"read">>, outcome => ok, started_at => <<"2026">>, duration_us => 1500.0,
+                                      spans => [#{tier => outer, depth => 0, pid => <<"<0.9.0>">>, start_us => 0.0, duration_us => 7.0,
+                                                  self_us => 2.0, async => false, outcome => ok}]}),
+    timer:sleep(500),
+    ok = call(Peer, kprof, stop_trace, []),
+    _ = call(Peer, erlang, send, [Leader, {text, printed}]),
+    wait(fun() -> call(Peer, persistent_term, get, [printed, none]) =/= none end),
+    Text = call(Peer, persistent_term, get, [printed]),
+    ?assertNotEqual(nomatch, string:find(Text, "read  1.50 ms  ok  2026")),
+    ?assertNotEqual(nomatch, string:find(Text, "  outer ")).
+
+rubbish_from_collector(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    ok = start_trace(Config, []),
+    [kprof_mock_collector:send(Mock, M) || M <- [#{type => unheard_of}, #{type => disarm}, #{type => disarm, m => 1, f => 2, a => x},
+                                                 #{type => identify, id => a}, #{type => identify, id => 1, m => <<"m">>, f => <<"f">>, args => {bin, <<>>}},
+                                                 #{type => stats, rows => 17}, #{type => stats, rows => [1]}, #{type => calls}]],
+    timer:sleep(300),
+    ?assertEqual(tracing, call(Peer, kprof, status, [])),
+    kprof_mock_collector:send(Mock, [not_a_map]),
+    wait_status(Peer, waiting),
+    wait_status(Peer, tracing),
+    kprof_mock_collector:send(Mock, #{type => bye, reason => <<"going down">>}),
+    wait_status(Peer, waiting),
+    wait_status(Peer, tracing).
+
+%% --- what is seen ---
+
+do_apply_outcomes(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    ok = start_trace(Config, []),
+    [catch call(Peer, kprof, do_apply, [kprof_test_app, boom, [Class]]) || Class <- [error, exit, throw]],
+    {outer, {inner, 1}} = call(Peer, kprof, do_apply, [kprof_test_app, outer, [1]]),
+    ok = call(Peer, kprof, stop_trace, []),
+    ?assertEqual([error, exit, throw, ok],
+                 [O || {_, _, call, {kprof_mark, request_end, 1}, {_, O}, _} <- kprof_mock_collector:messages(Mock)]).
+
+across_processes(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    ok = start_trace(Config, []),
+    Server = call(Peer, erlang, spawn, [kprof_test_app, server, []]),
+    {A, {outer, {inner, x}}} = call(Peer, kprof_test_app, hop, [Server]),
+    ok = call(Peer, kprof, stop_trace, []),
+    Messages = kprof_mock_collector:messages(Mock),
+    [{_, A, call, _, {{_, Label, _, _, _}, hop}, _}] = calls_of(Messages, request_begin),
+    [{_, Server, call, _, {{_, Label, _, A, _}, undefined}, _}] = calls_of(Messages, outer),
+    [_] = calls_of(Messages, request_end).
+
+%% What somebody else traces stays as it is, before, during and after.
+foreign_tracing_untouched(Config) ->
+    Peer = peer(Config),
+    [Traced, Tracer] = [call(Peer, erlang, spawn, [kprof_test_app, keep_alive, []]) || _ <- [1, 2]],
+    1 = call(Peer, erlang, trace, [Traced, true, [call, {tracer, Tracer}]]),
+    1 = call(Peer, erlang, trace_pattern, [{kprof_test_app, slow, 0}, true, [local]]),
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    ok = start_trace(Config, []),
+    ?assertEqual({tracer, Tracer}, call(Peer, erlang, trace_info, [Traced, tracer])),
+    %% somebody takes a function over while we trace it: from then on it is theirs
+    1 = call(Peer, erlang, trace_pattern, [{kprof_test_app, inner, 1}, true, [local]]),
+    ok = call(Peer, kprof, stop_trace, []),
+    ?assertEqual({traced, local}, call(Peer, erlang, trace_info, [{kprof_test_app, inner, 1}, traced])),
+    _ = call(Peer, erlang, trace_pattern, [{kprof_test_app, inner, 1}, false, [local]]),
+    nothing_left(Peer, Before).
+
+own_processes_untraced(Config) ->
+    Peer = peer(Config),
+    ok = start_trace(Config, []),
+    [?assertEqual({Name, {flags, []}}, {Name, call(Peer, erlang, trace_info, [call(Peer, erlang, whereis, [Name]), flags])})
+     || Name <- [kprof_sup, kprof_guard, kprof_session]],
+    ?assertMatch({flags, [_ | _]}, call(Peer, erlang, trace_info, [call(Peer, erlang, whereis, [kernel_sup]), flags])).
