@@ -13,18 +13,23 @@ static const double quantiles[QUANTILES] = {0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.
 static const char *const sql[STATEMENTS] = {
     [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
     [STATEMENT_COMMIT] = "COMMIT",
-    [STATEMENT_READ_ROW] =
-        "SELECT requests, calls, errors, async_calls, total_ns, self_ns, async_ns, duration_ns, square_ns, min_ns, max_ns, "
-        "histogram FROM stat_rows "
-        "WHERE resolution_s = ?1 AND bucket_start = ?2 AND node_id = ?3 AND identity_id = ?4 AND tier_id = ?5",
+    [STATEMENT_READ_ROW] = "SELECT requests, calls, errors, async_calls, total_ns, self_ns, async_ns, "
+                           "duration_ns, square_ns, min_ns, max_ns, "
+                           "histogram FROM stat_rows "
+                           "WHERE resolution_s = ?1 AND bucket_start = ?2 AND node_id = ?3 AND identity_id = "
+                           "?4 AND tier_id = ?5",
     [STATEMENT_WRITE_ROW] =
-        "REPLACE INTO stat_rows (resolution_s, bucket_start, node_id, identity_id, tier_id, requests, calls, errors, "
-        "async_calls, total_ns, self_ns, async_ns, duration_ns, square_ns, min_ns, max_ns, histogram, stddev_ns, "
+        "REPLACE INTO stat_rows (resolution_s, bucket_start, node_id, identity_id, tier_id, requests, calls, "
+        "errors, "
+        "async_calls, total_ns, self_ns, async_ns, duration_ns, square_ns, min_ns, max_ns, histogram, "
+        "stddev_ns, "
         "p25_ns, p50_ns, p75_ns, p90_ns, p95_ns, p99_ns, p999_ns) "
         "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25)",
     [STATEMENT_ADD_LEDGER] =
-        "INSERT INTO ledger_rows (resolution_s, bucket_start, node_id, requests_complete, requests_incomplete, "
-        "requests_expired, requests_unsampled, messages, bytes, dropped_messages, orphan_returns, stale_calls, "
+        "INSERT INTO ledger_rows (resolution_s, bucket_start, node_id, requests_complete, "
+        "requests_incomplete, "
+        "requests_expired, requests_unsampled, messages, bytes, dropped_messages, orphan_returns, "
+        "stale_calls, "
         "decode_errors, paused_ms) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14) "
         "ON CONFLICT DO UPDATE SET requests_complete = requests_complete + excluded.requests_complete, "
         "requests_incomplete = requests_incomplete + excluded.requests_incomplete, "
@@ -43,7 +48,8 @@ static const char *const sql[STATEMENTS] = {
     [STATEMENT_FIND_TIER] = "SELECT id FROM tier_names WHERE name = ?1",
 };
 
-// -- statements --------------------------------------------------------------------------------------------------------
+// -- statements
+// --------------------------------------------------------------------------------------------------------
 
 // The statement, prepared, or NULL.
 static sqlite3_stmt *prepared(struct store *s, enum statement which) {
@@ -74,10 +80,12 @@ static uint64_t add(uint64_t a, uint64_t b) {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-// -- names ---------------------------------------------------------------------------------------------------------------
+// -- names
+// ---------------------------------------------------------------------------------------------------------------
 
 // The row id of a name, from the cache or the table, new when it must be; 0 on failure.
-static int64_t name_id(struct store *s, int64_t *cached, enum statement insert, enum statement find, const char *text) {
+static int64_t name_id(struct store *s, int64_t *cached, enum statement insert, enum statement find,
+                       const char *text) {
     if (*cached) {
         return *cached;
     }
@@ -120,7 +128,8 @@ static void forget_names(struct store *s) {
     memset(s->tier_ids, 0, sizeof s->tier_ids);
 }
 
-// -- rows ----------------------------------------------------------------------------------------------------------------
+// -- rows
+// ----------------------------------------------------------------------------------------------------------------
 
 static void bind_key(sqlite3_stmt *statement, uint32_t resolution_s, int64_t bucket, const int64_t ids[3]) {
     sqlite3_bind_int64(statement, 1, resolution_s);
@@ -130,7 +139,8 @@ static void bind_key(sqlite3_stmt *statement, uint32_t resolution_s, int64_t buc
     }
 }
 
-// Adds the stored row under the bound key to *row, whose histogram is s->merged. Nothing happens when there is none.
+// Adds the stored row under the bound key to *row, whose histogram is s->merged. Nothing happens when there
+// is none.
 static bool add_stored(struct store *s, sqlite3_stmt *reading, struct stat_row *row) {
     int rc = sqlite3_step(reading);
     bool ok = rc == SQLITE_DONE || rc == SQLITE_ROW || store_fail(s, "read a row");
@@ -183,7 +193,8 @@ static void bind_durations(struct store *s, sqlite3_stmt *writing, const struct 
     }
 }
 
-static bool write_row(struct store *s, uint32_t resolution_s, const int64_t ids[3], const struct stat_row *increment) {
+static bool write_row(struct store *s, uint32_t resolution_s, const int64_t ids[3],
+                      const struct stat_row *increment) {
     sqlite3_stmt *reading = prepared(s, STATEMENT_READ_ROW);
     sqlite3_stmt *writing = prepared(s, STATEMENT_WRITE_ROW);
     struct stat_row row = *increment;
@@ -219,17 +230,20 @@ static bool write_ledger(struct store *s, uint32_t resolution_s, int64_t node, c
     sqlite3_bind_int64(adding, 1, resolution_s);
     sqlite3_bind_int64(adding, 2, floor_to(row->bucket_start, resolution_s));
     sqlite3_bind_int64(adding, 3, node);
-    const uint64_t counts[] = {row->requests_complete,  row->requests_incomplete, row->requests_expired,
-                               row->requests_unsampled, row->messages,            row->bytes,
-                               row->dropped_messages,   row->orphan_returns,      row->stale_calls,
-                               row->decode_errors,      row->paused_ms};
+    const uint64_t counts[] = {row->requests_complete, row->requests_incomplete,
+                               row->requests_expired,  row->requests_unsampled,
+                               row->messages,          row->bytes,
+                               row->dropped_messages,  row->orphan_returns,
+                               row->stale_calls,       row->decode_errors,
+                               row->paused_ms};
     for (int i = 0; i < 11; i++) {
         bind_count(adding, 4 + i, counts[i]);
     }
     return run(s, adding, "write the ledger");
 }
 
-// -- batches -------------------------------------------------------------------------------------------------------------
+// -- batches
+// -------------------------------------------------------------------------------------------------------------
 
 static int resolutions_of(uint32_t bucket_s, uint32_t out[RESOLUTIONS]) {
     int n = 0;
@@ -242,7 +256,8 @@ static int resolutions_of(uint32_t bucket_s, uint32_t out[RESOLUTIONS]) {
     return n;
 }
 
-static bool write_all(struct store *s, uint32_t bucket_s, const struct stats *batch, const struct directory *names) {
+static bool write_all(struct store *s, uint32_t bucket_s, const struct stats *batch,
+                      const struct directory *names) {
     uint32_t resolutions[RESOLUTIONS];
     int n = resolutions_of(bucket_s, resolutions);
     for (uint32_t i = 0; i < stats_rows(batch); i++) {
@@ -270,7 +285,8 @@ static bool write_all(struct store *s, uint32_t bucket_s, const struct stats *ba
     return true;
 }
 
-bool store_write(struct store *s, uint32_t bucket_s, const struct stats *batch, const struct directory *names) {
+bool store_write(struct store *s, uint32_t bucket_s, const struct stats *batch,
+                 const struct directory *names) {
     if (stats_rows(batch) == 0 && stats_ledgers(batch) == 0) {
         return true;
     }

@@ -40,7 +40,8 @@ struct store {
     int lock; // descriptor that holds the flock, -1 for readers; open for longer than db
     sqlite3_stmt *statements[STATEMENTS]; // of the writer, prepared when first used
 
-    // Row ids of the directory's names, 0 while unknown. Forgotten after a rollback, which may have taken new names back.
+    // Row ids of the directory's names, 0 while unknown. Forgotten after a rollback, which may have taken new
+    // names back.
     const struct directory *directory;
     int64_t node_ids[LIMIT_NODES];
     int64_t identity_ids[LIMIT_IDENTITIES + 3];

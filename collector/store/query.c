@@ -17,7 +17,8 @@ struct extent {
 
 enum { EXTENTS = 32 }; // resolutions in one file: three for every --bucket it was ever written with
 
-// -- which resolution ----------------------------------------------------------------------------------------------------
+// -- which resolution
+// ----------------------------------------------------------------------------------------------------
 
 static int64_t edge(struct store *s, const char *which, uint32_t resolution_s, int64_t otherwise) {
     char sql[256];
@@ -45,20 +46,22 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-// Whether one resolution's rows reach as far as the other's do within the time asked for, seen in the longer buckets of the two.
+// Whether one resolution's rows reach as far as the other's do within the time asked for, seen in the longer
+// buckets of the two.
 static bool reaches(const struct extent *one, const struct extent *other, const struct query *q) {
     int64_t r = larger(one->resolution_s, other->resolution_s);
     int64_t from = q->from_s == INT64_MIN ? other->first_s : larger(other->first_s, q->from_s);
     int64_t last = q->until_s == INT64_MAX ? other->last_s : smaller(other->last_s, q->until_s - 1);
-    return from > last || (floor_to(one->first_s, r) <= floor_to(from, r) && floor_to(one->last_s, r) >= floor_to(last, r));
+    return from > last ||
+           (floor_to(one->first_s, r) <= floor_to(from, r) && floor_to(one->last_s, r) >= floor_to(last, r));
 }
 
 static int64_t overlap(const struct extent *e, const struct query *q) {
     return smaller(e->last_s + e->resolution_s, q->until_s) - larger(e->first_s, q->from_s);
 }
 
-// The finest resolution that reaches as far as every other. When none does (written with lengths of buckets that do not
-// divide each other) the one that covers most.
+// The finest resolution that reaches as far as every other. When none does (written with lengths of buckets
+// that do not divide each other) the one that covers most.
 static const struct extent *choose(const struct extent *all, int n, const struct query *q) {
     const struct extent *most = NULL;
     for (int i = 0; i < n; i++) {
@@ -76,7 +79,8 @@ static const struct extent *choose(const struct extent *all, int n, const struct
     return most;
 }
 
-// -- sums ------------------------------------------------------------------------------------------------------------------
+// -- sums
+// ------------------------------------------------------------------------------------------------------------------
 
 static bool no_memory(struct store *s) {
     snprintf(s->error, sizeof s->error, "query: no memory");
@@ -84,7 +88,8 @@ static bool no_memory(struct store *s) {
 }
 
 // The sums of an identity and tier, made when they are new; NULL without memory.
-static struct query_row *sums_row(struct query_sums *sums, struct map *index, int64_t identity, int64_t tier) {
+static struct query_row *sums_row(struct query_sums *sums, struct map *index, int64_t identity,
+                                  int64_t tier) {
     uint64_t key = (uint64_t)identity << 32 | (uint64_t)(tier & 0xffffffff);
     uint32_t i = map_get(index, key);
     if (i != MAP_NONE) {
@@ -142,14 +147,16 @@ static bool add_row(struct store *s, struct query_sums *sums, struct map *index,
     return true;
 }
 
-static sqlite3_stmt *prepare(struct store *s, const char *sql, const struct query_sums *sums, const struct query *q) {
+static sqlite3_stmt *prepare(struct store *s, const char *sql, const struct query_sums *sums,
+                             const struct query *q) {
     sqlite3_stmt *statement;
     if (sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL) != SQLITE_OK) {
         store_fail(s, "query");
         return NULL;
     }
     sqlite3_bind_int64(statement, 1, sums->resolution_s);
-    sqlite3_bind_int64(statement, 2, q->from_s == INT64_MIN ? INT64_MIN : floor_to(q->from_s, sums->resolution_s));
+    sqlite3_bind_int64(statement, 2,
+                       q->from_s == INT64_MIN ? INT64_MIN : floor_to(q->from_s, sums->resolution_s));
     sqlite3_bind_int64(statement, 3, q->until_s);
     sqlite3_bind_text(statement, 4, q->node, -1, SQLITE_STATIC); // NULL binds NULL
     return statement;
@@ -169,15 +176,17 @@ static bool add_rows(struct store *s, const struct query *q, struct query_sums *
     if (!map_init(&index)) {
         return no_memory(s);
     }
-    sqlite3_stmt *rows =
-        prepare(s,
-                "SELECT r.identity_id, r.tier_id, i.name, t.name, requests, calls, errors, async_calls, total_ns, self_ns, "
-                "async_ns, duration_ns, square_ns, min_ns, max_ns, histogram, bucket_start FROM stat_rows AS r "
-                "CROSS JOIN identity_names AS i ON i.id = r.identity_id CROSS JOIN tier_names AS t ON t.id = r.tier_id "
-                "WHERE resolution_s = ?1 AND bucket_start >= ?2 AND bucket_start < ?3 "
-                "AND (?4 IS NULL OR r.node_id = (SELECT id FROM node_names WHERE name = ?4)) "
-                "AND (?5 IS NULL OR r.identity_id = (SELECT id FROM identity_names WHERE name = ?5))",
-                sums, q);
+    sqlite3_stmt *rows = prepare(
+        s,
+        "SELECT r.identity_id, r.tier_id, i.name, t.name, requests, calls, errors, async_calls, total_ns, "
+        "self_ns, "
+        "async_ns, duration_ns, square_ns, min_ns, max_ns, histogram, bucket_start FROM stat_rows AS r "
+        "CROSS JOIN identity_names AS i ON i.id = r.identity_id CROSS JOIN tier_names AS t ON t.id = "
+        "r.tier_id "
+        "WHERE resolution_s = ?1 AND bucket_start >= ?2 AND bucket_start < ?3 "
+        "AND (?4 IS NULL OR r.node_id = (SELECT id FROM node_names WHERE name = ?4)) "
+        "AND (?5 IS NULL OR r.identity_id = (SELECT id FROM identity_names WHERE name = ?5))",
+        sums, q);
     if (rows) {
         sqlite3_bind_text(rows, 5, q->identity, -1, SQLITE_STATIC);
         ok = true;
@@ -196,24 +205,27 @@ static bool add_rows(struct store *s, const struct query *q, struct query_sums *
 }
 
 static bool add_ledger(struct store *s, const struct query *q, struct query_sums *sums) {
-    sqlite3_stmt *row = prepare(s,
-                                "SELECT min(bucket_start), max(bucket_start), sum(requests_complete), sum(requests_incomplete), "
-                                "sum(requests_expired), sum(requests_unsampled), sum(messages), sum(bytes), "
-                                "sum(dropped_messages), sum(orphan_returns), sum(stale_calls), sum(decode_errors), "
-                                "sum(paused_ms) FROM ledger_rows WHERE resolution_s = ?1 AND bucket_start >= ?2 "
-                                "AND bucket_start < ?3 "
-                                "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4))",
-                                sums, q);
+    sqlite3_stmt *row = prepare(
+        s,
+        "SELECT min(bucket_start), max(bucket_start), sum(requests_complete), sum(requests_incomplete), "
+        "sum(requests_expired), sum(requests_unsampled), sum(messages), sum(bytes), "
+        "sum(dropped_messages), sum(orphan_returns), sum(stale_calls), sum(decode_errors), "
+        "sum(paused_ms) FROM ledger_rows WHERE resolution_s = ?1 AND bucket_start >= ?2 "
+        "AND bucket_start < ?3 "
+        "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4))",
+        sums, q);
     if (!row) {
         return false;
     }
     bool ok = sqlite3_step(row) == SQLITE_ROW || store_fail(s, "query the ledger");
     if (ok && sqlite3_column_type(row, 0) == SQLITE_INTEGER) {
         struct ledger_row *l = &sums->ledger;
-        uint64_t *const counts[] = {&l->requests_complete,  &l->requests_incomplete, &l->requests_expired,
-                                    &l->requests_unsampled, &l->messages,            &l->bytes,
-                                    &l->dropped_messages,   &l->orphan_returns,      &l->stale_calls,
-                                    &l->decode_errors,      &l->paused_ms};
+        uint64_t *const counts[] = {&l->requests_complete, &l->requests_incomplete,
+                                    &l->requests_expired,  &l->requests_unsampled,
+                                    &l->messages,          &l->bytes,
+                                    &l->dropped_messages,  &l->orphan_returns,
+                                    &l->stale_calls,       &l->decode_errors,
+                                    &l->paused_ms};
         for (int i = 0; i < 11; i++) {
             *counts[i] = (uint64_t)sqlite3_column_int64(row, 2 + i);
         }
@@ -254,7 +266,9 @@ void query_sums_free(struct query_sums *sums) {
 
 double query_quantile(const struct query_row *row, double q) {
     double value = histogram_quantile(&row->durations, q);
-    return value < (double)row->min_ns ? (double)row->min_ns : value > (double)row->max_ns ? (double)row->max_ns : value;
+    return value < (double)row->min_ns   ? (double)row->min_ns
+           : value > (double)row->max_ns ? (double)row->max_ns
+                                         : value;
 }
 
 double query_stddev(const struct query_row *row) {
@@ -266,16 +280,19 @@ double query_stddev(const struct query_row *row) {
     return variance > 0 ? sqrt(variance) : 0;
 }
 
-// -- what there is ---------------------------------------------------------------------------------------------------------
+// -- what there is
+// ---------------------------------------------------------------------------------------------------------
 
 bool query_extent(struct store *s, int64_t *first_s, int64_t *last_s) {
     struct extent all[EXTENTS];
     int n = extents(s, all);
     for (int i = 0; i < n; i++) {
         int64_t last = all[i].last_s + all[i].resolution_s;
-        // The newest data is told as finely as it is kept: a coarse bucket ends later only because it is longer.
-        *first_s = i == 0 ? all[i].first_s
-                          : floor_to(*first_s, all[i].resolution_s) > all[i].first_s ? all[i].first_s : *first_s;
+        // The newest data is told as finely as it is kept: a coarse bucket ends later only because it is
+        // longer.
+        *first_s = i == 0                                                     ? all[i].first_s
+                   : floor_to(*first_s, all[i].resolution_s) > all[i].first_s ? all[i].first_s
+                                                                              : *first_s;
         *last_s = i == 0 || all[i].last_s >= *last_s ? last : *last_s;
     }
     return n > 0;
@@ -283,7 +300,8 @@ bool query_extent(struct store *s, int64_t *first_s, int64_t *last_s) {
 
 bool query_nodes(struct store *s, void (*each)(void *arg, const char *node), void *arg) {
     sqlite3_stmt *nodes;
-    if (sqlite3_prepare_v2(s->db, "SELECT name FROM node_names ORDER BY name", -1, &nodes, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(s->db, "SELECT name FROM node_names ORDER BY name", -1, &nodes, NULL) !=
+        SQLITE_OK) {
         return store_fail(s, "query the nodes");
     }
     int rc;

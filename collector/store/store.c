@@ -19,9 +19,8 @@ enum {
     WAL_BYTES = 64 << 20 // the WAL file is cut back to this after a burst
 };
 
-__attribute__((format(printf, 3, 4))) static enum store_status refuse(char error[STORE_ERROR_BYTES],
-                                                                      enum store_status status,
-                                                                      const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static enum store_status
+refuse(char error[STORE_ERROR_BYTES], enum store_status status, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(error, STORE_ERROR_BYTES, format, args);
@@ -29,7 +28,8 @@ __attribute__((format(printf, 3, 4))) static enum store_status refuse(char error
     return status;
 }
 
-// -- shared with the other files -------------------------------------------------------------------------------------
+// -- shared with the other files
+// -------------------------------------------------------------------------------------
 
 bool store_fail(struct store *s, const char *what) {
     snprintf(s->error, sizeof s->error, "%s: %s", what, sqlite3_errmsg(s->db));
@@ -66,15 +66,16 @@ uint32_t store_next_resolution(struct store *s, uint32_t resolution_s) {
     return (uint32_t)store_integer(s, sql, 0);
 }
 
-// -- what the file is, read without SQLite, which might change a file that is not ours -----------------------------------
+// -- what the file is, read without SQLite, which might change a file that is not ours
+// -----------------------------------
 
 static uint32_t header_number(const uint8_t *header, size_t at) {
     struct cursor c = cursor_of(header + at, 4);
     return cursor_u32(&c);
 }
 
-// Looks at the start of the file. The application id is certain: it is written with the first table. The version may
-// be newer in the WAL, and is asked for again.
+// Looks at the start of the file. The application id is certain: it is written with the first table. The
+// version may be newer in the WAL, and is asked for again.
 static enum store_status inspect(int fd, const char *path, char error[STORE_ERROR_BYTES]) {
     struct stat st;
     uint8_t header[HEADER_BYTES];
@@ -105,8 +106,8 @@ static int take(const char *path, enum store_status *status, char error[STORE_ER
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0) {
         *status = refuse(error, STORE_UNWRITABLE,
-                         "cannot write %s (%s): name a file in a folder that exists and may be written to", path,
-                         strerror(errno));
+                         "cannot write %s (%s): name a file in a folder that exists and may be written to",
+                         path, strerror(errno));
         return -1;
     }
     *status = inspect(fd, path, error);
@@ -114,8 +115,8 @@ static int take(const char *path, enum store_status *status, char error[STORE_ER
         *status = errno == EWOULDBLOCK
                       ? refuse(error, STORE_IN_USE,
                                "another kprof-collector writes %s: stop it, or name another file", path)
-                      : refuse(error, STORE_UNWRITABLE, "cannot lock %s (%s): name a file on a local disk", path,
-                               strerror(errno));
+                      : refuse(error, STORE_UNWRITABLE, "cannot lock %s (%s): name a file on a local disk",
+                               path, strerror(errno));
     }
     if (*status != STORE_OK) {
         close(fd);
@@ -124,7 +125,8 @@ static int take(const char *path, enum store_status *status, char error[STORE_ER
     return fd;
 }
 
-// -- schema ----------------------------------------------------------------------------------------------------------
+// -- schema
+// ----------------------------------------------------------------------------------------------------------
 
 static bool run(sqlite3 *db, const char *sql) {
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
@@ -172,8 +174,9 @@ static enum store_status check_version(sqlite3 *db, int64_t version, const char 
     }
     // only the WAL said so: leave that as it is, too
     sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    return refuse(error, STORE_NEWER, "%s was written by a newer kprof (schema %lld, this one knows %d): use the newer one",
-                  path, (long long)version, store_schema_version);
+    return refuse(error, STORE_NEWER,
+                  "%s was written by a newer kprof (schema %lld, this one knows %d): use the newer one", path,
+                  (long long)version, store_schema_version);
 }
 
 static enum store_status set_up(sqlite3 *db, const char *path, char error[STORE_ERROR_BYTES]) {
@@ -188,16 +191,17 @@ static enum store_status set_up(sqlite3 *db, const char *path, char error[STORE_
     }
     char limit[64];
     snprintf(limit, sizeof limit, "PRAGMA journal_size_limit = %d", WAL_BYTES);
-    // The schema comes before WAL, so that the application id is in the file itself from its first page on. NORMAL: a
-    // power failure may take the last flushes, never the database.
-    if (!migrate(db, version) || !run(db, "PRAGMA journal_mode = WAL") || !run(db, "PRAGMA synchronous = NORMAL") ||
-        !run(db, limit)) {
+    // The schema comes before WAL, so that the application id is in the file itself from its first page on.
+    // NORMAL: a power failure may take the last flushes, never the database.
+    if (!migrate(db, version) || !run(db, "PRAGMA journal_mode = WAL") ||
+        !run(db, "PRAGMA synchronous = NORMAL") || !run(db, limit)) {
         return failed(db, path, error);
     }
     return STORE_OK;
 }
 
-// -- opening and closing ---------------------------------------------------------------------------------------------
+// -- opening and closing
+// ---------------------------------------------------------------------------------------------
 
 enum store_status store_open(const char *path, struct store **out, char error[STORE_ERROR_BYTES]) {
     enum store_status status;
@@ -225,8 +229,9 @@ enum store_status store_open(const char *path, struct store **out, char error[ST
     return STORE_OK;
 }
 
-// A database in WAL mode that nobody writes, in a folder that this user may not write: SQLite can read it only when told
-// that nobody will change it. Without a WAL file all that was ever written is in the file itself.
+// A database in WAL mode that nobody writes, in a folder that this user may not write: SQLite can read it
+// only when told that nobody will change it. Without a WAL file all that was ever written is in the file
+// itself.
 static int open_immutable(const char *path, sqlite3 **db) {
     char wal[4096];
     char *uri = malloc(3 * strlen(path) + sizeof "file:?immutable=1");
@@ -238,7 +243,7 @@ static int open_immutable(const char *path, sqlite3 **db) {
     for (const char *c = path; *c; c++) {
         to += sprintf(to, *c == '%' || *c == '?' || *c == '#' ? "%%%02x" : "%c", (unsigned char)*c);
     }
-    strcpy(to, "?immutable=1");
+    sprintf(to, "?immutable=1");
     int rc = sqlite3_open_v2(uri, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
     free(uri);
     return rc;
@@ -247,11 +252,13 @@ static int open_immutable(const char *path, sqlite3 **db) {
 static enum store_status check_reader(struct store *s, const char *path, char error[STORE_ERROR_BYTES]) {
     int64_t id, version;
     sqlite3_busy_timeout(s->db, BUSY_MS);
-    bool asked = ask_integer(s->db, "PRAGMA application_id", &id) && ask_integer(s->db, "PRAGMA user_version", &version);
+    bool asked = ask_integer(s->db, "PRAGMA application_id", &id) &&
+                 ask_integer(s->db, "PRAGMA user_version", &version);
     if (!asked && sqlite3_errcode(s->db) == SQLITE_CANTOPEN) {
         sqlite3_close(s->db);
         s->db = NULL;
-        asked = open_immutable(path, &s->db) == SQLITE_OK && ask_integer(s->db, "PRAGMA application_id", &id) &&
+        asked = open_immutable(path, &s->db) == SQLITE_OK &&
+                ask_integer(s->db, "PRAGMA application_id", &id) &&
                 ask_integer(s->db, "PRAGMA user_version", &version);
     }
     if (asked && id == STORE_APPLICATION_ID && version > 0) {
@@ -267,8 +274,9 @@ enum store_status store_open_reader(const char *path, struct store **out, char e
     enum store_status status;
     *out = NULL;
     if (access(path, R_OK) != 0) {
-        return refuse(error, STORE_MISSING, "cannot read %s (%s): name the file that kprof-collector writes with --db",
-                      path, strerror(errno));
+        return refuse(error, STORE_MISSING,
+                      "cannot read %s (%s): name the file that kprof-collector writes with --db", path,
+                      strerror(errno));
     }
     struct store *s = calloc(1, sizeof *s);
     if (!s) {
@@ -299,7 +307,8 @@ void store_close(struct store *s) {
     }
     sqlite3_close(s->db);
     if (s->lock >= 0) {
-        close(s->lock); // after the connection: closing a descriptor of the file drops the POSIX locks of all others
+        close(s->lock); // after the connection: closing a descriptor of the file drops the POSIX locks of all
+                        // others
     }
     histogram_free(&s->merged);
     buffer_free(&s->blob);

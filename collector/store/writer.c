@@ -38,7 +38,8 @@ static int64_t monotonic_s(void) {
     return now.tv_sec;
 }
 
-// -- the thread ----------------------------------------------------------------------------------------------------------
+// -- the thread
+// ----------------------------------------------------------------------------------------------------------
 
 // Writes the batch and says so. Without the mutex: the caller of submit never waits for the disk.
 static bool write_batch(struct writer *w) {
@@ -95,7 +96,8 @@ static void *writer_thread(void *arg) {
     return NULL;
 }
 
-// -- the caller's side -----------------------------------------------------------------------------------------------------
+// -- the caller's side
+// -----------------------------------------------------------------------------------------------------
 
 struct writer *writer_start(struct store *store, const struct writer_options *options) {
     pthread_condattr_t attributes;

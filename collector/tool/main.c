@@ -12,7 +12,8 @@ static const struct command {
     const char *help;
 } commands[] = {
     {"report", "where the time of requests goes: a table of identities and tiers", report_main, report_help},
-    {"replay", "a trace-port capture through the same pipeline into a new database", replay_main, replay_help},
+    {"replay", "a trace-port capture through the same pipeline into a new database", replay_main,
+     replay_help},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -22,7 +23,8 @@ static void help(FILE *to) {
     for (int i = 0; i < COMMANDS; i++) {
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
     }
-    fprintf(to, "\n  kprof COMMAND --help   tells about a command\n  kprof --version        tells the version\n");
+    fprintf(to,
+            "\n  kprof COMMAND --help   tells about a command\n  kprof --version        tells the version\n");
 }
 
 static int is_help(const char *arg) {
@@ -66,7 +68,7 @@ int main(int argc, char **argv) {
             return finish(run(&commands[i], argc - 1, argv + 1));
         }
     }
-    fprintf(stderr, "kprof: unknown %s '%s'; kprof --help lists the commands\n", argv[1][0] == '-' ? "option" : "command",
-            argv[1]);
+    fprintf(stderr, "kprof: unknown %s '%s'; kprof --help lists the commands\n",
+            argv[1][0] == '-' ? "option" : "command", argv[1]);
     return EXIT_USAGE;
 }

@@ -16,26 +16,33 @@ enum { OUTPUT_BYTES = 64 << 20, SECOND_NS = 1000000000 };
 const char report_help[] =
     "usage: kprof report --db FILE [OPTIONS]\n"
     "\n"
-    "Shows where the time of requests goes: the mean time per request that each identity (row) spends in each tier\n"
+    "Shows where the time of requests goes: the mean time per request that each identity (row) spends in "
+    "each tier\n"
     "(column), the slowest identity first, and what these numbers rest on.\n"
     "\n"
     "  --db FILE       the database that kprof-collector writes\n"
-    "  --since TIME    from this time on: a length back from now such as 30m, 12h or 2d, or a UTC time such as\n"
+    "  --since TIME    from this time on: a length back from now such as 30m, 12h or 2d, or a UTC time such "
+    "as\n"
     "                  2026-11-20T10:00:00Z (default: all there is)\n"
     "  --until TIME    up to this time (default: now)\n"
     "  --node NAME     only this node (default: all nodes together)\n"
     "  --identity NAME only this identity\n"
     "  --json          one JSON object instead of the table\n"
     "\n"
-    "The JSON object: from, until (UTC), resolution_s; tiers and identities, in the order of the table; rows, one per\n"
-    "identity and tier that has calls, \"_total\" being all identities and the whole request: identity, tier, requests,\n"
-    "calls, errors, async_calls, total_us, self_us, async_us, mean_us, stddev_us, min_us, max_us, p25_us, p50_us, p75_us,\n"
-    "p90_us, p95_us, p99_us, p999_us (over all calls), per_request_us and async_per_request_us (the table's numbers);\n"
+    "The JSON object: from, until (UTC), resolution_s; tiers and identities, in the order of the table; "
+    "rows, one per\n"
+    "identity and tier that has calls, \"_total\" being all identities and the whole request: identity, "
+    "tier, requests,\n"
+    "calls, errors, async_calls, total_us, self_us, async_us, mean_us, stddev_us, min_us, max_us, p25_us, "
+    "p50_us, p75_us,\n"
+    "p90_us, p95_us, p99_us, p999_us (over all calls), per_request_us and async_per_request_us (the table's "
+    "numbers);\n"
     "ledger, with the columns of the view of that name.\n"
     "\n"
     "Exit status: 0, 1 when there is no data or no database, 2 when the command line is wrong.\n";
 
-// -- order -----------------------------------------------------------------------------------------------------------------
+// -- order
+// -----------------------------------------------------------------------------------------------------------------
 
 static bool is_total(const char *name) {
     return strcmp(name, "_total") == 0;
@@ -76,10 +83,10 @@ static double mean(const struct query_row *row) {
     return row->calls ? (double)row->duration_ns / (double)row->calls : 0;
 }
 
-// Identities by the mean of their whole requests, tiers by their time. The rows of "_total" are the sums of the others, so that
-// counting both changes no order.
-static void rank_all(const struct query_sums *sums, struct ranked *identities, uint32_t *n, struct ranked *tiers,
-                     uint32_t *m) {
+// Identities by the mean of their whole requests, tiers by their time. The rows of "_total" are the sums of
+// the others, so that counting both changes no order.
+static void rank_all(const struct query_sums *sums, struct ranked *identities, uint32_t *n,
+                     struct ranked *tiers, uint32_t *m) {
     for (uint32_t i = 0; i < sums->count; i++) {
         const struct query_row *row = &sums->rows[i];
         bool request = is_total(row->tier);
@@ -121,7 +128,8 @@ bool report_make(struct report *r, struct query_sums *sums) {
         rank_all(sums, identities, &r->identity_count, tiers, &r->tier_count);
         r->identities = names_of(identities, r->identity_count);
         r->tiers = names_of(tiers, r->tier_count);
-        r->cells = calloc((size_t)r->identity_count * (r->tier_count + 1) + 1, sizeof *r->cells);
+        r->cells =
+            calloc((size_t)r->identity_count * (r->tier_count + 1) + 1, sizeof(const struct query_row *));
         ok = r->identities && r->tiers && r->cells;
     }
     for (uint32_t i = 0; ok && i < sums->count; i++) {
@@ -148,7 +156,8 @@ const struct query_row *report_cell(const struct report *r, uint32_t identity, u
     return r->cells[identity * (r->tier_count + 1) + tier];
 }
 
-// -- the command -----------------------------------------------------------------------------------------------------------
+// -- the command
+// -----------------------------------------------------------------------------------------------------------
 
 struct options {
     const char *db;
@@ -184,9 +193,12 @@ static int parse_time(const char *option, const char *text, bool up, int64_t *s)
 
 static int parse(int argc, char **argv, struct options *o) {
     static const struct option options[] = {
-        {"db", required_argument, NULL, 'd'},       {"since", required_argument, NULL, 's'},
-        {"until", required_argument, NULL, 'u'},    {"node", required_argument, NULL, 'n'},
-        {"identity", required_argument, NULL, 'i'}, {"json", no_argument, NULL, 'j'},
+        {"db", required_argument, NULL, 'd'},
+        {"since", required_argument, NULL, 's'},
+        {"until", required_argument, NULL, 'u'},
+        {"node", required_argument, NULL, 'n'},
+        {"identity", required_argument, NULL, 'i'},
+        {"json", no_argument, NULL, 'j'},
         {NULL, 0, NULL, 0},
     };
     int status = EXIT_SUCCESS;
@@ -248,11 +260,12 @@ static int no_data(struct store *store, const struct options *o) {
     struct buffer nodes = buffer_make(1024); // more names than this are left out
     query_nodes(store, add_node, &nodes);
     buffer_append(&nodes, "", 1);
-    int status = complain(EXIT_FAILURE, "no complete requests%s%s%s%s in this time; %s has data from %s to %s, of %s",
-                          o->query.node ? " of node " : "", o->query.node ? o->query.node : "",
-                          o->query.identity ? " with identity " : "", o->query.identity ? o->query.identity : "", o->db,
-                          text_time_format(first * SECOND_NS, false, from), text_time_format(last * SECOND_NS, false, until),
-                          nodes.failed ? "many nodes" : (const char *)nodes.data);
+    int status = complain(
+        EXIT_FAILURE, "no complete requests%s%s%s%s in this time; %s has data from %s to %s, of %s",
+        o->query.node ? " of node " : "", o->query.node ? o->query.node : "",
+        o->query.identity ? " with identity " : "", o->query.identity ? o->query.identity : "", o->db,
+        text_time_format(first * SECOND_NS, false, from), text_time_format(last * SECOND_NS, false, until),
+        nodes.failed ? "many nodes" : (const char *)nodes.data);
     buffer_free(&nodes);
     return status;
 }

@@ -83,7 +83,8 @@ void report_json(const struct report *r, struct buffer *out) {
     for (uint32_t i = 0; i < r->identity_count; i++) {
         const struct query_row *request = report_cell(r, i, r->tier_count);
         for (uint32_t t = 0; t <= r->tier_count; t++) {
-            const struct query_row *row = report_cell(r, i, (t + r->tier_count) % (r->tier_count + 1)); // "_total" first
+            const struct query_row *row =
+                report_cell(r, i, (t + r->tier_count) % (r->tier_count + 1)); // "_total" first
             if (row) {
                 one_row(&j, row, request);
             }

@@ -11,7 +11,8 @@ enum { CELL_BYTES = 160, GAP = 4, AFTER_TIERS = 3 }; // the columns after the ti
 
 static const char totals_label[] = "Totals across all calls:";
 
-// -- cells -----------------------------------------------------------------------------------------------------------------
+// -- cells
+// -----------------------------------------------------------------------------------------------------------------
 
 // Less than this share of a tier's time is not worth a mark of its own in the cell.
 static const double negligible = 0.01;
@@ -33,7 +34,7 @@ static struct parts parts_of(const struct query_row *row) {
 static void tier_cell(const struct query_row *row, const struct query_row *request, char out[CELL_BYTES]) {
     char sync[TEXT_DURATION_BYTES] = "", async[TEXT_DURATION_BYTES] = "";
     if (!row || !request || request->calls == 0) {
-        strcpy(out, "-");
+        snprintf(out, CELL_BYTES, "-");
         return;
     }
     struct parts p = parts_of(row);
@@ -52,7 +53,7 @@ static void cell(const struct report *r, uint32_t identity, uint32_t column, cha
     if (column < r->tier_count) {
         tier_cell(report_cell(r, identity, column), request, out);
     } else if (!request) {
-        strcpy(out, "-");
+        snprintf(out, CELL_BYTES, "-");
     } else if (column == r->tier_count) {
         text_duration(request->calls ? (double)request->duration_ns / (double)request->calls : 0, out);
     } else {
@@ -77,7 +78,7 @@ static void heading(const struct report *r, uint32_t column, char out[CELL_BYTES
     if (column < r->tier_count) {
         snprintf(out, CELL_BYTES, "%s%s", async_only(r, column) ? "~" : "", r->tiers[column]);
     } else {
-        strcpy(out, after[column - r->tier_count]);
+        snprintf(out, CELL_BYTES, "%s", after[column - r->tier_count]);
     }
 }
 
@@ -85,7 +86,8 @@ static const char *label(const char *identity) {
     return strcmp(identity, "_total") == 0 ? totals_label : identity;
 }
 
-// -- table -----------------------------------------------------------------------------------------------------------------
+// -- table
+// -----------------------------------------------------------------------------------------------------------------
 
 static void widen(size_t *width, const char *text) {
     size_t w = text_width(text);
@@ -152,12 +154,14 @@ void report_table(const struct report *r, struct buffer *out) {
         }
     }
     buffer_text(out, "\n Means per request.");
-    buffer_text(out, async ? " ~ asynchronous: calls that ended after their request, not part of its total.\n" : "\n");
+    buffer_text(out, async ? " ~ asynchronous: calls that ended after their request, not part of its total.\n"
+                           : "\n");
     report_ledger(r, out);
     free(widths);
 }
 
-// -- ledger ----------------------------------------------------------------------------------------------------------------
+// -- ledger
+// ----------------------------------------------------------------------------------------------------------------
 
 // Appends "3 dropped messages" to the list of losses, unless it is none.
 static void loss(struct buffer *out, uint64_t n, const char *one, const char *many, bool *any) {
@@ -182,7 +186,8 @@ void report_ledger(const struct report *r, struct buffer *out) {
     loss(out, l->stale_calls, "stale call", "stale calls", &any);
     loss(out, l->decode_errors, "decode error", "decode errors", &any);
     if (l->paused_ms > 0) {
-        buffer_printf(out, "%spaused for %s", any ? ", " : "; lost: ", text_duration((double)l->paused_ms * 1e6, paused));
+        buffer_printf(out, "%spaused for %s",
+                      any ? ", " : "; lost: ", text_duration((double)l->paused_ms * 1e6, paused));
         any = true;
     }
     buffer_printf(out, "%s; %s to %s, buckets of %u s\n", any ? "" : "; nothing lost",

@@ -29,7 +29,8 @@ static locale_t utf8(void) {
     return locale;
 }
 
-// Reads the character at *at and steps over it; L'\0' at the end, -1 (one byte stepped over) when it is none that may be shown.
+// Reads the character at *at and steps over it; L'\0' at the end, -1 (one byte stepped over) when it is none
+// that may be shown.
 static wint_t next(const char **at) {
     mbstate_t state = {0};
     wchar_t c;
@@ -43,8 +44,8 @@ static wint_t next(const char **at) {
     }
     *at += n;
     // Direction marks and separators count as printable in the libc's tables.
-    bool steering = (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
-                    c == 0x061c || c == 0xfeff;
+    bool steering = (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+                    (c >= 0x2066 && c <= 0x2069) || c == 0x061c || c == 0xfeff;
     return steering || !iswprint((wint_t)c) ? WEOF : (wint_t)c;
 }
 

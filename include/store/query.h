@@ -1,5 +1,5 @@
-// Questions to the stored data: sums over a stretch of time. For connections of store_open_reader; one thread at a time. Each
-// query is one short read transaction.
+// Questions to the stored data: sums over a stretch of time. For connections of store_open_reader; one thread
+// at a time. Each query is one short read transaction.
 #pragma once
 
 #include <stdbool.h>
@@ -45,8 +45,9 @@ struct query_sums {
     int64_t last_s;           // first second after it
 };
 
-// Sums the rows at the finest resolution that still covers the time asked for (fine rows are not kept as long as coarse ones). On
-// false there is no answer and store_error says why. Give the answer back with query_sums_free, also after false.
+// Sums the rows at the finest resolution that still covers the time asked for (fine rows are not kept as long
+// as coarse ones). On false there is no answer and store_error says why. Give the answer back with
+// query_sums_free, also after false.
 bool query_sums(struct store *s, const struct query *q, struct query_sums *out);
 void query_sums_free(struct query_sums *sums);
 

@@ -1,8 +1,10 @@
-// The writer thread: owns the connection that writes, from writer_start to writer_stop, and takes one batch at a time, so
-// that whoever gathers statistics never waits for the disk. All functions here are for one thread, the one that started it.
+// The writer thread: owns the connection that writes, from writer_start to writer_stop, and takes one batch
+// at a time, so that whoever gathers statistics never waits for the disk. All functions here are for one
+// thread, the one that started it.
 //
-// The use: gather into one set of statistics, hand it over every second, go on gathering into the other. While the writer still holds
-// a batch (a slow disk, a full one), writer_submit says no and the caller gathers on; the next second it asks again.
+// The use: gather into one set of statistics, hand it over every second, go on gathering into the other.
+// While the writer still holds a batch (a slow disk, a full one), writer_submit says no and the caller
+// gathers on; the next second it asks again.
 #pragma once
 
 #include <stdbool.h>
@@ -14,24 +16,27 @@ struct writer; // opaque
 
 struct writer_options {
     uint32_t bucket_s;       // length of the batches' buckets, seconds
-    void (*done)(void *arg); // called on the writer thread when a batch is written and the writer idle again; may be NULL
+    void (*done)(void *arg); // called on the writer thread when a batch is written and the writer idle again;
+                             // may be NULL
     void *arg;
 };
 
-// Starts the thread. The store stays the caller's, who must not touch it before writer_stop. NULL without memory or threads.
+// Starts the thread. The store stays the caller's, who must not touch it before writer_stop. NULL without
+// memory or threads.
 struct writer *writer_start(struct store *store, const struct writer_options *options);
 
-// Hands a batch over. True: batch must not be changed or read by others until writer_idle says true. False: the
-// writer is still busy with the batch before, which it tries again now if the disk refused it; nothing was taken.
-// Batches without any row may be handed over; they are done at once.
+// Hands a batch over. True: batch must not be changed or read by others until writer_idle says true. False:
+// the writer is still busy with the batch before, which it tries again now if the disk refused it; nothing
+// was taken. Batches without any row may be handed over; they are done at once.
 bool writer_submit(struct writer *w, const struct stats *batch, const struct directory *names);
 
 // True when the writer holds no batch: the last one is written, and its set may be reset and filled again.
 bool writer_idle(struct writer *w);
 
-// Waits until the writer holds no batch. False when the disk refuses the batch; the writer still holds it then.
+// Waits until the writer holds no batch. False when the disk refuses the batch; the writer still holds it
+// then.
 bool writer_wait(struct writer *w);
 
-// Writes what was submitted (once more when it was refused before), ends the thread and frees w. False when the batch
-// could not be written and is lost, which the log says too. NULL is allowed.
+// Writes what was submitted (once more when it was refused before), ends the thread and frees w. False when
+// the batch could not be written and is lost, which the log says too. NULL is allowed.
 bool writer_stop(struct writer *w);

@@ -13,7 +13,8 @@ struct report {
     uint32_t identity_count;
     const char **tiers; // without "_total"; the one with the most time first, those with async time only last
     uint32_t tier_count;
-    // A row of tier_count + 1 pointers per identity: the tiers in order, then "_total". NULL where an identity never called a tier.
+    // A row of tier_count + 1 pointers per identity: the tiers in order, then "_total". NULL where an
+    // identity never called a tier.
     const struct query_row **cells;
 };
 

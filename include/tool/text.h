@@ -1,4 +1,5 @@
-// Text for people: durations, and names that come from the database, shown without control characters and padded to columns.
+// Text for people: durations, and names that come from the database, shown without control characters and
+// padded to columns.
 #pragma once
 
 #include <stddef.h>
@@ -11,8 +12,8 @@ enum { TEXT_DURATION_BYTES = 32 };
 // "340 ns", "1.2 ms", "50 ms", "3.1 s": two or three digits; from 1000 s on whole seconds. Returns out.
 char *text_duration(double ns, char out[TEXT_DURATION_BYTES]);
 
-// Overwrites what could steer a terminal (control characters, also those above 127, direction marks) and bytes that are no UTF-8
-// with '?', in place; the text never grows.
+// Overwrites what could steer a terminal (control characters, also those above 127, direction marks) and
+// bytes that are no UTF-8 with '?', in place; the text never grows.
 void text_clean(char *text);
 
 // Columns that a cleaned text takes on a terminal.

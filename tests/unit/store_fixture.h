@@ -1,4 +1,5 @@
-// For tests of what stores and reads databases: a folder of its own, names, and rows that are counted as the model counts them.
+// For tests of what stores and reads databases: a folder of its own, names, and rows that are counted as the
+// model counts them.
 #pragma once
 
 #include "unit.h"
@@ -41,8 +42,8 @@ static inline struct store *fixture_open(void) {
     return s;
 }
 
-static inline struct stat_row *fixture_row(struct stats *batch, int64_t bucket, const char *node, const char *identity,
-                                           const char *tier) {
+static inline struct stat_row *fixture_row(struct stats *batch, int64_t bucket, const char *node,
+                                           const char *identity, const char *tier) {
     struct stat_key key = {bucket, directory_node(&fixture_names, slice_text(node)),
                            directory_identity(&fixture_names, slice_text(identity)),
                            directory_tier(&fixture_names, slice_text(tier))};
@@ -52,8 +53,8 @@ static inline struct stat_row *fixture_row(struct stats *batch, int64_t bucket, 
 }
 
 // One outermost call that is the only one of its request, under the identity and under "_total".
-static inline void fixture_call(struct stats *batch, int64_t bucket, const char *identity, const char *tier, uint64_t ns,
-                                bool async) {
+static inline void fixture_call(struct stats *batch, int64_t bucket, const char *identity, const char *tier,
+                                uint64_t ns, bool async) {
     const char *const both[] = {identity, "_total"};
     for (int i = 0; i < 2; i++) {
         struct stat_row *row = fixture_row(batch, bucket, "shop@host", both[i], tier);
@@ -70,7 +71,8 @@ static inline struct ledger_row *fixture_ledger(struct stats *batch, int64_t buc
     return stats_ledger(batch, bucket, directory_node(&fixture_names, slice_text("shop@host")));
 }
 
-// The first column of the first row of a query, as text; free it. Through a connection of its own, as in a sqlite3 shell.
+// The first column of the first row of a query, as text; free it. Through a connection of its own, as in a
+// sqlite3 shell.
 static inline char *fixture_ask(const char *path, const char *sql) {
     sqlite3 *db;
     sqlite3_stmt *statement;

@@ -1,4 +1,5 @@
-// report.c, report_table.c, report_json.c, text.c and main.c: the table to the letter, and the tool as people run it.
+// report.c, report_table.c, report_json.c, text.c and main.c: the table to the letter, and the tool as people
+// run it.
 #include "store_fixture.h"
 
 #include <locale.h>
@@ -9,17 +10,31 @@
 
 enum { NOON = 1763640000, MS = 1000000 };
 
-// -- text ----------------------------------------------------------------------------------------------------------------
+// -- text
+// ----------------------------------------------------------------------------------------------------------------
 
 static void test_durations(void **state) {
     (void)state;
     static const struct {
         double ns;
         const char *text;
-    } cases[] = {{0, "0 ns"},          {1, "1 ns"},           {999, "999 ns"},      {999.6, "1.0 µs"},  {1000, "1.0 µs"},
-                 {1234, "1.2 µs"},     {9949, "9.9 µs"},      {9951, "10 µs"},      {12345, "12 µs"},   {999499, "999 µs"},
-                 {999500, "1.0 ms"},   {50e6, "50 ms"},       {120e6, "120 ms"},    {1.234e9, "1.2 s"}, {59.6e9, "60 s"},
-                 {1234.4e9, "1234 s"}, {9.2e18, "9200000000 s"}};
+    } cases[] = {{0, "0 ns"},
+                 {1, "1 ns"},
+                 {999, "999 ns"},
+                 {999.6, "1.0 µs"},
+                 {1000, "1.0 µs"},
+                 {1234, "1.2 µs"},
+                 {9949, "9.9 µs"},
+                 {9951, "10 µs"},
+                 {12345, "12 µs"},
+                 {999499, "999 µs"},
+                 {999500, "1.0 ms"},
+                 {50e6, "50 ms"},
+                 {120e6, "120 ms"},
+                 {1.234e9, "1.2 s"},
+                 {59.6e9, "60 s"},
+                 {1234.4e9, "1234 s"},
+                 {9.2e18, "9200000000 s"}};
     char text[TEXT_DURATION_BYTES];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_string_equal(text_duration(cases[i].ns, text), cases[i].text);
@@ -37,8 +52,12 @@ static void test_clean_and_width(void **state) {
                  {"日本", "日本", 4},
                  {"e\xcc\x81t\xc3\xa9", "e\xcc\x81t\xc3\xa9", 3}, // a combining accent
                  {"a\x1b[31mb\n\x7f", "a?[31mb??", 9},
-                 {"\xc2\x9b" "31m", "?31m", 4},           // the one-character CSI
-                 {"\xe2\x80\xae" "abc", "?abc", 4},       // right to left
+                 {"\xc2\x9b"
+                  "31m",
+                  "?31m", 4}, // the one-character CSI
+                 {"\xe2\x80\xae"
+                  "abc",
+                  "?abc", 4}, // right to left
                  {"\xff\xc3", "??", 2},
                  {"", "", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -50,10 +69,12 @@ static void test_clean_and_width(void **state) {
     }
 }
 
-// -- the database that the reports are of ------------------------------------------------------------------------------------
+// -- the database that the reports are of
+// ------------------------------------------------------------------------------------
 
 // requests of an identity: each takes total ns, and each tier its share of it
-static void requests(struct stats *batch, const char *identity, int n, uint64_t http, uint64_t db, uint64_t accounting) {
+static void requests(struct stats *batch, const char *identity, int n, uint64_t http, uint64_t db,
+                     uint64_t accounting) {
     for (int i = 0; i < n; i++) {
         fixture_call(batch, NOON, identity, "_total", (http + db) * MS, false);
         fixture_call(batch, NOON, identity, "http", http * MS, false);
@@ -80,7 +101,8 @@ static void fill(void) {
 static void lose(void) {
     struct store *s = fixture_open();
     struct stats *batch = stats_new();
-    *fixture_ledger(batch, NOON + 10) = (struct ledger_row){NOON + 10, 0, 0, 3, 1, 100, 5, 6, 7, 1, 9, 10, 1500};
+    *fixture_ledger(batch, NOON + 10) =
+        (struct ledger_row){NOON + 10, 0, 0, 3, 1, 100, 5, 6, 7, 1, 9, 10, 1500};
     assert_true(store_write(s, 10, batch, &fixture_names));
     store_close(s);
     stats_free(batch);
@@ -127,21 +149,24 @@ static void expect_line(const char *part) {
     assert_int_equal(end[1], 0);
 }
 
-// -- the table -----------------------------------------------------------------------------------------------------------------
+// -- the table
+// -----------------------------------------------------------------------------------------------------------------
 
 static void test_table(void **state) {
     (void)state;
     fill();
     assert_int_equal(report(""), 0);
-    expect_output("                              http        db    ~accounting     total    requests    errors\n"
-                  " ------------------------------------------------------------------------------------------\n"
-                  " Totals across all calls:    50 ms     30 ms        ~3.0 ms     80 ms           4         1\n"
-                  " ------------------------------------------------------------------------------------------\n"
-                  " größe                       80 ms    120 ms        ~6.0 ms    200 ms           1         1\n"
-                  " foobar                      40 ms         -        ~2.0 ms     40 ms           3         0\n"
-                  "\n"
-                  " Means per request. ~ asynchronous: calls that ended after their request, not part of its total.\n"
-                  " 4 complete requests; nothing lost; 2025-11-20T12:00:00Z to 2025-11-20T12:00:10Z, buckets of 10 s\n");
+    expect_output(
+        "                              http        db    ~accounting     total    requests    errors\n"
+        " ------------------------------------------------------------------------------------------\n"
+        " Totals across all calls:    50 ms     30 ms        ~3.0 ms     80 ms           4         1\n"
+        " ------------------------------------------------------------------------------------------\n"
+        " größe                       80 ms    120 ms        ~6.0 ms    200 ms           1         1\n"
+        " foobar                      40 ms         -        ~2.0 ms     40 ms           3         0\n"
+        "\n"
+        " Means per request. ~ asynchronous: calls that ended after their request, not part of its total.\n"
+        " 4 complete requests; nothing lost; 2025-11-20T12:00:00Z to 2025-11-20T12:00:10Z, buckets of 10 "
+        "s\n");
 }
 
 static void test_ledger_line(void **state) {
@@ -149,9 +174,11 @@ static void test_ledger_line(void **state) {
     fill();
     lose();
     assert_int_equal(report(""), 0);
-    expect_part(" 4 complete requests; lost: 3 incomplete requests, 1 expired, 100 unsampled, 7 dropped messages, 1 orphan return, "
-                "9 stale calls, 10 decode errors, paused for 1.5 s; 2025-11-20T12:00:00Z to 2025-11-20T12:00:20Z, "
-                "buckets of 10 s\n");
+    expect_part(
+        " 4 complete requests; lost: 3 incomplete requests, 1 expired, 100 unsampled, 7 dropped messages, 1 "
+        "orphan return, "
+        "9 stale calls, 10 decode errors, paused for 1.5 s; 2025-11-20T12:00:00Z to 2025-11-20T12:00:20Z, "
+        "buckets of 10 s\n");
 }
 
 static void test_filters(void **state) {
@@ -195,7 +222,9 @@ static void test_losses_without_requests(void **state) {
 static void test_control_characters_stay_inside(void **state) {
     (void)state;
     fill();
-    free(fixture_ask(fixture_db, "UPDATE identity_names SET name = 'x' || char(27, 10, 155, 8238) || '[2J' WHERE name = 'foobar'"));
+    free(fixture_ask(
+        fixture_db,
+        "UPDATE identity_names SET name = 'x' || char(27, 10, 155, 8238) || '[2J' WHERE name = 'foobar'"));
     assert_int_equal(report(""), 0);
     expect_part("\n x????[2J ");
     assert_int_equal(report("--json"), 0);
@@ -203,7 +232,8 @@ static void test_control_characters_stay_inside(void **state) {
     assert_null(strchr(output, 27));
 }
 
-// -- json ------------------------------------------------------------------------------------------------------------------------
+// -- json
+// ------------------------------------------------------------------------------------------------------------------------
 
 // What SQLite's JSON functions find in the output.
 static void expect_json(const char *path, const char *expected) {
@@ -245,7 +275,8 @@ static void test_json(void **state) {
     expect_json("$.rows[#-1].identity", "foobar");
 }
 
-// -- the command line --------------------------------------------------------------------------------------------------------------
+// -- the command line
+// --------------------------------------------------------------------------------------------------------------
 
 static void test_command_line(void **state) {
     (void)state;

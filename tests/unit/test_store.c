@@ -11,7 +11,8 @@
 
 enum { NOON = 1763640000 }; // 2025-11-20T12:00:00Z
 
-// -- opening -----------------------------------------------------------------------------------------------------------
+// -- opening
+// -----------------------------------------------------------------------------------------------------------
 
 static void put_file(const char *path, const char *text) {
     FILE *f = fopen(path, "wb");
@@ -39,7 +40,8 @@ static int files_in_dir(void) {
     return n;
 }
 
-// Opening fails with the status and one line that names the file; not a byte of the file changes, and none comes to lie beside it.
+// Opening fails with the status and one line that names the file; not a byte of the file changes, and none
+// comes to lie beside it.
 static void refused(const char *path, enum store_status expected) {
     struct store *s;
     char error[STORE_ERROR_BYTES] = "";
@@ -119,12 +121,14 @@ static void test_reader_refuses(void **state) {
     char error[STORE_ERROR_BYTES];
     assert_int_equal(store_open_reader(fixture_db, &s, error), STORE_MISSING);
     assert_int_equal(files_in_dir(), 0);
-    put_file(fixture_db, "this is not a database at all, and longer than a header of one hundred bytes has to be, to be sure of it");
+    put_file(fixture_db, "this is not a database at all, and longer than a header of one hundred bytes has "
+                         "to be, to be sure of it");
     assert_int_equal(store_open_reader(fixture_db, &s, error), STORE_FOREIGN);
     assert_null(s);
 }
 
-// -- what is written -----------------------------------------------------------------------------------------------------
+// -- what is written
+// -----------------------------------------------------------------------------------------------------
 
 static void expect_columns(const char *view, const char *expected) {
     char sql[128];
@@ -135,12 +139,14 @@ static void expect_columns(const char *view, const char *expected) {
 static void test_views_have_the_promised_columns(void **state) {
     (void)state;
     store_close(fixture_open());
-    expect_columns("tier_stats", "bucket_start,resolution_s,node,identity,tier,requests,calls,errors,async_calls,total_us,"
-                                 "self_us,async_us,mean_us,stddev_us,min_us,max_us,p25_us,p50_us,p75_us,p90_us,p95_us,"
-                                 "p99_us,p999_us");
-    expect_columns("ledger", "bucket_start,resolution_s,node,requests_complete,requests_incomplete,requests_expired,"
-                             "requests_unsampled,messages,bytes,dropped_messages,orphan_returns,stale_calls,"
-                             "decode_errors,paused_ms");
+    expect_columns("tier_stats",
+                   "bucket_start,resolution_s,node,identity,tier,requests,calls,errors,async_calls,total_us,"
+                   "self_us,async_us,mean_us,stddev_us,min_us,max_us,p25_us,p50_us,p75_us,p90_us,p95_us,"
+                   "p99_us,p999_us");
+    expect_columns("ledger",
+                   "bucket_start,resolution_s,node,requests_complete,requests_incomplete,requests_expired,"
+                   "requests_unsampled,messages,bytes,dropped_messages,orphan_returns,stale_calls,"
+                   "decode_errors,paused_ms");
 }
 
 static void test_small_batch_to_the_digit(void **state) {
@@ -158,30 +164,37 @@ static void test_small_batch_to_the_digit(void **state) {
     store_close(s);
     stats_free(batch);
 
-    fixture_expect("SELECT group_concat(resolution_s || ' ' || bucket_start || ' ' || calls, ', ') FROM tier_stats "
-                   "WHERE identity = 'create' AND tier = 'db'",
-                   "10 2025-11-20T12:00:50Z 2, 10 2025-11-20T12:01:00Z 1, 60 2025-11-20T12:00:00Z 2, "
-                   "60 2025-11-20T12:01:00Z 1, 3600 2025-11-20T12:00:00Z 3");
-    fixture_expect("SELECT concat FROM (SELECT node || ',' || requests || ',' || errors || ',' || async_calls || ',' || total_us "
-                   "|| ',' || self_us || ',' || async_us || ',' || mean_us || ',' || min_us || ',' || max_us AS concat "
-                   "FROM tier_stats WHERE identity = 'create' AND tier = 'db' AND resolution_s = 3600)",
-                   "shop@host,3,1,1,4.0,2.0,8.0,4.0,1.0,8.0");
+    fixture_expect(
+        "SELECT group_concat(resolution_s || ' ' || bucket_start || ' ' || calls, ', ') FROM tier_stats "
+        "WHERE identity = 'create' AND tier = 'db'",
+        "10 2025-11-20T12:00:50Z 2, 10 2025-11-20T12:01:00Z 1, 60 2025-11-20T12:00:00Z 2, "
+        "60 2025-11-20T12:01:00Z 1, 3600 2025-11-20T12:00:00Z 3");
+    fixture_expect(
+        "SELECT concat FROM (SELECT node || ',' || requests || ',' || errors || ',' || async_calls || ',' || "
+        "total_us "
+        "|| ',' || self_us || ',' || async_us || ',' || mean_us || ',' || min_us || ',' || max_us AS concat "
+        "FROM tier_stats WHERE identity = 'create' AND tier = 'db' AND resolution_s = 3600)",
+        "shop@host,3,1,1,4.0,2.0,8.0,4.0,1.0,8.0");
     // mean 4, deviations 3, 1, 4: variance 26 / 3
     fixture_expect("SELECT round(stddev_us, 6) FROM tier_stats WHERE identity = 'create' AND tier = 'db' AND "
                    "resolution_s = 3600",
                    "2.94392");
-    fixture_expect("SELECT p25_us || ',' || p999_us || ',' || typeof(p25_us) FROM tier_stats WHERE identity = '_total' AND "
+    fixture_expect("SELECT p25_us || ',' || p999_us || ',' || typeof(p25_us) FROM tier_stats WHERE identity "
+                   "= '_total' AND "
                    "bucket_start = '2025-11-20T12:01:00Z' AND resolution_s = 10",
                    "8.0,8.0,real"); // between minimum and maximum, not the middle of the histogram's bucket
-    fixture_expect("SELECT requests || ',' || calls || ',' || (mean_us IS NULL) || (stddev_us IS NULL) || (min_us IS NULL) || "
-                   "(max_us IS NULL) || (p50_us IS NULL) || (p999_us IS NULL) FROM tier_stats WHERE tier = 'idle' "
-                   "AND resolution_s = 10",
-                   "1,0,111111");
-    fixture_expect("SELECT requests_complete || ',' || requests_incomplete || ',' || requests_expired || ',' || "
-                   "requests_unsampled || ',' || messages || ',' || bytes || ',' || dropped_messages || ',' || "
-                   "orphan_returns || ',' || stale_calls || ',' || decode_errors || ',' || paused_ms "
-                   "FROM ledger WHERE resolution_s = 3600 AND node = 'shop@host'",
-                   "21,2,3,4,5,6,7,8,9,10,11");
+    fixture_expect(
+        "SELECT requests || ',' || calls || ',' || (mean_us IS NULL) || (stddev_us IS NULL) || (min_us IS "
+        "NULL) || "
+        "(max_us IS NULL) || (p50_us IS NULL) || (p999_us IS NULL) FROM tier_stats WHERE tier = 'idle' "
+        "AND resolution_s = 10",
+        "1,0,111111");
+    fixture_expect(
+        "SELECT requests_complete || ',' || requests_incomplete || ',' || requests_expired || ',' || "
+        "requests_unsampled || ',' || messages || ',' || bytes || ',' || dropped_messages || ',' || "
+        "orphan_returns || ',' || stale_calls || ',' || decode_errors || ',' || paused_ms "
+        "FROM ledger WHERE resolution_s = 3600 AND node = 'shop@host'",
+        "21,2,3,4,5,6,7,8,9,10,11");
 }
 
 static void test_resolutions_that_do_not_divide_are_left_out(void **state) {
@@ -189,7 +202,8 @@ static void test_resolutions_that_do_not_divide_are_left_out(void **state) {
     static const struct {
         uint32_t bucket_s;
         const char *expected;
-    } cases[] = {{1, "1,60,3600"}, {10, "10,60,3600"}, {7, "7"}, {60, "60,3600"}, {90, "90,3600"}, {3600, "3600"}};
+    } cases[] = {{1, "1,60,3600"}, {10, "10,60,3600"}, {7, "7"},
+                 {60, "60,3600"},  {90, "90,3600"},    {3600, "3600"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct store *s = fixture_open();
         struct stats *batch = stats_new();
@@ -238,7 +252,8 @@ static void test_random_batches_against_sorted_values(void **state) {
     static const struct {
         const char *column;
         double q;
-    } quantiles[] = {{"p25", 0.25}, {"p50", 0.5}, {"p75", 0.75}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p999", 0.999}};
+    } quantiles[] = {{"p25", 0.25}, {"p50", 0.5},  {"p75", 0.75},  {"p90", 0.9},
+                     {"p95", 0.95}, {"p99", 0.99}, {"p999", 0.999}};
     char sql[256];
     for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
         double truth = (double)all[(int)ceil(quantiles[i].q * N) - 1];
@@ -249,24 +264,30 @@ static void test_random_batches_against_sorted_values(void **state) {
         assert_true(fabs(atof(got) / truth - 1) < 0.011);
         free(got);
     }
-    char *stddev = fixture_ask(fixture_db, "SELECT printf('%.9e', stddev_us * 1000) FROM tier_stats WHERE resolution_s = 3600");
+    char *stddev = fixture_ask(
+        fixture_db, "SELECT printf('%.9e', stddev_us * 1000) FROM tier_stats WHERE resolution_s = 3600");
     assert_true(fabs(atof(stddev) / sqrt(deviations / N) - 1) < 1e-6);
     free(stddev);
     char expected[64];
     snprintf(expected, sizeof expected, "%d,%.0f,%llu,%llu", N, sum, (unsigned long long)all[0],
              (unsigned long long)all[N - 1]);
-    fixture_expect("SELECT calls || ',' || duration_ns || ',' || min_ns || ',' || max_ns FROM stat_rows WHERE "
-                   "resolution_s = 3600",
-                   expected);
+    fixture_expect(
+        "SELECT calls || ',' || duration_ns || ',' || min_ns || ',' || max_ns FROM stat_rows WHERE "
+        "resolution_s = 3600",
+        expected);
 }
 
 // Every column of every row, the blob too; the squares, which are added in another order, rounded.
 static char *dump(const char *path) {
-    return fixture_ask(path, "SELECT group_concat(resolution_s || bucket_start || i.name || t.name || requests || ':' || calls || ':' "
-                             "|| total_ns || ':' || duration_ns || ':' || printf('%.9e', square_ns) || min_ns || ':' || max_ns || ':' || "
-                             "printf('%.6e', stddev_ns) || p25_ns || p50_ns || p999_ns || hex(histogram)) FROM (SELECT * FROM "
-                             "stat_rows ORDER BY resolution_s, bucket_start, identity_id, tier_id) JOIN identity_names AS i ON "
-                             "i.id = identity_id JOIN tier_names AS t ON t.id = tier_id");
+    return fixture_ask(
+        path,
+        "SELECT group_concat(resolution_s || bucket_start || i.name || t.name || requests || ':' || calls || "
+        "':' "
+        "|| total_ns || ':' || duration_ns || ':' || printf('%.9e', square_ns) || min_ns || ':' || max_ns || "
+        "':' || "
+        "printf('%.6e', stddev_ns) || p25_ns || p50_ns || p999_ns || hex(histogram)) FROM (SELECT * FROM "
+        "stat_rows ORDER BY resolution_s, bucket_start, identity_id, tier_id) JOIN identity_names AS i ON "
+        "i.id = identity_id JOIN tier_names AS t ON t.id = tier_id");
 }
 
 static void write_in_batches(const char *path, int batches) {
@@ -276,8 +297,8 @@ static void write_in_batches(const char *path, int batches) {
     struct stats *batch = stats_new();
     assert_int_equal(store_open(path, &s, error), STORE_OK);
     for (int i = 0; i < 120; i++) {
-        fixture_call(batch, NOON + 10 * (i / 20), i % 3 ? "create" : "update", i % 2 ? "db" : "http", random_u64(&seed) % 90000,
-                     i % 5 == 0);
+        fixture_call(batch, NOON + 10 * (i / 20), i % 3 ? "create" : "update", i % 2 ? "db" : "http",
+                     random_u64(&seed) % 90000, i % 5 == 0);
         if ((i + 1) % (120 / batches) == 0) {
             assert_true(store_write(s, 10, batch, &fixture_names));
             stats_reset(batch);
@@ -311,7 +332,8 @@ static void test_names_are_as_given(void **state) {
     fixture_expect("SELECT identity FROM tier_stats WHERE identity <> '_total'", "größe '\"; DROP TABLE");
 }
 
-// -- failures --------------------------------------------------------------------------------------------------------------
+// -- failures
+// --------------------------------------------------------------------------------------------------------------
 
 static void test_full_disk_keeps_the_batch_whole(void **state) {
     (void)state;
@@ -332,17 +354,19 @@ static void test_full_disk_keeps_the_batch_whole(void **state) {
     for (int i = 0; i < 3; i++) {
         assert_false(store_write(s, 10, batch, &fixture_names));
         assert_non_null(strstr(store_error(s), "full"));
-        fixture_expect("SELECT sum(calls) || ',' || (SELECT count(*) FROM identity_names) FROM stat_rows WHERE "
-                       "identity_id = (SELECT id FROM identity_names WHERE name = '_total') AND resolution_s = 10",
-                       "1,2");
+        fixture_expect(
+            "SELECT sum(calls) || ',' || (SELECT count(*) FROM identity_names) FROM stat_rows WHERE "
+            "identity_id = (SELECT id FROM identity_names WHERE name = '_total') AND resolution_s = 10",
+            "1,2");
     }
     sqlite3_exec(s->db, "PRAGMA max_page_count = 1000000", NULL, NULL, NULL);
     assert_true(store_write(s, 10, batch, &fixture_names));
     store_close(s);
     stats_free(batch);
-    fixture_expect("SELECT group_concat(n) FROM (SELECT sum(calls) AS n FROM tier_stats GROUP BY resolution_s, "
-                   "identity = '_total')",
-                   "501,501,501,501,501,501");
+    fixture_expect(
+        "SELECT group_concat(n) FROM (SELECT sum(calls) AS n FROM tier_stats GROUP BY resolution_s, "
+        "identity = '_total')",
+        "501,501,501,501,501,501");
     fixture_expect("SELECT count(*) FROM tier_stats WHERE resolution_s = 60", "502");
     fixture_expect("PRAGMA integrity_check", "ok");
 }
@@ -367,7 +391,8 @@ static void test_no_memory_keeps_the_batch_whole(void **state) {
     store_close(s);
     stats_free(batch);
     assert_in_range(failures, 1, 9);
-    fixture_expect("SELECT calls FROM tier_stats WHERE resolution_s = 3600 AND identity = 'create'", expected);
+    fixture_expect("SELECT calls FROM tier_stats WHERE resolution_s = 3600 AND identity = 'create'",
+                   expected);
     fixture_expect("SELECT calls FROM tier_stats WHERE resolution_s = 10 AND identity = '_total'", expected);
 }
 
@@ -417,8 +442,10 @@ static void test_kill_leaves_whole_batches(void **state) {
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFSIGNALED(status));
         fixture_expect("PRAGMA integrity_check", "ok");
-        fixture_expect("SELECT count(DISTINCT n) || ',' || (min(n) > 0) FROM (SELECT sum(calls) AS n FROM tier_stats GROUP BY "
-                       "resolution_s, identity = '_total' UNION ALL SELECT sum(requests_complete) FROM ledger GROUP BY resolution_s)",
+        fixture_expect("SELECT count(DISTINCT n) || ',' || (min(n) > 0) FROM (SELECT sum(calls) AS n FROM "
+                       "tier_stats GROUP BY "
+                       "resolution_s, identity = '_total' UNION ALL SELECT sum(requests_complete) FROM "
+                       "ledger GROUP BY resolution_s)",
                        "1,1");
     }
 }
@@ -438,12 +465,14 @@ static void test_second_collector_is_refused(void **state) {
     store_close(fixture_open()); // at once: the lock went with the process
 }
 
-// -- retention -------------------------------------------------------------------------------------------------------------
+// -- retention
+// -------------------------------------------------------------------------------------------------------------
 
 static void test_old_rows_go(void **state) {
     (void)state;
     static const int64_t day = 86400;
-    static const int64_t ages[] = {0, 1 * 86400, 3 * 86400, 29 * 86400LL, 31 * 86400LL, 729 * 86400LL, 731 * 86400LL};
+    static const int64_t ages[] = {
+        0, 1 * 86400, 3 * 86400, 29 * 86400LL, 31 * 86400LL, 729 * 86400LL, 731 * 86400LL};
     struct store *s = fixture_open();
     struct stats *batch = stats_new();
     for (size_t i = 0; i < sizeof ages / sizeof *ages; i++) {
@@ -461,9 +490,12 @@ static void test_old_rows_go(void **state) {
     assert_in_range(steps, 3, 10);
     store_close(s);
     stats_free(batch);
-    fixture_expect("SELECT count(*) FROM tier_stats WHERE resolution_s = 10", "4"); // two ages, two identities
-    fixture_expect("SELECT min(bucket_start) FROM tier_stats WHERE resolution_s = 60", "2025-10-22T12:00:00Z");
-    fixture_expect("SELECT count(*) || min(bucket_start) FROM ledger WHERE resolution_s = 3600", "62023-11-22T12:00:00Z");
+    fixture_expect("SELECT count(*) FROM tier_stats WHERE resolution_s = 10",
+                   "4"); // two ages, two identities
+    fixture_expect("SELECT min(bucket_start) FROM tier_stats WHERE resolution_s = 60",
+                   "2025-10-22T12:00:00Z");
+    fixture_expect("SELECT count(*) || min(bucket_start) FROM ledger WHERE resolution_s = 3600",
+                   "62023-11-22T12:00:00Z");
     fixture_expect("SELECT count(*) FROM ledger WHERE resolution_s = 10", "2");
 }
 

@@ -18,7 +18,8 @@ static void done(void *arg) {
 
 static struct writer *start(struct store *s) {
     done_calls = 0;
-    struct writer *w = writer_start(s, &(struct writer_options){.bucket_s = 10, .done = done, .arg = &done_calls});
+    struct writer *w =
+        writer_start(s, &(struct writer_options){.bucket_s = 10, .done = done, .arg = &done_calls});
     assert_non_null(w);
     return w;
 }
@@ -29,7 +30,8 @@ static struct stats *one_call(void) {
     return batch;
 }
 
-static const char all_calls[] = "SELECT calls FROM tier_stats WHERE resolution_s = 3600 AND identity = 'create'";
+static const char all_calls[] =
+    "SELECT calls FROM tier_stats WHERE resolution_s = 3600 AND identity = 'create'";
 
 static void test_batches_are_taken_one_by_one(void **state) {
     (void)state;
