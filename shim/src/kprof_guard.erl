@@ -5,7 +5,8 @@
 %% <li>Gauge: every 10 ms an empty command to the trace port that must not wait. 8 refusals in a row mean that the
 %% node makes messages faster than the port takes them, and trip the breaker.</li>
 %% <li>Dead man's switch: 10 s without a byte from the collector, and all is undone. 10 s without a word from
-%% the kprof node that loaded us, and all is undone and unloaded.</li>
+%% the kprof node that loaded us, and all is undone and unloaded.
+%% (The application's environment can say `silence_ms' for another time.)</li>
 %% <li>The session's death: what it had set is undone. What an earlier guard left behind is undone at the start.</li>
 %% </ul>
 -module(kprof_guard).
@@ -21,6 +22,7 @@
 
 -record(s, {armed = undefined :: undefined | {port(), [kprof_tracer:pattern()], pid(), reference()},
             refusals = 0 :: non_neg_integer(),
+            silence_ms = ?SILENCE_MS :: pos_integer(),
             heard = 0 :: integer(),                          % monotonic ms of the collector's last byte
             attended = undefined :: undefined | {node(), integer()}}). % and of the kprof node's last word
 
@@ -75,7 +77,7 @@ init([]) ->
                    [{attended, Node}] -> _ = watch_later(), {Node, now_ms()};
                    [] -> undefined
                end,
-    {ok, #s{attended = Attended}}.
+    {ok, #s{attended = Attended, silence_ms = application:get_env(kprof, silence_ms, ?SILENCE_MS)}}.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #s{}) -> {reply, term(), #s{}}.
@@ -119,7 +121,7 @@ handle_info(tick, #s{armed = undefined} = S) ->
     {noreply, S};
 handle_info(tick, #s{armed = {Port, _, _, _}} = S0) ->
     S = S0#s{refusals = refusals(Port, S0#s.refusals)},
-    Silent = now_ms() - S#s.heard > ?SILENCE_MS,
+    Silent = now_ms() - S#s.heard > S#s.silence_ms,
     if
         S#s.refusals >= ?REFUSALS -> {noreply, act(tripped, S)};
         Silent -> {noreply, act(dead_man, S)};
@@ -130,9 +132,9 @@ handle_info({'DOWN', Ref, process, _, _}, #s{armed = {Port, Patterns, _, Ref}} =
     kprof_tracer:close(Port, now),
     {noreply, forget(S)};
 handle_info(watch, #s{attended = {Node, Last}} = S) ->
-    case now_ms() - Last > ?SILENCE_MS of
+    case now_ms() - Last > S#s.silence_ms of
         true ->
-            logger:warning("kprof: no word from ~ts for 10 s, unloading", [Node]),
+            logger:warning("kprof: no word from ~ts for ~b ms, unloading", [Node, S#s.silence_ms]),
             _ = spawn(kprof_app, unload, []),
             {noreply, S#s{attended = undefined}};
         false ->

@@ -123,8 +123,8 @@ handle_event(info, {'EXIT', Pid, _}, _, #d{printer = Pid} = D) when is_pid(Pid) 
 handle_event(info, {kprof_guard, tripped}, tracing, D) ->
     tripped(D);
 handle_event(info, {kprof_guard, dead_man}, tracing, D) ->
-    _ = tell_stopped(dead_man, <<"no word from the collector for 10 s">>, D),
-    lost("it has been silent for 10 s", tracing, D);
+    _ = tell_stopped(dead_man, <<"no word from the collector">>, D),
+    lost("it has been silent for too long", tracing, D);
 
 handle_event(info, {'DOWN', Ref, process, _, Why}, _, #d{asks = Asks} = D) when is_map_key(Ref, Asks) ->
     {Id, Rest} = maps:take(Ref, Asks),

@@ -18,10 +18,12 @@ all() ->
      app_stop_while_tracing, samples, asks, disarm, stats_dumper, print_calls, do_apply_outcomes, across_processes,
      foreign_tracing_untouched, rubbish_from_collector, own_processes_untraced].
 
-init_per_testcase(_, Config) ->
+init_per_testcase(Case, Config) ->
     Paths = lists:append([["-pa", D] || D <- [filename:dirname(code:which(M)) || M <- [kprof, ?MODULE]]]),
     {ok, Peer, _} = peer:start(#{connection => standard_io, args => Paths ++ ["-kernel", "logger_level", "critical"]}),
     Mock = kprof_mock_collector:start(),
+    Short = lists:member(Case, [dead_man, kprof_node_silent]),
+    _ = Short andalso call(Peer, application, set_env, [kprof, silence_ms, 3000]),
     ok = call(Peer, kprof, start, []),
     {module, _} = call(Peer, code, ensure_loaded, [kprof_test_app]),
     [{peer, Peer}, {mock, Mock} | Config].
@@ -163,7 +165,7 @@ dead_man(Config) ->
     ok = start_trace(Config, []),
     kprof_mock_collector:set(Mock, welcome, silent),
     kprof_mock_collector:set(Mock, ping, false),
-    timer:sleep(8000),
+    timer:sleep(1500),
     ?assertEqual(tracing, call(Peer, kprof, status, [])),
     _ = kprof_mock_collector:wait_control(Mock, <<"trace_stopped">>, fun(#{<<"reason">> := R}) -> R =:= <<"dead_man">> end),
     wait_status(Peer, waiting),
@@ -174,9 +176,9 @@ kprof_node_silent(Config) ->
     Peer = peer(Config),
     ok = start_trace(Config, []),
     ok = call(Peer, kprof_guard, attend, ['kprof_1@nowhere']),
-    timer:sleep(6000),
+    timer:sleep(2000),
     tracing = call(Peer, kprof_guard, word, ['kprof_1@nowhere']),
-    timer:sleep(7000),
+    timer:sleep(1500),
     ?assertEqual(tracing, call(Peer, kprof, status, [])),
     wait(fun() -> call(Peer, code, is_loaded, [kprof]) =:= false end),
     wait(fun() -> call(Peer, erlang, check_old_code, [kprof_app]) =:= false end),
@@ -233,7 +235,7 @@ slow_collector(Config) ->
     kprof_mock_collector:set(Mock, read, false),
     timer:sleep(500),
     Start = call(Peer, erlang, memory, [total]),
-    [begin ok = call(Peer, kprof_test_app, requests, [500, x, y]), timer:sleep(5) end || _ <- lists:seq(1, 60)],
+    [begin ok = call(Peer, kprof_test_app, requests, [100, x, y]), timer:sleep(10) end || _ <- lists:seq(1, 250)],
     ?assertEqual(tracing, call(Peer, kprof, status, [])),
     ?assert(call(Peer, erlang, memory, [total]) - Start < 50000000),
     kprof_mock_collector:set(Mock, read, true),

@@ -1,0 +1,212 @@
+%% The kprof node's scripts against a target that has nothing of kprof installed.
+-module(kprof_node_SUITE).
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([loads_and_takes_out/1, term_to_the_script/1, target_restarts/1, script_killed/1, node_killed/1, wrong_cookie/1,
+         target_not_up/1, bad_config/1, no_collector/1, twice/1, usage/1, old_otp/1]).
+
+suite() -> [{timetrap, {seconds, 90}}].
+
+all() ->
+    [loads_and_takes_out, term_to_the_script, target_restarts, script_killed, node_killed, wrong_cookie, target_not_up, bad_config,
+     no_collector, twice, usage, old_otp].
+
+init_per_testcase(Case, Config) ->
+    %% a folder for each case: cookie, configuration, process id file
+    Dir = filename:join(proplists:get_value(priv_dir, Config), atom_to_list(Case)),
+    ok = filelib:ensure_path(Dir),
+    ok = file:write_file(filename:join(Dir, "cookie"), "kprof_test_cookie\n"),
+    ok = file:write_file(filename:join(Dir, "trace.config"),
+                         "{tier_config, [{outer, {kprof_test_app, outer, 1}},\n {inner, {kprof_test_app, inner, 1}}]}.\n"
+                         "{identity_f, fun({_, inner, [X]}) when is_atom(X) -> X; (_) -> undefined end}.\n"),
+    Mock = kprof_mock_collector:start(),
+    Name = peer:random_name(),
+    [{dir, Dir}, {mock, Mock}, {name, Name}, {peer, target(Name)} | Config].
+
+end_per_testcase(_, Config) ->
+    catch peer:stop(get(peer, Config)),
+    catch kprof_mock_collector:stop(get(mock, Config)),
+    ok.
+
+get(Key, Config) -> proplists:get_value(Key, Config).
+
+target(Name) ->
+    {ok, Peer, _} = peer:start(#{name => Name, connection => standard_io,
+                                 args => ["-setcookie", "kprof_test_cookie", "-kernel", "logger_level", "critical"]}),
+    {kprof_test_app, Beam, File} = code:get_object_code(kprof_test_app),
+    {module, _} = call(Peer, code, load_binary, [kprof_test_app, File, Beam]),
+    Peer.
+
+call(Peer, M, F, A) -> peer:call(Peer, M, F, A, 20000).
+
+node_name(Config) -> get(name, Config) ++ "@" ++ hd(string:split(net_adm:localhost(), ".")).
+
+script(Name) ->
+    Source = proplists:get_value(source, ?MODULE:module_info(compile)),
+    filename:join([filename:dirname(filename:dirname(filename:dirname(Source))), "scripts", Name]).
+
+start(Config, More) ->
+    Dir = get(dir, Config),
+    run("start_kprof_node.sh",
+        ["--node", node_name(Config), "--cookie-file", filename:join(Dir, "cookie"), "--config", filename:join(Dir, "trace.config"),
+         "--collector", "127.0.0.1:" ++ integer_to_list(kprof_mock_collector:port(get(mock, Config))) | More], Config).
+
+run(Script, Args, Config) ->
+    open_port({spawn_executable, script(Script)},
+              [{args, Args}, {line, 1000}, exit_status, stderr_to_stdout,
+               {env, [{"XDG_RUNTIME_DIR", get(dir, Config)}, {"KPROF_EBIN", filename:dirname(code:which(kprof))}]}]).
+
+%% Waits for a line that starts so.
+line(Port, Prefix) ->
+    receive
+        {Port, {data, {eol, Line}}} ->
+            ct:log("~ts", [Line]),
+            case lists:prefix(Prefix, Line) of
+                true -> Line;
+                false -> line(Port, Prefix)
+            end;
+        {Port, {exit_status, Status}} -> error({ended, Status, waiting_for, Prefix})
+    after 30000 -> error({no_line, Prefix})
+    end.
+
+ends(Port) -> ends(Port, []).
+
+%% Exit status and lines.
+ends(Port, Lines) ->
+    receive
+        {Port, {data, {eol, Line}}} -> ends(Port, [Line | Lines]);
+        {Port, {exit_status, Status}} -> {Status, lists:reverse(Lines)}
+    after 40000 -> error({did_not_end, Lines})
+    end.
+
+os_pid(Port) -> {os_pid, Pid} = erlang:port_info(Port, os_pid), integer_to_list(Pid).
+
+wait(Fun) -> wait(Fun, 500).
+wait(_, 0) -> error(waited_too_long);
+wait(Fun, N) -> case catch Fun() of true -> ok; _ -> timer:sleep(50), wait(Fun, N - 1) end.
+
+clean(Peer) ->
+    [?assertEqual({M, false, false}, {M, call(Peer, code, is_loaded, [M]), call(Peer, erlang, check_old_code, [M])}) || M <- kprof_app:modules()],
+    ?assertEqual(none, call(Peer, persistent_term, get, [kprof_slots, none])),
+    ?assertEqual(false, lists:keymember(kprof, 1, call(Peer, application, loaded_applications, []))),
+    ?assertEqual([], [R || R <- call(Peer, erlang, registered, []), lists:prefix("kprof", atom_to_list(R))]),
+    ?assertEqual({[], {flags, []}, {tracer, []}, []}, call(Peer, kprof_test_app, snapshot, [])).
+
+%% --- cases ---
+
+loads_and_takes_out(Config) ->
+    Peer = get(peer, Config),
+    clean(Peer),
+    Port = start(Config, []),
+    Wanted = "tracing " ++ node_name(Config) ++ ": 2 tiers, collector 127.0.0.1:" ++ integer_to_list(kprof_mock_collector:port(get(mock, Config))),
+    Wanted = line(Port, "tracing "),
+    %% the cookie is on no command line
+    {ok, Pid} = file:read_file(filename:join(get(dir, Config), "kprof-node-" ++ node_name(Config) ++ ".pid")),
+    {ok, CommandLine} = file:read_file("/proc/" ++ string:trim(binary_to_list(Pid)) ++ "/cmdline"),
+    ?assertNotEqual(nomatch, string:find(CommandLine, "kprof_node")),
+    ?assertEqual(nomatch, string:find(CommandLine, "kprof_test_cookie")),
+    ok = call(Peer, kprof_test_app, requests, [3, undefined, create]),
+    %% longer than the dead man's switch waits: the node's word keeps it tracing
+    timer:sleep(12000),
+    tracing = call(Peer, kprof, status, []),
+    ok = call(Peer, kprof_test_app, requests, [3, undefined, create]),
+    {0, [_]} = ends(run("stop_kprof_node.sh", ["--node", node_name(Config)], Config)),
+    {0, []} = ends(Port),
+    clean(Peer),
+    Messages = kprof_mock_collector:messages(get(mock, Config)),
+    ?assertEqual(36, length(Messages)),
+    ?assertEqual(6, length([x || {_, _, call, {_, inner, 1}, {_, create}, _} <- Messages])),
+    {1, ["stop_kprof_node: no kprof node runs for " ++ _]} = ends(run("stop_kprof_node.sh", ["--node", node_name(Config)], Config)).
+
+term_to_the_script(Config) ->
+    [begin
+         Port = start(Config, []),
+         _ = line(Port, "tracing "),
+         _ = os:cmd("kill -" ++ Signal ++ " " ++ os_pid(Port)),
+         ?assertMatch({0, _}, ends(Port)),
+         clean(get(peer, Config))
+     end || Signal <- ["TERM", "INT"]].
+
+target_restarts(Config) ->
+    Port = start(Config, []),
+    _ = line(Port, "tracing "),
+    peer:stop(get(peer, Config)),
+    _ = line(Port, node_name(Config) ++ " is gone"),
+    timer:sleep(1500),
+    Peer = target(get(name, Config)),
+    try
+        _ = line(Port, "tracing "),
+        ok = call(Peer, kprof_test_app, requests, [1, x, y]),
+        _ = os:cmd("kill -TERM " ++ os_pid(Port)),
+        ?assertMatch({0, _}, ends(Port)),
+        clean(Peer)
+    after peer:stop(Peer)
+    end.
+
+%% kill -9 of the script: the node sees it and takes everything out.
+script_killed(Config) ->
+    Port = start(Config, []),
+    _ = line(Port, "tracing "),
+    _ = os:cmd("kill -KILL " ++ os_pid(Port)),
+    wait(fun() -> clean(get(peer, Config)), true end).
+
+%% kill -9 of the node: the target does it by itself.
+node_killed(Config) ->
+    Port = start(Config, []),
+    _ = line(Port, "tracing "),
+    {ok, Pid} = file:read_file(filename:join(get(dir, Config), "kprof-node-" ++ node_name(Config) ++ ".pid")),
+    _ = os:cmd("kill -KILL " ++ binary_to_list(Pid)),
+    {137, _} = ends(Port),
+    wait(fun() -> clean(get(peer, Config)), true end).
+
+wrong_cookie(Config) ->
+    ok = file:write_file(filename:join(get(dir, Config), "cookie"), "another"),
+    {4, [Line]} = ends(start(Config, [])),
+    ?assertNotEqual(nomatch, string:find(Line, "cookie is wrong")).
+
+target_not_up(Config) ->
+    peer:stop(get(peer, Config)),
+    {3, [Line]} = ends(start(Config, [])),
+    ?assertNotEqual(nomatch, string:find(Line, node_name(Config) ++ " is not up")).
+
+bad_config(Config) ->
+    File = filename:join(get(dir, Config), "trace.config"),
+    [begin
+         ok = file:write_file(File, Text),
+         {6, [Line]} = ends(start(Config, [])),
+         ?assertNotEqual({Line, nomatch}, {Line, string:find(Line, Word)}),
+         clean(get(peer, Config))
+     end || {Text, Word} <- [{"{tier_config, [}.", "line 1"}, {"{tier_config, [{x, {kprof_test_app, nope, 7}}]}.", "kprof_test_app:nope/7"},
+                             {"", "tier_config"}]],
+    ok = file:delete(File),
+    ?assertMatch({6, [_]}, ends(start(Config, []))).
+
+no_collector(Config) ->
+    kprof_mock_collector:set(get(mock, Config), welcome, <<"not today">>),
+    {8, [Line]} = ends(start(Config, [])),
+    ?assertNotEqual(nomatch, string:find(Line, "not today")),
+    clean(get(peer, Config)).
+
+twice(Config) ->
+    Port = start(Config, []),
+    _ = line(Port, "tracing "),
+    {9, [Same]} = ends(start(Config, [])),
+    ?assertNotEqual(nomatch, string:find(Same, "runs already")),
+    {9, [Other]} = ends(start(Config, ["--pid-file", filename:join(get(dir, Config), "other.pid")])),
+    ?assertNotEqual(nomatch, string:find(Other, "is traced by kprof_")),
+    tracing = call(get(peer, Config), kprof, status, []),
+    _ = os:cmd("kill -TERM " ++ os_pid(Port)),
+    ?assertMatch({0, _}, ends(Port)).
+
+usage(Config) ->
+    ?assertMatch({0, ["usage: start_kprof_node.sh" ++ _ | _]}, ends(run("start_kprof_node.sh", ["--help"], Config))),
+    ?assertMatch({0, ["usage: stop_kprof_node.sh" ++ _ | _]}, ends(run("stop_kprof_node.sh", ["--help"], Config))),
+    [?assertMatch({2, [_]}, ends(run("start_kprof_node.sh", Args, Config)))
+     || Args <- [[], ["--what"], ["--node"], ["--node", "a", "--cookie-file", "x", "--config", "y"],
+                 ["--node", "a@b", "--cookie-file", "/nowhere/cookie", "--config", "y"]]].
+
+old_otp(_) ->
+    ok = kprof_node:check_otp("25"),
+    ok = kprof_node:check_otp("29"),
+    [{error, _} = kprof_node:check_otp(R) || R <- ["24", "R16B03", "17"]].
