@@ -37,6 +37,32 @@ static void a_key_has_one_row(void **state) {
     stats_free(NULL);
 }
 
+// Every bit of every part tells keys apart.
+static void every_bit_of_a_key_counts(void **state) {
+    (void)state;
+    struct stats *s = stats_new();
+    uint32_t n = 0;
+    stats_row(s, (struct stat_key){0, 0, 0, 0});
+    for (uint32_t bit = 1; bit < LIMIT_TIER_NAMES; bit *= 2) {
+        stats_row(s, (struct stat_key){0, 0, 0, (uint16_t)bit});
+        n++;
+    }
+    for (uint32_t bit = 1; bit < LIMIT_IDENTITIES; bit *= 2) {
+        stats_row(s, (struct stat_key){0, 0, (uint16_t)bit, 0});
+        n++;
+    }
+    for (uint32_t bit = 1; bit < LIMIT_NODES; bit *= 2) {
+        stats_row(s, (struct stat_key){0, (uint16_t)bit, 0, 0});
+        n++;
+    }
+    for (int64_t bit = 1; bit < 1LL << 33; bit *= 2) {
+        stats_row(s, (struct stat_key){bit, 0, 0, 0});
+        n++;
+    }
+    assert_int_equal(stats_rows(s), n + 1);
+    stats_free(s);
+}
+
 static void counting(void **state) {
     (void)state;
     struct stats *s = stats_new();
@@ -173,7 +199,7 @@ static void without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_key_has_one_row), cmocka_unit_test(counting),
+        cmocka_unit_test(a_key_has_one_row), cmocka_unit_test(every_bit_of_a_key_counts), cmocka_unit_test(counting),
         cmocka_unit_test(reset_forgets_and_keeps_memory), cmocka_unit_test(the_cap),
         cmocka_unit_test(ledgers), cmocka_unit_test(without_memory),
     };
