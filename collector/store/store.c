@@ -254,7 +254,8 @@ static enum store_status check_reader(struct store *s, const char *path, char er
     sqlite3_busy_timeout(s->db, BUSY_MS);
     bool asked = ask_integer(s->db, "PRAGMA application_id", &id) &&
                  ask_integer(s->db, "PRAGMA user_version", &version);
-    if (!asked && sqlite3_errcode(s->db) == SQLITE_CANTOPEN) {
+    int rc = asked ? SQLITE_OK : sqlite3_errcode(s->db) & 0xff;
+    if (rc == SQLITE_CANTOPEN || rc == SQLITE_READONLY) {
         sqlite3_close(s->db);
         s->db = NULL;
         asked = open_immutable(path, &s->db) == SQLITE_OK &&

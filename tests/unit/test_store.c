@@ -507,6 +507,7 @@ int main(void) {
         STORE_TEST(test_refuses_newer_schema),
         STORE_TEST(test_refuses_what_cannot_be_written),
         STORE_TEST(test_reader_refuses),
+        STORE_TEST(test_reads_without_write_permission),
         STORE_TEST(test_views_have_the_promised_columns),
         STORE_TEST(test_small_batch_to_the_digit),
         STORE_TEST(test_resolutions_that_do_not_divide_are_left_out),
