@@ -258,8 +258,13 @@ static enum store_status check_reader(struct store *s, const char *path, char er
     if (rc == SQLITE_CANTOPEN || rc == SQLITE_READONLY) {
         sqlite3_close(s->db);
         s->db = NULL;
-        asked = open_immutable(path, &s->db) == SQLITE_OK &&
-                ask_integer(s->db, "PRAGMA application_id", &id) &&
+        int opened = open_immutable(path, &s->db);
+        if (!s->db) {
+            return refuse(
+                error, STORE_MISSING,
+                "cannot read %s, which was left open: run this as a user who may write to its folder", path);
+        }
+        asked = opened == SQLITE_OK && ask_integer(s->db, "PRAGMA application_id", &id) &&
                 ask_integer(s->db, "PRAGMA user_version", &version);
     }
     if (asked && id == STORE_APPLICATION_ID && version > 0) {

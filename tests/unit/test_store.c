@@ -128,6 +128,26 @@ static void test_reader_refuses(void **state) {
 }
 
 // -- what is written
+// A user who may read the file but write nothing reads a database that nobody has open. Root may write
+// anywhere: become nobody.
+static void test_reads_without_write_permission(void **state) {
+    (void)state;
+    store_close(fixture_open());
+    assert_int_equal(chmod(fixture_dir, 0755), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct store *s;
+        char error[STORE_ERROR_BYTES];
+        bool nobody = geteuid() != 0 || setuid(65534) == 0;
+        bool ok = nobody && store_open_reader(fixture_db, &s, error) == STORE_OK &&
+                  store_integer(s, "SELECT count(*) FROM tier_stats", -1) == 0;
+        _exit(ok ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 // -----------------------------------------------------------------------------------------------------
 
 static void expect_columns(const char *view, const char *expected) {
