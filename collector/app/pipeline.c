@@ -31,6 +31,7 @@ struct pipeline_node {
     // the stream
     bool open;
     bool live;
+    struct message_reader reader;
     struct buffer partial; // the start of a frame whose rest is still to come
     uint64_t skipping;     // bytes of an oversized frame still to pass over
     int64_t offset;        // in the stream, of the next byte to be looked at
@@ -363,7 +364,7 @@ static bool handle(struct pipeline_node *n, const struct message *m) {
     if (m->kind == MESSAGE_OTHER) {
         return true;
     }
-    const struct traced_function *f = tier_set_find(&n->tiers, m->module, m->function, m->arity);
+    const struct traced_function *f = tier_set_find(&n->tiers, m);
     int64_t time;
     if (!f) {
         return true;
@@ -405,7 +406,7 @@ static void handle_term(struct pipeline_node *n, struct slice body) {
     }
     for (uint32_t i = 0; i < count; i++) {
         n->totals.messages++;
-        if (!message_decode(&c, &m)) {
+        if (!message_decode(&n->reader, &c, count == 1, &m)) {
             count_error(n);
             return;
         }
@@ -436,6 +437,7 @@ bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *strea
     buffer_reset(&n->partial);
     n->open = true;
     n->live = stream->live;
+    n->reader = (struct message_reader){0};
     n->skipping = 0;
     n->offset = 0;
     n->latest = INT64_MIN;

@@ -41,61 +41,87 @@ static uint64_t remote_number(struct term_pid pid, struct term_pid traced) {
     return hash_mix(pid_number(pid)) ^ hash_bytes(pid.node.text) ^ pid.creation;
 }
 
-static void read_token(struct cursor *c, struct term_pid traced, struct message *m) {
+// The process that a token came from; mostly one of the traced node, which begins like the pids before it.
+static uint64_t read_from(const struct message_reader *r, struct cursor *c, struct term_pid traced) {
+    enum { NUMBERS = 12 };
+    size_t len = r->prefix_len - r->pid_at;
+    if (r->prefix_len > 0 && cursor_left(c) >= len + NUMBERS && memcmp(c->at, r->prefix + r->pid_at, len) == 0) {
+        c->at += len;
+        uint64_t number = cursor_u32(c);
+        number |= (uint64_t)cursor_u32(c) << 32;
+        if (cursor_u32(c) == traced.creation) {
+            return number;
+        }
+        c->at -= len + NUMBERS;
+    }
+    uint8_t tag = term_peek(c);
+    if (tag == TERM_NEW_PID || tag == TERM_PID) {
+        return remote_number(term_pid(c), traced);
+    }
+    term_skip(c); // a port
+    return 0;
+}
+
+static uint64_t read_label(struct cursor *c) {
+    struct cursor label = *c;
+    if (term_is_integer(term_peek(c))) {
+        int64_t value = term_integer(c);
+        if (!c->failed) {
+            return hash_mix((uint64_t)value);
+        }
+        *c = label; // a number of more than 64 bits
+    }
+    return hash_bytes(term_take(c));
+}
+
+static void read_token(const struct message_reader *r, struct cursor *c, struct term_pid traced, struct message *m) {
     if (term_tuple(c) != 5) {
         cursor_fail(c);
         return;
     }
     term_skip(c); // flags
-    if (term_is_integer(term_peek(c))) {
-        struct cursor label = *c;
-        int64_t value = term_integer(c);
-        if (!c->failed) {
-            m->token = hash_mix((uint64_t)value);
-        } else { // a number of more than 63 bits
-            *c = label;
-            m->token = hash_bytes(term_take(c));
-        }
-    } else {
-        m->token = hash_bytes(term_take(c));
-    }
-    term_skip(c); // serial: see trace-port facts, it says nothing
-    uint8_t tag = term_peek(c);
-    if (tag == TERM_NEW_PID || tag == TERM_PID) {
-        m->from = remote_number(term_pid(c), traced);
-    } else {
-        term_skip(c); // a port
-    }
+    m->token = read_label(c);
+    term_skip(c); // serial: it says nothing, each spawn multiplies it
+    m->from = read_from(r, c, traced);
     term_skip(c); // last count
     m->has_token = !c->failed;
 }
 
-// Reads the match spec's message. What is not of our making is passed over.
-static void read_note(struct cursor *c, struct term_pid traced, struct message *m) {
-    struct cursor note = *c;
-    term_skip(c);
-    if (!term_is_tuple(term_peek(&note))) {
-        return;
-    }
-    struct cursor token = note;
-    uint32_t arity = term_tuple(&note);
+// A match spec's message of our making. False when it is none: then the cursor is anywhere.
+static bool read_our_note(const struct message_reader *r, struct cursor *c, struct term_pid traced, struct message *m) {
+    struct cursor start = *c;
+    uint32_t arity = term_tuple(c);
     if (arity == 5) {
-        read_token(&token, traced, m);
-        return;
+        *c = start;
+        read_token(r, c, traced, m);
+        return m->has_token;
     }
-    if ((arity != 2 && arity != 3) || !term_is_tuple(term_peek(&note))) {
-        return;
+    if ((arity != 2 && arity != 3) || !term_is_tuple(term_peek(c))) {
+        return false;
     }
-    read_token(&note, traced, m);
+    read_token(r, c, traced, m);
     if (!m->has_token) {
-        return;
+        return false;
     }
-    if (arity == 2) {
-        m->note = term_take(&note);
-        m->note_kind = NOTE_IDENTITY;
-    } else if (term_is_atom(term_peek(&note)) && ATOM_IS(term_atom(&note), "ask")) {
-        m->note = term_take(&note);
+    if (arity == 3) {
+        if (!term_is_atom(term_peek(c)) || !ATOM_IS(term_atom(c), "ask")) {
+            return false;
+        }
         m->note_kind = NOTE_ARGUMENTS;
+    } else {
+        m->note_kind = NOTE_IDENTITY;
+    }
+    m->note = term_take(c);
+    return !c->failed;
+}
+
+// Reads the match spec's message. What is not of our making is passed over.
+static void read_note(const struct message_reader *r, struct cursor *c, struct term_pid traced, struct message *m) {
+    struct cursor start = *c;
+    if (!term_is_tuple(term_peek(c)) || !read_our_note(r, c, traced, m)) {
+        m->note_kind = NOTE_NONE;
+        *c = start;
+        term_skip(c);
     }
 }
 
@@ -104,8 +130,10 @@ static void read_function(struct cursor *c, struct message *m) {
         cursor_fail(c);
         return;
     }
+    const uint8_t *name = c->at;
     m->module = term_atom(c);
     m->function = term_atom(c);
+    m->name = slice_of(name, (size_t)(c->at - name));
     if (term_is_integer(term_peek(c))) {
         int64_t arity = term_integer(c);
         m->arity = arity >= 0 && arity <= 255 ? (uint32_t)arity : UINT32_MAX;
@@ -152,8 +180,117 @@ static bool skip_rest(struct cursor *c, uint32_t elements) {
     return !c->failed;
 }
 
-bool message_decode(struct cursor *c, struct message *m) {
-    *m = (struct message){.kind = MESSAGE_OTHER};
+enum {
+    BIG_TIME = 11,                 // bytes: tag, size 8, sign, digits
+    NEAR_TIME = 1000000000         // ticks: how far apart two times of the fast way may be
+};
+
+// The value that a call returned, and the time behind it, without walking the value. A stream's times have one form; its bytes at
+// the very end, holding nearly the time of the message before, are no coincidence.
+static bool read_time_at_end(struct message_reader *r, struct cursor *c, struct message *m) {
+    if (!r->big_time || cursor_left(c) <= BIG_TIME) {
+        return false;
+    }
+    struct cursor end = cursor_of(c->end - BIG_TIME, BIG_TIME);
+    if (end.at[0] != TERM_SMALL_BIG || end.at[1] != 8) {
+        return false;
+    }
+    int64_t time = term_integer(&end);
+    if (end.failed || time - r->time > NEAR_TIME || r->time - time > NEAR_TIME) {
+        return false;
+    }
+    m->time = time;
+    m->clock = MESSAGE_MONOTONIC;
+    r->time = time;
+    c->at = c->end;
+    return true;
+}
+
+static void learn_time(struct message_reader *r, const uint8_t *encoded, const struct message *m) {
+    r->big_time = encoded[0] == TERM_SMALL_BIG && encoded[1] == 8;
+    r->time = m->time;
+}
+
+// The elements behind the pid.
+static bool read_event(struct message_reader *r, struct cursor *c, bool last, struct term_pid pid, bool timed,
+                       uint32_t left, struct message *m) {
+    if (!term_is_atom(term_peek(c))) {
+        cursor_fail(c);
+        return false;
+    }
+    struct term_atom what = term_atom(c);
+    uint32_t times = timed ? 1 : 0;
+    left--;
+    if (ATOM_IS(what, "call") && left >= 1 + times) {
+        m->kind = MESSAGE_CALL;
+        read_function(c, m);
+        left--;
+        if (left > times) {
+            read_note(r, c, pid, m);
+            left--;
+        }
+    } else if ((ATOM_IS(what, "return_from") || ATOM_IS(what, "exception_from")) && left >= 2 + times) {
+        m->kind = what.text.data[0] == 'r' ? MESSAGE_RETURN : MESSAGE_EXCEPTION;
+        read_function(c, m);
+        if (last && timed && left == 3 && !c->failed && read_time_at_end(r, c, m)) {
+            return true;
+        }
+        term_skip(c);
+        left -= 2;
+    } else {
+        return skip_rest(c, left);
+    }
+    if (timed && left > 0) {
+        const uint8_t *encoded = c->at;
+        read_time(c, m);
+        left--;
+        if (!c->failed) {
+            learn_time(r, encoded, m);
+        }
+    }
+    return skip_rest(c, left);
+}
+
+// Takes the start of a message that begins like the ones before it.
+static bool read_known_start(const struct message_reader *r, struct cursor *c, struct term_pid *pid) {
+    enum { NUMBERS = 12 };
+    if (r->prefix_len == 0 || cursor_left(c) < r->prefix_len + NUMBERS || memcmp(c->at, r->prefix, r->prefix_len) != 0) {
+        return false;
+    }
+    struct cursor ahead = cursor_of(c->at + r->prefix_len, NUMBERS);
+    pid->id = cursor_u32(&ahead);
+    pid->serial = cursor_u32(&ahead);
+    pid->creation = cursor_u32(&ahead);
+    if (pid->creation != r->creation) {
+        return false;
+    }
+    c->at = ahead.at;
+    return true;
+}
+
+// Remembers how this message began; start is its tuple's tag, at its pid's.
+static void learn_start(struct message_reader *r, const uint8_t *start, const uint8_t *at, struct term_pid pid) {
+    size_t len = (size_t)(pid.node.text.data + pid.node.text.len - start);
+    if (len <= sizeof r->prefix) {
+        memcpy(r->prefix, start, len);
+        r->prefix_len = len;
+        r->pid_at = (size_t)(at - start);
+        r->node_at = (size_t)(pid.node.text.data - start);
+        r->latin1 = pid.node.latin1;
+        r->creation = pid.creation;
+        r->arity = start[1];
+    }
+}
+
+bool message_decode(struct message_reader *r, struct cursor *c, bool last, struct message *m) {
+    memset(m, 0, sizeof *m);
+    const uint8_t *start = c->at;
+    struct term_pid pid;
+    if (read_known_start(r, c, &pid)) {
+        pid.node = (struct term_atom){slice_of(start + r->node_at, r->prefix_len - r->node_at), r->latin1};
+        m->pid = pid_number(pid);
+        return read_event(r, c, last, pid, true, r->arity - 2, m);
+    }
     uint32_t arity = term_tuple(c);
     if (arity < 2 || !term_is_atom(term_peek(c))) {
         cursor_fail(c);
@@ -172,41 +309,13 @@ bool message_decode(struct cursor *c, struct message *m) {
     if (arity < 4 || (who != TERM_NEW_PID && who != TERM_PID)) {
         return skip_rest(c, arity - 1); // about a port
     }
-    struct term_pid pid = term_pid(c);
+    const uint8_t *at = c->at;
+    pid = term_pid(c);
     m->pid = pid_number(pid);
-    if (!term_is_atom(term_peek(c))) {
-        cursor_fail(c);
-        return false;
+    if (timed && who == TERM_NEW_PID && start[0] == TERM_SMALL_TUPLE && !c->failed) {
+        learn_start(r, start, at, pid);
     }
-    struct term_atom what = term_atom(c);
-    uint32_t left = arity - 3; // elements behind `what`
-    uint32_t last = timed ? 1 : 0;
-    if (ATOM_IS(what, "call") && left >= 1 + last) {
-        m->kind = MESSAGE_CALL;
-        read_function(c, m);
-        left--;
-        if (left > last) {
-            read_note(c, pid, m);
-            left--;
-        }
-    } else if (ATOM_IS(what, "return_from") && left >= 2 + last) {
-        m->kind = MESSAGE_RETURN;
-        read_function(c, m);
-        term_skip(c);
-        left -= 2;
-    } else if (ATOM_IS(what, "exception_from") && left >= 2 + last) {
-        m->kind = MESSAGE_EXCEPTION;
-        read_function(c, m);
-        term_skip(c);
-        left -= 2;
-    } else {
-        return skip_rest(c, left);
-    }
-    if (timed && left > 0) {
-        read_time(c, m);
-        left--;
-    }
-    return skip_rest(c, left);
+    return read_event(r, c, last, pid, timed, arity - 2, m);
 }
 
 void message_pid_text(uint64_t pid, char *out) {

@@ -31,6 +31,7 @@ static enum tier_set_result add(struct tier_set *s, struct slice module, struct 
     }
     s->functions = more;
     struct traced_function *f = &more[s->count];
+    map_clear(&s->by_name);
     *f = (struct traced_function){.arity = arity, .role = ROLE_NAMING, .tier = TIER_NONE};
     f->module = strndup((const char *)module.data, module.len);
     f->function = strndup((const char *)function.data, function.len);
@@ -49,6 +50,9 @@ bool tier_set_init(struct tier_set *s) {
     struct traced_function *f;
     if (!map_init(&s->index)) {
         return false;
+    }
+    if (!map_init(&s->by_name)) {
+        goto err1;
     }
     if (add(s, slice_text("kprof_mark"), slice_text("request_begin"), 1, &f) != TIER_SET_OK) {
         goto err1;
@@ -71,6 +75,7 @@ void tier_set_free(struct tier_set *s) {
     }
     free(s->functions);
     map_free(&s->index);
+    map_free(&s->by_name);
     *s = (struct tier_set){0};
 }
 
@@ -126,8 +131,19 @@ static struct slice utf8_of(struct term_atom atom, uint8_t *out) {
     return slice_of(out, n);
 }
 
-const struct traced_function *tier_set_find(const struct tier_set *s, struct term_atom module,
-                                            struct term_atom function, uint32_t arity) {
-    uint8_t m[510], f[510];
-    return find(s, utf8_of(module, m), utf8_of(function, f), arity);
+const struct traced_function *tier_set_find(struct tier_set *s, const struct message *message) {
+    enum { UNKNOWN = 2 * LIMIT_TIERS }; // more than there are functions
+    uint64_t key = hash_bytes(message->name) + message->arity;
+    uint32_t i = map_get(&s->by_name, key);
+    if (i == MAP_NONE) {
+        uint8_t m[510], f[510];
+        const struct traced_function *found =
+            find(s, utf8_of(message->module, m), utf8_of(message->function, f), message->arity);
+        i = found ? (uint32_t)(found - s->functions) : UNKNOWN;
+        if (s->by_name.count >= LIMIT_FUNCTION_NAMES) {
+            map_clear(&s->by_name);
+        }
+        map_set(&s->by_name, key, i);
+    }
+    return i == UNKNOWN ? NULL : &s->functions[i];
 }

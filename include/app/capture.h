@@ -15,5 +15,5 @@ struct capture {
     int64_t offset;
 };
 
-// Looks at the file's frames until all is known, or to its end. Damage ends the look, no more.
+// Looks at the file's first frames until all is known. Damage ends the look, no more.
 struct capture capture_probe(struct slice file);

@@ -51,7 +51,7 @@ static inline void cursor_fail(struct cursor *c) {
 
 // Takes n bytes and returns their start, or fails and returns NULL.
 static inline const uint8_t *cursor_claim(struct cursor *c, size_t n) {
-    if (n > cursor_left(c) || c->failed) {
+    if (n > cursor_left(c)) { // a failed cursor stands at its end
         cursor_fail(c);
         return NULL;
     }

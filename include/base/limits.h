@@ -46,6 +46,8 @@
 // Tiers of one node, and tier names of all nodes.
 #define LIMIT_TIERS 200u
 #define LIMIT_TIER_NAMES 1000u
+// Names of functions in trace messages whose meaning is remembered.
+#define LIMIT_FUNCTION_NAMES 4096u
 // Identities; further ones are counted under _other.
 #define LIMIT_IDENTITIES 1000u
 // Bytes of an identity, a tier's or a node's name; longer ones are cut.

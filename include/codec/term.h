@@ -58,12 +58,6 @@ static inline uint8_t term_peek(const struct cursor *c) {
 void term_skip(struct cursor *c);
 // As term_skip, and returns the term's bytes.
 struct slice term_take(struct cursor *c);
-// A tuple's arity; its elements follow.
-uint32_t term_tuple(struct cursor *c);
-struct term_atom term_atom(struct cursor *c);
-// An integer of at most 64 bits, signed.
-int64_t term_integer(struct cursor *c);
-struct term_pid term_pid(struct cursor *c);
 // A list's length; its elements follow, and then, when *has_tail, one more term (NIL in a proper list). A string of bytes is a list whose
 // elements are plain bytes: *bytes is set to them, and nothing follows.
 uint32_t term_list(struct cursor *c, bool *has_tail, struct slice *bytes);
@@ -78,6 +72,86 @@ static inline bool term_is_tuple(uint8_t tag) {
 
 static inline bool term_is_integer(uint8_t tag) {
     return tag == TERM_SMALL_INTEGER || tag == TERM_INTEGER || tag == TERM_SMALL_BIG;
+}
+
+// -- the readers of every message: inline --------------------------------------------------------------------------
+
+// A tuple's arity; its elements follow.
+static inline uint32_t term_tuple(struct cursor *c) {
+    switch (cursor_u8(c)) {
+    case TERM_SMALL_TUPLE:
+        return cursor_u8(c);
+    case TERM_LARGE_TUPLE:
+        return cursor_u32(c);
+    }
+    cursor_fail(c);
+    return 0;
+}
+
+static inline struct term_atom term_atom(struct cursor *c) {
+    size_t len = 0;
+    uint8_t tag = cursor_u8(c);
+    switch (tag) {
+    case TERM_SMALL_ATOM:
+    case TERM_SMALL_ATOM_UTF8:
+        len = cursor_u8(c);
+        break;
+    case TERM_ATOM:
+    case TERM_ATOM_UTF8:
+        len = cursor_u16(c);
+        break;
+    default:
+        cursor_fail(c);
+    }
+    const uint8_t *text = cursor_claim(c, len);
+    return (struct term_atom){slice_of(text, text ? len : 0), tag == TERM_ATOM || tag == TERM_SMALL_ATOM};
+}
+
+// An integer of at most 64 bits, signed.
+static inline int64_t term_integer(struct cursor *c) {
+    switch (cursor_u8(c)) {
+    case TERM_SMALL_INTEGER:
+        return cursor_u8(c);
+    case TERM_INTEGER:
+        return (int32_t)cursor_u32(c);
+    case TERM_SMALL_BIG: {
+        uint8_t n = cursor_u8(c);
+        uint8_t sign = cursor_u8(c);
+        const uint8_t *p = cursor_claim(c, n);
+        uint64_t value = 0;
+        if (p && n == 8) { // as times and labels come
+            memcpy(&value, p, 8); // little-endian, like every machine this is built for
+            n = 0;
+        }
+        for (unsigned i = 0; p && i < n; i++) {
+            if (i < 8) {
+                value |= (uint64_t)p[i] << (8 * i);
+            } else if (p[i] != 0) {
+                p = NULL;
+            }
+        }
+        // -2^63 has no positive counterpart
+        if (p && value <= (uint64_t)INT64_MAX + (sign != 0)) {
+            return sign ? (int64_t)(0 - value) : (int64_t)value;
+        }
+    }
+    }
+    cursor_fail(c);
+    return 0;
+}
+
+static inline struct term_pid term_pid(struct cursor *c) {
+    struct term_pid pid = {0};
+    uint8_t tag = cursor_u8(c);
+    if (tag != TERM_NEW_PID && tag != TERM_PID) {
+        cursor_fail(c);
+        return pid;
+    }
+    pid.node = term_atom(c);
+    pid.id = cursor_u32(c);
+    pid.serial = cursor_u32(c);
+    pid.creation = tag == TERM_NEW_PID ? cursor_u32(c) : cursor_u8(c);
+    return pid;
 }
 
 // A term as the short text that an identity is: an atom's name, the characters of a string or binary, an integer's digits, a tuple's

@@ -36,6 +36,7 @@ struct message {
     enum message_note note_kind;
     int64_t time;
     uint64_t pid; // as message_pid_text shows it; two processes of a node never share one at the same time
+    struct slice name; // the encoded module and function, one after the other: equal bytes, equal function
     struct term_atom module;
     struct term_atom function;
     uint32_t arity;
@@ -46,13 +47,28 @@ struct message {
     struct slice note;
 };
 
+// What a stream's messages have in common, learned from them, so that most of each needs no second look. All zero at a
+// stream's start.
+struct message_reader {
+    uint8_t prefix[280]; // of a timed message, from its tuple to the node of its pid
+    size_t prefix_len;   // 0: none learned
+    size_t pid_at;       // where in it the pid begins
+    size_t node_at;      // where the node's name begins
+    bool latin1;         // how that is written
+    uint8_t arity;       // of the message's tuple
+    uint32_t creation;   // of that node
+    int64_t time;        // the last monotonic time, when it came as a big integer of 8 bytes
+    bool big_time;
+};
+
 // The messages of one frame's term: a message, or a list of messages. Sets the cursor to the first and returns their number;
 // 0 and a failed cursor when it is neither.
 uint32_t message_frame(struct slice body, struct cursor *c);
 
 // Decodes the message at the cursor and moves the cursor behind it. Returns false on anything that is no trace message; the
-// frame's rest is lost then.
-bool message_decode(struct cursor *c, struct message *message);
+// frame's rest is lost then. `last`: the message ends where the cursor does. Then the returned value, which can be any size and is of
+// no use, is not walked when the time at the end can be told without: it has the form and nearly the value of the one before.
+bool message_decode(struct message_reader *reader, struct cursor *c, bool last, struct message *message);
 
 // Writes a pid of the traced node as Erlang shows it there, "<0.123.0>". size is 32 at least.
 void message_pid_text(uint64_t pid, char *out);

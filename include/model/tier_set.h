@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "codec/term.h"
 #include "model/directory.h"
+#include "model/message.h"
 
 enum {
     TIER_NONE = UINT16_MAX // of a function that is traced for another reason
@@ -28,6 +29,7 @@ struct traced_function {
 
 struct tier_set {
     struct map index;
+    struct map by_name; // hash of a message's encoded name -> index in functions, past them for no entry
     struct traced_function *functions;
     uint32_t count;
     uint32_t tiers; // how many have ROLE_TIER
@@ -46,6 +48,5 @@ enum tier_set_result tier_set_add(struct tier_set *s, struct slice module, struc
 enum tier_set_result tier_set_name_by(struct tier_set *s, struct slice module, struct slice function, uint32_t arity,
                                       uint32_t argument);
 
-// The entry of a function, or NULL.
-const struct traced_function *tier_set_find(const struct tier_set *s, struct term_atom module,
-                                            struct term_atom function, uint32_t arity);
+// The entry of a message's function, or NULL. Remembers what it finds by the name's bytes, for up to LIMIT_FUNCTION_NAMES names.
+const struct traced_function *tier_set_find(struct tier_set *s, const struct message *message);
