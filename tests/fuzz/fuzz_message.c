@@ -1,29 +1,76 @@
-// The messages of one frame's term: what is read lies inside it.
+// A stream of frames of trace messages: what is read lies inside its frame, and what the reader learned from the messages before changes
+// nothing of what it reads: a reader that knows nothing reads the same.
+#include "codec/frame.h"
 #include "model/message.h"
 
 #include "fuzz.h"
 
-static void inside(struct slice part, const uint8_t *data, size_t size) {
-    MUST(part.len == 0 || (part.data >= data && part.data + part.len <= data + size));
+static void inside(struct slice part, struct slice body) {
+    MUST(part.len == 0 || (part.data >= body.data && part.data + part.len <= body.data + body.len));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+static bool same_part(struct slice a, struct slice b) {
+    return a.len == b.len && (a.len == 0 || a.data == b.data);
+}
+
+static void must_be_same(const struct message *a, const struct message *b) {
+    MUST(a->kind == b->kind);
+    if (a->kind == MESSAGE_OTHER) {
+        return;
+    }
+    MUST(a->clock == b->clock && a->time == b->time && a->pid == b->pid);
+    MUST(same_part(a->module.text, b->module.text) && same_part(a->function.text, b->function.text));
+    MUST(a->module.latin1 == b->module.latin1 && a->function.latin1 == b->function.latin1 && a->arity == b->arity);
+    if (a->kind == MESSAGE_CALL) {
+        MUST(a->note_kind == b->note_kind && a->has_token == b->has_token && same_part(a->arguments, b->arguments));
+        MUST(!a->has_token || (a->token == b->token && a->from == b->from));
+        MUST(a->note_kind == NOTE_NONE || same_part(a->note, b->note));
+    }
+}
+
+static void read_frame(struct message_reader *reader, struct message_reader *hasty, struct slice body) {
     struct cursor c;
-    uint32_t count = message_frame(slice_of(data, size), &c);
+    uint32_t count = message_frame(body, &c);
     for (uint32_t i = 0; i < count; i++) {
-        struct message m;
-        if (!message_decode(&c, &m)) {
-            break;
+        struct message_reader fresh = {0};
+        struct message m = {0}, plain = {0}, quick = {0};
+        struct cursor second = c, third = c;
+        bool ok = message_decode(reader, &c, false, &m);
+        MUST(ok == message_decode(&fresh, &second, false, &plain));
+        // walking less may accept more, never less, and stays inside too
+        bool quick_ok = message_decode(hasty, &third, count == 1, &quick);
+        MUST(!ok || quick_ok || cursor_left(&c) > 0);
+        if (quick_ok) {
+            MUST(third.at >= body.data && third.at <= body.data + body.len);
+            inside(quick.module.text, body);
+            inside(quick.note, body);
+            inside(quick.arguments, body);
         }
-        MUST(c.at >= data && c.at <= data + size);
+        if (!ok) {
+            return;
+        }
+        MUST(c.at == second.at && c.at >= body.data && c.at <= body.data + body.len);
+        must_be_same(&m, &plain);
+        inside(m.module.text, body);
+        inside(m.function.text, body);
+        inside(m.arguments, body);
+        inside(m.note, body);
         char pid[32];
         message_pid_text(m.pid, pid);
         MUST(memchr(pid, 0, sizeof pid));
         message_pid_text(m.from, pid);
-        inside(m.module.text, data, size);
-        inside(m.function.text, data, size);
-        inside(m.arguments, data, size);
-        inside(m.note, data, size);
+        MUST(memchr(pid, 0, sizeof pid));
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct message_reader reader = {0}, hasty = {0};
+    struct frame f;
+    long n;
+    for (size_t at = 0; (n = frame_next(slice_of(data + at, size - at), &f)) > 0; at += (size_t)n) {
+        if (f.kind == FRAME_TERM) {
+            read_frame(&reader, &hasty, f.body);
+        }
     }
     return 0;
 }

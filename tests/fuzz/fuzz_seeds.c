@@ -32,6 +32,7 @@ static void capture(const char *data, const char *name) {
     size_t len = fread(bytes, 1, sizeof bytes, f);
     fclose(f);
     seed("frame", name, 0, slice_of(bytes, len < LARGEST ? len : LARGEST));
+    seed("message", name, FRAMES, slice_of(bytes, len < LARGEST ? len : LARGEST)); // some that follow one another
     struct frame frame;
     size_t at = 0;
     long n;
@@ -39,7 +40,7 @@ static void capture(const char *data, const char *name) {
         if (frame.kind != FRAME_TERM || frame.body.len > LARGEST) {
             continue;
         }
-        seed("message", name, i, frame.body);
+        seed("message", name, i, slice_of(bytes + at, (size_t)n));
         // the term and its elements, each without the leading version
         struct cursor c = cursor_of(frame.body.data + 1, frame.body.len - 1);
         seed("term", name, i * 10, term_take(&c));
