@@ -18,7 +18,7 @@ static const char HELP[] =
     "\n"
     "  --listen [ADDR:]PORT     where shims connect to; ADDR is 127.0.0.1 unless told otherwise\n"
     "  --db FILE                the database, made when it is not there\n"
-    "  --bucket SECONDS         length of the finest statistics (default 10)\n"
+    "  --bucket SECONDS         length of the finest statistics, a divisor of an hour (default 10)\n"
     "  --flush SECONDS          how often statistics are written (default 1)\n"
     "  --request-timeout TIME   age at which a request without an end expires (default 30s)\n"
     "  --slow-threshold TIME    requests over it are slow ones (default 1s); not stored in this release\n"
@@ -129,8 +129,8 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
             break;
         case BUCKET:
             status = parse_time("bucket", optarg, S, 3600 * S, &bucket_ns);
-            if (status < 0 && bucket_ns % S != 0) {
-                status = usage("--bucket %s: want whole seconds", optarg);
+            if (status < 0 && (bucket_ns % S != 0 || 3600 % (bucket_ns / S) != 0)) {
+                status = usage("--bucket %s: want whole seconds that divide an hour, such as 1, 10 or 60", optarg);
             }
             break;
         case FLUSH:

@@ -37,8 +37,8 @@ struct pipeline_node {
     int64_t offset;        // in the stream, of the next byte to be looked at
     int64_t latest;        // node time of the latest message
     int64_t advanced;      // node time of the last tracker_advance
-    int64_t received;      // wall time of the last bytes
     bool fresh;            // bytes came since the last tick
+    uint64_t ticked;       // messages when that was
 
     // calls for printing
     bool calls_wanted;
@@ -553,14 +553,17 @@ void pipeline_tick(struct pipeline *p, int64_t now) {
     p->now = now;
     for (uint32_t i = 0; i < LIMIT_NODES && p->nodes[i]; i++) {
         struct pipeline_node *n = p->nodes[i];
-        // The gauge's empty frames come every few ms while the stream flows: without any, what it holds may be late.
-        if (n->open && n->live && n->fresh && n->partial.len == 0) {
+        // The gauge's empty frames come every 10 ms while the stream flows. They alone mean that nothing is on its way; with messages
+        // among them time goes on by theirs, and without any bytes the stream is held up.
+        bool idle = n->fresh && n->totals.messages == n->ticked;
+        if (n->open && n->live && idle && n->partial.len == 0) {
             int64_t safe = node_now(n) - IDLE_NS;
             if (n->advanced == INT64_MIN || safe > n->advanced) {
                 advance(n, safe > n->latest ? safe : n->latest);
             }
         }
         n->fresh = false;
+        n->ticked = n->totals.messages;
     }
 }
 

@@ -220,6 +220,7 @@ static bool hello_control(struct connection *c, struct control_map hello) {
     }
     server->sessions = s;
     c->state = STATE_CONTROL;
+    bufferevent_setwatermark(c->bev, EV_READ, 0, LIMIT_CONTROL_BYTES + CONTROL_HEADER);
     bufferevent_set_timeouts(c->bev, &(struct timeval){SILENCE_SECONDS, 0}, &(struct timeval){SILENCE_SECONDS, 0});
     if (!welcome(s)) {
         session_close(s);
@@ -261,6 +262,7 @@ static bool hello_data(struct connection *c, struct control_map hello) {
         c->session = s;
         c->state = STATE_DATA;
         bufferevent_set_timeouts(c->bev, NULL, NULL);
+        bufferevent_setwatermark(c->bev, EV_READ, 0, READ_BYTES);
         bufferevent_set_max_single_read(c->bev, READ_BYTES);
         if (!s->ready) {
             bufferevent_disable(c->bev, EV_READ);
@@ -305,15 +307,15 @@ static bool read_messages(struct connection *c) {
         struct slice payload;
         // The header alone tells whether the claim is acceptable, before anything is kept for it.
         long size = control_frame(slice_of(header, peeked), &payload);
-        if (size < 0) {
+        struct cursor claim = cursor_of(header, peeked);
+        size_t whole = CONTROL_HEADER + (size_t)cursor_u32(&claim);
+        if (size < 0 || (c->state == STATE_HELLO && whole > LIMIT_HELLO_BYTES)) {
             refuse(c, c->state == STATE_HELLO ? describe(slice_of(header, peeked)) : "a damaged control message");
             return false;
         }
         if (peeked < CONTROL_HEADER) {
             return true;
         }
-        struct cursor claim = cursor_of(header, CONTROL_HEADER);
-        size_t whole = CONTROL_HEADER + (size_t)cursor_u32(&claim);
         if (have < whole) {
             // The read timeout starts anew with every byte: who trickles is stopped here.
             if (c->state == STATE_HELLO && time(NULL) - c->since > LIMIT_HELLO_SECONDS) {
@@ -442,7 +444,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     s->count++;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     bufferevent_setcb(bev, on_read, NULL, on_event, c);
-    bufferevent_setwatermark(bev, EV_READ, 0, LIMIT_CONTROL_BYTES + CONTROL_HEADER);
+    bufferevent_setwatermark(bev, EV_READ, 0, LIMIT_HELLO_BYTES);
     bufferevent_set_timeouts(bev, &(struct timeval){LIMIT_HELLO_SECONDS, 0}, NULL);
     bufferevent_enable(bev, EV_READ | EV_WRITE);
 }

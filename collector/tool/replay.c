@@ -187,8 +187,9 @@ static int parse(struct replay *r, int argc, char **argv) {
             break;
         case BUCKET:
             if (!text_duration_parse(optarg, &r->bucket_ns) || r->bucket_ns < 1000000000 ||
-                r->bucket_ns > 3600000000000 || r->bucket_ns % 1000000000 != 0) {
-                status = usage("--bucket", optarg, "whole seconds, 1 to 3600");
+                r->bucket_ns > 3600000000000 || r->bucket_ns % 1000000000 != 0 ||
+                3600000000000 % r->bucket_ns != 0) {
+                status = usage("--bucket", optarg, "whole seconds that divide an hour, such as 1, 10 or 60");
             }
             break;
         case TIMEOUT:

@@ -16,6 +16,8 @@
 #define LIMIT_CONTROL_ELEMENTS 16384
 // Connections at the same time: two a node, and newcomers. Past it the newest is closed.
 #define LIMIT_CONNECTIONS 512
+// Bytes of its first message; a hello has some 200. What strangers can make us keep is this for each connection.
+#define LIMIT_HELLO_BYTES 16384u
 // Seconds that a new connection may take for its first message.
 #define LIMIT_HELLO_SECONDS 5
 // Bytes that may wait to be sent to one shim; past it rows and calls for it are left out and the log says so.
