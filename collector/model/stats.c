@@ -100,10 +100,11 @@ struct ledger_row *stats_ledger(struct stats *s, int64_t bucket_start, uint16_t 
         }
     }
     if (s->ledger_count == s->ledger_room && s->ledger_room < LEDGER_ROWS) {
-        struct ledger_row *more = realloc(s->ledgers, 2 * s->ledger_room * sizeof *more);
+        uint32_t room = s->ledger_room > 0 ? 2 * s->ledger_room : 16;
+        struct ledger_row *more = realloc(s->ledgers, room * sizeof *more);
         if (more) {
             s->ledgers = more;
-            s->ledger_room *= 2;
+            s->ledger_room = room;
         }
     }
     if (s->ledger_count == s->ledger_room) {

@@ -17,7 +17,7 @@ struct slice {
 struct cursor {
     const uint8_t *at;  // next byte; at <= end
     const uint8_t *end; // one past the last byte
-    bool failed;        // once set, every claim fails
+    bool failed;        // once set, every claim of a byte fails
 };
 
 static inline struct slice slice_of(const void *data, size_t len) {

@@ -28,7 +28,9 @@ static void fails_at_the_end_and_stays_failed(void **state) {
         assert_true(c.failed);
         assert_int_equal(cursor_left(&c), 0);
         assert_int_equal(cursor_u8(&c), 0);
-        assert_null(cursor_claim(&c, 0));
+        assert_null(cursor_claim(&c, 1));
+        cursor_claim(&c, 0); // nothing can be had at the end; the failure stays
+        assert_true(c.failed);
         c = cursor_of(s.data, s.len);
         if (len < 2) {
             assert_int_equal(cursor_u16(&c), 0);
