@@ -3,7 +3,7 @@
 #include "codec/frame.h"
 #include "model/message.h"
 
-enum { FRAMES = 10000 }; // looked at: where both kinds of time are, every request has both
+enum { FRAMES = 10000 }; // looked at, at most
 
 // The node's name out of a message's pid.
 static struct slice node_of(struct slice message) {
@@ -18,7 +18,15 @@ static struct slice node_of(struct slice message) {
     return c.failed ? slice_of(NULL, 0) : pid.node.text;
 }
 
-static void note_time(struct capture *out, const struct message *m, int64_t latest[2]) {
+// What the messages of both kinds of time say about how the clocks go together: within a process time only goes on.
+struct clocks {
+    uint64_t pid; // of the message before
+    enum message_clock clock;
+    int64_t time;
+    int64_t least, most; // the offset is between these
+};
+
+static void note_time(struct capture *out, struct clocks *k, const struct message *m) {
     if (m->clock == MESSAGE_UNTIMED) {
         return;
     }
@@ -28,18 +36,24 @@ static void note_time(struct capture *out, const struct message *m, int64_t late
     }
     out->monotonic |= !wall;
     out->wall |= wall;
-    latest[wall] = m->time;
-    if (out->monotonic && out->wall) {
-        out->offset = latest[1] - latest[0];
+    if (k->pid == m->pid && k->clock != MESSAGE_UNTIMED && k->clock != m->clock) {
+        if (wall) {
+            k->most = m->time - k->time < k->most ? m->time - k->time : k->most;
+        } else {
+            k->least = k->time - m->time > k->least ? k->time - m->time : k->least;
+        }
     }
+    k->pid = m->pid;
+    k->clock = m->clock;
+    k->time = m->time;
 }
 
 struct capture capture_probe(struct slice file) {
     struct capture out = {0};
     struct message_reader reader = {0};
-    int64_t latest[2] = {0}; // monotonic, wall
+    struct clocks clocks = {.least = INT64_MIN, .most = INT64_MAX};
     size_t at = 0;
-    for (int frames = 0; frames < FRAMES && at < file.len && !(out.monotonic && out.wall); frames++) {
+    for (int frames = 0; frames < FRAMES && at < file.len; frames++) {
         struct frame frame;
         long size = frame_next(slice_of(file.data + at, file.len - at), &frame);
         if (size <= 0) {
@@ -60,11 +74,16 @@ struct capture capture_probe(struct slice file) {
             if (!message_decode(&reader, &c, false, &m)) {
                 break;
             }
-            note_time(&out, &m, latest);
+            note_time(&out, &clocks, &m);
             if (out.node.len == 0) {
                 out.node = node_of(slice_of(start, (size_t)(c.at - start)));
             }
         }
+    }
+    if (clocks.least != INT64_MIN) {
+        out.offset = clocks.least;
+    } else if (clocks.most != INT64_MAX) {
+        out.offset = clocks.most;
     }
     return out;
 }

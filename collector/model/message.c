@@ -58,7 +58,10 @@ static uint64_t read_from(const struct message_reader *r, struct cursor *c, stru
     if (tag == TERM_NEW_PID || tag == TERM_PID) {
         return remote_number(term_pid(c), traced);
     }
-    term_skip(c); // a port
+    if (tag != TERM_PORT && tag != TERM_NEW_PORT && tag != TERM_V4_PORT) {
+        cursor_fail(c); // no token after all
+    }
+    term_skip(c);
     return 0;
 }
 
@@ -79,6 +82,10 @@ static void read_token(const struct message_reader *r, struct cursor *c, struct 
         cursor_fail(c);
         return;
     }
+    if (!term_is_integer(term_peek(c))) {
+        cursor_fail(c);
+        return;
+    }
     term_skip(c); // flags
     m->token = read_label(c);
     term_skip(c); // serial: it says nothing, each spawn multiplies it
@@ -87,40 +94,52 @@ static void read_token(const struct message_reader *r, struct cursor *c, struct 
     m->has_token = !c->failed;
 }
 
-// A match spec's message of our making. False when it is none: then the cursor is anywhere.
-static bool read_our_note(const struct message_reader *r, struct cursor *c, struct term_pid traced, struct message *m) {
+// Reads what stands behind the token in a message of the shim: {Token, Identity} or {Token, ask, Args}.
+static void read_rest(struct cursor *c, uint32_t elements, struct message *m) {
+    if (elements == 2 && term_is_atom(term_peek(c)) && ATOM_IS(term_atom(c), "ask")) {
+        m->note_kind = NOTE_ARGUMENTS;
+        m->note = term_take(c);
+    } else if (elements == 1) {
+        m->note_kind = NOTE_IDENTITY;
+        m->note = term_take(c);
+    }
+}
+
+// Looks for the token in a match spec's message: it is the message, or an element of it. Other people's messages have it
+// anywhere: {Token}, {tag, Token}, ….
+static void find_token(const struct message_reader *r, struct cursor *c, struct term_pid traced, struct message *m) {
+    enum { ELEMENTS = 8 };
     struct cursor start = *c;
     uint32_t arity = term_tuple(c);
     if (arity == 5) {
-        *c = start;
-        read_token(r, c, traced, m);
-        return m->has_token;
+        read_token(r, &start, traced, m);
     }
-    if ((arity != 2 && arity != 3) || !term_is_tuple(term_peek(c))) {
-        return false;
-    }
-    read_token(r, c, traced, m);
-    if (!m->has_token) {
-        return false;
-    }
-    if (arity == 3) {
-        if (!term_is_atom(term_peek(c)) || !ATOM_IS(term_atom(c), "ask")) {
-            return false;
+    for (uint32_t i = 0; i < arity && i < ELEMENTS && !m->has_token && !c->failed; i++) {
+        if (!term_is_tuple(term_peek(c))) {
+            term_skip(c);
+            continue;
         }
-        m->note_kind = NOTE_ARGUMENTS;
-    } else {
-        m->note_kind = NOTE_IDENTITY;
+        start = *c;
+        read_token(r, c, traced, m);
+        if (!m->has_token) {
+            *c = start;
+            term_skip(c);
+        } else if (i == 0) {
+            read_rest(c, arity - 1, m);
+        }
     }
-    m->note = term_take(c);
-    return !c->failed;
 }
 
-// Reads the match spec's message. What is not of our making is passed over.
+// Reads the match spec's message and moves behind it.
 static void read_note(const struct message_reader *r, struct cursor *c, struct term_pid traced, struct message *m) {
-    struct cursor start = *c;
-    if (!term_is_tuple(term_peek(c)) || !read_our_note(r, c, traced, m)) {
+    struct cursor note = *c;
+    if (term_is_tuple(term_peek(c))) {
+        find_token(r, &note, traced, m);
+    }
+    if (m->note_kind != NOTE_NONE && !note.failed) {
+        *c = note; // a message of the shim's was read to its end
+    } else {
         m->note_kind = NOTE_NONE;
-        *c = start;
         term_skip(c);
     }
 }
@@ -240,15 +259,15 @@ static bool read_event(struct message_reader *r, struct cursor *c, bool last, st
     } else {
         return skip_rest(c, left);
     }
-    if (timed && left > 0) {
+    skip_rest(c, left - times); // what more flags add, such as the scheduler's number
+    if (timed) {
         const uint8_t *encoded = c->at;
         read_time(c, m);
-        left--;
         if (!c->failed) {
             learn_time(r, encoded, m);
         }
     }
-    return skip_rest(c, left);
+    return !c->failed;
 }
 
 // Takes the start of a message that begins like the ones before it.

@@ -11,9 +11,10 @@ struct capture {
     bool monotonic;    // has monotonic times
     bool wall;         // has times of the calendar
     int64_t first;     // the first monotonic time, ticks
-    // With both kinds of time: calendar time less monotonic time, ns, from the first messages of each that stand close to each other.
+    // With both kinds of time: calendar time less monotonic time, ns, such that within a process no message comes before the one that
+    // was sent before it (within the 10 µs or so by which the two clocks differ).
     int64_t offset;
 };
 
-// Looks at the file's first frames until all is known. Damage ends the look, no more.
+// Looks at the file's first 10,000 frames. Damage ends the look, no more.
 struct capture capture_probe(struct slice file);

@@ -5,8 +5,9 @@
 //   {trace | trace_ts, Pid, return_from,    {M,F,A}, Value, [Ts]}
 //   {trace | trace_ts, Pid, exception_from, {M,F,A}, {Class, Value}, [Ts]}
 //
-// Note is what the shim's match specs build, {Token, Identity} or {Token, ask, Args}, or just Token. Token is
-// {Flags, Label, Serial, From, LastCount}.
+// Note is what the shim's match specs build, {Token, Identity} or {Token, ask, Args}; in other people's captures Token stands
+// alone or somewhere in a tuple. Token is {Flags, Label, Serial, From, LastCount}. Flags of erlang:trace/3 may add elements
+// before Ts.
 #pragma once
 
 #include "codec/term.h"
