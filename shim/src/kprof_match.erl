@@ -126,11 +126,9 @@ compile([{clause, _, [Pattern], Guards, Body} | Clauses], MFA, Bindings) ->
 %% Whether a head takes every call: no value in it, and no variable twice.
 any('_') ->
     true;
-any(Head) when is_list(Head) ->
+any(Head) ->
     Vars = [V || V <- Head, V =/= '_'],
-    lists:all(fun var/1, Vars) andalso length(lists:usort(Vars)) =:= length(Vars);
-any(_) ->
-    false.
+    lists:all(fun var/1, Vars) andalso length(lists:usort(Vars)) =:= length(Vars).
 
 var(A) when is_atom(A) ->
     case atom_to_list(A) of

@@ -232,7 +232,7 @@ drop_token() ->
 seq_label() ->
     case seq_trace:get_token(label) of
         {label, Label} -> Label;
-        [] -> undefined
+        _ -> undefined
     end.
 
 call({M, F}, Args) -> apply(M, F, Args);

@@ -5,7 +5,7 @@
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([traces_a_request/1, undoes_everything/1, refuses_before_tracing/1, no_collector/1, collector_says_bye/1,
          reconnects/1, dead_man/1, kprof_node_silent/1, code_reload/1, flags_taken_off/1, gauge_trips/1, slow_collector/1,
-         session_crash/1, guard_crash/1, app_stop_while_tracing/1, samples/1, asks/1, disarm/1, stats_dumper/1, print_calls/1,
+         session_crash/1, guard_crash/1, both_crash/1, app_stop_while_tracing/1, samples/1, asks/1, disarm/1, stats_dumper/1, print_calls/1,
          do_apply_outcomes/1, across_processes/1, foreign_tracing_untouched/1, rubbish_from_collector/1, own_processes_untraced/1]).
 
 -define(TIERS, {tier_config, [{outer, {kprof_test_app, outer, 1}}, {inner, {kprof_test_app, inner, 1}}]}).
@@ -14,7 +14,7 @@ suite() -> [{timetrap, {seconds, 60}}].
 
 all() ->
     [traces_a_request, undoes_everything, refuses_before_tracing, no_collector, collector_says_bye, reconnects, dead_man,
-     kprof_node_silent, code_reload, flags_taken_off, gauge_trips, slow_collector, session_crash, guard_crash,
+     kprof_node_silent, code_reload, flags_taken_off, gauge_trips, slow_collector, session_crash, guard_crash, both_crash,
      app_stop_while_tracing, samples, asks, disarm, stats_dumper, print_calls, do_apply_outcomes, across_processes,
      foreign_tracing_untouched, rubbish_from_collector, own_processes_untraced].
 
@@ -88,9 +88,8 @@ undoes_everything(Config) ->
     [begin
          ok = start_trace(Config, []),
          ?assertNotEqual(Before, call(Peer, kprof_test_app, snapshot, [])),
-         ok = call(Peer, kprof_test_app, requests, [500, x, y]),
          _ = call(Peer, kprof_test_app, outer, [untraced]),
-         ok = call(Peer, kprof, stop_trace, []),
+         ok = call(Peer, kprof_test_app, requests_and_stop, [500]),
          ?assertEqual(Before, call(Peer, kprof_test_app, snapshot, []))
      end || _ <- [1, 2]],
     ?assertEqual({error, not_tracing}, call(Peer, kprof, stop_trace, [])),
@@ -244,14 +243,15 @@ slow_collector(Config) ->
 
 %% --- crashes ---
 
-session_crash(Config) -> crash(kprof_session, Config).
-guard_crash(Config) -> crash(kprof_guard, Config).
+session_crash(Config) -> crash([kprof_session], Config).
+guard_crash(Config) -> crash([kprof_guard], Config).
+both_crash(Config) -> crash([kprof_guard, kprof_session], Config).
 
-crash(Name, Config) ->
+crash(Names, Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     Before = call(Peer, kprof_test_app, snapshot, []),
     ok = start_trace(Config, []),
-    true = call(Peer, erlang, exit, [call(Peer, erlang, whereis, [Name]), kill]),
+    ok = call(Peer, kprof_test_app, kill, [Names]),
     wait_status(Peer, idle),
     nothing_left(Peer, Before),
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
@@ -280,6 +280,7 @@ samples(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     ok = start_trace(Config, [{sample, {one_in, 10}}]),
     ok = call(Peer, kprof_test_app, requests, [200, x, y]),
+    timer:sleep(2200),      % what one clock message tells, the next does not
     ok = call(Peer, kprof, stop_trace, []),
     ?assertEqual(20 * 6, length(kprof_mock_collector:messages(Mock))),
     ?assertEqual(180, lists:sum([U || #{<<"type">> := <<"clock">>, <<"unsampled">> := U} <- kprof_mock_collector:control(Mock)])).

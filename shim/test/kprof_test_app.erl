@@ -1,7 +1,7 @@
 %% A little application to be traced, and what the suites run on the traced node.
 -module(kprof_test_app).
 
--export([outer/1, inner/1, slow/0, boom/1, request/2, requests/3, hot/2, start_hot/1, stop_hot/0, snapshot/0, memory_peak/2,
+-export([outer/1, inner/1, slow/0, boom/1, request/2, requests/3, requests_and_stop/1, kill/1, hot/2, start_hot/1, stop_hot/0, snapshot/0, memory_peak/2,
          compile_reload/2, keep_alive/0, server/0, hop/1,
          with_leader/3, leader/1]).
 
@@ -18,6 +18,21 @@ request(Identity, X) ->
 
 requests(N, Identity, X) ->
     _ = [request(Identity, X) || _ <- lists:seq(1, N)],
+    ok.
+
+%% Stops while messages are still on their way: the relay rests meanwhile.
+requests_and_stop(N) ->
+    [Relay] = [P || P <- processes(), {_, Stack} <- [process_info(P, current_stacktrace)], lists:keymember(kprof_relay, 1, Stack)],
+    true = erlang:suspend_process(Relay),
+    ok = requests(N, x, y),
+    {Pid, Ref} = spawn_monitor(fun() -> exit(kprof:stop_trace()) end),
+    timer:sleep(500),
+    true = erlang:resume_process(Relay),
+    receive {'DOWN', Ref, process, Pid, Result} -> Result end.
+
+kill(Names) ->
+    Pids = [whereis(Name) || Name <- Names],
+    _ = [exit(Pid, kill) || Pid <- Pids],
     ok.
 
 %% Processes that call a tier as fast as they can, under a token.
