@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Goal of this test: a target that is killed and started again is traced again by itself. The collector stays, requests
+# that were open at the kill are incomplete, and the node that comes back is the same node.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+name=target_$$
+start_collector
+start_shop "$name" --http-cost 300
+start_tracing "$name"
+
+start_load --clients 8 --seconds 30
+wait_for 20 "requests are counted" ledger_reaches requests_complete 200
+kill -KILL "$shop_pid"
+status=0
+wait "$load_pid" || status=$?
+is "$status" 1 "the load loses its server"
+holds "$(loaded requests)" -ge 200 "it was served before"
+first=$(loaded requests)
+wait_for 10 "the kprof node notices" grep -q 'is gone, waiting for it' "$kprof_log"
+wait_for 10 "the collector notices" grep -q "node $name@localhost disconnected" "$collector_log"
+gone "$collector_pid" && fail "the collector ended with the target"
+gone "$kprof_pid" && fail "the kprof node ended with the target"
+incomplete() { [ "$(ledger requests_incomplete)" -ge 1 ]; }
+wait_for 10 "requests that were open are incomplete" incomplete
+complete=$(ledger requests_complete)
+# Those that had ended within the second before are incomplete too: bookings of theirs may be missing.
+seen=$((complete + $(ledger requests_incomplete)))
+holds "$seen" -le $((first + 8)) "no more requests than there were, those open at the kill included"
+holds "$seen" -ge $((first * 3 / 4)) "few are unknown to the ledger"
+
+start_shop "$name"
+wait_for 20 "it is traced again" traced 2
+load --clients 4 --requests 300 || fail "the second load failed"
+save_truth
+is "$(truth_total)" 300 "the second shop's truth"
+wait_for 15 "its requests are counted" ledger_reaches requests_complete $((complete + 300))
+stop_tracing
+stop_collector
+
+is "$(ledger requests_complete)" $((complete + 300)) "each of its requests is counted once"
+is "$(ledger decode_errors)" 0 "nothing was misread"
+is "$(sql "SELECT group_concat(DISTINCT node) FROM ledger")" "$name@localhost" "same name, same node"
+is "$(sql "SELECT count(*) FROM node_names")" 1 "and one row of it"
+counted_once
+intact

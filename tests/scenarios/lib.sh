@@ -1,0 +1,258 @@
+# shellcheck shell=bash disable=SC2034,SC2119,SC2120
+# What the scenarios share: starting and ending the real programs, asking the database, and checking. Sourced, never run.
+#
+#   KPROF_BUILD    the build folder: kprof-collector, kprof and the shim are taken from it
+#   SCENARIO_EBIN  the compiled Erlang modules of tests/scenarios/src and of the sample application
+#   KEEP=1         leave the scratch folder
+#
+# Every wait has an end, everything that is started lives in a process group of its own and is killed at the end, and
+# on failure all logs are printed.
+set -euo pipefail
+
+: "${KPROF_BUILD:?set it to the build folder, or run ctest -L scenario}"
+KPROF_BUILD=$(cd "$KPROF_BUILD" && pwd)
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+: "${SCENARIO_EBIN:=$KPROF_BUILD/scenarios/ebin}"
+collector=$KPROF_BUILD/kprof-collector
+kprof=$KPROF_BUILD/kprof
+shop=$top/tests/sample/shop.sh
+export KPROF_EBIN=$KPROF_BUILD/shim/default/lib/kprof/ebin SHOP_EBIN=$SCENARIO_EBIN
+
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/kprof-scenario.XXXXXX")
+# The scripts of the kprof node keep their pid files here, apart from everybody else's.
+export XDG_RUNTIME_DIR=$scratch/run
+mkdir "$scratch/home" "$scratch/run"
+echo "scenario$$x$RANDOM" >"$scratch/cookie"
+install -m 400 "$scratch/cookie" "$scratch/home/.erlang.cookie"
+groups=() # process groups to be killed at the end
+checks=0
+
+# Sanitized builds keep freed memory back and are slow.
+sanitized=
+if grep -qs '^KPROF_SANITIZE:BOOL=ON' "$KPROF_BUILD/CMakeCache.txt"; then sanitized=1; fi
+
+# -- checking ----------------------------------------------------------------------------------------------------------
+
+fail() { echo "FAIL: $*" >&2; exit 1; }
+ok() { checks=$((checks + 1)); echo "ok: $*"; }
+
+# is GOT WANTED WHAT
+is() {
+  [ "$1" = "$2" ] || fail "$3: got $(printf '%.2000s' "$1"), wanted $(printf '%.2000s' "$2")"
+  ok "$3"
+}
+
+# holds LEFT OPERATOR RIGHT WHAT: an integer comparison, such as: holds "$n" -gt 0 "requests were counted"
+holds() {
+  [[ $1 =~ ^-?[0-9]+$ && $3 =~ ^-?[0-9]+$ ]] || fail "$4: not numbers: '$1' $2 '$3'"
+  test "$1" "$2" "$3" || fail "$4: $1 $2 $3 does not hold"
+  ok "$4 ($1 $2 $3)"
+}
+
+# has FILE PATTERN WHAT: a line of the file matches the extended regular expression.
+has() { grep -Eq -- "$2" "$1" || fail "$3: no line of $(basename "$1") matches $2"; ok "$3"; }
+has_not() { ! grep -Eq -- "$2" "$1" || fail "$3: $(grep -E -m1 -- "$2" "$1")"; ok "$3"; }
+
+# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
+wait_for() {
+  local seconds=$1 what=$2 until=$((SECONDS + $1 + 1))
+  shift 2
+  while ! "$@"; do
+    [ "$SECONDS" -lt "$until" ] || fail "not within $seconds s: $what"
+    sleep 0.1
+  done
+}
+
+gone() { ! kill -0 "$1" 2>/dev/null; }
+
+# ends PID SECONDS: waits for a child and gives its status in $status.
+ends() {
+  wait_for "$2" "process $1 ends" gone "$1"
+  status=0
+  wait "$1" || status=$?
+}
+
+# -- starting and ending -----------------------------------------------------------------------------------------------
+
+# start LOG COMMAND...: in the background, in a process group of its own; $! is both.
+start() {
+  local log=$1
+  shift
+  setsid "$@" >"$log" 2>&1 </dev/null &
+  groups+=($!)
+}
+
+# shellcheck disable=SC2317  # called by the trap
+clean_up() {
+  local code=$? group log
+  trap - EXIT
+  set +e
+  for group in ${groups[@]+"${groups[@]}"}; do kill -KILL -- "-$group" 2>/dev/null; done
+  wait 2>/dev/null
+  if [ "$code" -ne 0 ]; then
+    for log in "$scratch"/*.log; do
+      [ ! -s "$log" ] || { echo "--- $(basename "$log")"; tail -n 40 "$log" | cut -c1-400; }
+    done >&2
+  else
+    echo "$checks checks passed in $SECONDS s"
+  fi
+  if [ -n "${KEEP:-}" ]; then echo "left: $scratch"; else rm -rf "$scratch"; fi
+  exit "$code"
+}
+trap clean_up EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+db=$scratch/kprof.db
+collector_log=$scratch/collector.log
+collector_port=0
+collector_pid=
+
+listens() { grep -qs 'listening on' "$collector_log"; }
+listens_or_ended() { listens || gone "$collector_pid"; }
+
+# start_collector [OPTION...]: on a free port the first time, on the same one later. The log is appended to.
+start_collector() {
+  [ ! -f "$collector_log" ] || mv "$collector_log" "$collector_log.$RANDOM.log"
+  start "$collector_log" "$collector" --listen "$collector_port" --db "$db" "$@"
+  collector_pid=$!
+  wait_for 20 "the collector listens" listens_or_ended
+  listens || fail "the collector did not start"
+  collector_port=$(sed -n 's/.*listening on [^ ]*:\([0-9]*\),.*/\1/p' "$collector_log" | head -n 1)
+}
+
+stop_collector() {
+  kill -TERM "$collector_pid"
+  ends "$collector_pid" 20
+  is "$status" 0 "the collector ends with 0 on TERM"
+}
+
+# Resident memory of a process, KB.
+rss_kb() { sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$1/status"; }
+
+# Runs an Erlang expression (with its full stop) in the node $1 and prints its value. Bounded: 20 s.
+target_eval() {
+  TARGET=$1 EXPRESSION=$2 HOME=$scratch/home timeout 20 erl -noinput -hidden -sname "eval_$$_$RANDOM@localhost" -eval '
+    {ok, Tokens, _} = erl_scan:string(os:getenv("EXPRESSION")),
+    {ok, Parsed} = erl_parse:parse_exprs(Tokens),
+    try erpc:call(list_to_atom(os:getenv("TARGET")), erl_eval, exprs, [Parsed, []], 15000) of
+      {value, Value, _} -> io:format("~0tp~n", [Value]), halt(0)
+    catch Class:Why -> io:format(standard_error, "~0tp: ~0tP~n", [Class, Why, 30]), halt(1)
+    end.' || fail "evaluating $2 in $1"
+}
+
+answers() { target_eval "$1" 'ok.' >/dev/null 2>&1; }
+
+# start_shop NAME [OPTION...]: the sample application as a node of its own. Sets shop_port and shop_pid (the emulator's).
+start_shop() {
+  local name=$1
+  shift
+  rm -f "$scratch/shop.port"
+  start "$scratch/$name.log" "$shop" node --name "$name@localhost" --cookie-file "$scratch/cookie" \
+    --port-file "$scratch/shop.port" "$@"
+  wait_for 30 "the shop listens" test -s "$scratch/shop.port"
+  shop_port=$(cat "$scratch/shop.port")
+  shop_pid=$(target_eval "$name@localhost" 'list_to_integer(os:getpid()).')
+}
+
+# start_erl NAME [ARGUMENT...]: a plain distributed node with the scenarios' modules in its path. Sets erl_pid.
+start_erl() {
+  local name=$1
+  shift
+  start "$scratch/$name.log" env HOME="$scratch/home" erl -noinput -sname "$name@localhost" -pa "$SCENARIO_EBIN" "$@"
+  erl_pid=$!
+  wait_for 20 "node $name is up" answers "$name@localhost"
+}
+
+kprof_log=$scratch/kprof-node.log
+kprof_pid=
+
+# traced N: the kprof node has said N times that it traces.
+traced() { [ -f "$kprof_log" ] && [ "$(grep -c "^tracing .* collector " "$kprof_log")" -ge "$1" ]; }
+traced_or_ended() { traced 1 || gone "$kprof_pid"; }
+
+# start_tracing NODE [CONFIG]: through start_kprof_node.sh, until it traces.
+start_tracing() {
+  start "$kprof_log" "$top/scripts/start_kprof_node.sh" --node "$1@localhost" --cookie-file "$scratch/cookie" \
+    --config "${2:-$top/tests/sample/kprof.config}" --collector "127.0.0.1:$collector_port"
+  kprof_pid=$!
+  wait_for 30 "tracing begins" traced_or_ended
+  traced 1 || fail "start_kprof_node.sh ended"
+}
+
+stop_tracing() {
+  kill -TERM "$kprof_pid"
+  ends "$kprof_pid" 30
+  is "$status" 0 "start_kprof_node.sh ends with 0 on TERM"
+}
+
+# load [OPTION...]: runs the load generator; its summary is $scratch/load.json. The status is the generator's.
+load() { "$shop" load --port "$shop_port" --json "$@" >"$scratch/load.json" 2>"$scratch/load.log"; }
+# start_load [OPTION...]: the same in the background. Sets load_pid.
+start_load() {
+  setsid "$shop" load --port "$shop_port" --json "$@" >"$scratch/load.json" 2>"$scratch/load.log" </dev/null &
+  load_pid=$!
+  groups+=("$load_pid")
+}
+# loaded KEY: a number of that summary.
+loaded() { sqlite3 :memory: "SELECT json_extract(readfile('$scratch/load.json'), '\$.$1')"; }
+save_truth() { "$shop" truth --port "$shop_port" >"$scratch/truth.json"; }
+
+# -- asking the database -----------------------------------------------------------------------------------------------
+
+# sql QUERY [FILE]: rows as a|b|c, read only.
+sql() { sqlite3 -readonly -cmd '.timeout 5000' "${2:-$db}" "$1"; }
+
+# ledger COLUMN: its sum over all buckets and nodes.
+ledger() { sql "SELECT coalesce(sum($1), 0) FROM ledger WHERE resolution_s = 10"; }
+
+ledger_reaches() { [ "$(ledger "$1")" -ge "$2" ]; }
+
+intact() { is "$(sql 'PRAGMA integrity_check')" ok "the database is intact"; }
+
+# Each request once: in every bucket at every resolution what the ledger calls complete is what _total counts.
+counted_once() {
+  is "$(sql "SELECT l.resolution_s, l.bucket_start, l.node, l.requests_complete, s.calls
+             FROM ledger l LEFT JOIN tier_stats s ON s.resolution_s = l.resolution_s AND s.bucket_start = l.bucket_start
+                  AND s.node = l.node AND s.identity = '_total' AND s.tier = '_total'
+             WHERE l.requests_complete <> coalesce(s.calls, 0)")" "" "every bucket: complete requests = calls of _total"
+  is "$(sql "SELECT resolution_s, node, bucket_start FROM tier_stats WHERE tier = '_total'
+             GROUP BY resolution_s, node, bucket_start
+             HAVING sum(calls) <> 2 * sum(calls) FILTER (WHERE identity = '_total')")" "" \
+    "every bucket: the identities add up to _total"
+}
+
+# nothing_lost NODE: the ledger of that node tells of no loss at all.
+nothing_lost() {
+  is "$(sql "SELECT sum(requests_incomplete), sum(requests_expired), sum(requests_unsampled), sum(dropped_messages),
+                    sum(orphan_returns), sum(stale_calls), sum(decode_errors)
+             FROM ledger WHERE resolution_s = 10 AND node LIKE '$1@%'")" "0|0|0|0|0|0|0" "nothing was lost"
+}
+
+# Calls and errors by tier and identity as the shop counted them itself: tier|identity|calls|errors.
+truth_rows() {
+  sqlite3 :memory: "
+    WITH t AS (SELECT tier.key AS tier, route.key AS identity, route.value ->> 'calls' AS calls, route.value ->> 'errors' AS errors
+               FROM json_each(readfile('$scratch/truth.json'), '\$.tiers') AS tier, json_each(tier.value) AS route),
+         r AS (SELECT '_total' AS tier, key AS identity, value ->> 'requests' AS calls, value ->> 'errors' AS errors
+               FROM json_each(readfile('$scratch/truth.json'), '\$.routes')),
+         one AS (SELECT * FROM t UNION ALL SELECT * FROM r),
+         both AS (SELECT * FROM one UNION ALL SELECT tier, '_total', sum(calls), sum(errors) FROM one GROUP BY tier)
+    SELECT tier, identity, calls, errors FROM both WHERE calls > 0 ORDER BY 1, 2"
+}
+
+# The same from a database, at one resolution. tiers_of RESOLUTION [FILE]
+tiers_of() {
+  sql "SELECT tier, identity, sum(calls), sum(errors) FROM tier_stats WHERE resolution_s = $1
+       GROUP BY tier, identity ORDER BY 1, 2" "${2:-$db}"
+}
+
+truth_total() { sqlite3 :memory: "SELECT sum(value ->> 'requests') FROM json_each(readfile('$scratch/truth.json'), '\$.routes')"; }
+
+# tells_truth: what the database holds is what the shop counted, to the last call.
+tells_truth() {
+  holds "$(truth_rows | wc -l)" -ge 30 "the truth has many rows"
+  is "$(tiers_of 10)" "$(truth_rows)" "calls and errors per tier and identity, buckets of 10 s"
+  is "$(tiers_of 3600)" "$(truth_rows)" "calls and errors per tier and identity, buckets of an hour"
+  is "$(ledger requests_complete)" "$(truth_total)" "the ledger's complete requests"
+}
