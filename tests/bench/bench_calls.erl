@@ -1,0 +1,84 @@
+%% What a traced call costs the node, measured inside it, with the real shim and a collector that takes the data.
+%%
+%% Everything is done in bursts of about a millisecond or less, so that most are not disturbed; where messages are made, with pauses,
+%% so that they stay below the rate at which the guard trips. Of a burst the time per operation is taken; of all bursts the
+%% median. The CPU time is the whole node's: it holds what the trace port, the relay and the guard do for a call.
+-module(bench_calls).
+
+-export([main/1, tiny/1]).
+
+-record(m, {operation, prepare = fun() -> ok end, finish = fun() -> ok end, burst, bursts, pause_ms = 0}).
+
+%% Arguments: the collector's port, how many bursts. Prints
+%%   cost NAME WALL_NS CPU_NS
+%%   status NAME STATUS      the shim's status after a traced measurement: anything but tracing spoils it
+%%   traced CALLS REQUESTS   what the collector must have seen
+-spec main([string()]) -> no_return().
+main([Port, Bursts]) ->
+    {ok, _} = application:ensure_all_started(runtime_tools),
+    N = list_to_integer(Bursts),
+    Collector = {"127.0.0.1", list_to_integer(Port)},
+    Call = #m{operation = fun calls/1, burst = 50000, bursts = 5 * N},
+    Pair = #m{operation = fun pairs/1, burst = 2000, bursts = 5 * N},
+    cost("call_untraced", Call),
+    ok = kprof:start(),
+    cost("pair_off", Pair),
+
+    ok = start_trace(Collector, 1000000000),
+    cost("call_no_token", Call#m{burst = 2000}),
+    status("call_no_token"),
+    cost("pair_sampled_out", Pair),
+    status("pair_sampled_out"),
+    ok = kprof:stop_trace(),
+
+    ok = start_trace(Collector, 1),
+    Token = Call#m{prepare = fun kprof:set_token/0, finish = fun kprof:clear_token/0, burst = 200, bursts = N, pause_ms = 10},
+    cost("call_token", Token),
+    status("call_token"),
+    Sampled = Pair#m{burst = 200, bursts = N, pause_ms = 10},
+    cost("pair_sampled", Sampled),
+    status("pair_sampled"),
+    ok = kprof:stop_trace(),
+
+    cost("call_untraced_again", Call),
+    io:format("traced ~b ~b~n", [N * Token#m.burst, N * (1 + Sampled#m.burst)]),
+    ok = kprof:stop(),
+    halt(0).
+
+start_trace(Collector, OneIn) ->
+    kprof:start_trace([{tier_config, [{tiny, {?MODULE, tiny, 1}}]}, {collector, Collector}, {sample, {one_in, OneIn}}]).
+
+status(Name) ->
+    io:format("status ~s ~s~n", [Name, kprof:status()]).
+
+cost(Name, #m{burst = Burst, bursts = Bursts} = Measured) ->
+    timer:sleep(200),
+    _ = statistics(runtime),
+    Walls = [burst(Measured) || _ <- lists:seq(1, Bursts)],
+    {_, CpuMs} = statistics(runtime),
+    Median = lists:nth((Bursts + 1) div 2, lists:sort(Walls)),
+    io:format("cost ~s ~.1f ~.1f~n", [Name, Median / Burst, CpuMs * 1.0e6 / (Burst * Bursts)]).
+
+burst(#m{operation = Operation, prepare = Prepare, finish = Finish, burst = Burst, pause_ms = Pause}) ->
+    Prepare(),
+    Start = erlang:monotonic_time(nanosecond),
+    Operation(Burst),
+    Ns = erlang:monotonic_time(nanosecond) - Start,
+    Finish(),
+    timer:sleep(Pause),
+    Ns.
+
+calls(0) -> ok;
+calls(N) ->
+    _ = ?MODULE:tiny(N),
+    calls(N - 1).
+
+pairs(0) -> ok;
+pairs(N) ->
+    kprof:set_token(),
+    kprof:clear_token(),
+    pairs(N - 1).
+
+-spec tiny(integer()) -> integer().
+tiny(N) ->
+    N + 1.

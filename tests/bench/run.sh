@@ -1,0 +1,399 @@
+#!/usr/bin/env bash
+# The benchmark: how fast captures are taken in, and what tracing costs a node. Not part of the tests.
+set -euo pipefail
+
+usage() {
+    cat <<'USAGE'
+usage: run.sh [--quick] [--fresh] [--no-build] [--build-dir DIR] [--only PART]...
+
+Measures side by side, in one run, and prints tables with ratios:
+  capture   a capture of at least a million messages: split into frames, kprof replay, and OTP's dbg:trace_client
+            with a handler that builds the same sums per tier; each pinned to one core
+  calls     what a call costs in the traced node: untraced, without a token, with one
+  shop      the sample application's requests per second: untraced, traced and nothing sampled, 1 in 10, all
+
+  --quick          about a minute: a smaller capture, fewer rounds; not to be quoted
+  --fresh          make the capture again; it is kept in DIR/bench
+  --no-build       take the programs in DIR as they are
+  --build-dir DIR  default: build
+  --only PART      only this part; may be given several times
+
+Exit status: 0 measured and all checks passed, 1 a check failed (two ways to the same sums differ, a count is wrong)
+or something broke, 2 wrong usage. A ratio that is worse than hoped for is told, and is no failure.
+USAGE
+}
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+top=$(cd "$here/../.." && pwd)
+build=$top/build quick='' fresh='' no_build='' parts=''
+while [ $# -gt 0 ]; do
+    case $1 in
+        --help|-h) usage; exit 0 ;;
+        --quick) quick=yes ;;
+        --fresh) fresh=yes ;;
+        --no-build) no_build=yes ;;
+        --build-dir) [ $# -ge 2 ] || { usage >&2; exit 2; }; build=$(realpath -m "$2"); shift ;;
+        --only)
+            case ${2:-} in capture|calls|shop) parts="$parts $2" ;; *) usage >&2; exit 2 ;; esac
+            shift ;;
+        *) usage >&2; exit 2 ;;
+    esac
+    shift
+done
+[ -n "$parts" ] || parts='capture calls shop'
+
+# Rounds are interleaved: every way is measured once in each.
+if [ -n "$quick" ]; then
+    wanted=100000 rounds=3 bursts=40 shop_rounds=1 shop_seconds=4
+else
+    wanted=1000000 rounds=5 bursts=200 shop_rounds=5 shop_seconds=5
+fi
+clients=8
+
+export LC_ALL=C SHOP_EBIN=$build/sample/ebin
+# Schedulers that spin while they wait would take the CPU from the others, and count as used.
+export ERL_FLAGS="+sbwt none +sbwtdcpu none +sbwtdio none"
+bench=$build/bench
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/kprof-bench.XXXXXX")
+collector='' kprof_node='' shop_node=''
+
+# TERM, and KILL when that does not help within ten seconds.
+stop() {
+    local tries
+    kill -TERM "$1" 2>/dev/null || true
+    for ((tries = 0; tries < 100; tries++)); do
+        kill -0 "$1" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL "$1" 2>/dev/null || true
+    wait "$1" || true
+}
+clean_up() {
+    local pid
+    for pid in $kprof_node $shop_node $collector; do stop "$pid"; done
+    rm -rf "$scratch"
+}
+trap clean_up EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+die() { echo "run.sh: $1" >&2; exit 1; }
+say() { echo "$(date +%T) $1" >&2; }
+failed=''
+check_failed() { echo "  CHECK FAILED: $1"; failed=yes; }
+
+# Numbers: arithmetic, the median and the smallest of lines, thousands apart.
+calc() { awk "BEGIN { printf \"$1\", $2 }"; }
+median() { sort -g | awk '{ v[NR] = $1 } END { if (NR) print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+smallest() { sort -g | sed -n 1p; }
+grouped() { printf '%.0f' "$1" | sed -e ':a' -e 's/\([0-9]\)\([0-9]\{3\}\)\($\|,\)/\1,\2\3/' -e 'ta'; }
+
+# The words after the one given, of the lines that begin with it.
+field() { awk -v key="$2" '{ for (i = 1; i < NF; i++) if ($i == key) print $(i + 1) }' "$1"; }
+query() { sqlite3 -readonly "$1" "$2"; }
+cpu_ticks() { awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }
+
+# The tiers as shop_truth names them, for replay and for bench_trace_client.
+tiers=(http=shop_http:handle_request/2 pool=shop_worker:work/2 storage=shop_storage:run/2 render=shop_render:page/2
+       accounting=shop_accounting:book/1)
+
+build_all() {
+    if [ -z "$no_build" ]; then
+        say "building"
+        { cmake -S "$top" -B "$build" && cmake --build "$build" --target kprof kprof-collector shim; } \
+            >"$scratch/build.log" 2>&1 || { tail -n 30 "$scratch/build.log" >&2; die "the build failed"; }
+    fi
+    if grep -q '^KPROF_SANITIZE:BOOL=ON\|^CMAKE_BUILD_TYPE:STRING=Debug' "$build/CMakeCache.txt"; then
+        die "$build is built with sanitizers or for debugging: such numbers say nothing"
+    fi
+    mkdir -p "$bench/ebin"
+    "$top/tests/sample/shop.sh" build "$build/sample"
+    erlc -Werror -o "$bench/ebin" "$here"/*.erl
+    cc -O2 -flto -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -I"$top/include" \
+        "$here/bench_frames.c" "$top/collector/codec/frame.c" -o "$bench/bench_frames"
+}
+
+erlang() { erl -noshell -pa "$bench/ebin" "$build/shim/default/lib/kprof/ebin" "$@"; }
+
+machine() {
+    local cpu
+    cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+    echo "kprof benchmark, $(date -u +%F), commit $(git -C "$top" describe --always --dirty 2>/dev/null || echo unknown)${quick:+, quick: not to be quoted}"
+    echo "machine: ${cpu:-$(uname -m)}, $(nproc) cores, load $(cut -d ' ' -f 1 /proc/loadavg) before; OTP $(
+        erl -noshell -eval 'io:put_chars([erlang:system_info(otp_release), ", erts ", erlang:system_info(version)]), halt().'
+    ), $(cc --version | head -n 1), Linux $(uname -r)"
+}
+
+# -- a capture taken in ----------------------------------------------------------------------------------------------------
+
+# Leaves a capture of $wanted messages or more in $capture, as the shop traced by dbg writes it.
+make_capture() {
+    local requests=$((wanted / 11)) messages
+    capture=$bench/capture-$wanted.cap
+    if [ -z "$fresh" ] && [ -f "$capture" ] && [ -z "$(find "$top/tests/sample/src" -newer "$capture")" ]; then
+        return
+    fi
+    for _ in 1 2 3; do
+        say "making a capture: the shop traced by dbg, $requests requests"
+        "$top/tests/sample/shop.sh" run --trace dbg --capture "$capture.new" --clients $clients --requests "$requests" \
+            --http-cost 0 --pool-cost 0 --storage-cost 0 --render-cost 0 --accounting-cost 0 --accounting-wait-ms 0 \
+            >"$scratch/shop.log" 2>&1 || { tail -n 20 "$scratch/shop.log" >&2; die "the shop made no capture"; }
+        "$bench/bench_frames" "$capture.new" >"$scratch/frames"
+        messages=$(field "$scratch/frames" frames)
+        if [ "$messages" -ge "$wanted" ]; then
+            mv "$capture.new" "$capture"
+            return
+        fi
+        requests=$(((requests * wanted / messages) * 21 / 20))
+    done
+    die "no capture of $wanted messages, only of $messages"
+}
+
+replay() {
+    local tier args=()
+    for tier in "${tiers[@]}"; do args+=(--tier "$tier"); done
+    rm -f "$scratch/replay.db"*
+    TIMEFORMAT='cpu_s %U %S'
+    { time $pin "$build/kprof" replay "$capture" --db "$scratch/replay.db" --entry http "${args[@]}" 2>"$scratch/replay.log"; } \
+        2>"$scratch/replay.time" || { cat "$scratch/replay.log" >&2; die "kprof replay failed"; }
+    awk '{ print ($2 + $3) * 1e6 }' "$scratch/replay.time" >>"$scratch/replay.cpu"
+    awk '/ messages\/s/ { print $1 * 1e6 }' "$scratch/replay.log" >>"$scratch/replay.wall"
+}
+
+trace_client() {
+    $pin erl +S 1:1 -noshell -pa "$bench/ebin" -eval 'bench_trace_client:main(init:get_plain_arguments())' \
+        -extra "$capture" "${tiers[@]}" >"$scratch/client.log"
+    awk '/^messages/ { print $4 * 1e3 }' "$scratch/client.log" >>"$scratch/client.cpu"
+    awk '/^messages/ { print $6 * 1e3 }' "$scratch/client.log" >>"$scratch/client.wall"
+}
+
+split_frames() {
+    $pin "$bench/bench_frames" "$capture" >"$scratch/frames"
+    field "$scratch/frames" cpu_us >>"$scratch/frames.cpu"
+    field "$scratch/frames" wall_us >>"$scratch/frames.wall"
+}
+
+# Calls to the unit, times to the nanosecond. Replay tells async calls' time apart; the handler does not know of requests.
+check_sums() {
+    local replayed frames
+    frames=$(field "$scratch/frames" frames)
+    replayed=$(awk '/ messages, / { print $1; exit }' "$scratch/replay.log")
+    [ "$(field "$scratch/frames" dropped)" = 0 ] || check_failed "messages were dropped while the capture was made"
+    [ "$frames" -ge "$wanted" ] || check_failed "the capture has only $frames messages"
+    [ "$frames" = "$replayed" ] || check_failed "$frames frames, but replay counted $replayed messages"
+    [ "$frames" = "$(field "$scratch/client.log" messages)" ] || check_failed "$frames frames, but dbg:trace_client saw another number"
+    grep -q ', 0 incomplete, 0 expired' "$scratch/replay.log" || check_failed "replay found requests that are not complete"
+    query "$scratch/replay.db" "SELECT 'tier', tier, sum(calls), CAST(round(sum(total_us + async_us) * 1000) AS INTEGER) FROM tier_stats
+        WHERE identity = '_total' AND tier <> '_total' AND resolution_s = 10 GROUP BY tier ORDER BY tier" |
+        tr '|' ' ' >"$scratch/replay.sums"
+    grep '^tier' "$scratch/client.log" | sort >"$scratch/client.sums"
+    if ! diff "$scratch/replay.sums" "$scratch/client.sums" >"$scratch/sums.diff"; then
+        check_failed "calls and nanoseconds per tier differ (< replay, > dbg:trace_client)"
+        cat "$scratch/sums.diff"
+    fi
+}
+
+capture_row() {
+    local us client name=$1
+    us=$(smallest <"$scratch/$2.cpu")
+    client=$(smallest <"$scratch/client.cpu")
+    printf '  %-34s %14s %14s %9.0f %9.1f x\n' "$name" "$(grouped "$(calc %f "$messages / $us * 1e6")")" \
+        "$(grouped "$(calc %f "$messages / $(smallest <"$scratch/$2.wall") * 1e6")")" \
+        "$(calc %f "$us * 1000 / $messages")" "$(calc %f "$client / $us")"
+}
+
+bench_capture() {
+    local round messages ratio pin='' core
+    make_capture
+    if command -v taskset >/dev/null; then
+        core=$(taskset -pc $$ | sed 's/.*[:,-] *//')
+        pin="taskset -c $core"
+    fi
+    for ((round = 1; round <= rounds; round++)); do
+        say "capture, round $round of $rounds"
+        split_frames
+        replay
+        trace_client
+    done
+    messages=$(field "$scratch/frames" frames)
+    echo
+    echo "A capture of $(grouped "$messages") messages, $(($(field "$scratch/frames" bytes) / 1000000)) MB, taken in${pin:+ on one core}; best of $rounds"
+    printf '  %-34s %14s %14s %9s %11s\n' '' 'messages/CPU s' 'messages/s' 'CPU ns' 'trace_client'
+    capture_row 'frames split, nothing else' frames
+    capture_row 'kprof replay' replay
+    capture_row 'dbg:trace_client, same sums' client
+    ratio=$(calc %.1f "$(smallest <"$scratch/client.cpu") / $(smallest <"$scratch/replay.cpu")")
+    echo "  replay takes in $ratio times what dbg:trace_client does; wanted: 10 times, $(
+        calc %s "($ratio >= 10 ? \"reached\" : \"NOT reached\")")"
+    check_sums
+}
+
+# -- the collector ---------------------------------------------------------------------------------------------------------
+
+# Starts a collector on a free port, in $port; its database is $scratch/NAME.db.
+start_collector() {
+    local tries
+    for _ in 1 2 3 4 5; do
+        port=$((20000 + RANDOM % 12000))
+        "$build/kprof-collector" --listen "$port" --db "$scratch/$1.db" 2>"$scratch/$1.log" &
+        collector=$!
+        for ((tries = 0; tries < 50; tries++)); do
+            ! grep -q ' listening on ' "$scratch/$1.log" || return 0
+            kill -0 $collector 2>/dev/null || break
+            sleep 0.1
+        done
+        stop $collector
+        collector=''
+    done
+    cat "$scratch/$1.log" >&2
+    die "the collector does not start"
+}
+
+# -- calls -----------------------------------------------------------------------------------------------------------------
+
+cost() { awk -v name="$1" -v at="$2" '$1 == "cost" && $2 == name { print $at }' "$scratch/calls"; }
+
+call_row() {
+    printf '  %-48s %9.1f %9.1f %9s\n' "$1" "$(cost "$2" 3)" "$(cost "$2" 4)" \
+        "$([ -z "${3:-}" ] || calc '%.0f x' "$(cost "$2" 3) / $(cost "$3" 3)")"
+}
+
+bench_calls() {
+    local port calls requests seen
+    start_collector calls
+    say "calls"
+    erlang -eval 'bench_calls:main(init:get_plain_arguments())' -extra "$port" "$bursts" >"$scratch/calls" 2>"$scratch/calls.err" ||
+        { tail -n 20 "$scratch/calls.err" "$scratch/calls" >&2; die "the node of the calls failed"; }
+    stop $collector
+    collector=''
+    read -r _ calls requests < <(grep '^traced' "$scratch/calls")
+    seen=$(query "$scratch/calls.db" "SELECT sum(calls) FILTER (WHERE tier = 'tiny'), sum(calls) FILTER (WHERE tier = '_total')
+        FROM tier_stats WHERE identity = '_total' AND resolution_s = 10")
+    echo
+    echo "What a call of a tiny function costs in the node (median of bursts; CPU: the whole node's)"
+    printf '  %-48s %9s %9s %9s\n' '' 'ns' 'CPU ns' 'untraced'
+    call_row 'untraced' call_untraced
+    call_row 'untraced, again at the end' call_untraced_again call_untraced
+    call_row 'traced, process without a token' call_no_token call_untraced
+    call_row 'traced, with a token: call and return delivered' call_token call_untraced
+    call_row 'set_token + clear_token, tracing off' pair_off
+    call_row 'set_token + clear_token, not sampled' pair_sampled_out
+    call_row 'set_token + clear_token, sampled: 2 messages' pair_sampled
+    if grep '^status' "$scratch/calls" | grep -qv ' tracing$'; then
+        echo "  the guard tripped, and the rows from there on say nothing: $(grep '^status' "$scratch/calls" | tr '\n' ' ')"
+    elif [ "$seen" != "$calls|$requests" ]; then
+        check_failed "$calls calls in $requests requests were made under a token, the collector counted $seen"
+    fi
+}
+
+# -- the sample application ------------------------------------------------------------------------------------------------
+
+# Starts kprof on the shop's node with one request in $1, and waits until it traces.
+start_kprof() {
+    local tries
+    sed "s/^ *{print_calls, *false}/{sample, {one_in, $1}}, &/" "$top/tests/sample/kprof.config" >"$scratch/kprof.config"
+    grep -q one_in "$scratch/kprof.config" || die "tests/sample/kprof.config has no line for print_calls to put sampling before"
+    KPROF_EBIN=$build/shim/default/lib/kprof/ebin "$top/scripts/start_kprof_node.sh" --node "$node" --cookie-file "$scratch/cookie" \
+        --config "$scratch/kprof.config" --collector "127.0.0.1:$port" --pid-file "$scratch/kprof.pid" >"$scratch/kprof.log" 2>&1 &
+    kprof_node=$!
+    for ((tries = 0; tries < 150; tries++)); do
+        ! grep -q '^tracing ' "$scratch/kprof.log" || return 0
+        kill -0 $kprof_node 2>/dev/null || break
+        sleep 0.1
+    done
+    cat "$scratch/kprof.log" >&2
+    die "tracing does not start"
+}
+
+ledger() {
+    query "$scratch/shop.db" "SELECT coalesce(sum(requests_complete), 0), coalesce(sum(messages), 0),
+        coalesce(sum(requests_incomplete + requests_expired + dropped_messages), 0) FROM ledger WHERE resolution_s = 10" | tr '|' ' '
+}
+
+# One run of the load: $1 its name, $2 the sampling, 0 for untraced. Appends requests/s, the node's and the collector's CPU
+# µs a request, complete requests and messages of the collector a request, and what is incomplete or lost.
+load() {
+    local before after cpu_before cpu_after collector_before collector_after
+    [ "$2" = 0 ] || start_kprof "$2"
+    read -r -a before < <(ledger)
+    cpu_before=$(cpu_ticks "$beam") collector_before=$(cpu_ticks $collector)
+    "$top/tests/sample/shop.sh" load --port "$shop_port" --clients $clients --seconds $shop_seconds --seed $((++seed)) --json \
+        >"$scratch/load.json" || die "the load failed"
+    cpu_after=$(cpu_ticks "$beam") collector_after=$(cpu_ticks $collector)
+    if [ "$2" != 0 ]; then
+        stop $kprof_node
+        kprof_node=''
+        sleep 1.5 # the last flush
+    fi
+    read -r -a after < <(ledger)
+    sed 's/"types".*//' "$scratch/load.json" | grep -o '"\(requests\|requests_per_s\)":[0-9.e+]*' | sort | cut -d: -f 2 | tr '\n' ' ' |
+        awk -v cpu=$((cpu_after - cpu_before)) -v collector=$((collector_after - collector_before)) -v hz="$(getconf CLK_TCK)" \
+            -v complete=$((after[0] - before[0])) -v messages=$((after[1] - before[1])) -v lost=$((after[2] - before[2])) \
+            '{ print $2, cpu / hz * 1e6 / $1, collector / hz * 1e6 / $1, complete / $1, messages / $1, lost }' >>"$scratch/shop.$1"
+}
+
+column() { awk -v at="$2" '{ print $at }' "$scratch/shop.$1" | median; }
+
+shop_row() {
+    printf '  %-34s %11.0f %9.2f %11.0f %11.0f %9.1f %8.1f %%\n' "$2" "$(column "$1" 1)" \
+        "$(calc %f "$(column "$1" 1) / $untraced")" "$(column "$1" 2)" "$(column "$1" 3)" "$(column "$1" 5)" \
+        "$(calc %f "$(column "$1" 4) * 100")"
+}
+
+# What the collector must have seen, so that the row is what it says it is.
+check_share() {
+    calc %s "($(column "$1" 4) >= $2 && $(column "$1" 4) <= $3)" | grep -q 1 ||
+        check_failed "shop, $1: the collector counted $(column "$1" 4) complete requests a request, want $2 to $3"
+}
+
+bench_shop() {
+    local port shop_port node=kprof_bench_$$@localhost beam untraced tries round seed=0
+    (umask 077; head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$scratch/cookie")
+    start_collector shop
+    "$top/tests/sample/shop.sh" node --name "$node" --cookie-file "$scratch/cookie" --port-file "$scratch/port" --truth false \
+        >"$scratch/shop.log" 2>&1 &
+    shop_node=$!
+    for ((tries = 0; tries < 150; tries++)); do
+        [ ! -s "$scratch/port" ] || break
+        kill -0 $shop_node 2>/dev/null || { cat "$scratch/shop.log" >&2; die "the shop does not start"; }
+        sleep 0.1
+    done
+    shop_port=$(cat "$scratch/port")
+    beam=$(pgrep -P $shop_node)
+    say "shop, warming up"
+    "$top/tests/sample/shop.sh" load --port "$shop_port" --clients $clients --seconds 2 >/dev/null
+    for ((round = 1; round <= shop_rounds; round++)); do
+        say "shop, round $round of $shop_rounds"
+        load before 0
+        load unsampled 1000000000
+        load tenth 10
+        load all 1
+        load after 0
+    done
+    stop $shop_node
+    shop_node=''
+    stop $collector
+    collector=''
+    untraced=$(awk '{ print $1 }' "$scratch/shop.before" "$scratch/shop.after" | median)
+    echo
+    echo "The sample application, $clients clients without think time; node, collector and load share the cores; median of $shop_rounds"
+    printf '  %-34s %11s %9s %11s %11s %9s %10s\n' '' 'requests/s' 'untraced' 'node CPU us' 'coll CPU us' 'messages' 'complete'
+    shop_row before 'untraced, before'
+    shop_row after 'untraced, after'
+    shop_row unsampled 'traced, nothing sampled'
+    shop_row tenth 'traced, 1 in 10'
+    shop_row all 'traced, all'
+    echo "  CPU, messages and complete requests are per request made"
+    if grep -q 'trace messages faster' "$scratch/shop.log"; then
+        echo "  the guard tripped: what is traced after it says nothing"
+    else
+        check_share unsampled 0 0
+        check_share tenth 0.05 0.15
+        check_share all 0.98 1.02
+    fi
+}
+
+build_all
+machine
+for part in $parts; do "bench_$part"; done
+[ -z "$failed" ]
