@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Installs what the tests need and is missing, builds, and runs every test through ctest.
+set -euo pipefail
+
+usage() {
+  cat <<'END'
+usage: test.sh [--sanitize] [--no-install] [-- CTEST-OPTION...]
+
+Builds into build/ and runs all tests there: C units, the shim's eunit and common_test suites through rebar3, the sample
+application's own tests, whole-system scenarios, some seconds of fuzzing, and lint.
+
+  --sanitize     build into build-sanitize/ with the address and undefined-behaviour sanitizers instead, and run the C
+                 tests and the scenarios with those programs
+  --no-install   install nothing; say what is missing, if anything is
+  --             what follows goes to ctest, for example: -- -L unit, or -- -R store -V
+
+exit status: 0 all tests passed; 1 one failed, or the build did; 2 wrong usage
+END
+}
+
+die() { echo "test: $2" >&2; exit "$1"; }
+
+sanitize=no install=yes
+while [ $# -gt 0 ]; do
+  case $1 in
+    --help|-h) usage; exit 0 ;;
+    --sanitize) sanitize=yes ;;
+    --no-install) install=no ;;
+    --) shift; break ;;
+    *) die 2 "unknown option $1 (--help tells more)" ;;
+  esac
+  shift
+done
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+if [ "$install" = yes ]; then scripts/install.sh test; else scripts/install.sh --check test; fi
+
+dir=build
+configure=(-DBUILD_TESTING=ON -DKPROF_SANITIZE=OFF)
+run=(--test-dir build --output-on-failure --no-tests=error -j "$(nproc)")
+if [ "$sanitize" = yes ]; then
+  dir=build-sanitize
+  configure=(-DBUILD_TESTING=ON -DKPROF_SANITIZE=ON)
+  # The rest runs no program of this build, and the fuzz targets have the sanitizers in every build.
+  run[1]=$dir
+  run+=(-LE 'lint|fuzz|shim|sample')
+  export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:abort_on_error=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
+  export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}
+fi
+
+echo "building into $dir/"
+source scripts/build.sh
+build "$dir" "${configure[@]}" || die 1 "the build failed"
+
+# The tests start Erlang nodes, and the first node on a machine starts epmd: it is ended again, unless others use it by then.
+epmd=
+if ! epmd -names >/dev/null 2>&1; then epmd=ours; fi
+trap '[ -z "$epmd" ] || epmd -kill >/dev/null 2>&1 || true' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+status=0
+ctest "${run[@]}" "$@" </dev/null || status=1
+exit "$status"
