@@ -198,7 +198,8 @@ static int parse(struct replay *r, int argc, char **argv) {
             }
             break;
         default:
-            return command_bad_option(argv, o);
+            command_bad_option(argv, o);
+            return EXIT_USAGE;
         }
     }
     if (status != EXIT_SUCCESS) {
