@@ -29,8 +29,9 @@ struct chunk {
     struct live_span spans[CHUNK_SPANS];
 };
 
-// State of a request, and the list that it is in.
-enum phase { PHASE_OPEN, PHASE_CLOSING };
+// State of a request, and the list that it is in, which is in the order of what the request waits for: to be looked at again
+// (deadline), to expire (first, within a second or so), to be closed (deadline).
+enum phase { PHASE_NEW, PHASE_OPEN, PHASE_CLOSING, PHASES };
 
 struct request {
     uint64_t token;
@@ -38,7 +39,7 @@ struct request {
     int64_t last;  // and of its latest
     int64_t begin;
     int64_t end;
-    int64_t deadline; // when closing: closes at this time
+    int64_t deadline; // when new: is looked at again; when closing: is closed
     uint64_t root_pid;
     uint32_t generation;
     uint32_t losses; // the tracker's when the request opened: another number now means that messages were lost
@@ -99,7 +100,7 @@ struct tracker {
     struct tracker_options options;
     struct map by_token;
     struct map by_pid;
-    struct list lists[2]; // by phase, each in the order of arrival
+    struct list lists[PHASES];
     uint64_t salt;        // tells its closed tokens from other nodes'
     int64_t now;
     int64_t swept;
@@ -184,9 +185,10 @@ static struct request *request_at(const struct tracker *t, uint32_t index) {
     return slab_at(&t->pool->requests, index);
 }
 
-static void list_append(struct tracker *t, uint32_t index, enum phase phase) {
+static void list_append(struct tracker *t, uint32_t index, enum phase phase, int64_t deadline) {
     struct list *l = &t->lists[phase];
     struct request *r = request_at(t, index);
+    r->deadline = deadline;
     r->phase = (uint8_t)phase;
     r->previous = l->tail;
     r->next = SLAB_NONE;
@@ -233,7 +235,7 @@ static uint32_t request_open(struct tracker *t, uint64_t token, int64_t time) {
                                              .root = SPAN_NONE,
                                              .identity = IDENTITY_UNDEFINED,
                                              .named_place = UINT8_MAX};
-    list_append(t, index, PHASE_OPEN);
+    list_append(t, index, PHASE_NEW, time + GRACE_NS);
     return index;
 }
 
@@ -245,9 +247,8 @@ static void request_ends(struct tracker *t, uint32_t index, bool error, int64_t 
     r->has_end = true;
     r->error = error;
     r->end = time;
-    r->deadline = time + GRACE_NS;
     list_remove(t, index);
-    list_append(t, index, PHASE_CLOSING);
+    list_append(t, index, PHASE_CLOSING, time + GRACE_NS);
 }
 
 static struct live_span *span_at(const struct tracker *t, uint32_t chunk, uint32_t span) {
@@ -688,40 +689,53 @@ static void close_due(struct tracker *t) {
         }
         if (r->answers_due > 0) {
             r->answers_due = 0;
-            r->deadline = r->end + GRACE_NS + GRACE_ASK_NS;
             list_remove(t, index);
-            list_append(t, index, PHASE_CLOSING);
+            list_append(t, index, PHASE_CLOSING, r->end + GRACE_NS + GRACE_ASK_NS);
         } else {
             request_close(t, index, REQUEST_COMPLETE);
         }
     }
 }
 
-// Open requests that will get no end: those whose begin did not come, and those without a root call.
+// Requests that will get no end: those whose begin did not come, and those without a root call.
 static bool hopeless(const struct tracker *t, const struct request *r) {
     bool rootless = t->markers ? !r->has_begin : r->root == SPAN_NONE && r->open == 0;
     return rootless && !r->has_begin && t->now - r->last > GRACE_NS;
 }
 
-static void expire(struct tracker *t) {
-    for (uint32_t index = t->lists[PHASE_OPEN].head; index != SLAB_NONE;) {
+static bool too_old(const struct tracker *t, const struct request *r) {
+    return t->now - r->first > t->options.timeout_ns;
+}
+
+// Looks at the requests that are new no longer. Those that have begun as they should wait for their end from then on.
+static void judge_new(struct tracker *t) {
+    const struct list *l = &t->lists[PHASE_NEW];
+    for (uint32_t index = l->head; index != SLAB_NONE && request_at(t, index)->deadline <= t->now; index = l->head) {
         const struct request *r = request_at(t, index);
-        uint32_t next = r->next;
-        if (t->now - r->first > t->options.timeout_ns) {
+        if (too_old(t, r)) {
             request_close(t, index, REQUEST_EXPIRED);
         } else if (hopeless(t, r)) {
             request_close(t, index, REQUEST_INCOMPLETE);
-        } else if (t->now - r->first < GRACE_NS) {
-            break; // the list is in order of arrival: the rest is younger
+        } else {
+            bool begun = r->has_begin || (!t->markers && r->root != SPAN_NONE);
+            list_remove(t, index);
+            list_append(t, index, begun ? PHASE_OPEN : PHASE_NEW, t->now + GRACE_NS);
         }
-        index = next;
+    }
+}
+
+static void expire_open(struct tracker *t) {
+    const struct list *l = &t->lists[PHASE_OPEN];
+    while (l->head != SLAB_NONE && too_old(t, request_at(t, l->head))) {
+        request_close(t, l->head, REQUEST_EXPIRED);
     }
 }
 
 void tracker_advance(struct tracker *t, int64_t now) {
     t->now = now > t->now ? now : t->now;
     close_due(t);
-    expire(t);
+    judge_new(t);
+    expire_open(t);
     if (t->now - t->swept > SWEEP_SECONDS * 1000000000LL) {
         t->swept = t->now;
         sweep(t, false);
@@ -732,8 +746,10 @@ void tracker_reset(struct tracker *t) {
     while (t->lists[PHASE_CLOSING].head != SLAB_NONE) {
         request_close(t, t->lists[PHASE_CLOSING].head, REQUEST_COMPLETE);
     }
-    while (t->lists[PHASE_OPEN].head != SLAB_NONE) {
-        request_close(t, t->lists[PHASE_OPEN].head, REQUEST_INCOMPLETE);
+    for (enum phase phase = PHASE_NEW; phase <= PHASE_OPEN; phase++) {
+        while (t->lists[phase].head != SLAB_NONE) {
+            request_close(t, t->lists[phase].head, REQUEST_INCOMPLETE);
+        }
     }
     sweep(t, true);
     memset(t->told, 0, sizeof t->told);
@@ -754,7 +770,7 @@ struct tracker *tracker_new(struct request_pool *pool, const struct tracker_opti
     }
     *t = (struct tracker){.pool = pool,
                           .options = *options,
-                          .lists = {{SLAB_NONE, SLAB_NONE}, {SLAB_NONE, SLAB_NONE}},
+                          .lists = {{SLAB_NONE, SLAB_NONE}, {SLAB_NONE, SLAB_NONE}, {SLAB_NONE, SLAB_NONE}},
                           .salt = hash_mix(++pool->nodes_made),
                           .now = INT64_MIN / 2,
                           .swept = INT64_MIN / 2,
