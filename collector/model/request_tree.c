@@ -18,7 +18,8 @@ struct request_tree {
     uint32_t *last_child;
     uint32_t *sibling;
     struct map last_of_process; // pid -> sorted position of the last span begun there
-    uint32_t open_of_tier[TIERS];
+    int64_t *until_above;         // what until_of_tier was before the span
+    int64_t until_of_tier[TIERS]; // latest end of the tier's spans above the one looked at; INT64_MIN: none
 };
 
 struct request_tree *request_tree_new(void) {
@@ -30,9 +31,13 @@ struct request_tree *request_tree_new(void) {
     t->spans = malloc(N * sizeof *t->spans);
     t->sorted = malloc(N * sizeof *t->sorted);
     t->order = malloc(5 * N * sizeof *t->order);
-    if (!t->spans || !t->sorted || !t->order || !map_init(&t->last_of_process)) {
+    t->until_above = malloc(N * sizeof *t->until_above);
+    if (!t->spans || !t->sorted || !t->order || !t->until_above || !map_init(&t->last_of_process)) {
         request_tree_free(t);
         return NULL;
+    }
+    for (uint32_t i = 0; i < TIERS; i++) {
+        t->until_of_tier[i] = INT64_MIN;
     }
     t->position = t->order + N;
     t->first_child = t->position + N;
@@ -47,6 +52,7 @@ void request_tree_free(struct request_tree *t) {
         free(t->spans);
         free(t->sorted);
         free(t->order);
+        free(t->until_above);
         free(t);
     }
 }
@@ -142,18 +148,33 @@ static void find_parents(struct request_tree *t, uint32_t count) {
     }
 }
 
-// What the children of `parent` cover of start … end, each moment once.
-static int64_t covered(const struct request_tree *t, uint32_t parent, int64_t start, int64_t end) {
+// What a span covers from *until to end; *until moves to where it and the spans before it reach.
+static int64_t cover(const struct span *span, int64_t end, int64_t *until) {
+    int64_t from = span->start > *until ? span->start : *until;
+    int64_t to = span->open || span->end > end ? end : span->end;
+    if (to <= from) {
+        return 0;
+    }
+    *until = to;
+    return to - from;
+}
+
+// What the children of `parent` cover of it, each moment once.
+static int64_t covered(const struct request_tree *t, uint32_t parent) {
     int64_t sum = 0;
-    int64_t until = start;
+    int64_t until = t->sorted[parent].start;
     for (uint32_t i = t->first_child[parent]; i != SPAN_NONE; i = t->sibling[i]) {
-        const struct span *child = &t->sorted[i];
-        int64_t from = child->start > until ? child->start : until;
-        int64_t to = child->open || child->end > end ? end : child->end;
-        if (to > from) {
-            sum += to - from;
-            until = to;
-        }
+        sum += cover(&t->sorted[i], t->sorted[parent].end, &until);
+    }
+    return sum;
+}
+
+// What any span covers of begin … end: a child may go on after its parent.
+static int64_t covered_by_all(const struct request_tree *t, uint32_t count, int64_t begin, int64_t end) {
+    int64_t sum = 0;
+    int64_t until = begin;
+    for (uint32_t i = 0; i < count; i++) {
+        sum += cover(&t->sorted[i], end, &until);
     }
     return sum;
 }
@@ -163,14 +184,18 @@ static void find_outermost(struct request_tree *t, uint32_t count) {
     uint32_t i = t->first_child[count];
     while (i != SPAN_NONE) {
         struct span *span = &t->sorted[i];
+        int64_t *until = &t->until_of_tier[span->tier];
+        int64_t end = span->open ? INT64_MAX : span->end;
         span->depth = span->parent == SPAN_NONE ? 0 : t->sorted[span->parent].depth + 1;
-        span->outermost = t->open_of_tier[span->tier]++ == 0;
+        span->outermost = *until < span->start; // a parent in another process may have ended before
+        t->until_above[i] = *until;
+        *until = end > *until ? end : *until;
         if (t->first_child[i] != SPAN_NONE) {
             i = t->first_child[i];
             continue;
         }
         for (;;) { // leave spans until one has a sibling
-            t->open_of_tier[t->sorted[i].tier]--;
+            t->until_of_tier[t->sorted[i].tier] = t->until_above[i];
             if (t->sibling[i] != SPAN_NONE) {
                 i = t->sibling[i];
                 break;
@@ -190,9 +215,9 @@ int64_t request_tree_build(struct request_tree *t, uint32_t count, int64_t begin
     for (uint32_t i = 0; i < count; i++) {
         struct span *span = &t->sorted[i];
         span->async = span->open || span->end > end;
-        span->self = span->async ? 0 : span->end - span->start - covered(t, i, span->start, span->end);
+        span->self = span->async ? 0 : span->end - span->start - covered(t, i);
     }
-    int64_t self = end - begin - covered(t, count, begin, end);
+    int64_t self = end - begin - covered_by_all(t, count, begin, end);
     struct span *spans = t->spans;
     t->spans = t->sorted;
     t->sorted = spans;

@@ -22,7 +22,7 @@ struct span {
 
     // out
     bool async;     // ended after its request
-    bool outermost; // no span of the same tier above it: its duration counts as the tier's inclusive time
+    bool outermost; // none of the same tier goes on above it: its duration counts as the tier's inclusive time
     uint32_t depth; // 0: below the request itself
     int64_t self;   // duration less the union of what child spans cover, ns; 0 for open and async spans
 };
@@ -36,5 +36,5 @@ void request_tree_free(struct request_tree *t);
 struct span *request_tree_spans(struct request_tree *t);
 
 // Works out the tree of `count` spans of a request that lasted from begin to end. Afterwards request_tree_spans holds them
-// ordered by start with the out fields set. Returns the request's self time: its duration less what spans cover.
+// ordered by start with the out fields set. Returns the request's self time: its duration less the union of all spans.
 int64_t request_tree_build(struct request_tree *t, uint32_t count, int64_t begin, int64_t end);
