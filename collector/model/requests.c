@@ -67,7 +67,7 @@ struct call {
     uint32_t chunk; // that holds it
     uint32_t losses;
     uint32_t depth;    // calls below it
-    uint16_t requests; // how many times the request changes from here to the bottom
+    uint16_t requests; // how many times the request changes from here down to the last loss
     uint16_t tier;
 };
 
@@ -225,10 +225,13 @@ static uint32_t request_open(struct tracker *t, uint64_t token, int64_t time) {
         slab_give(&t->pool->requests, index);
         return SLAB_NONE;
     }
+    if (++t->pool->generation == 0) {
+        t->pool->generation = 1; // 0 is no request's
+    }
     *request_at(t, index) = (struct request){.token = token,
                                              .first = time,
                                              .last = time,
-                                             .generation = ++t->pool->generation,
+                                             .generation = t->pool->generation,
                                              .losses = t->losses,
                                              .first_chunk = SLAB_NONE,
                                              .last_chunk = SLAB_NONE,
@@ -307,7 +310,7 @@ static bool request_whole(const struct tracker *t, struct request *r, const stru
         }
         return r->end >= r->begin;
     }
-    return request_rooted(t, r, spans);
+    return !t->markers && request_rooted(t, r, spans); // with markers its begin was lost
 }
 
 static void request_close(struct tracker *t, uint32_t index, enum request_fate fate) {
@@ -421,7 +424,20 @@ static void pop_lost(struct tracker *t, struct process *p) {
     }
 }
 
-static void tell_never_returns(struct tracker *t, uint16_t tier) {
+// Calls have piled up in a process, from this one down: the tier that most of them are of never returns. Some on top may be of
+// tiers that are called in the loop.
+static void tell_never_returns(struct tracker *t, const struct call *top) {
+    enum { LOOKED_AT = 64 };
+    uint16_t tier = top->tier;
+    int votes = 0; // majority vote
+    for (int i = 0; i < LOOKED_AT; i++) {
+        tier = votes == 0 ? top->tier : tier;
+        votes += top->tier == tier ? 1 : -1;
+        if (top->below == SLAB_NONE) {
+            break;
+        }
+        top = call_at(t, top->below);
+    }
     if (!t->told[tier]) {
         t->told[tier] = 1;
         t->options.events.never_returns(t->options.events.context, tier);
@@ -430,10 +446,9 @@ static void tell_never_returns(struct tracker *t, uint16_t tier) {
 
 // Puts a call onto its process's stack. Returns it, or NULL at a cap.
 static struct call *push(struct tracker *t, struct process *p, uint16_t tier) {
-    pop_lost(t, p);
     const struct call *below = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
     if (below && below->depth >= LIMIT_CALL_DEPTH) {
-        tell_never_returns(t, tier);
+        tell_never_returns(t, below);
         return NULL;
     }
     uint32_t index = slab_take(&t->pool->calls);
@@ -445,7 +460,7 @@ static struct call *push(struct tracker *t, struct process *p, uint16_t tier) {
                           .request = SLAB_NONE,
                           .losses = t->losses,
                           .depth = below ? below->depth + 1 : 0,
-                          .requests = below ? below->requests : 0,
+                          .requests = below && below->losses == t->losses ? below->requests : 0,
                           .tier = tier};
     p->top = index;
     return call;
@@ -483,8 +498,9 @@ static bool span_add(struct tracker *t, uint32_t index, struct call *call, const
                                                               .parent = nested ? below->span : SPAN_NONE,
                                                               .tier = what->tier,
                                                               .open = 1};
-    if (below && !nested && ++call->requests >= LIMIT_LOOP_REQUESTS) {
-        tell_never_returns(t, what->tier);
+    // Returns that were lost pile up calls too: only what was called since the last loss counts.
+    if (below && !nested && below->losses == t->losses && ++call->requests % LIMIT_LOOP_REQUESTS == 0) {
+        tell_never_returns(t, call);
     }
     r->count++;
     r->open++;
@@ -521,6 +537,7 @@ struct request_ref tracker_call(struct tracker *t, const struct tracker_call *ca
         }
         return NO_REQUEST;
     }
+    pop_lost(t, p);
     if (opens_again(t, call, p)) {
         map_remove(&t->by_token, call->token);
         forget_closed(t, call->token);
@@ -579,6 +596,22 @@ void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, 
     }
 }
 
+// A marker of a request: it is no longer one of a stream without markers, and an end that was found out is none.
+static struct request *request_marked(struct tracker *t, uint32_t index) {
+    struct request *r = request_at(t, index);
+    if (r->root != SPAN_NONE) {
+        r->root = SPAN_NONE;
+        r->root_pid = 0;
+        if (r->has_end) {
+            r->has_end = false;
+            r->error = false;
+            list_remove(t, index);
+            list_append(t, index, PHASE_NEW, t->now + GRACE_NS);
+        }
+    }
+    return r;
+}
+
 struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *call) {
     t->markers = true;
     uint32_t known = map_get(&t->by_token, call->token);
@@ -590,30 +623,23 @@ struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *c
     if (index == SLAB_NONE) {
         return NO_REQUEST;
     }
-    struct request *r = request_at(t, index);
+    struct request *r = request_marked(t, index);
     r->has_begin = true;
     r->begin = call->time;
-    r->root_pid = call->pid;
     return (struct request_ref){index, r->generation};
 }
 
 void tracker_end(struct tracker *t, uint64_t token, uint64_t pid, bool error, int64_t time) {
-    uint32_t index = map_get(&t->by_token, token);
-    if (index == MAP_NONE) {
-        if (closed_lately(t, token)) {
-            t->counts.stale_calls++;
-            return;
-        }
-        index = request_open(t, token, time); // its begin may be late
-        if (index == SLAB_NONE) {
-            t->counts.refused_calls++;
-            return;
-        }
+    t->markers = true;
+    uint32_t index = request_for(t, token, time); // new: its begin may be late
+    if (index == SLAB_NONE) {
+        return;
     }
-    struct request *r = request_at(t, index);
-    r->last = time > r->last ? time : r->last;
-    r->root_pid = pid;
-    request_ends(t, index, error, time);
+    struct request *r = request_marked(t, index);
+    if (!r->has_end) {
+        r->root_pid = pid;
+        request_ends(t, index, error, time);
+    }
 }
 
 // -- identities ------------------------------------------------------------------------------------------------------

@@ -64,6 +64,9 @@ struct tracker_options {
     struct request_events events;
 };
 
+// Times that the model can do sums with: this many ns from 0 at most, 126 years.
+#define TRACKER_FARTHEST 4000000000000000000LL
+
 struct tracker; // one node's requests
 
 // NULL without memory. The pool must outlive it.
