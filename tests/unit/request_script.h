@@ -1,0 +1,190 @@
+// For tests of the request model: what a node's processes do as a short script, and what the tracker made of it as text.
+//
+//   begin T P time          end T P time [error]       the markers of token T in process P
+//   call T P x time [F]     a call of tier x in P; the token came from F, or P
+//   ret P x time            exc P x time               its end
+//   lost      now time      reset
+//
+// Tokens are numbers, processes capital letters, tiers small ones, times milliseconds; commands end with ';'. A finished request is
+// told as "complete 0..30 self 20: Aa 10..20 self 10, >Bb 12..14 self 2 async;", with '>' for each span above, and marks where they
+// are due: inner (not the outermost of its tier), async, open, error.
+#pragma once
+
+#include "unit.h"
+
+#include "model/directory.h"
+#include "model/requests.h"
+#include "model/tier_set.h"
+
+enum { SCRIPT_MS = 1000000 };
+
+struct script {
+    struct request_pool *pool;
+    struct tracker *tracker;
+    struct request_counts counts; // so far
+    uint32_t finished[3];         // by fate
+    char told[16384];             // finished requests
+    size_t len;
+    char never[64]; // tiers that never return, in the order of telling
+};
+
+__attribute__((format(printf, 2, 3))) static inline void script_tell(struct script *s, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(s->told + s->len, sizeof s->told - s->len, format, args);
+    va_end(args);
+    s->len += n > 0 && (size_t)n < sizeof s->told - s->len ? (size_t)n : 0;
+}
+
+// A time in ms, with as many decimals as it needs.
+static inline const char *script_ms(int64_t ns, char *out) {
+    snprintf(out, 32, "%g", (double)ns / SCRIPT_MS);
+    return out;
+}
+
+static inline void script_finished(void *context, const struct request_result *r) {
+    static const char *const fates[] = {"complete", "incomplete", "expired"};
+    struct script *s = context;
+    char a[32], b[32], c[32];
+    s->finished[r->fate]++;
+    script_tell(s, "%s %s..%s", fates[r->fate], script_ms(r->begin, a), script_ms(r->end, b));
+    if (r->identity != IDENTITY_UNDEFINED) {
+        script_tell(s, " as %u", r->identity);
+    }
+    if (r->error) {
+        script_tell(s, " error");
+    }
+    if (r->fate == REQUEST_COMPLETE) {
+        script_tell(s, " self %s", script_ms(r->self, c));
+    }
+    for (uint32_t i = 0; i < r->count && i < 40; i++) {
+        const struct span *span = &r->spans[i];
+        script_tell(s, i == 0 ? ": " : ", ");
+        for (uint32_t d = 0; d < span->depth; d++) {
+            script_tell(s, ">");
+        }
+        script_tell(s, "%c%c %s..", (int)('A' + span->pid - 1), 'a' + span->tier - 1, script_ms(span->start, a));
+        if (!span->open) {
+            script_tell(s, "%s self %s", script_ms(span->end, b), script_ms(span->self, c));
+        }
+        script_tell(s, "%s%s%s%s", span->outermost ? "" : " inner", span->async ? " async" : "",
+                    span->open ? " open" : "", span->error ? " error" : "");
+    }
+    script_tell(s, ";");
+}
+
+static inline void script_never_returns(void *context, uint16_t tier) {
+    struct script *s = context;
+    size_t len = strlen(s->never);
+    assert_true(len + 1 < sizeof s->never);
+    s->never[len] = (char)('a' + tier - 1);
+}
+
+static inline struct tracker *script_tracker(struct script *s, bool markers, uint16_t entry) {
+    struct tracker_options options = {.timeout_ns = 30000LL * SCRIPT_MS,
+                                      .markers = markers,
+                                      .entry = entry,
+                                      .events = {s, script_finished, script_never_returns}};
+    struct tracker *t = tracker_new(s->pool, &options);
+    assert_non_null(t);
+    return t;
+}
+
+// entry: a tier's letter, or 0.
+static inline struct script *script_new(bool markers, char entry) {
+    struct script *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    s->pool = request_pool_new();
+    assert_non_null(s->pool);
+    s->tracker = script_tracker(s, markers, entry ? (uint16_t)(entry - 'a' + 1) : TIER_NONE);
+    return s;
+}
+
+static inline void script_free(struct script *s) {
+    tracker_free(s->tracker);
+    assert_int_equal(request_pool_open(s->pool), 0);
+    request_pool_free(s->pool);
+    free(s);
+}
+
+static inline struct request_ref script_call(struct script *s, uint64_t token, char process, char tier, double ms,
+                                             char from) {
+    struct tracker_call call = {.pid = (uint64_t)(process - 'A' + 1),
+                                .token = token,
+                                .from = (uint64_t)(from - 'A' + 1),
+                                .time = (int64_t)(ms * SCRIPT_MS),
+                                .tier = (uint16_t)(tier - 'a' + 1)};
+    return tracker_call(s->tracker, &call);
+}
+
+static inline void script_command(struct script *s, const char *line) {
+    unsigned long token;
+    char process, tier, from;
+    double ms;
+    int n;
+    char word[16];
+    if (sscanf(line, " begin %lu %c %lf", &token, &process, &ms) == 3) {
+        struct tracker_call call = {.pid = (uint64_t)(process - 'A' + 1),
+                                    .token = token,
+                                    .from = (uint64_t)(process - 'A' + 1),
+                                    .time = (int64_t)(ms * SCRIPT_MS)};
+        tracker_begin(s->tracker, &call);
+    } else if ((n = sscanf(line, " end %lu %c %lf %15s", &token, &process, &ms, word)) >= 3) {
+        tracker_end(s->tracker, token, (uint64_t)(process - 'A' + 1), n == 4, (int64_t)(ms * SCRIPT_MS));
+    } else if ((n = sscanf(line, " call %lu %c %c %lf %c", &token, &process, &tier, &ms, &from)) >= 4) {
+        script_call(s, token, process, tier, ms, n == 5 ? from : process);
+    } else if (sscanf(line, " ret %c %c %lf", &process, &tier, &ms) == 3) {
+        tracker_return(s->tracker, (uint64_t)(process - 'A' + 1), (uint16_t)(tier - 'a' + 1), false,
+                       (int64_t)(ms * SCRIPT_MS));
+    } else if (sscanf(line, " exc %c %c %lf", &process, &tier, &ms) == 3) {
+        tracker_return(s->tracker, (uint64_t)(process - 'A' + 1), (uint16_t)(tier - 'a' + 1), true,
+                       (int64_t)(ms * SCRIPT_MS));
+    } else if (sscanf(line, " now %lf", &ms) == 1) {
+        tracker_advance(s->tracker, (int64_t)(ms * SCRIPT_MS));
+    } else if (sscanf(line, " %15s", word) == 1 && strcmp(word, "lost") == 0) {
+        tracker_lost(s->tracker);
+    } else if (sscanf(line, " %15s", word) == 1 && strcmp(word, "reset") == 0) {
+        tracker_reset(s->tracker);
+    } else if (sscanf(line, " %15s", word) == 1) {
+        fail_msg("no command: %s", line);
+    }
+    struct request_counts more = tracker_take_counts(s->tracker);
+    s->counts.orphan_returns += more.orphan_returns;
+    s->counts.stale_calls += more.stale_calls;
+    s->counts.refused_calls += more.refused_calls;
+}
+
+static inline void script_run(struct script *s, const char *commands) {
+    char *copy = strdup(commands), *rest = copy, *line;
+    assert_non_null(copy);
+    while ((line = strsep(&rest, ";"))) {
+        script_command(s, line);
+    }
+    free(copy);
+}
+
+// What finished since the last time.
+static inline void script_expect(struct script *s, const char *expected) {
+    s->told[s->len] = 0;
+    if (strcmp(s->told, expected) != 0) {
+        fail_msg("\n  told     %s\n  expected %s", s->told, expected);
+    }
+    s->len = 0;
+    s->told[0] = 0;
+}
+
+static inline void script_expect_counts(struct script *s, uint64_t orphans, uint64_t stale, uint64_t refused) {
+    assert_int_equal(s->counts.orphan_returns, orphans);
+    assert_int_equal(s->counts.stale_calls, stale);
+    assert_int_equal(s->counts.refused_calls, refused);
+}
+
+// A whole script with markers, and what finished of it once everything is over; nothing may be orphan, stale or refused.
+static inline void script_check(const char *commands, const char *expected) {
+    struct script *s = script_new(true, 0);
+    script_run(s, commands);
+    script_run(s, "now 60000");
+    script_expect(s, expected);
+    script_expect_counts(s, 0, 0, 0);
+    script_free(s);
+}

@@ -1,0 +1,715 @@
+#include "base/limits.h"
+#include "request_script.h"
+
+// -- spans -------------------------------------------------------------------------------------------------------------
+
+static void plain(void **state) {
+    (void)state;
+    script_check("begin 1 A 0; end 1 A 30", "complete 0..30 self 30;");
+    script_check("begin 1 A 0; call 1 A a 10; ret A a 20; end 1 A 30",
+                 "complete 0..30 self 20: Aa 10..20 self 10;");
+    // nested, siblings, the same tier several times
+    script_check("begin 1 A 0; call 1 A a 10; call 1 A b 12; ret A b 15; call 1 A b 16; ret A b 18; ret A a 20;"
+                 "call 1 A b 22; ret A b 23; end 1 A 30",
+                 "complete 0..30 self 19: Aa 10..20 self 5, >Ab 12..15 self 3, >Ab 16..18 self 2, Ab 22..23 self 1;");
+    // the outcome
+    script_check("begin 1 A 0; call 1 A a 1; exc A a 2; end 1 A 3 error",
+                 "complete 0..3 error self 2: Aa 1..2 self 1 error;");
+    script_check("begin 1 A 0; call 1 A a 1; call 1 A b 2; exc A b 3; ret A a 4; end 1 A 5",
+                 "complete 0..5 self 2: Aa 1..4 self 2, >Ab 2..3 self 1 error;");
+    // no time at all
+    script_check("begin 1 A 5; call 1 A a 5; ret A a 5; end 1 A 5", "complete 5..5 self 0: Aa 5..5 self 0;");
+}
+
+// All calls are spans; only the outermost counts as the tier's inclusive time.
+static void recursion(void **state) {
+    (void)state;
+    script_check("begin 1 A 0; call 1 A a 1; call 1 A a 2; call 1 A a 3; ret A a 4; ret A a 6; ret A a 9; end 1 A 10",
+                 "complete 0..10 self 2: Aa 1..9 self 4, >Aa 2..6 self 3 inner, >>Aa 3..4 self 1 inner;");
+    script_check("begin 1 A 0; call 1 A a 1; call 1 A b 2; call 1 A a 3; call 1 A b 4; ret A b 5; ret A a 6; ret A b 7;"
+                 "ret A a 8; end 1 A 9",
+                 "complete 0..9 self 2: Aa 1..8 self 2, >Ab 2..7 self 2, >>Aa 3..6 self 2 inner, >>>Ab 4..5 self 1 inner;");
+    // through another process
+    script_check("begin 1 A 0; call 1 A a 1; call 1 B a 2 A; ret B a 5; ret A a 8; end 1 A 9",
+                 "complete 0..9 self 2: Aa 1..8 self 4, >Ba 2..5 self 3 inner;");
+}
+
+static void across_processes(void **state) {
+    (void)state;
+    // gen_server:call through three processes: the token's From tells the parent
+    script_check("begin 1 A 0; call 1 A a 1; call 1 B b 3 A; call 1 C c 5 B; ret C c 8; ret B b 10; ret A a 12; end 1 A 13",
+                 "complete 0..13 self 2: Aa 1..12 self 4, >Bb 3..10 self 4, >>Cc 5..8 self 3;");
+    // without a tier in the middle process the chain is broken: the span hangs below the request
+    script_check("begin 1 A 0; call 1 A a 1; call 1 C c 5 B; ret C c 8; ret A a 12; end 1 A 13",
+                 "complete 0..13 self 2: Aa 1..12 self 11, Cc 5..8 self 3;");
+    // parallel children: self time is the duration less their union
+    script_check("begin 1 A 0; call 1 A a 0; call 1 B b 10 A; call 1 C b 20 A; call 1 D b 50 A; ret B b 30; ret C b 40;"
+                 "ret D b 60; ret A a 100; end 1 A 100",
+                 "complete 0..100 self 0: Aa 0..100 self 60, >Bb 10..30 self 20, >Cb 20..40 self 20, >Db 50..60 self 10;");
+    // a child process that outlives the parent span, within the request
+    script_check("begin 1 A 0; call 1 A a 10; call 1 B b 15 A; ret A a 20; ret B b 40; end 1 A 50",
+                 "complete 0..50 self 20: Aa 10..20 self 5, >Bb 15..40 self 25;");
+    // begun in one process, ended in another
+    script_check("begin 1 A 0; call 1 A a 1; ret A a 2; call 1 B b 5 A; ret B b 6; end 1 B 7",
+                 "complete 0..7 self 5: Aa 1..2 self 1, >Bb 5..6 self 1;");
+}
+
+// What a span's parent covers is over when it has ended: a call that only came after it is no recursion, and takes its time from the
+// request's own.
+static void after_the_parent(void **state) {
+    (void)state;
+    // a direct call, then a server that does the same
+    script_check("begin 1 A 0; call 1 A a 10; ret A a 20; call 1 B a 30 A; ret B a 40; end 1 A 50",
+                 "complete 0..50 self 30: Aa 10..20 self 10, >Ba 30..40 self 10;");
+    // the answer brought the token back from the server
+    script_check("begin 1 A 0; call 1 B a 10 A; ret B a 20; call 1 A a 30 B; ret A a 40; end 1 A 50",
+                 "complete 0..50 self 30: Ba 10..20 self 10, >Aa 30..40 self 10;");
+    // begun before the end of the parent: that is recursion
+    script_check("begin 1 A 0; call 1 A a 10; call 1 B a 19 A; ret A a 20; ret B a 40; end 1 A 50",
+                 "complete 0..50 self 20: Aa 10..20 self 9, >Ba 19..40 self 21 inner;");
+}
+
+static void asynchronous(void **state) {
+    (void)state;
+    // a cast that outlives the request does not lengthen it
+    script_check("begin 1 A 0; call 1 A a 1; ret A a 5; call 1 B b 8 A; end 1 A 10; ret B b 300",
+                 "complete 0..10 self 4: Aa 1..5 self 4, >Bb 8..300 self 0 async;");
+    // that begins after it
+    script_check("begin 1 A 0; end 1 A 10; call 1 B b 20 A; ret B b 30", "complete 0..10 self 10: Bb 20..30 self 0 async;");
+    // that outlives the grace time: the request goes without it, and its return is nobody's fault
+    struct script *s = script_new(true, 0);
+    script_run(s, "begin 1 A 0; call 1 B b 8 A; end 1 A 10; now 1009");
+    script_expect(s, "");
+    script_run(s, "now 1010");
+    script_expect(s, "complete 0..10 self 8: Bb 8.. async open;");
+    script_run(s, "ret B b 2000");
+    script_expect_counts(s, 0, 0, 0);
+    // a sync child of an async span
+    script_run(s, "begin 2 A 3000; call 2 B b 3001 A; call 2 B c 3002; ret B c 3003; end 2 A 3004; ret B b 3005; now 9000");
+    script_expect(s, "complete 3000..3004 self 1: Bb 3001..3005 self 0 async, >Bc 3002..3003 self 1;");
+    script_free(s);
+}
+
+// -- what is missing ---------------------------------------------------------------------------------------------------
+
+static void unwinding(void **state) {
+    (void)state;
+    // the return of b never came
+    script_check("begin 1 A 0; call 1 A a 1; call 1 A b 2; ret A a 4; end 1 A 5", "incomplete 0..5;");
+    // nor did that of a, in the process that ended the request
+    script_check("begin 1 A 0; call 1 A a 1; end 1 A 5", "incomplete 0..5;");
+    // what ends a moment after the marker is async
+    script_check("begin 1 A 0; call 1 A a 1; end 1 A 5; ret A a 6", "complete 0..5 self 1: Aa 1..6 self 0 async;");
+    // what the ending process begins later does not matter
+    script_check("begin 1 A 0; end 1 A 5; call 1 A a 6", "complete 0..5 self 5: Aa 6.. async open;");
+    // the beginning process may go on with what it has open when another one ends the request
+    script_check("begin 1 A 0; call 1 A a 1; end 1 B 5", "complete 0..5 self 1: Aa 1.. async open;");
+    script_check("call 1 A a 1; end 1 B 5; begin 1 A 0; now 5000", "complete 0..5 self 1: Aa 1.. async open;");
+    // only requests that had something unwound are hurt
+    struct script *s = script_new(true, 0);
+    script_run(s, "begin 1 A 0; begin 2 B 0; call 2 S a 1 B; call 1 S b 2 A; ret S a 3; end 1 A 4; end 2 B 4; now 9000");
+    script_expect(s, "incomplete 0..4;complete 0..4 self 2: Sa 1..3 self 2;");
+    script_expect_counts(s, 0, 0, 0);
+    script_free(s);
+}
+
+static void orphans(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "ret A a 1; begin 1 A 2; call 1 A a 3; ret A b 4; ret B a 5; ret A a 6; ret A a 7; end 1 A 8; now 9000");
+    script_expect(s, "complete 2..8 self 3: Aa 3..6 self 3;");
+    script_expect_counts(s, 4, 0, 0);
+    script_free(s);
+}
+
+static void losses(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    // all that are open are hurt, also those in their grace time; later ones are whole
+    script_run(s, "begin 1 A 0; end 1 A 5; begin 2 B 1; call 2 B a 2; lost; ret B a 4; end 2 B 6;"
+                  "begin 3 C 7; call 3 C a 8; ret C a 9; end 3 C 10; now 2000");
+    script_expect(s, "incomplete 0..5;incomplete 1..6;complete 7..10 self 2: Ca 8..9 self 1;");
+    // a begin that was lost: what is left of the request is no request
+    script_run(s, "lost; call 4 A a 2001; ret A a 2002; end 4 A 2003; now 5000");
+    script_expect(s, "incomplete 2001..2003;");
+    script_run(s, "lost; end 5 A 6000; now 9000");
+    script_expect(s, "incomplete 6000..6000;");
+    // an end that was lost
+    script_run(s, "begin 6 A 9000; lost; now 38999");
+    script_expect(s, "");
+    script_run(s, "now 39001");
+    script_expect(s, "expired 9000..9000;");
+    script_expect_counts(s, 0, 0, 0);
+    // calls whose returns were lost leave the stack, so that a server's next requests are as before
+    script_run(s, "begin 7 A 40000; call 7 S a 40001 A; lost; end 7 A 40003; now 42000; begin 8 A 42001;"
+                  "call 8 S a 42002 A; ret S a 42003; end 8 A 42004; ret S a 42005; now 44000");
+    script_expect(s, "incomplete 40000..40003;complete 42001..42004 self 2: Sa 42002..42003 self 1;");
+    script_expect_counts(s, 1, 0, 0);
+    script_free(s);
+}
+
+static void without_a_begin(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    // calls under somebody's token are no request: they are given up after the grace time, and another at most
+    script_run(s, "call 1 A a 0; ret A a 1; call 1 A b 2; ret A b 3; now 1003");
+    assert_int_equal(request_pool_open(s->pool), 1);
+    script_run(s, "now 2003");
+    assert_int_equal(request_pool_open(s->pool), 0);
+    script_expect(s, "");
+    script_expect_counts(s, 0, 2, 0);
+    // with an end they were one, but not a whole one
+    script_run(s, "call 2 A a 2000; ret A a 2001; end 2 A 2102; now 4000");
+    script_expect(s, "incomplete 2000..2102;");
+    script_free(s);
+}
+
+static void expired(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "begin 1 A 0; call 1 A a 1; ret A a 29000; begin 2 B 100; now 30000");
+    script_expect(s, "");
+    script_run(s, "now 30000.001");
+    script_expect(s, "expired 0..29000;");
+    script_run(s, "end 2 B 30099; now 31099");
+    script_expect(s, "complete 100..30099 self 29999;");
+    // what still comes under the expired one is stale, and its returns are no orphans
+    script_run(s, "call 1 A a 31100; ret A a 31101; end 1 A 31102; now 40000");
+    script_expect(s, "");
+    script_expect_counts(s, 0, 2, 0);
+    script_free(s);
+}
+
+static void stale(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "begin 1 A 0; end 1 A 1; now 2000; call 1 T a 2000; call 1 T b 2001; ret T b 2002; ret T a 2003; end 1 A 2004");
+    script_expect(s, "complete 0..1 self 1;");
+    script_expect_counts(s, 0, 3, 0);
+    // a timer's stale call around a good request's in the same server
+    script_run(s, "begin 2 A 3000; call 1 S a 3001; call 2 S b 3002 A; ret S b 3003; ret S a 3004; end 2 A 3005; now 5000");
+    script_expect(s, "complete 3000..3005 self 4: Sb 3002..3003 self 1;");
+    script_expect_counts(s, 0, 4, 0);
+    // a begin makes the token good again
+    script_run(s, "begin 1 A 6000; call 1 A a 6001; ret A a 6002; end 1 A 6003; now 9000");
+    script_expect(s, "complete 6000..6003 self 2: Aa 6001..6002 self 1;");
+    script_expect_counts(s, 0, 4, 0);
+    // also while the one before is in its grace time, or never ended
+    script_run(s, "begin 1 A 10000; end 1 A 10001; begin 1 A 10002; call 1 A a 10003; ret A a 10004; begin 1 A 10005;"
+                  "end 1 A 10006; now 20000; now 50000");
+    script_expect(s, "complete 10000..10001 self 1;complete 10005..10006 self 1;expired 10002..10004;");
+    script_free(s);
+}
+
+// LIMIT_CLOSED_TOKENS tokens are remembered, exactly.
+static void closed_tokens(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    struct tracker_call call = {.pid = 1, .from = 1};
+    for (uint64_t i = 0; i < LIMIT_CLOSED_TOKENS + 1; i++) {
+        call.token = 1000 + i;
+        call.time = (int64_t)i * 1000;
+        tracker_begin(s->tracker, &call);
+        tracker_end(s->tracker, call.token, 1, false, call.time + 1);
+        tracker_advance(s->tracker, call.time);
+        s->len = 0;
+    }
+    tracker_advance(s->tracker, call.time + 2 * GRACE_NS);
+    s->len = 0;
+    assert_int_equal(request_pool_open(s->pool), 0);
+    script_run(s, "call 1001 A a 5000"); // the oldest that is remembered
+    script_expect_counts(s, 0, 1, 0);
+    script_run(s, "call 1000 A a 5000"); // pushed out: opens a request
+    script_expect_counts(s, 0, 1, 0);
+    assert_int_equal(request_pool_open(s->pool), 1);
+    script_free(s);
+}
+
+// -- disorder ----------------------------------------------------------------------------------------------------------
+
+static void interleaved(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    // one server, two requests one after the other
+    script_run(s, "begin 1 A 0; begin 2 B 0; call 1 S a 1 A; ret S a 2; call 2 S a 3 B; ret S a 4; call 1 S a 5 A;"
+                  "ret S a 6; end 2 B 9; end 1 A 10; now 5000");
+    script_expect(s, "complete 0..9 self 8: Sa 3..4 self 1;complete 0..10 self 8: Sa 1..2 self 1, Sa 5..6 self 1;");
+    // one within the other: a selective receive inside a call. Neither is the other's child
+    script_run(s, "begin 3 A 6000; begin 4 B 6000; call 3 S a 6001 A; call 4 S a 6002 B; ret S a 6003; ret S a 6008;"
+                  "end 3 A 6010; end 4 B 6010; now 9000");
+    script_expect(s, "complete 6000..6010 self 3: Sa 6001..6008 self 7;complete 6000..6010 self 9: Sa 6002..6003 self 1;");
+    // and back in the first's call below it
+    script_run(s, "begin 5 A 10000; begin 6 B 10000; call 5 S a 10001 A; call 6 S b 10002 B; call 5 S c 10003 S;"
+                  "ret S c 10004; ret S b 10005; ret S a 10006; end 5 A 10007; end 6 B 10007; now 20000");
+    script_expect_counts(s, 0, 0, 0);
+    script_free(s);
+}
+
+// Across processes messages overtake each other by up to 4 ms.
+static void overtaking(void **state) {
+    (void)state;
+    script_check("call 1 B a 2 A; ret B a 3; begin 1 A 0; end 1 A 5", "complete 0..5 self 4: Ba 2..3 self 1;");
+    script_check("begin 1 A 0; end 1 A 5; call 1 B a 2 A; ret B a 3", "complete 0..5 self 4: Ba 2..3 self 1;");
+    script_check("end 1 B 5; begin 1 A 0", "complete 0..5 self 5;");
+    script_check("call 1 C c 3 B; call 1 B b 2 A; ret B b 4; ret C c 6; call 1 A a 1; ret A a 7; begin 1 A 0; end 1 A 8",
+                 "complete 0..8 self 2: Aa 1..7 self 4, >Bb 2..4 self 1, >>Cc 3..6 self 3;");
+    // an end before its begin is no request
+    script_check("begin 1 A 5; end 1 A 4", "incomplete 4..5;");
+    // a second end changes nothing
+    script_check("begin 1 A 0; end 1 A 4; end 1 B 6 error", "complete 0..4 self 4;");
+    // a clock that goes back within a process gives no negative time
+    script_check("begin 1 A 0; call 1 A a 4; ret A a 3; end 1 A 9", "complete 0..9 self 9: Aa 4..4 self 0;");
+}
+
+// Requests are told in the order in which they ended, after their grace time.
+static void order_of_closing(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "begin 1 A 0; begin 2 B 1; begin 3 C 2; end 3 C 10; end 1 A 11; end 2 B 12; now 1010");
+    script_expect(s, "complete 2..10 self 8;");
+    script_run(s, "now 1011.5");
+    script_expect(s, "complete 0..11 self 11;");
+    script_run(s, "now 500; now 1011.9"); // time never goes back
+    script_expect(s, "");
+    script_run(s, "now 1012");
+    script_expect(s, "complete 1..12 self 11;");
+    script_free(s);
+}
+
+// -- without markers ---------------------------------------------------------------------------------------------------
+
+static void raw(void **state) {
+    (void)state;
+    struct script *s = script_new(false, 0);
+    script_run(s, "call 1 A a 0; call 1 B b 2 A; ret B b 4; ret A a 10; now 1010");
+    script_expect(s, "complete 0..10 self 0: Aa 0..10 self 8, >Bb 2..4 self 2;");
+    script_run(s, "call 2 A a 2000; exc A a 2010; now 9000");
+    script_expect(s, "complete 2000..2010 error self 0: Aa 2000..2010 self 10 error;");
+    // the root's return opens the grace time: async work
+    script_run(s, "call 3 A a 10000; call 3 B b 10001 A; ret A a 10002; ret B b 10500; now 12000");
+    script_expect(s, "complete 10000..10002 self 0: Aa 10000..10002 self 1, >Bb 10001..10500 self 0 async;");
+    // recursion of the root
+    script_run(s, "call 4 A a 20000; call 4 A a 20001; ret A a 20002; ret A a 20003; now 22000");
+    script_expect(s, "complete 20000..20003 self 0: Aa 20000..20003 self 2, >Aa 20001..20002 self 1 inner;");
+    // the root's call is overtaken by a child's
+    script_run(s, "call 5 B b 30001 A; call 5 A a 30000; ret B b 30002; ret A a 30005; now 32000");
+    script_expect(s, "complete 30000..30005 self 0: Aa 30000..30005 self 4, >Bb 30001..30002 self 1;");
+    // never returned
+    script_run(s, "call 6 A a 40000; now 70001");
+    script_expect(s, "expired 40000..40000;");
+    // the token again, later: stale, since any call would open a request
+    script_run(s, "call 1 C a 80000; ret C a 80001; now 90000");
+    script_expect(s, "");
+    script_expect_counts(s, 0, 1, 0);
+    script_free(s);
+}
+
+static void entry(void **state) {
+    (void)state;
+    struct script *s = script_new(false, 'a');
+    // one label, the process itself, again and again
+    script_run(s, "call 1 A a 0; call 1 A b 1; ret A b 2; ret A a 3; call 1 A a 4; ret A a 5; now 2000; call 1 A a 3000;"
+                  "ret A a 3001; now 5000");
+    script_expect(s, "complete 0..3 self 0: Aa 0..3 self 2, >Ab 1..2 self 1;complete 4..5 self 0: Aa 4..5 self 1;"
+                     "complete 3000..3001 self 0: Aa 3000..3001 self 1;");
+    // recursion of the entry is no new request
+    script_run(s, "call 2 A a 6000; call 2 A a 6001; ret A a 6002; ret A a 6003; now 8000");
+    script_expect(s, "complete 6000..6003 self 0: Aa 6000..6003 self 2, >Aa 6001..6002 self 1 inner;");
+    // a token whose first call is another tier
+    script_run(s, "call 3 A b 9000; call 3 A a 9001; ret A a 9002; ret A b 9003; now 11000");
+    script_expect(s, "incomplete 9000..9003;");
+    // and that never enters: given up after the grace time
+    script_run(s, "call 4 A b 12000; ret A b 12001; now 13001");
+    script_expect(s, "");
+    script_run(s, "now 14001");
+    script_expect(s, "incomplete 12000..12001;");
+    script_expect_counts(s, 0, 0, 0);
+    // stale: other tiers under the token between two entries
+    script_run(s, "call 1 B b 20000; ret B b 20001; now 22000; call 1 A a 23000; ret A a 23001; now 25000");
+    script_expect(s, "complete 23000..23001 self 0: Aa 23000..23001 self 1;");
+    script_expect_counts(s, 0, 1, 0);
+    // a lost return: once the request has expired, the token's next entry is good again
+    script_run(s, "call 5 A a 30000; lost; now 61000; call 5 A a 61001; ret A a 61002; now 63000");
+    script_expect(s, "expired 30000..30000;complete 61001..61002 self 0: Aa 61001..61002 self 1;");
+    script_free(s);
+}
+
+// A stream is known to have markers by its first one; what looked like a root before it was none.
+static void markers_are_noticed(void **state) {
+    (void)state;
+    struct script *s = script_new(false, 0);
+    script_run(s, "call 1 B a 2 A; ret B a 3; begin 1 A 0; call 1 A a 10; ret A a 19; end 1 A 20; now 5000");
+    script_expect(s, "complete 0..20 self 10: Ba 2..3 self 1, Aa 10..19 self 9;");
+    script_free(s);
+    s = script_new(false, 0);
+    script_run(s, "call 1 B a 2 A; ret B a 3; end 1 A 20; begin 1 A 0; now 5000");
+    script_expect(s, "complete 0..20 self 19: Ba 2..3 self 1;");
+    // two requests, the second's begin first
+    script_free(s);
+    s = script_new(false, 0);
+    script_run(s, "call 1 B a 2 A; ret B a 3; begin 2 C 0; begin 1 A 0; end 2 C 9; end 1 A 20; now 5000");
+    script_expect(s, "complete 0..9 self 9;complete 0..20 self 19: Ba 2..3 self 1;");
+    // cut off at the start: its begin is not in the stream
+    script_free(s);
+    s = script_new(false, 0);
+    script_run(s, "call 1 A a 2; ret A a 3; call 1 A a 4; ret A a 5; end 1 A 6; begin 2 A 7; end 2 A 8; now 5000");
+    script_expect(s, "incomplete 2..6;complete 7..8 self 1;");
+    script_free(s);
+}
+
+// -- identities --------------------------------------------------------------------------------------------------------
+
+static void names(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "begin 1 A 0");
+    struct request_ref ref = tracker_find(s->tracker, 1);
+    assert_true(tracker_unnamed(s->tracker, ref));
+    tracker_name(s->tracker, ref, 7);
+    assert_false(tracker_unnamed(s->tracker, ref));
+    tracker_name(s->tracker, ref, 8); // the first name stays
+    int place = tracker_asked(s->tracker, ref);
+    tracker_answered(s->tracker, ref, place, 9); // before any answer
+    script_run(s, "end 1 A 1; now 2000");
+    script_expect(s, "complete 0..1 as 7 self 1;");
+    // refs to a closed request
+    assert_false(tracker_unnamed(s->tracker, ref));
+    tracker_name(s->tracker, ref, 10);
+    assert_int_equal(tracker_asked(s->tracker, ref), -1);
+    script_run(s, "begin 2 A 3000"); // takes the record
+    assert_int_equal(tracker_find(s->tracker, 2).index, ref.index);
+    assert_false(tracker_unnamed(s->tracker, ref));
+    tracker_name(s->tracker, ref, 11);
+    tracker_answered(s->tracker, ref, 0, 12);
+    script_run(s, "end 2 A 3001; now 5000");
+    script_expect(s, "complete 3000..3001 self 1;");
+    assert_int_equal(tracker_find(s->tracker, 3).index, SPAN_NONE);
+    assert_false(tracker_unnamed(s->tracker, tracker_find(s->tracker, 3)));
+    script_free(s);
+}
+
+static void answers(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    // out of order: the earliest call that names it wins
+    script_run(s, "begin 1 A 0");
+    struct request_ref ref = tracker_find(s->tracker, 1);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(tracker_asked(s->tracker, ref), i);
+    }
+    tracker_answered(s->tracker, ref, 2, 22);
+    tracker_answered(s->tracker, ref, 0, DIRECTORY_NONE);
+    tracker_answered(s->tracker, ref, 1, 21);
+    script_run(s, "end 1 A 1; now 1001");
+    script_expect(s, "complete 0..1 as 21 self 1;");
+    // late, but in time
+    script_run(s, "begin 2 A 2000");
+    ref = tracker_find(s->tracker, 2);
+    assert_int_equal(tracker_asked(s->tracker, ref), 0);
+    script_run(s, "end 2 A 2001; now 3001; now 3100");
+    script_expect(s, "");
+    tracker_answered(s->tracker, ref, 0, 33);
+    script_run(s, "now 5001");
+    script_expect(s, "complete 2000..2001 as 33 self 1;");
+    // never
+    script_run(s, "begin 3 A 6000");
+    ref = tracker_find(s->tracker, 3);
+    assert_int_equal(tracker_asked(s->tracker, ref), 0);
+    script_run(s, "end 3 A 6001; now 7001; now 9000");
+    script_expect(s, "");
+    script_run(s, "now 9001");
+    script_expect(s, "complete 6000..6001 self 1;");
+    tracker_answered(s->tracker, ref, 0, 44); // too late
+    // at most so many
+    script_run(s, "begin 4 A 10000");
+    ref = tracker_find(s->tracker, 4);
+    for (unsigned i = 0; i < LIMIT_ASKS_PER_REQUEST; i++) {
+        assert_int_equal(tracker_asked(s->tracker, ref), (int)i);
+    }
+    assert_int_equal(tracker_asked(s->tracker, ref), -1);
+    script_free(s);
+}
+
+// -- never returns -----------------------------------------------------------------------------------------------------
+
+// A server's loop, called anew under every request, with a tier that does return called by it. Which of the two never returns?
+static void loop(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    for (unsigned i = 1; i <= 300; i++) {
+        char line[200];
+        snprintf(line, sizeof line, "begin %u A %u; call %u S h %u A; ret S h %u; call %u S l %u A; end %u A %u; now %u", i,
+                 10 * i, i, 10 * i + 1, 10 * i + 2, i, 10 * i + 3, i, 10 * i + 4, 10 * i);
+        script_run(s, line);
+        s->len = 0;
+        assert_int_equal(strlen(s->never), i > LIMIT_LOOP_REQUESTS);
+    }
+    assert_string_equal(s->never, "l");
+    script_free(s);
+}
+
+// By depth, when it is always the same request, or a stale token.
+static void depth(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    struct tracker_call call = {.pid = 1, .token = 1, .from = 1, .tier = 3};
+    tracker_begin(s->tracker, &call);
+    tracker_end(s->tracker, 1, 1, false, 0);
+    tracker_advance(s->tracker, 2 * GRACE_NS);
+    s->len = 0;
+    for (unsigned i = 0; i < LIMIT_CALL_DEPTH; i++) {
+        call.time = 2 * GRACE_NS + i;
+        tracker_call(s->tracker, &call);
+    }
+    call.tier = 4; // called by the loop
+    tracker_call(s->tracker, &call);
+    assert_string_equal(s->never, "");
+    tracker_call(s->tracker, &call);
+    tracker_call(s->tracker, &call);
+    assert_string_equal(s->never, "c");
+    script_run(s, "");
+    script_expect_counts(s, 0, LIMIT_CALL_DEPTH + 3, 0);
+    tracker_reset(s->tracker); // and told again in another stream
+    call.tier = 3;
+    for (unsigned i = 0; i < LIMIT_CALL_DEPTH + 2; i++) {
+        call.token = 2;
+        tracker_call(s->tracker, &call);
+    }
+    assert_string_equal(s->never, "cc");
+    script_free(s);
+}
+
+// Lost returns pile up too, but are no loop: a server under drops keeps its tier.
+static void losses_are_no_loop(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    for (unsigned i = 1; i <= 300; i++) {
+        char line[200];
+        snprintf(line, sizeof line, "begin %u A %u; call %u S h %u A; lost; end %u A %u; now %u", i, i, i, i, i, i, i);
+        script_run(s, line);
+        s->len = 0;
+    }
+    assert_string_equal(s->never, "");
+    script_run(s, "now 5000; begin 999 A 5000; call 999 S h 5001; ret S h 5002; end 999 A 5003; now 9000");
+    s->told[s->len] = 0;
+    assert_non_null(strstr(s->told, "complete 5000..5003 self 2: Sh 5001..5002 self 1;"));
+    script_free(s);
+}
+
+// -- caps --------------------------------------------------------------------------------------------------------------
+
+static void spans_per_request(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "begin 1 A 0; begin 2 B 0");
+    for (unsigned i = 0; i < LIMIT_SPANS_PER_REQUEST; i++) {
+        script_run(s, "call 1 A a 1; ret A a 2");
+    }
+    script_expect_counts(s, 0, 0, 0);
+    script_run(s, "call 1 A a 3; call 1 A b 3; ret A b 4; ret A a 4; end 1 A 5; call 2 B a 3; ret B a 4; end 2 B 6; now 5000");
+    script_expect(s, "incomplete 0..5;complete 0..6 self 5: Ba 3..4 self 1;");
+    script_expect_counts(s, 0, 0, 2);
+    script_free(s);
+    // exactly as many as there may be
+    s = script_new(true, 0);
+    script_run(s, "begin 1 A 0");
+    for (unsigned i = 0; i < LIMIT_SPANS_PER_REQUEST; i++) {
+        script_run(s, "call 1 A a 1; ret A a 2");
+    }
+    script_run(s, "end 1 A 3; now 5000");
+    assert_int_equal(s->finished[REQUEST_COMPLETE], 1);
+    script_free(s);
+}
+
+static void open_requests(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    struct tracker_call call = {.pid = 1, .from = 1, .tier = 1};
+    for (unsigned i = 0; i < LIMIT_OPEN_REQUESTS; i++) {
+        call.token = i + 1;
+        assert_true(tracker_begin(s->tracker, &call).index != SPAN_NONE);
+    }
+    assert_int_equal(request_pool_open(s->pool), LIMIT_OPEN_REQUESTS);
+    call.token++;
+    assert_int_equal(tracker_begin(s->tracker, &call).index, SPAN_NONE);
+    assert_int_equal(tracker_call(s->tracker, &call).index, SPAN_NONE);
+    tracker_return(s->tracker, 1, 1, false, 1);
+    tracker_end(s->tracker, call.token, 1, false, 2);
+    script_run(s, "");
+    script_expect_counts(s, 0, 0, 3);
+    script_run(s, "now 30001");
+    assert_int_equal(s->finished[REQUEST_EXPIRED], LIMIT_OPEN_REQUESTS);
+    s->len = 0;
+    script_run(s, "begin 999999 A 30002; end 999999 A 30003; now 40000");
+    script_expect(s, "complete 30002..30003 self 1;");
+    script_free(s);
+}
+
+// Processes that die in the middle of a call, one after the other: forgotten, at the latest a timeout and a sweep later.
+static void processes(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    struct tracker_call call = {.token = 1, .from = 1, .tier = 1};
+    for (unsigned i = 0; i < LIMIT_PROCESSES + 10; i++) {
+        call.pid = i + 1;
+        call.token = i < LIMIT_PROCESSES ? i / 10000 + 1 : 1;
+        tracker_call(s->tracker, &call);
+    }
+    script_run(s, "");
+    script_expect_counts(s, 0, 0, 10);
+    s->len = 0;
+    script_run(s, "now 1; now 30002; now 61000; now 130000; begin 1000 A 130000; call 1000 A a 130001; ret A a 130002;"
+                  "end 1000 A 130003; now 140000");
+    s->told[s->len] = 0;
+    assert_non_null(strstr(s->told, "complete 130000..130003 self 2: Aa 130001..130002 self 1;"));
+    script_expect_counts(s, 0, LIMIT_PROCESSES - 10000, 10); // the request of the refused ones is incomplete, the rest never began
+    script_free(s);
+}
+
+// -- time and reset ----------------------------------------------------------------------------------------------------
+
+static void reset(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "begin 1 A 0; call 1 A a 1; ret A a 2; end 1 A 3; begin 2 B 0; call 2 B a 1; call 3 C a 1; reset");
+    script_expect(s, "complete 0..3 self 2: Aa 1..2 self 1;incomplete 0..1;");
+    assert_int_equal(request_pool_open(s->pool), 0);
+    script_expect_counts(s, 0, 1, 0); // token 3 never began
+    // the next stream's clock may stand far before; processes are forgotten
+    script_run(s, "ret B a -90000; begin 4 A -80000; end 4 A -79999; now -70000");
+    script_expect(s, "complete -80000..-79999 self 1;");
+    script_expect_counts(s, 1, 1, 0);
+    script_free(s);
+}
+
+// Times as far apart as the model takes them (requests.h).
+static void extreme_times(void **state) {
+    (void)state;
+    const int64_t far = TRACKER_FARTHEST;
+    const int64_t times[] = {-far, far, 0, -1, far - 1, 1 - far};
+    for (size_t markers = 0; markers < 2; markers++) {
+        struct script *s = script_new(markers == 1, 0);
+        for (uint64_t i = 0; i < 6 * 6 * 6 * 6; i++) {
+            const int64_t a = times[i % 6], b = times[i / 6 % 6], c = times[i / 36 % 6], d = times[i / 216 % 6];
+            struct tracker_call call = {.pid = 1 + i % 7, .token = i, .from = 1, .time = a, .tier = 1};
+            if (markers) {
+                tracker_begin(s->tracker, &call);
+            }
+            call.time = b;
+            tracker_call(s->tracker, &call);
+            tracker_return(s->tracker, call.pid, 1, false, c);
+            if (markers) {
+                tracker_end(s->tracker, i, call.pid, false, d);
+            }
+            if (i % 100 == 99) {
+                tracker_advance(s->tracker, d);
+            }
+            if (i % 500 == 499) {
+                tracker_reset(s->tracker);
+            }
+            s->len = 0;
+        }
+        script_free(s);
+    }
+}
+
+static void two_nodes(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    struct tracker *other = script_tracker(s, true, TIER_NONE);
+    struct tracker_call call = {.pid = 1, .token = 1, .from = 1, .time = 0, .tier = 1};
+    script_run(s, "begin 1 A 0; end 1 A 1; now 5000");
+    script_expect(s, "complete 0..1 self 1;");
+    // equal tokens and processes on another node are others
+    assert_true(tracker_call(other, &call).index != SPAN_NONE);
+    tracker_return(other, 1, 1, false, SCRIPT_MS);
+    assert_int_equal(tracker_take_counts(other).orphan_returns, 0);
+    script_run(s, "ret A a 1");
+    script_expect_counts(s, 1, 0, 0);
+    tracker_lost(s->tracker); // hurts its own node only
+    tracker_begin(other, &call);
+    tracker_end(other, 1, 1, false, 5 * SCRIPT_MS);
+    tracker_free(other);
+    script_expect(s, "complete 0..5 self 4: Aa 0..1 self 1;");
+    script_free(s);
+}
+
+// -- memory ------------------------------------------------------------------------------------------------------------
+
+static void without_memory(void **state) {
+    (void)state;
+    fail_alloc_at(-1);
+    struct script *s = script_new(true, 0);
+    long all = fail_alloc_count();
+    script_free(s);
+    for (long i = 1; i < all; i++) { // 0 is the script's own
+        fail_alloc_once(i);
+        struct request_pool *pool = request_pool_new();
+        struct tracker_options options = {.timeout_ns = 1};
+        struct tracker *t = pool ? tracker_new(pool, &options) : NULL;
+        fail_alloc_at(-1);
+        tracker_free(t);
+        request_pool_free(pool);
+    }
+    // in the middle of work: every request is told all the same, and none that was cut is complete
+    for (long i = 0; i < 12; i++) {
+        s = script_new(true, 0);
+        fail_alloc_at(i);
+        struct tracker_call call = {.from = 1, .tier = 1};
+        for (uint64_t k = 0; k < 3000; k++) {
+            call.token = k;
+            call.pid = k;
+            call.time = (int64_t)k;
+            tracker_begin(s->tracker, &call);
+            tracker_call(s->tracker, &call);
+            tracker_call(s->tracker, &call);
+        }
+        for (uint64_t k = 0; k < 3000; k++) {
+            tracker_return(s->tracker, k, 1, false, 5000);
+            tracker_return(s->tracker, k, 1, false, 5001);
+            tracker_end(s->tracker, k, k, false, 6000);
+        }
+        fail_alloc_at(-1);
+        tracker_reset(s->tracker);
+        struct request_counts counts = tracker_take_counts(s->tracker);
+        assert_true(s->finished[REQUEST_COMPLETE] + counts.refused_calls >= 3000);
+        assert_true(s->finished[REQUEST_COMPLETE] < 3000);
+        script_free(s);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain),
+        cmocka_unit_test(recursion),
+        cmocka_unit_test(across_processes),
+        cmocka_unit_test(after_the_parent),
+        cmocka_unit_test(asynchronous),
+        cmocka_unit_test(unwinding),
+        cmocka_unit_test(orphans),
+        cmocka_unit_test(losses),
+        cmocka_unit_test(without_a_begin),
+        cmocka_unit_test(expired),
+        cmocka_unit_test(stale),
+        cmocka_unit_test(closed_tokens),
+        cmocka_unit_test(interleaved),
+        cmocka_unit_test(overtaking),
+        cmocka_unit_test(order_of_closing),
+        cmocka_unit_test(raw),
+        cmocka_unit_test(entry),
+        cmocka_unit_test(markers_are_noticed),
+        cmocka_unit_test(names),
+        cmocka_unit_test(answers),
+        cmocka_unit_test(loop),
+        cmocka_unit_test(depth),
+        cmocka_unit_test(losses_are_no_loop),
+        cmocka_unit_test(spans_per_request),
+        cmocka_unit_test(open_requests),
+        cmocka_unit_test(processes),
+        cmocka_unit_test(reset),
+        cmocka_unit_test(extreme_times),
+        cmocka_unit_test(two_nodes),
+        cmocka_unit_test(without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
