@@ -7,6 +7,9 @@
 
 -export([main/1, tiny/1]).
 
+%% Over two ticks of the guard's gauge (10 ms), so that bursts in step with it cannot make 8 refusals in a row.
+-define(PAUSE_MS, 25).
+
 -record(m, {operation, prepare = fun() -> ok end, finish = fun() -> ok end, burst, bursts, pause_ms = 0}).
 
 %% Arguments: the collector's port, how many bursts. Prints
@@ -32,10 +35,10 @@ main([Port, Bursts]) ->
     ok = kprof:stop_trace(),
 
     ok = start_trace(Collector, 1),
-    Token = Call#m{prepare = fun kprof:set_token/0, finish = fun kprof:clear_token/0, burst = 200, bursts = N, pause_ms = 10},
+    Token = Call#m{prepare = fun kprof:set_token/0, finish = fun kprof:clear_token/0, burst = 200, bursts = N, pause_ms = ?PAUSE_MS},
     cost("call_token", Token),
     status("call_token"),
-    Sampled = Pair#m{burst = 200, bursts = N, pause_ms = 10},
+    Sampled = Pair#m{burst = 200, bursts = N, pause_ms = ?PAUSE_MS},
     cost("pair_sampled", Sampled),
     status("pair_sampled"),
     ok = kprof:stop_trace(),

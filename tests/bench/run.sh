@@ -106,6 +106,9 @@ build_all() {
     if grep -q '^KPROF_SANITIZE:BOOL=ON\|^CMAKE_BUILD_TYPE:STRING=Debug' "$build/CMakeCache.txt"; then
         die "$build is built with sanitizers or for debugging: such numbers say nothing"
     fi
+    # Copies, so that a build at the same time changes nothing.
+    install "$build/kprof" "$build/kprof-collector" "$scratch/"
+    cp -r "$build/shim/default/lib/kprof/ebin" "$scratch/shim"
     mkdir -p "$bench/ebin"
     "$top/tests/sample/shop.sh" build "$build/sample"
     erlc -Werror -o "$bench/ebin" "$here"/*.erl
@@ -113,7 +116,7 @@ build_all() {
         "$here/bench_frames.c" "$top/collector/codec/frame.c" -o "$bench/bench_frames"
 }
 
-erlang() { erl -noshell -pa "$bench/ebin" "$build/shim/default/lib/kprof/ebin" "$@"; }
+erlang() { erl -noshell -pa "$bench/ebin" "$scratch/shim" "$@"; }
 
 machine() {
     local cpu
@@ -154,7 +157,7 @@ replay() {
     for tier in "${tiers[@]}"; do args+=(--tier "$tier"); done
     rm -f "$scratch/replay.db"*
     TIMEFORMAT='cpu_s %U %S'
-    { time $pin "$build/kprof" replay "$capture" --db "$scratch/replay.db" --entry http "${args[@]}" 2>"$scratch/replay.log"; } \
+    { time $pin "$scratch/kprof" replay "$capture" --db "$scratch/replay.db" --entry http "${args[@]}" 2>"$scratch/replay.log"; } \
         2>"$scratch/replay.time" || { cat "$scratch/replay.log" >&2; die "kprof replay failed"; }
     awk '{ print ($2 + $3) * 1e6 }' "$scratch/replay.time" >>"$scratch/replay.cpu"
     awk '/ messages\/s/ { print $1 * 1e6 }' "$scratch/replay.log" >>"$scratch/replay.wall"
@@ -235,7 +238,7 @@ start_collector() {
     local tries
     for _ in 1 2 3 4 5; do
         port=$((20000 + RANDOM % 12000))
-        "$build/kprof-collector" --listen "$port" --db "$scratch/$1.db" 2>"$scratch/$1.log" &
+        "$scratch/kprof-collector" --listen "$port" --db "$scratch/$1.db" 2>"$scratch/$1.log" &
         collector=$!
         for ((tries = 0; tries < 50; tries++)); do
             ! grep -q ' listening on ' "$scratch/$1.log" || return 0
@@ -293,7 +296,7 @@ start_kprof() {
     local tries
     sed "s/^ *{print_calls, *false}/{sample, {one_in, $1}}, &/" "$top/tests/sample/kprof.config" >"$scratch/kprof.config"
     grep -q one_in "$scratch/kprof.config" || die "tests/sample/kprof.config has no line for print_calls to put sampling before"
-    KPROF_EBIN=$build/shim/default/lib/kprof/ebin "$top/scripts/start_kprof_node.sh" --node "$node" --cookie-file "$scratch/cookie" \
+    KPROF_EBIN=$scratch/shim "$top/scripts/start_kprof_node.sh" --node "$node" --cookie-file "$scratch/cookie" \
         --config "$scratch/kprof.config" --collector "127.0.0.1:$port" --pid-file "$scratch/kprof.pid" >"$scratch/kprof.log" 2>&1 &
     kprof_node=$!
     for ((tries = 0; tries < 150; tries++)); do
@@ -306,13 +309,30 @@ start_kprof() {
 }
 
 ledger() {
-    query "$scratch/shop.db" "SELECT coalesce(sum(requests_complete), 0), coalesce(sum(messages), 0),
-        coalesce(sum(requests_incomplete + requests_expired + dropped_messages), 0) FROM ledger WHERE resolution_s = 10" | tr '|' ' '
+    query "$scratch/shop.db" "SELECT coalesce(sum(requests_complete), 0), coalesce(sum(messages), 0)
+        FROM ledger WHERE resolution_s = 10" | tr '|' ' '
 }
 
-# One run of the load: $1 its name, $2 the sampling, 0 for untraced. Appends requests/s, the node's and the collector's CPU
-# µs a request, complete requests and messages of the collector a request, and what is incomplete or lost.
+trips() { grep -c 'trace messages faster' "$scratch/shop.log" || true; }
+
+# Runs the load, again when the guard tripped in it: on a machine that is busy otherwise it may.
 load() {
+    local before
+    for _ in 1 2 3; do
+        before=$(trips)
+        one_load "$@"
+        if [ "$(trips)" = "$before" ]; then
+            cat "$scratch/load.row" >>"$scratch/shop.$1"
+            return
+        fi
+        tripped=$((tripped + 1))
+    done
+    die "the guard trips again and again with $1: the machine is too busy for this"
+}
+
+# One run of the load: $1 its name, $2 the sampling, 0 for untraced. Leaves in load.row requests/s, the node's and the
+# collector's CPU us a request, and of the collector complete requests and messages a request.
+one_load() {
     local before after cpu_before cpu_after collector_before collector_after
     [ "$2" = 0 ] || start_kprof "$2"
     read -r -a before < <(ledger)
@@ -328,8 +348,8 @@ load() {
     read -r -a after < <(ledger)
     sed 's/"types".*//' "$scratch/load.json" | grep -o '"\(requests\|requests_per_s\)":[0-9.e+]*' | sort | cut -d: -f 2 | tr '\n' ' ' |
         awk -v cpu=$((cpu_after - cpu_before)) -v collector=$((collector_after - collector_before)) -v hz="$(getconf CLK_TCK)" \
-            -v complete=$((after[0] - before[0])) -v messages=$((after[1] - before[1])) -v lost=$((after[2] - before[2])) \
-            '{ print $2, cpu / hz * 1e6 / $1, collector / hz * 1e6 / $1, complete / $1, messages / $1, lost }' >>"$scratch/shop.$1"
+            -v complete=$((after[0] - before[0])) -v messages=$((after[1] - before[1])) \
+            '{ print $2, cpu / hz * 1e6 / $1, collector / hz * 1e6 / $1, complete / $1, messages / $1 }' >"$scratch/load.row"
 }
 
 column() { awk -v at="$2" '{ print $at }' "$scratch/shop.$1" | median; }
@@ -347,7 +367,7 @@ check_share() {
 }
 
 bench_shop() {
-    local port shop_port node=kprof_bench_$$@localhost beam untraced tries round seed=0
+    local port shop_port node=kprof_bench_$$@localhost beam untraced tries round seed=0 tripped=0
     (umask 077; head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$scratch/cookie")
     start_collector shop
     "$top/tests/sample/shop.sh" node --name "$node" --cookie-file "$scratch/cookie" --port-file "$scratch/port" --truth false \
@@ -384,13 +404,10 @@ bench_shop() {
     shop_row tenth 'traced, 1 in 10'
     shop_row all 'traced, all'
     echo "  CPU, messages and complete requests are per request made"
-    if grep -q 'trace messages faster' "$scratch/shop.log"; then
-        echo "  the guard tripped: what is traced after it says nothing"
-    else
-        check_share unsampled 0 0
-        check_share tenth 0.05 0.15
-        check_share all 0.98 1.02
-    fi
+    [ $tripped = 0 ] || echo "  the guard tripped in $tripped runs, which were made again: the machine was busy"
+    check_share unsampled 0 0
+    check_share tenth 0.05 0.15
+    check_share all 0.98 1.02
 }
 
 build_all
