@@ -30,7 +30,7 @@ holds "$seen" -ge $((first * 3 / 4)) "few are unknown to the ledger"
 
 start_shop "$name"
 wait_for 20 "it is traced again" traced 2
-load --clients 4 --requests 300 || fail "the second load failed"
+load --clients 4 --think 2 --requests 300 || fail "the second load failed"
 save_truth
 is "$(truth_total)" 300 "the second shop's truth"
 wait_for 15 "its requests are counted" ledger_reaches requests_complete $((complete + 300))

@@ -81,11 +81,11 @@ for ((i = 0; i < 600; i++)); do
   fds+=("$fd")
 done
 # And 100 of them send what it can of a message that is never whole.
-head -c 65536 /dev/zero | tr '\0' 'a' >"$scratch/filling"
+head -c 15000 /dev/zero | tr '\0' 'a' >"$scratch/filling"
 for fd in "${fds[@]:0:100}"; do
-  { { printf '\x00\x0f\x00\x00'; cat "$scratch/filling"; } >&"$fd" || true; } 2>/dev/null
+  { { printf '\x00\x00\x3f\x00'; cat "$scratch/filling"; } >&"$fd" || true; } 2>/dev/null
 done
-load --clients 3 --requests 200 || fail "the load failed during the flood"
+load --clients 3 --think 1 --requests 200 || fail "the load failed during the flood"
 is "$(loaded connection_errors)" 0 "no request failed during the flood"
 rss=$(rss_kb "$collector_pid")
 for fd in "${fds[@]}"; do exec {fd}>&-; done

@@ -43,7 +43,7 @@ config '{tier_config, [{http, {no_such_module, f, 2}}]}.'
 refuses 6 'no_such_module' "an unknown module" --config "$scratch/config"
 for wild in "'_', f, 1" "shop_http, '_', 2" "shop_http, handle_request, '_'"; do
   config "{tier_config, [{http, {$wild}}]}."
-  refuses 6 'http|wildcard' "the wildcard {$wild}" --config "$scratch/config"
+  refuses 6 'is a wildcard' "the wildcard {$wild}" --config "$scratch/config"
 done
 config '{tier_config, [{self, {kprof_guard, word, 1}}]}.'
 refuses 6 'kprof_guard' "a function of the shim itself" --config "$scratch/config"
