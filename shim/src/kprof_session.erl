@@ -23,7 +23,9 @@
 -define(CALM_MS, 60000).        % armed for this long without a trip: the next pause is the shortest again
 -define(DRAIN_MS, 2500).
 -define(MAX_ONE_IN, 1 bsl 30).
--define(MAX_ASKS, 16).
+-define(MAX_ASKS, 16).          % questions answered at a time
+-define(MAX_ASKS_WAITING, 1000).   % as many as the collector has open
+-define(MAX_ASKS_BYTES, 1048576).  % of their arguments
 
 -type tier() :: #{name := binary(), mfa := mfa(), kind := kprof_match:kind(), spec := [tuple()]}.
 -type status() :: idle | tracing | waiting | paused.
@@ -38,6 +40,7 @@
             relay = undefined :: undefined | pid(),
             printer = undefined :: undefined | pid(),
             asks = #{} :: #{reference() => integer()},
+            asks_waiting = {queue:new(), 0, 0} :: {queue:queue(), Count :: non_neg_integer(), Bytes :: non_neg_integer()},
             retry_ms = ?RETRY_MIN_MS :: pos_integer(),
             pause_ms = ?PAUSE_MIN_MS :: pos_integer(),
             armed_at = 0 :: integer(),
@@ -129,7 +132,7 @@ handle_event(info, {kprof_guard, dead_man}, tracing, D) ->
 handle_event(info, {'DOWN', Ref, process, _, Why}, _, #d{asks = Asks} = D) when is_map_key(Ref, Asks) ->
     {Id, Rest} = maps:take(Ref, Asks),
     _ = tell(#{type => <<"identify_reply">>, id => Id, identity => kprof_identify:result(Why)}, D),
-    {keep_state, D#d{asks = Rest}};
+    {keep_state, ask_next(D#d{asks = Rest})};
 
 handle_event({timeout, clock}, clock, State, D) ->
     case clock(D) of
@@ -237,7 +240,8 @@ let_go(D) ->
     _ = drop_relay(D),
     _ = D#d.port =:= undefined orelse kprof_tracer:close(D#d.port, now),
     _ = D#d.control =:= undefined orelse kprof_link:close(D#d.control),
-    untraced(D#d{control = undefined, port = undefined, relay = undefined}).
+    %% an answer must not reach the next session: its questions have the same numbers
+    untraced(D#d{control = undefined, port = undefined, relay = undefined, asks = #{}, asks_waiting = {queue:new(), 0, 0}}).
 
 drop_relay(#d{relay = undefined}) -> ok;
 drop_relay(#d{relay = Pid}) -> exit(Pid, kill).
@@ -298,9 +302,8 @@ count_untraced(#d{untraced_since = Since, untraced_ms = Ms} = D) ->
 message(<<"identify">>, #{<<"id">> := Id, <<"m">> := M, <<"f">> := F, <<"args">> := {bin, Args}}, _, D)
   when is_integer(Id), is_binary(M), is_binary(F) ->
     case maps:get(identity_f, D#d.options) of
-        Fun when is_function(Fun), map_size(D#d.asks) < ?MAX_ASKS ->
-            {_, Ref} = kprof_identify:start(Fun, {M, F, Args}),
-            {keep_state, D#d{asks = (D#d.asks)#{Ref => Id}}};
+        Fun when is_function(Fun) ->
+            {keep_state, ask_next(ask_later({Id, M, F, Args}, D))};
         _ ->
             _ = tell(#{type => <<"identify_reply">>, id => Id, identity => nil}, D),
             keep_state_and_data
@@ -317,6 +320,20 @@ message(<<"bye">>, Message, State, D) ->
     lost(["it said: ", case Message of #{<<"reason">> := R} when is_binary(R) -> R; _ -> "bye" end], State, D);
 message(_, _, _, _) ->
     keep_state_and_data.
+
+%% Who asks remembers the answer: when there are too many questions, none is better than a wrong one.
+ask_later({_, _, _, Args} = Question, #d{asks_waiting = {Queue, Count, Bytes}} = D)
+  when Count < ?MAX_ASKS_WAITING, Bytes + byte_size(Args) =< ?MAX_ASKS_BYTES ->
+    D#d{asks_waiting = {queue:in(Question, Queue), Count + 1, Bytes + byte_size(Args)}};
+ask_later(_, D) ->
+    D.
+
+ask_next(#d{asks = Asks, asks_waiting = {Queue, Count, Bytes}} = D) when Count > 0, map_size(Asks) < ?MAX_ASKS ->
+    {{value, {Id, M, F, Args}}, Rest} = queue:out(Queue),
+    {_, Ref} = kprof_identify:start(maps:get(identity_f, D#d.options), {M, F, Args}),
+    ask_next(D#d{asks = Asks#{Ref => Id}, asks_waiting = {Rest, Count - 1, Bytes - byte_size(Args)}});
+ask_next(D) ->
+    D.
 
 disarm_tier(Wanted, Reason, D) ->
     {Off, Stay} = lists:partition(fun(#{mfa := {M, F, A}}) ->
