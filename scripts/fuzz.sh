@@ -45,6 +45,8 @@ case $seconds in '' | *[!0-9]* | 0) usage ;; esac
 
 if [ $build = yes ]; then
     mkdir -p "$dir"
+    # a machine may have ninja only; a build folder keeps the generator that it began with
+    if [ ! -f "$dir/CMakeCache.txt" ] && command -v ninja >/dev/null; then export CMAKE_GENERATOR=Ninja; fi
     programs=fuzz_seeds
     for t in $targets; do
         programs="$programs fuzz_$t"

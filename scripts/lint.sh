@@ -33,7 +33,7 @@ if [ $status -ne 0 ]; then
 fi
 if command -v shellcheck >/dev/null; then
     # shellcheck disable=SC2046  # paths without blanks
-    shellcheck $(git ls-files 'scripts/*.sh' 'tests/*.sh') || status=1
+    shellcheck -x -P SCRIPTDIR .ci/run $(git ls-files 'scripts/*.sh' 'tests/*.sh') || status=1
 fi
 [ $status -ne 0 ] || echo "clean"
 exit $status

@@ -77,11 +77,12 @@ start() {
 
 lives() { kill -0 "$1" 2>/dev/null; }
 
-# stop PID [SECONDS]: TERM, and KILL to its whole group after a while. Gives its exit status.
+# stop PID [SECONDS]: TERM, and KILL to its whole group after a while. Gives its exit status. An Erlang node that is just starting
+# does not hear the first TERM.
 stop() {
   local pid=$1 tries status=0
-  kill -TERM "$pid" 2>/dev/null || true
-  for ((tries = 10 * ${2:-15}; tries > 0; tries--)); do
+  for ((tries = 0; tries < 10 * ${2:-15}; tries++)); do
+    [ $((tries % 20)) -ne 0 ] || kill -TERM "$pid" 2>/dev/null || true
     lives "$pid" || break
     sleep 0.1
   done
