@@ -180,7 +180,7 @@ static void read_time(struct cursor *c, struct message *m) {
         uint64_t mega = (uint64_t)term_integer(c);
         uint64_t seconds = (uint64_t)term_integer(c);
         uint64_t micro = (uint64_t)term_integer(c);
-        if (mega > 100000 || seconds > 1000000 || micro > 1000000) {
+        if (mega > 9000 || seconds > 1000000 || micro > 1000000) { // 64 bits of ns end in 2262
             cursor_fail(c);
             return;
         }
@@ -215,7 +215,7 @@ static bool read_time_at_end(struct message_reader *r, struct cursor *c, struct 
         return false;
     }
     int64_t time = term_integer(&end);
-    if (end.failed || time - r->time > NEAR_TIME || r->time - time > NEAR_TIME) {
+    if (end.failed || (uint64_t)time - (uint64_t)r->time + NEAR_TIME > 2 * (uint64_t)NEAR_TIME) {
         return false;
     }
     m->time = time;
@@ -287,9 +287,11 @@ static bool read_known_start(const struct message_reader *r, struct cursor *c, s
     return true;
 }
 
-// Remembers how this message began; start is its tuple's tag, at its pid's.
+// Remembers how this message began; start is its tuple's tag, at its pid's. What cannot be remembered makes forget: the start known
+// is always that of the message being read, so that the node in it is the traced one (read_from).
 static void learn_start(struct message_reader *r, const uint8_t *start, const uint8_t *at, struct term_pid pid) {
     size_t len = (size_t)(pid.node.text.data + pid.node.text.len - start);
+    r->prefix_len = 0;
     if (len <= sizeof r->prefix) {
         memcpy(r->prefix, start, len);
         r->prefix_len = len;
@@ -333,6 +335,8 @@ bool message_decode(struct message_reader *r, struct cursor *c, bool last, struc
     m->pid = pid_number(pid);
     if (timed && who == TERM_NEW_PID && start[0] == TERM_SMALL_TUPLE && !c->failed) {
         learn_start(r, start, at, pid);
+    } else {
+        r->prefix_len = 0;
     }
     return read_event(r, c, last, pid, timed, arity - 2, m);
 }
