@@ -1,0 +1,803 @@
+#include "model/message.h"
+
+#include <inttypes.h>
+
+#include "base/buffer.h"
+#include "base/hash.h"
+#include "captures.h"
+#include "codec/frame.h"
+#include "unit.h"
+
+// -- comparing ---------------------------------------------------------------------------------------------------------
+
+static void same_slice(struct slice a, struct slice b) {
+    assert_int_equal(a.len, b.len);
+    if (a.len > 0) {
+        assert_ptr_equal(a.data, b.data);
+    }
+}
+
+static void same_atom(struct term_atom a, struct term_atom b) {
+    same_slice(a.text, b.text);
+    assert_int_equal(a.latin1, b.latin1);
+}
+
+static void same_message(const struct message *a, const struct message *b) {
+    assert_int_equal(a->kind, b->kind);
+    assert_int_equal(a->clock, b->clock);
+    assert_int_equal(a->note_kind, b->note_kind);
+    assert_int_equal(a->time, b->time);
+    assert_int_equal(a->pid, b->pid);
+    same_slice(a->name, b->name);
+    same_atom(a->module, b->module);
+    same_atom(a->function, b->function);
+    assert_int_equal(a->arity, b->arity);
+    same_slice(a->arguments, b->arguments);
+    assert_int_equal(a->has_token, b->has_token);
+    if (a->has_token) {
+        assert_int_equal(a->token, b->token);
+        assert_int_equal(a->from, b->from);
+    }
+    same_slice(a->note, b->note);
+}
+
+// Decodes a message that stands alone both ways: with what the stream taught, and as if it were the first. Both must find the
+// same; returns that.
+static bool both_ways(struct message_reader *learned, struct slice bytes, struct message *m) {
+    struct message_reader fresh = {0};
+    struct message slow;
+    struct cursor fast_at = cursor_of(bytes.data, bytes.len), slow_at = fast_at;
+    bool ok = message_decode(learned, &fast_at, true, m);
+    assert_int_equal(ok, message_decode(&fresh, &slow_at, false, &slow));
+    if (ok) {
+        assert_ptr_equal(fast_at.at, bytes.data + bytes.len);
+        assert_ptr_equal(slow_at.at, bytes.data + bytes.len);
+        same_message(m, &slow);
+    }
+    return ok;
+}
+
+// -- the captures ------------------------------------------------------------------------------------------------------
+
+// A message as tests/data/messages.escript writes it. labels: the tokens in the order of their first appearance.
+struct labels {
+    uint64_t tokens[64];
+    unsigned count;
+};
+
+static void write_line(const struct message *m, struct labels *labels, char *out, size_t size) {
+    static const char *const kinds[] = {"other", "call", "return", "exception"};
+    static const char *const notes[] = {"-", "identity", "arguments"};
+    char time[32] = "-", token[16] = "-", from[40] = "-";
+    if (m->kind == MESSAGE_OTHER) {
+        snprintf(out, size, "other");
+        return;
+    }
+    if (m->clock != MESSAGE_UNTIMED) {
+        snprintf(time, sizeof time, "%c%" PRId64, m->clock == MESSAGE_WALL ? 'w' : 'm', m->time);
+    }
+    if (m->has_token) {
+        unsigned i = 0;
+        while (i < labels->count && labels->tokens[i] != m->token) {
+            i++;
+        }
+        assert_true(i < 64);
+        labels->tokens[i] = m->token;
+        labels->count += i == labels->count;
+        snprintf(token, sizeof token, "%u", i);
+        snprintf(from, sizeof from, "%u.%u", (unsigned)m->from, (unsigned)(m->from >> 32));
+    }
+    snprintf(out, size, "%s %u.%u %.*s %.*s %u %s %s %s %s", kinds[m->kind], (unsigned)m->pid, (unsigned)(m->pid >> 32),
+             (int)m->module.text.len, m->module.text.data, (int)m->function.text.len, m->function.text.data, m->arity, time,
+             token, from, notes[m->note_kind]);
+}
+
+// Every message is what Erlang's own decoder finds, on the fast way and on the slow one.
+static void the_captures(void **state) {
+    (void)state;
+    for (size_t i = 0; i < CAPTURES; i++) {
+        char name[64], line[512];
+        snprintf(name, sizeof name, "%s.cap", captures[i]);
+        struct slice file = data_file(name), rest = file;
+        snprintf(name, sizeof name, "%s.messages", captures[i]);
+        struct slice expected = data_file(name);
+        const char *at = (const char *)expected.data;
+        struct message_reader reader = {0};
+        struct labels labels = {{0}, 0};
+        struct frame frame;
+        for (long n; rest.len > 0; rest = slice_of(rest.data + n, rest.len - (size_t)n)) {
+            n = frame_next(rest, &frame);
+            struct cursor c;
+            struct message m;
+            assert_int_equal(message_frame(frame.body, &c), 1);
+            assert_true(both_ways(&reader, slice_of(c.at, cursor_left(&c)), &m));
+            write_line(&m, &labels, line, sizeof line);
+            const char *end = strchr(at, '\n');
+            if (strlen(line) != (size_t)(end - at) || memcmp(line, at, strlen(line)) != 0) {
+                fail_msg("%s\n  decoded  %s\n  expected %.*s", captures[i], line, (int)(end - at), at);
+            }
+            at = end + 1;
+        }
+        assert_string_equal(at, "");
+        free((void *)file.data);
+        free((void *)expected.data);
+    }
+}
+
+// Cut off anywhere, a message is none, and nothing behind the cut is read; neither by a fresh reader nor by one that knows the stream.
+static void truncated(void **state) {
+    (void)state;
+    struct guarded g = guarded_make(1 << 17);
+    for (size_t i = 0; i < CAPTURES; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s.cap", captures[i]);
+        struct slice file = data_file(name), rest = file;
+        struct message_reader learned = {0};
+        struct frame frame;
+        int messages = 0;
+        for (long n; rest.len > 0 && messages < 150; rest = slice_of(rest.data + n, rest.len - (size_t)n), messages++) {
+            n = frame_next(rest, &frame);
+            size_t step = frame.body.len > 2000 ? 97 : 1;
+            for (size_t len = 0; len < frame.body.len; len += step) {
+                struct message_reader readers[2] = {learned, learned};
+                readers[0] = (struct message_reader){0};
+                for (int way = 0; way < 2; way++) {
+                    struct cursor c;
+                    struct message m;
+                    uint32_t count = message_frame(guarded_copy(&g, frame.body.data, len), &c);
+                    assert_false(count == 1 && message_decode(&readers[way], &c, way == 1, &m));
+                }
+            }
+            struct cursor c;
+            struct message m;
+            assert_int_equal(message_frame(guarded_copy(&g, frame.body.data, frame.body.len), &c), 1);
+            assert_true(message_decode(&learned, &c, true, &m));
+        }
+        free((void *)file.data);
+    }
+    guarded_free(&g);
+}
+
+// Any byte changed: no crash, and both ways agree unless the change is in the value, which the fast one does not walk.
+static void damaged(void **state) {
+    (void)state;
+    struct guarded g = guarded_make(1 << 17);
+    struct slice file = data_file("otp25-basic.cap"), rest = file;
+    struct frame frame;
+    uint8_t copy[4096];
+    for (long n; rest.len > 0; rest = slice_of(rest.data + n, rest.len - (size_t)n)) {
+        n = frame_next(rest, &frame);
+        assert_true(frame.body.len <= sizeof copy);
+        for (size_t at = 0; at < frame.body.len; at++) {
+            for (unsigned byte = 0; byte < 256; byte++) {
+                memcpy(copy, frame.body.data, frame.body.len);
+                copy[at] = (uint8_t)byte;
+                struct message_reader fresh = {0};
+                struct cursor c;
+                struct message m;
+                uint32_t count = message_frame(guarded_copy(&g, copy, frame.body.len), &c);
+                if (count == 1 && message_decode(&fresh, &c, false, &m)) {
+                    assert_true(c.at <= c.end);
+                }
+            }
+        }
+    }
+    guarded_free(&g);
+    free((void *)file.data);
+}
+
+// -- made by hand ------------------------------------------------------------------------------------------------------
+
+static struct buffer out;
+
+static void put_u8(unsigned v) {
+    buffer_append(&out, &(uint8_t){(uint8_t)v}, 1);
+}
+
+static void put_u32(uint32_t v) {
+    v = __builtin_bswap32(v);
+    buffer_append(&out, &v, 4);
+}
+
+static void put_tuple(unsigned n) {
+    put_u8(TERM_SMALL_TUPLE);
+    put_u8(n);
+}
+
+static void put_atom(const char *text) {
+    put_u8(TERM_SMALL_ATOM_UTF8);
+    put_u8((unsigned)strlen(text));
+    buffer_text(&out, text);
+}
+
+static void put_small(unsigned v) {
+    put_u8(TERM_SMALL_INTEGER);
+    put_u8(v);
+}
+
+static void put_integer(int32_t v) {
+    put_u8(TERM_INTEGER);
+    put_u32((uint32_t)v);
+}
+
+static void put_big(int64_t v) {
+    uint64_t size = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    put_u8(TERM_SMALL_BIG);
+    put_u8(8);
+    put_u8(v < 0);
+    buffer_append(&out, &size, 8);
+}
+
+static void put_pid(const char *node, uint32_t id, uint32_t serial, uint32_t creation) {
+    put_u8(TERM_NEW_PID);
+    put_atom(node);
+    put_u32(id);
+    put_u32(serial);
+    put_u32(creation);
+}
+
+static void put_old_pid(const char *node, uint32_t id, uint32_t serial, uint8_t creation) {
+    put_u8(TERM_PID);
+    put_atom(node);
+    put_u32(id);
+    put_u32(serial);
+    put_u8(creation);
+}
+
+static void put_head(unsigned arity, const char *tag, uint32_t pid) {
+    put_tuple(arity);
+    put_atom(tag);
+    put_pid("n@h", pid, 0, 5);
+}
+
+static void put_function(const char *m, const char *f, unsigned arity) {
+    put_tuple(3);
+    put_atom(m);
+    put_atom(f);
+    put_small(arity);
+}
+
+static void put_token(uint32_t label, uint32_t from) {
+    put_tuple(5);
+    put_small(18);
+    put_integer((int32_t)label);
+    put_small(3);
+    put_pid("n@h", from, 0, 5);
+    put_small(0);
+}
+
+// Decodes what was put, both ways, and empties it.
+static bool decode(struct message_reader *reader, struct message *m) {
+    static uint8_t kept[70000];
+    assert_false(out.failed);
+    assert_true(out.len <= sizeof kept);
+    memcpy(kept, out.data, out.len);
+    size_t len = out.len;
+    buffer_reset(&out);
+    return both_ways(reader, slice_of(kept, len), m);
+}
+
+static int setup(void **state) {
+    (void)state;
+    out = buffer_make(1 << 20);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    buffer_free(&out);
+    return 0;
+}
+
+static void put_call(uint32_t pid, uint32_t label, uint32_t from, int64_t time) {
+    put_head(6, "trace_ts", pid);
+    put_atom("call");
+    put_function("db", "query", 2);
+    put_tuple(2);
+    put_token(label, from);
+    put_atom("create");
+    put_big(time);
+}
+
+static void put_return_head(uint32_t pid) {
+    put_head(6, "trace_ts", pid);
+    put_atom("return_from");
+    put_function("db", "query", 2);
+}
+
+static void calls(void **state) {
+    (void)state;
+    struct message_reader r = {0};
+    struct message m, other;
+    put_call(100, 7, 99, -576460751000000000);
+    assert_true(decode(&r, &m));
+    assert_int_equal(m.kind, MESSAGE_CALL);
+    assert_int_equal(m.clock, MESSAGE_MONOTONIC);
+    assert_int_equal(m.time, -576460751000000000);
+    assert_int_equal(m.pid, 100);
+    assert_int_equal(m.from, 99);
+    assert_true(m.has_token && slice_is(m.module.text, "db") && slice_is(m.function.text, "query") && m.arity == 2);
+    assert_int_equal(m.note_kind, NOTE_IDENTITY);
+    put_call(101, 7, 99, 5);
+    assert_true(decode(&r, &other));
+    assert_int_equal(other.token, m.token);
+    put_call(101, 8, 99, 5);
+    assert_true(decode(&r, &other));
+    assert_true(other.token != m.token);
+    // asked about
+    put_head(6, "trace_ts", 1);
+    put_atom("call");
+    put_function("db", "query", 2);
+    put_tuple(3);
+    put_token(7, 1);
+    put_atom("ask");
+    put_u8(TERM_STRING);
+    put_u8(0);
+    put_u8(2);
+    put_u8(1);
+    put_u8(2);
+    put_big(9);
+    assert_true(decode(&r, &m));
+    assert_int_equal(m.note_kind, NOTE_ARGUMENTS);
+    assert_int_equal(m.note.len, 5);
+    assert_int_equal(m.time, 9);
+    // arguments instead of an arity: a proper list, a string, none
+    for (unsigned n = 0; n < 3; n++) {
+        put_head(5, "trace_ts", 1);
+        put_atom("call");
+        put_tuple(3);
+        put_atom("db");
+        put_atom("query");
+        if (n == 0) {
+            put_u8(TERM_NIL);
+        } else if (n == 1) {
+            put_u8(TERM_STRING);
+            put_u8(0);
+            put_u8(1);
+            put_u8(65);
+        } else {
+            put_u8(TERM_LIST);
+            put_u32(2);
+            put_atom("x");
+            put_big(9);
+            put_u8(TERM_NIL);
+        }
+        put_small(9);
+        assert_true(decode(&r, &m));
+        assert_int_equal(m.arity, n);
+        assert_int_equal(m.arguments.len > 0, true);
+        assert_int_equal(m.has_token, false);
+        assert_int_equal(m.time, 9);
+    }
+}
+
+// Where the token came from: a process of the node, of another node, of the node's life before, a port.
+static void origins(void **state) {
+    (void)state;
+    uint64_t from[5], other_again;
+    struct message_reader r = {0};
+    struct message m;
+    for (int round = 0; round < 2; round++) { // the second time with a start that is known
+        for (int i = 0; i < 6; i++) {
+            put_head(6, "trace_ts", 100);
+            put_atom("call");
+            put_function("db", "query", 2);
+            put_tuple(5);
+            put_small(18);
+            put_small(1);
+            put_small(3);
+            switch (i) {
+            case 0:
+                put_pid("n@h", 77, 2, 5);
+                break;
+            case 1:
+            case 5:
+                put_pid("m@h", 77, 2, 5);
+                break;
+            case 2:
+                put_pid("n@h", 77, 2, 6);
+                break;
+            case 3:
+                put_old_pid("n@h", 77, 2, 5);
+                break;
+            case 4:
+                put_u8(TERM_V4_PORT);
+                put_atom("n@h");
+                put_u32(0);
+                put_u32(77);
+                put_u32(5);
+                break;
+            }
+            put_small(0);
+            put_big(1000 + i);
+            assert_true(decode(&r, &m));
+            assert_true(m.has_token);
+            if (i < 5) {
+                from[i] = m.from;
+            } else {
+                other_again = m.from;
+            }
+        }
+        assert_int_equal(from[0], 77 | (uint64_t)2 << 32);
+        assert_int_equal(from[3], from[0]);
+        assert_int_equal(from[4], 0);
+        assert_true(from[1] != from[0] && from[2] != from[0] && from[1] != from[2]);
+        assert_int_equal(other_again, from[1]);
+    }
+}
+
+// Labels are equal when their terms are; a number also when it is written otherwise.
+static void label_terms(void **state) {
+    (void)state;
+    enum { N = 7 };
+    uint64_t token[N];
+    struct message_reader r = {0};
+    struct message m;
+    for (int i = 0; i < N; i++) {
+        put_head(6, "trace_ts", 100);
+        put_atom("call");
+        put_function("db", "query", 2);
+        put_tuple(5);
+        put_small(18);
+        switch (i) {
+        case 0:
+            put_small(5);
+            break;
+        case 1:
+            put_integer(5);
+            break;
+        case 2:
+            put_big(5);
+            break;
+        case 3:
+            put_atom("five");
+            break;
+        case 4:
+            put_pid("n@h", 5, 0, 5); // {self}
+            break;
+        case 5: // of more than 64 bits
+            put_u8(TERM_SMALL_BIG);
+            put_u8(9);
+            put_u8(0);
+            buffer_append(&out, "\5\0\0\0\0\0\0\0\1", 9);
+            break;
+        case 6:
+            put_big(-5);
+            break;
+        }
+        put_small(3);
+        put_pid("n@h", 100, 0, 5);
+        put_small(0);
+        put_big(1000 + i);
+        assert_true(decode(&r, &m));
+        token[i] = m.token;
+    }
+    assert_true(token[0] == token[1] && token[1] == token[2]);
+    for (int i = 2; i < N; i++) {
+        for (int k = i + 1; k < N; k++) {
+            assert_true(token[i] != token[k]);
+        }
+    }
+}
+
+// Returned values are whatever the application returns, also what looks like the end of a message.
+static void returned_values(void **state) {
+    (void)state;
+    static const int64_t steps[] = {0, 1, 999999999, 1000000000, 1000000001, -5, -1000000000, -1000000001, 5000000000000};
+    struct message_reader r = {0};
+    struct message m;
+    int64_t time = -576460751000000000;
+    for (unsigned i = 0; i < 9 * 8; i++) {
+        int64_t before = time;
+        time += steps[i % 9];
+        put_return_head(100);
+        switch (i / 9) {
+        case 0:
+            put_atom("ok");
+            break;
+        case 1:
+            put_big(before);
+            break;
+        case 2: // a binary that ends as a message does
+            put_u8(TERM_BINARY);
+            put_u32(11);
+            put_big(before);
+            break;
+        case 3:
+            put_tuple(2);
+            put_big(before + 1);
+            put_big(before);
+            break;
+        case 4:
+            put_u8(TERM_NIL);
+            break;
+        case 5: // longer than what is looked at
+            put_u8(TERM_BINARY);
+            put_u32(60000);
+            for (int k = 0; k < 6000; k++) {
+                buffer_append(&out, "\x6e\x08\x01\0\0\0\0\0\0\0", 10);
+            }
+            break;
+        case 6:
+            put_u8(TERM_STRING);
+            put_u8(0);
+            put_u8(12);
+            put_u8(0);
+            put_big(before);
+            break;
+        case 7:
+            put_u8(TERM_LIST);
+            put_u32(1);
+            put_big(before);
+            put_big(before); // an improper tail
+            break;
+        }
+        put_big(time);
+        assert_true(decode(&r, &m));
+        assert_int_equal(m.kind, MESSAGE_RETURN);
+        assert_int_equal(m.time, time);
+        assert_int_equal(m.clock, MESSAGE_MONOTONIC);
+    }
+    // the same values before times of another form, in the same stream
+    for (unsigned i = 0; i < 12; i++) {
+        put_return_head(100);
+        put_u8(TERM_BINARY);
+        put_u32(11);
+        put_big(time);
+        switch (i % 3) {
+        case 0:
+            put_tuple(3);
+            put_integer(1795);
+            put_integer(175210);
+            put_integer(242794);
+            break;
+        case 1: // the same with short numbers
+            put_tuple(3);
+            put_integer(1795);
+            put_small(17);
+            put_small(0);
+            break;
+        case 2:
+            put_tuple(2);
+            put_big(time + 5);
+            put_small(1);
+            break;
+        }
+        assert_true(decode(&r, &m));
+        assert_int_equal(m.clock, i % 3 == 2 ? MESSAGE_MONOTONIC : MESSAGE_WALL);
+        assert_int_equal(m.time, i % 3 == 0   ? 1795175210242794000
+                                 : i % 3 == 1 ? 1795000017000000000
+                                              : time + 5);
+    }
+    // exceptions
+    put_head(6, "trace_ts", 100);
+    put_atom("exception_from");
+    put_function("db", "query", 2);
+    put_tuple(2);
+    put_atom("error");
+    put_big(time);
+    put_big(time + 1);
+    assert_true(decode(&r, &m));
+    assert_int_equal(m.kind, MESSAGE_EXCEPTION);
+    assert_int_equal(m.time, time + 1);
+}
+
+static void hostile_times(void **state) {
+    (void)state;
+    static const int64_t times[] = {INT64_MIN, INT64_MAX, 0, -1, INT64_MIN + 1, 1};
+    struct message_reader r = {0};
+    struct message m;
+    for (int i = 0; i < 36; i++) {
+        for (int k = 0; k < 2; k++) {
+            put_return_head(100);
+            put_atom("ok");
+            put_big(k == 0 ? times[i / 6] : times[i % 6]);
+            assert_true(decode(&r, &m));
+            assert_int_equal(m.time, k == 0 ? times[i / 6] : times[i % 6]);
+        }
+    }
+    // times of the calendar past what 64 bits of ns hold, negative ones, too many of a part
+    static const int64_t bad[][3] = {{9001, 0, 0}, {100000, 0, 0}, {-1, 0, 0}, {0, 1000001, 0}, {0, -1, 0}, {0, 0, 1000001}, {0, 0, -1}};
+    for (int i = 0; i < 7; i++) {
+        put_return_head(100);
+        put_atom("ok");
+        put_tuple(3);
+        for (int k = 0; k < 3; k++) {
+            put_integer((int32_t)bad[i][k]);
+        }
+        assert_false(decode(&r, &m));
+    }
+    put_return_head(100);
+    put_atom("ok");
+    put_tuple(3);
+    put_integer(9000);
+    put_integer(999999);
+    put_integer(999999);
+    assert_true(decode(&r, &m));
+    assert_int_equal(m.time, 9000999999999999000);
+    put_return_head(100);
+    put_atom("ok");
+    put_atom("late"); // no time
+    assert_false(decode(&r, &m));
+}
+
+// Streams of all kinds of messages in any order: what one teaches never harms the next.
+static void any_order(void **state) {
+    (void)state;
+    static const char *const nodes[] = {"n@h", "m@h", "n@i", "nnn@hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"};
+    uint64_t random = 1;
+    struct message m;
+    for (int stream = 0; stream < 300; stream++) {
+        struct message_reader r = {0};
+        int64_t time = -576460751000000000;
+        for (int i = 0; i < 60; i++) {
+            uint64_t x = random_u64(&random);
+            bool timed = x % 8 != 0, ret = x >> 3 & 1, note = x >> 4 & 1, old = (x >> 5 & 15) == 0;
+            const char *node = nodes[(x >> 9) % 16 < 13 ? 0 : (x >> 9) % 16 - 12];
+            const char *whence = nodes[(x >> 13) % 8 < 6 ? 0 : (x >> 13) % 8 - 5];
+            uint32_t creation = (x >> 17) % 16 == 0 ? 6 : 5, from_creation = (x >> 21) % 8 == 0 ? 6 : 5;
+            uint32_t id = (uint32_t)(x >> 25) % 50;
+            unsigned form = (x >> 32) % 10;
+            put_u8((x >> 36) % 16 == 0 ? TERM_LARGE_TUPLE : TERM_SMALL_TUPLE);
+            unsigned arity = (ret ? 5u : note ? 5u : 4u) + timed;
+            if (out.data[0] == TERM_LARGE_TUPLE) {
+                put_u32(arity);
+            } else {
+                put_u8(arity);
+            }
+            put_atom(timed ? "trace_ts" : "trace");
+            if (old) {
+                put_old_pid(node, id, 1, (uint8_t)creation);
+            } else {
+                put_pid(node, id, 1, creation);
+            }
+            put_atom(ret ? "return_from" : "call");
+            put_function("db", "query", 2);
+            time += (int64_t)((x >> 40) % 3000000000) - 1000000;
+            if (ret) {
+                put_big(time);
+            } else if (note) {
+                put_tuple(5);
+                put_small(18);
+                put_small(1);
+                put_small(3);
+                put_pid(whence, id, 1, from_creation);
+                put_small(0);
+            }
+            if (timed && form < 7) {
+                put_big(time);
+            } else if (timed && form == 7) {
+                put_integer((int32_t)time);
+            } else if (timed) {
+                put_tuple(3);
+                put_integer(1795);
+                put_integer(175210);
+                put_small((unsigned)i);
+            }
+            assert_true(decode(&r, &m));
+            assert_int_equal(m.pid, id | (uint64_t)1 << 32);
+            if (m.has_token) {
+                bool local = node == whence && creation == from_creation;
+                assert_int_equal(m.from == m.pid, local);
+            }
+        }
+    }
+}
+
+// -- frames of lists, and what is no message ---------------------------------------------------------------------------
+
+static void lists(void **state) {
+    (void)state;
+    struct message_reader r = {0};
+    struct cursor c;
+    struct message m;
+    put_u8(TERM_VERSION);
+    put_u8(TERM_LIST);
+    put_u32(3);
+    put_call(1, 1, 1, 10);
+    put_return_head(1);
+    put_atom("ok");
+    put_big(11);
+    put_call(2, 2, 1, 12);
+    put_u8(TERM_NIL);
+    assert_int_equal(message_frame(slice_of(out.data, out.len), &c), 3);
+    const int64_t times[] = {10, 11, 12};
+    for (int i = 0; i < 3; i++) {
+        assert_true(message_decode(&r, &c, false, &m));
+        assert_int_equal(m.time, times[i]);
+    }
+    assert_int_equal(cursor_left(&c), 1);
+    // neither a message nor a list of them
+    static const struct {
+        size_t len;
+        const char *bytes;
+    } none[] = {{0, ""}, {1, "\x83"}, {1, "\x82"}, {2, "\x83\x6a"}, {5, "\x83\x6b\0\1a"}, {3, "\x83\x61\1"}, {3, "\x82\x68\0"}};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_int_equal(message_frame(slice_of(none[i].bytes, none[i].len), &c), 0);
+        assert_true(c.failed);
+    }
+}
+
+static void others(void **state) {
+    (void)state;
+    struct message_reader r = {0};
+    struct message m;
+    put_tuple(2); // {seq_trace, x}
+    put_atom("seq_trace");
+    put_atom("x");
+    assert_true(decode(&r, &m));
+    assert_int_equal(m.kind, MESSAGE_OTHER);
+    put_tuple(2);
+    put_atom("drop");
+    put_small(5);
+    assert_true(decode(&r, &m));
+    put_tuple(4); // about a port
+    put_atom("trace");
+    put_u8(TERM_V4_PORT);
+    put_atom("n@h");
+    put_u32(0);
+    put_u32(7);
+    put_u32(5);
+    put_atom("open");
+    put_small(1);
+    assert_true(decode(&r, &m));
+    put_head(5, "trace_ts", 1); // return_to: of no use
+    put_atom("return_to");
+    put_function("db", "query", 2);
+    put_big(5);
+    assert_true(decode(&r, &m));
+    assert_int_equal(m.kind, MESSAGE_OTHER);
+    put_tuple(1);
+    put_atom("trace");
+    assert_false(decode(&r, &m));
+    put_tuple(2);
+    put_atom("trice");
+    put_small(1);
+    assert_false(decode(&r, &m));
+    put_small(5);
+    assert_false(decode(&r, &m));
+    // too few elements for what they say they are
+    put_head(4, "trace_ts", 1);
+    put_atom("call");
+    put_big(5);
+    assert_true(decode(&r, &m));
+    assert_int_equal(m.kind, MESSAGE_OTHER);
+    // a function that is none
+    put_head(5, "trace_ts", 1);
+    put_atom("call");
+    put_tuple(2);
+    put_atom("db");
+    put_atom("query");
+    put_big(5);
+    assert_false(decode(&r, &m));
+    // an impossible arity
+    put_head(5, "trace_ts", 1);
+    put_atom("call");
+    put_tuple(3);
+    put_atom("db");
+    put_atom("query");
+    put_integer(-1);
+    put_big(5);
+    assert_true(decode(&r, &m));
+    assert_int_equal(m.arity, UINT32_MAX);
+}
+
+static void pid_text(void **state) {
+    (void)state;
+    char text[32];
+    message_pid_text(123 | (uint64_t)4 << 32, text);
+    assert_string_equal(text, "<0.123.4>");
+    message_pid_text(UINT64_MAX, text);
+    assert_string_equal(text, "<0.4294967295.4294967295>");
+}
+
+#define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        UNIT(the_captures), UNIT(truncated),       UNIT(damaged),       UNIT(calls), UNIT(origins),
+        UNIT(label_terms),  UNIT(returned_values), UNIT(hostile_times), UNIT(any_order), UNIT(lists),
+        UNIT(others),       UNIT(pid_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
