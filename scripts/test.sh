@@ -44,7 +44,7 @@ if [ "$sanitize" = yes ]; then
   # The rest runs no program of this build, and the fuzz targets have the sanitizers in every build.
   run[1]=$dir
   run+=(-LE 'lint|fuzz|shim|sample')
-  export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:abort_on_error=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
+  export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:abort_on_error=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
   export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}
 fi
 
