@@ -31,6 +31,7 @@ struct pipeline_node {
     // the stream
     bool open;
     bool live;
+    bool bad; // no trace stream any more: what still comes is passed over
     struct message_reader reader;
     struct buffer partial; // the start of a frame whose rest is still to come
     uint64_t skipping;     // bytes of an oversized frame still to pass over
@@ -206,11 +207,13 @@ void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers) {
     identify_reset(&n->identify);
 }
 
+// A time in ns, as far as the tracker takes it.
 static int64_t nanoseconds(const struct pipeline_node *n, int64_t ticks) {
-    if (n->ticks_per_second == NANOSECONDS) {
-        return ticks;
+    __extension__ __int128 ns = ticks;
+    if (n->ticks_per_second != NANOSECONDS) {
+        ns = ns * NANOSECONDS / n->ticks_per_second;
     }
-    return (int64_t)((__extension__(__int128)ticks * NANOSECONDS) / n->ticks_per_second);
+    return ns > TRACKER_FARTHEST ? TRACKER_FARTHEST : ns < -TRACKER_FARTHEST ? -TRACKER_FARTHEST : (int64_t)ns;
 }
 
 void pipeline_set_clock(struct pipeline_node *n, int64_t ticks_per_second, int64_t offset_ticks) {
@@ -277,12 +280,14 @@ static bool message_time(struct pipeline_node *n, const struct message *m, int64
         n->totals.untimed++;
         return false;
     }
-    *time = m->clock == MESSAGE_MONOTONIC ? nanoseconds(n, m->time) : m->time - n->account.offset;
-    if (n->live) {
-        int64_t away = *time - node_now(n);
-        return away < STRANGE_NS && away > -STRANGE_NS;
+    if (m->clock == MESSAGE_MONOTONIC) {
+        *time = nanoseconds(n, m->time);
+    } else if (__builtin_sub_overflow(m->time, n->account.offset, time)) {
+        return false;
     }
-    return true;
+    int64_t now = n->live ? node_now(n) : 0;
+    int64_t most = n->live ? STRANGE_NS : TRACKER_FARTHEST, away;
+    return !__builtin_sub_overflow(*time, now, &away) && away < most && away > -most;
 }
 
 static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct slice term) {
@@ -299,14 +304,20 @@ static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct
     }
 }
 
-// The term of argument `which` (1 …) of a call that carries its arguments; empty when there is none.
-static struct slice argument(const struct message *m, uint32_t which) {
+// The term of argument `which` (1 …) of a call that carries its arguments; empty when there is none. room is for a small integer,
+// which has no term of its own when all arguments are such.
+static struct slice argument(const struct message *m, uint32_t which, uint8_t room[2]) {
     struct cursor c = cursor_of(m->arguments.data, m->arguments.len);
-    bool has_tail;
-    struct slice bytes;
+    bool has_tail = false;
+    struct slice bytes = {0};
     uint32_t count = m->arguments.len > 0 ? term_list(&c, &has_tail, &bytes) : 0;
-    if (which > count || bytes.len > 0) {
+    if (which > count) {
         return slice_of(NULL, 0);
+    }
+    if (bytes.len > 0) {
+        room[0] = TERM_SMALL_INTEGER;
+        room[1] = bytes.data[which - 1];
+        return slice_of(room, 2);
     }
     for (uint32_t i = 1; i < which; i++) {
         term_skip(&c);
@@ -317,7 +328,8 @@ static struct slice argument(const struct message *m, uint32_t which) {
 static void name_request(struct pipeline_node *n, struct request_ref ref, const struct traced_function *f,
                          const struct message *m) {
     if (f->identity_argument > 0) {
-        struct slice term = argument(m, f->identity_argument);
+        uint8_t room[2];
+        struct slice term = argument(m, f->identity_argument, room);
         if (term.len > 0) {
             name_by_term(n, ref, term);
         }
@@ -340,7 +352,10 @@ static bool outcome_error(const struct message *m) {
 static void handle_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m,
                         int64_t time) {
     if (!m->has_token) {
-        return; // nobody's request
+        if (f->role == ROLE_TIER) {
+            tracker_pass(n->tracker, m->pid, f->tier, time);
+        }
+        return;
     }
     struct tracker_call call = {m->pid, m->token, m->from, time, f->tier};
     switch (f->role) {
@@ -437,6 +452,7 @@ bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *strea
     buffer_reset(&n->partial);
     n->open = true;
     n->live = stream->live;
+    n->bad = false;
     n->reader = (struct message_reader){0};
     n->skipping = 0;
     n->offset = 0;
@@ -487,6 +503,9 @@ static int64_t take_frames(struct pipeline_node *n, struct slice bytes) {
 
 int64_t pipeline_feed(struct pipeline_node *n, struct slice bytes) {
     int64_t used = 0;
+    if (n->bad) {
+        return n->offset;
+    }
     n->totals.bytes += bytes.len;
     n->fresh = true;
     // A frame begun in earlier bytes is completed in the buffer, as far as it needs; the rest is read in place.
@@ -502,7 +521,8 @@ int64_t pipeline_feed(struct pipeline_node *n, struct slice bytes) {
             piece = FRAME_HEADER - so_far.len < bytes.len ? FRAME_HEADER - so_far.len : bytes.len;
         }
         if (!buffer_append(&n->partial, bytes.data, piece)) {
-            return n->offset;
+            used = -1;
+            break;
         }
         bytes = slice_of(bytes.data + piece, bytes.len - piece);
         used = take_frames(n, slice_of(n->partial.data, n->partial.len));
@@ -518,9 +538,11 @@ int64_t pipeline_feed(struct pipeline_node *n, struct slice bytes) {
     }
     if (used < 0) {
         count_error(n);
+        buffer_reset(&n->partial);
+        n->bad = true;
     }
     settle(n);
-    return used < 0 ? n->offset : -1;
+    return n->bad ? n->offset : -1;
 }
 
 bool pipeline_end(struct pipeline_node *n, bool clean, int64_t *cut_at) {

@@ -559,6 +559,14 @@ struct request_ref tracker_call(struct tracker *t, const struct tracker_call *ca
     return (struct request_ref){index, r->generation};
 }
 
+void tracker_pass(struct tracker *t, uint64_t pid, uint16_t tier, int64_t time) {
+    struct process *p = process_for(t, pid, time);
+    if (p) {
+        pop_lost(t, p);
+        push(t, p, tier);
+    }
+}
+
 void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, int64_t time) {
     uint32_t known = map_get(&t->by_pid, pid);
     struct process *p = known == MAP_NONE ? NULL : slab_at(&t->pool->processes, known);

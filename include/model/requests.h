@@ -84,6 +84,8 @@ struct tracker_call {
 
 // A call of a tier. Returns its request, {SPAN_NONE, 0} when it has none (stale or refused).
 struct request_ref tracker_call(struct tracker *t, const struct tracker_call *call);
+// A call of a tier under no token: nobody's, but it has a return.
+void tracker_pass(struct tracker *t, uint64_t pid, uint16_t tier, int64_t time);
 // The return of the latest open call of a tier in a process, or its end by an exception.
 void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, int64_t time);
 // The markers. Begin returns its request likewise.
