@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "captures.h"
 #include "codec/frame.h"
-#include "unit.h"
+#include "trace_bytes.h"
 
 // -- comparing ---------------------------------------------------------------------------------------------------------
 
@@ -65,12 +65,12 @@ struct labels {
     unsigned count;
 };
 
-static void write_line(const struct message *m, struct labels *labels, char *out, size_t size) {
+static void write_line(const struct message *m, struct labels *labels, char *line, size_t size) {
     static const char *const kinds[] = {"other", "call", "return", "exception"};
     static const char *const notes[] = {"-", "identity", "arguments"};
     char time[32] = "-", token[16] = "-", from[40] = "-";
     if (m->kind == MESSAGE_OTHER) {
-        snprintf(out, size, "other");
+        snprintf(line, size, "other");
         return;
     }
     if (m->clock != MESSAGE_UNTIMED) {
@@ -87,7 +87,7 @@ static void write_line(const struct message *m, struct labels *labels, char *out
         snprintf(token, sizeof token, "%u", i);
         snprintf(from, sizeof from, "%u.%u", (unsigned)m->from, (unsigned)(m->from >> 32));
     }
-    snprintf(out, size, "%s %u.%u %.*s %.*s %u %s %s %s %s", kinds[m->kind], (unsigned)m->pid, (unsigned)(m->pid >> 32),
+    snprintf(line, size, "%s %u.%u %.*s %.*s %u %s %s %s %s", kinds[m->kind], (unsigned)m->pid, (unsigned)(m->pid >> 32),
              (int)m->module.text.len, m->module.text.data, (int)m->function.text.len, m->function.text.data, m->arity, time,
              token, from, notes[m->note_kind]);
 }
@@ -188,84 +188,6 @@ static void damaged(void **state) {
 
 // -- made by hand ------------------------------------------------------------------------------------------------------
 
-static struct buffer out;
-
-static void put_u8(unsigned v) {
-    buffer_append(&out, &(uint8_t){(uint8_t)v}, 1);
-}
-
-static void put_u32(uint32_t v) {
-    v = __builtin_bswap32(v);
-    buffer_append(&out, &v, 4);
-}
-
-static void put_tuple(unsigned n) {
-    put_u8(TERM_SMALL_TUPLE);
-    put_u8(n);
-}
-
-static void put_atom(const char *text) {
-    put_u8(TERM_SMALL_ATOM_UTF8);
-    put_u8((unsigned)strlen(text));
-    buffer_text(&out, text);
-}
-
-static void put_small(unsigned v) {
-    put_u8(TERM_SMALL_INTEGER);
-    put_u8(v);
-}
-
-static void put_integer(int32_t v) {
-    put_u8(TERM_INTEGER);
-    put_u32((uint32_t)v);
-}
-
-static void put_big(int64_t v) {
-    uint64_t size = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-    put_u8(TERM_SMALL_BIG);
-    put_u8(8);
-    put_u8(v < 0);
-    buffer_append(&out, &size, 8);
-}
-
-static void put_pid(const char *node, uint32_t id, uint32_t serial, uint32_t creation) {
-    put_u8(TERM_NEW_PID);
-    put_atom(node);
-    put_u32(id);
-    put_u32(serial);
-    put_u32(creation);
-}
-
-static void put_old_pid(const char *node, uint32_t id, uint32_t serial, uint8_t creation) {
-    put_u8(TERM_PID);
-    put_atom(node);
-    put_u32(id);
-    put_u32(serial);
-    put_u8(creation);
-}
-
-static void put_head(unsigned arity, const char *tag, uint32_t pid) {
-    put_tuple(arity);
-    put_atom(tag);
-    put_pid("n@h", pid, 0, 5);
-}
-
-static void put_function(const char *m, const char *f, unsigned arity) {
-    put_tuple(3);
-    put_atom(m);
-    put_atom(f);
-    put_small(arity);
-}
-
-static void put_token(uint32_t label, uint32_t from) {
-    put_tuple(5);
-    put_small(18);
-    put_integer((int32_t)label);
-    put_small(3);
-    put_pid("n@h", from, 0, 5);
-    put_small(0);
-}
-
 // Decodes what was put, both ways, and empties it.
 static bool decode(struct message_reader *reader, struct message *m) {
     static uint8_t kept[70000];
@@ -287,16 +209,6 @@ static int teardown(void **state) {
     (void)state;
     buffer_free(&out);
     return 0;
-}
-
-static void put_call(uint32_t pid, uint32_t label, uint32_t from, int64_t time) {
-    put_head(6, "trace_ts", pid);
-    put_atom("call");
-    put_function("db", "query", 2);
-    put_tuple(2);
-    put_token(label, from);
-    put_atom("create");
-    put_big(time);
 }
 
 static void put_return_head(uint32_t pid) {

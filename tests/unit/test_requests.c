@@ -84,9 +84,15 @@ static void asynchronous(void **state) {
     script_expect(s, "complete 0..10 self 8: Bb 8.. async open;");
     script_run(s, "ret B b 2000");
     script_expect_counts(s, 0, 0, 0);
+    // and the record of the closed request is another's meanwhile, who is called in the middle of it
+    script_run(s, "begin 1 A 2000; call 1 T a 2001 A; end 1 A 2002; now 2950; now 3003");
+    s->len = 0;
+    script_run(s, "begin 7 A 3004; call 7 A c 3005; ret A c 3006; call 7 T b 3007; ret T b 3008; ret T a 3009; end 7 A 3010;"
+                  "now 5000");
+    script_expect(s, "complete 3004..3010 self 4: Ac 3005..3006 self 1, Tb 3007..3008 self 1;");
     // a sync child of an async span
-    script_run(s, "begin 2 A 3000; call 2 B b 3001 A; call 2 B c 3002; ret B c 3003; end 2 A 3004; ret B b 3005; now 9000");
-    script_expect(s, "complete 3000..3004 self 1: Bb 3001..3005 self 0 async, >Bc 3002..3003 self 1;");
+    script_run(s, "begin 2 A 6000; call 2 B b 6001 A; call 2 B c 6002; ret B c 6003; end 2 A 6004; ret B b 6005; now 9000");
+    script_expect(s, "complete 6000..6004 self 1: Bb 6001..6005 self 0 async, >Bc 6002..6003 self 1;");
     script_free(s);
 }
 

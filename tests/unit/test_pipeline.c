@@ -1,0 +1,746 @@
+#include "app/pipeline.h"
+
+#include <inttypes.h>
+
+#include "app/capture.h"
+#include "base/limits.h"
+#include "captures.h"
+#include "trace_bytes.h"
+
+#define MS 1000000LL
+static const int64_t SECOND = 1000000000;
+
+// -- a pipeline with one node ------------------------------------------------------------------------------------------
+
+static struct pipeline *p;
+static struct pipeline_node *n;
+static unsigned asked, disarmed, printed;
+static uint32_t asked_id;
+static int user;
+
+static void on_identify(void *u, uint32_t id, const struct traced_function *f, struct slice arguments) {
+    assert_ptr_equal(u, &user);
+    assert_string_equal(f->module, "db");
+    assert_true(arguments.len > 0);
+    asked++;
+    asked_id = id;
+}
+
+static void on_disarm(void *u, const struct traced_function *f) {
+    assert_ptr_equal(u, &user);
+    assert_string_equal(f->function, "loop");
+    disarmed++;
+}
+
+static void on_calls(void *u, const struct pipeline_calls *calls) {
+    assert_ptr_equal(u, &user);
+    assert_int_equal(calls->result->fate, REQUEST_COMPLETE);
+    printed++;
+}
+
+static struct tier_set tiers(void) {
+    struct tier_set set;
+    struct directory *d = pipeline_directory(p);
+    assert_true(tier_set_init(&set));
+    tier_set_add(&set, slice_text("db"), slice_text("query"), 2, directory_tier(d, slice_text("db")));
+    tier_set_add(&set, slice_text("db"), slice_text("loop"), 1, directory_tier(d, slice_text("loop")));
+    tier_set_add(&set, slice_text("b1"), slice_text("f"), 1, directory_tier(d, slice_text("f")));
+    return set;
+}
+
+static void begin(bool live, bool markers) {
+    struct pipeline_stream stream = {.live = live, .markers = markers, .entry = TIER_NONE};
+    assert_true(pipeline_begin(n, &stream));
+}
+
+static int setup(void **state) {
+    (void)state;
+    struct pipeline_options options = {.bucket_s = 10,
+                                       .timeout_ns = 30 * SECOND,
+                                       .identify = on_identify,
+                                       .disarm = on_disarm,
+                                       .calls = on_calls};
+    out = buffer_make(64 << 20);
+    p = pipeline_new(&options);
+    assert_non_null(p);
+    n = pipeline_node(p, slice_text("n@h"));
+    assert_non_null(n);
+    pipeline_set_tiers(n, tiers());
+    asked = disarmed = printed = 0;
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    pipeline_free(p);
+    buffer_free(&out);
+    return 0;
+}
+
+static int64_t feed(void) {
+    int64_t bad = pipeline_feed(n, slice_of(out.data, out.len));
+    buffer_reset(&out);
+    return bad;
+}
+
+static void end(bool clean) {
+    int64_t cut = -1;
+    assert_false(pipeline_end(n, clean, &cut));
+}
+
+// All statistics as text, rows sorted as they were made; the ledger summed, since its buckets depend on how bytes come in pieces.
+static void dump(struct buffer *b) {
+    const struct stats *s = pipeline_stats(p);
+    const struct directory *d = pipeline_directory(p);
+    struct ledger_row sum = {0};
+    for (uint32_t i = 0; i < stats_rows(s); i++) {
+        const struct stat_row *r = stats_row_at(s, i);
+        buffer_printf(b, "%" PRId64 " %s %s %s: %lu requests %lu calls %lu errors %lu async total %lu self %lu async %lu sum %lu min "
+                         "%lu max %lu histogram %lu\n",
+                      r->key.bucket_start, names_text(&d->nodes, r->key.node), names_text(&d->identities, r->key.identity),
+                      names_text(&d->tiers, r->key.tier), r->requests, r->calls, r->errors, r->async_calls, r->total_ns,
+                      r->self_ns, r->async_ns, r->duration_ns, r->min_ns, r->max_ns, histogram_count(&r->durations));
+    }
+    for (uint32_t i = 0; i < stats_ledgers(s); i++) {
+        const struct ledger_row *r = stats_ledger_at(s, i);
+        sum.requests_complete += r->requests_complete;
+        sum.requests_incomplete += r->requests_incomplete;
+        sum.requests_expired += r->requests_expired;
+        sum.messages += r->messages;
+        sum.bytes += r->bytes;
+        sum.dropped_messages += r->dropped_messages;
+        sum.orphan_returns += r->orphan_returns;
+        sum.stale_calls += r->stale_calls;
+        sum.decode_errors += r->decode_errors;
+    }
+    buffer_printf(b, "%lu complete %lu incomplete %lu expired %lu messages %lu bytes %lu dropped %lu orphans %lu stale %lu errors\n",
+                  sum.requests_complete, sum.requests_incomplete, sum.requests_expired, sum.messages, sum.bytes,
+                  sum.dropped_messages, sum.orphan_returns, sum.stale_calls, sum.decode_errors);
+}
+
+static void expect(const char *expected) {
+    struct buffer b = buffer_make(1 << 20);
+    dump(&b);
+    buffer_append(&b, "", 1);
+    if (strcmp((char *)b.data, expected) != 0) {
+        fail_msg("\n  got      %s\n  expected %s", (char *)b.data, expected);
+    }
+    buffer_free(&b);
+}
+
+// -- messages ----------------------------------------------------------------------------------------------------------
+
+static void mark(const char *what, uint32_t pid, uint32_t label, const char *note, int64_t time) {
+    size_t at = frame_begin();
+    put_head(6, "trace_ts", pid);
+    put_atom("call");
+    put_function("kprof_mark", what, 1);
+    put_tuple(2);
+    put_token(label, pid);
+    put_atom(note);
+    put_big(time);
+    frame_end(at);
+}
+
+static void call(uint32_t pid, uint32_t label, int64_t time) {
+    size_t at = frame_begin();
+    put_call(pid, label, pid, time);
+    frame_end(at);
+}
+
+static void ret(uint32_t pid, int64_t time) {
+    size_t at = frame_begin();
+    put_head(6, "trace_ts", pid);
+    put_atom("return_from");
+    put_function("db", "query", 2);
+    put_atom("ok");
+    put_big(time);
+    frame_end(at);
+}
+
+// A request of 10 ms with a call of 2 ms.
+static void request(uint32_t pid, uint32_t label, int64_t time) {
+    mark("request_begin", pid, label, "create", time);
+    call(pid, label, time + 3 * MS);
+    ret(pid, time + 5 * MS);
+    mark("request_end", pid, label, "ok", time + 10 * MS);
+}
+
+static void plain(void **state) {
+    (void)state;
+    begin(false, true);
+    request(1, 1, 0);
+    request(1, 2, 9995 * MS); // ends in the next bucket
+    assert_int_equal(out.len, 864);
+    assert_int_equal(feed(), -1);
+    end(true);
+    expect("0 n@h _total _total: 1 requests 1 calls 0 errors 0 async total 10000000 self 8000000 async 0 sum 10000000 min 10000000 "
+           "max 10000000 histogram 1\n"
+           "0 n@h _total db: 1 requests 1 calls 0 errors 0 async total 2000000 self 2000000 async 0 sum 2000000 min 2000000 max "
+           "2000000 histogram 1\n"
+           "0 n@h create _total: 1 requests 1 calls 0 errors 0 async total 10000000 self 8000000 async 0 sum 10000000 min 10000000 "
+           "max 10000000 histogram 1\n"
+           "0 n@h create db: 1 requests 1 calls 0 errors 0 async total 2000000 self 2000000 async 0 sum 2000000 min 2000000 max "
+           "2000000 histogram 1\n"
+           "10 n@h _total _total: 1 requests 1 calls 0 errors 0 async total 10000000 self 8000000 async 0 sum 10000000 min 10000000 "
+           "max 10000000 histogram 1\n"
+           "10 n@h _total db: 1 requests 1 calls 0 errors 0 async total 2000000 self 2000000 async 0 sum 2000000 min 2000000 max "
+           "2000000 histogram 1\n"
+           "10 n@h create _total: 1 requests 1 calls 0 errors 0 async total 10000000 self 8000000 async 0 sum 10000000 min 10000000 "
+           "max 10000000 histogram 1\n"
+           "10 n@h create db: 1 requests 1 calls 0 errors 0 async total 2000000 self 2000000 async 0 sum 2000000 min 2000000 max "
+           "2000000 histogram 1\n"
+           "2 complete 0 incomplete 0 expired 8 messages 864 bytes 0 dropped 0 orphans 0 stale 0 errors\n");
+    // each request's fate stands in its bucket
+    const struct stats *s = pipeline_stats(p);
+    uint64_t complete[2] = {0};
+    for (uint32_t i = 0; i < stats_ledgers(s); i++) {
+        complete[stats_ledger_at(s, i)->bucket_start / 10] += stats_ledger_at(s, i)->requests_complete;
+    }
+    assert_int_equal(complete[0], 1);
+    assert_int_equal(complete[1], 1);
+}
+
+// The same bytes whole, byte by byte and in random pieces give the same statistics.
+static void in_pieces(struct slice bytes, bool markers) {
+    char *whole = NULL;
+    uint64_t random = 7;
+    for (int way = 0; way < 6; way++) {
+        teardown(NULL);
+        setup(NULL);
+        begin(false, markers);
+        for (size_t at = 0; at < bytes.len;) {
+            size_t piece = way == 0 ? bytes.len : way == 1 ? 1 : 1 + random_u64(&random) % (way == 2 ? 10 : way == 3 ? 300 : 9000);
+            piece = piece < bytes.len - at ? piece : bytes.len - at;
+            assert_int_equal(pipeline_feed(n, slice_of(bytes.data + at, piece)), -1);
+            at += piece;
+        }
+        end(true);
+        struct buffer b = buffer_make(1 << 20);
+        dump(&b);
+        buffer_append(&b, "", 1);
+        if (whole) {
+            assert_string_equal((char *)b.data, whole);
+            buffer_free(&b);
+        } else {
+            whole = (char *)b.data;
+        }
+    }
+    free(whole);
+}
+
+static void pieces(void **state) {
+    (void)state;
+    struct slice file = data_file("otp27-calls.cap");
+    in_pieces(file, false);
+    assert_int_equal(pipeline_totals(n).messages, 2000);
+    assert_int_equal(pipeline_totals(n).bytes, file.len);
+    free((void *)file.data);
+    // with everything that a stream has: drops, heartbeats, frames that are too large or no messages
+    uint64_t random = 3;
+    for (uint32_t i = 1; i < 400; i++) {
+        uint64_t x = random_u64(&random);
+        request(i % 7 + 1, i, i * 2 * SECOND);
+        if (x % 8 == 0) {
+            frame_dropped(3);
+        } else if (x % 8 == 1) {
+            put_u8(0);
+            put_u32(0);
+        } else if (x % 64 == 2) {
+            put_u8(0);
+            put_u32(LIMIT_FRAME_BYTES + 1);
+            uint8_t *zeros = buffer_reserve(&out, LIMIT_FRAME_BYTES + 1);
+            memset(zeros, 0, LIMIT_FRAME_BYTES + 1);
+            buffer_grow(&out, LIMIT_FRAME_BYTES + 1);
+        } else if (x % 8 == 3) {
+            size_t at = frame_begin();
+            put_atom("nonsense");
+            frame_end(at);
+        }
+    }
+    struct buffer kept = out;
+    out = buffer_make(1 << 20);
+    in_pieces(slice_of(kept.data, kept.len), true);
+    assert_true(pipeline_totals(n).dropped > 50 && pipeline_totals(n).decode_errors > 20);
+    assert_true(pipeline_totals(n).complete > 50 && pipeline_totals(n).incomplete > 50);
+    buffer_free(&kept);
+}
+
+static void drops(void **state) {
+    (void)state;
+    begin(false, true);
+    mark("request_begin", 1, 1, "create", 0);
+    frame_dropped(5);
+    mark("request_end", 1, 1, "ok", 10 * MS);
+    request(2, 2, 20 * MS);
+    assert_int_equal(feed(), -1);
+    end(true);
+    struct pipeline_totals t = pipeline_totals(n);
+    assert_int_equal(t.dropped, 5);
+    assert_int_equal(t.incomplete, 1);
+    assert_int_equal(t.complete, 1);
+    assert_int_equal(t.decode_errors, 0);
+    assert_int_equal(t.first_error, -1);
+}
+
+static void damage(void **state) {
+    (void)state;
+    // a term that is no message: lost, and the stream goes on
+    begin(false, true);
+    mark("request_begin", 1, 1, "create", 0);
+    size_t good = out.len, at = frame_begin();
+    put_tuple(3);
+    put_atom("trace_ts");
+    frame_end(at);
+    mark("request_end", 1, 1, "ok", 10 * MS);
+    request(2, 2, 20 * MS);
+    assert_int_equal(feed(), -1);
+    struct pipeline_totals t = pipeline_totals(n);
+    assert_int_equal(t.decode_errors, 1);
+    assert_int_equal(t.first_error, good);
+    // no frame: the offset of what is none, whole and in pieces, and nothing after it counts
+    request(3, 3, 40 * MS);
+    uint64_t before = pipeline_totals(n).bytes;
+    size_t third = out.len;
+    buffer_text(&out, "GET / HTTP/1.0");
+    int64_t bad = feed();
+    assert_int_equal(bad, before + third);
+    for (uint32_t i = 4; i < 8; i++) {
+        request(3, i, 60 * MS);
+        assert_int_equal(feed(), bad);
+    }
+    assert_int_equal(pipeline_totals(n).decode_errors, 2);
+    end(false);
+    t = pipeline_totals(n);
+    assert_int_equal(t.complete + t.incomplete, 3);
+    assert_int_equal(t.complete, 0); // none had left its grace time
+    // another stream begins anew
+    begin(false, true);
+    request(1, 1, 0);
+    assert_int_equal(feed(), -1);
+    end(true);
+    assert_int_equal(pipeline_totals(n).complete, 1);
+    // the bad byte first in a piece, behind a partial frame
+    begin(false, true);
+    request(1, 2, 0);
+    size_t len = out.len;
+    buffer_text(&out, "\2\2\2\2\2\2\2\2");
+    for (size_t i = 0; i < out.len; i++) {
+        bad = pipeline_feed(n, slice_of(out.data + i, 1));
+        assert_int_equal(bad, i < len ? -1 : (int64_t)len);
+    }
+    buffer_reset(&out);
+    end(false);
+}
+
+static void cut_off(void **state) {
+    (void)state;
+    int64_t cut = -1;
+    begin(false, true);
+    request(1, 1, 0);
+    size_t whole = out.len;
+    request(1, 2, 20 * MS);
+    out.len = whole + 20;
+    assert_int_equal(feed(), -1);
+    assert_true(pipeline_end(n, true, &cut));
+    assert_int_equal(cut, whole);
+    assert_int_equal(pipeline_totals(n).incomplete, 1); // what was lost may have been its
+    assert_int_equal(pipeline_totals(n).decode_errors, 1);
+    // in the middle of a frame that is skipped
+    begin(false, true);
+    put_u8(0);
+    put_u32(LIMIT_FRAME_BYTES + 1);
+    put_u32(0);
+    assert_int_equal(feed(), -1);
+    assert_true(pipeline_end(n, true, &cut));
+    // without an end in order everything open is lost; what is over its grace time is not
+    begin(false, true);
+    request(1, 1, 0);
+    request(1, 2, 1500 * MS);
+    feed();
+    end(false);
+    assert_int_equal(pipeline_totals(n).complete, 1);
+    assert_int_equal(pipeline_totals(n).incomplete, 2);
+    // no stream: nothing happens
+    assert_false(pipeline_end(n, true, &cut));
+    // a stream that begins ends the one before as lost: the node was restarted
+    begin(false, true);
+    request(1, 1, 100 * SECOND);
+    feed();
+    begin(false, true);
+    assert_int_equal(pipeline_totals(n).incomplete, 3);
+    request(1, 1, 0); // its clock and its labels begin anew
+    feed();
+    end(true);
+    assert_int_equal(pipeline_totals(n).complete, 2);
+    assert_int_equal(pipeline_totals(n).stale_calls, 0);
+}
+
+// -- live --------------------------------------------------------------------------------------------------------------
+
+static const int64_t NOW = 1795000000000000000, NODE_ZERO = 1700000000000000000; // the node's 0 in ns since 1970
+
+static void heartbeat(void) {
+    put_u8(0);
+    put_u32(0);
+    feed();
+}
+
+static void live(void **state) {
+    (void)state;
+    const int64_t t = NOW - NODE_ZERO; // on the node's clock
+    pipeline_set_clock(n, SECOND, NODE_ZERO);
+    pipeline_tick(p, NOW);
+    begin(true, true);
+    request(1, 1, t);
+    feed();
+    pipeline_tick(p, NOW + 5 * SECOND); // with messages, time is theirs
+    assert_int_equal(pipeline_totals(n).complete, 0);
+    pipeline_tick(p, NOW + 6 * SECOND); // without any bytes the stream is held up
+    assert_int_equal(pipeline_totals(n).complete, 0);
+    heartbeat();
+    pipeline_tick(p, NOW + 1200 * MS); // its grace time, and what is on its way
+    assert_int_equal(pipeline_totals(n).complete, 0);
+    heartbeat();
+    pipeline_tick(p, NOW + 1600 * MS);
+    assert_int_equal(pipeline_totals(n).complete, 1);
+    const struct stat_row *row = stats_row_at(pipeline_stats(p), 0);
+    assert_int_equal(row->key.bucket_start, NOW / SECOND);
+    // old messages that come late, out of full buffers, are served by their own time
+    request(1, 2, t + 2000 * MS);
+    mark("request_begin", 1, 3, "create", t + 2020 * MS);
+    feed();
+    pipeline_tick(p, NOW + 20 * SECOND);
+    mark("request_end", 1, 3, "ok", t + 2990 * MS);
+    call(2, 2, t + 2950 * MS); // async, within the grace time
+    feed();
+    pipeline_tick(p, NOW + 20 * SECOND);
+    ret(2, t + 2960 * MS);
+    feed();
+    pipeline_tick(p, NOW + 20 * SECOND);
+    heartbeat();
+    pipeline_tick(p, NOW + 21 * SECOND);
+    assert_int_equal(pipeline_totals(n).complete, 3);
+    assert_int_equal(pipeline_totals(n).stale_calls, 0);
+    assert_int_equal(pipeline_totals(n).orphan_returns, 0);
+    // the sampler's and the guard's counts stand in the bucket of now
+    pipeline_count(n, 7, 1500);
+    const struct ledger_row *last = stats_ledger_at(pipeline_stats(p), stats_ledgers(pipeline_stats(p)) - 1);
+    assert_int_equal(last->requests_unsampled, 7);
+    assert_int_equal(last->paused_ms, 1500);
+    assert_int_equal(last->bucket_start, NOW / SECOND + 20);
+    end(true);
+}
+
+// A time far from the node's clock is none: neither what was open nor the next buckets suffer more than one message lost.
+static void strange_times(void **state) {
+    (void)state;
+    static const int64_t away[] = {3601, -3601, 86400, -86400, 1000000000, -1000000000, 7000000000, -7000000000};
+    const int64_t t = NOW - NODE_ZERO;
+    pipeline_set_clock(n, SECOND, NODE_ZERO);
+    pipeline_tick(p, NOW);
+    begin(true, true);
+    for (uint32_t i = 0; i < 8; i++) {
+        call(9, 100 + i, t + away[i] * SECOND);
+    }
+    call(9, 120, INT64_MAX);
+    call(9, 121, INT64_MIN);
+    request(1, 1, t + 3500 * SECOND);
+    request(1, 2, t - 3500 * SECOND);
+    assert_int_equal(feed(), -1);
+    end(true);
+    assert_int_equal(pipeline_totals(n).decode_errors, 10);
+    assert_int_equal(pipeline_totals(n).complete, 2);
+    // by the node's own word its clock may stand anywhere
+    pipeline_sync(n, -500 * SECOND, NOW);
+    begin(true, true);
+    request(1, 1, -500 * SECOND);
+    feed();
+    end(true);
+    assert_int_equal(pipeline_totals(n).complete, 3);
+    assert_int_equal(pipeline_totals(n).decode_errors, 10);
+}
+
+// Clocks and times out of this world, in a replay and live: no sum overflows, and nothing crashes.
+static void hostile_times(void **state) {
+    (void)state;
+    static const int64_t wild[] = {INT64_MIN, INT64_MAX, 0, -1, INT64_MAX - 5, INT64_MIN / 2, INT64_MAX / 2};
+    for (unsigned i = 0; i < 7 * 7 * 7; i++) {
+        pipeline_set_clock(n, i % 2 ? SECOND : i % 4 ? 1 : 1000000000000, wild[i / 7 % 7]);
+        pipeline_tick(p, NOW);
+        pipeline_sync(n, wild[i / 49], NOW);
+        begin(i % 3 == 0, i % 5 != 0);
+        request(1, 1, wild[i % 7] / 2 + 10);
+        call(1, 2, wild[i % 7]);
+        ret(1, wild[i / 7 % 7]);
+        size_t at = frame_begin();
+        put_head(6, "trace_ts", 1);
+        put_atom("return_from");
+        put_function("db", "query", 2);
+        put_atom("ok");
+        put_tuple(3);
+        put_integer(9000);
+        put_integer(1);
+        put_integer(1);
+        frame_end(at);
+        assert_int_equal(feed(), -1);
+        heartbeat();
+        pipeline_tick(p, NOW + SECOND);
+        pipeline_count(n, 1, 1);
+        end(i % 2);
+    }
+}
+
+static void other_ticks(void **state) {
+    (void)state;
+    pipeline_set_clock(n, 1000000, 5000000); // µs
+    begin(false, true);
+    request(1, 1, 1000); // 10 "ms" are 10 s then
+    assert_int_equal(feed(), -1);
+    end(true);
+    const struct stat_row *row = stats_row_at(pipeline_stats(p), 0);
+    assert_int_equal(row->total_ns, 10 * SECOND);
+    assert_int_equal(row->key.bucket_start, 10); // ends 15 s after 1970
+}
+
+// -- tokens and names --------------------------------------------------------------------------------------------------
+
+static void ask(uint32_t pid, uint32_t label, unsigned argument, int64_t time) {
+    size_t at = frame_begin();
+    put_head(6, "trace_ts", pid);
+    put_atom("call");
+    put_function("db", "query", 2);
+    put_tuple(3);
+    put_token(label, pid);
+    put_atom("ask");
+    put_u8(TERM_LIST);
+    put_u32(2);
+    put_small(argument);
+    put_atom("x");
+    put_u8(TERM_NIL);
+    put_big(time);
+    frame_end(at);
+}
+
+static const char *identity_at(uint32_t row) {
+    return names_text(&pipeline_directory(p)->identities, stats_row_at(pipeline_stats(p), row)->key.identity);
+}
+
+static void identify(void **state) {
+    (void)state;
+    struct slice text = slice_text("read"), total = slice_text("_total");
+    pipeline_set_user(n, &user);
+    begin(false, true);
+    mark("request_begin", 1, 1, "undefined", 0);
+    ask(1, 1, 5, MS);
+    ret(1, 2 * MS);
+    feed();
+    assert_int_equal(asked, 1);
+    pipeline_answer(n, asked_id + 1, &text); // nobody's
+    pipeline_answer(n, asked_id, &text);
+    pipeline_answer(n, asked_id, NULL); // twice
+    ask(1, 1, 6, 3 * MS); // it has its name
+    ret(1, 4 * MS);
+    mark("request_end", 1, 1, "ok", 5 * MS);
+    mark("request_begin", 1, 2, "undefined", 10 * MS);
+    ask(1, 2, 5, 11 * MS); // the answer is known
+    ret(1, 12 * MS);
+    mark("request_end", 1, 2, "ok", 15 * MS);
+    feed();
+    assert_int_equal(asked, 1);
+    mark("request_begin", 1, 3, "undefined", 20 * MS);
+    ask(1, 3, 7, 21 * MS);
+    ret(1, 22 * MS);
+    feed();
+    assert_int_equal(asked, 2);
+    pipeline_answer(n, asked_id, &total); // no name for a request
+    mark("request_end", 1, 3, "ok", 25 * MS);
+    feed();
+    end(true);
+    assert_int_equal(stats_rows(pipeline_stats(p)), 6);
+    assert_string_equal(identity_at(2), "read");
+    assert_int_equal(stats_row_at(pipeline_stats(p), 2)->requests, 2);
+    assert_string_equal(identity_at(4), "undefined");
+    pipeline_answer(n, asked_id, &text); // no stream
+    // without anybody to ask
+    pipeline_set_user(n, NULL);
+    begin(false, true);
+    ask(1, 3, 9, 21 * MS);
+    feed();
+    assert_int_equal(asked, 2);
+    end(true);
+}
+
+// --identity of a replay: an argument, however the list is written.
+static void name_by_argument(void **state) {
+    (void)state;
+    struct tier_set set = tiers();
+    assert_int_equal(tier_set_name_by(&set, slice_text("db"), slice_text("query"), 2, 2), TIER_SET_OK);
+    pipeline_set_tiers(n, set);
+    begin(false, false);
+    for (uint32_t i = 0; i < 3; i++) {
+        int64_t t = (int64_t)i * 100 * MS;
+        size_t at = frame_begin();
+        put_head(6, "trace_ts", 1);
+        put_atom("call");
+        put_tuple(3);
+        put_atom("db");
+        put_atom("query");
+        if (i == 0) {
+            put_u8(TERM_STRING); // [1, 42]
+            put_u8(0);
+            put_u8(2);
+            put_u8(1);
+            put_u8(42);
+        } else {
+            put_u8(TERM_LIST);
+            put_u32(2);
+            put_small(1);
+            if (i == 1) {
+                put_small(42);
+            } else {
+                put_atom("read");
+            }
+            put_u8(TERM_NIL);
+        }
+        put_token(i, 1);
+        put_big(t);
+        frame_end(at);
+        ret(1, t + MS);
+    }
+    assert_int_equal(feed(), -1);
+    end(true);
+    assert_int_equal(stats_rows(pipeline_stats(p)), 6);
+    assert_string_equal(identity_at(2), "42");
+    assert_int_equal(stats_row_at(pipeline_stats(p), 2)->requests, 2);
+    assert_string_equal(identity_at(4), "read");
+}
+
+// Calls without a token are nobody's request, and their returns are no orphans and nobody else's.
+static void without_a_token(void **state) {
+    (void)state;
+    begin(false, false);
+    for (int round = 0; round < 2; round++) {
+        if (round == 1) {
+            call(1, 7, 0);
+        }
+        size_t at = frame_begin();
+        put_head(6, "trace_ts", 1);
+        put_atom("call");
+        put_function("db", "query", 2);
+        put_u8(TERM_NIL); // get_seq_token without one
+        put_big(5 * MS);
+        frame_end(at);
+        ret(1, 6 * MS);
+        if (round == 1) {
+            ret(1, 20 * MS);
+        }
+    }
+    feed();
+    end(true);
+    assert_int_equal(pipeline_totals(n).orphan_returns, 0);
+    assert_int_equal(pipeline_totals(n).complete, 1);
+    assert_int_equal(stats_row_at(pipeline_stats(p), 0)->total_ns, 20 * MS);
+}
+
+static void loop(void **state) {
+    (void)state;
+    pipeline_set_user(n, &user);
+    begin(false, true);
+    for (uint32_t i = 1; i < 150; i++) {
+        request(1, i, i * 20 * MS);
+        size_t at = frame_begin();
+        put_head(6, "trace_ts", 5);
+        put_atom("call");
+        put_function("db", "loop", 1);
+        put_token(i, 1);
+        put_big(i * 20 * MS + MS);
+        frame_end(at);
+    }
+    feed();
+    end(true);
+    assert_int_equal(disarmed, 1);
+}
+
+static void calls_for_printing(void **state) {
+    (void)state;
+    pipeline_set_user(n, &user);
+    begin(false, true);
+    pipeline_want_calls(n, true);
+    for (uint32_t i = 0; i < 30; i++) {
+        request(1, i, i * 20 * MS); // within a second
+    }
+    feed();
+    end(true);
+    assert_int_equal(printed, LIMIT_CALLS_PER_SECOND);
+    begin(false, true);
+    pipeline_want_calls(n, false);
+    request(1, 99, 5 * SECOND);
+    feed();
+    end(true);
+    assert_int_equal(printed, LIMIT_CALLS_PER_SECOND);
+}
+
+static void two_nodes(void **state) {
+    (void)state;
+    struct pipeline_node *one = n, *two = pipeline_node(p, slice_text("m@h"));
+    assert_ptr_equal(pipeline_node(p, slice_text("n@h")), one);
+    assert_true(two != one);
+    assert_string_equal(pipeline_node_name(two), "m@h");
+    begin(false, true);
+    n = two;
+    pipeline_set_tiers(n, tiers());
+    begin(false, true);
+    mark("request_begin", 1, 1, "create", 0);
+    feed();
+    n = one;
+    request(1, 1, 0);
+    frame_dropped(1);
+    feed();
+    n = two;
+    mark("request_end", 1, 1, "ok", 30 * MS);
+    feed();
+    end(true);
+    n = one;
+    end(true);
+    assert_int_equal(pipeline_totals(one).incomplete, 1);
+    assert_int_equal(pipeline_totals(two).complete, 1);
+    assert_int_equal(pipeline_totals(two).dropped, 0);
+    // statistics go on in another set
+    struct stats *empty = stats_new(), *full = pipeline_swap(p, empty);
+    assert_ptr_equal(pipeline_stats(p), empty);
+    begin(false, true);
+    request(1, 1, 0);
+    feed();
+    end(true);
+    assert_int_equal(stats_rows(empty), 4);
+    stats_free(full);
+}
+
+static void untimed(void **state) {
+    (void)state;
+    begin(false, false);
+    size_t at = frame_begin();
+    put_tuple(5);
+    put_atom("trace");
+    put_pid("n@h", 1, 0, 5);
+    put_atom("call");
+    put_function("db", "query", 2);
+    put_token(1, 1);
+    frame_end(at);
+    feed();
+    end(true);
+    assert_int_equal(pipeline_totals(n).untimed, 1);
+    assert_int_equal(pipeline_totals(n).decode_errors, 1);
+}
+
+#define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        UNIT(plain),         UNIT(pieces),      UNIT(drops),    UNIT(damage),           UNIT(cut_off),         UNIT(live),
+        UNIT(strange_times), UNIT(hostile_times), UNIT(other_ticks), UNIT(identify), UNIT(name_by_argument), UNIT(without_a_token),
+        UNIT(loop),          UNIT(calls_for_printing), UNIT(two_nodes), UNIT(untimed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
