@@ -32,7 +32,7 @@ start_tracing "$name"
 [ "$(state)" != "$before" ] || fail "the state of the node does not show that it is traced"
 ok "the state of the node shows that it is traced"
 
-load --clients 8 --think 1 --requests 1600 || fail "the load failed"
+load --clients 8 --think 5 --requests 1600 || fail "the load failed"
 is "$(loaded connection_errors)" 0 "no connection of the load failed"
 save_truth
 is "$(truth_total)" 1600 "the shop counted every request"

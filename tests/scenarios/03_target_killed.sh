@@ -8,7 +8,7 @@ start_collector
 start_shop "$name" --http-cost 300
 start_tracing "$name"
 
-start_load --clients 8 --seconds 30
+start_load --clients 8 --think 6 --seconds 30
 wait_for 20 "requests are counted" ledger_reaches requests_complete 200
 kill -KILL "$shop_pid"
 status=0
