@@ -2,6 +2,7 @@
 
 #include "codec/frame.h"
 #include "model/message.h"
+#include "model/requests.h"
 
 enum { FRAMES = 10000 }; // looked at, at most
 
@@ -27,7 +28,7 @@ struct clocks {
 };
 
 static void note_time(struct capture *out, struct clocks *k, const struct message *m) {
-    if (m->clock == MESSAGE_UNTIMED) {
+    if (m->clock == MESSAGE_UNTIMED || m->time > TRACKER_FARTHEST || m->time < -TRACKER_FARTHEST) {
         return;
     }
     bool wall = m->clock == MESSAGE_WALL;

@@ -207,12 +207,18 @@ void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers) {
     identify_reset(&n->identify);
 }
 
+// Whether a time lies between -most and most.
+static inline bool within(int64_t time, int64_t most) {
+    return (uint64_t)time + (uint64_t)most - 1 < 2 * (uint64_t)most - 1;
+}
+
 // A time in ns, as far as the tracker takes it.
-static int64_t nanoseconds(const struct pipeline_node *n, int64_t ticks) {
-    __extension__ __int128 ns = ticks;
-    if (n->ticks_per_second != NANOSECONDS) {
-        ns = ns * NANOSECONDS / n->ticks_per_second;
+static inline int64_t nanoseconds(const struct pipeline_node *n, int64_t ticks) {
+    if (n->ticks_per_second == NANOSECONDS && within(ticks, TRACKER_FARTHEST)) {
+        return ticks;
     }
+    __extension__ __int128 ns = ticks;
+    ns = ns * NANOSECONDS / n->ticks_per_second;
     return ns > TRACKER_FARTHEST ? TRACKER_FARTHEST : ns < -TRACKER_FARTHEST ? -TRACKER_FARTHEST : (int64_t)ns;
 }
 
@@ -285,9 +291,11 @@ static bool message_time(struct pipeline_node *n, const struct message *m, int64
     } else if (__builtin_sub_overflow(m->time, n->account.offset, time)) {
         return false;
     }
-    int64_t now = n->live ? node_now(n) : 0;
-    int64_t most = n->live ? STRANGE_NS : TRACKER_FARTHEST, away;
-    return !__builtin_sub_overflow(*time, now, &away) && away < most && away > -most;
+    int64_t away;
+    if (n->live && (__builtin_sub_overflow(*time, node_now(n), &away) || !within(away, STRANGE_NS))) {
+        return false;
+    }
+    return within(*time, TRACKER_FARTHEST);
 }
 
 static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct slice term) {
