@@ -1,0 +1,151 @@
+#include "model/request_tree.h"
+
+#include "base/limits.h"
+#include "unit.h"
+
+static struct span span_of(uint64_t pid, uint64_t from, int64_t start, int64_t end, uint16_t tier, uint32_t parent) {
+    return (struct span){.start = start, .end = end, .pid = pid, .from = from, .parent = parent, .tier = tier};
+}
+
+// Spans arrive in any order across processes, and come out in that of their start, parents before children.
+static void order(void **state) {
+    (void)state;
+    struct request_tree *t = request_tree_new();
+    assert_non_null(t);
+    for (unsigned turn = 0; turn < 2; turn++) { // the scratch is swapped with every build
+        struct span *s = request_tree_spans(t);
+        s[0] = span_of(2, 1, 30, 40, 2, SPAN_NONE);
+        s[1] = span_of(2, 1, 31, 32, 3, 0);
+        s[2] = span_of(1, 1, 10, 90, 1, SPAN_NONE);
+        s[3] = span_of(1, 2, 50, 60, 2, 2);
+        assert_int_equal(request_tree_build(t, 4, 0, 100), 20);
+        s = request_tree_spans(t);
+        const int64_t starts[] = {10, 30, 31, 50}, self[] = {60, 9, 1, 10};
+        const uint32_t parents[] = {SPAN_NONE, 0, 1, 0}, depths[] = {0, 1, 2, 1};
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(s[i].start, starts[i]);
+            assert_int_equal(s[i].parent, parents[i]);
+            assert_int_equal(s[i].depth, depths[i]);
+            assert_int_equal(s[i].self, self[i]);
+            assert_true(s[i].outermost && !s[i].async);
+        }
+    }
+    assert_int_equal(request_tree_build(t, 0, 5, 25), 20);
+    request_tree_free(t);
+}
+
+// What was open where the token came from; of several, the innermost; when none is open any more, the last begun.
+static void parents(void **state) {
+    (void)state;
+    struct request_tree *t = request_tree_new();
+    struct span *s = request_tree_spans(t);
+    s[0] = span_of(1, 1, 0, 50, 1, SPAN_NONE);
+    s[1] = span_of(1, 1, 10, 20, 2, 0);
+    s[2] = span_of(2, 1, 15, 16, 3, SPAN_NONE); // within 1
+    s[3] = span_of(3, 1, 30, 31, 3, SPAN_NONE); // within 0, after 1
+    s[4] = span_of(4, 1, 70, 71, 3, SPAN_NONE); // after both: the last begun
+    s[5] = span_of(5, 9, 72, 73, 3, SPAN_NONE); // from a process without spans
+    s[6] = span_of(6, 6, 74, 75, 3, SPAN_NONE); // from itself
+    s[7] = span_of(7, 8, 80, 81, 3, SPAN_NONE); // from a process that only begins later
+    s[8] = span_of(8, 8, 82, 83, 3, SPAN_NONE);
+    request_tree_build(t, 9, 0, 100);
+    s = request_tree_spans(t);
+    const uint32_t expected[] = {SPAN_NONE, 0, 1, 0, 1, SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE};
+    for (int i = 0; i < 9; i++) {
+        assert_int_equal(s[i].parent, expected[i]);
+    }
+    request_tree_free(t);
+}
+
+// Spans of hostile input: parents that begin later, ends before their starts' parents, all at the same time.
+static void hostile(void **state) {
+    (void)state;
+    struct request_tree *t = request_tree_new();
+    uint64_t random = 5;
+    for (unsigned turn = 0; turn < 300; turn++) {
+        struct span *s = request_tree_spans(t);
+        uint32_t count = 1 + (uint32_t)(random_u64(&random) % 80);
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t x = random_u64(&random);
+            int64_t start = (int64_t)(x % 8);
+            s[i] = span_of(x >> 8 & 3, x >> 10 & 3, start, start + (int64_t)(x >> 12 & 7), (uint16_t)(1 + (x >> 16 & 1)),
+                           (x >> 20) % 3 == 0 ? (uint32_t)((x >> 24) % count) : SPAN_NONE);
+            s[i].open = (x >> 32 & 7) == 0;
+        }
+        int64_t self = request_tree_build(t, count, 2, 9);
+        assert_true(self >= 0 && self <= 7);
+        s = request_tree_spans(t);
+        for (uint32_t i = 0; i < count; i++) {
+            assert_true(i == 0 || s[i - 1].start <= s[i].start);
+            assert_true(s[i].parent == SPAN_NONE || s[i].parent < i);
+            assert_true(s[i].self >= 0 && (s[i].open || s[i].self <= s[i].end - s[i].start));
+            assert_int_equal(s[i].async, s[i].open || s[i].end > 9);
+        }
+        // nothing of this tree is left in the scratch
+        request_tree_spans(t)[0] = span_of(1, 1, 3, 4, 1, SPAN_NONE);
+        assert_int_equal(request_tree_build(t, 1, 2, 9), 6);
+        assert_true(request_tree_spans(t)[0].outermost);
+    }
+    request_tree_free(t);
+}
+
+// As many as there may be, as deep, as wide and as much out of order as they can be.
+static void large(void **state) {
+    (void)state;
+    enum { N = LIMIT_SPANS_PER_REQUEST };
+    struct request_tree *t = request_tree_new();
+    for (unsigned shape = 0; shape < 4; shape++) {
+        struct span *s = request_tree_spans(t);
+        for (uint32_t i = 0; i < N; i++) {
+            switch (shape) {
+            case 0: // a recursion
+                s[i] = span_of(1, 1, i, 2 * N - i, 1, i == 0 ? SPAN_NONE : i - 1);
+                break;
+            case 1: // children of one span, each in its own process, arriving backwards
+                s[i] = i == N - 1 ? span_of(1, 1, 0, 2 * N, 1, SPAN_NONE) : span_of(2 + i, 1, N - i, N - i + 1, 2, SPAN_NONE);
+                break;
+            case 2: // each from the one before
+                s[i] = span_of(1 + i, i, i, 2 * N - i, 1, SPAN_NONE);
+                break;
+            case 3: // siblings
+                s[i] = span_of(1, 1, i, i + 1, LIMIT_TIER_NAMES, SPAN_NONE);
+                break;
+            }
+        }
+        int64_t self = request_tree_build(t, N, 0, 2 * N);
+        s = request_tree_spans(t);
+        uint32_t outermost = 0, deepest = 0;
+        for (uint32_t i = 0; i < N; i++) {
+            outermost += s[i].outermost;
+            deepest = s[i].depth > deepest ? s[i].depth : deepest;
+        }
+        assert_int_equal(self, shape == 3 ? N : 0);
+        assert_int_equal(outermost, shape == 1 || shape == 3 ? N : 1);
+        assert_int_equal(deepest, shape == 1 ? 1 : shape == 3 ? 0 : N - 1);
+        assert_int_equal(s[0].self, shape == 1 ? N + 1 : shape == 3 ? 1 : 2);
+    }
+    request_tree_free(t);
+}
+
+static void without_memory(void **state) {
+    (void)state;
+    fail_alloc_at(-1);
+    struct request_tree *t = request_tree_new();
+    assert_non_null(t);
+    assert_non_null(request_tree_spans(t));
+    long all = fail_alloc_count();
+    request_tree_free(t);
+    assert_true(all >= 4);
+    for (long i = 0; i < all; i++) {
+        fail_alloc_once(i);
+        assert_null(request_tree_new());
+    }
+    fail_alloc_at(-1);
+    request_tree_free(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(order), cmocka_unit_test(parents), cmocka_unit_test(hostile),
+                                       cmocka_unit_test(large), cmocka_unit_test(without_memory)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
