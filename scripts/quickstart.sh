@@ -64,21 +64,33 @@ db=$(cd "$(dirname "$db")" && pwd)/$(basename "$db")
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/kprof-quickstart.XXXXXX")
 export ERL_CRASH_DUMP=$scratch/erl_crash.dump
-groups=() # each is also its leader's process. Apart from ours, so that Ctrl-C reaches only this script, which ends them in order
-made=     # set once the database is ours
+sessions=() # each is also its first process. Apart from ours, so that Ctrl-C reaches only this script, which ends them in order
+made=       # set once the database is ours
 
-# start LOG COMMAND...: in the background; $! is its process.
+# start LOG COMMAND...: in the background, in a session of its own; $! is its process.
 start() {
   local log=$scratch/$1.log
   shift
   setsid "$@" >"$log" 2>&1 </dev/null &
-  groups+=($!)
+  sessions+=($!)
 }
 
 lives() { kill -0 "$1" 2>/dev/null; }
 
-# stop PID [SECONDS]: TERM, and KILL to its whole group after a while. Gives its exit status. An Erlang node that is just starting
-# does not hear the first TERM.
+# kill_session PID: what is left of it, the compilers that ninja gave process groups of their own too.
+kill_session() {
+  local file stat
+  for file in /proc/[0-9]*/stat; do
+    { read -r stat <"$file"; } 2>/dev/null || continue
+    # after the name, which may have blanks in it: state, parent, group, session
+    # shellcheck disable=SC2086  # a list of words
+    set -- "$1" ${stat##*) }
+    [ "$5" != "$1" ] || kill -KILL "$(basename "$(dirname "$file")")" 2>/dev/null || true
+  done
+}
+
+# stop PID [SECONDS]: TERM, and KILL to its whole session after a while. Gives its exit status. An Erlang node that is just
+# starting does not hear the first TERM.
 stop() {
   local pid=$1 tries status=0
   for ((tries = 0; tries < 10 * ${2:-15}; tries++)); do
@@ -86,7 +98,7 @@ stop() {
     lives "$pid" || break
     sleep 0.1
   done
-  kill -KILL -- "-$pid" 2>/dev/null || true
+  kill_session "$pid"
   wait "$pid" 2>/dev/null || status=$?
   return "$status"
 }
@@ -103,7 +115,8 @@ clean_up() {
   [ -z "${load:-}" ] || stop_at_once "$load"
   [ -z "${compiler:-}" ] || stop_at_once "$compiler"
   for pid in $(jobs -rp | tac); do stop "$pid"; done # the last one first
-  for pid in ${groups[@]+"${groups[@]}"}; do kill -KILL -- "-$pid" 2>/dev/null; done
+  for pid in ${sessions[@]+"${sessions[@]}"}; do kill_session "$pid"; done
+  readonly=()
   if [ "$status" -ne 0 ] && [ -n "$made" ]; then
     if [ "$(counted 2>/dev/null || echo 0)" -gt 0 ]; then
       echo "$(shown "$db") holds what was counted until then" >&2
