@@ -89,8 +89,9 @@ static void limits(void **state) {
         assert_true(ask(s, refs[i], "f", slice_text(text), &ids[i]));
     }
     assert_int_equal(questions.waiting.count, LIMIT_ASKS_OPEN);
+    script_run(s, "end 1 A 1; now 1001"); // waits for no answer
+    script_expect(s, "complete 0..1 self 1;");
     identify_answer(&questions, s->tracker, ids[0], 7);
-    assert_true(tracker_unnamed(s->tracker, refs[0]));
     for (uint32_t i = LIMIT_ASKS_OPEN; i > 0; i--) {
         identify_answer(&questions, s->tracker, ids[i], 7);
         assert_false(tracker_unnamed(s->tracker, refs[i]));

@@ -153,7 +153,8 @@ struct hello {
     const char *node;
 };
 
-static void say_hello(int fd, const struct hello *h) {
+// Sends a hello, and in the same piece what `more` says.
+static void say_hello_and(int fd, const struct hello *h, const char *more) {
     struct buffer b = buffer_make(1 << 20);
     struct control_writer w = control_begin(&b, "hello", 4u + (h->node != NULL));
     control_text(&w, "role", slice_text(h->role));
@@ -164,8 +165,13 @@ static void say_hello(int fd, const struct hello *h) {
         control_text(&w, "node", slice_text(h->node));
     }
     assert_true(control_end(&w));
+    buffer_text(&b, more);
     put(fd, b.data, b.len);
     buffer_free(&b);
+}
+
+static void say_hello(int fd, const struct hello *h) {
+    say_hello_and(fd, h, "");
 }
 
 static void say(int fd, const char *type) {
@@ -254,8 +260,8 @@ static void session(void **state) {
     server_ping(server);
     assert_true(hears(s.control, "ping", NULL));
     // data before the tiers are known waits, also what comes with the hello in one go
-    s.data = data_peer(&s);
-    put(s.data, "first", 5);
+    s.data = peer();
+    say_hello_and(s.data, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL}, "first");
     UNTIL(seen.begins == 1);
     put(s.data, " second", 7);
     turn(50);
