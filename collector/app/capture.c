@@ -4,7 +4,7 @@
 #include "model/message.h"
 #include "model/requests.h"
 
-enum { FRAMES = 10000 }; // looked at, at most
+enum { FRAMES = 2000 }; // looked at, at most
 
 // The node's name out of a message's pid.
 static struct slice node_of(struct slice message) {

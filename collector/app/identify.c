@@ -72,7 +72,7 @@ bool identify_call(struct identify *i, struct tracker *t, struct request_ref ref
     struct question *q = &i->questions[i->oldest];
     if (map_get(&i->waiting, q->id) == i->oldest) {
         tracker_answered(t, q->ref, q->place, DIRECTORY_NONE);
-        map_remove(&i->waiting, q->id);
+        map_remove(&i->waiting, q->id, i->oldest);
     }
     *q = (struct question){key, ref, i->next_id++, place};
     if (!map_set(&i->waiting, q->id, i->oldest)) {
@@ -90,7 +90,7 @@ void identify_answer(struct identify *i, struct tracker *t, uint32_t id, uint16_
         return;
     }
     const struct question *q = &i->questions[index];
-    map_remove(&i->waiting, id);
+    map_remove(&i->waiting, id, index);
     tracker_answered(t, q->ref, q->place, identity);
     if (i->cache.count >= LIMIT_ASK_CACHE) {
         map_clear(&i->cache);

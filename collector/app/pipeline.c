@@ -204,6 +204,7 @@ void pipeline_want_calls(struct pipeline_node *n, bool wanted) {
 void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers) {
     tier_set_free(&n->tiers);
     n->tiers = tiers;
+    n->reader = (struct message_reader){0};
     identify_reset(&n->identify);
 }
 
@@ -382,12 +383,24 @@ static void handle_call(struct pipeline_node *n, const struct traced_function *f
     }
 }
 
+// What the message's function means. The reader keeps it with what it knows of such messages.
+static const struct traced_function *function_of(struct pipeline_node *n, const struct message *m) {
+    if (!m->head) {
+        return tier_set_find(&n->tiers, m);
+    }
+    if (!m->head->meant) {
+        m->head->meaning = tier_set_find(&n->tiers, m);
+        m->head->meant = true;
+    }
+    return m->head->meaning;
+}
+
 // Returns false when the message should have been of use and is not.
 static bool handle(struct pipeline_node *n, const struct message *m) {
     if (m->kind == MESSAGE_OTHER) {
         return true;
     }
-    const struct traced_function *f = tier_set_find(&n->tiers, m);
+    const struct traced_function *f = function_of(n, m);
     int64_t time;
     if (!f) {
         return true;

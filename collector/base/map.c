@@ -24,20 +24,6 @@ void map_free(struct map *m) {
     *m = (struct map){0};
 }
 
-// The slot that holds key, or the free one where it belongs. One always exists: the map is never full.
-static struct map_slot *find(const struct map *m, uint64_t key) {
-    for (uint32_t i = (uint32_t)hash_mix(key) & m->mask;; i = (i + 1) & m->mask) {
-        struct map_slot *s = &m->slots[i];
-        if (s->value == MAP_NONE || s->key == key) {
-            return s;
-        }
-    }
-}
-
-uint32_t map_get(const struct map *m, uint64_t key) {
-    return find(m, key)->value;
-}
-
 static bool grow(struct map *m) {
     struct map bigger = {.slots = slots_new((m->mask + 1) * 2), .mask = m->mask * 2 + 1, .count = m->count};
     if (!bigger.slots) {
@@ -45,7 +31,7 @@ static bool grow(struct map *m) {
     }
     for (uint32_t i = 0; i <= m->mask; i++) {
         if (m->slots[i].value != MAP_NONE) {
-            *find(&bigger, m->slots[i].key) = m->slots[i];
+            *map_find(&bigger, m->slots[i].key) = m->slots[i];
         }
     }
     free(m->slots);
@@ -54,13 +40,13 @@ static bool grow(struct map *m) {
 }
 
 bool map_set(struct map *m, uint64_t key, uint32_t value) {
-    struct map_slot *s = find(m, key);
+    struct map_slot *s = map_find(m, key);
     if (s->value == MAP_NONE) {
         if ((uint64_t)(m->count + 1) * 4 > ((uint64_t)m->mask + 1) * 3) {
             if (!grow(m)) {
                 return false;
             }
-            s = find(m, key);
+            s = map_find(m, key);
         }
         m->count++;
     }
@@ -68,10 +54,10 @@ bool map_set(struct map *m, uint64_t key, uint32_t value) {
     return true;
 }
 
-void map_remove(struct map *m, uint64_t key) {
-    struct map_slot *s = find(m, key);
-    if (s->value == MAP_NONE) {
-        return;
+bool map_remove(struct map *m, uint64_t key, uint32_t value) {
+    struct map_slot *s = map_find(m, key);
+    if (s->value != value || value == MAP_NONE) {
+        return false;
     }
     m->count--;
     // Move later members of the run into the hole when their home lies at or before it, so that no probe stops early.
@@ -84,6 +70,7 @@ void map_remove(struct map *m, uint64_t key) {
         }
     }
     m->slots[hole].value = MAP_NONE;
+    return true;
 }
 
 void map_clear(struct map *m) {

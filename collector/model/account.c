@@ -21,9 +21,9 @@ static struct stat_row *row_of(const struct account *a, int64_t bucket, uint16_t
     return row;
 }
 
-static void count_span(struct stat_row *row, const struct span *span) {
-    uint64_t duration = (uint64_t)(span->end - span->start);
-    stats_count(row, duration);
+static void add_span(struct stat_row *row, const struct span *span, uint64_t duration, uint32_t bucket, bool first) {
+    row->requests += first;
+    stats_count_at(row, duration, bucket);
     row->errors += span->error;
     if (span->async) {
         row->async_calls++;
@@ -36,42 +36,49 @@ static void count_span(struct stat_row *row, const struct span *span) {
     }
 }
 
-static void count_under(const struct account *a, const struct request_result *r, int64_t bucket, uint16_t identity) {
-    struct stat_row *total = row_of(a, bucket, identity, TIER_TOTAL);
-    if (total) {
-        uint64_t duration = (uint64_t)(r->end - r->begin);
-        stats_count(total, duration);
-        total->requests++;
-        total->errors += r->error;
-        total->total_ns += duration;
-        total->self_ns += (uint64_t)r->self;
+static void count_total(struct stat_row *row, const struct request_result *r, uint64_t duration, uint32_t bucket) {
+    if (row) {
+        stats_count_at(row, duration, bucket);
+        row->requests++;
+        row->errors += r->error;
+        row->total_ns += duration;
+        row->self_ns += (uint64_t)r->self;
     }
+}
+
+static void count_both(const struct account *a, const struct request_result *r, int64_t bucket) {
+    uint64_t whole = (uint64_t)(r->end - r->begin);
+    uint32_t place = histogram_bucket(whole);
+    count_total(row_of(a, bucket, IDENTITY_TOTAL, TIER_TOTAL), r, whole, place);
+    count_total(row_of(a, bucket, r->identity, TIER_TOTAL), r, whole, place);
     struct {
         uint16_t tier;
-        struct stat_row *row;
-    } seen[16]; // the rows of the request's tiers, so that a tier of many calls is looked up once
+        struct stat_row *all, *own;
+    } seen[LIMIT_TIERS];
     uint32_t known = 0;
-    uint8_t touched[LIMIT_TIER_NAMES + 1] = {0};
     for (uint32_t i = 0; i < r->count; i++) {
         const struct span *span = &r->spans[i];
         if (span->open) {
-            continue; // goes on after the request was closed; its return will be nobody's
+            continue;
         }
         uint32_t k = 0;
         while (k < known && seen[k].tier != span->tier) {
             k++;
         }
-        struct stat_row *row = k < known ? seen[k].row : row_of(a, bucket, identity, span->tier);
-        if (!row) {
-            continue;
-        }
-        if (k == known && known < 16) {
+        bool first = k == known;
+        if (first) {
             seen[known].tier = span->tier;
-            seen[known++].row = row;
+            seen[known].all = row_of(a, bucket, IDENTITY_TOTAL, span->tier);
+            seen[known++].own = row_of(a, bucket, r->identity, span->tier);
         }
-        row->requests += !touched[span->tier];
-        touched[span->tier] = 1;
-        count_span(row, span);
+        uint64_t duration = (uint64_t)(span->end - span->start);
+        place = histogram_bucket(duration);
+        if (seen[k].all) {
+            add_span(seen[k].all, span, duration, place, first);
+        }
+        if (seen[k].own) {
+            add_span(seen[k].own, span, duration, place, first);
+        }
     }
 }
 
@@ -81,8 +88,7 @@ void account_request(const struct account *a, const struct request_result *r) {
     switch (r->fate) {
     case REQUEST_COMPLETE:
         ledger->requests_complete++;
-        count_under(a, r, bucket, IDENTITY_TOTAL);
-        count_under(a, r, bucket, r->identity);
+        count_both(a, r, bucket);
         break;
     case REQUEST_INCOMPLETE:
         ledger->requests_incomplete++;

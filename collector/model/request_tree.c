@@ -61,6 +61,12 @@ struct span *request_tree_spans(struct request_tree *t) {
     return t->spans;
 }
 
+static void swap_spans(struct request_tree *t) {
+    struct span *spans = t->spans;
+    t->spans = t->sorted;
+    t->sorted = spans;
+}
+
 static int by_start(const void *a, const void *b, void *context) {
     const struct span *spans = context;
     uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
@@ -70,9 +76,20 @@ static int by_start(const void *a, const void *b, void *context) {
     return i < j ? -1 : 1; // arrival order is exact within a process
 }
 
-// Fills order, position and sorted.
+// Fills order, position and sorted. Mostly the spans come sorted; then they stay where they are, and the two arrays swap names.
 static void sort_spans(struct request_tree *t, uint32_t count) {
     enum { FEW = 32 };
+    uint32_t sorted = 1;
+    while (sorted < count && t->spans[sorted - 1].start <= t->spans[sorted].start) {
+        sorted++;
+    }
+    if (sorted >= count) {
+        for (uint32_t i = 0; i < count; i++) {
+            t->position[i] = i;
+        }
+        swap_spans(t);
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         t->order[i] = i;
     }
@@ -95,8 +112,20 @@ static void sort_spans(struct request_tree *t, uint32_t count) {
 }
 
 // The parent of the first span of a process: what was open where its token came from.
-static uint32_t parent_elsewhere(struct request_tree *t, const struct span *span) {
-    uint32_t last = span->from == span->pid ? MAP_NONE : map_get(&t->last_of_process, span->from);
+static uint32_t parent_elsewhere(struct request_tree *t, const struct span *span, bool few) {
+    uint32_t last = MAP_NONE;
+    if (span->from != span->pid) {
+        if (few) {
+            for (uint32_t i = (uint32_t)(span - t->sorted); i-- > 0;) {
+                if (t->sorted[i].pid == span->from) {
+                    last = i;
+                    break;
+                }
+            }
+        } else {
+            last = map_get(&t->last_of_process, span->from);
+        }
+    }
     if (last == MAP_NONE) {
         return SPAN_NONE;
     }
@@ -117,7 +146,8 @@ static void find_parents(struct request_tree *t, uint32_t count) {
     for (uint32_t i = 1; i < count && one_process; i++) {
         one_process = t->sorted[i].pid == t->sorted[0].pid;
     }
-    if (!one_process) {
+    bool few = count <= 32;
+    if (!one_process && !few) {
         map_clear(&t->last_of_process);
     }
     for (uint32_t i = 0; i <= count; i++) {
@@ -128,9 +158,9 @@ static void find_parents(struct request_tree *t, uint32_t count) {
         if (span->parent != SPAN_NONE) {
             span->parent = t->position[span->parent];
         } else if (!one_process) {
-            span->parent = parent_elsewhere(t, span);
+            span->parent = parent_elsewhere(t, span, few);
         }
-        if (!one_process) {
+        if (!one_process && !few) {
             map_set(&t->last_of_process, span->pid, i);
         }
         // Clocks are per node, so a parent begins first; damaged input must not make a cycle all the same.
@@ -218,8 +248,6 @@ int64_t request_tree_build(struct request_tree *t, uint32_t count, int64_t begin
         span->self = span->async ? 0 : span->end - span->start - covered(t, i);
     }
     int64_t self = end - begin - covered_by_all(t, count, begin, end);
-    struct span *spans = t->spans;
-    t->spans = t->sorted;
-    t->sorted = spans;
+    swap_spans(t);
     return self;
 }

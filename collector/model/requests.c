@@ -10,7 +10,7 @@
 #include "model/directory.h"
 #include "model/tier_set.h"
 
-enum { CHUNK_SPANS = 7, SWEEP_SECONDS = 60 };
+enum { CHUNK_SPANS = 7, SWEEP_SECONDS = 60, CLOSED_WAYS = 8 };
 
 // A span while its request is open: 40 bytes.
 struct live_span {
@@ -83,10 +83,8 @@ struct request_pool {
     struct slab calls;
     struct slab processes;
     struct request_tree *tree;
-    // Tokens closed lately, of all nodes: a ring and its index.
+    // Tokens closed lately, of all nodes: sets of CLOSED_WAYS keys, the latest first; 0 is none. A set is within a cache line.
     uint64_t *closed;
-    struct map closed_index;
-    uint32_t closed_next;
     uint32_t nodes_made;
     uint32_t generation;
 };
@@ -100,6 +98,9 @@ struct tracker {
     struct tracker_options options;
     struct map by_token;
     struct map by_pid;
+    uint64_t latest_token; // of the message before
+    uint32_t latest_request; // its request; SLAB_NONE: look it up
+    uint32_t latest_process; // the one of the message before; SLAB_NONE: none
     struct list lists[PHASES];
     uint64_t salt;        // tells its closed tokens from other nodes'
     int64_t now;
@@ -128,12 +129,11 @@ struct request_pool *request_pool_new(void) {
         goto err1;
     }
     p->closed = calloc(LIMIT_CLOSED_TOKENS, sizeof *p->closed);
-    if (!p->closed || !map_init(&p->closed_index)) {
+    if (!p->closed) {
         goto err2;
     }
     return p;
 err2:
-    free(p->closed);
     request_tree_free(p->tree);
 err1:
     free(p);
@@ -148,7 +148,6 @@ void request_pool_free(struct request_pool *p) {
         slab_free(&p->calls);
         slab_free(&p->processes);
         request_tree_free(p->tree);
-        map_free(&p->closed_index);
         free(p->closed);
         free(p);
     }
@@ -158,25 +157,38 @@ uint32_t request_pool_open(const struct request_pool *p) {
     return p->requests.used;
 }
 
+static uint64_t closed_key(const struct tracker *t, uint64_t token) {
+    return hash_mix(token ^ t->salt) | 1; // never 0
+}
+
+static uint64_t *closed_set(const struct tracker *t, uint64_t key) {
+    return &t->pool->closed[(key >> 32) % (LIMIT_CLOSED_TOKENS / CLOSED_WAYS) * CLOSED_WAYS];
+}
+
 static void remember_closed(struct tracker *t, uint64_t token) {
-    struct request_pool *p = t->pool;
-    uint64_t key = token ^ t->salt;
-    uint64_t *slot = &p->closed[p->closed_next];
-    if (map_get(&p->closed_index, *slot) == p->closed_next) {
-        map_remove(&p->closed_index, *slot);
-    }
-    *slot = key;
-    map_set(&p->closed_index, key, p->closed_next);
-    p->closed_next = (p->closed_next + 1) % LIMIT_CLOSED_TOKENS;
+    uint64_t key = closed_key(t, token);
+    uint64_t *set = closed_set(t, key);
+    memmove(set + 1, set, (CLOSED_WAYS - 1) * sizeof *set);
+    set[0] = key;
 }
 
 static bool closed_lately(const struct tracker *t, uint64_t token) {
-    return map_get(&t->pool->closed_index, token ^ t->salt) != MAP_NONE;
+    uint64_t key = closed_key(t, token);
+    const uint64_t *set = closed_set(t, key);
+    bool found = false;
+    for (int i = 0; i < CLOSED_WAYS; i++) {
+        found |= set[i] == key;
+    }
+    return found;
 }
 
 // A token is used again: what comes under it is no longer stale.
 static void forget_closed(struct tracker *t, uint64_t token) {
-    map_remove(&t->pool->closed_index, token ^ t->salt);
+    uint64_t key = closed_key(t, token);
+    uint64_t *set = closed_set(t, key);
+    for (int i = 0; i < CLOSED_WAYS; i++) {
+        set[i] = set[i] == key ? 0 : set[i];
+    }
 }
 
 // -- requests --------------------------------------------------------------------------------------------------------
@@ -225,6 +237,8 @@ static uint32_t request_open(struct tracker *t, uint64_t token, int64_t time) {
         slab_give(&t->pool->requests, index);
         return SLAB_NONE;
     }
+    t->latest_token = token;
+    t->latest_request = index;
     if (++t->pool->generation == 0) {
         t->pool->generation = 1; // 0 is no request's
     }
@@ -340,10 +354,10 @@ static void request_close(struct tracker *t, uint32_t index, enum request_fate f
         slab_give(&t->pool->chunks, chunk);
         chunk = next;
     }
-    if (map_get(&t->by_token, r->token) == index) {
-        map_remove(&t->by_token, r->token);
+    if (map_remove(&t->by_token, r->token, index)) { // else the token is another request's by now
         remember_closed(t, r->token);
     }
+    t->latest_request = SLAB_NONE;
     list_remove(t, index);
     r->generation = 0; // no call's: refs to it are stale now
     slab_give(&t->pool->requests, index);
@@ -354,9 +368,27 @@ static bool alive(const struct tracker *t, uint32_t index, uint32_t generation) 
     return index != SLAB_NONE && request_at(t, index)->generation == generation;
 }
 
+// A token is no longer that of the request that it was.
+static void token_free(struct tracker *t, uint64_t token) {
+    uint32_t index = map_get(&t->by_token, token);
+    if (index != MAP_NONE) {
+        map_remove(&t->by_token, token, index);
+    }
+    t->latest_request = SLAB_NONE;
+}
+
+// The request of a token, or MAP_NONE. Messages of a request often follow each other: the latest one is tried first.
+static uint32_t request_find(struct tracker *t, uint64_t token) {
+    if (t->latest_token != token || t->latest_request == SLAB_NONE) {
+        t->latest_token = token;
+        t->latest_request = map_get(&t->by_token, token);
+    }
+    return t->latest_request;
+}
+
 // The request for a message under a token: known, or opened. SLAB_NONE when it is stale or past the cap.
 static uint32_t request_for(struct tracker *t, uint64_t token, int64_t time) {
-    uint32_t index = map_get(&t->by_token, token);
+    uint32_t index = request_find(t, token);
     if (index == MAP_NONE) {
         if (closed_lately(t, token)) {
             t->counts.stale_calls++;
@@ -376,10 +408,26 @@ static uint32_t request_for(struct tracker *t, uint64_t token, int64_t time) {
 
 // -- processes and their open calls ----------------------------------------------------------------------------------
 
-static struct process *process_for(struct tracker *t, uint64_t pid, int64_t time) {
+// A process that has made calls, or NULL. A call and its return often follow each other: the latest one is tried first.
+static struct process *process_find(struct tracker *t, uint64_t pid) {
+    if (t->latest_process != SLAB_NONE) {
+        struct process *latest = slab_at(&t->pool->processes, t->latest_process);
+        if (latest->pid == pid) {
+            return latest;
+        }
+    }
     uint32_t index = map_get(&t->by_pid, pid);
     if (index == MAP_NONE) {
-        index = slab_take(&t->pool->processes);
+        return NULL;
+    }
+    t->latest_process = index;
+    return slab_at(&t->pool->processes, index);
+}
+
+static struct process *process_for(struct tracker *t, uint64_t pid, int64_t time) {
+    struct process *p = process_find(t, pid);
+    if (!p) {
+        uint32_t index = slab_take(&t->pool->processes);
         if (index == SLAB_NONE) {
             return NULL;
         }
@@ -387,9 +435,10 @@ static struct process *process_for(struct tracker *t, uint64_t pid, int64_t time
             slab_give(&t->pool->processes, index);
             return NULL;
         }
-        *(struct process *)slab_at(&t->pool->processes, index) = (struct process){.pid = pid, .top = SLAB_NONE};
+        t->latest_process = index;
+        p = slab_at(&t->pool->processes, index);
+        *p = (struct process){.pid = pid, .top = SLAB_NONE};
     }
-    struct process *p = slab_at(&t->pool->processes, index);
     p->last = time;
     return p;
 }
@@ -409,8 +458,9 @@ static void process_forget(struct tracker *t, struct process *p) {
         pop(t, p);
     }
     uint32_t index = map_get(&t->by_pid, p->pid);
-    map_remove(&t->by_pid, p->pid);
+    map_remove(&t->by_pid, p->pid, index);
     slab_give(&t->pool->processes, index);
+    t->latest_process = SLAB_NONE;
 }
 
 // Takes off calls whose request is closed and whose returns may have been lost: they would stay for ever.
@@ -509,10 +559,10 @@ static bool span_add(struct tracker *t, uint32_t index, struct call *call, const
 
 // Without markers: whether this call opens the token's next request, the one before being over.
 static bool opens_again(const struct tracker *t, const struct tracker_call *call, const struct process *p) {
-    uint32_t index = map_get(&t->by_token, call->token);
     if (t->markers || call->tier != t->options.entry || p->top != SLAB_NONE) {
         return false;
     }
+    uint32_t index = map_get(&t->by_token, call->token);
     return index == MAP_NONE || request_at(t, index)->has_end;
 }
 
@@ -539,7 +589,7 @@ struct request_ref tracker_call(struct tracker *t, const struct tracker_call *ca
     }
     pop_lost(t, p);
     if (opens_again(t, call, p)) {
-        map_remove(&t->by_token, call->token);
+        token_free(t, call->token);
         forget_closed(t, call->token);
     }
     uint32_t index = request_for(t, call->token, call->time);
@@ -568,8 +618,7 @@ void tracker_pass(struct tracker *t, uint64_t pid, uint16_t tier, int64_t time) 
 }
 
 void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, int64_t time) {
-    uint32_t known = map_get(&t->by_pid, pid);
-    struct process *p = known == MAP_NONE ? NULL : slab_at(&t->pool->processes, known);
+    struct process *p = process_find(t, pid);
     uint32_t match = p ? p->top : SLAB_NONE;
     while (match != SLAB_NONE && call_at(t, match)->tier != tier) {
         match = call_at(t, match)->below;
@@ -599,7 +648,7 @@ void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, 
         }
     }
     pop(t, p);
-    if (p->top == SLAB_NONE) {
+    if (p->top == SLAB_NONE && t->pool->processes.used > LIMIT_PROCESSES / 4) {
         process_forget(t, p);
     }
 }
@@ -624,7 +673,7 @@ struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *c
     t->markers = true;
     uint32_t known = map_get(&t->by_token, call->token);
     if (known != MAP_NONE && request_at(t, known)->has_begin) {
-        map_remove(&t->by_token, call->token); // the token is used again: the request before it closes by itself
+        token_free(t, call->token); // it is used again: the request before it closes by itself
     }
     forget_closed(t, call->token);
     uint32_t index = request_for(t, call->token, call->time);
@@ -805,6 +854,8 @@ struct tracker *tracker_new(struct request_pool *pool, const struct tracker_opti
     *t = (struct tracker){.pool = pool,
                           .options = *options,
                           .lists = {{SLAB_NONE, SLAB_NONE}, {SLAB_NONE, SLAB_NONE}, {SLAB_NONE, SLAB_NONE}},
+                          .latest_request = SLAB_NONE,
+                          .latest_process = SLAB_NONE,
                           .salt = hash_mix(++pool->nodes_made),
                           .now = INT64_MIN / 2,
                           .swept = INT64_MIN / 2,

@@ -84,12 +84,16 @@ struct stat_row *stats_row(struct stats *s, struct stat_key key) {
 }
 
 void stats_count(struct stat_row *row, uint64_t ns) {
+    stats_count_at(row, ns, histogram_bucket(ns));
+}
+
+void stats_count_at(struct stat_row *row, uint64_t ns, uint32_t bucket) {
     row->calls++;
     row->duration_ns += ns;
     row->square_ns += (double)ns * (double)ns;
     row->min_ns = ns < row->min_ns ? ns : row->min_ns;
     row->max_ns = ns > row->max_ns ? ns : row->max_ns;
-    histogram_add(&row->durations, ns);
+    histogram_add_at(&row->durations, bucket);
 }
 
 struct ledger_row *stats_ledger(struct stats *s, int64_t bucket_start, uint16_t node) {

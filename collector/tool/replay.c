@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,7 +39,7 @@ const char replay_help[] =
     "A summary goes to stderr. Exit status: 0 done, 1 failed, 2 the file is damaged or cut (what could\n"
     "be read was counted), or wrong usage.\n";
 
-enum { EXIT_DAMAGED = 2, CHUNK = 1 << 20, FLUSH_ROWS = 4000, FUNCTIONS = LIMIT_TIERS };
+enum { EXIT_DAMAGED = 2, FIRST = 1 << 20, CHUNK = 1 << 18, FLUSH_ROWS = 4000, FUNCTIONS = LIMIT_TIERS };
 
 struct function {
     char *name; // of the tier; NULL for an identity
@@ -57,7 +56,11 @@ struct replay {
     int64_t bucket_ns, timeout_ns;
 
     int64_t wall;      // time of the first message, when start told it
-    struct slice data; // the file, mapped
+    int fd;
+    uint64_t size;    // of the file, 0: not known
+    uint64_t read;    // bytes of it
+    uint8_t *chunk;   // FIRST bytes: the file's start is looked at before it is replayed
+    struct slice now; // what of it is to be fed next
     struct pipeline *pipeline;
     struct pipeline_node *node;
     struct stats *spare;
@@ -219,25 +222,35 @@ static int parse(struct replay *r, int argc, char **argv) {
 
 // -- opening -----------------------------------------------------------------------------------------------------------
 
-static int map_file(struct replay *r) {
-    struct stat st;
-    int fd = open(r->file, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0 || S_ISDIR(st.st_mode)) {
-        int status = fail(r->file, fd >= 0 && errno == 0 ? "is a folder" : strerror(fd < 0 ? errno : EISDIR));
-        if (fd >= 0) {
-            close(fd);
+// Reads the next piece of the file, whole but at its end, into r->now, which is empty behind it. False on an error.
+static bool read_chunk(struct replay *r, size_t size) {
+    size_t len = 0;
+    while (len < size) {
+        ssize_t n = read(r->fd, r->chunk + len, size - len);
+        if (n < 0 && errno == EINTR) {
+            continue;
         }
-        return status;
+        if (n < 0) {
+            return false;
+        }
+        if (n == 0) {
+            break;
+        }
+        len += (size_t)n;
     }
-    void *data = st.st_size > 0 ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
-    close(fd);
-    if (data == MAP_FAILED) {
+    r->read += len;
+    r->now = slice_of(r->chunk, len);
+    return true;
+}
+
+static int open_file(struct replay *r) {
+    struct stat st;
+    r->chunk = malloc(FIRST);
+    r->fd = open(r->file, O_RDONLY | O_CLOEXEC);
+    if (!r->chunk || r->fd < 0 || fstat(r->fd, &st) != 0 || !read_chunk(r, FIRST)) {
         return fail(r->file, strerror(errno));
     }
-    if (data) {
-        madvise(data, (size_t)st.st_size, MADV_SEQUENTIAL);
-    }
-    r->data = slice_of(data, (size_t)st.st_size);
+    r->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
     return EXIT_SUCCESS;
 }
 
@@ -257,7 +270,7 @@ static int open_database(struct replay *r) {
 // Makes the node with its tiers and clock, ready to be fed.
 static int prepare(struct replay *r) {
     struct pipeline_options options = {.bucket_s = r->bucket_ns / 1000000000, .timeout_ns = r->timeout_ns};
-    struct capture capture = capture_probe(r->data);
+    struct capture capture = capture_probe(r->now);
     struct slice name = capture.node.len > 0 ? capture.node : slice_text("capture");
     struct tier_set set;
     struct pipeline_stream stream = {.entry = TIER_NONE};
@@ -300,10 +313,10 @@ static bool flush(struct replay *r) {
     return store_write(r->store, (uint32_t)(r->bucket_ns / 1000000000), r->spare, pipeline_directory(r->pipeline));
 }
 
-static void show_progress(const struct replay *r, size_t at) {
+static void show_progress(const struct replay *r) {
     static int shown = -1;
-    int percent = (int)(at * 100 / r->data.len);
-    if (percent != shown && isatty(STDERR_FILENO)) {
+    int percent = r->size > 0 ? (int)(r->read * 100 / r->size) : -1;
+    if (percent != shown && percent <= 100 && isatty(STDERR_FILENO)) {
         shown = percent;
         fprintf(stderr, "\r%3d %% of %s", percent, r->file);
         if (percent == 100) {
@@ -312,25 +325,26 @@ static void show_progress(const struct replay *r, size_t at) {
     }
 }
 
-// Feeds the file. Sets *damaged to the offset of a frame that is none, or of one that is cut off, -1 when all is well.
-static bool feed(struct replay *r, int64_t *damaged) {
+// Feeds the file. Sets *damaged to the offset of a frame that is none, or of one that is cut off, -1 when all is well. Returns an
+// exit status.
+static int feed(struct replay *r, int64_t *damaged) {
     *damaged = -1;
-    size_t at = 0;
-    while (at < r->data.len && *damaged < 0) {
-        size_t n = r->data.len - at < CHUNK ? r->data.len - at : CHUNK;
-        *damaged = pipeline_feed(r->node, slice_of(r->data.data + at, n));
-        at += n;
+    while (r->now.len > 0 && *damaged < 0) {
+        *damaged = pipeline_feed(r->node, r->now);
         // Always at the same places of the file, so that the result is always the same.
         if (stats_rows(pipeline_stats(r->pipeline)) > FLUSH_ROWS && !flush(r)) {
-            return false;
+            return fail(r->db, store_error(r->store));
         }
-        show_progress(r, at);
+        show_progress(r);
+        if (!read_chunk(r, CHUNK)) {
+            return fail(r->file, strerror(errno));
+        }
     }
     int64_t cut;
     if (pipeline_end(r->node, *damaged < 0, &cut) && *damaged < 0) {
         *damaged = cut;
     }
-    return flush(r);
+    return flush(r) ? EXIT_SUCCESS : fail(r->db, store_error(r->store));
 }
 
 static void summarise(const struct pipeline_totals *t, double seconds) {
@@ -358,18 +372,18 @@ static int finish(const struct replay *r, int64_t damaged, double seconds) {
     if (damaged < 0) {
         return EXIT_SUCCESS;
     }
-    fprintf(stderr, "kprof replay: %s is damaged or cut off at byte %" PRId64 " of %zu\n", r->file, damaged, r->data.len);
+    fprintf(stderr, "kprof replay: %s is damaged or cut off at byte %" PRId64 "\n", r->file, damaged);
     return EXIT_DAMAGED;
 }
 
 int replay_main(int argc, char **argv) {
-    struct replay r = {.bucket_ns = 10000000000, .timeout_ns = 30000000000};
+    struct replay r = {.fd = -1, .bucket_ns = 10000000000, .timeout_ns = 30000000000};
     int64_t damaged = -1;
     int64_t began = 0;
     hash_seed();
     int status = parse(&r, argc, argv);
     if (status == EXIT_SUCCESS) {
-        status = map_file(&r);
+        status = open_file(&r);
     }
     if (status == EXIT_SUCCESS) {
         status = prepare(&r);
@@ -379,9 +393,7 @@ int replay_main(int argc, char **argv) {
     }
     if (status == EXIT_SUCCESS) {
         began = now_ns(CLOCK_MONOTONIC);
-        if (!feed(&r, &damaged)) {
-            status = fail(r.db, store_error(r.store));
-        }
+        status = feed(&r, &damaged);
     }
     if (status == EXIT_SUCCESS) {
         status = finish(&r, damaged, (double)(now_ns(CLOCK_MONOTONIC) - began) / 1e9);
@@ -389,9 +401,10 @@ int replay_main(int argc, char **argv) {
     store_close(r.store);
     pipeline_free(r.pipeline);
     stats_free(r.spare);
-    if (r.data.data) {
-        munmap((void *)(uintptr_t)r.data.data, r.data.len);
+    if (r.fd >= 0) {
+        close(r.fd);
     }
+    free(r.chunk);
     for (uint32_t i = 0; i < r.tier_count; i++) {
         free(r.tiers[i].name);
     }

@@ -16,5 +16,5 @@ struct capture {
     int64_t offset;
 };
 
-// Looks at the file's first 10,000 frames. Damage ends the look, no more.
+// Looks at the file's first 2000 frames. Damage ends the look, no more.
 struct capture capture_probe(struct slice file);

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash.h"
+
 #define MAP_NONE UINT32_MAX // never a value
 
 struct map_slot {
@@ -23,11 +25,24 @@ struct map {
 bool map_init(struct map *m);
 void map_free(struct map *m);
 
-// The value under key, or MAP_NONE.
-uint32_t map_get(const struct map *m, uint64_t key);
 // Sets the value (never MAP_NONE). Returns false without memory; the map is then as it was.
 bool map_set(struct map *m, uint64_t key, uint32_t value);
-// Takes the key out; nothing happens when it is not there.
-void map_remove(struct map *m, uint64_t key);
+// Takes the key out if it has this value. Returns whether it had.
+bool map_remove(struct map *m, uint64_t key, uint32_t value);
 // Takes everything out, and gives memory back when the map had become large.
 void map_clear(struct map *m);
+
+// The slot that holds key, or the free one where it belongs. One always exists: the map is never full.
+static inline struct map_slot *map_find(const struct map *m, uint64_t key) {
+    for (uint32_t i = (uint32_t)hash_mix(key) & m->mask;; i = (i + 1) & m->mask) {
+        struct map_slot *s = &m->slots[i];
+        if (s->value == MAP_NONE || s->key == key) {
+            return s;
+        }
+    }
+}
+
+// The value under key, or MAP_NONE.
+static inline uint32_t map_get(const struct map *m, uint64_t key) {
+    return map_find(m, key)->value;
+}

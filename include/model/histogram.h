@@ -44,3 +44,5 @@ double histogram_quantile(const struct histogram *h, double q);
 // (the first: from 0), and the count. histogram_read adds what it reads to h; false, and h unchanged, on anything malformed.
 bool histogram_write(const struct histogram *h, struct buffer *out);
 bool histogram_read(struct histogram *h, struct slice bytes);
+
+bool histogram_add_at(struct histogram *h, uint32_t bucket);

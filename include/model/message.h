@@ -46,20 +46,33 @@ struct message {
     uint64_t token; // stands for the label: equal labels have equal tokens
     uint64_t from;  // the process that the token came from, comparable with pid
     struct slice note;
+    struct message_head *head; // what a reader has learned about this kind of event and function; NULL: nothing
+};
+
+enum { MESSAGE_HEAD_BYTES = 96, MESSAGE_HEADS = 512, MESSAGE_PREFIX_BYTES = 280 };
+
+// The bytes "call, {M, F, Arity}" (or return_from, exception_from) of messages, and what they say.
+struct message_head {
+    uint8_t bytes[MESSAGE_HEAD_BYTES];
+    uint8_t len; // 0: this place is empty
+    uint8_t kind;
+    uint8_t arity;
+    uint8_t name_at, name_len, module_at, module_len, function_at, function_len; // in bytes
+    bool latin1;
+    bool meant;          // whether the reader's user has set
+    const void *meaning; // what the function means to it
 };
 
 // What a stream's messages have in common, learned from them, so that most of each needs no second look. All zero at a
 // stream's start.
 struct message_reader {
-    uint8_t prefix[280]; // of a timed message, from its tuple to the node of its pid
-    size_t prefix_len;   // 0: none learned
-    size_t pid_at;       // where in it the pid begins
-    size_t node_at;      // where the node's name begins
-    bool latin1;         // how that is written
-    uint8_t arity;       // of the message's tuple
-    uint32_t creation;   // of that node
-    int64_t time;        // the last monotonic time, when it came as a big integer of 8 bytes
-    bool big_time;
+    uint8_t prefix[MESSAGE_PREFIX_BYTES]; // of a timed message of six elements, from its tuple to the node of its pid
+    size_t prefix_len;                    // 0: none learned
+    size_t pid_at;                        // where in it the pid begins
+    uint32_t creation;                    // of the node, as encoded
+    bool big_time;                        // the last monotonic time came as a big integer of 8 bytes:
+    int64_t time;                         // this one
+    struct message_head heads[MESSAGE_HEADS];
 };
 
 // The messages of one frame's term: a message, or a list of messages. Sets the cursor to the first and returns their number;

@@ -1,0 +1,209 @@
+#include "model/message_learned.h"
+
+#include "base/hash.h"
+
+enum {
+    PID_NUMBERS = 12,      // id, serial and creation behind a pid's node
+    BIG_TIME = 11,         // a time: tag, size 8, sign, digits
+    NEAR_TIME = 1000000000 // ticks: how far apart two times of the fast way may be
+};
+
+static inline uint32_t load32(const uint8_t *p) {
+    uint32_t v;
+    memcpy(&v, p, 4);
+    return v;
+}
+
+static inline uint64_t load64(const uint8_t *p) {
+    uint64_t v;
+    memcpy(&v, p, 8);
+    return v;
+}
+
+static inline uint64_t pid_number(const uint8_t *numbers) {
+    return __builtin_bswap32(load32(numbers)) | (uint64_t)__builtin_bswap32(load32(numbers + 4)) << 32;
+}
+
+// The value of a big integer of 8 bytes; false when p is none, or over 63 bits.
+static inline bool big_value(const uint8_t *p, int64_t *value) {
+    uint64_t digits = load64(p + 3);
+    *value = p[2] ? (int64_t)(0 - digits) : (int64_t)digits;
+    return p[0] == TERM_SMALL_BIG && p[1] == 8 && digits <= INT64_MAX;
+}
+
+// -- heads -------------------------------------------------------------------------------------------------------------
+
+// Bytes of the atom at p, 0 when it is none of the usual two forms, or does not end before `end`.
+static inline size_t atom_bytes(const uint8_t *p, const uint8_t *end) {
+    size_t left = (size_t)(end - p);
+    size_t n = left < 3                         ? 0
+               : p[0] == TERM_ATOM              ? 3 + ((size_t)p[1] << 8 | p[2])
+               : p[0] == TERM_SMALL_ATOM_UTF8   ? 2 + (size_t)p[1]
+                                                : 0;
+    return n < left ? n : 0;
+}
+
+// Bytes of "event, {Module, Function, Arity}" at p; 0 when it is something else or too long to keep.
+static inline size_t head_bytes(const uint8_t *p, const uint8_t *end) {
+    enum { TUPLE = 2, ARITY = 2, LEAST = 16 };
+    size_t event = atom_bytes(p, end);
+    const uint8_t *at = p + event;
+    if (event == 0 || end - at < TUPLE + ARITY || at[0] != TERM_SMALL_TUPLE || at[1] != 3) {
+        return 0;
+    }
+    at += TUPLE;
+    size_t module = atom_bytes(at, end);
+    size_t function = module > 0 ? atom_bytes(at + module, end) : 0;
+    at += module + function;
+    size_t len = (size_t)(at - p) + ARITY;
+    bool whole = function > 0 && end - at >= ARITY && at[0] == TERM_SMALL_INTEGER;
+    return whole && len >= LEAST && len <= MESSAGE_HEAD_BYTES ? len : 0;
+}
+
+// Where a head is kept. It need not withstand attacks: whoever makes heads share a place only makes the slow way more frequent.
+static inline struct message_head *head_place(struct message_reader *r, const uint8_t *p, size_t len) {
+    uint64_t h = load64(p + len - 8) * 0xd6e8feb86659fd93ULL ^ load64(p + len - 16) * 0xe7037ed1a0b428dbULL ^
+                 p[3] * 0x9e3779b97f4a7c15ULL; // p[3] tells the events apart
+    return &r->heads[(h >> 32) % MESSAGE_HEADS];
+}
+
+void message_learn_head(struct message_reader *r, const uint8_t *p, size_t len, struct message *m) {
+    if (m->arguments.len > 0 || head_bytes(p, p + len + 1) != len) {
+        return;
+    }
+    struct message_head *h = head_place(r, p, len);
+    *h = (struct message_head){.len = (uint8_t)len, .kind = (uint8_t)m->kind, .arity = (uint8_t)m->arity};
+    memcpy(h->bytes, p, len);
+    h->name_at = (uint8_t)(m->name.data - p);
+    h->name_len = (uint8_t)m->name.len;
+    h->module_at = (uint8_t)(m->module.text.data - p);
+    h->module_len = (uint8_t)m->module.text.len;
+    h->function_at = (uint8_t)(m->function.text.data - p);
+    h->function_len = (uint8_t)m->function.text.len;
+    h->latin1 = m->module.latin1;
+    m->head = h;
+}
+
+static inline struct message_head *head_find(struct message_reader *r, const uint8_t *p, const uint8_t *end) {
+    size_t len = head_bytes(p, end);
+    if (len == 0) {
+        return NULL;
+    }
+    struct message_head *h = head_place(r, p, len);
+    return h->len == len && bytes_equal(h->bytes, p, len) ? h : NULL;
+}
+
+// -- tokens ------------------------------------------------------------------------------------------------------------
+
+// Bytes of an integer of at most 64 bits at p, 0 when it is something else. BIG_TIME bytes are there.
+static inline size_t number_bytes(const uint8_t *p) {
+    return p[0] == TERM_SMALL_INTEGER ? 2 : p[0] == TERM_INTEGER ? 5 : p[0] == TERM_SMALL_BIG && p[1] <= 8 ? 3u + p[1] : 0;
+}
+
+// A token whose label is a number and whose From is a process of the traced node, in what ends at `end`; behind that
+// are the BIG_TIME bytes of the time, so that a number may be looked at wherever it begins. Returns the token's end, or NULL.
+static inline const uint8_t *read_token(const struct message_reader *r, const uint8_t *p, const uint8_t *end,
+                                        struct message *m) {
+    enum { TUPLE = 2 };
+    size_t pid = r->prefix_len - r->pid_at;
+    int64_t label;
+    if (p >= end || p[0] != TERM_SMALL_TUPLE || p[1] != 5) {
+        return NULL;
+    }
+    size_t flags = number_bytes(p + TUPLE);
+    p += TUPLE + flags;
+    if (flags == 0 || p >= end) {
+        return NULL;
+    }
+    size_t size = number_bytes(p);
+    if (p[0] == TERM_SMALL_INTEGER) {
+        label = p[1];
+    } else if (p[0] == TERM_INTEGER) {
+        label = (int32_t)__builtin_bswap32(load32(p + 1));
+    } else if (!big_value(p, &label)) {
+        return NULL;
+    }
+    p += size;
+    size_t serial = p < end ? number_bytes(p) : 0;
+    p += serial;
+    if (serial == 0 || p >= end || (size_t)(end - p) <= pid + PID_NUMBERS || !bytes_equal(p, r->prefix + r->pid_at, pid) ||
+        load32(p + pid + 8) != r->creation) {
+        return NULL;
+    }
+    m->token = hash_mix((uint64_t)label);
+    m->from = pid_number(p + pid);
+    p += pid + PID_NUMBERS;
+    size_t count = number_bytes(p);
+    return count > 0 ? p + count : NULL;
+}
+
+// A call's note up to end: Token, {Token} or {Token, Identity}.
+static inline bool read_note(const struct message_reader *r, const uint8_t *p, const uint8_t *end, struct message *m) {
+    bool wrapped = end - p > 2 && p[0] == TERM_SMALL_TUPLE && (p[1] == 1 || p[1] == 2);
+    uint8_t elements = wrapped ? p[1] : 1;
+    p = read_token(r, wrapped ? p + 2 : p, end, m);
+    if (!p) {
+        return false;
+    }
+    m->has_token = true;
+    m->note_kind = NOTE_NONE;
+    if (elements == 2 && p < end) {
+        struct cursor c = cursor_of(p, (size_t)(end - p));
+        m->note = term_take(&c);
+        m->note_kind = NOTE_IDENTITY;
+        p = c.failed ? NULL : c.at;
+    }
+    return p == end;
+}
+
+// -- messages ----------------------------------------------------------------------------------------------------------
+
+bool message_learned(struct message_reader *r, struct cursor *c, struct message *m) {
+    const uint8_t *p = c->at;
+    const uint8_t *time = c->end - BIG_TIME;
+    size_t start = r->prefix_len + PID_NUMBERS;
+    if (r->prefix_len == 0 || !r->big_time || cursor_left(c) < start + BIG_TIME ||
+        !bytes_equal(p, r->prefix, r->prefix_len) || load32(p + start - 4) != r->creation || !big_value(time, &m->time) ||
+        (uint64_t)m->time - (uint64_t)r->time + NEAR_TIME > 2 * (uint64_t)NEAR_TIME) {
+        return false;
+    }
+    struct message_head *h = head_find(r, p + start, time);
+    if (!h) {
+        return false;
+    }
+    m->kind = h->kind;
+    m->clock = MESSAGE_MONOTONIC;
+    m->note_kind = NOTE_NONE;
+    m->has_token = false;
+    m->pid = pid_number(p + start - PID_NUMBERS);
+    m->name = slice_of(h->bytes + h->name_at, h->name_len);
+    m->module = (struct term_atom){slice_of(h->bytes + h->module_at, h->module_len), h->latin1};
+    m->function = (struct term_atom){slice_of(h->bytes + h->function_at, h->function_len), h->latin1};
+    m->arity = h->arity;
+    m->arguments = slice_of(NULL, 0);
+    m->head = h;
+    p += start + h->len;
+    if (m->kind == MESSAGE_CALL && !read_note(r, p, time, m)) {
+        return false;
+    }
+    r->time = m->time;
+    c->at = c->end;
+    return true;
+}
+
+void message_learn_start(struct message_reader *r, const uint8_t *start, const uint8_t *at, struct term_pid pid) {
+    const uint8_t *end = pid.node.text.data + pid.node.text.len;
+    size_t len = (size_t)(end - start);
+    r->prefix_len = 0;
+    if (at[0] == TERM_NEW_PID && start[0] == TERM_SMALL_TUPLE && len <= MESSAGE_PREFIX_BYTES) {
+        memcpy(r->prefix, start, len);
+        r->prefix_len = len;
+        r->pid_at = (size_t)(at - start);
+        r->creation = load32(end + PID_NUMBERS - 4);
+    }
+}
+
+void message_learn_time(struct message_reader *r, struct slice encoded, const struct message *m) {
+    r->big_time = encoded.len == BIG_TIME && encoded.data[0] == TERM_SMALL_BIG && m->clock == MESSAGE_MONOTONIC;
+    r->time = m->time;
+}
