@@ -300,10 +300,12 @@ failing="SELECT identity, sum(calls) AS requests, sum(errors) AS errors FROM tie
 for q in "$slowest" "$failing"; do
   [ -n "$(query "$q")" ] || fail "this query should have found something: $q"
 done
+program=$(shown "$build/kprof")
+case $program in */*) ;; *) program=./$program ;; esac
 cat <<END
 
 The table again:
-  $(shown "$build/kprof") report --db $(shown "$db")
+  $program report --db $(shown "$db")
 The slowest calls, and which requests fail:
   sqlite3 -box $(shown "$db") "$slowest"
   sqlite3 -box $(shown "$db") "$failing"
