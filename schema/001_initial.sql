@@ -64,7 +64,7 @@ CREATE TABLE ledger_rows (
     bytes               INTEGER NOT NULL,  -- bytes received on the data stream
     dropped_messages    INTEGER NOT NULL,  -- messages that the trace port dropped, as it counted them
     orphan_returns      INTEGER NOT NULL,  -- returns whose call was never seen
-    stale_calls         INTEGER NOT NULL,  -- calls that came after their request was closed for good
+    stale_calls         INTEGER NOT NULL,  -- calls of no open request: it was closed for good, never began, or the collector's caps were reached
     decode_errors       INTEGER NOT NULL,  -- frames that were no trace message, or too long
     paused_ms           INTEGER NOT NULL,  -- ms for which the guard had tracing switched off
     PRIMARY KEY (resolution_s, bucket_start, node_id)

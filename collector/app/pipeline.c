@@ -15,6 +15,8 @@ enum {
 // A live message this far from the node's clock has no time worth having: it would close everything, or open a bucket in
 // another century.
 static const int64_t STRANGE_NS = 3600LL * NANOSECONDS;
+// Once the node has told its time, what is further ahead than its clock and ours may drift apart in between is none either.
+static const int64_t AHEAD_NS = 10LL * NANOSECONDS;
 
 struct pipeline_node {
     struct pipeline *pipeline;
@@ -249,7 +251,7 @@ static struct ledger_row *ledger_at(struct pipeline_node *n, int64_t time) {
 static void settle(struct pipeline_node *n) {
     struct request_counts counts = tracker_take_counts(n->tracker);
     n->totals.orphan_returns += counts.orphan_returns;
-    n->totals.stale_calls += counts.stale_calls;
+    n->totals.stale_calls += counts.stale_calls + counts.refused_calls;
     const struct pipeline_totals *now = &n->totals, *before = &n->settled;
     if (now->messages != before->messages || now->bytes != before->bytes || now->dropped != before->dropped ||
         now->decode_errors != before->decode_errors || now->orphan_returns != before->orphan_returns ||
@@ -293,7 +295,8 @@ static bool message_time(struct pipeline_node *n, const struct message *m, int64
         return false;
     }
     int64_t away;
-    if (n->live && (__builtin_sub_overflow(*time, node_now(n), &away) || !within(away, STRANGE_NS))) {
+    if (n->live && (__builtin_sub_overflow(*time, node_now(n), &away) || !within(away, STRANGE_NS) ||
+                    (n->synced_wall != 0 && away > AHEAD_NS))) {
         return false;
     }
     return within(*time, TRACKER_FARTHEST);

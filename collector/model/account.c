@@ -46,6 +46,7 @@ static void count_total(struct stat_row *row, const struct request_result *r, ui
     }
 }
 
+// Counts a request and its spans under its identity and under _total.
 static void count_both(const struct account *a, const struct request_result *r, int64_t bucket) {
     uint64_t whole = (uint64_t)(r->end - r->begin);
     uint32_t place = histogram_bucket(whole);
@@ -54,12 +55,12 @@ static void count_both(const struct account *a, const struct request_result *r, 
     struct {
         uint16_t tier;
         struct stat_row *all, *own;
-    } seen[LIMIT_TIERS];
+    } seen[LIMIT_TIER_NAMES + 1]; // the rows of the request's tiers, so that a tier of many calls is looked up once
     uint32_t known = 0;
     for (uint32_t i = 0; i < r->count; i++) {
         const struct span *span = &r->spans[i];
         if (span->open) {
-            continue;
+            continue; // goes on after the request was closed; its return will be nobody's
         }
         uint32_t k = 0;
         while (k < known && seen[k].tier != span->tier) {

@@ -9,7 +9,7 @@ enum { STEPS = 1 << HISTOGRAM_SCALE, VERSION = 1, ROOM_STEP = 64 };
 uint32_t histogram_bucket(uint64_t ns) {
     // boundary[i] = ceil(2^(63 + i/32)), exact: compared with the value shifted so that its highest bit is bit 63. A table, because
     // exp2l rounds to 64 bits and so puts some borders one too low.
-    static const uint64_t boundary[STEPS + 1] = {
+    static const uint64_t boundary[STEPS] = {
         0x8000000000000000, 0x82cd8698ac2ba1d8, 0x85aac367cc487b15, 0x88980e8092da8528,
         0x8b95c1e3ea8bd6e7, 0x8ea4398b45cd53c1, 0x91c3d373ab11c337, 0x94f4efa8fef70962,
         0x9837f0518db8a970, 0x9b8d39b9d54e5539, 0x9ef5326091a111ae, 0xa27043030c496819,
@@ -17,15 +17,22 @@ uint32_t histogram_bucket(uint64_t ns) {
         0xb504f333f9de6485, 0xb8fbaf4762fb9eea, 0xbd08a39f580c36bf, 0xc12c4cca66709457,
         0xc5672a115506dade, 0xc9b9bd866e2f27a3, 0xce248c151f8480e4, 0xd2a81d91f12ae45b,
         0xd744fccad69d6af5, 0xdbfbb797daf23756, 0xe0ccdeec2a94e112, 0xe5b906e77c8348a9,
-        0xeac0c6e7dd24392f, 0xefe4b99bdcdaf5cc, 0xf5257d152486cc2d, 0xfa83b2db722a033b, UINT64_MAX};
-    static const uint8_t guess[64] = {0, 0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7, 7, 8, 9, 9, 10, 10, 11, 12, 12, 13, 13, 14, 14, 15, 15, 16, 16, 17, 17, 18, 18, 19, 19, 20, 20, 21, 21, 21, 22, 22, 23, 23, 24, 24, 25, 25, 25, 26, 26, 27, 27, 27, 28, 28, 29, 29, 29, 30, 30, 30, 31, 31};
+        0xeac0c6e7dd24392f, 0xefe4b99bdcdaf5cc, 0xf5257d152486cc2d, 0xfa83b2db722a033b,
+    };
+    // The last boundary at or below each 64th of the way from 2^63 to 2^64; in no such stretch lies more than one more.
+    static const uint8_t guess[64] = {
+         0,  0,  1,  2,  2,  3,  4,  4,  5,  6,  6,  7,  7,  8,  9,  9,
+        10, 10, 11, 12, 12, 13, 13, 14, 14, 15, 15, 16, 16, 17, 17, 18,
+        18, 19, 19, 20, 20, 21, 21, 21, 22, 22, 23, 23, 24, 24, 25, 25,
+        25, 26, 26, 27, 27, 27, 28, 28, 29, 29, 29, 30, 30, 30, 31, 31,
+    };
     if (ns <= 1) {
         return 0;
     }
     int high = 63 - __builtin_clzll(ns);
     uint64_t v = ns << (63 - high);
     uint32_t low = guess[v >> 57 & 63];
-    low += v >= boundary[low + 1];
+    low += low + 1 < STEPS && v >= boundary[low + 1];
     uint32_t bucket = (uint32_t)high * STEPS + low;
     // only the powers of two are exactly on a border, and belong to the bucket below
     return v == 1ULL << 63 ? bucket - 1 : bucket;

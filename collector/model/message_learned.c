@@ -181,6 +181,7 @@ bool message_learned(struct message_reader *r, struct cursor *c, struct message 
     m->function = (struct term_atom){slice_of(h->bytes + h->function_at, h->function_len), h->latin1};
     m->arity = h->arity;
     m->arguments = slice_of(NULL, 0);
+    m->note = slice_of(NULL, 0);
     m->head = h;
     p += start + h->len;
     if (m->kind == MESSAGE_CALL && !read_note(r, p, time, m)) {

@@ -98,9 +98,9 @@ struct tracker {
     struct tracker_options options;
     struct map by_token;
     struct map by_pid;
-    uint64_t latest_token; // of the message before
-    uint32_t latest_request; // its request; SLAB_NONE: look it up
-    uint32_t latest_process; // the one of the message before; SLAB_NONE: none
+    uint64_t latest_token;   // of the message before
+    uint32_t latest_request; // its request; SLAB_NONE: not known
+    uint32_t latest_process; // the one of the message before; SLAB_NONE: not known
     struct list lists[PHASES];
     uint64_t salt;        // tells its closed tokens from other nodes'
     int64_t now;
@@ -648,7 +648,8 @@ void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, 
         }
     }
     pop(t, p);
-    if (p->top == SLAB_NONE && t->pool->processes.used > LIMIT_PROCESSES / 4) {
+    // It will call again, most likely: kept until it was idle for the request timeout, unless there are very many.
+    if (p->top == SLAB_NONE && t->pool->processes.used > LIMIT_IDLE_PROCESSES) {
         process_forget(t, p);
     }
 }

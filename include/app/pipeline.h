@@ -89,7 +89,7 @@ struct pipeline_totals {
     uint64_t dropped;
     uint64_t decode_errors;
     uint64_t orphan_returns;
-    uint64_t stale_calls;
+    uint64_t stale_calls; // and those past a cap of limits.h
     uint64_t complete, incomplete, expired;
     uint64_t untimed;     // calls without a timestamp: of no use, counted as decode errors too
     int64_t first_error;  // offset in the stream of the first frame that could not be decoded, or -1

@@ -33,8 +33,10 @@
 #define LIMIT_SPAN_CHUNKS 200000u
 // Open calls of all processes of all nodes, 32 bytes each.
 #define LIMIT_OPEN_CALLS 1000000u
-// Processes with open calls, 32 bytes each.
+// Processes that have made calls lately, 32 bytes each,
 #define LIMIT_PROCESSES 400000u
+// and among them those without an open call.
+#define LIMIT_IDLE_PROCESSES 100000u
 // Closed tokens that are remembered, so that what comes late is counted as stale and opens nothing.
 #define LIMIT_CLOSED_TOKENS 65536u
 // A traced loop that never returns grows its process's stack on the node with every round, and its pattern must go. It shows by its open calls: this many in one process

@@ -1,5 +1,6 @@
 // A trace message as the VM sends it (erts/emulator/beam/erl_trace.c; `erlang:trace/3`, Trace messages), reduced to what
-// rebuilding requests needs. Decoding is pure and allocates nothing; slices point into the frame.
+// rebuilding requests needs. Decoding is pure and allocates nothing; slices point into the frame, those of a function's name perhaps
+// into the reader.
 //
 //   {trace | trace_ts, Pid, call,           {M,F,A or Args} [, Note], [Ts]}     Note: the match spec's message
 //   {trace | trace_ts, Pid, return_from,    {M,F,A}, Value, [Ts]}

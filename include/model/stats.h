@@ -63,6 +63,7 @@ void stats_reset(struct stats *s);
 struct stat_row *stats_row(struct stats *s, struct stat_key key);
 // Counts one finished call of duration ns into a row's calls, durations, minimum and so on.
 void stats_count(struct stat_row *row, uint64_t duration_ns);
+// The same when the histogram's bucket of the duration is known: one call counts in several rows.
 void stats_count_at(struct stat_row *row, uint64_t duration_ns, uint32_t bucket);
 // The ledger row of a bucket and node; never NULL (at the cap: the last row made). Valid until the next call.
 struct ledger_row *stats_ledger(struct stats *s, int64_t bucket_start, uint16_t node);

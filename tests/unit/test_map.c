@@ -32,7 +32,9 @@ static void random_operations(struct model *model, uint64_t seed, int steps) {
             model->count += model->values[i] == MAP_NONE;
             model->values[i] = value;
         } else {
-            map_remove(&m, model->keys[i]);
+            uint32_t value = model->values[i];
+            assert_false(map_remove(&m, model->keys[i], value ^ 1)); // another value stays
+            assert_int_equal(map_remove(&m, model->keys[i], value), value != MAP_NONE);
             model->count -= model->values[i] != MAP_NONE;
             model->values[i] = MAP_NONE;
         }
@@ -80,7 +82,7 @@ static void runs_that_wrap_around(void **state) {
         for (int step = 0; step < 200; step++) {
             uint32_t i = (uint32_t)(random_u64(&r) % 40);
             if (there[i]) {
-                map_remove(&m, keys[i]);
+                assert_true(map_remove(&m, keys[i], i));
             } else {
                 assert_true(map_set(&m, keys[i], i));
             }

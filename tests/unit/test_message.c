@@ -17,8 +17,13 @@ static void same_slice(struct slice a, struct slice b) {
     }
 }
 
+// Names may lie in the frame or in what the reader learned.
+static void same_text(struct slice a, struct slice b) {
+    assert_true(slice_equal(a, b));
+}
+
 static void same_atom(struct term_atom a, struct term_atom b) {
-    same_slice(a.text, b.text);
+    same_text(a.text, b.text);
     assert_int_equal(a.latin1, b.latin1);
 }
 
@@ -28,7 +33,7 @@ static void same_message(const struct message *a, const struct message *b) {
     assert_int_equal(a->note_kind, b->note_kind);
     assert_int_equal(a->time, b->time);
     assert_int_equal(a->pid, b->pid);
-    same_slice(a->name, b->name);
+    same_text(a->name, b->name);
     same_atom(a->module, b->module);
     same_atom(a->function, b->function);
     assert_int_equal(a->arity, b->arity);
