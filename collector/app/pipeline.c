@@ -339,6 +339,9 @@ static struct slice argument(const struct message *m, uint32_t which, uint8_t ro
 
 static void name_request(struct pipeline_node *n, struct request_ref ref, const struct traced_function *f,
                          const struct message *m) {
+    if (f->identity_argument == 0 && m->note_kind == NOTE_NONE) {
+        return;
+    }
     if (f->identity_argument > 0) {
         uint8_t room[2];
         struct slice term = argument(m, f->identity_argument, room);

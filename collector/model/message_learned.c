@@ -4,6 +4,7 @@
 
 enum {
     PID_NUMBERS = 12,      // id, serial and creation behind a pid's node
+    LONGEST_LEAD = 3,      // bytes of an atom before its text
     BIG_TIME = 11,         // a time: tag, size 8, sign, digits
     NEAR_TIME = 1000000000 // ticks: how far apart two times of the fast way may be
 };
@@ -33,31 +34,21 @@ static inline bool big_value(const uint8_t *p, int64_t *value) {
 
 // -- heads -------------------------------------------------------------------------------------------------------------
 
-// Bytes of the atom at p, 0 when it is none of the usual two forms, or does not end before `end`.
-static inline size_t atom_bytes(const uint8_t *p, const uint8_t *end) {
+// Bytes of "event, {Module, Function, Arity}" at p, if its atoms have `lead` bytes before their text, as all of a stream have; 0 when they go
+// past `end` or are too many to keep. Only a length: that these are the bytes of a head is seen when they equal a known one.
+static inline size_t head_bytes(const uint8_t *p, const uint8_t *end, size_t lead) {
+    enum { TUPLE = 2, ARITY = 2, LEAST = 16 };
     size_t left = (size_t)(end - p);
-    size_t n = left < 3                         ? 0
-               : p[0] == TERM_ATOM              ? 3 + ((size_t)p[1] << 8 | p[2])
-               : p[0] == TERM_SMALL_ATOM_UTF8   ? 2 + (size_t)p[1]
-                                                : 0;
-    return n < left ? n : 0;
+    size_t at = lead + p[lead - 1] + TUPLE; // the length's last byte stands before the text; longer atoms than 255 are none of these
+    at = at + lead <= left ? at + lead + p[at + lead - 1] : left;
+    at = at + lead <= left ? at + lead + p[at + lead - 1] : left;
+    size_t len = at + ARITY;
+    return len <= left && len >= LEAST && len <= MESSAGE_HEAD_BYTES ? len : 0;
 }
 
-// Bytes of "event, {Module, Function, Arity}" at p; 0 when it is something else or too long to keep.
-static inline size_t head_bytes(const uint8_t *p, const uint8_t *end) {
-    enum { TUPLE = 2, ARITY = 2, LEAST = 16 };
-    size_t event = atom_bytes(p, end);
-    const uint8_t *at = p + event;
-    if (event == 0 || end - at < TUPLE + ARITY || at[0] != TERM_SMALL_TUPLE || at[1] != 3) {
-        return 0;
-    }
-    at += TUPLE;
-    size_t module = atom_bytes(at, end);
-    size_t function = module > 0 ? atom_bytes(at + module, end) : 0;
-    at += module + function;
-    size_t len = (size_t)(at - p) + ARITY;
-    bool whole = function > 0 && end - at >= ARITY && at[0] == TERM_SMALL_INTEGER;
-    return whole && len >= LEAST && len <= MESSAGE_HEAD_BYTES ? len : 0;
+// The bytes before an atom's text; 0 for forms that no stream has.
+static size_t atom_lead(uint8_t tag) {
+    return tag == TERM_ATOM ? 3 : tag == TERM_SMALL_ATOM_UTF8 ? 2 : 0;
 }
 
 // Where a head is kept. It need not withstand attacks: whoever makes heads share a place only makes the slow way more frequent.
@@ -68,9 +59,11 @@ static inline struct message_head *head_place(struct message_reader *r, const ui
 }
 
 void message_learn_head(struct message_reader *r, const uint8_t *p, size_t len, struct message *m) {
-    if (m->arguments.len > 0 || head_bytes(p, p + len + 1) != len) {
+    size_t lead = atom_lead(p[0]);
+    if (m->arguments.len > 0 || lead == 0 || len < lead || head_bytes(p, p + len, lead) != len) {
         return;
     }
+    r->atom_lead = (uint8_t)lead;
     struct message_head *h = head_place(r, p, len);
     *h = (struct message_head){.len = (uint8_t)len, .kind = (uint8_t)m->kind, .arity = (uint8_t)m->arity};
     memcpy(h->bytes, p, len);
@@ -85,7 +78,7 @@ void message_learn_head(struct message_reader *r, const uint8_t *p, size_t len, 
 }
 
 static inline struct message_head *head_find(struct message_reader *r, const uint8_t *p, const uint8_t *end) {
-    size_t len = head_bytes(p, end);
+    size_t len = head_bytes(p, end, r->atom_lead);
     if (len == 0) {
         return NULL;
     }
@@ -162,7 +155,7 @@ bool message_learned(struct message_reader *r, struct cursor *c, struct message 
     const uint8_t *p = c->at;
     const uint8_t *time = c->end - BIG_TIME;
     size_t start = r->prefix_len + PID_NUMBERS;
-    if (r->prefix_len == 0 || !r->big_time || cursor_left(c) < start + BIG_TIME ||
+    if (r->prefix_len == 0 || r->atom_lead == 0 || !r->big_time || cursor_left(c) < start + BIG_TIME + LONGEST_LEAD ||
         !bytes_equal(p, r->prefix, r->prefix_len) || load32(p + start - 4) != r->creation || !big_value(time, &m->time) ||
         (uint64_t)m->time - (uint64_t)r->time + NEAR_TIME > 2 * (uint64_t)NEAR_TIME) {
         return false;

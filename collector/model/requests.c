@@ -10,7 +10,7 @@
 #include "model/directory.h"
 #include "model/tier_set.h"
 
-enum { CHUNK_SPANS = 7, SWEEP_SECONDS = 60, CLOSED_WAYS = 8 };
+enum { CHUNK_SPANS = 7, SWEEP_SECONDS = 60, CLOSED_WAYS = 8, LATEST = 256 };
 
 // A span while its request is open: 40 bytes.
 struct live_span {
@@ -93,14 +93,19 @@ struct list {
     uint32_t head, tail;
 };
 
+// Answers of a map, each at the place that its key has: few processes and requests make most of the messages at a time.
+struct latest {
+    uint64_t key;
+    uint32_t value; // SLAB_NONE: not known
+};
+
 struct tracker {
     struct request_pool *pool;
     struct tracker_options options;
     struct map by_token;
     struct map by_pid;
-    uint64_t latest_token;   // of the message before
-    uint32_t latest_request; // its request; SLAB_NONE: not known
-    uint32_t latest_process; // the one of the message before; SLAB_NONE: not known
+    struct latest tokens[LATEST];    // what by_token said lately
+    struct latest processes[LATEST]; // and by_pid
     struct list lists[PHASES];
     uint64_t salt;        // tells its closed tokens from other nodes'
     int64_t now;
@@ -168,7 +173,9 @@ static uint64_t *closed_set(const struct tracker *t, uint64_t key) {
 static void remember_closed(struct tracker *t, uint64_t token) {
     uint64_t key = closed_key(t, token);
     uint64_t *set = closed_set(t, key);
-    memmove(set + 1, set, (CLOSED_WAYS - 1) * sizeof *set);
+    uint64_t older[CLOSED_WAYS - 1]; // by way of registers: memmove is a call
+    memcpy(older, set, sizeof older);
+    memcpy(set + 1, older, sizeof older);
     set[0] = key;
 }
 
@@ -237,8 +244,7 @@ static uint32_t request_open(struct tracker *t, uint64_t token, int64_t time) {
         slab_give(&t->pool->requests, index);
         return SLAB_NONE;
     }
-    t->latest_token = token;
-    t->latest_request = index;
+    t->tokens[token % LATEST] = (struct latest){token, index};
     if (++t->pool->generation == 0) {
         t->pool->generation = 1; // 0 is no request's
     }
@@ -275,20 +281,21 @@ static struct live_span *span_at(const struct tracker *t, uint32_t chunk, uint32
 // Copies the spans to the tree's scratch.
 static struct span *spread_spans(struct tracker *t, const struct request *r) {
     struct span *spans = request_tree_spans(t->pool->tree);
-    uint32_t chunk = r->first_chunk;
-    for (uint32_t i = 0; i < r->count; i++) {
-        const struct live_span *s = span_at(t, chunk, i);
-        spans[i] = (struct span){.start = s->start,
-                                 .end = s->end,
-                                 .pid = s->pid,
-                                 .from = s->from,
-                                 .parent = s->parent,
-                                 .tier = s->tier,
-                                 .open = s->open,
-                                 .error = s->error};
-        if (i % CHUNK_SPANS == CHUNK_SPANS - 1) {
-            chunk = ((struct chunk *)slab_at(&t->pool->chunks, chunk))->next;
+    uint32_t index = r->first_chunk;
+    for (uint32_t i = 0; i < r->count;) {
+        const struct chunk *chunk = slab_at(&t->pool->chunks, index);
+        for (uint32_t k = 0; k < CHUNK_SPANS && i < r->count; k++, i++) {
+            const struct live_span *s = &chunk->spans[k];
+            spans[i].start = s->start;
+            spans[i].end = s->end;
+            spans[i].pid = s->pid;
+            spans[i].from = s->from;
+            spans[i].parent = s->parent;
+            spans[i].tier = s->tier;
+            spans[i].open = s->open;
+            spans[i].error = s->error;
         }
+        index = chunk->next;
     }
     return spans;
 }
@@ -357,7 +364,7 @@ static void request_close(struct tracker *t, uint32_t index, enum request_fate f
     if (map_remove(&t->by_token, r->token, index)) { // else the token is another request's by now
         remember_closed(t, r->token);
     }
-    t->latest_request = SLAB_NONE;
+    t->tokens[r->token % LATEST].value = SLAB_NONE;
     list_remove(t, index);
     r->generation = 0; // no call's: refs to it are stale now
     slab_give(&t->pool->requests, index);
@@ -374,16 +381,16 @@ static void token_free(struct tracker *t, uint64_t token) {
     if (index != MAP_NONE) {
         map_remove(&t->by_token, token, index);
     }
-    t->latest_request = SLAB_NONE;
+    t->tokens[token % LATEST].value = SLAB_NONE;
 }
 
-// The request of a token, or MAP_NONE. Messages of a request often follow each other: the latest one is tried first.
+// The request of a token, or MAP_NONE.
 static uint32_t request_find(struct tracker *t, uint64_t token) {
-    if (t->latest_token != token || t->latest_request == SLAB_NONE) {
-        t->latest_token = token;
-        t->latest_request = map_get(&t->by_token, token);
+    struct latest *latest = &t->tokens[token % LATEST];
+    if (latest->key != token || latest->value == SLAB_NONE) {
+        *latest = (struct latest){token, map_get(&t->by_token, token)};
     }
-    return t->latest_request;
+    return latest->value;
 }
 
 // The request for a message under a token: known, or opened. SLAB_NONE when it is stale or past the cap.
@@ -408,20 +415,13 @@ static uint32_t request_for(struct tracker *t, uint64_t token, int64_t time) {
 
 // -- processes and their open calls ----------------------------------------------------------------------------------
 
-// A process that has made calls, or NULL. A call and its return often follow each other: the latest one is tried first.
+// A process that has made calls, or NULL.
 static struct process *process_find(struct tracker *t, uint64_t pid) {
-    if (t->latest_process != SLAB_NONE) {
-        struct process *latest = slab_at(&t->pool->processes, t->latest_process);
-        if (latest->pid == pid) {
-            return latest;
-        }
+    struct latest *latest = &t->processes[pid % LATEST];
+    if (latest->key != pid || latest->value == SLAB_NONE) {
+        *latest = (struct latest){pid, map_get(&t->by_pid, pid)};
     }
-    uint32_t index = map_get(&t->by_pid, pid);
-    if (index == MAP_NONE) {
-        return NULL;
-    }
-    t->latest_process = index;
-    return slab_at(&t->pool->processes, index);
+    return latest->value == SLAB_NONE ? NULL : slab_at(&t->pool->processes, latest->value);
 }
 
 static struct process *process_for(struct tracker *t, uint64_t pid, int64_t time) {
@@ -435,7 +435,7 @@ static struct process *process_for(struct tracker *t, uint64_t pid, int64_t time
             slab_give(&t->pool->processes, index);
             return NULL;
         }
-        t->latest_process = index;
+        t->processes[pid % LATEST] = (struct latest){pid, index};
         p = slab_at(&t->pool->processes, index);
         *p = (struct process){.pid = pid, .top = SLAB_NONE};
     }
@@ -459,8 +459,8 @@ static void process_forget(struct tracker *t, struct process *p) {
     }
     uint32_t index = map_get(&t->by_pid, p->pid);
     map_remove(&t->by_pid, p->pid, index);
+    t->processes[p->pid % LATEST].value = SLAB_NONE;
     slab_give(&t->pool->processes, index);
-    t->latest_process = SLAB_NONE;
 }
 
 // Takes off calls whose request is closed and whose returns may have been lost: they would stay for ever.
@@ -855,12 +855,13 @@ struct tracker *tracker_new(struct request_pool *pool, const struct tracker_opti
     *t = (struct tracker){.pool = pool,
                           .options = *options,
                           .lists = {{SLAB_NONE, SLAB_NONE}, {SLAB_NONE, SLAB_NONE}, {SLAB_NONE, SLAB_NONE}},
-                          .latest_request = SLAB_NONE,
-                          .latest_process = SLAB_NONE,
                           .salt = hash_mix(++pool->nodes_made),
                           .now = INT64_MIN / 2,
                           .swept = INT64_MIN / 2,
                           .markers = options->markers};
+    for (int i = 0; i < LATEST; i++) {
+        t->tokens[i].value = t->processes[i].value = SLAB_NONE;
+    }
     if (!map_init(&t->by_token)) {
         goto err1;
     }

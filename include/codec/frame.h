@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/bytes.h"
+#include "base/limits.h"
 
 enum frame_kind {
     FRAME_TERM,     // body is one external term, with its leading 131
@@ -18,8 +19,38 @@ struct frame {
     struct slice body; // into the caller's bytes
 };
 
-enum { FRAME_HEADER = 5, FRAME_PARTIAL = 0, FRAME_BAD = -1 };
+enum { FRAME_HEADER = 5, FRAME_PARTIAL = 0, FRAME_BAD = -1, FRAME_OP_DROPPED = 1 };
 
 // Reads the frame at the start of bytes. Returns the bytes used (for FRAME_OVERSIZED the header's only), FRAME_PARTIAL when
 // more are needed, FRAME_BAD when this is no trace stream: another op, or a claim over LIMIT_FRAME_CLAIM.
-long frame_next(struct slice bytes, struct frame *frame);
+static inline long frame_next(struct slice bytes, struct frame *frame) {
+    if (bytes.len > 0 && bytes.data[0] > FRAME_OP_DROPPED) {
+        return FRAME_BAD;
+    }
+    if (bytes.len < FRAME_HEADER) {
+        return FRAME_PARTIAL;
+    }
+    struct cursor c = cursor_of(bytes.data, bytes.len);
+    uint8_t op = cursor_u8(&c);
+    uint32_t size = cursor_u32(&c);
+    *frame = (struct frame){.size = size};
+    if (op == FRAME_OP_DROPPED) {
+        frame->kind = FRAME_DROPPED;
+        return FRAME_HEADER;
+    }
+    if (size > LIMIT_FRAME_CLAIM) {
+        return FRAME_BAD;
+    }
+    if (size > LIMIT_FRAME_BYTES) {
+        frame->kind = FRAME_OVERSIZED;
+        return FRAME_HEADER;
+    }
+    const uint8_t *body = cursor_claim(&c, size);
+    if (!body) {
+        return FRAME_PARTIAL;
+    }
+    frame->kind = size == 0 ? FRAME_EMPTY : FRAME_TERM;
+    frame->body = slice_of(body, size);
+    return (long)FRAME_HEADER + (long)size;
+}
+

@@ -71,6 +71,7 @@ struct message_reader {
     size_t prefix_len;                    // 0: none learned
     size_t pid_at;                        // where in it the pid begins
     uint32_t creation;                    // of the node, as encoded
+    uint8_t atom_lead;                    // bytes of an atom before its text: 3 up to OTP 25, then 2; 0: none learned
     bool big_time;                        // the last monotonic time came as a big integer of 8 bytes:
     int64_t time;                         // this one
     struct message_head heads[MESSAGE_HEADS];

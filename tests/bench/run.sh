@@ -113,7 +113,7 @@ build_all() {
     "$top/tests/sample/shop.sh" build "$build/sample"
     erlc -Werror -o "$bench/ebin" "$here"/*.erl
     cc -O2 -flto -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -I"$top/include" \
-        "$here/bench_frames.c" "$top/collector/codec/frame.c" -o "$bench/bench_frames"
+        "$here/bench_frames.c" -o "$bench/bench_frames"
 }
 
 erlang() { erl -noshell -pa "$bench/ebin" "$scratch/shim" "$@"; }
