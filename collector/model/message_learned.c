@@ -169,9 +169,11 @@ bool message_learned(struct message_reader *r, struct cursor *c, struct message 
     m->note_kind = NOTE_NONE;
     m->has_token = false;
     m->pid = pid_number(p + start - PID_NUMBERS);
-    m->name = slice_of(h->bytes + h->name_at, h->name_len);
-    m->module = (struct term_atom){slice_of(h->bytes + h->module_at, h->module_len), h->latin1};
-    m->function = (struct term_atom){slice_of(h->bytes + h->function_at, h->function_len), h->latin1};
+    if (!h->meant) {
+        m->name = slice_of(h->bytes + h->name_at, h->name_len);
+        m->module = (struct term_atom){slice_of(h->bytes + h->module_at, h->module_len), h->latin1};
+        m->function = (struct term_atom){slice_of(h->bytes + h->function_at, h->function_len), h->latin1};
+    }
     m->arity = h->arity;
     m->arguments = slice_of(NULL, 0);
     m->note = slice_of(NULL, 0);

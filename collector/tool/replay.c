@@ -39,7 +39,7 @@ const char replay_help[] =
     "A summary goes to stderr. Exit status: 0 done, 1 failed, 2 the file is damaged or cut (what could\n"
     "be read was counted), or wrong usage.\n";
 
-enum { EXIT_DAMAGED = 2, FIRST = 1 << 20, CHUNK = 1 << 18, FLUSH_ROWS = 4000, FUNCTIONS = LIMIT_TIERS };
+enum { EXIT_DAMAGED = 2, FIRST = 1 << 20, CHUNK = 1 << 17, FLUSH_ROWS = 4000, FUNCTIONS = LIMIT_TIERS };
 
 struct function {
     char *name; // of the tier; NULL for an identity
@@ -57,6 +57,7 @@ struct replay {
 
     int64_t wall;      // time of the first message, when start told it
     int fd;
+    bool terminal;    // progress is shown
     uint64_t size;    // of the file, 0: not known
     uint64_t read;    // bytes of it
     uint8_t *chunk;   // FIRST bytes: the file's start is looked at before it is replayed
@@ -250,6 +251,7 @@ static int open_file(struct replay *r) {
     if (!r->chunk || r->fd < 0 || fstat(r->fd, &st) != 0 || !read_chunk(r, FIRST)) {
         return fail(r->file, strerror(errno));
     }
+    r->terminal = isatty(STDERR_FILENO);
     r->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
     return EXIT_SUCCESS;
 }
@@ -316,7 +318,7 @@ static bool flush(struct replay *r) {
 static void show_progress(const struct replay *r) {
     static int shown = -1;
     int percent = r->size > 0 ? (int)(r->read * 100 / r->size) : -1;
-    if (percent != shown && percent <= 100 && isatty(STDERR_FILENO)) {
+    if (r->terminal && percent != shown && percent <= 100) {
         shown = percent;
         fprintf(stderr, "\r%3d %% of %s", percent, r->file);
         if (percent == 100) {

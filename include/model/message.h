@@ -38,7 +38,8 @@ struct message {
     enum message_note note_kind;
     int64_t time;
     uint64_t pid; // as message_pid_text shows it; two processes of a node never share one at the same time
-    struct slice name; // the encoded module and function, one after the other: equal bytes, equal function
+    // The function; name: both atoms as encoded, one after the other. Not set where head->meant says what the function means.
+    struct slice name;
     struct term_atom module;
     struct term_atom function;
     uint32_t arity;
