@@ -89,10 +89,15 @@ erl_pid=$!
 echo "$erl_pid" >"$pidfile"
 [ -z "$told" ] || kill -TERM "$erl_pid"
 
-# A trapped signal ends wait early: wait again until the node itself has ended.
-status=0
-while :; do
-  wait "$erl_pid" && status=0 || status=$?
-  kill -0 "$erl_pid" 2>/dev/null || break
+# A trapped signal ends wait early: wait again until the node itself has ended. Erlang forgets a TERM that reaches it while it
+# boots, so it is told again; told twice it does no more than once.
+status=
+while [ -z "$status" ]; do
+  if [ -n "$told" ] && kill -TERM "$erl_pid" 2>/dev/null; then
+    sleep 1
+  else
+    wait "$erl_pid" && ended=0 || ended=$?
+    kill -0 "$erl_pid" 2>/dev/null || status=$ended
+  fi
 done
 exit "$status"

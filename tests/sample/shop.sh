@@ -103,15 +103,20 @@ node() {
     elif [ -n "$cookie" ]; then
         fail 2 "--cookie-file needs --name"
     fi
-    # In the background and waited for, so that TERM is passed on at once; the node drains and
-    # ends with 0. A wait that a signal interrupts is taken up again.
+    # In the background and waited for, so that TERM is passed on at once; the node drains and ends with 0. A wait that a signal
+    # interrupts is taken up again; Erlang forgets a TERM that reaches it while it boots, so it is told again.
     erl -noinput -pa "$ebin" ${flags[@]+"${flags[@]}"} -s shop_cli main -extra node ${args[@]+"${args[@]}"} &
     pid=$!
-    trap 'kill -TERM "$pid" 2>/dev/null || true' TERM INT
-    wait "$pid" || code=$?
-    while kill -0 "$pid" 2>/dev/null; do
+    local told='' ended=''
+    trap 'told=1; kill -TERM "$pid" 2>/dev/null || true' TERM INT
+    while [ -z "$ended" ]; do
+        if [ -n "$told" ] && kill -TERM "$pid" 2>/dev/null; then
+            sleep 1
+            continue
+        fi
         code=0
         wait "$pid" || code=$?
+        kill -0 "$pid" 2>/dev/null || ended=1
     done
     return "$code"
 }
