@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,7 +40,7 @@ const char replay_help[] =
     "A summary goes to stderr. Exit status: 0 done, 1 failed, 2 the file is damaged or cut (what could\n"
     "be read was counted), or wrong usage.\n";
 
-enum { EXIT_DAMAGED = 2, FIRST = 1 << 20, CHUNK = 1 << 17, FLUSH_ROWS = 4000, FUNCTIONS = LIMIT_TIERS };
+enum { EXIT_DAMAGED = 2, CHUNK = 1 << 20, FLUSH_ROWS = 4000, FUNCTIONS = LIMIT_TIERS };
 
 struct function {
     char *name; // of the tier; NULL for an identity
@@ -60,7 +61,8 @@ struct replay {
     bool terminal;    // progress is shown
     uint64_t size;    // of the file, 0: not known
     uint64_t read;    // bytes of it
-    uint8_t *chunk;   // FIRST bytes: the file's start is looked at before it is replayed
+    uint8_t *map;     // the file, NULL: it is read into chunk
+    uint8_t *chunk;   // CHUNK bytes
     struct slice now; // what of it is to be fed next
     struct pipeline *pipeline;
     struct pipeline_node *node;
@@ -223,11 +225,30 @@ static int parse(struct replay *r, int argc, char **argv) {
 
 // -- opening -----------------------------------------------------------------------------------------------------------
 
-// Reads the next piece of the file, whole but at its end, into r->now, which is empty behind it. False on an error.
-static bool read_chunk(struct replay *r, size_t size) {
+// The next piece out of the mapped file. Its pages are asked for in one go, which is cheaper than one by one and fails where the
+// file has become shorter, instead of a bus error later. False when that fails: the rest is read.
+static bool map_chunk(struct replay *r) {
+    size_t len = r->size - r->read < CHUNK ? (size_t)(r->size - r->read) : CHUNK;
+    if (len > 0 && madvise(r->map + r->read, len, MADV_POPULATE_READ) != 0) {
+        munmap(r->map, r->size);
+        r->map = NULL;
+        return false;
+    }
+    r->now = slice_of(r->map + r->read, len);
+    r->read += len;
+    return true;
+}
+
+// The next CHUNK bytes of the file, fewer only at its end, go into r->now, which is empty behind it. False on an error.
+static bool read_chunk(struct replay *r) {
+    if (r->map && map_chunk(r)) {
+        return true;
+    }
     size_t len = 0;
-    while (len < size) {
-        ssize_t n = read(r->fd, r->chunk + len, size - len);
+    while (len < CHUNK) {
+        // by offset, as the map may have been the way up to here; a pipe has none
+        ssize_t n = r->size > 0 ? pread(r->fd, r->chunk + len, CHUNK - len, (off_t)r->read)
+                                : read(r->fd, r->chunk + len, CHUNK - len);
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -238,22 +259,26 @@ static bool read_chunk(struct replay *r, size_t size) {
             break;
         }
         len += (size_t)n;
+        r->read += (uint64_t)n;
     }
-    r->read += len;
     r->now = slice_of(r->chunk, len);
     return true;
 }
 
 static int open_file(struct replay *r) {
     struct stat st;
-    r->chunk = malloc(FIRST);
+    r->terminal = isatty(STDERR_FILENO);
+    r->chunk = malloc(CHUNK);
     r->fd = open(r->file, O_RDONLY | O_CLOEXEC);
-    if (!r->chunk || r->fd < 0 || fstat(r->fd, &st) != 0 || !read_chunk(r, FIRST)) {
+    if (!r->chunk || r->fd < 0 || fstat(r->fd, &st) != 0) {
         return fail(r->file, strerror(errno));
     }
-    r->terminal = isatty(STDERR_FILENO);
-    r->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-    return EXIT_SUCCESS;
+    if (S_ISREG(st.st_mode) && st.st_size > 0) {
+        r->size = (uint64_t)st.st_size;
+        void *map = mmap(NULL, r->size, PROT_READ, MAP_PRIVATE, r->fd, 0);
+        r->map = map == MAP_FAILED ? NULL : map;
+    }
+    return read_chunk(r) ? EXIT_SUCCESS : fail(r->file, strerror(errno));
 }
 
 static int open_database(struct replay *r) {
@@ -338,7 +363,7 @@ static int feed(struct replay *r, int64_t *damaged) {
             return fail(r->db, store_error(r->store));
         }
         show_progress(r);
-        if (!read_chunk(r, CHUNK)) {
+        if (!read_chunk(r)) {
             return fail(r->file, strerror(errno));
         }
     }
@@ -403,6 +428,9 @@ int replay_main(int argc, char **argv) {
     store_close(r.store);
     pipeline_free(r.pipeline);
     stats_free(r.spare);
+    if (r.map) {
+        munmap(r.map, r.size);
+    }
     if (r.fd >= 0) {
         close(r.fd);
     }
