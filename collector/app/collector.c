@@ -192,12 +192,13 @@ static bool make_parts(struct collector *c) {
                                        .timeout_ns = c->options->timeout_ns,
                                        .identify = shim_link_identify,
                                        .disarm = shim_link_disarm,
-                                       .calls = shim_link_calls};
+                                       .calls = shim_link_calls,
+                                       .slow = shim_link_slow};
     struct writer_options writing = {.bucket_s = (uint32_t)c->options->bucket_s};
     c->base = event_base_new();
     c->pipeline = pipeline_new(&options);
     c->spare = stats_new();
-    c->links = (struct shim_links){.pipeline = c->pipeline, .record = c->options->record};
+    c->links = (struct shim_links){.pipeline = c->pipeline, .record = c->options->record, .slow_ns = c->options->slow_threshold_ns};
     if (!c->base || !c->pipeline || !c->spare) {
         return false;
     }

@@ -21,7 +21,7 @@ static const char HELP[] =
     "  --bucket SECONDS         length of the finest statistics, a divisor of an hour (default 10)\n"
     "  --flush SECONDS          how often statistics are written (default 1)\n"
     "  --request-timeout TIME   age at which a request without an end expires (default 30s)\n"
-    "  --slow-threshold TIME    requests over it are slow ones (default 1s); not stored in this release\n"
+    "  --slow-threshold TIME    the log tells of requests over it (default 1s); a node's shim may say otherwise\n"
     "  --stats-log FILE         also append each flush's rows to FILE, as JSON lines\n"
     "  --record DIR             also keep every trace stream as it came, for kprof replay\n"
     "  --version, --help\n"

@@ -18,6 +18,12 @@ static const int64_t STRANGE_NS = 3600LL * NANOSECONDS;
 // Once the node has told its time, what is further ahead than its clock and ours may drift apart in between is none either.
 static const int64_t AHEAD_NS = 10LL * NANOSECONDS;
 
+// How many of something there were in a second of the stream.
+struct rate {
+    int64_t second;
+    uint32_t count;
+};
+
 struct pipeline_node {
     struct pipeline *pipeline;
     uint16_t id;
@@ -45,8 +51,9 @@ struct pipeline_node {
 
     // calls for printing
     bool calls_wanted;
-    int64_t calls_second;
-    uint32_t calls_sent;
+    struct rate calls_rate;
+    int64_t slow_ns; // requests longer than this are told of
+    struct rate slow_rate;
 
     struct pipeline_totals settled; // as far as the ledger has it
     struct pipeline_totals totals;
@@ -116,15 +123,25 @@ struct directory *pipeline_directory(struct pipeline *p) {
 
 // -- what the model tells ----------------------------------------------------------------------------------------------
 
-static void send_calls(struct pipeline_node *n, const struct request_result *result) {
-    int64_t second = (result->end + n->account.offset) / NANOSECONDS;
-    if (second != n->calls_second) {
-        n->calls_second = second;
-        n->calls_sent = 0;
+// Whether one more in the second of `time` (ns since 1970) stays within the limit.
+static bool within_rate(struct rate *rate, int64_t time, uint32_t limit) {
+    int64_t second = time / NANOSECONDS;
+    if (second != rate->second) {
+        *rate = (struct rate){.second = second};
     }
-    if (n->calls_sent++ < LIMIT_CALLS_PER_SECOND) {
-        struct pipeline_calls calls = {result, &n->pipeline->directory, n->account.offset};
-        n->pipeline->options.calls(n->user, &calls);
+    return rate->count++ < limit;
+}
+
+// Tells the node's shim or the log of a complete request, as they wish.
+static void tell_calls(struct pipeline_node *n, const struct request_result *result) {
+    const struct pipeline_options *o = &n->pipeline->options;
+    struct pipeline_calls calls = {result, &n->pipeline->directory, n->account.offset};
+    int64_t ended = result->end + n->account.offset;
+    if (n->calls_wanted && o->calls && within_rate(&n->calls_rate, ended, LIMIT_CALLS_PER_SECOND)) {
+        o->calls(n->user, &calls);
+    }
+    if (result->end - result->begin > n->slow_ns && o->slow && within_rate(&n->slow_rate, ended, LIMIT_SLOW_PER_SECOND)) {
+        o->slow(n->user, &calls);
     }
 }
 
@@ -134,8 +151,8 @@ static void on_finished(void *context, const struct request_result *result) {
     n->totals.incomplete += result->fate == REQUEST_INCOMPLETE;
     n->totals.expired += result->fate == REQUEST_EXPIRED;
     account_request(&n->account, result);
-    if (n->calls_wanted && n->user && n->pipeline->options.calls && result->fate == REQUEST_COMPLETE) {
-        send_calls(n, result);
+    if (n->user && result->fate == REQUEST_COMPLETE) {
+        tell_calls(n, result);
     }
 }
 
@@ -163,6 +180,7 @@ static struct pipeline_node *node_new(struct pipeline *p, uint16_t id) {
     *n = (struct pipeline_node){.pipeline = p,
                                 .id = id,
                                 .ticks_per_second = NANOSECONDS,
+                                .slow_ns = INT64_MAX,
                                 .partial = buffer_make(LIMIT_FRAME_BYTES + FRAME_HEADER),
                                 .account = {.stats = p->stats, .bucket_s = p->options.bucket_s, .node = id},
                                 .totals.first_error = -1};
@@ -201,6 +219,10 @@ void pipeline_set_user(struct pipeline_node *n, void *user) {
 
 void pipeline_want_calls(struct pipeline_node *n, bool wanted) {
     n->calls_wanted = wanted;
+}
+
+void pipeline_set_slow(struct pipeline_node *n, int64_t slow_ns) {
+    n->slow_ns = slow_ns;
 }
 
 void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers) {

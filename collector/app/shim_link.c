@@ -104,6 +104,14 @@ void shim_link_calls(void *user, const struct pipeline_calls *c) {
     buffer_free(&b);
 }
 
+void shim_link_slow(void *user, const struct pipeline_calls *c) {
+    const struct request_result *r = c->result;
+    char started[TEXT_TIME_BYTES];
+    log_warning("node %s: slow_call %s, %.1f ms, %s, begun %s", name_of(user), names_text(&c->directory->identities, r->identity),
+                (double)(r->end - r->begin) / 1e6, r->error ? "error" : "ok",
+                text_time_format(r->begin + c->offset, true, started));
+}
+
 // -- from the shim -----------------------------------------------------------------------------------------------------
 
 static bool connected(const struct shim_links *links, const struct pipeline_node *node) {
@@ -191,10 +199,13 @@ static void on_tiers(struct shim_link *link, struct control_map message) {
         add_tier(link, pipeline_directory(links->pipeline), &set, control_list_at(list, i));
     }
     bool calls = false;
+    int64_t slow_us = -1;
     control_get_bool(message, "calls", &calls);
+    control_get_int(message, "slow_threshold_us", &slow_us);
     control_get_bool(message, "stats", &link->stats_wanted);
     log_info("node %s: %u tiers", name_of(link), set.tiers);
     pipeline_want_calls(link->node, calls);
+    pipeline_set_slow(link->node, slow_us >= 0 && slow_us < INT64_MAX / 1000 ? slow_us * 1000 : links->slow_ns);
     pipeline_set_tiers(link->node, set);
     session_ready(link->session);
 }

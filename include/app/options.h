@@ -21,7 +21,7 @@ struct collector_options {
     int64_t bucket_s;
     int64_t flush_ns;
     int64_t timeout_ns;        // of requests
-    int64_t slow_threshold_ns; // kept for slow requests, which are not stored yet
+    int64_t slow_threshold_ns; // of nodes that do not say their own
     const char *stats_log;     // NULL: none
     const char *record;        // folder; NULL: none
 };

@@ -16,7 +16,7 @@
 struct pipeline;
 struct pipeline_node;
 
-// A finished request on its way to a shim that prints calls.
+// A finished request, for those who look at single ones.
 struct pipeline_calls {
     const struct request_result *result;
     const struct directory *directory;
@@ -34,6 +34,8 @@ struct pipeline_options {
     void (*disarm)(void *user, const struct traced_function *function);
     // A complete request of a node that wants them (pipeline_want_calls).
     void (*calls)(void *user, const struct pipeline_calls *calls);
+    // A complete request that took longer than pipeline_set_slow allows; LIMIT_SLOW_PER_SECOND at most.
+    void (*slow)(void *user, const struct pipeline_calls *calls);
 };
 
 // NULL without memory.
@@ -47,6 +49,8 @@ const char *pipeline_node_name(const struct pipeline_node *n);
 // What the callbacks get for this node; NULL: no callbacks.
 void pipeline_set_user(struct pipeline_node *n, void *user);
 void pipeline_want_calls(struct pipeline_node *n, bool wanted);
+// From which duration on its requests are slow; at first none is.
+void pipeline_set_slow(struct pipeline_node *n, int64_t slow_ns);
 // The tiers it traces. Takes the set's content; what was traced before is forgotten.
 void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers);
 // How its monotonic time reads: ticks per second (> 0), and the ticks to add to get time since 1970 UTC.

@@ -22,6 +22,7 @@ struct shim_link {
 struct shim_links {
     struct pipeline *pipeline;
     const char *record; // folder for recordings, NULL: none
+    int64_t slow_ns;    // of nodes that do not say themselves when a request is slow
     struct shim_link *first;
     bool shutting_down; // streams end because we end
 };
@@ -32,5 +33,6 @@ struct server_events shim_link_events(struct shim_links *links);
 void shim_link_identify(void *user, uint32_t id, const struct traced_function *function, struct slice arguments);
 void shim_link_disarm(void *user, const struct traced_function *function);
 void shim_link_calls(void *user, const struct pipeline_calls *calls);
+void shim_link_slow(void *user, const struct pipeline_calls *calls);
 // Sends messages, or leaves them out when too much waits for the shim already.
 void shim_link_send(struct shim_link *link, const struct buffer *messages);

@@ -78,5 +78,7 @@
 #define GRACE_ASK_NS 2000000000LL
 // Requests handed to a shim that prints calls, per second and node.
 #define LIMIT_CALLS_PER_SECOND 10
+// Slow requests that the log tells of, per second and node.
+#define LIMIT_SLOW_PER_SECOND 5
 // Spans of one request that are printed.
 #define LIMIT_CALLS_SPANS 200u

@@ -14,7 +14,7 @@ static const int64_t SECOND = 1000000000;
 
 static struct pipeline *p;
 static struct pipeline_node *n;
-static unsigned asked, disarmed, printed;
+static unsigned asked, disarmed, printed, slow;
 static uint32_t asked_id;
 static int user;
 
@@ -38,6 +38,12 @@ static void on_calls(void *u, const struct pipeline_calls *calls) {
     printed++;
 }
 
+static void on_slow(void *u, const struct pipeline_calls *calls) {
+    assert_ptr_equal(u, &user);
+    assert_int_equal(calls->result->end - calls->result->begin, 10 * MS);
+    slow++;
+}
+
 static struct tier_set tiers(void) {
     struct tier_set set;
     struct directory *d = pipeline_directory(p);
@@ -59,14 +65,15 @@ static int setup(void **state) {
                                        .timeout_ns = 30 * SECOND,
                                        .identify = on_identify,
                                        .disarm = on_disarm,
-                                       .calls = on_calls};
+                                       .calls = on_calls,
+                                       .slow = on_slow};
     out = buffer_make(64 << 20);
     p = pipeline_new(&options);
     assert_non_null(p);
     n = pipeline_node(p, slice_text("n@h"));
     assert_non_null(n);
     pipeline_set_tiers(n, tiers());
-    asked = disarmed = printed = 0;
+    asked = disarmed = printed = slow = 0;
     return 0;
 }
 
@@ -681,6 +688,25 @@ static void calls_for_printing(void **state) {
     assert_int_equal(printed, LIMIT_CALLS_PER_SECOND);
 }
 
+static void slow_requests(void **state) {
+    (void)state;
+    pipeline_set_user(n, &user);
+    begin(false, true);
+    pipeline_set_slow(n, 9 * MS); // they take 10 ms
+    for (uint32_t i = 0; i < 30; i++) {
+        request(1, i, i * 20 * MS); // within a second
+    }
+    feed();
+    end(true);
+    assert_int_equal(slow, LIMIT_SLOW_PER_SECOND);
+    begin(false, true);
+    pipeline_set_slow(n, 10 * MS);
+    request(1, 99, 5 * SECOND);
+    feed();
+    end(true);
+    assert_int_equal(slow, LIMIT_SLOW_PER_SECOND);
+}
+
 static void two_nodes(void **state) {
     (void)state;
     struct pipeline_node *one = n, *two = pipeline_node(p, slice_text("m@h"));
@@ -740,7 +766,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         UNIT(plain),         UNIT(pieces),      UNIT(drops),    UNIT(damage),           UNIT(cut_off),         UNIT(live),
         UNIT(strange_times), UNIT(hostile_times), UNIT(other_ticks), UNIT(identify), UNIT(name_by_argument), UNIT(without_a_token),
-        UNIT(loop),          UNIT(calls_for_printing), UNIT(two_nodes), UNIT(untimed),
+        UNIT(loop),          UNIT(calls_for_printing), UNIT(slow_requests), UNIT(two_nodes), UNIT(untimed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
