@@ -12,7 +12,7 @@
 -module(kprof_guard).
 -behaviour(gen_server).
 
--export([start_link/0, arm/2, update/1, disarm/0, heard/0, attend/1, word/1, attended_by/0]).
+-export([start_link/0, arm/2, armed/1, update/1, disarm/0, heard/0, attend/1, word/1, attended_by/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(TICK_MS, 10).
@@ -36,6 +36,12 @@ start_link() ->
 -spec arm(port(), [kprof_tracer:pattern()]) -> ok.
 arm(Port, Patterns) ->
     gen_server:call(?MODULE, {arm, Port, Patterns}, 10000).
+
+%% @doc Whether the guard watches this port. Who sets flags or patterns again asks afterwards, and takes them off itself when it
+%% does not: the guard gives this up before it undoes, so that one of the two sees what the other did.
+-spec armed(port()) -> boolean().
+armed(Port) ->
+    ets:match_object(?MODULE, {armed, Port, '_'}) =/= [].
 
 %% @doc Replaces the patterns that would be undone.
 -spec update([kprof_tracer:pattern()]) -> ok.
@@ -160,6 +166,7 @@ act(Why, #s{armed = {Port, Patterns, Owner, _}} = S) ->
     forget(S).
 
 undo(Port, Patterns) ->
+    true = ets:delete(?MODULE, armed),
     case kprof_slots:find() of
         undefined -> ok;
         Slots -> kprof_slots:close(Slots)

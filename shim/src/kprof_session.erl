@@ -201,6 +201,7 @@ arm_data(#d{session = {Session, Key}, slots = Slots, port = Port} = D0, In) ->
             _ = Absent =:= [] orelse note(warning, io_lib:format("not on this node (any more): ~0tp", [Absent]), D),
             kprof_tracer:set_flags(Port, own_processes(D)),
             kprof_slots:set_one_in(Slots, D#d.one_in),
+            yield_to_guard(D),
             _ = tell(#{type => <<"trace_started">>, at => erlang:monotonic_time()}, D),
             _ = inet:setopts(D#d.control, [{active, once}]),
             {ok, traced(D)};
@@ -382,9 +383,20 @@ rearm(tracing, #d{port = Port} = D) ->
         _ ->
             ok
     end,
+    yield_to_guard(D),
     D;
 rearm(_, D) ->
     D.
+
+%% What was just set stays only while the guard watches it: it may have undone everything a moment ago, and its word is on its way.
+yield_to_guard(#d{port = Port, slots = Slots} = D) ->
+    case kprof_guard:armed(Port) of
+        true ->
+            ok;
+        false ->
+            ok = kprof_slots:close(Slots),
+            kprof_tracer:undo(Port, patterns(D))
+    end.
 
 %% --- messages to the collector ---
 

@@ -52,7 +52,7 @@ for at in 3 $((size / 7)) $((size / 3)) $((size / 2 + 1)) $((size - 1)); do
   head -c "$at" "$stream" >"$scratch/cut.cap"
   rm -f "$scratch/cut.db"*
   replay 2 "$scratch/cut.cap" "$scratch/cut.db" "${shop_tiers[@]}"
-  told=$(sed -n 's/.*is damaged or cut off at byte \([0-9]*\) of .*/\1/p' "$scratch/replay.log")
+  told=$(sed -n 's/.*is damaged or cut off at byte \([0-9]*\)$/\1/p' "$scratch/replay.log")
   complete=$(sed -n 's/.*messages, \([0-9]*\) requests complete.*/\1/p' "$scratch/replay.log")
   # The frame at that place is whole in the original, and reaches over the cut.
   read -r op a b c d < <(od -An -v -tu1 -j "${told:-0}" -N 5 "$stream")
@@ -71,7 +71,7 @@ middle=$((size / 2))
 cp "$stream" "$scratch/damaged.cap"
 head -c 300 /dev/zero | tr '\0' '\377' | dd of="$scratch/damaged.cap" bs=1 seek="$middle" conv=notrunc status=none
 replay 2 "$scratch/damaged.cap" "$scratch/damaged.db" "${shop_tiers[@]}"
-told=$(sed -n 's/.*is damaged or cut off at byte \([0-9]*\) of .*/\1/p' "$scratch/replay.log")
+told=$(sed -n 's/.*is damaged or cut off at byte \([0-9]*\)$/\1/p' "$scratch/replay.log")
 holds "${told:-0}" -ge $((middle - 20000)) "damage in the middle is told where it is"
 holds "$told" -le $((middle + 300)) "and not after it"
 half=$(sql "SELECT sum(requests_complete + requests_incomplete) FROM ledger WHERE resolution_s = 10" "$scratch/damaged.db")
