@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "app/pipeline.h"
 #include "app/rows.h"
 #include "app/shim_link.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "store/writer.h"
@@ -37,12 +37,6 @@ struct collector {
     FILE *stats_log;
     struct buffer lines;
 };
-
-static int64_t wall_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 // -- flushing ----------------------------------------------------------------------------------------------------------
 
@@ -93,7 +87,7 @@ static void flush(struct collector *c) {
 static void on_tick(evutil_socket_t fd, short what, void *context) {
     (void)fd;
     (void)what;
-    pipeline_tick(((struct collector *)context)->pipeline, wall_now());
+    pipeline_tick(((struct collector *)context)->pipeline, clock_wall());
 }
 
 static void on_flush(evutil_socket_t fd, short what, void *context) {
@@ -202,7 +196,7 @@ static bool make_parts(struct collector *c) {
     if (!c->base || !c->pipeline || !c->spare) {
         return false;
     }
-    pipeline_tick(c->pipeline, wall_now());
+    pipeline_tick(c->pipeline, clock_wall());
     c->writer = writer_start(c->store, &writing);
     return c->writer && start_events(c);
 }

@@ -2,18 +2,12 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "app/recording.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/text_time.h"
-
-static int64_t wall_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static const char *name_of(const struct shim_link *link) {
     return pipeline_node_name(link->node);
@@ -213,7 +207,7 @@ static void on_tiers(struct shim_link *link, struct control_map message) {
 static void on_clock(struct shim_link *link, struct control_map message) {
     int64_t at, unsampled = 0, paused = 0;
     if (control_get_int(message, "at", &at)) {
-        pipeline_sync(link->node, at, wall_now());
+        pipeline_sync(link->node, at, clock_wall());
     }
     control_get_int(message, "unsampled", &unsampled);
     control_get_int(message, "paused_ms", &paused);
@@ -293,7 +287,7 @@ static bool on_data_begin(void *user) {
     link->streaming = true;
     if (link->links->record) {
         link->recording =
-            recording_start(link->links->record, name_of(link), session_id(link->session), wall_now());
+            recording_start(link->links->record, name_of(link), session_id(link->session), clock_wall());
     }
     return true;
 }

@@ -2,8 +2,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "store/retention.h"
 
@@ -33,13 +33,10 @@ struct writer {
 };
 
 static int64_t monotonic_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
+    return clock_monotonic() / 1000000000;
 }
 
-// -- the thread
-// ----------------------------------------------------------------------------------------------------------
+// -- the thread ----------------------------------------------------------------------------------------------------------
 
 // Writes the batch and says so. Without the mutex: the caller of submit never waits for the disk.
 static bool write_batch(struct writer *w) {
@@ -61,9 +58,7 @@ static bool write_batch(struct writer *w) {
 }
 
 static void expire(struct writer *w) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    w->expire_at = monotonic_s() + (store_expire(w->store, now.tv_sec) ? MORE_S : RETENTION_PERIOD_S);
+    w->expire_at = monotonic_s() + (store_expire(w->store, clock_wall() / 1000000000) ? MORE_S : RETENTION_PERIOD_S);
 }
 
 static void *writer_thread(void *arg) {

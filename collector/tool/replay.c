@@ -8,11 +8,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "app/capture.h"
 #include "app/pipeline.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/text_time.h"
@@ -156,12 +156,6 @@ static int parse_identity(struct replay *r, const char *text) {
     return EXIT_SUCCESS;
 }
 
-static int64_t now_ns(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static int parse(struct replay *r, int argc, char **argv) {
     enum { DB = 256, TIER, ENTRY, IDENTITY, START, BUCKET, TIMEOUT };
     static const struct option longs[] = {
@@ -187,7 +181,7 @@ static int parse(struct replay *r, int argc, char **argv) {
             break;
         case START:
             r->start = optarg;
-            if (!text_time_parse(optarg, now_ns(CLOCK_REALTIME), &r->wall)) {
+            if (!text_time_parse(optarg, clock_wall(), &r->wall)) {
                 status = usage("--start", optarg, "a time such as 2026-11-20T10:00:00Z");
             }
             break;
@@ -419,11 +413,11 @@ int replay_main(int argc, char **argv) {
         status = open_database(&r);
     }
     if (status == EXIT_SUCCESS) {
-        began = now_ns(CLOCK_MONOTONIC);
+        began = clock_monotonic();
         status = feed(&r, &damaged);
     }
     if (status == EXIT_SUCCESS) {
-        status = finish(&r, damaged, (double)(now_ns(CLOCK_MONOTONIC) - began) / 1e9);
+        status = finish(&r, damaged, (double)(clock_monotonic() - began) / 1e9);
     }
     store_close(r.store);
     pipeline_free(r.pipeline);

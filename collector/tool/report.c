@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/text_time.h"
 #include "tool/command.h"
 #include "tool/text.h"
@@ -181,10 +181,8 @@ __attribute__((format(printf, 2, 3))) static int complain(int status, const char
 
 // Reads a time into whole seconds, down for the range's begin and up for its end.
 static int parse_time(const char *option, const char *text, bool up, int64_t *s) {
-    struct timespec now;
     int64_t ns;
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (!text_time_parse(text, now.tv_sec * (int64_t)SECOND_NS + now.tv_nsec, &ns)) {
+    if (!text_time_parse(text, clock_wall(), &ns)) {
         return complain(EXIT_USAGE, "--%s %s is no time: say 30m, 2d, or 2026-11-20T10:00:00Z", option, text);
     }
     *s = ns / SECOND_NS - (ns % SECOND_NS < 0) + (up && ns % SECOND_NS != 0);
