@@ -560,6 +560,15 @@ static int64_t take_frames(struct pipeline_node *n, struct slice bytes) {
     }
 }
 
+// Bytes that a frame still lacks of which only the start is there: of its header, or behind that of its body.
+static size_t frame_missing(struct slice begun) {
+    if (begun.len < FRAME_HEADER) {
+        return FRAME_HEADER - begun.len;
+    }
+    struct cursor size = cursor_of(begun.data + 1, FRAME_HEADER - 1);
+    return FRAME_HEADER + (size_t)cursor_u32(&size) - begun.len;
+}
+
 int64_t pipeline_feed(struct pipeline_node *n, struct slice bytes) {
     int64_t used = 0;
     if (n->bad) {
@@ -569,16 +578,8 @@ int64_t pipeline_feed(struct pipeline_node *n, struct slice bytes) {
     n->fresh = true;
     // A frame begun in earlier bytes is completed in the buffer, as far as it needs; the rest is read in place.
     while (n->partial.len > 0 && bytes.len > 0 && used >= 0) {
-        size_t piece = bytes.len < 4096 ? bytes.len : 4096;
-        struct slice so_far = slice_of(n->partial.data, n->partial.len);
-        struct frame frame;
-        if (so_far.len >= FRAME_HEADER && frame_next(so_far, &frame) == FRAME_PARTIAL) {
-            struct cursor c = cursor_of(so_far.data + 1, 4);
-            size_t whole = FRAME_HEADER + (size_t)cursor_u32(&c);
-            piece = whole - so_far.len < bytes.len ? whole - so_far.len : bytes.len;
-        } else if (so_far.len < FRAME_HEADER) {
-            piece = FRAME_HEADER - so_far.len < bytes.len ? FRAME_HEADER - so_far.len : bytes.len;
-        }
+        size_t missing = frame_missing(slice_of(n->partial.data, n->partial.len));
+        size_t piece = missing < bytes.len ? missing : bytes.len;
         if (!buffer_append(&n->partial, bytes.data, piece)) {
             used = -1;
             break;
