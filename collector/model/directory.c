@@ -13,6 +13,9 @@ bool directory_init(struct directory *d) {
     if (!names_init(&d->tiers, LIMIT_TIER_NAMES + 1)) {
         goto err2;
     }
+    if (!paths_init(&d->paths)) {
+        goto err3;
+    }
     static const char *const fixed[] = {"_total", "undefined", "_other"};
     bool ok = names_intern(&d->tiers, slice_text("_total")) == TIER_TOTAL;
     for (uint32_t i = 0; i < 3; i++) {
@@ -21,6 +24,8 @@ bool directory_init(struct directory *d) {
     if (ok) {
         return true;
     }
+    paths_free(&d->paths);
+err3:
     names_free(&d->tiers);
 err2:
     names_free(&d->identities);
@@ -34,6 +39,7 @@ void directory_free(struct directory *d) {
     names_free(&d->nodes);
     names_free(&d->identities);
     names_free(&d->tiers);
+    paths_free(&d->paths);
 }
 
 static uint16_t id_or(uint32_t id, uint16_t otherwise) {

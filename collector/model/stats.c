@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/limits.h"
 
-enum { LEDGER_ROWS = 4096, LATEST_ROWS = 512 };
+enum { LEDGER_ROWS = 4096, LATEST_ROWS = 512, LATEST_PATHS = 1024 };
 
 struct stats {
     struct map index;
@@ -15,6 +16,15 @@ struct stats {
     struct ledger_row *ledgers;
     uint32_t ledger_count;
     uint32_t ledger_room;
+    struct map path_index;
+    struct path_row *latest_paths[LATEST_PATHS]; // as latest
+    struct slab paths;                           // as rows, and so are costs
+    uint32_t path_count;
+    struct map cost_index;
+    struct slab costs;
+    uint32_t cost_count;
+    struct buffer kept; // struct kept_request
+    struct buffer kept_spans;
 };
 
 struct stats *stats_new(void) {
@@ -25,9 +35,12 @@ struct stats *stats_new(void) {
     slab_init(&s->rows, sizeof(struct stat_row), LIMIT_STAT_ROWS);
     s->ledger_room = 16;
     s->ledgers = calloc(s->ledger_room, sizeof *s->ledgers);
-    if (!s->ledgers || !map_init(&s->index)) {
-        free(s->ledgers);
-        free(s);
+    slab_init(&s->paths, sizeof(struct path_row), LIMIT_PATH_ROWS);
+    slab_init(&s->costs, sizeof(struct cost_row), LIMIT_STAT_ROWS);
+    s->kept = buffer_make(LIMIT_KEPT_BYTES);
+    s->kept_spans = buffer_make(LIMIT_KEPT_BYTES);
+    if (!s->ledgers || !map_init(&s->index) || !map_init(&s->path_index) || !map_init(&s->cost_index)) {
+        stats_free(s);
         return NULL;
     }
     return s;
@@ -41,7 +54,13 @@ void stats_free(struct stats *s) {
         histogram_free(&((struct stat_row *)slab_at(&s->rows, i))->durations);
     }
     slab_free(&s->rows);
+    slab_free(&s->paths);
+    slab_free(&s->costs);
     map_free(&s->index);
+    map_free(&s->path_index);
+    map_free(&s->cost_index);
+    buffer_free(&s->kept);
+    buffer_free(&s->kept_spans);
     free(s->ledgers);
     free(s);
 }
@@ -49,8 +68,15 @@ void stats_free(struct stats *s) {
 void stats_reset(struct stats *s) {
     memset(s->latest, 0, sizeof s->latest);
     map_clear(&s->index);
+    memset(s->latest_paths, 0, sizeof s->latest_paths);
+    map_clear(&s->path_index);
+    map_clear(&s->cost_index);
+    buffer_reset(&s->kept);
+    buffer_reset(&s->kept_spans);
     s->count = 0;
     s->ledger_count = 0;
+    s->path_count = 0;
+    s->cost_count = 0;
 }
 
 // Packs a key into 64 bits: 33 of the bucket's second, 8 of the node, 11 of the identity, 12 of the tier. The directory's
@@ -134,6 +160,76 @@ struct ledger_row *stats_ledger(struct stats *s, int64_t bucket_start, uint16_t 
     return &s->ledgers[s->ledger_count++];
 }
 
+// Record `count` of a pool whose records are never given back; NULL at its cap.
+static void *record(struct slab *slab, uint32_t count) {
+    return count < slab->made || slab_take(slab) != SLAB_NONE ? slab_at(slab, count) : NULL;
+}
+
+// Packs a path row's key into 64 bits: 31 of the bucket's second (two buckets 68 years apart are never in one set), 8 of the node,
+// 11 of the identity, 14 of the path.
+static uint64_t packed_path(int64_t bucket_start, uint16_t node, uint16_t identity, uint32_t path) {
+    return ((uint64_t)bucket_start & 0x7fffffff) << 33 | (uint64_t)node << 25 | (uint64_t)identity << 14 | (path & 0x3fff);
+}
+
+_Static_assert(LIMIT_PATHS < 0x3fff, "paths and PATH_OTHER fit packed_path()");
+
+static struct path_row *path_find(struct stats *s, int64_t bucket_start, uint16_t node, uint16_t identity, uint32_t path) {
+    uint64_t key = packed_path(bucket_start, node, identity, path);
+    uint32_t i = map_get(&s->path_index, key);
+    if (i != MAP_NONE) {
+        return slab_at(&s->paths, i);
+    }
+    struct path_row *row = record(&s->paths, s->path_count);
+    if (!row || !map_set(&s->path_index, key, s->path_count)) {
+        return NULL;
+    }
+    *row = (struct path_row){
+        .bucket_start = bucket_start, .node = node, .identity = identity, .path = path, .min_ns = UINT64_MAX};
+    s->path_count++;
+    return row;
+}
+
+struct path_row *stats_path(struct stats *s, int64_t bucket_start, uint16_t node, uint16_t identity, uint32_t path) {
+    struct path_row **latest = &s->latest_paths[(identity * 37u + path + node * 5u) % LATEST_PATHS];
+    struct path_row *row = *latest;
+    if (row && row->path == path && row->identity == identity && row->node == node && row->bucket_start == bucket_start) {
+        return row;
+    }
+    row = path_find(s, bucket_start, node, identity, path);
+    *latest = row;
+    return row;
+}
+
+struct cost_row *stats_cost(struct stats *s, int64_t bucket_start, uint16_t node, uint16_t tier) {
+    uint64_t key = packed((struct stat_key){bucket_start, node, 0, tier});
+    uint32_t i = map_get(&s->cost_index, key);
+    if (i != MAP_NONE) {
+        return slab_at(&s->costs, i);
+    }
+    struct cost_row *row = record(&s->costs, s->cost_count);
+    if (!row || !map_set(&s->cost_index, key, s->cost_count)) {
+        return NULL;
+    }
+    *row = (struct cost_row){.bucket_start = bucket_start, .node = node, .tier = tier};
+    s->cost_count++;
+    return row;
+}
+
+bool stats_keep(struct stats *s, const struct kept_request *request, const struct kept_span *spans) {
+    struct kept_request kept = *request;
+    kept.first = (uint32_t)(s->kept_spans.len / sizeof *spans);
+    size_t bytes = request->count * sizeof *spans;
+    if (s->kept.len + s->kept_spans.len + sizeof kept + bytes > LIMIT_KEPT_BYTES ||
+        !buffer_append(&s->kept_spans, (const uint8_t *)spans, bytes)) {
+        return false;
+    }
+    return buffer_append(&s->kept, (const uint8_t *)&kept, sizeof kept);
+}
+
+bool stats_empty(const struct stats *s) {
+    return s->count == 0 && s->ledger_count == 0 && s->path_count == 0 && s->cost_count == 0 && s->kept.len == 0;
+}
+
 uint32_t stats_rows(const struct stats *s) {
     return s->count;
 }
@@ -148,4 +244,32 @@ uint32_t stats_ledgers(const struct stats *s) {
 
 const struct ledger_row *stats_ledger_at(const struct stats *s, uint32_t i) {
     return &s->ledgers[i];
+}
+
+uint32_t stats_paths(const struct stats *s) {
+    return s->path_count;
+}
+
+const struct path_row *stats_path_at(const struct stats *s, uint32_t i) {
+    return slab_at(&s->paths, i);
+}
+
+uint32_t stats_costs(const struct stats *s) {
+    return s->cost_count;
+}
+
+const struct cost_row *stats_cost_at(const struct stats *s, uint32_t i) {
+    return slab_at(&s->costs, i);
+}
+
+uint32_t stats_kept(const struct stats *s) {
+    return (uint32_t)(s->kept.len / sizeof(struct kept_request));
+}
+
+const struct kept_request *stats_kept_at(const struct stats *s, uint32_t i) {
+    return (const struct kept_request *)(const void *)s->kept.data + i;
+}
+
+const struct kept_span *stats_kept_spans(const struct stats *s, uint32_t i) {
+    return (const struct kept_span *)(const void *)s->kept_spans.data + stats_kept_at(s, i)->first;
 }

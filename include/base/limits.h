@@ -59,6 +59,23 @@
 // Rows (bucket, node, identity, tier) between two flushes: at most 6.5 KB each with a full histogram.
 #define LIMIT_STAT_ROWS 20000u
 
+// -- kept requests and paths ---------------------------------------------------------------------------------------------
+
+// Requests of one node, identity and bucket that are kept whole: over the threshold, failed, and the slowest.
+#define LIMIT_KEPT_OVER 10u
+#define LIMIT_KEPT_FAILED 3u
+#define LIMIT_KEPT_SLOWEST 3u
+// Spans kept of one of them; a person looks at some hundreds.
+#define LIMIT_KEPT_SPANS 2000u
+// Bytes of them between two flushes.
+#define LIMIT_KEPT_BYTES (32u << 20)
+// Positions in the tree, of all nodes: further ones are counted under the path _other.
+#define LIMIT_PATHS 10000u
+// Tiers in a path; what is deeper counts under the path of this length.
+#define LIMIT_PATH_DEPTH 32u
+// Rows (bucket, node, identity, path) between two flushes, 112 bytes each.
+#define LIMIT_PATH_ROWS 50000u
+
 // -- identity questions --------------------------------------------------------------------------------------------
 
 // Calls of one request whose arguments may be asked about.

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/names.h"
+#include "model/paths.h"
 
 enum {
     IDENTITY_TOTAL = 0,     // "_total": all identities together
@@ -18,6 +19,7 @@ struct directory {
     struct names nodes;
     struct names identities;
     struct names tiers;
+    struct paths paths; // positions in the tree, of all nodes
 };
 
 // Returns false without memory.

@@ -19,11 +19,15 @@ struct span {
     uint16_t tier;
     bool open;  // its return was not seen
     bool error; // ended by an exception
+    bool blind; // of a tier without return values (return_to): whether it ended by an exception is not known
+    int64_t gc;      // garbage collection while it was the innermost of its process, ns
+    int64_t off_cpu; // the same for being scheduled out, ns
 
     // out
     bool async;     // ended after its request
     bool outermost; // none of the same tier goes on above it: its duration counts as the tier's inclusive time
     uint32_t depth; // 0: below the request itself
+    int64_t wait;   // for the first span that a message brought to its process: from the sender's last event to its start, ns; else 0
     int64_t self;   // duration less the union of what child spans cover, ns; 0 for open and async spans
 };
 

@@ -29,11 +29,13 @@ struct request_result {
     enum request_fate fate;
     uint16_t identity; // directory id
     bool error;        // ended in an exception
-    int64_t begin;     // of complete requests; of others the time of the first and last message seen
+    bool cut;          // incomplete only because it had more than LIMIT_SPANS_PER_REQUEST spans
+    int64_t begin;     // of complete and cut requests; of others the time of the first and last message seen
     int64_t end;
-    int64_t self;             // of complete requests: what no span covers
-    const struct span *spans; // of complete requests, as request_tree_build leaves them
+    int64_t self;             // of complete and cut requests: what no span covers
+    const struct span *spans; // of complete and cut requests, as request_tree_build leaves them
     uint32_t count;
+    uint32_t calls; // spans that it had; more than count when it was cut
 };
 
 // Names a request while it is in work; stale refs are noticed.

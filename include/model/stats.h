@@ -28,6 +28,9 @@ struct stat_row {
     uint64_t total_ns;    // outermost calls, async ones not counted
     uint64_t self_ns;     // of the calls counted in total_ns, less what child spans cover
     uint64_t async_ns;    // of the async calls
+    uint64_t wait_ns;     // before the calls: from what their caller last did to their start, see request_tree.h
+    uint64_t gc_ns;       // garbage collection while a call was the innermost of its process; 0 unless traced
+    uint64_t off_cpu_ns;  // the same for being scheduled out
     uint64_t duration_ns; // sum of all calls' durations
     double square_ns;     // sum of their squares, ns²
     uint64_t min_ns;
@@ -49,6 +52,74 @@ struct ledger_row {
     uint64_t stale_calls;
     uint64_t decode_errors;
     uint64_t paused_ms;
+    uint64_t unwound_frames;    // calls that were left without a return of their own
+    uint64_t ambiguous_returns; // return_to messages that could not be joined with certainty
+    uint64_t lost_tokens;       // requests whose process had lost the token at their end
+    uint64_t reloads;           // code reloads that took tiers' patterns off for a moment
+};
+
+// Times by position in the tree. No row under _total: the view adds the identities up.
+struct path_row {
+    int64_t bucket_start;
+    uint16_t node;
+    uint16_t identity;
+    uint32_t path; // of model/paths.h
+    uint64_t calls;
+    uint64_t errors;
+    uint64_t async_calls;
+    uint64_t total_ns; // of calls that were not async
+    uint64_t self_ns;
+    uint64_t async_ns;
+    uint64_t wait_ns;
+    uint64_t duration_ns; // sum of all calls' durations
+    uint64_t min_ns;
+    uint64_t max_ns;
+};
+
+// What tracing a tier costs.
+struct cost_row {
+    int64_t bucket_start;
+    uint16_t node;
+    uint16_t tier;
+    uint64_t messages; // of any kind that named its function
+    uint64_t bytes;    // of these, with their frames
+};
+
+enum kept_reason {
+    KEPT_OVER,    // took longer than the threshold
+    KEPT_FAILED,  // ended in an exception
+    KEPT_SLOWEST, // among the slowest few of its node, identity and bucket
+    KEPT_REASONS
+};
+
+// A span of a kept request: as in model/request_tree.h, times from the request's begin.
+struct kept_span {
+    int64_t start;
+    int64_t duration; // 0 when open
+    int64_t self;
+    int64_t wait;
+    int64_t gc;
+    int64_t off_cpu;
+    uint64_t pid;    // message_pid_text shows it
+    uint32_t parent; // in this request's spans, UINT32_MAX: below the request itself. Always before the span
+    uint16_t tier;
+    bool open, error, async;
+    bool blind; // how it ended is not known (returns => none)
+};
+
+// A request that is kept whole. It may stand in several batches of one bucket, the store keeps LIMIT_KEPT of them for each reason.
+struct kept_request {
+    int64_t bucket_start;
+    uint16_t node;
+    uint16_t identity;
+    uint8_t reason;   // enum kept_reason: the first that applies
+    bool error;
+    bool cut;         // it had more spans than LIMIT_SPANS_PER_REQUEST, and counts as incomplete
+    int64_t begin;    // ns since 1970 UTC
+    int64_t duration; // ns
+    uint32_t spans;   // that it had; of them
+    uint32_t count;   // are kept, the first by start
+    uint32_t first;   // where they begin in stats_kept_spans
 };
 
 struct stats; // opaque
@@ -68,8 +139,24 @@ void stats_count_at(struct stat_row *row, uint64_t duration_ns, uint32_t bucket)
 // The ledger row of a bucket and node; never NULL (at the cap: the last row made). Valid until the next call.
 struct ledger_row *stats_ledger(struct stats *s, int64_t bucket_start, uint16_t node);
 
+// The row of a path, made when it is new; NULL at LIMIT_PATH_ROWS or without memory.
+struct path_row *stats_path(struct stats *s, int64_t bucket_start, uint16_t node, uint16_t identity, uint32_t path);
+// The cost row of a tier likewise; NULL at LIMIT_STAT_ROWS.
+struct cost_row *stats_cost(struct stats *s, int64_t bucket_start, uint16_t node, uint16_t tier);
+// Copies a kept request and its spans (request->count of them). False at LIMIT_KEPT_BYTES or without memory: it is not kept.
+bool stats_keep(struct stats *s, const struct kept_request *request, const struct kept_span *spans);
+
+// Whether nothing at all was gathered.
+bool stats_empty(const struct stats *s);
 // Reading, in the order in which the rows were made.
 uint32_t stats_rows(const struct stats *s);
 const struct stat_row *stats_row_at(const struct stats *s, uint32_t i);
 uint32_t stats_ledgers(const struct stats *s);
 const struct ledger_row *stats_ledger_at(const struct stats *s, uint32_t i);
+uint32_t stats_paths(const struct stats *s);
+const struct path_row *stats_path_at(const struct stats *s, uint32_t i);
+uint32_t stats_costs(const struct stats *s);
+const struct cost_row *stats_cost_at(const struct stats *s, uint32_t i);
+uint32_t stats_kept(const struct stats *s);
+const struct kept_request *stats_kept_at(const struct stats *s, uint32_t i);
+const struct kept_span *stats_kept_spans(const struct stats *s, uint32_t i); // of kept request i

@@ -27,6 +27,9 @@ struct query_row {
     uint64_t total_ns;
     uint64_t self_ns;
     uint64_t async_ns;
+    uint64_t wait_ns;
+    uint64_t gc_ns;
+    uint64_t off_cpu_ns;
     uint64_t duration_ns;
     double square_ns;
     uint64_t min_ns; // both 0 without calls

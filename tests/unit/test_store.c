@@ -178,7 +178,7 @@ static void test_small_batch_to_the_digit(void **state) {
     fixture_call(batch, NOON + 60, "create", "db", 8000, true);
     fixture_row(batch, NOON + 50, "shop@host", "create", "db")->errors = 1;
     fixture_row(batch, NOON + 50, "shop@host", "create", "idle")->requests = 1; // no call
-    *fixture_ledger(batch, NOON + 50) = (struct ledger_row){NOON + 50, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+    *fixture_ledger(batch, NOON + 50) = (struct ledger_row){NOON + 50, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0, 0, 0, 0};
     fixture_ledger(batch, NOON + 60)->requests_complete = 20;
     assert_true(store_write(s, 10, batch, &fixture_names));
     store_close(s);

@@ -1,0 +1,62 @@
+// Questions about the requests that were kept whole. For connections of store_open_reader; one thread at a time; each is one
+// short read transaction.
+#pragma once
+
+#include "store/query.h"
+
+struct slow_filter {
+    int64_t from_s, until_s; // as in struct query; by the requests' begin
+    const char *node;        // NULL: any
+    const char *identity;    // NULL: any
+    bool failed;             // only those that ended in an exception
+    uint32_t most;           // this many at most, the slowest
+};
+
+struct slow_request {
+    int64_t id;
+    const char *node; // texts live as long as the answer
+    const char *identity;
+    const char *reason;  // "over", "failed", "slowest"
+    const char *outcome; // "ok", "error"
+    bool cut;            // more spans than the collector takes: incomplete
+    int64_t started_ns;  // since 1970 UTC
+    int64_t duration_ns;
+    uint32_t spans; // that it had
+    uint32_t kept;  // of them
+};
+
+struct slow_list {
+    struct slow_request *requests; // slowest first, then by id
+    uint32_t count;
+    void *texts;
+};
+
+struct slow_span {
+    int64_t start_ns; // from the request's begin
+    int64_t duration_ns;
+    int64_t self_ns;
+    int64_t wait_ns;
+    int64_t gc_ns;
+    int64_t off_cpu_ns;
+    uint32_t parent;     // index in the answer, always below the span's own; UINT32_MAX: below the request itself
+    uint32_t depth;      // 0: below the request itself
+    const char *name;    // of the tier
+    const char *pid;     // "<0.123.0>"
+    const char *outcome; // "ok", "error", "open", "unknown" (returns => none)
+    bool async;
+};
+
+struct slow_spans {
+    struct slow_request request;
+    struct slow_span *spans; // in order of start
+    uint32_t count;
+    void *texts;
+};
+
+// On false there is no answer and store_error says why. Give answers back with the free functions, also after false.
+bool query_slow_list(struct store *s, const struct slow_filter *filter, struct slow_list *out);
+void slow_list_free(struct slow_list *list);
+
+// One request with its spans. *found tells whether there is such a request.
+bool query_slow_spans(struct store *s, int64_t id, bool *found, struct slow_spans *out);
+void slow_spans_free(struct slow_spans *spans);
