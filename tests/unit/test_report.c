@@ -102,7 +102,7 @@ static void lose(void) {
     struct store *s = fixture_open();
     struct stats *batch = stats_new();
     *fixture_ledger(batch, NOON + 10) =
-        (struct ledger_row){NOON + 10, 0, 0, 3, 1, 100, 5, 6, 7, 1, 9, 10, 1500};
+        (struct ledger_row){NOON + 10, 0, 0, 3, 1, 100, 5, 6, 7, 1, 9, 10, 1500, 0, 0, 0, 0};
     assert_true(store_write(s, 10, batch, &fixture_names));
     store_close(s);
     stats_free(batch);
