@@ -55,6 +55,8 @@ note([N | _]) ->
         {_, [Token | _]} when element(1, N) =/= Token -> {Token, " -"};
         {_, [Token | _]} when tuple_size(N) =:= 2 -> {Token, " identity"};
         {_, [Token | _]} when tuple_size(N) =:= 3, element(2, N) =:= ask -> {Token, " arguments"};
+        {_, [Token | _]} when tuple_size(N) =:= 4, element(4, N) =:= none -> {Token, " identity"};
+        {_, [Token | _]} when tuple_size(N) =:= 5, element(3, N) =:= ask, element(5, N) =:= none -> {Token, " arguments"};
         {_, [Token | _]} -> {Token, " -"}
     end.
 
