@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "store/query.h"
 #include "store/store.h"
 
 // "KPRF": the application_id in the header of every kprof database.
@@ -26,12 +27,20 @@ enum statement {
     STATEMENT_READ_ROW,
     STATEMENT_WRITE_ROW,
     STATEMENT_ADD_LEDGER,
+    STATEMENT_ADD_PATH_ROW,
+    STATEMENT_ADD_COST,
+    STATEMENT_LAST_KEPT,
+    STATEMENT_KEEP,
+    STATEMENT_KEEP_SPAN,
+    STATEMENT_PRUNE_KEPT,
     STATEMENT_ADD_NODE,
     STATEMENT_ADD_IDENTITY,
     STATEMENT_ADD_TIER,
+    STATEMENT_ADD_PATH,
     STATEMENT_FIND_NODE,
     STATEMENT_FIND_IDENTITY,
     STATEMENT_FIND_TIER,
+    STATEMENT_FIND_PATH,
     STATEMENTS
 };
 
@@ -46,11 +55,58 @@ struct store {
     int64_t node_ids[LIMIT_NODES];
     int64_t identity_ids[LIMIT_IDENTITIES + 3];
     int64_t tier_ids[LIMIT_TIER_NAMES + 1];
+    int64_t path_ids[LIMIT_PATHS + 2]; // the last is that of PATH_OTHER
 
     struct histogram merged; // scratch of the row being written
     struct buffer blob;      // its stored form
     char error[256];
 };
+
+// -- statements.c: the writer's SQL --------------------------------------------------------------------------------
+
+// The statement, prepared, or NULL (store_error says why).
+sqlite3_stmt *store_prepared(struct store *s, enum statement which);
+// Runs a bound statement that yields no rows and makes it ready for the next time. NULL fails.
+bool store_run(struct store *s, sqlite3_stmt *statement, const char *what);
+// Binds a counter. They are unsigned in memory and signed in the file; one that overflows stays at its end.
+void store_bind_count(sqlite3_stmt *statement, int at, uint64_t value);
+
+// -- row_ids.c: names and their row ids ----------------------------------------------------------------------------
+
+// The row id of a name of s->directory, from the cache or the table, new when it must be; 0 on failure.
+int64_t store_node_id(struct store *s, uint16_t id);
+int64_t store_identity_id(struct store *s, uint16_t id);
+int64_t store_tier_id(struct store *s, uint16_t id);
+int64_t store_path_id(struct store *s, uint32_t id);
+void store_forget_ids(struct store *s);
+
+// -- batch_paths.c, batch_kept.c: parts of a batch, within its transaction ---------------------------------------------
+
+// The resolutions at which a batch is written.
+struct resolutions {
+    uint32_t all[3]; // seconds, finest first
+    int count;
+};
+
+bool store_write_paths(struct store *s, const struct resolutions *resolutions, const struct stats *batch);
+bool store_write_costs(struct store *s, const struct resolutions *resolutions, const struct stats *batch);
+bool store_write_kept(struct store *s, const struct stats *batch);
+
+// -- older.c: files of an older schema -----------------------------------------------------------------------------
+
+// Makes a reader's connection see a file of an older schema as one of ours, without touching the file.
+bool store_read_older(sqlite3 *db, int64_t version);
+
+// -- query.c: shared by the readers' queries -----------------------------------------------------------------------
+
+// The resolution to take for a query; 0: there is no data at all. Within a transaction.
+uint32_t query_resolution(struct store *s, const struct query *q);
+// Prepares a statement with ?1 the resolution, ?2 and ?3 the first and past-the-last bucket, ?4 the node or NULL; NULL on failure.
+sqlite3_stmt *query_prepare(struct store *s, const char *sql, uint32_t resolution_s, const struct query *q);
+// Says that memory is out, and returns false.
+bool query_no_memory(struct store *s);
+
+// -- store.c -------------------------------------------------------------------------------------------------------
 
 // Keeps what SQLite says about the last failure for store_error, and returns false.
 bool store_fail(struct store *s, const char *what);
@@ -58,8 +114,8 @@ bool store_fail(struct store *s, const char *what);
 // Asks for one integer; otherwise when there is no row, it is NULL, or the query fails.
 int64_t store_integer(struct store *s, const char *sql, int64_t otherwise);
 
-// The resolution after this one in the tables, 0 when it is the last.
-uint32_t store_next_resolution(struct store *s, uint32_t resolution_s);
+// The resolution after this one in a table, 0 when it is the last.
+uint32_t store_next_resolution(struct store *s, const char *table, uint32_t resolution_s);
 
 static inline int64_t floor_to(int64_t t, int64_t step) {
     int64_t rest = t % step;

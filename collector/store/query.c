@@ -29,10 +29,16 @@ static int64_t edge(struct store *s, const char *which, uint32_t resolution_s, i
     return store_integer(s, sql, otherwise);
 }
 
+static uint32_t next_resolution(struct store *s, uint32_t resolution_s) {
+    uint32_t stats = store_next_resolution(s, "stat_rows", resolution_s);
+    uint32_t ledgers = store_next_resolution(s, "ledger_rows", resolution_s);
+    return stats == 0 || (ledgers != 0 && ledgers < stats) ? ledgers : stats;
+}
+
 // Every resolution in the file, finest first. Returns how many.
 static int extents(struct store *s, struct extent out[EXTENTS]) {
     int n = 0;
-    for (uint32_t r = store_next_resolution(s, 0); r != 0 && n < EXTENTS; r = store_next_resolution(s, r)) {
+    for (uint32_t r = next_resolution(s, 0); r != 0 && n < EXTENTS; r = next_resolution(s, r)) {
         out[n++] = (struct extent){r, edge(s, "min", r, 0), edge(s, "max", r, 0)};
     }
     return n;
@@ -79,10 +85,29 @@ static const struct extent *choose(const struct extent *all, int n, const struct
     return most;
 }
 
+uint32_t query_resolution(struct store *s, const struct query *q) {
+    struct extent all[EXTENTS];
+    const struct extent *chosen = choose(all, extents(s, all), q);
+    return chosen ? chosen->resolution_s : 0;
+}
+
+sqlite3_stmt *query_prepare(struct store *s, const char *sql, uint32_t resolution_s, const struct query *q) {
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL) != SQLITE_OK) {
+        store_fail(s, "query");
+        return NULL;
+    }
+    sqlite3_bind_int64(statement, 1, resolution_s);
+    sqlite3_bind_int64(statement, 2, q->from_s == INT64_MIN ? INT64_MIN : floor_to(q->from_s, resolution_s));
+    sqlite3_bind_int64(statement, 3, q->until_s);
+    sqlite3_bind_text(statement, 4, q->node, -1, SQLITE_STATIC); // NULL binds NULL
+    return statement;
+}
+
 // -- sums
 // ------------------------------------------------------------------------------------------------------------------
 
-static bool no_memory(struct store *s) {
+bool query_no_memory(struct store *s) {
     snprintf(s->error, sizeof s->error, "query: no memory");
     return false;
 }
@@ -115,7 +140,7 @@ static char *copy_text(sqlite3_stmt *statement, int column) {
 }
 
 // Columns of the query below.
-enum { IDENTITY_ID, TIER_ID, IDENTITY, TIER, COUNTS, SQUARE = COUNTS + 8, MIN, MAX, HISTOGRAM };
+enum { IDENTITY_ID, TIER_ID, IDENTITY, TIER, COUNTS, SQUARE = COUNTS + 11, MIN, MAX, HISTOGRAM, BUCKET };
 
 static bool add_row(struct store *s, struct query_sums *sums, struct map *index, sqlite3_stmt *from) {
     struct query_row *row =
@@ -125,11 +150,12 @@ static bool add_row(struct store *s, struct query_sums *sums, struct map *index,
         row->tier = copy_text(from, TIER);
     }
     if (!row || !row->identity || !row->tier) {
-        return no_memory(s);
+        return query_no_memory(s);
     }
     uint64_t *const counts[] = {&row->requests, &row->calls,   &row->errors,   &row->async_calls,
-                                &row->total_ns, &row->self_ns, &row->async_ns, &row->duration_ns};
-    for (int i = 0; i < 8; i++) {
+                                &row->total_ns, &row->self_ns, &row->async_ns, &row->duration_ns,
+                                &row->wait_ns,  &row->gc_ns,   &row->off_cpu_ns};
+    for (int i = 0; i < SQUARE - COUNTS; i++) {
         *counts[i] += (uint64_t)sqlite3_column_int64(from, COUNTS + i);
     }
     row->square_ns += sqlite3_column_double(from, SQUARE);
@@ -147,21 +173,6 @@ static bool add_row(struct store *s, struct query_sums *sums, struct map *index,
     return true;
 }
 
-static sqlite3_stmt *prepare(struct store *s, const char *sql, const struct query_sums *sums,
-                             const struct query *q) {
-    sqlite3_stmt *statement;
-    if (sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL) != SQLITE_OK) {
-        store_fail(s, "query");
-        return NULL;
-    }
-    sqlite3_bind_int64(statement, 1, sums->resolution_s);
-    sqlite3_bind_int64(statement, 2,
-                       q->from_s == INT64_MIN ? INT64_MIN : floor_to(q->from_s, sums->resolution_s));
-    sqlite3_bind_int64(statement, 3, q->until_s);
-    sqlite3_bind_text(statement, 4, q->node, -1, SQLITE_STATIC); // NULL binds NULL
-    return statement;
-}
-
 // The time that the rows cover grows with every row.
 static void cover(struct query_sums *sums, int64_t bucket) {
     bool first = sums->first_s == 0 && sums->last_s == 0;
@@ -174,24 +185,24 @@ static bool add_rows(struct store *s, const struct query *q, struct query_sums *
     int rc = SQLITE_ERROR;
     bool ok = false;
     if (!map_init(&index)) {
-        return no_memory(s);
+        return query_no_memory(s);
     }
-    sqlite3_stmt *rows = prepare(
+    sqlite3_stmt *rows = query_prepare(
         s,
         "SELECT r.identity_id, r.tier_id, i.name, t.name, requests, calls, errors, async_calls, total_ns, "
-        "self_ns, "
-        "async_ns, duration_ns, square_ns, min_ns, max_ns, histogram, bucket_start FROM stat_rows AS r "
+        "self_ns, async_ns, duration_ns, wait_ns, gc_ns, off_cpu_ns, square_ns, min_ns, max_ns, histogram, "
+        "bucket_start FROM stat_rows AS r "
         "CROSS JOIN identity_names AS i ON i.id = r.identity_id CROSS JOIN tier_names AS t ON t.id = "
         "r.tier_id "
         "WHERE resolution_s = ?1 AND bucket_start >= ?2 AND bucket_start < ?3 "
         "AND (?4 IS NULL OR r.node_id = (SELECT id FROM node_names WHERE name = ?4)) "
         "AND (?5 IS NULL OR r.identity_id = (SELECT id FROM identity_names WHERE name = ?5))",
-        sums, q);
+        sums->resolution_s, q);
     if (rows) {
         sqlite3_bind_text(rows, 5, q->identity, -1, SQLITE_STATIC);
         ok = true;
         while (ok && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
-            cover(sums, sqlite3_column_int64(rows, HISTOGRAM + 1));
+            cover(sums, sqlite3_column_int64(rows, BUCKET));
             ok = add_row(s, sums, &index, rows);
         }
         ok = ok && (rc == SQLITE_DONE || store_fail(s, "query"));
@@ -205,15 +216,16 @@ static bool add_rows(struct store *s, const struct query *q, struct query_sums *
 }
 
 static bool add_ledger(struct store *s, const struct query *q, struct query_sums *sums) {
-    sqlite3_stmt *row = prepare(
+    sqlite3_stmt *row = query_prepare(
         s,
         "SELECT min(bucket_start), max(bucket_start), sum(requests_complete), sum(requests_incomplete), "
         "sum(requests_expired), sum(requests_unsampled), sum(messages), sum(bytes), "
         "sum(dropped_messages), sum(orphan_returns), sum(stale_calls), sum(decode_errors), "
-        "sum(paused_ms) FROM ledger_rows WHERE resolution_s = ?1 AND bucket_start >= ?2 "
+        "sum(paused_ms), sum(unwound_frames), sum(ambiguous_returns), sum(lost_tokens), sum(reloads) "
+        "FROM ledger_rows WHERE resolution_s = ?1 AND bucket_start >= ?2 "
         "AND bucket_start < ?3 "
         "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4))",
-        sums, q);
+        sums->resolution_s, q);
     if (!row) {
         return false;
     }
@@ -225,8 +237,10 @@ static bool add_ledger(struct store *s, const struct query *q, struct query_sums
                                     &l->messages,          &l->bytes,
                                     &l->dropped_messages,  &l->orphan_returns,
                                     &l->stale_calls,       &l->decode_errors,
-                                    &l->paused_ms};
-        for (int i = 0; i < 11; i++) {
+                                    &l->paused_ms,         &l->unwound_frames,
+                                    &l->ambiguous_returns, &l->lost_tokens,
+                                    &l->reloads};
+        for (int i = 0; i < (int)(sizeof counts / sizeof *counts); i++) {
             *counts[i] = (uint64_t)sqlite3_column_int64(row, 2 + i);
         }
         cover(sums, sqlite3_column_int64(row, 0));
@@ -238,18 +252,13 @@ static bool add_ledger(struct store *s, const struct query *q, struct query_sums
 }
 
 bool query_sums(struct store *s, const struct query *q, struct query_sums *out) {
-    struct extent all[EXTENTS];
     *out = (struct query_sums){0};
     // One transaction, so that rows and ledger are of the same moment.
     if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
         return store_fail(s, "query");
     }
-    bool ok = true;
-    const struct extent *chosen = choose(all, extents(s, all), q);
-    if (chosen) {
-        out->resolution_s = chosen->resolution_s;
-        ok = add_rows(s, q, out) && add_ledger(s, q, out);
-    }
+    out->resolution_s = query_resolution(s, q);
+    bool ok = out->resolution_s == 0 || (add_rows(s, q, out) && add_ledger(s, q, out));
     sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
     return ok;
 }

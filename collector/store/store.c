@@ -56,13 +56,10 @@ int64_t store_integer(struct store *s, const char *sql, int64_t otherwise) {
     return ask_integer(s->db, sql, &value) ? value : otherwise;
 }
 
-uint32_t store_next_resolution(struct store *s, uint32_t resolution_s) {
-    // A seek in each table's key, not a scan.
-    char sql[256];
-    snprintf(sql, sizeof sql,
-             "SELECT min(r) FROM (SELECT min(resolution_s) AS r FROM stat_rows WHERE resolution_s > %u "
-             "UNION ALL SELECT min(resolution_s) FROM ledger_rows WHERE resolution_s > %u)",
-             resolution_s, resolution_s);
+uint32_t store_next_resolution(struct store *s, const char *table, uint32_t resolution_s) {
+    // A seek in the table's key, not a scan.
+    char sql[128];
+    snprintf(sql, sizeof sql, "SELECT min(resolution_s) FROM %s WHERE resolution_s > %u", table, resolution_s);
     return (uint32_t)store_integer(s, sql, 0);
 }
 
@@ -268,7 +265,12 @@ static enum store_status check_reader(struct store *s, const char *path, char er
                 ask_integer(s->db, "PRAGMA user_version", &version);
     }
     if (asked && id == STORE_APPLICATION_ID && version > 0) {
-        return check_version(s->db, version, path, error);
+        enum store_status status = check_version(s->db, version, path, error);
+        if (status == STORE_OK && !store_read_older(s->db, version)) {
+            return refuse(error, STORE_FAILED, "cannot read %s, of an older kprof (%s): write it once with kprof-collector --db",
+                          path, sqlite3_errmsg(s->db));
+        }
+        return status;
     }
     if (asked || sqlite3_errcode(s->db) == SQLITE_NOTADB) {
         return refuse(error, STORE_FOREIGN, "%s is not a kprof database: name another file with --db", path);

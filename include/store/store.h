@@ -35,21 +35,22 @@ struct store; // opaque
 // of the file, and with it go the POSIX locks of the connection that stays.
 enum store_status store_open(const char *path, struct store **out, char error[STORE_ERROR_BYTES]);
 
-// Opens the file for queries only (store/query.h). Never writes to it, never checkpoints it.
+// Opens the file for queries only (store/query.h). Never writes to it, never checkpoints it. A file of an older schema, which only
+// a writer migrates, is read as it is: what was not measured then is 0, or not there.
 enum store_status store_open_reader(const char *path, struct store **out, char error[STORE_ERROR_BYTES]);
 
 // Closes either kind. NULL is allowed.
 void store_close(struct store *s);
 
 // Adds a batch at every resolution: bucket_s, 1 min and 1 h, without those that are not a larger multiple of
-// the one before. One transaction: on false nothing was written, store_error says why, and the same batch may
-// be written again later. The rows' bucket_start are multiples of bucket_s. Ids of the directory are
+// the one before; requests that are kept whole once, of which those past their caps go. One transaction: on false nothing was
+// written, store_error says why, and the same batch may be written again later. The rows' bucket_start are multiples of bucket_s. Ids of the directory are
 // remembered: use one directory with a store.
 bool store_write(struct store *s, uint32_t bucket_s, const struct stats *batch,
                  const struct directory *names);
 
-// Deletes rows past their retention (store/retention.h) as seen from now_s (seconds since 1970 UTC), about
-// 2000 rows a call, so that no call keeps the writer long. True when more are left: call again soon.
+// Deletes rows past their retention (store/retention.h) as seen from now_s (seconds since 1970 UTC), so many of a
+// table at a time that no call keeps the writer long. True when more are left: call again soon.
 bool store_expire(struct store *s, int64_t now_s);
 
 // The last failure of store_write or store_expire, for a log line. Valid until the next call.

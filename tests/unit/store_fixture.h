@@ -42,6 +42,25 @@ static inline struct store *fixture_open(void) {
     return s;
 }
 
+static inline struct store *fixture_reader(void) {
+    struct store *s;
+    char error[STORE_ERROR_BYTES];
+    if (store_open_reader(fixture_db, &s, error) != STORE_OK) {
+        fail_msg("%s", error);
+    }
+    return s;
+}
+
+// Writes a batch with buckets of 10 s, and frees it.
+static inline void fixture_write(struct stats *batch) {
+    struct store *s = fixture_open();
+    if (!store_write(s, 10, batch, &fixture_names)) {
+        fail_msg("%s", store_error(s));
+    }
+    store_close(s);
+    stats_free(batch);
+}
+
 static inline struct stat_row *fixture_row(struct stats *batch, int64_t bucket, const char *node,
                                            const char *identity, const char *tier) {
     struct stat_key key = {bucket, directory_node(&fixture_names, slice_text(node)),
@@ -65,6 +84,59 @@ static inline void fixture_call(struct stats *batch, int64_t bucket, const char 
         row->total_ns += async ? 0 : ns;
         row->self_ns += async ? 0 : ns / 2;
     }
+}
+
+// The id of a path; its tiers' names with a '/' between them.
+static inline uint32_t fixture_path(const char *tiers) {
+    uint32_t path = PATH_ROOT;
+    for (const char *at = tiers; *at;) {
+        size_t len = strcspn(at, "/");
+        path = paths_below(&fixture_names.paths, path, directory_tier(&fixture_names, slice_of((const uint8_t *)at, len)));
+        at += len + (at[len] == '/');
+    }
+    return path;
+}
+
+// One call at a position.
+static inline struct path_row *fixture_path_call(struct stats *batch, int64_t bucket, const char *identity, uint32_t path,
+                                                 uint64_t ns) {
+    struct path_row *row = stats_path(batch, bucket, directory_node(&fixture_names, slice_text("shop@host")),
+                                      directory_identity(&fixture_names, slice_text(identity)), path);
+    assert_non_null(row);
+    row->calls++;
+    row->total_ns += ns;
+    row->self_ns += ns / 2;
+    row->duration_ns += ns;
+    row->min_ns = ns < row->min_ns ? ns : row->min_ns;
+    row->max_ns = ns > row->max_ns ? ns : row->max_ns;
+    return row;
+}
+
+// A request of shop@host that is kept with so many spans, each below the one before; change it, then keep it with fixture_keep.
+static inline struct kept_request fixture_request(int64_t bucket, const char *identity, uint8_t reason, int64_t duration,
+                                                  uint32_t spans) {
+    return (struct kept_request){.bucket_start = bucket,
+                                 .node = directory_node(&fixture_names, slice_text("shop@host")),
+                                 .identity = directory_identity(&fixture_names, slice_text(identity)),
+                                 .reason = reason,
+                                 .begin = bucket * 1000000000,
+                                 .duration = duration,
+                                 .spans = spans,
+                                 .count = spans};
+}
+
+static inline void fixture_keep(struct stats *batch, const struct kept_request *request) {
+    struct kept_span *spans = calloc(request->count + 1, sizeof *spans);
+    for (uint32_t i = 0; i < request->count; i++) {
+        spans[i] = (struct kept_span){.start = 10 * (int64_t)i,
+                                      .duration = request->duration - 10 * (int64_t)i,
+                                      .self = 10,
+                                      .pid = 100 + i,
+                                      .parent = i - 1, // UINT32_MAX for the first
+                                      .tier = directory_tier(&fixture_names, slice_text(i % 2 ? "db" : "http"))};
+    }
+    assert_true(stats_keep(batch, request, spans));
+    free(spans);
 }
 
 static inline struct ledger_row *fixture_ledger(struct stats *batch, int64_t bucket) {

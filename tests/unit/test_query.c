@@ -7,15 +7,6 @@
 
 enum { NOON = 1763640000, DAY = 86400 };
 
-static struct store *reader(void) {
-    struct store *s;
-    char error[STORE_ERROR_BYTES];
-    if (store_open_reader(fixture_db, &s, error) != STORE_OK) {
-        fail_msg("%s", error);
-    }
-    return s;
-}
-
 static void write_once(struct stats *batch, uint32_t bucket_s) {
     struct store *s = fixture_open();
     assert_true(store_write(s, bucket_s, batch, &fixture_names));
@@ -33,7 +24,7 @@ static const struct query_row *find(const struct query_sums *sums, const char *i
 }
 
 static struct query_sums ask(int64_t from, int64_t until, const char *node, const char *identity) {
-    struct store *s = reader();
+    struct store *s = fixture_reader();
     struct query_sums sums;
     struct query q = {from, until, node, identity};
     if (!query_sums(s, &q, &sums)) {
@@ -159,7 +150,7 @@ static void test_extent_and_nodes(void **state) {
     int64_t first, last;
     char nodes[64] = "";
     store_close(fixture_open());
-    struct store *s = reader();
+    struct store *s = fixture_reader();
     assert_false(query_extent(s, &first, &last));
     struct query_sums sums;
     assert_true(query_sums(s, &(struct query){INT64_MIN, INT64_MAX, NULL, NULL}, &sums));
@@ -171,7 +162,7 @@ static void test_extent_and_nodes(void **state) {
     fixture_call(batch, NOON + 10, "create", "db", 1000, false);
     fixture_call(batch, NOON + 130, "create", "db", 1000, false);
     write_once(batch, 10);
-    s = reader();
+    s = fixture_reader();
     assert_true(query_extent(s, &first, &last));
     assert_int_equal(first, NOON + 10);
     assert_int_equal(last, NOON + 140);
@@ -186,7 +177,7 @@ static void test_no_memory(void **state) {
     int failures = 0;
     fixture_call(batch, NOON, "create", "db", 1000, false);
     write_once(batch, 10);
-    struct store *s = reader();
+    struct store *s = fixture_reader();
     for (long n = 0; n < 20; n++) {
         struct query_sums sums;
         fail_alloc_at(n);

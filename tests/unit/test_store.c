@@ -162,11 +162,18 @@ static void test_views_have_the_promised_columns(void **state) {
     expect_columns("tier_stats",
                    "bucket_start,resolution_s,node,identity,tier,requests,calls,errors,async_calls,total_us,"
                    "self_us,async_us,mean_us,stddev_us,min_us,max_us,p25_us,p50_us,p75_us,p90_us,p95_us,"
-                   "p99_us,p999_us");
+                   "p99_us,p999_us,wait_us,gc_us,off_cpu_us");
     expect_columns("ledger",
                    "bucket_start,resolution_s,node,requests_complete,requests_incomplete,requests_expired,"
                    "requests_unsampled,messages,bytes,dropped_messages,orphan_returns,stale_calls,"
-                   "decode_errors,paused_ms");
+                   "decode_errors,paused_ms,unwound_frames,ambiguous_returns,lost_tokens,reloads,verdict");
+    expect_columns("path_stats", "bucket_start,resolution_s,node,identity,path,calls,errors,async_calls,total_us,self_us,"
+                                 "async_us,wait_us,mean_us,min_us,max_us");
+    expect_columns("tier_costs", "bucket_start,resolution_s,node,tier,messages,bytes");
+    expect_columns("slow_requests",
+                   "id,node,identity,started_at,duration_us,outcome,reason,complete,spans,kept_spans");
+    expect_columns("slow_spans", "request_id,span,parent,pid,name,start_us,duration_us,self_us,wait_us,gc_us,off_cpu_us,"
+                                 "async,outcome");
 }
 
 static void test_small_batch_to_the_digit(void **state) {
@@ -178,7 +185,11 @@ static void test_small_batch_to_the_digit(void **state) {
     fixture_call(batch, NOON + 60, "create", "db", 8000, true);
     fixture_row(batch, NOON + 50, "shop@host", "create", "db")->errors = 1;
     fixture_row(batch, NOON + 50, "shop@host", "create", "idle")->requests = 1; // no call
-    *fixture_ledger(batch, NOON + 50) = (struct ledger_row){NOON + 50, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0, 0, 0, 0};
+    for (int i = 5; i <= 6; i++) {
+        struct stat_row *row = fixture_row(batch, NOON + 10 * i, "shop@host", "create", "db");
+        row->wait_ns = 500, row->gc_ns = 250, row->off_cpu_ns = 125;
+    }
+    *fixture_ledger(batch, NOON + 50) = (struct ledger_row){NOON + 50, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     fixture_ledger(batch, NOON + 60)->requests_complete = 20;
     assert_true(store_write(s, 10, batch, &fixture_names));
     store_close(s);
@@ -195,6 +206,9 @@ static void test_small_batch_to_the_digit(void **state) {
         "|| ',' || self_us || ',' || async_us || ',' || mean_us || ',' || min_us || ',' || max_us AS concat "
         "FROM tier_stats WHERE identity = 'create' AND tier = 'db' AND resolution_s = 3600)",
         "shop@host,3,1,1,4.0,2.0,8.0,4.0,1.0,8.0");
+    fixture_expect("SELECT wait_us || ',' || gc_us || ',' || off_cpu_us FROM tier_stats WHERE identity = 'create' AND "
+                   "tier = 'db' AND resolution_s = 3600",
+                   "1.0,0.5,0.25");
     // mean 4, deviations 3, 1, 4: variance 26 / 3
     fixture_expect("SELECT round(stddev_us, 6) FROM tier_stats WHERE identity = 'create' AND tier = 'db' AND "
                    "resolution_s = 3600",
@@ -213,8 +227,64 @@ static void test_small_batch_to_the_digit(void **state) {
         "SELECT requests_complete || ',' || requests_incomplete || ',' || requests_expired || ',' || "
         "requests_unsampled || ',' || messages || ',' || bytes || ',' || dropped_messages || ',' || "
         "orphan_returns || ',' || stale_calls || ',' || decode_errors || ',' || paused_ms "
+        "|| ',' || unwound_frames || ',' || ambiguous_returns || ',' || lost_tokens || ',' || reloads "
         "FROM ledger WHERE resolution_s = 3600 AND node = 'shop@host'",
-        "21,2,3,4,5,6,7,8,9,10,11");
+        "21,2,3,4,5,6,7,8,9,10,11,12,13,14,15");
+}
+
+// Each counter of the ledger alone, and what it makes of its bucket.
+static void test_verdicts(void **state) {
+    (void)state;
+    static const struct {
+        size_t at;
+        const char *verdict;
+    } cases[] = {
+        {offsetof(struct ledger_row, requests_complete), "ok"},      {offsetof(struct ledger_row, requests_incomplete), "lossy"},
+        {offsetof(struct ledger_row, requests_expired), "lossy"},    {offsetof(struct ledger_row, requests_unsampled), "ok"},
+        {offsetof(struct ledger_row, messages), "ok"},               {offsetof(struct ledger_row, bytes), "ok"},
+        {offsetof(struct ledger_row, dropped_messages), "lossy"},    {offsetof(struct ledger_row, orphan_returns), "lossy"},
+        {offsetof(struct ledger_row, stale_calls), "ok"},            {offsetof(struct ledger_row, decode_errors), "lossy"},
+        {offsetof(struct ledger_row, paused_ms), "paused"},          {offsetof(struct ledger_row, unwound_frames), "lossy"},
+        {offsetof(struct ledger_row, ambiguous_returns), "lossy"},   {offsetof(struct ledger_row, lost_tokens), "ok"},
+        {offsetof(struct ledger_row, reloads), "ok"},
+    };
+    enum { CASES = sizeof cases / sizeof *cases };
+    assert_int_equal(CASES, (sizeof(struct ledger_row) - offsetof(struct ledger_row, requests_complete)) / 8); // all of them
+    struct stats *batch = stats_new();
+    for (int i = 0; i < CASES; i++) {
+        *(uint64_t *)((char *)fixture_ledger(batch, NOON + 10 * i) + cases[i].at) = 1;
+    }
+    fixture_ledger(batch, NOON + 10 * CASES)->paused_ms = 1;
+    fixture_ledger(batch, NOON + 10 * CASES)->dropped_messages = 1;
+    fixture_write(batch);
+    char sql[128];
+    for (int i = 0; i <= CASES; i++) {
+        snprintf(sql, sizeof sql, "SELECT verdict FROM ledger WHERE resolution_s = 10 LIMIT 1 OFFSET %d", i);
+        fixture_expect(sql, i < CASES ? cases[i].verdict : "paused");
+    }
+}
+
+// Absurd numbers stay at the end of what the file can hold, and the batch is written.
+static void test_overflowing_counters_stay_at_their_end(void **state) {
+    (void)state;
+    struct store *s = fixture_open();
+    for (int i = 0; i < 2; i++) {
+        struct stats *batch = stats_new();
+        fixture_ledger(batch, NOON)->bytes = UINT64_MAX - 1;
+        fixture_ledger(batch, NOON)->messages = INT64_MAX / 2 + 5;
+        fixture_call(batch, NOON, "create", "db", 1000, false);
+        fixture_row(batch, NOON, "shop@host", "create", "db")->wait_ns = UINT64_MAX;
+        fixture_path_call(batch, NOON, "create", fixture_path("db"), 1000)->wait_ns = INT64_MAX - 1;
+        stats_cost(batch, NOON, 0, 1)->bytes = INT64_MAX;
+        assert_true(store_write(s, 10, batch, &fixture_names));
+        stats_free(batch);
+    }
+    store_close(s);
+    fixture_expect("SELECT bytes || ',' || messages FROM ledger_rows WHERE resolution_s = 60",
+                   "9223372036854775807,9223372036854775807");
+    fixture_expect("SELECT group_concat(wait_ns) FROM stat_rows WHERE resolution_s = 60", "9223372036854775807,0");
+    fixture_expect("SELECT wait_ns || ',' || calls FROM path_rows WHERE resolution_s = 60", "9223372036854775807,2");
+    fixture_expect("SELECT bytes FROM cost_rows WHERE resolution_s = 60", "9223372036854775807");
 }
 
 static void test_resolutions_that_do_not_divide_are_left_out(void **state) {
@@ -530,6 +600,8 @@ int main(void) {
         STORE_TEST(test_reads_without_write_permission),
         STORE_TEST(test_views_have_the_promised_columns),
         STORE_TEST(test_small_batch_to_the_digit),
+        STORE_TEST(test_verdicts),
+        STORE_TEST(test_overflowing_counters_stay_at_their_end),
         STORE_TEST(test_resolutions_that_do_not_divide_are_left_out),
         STORE_TEST(test_random_batches_against_sorted_values),
         STORE_TEST(test_many_batches_equal_one),

@@ -1,0 +1,34 @@
+// Reading a file of an older schema. Only its writer migrates a file, and perhaps none will: it may be an archive, or on a disk that
+// nobody may write. So a reader lays over such a file, in its own temporary schema, what the queries look for: names there go before
+// those of the file. What was not measured then is 0, or not there.
+//
+// Should a collector migrate the file meanwhile, this reader goes on with what it had.
+#include "internal.h"
+
+// What makes a file of version i + 1 readable as one of the current version.
+static const char *const overlays[] = {
+    // Version 1 had statistics and a ledger, with fewer columns.
+    "CREATE TEMP VIEW stat_rows AS SELECT resolution_s, bucket_start, node_id, identity_id, tier_id, requests, calls, errors, "
+    "async_calls, total_ns, self_ns, async_ns, duration_ns, square_ns, min_ns, max_ns, histogram, 0 AS wait_ns, 0 AS gc_ns, "
+    "0 AS off_cpu_ns FROM main.stat_rows;"
+    "CREATE TEMP VIEW ledger_rows AS SELECT resolution_s, bucket_start, node_id, requests_complete, requests_incomplete, "
+    "requests_expired, requests_unsampled, messages, bytes, dropped_messages, orphan_returns, stale_calls, decode_errors, "
+    "paused_ms, 0 AS unwound_frames, 0 AS ambiguous_returns, 0 AS lost_tokens, 0 AS reloads FROM main.ledger_rows;"
+    "CREATE TEMP TABLE cost_rows (resolution_s, bucket_start, node_id, tier_id, messages, bytes);"
+    "CREATE TEMP TABLE kept_requests (id, bucket_start, node_id, identity_id, reason, begin_ns, duration_ns, error, cut, spans, "
+    "kept_spans);"
+    "CREATE TEMP TABLE kept_spans (request_id, span, parent, pid, tier_id, start_ns, duration_ns, self_ns, wait_ns, gc_ns, "
+    "off_cpu_ns, async, outcome);",
+};
+
+bool store_read_older(sqlite3 *db, int64_t version) {
+    if (version >= store_schema_version) {
+        return true;
+    }
+    if (version < 1 || version > (int64_t)(sizeof overlays / sizeof *overlays)) {
+        return false;
+    }
+    // in memory: the temporary folder may be full
+    return sqlite3_exec(db, "PRAGMA temp_store = MEMORY", NULL, NULL, NULL) == SQLITE_OK &&
+           sqlite3_exec(db, overlays[version - 1], NULL, NULL, NULL) == SQLITE_OK;
+}

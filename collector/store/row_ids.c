@@ -1,0 +1,82 @@
+// Names are stored once; rows hold their ids. What the directory's ids are in the file is remembered.
+#include <stdio.h>
+
+#include "internal.h"
+
+enum { PATH_BYTES = LIMIT_PATH_DEPTH * (LIMIT_NAME_BYTES + sizeof " > ") };
+
+// The row id of a text that is not in the cache; 0 on failure.
+static int64_t look_up(struct store *s, enum statement insert, enum statement find, const char *text) {
+    int64_t id = 0;
+    sqlite3_stmt *adding = store_prepared(s, insert);
+    sqlite3_stmt *finding = store_prepared(s, find);
+    if (!adding || !finding) {
+        return 0;
+    }
+    sqlite3_bind_text(adding, 1, text, -1, SQLITE_STATIC);
+    sqlite3_bind_text(finding, 1, text, -1, SQLITE_STATIC);
+    if (store_run(s, adding, "add a name")) {
+        if (sqlite3_step(finding) == SQLITE_ROW) {
+            id = sqlite3_column_int64(finding, 0);
+        } else {
+            store_fail(s, "find a name");
+        }
+    }
+    sqlite3_reset(finding);
+    sqlite3_clear_bindings(adding);
+    sqlite3_clear_bindings(finding);
+    return id;
+}
+
+int64_t store_node_id(struct store *s, uint16_t id) {
+    int64_t *row = &s->node_ids[id];
+    return *row ? *row
+                : (*row = look_up(s, STATEMENT_ADD_NODE, STATEMENT_FIND_NODE, names_text(&s->directory->nodes, id)));
+}
+
+int64_t store_identity_id(struct store *s, uint16_t id) {
+    int64_t *row = &s->identity_ids[id];
+    return *row ? *row
+                : (*row = look_up(s, STATEMENT_ADD_IDENTITY, STATEMENT_FIND_IDENTITY,
+                                  names_text(&s->directory->identities, id)));
+}
+
+int64_t store_tier_id(struct store *s, uint16_t id) {
+    int64_t *row = &s->tier_ids[id];
+    return *row ? *row
+                : (*row = look_up(s, STATEMENT_ADD_TIER, STATEMENT_FIND_TIER, names_text(&s->directory->tiers, id)));
+}
+
+// The tiers from the request down, joined. Two paths whose text is the same (a tier's name may hold " > ") are one in the file.
+static void path_text(const struct directory *d, uint32_t id, char out[PATH_BYTES]) {
+    uint16_t tiers[LIMIT_PATH_DEPTH];
+    int depth = 0;
+    size_t len = 0;
+    for (; id != PATH_ROOT && depth < (int)LIMIT_PATH_DEPTH; id = d->paths.all[id].parent) {
+        tiers[depth++] = d->paths.all[id].tier;
+    }
+    out[0] = 0;
+    while (depth-- > 0) {
+        int n = snprintf(out + len, PATH_BYTES - len, "%s%s", len > 0 ? " > " : "", names_text(&d->tiers, tiers[depth]));
+        len += (size_t)n;
+    }
+}
+
+int64_t store_path_id(struct store *s, uint32_t id) {
+    char text[PATH_BYTES] = "_other";
+    int64_t *row = &s->path_ids[id == PATH_OTHER ? LIMIT_PATHS + 1 : id];
+    if (*row == 0) {
+        if (id != PATH_OTHER) {
+            path_text(s->directory, id, text);
+        }
+        *row = look_up(s, STATEMENT_ADD_PATH, STATEMENT_FIND_PATH, text);
+    }
+    return *row;
+}
+
+void store_forget_ids(struct store *s) {
+    memset(s->node_ids, 0, sizeof s->node_ids);
+    memset(s->identity_ids, 0, sizeof s->identity_ids);
+    memset(s->tier_ids, 0, sizeof s->tier_ids);
+    memset(s->path_ids, 0, sizeof s->path_ids);
+}

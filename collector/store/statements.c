@@ -1,0 +1,85 @@
+// The SQL of the connection that writes.
+#include "internal.h"
+
+// Adds to a counter of the row that is there; one that overflows stays at its end, as a table of integers takes nothing else.
+#define GROW(column)                                                                                                   \
+    column " = CASE WHEN " column " > 9223372036854775807 - excluded." column " THEN 9223372036854775807 ELSE " column \
+           " + excluded." column " END"
+// min(a, b) and max(a, b) where either may be NULL.
+#define BEST(which, column) \
+    column " = " which "(ifnull(" column ", excluded." column "), ifnull(excluded." column ", " column "))"
+
+// The best requests of a bucket, node, identity and reason, from place ?5 on.
+#define KEPT_FROM                                                                                               \
+    "FROM kept_requests WHERE bucket_start = ?1 AND node_id = ?2 AND identity_id = ?3 AND reason = ?4 " \
+    "ORDER BY duration_ns DESC, begin_ns, id "
+
+static const char *const sql[STATEMENTS] = {
+    [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
+    [STATEMENT_COMMIT] = "COMMIT",
+    [STATEMENT_READ_ROW] = "SELECT requests, calls, errors, async_calls, total_ns, self_ns, async_ns, duration_ns, "
+                           "wait_ns, gc_ns, off_cpu_ns, square_ns, min_ns, max_ns, histogram FROM stat_rows "
+                           "WHERE resolution_s = ?1 AND bucket_start = ?2 AND node_id = ?3 AND identity_id = ?4 "
+                           "AND tier_id = ?5",
+    [STATEMENT_WRITE_ROW] =
+        "REPLACE INTO stat_rows (resolution_s, bucket_start, node_id, identity_id, tier_id, requests, calls, errors, "
+        "async_calls, total_ns, self_ns, async_ns, duration_ns, wait_ns, gc_ns, off_cpu_ns, square_ns, histogram, "
+        "min_ns, max_ns, stddev_ns, p25_ns, p50_ns, p75_ns, p90_ns, p95_ns, p99_ns, p999_ns) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26,?27,?28)",
+    [STATEMENT_ADD_LEDGER] =
+        "INSERT INTO ledger_rows (resolution_s, bucket_start, node_id, requests_complete, requests_incomplete, "
+        "requests_expired, requests_unsampled, messages, bytes, dropped_messages, orphan_returns, stale_calls, "
+        "decode_errors, paused_ms, unwound_frames, ambiguous_returns, lost_tokens, reloads) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18) ON CONFLICT DO UPDATE SET "
+        GROW("requests_complete") ", " GROW("requests_incomplete") ", " GROW("requests_expired") ", "
+        GROW("requests_unsampled") ", " GROW("messages") ", " GROW("bytes") ", " GROW("dropped_messages") ", "
+        GROW("orphan_returns") ", " GROW("stale_calls") ", " GROW("decode_errors") ", " GROW("paused_ms") ", "
+        GROW("unwound_frames") ", " GROW("ambiguous_returns") ", " GROW("lost_tokens") ", " GROW("reloads"),
+    [STATEMENT_ADD_PATH_ROW] =
+        "INSERT INTO path_rows (resolution_s, bucket_start, node_id, identity_id, path_id, calls, errors, async_calls, "
+        "total_ns, self_ns, async_ns, wait_ns, duration_ns, min_ns, max_ns) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15) ON CONFLICT DO UPDATE SET "
+        GROW("calls") ", " GROW("errors") ", " GROW("async_calls") ", " GROW("total_ns") ", " GROW("self_ns") ", "
+        GROW("async_ns") ", " GROW("wait_ns") ", " GROW("duration_ns") ", " BEST("min", "min_ns") ", "
+        BEST("max", "max_ns"),
+    [STATEMENT_ADD_COST] =
+        "INSERT INTO cost_rows (resolution_s, bucket_start, node_id, tier_id, messages, bytes) "
+        "VALUES (?1,?2,?3,?4,?5,?6) ON CONFLICT DO UPDATE SET " GROW("messages") ", " GROW("bytes"),
+    [STATEMENT_LAST_KEPT] = "SELECT duration_ns, begin_ns " KEPT_FROM "LIMIT 1 OFFSET ?5",
+    [STATEMENT_PRUNE_KEPT] = "DELETE FROM kept_requests WHERE id IN (SELECT id " KEPT_FROM "LIMIT -1 OFFSET ?5)",
+    [STATEMENT_KEEP] = "INSERT INTO kept_requests (bucket_start, node_id, identity_id, reason, begin_ns, duration_ns, "
+                       "error, cut, spans, kept_spans) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+    [STATEMENT_KEEP_SPAN] = "INSERT INTO kept_spans (request_id, span, parent, pid, tier_id, start_ns, duration_ns, "
+                            "self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome) "
+                            "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
+    [STATEMENT_ADD_NODE] = "INSERT INTO node_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
+    [STATEMENT_ADD_IDENTITY] = "INSERT INTO identity_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
+    [STATEMENT_ADD_TIER] = "INSERT INTO tier_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
+    [STATEMENT_ADD_PATH] = "INSERT INTO path_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
+    [STATEMENT_FIND_NODE] = "SELECT id FROM node_names WHERE name = ?1",
+    [STATEMENT_FIND_IDENTITY] = "SELECT id FROM identity_names WHERE name = ?1",
+    [STATEMENT_FIND_TIER] = "SELECT id FROM tier_names WHERE name = ?1",
+    [STATEMENT_FIND_PATH] = "SELECT id FROM path_names WHERE name = ?1",
+};
+
+sqlite3_stmt *store_prepared(struct store *s, enum statement which) {
+    if (!s->statements[which] && sqlite3_prepare_v3(s->db, sql[which], -1, SQLITE_PREPARE_PERSISTENT,
+                                                    &s->statements[which], NULL) != SQLITE_OK) {
+        store_fail(s, "prepare");
+        return NULL;
+    }
+    return s->statements[which];
+}
+
+bool store_run(struct store *s, sqlite3_stmt *statement, const char *what) {
+    if (!statement) {
+        return false;
+    }
+    bool ok = sqlite3_step(statement) == SQLITE_DONE || store_fail(s, what);
+    sqlite3_reset(statement);
+    return ok;
+}
+
+void store_bind_count(sqlite3_stmt *statement, int at, uint64_t value) {
+    sqlite3_bind_int64(statement, at, value > INT64_MAX ? INT64_MAX : (int64_t)value);
+}
