@@ -1,0 +1,81 @@
+# shellcheck shell=bash disable=SC2034
+# What the scenarios of scenario_cases share: the node that runs them, and comparing what kprof says with what is true. Sourced after
+# lib.sh, never run.
+#
+# On a machine that others use, the kernel may take the processor from the node between its own look at the clock and the VM's. A case
+# whose times differ while its counts are right, and while the node did lose the processor, is run again under another identity, twice
+# at most: what kprof does wrong, it does wrong again.
+
+name=cases_$$
+requests=2 # of each case
+truth=$scratch/truth.csv
+complete=0 incomplete=0
+
+run() { target_eval "$name@localhost" "$1"; }
+
+# start_cases: the node that runs the cases, with kprof in its code path and not started, and another node that it can call.
+start_cases() {
+  start_erl "other_$$"
+  start_erl "$name" -pa "$KPROF_EBIN" -run file set_cwd "$scratch" -s scenario_cases start
+  is "$(run "persistent_term:put(scenario_other_node, 'other_$$@localhost').")" ok "there is another node to call"
+}
+
+# measure ROUND CASES: runs the cases, a list of Erlang, and takes the truth down. Sets switches.
+measure() {
+  local counts
+  switches=$(run "S = scenario_truth:switches(), ok = scenario_cases:run($2, $requests, $1), scenario_truth:switches() - S.")
+  counts=$(run "{C, I} = scenario_cases:truth(\"$scratch/round.csv\"), [C, I].")
+  [[ $counts =~ ^\[([0-9]+),([0-9]+)\]$ ]] || fail "no counts: $counts"
+  complete=$((complete + BASH_REMATCH[1])) incomplete=$((incomplete + BASH_REMATCH[2]))
+  cat "$scratch/round.csv" >>"$truth"
+  wait_for 15 "all requests are closed" all_closed
+}
+all_closed() { [ "$(ledger requests_complete+requests_incomplete+requests_expired)" -ge $((complete + incomplete)) ]; }
+
+# compare ROUND: a line a tier and identity, what is true before what kprof says, and whether that
+# fits: fits, times, counts, missing, invented.
+compare() {
+  sqlite3 :memory: -separator '|' "ATTACH 'file:$db?mode=ro' AS k" "
+    CREATE TABLE truth (identity TEXT, tier TEXT, calls INTEGER, errors INTEGER, async_calls INTEGER, total_us REAL, self_us REAL, mean_us REAL,
+                        wait_us REAL)" ".import $truth truth" "
+    WITH t AS (SELECT * FROM truth WHERE identity LIKE '%.$1'),
+         s AS (SELECT identity, tier, sum(calls) AS calls, sum(errors) AS errors, sum(async_calls) AS async_calls, sum(total_us) AS total_us,
+                      sum(self_us) AS self_us, sum(mean_us * calls) / sum(calls) AS mean_us, sum(wait_us) AS wait_us
+               FROM k.tier_stats WHERE resolution_s = 10 AND identity LIKE '%.$1' GROUP BY 1, 2),
+         b AS (SELECT coalesce(t.identity, s.identity) AS identity, coalesce(t.tier, s.tier) AS tier,
+                      printf('%d/%d %d/%d %d/%d', t.calls, s.calls, t.errors, s.errors, t.async_calls, s.async_calls) AS counts,
+                      printf('%.0f/%.0f %.0f/%.0f %.0f/%.0f %.0f/%.0f', t.total_us, s.total_us, t.self_us, s.self_us, t.mean_us, s.mean_us,
+                             t.wait_us, s.wait_us) AS times,
+                      CASE WHEN s.calls IS NULL THEN 'missing' WHEN t.calls IS NULL THEN 'invented'
+                           WHEN (t.calls, t.errors, t.async_calls) <> (s.calls, s.errors, s.async_calls) THEN 'counts'
+                           WHEN abs(t.total_us - s.total_us) > max(0.05 * t.total_us, 50 * t.calls)
+                             OR abs(t.self_us - s.self_us) > max(0.05 * t.self_us, 50 * t.calls)
+                             OR abs(t.mean_us - s.mean_us) > max(0.05 * t.mean_us, 50)
+                             OR abs(t.wait_us - s.wait_us) > max(0.05 * t.wait_us, 50 * t.calls) THEN 'times'
+                           ELSE 'fits' END AS verdict
+               FROM t FULL OUTER JOIN s USING (identity, tier))
+    SELECT identity, tier, counts, times, verdict FROM b ORDER BY 1, 2" >"$scratch/compared"
+}
+
+table() {
+  { echo 'identity|tier|calls errors async|total self mean wait, us|'; cat; } | column -t -s '|'
+}
+
+# tell_truth CASES: runs the cases and compares, again where the machine may have been in the way.
+tell_truth() {
+  local round cases=$1
+  for round in 1 2 3; do
+    measure "$round" "$cases"
+    compare "$round"
+    is "$(grep -v '|\(fits\|times\)$' "$scratch/compared" | table | tail -n +2)" "" \
+      "round $round, $(wc -l <"$scratch/compared") rows: calls, errors and asynchronous calls of every tier"
+    if ! grep '|times$' "$scratch/compared" >"$scratch/off"; then
+      ok "round $round: times of every tier"
+      return
+    fi
+    table <"$scratch/off"
+    holds "$switches" -gt 0 "the kernel took the processor from the node meanwhile: these cases are run again"
+    cases="[$(sed 's/\..*//' "$scratch/off" | sort -u | paste -sd,)]"
+  done
+  fail "these times are not true, three times over"
+}
