@@ -1,0 +1,224 @@
+// query_slow.c: the list with its filters and order, and one request with its spans.
+#include "store_fixture.h"
+
+#include "store/query_slow.h"
+
+enum { NOON = 1763640000 };
+
+static const struct slow_filter everything = {INT64_MIN, INT64_MAX, NULL, NULL, false, 1000};
+
+// Seven requests, ids 1 … 7.
+static void fill(void) {
+    static const struct {
+        int64_t at;
+        const char *node;
+        const char *identity;
+        uint8_t reason;
+        int64_t duration;
+    } all[] = {{0, "shop@host", "create", KEPT_OVER, 500},   {0, "shop@host", "create", KEPT_FAILED, 900},
+               {10, "shop@host", "größe", KEPT_SLOWEST, 20}, {10, "other@host", "create", KEPT_OVER, 500},
+               {20, "shop@host", "create", KEPT_OVER, 7000}, {20, "shop@host", "create", KEPT_FAILED, 1},
+               {30, "other@host", "größe", KEPT_OVER, 30}};
+    struct stats *batch = stats_new();
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct kept_request r = fixture_request(NOON + all[i].at, all[i].identity, all[i].reason, all[i].duration, (uint32_t)i);
+        r.node = directory_node(&fixture_names, slice_text(all[i].node));
+        r.error = all[i].reason == KEPT_FAILED;
+        r.cut = i == 4;
+        fixture_keep(batch, &r);
+    }
+    fixture_write(batch);
+}
+
+// The ids of the answer, in its order.
+static void expect_ids(struct slow_filter filter, const char *expected) {
+    char ids[64] = "";
+    struct slow_list list;
+    struct store *s = fixture_reader();
+    if (!query_slow_list(s, &filter, &list)) {
+        fail_msg("%s", store_error(s));
+    }
+    for (uint32_t i = 0; i < list.count; i++) {
+        sprintf(ids + strlen(ids), "%lld", (long long)list.requests[i].id);
+    }
+    assert_string_equal(ids, expected);
+    slow_list_free(&list);
+    store_close(s);
+}
+
+static void test_order_and_filters(void **state) {
+    (void)state;
+    struct slow_filter f;
+    store_close(fixture_open());
+    expect_ids(everything, "");
+    fill();
+    expect_ids(everything, "5214736");
+    f = everything, f.most = 3;
+    expect_ids(f, "521");
+    f = everything, f.most = 0;
+    expect_ids(f, "");
+    f = everything, f.node = "other@host";
+    expect_ids(f, "47");
+    f = everything, f.identity = "größe";
+    expect_ids(f, "73");
+    f = everything, f.identity = "grö%";
+    expect_ids(f, "");
+    f = everything, f.failed = true;
+    expect_ids(f, "26");
+    f = everything, f.from_s = NOON + 10;
+    expect_ids(f, "54736");
+    f.until_s = NOON + 20;
+    expect_ids(f, "43");
+    f = everything, f.until_s = NOON + 10;
+    expect_ids(f, "21");
+    f.from_s = INT64_MIN + 1, f.until_s = INT64_MAX - 1; // no ns for these
+    expect_ids(f, "5214736");
+    f = everything, f.node = "shop@host", f.identity = "create", f.failed = true, f.from_s = NOON + 1;
+    expect_ids(f, "6");
+}
+
+static void test_a_request_as_it_was_kept(void **state) {
+    (void)state;
+    struct slow_list list;
+    fill();
+    struct store *s = fixture_reader();
+    assert_true(query_slow_list(s, &everything, &list));
+    const struct slow_request *r = &list.requests[0];
+    assert_string_equal(r->node, "shop@host");
+    assert_string_equal(r->identity, "create");
+    assert_string_equal(r->reason, "over");
+    assert_string_equal(r->outcome, "ok");
+    assert_true(r->cut);
+    assert_int_equal(r->started_ns, (NOON + 20) * 1000000000LL);
+    assert_int_equal(r->duration_ns, 7000);
+    assert_int_equal(r->spans, 4);
+    assert_int_equal(r->kept, 4);
+    assert_string_equal(list.requests[1].reason, "failed");
+    assert_string_equal(list.requests[1].outcome, "error");
+    assert_false(list.requests[1].cut);
+    assert_string_equal(list.requests[5].reason, "slowest");
+    assert_string_equal(list.requests[5].identity, "größe");
+    slow_list_free(&list);
+    store_close(s);
+}
+
+static void keep_tree(void) {
+    struct stats *batch = stats_new();
+    struct kept_request r = fixture_request(NOON, "create", KEPT_OVER, 9000, 70);
+    const uint16_t db = directory_tier(&fixture_names, slice_text("db"));
+    const struct kept_span spans[] = {
+        {1, 11, 21, 31, 41, 51, 5ULL << 32 | 80, UINT32_MAX, db, false, false, false, false},
+        {2, 12, 22, 32, 42, 52, 81, 0, db, false, true, false, false},
+        {3, 0, 0, 0, 0, 0, 81, 1, db, true, false, false, false},
+        {4, 14, 24, 34, 44, 54, 82, 0, db, false, false, true, true},
+        {5, 15, 25, 35, 45, 55, 83, UINT32_MAX, db, false, false, false, false}};
+    r.count = 5;
+    assert_true(stats_keep(batch, &r, spans));
+    fixture_write(batch);
+}
+
+static void test_spans(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t parent, depth;
+        const char *pid, *outcome;
+    } expected[] = {{UINT32_MAX, 0, "<0.80.5>", "ok"},
+                    {0, 1, "<0.81.0>", "error"},
+                    {1, 2, "<0.81.0>", "open"},
+                    {0, 1, "<0.82.0>", "unknown"},
+                    {UINT32_MAX, 0, "<0.83.0>", "ok"}};
+    struct slow_spans spans;
+    bool found;
+    keep_tree();
+    struct store *s = fixture_reader();
+    assert_true(query_slow_spans(s, 1, &found, &spans));
+    assert_true(found);
+    assert_int_equal(spans.request.id, 1);
+    assert_int_equal(spans.request.spans, 70);
+    assert_int_equal(spans.request.kept, 5);
+    assert_int_equal(spans.count, 5);
+    for (uint32_t i = 0; i < 5; i++) {
+        const struct slow_span *span = &spans.spans[i];
+        assert_int_equal(span->parent, expected[i].parent);
+        assert_int_equal(span->depth, expected[i].depth);
+        assert_string_equal(span->name, "db");
+        assert_string_equal(span->pid, expected[i].pid);
+        assert_string_equal(span->outcome, expected[i].outcome);
+        assert_int_equal(span->start_ns, 1 + i);
+        assert_int_equal(span->duration_ns, i == 2 ? 0 : 11 + i);
+        assert_int_equal(span->self_ns, i == 2 ? 0 : 21 + i);
+        assert_int_equal(span->wait_ns, i == 2 ? 0 : 31 + i);
+        assert_int_equal(span->gc_ns, i == 2 ? 0 : 41 + i);
+        assert_int_equal(span->off_cpu_ns, i == 2 ? 0 : 51 + i);
+        assert_int_equal(span->async, i == 3);
+    }
+    slow_spans_free(&spans);
+
+    assert_true(query_slow_spans(s, 2, &found, &spans));
+    assert_false(found);
+    assert_int_equal(spans.count, 0);
+    slow_spans_free(&spans);
+    store_close(s);
+}
+
+// What somebody changed in the file leads to no wild index.
+static void test_damaged_trees(void **state) {
+    (void)state;
+    struct slow_spans spans;
+    bool found;
+    keep_tree();
+    free(fixture_ask(fixture_db, "UPDATE kept_spans SET parent = 4 WHERE span = 2"));
+    free(fixture_ask(fixture_db, "UPDATE kept_spans SET parent = -1, outcome = 77 WHERE span = 3"));
+    struct store *s = fixture_reader();
+    assert_true(query_slow_spans(s, 1, &found, &spans));
+    assert_int_equal(spans.spans[2].parent, UINT32_MAX);
+    assert_int_equal(spans.spans[2].depth, 0);
+    assert_int_equal(spans.spans[3].parent, UINT32_MAX);
+    assert_string_equal(spans.spans[3].outcome, "unknown");
+    slow_spans_free(&spans);
+    free(fixture_ask(fixture_db, "DELETE FROM kept_spans WHERE span = 1"));
+    assert_false(query_slow_spans(s, 1, &found, &spans));
+    assert_non_null(strstr(store_error(s), "span 1 is missing"));
+    slow_spans_free(&spans);
+    store_close(s);
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    int list_failures = 0, span_failures = 0;
+    bool found;
+    keep_tree();
+    fill();
+    struct store *s = fixture_reader();
+    for (long n = 0; n < 40; n++) {
+        struct slow_list list;
+        struct slow_spans spans;
+        fail_alloc_at(n);
+        bool listed = query_slow_list(s, &everything, &list);
+        fail_alloc_at(-1);
+        assert_true(!listed || list.count == 8);
+        list_failures += !listed;
+        slow_list_free(&list);
+        fail_alloc_at(n);
+        bool read = query_slow_spans(s, 1, &found, &spans);
+        fail_alloc_at(-1);
+        assert_true(!read || (found && spans.count == 5));
+        span_failures += !read;
+        slow_spans_free(&spans);
+    }
+    assert_int_equal(list_failures, 2 * 8 + 4);     // two texts each, and room for 1, 2, 4 and 8
+    assert_int_equal(span_failures, 2 + 2 * 5 + 4); // the request's texts
+    store_close(s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+#define SLOW_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+        SLOW_TEST(test_order_and_filters),
+        SLOW_TEST(test_a_request_as_it_was_kept),
+        SLOW_TEST(test_spans),
+        SLOW_TEST(test_damaged_trees),
+        SLOW_TEST(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
