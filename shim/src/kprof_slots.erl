@@ -10,11 +10,12 @@
 %%   17       requests seen by the sampler
 %%   33       requests that the sampler left out, not yet told to the collector
 %%   65..     ring of labels whose request has ended, at 65 + label rem 8192
+%%   8257..   ring of labels that a process of their request was without for a while, at 8257 + label rem 8192
 %% '''
 -module(kprof_slots).
 
 -export([create/0, erase/0, find/0, open/2, close/1, set_one_in/2, one_in/1, base/1, new_base/0,
-         next/1, count_unsampled/1, unsampled/1, sub_unsampled/2, whose/2, mark_ended/2, ended/2]).
+         next/1, count_unsampled/1, unsampled/1, sub_unsampled/2, whose/2, mark_ended/2, ended/2, mark_lost/2, lost/2]).
 
 -export_type([slots/0, label/0]).
 
@@ -26,6 +27,7 @@
 -define(UNSAMPLED, 33).
 -define(RING, 65).
 -define(RING_SIZE, 8192).
+-define(LOST_RING, (?RING + ?RING_SIZE)).
 -define(BASE_BITS, 26).
 -define(LABEL_BITS, 32).
 -define(LABEL_MASK, 16#ffffffff).
@@ -39,7 +41,7 @@
 create() ->
     case find() of
         undefined ->
-            Slots = atomics:new(?RING + ?RING_SIZE - 1, [{signed, true}]),
+            Slots = atomics:new(?LOST_RING + ?RING_SIZE - 1, [{signed, true}]),
             persistent_term:put(?KEY, Slots),
             Slots;
         Slots ->
@@ -132,12 +134,19 @@ whose_old(Slots, Base, I) ->
 %% @doc Remembers that the request of `Label' has ended, for processes that still carry its token.
 -spec mark_ended(slots(), label()) -> ok.
 mark_ended(Slots, Label) ->
-    atomics:put(Slots, ring_slot(Label), Label).
+    atomics:put(Slots, ?RING + Label rem ?RING_SIZE, Label).
 
 %% @doc Whether the request of `Label' is known to have ended. The memory is short: 8192 labels.
 -spec ended(slots(), label()) -> boolean().
 ended(Slots, Label) ->
-    atomics:get(Slots, ring_slot(Label)) =:= Label.
+    atomics:get(Slots, ?RING + Label rem ?RING_SIZE) =:= Label.
 
-ring_slot(Label) ->
-    ?RING + Label rem ?RING_SIZE.
+%% @doc Remembers that a process which works for the request of `Label' was found without its token.
+-spec mark_lost(slots(), label()) -> ok.
+mark_lost(Slots, Label) ->
+    atomics:put(Slots, ?LOST_RING + Label rem ?RING_SIZE, Label).
+
+%% @doc Whether a process was found without the token of `Label'. The memory is as short as that of {@link ended/2}.
+-spec lost(slots(), label()) -> boolean().
+lost(Slots, Label) ->
+    atomics:get(Slots, ?LOST_RING + Label rem ?RING_SIZE) =:= Label.

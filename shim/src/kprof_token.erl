@@ -5,6 +5,10 @@
 %% draw again. `Kind' is `own' when the outermost `set_token' was made here, `carried' when the token came with a
 %% message; the last `clear_token' ends the request only in the first case.
 %%
+%% A message without a token takes the process' own away, and what is called until it is put back is not traced. Who finds that,
+%% the end of the request or a nested entry, says so in the end marker: such a request has no right numbers. Putting it back by
+%% hand is the caller's word that nothing was missed.
+%%
 %% Labels that are not ours (the application's own use of seq_trace) are never overwritten nor cleared.
 -module(kprof_token).
 
@@ -26,7 +30,7 @@ set(Slots, OneIn, Identity) ->
             case live(Slots, Label, At, Now) of
                 true ->
                     _ = put(?KEY, {Label, Depth + 1, At, Kind}),
-                    restore(Slots, Label);
+                    restore_lost(Slots, Label);
                 false ->
                     _ = enter(Slots, OneIn, Identity, Now, Label),
                     ok
@@ -60,7 +64,7 @@ run(Slots, OneIn, Identity, What, Args) ->
                     enter(Slots, OneIn, Identity, Now, 0);
                 {Label, _, At, _} ->
                     case live(Slots, Label, At, Now) of
-                        true -> {nested, restore(Slots, Label)};
+                        true -> {nested, restore_lost(Slots, Label)};
                         false -> enter(Slots, OneIn, Identity, Now, Label)
                     end
             end,
@@ -111,11 +115,15 @@ set_label(Label) when is_integer(Label) ->
     Slots = kprof_slots:find(),
     case Slots =/= undefined andalso kprof_slots:whose(Slots, Label) of
         current ->
-            _ = erase(?KEY),
+            %% a request that was begun here is still ended here
+            _ = is_mine(Label, get(?KEY)) orelse erase(?KEY),
             restore(Slots, Label);
         _ ->
             ok
     end.
+
+is_mine(Label, {Label, _, _, _}) -> true;
+is_mine(_, _) -> false.
 
 %% --- entering ---
 
@@ -163,9 +171,14 @@ live(_, 0, _, _) ->
 live(Slots, Label, _, _) ->
     kprof_slots:whose(Slots, Label) =:= current andalso not kprof_slots:ended(Slots, Label).
 
-%% A message without a token has cleared ours, or one with another request's has replaced it: take it up again.
-restore(_, 0) ->
+%% A message without a token has cleared ours, or one with another request's has replaced it: take it up again, and remember
+%% that it was lost.
+restore_lost(_, 0) ->
     ok;
+restore_lost(Slots, Label) ->
+    _ = seq_label() =:= Label orelse kprof_slots:mark_lost(Slots, Label),
+    restore(Slots, Label).
+
 restore(Slots, Label) ->
     case seq_label() of
         Label ->
@@ -212,8 +225,9 @@ finish(Slots, Label, Outcome) ->
     Foreign = is_tuple(Before) andalso kprof_slots:whose(Slots, element(2, Before)) =:= foreign,
     case kprof_slots:whose(Slots, Label) =:= current andalso not kprof_slots:ended(Slots, Label) of
         true ->
+            Lost = not is_label(Label, Before) orelse kprof_slots:lost(Slots, Label),
             _ = seq_trace:set_token(label, Label),
-            kprof_mark:request_end(Outcome),
+            kprof_mark:request_end(case Lost of true -> {Outcome, token_lost}; false -> Outcome end),
             kprof_slots:mark_ended(Slots, Label);
         false ->
             ok
@@ -228,6 +242,10 @@ drop_token() ->
     ok.
 
 %% --- small things ---
+
+%% Whether a seq_trace token has this label.
+is_label(Label, {_, Label, _, _, _}) -> true;
+is_label(_, _) -> false.
 
 seq_label() ->
     case seq_trace:get_token(label) of

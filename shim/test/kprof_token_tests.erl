@@ -63,8 +63,39 @@ nested_test() ->
 lost_and_found_test() ->
     {L, Marks} = marks(1, fun() -> kprof:set_token(x), L = kprof:get_current_label(), seq_trace:set_token([]),
                                    kprof:set_token(y), L = kprof:get_current_label(), kprof:clear_token(),
-                                   seq_trace:set_token([]), kprof:clear_token(), L end),
-    ?assertEqual([{request_begin, x, L}, {request_end, ok, L}], Marks).
+                                   kprof:clear_token(), L end),
+    ?assertEqual([{request_begin, x, L}, {request_end, {ok, token_lost}, L}], Marks).
+
+%% The request's end says that the token was lost, whoever found it missing.
+lost_test_() ->
+    Lose = fun() -> seq_trace:set_token([]) end,
+    Other = fun() -> seq_trace:set_token(label, kprof_slots:base(kprof_slots:find()) + 16#fffffff) end,
+    [{Name, ?_test(begin
+                       {_, Marks} = marks(1, Fun),
+                       ?assertMatch([{request_begin, _, L}, {request_end, End, L}], Marks)
+                   end)}
+     || {Name, End, Fun} <-
+            [{"at the end", {ok, token_lost}, fun() -> kprof:set_token(x), Lose(), kprof:clear_token(), [] = seq_trace:get_token() end},
+             {"another's", {ok, token_lost}, fun() -> kprof:set_token(x), Other(), kprof:clear_token() end},
+             {"a foreign one", {ok, token_lost}, fun() -> kprof:set_token(x), seq_trace:set_token(label, 17), kprof:clear_token(),
+                                                          {label, 17} = seq_trace:get_token(label) end},
+             {"in do_apply", {ok, token_lost}, fun() -> kprof:do_apply(seq_trace, set_token, [[]]) end},
+             {"in do_apply that raises", {throw, token_lost},
+              fun() -> catch kprof:do_apply(erlang, apply, [fun() -> Lose(), throw(x) end, []]) end},
+             {"found by a nested do_apply", {ok, token_lost},
+              fun() -> kprof:set_token(x), Lose(), kprof:do_apply(erlang, self, []), true = is_integer(kprof:get_current_label()), kprof:clear_token() end},
+             {"found in another process", {ok, token_lost},
+              fun() -> kprof:set_token(x), Self = self(),
+                       spawn(fun() -> kprof:set_token(y), Lose(), kprof:set_token(z), kprof:clear_token(), kprof:clear_token(), Self ! done end),
+                       receive done -> ok end, kprof:clear_token() end},
+             {"taken up by hand", ok,
+              fun() -> kprof:set_token(x), L = kprof:get_current_label(), Lose(), kprof:set_current_label(L), kprof:clear_token(), [] = get() end},
+             {"taken up by hand in do_apply", error,
+              fun() -> catch kprof:do_apply(erlang, apply, [fun() -> L = kprof:get_current_label(), Lose(), kprof:set_current_label(L), error(x) end, []]),
+                       [] = seq_trace:get_token(), [] = get() end},
+             {"ended by who was sent the token", ok,
+              fun() -> kprof:set_token(x), Self = self(),
+                       spawn(fun() -> kprof:clear_token(), Self ! done end), receive done -> ok end end}]].
 
 carried_test() ->
     {L, Marks} = marks(1, fun() ->
