@@ -11,7 +11,7 @@
 -export([set_token/0, set_token/1, clear_token/0, do_apply/3, get_current_label/0, set_current_label/1,
          misultin_req_loop/2]).
 
--export_type([identity/0, outcome/0, tier/0, option/0, label/0, identity_fun/0, stats_dumper/0, stats_row/0]).
+-export_type([identity/0, outcome/0, tier/0, option/0, label/0, identity_fun/0, stats_dumper/0, stats_row/0, slow_call_callback/0, span/0]).
 
 -type text() :: atom() | string() | binary().
 -type identity() :: text() | {text(), text()}.
@@ -19,7 +19,9 @@
 
 -type outcome() :: ok | error | exit | throw.
 -type label() :: kprof_slots:label().
--type tier() :: {text(), mfa()}.
+-type tier() :: {text(), mfa()} | {text(), mfa(), #{returns => none | whole}}.
+%% A function to time, under a name. See {@link start_trace/1} for `returns'.
+
 -type identity_fun() :: fun(({module(), atom(), [term()]}) -> identity() | undefined).
 -type stats_row() :: #{atom() | binary() => term()}.
 %% One row of a flush: bucket_start (ISO 8601 text), resolution_s, node, identity, tier, requests, calls, errors,
@@ -29,13 +31,24 @@
 %% What is done with this node's rows of every flush: one JSON line a row in a file, a call of the fun with the
 %% list of rows, or a message `{kprof_stats, [stats_row()]}' to the process.
 
+-type slow_call_callback() :: fun((Spans :: [span()], Identity :: binary()) -> any()).
+-type span() :: #{atom() | binary() => term()}.
+%% One call of a tier within a slow request. tier (binary), depth (0 below the request), pid (text, such as `<<"<0.123.0>">>'),
+%% start_us (since the request's begin), duration_us, self_us (less what the spans below it cover), wait_us (how long it
+%% waited for its process at most, after a message or spawn from another one; 0 for all other spans), all in microseconds as floats,
+%% async (boolean: it ended after the request), outcome (ok, error, open: no return was seen, unknown: its tier sends no returns).
+%% Names that a newer collector sends besides are binaries.
+
 -type option() :: {tier_config, [tier()]}
                 | {identity_f, identity_fun()}
                 | {print_calls, boolean()}
                 | {stats_dumper, stats_dumper()}
                 | {collector, {inet:hostname() | inet:ip_address() | binary(), inet:port_number()}}
                 | {sample, {one_in, pos_integer()}}
-                | {slow_call_threshold, non_neg_integer()}.
+                | {slow_call_threshold, non_neg_integer()}
+                | {slow_call_callback, slow_call_callback()}
+                | {trace_gc, boolean()}
+                | {trace_scheduling, boolean()}.
 %% See {@link start_trace/1}.
 
 -define(OFF_OR(Slots, OneIn, Off, On),
@@ -73,7 +86,10 @@ unload() ->
 %% reason. Once started, the shim keeps its connection to the collector by itself until {@link stop_trace/0}.
 %%
 %% <ul>
-%% <li>`{tier_config, [{Name, {M, F, A}}]}', required: the functions to time.</li>
+%% <li>`{tier_config, [{Name, {M, F, A}} | {Name, {M, F, A}, #{returns => none | whole}}]}', required: the functions to time. A module
+%% that is not on the node is told as a warning, and its tier is traced within half a second once the module is loaded; so is a
+%% tier whose module was loaded anew. With `returns => none' no returned value is sent and tail calls stay tail calls: for tiers that return
+%% large terms. Their errors are not seen.</li>
 %% <li>`{identity_f, fun(({M, F, Args}) -> Identity | undefined)}': names a request from the calls of its tiers; the first that is not
 %% `undefined' counts. Patterns and guards are compiled into the match specification; a fun that does more is asked
 %% in a process of its own on this node.</li>
@@ -82,6 +98,11 @@ unload() ->
 %% <li>`{collector, {Host, Port}}', default `{"127.0.0.1", 4711}'.</li>
 %% <li>`{sample, {one_in, N}}', default 1: one request in N gets a token.</li>
 %% <li>`{slow_call_threshold, Microseconds}': requests longer than this are kept whole by the collector.</li>
+%% <li>`{slow_call_callback, fun((Spans, Identity) -> any())}': called on this node with every slow request, five a second at most. It
+%% runs in a process of its own, one call at a time, 20 wait at most and the rest is thrown away; a call is killed after 5
+%% seconds or at 64 MB. `Spans' is a list of {@type span()} in the order of their begin, `Identity' a binary.</li>
+%% <li>`{trace_gc, boolean()}', `{trace_scheduling, boolean()}', default false: tell for how long processes collected garbage, or were
+%% scheduled out, while they worked for a request. Only processes that hold a token pay for it.</li>
 %% </ul>
 -spec start_trace([option()]) -> ok | {error, term()}.
 start_trace(Options) ->
@@ -121,6 +142,11 @@ set_token(Identity) ->
 
 %% @doc Ends the request of this process with the outcome `ok', also when the token came with a message. Without a request
 %% it does nothing.
+%%
+%% When the process is without its token at that moment (it received a message without one, or called another node with rpc or
+%% erpc) the request ends all the same, but is counted as incomplete: its last calls were not traced. So it is when a nested
+%% {@link set_token/0} or {@link do_apply/3} found the token missing on the way. Whoever takes it up again right after such a call
+%% with {@link set_current_label/1} loses nothing.
 -spec clear_token() -> ok.
 clear_token() ->
     case get('$kprof_token') of
@@ -142,6 +168,15 @@ get_current_label() ->
 
 %% @doc Takes up a request by its label; `undefined' makes the process forget the one it has, without ending it. A label
 %% of an earlier trace is ignored, and a process with a foreign seq_trace token keeps that.
+%%
+%% This is how to carry on after what takes the token away:
+%% ```
+%% Label = kprof:get_current_label(),
+%% Result = rpc:call(Node, M, F, A),
+%% ok = kprof:set_current_label(Label)
+%% '''
+%% The request does not count as damaged then: nothing but the call itself ran without the token. A request that was begun in
+%% this process is still ended by its {@link clear_token/0} or {@link do_apply/3}.
 -spec set_current_label(label() | undefined) -> ok.
 set_current_label(Label) when Label =:= undefined; is_integer(Label) ->
     kprof_token:set_label(Label).

@@ -27,7 +27,7 @@ stop(_State) ->
 -spec modules() -> [module()].
 modules() ->
     [kprof, kprof_app, kprof_error, kprof_guard, kprof_identify, kprof_json, kprof_link, kprof_mark, kprof_match, kprof_msgpack, kprof_node,
-     kprof_options, kprof_printer, kprof_relay, kprof_session, kprof_slots, kprof_sup, kprof_token, kprof_tracer].
+     kprof_options, kprof_printer, kprof_relay, kprof_session, kprof_slots, kprof_slow, kprof_sup, kprof_token, kprof_tracer].
 
 %% @doc Stops the application, then deletes and purges its modules. The last step is done by a process that runs code of the
 %% standard library only: a process that runs ours would be killed by the purge.

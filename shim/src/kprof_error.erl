@@ -17,7 +17,11 @@ text({bad_option, Option}) -> io_lib:format("unknown option ~0tp", [Option]);
 text({duplicate_option, Name}) -> io_lib:format("the option ~tp is given twice", [Name]);
 text({missing_option, Name}) -> io_lib:format("the option ~tp is missing", [Name]);
 text({bad_value, Name, Value, Wanted}) -> io_lib:format("the option ~tp wants ~ts, not ~0tP", [Name, Wanted, Value, 20]);
-text({bad_tier, Tier}) -> io_lib:format("a tier is {Name, {Module, Function, Arity}}, not ~0tP", [Tier, 20]);
+text({bad_tier, Tier}) ->
+    io_lib:format("a tier is {Name, {Module, Function, Arity}} or {Name, {Module, Function, Arity}, #{returns => none}}, not ~0tP", [Tier, 20]);
+text({bad_tier_option, Name, Key}) -> io_lib:format("the tier ~ts has no option ~0tP: there is returns only", [Name, Key, 10]);
+text({bad_tier_value, Name, Key, Value, Wanted}) ->
+    io_lib:format("the tier ~ts: ~ts wants ~ts, not ~0tP", [Name, Key, Wanted, Value, 10]);
 text({bad_tier_name, Name, Why}) -> io_lib:format("the tier name ~0tP ~ts", [Name, 20, Why]);
 text({duplicate_tier, Name}) -> io_lib:format("two tiers are named ~ts", [Name]);
 text({duplicate_function, MFA, A, B}) -> io_lib:format("~ts is given to two tiers, ~ts and ~ts", [mfa(MFA), A, B]);
@@ -25,8 +29,6 @@ text({too_many_tiers, N, Max}) -> io_lib:format("~b tiers are more than the ~b t
 text({wildcard_tier, Name, MFA}) ->
     io_lib:format("the tier ~ts is a wildcard, ~ts: name one function", [Name, mfa(MFA)]);
 text({own_module, Name, MFA}) -> io_lib:format("the tier ~ts is kprof's own function ~ts", [Name, mfa(MFA)]);
-text({unknown_module, Name, MFA}) ->
-    io_lib:format("the tier ~ts: there is no module ~tp (~ts)", [Name, element(1, MFA), mfa(MFA)]);
 text({unknown_function, Name, MFA}) -> io_lib:format("the tier ~ts: there is no function ~ts", [Name, mfa(MFA)]);
 text({already_traced, Name, MFA}) ->
     io_lib:format("the tier ~ts: ~ts is being traced by somebody else already", [Name, mfa(MFA)]);

@@ -4,14 +4,19 @@
 %% lists and tuples, guards that match specifications know, and a body that is a literal, a variable or a pair of these.
 %% Clauses keep their order, one guard alternative each, so the first that matches decides, as in the fun; a clause with
 %% the body `undefined' says nothing but still ends the search. Everything else is left to the fun itself: `ask'.
+%%
+%% Also made here are the patterns of the functions that spawn.
 -module(kprof_match).
 
--export([prepare/1, spec/2]).
+-export([prepare/1, spec/3, spawns/0]).
 
--export_type([prepared/0, kind/0]).
+-export_type([prepared/0, kind/0, how/0]).
 
 -type prepared() :: none | opaque | {clauses, [erl_parse:abstract_clause()], erl_eval:binding_struct() | []}.
 -type kind() :: none | spec | ask.
+-type how() :: #{returns := none | whole, flags := [garbage_collection | running]}.
+%% returns: whether returns are sent with their values, or told by the caller's name alone (process flag return_to). flags: what
+%% processes are traced for besides while they hold a token.
 
 -define(GUARDS, [{is_atom, 1}, {is_float, 1}, {is_integer, 1}, {is_list, 1}, {is_number, 1}, {is_pid, 1}, {is_port, 1},
                  {is_reference, 1}, {is_tuple, 1}, {is_map, 1}, {is_binary, 1}, {is_function, 1},
@@ -60,34 +65,37 @@ funs([H | T]) ->
 funs(_) ->
     [].
 
+%% @doc The trace patterns of the functions that every local spawn ends in. With the token they tell the child, which shows
+%% itself as the sender of its token and not its parent. No arguments travel, and no exception is traced.
+-spec spawns() -> [{mfa(), [tuple()]}].
+spawns() ->
+    Spec = [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}}}}, {return_trace}]}],
+    [{{erlang, F, A}, Spec} || {F, A} <- [{spawn, 3}, {spawn_link, 3}, {spawn_opt, 4}]].
+
 %% @doc The trace pattern of a tier and how its identity is found.
--spec spec(prepared(), mfa()) -> {kind(), [tuple()]}.
-spec(none, _) ->
-    {none, [everything(undefined)]};
-spec(opaque, _) ->
+-spec spec(prepared(), mfa(), how()) -> {kind(), [tuple()]}.
+spec(Prepared, MFA, How) ->
+    {Kind, Rows} = rows(Prepared, MFA),
+    Spec = full_spec(Rows, How),
+    case Kind =:= spec andalso erlang:match_spec_test([], Spec, trace) of
+        {error, _} -> {ask, full_spec(ask(), How)};
+        _ -> {Kind, Spec}
+    end.
+
+rows(none, _) ->
+    {none, [everything()]};
+rows(opaque, _) ->
     {ask, ask()};
-spec({clauses, Clauses, Bindings}, MFA) ->
-    try compile(Clauses, MFA, Bindings) of
-        Rows ->
-            Spec = simplify(Rows),
-            case erlang:match_spec_test([], Spec, trace) of
-                {ok, _, _, _} -> {spec, Spec};
-                _ -> {ask, ask()}
-            end
-    catch
-        throw:ask -> {ask, ask()}
+rows({clauses, Clauses, Bindings}, MFA) ->
+    try {spec, simplify(compile(Clauses, MFA, Bindings))}
+    catch throw:ask -> {ask, ask()}
     end.
 
 ask() ->
-    [row('_', [], ask)].
+    [{'_', [], ask}].
 
-everything(Identity) ->
-    row('_', [], Identity).
-
-row(Head, Guards, ask) ->
-    {Head, [{is_seq_trace} | Guards], [{message, {{{get_seq_token}, ask, '$_'}}}, {exception_trace}]};
-row(Head, Guards, Identity) ->
-    {Head, [{is_seq_trace} | Guards], [{message, {{{get_seq_token}, Identity}}}, {exception_trace}]}.
+everything() ->
+    {'_', [], undefined}.
 
 %% Rows whose identity is undefined and that only others like them follow say what the catch-all says.
 simplify(Rows) ->
@@ -95,12 +103,28 @@ simplify(Rows) ->
     case Named of
         [{Head, [], _} | _] ->
             case any(Head) of
-                true -> [row(H, G, I) || {H, G, I} <- lists:reverse(Named)];
-                false -> [row(H, G, I) || {H, G, I} <- lists:reverse(Named)] ++ [everything(undefined)]
+                true -> lists:reverse(Named);
+                false -> lists:reverse(Named) ++ [everything()]
             end;
         _ ->
-            [row(H, G, I) || {H, G, I} <- lists:reverse(Named)] ++ [everything(undefined)]
+            lists:reverse(Named) ++ [everything()]
     end.
+
+%% A process that calls without a token is not traced for more than calls any longer: no match spec runs when it loses its token.
+full_spec(Rows, #{returns := Returns, flags := Flags}) ->
+    {Arm, Disarm} = case Flags of
+                        [] -> {[], []};
+                        _ -> {[{trace, [], Flags}], [{'_', [], [{message, false}, {trace, Flags, []}]}]}
+                    end,
+    [{Head, [{is_seq_trace} | Guards], message(Returns, Identity) ++ Arm} || {Head, Guards, Identity} <- Rows] ++ Disarm.
+
+message(whole, Identity) ->
+    [{message, {list_to_tuple([{get_seq_token} | said(Identity)])}}, {exception_trace}];
+message(none, Identity) ->
+    [{message, {list_to_tuple([{get_seq_token}, {caller} | said(Identity)] ++ [none])}}].
+
+said(ask) -> [ask, '$_'];
+said(Identity) -> [Identity].
 
 %% --- clauses ---
 

@@ -217,12 +217,18 @@ trace(#t{target = Target, config = Text, config_name = Name} = T) ->
                           Collector -> [{collector, Collector} | lists:keydelete(collector, 1, Options0)]
                       end,
             case remote(T, kprof, start_trace, [Options], 30000) of
-                ok -> say("tracing ~ts: ~ts", [Target, describe(Options)]), T;
+                ok -> say("tracing ~ts: ~ts", [Target, describe(Options)]), warn(T), T;
                 {error, Reason} -> take_out(T), fail(status(Reason), "~ts: ~ts", [Target, kprof_error:format(Reason)])
             end;
         {error, Reason} ->
             take_out(T),
             fail(?E_CONFIG, "~ts: ~ts", [Name, kprof_error:format(Reason)])
+    end.
+
+%% The target's own kprof may be older than the warnings.
+warn(T) ->
+    try lists:foreach(fun(Line) -> say("warning: ~ts", [Line]) end, remote(T, kprof_session, absent, []))
+    catch throw:{failed, _, _} -> ok
     end.
 
 %% What the configuration can help, and what it cannot.

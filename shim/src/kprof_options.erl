@@ -10,7 +10,7 @@
 -define(MAX_NAME, 255).
 -define(MAX_ONE_IN, 16#7fffffff).
 
--type tier() :: #{name := binary(), mfa := mfa()}.
+-type tier() :: #{name := binary(), mfa := mfa(), returns := none | whole}.
 -type options() :: #{tiers := [tier()],
                      identity_f := kprof:identity_fun() | undefined,
                      print_calls := boolean(),
@@ -18,10 +18,14 @@
                      collector := {string(), inet:ip_address() | inet:hostname(), inet:port_number()},
                      one_in := pos_integer(),
                      slow_us := non_neg_integer() | undefined,
+                     slow_callback := kprof:slow_call_callback() | undefined,
+                     flags := [garbage_collection | running],
                      leader := pid()}.
 %% collector: the host as text, as gen_tcp takes it, and the port. leader: where print_calls prints.
+%% flags: what processes are traced for besides while they work for a request.
 
-%% @doc Checks options. Loads the tiers' modules if they are not loaded yet; changes nothing else.
+%% @doc Checks options. Loads the tiers' modules if they are not loaded yet; changes nothing else. A module that cannot be loaded
+%% is no error: it may come later.
 -spec check(term()) -> {ok, options()} | {error, term()}.
 check(Options) ->
     try
@@ -32,7 +36,8 @@ check(Options) ->
         Checked = maps:map(fun value/2, maps:remove(tier_config, maps:merge(defaults(), Map))),
         lists:foreach(fun traceable/1, Tiers),
         free(),
-        #{stats_dumper := Dumper, sample := OneIn, slow_call_threshold := SlowUs} = Checked,
+        #{stats_dumper := Dumper, sample := OneIn, slow_call_threshold := SlowUs, slow_call_callback := SlowCallback,
+          trace_gc := Gc, trace_scheduling := Scheduling} = Checked,
         writable(Dumper),
         {ok, #{tiers => Tiers,
                identity_f => maps:get(identity_f, Checked),
@@ -41,6 +46,8 @@ check(Options) ->
                collector => maps:get(collector, Checked),
                one_in => OneIn,
                slow_us => SlowUs,
+               slow_callback => SlowCallback,
+               flags => [garbage_collection || Gc] ++ [running || Scheduling],
                leader => group_leader()}}
     catch
         throw:Reason -> {error, Reason};
@@ -49,7 +56,8 @@ check(Options) ->
 
 defaults() ->
     #{identity_f => undefined, print_calls => false, stats_dumper => false, collector => {"127.0.0.1", 4711},
-      sample => {one_in, 1}, slow_call_threshold => undefined}.
+      sample => {one_in, 1}, slow_call_threshold => undefined, slow_call_callback => undefined, trace_gc => false,
+      trace_scheduling => false}.
 
 collect({Name, Value}, Map) when is_atom(Name) ->
     Name =:= tier_config orelse is_map_key(Name, defaults()) orelse throw({bad_option, {Name, Value}}),
@@ -78,7 +86,12 @@ value(sample, {one_in, N}) when is_integer(N), N >= 1, N =< ?MAX_ONE_IN -> N;
 value(sample, V) -> bad(sample, V, "{one_in, N} with N from 1 on");
 value(slow_call_threshold, undefined) -> undefined;
 value(slow_call_threshold, N) when is_integer(N), N >= 0, N < 1 bsl 62 -> N;
-value(slow_call_threshold, V) -> bad(slow_call_threshold, V, "microseconds, an integer from 0 on").
+value(slow_call_threshold, V) -> bad(slow_call_threshold, V, "microseconds, an integer from 0 on");
+value(slow_call_callback, undefined) -> undefined;
+value(slow_call_callback, F) when is_function(F, 2) -> F;
+value(slow_call_callback, V) -> bad(slow_call_callback, V, "a fun of two arguments, Spans and Identity");
+value(Name, B) when is_boolean(B), Name =:= trace_gc orelse Name =:= trace_scheduling -> B;
+value(Name, V) -> bad(Name, V, "true or false").
 
 bad(Name, Value, Wanted) ->
     throw({bad_value, Name, Value, Wanted}).
@@ -118,14 +131,21 @@ tiers(Config) when is_list(Config) ->
 tiers(V) ->
     bad(tier_config, V, "a list of {Name, {Module, Function, Arity}}").
 
-tier({Name, {M, F, A} = MFA}) ->
+tier({Name, {_, _, _} = MFA}) ->
+    tier({Name, MFA, #{}});
+tier({Name, {M, F, A} = MFA, More}) when is_map(More) ->
     Text = name(Name),
     lists:any(fun(X) -> X =:= '_' end, [M, F, A]) andalso throw({wildcard_tier, Text, MFA}),
     is_atom(M) andalso is_atom(F) andalso is_integer(A) andalso A >= 0 andalso A =< 255
         orelse throw({bad_tier, {Name, MFA}}),
-    #{name => Text, mfa => MFA};
+    maps:foreach(fun(Key, Value) -> tier_option(Text, Key, Value) end, More),
+    #{name => Text, mfa => MFA, returns => maps:get(returns, More, whole)};
 tier(Other) ->
     throw({bad_tier, Other}).
+
+tier_option(_, returns, Value) when Value =:= none; Value =:= whole -> ok;
+tier_option(Name, returns, Value) -> throw({bad_tier_value, Name, returns, Value, "none or whole"});
+tier_option(Name, Key, _) -> throw({bad_tier_option, Name, Key}).
 
 name(Name) ->
     Text = try to_text(Name) catch error:_ -> throw({bad_tier_name, Name, "is no text"}) end,
@@ -147,14 +167,12 @@ unique(#{name := Name, mfa := MFA}, Seen) ->
 
 traceable(#{name := Name, mfa := {M, _, _} = MFA}) ->
     lists:member(M, kprof_app:modules()) andalso throw({own_module, Name, MFA}),
-    case code:ensure_loaded(M) of
-        {module, M} -> ok;
-        {error, _} -> throw({unknown_module, Name, MFA})
-    end,
-    case erlang:trace_info(MFA, traced) of
-        {traced, false} -> ok;
-        {traced, undefined} -> throw({unknown_function, Name, MFA});
-        {traced, _} -> throw({already_traced, Name, MFA})
+    Loaded = code:ensure_loaded(M),
+    case {Loaded, erlang:trace_info(MFA, traced)} of
+        {_, {traced, false}} -> ok;
+        {{error, _}, {traced, undefined}} -> ok;    % it may be loaded later
+        {_, {traced, undefined}} -> throw({unknown_function, Name, MFA});
+        {_, {traced, _}} -> throw({already_traced, Name, MFA})
     end.
 
 free() ->

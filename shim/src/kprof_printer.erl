@@ -2,7 +2,7 @@
 %% to where start_trace was called. A process of its own, so that a slow file, fun or terminal holds up nothing else.
 -module(kprof_printer).
 
--export([start_link/2, stats/2, calls/2, stop/1, format/1, row/1]).
+-export([start_link/2, stats/2, calls/2, stop/1, format/1, row/1, named/2]).
 
 -define(MAX_WAITING, 100).
 
@@ -71,15 +71,19 @@ print(Leader, Text) ->
 %% @doc A row as it came, with atoms for the names that rows are known to have.
 -spec row(#{binary() => term()}) -> kprof:stats_row().
 row(Row) ->
-    Names = [bucket_start, resolution_s, node, identity, tier, requests, calls, errors, async_calls,
-             total_us, self_us, async_us, min_us, max_us],
+    named(Row, [bucket_start, resolution_s, node, identity, tier, requests, calls, errors, async_calls,
+                total_us, self_us, async_us, min_us, max_us]).
+
+%% @doc A map as it came, with atoms for these names.
+-spec named(#{binary() => term()}, [atom()]) -> #{atom() | binary() => term()}.
+named(Map, Names) ->
     lists:foldl(fun(Name, Acc) ->
                         Key = atom_to_binary(Name, utf8),
                         case maps:take(Key, Acc) of
                             {Value, Rest} -> Rest#{Name => Value};
                             error -> Acc
                         end
-                end, Row, Names).
+                end, Map, Names).
 
 %% @doc A finished request as text: a line for the request, and one for each span, indented by its depth.
 -spec format(#{binary() => term()}) -> unicode:chardata().
@@ -92,7 +96,8 @@ format(Calls) ->
 span(S) ->
     Indent = lists:duplicate(2 * min(40, integer(S, <<"depth">>) + 1), $\s),
     Name = [Indent, text(S, <<"tier">>)],
-    Marks = [["  ", M] || M <- [case S of #{<<"async">> := true} -> "async"; _ -> "" end,
+    Marks = [["  ", M] || M <- [case S of #{<<"wait_us">> := Us} when is_number(Us), Us > 0 -> ["wait ", time(S, <<"wait_us">>)]; _ -> "" end,
+                                case S of #{<<"async">> := true} -> "async"; _ -> "" end,
                                 case S of #{<<"outcome">> := <<"error">>} -> "error"; _ -> "" end], M =/= ""],
     io_lib:format("~-32ts ~12ts  self ~12ts  at +~ts  ~ts~ts~n",
                   [Name, time(S, <<"duration_us">>), time(S, <<"self_us">>), time(S, <<"start_us">>),

@@ -12,10 +12,11 @@
 -module(kprof_session).
 -behaviour(gen_statem).
 
--export([start_link/0, start_trace/1, stop_trace/0, status/0]).
+-export([start_link/0, start_trace/1, stop_trace/0, status/0, absent/0]).
 -export([callback_mode/0, init/1, handle_event/4, terminate/3]).
 
 -define(CLOCK_MS, 1000).
+-define(LOOK_MS, 500).
 -define(RETRY_MIN_MS, 200).
 -define(RETRY_MAX_MS, 2000).
 -define(PAUSE_MIN_MS, 1000).
@@ -27,18 +28,23 @@
 -define(MAX_ASKS_WAITING, 1000).   % as many as the collector has open
 -define(MAX_ASKS_BYTES, 1048576).  % of their arguments
 
--type tier() :: #{name := binary(), mfa := mfa(), kind := kprof_match:kind(), spec := [tuple()]}.
+-type tier() :: #{name := binary(), mfa := mfa(), returns := none | whole, kind := kprof_match:kind(), spec := [tuple()]}.
+-type absence() :: {mfa(), module | function}.     % what is not on this node
 -type status() :: idle | tracing | waiting | paused.
 
 -record(d, {slots :: kprof_slots:slots(),
             options = undefined :: undefined | kprof_options:options(),
             tiers = [] :: [tier()],
+            spawns = [] :: [kprof_tracer:pattern()],  % of the functions that spawn, those that are ours to trace
+            absent = [] :: [absence()],               % told already
+            looked = 0 :: integer(),                  % native time of the last look at flags and patterns; then they were as we set them
             one_in = 1 :: pos_integer(),              % the sampling in force, after trips
             control = undefined :: undefined | gen_tcp:socket(),
             session = {0, <<>>} :: {integer(), binary()},   % from welcome, for the data connection
             port = undefined :: undefined | port(),
             relay = undefined :: undefined | pid(),
             printer = undefined :: undefined | pid(),
+            slow = undefined :: undefined | pid(),
             asks = #{} :: #{reference() => integer()},
             asks_waiting = {queue:new(), 0, 0} :: {queue:queue(), Count :: non_neg_integer(), Bytes :: non_neg_integer()},
             retry_ms = ?RETRY_MIN_MS :: pos_integer(),
@@ -68,6 +74,11 @@ call(Request) ->
         exit:{noproc, _} -> {error, not_started};
         exit:{shutdown, _} -> {error, not_started}
     end.
+
+%% @doc A line of text for each tier whose function is not on this node.
+-spec absent() -> [string()] | {error, not_started}.
+absent() ->
+    call(absent).
 
 %% @doc What the session does; never waits for it.
 -spec status() -> not_started | status().
@@ -103,6 +114,8 @@ handle_event({call, From}, stop, idle, _) ->
     {keep_state_and_data, {reply, From, {error, not_tracing}}};
 handle_event({call, From}, stop, _, D) ->
     {next_state, idle, stop(D), [{reply, From, ok} | no_timers()]};
+handle_event({call, From}, absent, _, D) ->
+    {keep_state_and_data, {reply, From, [absent(Absence, D) || Absence <- D#d.absent]}};
 
 handle_event(info, {tcp, Socket, Bytes}, State, #d{control = Socket} = D) ->
     ok = kprof_guard:heard(),
@@ -122,6 +135,8 @@ handle_event(info, {'EXIT', Port, Why}, State, #d{port = Port} = D) when is_port
     lost(io_lib:format("the trace port ended (~0tp)", [Why]), State, D);
 handle_event(info, {'EXIT', Pid, _}, _, #d{printer = Pid} = D) when is_pid(Pid) ->
     {keep_state, D#d{printer = printer(D#d.options)}};
+handle_event(info, {'EXIT', Pid, _}, _, #d{slow = Pid} = D) when is_pid(Pid) ->
+    {keep_state, D#d{slow = slow(D#d.options)}};
 
 handle_event(info, {kprof_guard, tripped}, tracing, D) ->
     tripped(D);
@@ -136,9 +151,11 @@ handle_event(info, {'DOWN', Ref, process, _, Why}, _, #d{asks = Asks} = D) when 
 
 handle_event({timeout, clock}, clock, State, D) ->
     case clock(D) of
-        {ok, D1} -> {keep_state, rearm(State, calm(State, D1)), clock_later()};
+        {ok, D1} -> {keep_state, calm(State, D1), clock_later()};
         {error, Why} -> lost(io_lib:format("~0tp", [Why]), State, D)
     end;
+handle_event({timeout, look}, look, State, D) ->
+    {keep_state, look(State, D), look_later()};
 handle_event({timeout, again}, again, _, D) ->
     again(D);
 
@@ -157,14 +174,15 @@ terminate(_, _, D) ->
 
 start(From, Options, #d{slots = Slots} = D0) ->
     Prepared = kprof_match:prepare(maps:get(identity_f, Options)),
+    Flags = maps:get(flags, Options),
     Tiers = [begin
-                 {Kind, Spec} = kprof_match:spec(Prepared, MFA),
+                 {Kind, Spec} = kprof_match:spec(Prepared, MFA, #{returns => Returns, flags => Flags}),
                  Tier#{kind => Kind, spec => Spec}
-             end || #{mfa := MFA} = Tier <- maps:get(tiers, Options)],
+             end || #{mfa := MFA, returns := Returns} = Tier <- maps:get(tiers, Options)],
     D1 = #d{slots = Slots, options = Options, tiers = Tiers, one_in = maps:get(one_in, Options)},
     case arm(D1) of
         {ok, D} ->
-            {next_state, tracing, D#d{printer = printer(Options)}, [{reply, From, ok}, clock_later()]};
+            {next_state, tracing, D#d{printer = printer(Options), slow = slow(Options)}, [{reply, From, ok}, clock_later(), look_later()]};
         {error, Why, _} ->
             {keep_state, #d{slots = D0#d.slots}, {reply, From, {error, Why}}}
     end.
@@ -193,18 +211,18 @@ arm_data(#d{session = {Session, Key}, slots = Slots, port = Port} = D0, In) ->
     {_, Host, Number} = maps:get(collector, D0#d.options),
     case kprof_link:open_data(Host, Number, Session, Key) of
         {ok, Out} ->
-            D = D0#d{relay = kprof_relay:start_link(In, Out), armed_at = now_ms()},
+            D = D0#d{relay = kprof_relay:start_link(In, Out), armed_at = now_ms(), spawns = spawns(D0), absent = []},
             ok = kprof_slots:open(Slots, kprof_slots:new_base()),
             %% the guard knows before anything is set
             ok = kprof_guard:arm(Port, patterns(D)),
-            Absent = kprof_tracer:set_patterns(patterns(D)),
-            _ = Absent =:= [] orelse note(warning, io_lib:format("not on this node (any more): ~0tp", [Absent]), D),
-            kprof_tracer:set_flags(Port, own_processes(D)),
+            kprof_tracer:set_patterns(patterns(D)),
+            kprof_tracer:set_flags(Port, more_flags(D), own_processes(D)),
+            Looked = erlang:monotonic_time(),
             kprof_slots:set_one_in(Slots, D#d.one_in),
             yield_to_guard(D),
             _ = tell(#{type => <<"trace_started">>, at => erlang:monotonic_time()}, D),
             _ = inet:setopts(D#d.control, [{active, once}]),
-            {ok, traced(D)};
+            {ok, tell_absent(traced(D#d{looked = Looked}))};
         {error, Why} ->
             _ = gen_tcp:close(In),
             {error, collector_error(Why, D0), let_go(D0)}
@@ -223,6 +241,7 @@ stop(D) ->
     _ = clock(D),
     _ = tell_stopped(stopped, <<"stop_trace was called">>, D),
     _ = D#d.printer =:= undefined orelse kprof_printer:stop(D#d.printer),
+    _ = D#d.slow =:= undefined orelse kprof_slow:stop(D#d.slow),
     _ = let_go(D#d{relay = undefined}),
     #d{slots = D#d.slots}.
 
@@ -272,7 +291,7 @@ again(D0) ->
     case arm(D0) of
         {ok, D} ->
             logger:notice("kprof: tracing again"),
-            {next_state, tracing, D#d{retry_ms = ?RETRY_MIN_MS}, clock_later()};
+            {next_state, tracing, D#d{retry_ms = ?RETRY_MIN_MS}, [clock_later(), look_later()]};
         {error, _, D} ->
             Wait = D#d.retry_ms,
             {next_state, waiting, untraced(D#d{retry_ms = min(2 * Wait, ?RETRY_MAX_MS)}), again_in(Wait)}
@@ -317,6 +336,9 @@ message(<<"stats">>, #{<<"rows">> := Rows}, _, #d{printer = Pid}) when is_list(R
 message(<<"calls">>, Message, _, #d{printer = Pid}) when is_pid(Pid) ->
     kprof_printer:calls(Pid, Message),
     keep_state_and_data;
+message(<<"slow">>, Message, _, #d{slow = Pid}) when is_pid(Pid) ->
+    kprof_slow:slow(Pid, Message),
+    keep_state_and_data;
 message(<<"bye">>, Message, State, D) ->
     lost(["it said: ", case Message of #{<<"reason">> := R} when is_binary(R) -> R; _ -> "bye" end], State, D);
 message(_, _, _, _) ->
@@ -349,6 +371,7 @@ disarm_tier(Wanted, Reason, D) ->
                           _ = tell(tiers(D1), D1),
                           note(warning, Text, D1)
                   end, Off),
+    _ = is_port(D#d.port) andalso more_flags(D) =/= more_flags(D1) andalso kprof_tracer:no_return_to(D#d.port),
     {keep_state, D1}.
 
 %% --- every second ---
@@ -367,26 +390,63 @@ clock(#d{slots = Slots} = D0) ->
             Error
     end.
 
-%% A reload takes the patterns of its module, and another tool's clear takes flags: both are set again.
-rearm(tracing, #d{port = Port} = D) ->
+%% --- every half second ---
+
+%% A reload takes the patterns of its module, and another tool's clear takes flags: both are set again, and what was called
+%% since the look before may be missing.
+look(tracing, D) ->
+    At = erlang:monotonic_time(),
+    look_at_patterns(D),
+    look_at_flags(D),
+    yield_to_guard(D),
+    (tell_absent(D))#d{looked = At};
+look(_, D) ->
+    D.
+
+look_at_patterns(D) ->
     case kprof_tracer:missing(patterns(D)) of
         [] ->
             ok;
         Missing ->
-            _ = kprof_tracer:set_patterns(Missing),
-            note(info, io_lib:format("patterns set again after a code reload: ~0tp", [[MFA || {MFA, _} <- Missing]]), D)
-    end,
+            kprof_tracer:set_patterns(Missing),
+            Names = lists:join(", ", [name(MFA, D) || {MFA, _} <- Missing]),
+            gap(reload, Names, D),
+            note(info, ["patterns set again after a code reload: ", Names], D)
+    end.
+
+look_at_flags(#d{port = Port} = D) ->
     case kprof_tracer:flags_owner() of
         [] ->
-            kprof_tracer:set_flags(Port, own_processes(D)),
+            kprof_tracer:set_flags(Port, more_flags(D), own_processes(D)),
+            gap(flags, "somebody took the trace flags off", D),
             note(warning, "somebody took the trace flags off; they are set again", D);
         _ ->
             ok
-    end,
-    yield_to_guard(D),
-    D;
-rearm(_, D) ->
-    D.
+    end.
+
+gap(Reason, Text, #d{looked = Looked} = D) ->
+    _ = tell(#{type => <<"gap">>, from => Looked, until => erlang:monotonic_time(), reason => Reason,
+               text => unicode:characters_to_binary(Text)}, D),
+    ok.
+
+%% What is not on this node is told once, and again when it has come and gone.
+tell_absent(#d{absent = Before} = D) ->
+    Absent = [{MFA, case erlang:module_loaded(M) of true -> function; false -> module end}
+              || {M, _, _} = MFA <- kprof_tracer:absent(patterns(D))],
+    lists:foreach(fun(Absence) -> note(warning, absent(Absence, D), D) end, Absent -- Before),
+    D#d{absent = Absent}.
+
+absent({{M, _, _} = MFA, module}, D) ->
+    lists:flatten(io_lib:format("tier ~ts: no module ~ts on this node (yet); it is traced once it is loaded", [name(MFA, D), M]));
+absent({{M, F, A} = MFA, function}, D) ->
+    lists:flatten(io_lib:format("tier ~ts: the module ~ts has no function ~ts/~b (any more)", [name(MFA, D), M, F, A])).
+
+%% How people know a function that is traced.
+name({M, F, A} = MFA, #d{tiers = Tiers}) ->
+    case [Name || #{name := Name, mfa := Of} <- Tiers, Of =:= MFA] of
+        [Name] -> Name;
+        [] -> io_lib:format("~ts:~ts/~b", [M, F, A])
+    end.
 
 %% What was just set stays only while the guard watches it: it may have undone everything a moment ago, and its word is on its way.
 yield_to_guard(#d{port = Port, slots = Slots} = D) ->
@@ -419,11 +479,15 @@ tiers(#d{tiers = Tiers, options = Options}) ->
                end,
     Base = #{type => <<"tiers">>, identity => Identity,
              stats => maps:get(stats_dumper, Options) =/= false, calls => maps:get(print_calls, Options),
-             tiers => [#{name => Name, m => M, f => F, a => A} || #{name := Name, mfa := {M, F, A}} <- Tiers]},
+             slow => maps:get(slow_callback, Options) =/= undefined,
+             tiers => [tier(Tier) || Tier <- Tiers]},
     case maps:get(slow_us, Options) of
         undefined -> Base;
         Us -> Base#{slow_threshold_us => Us}
     end.
+
+tier(#{name := Name, mfa := {M, F, A}, returns := whole}) -> #{name => Name, m => M, f => F, a => A};
+tier(#{returns := none} = Tier) -> (tier(Tier#{returns := whole}))#{returns => none}.
 
 tell_stopped(Reason, Text, D) ->
     tell(#{type => <<"trace_stopped">>, at => erlang:monotonic_time(), reason => Reason, text => Text}, D).
@@ -437,18 +501,30 @@ tell(Message, #d{control = Socket}) -> kprof_link:send(Socket, Message).
 
 %% --- small things ---
 
-patterns(#d{tiers = Tiers}) ->
-    kprof_mark:patterns() ++ [{MFA, Spec} || #{mfa := MFA, spec := Spec} <- Tiers].
+patterns(#d{tiers = Tiers, spawns = Spawns, options = Options}) ->
+    kprof_mark:patterns(maps:get(flags, Options)) ++ Spawns ++ [{MFA, Spec} || #{mfa := MFA, spec := Spec} <- Tiers].
 
-own_processes(#d{relay = Relay, printer = Printer}) ->
-    [P || P <- [self(), Relay, Printer, whereis(kprof_guard), whereis(kprof_sup)], is_pid(P)].
+%% A function that spawns may be a tier, or be traced by somebody else: then it is none of these.
+spawns(#d{tiers = Tiers}) ->
+    Named = [MFA || #{mfa := MFA} <- Tiers],
+    [Pattern || {MFA, _} = Pattern <- kprof_match:spawns(), not lists:member(MFA, Named), erlang:trace_info(MFA, traced) =:= {traced, false}].
+
+more_flags(#d{tiers = Tiers}) ->
+    [return_to || lists:any(fun(#{returns := Returns}) -> Returns =:= none end, Tiers)].
+
+own_processes(#d{relay = Relay, printer = Printer, slow = Slow}) ->
+    [P || P <- [self(), Relay, Printer, Slow, whereis(kprof_guard), whereis(kprof_sup)], is_pid(P)].
 
 printer(#{stats_dumper := false, print_calls := false}) -> undefined;
 printer(#{stats_dumper := Dumper, leader := Leader}) -> kprof_printer:start_link(Dumper, Leader).
 
+slow(#{slow_callback := undefined}) -> undefined;
+slow(#{slow_callback := Callback}) -> kprof_slow:start_link(Callback).
+
 clock_later() -> {{timeout, clock}, ?CLOCK_MS, clock}.
 again_in(Ms) -> {{timeout, again}, Ms, again}.
-no_timers() -> [{{timeout, clock}, cancel}, {{timeout, again}, cancel}].
+look_later() -> {{timeout, look}, ?LOOK_MS, look}.
+no_timers() -> [{{timeout, clock}, cancel}, {{timeout, look}, cancel}, {{timeout, again}, cancel}].
 
 now_ms() ->
     erlang:monotonic_time(millisecond).

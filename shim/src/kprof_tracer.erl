@@ -4,7 +4,7 @@
 %% ephemeral port, and that client must be us.
 -module(kprof_tracer).
 
--export([open/0, close/2, set_flags/2, set_patterns/1, undo/2, undo_patterns/1, missing/1, flags_owner/0]).
+-export([open/0, close/2, set_flags/3, no_return_to/1, set_patterns/1, undo/2, undo_patterns/1, missing/1, absent/1, flags_owner/0]).
 
 -export_type([pattern/0]).
 
@@ -14,6 +14,8 @@
 %% bounded by the guard, not by this.
 -define(QUEUE, 8192).
 -define(FLAGS, [call, arity, monotonic_timestamp]).
+%% All that can be set on a process, the last ones by match specifications.
+-define(ALL_FLAGS, [return_to, garbage_collection, running, exiting | ?FLAGS]).
 -define(ATTEMPTS, 3).
 -define(BUFFER, 262144).
 
@@ -98,21 +100,33 @@ close_port(Port) ->
     _ = spawn(fun() -> catch port_close(Port) end),
     ok.
 
-%% @doc Sets the process flags on all processes, those to come included, but not on `Exempt', the shim's own.
--spec set_flags(port(), [pid()]) -> ok.
-set_flags(Port, Exempt) ->
-    _ = erlang:trace(all, true, [{tracer, Port} | ?FLAGS]),
-    lists:foreach(fun(Pid) -> catch erlang:trace(Pid, false, [{tracer, Port} | ?FLAGS]) end, Exempt).
+%% @doc Sets the process flags on all processes, those to come included, but not on `Exempt', the shim's own. `More' are flags
+%% besides the ones that every trace needs.
+-spec set_flags(port(), [return_to], [pid()]) -> ok.
+set_flags(Port, More, Exempt) ->
+    _ = erlang:trace(all, true, [{tracer, Port} | More ++ ?FLAGS]),
+    lists:foreach(fun(Pid) -> catch erlang:trace(Pid, false, [{tracer, Port} | ?ALL_FLAGS]) end, Exempt).
 
-%% @doc Sets patterns; the functions that are not there are returned.
--spec set_patterns([pattern()]) -> [mfa()].
+%% @doc Takes return_to off all processes.
+-spec no_return_to(port()) -> ok.
+no_return_to(Port) ->
+    _ = (catch erlang:trace(all, false, [{tracer, Port}, return_to])),
+    ok.
+
+%% @doc Sets the patterns of those functions that are on this node.
+-spec set_patterns([pattern()]) -> ok.
 set_patterns(Patterns) ->
-    [MFA || {MFA, Spec} <- Patterns, erlang:trace_pattern(MFA, Spec, [local]) =:= 0].
+    lists:foreach(fun({MFA, Spec}) -> erlang:trace_pattern(MFA, Spec, [local]) end, Patterns).
 
 %% @doc The patterns that are not in force although their functions are there: after a reload of their module.
 -spec missing([pattern()]) -> [pattern()].
 missing(Patterns) ->
     [P || {MFA, _} = P <- Patterns, erlang:trace_info(MFA, traced) =:= {traced, false}].
+
+%% @doc The functions that are not on this node.
+-spec absent([pattern()]) -> [mfa()].
+absent(Patterns) ->
+    [MFA || {MFA, _} <- Patterns, erlang:trace_info(MFA, traced) =:= {traced, undefined}].
 
 %% @doc Who traces new processes: a port or process, `[]' when nobody does.
 -spec flags_owner() -> term().
@@ -124,7 +138,7 @@ flags_owner() ->
 %% left alone. The port may be closed already.
 -spec undo(port(), [pattern()]) -> ok.
 undo(Port, Patterns) ->
-    _ = (catch erlang:trace(all, false, [{tracer, Port} | ?FLAGS])),
+    _ = (catch erlang:trace(all, false, [{tracer, Port} | ?ALL_FLAGS])),
     undo_patterns(Patterns).
 
 %% @doc Takes patterns off that are still as we set them.

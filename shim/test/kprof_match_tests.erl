@@ -8,11 +8,13 @@ fun_of(Text) ->
     {ok, [F]} = kprof_options:parse(unicode:characters_to_binary(Text ++ ".")),
     F.
 
-kind(F, MFA) -> element(1, kprof_match:spec(kprof_match:prepare(F), MFA)).
+-define(WHOLE, #{returns => whole, flags => []}).
+
+kind(F, MFA) -> element(1, kprof_match:spec(kprof_match:prepare(F), MFA, ?WHOLE)).
 
 %% What the VM would put into the trace message for a call: the identity of the message element.
 identity(F, {M, N, _} = MFA, Args) ->
-    {spec, Spec} = kprof_match:spec(kprof_match:prepare(F), MFA),
+    {spec, Spec} = kprof_match:spec(kprof_match:prepare(F), MFA, ?WHOLE),
     %% is_seq_trace has no value in a test: leave it out
     Bare = [{Head, Guards -- [{is_seq_trace}], [{message, Identity}]}
             || {Head, [{is_seq_trace} | _] = Guards, [{message, {{{get_seq_token}, Identity}}}, {exception_trace}]} <- Spec],
@@ -60,7 +62,7 @@ irrelevant_test_() ->
     [?_assertEqual(spec, kind(fun_of("fun({_, _, _}) -> x; ({_, _, [A, _]}) -> io:format(A) end"), ?MFA)),
      ?_assertEqual(spec, kind(fun_of("fun({m, f, [A, _]}) -> io:format(A); ({requests, _, _}) -> x end"), ?MFA)),
      ?_assertMatch({spec, [{'_', _, [{message, {{{get_seq_token}, undefined}}}, _]}]},
-                   kprof_match:spec(kprof_match:prepare(fun_of("fun({m, f, [a]}) -> x end")), ?MFA))].
+                   kprof_match:spec(kprof_match:prepare(fun_of("fun({m, f, [a]}) -> x end")), ?MFA, ?WHOLE))].
 
 ask_test_() ->
     [?_assertEqual(ask, kind(fun_of(Text), ?MFA))
@@ -72,11 +74,31 @@ ask_test_() ->
 
 none_test() ->
     ?assertMatch({none, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, undefined}}}, {exception_trace}]}]},
-                 kprof_match:spec(kprof_match:prepare(undefined), ?MFA)).
+                 kprof_match:spec(kprof_match:prepare(undefined), ?MFA, ?WHOLE)).
 
 ask_spec_test() ->
     ?assertEqual({ask, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, ask, '$_'}}}, {exception_trace}]}]},
-                 kprof_match:spec(opaque, ?MFA)).
+                 kprof_match:spec(opaque, ?MFA, ?WHOLE)).
+
+%% Without returns the caller is told in their place; nothing else differs.
+returns_none_test() ->
+    None = #{returns => none, flags => []},
+    ?assertEqual({none, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, undefined, none}}}]}]}, kprof_match:spec(none, ?MFA, None)),
+    ?assertEqual({ask, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, ask, '$_', none}}}]}]}, kprof_match:spec(opaque, ?MFA, None)),
+    {spec, Whole} = kprof_match:spec(kprof_match:prepare(fun_of(issue())), ?MFA, ?WHOLE),
+    {spec, Spec} = kprof_match:spec(kprof_match:prepare(fun_of(issue())), ?MFA, None),
+    ?assertEqual([{H, G, [{message, {{{get_seq_token}, {caller}, I, none}}}]} || {H, G, [{message, {{{get_seq_token}, I}}}, {exception_trace}]} <- Whole],
+                 Spec).
+
+%% What a process is traced for besides is put on with the token and taken off without it.
+flags_test() ->
+    Flags = [garbage_collection, running],
+    {none, [With, Without]} = kprof_match:spec(none, ?MFA, #{returns => whole, flags => Flags}),
+    ?assertEqual({'_', [{is_seq_trace}], [{message, {{{get_seq_token}, undefined}}}, {exception_trace}, {trace, [], Flags}]}, With),
+    ?assertEqual({'_', [], [{message, false}, {trace, Flags, []}]}, Without),
+    {spec, Spec} = kprof_match:spec(kprof_match:prepare(fun_of(issue())), ?MFA, #{returns => none, flags => [running]}),
+    ?assertEqual([[{trace, [], [running]}], [{trace, [], [running]}], [{trace, [], [running]}], [{message, false}, {trace, [running], []}]],
+                 [case Body of [{message, {_}} | More] -> More; _ -> Body end || {_, _, Body} <- Spec]).
 
 %% Compiled funs: found through debug information when there is just one in the function.
 compiled() -> fun({_, _, [create, _]}) -> create; (_) -> undefined end.
@@ -92,11 +114,18 @@ compiled_test_() ->
 
 %% The VM accepts every pattern we make.
 accepted_test_() ->
-    [?_assertEqual({Text, 1}, {Text, trace_pattern(Text)}) || Text <- [issue(), "fun({_, _, [A, _]}) -> {A, \"x\"} end", "fun(X) -> X end"]].
+    [?_assertEqual({Text, 1}, {Text, trace_pattern(Text, #{returns => Returns, flags => Flags})})
+     || Text <- [issue(), "fun({_, _, [A, _]}) -> {A, \"x\"} end", "fun(X) -> X end"], Returns <- [whole, none],
+        Flags <- [[], [garbage_collection, running]]] ++
+    [?_assertEqual({MFA, 1}, {MFA, trace_pattern(MFA, Spec)})
+     || Flags <- [[], [running]], {MFA, Spec} <- kprof_mark:patterns(Flags) ++ kprof_match:spawns()].
 
-trace_pattern(Text) ->
+trace_pattern(Text, How) when is_list(Text) ->
     MFA = {lists, nth, 2},
-    {_, Spec} = kprof_match:spec(kprof_match:prepare(fun_of(Text)), MFA),
+    {_, Spec} = kprof_match:spec(kprof_match:prepare(fun_of(Text)), MFA, How),
+    trace_pattern(MFA, Spec);
+trace_pattern(MFA, Spec) ->
+    {module, _} = code:ensure_loaded(element(1, MFA)),
     try erlang:trace_pattern(MFA, Spec, [local])
     after erlang:trace_pattern(MFA, false, [local])
     end.

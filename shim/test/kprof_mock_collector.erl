@@ -1,7 +1,7 @@
 %% A collector for tests: accepts control and data connections on one port, welcomes, pings, and keeps what came.
 -module(kprof_mock_collector).
 
--export([start/0, start/1, port/1, stop/1, control/1, wait_control/2, wait_control/3, data/1, messages/1, wait_messages/3,
+-export([start/0, start/1, port/1, stop/1, control/1, wait_control/2, wait_control/3, data/1, messages/1, all_messages/1, wait_messages/3,
          send/2, set/3, clear/1, drop_connections/1, data_connections/1]).
 
 start() -> start(0).
@@ -45,8 +45,10 @@ wait_control(Pid, Type, Fun, N) ->
         [] -> timer:sleep(20), wait_control(Pid, Type, Fun, N - 1)
     end.
 
-%% The trace messages of all data connections, in the order of the connections; the number dropped is {dropped, N}.
-messages(Pid) -> lists:append([frames(B) || B <- data(Pid)]).
+%% The trace messages of all data connections, in the order of the connections; the number dropped is {dropped, N}. The deaths
+%% of processes, which come whenever they like, are only among all_messages.
+messages(Pid) -> [M || M <- all_messages(Pid), tuple_size(M) < 3 orelse element(3, M) =/= out_exited].
+all_messages(Pid) -> lists:append([frames(B) || B <- data(Pid)]).
 
 wait_messages(Pid, Fun, Ms) ->
     Messages = messages(Pid),

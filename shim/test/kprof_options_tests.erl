@@ -8,6 +8,7 @@ good_test() ->
                                    {identity_f, fun(_) -> x end}, {print_calls, true}, {stats_dumper, {pid, self()}},
                                    {collector, {"::1", 99}}, {sample, {one_in, 7}}, {slow_call_threshold, 1000}]),
     ?assertMatch(#{tiers := [#{name := <<"a">>, mfa := {lists, nth, 2}}, #{name := <<"b">>}, #{name := <<"c">>}],
+                   flags := [], slow_callback := undefined,
                    print_calls := true, collector := {"::1", {0, 0, 0, 0, 0, 0, 0, 1}, 99}, one_in := 7, slow_us := 1000}, O).
 
 defaults_test() ->
@@ -34,7 +35,10 @@ errors_test_() ->
              {"tier_config", [{tier_config, lists}]}, {"lists:nth", [{tier_config, ['lists:nth']}]},
              {"wildcard", [{tier_config, [{t, {lists, '_', 1}}]}]}, {"wildcard", [{tier_config, [{t, {'_', '_', '_'}}]}]},
              {"wildcard", [{tier_config, [{t, {lists, nth, '_'}}]}]},
-             {"lists:nope/1", [{tier_config, [{t, {lists, nope, 1}}]}]}, {"no_such_mod", [{tier_config, [{t, {no_such_mod, f, 1}}]}]},
+             {"lists:nope/1", [{tier_config, [{t, {lists, nope, 1}}]}]}, {"colour", [{tier_config, [{t, {lists, nth, 2}, #{colour => red}}]}]},
+             {"none or whole", [{tier_config, [{t, {lists, nth, 2}, #{returns => some}}]}]}, {"returns", [{tier_config, [{t, {lists, nth, 2}, []}]}]},
+             {"tier is", [{tier_config, [{t, lists}]}]}, {"trace_gc", [?TIERS, {trace_gc, 1}]}, {"trace_scheduling", [?TIERS, {trace_scheduling, on}]},
+             {"slow_call_callback", [?TIERS, {slow_call_callback, fun(_) -> ok end}]},
              {"kprof_token:set/3", [{tier_config, [{t, {kprof_token, set, 3}}]}]},
              {"two tiers are named same", [{tier_config, [{same, {lists, nth, 2}}, {"same", {lists, last, 1}}]}]},
              {"lists:nth/2", [{tier_config, [{a, {lists, nth, 2}}, {b, {lists, nth, 2}}]}]},
@@ -46,6 +50,21 @@ loads_test() ->
     _ = code:purge(zip), _ = code:delete(zip), _ = code:purge(zip),
     ?assertMatch({ok, _}, kprof_options:check([{tier_config, [{z, {zip, unzip, 2}}]}])),
     ?assertNotEqual(false, code:is_loaded(zip)).
+
+%% One that cannot be loaded may come later.
+absent_module_test() ->
+    ?assertMatch({ok, #{tiers := [#{mfa := {no_such_mod, f, 1}}]}}, kprof_options:check([{tier_config, [{t, {no_such_mod, f, 1}}]}])).
+
+returns_test() ->
+    {ok, #{tiers := Tiers}} = kprof_options:check([{tier_config, [{a, {lists, nth, 2}}, {b, {lists, last, 1}, #{}}, {c, {lists, sum, 1}, #{returns => none}},
+                                                                  {d, {lists, max, 1}, #{returns => whole}}]}]),
+    ?assertEqual([whole, whole, none, whole], [Returns || #{returns := Returns} <- Tiers]).
+
+more_flags_test() ->
+    Callback = fun(_, _) -> ok end,
+    ?assertMatch({ok, #{flags := [garbage_collection, running], slow_callback := Callback}},
+                 kprof_options:check([?TIERS, {trace_gc, true}, {trace_scheduling, true}, {slow_call_callback, Callback}])),
+    ?assertMatch({ok, #{flags := [running]}}, kprof_options:check([?TIERS, {trace_gc, false}, {trace_scheduling, true}])).
 
 already_traced_test() ->
     1 = erlang:trace_pattern({lists, nth, 2}, true, [local]),

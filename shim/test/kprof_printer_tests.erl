@@ -51,7 +51,13 @@ format_test() ->
     ?assertEqual("  http", string:slice(Http, 0, 6)),
     ?assertNotEqual(nomatch, string:find(Http, "12.00 ms")),
     ?assertEqual("    db", string:slice(Db, 0, 6)),
-    ?assertNotEqual(nomatch, string:find(Db, "async  error")).
+    ?assertNotEqual(nomatch, string:find(Db, "async  error")),
+    ?assertEqual(nomatch, string:find([Http, Db], "wait")).
+
+%% Waiting is told where there was any.
+format_wait_test_() ->
+    [?_assertEqual(Shown, string:find(lists:flatten(kprof_printer:format(#{<<"spans">> => [#{<<"tier">> => <<"db">>, <<"wait_us">> => Us}]})), "wait 12.50 ms") =/= nomatch)
+     || {Us, Shown} <- [{12500.0, true}, {0.0, false}, {0, false}, {nil, false}]].
 
 nonsense_test_() ->
     [?_assert(is_list(unicode:characters_to_list(kprof_printer:format(M)))) || M <- [#{}, #{<<"spans">> => 17}, #{<<"spans">> => [#{<<"depth">> => -1}]}]].

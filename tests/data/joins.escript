@@ -1,7 +1,7 @@
 #!/usr/bin/env escript
 %% Usage: joins.escript OUT.cap. What joins calls to their returns and processes to their parents, sent by a real node to a file trace port:
 %% tiers with returns (whole) and without (none: return_to and {caller}), spawns, garbage collections, scheduling, deaths.
-%% The match specifications are the shim's (kprof_mark, kprof_match, kprof_spawn).
+%% The match specifications are the shim's (kprof_mark, kprof_match).
 -mode(compile).
 
 source() ->
