@@ -10,21 +10,52 @@ int64_t account_bucket(const struct account *a, int64_t time) {
     return start * a->bucket_s;
 }
 
-// The row of an identity and tier; past the cap of rows, of _other. NULL when even that cannot be had.
+// Past the cap of rows: the row of _other. NULL when even that cannot be had, and for _total.
+__attribute__((noinline)) static struct stat_row *other_row(const struct account *a, struct stat_key key) {
+    if (key.identity == IDENTITY_TOTAL) {
+        return NULL;
+    }
+    key.identity = IDENTITY_OTHER;
+    return stats_row(a->stats, key);
+}
+
+// The row of an identity and tier, or the next best.
 static struct stat_row *row_of(const struct account *a, int64_t bucket, uint16_t identity, uint16_t tier) {
     struct stat_key key = {bucket, a->node, identity, tier};
     struct stat_row *row = stats_row(a->stats, key);
-    if (!row && identity != IDENTITY_TOTAL) {
-        key.identity = IDENTITY_OTHER;
-        row = stats_row(a->stats, key);
-    }
-    return row;
+    return row ? row : other_row(a, key);
+}
+
+// Whether a span counts as an error: how one of a tier without return values ended is not known.
+static bool failed(const struct span *span) {
+    return span->error && !span->blind;
 }
 
 static void add_span(struct stat_row *row, const struct span *span, uint64_t duration, uint32_t bucket, bool first) {
     row->requests += first;
     stats_count_at(row, duration, bucket);
-    row->errors += span->error;
+    row->errors += failed(span);
+    row->wait_ns += (uint64_t)span->wait;
+    row->gc_ns += (uint64_t)span->gc;
+    row->off_cpu_ns += (uint64_t)span->off_cpu;
+    if (span->async) {
+        row->async_calls++;
+        row->async_ns += duration;
+        return;
+    }
+    row->self_ns += (uint64_t)span->self;
+    if (span->outermost) {
+        row->total_ns += duration;
+    }
+}
+
+static void add_path(struct path_row *row, const struct span *span, uint64_t duration) {
+    row->calls++;
+    row->errors += failed(span);
+    row->wait_ns += (uint64_t)span->wait;
+    row->duration_ns += duration;
+    row->min_ns = duration < row->min_ns ? duration : row->min_ns;
+    row->max_ns = duration > row->max_ns ? duration : row->max_ns;
     if (span->async) {
         row->async_calls++;
         row->async_ns += duration;
@@ -46,15 +77,11 @@ static void count_total(struct stat_row *row, const struct request_result *r, ui
     }
 }
 
-// Counts a request and its spans under its identity and under _total.
-static void count_both(const struct account *a, const struct request_result *r, int64_t bucket) {
-    uint64_t whole = (uint64_t)(r->end - r->begin);
-    uint32_t place = histogram_bucket(whole);
-    count_total(row_of(a, bucket, IDENTITY_TOTAL, TIER_TOTAL), r, whole, place);
-    count_total(row_of(a, bucket, r->identity, TIER_TOTAL), r, whole, place);
+// Counts a request's spans by tier, under its identity and under _total.
+static void count_tiers(const struct account *a, const struct request_result *r, int64_t bucket) {
     struct {
         uint16_t tier;
-        struct stat_row *all, *own;
+        struct stat_row *rows[2];
     } seen[LIMIT_TIER_NAMES + 1]; // the rows of the request's tiers, so that a tier of many calls is looked up once
     uint32_t known = 0;
     for (uint32_t i = 0; i < r->count; i++) {
@@ -69,17 +96,46 @@ static void count_both(const struct account *a, const struct request_result *r, 
         bool first = k == known;
         if (first) {
             seen[known].tier = span->tier;
-            seen[known].all = row_of(a, bucket, IDENTITY_TOTAL, span->tier);
-            seen[known++].own = row_of(a, bucket, r->identity, span->tier);
+            seen[known].rows[0] = row_of(a, bucket, IDENTITY_TOTAL, span->tier);
+            seen[known++].rows[1] = row_of(a, bucket, r->identity, span->tier);
         }
         uint64_t duration = (uint64_t)(span->end - span->start);
-        place = histogram_bucket(duration);
-        if (seen[k].all) {
-            add_span(seen[k].all, span, duration, place, first);
+        uint32_t place = histogram_bucket(duration);
+        for (int j = 0; j < 2; j++) {
+            if (seen[k].rows[j]) {
+                add_span(seen[k].rows[j], span, duration, place, first);
+            }
         }
-        if (seen[k].own) {
-            add_span(seen[k].own, span, duration, place, first);
+    }
+}
+
+// Counts a request's spans by their position in its tree.
+static void count_paths(const struct account *a, const struct request_result *r, int64_t bucket) {
+    uint32_t path[LIMIT_SPANS_PER_REQUEST];
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct span *span = &r->spans[i];
+        path[i] = paths_below(a->paths, span->parent == SPAN_NONE ? PATH_ROOT : path[span->parent], span->tier);
+        if (span->open) {
+            continue;
         }
+        struct path_row *row = stats_path(a->stats, bucket, a->node, r->identity, path[i]);
+        if (!row) { // past the cap of rows; so the sums over paths stay those of the tiers
+            row = stats_path(a->stats, bucket, a->node, IDENTITY_OTHER, PATH_OTHER);
+        }
+        if (row) {
+            add_path(row, span, (uint64_t)(span->end - span->start));
+        }
+    }
+}
+
+static void count_complete(const struct account *a, const struct request_result *r, int64_t bucket) {
+    uint64_t whole = (uint64_t)(r->end - r->begin);
+    uint32_t place = histogram_bucket(whole);
+    count_total(row_of(a, bucket, IDENTITY_TOTAL, TIER_TOTAL), r, whole, place);
+    count_total(row_of(a, bucket, r->identity, TIER_TOTAL), r, whole, place);
+    count_tiers(a, r, bucket);
+    if (a->paths) {
+        count_paths(a, r, bucket);
     }
 }
 
@@ -89,7 +145,7 @@ void account_request(const struct account *a, const struct request_result *r) {
     switch (r->fate) {
     case REQUEST_COMPLETE:
         ledger->requests_complete++;
-        count_both(a, r, bucket);
+        count_complete(a, r, bucket);
         break;
     case REQUEST_INCOMPLETE:
         ledger->requests_incomplete++;

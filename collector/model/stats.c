@@ -5,8 +5,15 @@
 
 #include "base/buffer.h"
 #include "base/limits.h"
+#include "model/directory.h"
 
-enum { LEDGER_ROWS = 4096, LATEST_ROWS = 512, LATEST_PATHS = 1024 };
+enum {
+    LEDGER_ROWS = 4096,
+    LATEST_ROWS = 512,
+    LATEST_PATHS = 1024,
+    REST_PATHS = 1000,    // path rows held back for the one of each node and bucket that takes what has no room
+    KEPT_ROOM = 512 << 10 // bytes that an empty set keeps for requests; there are that many only now and then
+};
 
 struct stats {
     struct map index;
@@ -65,14 +72,21 @@ void stats_free(struct stats *s) {
     free(s);
 }
 
+static void empty(struct buffer *b) {
+    if (b->room > KEPT_ROOM) {
+        buffer_free(b);
+    }
+    buffer_reset(b);
+}
+
 void stats_reset(struct stats *s) {
     memset(s->latest, 0, sizeof s->latest);
     map_clear(&s->index);
     memset(s->latest_paths, 0, sizeof s->latest_paths);
     map_clear(&s->path_index);
     map_clear(&s->cost_index);
-    buffer_reset(&s->kept);
-    buffer_reset(&s->kept_spans);
+    empty(&s->kept);
+    empty(&s->kept_spans);
     s->count = 0;
     s->ledger_count = 0;
     s->path_count = 0;
@@ -112,6 +126,11 @@ static struct stat_row *row_find(struct stats *s, struct stat_key key) {
     return row;
 }
 
+// Apart from the short way that nearly every call takes, so that this needs no stack frame.
+__attribute__((noinline)) static struct stat_row *row_missed(struct stats *s, struct stat_key key, struct stat_row **latest) {
+    return *latest = row_find(s, key);
+}
+
 struct stat_row *stats_row(struct stats *s, struct stat_key key) {
     // Few identities and tiers make most of the calls: a look at the row used last where this one would be is cheaper than the index.
     struct stat_row **latest = &s->latest[(key.identity * 37u + key.tier * 5u + key.node) % LATEST_ROWS];
@@ -120,9 +139,7 @@ struct stat_row *stats_row(struct stats *s, struct stat_key key) {
         row->key.identity == key.identity && row->key.tier == key.tier) {
         return row;
     }
-    row = row_find(s, key);
-    *latest = row;
-    return row;
+    return row_missed(s, key, latest);
 }
 
 void stats_count(struct stat_row *row, uint64_t ns) {
@@ -179,7 +196,8 @@ static struct path_row *path_find(struct stats *s, int64_t bucket_start, uint16_
     if (i != MAP_NONE) {
         return slab_at(&s->paths, i);
     }
-    struct path_row *row = record(&s->paths, s->path_count);
+    uint32_t room = path == PATH_OTHER && identity == IDENTITY_OTHER ? LIMIT_PATH_ROWS : LIMIT_PATH_ROWS - REST_PATHS;
+    struct path_row *row = s->path_count < room ? record(&s->paths, s->path_count) : NULL;
     if (!row || !map_set(&s->path_index, key, s->path_count)) {
         return NULL;
     }
@@ -189,15 +207,19 @@ static struct path_row *path_find(struct stats *s, int64_t bucket_start, uint16_
     return row;
 }
 
+// As row_missed.
+__attribute__((noinline)) static struct path_row *path_missed(struct stats *s, int64_t bucket_start, uint16_t node,
+                                                              uint16_t identity, uint32_t path, struct path_row **latest) {
+    return *latest = path_find(s, bucket_start, node, identity, path);
+}
+
 struct path_row *stats_path(struct stats *s, int64_t bucket_start, uint16_t node, uint16_t identity, uint32_t path) {
     struct path_row **latest = &s->latest_paths[(identity * 37u + path + node * 5u) % LATEST_PATHS];
     struct path_row *row = *latest;
     if (row && row->path == path && row->identity == identity && row->node == node && row->bucket_start == bucket_start) {
         return row;
     }
-    row = path_find(s, bucket_start, node, identity, path);
-    *latest = row;
-    return row;
+    return path_missed(s, bucket_start, node, identity, path, latest);
 }
 
 struct cost_row *stats_cost(struct stats *s, int64_t bucket_start, uint16_t node, uint16_t tier) {
@@ -216,14 +238,15 @@ struct cost_row *stats_cost(struct stats *s, int64_t bucket_start, uint16_t node
 }
 
 bool stats_keep(struct stats *s, const struct kept_request *request, const struct kept_span *spans) {
-    struct kept_request kept = *request;
-    kept.first = (uint32_t)(s->kept_spans.len / sizeof *spans);
     size_t bytes = request->count * sizeof *spans;
-    if (s->kept.len + s->kept_spans.len + sizeof kept + bytes > LIMIT_KEPT_BYTES ||
-        !buffer_append(&s->kept_spans, (const uint8_t *)spans, bytes)) {
+    // Room for the request first, so that no spans are left behind when there is none.
+    if (s->kept.len + s->kept_spans.len + sizeof *request + bytes > LIMIT_KEPT_BYTES ||
+        !buffer_reserve(&s->kept, sizeof *request)) {
         return false;
     }
-    return buffer_append(&s->kept, (const uint8_t *)&kept, sizeof kept);
+    struct kept_request kept = *request;
+    kept.first = (uint32_t)(s->kept_spans.len / sizeof *spans);
+    return buffer_append(&s->kept_spans, spans, bytes) && buffer_append(&s->kept, &kept, sizeof kept);
 }
 
 bool stats_empty(const struct stats *s) {
@@ -271,5 +294,6 @@ const struct kept_request *stats_kept_at(const struct stats *s, uint32_t i) {
 }
 
 const struct kept_span *stats_kept_spans(const struct stats *s, uint32_t i) {
-    return (const struct kept_span *)(const void *)s->kept_spans.data + stats_kept_at(s, i)->first;
+    const struct kept_request *kept = stats_kept_at(s, i);
+    return kept->count > 0 ? (const struct kept_span *)(const void *)s->kept_spans.data + kept->first : NULL;
 }

@@ -13,6 +13,8 @@
 
 enum { PATH_ROOT = 0, PATH_OTHER = UINT32_MAX }; // the request itself; every path past the cap
 
+enum { PATHS_LATEST = 1024 };
+
 struct path {
     uint32_t parent; // PATH_ROOT: below the request
     uint16_t tier;   // directory id
@@ -23,6 +25,7 @@ struct paths {
     struct map index;
     struct path *all; // LIMIT_PATHS + 1 of them, allocated once; all[id]
     uint32_t count;   // ids handed out
+    uint16_t latest[PATHS_LATEST]; // the id found last for each value of a cheap hash of parent and tier; PATH_ROOT: none yet
 };
 
 // Returns false without memory.

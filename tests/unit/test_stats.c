@@ -1,6 +1,7 @@
 #include "model/stats.h"
 
 #include "base/limits.h"
+#include "model/directory.h"
 #include "unit.h"
 
 static void a_key_has_one_row(void **state) {
@@ -163,12 +164,13 @@ static void ledgers(void **state) {
 
 static void without_memory(void **state) {
     (void)state;
-    for (long fail = 0; fail < 3; fail++) {
+    struct stats *s = NULL;
+    for (long fail = 0; !s; fail++) {
+        assert_true(fail < 100);
         fail_alloc_at(fail);
-        assert_null(stats_new());
+        s = stats_new();
         fail_alloc_at(-1);
     }
-    struct stats *s = stats_new();
     // whichever allocation fails, a new row is there or is not, and all that are there stay
     uint32_t made = 0;
     for (uint16_t i = 0; i < 1100; i++) {
@@ -197,11 +199,218 @@ static void without_memory(void **state) {
     stats_free(s);
 }
 
+// -- paths ----------------------------------------------------------------------------------------------------------------
+
+static void every_bit_of_a_path_counts(void **state) {
+    (void)state;
+    struct stats *s = stats_new();
+    uint32_t n = 0;
+    for (uint32_t path = 1; path < LIMIT_PATHS; path *= 2) {
+        stats_path(s, 0, 0, 0, path)->calls = ++n;
+    }
+    stats_path(s, 0, 0, 0, PATH_OTHER)->calls = ++n;
+    for (uint32_t identity = 1; identity < LIMIT_IDENTITIES + 3; identity *= 2) {
+        stats_path(s, 0, 0, (uint16_t)identity, 0)->calls = ++n;
+    }
+    for (uint32_t node = 1; node < LIMIT_NODES; node *= 2) {
+        stats_path(s, 0, (uint16_t)node, 0, 0)->calls = ++n;
+    }
+    for (int64_t bucket = 1; bucket < 1LL << 31; bucket *= 2) {
+        stats_path(s, bucket, 0, 0, 0)->calls = ++n;
+    }
+    assert_int_equal(stats_paths(s), n);
+    for (uint32_t i = 0; i < n; i++) { // found again, in the order made, at the same place
+        const struct path_row *row = stats_path_at(s, i);
+        assert_int_equal(row->calls, i + 1);
+        assert_true(row->min_ns == UINT64_MAX && row->max_ns == 0 && row->total_ns == 0);
+        assert_ptr_equal(stats_path(s, row->bucket_start, row->node, row->identity, row->path), row);
+    }
+    assert_int_equal(stats_paths(s), n);
+    assert_false(stats_empty(s));
+    stats_reset(s);
+    assert_true(stats_empty(s));
+    assert_int_equal(stats_paths(s), 0);
+    assert_int_equal(stats_path(s, 0, 0, 0, 1)->calls, 0); // not what stood there before
+    stats_free(s);
+}
+
+// Past the cap known rows are found, and each node and bucket has a row for what has none.
+static void the_cap_of_paths(void **state) {
+    (void)state;
+    struct stats *s = stats_new();
+    uint32_t n = 0;
+    while (stats_path(s, 10, 1, (uint16_t)(n / LIMIT_PATHS), 1 + n % LIMIT_PATHS)) {
+        n++;
+    }
+    assert_int_equal(stats_paths(s), n);
+    assert_int_equal(n, LIMIT_PATH_ROWS - 1000);
+    assert_null(stats_path(s, 10, 1, 0, PATH_OTHER));
+    assert_null(stats_path(s, 10, 1, IDENTITY_OTHER, LIMIT_PATHS + 1));
+    assert_non_null(stats_path(s, 10, 1, 0, 1));
+    for (int64_t bucket = 10; bucket <= 30; bucket += 10) {
+        for (uint16_t node = 0; node < LIMIT_NODES; node++) {
+            assert_non_null(stats_path(s, bucket, node, IDENTITY_OTHER, PATH_OTHER));
+        }
+    }
+    for (int64_t bucket = 1000; stats_path(s, bucket, 0, IDENTITY_OTHER, PATH_OTHER); bucket++) {
+    }
+    assert_int_equal(stats_paths(s), LIMIT_PATH_ROWS);
+    stats_reset(s);
+    assert_non_null(stats_path(s, 10, 1, 0, PATH_OTHER));
+    stats_free(s);
+}
+
+static void costs(void **state) {
+    (void)state;
+    struct stats *s = stats_new();
+    for (int round = 0; round < 2; round++) {
+        uint32_t n = 0;
+        for (int64_t bucket = 0; bucket < 20; bucket += 10) {
+            for (uint16_t node = 0; node < 10; node++) {
+                for (uint16_t tier = 0; tier < LIMIT_TIER_NAMES; tier++) {
+                    struct cost_row *row = stats_cost(s, bucket, node, tier);
+                    assert_true(row && row->messages == 0 && row->bytes == 0);
+                    row->messages = ++n;
+                }
+            }
+        }
+        assert_int_equal(n, LIMIT_STAT_ROWS);
+        assert_int_equal(stats_costs(s), n);
+        assert_null(stats_cost(s, 20, 0, 0));
+        for (uint32_t i = 0; i < n; i++) {
+            const struct cost_row *row = stats_cost_at(s, i);
+            assert_int_equal(row->messages, i + 1);
+            assert_ptr_equal(stats_cost(s, row->bucket_start, row->node, row->tier), row);
+        }
+        assert_false(stats_empty(s));
+        stats_reset(s);
+        assert_true(stats_empty(s));
+        assert_int_equal(stats_costs(s), 0);
+    }
+    stats_free(s);
+}
+
+// Whichever allocation fails, a new row of a path or tier is there or is not, and all that are there stay.
+static void rows_without_memory(void **state) {
+    (void)state;
+    struct stats *s = stats_new();
+    for (uint32_t i = 0; i < 2100; i++) {
+        for (long fail = 0;; fail++) {
+            assert_true(fail < 10);
+            fail_alloc_at(fail);
+            struct path_row *path = stats_path(s, 10, 0, 5, i);
+            struct cost_row *cost = stats_cost(s, 10, (uint16_t)(i / 500), (uint16_t)(i % 500));
+            fail_alloc_at(-1);
+            if (path) {
+                assert_int_equal(path->path, i);
+            }
+            if (cost) {
+                assert_int_equal(cost->tier, i % 500);
+            }
+            if (path && cost) {
+                break;
+            }
+            assert_in_range(stats_paths(s), i, i + 1);
+            assert_in_range(stats_costs(s), i, i + 1);
+        }
+    }
+    for (uint32_t i = 0; i < 2100; i++) {
+        assert_int_equal(stats_path_at(s, i)->path, i);
+        assert_int_equal(stats_cost_at(s, i)->tier, i % 500);
+    }
+    stats_free(s);
+}
+
+// -- kept requests --------------------------------------------------------------------------------------------------------
+
+static void kept(void **state) {
+    (void)state;
+    struct stats *s = stats_new();
+    struct kept_span spans[40];
+    for (uint32_t i = 0; i < 40; i++) {
+        spans[i] = (struct kept_span){.start = 100 * i, .pid = i};
+    }
+    for (int round = 0; round < 3; round++) {
+        assert_true(stats_empty(s));
+        for (uint32_t i = 0; i < 40; i++) {
+            struct kept_request request = {.bucket_start = 10, .duration = i, .count = i % 7, .spans = 2 * i, .first = 12345};
+            assert_true(stats_keep(s, &request, spans + i % 30));
+        }
+        assert_int_equal(stats_kept(s), 40);
+        assert_false(stats_empty(s));
+        for (uint32_t i = 0; i < 40; i++) {
+            const struct kept_request *request = stats_kept_at(s, i);
+            assert_true(request->bucket_start == 10 && request->duration == i && request->count == i % 7 && request->spans == 2 * i);
+            for (uint32_t k = 0; k < request->count; k++) {
+                assert_int_equal(stats_kept_spans(s, i)[k].pid, i % 30 + k);
+            }
+        }
+        stats_reset(s);
+        assert_int_equal(stats_kept(s), 0);
+    }
+    stats_free(s);
+}
+
+static void the_cap_of_kept(void **state) {
+    (void)state;
+    struct stats *s = stats_new();
+    static struct kept_span spans[LIMIT_KEPT_SPANS];
+    struct kept_request request = {.count = LIMIT_KEPT_SPANS};
+    for (int round = 0; round < 2; round++) {
+        uint32_t n = 0;
+        while (stats_keep(s, &request, spans)) {
+            n++;
+        }
+        assert_int_equal(n, LIMIT_KEPT_BYTES / (sizeof request + sizeof spans));
+        assert_int_equal(stats_kept(s), n);
+        struct kept_request small = {.duration = 5};
+        assert_true(stats_keep(s, &small, NULL)); // has room still
+        assert_int_equal(stats_kept_at(s, n)->duration, 5);
+        fail_alloc_at(-1);
+        stats_reset(s);
+        assert_true(stats_keep(s, &request, spans));
+        assert_true(fail_alloc_count() > 0); // so much memory was given back
+        stats_reset(s);
+    }
+    stats_free(s);
+}
+
+static void kept_without_memory(void **state) {
+    (void)state;
+    struct stats *s = stats_new();
+    struct kept_span spans[2] = {{.pid = 1}, {.pid = 2}};
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        struct kept_request request = {.duration = i, .count = 2};
+        spans[0].start = i;
+        for (long fail = 0;; fail++) {
+            fail_alloc_once(fail);
+            bool done = stats_keep(s, &request, spans);
+            fail_alloc_at(-1);
+            if (done) {
+                break;
+            }
+            refused++;
+            assert_int_equal(stats_kept(s), i);
+        }
+    }
+    assert_in_range(refused, 10, 30);
+    for (uint32_t i = 0; i < 1000; i++) {
+        const struct kept_request *request = stats_kept_at(s, i);
+        assert_true(request->duration == i && request->first == 2 * i); // and no spans of those refused lie between
+        assert_true(stats_kept_spans(s, i)[0].start == i && stats_kept_spans(s, i)[1].pid == 2);
+    }
+    stats_free(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_has_one_row), cmocka_unit_test(every_bit_of_a_key_counts), cmocka_unit_test(counting),
         cmocka_unit_test(reset_forgets_and_keeps_memory), cmocka_unit_test(the_cap),
         cmocka_unit_test(ledgers), cmocka_unit_test(without_memory),
+        cmocka_unit_test(every_bit_of_a_path_counts), cmocka_unit_test(the_cap_of_paths), cmocka_unit_test(costs),
+        cmocka_unit_test(rows_without_memory), cmocka_unit_test(kept), cmocka_unit_test(the_cap_of_kept),
+        cmocka_unit_test(kept_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
