@@ -1,6 +1,7 @@
 #include "app/pipeline.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "app/identify.h"
 #include "base/limits.h"
@@ -17,6 +18,12 @@ enum {
 static const int64_t STRANGE_NS = 3600LL * NANOSECONDS;
 // Once the node has told its time, what is further ahead than its clock and ours may drift apart in between is none either.
 static const int64_t AHEAD_NS = 10LL * NANOSECONDS;
+
+// What the messages of a tier took since the last settling.
+struct cost {
+    uint64_t messages;
+    uint64_t bytes;
+};
 
 // How many of something there were in a second of the stream.
 struct rate {
@@ -46,6 +53,7 @@ struct pipeline_node {
     int64_t offset;        // in the stream, of the next byte to be looked at
     int64_t latest;        // node time of the latest message
     int64_t advanced;      // node time of the last tracker_advance
+    bool lost;             // messages were lost, and none has come since
     bool fresh;            // bytes came since the last tick
     uint64_t ticked;       // messages when that was
 
@@ -55,7 +63,8 @@ struct pipeline_node {
     int64_t slow_ns; // requests longer than this are told of
     struct rate slow_rate;
 
-    struct pipeline_totals settled; // as far as the ledger has it
+    struct cost costs[LIMIT_TIER_NAMES + 1]; // by tier
+    struct pipeline_totals settled;          // as far as the ledger has it
     struct pipeline_totals totals;
 };
 
@@ -269,6 +278,11 @@ static struct ledger_row *ledger_at(struct pipeline_node *n, int64_t time) {
     return stats_ledger(n->account.stats, account_bucket(&n->account, time), n->id);
 }
 
+static bool all_zero(const void *bytes, size_t len) {
+    const uint8_t *p = bytes;
+    return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
+}
+
 // Enters what was counted since the last time into the ledger's bucket of the stream's time.
 static void settle(struct pipeline_node *n) {
     struct request_counts counts = tracker_take_counts(n->tracker);
@@ -276,23 +290,42 @@ static void settle(struct pipeline_node *n) {
     n->totals.stale_calls += counts.stale_calls + counts.refused_calls;
     const struct pipeline_totals *now = &n->totals, *before = &n->settled;
     if (now->messages != before->messages || now->bytes != before->bytes || now->dropped != before->dropped ||
-        now->decode_errors != before->decode_errors || now->orphan_returns != before->orphan_returns ||
-        now->stale_calls != before->stale_calls) {
+        now->decode_errors != before->decode_errors || !all_zero(&counts, sizeof counts)) {
         struct ledger_row *row = ledger_at(n, n->latest != INT64_MIN ? n->latest : node_now(n));
         row->messages += now->messages - before->messages;
         row->bytes += now->bytes - before->bytes;
         row->dropped_messages += now->dropped - before->dropped;
         row->decode_errors += now->decode_errors - before->decode_errors;
-        row->orphan_returns += now->orphan_returns - before->orphan_returns;
-        row->stale_calls += now->stale_calls - before->stale_calls;
+        row->orphan_returns += counts.orphan_returns;
+        row->stale_calls += counts.stale_calls + counts.refused_calls;
+        row->unwound_frames += counts.unwound_frames;
+        row->ambiguous_returns += counts.ambiguous_returns;
+        row->lost_tokens += counts.lost_tokens;
     }
     n->settled = n->totals;
+}
+
+// Enters what the tiers' messages took into the same bucket.
+static void settle_costs(struct pipeline_node *n) {
+    for (uint32_t i = 0; i < n->tiers.count && n->latest != INT64_MIN; i++) {
+        const struct traced_function *f = &n->tiers.functions[i];
+        struct cost *cost = f->role == ROLE_TIER ? &n->costs[f->tier] : NULL;
+        struct cost_row *row = cost && cost->messages > 0
+                                   ? stats_cost(n->account.stats, account_bucket(&n->account, n->latest), n->id, f->tier)
+                                   : NULL;
+        if (row) {
+            row->messages += cost->messages;
+            row->bytes += cost->bytes;
+            *cost = (struct cost){0};
+        }
+    }
 }
 
 static void advance(struct pipeline_node *n, int64_t now) {
     n->advanced = now;
     tracker_advance(n->tracker, now);
     settle(n);
+    settle_costs(n);
 }
 
 void pipeline_count(struct pipeline_node *n, uint64_t unsampled, uint64_t paused_ms) {
@@ -380,10 +413,16 @@ static void name_request(struct pipeline_node *n, struct request_ref ref, const 
     }
 }
 
-// Whether an end marker's outcome, an atom, is other than ok.
-static bool outcome_error(const struct message *m) {
+// An end marker's outcome: an atom, or {Outcome, token_lost}.
+static struct tracker_end read_end(const struct message *m, int64_t time) {
+    struct tracker_end end = {.token = m->token, .pid = m->pid, .time = time};
     struct cursor c = cursor_of(m->note.data, m->note.len);
-    return m->note_kind == NOTE_IDENTITY && term_is_atom(term_peek(&c)) && !slice_is(term_atom(&c).text, "ok");
+    if (m->note_kind != NOTE_IDENTITY) {
+        return end;
+    }
+    end.token_lost = term_is_tuple(term_peek(&c)) && term_tuple(&c) == 2;
+    end.error = term_is_atom(term_peek(&c)) && !slice_is(term_atom(&c).text, "ok");
+    return end;
 }
 
 static void handle_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m,
@@ -394,7 +433,13 @@ static void handle_call(struct pipeline_node *n, const struct traced_function *f
         }
         return;
     }
-    struct tracker_call call = {m->pid, m->token, m->from, time, f->tier};
+    struct tracker_call call = {.pid = m->pid,
+                                .token = m->token,
+                                .from = m->from,
+                                .time = time,
+                                .tier = f->tier,
+                                .function = m->target,
+                                .caller = m->caller};
     switch (f->role) {
     case ROLE_TIER:
         name_request(n, tracker_call(n->tracker, &call), f, m);
@@ -402,13 +447,57 @@ static void handle_call(struct pipeline_node *n, const struct traced_function *f
     case ROLE_BEGIN:
         name_request(n, tracker_begin(n->tracker, &call), f, m);
         break;
-    case ROLE_END:
-        tracker_end(n->tracker, m->token, m->pid, outcome_error(m), time);
+    case ROLE_END: {
+        struct tracker_end end = read_end(m, time);
+        tracker_end(n->tracker, &end);
+        break;
+    }
+    case ROLE_SPAWN:
+        tracker_spawn(n->tracker, &call);
         break;
     case ROLE_NAMING:
         name_request(n, tracker_find(n->tracker, m->token), f, m);
         break;
     }
+}
+
+// The process that a spawn function has returned: Pid, or {Pid, Monitor}. 0: none.
+static uint64_t spawned(const struct message *m) {
+    struct cursor c = cursor_of(m->note.data, m->note.len);
+    if (term_is_tuple(term_peek(&c)) && term_tuple(&c) != 2) {
+        return 0;
+    }
+    return message_pid(&c);
+}
+
+static void handle_return(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time) {
+    if (f->role == ROLE_TIER) {
+        tracker_return(n->tracker, m->pid, f->tier, m->kind == MESSAGE_EXCEPTION, time);
+    } else if (f->role == ROLE_SPAWN) {
+        tracker_spawned(n->tracker, m->pid, m->kind == MESSAGE_RETURN ? spawned(m) : 0);
+    }
+}
+
+// A message that names no function of ours. Returns the tier whose calls it is about, or TIER_NONE.
+static uint16_t handle_state(struct pipeline_node *n, const struct message *m, int64_t time) {
+    switch (m->kind) {
+    case MESSAGE_RETURN_TO:
+        return tracker_return_to(n->tracker, m->pid, m->target, time);
+    case MESSAGE_GC_START:
+    case MESSAGE_GC_END:
+        tracker_pause(n->tracker, m->pid, PAUSE_GC, m->kind == MESSAGE_GC_START, time);
+        break;
+    case MESSAGE_OUT:
+    case MESSAGE_IN:
+        tracker_pause(n->tracker, m->pid, PAUSE_OFF_CPU, m->kind == MESSAGE_OUT, time);
+        break;
+    case MESSAGE_EXITED:
+        tracker_exited(n->tracker, m->pid, time);
+        break;
+    default:
+        break;
+    }
+    return TIER_NONE;
 }
 
 // What the message's function means. The reader keeps it with what it knows of such messages.
@@ -423,18 +512,24 @@ static const struct traced_function *function_of(struct pipeline_node *n, const 
     return m->head->meaning;
 }
 
-// Returns false when the message should have been of use and is not.
-static bool handle(struct pipeline_node *n, const struct message *m) {
-    if (m->kind == MESSAGE_OTHER) {
-        return true;
+static inline void count_cost(struct pipeline_node *n, uint16_t tier, size_t bytes) {
+    if (tier <= LIMIT_TIER_NAMES) {
+        n->costs[tier].messages++;
+        n->costs[tier].bytes += bytes;
     }
-    const struct traced_function *f = function_of(n, m);
-    int64_t time;
-    if (!f) {
-        return true;
-    }
-    if (!message_time(n, m, &time)) {
-        return false;
+}
+
+// Messages were lost here.
+static void lose(struct pipeline_node *n) {
+    tracker_lost(n->tracker);
+    tracker_lost_until(n->tracker, INT64_MAX); // until the next message tells the time
+    n->lost = true;
+}
+
+static inline void pass_time(struct pipeline_node *n, int64_t time) {
+    if (n->lost) {
+        n->lost = false;
+        tracker_lost_until(n->tracker, (time > n->latest ? time : n->latest) + DISORDER_NS);
     }
     if (time > n->latest) {
         n->latest = time;
@@ -442,10 +537,35 @@ static bool handle(struct pipeline_node *n, const struct message *m) {
             advance(n, time);
         }
     }
+}
+
+// Takes a message of that many bytes. Returns false when it should have been of use and is not.
+static bool handle(struct pipeline_node *n, const struct message *m, size_t bytes) {
+    int64_t time;
+    if (m->kind == MESSAGE_OTHER) {
+        return true;
+    }
+    if (m->kind > MESSAGE_EXCEPTION) {
+        if (!message_time(n, m, &time)) {
+            return false;
+        }
+        pass_time(n, time);
+        count_cost(n, handle_state(n, m, time), bytes);
+        return true;
+    }
+    const struct traced_function *f = function_of(n, m);
+    if (!f) {
+        return true;
+    }
+    count_cost(n, f->tier, bytes);
+    if (!message_time(n, m, &time)) {
+        return false;
+    }
+    pass_time(n, time);
     if (m->kind == MESSAGE_CALL) {
         handle_call(n, f, m, time);
-    } else if (f->role == ROLE_TIER) {
-        tracker_return(n->tracker, m->pid, f->tier, m->kind == MESSAGE_EXCEPTION, time);
+    } else {
+        handle_return(n, f, m, time);
     }
     return true;
 }
@@ -456,7 +576,7 @@ static void count_error(struct pipeline_node *n) {
     if (n->totals.first_error < 0) {
         n->totals.first_error = n->offset;
     }
-    tracker_lost(n->tracker);
+    lose(n);
 }
 
 static void handle_term(struct pipeline_node *n, struct slice body) {
@@ -470,17 +590,25 @@ static void handle_term(struct pipeline_node *n, struct slice body) {
     }
     for (uint32_t i = 0; i < count; i++) {
         n->totals.messages++;
+        const uint8_t *start = c.at;
         if (!message_decode(&n->reader, &c, count == 1, &m)) {
             count_error(n);
             return;
         }
-        if (!handle(n, &m)) {
+        if (!handle(n, &m, (size_t)(c.at - start) + (count == 1 ? FRAME_HEADER + 1 : 0))) {
             count_error(n);
         }
     }
 }
 
 // -- streams -----------------------------------------------------------------------------------------------------------
+
+void pipeline_reloaded(struct pipeline_node *n, int64_t from_ticks, int64_t until_ticks) {
+    if (n->open && from_ticks <= until_ticks) {
+        tracker_gap(n->tracker, nanoseconds(n, from_ticks), nanoseconds(n, until_ticks));
+        ledger_at(n, node_now(n))->reloads++;
+    }
+}
 
 bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *stream) {
     if (n->open) {
@@ -502,6 +630,7 @@ bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *strea
     n->open = true;
     n->live = stream->live;
     n->bad = false;
+    n->lost = false;
     n->reader = (struct message_reader){0};
     n->skipping = 0;
     n->offset = 0;
@@ -545,7 +674,7 @@ static int64_t take_frames(struct pipeline_node *n, struct slice bytes) {
             break;
         case FRAME_DROPPED:
             n->totals.dropped += frame.size;
-            tracker_lost(n->tracker);
+            lose(n);
             break;
         case FRAME_OVERSIZED:
             n->totals.messages++;
@@ -619,6 +748,7 @@ bool pipeline_end(struct pipeline_node *n, bool clean, int64_t *cut_at) {
     }
     tracker_reset(n->tracker);
     settle(n);
+    settle_costs(n);
     buffer_free(&n->partial);
     return cut;
 }

@@ -6,7 +6,7 @@
 #include "codec/control.h"
 #include "codec/json.h"
 
-enum { ROWS_PER_MESSAGE = 200, FIELDS = 20 };
+enum { ROWS_PER_MESSAGE = 200, FIELDS = 23 };
 
 // A row's numbers by name, in the order of the view tier_stats.
 struct fields {
@@ -20,7 +20,7 @@ struct fields {
     struct {
         const char *name;
         double value;
-    } times[11];
+    } times[14];
 };
 
 static double quantile_us(const struct stat_row *row, double q) {
@@ -51,7 +51,10 @@ static struct fields fields_of(const struct rows *r, const struct stat_row *row)
                   {"p50_us", quantile_us(row, 0.5)},
                   {"p90_us", quantile_us(row, 0.9)},
                   {"p99_us", quantile_us(row, 0.99)},
-                  {"p999_us", quantile_us(row, 0.999)}},
+                  {"p999_us", quantile_us(row, 0.999)},
+                  {"wait_us", (double)row->wait_ns / 1e3},
+                  {"gc_us", (double)row->gc_ns / 1e3},
+                  {"off_cpu_us", (double)row->off_cpu_ns / 1e3}},
     };
     text_time_format(row->key.bucket_start * 1000000000, false, f.bucket_start);
     return f;
@@ -93,7 +96,7 @@ static void pack_row(struct control_writer *w, const struct fields *f) {
     }
 }
 
-_Static_assert(FIELDS == 5 + 4 + 11, "as many as pack_row writes");
+_Static_assert(FIELDS == 5 + 4 + 14, "as many as pack_row writes");
 
 void rows_messages(const struct rows *r, uint16_t node, struct buffer *out) {
     uint32_t total = stats_rows(r->stats);

@@ -58,15 +58,17 @@ void shim_link_disarm(void *user, const struct traced_function *function) {
 static void pack_span(struct control_writer *w, const struct pipeline_calls *c, const struct span *span) {
     char pid[32];
     message_pid_text(span->pid, pid);
-    control_map(w, 8);
+    control_map(w, 9);
     control_text(w, "tier", slice_text(names_text(&c->directory->tiers, span->tier)));
     control_int(w, "depth", span->depth);
     control_text(w, "pid", slice_text(pid));
     control_number(w, "start_us", (double)(span->start - c->result->begin) / 1e3);
     control_number(w, "duration_us", span->open ? 0 : (double)(span->end - span->start) / 1e3);
     control_number(w, "self_us", (double)span->self / 1e3);
+    control_number(w, "wait_us", (double)span->wait / 1e3);
     control_bool(w, "async", span->async);
-    control_text(w, "outcome", slice_text(span->open ? "open" : span->error ? "error" : "ok"));
+    const char *outcome = span->open ? "open" : span->error ? "error" : span->blind ? "unknown" : "ok";
+    control_text(w, "outcome", slice_text(outcome));
 }
 
 // The spans below `parent`, each followed by those below it. Few spans, no deeper than there are spans.
@@ -79,13 +81,13 @@ static void pack_below(struct control_writer *w, const struct pipeline_calls *c,
     }
 }
 
-void shim_link_calls(void *user, const struct pipeline_calls *c) {
+static void send_request(struct shim_link *link, const char *type, const struct pipeline_calls *c) {
     const struct request_result *r = c->result;
     char started[TEXT_TIME_BYTES];
     // The spans are in order of their start, parents before children: the first ones are a whole tree.
     uint32_t count = r->count < LIMIT_CALLS_SPANS ? r->count : LIMIT_CALLS_SPANS;
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, "calls", 5);
+    struct control_writer w = control_begin(&b, type, 5);
     control_text(&w, "identity", slice_text(names_text(&c->directory->identities, r->identity)));
     control_text(&w, "outcome", slice_text(r->error ? "error" : "ok"));
     control_text(&w, "started_at", slice_text(text_time_format(r->begin + c->offset, true, started)));
@@ -93,17 +95,25 @@ void shim_link_calls(void *user, const struct pipeline_calls *c) {
     control_list(&w, "spans", count);
     pack_below(&w, c, count, SPAN_NONE);
     if (control_end(&w)) {
-        shim_link_send(user, &b);
+        shim_link_send(link, &b);
     }
     buffer_free(&b);
 }
 
+void shim_link_calls(void *user, const struct pipeline_calls *c) {
+    send_request(user, "calls", c);
+}
+
 void shim_link_slow(void *user, const struct pipeline_calls *c) {
+    const struct shim_link *link = user;
     const struct request_result *r = c->result;
     char started[TEXT_TIME_BYTES];
     log_warning("node %s: slow_call %s, %.1f ms, %s, begun %s", name_of(user), names_text(&c->directory->identities, r->identity),
                 (double)(r->end - r->begin) / 1e6, r->error ? "error" : "ok",
                 text_time_format(r->begin + c->offset, true, started));
+    if (link->slow_wanted) {
+        send_request(user, "slow", c);
+    }
 }
 
 // -- from the shim -----------------------------------------------------------------------------------------------------
@@ -197,6 +207,7 @@ static void on_tiers(struct shim_link *link, struct control_map message) {
     control_get_bool(message, "calls", &calls);
     control_get_int(message, "slow_threshold_us", &slow_us);
     control_get_bool(message, "stats", &link->stats_wanted);
+    control_get_bool(message, "slow", &link->slow_wanted);
     log_info("node %s: %u tiers", name_of(link), set.tiers);
     pipeline_want_calls(link->node, calls);
     pipeline_set_slow(link->node, slow_us >= 0 && slow_us < INT64_MAX / 1000 ? slow_us * 1000 : links->slow_ns);
@@ -249,6 +260,17 @@ static void on_note(const struct shim_link *link, struct control_map message) {
     }
 }
 
+static void on_gap(const struct shim_link *link, struct control_map message) {
+    int64_t from, until;
+    struct slice text = slice_text("");
+    control_get_text(message, "text", &text);
+    if (control_get_int(message, "from", &from) && control_get_int(message, "until", &until)) {
+        pipeline_reloaded(link->node, from, until);
+        log_info("node %s: code was reloaded; calls of %.*s may be missing from the requests of that moment", name_of(link),
+                 (int)(text.len < 400 ? text.len : 400), text.data);
+    }
+}
+
 static void on_identify_reply(struct shim_link *link, struct control_map message) {
     int64_t id;
     struct slice identity;
@@ -270,6 +292,8 @@ static void on_message(void *user, struct slice type, struct control_map message
         log_info("node %s: tracing", name_of(link));
     } else if (slice_is(type, "trace_stopped")) {
         on_stopped(link, message);
+    } else if (slice_is(type, "gap")) {
+        on_gap(link, message);
     } else if (slice_is(type, "note")) {
         on_note(link, message);
     }

@@ -80,8 +80,32 @@ static void read_token(struct cursor *c, struct term_pid traced, struct message 
     m->has_token = !c->failed;
 }
 
-// Reads what stands behind the token in a message of the shim: {Token, Identity} or {Token, ask, Args}.
+// A function that control goes back to: {M, F, A}, or undefined at the bottom of a process. 0 when it is neither.
+static uint32_t read_target(struct cursor *c) {
+    enum { UNDEFINED = 2 }; // functions have odd numbers
+    if (term_is_atom(term_peek(c))) {
+        return ATOM_IS(term_atom(c), "undefined") ? UNDEFINED : 0;
+    }
+    if (term_tuple(c) != 3) {
+        return 0;
+    }
+    const uint8_t *name = c->at;
+    term_atom(c);
+    term_atom(c);
+    struct slice atoms = slice_of(name, (size_t)(c->at - name));
+    int64_t arity = term_is_integer(term_peek(c)) ? term_integer(c) : -1;
+    return c->failed || arity < 0 || arity > 255 ? 0 : message_target(atoms, (uint32_t)arity);
+}
+
+// Reads what stands behind the token in a message of the shim: [Caller,] Identity [, none] or [Caller,] ask, Args [, none].
 static void read_rest(struct cursor *c, uint32_t elements, struct message *m) {
+    if (elements >= 3) {
+        m->caller = read_target(c);
+        elements -= 2;
+        if (m->caller == 0) {
+            return;
+        }
+    }
     if (elements == 2 && term_is_atom(term_peek(c)) && ATOM_IS(term_atom(c), "ask")) {
         m->note_kind = NOTE_ARGUMENTS;
         m->note = term_take(c);
@@ -177,6 +201,37 @@ static bool skip_rest(struct cursor *c, uint32_t elements) {
     return !c->failed;
 }
 
+// The elements of messages of one detail that are no calls, behind their event.
+static bool read_state(struct cursor *c, struct term_atom what, bool timed, uint32_t left, struct message *m) {
+    uint32_t times = timed ? 1 : 0;
+    bool gc = what.text.len > 3 && memcmp(what.text.data, "gc_", 3) == 0;
+    if (left != 1 + times) {
+        return skip_rest(c, left);
+    }
+    if (ATOM_IS(what, "return_to")) {
+        struct cursor target = *c;
+        m->kind = MESSAGE_RETURN_TO;
+        m->target = read_target(&target);
+    } else if (gc && (ATOM_IS(what, "gc_minor_start") || ATOM_IS(what, "gc_major_start"))) {
+        m->kind = MESSAGE_GC_START;
+    } else if (gc && (ATOM_IS(what, "gc_minor_end") || ATOM_IS(what, "gc_major_end"))) {
+        m->kind = MESSAGE_GC_END;
+    } else if (ATOM_IS(what, "in")) {
+        m->kind = MESSAGE_IN;
+    } else if (ATOM_IS(what, "out")) {
+        m->kind = MESSAGE_OUT;
+    } else if (ATOM_IS(what, "out_exited")) {
+        m->kind = MESSAGE_EXITED;
+    } else {
+        return skip_rest(c, left);
+    }
+    term_skip(c);
+    if (timed && !c->failed) {
+        read_time(c, m);
+    }
+    return !c->failed;
+}
+
 // The elements behind the pid. Learns from those that message_learned can read next time.
 static bool read_event(struct message_reader *r, struct cursor *c, struct term_pid pid, bool timed, uint32_t left,
                        struct message *m) {
@@ -195,7 +250,7 @@ static bool read_event(struct message_reader *r, struct cursor *c, struct term_p
     } else if (ATOM_IS(what, "exception_from") && left >= 2 + times) {
         m->kind = MESSAGE_EXCEPTION;
     } else {
-        return skip_rest(c, left);
+        return read_state(c, what, timed, left, m);
     }
     read_function(c, m);
     left--;
@@ -203,7 +258,7 @@ static bool read_event(struct message_reader *r, struct cursor *c, struct term_p
         message_learn_head(r, head, (size_t)(c->at - head), m);
     }
     if (m->kind != MESSAGE_CALL) {
-        term_skip(c); // the value
+        m->note = term_take(c);
         left--;
     } else if (left > times) {
         read_note(c, pid, m);
@@ -253,4 +308,13 @@ bool message_decode(struct message_reader *r, struct cursor *c, bool last, struc
 
 void message_pid_text(uint64_t pid, char *out) {
     snprintf(out, 32, "<0.%" PRIu32 ".%" PRIu32 ">", (uint32_t)pid, (uint32_t)(pid >> 32));
+}
+
+uint64_t message_pid(struct cursor *c) {
+    uint8_t tag = term_peek(c);
+    if (tag != TERM_NEW_PID && tag != TERM_PID) {
+        return 0;
+    }
+    struct term_pid pid = term_pid(c);
+    return c->failed ? 0 : pid_number(pid);
 }

@@ -58,6 +58,10 @@ static inline struct message_head *head_place(struct message_reader *r, const ui
     return &r->heads[(h >> 32) % MESSAGE_HEADS];
 }
 
+uint32_t message_target(struct slice name, uint32_t arity) {
+    return (uint32_t)(hash_mix(hash_bytes(name) + arity) >> 32) | 1;
+}
+
 void message_learn_head(struct message_reader *r, const uint8_t *p, size_t len, struct message *m) {
     size_t lead = atom_lead(p[0]);
     if (m->arguments.len > 0 || lead == 0 || len < lead || head_bytes(p, p + len, lead) != len) {
@@ -74,6 +78,8 @@ void message_learn_head(struct message_reader *r, const uint8_t *p, size_t len, 
     h->function_at = (uint8_t)(m->function.text.data - p);
     h->function_len = (uint8_t)m->function.text.len;
     h->latin1 = m->module.latin1;
+    h->target = message_target(m->name, m->arity);
+    m->target = h->target;
     m->head = h;
 }
 
@@ -175,10 +181,12 @@ bool message_learned(struct message_reader *r, struct cursor *c, struct message 
         m->function = (struct term_atom){slice_of(h->bytes + h->function_at, h->function_len), h->latin1};
     }
     m->arity = h->arity;
+    m->target = h->target;
+    m->caller = 0;
     m->arguments = slice_of(NULL, 0);
-    m->note = slice_of(NULL, 0);
     m->head = h;
     p += start + h->len;
+    m->note = slice_of(p, m->kind == MESSAGE_CALL ? 0 : (size_t)(time - p));
     if (m->kind == MESSAGE_CALL && !read_note(r, p, time, m)) {
         return false;
     }

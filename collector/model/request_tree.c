@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "base/map.h"
+#include "span_parents.h"
 
 enum { TIERS = LIMIT_TIER_NAMES + 1 };
 
@@ -17,7 +17,7 @@ struct request_tree {
     uint32_t *first_child;
     uint32_t *last_child;
     uint32_t *sibling;
-    struct map last_of_process; // pid -> sorted position of the last span begun there
+    struct span_parents *parents;
     int64_t *until_above;         // what until_of_tier was before the span
     int64_t until_of_tier[TIERS]; // latest end of the tier's spans above the one looked at; INT64_MIN: none
 };
@@ -32,7 +32,7 @@ struct request_tree *request_tree_new(void) {
     t->sorted = malloc(N * sizeof *t->sorted);
     t->order = malloc(5 * N * sizeof *t->order);
     t->until_above = malloc(N * sizeof *t->until_above);
-    if (!t->spans || !t->sorted || !t->order || !t->until_above || !map_init(&t->last_of_process)) {
+    if (!t->spans || !t->sorted || !t->order || !t->until_above || !(t->parents = span_parents_new())) {
         request_tree_free(t);
         return NULL;
     }
@@ -48,7 +48,7 @@ struct request_tree *request_tree_new(void) {
 
 void request_tree_free(struct request_tree *t) {
     if (t) {
-        map_free(&t->last_of_process);
+        span_parents_free(t->parents);
         free(t->spans);
         free(t->sorted);
         free(t->order);
@@ -59,6 +59,10 @@ void request_tree_free(struct request_tree *t) {
 
 struct span *request_tree_spans(struct request_tree *t) {
     return t->spans;
+}
+
+struct spawn *request_tree_spawns(struct request_tree *t) {
+    return span_parents_spawns(t->parents);
 }
 
 static void swap_spans(struct request_tree *t) {
@@ -111,63 +115,13 @@ static void sort_spans(struct request_tree *t, uint32_t count) {
     }
 }
 
-// The parent of the first span of a process: what was open where its token came from.
-static uint32_t parent_elsewhere(struct request_tree *t, const struct span *span, bool few) {
-    uint32_t last = MAP_NONE;
-    if (span->from != span->pid) {
-        if (few) {
-            for (uint32_t i = (uint32_t)(span - t->sorted); i-- > 0;) {
-                if (t->sorted[i].pid == span->from) {
-                    last = i;
-                    break;
-                }
-            }
-        } else {
-            last = map_get(&t->last_of_process, span->from);
-        }
-    }
-    if (last == MAP_NONE) {
-        return SPAN_NONE;
-    }
-    for (uint32_t i = last; i != SPAN_NONE; i = t->sorted[i].parent) {
-        const struct span *s = &t->sorted[i];
-        if (s->pid != span->from) {
-            break;
-        }
-        if (s->open || s->end >= span->start) {
-            return i;
-        }
-    }
-    return last;
-}
-
-static void find_parents(struct request_tree *t, uint32_t count) {
-    bool one_process = true;
-    for (uint32_t i = 1; i < count && one_process; i++) {
-        one_process = t->sorted[i].pid == t->sorted[0].pid;
-    }
-    bool few = count <= 32;
-    if (!one_process && !few) {
-        map_clear(&t->last_of_process);
-    }
+// Lists each span's children in order of start.
+static void list_children(struct request_tree *t, uint32_t count) {
     for (uint32_t i = 0; i <= count; i++) {
         t->first_child[i] = SPAN_NONE;
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct span *span = &t->sorted[i];
-        if (span->parent != SPAN_NONE) {
-            span->parent = t->position[span->parent];
-        } else if (!one_process) {
-            span->parent = parent_elsewhere(t, span, few);
-        }
-        if (!one_process && !few) {
-            map_set(&t->last_of_process, span->pid, i);
-        }
-        // Clocks are per node, so a parent begins first; damaged input must not make a cycle all the same.
-        if (span->parent != SPAN_NONE && span->parent >= i) {
-            span->parent = SPAN_NONE;
-        }
-        uint32_t parent = span->parent == SPAN_NONE ? count : span->parent;
+        uint32_t parent = t->sorted[i].parent == SPAN_NONE ? count : t->sorted[i].parent;
         t->sibling[i] = SPAN_NONE;
         if (t->first_child[parent] == SPAN_NONE) {
             t->first_child[parent] = i;
@@ -176,6 +130,20 @@ static void find_parents(struct request_tree *t, uint32_t count) {
         }
         t->last_child[parent] = i;
     }
+}
+
+// Fills in the parents, first those that the stacks tell.
+static void find_parents(struct request_tree *t, const struct tree_request *request) {
+    for (uint32_t i = 0; i < request->count; i++) {
+        uint32_t parent = t->sorted[i].parent;
+        t->sorted[i].parent = parent == SPAN_NONE || t->position[parent] >= i ? SPAN_NONE : t->position[parent];
+    }
+    struct spawn *spawns = span_parents_spawns(t->parents);
+    for (uint32_t i = 0; i < request->spawns; i++) {
+        spawns[i].parent = spawns[i].parent == SPAN_NONE ? SPAN_NONE : t->position[spawns[i].parent];
+    }
+    span_parents_find(t->parents, t->sorted, request);
+    list_children(t, request->count);
 }
 
 // What a span covers from *until to end; *until moves to where it and the spans before it reach.
@@ -238,16 +206,17 @@ static void find_outermost(struct request_tree *t, uint32_t count) {
     }
 }
 
-int64_t request_tree_build(struct request_tree *t, uint32_t count, int64_t begin, int64_t end) {
+int64_t request_tree_build(struct request_tree *t, const struct tree_request *request) {
+    uint32_t count = request->count;
     sort_spans(t, count);
-    find_parents(t, count);
+    find_parents(t, request);
     find_outermost(t, count);
     for (uint32_t i = 0; i < count; i++) {
         struct span *span = &t->sorted[i];
-        span->async = span->open || span->end > end;
+        span->async = span->open || span->end > request->end;
         span->self = span->async ? 0 : span->end - span->start - covered(t, i);
     }
-    int64_t self = end - begin - covered_by_all(t, count, begin, end);
+    int64_t self = request->end - request->begin - covered_by_all(t, count, request->begin, request->end);
     swap_spans(t);
     return self;
 }

@@ -47,25 +47,27 @@ static enum tier_set_result add(struct tier_set *s, struct slice module, struct 
 
 bool tier_set_init(struct tier_set *s) {
     *s = (struct tier_set){0};
-    struct traced_function *f;
-    if (!map_init(&s->index)) {
-        return false;
+    static const struct {
+        const char *module, *function;
+        uint32_t arity;
+        enum function_role role;
+    } known[] = {{"kprof_mark", "request_begin", 1, ROLE_BEGIN},
+                 {"kprof_mark", "request_end", 1, ROLE_END},
+                 {"erlang", "spawn", 3, ROLE_SPAWN},
+                 {"erlang", "spawn_link", 3, ROLE_SPAWN},
+                 {"erlang", "spawn_opt", 4, ROLE_SPAWN}};
+    bool ok = map_init(&s->index) && map_init(&s->by_name);
+    for (size_t i = 0; ok && i < sizeof known / sizeof *known; i++) {
+        struct traced_function *f;
+        ok = add(s, slice_text(known[i].module), slice_text(known[i].function), known[i].arity, &f) == TIER_SET_OK;
+        if (ok) {
+            f->role = known[i].role;
+        }
     }
-    if (!map_init(&s->by_name)) {
-        goto err1;
+    if (!ok) {
+        tier_set_free(s);
     }
-    if (add(s, slice_text("kprof_mark"), slice_text("request_begin"), 1, &f) != TIER_SET_OK) {
-        goto err1;
-    }
-    f->role = ROLE_BEGIN;
-    if (add(s, slice_text("kprof_mark"), slice_text("request_end"), 1, &f) != TIER_SET_OK) {
-        goto err1;
-    }
-    f->role = ROLE_END;
-    return true;
-err1:
-    tier_set_free(s);
-    return false;
+    return ok;
 }
 
 void tier_set_free(struct tier_set *s) {
@@ -82,7 +84,7 @@ void tier_set_free(struct tier_set *s) {
 enum tier_set_result tier_set_add(struct tier_set *s, struct slice module, struct slice function, uint32_t arity,
                                   uint16_t tier) {
     struct traced_function *f = find(s, module, function, arity);
-    if (f && f->role != ROLE_NAMING) {
+    if (f && f->role != ROLE_NAMING && f->role != ROLE_SPAWN) {
         return TIER_SET_DUPLICATE;
     }
     if (s->tiers == LIMIT_TIERS) {

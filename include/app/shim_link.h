@@ -14,6 +14,7 @@ struct shim_link {
     struct recording *recording; // NULL: none
     uint16_t node_id;
     bool stats_wanted;
+    bool slow_wanted; // slow requests are to be sent to it
     bool stopped_cleanly; // the shim said that its trace ended in order, so that the stream's end loses nothing
     bool streaming;   // a stream of the node is open in the pipeline
     bool output_full; // something was left out for it; told once

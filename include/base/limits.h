@@ -29,11 +29,13 @@
 #define LIMIT_OPEN_REQUESTS 200000u
 // Spans of one request; the rest is cut and the request is incomplete.
 #define LIMIT_SPANS_PER_REQUEST 20000u
+// Records of one request: its spans, one for what each lost to garbage collection and scheduling, and the processes it spawned.
+#define LIMIT_RECORDS_PER_REQUEST 50000u
 // Chunks of seven spans of all open requests together, 288 bytes each: 1.4 million spans in 58 MB.
 #define LIMIT_SPAN_CHUNKS 200000u
-// Open calls of all processes of all nodes, 32 bytes each.
+// Open calls of all processes of all nodes, 44 bytes each.
 #define LIMIT_OPEN_CALLS 1000000u
-// Processes that have made calls lately, 32 bytes each,
+// Processes that have made calls lately, 64 bytes each,
 #define LIMIT_PROCESSES 400000u
 // and among them those without an open call.
 #define LIMIT_IDLE_PROCESSES 100000u
@@ -91,6 +93,8 @@
 
 // How long an ended request waits for its asynchronous spans and for messages that overtook each other (up to 4 ms).
 #define GRACE_NS 1000000000LL
+// By how much a message may be older than one of another process that came before it (seen: 4 ms).
+#define DISORDER_NS 4000000LL
 // How much longer it waits for the answer of an identity question.
 #define GRACE_ASK_NS 2000000000LL
 // Requests handed to a shim that prints calls, per second and node.

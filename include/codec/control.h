@@ -4,10 +4,12 @@
 //   shim -> collector
 //     hello           role "control" or "data", protocol 1, node, otp, os_pid, ticks_per_second, time_offset, creation, version;
 //                     of role "data": protocol, session, key, and after it the trace port's raw bytes for ever
-//     tiers           tiers [{name, m, f, a}], identity "none" | "spec" | "ask", slow_threshold_us, stats, calls
+//     tiers           tiers [{name, m, f, a, returns}], identity "none" | "spec" | "ask", slow_threshold_us, stats, calls, slow;
+//                     returns "none": return values of the tier do not travel; stats, calls, slow: what it wants to be sent
 //     trace_started   at                          at: the node's monotonic time in ticks, here and below
 //     trace_stopped   at, reason, text
 //     clock           at, time_offset, unsampled, paused_ms     every second; the last two since the clock message before
+//     gap             from, until, reason, text   the node's monotonic time: calls of tiers between the two may not have been traced
 //     identify_reply  id, identity (text or nil)
 //     note            level, text
 //   collector -> shim
@@ -16,7 +18,8 @@
 //     identify        id, m, f, a, args (external term of the argument list)
 //     disarm          m, f, a, reason
 //     stats           rows [{bucket_start, resolution_s, node, identity, tier, requests, …}]
-//     calls           identity, outcome, started_at, duration_us, spans [{tier, depth, pid, …}]
+//     calls           identity, outcome, started_at, duration_us, spans [{tier, depth, pid, …}]: a finished request
+//     slow            the same of one that took longer than slow_threshold_us
 //     bye             reason
 //
 // Decoding allocates (msgpack-c's zone), behind msgpack_guard. One thread at a time per object.

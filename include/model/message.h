@@ -5,8 +5,12 @@
 //   {trace | trace_ts, Pid, call,           {M,F,A or Args} [, Note], [Ts]}     Note: the match spec's message
 //   {trace | trace_ts, Pid, return_from,    {M,F,A}, Value, [Ts]}
 //   {trace | trace_ts, Pid, exception_from, {M,F,A}, {Class, Value}, [Ts]}
+//   {trace | trace_ts, Pid, return_to,      {M,F,A} | undefined, [Ts]}
+//   {trace | trace_ts, Pid, gc_minor_start | gc_minor_end | gc_major_start | gc_major_end, Info, [Ts]}
+//   {trace | trace_ts, Pid, in | out | out_exited, {M,F,A} | 0, [Ts]}
 //
-// Note is what the shim's match specs build, {Token, Identity} or {Token, ask, Args}; in other people's captures Token stands
+// Note is what the shim's match specs build: {Token, Identity} or {Token, ask, Args}, and of tiers whose return values do not travel
+// {Token, Caller, Identity, none} or {Token, Caller, ask, Args, none}, with Caller as in return_to. In other people's captures Token stands
 // alone or somewhere in a tuple. Token is {Flags, Label, Serial, From, LastCount}. Flags of erlang:trace/3 may add elements
 // before Ts.
 #pragma once
@@ -14,10 +18,16 @@
 #include "codec/term.h"
 
 enum message_kind {
-    MESSAGE_OTHER, // well formed, of no use here: seq_trace, gc, scheduling, spawn, …
+    MESSAGE_OTHER, // well formed, of no use here: seq_trace, spawn, link, …
     MESSAGE_CALL,
     MESSAGE_RETURN,
-    MESSAGE_EXCEPTION
+    MESSAGE_EXCEPTION,
+    MESSAGE_RETURN_TO,
+    MESSAGE_GC_START, // minor and major ones
+    MESSAGE_GC_END,
+    MESSAGE_OUT, // the process is scheduled out,
+    MESSAGE_IN,  // in again,
+    MESSAGE_EXITED // or dead
 };
 
 enum message_clock {
@@ -43,11 +53,13 @@ struct message {
     struct term_atom module;
     struct term_atom function;
     uint32_t arity;
+    uint32_t target; // stands for the function, never 0: of a call that a reader has learned, and of a return_to's
+    uint32_t caller; // the same for the function that the call returns to; 0: its return will say so itself
     struct slice arguments; // the list of arguments, when the call carries them
     bool has_token;
     uint64_t token; // stands for the label: equal labels have equal tokens
     uint64_t from;  // the process that the token came from, comparable with pid
-    struct slice note;
+    struct slice note; // of a return: the value
     struct message_head *head; // what a reader has learned about this kind of event and function; NULL: nothing
 };
 
@@ -61,6 +73,7 @@ struct message_head {
     uint8_t arity;
     uint8_t name_at, name_len, module_at, module_len, function_at, function_len; // in bytes
     bool latin1;
+    uint32_t target;
     bool meant;          // whether the reader's user has set
     const void *meaning; // what the function means to it
 };
@@ -89,3 +102,6 @@ bool message_decode(struct message_reader *reader, struct cursor *c, bool last, 
 
 // Writes a pid of the traced node as Erlang shows it there, "<0.123.0>". size is 32 at least.
 void message_pid_text(uint64_t pid, char *out);
+
+// The process that a pid at the cursor names, as message.pid has it; 0 when it is no pid.
+uint64_t message_pid(struct cursor *c);

@@ -15,3 +15,5 @@ void message_learn_start(struct message_reader *r, const uint8_t *start, const u
 void message_learn_head(struct message_reader *r, const uint8_t *head, size_t len, struct message *m);
 // A message's time was read into m.
 void message_learn_time(struct message_reader *r, struct slice encoded, const struct message *m);
+// What stands for a function in message.target: of its two atoms as encoded, one after the other, and its arity.
+uint32_t message_target(struct slice name, uint32_t arity);

@@ -1,8 +1,15 @@
 // One finished request as a tree of spans, and what each span's time is worth. Pure: arrays in, arrays out.
 //
-// A span's parent is the span below it on its process's stack when that is of the same request; for the first in its process,
-// the span that was open in the process which its token came from, when the call began (or the last one begun there, when
-// none was open any more). A span without a parent hangs below the request itself.
+// A span's parent is the span below it on its process's stack when that is of the same request. The first of a process hangs
+//   - of a process that was spawned within the request: below the span that spawned it,
+//   - else below the span that was open in the process which its token came from, when it began (or the last one begun there, when
+//     none was open any more), unless that process itself works for this one, somewhere up its spans: then the token came back with an answer,
+//     and the span hangs where this process's spans before it hang.
+// A span without a parent hangs below the request itself.
+//
+// The first span that a message or a spawn brings to a process has waited since the last thing that the sender did before: the begin of the request, a
+// span's start or end, or the spawn. That is an upper bound: what the sender worked between that and the send is in it. Whether a span that
+// is not the first of its process was brought by another message from the same sender shows only by what that did in between.
 #pragma once
 
 #include <stdbool.h>
@@ -39,6 +46,26 @@ void request_tree_free(struct request_tree *t);
 // Where the caller puts the spans in their order of arrival.
 struct span *request_tree_spans(struct request_tree *t);
 
-// Works out the tree of `count` spans of a request that lasted from begin to end. Afterwards request_tree_spans holds them
+// A process that was spawned within the request.
+struct spawn {
+    int64_t time;
+    uint64_t pid; // the spawner
+    uint64_t child;
+    uint32_t parent; // the span that it spawned from, in arrival order; SPAN_NONE: none was open
+};
+
+// Where the caller puts them in their order of arrival, LIMIT_SPANS_PER_REQUEST at most.
+struct spawn *request_tree_spawns(struct request_tree *t);
+
+struct tree_request {
+    uint32_t count;  // spans
+    uint32_t spawns; // and spawns
+    int64_t begin;
+    int64_t end;
+    uint64_t begin_pid; // the process that began it, if has_begin
+    bool has_begin;
+};
+
+// Works out the tree of the request whose spans and spawns stand in the scratch. Afterwards request_tree_spans holds the spans
 // ordered by start with the out fields set. Returns the request's self time: its duration less the union of all spans.
-int64_t request_tree_build(struct request_tree *t, uint32_t count, int64_t begin, int64_t end);
+int64_t request_tree_build(struct request_tree *t, const struct tree_request *request);

@@ -57,6 +57,9 @@ struct request_counts {
     uint64_t orphan_returns; // returns whose call was not seen
     uint64_t stale_calls;    // calls under a token whose request is closed, or that never had a begin
     uint64_t refused_calls;  // calls past a cap of limits.h: their requests are incomplete
+    uint64_t unwound_frames; // calls that had to return and did not before the one below them: their requests are incomplete
+    uint64_t ambiguous_returns; // return_to messages that could be joined in more than one way, likewise
+    uint64_t lost_tokens;       // requests that had lost their token at their end, likewise
 };
 
 struct tracker_options {
@@ -81,7 +84,9 @@ struct tracker_call {
     uint64_t token;
     uint64_t from;
     int64_t time;
-    uint16_t tier; // ignored by tracker_begin
+    uint16_t tier;     // ignored by tracker_begin and tracker_spawn
+    uint32_t function; // a hash of the function called and, where its return comes without a value,
+    uint32_t caller;   // of the one it returns to (message.h); 0: its return has a value
 };
 
 // A call of a tier. Returns its request, {SPAN_NONE, 0} when it has none (stale or refused).
@@ -90,9 +95,29 @@ struct request_ref tracker_call(struct tracker *t, const struct tracker_call *ca
 void tracker_pass(struct tracker *t, uint64_t pid, uint16_t tier, int64_t time);
 // The return of the latest open call of a tier in a process, or its end by an exception.
 void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, int64_t time);
+// Control has gone back to a function (its hash) from calls whose returns come without a value, and perhaps from others. Returns the tier of the call
+// that this ended, TIER_NONE when none.
+uint16_t tracker_return_to(struct tracker *t, uint64_t pid, uint32_t function, int64_t time);
+// A call of a spawn function; and its return with the new process, which then hangs below the span that spawned it.
+void tracker_spawn(struct tracker *t, const struct tracker_call *call);
+void tracker_spawned(struct tracker *t, uint64_t pid, uint64_t child);
+// A process is dead: what it had open is over. A request that it had begun and that it left by an exception has ended in an error.
+void tracker_exited(struct tracker *t, uint64_t pid, int64_t time);
+
+enum tracker_pause { PAUSE_GC, PAUSE_OFF_CPU };
+// A process stops running its calls, or goes on with them. Changes nothing but the spans' gc and off_cpu.
+void tracker_pause(struct tracker *t, uint64_t pid, enum tracker_pause kind, bool begins, int64_t time);
+
 // The markers. Begin returns its request likewise.
 struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *call);
-void tracker_end(struct tracker *t, uint64_t token, uint64_t pid, bool error, int64_t time);
+struct tracker_end {
+    uint64_t token;
+    uint64_t pid;
+    int64_t time;
+    bool error;
+    bool token_lost; // the process had not had the token all the time: calls may be missing
+};
+void tracker_end(struct tracker *t, const struct tracker_end *end);
 
 // Whether a request still needs an identity; a ref to a closed request does not.
 bool tracker_unnamed(const struct tracker *t, struct request_ref ref);
@@ -108,6 +133,12 @@ void tracker_answered(struct tracker *t, struct request_ref ref, int place, uint
 
 // Messages were lost here: every request now open on the node is incomplete.
 void tracker_lost(struct tracker *t);
+// What was lost may have been as late as this time: requests are incomplete too that begin no later. (Messages of different processes overtake each
+// other.)
+void tracker_lost_until(struct tracker *t, int64_t time);
+// Calls made in this time (from and until included) may not have been traced: requests that were open in it are incomplete. Only the last few such
+// times are remembered.
+void tracker_gap(struct tracker *t, int64_t from, int64_t until);
 // The stream ended: closes every request, those without an end as incomplete, and forgets the processes.
 void tracker_reset(struct tracker *t);
 // Time passes: closes what is over its grace time or its age. now is the latest time known of the node.

@@ -15,6 +15,7 @@ enum function_role {
     ROLE_TIER,  // its calls are spans
     ROLE_BEGIN, // the shim's marker kprof_mark:request_begin/1
     ROLE_END,   // the shim's marker kprof_mark:request_end/1
+    ROLE_SPAWN, // makes a process: erlang:spawn/3, spawn_link/3, spawn_opt/4
     ROLE_NAMING // no tier, but an argument of it is the identity
 };
 
@@ -35,7 +36,7 @@ struct tier_set {
     uint32_t tiers; // how many have ROLE_TIER
 };
 
-// A set that knows the markers only. Returns false without memory.
+// A set that knows the markers and the spawn functions only. Returns false without memory.
 bool tier_set_init(struct tier_set *s);
 void tier_set_free(struct tier_set *s);
 

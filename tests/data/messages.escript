@@ -1,9 +1,12 @@
 #!/usr/bin/env escript
 %% Usage: messages.escript CAPTURE OUT. Writes what the VM's own decoder finds in each message, one line a message:
 %%   other
-%%   call|return|exception PID M F ARITY TIME TOKEN FROM NOTE
+%%   call|return|exception PID M F ARITY TIME TOKEN FROM NOTE CALLER
+%%   return_to PID TIME TARGET
+%%   gc_start|gc_end|out|in|exited PID TIME
 %% PID is ID.SERIAL. TIME is mNUMBER (monotonic), wNUMBER (ns since 1970) or -. TOKEN counts the labels in the order of their first
-%% appearance, - for none; FROM is a pid, "remote" or "port". NOTE is "identity" or "arguments", or -.
+%% appearance, - for none; FROM is a pid, "remote" or "port". NOTE is "identity" or "arguments", or -. CALLER and TARGET count the functions that
+%% control goes back to in the same way, with the labels; CALLER is - where the return has a value.
 -mode(compile).
 main([In, Out]) ->
     {ok, B} = file:read_file(In),
@@ -24,10 +27,23 @@ line(_, Labels) -> {"other\n", Labels}.
 
 line(P, call, [MFA | Notes], Time, Labels) ->
     {Token, Note} = note(Notes),
-    {Text, More} = token(P, Token, Labels),
-    {[["call ", pid(P), mfa(MFA), Time, Text, Note], $\n], More};
-line(P, return_from, [MFA, _ | _], Time, Labels) -> {["return ", pid(P), mfa(MFA), Time, " - - -\n"], Labels};
-line(P, exception_from, [MFA, _ | _], Time, Labels) -> {["exception ", pid(P), mfa(MFA), Time, " - - -\n"], Labels};
+    {Text, Some} = token(P, Token, Labels),
+    {Caller, More} = case Notes of
+                         [{_, To, _, none}] -> number({to, To}, Some);
+                         [{_, To, ask, _, none}] -> number({to, To}, Some);
+                         _ -> {"-", Some}
+                     end,
+    {[["call ", pid(P), mfa(MFA), Time, Text, Note, " ", Caller], $\n], More};
+line(P, return_from, [MFA, _ | _], Time, Labels) -> {["return ", pid(P), mfa(MFA), Time, " - - - -\n"], Labels};
+line(P, exception_from, [MFA, _ | _], Time, Labels) -> {["exception ", pid(P), mfa(MFA), Time, " - - - -\n"], Labels};
+line(P, return_to, [To], Time, Labels) ->
+    {Target, More} = number({to, To}, Labels),
+    {["return_to ", pid(P), Time, " ", Target, $\n], More};
+line(P, Event, [_], Time, Labels) when Event =:= gc_minor_start; Event =:= gc_major_start -> {["gc_start ", pid(P), Time, $\n], Labels};
+line(P, Event, [_], Time, Labels) when Event =:= gc_minor_end; Event =:= gc_major_end -> {["gc_end ", pid(P), Time, $\n], Labels};
+line(P, out, [_], Time, Labels) -> {["out ", pid(P), Time, $\n], Labels};
+line(P, in, [_], Time, Labels) -> {["in ", pid(P), Time, $\n], Labels};
+line(P, out_exited, [_], Time, Labels) -> {["exited ", pid(P), Time, $\n], Labels};
 line(_, _, _, _, Labels) -> {"other\n", Labels}.
 
 numbers(P) ->
@@ -62,9 +78,14 @@ note([N | _]) ->
 
 token(_, none, Labels) -> {" - -", Labels};
 token(P, {_, Label, _, From, _}, Labels) ->
-    More = case lists:member(Label, Labels) of true -> Labels; false -> Labels ++ [Label] end,
-    N = length(lists:takewhile(fun(L) -> L =/= Label end, More)),
-    {io_lib:format(" ~b ~s", [N, from(P, From)]), More}.
+    {N, More} = number({label, Label}, Labels),
+    {io_lib:format(" ~s ~s", [N, from(P, From)]), More}.
+
+%% What stands for a label or a function: its place among those of its kind that have been seen.
+number({Kind, _} = What, Seen) ->
+    More = case lists:member(What, Seen) of true -> Seen; false -> Seen ++ [What] end,
+    {integer_to_list(length([K || {K, _} <- lists:takewhile(fun(W) -> W =/= What end, More), K =:= Kind])), More}.
+
 from(_, From) when is_port(From) -> "port";
 from(P, From) ->
     {Node, Creation, _, _} = numbers(P),

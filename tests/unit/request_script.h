@@ -57,7 +57,10 @@ static inline void script_finished(void *context, const struct request_result *r
     if (r->fate == REQUEST_COMPLETE) {
         script_tell(s, " self %s", script_ms(r->self, c));
     }
-    for (uint32_t i = 0; i < r->count && i < 40; i++) {
+    if (r->cut) {
+        script_tell(s, " cut from %u", r->calls);
+    }
+    for (uint32_t i = 0; i < r->count && i < 40 && !r->cut; i++) {
         const struct span *span = &r->spans[i];
         script_tell(s, i == 0 ? ": " : ", ");
         for (uint32_t d = 0; d < span->depth; d++) {
@@ -117,6 +120,11 @@ static inline struct request_ref script_call(struct script *s, uint64_t token, c
     return tracker_call(s->tracker, &call);
 }
 
+// The end marker without the script.
+static inline void script_end(struct tracker *t, uint64_t token, uint64_t pid, bool error, int64_t time) {
+    tracker_end(t, &(struct tracker_end){.token = token, .pid = pid, .time = time, .error = error});
+}
+
 static inline void script_command(struct script *s, const char *line) {
     unsigned long token;
     char process, tier, from;
@@ -130,7 +138,12 @@ static inline void script_command(struct script *s, const char *line) {
                                     .time = (int64_t)(ms * SCRIPT_MS)};
         tracker_begin(s->tracker, &call);
     } else if ((n = sscanf(line, " end %lu %c %lf %15s", &token, &process, &ms, word)) >= 3) {
-        tracker_end(s->tracker, token, (uint64_t)(process - 'A' + 1), n == 4, (int64_t)(ms * SCRIPT_MS));
+        struct tracker_end end = {.token = token,
+                                  .pid = (uint64_t)(process - 'A' + 1),
+                                  .time = (int64_t)(ms * SCRIPT_MS),
+                                  .error = n == 4 && strcmp(word, "error") == 0,
+                                  .token_lost = n == 4 && strcmp(word, "astray") == 0};
+        tracker_end(s->tracker, &end);
     } else if ((n = sscanf(line, " call %lu %c %c %lf %c", &token, &process, &tier, &ms, &from)) >= 4) {
         script_call(s, token, process, tier, ms, n == 5 ? from : process);
     } else if (sscanf(line, " ret %c %c %lf", &process, &tier, &ms) == 3) {

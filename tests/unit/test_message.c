@@ -44,6 +44,8 @@ static void same_message(const struct message *a, const struct message *b) {
         assert_int_equal(a->from, b->from);
     }
     same_slice(a->note, b->note);
+    assert_int_equal(a->caller, b->caller);
+    assert_int_equal(a->target, b->target);
 }
 
 // Decodes a message that stands alone both ways: with what the stream taught, and as if it were the first. Both must find the
@@ -64,37 +66,57 @@ static bool both_ways(struct message_reader *learned, struct slice bytes, struct
 
 // -- the captures ------------------------------------------------------------------------------------------------------
 
-// A message as tests/data/messages.escript writes it. labels: the tokens in the order of their first appearance.
-struct labels {
-    uint64_t tokens[64];
+// A message as tests/data/messages.escript writes it. Labels and functions are told by the order of their first appearance.
+struct seen {
+    uint64_t what[64];
     unsigned count;
 };
 
+static unsigned number(struct seen *seen, uint64_t what) {
+    unsigned i = 0;
+    while (i < seen->count && seen->what[i] != what) {
+        i++;
+    }
+    assert_true(i < 64);
+    seen->what[i] = what;
+    seen->count += i == seen->count;
+    return i;
+}
+
+struct labels {
+    struct seen tokens;
+    struct seen targets;
+};
+
 static void write_line(const struct message *m, struct labels *labels, char *line, size_t size) {
-    static const char *const kinds[] = {"other", "call", "return", "exception"};
+    static const char *const kinds[] = {"other", "call", "return", "exception", "return_to", "gc_start", "gc_end", "out", "in", "exited"};
     static const char *const notes[] = {"-", "identity", "arguments"};
-    char time[32] = "-", token[16] = "-", from[40] = "-";
+    char time[32] = "-", token[16] = "-", from[40] = "-", pid[40], caller[16] = "-";
     if (m->kind == MESSAGE_OTHER) {
         snprintf(line, size, "other");
         return;
     }
+    snprintf(pid, sizeof pid, "%u.%u", (unsigned)m->pid, (unsigned)(m->pid >> 32));
     if (m->clock != MESSAGE_UNTIMED) {
         snprintf(time, sizeof time, "%c%" PRId64, m->clock == MESSAGE_WALL ? 'w' : 'm', m->time);
     }
-    if (m->has_token) {
-        unsigned i = 0;
-        while (i < labels->count && labels->tokens[i] != m->token) {
-            i++;
+    if (m->kind > MESSAGE_EXCEPTION) {
+        int len = snprintf(line, size, "%s %s %s", kinds[m->kind], pid, time);
+        if (m->kind == MESSAGE_RETURN_TO) {
+            snprintf(line + len, size - (size_t)len, " %u", number(&labels->targets, m->target));
         }
-        assert_true(i < 64);
-        labels->tokens[i] = m->token;
-        labels->count += i == labels->count;
-        snprintf(token, sizeof token, "%u", i);
+        return;
+    }
+    if (m->has_token) {
+        snprintf(token, sizeof token, "%u", number(&labels->tokens, m->token));
         snprintf(from, sizeof from, "%u.%u", (unsigned)m->from, (unsigned)(m->from >> 32));
     }
-    snprintf(line, size, "%s %u.%u %.*s %.*s %u %s %s %s %s", kinds[m->kind], (unsigned)m->pid, (unsigned)(m->pid >> 32),
-             (int)m->module.text.len, m->module.text.data, (int)m->function.text.len, m->function.text.data, m->arity, time,
-             token, from, notes[m->note_kind]);
+    if (m->caller != 0) {
+        snprintf(caller, sizeof caller, "%u", number(&labels->targets, m->caller));
+    }
+    snprintf(line, size, "%s %s %.*s %.*s %u %s %s %s %s %s", kinds[m->kind], pid, (int)m->module.text.len, m->module.text.data,
+             (int)m->function.text.len, m->function.text.data, m->arity, time, token, from,
+             m->kind == MESSAGE_CALL ? notes[m->note_kind] : "-", caller);
 }
 
 // Every message is what Erlang's own decoder finds, on the fast way and on the slow one.
@@ -108,7 +130,7 @@ static void the_captures(void **state) {
         struct slice expected = data_file(name);
         const char *at = (const char *)expected.data;
         struct message_reader reader = {0};
-        struct labels labels = {{0}, 0};
+        struct labels labels = {0};
         struct frame frame;
         for (long n; rest.len > 0; rest = slice_of(rest.data + n, rest.len - (size_t)n)) {
             n = frame_next(rest, &frame);
@@ -658,8 +680,8 @@ static void others(void **state) {
     put_atom("open");
     put_small(1);
     assert_true(decode(&r, &m));
-    put_head(5, "trace_ts", 1); // return_to: of no use
-    put_atom("return_to");
+    put_head(5, "trace_ts", 1); // of no use
+    put_atom("link");
     put_function("db", "query", 2);
     put_big(5);
     assert_true(decode(&r, &m));

@@ -18,7 +18,7 @@ static void order(void **state) {
         s[1] = span_of(2, 1, 31, 32, 3, 0);
         s[2] = span_of(1, 1, 10, 90, 1, SPAN_NONE);
         s[3] = span_of(1, 2, 50, 60, 2, 2);
-        assert_int_equal(request_tree_build(t, 4, 0, 100), 20);
+        assert_int_equal(request_tree_build(t, &(struct tree_request){.count = 4, .begin = 0, .end = 100}), 20);
         s = request_tree_spans(t);
         const int64_t starts[] = {10, 30, 31, 50}, self[] = {60, 9, 1, 10};
         const uint32_t parents[] = {SPAN_NONE, 0, 1, 0}, depths[] = {0, 1, 2, 1};
@@ -30,7 +30,7 @@ static void order(void **state) {
             assert_true(s[i].outermost && !s[i].async);
         }
     }
-    assert_int_equal(request_tree_build(t, 0, 5, 25), 20);
+    assert_int_equal(request_tree_build(t, &(struct tree_request){.count = 0, .begin = 5, .end = 25}), 20);
     request_tree_free(t);
 }
 
@@ -48,7 +48,7 @@ static void parents(void **state) {
     s[6] = span_of(6, 6, 74, 75, 3, SPAN_NONE); // from itself
     s[7] = span_of(7, 8, 80, 81, 3, SPAN_NONE); // from a process that only begins later
     s[8] = span_of(8, 8, 82, 83, 3, SPAN_NONE);
-    request_tree_build(t, 9, 0, 100);
+    request_tree_build(t, &(struct tree_request){.count = 9, .begin = 0, .end = 100});
     s = request_tree_spans(t);
     const uint32_t expected[] = {SPAN_NONE, 0, 1, 0, 1, SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE};
     for (int i = 0; i < 9; i++) {
@@ -72,7 +72,7 @@ static void hostile(void **state) {
                            (x >> 20) % 3 == 0 ? (uint32_t)((x >> 24) % count) : SPAN_NONE);
             s[i].open = (x >> 32 & 7) == 0;
         }
-        int64_t self = request_tree_build(t, count, 2, 9);
+        int64_t self = request_tree_build(t, &(struct tree_request){.count = count, .begin = 2, .end = 9});
         assert_true(self >= 0 && self <= 7);
         s = request_tree_spans(t);
         for (uint32_t i = 0; i < count; i++) {
@@ -83,7 +83,7 @@ static void hostile(void **state) {
         }
         // nothing of this tree is left in the scratch
         request_tree_spans(t)[0] = span_of(1, 1, 3, 4, 1, SPAN_NONE);
-        assert_int_equal(request_tree_build(t, 1, 2, 9), 6);
+        assert_int_equal(request_tree_build(t, &(struct tree_request){.count = 1, .begin = 2, .end = 9}), 6);
         assert_true(request_tree_spans(t)[0].outermost);
     }
     request_tree_free(t);
@@ -112,7 +112,7 @@ static void large(void **state) {
                 break;
             }
         }
-        int64_t self = request_tree_build(t, N, 0, 2 * N);
+        int64_t self = request_tree_build(t, &(struct tree_request){.count = N, .begin = 0, .end = 2 * N});
         s = request_tree_spans(t);
         uint32_t outermost = 0, deepest = 0;
         for (uint32_t i = 0; i < N; i++) {

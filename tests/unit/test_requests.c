@@ -55,7 +55,7 @@ static void across_processes(void **state) {
 }
 
 // What a span's parent covers is over when it has ended: a call that only came after it is no recursion, and takes its time from the
-// request's own.
+// request's own. An answer brings back the token, but is no new work.
 static void after_the_parent(void **state) {
     (void)state;
     // a direct call, then a server that does the same
@@ -63,7 +63,7 @@ static void after_the_parent(void **state) {
                  "complete 0..50 self 30: Aa 10..20 self 10, >Ba 30..40 self 10;");
     // the answer brought the token back from the server
     script_check("begin 1 A 0; call 1 B a 10 A; ret B a 20; call 1 A a 30 B; ret A a 40; end 1 A 50",
-                 "complete 0..50 self 30: Ba 10..20 self 10, >Aa 30..40 self 10;");
+                 "complete 0..50 self 30: Ba 10..20 self 10, Aa 30..40 self 10;");
     // begun before the end of the parent: that is recursion
     script_check("begin 1 A 0; call 1 A a 10; call 1 B a 19 A; ret A a 20; ret B a 40; end 1 A 50",
                  "complete 0..50 self 20: Aa 10..20 self 9, >Ba 19..40 self 21 inner;");
@@ -218,7 +218,7 @@ static void closed_tokens(void **state) {
         call.token = 1000 + i;
         call.time = (int64_t)i * 10000;
         tracker_begin(s->tracker, &call);
-        tracker_end(s->tracker, call.token, 1, false, call.time + 1);
+        script_end(s->tracker, call.token, 1, false, call.time + 1);
         tracker_advance(s->tracker, call.time);
         s->len = 0;
     }
@@ -466,7 +466,7 @@ static void depth(void **state) {
     struct script *s = script_new(true, 0);
     struct tracker_call call = {.pid = 1, .token = 1, .from = 1, .tier = 3};
     tracker_begin(s->tracker, &call);
-    tracker_end(s->tracker, 1, 1, false, 0);
+    script_end(s->tracker, 1, 1, false, 0);
     tracker_advance(s->tracker, 2 * GRACE_NS);
     s->len = 0;
     for (unsigned i = 0; i < LIMIT_CALL_DEPTH; i++) {
@@ -519,7 +519,7 @@ static void spans_per_request(void **state) {
     }
     script_expect_counts(s, 0, 0, 0);
     script_run(s, "call 1 A a 3; call 1 A b 3; ret A b 4; ret A a 4; end 1 A 5; call 2 B a 3; ret B a 4; end 2 B 6; now 5000");
-    script_expect(s, "incomplete 0..5;complete 0..6 self 5: Ba 3..4 self 1;");
+    script_expect(s, "incomplete 0..5 cut from 20002;complete 0..6 self 5: Ba 3..4 self 1;");
     script_expect_counts(s, 0, 0, 2);
     script_free(s);
     // exactly as many as there may be
@@ -546,7 +546,7 @@ static void open_requests(void **state) {
     assert_int_equal(tracker_begin(s->tracker, &call).index, SPAN_NONE);
     assert_int_equal(tracker_call(s->tracker, &call).index, SPAN_NONE);
     tracker_return(s->tracker, 1, 1, false, 1);
-    tracker_end(s->tracker, call.token, 1, false, 2);
+    script_end(s->tracker, call.token, 1, false, 2);
     script_run(s, "");
     script_expect_counts(s, 0, 0, 3);
     script_run(s, "now 30001");
@@ -611,7 +611,7 @@ static void extreme_times(void **state) {
             tracker_call(s->tracker, &call);
             tracker_return(s->tracker, call.pid, 1, false, c);
             if (markers) {
-                tracker_end(s->tracker, i, call.pid, false, d);
+                script_end(s->tracker, i, call.pid, false, d);
             }
             if (i % 100 == 99) {
                 tracker_advance(s->tracker, d);
@@ -640,7 +640,7 @@ static void two_nodes(void **state) {
     script_expect_counts(s, 1, 0, 0);
     tracker_lost(s->tracker); // hurts its own node only
     tracker_begin(other, &call);
-    tracker_end(other, 1, 1, false, 5 * SCRIPT_MS);
+    script_end(other, 1, 1, false, 5 * SCRIPT_MS);
     tracker_free(other);
     script_expect(s, "complete 0..5 self 4: Aa 0..1 self 1;");
     script_free(s);
@@ -679,7 +679,7 @@ static void without_memory(void **state) {
         for (uint64_t k = 0; k < 3000; k++) {
             tracker_return(s->tracker, k, 1, false, 5000);
             tracker_return(s->tracker, k, 1, false, 5001);
-            tracker_end(s->tracker, k, k, false, 6000);
+            script_end(s->tracker, k, k, false, 6000);
         }
         fail_alloc_at(-1);
         tracker_reset(s->tracker);

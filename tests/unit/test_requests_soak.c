@@ -29,6 +29,7 @@ struct true_span {
 struct true_request {
     struct true_span spans[SPANS];
     uint32_t count;
+    uint64_t pid; // that began it
     int64_t begin, end;
     bool error;
     bool lost_own;      // one of its messages did not arrive
@@ -140,6 +141,7 @@ static void make_request(struct world *w, uint32_t index) {
     struct true_request *r = &w->requests[index];
     uint64_t pid = w->next_pid++;
     w->request = index;
+    r->pid = pid;
     r->begin = later(w, 0, 3000);
     emit(w, (struct event){.time = r->begin, .kind = BEGIN, .pid = pid});
     int64_t t = r->begin;
@@ -166,23 +168,110 @@ static bool covers(const struct true_span *s, int64_t t) {
     return s->start <= t && t < s->end;
 }
 
-// The parent as request_tree.h says.
-static uint32_t true_parent(const struct true_request *r, uint32_t i) {
-    const struct true_span *s = &r->spans[i];
-    if (s->below != SPAN_NONE) {
-        return s->below;
+// Who brought a process the work that it does at its spans without one below them, and where these hang.
+struct true_context {
+    uint64_t sender; // the process itself: nobody
+    uint32_t parent;
+};
+
+// The context of a process before a time, by its last span without one below it.
+static struct true_context context_of(const struct true_request *r, const struct true_context *of, uint64_t pid, int64_t time) {
+    struct true_context found = {pid, SPAN_NONE};
+    int64_t latest = INT64_MIN;
+    for (uint32_t k = 0; k < r->count; k++) {
+        const struct true_span *s = &r->spans[k];
+        if (s->pid == pid && s->below == SPAN_NONE && s->start < time && s->start > latest) {
+            latest = s->start;
+            found = of[k];
+        }
     }
+    return found;
+}
+
+// Whether a process has had work of another one, at first hand or further.
+static bool has_worked_for(const struct true_request *r, const struct true_context *of, uint64_t pid, uint64_t whom, int64_t time) {
+    for (uint32_t k = 0; k < r->count; k++) {
+        const struct true_span *s = &r->spans[k];
+        if (s->pid == pid && s->below == SPAN_NONE && s->start < time && of[k].sender == whom) {
+            return true;
+        }
+    }
+    uint64_t sender = context_of(r, of, pid, time).sender;
+    return sender != pid && has_worked_for(r, of, sender, whom, time);
+}
+
+// The last thing a process did before a time; INT64_MIN: nothing.
+static int64_t last_done(const struct true_request *r, uint64_t pid, int64_t time) {
+    int64_t last = pid == r->pid && r->begin < time ? r->begin : INT64_MIN;
+    for (uint32_t k = 0; k < r->count; k++) {
+        const struct true_span *s = &r->spans[k];
+        last = s->pid == pid && s->start < time && s->start > last ? s->start : last;
+        last = s->pid == pid && s->end < time && s->end > last ? s->end : last;
+    }
+    return last;
+}
+
+static int64_t last_end_of_top(const struct true_request *r, uint64_t pid, int64_t time) {
+    int64_t start = INT64_MIN, end = INT64_MIN;
+    for (uint32_t k = 0; k < r->count; k++) {
+        const struct true_span *s = &r->spans[k];
+        if (s->pid == pid && s->below == SPAN_NONE && s->start < time && s->start > start) {
+            start = s->start;
+            end = s->end;
+        }
+    }
+    return end;
+}
+
+// What was open in a process at a time, or else begun last.
+static uint32_t open_or_last(const struct true_request *r, uint64_t pid, int64_t time) {
     uint32_t open = SPAN_NONE, last = SPAN_NONE;
-    for (uint32_t k = 0; k < r->count && s->from != s->pid; k++) {
+    for (uint32_t k = 0; k < r->count; k++) {
         const struct true_span *p = &r->spans[k];
-        if (p->pid == s->from && p->start < s->start) {
+        if (p->pid == pid && p->start < time) {
             last = last == SPAN_NONE || p->start > r->spans[last].start ? k : last;
-            if (covers(p, s->start)) {
+            if (covers(p, time)) {
                 open = open == SPAN_NONE || p->start > r->spans[open].start ? k : open;
             }
         }
     }
     return open != SPAN_NONE ? open : last;
+}
+
+// The context in which span i hangs, those before it being known, as request_tree.h says. *wait: how long it waited.
+static struct true_context true_context(const struct true_request *r, const struct true_context *of, uint32_t i, int64_t *wait) {
+    const struct true_span *s = &r->spans[i];
+    struct true_context own = context_of(r, of, s->pid, s->start);
+    int64_t sent = last_done(r, s->from, s->start);
+    *wait = 0;
+    if (s->from == s->pid || sent == INT64_MIN || has_worked_for(r, of, s->from, s->pid, s->start) ||
+        (own.sender == s->from && sent <= last_end_of_top(r, s->pid, s->start))) {
+        return own;
+    }
+    *wait = s->start - sent;
+    uint32_t parent = open_or_last(r, s->from, s->start);
+    return (struct true_context){s->from, parent != SPAN_NONE ? parent : context_of(r, of, s->from, s->start).parent};
+}
+
+// All parents and waits, in order of start.
+static void true_parents(const struct true_request *r, uint32_t *parents, int64_t *waits) {
+    struct true_context of[SPANS];
+    for (int64_t after = INT64_MIN;;) {
+        uint32_t i = SPAN_NONE;
+        for (uint32_t k = 0; k < r->count; k++) {
+            i = r->spans[k].start > after && (i == SPAN_NONE || r->spans[k].start < r->spans[i].start) ? k : i;
+        }
+        if (i == SPAN_NONE) {
+            return;
+        }
+        after = r->spans[i].start;
+        parents[i] = r->spans[i].below;
+        waits[i] = 0;
+        if (parents[i] == SPAN_NONE) {
+            of[i] = true_context(r, of, i, &waits[i]);
+            parents[i] = of[i].parent;
+        }
+    }
 }
 
 // How much of from … to is covered by the spans that `of` chooses (its children; all when SPAN_NONE), moment by moment.
@@ -212,9 +301,8 @@ static void check_complete(const struct true_request *r, const struct request_re
     assert_int_equal(result->end, r->end);
     assert_int_equal(result->error, r->error);
     assert_int_equal(result->count, r->count);
-    for (uint32_t i = 0; i < r->count; i++) {
-        parents[i] = true_parent(r, i);
-    }
+    int64_t waits[SPANS];
+    true_parents(r, parents, waits);
     assert_int_equal(result->self, r->end - r->begin - true_cover(r, parents, SPAN_NONE, r->begin, r->end));
     for (uint32_t i = 0; i < r->count; i++) {
         const struct true_span *s = &r->spans[i];
@@ -237,6 +325,7 @@ static void check_complete(const struct true_request *r, const struct request_re
         assert_int_equal(got->async, async);
         assert_int_equal(got->outermost, outermost);
         assert_int_equal(got->depth, depth);
+        assert_int_equal(got->wait, waits[i]);
         assert_int_equal(got->self, async ? 0 : s->end - s->start - true_cover(r, parents, i, s->start, s->end));
         assert_int_equal(got->parent == SPAN_NONE, parents[i] == SPAN_NONE);
         if (parents[i] != SPAN_NONE) {
@@ -292,7 +381,7 @@ static void deliver(struct world *w, const struct event *e) {
         ref = tracker_begin(w->tracker, &call);
         break;
     case END:
-        tracker_end(w->tracker, call.token, e->pid, e->error, e->time);
+        script_end(w->tracker, call.token, e->pid, e->error, e->time);
         return;
     }
     if (tracker_unnamed(w->tracker, ref)) {

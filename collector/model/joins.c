@@ -1,0 +1,207 @@
+// Which of a process's open calls a message ends.
+//
+// A return or an exception names its function: it ends the latest open call of it, and what lies above was unwound. A return_to
+// (of tiers whose return values do not travel) names only where control goes. Its rules:
+//
+//   - It ends the first call from the top that returns there, and those right below it that do too: they were left by tail calls. (Not a call
+//     of the very function: that one has just called.) What lay above was left by an exception.
+//   - When it names the function of an open call, control is in that call: what lay above it was left by an exception.
+//   - Behind a return that came with a value it may be that one's and end nothing.
+//   - Else an exception has passed at least the topmost call. Were there several that it may have passed, nobody can tell.
+//
+// That several calls ended at once, or one behind a return with a value, is a guess until the next return_to that nothing on the stack
+// explains shows it to be wrong.
+#include "tracker.h"
+
+static void hurt(struct tracker *t, uint32_t request, uint32_t generation) {
+    if (alive(t, request, generation)) {
+        request_at(t, request)->damaged = true;
+    }
+}
+
+// A call is over at a time.
+static void end_call(struct tracker *t, const struct call *call, bool error, int64_t time) {
+    if (call->tier == RECORD_SPAWN || !alive(t, call->request, call->generation)) {
+        return;
+    }
+    struct request *r = request_at(t, call->request);
+    struct live_span *span = span_at(t, call->chunk, call->span);
+    span->end = time > span->start ? time : span->start;
+    span->open = false;
+    span->error = error;
+    r->open--;
+    r->last = time > r->last ? time : r->last;
+    if (!t->markers && !r->has_begin && call->span == r->root) {
+        request_ends(t, call->request, error, time);
+    }
+}
+
+// How calls without return values ended that lay above the one that is known to have.
+enum left_by { LEFT_BY_TAIL_CALL, LEFT_BY_EXCEPTION };
+
+// Takes off what lies above `match`. Calls whose return had to come are unwound: it never came.
+static void unwind_to(struct tracker *t, struct process *p, uint32_t match, enum left_by how, int64_t time) {
+    while (p->top != match) {
+        const struct call *top = call_at(t, p->top);
+        if (top->caller != 0) {
+            end_call(t, top, how == LEFT_BY_EXCEPTION, time);
+            if (how == LEFT_BY_EXCEPTION && top->caller == top->function) { // or by a tail call of itself
+                t->counts.ambiguous_returns++;
+                hurt(t, top->request, top->generation);
+            }
+        } else if (top->tier != RECORD_SPAWN) { // a spawn that raised has no return
+            t->counts.unwound_frames++;
+            hurt(t, top->request, top->generation);
+        }
+        pop(t, p);
+    }
+}
+
+void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, int64_t time) {
+    struct process *p = process_find(t, pid);
+    uint32_t match = p ? p->top : SLAB_NONE;
+    while (match != SLAB_NONE && call_at(t, match)->tier != tier) {
+        match = call_at(t, match)->below;
+    }
+    if (match == SLAB_NONE) {
+        t->counts.orphan_returns++;
+        return;
+    }
+    unwind_to(t, p, match, error ? LEFT_BY_EXCEPTION : LEFT_BY_TAIL_CALL, time);
+    end_call(t, call_at(t, match), error, time);
+    pop(t, p);
+    p->last_event = error ? LAST_EXCEPTION : LAST_RETURN;
+    // It will call again, most likely: kept until it was idle for the request timeout, unless there are very many.
+    if (p->top == SLAB_NONE && t->pool->processes.used > LIMIT_IDLE_PROCESSES && !alive(t, p->begun, p->begun_generation)) {
+        process_forget(t, p);
+    }
+}
+
+void tracker_spawned(struct tracker *t, uint64_t pid, uint64_t child) {
+    struct process *p = process_find(t, pid);
+    if (p && p->top != SLAB_NONE && call_at(t, p->top)->tier == RECORD_SPAWN) {
+        const struct call *call = call_at(t, p->top);
+        if (alive(t, call->request, call->generation)) {
+            span_at(t, call->chunk, call->span)->from = child;
+        }
+        pop(t, p);
+    }
+}
+
+// -- return_to -----------------------------------------------------------------------------------------------------------
+
+enum landing { LANDS_NOWHERE, LANDS_AT_CALLER, LANDS_INSIDE };
+
+// Looks from the top for the call that `function` is the caller of, or that is a call of it. Behind a return with a value the latter is
+// likelier where both are so.
+static enum landing find_landing(const struct tracker *t, const struct process *p, uint32_t function, uint32_t *where) {
+    for (uint32_t i = p->top; i != SLAB_NONE; i = call_at(t, i)->below) {
+        const struct call *call = call_at(t, i);
+        bool at_caller = call->caller == function;
+        bool inside = call->function == function && call->tier != RECORD_SPAWN;
+        *where = i;
+        if (inside && (!at_caller || p->last_event != LAST_OTHER)) {
+            return LANDS_INSIDE;
+        }
+        if (at_caller) {
+            return LANDS_AT_CALLER;
+        }
+    }
+    return LANDS_NOWHERE;
+}
+
+// Ends the calls on top that return to `function`. Whatever is a guess of that is remembered.
+static uint16_t end_chain(struct tracker *t, struct process *p, uint32_t function, int64_t time) {
+    uint16_t tier = call_at(t, p->top)->tier;
+    bool guess = p->last_event != LAST_OTHER;
+    const struct call *call;
+    do {
+        call = call_at(t, p->top);
+        end_call(t, call, false, time);
+        p->guessed = guess ? call->request : SLAB_NONE;
+        p->guessed_generation = call->generation;
+        pop(t, p);
+        call = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
+        guess = true;
+    } while (call && call->caller == function && call->function != function);
+    return tier;
+}
+
+// A return_to that nothing on the stack explains.
+static void unexplained(struct tracker *t, struct process *p, int64_t time) {
+    uint32_t blind = 0;
+    for (uint32_t i = p->top; i != SLAB_NONE && call_at(t, i)->caller != 0; i = call_at(t, i)->below) {
+        blind++;
+    }
+    if (p->last_event == LAST_RETURN || (p->last_event == LAST_EXCEPTION && blind == 0)) {
+        return; // that one's own
+    }
+    bool wrong = alive(t, p->guessed, p->guessed_generation); // it is of a call that was taken for ended
+    if (blind == 0) {
+        t->counts.ambiguous_returns += wrong;
+        t->counts.orphan_returns += !wrong;
+        hurt(t, p->guessed, p->guessed_generation);
+        return;
+    }
+    const struct call *top = call_at(t, p->top);
+    if (blind == 1 && p->last_event == LAST_OTHER && !wrong) { // an exception, caught above all other calls
+        end_call(t, top, true, time);
+        pop(t, p);
+        return;
+    }
+    t->counts.ambiguous_returns++;
+    hurt(t, p->guessed, p->guessed_generation);
+    for (uint32_t i = p->top; blind > 0; blind--, i = call_at(t, i)->below) {
+        hurt(t, call_at(t, i)->request, call_at(t, i)->generation);
+    }
+    if (p->last_event == LAST_OTHER && !wrong) {
+        end_call(t, top, true, time);
+        pop(t, p);
+    }
+}
+
+uint16_t tracker_return_to(struct tracker *t, uint64_t pid, uint32_t function, int64_t time) {
+    struct process *p = process_find(t, pid);
+    uint16_t tier = TIER_NONE;
+    uint32_t where;
+    if (!p) {
+        return TIER_NONE;
+    }
+    switch (find_landing(t, p, function, &where)) {
+    case LANDS_AT_CALLER:
+        unwind_to(t, p, where, LEFT_BY_EXCEPTION, time);
+        tier = end_chain(t, p, function, time);
+        break;
+    case LANDS_INSIDE:
+        unwind_to(t, p, where, LEFT_BY_EXCEPTION, time);
+        break;
+    case LANDS_NOWHERE:
+        unexplained(t, p, time);
+        break;
+    }
+    p->last_event = LAST_OTHER;
+    return tier;
+}
+
+// -- death -----------------------------------------------------------------------------------------------------------------
+
+void tracker_exited(struct tracker *t, uint64_t pid, int64_t time) {
+    struct process *p = process_find(t, pid);
+    if (!p) {
+        return;
+    }
+    while (p->top != SLAB_NONE && call_at(t, p->top)->caller != 0) { // at the bottom of a process nothing is returned to
+        end_call(t, call_at(t, p->top), false, time);
+        pop(t, p);
+    }
+    bool crashed = p->last_event == LAST_EXCEPTION && p->top == SLAB_NONE;
+    unwind_to(t, p, SLAB_NONE, LEFT_BY_EXCEPTION, time);
+    if (crashed && alive(t, p->begun, p->begun_generation)) {
+        struct request *r = request_at(t, p->begun);
+        if (!r->has_end) {
+            r->root_pid = pid;
+            request_ends(t, p->begun, true, time);
+        }
+    }
+    process_forget(t, p);
+}

@@ -1,0 +1,174 @@
+#include "tracker.h"
+
+struct process *process_find(struct tracker *t, uint64_t pid) {
+    struct latest *latest = &t->processes[pid % LATEST];
+    if (latest->key != pid || latest->value == SLAB_NONE) {
+        *latest = (struct latest){pid, map_get(&t->by_pid, pid)};
+    }
+    return latest->value == SLAB_NONE ? NULL : slab_at(&t->pool->processes, latest->value);
+}
+
+struct process *process_for(struct tracker *t, uint64_t pid, int64_t time) {
+    struct process *p = process_find(t, pid);
+    if (!p) {
+        uint32_t index = slab_take(&t->pool->processes);
+        if (index == SLAB_NONE) {
+            return NULL;
+        }
+        if (!map_set(&t->by_pid, pid, index)) {
+            slab_give(&t->pool->processes, index);
+            return NULL;
+        }
+        t->processes[pid % LATEST] = (struct latest){pid, index};
+        p = slab_at(&t->pool->processes, index);
+        *p = (struct process){.pid = pid,
+                              .gc_since = INT64_MIN,
+                              .off_since = INT64_MIN,
+                              .top = SLAB_NONE,
+                              .begun = SLAB_NONE,
+                              .guessed = SLAB_NONE};
+    }
+    p->last = time;
+    return p;
+}
+
+// Hands what a call lost to its request, as a record of its own: few calls have any, and a span has no room for it.
+static void settle_costs(struct tracker *t, const struct call *call) {
+    const struct call_costs *costs = slab_at(&t->pool->costs, call->costs);
+    if (alive(t, call->request, call->generation)) {
+        record_add(t, call->request,
+                   &(struct live_span){.start = (int64_t)costs->gc,
+                                       .end = (int64_t)costs->off_cpu,
+                                       .parent = call->span,
+                                       .tier = RECORD_COSTS});
+    }
+    slab_give(&t->pool->costs, call->costs);
+}
+
+void pop(struct tracker *t, struct process *p) {
+    uint32_t top = p->top;
+    const struct call *call = call_at(t, top);
+    if (call->costs != SLAB_NONE) {
+        settle_costs(t, call);
+    }
+    p->top = call->below;
+    slab_give(&t->pool->calls, top);
+}
+
+void process_forget(struct tracker *t, struct process *p) {
+    while (p->top != SLAB_NONE) {
+        pop(t, p);
+    }
+    uint32_t index = map_get(&t->by_pid, p->pid);
+    map_remove(&t->by_pid, p->pid, index);
+    t->processes[p->pid % LATEST].value = SLAB_NONE;
+    slab_give(&t->pool->processes, index);
+}
+
+void pop_lost(struct tracker *t, struct process *p) {
+    while (p->top != SLAB_NONE) {
+        const struct call *top = call_at(t, p->top);
+        if (top->losses == t->losses || alive(t, top->request, top->generation)) {
+            return;
+        }
+        pop(t, p);
+    }
+}
+
+void tell_never_returns(struct tracker *t, const struct call *top) {
+    enum { LOOKED_AT = 64 };
+    uint16_t tier = top->tier;
+    int votes = 0; // majority vote: some on top may be of tiers that are called in the loop
+    for (int i = 0; i < LOOKED_AT; i++) {
+        tier = votes == 0 ? top->tier : tier;
+        votes += top->tier == tier ? 1 : -1;
+        if (top->below == SLAB_NONE) {
+            break;
+        }
+        top = call_at(t, top->below);
+    }
+    if (tier <= LIMIT_TIER_NAMES && !t->told[tier]) {
+        t->told[tier] = 1;
+        t->options.events.never_returns(t->options.events.context, tier);
+    }
+}
+
+struct call *push(struct tracker *t, struct process *p, uint16_t tier) {
+    const struct call *below = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
+    if (below && below->depth >= LIMIT_CALL_DEPTH) {
+        tell_never_returns(t, below);
+        return NULL;
+    }
+    uint32_t index = slab_take(&t->pool->calls);
+    if (index == SLAB_NONE) {
+        return NULL;
+    }
+    struct call *call = call_at(t, index);
+    *call = (struct call){.below = p->top,
+                          .request = SLAB_NONE,
+                          .losses = t->losses,
+                          .depth = below ? below->depth + 1 : 0,
+                          .costs = SLAB_NONE,
+                          .requests = below && below->losses == t->losses ? below->requests : 0,
+                          .tier = tier};
+    p->top = index;
+    p->last_event = LAST_OTHER;
+    return call;
+}
+
+void processes_sweep(struct tracker *t, bool all) {
+    uint32_t slots = t->by_pid.mask + 1;
+    for (uint32_t i = 0; i < slots;) {
+        uint32_t index = t->by_pid.slots[i].value;
+        struct process *p = index == MAP_NONE ? NULL : slab_at(&t->pool->processes, index);
+        bool idle = p && (all || t->now - p->last > t->options.timeout_ns);
+        for (uint32_t c = idle && !all ? p->top : SLAB_NONE; c != SLAB_NONE && idle; c = call_at(t, c)->below) {
+            idle = !alive(t, call_at(t, c)->request, call_at(t, c)->generation);
+        }
+        if (idle) {
+            process_forget(t, p); // may move another entry into this slot: look at it again
+        } else {
+            i++;
+        }
+    }
+}
+
+// -- time that a process was not running its calls ------------------------------------------------------------------------
+
+// Adds to the innermost call's costs. None when the pause began before the call: its start or end was lost.
+static void add_cost(struct tracker *t, struct process *p, enum tracker_pause kind, int64_t since, int64_t time) {
+    uint32_t innermost = p->top;
+    while (innermost != SLAB_NONE && call_at(t, innermost)->tier == RECORD_SPAWN) {
+        innermost = call_at(t, innermost)->below;
+    }
+    if (innermost == SLAB_NONE || since == INT64_MIN || time <= since) {
+        return;
+    }
+    struct call *top = call_at(t, innermost);
+    if (!alive(t, top->request, top->generation) || span_at(t, top->chunk, top->span)->start > since) {
+        return;
+    }
+    if (top->costs == SLAB_NONE) {
+        top->costs = slab_take(&t->pool->costs);
+        if (top->costs == SLAB_NONE) {
+            return;
+        }
+        *(struct call_costs *)slab_at(&t->pool->costs, top->costs) = (struct call_costs){0};
+    }
+    struct call_costs *costs = slab_at(&t->pool->costs, top->costs);
+    *(kind == PAUSE_GC ? &costs->gc : &costs->off_cpu) += (uint64_t)(time - since);
+}
+
+void tracker_pause(struct tracker *t, uint64_t pid, enum tracker_pause kind, bool begins, int64_t time) {
+    struct process *p = process_find(t, pid);
+    if (!p) {
+        return;
+    }
+    int64_t *since = kind == PAUSE_GC ? &p->gc_since : &p->off_since;
+    if (begins) {
+        *since = time;
+    } else {
+        add_cost(t, p, kind, *since, time);
+        *since = INT64_MIN;
+    }
+}

@@ -1,0 +1,79 @@
+#include "tracker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+struct request_pool *request_pool_new(void) {
+    struct request_pool *p = calloc(1, sizeof *p);
+    if (!p) {
+        return NULL;
+    }
+    slab_init(&p->requests, sizeof(struct request), LIMIT_OPEN_REQUESTS);
+    slab_init(&p->chunks, sizeof(struct chunk), LIMIT_SPAN_CHUNKS);
+    slab_init(&p->calls, sizeof(struct call), LIMIT_OPEN_CALLS);
+    slab_init(&p->costs, sizeof(struct call_costs), LIMIT_OPEN_CALLS);
+    slab_init(&p->processes, sizeof(struct process), LIMIT_PROCESSES);
+    p->tree = request_tree_new();
+    p->places = malloc(LIMIT_RECORDS_PER_REQUEST * sizeof *p->places);
+    p->closed = calloc(LIMIT_CLOSED_TOKENS, sizeof *p->closed);
+    if (!p->tree || !p->places || !p->closed) {
+        request_pool_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void request_pool_free(struct request_pool *p) {
+    if (p) {
+        slab_free(&p->requests);
+        slab_free(&p->chunks);
+        slab_free(&p->calls);
+        slab_free(&p->costs);
+        slab_free(&p->processes);
+        request_tree_free(p->tree);
+        free(p->places);
+        free(p->closed);
+        free(p);
+    }
+}
+
+uint32_t request_pool_open(const struct request_pool *p) {
+    return p->requests.used;
+}
+
+static uint64_t closed_key(const struct tracker *t, uint64_t token) {
+    return hash_mix(token ^ t->salt) | 1; // never 0
+}
+
+static uint64_t *closed_set(const struct tracker *t, uint64_t key) {
+    return &t->pool->closed[(key >> 32) % (LIMIT_CLOSED_TOKENS / CLOSED_WAYS) * CLOSED_WAYS];
+}
+
+void remember_closed(struct tracker *t, uint64_t token) {
+    uint64_t key = closed_key(t, token);
+    uint64_t *set = closed_set(t, key);
+    uint64_t older[CLOSED_WAYS - 1]; // by way of registers: memmove is a call
+    memcpy(older, set, sizeof older);
+    memcpy(set + 1, older, sizeof older);
+    set[0] = key;
+}
+
+bool closed_lately(const struct tracker *t, uint64_t token) {
+    uint64_t key = closed_key(t, token);
+    const uint64_t *set = closed_set(t, key);
+    bool found = false;
+    for (int i = 0; i < CLOSED_WAYS; i++) {
+        found |= set[i] == key;
+    }
+    return found;
+}
+
+void forget_closed(struct tracker *t, uint64_t token) {
+    uint64_t key = closed_key(t, token);
+    uint64_t *set = closed_set(t, key);
+    for (int i = 0; i < CLOSED_WAYS; i++) {
+        set[i] = set[i] == key ? 0 : set[i];
+    }
+}

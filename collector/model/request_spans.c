@@ -1,0 +1,218 @@
+#include "tracker.h"
+
+// -- records -------------------------------------------------------------------------------------------------------------
+
+bool record_add(struct tracker *t, uint32_t index, const struct live_span *record) {
+    struct request *r = request_at(t, index);
+    if (r->count == LIMIT_RECORDS_PER_REQUEST) {
+        return false;
+    }
+    if (r->count % CHUNK_SPANS == 0) {
+        uint32_t chunk = slab_take(&t->pool->chunks);
+        if (chunk == SLAB_NONE) {
+            return false;
+        }
+        ((struct chunk *)slab_at(&t->pool->chunks, chunk))->next = SLAB_NONE;
+        if (r->last_chunk == SLAB_NONE) {
+            r->first_chunk = chunk;
+        } else {
+            ((struct chunk *)slab_at(&t->pool->chunks, r->last_chunk))->next = chunk;
+        }
+        r->last_chunk = chunk;
+    }
+    *span_at(t, r->last_chunk, r->count) = *record;
+    r->count++;
+    return true;
+}
+
+bool span_add(struct tracker *t, uint32_t index, struct call *call, const struct tracker_call *what) {
+    struct request *r = request_at(t, index);
+    bool spawn = call->tier == RECORD_SPAWN;
+    if (!spawn && r->spans == LIMIT_SPANS_PER_REQUEST) {
+        r->beyond++;
+        return false;
+    }
+    const struct call *below = call->below == SLAB_NONE ? NULL : call_at(t, call->below);
+    bool nested = below && below->request == index && below->generation == r->generation && below->tier != RECORD_SPAWN;
+    uint32_t record = r->count;
+    struct live_span span = {.start = what->time,
+                             .end = what->time,
+                             .pid = what->pid,
+                             .from = spawn ? 0 : what->from,
+                             .parent = nested ? below->span : SPAN_NONE,
+                             .tier = call->tier,
+                             .open = !spawn,
+                             .blind = call->caller != 0};
+    if (!record_add(t, index, &span)) {
+        r->damaged = true;
+        return false;
+    }
+    call->request = index;
+    call->generation = r->generation;
+    call->span = record;
+    call->chunk = r->last_chunk;
+    if (!spawn) {
+        r->spans++;
+        r->open++;
+    }
+    // Returns that were lost pile up calls too: only what was called since the last loss counts.
+    if (below && !nested && below->losses == t->losses && ++call->requests % LIMIT_LOOP_REQUESTS == 0) {
+        tell_never_returns(t, call);
+    }
+    return true;
+}
+
+void spans_free(struct tracker *t, struct request *r) {
+    for (uint32_t chunk = r->first_chunk; chunk != SLAB_NONE;) {
+        uint32_t next = ((struct chunk *)slab_at(&t->pool->chunks, chunk))->next;
+        slab_give(&t->pool->chunks, chunk);
+        chunk = next;
+    }
+}
+
+// -- a request's worth ---------------------------------------------------------------------------------------------------
+
+static void spread_span(struct span *to, const struct live_span *s) {
+    to->start = s->start;
+    to->end = s->end;
+    to->pid = s->pid;
+    to->from = s->from;
+    to->parent = s->parent;
+    to->tier = s->tier;
+    to->open = s->open;
+    to->error = s->error;
+    to->blind = s->blind;
+    to->gc = 0;
+    to->off_cpu = 0;
+}
+
+// Calls each for every record.
+static void each_record(const struct tracker *t, const struct request *r, void *context,
+                        void (*each)(void *context, uint32_t i, const struct live_span *record)) {
+    uint32_t index = r->first_chunk;
+    for (uint32_t i = 0; i < r->count;) {
+        const struct chunk *chunk = slab_at(&t->pool->chunks, index);
+        for (uint32_t k = 0; k < CHUNK_SPANS && i < r->count; k++, i++) {
+            each(context, i, &chunk->spans[k]);
+        }
+        index = chunk->next;
+    }
+}
+
+static void spread_plain(void *context, uint32_t i, const struct live_span *record) {
+    spread_span((struct span *)context + i, record);
+}
+
+// Where the spans among other records go.
+struct spreading {
+    struct span *spans;
+    struct spawn *spawns;
+    uint32_t *places; // record -> place in spans
+    uint32_t span_count;
+    uint32_t spawn_count;
+};
+
+static uint32_t place_of(const struct spreading *s, uint32_t record) {
+    return record == SPAN_NONE ? SPAN_NONE : s->places[record];
+}
+
+static void spread_mixed(void *context, uint32_t i, const struct live_span *record) {
+    struct spreading *s = context;
+    if (record->tier == RECORD_COSTS) {
+        struct span *span = &s->spans[s->places[record->parent]];
+        span->gc += record->start;
+        span->off_cpu += record->end;
+    } else if (record->tier == RECORD_SPAWN) {
+        if (record->from != 0 && s->spawn_count < LIMIT_SPANS_PER_REQUEST) {
+            s->spawns[s->spawn_count++] =
+                (struct spawn){record->start, record->pid, record->from, place_of(s, record->parent)};
+        }
+    } else {
+        s->places[i] = s->span_count;
+        struct span *span = &s->spans[s->span_count++];
+        spread_span(span, record);
+        span->parent = place_of(s, record->parent);
+    }
+}
+
+// Copies the records to the tree's scratch. Returns how many spawns are among them.
+static uint32_t spread(struct tracker *t, const struct request *r) {
+    struct spreading s = {.spans = request_tree_spans(t->pool->tree),
+                          .spawns = request_tree_spawns(t->pool->tree),
+                          .places = t->pool->places};
+    if (r->count == r->spans) {
+        each_record(t, r, s.spans, spread_plain);
+    } else {
+        each_record(t, r, &s, spread_mixed);
+    }
+    return s.spawn_count;
+}
+
+// Without markers: takes begin, end and outcome from the call that opened the request. Returns false when that is not the one that
+// should have, or did not return.
+static bool rooted(const struct tracker *t, struct request *r, const struct span *spans) {
+    uint32_t first = 0;
+    for (uint32_t i = 1; i < r->spans; i++) {
+        first = spans[i].start < spans[first].start ? i : first;
+    }
+    if (r->spans == 0 || spans[first].open ||
+        (t->options.entry != TIER_NONE && spans[first].tier != t->options.entry)) {
+        return false;
+    }
+    r->begin = spans[first].start;
+    r->end = spans[first].end;
+    r->error = spans[first].error;
+    return true;
+}
+
+// Whether some calls of the request may not have been traced.
+static bool in_gap(const struct tracker *t, const struct request *r) {
+    uint32_t known = t->gap_count < GAPS ? t->gap_count : GAPS;
+    for (uint32_t i = 0; i < known; i++) {
+        if (r->begin <= t->gaps[i].until && r->end >= t->gaps[i].from) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Whether a request that has its end is whole, with begin and end set.
+static bool whole(const struct tracker *t, struct request *r, const struct span *spans) {
+    if (r->damaged || r->losses != t->losses || !r->has_end) {
+        return false;
+    }
+    if (r->has_begin) {
+        // What the ending process still has open is a return that never came. Elsewhere it is work that goes on.
+        for (uint32_t i = 0; i < r->spans && r->open > 0; i++) {
+            if (spans[i].open && spans[i].pid == r->root_pid && spans[i].start <= r->end) {
+                return false;
+            }
+        }
+    } else if (t->markers || !rooted(t, r, spans)) { // with markers its begin was lost
+        return false;
+    }
+    return r->end >= r->begin && !in_gap(t, r);
+}
+
+void request_judge(struct tracker *t, struct request *r, enum request_fate fate, struct request_result *result) {
+    struct request_tree *tree = t->pool->tree;
+    uint32_t spawns = spread(t, r);
+    bool good = fate == REQUEST_COMPLETE && whole(t, r, request_tree_spans(tree));
+    result->error = r->error;
+    result->calls = r->spans + r->beyond;
+    result->cut = good && r->beyond > 0;
+    result->fate = good && r->beyond == 0 ? REQUEST_COMPLETE : fate == REQUEST_EXPIRED ? REQUEST_EXPIRED : REQUEST_INCOMPLETE;
+    result->begin = good ? r->begin : r->first;
+    result->end = good ? r->end : r->last;
+    if (good) {
+        struct tree_request whole_one = {.count = r->spans,
+                                         .spawns = spawns,
+                                         .begin = r->begin,
+                                         .end = r->end,
+                                         .begin_pid = r->begin_pid,
+                                         .has_begin = r->has_begin};
+        result->self = request_tree_build(tree, &whole_one);
+        result->spans = request_tree_spans(tree);
+        result->count = r->spans;
+    }
+}

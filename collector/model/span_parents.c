@@ -1,0 +1,301 @@
+#include "span_parents.h"
+
+#include <stdlib.h>
+
+#include "base/limits.h"
+#include "base/map.h"
+
+enum {
+    PROCESSES = 2 * LIMIT_SPANS_PER_REQUEST + 1, // each span's, each spawner, and the one that began
+    FEW = 8,                                     // processes or spawns that are looked through one by one
+    REMEMBERED = 256,                            // senders of one process that are looked through
+    DEEPEST = 64                                 // processes one above the other
+};
+
+// A process of the request, as far as the spans up to now tell.
+struct worker {
+    uint64_t pid;
+    uint64_t sender;  // whose message or spawn brought what it works at; its own pid: nobody's
+    uint32_t senders; // all it ever had: list in span_parents.senders, SPAN_NONE: none
+    uint32_t last;    // the span last begun here, SPAN_NONE: none
+    uint32_t top;     // the last of these without one below it on the stack
+    uint32_t parent;  // where such spans hang
+    int64_t event;    // the last thing it did that is no span, INT64_MIN: none
+};
+
+struct sender {
+    uint64_t pid;
+    uint32_t next;
+};
+
+struct span_parents {
+    struct worker *workers; // PROCESSES
+    struct sender *senders; // LIMIT_SPANS_PER_REQUEST: a span brings one at most
+    struct spawn *spawns;   // LIMIT_SPANS_PER_REQUEST
+    uint32_t worker_count;
+    uint32_t sender_count;
+    uint32_t spawn_count;
+    struct map by_pid;   // of workers, once they are more than FEW
+    struct map by_child; // of spawns likewise
+    struct span *spans;  // the request's
+};
+
+struct span_parents *span_parents_new(void) {
+    struct span_parents *p = calloc(1, sizeof *p);
+    if (!p) {
+        return NULL;
+    }
+    p->workers = malloc(PROCESSES * sizeof *p->workers);
+    p->senders = malloc(LIMIT_SPANS_PER_REQUEST * sizeof *p->senders);
+    p->spawns = malloc(LIMIT_SPANS_PER_REQUEST * sizeof *p->spawns);
+    if (!p->workers || !p->senders || !p->spawns || !map_init(&p->by_pid) || !map_init(&p->by_child)) {
+        span_parents_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void span_parents_free(struct span_parents *p) {
+    if (p) {
+        map_free(&p->by_pid);
+        map_free(&p->by_child);
+        free(p->workers);
+        free(p->senders);
+        free(p->spawns);
+        free(p);
+    }
+}
+
+struct spawn *span_parents_spawns(struct span_parents *p) {
+    return p->spawns;
+}
+
+// -- processes -------------------------------------------------------------------------------------------------------------
+
+static struct worker *worker_find(const struct span_parents *p, uint64_t pid) {
+    if (p->worker_count > FEW) {
+        uint32_t i = map_get(&p->by_pid, pid);
+        return i == MAP_NONE ? NULL : &p->workers[i];
+    }
+    for (uint32_t i = p->worker_count; i-- > 0;) {
+        if (p->workers[i].pid == pid) {
+            return &p->workers[i];
+        }
+    }
+    return NULL;
+}
+
+static struct worker *worker_for(struct span_parents *p, uint64_t pid) {
+    struct worker *w = worker_find(p, pid);
+    if (w) {
+        return w;
+    }
+    w = &p->workers[p->worker_count++];
+    *w = (struct worker){.pid = pid,
+                         .sender = pid,
+                         .senders = SPAN_NONE,
+                         .last = SPAN_NONE,
+                         .top = SPAN_NONE,
+                         .parent = SPAN_NONE,
+                         .event = INT64_MIN};
+    // without memory for the index a process is not found again: its spans hang below the request
+    for (uint32_t i = p->worker_count == FEW + 1 ? 0 : p->worker_count - 1; p->worker_count > FEW && i < p->worker_count; i++) {
+        map_set(&p->by_pid, p->workers[i].pid, i);
+    }
+    return w;
+}
+
+static void takes_work(struct span_parents *p, struct worker *w, uint64_t from, uint32_t parent) {
+    if (w->senders == SPAN_NONE || w->sender != from) {
+        p->senders[p->sender_count] = (struct sender){from, w->senders};
+        w->senders = p->sender_count++;
+    }
+    w->sender = from;
+    w->parent = parent;
+}
+
+static bool had_work_of(const struct span_parents *p, const struct worker *w, uint64_t pid) {
+    uint32_t i = w->senders;
+    for (uint32_t n = 0; i != SPAN_NONE && n < REMEMBERED; n++, i = p->senders[i].next) {
+        if (p->senders[i].pid == pid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Whether a process works for another one, if only by way of others.
+static bool works_for(const struct span_parents *p, const struct worker *w, uint64_t pid) {
+    for (uint32_t n = 0; w && n < DEEPEST; n++) {
+        if (had_work_of(p, w, pid)) {
+            return true;
+        }
+        if (w->sender == w->pid) {
+            return false;
+        }
+        w = worker_find(p, w->sender);
+    }
+    return false;
+}
+
+// -- spawns ----------------------------------------------------------------------------------------------------------------
+
+static int by_time(const void *a, const void *b) {
+    const struct spawn *x = a, *y = b;
+    return x->time != y->time ? (x->time < y->time ? -1 : 1) : x->child < y->child ? -1 : x->child > y->child;
+}
+
+static void prepare_spawns(struct span_parents *p, uint32_t count) {
+    bool sorted = true;
+    for (uint32_t i = 1; i < count; i++) {
+        sorted = sorted && p->spawns[i - 1].time <= p->spawns[i].time;
+    }
+    if (!sorted) {
+        qsort(p->spawns, count, sizeof *p->spawns, by_time);
+    }
+    p->spawn_count = count;
+    for (uint32_t i = 0; count > FEW && i < count; i++) {
+        map_set(&p->by_child, p->spawns[i].child, i);
+    }
+}
+
+// How a process came into the world, or NULL.
+static const struct spawn *spawn_of(const struct span_parents *p, uint64_t child) {
+    if (p->spawn_count > FEW) {
+        uint32_t i = map_get(&p->by_child, child);
+        return i == MAP_NONE ? NULL : &p->spawns[i];
+    }
+    for (uint32_t i = p->spawn_count; i-- > 0;) {
+        if (p->spawns[i].child == child) {
+            return &p->spawns[i];
+        }
+    }
+    return NULL;
+}
+
+// -- parents ---------------------------------------------------------------------------------------------------------------
+
+static bool over(const struct span *span, int64_t time) {
+    return !span->open && span->end < time;
+}
+
+// The span below this one on its process's stack, SPAN_NONE: none.
+static uint32_t below(const struct span_parents *p, uint32_t i) {
+    uint32_t parent = p->spans[i].parent;
+    return parent != SPAN_NONE && p->spans[parent].pid == p->spans[i].pid ? parent : SPAN_NONE;
+}
+
+// What was open in a process at a time, or else was begun there last.
+static uint32_t open_at(const struct span_parents *p, const struct worker *w, int64_t time) {
+    for (uint32_t i = w->last; i != SPAN_NONE; i = below(p, i)) {
+        if (!over(&p->spans[i], time)) {
+            return i;
+        }
+    }
+    return w->last;
+}
+
+// When a process did the last thing that is known of it up to a time; INT64_MIN: nothing.
+static int64_t last_event(const struct span_parents *p, const struct worker *w, int64_t time) {
+    int64_t event = INT64_MIN;
+    for (uint32_t i = w->last; i != SPAN_NONE; i = below(p, i)) {
+        const struct span *span = &p->spans[i];
+        if (span->open || span->end > time) {
+            event = event == INT64_MIN ? span->start : event;
+            break;
+        }
+        event = span->end;
+    }
+    return event > w->event ? event : w->event;
+}
+
+// The first span of a spawned process: it knows its place from the spawn, whatever it has received by then.
+static void born(struct span_parents *p, struct worker *w, struct span *span) {
+    const struct spawn *spawn = spawn_of(p, w->pid);
+    if (!spawn || spawn->pid == w->pid || spawn->time > span->start) {
+        return;
+    }
+    const struct worker *spawner = worker_find(p, spawn->pid);
+    takes_work(p, w, spawn->pid, spawn->parent != SPAN_NONE ? spawn->parent : spawner ? spawner->parent : SPAN_NONE);
+    if (span->from == w->pid || span->from == spawn->pid) {
+        span->wait = span->start - spawn->time;
+    }
+}
+
+// The first span of its process's stack, with the token of another process.
+static void arrived(struct span_parents *p, struct worker *w, struct span *span) {
+    const struct worker *sender = worker_find(p, span->from);
+    if (!sender || works_for(p, sender, w->pid)) {
+        return; // an answer, or of somebody who makes no calls
+    }
+    int64_t sent = last_event(p, sender, span->start);
+    bool again = w->top != SPAN_NONE && w->sender == span->from;
+    if (again && sent <= p->spans[w->top].end) {
+        return; // still the same message
+    }
+    if (sent != INT64_MIN) {
+        span->wait = span->start - sent;
+    }
+    uint32_t parent = open_at(p, sender, span->start);
+    takes_work(p, w, span->from, parent == SPAN_NONE ? sender->parent : parent);
+}
+
+static void place(struct span_parents *p, struct worker *w, uint32_t i) {
+    struct span *span = &p->spans[i];
+    if (w->top == SPAN_NONE) {
+        born(p, w, span);
+    }
+    if (span->from != w->pid && !(w->top == SPAN_NONE && w->senders != SPAN_NONE && w->sender == span->from)) {
+        arrived(p, w, span);
+    }
+    w->top = i;
+    // Clocks are per node, so a parent begins first; damaged input must not make a cycle all the same.
+    span->parent = w->parent != SPAN_NONE && w->parent < i ? w->parent : SPAN_NONE;
+}
+
+// Whether all spans are of the process that began the request: then nothing came from elsewhere.
+static bool at_home(const struct span *spans, const struct tree_request *request) {
+    uint64_t home = request->has_begin || request->count == 0 ? request->begin_pid : spans[0].pid;
+    for (uint32_t i = 0; i < request->count; i++) {
+        if (spans[i].pid != home) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void span_parents_find(struct span_parents *p, struct span *spans, const struct tree_request *request) {
+    for (uint32_t i = 0; i < request->count; i++) {
+        spans[i].wait = 0;
+    }
+    if (at_home(spans, request)) {
+        return;
+    }
+    if (p->worker_count > FEW) {
+        map_clear(&p->by_pid);
+    }
+    if (p->spawn_count > FEW) {
+        map_clear(&p->by_child);
+    }
+    p->spans = spans;
+    p->worker_count = 0;
+    p->sender_count = 0;
+    prepare_spawns(p, request->spawns);
+    if (request->has_begin) {
+        worker_for(p, request->begin_pid)->event = request->begin;
+    }
+    uint32_t spawned = 0;
+    struct worker *w = NULL;
+    for (uint32_t i = 0; i < request->count; i++) {
+        for (; spawned < p->spawn_count && p->spawns[spawned].time <= spans[i].start; spawned++) {
+            worker_for(p, p->spawns[spawned].pid)->event = p->spawns[spawned].time;
+        }
+        if (!w || w->pid != spans[i].pid) {
+            w = worker_for(p, spans[i].pid);
+        }
+        if (spans[i].parent == SPAN_NONE) {
+            place(p, w, i);
+        }
+        w->last = i;
+    }
+}

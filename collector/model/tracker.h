@@ -1,0 +1,219 @@
+// What the files behind model/requests.h share: a tracker's parts, and the small functions that all of them use.
+//
+//   requests.c        a request's life: opened, named, ended, closed
+//   request_spans.c   its spans and other records, and what they are worth in the end
+//   request_pool.c    the memory of all nodes' requests, and the tokens closed lately
+//   processes.c       processes and their stacks of open calls
+//   joins.c           which call a return, a return_to or a death ends
+#pragma once
+
+#include "base/limits.h"
+#include "base/map.h"
+#include "base/slab.h"
+#include "model/directory.h"
+#include "model/requests.h"
+#include "model/tier_set.h"
+
+enum { CHUNK_SPANS = 7, CLOSED_WAYS = 8, LATEST = 256, GAPS = 8 };
+
+// Records among a request's spans that are none; they stand in the tier's place.
+enum {
+    RECORD_COSTS = TIER_NONE - 2, // of the span `parent`: start is its garbage collection, end its time off the CPU
+    RECORD_SPAWN = TIER_NONE - 1  // pid spawned `from` (0: not known yet) at start, from within the span `parent`
+};
+_Static_assert(LIMIT_TIER_NAMES < RECORD_COSTS, "no tier has their numbers");
+
+// A span while its request is open: 40 bytes.
+struct live_span {
+    int64_t start;
+    int64_t end;
+    uint64_t pid;
+    uint64_t from;
+    uint32_t parent; // record in its request, SPAN_NONE: none in its process
+    uint16_t tier;
+    bool open : 1;
+    bool error : 1;
+    bool blind : 1; // no return value: how it ended is not known unless error says so
+};
+
+struct chunk {
+    uint32_t next; // SLAB_NONE: the last
+    struct live_span spans[CHUNK_SPANS];
+};
+
+// State of a request, and the list that it is in, which is in the order of what the request waits for: to be looked at again
+// (deadline), to expire (first, within a second or so), to be closed (deadline).
+enum phase { PHASE_NEW, PHASE_OPEN, PHASE_CLOSING, PHASES };
+
+struct request {
+    uint64_t token;
+    int64_t first; // time of its earliest message
+    int64_t last;  // and of its latest
+    int64_t begin;
+    int64_t end;
+    int64_t deadline; // when new: is looked at again; when closing: is closed
+    uint64_t begin_pid;
+    uint64_t root_pid; // whose call or marker ended it
+    uint32_t generation;
+    uint32_t losses; // the tracker's when the request opened: another number now means that some of its messages may be lost
+    uint32_t previous, next;
+    uint32_t first_chunk, last_chunk;
+    uint32_t count;  // records
+    uint32_t spans;  // of them spans
+    uint32_t open;   // of these without a return
+    uint32_t beyond; // calls past the cap of spans
+    uint32_t root;   // without markers: the record of the span that is the request, SPAN_NONE: none yet
+    uint16_t identity;
+    uint8_t phase;
+    uint8_t asked;
+    uint8_t answers_due;
+    uint8_t named_place; // of the call that named it by an answer
+    bool has_begin : 1, has_end : 1;
+    bool error : 1;
+    bool damaged : 1; // a return never came or could not be joined, the token was lost, or memory was out
+};
+
+// An open call: 44 bytes. A process's calls are a list from the top of its stack down.
+struct call {
+    uint32_t below; // the call below it in its process, SLAB_NONE: none
+    uint32_t request;
+    uint32_t generation;
+    uint32_t span;  // record in the request
+    uint32_t chunk; // that holds it
+    uint32_t losses;
+    uint32_t depth;    // calls below it
+    uint32_t function; // a hash of its function, and of
+    uint32_t caller;   // the one that it returns to; 0: its return comes with a value
+    uint32_t costs;    // record of pool->costs, SLAB_NONE: none
+    uint16_t requests; // how many times the request changes from here down to the last loss
+    uint16_t tier;     // or RECORD_SPAWN
+};
+
+// Time that a call lost while it was the innermost of its process, ns.
+struct call_costs {
+    uint64_t gc;
+    uint64_t off_cpu;
+};
+
+enum last_event { LAST_OTHER, LAST_RETURN, LAST_EXCEPTION };
+
+struct process {
+    uint64_t pid;
+    int64_t last;
+    int64_t gc_since;  // INT64_MIN: not collecting
+    int64_t off_since; // INT64_MIN: not off
+    uint32_t top;
+    uint32_t begun;   // the request that it began last,
+    uint32_t begun_generation;
+    uint32_t guessed; // and the one of which a return_to has ended a call by a guess
+    uint32_t guessed_generation;
+    uint8_t last_event; // enum last_event
+};
+
+struct request_pool {
+    struct slab requests;
+    struct slab chunks;
+    struct slab calls;
+    struct slab costs;
+    struct slab processes;
+    struct request_tree *tree;
+    uint32_t *places; // scratch of request_spans.c: record -> place of the span
+    // Tokens closed lately, of all nodes: sets of CLOSED_WAYS keys, the latest first; 0 is none. A set is within a cache line.
+    uint64_t *closed;
+    uint32_t nodes_made;
+    uint32_t generation;
+};
+
+struct list {
+    uint32_t head, tail;
+};
+
+// Answers of a map, each at the place that its key has: few processes and requests make most of the messages at a time.
+struct latest {
+    uint64_t key;
+    uint32_t value; // SLAB_NONE: not known
+};
+
+// A stretch of time in which calls were not traced.
+struct gap {
+    int64_t from, until;
+};
+
+struct tracker {
+    struct request_pool *pool;
+    struct tracker_options options;
+    struct map by_token;
+    struct map by_pid;
+    struct latest tokens[LATEST];    // what by_token said lately
+    struct latest processes[LATEST]; // and by_pid
+    struct list lists[PHASES];
+    uint64_t salt; // tells its closed tokens from other nodes'
+    int64_t now;
+    int64_t swept;
+    uint32_t losses;
+    int64_t lost_until; // what was lost was before this
+    bool markers;
+    struct gap gaps[GAPS]; // the latest ones
+    uint32_t gap_count;    // ever
+    uint8_t told[LIMIT_TIER_NAMES + 1]; // tiers of which never_returns was told
+    struct request_counts counts;
+};
+
+static const struct request_ref NO_REQUEST = {SPAN_NONE, 0};
+
+static inline struct request *request_at(const struct tracker *t, uint32_t index) {
+    return slab_at(&t->pool->requests, index);
+}
+
+static inline struct call *call_at(const struct tracker *t, uint32_t index) {
+    return slab_at(&t->pool->calls, index);
+}
+
+static inline struct live_span *span_at(const struct tracker *t, uint32_t chunk, uint32_t span) {
+    return &((struct chunk *)slab_at(&t->pool->chunks, chunk))->spans[span % CHUNK_SPANS];
+}
+
+static inline bool alive(const struct tracker *t, uint32_t index, uint32_t generation) {
+    // A given record keeps its fields but the first four bytes, until it is taken again with a new generation.
+    return index != SLAB_NONE && request_at(t, index)->generation == generation;
+}
+
+// -- request_pool.c ----------------------------------------------------------------------------------------------------
+
+void remember_closed(struct tracker *t, uint64_t token);
+bool closed_lately(const struct tracker *t, uint64_t token);
+// A token is used again: what comes under it is no longer stale.
+void forget_closed(struct tracker *t, uint64_t token);
+
+// -- requests.c --------------------------------------------------------------------------------------------------------
+
+// The request has its end; the first one stays.
+void request_ends(struct tracker *t, uint32_t index, bool error, int64_t time);
+
+// -- request_spans.c ---------------------------------------------------------------------------------------------------
+
+// Adds a span for a call that was pushed. False at a cap.
+bool span_add(struct tracker *t, uint32_t index, struct call *call, const struct tracker_call *what);
+// Adds another record. False at a cap.
+bool record_add(struct tracker *t, uint32_t index, const struct live_span *record);
+void spans_free(struct tracker *t, struct request *r);
+// Works out a request's tree and what it is worth. Sets result's fate, begin, end, error, and spans where it has some.
+void request_judge(struct tracker *t, struct request *r, enum request_fate fate, struct request_result *result);
+
+// -- processes.c -------------------------------------------------------------------------------------------------------
+
+// A process that has made calls, or NULL.
+struct process *process_find(struct tracker *t, uint64_t pid);
+// The same, made when it is new; NULL at the cap.
+struct process *process_for(struct tracker *t, uint64_t pid, int64_t time);
+void process_forget(struct tracker *t, struct process *p);
+// Puts a call onto its process's stack. NULL at a cap.
+struct call *push(struct tracker *t, struct process *p, uint16_t tier);
+// Takes the top off. What it lost in costs goes to its request.
+void pop(struct tracker *t, struct process *p);
+// Takes off calls whose request is closed and whose returns may have been lost: they would stay for ever.
+void pop_lost(struct tracker *t, struct process *p);
+// Calls have piled up in a process, from this one down: the tier that most of them are of never returns.
+void tell_never_returns(struct tracker *t, const struct call *top);
+// Forgets processes that did nothing for the request timeout and wait for nothing but closed requests; or all.
+void processes_sweep(struct tracker *t, bool all);
