@@ -1,0 +1,122 @@
+#include "model/paths.h"
+
+#include "base/limits.h"
+#include "unit.h"
+
+static void positions(void **state) {
+    (void)state;
+    struct paths p;
+    assert_true(paths_init(&p));
+    uint32_t a = paths_below(&p, PATH_ROOT, 1), b = paths_below(&p, PATH_ROOT, 2);
+    uint32_t ab = paths_below(&p, a, 2), ba = paths_below(&p, b, 1), aba = paths_below(&p, ab, 1);
+    const uint32_t ids[] = {a, b, ab, ba, aba};
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(ids[i], i + 1);
+    }
+    assert_int_equal(p.count, 5);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(paths_below(&p, PATH_ROOT, 1), a);
+        assert_int_equal(paths_below(&p, PATH_ROOT, 2), b);
+        assert_int_equal(paths_below(&p, a, 2), ab);
+        assert_int_equal(paths_below(&p, b, 1), ba);
+        assert_int_equal(paths_below(&p, ab, 1), aba);
+    }
+    assert_int_equal(p.count, 5);
+    assert_true(p.all[a].parent == PATH_ROOT && p.all[a].tier == 1 && p.all[a].depth == 1);
+    assert_true(p.all[aba].parent == ab && p.all[aba].tier == 1 && p.all[aba].depth == 3);
+    paths_free(&p);
+}
+
+static void direct_recursion_is_one_position(void **state) {
+    (void)state;
+    struct paths p;
+    assert_true(paths_init(&p));
+    uint32_t a = paths_below(&p, PATH_ROOT, 1);
+    assert_int_equal(paths_below(&p, a, 1), a);
+    uint32_t ab = paths_below(&p, a, 2);
+    assert_int_equal(paths_below(&p, ab, 2), ab);
+    uint32_t aba = paths_below(&p, ab, 1);
+    assert_true(aba != a && aba != ab);
+    assert_int_equal(p.count, 3);
+    paths_free(&p);
+}
+
+static void deep(void **state) {
+    (void)state;
+    struct paths p;
+    assert_true(paths_init(&p));
+    uint32_t at = PATH_ROOT;
+    for (uint16_t depth = 1; depth <= LIMIT_PATH_DEPTH; depth++) {
+        uint32_t below = paths_below(&p, at, 1 + depth % 2);
+        assert_true(below != at && below != PATH_OTHER);
+        assert_int_equal(p.all[below].depth, depth);
+        at = below;
+    }
+    for (uint16_t tier = 1; tier < 5; tier++) {
+        assert_int_equal(paths_below(&p, at, tier), at);
+    }
+    assert_int_equal(p.count, LIMIT_PATH_DEPTH);
+    paths_free(&p);
+}
+
+static void the_cap(void **state) {
+    (void)state;
+    struct paths p;
+    assert_true(paths_init(&p));
+    uint32_t n = 0;
+    for (uint16_t a = 1; n < LIMIT_PATHS; a++) {
+        uint32_t parent = paths_below(&p, PATH_ROOT, a);
+        assert_int_equal(parent, ++n);
+        for (uint16_t b = 1001; b < 1100 && n < LIMIT_PATHS; b++) {
+            assert_int_equal(paths_below(&p, parent, b), ++n);
+        }
+    }
+    assert_int_equal(paths_below(&p, PATH_ROOT, 999), PATH_OTHER);
+    assert_int_equal(paths_below(&p, PATH_OTHER, 1), PATH_OTHER); // all that lies below such a one
+    assert_int_equal(paths_below(&p, LIMIT_PATHS, 999), PATH_OTHER);
+    assert_int_equal(p.count, LIMIT_PATHS);
+    n = 0;
+    for (uint16_t a = 1; n < LIMIT_PATHS; a++) { // known ones stay
+        uint32_t parent = paths_below(&p, PATH_ROOT, a);
+        assert_int_equal(parent, ++n);
+        for (uint16_t b = 1001; b < 1100 && n < LIMIT_PATHS; b++) {
+            assert_int_equal(paths_below(&p, parent, b), ++n);
+        }
+    }
+    paths_free(&p);
+}
+
+static void without_memory(void **state) {
+    (void)state;
+    struct paths p;
+    fail_alloc_at(-1);
+    assert_true(paths_init(&p));
+    long all = fail_alloc_count();
+    paths_free(&p);
+    for (long fail = 0; fail < all; fail++) {
+        fail_alloc_at(fail);
+        assert_false(paths_init(&p));
+        fail_alloc_at(-1);
+        assert_null(p.all);
+    }
+    // when the index cannot grow the path is one of the others, and gets its number later
+    assert_true(paths_init(&p));
+    uint32_t others = 0;
+    for (uint16_t tier = 1; tier < 1000; tier++) {
+        fail_alloc_at(0);
+        uint32_t id = paths_below(&p, PATH_ROOT, tier);
+        fail_alloc_at(-1);
+        others += id == PATH_OTHER;
+        assert_int_equal(paths_below(&p, PATH_ROOT, tier), tier);
+    }
+    assert_in_range(others, 3, 8);
+    paths_free(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(positions), cmocka_unit_test(direct_recursion_is_one_position), cmocka_unit_test(deep),
+        cmocka_unit_test(the_cap),   cmocka_unit_test(without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
