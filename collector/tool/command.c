@@ -1,8 +1,18 @@
 #include "tool/command.h"
 
+#include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/text_time.h"
+#include "tool/text.h"
+
+enum { SECOND_NS = 1000000000 };
 
 int command_bad_option(char **argv, int option) {
     const char *arg = argv[optind - 1];
@@ -16,4 +26,38 @@ int command_bad_option(char **argv, int option) {
         fprintf(stderr, "kprof %s: unknown option %s; kprof %s --help lists them\n", argv[0], arg, argv[0]);
     }
     return EXIT_USAGE;
+}
+
+int command_fail(const char *command, int status, const char *format, ...) {
+    struct buffer line = buffer_make(4096);
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    text_clean(text); // file and node names come from elsewhere
+    buffer_printf(&line, "kprof %s: %s\n", command, text);
+    fwrite(line.data, 1, line.len, stderr);
+    buffer_free(&line);
+    return status;
+}
+
+int command_time(const char *command, const char *option, const char *text, bool up, int64_t *s) {
+    int64_t ns;
+    if (!text_time_parse(text, clock_wall(), &ns)) {
+        return command_fail(command, EXIT_USAGE, "--%s %s is no time: say 30m, 2d, or 2026-11-20T10:00:00Z",
+                            option, text);
+    }
+    *s = ns / SECOND_NS - (ns % SECOND_NS < 0) + (up && ns % SECOND_NS != 0);
+    return EXIT_SUCCESS;
+}
+
+bool command_number(const char *text, int64_t most, int64_t *n) {
+    char *end;
+    if (strspn(text, "0123456789") != strlen(text)) {
+        return false;
+    }
+    errno = 0;
+    *n = strtoll(text, &end, 10);
+    return errno == 0 && end != text && *n >= 1 && *n <= most;
 }

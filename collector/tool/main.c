@@ -12,6 +12,8 @@ static const struct command {
     const char *help;
 } commands[] = {
     {"report", "where the time of requests goes: a table of identities and tiers", report_main, report_help},
+    {"slow", "single requests that were kept whole: the list, and one drawn as a waterfall", slow_main,
+     slow_help},
     {"replay", "a trace-port capture through the same pipeline into a new database", replay_main,
      replay_help},
 };

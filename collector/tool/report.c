@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/text_time.h"
 #include "tool/command.h"
 #include "tool/text.h"
@@ -165,30 +164,6 @@ struct options {
     bool json;
 };
 
-__attribute__((format(printf, 2, 3))) static int complain(int status, const char *format, ...) {
-    struct buffer line = buffer_make(4096);
-    char text[2048];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    text_clean(text); // file and node names come from elsewhere
-    buffer_printf(&line, "kprof report: %s\n", text);
-    fwrite(line.data, 1, line.len, stderr);
-    buffer_free(&line);
-    return status;
-}
-
-// Reads a time into whole seconds, down for the range's begin and up for its end.
-static int parse_time(const char *option, const char *text, bool up, int64_t *s) {
-    int64_t ns;
-    if (!text_time_parse(text, clock_wall(), &ns)) {
-        return complain(EXIT_USAGE, "--%s %s is no time: say 30m, 2d, or 2026-11-20T10:00:00Z", option, text);
-    }
-    *s = ns / SECOND_NS - (ns % SECOND_NS < 0) + (up && ns % SECOND_NS != 0);
-    return EXIT_SUCCESS;
-}
-
 static int parse(int argc, char **argv, struct options *o) {
     static const struct option options[] = {
         {"db", required_argument, NULL, 'd'},
@@ -210,10 +185,10 @@ static int parse(int argc, char **argv, struct options *o) {
             o->db = optarg;
             break;
         case 's':
-            status = parse_time("since", optarg, false, &o->query.from_s);
+            status = command_time("report", "since", optarg, false, &o->query.from_s);
             break;
         case 'u':
-            status = parse_time("until", optarg, true, &o->query.until_s);
+            status = command_time("report", "until", optarg, true, &o->query.until_s);
             break;
         case 'n':
             o->query.node = optarg;
@@ -232,13 +207,15 @@ static int parse(int argc, char **argv, struct options *o) {
         return status;
     }
     if (optind < argc) {
-        return complain(EXIT_USAGE, "unexpected argument '%s'; kprof report --help tells more", argv[optind]);
+        return command_fail("report", EXIT_USAGE, "unexpected argument '%s'; kprof report --help tells more",
+                            argv[optind]);
     }
     if (!o->db) {
-        return complain(EXIT_USAGE, "which database? Say --db FILE, the file that kprof-collector writes");
+        return command_fail("report", EXIT_USAGE,
+                            "which database? Say --db FILE, the file that kprof-collector writes");
     }
     if (o->query.from_s >= o->query.until_s) {
-        return complain(EXIT_USAGE, "--since is not before --until");
+        return command_fail("report", EXIT_USAGE, "--since is not before --until");
     }
     return EXIT_SUCCESS;
 }
@@ -253,13 +230,13 @@ static int no_data(struct store *store, const struct options *o) {
     char from[TEXT_TIME_BYTES], until[TEXT_TIME_BYTES];
     int64_t first, last;
     if (!query_extent(store, &first, &last)) {
-        return complain(EXIT_FAILURE, "%s holds no data yet", o->db);
+        return command_fail("report", EXIT_FAILURE, "%s holds no data yet", o->db);
     }
     struct buffer nodes = buffer_make(1024); // more names than this are left out
     query_nodes(store, add_node, &nodes);
     buffer_append(&nodes, "", 1);
-    int status = complain(
-        EXIT_FAILURE, "no complete requests%s%s%s%s in this time; %s has data from %s to %s, of %s",
+    int status = command_fail(
+        "report", EXIT_FAILURE, "no complete requests%s%s%s%s in this time; %s has data from %s to %s, of %s",
         o->query.node ? " of node " : "", o->query.node ? o->query.node : "",
         o->query.identity ? " with identity " : "", o->query.identity ? o->query.identity : "", o->db,
         text_time_format(first * SECOND_NS, false, from), text_time_format(last * SECOND_NS, false, until),
@@ -273,7 +250,7 @@ static int show(struct store *store, const struct options *o, struct query_sums 
     struct buffer out = buffer_make(OUTPUT_BYTES);
     int status = EXIT_SUCCESS;
     if (!report_make(&report, sums)) {
-        return complain(EXIT_FAILURE, "no memory");
+        return command_fail("report", EXIT_FAILURE, "no memory");
     }
     bool empty = sums->count == 0;
     if (o->json) {
@@ -284,7 +261,7 @@ static int show(struct store *store, const struct options *o, struct query_sums 
         report_ledger(&report, &out);
     }
     if (out.failed) {
-        status = complain(EXIT_FAILURE, "no memory");
+        status = command_fail("report", EXIT_FAILURE, "no memory");
     } else if (out.len > 0) {
         fwrite(out.data, 1, out.len, stdout);
     }
@@ -306,12 +283,12 @@ int report_main(int argc, char **argv) {
         return status;
     }
     if (store_open_reader(o.db, &store, error) != STORE_OK) {
-        return complain(EXIT_FAILURE, "%s", error);
+        return command_fail("report", EXIT_FAILURE, "%s", error);
     }
     if (query_sums(store, &o.query, &sums)) {
         status = show(store, &o, &sums);
     } else {
-        status = complain(EXIT_FAILURE, "cannot read %s (%s)", o.db, store_error(store));
+        status = command_fail("report", EXIT_FAILURE, "cannot read %s (%s)", o.db, store_error(store));
     }
     query_sums_free(&sums);
     store_close(store);

@@ -6,17 +6,27 @@
 #include <wchar.h>
 #include <wctype.h>
 
-char *text_duration(double ns, char out[TEXT_DURATION_BYTES]) {
-    static const char *const units[] = {"ns", "µs", "ms", "s"};
-    double value = ns;
+// A value with the unit that leaves it two or three digits; the last unit takes what is left.
+static void scaled(double value, const char *const *units, int last, char *out, size_t room) {
     int unit = 0;
     // 999.5 and more would be shown as 1000
-    while (unit < 3 && value >= 999.5) {
+    while (unit < last && value >= 999.5) {
         value /= 1000;
         unit++;
     }
     const char *format = unit > 0 && value < 9.95 ? "%.1f %s" : "%.0f %s";
-    snprintf(out, TEXT_DURATION_BYTES, format, value, units[unit]);
+    snprintf(out, room, format, value, units[unit]);
+}
+
+char *text_duration(double ns, char out[TEXT_DURATION_BYTES]) {
+    static const char *const units[] = {"ns", "µs", "ms", "s"};
+    scaled(ns, units, 3, out, TEXT_DURATION_BYTES);
+    return out;
+}
+
+char *text_size(double bytes, char out[TEXT_SIZE_BYTES]) {
+    static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
+    scaled(bytes, units, 4, out, TEXT_SIZE_BYTES);
     return out;
 }
 
@@ -91,4 +101,30 @@ void text_pad_left(struct buffer *out, const char *text, size_t width) {
 void text_pad_right(struct buffer *out, const char *text, size_t width) {
     buffer_text(out, text);
     spaces(out, text, width);
+}
+
+void text_fit(struct buffer *out, const char *text, size_t width) {
+    if (text_width(text) <= width) {
+        text_pad_right(out, text, width);
+        return;
+    }
+    locale_t before = uselocale(utf8());
+    const char *at = text;
+    size_t used = 0;
+    while (width > 0) {
+        const char *from = at;
+        wint_t c = next(&at);
+        int columns = c == WEOF ? 1 : wcwidth((wchar_t)c);
+        size_t wide = columns > 0 ? (size_t)columns : 0;
+        if (used + wide > width - 1) { // one column is the mark's
+            break;
+        }
+        buffer_append(out, from, (size_t)(at - from));
+        used += wide;
+    }
+    uselocale(before);
+    buffer_text(out, width > 0 ? "…" : "");
+    for (; used + 1 < width; used++) {
+        buffer_text(out, " ");
+    }
 }

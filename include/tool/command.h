@@ -3,15 +3,31 @@
 // collector/tool/main.c; --help is answered there.
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 enum {
     EXIT_USAGE = 2 // a wrong option or argument; other failures end with EXIT_FAILURE
 };
 
 int report_main(int argc, char **argv);
 extern const char report_help[];
+int slow_main(int argc, char **argv);
+extern const char slow_help[];
 int replay_main(int argc, char **argv);
 extern const char replay_help[];
 
 // Tells on stderr, in one line, what getopt_long just refused (optopt and argv, with opterr = 0 and an option
 // string that starts with ':'), and returns EXIT_USAGE.
 int command_bad_option(char **argv, int option);
+
+// Tells one line on stderr, "kprof COMMAND: …", without what could steer a terminal, and returns status.
+__attribute__((format(printf, 3, 4))) int command_fail(const char *command, int status, const char *format,
+                                                       ...);
+
+// Reads the value of --since or --until into whole seconds: down for a range's begin, up for its end. Returns
+// EXIT_SUCCESS, or EXIT_USAGE and has told why.
+int command_time(const char *command, const char *option, const char *text, bool up, int64_t *s);
+
+// Reads a whole number of at least one digit and nothing else, from 1 to most. False otherwise.
+bool command_number(const char *text, int64_t most, int64_t *n);

@@ -7,10 +7,13 @@
 
 #include "base/buffer.h"
 
-enum { TEXT_DURATION_BYTES = 32 };
+enum { TEXT_DURATION_BYTES = 32, TEXT_SIZE_BYTES = 32 };
 
 // "340 ns", "1.2 ms", "50 ms", "3.1 s": two or three digits; from 1000 s on whole seconds. Returns out.
 char *text_duration(double ns, char out[TEXT_DURATION_BYTES]);
+
+// "340 B", "1.2 KB", "50 MB": in thousands, two or three digits. Returns out.
+char *text_size(double bytes, char out[TEXT_SIZE_BYTES]);
 
 // Overwrites what could steer a terminal (control characters, also those above 127, direction marks) and
 // bytes that are no UTF-8 with '?', in place; the text never grows.
@@ -22,3 +25,5 @@ size_t text_width(const char *text);
 // Appends a text padded with spaces to width columns, on its left or on its right.
 void text_pad_left(struct buffer *out, const char *text, size_t width);
 void text_pad_right(struct buffer *out, const char *text, size_t width);
+// Appends a text in exactly width columns: padded on its right, or cut and ended with "…".
+void text_fit(struct buffer *out, const char *text, size_t width);

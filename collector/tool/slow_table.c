@@ -1,0 +1,130 @@
+#include "tool/slow.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tool/text.h"
+
+enum { CELL_BYTES = 256, GAP = 3 };
+
+static void clean_request(struct slow_request *r) {
+    text_clean((char *)r->node);
+    text_clean((char *)r->identity);
+}
+
+void slow_clean_list(struct slow_list *list) {
+    for (uint32_t i = 0; i < list->count; i++) {
+        clean_request(&list->requests[i]);
+    }
+}
+
+void slow_clean_spans(struct slow_spans *spans) {
+    clean_request(&spans->request);
+    for (uint32_t i = 0; i < spans->count; i++) {
+        text_clean((char *)spans->spans[i].name);
+        text_clean((char *)spans->spans[i].pid);
+    }
+}
+
+char *slow_started(int64_t ns, char out[TEXT_TIME_BYTES]) {
+    enum { US = 1000, SECOND_US = 1000000 };
+    int64_t us = ns / US - (ns % US < 0);
+    int64_t part = us % SECOND_US + (us % SECOND_US < 0 ? SECOND_US : 0);
+    text_time_format(ns, false, out);
+    char *z = strchr(out, 'Z'); // none in "invalid"
+    if (z) {
+        snprintf(z, TEXT_TIME_BYTES - (size_t)(z - out), ".%06dZ", (int)part);
+    }
+    return out;
+}
+
+// -- the list
+
+enum column { ID, STARTED, NODE, IDENTITY, DURATION, OUTCOME, REASON, SPANS, COLUMNS };
+
+static const char *const headings[COLUMNS] = {"id",       "started", "node",   "identity",
+                                              "duration", "outcome", "reason", "spans"};
+
+static void cell(const struct slow_request *r, enum column column, char out[CELL_BYTES]) {
+    char text[TEXT_TIME_BYTES];
+    switch (column) {
+    case ID:
+        snprintf(out, CELL_BYTES, "%" PRId64, r->id);
+        break;
+    case STARTED:
+        snprintf(out, CELL_BYTES, "%s", slow_started(r->started_ns, text));
+        break;
+    case DURATION:
+        text_duration((double)r->duration_ns, out);
+        break;
+    case SPANS:
+        snprintf(out, CELL_BYTES, "%" PRIu32 "%s", r->spans, r->cut ? ", cut" : "");
+        break;
+    default:
+        snprintf(out, CELL_BYTES, "%s",
+                 column == NODE       ? r->node
+                 : column == IDENTITY ? r->identity
+                 : column == OUTCOME  ? r->outcome
+                                      : r->reason);
+        text_clean(out); // it may end in the middle of a character
+    }
+}
+
+// Whether the requests are of several nodes: otherwise their column tells nothing.
+static bool several_nodes(const struct slow_list *list) {
+    for (uint32_t i = 1; i < list->count; i++) {
+        if (strcmp(list->requests[i].node, list->requests[0].node) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void line(struct buffer *out, const char cells[COLUMNS][CELL_BYTES], const size_t *widths) {
+    for (int c = 0; c < COLUMNS; c++) {
+        if (widths[c] == 0) {
+            continue;
+        }
+        text_pad_right(out, "", c == ID ? 1 : GAP);
+        if (c == SPANS) {
+            buffer_text(out, cells[c]); // nothing stands behind it
+        } else if (c == ID || c == DURATION) {
+            text_pad_left(out, cells[c], widths[c]);
+        } else {
+            text_pad_right(out, cells[c], widths[c]);
+        }
+    }
+    buffer_text(out, "\n");
+}
+
+void slow_table(const struct slow_list *list, const char *db, bool limited, struct buffer *out) {
+    char cells[COLUMNS][CELL_BYTES];
+    size_t widths[COLUMNS] = {0};
+    bool nodes = several_nodes(list);
+    bool cut = false;
+    for (int c = 0; c < COLUMNS; c++) {
+        snprintf(cells[c], CELL_BYTES, "%s", headings[c]);
+        widths[c] = c == NODE && !nodes ? 0 : text_width(headings[c]);
+    }
+    for (uint32_t i = 0; i < list->count; i++) {
+        for (int c = 0; c < COLUMNS; c++) {
+            char text[CELL_BYTES];
+            cell(&list->requests[i], c, text);
+            size_t wide = text_width(text);
+            widths[c] = widths[c] > 0 && wide > widths[c] ? wide : widths[c];
+        }
+        cut = cut || list->requests[i].cut;
+    }
+    line(out, cells, widths);
+    for (uint32_t i = 0; i < list->count; i++) {
+        for (int c = 0; c < COLUMNS; c++) {
+            cell(&list->requests[i], c, cells[c]);
+        }
+        line(out, cells, widths);
+    }
+    buffer_printf(out, "\n %" PRIu32 " request%s, the slowest first%s.", list->count,
+                  list->count == 1 ? "" : "s", limited ? "; --limit shows more" : "");
+    buffer_text(out, cut ? " Cut: it had more spans than the collector takes.\n" : "\n");
+    buffer_printf(out, " kprof slow ID --db %s draws one.\n", db);
+}

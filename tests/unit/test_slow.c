@@ -1,0 +1,674 @@
+// slow.c, slow_table.c, slow_waterfall.c and slow_json.c: the text to the letter from structs, and the
+// command on a database.
+#include "store_fixture.h"
+
+#include <sys/wait.h>
+
+#include "tool/slow.h"
+#include "tool/text.h"
+
+enum { MS = 1000000 };
+
+static const int64_t NOON_NS = 1763640000123456789;
+
+// Names in memory of their own: they are cleaned in place.
+static char texts[128][64];
+static int text_count;
+
+static const char *text(const char *content) {
+    char *t = texts[text_count++ % 128];
+    snprintf(t, sizeof texts[0], "%s", content);
+    return t;
+}
+
+static struct slow_request request(int64_t id, int64_t duration_ns, uint32_t spans) {
+    return (struct slow_request){.id = id,
+                                 .node = text("shop@host"),
+                                 .identity = text("order"),
+                                 .reason = "over",
+                                 .outcome = "ok",
+                                 .started_ns = NOON_NS,
+                                 .duration_ns = duration_ns,
+                                 .spans = spans,
+                                 .kept = spans};
+}
+
+static struct slow_span span(uint32_t parent, const char *name, const char *pid, int64_t start_ms,
+                             int64_t ms) {
+    return (struct slow_span){.start_ns = start_ms * MS,
+                              .duration_ns = ms * MS,
+                              .self_ns = ms * MS,
+                              .parent = parent,
+                              .name = text(name),
+                              .pid = text(pid),
+                              .outcome = "ok"};
+}
+
+static void expect(struct buffer *out, const char *expected) {
+    assert_false(out->failed);
+    buffer_append(out, "", 1);
+    if (strcmp((char *)out->data, expected) != 0) {
+        fail_msg("got\n%s\nexpected\n%s", (char *)out->data, expected);
+    }
+    buffer_free(out);
+}
+
+static struct buffer waterfall(struct slow_spans *s, uint32_t width, bool utf8, bool colour) {
+    struct slow_style style = {.width = width, .utf8 = utf8, .colour = colour};
+    struct buffer out = buffer_make(64 << 20);
+    slow_clean_spans(s);
+    slow_waterfall(s, &style, &out);
+    return out;
+}
+
+// Line number n (0: the first) of a text, in a buffer that the next call uses again.
+static const char *line_of(const struct buffer *out, int n) {
+    static char line[4096];
+    const char *at = (const char *)out->data, *end = at + out->len;
+    for (; n > 0; n--) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        assert_non_null(at);
+        at++;
+    }
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    assert_non_null(newline);
+    assert_true((size_t)(newline - at) < sizeof line);
+    memcpy(line, at, (size_t)(newline - at));
+    line[newline - at] = 0;
+    return line;
+}
+
+enum { FIRST_SPAN = 4 }; // the lines before: the request, why it was kept, none, headings
+
+static int lines_of(const struct buffer *out) {
+    int lines = 0;
+    for (size_t i = 0; i < out->len; i++) {
+        lines += out->data[i] == '\n';
+    }
+    return lines;
+}
+
+// -- the waterfall
+
+static void shop(struct slow_spans *s) {
+    static struct slow_span spans[5];
+    spans[0] = span(UINT32_MAX, "http", "<0.100.0>", 0, 40);
+    spans[1] = span(0, "pool", "<0.100.0>", 1, 20);
+    spans[2] = span(1, "storage", "<0.55.0>", 8, 12);
+    spans[3] = span(0, "render", "<0.100.0>", 30, 4);
+    spans[4] = span(UINT32_MAX, "accounting", "<0.77.0>", 35, 15);
+    spans[2].wait_ns = 5 * MS;
+    spans[2].outcome = "error";
+    spans[4].async = true;
+    spans[4].self_ns = 0;
+    *s = (struct slow_spans){.request = request(12, 40 * MS, 5), .spans = spans, .count = 5};
+}
+
+static void test_waterfall(void **state) {
+    (void)state;
+    struct slow_spans s;
+    shop(&s);
+    struct buffer out = waterfall(&s, 100, true, false);
+    expect(
+        &out,
+        " Request 12, order: 40 ms, ok, at 2025-11-20T12:00:00.123456Z on shop@host\n"
+        " Kept because it took longer than the threshold. 5 spans.\n"
+        "\n"
+        " offset                                  duration    self    wait  process    tier         outcome\n"
+        "   0 ns  ████████████████████████│          40 ms   40 ms       -  <0.100.0>  http         ok\n"
+        " 1.0 ms  ▐███████████▋           │          20 ms   20 ms       -  <0.100.0>    pool       ok\n"
+        " 8.0 ms   ╌╌╌▕███████            │          12 ms   12 ms  5.0 ms  <0.55.0>       storage  error\n"
+        "  30 ms                    ██▍   │         4.0 ms  4.0 ms       -  <0.100.0>    render     ok\n"
+        "  35 ms                       █████████     15 ms       -       -  <0.77.0>   accounting   ok, "
+        "async\n"
+        "\n"
+        " ╌ waited for by its caller, before it began   │ end of the request\n");
+    s.request.reason = "failed";
+    s.request.outcome = "error";
+    out = waterfall(&s, 80, false, false);
+    expect(&out, " Request 12, order: 40 ms, error, at 2025-11-20T12:00:00.123456Z on shop@host\n"
+                 " Kept because it failed. 5 spans.\n"
+                 "\n"
+                 " offset              duration    self    wait  process    tier         outcome\n"
+                 "   0 ns  ########|      40 ms   40 ms       -  <0.100.0>  http         ok\n"
+                 " 1.0 ms  #####   |      20 ms   20 ms       -  <0.100.0>    pool       ok\n"
+                 " 8.0 ms  -###    |      12 ms   12 ms  5.0 ms  <0.55.0>       storage  error\n"
+                 "  30 ms        # |     4.0 ms  4.0 ms       -  <0.100.0>    render     ok\n"
+                 "  35 ms         ###     15 ms       -       -  <0.77.0>   accounting   ok, async\n"
+                 "\n"
+                 " - waited for by its caller, before it began   | end of the request\n");
+}
+
+static void test_colours(void **state) {
+    (void)state;
+    struct slow_spans s;
+    shop(&s);
+    struct buffer out = waterfall(&s, 80, false, true);
+    assert_string_equal(
+        line_of(&out, 0),
+        "\x1b[1m Request 12, order: 40 ms, ok, at 2025-11-20T12:00:00.123456Z on shop@host\x1b[0m");
+    assert_string_equal(
+        line_of(&out, FIRST_SPAN),
+        "   0 ns  ########\x1b[2m| \x1b[0m     40 ms   40 ms       -  <0.100.0>  http         ok");
+    assert_string_equal(line_of(&out, FIRST_SPAN + 2),
+                        " 8.0 ms  \x1b[2m-\x1b[0m\x1b[31m###    \x1b[0m\x1b[2m| \x1b[0m     12 ms   12 ms  "
+                        "5.0 ms  <0.55.0>       storage  \x1b[31merror\x1b[0m");
+    buffer_free(&out);
+}
+
+// Where a bar begins and ends, to the eighth of a column: ten columns are 80 ns.
+static void test_bars(void **state) {
+    (void)state;
+    static const struct {
+        int64_t start, duration, wait;
+        const char *bar;
+    } cases[] = {{0, 80, 0, "██████████"},  {0, 1, 0, "▏         "},   {0, 2, 0, "▎         "},
+                 {0, 3, 0, "▍         "},   {0, 4, 0, "▌         "},   {0, 5, 0, "▋         "},
+                 {0, 6, 0, "▊         "},   {0, 7, 0, "▉         "},   {0, 8, 0, "█         "},
+                 {0, 9, 0, "█▏        "},   {8, 8, 0, " █        "},   {10, 14, 0, " ██       "},
+                 {11, 13, 0, " ▐█       "}, {14, 10, 0, " ▕█       "}, {79, 1, 0, "         ▕"},
+                 {80, 0, 0, "         ▕"},  {40, 0, 0, "     ▏    "},  {40, 8, 16, "   ╌╌█    "},
+                 {40, 8, 400, "╌╌╌╌╌█    "}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct slow_span one = span(UINT32_MAX, "http", "<0.1.0>", 0, 0);
+        one.start_ns = cases[i].start;
+        one.duration_ns = cases[i].duration;
+        one.wait_ns = cases[i].wait;
+        struct slow_spans s = {.request = request(1, 80, 1), .spans = &one, .count = 1};
+        struct buffer out = waterfall(&s, 1, true, false);
+        const char *line = strstr(line_of(&out, FIRST_SPAN), "ns  ");
+        assert_non_null(line);
+        if (strncmp(line + 4, cases[i].bar, strlen(cases[i].bar)) != 0) {
+            fail_msg("bar %zu: got\n%s\nexpected\n%s", i, line + 4, cases[i].bar);
+        }
+        buffer_free(&out);
+    }
+}
+
+// Children come under their parent, in order of start, however they lie among the others.
+static void test_tree_order(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t parent;
+        const char *line; // the tier column
+    } spans[] = {{UINT32_MAX, "  0"}, {UINT32_MAX, "  5"}, {0, "    1"},   {1, "    6"},
+                 {2, "      2"},      {0, "    3"},        {5, "      4"}, {1, "    7"}};
+    struct slow_span list[8];
+    for (int i = 0; i < 8; i++) {
+        list[i] = span(spans[i].parent, spans[i].line + strspn(spans[i].line, " "), "<0.1.0>", i, 1);
+    }
+    struct slow_spans s = {.request = request(1, 10 * MS, 8), .spans = list, .count = 8};
+    struct buffer out = waterfall(&s, 80, false, false);
+    for (int i = 0; i < 8; i++) {
+        char place[16];
+        for (int k = 0; k < 8; k++) {
+            if (atoi(spans[k].line) == i) {
+                snprintf(place, sizeof place, "<0.1.0>%s ", spans[k].line);
+            }
+        }
+        if (!strstr(line_of(&out, FIRST_SPAN + i), place)) {
+            fail_msg("line %d lacks '%s':\n%.*s", i, place, (int)out.len, (char *)out.data);
+        }
+    }
+    buffer_free(&out);
+}
+
+static void test_open_blind_gc_off_cpu(void **state) {
+    (void)state;
+    struct slow_span spans[] = {span(UINT32_MAX, "http", "<0.1.0>", 0, 10), span(0, "db", "<0.1.0>", 2, 0),
+                                span(0, "cache", "<0.1.0>", 1, 1)};
+    spans[0].gc_ns = 1200000;
+    spans[0].outcome = "unknown";
+    spans[1].outcome = "open";
+    spans[1].duration_ns = spans[1].self_ns = 0;
+    spans[2].off_cpu_ns = 900;
+    struct slow_spans s = {.request = request(7, 10 * MS, 5), .spans = spans, .count = 3};
+    s.request.reason = "slowest";
+    s.request.cut = true;
+    struct buffer out = waterfall(&s, 105, true, false);
+    expect(&out, " Request 7, order: 10 ms, ok, at 2025-11-20T12:00:00.123456Z on shop@host\n"
+                 " Kept because it was among the slowest of its time. 5 spans.\n"
+                 "\n"
+                 " offset                                duration    self  wait      gc  off-cpu  process  "
+                 "tier     outcome\n"
+                 "   0 ns  ████████████████████████████     10 ms   10 ms     -  1.2 ms        -  <0.1.0>  "
+                 "http     unknown\n"
+                 " 2.0 ms       ░░░░░░░░░░░░░░░░░░░░░░░         -       -     -       -        -  <0.1.0>    "
+                 "db     open\n"
+                 " 1.0 ms    ▕██▋                          1.0 ms  1.0 ms     -       -   900 ns  <0.1.0>    "
+                 "cache  ok\n"
+                 "\n"
+                 " ░ no return seen   unknown: its tier has returns => none\n"
+                 "\n"
+                 " 3 of 5 spans were kept, the first by start.\n"
+                 "\n"
+                 " It had more spans than the collector takes: it counts as incomplete, and what was cut is "
+                 "not here.\n");
+}
+
+// What is too deep to be indented tells its depth; what is too long for the line is cut.
+static void test_deep_and_narrow(void **state) {
+    (void)state;
+    struct slow_span spans[40];
+    for (uint32_t i = 0; i < 40; i++) {
+        spans[i] = span(i - 1, "storage_of_the_whole_shop", "<0.100.0>", i, 80 - i);
+    }
+    struct slow_spans s = {.request = request(1, 80 * MS, 40), .spans = spans, .count = 40};
+    struct buffer out = waterfall(&s, 140, false, false);
+    assert_non_null(strstr(line_of(&out, FIRST_SPAN + 12),
+                           "<0.100.0>                          storage_of_the_whole_shop"));
+    assert_non_null(strstr(line_of(&out, FIRST_SPAN + 13),
+                           "<0.100.0>                          [13] storage_of_the_whole_shop  ok"));
+    for (int i = FIRST_SPAN - 1; i < FIRST_SPAN + 40; i++) {
+        assert_true(text_width(line_of(&out, i)) <= 140);
+    }
+    buffer_free(&out);
+    out = waterfall(&s, 88, false, false);
+    assert_non_null(strstr(line_of(&out, FIRST_SPAN + 39), "<0.100.0>              [39] storag…  ok"));
+    for (int i = FIRST_SPAN - 1; i < FIRST_SPAN + 40; i++) {
+        assert_true(text_width(line_of(&out, i)) <= 88);
+    }
+    buffer_free(&out);
+}
+
+// -- what no collector writes
+
+static void test_hostile_names(void **state) {
+    (void)state;
+    struct slow_span one = span(UINT32_MAX, "a\x1b[2Jb\n\xc2\x9b", "<0.1\r.0>", 0, 1);
+    struct slow_spans s = {.request = request(1, 1 * MS, 1), .spans = &one, .count = 1};
+    s.request.identity = text("evil\x1b[31m");
+    s.request.node = text("no\nde");
+    struct buffer out = waterfall(&s, 80, false, false);
+    assert_non_null(strstr(line_of(&out, 0), "evil?[31m: 1.0 ms"));
+    assert_non_null(strstr(line_of(&out, 0), "no?de"));
+    assert_non_null(strstr(line_of(&out, FIRST_SPAN), "<0.1?.0>  a?[2Jb??  ok"));
+    assert_null(memchr(out.data, 27, out.len));
+    buffer_free(&out);
+
+    static char name[1002];
+    for (int i = 0; i < 500; i++) {
+        memcpy(name + 2 * i, "ö", 2);
+    }
+    one.name = name; // longer than a cell, cut in the middle of a character
+    out = waterfall(&s, 80, true, false);
+    assert_non_null(strstr(line_of(&out, FIRST_SPAN), "<0.1?.0>  ööööööööööööööööööööööö…  ok"));
+    buffer_free(&out);
+}
+
+// Numbers of any size and parents of any kind: each span has its line, and nothing is read or written past
+// its end (under the sanitizers).
+static void test_hostile_numbers(void **state) {
+    (void)state;
+    static const int64_t values[] = {INT64_MIN, INT64_MIN + 1, -1000000,      -1,       0, 1,
+                                     999,       40000000,      INT64_MAX - 1, INT64_MAX};
+    static const char *const outcomes[] = {"ok", "error", "open", "unknown", ""};
+    enum { VALUES = sizeof values / sizeof *values, SPANS = 50 };
+    uint64_t seed = 5;
+    for (int round = 0; round < 300; round++) {
+        struct slow_span spans[SPANS];
+        for (uint32_t i = 0; i < SPANS; i++) {
+            int64_t n[6];
+            for (int k = 0; k < 6; k++) {
+                n[k] = values[random_u64(&seed) % VALUES];
+            }
+            static const uint32_t odd[] = {UINT32_MAX, UINT32_MAX - 1, SPANS, SPANS - 1, 0};
+            uint32_t parent = random_u64(&seed) % 2 ? (uint32_t)(random_u64(&seed) % (SPANS + 2))
+                                                    : odd[random_u64(&seed) % 5];
+            spans[i] = (struct slow_span){n[0],
+                                          n[1],
+                                          n[2],
+                                          n[3],
+                                          n[4],
+                                          n[5],
+                                          parent,
+                                          0,
+                                          text("db"),
+                                          text("<0.1.0>"),
+                                          outcomes[random_u64(&seed) % 5],
+                                          random_u64(&seed) % 2};
+        }
+        struct slow_spans s = {
+            .request = request(1, values[random_u64(&seed) % VALUES], SPANS), .spans = spans, .count = SPANS};
+        s.request.started_ns = values[random_u64(&seed) % VALUES];
+        struct buffer out = waterfall(&s, (uint32_t)(random_u64(&seed) % 200), round % 2, round % 3 == 0);
+        assert_false(out.failed);
+        assert_true(lines_of(&out) >= FIRST_SPAN + SPANS);
+        assert_true(lines_of(&out) <= FIRST_SPAN + SPANS + 2);
+        buffer_reset(&out);
+        slow_spans_json(&s, &out);
+        assert_int_equal(lines_of(&out), 1);
+        buffer_free(&out);
+    }
+}
+
+static void test_parents_that_are_none(void **state) {
+    (void)state;
+    struct slow_span spans[] = {span(0, "own", "<0.1.0>", 0, 1), span(2, "later", "<0.1.0>", 0, 1),
+                                span(99, "absent", "<0.1.0>", 0, 1), span(2, "child", "<0.1.0>", 0, 1)};
+    struct slow_spans s = {.request = request(1, 1 * MS, 4), .spans = spans, .count = 4};
+    static const char *const expected[] = {"<0.1.0>  own ", "<0.1.0>  later ", "<0.1.0>  absent ",
+                                           "<0.1.0>    child "};
+    struct buffer out = waterfall(&s, 80, false, false);
+    for (int i = 0; i < 4; i++) {
+        if (!strstr(line_of(&out, FIRST_SPAN + i), expected[i])) {
+            fail_msg("no '%s' in\n%s", expected[i], line_of(&out, FIRST_SPAN + i));
+        }
+    }
+    buffer_reset(&out);
+    slow_spans_json(&s, &out);
+    buffer_append(&out, "", 1);
+    assert_non_null(strstr((char *)out.data, "\"span\":0,\"parent\":null"));
+    assert_non_null(strstr((char *)out.data, "\"span\":1,\"parent\":null"));
+    assert_non_null(strstr((char *)out.data, "\"span\":3,\"parent\":2"));
+    buffer_free(&out);
+}
+
+static void test_no_spans(void **state) {
+    (void)state;
+    struct slow_spans s = {.request = request(1, 0, 0)};
+    struct buffer out = waterfall(&s, 80, true, false);
+    expect(&out, " Request 1, order: 0 ns, ok, at 2025-11-20T12:00:00.123456Z on shop@host\n"
+                 " Kept because it took longer than the threshold. 0 spans.\n");
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    struct slow_spans s;
+    shop(&s);
+    struct buffer out = waterfall(&s, 80, true, false);
+    buffer_free(&out);
+    fail_alloc_at(-1);
+    out = waterfall(&s, 80, true, false);
+    long allocations = fail_alloc_count();
+    assert_true(allocations > 4);
+    buffer_free(&out);
+    for (long n = 0; n < allocations; n++) {
+        fail_alloc_at(n);
+        out = waterfall(&s, 80, true, false);
+        fail_alloc_at(-1);
+        assert_true(out.failed);
+        buffer_free(&out);
+    }
+}
+
+// -- the list
+
+static void test_list(void **state) {
+    (void)state;
+    struct slow_request requests[] = {request(12, 40 * MS, 5), request(3, 1200000, 20000)};
+    requests[1].cut = true;
+    requests[1].outcome = "error";
+    requests[1].reason = "failed";
+    requests[1].identity = text("größe\x1b");
+    struct slow_list list = {.requests = requests, .count = 2};
+    slow_clean_list(&list);
+    struct buffer out = buffer_make(4096);
+    slow_table(&list, "kprof.db", true, &out);
+    expect(&out,
+           " id   started                       identity   duration   outcome   reason   spans\n"
+           " 12   2025-11-20T12:00:00.123456Z   order         40 ms   ok        over     5\n"
+           "  3   2025-11-20T12:00:00.123456Z   größe?       1.2 ms   error     failed   20000, cut\n"
+           "\n"
+           " 2 requests, the slowest first; --limit shows more. Cut: it had more spans than the collector "
+           "takes.\n"
+           " kprof slow ID --db kprof.db draws one.\n");
+    requests[1].node = text("other@host");
+    list.count = 1;
+    out = buffer_make(4096);
+    slow_table(&list, "kprof.db", false, &out);
+    assert_null(strstr(line_of(&out, 0), "node"));
+    assert_string_equal(line_of(&out, 3), " 1 request, the slowest first.");
+    buffer_reset(&out);
+    list.count = 2;
+    slow_table(&list, "kprof.db", false, &out);
+    assert_string_equal(line_of(&out, 0),
+                        " id   started                       node         identity   duration   "
+                        "outcome   reason   spans");
+    assert_string_equal(line_of(&out, 1),
+                        " 12   2025-11-20T12:00:00.123456Z   shop@host    order         40 ms   "
+                        "ok        over     5");
+    buffer_free(&out);
+}
+
+static void test_started(void **state) {
+    (void)state;
+    static const struct {
+        int64_t ns;
+        const char *text;
+    } cases[] = {{0, "1970-01-01T00:00:00.000000Z"},         {1999, "1970-01-01T00:00:00.000001Z"},
+                 {-1, "1969-12-31T23:59:59.999999Z"},        {-1000000001, "1969-12-31T23:59:58.999999Z"},
+                 {INT64_MAX, "2262-04-11T23:47:16.854775Z"}, {INT64_MIN, "1677-09-21T00:12:43.145224Z"}};
+    char out[TEXT_TIME_BYTES];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_string_equal(slow_started(cases[i].ns, out), cases[i].text);
+    }
+}
+
+static void test_list_json(void **state) {
+    (void)state;
+    struct slow_request one = request(12, 40 * MS + 1, 5);
+    one.cut = true;
+    one.kept = 2;
+    struct slow_list list = {.requests = &one, .count = 1};
+    struct buffer out = buffer_make(4096);
+    slow_list_json(&list, &out);
+    expect(&out,
+           "{\"requests\":[{\"id\":12,\"node\":\"shop@host\",\"identity\":\"order\",\"started_at\":"
+           "\"2025-11-20T12:00:00.123456Z\",\"duration_us\":40000.001,\"outcome\":\"ok\",\"reason\":\"over\","
+           "\"complete\":false,\"spans\":5,\"kept_spans\":2}]}\n");
+}
+
+static void test_spans_json(void **state) {
+    (void)state;
+    struct slow_span spans[] = {span(UINT32_MAX, "http", "<0.1.0>", 0, 40), span(0, "db", "<0.2.0>", 1, 3)};
+    spans[1].self_ns = 1500;
+    spans[1].wait_ns = 2500;
+    spans[1].gc_ns = 3500;
+    spans[1].off_cpu_ns = 4500;
+    spans[1].async = true;
+    spans[1].outcome = "error";
+    struct slow_spans s = {.request = request(12, 40 * MS, 2), .spans = spans, .count = 2};
+    struct buffer out = buffer_make(4096);
+    slow_spans_json(&s, &out);
+    expect(
+        &out,
+        "{\"request\":{\"id\":12,\"node\":\"shop@host\",\"identity\":\"order\",\"started_at\":"
+        "\"2025-11-20T12:00:00.123456Z\",\"duration_us\":40000,\"outcome\":\"ok\",\"reason\":\"over\","
+        "\"complete\":true,\"spans\":2,\"kept_spans\":2},\"spans\":["
+        "{\"span\":0,\"parent\":null,\"pid\":\"<0.1.0>\",\"name\":\"http\",\"start_us\":0,\"duration_us\":"
+        "40000,"
+        "\"self_us\":40000,\"wait_us\":0,\"gc_us\":0,\"off_cpu_us\":0,\"async\":false,\"outcome\":\"ok\"},"
+        "{\"span\":1,\"parent\":0,\"pid\":\"<0.2.0>\",\"name\":\"db\",\"start_us\":1000,\"duration_us\":3000,"
+        "\"self_us\":1.5,\"wait_us\":2.5,\"gc_us\":3.5,\"off_cpu_us\":4.5,\"async\":true,\"outcome\":"
+        "\"error\"}"
+        "]}\n");
+}
+
+// -- the command
+
+static char output[1 << 18];
+
+static int slow_in(const char *environment, const char *arguments) {
+    char command[512];
+    snprintf(command, sizeof command, "%s %s slow %s 2>&1", environment, KPROF_TOOL, arguments);
+    FILE *p = popen(command, "r");
+    assert_non_null(p);
+    size_t n = fread(output, 1, sizeof output - 1, p);
+    output[n] = 0;
+    int status = pclose(p);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static int slow(const char *arguments) {
+    char line[400];
+    snprintf(line, sizeof line, "--db %s %s", fixture_db, arguments);
+    return slow_in("LC_ALL=C", line);
+}
+
+static void expect_part(const char *part) {
+    if (!strstr(output, part)) {
+        fail_msg("got\n%s\nwhich lacks\n%s", output, part);
+    }
+}
+
+static void expect_line(const char *part) {
+    expect_part(part);
+    char *end = strchr(output, '\n');
+    assert_non_null(end);
+    assert_int_equal(end[1], 0);
+}
+
+enum { NOON = 1763640000 };
+
+static void fill(void) {
+    struct stats *batch = stats_new();
+    struct kept_request order = fixture_request(NOON, "order", KEPT_OVER, 40 * MS, 3);
+    struct kept_request search = fixture_request(NOON + 60, "search", KEPT_FAILED, 50 * MS, 1);
+    search.error = true;
+    fixture_keep(batch, &order);
+    fixture_keep(batch, &search);
+    fixture_write(batch);
+}
+
+static void test_command_list(void **state) {
+    (void)state;
+    char hint[200];
+    fill();
+    assert_int_equal(slow(""), 0);
+    expect_part(" id   started                       identity   duration   outcome   reason   spans\n"
+                "  2   2025-11-20T12:01:00.000000Z   search        50 ms   error     failed   1\n"
+                "  1   2025-11-20T12:00:00.000000Z   order         40 ms   ok        over     3\n"
+                "\n 2 requests, the slowest first.\n");
+    snprintf(hint, sizeof hint, " kprof slow ID --db %s draws one.\n", fixture_db);
+    expect_part(hint);
+    assert_int_equal(slow("--limit 1"), 0);
+    expect_part(" 1 request, the slowest first; --limit shows more.");
+    assert_null(strstr(output, "order"));
+    assert_int_equal(slow("--limit 2"), 0);
+    expect_part(" 2 requests, the slowest first.\n");
+    assert_int_equal(slow("--failed"), 0);
+    assert_null(strstr(output, "order"));
+    assert_int_equal(slow("--identity order --node shop@host"), 0);
+    assert_null(strstr(output, "search"));
+    assert_int_equal(slow("--until 2025-11-20T12:00:01Z"), 0);
+    assert_null(strstr(output, "search"));
+    assert_int_equal(slow("--since 2025-11-20T12:00:01Z --json"), 0);
+    expect_part("{\"requests\":[{\"id\":2,");
+    assert_null(strstr(output, "order"));
+    assert_int_equal(slow("--node other@host"), 1);
+    expect_line("keeps no request of that kind");
+    assert_int_equal(slow("--node other@host --json"), 1);
+    expect_part("{\"requests\":[]}\n");
+}
+
+static void test_command_one(void **state) {
+    (void)state;
+    char line[200];
+    fill();
+    assert_int_equal(slow("1"), 0);
+    expect_part(" Request 1, order: 40 ms, ok, at 2025-11-20T12:00:00.000000Z on shop@host\n");
+    expect_part("    http  ok\n");
+    expect_part("\n  10 ns  ##########");
+    assert_null(strchr(output, 27)); // no terminal, no colours
+    assert_int_equal(strcspn(strstr(output, " offset"), "\n"), 100);
+    assert_int_equal(slow("1 --width 120"), 0);
+    assert_int_equal(strcspn(strstr(output, " offset"), "\n"), 120);
+    snprintf(line, sizeof line, "1 --db %s", fixture_db);
+    assert_int_equal(slow_in("LC_ALL=C.UTF-8 NO_COLOR=1", line), 0);
+    expect_part("█");
+    assert_int_equal(slow("--json 1"), 0);
+    expect_part("{\"request\":{\"id\":1,");
+    assert_int_equal(slow("99"), 1);
+    expect_line("keeps no request 99; kprof slow --db FILE lists those there are");
+}
+
+static void test_command_line(void **state) {
+    (void)state;
+    static const struct {
+        const char *arguments;
+        const char *says;
+    } cases[] = {{"1 2", "unexpected argument '2'"},
+                 {"x", "'x' is no ID"},
+                 {"0", "'0' is no ID"},
+                 {"99999999999999999999", "is no ID"},
+                 {"--limit 0", "--limit 0 is no number from 1 to 100000"},
+                 {"--limit -1", "--limit -1 is no number"},
+                 {"--width 9999 1", "--width 9999 is no number from 1 to 1000"},
+                 {"--width 80", "say its ID"},
+                 {"1 --failed", "--failed chooses from the list"},
+                 {"--since yesterday", "--since yesterday is no time"},
+                 {"--since 10m --until 20m", "--since is not before --until"},
+                 {"--limit", "--limit needs a value"},
+                 {"--frobnicate", "kprof slow: unknown option --frobnicate"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(slow(cases[i].arguments), 2);
+        expect_line(cases[i].says);
+    }
+    assert_int_equal(slow_in("", ""), 2);
+    expect_line("Say --db FILE");
+    assert_int_equal(slow("--help"), 0);
+    expect_part("--failed ");
+    assert_int_equal(slow(""), 1);
+    expect_line("No such file");
+    store_close(fixture_open());
+    assert_int_equal(slow(""), 1);
+    expect_line("keeps no request yet");
+}
+
+// On a terminal: its width, and colours unless NO_COLOR is set. script gives the tool one.
+static void test_terminal(void **state) {
+    (void)state;
+    char command[512];
+    if (system("command -v script >/dev/null 2>&1") != 0) {
+        skip();
+    }
+    fill();
+    static const struct {
+        const char *set;
+        bool colours;
+    } cases[] = {{"TERM=xterm", true},
+                 {"TERM=xterm NO_COLOR=", true},
+                 {"TERM=xterm NO_COLOR=1", false},
+                 {"TERM=dumb", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(
+            command, sizeof command,
+            "env -u NO_COLOR LC_ALL=C %s script -qec 'stty cols 130; %s slow 2 --db %s' /dev/null </dev/null",
+            cases[i].set, KPROF_TOOL, fixture_db);
+        FILE *p = popen(command, "r");
+        assert_non_null(p);
+        size_t n = fread(output, 1, sizeof output - 1, p);
+        output[n] = 0;
+        assert_int_equal(pclose(p), 0);
+        assert_int_equal(strchr(output, 27) != NULL, cases[i].colours);
+        assert_int_equal(strcspn(strstr(output, " offset"), "\r\n"), 130);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+#define SLOW_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+        cmocka_unit_test(test_waterfall),
+        cmocka_unit_test(test_colours),
+        cmocka_unit_test(test_bars),
+        cmocka_unit_test(test_tree_order),
+        cmocka_unit_test(test_open_blind_gc_off_cpu),
+        cmocka_unit_test(test_deep_and_narrow),
+        cmocka_unit_test(test_hostile_names),
+        cmocka_unit_test(test_hostile_numbers),
+        cmocka_unit_test(test_parents_that_are_none),
+        cmocka_unit_test(test_no_spans),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_started),
+        cmocka_unit_test(test_list_json),
+        cmocka_unit_test(test_spans_json),
+        SLOW_TEST(test_command_list),
+        SLOW_TEST(test_command_one),
+        SLOW_TEST(test_command_line),
+        SLOW_TEST(test_terminal),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
