@@ -179,11 +179,13 @@ start(From, Options, #d{slots = Slots} = D0) ->
                  {Kind, Spec} = kprof_match:spec(Prepared, MFA, #{returns => Returns, flags => Flags}),
                  Tier#{kind => Kind, spec => Spec}
              end || #{mfa := MFA, returns := Returns} = Tier <- maps:get(tiers, Options)],
-    D1 = #d{slots = Slots, options = Options, tiers = Tiers, one_in = maps:get(one_in, Options)},
+    %% what hands things on to the user is there before new processes are traced
+    D1 = #d{slots = Slots, options = Options, tiers = Tiers, one_in = maps:get(one_in, Options), printer = printer(Options), slow = slow(Options)},
     case arm(D1) of
         {ok, D} ->
-            {next_state, tracing, D#d{printer = printer(Options), slow = slow(Options)}, [{reply, From, ok}, clock_later(), look_later()]};
-        {error, Why, _} ->
+            {next_state, tracing, D, [{reply, From, ok}, clock_later(), look_later()]};
+        {error, Why, D} ->
+            stop_handing_on(D),
             {keep_state, #d{slots = D0#d.slots}, {reply, From, {error, Why}}}
     end.
 
@@ -240,10 +242,14 @@ stop(D) ->
     _ = D#d.relay =:= undefined orelse kprof_relay:drain(D#d.relay, ?DRAIN_MS),
     _ = clock(D),
     _ = tell_stopped(stopped, <<"stop_trace was called">>, D),
-    _ = D#d.printer =:= undefined orelse kprof_printer:stop(D#d.printer),
-    _ = D#d.slow =:= undefined orelse kprof_slow:stop(D#d.slow),
+    stop_handing_on(D),
     _ = let_go(D#d{relay = undefined}),
     #d{slots = D#d.slots}.
+
+stop_handing_on(#d{printer = Printer, slow = Slow}) ->
+    _ = Printer =:= undefined orelse kprof_printer:stop(Printer),
+    _ = Slow =:= undefined orelse kprof_slow:stop(Slow),
+    ok.
 
 %% The guard undoes; when it is not there (it died, and we are being taken down after it) we do it ourselves.
 disarm(#d{port = undefined}) ->

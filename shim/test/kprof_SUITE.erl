@@ -6,7 +6,8 @@
 -export([traces_a_request/1, undoes_everything/1, refuses_before_tracing/1, no_collector/1, collector_says_bye/1,
          reconnects/1, dead_man/1, kprof_node_silent/1, code_reload/1, flags_taken_off/1, gauge_trips/1, slow_collector/1,
          session_crash/1, guard_crash/1, both_crash/1, app_stop_while_tracing/1, samples/1, asks/1, disarm/1, stats_dumper/1, print_calls/1,
-         do_apply_outcomes/1, across_processes/1, foreign_tracing_untouched/1, rubbish_from_collector/1, own_processes_untraced/1]).
+         returns_none/1, returns_none_taken_off/1, spawns/1, spawns_of_others/1, deaths/1, gc_and_scheduling/1, token_lost/1, module_comes_later/1,
+         slow_call_callback/1, do_apply_outcomes/1, across_processes/1, foreign_tracing_untouched/1, rubbish_from_collector/1, own_processes_untraced/1]).
 
 -define(TIERS, {tier_config, [{outer, {kprof_test_app, outer, 1}}, {inner, {kprof_test_app, inner, 1}}]}).
 
@@ -15,7 +16,8 @@ suite() -> [{timetrap, {seconds, 60}}].
 all() ->
     [traces_a_request, undoes_everything, refuses_before_tracing, no_collector, collector_says_bye, reconnects, dead_man,
      kprof_node_silent, code_reload, flags_taken_off, gauge_trips, slow_collector, session_crash, guard_crash, both_crash,
-     app_stop_while_tracing, samples, asks, disarm, stats_dumper, print_calls, do_apply_outcomes, across_processes,
+     app_stop_while_tracing, samples, asks, disarm, stats_dumper, print_calls, returns_none, returns_none_taken_off, spawns, spawns_of_others,
+     deaths, gc_and_scheduling, token_lost, module_comes_later, slow_call_callback, do_apply_outcomes, across_processes,
      foreign_tracing_untouched, rubbish_from_collector, own_processes_untraced].
 
 init_per_testcase(Case, Config) ->
@@ -191,10 +193,17 @@ code_reload(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     ok = call(Peer, kprof_test_app, compile_reload, [kprof_reloaded, 1]),
     ok = call(Peer, kprof, start_trace, [[{collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}}, {tier_config, [{f, {kprof_reloaded, f, 0}}]}]]),
+    #{<<"at">> := Started} = kprof_mock_collector:wait_control(Mock, <<"trace_started">>),
+    timer:sleep(1200),
+    Reloaded = call(Peer, erlang, monotonic_time, []),
     ok = call(Peer, kprof_test_app, compile_reload, [kprof_reloaded, 2]),
     wait(fun() -> call(Peer, erlang, trace_info, [{kprof_reloaded, f, 0}, traced]) =:= {traced, local} end),
     2 = call(Peer, kprof, do_apply, [kprof_reloaded, f, []]),
+    #{<<"from">> := From, <<"until">> := Until, <<"reason">> := <<"reload">>, <<"text">> := <<"f">>} = kprof_mock_collector:wait_control(Mock, <<"gap">>),
+    ?assert(From >= Started andalso From < Reloaded andalso Until > Reloaded),
+    ?assert(call(Peer, erlang, convert_time_unit, [Until - From, native, millisecond]) < 1000),
     ok = call(Peer, kprof, stop_trace, []),
+    ?assertMatch([_], [M || #{<<"type">> := <<"gap">>} = M <- kprof_mock_collector:control(Mock)]),
     ?assertMatch([_], [M || {_, _, return_from, {kprof_reloaded, f, 0}, 2, _} = M <- kprof_mock_collector:messages(Mock)]).
 
 flags_taken_off(Config) ->
@@ -202,6 +211,7 @@ flags_taken_off(Config) ->
     ok = start_trace(Config, []),
     _ = call(Peer, erlang, trace, [all, false, [all]]),
     _ = kprof_mock_collector:wait_control(Mock, <<"note">>),
+    #{<<"reason">> := <<"flags">>} = kprof_mock_collector:wait_control(Mock, <<"gap">>),
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
     ok = call(Peer, kprof, stop_trace, []),
     ?assertEqual(6, length(kprof_mock_collector:messages(Mock))).
@@ -352,12 +362,183 @@ print_calls(Config) ->
     ?assertNotEqual(nomatch, string:find(Text, "read  1.50 ms  ok  2026")),
     ?assertNotEqual(nomatch, string:find(Text, "  outer ")).
 
+%% Without returns the caller is named in their place, and return_to says where a call went back to.
+returns_none(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    App = kprof_test_app,
+    ok = call(Peer, kprof, start_trace, [[{collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}},
+                                          {tier_config, [{outer, {App, outer, 1}, #{returns => none}}, {inner, {App, inner, 1}}]}]]),
+    ?assertMatch(#{<<"tiers">> := [#{<<"name">> := <<"outer">>, <<"returns">> := <<"none">>}, Inner]} when not is_map_key(<<"returns">>, Inner),
+                 kprof_mock_collector:wait_control(Mock, <<"tiers">>)),
+    ok = call(Peer, App, requests, [1, x, y]),
+    ok = call(Peer, kprof, stop_trace, []),
+    ?assertMatch([{trace_ts, P, call, {kprof_mark, request_begin, 1}, {T, x}, _},
+                  {trace_ts, P, return_to, {kprof_token, sample, 5}, _},
+                  {trace_ts, P, call, {App, outer, 1}, {T, {App, request, 2}, undefined, none}, _},
+                  {trace_ts, P, call, {App, inner, 1}, {T, undefined}, _},
+                  {trace_ts, P, return_from, {App, inner, 1}, _, _},
+                  {trace_ts, P, return_to, {App, outer, 1}, _},
+                  {trace_ts, P, return_to, {App, request, 2}, _},
+                  {trace_ts, P, call, {kprof_mark, request_end, 1}, {T, ok}, _},
+                  {trace_ts, P, return_to, {kprof_token, finish, 3}, _}], kprof_mock_collector:messages(Mock)),
+    nothing_left(Peer, Before).
+
+%% The flag goes with the last tier that needs it.
+returns_none_taken_off(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    ok = call(Peer, kprof, start_trace, [[{collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}},
+                                          {tier_config, [{outer, {kprof_test_app, outer, 1}, #{returns => none}}, {inner, {kprof_test_app, inner, 1}}]}]]),
+    Flags = fun() -> {flags, Fs} = call(Peer, erlang, trace_info, [call(Peer, erlang, whereis, [kernel_sup]), flags]), lists:sort(Fs) end,
+    ?assertEqual([arity, call, monotonic_timestamp, return_to], Flags()),
+    kprof_mock_collector:send(Mock, #{type => disarm, m => kprof_test_app, f => outer, a => 1, reason => <<"never returns">>}),
+    wait(fun() -> Flags() =:= [arity, call, monotonic_timestamp] end),
+    ok = call(Peer, kprof_test_app, requests, [1, x, y]),
+    ok = call(Peer, kprof, stop_trace, []),
+    ?assertMatch([_, _, {trace_ts, _, return_from, _, _, _}, _], kprof_mock_collector:messages(Mock)).
+
+%% Each spawn tells its child, which begins with itself as the sender of its token.
+spawns(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    ok = start_trace(Config, []),
+    Children = call(Peer, kprof_test_app, spawner, []),
+    _ = call(Peer, erlang, spawn, [kprof_test_app, inner, [no_token]]),
+    timer:sleep(200),
+    ok = call(Peer, kprof, stop_trace, []),
+    Messages = kprof_mock_collector:messages(Mock),
+    [{_, Spawner, call, _, {{_, Label, _, _, _}, spawner}, _}] = calls_of(Messages, request_begin),
+    Called = [{F, A} || {_, P, call, {erlang, F, A}, {{_, L, _, _, _}}, _} <- Messages, P =:= Spawner, L =:= Label],
+    ?assertEqual([{spawn_opt, 4}, {spawn_opt, 4}, {spawn, 3}, {spawn_link, 3}, {spawn, 3}, {spawn, 3}, {spawn_opt, 4}], Called),
+    Pids = [case Value of {P, Ref} when is_reference(Ref) -> P; P -> P end || {_, S, return_from, {erlang, _, _}, Value, _} <- Messages, S =:= Spawner],
+    ?assertEqual(lists:sort(Children), lists:sort(Pids)),
+    Child = lists:last(Children),
+    ?assertMatch([{_, Child, call, _, {{_, Label, _, Child, _}, undefined}, _}], calls_of(Messages, inner)),
+    nothing_left(Peer, Before).
+
+%% A function that spawns can be a tier, which wins, and stays somebody else's when it is traced already.
+spawns_of_others(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    1 = call(Peer, erlang, trace_pattern, [{erlang, spawn_link, 3}, true, [local]]),
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    ok = call(Peer, kprof, start_trace, [[{collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}}, {tier_config, [{starts, {erlang, spawn_opt, 4}}]}]]),
+    ?assertEqual({match_spec, []}, call(Peer, erlang, trace_info, [{erlang, spawn_link, 3}, match_spec])),
+    _ = call(Peer, kprof_test_app, spawner, []),
+    timer:sleep(1100),
+    ok = call(Peer, kprof, stop_trace, []),
+    Messages = kprof_mock_collector:messages(Mock),
+    ?assertMatch([{_, _, call, _, {_, undefined}, _}, {_, _, call, _, {_, undefined}, _}, {_, _, call, _, {_, undefined}, _}], calls_of(Messages, spawn_opt)),
+    ?assertMatch([_], [M || {_, _, exception_from, {erlang, spawn_opt, 4}, _, _} = M <- Messages]),
+    ?assertEqual([], [M || #{<<"type">> := <<"gap">>} = M <- kprof_mock_collector:control(Mock)]),
+    nothing_left(Peer, Before).
+
+%% The death of a process that began a request is told, with its request open or not; nobody else's is.
+deaths(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    ok = start_trace(Config, []),
+    [Began, Never] = [call(Peer, erlang, spawn, [kprof_test_app, worker, []]) || _ <- [1, 2]],
+    _ = call(Peer, kprof_test_app, work, [Began, collects]),
+    [call(Peer, erlang, exit, [P, kill]) || P <- [Began, Never]],
+    timer:sleep(200),
+    ok = call(Peer, kprof, stop_trace, []),
+    ?assertMatch([{trace_ts, Began, out_exited, 0, _}], [M || M <- kprof_mock_collector:all_messages(Mock), element(3, M) =:= out_exited]).
+
+%% Collections and scheduling are told of processes that work for a request, and only while they do.
+gc_and_scheduling(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    Server = call(Peer, erlang, spawn, [kprof_test_app, server, []]),
+    Worker = call(Peer, erlang, spawn, [kprof_test_app, worker, []]),
+    Base = [arity, call, monotonic_timestamp],
+    [begin
+         kprof_mock_collector:clear(Mock),
+         ok = start_trace(Config, Options),
+         Flags = fun(P) -> {flags, Fs} = call(Peer, erlang, trace_info, [P, flags]), lists:sort(Fs) end,
+         {flags, After} = call(Peer, kprof_test_app, work, [Worker, collects]),
+         ?assertEqual(lists:sort([exiting | Base]), lists:sort(After)),
+         %% a token that comes with a message arms, a call without one disarms
+         _ = call(Peer, kprof_test_app, hop, [Server]),
+         ?assertEqual(lists:sort(Base ++ Armed), Flags(Server)),
+         _ = call(Peer, kprof_test_app, ask, [Server, x]),
+         ?assertEqual(Base, Flags(Server)),
+         _ = call(Peer, kprof_test_app, hop, [Server]),
+         ok = call(Peer, kprof, stop_trace, []),
+         Kinds = [element(3, M) || M <- kprof_mock_collector:messages(Mock), element(2, M) =:= Worker],
+         ct:pal("~p", [Kinds]),
+         ?assertEqual(call, hd(Kinds)),
+         ?assertEqual(call, lists:last(Kinds)),
+         ?assertEqual(lists:member(garbage_collection, Armed), lists:member(gc_major_start, Kinds) andalso lists:member(gc_major_end, Kinds)),
+         ?assertEqual(lists:member(running, Armed), lists:member(out, Kinds) andalso lists:member(in, Kinds))
+     end || {Options, Armed} <- [{[{trace_gc, true}], [garbage_collection]}, {[{trace_scheduling, true}], [running]},
+                                 {[{trace_gc, true}, {trace_scheduling, true}], [garbage_collection, running]}, {[], []}]],
+    [call(Peer, erlang, exit, [P, kill]) || P <- [Server, Worker]],
+    nothing_left(Peer, Before).
+
+token_lost(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Server = call(Peer, erlang, spawn, [kprof_test_app, server, []]),
+    ok = start_trace(Config, []),
+    ok = call(Peer, kprof_test_app, loses, [Server]),
+    _ = call(Peer, kprof_test_app, hop, [Server]),
+    ok = call(Peer, kprof, stop_trace, []),
+    ?assertEqual([{ok, token_lost}, ok], [O || {_, _, call, {kprof_mark, request_end, 1}, {_, O}, _} <- kprof_mock_collector:messages(Mock)]).
+
+%% A tier whose module is not there is told, and traced once it is.
+module_comes_later(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    MFA = {kprof_later, f, 0},
+    ok = call(Peer, kprof, start_trace, [[{collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}},
+                                          {tier_config, [{later, MFA}, {gone, {kprof_later, g, 7}}, {outer, {kprof_test_app, outer, 1}}]}]]),
+    Told = fun(Text) -> kprof_mock_collector:wait_control(Mock, <<"note">>, fun(#{<<"text">> := T}) -> T =:= Text end) end,
+    Line = "tier later: no module kprof_later on this node (yet); it is traced once it is loaded",
+    ?assertMatch(#{<<"level">> := <<"warning">>}, Told(list_to_binary(Line))),
+    ?assertMatch([Line, "tier gone: " ++ _], call(Peer, kprof_session, absent, [])),
+    timer:sleep(700),
+    ok = call(Peer, kprof_test_app, compile_reload, [kprof_later, 1]),
+    wait(fun() -> call(Peer, erlang, trace_info, [MFA, traced]) =:= {traced, local} end, 14),
+    1 = call(Peer, kprof, do_apply, [kprof_later, f, []]),
+    ?assertMatch(#{<<"reason">> := <<"reload">>, <<"text">> := <<"later">>}, kprof_mock_collector:wait_control(Mock, <<"gap">>)),
+    _ = Told(<<"tier gone: the module kprof_later has no function g/7 (any more)">>),
+    wait(fun() -> length(call(Peer, kprof_session, absent, [])) =:= 1 end),
+    timer:sleep(1200),
+    Notes = [T || #{<<"type">> := <<"note">>, <<"text">> := T} <- kprof_mock_collector:control(Mock)],
+    ?assertEqual(length(Notes), length(lists:usort(Notes))),      % each is told once
+    ok = call(Peer, kprof, stop_trace, []),
+    ?assertMatch([_], [M || {_, _, return_from, {kprof_later, f, 0}, 1, _} = M <- kprof_mock_collector:messages(Mock)]),
+    nothing_left(Peer, Before).
+
+slow_call_callback(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    {ok, Callback} = call(Peer, kprof_options, parse,
+                          [<<"{slow_call_callback, fun(Spans, Identity) -> persistent_term:put(slow, {Spans, Identity, seq_trace:get_token()}) end}.">>]),
+    Callers = fun() -> [P || P <- call(Peer, erlang, processes, []), {current_function, {kprof_slow, _, _}} <- [call(Peer, erlang, process_info, [P, current_function])]] end,
+    {error, _} = call(Peer, kprof, start_trace, [[{collector, {"127.0.0.1", 1}}, ?TIERS | Callback]]),
+    ?assertEqual([], Callers()),
+    ok = start_trace(Config, Callback),
+    ?assertMatch(#{<<"slow">> := true}, kprof_mock_collector:wait_control(Mock, <<"tiers">>)),
+    kprof_mock_collector:send(Mock, #{type => slow, identity => <<"read">>, outcome => ok, started_at => <<"2026">>, duration_us => 1500.0,
+                                      spans => [#{tier => <<"db">>, depth => 0, wait_us => 3.0, async => true, outcome => ok}]}),
+    wait(fun() -> call(Peer, persistent_term, get, [slow, none]) =/= none end),
+    ?assertEqual({[#{tier => <<"db">>, depth => 0, wait_us => 3.0, async => true, outcome => ok}], <<"read">>, []},
+                 call(Peer, persistent_term, get, [slow])),
+    %% its process may be killed
+    [Slow] = Callers(),
+    ?assertEqual({flags, []}, call(Peer, erlang, trace_info, [Slow, flags])),
+    true = call(Peer, persistent_term, erase, [slow]),
+    true = call(Peer, erlang, exit, [Slow, kill]),
+    timer:sleep(200),
+    kprof_mock_collector:send(Mock, #{type => slow, identity => <<"again">>, spans => 17}),
+    wait(fun() -> call(Peer, persistent_term, get, [slow, none]) =:= {[], <<"again">>, []} end),
+    ok = call(Peer, kprof, stop_trace, []),
+    ?assertEqual([], Callers()).
+
 rubbish_from_collector(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     ok = start_trace(Config, []),
     [kprof_mock_collector:send(Mock, M) || M <- [#{type => unheard_of}, #{type => disarm}, #{type => disarm, m => 1, f => 2, a => x},
                                                  #{type => identify, id => a}, #{type => identify, id => 1, m => <<"m">>, f => <<"f">>, args => {bin, <<>>}},
-                                                 #{type => stats, rows => 17}, #{type => stats, rows => [1]}, #{type => calls}]],
+                                                 #{type => stats, rows => 17}, #{type => stats, rows => [1]}, #{type => calls}, #{type => slow}]],
     timer:sleep(300),
     ?assertEqual(tracing, call(Peer, kprof, status, [])),
     kprof_mock_collector:send(Mock, [not_a_map]),

@@ -2,7 +2,7 @@
 -module(kprof_test_app).
 
 -export([outer/1, inner/1, slow/0, boom/1, request/2, requests/3, requests_and_stop/1, kill/1, hot/2, start_hot/1, stop_hot/0, snapshot/0, memory_peak/2,
-         compile_reload/2, keep_alive/0, server/0, hop/1,
+         compile_reload/2, keep_alive/0, server/0, hop/1, ask/2, spawner/0, worker/0, work/2, collects/0, loses/1,
          with_leader/3, leader/1]).
 
 outer(X) -> Y = inner(X), {outer, Y}.
@@ -87,6 +87,42 @@ hop(Server) ->
     ok = kprof:set_token(hop),
     Server ! {self(), x},
     receive R -> ok = kprof:clear_token(), {self(), R} end.
+
+%% The same without a request.
+ask(Server, X) -> Server ! {self(), X}, receive R -> R end.
+
+%% A request that spawns in many ways; returns the children.
+spawner() ->
+    ok = kprof:set_token(spawner),
+    F = fun() -> ok end,
+    {C, _} = spawn_monitor(F),
+    {E, _} = spawn_opt(F, [monitor]),
+    Children = [spawn(F), spawn_link(F), C, proc_lib:spawn(F), E, spawn(?MODULE, inner, [child])],
+    _ = (catch spawn_opt(F, [no_option])),
+    ok = kprof:clear_token(),
+    Children.
+
+%% A process that does what it is told.
+worker() -> receive {From, F, A} -> From ! {self(), apply(?MODULE, F, A)}, worker() end.
+work(Worker, F) -> Worker ! {self(), F, []}, receive {Worker, R} -> R end.
+
+%% Collects garbage and waits within a request, and after it.
+collects() ->
+    ok = kprof:set_token(collects),
+    collect(),
+    ok = kprof:clear_token(),
+    collect(),
+    erlang:trace_info(self(), flags).
+
+collect() -> true = erlang:garbage_collect(), receive never -> ok after 5 -> ok end.
+
+%% A message without a token in the middle of a request.
+loses(Stranger) ->
+    ok = kprof:set_token(loses),
+    {outer, _} = receive_from(Stranger),
+    ok = kprof:clear_token().
+
+receive_from(Stranger) -> erlang:send_after(0, Stranger, {self(), x}), receive R -> R end.
 
 %% Runs a function under a group leader that keeps what is printed.
 with_leader(M, F, A) ->
