@@ -4,12 +4,12 @@
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([loads_and_takes_out/1, term_to_the_script/1, target_restarts/1, script_killed/1, node_killed/1, wrong_cookie/1,
-         target_not_up/1, bad_config/1, no_collector/1, twice/1, usage/1, old_otp/1]).
+         target_not_up/1, bad_config/1, absent_module/1, no_collector/1, twice/1, usage/1, old_otp/1]).
 
 suite() -> [{timetrap, {seconds, 90}}].
 
 all() ->
-    [loads_and_takes_out, term_to_the_script, target_restarts, script_killed, node_killed, wrong_cookie, target_not_up, bad_config,
+    [loads_and_takes_out, term_to_the_script, target_restarts, script_killed, node_killed, wrong_cookie, target_not_up, bad_config, absent_module,
      no_collector, twice, usage, old_otp].
 
 init_per_testcase(Case, Config) ->
@@ -181,6 +181,18 @@ bad_config(Config) ->
                              {"", "tier_config"}]],
     ok = file:delete(File),
     ?assertMatch({6, [_]}, ends(start(Config, []))).
+
+%% A module that is not there yet is no error, but is told.
+absent_module(Config) ->
+    ok = file:write_file(filename:join(get(dir, Config), "trace.config"),
+                         "{tier_config, [{later, {kprof_later, f, 0}, #{returns => none}}, {outer, {kprof_test_app, outer, 1}}]}.\n"),
+    Port = start(Config, []),
+    _ = line(Port, "tracing "),
+    Line = line(Port, "warning: "),
+    ?assertEqual("warning: tier later: no module kprof_later on this node (yet); it is traced once it is loaded", Line),
+    _ = os:cmd("kill -TERM " ++ os_pid(Port)),
+    ?assertMatch({0, _}, ends(Port)),
+    clean(get(peer, Config)).
 
 no_collector(Config) ->
     kprof_mock_collector:set(get(mock, Config), welcome, <<"not today">>),
