@@ -17,7 +17,9 @@ const char report_help[] =
     "\n"
     "Shows where the time of requests goes: the mean time per request that each identity (row) spends in "
     "each tier\n"
-    "(column), the slowest identity first, and what these numbers rest on.\n"
+    "(column), the slowest identity first, and what these numbers rest on: above them why they cannot be "
+    "trusted, when\n"
+    "they cannot. Under the totals: what passed in mailboxes and run queues before a tier began.\n"
     "\n"
     "  --db FILE       the database that kprof-collector writes\n"
     "  --since TIME    from this time on: a length back from now such as 30m, 12h or 2d, or a UTC time such "
@@ -26,17 +28,19 @@ const char report_help[] =
     "  --until TIME    up to this time (default: now)\n"
     "  --node NAME     only this node (default: all nodes together)\n"
     "  --identity NAME only this identity\n"
+    "  --wait          the waiting before each tier in the table, instead of its time\n"
     "  --json          one JSON object instead of the table\n"
     "\n"
     "The JSON object: from, until (UTC), resolution_s; tiers and identities, in the order of the table; "
     "rows, one per\n"
     "identity and tier that has calls, \"_total\" being all identities and the whole request: identity, "
     "tier, requests,\n"
-    "calls, errors, async_calls, total_us, self_us, async_us, mean_us, stddev_us, min_us, max_us, p25_us, "
-    "p50_us, p75_us,\n"
-    "p90_us, p95_us, p99_us, p999_us (over all calls), per_request_us and async_per_request_us (the table's "
-    "numbers);\n"
-    "ledger, with the columns of the view of that name.\n"
+    "calls, errors, async_calls, total_us, self_us, async_us, wait_us, gc_us, off_cpu_us, mean_us, "
+    "stddev_us, min_us,\n"
+    "max_us, p25_us, p50_us, p75_us, p90_us, p95_us, p99_us, p999_us (over all calls), per_request_us,\n"
+    "async_per_request_us and wait_per_request_us (the table's numbers); ledger, with the columns of the "
+    "view of that\n"
+    "name: its verdict is ok, lossy or paused.\n"
     "\n"
     "Exit status: 0, 1 when there is no data or no database, 2 when the command line is wrong.\n";
 
@@ -161,18 +165,16 @@ const struct query_row *report_cell(const struct report *r, uint32_t identity, u
 struct options {
     const char *db;
     struct query query;
+    enum report_of of;
     bool json;
 };
 
 static int parse(int argc, char **argv, struct options *o) {
     static const struct option options[] = {
-        {"db", required_argument, NULL, 'd'},
-        {"since", required_argument, NULL, 's'},
-        {"until", required_argument, NULL, 'u'},
-        {"node", required_argument, NULL, 'n'},
-        {"identity", required_argument, NULL, 'i'},
-        {"json", no_argument, NULL, 'j'},
-        {NULL, 0, NULL, 0},
+        {"db", required_argument, NULL, 'd'},       {"since", required_argument, NULL, 's'},
+        {"until", required_argument, NULL, 'u'},    {"node", required_argument, NULL, 'n'},
+        {"identity", required_argument, NULL, 'i'}, {"wait", no_argument, NULL, 'w'},
+        {"json", no_argument, NULL, 'j'},           {NULL, 0, NULL, 0},
     };
     int status = EXIT_SUCCESS;
     int c;
@@ -195,6 +197,9 @@ static int parse(int argc, char **argv, struct options *o) {
             break;
         case 'i':
             o->query.identity = optarg;
+            break;
+        case 'w':
+            o->of = REPORT_WAIT;
             break;
         case 'j':
             o->json = true;
@@ -256,8 +261,10 @@ static int show(struct store *store, const struct options *o, struct query_sums 
     if (o->json) {
         report_json(&report, &out);
     } else if (!empty) {
-        report_table(&report, &out);
+        report_trust(&report, &out);
+        report_table(&report, o->of, &out);
     } else if (sums->has_ledger) {
+        report_trust(&report, &out);
         report_ledger(&report, &out);
     }
     if (out.failed) {

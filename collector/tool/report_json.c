@@ -39,6 +39,9 @@ static void one_row(struct json *j, const struct query_row *row, const struct qu
     key_us(j, "total_us", (double)row->total_ns);
     key_us(j, "self_us", (double)row->self_ns);
     key_us(j, "async_us", (double)row->async_ns);
+    key_us(j, "wait_us", (double)row->wait_ns);
+    key_us(j, "gc_us", (double)row->gc_ns);
+    key_us(j, "off_cpu_us", (double)row->off_cpu_ns);
     key_us(j, "mean_us", row->calls ? (double)row->duration_ns / (double)row->calls : 0);
     key_us(j, "stddev_us", query_stddev(row));
     key_us(j, "min_us", (double)row->min_ns);
@@ -46,6 +49,7 @@ static void one_row(struct json *j, const struct query_row *row, const struct qu
     quantiles(j, row);
     key_us(j, "per_request_us", requests > 0 ? (double)row->total_ns / requests : 0);
     key_us(j, "async_per_request_us", requests > 0 ? (double)row->async_ns / requests : 0);
+    key_us(j, "wait_per_request_us", requests > 0 ? (double)row->wait_ns / requests : 0);
     json_close(j, '}');
 }
 
@@ -63,6 +67,11 @@ static void ledger(struct json *j, const struct ledger_row *l) {
     json_key_int(j, "stale_calls", (int64_t)l->stale_calls);
     json_key_int(j, "decode_errors", (int64_t)l->decode_errors);
     json_key_int(j, "paused_ms", (int64_t)l->paused_ms);
+    json_key_int(j, "unwound_frames", (int64_t)l->unwound_frames);
+    json_key_int(j, "ambiguous_returns", (int64_t)l->ambiguous_returns);
+    json_key_int(j, "lost_tokens", (int64_t)l->lost_tokens);
+    json_key_int(j, "reloads", (int64_t)l->reloads);
+    json_key_text(j, "verdict", report_verdict(l));
     json_close(j, '}');
 }
 

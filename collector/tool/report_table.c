@@ -4,12 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text_time.h"
 #include "tool/text.h"
 
 enum { CELL_BYTES = 160, GAP = 4, AFTER_TIERS = 3 }; // the columns after the tiers: total, requests, errors
 
 static const char totals_label[] = "Totals across all calls:";
+
+// Lines under the first row: what else is known of each tier.
+enum detail { WAITING, COLLECTING, OFF_CPU, DETAILS };
+
+static const char *const detail_labels[DETAILS] = {"  waiting before it", "  garbage collection",
+                                                   "  off the CPU"};
 
 // -- cells
 // -----------------------------------------------------------------------------------------------------------------
@@ -47,10 +52,40 @@ static void tier_cell(const struct query_row *row, const struct query_row *reque
     snprintf(out, CELL_BYTES, "%s%s%s%s", sync, p.sync && p.async ? " " : "", p.async ? "~" : "", async);
 }
 
-// The text of any cell; column tier_count and on are the total, requests, errors.
-static void cell(const struct report *r, uint32_t identity, uint32_t column, char out[CELL_BYTES]) {
+static uint64_t detail_ns(const struct query_row *row, enum detail detail) {
+    return detail == WAITING ? row->wait_ns : detail == COLLECTING ? row->gc_ns : row->off_cpu_ns;
+}
+
+// The same for a tier's waiting and so on; empty behind the tiers.
+static void detail_cell(const struct report *r, uint32_t identity, uint32_t column, enum detail detail,
+                        char out[CELL_BYTES]) {
     const struct query_row *request = report_cell(r, identity, r->tier_count);
-    if (column < r->tier_count) {
+    const struct query_row *row = column < r->tier_count ? report_cell(r, identity, column) : NULL;
+    if (row && request && request->calls > 0 && detail_ns(row, detail) > 0) {
+        text_duration((double)detail_ns(row, detail) / (double)request->calls, out);
+    } else {
+        snprintf(out, CELL_BYTES, "%s", column < r->tier_count ? "-" : "");
+    }
+}
+
+// Whether any tier of an identity has some.
+static bool has_detail(const struct report *r, uint32_t identity, enum detail detail) {
+    for (uint32_t t = 0; t < r->tier_count; t++) {
+        const struct query_row *row = report_cell(r, identity, t);
+        if (row && detail_ns(row, detail) > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The text of any cell; column tier_count and on are the total, requests, errors.
+static void cell(const struct report *r, enum report_of of, uint32_t identity, uint32_t column,
+                 char out[CELL_BYTES]) {
+    const struct query_row *request = report_cell(r, identity, r->tier_count);
+    if (column < r->tier_count && of == REPORT_WAIT) {
+        detail_cell(r, identity, column, WAITING, out);
+    } else if (column < r->tier_count) {
         tier_cell(report_cell(r, identity, column), request, out);
     } else if (!request) {
         snprintf(out, CELL_BYTES, "-");
@@ -95,7 +130,7 @@ static void widen(size_t *width, const char *text) {
 }
 
 // How wide each column has to be; widths[0] is the names', the others follow.
-static size_t *measure(const struct report *r, uint32_t columns) {
+static size_t *measure(const struct report *r, enum report_of of, uint32_t columns) {
     size_t *widths = calloc(columns + 1, sizeof *widths);
     char text[CELL_BYTES];
     for (uint32_t i = 0; widths && i < r->identity_count; i++) {
@@ -105,7 +140,16 @@ static size_t *measure(const struct report *r, uint32_t columns) {
         heading(r, c, text);
         widen(&widths[c + 1], text);
         for (uint32_t i = 0; i < r->identity_count; i++) {
-            cell(r, i, c, text);
+            cell(r, of, i, c, text);
+            widen(&widths[c + 1], text);
+        }
+    }
+    for (enum detail d = 0; widths && of == REPORT_TIME && r->identity_count > 0 && d < DETAILS; d++) {
+        if (has_detail(r, 0, d)) {
+            widen(&widths[0], detail_labels[d]);
+        }
+        for (uint32_t c = 0; c < columns; c++) {
+            detail_cell(r, 0, c, d, text);
             widen(&widths[c + 1], text);
         }
     }
@@ -124,11 +168,75 @@ static void rule(struct buffer *out, const size_t *widths, uint32_t columns) {
     buffer_text(out, "\n");
 }
 
-void report_table(const struct report *r, struct buffer *out) {
+// The rows of an identity: its numbers, and under the first one what else there is.
+static void rows(const struct report *r, enum report_of of, uint32_t identity, const size_t *widths,
+                 uint32_t columns, struct buffer *out) {
+    char text[CELL_BYTES];
+    buffer_text(out, " ");
+    text_pad_right(out, label(r->identities[identity]), widths[0]);
+    for (uint32_t c = 0; c < columns; c++) {
+        cell(r, of, identity, c, text);
+        text_pad_left(out, text, GAP + widths[c + 1]);
+    }
+    buffer_text(out, "\n");
+    for (enum detail d = 0; of == REPORT_TIME && identity == 0 && d < DETAILS; d++) {
+        if (!has_detail(r, identity, d)) {
+            continue;
+        }
+        buffer_text(out, " ");
+        text_pad_right(out, detail_labels[d], widths[0]);
+        for (uint32_t c = 0; c < r->tier_count; c++) {
+            detail_cell(r, identity, c, d, text);
+            text_pad_left(out, text, GAP + widths[c + 1]);
+        }
+        buffer_text(out, "\n");
+    }
+}
+
+// Whether a '~' stands anywhere.
+static bool any_async(const struct report *r) {
+    for (uint32_t i = 0; i < r->identity_count; i++) {
+        for (uint32_t t = 0; t < r->tier_count; t++) {
+            const struct query_row *row = report_cell(r, i, t);
+            if (row && parts_of(row).async) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void legend(const struct report *r, enum report_of of, struct buffer *out) {
+    bool waiting = r->identity_count > 0 && has_detail(r, 0, WAITING);
+    bool parts = r->identity_count > 0 && (has_detail(r, 0, COLLECTING) || has_detail(r, 0, OFF_CPU));
+    buffer_text(
+        out,
+        of == REPORT_WAIT
+            ? "\n Mean waiting per request before the calls of each tier; total: of the requests' time.\n"
+            : "\n Means per request.");
+    if (any_async(r)) {
+        buffer_text(out, " ~ asynchronous: calls that ended after their request, not part of its total.\n");
+    } else {
+        buffer_text(out, of == REPORT_TIME ? "\n" : "");
+    }
+    if (of == REPORT_WAIT || waiting) {
+        buffer_text(out,
+                    " Waiting: from what the caller did last until the tier began in another process, in its "
+                    "mailbox and run queue:\n an upper bound, not part of the tier's time.");
+        buffer_text(out, of == REPORT_WAIT ? "\n" : " --wait shows it for each identity.\n");
+    }
+    if (of == REPORT_TIME && parts) {
+        buffer_text(
+            out,
+            " Garbage collection, off the CPU: while a call of the tier was its process' innermost; part of "
+            "its time.\n");
+    }
+}
+
+void report_table(const struct report *r, enum report_of of, struct buffer *out) {
     uint32_t columns = r->tier_count + AFTER_TIERS;
     char text[CELL_BYTES];
-    bool async = false;
-    size_t *widths = measure(r, columns);
+    size_t *widths = measure(r, of, columns);
     if (!widths) {
         out->failed = true;
         return;
@@ -141,56 +249,12 @@ void report_table(const struct report *r, struct buffer *out) {
     buffer_text(out, "\n");
     rule(out, widths, columns);
     for (uint32_t i = 0; i < r->identity_count; i++) {
-        buffer_text(out, " ");
-        text_pad_right(out, label(r->identities[i]), widths[0]);
-        for (uint32_t c = 0; c < columns; c++) {
-            cell(r, i, c, text);
-            async = async || (c < r->tier_count && strchr(text, '~'));
-            text_pad_left(out, text, GAP + widths[c + 1]);
-        }
-        buffer_text(out, "\n");
+        rows(r, of, i, widths, columns, out);
         if (i == 0 && strcmp(r->identities[0], "_total") == 0) {
             rule(out, widths, columns);
         }
     }
-    buffer_text(out, "\n Means per request.");
-    buffer_text(out, async ? " ~ asynchronous: calls that ended after their request, not part of its total.\n"
-                           : "\n");
+    legend(r, of, out);
     report_ledger(r, out);
     free(widths);
-}
-
-// -- ledger
-// ----------------------------------------------------------------------------------------------------------------
-
-// Appends "3 dropped messages" to the list of losses, unless it is none.
-static void loss(struct buffer *out, uint64_t n, const char *one, const char *many, bool *any) {
-    if (n > 0) {
-        buffer_printf(out, "%s%llu %s", *any ? ", " : "; lost: ", (unsigned long long)n, n == 1 ? one : many);
-        *any = true;
-    }
-}
-
-void report_ledger(const struct report *r, struct buffer *out) {
-    const struct ledger_row *l = &r->sums->ledger;
-    const struct query_row *requests = r->identity_count > 0 ? report_cell(r, 0, r->tier_count) : NULL;
-    uint64_t count = requests ? requests->calls : 0;
-    char from[TEXT_TIME_BYTES], until[TEXT_TIME_BYTES], paused[TEXT_DURATION_BYTES];
-    bool any = false;
-    buffer_printf(out, " %llu complete request%s", (unsigned long long)count, count == 1 ? "" : "s");
-    loss(out, l->requests_incomplete, "incomplete request", "incomplete requests", &any);
-    loss(out, l->requests_expired, "expired", "expired", &any);
-    loss(out, l->requests_unsampled, "unsampled", "unsampled", &any);
-    loss(out, l->dropped_messages, "dropped message", "dropped messages", &any);
-    loss(out, l->orphan_returns, "orphan return", "orphan returns", &any);
-    loss(out, l->stale_calls, "stale call", "stale calls", &any);
-    loss(out, l->decode_errors, "decode error", "decode errors", &any);
-    if (l->paused_ms > 0) {
-        buffer_printf(out, "%spaused for %s",
-                      any ? ", " : "; lost: ", text_duration((double)l->paused_ms * 1e6, paused));
-        any = true;
-    }
-    buffer_printf(out, "%s; %s to %s, buckets of %u s\n", any ? "" : "; nothing lost",
-                  text_time_format(r->sums->first_s * 1000000000, false, from),
-                  text_time_format(r->sums->last_s * 1000000000, false, until), r->sums->resolution_s);
 }

@@ -25,9 +25,21 @@ void report_free(struct report *r);
 // The cell of an identity and tier; tier == r->tier_count is "_total".
 const struct query_row *report_cell(const struct report *r, uint32_t identity, uint32_t tier);
 
+// "ok", "lossy" or "paused": whether the numbers can be trusted.
+const char *report_verdict(const struct ledger_row *ledger);
+
+// What the table's cells are of.
+enum report_of {
+    REPORT_TIME, // under the first row, what tiers waited and lost to garbage collection and scheduling
+    REPORT_WAIT
+};
+
+// Whole lines above the numbers, and an empty one: why they cannot be trusted and what to do, that code was
+// reloaded. Nothing when all is well.
+void report_trust(const struct report *r, struct buffer *out);
 // The table, its legend and the ledger's line. Check out->failed.
-void report_table(const struct report *r, struct buffer *out);
-// The ledger's line alone: what the numbers rest on, what was lost, and the time they are of.
+void report_table(const struct report *r, enum report_of of, struct buffer *out);
+// The ledger's line alone: what the numbers rest on, and the time they are of.
 void report_ledger(const struct report *r, struct buffer *out);
 // One JSON object and a newline; described in `kprof report --help`.
 void report_json(const struct report *r, struct buffer *out);

@@ -1,9 +1,8 @@
 // report.c, report_table.c, report_json.c, text.c and main.c: the table to the letter, and the tool as people
 // run it.
-#include "store_fixture.h"
+#include "tool_fixture.h"
 
 #include <locale.h>
-#include <sys/wait.h>
 
 #include "tool/report.h"
 #include "tool/text.h"
@@ -108,45 +107,12 @@ static void lose(void) {
     stats_free(batch);
 }
 
-// What the tool writes, both streams, and how it ends.
-static char output[1 << 16];
-
 static int kprof(const char *arguments) {
-    char command[512];
-    snprintf(command, sizeof command, "LC_ALL=C %s %s 2>&1", KPROF_TOOL, arguments);
-    FILE *p = popen(command, "r");
-    assert_non_null(p);
-    size_t n = fread(output, 1, sizeof output - 1, p);
-    output[n] = 0;
-    int status = pclose(p);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return tool_run("LC_ALL=C", arguments);
 }
 
 static int report(const char *arguments) {
-    char line[400];
-    snprintf(line, sizeof line, "report --db %s %s", fixture_db, arguments);
-    return kprof(line);
-}
-
-static void expect_output(const char *expected) {
-    if (strcmp(output, expected) != 0) {
-        fail_msg("got\n%s\nexpected\n%s", output, expected);
-    }
-}
-
-static void expect_part(const char *part) {
-    if (!strstr(output, part)) {
-        fail_msg("got\n%s\nwhich lacks\n%s", output, part);
-    }
-}
-
-// One line, and nothing that steers a terminal.
-static void expect_line(const char *part) {
-    expect_part(part);
-    char *end = strchr(output, '\n');
-    assert_non_null(end);
-    assert_int_equal(end[1], 0);
+    return tool_ask("report", arguments);
 }
 
 // -- the table
@@ -169,16 +135,179 @@ static void test_table(void **state) {
         "s\n");
 }
 
-static void test_ledger_line(void **state) {
+// -- waiting, garbage collection, scheduling
+
+// Of fill()'s requests: what else is known of db and http.
+static void fill_details(uint64_t wait, uint64_t gc, uint64_t off_cpu) {
+    struct stats *batch = stats_new();
+    static const char *const identities[] = {"größe", "_total"};
+    for (int i = 0; i < 2; i++) {
+        struct stat_row *db = fixture_row(batch, NOON, "shop@host", identities[i], "db");
+        db->wait_ns = wait;
+        db->gc_ns = gc;
+        fixture_row(batch, NOON, "shop@host", identities[i], "http")->off_cpu_ns = off_cpu;
+    }
+    fixture_write(batch);
+}
+
+static void test_details_under_the_totals(void **state) {
+    (void)state;
+    fill();
+    fill_details(4000ULL * MS, 2 * MS, 1 * MS);
+    assert_int_equal(report(""), 0);
+    expect_output(
+        "                               http        db    ~accounting     total    requests    errors\n"
+        " -------------------------------------------------------------------------------------------\n"
+        " Totals across all calls:     50 ms     30 ms        ~3.0 ms     80 ms           4         1\n"
+        "   waiting before it              -     1.0 s              -\n"
+        "   garbage collection             -    500 µs              -\n"
+        "   off the CPU               250 µs         -              -\n"
+        " -------------------------------------------------------------------------------------------\n"
+        " größe                        80 ms    120 ms        ~6.0 ms    200 ms           1         1\n"
+        " foobar                       40 ms         -        ~2.0 ms     40 ms           3         0\n"
+        "\n"
+        " Means per request. ~ asynchronous: calls that ended after their request, not part of its total.\n"
+        " Waiting: from what the caller did last until the tier began in another process, in its mailbox and "
+        "run "
+        "queue:\n"
+        " an upper bound, not part of the tier's time. --wait shows it for each identity.\n"
+        " Garbage collection, off the CPU: while a call of the tier was its process' innermost; part of its "
+        "time.\n"
+        " 4 complete requests; nothing lost; 2025-11-20T12:00:00Z to 2025-11-20T12:00:10Z, buckets of 10 "
+        "s\n");
+}
+
+// A line that has nothing to say is not there, a wide one makes its column wide, and one identity has it too.
+static void test_details_that_are_there(void **state) {
+    (void)state;
+    fill();
+    fill_details(0, 0, 4123 * (uint64_t)1000 * MS);
+    assert_int_equal(report("--identity größe"), 0);
+    expect_output(
+        "                      db      http    ~accounting     total    requests    errors\n"
+        " --------------------------------------------------------------------------------\n"
+        " größe            120 ms     80 ms        ~6.0 ms    200 ms           1         1\n"
+        "   off the CPU         -    4123 s              -\n"
+        "\n"
+        " Means per request. ~ asynchronous: calls that ended after their request, not part of its "
+        "total.\n"
+        " Garbage collection, off the CPU: while a call of the tier was its process' innermost; part of "
+        "its time.\n"
+        " 1 complete request; nothing lost; 2025-11-20T12:00:00Z to 2025-11-20T12:00:10Z, buckets of 10 "
+        "s\n");
+}
+
+static void test_wait(void **state) {
+    (void)state;
+    fill();
+    fill_details(4000ULL * MS, 2 * MS, 1 * MS);
+    assert_int_equal(report("--wait"), 0);
+    expect_output(
+        "                             http       db    ~accounting     total    requests    errors\n"
+        " ----------------------------------------------------------------------------------------\n"
+        " Totals across all calls:       -    1.0 s              -     80 ms           4         1\n"
+        " ----------------------------------------------------------------------------------------\n"
+        " größe                          -    4.0 s              -    200 ms           1         1\n"
+        " foobar                         -        -              -     40 ms           3         0\n"
+        "\n"
+        " Mean waiting per request before the calls of each tier; total: of the requests' time.\n"
+        " ~ asynchronous: calls that ended after their request, not part of its total.\n"
+        " Waiting: from what the caller did last until the tier began in another process, in its mailbox and "
+        "run "
+        "queue:\n"
+        " an upper bound, not part of the tier's time.\n"
+        " 4 complete requests; nothing lost; 2025-11-20T12:00:00Z to 2025-11-20T12:00:10Z, buckets of 10 "
+        "s\n");
+}
+
+// -- whether the numbers can be trusted
+
+static void test_what_was_lost(void **state) {
     (void)state;
     fill();
     lose();
     assert_int_equal(report(""), 0);
+    assert_int_equal(
+        strncmp(
+            output,
+            " Paused: tracing was off for 1.5 s, 3 of 8 requests incomplete, 1 expired, 7 messages dropped, "
+            "1 orphan return,\n"
+            "   10 decode errors.\n"
+            " The node makes more messages than it can deliver: sample ({sample, {one_in, N}}), or trace "
+            "fewer "
+            "tiers.\n"
+            "\n"
+            "                              http",
+            250),
+        0);
     expect_part(
-        " 4 complete requests; lost: 3 incomplete requests, 1 expired, 100 unsampled, 7 dropped messages, 1 "
-        "orphan return, "
-        "9 stale calls, 10 decode errors, paused for 1.5 s; 2025-11-20T12:00:00Z to 2025-11-20T12:00:20Z, "
-        "buckets of 10 s\n");
+        " 4 complete requests, 100 unsampled, 9 calls too late; lost: see above; 2025-11-20T12:00:00Z to "
+        "2025-11-20T12:00:20Z, buckets of 10 s\n");
+}
+
+// What report says above the numbers for one ledger row.
+static void expect_trust(const struct ledger_row *ledger, const char *verdict, const char *expected) {
+    struct query_sums sums = {.ledger = *ledger, .has_ledger = true};
+    struct report r;
+    struct buffer out = buffer_make(4096);
+    assert_true(report_make(&r, &sums));
+    assert_string_equal(report_verdict(ledger), verdict);
+    report_trust(&r, &out);
+    buffer_append(&out, "", 1);
+    assert_false(out.failed);
+    if (strcmp((char *)out.data, expected) != 0) {
+        fail_msg("got\n%s\nexpected\n%s", (char *)out.data, expected);
+    }
+    buffer_free(&out);
+    report_free(&r);
+}
+
+static void test_trust(void **state) {
+    (void)state;
+#define LEDGER(...) &(const struct ledger_row){.requests_complete = 3988, __VA_ARGS__}
+    expect_trust(LEDGER(.requests_unsampled = 7, .stale_calls = 8), "ok", "");
+    expect_trust(
+        LEDGER(.requests_incomplete = 12, .dropped_messages = 340), "lossy",
+        " Lossy: 12 of 4000 requests incomplete, 340 messages dropped.\n"
+        " The node makes more messages than it can deliver: sample ({sample, {one_in, N}}), or trace fewer "
+        "tiers.\n\n");
+    expect_trust(
+        LEDGER(.paused_ms = 1), "paused",
+        " Paused: tracing was off for 1.0 ms.\n"
+        " The node makes more messages than it can deliver: sample ({sample, {one_in, N}}), or trace fewer "
+        "tiers.\n\n");
+    expect_trust(LEDGER(.requests_expired = 1), "lossy", " Lossy: 1 expired.\n\n");
+    expect_trust(LEDGER(.orphan_returns = 2), "lossy", " Lossy: 2 orphan returns.\n\n");
+    expect_trust(LEDGER(.unwound_frames = 1), "lossy", " Lossy: 1 call without its return.\n\n");
+    expect_trust(LEDGER(.decode_errors = 1), "lossy", " Lossy: 1 decode error.\n\n");
+    expect_trust(
+        LEDGER(.ambiguous_returns = 2), "lossy",
+        " Lossy: 2 ambiguous returns.\n"
+        " 2 returns could be of more than one call: trace the tiers concerned without returns => none.\n\n");
+    expect_trust(
+        LEDGER(.lost_tokens = 1), "ok",
+        " 1 request lost the token on the way, as rpc:call and erpc:call make them:\n"
+        " keep kprof:get_current_label() before such a call, and give it to kprof:set_current_label/1 after "
+        "it.\n\n");
+    expect_trust(LEDGER(.reloads = 2), "ok",
+                 " Code was reloaded 2 times; requests that were open then are incomplete.\n\n");
+    expect_trust(LEDGER(.reloads = 1), "ok",
+                 " Code was reloaded 1 time; requests that were open then are incomplete.\n\n");
+#undef LEDGER
+    struct ledger_row all;
+    memset(&all, 0xff, sizeof all); // numbers of any size
+    struct query_sums sums = {.ledger = all};
+    struct report r;
+    struct buffer out = buffer_make(4096);
+    assert_true(report_make(&r, &sums));
+    report_trust(&r, &out);
+    assert_false(out.failed);
+    for (const char *at = (char *)out.data, *end = at + out.len, *next; at < end; at = next) {
+        next = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
+        assert_true(next - at <= 121);
+    }
+    buffer_free(&out);
+    report_free(&r);
 }
 
 static void test_filters(void **state) {
@@ -215,7 +344,8 @@ static void test_losses_without_requests(void **state) {
     (void)state;
     lose();
     assert_int_equal(report(""), 1);
-    expect_part(" 0 complete requests; lost: 3 incomplete requests, ");
+    expect_part(" Paused: tracing was off for 1.5 s, 3 of 4 requests incomplete, 1 expired, ");
+    expect_part(" 0 complete requests, 100 unsampled, 9 calls too late; lost: see above; ");
     expect_part("kprof report: no complete requests in this time");
 }
 
@@ -234,25 +364,6 @@ static void test_control_characters_stay_inside(void **state) {
 
 // -- json
 // ------------------------------------------------------------------------------------------------------------------------
-
-// What SQLite's JSON functions find in the output.
-static void expect_json(const char *path, const char *expected) {
-    sqlite3 *db;
-    sqlite3_stmt *statement;
-    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
-    sqlite3_prepare_v2(db, "SELECT json_extract(?1, ?2)", -1, &statement, NULL);
-    sqlite3_bind_text(statement, 1, output, -1, SQLITE_STATIC);
-    sqlite3_bind_text(statement, 2, path, -1, SQLITE_STATIC);
-    if (sqlite3_step(statement) != SQLITE_ROW) {
-        fail_msg("no JSON: %s", output);
-    }
-    const char *text = (const char *)sqlite3_column_text(statement, 0);
-    if (!text || strcmp(text, expected) != 0) {
-        fail_msg("%s is %s, expected %s, in\n%s", path, text ? text : "NULL", expected, output);
-    }
-    sqlite3_finalize(statement);
-    sqlite3_close(db);
-}
 
 static void test_json(void **state) {
     (void)state;
@@ -273,6 +384,31 @@ static void test_json(void **state) {
     expect_json("$.rows[3].total_us", "0");
     expect_json("$.ledger.requests_complete", "4");
     expect_json("$.rows[#-1].identity", "foobar");
+    expect_json("$.ledger.verdict", "ok");
+}
+
+static void test_json_of_all_there_is(void **state) {
+    (void)state;
+    fill();
+    fill_details(4000ULL * MS, 2 * MS, 1 * MS);
+    struct stats *batch = stats_new();
+    // bucket, node, complete, incomplete, expired, unsampled, and so on in the view's order
+    *fixture_ledger(batch, NOON) =
+        (struct ledger_row){NOON, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 10, 11, 12, 13};
+    fixture_write(batch);
+    assert_int_equal(report("--json"), 0);
+    expect_json("$.rows[2].tier", "db");
+    expect_json("$.rows[2].wait_us", "4000000");
+    expect_json("$.rows[2].wait_per_request_us", "1000000");
+    expect_json("$.rows[2].gc_us", "2000");
+    expect_json("$.rows[1].off_cpu_us", "1000");
+    expect_json("$.ledger",
+                "{\"requests_complete\":4,\"requests_incomplete\":1,\"requests_expired\":2,"
+                "\"requests_unsampled\":3,\"messages\":4,\"bytes\":5,\"dropped_messages\":6,"
+                "\"orphan_returns\":7,\"stale_calls\":8,\"decode_errors\":9,\"paused_ms\":0,"
+                "\"unwound_frames\":10,\"ambiguous_returns\":11,\"lost_tokens\":12,\"reloads\":13,"
+                "\"verdict\":\"lossy\"}");
+    fixture_expect("SELECT verdict FROM ledger WHERE resolution_s = 10", "lossy");
 }
 
 // -- the command line
@@ -319,12 +455,17 @@ int main(void) {
         cmocka_unit_test(test_durations),
         cmocka_unit_test(test_clean_and_width),
         REPORT_TEST(test_table),
-        REPORT_TEST(test_ledger_line),
+        REPORT_TEST(test_details_under_the_totals),
+        REPORT_TEST(test_details_that_are_there),
+        REPORT_TEST(test_wait),
+        REPORT_TEST(test_what_was_lost),
+        cmocka_unit_test(test_trust),
         REPORT_TEST(test_filters),
         REPORT_TEST(test_mixed_tier_shows_both_parts),
         REPORT_TEST(test_losses_without_requests),
         REPORT_TEST(test_control_characters_stay_inside),
         REPORT_TEST(test_json),
+        REPORT_TEST(test_json_of_all_there_is),
         REPORT_TEST(test_command_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

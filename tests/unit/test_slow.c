@@ -1,8 +1,6 @@
 // slow.c, slow_table.c, slow_waterfall.c and slow_json.c: the text to the letter from structs, and the
 // command on a database.
-#include "store_fixture.h"
-
-#include <sys/wait.h>
+#include "tool_fixture.h"
 
 #include "tool/slow.h"
 #include "tool/text.h"
@@ -487,37 +485,8 @@ static void test_spans_json(void **state) {
 
 // -- the command
 
-static char output[1 << 18];
-
-static int slow_in(const char *environment, const char *arguments) {
-    char command[512];
-    snprintf(command, sizeof command, "%s %s slow %s 2>&1", environment, KPROF_TOOL, arguments);
-    FILE *p = popen(command, "r");
-    assert_non_null(p);
-    size_t n = fread(output, 1, sizeof output - 1, p);
-    output[n] = 0;
-    int status = pclose(p);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
-
 static int slow(const char *arguments) {
-    char line[400];
-    snprintf(line, sizeof line, "--db %s %s", fixture_db, arguments);
-    return slow_in("LC_ALL=C", line);
-}
-
-static void expect_part(const char *part) {
-    if (!strstr(output, part)) {
-        fail_msg("got\n%s\nwhich lacks\n%s", output, part);
-    }
-}
-
-static void expect_line(const char *part) {
-    expect_part(part);
-    char *end = strchr(output, '\n');
-    assert_non_null(end);
-    assert_int_equal(end[1], 0);
+    return tool_ask("slow", arguments);
 }
 
 enum { NOON = 1763640000 };
@@ -545,18 +514,18 @@ static void test_command_list(void **state) {
     expect_part(hint);
     assert_int_equal(slow("--limit 1"), 0);
     expect_part(" 1 request, the slowest first; --limit shows more.");
-    assert_null(strstr(output, "order"));
+    expect_no_part("order");
     assert_int_equal(slow("--limit 2"), 0);
     expect_part(" 2 requests, the slowest first.\n");
     assert_int_equal(slow("--failed"), 0);
-    assert_null(strstr(output, "order"));
+    expect_no_part("order");
     assert_int_equal(slow("--identity order --node shop@host"), 0);
-    assert_null(strstr(output, "search"));
+    expect_no_part("search");
     assert_int_equal(slow("--until 2025-11-20T12:00:01Z"), 0);
-    assert_null(strstr(output, "search"));
+    expect_no_part("search");
     assert_int_equal(slow("--since 2025-11-20T12:00:01Z --json"), 0);
     expect_part("{\"requests\":[{\"id\":2,");
-    assert_null(strstr(output, "order"));
+    expect_no_part("order");
     assert_int_equal(slow("--node other@host"), 1);
     expect_line("keeps no request of that kind");
     assert_int_equal(slow("--node other@host --json"), 1);
@@ -575,8 +544,8 @@ static void test_command_one(void **state) {
     assert_int_equal(strcspn(strstr(output, " offset"), "\n"), 100);
     assert_int_equal(slow("1 --width 120"), 0);
     assert_int_equal(strcspn(strstr(output, " offset"), "\n"), 120);
-    snprintf(line, sizeof line, "1 --db %s", fixture_db);
-    assert_int_equal(slow_in("LC_ALL=C.UTF-8 NO_COLOR=1", line), 0);
+    snprintf(line, sizeof line, "slow 1 --db %s", fixture_db);
+    assert_int_equal(tool_run("LC_ALL=C.UTF-8 NO_COLOR=1", line), 0);
     expect_part("█");
     assert_int_equal(slow("--json 1"), 0);
     expect_part("{\"request\":{\"id\":1,");
@@ -606,7 +575,7 @@ static void test_command_line(void **state) {
         assert_int_equal(slow(cases[i].arguments), 2);
         expect_line(cases[i].says);
     }
-    assert_int_equal(slow_in("", ""), 2);
+    assert_int_equal(tool_run("", "slow"), 2);
     expect_line("Say --db FILE");
     assert_int_equal(slow("--help"), 0);
     expect_part("--failed ");
