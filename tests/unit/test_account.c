@@ -262,6 +262,7 @@ static void full(void **state) {
     struct span span = {.start = 0, .end = 5, .tier = 1, .outermost = true, .self = 5};
     struct request_result r = {.identity = IDENTITY_OTHER, .end = 10, .spans = &span, .count = 1};
     account_request(&a, &r);
+    stats_row(s, (struct stat_key){0, 0, IDENTITY_OTHER, 3});
     for (uint32_t i = 0; stats_rows(s) < LIMIT_STAT_ROWS; i++) {
         stats_row(s, (struct stat_key){.bucket_start = 1000 + i, .identity = 77});
     }
@@ -274,6 +275,9 @@ static void full(void **state) {
     account_request(&a, &r);
     assert_int_equal(stats_rows(s), LIMIT_STAT_ROWS);
     assert_int_equal(row(s, IDENTITY_TOTAL, TIER_TOTAL)->requests, 3);
+    span.tier = 3; // what has no row of _total is not counted under _other in its stead
+    account_request(&a, &r);
+    assert_int_equal(row(s, IDENTITY_OTHER, 3)->calls, 1);
     stats_free(s);
 }
 

@@ -120,6 +120,9 @@ static void buckets_out_of_order(void **state) {
     assert_int_equal(kept_of_ten(&f, 2, 100), LIMIT_KEPT_SLOWEST);
     assert_int_equal(kept_of_ten(&f, 0, 101), 0);
     assert_int_equal(kept_of_ten(&f, 2, 100), 0);
+    // a request counts where it ends
+    assert_true(offer(&f, 30 * SECOND - 1, 2, false));
+    assert_int_equal(stats_kept_at(f.account.stats, stats_kept(f.account.stats) - 1)->bucket_start, 130);
     // the clock was set back for good: no flood
     assert_int_equal(kept_of_ten(&f, -400, 100), LIMIT_KEPT_SLOWEST);
     assert_int_equal(kept_of_ten(&f, -399, 100), LIMIT_KEPT_SLOWEST);
@@ -173,6 +176,9 @@ static void statistics_full(void **state) {
         r.end += 1;
     }
     assert_true(stats_kept(f.account.stats) > LIMIT_KEPT_SLOWEST); // not for want of a better one
+    for (uint32_t i = 0; i < LIMIT_KEPT_SLOWEST; i++) {
+        assert_false(keep_offer(f.keep, &f.account, &r, INT64_MAX));
+    }
     struct stats *full = f.account.stats;
     f.account.stats = stats_new();
     assert_true(keep_offer(f.keep, &f.account, &r, INT64_MAX));

@@ -27,6 +27,27 @@ static void positions(void **state) {
     paths_free(&p);
 }
 
+// More parents than are remembered, with the same tier below each.
+static void many_parents(void **state) {
+    (void)state;
+    struct paths p;
+    assert_true(paths_init(&p));
+    enum { MANY = 3000, TIER = MANY + 1 };
+    for (int again = 0; again < 2; again++) {
+        for (uint16_t tier = 1; tier <= MANY; tier++) {
+            assert_int_equal(paths_below(&p, PATH_ROOT, tier), tier);
+        }
+        for (uint32_t parent = 1; parent <= MANY; parent++) {
+            assert_int_equal(paths_below(&p, parent, TIER), MANY + parent);
+        }
+        for (uint32_t parent = 1; parent <= MANY - 1024; parent++) { // two that may stand at one place, in turns
+            assert_int_equal(paths_below(&p, parent + 1024, TIER), MANY + parent + 1024);
+            assert_int_equal(paths_below(&p, parent, TIER), MANY + parent);
+        }
+    }
+    paths_free(&p);
+}
+
 static void direct_recursion_is_one_position(void **state) {
     (void)state;
     struct paths p;
@@ -115,8 +136,8 @@ static void without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(positions), cmocka_unit_test(direct_recursion_is_one_position), cmocka_unit_test(deep),
-        cmocka_unit_test(the_cap),   cmocka_unit_test(without_memory),
+        cmocka_unit_test(positions), cmocka_unit_test(many_parents), cmocka_unit_test(direct_recursion_is_one_position),
+        cmocka_unit_test(deep),      cmocka_unit_test(the_cap),      cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
