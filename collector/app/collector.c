@@ -73,7 +73,7 @@ static void flush(struct collector *c) {
         writer_submit(c->writer, c->spare, pipeline_directory(c->pipeline)); // says no, and tries a refused batch again
         return;
     }
-    if (stats_rows(pipeline_stats(c->pipeline)) == 0 && stats_ledgers(pipeline_stats(c->pipeline)) == 0) {
+    if (stats_empty(pipeline_stats(c->pipeline))) {
         return;
     }
     stats_reset(c->spare);

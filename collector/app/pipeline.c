@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "codec/frame.h"
+#include "model/keep.h"
 
 enum {
     ADVANCE_NS = 50000000,    // stream time between two looks for what is over
@@ -72,6 +73,7 @@ struct pipeline {
     struct pipeline_options options;
     struct directory directory;
     struct request_pool *pool;
+    struct keep *keep;
     struct stats *stats;
     struct pipeline_node *nodes[LIMIT_NODES];
     int64_t now; // ns since 1970, of the last tick
@@ -94,7 +96,13 @@ struct pipeline *pipeline_new(const struct pipeline_options *options) {
     if (!p->stats) {
         goto err3;
     }
+    p->keep = keep_new();
+    if (!p->keep) {
+        goto err4;
+    }
     return p;
+err4:
+    stats_free(p->stats);
 err3:
     request_pool_free(p->pool);
 err2:
@@ -121,6 +129,7 @@ void pipeline_free(struct pipeline *p) {
         node_free(p->nodes[i]);
     }
     stats_free(p->stats);
+    keep_free(p->keep);
     request_pool_free(p->pool);
     directory_free(&p->directory);
     free(p);
@@ -160,6 +169,9 @@ static void on_finished(void *context, const struct request_result *result) {
     n->totals.incomplete += result->fate == REQUEST_INCOMPLETE;
     n->totals.expired += result->fate == REQUEST_EXPIRED;
     account_request(&n->account, result);
+    if (result->fate == REQUEST_COMPLETE || result->cut) {
+        keep_offer(n->pipeline->keep, &n->account, result, n->slow_ns);
+    }
     if (n->user && result->fate == REQUEST_COMPLETE) {
         tell_calls(n, result);
     }
@@ -191,7 +203,10 @@ static struct pipeline_node *node_new(struct pipeline *p, uint16_t id) {
                                 .ticks_per_second = NANOSECONDS,
                                 .slow_ns = INT64_MAX,
                                 .partial = buffer_make(LIMIT_FRAME_BYTES + FRAME_HEADER),
-                                .account = {.stats = p->stats, .bucket_s = p->options.bucket_s, .node = id},
+                                .account = {.stats = p->stats,
+                                            .paths = &p->directory.paths,
+                                            .bucket_s = p->options.bucket_s,
+                                            .node = id},
                                 .totals.first_error = -1};
     if (!tier_set_init(&n->tiers)) {
         goto err0;

@@ -6,7 +6,7 @@
 #include "base/map.h"
 
 enum {
-    PROCESSES = 2 * LIMIT_SPANS_PER_REQUEST + 1, // each span's, each spawner, and the one that began
+    PROCESSES = 3 * LIMIT_SPANS_PER_REQUEST + 1, // each span's and its sender, each spawner, and the one that began
     FEW = 8,                                     // processes or spawns that are looked through one by one
     REMEMBERED = 256,                            // senders of one process that are looked through
     DEEPEST = 64                                 // processes one above the other
@@ -154,7 +154,7 @@ static void prepare_spawns(struct span_parents *p, uint32_t count) {
         qsort(p->spawns, count, sizeof *p->spawns, by_time);
     }
     p->spawn_count = count;
-    for (uint32_t i = 0; count > FEW && i < count; i++) {
+    for (uint32_t i = count > FEW ? count : 0; i-- > 0;) { // of several spawns of one number the first stays
         map_set(&p->by_child, p->spawns[i].child, i);
     }
 }
@@ -165,7 +165,7 @@ static const struct spawn *spawn_of(const struct span_parents *p, uint64_t child
         uint32_t i = map_get(&p->by_child, child);
         return i == MAP_NONE ? NULL : &p->spawns[i];
     }
-    for (uint32_t i = p->spawn_count; i-- > 0;) {
+    for (uint32_t i = 0; i < p->spawn_count; i++) {
         if (p->spawns[i].child == child) {
             return &p->spawns[i];
         }
@@ -209,22 +209,45 @@ static int64_t last_event(const struct span_parents *p, const struct worker *w, 
     return event > w->event ? event : w->event;
 }
 
-// The first span of a spawned process: it knows its place from the spawn, whatever it has received by then.
-static void born(struct span_parents *p, struct worker *w, struct span *span) {
+// What a spawned process hangs below: the span that spawned it, or where the spawner itself hangs.
+static uint32_t spawned_below(const struct span_parents *p, const struct spawn *spawn) {
+    for (uint32_t n = 0; spawn && n < DEEPEST; n++) {
+        if (spawn->parent != SPAN_NONE) {
+            return spawn->parent;
+        }
+        const struct worker *spawner = worker_find(p, spawn->pid);
+        if (spawner && spawner->top != SPAN_NONE) {
+            return spawner->parent;
+        }
+        spawn = spawn_of(p, spawn->pid); // it made no calls: whose child is it?
+    }
+    return SPAN_NONE;
+}
+
+// A process begins with the place that its spawn gives it. Returns that, or NULL.
+static const struct spawn *born(struct span_parents *p, struct worker *w, int64_t time) {
     const struct spawn *spawn = spawn_of(p, w->pid);
-    if (!spawn || spawn->pid == w->pid || spawn->time > span->start) {
-        return;
+    if (!spawn || spawn->pid == w->pid || spawn->time > time) {
+        return NULL;
     }
-    const struct worker *spawner = worker_find(p, spawn->pid);
-    takes_work(p, w, spawn->pid, spawn->parent != SPAN_NONE ? spawn->parent : spawner ? spawner->parent : SPAN_NONE);
-    if (span->from == w->pid || span->from == spawn->pid) {
-        span->wait = span->start - spawn->time;
+    takes_work(p, w, spawn->pid, spawned_below(p, spawn));
+    return spawn;
+}
+
+// The process that a token came from; NULL when it is not known.
+static struct worker *sender_of(struct span_parents *p, const struct span *span) {
+    struct worker *sender = worker_find(p, span->from);
+    if (!sender && spawn_of(p, span->from)) { // it has no spans yet
+        sender = worker_for(p, span->from);
+        const struct spawn *spawn = born(p, sender, span->start);
+        sender->event = spawn ? spawn->time : INT64_MIN;
     }
+    return sender;
 }
 
 // The first span of its process's stack, with the token of another process.
 static void arrived(struct span_parents *p, struct worker *w, struct span *span) {
-    const struct worker *sender = worker_find(p, span->from);
+    const struct worker *sender = sender_of(p, span);
     if (!sender || works_for(p, sender, w->pid)) {
         return; // an answer, or of somebody who makes no calls
     }
@@ -242,10 +265,10 @@ static void arrived(struct span_parents *p, struct worker *w, struct span *span)
 
 static void place(struct span_parents *p, struct worker *w, uint32_t i) {
     struct span *span = &p->spans[i];
-    if (w->top == SPAN_NONE) {
-        born(p, w, span);
-    }
-    if (span->from != w->pid && !(w->top == SPAN_NONE && w->senders != SPAN_NONE && w->sender == span->from)) {
+    const struct spawn *spawn = w->top == SPAN_NONE && w->senders == SPAN_NONE ? born(p, w, span->start) : NULL;
+    if (spawn && (span->from == w->pid || span->from == spawn->pid)) {
+        span->wait = span->start - spawn->time;
+    } else if (span->from != w->pid) {
         arrived(p, w, span);
     }
     w->top = i;

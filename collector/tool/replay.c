@@ -40,7 +40,7 @@ const char replay_help[] =
     "A summary goes to stderr. Exit status: 0 done, 1 failed, 2 the file is damaged or cut (what could\n"
     "be read was counted), or wrong usage.\n";
 
-enum { EXIT_DAMAGED = 2, CHUNK = 1 << 20, FLUSH_ROWS = 4000, FUNCTIONS = LIMIT_TIERS };
+enum { EXIT_DAMAGED = 2, CHUNK = 1 << 20, FLUSH_ROWS = 4000, FLUSH_KEPT = 200, FUNCTIONS = LIMIT_TIERS };
 
 struct function {
     char *name; // of the tier; NULL for an identity
@@ -353,7 +353,9 @@ static int feed(struct replay *r, int64_t *damaged) {
     while (r->now.len > 0 && *damaged < 0) {
         *damaged = pipeline_feed(r->node, r->now);
         // Always at the same places of the file, so that the result is always the same.
-        if (stats_rows(pipeline_stats(r->pipeline)) > FLUSH_ROWS && !flush(r)) {
+        const struct stats *gathered = pipeline_stats(r->pipeline);
+        bool much = stats_rows(gathered) > FLUSH_ROWS || stats_paths(gathered) > FLUSH_ROWS || stats_kept(gathered) > FLUSH_KEPT;
+        if (much && !flush(r)) {
             return fail(r->db, store_error(r->store));
         }
         show_progress(r);

@@ -1,13 +1,17 @@
 // For tests of the request model: what a node's processes do as a short script, and what the tracker made of it as text.
 //
-//   begin T P time          end T P time [error]       the markers of token T in process P
+//   begin T P time          end T P time [error|astray]   the markers of token T in process P; astray: P had lost the token
 //   call T P x time [F]     a call of tier x in P; the token came from F, or P
 //   ret P x time            exc P x time               its end
-//   lost      now time      reset
+//   none T P x y time [F]   a call whose return has no value and goes back to function y, that of tier y if it is one
+//   to P y time             control goes back to function y in P
+//   spawn T P Q time        P spawns Q, and the spawn returns; raise T P time: it does not
+//   die P time              gc|off P from until        what the process does besides
+//   lost      gap from until      now time      reset
 //
 // Tokens are numbers, processes capital letters, tiers small ones, times milliseconds; commands end with ';'. A finished request is
 // told as "complete 0..30 self 20: Aa 10..20 self 10, >Bb 12..14 self 2 async;", with '>' for each span above, and marks where they
-// are due: inner (not the outermost of its tier), async, open, error.
+// are due: inner (not the outermost of its tier), async, open, error, unknown (no value), wait, gc, off.
 #pragma once
 
 #include "unit.h"
@@ -42,6 +46,13 @@ static inline const char *script_ms(int64_t ns, char *out) {
     return out;
 }
 
+static inline void script_cost(struct script *s, const char *what, int64_t ns) {
+    char text[32];
+    if (ns != 0) {
+        script_tell(s, " %s %s", what, script_ms(ns, text));
+    }
+}
+
 static inline void script_finished(void *context, const struct request_result *r) {
     static const char *const fates[] = {"complete", "incomplete", "expired"};
     struct script *s = context;
@@ -71,7 +82,10 @@ static inline void script_finished(void *context, const struct request_result *r
             script_tell(s, "%s self %s", script_ms(span->end, b), script_ms(span->self, c));
         }
         script_tell(s, "%s%s%s%s", span->outermost ? "" : " inner", span->async ? " async" : "",
-                    span->open ? " open" : "", span->error ? " error" : "");
+                    span->open ? " open" : "", span->error ? " error" : span->blind ? " unknown" : "");
+        script_cost(s, "wait", span->wait);
+        script_cost(s, "gc", span->gc);
+        script_cost(s, "off", span->off_cpu);
     }
     script_tell(s, ";");
 }
@@ -110,14 +124,69 @@ static inline void script_free(struct script *s) {
     free(s);
 }
 
+static inline uint64_t script_pid(char process) {
+    return (uint64_t)(process - 'A' + 1);
+}
+
+static inline int64_t script_ns(double ms) {
+    return (int64_t)(ms * SCRIPT_MS + (ms < 0 ? -0.5 : 0.5));
+}
+
+// caller: 0, or the function that the call returns to.
+static inline struct request_ref script_call_to(struct script *s, uint64_t token, char process, char tier, double ms, char from,
+                                                char caller) {
+    struct tracker_call call = {.pid = script_pid(process),
+                                .token = token,
+                                .from = script_pid(from),
+                                .time = script_ns(ms),
+                                .tier = (uint16_t)(tier - 'a' + 1),
+                                .function = (uint32_t)tier,
+                                .caller = (uint32_t)caller};
+    return tracker_call(s->tracker, &call);
+}
+
 static inline struct request_ref script_call(struct script *s, uint64_t token, char process, char tier, double ms,
                                              char from) {
-    struct tracker_call call = {.pid = (uint64_t)(process - 'A' + 1),
-                                .token = token,
-                                .from = (uint64_t)(from - 'A' + 1),
-                                .time = (int64_t)(ms * SCRIPT_MS),
-                                .tier = (uint16_t)(tier - 'a' + 1)};
-    return tracker_call(s->tracker, &call);
+    return script_call_to(s, token, process, tier, ms, from, 0);
+}
+
+static inline void script_spawn(struct script *s, uint64_t token, char process, char child, double ms) {
+    struct tracker_call call = {
+        .pid = script_pid(process), .token = token, .from = script_pid(process), .time = script_ns(ms), .function = '!'};
+    tracker_spawn(s->tracker, &call);
+    if (child) {
+        tracker_spawned(s->tracker, call.pid, script_pid(child));
+    }
+}
+
+// What a process does besides calls. Returns false when the line tells of something else.
+static inline bool script_besides(struct script *s, const char *line) {
+    unsigned long token;
+    char process, other, tier, from;
+    double ms, until;
+    int n;
+    if ((n = sscanf(line, " none %lu %c %c %c %lf %c", &token, &process, &tier, &other, &ms, &from)) >= 5) {
+        script_call_to(s, token, process, tier, ms, n == 6 ? from : process, other);
+    } else if (sscanf(line, " to %c %c %lf", &process, &other, &ms) == 3) {
+        tracker_return_to(s->tracker, script_pid(process), (uint32_t)other, script_ns(ms));
+    } else if (sscanf(line, " spawn %lu %c %c %lf", &token, &process, &other, &ms) == 4) {
+        script_spawn(s, token, process, other, ms);
+    } else if (sscanf(line, " raise %lu %c %lf", &token, &process, &ms) == 3) {
+        script_spawn(s, token, process, 0, ms);
+    } else if (sscanf(line, " die %c %lf", &process, &ms) == 2) {
+        tracker_exited(s->tracker, script_pid(process), script_ns(ms));
+    } else if (sscanf(line, " gc %c %lf %lf", &process, &ms, &until) == 3) {
+        tracker_pause(s->tracker, script_pid(process), PAUSE_GC, true, script_ns(ms));
+        tracker_pause(s->tracker, script_pid(process), PAUSE_GC, false, script_ns(until));
+    } else if (sscanf(line, " off %c %lf %lf", &process, &ms, &until) == 3) {
+        tracker_pause(s->tracker, script_pid(process), PAUSE_OFF_CPU, true, script_ns(ms));
+        tracker_pause(s->tracker, script_pid(process), PAUSE_OFF_CPU, false, script_ns(until));
+    } else if (sscanf(line, " gap %lf %lf", &ms, &until) == 2) {
+        tracker_gap(s->tracker, script_ns(ms), script_ns(until));
+    } else {
+        return false;
+    }
+    return true;
 }
 
 // The end marker without the script.
@@ -131,7 +200,8 @@ static inline void script_command(struct script *s, const char *line) {
     double ms;
     int n;
     char word[16];
-    if (sscanf(line, " begin %lu %c %lf", &token, &process, &ms) == 3) {
+    if (script_besides(s, line)) {
+    } else if (sscanf(line, " begin %lu %c %lf", &token, &process, &ms) == 3) {
         struct tracker_call call = {.pid = (uint64_t)(process - 'A' + 1),
                                     .token = token,
                                     .from = (uint64_t)(process - 'A' + 1),
@@ -165,6 +235,9 @@ static inline void script_command(struct script *s, const char *line) {
     s->counts.orphan_returns += more.orphan_returns;
     s->counts.stale_calls += more.stale_calls;
     s->counts.refused_calls += more.refused_calls;
+    s->counts.unwound_frames += more.unwound_frames;
+    s->counts.ambiguous_returns += more.ambiguous_returns;
+    s->counts.lost_tokens += more.lost_tokens;
 }
 
 static inline void script_run(struct script *s, const char *commands) {
@@ -190,6 +263,12 @@ static inline void script_expect_counts(struct script *s, uint64_t orphans, uint
     assert_int_equal(s->counts.orphan_returns, orphans);
     assert_int_equal(s->counts.stale_calls, stale);
     assert_int_equal(s->counts.refused_calls, refused);
+}
+
+static inline void script_expect_joins(struct script *s, uint64_t unwound, uint64_t ambiguous, uint64_t lost_tokens) {
+    assert_int_equal(s->counts.unwound_frames, unwound);
+    assert_int_equal(s->counts.ambiguous_returns, ambiguous);
+    assert_int_equal(s->counts.lost_tokens, lost_tokens);
 }
 
 // A whole script with markers, and what finished of it once everything is over; nothing may be orphan, stale or refused.
