@@ -1,7 +1,10 @@
-// Chooses the requests that are kept whole: of each node, identity and bucket the LIMIT_KEPT_SLOWEST slowest, up to
-// LIMIT_KEPT_FAILED that failed (the slowest of them) and up to LIMIT_KEPT_OVER over the threshold (the slowest of them). A request is offered when it has closed
-// and taken when it is better than the worst that its bucket has; so one that is taken may be pushed out by a later one, which
-// the store does.
+// Chooses the requests that are kept whole: of each node, identity and bucket up to LIMIT_KEPT_OVER that took longer than the threshold,
+// LIMIT_KEPT_FAILED that failed, and LIMIT_KEPT_SLOWEST others; the slowest of each, and of equally slow ones the earliest. A
+// request stands under the first of these reasons that applies, and under no other.
+//
+// A request is offered when it has closed, and taken when it is better than the worst that its bucket has so far. So one that is taken
+// may be pushed out by a later one: the store does that. What is remembered takes 560 bytes for each node and identity that
+// was seen; what does not fit is taken without comparing.
 #pragma once
 
 #include "model/account.h"
@@ -10,6 +13,7 @@ struct keep; // opaque; one thread
 
 struct keep *keep_new(void); // NULL without memory
 void keep_free(struct keep *k);
-// Offers a request that is complete, or cut at the cap (result->cut). over_ns: the node's threshold; INT64_MAX: none. Puts it into the account's statistics when
-// it is to be kept. Returns whether it was.
+// Offers a request that is complete, or cut at the cap (result->cut). over_ns: the node's threshold, INT64_MAX for none. Puts it
+// into the account's statistics, with its first LIMIT_KEPT_SPANS spans, when it is to be kept. Returns whether it was; not, too, when
+// the statistics have no room for it.
 bool keep_offer(struct keep *k, const struct account *a, const struct request_result *result, int64_t over_ns);
