@@ -83,6 +83,7 @@ static void check_answers(struct store *s) {
     assert_true(query_slow_spans(s, 1, &found, &spans));
     assert_false(found);
     slow_spans_free(&spans);
+    assert_int_equal(store_integer(s, "SELECT count(*) FROM kept_spans JOIN tier_names AS t ON t.id = tier_id", -1), 0);
 }
 
 static void test_readers_read_version_1(void **state) {

@@ -58,13 +58,15 @@ static void test_a_path_without_calls_has_no_extremes(void **state) {
 
 static void test_texts_of_paths(void **state) {
     (void)state;
-    char deep[LIMIT_PATH_DEPTH * (LIMIT_NAME_BYTES + 1) + 1] = "", expected[LIMIT_PATH_DEPTH * (LIMIT_NAME_BYTES + 3) + 8] = "";
+    char deep[LIMIT_PATH_DEPTH * (LIMIT_NAME_BYTES + 1) + 1] = "";
+    char expected[LIMIT_PATH_DEPTH * (LIMIT_NAME_BYTES + 3) + 32] = "0,";
     for (int i = 0; i < (int)LIMIT_PATH_DEPTH; i++) { // names as long as they get
         sprintf(deep + strlen(deep), "%s%0*d", i ? "/" : "", (int)LIMIT_NAME_BYTES, i);
         sprintf(expected + strlen(expected), "%s%0*d", i ? " > " : "", (int)LIMIT_NAME_BYTES, i);
     }
     strcat(expected, ",_other,a,a > b");
     struct stats *batch = stats_new();
+    fixture_path_call(batch, NOON, "create", fixture_path("0"), 1000); // the first id that there is
     fixture_path_call(batch, NOON, "create", fixture_path(deep), 1000);
     fixture_path_call(batch, NOON, "create", PATH_OTHER, 1000);
     fixture_path_call(batch, NOON, "create", fixture_path("a/a/a"), 1000);
