@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2154
 # What the scenarios of scenario_cases share: the node that runs them, and comparing what kprof says with what is true. Sourced after
 # lib.sh, never run.
 #
@@ -8,7 +8,7 @@
 
 name=cases_$$
 requests=2 # of each case
-truth=$scratch/truth.csv
+truth=$scratch/truth
 complete=0 incomplete=0
 
 run() { target_eval "$name@localhost" "$1"; }
@@ -24,20 +24,24 @@ start_cases() {
 measure() {
   local counts
   switches=$(run "S = scenario_truth:switches(), ok = scenario_cases:run($2, $requests, $1), scenario_truth:switches() - S.")
-  counts=$(run "{C, I} = scenario_cases:truth(\"$scratch/round.csv\"), [C, I].")
+  counts=$(run "{C, I} = scenario_cases:truth(\"$scratch/round\"), [C, I].")
   [[ $counts =~ ^\[([0-9]+),([0-9]+)\]$ ]] || fail "no counts: $counts"
   complete=$((complete + BASH_REMATCH[1])) incomplete=$((incomplete + BASH_REMATCH[2]))
-  cat "$scratch/round.csv" >>"$truth"
+  cat "$scratch/round.tiers" >>"$truth.tiers"
+  cat "$scratch/round.paths" >>"$truth.paths"
   wait_for 15 "all requests are closed" all_closed
 }
 all_closed() { [ "$(ledger requests_complete+requests_incomplete+requests_expired)" -ge $((complete + incomplete)) ]; }
+
+# How errors of kprof differ from the truth's, in SQL.
+errors_differ='t.errors <> s.errors'
 
 # compare ROUND: a line a tier and identity, what is true before what kprof says, and whether that
 # fits: fits, times, counts, missing, invented.
 compare() {
   sqlite3 :memory: -separator '|' "ATTACH 'file:$db?mode=ro' AS k" "
     CREATE TABLE truth (identity TEXT, tier TEXT, calls INTEGER, errors INTEGER, async_calls INTEGER, total_us REAL, self_us REAL, mean_us REAL,
-                        wait_us REAL)" ".import $truth truth" "
+                        wait_us REAL)" ".import $truth.tiers truth" "
     WITH t AS (SELECT * FROM truth WHERE identity LIKE '%.$1'),
          s AS (SELECT identity, tier, sum(calls) AS calls, sum(errors) AS errors, sum(async_calls) AS async_calls, sum(total_us) AS total_us,
                       sum(self_us) AS self_us, sum(mean_us * calls) / sum(calls) AS mean_us, sum(wait_us) AS wait_us
@@ -47,7 +51,7 @@ compare() {
                       printf('%.0f/%.0f %.0f/%.0f %.0f/%.0f %.0f/%.0f', t.total_us, s.total_us, t.self_us, s.self_us, t.mean_us, s.mean_us,
                              t.wait_us, s.wait_us) AS times,
                       CASE WHEN s.calls IS NULL THEN 'missing' WHEN t.calls IS NULL THEN 'invented'
-                           WHEN (t.calls, t.errors, t.async_calls) <> (s.calls, s.errors, s.async_calls) THEN 'counts'
+                           WHEN (t.calls, t.async_calls) <> (s.calls, s.async_calls) OR $errors_differ THEN 'counts'
                            WHEN abs(t.total_us - s.total_us) > max(0.05 * t.total_us, 50 * t.calls)
                              OR abs(t.self_us - s.self_us) > max(0.05 * t.self_us, 50 * t.calls)
                              OR abs(t.mean_us - s.mean_us) > max(0.05 * t.mean_us, 50)
@@ -55,6 +59,16 @@ compare() {
                            ELSE 'fits' END AS verdict
                FROM t FULL OUTER JOIN s USING (identity, tier))
     SELECT identity, tier, counts, times, verdict FROM b ORDER BY 1, 2" >"$scratch/compared"
+}
+
+# Where in the tree the calls are: identity|path|calls, what is true before what kprof says, where they differ.
+paths_differ() {
+  sqlite3 :memory: -separator '|' "ATTACH 'file:$db?mode=ro' AS k" "CREATE TABLE truth (identity TEXT, path TEXT, calls INTEGER)" \
+    ".import $truth.paths truth" "
+    WITH t AS (SELECT * FROM truth WHERE identity LIKE '%.$1'),
+         s AS (SELECT identity, path, sum(calls) AS calls FROM k.path_stats WHERE resolution_s = 10 AND identity LIKE '%.$1' GROUP BY 1, 2)
+    SELECT coalesce(t.identity, s.identity), coalesce(t.path, s.path), printf('%d/%d', t.calls, s.calls)
+    FROM t FULL OUTER JOIN s USING (identity, path) WHERE t.calls IS NOT s.calls ORDER BY 1, 2"
 }
 
 table() {
@@ -69,6 +83,7 @@ tell_truth() {
     compare "$round"
     is "$(grep -v '|\(fits\|times\)$' "$scratch/compared" | table | tail -n +2)" "" \
       "round $round, $(wc -l <"$scratch/compared") rows: calls, errors and asynchronous calls of every tier"
+    is "$(paths_differ "$round")" "" "round $round, $(wc -l <"$truth.paths") paths: calls of every position in the tree"
     if ! grep '|times$' "$scratch/compared" >"$scratch/off"; then
       ok "round $round: times of every tier"
       return

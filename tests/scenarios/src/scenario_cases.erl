@@ -1,11 +1,11 @@
 %% The application of scenario 11: every construct that a request can be made of, one a function, under an identity of its own.
 -module(scenario_cases).
 
--export([start/0, trace/3, run/3, names/0, stale_timer/1, foreign/0, truth/1]).
+-export([start/0, trace/3, run/3, names/0, stale_timer/1, foreign/0, armed/0, truth/1]).
 -export([nested/1, siblings/1, many/1, recursion/1, mutual/1, tail/1, tail_raises/1]).
 -export([chain/1, queued/1, cast/1, spawned/1, pool/1, orphan/1, interleaved/1, timer/1, elsewhere/1, keep_alive/1]).
 -export([error_caught/1, exit_caught/1, throw_caught/1, raised_again/1, deep/1, fails/1, crash/1, worker_crash/1]).
--export([worker_killed/1, killed/1, rpc_lost/1, rpc_kept/1, reply_lost/1, do_apply/1]).
+-export([worker_killed/1, killed/1, rpc_lost/1, rpc_kept/1, reply_lost/1, do_apply/1, asleep/1, garbage/1, large/1]).
 
 -import(scenario_tiers, [handle/2, alpha/1, beta/1, gamma/1, delta/1, request/2, marked/2, call/2, hold/2]).
 
@@ -41,11 +41,11 @@ run(Names, N, Round) ->
 once(Name, Identity) ->
     {Pid, Ref} = spawn_monitor(fun() -> _ = ?MODULE:Name(Identity) end),
     _ = Name =:= killed andalso begin ms(25), kill(Pid) end,
-    receive {'DOWN', Ref, process, Pid, Why} -> ended(Name, Why) after 10000 -> exit({hangs, Name}) end.
+    receive {'DOWN', Ref, process, Pid, Why} -> ended(Name, Pid, Why) after 10000 -> exit({hangs, Name}) end.
 
-ended(crash, {on_purpose, _}) -> ok;
-ended(killed, killed) -> ok;
-ended(_, normal) -> ok.
+ended(crash, Pid, {on_purpose, _}) -> scenario_truth:died(Pid, erlang:monotonic_time(nanosecond));
+ended(killed, _, killed) -> ok;
+ended(_, _, normal) -> ok.
 
 %% When a process is killed is known to the one that kills it: between the signal and its being gone.
 kill(Pid) ->
@@ -171,7 +171,8 @@ orphan(I) ->
         ms(15)
     end).
 
-%% Two requests in one server: each is taken in, worked on by another process, and answered when that comes back.
+%% Two requests in one server: each is taken in, worked on by another process, and answered when that comes back. What an answer brings
+%% goes on with what there was, and has not waited.
 -spec interleaved(atom()) -> term().
 interleaved(I) ->
     {Other, Ref} = spawn_monitor(fun() -> ms(3), request(I, fun() -> deferred(three, 25) end) end),
@@ -182,12 +183,11 @@ deferred(Worker, Ms) ->
     ms(2),
     hold(one, fun(From, Caller) ->
         alpha(fun() ->
-            ms(2),
             scenario_tiers:cast(Worker, fun() ->
                 beta(sleeps(Ms)),
-                Answer = fun() -> gamma(sleeps(4)), gen_server:reply(From, ok) end,
-                gen_server:cast(one, {do, scenario_truth:since(Caller, scenario_truth:ctx()), Answer})
-            end)
+                gen_server:cast(one, {do, setelement(3, Caller, none), fun() -> gamma(sleeps(4)), gen_server:reply(From, ok) end})
+            end),
+            ms(2)
         end)
     end),
     ms(3).
@@ -197,17 +197,17 @@ deferred(Worker, Ms) ->
 -spec timer(atom()) -> term().
 timer(I) ->
     marked(I, fun() -> alpha(fun() -> ms(4), call(one, fun() -> scenario_tiers:later(25, latest, fun() -> gamma(sleeps(6)) end) end) end) end),
-    marked(I, fun() -> alpha(fun() -> call(one, fun() -> beta(sleeps(4)) end) end), ms(40) end).
+    marked(I, fun() -> alpha(fun() -> call(one, fun() -> beta(sleeps(4)) end), ms(40) end) end).
 
 %% Begun in one process, ended in another.
 -spec elsewhere(atom()) -> term().
 elsewhere(I) ->
     ok = kprof:set_token(I),
     ok = scenario_truth:begins(I),
-    alpha(sleeps(5)),
-    {Request, top, Last} = scenario_truth:ctx(),
-    Ender = fun() -> beta(sleeps(10)), scenario_truth:ends(ok), kprof:clear_token() end,
-    gen_server:cast(two, {do, {Request, top, Last}, Ender}),
+    alpha(fun() -> call(one, fun() -> beta(sleeps(5)) end) end),
+    beta(fun() -> {Request, _, _} = scenario_truth:ctx(), put(request, Request) end),
+    Ender = fun() -> ms(10), scenario_truth:ends(ok), kprof:clear_token() end,
+    gen_server:cast(two, {do, {erase(request), top, none}, Ender}),
     erase(truth),
     ms(25).
 
@@ -230,7 +230,7 @@ keep_alive(I) ->
 serve(I, Socket, N) ->
     receive
         {tcp, Socket, <<"work\n">>} when N rem 2 =:= 0 ->
-            marked(I, fun() -> alpha(sleeps(4)), call(one, fun() -> beta(sleeps(3)) end) end),
+            marked(I, fun() -> call(one, fun() -> beta(sleeps(3)) end), alpha(sleeps(4)) end),
             ok = gen_tcp:send(Socket, <<"done\n">>),
             serve(I, Socket, N + 1);
         {tcp, Socket, <<"work\n">>} ->
@@ -258,6 +258,7 @@ throw_caught(I) ->
 raised_again(I) ->
     request(I, fun() ->
         catch alpha(fun() ->
+            ms(6),
             try beta(fun() -> ms(4), gamma(fun() -> ms(3), throw(first) end) end)
             catch throw:first -> delta(sleeps(3)), error(second)
             end
@@ -283,22 +284,18 @@ fails(I) ->
 %% The request's process dies of an exception, and nobody marks its end.
 -spec crash(atom()) -> term().
 crash(I) ->
-    marked(I, fun() -> handle(I, fun() -> ms(5), alpha(fun() -> ms(15), error(on_purpose) end) end) end).
+    ok = kprof:set_token(I),
+    ok = scenario_truth:begins(I),
+    ms(10),
+    handle(I, fun() -> ms(5), alpha(fun() -> ms(15), error(on_purpose) end) end).
 
 -spec worker_crash(atom()) -> term().
 worker_crash(I) ->
     request(I, fun() ->
         Pid = scenario_truth:spawn(fun() -> alpha(fun() -> ms(4), beta(fun() -> ms(6), exit(on_purpose) end) end) end),
-        until(fun() -> not is_process_alive(Pid) end),
+        dead(Pid),
         ms(3)
     end).
-
-%% Asks again and again: a message of the process' death would bring no token, and so take ours.
-until(F) ->
-    case F() of
-        true -> ok;
-        false -> ms(1), until(F)
-    end.
 
 -spec worker_killed(atom()) -> term().
 worker_killed(I) ->
@@ -307,10 +304,15 @@ worker_killed(I) ->
         ms(20),
         Before = erlang:monotonic_time(nanosecond),
         exit(Pid, kill),
-        until(fun() -> not is_process_alive(Pid) end),
+        dead(Pid),
         scenario_truth:died(Pid, Before),
         ms(4)
     end).
+
+%% The message of a process' death brings no token and takes none.
+dead(Pid) ->
+    Ref = monitor(process, Pid),
+    receive {'DOWN', Ref, process, Pid, _} -> ok end.
 
 -spec killed(atom()) -> term().
 killed(I) ->
@@ -345,6 +347,12 @@ reply_lost(I) ->
     erlang:spawn(fun() -> ms(15), scenario_tiers:cast(one, fun() -> gen_server:reply(erase(held), ok) end) end),
     request(I, fun() -> hold(one, fun(From, _) -> alpha(fun() -> ms(3), put(held, From) end) end) end).
 
+%% What a tier returns is large.
+-spec large(atom()) -> term().
+large(I) ->
+    List = lists:seq(1001, 2000),
+    request(I, fun() -> [alpha(fun() -> List end) || _ <- lists:seq(1, 20)], beta(sleeps(2)) end).
+
 -spec do_apply(atom()) -> term().
 do_apply(I) ->
     request(I, fun() ->
@@ -356,6 +364,56 @@ do_apply(I) ->
         ok = kprof:clear_token(),
         delta(sleeps(4))
     end).
+
+%% --- garbage and scheduling ---
+
+%% alpha and delta do nothing but sleep; beta does next to nothing; gamma sleeps only in delta.
+-spec asleep(atom()) -> term().
+asleep(I) ->
+    roomy(),
+    request(I, fun() -> alpha(sleeps(20)), beta(fun() -> ok end), gamma(fun() -> delta(sleeps(12)) end) end).
+
+%% alpha makes garbage, beta makes none, and gamma only through alpha.
+-spec garbage(atom()) -> term().
+garbage(I) ->
+    roomy(),
+    request(I, fun() -> alpha(fun() -> litter(8) end), beta(fun() -> busy(1) end), gamma(fun() -> alpha(fun() -> litter(8) end) end) end).
+
+litter(0) -> ok;
+litter(N) ->
+    _ = length(lists:seq(1, 500000)),
+    litter(N - 1).
+
+%% From here on nothing small makes the process collect its garbage.
+roomy() ->
+    _ = process_flag(min_heap_size, 200000),
+    true = erlang:garbage_collect(),
+    ok.
+
+%% How processes are armed while tiers are traced for garbage or scheduling: one inside its request, and after it; a server that a
+%% request has used, and after it has done something for nobody; and processes that had nothing to do with requests: 0 if they are not.
+-spec armed() -> #{atom() => [atom()] | non_neg_integer()}.
+armed() ->
+    Self = self(),
+    {Pid, Ref} = spawn_monitor(fun() ->
+        Inside = marked(armed, fun() -> alpha(fun() -> call(idle, fun() -> beta(fun() -> ok end) end), armed(self()) end) end),
+        Self ! {Inside, armed(self())}
+    end),
+    receive {'DOWN', Ref, process, Pid, normal} -> ok end,
+    {Inside, After} = receive {_, _} = Both -> Both end,
+    _ = seq_trace:set_token([]), % that answer brought one
+    Server = whereis(idle),
+    Used = armed(Server),
+    ok = scenario_tiers:cast(idle, fun() -> beta(fun() -> ok end) end),
+    _ = sys:get_state(idle),
+    Others = [P || P <- processes(), armed(P) =/= [], P =/= Server, not lists:member(P, [whereis(S) || S <- ?SERVERS])],
+    #{inside => Inside, 'after' => After, server_used => Used, server_after => armed(Server), others => length(Others)}.
+
+armed(Pid) ->
+    case erlang:trace_info(Pid, flags) of
+        {flags, Flags} -> [F || F <- [garbage_collection, running], lists:member(F, Flags)];
+        undefined -> []
+    end.
 
 %% --- calls that are nobody's ---
 
@@ -391,14 +449,17 @@ request_of_nobody() ->
 
 %% --- the truth ---
 
-%% What the statistics should say of the requests since the last time, and how many should be complete and incomplete.
--spec truth(file:name_all()) -> {non_neg_integer(), non_neg_integer()}.
+%% What the statistics should say of the requests since the last time, in File.tiers and File.paths, and how many should be complete and
+%% incomplete.
+-spec truth(string()) -> {non_neg_integer(), non_neg_integer()}.
 truth(File) ->
-    {Lost, Rows} = lists:partition(fun(Row) -> lists:any(fun(Name) -> lists:prefix(Name, Row) end, ["rpc_lost.", "reply_lost."]) end,
-                                   scenario_truth:rows()),
-    ok = file:write_file(File, [[Row, $\n] || Row <- Rows]),
+    {Lost, Rows} = lists:partition(fun lost/1, scenario_truth:rows()),
+    ok = file:write_file(File ++ ".tiers", [[Row, $\n] || Row <- Rows]),
+    ok = file:write_file(File ++ ".paths", [[Row, $\n] || Row <- scenario_truth:paths(), not lost(Row)]),
     ok = scenario_truth:clear(),
     {requests(Rows), requests(Lost)}.
+
+lost(Row) -> lists:any(fun(Name) -> lists:prefix(Name, Row) end, ["rpc_lost.", "reply_lost."]).
 
 requests(Rows) ->
     lists:sum([list_to_integer(Calls) || Row <- Rows, [_, "_total", Calls | _] <- [string:lexemes(Row, "|")]]).

@@ -92,8 +92,8 @@ handle_cast({do, Context, F}, _) ->
     _ = scenario_truth:under(Context, F),
     {noreply, Context}.
 
-handle_info({do, latest, F}, {Request, _, _} = Latest) ->
-    _ = scenario_truth:under({Request, top, none}, F),
+handle_info({do, latest, F}, Latest) ->
+    _ = scenario_truth:under(setelement(3, Latest, none), F),
     {noreply, Latest};
 handle_info({do, Context, F}, _) ->
     _ = scenario_truth:under(Context, F),

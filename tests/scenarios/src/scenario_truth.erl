@@ -5,8 +5,8 @@
 %% under/2. Last is when something of the request last happened in the sender: from then on the receiver's first span counts as waiting.
 -module(scenario_truth).
 
--export([start/0, clear/0, request/2, begins/1, ends/1, span/2, tail/2, ctx/0, under/2, since/2, spawn/1, died/2]).
--export([rows/0, spans/1, nobody/0, switches/0]).
+-export([start/0, clear/0, request/2, begins/1, ends/1, span/2, tail/2, ctx/0, under/2, spawn/1, died/2]).
+-export([rows/0, paths/0, spans/0, pids/0, open_at/1, nobody/0, switches/0]).
 
 -export_type([context/0]).
 
@@ -135,10 +135,6 @@ under(Context, F) ->
     put(truth_last, element(3, Context)),
     try F() after erase(truth) end.
 
-%% The context of an earlier message, with the waiting time of a later one.
--spec since(context(), context()) -> context().
-since({Request, Span, _}, {Request, _, Last}) -> {Request, Span, Last}.
-
 %% A spawned process works for what its parent works for at that moment, and the spawn is something that happened.
 -spec spawn(fun(() -> term())) -> pid().
 spawn(F) ->
@@ -218,16 +214,51 @@ covered(Spans, Start, Stop) ->
                            end, {0, Start}, lists:sort([{S#span.start, S#span.stop} || S <- Spans])),
     Sum.
 
-%% The spans of an identity's requests, one line each, in order of start: tier|parent's tier|start_us|duration_us|outcome|wait_us, the start
-%% since the request's.
--spec spans(atom()) -> [[string()]].
-spans(Identity) ->
-    [spans_of(R) || R <- lists:keysort(#request.start, ets:tab2list(truth_requests)), R#request.identity =:= Identity].
+%% identity|path|calls: where in the tree the calls are, a recursion as one step.
+-spec paths() -> [string()].
+paths() ->
+    Identities = maps:from_list([{R#request.id, R#request.identity} || R <- ets:tab2list(truth_requests)]),
+    Spans = ets:tab2list(truth_spans),
+    ById = maps:from_list([{S#span.id, S} || S <- Spans]),
+    Sums = lists:foldl(fun(S, Acc) -> add({map_get(S#span.request, Identities), path(S, ById)}, [1], Acc) end, #{}, Spans),
+    [lists:flatten(io_lib:format("~s|~s|~b", [Identity, lists:join(" > ", Path), Calls])) || {{Identity, Path}, [Calls]} <- lists:sort(maps:to_list(Sums))].
 
-spans_of(#request{id = Id, start = Begin}) ->
+path(#span{tier = Tier, parent = top}, _) -> [atom_to_list(Tier)];
+path(#span{tier = Tier, parent = Id}, ById) ->
+    Above = path(map_get(Id, ById), ById),
+    case lists:last(Above) =:= atom_to_list(Tier) of
+        true -> Above;
+        false -> Above ++ [atom_to_list(Tier)]
+    end.
+
+%% How many requests were going on at a time.
+-spec open_at(integer()) -> non_neg_integer().
+open_at(Time) ->
+    length([R || R <- ets:tab2list(truth_requests), R#request.start < Time, R#request.stop > Time]).
+
+%% Every span, one line: identity|request|request_us|outcome|tier|parent's tier|start_us|duration_us|outcome|wait_us, where request is its number among
+%% those of its identity, 1 ..., and start_us is since its begin; in this order.
+-spec spans() -> [string()].
+spans() ->
+    Requests = lists:keysort(#request.start, ets:tab2list(truth_requests)),
+    lists:append([spans_of(N, R) || I <- lists:usort([R#request.identity || R <- Requests]),
+                                    {N, R} <- numbered([R || R <- Requests, R#request.identity =:= I])]).
+
+numbered(List) -> lists:zip(lists:seq(1, length(List)), List).
+
+spans_of(N, #request{id = Id, identity = Identity, start = Begin, stop = Stop, outcome = Outcome}) ->
     Spans = lists:keysort(#span.start, [S || S <- ets:tab2list(truth_spans), S#span.request =:= Id]),
-    [lists:flatten(io_lib:format("~s|~s|~.1f|~.1f|~s|~.1f", [S#span.tier, parent_tier(S, Spans), (S#span.start - Begin) / 1000,
-        (S#span.stop - S#span.start) / 1000, case S#span.outcome of ok -> ok; _ -> error end, S#span.wait / 1000])) || S <- Spans].
+    [lists:flatten(io_lib:format("~s|~b|~.1f|~s|~s|~s|~.1f|~.1f|~s|~.1f",
+        [Identity, N, (Stop - Begin) / 1000, ok_or_error(Outcome), S#span.tier, parent_tier(S, Spans), (S#span.start - Begin) / 1000,
+         (S#span.stop - S#span.start) / 1000, ok_or_error(S#span.outcome), S#span.wait / 1000])) || S <- Spans].
+
+ok_or_error(ok) -> ok;
+ok_or_error(_) -> error.
 
 parent_tier(#span{parent = top}, _) -> "";
 parent_tier(#span{parent = Id}, Spans) -> (lists:keyfind(Id, #span.id, Spans))#span.tier.
+
+%% Every process that worked for a request.
+-spec pids() -> [pid()].
+pids() ->
+    lists:usort([R#request.pid || R <- ets:tab2list(truth_requests)] ++ [S#span.pid || S <- ets:tab2list(truth_spans)]).
