@@ -354,7 +354,7 @@ void pipeline_count(struct pipeline_node *n, uint64_t unsampled, uint64_t paused
 // -- messages ----------------------------------------------------------------------------------------------------------
 
 // The node's time of a message. Returns false when it has none that can be true.
-static bool message_time(struct pipeline_node *n, const struct message *m, int64_t *time) {
+static inline bool message_time(struct pipeline_node *n, const struct message *m, int64_t *time) {
     if (m->clock == MESSAGE_UNTIMED) {
         n->totals.untimed++;
         return false;

@@ -49,7 +49,8 @@ static void add_span(struct stat_row *row, const struct span *span, uint64_t dur
     }
 }
 
-static void add_path(struct path_row *row, const struct span *span, uint64_t duration) {
+// inner: a call of the same position is open above it.
+static void add_path(struct path_row *row, const struct span *span, uint64_t duration, bool inner) {
     row->calls++;
     row->errors += failed(span);
     row->wait_ns += (uint64_t)span->wait;
@@ -62,7 +63,7 @@ static void add_path(struct path_row *row, const struct span *span, uint64_t dur
         return;
     }
     row->self_ns += (uint64_t)span->self;
-    if (span->outermost) {
+    if (!inner) {
         row->total_ns += duration;
     }
 }
@@ -114,7 +115,8 @@ static void count_paths(const struct account *a, const struct request_result *r,
     uint32_t path[LIMIT_SPANS_PER_REQUEST];
     for (uint32_t i = 0; i < r->count; i++) {
         const struct span *span = &r->spans[i];
-        path[i] = paths_below(a->paths, span->parent == SPAN_NONE ? PATH_ROOT : path[span->parent], span->tier);
+        uint32_t above = span->parent == SPAN_NONE ? PATH_ROOT : path[span->parent];
+        path[i] = paths_below(a->paths, above, span->tier);
         if (span->open) {
             continue;
         }
@@ -123,7 +125,7 @@ static void count_paths(const struct account *a, const struct request_result *r,
             row = stats_path(a->stats, bucket, a->node, IDENTITY_OTHER, PATH_OTHER);
         }
         if (row) {
-            add_path(row, span, (uint64_t)(span->end - span->start));
+            add_path(row, span, (uint64_t)(span->end - span->start), path[i] == above);
         }
     }
 }

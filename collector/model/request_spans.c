@@ -84,6 +84,7 @@ static void spread_span(struct span *to, const struct live_span *s) {
     to->blind = s->blind;
     to->gc = 0;
     to->off_cpu = 0;
+    to->wait = 0;
 }
 
 // Calls each for every record.

@@ -248,7 +248,8 @@ static struct worker *sender_of(struct span_parents *p, const struct span *span)
 // The first span of its process's stack, with the token of another process.
 static void arrived(struct span_parents *p, struct worker *w, struct span *span) {
     const struct worker *sender = sender_of(p, span);
-    if (!sender || works_for(p, sender, w->pid)) {
+    bool fresh = w->last == SPAN_NONE && w->event == INT64_MIN; // nobody can have had work of it
+    if (!sender || (!fresh && works_for(p, sender, w->pid))) {
         return; // an answer, or of somebody who makes no calls
     }
     int64_t sent = last_event(p, sender, span->start);
@@ -288,9 +289,6 @@ static bool at_home(const struct span *spans, const struct tree_request *request
 }
 
 void span_parents_find(struct span_parents *p, struct span *spans, const struct tree_request *request) {
-    for (uint32_t i = 0; i < request->count; i++) {
-        spans[i].wait = 0;
-    }
     if (at_home(spans, request)) {
         return;
     }

@@ -34,7 +34,7 @@ struct span {
     bool async;     // ended after its request
     bool outermost; // none of the same tier goes on above it: its duration counts as the tier's inclusive time
     uint32_t depth; // 0: below the request itself
-    int64_t wait;   // for the first span that a message brought to its process: from the sender's last event to its start, ns; else 0
+    int64_t wait;   // in: 0. For the first span that a message brought to its process: from the sender's last event to its start, ns; else 0
     int64_t self;   // duration less the union of what child spans cover, ns; 0 for open and async spans
 };
 

@@ -67,7 +67,7 @@ struct path_row {
     uint64_t calls;
     uint64_t errors;
     uint64_t async_calls;
-    uint64_t total_ns; // of calls that were not async
+    uint64_t total_ns; // of calls that were not async, nor directly recursive
     uint64_t self_ns;
     uint64_t async_ns;
     uint64_t wait_ns;

@@ -154,7 +154,7 @@ static void positions(void **state) {
         {.start = 15, .end = 25, .parent = 1, .tier = 2, .self = 10, .error = true, .wait = 1},
         {.start = 40, .end = 45, .parent = 0, .tier = 3, .outermost = true, .self = 5},
         {.start = 50, .end = 57, .parent = 0, .tier = 3, .outermost = true, .self = 4, .error = true},
-        {.start = 51, .end = 54, .parent = 4, .tier = 2, .outermost = true, .self = 3},
+        {.start = 51, .end = 54, .parent = 4, .tier = 2, .self = 3}, // what is no first call of a tier may be one of a position
         {.start = 60, .parent = SPAN_NONE, .tier = 4, .outermost = true, .async = true, .open = true, .wait = 1000},
         {.start = 70, .end = 76, .parent = 6, .tier = 2, .outermost = true, .self = 6},
         {.start = 80, .end = 180, .parent = 6, .tier = 5, .outermost = true, .async = true, .wait = 9},
