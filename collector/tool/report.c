@@ -8,6 +8,7 @@
 
 #include "base/text_time.h"
 #include "tool/command.h"
+#include "tool/report_cost.h"
 #include "tool/text.h"
 
 enum { OUTPUT_BYTES = 64 << 20, SECOND_NS = 1000000000 };
@@ -29,6 +30,7 @@ const char report_help[] =
     "  --node NAME     only this node (default: all nodes together)\n"
     "  --identity NAME only this identity\n"
     "  --wait          the waiting before each tier in the table, instead of its time\n"
+    "  --cost          what tracing costs, tier by tier, and advice where it is much\n"
     "  --json          one JSON object instead of the table\n"
     "\n"
     "The JSON object: from, until (UTC), resolution_s; tiers and identities, in the order of the table; "
@@ -41,6 +43,15 @@ const char report_help[] =
     "async_per_request_us and wait_per_request_us (the table's numbers); ledger, with the columns of the "
     "view of that\n"
     "name: its verdict is ok, lossy or paused.\n"
+    "\n"
+    "With --cost: from, until, resolution_s; tiers, most bytes first: tier, messages, bytes, messages_share "
+    "and\n"
+    "bytes_share (of the stream, 0 to 1), cost_us (estimated, in the node), calls (of complete requests),\n"
+    "bytes_per_call, cost_per_call_us, cost_share (of the tier's mean time) and advice, a list of sample, "
+    "returns_none\n"
+    "and identity_patterns; none and all, what names no tier and the whole stream; estimate, the constants. "
+    "What is\n"
+    "not known is null.\n"
     "\n"
     "Exit status: 0, 1 when there is no data or no database, 2 when the command line is wrong.\n";
 
@@ -166,15 +177,37 @@ struct options {
     const char *db;
     struct query query;
     enum report_of of;
+    bool cost;
     bool json;
 };
 
+static int check(const struct options *o) {
+    if (!o->db) {
+        return command_fail("report", EXIT_USAGE,
+                            "which database? Say --db FILE, the file that kprof-collector writes");
+    }
+    if (o->query.from_s >= o->query.until_s) {
+        return command_fail("report", EXIT_USAGE, "--since is not before --until");
+    }
+    if (o->cost && (o->query.identity || o->of == REPORT_WAIT)) {
+        return command_fail("report", EXIT_USAGE,
+                            "--cost is a table of its own, of all identities: not with %s",
+                            o->query.identity ? "--identity" : "--wait");
+    }
+    return EXIT_SUCCESS;
+}
+
 static int parse(int argc, char **argv, struct options *o) {
     static const struct option options[] = {
-        {"db", required_argument, NULL, 'd'},       {"since", required_argument, NULL, 's'},
-        {"until", required_argument, NULL, 'u'},    {"node", required_argument, NULL, 'n'},
-        {"identity", required_argument, NULL, 'i'}, {"wait", no_argument, NULL, 'w'},
-        {"json", no_argument, NULL, 'j'},           {NULL, 0, NULL, 0},
+        {"db", required_argument, NULL, 'd'},
+        {"since", required_argument, NULL, 's'},
+        {"until", required_argument, NULL, 'u'},
+        {"node", required_argument, NULL, 'n'},
+        {"identity", required_argument, NULL, 'i'},
+        {"wait", no_argument, NULL, 'w'},
+        {"cost", no_argument, NULL, 'c'},
+        {"json", no_argument, NULL, 'j'},
+        {NULL, 0, NULL, 0},
     };
     int status = EXIT_SUCCESS;
     int c;
@@ -201,6 +234,9 @@ static int parse(int argc, char **argv, struct options *o) {
         case 'w':
             o->of = REPORT_WAIT;
             break;
+        case 'c':
+            o->cost = true;
+            break;
         case 'j':
             o->json = true;
             break;
@@ -208,21 +244,11 @@ static int parse(int argc, char **argv, struct options *o) {
             status = command_bad_option(argv, c);
         }
     }
-    if (status != EXIT_SUCCESS) {
-        return status;
+    if (status == EXIT_SUCCESS && optind < argc) {
+        status = command_fail("report", EXIT_USAGE,
+                              "unexpected argument '%s'; kprof report --help tells more", argv[optind]);
     }
-    if (optind < argc) {
-        return command_fail("report", EXIT_USAGE, "unexpected argument '%s'; kprof report --help tells more",
-                            argv[optind]);
-    }
-    if (!o->db) {
-        return command_fail("report", EXIT_USAGE,
-                            "which database? Say --db FILE, the file that kprof-collector writes");
-    }
-    if (o->query.from_s >= o->query.until_s) {
-        return command_fail("report", EXIT_USAGE, "--since is not before --until");
-    }
-    return EXIT_SUCCESS;
+    return status == EXIT_SUCCESS ? check(o) : status;
 }
 
 static void add_node(void *arg, const char *node) {
@@ -250,29 +276,58 @@ static int no_data(struct store *store, const struct options *o) {
     return status;
 }
 
-static int show(struct store *store, const struct options *o, struct query_sums *sums) {
+static bool no_memory(struct buffer *out) {
+    out->failed = true;
+    return true;
+}
+
+// The times and what they rest on. Returns whether there is something to show, whatever became of it.
+static bool show_times(const struct options *o, const struct report *report, struct buffer *out) {
+    bool any = report->sums->count > 0;
+    if (o->json) {
+        report_json(report, out);
+    } else if (any) {
+        report_trust(report, out);
+        report_table(report, o->of, out);
+    } else if (report->sums->has_ledger) {
+        report_trust(report, out);
+        report_ledger(report, out);
+    }
+    return any;
+}
+
+// The same for what tracing costs.
+static bool show_cost(const struct options *o, const struct report *report, struct costs *costs,
+                      struct buffer *out) {
+    struct report_cost cost;
+    bool any = costs->count > 0 || costs->stream_messages > 0;
+    if (!report_cost_make(&cost, costs, report->sums)) {
+        return no_memory(out);
+    }
+    if (o->json) {
+        report_cost_json(&cost, out);
+    } else if (any) {
+        report_trust(report, out);
+        report_cost_table(&cost, out);
+    }
+    report_cost_free(&cost);
+    return any;
+}
+
+static int show(struct store *store, const struct options *o, struct query_sums *sums, struct costs *costs) {
     struct report report;
     struct buffer out = buffer_make(OUTPUT_BYTES);
     int status = EXIT_SUCCESS;
     if (!report_make(&report, sums)) {
         return command_fail("report", EXIT_FAILURE, "no memory");
     }
-    bool empty = sums->count == 0;
-    if (o->json) {
-        report_json(&report, &out);
-    } else if (!empty) {
-        report_trust(&report, &out);
-        report_table(&report, o->of, &out);
-    } else if (sums->has_ledger) {
-        report_trust(&report, &out);
-        report_ledger(&report, &out);
-    }
+    bool any = o->cost ? show_cost(o, &report, costs, &out) : show_times(o, &report, &out);
     if (out.failed) {
         status = command_fail("report", EXIT_FAILURE, "no memory");
     } else if (out.len > 0) {
         fwrite(out.data, 1, out.len, stdout);
     }
-    if (empty && status == EXIT_SUCCESS) {
+    if (!any && status == EXIT_SUCCESS) {
         status = no_data(store, o);
     }
     buffer_free(&out);
@@ -284,6 +339,7 @@ int report_main(int argc, char **argv) {
     struct options o;
     struct store *store;
     struct query_sums sums;
+    struct costs costs = {0};
     char error[STORE_ERROR_BYTES];
     int status = parse(argc, argv, &o);
     if (status != EXIT_SUCCESS) {
@@ -292,11 +348,12 @@ int report_main(int argc, char **argv) {
     if (store_open_reader(o.db, &store, error) != STORE_OK) {
         return command_fail("report", EXIT_FAILURE, "%s", error);
     }
-    if (query_sums(store, &o.query, &sums)) {
-        status = show(store, &o, &sums);
+    if (query_sums(store, &o.query, &sums) && (!o.cost || query_costs(store, &o.query, &costs))) {
+        status = show(store, &o, &sums, &costs);
     } else {
         status = command_fail("report", EXIT_FAILURE, "cannot read %s (%s)", o.db, store_error(store));
     }
+    costs_free(&costs);
     query_sums_free(&sums);
     store_close(store);
     return status;
