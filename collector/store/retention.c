@@ -42,27 +42,13 @@ static bool expire_rows(struct store *s, int64_t now_s) {
 
 // -- kept requests -----------------------------------------------------------------------------------------------
 
-// How many more requests and spans there are than may be.
-static bool surplus(struct store *s, int64_t *requests, int64_t *spans) {
-    sqlite3_stmt *counting;
-    bool ok = sqlite3_prepare_v2(s->db, "SELECT count(*), sum(kept_spans) FROM kept_requests", -1, &counting, NULL) ==
-                  SQLITE_OK &&
-              sqlite3_step(counting) == SQLITE_ROW;
-    if (ok) {
-        *requests = sqlite3_column_int64(counting, 0) - RETENTION_KEPT_REQUESTS;
-        *spans = sqlite3_column_int64(counting, 1) - RETENTION_KEPT_SPANS;
-    }
-    sqlite3_finalize(counting);
-    return ok || store_fail(s, "count the kept requests");
-}
-
 // Deletes the oldest requests, by `oldest` and `deleting`, while they are past their time or there are too many. Returns whether
 // it stopped because the step is full.
 static bool delete_kept(struct store *s, sqlite3_stmt *oldest, sqlite3_stmt *deleting, int64_t cut_ns) {
-    int64_t requests, spans, rows = 0;
-    if (!surplus(s, &requests, &spans)) {
-        return false;
-    }
+    // How many more there are than may be; none where that cannot be asked.
+    int64_t requests = store_integer(s, "SELECT count(*) FROM kept_requests", 0) - RETENTION_KEPT_REQUESTS;
+    int64_t spans = store_integer(s, "SELECT sum(kept_spans) FROM kept_requests", 0) - RETENTION_KEPT_SPANS;
+    int64_t rows = 0;
     for (; rows < RETENTION_STEP_SPANS && sqlite3_step(oldest) == SQLITE_ROW; sqlite3_reset(oldest)) {
         int64_t kept_spans = sqlite3_column_int64(oldest, 2);
         if (sqlite3_column_int64(oldest, 1) >= cut_ns && requests <= 0 && spans <= 0) {

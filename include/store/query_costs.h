@@ -7,7 +7,7 @@ struct cost {
     const char *tier; // lives as long as the answer
     uint64_t messages;
     uint64_t bytes;
-    uint64_t calls;       // of complete requests, as in tier_stats; the ratios below may use it
+    uint64_t calls;       // of complete requests, as in tier_stats; 0 when there were none
     uint64_t duration_ns; // of these calls
 };
 
