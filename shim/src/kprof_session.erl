@@ -424,7 +424,7 @@ look_at_flags(#d{port = Port} = D) ->
     case kprof_tracer:flags_owner() of
         [] ->
             kprof_tracer:set_flags(Port, more_flags(D), own_processes(D)),
-            gap(flags, "somebody took the trace flags off", D),
+            gap(flags, "all tiers", D),
             note(warning, "somebody took the trace flags off; they are set again", D);
         _ ->
             ok

@@ -6,7 +6,7 @@
 -export([traces_a_request/1, undoes_everything/1, refuses_before_tracing/1, no_collector/1, collector_says_bye/1,
          reconnects/1, dead_man/1, kprof_node_silent/1, code_reload/1, flags_taken_off/1, gauge_trips/1, slow_collector/1,
          session_crash/1, guard_crash/1, both_crash/1, app_stop_while_tracing/1, samples/1, asks/1, disarm/1, stats_dumper/1, print_calls/1,
-         returns_none/1, returns_none_taken_off/1, spawns/1, spawns_of_others/1, deaths/1, gc_and_scheduling/1, token_lost/1, module_comes_later/1,
+         returns_none/1, returns_none_taken_off/1, spawns/1, spawns_of_others/1, deaths/1, undoes_all_flags/1, gc_and_scheduling/1, token_lost/1, module_comes_later/1,
          slow_call_callback/1, do_apply_outcomes/1, across_processes/1, foreign_tracing_untouched/1, rubbish_from_collector/1, own_processes_untraced/1]).
 
 -define(TIERS, {tier_config, [{outer, {kprof_test_app, outer, 1}}, {inner, {kprof_test_app, inner, 1}}]}).
@@ -17,7 +17,7 @@ all() ->
     [traces_a_request, undoes_everything, refuses_before_tracing, no_collector, collector_says_bye, reconnects, dead_man,
      kprof_node_silent, code_reload, flags_taken_off, gauge_trips, slow_collector, session_crash, guard_crash, both_crash,
      app_stop_while_tracing, samples, asks, disarm, stats_dumper, print_calls, returns_none, returns_none_taken_off, spawns, spawns_of_others,
-     deaths, gc_and_scheduling, token_lost, module_comes_later, slow_call_callback, do_apply_outcomes, across_processes,
+     deaths, undoes_all_flags, gc_and_scheduling, token_lost, module_comes_later, slow_call_callback, do_apply_outcomes, across_processes,
      foreign_tracing_untouched, rubbish_from_collector, own_processes_untraced].
 
 init_per_testcase(Case, Config) ->
@@ -443,6 +443,10 @@ deaths(Config) ->
     ok = call(Peer, kprof, stop_trace, []),
     ?assertMatch([{trace_ts, Began, out_exited, 0, _}], [M || M <- kprof_mock_collector:all_messages(Mock), element(3, M) =:= out_exited]).
 
+undoes_all_flags(Config) ->
+    ?assertEqual({[arity, call, exiting, garbage_collection, monotonic_timestamp, return_to, running], {flags, []}, {flags, []}, {traced, false}},
+                 call(peer(Config), kprof_test_app, flags_undone, [])).
+
 %% Collections and scheduling are told of processes that work for a request, and only while they do.
 gc_and_scheduling(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
@@ -471,8 +475,8 @@ gc_and_scheduling(Config) ->
          ?assertEqual(lists:member(running, Armed), lists:member(out, Kinds) andalso lists:member(in, Kinds))
      end || {Options, Armed} <- [{[{trace_gc, true}], [garbage_collection]}, {[{trace_scheduling, true}], [running]},
                                  {[{trace_gc, true}, {trace_scheduling, true}], [garbage_collection, running]}, {[], []}]],
-    [call(Peer, erlang, exit, [P, kill]) || P <- [Server, Worker]],
-    nothing_left(Peer, Before).
+    nothing_left(Peer, Before),
+    [call(Peer, erlang, exit, [P, kill]) || P <- [Server, Worker]].
 
 token_lost(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},

@@ -2,7 +2,7 @@
 -module(kprof_test_app).
 
 -export([outer/1, inner/1, slow/0, boom/1, request/2, requests/3, requests_and_stop/1, kill/1, hot/2, start_hot/1, stop_hot/0, snapshot/0, memory_peak/2,
-         compile_reload/2, keep_alive/0, server/0, hop/1, ask/2, spawner/0, worker/0, work/2, collects/0, loses/1,
+         compile_reload/2, keep_alive/0, server/0, hop/1, ask/2, spawner/0, worker/0, work/2, collects/0, loses/1, flags_undone/0,
          with_leader/3, leader/1]).
 
 outer(X) -> Y = inner(X), {outer, Y}.
@@ -123,6 +123,21 @@ loses(Stranger) ->
     ok = kprof:clear_token().
 
 receive_from(Stranger) -> erlang:send_after(0, Stranger, {self(), x}), receive R -> R end.
+
+%% The flags of a process that was armed for everything, before and after the undo, while the port is still there: with the port
+%% they would go by themselves.
+flags_undone() ->
+    {ok, Port, _Socket} = kprof_tracer:open(),
+    Patterns = [{{?MODULE, slow, 0}, [{'_', [], [{message, false}, {trace, [], [exiting, garbage_collection, running]}]}]}],
+    Worker = spawn(?MODULE, worker, []),
+    ok = kprof_tracer:set_patterns(Patterns),
+    ok = kprof_tracer:set_flags(Port, [return_to], []),
+    ok = work(Worker, slow),
+    {flags, Armed} = erlang:trace_info(Worker, flags),
+    ok = kprof_tracer:undo(Port, Patterns),
+    Result = {lists:sort(Armed), erlang:trace_info(Worker, flags), erlang:trace_info(new, flags), erlang:trace_info({?MODULE, slow, 0}, traced)},
+    exit(Worker, kill),
+    Result.
 
 %% Runs a function under a group leader that keeps what is printed.
 with_leader(M, F, A) ->

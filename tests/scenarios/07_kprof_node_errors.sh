@@ -39,8 +39,6 @@ config '{identity_f, fun(_) -> undefined end}.'
 refuses 6 'tier_config' "no tiers" --config "$scratch/config"
 config '{tier_config, [{http, {shop_http, no_such_function, 2}}]}.'
 refuses 6 'no_such_function' "an unknown function" --config "$scratch/config"
-config '{tier_config, [{http, {no_such_module, f, 2}}]}.'
-refuses 6 'no_such_module' "an unknown module" --config "$scratch/config"
 for wild in "'_', f, 1" "shop_http, '_', 2" "shop_http, handle_request, '_'"; do
   config "{tier_config, [{http, {$wild}}]}."
   refuses 6 'is a wildcard' "the wildcard {$wild}" --config "$scratch/config"
@@ -54,6 +52,14 @@ is "$(target_eval "$name@localhost" '{code:which(kprof), [M || {M, _} <- code:al
       lists:usort([F || P <- processes(), {flags, F} <- [erlang:trace_info(P, flags)]]),
       [T || {_, MFA} <- shop_truth:tiers(), {traced, T} <- [erlang:trace_info(MFA, traced)], T =/= false]}.')" \
    "{non_existing,[],[[]],[]}" "none of this left anything in the target"
+
+# A module that is not there may come later: that is no error, but is told.
+config '{tier_config, [{http, {no_such_module, f, 2}}]}.'
+start_tracing "$name" "$scratch/config"
+warned() { grep -q '^warning: tier http: no module no_such_module on this node' "$kprof_log"; }
+wait_for 5 "a module that is not there is told" warned
+stop_tracing
+rm -f "$kprof_log"
 
 # The one that works, a second one beside it, and the end of it.
 start_tracing "$name"
