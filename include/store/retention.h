@@ -2,7 +2,7 @@
 //
 // A key's row takes about 500 bytes. With 500 keys (50 identities of 10 tiers), in the worst case of every
 // key active all the time: 4.3 GB, 22 GB and 8.8 GB; real systems have a tenth of that, as most identities
-// are rare. A path's row takes about 80 bytes.
+// are rare. A path's row takes about 50 bytes.
 #pragma once
 
 // Buckets shorter than a minute: to look into what happened today or yesterday, second by second.
@@ -12,10 +12,10 @@
 // The rest: to compare with the same season last year.
 #define RETENTION_HOURS_S (2LL * 365 * 86400)
 
-// Requests that are kept whole, from their begin: to look at what was slow last week. A request takes about 150 bytes, and each of
-// its spans 60.
+// Requests that are kept whole, from their begin: to look at what was slow last week. A request takes about 100 bytes, and each of
+// its spans 45.
 #define RETENTION_KEPT_S (7LL * 86400)
-// Not more than this many, with not more spans together: 0.6 GB. The oldest go first.
+// Not more than this many, with not more spans together: 0.5 GB. The oldest go first.
 #define RETENTION_KEPT_REQUESTS 100000
 #define RETENTION_KEPT_SPANS 10000000
 

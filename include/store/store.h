@@ -43,9 +43,9 @@ enum store_status store_open_reader(const char *path, struct store **out, char e
 void store_close(struct store *s);
 
 // Adds a batch at every resolution: bucket_s, 1 min and 1 h, without those that are not a larger multiple of
-// the one before; requests that are kept whole once, of which those past their caps go. One transaction: on false nothing was
-// written, store_error says why, and the same batch may be written again later. The rows' bucket_start are multiples of bucket_s. Ids of the directory are
-// remembered: use one directory with a store.
+// the one before; requests that are kept whole once, of which those past their caps go. One transaction: on
+// false nothing was written, store_error says why, and the same batch may be written again later. The rows'
+// bucket_start are multiples of bucket_s. Ids of the directory are remembered: use one directory with a store.
 bool store_write(struct store *s, uint32_t bucket_s, const struct stats *batch,
                  const struct directory *names);
 
