@@ -201,9 +201,18 @@ static void test_hostile(void **state) {
     }
     struct stream s;
     stream_make(&s);
+    s.costs.stream_messages = s.costs.stream_bytes = 1; // less than the tiers have
+    show(&s, report_cost_json);
+    expect_json("$.none.messages", "0");
+    expect_json("$.none.bytes", "0");
+    stream_make(&s);
     strcpy(names[1], "\x1b[2J\n");
+    s.rows[1].duration_ns = 1000 * 10000;
     show(&s, report_cost_table);
     expect_part("\n ?[2J? ");
+    expect_part("\n ?[2J?: tracing takes about ");
+    show(&s, report_cost_json);
+    expect_json("$.tiers[1].tier", "?[2J?");
     static char name[1002];
     for (int i = 0; i < 500; i++) {
         memcpy(name + 2 * i, "ö", 2);
