@@ -5,7 +5,7 @@
 %% median. The CPU time is the whole node's: it holds what the trace port, the relay and the guard do for a call.
 -module(bench_calls).
 
--export([main/1, tiny/1]).
+-export([main/1, tiny/1, list/1]).
 
 %% Over two ticks of the guard's gauge (10 ms), so that bursts in step with it cannot make 8 refusals in a row.
 -define(PAUSE_MS, 25).
@@ -23,33 +23,61 @@ main([Port, Bursts]) ->
     Collector = {"127.0.0.1", list_to_integer(Port)},
     Call = #m{operation = fun calls/1, burst = 50000, bursts = 5 * N},
     Pair = #m{operation = fun pairs/1, burst = 2000, bursts = 5 * N},
+    List = Call#m{operation = fun lists/1, burst = 1000},
+    Spawn = #m{operation = fun spawns/1, burst = 200, bursts = 5 * N},
     cost("call_untraced", Call),
+    cost("list_untraced", List),
+    cost("spawn_untraced", Spawn),
     ok = kprof:start(),
     cost("pair_off", Pair),
 
-    ok = start_trace(Collector, 1000000000),
+    ok = start_trace(Collector, 1000000000, #{}, []),
     cost("call_no_token", Call#m{burst = 2000}),
+    cost("spawn_no_token", Spawn),
     status("call_no_token"),
     cost("pair_sampled_out", Pair),
     status("pair_sampled_out"),
     ok = kprof:stop_trace(),
 
-    ok = start_trace(Collector, 1),
+    Flags = [{trace_gc, true}, {trace_scheduling, true}],
+    ok = start_trace(Collector, 1000000000, #{}, Flags),
+    cost("call_no_token_flags", Call#m{burst = 2000}),
+    status("call_no_token_flags"),
+    ok = kprof:stop_trace(),
+
     Token = Call#m{prepare = fun kprof:set_token/0, finish = fun kprof:clear_token/0, burst = 200, bursts = N, pause_ms = ?PAUSE_MS},
+    ok = start_trace(Collector, 1, #{}, []),
     cost("call_token", Token),
     status("call_token"),
     Sampled = Pair#m{burst = 200, bursts = N, pause_ms = ?PAUSE_MS},
     cost("pair_sampled", Sampled),
     status("pair_sampled"),
+    cost("list_token", Token#m{operation = fun lists/1, burst = 50}),
+    status("list_token"),
+    cost("spawn_token", Token#m{operation = fun spawns/1, burst = 100}),
+    status("spawn_token"),
+    ok = kprof:stop_trace(),
+
+    ok = start_trace(Collector, 1, #{}, Flags),
+    cost("call_token_flags", Token),
+    status("call_token_flags"),
+    ok = kprof:stop_trace(),
+
+    ok = start_trace(Collector, 1, #{returns => none}, []),
+    cost("call_none", Token),
+    status("call_none"),
+    cost("list_none", Token#m{operation = fun lists/1, burst = 50}),
+    status("list_none"),
     ok = kprof:stop_trace(),
 
     cost("call_untraced_again", Call),
-    io:format("traced ~b ~b~n", [N * Token#m.burst, N * (1 + Sampled#m.burst)]),
+    io:format("traced ~b ~b~n", [3 * N * Token#m.burst, N * (6 + Sampled#m.burst)]),
     ok = kprof:stop(),
     halt(0).
 
-start_trace(Collector, OneIn) ->
-    kprof:start_trace([{tier_config, [{tiny, {?MODULE, tiny, 1}}]}, {collector, Collector}, {sample, {one_in, OneIn}}]).
+start_trace(Collector, OneIn, Tier, Options) ->
+    kprof:start_trace([{tier_config, [{tiny, {?MODULE, tiny, 1}, Tier}, {list, {?MODULE, list, 1}, Tier}]}, {collector, Collector},
+                       {sample, {one_in, OneIn}} | Options]).
 
 status(Name) ->
     io:format("status ~s ~s~n", [Name, kprof:status()]).
@@ -82,6 +110,22 @@ pairs(N) ->
     kprof:clear_token(),
     pairs(N - 1).
 
+lists(0) -> ok;
+lists(N) ->
+    [_ | _] = ?MODULE:list(x),
+    lists(N - 1).
+
+%% A process that does nothing, until it is gone.
+spawns(0) -> ok;
+spawns(N) ->
+    {_, Ref} = spawn_monitor(fun() -> ok end),
+    receive {'DOWN', Ref, process, _, normal} -> spawns(N - 1) end.
+
 -spec tiny(integer()) -> integer().
 tiny(N) ->
     N + 1.
+
+%% A thousand elements, made anew by every call.
+-spec list(atom()) -> [integer()].
+list(_) ->
+    lists:seq(1001, 2000).

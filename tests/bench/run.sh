@@ -279,6 +279,15 @@ bench_calls() {
     call_row 'untraced, again at the end' call_untraced_again call_untraced
     call_row 'traced, process without a token' call_no_token call_untraced
     call_row 'traced, with a token: call and return delivered' call_token call_untraced
+    call_row 'traced, with a token, returns => none' call_none call_untraced
+    call_row 'with trace_gc, trace_scheduling, without a token' call_no_token_flags call_untraced
+    call_row 'with trace_gc, trace_scheduling, with a token' call_token_flags call_untraced
+    call_row 'a list of 1000 made and returned: untraced' list_untraced
+    call_row 'traced, with a token: the list is sent' list_token list_untraced
+    call_row 'traced, with a token, returns => none' list_none list_untraced
+    call_row 'spawn_monitor and its end: untraced' spawn_untraced
+    call_row 'traced, process without a token' spawn_no_token spawn_untraced
+    call_row 'traced, with a token: 2 messages' spawn_token spawn_untraced
     call_row 'set_token + clear_token, tracing off' pair_off
     call_row 'set_token + clear_token, not sampled' pair_sampled_out
     call_row 'set_token + clear_token, sampled: 2 messages' pair_sampled
