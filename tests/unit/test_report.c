@@ -40,6 +40,47 @@ static void test_durations(void **state) {
     }
 }
 
+static void test_sizes(void **state) {
+    (void)state;
+    static const struct {
+        double bytes;
+        const char *text;
+    } cases[] = {{0, "0 B"},       {999, "999 B"},     {999.6, "1.0 KB"},
+                 {1234, "1.2 KB"}, {50e3, "50 KB"},    {1.5e6, "1.5 MB"},
+                 {2e9, "2.0 GB"},  {9.96e12, "10 TB"}, {1.8e19, "18000000 TB"}};
+    char text[TEXT_SIZE_BYTES];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_string_equal(text_size(cases[i].bytes, text), cases[i].text);
+    }
+}
+
+static void test_fit(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t width;
+        const char *fitted;
+    } cases[] = {{"create", 8, "create  "},
+                 {"create", 6, "create"},
+                 {"create", 5, "crea…"},
+                 {"create", 1, "…"},
+                 {"create", 0, ""},
+                 {"größe", 4, "grö…"},
+                 {"日本語", 6, "日本語"},
+                 {"日本語", 5, "日本…"},
+                 {"日本語", 4, "日… "},
+                 {"", 2, "  "},
+                 {"e\xcc\x81t\xc3\xa9s", 3, "e\xcc\x81t…"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct buffer out = buffer_make(100);
+        text_fit(&out, cases[i].text, cases[i].width);
+        buffer_append(&out, "", 1);
+        assert_string_equal((char *)out.data, cases[i].fitted);
+        assert_int_equal(text_width((char *)out.data), cases[i].width);
+        buffer_free(&out);
+    }
+}
+
 static void test_clean_and_width(void **state) {
     (void)state;
     static const struct {
@@ -453,6 +494,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #define REPORT_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
         cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_fit),
         cmocka_unit_test(test_clean_and_width),
         REPORT_TEST(test_table),
         REPORT_TEST(test_details_under_the_totals),
