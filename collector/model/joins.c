@@ -6,11 +6,13 @@
 //   - It ends the first call from the top that returns there, and those right below it that do too: they were left by tail calls. (Not a call
 //     of the very function: that one has just called.) What lay above was left by an exception.
 //   - When it names the function of an open call, control is in that call: what lay above it was left by an exception.
-//   - Behind a return that came with a value it may be that one's and end nothing.
-//   - Else an exception has passed at least the topmost call. Were there several that it may have passed, nobody can tell.
+//   - Behind a message that has a return_to of its own (a return with a value, a marker, a spawn) it may be that one's and end nothing.
+//   - Else an exception has passed some of the calls on top that have no return values, nobody can tell which.
 //
 // That several calls ended at once, or one behind a return with a value, is a guess until the next return_to that nothing on the stack
-// explains shows it to be wrong.
+// explains shows it to be wrong. And an exception sends a return_to only if the function that catches it is the very one that called
+// the traced call (next_catch in beam_common.c): what is found to be left by an exception later on has ended before, nobody knows
+// when, unless each call was made by the function of the one below it.
 #include "tracker.h"
 
 static void hurt(struct tracker *t, uint32_t request, uint32_t generation) {
@@ -39,13 +41,19 @@ static void end_call(struct tracker *t, const struct call *call, bool error, int
 // How calls without return values ended that lay above the one that is known to have.
 enum left_by { LEFT_BY_TAIL_CALL, LEFT_BY_EXCEPTION };
 
+// Whether a call without a value that an exception has left may have been left before, or otherwise.
+static bool unclear(const struct tracker *t, const struct call *call) {
+    bool direct = call->below != SLAB_NONE && call_at(t, call->below)->function == call->caller;
+    return !direct || call->function == call->caller; // a recursion: or by a tail call of itself
+}
+
 // Takes off what lies above `match`. Calls whose return had to come are unwound: it never came.
 static void unwind_to(struct tracker *t, struct process *p, uint32_t match, enum left_by how, int64_t time) {
     while (p->top != match) {
         const struct call *top = call_at(t, p->top);
         if (top->caller != 0) {
             end_call(t, top, how == LEFT_BY_EXCEPTION, time);
-            if (how == LEFT_BY_EXCEPTION && top->caller == top->function) { // or by a tail call of itself
+            if (how == LEFT_BY_EXCEPTION && unclear(t, top)) {
                 t->counts.ambiguous_returns++;
                 hurt(t, top->request, top->generation);
             }
@@ -85,6 +93,7 @@ void tracker_spawned(struct tracker *t, uint64_t pid, uint64_t child) {
             span_at(t, call->chunk, call->span)->from = child;
         }
         pop(t, p);
+        p->last_event = LAST_RETURN;
     }
 }
 
@@ -128,7 +137,7 @@ static uint16_t end_chain(struct tracker *t, struct process *p, uint32_t functio
 }
 
 // A return_to that nothing on the stack explains.
-static void unexplained(struct tracker *t, struct process *p, int64_t time) {
+static void unexplained(struct tracker *t, struct process *p) {
     uint32_t blind = 0;
     for (uint32_t i = p->top; i != SLAB_NONE && call_at(t, i)->caller != 0; i = call_at(t, i)->below) {
         blind++;
@@ -137,26 +146,15 @@ static void unexplained(struct tracker *t, struct process *p, int64_t time) {
         return; // that one's own
     }
     bool wrong = alive(t, p->guessed, p->guessed_generation); // it is of a call that was taken for ended
-    if (blind == 0) {
+    if (blind == 0) { // else of one that nobody wants to know of
         t->counts.ambiguous_returns += wrong;
-        t->counts.orphan_returns += !wrong;
         hurt(t, p->guessed, p->guessed_generation);
-        return;
-    }
-    const struct call *top = call_at(t, p->top);
-    if (blind == 1 && p->last_event == LAST_OTHER && !wrong) { // an exception, caught above all other calls
-        end_call(t, top, true, time);
-        pop(t, p);
         return;
     }
     t->counts.ambiguous_returns++;
     hurt(t, p->guessed, p->guessed_generation);
     for (uint32_t i = p->top; blind > 0; blind--, i = call_at(t, i)->below) {
         hurt(t, call_at(t, i)->request, call_at(t, i)->generation);
-    }
-    if (p->last_event == LAST_OTHER && !wrong) {
-        end_call(t, top, true, time);
-        pop(t, p);
     }
 }
 
@@ -167,6 +165,10 @@ uint16_t tracker_return_to(struct tracker *t, uint64_t pid, uint32_t function, i
     if (!p) {
         return TIER_NONE;
     }
+    if (p->top != SLAB_NONE && call_at(t, p->top)->tier == RECORD_SPAWN) { // it raised
+        pop(t, p);
+        p->last_event = LAST_EXCEPTION;
+    }
     switch (find_landing(t, p, function, &where)) {
     case LANDS_AT_CALLER:
         unwind_to(t, p, where, LEFT_BY_EXCEPTION, time);
@@ -176,7 +178,7 @@ uint16_t tracker_return_to(struct tracker *t, uint64_t pid, uint32_t function, i
         unwind_to(t, p, where, LEFT_BY_EXCEPTION, time);
         break;
     case LANDS_NOWHERE:
-        unexplained(t, p, time);
+        unexplained(t, p);
         break;
     }
     p->last_event = LAST_OTHER;
@@ -190,11 +192,12 @@ void tracker_exited(struct tracker *t, uint64_t pid, int64_t time) {
     if (!p) {
         return;
     }
-    while (p->top != SLAB_NONE && call_at(t, p->top)->caller != 0) { // at the bottom of a process nothing is returned to
-        end_call(t, call_at(t, p->top), false, time);
-        pop(t, p);
-    }
     bool crashed = p->last_event == LAST_EXCEPTION && p->top == SLAB_NONE;
+    while (p->top != SLAB_NONE && call_at(t, p->top)->caller != 0) { // what returns does so before, and be it to `undefined`
+        end_call(t, call_at(t, p->top), true, time);
+        pop(t, p);
+        crashed = p->top == SLAB_NONE;
+    }
     unwind_to(t, p, SLAB_NONE, LEFT_BY_EXCEPTION, time);
     if (crashed && alive(t, p->begun, p->begun_generation)) {
         struct request *r = request_at(t, p->begun);

@@ -68,7 +68,8 @@ void process_forget(struct tracker *t, struct process *p) {
 void pop_lost(struct tracker *t, struct process *p) {
     while (p->top != SLAB_NONE) {
         const struct call *top = call_at(t, p->top);
-        if (top->losses == t->losses || alive(t, top->request, top->generation)) {
+        bool expected = top->losses == t->losses && top->caller == 0; // without a value it may have ended in silence
+        if (expected || alive(t, top->request, top->generation)) {
             return;
         }
         pop(t, p);

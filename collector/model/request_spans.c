@@ -178,13 +178,18 @@ static bool in_gap(const struct tracker *t, const struct request *r) {
 }
 
 // Whether a request that has its end is whole, with begin and end set.
-static bool whole(const struct tracker *t, struct request *r, const struct span *spans) {
+static bool whole(struct tracker *t, struct request *r, const struct span *spans) {
     if (r->damaged || r->losses != t->losses || !r->has_end) {
         return false;
     }
     if (r->has_begin) {
-        // What the ending process still has open is a return that never came. Elsewhere it is work that goes on.
+        // What the ending process still has open is a return that never came. Elsewhere it is work that goes on, or, without return
+        // values, may have ended in silence.
         for (uint32_t i = 0; i < r->spans && r->open > 0; i++) {
+            if (spans[i].open && spans[i].blind) {
+                t->counts.ambiguous_returns++;
+                return false;
+            }
             if (spans[i].open && spans[i].pid == r->root_pid && spans[i].start <= r->end) {
                 return false;
             }
@@ -211,6 +216,7 @@ void request_judge(struct tracker *t, struct request *r, enum request_fate fate,
                                          .begin = r->begin,
                                          .end = r->end,
                                          .begin_pid = r->begin_pid,
+                                         .end_pid = r->root_pid,
                                          .has_begin = r->has_begin};
         result->self = request_tree_build(tree, &whole_one);
         result->spans = request_tree_spans(tree);

@@ -252,7 +252,7 @@ struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *c
     if (p) {
         p->begun = index;
         p->begun_generation = r->generation;
-        p->last_event = LAST_OTHER;
+        p->last_event = LAST_RETURN;
     }
     return (struct request_ref){index, r->generation};
 }
@@ -260,6 +260,10 @@ struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *c
 void tracker_end(struct tracker *t, const struct tracker_end *end) {
     t->markers = true;
     uint32_t index = request_for(t, end->token, end->time); // new: its begin may be late
+    struct process *p = process_find(t, end->pid);
+    if (p) {
+        p->last_event = LAST_RETURN;
+    }
     if (index == SLAB_NONE) {
         return;
     }

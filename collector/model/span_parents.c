@@ -9,7 +9,8 @@ enum {
     PROCESSES = 3 * LIMIT_SPANS_PER_REQUEST + 1, // each span's and its sender, each spawner, and the one that began
     FEW = 8,                                     // processes or spawns that are looked through one by one
     REMEMBERED = 256,                            // senders of one process that are looked through
-    DEEPEST = 64                                 // processes one above the other
+    DEEPEST = 64,                                // processes one above the other
+    AHEAD = 64                                   // spans that are looked through for what a sender does next
 };
 
 // A process of the request, as far as the spans up to now tell.
@@ -38,6 +39,7 @@ struct span_parents {
     struct map by_pid;   // of workers, once they are more than FEW
     struct map by_child; // of spawns likewise
     struct span *spans;  // the request's
+    const struct tree_request *request;
 };
 
 struct span_parents *span_parents_new(void) {
@@ -185,14 +187,37 @@ static uint32_t below(const struct span_parents *p, uint32_t i) {
     return parent != SPAN_NONE && p->spans[parent].pid == p->spans[i].pid ? parent : SPAN_NONE;
 }
 
-// What was open in a process at a time, or else was begun there last.
+// What was open in a process at a time.
 static uint32_t open_at(const struct span_parents *p, const struct worker *w, int64_t time) {
     for (uint32_t i = w->last; i != SPAN_NONE; i = below(p, i)) {
         if (!over(&p->spans[i], time)) {
             return i;
         }
     }
-    return w->last;
+    return SPAN_NONE;
+}
+
+// Whether a sender did something else while span i ran, or is done: then it does not wait for it.
+static bool goes_on(const struct span_parents *p, const struct worker *sender, uint32_t i) {
+    const struct tree_request *r = p->request;
+    const struct span *span = &p->spans[i];
+    int64_t end = span->open ? INT64_MAX : span->end;
+    for (uint32_t k = i + 1; k < r->count && k - i <= AHEAD && p->spans[k].start < end; k++) {
+        if (p->spans[k].pid == sender->pid) {
+            return true;
+        }
+    }
+    return sender->pid == r->end_pid && r->end < end;
+}
+
+// What a message from a process belongs to. Where no span is open in it, it has either cast from within the last one, or sends, as one
+// that waits for the answer does, after it.
+static uint32_t origin_of(const struct span_parents *p, const struct worker *sender, uint32_t i) {
+    uint32_t open = open_at(p, sender, p->spans[i].start);
+    if (open != SPAN_NONE) {
+        return open;
+    }
+    return sender->last != SPAN_NONE && goes_on(p, sender, i) ? sender->last : sender->parent;
 }
 
 // When a process did the last thing that is known of it up to a time; INT64_MIN: nothing.
@@ -246,7 +271,8 @@ static struct worker *sender_of(struct span_parents *p, const struct span *span)
 }
 
 // The first span of its process's stack, with the token of another process.
-static void arrived(struct span_parents *p, struct worker *w, struct span *span) {
+static void arrived(struct span_parents *p, struct worker *w, uint32_t i) {
+    struct span *span = &p->spans[i];
     const struct worker *sender = sender_of(p, span);
     bool fresh = w->last == SPAN_NONE && w->event == INT64_MIN; // nobody can have had work of it
     if (!sender || (!fresh && works_for(p, sender, w->pid))) {
@@ -260,8 +286,7 @@ static void arrived(struct span_parents *p, struct worker *w, struct span *span)
     if (sent != INT64_MIN) {
         span->wait = span->start - sent;
     }
-    uint32_t parent = open_at(p, sender, span->start);
-    takes_work(p, w, span->from, parent == SPAN_NONE ? sender->parent : parent);
+    takes_work(p, w, span->from, origin_of(p, sender, i));
 }
 
 static void place(struct span_parents *p, struct worker *w, uint32_t i) {
@@ -270,7 +295,7 @@ static void place(struct span_parents *p, struct worker *w, uint32_t i) {
     if (spawn && (span->from == w->pid || span->from == spawn->pid)) {
         span->wait = span->start - spawn->time;
     } else if (span->from != w->pid) {
-        arrived(p, w, span);
+        arrived(p, w, i);
     }
     w->top = i;
     // Clocks are per node, so a parent begins first; damaged input must not make a cycle all the same.
@@ -299,6 +324,7 @@ void span_parents_find(struct span_parents *p, struct span *spans, const struct 
         map_clear(&p->by_child);
     }
     p->spans = spans;
+    p->request = request;
     p->worker_count = 0;
     p->sender_count = 0;
     prepare_spawns(p, request->spawns);

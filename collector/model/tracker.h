@@ -95,7 +95,11 @@ struct call_costs {
     uint64_t off_cpu;
 };
 
-enum last_event { LAST_OTHER, LAST_RETURN, LAST_EXCEPTION };
+enum last_event {
+    LAST_OTHER,
+    LAST_RETURN,   // behind which a return_to of its own may come
+    LAST_EXCEPTION // likewise
+};
 
 struct process {
     uint64_t pid;
@@ -211,7 +215,7 @@ void process_forget(struct tracker *t, struct process *p);
 struct call *push(struct tracker *t, struct process *p, uint16_t tier);
 // Takes the top off. What it lost in costs goes to its request.
 void pop(struct tracker *t, struct process *p);
-// Takes off calls whose request is closed and whose returns may have been lost: they would stay for ever.
+// Takes off calls whose request is closed and whose returns may have been lost or need not come: they would stay for ever.
 void pop_lost(struct tracker *t, struct process *p);
 // Calls have piled up in a process, from this one down: the tier that most of them are of never returns.
 void tell_never_returns(struct tracker *t, const struct call *top);

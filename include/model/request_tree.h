@@ -2,9 +2,10 @@
 //
 // A span's parent is the span below it on its process's stack when that is of the same request. The first of a process hangs
 //   - of a process that was spawned within the request: below the span that spawned it,
-//   - else below the span that was open in the process which its token came from, when it began (or the last one begun there, when
-//     none was open any more), unless that process itself works for this one, somewhere up its spans: then the token came back with an answer,
-//     and the span hangs where this process's spans before it hang.
+//   - else below the span that was open in the process which its token came from, when it began, unless that process itself works for this one,
+//     somewhere up its spans: then the token came back with an answer, and the span hangs where this process's spans before it hang. Where
+//     no span was open there any more: below the last one if that process did something else while the span ran, or had ended the
+//     request (it has cast), else where its own spans hang (it waits for the answer).
 // A span without a parent hangs below the request itself.
 //
 // The first span that a message or a spawn brings to a process has waited since the last thing that the sender did before: the begin of the request, a
@@ -63,6 +64,7 @@ struct tree_request {
     int64_t begin;
     int64_t end;
     uint64_t begin_pid; // the process that began it, if has_begin
+    uint64_t end_pid;   // and the one that ended it
     bool has_begin;
 };
 

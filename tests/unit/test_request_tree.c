@@ -34,7 +34,7 @@ static void order(void **state) {
     request_tree_free(t);
 }
 
-// What was open where the token came from; of several, the innermost; when none is open any more, the last begun.
+// What was open where the token came from; of several, the innermost.
 static void parents(void **state) {
     (void)state;
     struct request_tree *t = request_tree_new();
@@ -43,14 +43,14 @@ static void parents(void **state) {
     s[1] = span_of(1, 1, 10, 20, 2, 0);
     s[2] = span_of(2, 1, 15, 16, 3, SPAN_NONE); // within 1
     s[3] = span_of(3, 1, 30, 31, 3, SPAN_NONE); // within 0, after 1
-    s[4] = span_of(4, 1, 70, 71, 3, SPAN_NONE); // after both: the last begun
+    s[4] = span_of(4, 1, 70, 71, 3, SPAN_NONE); // after both: it waits
     s[5] = span_of(5, 9, 72, 73, 3, SPAN_NONE); // from a process without spans
     s[6] = span_of(6, 6, 74, 75, 3, SPAN_NONE); // from itself
     s[7] = span_of(7, 8, 80, 81, 3, SPAN_NONE); // from a process that only begins later
     s[8] = span_of(8, 8, 82, 83, 3, SPAN_NONE);
     request_tree_build(t, &(struct tree_request){.count = 9, .begin = 0, .end = 100});
     s = request_tree_spans(t);
-    const uint32_t expected[] = {SPAN_NONE, 0, 1, 0, 1, SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE};
+    const uint32_t expected[] = {SPAN_NONE, 0, 1, 0, SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE};
     for (int i = 0; i < 9; i++) {
         assert_int_equal(s[i].parent, expected[i]);
     }

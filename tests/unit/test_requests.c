@@ -51,7 +51,7 @@ static void across_processes(void **state) {
                  "complete 0..50 self 20: Aa 10..20 self 5, >Bb 15..40 self 25 wait 5;");
     // begun in one process, ended in another
     script_check("begin 1 A 0; call 1 A a 1; ret A a 2; call 1 B b 5 A; ret B b 6; end 1 B 7",
-                 "complete 0..7 self 5: Aa 1..2 self 1, >Bb 5..6 self 1 wait 3;");
+                 "complete 0..7 self 5: Aa 1..2 self 1, Bb 5..6 self 1 wait 3;");
 }
 
 // What a span's parent covers is over when it has ended: a call that only came after it is no recursion, and takes its time from the
@@ -60,7 +60,7 @@ static void after_the_parent(void **state) {
     (void)state;
     // a direct call, then a server that does the same
     script_check("begin 1 A 0; call 1 A a 10; ret A a 20; call 1 B a 30 A; ret B a 40; end 1 A 50",
-                 "complete 0..50 self 30: Aa 10..20 self 10, >Ba 30..40 self 10 wait 10;");
+                 "complete 0..50 self 30: Aa 10..20 self 10, Ba 30..40 self 10 wait 10;");
     // the answer brought the token back from the server
     script_check("begin 1 A 0; call 1 B a 10 A; ret B a 20; call 1 A a 30 B; ret A a 40; end 1 A 50",
                  "complete 0..50 self 30: Ba 10..20 self 10 wait 10, Aa 30..40 self 10;");

@@ -223,8 +223,18 @@ static int64_t last_end_of_top(const struct true_request *r, uint64_t pid, int64
     return end;
 }
 
-// What was open in a process at a time, or else begun last.
-static uint32_t open_or_last(const struct true_request *r, uint64_t pid, int64_t time) {
+// Whether a process did anything within a time, or the request was at its end there before.
+static bool busy_in(const struct true_request *r, uint64_t pid, int64_t from, int64_t until) {
+    for (uint32_t k = 0; k < r->count; k++) {
+        if (r->spans[k].pid == pid && r->spans[k].start > from && r->spans[k].start < until) {
+            return true;
+        }
+    }
+    return pid == r->pid && r->end < until;
+}
+
+// What was open in a process at a time; *last: else what was begun last.
+static uint32_t open_in(const struct true_request *r, uint64_t pid, int64_t time, uint32_t *begun_last) {
     uint32_t open = SPAN_NONE, last = SPAN_NONE;
     for (uint32_t k = 0; k < r->count; k++) {
         const struct true_span *p = &r->spans[k];
@@ -235,7 +245,8 @@ static uint32_t open_or_last(const struct true_request *r, uint64_t pid, int64_t
             }
         }
     }
-    return open != SPAN_NONE ? open : last;
+    *begun_last = last;
+    return open;
 }
 
 // The context in which span i hangs, those before it being known, as request_tree.h says. *wait: how long it waited.
@@ -249,7 +260,10 @@ static struct true_context true_context(const struct true_request *r, const stru
         return own;
     }
     *wait = s->start - sent;
-    uint32_t parent = open_or_last(r, s->from, s->start);
+    uint32_t last, parent = open_in(r, s->from, s->start, &last);
+    if (parent == SPAN_NONE && last != SPAN_NONE && busy_in(r, s->from, s->start, s->end)) {
+        parent = last;
+    }
     return (struct true_context){s->from, parent != SPAN_NONE ? parent : context_of(r, of, s->from, s->start).parent};
 }
 
