@@ -9,6 +9,7 @@ enum {
     PROCESSES = 3 * LIMIT_SPANS_PER_REQUEST + 1, // each span's and its sender, each spawner, and the one that began
     FEW = 8,                                     // processes or spawns that are looked through one by one
     REMEMBERED = 256,                            // senders of one process that are looked through
+    AWAITED = 64,                                // and spans at its work, the latest
     DEEPEST = 64,                                // processes one above the other
     AHEAD = 64                                   // spans that are looked through for what a sender does next
 };
@@ -21,7 +22,8 @@ struct worker {
     uint32_t last;    // the span last begun here, SPAN_NONE: none
     uint32_t top;     // the last of these without one below it on the stack
     uint32_t parent;  // where such spans hang
-    int64_t event;    // the last thing it did that is no span, INT64_MIN: none
+    uint32_t given;   // such spans of others at the work that it gave them, unless known to be over: list in span_parents.given
+    int64_t event;    // the last thing it did or got back that is no span of its own, INT64_MIN: none
 };
 
 struct sender {
@@ -33,6 +35,7 @@ struct span_parents {
     struct worker *workers; // PROCESSES
     struct sender *senders; // LIMIT_SPANS_PER_REQUEST: a span brings one at most
     struct spawn *spawns;   // LIMIT_SPANS_PER_REQUEST
+    uint32_t *given;        // LIMIT_SPANS_PER_REQUEST: span -> the next in the list that it is in
     uint32_t worker_count;
     uint32_t sender_count;
     uint32_t spawn_count;
@@ -50,7 +53,8 @@ struct span_parents *span_parents_new(void) {
     p->workers = malloc(PROCESSES * sizeof *p->workers);
     p->senders = malloc(LIMIT_SPANS_PER_REQUEST * sizeof *p->senders);
     p->spawns = malloc(LIMIT_SPANS_PER_REQUEST * sizeof *p->spawns);
-    if (!p->workers || !p->senders || !p->spawns || !map_init(&p->by_pid) || !map_init(&p->by_child)) {
+    p->given = malloc(LIMIT_SPANS_PER_REQUEST * sizeof *p->given);
+    if (!p->workers || !p->senders || !p->spawns || !p->given || !map_init(&p->by_pid) || !map_init(&p->by_child)) {
         span_parents_free(p);
         return NULL;
     }
@@ -64,6 +68,7 @@ void span_parents_free(struct span_parents *p) {
         free(p->workers);
         free(p->senders);
         free(p->spawns);
+        free(p->given);
         free(p);
     }
 }
@@ -99,6 +104,7 @@ static struct worker *worker_for(struct span_parents *p, uint64_t pid) {
                          .last = SPAN_NONE,
                          .top = SPAN_NONE,
                          .parent = SPAN_NONE,
+                         .given = SPAN_NONE,
                          .event = INT64_MIN};
     // without memory for the index a process is not found again: its spans hang below the request
     for (uint32_t i = p->worker_count == FEW + 1 ? 0 : p->worker_count - 1; p->worker_count > FEW && i < p->worker_count; i++) {
@@ -220,9 +226,24 @@ static uint32_t origin_of(const struct span_parents *p, const struct worker *sen
     return sender->last != SPAN_NONE && goes_on(p, sender, i) ? sender->last : sender->parent;
 }
 
-// When a process did the last thing that is known of it up to a time; INT64_MIN: nothing.
-static int64_t last_event(const struct span_parents *p, const struct worker *w, int64_t time) {
+// Work that a process gave away and that is over up to a time: it may have waited for that.
+static void take_answers(const struct span_parents *p, struct worker *w, int64_t time) {
+    uint32_t *link = &w->given;
+    for (uint32_t n = 0; *link != SPAN_NONE && n < AWAITED; n++) {
+        const struct span *span = &p->spans[*link];
+        if (span->open || span->end > time) {
+            link = &p->given[*link];
+        } else {
+            w->event = span->end > w->event ? span->end : w->event;
+            *link = p->given[*link];
+        }
+    }
+}
+
+// When a process did or got back the last thing that is known of it up to a time; INT64_MIN: nothing.
+static int64_t last_event(const struct span_parents *p, struct worker *w, int64_t time) {
     int64_t event = INT64_MIN;
+    take_answers(p, w, time);
     for (uint32_t i = w->last; i != SPAN_NONE; i = below(p, i)) {
         const struct span *span = &p->spans[i];
         if (span->open || span->end > time) {
@@ -273,7 +294,7 @@ static struct worker *sender_of(struct span_parents *p, const struct span *span)
 // The first span of its process's stack, with the token of another process.
 static void arrived(struct span_parents *p, struct worker *w, uint32_t i) {
     struct span *span = &p->spans[i];
-    const struct worker *sender = sender_of(p, span);
+    struct worker *sender = sender_of(p, span);
     bool fresh = w->last == SPAN_NONE && w->event == INT64_MIN; // nobody can have had work of it
     if (!sender || (!fresh && works_for(p, sender, w->pid))) {
         return; // an answer, or of somebody who makes no calls
@@ -298,6 +319,11 @@ static void place(struct span_parents *p, struct worker *w, uint32_t i) {
         arrived(p, w, i);
     }
     w->top = i;
+    struct worker *giver = w->sender == w->pid ? NULL : worker_find(p, w->sender);
+    if (giver) {
+        p->given[i] = giver->given;
+        giver->given = i;
+    }
     // Clocks are per node, so a parent begins first; damaged input must not make a cycle all the same.
     span->parent = w->parent != SPAN_NONE && w->parent < i ? w->parent : SPAN_NONE;
 }
@@ -335,7 +361,9 @@ void span_parents_find(struct span_parents *p, struct span *spans, const struct 
     struct worker *w = NULL;
     for (uint32_t i = 0; i < request->count; i++) {
         for (; spawned < p->spawn_count && p->spawns[spawned].time <= spans[i].start; spawned++) {
-            worker_for(p, p->spawns[spawned].pid)->event = p->spawns[spawned].time;
+            struct worker *spawner = worker_for(p, p->spawns[spawned].pid);
+            int64_t time = p->spawns[spawned].time;
+            spawner->event = time > spawner->event ? time : spawner->event;
         }
         if (!w || w->pid != spans[i].pid) {
             w = worker_for(p, spans[i].pid);

@@ -8,9 +8,11 @@
 //     request (it has cast), else where its own spans hang (it waits for the answer).
 // A span without a parent hangs below the request itself.
 //
-// The first span that a message or a spawn brings to a process has waited since the last thing that the sender did before: the begin of the request, a
-// span's start or end, or the spawn. That is an upper bound: what the sender worked between that and the send is in it. Whether a span that
-// is not the first of its process was brought by another message from the same sender shows only by what that did in between.
+// The first span that a message or a spawn brings to a process has waited since the last thing that the sender is known to have done or got
+// back before: the begin of the request, a span's start or end, a spawn, the end of a span that its message or spawn had brought to another process.
+// It is an estimate: too long by what the sender worked between that and the send, too short where it had sent before that
+// came back. Whether a span that is not the first of its process was brought by another message from the same sender shows only by such a
+// thing in between.
 #pragma once
 
 #include <stdbool.h>

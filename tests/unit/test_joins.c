@@ -54,6 +54,12 @@ static void waiting(void **state) {
     script_check("begin 1 A 0; call 1 A a 1; call 1 S s 3 A; ret S s 4; call 1 S s 6 A; ret S s 7; ret A a 8; call 1 A a 9; call 1 S s 12 A;"
                  "ret S s 13; ret A a 14; end 1 A 15",
                  "complete 0..15 self 3: Aa 1..8 self 5, >Ss 3..4 self 1 wait 2, >Ss 6..7 self 1, Aa 9..14 self 4, >Ss 12..13 self 1 wait 3;");
+    // since an answer: of the server before, of a process that it had spawned; not of one that still works
+    script_check("begin 1 A 0; call 1 A a 1; call 1 S s 2 A; ret S s 6; call 1 T t 7 A; ret T t 8; ret A a 9; end 1 A 10",
+                 "complete 0..10 self 2: Aa 1..9 self 3, >Ss 2..6 self 4 wait 1, >Tt 7..8 self 1 wait 1;");
+    script_check("begin 1 A 0; call 1 A a 1; spawn 1 A B 2; spawn 1 A C 2.5; call 1 B b 3 B; call 1 C c 3 C; ret B b 5; call 1 T t 7 A; ret T t 8; ret C c 9;"
+                 "ret A a 10; end 1 A 11",
+                 "complete 0..11 self 2: Aa 1..10 self 3, >Bb 3..5 self 2 wait 1, >Cc 3..9 self 6 wait 0.5, >Tt 7..8 self 1 wait 2;");
     // of a sender that was never seen nothing is known
     script_check("begin 1 A 0; call 1 S s 5 X; ret S s 7; end 1 A 9", "complete 0..9 self 7: Ss 5..7 self 2;");
 }

@@ -200,9 +200,14 @@ static bool has_worked_for(const struct true_request *r, const struct true_conte
     return sender != pid && has_worked_for(r, of, sender, whom, time);
 }
 
-// The last thing a process did before a time; INT64_MIN: nothing.
-static int64_t last_done(const struct true_request *r, uint64_t pid, int64_t time) {
+// The last thing a process did before a time, or got back from those it had given work; INT64_MIN: nothing.
+static int64_t last_done(const struct true_request *r, const struct true_context *of, uint64_t pid, int64_t time) {
     int64_t last = pid == r->pid && r->begin < time ? r->begin : INT64_MIN;
+    for (uint32_t k = 0; k < r->count; k++) {
+        const struct true_span *s = &r->spans[k];
+        bool given = s->pid != pid && s->below == SPAN_NONE && s->start < time && of[k].sender == pid;
+        last = given && s->end < time && s->end > last ? s->end : last;
+    }
     for (uint32_t k = 0; k < r->count; k++) {
         const struct true_span *s = &r->spans[k];
         last = s->pid == pid && s->start < time && s->start > last ? s->start : last;
@@ -253,7 +258,7 @@ static uint32_t open_in(const struct true_request *r, uint64_t pid, int64_t time
 static struct true_context true_context(const struct true_request *r, const struct true_context *of, uint32_t i, int64_t *wait) {
     const struct true_span *s = &r->spans[i];
     struct true_context own = context_of(r, of, s->pid, s->start);
-    int64_t sent = last_done(r, s->from, s->start);
+    int64_t sent = last_done(r, of, s->from, s->start);
     *wait = 0;
     if (s->from == s->pid || sent == INT64_MIN || has_worked_for(r, of, s->from, s->pid, s->start) ||
         (own.sender == s->from && sent <= last_end_of_top(r, s->pid, s->start))) {

@@ -3,7 +3,7 @@
 
 -export([start/0, trace/3, run/3, names/0, stale_timer/1, foreign/0, armed/0, truth/1]).
 -export([nested/1, siblings/1, many/1, recursion/1, mutual/1, tail/1, tail_raises/1]).
--export([chain/1, queued/1, cast/1, spawned/1, pool/1, orphan/1, interleaved/1, timer/1, elsewhere/1, keep_alive/1]).
+-export([chain/1, relay/1, queued/1, cast/1, spawned/1, pool/1, orphan/1, interleaved/1, timer/1, elsewhere/1, keep_alive/1]).
 -export([error_caught/1, exit_caught/1, throw_caught/1, raised_again/1, deep/1, fails/1, crash/1, worker_crash/1]).
 -export([worker_killed/1, killed/1, rpc_lost/1, rpc_kept/1, reply_lost/1, do_apply/1, asleep/1, garbage/1, large/1]).
 
@@ -26,7 +26,7 @@ trace(Port, Tier, Options) ->
 
 -spec names() -> [atom()].
 names() ->
-    [nested, siblings, many, recursion, mutual, tail, tail_raises, chain, queued, cast, spawned, pool, orphan, interleaved, timer, elsewhere,
+    [nested, siblings, many, recursion, mutual, tail, tail_raises, chain, relay, queued, cast, spawned, pool, orphan, interleaved, timer, elsewhere,
      keep_alive, error_caught, exit_caught, throw_caught, raised_again, deep, fails, crash, worker_crash, worker_killed, killed,
      rpc_lost, rpc_kept, reply_lost, do_apply].
 
@@ -125,6 +125,15 @@ chain(I) ->
         end),
         ms(2)
     end).
+
+%% Who asks has no tier open: what was called there before is not what the answering process works for.
+-spec relay(atom()) -> term().
+relay(I) ->
+    request(I, fun() ->
+        call(one, fun() -> alpha(sleeps(4)), call(two, fun() -> beta(sleeps(8)) end), gamma(sleeps(3)) end),
+        ms(2)
+    end),
+    marked(I, fun() -> alpha(sleeps(4)), call(one, fun() -> beta(sleeps(8)) end), gamma(sleeps(3)) end).
 
 %% The server is busy with something that is no request's when the client sends.
 -spec queued(atom()) -> term().
