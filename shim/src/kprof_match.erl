@@ -112,10 +112,11 @@ simplify(Rows) ->
 
 %% A process that calls without a token is not traced for more than calls any longer: no match spec runs when it loses its token.
 full_spec(Rows, #{returns := Returns, flags := Flags}) ->
-    {Arm, Disarm} = case Flags of
-                        [] -> {[], []};
-                        _ -> {[{trace, [], Flags}], [{'_', [], [{message, false}, {trace, Flags, []}]}]}
-                    end,
+    Arm = case Flags ++ [exiting || Returns =:= none] of   % a death sends no return_to
+              [] -> [];
+              Armed -> [{trace, [], Armed}]
+          end,
+    Disarm = [{'_', [], [{message, false}, {trace, Flags, []}]} || Flags =/= []],
     [{Head, [{is_seq_trace} | Guards], message(Returns, Identity) ++ Arm} || {Head, Guards, Identity} <- Rows] ++ Disarm.
 
 message(whole, Identity) ->

@@ -83,11 +83,11 @@ ask_spec_test() ->
 %% Without returns the caller is told in their place; nothing else differs.
 returns_none_test() ->
     None = #{returns => none, flags => []},
-    ?assertEqual({none, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, undefined, none}}}]}]}, kprof_match:spec(none, ?MFA, None)),
-    ?assertEqual({ask, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, ask, '$_', none}}}]}]}, kprof_match:spec(opaque, ?MFA, None)),
+    ?assertEqual({none, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, undefined, none}}}, {trace, [], [exiting]}]}]}, kprof_match:spec(none, ?MFA, None)),
+    ?assertEqual({ask, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, ask, '$_', none}}}, {trace, [], [exiting]}]}]}, kprof_match:spec(opaque, ?MFA, None)),
     {spec, Whole} = kprof_match:spec(kprof_match:prepare(fun_of(issue())), ?MFA, ?WHOLE),
     {spec, Spec} = kprof_match:spec(kprof_match:prepare(fun_of(issue())), ?MFA, None),
-    ?assertEqual([{H, G, [{message, {{{get_seq_token}, {caller}, I, none}}}]} || {H, G, [{message, {{{get_seq_token}, I}}}, {exception_trace}]} <- Whole],
+    ?assertEqual([{H, G, [{message, {{{get_seq_token}, {caller}, I, none}}}, {trace, [], [exiting]}]} || {H, G, [{message, {{{get_seq_token}, I}}}, {exception_trace}]} <- Whole],
                  Spec).
 
 %% What a process is traced for besides is put on with the token and taken off without it.
@@ -97,7 +97,8 @@ flags_test() ->
     ?assertEqual({'_', [{is_seq_trace}], [{message, {{{get_seq_token}, undefined}}}, {exception_trace}, {trace, [], Flags}]}, With),
     ?assertEqual({'_', [], [{message, false}, {trace, Flags, []}]}, Without),
     {spec, Spec} = kprof_match:spec(kprof_match:prepare(fun_of(issue())), ?MFA, #{returns => none, flags => [running]}),
-    ?assertEqual([[{trace, [], [running]}], [{trace, [], [running]}], [{trace, [], [running]}], [{message, false}, {trace, [running], []}]],
+    Armed = [{trace, [], [running, exiting]}],
+    ?assertEqual([Armed, Armed, Armed, [{message, false}, {trace, [running], []}]],
                  [case Body of [{message, {_}} | More] -> More; _ -> Body end || {_, _, Body} <- Spec]).
 
 %% Compiled funs: found through debug information when there is just one in the function.
