@@ -3,7 +3,7 @@
 
 -export([start/0, trace/3, run/3, names/0, stale_timer/1, foreign/0, armed/0, truth/1]).
 -export([nested/1, siblings/1, many/1, recursion/1, mutual/1, tail/1, tail_raises/1]).
--export([chain/1, relay/1, queued/1, cast/1, spawned/1, pool/1, orphan/1, interleaved/1, timer/1, elsewhere/1, keep_alive/1]).
+-export([chain/1, relay/1, queued/1, cast/1, spawned/1, spawns/1, pool/1, orphan/1, interleaved/1, timer/1, elsewhere/1, keep_alive/1]).
 -export([error_caught/1, exit_caught/1, throw_caught/1, raised_again/1, deep/1, fails/1, crash/1, worker_crash/1]).
 -export([worker_killed/1, killed/1, rpc_lost/1, rpc_kept/1, reply_lost/1, do_apply/1, asleep/1, garbage/1, large/1]).
 
@@ -26,7 +26,7 @@ trace(Port, Tier, Options) ->
 
 -spec names() -> [atom()].
 names() ->
-    [nested, siblings, many, recursion, mutual, tail, tail_raises, chain, relay, queued, cast, spawned, pool, orphan, interleaved, timer, elsewhere,
+    [nested, siblings, many, recursion, mutual, tail, tail_raises, chain, relay, queued, cast, spawned, spawns, pool, orphan, interleaved, timer, elsewhere,
      keep_alive, error_caught, exit_caught, throw_caught, raised_again, deep, fails, crash, worker_crash, worker_killed, killed,
      rpc_lost, rpc_kept, reply_lost, do_apply].
 
@@ -155,6 +155,19 @@ spawned(I) ->
         Pids = [scenario_truth:spawn(fun() -> alpha(sleeps(Ms)), beta(sleeps(3)), Self ! {done, self()} end) || Ms <- [8, 16, 12]],
         [receive {done, Pid} -> ok end || Pid <- Pids],
         ms(4)
+    end).
+
+%% The ways to spawn: each child belongs to the call that was open when it was spawned, whatever its parent does by the time it begins to work.
+-spec spawns(atom()) -> term().
+spawns(I) ->
+    Hows = [fun erlang:spawn_link/1, fun erlang:spawn_monitor/1, fun proc_lib:spawn/1, fun proc_lib:spawn_link/1,
+            fun(F) -> erlang:spawn_opt(F, [link, {priority, high}]) end,
+            fun(F) -> proc_lib:start_link(erlang, apply, [fun() -> proc_lib:init_ack(ok), F() end, []]) end],
+    request(I, fun() ->
+        Self = self(),
+        alpha(fun() -> [scenario_truth:spawn(How, fun() -> ms(3), beta(sleeps(10)), Self ! done end) || How <- Hows] end),
+        gamma(fun() -> [receive done -> ok end || _ <- Hows] end),
+        ms(2)
     end).
 
 -spec pool(atom()) -> term().

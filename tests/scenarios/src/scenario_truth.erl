@@ -5,7 +5,7 @@
 %% under/2. Last is when something of the request last happened in the sender: from then on the receiver's first span counts as waiting.
 -module(scenario_truth).
 
--export([start/0, clear/0, request/2, begins/1, ends/1, span/2, tail/2, ctx/0, under/2, spawn/1, died/2]).
+-export([start/0, clear/0, request/2, begins/1, ends/1, span/2, tail/2, ctx/0, under/2, spawn/1, spawn/2, died/2]).
 -export([rows/0, paths/0, spans/0, pids/0, open_at/1, nobody/0, switches/0]).
 
 -export_type([context/0]).
@@ -137,12 +137,16 @@ under(Context, F) ->
 
 %% A spawned process works for what its parent works for at that moment, and the spawn is something that happened.
 -spec spawn(fun(() -> term())) -> pid().
-spawn(F) ->
+spawn(F) -> ?MODULE:spawn(fun erlang:spawn/1, F).
+
+%% The same, by any function that spawns a process for a fun. Gives what that gives.
+-spec spawn(fun((fun(() -> term())) -> Spawned), fun(() -> term())) -> Spawned.
+spawn(How, F) ->
     {Request, Span, _} = get(truth),
     Now = now_ns(),
-    Pid = erlang:spawn(fun() -> under({Request, Span, Now}, F) end),
+    Spawned = How(fun() -> under({Request, Span, Now}, F) end),
     put(truth_last, Now),
-    Pid.
+    Spawned.
 
 %% A process was killed: what it had open ended then.
 -spec died(pid(), integer()) -> ok.
