@@ -18,6 +18,7 @@ enum {
 struct worker {
     uint64_t pid;
     uint64_t sender;  // whose message or spawn brought what it works at; its own pid: nobody's
+    struct worker *giver; // that process; NULL: nobody
     uint32_t senders; // all it ever had: list in span_parents.senders, SPAN_NONE: none
     uint32_t last;    // the span last begun here, SPAN_NONE: none
     uint32_t top;     // the last of these without one below it on the stack
@@ -79,7 +80,7 @@ struct spawn *span_parents_spawns(struct span_parents *p) {
 
 // -- processes -------------------------------------------------------------------------------------------------------------
 
-static struct worker *worker_find(const struct span_parents *p, uint64_t pid) {
+static inline struct worker *worker_find(const struct span_parents *p, uint64_t pid) {
     if (p->worker_count > FEW) {
         uint32_t i = map_get(&p->by_pid, pid);
         return i == MAP_NONE ? NULL : &p->workers[i];
@@ -113,12 +114,13 @@ static struct worker *worker_for(struct span_parents *p, uint64_t pid) {
     return w;
 }
 
-static void takes_work(struct span_parents *p, struct worker *w, uint64_t from, uint32_t parent) {
-    if (w->senders == SPAN_NONE || w->sender != from) {
-        p->senders[p->sender_count] = (struct sender){from, w->senders};
+static void takes_work(struct span_parents *p, struct worker *w, struct worker *giver, uint32_t parent) {
+    if (w->senders == SPAN_NONE || w->sender != giver->pid) {
+        p->senders[p->sender_count] = (struct sender){giver->pid, w->senders};
         w->senders = p->sender_count++;
     }
-    w->sender = from;
+    w->sender = giver->pid;
+    w->giver = giver;
     w->parent = parent;
 }
 
@@ -138,10 +140,7 @@ static bool works_for(const struct span_parents *p, const struct worker *w, uint
         if (had_work_of(p, w, pid)) {
             return true;
         }
-        if (w->sender == w->pid) {
-            return false;
-        }
-        w = worker_find(p, w->sender);
+        w = w->giver;
     }
     return false;
 }
@@ -276,14 +275,14 @@ static const struct spawn *born(struct span_parents *p, struct worker *w, int64_
     if (!spawn || spawn->pid == w->pid || spawn->time > time) {
         return NULL;
     }
-    takes_work(p, w, spawn->pid, spawned_below(p, spawn));
+    takes_work(p, w, worker_for(p, spawn->pid), spawned_below(p, spawn));
     return spawn;
 }
 
 // The process that a token came from; NULL when it is not known.
 static struct worker *sender_of(struct span_parents *p, const struct span *span) {
     struct worker *sender = worker_find(p, span->from);
-    if (!sender && spawn_of(p, span->from)) { // it has no spans yet
+    if (!sender && p->spawn_count > 0 && spawn_of(p, span->from)) { // it has no spans yet
         sender = worker_for(p, span->from);
         const struct spawn *spawn = born(p, sender, span->start);
         sender->event = spawn ? spawn->time : INT64_MIN;
@@ -307,22 +306,21 @@ static void arrived(struct span_parents *p, struct worker *w, uint32_t i) {
     if (sent != INT64_MIN) {
         span->wait = span->start - sent;
     }
-    takes_work(p, w, span->from, origin_of(p, sender, i));
+    takes_work(p, w, sender, origin_of(p, sender, i));
 }
 
 static void place(struct span_parents *p, struct worker *w, uint32_t i) {
     struct span *span = &p->spans[i];
-    const struct spawn *spawn = w->top == SPAN_NONE && w->senders == SPAN_NONE ? born(p, w, span->start) : NULL;
+    const struct spawn *spawn = p->spawn_count > 0 && w->top == SPAN_NONE && !w->giver ? born(p, w, span->start) : NULL;
     if (spawn && (span->from == w->pid || span->from == spawn->pid)) {
         span->wait = span->start - spawn->time;
     } else if (span->from != w->pid) {
         arrived(p, w, i);
     }
     w->top = i;
-    struct worker *giver = w->sender == w->pid ? NULL : worker_find(p, w->sender);
-    if (giver) {
-        p->given[i] = giver->given;
-        giver->given = i;
+    if (w->giver) {
+        p->given[i] = w->giver->given;
+        w->giver->given = i;
     }
     // Clocks are per node, so a parent begins first; damaged input must not make a cycle all the same.
     span->parent = w->parent != SPAN_NONE && w->parent < i ? w->parent : SPAN_NONE;
