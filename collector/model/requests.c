@@ -142,7 +142,7 @@ static uint32_t request_for(struct tracker *t, uint64_t token, int64_t time) {
 
 // Without markers: whether this call opens the token's next request, the one before being over.
 static bool opens_again(const struct tracker *t, const struct tracker_call *call, const struct process *p) {
-    if (t->markers || call->tier != t->options.entry || p->top != SLAB_NONE) {
+    if (t->markers || t->options.entry == TIER_NONE || call->tier != t->options.entry || p->top != SLAB_NONE) {
         return false;
     }
     uint32_t index = map_get(&t->by_token, call->token);
@@ -204,7 +204,7 @@ struct request_ref tracker_call(struct tracker *t, const struct tracker_call *ca
 }
 
 void tracker_spawn(struct tracker *t, const struct tracker_call *call) {
-    if (request_find(t, call->token) != MAP_NONE) { // of what is no request it tells nothing
+    if (request_find(t, call->token) != MAP_NONE || !closed_lately(t, call->token)) { // of what is over it tells nothing
         take_call(t, call, RECORD_SPAWN);
     }
 }

@@ -282,10 +282,13 @@ static const struct spawn *born(struct span_parents *p, struct worker *w, int64_
 // The process that a token came from; NULL when it is not known.
 static struct worker *sender_of(struct span_parents *p, const struct span *span) {
     struct worker *sender = worker_find(p, span->from);
-    if (!sender && p->spawn_count > 0 && spawn_of(p, span->from)) { // it has no spans yet
+    bool unborn = !sender || (sender->top == SPAN_NONE && !sender->giver);
+    if (p->spawn_count > 0 && unborn && spawn_of(p, span->from)) { // it has no spans yet
         sender = worker_for(p, span->from);
         const struct spawn *spawn = born(p, sender, span->start);
-        sender->event = spawn ? spawn->time : INT64_MIN;
+        if (spawn && spawn->time > sender->event) {
+            sender->event = spawn->time;
+        }
     }
     return sender;
 }

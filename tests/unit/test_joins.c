@@ -33,11 +33,26 @@ static void spawned(void **state) {
     // a spawn that raised leaves nothing
     script_check("begin 1 A 0; call 1 A a 1; raise 1 A 2; ret A a 3; raise 1 A 4; call 1 A b 5; ret A b 6; end 1 A 7",
                  "complete 0..7 self 4: Aa 1..3 self 2, Ab 5..6 self 1;");
+    // a spawner without spans whose message comes back is an answer's sender
+    script_check("begin 1 A 0; spawn 1 A B 1; spawn 1 B C 2; call 1 A a 5 B; ret A a 6; call 1 C c 7 C; ret C c 8; end 1 A 9",
+                 "complete 0..9 self 7: Aa 5..6 self 1, Cc 7..8 self 1 wait 5;");
+    // a spawn that comes before the begin of its request; one under a token that is over
+    script_check("spawn 1 A B 1; call 1 B b 2 B; begin 1 A 0; ret B b 3; end 1 A 4; now 2000; spawn 1 A C 2001", "complete 0..4 self 3: Bb 2..3 self 1 wait 1;");
     // of a token that nobody began nothing is kept
     struct script *s = script_new(true, 0);
     script_run(s, "spawn 5 A B 1; call 1 A a 2; now 9000");
     script_expect(s, "");
     script_expect_counts(s, 0, 1, 0);
+    script_free(s);
+}
+
+// Before the first marker tells that there are any, a call that comes before its request's begin seems to be the request.
+static void before_the_first_marker(void **state) {
+    (void)state;
+    struct script *s = script_new(false, 0);
+    script_run(s, "call 1 B b 2 B; ret B b 3; spawn 1 A B 1; begin 1 A 0; end 1 A 4; now 9000");
+    script_expect(s, "complete 0..4 self 3: Bb 2..3 self 1 wait 1;");
+    script_expect_counts(s, 0, 0, 0);
     script_free(s);
 }
 
@@ -288,7 +303,7 @@ static void overtaken_losses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spawned),     cmocka_unit_test(waiting),     cmocka_unit_test(casts),       cmocka_unit_test(answers),
+        cmocka_unit_test(spawned),     cmocka_unit_test(before_the_first_marker), cmocka_unit_test(waiting),     cmocka_unit_test(casts),       cmocka_unit_test(answers),
         cmocka_unit_test(many_processes), cmocka_unit_test(return_to),   cmocka_unit_test(both_kinds),
         cmocka_unit_test(exceptions_without_values), cmocka_unit_test(deaths),      cmocka_unit_test(pauses),
         cmocka_unit_test(reloads),     cmocka_unit_test(lost_tokens), cmocka_unit_test(overtaken_losses),
