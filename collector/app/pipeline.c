@@ -618,10 +618,10 @@ static void handle_term(struct pipeline_node *n, struct slice body) {
 
 // -- streams -----------------------------------------------------------------------------------------------------------
 
-void pipeline_reloaded(struct pipeline_node *n, int64_t from_ticks, int64_t until_ticks) {
+void pipeline_gap(struct pipeline_node *n, int64_t from_ticks, int64_t until_ticks, bool reload) {
     if (n->open && from_ticks <= until_ticks) {
         tracker_gap(n->tracker, nanoseconds(n, from_ticks), nanoseconds(n, until_ticks));
-        ledger_at(n, node_now(n))->reloads++;
+        ledger_at(n, node_now(n))->reloads += reload;
     }
 }
 

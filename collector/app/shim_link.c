@@ -262,12 +262,14 @@ static void on_note(const struct shim_link *link, struct control_map message) {
 
 static void on_gap(const struct shim_link *link, struct control_map message) {
     int64_t from, until;
-    struct slice text = slice_text("");
+    struct slice text = slice_text(""), reason = slice_text("");
     control_get_text(message, "text", &text);
+    control_get_text(message, "reason", &reason);
+    bool reload = slice_is(reason, "reload");
     if (control_get_int(message, "from", &from) && control_get_int(message, "until", &until)) {
-        pipeline_reloaded(link->node, from, until);
-        log_info("node %s: code was reloaded; calls of %.*s may be missing from the requests of that moment", name_of(link),
-                 (int)(text.len < 400 ? text.len : 400), text.data);
+        pipeline_gap(link->node, from, until, reload);
+        log_info("node %s: %s; requests of that moment are incomplete (%.*s)", name_of(link),
+                 reload ? "code was reloaded" : "trace flags were taken off", (int)(text.len < 400 ? text.len : 400), text.data);
     }
 }
 

@@ -65,8 +65,9 @@ struct pipeline_stream {
     uint16_t entry; // without them: the tier that opens a request, or TIER_NONE
 };
 
-// Calls that the node made in between (its monotonic time in ticks) may not have been traced, because code was reloaded.
-void pipeline_reloaded(struct pipeline_node *n, int64_t from_ticks, int64_t until_ticks);
+// Calls that the node made in between (its monotonic time in ticks) may not have been traced: code was reloaded, or somebody took
+// the trace flags off.
+void pipeline_gap(struct pipeline_node *n, int64_t from_ticks, int64_t until_ticks, bool reload);
 
 // A stream of trace-port bytes of the node begins. One at a time: a stream still open is ended as lost.
 bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *stream);

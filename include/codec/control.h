@@ -9,7 +9,8 @@
 //     trace_started   at                          at: the node's monotonic time in ticks, here and below
 //     trace_stopped   at, reason, text
 //     clock           at, time_offset, unsampled, paused_ms     every second; the last two since the clock message before
-//     gap             from, until, reason, text   the node's monotonic time: calls of tiers between the two may not have been traced
+//     gap             from, until, reason "reload" | "flags", text
+//                                                 the node's monotonic time: calls of tiers between the two may not have been traced
 //     identify_reply  id, identity (text or nil)
 //     note            level, text
 //   collector -> shim
