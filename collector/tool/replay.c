@@ -36,6 +36,10 @@ const char replay_help[] =
     "                        monotonic times begin in 1970\n"
     "  --bucket SECONDS      length of the finest statistics (default 10)\n"
     "  --request-timeout T   age at which a request without an end expires (default 30s)\n"
+    "  --slow-threshold T    requests over it are kept whole as slow ones (default 1s); besides, of each\n"
+    "                        identity and bucket, some that failed and the slowest of the others\n"
+    "\n"
+    "T is a number with ms, s, m, h or d; without a unit it is seconds.\n"
     "\n"
     "A summary goes to stderr. Exit status: 0 done, 1 failed, 2 the file is damaged or cut (what could\n"
     "be read was counted), or wrong usage.\n";
@@ -54,7 +58,7 @@ struct replay {
     struct function tiers[FUNCTIONS];
     uint32_t tier_count;
     struct function identity;
-    int64_t bucket_ns, timeout_ns;
+    int64_t bucket_ns, timeout_ns, slow_ns;
 
     int64_t wall;      // time of the first message, when start told it
     int fd;
@@ -157,12 +161,13 @@ static int parse_identity(struct replay *r, const char *text) {
 }
 
 static int parse(struct replay *r, int argc, char **argv) {
-    enum { DB = 256, TIER, ENTRY, IDENTITY, START, BUCKET, TIMEOUT };
+    enum { DB = 256, TIER, ENTRY, IDENTITY, START, BUCKET, TIMEOUT, SLOW };
     static const struct option longs[] = {
         {"db", required_argument, NULL, DB},         {"tier", required_argument, NULL, TIER},
         {"entry", required_argument, NULL, ENTRY},   {"identity", required_argument, NULL, IDENTITY},
         {"start", required_argument, NULL, START},   {"bucket", required_argument, NULL, BUCKET},
-        {"request-timeout", required_argument, NULL, TIMEOUT}, {NULL, 0, NULL, 0}};
+        {"request-timeout", required_argument, NULL, TIMEOUT}, {"slow-threshold", required_argument, NULL, SLOW},
+        {NULL, 0, NULL, 0}};
     int status = EXIT_SUCCESS;
     opterr = 0;
     for (int o; status == EXIT_SUCCESS && (o = getopt_long(argc, argv, ":", longs, NULL)) != -1;) {
@@ -195,6 +200,11 @@ static int parse(struct replay *r, int argc, char **argv) {
         case TIMEOUT:
             if (!text_duration_parse(optarg, &r->timeout_ns) || r->timeout_ns < 1000000000) {
                 status = usage("--request-timeout", optarg, "a time of 1s or more");
+            }
+            break;
+        case SLOW:
+            if (!text_duration_parse(optarg, &r->slow_ns) || r->slow_ns > 3600000000000) {
+                status = usage("--slow-threshold", optarg, "a time of an hour or less, such as 250ms or 0");
             }
             break;
         default:
@@ -318,6 +328,7 @@ static int prepare(struct replay *r) {
         tier_set_name_by(&set, slice_text(by->module), slice_text(by->function), by->arity, by->argument);
     }
     pipeline_set_tiers(r->node, set);
+    pipeline_set_slow(r->node, r->slow_ns);
     if (r->entry && stream.entry == TIER_NONE) {
         return usage("--entry", r->entry, "the name of a --tier");
     }
@@ -400,7 +411,7 @@ static int finish(const struct replay *r, int64_t damaged, double seconds) {
 }
 
 int replay_main(int argc, char **argv) {
-    struct replay r = {.fd = -1, .bucket_ns = 10000000000, .timeout_ns = 30000000000};
+    struct replay r = {.fd = -1, .bucket_ns = 10000000000, .timeout_ns = 30000000000, .slow_ns = 1000000000};
     int64_t damaged = -1;
     int64_t began = 0;
     hash_seed();

@@ -94,9 +94,12 @@ is "$(sql "SELECT sum(requests_complete) FROM ledger WHERE resolution_s = 10" "$
 has "$scratch/replay.log" '[1-9][0-9]* incomplete' "but incomplete"
 
 # -- a fixed capture, by hand: 40 requests with arguments and wall-clock times; the sums were made with an Erlang script ---------------
-replay 0 "$top/tests/scenarios/data/requests.cap" "$scratch/fixed.db" --entry run --identity requests:handle_request/2:1 \
-  --tier run=network_server:run/1 --tier parsing=network_server:parse_request/1 --tier handle=requests:handle_request/2 \
-  --tier db=db:network_request/1 --tier formatter=formatter:format_response/1 --tier accounting=accounting:incr_reqs/1
+fixed() {
+  replay 0 "$top/tests/scenarios/data/requests.cap" "$1" --entry run --identity requests:handle_request/2:1 \
+    --tier run=network_server:run/1 --tier parsing=network_server:parse_request/1 --tier handle=requests:handle_request/2 \
+    --tier db=db:network_request/1 --tier formatter=formatter:format_response/1 --tier accounting=accounting:incr_reqs/1 "${@:2}"
+}
+fixed "$scratch/fixed.db"
 is "$(sql "SELECT bucket_start, identity, tier, requests, calls, errors, async_calls, round(total_us), round(self_us)
            FROM tier_stats WHERE resolution_s = 10 ORDER BY 2, 3" "$scratch/fixed.db" | sed 's/\.0//g')" "\
 2026-11-21T00:26:30Z|_total|_total|40|40|10|0|33741|0
@@ -137,3 +140,21 @@ is "$(sql "SELECT CAST(round(sum(mean_us * calls)) AS INTEGER) FROM tier_stats W
       "$scratch/fixed.db")" 53562 "durations"
 is "$(sql "SELECT * FROM ledger WHERE resolution_s = 3600" "$scratch/fixed.db")" "2026-11-21T00:00:00Z|3600|nonode@nohost|40|0|0|0|460|69256|0|0|0|0|0|0|0|0|0|ok" \
    "and the known ledger"
+
+# -- requests that are kept whole --------------------------------------------------------------------------------------
+kept() { sql "SELECT identity, reason, count(*), min(duration_us) FROM slow_requests GROUP BY 1, 2 ORDER BY 1, 2" "$1" | sed 's/\.0$//'; }
+is "$(kept "$scratch/fixed.db")" "\
+create|slowest|3|22
+fail|failed|3|18
+read|slowest|3|29
+update|slowest|3|25" "no request took a second: of each identity the slowest or those that failed are kept"
+fixed "$scratch/slow.db" --slow-threshold 1ms
+is "$(kept "$scratch/slow.db" | grep update)" "\
+update|over|1|32759
+update|slowest|3|25" "but one took more than a millisecond"
+for threshold in soon 2h; do
+  status=0
+  "$kprof" replay "$stream" --db "$scratch/none.db" "${shop_tiers[@]}" --slow-threshold "$threshold" 2>"$scratch/replay.log" || status=$?
+  is "$status" 2 "a threshold of $threshold is none"
+  has "$scratch/replay.log" '^kprof replay: --slow-threshold' "and told so"
+done
