@@ -9,6 +9,7 @@
 
 %% Over two ticks of the guard's gauge (10 ms), so that bursts in step with it cannot make 8 refusals in a row.
 -define(PAUSE_MS, 25).
+-define(ROUNDS, 5).
 
 -record(m, {operation, prepare = fun() -> ok end, finish = fun() -> ok end, burst, bursts, pause_ms = 0}).
 
@@ -23,11 +24,13 @@ main([Port, Bursts]) ->
     Collector = {"127.0.0.1", list_to_integer(Port)},
     Call = #m{operation = fun calls/1, burst = 50000, bursts = 5 * N},
     Pair = #m{operation = fun pairs/1, burst = 2000, bursts = 5 * N},
-    List = Call#m{operation = fun lists/1, burst = 1000},
-    Spawn = #m{operation = fun spawns/1, burst = 200, bursts = 5 * N},
+    %% With the pauses that their traced ones have: what comes after a pause is slower.
+    Spawn = #m{operation = fun spawns/1, burst = 100, bursts = N div 2, pause_ms = ?PAUSE_MS},
     cost("call_untraced", Call),
-    cost("list_untraced", List),
+    cost("list_untraced", Spawn#m{operation = fun lists/1, burst = 50}),
     cost("spawn_untraced", Spawn),
+    cost("yield_untraced", Spawn#m{operation = fun yields/1, burst = 200}),
+    cost("gc_untraced", Spawn#m{operation = fun collections/1, burst = 50}),
     ok = kprof:start(),
     cost("pair_off", Pair),
 
@@ -45,35 +48,33 @@ main([Port, Bursts]) ->
     status("call_no_token_flags"),
     ok = kprof:stop_trace(),
 
-    Token = Call#m{prepare = fun kprof:set_token/0, finish = fun kprof:clear_token/0, burst = 200, bursts = N, pause_ms = ?PAUSE_MS},
     ok = start_trace(Collector, 1, #{}, []),
-    cost("call_token", Token),
-    status("call_token"),
     Sampled = Pair#m{burst = 200, bursts = N, pause_ms = ?PAUSE_MS},
     cost("pair_sampled", Sampled),
     status("pair_sampled"),
-    cost("list_token", Token#m{operation = fun lists/1, burst = 50}),
-    status("list_token"),
-    cost("spawn_token", Token#m{operation = fun spawns/1, burst = 100}),
-    status("spawn_token"),
     ok = kprof:stop_trace(),
 
-    ok = start_trace(Collector, 1, #{}, Flags),
-    cost("call_token_flags", Token),
-    status("call_token_flags"),
-    ok = kprof:stop_trace(),
-
-    ok = start_trace(Collector, 1, #{returns => none}, []),
-    cost("call_none", Token),
-    status("call_none"),
-    cost("list_none", Token#m{operation = fun lists/1, burst = 50}),
-    status("list_none"),
-    ok = kprof:stop_trace(),
+    %% What is compared with each other is measured in turns, as a machine is not always as fast.
+    Token = Call#m{prepare = fun kprof:set_token/0, finish = fun kprof:clear_token/0, burst = 200, bursts = N div ?ROUNDS, pause_ms = ?PAUSE_MS},
+    ListToken = Token#m{operation = fun lists/1, burst = 50},
+    YieldToken = Token#m{operation = fun yields/1},
+    GcToken = Token#m{operation = fun collections/1, burst = 50},
+    Traces = [{#{}, [], [{"call_token", Token}, {"list_token", ListToken}, {"spawn_token", Token#m{operation = fun spawns/1, burst = 100}},
+                         {"yield_token", YieldToken}, {"gc_token", GcToken}]},
+              {#{}, Flags, [{"call_token_flags", Token}, {"yield_token_flags", YieldToken}, {"gc_token_flags", GcToken}]},
+              {#{returns => none}, [], [{"call_none", Token}, {"list_none", ListToken}]}],
+    costs(lists:append([in_turn(Collector, Trace) || _ <- lists:seq(1, ?ROUNDS), Trace <- Traces])),
 
     cost("call_untraced_again", Call),
-    io:format("traced ~b ~b~n", [3 * N * Token#m.burst, N * (6 + Sampled#m.burst)]),
+    io:format("traced ~b ~b~n", [3 * ?ROUNDS * Token#m.bursts * Token#m.burst, N * (Sampled#m.burst) + 10 * ?ROUNDS * Token#m.bursts]),
     ok = kprof:stop(),
     halt(0).
+
+in_turn(Collector, {Tier, Options, Measured}) ->
+    ok = start_trace(Collector, 1, Tier, Options),
+    Results = [begin Result = measure(Name, M), status(Name), Result end || {Name, M} <- Measured],
+    ok = kprof:stop_trace(),
+    Results.
 
 start_trace(Collector, OneIn, Tier, Options) ->
     kprof:start_trace([{tier_config, [{tiny, {?MODULE, tiny, 1}, Tier}, {list, {?MODULE, list, 1}, Tier}]}, {collector, Collector},
@@ -82,13 +83,27 @@ start_trace(Collector, OneIn, Tier, Options) ->
 status(Name) ->
     io:format("status ~s ~s~n", [Name, kprof:status()]).
 
-cost(Name, #m{burst = Burst, bursts = Bursts} = Measured) ->
+cost(Name, M) ->
+    costs([measure(Name, M)]).
+
+%% {Name, operations in a burst, its bursts' times in ns, the node's CPU time in ms}
+measure(Name, #m{burst = Burst, bursts = Bursts} = M) ->
     timer:sleep(200),
     _ = statistics(runtime),
-    Walls = [burst(Measured) || _ <- lists:seq(1, Bursts)],
+    Walls = [burst(M) || _ <- lists:seq(1, Bursts)],
     {_, CpuMs} = statistics(runtime),
-    Median = lists:nth((Bursts + 1) div 2, lists:sort(Walls)),
-    io:format("cost ~s ~.1f ~.1f~n", [Name, Median / Burst, CpuMs * 1.0e6 / (Burst * Bursts)]).
+    {Name, Burst, Walls, CpuMs}.
+
+%% Prints what was measured, under each name once.
+costs(Results) ->
+    lists:foreach(
+      fun(Name) ->
+              [{_, Burst, _, _} | _] = Same = [R || {N, _, _, _} = R <- Results, N =:= Name],
+              Walls = lists:sort(lists:append([W || {_, _, W, _} <- Same])),
+              Median = lists:nth((length(Walls) + 1) div 2, Walls),
+              Cpu = lists:sum([Ms || {_, _, _, Ms} <- Same]) * 1.0e6 / (Burst * length(Walls)),
+              io:format("cost ~s ~.1f ~.1f~n", [Name, Median / Burst, Cpu])
+      end, lists:usort([N || {N, _, _, _} <- Results])).
 
 burst(#m{operation = Operation, prepare = Prepare, finish = Finish, burst = Burst, pause_ms = Pause}) ->
     Prepare(),
@@ -120,6 +135,16 @@ spawns(0) -> ok;
 spawns(N) ->
     {_, Ref} = spawn_monitor(fun() -> ok end),
     receive {'DOWN', Ref, process, _, normal} -> spawns(N - 1) end.
+
+yields(0) -> ok;
+yields(N) ->
+    true = erlang:yield(),
+    yields(N - 1).
+
+collections(0) -> ok;
+collections(N) ->
+    true = erlang:garbage_collect(),
+    collections(N - 1).
 
 -spec tiny(integer()) -> integer().
 tiny(N) ->

@@ -288,6 +288,12 @@ bench_calls() {
     call_row 'spawn_monitor and its end: untraced' spawn_untraced
     call_row 'traced, process without a token' spawn_no_token spawn_untraced
     call_row 'traced, with a token: 2 messages' spawn_token spawn_untraced
+    call_row 'scheduled out and in again: untraced' yield_untraced
+    call_row 'traced, with a token' yield_token yield_untraced
+    call_row 'with trace_scheduling: 2 messages' yield_token_flags yield_untraced
+    call_row 'a collection of a small heap: untraced' gc_untraced
+    call_row 'traced, with a token' gc_token gc_untraced
+    call_row 'with trace_gc: 2 messages' gc_token_flags gc_untraced
     call_row 'set_token + clear_token, tracing off' pair_off
     call_row 'set_token + clear_token, not sampled' pair_sampled_out
     call_row 'set_token + clear_token, sampled: 2 messages' pair_sampled
