@@ -304,8 +304,10 @@ program=$(shown "$build/kprof")
 case $program in */*) ;; *) program=./$program ;; esac
 cat <<END
 
-The table again:
+The table again, what the tracing cost, and the slowest requests, one of which \`slow ID' draws:
   $program report --db $(shown "$db")
+  $program report --cost --db $(shown "$db")
+  $program slow --db $(shown "$db")
 The slowest calls, and which requests fail:
   sqlite3 -box $(shown "$db") "$slowest"
   sqlite3 -box $(shown "$db") "$failing"

@@ -221,8 +221,8 @@ static void legend(const struct report *r, enum report_of of, struct buffer *out
     }
     if (of == REPORT_WAIT || waiting) {
         buffer_text(out,
-                    " Waiting: from what the caller did last until the tier began in another process, in its "
-                    "mailbox and run queue:\n an upper bound, not part of the tier's time.");
+                    " Waiting: from what the caller last did or got back until the tier began in another process: "
+                    "about the time\n in its mailbox and run queue, not part of the tier's time.");
         buffer_text(out, of == REPORT_WAIT ? "\n" : " --wait shows it for each identity.\n");
     }
     if (of == REPORT_TIME && parts) {
