@@ -80,25 +80,28 @@ struct spawn *span_parents_spawns(struct span_parents *p) {
 
 // -- processes -------------------------------------------------------------------------------------------------------------
 
-static inline struct worker *worker_find(const struct span_parents *p, uint64_t pid) {
+static inline uint32_t worker_index(const struct span_parents *p, uint64_t pid) {
     if (p->worker_count > FEW) {
-        uint32_t i = map_get(&p->by_pid, pid);
-        return i == MAP_NONE ? NULL : &p->workers[i];
+        return map_get(&p->by_pid, pid);
     }
-    for (uint32_t i = p->worker_count; i-- > 0;) {
-        if (p->workers[i].pid == pid) {
-            return &p->workers[i];
-        }
+    uint32_t i = p->worker_count;
+    while (i > 0 && p->workers[i - 1].pid != pid) {
+        i--;
     }
-    return NULL;
+    return i > 0 ? i - 1 : MAP_NONE;
+}
+
+static inline struct worker *worker_find(const struct span_parents *p, uint64_t pid) {
+    uint32_t i = worker_index(p, pid);
+    return i == MAP_NONE ? NULL : &p->workers[i];
 }
 
 static struct worker *worker_for(struct span_parents *p, uint64_t pid) {
-    struct worker *w = worker_find(p, pid);
-    if (w) {
-        return w;
+    uint32_t known = worker_index(p, pid);
+    if (known != MAP_NONE) {
+        return &p->workers[known];
     }
-    w = &p->workers[p->worker_count++];
+    struct worker *w = &p->workers[p->worker_count++];
     *w = (struct worker){.pid = pid,
                          .sender = pid,
                          .senders = SPAN_NONE,
