@@ -211,6 +211,32 @@ static void exceptions_without_values(void **state) {
     check("begin 1 A 0; none 1 A a x 1; none 1 A a a 2; none 1 A a a 3; to A a 4; to A x 5; end 1 A 6", "incomplete 0..6;", 0, 1, 0);
 }
 
+// Exceptions of calls with values, in every way that they can be met with.
+static void exceptions(void **state) {
+    (void)state;
+    // out of c, caught by b, by a, by nobody (the request's end tells of that)
+    check("begin 1 A 0; call 1 A a 1; call 1 A b 2; call 1 A c 3; exc A c 4; ret A b 5; ret A a 6; end 1 A 7",
+          "complete 0..7 self 2: Aa 1..6 self 2, >Ab 2..5 self 2, >>Ac 3..4 self 1 error;", 0, 0, 0);
+    check("begin 1 A 0; call 1 A a 1; call 1 A b 2; call 1 A c 3; exc A c 4; exc A b 4; ret A a 6; end 1 A 7",
+          "complete 0..7 self 2: Aa 1..6 self 2, >Ab 2..4 self 1 error, >>Ac 3..4 self 1 error;", 0, 0, 0);
+    check("begin 1 A 0; call 1 A a 1; call 1 A b 2; call 1 A c 3; exc A c 4; exc A b 4; exc A a 4; end 1 A 7 error",
+          "complete 0..7 error self 4: Aa 1..4 self 1 error, >Ab 2..4 self 1 error, >>Ac 3..4 self 1 error;", 0, 0, 0);
+    // caught and raised again a while later; in a server whose client then exits
+    check("begin 1 A 0; call 1 A a 1; call 1 A b 2; exc A b 3; exc A a 5; end 1 A 7 error",
+          "complete 0..7 error self 3: Aa 1..5 self 3 error, >Ab 2..3 self 1 error;", 0, 0, 0);
+    check("begin 1 A 0; call 1 A a 1; call 1 S s 2 A; exc S s 3; exc A a 4; end 1 A 5 error",
+          "complete 0..5 error self 2: Aa 1..4 self 2 error, >Ss 2..3 self 1 error wait 1;", 0, 0, 0);
+}
+
+// One process that serves a connection, and a pool of workers that are given messages.
+static void keep_alive_and_pools(void **state) {
+    (void)state;
+    script_check("begin 1 A 0; call 1 A a 1; call 1 W w 2 A; call 1 V w 3 A; ret W w 5; ret V w 6; ret A a 7; end 1 A 8; begin 2 A 9; call 2 A a 10;"
+                 "call 2 V w 11 A; call 2 W w 11.5 A; ret V w 12; ret W w 14; ret A a 15; end 2 A 16",
+                 "complete 0..8 self 2: Aa 1..7 self 2, >Ww 2..5 self 3 wait 1, >Vw 3..6 self 3 wait 2;"
+                 "complete 9..16 self 2: Aa 10..15 self 2, >Vw 11..12 self 1 wait 1, >Ww 11.5..14 self 2.5 wait 1.5;");
+}
+
 // -- deaths -----------------------------------------------------------------------------------------------------------------
 
 static void deaths(void **state) {
@@ -305,7 +331,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spawned),     cmocka_unit_test(before_the_first_marker), cmocka_unit_test(waiting),     cmocka_unit_test(casts),       cmocka_unit_test(answers),
         cmocka_unit_test(many_processes), cmocka_unit_test(return_to),   cmocka_unit_test(both_kinds),
-        cmocka_unit_test(exceptions_without_values), cmocka_unit_test(deaths),      cmocka_unit_test(pauses),
+        cmocka_unit_test(exceptions_without_values), cmocka_unit_test(exceptions),  cmocka_unit_test(keep_alive_and_pools), cmocka_unit_test(deaths),      cmocka_unit_test(pauses),
         cmocka_unit_test(reloads),     cmocka_unit_test(lost_tokens), cmocka_unit_test(overtaken_losses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
