@@ -218,7 +218,7 @@ static void exceptions(void **state) {
     check("begin 1 A 0; call 1 A a 1; call 1 A b 2; call 1 A c 3; exc A c 4; ret A b 5; ret A a 6; end 1 A 7",
           "complete 0..7 self 2: Aa 1..6 self 2, >Ab 2..5 self 2, >>Ac 3..4 self 1 error;", 0, 0, 0);
     check("begin 1 A 0; call 1 A a 1; call 1 A b 2; call 1 A c 3; exc A c 4; exc A b 4; ret A a 6; end 1 A 7",
-          "complete 0..7 self 2: Aa 1..6 self 2, >Ab 2..4 self 1 error, >>Ac 3..4 self 1 error;", 0, 0, 0);
+          "complete 0..7 self 2: Aa 1..6 self 3, >Ab 2..4 self 1 error, >>Ac 3..4 self 1 error;", 0, 0, 0);
     check("begin 1 A 0; call 1 A a 1; call 1 A b 2; call 1 A c 3; exc A c 4; exc A b 4; exc A a 4; end 1 A 7 error",
           "complete 0..7 error self 4: Aa 1..4 self 1 error, >Ab 2..4 self 1 error, >>Ac 3..4 self 1 error;", 0, 0, 0);
     // caught and raised again a while later; in a server whose client then exits
