@@ -9,7 +9,7 @@ start_collector
 start_cases
 is "$(run "scenario_cases:run(scenario_cases:names(), 1, 0).")" ok "the cases run without kprof"
 is "$(run "scenario_truth:clear().")" ok "that was only to warm up"
-is "$(run "scenario_cases:trace($collector_port, #{}, []).")" ok "the trace starts"
+is "$(run "scenario_cases:trace($collector_port, [], []).")" ok "the trace starts"
 is "$(run "scenario_cases:stale_timer('stale.0').")" ok "a server sets a timer"
 tell_truth "$(run 'scenario_cases:names().')"
 

@@ -22,7 +22,7 @@ start_collector
 start_cases
 is "$(run "scenario_cases:run([asleep, garbage | scenario_cases:names()], 1, 0).")" ok "the cases run without kprof"
 is "$(run "scenario_truth:clear().")" ok "that was only to warm up"
-is "$(run "scenario_cases:trace($collector_port, #{}, [{trace_gc, true}, {trace_scheduling, true}]).")" ok "the trace starts"
+is "$(run "scenario_cases:trace($collector_port, [], [{trace_gc, true}, {trace_scheduling, true}]).")" ok "the trace starts"
 tell_truth "[asleep, garbage, $(run 'scenario_cases:names().' | cut -c2-)"
 
 # A measurement of its own: tell_truth does not run again what fits.
@@ -45,10 +45,10 @@ is "$(run "kprof:stop_trace().")" ok "stop_trace"
 is "$(run "lists:usort([F || P <- processes(), {flags, F} <- [erlang:trace_info(P, flags)]]).")" "[[]]" "no process is traced any more"
 
 # Each alone tells its own and nothing of the other.
-is "$(run "scenario_cases:trace($collector_port, #{}, [{trace_gc, true}]).")" ok "a trace of garbage alone"
+is "$(run "scenario_cases:trace($collector_port, [], [{trace_gc, true}]).")" ok "a trace of garbage alone"
 measure 7 '[asleep, garbage]'
 is "$(run "kprof:stop_trace().")" ok "stop_trace"
-is "$(run "scenario_cases:trace($collector_port, #{}, [{trace_scheduling, true}]).")" ok "a trace of scheduling alone"
+is "$(run "scenario_cases:trace($collector_port, [], [{trace_scheduling, true}]).")" ok "a trace of scheduling alone"
 measure 8 '[asleep, garbage]'
 is "$(run "kprof:stop_trace().")" ok "stop_trace"
 stop_collector

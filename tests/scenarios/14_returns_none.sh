@@ -26,7 +26,7 @@ start_collector
 start_cases
 is "$(run "scenario_cases:run([large | scenario_cases:names()], 1, 0).")" ok "the cases run without kprof"
 is "$(run "scenario_truth:clear().")" ok "that was only to warm up"
-is "$(run "scenario_cases:trace($collector_port, #{returns => none}, []).")" ok "the trace starts"
+is "$(run "scenario_cases:trace($collector_port, all, []).")" ok "the trace starts"
 is "$(run "lists:usort([X || {_, MFA} <- scenario_tiers:tiers(), {match_spec, [{_, _, Body} | _]} <- [erlang:trace_info(MFA, match_spec)], X <- Body,
                              X =:= {exception_trace} orelse X =:= {return_trace}]).")" "[]" "no tier's return is traced"
 tell_truth "$(run "scenario_cases:names() -- $unclear.")"
@@ -51,13 +51,21 @@ holds "$bytes" -le $((40 * 500)) "of some bytes"
 none=$bytes
 is "$(run "kprof:stop_trace().")" ok "stop_trace"
 is "$(run "lists:usort([F || P <- processes(), {flags, F} <- [erlang:trace_info(P, flags)]]).")" "[[]]" "no process is traced any more"
-is "$(run "scenario_cases:trace($collector_port, #{}, []).")" ok "the trace starts, with whole returns"
+is "$(run "scenario_cases:trace($collector_port, [], []).")" ok "the trace starts, with whole returns"
 large 6
 holds "$messages" -eq 80 "whole: as many messages"
 holds "$bytes" -ge $((40 * $(run 'erlang:external_size(lists:seq(1001, 2000)).'))) "of the values' size and more"
 holds "$bytes" -gt $((10 * none)) "far more than with returns => none"
 "$kprof" report --db "$db" --cost >"$scratch/cost.txt" || fail "kprof report --cost failed"
 has "$scratch/cost.txt" alpha "kprof report --cost tells of the tier"
+is "$(run "kprof:stop_trace().")" ok "stop_trace"
+# -- of both kinds -----------------------------------------------------------------------------------------------------
+# Exceptions through tiers of both kinds leave more open; what is in the statistics is right all the same.
+is "$(run "scenario_cases:trace($collector_port, [alpha, gamma], []).")" ok "a trace of tiers with and without return values"
+measure 7 "scenario_cases:names()"
+compare 7
+is "$(grep -v '|\(fits\|times\|missing\)$' "$scratch/compared" | table | tail -n +2)" "" "calls, errors and asynchronous calls of every tier that is there"
+holds "$(grep -c '|fits$' "$scratch/compared")" -ge 90 "and most are there"
 is "$(run "kprof:stop_trace().")" ok "stop_trace"
 stop_collector
 counted_once

@@ -16,11 +16,14 @@ start() ->
     ok = scenario_truth:start(),
     lists:foreach(fun scenario_tiers:start/1, ?SERVERS).
 
-%% Starts a trace of the tiers, each with what Tier says besides (#{}: nothing).
--spec trace(inet:port_number(), map(), [kprof:option()]) -> ok | {error, term()}.
-trace(Port, Tier, Options) ->
+%% Starts a trace of the tiers, of which some, or all, have returns => none.
+-spec trace(inet:port_number(), all | [atom()], [kprof:option()]) -> ok | {error, term()}.
+trace(Port, None, Options) ->
     ok = kprof:start(),
-    kprof:start_trace([{tier_config, [case map_size(Tier) of 0 -> {Name, MFA}; _ -> {Name, MFA, Tier} end || {Name, MFA} <- scenario_tiers:tiers()]},
+    kprof:start_trace([{tier_config, [case None =:= all orelse lists:member(Name, None) of
+                                          true -> {Name, MFA, #{returns => none}};
+                                          false -> {Name, MFA}
+                                      end || {Name, MFA} <- scenario_tiers:tiers()]},
                        {identity_f, fun({scenario_tiers, handle, [Identity, _]}) -> Identity; (_) -> undefined end},
                        {collector, {"127.0.0.1", Port}} | Options]).
 
