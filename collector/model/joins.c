@@ -6,7 +6,7 @@
 //   - It ends the first call from the top that returns there, and those right below it that do too: they were left by tail calls. (Not a call
 //     of the very function: that one has just called.) What lay above was left by an exception.
 //   - When it names the function of an open call, control is in that call: what lay above it was left by an exception.
-//   - Behind a message that has a return_to of its own (a return with a value, a marker, a spawn) it may be that one's and end nothing.
+//   - Behind a message that has a return_to of its own (a return with a value, an exception, a marker, a spawn) it is that one's and ends nothing.
 //   - Else an exception has passed some of the calls on top that have no return values, nobody can tell which.
 //
 // That several calls ended at once, or one behind a return with a value, is a guess until the next return_to that nothing on the stack
@@ -142,8 +142,8 @@ static void unexplained(struct tracker *t, struct process *p) {
     for (uint32_t i = p->top; i != SLAB_NONE && call_at(t, i)->caller != 0; i = call_at(t, i)->below) {
         blind++;
     }
-    if (p->last_event == LAST_RETURN || (p->last_event == LAST_EXCEPTION && blind == 0)) {
-        return; // that one's own
+    if (p->last_event != LAST_OTHER) {
+        return; // that one's own: of those on top none was called by the function
     }
     bool wrong = alive(t, p->guessed, p->guessed_generation); // it is of a call that was taken for ended
     if (blind == 0) { // else of one that nobody wants to know of
@@ -193,8 +193,11 @@ void tracker_exited(struct tracker *t, uint64_t pid, int64_t time) {
         return;
     }
     bool crashed = p->last_event == LAST_EXCEPTION && p->top == SLAB_NONE;
-    while (p->top != SLAB_NONE && call_at(t, p->top)->caller != 0) { // what returns does so before, and be it to `undefined`
-        end_call(t, call_at(t, p->top), true, time);
+    while (p->top != SLAB_NONE && call_at(t, p->top)->caller != 0) { // left now, or in silence before
+        const struct call *top = call_at(t, p->top);
+        end_call(t, top, true, time);
+        t->counts.ambiguous_returns++;
+        hurt(t, top->request, top->generation);
         pop(t, p);
         crashed = p->top == SLAB_NONE;
     }
