@@ -256,7 +256,7 @@ static void deaths(void **state) {
           "complete 0..3 error self 2: Aa 1..2 self 1 error;complete 4..5 self 1;", 0, 0, 0);
     // what has no return value and is open at the death was left by it, or in silence before
     check("begin 1 A 0; spawn 1 A B 1; none 1 B b ? 2 B; die B 4; end 1 A 5", "incomplete 0..5;", 0, 1, 0);
-    check("begin 1 A 0; none 1 A a x 1; none 1 A b a 2; die A 3; now 1500", "incomplete 0..3;", 0, 2, 0);
+    check("begin 1 A 0; none 1 A a x 1; none 1 A b a 2; die A 3; now 1500", "incomplete 0..3 error;", 0, 2, 0);
     // a return was lost: the death does not make up for it
     check("begin 1 A 0; call 1 B b 2 A; die B 4; end 1 A 5", "incomplete 0..5;", 1, 0, 0);
     // a process of the same number begins anew
