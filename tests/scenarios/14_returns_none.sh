@@ -7,8 +7,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/cases.sh"
 
 # Whether a call ended in an exception is not told where nothing shows it: fewer errors are right, more are not. Requests' are exact.
 errors_differ="(s.errors > t.errors OR t.tier = '_total' AND s.errors <> t.errors)"
-# Body recursion, exceptions through functions that are no tiers, and the death of another process leave open what returned when.
-unclear='[recursion, deep, worker_killed]'
+# Body recursion, exceptions through functions that are no tiers, and a process's death leave open what returned when.
+unclear='[recursion, deep, crash, killed, worker_crash, worker_killed]'
 
 # costs: messages and bytes of alpha up to now, in a list of Erlang
 costs() { sql "SELECT coalesce(sum(messages), 0) || ' ' || coalesce(sum(bytes), 0) FROM tier_costs WHERE resolution_s = 10 AND tier = 'alpha'"; }
