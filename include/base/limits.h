@@ -1,5 +1,18 @@
 // Every cap of the collector, with its unit and its reason. Whatever the nodes send, memory stays below the sum of
 // these: what does not fit is counted in the ledger, never kept.
+//
+// The sum, with the sizes of a 64 bit machine:
+//
+//   205 MB  requests of all nodes: calls 48, spans 58, requests 24, processes 22, costs of calls 16, indexes 25, and 12 to work
+//           a finished one out
+//   570 MB  statistics, half of it gathered while half is written: 228 of histograms each, 48 of kept requests, 9 of the rest
+//   147 MB  what kept requests are compared with, when all nodes have all identities
+//   72 MB   SQLite's cache, and a flush as text where somebody wants it so
+//   10 MB   a connected node: bytes that wait to be read or sent, and half a megabyte of what is known of it
+//
+// An index does not become smaller while its node's stream goes on: 25 MB more for each node that once had all requests and processes at a
+// time. What is usual is far below: 100,000 open requests of four open calls in two processes take 84 MB (tests/scenarios/16_limits.sh), a
+// histogram of calls of 1 us to 1 s takes 5 KB of the 11 that are summed up here.
 #pragma once
 
 // -- streams -----------------------------------------------------------------------------------------------------
@@ -25,17 +38,17 @@
 
 // -- requests (per collector) --------------------------------------------------------------------------------------
 
-// Requests that are open or in their grace time. About 180 bytes each.
+// Requests that are open or in their grace time. 120 bytes each, and up to 43 in the index of tokens.
 #define LIMIT_OPEN_REQUESTS 200000u
-// Spans of one request; the rest is cut and the request is incomplete.
+// Spans of one request; the rest is cut and the request is incomplete. 420 bytes of scratch each, once.
 #define LIMIT_SPANS_PER_REQUEST 20000u
 // Records of one request: its spans, one for what each lost to garbage collection and scheduling, and the processes it spawned.
 #define LIMIT_RECORDS_PER_REQUEST 50000u
 // Chunks of seven spans of all open requests together, 288 bytes each: 1.4 million spans in 58 MB.
 #define LIMIT_SPAN_CHUNKS 200000u
-// Open calls of all processes of all nodes, 44 bytes each.
+// Open calls of all processes of all nodes, 48 bytes each, and 16 more when garbage collection or scheduling is traced.
 #define LIMIT_OPEN_CALLS 1000000u
-// Processes that have made calls lately, 64 bytes each,
+// Processes that have made calls lately, 56 bytes each, and up to 43 in the index of pids,
 #define LIMIT_PROCESSES 400000u
 // and among them those without an open call.
 #define LIMIT_IDLE_PROCESSES 100000u
@@ -58,7 +71,8 @@
 #define LIMIT_IDENTITIES 1000u
 // Bytes of an identity, a tier's or a node's name; longer ones are cut.
 #define LIMIT_NAME_BYTES 120u
-// Rows (bucket, node, identity, tier) between two flushes: at most 6.5 KB each with a full histogram.
+// Rows (bucket, node, identity, tier) between two flushes: 152 bytes each, and a histogram. That has 256 bytes for each power of two between its
+// shortest and its longest call, 11 KB at most for live ones, 16 KB in a replay.
 #define LIMIT_STAT_ROWS 20000u
 
 // -- kept requests and paths ---------------------------------------------------------------------------------------------
@@ -67,7 +81,7 @@
 #define LIMIT_KEPT_OVER 10u
 #define LIMIT_KEPT_FAILED 3u
 #define LIMIT_KEPT_SLOWEST 3u
-// Spans kept of one of them; a person looks at some hundreds.
+// Spans kept of one of them, 72 bytes each; a person looks at some hundreds.
 #define LIMIT_KEPT_SPANS 2000u
 // Bytes of them between two flushes.
 #define LIMIT_KEPT_BYTES (32u << 20)
@@ -75,7 +89,7 @@
 #define LIMIT_PATHS 10000u
 // Tiers in a path; what is deeper counts under the path of this length.
 #define LIMIT_PATH_DEPTH 32u
-// Rows (bucket, node, identity, path) between two flushes, 112 bytes each.
+// Rows (bucket, node, identity, path) between two flushes, 96 bytes each.
 #define LIMIT_PATH_ROWS 50000u
 
 // -- identity questions --------------------------------------------------------------------------------------------
