@@ -1,0 +1,130 @@
+%% Runs a plan: capture, replay, and what the database says against the truth.
+-module(model_check).
+
+-export([plan/3, count/1]).
+
+-include("model.hrl").
+
+%% @doc How many requests a plan begins.
+-spec count(map()) -> non_neg_integer().
+count(#{clients := Clients}) -> length([x || {_, Program} <- Clients, Op <- Program, is_request(Op)]).
+
+is_request({'catch', [Op], _}) -> is_request(Op);
+is_request(Op) -> element(1, Op) =:= request.
+
+%% @doc Leaves the capture as Base.cap and the database as Base.db. Gives what differs, as lines of text, and what was compared.
+-spec plan(map(), file:filename(), [atom()]) -> {[iodata()], map()}.
+plan(Plan, Base, Features) ->
+    {Spans, Requests, Events} = model_sim:run(Plan),
+    {Bytes, Stream} = model_stream:make(Plan, Requests, Events),
+    ok = file:write_file(Base ++ ".cap", Bytes),
+    Truth = model_truth:of_capture(Spans, Requests, Stream),
+    case replay(Base) of
+        {0, _} -> {compare(Truth, Base, Features), sums(Truth, Requests, Events)};
+        {Status, Said} -> {[io_lib:format("kprof replay ended with ~b: ~ts", [Status, Said])], sums(Truth, Requests, Events)}
+    end.
+
+sums(#{rows := Rows}, Requests, Events) ->
+    #{requests => map_size(Requests), messages => length(Events),
+      sure => length([x || {sure, _} <- maps:values(Rows)]), vague => length([x || {vague, _} <- maps:values(Rows)])}.
+
+replay(Base) ->
+    [file:delete(Base ++ Ending) || Ending <- [".db", ".db-wal", ".db-shm"]],
+    Tiers = lists:append([["--tier", lists:flatten(io_lib:format("~s=~s:~s/~b", [T, M, F, A]))]
+                          || T <- model_plan:tiers(), {M, F, A} <- [model_sim:mfa(T)]]),
+    run(os:getenv("KPROF_BUILD") ++ "/kprof", ["replay", Base ++ ".cap", "--db", Base ++ ".db", "--request-timeout", "5s" | Tiers]).
+
+run(Program, Args) ->
+    Port = open_port({spawn_executable, Program}, [{args, Args}, exit_status, stderr_to_stdout, binary, hide]),
+    collect(Port, []).
+
+collect(Port, Said) ->
+    receive
+        {Port, {data, Data}} -> collect(Port, [Said, Data]);
+        {Port, {exit_status, Status}} -> {Status, iolist_to_binary(Said)}
+    end.
+
+%% -- the database ------------------------------------------------------------------------------------------------------
+
+-define(LEDGER, [messages, dropped_messages, decode_errors, requests_complete, requests_incomplete, requests_expired, orphan_returns, stale_calls]).
+-define(NEW_LEDGER, [unwound_frames]).
+
+query(Base, Sql) ->
+    {0, Out} = run(os:find_executable("sqlite3"), ["-readonly", "-batch", "-noheader", "-separator", "|", Base ++ ".db", Sql]),
+    [binary:split(Line, <<"|">>, [global]) || Line <- binary:split(Out, <<"\n">>, [global, trim_all])].
+
+%% Times as whole ns.
+ns(Column) -> ["CAST(round(1000 * ", Column, ") AS INTEGER)"].
+
+columns(Features, Requests, Pauses) ->
+    lists:join(", ", [Requests, "sum(calls)", "sum(errors)", "sum(async_calls)"]
+        ++ [ns("sum(total_us)"), ns("sum(self_us)"), ns("sum(async_us)")]
+        ++ [case lists:member(wait, Features) of true -> ns("sum(wait_us)"); false -> "0" end]
+        ++ case Pauses andalso lists:member(gc, Features) of true -> [ns("sum(gc_us)"), ns("sum(off_cpu_us)")]; false -> ["0", "0"] end
+        ++ [ns("min(min_us)"), ns("max(max_us)")]).
+
+stored(Base, Features) ->
+    Tiers = query(Base, ["SELECT identity, tier, ", columns(Features, "sum(requests)", true),
+                         " FROM tier_stats WHERE resolution_s = 10 GROUP BY 1, 2"]),
+    Paths = case lists:member(paths, Features) of
+                true -> query(Base, ["SELECT identity, path, ", columns(Features, "0", false), " FROM path_stats WHERE resolution_s = 10 GROUP BY 1, 2"]);
+                false -> []
+            end,
+    Rows = [{Identity, {tier, Name}, numbers(Numbers)} || [Identity, Name | Numbers] <- Tiers]
+        ++ [{Identity, {path, Name}, numbers(Numbers)} || [Identity, Name | Numbers] <- Paths],
+    maps:map(fun(_, Same) -> maps:from_list([{Key, Numbers} || {_, Key, Numbers} <- Same]) end,
+             maps:groups_from_list(fun({Identity, _, _}) -> Identity end, Rows)).
+
+numbers(Columns) -> list_to_tuple([binary_to_integer(C) || C <- Columns]).
+
+ledger(Base, Features) ->
+    Columns = ?LEDGER ++ [C || lists:member(paths, Features), C <- ?NEW_LEDGER],
+    [Values] = query(Base, ["SELECT ", lists:join(", ", ["coalesce(sum(" ++ atom_to_list(C) ++ "), 0)" || C <- Columns]),
+                            " FROM ledger WHERE resolution_s = 10"]),
+    maps:from_list(lists:zip(Columns, [binary_to_integer(V) || V <- Values])).
+
+%% -- comparison ----------------------------------------------------------------------------------------------------------
+
+compare(#{rows := Truth, total := Total, ledger := Ledger}, Base, Features) ->
+    {All, Stored} = case maps:take(<<"_total">>, stored(Base, Features)) of
+                        error -> {#{}, #{}};
+                        Both -> Both
+                    end,
+    Identities = lists:usort(maps:keys(Truth) ++ maps:keys(Stored)),
+    lists:append([identity(I, maps:get(I, Truth, none), maps:get(I, Stored, none), Features) || I <- Identities])
+        ++ [Line || Total =/= vague, Line <- same("_total", Total, All, Features)]
+        ++ books(Ledger, ledger(Base, Features)).
+
+identity(_, {vague, _}, none, _) -> [];
+identity(_, {vague, any}, _, _) -> [];
+identity(I, none, _, _) -> [[I, ": is in the statistics, and has no complete request"]];
+identity(I, {sure, _}, none, _) -> [[I, ": is not in the statistics, and is complete"]];
+identity(I, {_, Rows}, Stored, Features) -> same(I, Rows, Stored, Features).
+
+same(I, Truth0, Stored, Features) ->
+    Truth = maps:filtermap(fun(Key, Numbers) -> shown(Key, Numbers, Features) end, Truth0),
+    Keys = lists:usort(maps:keys(Truth) ++ maps:keys(Stored)),
+    [io_lib:format("~s: ~s ~ts: ~s", [I, Kind, Name, differing(maps:get(Key, Truth, none), maps:get(Key, Stored, none))])
+     || {Kind, Name} = Key <- Keys, maps:get(Key, Truth, none) =/= maps:get(Key, Stored, none)].
+
+shown({path, _}, Numbers, Features) ->
+    case lists:member(paths, Features) of
+        true -> {true, without([gc | [wait || not lists:member(wait, Features)]], setelement(1, Numbers, 0))};
+        false -> false
+    end;
+shown(_, Numbers, Features) -> {true, without([wait, gc] -- Features, Numbers)}.
+
+without(Absent, Numbers) ->
+    lists:foldl(fun(wait, N) -> setelement(8, N, 0); (gc, N) -> setelement(9, setelement(10, N, 0), 0) end, Numbers, Absent).
+
+differing(none, Stored) -> io_lib:format("only stored: ~w", [Stored]);
+differing(Truth, none) -> io_lib:format("not stored: ~w", [Truth]);
+differing(Truth, Stored) ->
+    Names = [requests, calls, errors, async_calls, total, self, async, wait, gc, off_cpu, min, max],
+    lists:join(", ", [io_lib:format("~s is ~b, stored ~b", [Name, T, S])
+                      || {Name, T, S} <- lists:zip3(Names, tuple_to_list(Truth), tuple_to_list(Stored)), T =/= S]).
+
+books(Truth, Stored) ->
+    [io_lib:format("ledger: ~s is ~w to ~w, stored ~b", [Column, Least, Most, maps:get(Column, Stored)])
+     || {Column, {Least, Most}} <- maps:to_list(Truth), is_map_key(Column, Stored),
+        maps:get(Column, Stored) < Least orelse maps:get(Column, Stored) > Most].

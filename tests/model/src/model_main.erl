@@ -1,0 +1,88 @@
+%% The model test: random captures through the built collector, two at a time, until enough requests were compared.
+-module(model_main).
+
+-export([main/1]).
+
+-include("model.hrl").
+
+-define(REQUESTS, 900). % of a capture: the database keeps apart 1000 identities
+-define(FEATURES, [drops, gc, lost, wait, paths]).
+
+main([Folder]) ->
+    Seed = number("KPROF_MODEL_SEED", erlang:phash2({os:system_time(), os:getpid()})),
+    Wanted = number("KPROF_MODEL_REQUESTS", 21000),
+    io:format("seed ~b~n", [Seed]),
+    Captures = lists:seq(1, (Wanted + ?REQUESTS - 1) div ?REQUESTS),
+    Start = erlang:monotonic_time(millisecond),
+    Results = parallel(fun(N) -> capture(Seed, N, Folder) end, Captures, erlang:system_info(schedulers_online)),
+    Sum = fun(Key) -> lists:sum([maps:get(Key, Sums) || {_, Sums} <- Results]) end,
+    io:format("~b captures, ~b requests, ~b messages; ~b identities compared, ~b not told apart; ~.1f s~n",
+              [length(Results), Sum(requests), Sum(messages), Sum(sure), Sum(vague), (erlang:monotonic_time(millisecond) - Start) / 1000]),
+    case [Bad || {{_, [_ | _]} = Bad, _} <- Results] of
+        [] -> halt(0);
+        Bad ->
+            io:format("~b captures differ; KPROF_MODEL_SEED=~b makes them again~n", [length(Bad), Seed]),
+            lists:foreach(fun explain/1, lists:sublist(Bad, number("KPROF_MODEL_EXPLAIN", 2))),
+            halt(1)
+    end.
+
+number(Name, Otherwise) ->
+    case os:getenv(Name) of
+        false -> Otherwise;
+        Text -> list_to_integer(Text)
+    end.
+
+%% Some at a time. One that crashes ends the run.
+parallel(Fun, Items, Most) ->
+    {First, Rest} = lists:split(min(Most, length(Items)), Items),
+    [start(Fun, I) || I <- First],
+    collect(Fun, Rest, length(Items)).
+
+start(Fun, Item) -> spawn_monitor(fun() -> exit({result, Fun(Item)}) end).
+
+collect(_, _, 0) -> [];
+collect(Fun, Waiting, Left) ->
+    receive
+        {'DOWN', _, process, _, {result, Result}} ->
+            Next = case Waiting of [] -> []; [I | Rest] -> start(Fun, I), Rest end,
+            [Result | collect(Fun, Next, Left - 1)];
+        {'DOWN', _, process, _, Reason} -> error(Reason)
+    end.
+
+features() ->
+    case os:getenv("KPROF_MODEL_FEATURES") of
+        false -> ?FEATURES;
+        Text -> [list_to_atom(F) || F <- string:lexemes(Text, ",")]
+    end.
+
+%% The differences of capture N, and what was compared.
+capture(Seed, N, Folder) ->
+    rand:seed(exsss, Seed * 1000 + N),
+    Plan = model_plan:random(?REQUESTS, features()),
+    Base = Folder ++ "/" ++ integer_to_list(Seed) ++ "-" ++ integer_to_list(N),
+    {Lines, Sums} = model_check:plan(Plan, Base, features()),
+    case Lines of
+        [] ->
+            [file:delete(Base ++ Ending) || Ending <- [".cap", ".db"]],
+            ok;
+        _ -> file:write_file(Base ++ ".plan", io_lib:format("~w.~n", [Plan]))
+    end,
+    {{Base, Lines}, Sums}.
+
+%% What a difference is about: the name behind the last colon.
+kind(Line) -> hd(string:lexemes(lists:last(string:split(unicode:characters_to_list(Line), ": ", all)), " ")).
+
+%% Makes a failing capture small and says what is left.
+explain({Base, Lines}) ->
+    io:format("~n~s.cap: ~b differences~n", [Base, length(Lines)]),
+    [io:format("  ~ts~n", [L]) || L <- lists:sublist(Lines, 6)],
+    {ok, [Plan]} = file:consult(Base ++ ".plan"),
+    Small = Base ++ "-small",
+    Kind = kind(hd(Lines)),
+    Fails = fun(P) -> {Left, _} = model_check:plan(P, Small, features()), lists:any(fun(L) -> kind(L) =:= Kind end, Left) end,
+    Smallest = model_shrink:plan(Plan, Fails, number("KPROF_MODEL_SHRINK_MS", 20000)),
+    {Left, #{requests := Requests}} = model_check:plan(Smallest, Small, features()),
+    ok = file:write_file(Small ++ ".plan", io_lib:format("~w.~n", [Smallest])),
+    io:format("made smaller, ~b requests: ~s.cap, .db and .plan~n", [Requests, Small]),
+    [io:format("  ~ts~n", [L]) || L <- lists:sublist(Left, 10)],
+    io:format("~p~n", [Smallest]).

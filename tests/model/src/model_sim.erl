@@ -1,0 +1,488 @@
+%% Runs a plan on a simulated node: processes with mailboxes, stacks and sequential trace tokens as the VM has them, one step after the
+%% other in order of time. Tells what happened (spans, requests), and what a real node would have sent about it (events).
+%%
+%% Tokens, as in the VM: who sets, sends or spawns becomes the token's From; who receives has the message's token, or none when it came
+%% without; a spawned process shows itself as From; a timer changes nothing.
+-module(model_sim).
+
+-export([run/1, mfa/1, base/0]).
+
+-include("model.hrl").
+
+%% state: run (a step is on its way) | idle | {gather, Missing} | dead
+%% stack: open spans, innermost first. silent: spans that are over and no message has told so yet, innermost first. begun: the request
+%% that it began last. last: whether its last message was an exception or a return. guessed: requests
+%% whose calls have ended by tail calls, as the collector believes. haunted: calls have ended in silence, that the collector holds for open. k: what is still to be done, operations and frames:
+%%   {frame, Spans, Caller, Function}   a function's; its spans (after tail calls more than one, the last called first)
+%%   {'catch', Then}, {ended, RequestId, How}, {reply, To}, {token, Token}
+-record(proc, {id, pid, token = none, k = [], mbox = [], state = run, server = false, base, stack = [], gc_armed = false, exit_armed = false, out = none,
+               begun = none, last = other, silent = [], guessed = [], haunted = false}).
+
+-record(world, {plan, now = 0, last = 0, queue = gb_sets:new(), number = 0, procs = #{}, names = #{}, labels = #{},
+                spans = #{}, requests = #{}, events = []}).
+
+-define(NODE, 'model@127.0.0.1').
+
+%% @doc What is added to the events' times in the messages: the VM's monotonic time is negative.
+base() -> -576460741827463552.
+
+%% @doc A tier's function.
+mfa(Tier) -> {list_to_atom("app_" ++ atom_to_list(Tier)), run, 1}.
+
+%% @doc Spans and requests by number, and the events in order of time.
+-spec run(map()) -> {#{integer() => #span{}}, #{integer() => #req{}}, [#event{}]}.
+run(#{clients := Clients} = Plan) ->
+    W0 = lists:foldl(fun({Name, _}, W) ->
+                         {P, W1} = new_proc(W),
+                         put_proc(P#proc{server = true, state = idle, base = {server, loop, 1}},
+                                  W1#world{names = (W1#world.names)#{Name => P#proc.id}})
+                     end, #world{plan = Plan}, model_plan:servers()),
+    W = lists:foldl(fun({Start, Program}, W1) ->
+                        {P, W2} = new_proc(W1),
+                        later(Start, {step, P#proc.id}, put_proc(P#proc{k = Program, base = {client, init, 1}}, W2))
+                    end, W0, Clients),
+    #world{spans = Spans, requests = Requests, events = Events} = loop(W),
+    {Spans, Requests, lists:reverse(Events)}.
+
+loop(#world{queue = Queue} = W) ->
+    case gb_sets:is_empty(Queue) of
+        true -> W;
+        false ->
+            {{Time, _, What}, Rest} = gb_sets:take_smallest(Queue),
+            loop(happens(What, W#world{queue = Rest, now = Time}))
+    end.
+
+happens({step, Id}, W) ->
+    case proc(Id, W) of
+        #proc{state = dead} -> W;
+        P -> step(P, W)
+    end;
+happens({message, To, Message}, W) ->
+    case proc(To, W) of
+        #proc{state = dead} -> W;
+        #proc{mbox = Mbox, state = State} = P ->
+            P1 = P#proc{mbox = Mbox ++ [Message]},
+            case State of
+                idle -> later(wake_time(W), {step, To}, put_proc(P1#proc{state = run}, W));
+                {gather, _} when element(1, Message) =:= reply -> later(wake_time(W), {take_replies, To}, put_proc(P1, W));
+                _ -> put_proc(P1, W)
+            end
+    end;
+happens({take_replies, Id}, W) ->
+    case proc(Id, W) of
+        #proc{state = {gather, Missing}} = P -> take_replies(P, Missing, W);
+        _ -> W
+    end;
+happens({kill, Id}, W) ->
+    case proc(Id, W) of
+        #proc{state = dead} -> W;
+        P -> die(P, {exit, killed}, W)
+    end.
+
+%% Until a process that got a message runs: some µs, and now and then much more.
+wake_time(#world{number = N}) ->
+    case erlang:phash2(N, 50) of
+        0 -> 300000;
+        X -> 500 + 200 * X
+    end.
+
+%% -- steps -------------------------------------------------------------------------------------------------------------
+
+step(#proc{k = [], server = true, mbox = []} = P, W) ->
+    {P1, W1} = out(P, W),
+    put_proc(P1#proc{state = idle}, W1);
+step(#proc{k = [], server = true, mbox = [Message | Rest]} = P, W) ->
+    {P1, W1} = in(P, W),
+    goes_on(0, take(Message, P1#proc{mbox = Rest}), W1);
+step(#proc{k = []} = P, W) -> exits(P, W);
+step(#proc{k = [Op | K]} = P, W) -> op(Op, P#proc{k = K}, W).
+
+goes_on(Ns, P, W) -> later(1 + Ns, {step, P#proc.id}, put_proc(P, W)).
+
+op({work, Ns}, P, W) -> goes_on(Ns, P, W);
+op({tier, T, Body}, P, W) -> call_tier(T, Body, none, P, W);
+op({tail, T, Body}, #proc{k = [{frame, [_ | _] = Spans, Caller, Function} | K], token = {_, _}} = P, W) when Caller =/= Function ->
+    call_tier(T, Body, {tail, Spans, Caller}, P#proc{k = K}, W);
+op({tail, T, Body}, P, W) -> call_tier(T, Body, none, P, W);
+op({helper, Body}, #proc{k = K} = P, W) ->
+    goes_on(10, P#proc{k = Body ++ [helper(K) | K]}, W);
+op({frame, [], _, _}, P, W) -> goes_on(0, P, W);
+op({frame, Spans, Caller, _}, P, W) ->
+    {P1, W1} = leave(Spans, return_from, ok, P, W),
+    {P2, W2} = return_to(Caller, P1, W1),
+    goes_on(0, P2, W2);
+op({raise, Class}, P, W) -> raise(P#proc.k, Class, false, P, W);
+op({'catch', Body, Then}, #proc{k = K} = P, W) -> goes_on(0, P#proc{k = Body ++ [{'catch', Then}, helper(K) | K]}, W);
+op({'catch', _}, P, W) -> goes_on(0, P, W);
+op({call, Name, Body}, P, W) -> gather([{Name, Body}], P, W);
+op({cast, Name, Body}, P, W) ->
+    {P1, W1} = send(server(Name, W), {work, none, Body}, P, W),
+    goes_on(500, P1, W1);
+op({gather, Parts}, P, W) -> gather(Parts, P, W);
+op({spawn, Kind, Body}, P, W) ->
+    {P1, _, W1} = spawns(Kind, Body, P, W),
+    goes_on(500, P1, W1);
+op({kill, Body, After}, P, W) ->
+    {P1, Child, W1} = spawns(spawn, Body, P, W),
+    goes_on(500, P1, later(After, {kill, Child}, W1));
+op({timer, Ns, Body}, #proc{server = true} = P, W) ->
+    goes_on(100, P, later(Ns, {message, P#proc.id, {timer, Body}}, W));
+op({timer, _, _}, P, W) -> goes_on(0, P, W);
+op(serve, #proc{server = true, mbox = [{work, _, _, _} = Message | Rest], k = K} = P, W) ->
+    #proc{k = Inner} = P1 = take(Message, P#proc{mbox = Rest, k = []}),
+    goes_on(100, P1#proc{k = Inner ++ K}, W);
+op(serve, P, W) -> goes_on(0, P, W);
+op(send, P, W) -> goes_on(100, from_self(P), W);
+op(lose, P, W) -> goes_on(1000, P#proc{token = none}, W);
+op({token, Token}, P, W) -> goes_on(0, P#proc{token = Token}, W);
+op({plain, Body}, #proc{k = K} = P, W) -> goes_on(0, P#proc{token = none, k = Body ++ K}, W);
+op({finish, Outcome}, P, W) -> end_marker(P, Outcome, W);
+op({gc, Kind, Ns}, P, W) -> paused(#span.gc, list_to_atom(atom_to_list(Kind) ++ "_start"), list_to_atom(atom_to_list(Kind) ++ "_end"), gc, Ns, P, W);
+op({off, Ns}, P, W) -> paused(#span.off, out, in, sched, Ns, P, W);
+op({request, Label, Identity, Named, How, Body}, P, W) -> begins(Label, Identity, Named, How, Body, P, W);
+op({ended, Id, apply}, P, W) -> apply_ends(Id, ok, P, W);
+op({ended, _, set}, #proc{token = none} = P, W) -> goes_on(0, P, W);
+op({ended, _, set}, P, W) -> end_marker(P, ok, W);
+op({ended, _, leave}, P, W) -> goes_on(0, P, W);
+op({reply, To}, P, W) ->
+    {P1, W1} = send(To, {reply}, P, W),
+    goes_on(200, P1, W1).
+
+%% A server takes a message, and catches what its work raises.
+take({timer, Body}, #proc{k = K} = P) -> P#proc{k = [{'catch', Body, []} | K]};
+take({work, Token, To, Body}, #proc{k = K} = P) ->
+    P#proc{token = Token, k = [{'catch', Body, []} | [{reply, To} || To =/= none] ++ K]}.
+
+%% An untraced function, another one at every depth: control that goes back to it goes back to one place only.
+helper(K) -> {frame, [], undefined, {helper, list_to_atom("f" ++ integer_to_list(length(K))), 0}}.
+
+%% -- calls and returns --------------------------------------------------------------------------------------------------------
+
+call_tier(T, Body, _, #proc{token = none, k = K} = P, W) -> % no message: the match specification wants a token
+    goes_on(100, P#proc{gc_armed = false, k = Body ++ [{frame, [], undefined, mfa(T)} | K]}, W);
+call_tier(T, Body, Tail, #proc{token = {Label, From}, k = K, stack = Stack} = P, W) ->
+    {Spans, Caller} = case Tail of
+                          {tail, Above, Same} -> {Above, Same};
+                          none -> {[], function(P)}
+                      end,
+    Request = maps:get(Label, W#world.labels),
+    #req{identity = Identity, named = Named} = maps:get(Request, W#world.requests),
+    Name = case Named of call -> Identity; mark -> undefined end,
+    Note = case model_plan:returns(T) of
+               none -> {token(P), Caller, Name, none};
+               whole -> {token(P), Name}
+           end,
+    {Time, W1} = emit(P, call, [Request], true, [mfa(T), Note], W),
+    Id = map_size(W1#world.spans),
+    Span = #span{id = Id, req = Request, pid = P#proc.id, tier = T, start = Time, from = From, caller = Caller,
+                 below = case Stack of [] -> none; [Below | _] -> Below end},
+    W2 = acts(Request, P#proc.id, Time, W1#world{spans = (W1#world.spans)#{Id => Span}}),
+    Exiting = P#proc.exit_armed orelse model_plan:returns(T) =:= none,
+    goes_on(100, P#proc{gc_armed = true, exit_armed = Exiting, last = other, stack = [Id | Stack], k = Body ++ [{frame, [Id | Spans], Caller, mfa(T)} | K]}, W2).
+
+%% The function that is running.
+function(#proc{k = K, base = Base}) -> function(K, Base).
+
+function([{frame, _, _, Function} | _], _) -> Function;
+function([{ended, _, apply} | _], _) -> {kprof, do_apply, 3};
+function([_ | K], Base) -> function(K, Base);
+function([], Base) -> Base.
+
+%% Spans end, innermost first. What has no return value ends with the next message that tells of it.
+leave(Spans, Kind, Value, P, W) -> lists:foldl(fun(Id, {P1, W1}) -> leave_one(Id, Kind, Value, P1, W1) end, {P, W}, Spans).
+
+leave_one(Id, Kind, Value, #proc{stack = Stack, silent = Silent} = P, W) ->
+    #span{tier = T, req = Request} = maps:get(Id, W#world.spans),
+    P1 = P#proc{stack = lists:delete(Id, Stack)},
+    case model_plan:returns(T) of
+        none -> {P1#proc{silent = Silent ++ [Id]}, W};
+        whole ->
+            Error = Kind =:= exception_from,
+            {Time, W1} = emit(P, Kind, [Request | requests_of(Silent, W)], false, [mfa(T), Value], W),
+            W2 = case Error of true -> unwound(Silent ++ [Id | P1#proc.stack], length(Silent), Time, W1); false -> ended(Silent, Time, false, W1) end,
+            {P1#proc{silent = [], last = case Error of true -> exception; false -> return end}, ended([Id], Time, Error, W2)}
+    end.
+
+requests_of(Spans, W) -> [(maps:get(Id, W#world.spans))#span.req || Id <- Spans].
+
+ended(Ids, Time, Error, W) ->
+    lists:foldl(fun(Id, #world{spans = Spans} = W1) ->
+                    #{Id := #span{req = Request, pid = Pid} = Span} = Spans,
+                    acts(Request, Pid, Time, W1#world{spans = Spans#{Id := Span#span{stop = Time, error = Error}}})
+                end, W, Ids).
+
+%% Control is back in a function by a return: told in every process while some tier has no return values.
+return_to(Function, P, #world{plan = #{none := true}} = W) ->
+    Silent = P#proc.silent,
+    {Time, W1} = emit(P, return_to, requests_of(Silent, W), false, [Function], W),
+    {P#proc{silent = [], last = other, guessed = guess(Silent, P, W)}, ended(Silent, Time, false, W1)};
+return_to(_, P, W) -> {P, W}.
+
+%% That calls have ended is a guess when they are several, or when a call with a value may have returned instead.
+guess([], #proc{guessed = Before}, _) -> Before;
+guess([_], #proc{last = other}, _) -> [];
+guess(Ended, _, W) -> requests_of(Ended, W).
+
+%% A marker or a spawn returns to a function that is not traced, which explains nothing about the calls that are open.
+returned(Function, P, #world{plan = #{none := true}} = W) ->
+    {_, W1} = emit(P, return_to, [], false, [Function], W),
+    {P#proc{last = other}, W1};
+returned(_, P, W) -> {P#proc{last = other}, W}.
+
+%% -- exceptions --------------------------------------------------------------------------------------------------------
+
+%% Goes through the frames. Passed: whether the last one was traced: then, and only then, return_to tells where control is now
+%% (next_catch in beam_common.c).
+raise([], Class, _, P, W) -> die(P#proc{k = []}, {Class, oops}, W);
+raise([{frame, Spans, _, _} | K], Class, _, P, W) ->
+    {P1, W1} = leave(Spans, exception_from, {Class, oops}, P, W),
+    raise(K, Class, Spans =/= [], P1, W1);
+raise([{'catch', Then} | K], _, Passed, P, W) ->
+    {P1, W1} = caught(Passed, P#proc{k = K}, haunts(P, W)),
+    goes_on(100, P1#proc{k = Then ++ K}, W1);
+raise([{ended, Id, apply} = Frame | K], Class, Passed, P, W) ->
+    {P1, W1} = caught(Passed, P#proc{k = [Frame | K]}, W),
+    apply_ends(Id, Class, P1#proc{k = [{raise, Class} | K]}, W1);
+raise([_ | K], Class, Passed, P, W) -> raise(K, Class, Passed, P, W).
+
+%% Control is in the function that catches. Where no message tells so, nobody can know when the calls without values ended. Where one does,
+%% it ends those that this function called, in what way is not known; and of those above the ones that were called by the very
+%% function of the call below them, by the exception.
+caught(true, P, #world{plan = #{none := true}} = W) ->
+    Function = function(P),
+    #proc{silent = Silent, stack = Stack} = P,
+    {Time, W1} = emit(P, return_to, requests_of(Silent, W), false, [Function], W),
+    {Above, Below} = lists:splitwith(fun(Id) -> (maps:get(Id, W#world.spans))#span.caller =/= Function end, Silent),
+    W2 = ended(Below, Time, false, unwound(Silent ++ Stack, length(Above), Time, W1)),
+    {P#proc{silent = [], last = other, guessed = guess(Below, P, W)}, case Silent of [] -> unexplained(Function, P, W2); _ -> W2 end};
+caught(_, #proc{silent = []} = P, W) -> {P, W};
+caught(_, #proc{silent = Silent} = P, W) -> {P#proc{silent = [], haunted = true}, doubted(requests_of(Silent, W), W)}.
+
+%% Where calls are held for open that are not, an exception may seem to have passed others than it has.
+haunts(#proc{haunted = true, stack = Stack, silent = Silent, guessed = Guessed}, W) -> doubted(Guessed ++ requests_of(Silent ++ Stack, W), W);
+haunts(_, W) -> W.
+
+%% The exception came from a call with a value. The collector takes it for possible that it has passed those without one, too, when the function
+%% is none of theirs.
+unexplained(Function, #proc{stack = Stack, guessed = Guessed}, W) ->
+    Tier = fun(Id) -> (maps:get(Id, W#world.spans))#span.tier end,
+    case lists:any(fun(Id) -> mfa(Tier(Id)) =:= Function end, Stack) of
+        true -> W;
+        false ->
+            case requests_of(lists:takewhile(fun(Id) -> model_plan:returns(Tier(Id)) =:= none end, Stack), W) of
+                [] -> W;
+                Concerned -> blurred(Concerned, doubted(Guessed, W))
+            end
+    end.
+
+%% The first Count calls of a stack ended by an exception.
+unwound(_, 0, _, W) -> W;
+unwound([Id | Stack], Count, Time, W) ->
+    #span{tier = T, caller = Caller, req = Request} = maps:get(Id, W#world.spans),
+    Direct = case Stack of [] -> false; [Below | _] -> mfa((maps:get(Below, W#world.spans))#span.tier) =:= Caller end,
+    W1 = ended([Id], Time, true, W),
+    unwound(Stack, Count - 1, Time, case Direct andalso Caller =/= mfa(T) of true -> W1; false -> blurred([Request], W1) end).
+
+doubted(Requests, W) ->
+    lists:foldl(fun(Id, #world{requests = All} = W1) -> W1#world{requests = All#{Id := (maps:get(Id, All))#req{doubted = true}}} end, W, Requests).
+
+blurred(Requests, #world{last = Last} = W) ->
+    lists:foldl(fun(Id, #world{requests = All} = W1) -> W1#world{requests = All#{Id := (maps:get(Id, All))#req{blurred = min(Last, (maps:get(Id, All))#req.blurred)}}} end, W, Requests).
+
+%% A process dies: of an exception, of a kill, or of being done. This is told only of processes that began a request, or called what has no return
+%% value; it ends what was open.
+die(#proc{k = K} = P, Reason, W) ->
+    {P1, W1} = leave(lists:append([Spans || {frame, Spans, _, _} <- K]), exception_from, Reason, P, W),
+    exits(P1#proc{k = []}, W1).
+
+exits(#proc{exit_armed = false} = P, W) -> put_proc(P#proc{state = dead}, W);
+exits(#proc{begun = Begun, silent = Silent, last = Last} = P, W) ->
+    {Time, W1} = emit(P, out_exited, [Begun || Begun =/= none] ++ requests_of(Silent, W), false, [0], W),
+    #world{requests = Requests} = W2 = ended(Silent, Time, true, W1),
+    Dead = put_proc(P#proc{state = dead, silent = []}, W2),
+    case Requests of
+        #{Begun := #req{stop = none} = R} when Last =:= exception; Silent =/= [] ->
+            Dead#world{requests = Requests#{Begun := R#req{stop = Time, error = true, stop_pid = P#proc.id}}};
+        _ -> Dead
+    end.
+
+%% -- requests ----------------------------------------------------------------------------------------------------------
+
+begins(Wanted, Identity, Named, How, Body, #proc{id = Pid, k = K} = P, #world{requests = Requests} = W) ->
+    Label = usable(Wanted, W),
+    Id = map_size(Requests),
+    P1 = P#proc{token = {Label, Pid}, gc_armed = true, exit_armed = true, begun = Id, last = other},
+    {Time, W1} = emit(P1, call, [Id], true, [{kprof_mark, request_begin, 1}, {token(P1), case Named of mark -> Identity; call -> undefined end}], W),
+    R = #req{id = Id, label = Label, identity = Identity, named = Named, start = Time, pid = Pid, again = maps:is_key(Label, W#world.labels), acts = [{Pid, Time}]},
+    {P2, W2} = returned({kprof, set_token, 1}, P1, W1#world{requests = Requests#{Id => R}, labels = (W1#world.labels)#{Label => Id}}),
+    goes_on(case Label of Wanted -> 100; _ -> 2 * ?DISORDER end, P2#proc{k = Body ++ [{ended, Id, How} | K]}, W2).
+
+%% A label may be used again when nobody has it any more, and nothing under it is on its way. (What overtakes the begin in the stream is taken
+%% for the earlier request's, so the new one is quiet at first. The shim uses no label twice.)
+usable({reuse, N}, #world{labels = Labels, requests = Requests, procs = Procs, queue = Queue, now = Now}) when map_size(Labels) > 0 ->
+    All = lists:sort(maps:keys(Labels)),
+    Label = lists:nth(N rem length(All) + 1, All),
+    Held = fun({Of, _}) -> Of =:= Label; (none) -> false end,
+    Waiting = fun({_, _, {message, _, Message}}) -> is_tuple(Message) andalso lists:any(fun({L, _}) -> L =:= Label; (_) -> false end, tuple_to_list(Message));
+                 (_) -> false
+              end,
+    #req{stop = Stop, acts = [{_, Latest} | _]} = maps:get(maps:get(Label, Labels), Requests),
+    Free = is_integer(Stop) andalso Now > max(Stop, Latest) + 2 * ?DISORDER
+        andalso not lists:any(fun(#proc{state = dead}) -> false;
+                                 (#proc{token = Token, mbox = Mbox}) -> Held(Token) orelse Mbox =/= []
+                              end, maps:values(Procs))
+        andalso not lists:any(Waiting, gb_sets:to_list(Queue)),
+    case Free of
+        true -> Label;
+        false -> {again, N, Now}
+    end;
+usable(Label, _) -> Label.
+
+%% do_apply's end: when the token has gone in between it says so.
+apply_ends(Id, Outcome, #proc{token = Token, id = Pid} = P, #world{requests = Requests} = W) ->
+    #{Id := #req{label = Label} = R} = Requests,
+    case Token of
+        {Label, _} -> end_marker(P, Outcome, W);
+        _ -> end_marker(P#proc{token = {Label, Pid}}, {Outcome, token_lost}, W#world{requests = Requests#{Id := R#req{lost = true}}})
+    end.
+
+end_marker(#proc{token = none} = P, _, W) -> goes_on(0, P, W);
+end_marker(#proc{token = {Label, _}, id = Pid} = P, Outcome, W) ->
+    Id = maps:get(Label, W#world.labels),
+    {Time, #world{requests = Requests} = W1} = emit(P, call, [Id], true, [{kprof_mark, request_end, 1}, {token(P), Outcome}], W),
+    #{Id := R} = Requests,
+    Ended = case R of
+                #req{stop = none} ->
+                    Plain = case Outcome of {O, token_lost} -> O; O -> O end,
+                    R#req{stop = Time, error = Plain =/= ok, stop_pid = Pid};
+                _ -> R % it has its end
+            end,
+    {P1, W2} = returned({kprof, clear_token, 0}, P, W1#world{requests = Requests#{Id := Ended}}),
+    goes_on(100, P1#proc{token = none, gc_armed = false}, W2).
+
+acts(Id, Pid, Time, #world{requests = Requests} = W) ->
+    #{Id := R} = Requests,
+    W#world{requests = Requests#{Id := R#req{acts = [{Pid, Time} | R#req.acts]}}}.
+
+%% -- processes and messages ----------------------------------------------------------------------------------------------
+
+gather(Parts, P, W) ->
+    {P1, W1} = lists:foldl(fun({spawn, Body}, {Q, V}) ->
+                                   {Q1, _, V1} = spawns(spawn, [{'catch', Body, []}, {reply, Q#proc.id}], Q, V),
+                                   {Q1, V1};
+                              ({Name, Body}, {Q, V}) -> send(server(Name, V), {work, Q#proc.id, Body}, Q, V)
+                           end, {P, W}, Parts),
+    {P2, W2} = out(P1, W1),
+    put_proc(P2#proc{state = {gather, length(Parts)}}, W2).
+
+take_replies(#proc{mbox = Mbox} = P, Missing, W) ->
+    case lists:keytake(reply, 1, Mbox) of
+        false -> put_proc(P, W);
+        {value, {reply, Token}, Rest} ->
+            {P1, W1} = in(P, W),
+            P2 = P1#proc{mbox = Rest, token = Token},
+            case Missing of
+                1 -> goes_on(0, P2#proc{state = run}, W1);
+                _ ->
+                    {P3, W2} = out(P2#proc{state = {gather, Missing - 1}}, W1),
+                    take_replies(P3, Missing - 1, W2)
+            end
+    end.
+
+%% The sender becomes its token's From, and the message brings it along.
+send(To, Message, P, W) ->
+    #proc{token = Token} = P1 = from_self(P),
+    Sent = case Message of
+               {reply} -> {reply, Token};
+               {work, Back, Body} -> {work, Token, Back, Body}
+           end,
+    {P1, later(2000, {message, To, Sent}, W)}.
+
+from_self(#proc{token = none} = P) -> P;
+from_self(#proc{token = {Label, _}, id = Id} = P) -> P#proc{token = {Label, Id}}.
+
+%% The spawn's call is told before the child lives, its return with the pid perhaps after the child's first messages.
+spawns(Kind, Body, #proc{token = Token, id = Id} = P, W) ->
+    {Child, W1} = new_proc(W),
+    Born = fun(T, V) -> later(500, {step, Child#proc.id}, put_proc(Child#proc{token = T, k = Body, base = {proc_lib, init_p, 5}}, V)) end,
+    case Token of
+        none -> {P, Child#proc.id, Born(none, W1)};
+        {Label, _} ->
+            Request = maps:get(Label, W#world.labels),
+            {Function, Value} = spawn_function(Kind, Child),
+            {Time, W2} = emit(P, call, [Request], false, [Function, {token(P)}], W1),
+            W3 = acts(Request, Id, Time, linked(Request, P, Child#proc.id, Time, W2)),
+            {_, W4} = emit(P, return_from, [Request], false, [Function, Value], W3),
+            {P1, W5} = returned({erlang, Kind, 1}, from_self(P), W4),
+            {P1, Child#proc.id, Born({Label, Child#proc.id}, W5)}
+    end.
+
+spawn_function(monitor, #proc{pid = Pid}) -> {{erlang, spawn_opt, 4}, {Pid, make_ref()}};
+spawn_function(spawn_opt, #proc{pid = Pid}) -> {{erlang, spawn_opt, 4}, Pid};
+spawn_function(Function, #proc{pid = Pid}) -> {{erlang, Function, 3}, Pid}.
+
+linked(Request, #proc{id = Id, stack = Stack}, Child, Time, #world{requests = Requests, spans = Spans} = W) ->
+    #{Request := R} = Requests,
+    Open = case Stack of
+               [Top | _] when (map_get(Top, Spans))#span.req =:= Request -> Top;
+               _ -> none
+           end,
+    W#world{requests = Requests#{Request := R#req{links = (R#req.links)#{Child => {Id, Open, Time}}}}}.
+
+%% -- garbage collection and scheduling, in processes that hold a token -----------------------------------------------------------
+
+paused(Field, Start, Stop, Option, Ns, #proc{gc_armed = true} = P, #world{plan = Plan} = W) when map_get(Option, Plan) ->
+    {T1, W1} = emit(P, Start, inner(P, W), false, [info(Start)], W),
+    {T2, W2} = emit(P, Stop, inner(P, W), false, [info(Stop)], W1#world{now = T1 + Ns}),
+    goes_on(0, P, costs(Field, T2 - T1, P, W2));
+paused(_, _, _, _, _, P, W) -> goes_on(0, P, W).
+
+inner(#proc{stack = []}, _) -> [];
+inner(#proc{stack = [Id | _]}, W) -> requests_of([Id], W).
+
+costs(_, _, #proc{stack = []}, W) -> W;
+costs(Field, Ns, #proc{stack = [Id | _]}, #world{spans = Spans} = W) ->
+    #{Id := Span} = Spans,
+    W#world{spans = Spans#{Id := setelement(Field, Span, element(Field, Span) + Ns)}}.
+
+info(out) -> {gen_server, loop, 7};
+info(in) -> {gen_server, loop, 7};
+info(_) -> [{old_heap_block_size, 0}, {heap_block_size, 233}, {mbuf_size, 0}, {stack_size, 9}, {heap_size, 33}, {bin_vheap_size, 0}].
+
+%% Waiting for messages is being scheduled out.
+out(#proc{gc_armed = true} = P, #world{plan = #{sched := true}} = W) ->
+    {Time, W1} = emit(P, out, inner(P, W), false, [info(out)], W),
+    {P#proc{out = Time}, W1};
+out(P, W) -> {P, W}.
+
+in(#proc{out = none} = P, W) -> {P, W};
+in(#proc{out = Since} = P, W) ->
+    {Time, W1} = emit(P, in, inner(P, W), false, [info(in)], W),
+    {P#proc{out = none}, costs(#span.off, Time - Since, P, W1)}.
+
+%% -- the node ----------------------------------------------------------------------------------------------------------
+
+new_proc(#world{procs = Procs} = W) ->
+    Id = 100 + map_size(Procs),
+    P = #proc{id = Id, pid = pid(Id)},
+    {P, put_proc(P, W)}.
+
+proc(Id, W) -> maps:get(Id, W#world.procs).
+put_proc(#proc{id = Id} = P, #world{procs = Procs} = W) -> W#world{procs = Procs#{Id => P}}.
+server(Name, W) -> maps:get(Name, W#world.names).
+
+pid(Id) ->
+    Node = atom_to_binary(?NODE),
+    binary_to_term(<<131, 88, 100, (byte_size(Node)):16, Node/binary, Id:32, 0:32, 77:32>>).
+
+later(Ns, What, #world{now = Now, last = Last, queue = Queue, number = N} = W) ->
+    W#world{number = N + 1, queue = gb_sets:add({max(Now, Last) + Ns, N, What}, Queue)}.
+
+token(#proc{token = {Label, From}}) -> {18, Label, 3, pid(From), 2}.
+
+%% A message at the present time, or a little later, since every one has a time of its own.
+emit(#proc{id = Id, pid = Pid}, Kind, Of, Opens, Rest, #world{now = Now, last = Last, events = Events} = W) ->
+    Time = max(Now, Last + 50),
+    Event = #event{time = Time, proc = Id, about = Of, opens = Opens, kind = Kind,
+                   term = list_to_tuple([trace_ts, Pid, Kind] ++ Rest ++ [Time + base()])},
+    {Time, W#world{last = Time, events = [Event | Events]}}.
