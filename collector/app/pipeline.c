@@ -302,6 +302,7 @@ static bool all_zero(const void *bytes, size_t len) {
 static void settle(struct pipeline_node *n) {
     struct request_counts counts = tracker_take_counts(n->tracker);
     n->totals.orphan_returns += counts.orphan_returns;
+    n->totals.incomplete += counts.refused_requests;
     n->totals.stale_calls += counts.stale_calls + counts.refused_calls;
     const struct pipeline_totals *now = &n->totals, *before = &n->settled;
     if (now->messages != before->messages || now->bytes != before->bytes || now->dropped != before->dropped ||
@@ -316,6 +317,7 @@ static void settle(struct pipeline_node *n) {
         row->unwound_frames += counts.unwound_frames;
         row->ambiguous_returns += counts.ambiguous_returns;
         row->lost_tokens += counts.lost_tokens;
+        row->requests_incomplete += counts.refused_requests;
     }
     n->settled = n->totals;
 }

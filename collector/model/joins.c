@@ -101,10 +101,10 @@ void tracker_spawned(struct tracker *t, uint64_t pid, uint64_t child) {
 
 enum landing { LANDS_NOWHERE, LANDS_AT_CALLER, LANDS_INSIDE };
 
-// Looks from the top for the call that `function` is the caller of, or that is a call of it. Behind a return with a value the latter is
+// Looks from the top, as far as there are calls without return values, for the call that `function` is the caller of, or that is a call of it. Behind a return with a value the latter is
 // likelier where both are so.
 static enum landing find_landing(const struct tracker *t, const struct process *p, uint32_t function, uint32_t *where) {
-    for (uint32_t i = p->top; i != SLAB_NONE; i = call_at(t, i)->below) {
+    for (uint32_t i = p->top; i != SLAB_NONE && call_at(t, i)->blind > 0; i = call_at(t, i)->below) {
         const struct call *call = call_at(t, i);
         bool at_caller = call->caller == function;
         bool inside = call->function == function && call->tier != RECORD_SPAWN;

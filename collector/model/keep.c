@@ -23,7 +23,7 @@ struct chosen {
 static const uint8_t offsets[KEPT_REASONS] = {0, LIMIT_KEPT_OVER, LIMIT_KEPT_OVER + LIMIT_KEPT_FAILED};
 static const uint8_t limits[KEPT_REASONS] = {LIMIT_KEPT_OVER, LIMIT_KEPT_FAILED, LIMIT_KEPT_SLOWEST};
 
-// What is known of a node's identity, 560 bytes. Requests close a bit out of order: after the first of a bucket some of the one
+// What is known of a node's identity, 552 bytes. Requests close a bit out of order: after the first of a bucket some of the one
 // before may come. A third bucket takes the place of the one that was asked for less lately, also when a clock was set back; what
 // comes for that one afterwards is compared with too few, and the store sorts it out.
 struct record {

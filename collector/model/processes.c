@@ -109,6 +109,7 @@ struct call *push(struct tracker *t, struct process *p, uint16_t tier) {
                           .request = SLAB_NONE,
                           .losses = t->losses,
                           .depth = below ? below->depth + 1 : 0,
+                          .blind = below ? below->blind : 0,
                           .costs = SLAB_NONE,
                           .requests = below && below->losses == t->losses ? below->requests : 0,
                           .tier = tier};

@@ -16,7 +16,7 @@ struct request_pool *request_pool_new(void) {
     slab_init(&p->costs, sizeof(struct call_costs), LIMIT_OPEN_CALLS);
     slab_init(&p->processes, sizeof(struct process), LIMIT_PROCESSES);
     p->tree = request_tree_new();
-    p->places = malloc(LIMIT_RECORDS_PER_REQUEST * sizeof *p->places);
+    p->places = malloc(RECORDS * sizeof *p->places);
     p->closed = calloc(LIMIT_CLOSED_TOKENS, sizeof *p->closed);
     if (!p->tree || !p->places || !p->closed) {
         request_pool_free(p);

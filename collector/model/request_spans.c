@@ -4,9 +4,6 @@
 
 bool record_add(struct tracker *t, uint32_t index, const struct live_span *record) {
     struct request *r = request_at(t, index);
-    if (r->count == LIMIT_RECORDS_PER_REQUEST) {
-        return false;
-    }
     if (r->count % CHUNK_SPANS == 0) {
         uint32_t chunk = slab_take(&t->pool->chunks);
         if (chunk == SLAB_NONE) {
@@ -28,8 +25,9 @@ bool record_add(struct tracker *t, uint32_t index, const struct live_span *recor
 bool span_add(struct tracker *t, uint32_t index, struct call *call, const struct tracker_call *what) {
     struct request *r = request_at(t, index);
     bool spawn = call->tier == RECORD_SPAWN;
-    if (!spawn && r->spans == LIMIT_SPANS_PER_REQUEST) {
-        r->beyond++;
+    if (spawn ? r->spawns == LIMIT_SPAWNS_PER_REQUEST : r->spans == LIMIT_SPANS_PER_REQUEST) {
+        r->beyond += !spawn;
+        r->cut = true;
         return false;
     }
     const struct call *below = call->below == SLAB_NONE ? NULL : call_at(t, call->below);
@@ -51,10 +49,9 @@ bool span_add(struct tracker *t, uint32_t index, struct call *call, const struct
     call->generation = r->generation;
     call->span = record;
     call->chunk = r->last_chunk;
-    if (!spawn) {
-        r->spans++;
-        r->open++;
-    }
+    r->spans += !spawn;
+    r->open += !spawn;
+    r->spawns += spawn;
     // Returns that were lost pile up calls too: only what was called since the last loss counts.
     if (below && !nested && below->losses == t->losses && ++call->requests % LIMIT_LOOP_REQUESTS == 0) {
         tell_never_returns(t, call);
@@ -124,7 +121,7 @@ static void spread_mixed(void *context, uint32_t i, const struct live_span *reco
         span->gc += record->start;
         span->off_cpu += record->end;
     } else if (record->tier == RECORD_SPAWN) {
-        if (record->from != 0 && s->spawn_count < LIMIT_SPANS_PER_REQUEST) {
+        if (record->from != 0) {
             s->spawns[s->spawn_count++] =
                 (struct spawn){record->start, record->pid, record->from, place_of(s, record->parent)};
         }
@@ -206,8 +203,8 @@ void request_judge(struct tracker *t, struct request *r, enum request_fate fate,
     bool good = fate == REQUEST_COMPLETE && whole(t, r, request_tree_spans(tree));
     result->error = r->error;
     result->calls = r->spans + r->beyond;
-    result->cut = good && r->beyond > 0;
-    result->fate = good && r->beyond == 0 ? REQUEST_COMPLETE : fate == REQUEST_EXPIRED ? REQUEST_EXPIRED : REQUEST_INCOMPLETE;
+    result->cut = good && r->cut;
+    result->fate = good && !r->cut ? REQUEST_COMPLETE : fate == REQUEST_EXPIRED ? REQUEST_EXPIRED : REQUEST_INCOMPLETE;
     result->begin = good ? r->begin : r->first;
     result->end = good ? r->end : r->last;
     if (good) {

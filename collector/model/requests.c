@@ -181,6 +181,7 @@ static struct request_ref take_call(struct tracker *t, const struct tracker_call
     if (open) {
         open->function = call->function;
         open->caller = call->caller;
+        open->blind += call->caller != 0;
     }
     if (index == SLAB_NONE) {
         return NO_REQUEST;
@@ -242,6 +243,7 @@ struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *c
     forget_closed(t, call->token);
     uint32_t index = request_for(t, call->token, call->time);
     if (index == SLAB_NONE) {
+        t->counts.refused_requests++;
         return NO_REQUEST;
     }
     struct request *r = request_marked(t, index);
@@ -422,6 +424,8 @@ void tracker_reset(struct tracker *t) {
         }
     }
     processes_sweep(t, true);
+    map_clear(&t->by_token); // both are empty, and may have become large
+    map_clear(&t->by_pid);
     memset(t->told, 0, sizeof t->told);
     t->now = INT64_MIN / 2; // the next stream may have another clock
     t->swept = t->now;

@@ -6,7 +6,9 @@
 #include "base/map.h"
 
 enum {
-    PROCESSES = 3 * LIMIT_SPANS_PER_REQUEST + 1, // each span's and its sender, each spawner, and the one that began
+    // Each span's, its sender (of one that was spawned and only sends), each spawner, and the one that began.
+    PROCESSES = 2 * LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST + 1,
+    SENDERS = LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST, // each span and each spawn brings one at most
     FEW = 8,                                     // processes or spawns that are looked through one by one
     REMEMBERED = 256,                            // senders of one process that are looked through
     AWAITED = 64,                                // and spans at its work, the latest
@@ -21,9 +23,11 @@ struct worker {
     struct worker *giver; // that process; NULL: nobody
     uint32_t senders; // all it ever had: list in span_parents.senders, SPAN_NONE: none
     uint32_t last;    // the span last begun here, SPAN_NONE: none
+    uint32_t inner;   // of it and those below it the first that was not over yet when that was asked for last, SPAN_NONE: none
     uint32_t top;     // the last of these without one below it on the stack
     uint32_t parent;  // where such spans hang
     uint32_t given;   // such spans of others at the work that it gave them, unless known to be over: list in span_parents.given
+    int64_t ended;    // end of the one before that, INT64_MIN: there is none
     int64_t event;    // the last thing it did or got back that is no span of its own, INT64_MIN: none
 };
 
@@ -34,8 +38,8 @@ struct sender {
 
 struct span_parents {
     struct worker *workers; // PROCESSES
-    struct sender *senders; // LIMIT_SPANS_PER_REQUEST: a span brings one at most
-    struct spawn *spawns;   // LIMIT_SPANS_PER_REQUEST
+    struct sender *senders; // SENDERS
+    struct spawn *spawns;   // LIMIT_SPAWNS_PER_REQUEST
     uint32_t *given;        // LIMIT_SPANS_PER_REQUEST: span -> the next in the list that it is in
     uint32_t worker_count;
     uint32_t sender_count;
@@ -52,8 +56,8 @@ struct span_parents *span_parents_new(void) {
         return NULL;
     }
     p->workers = malloc(PROCESSES * sizeof *p->workers);
-    p->senders = malloc(LIMIT_SPANS_PER_REQUEST * sizeof *p->senders);
-    p->spawns = malloc(LIMIT_SPANS_PER_REQUEST * sizeof *p->spawns);
+    p->senders = malloc(SENDERS * sizeof *p->senders);
+    p->spawns = malloc(LIMIT_SPAWNS_PER_REQUEST * sizeof *p->spawns);
     p->given = malloc(LIMIT_SPANS_PER_REQUEST * sizeof *p->given);
     if (!p->workers || !p->senders || !p->spawns || !p->given || !map_init(&p->by_pid) || !map_init(&p->by_child)) {
         span_parents_free(p);
@@ -101,11 +105,16 @@ static struct worker *worker_for(struct span_parents *p, uint64_t pid) {
     if (known != MAP_NONE) {
         return &p->workers[known];
     }
+    if (p->worker_count == PROCESSES) { // only without memory for the index, see below
+        return &p->workers[0];
+    }
     struct worker *w = &p->workers[p->worker_count++];
     *w = (struct worker){.pid = pid,
                          .sender = pid,
                          .senders = SPAN_NONE,
                          .last = SPAN_NONE,
+                         .inner = SPAN_NONE,
+                         .ended = INT64_MIN,
                          .top = SPAN_NONE,
                          .parent = SPAN_NONE,
                          .given = SPAN_NONE,
@@ -118,7 +127,8 @@ static struct worker *worker_for(struct span_parents *p, uint64_t pid) {
 }
 
 static void takes_work(struct span_parents *p, struct worker *w, struct worker *giver, uint32_t parent) {
-    if (w->senders == SPAN_NONE || w->sender != giver->pid) {
+    bool another = w->senders == SPAN_NONE || w->sender != giver->pid;
+    if (another && p->sender_count < SENDERS) { // more only when processes are not found again
         p->senders[p->sender_count] = (struct sender){giver->pid, w->senders};
         w->senders = p->sender_count++;
     }
@@ -195,14 +205,13 @@ static uint32_t below(const struct span_parents *p, uint32_t i) {
     return parent != SPAN_NONE && p->spans[parent].pid == p->spans[i].pid ? parent : SPAN_NONE;
 }
 
-// What was open in a process at a time.
-static uint32_t open_at(const struct span_parents *p, const struct worker *w, int64_t time) {
-    for (uint32_t i = w->last; i != SPAN_NONE; i = below(p, i)) {
-        if (!over(&p->spans[i], time)) {
-            return i;
-        }
+// What was open in a process at a time. Times come in order: what is over stays so, and a deep stack is walked down once.
+static uint32_t open_at(const struct span_parents *p, struct worker *w, int64_t time) {
+    while (w->inner != SPAN_NONE && over(&p->spans[w->inner], time)) {
+        w->ended = p->spans[w->inner].end;
+        w->inner = below(p, w->inner);
     }
-    return SPAN_NONE;
+    return w->inner;
 }
 
 // Whether a sender did something else while span i ran, or is done: then it does not wait for it.
@@ -220,7 +229,7 @@ static bool goes_on(const struct span_parents *p, const struct worker *sender, u
 
 // What a message from a process belongs to. Where no span is open in it, it has either cast from within the last one, or sends, as one
 // that waits for the answer does, after it.
-static uint32_t origin_of(const struct span_parents *p, const struct worker *sender, uint32_t i) {
+static uint32_t origin_of(const struct span_parents *p, struct worker *sender, uint32_t i) {
     uint32_t open = open_at(p, sender, p->spans[i].start);
     if (open != SPAN_NONE) {
         return open;
@@ -244,9 +253,10 @@ static void take_answers(const struct span_parents *p, struct worker *w, int64_t
 
 // When a process did or got back the last thing that is known of it up to a time; INT64_MIN: nothing.
 static int64_t last_event(const struct span_parents *p, struct worker *w, int64_t time) {
-    int64_t event = INT64_MIN;
     take_answers(p, w, time);
-    for (uint32_t i = w->last; i != SPAN_NONE; i = below(p, i)) {
+    uint32_t open = open_at(p, w, time);
+    int64_t event = w->ended;
+    for (uint32_t i = open; i != SPAN_NONE; i = below(p, i)) { // those that end right now are open, too
         const struct span *span = &p->spans[i];
         if (span->open || span->end > time) {
             event = event == INT64_MIN ? span->start : event;
@@ -375,6 +385,7 @@ void span_parents_find(struct span_parents *p, struct span *spans, const struct 
         if (spans[i].parent == SPAN_NONE) {
             place(p, w, i);
         }
-        w->last = i;
+        w->last = w->inner = i;
+        w->ended = INT64_MIN;
     }
 }

@@ -16,6 +16,9 @@
 
 enum { CHUNK_SPANS = 7, CLOSED_WAYS = 8, LATEST = 256, GAPS = 8 };
 
+// Spans and spawns of a request, and for each span what it lost to garbage collection and scheduling.
+enum { RECORDS = 2 * LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST };
+
 // Records among a request's spans that are none; they stand in the tier's place.
 enum {
     RECORD_COSTS = TIER_NONE - 2, // of the span `parent`: start is its garbage collection, end its time off the CPU
@@ -61,6 +64,7 @@ struct request {
     uint32_t count;  // records
     uint32_t spans;  // of them spans
     uint32_t open;   // of these without a return
+    uint32_t spawns; // records of spawns
     uint32_t beyond; // calls past the cap of spans
     uint32_t root;   // without markers: the record of the span that is the request, SPAN_NONE: none yet
     uint16_t identity;
@@ -70,10 +74,11 @@ struct request {
     uint8_t named_place; // of the call that named it by an answer
     bool has_begin : 1, has_end : 1;
     bool error : 1;
+    bool cut : 1;     // a span or a spawn was one too many
     bool damaged : 1; // a return never came or could not be joined, the token was lost, or memory was out
 };
 
-// An open call: 44 bytes. A process's calls are a list from the top of its stack down.
+// An open call: 48 bytes. A process's calls are a list from the top of its stack down.
 struct call {
     uint32_t below; // the call below it in its process, SLAB_NONE: none
     uint32_t request;
@@ -84,6 +89,7 @@ struct call {
     uint32_t depth;    // calls below it
     uint32_t function; // a hash of its function, and of
     uint32_t caller;   // the one that it returns to; 0: its return comes with a value
+    uint32_t blind;    // calls from here down whose returns come without one
     uint32_t costs;    // record of pool->costs, SLAB_NONE: none
     uint16_t requests; // how many times the request changes from here down to the last loss
     uint16_t tier;     // or RECORD_SPAWN

@@ -3,15 +3,15 @@
 //
 // The sum, with the sizes of a 64 bit machine:
 //
-//   205 MB  requests of all nodes: calls 48, spans 58, requests 24, processes 22, costs of calls 16, indexes 25, and 12 to work
+//   207 MB  requests of all nodes: calls 48, spans 58, requests 25, processes 22, costs of calls 16, indexes 25, and 13 to work
 //           a finished one out
 //   570 MB  statistics, half of it gathered while half is written: 228 of histograms each, 48 of kept requests, 9 of the rest
 //   147 MB  what kept requests are compared with, when all nodes have all identities
 //   72 MB   SQLite's cache, and a flush as text where somebody wants it so
 //   10 MB   a connected node: bytes that wait to be read or sent, and half a megabyte of what is known of it
 //
-// An index does not become smaller while its node's stream goes on: 25 MB more for each node that once had all requests and processes at a
-// time. What is usual is far below: 100,000 open requests of four open calls in two processes take 84 MB (tests/scenarios/16_limits.sh), a
+// An index does not become smaller while its node's stream goes on: 25 MB more for each such node that once had all requests and processes at
+// a time. What is usual is far below: 100,000 open requests of four open calls in two processes take 84 MB (tests/scenarios/16_limits.sh), a
 // histogram of calls of 1 us to 1 s takes 5 KB of the 11 that are summed up here.
 #pragma once
 
@@ -42,8 +42,8 @@
 #define LIMIT_OPEN_REQUESTS 200000u
 // Spans of one request; the rest is cut and the request is incomplete. 420 bytes of scratch each, once.
 #define LIMIT_SPANS_PER_REQUEST 20000u
-// Records of one request: its spans, one for what each lost to garbage collection and scheduling, and the processes it spawned.
-#define LIMIT_RECORDS_PER_REQUEST 50000u
+// Processes that one request spawned; likewise.
+#define LIMIT_SPAWNS_PER_REQUEST 10000u
 // Chunks of seven spans of all open requests together, 288 bytes each: 1.4 million spans in 58 MB.
 #define LIMIT_SPAN_CHUNKS 200000u
 // Open calls of all processes of all nodes, 48 bytes each, and 16 more when garbage collection or scheduling is traced.

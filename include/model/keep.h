@@ -3,7 +3,7 @@
 // request stands under the first of these reasons that applies, and under no other.
 //
 // A request is offered when it has closed, and taken when it is better than the worst that its bucket has so far. So one that is taken
-// may be pushed out by a later one: the store does that. What is remembered takes 560 bytes for each node and identity that
+// may be pushed out by a later one: the store does that. What is remembered takes 552 bytes for each node and identity that
 // was seen; what does not fit is taken without comparing.
 #pragma once
 

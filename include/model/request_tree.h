@@ -57,7 +57,7 @@ struct spawn {
     uint32_t parent; // the span that it spawned from, in arrival order; SPAN_NONE: none was open
 };
 
-// Where the caller puts them in their order of arrival, LIMIT_SPANS_PER_REQUEST at most.
+// Where the caller puts them in their order of arrival, LIMIT_SPAWNS_PER_REQUEST at most.
 struct spawn *request_tree_spawns(struct request_tree *t);
 
 struct tree_request {

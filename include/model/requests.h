@@ -29,7 +29,7 @@ struct request_result {
     enum request_fate fate;
     uint16_t identity; // directory id
     bool error;        // ended in an exception
-    bool cut;          // incomplete only because it had more than LIMIT_SPANS_PER_REQUEST spans
+    bool cut;          // incomplete only because it had more than LIMIT_SPANS_PER_REQUEST spans, or too many spawns
     int64_t begin;     // of complete and cut requests; of others the time of the first and last message seen
     int64_t end;
     int64_t self;             // of complete and cut requests: what no span covers
@@ -57,6 +57,7 @@ struct request_counts {
     uint64_t orphan_returns; // returns whose call was not seen
     uint64_t stale_calls;    // calls under a token whose request is closed, or that never had a begin
     uint64_t refused_calls;  // calls past a cap of limits.h: their requests are incomplete
+    uint64_t refused_requests; // begins past one: incomplete requests of which nothing else is told
     uint64_t unwound_frames; // calls that had to return and did not before the one below them: their requests are incomplete
     uint64_t ambiguous_returns; // return_to messages that could be joined in more than one way, likewise
     uint64_t lost_tokens;       // requests that had lost their token at their end, likewise
