@@ -1,13 +1,5 @@
 #include "tracker.h"
 
-struct process *process_find(struct tracker *t, uint64_t pid) {
-    struct latest *latest = &t->processes[pid % LATEST];
-    if (latest->key != pid || latest->value == SLAB_NONE) {
-        *latest = (struct latest){pid, map_get(&t->by_pid, pid)};
-    }
-    return latest->value == SLAB_NONE ? NULL : slab_at(&t->pool->processes, latest->value);
-}
-
 struct process *process_for(struct tracker *t, uint64_t pid, int64_t time) {
     struct process *p = process_find(t, pid);
     if (!p) {
@@ -32,8 +24,7 @@ struct process *process_for(struct tracker *t, uint64_t pid, int64_t time) {
     return p;
 }
 
-// Hands what a call lost to its request, as a record of its own: few calls have any, and a span has no room for it.
-static void settle_costs(struct tracker *t, const struct call *call) {
+void settle_costs(struct tracker *t, const struct call *call) {
     const struct call_costs *costs = slab_at(&t->pool->costs, call->costs);
     if (alive(t, call->request, call->generation)) {
         record_add(t, call->request,
@@ -43,16 +34,6 @@ static void settle_costs(struct tracker *t, const struct call *call) {
                                        .tier = RECORD_COSTS});
     }
     slab_give(&t->pool->costs, call->costs);
-}
-
-void pop(struct tracker *t, struct process *p) {
-    uint32_t top = p->top;
-    const struct call *call = call_at(t, top);
-    if (call->costs != SLAB_NONE) {
-        settle_costs(t, call);
-    }
-    p->top = call->below;
-    slab_give(&t->pool->calls, top);
 }
 
 void process_forget(struct tracker *t, struct process *p) {

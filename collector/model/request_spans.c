@@ -2,23 +2,18 @@
 
 // -- records -------------------------------------------------------------------------------------------------------------
 
-bool record_add(struct tracker *t, uint32_t index, const struct live_span *record) {
-    struct request *r = request_at(t, index);
-    if (r->count % CHUNK_SPANS == 0) {
-        uint32_t chunk = slab_take(&t->pool->chunks);
-        if (chunk == SLAB_NONE) {
-            return false;
-        }
-        ((struct chunk *)slab_at(&t->pool->chunks, chunk))->next = SLAB_NONE;
-        if (r->last_chunk == SLAB_NONE) {
-            r->first_chunk = chunk;
-        } else {
-            ((struct chunk *)slab_at(&t->pool->chunks, r->last_chunk))->next = chunk;
-        }
-        r->last_chunk = chunk;
+bool chunk_add(struct tracker *t, struct request *r) {
+    uint32_t chunk = slab_take(&t->pool->chunks);
+    if (chunk == SLAB_NONE) {
+        return false;
     }
-    *span_at(t, r->last_chunk, r->count) = *record;
-    r->count++;
+    ((struct chunk *)slab_at(&t->pool->chunks, chunk))->next = SLAB_NONE;
+    if (r->last_chunk == SLAB_NONE) {
+        r->first_chunk = chunk;
+    } else {
+        ((struct chunk *)slab_at(&t->pool->chunks, r->last_chunk))->next = chunk;
+    }
+    r->last_chunk = chunk;
     return true;
 }
 

@@ -18,6 +18,7 @@ struct request_tree {
     uint32_t *last_child;
     uint32_t *sibling;
     struct span_parents *parents;
+    int64_t *until;               // up to where the children of a span cover it
     int64_t *until_above;         // what until_of_tier was before the span
     int64_t until_of_tier[TIERS]; // latest end of the tier's spans above the one looked at; INT64_MIN: none
 };
@@ -31,8 +32,9 @@ struct request_tree *request_tree_new(void) {
     t->spans = malloc(N * sizeof *t->spans);
     t->sorted = malloc(N * sizeof *t->sorted);
     t->order = malloc(5 * N * sizeof *t->order);
+    t->until = malloc(N * sizeof *t->until);
     t->until_above = malloc(N * sizeof *t->until_above);
-    if (!t->spans || !t->sorted || !t->order || !t->until_above || !(t->parents = span_parents_new())) {
+    if (!t->spans || !t->sorted || !t->order || !t->until || !t->until_above || !(t->parents = span_parents_new())) {
         request_tree_free(t);
         return NULL;
     }
@@ -52,6 +54,7 @@ void request_tree_free(struct request_tree *t) {
         free(t->spans);
         free(t->sorted);
         free(t->order);
+        free(t->until);
         free(t->until_above);
         free(t);
     }
@@ -143,7 +146,6 @@ static void find_parents(struct request_tree *t, const struct tree_request *requ
         spawns[i].parent = spawns[i].parent == SPAN_NONE ? SPAN_NONE : t->position[spawns[i].parent];
     }
     span_parents_find(t->parents, t->sorted, request);
-    list_children(t, request->count);
 }
 
 // What a span covers from *until to end; *until moves to where it and the spans before it reach.
@@ -157,35 +159,26 @@ static int64_t cover(const struct span *span, int64_t end, int64_t *until) {
     return to - from;
 }
 
-// What the children of `parent` cover of it, each moment once.
-static int64_t covered(const struct request_tree *t, uint32_t parent) {
-    int64_t sum = 0;
-    int64_t until = t->sorted[parent].start;
-    for (uint32_t i = t->first_child[parent]; i != SPAN_NONE; i = t->sibling[i]) {
-        sum += cover(&t->sorted[i], t->sorted[parent].end, &until);
+// Whether a span is the outermost of its tier, by a look at each one above it.
+static bool is_outermost(const struct request_tree *t, const struct span *span) {
+    for (uint32_t i = span->parent; i != SPAN_NONE; i = t->sorted[i].parent) {
+        const struct span *above = &t->sorted[i];
+        if (above->tier == span->tier && (above->open || above->end >= span->start)) { // a parent in another process may have ended before
+            return false;
+        }
     }
-    return sum;
+    return true;
 }
 
-// What any span covers of begin … end: a child may go on after its parent.
-static int64_t covered_by_all(const struct request_tree *t, uint32_t count, int64_t begin, int64_t end) {
-    int64_t sum = 0;
-    int64_t until = begin;
-    for (uint32_t i = 0; i < count; i++) {
-        sum += cover(&t->sorted[i], end, &until);
-    }
-    return sum;
-}
-
-// Walks the tree depth first to tell each span's depth and whether its tier is open above it.
+// The same for all spans of a large request: walks the tree depth first.
 static void find_outermost(struct request_tree *t, uint32_t count) {
+    list_children(t, count);
     uint32_t i = t->first_child[count];
     while (i != SPAN_NONE) {
         struct span *span = &t->sorted[i];
         int64_t *until = &t->until_of_tier[span->tier];
         int64_t end = span->open ? INT64_MAX : span->end;
-        span->depth = span->parent == SPAN_NONE ? 0 : t->sorted[span->parent].depth + 1;
-        span->outermost = *until < span->start; // a parent in another process may have ended before
+        span->outermost = *until < span->start;
         t->until_above[i] = *until;
         *until = end > *until ? end : *until;
         if (t->first_child[i] != SPAN_NONE) {
@@ -206,17 +199,38 @@ static void find_outermost(struct request_tree *t, uint32_t count) {
     }
 }
 
+// Takes what a span covers of its parent, and of that what its siblings before it did not, off the parent's self time.
+static void cover_parent(struct request_tree *t, const struct span *span) {
+    struct span *parent = &t->sorted[span->parent];
+    if (!parent->async) {
+        parent->self -= cover(span, parent->end, &t->until[span->parent]);
+    }
+}
+
 int64_t request_tree_build(struct request_tree *t, const struct tree_request *request) {
+    enum { LARGE = 64 };
     uint32_t count = request->count;
+    int64_t self = request->end - request->begin, until = request->begin;
     sort_spans(t, count);
     find_parents(t, request);
-    find_outermost(t, count);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) { // in order of start: parents first
         struct span *span = &t->sorted[i];
         span->async = span->open || span->end > request->end;
-        span->self = span->async ? 0 : span->end - span->start - covered(t, i);
+        span->self = span->async ? 0 : span->end - span->start;
+        span->depth = 0;
+        t->until[i] = span->start;
+        self -= cover(span, request->end, &until); // a child may go on after its parent
+        if (span->parent != SPAN_NONE) {
+            span->depth = t->sorted[span->parent].depth + 1;
+            cover_parent(t, span);
+        }
+        if (count <= LARGE) {
+            span->outermost = is_outermost(t, span);
+        }
     }
-    int64_t self = request->end - request->begin - covered_by_all(t, count, request->begin, request->end);
+    if (count > LARGE) {
+        find_outermost(t, count);
+    }
     swap_spans(t);
     return self;
 }

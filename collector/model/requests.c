@@ -141,11 +141,11 @@ static uint32_t request_for(struct tracker *t, uint64_t token, int64_t time) {
 // -- calls -------------------------------------------------------------------------------------------------------------
 
 // Without markers: whether this call opens the token's next request, the one before being over.
-static bool opens_again(const struct tracker *t, const struct tracker_call *call, const struct process *p) {
+static bool opens_again(struct tracker *t, const struct tracker_call *call, const struct process *p) {
     if (t->markers || t->options.entry == TIER_NONE || call->tier != t->options.entry || p->top != SLAB_NONE) {
         return false;
     }
-    uint32_t index = map_get(&t->by_token, call->token);
+    uint32_t index = request_find(t, call->token);
     return index == MAP_NONE || request_at(t, index)->has_end;
 }
 

@@ -204,8 +204,18 @@ void request_ends(struct tracker *t, uint32_t index, bool error, int64_t time);
 
 // Adds a span for a call that was pushed. False at a cap.
 bool span_add(struct tracker *t, uint32_t index, struct call *call, const struct tracker_call *what);
-// Adds another record. False at a cap.
-bool record_add(struct tracker *t, uint32_t index, const struct live_span *record);
+// Gives a request room for more records. False at the cap.
+bool chunk_add(struct tracker *t, struct request *r);
+// Adds a record. False at a cap.
+static inline bool record_add(struct tracker *t, uint32_t index, const struct live_span *record) {
+    struct request *r = request_at(t, index);
+    if (r->count % CHUNK_SPANS == 0 && !chunk_add(t, r)) {
+        return false;
+    }
+    *span_at(t, r->last_chunk, r->count) = *record;
+    r->count++;
+    return true;
+}
 void spans_free(struct tracker *t, struct request *r);
 // Works out a request's tree and what it is worth. Sets result's fate, begin, end, error, and spans where it has some.
 void request_judge(struct tracker *t, struct request *r, enum request_fate fate, struct request_result *result);
@@ -213,14 +223,32 @@ void request_judge(struct tracker *t, struct request *r, enum request_fate fate,
 // -- processes.c -------------------------------------------------------------------------------------------------------
 
 // A process that has made calls, or NULL.
-struct process *process_find(struct tracker *t, uint64_t pid);
+static inline struct process *process_find(struct tracker *t, uint64_t pid) {
+    struct latest *latest = &t->processes[pid % LATEST];
+    if (latest->key != pid || latest->value == SLAB_NONE) {
+        *latest = (struct latest){pid, map_get(&t->by_pid, pid)};
+    }
+    return latest->value == SLAB_NONE ? NULL : slab_at(&t->pool->processes, latest->value);
+}
+
 // The same, made when it is new; NULL at the cap.
 struct process *process_for(struct tracker *t, uint64_t pid, int64_t time);
 void process_forget(struct tracker *t, struct process *p);
 // Puts a call onto its process's stack. NULL at a cap.
 struct call *push(struct tracker *t, struct process *p, uint16_t tier);
-// Takes the top off. What it lost in costs goes to its request.
-void pop(struct tracker *t, struct process *p);
+// Hands what a call lost in costs to its request, as a record of its own: few calls have any, and a span has no room for it.
+void settle_costs(struct tracker *t, const struct call *call);
+// Takes the top off.
+static inline void pop(struct tracker *t, struct process *p) {
+    uint32_t top = p->top;
+    const struct call *call = call_at(t, top);
+    if (call->costs != SLAB_NONE) {
+        settle_costs(t, call);
+    }
+    p->top = call->below;
+    slab_give(&t->pool->calls, top);
+}
+
 // Takes off calls whose request is closed and whose returns may have been lost or need not come: they would stay for ever.
 void pop_lost(struct tracker *t, struct process *p);
 // Calls have piled up in a process, from this one down: the tier that most of them are of never returns.

@@ -229,11 +229,12 @@ static int parse(struct replay *r, int argc, char **argv) {
 
 // -- opening -----------------------------------------------------------------------------------------------------------
 
-// The next piece out of the mapped file. Its pages are asked for in one go, which is cheaper than one by one and fails where the
-// file has become shorter, instead of a bus error later. False when that fails: the rest is read.
+// The next piece out of the mapped file. A file that has become shorter ends in a bus error where it is mapped: false, and the rest is
+// read.
 static bool map_chunk(struct replay *r) {
+    struct stat st;
     size_t len = r->size - r->read < CHUNK ? (size_t)(r->size - r->read) : CHUNK;
-    if (len > 0 && madvise(r->map + r->read, len, MADV_POPULATE_READ) != 0) {
+    if (fstat(r->fd, &st) != 0 || (uint64_t)st.st_size < r->size) {
         munmap(r->map, r->size);
         r->map = NULL;
         return false;

@@ -50,8 +50,8 @@
 #define LIMIT_OPEN_CALLS 1000000u
 // Processes that have made calls lately, 56 bytes each, and up to 43 in the index of pids,
 #define LIMIT_PROCESSES 400000u
-// and among them those without an open call.
-#define LIMIT_IDLE_PROCESSES 100000u
+// and among them those without an open call: the memory of many more would be slower than to take them up again.
+#define LIMIT_IDLE_PROCESSES 10000u
 // Closed tokens that are remembered, so that what comes late is counted as stale and opens nothing.
 #define LIMIT_CLOSED_TOKENS 65536u
 // A traced loop that never returns grows its process's stack on the node with every round, and its pattern must go. It shows by its open calls: this many in one process
