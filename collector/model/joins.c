@@ -77,6 +77,7 @@ void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, 
     }
     unwind_to(t, p, match, error ? LEFT_BY_EXCEPTION : LEFT_BY_TAIL_CALL, time);
     end_call(t, call_at(t, match), error, time);
+    p->returned = call_at(t, match)->request;
     pop(t, p);
     p->last_event = error ? LAST_EXCEPTION : LAST_RETURN;
     // It will call again, most likely: kept until it was idle for the request timeout, unless there are very many.
@@ -89,6 +90,7 @@ void tracker_spawned(struct tracker *t, uint64_t pid, uint64_t child) {
     struct process *p = process_find(t, pid);
     if (p && p->top != SLAB_NONE && call_at(t, p->top)->tier == RECORD_SPAWN) {
         const struct call *call = call_at(t, p->top);
+        p->returned = call->request;
         if (alive(t, call->request, call->generation)) {
             span_at(t, call->chunk, call->span)->from = child;
         }
@@ -127,6 +129,10 @@ static uint16_t end_chain(struct tracker *t, struct process *p, uint32_t functio
     do {
         call = call_at(t, p->top);
         end_call(t, call, false, time);
+        if (p->last_event != LAST_OTHER && p->returned != call->request) { // the return's own: this one was left in silence before
+            t->counts.ambiguous_returns++;
+            hurt(t, call->request, call->generation);
+        }
         p->guessed = guess ? call->request : SLAB_NONE;
         p->guessed_generation = call->generation;
         pop(t, p);
@@ -166,6 +172,7 @@ uint16_t tracker_return_to(struct tracker *t, uint64_t pid, uint32_t function, i
         return TIER_NONE;
     }
     if (p->top != SLAB_NONE && call_at(t, p->top)->tier == RECORD_SPAWN) { // it raised
+        p->returned = call_at(t, p->top)->request;
         pop(t, p);
         p->last_event = LAST_EXCEPTION;
     }
@@ -198,8 +205,8 @@ void tracker_exited(struct tracker *t, uint64_t pid, int64_t time) {
         end_call(t, top, true, time);
         t->counts.ambiguous_returns++;
         hurt(t, top->request, top->generation);
+        crashed = top->below == SLAB_NONE && top->request == p->begun && top->generation == p->begun_generation;
         pop(t, p);
-        crashed = p->top == SLAB_NONE;
     }
     unwind_to(t, p, SLAB_NONE, LEFT_BY_EXCEPTION, time);
     if (crashed && alive(t, p->begun, p->begun_generation)) {

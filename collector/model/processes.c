@@ -18,7 +18,8 @@ struct process *process_for(struct tracker *t, uint64_t pid, int64_t time) {
                               .off_since = INT64_MIN,
                               .top = SLAB_NONE,
                               .begun = SLAB_NONE,
-                              .guessed = SLAB_NONE};
+                              .guessed = SLAB_NONE,
+                              .returned = SLAB_NONE};
     }
     p->last = time;
     return p;

@@ -160,6 +160,15 @@ static void find_root(struct tracker *t, struct request *r, const struct tracker
     }
 }
 
+// A call of another request above one whose return has no value: that one was left in silence, most likely.
+static void doubt_below(struct tracker *t, const struct call *below, uint32_t request) {
+    if (below->caller != 0 && below->request != request && alive(t, below->request, below->generation) &&
+        !request_at(t, below->request)->damaged) {
+        request_at(t, below->request)->damaged = true;
+        t->counts.ambiguous_returns++;
+    }
+}
+
 // Takes a call of a tier or a spawn. Returns its request.
 static struct request_ref take_call(struct tracker *t, const struct tracker_call *call, uint16_t tier) {
     struct process *p = process_for(t, call->pid, call->time);
@@ -188,6 +197,8 @@ static struct request_ref take_call(struct tracker *t, const struct tracker_call
     }
     if (!open) {
         request_at(t, index)->damaged = true;
+    } else if (open->blind > 0 && open->below != SLAB_NONE) {
+        doubt_below(t, call_at(t, open->below), index);
     }
     if (!open || !span_add(t, index, open, call)) {
         t->counts.refused_calls++;
@@ -205,8 +216,10 @@ struct request_ref tracker_call(struct tracker *t, const struct tracker_call *ca
 }
 
 void tracker_spawn(struct tracker *t, const struct tracker_call *call) {
-    if (request_find(t, call->token) != MAP_NONE || !closed_lately(t, call->token)) { // of what is over it tells nothing
+    if (request_find(t, call->token) != MAP_NONE || !closed_lately(t, call->token)) {
         take_call(t, call, RECORD_SPAWN);
+    } else { // of what is over it tells nothing, but it has a return
+        tracker_pass(t, call->pid, RECORD_SPAWN, call->time);
     }
 }
 
@@ -255,6 +268,7 @@ struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *c
         p->begun = index;
         p->begun_generation = r->generation;
         p->last_event = LAST_RETURN;
+        p->returned = index;
     }
     return (struct request_ref){index, r->generation};
 }
@@ -265,6 +279,7 @@ void tracker_end(struct tracker *t, const struct tracker_end *end) {
     struct process *p = process_find(t, end->pid);
     if (p) {
         p->last_event = LAST_RETURN;
+        p->returned = index;
     }
     if (index == SLAB_NONE) {
         return;

@@ -147,17 +147,6 @@ static bool had_work_of(const struct span_parents *p, const struct worker *w, ui
     return false;
 }
 
-// Whether a process works for another one, if only by way of others.
-static bool works_for(const struct span_parents *p, const struct worker *w, uint64_t pid) {
-    for (uint32_t n = 0; w && n < DEEPEST; n++) {
-        if (had_work_of(p, w, pid)) {
-            return true;
-        }
-        w = w->giver;
-    }
-    return false;
-}
-
 // -- spawns ----------------------------------------------------------------------------------------------------------------
 
 static int by_time(const void *a, const void *b) {
@@ -191,6 +180,21 @@ static const struct spawn *spawn_of(const struct span_parents *p, uint64_t child
         }
     }
     return NULL;
+}
+
+// Whether a process works for another one, if only by way of others.
+static bool works_for(const struct span_parents *p, const struct worker *w, uint64_t pid) {
+    for (uint32_t n = 0; w && n < DEEPEST; n++) {
+        if (had_work_of(p, w, pid)) {
+            return true;
+        }
+        const struct spawn *spawn = !w->giver && p->spawn_count > 0 ? spawn_of(p, w->pid) : NULL; // it made no calls itself
+        if (spawn && spawn->pid == pid) {
+            return true;
+        }
+        w = spawn ? worker_find(p, spawn->pid) : w->giver;
+    }
+    return false;
 }
 
 // -- parents ---------------------------------------------------------------------------------------------------------------

@@ -117,6 +117,7 @@ struct process {
     uint32_t begun_generation;
     uint32_t guessed; // and the one of which a return_to has ended a call by a guess
     uint32_t guessed_generation;
+    uint32_t returned;  // the request of the call that last_event was about
     uint8_t last_event; // enum last_event
 };
 
