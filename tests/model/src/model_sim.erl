@@ -12,11 +12,12 @@
 %% state: run (a step is on its way) | idle | {gather, Missing} | dead
 %% stack: open spans, innermost first. silent: spans that are over and no message has told so yet, innermost first. begun: the request
 %% that it began last. last: whether its last message was an exception or a return. guessed: requests
-%% whose calls have ended by tail calls, as the collector believes. haunted: calls have ended in silence, that the collector holds for open. k: what is still to be done, operations and frames:
+%% whose calls have ended by tail calls, as the collector believes. haunted: requests
+%% whose calls have ended in silence, that the collector holds for open. k: what is still to be done, operations and frames:
 %%   {frame, Spans, Caller, Function}   a function's; its spans (after tail calls more than one, the last called first)
 %%   {'catch', Then}, {ended, RequestId, How}, {reply, To}, {token, Token}
 -record(proc, {id, pid, token = none, k = [], mbox = [], state = run, server = false, base, stack = [], gc_armed = false, exit_armed = false, out = none,
-               begun = none, last = other, silent = [], guessed = [], haunted = false}).
+               begun = none, last = other, silent = [], guessed = [], haunted = []}).
 
 -record(world, {plan, now = 0, last = 0, queue = gb_sets:new(), number = 0, procs = #{}, names = #{}, labels = #{},
                 spans = #{}, requests = #{}, events = []}).
@@ -176,7 +177,7 @@ call_tier(T, Body, Tail, #proc{token = {Label, From}, k = K, stack = Stack} = P,
     Id = map_size(W1#world.spans),
     Span = #span{id = Id, req = Request, pid = P#proc.id, tier = T, start = Time, from = From, caller = Caller,
                  below = case Stack of [] -> none; [Below | _] -> Below end},
-    W2 = acts(Request, P#proc.id, Time, W1#world{spans = (W1#world.spans)#{Id => Span}}),
+    W2 = acts(Request, P#proc.id, Time, (long_over(Request, Time, P, W1))#world{spans = (W1#world.spans)#{Id => Span}}),
     Exiting = P#proc.exit_armed orelse model_plan:returns(T) =:= none,
     goes_on(100, P#proc{gc_armed = true, exit_armed = Exiting, last = other, stack = [Id | Stack], k = Body ++ [{frame, [Id | Spans], Caller, mfa(T)} | K]}, W2).
 
@@ -213,8 +214,9 @@ ended(Ids, Time, Error, W) ->
 
 %% Control is back in a function by a return: told in every process while some tier has no return values.
 return_to(Function, P, #world{plan = #{none := true}} = W) ->
-    Silent = P#proc.silent,
-    {Time, W1} = emit(P, return_to, requests_of(Silent, W), false, [Function], W),
+    #proc{silent = Silent, haunted = Haunted} = P,
+    {Time, W1} = emit(P, return_to, requests_of(Silent, W), false, [Function], 
+                   case Haunted of [] -> W; _ -> doubted(Haunted ++ requests_of(P#proc.stack, W), W) end), % who may seem to end now
     {P#proc{silent = [], last = other, guessed = guess(Silent, P, W)}, ended(Silent, Time, false, W1)};
 return_to(_, P, W) -> {P, W}.
 
@@ -254,26 +256,13 @@ caught(true, P, #world{plan = #{none := true}} = W) ->
     {Time, W1} = emit(P, return_to, requests_of(Silent, W), false, [Function], W),
     {Above, Below} = lists:splitwith(fun(Id) -> (maps:get(Id, W#world.spans))#span.caller =/= Function end, Silent),
     W2 = ended(Below, Time, false, unwound(Silent ++ Stack, length(Above), Time, W1)),
-    {P#proc{silent = [], last = other, guessed = guess(Below, P, W)}, case Silent of [] -> unexplained(Function, P, W2); _ -> W2 end};
+    {P#proc{silent = [], last = other, guessed = guess(Below, P, W)}, W2};
 caught(_, #proc{silent = []} = P, W) -> {P, W};
-caught(_, #proc{silent = Silent} = P, W) -> {P#proc{silent = [], haunted = true}, doubted(requests_of(Silent, W), W)}.
+caught(_, #proc{silent = Silent} = P, W) -> {P#proc{silent = [], haunted = requests_of(Silent, W) ++ P#proc.haunted}, blurred(requests_of(Silent, W), W)}.
 
 %% Where calls are held for open that are not, an exception may seem to have passed others than it has.
-haunts(#proc{haunted = true, stack = Stack, silent = Silent, guessed = Guessed}, W) -> doubted(Guessed ++ requests_of(Silent ++ Stack, W), W);
+haunts(#proc{haunted = [_ | _], stack = Stack, silent = Silent, guessed = Guessed}, W) -> doubted(Guessed ++ requests_of(Silent ++ Stack, W), W);
 haunts(_, W) -> W.
-
-%% The exception came from a call with a value. The collector takes it for possible that it has passed those without one, too, when the function
-%% is none of theirs.
-unexplained(Function, #proc{stack = Stack, guessed = Guessed}, W) ->
-    Tier = fun(Id) -> (maps:get(Id, W#world.spans))#span.tier end,
-    case lists:any(fun(Id) -> mfa(Tier(Id)) =:= Function end, Stack) of
-        true -> W;
-        false ->
-            case requests_of(lists:takewhile(fun(Id) -> model_plan:returns(Tier(Id)) =:= none end, Stack), W) of
-                [] -> W;
-                Concerned -> blurred(Concerned, doubted(Guessed, W))
-            end
-    end.
 
 %% The first Count calls of a stack ended by an exception.
 unwound(_, 0, _, W) -> W;
@@ -290,15 +279,17 @@ blurred(Requests, #world{last = Last} = W) ->
     lists:foldl(fun(Id, #world{requests = All} = W1) -> W1#world{requests = All#{Id := (maps:get(Id, All))#req{blurred = min(Last, (maps:get(Id, All))#req.blurred)}}} end, W, Requests).
 
 %% A process dies: of an exception, of a kill, or of being done. This is told only of processes that began a request, or called what has no return
-%% value; it ends what was open.
+%% value; nobody knows whether that was open until then.
 die(#proc{k = K} = P, Reason, W) ->
     {P1, W1} = leave(lists:append([Spans || {frame, Spans, _, _} <- K]), exception_from, Reason, P, W),
     exits(P1#proc{k = []}, W1).
 
 exits(#proc{exit_armed = false} = P, W) -> put_proc(P#proc{state = dead}, W);
+exits(#proc{haunted = [_ | _], begun = Begun} = P, W) when Begun =/= none -> % what the collector holds for open looks like a crash
+    exits(P#proc{haunted = []}, doubted([Begun], W));
 exits(#proc{begun = Begun, silent = Silent, last = Last} = P, W) ->
     {Time, W1} = emit(P, out_exited, [Begun || Begun =/= none] ++ requests_of(Silent, W), false, [0], W),
-    #world{requests = Requests} = W2 = ended(Silent, Time, true, W1),
+    #world{requests = Requests} = W2 = blurred(requests_of(Silent, W), ended(Silent, Time, true, W1)),
     Dead = put_proc(P#proc{state = dead, silent = []}, W2),
     case Requests of
         #{Begun := #req{stop = none} = R} when Last =:= exception; Silent =/= [] ->
@@ -340,10 +331,10 @@ usable(Label, _) -> Label.
 
 %% do_apply's end: when the token has gone in between it says so.
 apply_ends(Id, Outcome, #proc{token = Token, id = Pid} = P, #world{requests = Requests} = W) ->
-    #{Id := #req{label = Label} = R} = Requests,
+    #{Id := #req{label = Label, stop = Stop} = R} = Requests,
     case Token of
         {Label, _} -> end_marker(P, Outcome, W);
-        _ -> end_marker(P#proc{token = {Label, Pid}}, {Outcome, token_lost}, W#world{requests = Requests#{Id := R#req{lost = true}}})
+        _ -> end_marker(P#proc{token = {Label, Pid}}, {Outcome, token_lost}, W#world{requests = Requests#{Id := R#req{lost = true, doubted = is_integer(Stop) orelse R#req.doubted}}})
     end.
 
 end_marker(#proc{token = none} = P, _, W) -> goes_on(0, P, W);
@@ -355,7 +346,7 @@ end_marker(#proc{token = {Label, _}, id = Pid} = P, Outcome, W) ->
                 #req{stop = none} ->
                     Plain = case Outcome of {O, token_lost} -> O; O -> O end,
                     R#req{stop = Time, error = Plain =/= ok, stop_pid = Pid};
-                _ -> R % it has its end
+                #req{stop = Before} -> R#req{doubted = R#req.doubted orelse Time - Before < 2 * ?DISORDER} % it has its end; which comes first?
             end,
     {P1, W2} = returned({kprof, clear_token, 0}, P, W1#world{requests = Requests#{Id := Ended}}),
     goes_on(100, P1#proc{token = none, gc_armed = false}, W2).
@@ -413,8 +404,16 @@ spawns(Kind, Body, #proc{token = Token, id = Id} = P, W) ->
             {Time, W2} = emit(P, call, [Request], false, [Function, {token(P)}], W1),
             W3 = acts(Request, Id, Time, linked(Request, P, Child#proc.id, Time, W2)),
             {_, W4} = emit(P, return_from, [Request], false, [Function, Value], W3),
-            {P1, W5} = returned({erlang, Kind, 1}, from_self(P), W4),
+            {P1, W5} = returned({erlang, Kind, 1}, from_self(P), long_over(Request, Time, P, W4)),
             {P1, Child#proc.id, Born({Label, Child#proc.id}, W5)}
+    end.
+
+%% A spawn, or a call without value, of a request that was closed long ago is none to the collector, and its return_to looks like an exception's.
+long_over(Request, Time, #proc{stack = Stack, guessed = Guessed}, W) ->
+    case maps:get(Request, W#world.requests) of
+        #req{stop = Stop} when Time > Stop + ?GRACE - 100 * ?MS -> doubted(Guessed ++ requests_of(Stack, W), W);
+        #req{start = Start, stop = none} when Time > Start + ?TIMEOUT - ?S -> doubted(Guessed ++ requests_of(Stack, W), W);
+        _ -> W
     end.
 
 spawn_function(monitor, #proc{pid = Pid}) -> {{erlang, spawn_opt, 4}, {Pid, make_ref()}};

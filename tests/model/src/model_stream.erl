@@ -39,12 +39,13 @@ arrange(Disorder, Events) ->
                                    end, #{}, Events),
     [E || {_, _, E} <- lists:sort(Arriving)].
 
+%% From the first message of a time on, so many are lost.
 lose([], Events) -> Events;
 lose(Drops, Events) ->
-    Size = length(Events),
-    Ranges = [{Place rem Size, Place rem Size + Count} || {Place, Count} <- Drops],
-    Lost = sets:from_list([N || {From, To} <- Ranges, N <- lists:seq(From, To - 1)], [{version, 2}]),
-    gather(lists:zip(lists:seq(0, Size - 1), Events), Lost).
+    Numbered = lists:zip(lists:seq(1, length(Events)), Events),
+    Ranges = [{First, First + Count} || {Since, Count} <- Drops,
+                                        {First, _} <- lists:sublist([E || {_, #event{time = T}} = E <- Numbered, T >= Since], 1)],
+    gather(Numbered, sets:from_list([N || {From, To} <- Ranges, N <- lists:seq(From, To - 1)], [{version, 2}])).
 
 gather([], _) -> [];
 gather([{N, E} | Rest] = All, Lost) ->

@@ -46,10 +46,11 @@ judge(#req{id = Id} = R, Spans, #{opened := Opened, hit := Hit, late := Late} = 
 perhaps(R, Seen, Stream) ->
     case fate(R, Seen, Stream) of
         complete -> unsure;
-        unsure -> unsure;
+        Vague when Vague =:= unsure; Vague =:= unclear -> Vague;
         _ -> unknown
     end.
 
+fate(#req{doubted = true}, _, _) -> unclear;
 fate(#req{stop = none, id = Id}, _, #{expired := Expired}) ->
     case maps:get(Id, Expired) of
         true -> expired;
@@ -57,7 +58,6 @@ fate(#req{stop = none, id = Id}, _, #{expired := Expired}) ->
         vague -> unknown
     end;
 fate(#req{lost = true}, _, _) -> incomplete;
-fate(#req{doubted = true}, _, _) -> unsure;
 fate(#req{blurred = Blurred, stop = Stop}, _, _) when Blurred < Stop + ?GRACE -> incomplete;
 fate(#req{blurred = Blurred, stop = Stop}, _, _) when Blurred < Stop + ?GRACE + 100 * ?MS -> unsure;
 fate(#req{stop = Stop, stop_pid = Pid}, Seen, _) ->
@@ -73,7 +73,7 @@ rows(Same) ->
     case lists:member(unsure, Fates) orelse lists:member(unclear, Fates) of
         true ->
             case Same of
-                [{#req{doubted = false} = R, {unsure, Seen}}] -> {true, {vague, request_rows(R, Seen)}};
+                [{R, {unsure, Seen}}] -> {true, {vague, request_rows(R, Seen)}};
                 _ -> {true, {vague, any}}
             end;
         false ->
