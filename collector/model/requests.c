@@ -285,10 +285,10 @@ void tracker_end(struct tracker *t, const struct tracker_end *end) {
         return;
     }
     struct request *r = request_marked(t, index);
+    r->damaged = r->damaged || end->token_lost;
+    t->counts.lost_tokens += end->token_lost;
     if (!r->has_end) {
         r->root_pid = end->pid;
-        r->damaged = r->damaged || end->token_lost;
-        t->counts.lost_tokens += end->token_lost;
         request_ends(t, index, end->error, end->time);
     }
 }

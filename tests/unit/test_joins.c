@@ -118,11 +118,11 @@ static void many_processes(void **state) {
     script_run(s, "begin 1 A 0; call 1 A a 0.5");
     for (int turn = 0; turn < 2; turn++) {
         for (int i = 1; i < 21; i++) {
-            char line[80];
+            char line[128];
             double t = 20 * turn + i;
-            snprintf(line, sizeof line, "%s 1 A %c %g; call 1 %c b %g %c; ret %c b %g", turn ? "call 1 A c 0;ret A c 0;spawn" : "spawn", 'A' + i, t,
-                     'A' + i, t + 0.25, 'A' + i, 'A' + i, t + 0.5);
-            script_run(s, turn ? line + strlen("call 1 A c 0;ret A c 0;") : line);
+            snprintf(line, sizeof line, "spawn 1 A %c %g; call 1 %c b %g %c; ret %c b %g", 'A' + i, t, 'A' + i, t + 0.25, 'A' + i, 'A' + i,
+                     t + 0.5);
+            script_run(s, line);
         }
     }
     script_run(s, "ret A a 100; end 1 A 101; now 9000");
@@ -247,7 +247,7 @@ static void left_in_silence(void **state) {
     check("begin 1 A 0; none 1 S b y 2 A; end 1 A 5; begin 2 A 100; call 2 S w 102 A; ret S w 103; to S y 103; end 2 A 104",
           "incomplete 0..103;complete 100..104 self 3: Sw 102..103 self 1 wait 2;", 0, 2, 0);
     // the death of a process that has gone on to another request is none of that one's
-    check("begin 1 A 0; none 1 A b y 2; end 1 A 5; begin 2 A 100; die A 104", "incomplete 0..5;expired 100..100;", 0, 1, 0);
+    check("begin 1 A 0; none 1 A b y 2; end 1 A 5; begin 2 A 100; die A 104", "incomplete 0..104;expired 100..100;", 0, 1, 0);
     // a spawn of a request that is closed has its own return_to
     struct script *s = script_new(true, 0);
     script_run(s, "begin 1 S 0; end 1 S 1; now 2000; begin 2 A 2001; none 2 S b y 2002 A; spawn 1 S X 2003; to S z 2003; raise 1 S 2004; to S z 2004; to S y 2005; end 2 A 2006; now 9000");
@@ -330,6 +330,9 @@ static void lost_tokens(void **state) {
     script_run(s, "begin 1 A 0; end 1 A 5 astray; begin 2 A 6; end 2 A 7; now 9000");
     script_expect(s, "incomplete 0..5;complete 6..7 self 1;");
     script_expect_joins(s, 0, 0, 1);
+    script_run(s, "begin 3 A 10000; end 3 B 10001; end 3 A 10002 astray; now 19000"); // of whom another one has ended the request
+    script_expect(s, "incomplete 10000..10002;");
+    script_expect_joins(s, 0, 0, 2);
     script_free(s);
 }
 
