@@ -51,6 +51,10 @@ static uint64_t *closed_set(const struct tracker *t, uint64_t key) {
     return &t->pool->closed[(key >> 32) % (LIMIT_CLOSED_TOKENS / CLOSED_WAYS) * CLOSED_WAYS];
 }
 
+void prefetch_closed(const struct tracker *t, uint64_t token) {
+    __builtin_prefetch(closed_set(t, closed_key(t, token)));
+}
+
 void remember_closed(struct tracker *t, uint64_t token) {
     uint64_t key = closed_key(t, token);
     uint64_t *set = closed_set(t, key);

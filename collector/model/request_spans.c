@@ -85,6 +85,7 @@ static void each_record(const struct tracker *t, const struct request *r, void *
     uint32_t index = r->first_chunk;
     for (uint32_t i = 0; i < r->count;) {
         const struct chunk *chunk = slab_at(&t->pool->chunks, index);
+        prefetch_chunk(t, chunk->next);
         for (uint32_t k = 0; k < CHUNK_SPANS && i < r->count; k++, i++) {
             each(context, i, &chunk->spans[k]);
         }

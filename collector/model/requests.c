@@ -171,6 +171,9 @@ static void doubt_below(struct tracker *t, const struct call *below, uint32_t re
 
 // Takes a call of a tier or a spawn. Returns its request.
 static struct request_ref take_call(struct tracker *t, const struct tracker_call *call, uint16_t tier) {
+    if (t->tokens[call->token % LATEST].key != call->token) { // a new one, most likely
+        prefetch_closed(t, call->token);
+    }
     struct process *p = process_for(t, call->pid, call->time);
     if (!p) {
         t->counts.refused_calls++;
@@ -350,19 +353,13 @@ void tracker_gap(struct tracker *t, int64_t from, int64_t until) {
 
 // Many requests close at a time, and were last touched a second ago: asks for the memory of the next ones while one closes.
 static inline void prefetch_closing(const struct tracker *t, const struct request *r) {
-    if (r->next != SLAB_NONE) {
-        const struct request *next = request_at(t, r->next);
-        if (next->first_chunk != SLAB_NONE) {
-            const char *chunk = slab_at(&t->pool->chunks, next->first_chunk);
-            for (size_t line = 0; line < sizeof(struct chunk); line += 64) {
-                __builtin_prefetch(chunk + line);
-            }
-        }
-        if (next->next != SLAB_NONE) {
-            const char *after = (const char *)request_at(t, next->next);
-            for (size_t line = 0; line < sizeof *r; line += 64) {
-                __builtin_prefetch(after + line);
-            }
+    const struct request *next = r->next == SLAB_NONE ? NULL : request_at(t, r->next);
+    const struct request *after = !next || next->next == SLAB_NONE ? NULL : request_at(t, next->next);
+    if (after) {
+        prefetch_chunk(t, after->first_chunk);
+        prefetch_closed(t, after->token);
+        if (after->next != SLAB_NONE) {
+            prefetch(request_at(t, after->next), sizeof *r);
         }
     }
 }

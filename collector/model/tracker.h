@@ -189,8 +189,24 @@ static inline bool alive(const struct tracker *t, uint32_t index, uint32_t gener
     return index != SLAB_NONE && request_at(t, index)->generation == generation;
 }
 
+// Asks for memory that will be read soon.
+static inline void prefetch(const void *bytes, size_t len) {
+    for (size_t line = 0; line < len; line += 64) {
+        __builtin_prefetch((const char *)bytes + line);
+    }
+    __builtin_prefetch((const char *)bytes + len - 1);
+}
+
+static inline void prefetch_chunk(const struct tracker *t, uint32_t chunk) {
+    if (chunk != SLAB_NONE) {
+        prefetch(slab_at(&t->pool->chunks, chunk), sizeof(struct chunk));
+    }
+}
+
 // -- request_pool.c ----------------------------------------------------------------------------------------------------
 
+// Asks for the memory that the next three will look at.
+void prefetch_closed(const struct tracker *t, uint64_t token);
 void remember_closed(struct tracker *t, uint64_t token);
 bool closed_lately(const struct tracker *t, uint64_t token);
 // A token is used again: what comes under it is no longer stale.
