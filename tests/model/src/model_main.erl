@@ -6,7 +6,7 @@
 -include("model.hrl").
 
 -define(REQUESTS, 900). % of a capture: the database keeps apart 1000 identities
--define(FEATURES, [drops, none, gc, lost, wait, paths]). % silent: see model_plan:helper/1
+-define(FEATURES, [drops, none, gc, lost, wait, paths]).
 
 main([Folder]) ->
     Seed = number("KPROF_MODEL_SEED", erlang:phash2({os:system_time(), os:getpid()})),

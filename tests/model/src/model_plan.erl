@@ -1,7 +1,7 @@
 %% Random plans: what processes will do, as terms that can be printed, read back and made smaller. Every number that matters
 %% stands in the plan, so that a smaller plan runs like the larger one did.
 %%
-%% A plan is #{clients => [{Start, Program}], drops => [{Since, Count}], gc, sched, none, disorder, batch}. A program is a list of
+%% A plan is #{clients => [{Start, Program}], drops => [{Since, Count} | {unseen, Since}], gc, sched, none, disorder, batch}. A program is a list of
 %%   {work, Ns}                 time goes by
 %%   {tier, T, Program}         calls tier T, which runs the program
 %%   {tail, T, Program}         the same as the last thing that the calling tier does
@@ -42,17 +42,18 @@ returns(T) ->
 
 servers() -> ?SERVERS.
 
-%% @doc A plan of about `Requests' requests with these Features (drops | none | silent | gc | lost). Uses the process' random numbers.
+%% @doc A plan of about `Requests' requests with these Features (drops | none | gc | lost). Uses the process' random numbers.
 -spec random(pos_integer(), [atom()]) -> map().
 random(Requests, Features) ->
     put(features, Features),
     None = has(none) andalso chance(50),
     put(tiers, case None of true -> tiers(); false -> ?WHOLE end),
-    put(helpers, not None orelse has(silent)),
     %% a marker first: without one the collector takes a stream for somebody else's, in which calls alone are requests
     #{clients => [{0, [{request, first, first, mark, apply, []}]} | clients(Requests, Requests * 25 * ?MS, 1)],
       drops => case has(drops) andalso chance(50) of
-                   true -> [{rand:uniform(Requests * 25 * ?MS), geometric(12)} || _ <- lists:seq(1, rand:uniform(6))];
+                   true ->
+                       [{rand:uniform(Requests * 25 * ?MS), geometric(12)} || _ <- lists:seq(1, rand:uniform(6))]
+                           ++ [{unseen, rand:uniform(Requests * 25 * ?MS)} || _ <- lists:seq(1, 3)];
                    false -> []
                end,
       gc => has(gc) andalso chance(50),
@@ -96,6 +97,8 @@ request(N) ->
              {S, L} = server(0),
              %% a tier last: a death behind an exception that was caught would look like the end
              Body ++ [{tier, tier(), []}, {cast, S, body(L, 2) ++ [{finish, pick([ok, ok, error, exit])}] ++ body(L, 2)}];
+         {set, 2} -> % ends inside a tier, which goes on, perhaps for longer than anybody waits
+             Body ++ [{tier, tier(), [{finish, pick([ok, error])}, {work, pick([1, 1200]) * ?MS}]}];
          {_, 1} -> Body ++ [{raise, class()} || chance(40)];
          _ -> Body
      end}.
@@ -138,7 +141,7 @@ op(R, L, D) when R =< 62 -> [{gather, [{case L < 4 andalso chance(60) of true ->
 op(R, L, D) when R =< 66 -> [{spawn, pick([spawn, spawn_link, spawn_opt, monitor]), outlive(body(L, D))}];
 op(R, L, D) when R =< 67 -> [{kill, [{tier, tier(), [{tier, tier(), body(L, D)}, {work, 3 * ?MS}]}], rand:uniform(5 * ?MS)}];
 op(R, L, D) when R =< 74 -> [{'catch', body(L, D) ++ raising(L, D), pick([[], [], [{raise, class()}], body(L, D)])} || chance(90)];
-op(R, L, D) when R =< 77 -> helper(body(L, D));
+op(R, L, D) when R =< 77 -> [{helper, body(L, D)}];
 op(R, L, D) when R =< 79, L > 0 -> [{timer, rand:uniform(pick([?MS, 50 * ?MS, 1500 * ?MS])), body(L, D)}];
 op(R, L, _) when R =< 81, L > 0 -> [serve];
 op(R, _, _) when R =< 83 -> [send];
@@ -158,16 +161,8 @@ raising(L, D) ->
     case rand:uniform(4) of
         1 -> [{raise, class()}];
         2 -> [{tier, tier(), body(L, min(D, 1)) ++ [{raise, class()}]}];
-        3 -> [{tier, tier(), helper([{tier, tier(), [{raise, class()}]}])}];
+        3 -> [{tier, tier(), [{helper, [{tier, tier(), [{raise, class()}]}]}]}];
         4 -> []
-    end.
-
-%% An exception that is caught above an untraced function leaves calls without return values in silence: no message tells that they are over.
-%% Their requests must not be complete; but for a while nobody can say of which others the collector will doubt, too.
-helper(Body) ->
-    case get(helpers) of
-        true -> [{helper, Body}];
-        false -> Body
     end.
 
 %% A child goes on after its parent; some longer than anybody waits for it.

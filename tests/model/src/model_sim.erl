@@ -12,12 +12,12 @@
 %% state: run (a step is on its way) | idle | {gather, Missing} | dead
 %% stack: open spans, innermost first. silent: spans that are over and no message has told so yet, innermost first. begun: the request
 %% that it began last. last: whether its last message was an exception or a return. guessed: requests
-%% whose calls have ended by tail calls, as the collector believes. haunted: requests
-%% whose calls have ended in silence, that the collector holds for open. k: what is still to be done, operations and frames:
+%% whose calls have ended by tail calls, as the collector believes. haunted:
+%% calls have ended in silence, that the collector holds for open. k: what is still to be done, operations and frames:
 %%   {frame, Spans, Caller, Function}   a function's; its spans (after tail calls more than one, the last called first)
 %%   {'catch', Then}, {ended, RequestId, How}, {reply, To}, {token, Token}
 -record(proc, {id, pid, token = none, k = [], mbox = [], state = run, server = false, base, stack = [], gc_armed = false, exit_armed = false, out = none,
-               begun = none, last = other, silent = [], guessed = [], haunted = []}).
+               begun = none, last = other, silent = [], guessed = [], haunted = false}).
 
 -record(world, {plan, now = 0, last = 0, queue = gb_sets:new(), number = 0, procs = #{}, names = #{}, labels = #{},
                 spans = #{}, requests = #{}, events = []}).
@@ -177,9 +177,21 @@ call_tier(T, Body, Tail, #proc{token = {Label, From}, k = K, stack = Stack} = P,
     Id = map_size(W1#world.spans),
     Span = #span{id = Id, req = Request, pid = P#proc.id, tier = T, start = Time, from = From, caller = Caller,
                  below = case Stack of [] -> none; [Below | _] -> Below end},
-    W2 = acts(Request, P#proc.id, Time, (long_over(Request, Time, P, W1))#world{spans = (W1#world.spans)#{Id => Span}}),
+    W2 = acts(Request, P#proc.id, Time, (left_below(Request, Stack, W1))#world{spans = (W1#world.spans)#{Id => Span}}),
     Exiting = P#proc.exit_armed orelse model_plan:returns(T) =:= none,
     goes_on(100, P#proc{gc_armed = true, exit_armed = Exiting, last = other, stack = [Id | Stack], k = Body ++ [{frame, [Id | Spans], Caller, mfa(T)} | K]}, W2).
+
+%% A call of another request above one without a value: to the collector the latter is one that was left in silence.
+left_below(_, [], W) -> W;
+left_below(Request, [Below | _], #world{spans = Spans} = W) ->
+    case maps:get(Below, Spans) of
+        #span{tier = T, req = Other} when Other =/= Request ->
+            case model_plan:returns(T) of
+                none -> blurred([Other], W);
+                whole -> W
+            end;
+        _ -> W
+    end.
 
 %% The function that is running.
 function(#proc{k = K, base = Base}) -> function(K, Base).
@@ -214,9 +226,8 @@ ended(Ids, Time, Error, W) ->
 
 %% Control is back in a function by a return: told in every process while some tier has no return values.
 return_to(Function, P, #world{plan = #{none := true}} = W) ->
-    #proc{silent = Silent, haunted = Haunted} = P,
-    {Time, W1} = emit(P, return_to, requests_of(Silent, W), false, [Function], 
-                   case Haunted of [] -> W; _ -> doubted(Haunted ++ requests_of(P#proc.stack, W), W) end), % who may seem to end now
+    Silent = P#proc.silent,
+    {Time, W1} = emit(P, return_to, requests_of(Silent, W), false, [Function], haunts(P, W)),
     {P#proc{silent = [], last = other, guessed = guess(Silent, P, W)}, ended(Silent, Time, false, W1)};
 return_to(_, P, W) -> {P, W}.
 
@@ -258,10 +269,10 @@ caught(true, P, #world{plan = #{none := true}} = W) ->
     W2 = ended(Below, Time, false, unwound(Silent ++ Stack, length(Above), Time, W1)),
     {P#proc{silent = [], last = other, guessed = guess(Below, P, W)}, W2};
 caught(_, #proc{silent = []} = P, W) -> {P, W};
-caught(_, #proc{silent = Silent} = P, W) -> {P#proc{silent = [], haunted = requests_of(Silent, W) ++ P#proc.haunted}, blurred(requests_of(Silent, W), W)}.
+caught(_, #proc{silent = Silent} = P, W) -> {P#proc{silent = [], haunted = true}, blurred(requests_of(Silent, W), W)}.
 
-%% Where calls are held for open that are not, an exception may seem to have passed others than it has.
-haunts(#proc{haunted = [_ | _], stack = Stack, silent = Silent, guessed = Guessed}, W) -> doubted(Guessed ++ requests_of(Silent ++ Stack, W), W);
+%% Where calls are held for open that are not, a return_to may seem to be theirs, and to have passed others that it has not.
+haunts(#proc{haunted = true, stack = Stack, silent = Silent, guessed = Guessed}, W) -> doubted(Guessed ++ requests_of(Silent ++ Stack, W), W);
 haunts(_, W) -> W.
 
 %% The first Count calls of a stack ended by an exception.
@@ -285,8 +296,6 @@ die(#proc{k = K} = P, Reason, W) ->
     exits(P1#proc{k = []}, W1).
 
 exits(#proc{exit_armed = false} = P, W) -> put_proc(P#proc{state = dead}, W);
-exits(#proc{haunted = [_ | _], begun = Begun} = P, W) when Begun =/= none -> % what the collector holds for open looks like a crash
-    exits(P#proc{haunted = []}, doubted([Begun], W));
 exits(#proc{begun = Begun, silent = Silent, last = Last} = P, W) ->
     {Time, W1} = emit(P, out_exited, [Begun || Begun =/= none] ++ requests_of(Silent, W), false, [0], W),
     #world{requests = Requests} = W2 = blurred(requests_of(Silent, W), ended(Silent, Time, true, W1)),
@@ -334,7 +343,7 @@ apply_ends(Id, Outcome, #proc{token = Token, id = Pid} = P, #world{requests = Re
     #{Id := #req{label = Label, stop = Stop} = R} = Requests,
     case Token of
         {Label, _} -> end_marker(P, Outcome, W);
-        _ -> end_marker(P#proc{token = {Label, Pid}}, {Outcome, token_lost}, W#world{requests = Requests#{Id := R#req{lost = true, doubted = is_integer(Stop) orelse R#req.doubted}}})
+        _ -> end_marker(P#proc{token = {Label, Pid}}, {Outcome, token_lost}, blurred([Id || is_integer(Stop)], W#world{requests = Requests#{Id := R#req{lost = true}}}))
     end.
 
 end_marker(#proc{token = none} = P, _, W) -> goes_on(0, P, W);
@@ -402,18 +411,10 @@ spawns(Kind, Body, #proc{token = Token, id = Id} = P, W) ->
             Request = maps:get(Label, W#world.labels),
             {Function, Value} = spawn_function(Kind, Child),
             {Time, W2} = emit(P, call, [Request], false, [Function, {token(P)}], W1),
-            W3 = acts(Request, Id, Time, linked(Request, P, Child#proc.id, Time, W2)),
+            W3 = left_below(Request, P#proc.stack, acts(Request, Id, Time, linked(Request, P, Child#proc.id, Time, W2))),
             {_, W4} = emit(P, return_from, [Request], false, [Function, Value], W3),
-            {P1, W5} = returned({erlang, Kind, 1}, from_self(P), long_over(Request, Time, P, W4)),
+            {P1, W5} = returned({erlang, Kind, 1}, from_self(P), W4),
             {P1, Child#proc.id, Born({Label, Child#proc.id}, W5)}
-    end.
-
-%% A spawn, or a call without value, of a request that was closed long ago is none to the collector, and its return_to looks like an exception's.
-long_over(Request, Time, #proc{stack = Stack, guessed = Guessed}, W) ->
-    case maps:get(Request, W#world.requests) of
-        #req{stop = Stop} when Time > Stop + ?GRACE - 100 * ?MS -> doubted(Guessed ++ requests_of(Stack, W), W);
-        #req{start = Start, stop = none} when Time > Start + ?TIMEOUT - ?S -> doubted(Guessed ++ requests_of(Stack, W), W);
-        _ -> W
     end.
 
 spawn_function(monitor, #proc{pid = Pid}) -> {{erlang, spawn_opt, 4}, {Pid, make_ref()}};

@@ -43,9 +43,17 @@ arrange(Disorder, Events) ->
 lose([], Events) -> Events;
 lose(Drops, Events) ->
     Numbered = lists:zip(lists:seq(1, length(Events)), Events),
-    Ranges = [{First, First + Count} || {Since, Count} <- Drops,
-                                        {First, _} <- lists:sublist([E || {_, #event{time = T}} = E <- Numbered, T >= Since], 1)],
+    Ranges = lists:append([range(Drop, Numbered) || Drop <- Drops]),
     gather(Numbered, sets:from_list([N || {From, To} <- Ranges, N <- lists:seq(From, To - 1)], [{version, 2}])).
+
+%% unseen: all that is in the stream of a request before its begin, so that nothing of it has been seen when it is lost.
+range({unseen, Since}, Numbered) ->
+    Later = lists:sublist([E || {_, #event{time = T}} = E <- Numbered, T >= Since], 3000),
+    Begins = [{Id, N} || {N, #event{about = [Id], opens = true, term = Term}} <- Later, element(4, Term) =:= {kprof_mark, request_begin, 1}],
+    lists:sublist([{First, Begin} || {Id, Begin} <- Begins,
+                                     First <- lists:sublist([N || {N, #event{about = [I], opens = true}} <- Later, I =:= Id], 1), First < Begin], 1);
+range({Since, Count}, Numbered) ->
+    [{First, First + Count} || {First, _} <- lists:sublist([E || {_, #event{time = T}} = E <- Numbered, T >= Since], 1)].
 
 gather([], _) -> [];
 gather([{N, E} | Rest] = All, Lost) ->

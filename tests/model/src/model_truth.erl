@@ -57,7 +57,7 @@ fate(#req{stop = none, id = Id}, _, #{expired := Expired}) ->
         false -> incomplete;
         vague -> unknown
     end;
-fate(#req{lost = true}, _, _) -> incomplete;
+fate(#req{lost = true, blurred = never}, _, _) -> incomplete;
 fate(#req{blurred = Blurred, stop = Stop}, _, _) when Blurred < Stop + ?GRACE -> incomplete;
 fate(#req{blurred = Blurred, stop = Stop}, _, _) when Blurred < Stop + ?GRACE + 100 * ?MS -> unsure;
 fate(#req{stop = Stop, stop_pid = Pid}, Seen, _) ->
@@ -99,12 +99,14 @@ add(A, B) ->
 ledger(Judged, Spans, #{late := Late, dropped := Dropped, messages := Messages}) ->
     Count = fun(Wanted) -> length([x || {_, {Fate, _}} <- Judged, lists:member(Fate, Wanted)]) end,
     Stale = fun(How) -> length([x || #span{start = Start} <- maps:values(Spans), maps:get(Start, Late, false) =:= How]) end,
+    %% what was left in silence takes others with it when a return_to seems to be its own
+    Unjoined = case lists:any(fun({R, _}) -> R#req.blurred =/= never end, Judged) of true -> infinity; false -> 0 end,
     All = #{messages => {Messages, Messages}, dropped_messages => {Dropped, Dropped}, decode_errors => {0, 0},
             requests_complete => {Count([complete]), Count([complete, unsure, unclear])}},
     case Dropped of
         0 -> All#{requests_incomplete => {Count([incomplete]), Count([incomplete, unknown, unsure, unclear])},
                   requests_expired => {Count([expired]), Count([expired, unknown, unclear])},
-                  orphan_returns => {0, 0}, unwound_frames => {0, 0},
+                  orphan_returns => {0, Unjoined}, unwound_frames => {0, Unjoined},
                   stale_calls => {Stale(true), infinity}};
         _ -> All
     end.
@@ -255,9 +257,7 @@ context(Pid, #req{links = Links} = R, Contexts, Time) ->
 works_for(_, _, _, _, _, 0) -> false;
 works_for(Pid, For, R, Contexts, Time, N) ->
     {_, Giver, Givers, _} = context(Pid, R, Contexts, Time),
-    %% a process that has only spawned is not asked whom it works for
-    Seen = maps:is_key(Giver, Contexts) orelse maps:is_key({shown, Giver}, Contexts),
-    lists:member(For, Givers) orelse (Giver =/= none andalso Seen andalso works_for(Giver, For, R, Contexts, Time, N - 1)).
+    lists:member(For, Givers) orelse (Giver =/= none andalso works_for(Giver, For, R, Contexts, Time, N - 1)).
 
 %% The innermost span open in the sender; else what it did last if it does not wait for this span, else what it hangs below itself.
 open_in(Sender, S, #req{stop = End, stop_pid = Ender} = R, Spans, Contexts) ->
