@@ -1,10 +1,8 @@
-#include "app/pipeline.h"
+#include "pipeline_node.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/identify.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "codec/frame.h"
 #include "model/keep.h"
@@ -19,65 +17,6 @@ enum {
 static const int64_t STRANGE_NS = 3600LL * NANOSECONDS;
 // Once the node has told its time, what is further ahead than its clock and ours may drift apart in between is none either.
 static const int64_t AHEAD_NS = 10LL * NANOSECONDS;
-
-// What the messages of a tier took since the last settling.
-struct cost {
-    uint64_t messages;
-    uint64_t bytes;
-};
-
-// How many of something there were in a second of the stream.
-struct rate {
-    int64_t second;
-    uint32_t count;
-};
-
-struct pipeline_node {
-    struct pipeline *pipeline;
-    uint16_t id;
-    void *user;
-    struct tier_set tiers;
-    struct tracker *tracker;
-    struct identify identify;
-    struct account account;
-    int64_t ticks_per_second;
-    int64_t synced_node; // the node's time at
-    int64_t synced_wall; // this time of the collector's clock; 0: not told yet
-
-    // the stream
-    bool open;
-    bool live;
-    bool bad; // no trace stream any more: what still comes is passed over
-    struct message_reader reader;
-    struct buffer partial; // the start of a frame whose rest is still to come
-    uint64_t skipping;     // bytes of an oversized frame still to pass over
-    int64_t offset;        // in the stream, of the next byte to be looked at
-    int64_t latest;        // node time of the latest message
-    int64_t advanced;      // node time of the last tracker_advance
-    bool lost;             // messages were lost, and none has come since
-    bool fresh;            // bytes came since the last tick
-    uint64_t ticked;       // messages when that was
-
-    // calls for printing
-    bool calls_wanted;
-    struct rate calls_rate;
-    int64_t slow_ns; // requests longer than this are told of
-    struct rate slow_rate;
-
-    struct cost costs[LIMIT_TIER_NAMES + 1]; // by tier
-    struct pipeline_totals settled;          // as far as the ledger has it
-    struct pipeline_totals totals;
-};
-
-struct pipeline {
-    struct pipeline_options options;
-    struct directory directory;
-    struct request_pool *pool;
-    struct keep *keep;
-    struct stats *stats;
-    struct pipeline_node *nodes[LIMIT_NODES];
-    int64_t now; // ns since 1970, of the last tick
-};
 
 struct pipeline *pipeline_new(const struct pipeline_options *options) {
     struct pipeline *p = calloc(1, sizeof *p);
@@ -374,149 +313,6 @@ static inline bool message_time(struct pipeline_node *n, const struct message *m
     return within(*time, TRACKER_FARTHEST);
 }
 
-static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct slice term) {
-    struct cursor c = cursor_of(term.data, term.len);
-    if (!tracker_unnamed(n->tracker, ref) ||
-        (term_is_atom(term_peek(&c)) && slice_is(term_atom(&c).text, "undefined"))) {
-        return;
-    }
-    char text[LIMIT_NAME_BYTES + 4]; // room for the character that the cut falls into
-    size_t len = term_text(term, text, sizeof text);
-    uint16_t identity = directory_identity(&n->pipeline->directory, slice_of(text, len));
-    if (identity != IDENTITY_TOTAL) {
-        tracker_name(n->tracker, ref, identity);
-    }
-}
-
-// The term of argument `which` (1 …) of a call that carries its arguments; empty when there is none. room is for a small integer,
-// which has no term of its own when all arguments are such.
-static struct slice argument(const struct message *m, uint32_t which, uint8_t room[2]) {
-    struct cursor c = cursor_of(m->arguments.data, m->arguments.len);
-    bool has_tail = false;
-    struct slice bytes = {0};
-    uint32_t count = m->arguments.len > 0 ? term_list(&c, &has_tail, &bytes) : 0;
-    if (which > count) {
-        return slice_of(NULL, 0);
-    }
-    if (bytes.len > 0) {
-        room[0] = TERM_SMALL_INTEGER;
-        room[1] = bytes.data[which - 1];
-        return slice_of(room, 2);
-    }
-    for (uint32_t i = 1; i < which; i++) {
-        term_skip(&c);
-    }
-    return term_take(&c);
-}
-
-static void name_request(struct pipeline_node *n, struct request_ref ref, const struct traced_function *f,
-                         const struct message *m) {
-    if (f->identity_argument == 0 && m->note_kind == NOTE_NONE) {
-        return;
-    }
-    if (f->identity_argument > 0) {
-        uint8_t room[2];
-        struct slice term = argument(m, f->identity_argument, room);
-        if (term.len > 0) {
-            name_by_term(n, ref, term);
-        }
-    } else if (m->note_kind == NOTE_IDENTITY) {
-        name_by_term(n, ref, m->note);
-    } else if (m->note_kind == NOTE_ARGUMENTS) {
-        uint32_t id;
-        if (n->user && n->pipeline->options.identify && identify_call(&n->identify, n->tracker, ref, m, &id)) {
-            n->pipeline->options.identify(n->user, id, f, m->note);
-        }
-    }
-}
-
-// An end marker's outcome: an atom, or {Outcome, token_lost}.
-static struct tracker_end read_end(const struct message *m, int64_t time) {
-    struct tracker_end end = {.token = m->token, .pid = m->pid, .time = time};
-    struct cursor c = cursor_of(m->note.data, m->note.len);
-    if (m->note_kind != NOTE_IDENTITY) {
-        return end;
-    }
-    end.token_lost = term_is_tuple(term_peek(&c)) && term_tuple(&c) == 2;
-    end.error = term_is_atom(term_peek(&c)) && !slice_is(term_atom(&c).text, "ok");
-    return end;
-}
-
-static void handle_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m,
-                        int64_t time) {
-    if (!m->has_token) {
-        if (f->role == ROLE_TIER) {
-            tracker_pass(n->tracker, m->pid, f->tier, time);
-        }
-        return;
-    }
-    struct tracker_call call = {.pid = m->pid,
-                                .token = m->token,
-                                .from = m->from,
-                                .time = time,
-                                .tier = f->tier,
-                                .function = m->target,
-                                .caller = m->caller};
-    switch (f->role) {
-    case ROLE_TIER:
-        name_request(n, tracker_call(n->tracker, &call), f, m);
-        break;
-    case ROLE_BEGIN:
-        name_request(n, tracker_begin(n->tracker, &call), f, m);
-        break;
-    case ROLE_END: {
-        struct tracker_end end = read_end(m, time);
-        tracker_end(n->tracker, &end);
-        break;
-    }
-    case ROLE_SPAWN:
-        tracker_spawn(n->tracker, &call);
-        break;
-    case ROLE_NAMING:
-        name_request(n, tracker_find(n->tracker, m->token), f, m);
-        break;
-    }
-}
-
-// The process that a spawn function has returned: Pid, or {Pid, Monitor}. 0: none.
-static uint64_t spawned(const struct message *m) {
-    struct cursor c = cursor_of(m->note.data, m->note.len);
-    if (term_is_tuple(term_peek(&c)) && term_tuple(&c) != 2) {
-        return 0;
-    }
-    return message_pid(&c);
-}
-
-static void handle_return(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time) {
-    if (f->role == ROLE_TIER) {
-        tracker_return(n->tracker, m->pid, f->tier, m->kind == MESSAGE_EXCEPTION, time);
-    } else if (f->role == ROLE_SPAWN) {
-        tracker_spawned(n->tracker, m->pid, m->kind == MESSAGE_RETURN ? spawned(m) : 0);
-    }
-}
-
-// A message that names no function of ours. Returns the tier whose calls it is about, or TIER_NONE.
-static uint16_t handle_state(struct pipeline_node *n, const struct message *m, int64_t time) {
-    switch (m->kind) {
-    case MESSAGE_RETURN_TO:
-        return tracker_return_to(n->tracker, m->pid, m->target, time);
-    case MESSAGE_GC_START:
-    case MESSAGE_GC_END:
-        tracker_pause(n->tracker, m->pid, PAUSE_GC, m->kind == MESSAGE_GC_START, time);
-        break;
-    case MESSAGE_OUT:
-    case MESSAGE_IN:
-        tracker_pause(n->tracker, m->pid, PAUSE_OFF_CPU, m->kind == MESSAGE_OUT, time);
-        break;
-    case MESSAGE_EXITED:
-        tracker_exited(n->tracker, m->pid, time);
-        break;
-    default:
-        break;
-    }
-    return TIER_NONE;
-}
-
 // What the message's function means. The reader keeps it with what it knows of such messages.
 static const struct traced_function *function_of(struct pipeline_node *n, const struct message *m) {
     if (!m->head) {
@@ -567,7 +363,7 @@ static bool handle(struct pipeline_node *n, const struct message *m, size_t byte
             return false;
         }
         pass_time(n, time);
-        count_cost(n, handle_state(n, m, time), bytes);
+        count_cost(n, deliver_state(n, m, time), bytes);
         return true;
     }
     const struct traced_function *f = function_of(n, m);
@@ -580,9 +376,9 @@ static bool handle(struct pipeline_node *n, const struct message *m, size_t byte
     }
     pass_time(n, time);
     if (m->kind == MESSAGE_CALL) {
-        handle_call(n, f, m, time);
+        deliver_call(n, f, m, time);
     } else {
-        handle_return(n, f, m, time);
+        deliver_return(n, f, m, time);
     }
     return true;
 }

@@ -1,0 +1,142 @@
+#include "pipeline_node.h"
+
+static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct slice term) {
+    struct cursor c = cursor_of(term.data, term.len);
+    if (!tracker_unnamed(n->tracker, ref) ||
+        (term_is_atom(term_peek(&c)) && slice_is(term_atom(&c).text, "undefined"))) {
+        return;
+    }
+    char text[LIMIT_NAME_BYTES + 4]; // room for the character that the cut falls into
+    size_t len = term_text(term, text, sizeof text);
+    uint16_t identity = directory_identity(&n->pipeline->directory, slice_of(text, len));
+    if (identity != IDENTITY_TOTAL) {
+        tracker_name(n->tracker, ref, identity);
+    }
+}
+
+// The term of argument `which` (1 …) of a call that carries its arguments; empty when there is none. room is for a small integer,
+// which has no term of its own when all arguments are such.
+static struct slice argument(const struct message *m, uint32_t which, uint8_t room[2]) {
+    struct cursor c = cursor_of(m->arguments.data, m->arguments.len);
+    bool has_tail = false;
+    struct slice bytes = {0};
+    uint32_t count = m->arguments.len > 0 ? term_list(&c, &has_tail, &bytes) : 0;
+    if (which > count) {
+        return slice_of(NULL, 0);
+    }
+    if (bytes.len > 0) {
+        room[0] = TERM_SMALL_INTEGER;
+        room[1] = bytes.data[which - 1];
+        return slice_of(room, 2);
+    }
+    for (uint32_t i = 1; i < which; i++) {
+        term_skip(&c);
+    }
+    return term_take(&c);
+}
+
+static void name_request(struct pipeline_node *n, struct request_ref ref, const struct traced_function *f,
+                         const struct message *m) {
+    if (f->identity_argument == 0 && m->note_kind == NOTE_NONE) {
+        return;
+    }
+    if (f->identity_argument > 0) {
+        uint8_t room[2];
+        struct slice term = argument(m, f->identity_argument, room);
+        if (term.len > 0) {
+            name_by_term(n, ref, term);
+        }
+    } else if (m->note_kind == NOTE_IDENTITY) {
+        name_by_term(n, ref, m->note);
+    } else if (m->note_kind == NOTE_ARGUMENTS) {
+        uint32_t id;
+        if (n->user && n->pipeline->options.identify && identify_call(&n->identify, n->tracker, ref, m, &id)) {
+            n->pipeline->options.identify(n->user, id, f, m->note);
+        }
+    }
+}
+
+// An end marker's outcome: an atom, or {Outcome, token_lost}.
+static struct tracker_end read_end(const struct message *m, int64_t time) {
+    struct tracker_end end = {.token = m->token, .pid = m->pid, .time = time};
+    struct cursor c = cursor_of(m->note.data, m->note.len);
+    if (m->note_kind != NOTE_IDENTITY) {
+        return end;
+    }
+    end.token_lost = term_is_tuple(term_peek(&c)) && term_tuple(&c) == 2;
+    end.error = term_is_atom(term_peek(&c)) && !slice_is(term_atom(&c).text, "ok");
+    return end;
+}
+
+void deliver_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time) {
+    if (!m->has_token) {
+        if (f->role == ROLE_TIER) {
+            tracker_pass(n->tracker, m->pid, f->tier, time);
+        }
+        return;
+    }
+    struct tracker_call call = {.pid = m->pid,
+                                .token = m->token,
+                                .from = m->from,
+                                .time = time,
+                                .tier = f->tier,
+                                .function = m->target,
+                                .caller = m->caller};
+    switch (f->role) {
+    case ROLE_TIER:
+        name_request(n, tracker_call(n->tracker, &call), f, m);
+        break;
+    case ROLE_BEGIN:
+        name_request(n, tracker_begin(n->tracker, &call), f, m);
+        break;
+    case ROLE_END: {
+        struct tracker_end end = read_end(m, time);
+        tracker_end(n->tracker, &end);
+        break;
+    }
+    case ROLE_SPAWN:
+        tracker_spawn(n->tracker, &call);
+        break;
+    case ROLE_NAMING:
+        name_request(n, tracker_find(n->tracker, m->token), f, m);
+        break;
+    }
+}
+
+// The process that a spawn function has returned: Pid, or {Pid, Monitor}. 0: none.
+static uint64_t spawned(const struct message *m) {
+    struct cursor c = cursor_of(m->note.data, m->note.len);
+    if (term_is_tuple(term_peek(&c)) && term_tuple(&c) != 2) {
+        return 0;
+    }
+    return message_pid(&c);
+}
+
+void deliver_return(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time) {
+    if (f->role == ROLE_TIER) {
+        tracker_return(n->tracker, m->pid, f->tier, m->kind == MESSAGE_EXCEPTION, time);
+    } else if (f->role == ROLE_SPAWN) {
+        tracker_spawned(n->tracker, m->pid, m->kind == MESSAGE_RETURN ? spawned(m) : 0);
+    }
+}
+
+uint16_t deliver_state(struct pipeline_node *n, const struct message *m, int64_t time) {
+    switch (m->kind) {
+    case MESSAGE_RETURN_TO:
+        return tracker_return_to(n->tracker, m->pid, m->target, time);
+    case MESSAGE_GC_START:
+    case MESSAGE_GC_END:
+        tracker_pause(n->tracker, m->pid, PAUSE_GC, m->kind == MESSAGE_GC_START, time);
+        break;
+    case MESSAGE_OUT:
+    case MESSAGE_IN:
+        tracker_pause(n->tracker, m->pid, PAUSE_OFF_CPU, m->kind == MESSAGE_OUT, time);
+        break;
+    case MESSAGE_EXITED:
+        tracker_exited(n->tracker, m->pid, time);
+        break;
+    default:
+        break;
+    }
+    return TIER_NONE;
+}

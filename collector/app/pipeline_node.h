@@ -1,0 +1,76 @@
+// What the pipeline's files share: a node and its stream.
+//
+//   pipeline.c  nodes, streams, clocks, the ledger
+//   deliver.c   what a message means to the tracker
+#pragma once
+
+#include "app/identify.h"
+#include "app/pipeline.h"
+#include "base/limits.h"
+
+// What the messages of a tier took since the last settling.
+struct cost {
+    uint64_t messages;
+    uint64_t bytes;
+};
+
+// How many of something there were in a second of the stream.
+struct rate {
+    int64_t second;
+    uint32_t count;
+};
+
+struct pipeline_node {
+    struct pipeline *pipeline;
+    uint16_t id;
+    void *user;
+    struct tier_set tiers;
+    struct tracker *tracker;
+    struct identify identify;
+    struct account account;
+    int64_t ticks_per_second;
+    int64_t synced_node; // the node's time at
+    int64_t synced_wall; // this time of the collector's clock; 0: not told yet
+
+    // the stream
+    bool open;
+    bool live;
+    bool bad; // no trace stream any more: what still comes is passed over
+    struct message_reader reader;
+    struct buffer partial; // the start of a frame whose rest is still to come
+    uint64_t skipping;     // bytes of an oversized frame still to pass over
+    int64_t offset;        // in the stream, of the next byte to be looked at
+    int64_t latest;        // node time of the latest message
+    int64_t advanced;      // node time of the last tracker_advance
+    bool lost;             // messages were lost, and none has come since
+    bool fresh;            // bytes came since the last tick
+    uint64_t ticked;       // messages when that was
+
+    // calls for printing
+    bool calls_wanted;
+    struct rate calls_rate;
+    int64_t slow_ns; // requests longer than this are told of
+    struct rate slow_rate;
+
+    struct cost costs[LIMIT_TIER_NAMES + 1]; // by tier
+    struct pipeline_totals settled;          // as far as the ledger has it
+    struct pipeline_totals totals;
+};
+
+struct pipeline {
+    struct pipeline_options options;
+    struct directory directory;
+    struct request_pool *pool;
+    struct keep *keep;
+    struct stats *stats;
+    struct pipeline_node *nodes[LIMIT_NODES];
+    int64_t now; // ns since 1970, of the last tick
+};
+
+// -- deliver.c -------------------------------------------------------------------------------------------------------------
+
+// Hands a message of a known function to the tracker; time: the node's, in ns.
+void deliver_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time);
+void deliver_return(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time);
+// The same for one that names no function of ours. Returns the tier whose call it ended, or TIER_NONE.
+uint16_t deliver_state(struct pipeline_node *n, const struct message *m, int64_t time);
