@@ -72,7 +72,10 @@ paths_differ() {
 }
 
 table() {
-  { echo 'identity|tier|calls errors async|total self mean wait, us|'; cat; } | column -t -s '|'
+  awk -F '|' 'BEGIN { split("identity|tier|calls errors async|total self mean wait, us|", head, "|"); for (i in head) cell[0, i] = head[i] }
+    { for (i = 1; i <= NF; i++) cell[NR, i] = $i; n = NF > n ? NF : n }
+    END { for (r = 0; r <= NR; r++) for (i = 1; i <= n; i++) if (length(cell[r, i]) > w[i]) w[i] = length(cell[r, i])
+          for (r = 0; r <= NR; r++) { for (i = 1; i <= n; i++) printf "%-" w[i] + 2 "s", cell[r, i]; print "" } }'
 }
 
 # tell_truth CASES: runs the cases and compares, again where the machine may have been in the way.
