@@ -9,7 +9,7 @@ enum {
     // Each span's, its sender (of one that was spawned and only sends), each spawner, and the one that began.
     PROCESSES = 2 * LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST + 1,
     SENDERS = LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST, // each span and each spawn brings one at most
-    FEW = 8,                                     // processes or spawns that are looked through one by one
+    FEW = 32,                                    // processes or spawns that are looked through one by one
     REMEMBERED = 256,                            // senders of one process that are looked through
     AWAITED = 64,                                // and spans at its work, the latest
     DEEPEST = 64,                                // processes one above the other
@@ -38,6 +38,7 @@ struct sender {
 
 struct span_parents {
     struct worker *workers; // PROCESSES
+    uint64_t pids[FEW];     // of the first of them, close together
     struct sender *senders; // SENDERS
     struct spawn *spawns;   // LIMIT_SPAWNS_PER_REQUEST
     uint32_t *given;        // LIMIT_SPANS_PER_REQUEST: span -> the next in the list that it is in
@@ -88,11 +89,11 @@ static inline uint32_t worker_index(const struct span_parents *p, uint64_t pid) 
     if (p->worker_count > FEW) {
         return map_get(&p->by_pid, pid);
     }
-    uint32_t i = p->worker_count;
-    while (i > 0 && p->workers[i - 1].pid != pid) {
-        i--;
+    uint32_t i = 0;
+    while (i < p->worker_count && p->pids[i] != pid) {
+        i++;
     }
-    return i > 0 ? i - 1 : MAP_NONE;
+    return i < p->worker_count ? i : MAP_NONE;
 }
 
 static inline struct worker *worker_find(const struct span_parents *p, uint64_t pid) {
@@ -107,6 +108,9 @@ static struct worker *worker_for(struct span_parents *p, uint64_t pid) {
     }
     if (p->worker_count == PROCESSES) { // only without memory for the index, see below
         return &p->workers[0];
+    }
+    if (p->worker_count < FEW) {
+        p->pids[p->worker_count] = pid;
     }
     struct worker *w = &p->workers[p->worker_count++];
     *w = (struct worker){.pid = pid,
