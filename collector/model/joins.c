@@ -125,11 +125,12 @@ static enum landing find_landing(const struct tracker *t, const struct process *
 static uint16_t end_chain(struct tracker *t, struct process *p, uint32_t function, int64_t time) {
     uint16_t tier = call_at(t, p->top)->tier;
     bool guess = p->last_event != LAST_OTHER;
+    uint32_t whose = guess ? p->returned : call_at(t, p->top)->request;
     const struct call *call;
     do {
         call = call_at(t, p->top);
         end_call(t, call, false, time);
-        if (p->last_event != LAST_OTHER && p->returned != call->request) { // the return's own: this one was left in silence before
+        if (call->request != whose) { // it is the other one's: this one was left in silence before
             t->counts.ambiguous_returns++;
             hurt(t, call->request, call->generation);
         }

@@ -160,7 +160,7 @@ static void find_root(struct tracker *t, struct request *r, const struct tracker
     }
 }
 
-// A call of another request above one whose return has no value: that one was left in silence, most likely.
+// A call of another request, or of none, above one whose return has no value: that one was left in silence, most likely.
 static void doubt_below(struct tracker *t, const struct call *below, uint32_t request) {
     if (below->caller != 0 && below->request != request && alive(t, below->request, below->generation) &&
         !request_at(t, below->request)->damaged) {
@@ -195,13 +195,14 @@ static struct request_ref take_call(struct tracker *t, const struct tracker_call
         open->caller = call->caller;
         open->blind += call->caller != 0;
     }
+    if (open && open->blind > 0 && open->below != SLAB_NONE) {
+        doubt_below(t, call_at(t, open->below), index);
+    }
     if (index == SLAB_NONE) {
         return NO_REQUEST;
     }
     if (!open) {
         request_at(t, index)->damaged = true;
-    } else if (open->blind > 0 && open->below != SLAB_NONE) {
-        doubt_below(t, call_at(t, open->below), index);
     }
     if (!open || !span_add(t, index, open, call)) {
         t->counts.refused_calls++;

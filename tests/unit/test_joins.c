@@ -241,15 +241,21 @@ static void keep_alive_and_pools(void **state) {
 // What is left in silence in a server is found out by what comes next.
 static void left_in_silence(void **state) {
     (void)state;
+    struct script *s;
     // another request's call above it; a return_to of the same caller that is another request's
     check("begin 1 A 0; none 1 S b y 2 A; end 1 A 5; begin 2 A 100; none 2 S c x 102 A; to S x 103; end 2 A 104",
           "incomplete 0..5;complete 100..104 self 3: Sc 102..103 self 1 unknown wait 2;", 0, 1, 0);
     check("begin 1 A 0; none 1 S b y 2 A; end 1 A 5; begin 2 A 100; call 2 S w 102 A; ret S w 103; to S y 103; end 2 A 104",
           "incomplete 0..103;complete 100..104 self 3: Sw 102..103 self 1 wait 2;", 0, 2, 0);
+    // a call under a token that is over
+    s = script_new(true, 0);
+    script_run(s, "begin 1 X 0; end 1 X 1; now 2000; begin 2 A 2001; none 2 S b y 2002 A; none 1 S c y 2003 X; to S y 2004; end 2 A 2005; now 9000");
+    script_expect(s, "complete 0..1 self 1;incomplete 2001..2005;");
+    script_free(s);
     // the death of a process that has gone on to another request is none of that one's
     check("begin 1 A 0; none 1 A b y 2; end 1 A 5; begin 2 A 100; die A 104", "incomplete 0..104;expired 100..100;", 0, 1, 0);
     // a spawn of a request that is closed has its own return_to
-    struct script *s = script_new(true, 0);
+    s = script_new(true, 0);
     script_run(s, "begin 1 S 0; end 1 S 1; now 2000; begin 2 A 2001; none 2 S b y 2002 A; spawn 1 S X 2003; to S z 2003; raise 1 S 2004; to S z 2004; to S y 2005; end 2 A 2006; now 9000");
     script_expect(s, "complete 0..1 self 1;complete 2001..2006 self 2: Sb 2002..2005 self 3 unknown wait 1;");
     script_free(s);
