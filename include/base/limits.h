@@ -53,7 +53,7 @@
 // and among them those without an open call: the memory of many more would be slower than to take them up again.
 #define LIMIT_IDLE_PROCESSES 10000u
 // Closed tokens that are remembered, so that what comes late is counted as stale and opens nothing.
-#define LIMIT_CLOSED_TOKENS 65536u
+#define LIMIT_CLOSED_TOKENS 32768u
 // A traced loop that never returns grows its process's stack on the node with every round, and its pattern must go. It shows by its open calls: this many in one process
 #define LIMIT_CALL_DEPTH 20000u
 // or, piled up in one process, calls of this many different requests, which no recursion does.
