@@ -12,12 +12,12 @@
 %% state: run (a step is on its way) | idle | {gather, Missing} | dead
 %% stack: open spans, innermost first. silent: spans that are over and no message has told so yet, innermost first. begun: the request
 %% that it began last. last: whether its last message was an exception or a return. guessed: requests
-%% whose calls have ended by tail calls, as the collector believes. haunted:
-%% calls have ended in silence, that the collector holds for open. k: what is still to be done, operations and frames:
+%% whose calls have ended by tail calls, as the collector believes. haunted: requests
+%% whose calls have ended in silence, that the collector holds for open. k: what is still to be done, operations and frames:
 %%   {frame, Spans, Caller, Function}   a function's; its spans (after tail calls more than one, the last called first)
 %%   {'catch', Then}, {ended, RequestId, How}, {reply, To}, {token, Token}
 -record(proc, {id, pid, token = none, k = [], mbox = [], state = run, server = false, base, stack = [], gc_armed = false, exit_armed = false, out = none,
-               begun = none, last = other, silent = [], guessed = [], haunted = false}).
+               begun = none, last = other, silent = [], guessed = [], haunted = []}).
 
 -record(world, {plan, now = 0, last = 0, queue = gb_sets:new(), number = 0, procs = #{}, names = #{}, labels = #{},
                 spans = #{}, requests = #{}, events = []}).
@@ -177,20 +177,26 @@ call_tier(T, Body, Tail, #proc{token = {Label, From}, k = K, stack = Stack} = P,
     Id = map_size(W1#world.spans),
     Span = #span{id = Id, req = Request, pid = P#proc.id, tier = T, start = Time, from = From, caller = Caller,
                  below = case Stack of [] -> none; [Below | _] -> Below end},
-    W2 = acts(Request, P#proc.id, Time, (left_below(Request, Stack, W1))#world{spans = (W1#world.spans)#{Id => Span}}),
+    W2 = acts(Request, P#proc.id, Time, (left_below(Request, P, Time, W1))#world{spans = (W1#world.spans)#{Id => Span}}),
     Exiting = P#proc.exit_armed orelse model_plan:returns(T) =:= none,
     goes_on(100, P#proc{gc_armed = true, exit_armed = Exiting, last = other, stack = [Id | Stack], k = Body ++ [{frame, [Id | Spans], Caller, mfa(T)} | K]}, W2).
 
-%% A call of another request above one without a value: to the collector the latter is one that was left in silence.
-left_below(_, [], W) -> W;
-left_below(Request, [Below | _], #world{spans = Spans} = W) ->
-    case maps:get(Below, Spans) of
-        #span{tier = T, req = Other} when Other =/= Request ->
-            case model_plan:returns(T) of
+%% A call of another request above one without a value: to the collector the latter is one that was left in silence. If that other request was
+%% closed long ago, the collector does not ask.
+left_below(Request, #proc{stack = Stack, haunted = Haunted, guessed = Guessed}, Time, #world{spans = Spans, requests = Requests} = W) ->
+    Over = case maps:get(Request, Requests) of
+               #req{start = Start, stop = none} -> Start + ?TIMEOUT;
+               #req{stop = Stop} -> Stop + ?GRACE
+           end,
+    case Stack of
+        _ when Time > Over - 100 * ?MS -> doubted(Haunted ++ Guessed ++ requests_of(Stack, W), W);
+        [Below | _] ->
+            #span{tier = T, req = Other} = maps:get(Below, Spans),
+            case Other =/= Request andalso model_plan:returns(T) of
                 none -> blurred([Other], W);
-                whole -> W
+                _ -> W
             end;
-        _ -> W
+        [] -> W
     end.
 
 %% The function that is running.
@@ -269,10 +275,10 @@ caught(true, P, #world{plan = #{none := true}} = W) ->
     W2 = ended(Below, Time, false, unwound(Silent ++ Stack, length(Above), Time, W1)),
     {P#proc{silent = [], last = other, guessed = guess(Below, P, W)}, W2};
 caught(_, #proc{silent = []} = P, W) -> {P, W};
-caught(_, #proc{silent = Silent} = P, W) -> {P#proc{silent = [], haunted = true}, blurred(requests_of(Silent, W), W)}.
+caught(_, #proc{silent = Silent} = P, W) -> {P#proc{silent = [], haunted = requests_of(Silent, W) ++ P#proc.haunted}, blurred(requests_of(Silent, W), W)}.
 
 %% Where calls are held for open that are not, a return_to may seem to be theirs, and to have passed others that it has not.
-haunts(#proc{haunted = true, stack = Stack, silent = Silent, guessed = Guessed}, W) -> doubted(Guessed ++ requests_of(Silent ++ Stack, W), W);
+haunts(#proc{haunted = [_ | _], stack = Stack, silent = Silent, guessed = Guessed}, W) -> doubted(Guessed ++ requests_of(Silent ++ Stack, W), W);
 haunts(_, W) -> W.
 
 %% The first Count calls of a stack ended by an exception.
@@ -411,7 +417,7 @@ spawns(Kind, Body, #proc{token = Token, id = Id} = P, W) ->
             Request = maps:get(Label, W#world.labels),
             {Function, Value} = spawn_function(Kind, Child),
             {Time, W2} = emit(P, call, [Request], false, [Function, {token(P)}], W1),
-            W3 = left_below(Request, P#proc.stack, acts(Request, Id, Time, linked(Request, P, Child#proc.id, Time, W2))),
+            W3 = left_below(Request, P, Time, acts(Request, Id, Time, linked(Request, P, Child#proc.id, Time, W2))),
             {_, W4} = emit(P, return_from, [Request], false, [Function, Value], W3),
             {P1, W5} = returned({erlang, Kind, 1}, from_self(P), W4),
             {P1, Child#proc.id, Born({Label, Child#proc.id}, W5)}

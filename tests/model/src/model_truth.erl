@@ -51,6 +51,7 @@ perhaps(R, Seen, Stream) ->
     end.
 
 fate(#req{doubted = true}, _, _) -> unclear;
+fate(#req{stop = none, blurred = Blurred}, _, _) when Blurred =/= never -> unknown; % its begin process' death may look like the end
 fate(#req{stop = none, id = Id}, _, #{expired := Expired}) ->
     case maps:get(Id, Expired) of
         true -> expired;
@@ -195,9 +196,10 @@ parents(#req{pid = Home} = R, Spans) ->
 
 placed(R, Spans) ->
     {Parents, Waits, _} =
-        lists:foldl(fun(#span{id = Id, pid = Pid, from = From} = S, {Parents, Waits, Contexts}) ->
+        lists:foldl(fun(#span{id = Id, pid = Pid, from = From} = S, {Parents, Waits, Before}) ->
                         case stack_parent(S, Spans) of
                             none ->
+                                Contexts = known(From, R, Before, S#span.start),
                                 {Wait, {Parent, Giver, Givers, _}} = arrives(S, R, Spans, Contexts),
                                 Given = [S#span.stop | maps:get({given, Giver}, Contexts, [])],
                                 Shown = case {maps:is_key(Pid, Contexts), R#req.links} of
@@ -207,7 +209,7 @@ placed(R, Spans) ->
                                         end,
                                 {Parents#{Id => Parent}, Waits#{Id => Wait},
                                  Contexts#{Pid => {Parent, Giver, Givers, S}, {given, Giver} => Given, {shown, Shown} => true}};
-                            Below -> {Parents#{Id => Below}, Waits, Contexts}
+                            Below -> {Parents#{Id => Below}, Waits, Before}
                         end
                     end, {#{}, #{}, #{}}, Spans),
     {Parents, Waits}.
@@ -245,13 +247,27 @@ arrives(#span{pid = Pid, from = From, start = Start} = S, R, Spans, Contexts) ->
 events(Pid, #req{acts = Acts, links = Links}, Contexts) ->
     [T || {P, T} <- Acts, P =:= Pid] ++ [T || {_, _, T} <- [maps:get(Pid, Links, none)]] ++ maps:get({given, Pid}, Contexts, []).
 
+%% What a spawned process without spans hangs below is found out when it first shows itself.
+known(Pid, #req{links = Links} = R, Contexts, Time) when is_map_key(Pid, Links), not is_map_key(Pid, Contexts), not is_map_key({born, Pid}, Contexts) ->
+    Contexts#{{born, Pid} => context(Pid, R, Contexts, Time)};
+known(_, _, Contexts, _) -> Contexts.
+
 %% A process is born with a context when it was spawned within the request.
 context(Pid, #req{links = Links} = R, Contexts, Time) ->
     case {Contexts, Links} of
         {#{Pid := Known}, _} -> Known;
-        {_, #{Pid := {Spawner, none, Born}}} when Born =< Time -> {Parent, _, _, _} = context(Spawner, R, Contexts, Time), {Parent, Spawner, [Spawner], none};
-        {_, #{Pid := {Spawner, Open, Born}}} when Born =< Time -> {Open, Spawner, [Spawner], none};
+        {#{{born, Pid} := Known}, _} -> Known;
+        {_, #{Pid := {Spawner, _, Born}}} when Born =< Time -> {above_spawner(Pid, R, Contexts), Spawner, [Spawner], none};
         _ -> {none, none, [], none}
+    end.
+
+%% What a spawned process hangs below: the span that was open in the spawner, or what the spawner hangs below when this is asked.
+above_spawner(Pid, #req{links = Links} = R, Contexts) ->
+    case Links of
+        #{Pid := {Spawner, none, _}} when is_map_key(Spawner, Contexts) -> element(1, maps:get(Spawner, Contexts));
+        #{Pid := {Spawner, none, _}} -> above_spawner(Spawner, R, Contexts);
+        #{Pid := {_, Open, _}} -> Open;
+        _ -> none
     end.
 
 works_for(_, _, _, _, _, 0) -> false;
