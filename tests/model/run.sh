@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # The model test: kprof replay on random captures, against the truth of a simulated node. Leaves a capture that differs, as small as it
 # could be made, in $KPROF_BUILD/model.
-# KPROF_MODEL_SEED, KPROF_MODEL_REQUESTS and KPROF_MODEL_SHRINK_MS choose others than a new seed, 21000 and 20000.
+# KPROF_MODEL_SEED (or `new`), KPROF_MODEL_REQUESTS and KPROF_MODEL_SHRINK_MS choose others than the seed 20, 21000 and 20000.
 set -eu
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/src
 : "${KPROF_BUILD:?is the build folder}"
 work=$KPROF_BUILD/model
+[ "${KPROF_MODEL_SEED:=20}" = new ] && unset KPROF_MODEL_SEED || export KPROF_MODEL_SEED
 rm -rf "$work"
 mkdir -p "$work"
 erlc -Werror -o "$work" "$source"/*.erl
