@@ -6,7 +6,8 @@ set -eu
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/src
 : "${KPROF_BUILD:?is the build folder}"
 work=$KPROF_BUILD/model
-[ "${KPROF_MODEL_SEED:=20}" = new ] && unset KPROF_MODEL_SEED || export KPROF_MODEL_SEED
+export KPROF_MODEL_SEED=${KPROF_MODEL_SEED:-20}
+if [ "$KPROF_MODEL_SEED" = new ]; then unset KPROF_MODEL_SEED; fi
 rm -rf "$work"
 mkdir -p "$work"
 erlc -Werror -o "$work" "$source"/*.erl
