@@ -1,0 +1,83 @@
+// What the files of this folder share: connections, sessions, and who may call what. Everything on the event loop's thread.
+#pragma once
+
+#include <event2/bufferevent.h>
+#include <event2/listener.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "net/server.h"
+
+enum {
+    KEY_BYTES = 16,
+    PEER_BYTES = 64,
+    SILENCE_SECONDS = 15 // without a word from a shim, which sends its clock every second
+};
+
+enum state { STATE_HELLO, STATE_CONTROL, STATE_DATA };
+
+struct connection {
+    struct server *server;
+    struct connection *previous, *next;
+    struct bufferevent *bev;
+    struct session *session; // NULL in STATE_HELLO
+    enum state state;
+    time_t since; // when it was accepted
+    char peer[PEER_BYTES];
+};
+
+struct session {
+    struct server *server;
+    struct session *previous, *next;
+    struct connection *control;
+    struct connection *data; // NULL while there is none
+    void *user;
+    int64_t id;
+    uint8_t key[KEY_BYTES]; // proves that the data connection is the same shim's
+    bool ready;
+};
+
+struct server {
+    struct event_base *base;
+    struct evconnlistener *listener;
+    struct server_events events;
+    struct connection *connections;
+    struct session *sessions;
+    uint32_t count; // connections
+    int64_t next_session;
+    time_t log_second;
+    uint32_t log_lines;
+};
+
+// -- strangers.c -----------------------------------------------------------------------------------------------------------
+
+// One line about a peer that was turned away; a flood of them does not fill the log.
+void strangers_log(struct server *s, const char *peer, const char *why);
+// What the first bytes of somebody who is no shim look like, as a reason to refuse.
+const char *strangers_describe(struct slice bytes);
+
+// -- connection.c ----------------------------------------------------------------------------------------------------------
+
+// Takes over a socket that was accepted.
+void connection_accept(struct server *s, evutil_socket_t fd, const struct sockaddr *address);
+// Ends a connection, and what it carries.
+void connection_close(struct connection *c);
+// The same, and logs why.
+void connection_refuse(struct connection *c, const char *why);
+// Takes it out of its server's list and frees it, without a word to its session.
+void connection_free(struct connection *c);
+// Says why the connection is closed, right before that: what the kernel's buffer takes now is what arrives. In the middle of another
+// message there is no place for it.
+void connection_bye(struct connection *c, const char *reason);
+
+// -- session.c -------------------------------------------------------------------------------------------------------------
+
+// A first message of role "control" or "data". Both return false when the connection is closed.
+bool session_hello(struct connection *c, struct control_map hello);
+bool session_hello_data(struct connection *c, struct control_map hello);
+// Hands on what the data connection, which is there, has brought, once that may be read.
+void session_read(struct session *s);
+// Ends the data connection of a session, if there is one.
+void session_end_data(struct session *s);
+// Ends a session and its connections.
+void session_close(struct session *s);

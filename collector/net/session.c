@@ -1,0 +1,163 @@
+#include <event2/buffer.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/limits.h"
+#include "internal.h"
+
+enum {
+    READ_BYTES = 256 * 1024 // of a data connection in one go
+};
+
+void session_end_data(struct session *s) {
+    struct connection *data = s->data;
+    if (data) {
+        s->data = NULL;
+        connection_free(data);
+        s->server->events.data_end(s->user);
+    }
+}
+
+void session_close(struct session *s) {
+    struct server *server = s->server;
+    session_end_data(s);
+    if (s->previous) {
+        s->previous->next = s->next;
+    } else {
+        server->sessions = s->next;
+    }
+    if (s->next) {
+        s->next->previous = s->previous;
+    }
+    connection_free(s->control);
+    server->events.closed(s->user);
+    free(s);
+}
+
+bool session_send(struct session *s, const struct buffer *messages) {
+    struct evbuffer *output = bufferevent_get_output(s->control->bev);
+    if (evbuffer_get_length(output) + messages->len > LIMIT_OUTPUT_BYTES) {
+        return false;
+    }
+    return bufferevent_write(s->control->bev, messages->data, messages->len) == 0;
+}
+
+// -- hello -------------------------------------------------------------------------------------------------------------
+
+static bool welcome(struct session *s) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, "welcome", 3);
+    control_int(&w, "session", s->id);
+    control_bytes(&w, "key", slice_of(s->key, KEY_BYTES));
+    control_text(&w, "version", slice_text(KPROF_VERSION));
+    bool sent = control_end(&w) && session_send(s, &b);
+    buffer_free(&b);
+    return sent;
+}
+
+bool session_hello(struct connection *c, struct control_map hello) {
+    struct server *server = c->server;
+    const char *why = "out of memory";
+    struct session *s = calloc(1, sizeof *s);
+    if (!s || getrandom(s->key, KEY_BYTES, 0) != KEY_BYTES) {
+        goto err0;
+    }
+    s->server = server;
+    s->control = c;
+    s->id = ++server->next_session;
+    c->session = s; // session_peer works from here on
+    s->user = server->events.hello(server->events.context, s, hello, &why);
+    if (!s->user) {
+        goto err0;
+    }
+    s->next = server->sessions;
+    if (s->next) {
+        s->next->previous = s;
+    }
+    server->sessions = s;
+    c->state = STATE_CONTROL;
+    bufferevent_setwatermark(c->bev, EV_READ, 0, LIMIT_CONTROL_BYTES + CONTROL_HEADER);
+    bufferevent_set_timeouts(c->bev, &(struct timeval){SILENCE_SECONDS, 0}, &(struct timeval){SILENCE_SECONDS, 0});
+    if (!welcome(s)) {
+        session_close(s);
+        return false;
+    }
+    return true;
+err0:
+    free(s);
+    c->session = NULL;
+    connection_bye(c, why);
+    strangers_log(server, c->peer, why);
+    connection_free(c);
+    return false;
+}
+
+// Compares without telling by its time where the difference lies.
+static bool same_key(const uint8_t *a, struct slice b) {
+    uint8_t difference = b.len != KEY_BYTES;
+    for (size_t i = 0; i < KEY_BYTES && i < b.len; i++) {
+        difference |= a[i] ^ b.data[i];
+    }
+    return difference == 0;
+}
+
+bool session_hello_data(struct connection *c, struct control_map hello) {
+    int64_t id = 0;
+    struct slice key = {0};
+    control_get_int(hello, "session", &id);
+    control_get_bytes(hello, "key", &key);
+    for (struct session *s = c->server->sessions; s; s = s->next) {
+        if (s->id != id || !same_key(s->key, key)) {
+            continue;
+        }
+        session_end_data(s); // the shim opened a new trace port
+        if (!s->server->events.data_begin(s->user)) {
+            break;
+        }
+        s->data = c;
+        c->session = s;
+        c->state = STATE_DATA;
+        bufferevent_set_timeouts(c->bev, NULL, NULL);
+        bufferevent_setwatermark(c->bev, EV_READ, 0, READ_BYTES);
+        bufferevent_set_max_single_read(c->bev, READ_BYTES);
+        if (!s->ready) {
+            bufferevent_disable(c->bev, EV_READ);
+        }
+        return true;
+    }
+    connection_refuse(c, "a data connection without a session");
+    return false;
+}
+
+void session_read(struct session *s) {
+    struct connection *c = s->data;
+    struct evbuffer *input = bufferevent_get_input(c->bev);
+    struct evbuffer_iovec extent;
+    while (s->ready && evbuffer_peek(input, -1, NULL, &extent, 1) > 0 && extent.iov_len > 0) {
+        if (!s->server->events.data(s->user, slice_of(extent.iov_base, extent.iov_len))) {
+            connection_refuse(c, "the trace stream is damaged");
+            return;
+        }
+        evbuffer_drain(input, extent.iov_len);
+    }
+}
+
+void session_ready(struct session *s) {
+    s->ready = true;
+    if (s->data) {
+        bufferevent_enable(s->data->bev, EV_READ);
+        session_read(s);
+    }
+}
+
+const char *session_peer(const struct session *s) {
+    return s->control->peer;
+}
+
+int64_t session_id(const struct session *s) {
+    return s->id;
+}
+
+bool session_streams(const struct session *s) {
+    return s->data != NULL;
+}

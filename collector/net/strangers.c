@@ -1,0 +1,33 @@
+#include <string.h>
+
+#include "base/log.h"
+#include "internal.h"
+
+enum { LOG_LINES_PER_SECOND = 5 };
+
+void strangers_log(struct server *s, const char *peer, const char *why) {
+    time_t now = time(NULL);
+    if (now != s->log_second) {
+        if (s->log_lines > LOG_LINES_PER_SECOND) {
+            log_warning("%u more connections refused", s->log_lines - LOG_LINES_PER_SECOND);
+        }
+        s->log_second = now;
+        s->log_lines = 0;
+    }
+    if (s->log_lines++ < LOG_LINES_PER_SECOND) {
+        log_warning("connection from %s refused: %s", peer, why);
+    }
+}
+
+const char *strangers_describe(struct slice bytes) {
+    static const char *const http[] = {"GET ", "POST", "HEAD", "PUT ", "OPTI", "DELE", "PATC", "CONN"};
+    for (size_t i = 0; i < sizeof http / sizeof *http; i++) {
+        if (bytes.len >= 4 && memcmp(bytes.data, http[i], 4) == 0) {
+            return "an HTTP request; this port speaks to kprof's shim only";
+        }
+    }
+    if (bytes.len >= 2 && bytes.data[0] == 0x16 && bytes.data[1] == 0x03) {
+        return "a TLS handshake; this port speaks plain TCP to kprof's shim only";
+    }
+    return "not the protocol of kprof's shim";
+}
