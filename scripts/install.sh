@@ -117,6 +117,12 @@ find_missing() {
   need 'erlang-eunit erlang-common-test erlang-tools' has_otp eunit common_test tools
   need rebar3 have rebar3
   need erlang-proper has_otp proper
+  need systemd have systemd-socket-activate
+  need strace have strace
+  need man-db have man
+  need mandoc have mandoc
+  need zsh have zsh
+  need fish have fish
 }
 
 find_missing

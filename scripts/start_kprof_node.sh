@@ -19,7 +19,8 @@ stop_kprof_node.sh) everything is taken back out of NAME, which needs nothing in
   --name NAME            this node's own name, without @host (default: a new one each time)
   --pid-file FILE        default: kprof-node-TARGET.pid in $XDG_RUNTIME_DIR or $TMPDIR or /tmp
 
-KPROF_EBIN names the folder with the shim's compiled modules; default: build/shim/default/lib/kprof/ebin.
+KPROF_EBIN names the folder with the shim's compiled modules; default: share/kprof/ebin where kprof is installed, and
+build/shim/default/lib/kprof/ebin in its source folder.
 
 exit status
   0 stopped as told        4 wrong cookie                       7 the shim is not built or cannot be loaded
@@ -31,7 +32,7 @@ END
 
 die() { echo "start_kprof_node: $2" >&2; exit "$1"; }
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 node='' cookie='' config='' collector='' name='' pidfile=''
 while [ $# -gt 0 ]; do
   case $1 in
@@ -61,7 +62,11 @@ readable "$cookie" || die 2 "cannot read the cookie file $cookie"
 readable "$config" || die 6 "cannot read the configuration file $config"
 command -v erl >/dev/null || die 1 "there is no erl on the PATH: install Erlang/OTP 25 or newer"
 
-ebin=${KPROF_EBIN:-$here/../build/shim/default/lib/kprof/ebin}
+ebin=${KPROF_EBIN:-}
+if [ -z "$ebin" ]; then
+  ebin=$here/../share/kprof/ebin
+  [ -d "$ebin" ] || ebin=$here/../build/shim/default/lib/kprof/ebin
+fi
 [ -f "$ebin/kprof.app" ] || die 7 "the shim is not built: no kprof.app in $ebin (build kprof, or set KPROF_EBIN)"
 
 run=${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}

@@ -7,7 +7,10 @@ usage() {
 usage: stop_kprof_node.sh [--node NAME] [--pid-file FILE]
 
 Tells the kprof node that traces the Erlang node NAME to take everything out of it and end, and waits for that (30 seconds
-at most). Without --node: all kprof nodes of this user.
+at most).
+
+  --node NAME       the traced node; default: all kprof nodes of this user
+  --pid-file FILE   the one that start_kprof_node.sh was given
 
 exit status: 0 stopped; 1 none runs; 2 wrong usage; 3 it did not end in time
 END

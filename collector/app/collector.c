@@ -11,6 +11,7 @@
 
 #include "app/pipeline.h"
 #include "app/rows.h"
+#include "app/service.h"
 #include "app/shim_link.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -26,9 +27,10 @@ enum {
 struct collector {
     const struct collector_options *options;
     struct event_base *base;
-    struct event *timers[3];
+    struct event *timers[4];
     struct event *signals[2];
     struct server *server;
+    char address[64]; // that it listens on
     struct shim_links links;
     struct pipeline *pipeline;
     struct store *store;
@@ -102,6 +104,14 @@ static void on_ping(evutil_socket_t fd, short what, void *context) {
     server_ping(((struct collector *)context)->server);
 }
 
+// The loop runs, and so does what it runs: the watchdog may sleep.
+static void on_watchdog(evutil_socket_t fd, short what, void *context) {
+    (void)fd;
+    (void)what;
+    (void)context;
+    service_notify("WATCHDOG=1");
+}
+
 static void on_signal(evutil_socket_t number, short what, void *context) {
     (void)what;
     log_info("%s: writing what is there and ending", number == SIGTERM ? "SIGTERM" : "SIGINT");
@@ -112,8 +122,9 @@ static bool start_events(struct collector *c) {
     const struct {
         int64_t ns;
         event_callback_fn call;
-    } timers[] = {{TICK_MS * 1000000LL, on_tick}, {c->options->flush_ns, on_flush}, {PING_SECONDS * 1000000000LL, on_ping}};
-    for (size_t i = 0; i < 3; i++) {
+    } timers[] = {{TICK_MS * 1000000LL, on_tick}, {c->options->flush_ns, on_flush}, {PING_SECONDS * 1000000000LL, on_ping},
+                  {service_watchdog_us() * 1000, on_watchdog}};
+    for (size_t i = 0; i < sizeof timers / sizeof *timers && timers[i].ns > 0; i++) {
         struct timeval every = {timers[i].ns / 1000000000, timers[i].ns % 1000000000 / 1000};
         c->timers[i] = event_new(c->base, -1, EV_PERSIST, timers[i].call, c);
         if (!c->timers[i] || event_add(c->timers[i], &every) != 0) {
@@ -131,7 +142,7 @@ static bool start_events(struct collector *c) {
 }
 
 static void stop_events(struct collector *c) {
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof c->timers / sizeof *c->timers; i++) {
         if (c->timers[i]) {
             event_free(c->timers[i]);
         }
@@ -169,16 +180,48 @@ static int open_store(struct collector *c) {
     return status == STORE_FOREIGN || status == STORE_NEWER ? EXIT_FOREIGN : EXIT_DATABASE;
 }
 
+// On a socket that systemd opened for us, where there is one; --listen does not count then.
+static int take_socket(struct collector *c, const struct server_events *events) {
+    const char *why = "";
+    char address[64];
+    uint16_t port;
+    int fd = service_socket(address, sizeof address, &port, &why);
+    if (fd >= 0 && !collector_loopback(address)) {
+        log_error("the socket handed over listens on %s: only loopback addresses are allowed, since there is no authentication yet",
+                  address);
+        return EXIT_USAGE;
+    }
+    c->server = fd >= 0 ? server_new_on(c->base, fd, events, &why) : NULL;
+    if (!c->server) {
+        log_error("cannot listen: %s", why);
+        return EXIT_LISTEN;
+    }
+    snprintf(c->address, sizeof c->address, "%s", address);
+    return EXIT_OK;
+}
+
 static int open_server(struct collector *c) {
     const char *why = "";
     struct server_events events = shim_link_events(&c->links);
-    c->server = server_new(c->base, c->options->address, c->options->port, &events, &why);
+    if (service_activated()) {
+        return take_socket(c, &events);
+    }
+    snprintf(c->address, sizeof c->address, "%s", c->options->address);
+    c->server = server_new(c->base, c->address, c->options->port, &events, &why);
     if (c->server) {
         return EXIT_OK;
     }
-    log_error("cannot listen on %s:%u: %s; choose another port with --listen", c->options->address, c->options->port,
-              why);
+    log_error("cannot listen on %s:%u: %s; choose another port with --listen", c->address, c->options->port, why);
     return EXIT_LISTEN;
+}
+
+// To the log, and to who started us.
+static void tell_ready(struct collector *c) {
+    char state[256];
+    log_info("kprof-collector " KPROF_VERSION " listening on %s:%u, writing to %s", c->address, server_port(c->server),
+             c->options->db);
+    snprintf(state, sizeof state, "READY=1\nSTATUS=Listening on %s:%u", c->address, server_port(c->server));
+    service_notify(state);
 }
 
 static bool make_parts(struct collector *c) {
@@ -203,6 +246,7 @@ static bool make_parts(struct collector *c) {
 
 // Closes the streams and writes everything. Returns false when something could not be written.
 static bool finish(struct collector *c) {
+    service_notify("STOPPING=1");
     c->links.shutting_down = true;
     server_free(c->server);
     c->server = NULL;
@@ -232,8 +276,7 @@ int collector_run(const struct collector_options *options) {
         status = open_server(&c);
     }
     if (status == EXIT_OK) {
-        log_info("kprof-collector " KPROF_VERSION " listening on %s:%u, writing to %s", options->address,
-                 server_port(c.server), options->db);
+        tell_ready(&c);
         if (event_base_dispatch(c.base) < 0) {
             log_error("the event loop failed");
             status = EXIT_FAILED;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/service.h"
 #include "base/text_time.h"
 
 static const char HELP[] =
@@ -28,6 +29,9 @@ static const char HELP[] =
     "\n"
     "TIME is a number with ms, s, m, h or d; without a unit it is seconds.\n"
     "\n"
+    "As a service: takes a listening socket from systemd instead of --listen (socket activation), and\n"
+    "tells it when it is ready, when it ends and that it is alive (Type=notify, WatchdogSec=).\n"
+    "\n"
     "Exit status: 0 ended by a signal with everything written, 1 something broke, 2 wrong usage,\n"
     "3 the port cannot be had, 4 the database cannot be written or is in use, 5 the file is not a\n"
     "kprof database or is of a newer kprof.\n";
@@ -42,7 +46,7 @@ __attribute__((format(printf, 1, 2))) static int usage(const char *format, ...) 
     return EXIT_USAGE;
 }
 
-static bool loopback(const char *address) {
+bool collector_loopback(const char *address) {
     struct in_addr in;
     struct in6_addr in6;
     return (inet_pton(AF_INET, address, &in) == 1 && (ntohl(in.s_addr) >> 24) == 127) ||
@@ -76,7 +80,7 @@ static int parse_listen(const char *text, struct collector_options *out) {
     if (inet_pton(AF_INET, resolved, &in) != 1 && inet_pton(AF_INET6, resolved, &in6) != 1) {
         return usage("--listen: %s is not an IP address", resolved);
     }
-    if (!loopback(resolved)) {
+    if (!collector_loopback(resolved)) {
         return usage("--listen %s: only loopback addresses are allowed, since there is no authentication yet; "
                      "reach a remote collector through an ssh tunnel",
                      resolved);
@@ -167,6 +171,7 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
     if (optind < argc) {
         return usage("unexpected argument %s", argv[optind]);
     }
+    listen = listen || service_activated();
     if (!listen || !out->db) {
         return usage("%s is missing", listen ? "--db FILE" : "--listen [ADDR:]PORT");
     }

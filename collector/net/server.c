@@ -34,6 +34,29 @@ static void on_accept_error(struct evconnlistener *listener, void *context) {
     strangers_log(s, "a new peer", evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
 }
 
+// A server without its listener.
+static struct server *server_make(struct event_base *base, const struct server_events *events, const char **why) {
+    struct server *s = calloc(1, sizeof *s);
+    if (!s) {
+        *why = "out of memory";
+        return NULL;
+    }
+    s->base = base;
+    s->events = *events;
+    return s;
+}
+
+// Frees it, with the reason in errno, when it could not get a listener.
+static struct server *server_listening(struct server *s, const char **why) {
+    if (!s->listener) {
+        *why = strerror(errno);
+        free(s);
+        return NULL;
+    }
+    evconnlistener_set_error_cb(s->listener, on_accept_error);
+    return s;
+}
+
 struct server *server_new(struct event_base *base, const char *address, uint16_t port,
                           const struct server_events *events, const char **why) {
     struct sockaddr_storage storage = {0};
@@ -51,23 +74,23 @@ struct server *server_new(struct event_base *base, const char *address, uint16_t
         *why = "not an IP address";
         return NULL;
     }
-    struct server *s = calloc(1, sizeof *s);
+    struct server *s = server_make(base, events, why);
     if (!s) {
-        *why = "out of memory";
         return NULL;
     }
-    s->base = base;
-    s->events = *events;
     s->listener = evconnlistener_new_bind(base, on_accept, s,
                                           LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE, 128,
                                           (struct sockaddr *)&storage, len);
-    if (!s->listener) {
-        *why = strerror(errno);
-        free(s);
+    return server_listening(s, why);
+}
+
+struct server *server_new_on(struct event_base *base, int fd, const struct server_events *events, const char **why) {
+    struct server *s = server_make(base, events, why);
+    if (!s) {
         return NULL;
     }
-    evconnlistener_set_error_cb(s->listener, on_accept_error);
-    return s;
+    s->listener = evconnlistener_new(base, on_accept, s, LEV_OPT_CLOSE_ON_FREE, 0, fd); // 0: it listens already
+    return server_listening(s, why);
 }
 
 void server_free(struct server *s) {

@@ -15,7 +15,7 @@ enum collector_exit {
 };
 
 struct collector_options {
-    char address[64];
+    char address[64]; // empty: only a socket that was handed over, see service.h
     uint16_t port;
     const char *db;
     int64_t bucket_s;
@@ -29,3 +29,6 @@ struct collector_options {
 // Reads the command line; strings point into argv. Returns -1 to go on, or the exit status with which to end at once (after
 // --help and --version, or with the mistake told on stderr).
 int collector_options_parse(int argc, char **argv, struct collector_options *out);
+
+// Whether an IP address, as text, is the machine's own.
+bool collector_loopback(const char *address);

@@ -32,6 +32,8 @@ struct server_events {
 // Listens on an IPv4 or IPv6 address. NULL with *why (static or errno text) when that cannot be had.
 struct server *server_new(struct event_base *base, const char *address, uint16_t port,
                           const struct server_events *events, const char **why);
+// The same on a TCP socket that listens already, and does not block. It is the server's from here on; the caller's again when NULL is returned.
+struct server *server_new_on(struct event_base *base, int fd, const struct server_events *events, const char **why);
 // Says bye to every shim, closes everything. Events closed and data_end are still told.
 void server_free(struct server *s);
 // The port it listens on, for port 0.

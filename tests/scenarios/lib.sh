@@ -15,6 +15,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 : "${SCENARIO_EBIN:=$KPROF_BUILD/scenarios/ebin}"
 collector=$KPROF_BUILD/kprof-collector
 kprof=$KPROF_BUILD/kprof
+node_scripts=$top/scripts # where start_kprof_node.sh lies
 shop=$top/tests/sample/shop.sh
 export KPROF_EBIN=$KPROF_BUILD/shim/default/lib/kprof/ebin SHOP_EBIN=$SCENARIO_EBIN
 
@@ -174,7 +175,7 @@ traced_or_ended() { traced 1 || gone "$kprof_pid"; }
 
 # start_tracing NODE [CONFIG]: through start_kprof_node.sh, until it traces.
 start_tracing() {
-  start "$kprof_log" "$top/scripts/start_kprof_node.sh" --node "$1@localhost" --cookie-file "$scratch/cookie" \
+  start "$kprof_log" "$node_scripts/start_kprof_node.sh" --node "$1@localhost" --cookie-file "$scratch/cookie" \
     --config "${2:-$top/tests/sample/kprof.config}" --collector "127.0.0.1:$collector_port"
   kprof_pid=$!
   wait_for 30 "tracing begins" traced_or_ended
