@@ -9,7 +9,7 @@ usage: install.sh [--check] run|test
 Looks for what kprof needs, and installs from Debian (or Ubuntu) what is missing, as root or through sudo. What is there
 already, from wherever, is left alone; when nothing is missing, nothing is done.
 
-  run      what building and running take: C compiler, CMake, libevent, msgpack-c, SQLite, Erlang/OTP
+  run      what building and running take: C compiler, CMake, libevent, OpenSSL, msgpack-c, SQLite, Erlang/OTP
   test     the same and what the tests take: cmocka, clang, rebar3, shellcheck, ...
   --check  installs nothing, only says what is missing
 
@@ -102,6 +102,7 @@ find_missing() {
   have make || need ninja-build have ninja
   need pkg-config have pkg-config
   need libevent-dev libevent_there
+  need libssl-dev has_library 'libcrypto >= 1.1.1'
   need "$(msgpack_package)" msgpack_there
   need libsqlite3-dev has_library 'sqlite3 >= 3.40'
   need sqlite3 have sqlite3

@@ -38,6 +38,7 @@ struct collector {
     struct stats *spare; // the set that the pipeline does not fill: empty, or with the writer
     FILE *stats_log;
     struct buffer lines;
+    struct secret secret; // len 0: none
 };
 
 // -- flushing ----------------------------------------------------------------------------------------------------------
@@ -156,6 +157,15 @@ static void stop_events(struct collector *c) {
 
 // -- start and end -----------------------------------------------------------------------------------------------------
 
+static int read_secret(struct collector *c) {
+    char why[SECRET_ERROR_BYTES];
+    if (c->options->secret_file && !secret_read(c->options->secret_file, &c->secret, why)) {
+        log_error("--secret-file %s", why);
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
 static int open_outputs(struct collector *c) {
     const struct collector_options *o = c->options;
     struct stat st;
@@ -181,17 +191,17 @@ static int open_store(struct collector *c) {
 }
 
 // On a socket that systemd opened for us, where there is one; --listen does not count then.
-static int take_socket(struct collector *c, const struct server_events *events) {
+static int take_socket(struct collector *c, const struct server_options *options, const struct server_events *events) {
     const char *why = "";
     char address[64];
     uint16_t port;
     int fd = service_socket(address, sizeof address, &port, &why);
-    if (fd >= 0 && !collector_loopback(address)) {
-        log_error("the socket handed over listens on %s: only loopback addresses are allowed, since there is no authentication yet",
+    if (fd >= 0 && !collector_loopback(address) && !options->secret) {
+        log_error("the socket handed over listens on %s: others than this machine can connect there, so it wants --secret-file FILE",
                   address);
         return EXIT_USAGE;
     }
-    c->server = fd >= 0 ? server_new_on(c->base, fd, events, &why) : NULL;
+    c->server = fd >= 0 ? server_new_on(c->base, fd, options, events, &why) : NULL;
     if (!c->server) {
         log_error("cannot listen: %s", why);
         return EXIT_LISTEN;
@@ -203,11 +213,13 @@ static int take_socket(struct collector *c, const struct server_events *events) 
 static int open_server(struct collector *c) {
     const char *why = "";
     struct server_events events = shim_link_events(&c->links);
+    struct server_options listen = {
+        .address = c->address, .port = c->options->port, .secret = c->secret.len > 0 ? &c->secret : NULL};
     if (service_activated()) {
-        return take_socket(c, &events);
+        return take_socket(c, &listen, &events);
     }
     snprintf(c->address, sizeof c->address, "%s", c->options->address);
-    c->server = server_new(c->base, c->address, c->options->port, &events, &why);
+    c->server = server_new(c->base, &listen, &events, &why);
     if (c->server) {
         return EXIT_OK;
     }
@@ -264,7 +276,10 @@ int collector_run(const struct collector_options *options) {
     struct collector c = {.options = options, .lines = buffer_make(LINES_BYTES)};
     hash_seed();
     signal(SIGPIPE, SIG_IGN);
-    int status = open_outputs(&c);
+    int status = read_secret(&c);
+    if (status == EXIT_OK) {
+        status = open_outputs(&c);
+    }
     if (status == EXIT_OK) {
         status = open_store(&c);
     }
@@ -298,5 +313,6 @@ int collector_run(const struct collector_options *options) {
         fclose(c.stats_log);
     }
     buffer_free(&c.lines);
+    secret_clear(&c.secret);
     return status;
 }

@@ -18,6 +18,7 @@ static const char HELP[] =
     "per-tier statistics in an SQLite database. Runs in the foreground until SIGTERM or SIGINT.\n"
     "\n"
     "  --listen [ADDR:]PORT     where shims connect to; ADDR is 127.0.0.1 unless told otherwise\n"
+    "  --secret-file FILE       who connects must know the secret in FILE; demanded when ADDR is not loopback\n"
     "  --db FILE                the database, made when it is not there\n"
     "  --bucket SECONDS         length of the finest statistics, a divisor of an hour (default 10)\n"
     "  --flush SECONDS          how often statistics are written (default 1)\n"
@@ -80,11 +81,6 @@ static int parse_listen(const char *text, struct collector_options *out) {
     if (inet_pton(AF_INET, resolved, &in) != 1 && inet_pton(AF_INET6, resolved, &in6) != 1) {
         return usage("--listen: %s is not an IP address", resolved);
     }
-    if (!collector_loopback(resolved)) {
-        return usage("--listen %s: only loopback addresses are allowed, since there is no authentication yet; "
-                     "reach a remote collector through an ssh tunnel",
-                     resolved);
-    }
     strcpy(out->address, resolved);
     out->port = (uint16_t)number;
     return -1;
@@ -103,7 +99,7 @@ static int parse_time(const char *name, const char *text, int64_t least, int64_t
 }
 
 int collector_options_parse(int argc, char **argv, struct collector_options *out) {
-    enum { LISTEN = 1, DB, BUCKET, FLUSH, TIMEOUT, SLOW, STATS_LOG, RECORD, VERSION, HELP_WANTED };
+    enum { LISTEN = 1, DB, BUCKET, FLUSH, TIMEOUT, SLOW, STATS_LOG, RECORD, SECRET_FILE, VERSION, HELP_WANTED };
     static const struct option longs[] = {{"listen", required_argument, NULL, LISTEN},
                                           {"db", required_argument, NULL, DB},
                                           {"bucket", required_argument, NULL, BUCKET},
@@ -112,6 +108,7 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
                                           {"slow-threshold", required_argument, NULL, SLOW},
                                           {"stats-log", required_argument, NULL, STATS_LOG},
                                           {"record", required_argument, NULL, RECORD},
+                                          {"secret-file", required_argument, NULL, SECRET_FILE},
                                           {"version", no_argument, NULL, VERSION},
                                           {"help", no_argument, NULL, HELP_WANTED},
                                           {NULL, 0, NULL, 0}};
@@ -152,6 +149,9 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
         case RECORD:
             out->record = optarg;
             break;
+        case SECRET_FILE:
+            out->secret_file = optarg;
+            break;
         case VERSION:
             puts("kprof-collector " KPROF_VERSION);
             return EXIT_OK;
@@ -174,6 +174,11 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
     listen = listen || service_activated();
     if (!listen || !out->db) {
         return usage("%s is missing", listen ? "--db FILE" : "--listen [ADDR:]PORT");
+    }
+    if (!collector_loopback(out->address) && !out->secret_file) {
+        return usage("--listen %s: others than this machine can connect there, so it wants --secret-file FILE; "
+                     "make one with: (umask 077; openssl rand -hex 32 >FILE)",
+                     out->address);
     }
     return -1;
 }

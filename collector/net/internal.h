@@ -4,8 +4,8 @@
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "net/auth.h"
 #include "net/server.h"
 
 enum {
@@ -21,8 +21,10 @@ struct connection {
     struct connection *previous, *next;
     struct bufferevent *bev;
     struct session *session; // NULL in STATE_HELLO
+    struct auth *auth;       // the handshake, in STATE_HELLO and once it has begun; else NULL
     enum state state;
-    time_t since; // when it was accepted
+    int64_t since;    // when it was accepted, monotonic ns
+    uint64_t address; // where from, as far as newcomers are counted together
     char peer[PEER_BYTES];
 };
 
@@ -33,33 +35,37 @@ struct session {
     struct connection *data; // NULL while there is none
     void *user;
     int64_t id;
-    uint8_t key[KEY_BYTES]; // proves that the data connection is the same shim's
+    uint8_t key[KEY_BYTES];           // tells that the data connection is the same shim's
+    uint8_t auth_key[AUTH_KEY_BYTES]; // proves it, when there is a secret
     bool ready;
 };
 
 struct server {
     struct event_base *base;
     struct evconnlistener *listener;
+    struct event *second; // a timer: newcomers that take too long, refusals that were not told
     struct server_events events;
-    struct connection *connections;
+    struct secret secret; // len 0: none is demanded
+    struct connection *connections; // newest first
     struct session *sessions;
     uint32_t count; // connections
     int64_t next_session;
-    time_t log_second;
-    uint32_t log_lines;
+    uint32_t refusals; // in this second
 };
 
 // -- strangers.c -----------------------------------------------------------------------------------------------------------
 
 // One line about a peer that was turned away; a flood of them does not fill the log.
 void strangers_log(struct server *s, const char *peer, const char *why);
+// Every second: tells how many were not told.
+void strangers_count(struct server *s);
 // What the first bytes of somebody who is no shim look like, as a reason to refuse.
 const char *strangers_describe(struct slice bytes);
 
 // -- connection.c ----------------------------------------------------------------------------------------------------------
 
-// Takes over a socket that was accepted.
-void connection_accept(struct server *s, evutil_socket_t fd, const struct sockaddr *address);
+// Takes over a bufferevent, as a newcomer. Without memory it is freed and NULL returned.
+struct connection *connection_new(struct server *s, struct bufferevent *bev);
 // Ends a connection, and what it carries.
 void connection_close(struct connection *c);
 // The same, and logs why.
@@ -70,9 +76,20 @@ void connection_free(struct connection *c);
 // message there is no place for it.
 void connection_bye(struct connection *c, const char *reason);
 
+// -- newcomer.c ------------------------------------------------------------------------------------------------------------
+
+// Takes over a socket that was accepted, if there is room.
+void newcomer_accept(struct server *s, evutil_socket_t fd, const struct sockaddr *address);
+// A message of somebody who has not said who it is, whole (with its length) and decoded. Returns false when the connection is closed.
+bool newcomer_message(struct connection *c, struct slice frame, struct control_map message);
+// Every second: refuses those who take too long.
+void newcomer_sweep(struct server *s);
+
 // -- session.c -------------------------------------------------------------------------------------------------------------
 
-// A first message of role "control" or "data". Both return false when the connection is closed.
+// NULL when there is none of this id.
+struct session *session_find(struct server *s, int64_t id);
+// A hello of role "control" or "data". Both return false when the connection is closed.
 bool session_hello(struct connection *c, struct control_map hello);
 bool session_hello_data(struct connection *c, struct control_map hello);
 // Hands on what the data connection, which is there, has brought, once that may be read.

@@ -24,7 +24,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
                       void *context) {
     (void)listener;
     (void)len;
-    connection_accept(context, fd, address);
+    newcomer_accept(context, fd, address);
 }
 
 // Out of file descriptors, for one: the listener would report it in a loop.
@@ -34,8 +34,25 @@ static void on_accept_error(struct evconnlistener *listener, void *context) {
     strangers_log(s, "a new peer", evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
 }
 
+// Frees a server that has no connections and no listener.
+static void server_drop(struct server *s) {
+    if (s->second) {
+        event_free(s->second);
+    }
+    secret_clear(&s->secret);
+    free(s);
+}
+
+static void on_second(evutil_socket_t fd, short what, void *context) {
+    (void)fd;
+    (void)what;
+    newcomer_sweep(context);
+    strangers_count(context);
+}
+
 // A server without its listener.
-static struct server *server_make(struct event_base *base, const struct server_events *events, const char **why) {
+static struct server *server_make(struct event_base *base, const struct server_options *options, const struct server_events *events,
+                                  const char **why) {
     struct server *s = calloc(1, sizeof *s);
     if (!s) {
         *why = "out of memory";
@@ -43,6 +60,15 @@ static struct server *server_make(struct event_base *base, const struct server_e
     }
     s->base = base;
     s->events = *events;
+    if (options->secret) {
+        s->secret = *options->secret;
+    }
+    s->second = event_new(base, -1, EV_PERSIST, on_second, s);
+    if (!s->second || event_add(s->second, &(struct timeval){1, 0}) != 0) {
+        *why = "out of memory";
+        server_drop(s);
+        return NULL;
+    }
     return s;
 }
 
@@ -50,31 +76,31 @@ static struct server *server_make(struct event_base *base, const struct server_e
 static struct server *server_listening(struct server *s, const char **why) {
     if (!s->listener) {
         *why = strerror(errno);
-        free(s);
+        server_drop(s);
         return NULL;
     }
     evconnlistener_set_error_cb(s->listener, on_accept_error);
     return s;
 }
 
-struct server *server_new(struct event_base *base, const char *address, uint16_t port,
-                          const struct server_events *events, const char **why) {
+struct server *server_new(struct event_base *base, const struct server_options *options, const struct server_events *events,
+                          const char **why) {
     struct sockaddr_storage storage = {0};
     struct sockaddr_in *in = (void *)&storage;
     struct sockaddr_in6 *in6 = (void *)&storage;
     int len = sizeof *in;
-    if (inet_pton(AF_INET, address, &in->sin_addr) == 1) {
+    if (inet_pton(AF_INET, options->address, &in->sin_addr) == 1) {
         in->sin_family = AF_INET;
-        in->sin_port = htons(port);
-    } else if (inet_pton(AF_INET6, address, &in6->sin6_addr) == 1) {
+        in->sin_port = htons(options->port);
+    } else if (inet_pton(AF_INET6, options->address, &in6->sin6_addr) == 1) {
         in6->sin6_family = AF_INET6;
-        in6->sin6_port = htons(port);
+        in6->sin6_port = htons(options->port);
         len = sizeof *in6;
     } else {
         *why = "not an IP address";
         return NULL;
     }
-    struct server *s = server_make(base, events, why);
+    struct server *s = server_make(base, options, events, why);
     if (!s) {
         return NULL;
     }
@@ -84,8 +110,9 @@ struct server *server_new(struct event_base *base, const char *address, uint16_t
     return server_listening(s, why);
 }
 
-struct server *server_new_on(struct event_base *base, int fd, const struct server_events *events, const char **why) {
-    struct server *s = server_make(base, events, why);
+struct server *server_new_on(struct event_base *base, int fd, const struct server_options *options, const struct server_events *events,
+                             const char **why) {
+    struct server *s = server_make(base, options, events, why);
     if (!s) {
         return NULL;
     }
@@ -97,6 +124,7 @@ void server_free(struct server *s) {
     if (!s) {
         return;
     }
+    strangers_count(s);
     evconnlistener_free(s->listener);
     // The analyzer does not see that the head of a list has nothing before it, and that what is freed is no longer in it.
     // NOLINTBEGIN(clang-analyzer-unix.Malloc)
@@ -108,7 +136,7 @@ void server_free(struct server *s) {
         connection_free(s->connections); // the others went with their sessions
     }
     // NOLINTEND(clang-analyzer-unix.Malloc)
-    free(s);
+    server_drop(s);
 }
 
 uint16_t server_port(const struct server *s) {

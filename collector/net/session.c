@@ -1,4 +1,5 @@
 #include <event2/buffer.h>
+#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -55,11 +56,27 @@ static bool welcome(struct session *s) {
     return sent;
 }
 
+struct session *session_find(struct server *server, int64_t id) {
+    struct session *s = server->sessions;
+    while (s && s->id != id) {
+        s = s->next;
+    }
+    return s;
+}
+
+// The connection has said who it is: what proved it is needed no more.
+static void leave_hello(struct connection *c, enum state state) {
+    c->state = state;
+    free(c->auth);
+    c->auth = NULL;
+}
+
 bool session_hello(struct connection *c, struct control_map hello) {
     struct server *server = c->server;
     const char *why = "out of memory";
     struct session *s = calloc(1, sizeof *s);
-    if (!s || getrandom(s->key, KEY_BYTES, 0) != KEY_BYTES) {
+    if (!s || getrandom(s->key, KEY_BYTES, 0) != KEY_BYTES ||
+        (c->auth && !auth_session_key(c->auth, secret_slice(&server->secret), s->auth_key))) {
         goto err0;
     }
     s->server = server;
@@ -75,7 +92,7 @@ bool session_hello(struct connection *c, struct control_map hello) {
         s->next->previous = s;
     }
     server->sessions = s;
-    c->state = STATE_CONTROL;
+    leave_hello(c, STATE_CONTROL);
     bufferevent_setwatermark(c->bev, EV_READ, 0, LIMIT_CONTROL_BYTES + CONTROL_HEADER);
     bufferevent_set_timeouts(c->bev, &(struct timeval){SILENCE_SECONDS, 0}, &(struct timeval){SILENCE_SECONDS, 0});
     if (!welcome(s)) {
@@ -92,41 +109,31 @@ err0:
     return false;
 }
 
-// Compares without telling by its time where the difference lies.
-static bool same_key(const uint8_t *a, struct slice b) {
-    uint8_t difference = b.len != KEY_BYTES;
-    for (size_t i = 0; i < KEY_BYTES && i < b.len; i++) {
-        difference |= a[i] ^ b.data[i];
-    }
-    return difference == 0;
-}
-
 bool session_hello_data(struct connection *c, struct control_map hello) {
     int64_t id = 0;
     struct slice key = {0};
     control_get_int(hello, "session", &id);
     control_get_bytes(hello, "key", &key);
-    for (struct session *s = c->server->sessions; s; s = s->next) {
-        if (s->id != id || !same_key(s->key, key)) {
-            continue;
-        }
-        session_end_data(s); // the shim opened a new trace port
-        if (!s->server->events.data_begin(s->user)) {
-            break;
-        }
-        s->data = c;
-        c->session = s;
-        c->state = STATE_DATA;
-        bufferevent_set_timeouts(c->bev, NULL, NULL);
-        bufferevent_setwatermark(c->bev, EV_READ, 0, READ_BYTES);
-        bufferevent_set_max_single_read(c->bev, READ_BYTES);
-        if (!s->ready) {
-            bufferevent_disable(c->bev, EV_READ);
-        }
-        return true;
+    struct session *s = session_find(c->server, id);
+    if (!s || key.len != KEY_BYTES || CRYPTO_memcmp(s->key, key.data, KEY_BYTES) != 0 || (c->auth && c->auth->session != id)) {
+        connection_refuse(c, "a data connection without a session");
+        return false;
     }
-    connection_refuse(c, "a data connection without a session");
-    return false;
+    session_end_data(s); // the shim opened a new trace port
+    if (!s->server->events.data_begin(s->user)) {
+        connection_refuse(c, "no memory for its data connection");
+        return false;
+    }
+    s->data = c;
+    c->session = s;
+    leave_hello(c, STATE_DATA);
+    bufferevent_set_timeouts(c->bev, NULL, NULL);
+    bufferevent_setwatermark(c->bev, EV_READ, 0, READ_BYTES);
+    bufferevent_set_max_single_read(c->bev, READ_BYTES);
+    if (!s->ready) {
+        bufferevent_disable(c->bev, EV_READ);
+    }
+    return true;
 }
 
 void session_read(struct session *s) {

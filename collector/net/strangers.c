@@ -6,17 +6,16 @@
 enum { LOG_LINES_PER_SECOND = 5 };
 
 void strangers_log(struct server *s, const char *peer, const char *why) {
-    time_t now = time(NULL);
-    if (now != s->log_second) {
-        if (s->log_lines > LOG_LINES_PER_SECOND) {
-            log_warning("%u more connections refused", s->log_lines - LOG_LINES_PER_SECOND);
-        }
-        s->log_second = now;
-        s->log_lines = 0;
-    }
-    if (s->log_lines++ < LOG_LINES_PER_SECOND) {
+    if (s->refusals++ < LOG_LINES_PER_SECOND) {
         log_warning("connection from %s refused: %s", peer, why);
     }
+}
+
+void strangers_count(struct server *s) {
+    if (s->refusals > LOG_LINES_PER_SECOND) {
+        log_warning("%u more connections refused within a second; their lines are suppressed", s->refusals - LOG_LINES_PER_SECOND);
+    }
+    s->refusals = 0;
 }
 
 const char *strangers_describe(struct slice bytes) {

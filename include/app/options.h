@@ -24,6 +24,7 @@ struct collector_options {
     int64_t slow_threshold_ns; // of nodes that do not say their own
     const char *stats_log;     // NULL: none
     const char *record;        // folder; NULL: none
+    const char *secret_file;   // NULL: none
 };
 
 // Reads the command line; strings point into argv. Returns -1 to go on, or the exit status with which to end at once (after

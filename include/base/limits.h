@@ -27,12 +27,19 @@
 #define LIMIT_CONTROL_DEPTH 8
 // Elements of all maps and arrays of a control message together: 250 tiers of 4 pairs, and room.
 #define LIMIT_CONTROL_ELEMENTS 16384
-// Connections at the same time: two a node, and newcomers. Past it the newest is closed.
-#define LIMIT_CONNECTIONS 512
+// Connections at the same time: two a node, some of tools, and newcomers. Past it the newest is closed.
+#define LIMIT_CONNECTIONS 640
+// Those among them that have not yet said who they are; and from one address (one /64 network of IPv6). Past it the oldest of
+// them goes: who is what it says takes some milliseconds, who floods the port crowds out its own kind.
+#define LIMIT_NEWCOMERS 128
+#define LIMIT_NEWCOMERS_PER_ADDRESS 64
 // Bytes of its first message; a hello has some 200. What strangers can make us keep is this for each connection.
 #define LIMIT_HELLO_BYTES 16384u
-// Seconds that a new connection may take for its first message.
+// Seconds that a new connection may take until it has said, and proven, who it is.
 #define LIMIT_HELLO_SECONDS 5
+// Bytes of the shared secret. 16 bytes cannot be guessed if they are random, and passphrases that short should be noticed.
+#define LIMIT_SECRET_LEAST 16
+#define LIMIT_SECRET_BYTES 1024
 // Bytes that may wait to be sent to one shim; past it rows and calls for it are left out and the log says so.
 #define LIMIT_OUTPUT_BYTES (4u << 20)
 

@@ -1,6 +1,8 @@
 // Control messages between shim and collector: length:u32 big-endian, then one msgpack map with text keys, at most
 // LIMIT_CONTROL_BYTES. Unknown keys and types are ignored by both sides. The messages (shim/src/kprof_session.erl is the other side):
 //
+//   Where there is a secret, the four messages of net/auth.h come first: auth, challenge, answer, proven.
+//
 //   shim -> collector
 //     hello           role "control" or "data", protocol 1, node, otp, os_pid, ticks_per_second, time_offset, creation, version;
 //                     of role "data": protocol, session, key, and after it the trace port's raw bytes for ever

@@ -1,7 +1,8 @@
 // The collector's listening side: takes connections, tells shims from strangers, joins a shim's two connections into a session, and
-// hands messages and trace bytes on. The protocol's messages are in codec/control.h. Everything runs on the thread of the event
+// hands messages and trace bytes on. With a secret, every peer first proves that it knows it, and is proven that we do (net/auth.h).
+// The protocol's messages are in codec/control.h. Everything runs on the thread of the event
 // loop; nothing blocks. All that a peer can do is capped (limits.h); whoever breaks the protocol is closed and logged, at most
-// a few lines a second.
+// a few lines a second, and how many more there were.
 #pragma once
 
 #include <event2/event.h>
@@ -9,6 +10,7 @@
 #include <stdint.h>
 
 #include "codec/control.h"
+#include "net/secret.h"
 
 struct server;
 struct session; // one shim: its control connection, and while it traces its data connection
@@ -29,11 +31,19 @@ struct server_events {
     void (*closed)(void *user);
 };
 
-// Listens on an IPv4 or IPv6 address. NULL with *why (static or errno text) when that cannot be had.
-struct server *server_new(struct event_base *base, const char *address, uint16_t port,
-                          const struct server_events *events, const char **why);
-// The same on a TCP socket that listens already, and does not block. It is the server's from here on; the caller's again when NULL is returned.
-struct server *server_new_on(struct event_base *base, int fd, const struct server_events *events, const char **why);
+struct server_options {
+    const char *address; // IPv4 or IPv6
+    uint16_t port;       // 0: any
+    const struct secret *secret; // copied; NULL: nobody has to prove anything
+};
+
+// Listens. NULL with *why (static or errno text) when that cannot be had.
+struct server *server_new(struct event_base *base, const struct server_options *options, const struct server_events *events,
+                          const char **why);
+// The same on a TCP socket that listens already, and does not block; address and port do not count. It is the server's from here on; the caller's
+// again when NULL is returned.
+struct server *server_new_on(struct event_base *base, int fd, const struct server_options *options, const struct server_events *events,
+                             const char **why);
 // Says bye to every shim, closes everything. Events closed and data_end are still told.
 void server_free(struct server *s);
 // The port it listens on, for port 0.

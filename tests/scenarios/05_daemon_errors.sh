@@ -26,8 +26,21 @@ refuses 2 '\-\-db needs a value' "an option without its value" --listen 0 --db
 for port in '' x 65536 -1 4711x 127.0.0.1: ; do refuses 2 'want \[ADDR:\]PORT' "the port '$port'" --listen "$port" --db "$new"; done
 refuses 2 'not an IP address' "a host name" --listen example.org:4711 --db "$new"
 for address in 0.0.0.0 192.0.2.1 '[::]'; do
-  refuses 2 'only loopback.*no authentication' "the address $address" --listen "$address:4711" --db "$new"
+  refuses 2 'others than this machine.*--secret-file FILE' "the address $address" --listen "$address:4711" --db "$new"
 done
+refuses 2 '--secret-file .*nowhere: No such file' "a secret that is not there" --listen 0 --db "$new" --secret-file "$scratch/nowhere"
+refuses 2 '--secret-file .*run: not a file' "a folder as secret" --listen 0 --db "$new" --secret-file "$scratch/run"
+# secret MODE TEXT PATTERN WHAT
+secret() {
+  (umask 077; printf '%s' "$2" >"$scratch/secret")
+  chmod "$1" "$scratch/secret"
+  refuses 2 "--secret-file .*secret: $3" "$4" --listen 0.0.0.0:0 --db "$new" --secret-file "$scratch/secret"
+  rm -f "$scratch/secret"
+}
+secret 644 0123456789abcdef 'mode 644 opens .* chmod 600' "a secret that everybody can read"
+secret 602 0123456789abcdef 'mode 602 opens .* chmod 600' "a secret that everybody can write"
+secret 600 '' 'the file is empty.*openssl rand' "an empty secret"
+secret 600 0123456789abcde '16 to 1024 bytes, this one fewer.*openssl rand' "a secret that is too short"
 for bucket in 0 7 -1 x 7200; do refuses 2 '\-\-bucket' "--bucket $bucket" --listen 0 --db "$new" --bucket "$bucket"; done
 refuses 2 '\-\-flush' "--flush 0" --listen 0 --db "$new" --flush 0
 refuses 2 '\-\-request-timeout' "--request-timeout never" --listen 0 --db "$new" --request-timeout never

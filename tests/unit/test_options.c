@@ -68,6 +68,10 @@ static void good(void **state) {
     assert_int_equal(o.timeout_ns, 3600000000000);
     assert_int_equal(o.slow_threshold_ns, 0);
     assert_string_equal(o.stats_log, "s.log");
+    assert_null(o.secret_file);
+    assert_int_equal(parse("--listen 0.0.0.0:4711 --db k.db --secret-file s", &o), -1);
+    assert_string_equal(o.address, "0.0.0.0");
+    assert_string_equal(o.secret_file, "s");
     static const struct {
         const char *listen, *address;
         int port;
@@ -108,10 +112,11 @@ static void mistakes(void **state) {
         {"--listen 99999999999999999999 --db k.db",
          "--listen 99999999999999999999: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711"},
         {"--listen host.example:1 --db k.db", "--listen: host.example is not an IP address"},
-        {"--listen 0.0.0.0:1 --db k.db", "--listen 0.0.0.0: only loopback addresses are allowed, since there is no authentication "
-                                         "yet; reach a remote collector through an ssh tunnel"},
-        {"--listen [::]:1 --db k.db", "--listen ::: only loopback addresses are allowed, since there is no authentication yet; reach "
-                                      "a remote collector through an ssh tunnel"},
+        {"--listen 0.0.0.0:1 --db k.db", "--listen 0.0.0.0: others than this machine can connect there, so it wants --secret-file FILE; make "
+                                         "one with: (umask 077; openssl rand -hex 32 >FILE)"},
+        {"--db k.db --listen [::]:1", "--listen ::: others than this machine can connect there, so it wants --secret-file FILE; make one "
+                                      "with: (umask 077; openssl rand -hex 32 >FILE)"},
+        {"--listen 1 --db k.db --secret-file", "--secret-file needs a value"},
         {"--listen aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1 --db k.db",
          "--listen: the address is too long"},
         {"--listen 1 --db k.db --bucket 0", "--bucket 0: want a time between 1 and 3600 seconds"},
@@ -140,7 +145,7 @@ static void help(void **state) {
     struct collector_options o;
     assert_int_equal(parse("--help", &o), EXIT_OK);
     static const char *const options[] = {"--listen", "--db", "--bucket", "--flush", "--request-timeout", "--slow-threshold",
-                                          "--stats-log", "--record", "--version", "Exit status"};
+                                          "--stats-log", "--record", "--secret-file", "--version", "Exit status"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         assert_non_null(strstr(said, options[i]));
     }

@@ -81,7 +81,7 @@ static int setup(void **state) {
     log_set_level(LOG_ERROR);
     base = event_base_new();
     assert_non_null(base);
-    server = server_new(base, "127.0.0.1", 0, &events, &why);
+    server = server_new(base, &(struct server_options){.address = "127.0.0.1"}, &events, &why);
     assert_non_null(server);
     assert_true(server_port(server) > 0);
     return 0;
@@ -480,6 +480,64 @@ static void output_cap(void **state) {
     UNTIL(seen.closed == 2);
 }
 
+// From 127.0.0.`last`.
+static int peer_from(uint32_t last) {
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000000 | last)};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(server_port(server)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    return fd;
+}
+
+static unsigned closed_of(const int *fds, unsigned n) {
+    unsigned closed = 0;
+    for (unsigned i = 0; i < n; i++) {
+        closed += is_closed(fds[i]);
+    }
+    return closed;
+}
+
+// Who floods the port crowds out its own kind, the oldest first; whoever else comes, and who is there, is served.
+static void newcomer_caps(void **state) {
+    (void)state;
+    enum { HERE = LIMIT_NEWCOMERS_PER_ADDRESS, MORE = 30 };
+    struct shim s = shim();
+    int here[HERE + MORE], there[HERE + MORE];
+    for (unsigned i = 0; i < HERE + MORE; i++) {
+        here[i] = peer_from(9);
+    }
+    UNTIL(closed_of(here, HERE + MORE) == MORE);
+    assert_int_equal(closed_of(here, MORE), MORE);
+    assert_int_equal(closed_of(here + MORE, HERE), 0);
+    struct shim other = shim(); // of another address
+    assert_int_equal(closed_of(here + MORE, HERE), 0);
+    // newcomers of all addresses together
+    for (unsigned i = 0; i < HERE + MORE; i++) {
+        there[i] = peer_from(10 + i);
+    }
+    UNTIL(closed_of(here, HERE + MORE) + closed_of(there, HERE + MORE) == 2 * (HERE + MORE) - LIMIT_NEWCOMERS);
+    assert_int_equal(closed_of(there, HERE + MORE), 0);
+    struct shim third = shim();
+    // one that was said to be too many is not counted any more
+    say(s.control, "clock");
+    say(other.control, "clock");
+    say(third.control, "clock");
+    UNTIL(seen.messages == 3);
+    for (unsigned i = 0; i < HERE + MORE; i++) {
+        close(here[i]);
+        close(there[i]);
+    }
+    close(s.control);
+    close(other.control);
+    close(third.control);
+    UNTIL(seen.closed == 3);
+}
+
+// All connections together: past the cap the newest goes, whatever it is.
 static void connection_cap(void **state) {
     (void)state;
     struct rlimit files = {0};
@@ -489,30 +547,26 @@ static void connection_cap(void **state) {
     if (files.rlim_cur < 3 * LIMIT_CONNECTIONS) {
         skip();
     }
-    struct shim s = shim();
-    static int fds[LIMIT_CONNECTIONS];
-    for (unsigned i = 1; i < LIMIT_CONNECTIONS; i++) {
-        fds[i] = peer();
-        event_base_loop(base, EVLOOP_NONBLOCK);
+    static struct shim shims[LIMIT_CONNECTIONS];
+    for (unsigned i = 0; i < LIMIT_CONNECTIONS; i++) {
+        shims[i] = shim();
     }
     turn(50);
-    for (unsigned i = 1; i < LIMIT_CONNECTIONS; i++) {
-        assert_false(is_closed(fds[i]));
+    for (unsigned i = 0; i < LIMIT_CONNECTIONS; i++) {
+        assert_false(is_closed(shims[i].control));
     }
-    int late = peer(); // the newest goes
+    int late = peer();
     UNTIL(is_closed(late));
     close(late);
-    say(s.control, "clock");
+    say(shims[0].control, "clock");
     UNTIL(seen.messages == 1);
-    close(fds[1]); // and there is room again
-    turn(20);
-    struct shim another = shim();
-    for (unsigned i = 2; i < LIMIT_CONNECTIONS; i++) {
-        close(fds[i]);
+    close(shims[1].control); // and there is room again
+    UNTIL(seen.closed == 1);
+    shims[1] = shim();
+    for (unsigned i = 0; i < LIMIT_CONNECTIONS; i++) {
+        close(shims[i].control);
     }
-    close(another.control);
-    close(s.control);
-    UNTIL(seen.closed == 2);
+    UNTIL(seen.closed == LIMIT_CONNECTIONS + 1);
 }
 
 // Who says nothing, or something too slowly, is closed; a shim at work is not, whatever its data connection does.
@@ -567,19 +621,19 @@ static void goodbye(void **state) {
 static void addresses(void **state) {
     (void)state;
     const char *why = NULL;
-    assert_null(server_new(base, "127.0.0.1", server_port(server), &events, &why)); // in use
+    assert_null(server_new(base, &(struct server_options){.address = "127.0.0.1", .port = server_port(server)}, &events, &why)); // in use
     assert_string_equal(why, strerror(EADDRINUSE));
-    assert_null(server_new(base, "localhost", 0, &events, &why));
+    assert_null(server_new(base, &(struct server_options){.address = "localhost"}, &events, &why));
     assert_string_equal(why, "not an IP address");
-    assert_null(server_new(base, "192.0.2.1", 0, &events, &why));
+    assert_null(server_new(base, &(struct server_options){.address = "192.0.2.1"}, &events, &why));
     assert_string_equal(why, strerror(EADDRNOTAVAIL));
-    struct server *six = server_new(base, "::1", 0, &events, &why);
+    struct server *six = server_new(base, &(struct server_options){.address = "::1"}, &events, &why);
     if (six) { // where there is IPv6
         assert_true(server_port(six) > 0);
         server_free(six);
     }
     fail_alloc_at(0);
-    struct server *none = server_new(base, "127.0.0.1", 0, &events, &why);
+    struct server *none = server_new(base, &(struct server_options){.address = "127.0.0.1"}, &events, &why);
     fail_alloc_at(-1);
     assert_null(none);
     assert_string_equal(why, "out of memory");
@@ -590,7 +644,7 @@ static void addresses(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         UNIT(session),    UNIT(early_end),      UNIT(strangers), UNIT(refused_data), UNIT(in_pieces),
-        UNIT(output_cap), UNIT(connection_cap), UNIT(silence),   UNIT(goodbye),      UNIT(addresses),
+        UNIT(output_cap), UNIT(newcomer_caps), UNIT(connection_cap), UNIT(silence),   UNIT(goodbye),      UNIT(addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

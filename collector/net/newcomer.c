@@ -1,0 +1,173 @@
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "internal.h"
+
+// -- accepting ---------------------------------------------------------------------------------------------------------
+
+static void peer_name(const struct sockaddr *address, char *out) {
+    char host[INET6_ADDRSTRLEN] = "?";
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *in = (const void *)address;
+        inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
+        snprintf(out, PEER_BYTES, "%s:%u", host, ntohs(in->sin_port));
+    } else {
+        const struct sockaddr_in6 *in6 = (const void *)address;
+        inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
+        snprintf(out, PEER_BYTES, "[%s]:%u", host, ntohs(in6->sin6_port));
+    }
+}
+
+// What newcomers are counted by: the address, or the network of 2^64 addresses that one owner of IPv6 has.
+static uint64_t address_of(const struct sockaddr *address) {
+    uint64_t prefix = 0;
+    uint32_t four;
+    if (address->sa_family == AF_INET) {
+        return ((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr;
+    }
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+    if (IN6_IS_ADDR_V4MAPPED(six)) {
+        memcpy(&four, six->s6_addr + 12, sizeof four);
+        return four;
+    }
+    memcpy(&prefix, six->s6_addr, sizeof prefix);
+    return prefix;
+}
+
+// Has the oldest newcomer go when there are too many, of this address or at all.
+static void make_room(struct server *s, uint64_t address) {
+    struct connection *oldest = NULL, *oldest_here = NULL;
+    uint32_t all = 0, here = 0;
+    for (struct connection *c = s->connections; c; c = c->next) {
+        if (c->state == STATE_HELLO) {
+            oldest = c;
+            all++;
+            if (c->address == address) {
+                oldest_here = c;
+                here++;
+            }
+        }
+    }
+    if (here >= LIMIT_NEWCOMERS_PER_ADDRESS) {
+        connection_refuse(oldest_here, "too many newcomers from its address");
+    } else if (all >= LIMIT_NEWCOMERS) {
+        connection_refuse(oldest, "too many newcomers");
+    }
+}
+
+void newcomer_accept(struct server *s, evutil_socket_t fd, const struct sockaddr *address) {
+    char peer[PEER_BYTES];
+    peer_name(address, peer);
+    make_room(s, address_of(address));
+    if (s->count >= LIMIT_CONNECTIONS) {
+        strangers_log(s, peer, "too many connections");
+        evutil_closesocket(fd);
+        return;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    struct bufferevent *bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (!bev) {
+        evutil_closesocket(fd);
+    }
+    struct connection *c = bev ? connection_new(s, bev) : NULL;
+    if (!c) {
+        strangers_log(s, peer, "out of memory");
+        return;
+    }
+    c->address = address_of(address);
+    memcpy(c->peer, peer, sizeof peer);
+}
+
+void newcomer_sweep(struct server *s) {
+    int64_t since = clock_monotonic() - LIMIT_HELLO_SECONDS * 1000000000LL;
+    for (struct connection *c = s->connections, *next; c; c = next) {
+        next = c->next;
+        if (c->state == STATE_HELLO && c->since <= since) {
+            connection_refuse(c, "no whole message in time");
+        }
+    }
+}
+
+// -- the handshake -----------------------------------------------------------------------------------------------------
+
+static bool turn_away(struct connection *c, const char *told, const char *why) {
+    connection_bye(c, told);
+    connection_refuse(c, why);
+    return false;
+}
+
+static const char *challenge(struct connection *c, struct slice frame, struct buffer *out) {
+    uint8_t nonce[AUTH_NONCE_BYTES];
+    c->auth = calloc(1, sizeof *c->auth);
+    if (!c->auth || getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) {
+        return "out of memory";
+    }
+    return auth_challenge(c->auth, frame, nonce, out);
+}
+
+static const char *check(struct connection *c, struct slice frame, struct buffer *out) {
+    struct server *s = c->server;
+    if (strcmp(c->auth->role, "data") != 0) {
+        return auth_check(c->auth, secret_slice(&s->secret), frame, out);
+    }
+    struct session *of = session_find(s, c->auth->session);
+    return of ? auth_check(c->auth, slice_of(of->auth_key, AUTH_KEY_BYTES), frame, out) : "a data connection without a session";
+}
+
+static bool handshake(struct connection *c, struct slice frame) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    const char *why = c->auth ? check(c, frame, &b) : challenge(c, frame, &b);
+    if (!why && bufferevent_write(c->bev, b.data, b.len) != 0) {
+        why = "out of memory";
+    }
+    buffer_free(&b);
+    return why ? turn_away(c, why, why) : true;
+}
+
+// -- hello -------------------------------------------------------------------------------------------------------------
+
+static bool hello(struct connection *c, struct control_map message) {
+    struct slice role = {0};
+    int64_t protocol = 0;
+    control_get_text(message, "role", &role);
+    control_get_int(message, "protocol", &protocol);
+    if (protocol != CONTROL_PROTOCOL) {
+        return turn_away(c, "this collector speaks protocol 1: use the shim of the same release", "another version of the protocol");
+    }
+    if (c->auth && !slice_is(role, c->auth->role)) {
+        connection_refuse(c, "a hello of another role than it proved");
+        return false;
+    }
+    if (slice_is(role, "data")) {
+        return session_hello_data(c, message);
+    }
+    return session_hello(c, message);
+}
+
+bool newcomer_message(struct connection *c, struct slice frame, struct control_map message) {
+    struct slice type = {0};
+    bool proven = c->auth && c->auth->count == 4, demanded = c->server->secret.len > 0;
+    control_get_text(message, "type", &type);
+    if (demanded && !proven && !slice_is(type, "hello")) {
+        return handshake(c, frame);
+    }
+    if (demanded && !proven) {
+        return turn_away(c, "this collector demands its secret: start with --secret-file (start_trace: {secret_file, File})", "no secret");
+    }
+    if (slice_is(type, "auth")) {
+        return turn_away(c, "this collector has no secret: start it with --secret-file, or connect without one",
+                         "it has a secret, this collector has none");
+    }
+    if (!slice_is(type, "hello")) {
+        connection_refuse(c, "the first message is no hello");
+        return false;
+    }
+    return hello(c, message);
+}
