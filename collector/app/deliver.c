@@ -1,6 +1,7 @@
 #include "pipeline_node.h"
 
-static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct slice term) {
+// `late`: the name is for a request that no call has named, nor will by an answer that is still to come.
+static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct slice term, bool late) {
     struct cursor c = cursor_of(term.data, term.len);
     if (!tracker_unnamed(n->tracker, ref) ||
         (term_is_atom(term_peek(&c)) && slice_is(term_atom(&c).text, "undefined"))) {
@@ -10,7 +11,11 @@ static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct
     size_t len = term_text(term, text, sizeof text);
     uint16_t identity = directory_identity(&n->pipeline->directory, slice_of(text, len));
     if (identity != IDENTITY_TOTAL) {
-        tracker_name(n->tracker, ref, identity);
+        if (late) {
+            tracker_name_late(n->tracker, ref, identity);
+        } else {
+            tracker_name(n->tracker, ref, identity);
+        }
     }
 }
 
@@ -44,10 +49,10 @@ static void name_request(struct pipeline_node *n, struct request_ref ref, const 
         uint8_t room[2];
         struct slice term = argument(m, f->identity_argument, room);
         if (term.len > 0) {
-            name_by_term(n, ref, term);
+            name_by_term(n, ref, term, false);
         }
     } else if (m->note_kind == NOTE_IDENTITY) {
-        name_by_term(n, ref, m->note);
+        name_by_term(n, ref, m->note, false);
     } else if (m->note_kind == NOTE_ARGUMENTS) {
         uint32_t id;
         if (n->user && n->pipeline->options.identify && identify_call(&n->identify, n->tracker, ref, m, &id)) {
@@ -56,15 +61,30 @@ static void name_request(struct pipeline_node *n, struct request_ref ref, const 
     }
 }
 
-// An end marker's outcome: an atom, or {Outcome, token_lost}.
-static struct tracker_end read_end(const struct message *m, int64_t time) {
+static bool take_atom(struct cursor *c, const char *text) {
+    if (!term_is_atom(term_peek(c))) {
+        term_skip(c);
+        return false;
+    }
+    return slice_is(term_atom(c).text, text);
+}
+
+// An end marker: Outcome, {Outcome, token_lost} or {Outcome, token_lost | kept, Identity}. Names the request in the last case.
+static struct tracker_end read_end(struct pipeline_node *n, const struct message *m, int64_t time) {
     struct tracker_end end = {.token = m->token, .pid = m->pid, .time = time};
     struct cursor c = cursor_of(m->note.data, m->note.len);
     if (m->note_kind != NOTE_IDENTITY) {
         return end;
     }
-    end.token_lost = term_is_tuple(term_peek(&c)) && term_tuple(&c) == 2;
-    end.error = term_is_atom(term_peek(&c)) && !slice_is(term_atom(&c).text, "ok");
+    uint32_t parts = term_is_tuple(term_peek(&c)) ? term_tuple(&c) : 1;
+    end.error = term_is_atom(term_peek(&c)) && !take_atom(&c, "ok");
+    end.token_lost = parts >= 2 && take_atom(&c, "token_lost");
+    if (parts == 3) {
+        struct slice identity = term_take(&c);
+        if (identity.len > 0) {
+            name_by_term(n, tracker_find(n->tracker, m->token), identity, true);
+        }
+    }
     return end;
 }
 
@@ -90,7 +110,7 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
         name_request(n, tracker_begin(n->tracker, &call), f, m);
         break;
     case ROLE_END: {
-        struct tracker_end end = read_end(m, time);
+        struct tracker_end end = read_end(n, m, time);
         tracker_end(n->tracker, &end);
         break;
     }

@@ -315,6 +315,13 @@ void tracker_name(struct tracker *t, struct request_ref ref, uint16_t identity) 
     }
 }
 
+void tracker_name_late(struct tracker *t, struct request_ref ref, uint16_t identity) {
+    if (tracker_unnamed(t, ref)) {
+        request_at(t, ref.index)->identity = identity;
+        request_at(t, ref.index)->named_place = UINT8_MAX;
+    }
+}
+
 int tracker_asked(struct tracker *t, struct request_ref ref) {
     if (!alive(t, ref.index, ref.generation) || request_at(t, ref.index)->asked == LIMIT_ASKS_PER_REQUEST) {
         return -1;

@@ -126,6 +126,8 @@ bool tracker_unnamed(const struct tracker *t, struct request_ref ref);
 struct request_ref tracker_find(const struct tracker *t, uint64_t token);
 // Names a request. The first name stays.
 void tracker_name(struct tracker *t, struct request_ref ref, uint16_t identity);
+// The same from its end: an answer that is still to come goes before.
+void tracker_name_late(struct tracker *t, struct request_ref ref, uint16_t identity);
 // A question about a request's identity was put; returns its place in the order of calls (0 …), or -1 at
 // LIMIT_ASKS_PER_REQUEST. The request waits for answers, GRACE_ASK_NS longer at most.
 int tracker_asked(struct tracker *t, struct request_ref ref);

@@ -9,7 +9,7 @@
 
 -export([start/0, stop/0, unload/0, start_trace/1, stop_trace/0, status/0, format_error/1]).
 -export([set_token/0, set_token/1, clear_token/0, do_apply/3, get_current_label/0, set_current_label/1,
-         misultin_req_loop/2]).
+         with_token/2, wrap/1, begin_request/1, end_request/2, misultin_req_loop/2]).
 
 -export_type([identity/0, outcome/0, tier/0, option/0, label/0, identity_fun/0, stats_dumper/0, stats_row/0, slow_call_callback/0, span/0]).
 
@@ -45,6 +45,7 @@
                 | {stats_dumper, stats_dumper()}
                 | {collector, {inet:hostname() | inet:ip_address() | binary(), inet:port_number()}}
                 | {sample, {one_in, pos_integer()}}
+                | {force_header, Name :: text() | {Name :: text(), PerSecond :: 1..1000}}
                 | {slow_call_threshold, non_neg_integer()}
                 | {slow_call_callback, slow_call_callback()}
                 | {trace_gc, boolean()}
@@ -97,6 +98,9 @@ unload() ->
 %% <li>`{stats_dumper, false | {file, Path} | {'fun', F} | {pid, Pid}}', default false.</li>
 %% <li>`{collector, {Host, Port}}', default `{"127.0.0.1", 4711}'.</li>
 %% <li>`{sample, {one_in, N}}', default 1: one request in N gets a token.</li>
+%% <li>`{force_header, Name}' or `{force_header, {Name, PerSecond}}': a web request with this header, `x-trace-request: true' say, gets a
+%% token although `sample' leaves it out; so do 5 a second at most unless said otherwise. Whoever can send requests can send
+%% headers: a proxy in front should take this one off, or its name be known to few. Default: none.</li>
 %% <li>`{slow_call_threshold, Microseconds}': requests longer than this are kept whole by the collector.</li>
 %% <li>`{slow_call_callback, fun((Spans, Identity) -> any())}': called on this node with every slow request, five a second at most. It
 %% runs in a process of its own, one call at a time, 20 wait at most and the rest is thrown away; a call is killed after 5
@@ -181,26 +185,43 @@ get_current_label() ->
 set_current_label(Label) when Label =:= undefined; is_integer(Label) ->
     kprof_token:set_label(Label).
 
+%% @doc Runs `Fun' for the request of `Label', as {@link get_current_label/0} gave it where the work was ordered; afterwards the process
+%% has the token that it had before. With `undefined' it runs for no request. For servers and workers that take their work from
+%% an ETS table, a queue or a port, and for a gen_server that answers later than it is asked:
+%% ```
+%% handle_call(get, From, S) ->
+%%     {noreply, queue(From, kprof:get_current_label(), S)};
+%% handle_info({ready, Value}, S0) ->
+%%     {{From, Label}, S} = next(S0),
+%%     kprof:with_token(Label, fun() -> gen_server:reply(From, Value) end),
+%% '''
+-spec with_token(label() | undefined, fun(() -> Result)) -> Result.
+with_token(Label, Fun) when is_function(Fun, 0) ->
+    kprof_token:with(Label, Fun).
+
+%% @doc A function like `Fun' that runs for the request which this process works for now, in whatever process it is called:
+%% ```
+%% true = ets:insert(jobs, {Id, kprof:wrap(fun() -> render(Page) end)})
+%% '''
+%% Without a request it is `Fun' itself. It may be called as often as you like, also when the request is over (what it does counts as
+%% asynchronous then), and when kprof has left the node. `Fun' has up to four arguments; of more it is given back as it is.
+-spec wrap(Fun) -> Fun when Fun :: fun().
+wrap(Fun) when is_function(Fun) ->
+    ?OFF_OR(_Slots, _OneIn, Fun, kprof_token:wrap(Fun)).
+
+%% @doc Begins a web server's request; `Header' looks up one of its headers, named in lower case. This is for helpers such as {@link
+%% kprof_helper}, which know when a request ends whatever happens. Gives `off' when there is nothing to end.
+-spec begin_request(fun((binary()) -> text() | undefined)) -> label() | 0 | off.
+begin_request(Header) when is_function(Header, 1) ->
+    ?OFF_OR(Slots, OneIn, off, kprof_web:begin_request(Slots, OneIn, Header)).
+
+%% @doc Ends such a request, in a process that has its token. `Facts' is called when the request is traced, and tells what it is called.
+-spec end_request(label() | 0, fun(() -> kprof_web:facts())) -> ok.
+end_request(Request, Facts) when is_integer(Request), is_function(Facts, 0) ->
+    kprof_web:end_request(Request, Facts).
+
 %% @doc Runs one request of the misultin web server: wrap the loop that misultin is given,
-%% `{loop, fun(Req) -> kprof:misultin_req_loop(Req, fun handle/1) end}'. The request's identity is `{Method, Path}',
-%% without the query.
-%%
-%% It assumes a request as misultin 0.6 to 0.9 makes it: a tuple whose first element names the module that exports
-%% `get/2', with `get(method, Req)' an atom or text and `get(uri, Req)' a path or `{abs_path, Path}'. From anything
-%% else the request is run without an identity.
+%% `{loop, fun(Req) -> kprof:misultin_req_loop(Req, fun handle/1) end}'. {@link kprof_misultin} tells what it assumes.
 -spec misultin_req_loop(Req, fun((Req) -> Result)) -> Result.
 misultin_req_loop(Req, LoopFun) when is_function(LoopFun, 1) ->
-    ?OFF_OR(Slots, OneIn, LoopFun(Req),
-            kprof_token:run(Slots, OneIn, misultin_identity(Req), LoopFun, [Req])).
-
-misultin_identity(Req) when is_tuple(Req), tuple_size(Req) > 0, is_atom(element(1, Req)) ->
-    Module = element(1, Req),
-    try {Module:get(method, Req), misultin_path(Module:get(uri, Req))}
-    catch _:_ -> undefined
-    end;
-misultin_identity(_) ->
-    undefined.
-
-misultin_path({_Type, Path}) -> misultin_path(Path);
-misultin_path(Path) when is_list(Path); is_binary(Path) -> hd(string:split(Path, "?"));
-misultin_path(Path) when is_atom(Path) -> Path.
+    ?OFF_OR(_Slots, _OneIn, LoopFun(Req), kprof_misultin:req_loop(Req, LoopFun)).

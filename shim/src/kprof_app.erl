@@ -23,14 +23,17 @@ stop(_State) ->
     _ = kprof_slots:erase(),
     ok.
 
-%% @doc The modules of the shim.
+%% @doc The modules of the shim. The web servers' helpers are not among them: they are the application's that is configured with them, which
+%% may not miss them, and come and go with it.
 -spec modules() -> [module()].
 modules() ->
-    [kprof, kprof_app, kprof_error, kprof_guard, kprof_identify, kprof_json, kprof_link, kprof_mark, kprof_match, kprof_msgpack, kprof_node,
-     kprof_options, kprof_printer, kprof_relay, kprof_session, kprof_slots, kprof_slow, kprof_sup, kprof_token, kprof_tracer].
+    [kprof, kprof_app, kprof_error, kprof_guard, kprof_identify, kprof_json, kprof_link, kprof_mark, kprof_match, kprof_misultin,
+     kprof_msgpack, kprof_node, kprof_options, kprof_printer, kprof_relay, kprof_session, kprof_slots, kprof_slow, kprof_sup, kprof_token,
+     kprof_tracer, kprof_web].
 
 %% @doc Stops the application, then deletes and purges its modules. The last step is done by a process that runs code of the
-%% standard library only: a process that runs ours would be killed by the purge.
+%% standard library only: one that runs ours would be in its own way. What is still used, by a long request in {@link kprof:do_apply/3} say,
+%% is left until it is not.
 -spec unload() -> ok.
 unload() ->
     %% stopping an application kills every process that has its group leader, and the guard's children do
@@ -38,7 +41,19 @@ unload() ->
     _ = application:stop(kprof),
     _ = application:unload(kprof),
     Modules = [M || M <- modules(), code:is_loaded(M) =/= false],
-    lists:foreach(fun code:purge/1, Modules -- [?MODULE, kprof]),
+    lists:foreach(fun code:soft_purge/1, Modules),
     lists:foreach(fun code:delete/1, Modules),
-    _ = spawn(lists, foreach, [fun code:purge/1, Modules]),
+    _ = spawn(erl_eval, exprs, [purging(), [{'Modules', Modules}]]),
     ok.
+
+purging() ->
+    {ok, Tokens, _} = erl_scan:string("
+        Purge = fun Again(Ms, Wait) ->
+                        case [M || M <- Ms, not code:soft_purge(M)] of
+                            Left when Left =/= [], Wait < 60000 -> timer:sleep(Wait), Again(Left, 2 * Wait);
+                            _ -> ok
+                        end
+                end,
+        Purge(Modules, 10)."),
+    {ok, Exprs} = erl_parse:parse_exprs(Tokens),
+    Exprs.

@@ -11,9 +11,9 @@ request_begin(_Identity) ->
     ok.
 
 %% @doc The request of the process' token ends. `token_lost': its process was without the token for a while, and calls in
-%% that time are missing.
--spec request_end(kprof:outcome() | {kprof:outcome(), token_lost}) -> ok.
-request_end(_Outcome) ->
+%% that time are missing. The identity is for a request that has none yet.
+-spec request_end(kprof:outcome() | {kprof:outcome(), token_lost} | {kprof:outcome(), token_lost | kept, kprof:identity()}) -> ok.
+request_end(_End) ->
     ok.
 
 %% @doc The trace patterns of both markers: token and argument travel in the message, and no return is traced. From its first

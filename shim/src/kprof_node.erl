@@ -185,6 +185,10 @@ is_running(T) ->
 
 load(#t{ebin = Ebin, target = Target} = T) ->
     Beams = [{M, beam(Ebin, M)} || M <- kprof_app:modules()],
+    lists:foreach(fun({M, _}) ->
+                          %% loading kills whoever runs code of the time before
+                          remote(T, code, soft_purge, [M]) orelse fail(?E_BUSY, "~ts still works on requests of an earlier trace", [Target])
+                  end, Beams),
     lists:foreach(fun({M, Bytes}) ->
                           case remote(T, code, load_binary, [M, ?ORIGIN ++ "/" ++ atom_to_list(M) ++ ".beam", Bytes]) of
                               {module, M} -> ok;
@@ -315,9 +319,9 @@ unload(T) ->
 unloaded(_, 0) ->
     ok;
 unloaded(T, N) ->
-    case remote(T, erlang, check_old_code, [kprof_app]) of
-        false -> ok;
-        true -> timer:sleep(20), unloaded(T, N - 1)
+    case [M || M <- kprof_app:modules(), remote(T, erlang, check_old_code, [M])] of
+        [] -> ok;
+        _ -> timer:sleep(20), unloaded(T, N - 1)
     end.
 
 %% --- small things ---

@@ -9,6 +9,7 @@
 -define(MAX_TIERS, 256).
 -define(MAX_NAME, 255).
 -define(MAX_ONE_IN, 16#7fffffff).
+-define(FORCED_PER_SECOND, 5).
 
 -type tier() :: #{name := binary(), mfa := mfa(), returns := none | whole}.
 -type options() :: #{tiers := [tier()],
@@ -17,11 +18,12 @@
                      stats_dumper := kprof:stats_dumper(),
                      collector := {string(), inet:ip_address() | inet:hostname(), inet:port_number()},
                      one_in := pos_integer(),
+                     force_header := undefined | {binary(), pos_integer()},
                      slow_us := non_neg_integer() | undefined,
                      slow_callback := kprof:slow_call_callback() | undefined,
                      flags := [garbage_collection | running],
                      leader := pid()}.
-%% collector: the host as text, as gen_tcp takes it, and the port. leader: where print_calls prints.
+%% force_header: its name in lower case, and how many requests a second it may force. collector: the host as text, as gen_tcp takes it, and the port. leader: where print_calls prints.
 %% flags: what processes are traced for besides while they work for a request.
 
 %% @doc Checks options. Loads the tiers' modules if they are not loaded yet; changes nothing else. A module that cannot be loaded
@@ -45,6 +47,7 @@ check(Options) ->
                stats_dumper => Dumper,
                collector => maps:get(collector, Checked),
                one_in => OneIn,
+               force_header => maps:get(force_header, Checked),
                slow_us => SlowUs,
                slow_callback => SlowCallback,
                flags => [garbage_collection || Gc] ++ [running || Scheduling],
@@ -56,7 +59,7 @@ check(Options) ->
 
 defaults() ->
     #{identity_f => undefined, print_calls => false, stats_dumper => false, collector => {"127.0.0.1", 4711},
-      sample => {one_in, 1}, slow_call_threshold => undefined, slow_call_callback => undefined, trace_gc => false,
+      sample => {one_in, 1}, force_header => undefined, slow_call_threshold => undefined, slow_call_callback => undefined, trace_gc => false,
       trace_scheduling => false}.
 
 collect({Name, Value}, Map) when is_atom(Name) ->
@@ -84,6 +87,9 @@ value(collector, {Host, Port} = V) when is_integer(Port), Port > 0, Port =< 6553
 value(collector, V) -> bad(collector, V, "{Host, Port}");
 value(sample, {one_in, N}) when is_integer(N), N >= 1, N =< ?MAX_ONE_IN -> N;
 value(sample, V) -> bad(sample, V, "{one_in, N} with N from 1 on");
+value(force_header, undefined) -> undefined;
+value(force_header, {Name, N} = V) when is_integer(N), N >= 1, N =< 1000 -> {header(Name, V), N};
+value(force_header, Name) -> {header(Name, Name), ?FORCED_PER_SECOND};
 value(slow_call_threshold, undefined) -> undefined;
 value(slow_call_threshold, N) when is_integer(N), N >= 0, N < 1 bsl 62 -> N;
 value(slow_call_threshold, V) -> bad(slow_call_threshold, V, "microseconds, an integer from 0 on");
@@ -95,6 +101,12 @@ value(Name, V) -> bad(Name, V, "true or false").
 
 bad(Name, Value, Wanted) ->
     throw({bad_value, Name, Value, Wanted}).
+
+header(Name, V) ->
+    Text = try string:lowercase(to_text(Name)) catch error:_ -> <<>> end,
+    is_binary(Text) andalso re:run(Text, "^[a-z0-9-]{1,64}$", [dollar_endonly]) =/= nomatch
+        orelse bad(force_header, V, "a header's name, or {Name, PerSecond} with PerSecond from 1 to 1000"),
+    Text.
 
 collector(Host, Port, V) when is_tuple(Host) ->
     case inet:ntoa(Host) of

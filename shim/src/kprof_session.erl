@@ -220,6 +220,7 @@ arm_data(#d{session = {Session, Key}, slots = Slots, port = Port} = D0, In) ->
             kprof_tracer:set_patterns(patterns(D)),
             kprof_tracer:set_flags(Port, more_flags(D), own_processes(D)),
             Looked = erlang:monotonic_time(),
+            ok = kprof_web:force(Slots, maps:get(force_header, D#d.options)),
             kprof_slots:set_one_in(Slots, D#d.one_in),
             yield_to_guard(D),
             _ = tell(#{type => <<"trace_started">>, at => erlang:monotonic_time()}, D),

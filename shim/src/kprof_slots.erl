@@ -7,15 +7,18 @@
 %%   1        one_in: 0 = tracing is off, N = one request in N gets a token
 %%   2        base: the label base of the running trace
 %%   3..9     bases of earlier traces, newest first: their labels are ours, but stale
+%%   12       requests a second that a header may force a sample of, 0: none
 %%   17       requests seen by the sampler
 %%   33       requests that the sampler left out, not yet told to the collector
+%%   49       the time in ms up to which forced samples are used up
 %%   65..     ring of labels whose request has ended, at 65 + label rem 8192
 %%   8257..   ring of labels that a process of their request was without for a while, at 8257 + label rem 8192
 %% '''
 -module(kprof_slots).
 
 -export([create/0, erase/0, find/0, open/2, close/1, set_one_in/2, one_in/1, base/1, new_base/0,
-         next/1, count_unsampled/1, unsampled/1, sub_unsampled/2, whose/2, mark_ended/2, ended/2, mark_lost/2, lost/2]).
+         next/1, count_unsampled/1, unsampled/1, sub_unsampled/2, set_forced/2, may_force/1,
+         take_forced/1, whose/2, mark_ended/2, ended/2, mark_lost/2, lost/2]).
 
 -export_type([slots/0, label/0]).
 
@@ -23,8 +26,10 @@
 -define(ONE_IN, 1).
 -define(BASE, 2).
 -define(OLD_BASES, 7).
+-define(FORCED, 12).
 -define(SEEN, 17).
 -define(UNSAMPLED, 33).
+-define(FORCED_UNTIL, 49).
 -define(RING, 65).
 -define(RING_SIZE, 8192).
 -define(LOST_RING, (?RING + ?RING_SIZE)).
@@ -111,6 +116,34 @@ unsampled(Slots) ->
 -spec sub_unsampled(slots(), integer()) -> ok.
 sub_unsampled(Slots, N) ->
     atomics:sub(Slots, ?UNSAMPLED, N).
+
+%% @doc Sets how many requests a second a header may force a sample of.
+-spec set_forced(slots(), non_neg_integer()) -> ok.
+set_forced(Slots, PerSecond) ->
+    atomics:put(Slots, ?FORCED_UNTIL, now_ms()),
+    atomics:put(Slots, ?FORCED, PerSecond).
+
+%% @doc Whether a header may force samples at all.
+-spec may_force(slots()) -> boolean().
+may_force(Slots) ->
+    atomics:get(Slots, ?FORCED) > 0.
+
+%% @doc Takes one forced sample of those of this second. Every sample uses up its share of time, which may run ahead of the
+%% clock by a second. Who is overtaken by another process gets none.
+-spec take_forced(slots()) -> boolean().
+take_forced(Slots) ->
+    case atomics:get(Slots, ?FORCED) of
+        0 ->
+            false;
+        PerSecond ->
+            Now = now_ms(),
+            Before = atomics:get(Slots, ?FORCED_UNTIL),
+            Until = max(Before, Now) + 1000 div PerSecond,
+            Until =< Now + 1000 andalso atomics:compare_exchange(Slots, ?FORCED_UNTIL, Before, Until) =:= ok
+    end.
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).
 
 %% @doc Tells whose a seq_trace label is: of the running trace, of an earlier one, or somebody else's.
 -spec whose(slots(), term()) -> current | stale | foreign.

@@ -3,7 +3,8 @@
 %% A process that began a request, or entered one that a message brought, remembers it in its dictionary:
 %% `{Label, Depth, StartedAt, Kind}'. `Label' is 0 when the sampler left the request out, so that nested calls do not
 %% draw again. `Kind' is `own' when the outermost `set_token' was made here, `carried' when the token came with a
-%% message; the last `clear_token' ends the request only in the first case.
+%% message; the last `clear_token' ends the request only in the first case. It is `web' for a request of a web server's helper,
+%% which is over when the helper says so.
 %%
 %% A message without a token takes the process' own away, and what is called until it is put back is not traced. Who finds that,
 %% the end of the request or a nested entry, says so in the end marker: such a request has no right numbers. Putting it back by
@@ -12,7 +13,7 @@
 %% Labels that are not ours (the application's own use of seq_trace) are never overwritten nor cleared.
 -module(kprof_token).
 
--export([set/3, clear/0, run/5, label/0, set_label/1]).
+-export([set/3, clear/0, run/5, begin_web/3, end_web/4, label/0, set_label/1, with/2, wrap/1, take_up/1, put_back/1]).
 
 -define(KEY, '$kprof_token').
 -define(TIMEOUT_MS, 60000).
@@ -45,6 +46,8 @@ clear() ->
             clear_carried();
         {_, 1, _, carried} ->
             _ = erase(?KEY),
+            ok;
+        {_, 1, _, web} ->
             ok;
         {Label, 1, _, own} ->
             _ = erase(?KEY),
@@ -87,6 +90,55 @@ run(Slots, OneIn, Identity, What, Args) ->
             call(What, Args)
     end.
 
+%% @doc Begins the request of a web server's helper. A server's processes serve one request after the other and hear from those before:
+%% a token that came with a message is no reason to take this request for a part of that one. `Forced' tells whether the request is to
+%% be traced although the sampler leaves it out; it is asked only then. Gives the label, 0 when the request was left out, or
+%% `off' when there is nothing to end: inside a request that this process has marked, or under a foreign token.
+-spec begin_web(kprof_slots:slots(), pos_integer(), fun(() -> boolean())) -> kprof_slots:label() | 0 | off.
+begin_web(Slots, OneIn, Forced) ->
+    Now = now_ms(),
+    case get(?KEY) of
+        {Label, _, _, web} ->
+            %% its end was never told: nobody knows when it was
+            _ = erase(?KEY),
+            finish(Slots, Label, {error, token_lost}),
+            draw_web(Slots, OneIn, Forced, Now);
+        {Label, _, At, _} ->
+            case live(Slots, Label, At, Now) of
+                true -> restore_lost(Slots, Label), off;
+                false -> draw_web(Slots, OneIn, Forced, Now)
+            end;
+        undefined ->
+            draw_web(Slots, OneIn, Forced, Now)
+    end.
+
+draw_web(Slots, OneIn, Forced, Now) ->
+    Before = seq_label(),
+    case Before =/= undefined andalso kprof_slots:whose(Slots, Before) of
+        foreign ->
+            _ = erase(?KEY),
+            kprof_slots:count_unsampled(Slots),
+            off;
+        _ ->
+            N = kprof_slots:next(Slots),
+            case N rem OneIn =:= 0 orelse Forced() of
+                true -> begun(Slots, N, undefined, Now, web);
+                false -> left_out(Slots, Now, Before, web)
+            end
+    end.
+
+%% @doc Ends a request of {@link begin_web/3}, in whatever process, which should have its token. `Lost': a process that worked for it was
+%% without. `Identity' names the request, unless it has a name by then.
+-spec end_web(kprof_slots:label() | 0, kprof:outcome(), boolean(), kprof:identity()) -> ok.
+end_web(Label, Outcome, Lost, Identity) ->
+    case get(?KEY) of
+        {Label, _, _, web} -> _ = erase(?KEY), ok;
+        _ -> ok
+    end,
+    Slots = kprof_slots:find(),
+    _ = Lost andalso Label > 0 andalso Slots =/= undefined andalso kprof_slots:mark_lost(Slots, Label),
+    finish(Slots, Label, {Outcome, kept, identity(Identity)}).
+
 %% @doc The label of the request that this process works for, `undefined' when there is none of the running trace.
 -spec label() -> kprof_slots:label() | undefined.
 label() ->
@@ -122,6 +174,54 @@ set_label(Label) when is_integer(Label) ->
             ok
     end.
 
+%% @doc Runs `Fun' for the request `Label', or for none; then the process has again what it had before.
+-spec with(kprof_slots:label() | undefined, fun(() -> Result)) -> Result.
+with(Label, Fun) ->
+    Before = take_up(Label),
+    try Fun() after put_back(Before) end.
+
+%% @doc As {@link set_label/1}, and gives what {@link put_back/1} takes.
+-spec take_up(kprof_slots:label() | undefined) -> {term(), term()}.
+take_up(Label) ->
+    Before = {get(?KEY), seq_trace:get_token()},
+    ok = set_label(Label),
+    Before.
+
+%% @doc Puts back what the process had before.
+-spec put_back({term(), term()}) -> ok.
+put_back({Entry, Token}) ->
+    _ = case Entry of undefined -> erase(?KEY); _ -> put(?KEY, Entry) end,
+    _ = seq_trace:set_token(Token),
+    ok.
+
+%% @doc A function that runs `Fun' for the request which this process works for. It may lie in a table when kprof leaves the node, and a
+%% function of our own could not be called any more then: so it is one that the standard library interprets.
+-spec wrap(fun()) -> fun().
+wrap(Fun) ->
+    {arity, Arity} = erlang:fun_info(Fun, arity),
+    case label() of
+        Label when is_integer(Label), Arity =< 4 ->
+            {value, Wrapped, _} = erl_eval:expr(wrapped(Arity), [{'Label', Label}, {'Fun', Fun}]),
+            Wrapped;
+        _ ->
+            Fun
+    end.
+
+%% fun(A, ...) ->
+%%     Before = erlang:function_exported(kprof_token, take_up, 1) andalso (catch kprof_token:take_up(Label)),
+%%     try Fun(A, ...) after is_tuple(Before) andalso (catch kprof_token:put_back(Before)) end
+%% end
+wrapped(Arity) ->
+    Args = lists:sublist([{var, 1, V} || V <- ['A', 'B', 'C', 'D']], Arity),
+    Call = fun(M, F, As) -> {call, 1, {remote, 1, {atom, 1, M}, {atom, 1, F}}, As} end,
+    Take = {'catch', 1, Call(?MODULE, take_up, [{var, 1, 'Label'}])},
+    Back = {'catch', 1, Call(?MODULE, put_back, [{var, 1, 'Before'}])},
+    Known = Call(erlang, function_exported, [{atom, 1, ?MODULE}, {atom, 1, take_up}, {integer, 1, 1}]),
+    Taken = Call(erlang, is_tuple, [{var, 1, 'Before'}]),
+    {'fun', 1, {clauses, [{clause, 1, Args, [],
+                           [{match, 1, {var, 1, 'Before'}, {op, 1, 'andalso', Known, Take}},
+                            {'try', 1, [{call, 1, {var, 1, 'Fun'}, Args}], [], [], [{op, 1, 'andalso', Taken, Back}]}]}]}}.
+
 is_mine(Label, {Label, _, _, _}) -> true;
 is_mine(_, _) -> false.
 
@@ -150,18 +250,22 @@ enter(Slots, OneIn, Identity, Now, Abandoned) ->
 sample(Slots, OneIn, Identity, Now, Before) ->
     N = kprof_slots:next(Slots),
     case N rem OneIn of
-        0 ->
-            Label = kprof_slots:base(Slots) bor (N band 16#ffffffff),
-            _ = seq_trace:set_token(label, Label),
-            _ = put(?KEY, {Label, 1, Now, own}),
-            kprof_mark:request_begin(identity(Identity)),
-            {begun, Label};
-        _ ->
-            kprof_slots:count_unsampled(Slots),
-            _ = Before =:= undefined orelse drop_token(),
-            _ = put(?KEY, {0, 1, Now, own}),
-            {begun, 0}
+        0 -> {begun, begun(Slots, N, Identity, Now, own)};
+        _ -> {begun, left_out(Slots, Now, Before, own)}
     end.
+
+begun(Slots, N, Identity, Now, Kind) ->
+    Label = kprof_slots:base(Slots) bor (N band 16#ffffffff),
+    _ = seq_trace:set_token(label, Label),
+    _ = put(?KEY, {Label, 1, Now, Kind}),
+    kprof_mark:request_begin(identity(Identity)),
+    Label.
+
+left_out(Slots, Now, Before, Kind) ->
+    kprof_slots:count_unsampled(Slots),
+    _ = Before =:= undefined orelse drop_token(),
+    _ = put(?KEY, {0, 1, Now, Kind}),
+    0.
 
 %% A dictionary entry counts while its request can still be open: of this trace, not ended elsewhere, not too old.
 live(_, _, At, Now) when Now - At > ?TIMEOUT_MS ->
@@ -220,14 +324,14 @@ finish(_, 0, _) ->
     ok;
 finish(undefined, _, _) ->
     drop_token();
-finish(Slots, Label, Outcome) ->
+finish(Slots, Label, End) ->
     Before = seq_trace:get_token(),
     Foreign = is_tuple(Before) andalso kprof_slots:whose(Slots, element(2, Before)) =:= foreign,
     case kprof_slots:whose(Slots, Label) =:= current andalso not kprof_slots:ended(Slots, Label) of
         true ->
             Lost = not is_label(Label, Before) orelse kprof_slots:lost(Slots, Label),
             _ = seq_trace:set_token(label, Label),
-            kprof_mark:request_end(case Lost of true -> {Outcome, token_lost}; false -> Outcome end),
+            kprof_mark:request_end(case Lost of true -> token_lost(End); false -> End end),
             kprof_slots:mark_ended(Slots, Label);
         false ->
             ok
@@ -236,6 +340,10 @@ finish(Slots, Label, Outcome) ->
         true -> _ = seq_trace:set_token(Before), ok;
         false -> drop_token()
     end.
+
+token_lost({Outcome, _, Identity}) -> {Outcome, token_lost, Identity};
+token_lost({Outcome, token_lost}) -> {Outcome, token_lost};
+token_lost(Outcome) -> {Outcome, token_lost}.
 
 drop_token() ->
     _ = seq_trace:set_token([]),

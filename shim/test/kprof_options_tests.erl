@@ -66,6 +66,14 @@ more_flags_test() ->
                  kprof_options:check([?TIERS, {trace_gc, true}, {trace_scheduling, true}, {slow_call_callback, Callback}])),
     ?assertMatch({ok, #{flags := [running]}}, kprof_options:check([?TIERS, {trace_gc, false}, {trace_scheduling, true}])).
 
+force_header_test() ->
+    Forced = fun(V) -> {ok, #{force_header := F}} = kprof_options:check([?TIERS, {force_header, V}]), F end,
+    ?assertEqual({<<"x-trace-request">>, 5}, Forced("X-Trace-Request")),
+    ?assertEqual({<<"x-trace-request">>, 9}, Forced({<<"x-trace-request">>, 9})),
+    ?assertMatch({ok, #{force_header := undefined}}, kprof_options:check([?TIERS])),
+    [?assertMatch({error, {bad_value, force_header, _, _}}, kprof_options:check([?TIERS, {force_header, Bad}]))
+     || Bad <- ["", "x y", <<"x\n">>, "ü", 17, {"x", 0}, {"x", 1001}, {"x", y}, lists:duplicate(65, $x)]].
+
 already_traced_test() ->
     1 = erlang:trace_pattern({lists, nth, 2}, true, [local]),
     try ?assertMatch({error, {already_traced, <<"a">>, {lists, nth, 2}}}, kprof_options:check([?TIERS]))

@@ -1,13 +1,14 @@
 -module(kprof_token_tests).
 -include_lib("eunit/include/eunit.hrl").
 
--export([run_inner/0, raise/2, identity_of/1, get/2]).
+-export([marks/2, run_inner/0, raise/2, identity_of/1, get/2]).
 
 %% Runs Fun in a process of its own with tokens on (one in N); returns its result and the marker calls of all processes.
 marks(OneIn, Fun) ->
     Slots = kprof_slots:create(),
     ok = kprof_slots:open(Slots, kprof_slots:new_base()),
     ok = kprof_slots:set_one_in(Slots, OneIn),
+    {module, _} = code:ensure_loaded(kprof_mark),
     [erlang:trace_pattern({kprof_mark, F, 1}, [{['_'], [{is_seq_trace}], [{message, {get_seq_token}}]}], [local])
      || F <- [request_begin, request_end]],
     Self = self(),
@@ -204,16 +205,27 @@ by_hand_test() ->
 
 %% A fake misultin request: a tuple whose module exports get/2.
 get(method, {?MODULE, Method, _}) -> Method;
-get(uri, {?MODULE, _, Uri}) -> Uri.
+get(uri, {?MODULE, _, Uri}) -> Uri;
+get(headers, _) -> [{'Host', "h"}, {"X-Trace-Request", "true"}].
 
 misultin_test_() ->
     [?_test(begin
-                {{handled, Req}, [{request_begin, Got, _}, {request_end, ok, _}]} =
-                    marks(1, fun() -> kprof:misultin_req_loop(Req, fun(R) -> {handled, R} end) end),
-                ?assertEqual(Identity, Got)
-            end) || {Req, Identity} <- [{{?MODULE, 'GET', {abs_path, "/a/b?c=d"}}, {'GET', "/a/b"}},
-                                        {{?MODULE, <<"POST">>, <<"/x">>}, {<<"POST">>, <<"/x">>}},
-                                        {{?MODULE, 'GET', 17}, undefined}, {not_a_request, undefined}]].
+                {Result, [{request_begin, undefined, _}, {request_end, {End, kept, Got}, _}]} =
+                    marks(1, fun() -> kprof:misultin_req_loop(Req, fun(_) -> Result end) end),
+                ?assertEqual({Outcome, Identity}, {End, Got})
+            end) || {Req, Result, Outcome, Identity} <-
+                        [{{?MODULE, 'GET', {abs_path, "/a/b?c=d"}}, {response, 200, [], "x"}, ok, <<"GET /a/*">>},
+                         {{?MODULE, <<"POST">>, <<"/x">>}, {stream_head, 503, []}, error, <<"POST /x">>},
+                         {{?MODULE, 'GET', "/x"}, whatever, ok, <<"GET /x">>},
+                         {{?MODULE, 'GET', 17}, ok, ok, undefined},
+                         {not_a_request, ok, ok, undefined}]].
+
+misultin_crash_test() ->
+    Crash = fun() -> catch kprof:misultin_req_loop({?MODULE, 'GET', "/x"}, fun(_) -> raise(error, why) end) end,
+    ?assertMatch({{'EXIT', {why, [{?MODULE, here, 0, []} | _]}}, [_, {request_end, {error, kept, <<"GET /x">>}, _}]}, marks(1, Crash)).
+
+misultin_off_test() ->
+    ?assertEqual(done, kprof:misultin_req_loop(not_a_request, fun(not_a_request) -> done end)).
 
 %% Any well-paired use leaves the process as it was, with as many ends as begins.
 pairs_test() ->

@@ -101,21 +101,21 @@ is "$(run 'ok = scenario_embedded:tokens(30, {checkout, "card"}), ok = scenario_
    '"{read,2}"' "requests named where they begin"
 wait_for 15 "all requests are there" ledger_reaches requests_complete 62
 is "$(run 'kprof:stop_trace()')" ok "stop_trace"
-counts "_total|GET_/page|1|0
+counts "_total|GET /page|1|0
 _total|_total|62|0
 _total|by mail|20|0
 _total|carried|1|0
 _total|checkout_card|30|0
 _total|login|10|0
-db|GET_/page|1|0
+db|GET /page|1|0
 db|_total|122|0
 db|by mail|40|0
 db|carried|1|0
 db|checkout_card|60|0
 db|login|20|0
-handle|GET_/page|1|0
+handle|GET /page|1|0
 handle|_total|1|0
-parsing|GET_/page|1|0
+parsing|GET /page|1|0
 parsing|_total|1|0" "identities of every form, nested tokens, a label carried by hand"
 
 is "$(run 'kprof:stop()')" ok "kprof:stop/0"

@@ -579,6 +579,68 @@ static void identify(void **state) {
     end(true);
 }
 
+// An end marker of a web server's helper: {Outcome, How, Identity}.
+static void web_end(uint32_t label, const char *outcome, const char *how, const char *identity, int64_t time) {
+    size_t at = frame_begin();
+    put_head(6, "trace_ts", 1);
+    put_atom("call");
+    put_function("kprof_mark", "request_end", 1);
+    put_tuple(2);
+    put_token(label, 1);
+    put_tuple(3);
+    put_atom(outcome);
+    put_atom(how);
+    put_atom(identity);
+    put_big(time);
+    frame_end(at);
+}
+
+static void named_at_the_end(void **state) {
+    (void)state;
+    struct slice text = slice_text("asked");
+    pipeline_set_user(n, &user);
+    begin(false, true);
+    mark("request_begin", 1, 1, "undefined", 0);
+    web_end(1, "ok", "kept", "GET /a", MS);
+    mark("request_begin", 1, 2, "undefined", 2 * MS);
+    web_end(2, "error", "kept", "GET /b", 3 * MS);
+    mark("request_begin", 1, 3, "mine", 4 * MS); // has its name
+    web_end(3, "ok", "kept", "GET /c", 5 * MS);
+    mark("request_begin", 1, 4, "undefined", 6 * MS);
+    web_end(4, "ok", "token_lost", "GET /a", 7 * MS);
+    mark("request_begin", 1, 5, "undefined", 8 * MS);
+    ask(1, 5, 5, 9 * MS); // the answer comes later and goes before
+    ret(1, 10 * MS);
+    web_end(5, "ok", "kept", "GET /a", 11 * MS);
+    feed();
+    pipeline_answer(n, asked_id, &text);
+    mark("request_begin", 1, 6, "undefined", 12 * MS);
+    web_end(6, "ok", "kept", "undefined", 13 * MS);
+    feed();
+    end(true);
+    static const struct {
+        const char *identity;
+        uint64_t calls, errors;
+    } expected[] = {{"_total", 5, 1}, {"GET /a", 1, 0}, {"GET /b", 1, 1}, {"mine", 1, 0}, {"asked", 1, 0}, {"undefined", 1, 0}};
+    unsigned found = 0;
+    for (uint32_t i = 0; i < stats_rows(pipeline_stats(p)); i++) {
+        const struct stat_row *row = stats_row_at(pipeline_stats(p), i);
+        for (size_t k = 0; k < sizeof expected / sizeof *expected && row->key.tier == TIER_TOTAL; k++) {
+            if (strcmp(identity_at(i), expected[k].identity) == 0) {
+                assert_int_equal(row->calls, expected[k].calls);
+                assert_int_equal(row->errors, expected[k].errors);
+                found++;
+            }
+        }
+    }
+    assert_int_equal(found, 6);
+    uint64_t incomplete = 0;
+    for (uint32_t i = 0; i < stats_ledgers(pipeline_stats(p)); i++) {
+        incomplete += stats_ledger_at(pipeline_stats(p), i)->requests_incomplete;
+    }
+    assert_int_equal(incomplete, 1);
+}
+
 // --identity of a replay: an argument, however the list is written.
 static void name_by_argument(void **state) {
     (void)state;
@@ -767,7 +829,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         UNIT(plain),         UNIT(pieces),      UNIT(drops),    UNIT(damage),           UNIT(cut_off),         UNIT(live),
         UNIT(strange_times), UNIT(hostile_times), UNIT(other_ticks), UNIT(identify), UNIT(name_by_argument), UNIT(without_a_token),
-        UNIT(loop),          UNIT(calls_for_printing), UNIT(slow_requests), UNIT(two_nodes), UNIT(untimed),
+        UNIT(loop),          UNIT(calls_for_printing), UNIT(slow_requests), UNIT(two_nodes), UNIT(untimed),  UNIT(named_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

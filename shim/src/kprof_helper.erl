@@ -1,0 +1,99 @@
+%% @doc What the helpers of web servers share: the way to the shim, which may not be there.
+%%
+%% A helper is configured in a web server, so it belongs to the application, as this module does: either the application has kprof
+%% among its dependencies, or it has a copy of this file and of its server's. It needs nothing of kprof to be loaded, let alone
+%% started. The shim comes and goes (scripts/start_kprof_node.sh loads and unloads it) and never touches the helpers. While it is not
+%% there or does not trace, a helper costs some nanoseconds; and whatever happens in the shim, the request goes on.
+-module(kprof_helper).
+
+-export([begin_request/1, end_request/2, run/3, begin_stream/1, resume/1, has_token/1]).
+
+-export_type([request/0, header_fun/0, facts/0]).
+
+-define(KEY, '$kprof_token').    % as in kprof_token
+
+-type request() :: off | non_neg_integer().
+-type header_fun() :: fun((Name :: binary()) -> atom() | string() | binary() | undefined).
+-type facts() :: #{method => term(), path => term(), route => term(), status => term(), lost => boolean()}.
+%% See `kprof_web:facts()'.
+
+%% @doc Begins a request in this process. `Header' looks up a header by its name in lower case; it is asked only when one may force a sample.
+-spec begin_request(header_fun()) -> request().
+begin_request(Header) ->
+    case erlang:function_exported(kprof, begin_request, 1) of
+        true -> try kprof:begin_request(Header) catch _:_ -> off end;
+        false -> off
+    end.
+
+%% @doc Ends it, in a process that has its token. `Facts' is called only when the request is traced.
+-spec end_request(request(), fun(() -> facts())) -> ok.
+end_request(off, _) ->
+    ok;
+end_request(Request, Facts) ->
+    case erlang:function_exported(kprof, end_request, 2) of
+        true -> try kprof:end_request(Request, Facts) catch _:_ -> forget(Request) end;
+        false -> forget(Request)
+    end,
+    ok.
+
+%% @doc Runs `Fun' as a request. `Facts' is given its result, or `{raised, Class, Reason}'; what was raised is raised again with its own stack.
+-spec run(header_fun(), fun(() -> Result), fun(({returned, Result} | {raised, error | exit | throw, term()}) -> facts())) -> Result.
+run(Header, Fun, Facts) ->
+    case begin_request(Header) of
+        off ->
+            Fun();
+        Request ->
+            try Fun() of
+                Result ->
+                    end_request(Request, fun() -> Facts({returned, Result}) end),
+                    Result
+            catch
+                Class:Reason:Stack ->
+                    end_request(Request, fun() -> Facts({raised, Class, Reason}) end),
+                    erlang:raise(Class, Reason, Stack)
+            end
+    end.
+
+%% --- for processes that serve several requests at a time ---
+
+%% @doc As {@link begin_request/1}, but the process does not remember the request: it may begin others before this one ends. The token
+%% is the process' until {@link resume/1} or the next begin.
+-spec begin_stream(header_fun()) -> request().
+begin_stream(Header) ->
+    ok = resume(off),
+    Request = begin_request(Header),
+    _ = erase(?KEY),
+    Request.
+
+%% @doc What the process does next is for this request: it gets its token, or none when the request is not traced.
+-spec resume(request()) -> ok.
+resume(Request) ->
+    case seq_trace:get_token(label) of
+        [] when Request =:= off; Request =:= 0 -> ok;
+        {label, Request} -> ok;
+        _ -> take_up(Request)
+    end.
+
+take_up(Request) ->
+    Label = case Request of
+                off -> undefined;
+                0 -> undefined;
+                _ -> Request
+            end,
+    case erlang:function_exported(kprof, set_current_label, 1) of
+        true -> try kprof:set_current_label(Label) catch _:_ -> ok end, ok;
+        false -> ok
+    end.
+
+%% @doc Whether the process has the token of a request that is traced; true for one that is not.
+-spec has_token(request()) -> boolean().
+has_token(Request) when is_integer(Request), Request > 0 -> seq_trace:get_token(label) =:= {label, Request};
+has_token(_) -> true.
+
+%% The shim has gone while the request was open. Only what is ours is taken away.
+forget(Request) ->
+    _ = erase(?KEY),
+    case seq_trace:get_token(label) of
+        {label, Request} -> _ = seq_trace:set_token([]), ok;
+        _ -> ok
+    end.

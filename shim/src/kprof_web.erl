@@ -1,0 +1,148 @@
+%% @doc Requests of web servers: which are traced although the sampler leaves them out, and what they are called. The servers' helpers
+%% ({@link kprof_helper} and those on top of it) come here; so much of a request's name as strangers choose is
+%% kept from making more names than anybody can read.
+-module(kprof_web).
+
+-export([begin_request/3, end_request/2, force/2, outcome/1, identity/1]).
+
+-export_type([facts/0]).
+
+-type text() :: atom() | string() | binary().
+-type facts() :: #{method => text(), path => text(), route => text() | fun((Method :: binary(), Path :: binary()) -> text()) | undefined,
+                   status => integer() | {error | exit | throw, term()}, lost => boolean()}.
+%% What a helper knows of a request when it ends. `path': as it was asked for. `route': the pattern that it matched, or a function that
+%% makes one of method and path. `status': of HTTP, or what was raised. `lost': the token got lost on the way.
+
+-define(MAX_ROUTE, 200).
+-define(MAX_SEGMENT, 32).
+-define(MAX_DIGITS, 2).
+-define(METHODS, [<<"GET">>, <<"HEAD">>, <<"POST">>, <<"PUT">>, <<"DELETE">>, <<"PATCH">>, <<"OPTIONS">>, <<"TRACE">>, <<"CONNECT">>,
+                  <<"PROPFIND">>, <<"PROPPATCH">>, <<"MKCOL">>, <<"COPY">>, <<"MOVE">>, <<"LOCK">>, <<"UNLOCK">>, <<"REPORT">>, <<"SEARCH">>]).
+
+%% @doc Begins a request. `Header' looks up a header of it by its name in lower case; it is asked only when a header may force a sample.
+-spec begin_request(kprof_slots:slots(), pos_integer(), fun((binary()) -> text() | undefined)) -> kprof_slots:label() | 0 | off.
+begin_request(Slots, OneIn, Header) ->
+    kprof_token:begin_web(Slots, OneIn, fun() -> forced(Slots, Header) end).
+
+%% @doc Ends it. `Facts' is asked only when the request is traced; when it fails, the request has no name.
+-spec end_request(kprof_slots:label() | 0, fun(() -> facts())) -> ok.
+end_request(0, _) ->
+    kprof_token:end_web(0, ok, false, undefined);
+end_request(Label, Get) ->
+    {Outcome, Lost, Identity} = try told(Get()) catch _:_ -> {ok, false, undefined} end,
+    kprof_token:end_web(Label, Outcome, Lost, Identity).
+
+told(Facts) ->
+    {outcome(maps:get(status, Facts, undefined)), maps:get(lost, Facts, false) =:= true, try identity(Facts) catch _:_ -> undefined end}.
+
+%% --- the header that forces a sample ---
+
+%% @doc Sets the header that forces a sample, and how many requests a second it may force; `undefined' is none.
+-spec force(kprof_slots:slots(), undefined | {Name :: binary(), PerSecond :: pos_integer()}) -> ok.
+force(Slots, undefined) ->
+    kprof_slots:set_forced(Slots, 0);
+force(Slots, {Name, PerSecond}) ->
+    true = ets:insert(kprof_guard, {force_header, Name}),
+    kprof_slots:set_forced(Slots, PerSecond).
+
+forced(Slots, Header) ->
+    kprof_slots:may_force(Slots)
+        andalso try wanted(Header(ets:lookup_element(kprof_guard, force_header, 2))) catch _:_ -> false end
+        andalso kprof_slots:take_forced(Slots).
+
+wanted(undefined) ->
+    false;
+wanted(Value) ->
+    lists:member(string:lowercase(string:trim(to_binary(Value))), [<<"true">>, <<"1">>, <<"yes">>, <<"on">>]).
+
+%% --- what happened ---
+
+%% @doc A status of 500 and more is an error, and so is what was raised; but a process that ends in order has lost its client.
+-spec outcome(term()) -> kprof:outcome().
+outcome(Status) when is_integer(Status), Status >= 500 -> error;
+outcome({exit, Reason}) when Reason =:= normal; Reason =:= shutdown -> ok;
+outcome({exit, {shutdown, _}}) -> ok;
+outcome({Class, _}) when Class =:= error; Class =:= exit; Class =:= throw -> Class;
+outcome(_) -> ok.
+
+%% --- names ---
+
+%% @doc Method and route. Where no route is known: the method, the first part of the path if it looks like a name and not like data,
+%% and whether more follows. What a server answers with 404 has no route at all.
+-spec identity(facts()) -> kprof:identity().
+identity(#{method := Method0, path := Path0} = Facts) ->
+    Method = method(Method0),
+    Path = path(to_binary(Path0)),
+    case route(maps:get(route, Facts, undefined), Method, Path) of
+        undefined -> <<Method/binary, " ", (place(maps:get(status, Facts, undefined), Path))/binary>>;
+        Route -> <<Method/binary, " ", Route/binary>>
+    end;
+identity(_) ->
+    undefined.
+
+method(Method0) ->
+    Method = to_binary(Method0),
+    case lists:member(Method, ?METHODS) of
+        true -> Method;
+        false -> <<"OTHER">>
+    end.
+
+route(undefined, _, _) ->
+    undefined;
+route(Route, Method, Path) when is_function(Route, 2) ->
+    try Route(Method, Path) of
+        Made when is_function(Made) -> undefined;
+        Made -> route(Made, Method, Path)
+    catch
+        _:_ -> undefined
+    end;
+route(Route, _, _) ->
+    try clean(to_binary(Route)) catch error:_ -> undefined end.
+
+%% Without query and fragment, nor what stands before an absolute form's path.
+path(Path) ->
+    [Bare | _] = binary:split(Path, [<<"?">>, <<"#">>]),
+    case binary:split(Bare, <<"://">>) of
+        [_, Rest] when binary_part(Bare, 0, 1) =/= <<"/">> ->
+            case binary:split(Rest, <<"/">>) of
+                [_, Local] -> <<"/", Local/binary>>;
+                [_] -> <<"/">>
+            end;
+        _ ->
+            Bare
+    end.
+
+place(404, _) ->
+    <<"404">>;
+place(_, Path) ->
+    case binary:split(Path, <<"/">>, [global, trim_all]) of
+        [] -> <<"/">>;
+        [First] -> <<"/", (segment(First))/binary>>;
+        [First | _] -> <<"/", (segment(First))/binary, "/*">>
+    end.
+
+%% Ids, keys and attempts at mischief are all the same place.
+segment(Segment) when byte_size(Segment) =< ?MAX_SEGMENT ->
+    Digits = length([C || <<C>> <= Segment, C >= $0, C =< $9]),
+    Odd = [C || <<C>> <= Segment, not name_char(C)],
+    case Odd =:= [] andalso Digits =< ?MAX_DIGITS andalso Digits < byte_size(Segment) of
+        true -> Segment;
+        false -> <<"*">>
+    end;
+segment(_) ->
+    <<"*">>.
+
+name_char(C) ->
+    C >= $a andalso C =< $z orelse C >= $A andalso C =< $Z orelse C >= $0 andalso C =< $9 orelse lists:member(C, "-_.~+").
+
+clean(Text0) ->
+    Text = binary:part(Text0, 0, min(?MAX_ROUTE, byte_size(Text0))),
+    << <<(case C < 32 orelse C =:= 127 of true -> $?; false -> C end)>> || <<C>> <= Text >>.
+
+to_binary(B) when is_binary(B) -> B;
+to_binary(A) when is_atom(A) -> atom_to_binary(A, utf8);
+to_binary(L) when is_list(L) ->
+    case unicode:characters_to_binary(L) of
+        B when is_binary(B) -> B;
+        _ -> error(badarg)
+    end.

@@ -1,0 +1,196 @@
+-module(kprof_web_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+-define(NO_HEADER, fun(_) -> undefined end).
+
+marks(OneIn, Fun) -> kprof_token_tests:marks(OneIn, Fun).
+
+facts(Method, Path) -> facts(Method, Path, #{}).
+facts(Method, Path, More) -> More#{method => Method, path => Path}.
+
+%% --- names ---
+
+identity_test_() ->
+    [{Path, ?_assertEqual(<<"GET ", Place/binary>>, kprof_web:identity(facts('GET', Path)))}
+     || {Path, Place} <-
+            [{"/", <<"/">>}, {"", <<"/">>}, {"*", <<"/*">>}, {"//", <<"/">>}, {<<"/users">>, <<"/users">>}, {"/users/", <<"/users">>},
+             {"/users/42", <<"/users/*">>}, {"/users/42/posts", <<"/users/*">>}, {"/users?id=42", <<"/users">>}, {"/users#x", <<"/users">>},
+             {"/42", <<"/*">>}, {"/v1/users", <<"/v1/*">>}, {"/favicon.ico", <<"/favicon.ico">>},
+             {"/3f2504e0-4f89-11d3-9a0c-0305e82c3301", <<"/*">>}, {"/a1b2c3", <<"/*">>}, {"/" ++ lists:duplicate(33, $a), <<"/*">>},
+             {"/%7Euser/x", <<"/*/*">>}, {<<"/", 255, 0, 10>>, <<"/*">>}, {<<"/über"/utf8>>, <<"/*">>}, {"/a b", <<"/*">>},
+             {"http://host:80/users/1", <<"/users/*">>}, {"http://host", <<"/">>}, {"/x?u=http://a/b", <<"/x">>}, {"host:443", <<"/*">>}]].
+
+method_test_() ->
+    [?_assertEqual(<<Name/binary, " /x">>, kprof_web:identity(facts(Method, "/x")))
+     || {Method, Name} <- [{'GET', <<"GET">>}, {"POST", <<"POST">>}, {<<"PATCH">>, <<"PATCH">>}, {<<"BREW">>, <<"OTHER">>}, {"get", <<"OTHER">>},
+                           {<<"G\r\nET">>, <<"OTHER">>}]].
+
+route_test_() ->
+    Named = fun(Route) -> kprof_web:identity(facts('GET', "/users/42?x=1", #{route => Route})) end,
+    [?_assertEqual(<<"GET /users/:id">>, Named("/users/:id")),
+     ?_assertEqual(<<"GET /users/:id">>, Named(<<"/users/:id">>)),
+     ?_assertEqual(<<"GET users">>, Named(users)),
+     ?_assertEqual(<<"GET GET of /users/42">>, Named(fun(M, P) -> [M, " of ", P] end)),
+     ?_assertEqual(<<"GET /users/*">>, Named(undefined)),
+     ?_assertEqual(<<"GET /users/*">>, Named(fun(_, _) -> undefined end)),
+     ?_assertEqual(<<"GET /users/*">>, Named(fun(_, _) -> error(oops) end)),
+     ?_assertEqual(<<"GET /users/*">>, Named(17)),
+     ?_assertEqual(<<"GET a?b">>, Named("a\nb")),
+     ?_assertEqual(204, byte_size(Named(lists:duplicate(1000, $r))))].
+
+no_route_test() ->
+    ?assertEqual(<<"GET 404">>, kprof_web:identity(facts('GET', "/wp-admin", #{status => 404}))),
+    ?assertEqual(<<"GET /users/:id">>, kprof_web:identity(facts('GET', "/users/1", #{status => 404, route => "/users/:id"}))),
+    ?assertEqual(undefined, kprof_web:identity(#{})).
+
+outcome_test_() ->
+    [?_assertEqual(Outcome, kprof_web:outcome(Status))
+     || {Status, Outcome} <- [{200, ok}, {404, ok}, {499, ok}, {500, error}, {503, error}, {undefined, ok}, {{error, x}, error}, {{throw, x}, throw},
+                              {{exit, x}, exit}, {{exit, normal}, ok}, {{exit, {shutdown, closed}}, ok}]].
+
+%% --- begin and end ---
+
+pair_test() ->
+    {_, Marks} = marks(1, fun() ->
+                                  L = kprof:begin_request(?NO_HEADER), L = kprof:get_current_label(),
+                                  ok = kprof:end_request(L, fun() -> facts('GET', "/x", #{status => 503}) end),
+                                  [] = seq_trace:get_token(), [] = get()
+                          end),
+    ?assertMatch([{request_begin, undefined, L}, {request_end, {error, kept, <<"GET /x">>}, L}], Marks).
+
+bad_facts_test() ->
+    {ok, [_, {request_end, {ok, kept, undefined}, _}]} =
+        marks(1, fun() -> kprof:end_request(kprof:begin_request(?NO_HEADER), fun() -> error(oops) end) end).
+
+off_test() ->
+    ?assertEqual(off, kprof:begin_request(fun(_) -> error(asked) end)),
+    ?assertEqual(off, kprof_helper:begin_request(fun(_) -> error(asked) end)),
+    ?assertEqual(17, kprof_helper:run(?NO_HEADER, fun() -> 17 end, fun(_) -> error(asked) end)),
+    ok = kprof_helper:end_request(off, fun() -> error(asked) end),
+    ok = kprof_helper:resume(off).
+
+%% What the application marks itself lies within.
+nested_test() ->
+    {_, Marks} = marks(1, fun() ->
+                                  L = kprof:begin_request(?NO_HEADER),
+                                  kprof:set_token(inner), L = kprof:get_current_label(), kprof:clear_token(),
+                                  kprof:clear_token(), L = kprof:get_current_label(),
+                                  L = kprof:do_apply(kprof, get_current_label, []),
+                                  off = kprof_helper:begin_request(?NO_HEADER) =:= off orelse off,
+                                  ok
+                          end),
+    ?assertMatch([{request_begin, _, A}, {request_end, {error, token_lost}, A}, {request_begin, _, _}], Marks).
+
+within_marks_test() ->
+    {_, Marks} = marks(1, fun() -> kprof:set_token(outer), off = kprof:begin_request(?NO_HEADER), kprof:clear_token() end),
+    ?assertMatch([{request_begin, outer, L}, {request_end, ok, L}], Marks).
+
+%% A process that serves one after the other: a token that a message brought from another open request is not taken for its own.
+stale_token_test() ->
+    {_, Marks} = marks(1, fun() ->
+                                  Other = kprof_helper:begin_stream(?NO_HEADER), Other = kprof:get_current_label(),
+                                  L = kprof_helper:begin_request(?NO_HEADER), true = L =/= Other,
+                                  ok = kprof_helper:end_request(L, fun() -> facts('GET', "/second") end),
+                                  ok = kprof_helper:resume(Other), true = kprof_helper:has_token(Other),
+                                  ok = kprof_helper:end_request(Other, fun() -> facts('GET', "/first") end),
+                                  [] = get(), [] = seq_trace:get_token()
+                          end),
+    ?assertMatch([{request_begin, _, A}, {request_begin, _, B}, {request_end, {ok, kept, <<"GET /second">>}, B},
+                  {request_end, {ok, kept, <<"GET /first">>}, A}], Marks).
+
+foreign_token_test() ->
+    {Token, []} = marks(1, fun() -> _ = seq_trace:set_token(label, mine), off = kprof_helper:begin_stream(?NO_HEADER),
+                                    ok = kprof_helper:resume(off), seq_trace:get_token(label) end),
+    ?assertEqual({label, mine}, Token).
+
+lost_test() ->
+    {_, Marks} = marks(1, fun() ->
+                                  A = kprof:begin_request(?NO_HEADER), _ = seq_trace:set_token([]), kprof:end_request(A, fun() -> #{} end),
+                                  B = kprof:begin_request(?NO_HEADER), kprof:end_request(B, fun() -> #{lost => true} end)
+                          end),
+    ?assertMatch([_, {request_end, {ok, token_lost, undefined}, _}, _, {request_end, {ok, token_lost, undefined}, _}], Marks).
+
+run_test() ->
+    Facts = fun({returned, N}) -> facts('GET', "/x", #{status => N}); ({raised, C, R}) -> facts('PUT', "/x", #{status => {C, R}}) end,
+    {_, Marks} = marks(1, fun() -> 500 = kprof_helper:run(?NO_HEADER, fun() -> 500 end, Facts),
+                                   {'EXIT', {why, [{here, f, 0, []}]}} =
+                                       (catch kprof_helper:run(?NO_HEADER, fun() -> erlang:raise(error, why, [{here, f, 0, []}]) end, Facts)),
+                                   left = (catch kprof_helper:run(?NO_HEADER, fun() -> throw(left) end, fun(_) -> error(oops) end))
+                          end),
+    ?assertMatch([_, {request_end, {error, kept, <<"GET /x">>}, _}, _, {request_end, {error, kept, <<"PUT /x">>}, _},
+                  _, {request_end, {ok, kept, undefined}, _}], Marks).
+
+unsampled_test() ->
+    {_, []} = marks(1000, fun() ->
+                                  0 = L = kprof:begin_request(?NO_HEADER), kprof:set_token(inner), kprof:clear_token(),
+                                  ok = kprof:end_request(L, fun() -> error(asked) end), [] = get()
+                          end).
+
+%% --- a header that forces a sample ---
+
+forced_test() ->
+    _ = ets:new(kprof_guard, [named_table, public]),
+    Header = fun(Value) -> fun(<<"x-trace-request">>) -> Value end end,
+    Try = fun(Fun) -> L = kprof:begin_request(Fun), kprof:end_request(L, fun() -> #{} end), L > 0 end,
+    {Result, Marks} =
+        marks(1000000, fun() ->
+                               Slots = kprof_slots:find(),
+                               Not = Try(fun(_) -> error(asked) end),
+                               kprof_web:force(Slots, {<<"x-trace-request">>, 2}),
+                               Values = [Try(Header(V)) || V <- [undefined, "false", <<>>, 17, "maybe"]],
+                               Forced = [Try(Header(V)) || V <- ["true", <<" True">>, "1", "1"]],
+                               Crashed = Try(fun(_) -> error(oops) end),
+                               timer:sleep(550),
+                               Later = [Try(Header("true")) || _ <- [1, 2]],
+                               kprof_web:force(Slots, undefined),
+                               {Not, Values, Forced, Crashed, Later, Try(Header("true"))}
+                       end),
+    true = ets:delete(kprof_guard),
+    ?assertEqual({false, [false, false, false, false, false], [true, true, false, false], false, [true, false], false}, Result),
+    ?assertEqual(6, length(Marks)).
+
+%% --- funs and labels carried by hand ---
+
+wrap_test() ->
+    {Result, Marks} =
+        marks(1, fun() ->
+                         Plain = fun() -> plain end, Plain = kprof:wrap(Plain),
+                         kprof:set_token(x), L = kprof:get_current_label(),
+                         Funs = {kprof:wrap(fun() -> kprof:get_current_label() end), kprof:wrap(fun(A, B, C, D) -> {A, B, C, D, kprof:get_current_label()} end),
+                                 kprof:wrap(fun(X) -> throw(X) end)},
+                         Five = fun(_, _, _, _, _) -> ok end, Five = kprof:wrap(Five),
+                         Self = self(),
+                         _ = seq_trace:set_token([]),
+                         spawn(fun() -> Self ! {done, called(Funs)} end),
+                         R = receive {done, Got} -> Got end,
+                         kprof:set_current_label(L), kprof:clear_token(),
+                         {R =:= {L, {1, 2, 3, 4, L}, {thrown, 9}, undefined, []}, kprof:get_current_label()}
+                 end),
+    ?assertEqual({true, undefined}, Result),
+    ?assertMatch([{request_begin, x, L}, {request_end, ok, L}], Marks).
+
+called({F0, F4, F1}) ->
+    A = F0(), B = F4(1, 2, 3, 4), C = try F1(9) catch throw:X -> {thrown, X} end,
+    {A, B, C, kprof:get_current_label(), seq_trace:get_token()}.
+
+%% A worker that is in the middle of another request goes on with that.
+with_token_test() ->
+    {Result, Marks} =
+        marks(1, fun() ->
+                         Other = kprof_helper:begin_stream(?NO_HEADER), kprof:set_current_label(undefined),
+                         kprof:set_token(x), L = kprof:get_current_label(),
+                         Other = kprof:with_token(Other, fun kprof:get_current_label/0),
+                         undefined = kprof:with_token(undefined, fun kprof:get_current_label/0),
+                         {'EXIT', {oops, _}} = (catch kprof:with_token(Other, fun() -> error(oops) end)),
+                         Same = L =:= kprof:get_current_label(),
+                         kprof:clear_token(), {Same, seq_trace:get_token(), get()}
+                 end),
+    ?assertEqual({true, [], []}, Result),
+    ?assertMatch([_, {request_begin, x, L}, {request_end, ok, L}], Marks).
+
+%% A fun that lies in a table is still good when kprof has left the node.
+wrapped_outlives_test() ->
+    {F, _} = marks(1, fun() -> kprof:set_token(), F = kprof:wrap(fun(X) -> 2 * X end), kprof:clear_token(), F end),
+    {module, M} = erlang:fun_info(F, module),
+    ?assertEqual(erl_eval, M),
+    ?assertEqual(14, F(7)).
