@@ -6,6 +6,7 @@
 //   - It ends the first call from the top that returns there, and those right below it that do too: they were left by tail calls. (Not a call
 //     of the very function: that one has just called.) What lay above was left by an exception.
 //   - When it names the function of an open call, control is in that call: what lay above it was left by an exception.
+//   - It has not passed an open call whose return has a value: that would have come before. (Except that it was lost.)
 //   - Behind a message that has a return_to of its own (a return with a value, an exception, a marker, a spawn) it is that one's and ends nothing.
 //   - Else an exception has passed some of the calls on top that have no return values, nobody can tell which.
 //
@@ -34,7 +35,7 @@ static void end_call(struct tracker *t, const struct call *call, bool error, int
     r->open--;
     r->last = time > r->last ? time : r->last;
     if (!t->markers && !r->has_begin && call->span == r->root) {
-        request_ends(t, call->request, error, time);
+        request_ends(t, call->request, &(struct tracker_end){.pid = r->root_pid, .time = time, .error = error});
     }
 }
 
@@ -116,6 +117,9 @@ static enum landing find_landing(const struct tracker *t, const struct process *
         }
         if (at_caller) {
             return LANDS_AT_CALLER;
+        }
+        if (call->caller == 0 && call->tier != RECORD_SPAWN && call->losses == t->losses) {
+            break; // it would have returned before
         }
     }
     return LANDS_NOWHERE;
@@ -213,8 +217,8 @@ void tracker_exited(struct tracker *t, uint64_t pid, int64_t time) {
     if (crashed && alive(t, p->begun, p->begun_generation)) {
         struct request *r = request_at(t, p->begun);
         if (!r->has_end) {
-            r->root_pid = pid;
-            request_ends(t, p->begun, true, time);
+            request_ends(t, p->begun, &(struct tracker_end){.pid = pid, .time = time, .error = true});
+            r->died = true;
         }
     }
     process_forget(t, p);

@@ -67,16 +67,18 @@ static uint32_t request_open(struct tracker *t, uint64_t token, int64_t time) {
     return index;
 }
 
-void request_ends(struct tracker *t, uint32_t index, bool error, int64_t time) {
+void request_ends(struct tracker *t, uint32_t index, const struct tracker_end *end) {
     struct request *r = request_at(t, index);
-    if (r->has_end) {
+    if (r->has_end && !r->died && end->time >= r->end) {
         return;
     }
     r->has_end = true;
-    r->error = error;
-    r->end = time;
+    r->died = false;
+    r->error = end->error;
+    r->end = end->time;
+    r->root_pid = end->pid;
     list_remove(t, index);
-    list_append(t, index, PHASE_CLOSING, time + GRACE_NS);
+    list_append(t, index, PHASE_CLOSING, end->time + GRACE_NS);
 }
 
 static void request_close(struct tracker *t, uint32_t index, enum request_fate fate) {
@@ -291,10 +293,7 @@ void tracker_end(struct tracker *t, const struct tracker_end *end) {
     struct request *r = request_marked(t, index);
     r->damaged = r->damaged || end->token_lost;
     t->counts.lost_tokens += end->token_lost;
-    if (!r->has_end) {
-        r->root_pid = end->pid;
-        request_ends(t, index, end->error, end->time);
-    }
+    request_ends(t, index, end);
 }
 
 // -- identities ------------------------------------------------------------------------------------------------------

@@ -275,19 +275,14 @@ static int64_t last_event(const struct span_parents *p, struct worker *w, int64_
     return event > w->event ? event : w->event;
 }
 
-// What a spawned process hangs below: the span that spawned it, or where the spawner itself hangs.
-static uint32_t spawned_below(const struct span_parents *p, const struct spawn *spawn) {
-    for (uint32_t n = 0; spawn && n < DEEPEST; n++) {
-        if (spawn->parent != SPAN_NONE) {
-            return spawn->parent;
-        }
-        const struct worker *spawner = worker_find(p, spawn->pid);
-        if (spawner && spawner->top != SPAN_NONE) {
-            return spawner->parent;
-        }
-        spawn = spawn_of(p, spawn->pid); // it made no calls: whose child is it?
+// A process spawns another, which hangs below the span that did it, or where the spawner itself hangs at that time.
+static void note_spawn(struct span_parents *p, struct spawn *spawn) {
+    struct worker *spawner = worker_for(p, spawn->pid);
+    spawner->event = spawn->time > spawner->event ? spawn->time : spawner->event;
+    if (spawn->parent == SPAN_NONE) {
+        const struct spawn *own = spawner->giver ? NULL : spawn_of(p, spawn->pid); // it made no calls: whose child is it?
+        spawn->parent = own && own < spawn ? own->parent : spawner->parent;
     }
-    return SPAN_NONE;
 }
 
 // A process begins with the place that its spawn gives it. Returns that, or NULL.
@@ -296,7 +291,7 @@ static const struct spawn *born(struct span_parents *p, struct worker *w, int64_
     if (!spawn || spawn->pid == w->pid || spawn->time > time) {
         return NULL;
     }
-    takes_work(p, w, worker_for(p, spawn->pid), spawned_below(p, spawn));
+    takes_work(p, w, worker_for(p, spawn->pid), spawn->parent);
     return spawn;
 }
 
@@ -383,9 +378,7 @@ void span_parents_find(struct span_parents *p, struct span *spans, const struct 
     struct worker *w = NULL;
     for (uint32_t i = 0; i < request->count; i++) {
         for (; spawned < p->spawn_count && p->spawns[spawned].time <= spans[i].start; spawned++) {
-            struct worker *spawner = worker_for(p, p->spawns[spawned].pid);
-            int64_t time = p->spawns[spawned].time;
-            spawner->event = time > spawner->event ? time : spawner->event;
+            note_spawn(p, &p->spawns[spawned]);
         }
         if (!w || w->pid != spans[i].pid) {
             w = worker_for(p, spans[i].pid);

@@ -73,6 +73,7 @@ struct request {
     uint8_t answers_due;
     uint8_t named_place; // of the call that named it by an answer
     bool has_begin : 1, has_end : 1;
+    bool died : 1; // its end is the death of the process that began it
     bool error : 1;
     bool cut : 1;     // a span or a spawn was one too many
     bool damaged : 1; // a return never came or could not be joined, the token was lost, or memory was out
@@ -214,8 +215,9 @@ void forget_closed(struct tracker *t, uint64_t token);
 
 // -- requests.c --------------------------------------------------------------------------------------------------------
 
-// The request has its end; the first one stays.
-void request_ends(struct tracker *t, uint32_t index, bool error, int64_t time);
+// The request has its end, of which pid, time and error are looked at. Of several the earliest stays: they may have overtaken each other. But a
+// death is one only as long as no marker comes.
+void request_ends(struct tracker *t, uint32_t index, const struct tracker_end *end);
 
 // -- request_spans.c ---------------------------------------------------------------------------------------------------
 

@@ -1,18 +1,18 @@
 // One finished request as a tree of spans, and what each span's time is worth. Pure: arrays in, arrays out.
 //
 // A span's parent is the span below it on its process's stack when that is of the same request. The first of a process hangs
-//   - of a process that was spawned within the request: below the span that spawned it,
+//   - of a process that was spawned within the request: below the span that spawned it, or where the spawner's own spans hung at that time,
 //   - else below the span that was open in the process which its token came from, when it began, unless that process itself works for this one,
 //     somewhere up its spans: then the token came back with an answer, and the span hangs where this process's spans before it hang. Where
 //     no span was open there any more: below the last one if that process did something else while the span ran, or had ended the
 //     request (it has cast), else where its own spans hang (it waits for the answer).
-// A span without a parent hangs below the request itself.
+// A span without a parent hangs below the request itself. When all spans are in the process that began the request, nothing came from elsewhere.
 //
 // The first span that a message or a spawn brings to a process has waited since the last thing that the sender is known to have done or got
 // back before: the begin of the request, a span's start or end, a spawn, the end of a span that its message or spawn had brought to another process.
 // It is an estimate: too long by what the sender worked between that and the send, too short where it had sent before that
 // came back. Whether a span that is not the first of its process was brought by another message from the same sender shows only by such a
-// thing in between.
+// thing in between. A spawned process that was somebody's sender before its first span has not waited since its spawn.
 #pragma once
 
 #include <stdbool.h>

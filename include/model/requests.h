@@ -4,8 +4,9 @@
 // the first call seen under a token and closes GRACE_NS after its end; then its spans go to `finished` and are forgotten. Times are
 // the node's, in nanoseconds, and arguments: the model has no clock of its own.
 //
-// A request's begin and end are the shim's markers. A stream without markers (a raw capture) has requests that begin with
-// the first call under a fresh token, or with the call of the entry tier, and end when that call returns.
+// A request's begin and end are the shim's markers; of several ends the earliest that comes within the grace time. A stream without markers (a
+// raw capture) has requests that begin with the first call under a fresh token, or with the call of the entry tier, and end when that call
+// returns.
 //
 // One thread at a time, for all trackers that share a pool.
 #pragma once
@@ -102,7 +103,8 @@ uint16_t tracker_return_to(struct tracker *t, uint64_t pid, uint32_t function, i
 // A call of a spawn function; and its return with the new process, which then hangs below the span that spawned it.
 void tracker_spawn(struct tracker *t, const struct tracker_call *call);
 void tracker_spawned(struct tracker *t, uint64_t pid, uint64_t child);
-// A process is dead: what it had open is over. A request that it had begun and that it left by an exception has ended in an error.
+// A process is dead: what it had open is over. The request that it had begun last and that its last event there, an exception, left without an end
+// has ended here in an error, unless an end marker comes within the grace time.
 void tracker_exited(struct tracker *t, uint64_t pid, int64_t time);
 
 enum tracker_pause { PAUSE_GC, PAUSE_OFF_CPU };

@@ -25,6 +25,10 @@ static void spawned(void **state) {
     // the middle one without a span: its child hangs where it was itself spawned
     script_check("begin 1 A 0; call 1 A a 1; spawn 1 A B 2; spawn 1 B C 3; call 1 C c 5 C; ret C c 6; ret A a 8; end 1 A 9",
                  "complete 0..9 self 2: Aa 1..8 self 6, >Cc 5..6 self 1 wait 2;");
+    // the one in the middle worked for somebody else when its child first called
+    script_check("begin 1 A 0; call 1 A a 1; call 1 S s 2 A; ret S s 3; spawn 1 S B 4; ret A a 5; call 1 A b 6; call 1 S s 7 A; ret S s 8; call 1 B c 9 B;"
+                 "ret B c 10; ret A b 11; end 1 A 12",
+                 "complete 0..12 self 3: Aa 1..5 self 3, >Ss 2..3 self 1 wait 1, Ab 6..11 self 4, >Ss 7..8 self 1 wait 1, >Bc 9..10 self 1 wait 5;");
     // its second span has waited for nobody; a child that has spoken to a server by then hangs where it was spawned
     script_check("begin 1 A 0; call 1 A a 1; spawn 1 A B 2; call 1 B b 3 B; ret B b 4; call 1 B b 6 B; ret B b 7; ret A a 8; end 1 A 9",
                  "complete 0..9 self 2: Aa 1..8 self 5, >Bb 3..4 self 1 wait 1, >Bb 6..7 self 1;");
@@ -247,6 +251,9 @@ static void left_in_silence(void **state) {
           "incomplete 0..5;complete 100..104 self 3: Sc 102..103 self 1 unknown wait 2;", 0, 1, 0);
     check("begin 1 A 0; none 1 S b y 2 A; end 1 A 5; begin 2 A 100; call 2 S w 102 A; ret S w 103; to S y 103; end 2 A 104",
           "incomplete 0..103;complete 100..104 self 3: Sw 102..103 self 1 wait 2;", 0, 2, 0);
+    // a return_to cannot have passed the open call of a tier with values, whatever lies below it
+    check("begin 1 A 0; none 1 S b y 2 A; end 1 A 5; begin 2 A 100; call 2 S w 102 A; call 2 S v 103 A; exc S v 104; to S y 104; ret S w 105; end 2 A 106",
+          "incomplete 0..5;complete 100..106 self 3: Sw 102..105 self 2 wait 2, >Sv 103..104 self 1 error;", 0, 1, 0);
     // a call under a token that is over
     s = script_new(true, 0);
     script_run(s, "begin 1 X 0; end 1 X 1; now 2000; begin 2 A 2001; none 2 S b y 2002 A; none 1 S c y 2003 X; to S y 2004; end 2 A 2005; now 9000");
@@ -274,6 +281,9 @@ static void deaths(void **state) {
     // an exception, then something else: the process did not die of it, and its request goes on elsewhere or expires
     check("begin 1 A 0; call 1 A a 1; exc A a 2; call 1 A b 3; ret A b 4; die A 5", "expired 0..4;", 0, 0, 0);
     check("begin 1 A 0; die A 5; call 1 B b 6 A; ret B b 7; end 1 B 8", "complete 0..8 self 7: Bb 6..7 self 1 wait 6;", 0, 0, 0);
+    // an end marker of another process tells that it did not die of it
+    check("begin 1 A 0; call 1 A a 1; exc A a 2; die A 3; call 1 B b 4 A; ret B b 5; end 1 B 6",
+          "complete 0..6 self 4: Aa 1..2 self 1 error, Bb 4..5 self 1 wait 2;", 0, 0, 0);
     // the next request of the same process is another one
     check("begin 1 A 0; call 1 A a 1; exc A a 2; end 1 A 3 error; begin 2 A 4; end 2 A 5; die A 6",
           "complete 0..3 error self 2: Aa 1..2 self 1 error;complete 4..5 self 1;", 0, 0, 0);
@@ -330,6 +340,12 @@ static void reloads(void **state) {
     script_free(s);
 }
 
+// Of end markers that overtook each other the earliest counts.
+static void several_ends(void **state) {
+    (void)state;
+    script_check("begin 1 A 0; call 1 A a 1; ret A a 3; end 1 A 5 error; end 1 B 4; end 1 C 6", "complete 0..4 self 2: Aa 1..3 self 2;");
+}
+
 static void lost_tokens(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
@@ -358,7 +374,7 @@ int main(void) {
         cmocka_unit_test(spawned),     cmocka_unit_test(before_the_first_marker), cmocka_unit_test(waiting),     cmocka_unit_test(casts),       cmocka_unit_test(answers),
         cmocka_unit_test(many_processes), cmocka_unit_test(return_to),   cmocka_unit_test(both_kinds),
         cmocka_unit_test(exceptions_without_values), cmocka_unit_test(left_in_silence), cmocka_unit_test(exceptions),  cmocka_unit_test(keep_alive_and_pools), cmocka_unit_test(deaths),      cmocka_unit_test(pauses),
-        cmocka_unit_test(reloads),     cmocka_unit_test(lost_tokens), cmocka_unit_test(overtaken_losses),
+        cmocka_unit_test(reloads),     cmocka_unit_test(several_ends), cmocka_unit_test(lost_tokens), cmocka_unit_test(overtaken_losses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
