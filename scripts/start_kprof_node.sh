@@ -5,7 +5,8 @@ set -euo pipefail
 usage() {
   cat <<'END'
 usage: start_kprof_node.sh --node NAME --cookie-file FILE --config FILE
-                           [--collector HOST:PORT] [--name NAME] [--pid-file FILE]
+                           [--collector HOST:PORT] [--secret-file FILE] [--tls | --tls-ca FILE]
+                           [--tls-cert FILE --tls-key FILE] [--tls-name NAME] [--name NAME] [--pid-file FILE]
 
 Loads kprof's shim into the running Erlang node NAME (name@host, as that node calls itself), starts tracing as FILE
 says, and watches. When NAME restarts, tracing is started again. Runs in the foreground; on TERM or Ctrl-C (and through
@@ -16,28 +17,36 @@ stop_kprof_node.sh) everything is taken back out of NAME, which needs nothing in
   --config FILE          the options of kprof:start_trace/1, as Erlang terms, each or one list of them ended by a full
                          stop. Funs are allowed; they are evaluated on the target
   --collector HOST:PORT  where the collector listens, as seen from the target (overrides the file)
+  --secret-file FILE     the secret that the collector was given too (overrides the file)
+  --tls                  through TLS; the collector's certificate is verified with the target system's authorities
+  --tls-ca FILE          through TLS; it is verified with the authorities in FILE
+  --tls-cert FILE        the target's own certificate, for a collector with --tls-ca,
+  --tls-key FILE           and its key
+  --tls-name NAME        the name in the collector's certificate (default: the host of --collector)
   --name NAME            this node's own name, without @host (default: a new one each time)
   --pid-file FILE        default: kprof-node-TARGET.pid in $XDG_RUNTIME_DIR or $TMPDIR or /tmp
 
 KPROF_EBIN names the folder with the shim's compiled modules; default: share/kprof/ebin where kprof is installed, and
 build/shim/default/lib/kprof/ebin in its source folder.
+FILEs are read here; what is in them travels to the target over Erlang's distribution.
 
 exit status
   0 stopped as told        4 wrong cookie                       7 the shim is not built or cannot be loaded
   1 something else         5 the target's OTP is older than 25  8 the collector is not there, or no trace port
-  2 wrong usage            6 the configuration file             9 traced already
-  3 the target is not up
+  2 wrong usage            6 the configuration, secret or TLS   9 traced already
+  3 the target is not up     files
 END
 }
 
 die() { echo "start_kprof_node: $2" >&2; exit "$1"; }
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
-node='' cookie='' config='' collector='' name='' pidfile=''
+node='' cookie='' config='' collector='' name='' pidfile='' secret='' tls='' tls_ca='' tls_cert='' tls_key='' tls_name=''
 while [ $# -gt 0 ]; do
   case $1 in
     --help|-h) usage; exit 0 ;;
-    --node|--cookie-file|--config|--collector|--name|--pid-file)
+    --tls) tls=yes; shift ;;
+    --node|--cookie-file|--config|--collector|--name|--pid-file|--secret-file|--tls-ca|--tls-cert|--tls-key|--tls-name)
       [ $# -ge 2 ] || die 2 "$1 wants a value (--help tells more)"
       case $1 in
         --node) node=$2 ;;
@@ -46,6 +55,11 @@ while [ $# -gt 0 ]; do
         --collector) collector=$2 ;;
         --name) name=$2 ;;
         --pid-file) pidfile=$2 ;;
+        --secret-file) secret=$2 ;;
+        --tls-ca) tls_ca=$2 tls=yes ;;
+        --tls-cert) tls_cert=$2 ;;
+        --tls-key) tls_key=$2 ;;
+        --tls-name) tls_name=$2 ;;
       esac
       shift 2 ;;
     *) die 2 "unknown option $1 (--help tells more)" ;;
@@ -57,9 +71,13 @@ done
 [[ $node =~ ^[^@[:space:]]+@[^@[:space:]]+$ ]] || die 2 "--node wants name@host, not $node"
 [[ -z $collector || $collector =~ ^.+:[0-9]+$ ]] || die 2 "--collector wants HOST:PORT, not $collector"
 [[ -z $name || $name =~ ^[A-Za-z0-9_.-]+$ ]] || die 2 "--name wants a name without @host, not $name"
+[[ -n $tls || -z $tls_cert$tls_key$tls_name ]] || die 2 "--tls-cert, --tls-key and --tls-name go with --tls or --tls-ca"
 readable() { [ -f "$1" ] && [ -r "$1" ]; }
 readable "$cookie" || die 2 "cannot read the cookie file $cookie"
 readable "$config" || die 6 "cannot read the configuration file $config"
+for file in "$secret" "$tls_ca" "$tls_cert" "$tls_key"; do
+  [ -z "$file" ] || readable "$file" || die 6 "cannot read $file"
+done
 command -v erl >/dev/null || die 1 "there is no erl on the PATH: install Erlang/OTP 25 or newer"
 
 ebin=${KPROF_EBIN:-}
@@ -85,6 +103,7 @@ trap cleanup EXIT
 chmod 400 "$home/.erlang.cookie"
 
 export KPROF_TARGET=$node KPROF_CONFIG=$config KPROF_EBIN=$ebin KPROF_COLLECTOR=$collector KPROF_PARENT=$$
+export KPROF_SECRET_FILE=$secret KPROF_TLS=$tls KPROF_TLS_CA=$tls_ca KPROF_TLS_CERT=$tls_cert KPROF_TLS_KEY=$tls_key KPROF_TLS_NAME=$tls_name
 export KPROF_OWN_NAME=${name:-kprof_$$_$RANDOM}
 told=
 trap 'told=1; [ -z "$erl_pid" ] || kill -TERM "$erl_pid" 2>/dev/null || true' TERM INT HUP

@@ -11,7 +11,7 @@
 -export([set_token/0, set_token/1, clear_token/0, do_apply/3, get_current_label/0, set_current_label/1,
          with_token/2, wrap/1, begin_request/1, end_request/2, misultin_req_loop/2]).
 
--export_type([identity/0, outcome/0, tier/0, option/0, label/0, identity_fun/0, stats_dumper/0, stats_row/0, slow_call_callback/0, span/0]).
+-export_type([identity/0, outcome/0, tier/0, option/0, label/0, identity_fun/0, stats_dumper/0, stats_row/0, slow_call_callback/0, span/0, tls/0]).
 
 -type text() :: atom() | string() | binary().
 -type identity() :: text() | {text(), text()}.
@@ -39,11 +39,21 @@
 %% async (boolean: it ended after the request), outcome (ok, error, open: no return was seen, unknown: its tier sends no returns).
 %% Names that a newer collector sends besides are binaries.
 
+-type tls() :: #{cacertfile => file:name_all(), cacerts => binary(), certfile => file:name_all(), cert => binary(),
+                 keyfile => file:name_all(), key => binary(), server_name => string() | binary()}.
+%% TLS 1.2 or 1.3 towards the collector. Its certificate is always verified: against the authorities in `cacertfile' (those of this
+%% node's system without), and for the name `server_name' (the host of the option `collector' without). `certfile' and `keyfile'
+%% are this node's own, for a collector that wants one (`--tls-ca'). Files are PEM and are read when tracing starts; `cacerts', `cert' and `key' are
+%% such files' content instead. Needs OTP's application ssl, which is started and stays so.
+
 -type option() :: {tier_config, [tier()]}
                 | {identity_f, identity_fun()}
                 | {print_calls, boolean()}
                 | {stats_dumper, stats_dumper()}
                 | {collector, {inet:hostname() | inet:ip_address() | binary(), inet:port_number()}}
+                | {secret_file, file:name_all()}
+                | {secret, binary()}
+                | {tls, false | tls()}
                 | {sample, {one_in, pos_integer()}}
                 | {force_header, Name :: text() | {Name :: text(), PerSecond :: 1..1000}}
                 | {slow_call_threshold, non_neg_integer()}
@@ -97,6 +107,10 @@ unload() ->
 %% <li>`{print_calls, boolean()}', default false: prints finished requests as trees where start_trace was called, ten a second at most.</li>
 %% <li>`{stats_dumper, false | {file, Path} | {'fun', F} | {pid, Pid}}', default false.</li>
 %% <li>`{collector, {Host, Port}}', default `{"127.0.0.1", 4711}'.</li>
+%% <li>`{secret_file, Path}', or the bytes themselves, `{secret, Binary}': what the collector was given as `--secret-file', 16 to 1024 bytes.
+%% Both sides prove that they know it before anything else is said; it never travels. The file must be closed to others than its owner and
+%% group. Needs OTP's application crypto. It does not encrypt: for that there is</li>
+%% <li>`{tls, false | tls()}', default false: the connections to the collector go through TLS, see {@type tls()}.</li>
 %% <li>`{sample, {one_in, N}}', default 1: one request in N gets a token.</li>
 %% <li>`{force_header, Name}' or `{force_header, {Name, PerSecond}}': a web request with this header, `x-trace-request: true' say, gets a
 %% token although `sample' leaves it out; so do 5 a second at most unless said otherwise. Whoever can send requests can send

@@ -2,7 +2,7 @@
 %% a new one gets its clause, so that no user ever reads a bare term.
 -module(kprof_error).
 
--export([format/1]).
+-export([format/1, network/1, secret/1]).
 
 %% @doc One line of text, without a full stop or newline.
 -spec format(term()) -> string().
@@ -35,6 +35,12 @@ text({already_traced, Name, MFA}) ->
 text({foreign_tracer, Tracer}) -> io_lib:format("new processes are being traced by somebody else already (~0tp)", [Tracer]);
 text({stats_file, Path, Why}) -> io_lib:format("cannot write the stats_dumper file ~ts: ~ts", [Path, posix(Why)]);
 text({collector, Host, Port, Why}) -> io_lib:format("the collector at ~ts:~b ~ts", [Host, Port, collector(Why)]);
+text(secret_twice) -> "the options secret and secret_file are given both";
+text({bad_secret, undefined, Why}) -> ["the option secret: ", secret(Why)];
+text({bad_secret, Path, Why}) -> io_lib:format("the secret file ~0tp: ~ts", [Path, secret(Why)]);
+text({bad_tls, Why}) -> ["the option tls: ", Why];
+text({no_application, App, For}) ->
+    io_lib:format("~ts wants OTP's application ~ts, which is not on this node: add it to its release", [For, App]);
 text(no_runtime_tools) ->
     "the trace port's driver, trace_ip_drv of the application runtime_tools, is not on this node";
 text({trace_driver, Why}) -> io_lib:format("the trace port's driver cannot be loaded: ~ts", [erl_ddll:format_error(Why)]);
@@ -47,8 +53,27 @@ text(Other) -> io_lib:format("~0tP", [Other, 30]).
 collector(timeout) -> "did not answer in time";
 collector({bye, Text}) -> ["refused: ", Text];
 collector(closed) -> "closed the connection";
+collector(unproven) -> "does not know the secret: nothing was sent to it";
+collector({tls_alert, _} = Alert) -> ["cannot be trusted, or does not trust this node: ", network(Alert)];
+collector({protocol, emsgsize}) -> "does not speak kprof's protocol, or wants TLS (the option tls)";
 collector({protocol, Why}) -> io_lib:format("does not speak kprof's protocol (~0tP)", [Why, 10]);
-collector(Posix) -> ["cannot be reached: ", posix(Posix)].
+collector(Why) -> ["cannot be reached: ", network(Why)].
+
+%% @doc What gen_tcp and ssl return, as text.
+-spec network(term()) -> iodata().
+network({tls_alert, {_, Text}}) -> ["TLS: ", string:trim(lists:last(string:split(Text, "ALERT:")))];
+network({tls_alert, Text}) -> ["TLS: ", Text];
+network(Why) -> posix(Why).
+
+%% @doc What is wrong with a secret.
+-spec secret(term()) -> iodata().
+secret(empty) -> "it is empty; make one with: openssl rand -hex 32";
+secret(short) -> "it has fewer than 16 bytes; make one with: openssl rand -hex 32";
+secret(long) -> "it has more than 1024 bytes; make one with: openssl rand -hex 32";
+secret(no_binary) -> "it is no binary";
+secret(no_file) -> "it is not a file";
+secret({mode, Mode}) -> io_lib:format("mode ~3.8.0b opens the secret to everybody on that machine; chmod 600 it", [Mode]);
+secret(Why) -> file:format_error(Why).
 
 posix(Why) when is_atom(Why) ->
     case inet:format_error(Why) of

@@ -1,78 +1,145 @@
 %% @doc The two connections to the collector: how they are opened, and the form of the messages on the first.
 -module(kprof_link).
 
--export([connect/3, open_data/4, send/2, decode/1, close/1]).
+-export([connect/2, open_data/2, send/2, decode/1, active/1, close/1]).
+
+-export_type([target/0, connection/0, session/0]).
 
 -define(CONNECT_MS, 2000).
 -define(WELCOME_MS, 3000).
 -define(MAX_FRAME, 1048576).
 -define(SNDBUF, 262144).
 
--type host() :: inet:ip_address() | inet:hostname().
+-type target() :: #{host := inet:ip_address() | inet:hostname(), port := inet:port_number(),
+                    secret => undefined | kprof_auth:secret(), tls => undefined | kprof_tls:options()}.
+%% Where the collector is. With `secret', nothing is said before both sides have proven that they know it; with `tls', through TLS.
+-type connection() :: {gen_tcp, gen_tcp:socket()} | {ssl, ssl:sslsocket()}.
+%% The module whose functions the socket is for. Messages `{tcp | ssl, Socket, Bytes}', `{tcp_closed | ssl_closed, Socket}' and
+%% `{tcp_error | ssl_error, Socket, Why}' come from an active one.
+-opaque session() :: {integer(), Key :: binary(), undefined | kprof_auth:secret()}.
+%% What a data connection proves with that it belongs to the control connection.
 -type message() :: #{binary() => kprof_msgpack:value()}.
 
-%% @doc Opens the control connection: hello, then welcome. Takes 5 seconds at most. Errors: what gen_tcp says,
-%% `timeout', `{bye, Text}' when the collector refuses, `{protocol, _}' when it is none.
--spec connect(host(), inet:port_number(), message() | map()) ->
-          {ok, gen_tcp:socket(), Session :: integer(), Key :: binary()} | {error, term()}.
-connect(Host, Port, Hello) ->
-    Options = [binary, {active, false}, {packet, 4}, {packet_size, ?MAX_FRAME}, {nodelay, true}, {keepalive, true},
-               {send_timeout, 5000}, {send_timeout_close, true}],
-    case gen_tcp:connect(Host, Port, Options, ?CONNECT_MS) of
-        {ok, Socket} ->
-            Deadline = erlang:monotonic_time(millisecond) + ?WELCOME_MS,
-            case send(Socket, Hello) of
-                ok -> welcome(Socket, Deadline);
-                {error, _} -> failed(Socket, closed)
-            end;
+%% @doc Opens the control connection: handshakes, hello, then welcome. Takes 7 seconds at most. Errors: what gen_tcp and ssl say,
+%% `timeout', `{bye, Text}' when the collector refuses, `unproven' when it does not know the secret, `{protocol, _}' when it is none.
+-spec connect(target(), message() | map()) -> {ok, connection(), session()} | {error, term()}.
+connect(Target, Hello) ->
+    Options = [{packet_size, ?MAX_FRAME}, {send_timeout, 5000}, {send_timeout_close, true}],
+    opened(Target, Options, control, undefined, maps:get(secret, Target, undefined),
+           fun(Connection, Key, Deadline) ->
+                   case send(Connection, Hello) of
+                       ok -> welcome(Connection, Key, Deadline);
+                       {error, _} -> {error, closed}
+                   end
+           end).
+
+welcome(Connection, SessionKey, Deadline) ->
+    case next(Connection, Deadline) of
+        {ok, #{<<"type">> := <<"welcome">>, <<"session">> := Id, <<"key">> := {bin, Key}}, _} ->
+            {ok, Connection, {Id, Key, SessionKey}};
+        {ok, #{<<"type">> := <<"bye">>} = Bye, _} ->
+            {error, bye(Bye)};
+        {ok, #{<<"type">> := _}, _} ->
+            welcome(Connection, SessionKey, Deadline);
+        {ok, Other, _} ->
+            {error, {protocol, Other}};
         Error ->
             Error
     end.
 
-welcome(Socket, Deadline) ->
-    case gen_tcp:recv(Socket, 0, max(0, Deadline - erlang:monotonic_time(millisecond))) of
+%% @doc Opens the data connection of a session: handshakes, one hello, raw bytes after it.
+-spec open_data(target(), session()) -> {ok, connection()} | {error, term()}.
+open_data(Target, {Id, Key, SessionKey}) ->
+    %% no send_timeout: a slow collector makes the relay wait, and the trace port drop
+    opened(Target, [{sndbuf, ?SNDBUF}], data, Id, SessionKey,
+           fun({Module, Socket} = Connection, _, _) ->
+                   Sent = send(Connection, #{type => <<"hello">>, role => <<"data">>, protocol => 1, session => Id, key => {bin, Key}}),
+                   case Sent =:= ok andalso setopts(Module, Socket, [{packet, raw}]) of
+                       ok -> {ok, Connection};
+                       false -> Sent;
+                       Error -> Error
+                   end
+           end).
+
+%% Opens a connection and proves the secret; then Use goes on. On an error it is closed.
+opened(#{host := Host, port := Port} = Target, More, Role, Id, Secret, Use) ->
+    Options = [binary, {active, false}, {packet, 4}, {nodelay, true}, {keepalive, true} | More],
+    case open(Host, Port, Options, maps:get(tls, Target, undefined)) of
+        {ok, Connection} ->
+            Deadline = erlang:monotonic_time(millisecond) + ?WELCOME_MS,
+            Result = case authenticate(Connection, Role, Id, Secret, Deadline) of
+                         {ok, Key} -> Use(Connection, Key, Deadline);
+                         Failed -> Failed
+                     end,
+            _ = is_tuple(Result) andalso element(1, Result) =:= error andalso close(Connection),
+            Result;
+        Error ->
+            Error
+    end.
+
+open(Host, Port, Options, undefined) ->
+    case gen_tcp:connect(Host, Port, Options, ?CONNECT_MS) of
+        {ok, Socket} -> {ok, {gen_tcp, Socket}};
+        Error -> Error
+    end;
+open(Host, Port, Options, Tls) ->
+    case ssl:connect(Host, Port, Options ++ Tls(), ?CONNECT_MS) of
+        {ok, Socket} -> {ok, {ssl, Socket}};
+        Error -> Error
+    end.
+
+authenticate(_, _, _, undefined, _) ->
+    {ok, undefined};
+authenticate({Module, Socket} = Connection, Role, Id, Secret, Deadline) ->
+    {Auth, Begun} = kprof_auth:start(Role, Id),
+    case Module:send(Socket, Auth) =:= ok andalso next(Connection, Deadline) of
+        {ok, #{<<"type">> := <<"bye">>} = Bye, _} ->
+            {error, bye(Bye)};
+        {ok, _, Challenge} ->
+            case kprof_auth:answer(Secret, Challenge, Begun) of
+                {ok, Answer, Answered} -> confirm(Connection, Secret, Answer, Answered, Deadline);
+                error -> {error, unproven}
+            end;
+        false ->
+            {error, closed};
+        Error ->
+            Error
+    end.
+
+confirm({Module, Socket} = Connection, Secret, Answer, Answered, Deadline) ->
+    case Module:send(Socket, Answer) =:= ok andalso next(Connection, Deadline) of
+        {ok, #{<<"type">> := <<"bye">>} = Bye, _} ->
+            {error, bye(Bye)};
+        {ok, _, Proven} ->
+            case kprof_auth:confirm(Secret, Proven, Answered) of
+                {ok, _} = Key -> Key;
+                error -> {error, unproven}
+            end;
+        false ->
+            {error, closed};
+        Error ->
+            Error
+    end.
+
+%% The next message: decoded, and its bytes.
+next({Module, Socket}, Deadline) ->
+    case Module:recv(Socket, 0, max(0, Deadline - erlang:monotonic_time(millisecond))) of
         {ok, Bytes} ->
             case decode(Bytes) of
-                {ok, #{<<"type">> := <<"welcome">>, <<"session">> := Session, <<"key">> := {bin, Key}}} ->
-                    {ok, Socket, Session, Key};
-                {ok, #{<<"type">> := <<"bye">>} = Bye} ->
-                    failed(Socket, {bye, maps:get(<<"reason">>, Bye, <<"no reason given">>)});
-                {ok, #{<<"type">> := _}} ->
-                    welcome(Socket, Deadline);
-                Bad ->
-                    failed(Socket, {protocol, Bad})
+                {ok, Message} -> {ok, Message, Bytes};
+                {error, Why} -> {error, {protocol, Why}}
             end;
-        {error, emsgsize} ->
-            failed(Socket, {protocol, emsgsize});
-        {error, Why} ->
-            failed(Socket, Why)
+        {error, emsgsize} -> {error, {protocol, emsgsize}};
+        Error -> Error
     end.
 
-failed(Socket, Why) ->
-    close(Socket),
-    {error, Why}.
-
-%% @doc Opens the data connection of a session: one hello, raw bytes after it.
--spec open_data(host(), inet:port_number(), integer(), binary()) -> {ok, gen_tcp:socket()} | {error, term()}.
-open_data(Host, Port, Session, Key) ->
-    %% no send_timeout: a slow collector makes the relay wait, and the trace port drop
-    Options = [binary, {active, false}, {packet, raw}, {nodelay, true}, {keepalive, true}, {sndbuf, ?SNDBUF}],
-    case gen_tcp:connect(Host, Port, Options, ?CONNECT_MS) of
-        {ok, Socket} ->
-            Hello = iolist_to_binary(kprof_msgpack:encode(#{type => <<"hello">>, role => <<"data">>, protocol => 1,
-                                                            session => Session, key => {bin, Key}})),
-            case gen_tcp:send(Socket, [<<(byte_size(Hello)):32>>, Hello]) of
-                ok -> {ok, Socket};
-                {error, Why} -> failed(Socket, Why)
-            end;
-        Error ->
-            Error
-    end.
+bye(Bye) ->
+    {bye, maps:get(<<"reason">>, Bye, <<"no reason given">>)}.
 
 %% @doc Sends one message on the control connection; waits 5 seconds at most, then the connection is closed.
--spec send(gen_tcp:socket(), map()) -> ok | {error, term()}.
-send(Socket, Message) ->
-    gen_tcp:send(Socket, kprof_msgpack:encode(Message)).
+-spec send(connection(), map()) -> ok | {error, term()}.
+send({Module, Socket}, Message) ->
+    Module:send(Socket, kprof_msgpack:encode(Message)).
 
 %% @doc One message of the control connection.
 -spec decode(binary()) -> {ok, message()} | {error, term()}.
@@ -83,8 +150,16 @@ decode(Bytes) ->
         Error -> Error
     end.
 
+%% @doc Has the next message sent to the connection's owner.
+-spec active(connection()) -> ok | {error, term()}.
+active({Module, Socket}) ->
+    setopts(Module, Socket, [{active, once}]).
+
+setopts(gen_tcp, Socket, Options) -> inet:setopts(Socket, Options);
+setopts(ssl, Socket, Options) -> ssl:setopts(Socket, Options).
+
 %% @doc Closes a connection; closed already is fine.
--spec close(gen_tcp:socket()) -> ok.
-close(Socket) ->
-    _ = gen_tcp:close(Socket),
+-spec close(connection()) -> ok.
+close({Module, Socket}) ->
+    _ = (catch Module:close(Socket)),
     ok.

@@ -30,12 +30,13 @@
             ebin :: file:filename(),
             config :: binary(),
             config_name :: string(),
-            collector :: undefined | {string(), inet:port_number()},
+            given = [] :: [kprof:option()],    % how to reach the collector, instead of what the configuration says
             parent :: string(),
             mode = loaded :: loaded | guest}).    % guest: the target has a kprof of its own, which we leave there
 
 %% @doc Runs a kprof node; ends the emulator. Its parameters are environment variables, set by the script: KPROF_TARGET,
-%% KPROF_OWN_NAME, KPROF_CONFIG, KPROF_EBIN, KPROF_COLLECTOR (HOST:PORT or empty), KPROF_PARENT (a process id).
+%% KPROF_OWN_NAME, KPROF_CONFIG, KPROF_EBIN, KPROF_COLLECTOR (HOST:PORT or empty), KPROF_SECRET_FILE, KPROF_TLS (anything), KPROF_TLS_CA,
+%% KPROF_TLS_CERT, KPROF_TLS_KEY, KPROF_TLS_NAME (each may be empty), KPROF_PARENT (a process id).
 -spec main() -> no_return().
 main() ->
     ok = logger:set_primary_config(level, none),    % failures are told in one line, by us
@@ -48,7 +49,7 @@ main() ->
                      {error, Why} -> fail(?E_CONFIG, "cannot read ~ts: ~ts", [ConfigName, file:format_error(Why)])
                  end,
         T = #t{target = list_to_atom(Target), ebin = env("KPROF_EBIN"), config = Config, config_name = ConfigName,
-               collector = collector(env("KPROF_COLLECTOR")), parent = env("KPROF_PARENT")},
+               given = collector(env("KPROF_COLLECTOR")) ++ secret(env("KPROF_SECRET_FILE")) ++ tls(env("KPROF_TLS")), parent = env("KPROF_PARENT")},
         start_distribution(env("KPROF_OWN_NAME"), Target),
         watch(begin_tracing(T))
     catch
@@ -66,15 +67,37 @@ fail(Status, Format, Args) ->
     throw({failed, Status, unicode:characters_to_binary(io_lib:format(Format, Args))}).
 
 collector("") ->
-    undefined;
+    [];
 collector(Text) ->
     case string:split(Text, ":", trailing) of
         [Host, Digits] when Host =/= "" ->
-            try {string:trim(Host, both, "[]"), list_to_integer(Digits)}
+            try [{collector, {string:trim(Host, both, "[]"), list_to_integer(Digits)}}]
             catch error:badarg -> fail(?E_OTHER, "--collector wants HOST:PORT, not ~ts", [Text])
             end;
         _ ->
             fail(?E_OTHER, "--collector wants HOST:PORT, not ~ts", [Text])
+    end.
+
+%% The files lie here, not on the target: it gets what is in them.
+secret("") ->
+    [];
+secret(File) ->
+    case kprof_auth:read_file(File) of
+        {ok, Secret} -> [{secret, Secret()}];
+        {error, Why} -> fail(?E_CONFIG, "~ts: ~ts", [File, kprof_error:secret(Why)])
+    end.
+
+tls("") ->
+    [];
+tls(_) ->
+    Files = [{Key, content(Path)} || {Key, Name} <- [{cacerts, "KPROF_TLS_CA"}, {cert, "KPROF_TLS_CERT"}, {key, "KPROF_TLS_KEY"}],
+                                     Path <- [env(Name)], Path =/= ""],
+    [{tls, maps:from_list(Files ++ [{server_name, Name} || Name <- [env("KPROF_TLS_NAME")], Name =/= ""])}].
+
+content(Path) ->
+    case file:read_file(Path) of
+        {ok, Bytes} -> Bytes;
+        {error, Why} -> fail(?E_CONFIG, "cannot read ~ts: ~ts", [Path, file:format_error(Why)])
     end.
 
 start_distribution(Own, Target) ->
@@ -216,10 +239,7 @@ beam(Ebin, M) ->
 trace(#t{target = Target, config = Text, config_name = Name} = T) ->
     case remote(T, kprof_options, parse, [Text]) of
         {ok, Options0} ->
-            Options = case T#t.collector of
-                          undefined -> Options0;
-                          Collector -> [{collector, Collector} | lists:keydelete(collector, 1, Options0)]
-                      end,
+            Options = T#t.given ++ [Option || Option <- Options0, not overridden(Option, T#t.given)],
             case remote(T, kprof, start_trace, [Options], 30000) of
                 ok -> say("tracing ~ts: ~ts", [Target, describe(Options)]), warn(T), T;
                 {error, Reason} -> take_out(T), fail(status(Reason), "~ts: ~ts", [Target, kprof_error:format(Reason)])
@@ -228,6 +248,9 @@ trace(#t{target = Target, config = Text, config_name = Name} = T) ->
             take_out(T),
             fail(?E_CONFIG, "~ts: ~ts", [Name, kprof_error:format(Reason)])
     end.
+
+overridden({secret_file, _}, Given) -> lists:keymember(secret, 1, Given);
+overridden(Option, Given) -> is_tuple(Option) andalso lists:keymember(element(1, Option), 1, Given).
 
 %% The target's own kprof may be older than the warnings.
 warn(T) ->
@@ -241,6 +264,7 @@ status({already_traced, _, _}) -> ?E_BUSY;
 status({foreign_tracer, _}) -> ?E_BUSY;
 status(already_tracing) -> ?E_BUSY;
 status(no_runtime_tools) -> ?E_TRACE;
+status({no_application, _, _}) -> ?E_TRACE;
 status({trace_driver, _}) -> ?E_TRACE;
 status({trace_port, _}) -> ?E_TRACE;
 status({trace_port_taken, _}) -> ?E_TRACE;
@@ -334,6 +358,8 @@ remote(#t{target = Target}, M, F, A, Timeout) ->
     catch
         error:{erpc, notsup} -> fail(?E_OTP, "~ts runs an OTP older than ~b", [Target, ?MIN_OTP]);
         error:{erpc, Why} -> fail(?E_DOWN, "~ts is not up (~0tp)", [Target, Why]);
+        %% without the stack, which shows arguments, the secret among them
+        _:{exception, Why, _} -> fail(?E_OTHER, "~ts: ~ts:~ts failed: ~0tP", [Target, M, F, Why, 20]);
         _:Why -> fail(?E_OTHER, "~ts: ~ts:~ts failed: ~0tP", [Target, M, F, Why, 20])
     end.
 

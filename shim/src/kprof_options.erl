@@ -17,6 +17,8 @@
                      print_calls := boolean(),
                      stats_dumper := kprof:stats_dumper(),
                      collector := {string(), inet:ip_address() | inet:hostname(), inet:port_number()},
+                     secret := kprof_auth:secret() | undefined,
+                     tls := kprof_tls:options() | undefined,
                      one_in := pos_integer(),
                      force_header := undefined | {binary(), pos_integer()},
                      slow_us := non_neg_integer() | undefined,
@@ -46,6 +48,8 @@ check(Options) ->
                print_calls => maps:get(print_calls, Checked),
                stats_dumper => Dumper,
                collector => maps:get(collector, Checked),
+               secret => secret(maps:get(secret, Checked), maps:get(secret_file, Checked)),
+               tls => tls(maps:get(tls, Checked)),
                one_in => OneIn,
                force_header => maps:get(force_header, Checked),
                slow_us => SlowUs,
@@ -59,7 +63,8 @@ check(Options) ->
 
 defaults() ->
     #{identity_f => undefined, print_calls => false, stats_dumper => false, collector => {"127.0.0.1", 4711},
-      sample => {one_in, 1}, force_header => undefined, slow_call_threshold => undefined, slow_call_callback => undefined, trace_gc => false,
+      secret => undefined, secret_file => undefined, tls => false, sample => {one_in, 1}, force_header => undefined,
+      slow_call_threshold => undefined, slow_call_callback => undefined, trace_gc => false,
       trace_scheduling => false}.
 
 collect({Name, Value}, Map) when is_atom(Name) ->
@@ -85,6 +90,11 @@ value(stats_dumper, {pid, P} = D) when is_pid(P) -> D;
 value(stats_dumper, V) -> bad(stats_dumper, V, "false, {file, Path}, {'fun', fun/1} or {pid, Pid}");
 value(collector, {Host, Port} = V) when is_integer(Port), Port > 0, Port =< 65535 -> collector(Host, Port, V);
 value(collector, V) -> bad(collector, V, "{Host, Port}");
+value(secret, Secret) -> Secret;    % checked later, and never shown
+value(secret_file, Path) -> Path;
+value(tls, false) -> false;
+value(tls, Map) when is_map(Map) -> Map;
+value(tls, _) -> throw({bad_tls, "it is false or a map"});
 value(sample, {one_in, N}) when is_integer(N), N >= 1, N =< ?MAX_ONE_IN -> N;
 value(sample, V) -> bad(sample, V, "{one_in, N} with N from 1 on");
 value(force_header, undefined) -> undefined;
@@ -123,6 +133,19 @@ collector(Host, Port, V) ->
         {ok, Address} -> {Host, Address, Port};
         {error, einval} -> {Host, Host, Port}
     end.
+
+secret(undefined, undefined) ->
+    undefined;
+secret(Bytes, Path) ->
+    Bytes =:= undefined orelse Path =:= undefined orelse throw(secret_twice),
+    kprof_auth:available() orelse throw({no_application, crypto, "the secret"}),
+    case if Path =:= undefined -> kprof_auth:secret(Bytes); true -> kprof_auth:read_file(Path) end of
+        {ok, Secret} -> Secret;
+        {error, Why} -> throw({bad_secret, Path, Why})
+    end.
+
+tls(false) -> undefined;
+tls(Map) -> kprof_tls:options(Map).
 
 writable({file, Path}) ->
     case file:open(Path, [append, raw]) of

@@ -6,12 +6,13 @@
 
 -define(IDLE_MS, 200).
 
-%% @doc Starts a relay between two sockets of the caller; it becomes their owner. It exits with `{trace_port, Reason}' or
+%% @doc Starts a relay from the trace port's socket to a connection, both the caller's; it becomes their owner. It exits with `{trace_port, Reason}' or
 %% `{collector, Reason}', telling which side ended.
--spec start_link(gen_tcp:socket(), gen_tcp:socket()) -> pid().
-start_link(In, Out) ->
-    Pid = spawn_opt(fun() -> receive go -> loop(In, Out, false) end end, [link, {fullsweep_after, 20}]),
-    lists:foreach(fun(Socket) -> _ = gen_tcp:controlling_process(Socket, Pid) end, [In, Out]),
+-spec start_link(gen_tcp:socket(), kprof_link:connection()) -> pid().
+start_link(In, {Module, Out}) ->
+    Pid = spawn_opt(fun() -> receive go -> loop(In, Module, Out, false) end end, [link, {fullsweep_after, 20}]),
+    _ = gen_tcp:controlling_process(In, Pid),
+    _ = Module:controlling_process(Out, Pid),
     Pid ! go,
     Pid.
 
@@ -28,18 +29,18 @@ kill(Pid) ->
     exit(Pid, kill),
     receive {'EXIT', Pid, _} -> ok end.
 
-loop(In, Out, Drain) ->
+loop(In, Module, Out, Drain) ->
     case gen_tcp:recv(In, 0, ?IDLE_MS) of
         {ok, Bytes} ->
-            case gen_tcp:send(Out, Bytes) of
-                ok -> loop(In, Out, Drain orelse told());
+            case Module:send(Out, Bytes) of
+                ok -> loop(In, Module, Out, Drain orelse told());
                 {error, Why} -> exit({collector, Why})
             end;
         {error, timeout} when not Drain ->
-            loop(In, Out, told());
+            loop(In, Module, Out, told());
         {error, Why} ->
             _ = gen_tcp:close(In),
-            _ = gen_tcp:close(Out),
+            kprof_link:close({Module, Out}),
             exit({trace_port, Why})
     end.
 

@@ -39,8 +39,8 @@
             absent = [] :: [absence()],               % told already
             looked = 0 :: integer(),                  % native time of the last look at flags and patterns; then they were as we set them
             one_in = 1 :: pos_integer(),              % the sampling in force, after trips
-            control = undefined :: undefined | gen_tcp:socket(),
-            session = {0, <<>>} :: {integer(), binary()},   % from welcome, for the data connection
+            control = undefined :: undefined | kprof_link:connection(),
+            session = undefined :: undefined | kprof_link:session(),   % from welcome, for the data connection
             port = undefined :: undefined | port(),
             relay = undefined :: undefined | pid(),
             printer = undefined :: undefined | pid(),
@@ -117,17 +117,17 @@ handle_event({call, From}, stop, _, D) ->
 handle_event({call, From}, absent, _, D) ->
     {keep_state_and_data, {reply, From, [absent(Absence, D) || Absence <- D#d.absent]}};
 
-handle_event(info, {tcp, Socket, Bytes}, State, #d{control = Socket} = D) ->
+handle_event(info, {Tag, Socket, Bytes}, State, #d{control = {_, Socket}} = D) when Tag =:= tcp; Tag =:= ssl ->
     ok = kprof_guard:heard(),
-    _ = inet:setopts(Socket, [{active, once}]),
+    _ = kprof_link:active(D#d.control),
     case kprof_link:decode(Bytes) of
         {ok, #{<<"type">> := Type} = Message} -> message(Type, Message, State, D);
         _ -> lost("it does not speak kprof's protocol", State, D)
     end;
-handle_event(info, {tcp_closed, Socket}, State, #d{control = Socket} = D) ->
+handle_event(info, {Tag, Socket}, State, #d{control = {_, Socket}} = D) when Tag =:= tcp_closed; Tag =:= ssl_closed ->
     lost("it closed the connection", State, D);
-handle_event(info, {tcp_error, Socket, Why}, State, #d{control = Socket} = D) ->
-    lost(inet:format_error(Why), State, D);
+handle_event(info, {Tag, Socket, Why}, State, #d{control = {_, Socket}} = D) when Tag =:= tcp_error; Tag =:= ssl_error ->
+    lost(kprof_error:network(Why), State, D);
 
 handle_event(info, {'EXIT', Pid, Why}, State, #d{relay = Pid} = D) when is_pid(Pid) ->
     lost(io_lib:format("the data connection ended (~0tp)", [Why]), State, D#d{relay = undefined});
@@ -191,12 +191,9 @@ start(From, Options, #d{slots = Slots} = D0) ->
 
 %% From what is there to everything armed. On an error everything is undone and both connections are closed.
 arm(#d{control = undefined} = D) ->
-    {Text, Host, Port} = maps:get(collector, D#d.options),
-    case kprof_link:connect(Host, Port, hello()) of
-        {ok, Control, Session, Key} ->
-            arm(D#d{control = Control, session = {Session, Key}});
-        {error, Why} ->
-            {error, {collector, Text, Port, Why}, D}
+    case kprof_link:connect(target(D), hello()) of
+        {ok, Control, Session} -> arm(D#d{control = Control, session = Session});
+        {error, Why} -> {error, collector_error(Why, D), D}
     end;
 arm(D) ->
     case tell(tiers(D), D) of
@@ -209,9 +206,8 @@ arm(D) ->
             {error, collector_error(Why, D), let_go(D)}
     end.
 
-arm_data(#d{session = {Session, Key}, slots = Slots, port = Port} = D0, In) ->
-    {_, Host, Number} = maps:get(collector, D0#d.options),
-    case kprof_link:open_data(Host, Number, Session, Key) of
+arm_data(#d{session = Session, slots = Slots, port = Port} = D0, In) ->
+    case kprof_link:open_data(target(D0), Session) of
         {ok, Out} ->
             D = D0#d{relay = kprof_relay:start_link(In, Out), armed_at = now_ms(), spawns = spawns(D0), absent = []},
             ok = kprof_slots:open(Slots, kprof_slots:new_base()),
@@ -224,12 +220,15 @@ arm_data(#d{session = {Session, Key}, slots = Slots, port = Port} = D0, In) ->
             kprof_slots:set_one_in(Slots, D#d.one_in),
             yield_to_guard(D),
             _ = tell(#{type => <<"trace_started">>, at => erlang:monotonic_time()}, D),
-            _ = inet:setopts(D#d.control, [{active, once}]),
+            _ = kprof_link:active(D#d.control),
             {ok, tell_absent(traced(D#d{looked = Looked}))};
         {error, Why} ->
             _ = gen_tcp:close(In),
             {error, collector_error(Why, D0), let_go(D0)}
     end.
+
+target(#d{options = #{collector := {_, Host, Port}, secret := Secret, tls := Tls}}) ->
+    #{host => Host, port => Port, secret => Secret, tls => Tls}.
 
 collector_error(Why, D) ->
     {Text, _, Port} = maps:get(collector, D#d.options),
@@ -504,7 +503,7 @@ note(Level, Text, D) ->
     ok.
 
 tell(_, #d{control = undefined}) -> ok;
-tell(Message, #d{control = Socket}) -> kprof_link:send(Socket, Message).
+tell(Message, #d{control = Control}) -> kprof_link:send(Control, Message).
 
 %% --- small things ---
 

@@ -4,7 +4,7 @@
 %% ephemeral port, and that client must be us.
 -module(kprof_tracer).
 
--export([open/0, close/2, set_flags/3, no_return_to/1, set_patterns/1, undo/2, undo_patterns/1, missing/1, absent/1, flags_owner/0]).
+-export([open/0, prove/2, close/2, set_flags/3, no_return_to/1, set_patterns/1, undo/2, undo_patterns/1, missing/1, absent/1, flags_owner/0]).
 
 -export_type([pattern/0]).
 
@@ -17,10 +17,12 @@
 %% All that can be set on a process, the last ones by match specifications.
 -define(ALL_FLAGS, [return_to, garbage_collection, running, exiting | ?FLAGS]).
 -define(ATTEMPTS, 3).
+-define(PROOF_MS, 2000).
+-define(NONCE, 16).
 -define(BUFFER, 262144).
 
-%% @doc Opens a trace port, owned by the caller, and its one client connection. An empty frame that went through the port
-%% and came out of our socket proves that nobody else holds the place.
+%% @doc Opens a trace port, owned by the caller, and its one client connection, proven to be ours before anything is traced
+%% ({@link prove/2}).
 -spec open() -> {ok, port(), gen_tcp:socket()} | {error, term()}.
 open() ->
     case load_driver() of
@@ -47,18 +49,36 @@ open(N) ->
 connect(Port) ->
     <<0, Number:16>> = iolist_to_binary(erlang:port_control(Port, $p, "")),
     Options = [binary, {active, false}, {packet, raw}, {buffer, ?BUFFER}, {recbuf, ?BUFFER}],
-    case gen_tcp:connect({127, 0, 0, 1}, Number, Options, 2000) of
+    case gen_tcp:connect({127, 0, 0, 1}, Number, Options, ?PROOF_MS) of
         {ok, Socket} ->
-            true = erlang:port_command(Port, <<>>),
-            case gen_tcp:recv(Socket, 5, 2000) of
-                {ok, <<0, 0:32>>} ->
-                    {ok, Socket};
-                _ ->
-                    ok = gen_tcp:close(Socket),
-                    {error, taken}
+            case prove(Port, Socket) of
+                ok -> {ok, Socket};
+                Error -> ok = gen_tcp:close(Socket), Error
             end;
         Error ->
             Error
+    end.
+
+%% @doc Proves that a socket is the port's one client: a frame of random bytes that went into the port must be the first thing that comes out
+%% of the socket. Who holds the place instead gets those bytes and nothing else, and who sits behind the socket cannot know them.
+-spec prove(port(), gen_tcp:socket()) -> ok | {error, taken}.
+prove(Port, Socket) ->
+    Nonce = nonce(),
+    true = erlang:port_command(Port, Nonce),
+    case gen_tcp:recv(Socket, 5 + byte_size(Nonce), ?PROOF_MS) of
+        {ok, <<0, Size:32, Nonce/binary>>} when Size =:= byte_size(Nonce) -> ok;
+        _ -> {error, taken}
+    end.
+
+%% Not from OTP's crypto, which the node may not have, or not have loaded.
+nonce() ->
+    case file:open("/dev/urandom", [read, raw, binary]) of
+        {ok, File} ->
+            {ok, Bytes} = file:read(File, ?NONCE),
+            ok = file:close(File),
+            Bytes;
+        {error, _} ->
+            list_to_binary([rand:uniform(256) - 1 || _ <- lists:seq(1, ?NONCE)])
     end.
 
 %% The driver is part of runtime_tools, which a release may leave out.

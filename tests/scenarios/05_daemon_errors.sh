@@ -40,7 +40,7 @@ secret() {
 secret 644 0123456789abcdef 'mode 644 opens .* chmod 600' "a secret that everybody can read"
 secret 602 0123456789abcdef 'mode 602 opens .* chmod 600' "a secret that everybody can write"
 secret 600 '' 'the file is empty.*openssl rand' "an empty secret"
-secret 600 0123456789abcde '16 to 1024 bytes, this one fewer.*openssl rand' "a secret that is too short"
+secret 600 0123456789abcde 'a secret has 16 to 1024 bytes, this one fewer.*openssl rand' "a secret that is too short"
 for bucket in 0 7 -1 x 7200; do refuses 2 '\-\-bucket' "--bucket $bucket" --listen 0 --db "$new" --bucket "$bucket"; done
 refuses 2 '\-\-flush' "--flush 0" --listen 0 --db "$new" --flush 0
 refuses 2 '\-\-request-timeout' "--request-timeout never" --listen 0 --db "$new" --request-timeout never

@@ -173,10 +173,11 @@ kprof_pid=
 traced() { [ -f "$kprof_log" ] && [ "$(grep -c "^tracing .* collector " "$kprof_log")" -ge "$1" ]; }
 traced_or_ended() { traced 1 || gone "$kprof_pid"; }
 
-# start_tracing NODE [CONFIG]: through start_kprof_node.sh, until it traces.
+# start_tracing NODE [CONFIG]: through start_kprof_node.sh, with the options in tracing_options, until it traces.
+tracing_options=()
 start_tracing() {
   start "$kprof_log" "$node_scripts/start_kprof_node.sh" --node "$1@localhost" --cookie-file "$scratch/cookie" \
-    --config "${2:-$top/tests/sample/kprof.config}" --collector "127.0.0.1:$collector_port"
+    --config "${2:-$top/tests/sample/kprof.config}" --collector "127.0.0.1:$collector_port" ${tracing_options[@]+"${tracing_options[@]}"}
   kprof_pid=$!
   wait_for 30 "tracing begins" traced_or_ended
   traced 1 || fail "start_kprof_node.sh ended"

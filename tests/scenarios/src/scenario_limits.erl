@@ -141,11 +141,12 @@ send({shim, _, Data}, Frames) -> ok = gen_tcp:send(Data, Frames).
 open("port:" ++ Port) ->
     Hello = #{type => hello, role => control, protocol => 1, node => <<"limits@localhost">>, otp => <<"25">>, os_pid => 1,
               ticks_per_second => 1000000000, time_offset => erlang:time_offset(), creation => 1, version => <<"0">>},
-    {ok, Control, Session, Key} = kprof_link:connect("127.0.0.1", list_to_integer(Port), Hello),
+    Target = #{host => "127.0.0.1", port => list_to_integer(Port)},
+    {ok, Control, Session} = kprof_link:connect(Target, Hello),
     ok = kprof_link:send(Control, #{type => tiers, identity => none, stats => false, calls => false,
                                     tiers => [#{name => atom_to_binary(Tier), m => limits, f => Tier, a => Arity}
                                               || {Tier, Arity} <- ?TIERS]}),
-    {ok, Data} = kprof_link:open_data("127.0.0.1", list_to_integer(Port), Session, Key),
+    {ok, {_, Data}} = kprof_link:open_data(Target, Session),
     _ = put(zero, erlang:monotonic_time()),
     {shim, Control, Data};
 open(Name) ->
@@ -159,4 +160,4 @@ close({shim, Control, Data}) ->
     ok = kprof_link:send(Control, #{type => trace_stopped, at => erlang:monotonic_time(), reason => stopped, text => <<>>}),
     ok = gen_tcp:close(Data),
     timer:sleep(300),
-    ok = gen_tcp:close(Control).
+    ok = kprof_link:close(Control).

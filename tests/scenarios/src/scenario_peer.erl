@@ -25,7 +25,7 @@ peer(no_session, Port) ->
                                            key => {bin, binary:copy(<<0>>, 16)}})));
 %% A good hello, then damage on the control connection.
 peer(control_huge, Port) ->
-    {ok, Control, _, _} = connect(Port),
+    {ok, {_, Control}, _} = connect(Port),
     ok = inet:setopts(Control, [{packet, raw}]),
     ok = gen_tcp:send(Control, <<16#ffffffff:32, "and so on">>),
     closed(Control);
@@ -34,29 +34,32 @@ peer(data_huge, Port) -> data(Port, <<0, 16#ffffffff:32, 131, 104, 5>>);
 peer(data_random, Port) -> data(Port, <<2, (rand:bytes(100000))/binary>>);
 %% Frames whole and well counted, with terms that are damaged: counted, and the connection stays.
 peer(data_terms, Port) ->
-    {ok, Control, Session, Key} = connect(Port),
-    {ok, Data} = kprof_link:open_data("127.0.0.1", Port, Session, Key),
+    {ok, Control, Session} = connect(Port),
+    {ok, {_, Data}} = kprof_link:open_data(target(Port), Session),
     [ok = gen_tcp:send(Data, [<<0, (byte_size(B)):32>>, B]) || _ <- lists:seq(1, 100), B <- [rand:bytes(50)]],
     timer:sleep(500),
     ok = kprof_link:send(Control, #{type => trace_stopped, at => erlang:monotonic_time(), reason => stopped, text => <<>>}),
     gen_tcp:close(Data),
     timer:sleep(300),
-    gen_tcp:close(Control),
+    kprof_link:close(Control),
     closed.
 
 data(Port, Bytes) ->
-    {ok, Control, Session, Key} = connect(Port),
-    {ok, Data} = kprof_link:open_data("127.0.0.1", Port, Session, Key),
+    {ok, Control, Session} = connect(Port),
+    {ok, {_, Data}} = kprof_link:open_data(target(Port), Session),
     ok = gen_tcp:send(Data, Bytes),
     Result = closed(Data),
-    gen_tcp:close(Control),
+    kprof_link:close(Control),
     Result.
 
 connect(Port) ->
-    {ok, Control, Session, Key} = kprof_link:connect("127.0.0.1", Port, hello(#{})),
+    {ok, Control, Session} = kprof_link:connect(target(Port), hello(#{})),
     ok = kprof_link:send(Control, #{type => tiers, identity => none, stats => false, calls => false,
                                     tiers => [#{name => <<"http">>, m => shop_http, f => handle_request, a => 2}]}),
-    {ok, Control, Session, Key}.
+    {ok, Control, Session}.
+
+target(Port) ->
+    #{host => "127.0.0.1", port => Port}.
 
 hello(More) ->
     maps:merge(#{type => hello, role => control, protocol => 1, node => <<"liar@localhost">>, otp => <<"25">>, os_pid => 1,

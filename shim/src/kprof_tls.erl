@@ -1,0 +1,92 @@
+%% @doc Options of TLS towards the collector. Its certificate is always verified: there is no option to do without.
+-module(kprof_tls).
+
+-export([options/1]).
+
+-export_type([options/0]).
+
+-opaque options() :: fun(() -> [term()]).
+%% What ssl:connect/4 takes. In a fun, so that no crash report shows the key.
+
+%% @doc Checks the option `tls' of start_trace and reads its files. Starts the application ssl, which stays started: by the time that
+%% tracing ends somebody else may use it.
+-spec options(map()) -> options().
+%% Throws reasons of kprof_error.
+options(Map) ->
+    lists:foreach(fun(Key) -> lists:member(Key, keys()) orelse throw({bad_tls, ["there is no ", io_lib:format("~0tP", [Key, 10])]}) end, maps:keys(Map)),
+    started(),
+    Ca = case content(cacertfile, cacerts, Map) of
+             undefined -> system_cas();
+             {Name, Pem} -> certificates(Name, Pem)
+         end,
+    Own = own(content(certfile, cert, Map), content(keyfile, key, Map)),
+    Name1 = case maps:get(server_name, Map, undefined) of
+                undefined -> [];
+                Text -> [{server_name_indication, text(server_name, Text)}]
+            end,
+    Options = [{verify, verify_peer}, {cacerts, Ca}, {depth, 10}, {versions, ['tlsv1.2', 'tlsv1.3']}, {log_level, none},
+               {customize_hostname_check, [{match_fun, public_key:pkix_verify_hostname_match_fun(https)}]} | Own ++ Name1],
+    fun() -> Options end.
+
+keys() ->
+    [cacertfile, cacerts, certfile, cert, keyfile, key, server_name].
+
+started() ->
+    case application:ensure_all_started(ssl) of
+        {ok, _} -> ok;
+        {error, _} -> throw({no_application, ssl, "TLS"})
+    end.
+
+%% The text of a PEM file, or given as such, and what to call it.
+content(FileKey, TextKey, Map) ->
+    case Map of
+        #{FileKey := _, TextKey := _} ->
+            throw({bad_tls, [atom_to_list(FileKey), " and ", atom_to_list(TextKey), " are given both"]});
+        #{FileKey := Path} ->
+            case file:read_file(text(FileKey, Path)) of
+                {ok, Pem} -> {unicode:characters_to_list(Path), Pem};
+                {error, Why} -> throw({bad_tls, [Path, ": ", file:format_error(Why)]})
+            end;
+        #{TextKey := Pem} when is_binary(Pem) ->
+            {atom_to_list(TextKey), Pem};
+        #{TextKey := _} ->
+            throw({bad_tls, [atom_to_list(TextKey), " is no binary"]});
+        _ ->
+            undefined
+    end.
+
+text(Key, Value) ->
+    case catch unicode:characters_to_list(Value) of
+        [_ | _] = Text -> Text;
+        _ -> throw({bad_tls, [atom_to_list(Key), " is no text"]})
+    end.
+
+system_cas() ->
+    try public_key:cacerts_get() of
+        [_ | _] = Cas -> Cas;
+        [] -> throw(no_system_cas)
+    catch
+        _:_ -> throw({bad_tls, "this node's system has no certificates of authorities: give a cacertfile"})
+    end.
+
+certificates(Name, Pem) ->
+    case [Der || {'Certificate', Der, not_encrypted} <- pem(Pem)] of
+        [] -> throw({bad_tls, [Name, ": no certificate in it"]});
+        Ders -> Ders
+    end.
+
+own(undefined, undefined) ->
+    [];
+own({CertName, Cert}, {KeyName, Key}) ->
+    Keys = [{Type, Der} || {Type, Der, not_encrypted} <- pem(Key), lists:member(Type, ['RSAPrivateKey', 'ECPrivateKey', 'DSAPrivateKey', 'PrivateKeyInfo'])],
+    case Keys of
+        [First | _] -> [{cert, certificates(CertName, Cert)}, {key, First}];
+        [] -> throw({bad_tls, [KeyName, ": no private key in it, or an encrypted one"]})
+    end;
+own(_, _) ->
+    throw({bad_tls, "a certificate of this node's own wants its key too, and the key a certificate"}).
+
+pem(Bytes) ->
+    try public_key:pem_decode(Bytes)
+    catch _:_ -> []
+    end.

@@ -1,0 +1,51 @@
+-module(kprof_tracer_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+%% The port of the driver that open/0 has loaded, without its client.
+bare() ->
+    Port = open_port({spawn, "trace_ip_drv 0 8192 2"}, [eof]),
+    <<0, Number:16>> = iolist_to_binary(erlang:port_control(Port, $p, "")),
+    {Port, Number}.
+
+connect(Number) ->
+    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Number, [binary, {active, false}]),
+    Socket.
+
+%% Nothing of the proof stays in the stream.
+clean_stream_test() ->
+    {ok, Port, Socket} = kprof_tracer:open(),
+    true = erlang:port_command(Port, <<"first">>),
+    ?assertEqual({ok, <<0, 5:32, "first">>}, gen_tcp:recv(Socket, 10, 2000)),
+    ?assertEqual([], kprof_tracer:flags_owner()),
+    kprof_tracer:close(Port, now),
+    gen_tcp:close(Socket).
+
+%% Somebody was faster: the proof arrives there, and not here.
+stranger_test() ->
+    {Port, Number} = bare(),
+    Stranger = connect(Number),
+    timer:sleep(50),
+    Ours = connect(Number),
+    ?assertEqual({error, taken}, kprof_tracer:prove(Port, Ours)),
+    ?assertMatch({ok, <<0, 16:32, _:16/binary>>}, gen_tcp:recv(Stranger, 21, 1000)),
+    ?assertEqual({error, timeout}, gen_tcp:recv(Stranger, 0, 100)),
+    [gen_tcp:close(S) || S <- [Stranger, Ours]],
+    port_close(Port).
+
+%% Somebody sits behind our socket who knows how frames look, but not the one that went into the port.
+impostor_test_() ->
+    [{Name, {timeout, 20, fun() -> impostor(Bytes) end}}
+     || {Name, Bytes} <- [{"empty frames", binary:copy(<<0, 0:32>>, 10)}, {"a frame of that size", <<0, 16:32, 0:128>>},
+                          {"something", crypto:strong_rand_bytes(100)}, {"nothing", <<>>}]].
+
+impostor(Bytes) ->
+    {Port, Number} = bare(),
+    Stranger = connect(Number),
+    {ok, Listen} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}]),
+    {ok, Fake} = inet:port(Listen),
+    Ours = connect(Fake),
+    {ok, Behind} = gen_tcp:accept(Listen, 1000),
+    ok = gen_tcp:send(Behind, Bytes),
+    ?assertEqual({error, taken}, kprof_tracer:prove(Port, Ours)),
+    [gen_tcp:close(S) || S <- [Stranger, Behind, Listen, Ours]],
+    port_close(Port).

@@ -1,0 +1,133 @@
+%% What sits on the wire between shims and collectors, or instead of one of them. Run by scenarios as
+%%   erl -run scenario_wire main WHAT ARGUMENT...
+-module(scenario_wire).
+
+-export([main/1]).
+
+-define(CLOSED_MS, 10000).
+
+-spec main([string()]) -> no_return().
+main([What | Arguments]) ->
+    try run(list_to_atom(What), Arguments) of
+        Result -> io:format("~s: ~0tp~n", [What, Result]), halt(case Result of ok -> 0; _ -> 1 end)
+    catch
+        Class:Why:Stack -> io:format("~s: ~0tp: ~0tp ~0tp~n", [What, Class, Why, Stack]), halt(1)
+    end.
+
+%% Passes on what comes, and keeps it in DIR/N.client and DIR/N.collector. FLIP is `none', or `client:N' or `collector:N': byte N that
+%% this side sends on its first connection is changed.
+run(proxy, [PortFile, Collector, Dir, Flip]) ->
+    Listen = listen(PortFile),
+    proxy(Listen, list_to_integer(Collector), Dir, flip(Flip), 1);
+
+%% Sends what somebody said before. ok: the collector closed the connection and welcomed nobody.
+run(replay, [Port, File]) ->
+    {ok, Bytes} = file:read_file(File),
+    Socket = connect(list_to_integer(Port)),
+    ok = gen_tcp:send(Socket, Bytes),
+    not_welcome(Socket, <<>>);
+
+%% A collector that knows nothing, and sends back what it is sent. Prints the type of every message.
+run(impostor, [PortFile]) ->
+    impostor(listen(PortFile));
+
+%% A shim with the right secret and a session of its own, that wants to bring the data of another session. ok: it is refused.
+run(join, [Port, SecretFile, Victim]) ->
+    {ok, Secret} = kprof_auth:read_file(SecretFile),
+    Target = #{host => "127.0.0.1", port => list_to_integer(Port), secret => Secret},
+    {ok, Control, {_, Key, SessionKey}} =
+        kprof_link:connect(Target, #{type => hello, role => control, protocol => 1, node => <<"joiner@localhost">>, otp => <<"25">>, os_pid => 1,
+                                     ticks_per_second => 1000000000, time_offset => 0, creation => 1, version => <<"0">>}),
+    Result = [kprof_link:open_data(Target, {list_to_integer(Victim), Key, Try})
+              || Try <- [SessionKey, Secret, undefined]],
+    kprof_link:close(Control),
+    %% without a handshake the hello goes out before the refusal comes back
+    case Result of
+        [{error, {bye, _}}, {error, {bye, _}}, {ok, Data}] -> kprof_link:close(Data), ok;
+        _ -> Result
+    end.
+
+listen(PortFile) ->
+    {ok, Listen} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}, {backlog, 100}]),
+    {ok, Port} = inet:port(Listen),
+    ok = file:write_file(PortFile ++ ".new", integer_to_list(Port)),
+    ok = file:rename(PortFile ++ ".new", PortFile),
+    Listen.
+
+connect(Port) ->
+    {ok, Socket} = gen_tcp:connect("127.0.0.1", Port, [binary, {active, false}, {nodelay, true}]),
+    Socket.
+
+flip("none") -> none;
+flip(Text) ->
+    [Side, N] = string:split(Text, ":"),
+    {Side, list_to_integer(N)}.
+
+proxy(Listen, Port, Dir, Flip, N) ->
+    {ok, Client} = gen_tcp:accept(Listen),
+    Collector = connect(Port),
+    Name = filename:join(Dir, integer_to_list(N)),
+    pass("client", Client, Collector, Name, Flip),
+    pass("collector", Collector, Client, Name, Flip),
+    proxy(Listen, Port, Dir, none, N + 1).
+
+pass(Side, From, To, Name, Flip) ->
+    Offset = case Flip of {Side, At} -> At; _ -> -1 end,
+    Pid = spawn(fun() ->
+                        {ok, File} = file:open(Name ++ "." ++ Side, [write, raw, binary]),
+                        receive go -> pass(From, To, File, Offset) end
+                end),
+    ok = gen_tcp:controlling_process(From, Pid),
+    Pid ! go.
+
+pass(From, To, File, Offset) ->
+    case gen_tcp:recv(From, 0) of
+        {ok, Bytes} ->
+            Sent = changed(Bytes, Offset),
+            ok = file:write(File, Sent),
+            _ = gen_tcp:send(To, Sent),
+            pass(From, To, File, Offset - byte_size(Bytes));
+        {error, _} ->
+            _ = gen_tcp:close(From),
+            _ = gen_tcp:close(To)
+    end.
+
+changed(Bytes, Offset) when Offset >= 0, Offset < byte_size(Bytes) ->
+    <<A:Offset/binary, X, B/binary>> = Bytes,
+    <<A/binary, (X bxor 1), B/binary>>;
+changed(Bytes, _) ->
+    Bytes.
+
+not_welcome(Socket, Got) ->
+    case gen_tcp:recv(Socket, 0, ?CLOSED_MS) of
+        {ok, Bytes} -> not_welcome(Socket, <<Got/binary, Bytes/binary>>);
+        {error, timeout} -> still_open;
+        {error, _} ->
+            case binary:match(Got, [<<"welcome">>, <<"proven">>]) of
+                nomatch -> ok;
+                _ -> {welcomed, Got}
+            end
+    end.
+
+impostor(Listen) ->
+    {ok, Socket} = gen_tcp:accept(Listen),
+    ok = inet:setopts(Socket, [{packet, 4}]),
+    reflect(Socket),
+    impostor(Listen).
+
+reflect(Socket) ->
+    case gen_tcp:recv(Socket, 0, 5000) of
+        {ok, Bytes} ->
+            {ok, #{<<"type">> := Type} = Message} = kprof_msgpack:decode(Bytes),
+            io:format("got ~ts~n", [Type]),
+            Reply = case Message of
+                        #{<<"nonce">> := Nonce} -> #{type => challenge, nonce => Nonce};
+                        #{<<"proof">> := Proof} -> #{type => proven, proof => Proof};
+                        _ -> #{type => welcome, session => 1, key => {bin, <<0:128>>}}
+                    end,
+            _ = gen_tcp:send(Socket, kprof_msgpack:encode(Reply)),
+            reflect(Socket);
+        {error, Why} ->
+            io:format("~0p~n", [Why]),
+            gen_tcp:close(Socket)
+    end.
