@@ -598,6 +598,7 @@ struct stats *pipeline_swap(struct pipeline *p, struct stats *empty) {
     for (uint32_t i = 0; i < LIMIT_NODES && p->nodes[i]; i++) {
         p->nodes[i]->account.stats = empty;
     }
+    stats_add_totals(full);
     return full;
 }
 

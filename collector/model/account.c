@@ -10,11 +10,8 @@ int64_t account_bucket(const struct account *a, int64_t time) {
     return start * a->bucket_s;
 }
 
-// Past the cap of rows: the row of _other. NULL when even that cannot be had, and for _total.
+// Past the cap of rows: the row of _other. NULL when even that cannot be had.
 __attribute__((noinline)) static struct stat_row *other_row(const struct account *a, struct stat_key key) {
-    if (key.identity == IDENTITY_TOTAL) {
-        return NULL;
-    }
     key.identity = IDENTITY_OTHER;
     return stats_row(a->stats, key);
 }
@@ -31,9 +28,9 @@ static bool failed(const struct span *span) {
     return span->error && !span->blind;
 }
 
-static void add_span(struct stat_row *row, const struct span *span, uint64_t duration, uint32_t bucket, bool first) {
+static void add_span(struct stat_row *row, const struct span *span, uint64_t duration, bool first) {
     row->requests += first;
-    stats_count_at(row, duration, bucket);
+    stats_count(row, duration);
     row->errors += failed(span);
     row->wait_ns += (uint64_t)span->wait;
     row->gc_ns += (uint64_t)span->gc;
@@ -68,9 +65,10 @@ static void add_path(struct path_row *row, const struct span *span, uint64_t dur
     }
 }
 
-static void count_total(struct stat_row *row, const struct request_result *r, uint64_t duration, uint32_t bucket) {
+static void count_whole(struct stat_row *row, const struct request_result *r) {
     if (row) {
-        stats_count_at(row, duration, bucket);
+        uint64_t duration = (uint64_t)(r->end - r->begin);
+        stats_count(row, duration);
         row->requests++;
         row->errors += r->error;
         row->total_ns += duration;
@@ -78,11 +76,11 @@ static void count_total(struct stat_row *row, const struct request_result *r, ui
     }
 }
 
-// Counts a request's spans by tier, under its identity and under _total.
+// Counts a request's spans by tier.
 static void count_tiers(const struct account *a, const struct request_result *r, int64_t bucket) {
     struct {
         uint16_t tier;
-        struct stat_row *rows[2];
+        struct stat_row *row;
     } seen[LIMIT_TIER_NAMES + 1]; // the rows of the request's tiers, so that a tier of many calls is looked up once
     uint32_t known = 0;
     for (uint32_t i = 0; i < r->count; i++) {
@@ -97,15 +95,10 @@ static void count_tiers(const struct account *a, const struct request_result *r,
         bool first = k == known;
         if (first) {
             seen[known].tier = span->tier;
-            seen[known].rows[0] = row_of(a, bucket, IDENTITY_TOTAL, span->tier);
-            seen[known++].rows[1] = row_of(a, bucket, r->identity, span->tier);
+            seen[known++].row = row_of(a, bucket, r->identity, span->tier);
         }
-        uint64_t duration = (uint64_t)(span->end - span->start);
-        uint32_t place = histogram_bucket(duration);
-        for (int j = 0; j < 2; j++) {
-            if (seen[k].rows[j]) {
-                add_span(seen[k].rows[j], span, duration, place, first);
-            }
+        if (seen[k].row) {
+            add_span(seen[k].row, span, (uint64_t)(span->end - span->start), first);
         }
     }
 }
@@ -131,10 +124,7 @@ static void count_paths(const struct account *a, const struct request_result *r,
 }
 
 static void count_complete(const struct account *a, const struct request_result *r, int64_t bucket) {
-    uint64_t whole = (uint64_t)(r->end - r->begin);
-    uint32_t place = histogram_bucket(whole);
-    count_total(row_of(a, bucket, IDENTITY_TOTAL, TIER_TOTAL), r, whole, place);
-    count_total(row_of(a, bucket, r->identity, TIER_TOTAL), r, whole, place);
+    count_whole(row_of(a, bucket, r->identity, TIER_TOTAL), r);
     count_tiers(a, r, bucket);
     if (a->paths) {
         count_paths(a, r, bucket);

@@ -81,10 +81,7 @@ static inline bool covers(const struct histogram *h, uint32_t bucket) {
 }
 
 bool histogram_add(struct histogram *h, uint64_t ns) {
-    return histogram_add_at(h, histogram_bucket(ns));
-}
-
-bool histogram_add_at(struct histogram *h, uint32_t bucket) {
+    uint32_t bucket = histogram_bucket(ns);
     if (!covers(h, bucket) && !span(h, bucket, bucket)) {
         return false;
     }

@@ -12,7 +12,7 @@ struct process *process_for(struct tracker *t, uint64_t pid, int64_t time) {
             return NULL;
         }
         t->processes[pid % LATEST] = (struct latest){pid, index};
-        p = slab_at(&t->pool->processes, index);
+        p = SLAB_AT(&t->pool->processes, struct process, index);
         *p = (struct process){.pid = pid,
                               .gc_since = INT64_MIN,
                               .off_since = INT64_MIN,
@@ -104,7 +104,7 @@ void processes_sweep(struct tracker *t, bool all) {
     uint32_t slots = t->by_pid.mask + 1;
     for (uint32_t i = 0; i < slots;) {
         uint32_t index = t->by_pid.slots[i].value;
-        struct process *p = index == MAP_NONE ? NULL : slab_at(&t->pool->processes, index);
+        struct process *p = index == MAP_NONE ? NULL : SLAB_AT(&t->pool->processes, struct process, index);
         bool idle = p && (all || t->now - p->last > t->options.timeout_ns);
         for (uint32_t c = idle && !all ? p->top : SLAB_NONE; c != SLAB_NONE && idle; c = call_at(t, c)->below) {
             idle = !alive(t, call_at(t, c)->request, call_at(t, c)->generation);

@@ -7,11 +7,11 @@ bool chunk_add(struct tracker *t, struct request *r) {
     if (chunk == SLAB_NONE) {
         return false;
     }
-    ((struct chunk *)slab_at(&t->pool->chunks, chunk))->next = SLAB_NONE;
+    SLAB_AT(&t->pool->chunks, struct chunk, chunk)->next = SLAB_NONE;
     if (r->last_chunk == SLAB_NONE) {
         r->first_chunk = chunk;
     } else {
-        ((struct chunk *)slab_at(&t->pool->chunks, r->last_chunk))->next = chunk;
+        SLAB_AT(&t->pool->chunks, struct chunk, r->last_chunk)->next = chunk;
     }
     r->last_chunk = chunk;
     return true;
@@ -56,7 +56,7 @@ bool span_add(struct tracker *t, uint32_t index, struct call *call, const struct
 
 void spans_free(struct tracker *t, struct request *r) {
     for (uint32_t chunk = r->first_chunk; chunk != SLAB_NONE;) {
-        uint32_t next = ((struct chunk *)slab_at(&t->pool->chunks, chunk))->next;
+        uint32_t next = SLAB_AT(&t->pool->chunks, struct chunk, chunk)->next;
         slab_give(&t->pool->chunks, chunk);
         chunk = next;
     }
@@ -84,7 +84,7 @@ static void each_record(const struct tracker *t, const struct request *r, void *
                         void (*each)(void *context, uint32_t i, const struct live_span *record)) {
     uint32_t index = r->first_chunk;
     for (uint32_t i = 0; i < r->count;) {
-        const struct chunk *chunk = slab_at(&t->pool->chunks, index);
+        const struct chunk *chunk = SLAB_AT(&t->pool->chunks, struct chunk, index);
         prefetch_chunk(t, chunk->next);
         for (uint32_t k = 0; k < CHUNK_SPANS && i < r->count; k++, i++) {
             each(context, i, &chunk->spans[k]);

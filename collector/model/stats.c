@@ -11,6 +11,9 @@ enum {
     LEDGER_ROWS = 4096,
     LATEST_ROWS = 512,
     LATEST_PATHS = 1024,
+    // Rows of _other may come on top of those of other identities, and as many again of _total.
+    OTHER_ROWS = 2 * LIMIT_STAT_ROWS,
+    TOTAL_ROWS = 2 * OTHER_ROWS,
     REST_PATHS = 1000,    // path rows held back for the one of each node and bucket that takes what has no room
     KEPT_ROOM = 512 << 10 // bytes that an empty set keeps for requests; there are that many only now and then
 };
@@ -39,7 +42,7 @@ struct stats *stats_new(void) {
     if (!s) {
         return NULL;
     }
-    slab_init(&s->rows, sizeof(struct stat_row), LIMIT_STAT_ROWS);
+    slab_init(&s->rows, sizeof(struct stat_row), TOTAL_ROWS);
     s->ledger_room = 16;
     s->ledgers = calloc(s->ledger_room, sizeof *s->ledgers);
     slab_init(&s->paths, sizeof(struct path_row), LIMIT_PATH_ROWS);
@@ -102,6 +105,11 @@ static uint64_t packed(struct stat_key k) {
 
 _Static_assert(LIMIT_NODES <= 256 && LIMIT_IDENTITIES + 3 <= 2048 && LIMIT_TIER_NAMES + 1 <= 4096, "keys fit packed()");
 
+// How many rows there may be when one of this identity is made.
+static uint32_t room_for(uint16_t identity) {
+    return identity == IDENTITY_TOTAL ? TOTAL_ROWS : identity == IDENTITY_OTHER ? OTHER_ROWS : LIMIT_STAT_ROWS;
+}
+
 // Finds the row in the index, or makes it.
 static struct stat_row *row_find(struct stats *s, struct stat_key key) {
     uint64_t k = packed(key);
@@ -111,6 +119,9 @@ static struct stat_row *row_find(struct stats *s, struct stat_key key) {
     }
     struct histogram durations = {0};
     i = s->count;
+    if (i >= room_for(key.identity)) {
+        return NULL;
+    }
     if (i < s->rows.made) { // made before a reset: its histogram's memory serves again
         durations = ((struct stat_row *)slab_at(&s->rows, i))->durations;
         histogram_reset(&durations);
@@ -143,16 +154,42 @@ struct stat_row *stats_row(struct stats *s, struct stat_key key) {
 }
 
 void stats_count(struct stat_row *row, uint64_t ns) {
-    stats_count_at(row, ns, histogram_bucket(ns));
-}
-
-void stats_count_at(struct stat_row *row, uint64_t ns, uint32_t bucket) {
     row->calls++;
     row->duration_ns += ns;
     row->square_ns += (double)ns * (double)ns;
     row->min_ns = ns < row->min_ns ? ns : row->min_ns;
     row->max_ns = ns > row->max_ns ? ns : row->max_ns;
-    histogram_add_at(&row->durations, bucket);
+    histogram_add(&row->durations, ns);
+}
+
+static void add_row(struct stat_row *to, const struct stat_row *row) {
+    to->requests += row->requests;
+    to->calls += row->calls;
+    to->errors += row->errors;
+    to->async_calls += row->async_calls;
+    to->total_ns += row->total_ns;
+    to->self_ns += row->self_ns;
+    to->async_ns += row->async_ns;
+    to->wait_ns += row->wait_ns;
+    to->gc_ns += row->gc_ns;
+    to->off_cpu_ns += row->off_cpu_ns;
+    to->duration_ns += row->duration_ns;
+    to->square_ns += row->square_ns;
+    to->min_ns = row->min_ns < to->min_ns ? row->min_ns : to->min_ns;
+    to->max_ns = row->max_ns > to->max_ns ? row->max_ns : to->max_ns;
+    histogram_merge(&to->durations, &row->durations);
+}
+
+void stats_add_totals(struct stats *s) {
+    uint32_t count = s->count;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct stat_row *row = slab_at(&s->rows, i);
+        struct stat_row *total =
+            stats_row(s, (struct stat_key){row->key.bucket_start, row->key.node, IDENTITY_TOTAL, row->key.tier});
+        if (total) {
+            add_row(total, row);
+        }
+    }
 }
 
 struct ledger_row *stats_ledger(struct stats *s, int64_t bucket_start, uint16_t node) {

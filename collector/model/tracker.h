@@ -174,15 +174,15 @@ struct tracker {
 static const struct request_ref NO_REQUEST = {SPAN_NONE, 0};
 
 static inline struct request *request_at(const struct tracker *t, uint32_t index) {
-    return slab_at(&t->pool->requests, index);
+    return SLAB_AT(&t->pool->requests, struct request, index);
 }
 
 static inline struct call *call_at(const struct tracker *t, uint32_t index) {
-    return slab_at(&t->pool->calls, index);
+    return SLAB_AT(&t->pool->calls, struct call, index);
 }
 
 static inline struct live_span *span_at(const struct tracker *t, uint32_t chunk, uint32_t span) {
-    return &((struct chunk *)slab_at(&t->pool->chunks, chunk))->spans[span % CHUNK_SPANS];
+    return &SLAB_AT(&t->pool->chunks, struct chunk, chunk)->spans[span % CHUNK_SPANS];
 }
 
 static inline bool alive(const struct tracker *t, uint32_t index, uint32_t generation) {
@@ -200,7 +200,7 @@ static inline void prefetch(const void *bytes, size_t len) {
 
 static inline void prefetch_chunk(const struct tracker *t, uint32_t chunk) {
     if (chunk != SLAB_NONE) {
-        prefetch(slab_at(&t->pool->chunks, chunk), sizeof(struct chunk));
+        prefetch(SLAB_AT(&t->pool->chunks, struct chunk, chunk), sizeof(struct chunk));
     }
 }
 
@@ -247,7 +247,7 @@ static inline struct process *process_find(struct tracker *t, uint64_t pid) {
     if (latest->key != pid || latest->value == SLAB_NONE) {
         *latest = (struct latest){pid, map_get(&t->by_pid, pid)};
     }
-    return latest->value == SLAB_NONE ? NULL : slab_at(&t->pool->processes, latest->value);
+    return latest->value == SLAB_NONE ? NULL : SLAB_AT(&t->pool->processes, struct process, latest->value);
 }
 
 // The same, made when it is new; NULL at the cap.

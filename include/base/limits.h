@@ -78,8 +78,8 @@
 #define LIMIT_IDENTITIES 1000u
 // Bytes of an identity, a tier's or a node's name; longer ones are cut.
 #define LIMIT_NAME_BYTES 120u
-// Rows (bucket, node, identity, tier) between two flushes: 152 bytes each, and a histogram. That has 256 bytes for each power of two between its
-// shortest and its longest call, 11 KB at most for live ones, 16 KB in a replay.
+// Rows (bucket, node, identity, tier) between two flushes, those of _other and _total aside: 152 bytes each, and a histogram. That has
+// 256 bytes for each power of two between its shortest and its longest call, 11 KB at most for live ones, 16 KB in a replay.
 #define LIMIT_STAT_ROWS 20000u
 
 // -- kept requests and paths ---------------------------------------------------------------------------------------------

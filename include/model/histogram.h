@@ -34,8 +34,6 @@ void histogram_free(struct histogram *h);
 void histogram_reset(struct histogram *h);
 // Counts a value. Returns false without memory; nothing is counted then.
 bool histogram_add(struct histogram *h, uint64_t ns);
-// The same for a value whose bucket is known.
-bool histogram_add_at(struct histogram *h, uint32_t bucket);
 // Adds from's counts to h's. Returns false without memory; h is then as it was.
 bool histogram_merge(struct histogram *h, const struct histogram *from);
 uint64_t histogram_count(const struct histogram *h);

@@ -130,12 +130,13 @@ void stats_free(struct stats *s);
 // Forgets all rows, keeps their memory.
 void stats_reset(struct stats *s);
 
-// The row of a key, made when it is new; NULL at LIMIT_STAT_ROWS or without memory.
+// The row of a key, made when it is new; NULL at LIMIT_STAT_ROWS (of _other: twice that) or without memory.
 struct stat_row *stats_row(struct stats *s, struct stat_key key);
 // Counts one finished call of duration ns into a row's calls, durations, minimum and so on.
 void stats_count(struct stat_row *row, uint64_t duration_ns);
-// The same when the histogram's bucket of the duration is known: one call counts in several rows.
-void stats_count_at(struct stat_row *row, uint64_t duration_ns, uint32_t bucket);
+// Adds rows of _total, each the sum of its bucket's, node's and tier's: once, when all is counted, as then one row a call is counted
+// in is enough. The caller has counted nothing under _total.
+void stats_add_totals(struct stats *s);
 // The ledger row of a bucket and node; never NULL (at the cap: the last row made). Valid until the next call.
 struct ledger_row *stats_ledger(struct stats *s, int64_t bucket_start, uint16_t node);
 

@@ -122,13 +122,19 @@ static void the_cap(void **state) {
     (void)state;
     struct stats *s = stats_new();
     for (uint32_t i = 0; i < LIMIT_STAT_ROWS; i++) {
-        assert_non_null(stats_row(s, (struct stat_key){i / 1000, 0, (uint16_t)(i % 1000), 3}));
+        assert_non_null(stats_row(s, (struct stat_key){i / 1000, 0, (uint16_t)(3 + i % 1000), 3}));
     }
-    assert_null(stats_row(s, (struct stat_key){0, 1, 0, 3}));
-    assert_non_null(stats_row(s, (struct stat_key){0, 0, 0, 3})); // a known one
+    assert_null(stats_row(s, (struct stat_key){0, 1, 3, 3}));
+    assert_non_null(stats_row(s, (struct stat_key){0, 0, 3, 3})); // a known one
     assert_int_equal(stats_rows(s), LIMIT_STAT_ROWS);
+    for (uint32_t i = 0; i < LIMIT_STAT_ROWS; i++) {
+        assert_non_null(stats_row(s, (struct stat_key){i, 0, IDENTITY_OTHER, 3}));
+    }
+    assert_null(stats_row(s, (struct stat_key){0, 1, IDENTITY_OTHER, 3}));
+    stats_add_totals(s); // always has room
+    assert_int_equal(stats_rows(s), 3 * LIMIT_STAT_ROWS);
     stats_reset(s);
-    assert_non_null(stats_row(s, (struct stat_key){0, 1, 0, 3}));
+    assert_non_null(stats_row(s, (struct stat_key){0, 1, 3, 3}));
     stats_free(s);
 }
 
