@@ -1,0 +1,127 @@
+%% @doc Requests of cowboy 2, over HTTP/1.1 and HTTP/2. Put it first among the stream handlers:
+%% ```
+%% cowboy:start_clear(Name, TransportOptions,
+%%                    #{env => #{dispatch => Dispatch}, stream_handlers => [kprof_cowboy, cowboy_stream_h]})
+%% '''
+%% A request begins with its headers and ends when its response is handed to the connection or broken off. It is called by its method and
+%% the path pattern of the dispatch rules that it fits (constraints aside), or what `kprof_route => fun(Method, Path) -> Route' among the
+%% protocol options makes of it. Without either, see {@link kprof_web:identity/1}. Statuses from 500 and crashes are errors. What cowboy
+%% refuses before it is a request (`early_error') is not counted.
+%%
+%% A connection process has many requests, open at the same time over HTTP/2, each handled in a process of its own. So a callback here first takes
+%% up the token of its stream. It keeps it afterwards: what cowboy then does for the stream, such as sending it more of the body, is the
+%% request's. kprof_helper tells how this module gets into a node.
+-module(kprof_cowboy).
+
+%% A cowboy_stream, which is not there when this is compiled.
+-export([init/3, data/4, info/3, terminate/3, early_error/5]).
+
+-record(stream, {request :: kprof_helper:request(),
+                 asked :: {Method :: binary(), Host :: binary(), Path :: binary()},
+                 opts :: map(),
+                 status = undefined :: undefined | integer() | {error | exit | throw, term()},
+                 lost = false :: boolean(),    % the request's process was without the token
+                 next :: term()}).
+
+%% @private
+-spec init(term(), map(), map()) -> {list(), #stream{}}.
+init(Id, #{method := Method, path := Path, headers := Headers} = Req, Opts) ->
+    Request = kprof_helper:begin_stream(fun(Name) -> maps:get(Name, Headers, undefined) end),
+    S = #stream{request = Request, asked = {Method, maps:get(host, Req, <<>>), Path}, opts = Opts, next = undefined},
+    try cowboy_stream:init(Id, Req, Opts) of
+        {Commands, Next} -> {Commands, sent(Commands, S#stream{next = Next})}
+    catch
+        Class:Reason:Stack ->
+            %% cowboy knows no stream that could be terminated
+            ended({Class, Reason}, S),
+            erlang:raise(Class, Reason, Stack)
+    end.
+
+%% @private
+-spec data(term(), fin | nofin, binary(), #stream{}) -> {list(), #stream{}}.
+data(Id, IsFin, Data, #stream{next = Next0} = S) ->
+    ok = kprof_helper:resume(S#stream.request),
+    {Commands, Next} = cowboy_stream:data(Id, IsFin, Data, Next0),
+    {Commands, sent(Commands, S#stream{next = Next})}.
+
+%% @private
+-spec info(term(), term(), #stream{}) -> {list(), #stream{}}.
+info(Id, Info, #stream{request = Request, next = Next0} = S) ->
+    Lost = S#stream.lost orelse is_answer(Info) andalso not kprof_helper:has_token(Request),
+    ok = kprof_helper:resume(Request),
+    {Commands, Next} = cowboy_stream:info(Id, Info, Next0),
+    {Commands, sent(Commands, S#stream{lost = Lost, next = Next})}.
+
+%% @private
+-spec terminate(term(), term(), #stream{}) -> term().
+terminate(Id, Reason, #stream{next = Next} = S) ->
+    ok = kprof_helper:resume(S#stream.request),
+    try cowboy_stream:terminate(Id, Reason, Next)
+    after
+        ended(case Reason of {internal_error, _, _} -> {error, Reason}; _ -> S#stream.status end, S)
+    end.
+
+%% @private
+-spec early_error(term(), term(), map(), Resp, map()) -> Resp.
+early_error(Id, Reason, PartialReq, Resp, Opts) ->
+    cowboy_stream:early_error(Id, Reason, PartialReq, Resp, Opts).
+
+ended(Status, #stream{request = Request, lost = Lost} = S) ->
+    kprof_helper:end_request(Request, fun() -> (facts(S))#{status => Status, lost => Lost} end).
+
+facts(#stream{asked = {Method, Host, Path}, opts = Opts}) ->
+    #{method => Method, path => Path, route => case Opts of #{kprof_route := Route} -> Route; _ -> pattern(Host, Path, Opts) end}.
+
+%% --- what was answered ---
+
+%% What the request's process sends, under its token.
+is_answer(Info) when is_tuple(Info), tuple_size(Info) > 0 ->
+    lists:member(element(1, Info), [response, headers, data, trailers, inform, push, read_body, switch_protocol]);
+is_answer(_) ->
+    false.
+
+sent(Commands, S) -> lists:foldl(fun command/2, S, Commands).
+
+%% The first status is the one that the client gets; a crash after it is one all the same.
+command({internal_error, Reason, _}, S) -> S#stream{status = {error, Reason}};
+command(Command, #stream{status = undefined} = S) when element(1, Command) =:= response; element(1, Command) =:= headers;
+                                                       element(1, Command) =:= error_response ->
+    S#stream{status = status(element(2, Command))};
+command(_, S) -> S.
+
+status(Status) when is_integer(Status) -> Status;
+status(<<Digits:3/binary, _/binary>>) -> try binary_to_integer(Digits) catch error:badarg -> undefined end;
+status(_) -> undefined.
+
+%% --- dispatch rules, as cowboy_router compiles them ---
+
+pattern(Host, Path, #{env := #{dispatch := {persistent_term, Key}} = Env} = Opts) ->
+    pattern(Host, Path, Opts#{env := Env#{dispatch := persistent_term:get(Key)}});
+pattern(Host, Path, #{env := #{dispatch := Rules}}) ->
+    Segments = binary:split(Path, <<"/">>, [global, trim_all]),
+    HostParts = lists:reverse(binary:split(string:lowercase(Host), <<".">>, [global, trim_all])),
+    Fits = [Paths || {HostMatch, _, Paths} <- Rules, fits(HostMatch, HostParts)],
+    case [Match || Match <- paths(Fits), fits(Match, Segments)] of
+        [Match | _] when is_list(Match) -> text(Match);
+        _ -> undefined
+    end;
+pattern(_, _, _) ->
+    undefined.
+
+%% The first host that fits is the one.
+paths([Paths | _]) -> [Match || {Match, _, _, _} <- Paths];
+paths([]) -> [].
+
+fits('_', _) -> true;
+fits(['...'], _) -> true;
+fits([Part | Match], [Part | Parts]) -> fits(Match, Parts);
+fits([Name | Match], [_ | Parts]) when is_atom(Name), Name =/= '...' -> fits(Match, Parts);
+fits([], []) -> true;
+fits(_, _) -> false.
+
+text([]) -> <<"/">>;
+text(Match) -> << <<"/", (part(Part))/binary>> || Part <- Match >>.
+
+part('...') -> <<"[...]">>;
+part(Name) when is_atom(Name) -> <<":", (atom_to_binary(Name, utf8))/binary>>;
+part(Part) -> Part.

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Goal of this test: kprof_cowboy tells of every request of a real cowboy (as Debian's rabbitmq-server brings it) what its client saw,
+# over HTTP/1.1 and HTTP/2, also when many requests share a connection; and no request notices that kprof comes and goes.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/web.sh"
+
+debian rabbitmq-server
+plugins=$(echo "$root"/usr/lib/rabbitmq/lib/rabbitmq_server-*/plugins)
+name=cowboy_$$
+start_collector
+serve scenario_web_cowboy kprof_cowboy -- -pa "$plugins"/cowboy-*/ebin "$plugins"/cowlib-*/ebin "$plugins"/ranch-*/ebin
+
+ask_all
+answers_right
+web_config
+start_tracing "$name" "$scratch/web.config"
+ask_all
+ask_all --http2
+ask --http2-prior-knowledge /users/5
+ask --http2-prior-knowledge /fail
+raw pipeline 50
+raw leave 3
+# 60 streams at a time, whose bodies and answers are mixed on one connection
+# shellcheck disable=SC2046
+ask --http2 --parallel --parallel-max 60 $(users 100 199) $(printf '/slow\n%.0s' {1..30}) $(printf '/fail\n%.0s' {1..20}) /crash /crash
+raw streams 20 -pa "$plugins"/gun-*/ebin "$plugins"/cowlib-*/ebin
+# shellcheck disable=SC2046
+ask --parallel --parallel-max 8 $(users 1 100)
+# the rules of the dispatch table name the places
+names='path ~ /^\/users\// { id = method " /users/:id" } path !~ /^\/users\// { id = method " /[...]" }'
+tells_seen "cowboy: what the clients saw" "$names"
+stop_tracing
+comes_and_goes
+
+# a route function goes before the rules
+is "$(target_eval "$name@localhost" 'cowboy:set_env(scenario_web_cowboy, nothing, nothing), ok = ranch:set_protocol_options(scenario_web_cowboy,
+      (ranch:get_protocol_options(scenario_web_cowboy))#{kprof_route => fun(M, P) -> [P, " by ", M] end}).')" ok "a route function"
+rm -f "$scratch/seen"
+forced_by_header
+is "$(sql "SELECT DISTINCT identity FROM tier_stats WHERE identity LIKE '% by %' AND tier = '_total' AND identity LIKE '%/slow%'")" \
+  "GET /slow by GET" "what it makes of method and path is the name"
+stop_collector
+intact

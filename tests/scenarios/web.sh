@@ -1,0 +1,150 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# What the scenarios of web servers share: getting a server, asking it over HTTP, and comparing what the clients saw with what
+# kprof counted. Sourced behind lib.sh.
+#
+# The node has the server's helper and kprof_helper in its path, and nothing else of kprof: the shim comes through start_kprof_node.sh.
+
+# debian PACKAGE...: unpacks packages of Debian into $root, without installing them. Skips the test where they cannot be had. They are kept
+# in the build folder.
+debian() {
+  local package deb
+  root=$scratch/root
+  { command -v apt-get && command -v dpkg-deb; } >/dev/null || skip "no apt-get here"
+  mkdir -p "$KPROF_BUILD/debian" "$root"
+  for package in "$@"; do
+    if ! compgen -G "$KPROF_BUILD/debian/${package}_*.deb" >/dev/null; then
+      (cd "$KPROF_BUILD/debian" && timeout 120 apt-get -q download "$package") >"$scratch/apt.log" 2>&1 ||
+        skip "Debian's package $package cannot be had: $(tail -n 1 "$scratch/apt.log")"
+    fi
+    for deb in "$KPROF_BUILD/debian/${package}"_*.deb; do dpkg-deb -x "$deb" "$root"; done
+  done
+}
+
+skip() { echo "skipped: $*"; exit 77; }
+
+# serve MODULE HELPER... [-- ARGUMENT...]: a node that has the helpers, and scenario_web's server MODULE with the options $serve_options. Sets port.
+serve() {
+  local module=$1 helper
+  shift
+  mkdir -p "$scratch/helpers"
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    for helper in "$1" kprof_helper; do cp "$KPROF_EBIN/$helper.beam" "$scratch/helpers/"; done
+    shift
+  done
+  [ $# -eq 0 ] || shift
+  start_erl "$name" -pa "$scratch/helpers" "$@"
+  port=$(target_eval "$name@localhost" "ok = scenario_web:start(), $module:start(${serve_options:-#{}}).")
+  [[ $port =~ ^[0-9]+$ ]] || fail "$module: $port"
+}
+
+# web_config [OPTION...]: a configuration with the tiers, and these options of start_trace.
+web_config() {
+  { echo "{tier_config, [{store, {scenario_web, store, 1}}, {disk, {scenario_web, disk, 1}}]}."; [ $# -eq 0 ] || printf '%s.\n' "$@"; } >"$scratch/web.config"
+}
+
+# ask [CURL-OPTION...] PATH...: asks with curl, over one connection as far as the server lets it; adds METHOD PATH STATUS to the file seen.
+ask() {
+  local options=() urls=()
+  while [ $# -gt 0 ]; do
+    case $1 in /*) urls+=("http://127.0.0.1:$port$1" -o /dev/null) ;; *) options+=("$1") ;; esac
+    shift
+  done
+  # a crash may cost the connection
+  curl -sS --globoff --no-progress-meter -m 20 -w '%{method} %{url_effective} %{http_code} %{time_total}\n' \
+    ${options[@]+"${options[@]}"} "${urls[@]}" 2>>"$scratch/curl.log" | sed "s|http://[^/]*||" >>"$scratch/seen" || true
+}
+# raw WHAT N [ERL-OPTION...]: as scenario_web_client tells.
+raw() {
+  timeout 60 erl -noinput -pa "$SCENARIO_EBIN" -run scenario_web_client main "$port" "$1" "$2" "${@:3}" >>"$scratch/seen" || fail "the client $1"
+}
+users() { local i; for ((i = $1; i <= $2; i++)); do printf '/users/%s\n' "$i"; done; }
+
+# What the clients saw: identity|requests|errors|calls of store. $1 maps a line METHOD PATH STATUS to an identity, in awk.
+seen_rows() {
+  awk '{ method = $1; path = $2; status = $3; id = method " " path }
+       path ~ /^\/users\// { id = method " /users/*" }
+       status == 404 { id = method " 404" }
+       '"$1"'
+       { n[id]++; errors[id] += status >= 500; store[id] += path ~ /^\/(users\/|slow|fail|crash|pieces|echo)/ }
+       END { for (i in n) print i "|" n[i] "|" errors[i] "|" store[i] }' "$scratch/seen" | sort
+}
+# What kprof counted.
+told_rows() {
+  sql "SELECT t.identity, sum(t.calls), sum(t.errors),
+              coalesce((SELECT sum(s.calls) FROM tier_stats AS s WHERE s.tier = 'store' AND s.resolution_s = 10 AND s.identity = t.identity), 0)
+       FROM tier_stats AS t WHERE t.tier = '_total' AND t.resolution_s = 10 AND t.identity <> '_total' GROUP BY t.identity" | sort
+}
+# tells_seen WHAT [AWK]: after all requests have come in, kprof tells what the clients saw, to the last one.
+tells_seen() {
+  wait_for 20 "$1: the requests are in the database" ledger_reaches requests_complete "$(wc -l <"$scratch/seen")"
+  sleep 1.5 # were there more, they would be there by then
+  is "$(told_rows)" "$(seen_rows "${2:-}")" "$1"
+  is "$(sql "SELECT sum(s.calls) - sum(d.calls) FROM tier_stats AS s JOIN tier_stats AS d USING (resolution_s, bucket_start, node, identity)
+             WHERE s.tier = 'store' AND d.tier = 'disk' AND resolution_s = 10")" 0 "as many calls behind the store as of it"
+  nothing_lost "$name"
+  counted_once
+}
+# The mean time of /slow: what it sleeps at least, what curl measured at most (and a little: clocks).
+times_fit() {
+  local client told
+  client=$(awk '$2 == "/slow" { sum += $4; n++ } END { printf "%d", 1000000 * sum / n }' "$scratch/seen")
+  told=$(sql "SELECT cast(sum(total_us) / sum(calls) AS integer) FROM tier_stats WHERE tier = '_total' AND resolution_s = 10 AND identity = 'GET /slow'")
+  holds "$told" -ge 30000 "a slow request takes what it sleeps, in us"
+  holds "$told" -le $((client + 200)) "and not more than its client waited"
+}
+
+# The same for every server: what is asked in the open. More is asked by the scenarios themselves.
+ask_all() {
+  # shellcheck disable=SC2046  # words
+  ask "$@" $(users 1 30) / /slow /slow /slow /pieces /pieces /busy /nothing/here /also-nothing
+  ask "$@" /fail /fail
+  ask "$@" /crash
+  head -c 100000 /dev/zero | tr '\0' x >"$scratch/body"
+  # an upgrade to HTTP/2 is for requests without a body, and curl cannot use a connection of prior knowledge twice
+  [ "${1:-}" != --http2 ] || set -- --http2-prior-knowledge
+  ask "$@" --data-binary "@$scratch/body" /echo
+  ask "$@" -H 'Transfer-Encoding: chunked' --data-binary "@$scratch/body" /echo
+}
+# What a server answered before it was traced.
+answers_right() {
+  is "$(seen_rows '' | awk -F'|' '{ n += $2; e += $3 } END { print n "|" e }')" "44|4" "the server answers everything"
+  rm "$scratch/seen"
+}
+
+# comes_and_goes: while clients ask without a pause, the shim is loaded and unloaded three times. No request fails.
+comes_and_goes() {
+  local i
+  (while [ ! -e "$scratch/enough" ]; do curl -sS -m 20 -o /dev/null -w '%{http_code}\n' "http://127.0.0.1:$port/users/1" \
+    -o /dev/null "http://127.0.0.1:$port/slow" 2>&1; done >"$scratch/on.log") &
+  local load=$!
+  for i in 1 2 3; do
+    rm -f "$kprof_log"
+    start_tracing "$name" "$scratch/web.config"
+    sleep 0.5
+    stop_tracing
+  done
+  touch "$scratch/enough"
+  wait "$load"
+  holds "$(grep -c '^200$' "$scratch/on.log")" -gt 20 "requests went on while kprof came and went"
+  is "$(grep -vc '^200$' "$scratch/on.log" || true)" 0 "and none failed"
+  is "$(target_eval "$name@localhost" '{code:is_loaded(kprof), [T || P <- processes(), {_, T} <- [erlang:trace_info(P, flags)], T =/= []], [M || {M, _} <- code:all_loaded(), erlang:check_old_code(M)]}.')" \
+    "{false,[],[]}" "nothing is left in the node"
+}
+
+# forced_by_header: one request in a million is sampled, but those whose header asks for it are traced.
+forced_by_header() {
+  local before
+  rm -f "$kprof_log" "$scratch/seen"
+  web_config '{sample, {one_in, 1000000}}' '{force_header, {"X-Trace-Request", 3}}'
+  start_tracing "$name" "$scratch/web.config"
+  before=$(ledger requests_complete)
+  ask /users/1 /users/2 /slow
+  ask -H 'X-Trace-Request: true' /users/7 /slow
+  ask -H 'X-Trace-Request: no' /users/8 /slow
+  wait_for 15 "the forced requests are in the database" ledger_reaches requests_complete $((before + 2))
+  # shellcheck disable=SC2046
+  ask -H 'X-Trace-Request: true' $(users 1 60)
+  stop_tracing
+  holds "$(ledger requests_complete)" -ge $((before + 3)) "more are forced"
+  holds "$(ledger requests_complete)" -le $((before + 12)) "but not more than the limit lets through"
+}
