@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
   cat <<'END'
-usage: start_kprof_node.sh --node NAME --cookie-file FILE --config FILE
+usage: start_kprof_node.sh --node NAME --cookie-file FILE --config FILE | --entry M:F/A ...
                            [--collector HOST:PORT] [--secret-file FILE] [--tls | --tls-ca FILE]
                            [--tls-cert FILE --tls-key FILE] [--tls-name NAME] [--name NAME] [--pid-file FILE]
 
@@ -16,6 +16,8 @@ stop_kprof_node.sh) everything is taken back out of NAME, which needs nothing in
   --cookie-file FILE     a file with its cookie; the cookie never stands on a command line
   --config FILE          the options of kprof:start_trace/1, as Erlang terms, each or one list of them ended by a full
                          stop. Funs are allowed; they are evaluated on the target
+  --entry M:F/A          each call of this function is a request, in a node whose application says nothing of kprof; may be
+                         given several times, and beside a file
   --collector HOST:PORT  where the collector listens, as seen from the target (overrides the file)
   --secret-file FILE     the secret that the collector was given too (overrides the file)
   --tls                  through TLS; the collector's certificate is verified with the target system's authorities
@@ -41,17 +43,18 @@ END
 die() { echo "start_kprof_node: $2" >&2; exit "$1"; }
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
-node='' cookie='' config='' collector='' name='' pidfile='' secret='' tls='' tls_ca='' tls_cert='' tls_key='' tls_name=''
+node='' cookie='' config='' entries='' collector='' name='' pidfile='' secret='' tls='' tls_ca='' tls_cert='' tls_key='' tls_name=''
 while [ $# -gt 0 ]; do
   case $1 in
     --help|-h) usage; exit 0 ;;
     --tls) tls=yes; shift ;;
-    --node|--cookie-file|--config|--collector|--name|--pid-file|--secret-file|--tls-ca|--tls-cert|--tls-key|--tls-name)
+    --node|--cookie-file|--config|--entry|--collector|--name|--pid-file|--secret-file|--tls-ca|--tls-cert|--tls-key|--tls-name)
       [ $# -ge 2 ] || die 2 "$1 wants a value (--help tells more)"
       case $1 in
         --node) node=$2 ;;
         --cookie-file) cookie=$2 ;;
         --config) config=$2 ;;
+        --entry) entries+=$2$'\n' ;;
         --collector) collector=$2 ;;
         --name) name=$2 ;;
         --pid-file) pidfile=$2 ;;
@@ -67,14 +70,14 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$node" ] || die 2 "--node is missing (--help tells more)"
 [ -n "$cookie" ] || die 2 "--cookie-file is missing (--help tells more)"
-[ -n "$config" ] || die 2 "--config is missing (--help tells more)"
+[ -n "$config$entries" ] || die 2 "--config or --entry is missing (--help tells more)"
 [[ $node =~ ^[^@[:space:]]+@[^@[:space:]]+$ ]] || die 2 "--node wants name@host, not $node"
 [[ -z $collector || $collector =~ ^.+:[0-9]+$ ]] || die 2 "--collector wants HOST:PORT, not $collector"
 [[ -z $name || $name =~ ^[A-Za-z0-9_.-]+$ ]] || die 2 "--name wants a name without @host, not $name"
 [[ -n $tls || -z $tls_cert$tls_key$tls_name ]] || die 2 "--tls-cert, --tls-key and --tls-name go with --tls or --tls-ca"
 readable() { [ -f "$1" ] && [ -r "$1" ]; }
 readable "$cookie" || die 2 "cannot read the cookie file $cookie"
-readable "$config" || die 6 "cannot read the configuration file $config"
+[ -z "$config" ] || readable "$config" || die 6 "cannot read the configuration file $config"
 for file in "$secret" "$tls_ca" "$tls_cert" "$tls_key"; do
   [ -z "$file" ] || readable "$file" || die 6 "cannot read $file"
 done
@@ -102,7 +105,7 @@ trap cleanup EXIT
 (umask 077; tr -d '\r\n' <"$cookie" >"$home/.erlang.cookie")
 chmod 400 "$home/.erlang.cookie"
 
-export KPROF_TARGET=$node KPROF_CONFIG=$config KPROF_EBIN=$ebin KPROF_COLLECTOR=$collector KPROF_PARENT=$$
+export KPROF_TARGET=$node KPROF_CONFIG=$config KPROF_ENTRIES=$entries KPROF_EBIN=$ebin KPROF_COLLECTOR=$collector KPROF_PARENT=$$
 export KPROF_SECRET_FILE=$secret KPROF_TLS=$tls KPROF_TLS_CA=$tls_ca KPROF_TLS_CERT=$tls_cert KPROF_TLS_KEY=$tls_key KPROF_TLS_NAME=$tls_name
 export KPROF_OWN_NAME=${name:-kprof_$$_$RANDOM}
 told=

@@ -104,7 +104,11 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
                                 .caller = m->caller};
     switch (f->role) {
     case ROLE_TIER:
-        name_request(n, tracker_call(n->tracker, &call), f, m);
+        if (m->entry == ENTRY_LEFT_OUT) {
+            tracker_left_out(n->tracker, m->pid);
+        } else {
+            name_request(n, m->entry == ENTRY_BEGINS ? tracker_enter(n->tracker, &call) : tracker_call(n->tracker, &call), f, m);
+        }
         break;
     case ROLE_BEGIN:
         name_request(n, tracker_begin(n->tracker, &call), f, m);

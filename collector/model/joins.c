@@ -34,7 +34,7 @@ static void end_call(struct tracker *t, const struct call *call, bool error, int
     span->error = error;
     r->open--;
     r->last = time > r->last ? time : r->last;
-    if (!t->markers && !r->has_begin && call->span == r->root) {
+    if (call->span == r->root && (r->by_entry || (!t->markers && !r->has_begin))) {
         request_ends(t, call->request, &(struct tracker_end){.pid = r->root_pid, .time = time, .error = error});
     }
 }
@@ -46,6 +46,14 @@ enum left_by { LEFT_BY_TAIL_CALL, LEFT_BY_EXCEPTION };
 static bool unclear(const struct tracker *t, const struct call *call) {
     bool direct = call->below != SLAB_NONE && call_at(t, call->below)->function == call->caller;
     return !direct || call->function == call->caller; // a recursion: or by a tail call of itself
+}
+
+// An entry's return never came: its request is over all the same.
+static void end_unwound_entry(struct tracker *t, const struct call *call, int64_t time) {
+    const struct request *r = alive(t, call->request, call->generation) ? request_at(t, call->request) : NULL;
+    if (r && r->by_entry && call->span == r->root) {
+        request_ends(t, call->request, &(struct tracker_end){.pid = r->begin_pid, .time = time});
+    }
 }
 
 // Takes off what lies above `match`. Calls whose return had to come are unwound: it never came.
@@ -61,6 +69,7 @@ static void unwind_to(struct tracker *t, struct process *p, uint32_t match, enum
         } else if (top->tier != RECORD_SPAWN) { // a spawn that raised has no return
             t->counts.unwound_frames++;
             hurt(t, top->request, top->generation);
+            end_unwound_entry(t, top, time);
         }
         pop(t, p);
     }

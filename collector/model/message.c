@@ -97,8 +97,28 @@ static uint32_t read_target(struct cursor *c) {
     return c->failed || arity < 0 || arity > 255 ? 0 : message_target(atoms, (uint32_t)arity);
 }
 
-// Reads what stands behind the token in a message of the shim: [Caller,] Identity [, none] or [Caller,] ask, Args [, none].
+// What a call of an entry function says of itself; ENTRY_NONE, and the cursor stays, when it is no such call's.
+static enum message_entry read_entry(struct cursor *c, uint32_t elements) {
+    struct cursor word = *c;
+    if (elements < 2 || !term_is_atom(term_peek(&word))) {
+        return ENTRY_NONE;
+    }
+    struct term_atom what = term_atom(&word);
+    bool begins = ATOM_IS(what, "entry");
+    if (!begins && !ATOM_IS(what, "left_out")) {
+        return ENTRY_NONE;
+    }
+    *c = word;
+    return begins ? ENTRY_BEGINS : ENTRY_LEFT_OUT;
+}
+
+// Reads what stands behind the token in a message of the shim: [entry,] [Caller,] Identity [, none] or [entry,] [Caller,] ask, Args [, none].
 static void read_rest(struct cursor *c, uint32_t elements, struct message *m) {
+    m->entry = read_entry(c, elements);
+    if (m->entry == ENTRY_LEFT_OUT) {
+        return;
+    }
+    elements -= m->entry == ENTRY_BEGINS;
     if (elements >= 3) {
         m->caller = read_target(c);
         elements -= 2;

@@ -173,6 +173,7 @@ bool message_learned(struct message_reader *r, struct cursor *c, struct message 
     m->kind = h->kind;
     m->clock = MESSAGE_MONOTONIC;
     m->note_kind = NOTE_NONE;
+    m->entry = ENTRY_NONE;
     m->has_token = false;
     m->pid = pid_number(p + start - PID_NUMBERS);
     if (!h->meant) {

@@ -79,9 +79,8 @@ static void spread_span(struct span *to, const struct live_span *s) {
     to->wait = 0;
 }
 
-// Calls each for every record.
-static void each_record(const struct tracker *t, const struct request *r, void *context,
-                        void (*each)(void *context, uint32_t i, const struct live_span *record)) {
+void each_record(const struct tracker *t, const struct request *r, void *context,
+                 void (*each)(void *context, uint32_t i, const struct live_span *record)) {
     uint32_t index = r->first_chunk;
     for (uint32_t i = 0; i < r->count;) {
         const struct chunk *chunk = SLAB_AT(&t->pool->chunks, struct chunk, index);
@@ -121,7 +120,7 @@ static void spread_mixed(void *context, uint32_t i, const struct live_span *reco
             s->spawns[s->spawn_count++] =
                 (struct spawn){record->start, record->pid, record->from, place_of(s, record->parent)};
         }
-    } else {
+    } else if (record->tier != RECORD_TOKEN) {
         s->places[i] = s->span_count;
         struct span *span = &s->spans[s->span_count++];
         spread_span(span, record);

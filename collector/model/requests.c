@@ -92,6 +92,12 @@ static void request_close(struct tracker *t, uint32_t index, enum request_fate f
         request_judge(t, r, fate, &result);
         t->options.events.finished(t->options.events.context, &result);
     }
+    if (r->tokens > 0) {
+        if (fate == REQUEST_EXPIRED && r->by_entry) {
+            entry_expired(t, index);
+        }
+        entry_tokens_free(t, index);
+    }
     spans_free(t, r);
     if (map_remove(&t->by_token, r->token, index)) { // else the token is another request's by now
         remember_closed(t, r->token);
@@ -109,15 +115,6 @@ static void token_free(struct tracker *t, uint64_t token) {
         map_remove(&t->by_token, token, index);
     }
     t->tokens[token % LATEST].value = SLAB_NONE;
-}
-
-// The request of a token, or MAP_NONE.
-static uint32_t request_find(struct tracker *t, uint64_t token) {
-    struct latest *latest = &t->tokens[token % LATEST];
-    if (latest->key != token || latest->value == SLAB_NONE) {
-        *latest = (struct latest){token, map_get(&t->by_token, token)};
-    }
-    return latest->value;
 }
 
 // The request for a message under a token: known, or opened. SLAB_NONE when it is stale or past the cap.
@@ -171,8 +168,13 @@ static void doubt_below(struct tracker *t, const struct call *below, uint32_t re
     }
 }
 
-// Takes a call of a tier or a spawn. Returns its request.
-static struct request_ref take_call(struct tracker *t, const struct tracker_call *call, uint16_t tier) {
+// What a process calls under the token of its request when the entry has returned: no match spec runs then that could take the token away.
+static bool after_entry(const struct tracker *t, const struct tracker_call *call, uint32_t index) {
+    const struct request *r = request_at(t, index);
+    return r->by_entry && r->has_end && r->begin_pid == call->pid;
+}
+
+struct request_ref take_call(struct tracker *t, const struct tracker_call *call, uint16_t tier) {
     if (t->tokens[call->token % LATEST].key != call->token) { // a new one, most likely
         prefetch_closed(t, call->token);
     }
@@ -190,7 +192,11 @@ static struct request_ref take_call(struct tracker *t, const struct tracker_call
         token_free(t, call->token);
         forget_closed(t, call->token);
     }
-    uint32_t index = request_for(t, call->token, call->time);
+    uint32_t index = in_entry(t, p) ? entry_request(t, p, call) : request_for(t, call->token, call->time);
+    if (index != SLAB_NONE && after_entry(t, call, index)) {
+        t->counts.stale_calls += tier != RECORD_SPAWN;
+        index = SLAB_NONE;
+    }
     struct call *open = push(t, p, tier);
     if (open) {
         open->function = call->function;

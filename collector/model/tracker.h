@@ -5,6 +5,7 @@
 //   request_pool.c    the memory of all nodes' requests, and the tokens closed lately
 //   processes.c       processes and their stacks of open calls
 //   joins.c           which call a return, a return_to or a death ends
+//   entries.c         requests that begin with a call and end with its return
 #pragma once
 
 #include "base/limits.h"
@@ -16,15 +17,16 @@
 
 enum { CHUNK_SPANS = 7, CLOSED_WAYS = 8, LATEST = 256, GAPS = 8 };
 
-// Spans and spawns of a request, and for each span what it lost to garbage collection and scheduling.
-enum { RECORDS = 2 * LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST };
+// Spans and spawns of a request, for each span what it lost to garbage collection and scheduling, and a token.
+enum { RECORDS = 3 * LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST };
 
 // Records among a request's spans that are none; they stand in the tier's place.
 enum {
+    RECORD_TOKEN = TIER_NONE - 3, // start is one more token of the request
     RECORD_COSTS = TIER_NONE - 2, // of the span `parent`: start is its garbage collection, end its time off the CPU
     RECORD_SPAWN = TIER_NONE - 1  // pid spawned `from` (0: not known yet) at start, from within the span `parent`
 };
-_Static_assert(LIMIT_TIER_NAMES < RECORD_COSTS, "no tier has their numbers");
+_Static_assert(LIMIT_TIER_NAMES < RECORD_TOKEN, "no tier has their numbers");
 
 // A span while its request is open: 40 bytes.
 struct live_span {
@@ -66,7 +68,8 @@ struct request {
     uint32_t open;   // of these without a return
     uint32_t spawns; // records of spawns
     uint32_t beyond; // calls past the cap of spans
-    uint32_t root;   // without markers: the record of the span that is the request, SPAN_NONE: none yet
+    uint32_t tokens; // records of tokens
+    uint32_t root;   // without markers: the record of the span that is the request, SPAN_NONE: none yet; of by_entry: the entry's
     uint16_t identity;
     uint8_t phase;
     uint8_t asked;
@@ -74,6 +77,7 @@ struct request {
     uint8_t named_place; // of the call that named it by an answer
     bool has_begin : 1, has_end : 1;
     bool died : 1; // its end is the death of the process that began it
+    bool by_entry : 1; // began with a call, and ends with its return, in begin_pid
     bool error : 1;
     bool cut : 1;     // a span or a spawn was one too many
     bool damaged : 1; // a return never came or could not be joined, the token was lost, or memory was out
@@ -218,11 +222,37 @@ void forget_closed(struct tracker *t, uint64_t token);
 // The request has its end, of which pid, time and error are looked at. Of several the earliest stays: they may have overtaken each other. But a
 // death is one only as long as no marker comes.
 void request_ends(struct tracker *t, uint32_t index, const struct tracker_end *end);
+// The request of a token, or MAP_NONE.
+static inline uint32_t request_find(struct tracker *t, uint64_t token) {
+    struct latest *latest = &t->tokens[token % LATEST];
+    if (latest->key != token || latest->value == SLAB_NONE) {
+        *latest = (struct latest){token, map_get(&t->by_token, token)};
+    }
+    return latest->value;
+}
+// Takes a call of a tier or a spawn. Returns its request.
+struct request_ref take_call(struct tracker *t, const struct tracker_call *call, uint16_t tier);
+
+// -- entries.c ---------------------------------------------------------------------------------------------------------
+
+// Whether a process is inside a call that began a request: whatever token it shows, it works for that one.
+static inline bool in_entry(const struct tracker *t, const struct process *p) {
+    return alive(t, p->begun, p->begun_generation) && request_at(t, p->begun)->by_entry && !request_at(t, p->begun)->has_end;
+}
+// A call in a process that is in_entry: notes when the request's token has been replaced. Returns the request.
+uint32_t entry_request(struct tracker *t, const struct process *p, const struct tracker_call *call);
+// A request has had no end within the timeout: tells of an entry that is a loop.
+void entry_expired(struct tracker *t, uint32_t index);
+// A request closes: its further tokens are nobody's.
+void entry_tokens_free(struct tracker *t, uint32_t index);
 
 // -- request_spans.c ---------------------------------------------------------------------------------------------------
 
 // Adds a span for a call that was pushed. False at a cap.
 bool span_add(struct tracker *t, uint32_t index, struct call *call, const struct tracker_call *what);
+// Calls each for every record.
+void each_record(const struct tracker *t, const struct request *r, void *context,
+                 void (*each)(void *context, uint32_t i, const struct live_span *record));
 // Gives a request room for more records. False at the cap.
 bool chunk_add(struct tracker *t, struct request *r);
 // Adds a record. False at a cap.

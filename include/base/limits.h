@@ -3,7 +3,7 @@
 //
 // The sum, with the sizes of a 64 bit machine:
 //
-//   207 MB  requests of all nodes: calls 48, spans 58, requests 25, processes 22, costs of calls 16, indexes 25, and 13 to work
+//   208 MB  requests of all nodes: calls 48, spans 58, requests 26, processes 22, costs of calls 16, indexes 25, and 13 to work
 //           a finished one out
 //   570 MB  statistics, half of it gathered while half is written: 228 of histograms each, 48 of kept requests, 9 of the rest
 //   147 MB  what kept requests are compared with, when all nodes have all identities
@@ -45,7 +45,7 @@
 
 // -- requests (per collector) --------------------------------------------------------------------------------------
 
-// Requests that are open or in their grace time. 120 bytes each, and up to 43 in the index of tokens.
+// Requests that are open or in their grace time. 128 bytes each, and up to 43 in the index of tokens.
 #define LIMIT_OPEN_REQUESTS 200000u
 // Spans of one request; the rest is cut and the request is incomplete. 420 bytes of scratch each, once.
 #define LIMIT_SPANS_PER_REQUEST 20000u
@@ -65,6 +65,8 @@
 #define LIMIT_CALL_DEPTH 20000u
 // or, piled up in one process, calls of this many different requests, which no recursion does.
 #define LIMIT_LOOP_REQUESTS 100u
+// or, of an entry, by a request that has had no end within the request timeout although its process called the entry again this often.
+#define LIMIT_LOOP_ENTRIES 10u
 
 // -- names ---------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,9 @@
 //   {trace | trace_ts, Pid, in | out | out_exited, {M,F,A} | 0, [Ts]}
 //
 // Note is what the shim's match specs build: {Token, Identity} or {Token, ask, Args}, and of tiers whose return values do not travel
-// {Token, Caller, Identity, none} or {Token, Caller, ask, Args, none}, with Caller as in return_to. In other people's captures Token stands
+// {Token, Caller, Identity, none} or {Token, Caller, ask, Args, none}, with Caller as in return_to. A call of an entry function that has
+// given its process a new token says {Token, entry, Identity} or {Token, entry, ask, Args}, one that the sampler left out and that has taken the
+// process's Token away says {Token, left_out, entry}. In other people's captures Token stands
 // alone or somewhere in a tuple. Token is {Flags, Label, Serial, From, LastCount}. Flags of erlang:trace/3 may add elements
 // before Ts.
 #pragma once
@@ -42,10 +44,18 @@ enum message_note {
     NOTE_ARGUMENTS // note is the list of arguments, to ask the shim about
 };
 
+// What a call of an entry function did.
+enum message_entry {
+    ENTRY_NONE,    // nothing, or it is no entry function
+    ENTRY_BEGINS,  // its process has a new token
+    ENTRY_LEFT_OUT // its process has no token any more
+};
+
 struct message {
     enum message_kind kind;
     enum message_clock clock;
     enum message_note note_kind;
+    enum message_entry entry;
     int64_t time;
     uint64_t pid; // as message_pid_text shows it; two processes of a node never share one at the same time
     // The function; name: both atoms as encoded, one after the other. Not set where head->meant says what the function means.

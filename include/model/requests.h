@@ -4,9 +4,9 @@
 // the first call seen under a token and closes GRACE_NS after its end; then its spans go to `finished` and are forgotten. Times are
 // the node's, in nanoseconds, and arguments: the model has no clock of its own.
 //
-// A request's begin and end are the shim's markers; of several ends the earliest that comes within the grace time. A stream without markers (a
-// raw capture) has requests that begin with the first call under a fresh token, or with the call of the entry tier, and end when that call
-// returns.
+// A request's begin and end are the shim's markers, of several ends the earliest that comes within the grace time; or the call of an entry function
+// under a token made for it, and its return. A stream without markers (a raw capture) has requests that begin with the first call under a fresh
+// token, or with the call of the entry tier, and end when that call returns.
 //
 // One thread at a time, for all trackers that share a pool.
 #pragma once
@@ -110,6 +110,13 @@ void tracker_exited(struct tracker *t, uint64_t pid, int64_t time);
 enum tracker_pause { PAUSE_GC, PAUSE_OFF_CPU };
 // A process stops running its calls, or goes on with them. Changes nothing but the spans' gc and off_cpu.
 void tracker_pause(struct tracker *t, uint64_t pid, enum tracker_pause kind, bool begins, int64_t time);
+
+// A call of a tier that is an entry, under a token that its process got for it. It begins a request, which ends with its return. Inside of such a call, in
+// the same process, it is a call like others, and what comes under its token belongs to the request of the outer one. What the process calls under a
+// request's token behind the return is stale.
+struct request_ref tracker_enter(struct tracker *t, const struct tracker_call *call);
+// A call of an entry that the sampler left out has taken the token off its process, which was no longer needed, or is missed now.
+void tracker_left_out(struct tracker *t, uint64_t pid);
 
 // The markers. Begin returns its request likewise.
 struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *call);

@@ -47,6 +47,7 @@
 %% such files' content instead. Needs OTP's application ssl, which is started and stays so.
 
 -type option() :: {tier_config, [tier()]}
+                | {entry, mfa() | [mfa()]}
                 | {identity_f, identity_fun()}
                 | {print_calls, boolean()}
                 | {stats_dumper, stats_dumper()}
@@ -97,7 +98,12 @@ unload() ->
 %% reason. Once started, the shim keeps its connection to the collector by itself until {@link stop_trace/0}.
 %%
 %% <ul>
-%% <li>`{tier_config, [{Name, {M, F, A}} | {Name, {M, F, A}, #{returns => none | whole}}]}', required: the functions to time. A module
+%% <li>`{entry, {M, F, A} | [{M, F, A}]}': each call of this function is a request, from the call to its return, in an application that has no markers.
+%% It is a tier, too, under the name that tier_config gives it or under its own. A call of an entry inside of another's, in the same process, is
+%% part of that one's request. What its process does after the return is no part of it, but what others do then because of its messages is taken for
+%% asynchronous work, until the process gets a message without a token. At the end all tokens are taken off all processes, unless the
+%% application uses seq_trace itself. Name the function that handles one request, not the loop around it; use entries or markers, not both.</li>
+%% <li>`{tier_config, [{Name, {M, F, A}} | {Name, {M, F, A}, #{returns => none | whole}}]}', required without an entry: the functions to time. A module
 %% that is not on the node is told as a warning, and its tier is traced within half a second once the module is loaded; so is a
 %% tier whose module was loaded anew. With `returns => none' no returned value is sent and tail calls stay tail calls: for tiers that return
 %% large terms. Their errors are not seen.</li>

@@ -15,6 +15,7 @@ text(not_tracing) -> "nothing is being traced";
 text(options_not_a_list) -> "the options must be a list of {Option, Value}";
 text({bad_option, Option}) -> io_lib:format("unknown option ~0tp", [Option]);
 text({duplicate_option, Name}) -> io_lib:format("the option ~tp is given twice", [Name]);
+text({missing_option, tier_config}) -> "the option tier_config is missing, or an entry";
 text({missing_option, Name}) -> io_lib:format("the option ~tp is missing", [Name]);
 text({bad_value, Name, Value, Wanted}) -> io_lib:format("the option ~tp wants ~ts, not ~0tP", [Name, Wanted, Value, 20]);
 text({bad_tier, Tier}) ->
@@ -26,6 +27,9 @@ text({bad_tier_name, Name, Why}) -> io_lib:format("the tier name ~0tP ~ts", [Nam
 text({duplicate_tier, Name}) -> io_lib:format("two tiers are named ~ts", [Name]);
 text({duplicate_function, MFA, A, B}) -> io_lib:format("~ts is given to two tiers, ~ts and ~ts", [mfa(MFA), A, B]);
 text({too_many_tiers, N, Max}) -> io_lib:format("~b tiers are more than the ~b that one trace may have", [N, Max]);
+text({duplicate_entry, MFA}) -> io_lib:format("the entry ~ts is given twice", [mfa(MFA)]);
+text({entry_without_return, Name, MFA}) ->
+    io_lib:format("the tier ~ts, ~ts, is an entry: its request ends with its return, so that returns cannot be none", [Name, mfa(MFA)]);
 text({wildcard_tier, Name, MFA}) ->
     io_lib:format("the tier ~ts is a wildcard, ~ts: name one function", [Name, mfa(MFA)]);
 text({own_module, Name, MFA}) -> io_lib:format("the tier ~ts is kprof's own function ~ts", [Name, mfa(MFA)]);

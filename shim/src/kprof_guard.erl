@@ -12,7 +12,7 @@
 -module(kprof_guard).
 -behaviour(gen_server).
 
--export([start_link/0, arm/2, armed/1, update/1, disarm/0, heard/0, attend/1, word/1, attended_by/0]).
+-export([start_link/0, arm/2, armed/1, update/1, counting/1, disarm/0, heard/0, attend/1, word/1, attended_by/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(TICK_MS, 10).
@@ -48,6 +48,12 @@ armed(Port) ->
 update(Patterns) ->
     gen_server:call(?MODULE, {update, Patterns}, 10000).
 
+%% @doc The session counts entry calls in the trace control word, which is to be put back when all is undone.
+-spec counting(non_neg_integer()) -> ok.
+counting(Before) ->
+    true = ets:insert(?MODULE, {counting, Before}),
+    ok.
+
 %% @doc Undoes flags and patterns and stops watching. The port stays open.
 -spec disarm() -> ok.
 disarm() ->
@@ -78,7 +84,7 @@ attended_by() ->
 -spec init([]) -> {ok, #s{}}.
 init([]) ->
     _ = process_flag(priority, max),
-    lists:foreach(fun({armed, Port, Patterns}) -> undo(Port, Patterns) end, ets:lookup(?MODULE, armed)),
+    lists:foreach(fun({armed, Port, Patterns}) -> _ = undo(Port, Patterns) end, ets:lookup(?MODULE, armed)),
     Attended = case ets:lookup(?MODULE, attended) of
                    [{attended, Node}] -> _ = watch_later(), {Node, now_ms()};
                    [] -> undefined
@@ -99,7 +105,7 @@ handle_call({update, Patterns}, _, #s{armed = {Port, _, Owner, Ref}} = S) ->
 handle_call({update, _}, _, S) ->
     {reply, ok, S};
 handle_call(disarm, _, #s{armed = {Port, Patterns, _, _}} = S) ->
-    undo(Port, Patterns),
+    _ = undo(Port, Patterns),
     {reply, ok, forget(S)};
 handle_call(disarm, _, S) ->
     {reply, ok, S};
@@ -134,7 +140,7 @@ handle_info(tick, #s{armed = {Port, _, _, _}} = S0) ->
         true -> _ = tick_later(), {noreply, S}
     end;
 handle_info({'DOWN', Ref, process, _, _}, #s{armed = {Port, Patterns, _, Ref}} = S) ->
-    undo(Port, Patterns),
+    _ = undo(Port, Patterns) =:= counted andalso spawn(kprof_entry, clear_tokens, []),
     kprof_tracer:close(Port, now),
     {noreply, forget(S)};
 handle_info(watch, #s{attended = {Node, Last}} = S) ->
@@ -160,7 +166,7 @@ refusals(Port, Before) ->
 
 %% First what stops the messages, then the word, then the port.
 act(Why, #s{armed = {Port, Patterns, Owner, _}} = S) ->
-    undo(Port, Patterns),
+    _ = undo(Port, Patterns),
     Owner ! {?MODULE, Why},
     kprof_tracer:close(Port, now),
     forget(S).
@@ -171,7 +177,11 @@ undo(Port, Patterns) ->
         undefined -> ok;
         Slots -> kprof_slots:close(Slots)
     end,
-    kprof_tracer:undo(Port, Patterns).
+    kprof_tracer:undo(Port, Patterns),
+    case ets:take(?MODULE, counting) of
+        [{counting, Before}] -> kprof_entry:uncount(Before), counted;
+        [] -> ok
+    end.
 
 forget(#s{armed = undefined} = S) ->
     S;

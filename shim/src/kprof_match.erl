@@ -8,12 +8,15 @@
 %% Also made here are the patterns of the functions that spawn.
 -module(kprof_match).
 
--export([prepare/1, spec/3, spawns/0]).
+-export([prepare/1, rows/2, spec/2, spawns/0]).
 
--export_type([prepared/0, kind/0, how/0]).
+-export_type([prepared/0, kind/0, row/0, how/0]).
 
 -type prepared() :: none | opaque | {clauses, [erl_parse:abstract_clause()], erl_eval:binding_struct() | []}.
 -type kind() :: none | spec | ask.
+-type row() :: {Head :: '_' | [term()], Guards :: [term()], Identity :: term()}.
+%% Arguments and guards of a match specification, and the expression of the identity, `ask' when it must be asked for.
+
 -type how() :: #{returns := none | whole, flags := [garbage_collection | running]}.
 %% returns: whether returns are sent with their values, or told by the caller's name alone (process flag return_to). flags: what
 %% processes are traced for besides while they hold a token.
@@ -72,22 +75,19 @@ spawns() ->
     Spec = [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}}}}, {return_trace}]}],
     [{{erlang, F, A}, Spec} || {F, A} <- [{spawn, 3}, {spawn_link, 3}, {spawn_opt, 4}]].
 
-%% @doc The trace pattern of a tier and how its identity is found.
--spec spec(prepared(), mfa(), how()) -> {kind(), [tuple()]}.
-spec(Prepared, MFA, How) ->
-    {Kind, Rows} = rows(Prepared, MFA),
-    Spec = full_spec(Rows, How),
-    case Kind =:= spec andalso erlang:match_spec_test([], Spec, trace) of
-        {error, _} -> {ask, full_spec(ask(), How)};
-        _ -> {Kind, Spec}
-    end.
-
+%% @doc How the identity of a function's calls is found. The first row that a call fits counts; the last one takes every call.
+-spec rows(prepared(), mfa()) -> {kind(), [row()]}.
 rows(none, _) ->
     {none, [everything()]};
 rows(opaque, _) ->
     {ask, ask()};
 rows({clauses, Clauses, Bindings}, MFA) ->
-    try {spec, simplify(compile(Clauses, MFA, Bindings))}
+    try
+        Rows = simplify(compile(Clauses, MFA, Bindings)),
+        case erlang:match_spec_test([], spec(Rows, #{returns => whole, flags => []}), trace) of
+            {error, _} -> {ask, ask()};
+            _ -> {spec, Rows}
+        end
     catch throw:ask -> {ask, ask()}
     end.
 
@@ -110,8 +110,11 @@ simplify(Rows) ->
             lists:reverse(Named) ++ [everything()]
     end.
 
+%% @doc The trace pattern of a tier.
+%%
 %% A process that calls without a token is not traced for more than calls any longer: no match spec runs when it loses its token.
-full_spec(Rows, #{returns := Returns, flags := Flags}) ->
+-spec spec([row()], how()) -> [tuple()].
+spec(Rows, #{returns := Returns, flags := Flags}) ->
     Arm = case Flags ++ [exiting || Returns =:= none] of   % a death sends no return_to
               [] -> [];
               Armed -> [{trace, [], Armed}]

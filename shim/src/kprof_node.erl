@@ -18,6 +18,7 @@
 
 %% The statuses that start_kprof_node.sh --help lists.
 -define(E_OTHER, 1).
+-define(E_USAGE, 2).
 -define(E_DOWN, 3).
 -define(E_COOKIE, 4).
 -define(E_OTP, 5).
@@ -31,11 +32,13 @@
             config :: binary(),
             config_name :: string(),
             given = [] :: [kprof:option()],    % how to reach the collector, instead of what the configuration says
+            entries = [] :: [mfa()],           % besides those of the configuration
             parent :: string(),
             mode = loaded :: loaded | guest}).    % guest: the target has a kprof of its own, which we leave there
 
 %% @doc Runs a kprof node; ends the emulator. Its parameters are environment variables, set by the script: KPROF_TARGET,
-%% KPROF_OWN_NAME, KPROF_CONFIG, KPROF_EBIN, KPROF_COLLECTOR (HOST:PORT or empty), KPROF_SECRET_FILE, KPROF_TLS (anything), KPROF_TLS_CA,
+%% KPROF_OWN_NAME, KPROF_CONFIG (a file or empty), KPROF_ENTRIES (a function a line), KPROF_EBIN,
+%% KPROF_COLLECTOR (HOST:PORT or empty), KPROF_SECRET_FILE, KPROF_TLS (anything), KPROF_TLS_CA,
 %% KPROF_TLS_CERT, KPROF_TLS_KEY, KPROF_TLS_NAME (each may be empty), KPROF_PARENT (a process id).
 -spec main() -> no_return().
 main() ->
@@ -44,11 +47,13 @@ main() ->
     try
         Target = env("KPROF_TARGET"),
         ConfigName = env("KPROF_CONFIG"),
-        Config = case file:read_file(ConfigName) of
+        Config = case ConfigName =/= "" andalso file:read_file(ConfigName) of
+                     false -> <<>>;
                      {ok, Text} -> Text;
                      {error, Why} -> fail(?E_CONFIG, "cannot read ~ts: ~ts", [ConfigName, file:format_error(Why)])
                  end,
         T = #t{target = list_to_atom(Target), ebin = env("KPROF_EBIN"), config = Config, config_name = ConfigName,
+               entries = [entry(Line) || Line <- string:lexemes(env("KPROF_ENTRIES"), "\n")],
                given = collector(env("KPROF_COLLECTOR")) ++ secret(env("KPROF_SECRET_FILE")) ++ tls(env("KPROF_TLS")), parent = env("KPROF_PARENT")},
         start_distribution(env("KPROF_OWN_NAME"), Target),
         watch(begin_tracing(T))
@@ -65,6 +70,12 @@ env(Name) -> os:getenv(Name, "").
 
 fail(Status, Format, Args) ->
     throw({failed, Status, unicode:characters_to_binary(io_lib:format(Format, Args))}).
+
+entry(Text) ->
+    case kprof_options:function(Text) of
+        {ok, MFA} -> MFA;
+        error -> fail(?E_USAGE, "--entry wants Module:Function/Arity, not ~ts", [Text])
+    end.
 
 collector("") ->
     [];
@@ -239,7 +250,7 @@ beam(Ebin, M) ->
 trace(#t{target = Target, config = Text, config_name = Name} = T) ->
     case remote(T, kprof_options, parse, [Text]) of
         {ok, Options0} ->
-            Options = T#t.given ++ [Option || Option <- Options0, not overridden(Option, T#t.given)],
+            Options = with_entries(T#t.entries, T#t.given ++ [Option || Option <- Options0, not overridden(Option, T#t.given)]),
             case remote(T, kprof, start_trace, [Options], 30000) of
                 ok -> say("tracing ~ts: ~ts", [Target, describe(Options)]), warn(T), T;
                 {error, Reason} -> take_out(T), fail(status(Reason), "~ts: ~ts", [Target, kprof_error:format(Reason)])
@@ -251,6 +262,16 @@ trace(#t{target = Target, config = Text, config_name = Name} = T) ->
 
 overridden({secret_file, _}, Given) -> lists:keymember(secret, 1, Given);
 overridden(Option, Given) -> is_tuple(Option) andalso lists:keymember(element(1, Option), 1, Given).
+
+%% Those of the command line besides those of the file.
+with_entries([], Options) ->
+    Options;
+with_entries(Entries, Options) ->
+    case lists:keytake(entry, 1, Options) of
+        {value, {entry, More}, Rest} when is_list(More) -> [{entry, lists:usort(Entries ++ More)} | Rest];
+        {value, {entry, One}, Rest} -> [{entry, lists:usort([One | Entries])} | Rest];
+        false -> [{entry, lists:usort(Entries)} | Options]
+    end.
 
 %% The target's own kprof may be older than the warnings.
 warn(T) ->
@@ -275,8 +296,13 @@ status(_) -> ?E_CONFIG.
 describe(Options) ->
     Tiers = proplists:get_value(tier_config, Options, []),
     {Host, Port} = proplists:get_value(collector, Options, {"127.0.0.1", 4711}),
-    io_lib:format("~b tier~ts, collector ~ts:~b",
-                  [length(Tiers), case Tiers of [_] -> ""; _ -> "s" end,
+    Entries = case proplists:get_value(entry, Options, []) of
+                  L when is_list(L) -> L;
+                  One -> [One]
+              end,
+    io_lib:format("~ts~b tier~ts, collector ~ts:~b",
+                  [case Entries of [] -> ""; [_] -> "1 entry, "; _ -> io_lib:format("~b entries, ", [length(Entries)]) end,
+                   length(Tiers), case Tiers of [_] -> ""; _ -> "s" end,
                    case is_tuple(Host) of true -> inet:ntoa(Host); false -> Host end, Port]).
 
 %% --- watching ---

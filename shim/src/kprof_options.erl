@@ -2,7 +2,7 @@
 %% configuration text of a kprof node into the same options.
 -module(kprof_options).
 
--export([check/1, parse/1]).
+-export([check/1, parse/1, function/1]).
 
 -export_type([options/0, tier/0]).
 
@@ -11,7 +11,7 @@
 -define(MAX_ONE_IN, 16#7fffffff).
 -define(FORCED_PER_SECOND, 5).
 
--type tier() :: #{name := binary(), mfa := mfa(), returns := none | whole}.
+-type tier() :: #{name := binary(), mfa := mfa(), returns := none | whole, entry := boolean()}.
 -type options() :: #{tiers := [tier()],
                      identity_f := kprof:identity_fun() | undefined,
                      print_calls := boolean(),
@@ -35,9 +35,9 @@ check(Options) ->
     try
         is_list(Options) andalso length(Options) >= 0 orelse throw(options_not_a_list),
         Map = lists:foldl(fun collect/2, #{}, Options),
-        is_map_key(tier_config, Map) orelse throw({missing_option, tier_config}),
-        Tiers = tiers(maps:get(tier_config, Map)),
+        is_map_key(tier_config, Map) orelse is_map_key(entry, Map) orelse throw({missing_option, tier_config}),
         Checked = maps:map(fun value/2, maps:remove(tier_config, maps:merge(defaults(), Map))),
+        Tiers = tiers(maps:get(tier_config, Map, []), maps:get(entry, Checked)),
         lists:foreach(fun traceable/1, Tiers),
         free(),
         #{stats_dumper := Dumper, sample := OneIn, slow_call_threshold := SlowUs, slow_call_callback := SlowCallback,
@@ -62,7 +62,7 @@ check(Options) ->
     end.
 
 defaults() ->
-    #{identity_f => undefined, print_calls => false, stats_dumper => false, collector => {"127.0.0.1", 4711},
+    #{entry => [], identity_f => undefined, print_calls => false, stats_dumper => false, collector => {"127.0.0.1", 4711},
       secret => undefined, secret_file => undefined, tls => false, sample => {one_in, 1}, force_header => undefined,
       slow_call_threshold => undefined, slow_call_callback => undefined, trace_gc => false,
       trace_scheduling => false}.
@@ -76,6 +76,7 @@ collect(Other, _) ->
 
 %% --- values ---
 
+value(entry, V) -> entries(V);
 value(identity_f, undefined) -> undefined;
 value(identity_f, F) when is_function(F, 1) -> F;
 value(identity_f, V) -> bad(identity_f, V, "a fun of one argument, {M, F, Args}");
@@ -157,13 +158,15 @@ writable(_) ->
 
 %% --- tiers ---
 
-tiers(Config) when is_list(Config), length(Config) =< ?MAX_TIERS ->
-    Tiers = [tier(T) || T <- Config],
+tiers(Config, Entries) when is_list(Config), length(Config) + length(Entries) =< ?MAX_TIERS ->
+    Named = [tier(T) || T <- Config],
+    Unnamed = Entries -- [MFA || #{mfa := MFA} <- Named],
+    Tiers = [entry(Tier, Entries) || Tier <- Named ++ [tier({function_name(MFA), MFA}) || MFA <- Unnamed]],
     _ = lists:foldl(fun unique/2, #{}, Tiers),
     Tiers;
-tiers(Config) when is_list(Config) ->
-    throw({too_many_tiers, length(Config), ?MAX_TIERS});
-tiers(V) ->
+tiers(Config, Entries) when is_list(Config) ->
+    throw({too_many_tiers, length(Config) + length(Entries), ?MAX_TIERS});
+tiers(V, _) ->
     bad(tier_config, V, "a list of {Name, {Module, Function, Arity}}").
 
 tier({Name, {_, _, _} = MFA}) ->
@@ -174,9 +177,47 @@ tier({Name, {M, F, A} = MFA, More}) when is_map(More) ->
     is_atom(M) andalso is_atom(F) andalso is_integer(A) andalso A >= 0 andalso A =< 255
         orelse throw({bad_tier, {Name, MFA}}),
     maps:foreach(fun(Key, Value) -> tier_option(Text, Key, Value) end, More),
-    #{name => Text, mfa => MFA, returns => maps:get(returns, More, whole)};
+    #{name => Text, mfa => MFA, returns => maps:get(returns, More, whole), entry => false};
 tier(Other) ->
     throw({bad_tier, Other}).
+
+%% An entry is a tier as well.
+entry(#{name := Name, mfa := MFA, returns := Returns} = Tier, Entries) ->
+    Entry = lists:member(MFA, Entries),
+    Entry andalso Returns =:= none andalso throw({entry_without_return, Name, MFA}),
+    Tier#{entry := Entry}.
+
+entries({_, _, _} = MFA) ->
+    entries([MFA]);
+entries(MFAs) when is_list(MFAs) ->
+    lists:foreach(fun({M, F, A}) when is_atom(M), is_atom(F), is_integer(A), A >= 0, A =< 255, M =/= '_', F =/= '_' -> ok;
+                     (V) -> bad(entry, V, "{Module, Function, Arity} of one function, or a list of such")
+                  end, MFAs),
+    MFAs -- (MFAs -- lists:usort(MFAs)) =:= MFAs orelse throw({duplicate_entry, hd(MFAs -- lists:usort(MFAs))}),
+    MFAs;
+entries(V) ->
+    bad(entry, V, "{Module, Function, Arity}, or a list of such").
+
+%% As Erlang or, for its modules, Elixir writes it.
+function_name({M, F, A}) ->
+    case atom_to_list(M) of
+        "Elixir." ++ Module -> unicode:characters_to_binary(io_lib:format("~ts.~ts/~b", [Module, F, A]));
+        Module -> unicode:characters_to_binary(io_lib:format("~ts:~ts/~b", [Module, F, A]))
+    end.
+
+%% @doc A function from its text, `module:function/arity' or Elixir's `Module.function/arity'.
+-spec function(string()) -> {ok, mfa()} | error.
+function(Text) ->
+    case re:run(Text, "^(?:(?<m>[^:]+):|(?<e>[A-Z].*)\\.)(?<f>[^:/]+)/(?<a>[0-9]{1,3})$", [unicode, {capture, [m, e, f, a], list}]) of
+        {match, [M, E, F, A]} when length(M) + length(E) < 250, length(F) < 256 ->
+            Arity = list_to_integer(A),
+            Module = case M of "" -> "Elixir." ++ E; _ -> M end,
+            if Arity =< 255 -> {ok, {list_to_atom(Module), list_to_atom(F), Arity}};
+               true -> error
+            end;
+        _ ->
+            error
+    end.
 
 tier_option(_, returns, Value) when Value =:= none; Value =:= whole -> ok;
 tier_option(Name, returns, Value) -> throw({bad_tier_value, Name, returns, Value, "none or whole"});

@@ -28,7 +28,8 @@
 -define(MAX_ASKS_WAITING, 1000).   % as many as the collector has open
 -define(MAX_ASKS_BYTES, 1048576).  % of their arguments
 
--type tier() :: #{name := binary(), mfa := mfa(), returns := none | whole, kind := kprof_match:kind(), spec := [tuple()]}.
+-type tier() :: #{name := binary(), mfa := mfa(), returns := none | whole, entry := boolean(), kind := kprof_match:kind(),
+                  rows := [kprof_match:row()], spec := [tuple()]}.
 -type absence() :: {mfa(), module | function}.     % what is not on this node
 -type status() :: idle | tracing | waiting | paused.
 
@@ -39,6 +40,7 @@
             absent = [] :: [absence()],               % told already
             looked = 0 :: integer(),                  % native time of the last look at flags and patterns; then they were as we set them
             one_in = 1 :: pos_integer(),              % the sampling in force, after trips
+            entries = undefined :: undefined | non_neg_integer(),   % entry calls counted, at the last look; those before are told
             control = undefined :: undefined | kprof_link:connection(),
             session = undefined :: undefined | kprof_link:session(),   % from welcome, for the data connection
             port = undefined :: undefined | port(),
@@ -176,8 +178,8 @@ start(From, Options, #d{slots = Slots} = D0) ->
     Prepared = kprof_match:prepare(maps:get(identity_f, Options)),
     Flags = maps:get(flags, Options),
     Tiers = [begin
-                 {Kind, Spec} = kprof_match:spec(Prepared, MFA, #{returns => Returns, flags => Flags}),
-                 Tier#{kind => Kind, spec => Spec}
+                 {Kind, Rows} = kprof_match:rows(Prepared, MFA),
+                 Tier#{kind => Kind, rows => Rows, spec => kprof_match:spec(Rows, #{returns => Returns, flags => Flags})}
              end || #{mfa := MFA, returns := Returns} = Tier <- maps:get(tiers, Options)],
     %% what hands things on to the user is there before new processes are traced
     D1 = #d{slots = Slots, options = Options, tiers = Tiers, one_in = maps:get(one_in, Options), printer = printer(Options), slow = slow(Options)},
@@ -209,8 +211,9 @@ arm(D) ->
 arm_data(#d{session = Session, slots = Slots, port = Port} = D0, In) ->
     case kprof_link:open_data(target(D0), Session) of
         {ok, Out} ->
-            D = D0#d{relay = kprof_relay:start_link(In, Out), armed_at = now_ms(), spawns = spawns(D0), absent = []},
+            D1 = D0#d{relay = kprof_relay:start_link(In, Out), armed_at = now_ms(), spawns = spawns(D0), absent = []},
             ok = kprof_slots:open(Slots, kprof_slots:new_base()),
+            D = entry_specs(count_entries(D1)),
             %% the guard knows before anything is set
             ok = kprof_guard:arm(Port, patterns(D)),
             kprof_tracer:set_patterns(patterns(D)),
@@ -235,9 +238,11 @@ collector_error(Why, D) ->
     {collector, Text, Port, Why}.
 
 %% Stops for good: tokens, flags and patterns first, then what is on its way, then the connections.
-stop(D) ->
-    ok = kprof_slots:close(D#d.slots),
+stop(D0) ->
+    ok = kprof_slots:close(D0#d.slots),
+    D = (entries_left_out(D0))#d{entries = undefined},
     disarm(D),
+    _ = clear_tokens(D),
     _ = D#d.port =:= undefined orelse kprof_tracer:close(D#d.port, drain),
     _ = D#d.relay =:= undefined orelse kprof_relay:drain(D#d.relay, ?DRAIN_MS),
     _ = clock(D),
@@ -267,7 +272,7 @@ let_go(D) ->
     _ = D#d.port =:= undefined orelse kprof_tracer:close(D#d.port, now),
     _ = D#d.control =:= undefined orelse kprof_link:close(D#d.control),
     %% an answer must not reach the next session: its questions have the same numbers
-    untraced(D#d{control = undefined, port = undefined, relay = undefined, asks = #{}, asks_waiting = {queue:new(), 0, 0}}).
+    untraced(D#d{control = undefined, port = undefined, relay = undefined, entries = undefined, asks = #{}, asks_waiting = {queue:new(), 0, 0}}).
 
 drop_relay(#d{relay = undefined}) -> ok;
 drop_relay(#d{relay = Pid}) -> exit(Pid, kill).
@@ -285,7 +290,7 @@ lost(Why, State, D) ->
 
 %% The guard has undone everything and closed the port.
 tripped(D0) ->
-    D = D0#d{port = undefined, one_in = min(2 * D0#d.one_in, ?MAX_ONE_IN), pause_ms = min(2 * D0#d.pause_ms, ?PAUSE_MAX_MS)},
+    D = D0#d{port = undefined, entries = undefined, one_in = min(2 * D0#d.one_in, ?MAX_ONE_IN), pause_ms = min(2 * D0#d.pause_ms, ?PAUSE_MAX_MS)},
     Text = io_lib:format("the node made trace messages faster than its trace port takes them: paused for ~b s, then one "
                          "request in ~b", [D0#d.pause_ms div 1000, D#d.one_in]),
     logger:warning("kprof: ~ts", [Text]),
@@ -385,7 +390,7 @@ disarm_tier(Wanted, Reason, D) ->
 clock(#d{control = undefined} = D) ->
     {ok, D};
 clock(#d{slots = Slots} = D0) ->
-    D = count_untraced(D0),
+    D = entries_left_out(count_untraced(D0)),
     Unsampled = kprof_slots:unsampled(Slots),
     case tell(#{type => <<"clock">>, at => erlang:monotonic_time(), time_offset => erlang:time_offset(),
                 unsampled => Unsampled, paused_ms => D#d.untraced_ms}, D) of
@@ -504,6 +509,37 @@ note(Level, Text, D) ->
 
 tell(_, #d{control = undefined}) -> ok;
 tell(Message, #d{control = Control}) -> kprof_link:send(Control, Message).
+
+%% --- entries ---
+
+has_entries(#d{tiers = Tiers}) ->
+    lists:any(fun(#{entry := Entry}) -> Entry end, Tiers).
+
+count_entries(D) ->
+    case has_entries(D) of
+        true -> ok = kprof_guard:counting(kprof_entry:count()), D#d{entries = 0};
+        false -> D
+    end.
+
+%% The patterns of entries are made for the running trace and its sampling.
+entry_specs(#d{tiers = Tiers, slots = Slots, options = Options, one_in = OneIn} = D) ->
+    Settings = #{base => kprof_slots:base(Slots), olds => kprof_slots:old_bases(Slots), one_in => OneIn, flags => maps:get(flags, Options)},
+    D#d{tiers = [case Tier of
+                     #{entry := true, rows := Rows} -> Tier#{spec := kprof_entry:spec(Rows, Settings)};
+                     _ -> Tier
+                 end || Tier <- Tiers]}.
+
+%% Those that the sampler left out since the last time are unsampled requests.
+entries_left_out(#d{entries = undefined} = D) ->
+    D;
+entries_left_out(#d{slots = Slots, entries = Before, one_in = OneIn} = D) ->
+    Now = erlang:system_info(trace_control_word),
+    ok = kprof_slots:count_unsampled(Slots, kprof_entry:unsampled(Before, Now, OneIn)),
+    D#d{entries = Now}.
+
+clear_tokens(D) ->
+    has_entries(D) andalso kprof_entry:clear_tokens() =:= foreign andalso
+        logger:notice("kprof: this node uses seq_trace itself: tokens of kprof's are left to get lost by themselves").
 
 %% --- small things ---
 

@@ -16,8 +16,8 @@
 %% '''
 -module(kprof_slots).
 
--export([create/0, erase/0, find/0, open/2, close/1, set_one_in/2, one_in/1, base/1, new_base/0,
-         next/1, count_unsampled/1, unsampled/1, sub_unsampled/2, set_forced/2, may_force/1,
+-export([create/0, erase/0, find/0, open/2, close/1, set_one_in/2, one_in/1, base/1, old_bases/1, new_base/0,
+         next/1, count_unsampled/1, count_unsampled/2, unsampled/1, sub_unsampled/2, set_forced/2, may_force/1,
          take_forced/1, whose/2, mark_ended/2, ended/2, mark_lost/2, lost/2]).
 
 -export_type([slots/0, label/0]).
@@ -39,7 +39,7 @@
 
 -type slots() :: atomics:atomics_ref().
 -type label() :: pos_integer().
-%% A request's label: a random base of 26 bits above a counter of 32.
+%% A request's label: a random base of 26 bits above a counter of 31, or what {@link kprof_entry} makes of its own.
 
 %% @doc Makes the array and publishes it. An array that is already there is kept and returned.
 -spec create() -> slots().
@@ -92,6 +92,11 @@ one_in(Slots) ->
 base(Slots) ->
     atomics:get(Slots, ?BASE).
 
+%% @doc The bases of earlier traces, newest first; 0 stands for none.
+-spec old_bases(slots()) -> [non_neg_integer()].
+old_bases(Slots) ->
+    [atomics:get(Slots, ?BASE + I) || I <- lists:seq(1, ?OLD_BASES)].
+
 %% @doc A random base, never 0.
 -spec new_base() -> pos_integer().
 new_base() ->
@@ -106,6 +111,11 @@ next(Slots) ->
 -spec count_unsampled(slots()) -> ok.
 count_unsampled(Slots) ->
     atomics:add(Slots, ?UNSAMPLED, 1).
+
+%% @doc Counts `N' of them.
+-spec count_unsampled(slots(), non_neg_integer()) -> ok.
+count_unsampled(Slots, N) ->
+    atomics:add(Slots, ?UNSAMPLED, N).
 
 %% @doc Requests left out since the last `sub_unsampled'.
 -spec unsampled(slots()) -> integer().

@@ -255,7 +255,7 @@ sample(Slots, OneIn, Identity, Now, Before) ->
     end.
 
 begun(Slots, N, Identity, Now, Kind) ->
-    Label = kprof_slots:base(Slots) bor (N band 16#ffffffff),
+    Label = kprof_slots:base(Slots) bor (N band 16#7fffffff),
     _ = seq_trace:set_token(label, Label),
     _ = put(?KEY, {Label, 1, Now, Kind}),
     kprof_mark:request_begin(identity(Identity)),

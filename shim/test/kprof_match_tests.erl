@@ -10,11 +10,13 @@ fun_of(Text) ->
 
 -define(WHOLE, #{returns => whole, flags => []}).
 
-kind(F, MFA) -> element(1, kprof_match:spec(kprof_match:prepare(F), MFA, ?WHOLE)).
+kind(F, MFA) -> element(1, kprof_match:rows(kprof_match:prepare(F), MFA)).
+
+spec(F, MFA, How) -> {Kind, Rows} = kprof_match:rows(F, MFA), {Kind, kprof_match:spec(Rows, How)}.
 
 %% What the VM would put into the trace message for a call: the identity of the message element.
 identity(F, {M, N, _} = MFA, Args) ->
-    {spec, Spec} = kprof_match:spec(kprof_match:prepare(F), MFA, ?WHOLE),
+    {spec, Spec} = spec(kprof_match:prepare(F), MFA, ?WHOLE),
     %% is_seq_trace has no value in a test: leave it out
     Bare = [{Head, Guards -- [{is_seq_trace}], [{message, Identity}]}
             || {Head, [{is_seq_trace} | _] = Guards, [{message, {{{get_seq_token}, Identity}}}, {exception_trace}]} <- Spec],
@@ -62,7 +64,7 @@ irrelevant_test_() ->
     [?_assertEqual(spec, kind(fun_of("fun({_, _, _}) -> x; ({_, _, [A, _]}) -> io:format(A) end"), ?MFA)),
      ?_assertEqual(spec, kind(fun_of("fun({m, f, [A, _]}) -> io:format(A); ({requests, _, _}) -> x end"), ?MFA)),
      ?_assertMatch({spec, [{'_', _, [{message, {{{get_seq_token}, undefined}}}, _]}]},
-                   kprof_match:spec(kprof_match:prepare(fun_of("fun({m, f, [a]}) -> x end")), ?MFA, ?WHOLE))].
+                   spec(kprof_match:prepare(fun_of("fun({m, f, [a]}) -> x end")), ?MFA, ?WHOLE))].
 
 ask_test_() ->
     [?_assertEqual(ask, kind(fun_of(Text), ?MFA))
@@ -74,29 +76,29 @@ ask_test_() ->
 
 none_test() ->
     ?assertMatch({none, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, undefined}}}, {exception_trace}]}]},
-                 kprof_match:spec(kprof_match:prepare(undefined), ?MFA, ?WHOLE)).
+                 spec(kprof_match:prepare(undefined), ?MFA, ?WHOLE)).
 
 ask_spec_test() ->
     ?assertEqual({ask, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, ask, '$_'}}}, {exception_trace}]}]},
-                 kprof_match:spec(opaque, ?MFA, ?WHOLE)).
+                 spec(opaque, ?MFA, ?WHOLE)).
 
 %% Without returns the caller is told in their place; nothing else differs.
 returns_none_test() ->
     None = #{returns => none, flags => []},
-    ?assertEqual({none, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, undefined, none}}}, {trace, [], [exiting]}]}]}, kprof_match:spec(none, ?MFA, None)),
-    ?assertEqual({ask, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, ask, '$_', none}}}, {trace, [], [exiting]}]}]}, kprof_match:spec(opaque, ?MFA, None)),
-    {spec, Whole} = kprof_match:spec(kprof_match:prepare(fun_of(issue())), ?MFA, ?WHOLE),
-    {spec, Spec} = kprof_match:spec(kprof_match:prepare(fun_of(issue())), ?MFA, None),
+    ?assertEqual({none, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, undefined, none}}}, {trace, [], [exiting]}]}]}, spec(none, ?MFA, None)),
+    ?assertEqual({ask, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, ask, '$_', none}}}, {trace, [], [exiting]}]}]}, spec(opaque, ?MFA, None)),
+    {spec, Whole} = spec(kprof_match:prepare(fun_of(issue())), ?MFA, ?WHOLE),
+    {spec, Spec} = spec(kprof_match:prepare(fun_of(issue())), ?MFA, None),
     ?assertEqual([{H, G, [{message, {{{get_seq_token}, {caller}, I, none}}}, {trace, [], [exiting]}]} || {H, G, [{message, {{{get_seq_token}, I}}}, {exception_trace}]} <- Whole],
                  Spec).
 
 %% What a process is traced for besides is put on with the token and taken off without it.
 flags_test() ->
     Flags = [garbage_collection, running],
-    {none, [With, Without]} = kprof_match:spec(none, ?MFA, #{returns => whole, flags => Flags}),
+    {none, [With, Without]} = spec(none, ?MFA, #{returns => whole, flags => Flags}),
     ?assertEqual({'_', [{is_seq_trace}], [{message, {{{get_seq_token}, undefined}}}, {exception_trace}, {trace, [], Flags}]}, With),
     ?assertEqual({'_', [], [{message, false}, {trace, Flags, []}]}, Without),
-    {spec, Spec} = kprof_match:spec(kprof_match:prepare(fun_of(issue())), ?MFA, #{returns => none, flags => [running]}),
+    {spec, Spec} = spec(kprof_match:prepare(fun_of(issue())), ?MFA, #{returns => none, flags => [running]}),
     Armed = [{trace, [], [running, exiting]}],
     ?assertEqual([Armed, Armed, Armed, [{message, false}, {trace, [running], []}]],
                  [case Body of [{message, {_}} | More] -> More; _ -> Body end || {_, _, Body} <- Spec]).
@@ -123,7 +125,7 @@ accepted_test_() ->
 
 trace_pattern(Text, How) when is_list(Text) ->
     MFA = {lists, nth, 2},
-    {_, Spec} = kprof_match:spec(kprof_match:prepare(fun_of(Text)), MFA, How),
+    {_, Spec} = spec(kprof_match:prepare(fun_of(Text)), MFA, How),
     trace_pattern(MFA, Spec);
 trace_pattern(MFA, Spec) ->
     {module, _} = code:ensure_loaded(element(1, MFA)),

@@ -31,7 +31,11 @@ errors_test_() ->
              {"stats_dumper", [?TIERS, {stats_dumper, {file, ""}}]},
              {"collector", [?TIERS, {collector, "localhost"}]}, {"collector", [?TIERS, {collector, {"h", 0}}]},
              {"collector", [?TIERS, {collector, {{1, 2}, 5}}]}, {"sample", [?TIERS, {sample, {one_in, 0}}]},
-             {"sample", [?TIERS, {sample, 10}]}, {"slow_call_threshold", [?TIERS, {slow_call_threshold, -1}]},
+             {"sample", [?TIERS, {sample, 10}]}, {"{Module, Function, Arity}", [{entry, lists}]}, {"{Module, Function, Arity}", [{entry, [{lists, nth, '_'}]}]},
+             {"{Module, Function, Arity}", [{entry, {lists, nth, 256}}]}, {"lists:nth/2 is given twice", [{entry, [{lists, nth, 2}, {lists, nth, 2}]}]},
+             {"returns cannot be none", [{tier_config, [{a, {lists, nth, 2}, #{returns => none}}]}, {entry, {lists, nth, 2}}]},
+             {"kprof_token:set/3", [{entry, {kprof_token, set, 3}}]}, {"lists:nope/1", [{entry, {lists, nope, 1}}]}, {"or an entry", [{print_calls, true}]},
+             {"two tiers are named", [{tier_config, [{"lists:nth/2", {lists, last, 1}}]}, {entry, {lists, nth, 2}}]}, {"slow_call_threshold", [?TIERS, {slow_call_threshold, -1}]},
              {"tier_config", [{tier_config, lists}]}, {"lists:nth", [{tier_config, ['lists:nth']}]},
              {"wildcard", [{tier_config, [{t, {lists, '_', 1}}]}]}, {"wildcard", [{tier_config, [{t, {'_', '_', '_'}}]}]},
              {"wildcard", [{tier_config, [{t, {lists, nth, '_'}}]}]},
@@ -44,6 +48,22 @@ errors_test_() ->
              {"lists:nth/2", [{tier_config, [{a, {lists, nth, 2}}, {b, {lists, nth, 2}}]}]},
              {"_total", [{tier_config, [{'_total', {lists, nth, 2}}]}]}, {"tier name", [{tier_config, [{17, {lists, nth, 2}}]}]},
              {"255", [{tier_config, [{lists:duplicate(256, $x), {lists, nth, 2}}]}]}, {"256", [{tier_config, lists:duplicate(300, {a, {lists, nth, 2}})}]}]].
+
+%% An entry is a tier: under the name that the tiers give it, or under its own.
+entry_test() ->
+    Tiers = fun(Options) -> {ok, #{tiers := Ts}} = kprof_options:check(Options), [{N, MFA, E} || #{name := N, mfa := MFA, entry := E} <- Ts] end,
+    ?assertEqual([{<<"lists:nth/2">>, {lists, nth, 2}, true}], Tiers([{entry, {lists, nth, 2}}])),
+    ?assertEqual([{<<"a">>, {lists, nth, 2}, true}, {<<"lists:last/1">>, {lists, last, 1}, true}], Tiers([?TIERS, {entry, [{lists, nth, 2}, {lists, last, 1}]}])),
+    ?assertEqual([{<<"a">>, {lists, nth, 2}, false}], Tiers([?TIERS])),
+    ?assertEqual([{<<"My.App.all/2">>, {'Elixir.My.App', all, 2}, true}], Tiers([{entry, [{'Elixir.My.App', all, 2}]}])),
+    ?assertEqual([{<<"a">>, {lists, nth, 2}, false}], Tiers([?TIERS, {entry, []}])).
+
+function_test_() ->
+    [?_assertEqual({Text, Result}, {Text, kprof_options:function(Text)})
+     || {Text, Result} <- [{"lists:nth/2", {ok, {lists, nth, 2}}}, {"My.App.all/2", {ok, {'Elixir.My.App', all, 2}}}, {"My.App.ok?/0", {ok, {'Elixir.My.App', 'ok?', 0}}},
+                           {"Elixir.My.App:all/2", {ok, {'Elixir.My.App', all, 2}}}, {"a_b@c:f/255", {ok, {a_b@c, f, 255}}}, {"lists:nth/256", error}, {"lists:nth", error},
+                           {"lists.nth/2", error}, {"nth/2", error}, {"", error}, {"lists:/2", error}, {"a:b:c/1", error}, {"lists:nth/2 ", error},
+                           {lists:duplicate(300, $m) ++ ":f/1", error}]].
 
 %% A module that is not loaded yet is loaded.
 loads_test() ->

@@ -2,6 +2,8 @@
 //
 //   begin T P time          end T P time [error|astray]   the markers of token T in process P; astray: P had lost the token
 //   call T P x time [F]     a call of tier x in P; the token came from F, or P
+//   enter T P x time        the same of an entry, under a token of its own
+//   leftout P               a call of an entry that the sampler left out
 //   ret P x time            exc P x time               its end
 //   none T P x y time [F]   a call whose return has no value and goes back to function y, that of tier y if it is one
 //   to P y time             control goes back to function y in P
@@ -181,6 +183,16 @@ static inline bool script_besides(struct script *s, const char *line) {
     } else if (sscanf(line, " off %c %lf %lf", &process, &ms, &until) == 3) {
         tracker_pause(s->tracker, script_pid(process), PAUSE_OFF_CPU, true, script_ns(ms));
         tracker_pause(s->tracker, script_pid(process), PAUSE_OFF_CPU, false, script_ns(until));
+    } else if (sscanf(line, " enter %lu %c %c %lf", &token, &process, &tier, &ms) == 4) {
+        struct tracker_call call = {.pid = script_pid(process),
+                                    .token = token,
+                                    .from = script_pid(process),
+                                    .time = script_ns(ms),
+                                    .tier = (uint16_t)(tier - 'a' + 1),
+                                    .function = (uint32_t)tier};
+        tracker_enter(s->tracker, &call);
+    } else if (sscanf(line, " leftout %c", &process) == 1) {
+        tracker_left_out(s->tracker, script_pid(process));
     } else if (sscanf(line, " gap %lf %lf", &ms, &until) == 2) {
         tracker_gap(s->tracker, script_ns(ms), script_ns(until));
     } else {

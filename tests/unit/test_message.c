@@ -31,6 +31,7 @@ static void same_message(const struct message *a, const struct message *b) {
     assert_int_equal(a->kind, b->kind);
     assert_int_equal(a->clock, b->clock);
     assert_int_equal(a->note_kind, b->note_kind);
+    assert_int_equal(a->entry, b->entry);
     assert_int_equal(a->time, b->time);
     assert_int_equal(a->pid, b->pid);
     same_text(a->name, b->name);
@@ -732,11 +733,49 @@ static void pid_text(void **state) {
 
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+// Calls of entry functions, and identities that look like their words.
+static void entries(void **state) {
+    (void)state;
+    static const struct {
+        const char *words[3];
+        enum message_entry entry;
+        enum message_note note;
+    } cases[] = {{{"entry", "create"}, ENTRY_BEGINS, NOTE_IDENTITY}, {{"entry", "ask", "x"}, ENTRY_BEGINS, NOTE_ARGUMENTS}, {{"left_out", "entry"}, ENTRY_LEFT_OUT, NOTE_NONE},
+                 {{"entry"}, ENTRY_NONE, NOTE_IDENTITY},           {{"left_out"}, ENTRY_NONE, NOTE_IDENTITY},               {{"entry", "entry"}, ENTRY_BEGINS, NOTE_IDENTITY},
+                 {{"ask", "entry"}, ENTRY_NONE, NOTE_ARGUMENTS}};
+    struct message_reader r = {0};
+    struct message m;
+    for (int round = 0; round < 2; round++) { // learned the second time
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            unsigned words = 0;
+            while (words < 3 && cases[i].words[words]) {
+                words++;
+            }
+            put_head(6, "trace_ts", 1);
+            put_atom("call");
+            put_function("db", "query", 2);
+            put_tuple(words + 1);
+            put_token(7, 1);
+            for (unsigned w = 0; w < words; w++) {
+                put_atom(cases[i].words[w]);
+            }
+            put_big(9);
+            assert_true(decode(&r, &m));
+            assert_true(m.has_token);
+            assert_int_equal(m.entry, cases[i].entry);
+            assert_int_equal(m.note_kind, cases[i].note);
+        }
+        put_call(1, 7, 1, 9);
+        assert_true(decode(&r, &m));
+        assert_int_equal(m.entry, ENTRY_NONE);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         UNIT(the_captures), UNIT(truncated),       UNIT(damaged),       UNIT(calls), UNIT(origins),
         UNIT(label_terms),  UNIT(returned_values), UNIT(hostile_times), UNIT(any_order), UNIT(lists),
-        UNIT(others),       UNIT(pid_text),
+        UNIT(others),       UNIT(pid_text),        UNIT(entries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

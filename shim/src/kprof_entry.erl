@@ -1,0 +1,110 @@
+%% @doc Entry functions: requests of an application that has no markers. A call of such a function gives its process a token, and the
+%% request ends when that call returns; the collector sees to the latter. The application is not changed: all this is one trace pattern a
+%% function.
+%%
+%% A label is a small integer, since `set_seq_token' must not be given what a match specification builds:
+%% ```
+%%   bits  57..32  the base of the running trace (kprof_slots)
+%%         31      1: of an entry; labels of the markers have 0
+%%         30..28  the trace control word before the call, modulo 8
+%%         27..0   and what it was when it was counted up
+%% '''
+%% The trace control word, one for the node, counts the calls, and is what the sampler draws from. Match specifications count it up without
+%% a lock, but its setting is an exchange: of two calls that count at the same time both see it in another place, and their labels differ
+%% all the same.
+%%
+%% No match specification runs when a function returns: the process keeps its token until it is given another one or gets a message
+%% without one. A call that finds a token of ours, of this trace or an earlier one, therefore begins a request; whether it is inside of an
+%% open one the collector knows. Under a marker's token it is a plain tier, under a token of somebody else's it is not traced at all.
+-module(kprof_entry).
+
+-export([spec/2, count/0, uncount/1, unsampled/3, clear_tokens/0]).
+
+-export_type([settings/0]).
+
+-type settings() :: #{base := non_neg_integer(), olds := [non_neg_integer()], one_in := non_neg_integer(),
+                      flags := [garbage_collection | running]}.
+%% The label bases of the running trace and of earlier ones, the sampling (0: none), and what processes are traced for besides.
+
+-define(COUNT, 16#fffffff).
+-define(MARKERS, 16#80000000).      % labels below this are the markers'
+-define(LABELS, 16#100000000).
+
+%% @doc The trace pattern of an entry function. `Rows' are those of {@link kprof_match:rows/2}; the last of them takes every call.
+-spec spec([kprof_match:row()], settings()) -> [tuple()].
+spec(Rows, #{base := Base, olds := Olds, one_in := OneIn, flags := Flags}) ->
+    Drawn = drawn(OneIn),
+    Begin = fun(Identity) -> [done({set_seq_token, label, label(Base)}), message([entry | said(Identity)]), {exception_trace}
+                              | [done({trace, [], Flags}) || Flags =/= []]] end,
+    Old = [within(B, B + ?LABELS) || B <- Olds, B =/= 0],
+    Current = within(Base + ?MARKERS, Base + ?LABELS),
+    Plain = fun(Identity) -> [within(Base, Base + ?MARKERS), message(said(Identity)), {exception_trace}] end,
+    LeaveOut = fun(Whose, Message) -> [any(Whose), done(count_up()), Message, done({set_seq_token, sequential_trace_token, []})] end,
+    [{Head, [{'not', {is_seq_trace}} | Drawn ++ Guards], Begin(Identity)} || {Head, Guards, Identity} <- Rows]
+        ++ [{'_', [{'not', {is_seq_trace}}], [count_up(), {message, false}]} || OneIn =/= 1]
+        ++ [{Head, Guards, [first([all([any([Current | Old]) | Drawn] ++ Begin(Identity))]
+                                  ++ [all(LeaveOut([Current], message([left_out, entry]))) || OneIn =/= 1]
+                                  ++ [all(LeaveOut(Old, {message, false})) || OneIn =/= 1, Old =/= []]
+                                  ++ [all(Plain(Identity)), {message, false}])]}
+            || {Head, Guards, Identity} <- Rows].
+
+drawn(0) -> [{'=:=', 1, 0}];
+drawn(1) -> [];
+drawn(OneIn) -> [{'=:=', {'rem', {get_tcw}, OneIn}, 0}].
+
+said(ask) -> [ask, '$_'];
+said(Identity) -> [Identity].
+
+message(Words) -> {message, {list_to_tuple([{get_seq_token} | Words])}}.
+
+%% Of all trace labels (any term can be one) those from Low on below High.
+within(Low, High) ->
+    Label = {element, 2, {get_seq_token}},
+    {'andalso', {'>=', Label, Low}, {'<', Label, High}}.
+
+label(Base) ->
+    {'bor', {'bor', Base bor ?MARKERS, {'bsl', {'band', {get_tcw}, 7}, 28}}, {'band', count_up(), ?COUNT}}.
+
+%% Counts, and is what the word was before.
+count_up() -> {set_tcw, {'band', {'+', {get_tcw}, 1}, ?COUNT}}.
+
+%% An action as a condition that holds.
+done(Action) -> {'=/=', Action, failed}.
+
+all(Conditions) -> list_to_tuple(['andalso' | Conditions]).
+any([Condition]) -> Condition;
+any(Conditions) -> first(Conditions).
+first(Conditions) -> list_to_tuple(['orelse' | Conditions]).
+
+%% @doc Begins to count entry calls from 0. Returns the trace control word that was in force, for {@link uncount/1}.
+-spec count() -> non_neg_integer().
+count() ->
+    erlang:system_flag(trace_control_word, 0).
+
+%% @doc Puts back the trace control word of somebody else.
+-spec uncount(non_neg_integer()) -> ok.
+uncount(Before) ->
+    _ = erlang:system_flag(trace_control_word, Before),
+    ok.
+
+%% @doc How many of the calls counted from `From' on, up to and without `To', the sampler left out.
+-spec unsampled(non_neg_integer(), non_neg_integer(), non_neg_integer()) -> non_neg_integer().
+unsampled(From, To, OneIn) when To >= From -> (To - From) - (multiples(To, OneIn) - multiples(From, OneIn));
+unsampled(From, To, OneIn) -> unsampled(From, ?COUNT + 1, OneIn) + unsampled(0, To, OneIn).
+
+%% Multiples of OneIn from 0 on below N.
+multiples(_, 0) -> 0;
+multiples(N, OneIn) -> (N + OneIn - 1) div OneIn.
+
+%% @doc Takes the tokens off all processes and messages, if all that processes have are ours: they would travel on for ever, and make each
+%% message dearer. Looks at every process; where somebody else uses seq_trace, too, ours are left to get lost by themselves.
+-spec clear_tokens() -> ok | foreign.
+clear_tokens() ->
+    Slots = kprof_slots:find(),
+    Owners = lists:usort([kprof_slots:whose(Slots, element(2, Token))
+                          || Slots =/= undefined, Pid <- processes(),
+                             {_, Token} <- [process_info(Pid, sequential_trace_token)], is_tuple(Token)]),
+    case lists:member(foreign, Owners) of
+        true -> foreign;
+        false -> _ = Owners =/= [] andalso seq_trace:reset_trace(), ok
+    end.

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Goal of this test: an application that knows nothing of kprof has requests all the same: those that an entry function handles. They are
+# counted to the last one, over connections that carry thousands of them in one process, whatever they are made of and however they
+# end; their times are the application's own; what a process does behind a request is none of it; and the node is afterwards as it was.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+name=entry_$$
+cat >"$scratch/config" <<'END'
+{tier_config, [{handle, {scenario_entry, handle, 2}}, {compute, {scenario_entry, compute, 1}}, {store, {scenario_entry, store, 1}},
+               {book, {scenario_entry, book, 1}}, {part, {scenario_entry, part, 1}}, {log, {scenario_entry, log, 1}}]}.
+{entry, {scenario_entry, handle, 2}}.
+{identity_f, fun({scenario_entry, handle, [Op, _]}) -> Op; (_) -> undefined end}.
+END
+run() { target_eval "$name@localhost" "$1"; }
+# truth OF: what the application counted, of functions or of a kind of request.
+truth() { run "proplists:get_value($1, scenario_entry:truth(), 0)."; }
+calls() { sql "SELECT coalesce(sum($3), 0) FROM tier_stats WHERE resolution_s = 10 AND tier = '$1' AND identity = '$2'"; }
+all_closed() { ledger_reaches "requests_complete + requests_incomplete + requests_expired" "$1"; }
+
+start_collector
+start_erl "$name" -s scenario_entry start
+is "$(run "scenario_entry:client([local, stored, fails], 30), scenario_entry:reset().")" ok "the application runs without kprof"
+before=$(run "scenario_entry:state().")
+
+# -- thousands of requests over one connection, then several kinds at once -------------------------------------------------------
+start_tracing "$name" "$scratch/config"
+has "$kprof_log" 'tracing .*: 1 entry, 6 tiers' "the entry is told of"
+[ "$(run "scenario_entry:state().")" != "$before" ] || fail "the state of the node does not show that it is traced"
+is "$(run "scenario_entry:client([local, stored], 6000).")" ok "6000 requests over one connection"
+wait_for 20 "they are in the database" all_closed 6000
+is "$(ledger requests_complete)" 6000 "each is a complete request"
+is "$(run "scenario_entry:clients(8, [local, stored, booked, spawning, nested, fails, dies, killed], 400).")" ok "3200 more, of all kinds, over eight connections"
+wait_for 20 "they are in the database" all_closed 9200
+switches=$(sed -n 's/^nonvoluntary_ctxt_switches:[[:space:]]*//p' "/proc/$(run 'list_to_integer(os:getpid()).')/status")
+
+# Two calls of the entry at the same moment may get the same token when the kernel takes the processor from one of them.
+incomplete=$(ledger requests_incomplete)
+holds "$incomplete" -le 4 "hardly any request is incomplete ($switches switches)"
+is "$(ledger requests_complete+requests_incomplete+requests_expired)" 9200 "each is a request, none is made up"
+for kind in local stored booked spawning nested fails dies killed; do
+  # an entry's call within another's is a tier of the outer request
+  wanted=$(truth "{handle, $kind}")
+  [ "$kind" != stored ] || wanted=$((wanted - $(truth "{handle, nested}")))
+  got=$(calls _total "$kind" calls)
+  holds "$got" -le "$wanted" "requests of the kind $kind"
+  holds "$got" -ge $((wanted - incomplete)) "all of them"
+done
+for kind in fails dies killed; do is "$(calls _total "$kind" errors)" "$(calls _total "$kind" calls)" "each request of the kind $kind is an error"; done
+for kind in local stored booked spawning nested; do is "$(calls _total "$kind" errors)" 0 "none of the kind $kind is"; done
+if [ "$incomplete" = 0 ]; then
+  for tier in compute store book part; do is "$(calls "$tier" _total calls)" "$(truth "$tier")" "calls of the tier $tier"; done
+fi
+is "$(calls handle nested calls)" $((2 * $(calls _total nested calls))) "a nested entry is a call of its tier"
+is "$(calls log _total calls)" 0 "what comes behind a request is not counted to it"
+is "$(ledger stale_calls)" "$(truth log)" "but as stale, to the last call"
+holds "$(calls book booked async_calls)" -gt 0 "bookings outlive their requests"
+is "$(sql "SELECT sum(requests_expired), sum(requests_unsampled), sum(dropped_messages), sum(orphan_returns), sum(decode_errors), sum(unwound_frames), sum(lost_tokens)
+           FROM ledger WHERE resolution_s = 10")" "0|0|0|0|0|0|0" "nothing was lost"
+is "$(sql "SELECT DISTINCT path FROM path_stats WHERE resolution_s = 10 AND identity = 'spawning' ORDER BY path")" $'handle\nhandle > part' "what is spawned hangs below its request"
+
+# Measured inside of the entry the time is a little shorter, measured by the client it is longer.
+times() {
+  run "lists:flatten([io_lib:format(\"~s,~b,~b;\", [Op, Ns div 1000, Client div 1000]) || {Op, Ns, Client} <- scenario_entry:stamps()])." | tr -d '"' | tr ';' '\n'
+}
+times >"$scratch/stamps"
+for kind in local spawning nested; do
+  IFS=, read -r _ inner outer < <(grep "^$kind," "$scratch/stamps")
+  total=$(sql "SELECT CAST(sum(total_us) AS INTEGER) FROM tier_stats WHERE resolution_s = 10 AND tier = '_total' AND identity = '$kind'")
+  n=$(calls _total "$kind" calls)
+  [ "$incomplete" = 0 ] || continue
+  holds "$total" -ge "$inner" "total time of the kind $kind, us: what the entry measured,"
+  holds "$total" -le $((inner + inner / 20 + 50 * n)) "and hardly more,"
+  holds "$total" -lt "$outer" "and less than what the client saw"
+done
+
+stop_tracing
+is "$(run "scenario_entry:state().")" "$before" "the node is as it was before, without a token"
+counted_once
+
+# -- sampling ------------------------------------------------------------------------------------------------------------------------
+kprof_log=$scratch/kprof-node-2.log
+{ cat "$scratch/config"; echo "{sample, {one_in, 5}}."; } >"$scratch/config.5"
+is "$(run "scenario_entry:reset().")" ok "counting anew"
+complete=$(ledger requests_complete) known=$(ledger requests_complete+requests_incomplete)
+start_tracing "$name" "$scratch/config.5"
+is "$(run "scenario_entry:clients(4, [local, stored], 500).")" ok "2000 requests, one in five sampled"
+sampled() { [ "$(ledger requests_complete+requests_incomplete+requests_unsampled)" -ge $((known + 1990)) ]; }
+wait_for 20 "the ledger has them" sampled
+stop_tracing
+unsampled=$(ledger requests_unsampled)
+holds $((unsampled + $(ledger requests_complete+requests_incomplete) - known)) -le 2000 "sampled and left out are all that there were"
+holds $(($(ledger requests_complete) - complete)) -ge 395 "one in five is sampled"
+holds $(($(ledger requests_complete) - complete)) -le 405 "and no more"
+is "$(run "scenario_entry:state().")" "$before" "the node is as it was before"
+
+# -- from the command line, and a loop as an entry -----------------------------------------------------------------------------------
+kprof_log=$scratch/kprof-node-3.log
+start "$kprof_log" "$top/scripts/start_kprof_node.sh" --node "$name@localhost" --cookie-file "$scratch/cookie" \
+  --entry scenario_entry:serve/1 --entry scenario_entry:handle/2 --collector "127.0.0.1:$collector_port"
+kprof_pid=$!
+wait_for 30 "tracing begins" traced_or_ended
+has "$kprof_log" 'tracing .*: 2 entries, 0 tiers' "entries need no file"
+known=$(ledger requests_complete)
+is "$(run "scenario_entry:loop(25000).")" ok "a loop that is an entry serves 25000 messages"
+wait_for 15 "it is taken off" grep -Eq "warning node $name@localhost: .*scenario_entry:serve/1 .*taken off" "$collector_log"
+is "$(run "scenario_entry:client([local], 100).")" ok "the other entry goes on"
+wait_for 20 "its requests are in the database" ledger_reaches requests_complete $((known + 100))
+is "$(calls scenario_entry:handle/2 _total calls)" 100 "under the function's name"
+is "$(run "{_, Off} = erlang:trace_info({scenario_entry, serve, 1}, traced), {_, On} = erlang:trace_info({scenario_entry, handle, 2}, traced), [Off, On].")" \
+  "[false,local]" "only the loop's pattern is off"
+stop_tracing
+is "$(run "exit(whereis(scenario_entry_loop), kill), timer:sleep(50), scenario_entry:state().")" "$before" "the node is as it was before"
+stop_collector
+intact
