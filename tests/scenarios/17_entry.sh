@@ -19,24 +19,24 @@ all_closed() { ledger_reaches "requests_complete + requests_incomplete + request
 
 start_collector
 start_erl "$name" -s scenario_entry start
-is "$(run "scenario_entry:client([local, stored, fails], 30), scenario_entry:reset().")" ok "the application runs without kprof"
+is "$(run "scenario_entry:client([local, stored, fails], 30), timer:sleep(100), scenario_entry:reset().")" ok "the application runs without kprof"
 before=$(run "scenario_entry:state().")
 
 # -- thousands of requests over one connection, then several kinds at once -------------------------------------------------------
 start_tracing "$name" "$scratch/config"
 has "$kprof_log" 'tracing .*: 1 entry, 6 tiers' "the entry is told of"
 [ "$(run "scenario_entry:state().")" != "$before" ] || fail "the state of the node does not show that it is traced"
-is "$(run "scenario_entry:client([local, stored], 6000).")" ok "6000 requests over one connection"
-wait_for 20 "they are in the database" all_closed 6000
-is "$(ledger requests_complete)" 6000 "each is a complete request"
-is "$(run "scenario_entry:clients(8, [local, stored, booked, spawning, nested, fails, dies, killed], 400).")" ok "3200 more, of all kinds, over eight connections"
-wait_for 20 "they are in the database" all_closed 9200
+is "$(run "scenario_entry:client([local, stored], 5000).")" ok "5000 requests over one connection"
+wait_for 20 "they are in the database" all_closed 5000
+is "$(ledger requests_complete)" 5000 "each is a complete request"
+is "$(run "scenario_entry:clients(8, [local, stored, booked, spawning, nested, fails, dies, killed], 300).")" ok "2400 more, of all kinds, over eight connections"
+wait_for 20 "they are in the database" all_closed 7400
 switches=$(sed -n 's/^nonvoluntary_ctxt_switches:[[:space:]]*//p' "/proc/$(run 'list_to_integer(os:getpid()).')/status")
 
 # Two calls of the entry at the same moment may get the same token when the kernel takes the processor from one of them.
 incomplete=$(ledger requests_incomplete)
 holds "$incomplete" -le 4 "hardly any request is incomplete ($switches switches)"
-is "$(ledger requests_complete+requests_incomplete+requests_expired)" 9200 "each is a request, none is made up"
+is "$(ledger requests_complete+requests_incomplete+requests_expired)" 7400 "each is a request, none is made up"
 for kind in local stored booked spawning nested fails dies killed; do
   # an entry's call within another's is a tier of the outer request
   wanted=$(truth "{handle, $kind}")
