@@ -15,6 +15,12 @@ run() { target_eval "$name@localhost" "$1"; }
 # truth OF: what the application counted, of functions or of a kind of request.
 truth() { run "proplists:get_value($1, scenario_entry:truth(), 0)."; }
 calls() { sql "SELECT coalesce(sum($3), 0) FROM tier_stats WHERE resolution_s = 10 AND tier = '$1' AND identity = '$2'"; }
+finished() { [ "$(run "scenario_entry:finished().")" = true ]; }
+# clients HOW-MANY KINDS REQUESTS
+clients() {
+  is "$(run "scenario_entry:clients($1, $2, $3).")" ok "$1 clients, $3 requests each"
+  wait_for 90 "the clients are ready" finished
+}
 all_closed() { ledger_reaches "requests_complete + requests_incomplete + requests_expired" "$1"; }
 
 start_collector
@@ -26,10 +32,10 @@ before=$(run "scenario_entry:state().")
 start_tracing "$name" "$scratch/config"
 has "$kprof_log" 'tracing .*: 1 entry, 6 tiers' "the entry is told of"
 [ "$(run "scenario_entry:state().")" != "$before" ] || fail "the state of the node does not show that it is traced"
-is "$(run "scenario_entry:client([local, stored], 5000).")" ok "5000 requests over one connection"
+clients 1 "[local, stored]" 5000
 wait_for 20 "they are in the database" all_closed 5000
 is "$(ledger requests_complete)" 5000 "each is a complete request"
-is "$(run "scenario_entry:clients(8, [local, stored, booked, spawning, nested, fails, dies, killed], 300).")" ok "2400 more, of all kinds, over eight connections"
+clients 8 "[local, stored, booked, spawning, nested, fails, dies, killed]" 300
 wait_for 20 "they are in the database" all_closed 7400
 switches=$(sed -n 's/^nonvoluntary_ctxt_switches:[[:space:]]*//p' "/proc/$(run 'list_to_integer(os:getpid()).')/status")
 
@@ -83,7 +89,7 @@ kprof_log=$scratch/kprof-node-2.log
 is "$(run "scenario_entry:reset().")" ok "counting anew"
 complete=$(ledger requests_complete) known=$(ledger requests_complete+requests_incomplete)
 start_tracing "$name" "$scratch/config.5"
-is "$(run "scenario_entry:clients(4, [local, stored], 500).")" ok "2000 requests, one in five sampled"
+clients 4 "[local, stored]" 500
 sampled() { [ "$(ledger requests_complete+requests_incomplete+requests_unsampled)" -ge $((known + 1990)) ]; }
 wait_for 20 "the ledger has them" sampled
 stop_tracing

@@ -7,7 +7,7 @@
 %%               log/1, after the return       └─ part/1          in a process that is spawned
 -module(scenario_entry).
 
--export([start/0, client/2, clients/3, truth/0, stamps/0, reset/0, state/0, loop/1, loop_client/1]).
+-export([start/0, client/2, clients/3, finished/0, truth/0, stamps/0, reset/0, state/0, loop/1, loop_client/1]).
 -export([handle/2, compute/1, store/1, book/1, part/1, log/1, serve/1]).
 
 -define(TABLE, ?MODULE).
@@ -125,11 +125,15 @@ run(Socket, [Op | Rest], Ops, N) ->
             run(connect(), Rest, Ops, N - 1)
     end.
 
-%% So many clients at once.
+%% So many clients at once, in the background.
 -spec clients(pos_integer(), [atom()], pos_integer()) -> ok.
 clients(Clients, Ops, N) ->
-    Running = [spawn_monitor(?MODULE, client, [Ops, N]) || _ <- lists:seq(1, Clients)],
-    lists:foreach(fun({Pid, Ref}) -> receive {'DOWN', Ref, process, Pid, normal} -> ok end end, Running).
+    persistent_term:put(scenario_entry_clients, [spawn(?MODULE, client, [Ops, N]) || _ <- lists:seq(1, Clients)]),
+    ok.
+
+%% Whether they have ended.
+-spec finished() -> boolean().
+finished() -> not lists:any(fun is_process_alive/1, persistent_term:get(scenario_entry_clients)).
 
 %% --- a loop as an entry ---
 
