@@ -11,9 +11,11 @@
 //   - Else an exception has passed some of the calls on top that have no return values, nobody can tell which.
 //
 // That several calls ended at once, or one behind a return with a value, is a guess until the next return_to that nothing on the stack
-// explains shows it to be wrong. And an exception sends a return_to only if the function that catches it is the very one that called
+// explains shows it to be wrong: the request of the last such guess in the process is incomplete then. It cannot show where the tier's call that was taken for
+// over is between two turns of a recursion of an untraced function (which called it, and in it others) and ends by a tail call, an exception or a
+// death. And an exception sends a return_to only if the function that catches it is the very one that called
 // the traced call (next_catch in beam_common.c): what is found to be left by an exception later on has ended before, nobody knows
-// when, unless each call was made by the function of the one below it.
+// when, unless each call was made by the function of the one below it. So is what a call of another request, or of none, is made right above.
 #include "tracker.h"
 
 static void hurt(struct tracker *t, uint32_t request, uint32_t generation) {
@@ -147,8 +149,10 @@ static uint16_t end_chain(struct tracker *t, struct process *p, uint32_t functio
             t->counts.ambiguous_returns++;
             hurt(t, call->request, call->generation);
         }
-        p->guessed = guess ? call->request : SLAB_NONE;
-        p->guessed_generation = call->generation;
+        if (guess) {
+            p->guessed = call->request;
+            p->guessed_generation = call->generation;
+        }
         pop(t, p);
         call = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
         guess = true;

@@ -268,6 +268,13 @@ static void left_in_silence(void **state) {
     script_free(s);
 }
 
+// An untraced function calls a tier and is called in it again: what it calls there seems to be called by tail calls, until the tier returns.
+static void recursion_of_an_untraced_function(void **state) {
+    (void)state;
+    check("begin 1 A 0; none 1 A b x 1; none 1 A c x 2; to A x 3; none 1 A c x 4; to A x 5; to A x 6; end 1 A 7", "incomplete 0..7;", 0, 1, 0);
+    check("begin 1 A 0; none 1 A b x 1; call 1 A w 2; ret A w 3; to A x 3; call 1 A w 4; ret A w 5; to A x 5; to A x 6; end 1 A 7", "incomplete 0..7;", 0, 1, 0);
+}
+
 // -- deaths -----------------------------------------------------------------------------------------------------------------
 
 static void deaths(void **state) {
@@ -373,7 +380,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spawned),     cmocka_unit_test(before_the_first_marker), cmocka_unit_test(waiting),     cmocka_unit_test(casts),       cmocka_unit_test(answers),
         cmocka_unit_test(many_processes), cmocka_unit_test(return_to),   cmocka_unit_test(both_kinds),
-        cmocka_unit_test(exceptions_without_values), cmocka_unit_test(left_in_silence), cmocka_unit_test(exceptions),  cmocka_unit_test(keep_alive_and_pools), cmocka_unit_test(deaths),      cmocka_unit_test(pauses),
+        cmocka_unit_test(exceptions_without_values), cmocka_unit_test(left_in_silence), cmocka_unit_test(recursion_of_an_untraced_function), cmocka_unit_test(exceptions),  cmocka_unit_test(keep_alive_and_pools), cmocka_unit_test(deaths),      cmocka_unit_test(pauses),
         cmocka_unit_test(reloads),     cmocka_unit_test(several_ends), cmocka_unit_test(lost_tokens), cmocka_unit_test(overtaken_losses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
