@@ -18,15 +18,15 @@
 -record(req, {
     id, label, identity,
     named,             % mark | call: which messages carry the identity
-    again = false,     % its label was another request's before
     start, pid,        % its begin
-    stop = none, error = false, stop_pid = none,
-    lost = false,      % its end marker told that the token was lost
-    blurred = never,   % since when the collector is told too little to know, and must say incomplete
-    doubted = false,   % it may say so, or what it likes
-    links = #{},       % child => {spawner, span open there (or none)}
-    acts = [],         % {Process, Time} of begin, spans' starts and ends, spawns; latest first
-    latest = #{}}).    % process => last thing that it did for this request: ok | exception
+    stop = none,       % its first end marker; error, stop_pid: of the end as the collector can know it
+    error, stop_pid,
+    links = #{},       % child => {spawner, span open there (or none), time of the call, time of its return}
+    acts = []}).       % {Process, Time} of begin, spans' starts and ends; latest first
 
-%% One trace message. about: the requests that it tells of; opens: it is one that makes the collector know of them.
--record(event, {time, proc, about = [], opens = false, kind, term}).
+%% One trace message. about: the request of a call or marker, as [Id]; else [].
+-record(event, {time, proc, about = [], kind, term}).
+
+%% What the collector can know of a request (model_reader). closed: the place in the stream of the message with which it was closed; stop, error,
+%% stop_pid: its end; lost: its end marker told that the token was; blind: how many of its calls have no value.
+-record(fate, {key, fate, closed, stop, error, stop_pid, damaged, lost, blind}).

@@ -5,6 +5,7 @@
 
 -include("model.hrl").
 
+-define(SHOWN, 100). % messages
 -define(REQUESTS, 900). % of a capture: the database keeps apart 1000 identities
 -define(FEATURES, [drops, none, gc, lost, wait, paths]).
 
@@ -16,13 +17,14 @@ main([Folder]) ->
     Start = erlang:monotonic_time(millisecond),
     Results = parallel(fun(N) -> capture(Seed, N, Folder) end, Captures, erlang:system_info(schedulers_online)),
     Sum = fun(Key) -> lists:sum([maps:get(Key, Sums) || {_, Sums} <- Results]) end,
-    io:format("~b captures, ~b requests, ~b messages; ~b identities compared, ~b not told apart; ~.1f s~n",
-              [length(Results), Sum(requests), Sum(messages), Sum(sure), Sum(vague), (erlang:monotonic_time(millisecond) - Start) / 1000]),
+    io:format("~b captures, ~b requests, ~b messages; ~b identities compared; with calls without values ~b requests complete, ~b not; ~.1f s~n",
+              [length(Results), Sum(requests), Sum(messages), Sum(rows), Sum(whole), Sum(doubted), (erlang:monotonic_time(millisecond) - Start) / 1000]),
     case [Bad || {{_, [_ | _]} = Bad, _} <- Results] of
         [] -> halt(0);
         Bad ->
             io:format("~b captures differ; KPROF_MODEL_SEED=~b makes them again~n", [length(Bad), Seed]),
-            lists:foreach(fun explain/1, lists:sublist(Bad, number("KPROF_MODEL_EXPLAIN", 2))),
+            [io:format("  ~ts: ~ts~n", [filename:basename(Base), L]) || {Base, Lines} <- Bad, L <- lists:sublist(Lines, 4)],
+            lists:foreach(fun explain/1, lists:sublist(Bad, number("KPROF_MODEL_EXPLAIN", 1))),
             halt(1)
     end.
 
@@ -75,14 +77,29 @@ kind(Line) -> hd(string:lexemes(lists:last(string:split(unicode:characters_to_li
 %% Makes a failing capture small and says what is left.
 explain({Base, Lines}) ->
     io:format("~n~s.cap: ~b differences~n", [Base, length(Lines)]),
-    [io:format("  ~ts~n", [L]) || L <- lists:sublist(Lines, 6)],
     {ok, [Plan]} = file:consult(Base ++ ".plan"),
     Small = Base ++ "-small",
     Kind = kind(hd(Lines)),
     Fails = fun(P) -> {Left, _} = model_check:plan(P, Small, features()), lists:any(fun(L) -> kind(L) =:= Kind end, Left) end,
-    Smallest = model_shrink:plan(Plan, Fails, number("KPROF_MODEL_SHRINK_MS", 20000)),
+    Smallest = model_shrink:plan(Plan, Fails, number("KPROF_MODEL_SHRINK_MS", 60000)),
     {Left, #{requests := Requests}} = model_check:plan(Smallest, Small, features()),
     ok = file:write_file(Small ++ ".plan", io_lib:format("~w.~n", [Smallest])),
     io:format("made smaller, ~b requests: ~s.cap, .db and .plan~n", [Requests, Small]),
     [io:format("  ~ts~n", [L]) || L <- lists:sublist(Left, 10)],
-    io:format("~p~n", [Smallest]).
+    {_, _, Events} = model_sim:run(Smallest),
+    {_, Items} = model_stream:make(Smallest, Events),
+    show(lists:sublist(Items, ?SHOWN)),
+    [io:format("and ~b more~n", [length(Items) - ?SHOWN]) || length(Items) > ?SHOWN].
+
+%% The messages of a capture: time, process, kind, and what they say.
+show(Items) ->
+    [case Item of
+         {lost, Events} -> io:format("  ~b lost~n", [length(Events)]);
+         #event{time = Time, proc = Proc, kind = Kind, term = Term} ->
+             io:format("  ~14.6f ms ~6b ~-14s ~s~n", [Time / ?MS, Proc, Kind, lists:join(" ", [said(X) || X <- lists:sublist(tuple_to_list(Term), 4, tuple_size(Term) - 4)])])
+     end || Item <- Items].
+
+said({_, Label, _, From, _}) -> io_lib:format("[~w from ~w]", [Label, From]);
+said({M, F, A}) when is_atom(M), is_atom(F), is_integer(A) -> io_lib:format("~s:~s/~b", [M, F, A]);
+said(Tuple) when is_tuple(Tuple) -> ["{", lists:join(", ", [said(X) || X <- tuple_to_list(Tuple)]), "}"];
+said(Term) -> io_lib:format("~w", [Term]).

@@ -6,6 +6,7 @@
 %%   {tier, T, Program}         calls tier T, which runs the program
 %%   {tail, T, Program}         the same as the last thing that the calling tier does
 %%   {helper, Program}          an untraced function runs the program
+%%   {each, Program}            the same as helper, by a function that is the same at any depth
 %%   {raise, Class}             an exception
 %%   {'catch', Program, Then}   runs Then after an exception
 %%   {call, Server, Program}    a gen_server call; the server runs the program
@@ -89,19 +90,32 @@ request(N) ->
               3 -> set;
               _ -> apply
           end,
-    Body = body(0, 4),
+    Body = lists:append([walk() || chance(5)]) ++ body(0, 4),
     {request, label(N), list_to_atom("r" ++ integer_to_list(N)), pick([mark, mark, mark, call]), How,
      case {How, rand:uniform(4)} of
          {leave, 1} -> Body; % nobody ends it
          {leave, _} ->
-             {S, L} = server(0),
-             %% a tier last: a death behind an exception that was caught would look like the end
-             Body ++ [{tier, tier(), []}, {cast, S, body(L, 2) ++ [{finish, pick([ok, ok, error, exit])}] ++ body(L, 2)}];
+             %% sometimes right behind an exception that was caught: then its death looks like the end, until the end marker comes
+             Last = case chance(70) of true -> {tier, tier(), []}; false -> {'catch', [{tier, tier(), [{raise, class()}]}], []} end,
+             Body ++ [Last, finished_by({work, pick([1, 300, 1200]) * ?MS})];
          {set, 2} -> % ends inside a tier, which goes on, perhaps for longer than anybody waits
              Body ++ [{tier, tier(), [{finish, pick([ok, error])}, {work, pick([1, 1200]) * ?MS}]}];
          {_, 1} -> Body ++ [{raise, class()} || chance(40)];
+         {apply, 2} -> Body ++ [X || chance(15), X <- [finished_by({work, some_time()}), {work, some_time()}]]; % two ends
          _ -> Body
      end}.
+
+%% A recursion by way of an untraced function: what it calls first in the second turn seems to have been called by tail calls, in the first.
+walk() ->
+    case [T || T <- get(tiers), returns(T) =:= none] of
+        [] -> [];
+        None -> [{each, [{tier, pick(None), [{each, [{tier, tier(), [{work, some_time()}]} || _ <- lists:seq(1, rand:uniform(3))]}, {work, some_time()}]}]}]
+    end.
+
+%% A server that ends the request.
+finished_by(Work) ->
+    {S, L} = server(0),
+    {cast, S, body(L, 2) ++ [Work, {finish, pick([ok, ok, error, exit])} | body(L, 2)]}.
 
 %% Labels are any terms. Some are those of earlier requests.
 label(N) ->

@@ -66,12 +66,14 @@ programs(Program) ->
 inner({'catch', Body, _}) -> [Body];
 inner({Kind, _, Body}) when Kind =:= tier; Kind =:= tail; Kind =:= call -> [Body];
 inner({helper, Body}) -> [Body];
+inner({each, Body}) -> [Body];
 inner(_) -> [].
 
 op({gather, Parts}) -> [{gather, P} || P <- without_one(Parts), P =/= []] ++ [{gather, P} || P <- each(fun({W, B}) -> [{W, S} || S <- programs(B)] end, Parts)];
 op({'catch', Body, Then}) -> [{'catch', B, Then} || B <- programs(Body)] ++ [{'catch', Body, T} || T <- programs(Then)];
 op({kill, Body, Ns}) -> [{kill, B, Ns} || B <- programs(Body)];
 op({helper, Body}) -> [{helper, B} || B <- programs(Body)];
+op({each, Body}) -> [{each, B} || B <- programs(Body)];
 op({plain, Body}) -> [{plain, B} || B <- programs(Body)];
 op({request, Label, Identity, Named, How, Body}) -> [{request, Label, Identity, Named, How, B} || B <- programs(Body)];
 op({Kind, A, Body}) when is_list(Body), Kind =/= request -> [{Kind, A, B} || B <- programs(Body)];

@@ -10,14 +10,11 @@
 -include("model.hrl").
 
 %% state: run (a step is on its way) | idle | {gather, Missing} | dead
-%% stack: open spans, innermost first. silent: spans that are over and no message has told so yet, innermost first. begun: the request
-%% that it began last. last: whether its last message was an exception or a return. guessed: requests
-%% whose calls have ended by tail calls, as the collector believes. haunted: requests
-%% whose calls have ended in silence, that the collector holds for open. k: what is still to be done, operations and frames:
+%% stack: open spans, innermost first. silent: spans that are over right now and no message has told so yet, innermost first. k: what is still to
+%% be done, operations and frames:
 %%   {frame, Spans, Caller, Function}   a function's; its spans (after tail calls more than one, the last called first)
 %%   {'catch', Then}, {ended, RequestId, How}, {reply, To}, {token, Token}
--record(proc, {id, pid, token = none, k = [], mbox = [], state = run, server = false, base, stack = [], gc_armed = false, exit_armed = false, out = none,
-               begun = none, last = other, silent = [], guessed = [], haunted = []}).
+-record(proc, {id, pid, token = none, k = [], mbox = [], state = run, server = false, base, stack = [], gc_armed = false, exit_armed = false, out = none, silent = []}).
 
 -record(world, {plan, now = 0, last = 0, queue = gb_sets:new(), number = 0, procs = #{}, names = #{}, labels = #{},
                 spans = #{}, requests = #{}, events = []}).
@@ -112,6 +109,8 @@ op({frame, Spans, Caller, _}, P, W) ->
     {P1, W1} = leave(Spans, return_from, ok, P, W),
     {P2, W2} = return_to(Caller, P1, W1),
     goes_on(0, P2, W2);
+op({each, Body}, #proc{k = K} = P, W) ->
+    goes_on(10, P#proc{k = Body ++ [{frame, [], undefined, {lists, foreach_1, 2}} | K]}, W);
 op({raise, Class}, P, W) -> raise(P#proc.k, Class, false, P, W);
 op({'catch', Body, Then}, #proc{k = K} = P, W) -> goes_on(0, P#proc{k = Body ++ [{'catch', Then}, helper(K) | K]}, W);
 op({'catch', _}, P, W) -> goes_on(0, P, W);
@@ -173,31 +172,13 @@ call_tier(T, Body, Tail, #proc{token = {Label, From}, k = K, stack = Stack} = P,
                none -> {token(P), Caller, Name, none};
                whole -> {token(P), Name}
            end,
-    {Time, W1} = emit(P, call, [Request], true, [mfa(T), Note], W),
+    {Time, W1} = emit(P, call, [Request], [mfa(T), Note], W),
     Id = map_size(W1#world.spans),
     Span = #span{id = Id, req = Request, pid = P#proc.id, tier = T, start = Time, from = From, caller = Caller,
                  below = case Stack of [] -> none; [Below | _] -> Below end},
-    W2 = acts(Request, P#proc.id, Time, (left_below(Request, P, Time, W1))#world{spans = (W1#world.spans)#{Id => Span}}),
+    W2 = acts(Request, P#proc.id, Time, W1#world{spans = (W1#world.spans)#{Id => Span}}),
     Exiting = P#proc.exit_armed orelse model_plan:returns(T) =:= none,
-    goes_on(100, P#proc{gc_armed = true, exit_armed = Exiting, last = other, stack = [Id | Stack], k = Body ++ [{frame, [Id | Spans], Caller, mfa(T)} | K]}, W2).
-
-%% A call of another request above one without a value: to the collector the latter is one that was left in silence. If that other request was
-%% closed long ago, the collector does not ask.
-left_below(Request, #proc{stack = Stack, haunted = Haunted, guessed = Guessed}, Time, #world{spans = Spans, requests = Requests} = W) ->
-    Over = case maps:get(Request, Requests) of
-               #req{start = Start, stop = none} -> Start + ?TIMEOUT;
-               #req{stop = Stop} -> Stop + ?GRACE
-           end,
-    case Stack of
-        _ when Time > Over - 100 * ?MS -> doubted(Haunted ++ Guessed ++ requests_of(Stack, W), W);
-        [Below | _] ->
-            #span{tier = T, req = Other} = maps:get(Below, Spans),
-            case Other =/= Request andalso model_plan:returns(T) of
-                none -> blurred([Other], W);
-                _ -> W
-            end;
-        [] -> W
-    end.
+    goes_on(100, P#proc{gc_armed = true, exit_armed = Exiting, stack = [Id | Stack], k = Body ++ [{frame, [Id | Spans], Caller, mfa(T)} | K]}, W2).
 
 %% The function that is running.
 function(#proc{k = K, base = Base}) -> function(K, Base).
@@ -211,18 +192,14 @@ function([], Base) -> Base.
 leave(Spans, Kind, Value, P, W) -> lists:foldl(fun(Id, {P1, W1}) -> leave_one(Id, Kind, Value, P1, W1) end, {P, W}, Spans).
 
 leave_one(Id, Kind, Value, #proc{stack = Stack, silent = Silent} = P, W) ->
-    #span{tier = T, req = Request} = maps:get(Id, W#world.spans),
+    #span{tier = T} = maps:get(Id, W#world.spans),
     P1 = P#proc{stack = lists:delete(Id, Stack)},
     case model_plan:returns(T) of
         none -> {P1#proc{silent = Silent ++ [Id]}, W};
         whole ->
-            Error = Kind =:= exception_from,
-            {Time, W1} = emit(P, Kind, [Request | requests_of(Silent, W)], false, [mfa(T), Value], W),
-            W2 = case Error of true -> unwound(Silent ++ [Id | P1#proc.stack], length(Silent), Time, W1); false -> ended(Silent, Time, false, W1) end,
-            {P1#proc{silent = [], last = case Error of true -> exception; false -> return end}, ended([Id], Time, Error, W2)}
+            {Time, W1} = emit(P, Kind, [], [mfa(T), Value], W),
+            {P1#proc{silent = []}, ended(Silent ++ [Id], Time, Kind =:= exception_from, W1)}
     end.
-
-requests_of(Spans, W) -> [(maps:get(Id, W#world.spans))#span.req || Id <- Spans].
 
 ended(Ids, Time, Error, W) ->
     lists:foldl(fun(Id, #world{spans = Spans} = W1) ->
@@ -230,97 +207,52 @@ ended(Ids, Time, Error, W) ->
                     acts(Request, Pid, Time, W1#world{spans = Spans#{Id := Span#span{stop = Time, error = Error}}})
                 end, W, Ids).
 
-%% Control is back in a function by a return: told in every process while some tier has no return values.
-return_to(Function, P, #world{plan = #{none := true}} = W) ->
-    Silent = P#proc.silent,
-    {Time, W1} = emit(P, return_to, requests_of(Silent, W), false, [Function], haunts(P, W)),
-    {P#proc{silent = [], last = other, guessed = guess(Silent, P, W)}, ended(Silent, Time, false, W1)};
+%% Control is back in a function: told in every process while some tier has no return values.
+return_to(Function, #proc{silent = Silent} = P, #world{plan = #{none := true}} = W) ->
+    {Time, W1} = emit(P, return_to, [], [Function], W),
+    {P#proc{silent = []}, ended(Silent, Time, false, W1)};
 return_to(_, P, W) -> {P, W}.
-
-%% That calls have ended is a guess when they are several, or when a call with a value may have returned instead.
-guess([], #proc{guessed = Before}, _) -> Before;
-guess([_], #proc{last = other}, _) -> [];
-guess(Ended, _, W) -> requests_of(Ended, W).
-
-%% A marker or a spawn returns to a function that is not traced, which explains nothing about the calls that are open.
-returned(Function, P, #world{plan = #{none := true}} = W) ->
-    {_, W1} = emit(P, return_to, [], false, [Function], W),
-    {P#proc{last = other}, W1};
-returned(_, P, W) -> {P#proc{last = other}, W}.
 
 %% -- exceptions --------------------------------------------------------------------------------------------------------
 
 %% Goes through the frames. Passed: whether the last one was traced: then, and only then, return_to tells where control is now
-%% (next_catch in beam_common.c).
+%% (next_catch in beam_common.c). What else ended has ended in silence, now.
 raise([], Class, _, P, W) -> die(P#proc{k = []}, {Class, oops}, W);
 raise([{frame, Spans, _, _} | K], Class, _, P, W) ->
     {P1, W1} = leave(Spans, exception_from, {Class, oops}, P, W),
     raise(K, Class, Spans =/= [], P1, W1);
 raise([{'catch', Then} | K], _, Passed, P, W) ->
-    {P1, W1} = caught(Passed, P#proc{k = K}, haunts(P, W)),
+    {P1, W1} = caught(Passed, P#proc{k = K}, W),
     goes_on(100, P1#proc{k = Then ++ K}, W1);
 raise([{ended, Id, apply} = Frame | K], Class, Passed, P, W) ->
     {P1, W1} = caught(Passed, P#proc{k = [Frame | K]}, W),
     apply_ends(Id, Class, P1#proc{k = [{raise, Class} | K]}, W1);
 raise([_ | K], Class, Passed, P, W) -> raise(K, Class, Passed, P, W).
 
-%% Control is in the function that catches. Where no message tells so, nobody can know when the calls without values ended. Where one does,
-%% it ends those that this function called, in what way is not known; and of those above the ones that were called by the very
-%% function of the call below them, by the exception.
-caught(true, P, #world{plan = #{none := true}} = W) ->
-    Function = function(P),
-    #proc{silent = Silent, stack = Stack} = P,
-    {Time, W1} = emit(P, return_to, requests_of(Silent, W), false, [Function], W),
-    {Above, Below} = lists:splitwith(fun(Id) -> (maps:get(Id, W#world.spans))#span.caller =/= Function end, Silent),
-    W2 = ended(Below, Time, false, unwound(Silent ++ Stack, length(Above), Time, W1)),
-    {P#proc{silent = [], last = other, guessed = guess(Below, P, W)}, W2};
-caught(_, #proc{silent = []} = P, W) -> {P, W};
-caught(_, #proc{silent = Silent} = P, W) -> {P#proc{silent = [], haunted = requests_of(Silent, W) ++ P#proc.haunted}, blurred(requests_of(Silent, W), W)}.
-
-%% Where calls are held for open that are not, a return_to may seem to be theirs, and to have passed others that it has not.
-haunts(#proc{haunted = [_ | _], stack = Stack, silent = Silent, guessed = Guessed}, W) -> doubted(Guessed ++ requests_of(Silent ++ Stack, W), W);
-haunts(_, W) -> W.
-
-%% The first Count calls of a stack ended by an exception.
-unwound(_, 0, _, W) -> W;
-unwound([Id | Stack], Count, Time, W) ->
-    #span{tier = T, caller = Caller, req = Request} = maps:get(Id, W#world.spans),
-    Direct = case Stack of [] -> false; [Below | _] -> mfa((maps:get(Below, W#world.spans))#span.tier) =:= Caller end,
-    W1 = ended([Id], Time, true, W),
-    unwound(Stack, Count - 1, Time, case Direct andalso Caller =/= mfa(T) of true -> W1; false -> blurred([Request], W1) end).
-
-doubted(Requests, W) ->
-    lists:foldl(fun(Id, #world{requests = All} = W1) -> W1#world{requests = All#{Id := (maps:get(Id, All))#req{doubted = true}}} end, W, Requests).
-
-blurred(Requests, #world{last = Last} = W) ->
-    lists:foldl(fun(Id, #world{requests = All} = W1) -> W1#world{requests = All#{Id := (maps:get(Id, All))#req{blurred = min(Last, (maps:get(Id, All))#req.blurred)}}} end, W, Requests).
+caught(true, P, W) -> return_to(function(P), P, W);
+caught(false, #proc{silent = Silent} = P, #world{now = Now, last = Last} = W) ->
+    {P#proc{silent = []}, ended(Silent, max(Now, Last), true, W)}.
 
 %% A process dies: of an exception, of a kill, or of being done. This is told only of processes that began a request, or called what has no return
-%% value; nobody knows whether that was open until then.
+%% value.
 die(#proc{k = K} = P, Reason, W) ->
     {P1, W1} = leave(lists:append([Spans || {frame, Spans, _, _} <- K]), exception_from, Reason, P, W),
     exits(P1#proc{k = []}, W1).
 
 exits(#proc{exit_armed = false} = P, W) -> put_proc(P#proc{state = dead}, W);
-exits(#proc{begun = Begun, silent = Silent, last = Last} = P, W) ->
-    {Time, W1} = emit(P, out_exited, [Begun || Begun =/= none] ++ requests_of(Silent, W), false, [0], W),
-    #world{requests = Requests} = W2 = blurred(requests_of(Silent, W), ended(Silent, Time, true, W1)),
-    Dead = put_proc(P#proc{state = dead, silent = []}, W2),
-    case Requests of
-        #{Begun := #req{stop = none} = R} when Last =:= exception; Silent =/= [] ->
-            Dead#world{requests = Requests#{Begun := R#req{stop = Time, error = true, stop_pid = P#proc.id}}};
-        _ -> Dead
-    end.
+exits(#proc{silent = Silent} = P, W) ->
+    {Time, W1} = emit(P, out_exited, [], [0], W),
+    put_proc(P#proc{state = dead, silent = []}, ended(Silent, Time, true, W1)).
 
 %% -- requests ----------------------------------------------------------------------------------------------------------
 
 begins(Wanted, Identity, Named, How, Body, #proc{id = Pid, k = K} = P, #world{requests = Requests} = W) ->
     Label = usable(Wanted, W),
     Id = map_size(Requests),
-    P1 = P#proc{token = {Label, Pid}, gc_armed = true, exit_armed = true, begun = Id, last = other},
-    {Time, W1} = emit(P1, call, [Id], true, [{kprof_mark, request_begin, 1}, {token(P1), case Named of mark -> Identity; call -> undefined end}], W),
-    R = #req{id = Id, label = Label, identity = Identity, named = Named, start = Time, pid = Pid, again = maps:is_key(Label, W#world.labels), acts = [{Pid, Time}]},
-    {P2, W2} = returned({kprof, set_token, 1}, P1, W1#world{requests = Requests#{Id => R}, labels = (W1#world.labels)#{Label => Id}}),
+    P1 = P#proc{token = {Label, Pid}, gc_armed = true, exit_armed = true},
+    {Time, W1} = emit(P1, call, [Id], [{kprof_mark, request_begin, 1}, {token(P1), case Named of mark -> Identity; call -> undefined end}], W),
+    R = #req{id = Id, label = Label, identity = Identity, named = Named, start = Time, pid = Pid, acts = [{Pid, Time}]},
+    {P2, W2} = return_to({kprof, set_token, 1}, P1, W1#world{requests = Requests#{Id => R}, labels = (W1#world.labels)#{Label => Id}}),
     goes_on(case Label of Wanted -> 100; _ -> 2 * ?DISORDER end, P2#proc{k = Body ++ [{ended, Id, How} | K]}, W2).
 
 %% A label may be used again when nobody has it any more, and nothing under it is on its way. (What overtakes the begin in the stream is taken
@@ -346,24 +278,18 @@ usable(Label, _) -> Label.
 
 %% do_apply's end: when the token has gone in between it says so.
 apply_ends(Id, Outcome, #proc{token = Token, id = Pid} = P, #world{requests = Requests} = W) ->
-    #{Id := #req{label = Label, stop = Stop} = R} = Requests,
+    #{Id := #req{label = Label}} = Requests,
     case Token of
         {Label, _} -> end_marker(P, Outcome, W);
-        _ -> end_marker(P#proc{token = {Label, Pid}}, {Outcome, token_lost}, blurred([Id || is_integer(Stop)], W#world{requests = Requests#{Id := R#req{lost = true}}}))
+        _ -> end_marker(P#proc{token = {Label, Pid}}, {Outcome, token_lost}, W)
     end.
 
 end_marker(#proc{token = none} = P, _, W) -> goes_on(0, P, W);
-end_marker(#proc{token = {Label, _}, id = Pid} = P, Outcome, W) ->
+end_marker(#proc{token = {Label, _}} = P, Outcome, W) ->
     Id = maps:get(Label, W#world.labels),
-    {Time, #world{requests = Requests} = W1} = emit(P, call, [Id], true, [{kprof_mark, request_end, 1}, {token(P), Outcome}], W),
-    #{Id := R} = Requests,
-    Ended = case R of
-                #req{stop = none} ->
-                    Plain = case Outcome of {O, token_lost} -> O; O -> O end,
-                    R#req{stop = Time, error = Plain =/= ok, stop_pid = Pid};
-                #req{stop = Before} -> R#req{doubted = R#req.doubted orelse Time - Before < 2 * ?DISORDER} % it has its end; which comes first?
-            end,
-    {P1, W2} = returned({kprof, clear_token, 0}, P, W1#world{requests = Requests#{Id := Ended}}),
+    {Time, #world{requests = Requests} = W1} = emit(P, call, [Id], [{kprof_mark, request_end, 1}, {token(P), Outcome}], W),
+    #{Id := #req{stop = Before} = R} = Requests,
+    {P1, W2} = return_to({kprof, clear_token, 0}, P, W1#world{requests = Requests#{Id := R#req{stop = min(Before, Time)}}}), % an atom is more
     goes_on(100, P1#proc{token = none, gc_armed = false}, W2).
 
 acts(Id, Pid, Time, #world{requests = Requests} = W) ->
@@ -408,7 +334,7 @@ from_self(#proc{token = none} = P) -> P;
 from_self(#proc{token = {Label, _}, id = Id} = P) -> P#proc{token = {Label, Id}}.
 
 %% The spawn's call is told before the child lives, its return with the pid perhaps after the child's first messages.
-spawns(Kind, Body, #proc{token = Token, id = Id} = P, W) ->
+spawns(Kind, Body, #proc{token = Token} = P, W) ->
     {Child, W1} = new_proc(W),
     Born = fun(T, V) -> later(500, {step, Child#proc.id}, put_proc(Child#proc{token = T, k = Body, base = {proc_lib, init_p, 5}}, V)) end,
     case Token of
@@ -416,10 +342,10 @@ spawns(Kind, Body, #proc{token = Token, id = Id} = P, W) ->
         {Label, _} ->
             Request = maps:get(Label, W#world.labels),
             {Function, Value} = spawn_function(Kind, Child),
-            {Time, W2} = emit(P, call, [Request], false, [Function, {token(P)}], W1),
-            W3 = left_below(Request, P, Time, acts(Request, Id, Time, linked(Request, P, Child#proc.id, Time, W2))),
-            {_, W4} = emit(P, return_from, [Request], false, [Function, Value], W3),
-            {P1, W5} = returned({erlang, Kind, 1}, from_self(P), W4),
+            {Time, W2} = emit(P, call, [Request], [Function, {token(P)}], W1),
+            {Told, W3} = emit(P, return_from, [], [Function, Value], W2),
+            W4 = linked(Request, P, Child#proc.id, Time, Told, W3),
+            {P1, W5} = return_to({erlang, Kind, 1}, from_self(P), W4),
             {P1, Child#proc.id, Born({Label, Child#proc.id}, W5)}
     end.
 
@@ -427,24 +353,21 @@ spawn_function(monitor, #proc{pid = Pid}) -> {{erlang, spawn_opt, 4}, {Pid, make
 spawn_function(spawn_opt, #proc{pid = Pid}) -> {{erlang, spawn_opt, 4}, Pid};
 spawn_function(Function, #proc{pid = Pid}) -> {{erlang, Function, 3}, Pid}.
 
-linked(Request, #proc{id = Id, stack = Stack}, Child, Time, #world{requests = Requests, spans = Spans} = W) ->
+linked(Request, #proc{id = Id, stack = Stack}, Child, Time, Told, #world{requests = Requests, spans = Spans} = W) ->
     #{Request := R} = Requests,
     Open = case Stack of
                [Top | _] when (map_get(Top, Spans))#span.req =:= Request -> Top;
                _ -> none
            end,
-    W#world{requests = Requests#{Request := R#req{links = (R#req.links)#{Child => {Id, Open, Time}}}}}.
+    W#world{requests = Requests#{Request := R#req{links = (R#req.links)#{Child => {Id, Open, Time, Told}}}}}.
 
 %% -- garbage collection and scheduling, in processes that hold a token -----------------------------------------------------------
 
 paused(Field, Start, Stop, Option, Ns, #proc{gc_armed = true} = P, #world{plan = Plan} = W) when map_get(Option, Plan) ->
-    {T1, W1} = emit(P, Start, inner(P, W), false, [info(Start)], W),
-    {T2, W2} = emit(P, Stop, inner(P, W), false, [info(Stop)], W1#world{now = T1 + Ns}),
+    {T1, W1} = emit(P, Start, [], [info(Start)], W),
+    {T2, W2} = emit(P, Stop, [], [info(Stop)], W1#world{now = T1 + Ns}),
     goes_on(0, P, costs(Field, T2 - T1, P, W2));
 paused(_, _, _, _, _, P, W) -> goes_on(0, P, W).
-
-inner(#proc{stack = []}, _) -> [];
-inner(#proc{stack = [Id | _]}, W) -> requests_of([Id], W).
 
 costs(_, _, #proc{stack = []}, W) -> W;
 costs(Field, Ns, #proc{stack = [Id | _]}, #world{spans = Spans} = W) ->
@@ -457,13 +380,13 @@ info(_) -> [{old_heap_block_size, 0}, {heap_block_size, 233}, {mbuf_size, 0}, {s
 
 %% Waiting for messages is being scheduled out.
 out(#proc{gc_armed = true} = P, #world{plan = #{sched := true}} = W) ->
-    {Time, W1} = emit(P, out, inner(P, W), false, [info(out)], W),
+    {Time, W1} = emit(P, out, [], [info(out)], W),
     {P#proc{out = Time}, W1};
 out(P, W) -> {P, W}.
 
 in(#proc{out = none} = P, W) -> {P, W};
 in(#proc{out = Since} = P, W) ->
-    {Time, W1} = emit(P, in, inner(P, W), false, [info(in)], W),
+    {Time, W1} = emit(P, in, [], [info(in)], W),
     {P#proc{out = none}, costs(#span.off, Time - Since, P, W1)}.
 
 %% -- the node ----------------------------------------------------------------------------------------------------------
@@ -487,8 +410,8 @@ later(Ns, What, #world{now = Now, last = Last, queue = Queue, number = N} = W) -
 token(#proc{token = {Label, From}}) -> {18, Label, 3, pid(From), 2}.
 
 %% A message at the present time, or a little later, since every one has a time of its own.
-emit(#proc{id = Id, pid = Pid}, Kind, Of, Opens, Rest, #world{now = Now, last = Last, events = Events} = W) ->
+emit(#proc{id = Id, pid = Pid}, Kind, About, Rest, #world{now = Now, last = Last, events = Events} = W) ->
     Time = max(Now, Last + 50),
-    Event = #event{time = Time, proc = Id, about = Of, opens = Opens, kind = Kind,
+    Event = #event{time = Time, proc = Id, about = About, kind = Kind,
                    term = list_to_tuple([trace_ts, Pid, Kind] ++ Rest ++ [Time + base()])},
     {Time, W#world{last = Time, events = [Event | Events]}}.

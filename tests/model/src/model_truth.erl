@@ -6,89 +6,51 @@
 
 -include("model.hrl").
 
+-define(LEDGER, [messages, dropped_messages, decode_errors, requests_complete, requests_incomplete, requests_expired, orphan_returns, stale_calls, unwound_frames,
+                 ambiguous_returns, lost_tokens]).
 -define(AHEAD, 64). % so many spans the collector looks ahead for what a sender does next
 
-%% @doc For each identity what is known of its requests, and the ledger.
-%%   rows: identity => {sure | vague, #{{tier, Name} | {path, Text} => Numbers}}
+%% @doc For each identity the numbers of its complete requests; the ledger; and what was found out.
+%%   rows: identity => #{{tier, Name} | {path, Text} => Numbers}
 %%   Numbers: {requests, calls, errors, async_calls, total, self, async, wait, gc, off, min, max}, times in ns
-%%   ledger: column => {AtLeast, AtMost}
--spec of_capture(#{integer() => #span{}}, #{integer() => #req{}}, map()) -> #{rows := map(), ledger := map(), total := map() | vague}.
-of_capture(Spans, Requests, Stream) ->
+%%   ledger: column => number
+%%   blind: of the requests with calls without values those that are complete, and the others
+%%   wrong: what the rules must not do
+-spec of_capture(#{integer() => #span{}}, #{integer() => #req{}}, [#event{} | {lost, [#event{}]}]) -> map().
+of_capture(Spans, Requests, Items) ->
+    #{fates := Fates, counts := Counts} = Read = model_reader:read(Items),
     ByRequest = maps:groups_from_list(fun(#span{req = Id}) -> Id end, maps:values(Spans)),
-    Judged = [{R, judge(R, maps:get(Id, ByRequest, []), Stream)} || {Id, R} <- lists:keysort(1, maps:to_list(Requests))],
-    Named = maps:groups_from_list(fun({R, {_, Seen}}) -> identity(R, Seen) end, Judged),
-    Rows = maps:filtermap(fun(_, Same) -> rows(Same) end, Named),
-    #{rows => Rows, total => total(maps:values(Rows)), ledger => ledger(Judged, Spans, Stream)}.
+    Whole = [{told(maps:get(Id, Requests), F, Read), seen(F, maps:get(Id, ByRequest, []), Read)} || {Id, #fate{fate = complete} = F} <- lists:keysort(1, maps:to_list(Fates))],
+    Named = maps:groups_from_list(fun({R, Seen}) -> identity(R, Seen) end, Whole),
+    Rows = maps:map(fun(_, Same) -> lists:foldl(fun({R, Seen}, Sum) -> merge(request_rows(R, Seen), Sum) end, #{}, Same) end, Named),
+    Blind = [Fate || #fate{fate = Fate, blind = N} <- maps:values(Fates), N > 0],
+    #{rows => Rows, total => lists:foldl(fun merge/2, #{}, maps:values(Rows)), ledger => maps:merge(maps:from_keys(?LEDGER, 0), Counts),
+      blind => {length([x || complete <- Blind]), length([x || Fate <- Blind, Fate =/= complete])},
+      wrong => wrong(Requests, Fates, Read)}.
 
 identity(#req{named = mark, identity = Identity}, _) -> atom_to_binary(Identity);
 identity(_, []) -> <<"undefined">>;
 identity(#req{identity = Identity}, _) -> atom_to_binary(Identity).
 
-%% What becomes of a request: {complete | incomplete | expired | absent | unknown | unsure | unclear, SpansSeen}. unknown: not complete; unsure:
-%% complete or not; unclear: nor is known which of its messages were in time.
-judge(#req{id = Id} = R, Spans, #{opened := Opened, hit := Hit, late := Late} = Stream) ->
-    Seen = [S#span{stop = case Late of #{Stop := true} -> open; _ -> Stop end} || #span{start = Start, stop = Stop} = S <- Spans, maps:get(Start, Late, false) =/= true],
-    Vague = lists:any(fun(#span{start = Start, stop = Stop}) -> maps:get(Start, Late, false) =:= vague orelse maps:get(Stop, Late, false) =:= vague end, Spans)
-        orelse (is_integer(R#req.stop) andalso R#req.stop > R#req.start + ?TIMEOUT - ?S),
-    Fate = case Hit of
-               _ when not is_map_key(Id, Opened) -> absent;
-               _ when R#req.again, Hit =/= #{} -> unclear; % its label was another's, who may have lost his begin
+%% A request as far as the collector can know it: with its end, and without what came after it was closed.
+told(#req{links = Links, acts = Acts} = R, #fate{closed = Closed, stop = Stop, error = Error, stop_pid = Pid}, #{seen := Seen}) ->
+    InTime = fun(Time) -> case Seen of #{Time := Place} -> Place < Closed; _ -> true end end,
+    R#req{stop = Stop, error = Error, stop_pid = Pid, acts = [A || {_, Time} = A <- Acts, InTime(Time)],
+          links = maps:filter(fun(_, {_, _, _, Told}) -> InTime(Told) end, Links)}.
 
-               #{Id := true} -> unknown;
-               #{Id := vague} when Vague -> unclear;
-               #{Id := vague} -> perhaps(R, Seen, Stream);
-               _ when Vague -> unclear;
-               _ -> fate(R, Seen, Stream)
-           end,
-    {Fate, Seen}.
+%% The spans of which the call was taken, with their ends as far as these came in time.
+seen(#fate{key = Key, closed = Closed}, Spans, #{taken := Taken, seen := Seen}) ->
+    [case Seen of #{Stop := Place} when Place >= Closed -> S#span{stop = open}; _ -> S end % lost is more than any number
+     || #span{start = Start, stop = Stop} = S <- Spans, maps:get(Start, Taken, none) =:= Key].
 
-%% Complete, as it looks, or not.
-perhaps(R, Seen, Stream) ->
-    case fate(R, Seen, Stream) of
-        complete -> unsure;
-        Vague when Vague =:= unsure; Vague =:= unclear -> Vague;
-        _ -> unknown
-    end.
-
-fate(#req{doubted = true}, _, _) -> unclear;
-fate(#req{stop = none, blurred = Blurred}, _, _) when Blurred =/= never -> unknown; % its begin process' death may look like the end
-fate(#req{stop = none, id = Id}, _, #{expired := Expired}) ->
-    case maps:get(Id, Expired) of
-        true -> expired;
-        false -> incomplete;
-        vague -> unknown
-    end;
-fate(#req{lost = true, blurred = never}, _, _) -> incomplete;
-fate(#req{blurred = Blurred, stop = Stop}, _, _) when Blurred < Stop + ?GRACE -> incomplete;
-fate(#req{blurred = Blurred, stop = Stop}, _, _) when Blurred < Stop + ?GRACE + 100 * ?MS -> unsure;
-fate(#req{stop = Stop, stop_pid = Pid}, Seen, _) ->
-    %% what the process that ended the request has open for ever is a return that never came; and a call without a value may have ended in
-    %% silence
-    case [S || #span{pid = P, tier = T, start = Start, stop = open} = S <- Seen, P =:= Pid andalso Start =< Stop orelse model_plan:returns(T) =:= none] of
-        [] -> complete;
-        _ -> incomplete
-    end.
-
-rows(Same) ->
-    Fates = [Fate || {_, {Fate, _}} <- Same],
-    case lists:member(unsure, Fates) orelse lists:member(unclear, Fates) of
-        true ->
-            case Same of
-                [{R, {unsure, Seen}}] -> {true, {vague, request_rows(R, Seen)}};
-                _ -> {true, {vague, any}}
-            end;
-        false ->
-            case [request_rows(R, Seen) || {R, {complete, Seen}} <- Same] of
-                [] -> false;
-                Whole -> {true, {sure, lists:foldl(fun merge/2, #{}, Whole)}}
-            end
-    end.
-
-total(Rows) ->
-    case lists:keymember(vague, 1, Rows) of
-        true -> vague;
-        false -> lists:foldl(fun({sure, Same}, All) -> merge(Same, All) end, #{}, Rows)
-    end.
+%% What the rules must not do: doubt requests that nothing speaks against; and take something else for the end than the first end marker, unless that
+%% did not come, or not in time.
+wrong(Requests, Fates, #{seen := Seen, counts := Counts}) ->
+    [io_lib:format("rules: ~s is doubted, and has only calls with values", [Name])
+     || not is_map_key(dropped_messages, Counts), {Id, #fate{damaged = true, blind = 0, lost = false}} <- maps:to_list(Fates), #req{identity = Name} <- [maps:get(Id, Requests)]]
+        ++ [io_lib:format("rules: ~s ends at ~b, not ~b", [Name, Stop, First])
+            || {Id, #fate{fate = complete, stop = Stop, closed = Closed}} <- maps:to_list(Fates), #req{identity = Name, stop = First} <- [maps:get(Id, Requests)],
+               First =/= none, First =/= Stop, maps:get(First, Seen) < Closed].
 
 merge(A, B) -> maps:merge_with(fun(_, X, Y) -> add(X, Y) end, A, B).
 
@@ -96,21 +58,6 @@ add(A, B) ->
     [Min1, Max1 | Sums1] = lists:reverse(tuple_to_list(A)),
     [Min2, Max2 | Sums2] = lists:reverse(tuple_to_list(B)),
     list_to_tuple(lists:reverse([max(Min1, Min2), min(Max1, Max2) | lists:zipwith(fun erlang:'+'/2, Sums1, Sums2)])).
-
-ledger(Judged, Spans, #{late := Late, dropped := Dropped, messages := Messages}) ->
-    Count = fun(Wanted) -> length([x || {_, {Fate, _}} <- Judged, lists:member(Fate, Wanted)]) end,
-    Stale = fun(How) -> length([x || #span{start = Start} <- maps:values(Spans), maps:get(Start, Late, false) =:= How]) end,
-    %% what was left in silence takes others with it when a return_to seems to be its own
-    Unjoined = case lists:any(fun({R, _}) -> R#req.blurred =/= never end, Judged) of true -> infinity; false -> 0 end,
-    All = #{messages => {Messages, Messages}, dropped_messages => {Dropped, Dropped}, decode_errors => {0, 0},
-            requests_complete => {Count([complete]), Count([complete, unsure, unclear])}},
-    case Dropped of
-        0 -> All#{requests_incomplete => {Count([incomplete]), Count([incomplete, unknown, unsure, unclear])},
-                  requests_expired => {Count([expired]), Count([expired, unknown, unclear])},
-                  orphan_returns => {0, Unjoined}, unwound_frames => {0, Unjoined},
-                  stale_calls => {Stale(true), infinity}};
-        _ -> All
-    end.
 
 %% -- one request ---------------------------------------------------------------------------------------------------------
 
@@ -186,7 +133,7 @@ uncovered(From, To, Spans) ->
 %%   - a span hangs below what was open in the sender when it began, not when the message was sent; where nothing was, below what the sender
 %%     had done last if it went on while the span ran, or had ended the request; else beside it;
 %%   - a second message of the same sender shows only by what the sender did in between;
-%%   - a process without spans of its own that was not spawned within the request is not there.
+%%   - a process without spans of its own that was not spawned within the request is not there;
 %%   - where all calls are in the process that began the request, nothing has come from elsewhere.
 parents(#req{pid = Home} = R, Spans) ->
     case lists:all(fun(#span{pid = Pid}) -> Pid =:= Home end, Spans) of
@@ -194,25 +141,27 @@ parents(#req{pid = Home} = R, Spans) ->
         false -> placed(R, Spans)
     end.
 
-placed(R, Spans) ->
-    {Parents, Waits, _} =
-        lists:foldl(fun(#span{id = Id, pid = Pid, from = From} = S, {Parents, Waits, Before}) ->
-                        case stack_parent(S, Spans) of
-                            none ->
-                                Contexts = known(From, R, Before, S#span.start),
-                                {Wait, {Parent, Giver, Givers, _}} = arrives(S, R, Spans, Contexts),
-                                Given = [S#span.stop | maps:get({given, Giver}, Contexts, [])],
-                                Shown = case {maps:is_key(Pid, Contexts), R#req.links} of
-                                            {false, #{Pid := {From, _, _}}} -> none; % which may have slept ever since
-                                            _ when From =:= Pid -> none;
-                                            _ -> From
-                                        end,
-                                {Parents#{Id => Parent}, Waits#{Id => Wait},
-                                 Contexts#{Pid => {Parent, Giver, Givers, S}, {given, Giver} => Given, {shown, Shown} => true}};
-                            Below -> {Parents#{Id => Below}, Waits, Before}
-                        end
-                    end, {#{}, #{}, #{}}, Spans),
+placed(#req{links = Links} = R, Spans) ->
+    Steps = lists:keysort(1, [{S#span.start, S} || S <- Spans] ++ [{Born, {Child, Spawner, Open}} || {Child, {Spawner, Open, Born, _}} <- maps:to_list(Links)]),
+    {Parents, Waits, _} = lists:foldl(fun({_, Step}, So) -> placed(Step, R, Spans, So) end, {#{}, #{}, #{}}, Steps),
     {Parents, Waits}.
+
+%% A spawned process hangs below the span that was open in the spawner, or what the spawner hangs below.
+placed({Child, Spawner, Open}, _, _, {Parents, Waits, Contexts}) ->
+    Parent = case Open of
+                 none -> element(1, context(Spawner, Contexts));
+                 _ -> Open
+             end,
+    {Parents, Waits, Contexts#{{spawned, Child} => {Parent, Spawner, [Spawner], none}}};
+placed(#span{id = Id, pid = Pid} = S, R, Spans, {Parents, Waits, Contexts}) ->
+    case stack_parent(S, Spans) of
+        none ->
+            {Wait, Shown, {Parent, Giver, Givers, _}} = arrives(S, R, Spans, Contexts),
+            Given = [S#span.stop | maps:get({given, Giver}, Contexts, [])],
+            {Parents#{Id => Parent}, Waits#{Id => Wait},
+             Contexts#{Pid => {Parent, Giver, Givers, S}, {given, Giver} => Given, {shown, Shown} => true}};
+        Below -> {Parents#{Id => Below}, Waits, Contexts}
+    end.
 
 stack_parent(#span{below = none}, _) -> none;
 stack_parent(#span{below = Below}, Spans) ->
@@ -221,62 +170,48 @@ stack_parent(#span{below = Below}, Spans) ->
         false -> none
     end.
 
-%% An outermost span of its process: how long it waited, and the context that it has.
+%% An outermost span of its process: how long it waited, whom it has shown as a sender, and the context that it has.
 arrives(#span{pid = Pid, from = From, start = Start} = S, R, Spans, Contexts) ->
-    {_, Giver, Givers, Latest} = Context = context(Pid, R, Contexts, Start),
+    {_, Giver, Givers, Latest} = Context = context(Pid, Contexts),
     Sent = [T || T <- events(From, R, Contexts), T =< Start],
     Same = Giver =:= From andalso case Latest of
-                                      none -> true;
+                                      none -> false;
                                       #span{stop = open} -> true;
                                       #span{stop = Stop} -> lists:max([0 | Sent]) =< Stop
                                   end,
+    Slept = Latest =:= none andalso Giver =/= none andalso not is_map_key({shown, Pid}, Contexts), % since it was spawned, perhaps
     if
-        Latest =:= none, Giver =/= none, From =:= Pid orelse From =:= Giver -> % what it was spawned for
-            {_, _, Born} = maps:get(Pid, R#req.links),
-            {case maps:is_key({shown, Pid}, Contexts) of true -> 0; false -> Start - Born end, Context};
-        From =:= Pid; Sent =:= []; Same -> {0, Context};
+        Slept, From =:= Pid orelse From =:= Giver -> {Start - element(3, maps:get(Pid, R#req.links)), none, Context};
+        From =:= Pid -> {0, none, Context};
+        Sent =:= []; Same -> {0, From, Context};
         true ->
-            case works_for(From, Pid, R, Contexts, Start, 64) of
-                true -> {0, Context}; % it is an answer
-                false -> {Start - lists:max(Sent), {open_in(From, S, R, Spans, Contexts), From, [From | Givers], Latest}}
+            case works_for(From, Pid, Contexts, 64) of
+                true -> {0, From, Context}; % it is an answer
+                false -> {Start - lists:max(Sent), From, {open_in(From, S, R, Spans, Contexts), From, [From | Givers], Latest}}
             end
     end.
 
 %% What a process is known to have done or got back: began the request, began or ended a span, spawned, was spawned, or had an outermost span of
 %% another process end that it had given work to. (That is an atom when it has not ended, and later than any time.)
 events(Pid, #req{acts = Acts, links = Links}, Contexts) ->
-    [T || {P, T} <- Acts, P =:= Pid] ++ [T || {_, _, T} <- [maps:get(Pid, Links, none)]] ++ maps:get({given, Pid}, Contexts, []).
-
-%% What a spawned process without spans hangs below is found out when it first shows itself.
-known(Pid, #req{links = Links} = R, Contexts, Time) when is_map_key(Pid, Links), not is_map_key(Pid, Contexts), not is_map_key({born, Pid}, Contexts) ->
-    Contexts#{{born, Pid} => context(Pid, R, Contexts, Time)};
-known(_, _, Contexts, _) -> Contexts.
+    [T || {P, T} <- Acts, P =:= Pid] ++ [T || {Child, {Spawner, _, T, _}} <- maps:to_list(Links), Child =:= Pid orelse Spawner =:= Pid]
+        ++ maps:get({given, Pid}, Contexts, []).
 
 %% A process is born with a context when it was spawned within the request.
-context(Pid, #req{links = Links} = R, Contexts, Time) ->
-    case {Contexts, Links} of
-        {#{Pid := Known}, _} -> Known;
-        {#{{born, Pid} := Known}, _} -> Known;
-        {_, #{Pid := {Spawner, _, Born}}} when Born =< Time -> {above_spawner(Pid, R, Contexts), Spawner, [Spawner], none};
+context(Pid, Contexts) ->
+    case Contexts of
+        #{Pid := Known} -> Known;
+        #{{spawned, Pid} := Known} -> Known;
         _ -> {none, none, [], none}
     end.
 
-%% What a spawned process hangs below: the span that was open in the spawner, or what the spawner hangs below when this is asked.
-above_spawner(Pid, #req{links = Links} = R, Contexts) ->
-    case Links of
-        #{Pid := {Spawner, none, _}} when is_map_key(Spawner, Contexts) -> element(1, maps:get(Spawner, Contexts));
-        #{Pid := {Spawner, none, _}} -> above_spawner(Spawner, R, Contexts);
-        #{Pid := {_, Open, _}} -> Open;
-        _ -> none
-    end.
-
-works_for(_, _, _, _, _, 0) -> false;
-works_for(Pid, For, R, Contexts, Time, N) ->
-    {_, Giver, Givers, _} = context(Pid, R, Contexts, Time),
-    lists:member(For, Givers) orelse (Giver =/= none andalso works_for(Giver, For, R, Contexts, Time, N - 1)).
+works_for(_, _, _, 0) -> false;
+works_for(Pid, For, Contexts, N) ->
+    {_, Giver, Givers, _} = context(Pid, Contexts),
+    lists:member(For, Givers) orelse (Giver =/= none andalso works_for(Giver, For, Contexts, N - 1)).
 
 %% The innermost span open in the sender; else what it did last if it does not wait for this span, else what it hangs below itself.
-open_in(Sender, S, #req{stop = End, stop_pid = Ender} = R, Spans, Contexts) ->
+open_in(Sender, S, #req{stop = End, stop_pid = Ender}, Spans, Contexts) ->
     #span{start = Start, stop = Stop} = S,
     Own = lists:reverse([E || #span{pid = P, start = T} = E <- Spans, P =:= Sender, T < Start]), % the latest first
     During = lists:sublist([P || #span{pid = P, start = T} <- Spans, T > Start, T < Stop], ?AHEAD), % any number is less than the atom open
@@ -284,5 +219,5 @@ open_in(Sender, S, #req{stop = End, stop_pid = Ender} = R, Spans, Contexts) ->
     case {[E || #span{stop = Over} = E <- Own, Over =:= open orelse Over >= Start], Own} of
         {[#span{id = Open} | _], _} -> Open;
         {[], [#span{id = Last} | _]} when GoesOn -> Last;
-        _ -> element(1, context(Sender, R, Contexts, Start))
+        _ -> element(1, context(Sender, Contexts))
     end.

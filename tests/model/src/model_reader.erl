@@ -1,0 +1,370 @@
+%% What a reader of the stream can know: which requests are open when, how they end, and which of them it has to call incomplete. Message by
+%% message, by the rules that requests.h and joins.c state; what the spans' times are and how they hang together is not its business: that the
+%% simulated node knows.
+-module(model_reader).
+
+-export([read/1]).
+
+-include("model.hrl").
+
+-define(LOOK, (50 * ?MS)). % of the stream's time between two looks for what is over
+
+%% An open call. key: its request, none when that was over; number: of its span there; caller: the function that it returns to, for calls without
+%% values; losses: as they were when it came.
+-record(call, {key = none, number, what, function, caller = none, losses}).
+%% stack: innermost first. last: other | return | exception, and returned: the request that it was about. guessed: the request of which a return_to
+%% has ended a call that it need not have been.
+-record(proc, {stack = [], last = other, returned = none, guessed = none, begun = none}).
+%% A request. id: the simulated node's number, once its begin has come. spans: number => {open | over, blind | whole, Pid, Start}.
+-record(open, {id = none, label, first, last, begun = false, start, ended = no, stop, error, stop_pid, damaged = false, lost = false, losses, spans = #{},
+               place, deadline}).
+-record(reader, {latest = none, looked = none, losses = 0, lost = false, lost_until = -1, index = 0, next = 1,
+                 labels = #{}, closed = #{}, open = #{}, procs = #{}, lists = #{new => [], open => [], closing => []},
+                 counts = #{}, seen = #{}, taken = #{}, fates = #{}}).
+
+%% @doc From the stream, with what was lost in it:
+%%   fates   of the requests whose begin came: #fate{}
+%%   taken   times of the calls that were taken as calls of such requests
+%%   seen    times of messages => their place in the stream, an atom when they were lost
+%%   counts  column of the ledger => number
+-spec read([#event{} | {lost, [#event{}]}]) -> #{fates := map(), taken := map(), seen := map(), counts := map()}.
+read(Items) ->
+    R = finish(lists:foldl(fun item/2, #reader{}, Items)),
+    #{fates => R#reader.fates, taken => R#reader.taken, seen => R#reader.seen, counts => R#reader.counts}.
+
+%% A loss hurts what is open, and what begins no later than DISORDER after the next message or the latest one.
+item({lost, Events}, R) ->
+    Never = maps:from_list([{Time, lost} || #event{time = Time} <- Events]),
+    count(dropped_messages, length(Events), R#reader{losses = R#reader.losses + 1, lost = true, lost_until = infinity, seen = maps:merge(R#reader.seen, Never)});
+item(#event{time = Time} = E, #reader{index = Index, seen = Seen} = R) ->
+    deliver(E, look(Time, until(Time, count(messages, 1, R#reader{index = Index + 1, seen = Seen#{Time => Index + 1}})))).
+
+until(Time, #reader{lost = true, latest = Latest} = R) ->
+    R#reader{lost = false, lost_until = ?DISORDER + case Latest of none -> Time; _ -> max(Time, Latest) end};
+until(_, R) -> R.
+
+look(Time, #reader{latest = Latest} = R) when Latest =/= none, Time =< Latest -> R;
+look(Time, #reader{looked = Looked} = R) when Looked =/= none, Time - Looked < ?LOOK -> R#reader{latest = Time};
+look(Time, R) -> expire(Time, judge_new(Time, close_due(Time, R#reader{latest = Time, looked = Time}))).
+
+count(What, N, #reader{counts = Counts} = R) -> R#reader{counts = maps:update_with(What, fun(Before) -> Before + N end, N, Counts)}.
+
+%% -- messages ------------------------------------------------------------------------------------------------------------
+
+deliver(#event{proc = Pid, kind = call, time = Time, about = About, term = {_, _, _, Function, Note, _}}, R) ->
+    {{_, Label, _, _, _}, More} = note(Note),
+    case Function of
+        {kprof_mark, request_begin, 1} -> begins(hd(About), Label, Pid, Time, R);
+        {kprof_mark, request_end, 1} -> ends(Label, Pid, Time, More, R);
+        {erlang, _, _} -> spawns(Label, Pid, Time, Function, R);
+        _ -> {_, R1} = calls(Label, Pid, Time, Function, Function, More, R), R1
+    end;
+deliver(#event{proc = Pid, kind = Kind, time = Time, term = {_, _, _, Function, Value, _}}, R) when Kind =:= return_from; Kind =:= exception_from ->
+    case Function of
+        {erlang, _, _} -> spawned(Pid, Value, R);
+        _ -> returns(Pid, Function, Kind, Time, R)
+    end;
+deliver(#event{proc = Pid, kind = return_to, time = Time, term = {_, _, _, Function, _}}, R) -> return_to(Pid, Function, Time, R);
+deliver(#event{proc = Pid, kind = out_exited, time = Time, term = {_, _, _, _, _}}, R) -> exited(Pid, Time, R);
+deliver(_, R) -> R.
+
+%% A note's token, and what it says of how the call returns, or of the outcome.
+note({Token}) -> {Token, none};
+note({Token, Caller, _, none}) -> {Token, {caller, Caller}};
+note({Token, {_, token_lost}}) -> {Token, lost};
+note({Token, Outcome}) -> {Token, Outcome}.
+
+begins(Id, Label, Pid, Time, R) ->
+    R1 = case known(Label, R) of
+             #open{begun = true} -> R#reader{labels = maps:remove(Label, R#reader.labels)}; % it is used again
+             _ -> R
+         end,
+    {Key, R2} = request(Label, Time, R1#reader{closed = maps:remove(Label, R1#reader.closed)}),
+    P = proc(Pid, R2),
+    O = maps:get(Key, R2#reader.open),
+    put_proc(Pid, P#proc{begun = Key, last = return, returned = Key}, put_open(Key, O#open{id = Id, begun = true, start = Time}, R2)).
+
+ends(Label, Pid, Time, Outcome, R) ->
+    {Key, R1} = request(Label, Time, R),
+    R2 = case R1#reader.procs of
+             #{Pid := P} -> put_proc(Pid, P#proc{last = return, returned = Key}, R1);
+             _ -> R1
+         end,
+    Lost = Outcome =:= lost,
+    case R2#reader.open of
+        #{Key := O} ->
+            R3 = count(lost_tokens, case Lost of true -> 1; false -> 0 end, R2),
+            ended(Key, marker, Pid, Time, Outcome =/= ok, put_open(Key, O#open{damaged = O#open.damaged orelse Lost, lost = O#open.lost orelse Lost}, R3));
+        _ -> R2
+    end.
+
+%% Of several end markers the earliest counts, and any of them before a death.
+ended(Key, How, Pid, Time, Error, #reader{open = Open} = R) ->
+    case maps:get(Key, Open) of
+        #open{ended = marker, stop = Before} when Before =< Time -> R;
+        O -> to(closing, Key, Time + ?GRACE, put_open(Key, O#open{ended = How, stop = Time, error = Error, stop_pid = Pid}, R))
+    end.
+
+spawns(Label, Pid, Time, Function, R) ->
+    case known(Label, R) of
+        none when is_map_key(Label, R#reader.closed) -> % of what is over it tells nothing, but it has a return
+            R1 = forget_lost(Pid, R),
+            push(Pid, #call{what = spawn, losses = R1#reader.losses}, R1);
+        _ -> {_, R1} = calls(Label, Pid, Time, spawn, Function, none, R), R1
+    end.
+
+calls(Label, Pid, Time, What, Function, More, R0) ->
+    {Key, R1} = request(Label, Time, forget_lost(Pid, R0)),
+    Caller = case More of {caller, Of} -> Of; _ -> none end,
+    R2 = doubt_below(Key, (proc(Pid, R1))#proc.stack, R1),
+    Call = #call{key = Key, what = What, function = Function, caller = Caller, losses = R2#reader.losses},
+    case R2#reader.open of
+        #{Key := O} ->
+            Number = map_size(O#open.spans),
+            State = case {What, Caller} of {spawn, _} -> over; _ -> open end,
+            Kind = case {What, Caller} of {spawn, _} -> spawn; {_, none} -> whole; _ -> blind end,
+            Span = {State, Kind, Pid, Time},
+            {Key, push(Pid, Call#call{number = Number}, taken(Time, Key, put_open(Key, O#open{spans = (O#open.spans)#{Number => Span}}, R2)))};
+        _ -> {Key, push(Pid, Call, R2)}
+    end.
+
+taken(Time, Key, #reader{taken = Taken} = R) -> R#reader{taken = Taken#{Time => Key}}.
+
+%% A call of another request, or of none, above one without a value: that one has been left in silence, most likely.
+doubt_below(Key, [#call{key = Other, caller = Caller} | _], #reader{open = Open} = R) when Caller =/= none, Other =/= Key ->
+    case Open of
+        #{Other := #open{damaged = false} = O} -> count(ambiguous_returns, 1, put_open(Other, O#open{damaged = true}, R));
+        _ -> R
+    end;
+doubt_below(_, _, R) -> R.
+
+spawned(Pid, _, R) ->
+    case proc(Pid, R) of
+        #proc{stack = [#call{what = spawn, key = Key} | Below]} = P -> put_proc(Pid, P#proc{stack = Below, last = return, returned = Key}, R);
+        _ -> R
+    end.
+
+%% -- what ends calls -----------------------------------------------------------------------------------------------------------
+
+returns(Pid, Function, Kind, Time, R) ->
+    #proc{stack = Stack} = proc(Pid, R),
+    case lists:splitwith(fun(#call{what = What}) -> What =/= Function end, Stack) of
+        {_, []} -> count(orphan_returns, 1, R);
+        {Above, [#call{key = Key} = Match | Below]} ->
+            R1 = over(Match, Time, unwind(Above, [Match], case Kind of return_from -> tail_call; exception_from -> exception end, Time, R)),
+            Last = case Kind of return_from -> return; exception_from -> exception end,
+            put_proc(Pid, (proc(Pid, R1))#proc{stack = Below, last = Last, returned = Key}, R1)
+    end.
+
+%% Calls that are off the stack. Those with a value had to return. When the others ended is known if an exception has left them that the function
+%% which called them did not catch: the call below is that function's, and not by a recursion.
+unwind([], _, _, _, R) -> R;
+unwind([#call{caller = none, what = What, key = Key} | Above], Below, How, Time, R) ->
+    unwind(Above, Below, How, Time, case What of spawn -> R; _ -> hurt(Key, count(unwound_frames, 1, R)) end);
+unwind([#call{caller = Caller, function = Function, key = Key} = Call | Above], Below, How, Time, R) ->
+    R1 = over(Call, Time, R),
+    Direct = case Above ++ Below of [#call{function = Caller} | _] -> Caller =/= Function; _ -> false end,
+    unwind(Above, Below, How, Time, case How =:= tail_call orelse Direct of true -> R1; false -> hurt(Key, count(ambiguous_returns, 1, R1)) end).
+
+return_to(Pid, Function, Time, R) when is_map_key(Pid, R#reader.procs) ->
+    #proc{stack = Stack} = P0 = proc(Pid, R),
+    P = case Stack of
+            [#call{what = spawn, key = Key} | Rest] -> P0#proc{stack = Rest, last = exception, returned = Key}; % it raised
+            _ -> P0
+        end,
+    {P2, R2} = case landing(P#proc.stack, Function, P#proc.last, R#reader.losses, []) of
+                   {at_caller, Above, Left} -> chain(Function, Time, P#proc{stack = Left}, unwind(Above, Left, exception, Time, R));
+                   {inside, Above, Left} -> {P#proc{stack = Left}, unwind(Above, Left, exception, Time, R)};
+                   nowhere -> {P, unexplained(P, R)}
+               end,
+    put_proc(Pid, P2#proc{last = other}, R2);
+return_to(_, _, _, R) -> R.
+
+%% Where control is: behind a call that returns to the function, or in a call of it. It has not passed calls with values, if nothing was lost.
+landing([#call{function = Function, caller = Caller, what = What} | _] = Left, Function, Last, _, Above)
+  when What =/= spawn, Caller =/= Function orelse Last =/= other -> blind(Left, {inside, lists:reverse(Above), Left});
+landing([#call{caller = Function} | _] = Left, Function, _, _, Above) -> {at_caller, lists:reverse(Above), Left};
+landing([#call{caller = none, what = What, losses = Losses} | _], _, _, Losses, _) when What =/= spawn -> nowhere;
+landing([Call | Below], Function, Last, Losses, Above) -> landing(Below, Function, Last, Losses, [Call | Above]);
+landing([], _, _, _, _) -> nowhere.
+
+%% Where none is open without a value, a return_to explains nothing.
+blind(Left, Landing) ->
+    case lists:any(fun(#call{caller = Caller}) -> Caller =/= none end, Left) of
+        true -> Landing;
+        false -> nowhere
+    end.
+
+%% The calls on top that return there, by tail calls all at once. It is a guess that they are several, and that it is one behind a message
+%% that may have a return_to of its own.
+chain(Function, Time, #proc{stack = [#call{key = First} | _], last = Last, returned = Returned} = P, R) ->
+    Whose = case Last of other -> First; _ -> Returned end,
+    chain(Function, Time, Last =/= other, Whose, P, R).
+
+chain(Function, Time, Guess, Whose, #proc{stack = [#call{key = Key} = Call | Below]} = P, R) ->
+    R1 = over(Call, Time, R),
+    R2 = case Key of Whose -> R1; _ -> hurt(Key, count(ambiguous_returns, 1, R1)) end, % that one was left before
+    P1 = P#proc{stack = Below, guessed = case Guess of true -> Key; false -> P#proc.guessed end},
+    case Below of
+        [#call{caller = Function, function = Other} | _] when Other =/= Function -> chain(Function, Time, true, Whose, P1, R2);
+        _ -> {P1, R2}
+    end.
+
+%% A return_to that is of no open call. Then one was taken for ended that was not; or an exception has left some of those on top.
+unexplained(#proc{last = Last}, R) when Last =/= other -> R; % it is of that message
+unexplained(#proc{stack = Stack, guessed = Guessed}, #reader{open = Open} = R) ->
+    Wrong = is_map_key(Guessed, Open),
+    case lists:takewhile(fun(#call{caller = Caller}) -> Caller =/= none end, Stack) of
+        [] when Wrong -> hurt(Guessed, count(ambiguous_returns, 1, R));
+        [] -> R;
+        Blind -> lists:foldl(fun(#call{key = Key}, R1) -> hurt(Key, R1) end, hurt(Guessed, count(ambiguous_returns, 1, R)), Blind)
+    end.
+
+%% A process is dead. Calls without values may have been left before. A request that it began last and left by an exception has ended here.
+exited(Pid, Time, R) when is_map_key(Pid, R#reader.procs) ->
+    #proc{stack = Stack, begun = Begun, last = Last} = proc(Pid, R),
+    {Blind, Rest} = lists:splitwith(fun(#call{caller = Caller}) -> Caller =/= none end, Stack),
+    R1 = lists:foldl(fun(#call{key = Key} = Call, Acc) -> hurt(Key, count(ambiguous_returns, 1, over(Call, Time, Acc))) end, R, Blind),
+    Crashed = case {Blind, Rest} of
+                  {[], []} -> Last =:= exception;
+                  {[_ | _], []} -> (lists:last(Blind))#call.key =:= Begun;
+                  _ -> false
+              end,
+    R2 = unwind(Rest, [], exception, Time, R1),
+    R3 = case R2#reader.open of
+             #{Begun := #open{ended = no}} when Crashed -> ended(Begun, death, Pid, Time, true, R2);
+             _ -> R2
+         end,
+    R3#reader{procs = maps:remove(Pid, R3#reader.procs)};
+exited(_, _, R) -> R.
+
+%% -- calls and requests ----------------------------------------------------------------------------------------------------------------
+
+over(#call{what = spawn}, _, R) -> R;
+over(#call{key = Key, number = Number}, Time, #reader{open = Open} = R) ->
+    case Open of
+        #{Key := #open{spans = #{Number := {_, Kind, Pid, Start}} = Spans, last = Last} = O} ->
+            put_open(Key, O#open{spans = Spans#{Number := {over, Kind, Pid, Start}}, last = max(Last, Time)}, R);
+        _ -> R
+    end.
+
+hurt(Key, #reader{open = Open} = R) ->
+    case Open of
+        #{Key := O} -> put_open(Key, O#open{damaged = true}, R);
+        _ -> R
+    end.
+
+%% Calls on top whose return need not come, or may be lost, are forgotten with their request.
+forget_lost(Pid, #reader{losses = Losses, open = Open} = R) ->
+    P = proc(Pid, R),
+    Gone = fun(#call{key = Key, caller = Caller, losses = L}) -> not is_map_key(Key, Open) andalso (Caller =/= none orelse L =/= Losses) end,
+    put_proc(Pid, P#proc{stack = lists:dropwhile(Gone, P#proc.stack)}, R).
+
+push(Pid, Call, R) ->
+    P = proc(Pid, R),
+    put_proc(Pid, P#proc{stack = [Call | P#proc.stack], last = other}, R).
+
+proc(Pid, #reader{procs = Procs}) -> maps:get(Pid, Procs, #proc{}).
+put_proc(Pid, P, #reader{procs = Procs} = R) -> R#reader{procs = Procs#{Pid => P}}.
+put_open(Key, O, #reader{open = Open} = R) -> R#reader{open = Open#{Key => O}}.
+
+known(Label, #reader{labels = Labels, open = Open}) ->
+    case Labels of
+        #{Label := Key} -> maps:get(Key, Open);
+        _ -> none
+    end.
+
+%% The request of a label, opened if there is none; none when that is over.
+request(Label, Time, #reader{labels = Labels, open = Open, closed = Closed, next = Key, losses = Losses} = R) ->
+    case {Labels, Closed} of
+        {#{Label := Known}, _} ->
+            #{Known := #open{first = First, last = Last} = O} = Open,
+            {Known, put_open(Known, O#open{first = min(First, Time), last = max(Last, Time)}, R)};
+        {_, #{Label := _}} -> {none, count(stale_calls, 1, R)};
+        _ ->
+            Of = case Time =< R#reader.lost_until of true -> Losses - 1; false -> Losses end, % an atom is more than any number
+            {Key, to(new, Key, Time + ?GRACE, (put_open(Key, #open{label = Label, first = Time, last = Time, losses = Of}, R))
+                                                  #reader{next = Key + 1, labels = Labels#{Label => Key}})}
+    end.
+
+%% -- time ------------------------------------------------------------------------------------------------------------------------
+
+%% Requests wait in three lists for what is to come next, each in the order in which they got there.
+to(List, Key, Deadline, #reader{lists = Lists} = R) ->
+    #open{place = Place} = O = maps:get(Key, R#reader.open),
+    Left = case Place of undefined -> Lists; _ -> Lists#{Place := lists:delete(Key, maps:get(Place, Lists))} end,
+    put_open(Key, O#open{place = List, deadline = Deadline}, R#reader{lists = Left#{List := maps:get(List, Left) ++ [Key]}}).
+
+head(List, #reader{lists = Lists, open = Open}) ->
+    case Lists of
+        #{List := [Key | _]} -> {Key, maps:get(Key, Open)};
+        _ -> none
+    end.
+
+close_due(Now, R) ->
+    case head(closing, R) of
+        {Key, #open{deadline = Deadline}} when Deadline =< Now -> close_due(Now, close(Key, complete, R));
+        _ -> R
+    end.
+
+judge_new(Now, R) ->
+    case head(new, R) of
+        {Key, #open{deadline = Deadline, first = First, last = Last, begun = Begun}} when Deadline =< Now ->
+            judge_new(Now, if
+                               Now - First > ?TIMEOUT -> close(Key, expired, R);
+                               not Begun, Now - Last > ?GRACE -> close(Key, incomplete, R);
+                               Begun -> to(open, Key, never, R);
+                               true -> to(new, Key, Now + ?GRACE, R)
+                           end);
+        _ -> R
+    end.
+
+expire(Now, R) ->
+    case head(open, R) of
+        {Key, #open{first = First}} when Now - First > ?TIMEOUT -> expire(Now, close(Key, expired, R));
+        _ -> R
+    end.
+
+%% The end of the stream.
+finish(#reader{index = Index} = R0) ->
+    R = R0#reader{index = Index + 1},
+    R1 = lists:foldl(fun(Key, Acc) -> close(Key, complete, Acc) end, R, maps:get(closing, R#reader.lists)),
+    lists:foldl(fun(List, Acc) -> lists:foldl(fun(Key, Acc1) -> close(Key, incomplete, Acc1) end, Acc, maps:get(List, Acc#reader.lists)) end, R1, [new, open]).
+
+close(Key, Wanted, #reader{open = Open, labels = Labels, lists = Lists, closed = Closed, losses = Losses} = R) ->
+    #{Key := #open{label = Label, place = Place, spans = Spans} = O} = Open,
+    {Fate, R1} = case O of
+                     #open{begun = false, ended = no, losses = Losses, damaged = false} -> % nobody's calls
+                         {absent, count(stale_calls, length([x || {_, Kind, _, _} <- maps:values(Spans), Kind =/= spawn]), R)};
+                     _ -> judge(O, Wanted, R)
+                 end,
+    R2 = R1#reader{open = maps:remove(Key, Open), lists = Lists#{Place := lists:delete(Key, maps:get(Place, Lists))}},
+    R3 = case Labels of
+             #{Label := Key} -> R2#reader{labels = maps:remove(Label, Labels), closed = Closed#{Label => true}};
+             _ -> R2 % it is another's by now
+         end,
+    told(Key, O, Fate, R3).
+
+told(_, #open{id = none}, Fate, R) -> tally(Fate, R);
+told(Key, #open{id = Id, stop = Stop, error = Error, stop_pid = Pid, damaged = Damaged, lost = Lost, spans = Spans}, Fate, #reader{fates = Fates, index = Index} = R) ->
+    Blind = length([x || {_, blind, _, _} <- maps:values(Spans)]),
+    tally(Fate, R#reader{fates = Fates#{Id => #fate{key = Key, fate = Fate, closed = Index, stop = Stop, error = Error, stop_pid = Pid, damaged = Damaged, lost = Lost, blind = Blind}}}).
+
+tally(complete, R) -> count(requests_complete, 1, R);
+tally(incomplete, R) -> count(requests_incomplete, 1, R);
+tally(expired, R) -> count(requests_expired, 1, R);
+tally(absent, R) -> R.
+
+%% Whole is what has begin and end, lost nothing, and has nothing open that must have ended: in the process that ended it; or without a value, as
+%% that may have ended in silence.
+judge(_, Wanted, R) when Wanted =/= complete -> {Wanted, R};
+judge(#open{damaged = Damaged, losses = Of, ended = Ended, begun = Begun}, _, #reader{losses = Losses} = R)
+  when Damaged; Of =/= Losses; Ended =:= no; not Begun -> {incomplete, R};
+judge(#open{start = Start, stop = Stop}, _, R) when Stop < Start -> {incomplete, R};
+judge(#open{spans = Spans, stop = Stop, stop_pid = Ender}, _, R) ->
+    Bad = [Kind || {_, {open, Kind, Pid, Start}} <- lists:keysort(1, maps:to_list(Spans)), Kind =:= blind orelse Pid =:= Ender andalso Start =< Stop],
+    case Bad of
+        [] -> {complete, R};
+        [blind | _] -> {incomplete, count(ambiguous_returns, 1, R)};
+        [whole | _] -> {incomplete, R}
+    end.
