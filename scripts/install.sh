@@ -102,7 +102,7 @@ find_missing() {
   have make || need ninja-build have ninja
   need pkg-config have pkg-config
   need libevent-dev libevent_there
-  need libssl-dev has_library 'libcrypto >= 1.1.1'
+  need libssl-dev has_library 'openssl >= 1.1.1'
   need "$(msgpack_package)" msgpack_there
   need libsqlite3-dev has_library 'sqlite3 >= 3.40'
   need sqlite3 have sqlite3
@@ -110,12 +110,14 @@ find_missing() {
   [ "$wanted" = test ] || return 0
   need git have git
   need curl have curl
+  need openssl have openssl
   need procps have ps
   need libcmocka-dev cmocka_there
   need 'clang libclang-rt-dev' compiles clang -fsanitize=fuzzer,address,undefined "$scratch/fuzz.c"
   need clang-tidy have clang-tidy
   need shellcheck have shellcheck
   need 'erlang-eunit erlang-common-test erlang-tools' has_otp eunit common_test tools
+  need 'erlang-crypto erlang-public-key erlang-ssl' has_otp crypto public_key ssl
   need rebar3 have rebar3
   need erlang-proper has_otp proper
   need systemd have systemd-socket-activate

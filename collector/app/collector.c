@@ -39,6 +39,7 @@ struct collector {
     FILE *stats_log;
     struct buffer lines;
     struct secret secret; // len 0: none
+    struct tls *tls;      // NULL: plain TCP
 };
 
 // -- flushing ----------------------------------------------------------------------------------------------------------
@@ -157,10 +158,16 @@ static void stop_events(struct collector *c) {
 
 // -- start and end -----------------------------------------------------------------------------------------------------
 
-static int read_secret(struct collector *c) {
-    char why[SECRET_ERROR_BYTES];
-    if (c->options->secret_file && !secret_read(c->options->secret_file, &c->secret, why)) {
-        log_error("--secret-file %s", why);
+static int read_keys(struct collector *c) {
+    const struct collector_options *o = c->options;
+    struct tls_files files = {o->tls_cert, o->tls_key, o->tls_ca};
+    char secret_why[SECRET_ERROR_BYTES], tls_why[TLS_ERROR_BYTES];
+    if (o->secret_file && !secret_read(o->secret_file, &c->secret, secret_why)) {
+        log_error("--secret-file %s", secret_why);
+        return EXIT_USAGE;
+    }
+    if (o->tls_cert && !(c->tls = tls_server(&files, tls_why))) {
+        log_error("%s", tls_why);
         return EXIT_USAGE;
     }
     return EXIT_OK;
@@ -214,7 +221,7 @@ static int open_server(struct collector *c) {
     const char *why = "";
     struct server_events events = shim_link_events(&c->links);
     struct server_options listen = {
-        .address = c->address, .port = c->options->port, .secret = c->secret.len > 0 ? &c->secret : NULL};
+        .address = c->address, .port = c->options->port, .secret = c->secret.len > 0 ? &c->secret : NULL, .tls = c->tls};
     if (service_activated()) {
         return take_socket(c, &listen, &events);
     }
@@ -232,6 +239,9 @@ static void tell_ready(struct collector *c) {
     char state[256];
     log_info("kprof-collector " KPROF_VERSION " listening on %s:%u, writing to %s", c->address, server_port(c->server),
              c->options->db);
+    if (!collector_loopback(c->address) && !c->tls) {
+        log_warning("without --tls-cert what nodes send to %s can be read on the way", c->address);
+    }
     snprintf(state, sizeof state, "READY=1\nSTATUS=Listening on %s:%u", c->address, server_port(c->server));
     service_notify(state);
 }
@@ -276,7 +286,7 @@ int collector_run(const struct collector_options *options) {
     struct collector c = {.options = options, .lines = buffer_make(LINES_BYTES)};
     hash_seed();
     signal(SIGPIPE, SIG_IGN);
-    int status = read_secret(&c);
+    int status = read_keys(&c);
     if (status == EXIT_OK) {
         status = open_outputs(&c);
     }
@@ -314,5 +324,6 @@ int collector_run(const struct collector_options *options) {
     }
     buffer_free(&c.lines);
     secret_clear(&c.secret);
+    tls_free(c.tls);
     return status;
 }

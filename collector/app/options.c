@@ -19,6 +19,9 @@ static const char HELP[] =
     "\n"
     "  --listen [ADDR:]PORT     where shims connect to; ADDR is 127.0.0.1 unless told otherwise\n"
     "  --secret-file FILE       who connects must know the secret in FILE; demanded when ADDR is not loopback\n"
+    "  --tls-cert FILE          speak TLS (1.2 or newer) only, with the certificates in FILE\n"
+    "  --tls-key FILE           the first one's key\n"
+    "  --tls-ca FILE            demand certificates of clients too, from the authorities in FILE\n"
     "  --db FILE                the database, made when it is not there\n"
     "  --bucket SECONDS         length of the finest statistics, a divisor of an hour (default 10)\n"
     "  --flush SECONDS          how often statistics are written (default 1)\n"
@@ -99,7 +102,7 @@ static int parse_time(const char *name, const char *text, int64_t least, int64_t
 }
 
 int collector_options_parse(int argc, char **argv, struct collector_options *out) {
-    enum { LISTEN = 1, DB, BUCKET, FLUSH, TIMEOUT, SLOW, STATS_LOG, RECORD, SECRET_FILE, VERSION, HELP_WANTED };
+    enum { LISTEN = 1, DB, BUCKET, FLUSH, TIMEOUT, SLOW, STATS_LOG, RECORD, SECRET_FILE, TLS_CERT, TLS_KEY, TLS_CA, VERSION, HELP_WANTED };
     static const struct option longs[] = {{"listen", required_argument, NULL, LISTEN},
                                           {"db", required_argument, NULL, DB},
                                           {"bucket", required_argument, NULL, BUCKET},
@@ -109,6 +112,9 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
                                           {"stats-log", required_argument, NULL, STATS_LOG},
                                           {"record", required_argument, NULL, RECORD},
                                           {"secret-file", required_argument, NULL, SECRET_FILE},
+                                          {"tls-cert", required_argument, NULL, TLS_CERT},
+                                          {"tls-key", required_argument, NULL, TLS_KEY},
+                                          {"tls-ca", required_argument, NULL, TLS_CA},
                                           {"version", no_argument, NULL, VERSION},
                                           {"help", no_argument, NULL, HELP_WANTED},
                                           {NULL, 0, NULL, 0}};
@@ -152,6 +158,15 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
         case SECRET_FILE:
             out->secret_file = optarg;
             break;
+        case TLS_CERT:
+            out->tls_cert = optarg;
+            break;
+        case TLS_KEY:
+            out->tls_key = optarg;
+            break;
+        case TLS_CA:
+            out->tls_ca = optarg;
+            break;
         case VERSION:
             puts("kprof-collector " KPROF_VERSION);
             return EXIT_OK;
@@ -174,6 +189,9 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
     listen = listen || service_activated();
     if (!listen || !out->db) {
         return usage("%s is missing", listen ? "--db FILE" : "--listen [ADDR:]PORT");
+    }
+    if (!out->tls_cert != !out->tls_key || (out->tls_ca && !out->tls_cert)) {
+        return usage("%s is missing", out->tls_cert ? "--tls-key FILE" : "--tls-cert FILE");
     }
     if (!collector_loopback(out->address) && !out->secret_file) {
         return usage("--listen %s: others than this machine can connect there, so it wants --secret-file FILE; "

@@ -1,4 +1,5 @@
 #include <event2/buffer.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -48,7 +49,11 @@ void connection_bye(struct connection *c, const char *reason) {
     struct control_writer w = control_begin(&b, "bye", 1);
     control_text(&w, "reason", slice_text(reason));
     if (control_end(&w) && evbuffer_get_length(bufferevent_get_output(c->bev)) == 0) {
-        (void)!send(bufferevent_getfd(c->bev), b.data, b.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (c->server->tls) {
+            tls_write_now(c->bev, b.data, b.len);
+        } else {
+            (void)!send(bufferevent_getfd(c->bev), b.data, b.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+        }
     }
     buffer_free(&b);
 }
@@ -116,14 +121,28 @@ static void on_read(struct bufferevent *bev, void *context) {
     }
 }
 
+// A newcomer's connection has ended.
+static void left(struct connection *c, short what) {
+    const char *tls = c->server->tls && (what & BEV_EVENT_ERROR) ? tls_error(c->bev) : NULL;
+    char why[128];
+    if (tls) {
+        snprintf(why, sizeof why, "TLS: %s", tls);
+        connection_refuse(c, why);
+    } else if (evbuffer_get_length(bufferevent_get_input(c->bev)) > 0) {
+        connection_refuse(c, "closed in the middle of its first message");
+    } else {
+        connection_close(c);
+    }
+}
+
 static void on_event(struct bufferevent *bev, short what, void *context) {
+    (void)bev;
     struct connection *c = context;
+    if (what & BEV_EVENT_CONNECTED) {
+        return; // TLS is agreed on
+    }
     if (c->state == STATE_HELLO) {
-        if (evbuffer_get_length(bufferevent_get_input(bev)) > 0) {
-            connection_refuse(c, "closed in the middle of its first message");
-        } else {
-            connection_close(c);
-        }
+        left(c, what);
         return;
     }
     if (c->state == STATE_CONTROL && (what & BEV_EVENT_TIMEOUT)) {

@@ -46,6 +46,7 @@ struct server {
     struct event *second; // a timer: newcomers that take too long, refusals that were not told
     struct server_events events;
     struct secret secret; // len 0: none is demanded
+    const struct tls *tls; // NULL: plain TCP
     struct connection *connections; // newest first
     struct session *sessions;
     uint32_t count; // connections

@@ -60,6 +60,7 @@ static struct server *server_make(struct event_base *base, const struct server_o
     }
     s->base = base;
     s->events = *events;
+    s->tls = options->tls;
     if (options->secret) {
         s->secret = *options->secret;
     }

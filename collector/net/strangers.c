@@ -26,7 +26,7 @@ const char *strangers_describe(struct slice bytes) {
         }
     }
     if (bytes.len >= 2 && bytes.data[0] == 0x16 && bytes.data[1] == 0x03) {
-        return "a TLS handshake; this port speaks plain TCP to kprof's shim only";
+        return "a TLS handshake; this collector was started without --tls-cert";
     }
     return "not the protocol of kprof's shim";
 }

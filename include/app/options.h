@@ -25,6 +25,9 @@ struct collector_options {
     const char *stats_log;     // NULL: none
     const char *record;        // folder; NULL: none
     const char *secret_file;   // NULL: none
+    const char *tls_cert;      // NULL: plain TCP
+    const char *tls_key;
+    const char *tls_ca; // NULL: clients need no certificates
 };
 
 // Reads the command line; strings point into argv. Returns -1 to go on, or the exit status with which to end at once (after

@@ -11,6 +11,7 @@
 
 #include "codec/control.h"
 #include "net/secret.h"
+#include "net/tls.h"
 
 struct server;
 struct session; // one shim: its control connection, and while it traces its data connection
@@ -35,6 +36,7 @@ struct server_options {
     const char *address; // IPv4 or IPv6
     uint16_t port;       // 0: any
     const struct secret *secret; // copied; NULL: nobody has to prove anything
+    const struct tls *tls;       // must outlive the server; NULL: plain TCP
 };
 
 // Listens. NULL with *why (static or errno text) when that cannot be had.

@@ -58,15 +58,22 @@ collector(timeout) -> "did not answer in time";
 collector({bye, Text}) -> ["refused: ", Text];
 collector(closed) -> "closed the connection";
 collector(unproven) -> "does not know the secret: nothing was sent to it";
-collector({tls_alert, _} = Alert) -> ["cannot be trusted, or does not trust this node: ", network(Alert)];
+collector({tls_alert, {_, Text}} = Alert) ->
+    [case string:find(Text, "received") of nomatch -> "cannot be trusted: "; _ -> "does not trust this node: " end, network(Alert)];
 collector({protocol, emsgsize}) -> "does not speak kprof's protocol, or wants TLS (the option tls)";
 collector({protocol, Why}) -> io_lib:format("does not speak kprof's protocol (~0tP)", [Why, 10]);
 collector(Why) -> ["cannot be reached: ", network(Why)].
 
 %% @doc What gen_tcp and ssl return, as text.
 -spec network(term()) -> iodata().
-network({tls_alert, {_, Text}}) -> ["TLS: ", string:trim(lists:last(string:split(Text, "ALERT:")))];
-network({tls_alert, Text}) -> ["TLS: ", Text];
+network({tls_alert, {unknown_ca, _}}) -> "TLS: the certificate is of an unknown authority";
+network({tls_alert, {certificate_expired, _}}) -> "TLS: the certificate has expired";
+network({tls_alert, {certificate_required, _}}) -> "TLS: no certificate was given";
+network({tls_alert, {_, Text}}) ->
+    case string:find(Text, "hostname_check_failed") of
+        nomatch -> ["TLS: ", lists:join(" ", string:lexemes(lists:last(string:split(Text, "ALERT:")), " \n"))];
+        _ -> "TLS: the certificate is for another name"
+    end;
 network(Why) -> posix(Why).
 
 %% @doc What is wrong with a secret.

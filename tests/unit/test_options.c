@@ -72,6 +72,13 @@ static void good(void **state) {
     assert_int_equal(parse("--listen 0.0.0.0:4711 --db k.db --secret-file s", &o), -1);
     assert_string_equal(o.address, "0.0.0.0");
     assert_string_equal(o.secret_file, "s");
+    assert_null(o.tls_cert);
+    assert_int_equal(parse("--listen 1 --db k.db --tls-cert c --tls-key k", &o), -1);
+    assert_null(o.tls_ca);
+    assert_int_equal(parse("--listen 1 --db k.db --tls-cert c --tls-key k --tls-ca a", &o), -1);
+    assert_string_equal(o.tls_cert, "c");
+    assert_string_equal(o.tls_key, "k");
+    assert_string_equal(o.tls_ca, "a");
     static const struct {
         const char *listen, *address;
         int port;
@@ -117,6 +124,12 @@ static void mistakes(void **state) {
         {"--db k.db --listen [::]:1", "--listen ::: others than this machine can connect there, so it wants --secret-file FILE; make one "
                                       "with: (umask 077; openssl rand -hex 32 >FILE)"},
         {"--listen 1 --db k.db --secret-file", "--secret-file needs a value"},
+        {"--listen 1 --db k.db --tls-cert c", "--tls-key FILE is missing"},
+        {"--listen 1 --db k.db --tls-key k", "--tls-cert FILE is missing"},
+        {"--listen 1 --db k.db --tls-ca a", "--tls-cert FILE is missing"},
+        {"--listen [::]:1 --db k.db --tls-cert c --tls-key k --tls-ca a",
+         "--listen ::: others than this machine can connect there, so it wants --secret-file FILE; make one with: (umask 077; openssl rand -hex "
+         "32 >FILE)"},
         {"--listen aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1 --db k.db",
          "--listen: the address is too long"},
         {"--listen 1 --db k.db --bucket 0", "--bucket 0: want a time between 1 and 3600 seconds"},
@@ -145,7 +158,7 @@ static void help(void **state) {
     struct collector_options o;
     assert_int_equal(parse("--help", &o), EXIT_OK);
     static const char *const options[] = {"--listen", "--db", "--bucket", "--flush", "--request-timeout", "--slow-threshold",
-                                          "--stats-log", "--record", "--secret-file", "--version", "Exit status"};
+                                          "--stats-log", "--record", "--secret-file", "--tls-cert", "--tls-key", "--tls-ca", "--version", "Exit status"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         assert_non_null(strstr(said, options[i]));
     }

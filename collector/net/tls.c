@@ -1,0 +1,168 @@
+#include "net/tls.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/bufferevent_ssl.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct tls {
+    SSL_CTX *context;
+};
+
+// -- contexts ----------------------------------------------------------------------------------------------------------
+
+static bool failed(char *why, const char *file, const char *what) {
+    unsigned long code = ERR_peek_last_error();
+    const char *reason = access(file, R_OK) != 0 ? strerror(errno) : code ? ERR_reason_error_string(code) : NULL;
+    snprintf(why, TLS_ERROR_BYTES, "%s: %s%s%s", file, what, reason ? ": " : "", reason ? reason : "");
+    ERR_clear_error();
+    return false;
+}
+
+// A key with a passphrase must not make us ask on a terminal.
+static int no_passphrase(char *to, int size, int writing, void *user) {
+    (void)to;
+    (void)size;
+    (void)writing;
+    (void)user;
+    return -1;
+}
+
+static bool private_file(const char *path, char *why) {
+    struct stat st;
+    if (stat(path, &st) == 0 && (st.st_mode & S_IRWXO)) {
+        snprintf(why, TLS_ERROR_BYTES, "%s: mode %03o opens the key to everybody on this machine; chmod 600 it", path, (unsigned)st.st_mode & 0777);
+        return false;
+    }
+    return true;
+}
+
+static bool own_certificate(SSL_CTX *context, const struct tls_files *files, char *why) {
+    if (SSL_CTX_use_certificate_chain_file(context, files->cert) != 1) {
+        return failed(why, files->cert, "not a certificate in PEM form");
+    }
+    if (X509_cmp_current_time(X509_get0_notAfter(SSL_CTX_get0_certificate(context))) <= 0) {
+        return failed(why, files->cert, "the certificate has expired; nobody would accept it");
+    }
+    if (!private_file(files->key, why)) {
+        return false;
+    }
+    if (SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) != 1) {
+        return failed(why, files->key, "not the certificate's key, in PEM form and without a passphrase");
+    }
+    return true;
+}
+
+static bool authorities(SSL_CTX *context, const char *ca, bool server, char *why) {
+    if (!ca) {
+        snprintf(why, TLS_ERROR_BYTES, "TLS: the system's authorities cannot be read");
+        return server || SSL_CTX_set_default_verify_paths(context) == 1;
+    }
+    if (SSL_CTX_load_verify_locations(context, ca, NULL) != 1) {
+        return failed(why, ca, "not certificates of authorities in PEM form");
+    }
+    if (server) {
+        SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(ca));
+    }
+    return true;
+}
+
+static struct tls *make(const struct tls_files *files, bool server, char *why) {
+    ERR_clear_error();
+    struct tls *t = calloc(1, sizeof *t);
+    SSL_CTX *c = t ? SSL_CTX_new(server ? TLS_server_method() : TLS_client_method()) : NULL;
+    if (!c) {
+        free(t);
+        snprintf(why, TLS_ERROR_BYTES, "TLS: out of memory");
+        return NULL;
+    }
+    t->context = c;
+    SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
+    // connections are few and long: nothing is kept to resume them; and no buffers for those that are silent
+    SSL_CTX_set_options(c, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_num_tickets(c, 0);
+    SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_default_passwd_cb(c, no_passphrase);
+    if (!server || files->ca) {
+        SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    }
+    if ((files->cert && !own_certificate(c, files, why)) || !authorities(c, files->ca, server, why)) {
+        tls_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+struct tls *tls_server(const struct tls_files *files, char why[TLS_ERROR_BYTES]) {
+    return make(files, true, why);
+}
+
+struct tls *tls_client(const struct tls_files *files, char why[TLS_ERROR_BYTES]) {
+    return make(files, false, why);
+}
+
+void tls_free(struct tls *t) {
+    if (t) {
+        SSL_CTX_free(t->context);
+        free(t);
+    }
+}
+
+// -- connections -------------------------------------------------------------------------------------------------------
+
+static struct bufferevent *wrap(struct event_base *base, evutil_socket_t fd, SSL *ssl, enum bufferevent_ssl_state state) {
+    struct bufferevent *bev = ssl ? bufferevent_openssl_socket_new(base, fd, ssl, state, BEV_OPT_CLOSE_ON_FREE) : NULL;
+    if (bev) {
+        // a connection that is cut looks like one that is closed: what is lost with it the control messages tell
+        bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
+    }
+    return bev;
+}
+
+struct bufferevent *tls_accept(const struct tls *t, struct event_base *base, evutil_socket_t fd) {
+    SSL *ssl = SSL_new(t->context);
+    struct bufferevent *bev = wrap(base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING);
+    if (!bev) {
+        SSL_free(ssl);
+    }
+    return bev;
+}
+
+static bool wants_name(SSL *ssl, const char *name) {
+    struct in6_addr ip;
+    if (inet_pton(AF_INET, name, &ip) == 1 || inet_pton(AF_INET6, name, &ip) == 1) {
+        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
+    }
+    return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
+}
+
+struct bufferevent *tls_connect(const struct tls *t, struct event_base *base, const char *name) {
+    SSL *ssl = SSL_new(t->context);
+    struct bufferevent *bev = ssl && wants_name(ssl, name) ? wrap(base, -1, ssl, BUFFEREVENT_SSL_CONNECTING) : NULL;
+    if (!bev) {
+        SSL_free(ssl);
+    }
+    return bev;
+}
+
+void tls_write_now(struct bufferevent *bev, const void *data, size_t len) {
+    SSL *ssl = bufferevent_openssl_get_ssl(bev);
+    if (SSL_is_init_finished(ssl)) {
+        SSL_write(ssl, data, (int)len);
+        ERR_clear_error();
+    }
+}
+
+const char *tls_error(struct bufferevent *bev) {
+    unsigned long code = bufferevent_get_openssl_error(bev);
+    const char *reason = code ? ERR_reason_error_string(code) : NULL;
+    return code && !reason ? "it failed" : reason;
+}
