@@ -44,14 +44,15 @@ web_config() {
 
 # ask [CURL-OPTION...] PATH...: asks with curl, over one connection as far as the server lets it; adds METHOD PATH STATUS to the file seen.
 ask() {
-  local options=() urls=()
+  local options=() urls=() crash=
+  [[ " $* " != *' /crash '* ]] || crash=1
   while [ $# -gt 0 ]; do
     case $1 in /*) urls+=("http://127.0.0.1:$port$1" -o /dev/null) ;; *) options+=("$1") ;; esac
     shift
   done
-  # a crash may cost the connection
   curl -sS --globoff --no-progress-meter -m 20 -w '%{method} %{url_effective} %{http_code} %{time_total}\n' \
-    ${options[@]+"${options[@]}"} "${urls[@]}" 2>>"$scratch/curl.log" | sed "s|http://[^/]*||" >>"$scratch/seen" || true
+    ${options[@]+"${options[@]}"} "${urls[@]}" 2>>"$scratch/curl.log" | sed "s|http://[^/]*||" >>"$scratch/seen" ||
+    [ -n "$crash" ] || fail "curl: $(tail -n 1 "$scratch/curl.log")" # a crash may cost the connection
 }
 # raw WHAT N [ERL-OPTION...]: as scenario_web_client tells.
 raw() {
@@ -65,7 +66,7 @@ seen_rows() {
        path ~ /^\/users\// { id = method " /users/*" }
        status == 404 { id = method " 404" }
        '"$1"'
-       { n[id]++; errors[id] += status >= 500; store[id] += path ~ /^\/(users\/|slow|fail|crash|pieces|echo)/ }
+       { n[id]++; errors[id] += status >= 500 || path == "/crash"; store[id] += path ~ /^\/(users\/|slow|fail|crash|pieces|echo)/ }
        END { for (i in n) print i "|" n[i] "|" errors[i] "|" store[i] }' "$scratch/seen" | sort
 }
 # What kprof counted.
@@ -147,4 +148,25 @@ forced_by_header() {
   stop_tracing
   holds "$(ledger requests_complete)" -ge $((before + 3)) "more are forced"
   holds "$(ledger requests_complete)" -le $((before + 12)) "but not more than the limit lets through"
+}
+
+# standard SERVER [AWK]: what every server has to stand, after serve. What is to be asked besides under the trace is asked by a function more.
+standard() {
+  ask_all
+  answers_right
+  web_config
+  start_tracing "$name" "$scratch/web.config"
+  ask_all
+  raw pipeline 50
+  raw leave 3
+  # shellcheck disable=SC2046
+  ask --parallel --parallel-max 8 $(users 100 199) $(printf '/fail\n%.0s' {1..20})
+  if declare -F more >/dev/null; then more; fi
+  tells_seen "$1: what the clients saw" "${2:-}"
+  times_fit
+  stop_tracing
+  comes_and_goes
+  forced_by_header
+  stop_collector
+  intact
 }

@@ -1,0 +1,71 @@
+%% @doc Requests of yaws 2's appmods. Either name this module as the appmod, and yours beside it:
+%% ```
+%% appmods = </, kprof_yaws>
+%% <opaque>
+%%     kprof_appmod = my_appmod
+%% </opaque>
+%% '''
+%% or let yours call it: `out(Arg) -> kprof_yaws:out(Arg, fun handle/1)', which also goes for the out functions of .yaws pages.
+%%
+%% A request is one run of out/1, or several when the body comes in parts (`get_more'). What yaws sends afterwards is not in it, nor are
+%% streams. Its status is that among what out/1 returns; what it raises, or returns as `{'EXIT', Reason}', is an error. `out(Arg, Fun,
+%% fun(Method, Path) -> Route end)' names requests; without it see {@link kprof_web:identity/1}. kprof_helper tells how this module gets
+%% into a node.
+-module(kprof_yaws).
+
+-export([out/1, out/2, out/3]).
+
+-define(KEY, '$kprof_yaws').    % the request whose body comes in parts
+
+-spec out(term()) -> term().
+out(Arg) ->
+    Module = appmod(yaws_api:arg_opaque(Arg)),
+    out(Arg, fun Module:out/1).
+
+-spec out(Arg, fun((Arg) -> Out)) -> Out.
+out(Arg, Fun) ->
+    out(Arg, Fun, undefined).
+
+-spec out(Arg, fun((Arg) -> Out), undefined | fun((Method :: binary(), Path :: binary()) -> term())) -> Out.
+out(Arg, Fun, Route) ->
+    Request = case erase(?KEY) of
+                  undefined -> kprof_helper:begin_request(fun(Name) -> header(Name, Arg) end);
+                  Open -> Open
+              end,
+    try Fun(Arg) of
+        {get_more, _, _} = More when Request =/= off ->
+            _ = put(?KEY, Request),
+            More;
+        Out ->
+            kprof_helper:end_request(Request, fun() -> facts(Arg, status(Out), Route) end),
+            Out
+    catch
+        Class:Reason:Stack ->
+            kprof_helper:end_request(Request, fun() -> facts(Arg, {Class, Reason}, Route) end),
+            erlang:raise(Class, Reason, Stack)
+    end.
+
+%% Of yaws.conf both are text.
+appmod(Opaque) ->
+    case [Module || {Key, Module} <- Opaque, Key =:= "kprof_appmod" orelse Key =:= kprof_appmod] of
+        [Module | _] when is_list(Module) -> list_to_atom(Module);
+        [Module | _] when is_atom(Module) -> Module;
+        [] -> error({kprof_yaws, "kprof_appmod is not set in the server's opaque"})
+    end.
+
+header(Name, Arg) ->
+    yaws_api:get_header(yaws_api:arg_headers(Arg), binary_to_list(Name)).
+
+facts(Arg, Status, Route) ->
+    Req = yaws_api:arg_req(Arg),
+    Path = case yaws_api:http_request_path(Req) of
+               {abs_path, Text} -> Text;
+               Other -> Other
+           end,
+    #{method => yaws_api:http_request_method(Req), path => Path, status => Status, route => Route}.
+
+%% The last one counts, as it does for yaws.
+status(Out) when is_list(Out) -> lists:foldl(fun(Part, Before) -> case status(Part) of undefined -> Before; New -> New end end, undefined, Out);
+status({status, Status}) -> Status;
+status({'EXIT', Reason}) -> {exit, Reason};
+status(_) -> undefined.
