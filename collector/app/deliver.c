@@ -10,7 +10,7 @@ static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct
     char text[LIMIT_NAME_BYTES + 4]; // room for the character that the cut falls into
     size_t len = term_text(term, text, sizeof text);
     uint16_t identity = directory_identity(&n->pipeline->directory, slice_of(text, len));
-    if (identity != IDENTITY_TOTAL) {
+    if (identity != IDENTITY_TOTAL && identity != IDENTITY_REMOTE) {
         if (late) {
             tracker_name_late(n->tracker, ref, identity);
         } else {

@@ -39,7 +39,12 @@ struct pipeline *pipeline_new(const struct pipeline_options *options) {
     if (!p->keep) {
         goto err4;
     }
+    if (!label_makers_init(&p->makers)) {
+        goto err5;
+    }
     return p;
+err5:
+    keep_free(p->keep);
 err4:
     stats_free(p->stats);
 err3:
@@ -69,6 +74,7 @@ void pipeline_free(struct pipeline *p) {
     }
     stats_free(p->stats);
     keep_free(p->keep);
+    label_makers_free(&p->makers);
     request_pool_free(p->pool);
     directory_free(&p->directory);
     free(p);
@@ -104,16 +110,23 @@ static void tell_calls(struct pipeline_node *n, const struct request_result *res
 
 static void on_finished(void *context, const struct request_result *result) {
     struct pipeline_node *n = context;
-    n->totals.complete += result->fate == REQUEST_COMPLETE;
+    n->totals.complete += result->fate == REQUEST_COMPLETE && !result->remote;
     n->totals.incomplete += result->fate == REQUEST_INCOMPLETE;
     n->totals.expired += result->fate == REQUEST_EXPIRED;
     account_request(&n->account, result);
     if (result->fate == REQUEST_COMPLETE || result->cut) {
         keep_offer(n->pipeline->keep, &n->account, result, n->slow_ns);
     }
-    if (n->user && result->fate == REQUEST_COMPLETE) {
+    if (n->user && result->fate == REQUEST_COMPLETE && !result->remote) {
         tell_calls(n, result);
     }
+}
+
+// Labels tell only what shims have told of them.
+static uint16_t on_maker(void *context, uint64_t label) {
+    struct pipeline_node *n = context;
+    uint16_t maker = label_makers_find(&n->pipeline->makers, label);
+    return maker == n->id ? DIRECTORY_NONE : maker;
 }
 
 static void on_never_returns(void *context, uint16_t tier) {
@@ -193,6 +206,10 @@ void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers) {
     n->tiers = tiers;
     n->reader = (struct message_reader){0};
     identify_reset(&n->identify);
+}
+
+void pipeline_set_labels(struct pipeline_node *n, uint32_t start) {
+    label_makers_tell(&n->pipeline->makers, n->id, start);
 }
 
 // Whether a time lies between -most and most.
@@ -431,7 +448,10 @@ bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *strea
     struct tracker_options options = {.timeout_ns = n->pipeline->options.timeout_ns,
                                       .markers = stream->markers,
                                       .entry = stream->entry,
-                                      .events = {n, on_finished, on_never_returns}};
+                                      .events = {.context = n,
+                                                 .finished = on_finished,
+                                                 .maker = stream->live ? on_maker : NULL,
+                                                 .never_returns = on_never_returns}};
     struct tracker *tracker = tracker_new(n->pipeline->pool, &options);
     if (!tracker) {
         return false;
@@ -569,7 +589,7 @@ bool pipeline_end(struct pipeline_node *n, bool clean, int64_t *cut_at) {
 void pipeline_answer(struct pipeline_node *n, uint32_t id, const struct slice *identity) {
     if (n->open) {
         uint16_t named = identity ? directory_identity(&n->pipeline->directory, *identity) : DIRECTORY_NONE;
-        bool none = named == IDENTITY_TOTAL || named == IDENTITY_UNDEFINED;
+        bool none = named == IDENTITY_TOTAL || named == IDENTITY_REMOTE || named == IDENTITY_UNDEFINED;
         identify_answer(&n->identify, n->tracker, id, none ? DIRECTORY_NONE : named);
     }
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "app/identify.h"
+#include "app/label_makers.h"
 #include "app/pipeline.h"
 #include "base/limits.h"
 
@@ -62,6 +63,7 @@ struct pipeline {
     struct directory directory;
     struct request_pool *pool;
     struct keep *keep;
+    struct label_makers makers;
     struct stats *stats;
     struct pipeline_node *nodes[LIMIT_NODES];
     int64_t now; // ns since 1970, of the last tick

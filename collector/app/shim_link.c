@@ -238,6 +238,14 @@ static void stream_over(struct shim_link *link) {
     link->recording = NULL;
 }
 
+static void on_started(const struct shim_link *link, struct control_map message) {
+    int64_t labels;
+    if (control_get_int(message, "labels", &labels) && labels > 0 && labels <= UINT32_MAX) {
+        pipeline_set_labels(link->node, (uint32_t)labels);
+    }
+    log_info("node %s: tracing", name_of(link));
+}
+
 static void on_stopped(struct shim_link *link, struct control_map message) {
     struct slice reason = slice_text("unknown"), text = slice_text("");
     control_get_text(message, "reason", &reason);
@@ -291,7 +299,7 @@ static void on_message(void *user, struct slice type, struct control_map message
     } else if (slice_is(type, "tiers")) {
         on_tiers(link, message);
     } else if (slice_is(type, "trace_started")) {
-        log_info("node %s: tracing", name_of(link));
+        on_started(link, message);
     } else if (slice_is(type, "trace_stopped")) {
         on_stopped(link, message);
     } else if (slice_is(type, "gap")) {

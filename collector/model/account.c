@@ -10,8 +10,11 @@ int64_t account_bucket(const struct account *a, int64_t time) {
     return start * a->bucket_s;
 }
 
-// Past the cap of rows: the row of _other. NULL when even that cannot be had.
+// Past the cap of rows: the row of _other, which is a part of _total. NULL when even that cannot be had.
 __attribute__((noinline)) static struct stat_row *other_row(const struct account *a, struct stat_key key) {
+    if (key.identity == IDENTITY_REMOTE) {
+        return NULL;
+    }
     key.identity = IDENTITY_OTHER;
     return stats_row(a->stats, key);
 }
@@ -114,7 +117,7 @@ static void count_paths(const struct account *a, const struct request_result *r,
             continue;
         }
         struct path_row *row = stats_path(a->stats, bucket, a->node, r->identity, path[i]);
-        if (!row) { // past the cap of rows; so the sums over paths stay those of the tiers
+        if (!row && !r->remote) { // past the cap of rows; so the sums over paths stay those of the tiers
             row = stats_path(a->stats, bucket, a->node, IDENTITY_OTHER, PATH_OTHER);
         }
         if (row) {
@@ -133,6 +136,10 @@ static void count_complete(const struct account *a, const struct request_result 
 
 void account_request(const struct account *a, const struct request_result *r) {
     int64_t bucket = account_bucket(a, r->end);
+    if (r->remote) {
+        count_complete(a, r, bucket); // the ledger is of the node's own requests
+        return;
+    }
     struct ledger_row *ledger = stats_ledger(a->stats, bucket, a->node);
     switch (r->fate) {
     case REQUEST_COMPLETE:

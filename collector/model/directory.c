@@ -7,7 +7,7 @@ bool directory_init(struct directory *d) {
     if (!names_init(&d->nodes, LIMIT_NODES)) {
         goto err0;
     }
-    if (!names_init(&d->identities, LIMIT_IDENTITIES + 3)) {
+    if (!names_init(&d->identities, LIMIT_IDENTITIES + IDENTITIES_FIXED)) {
         goto err1;
     }
     if (!names_init(&d->tiers, LIMIT_TIER_NAMES + 1)) {
@@ -16,9 +16,9 @@ bool directory_init(struct directory *d) {
     if (!paths_init(&d->paths)) {
         goto err3;
     }
-    static const char *const fixed[] = {"_total", "undefined", "_other"};
+    static const char *const fixed[] = {"_total", "undefined", "_other", "_remote"};
     bool ok = names_intern(&d->tiers, slice_text("_total")) == TIER_TOTAL;
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < IDENTITIES_FIXED; i++) {
         ok = names_intern(&d->identities, slice_text(fixed[i])) == i && ok;
     }
     if (ok) {

@@ -43,7 +43,7 @@ struct keep *keep_new(void) {
         free(k);
         return NULL;
     }
-    slab_init(&k->records, sizeof(struct record), LIMIT_NODES * (LIMIT_IDENTITIES + 3));
+    slab_init(&k->records, sizeof(struct record), LIMIT_NODES * (LIMIT_IDENTITIES + IDENTITIES_FIXED));
     return k;
 }
 
@@ -148,6 +148,9 @@ bool keep_offer(struct keep *k, const struct account *a, const struct request_re
                                          .reason = (uint8_t)reason,
                                          .error = result->error,
                                          .cut = result->cut,
+                                         .remote = result->remote,
+                                         .maker = result->maker,
+                                         .label = result->label,
                                          .begin = place.begin,
                                          .duration = place.duration,
                                          .spans = result->calls,

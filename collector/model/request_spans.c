@@ -169,9 +169,26 @@ static bool in_gap(const struct tracker *t, const struct request *r) {
     return false;
 }
 
+// Takes begin and end of a part of another node's request from its calls, none of which is open.
+static void framed(struct request *r, const struct span *spans) {
+    r->begin = INT64_MAX;
+    r->end = INT64_MIN;
+    for (uint32_t i = 0; i < r->spans; i++) {
+        r->begin = spans[i].start < r->begin ? spans[i].start : r->begin;
+        r->end = spans[i].end > r->end ? spans[i].end : r->end;
+    }
+}
+
 // Whether a request that has its end is whole, with begin and end set.
 static bool whole(struct tracker *t, struct request *r, const struct span *spans) {
-    if (r->damaged || r->losses != t->losses || !r->has_end) {
+    if (r->damaged || r->losses != t->losses) {
+        return false;
+    }
+    if (r->remote) {
+        framed(r, spans);
+        return r->spans > 0 && !in_gap(t, r);
+    }
+    if (!r->has_end) {
         return false;
     }
     if (r->has_begin) {
@@ -213,5 +230,8 @@ void request_judge(struct tracker *t, struct request *r, enum request_fate fate,
         result->self = request_tree_build(tree, &whole_one);
         result->spans = request_tree_spans(tree);
         result->count = r->spans;
+    }
+    for (uint32_t i = 0; good && r->remote && i < r->spans; i++) {
+        result->error = result->error || (result->spans[i].depth == 0 && result->spans[i].error && !result->spans[i].blind);
     }
 }

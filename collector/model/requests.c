@@ -81,14 +81,37 @@ void request_ends(struct tracker *t, uint32_t index, const struct tracker_end *e
     list_append(t, index, PHASE_CLOSING, end->time + GRACE_NS);
 }
 
+// The node whose request it is a part of, or DIRECTORY_NONE. Our own requests have a begin.
+static uint16_t maker_of(const struct tracker *t, const struct request *r) {
+    bool known = t->markers && !r->has_begin && !r->has_end && t->options.events.maker;
+    return known ? t->options.events.maker(t->options.events.context, hash_unmix(r->token)) : DIRECTORY_NONE;
+}
+
+// A part of another node's request is over.
+static void part_close(struct tracker *t, struct request *r, uint16_t maker) {
+    struct request_result result = {
+        .identity = IDENTITY_REMOTE, .remote = true, .maker = maker, .label = hash_unmix(r->token)};
+    r->remote = true;
+    request_judge(t, r, r->open == 0 ? REQUEST_COMPLETE : REQUEST_INCOMPLETE, &result);
+    if (result.fate == REQUEST_COMPLETE) {
+        t->options.events.finished(t->options.events.context, &result);
+    } else {
+        t->counts.stale_calls += r->spans + r->beyond;
+    }
+}
+
 static void request_close(struct tracker *t, uint32_t index, enum request_fate fate) {
     struct request *r = request_at(t, index);
     bool marked = t->markers || r->has_begin;
-    if (marked && !r->has_begin && !r->has_end && r->losses == t->losses && !r->damaged) {
+    uint16_t maker = maker_of(t, r);
+    if (maker != DIRECTORY_NONE) {
+        part_close(t, r, maker);
+    } else if (marked && !r->has_begin && !r->has_end && r->losses == t->losses && !r->damaged) {
         // Never was a request: calls under somebody's token, or what came after a begin that nobody saw.
         t->counts.stale_calls += r->spans + r->beyond;
     } else {
-        struct request_result result = {.identity = r->identity};
+        struct request_result result = {.identity = r->identity,
+                                        .label = t->options.events.maker ? hash_unmix(r->token) : 0};
         request_judge(t, r, fate, &result);
         t->options.events.finished(t->options.events.context, &result);
     }
@@ -99,7 +122,7 @@ static void request_close(struct tracker *t, uint32_t index, enum request_fate f
         entry_tokens_free(t, index);
     }
     spans_free(t, r);
-    if (map_remove(&t->by_token, r->token, index)) { // else the token is another request's by now
+    if (map_remove(&t->by_token, r->token, index) && maker == DIRECTORY_NONE) { // else it is another request's by now, or part's
         remember_closed(t, r->token);
     }
     t->tokens[r->token % LATEST].value = SLAB_NONE;
@@ -397,7 +420,8 @@ static void close_due(struct tracker *t) {
 // Requests that will get no end: those whose begin did not come, and those without a root call.
 static bool hopeless(const struct tracker *t, const struct request *r) {
     bool rootless = t->markers ? !r->has_begin : r->root == SPAN_NONE && r->open == 0;
-    return rootless && !r->has_begin && t->now - r->last > GRACE_NS;
+    return rootless && !r->has_begin && t->now - r->last > GRACE_NS &&
+           (r->open == 0 || r->damaged || maker_of(t, r) == DIRECTORY_NONE); // a part waits for its returns
 }
 
 static bool too_old(const struct tracker *t, const struct request *r) {

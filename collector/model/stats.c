@@ -103,7 +103,7 @@ static uint64_t packed(struct stat_key k) {
            (uint64_t)(k.identity & 0x7ff) << 12 | (k.tier & 0xfff);
 }
 
-_Static_assert(LIMIT_NODES <= 256 && LIMIT_IDENTITIES + 3 <= 2048 && LIMIT_TIER_NAMES + 1 <= 4096, "keys fit packed()");
+_Static_assert(LIMIT_NODES <= 256 && LIMIT_IDENTITIES + IDENTITIES_FIXED <= 2048 && LIMIT_TIER_NAMES + 1 <= 4096, "keys fit packed()");
 
 // How many rows there may be when one of this identity is made.
 static uint32_t room_for(uint16_t identity) {
@@ -184,6 +184,9 @@ void stats_add_totals(struct stats *s) {
     uint32_t count = s->count;
     for (uint32_t i = 0; i < count; i++) {
         const struct stat_row *row = slab_at(&s->rows, i);
+        if (row->key.identity == IDENTITY_REMOTE) {
+            continue;
+        }
         struct stat_row *total =
             stats_row(s, (struct stat_key){row->key.bucket_start, row->key.node, IDENTITY_TOTAL, row->key.tier});
         if (total) {

@@ -79,6 +79,7 @@ struct request {
     bool died : 1; // its end is the death of the process that began it
     bool by_entry : 1; // began with a call, and ends with its return, in begin_pid
     bool error : 1;
+    bool remote : 1;  // a part of another node's; known when it is closed
     bool cut : 1;     // a span or a spawn was one too many
     bool damaged : 1; // a return never came or could not be joined, the token was lost, or memory was out
 };

@@ -48,7 +48,8 @@ static bool compare(struct store *s, const struct group *g, const struct kept_re
 
 static bool keep_request(struct store *s, const struct group *g, const struct kept_request *r) {
     sqlite3_stmt *keeping = store_prepared(s, STATEMENT_KEEP);
-    if (!keeping) {
+    int64_t maker = r->remote ? store_node_id(s, r->maker) : 0;
+    if (!keeping || (r->remote && !maker)) {
         return false;
     }
     bind_group(keeping, g);
@@ -58,6 +59,16 @@ static bool keep_request(struct store *s, const struct group *g, const struct ke
     sqlite3_bind_int(keeping, 8, r->cut);
     sqlite3_bind_int64(keeping, 9, r->spans);
     sqlite3_bind_int64(keeping, 10, r->count);
+    if (r->remote) {
+        sqlite3_bind_int64(keeping, 11, maker);
+    } else {
+        sqlite3_bind_null(keeping, 11);
+    }
+    if (r->label != 0) {
+        sqlite3_bind_int64(keeping, 12, (int64_t)r->label);
+    } else {
+        sqlite3_bind_null(keeping, 12);
+    }
     return store_run(s, keeping, "keep a request");
 }
 

@@ -53,7 +53,7 @@ struct store {
     // names back.
     const struct directory *directory;
     int64_t node_ids[LIMIT_NODES];
-    int64_t identity_ids[LIMIT_IDENTITIES + 3];
+    int64_t identity_ids[LIMIT_IDENTITIES + IDENTITIES_FIXED];
     int64_t tier_ids[LIMIT_TIER_NAMES + 1];
     int64_t path_ids[LIMIT_PATHS + 2]; // the last is that of PATH_OTHER
 

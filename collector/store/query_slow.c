@@ -43,8 +43,9 @@ static void *room_for_one(void *records, uint32_t count, size_t size) {
 // -- requests ----------------------------------------------------------------------------------------------------
 
 #define REQUESTS                                                                                             \
-    "SELECT r.id, n.name, i.name, reason, error, cut, begin_ns, duration_ns, spans, kept_spans "           \
-    "FROM kept_requests AS r JOIN node_names AS n ON n.id = r.node_id JOIN identity_names AS i ON i.id = r.identity_id "
+    "SELECT r.id, n.name, i.name, reason, error, cut, begin_ns, duration_ns, spans, kept_spans, m.name "   \
+    "FROM kept_requests AS r JOIN node_names AS n ON n.id = r.node_id JOIN identity_names AS i ON i.id = r.identity_id "  \
+    "LEFT JOIN node_names AS m ON m.id = r.maker_id "
 
 static const char *reason_text(int64_t reason) {
     return reason == KEPT_OVER ? "over" : reason == KEPT_FAILED ? "failed" : "slowest";
@@ -61,7 +62,9 @@ static bool read_request(struct store *s, sqlite3_stmt *from, void **texts, stru
                                  .duration_ns = sqlite3_column_int64(from, 7),
                                  .spans = (uint32_t)sqlite3_column_int64(from, 8),
                                  .kept = (uint32_t)sqlite3_column_int64(from, 9)};
-    return (out->node && out->identity) || query_no_memory(s);
+    bool part = sqlite3_column_type(from, 10) != SQLITE_NULL;
+    out->origin = part ? keep_text(texts, from, 10) : NULL;
+    return (out->node && out->identity && (out->origin || !part)) || query_no_memory(s);
 }
 
 // The first nanosecond of a second; the ends of time stay there.
@@ -196,6 +199,41 @@ static bool add_spans(struct store *s, int64_t id, struct slow_spans *out) {
     return ok;
 }
 
+static const char parts_sql[] =
+    "SELECT r.id, n.name, r.begin_ns, r.duration_ns, r.maker_id IS NOT NULL FROM kept_requests AS one "
+    "JOIN kept_requests AS r ON r.label = one.label AND r.node_id <> one.node_id JOIN node_names AS n ON n.id = r.node_id "
+    "WHERE one.id = ?1 ORDER BY r.begin_ns, r.id";
+
+static bool add_part(struct store *s, sqlite3_stmt *from, struct slow_spans *out) {
+    struct slow_part *more = room_for_one(out->parts, out->part_count, sizeof *more);
+    if (!more) {
+        return query_no_memory(s);
+    }
+    out->parts = more;
+    struct slow_part part = {.id = sqlite3_column_int64(from, 0),
+                             .node = keep_text(&out->texts, from, 1),
+                             .started_ns = sqlite3_column_int64(from, 2),
+                             .duration_ns = sqlite3_column_int64(from, 3),
+                             .remote = sqlite3_column_int64(from, 4) != 0};
+    if (!part.node) {
+        return query_no_memory(s);
+    }
+    more[out->part_count++] = part;
+    return true;
+}
+
+static bool add_parts(struct store *s, int64_t id, struct slow_spans *out) {
+    int rc = SQLITE_ERROR;
+    sqlite3_stmt *parts = prepare_for(s, parts_sql, id);
+    bool ok = parts;
+    while (ok && (rc = sqlite3_step(parts)) == SQLITE_ROW) {
+        ok = add_part(s, parts, out);
+    }
+    ok = ok && (rc == SQLITE_DONE || store_fail(s, "query a slow request"));
+    sqlite3_finalize(parts);
+    return ok;
+}
+
 bool query_slow_spans(struct store *s, int64_t id, bool *found, struct slow_spans *out) {
     *out = (struct slow_spans){0};
     *found = false;
@@ -203,13 +241,14 @@ bool query_slow_spans(struct store *s, int64_t id, bool *found, struct slow_span
     if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
         return store_fail(s, "query a slow request");
     }
-    bool ok = find_request(s, id, found, out) && (!*found || add_spans(s, id, out));
+    bool ok = find_request(s, id, found, out) && (!*found || (add_spans(s, id, out) && add_parts(s, id, out)));
     sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
     return ok;
 }
 
 void slow_spans_free(struct slow_spans *spans) {
     free(spans->spans);
+    free(spans->parts);
     free_texts(spans->texts);
     *spans = (struct slow_spans){0};
 }

@@ -48,7 +48,7 @@ static const char *const sql[STATEMENTS] = {
     [STATEMENT_LAST_KEPT] = "SELECT duration_ns, begin_ns " KEPT_FROM "LIMIT 1 OFFSET ?5",
     [STATEMENT_PRUNE_KEPT] = "DELETE FROM kept_requests WHERE id IN (SELECT id " KEPT_FROM "LIMIT -1 OFFSET ?5)",
     [STATEMENT_KEEP] = "INSERT INTO kept_requests (bucket_start, node_id, identity_id, reason, begin_ns, duration_ns, "
-                       "error, cut, spans, kept_spans) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+                       "error, cut, spans, kept_spans, maker_id, label) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)",
     [STATEMENT_KEEP_SPAN] = "INSERT INTO kept_spans (request_id, span, parent, pid, tier_id, start_ns, duration_ns, "
                             "self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome) "
                             "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",

@@ -206,6 +206,15 @@ static bool any_async(const struct report *r) {
     return false;
 }
 
+static bool any_remote(const struct report *r) {
+    for (uint32_t i = 0; i < r->identity_count; i++) {
+        if (strcmp(r->identities[i], "_remote") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void legend(const struct report *r, enum report_of of, struct buffer *out) {
     bool waiting = r->identity_count > 0 && has_detail(r, 0, WAITING);
     bool parts = r->identity_count > 0 && (has_detail(r, 0, COLLECTING) || has_detail(r, 0, OFF_CPU));
@@ -230,6 +239,9 @@ static void legend(const struct report *r, enum report_of of, struct buffer *out
             out,
             " Garbage collection, off the CPU: while a call of the tier was its process' innermost; part of "
             "its time.\n");
+    }
+    if (any_remote(r)) {
+        buffer_text(out, " _remote: parts of other nodes' requests, not in the totals.\n");
     }
 }
 

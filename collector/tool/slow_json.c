@@ -26,6 +26,9 @@ static void request_json(struct json *j, const struct slow_request *r) {
     key_bool(j, "complete", !r->cut);
     json_key_int(j, "spans", r->spans);
     json_key_int(j, "kept_spans", r->kept);
+    key_bool(j, "remote", r->origin != NULL);
+    json_key(j, "origin");
+    r->origin ? json_text(j, r->origin) : json_null(j);
     json_close(j, '}');
 }
 
@@ -44,6 +47,17 @@ static void span_json(struct json *j, const struct slow_span *s, uint32_t number
     key_us(j, "off_cpu_us", s->off_cpu_ns);
     key_bool(j, "async", s->async);
     json_key_text(j, "outcome", s->outcome);
+    json_close(j, '}');
+}
+
+static void part_json(struct json *j, const struct slow_part *part) {
+    char started[TEXT_TIME_BYTES];
+    json_open(j, '{');
+    json_key_int(j, "id", part->id);
+    json_key_text(j, "node", part->node);
+    json_key_text(j, "started_at", slow_started(part->started_ns, started));
+    key_us(j, "duration_us", part->duration_ns);
+    key_bool(j, "remote", part->remote);
     json_close(j, '}');
 }
 
@@ -69,6 +83,12 @@ void slow_spans_json(const struct slow_spans *spans, struct buffer *out) {
     json_open(&j, '[');
     for (uint32_t i = 0; i < spans->count; i++) {
         span_json(&j, &spans->spans[i], i);
+    }
+    json_close(&j, ']');
+    json_key(&j, "parts");
+    json_open(&j, '[');
+    for (uint32_t i = 0; i < spans->part_count; i++) {
+        part_json(&j, &spans->parts[i]);
     }
     json_close(&j, ']');
     json_close(&j, '}');

@@ -11,6 +11,9 @@ enum { CELL_BYTES = 256, GAP = 3 };
 static void clean_request(struct slow_request *r) {
     text_clean((char *)r->node);
     text_clean((char *)r->identity);
+    if (r->origin) {
+        text_clean((char *)r->origin);
+    }
 }
 
 void slow_clean_list(struct slow_list *list) {
@@ -24,6 +27,9 @@ void slow_clean_spans(struct slow_spans *spans) {
     for (uint32_t i = 0; i < spans->count; i++) {
         text_clean((char *)spans->spans[i].name);
         text_clean((char *)spans->spans[i].pid);
+    }
+    for (uint32_t i = 0; i < spans->part_count; i++) {
+        text_clean((char *)spans->parts[i].node);
     }
 }
 

@@ -269,6 +269,16 @@ static void draw(const struct waterfall *w, const struct slow_span *s, struct bu
 
 // -- lines
 
+// What belongs to the request on another node. Its offset rests on both nodes' clocks.
+static void part_line(const struct slow_part *part, int64_t began, struct buffer *out) {
+    char duration[TEXT_DURATION_BYTES], offset[TEXT_DURATION_BYTES];
+    int64_t later = part->started_ns - began;
+    buffer_printf(out, part->remote ? " Its part on " : " The request itself on ");
+    buffer_text(out, part->node);
+    buffer_printf(out, ": %s, begun %s %s, kprof slow %" PRId64 "\n", text_duration((double)part->duration_ns, duration),
+                  text_duration((double)(later < 0 ? -later : later), offset), later < 0 ? "earlier" : "later", part->id);
+}
+
 static void header(const struct waterfall *w, struct buffer *out) {
     const struct slow_request *r = &w->of->request;
     char duration[TEXT_DURATION_BYTES], started[TEXT_TIME_BYTES];
@@ -284,6 +294,14 @@ static void header(const struct waterfall *w, struct buffer *out) {
                   : is(r->reason, "failed") ? "it failed"
                                             : "it was among the slowest of its time",
                   r->spans, r->spans == 1 ? "" : "s");
+    if (r->origin) {
+        buffer_text(out, " Remote: a part of a request of ");
+        buffer_text(out, r->origin);
+        buffer_text(out, ".\n");
+    }
+    for (uint32_t i = 0; i < w->of->part_count; i++) {
+        part_line(&w->of->parts[i], r->started_ns, out);
+    }
 }
 
 // The columns of a line from one on; the last one is not padded.

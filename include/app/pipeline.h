@@ -53,6 +53,8 @@ void pipeline_want_calls(struct pipeline_node *n, bool wanted);
 void pipeline_set_slow(struct pipeline_node *n, int64_t slow_ns);
 // The tiers it traces. Takes the set's content; what was traced before is forgotten.
 void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers);
+// What the labels of its running trace start with, see label_makers.h.
+void pipeline_set_labels(struct pipeline_node *n, uint32_t start);
 // How its monotonic time reads: ticks per second (> 0), and the ticks to add to get time since 1970 UTC.
 void pipeline_set_clock(struct pipeline_node *n, int64_t ticks_per_second, int64_t offset_ticks);
 

@@ -21,3 +21,13 @@ static inline uint64_t hash_mix(uint64_t x) {
     x ^= x >> 32;
     return x;
 }
+
+// The number that hash_mix has mixed: it does each of those steps backwards.
+static inline uint64_t hash_unmix(uint64_t x) {
+    x ^= x >> 32;
+    x *= 0xcfee444d8b59a89bULL; // times the other factor: 1
+    x ^= x >> 32;
+    x *= 0xcfee444d8b59a89bULL;
+    x ^= x >> 32;
+    return x;
+}

@@ -8,7 +8,8 @@
 //                     of role "data": protocol, session, key, and after it the trace port's raw bytes for ever
 //     tiers           tiers [{name, m, f, a, returns}], identity "none" | "spec" | "ask", slow_threshold_us, stats, calls, slow;
 //                     returns "none": return values of the tier do not travel; stats, calls, slow: what it wants to be sent
-//     trace_started   at                          at: the node's monotonic time in ticks, here and below
+//     trace_started   at, labels                  at: the node's monotonic time in ticks, here and below; labels: what the labels of
+//                                                 its requests start with, above 32 bits of counter
 //     trace_stopped   at, reason, text
 //     clock           at, time_offset, unsampled, paused_ms     every second; the last two since the clock message before
 //     gap             from, until, reason "reload" | "flags", text

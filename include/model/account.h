@@ -16,5 +16,5 @@ struct account {
 // The start of the bucket that a node's time falls into.
 int64_t account_bucket(const struct account *a, int64_t time);
 // Counts a request in the ledger, and when it is complete in the statistics of its identity and of _total, and its spans by position
-// in the tree under its identity. Takes 100 KB of stack.
+// in the tree under its identity. A part of another node's request counts under "_remote" alone. Takes 100 KB of stack.
 void account_request(const struct account *a, const struct request_result *result);

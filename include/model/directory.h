@@ -11,6 +11,8 @@ enum {
     IDENTITY_TOTAL = 0,     // "_total": all identities together
     IDENTITY_UNDEFINED = 1, // "undefined": nothing named the request
     IDENTITY_OTHER = 2,     // "_other": identities past LIMIT_IDENTITIES
+    IDENTITY_REMOTE = 3,    // "_remote": parts of other nodes' requests, no part of "_total"
+    IDENTITIES_FIXED = 4,   // that are there from the start
     TIER_TOTAL = 0,         // "_total": the whole request
     DIRECTORY_NONE = UINT16_MAX
 };

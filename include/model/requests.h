@@ -8,6 +8,10 @@
 // under a token made for it, and its return. A stream without markers (a raw capture) has requests that begin with the first call under a fresh
 // token, or with the call of the entry tier, and end when that call returns.
 //
+// What a node does under a label of another node is a part of that node's request, and has neither begin nor end: it goes from its first
+// call to the return of its last, and is over when nothing of it was open or came for GRACE_NS. Later calls are another part. Parts that
+// are not whole are told to nobody; their calls are counted as stale.
+//
 // One thread at a time, for all trackers that share a pool.
 #pragma once
 
@@ -37,6 +41,9 @@ struct request_result {
     const struct span *spans; // of complete and cut requests, as request_tree_build leaves them
     uint32_t count;
     uint32_t calls; // spans that it had; more than count when it was cut
+    bool remote;    // a part of a request of another node,
+    uint16_t maker; // of this one, by directory id
+    uint64_t label; // in a stream of our shim: of the token; else 0
 };
 
 // Names a request while it is in work; stale refs are noticed.
@@ -49,6 +56,8 @@ struct request_events {
     void *context;
     // A request has closed. The result and its spans are valid during the call.
     void (*finished)(void *context, const struct request_result *result);
+    // The node that has made a label, when that is another one than this stream's; else DIRECTORY_NONE. May be NULL: labels say nothing.
+    uint16_t (*maker)(void *context, uint64_t label);
     // Calls of a tier pile up in a process and never return; told once per tier until tracker_reset.
     void (*never_returns)(void *context, uint16_t tier);
 };

@@ -115,6 +115,9 @@ struct kept_request {
     uint8_t reason;   // enum kept_reason: the first that applies
     bool error;
     bool cut;         // it had more spans than LIMIT_SPANS_PER_REQUEST, and counts as incomplete
+    bool remote;      // it is a part of a request of another node,
+    uint16_t maker;   // of this one
+    uint64_t label;   // that all parts of a request have in common; 0: not known
     int64_t begin;    // ns since 1970 UTC
     int64_t duration; // ns
     uint32_t spans;   // that it had; of them

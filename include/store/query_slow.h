@@ -23,6 +23,16 @@ struct slow_request {
     int64_t duration_ns;
     uint32_t spans; // that it had
     uint32_t kept;  // of them
+    const char *origin; // the node whose request it is a part of; NULL: its own node's
+};
+
+// What another node did for the same request, or the request that this is a part of, when that was kept too.
+struct slow_part {
+    int64_t id;
+    const char *node;
+    int64_t started_ns; // since 1970 UTC, by that node's clock
+    int64_t duration_ns;
+    bool remote; // no: the request itself
 };
 
 struct slow_list {
@@ -50,6 +60,8 @@ struct slow_spans {
     struct slow_request request;
     struct slow_span *spans; // in order of start
     uint32_t count;
+    struct slow_part *parts; // in order of start
+    uint32_t part_count;
     void *texts;
 };
 

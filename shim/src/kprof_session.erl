@@ -222,7 +222,7 @@ arm_data(#d{session = Session, slots = Slots, port = Port} = D0, In) ->
             ok = kprof_web:force(Slots, maps:get(force_header, D#d.options)),
             kprof_slots:set_one_in(Slots, D#d.one_in),
             yield_to_guard(D),
-            _ = tell(#{type => <<"trace_started">>, at => erlang:monotonic_time()}, D),
+            _ = tell(#{type => <<"trace_started">>, at => erlang:monotonic_time(), labels => kprof_slots:base_number(Slots)}, D),
             _ = kprof_link:active(D#d.control),
             {ok, tell_absent(traced(D#d{looked = Looked}))};
         {error, Why} ->

@@ -16,8 +16,8 @@
 %% '''
 -module(kprof_slots).
 
--export([create/0, erase/0, find/0, open/2, close/1, set_one_in/2, one_in/1, base/1, old_bases/1, new_base/0,
-         next/1, count_unsampled/1, count_unsampled/2, unsampled/1, sub_unsampled/2, set_forced/2, may_force/1,
+-export([create/0, erase/0, find/0, open/2, close/1, set_one_in/2, one_in/1, base/1, old_bases/1, base_number/1, new_base/0,
+         next/1, is_label/1, count_unsampled/1, count_unsampled/2, unsampled/1, sub_unsampled/2, set_forced/2, may_force/1,
          take_forced/1, whose/2, mark_ended/2, ended/2, mark_lost/2, lost/2]).
 
 -export_type([slots/0, label/0]).
@@ -97,6 +97,11 @@ base(Slots) ->
 old_bases(Slots) ->
     [atomics:get(Slots, ?BASE + I) || I <- lists:seq(1, ?OLD_BASES)].
 
+%% @doc What the labels of the newest trace start with, above their counter: so the collector knows them in other nodes' streams.
+-spec base_number(slots()) -> non_neg_integer().
+base_number(Slots) ->
+    base(Slots) bsr ?LABEL_BITS.
+
 %% @doc A random base, never 0.
 -spec new_base() -> pos_integer().
 new_base() ->
@@ -173,6 +178,11 @@ whose_old(Slots, Base, I) ->
         Base -> stale;
         _ -> whose_old(Slots, Base, I - 1)
     end.
+
+%% @doc Whether a label has the form of ours; it may be another node's.
+-spec is_label(term()) -> boolean().
+is_label(Label) ->
+    is_integer(Label) andalso Label > ?LABEL_MASK andalso Label < 1 bsl (?BASE_BITS + ?LABEL_BITS).
 
 %% @doc Remembers that the request of `Label' has ended, for processes that still carry its token.
 -spec mark_ended(slots(), label()) -> ok.

@@ -233,7 +233,8 @@ enter(Slots, OneIn, Identity, Now, Abandoned) ->
     case Label =/= undefined andalso kprof_slots:whose(Slots, Label) of
         foreign ->
             _ = erase(?KEY),
-            kprof_slots:count_unsampled(Slots),
+            %% inside a request of another node nothing is left out: it has begun there
+            _ = kprof_slots:is_label(Label) orelse kprof_slots:count_unsampled(Slots),
             foreign;
         current when Label =/= Abandoned ->
             case kprof_slots:ended(Slots, Label) of

@@ -103,7 +103,7 @@ static inline struct tracker *script_tracker(struct script *s, bool markers, uin
     struct tracker_options options = {.timeout_ns = 30000LL * SCRIPT_MS,
                                       .markers = markers,
                                       .entry = entry,
-                                      .events = {s, script_finished, script_never_returns}};
+                                      .events = {.context = s, .finished = script_finished, .never_returns = script_never_returns}};
     struct tracker *t = tracker_new(s->pool, &options);
     assert_non_null(t);
     return t;

@@ -282,11 +282,42 @@ static void full(void **state) {
     stats_free(s);
 }
 
+// A part of another node's request is under _remote, and nowhere else.
+static void parts(void **state) {
+    (void)state;
+    struct stats *s = stats_new();
+    struct paths paths;
+    assert_true(paths_init(&paths));
+    struct account a = {.stats = s, .bucket_s = 10, .node = 3, .paths = &paths};
+    const struct span span = {.start = 10, .end = 60, .tier = 1, .outermost = true, .self = 50, .parent = SPAN_NONE};
+    struct request_result r = {.fate = REQUEST_COMPLETE, .remote = true, .maker = 8, .identity = IDENTITY_REMOTE, .begin = 10,
+                               .end = 60, .spans = &span, .count = 1};
+    account_request(&a, &r);
+    stats_add_totals(s);
+    assert_int_equal(stats_rows(s), 2);
+    assert_int_equal(row(s, IDENTITY_REMOTE, TIER_TOTAL)->requests, 1);
+    assert_int_equal(row(s, IDENTITY_REMOTE, 1)->total_ns, 50);
+    assert_int_equal(stats_ledgers(s), 0);
+    assert_int_equal(stats_paths(s), 1);
+    assert_int_equal(stats_path_at(s, 0)->identity, IDENTITY_REMOTE);
+    for (uint32_t i = 0; stats_rows(s) < LIMIT_STAT_ROWS; i++) {
+        stats_row(s, (struct stat_key){.bucket_start = 1000 + i, .identity = IDENTITY_OTHER});
+    }
+    a.node = 4; // no room: it does not go to _other, which is a part of _total
+    account_request(&a, &r);
+    for (uint32_t i = 0; i < stats_rows(s); i++) {
+        assert_true(stats_row_at(s, i)->key.node != 4);
+    }
+    paths_free(&paths);
+    stats_free(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buckets),     cmocka_unit_test(numbers),   cmocka_unit_test(waiting_and_pauses),
         cmocka_unit_test(blind_spans), cmocka_unit_test(positions), cmocka_unit_test(more_positions_than_fit),
         cmocka_unit_test(many_tiers),  cmocka_unit_test(full),
+        cmocka_unit_test(parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,11 +10,12 @@ static void fixed_names(void **state) {
     assert_string_equal(names_text(&d.identities, IDENTITY_TOTAL), "_total");
     assert_string_equal(names_text(&d.identities, IDENTITY_UNDEFINED), "undefined");
     assert_string_equal(names_text(&d.identities, IDENTITY_OTHER), "_other");
+    assert_string_equal(names_text(&d.identities, IDENTITY_REMOTE), "_remote");
     assert_string_equal(names_text(&d.tiers, TIER_TOTAL), "_total");
     assert_int_equal(directory_identity(&d, slice_text("_other")), IDENTITY_OTHER);
     assert_int_equal(directory_tier(&d, slice_text("_total")), TIER_TOTAL);
     assert_int_equal(directory_node(&d, slice_text("shop@host")), 0);
-    assert_int_equal(directory_identity(&d, slice_text("create")), 3);
+    assert_int_equal(directory_identity(&d, slice_text("create")), IDENTITIES_FIXED);
     assert_int_equal(directory_tier(&d, slice_text("create")), 1);
     directory_free(&d);
 }
@@ -36,7 +37,7 @@ static void limits(void **state) {
     assert_int_equal(fill(&d, directory_node, DIRECTORY_NONE), LIMIT_NODES);
     assert_int_equal(fill(&d, directory_tier, DIRECTORY_NONE), LIMIT_TIER_NAMES);
     assert_int_equal(fill(&d, directory_identity, IDENTITY_OTHER), LIMIT_IDENTITIES);
-    assert_int_equal(directory_identity(&d, slice_text("n5")), 8); // known ones keep their number
+    assert_int_equal(directory_identity(&d, slice_text("n5")), IDENTITIES_FIXED + 5); // known ones keep their number
     directory_free(&d);
 }
 

@@ -86,7 +86,7 @@ static void room_of_their_own(void **state) {
     struct fixture f = start();
     struct request_result r = {.identity = 5, .begin = 0, .end = 100};
     for (uint16_t node = 0; node < LIMIT_NODES; node += 83) {
-        for (uint16_t identity = 0; identity < LIMIT_IDENTITIES + 3; identity += 17) {
+        for (uint16_t identity = 0; identity < LIMIT_IDENTITIES + IDENTITIES_FIXED; identity += 17) {
             f.account.node = node;
             r.identity = identity;
             for (uint32_t i = 0; i < LIMIT_KEPT_SLOWEST; i++) {

@@ -183,6 +183,62 @@ static void test_damaged_trees(void **state) {
     store_close(s);
 }
 
+// Request 1 of shop@host and its parts on other nodes, and a request that has nothing to do with it.
+static void fill_parts(void) {
+    static const struct {
+        const char *node;
+        bool remote;
+        uint64_t label;
+        int64_t at;
+    } all[] = {{"shop@host", false, 77, 0}, {"db@host", true, 77, 5}, {"db@host", true, 77, 3}, {"web@host", true, 77, -2},
+               {"db@host", true, 78, 5},    {"db@host", false, 0, 1}, {"web@host", false, 0, 1}, {"big@host", false, UINT64_MAX, 0}};
+    struct stats *batch = stats_new();
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct kept_request r = fixture_request(NOON, all[i].remote ? "_remote" : "create", KEPT_OVER, 500 + (int64_t)i, 1);
+        r.node = directory_node(&fixture_names, slice_text(all[i].node));
+        r.remote = all[i].remote;
+        r.maker = directory_node(&fixture_names, slice_text("shop@host"));
+        r.label = all[i].label;
+        r.begin += all[i].at;
+        fixture_keep(batch, &r);
+    }
+    fixture_write(batch);
+}
+
+// The ids of its parts, with '*' at the request itself.
+static void expect_parts(int64_t id, const char *origin, const char *expected) {
+    char ids[64] = "";
+    struct slow_spans spans;
+    bool found;
+    struct store *s = fixture_reader();
+    assert_true(query_slow_spans(s, id, &found, &spans));
+    assert_true(found);
+    for (uint32_t i = 0; i < spans.part_count; i++) {
+        const struct slow_part *p = &spans.parts[i];
+        sprintf(ids + strlen(ids), "%lld%s%.2s ", (long long)p->id, p->remote ? "" : "*", p->node);
+        assert_int_equal(p->duration_ns, 500 + p->id - 1);
+    }
+    assert_string_equal(ids, expected);
+    assert_string_equal(spans.request.origin ? spans.request.origin : "", origin);
+    slow_spans_free(&spans);
+    store_close(s);
+}
+
+static void test_parts(void **state) {
+    (void)state;
+    fill_parts();
+    expect_parts(1, "", "4we 3db 2db ");
+    expect_parts(2, "shop@host", "4we 1*sh ");
+    expect_parts(4, "shop@host", "1*sh 3db 2db ");
+    expect_parts(5, "shop@host", "");
+    expect_parts(6, "", ""); // no label is no label in common
+    expect_parts(8, "", "");
+    fixture_expect("SELECT group_concat(remote || coalesce(origin, '-') || coalesce(label, '-')) FROM (SELECT * FROM slow_requests "
+                   "ORDER BY id LIMIT 2)",
+                   "0-77,1shop@host77");
+    fixture_expect("SELECT group_concat(remote, '') FROM (SELECT remote FROM slow_spans ORDER BY request_id)", "01111000");
+}
+
 static void test_no_memory(void **state) {
     (void)state;
     int list_failures = 0, span_failures = 0;
@@ -218,6 +274,7 @@ int main(void) {
         SLOW_TEST(test_a_request_as_it_was_kept),
         SLOW_TEST(test_spans),
         SLOW_TEST(test_damaged_trees),
+        SLOW_TEST(test_parts),
         SLOW_TEST(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

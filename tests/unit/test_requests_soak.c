@@ -415,7 +415,7 @@ static bool may_be_lost(const struct world *w, const struct event *e) {
 
 static void run(struct world *w, struct request_pool *pool, bool losses) {
     struct tracker_options options = {.timeout_ns = 30000LL * MS, .markers = true, .entry = TIER_NONE,
-                                      .events = {w, finished, never_returns}};
+                                      .events = {.context = w, .finished = finished, .never_returns = never_returns}};
     w->next_pid = 1 + SERVERS;
     w->damaged = losses;
     for (uint32_t i = 0; i < REQUESTS; i++) {

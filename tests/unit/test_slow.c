@@ -454,7 +454,7 @@ static void test_list_json(void **state) {
     expect(&out,
            "{\"requests\":[{\"id\":12,\"node\":\"shop@host\",\"identity\":\"order\",\"started_at\":"
            "\"2025-11-20T12:00:00.123456Z\",\"duration_us\":40000.001,\"outcome\":\"ok\",\"reason\":\"over\","
-           "\"complete\":false,\"spans\":5,\"kept_spans\":2}]}\n");
+           "\"complete\":false,\"spans\":5,\"kept_spans\":2,\"remote\":false,\"origin\":null}]}\n");
 }
 
 static void test_spans_json(void **state) {
@@ -473,14 +473,36 @@ static void test_spans_json(void **state) {
         &out,
         "{\"request\":{\"id\":12,\"node\":\"shop@host\",\"identity\":\"order\",\"started_at\":"
         "\"2025-11-20T12:00:00.123456Z\",\"duration_us\":40000,\"outcome\":\"ok\",\"reason\":\"over\","
-        "\"complete\":true,\"spans\":2,\"kept_spans\":2},\"spans\":["
+        "\"complete\":true,\"spans\":2,\"kept_spans\":2,\"remote\":false,\"origin\":null},\"spans\":["
         "{\"span\":0,\"parent\":null,\"pid\":\"<0.1.0>\",\"name\":\"http\",\"start_us\":0,\"duration_us\":"
         "40000,"
         "\"self_us\":40000,\"wait_us\":0,\"gc_us\":0,\"off_cpu_us\":0,\"async\":false,\"outcome\":\"ok\"},"
         "{\"span\":1,\"parent\":0,\"pid\":\"<0.2.0>\",\"name\":\"db\",\"start_us\":1000,\"duration_us\":3000,"
         "\"self_us\":1.5,\"wait_us\":2.5,\"gc_us\":3.5,\"off_cpu_us\":4.5,\"async\":true,\"outcome\":"
         "\"error\"}"
-        "]}\n");
+        "],\"parts\":[]}\n");
+}
+
+// A request of two nodes, seen from both.
+static void test_parts(void **state) {
+    (void)state;
+    struct slow_span one = span(UINT32_MAX, "db", "<0.1.0>", 0, 3);
+    struct slow_part parts[] = {{7, text("shop@host"), NOON_NS - 2 * MS, 40 * MS, false}, {9, text("w\x1b@host"), NOON_NS + MS, 5 * MS, true}};
+    struct slow_spans s = {.request = request(12, 3 * MS, 1), .spans = &one, .count = 1, .parts = parts, .part_count = 2};
+    s.request.origin = text("shop@host");
+    struct buffer out = waterfall(&s, 100, false, false);
+    buffer_append(&out, "", 1);
+    assert_non_null(strstr((char *)out.data, "\n Remote: a part of a request of shop@host.\n"
+                                             " The request itself on shop@host: 40 ms, begun 2.0 ms earlier, kprof slow 7\n"
+                                             " Its part on w?@host: 5.0 ms, begun 1.0 ms later, kprof slow 9\n"));
+    buffer_free(&out);
+    out = buffer_make(4096);
+    slow_spans_json(&s, &out);
+    buffer_append(&out, "", 1);
+    assert_non_null(strstr((char *)out.data, "\"remote\":true,\"origin\":\"shop@host\"}"));
+    assert_non_null(strstr((char *)out.data, "\"parts\":[{\"id\":7,\"node\":\"shop@host\",\"started_at\":\"2025-11-20T12:00:00.121456Z\","
+                                             "\"duration_us\":40000,\"remote\":false},{\"id\":9,"));
+    buffer_free(&out);
 }
 
 // -- the command
@@ -634,6 +656,7 @@ int main(void) {
         cmocka_unit_test(test_started),
         cmocka_unit_test(test_list_json),
         cmocka_unit_test(test_spans_json),
+        cmocka_unit_test(test_parts),
         SLOW_TEST(test_command_list),
         SLOW_TEST(test_command_one),
         SLOW_TEST(test_command_line),

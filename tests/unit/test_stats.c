@@ -216,7 +216,7 @@ static void every_bit_of_a_path_counts(void **state) {
         stats_path(s, 0, 0, 0, path)->calls = ++n;
     }
     stats_path(s, 0, 0, 0, PATH_OTHER)->calls = ++n;
-    for (uint32_t identity = 1; identity < LIMIT_IDENTITIES + 3; identity *= 2) {
+    for (uint32_t identity = 1; identity < LIMIT_IDENTITIES + IDENTITIES_FIXED; identity *= 2) {
         stats_path(s, 0, 0, (uint16_t)identity, 0)->calls = ++n;
     }
     for (uint32_t node = 1; node < LIMIT_NODES; node *= 2) {

@@ -171,9 +171,9 @@ static void test_views_have_the_promised_columns(void **state) {
                                  "async_us,wait_us,mean_us,min_us,max_us");
     expect_columns("tier_costs", "bucket_start,resolution_s,node,tier,messages,bytes");
     expect_columns("slow_requests",
-                   "id,node,identity,started_at,duration_us,outcome,reason,complete,spans,kept_spans");
+                   "id,node,identity,started_at,duration_us,outcome,reason,complete,spans,kept_spans,remote,origin,label");
     expect_columns("slow_spans", "request_id,span,parent,pid,name,start_us,duration_us,self_us,wait_us,gc_us,off_cpu_us,"
-                                 "async,outcome");
+                                 "async,outcome,remote");
 }
 
 static void test_small_batch_to_the_digit(void **state) {

@@ -50,6 +50,12 @@ static void make_version_1(void) {
     buffer_free(&blob);
 }
 
+static void expect_current(void) {
+    char version[16];
+    snprintf(version, sizeof version, "%d", store_schema_version);
+    fixture_expect("PRAGMA user_version", version);
+}
+
 // What every query answers about that file.
 static void check_answers(struct store *s) {
     const struct query all = {INT64_MIN, INT64_MAX, NULL, NULL};
@@ -132,7 +138,7 @@ static void test_reader_goes_on_while_a_collector_migrates(void **state) {
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    fixture_expect("PRAGMA user_version", "2");
+    expect_current();
     check_answers(s);
     store_close(s);
 }
@@ -145,7 +151,7 @@ static void test_migration_keeps_the_rows(void **state) {
         "self_us || async_us || mean_us || stddev_us || min_us || max_us || p50_us || p999_us) FROM tier_stats";
     char *before = fixture_ask(fixture_db, old_columns);
     store_close(fixture_open());
-    fixture_expect("PRAGMA user_version", "2");
+    expect_current();
     fixture_expect("PRAGMA integrity_check", "ok");
     fixture_expect(old_columns, before);
     free(before);
@@ -194,10 +200,37 @@ static void test_a_failed_migration_leaves_version_1(void **state) {
     fixture_expect("SELECT sum(calls) FROM tier_stats", "8");
 }
 
+// Version 2 had kept requests, and knew none of other nodes.
+static void test_readers_read_version_2(void **state) {
+    (void)state;
+    make_version_1();
+    free(fixture_ask(fixture_db, "SELECT 1"));
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(fixture_db, &db), SQLITE_OK);
+    run_sql(db, store_migrations[1].sql);
+    run_sql(db, "PRAGMA user_version = 2; INSERT INTO kept_requests VALUES (1, 1763640000, 1, 2, 0, 5, 1000, 0, 0, 1, 1);"
+                "INSERT INTO kept_spans VALUES (1, 0, NULL, '<0.1.0>', 1, 0, 1000, 900, 0, 0, 0, 0, 0)");
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    for (int migrated = 0; migrated < 2; migrated++) {
+        struct store *s = fixture_reader();
+        struct slow_spans spans;
+        bool found;
+        assert_true(query_slow_spans(s, 1, &found, &spans));
+        assert_true(found && spans.count == 1 && !spans.request.origin && spans.part_count == 0);
+        slow_spans_free(&spans);
+        store_close(s);
+        store_close(fixture_open());
+        expect_current();
+        fixture_expect("SELECT remote || coalesce(origin, '-') || coalesce(label, '-') FROM slow_requests", "0--");
+        fixture_expect("SELECT remote FROM slow_spans", "0");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define OLDER_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
         OLDER_TEST(test_readers_read_version_1),
+        OLDER_TEST(test_readers_read_version_2),
         OLDER_TEST(test_readers_need_no_write_permission),
         OLDER_TEST(test_reader_goes_on_while_a_collector_migrates),
         OLDER_TEST(test_migration_keeps_the_rows),

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Goal of this test: a request that goes to another traced node is one request, of the node where it began. What the other node does for
+# it is told apart and marked remote; it is no request of that node, no error and no loss of it, and both can be found from each other.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+a=asker_$$@localhost
+b=server_$$@localhost
+start_collector
+start_erl "${a%@*}" -pa "$KPROF_EBIN"
+start_erl "${b%@*}" -pa "$KPROF_EBIN"
+b_pid=$erl_pid
+is "$(target_eval "$a" "scenario_remote:start($collector_port).")" ok "one node is traced"
+is "$(target_eval "$b" "scenario_remote:start($collector_port).")" ok "and another"
+# The very first message to a node waits until it is connected, and that takes its sender's token.
+is "$(target_eval "$a" "net_kernel:connect_node('$b').")" true "they are connected"
+
+for round in 'requests(100, B, quick)' 'requests(20, B, nested)' 'requests(3, B, slow)' 'requests(5, B, fail)' 'requests(7, B, mark)'; do
+  is "$(target_eval "$a" "B = '$b', scenario_remote:$round.")" ok "$round"
+done
+is "$(target_eval "$b" 'scenario_remote:own(11).')" ok "requests of the other node's own"
+wait_for 15 "the asker's requests are in the database" ledger_reaches requests_complete 146
+parts() { [ "$(sql "SELECT sum(calls) FROM tier_stats WHERE resolution_s = 10 AND identity = '_remote' AND tier = '_total'")" = 135 ]; }
+wait_for 15 "and so are their parts" parts
+
+stats() { sql "SELECT identity, tier, sum(requests), sum(calls), sum(errors) FROM tier_stats WHERE resolution_s = $2 AND node = '$1' GROUP BY 1, 2 ORDER BY 1, 2"; }
+for resolution in 10 3600; do
+  is "$(stats "$a" $resolution)" "_total|_total|135|135|0
+_total|front|135|135|0
+undefined|_total|135|135|0
+undefined|front|135|135|0" "the asker has requests, and none of the server's calls, at $resolution s"
+  is "$(stats "$b" $resolution)" "_remote|_total|135|135|5
+_remote|back|135|135|5
+_remote|deep|30|50|0
+_total|_total|11|11|0
+_total|back|11|11|0
+mine|_total|11|11|0
+mine|back|11|11|0" "the server has its own requests, and the parts of others apart from them, at $resolution s"
+done
+is "$(sql "SELECT node, sum(requests_complete), sum(requests_incomplete), sum(requests_expired), sum(requests_unsampled), sum(stale_calls),
+                  sum(orphan_returns), sum(lost_tokens), sum(decode_errors) FROM ledger WHERE resolution_s = 10 GROUP BY 1 ORDER BY 1")" \
+  "$a|135|0|0|0|0|0|0|0
+$b|11|0|0|0|0|0|0|0" "the ledgers have requests where they began, and no loss"
+is "$(sql "SELECT sum(calls) FROM path_stats WHERE resolution_s = 10 AND identity = '_total' AND node = '$b'")" 11 "times by position: _total is without the parts"
+is "$(sql "SELECT path, sum(calls) FROM path_stats WHERE resolution_s = 10 AND identity = '_remote' GROUP BY 1 ORDER BY 1")" "back|135
+back > deep|50" "and they stand under _remote"
+is "$(sql "SELECT count(*) > 0, min(total_us) > 2500000 FROM tier_stats WHERE resolution_s = 10 AND node = '$b' AND identity = '_remote' AND tier = 'back'
+           AND max_us > 2500000")" "1|1" "a call that lasted longer than the grace time is there with its whole time"
+
+# -- kept whole --------------------------------------------------------------------------------------------------------
+is "$(sql "SELECT DISTINCT node, identity, remote, origin FROM slow_requests WHERE remote OR identity = 'undefined' ORDER BY 1")" "$a|undefined|0|
+$b|_remote|1|$a" "kept requests tell where they are from"
+is "$(sql "SELECT DISTINCT name, s.remote FROM slow_spans AS s JOIN slow_requests AS r ON r.id = s.request_id WHERE r.identity <> 'mine' ORDER BY 1")" "back|1
+deep|1
+front|0" "and so do their spans"
+pair=$(sql "SELECT a.id, b.id FROM slow_requests AS a JOIN slow_requests AS b USING (label) WHERE a.node = '$a' AND b.node = '$b' AND a.duration_us > 2500000
+            AND b.started_at >= a.started_at AND b.duration_us <= a.duration_us LIMIT 1")
+[[ $pair =~ ^([0-9]+)\|([0-9]+)$ ]] || fail "no slow request has a part: $pair"
+request=${BASH_REMATCH[1]} part=${BASH_REMATCH[2]}
+"$kprof" slow "$request" --db "$db" >"$scratch/request.txt"
+has "$scratch/request.txt" "^ Its part on $b: 2\.[0-9]+ s, begun .* later, kprof slow $part\$" "kprof slow leads from the request to its part"
+"$kprof" slow "$part" --db "$db" >"$scratch/part.txt"
+has "$scratch/part.txt" "^ Remote: a part of a request of $a\.\$" "kprof slow says that a part is remote"
+has "$scratch/part.txt" "^ The request itself on $a: .*, kprof slow $request\$" "and leads to the request"
+"$kprof" slow "$part" --db "$db" --json >"$scratch/part.json"
+is "$(sqlite3 :memory: "SELECT j ->> '\$.request.remote', j ->> '\$.request.origin', j ->> '\$.parts[0].id' FROM (SELECT readfile('$scratch/part.json') AS j)")" \
+  "1|$a|$request" "and so in JSON"
+"$kprof" report --db "$db" --node "$b" >"$scratch/report.txt"
+has "$scratch/report.txt" '^ _remote ' "kprof report has a row of them"
+has "$scratch/report.txt" "^ _remote: parts of other nodes' requests" "and says what they are"
+has "$scratch/report.txt" '^ Totals.* 11 +0$' "which is not in its totals"
+
+# -- the same node again -----------------------------------------------------------------------------------------------
+target_eval "$b" "_ = [spawn(fun() -> kprof:set_token(hanging), receive never -> ok end end) || _ <- [1, 2, 3]], timer:sleep(300), ok." >/dev/null
+target_eval "$a" "_ = spawn(fun() -> scenario_remote:requests(1, '$b', slow) end), timer:sleep(500), ok." >/dev/null
+kill -KILL "$b_pid"
+ends "$b_pid" 10
+start_erl "${b%@*}" -pa "$KPROF_EBIN"
+is "$(target_eval "$b" "scenario_remote:start($collector_port).")" ok "the server is killed, started and traced again"
+is "$(target_eval "$b" 'scenario_remote:own(9).')" ok "and has requests of its own"
+is "$(target_eval "$a" "true = net_kernel:connect_node('$b'), scenario_remote:requests(4, '$b', nested).")" ok "and is asked again"
+wait_for 15 "they are in the database" ledger_reaches requests_complete 159
+wait_for 15 "the parts are, too" eval "[ \"\$(sql \"SELECT sum(calls) FROM tier_stats WHERE resolution_s = 3600 AND identity = '_remote' AND tier = '_total'\")\" = 139 ]"
+is "$(sql "SELECT count(*) FROM node_names")" 2 "it is the node that it was"
+is "$(sql "SELECT sum(requests_complete), sum(requests_incomplete), sum(requests_expired) FROM ledger WHERE resolution_s = 10 AND node = '$b'")" "20|3|0" \
+  "its statistics go on; what was open when it died is incomplete"
+is "$(sql "SELECT sum(calls) FROM tier_stats WHERE resolution_s = 3600 AND node = '$b' AND identity = 'mine' AND tier = 'back'")" 20 "none is counted twice"
+stop_collector
+intact

@@ -1,0 +1,49 @@
+%% Requests that go to another node: a process here asks a server there, both nodes are traced, and the token travels with the message.
+-module(scenario_remote).
+
+-export([start/1, requests/3, own/1, server/0, front/2, back/1, deep/0]).
+
+-type work() :: quick | nested | slow | fail | mark.
+
+%% Starts the server and a trace of this node.
+-spec start(inet:port_number()) -> ok | {error, term()}.
+start(Port) ->
+    Self = self(),
+    _ = spawn(fun() -> register(?MODULE, self()), Self ! registered, server() end),
+    receive registered -> ok end,
+    ok = kprof:start(),
+    kprof:start_trace([{tier_config, [{front, {?MODULE, front, 2}}, {back, {?MODULE, back, 1}}, {deep, {?MODULE, deep, 0}}]},
+                       {slow_call_threshold, 3000}, {collector, {"127.0.0.1", Port}}]).
+
+%% N requests, one after the other, that ask Node to do some work.
+-spec requests(pos_integer(), node(), work()) -> ok.
+requests(N, Node, Work) ->
+    _ = [alone(fun() -> kprof:do_apply(?MODULE, front, [Node, Work]) end) || _ <- lists:seq(1, N)],
+    ok.
+
+%% N requests of this node itself.
+-spec own(pos_integer()) -> ok.
+own(N) ->
+    _ = [alone(fun() -> kprof:set_token(mine), back(quick), kprof:clear_token() end) || _ <- lists:seq(1, N)],
+    ok.
+
+alone(F) ->
+    {Pid, Ref} = spawn_monitor(F),
+    receive {'DOWN', Ref, process, Pid, normal} -> ok after 20000 -> exit(hangs) end.
+
+front(Node, Work) ->
+    Ref = make_ref(),
+    {?MODULE, Node} ! {self(), Ref, Work},
+    receive {Ref, Answer} -> Answer after 10000 -> exit(no_answer) end.
+
+server() ->
+    receive {Client, Ref, Work} -> Client ! {Ref, catch back(Work)} end,
+    ?MODULE:server().
+
+back(quick) -> ok;
+back(nested) -> deep(), timer:sleep(5), deep();
+back(slow) -> timer:sleep(2500), deep();
+back(fail) -> error(on_purpose);
+back(mark) -> kprof:do_apply(?MODULE, deep, []).   % as code does that marks its requests wherever they come from
+
+deep() -> ok.
