@@ -130,7 +130,10 @@ unload() ->
 %% </ul>
 -spec start_trace([option()]) -> ok | {error, term()}.
 start_trace(Options) ->
-    case kprof_options:check(Options) of
+    %% first, for our own tracing would look like somebody else's
+    Free = lists:member(status(), [idle, not_started]),
+    case Free andalso kprof_options:check(Options) of
+        false -> {error, already_tracing};
         {ok, Checked} -> kprof_session:start_trace(Checked);
         {error, _} = Error -> Error
     end.

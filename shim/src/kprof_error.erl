@@ -36,7 +36,8 @@ text({own_module, Name, MFA}) -> io_lib:format("the tier ~ts is kprof's own func
 text({unknown_function, Name, MFA}) -> io_lib:format("the tier ~ts: there is no function ~ts", [Name, mfa(MFA)]);
 text({already_traced, Name, MFA}) ->
     io_lib:format("the tier ~ts: ~ts is being traced by somebody else already", [Name, mfa(MFA)]);
-text({foreign_tracer, Tracer}) -> io_lib:format("new processes are being traced by somebody else already (~0tp)", [Tracer]);
+text({foreign_tracer, Tracer}) ->
+    io_lib:format("new processes are being traced by somebody else already (~0tp), and before OTP 27 a process has one tracer", [Tracer]);
 text({stats_file, Path, Why}) -> io_lib:format("cannot write the stats_dumper file ~ts: ~ts", [Path, posix(Why)]);
 text({collector, Host, Port, Why}) -> io_lib:format("the collector at ~ts:~b ~ts", [Host, Port, collector(Why)]);
 text(secret_twice) -> "the options secret and secret_file are given both";

@@ -20,7 +20,7 @@
 -define(SILENCE_MS, 10000).
 -define(WATCH_MS, 1000).
 
--record(s, {armed = undefined :: undefined | {port(), [kprof_tracer:pattern()], pid(), reference()},
+-record(s, {armed = undefined :: undefined | {kprof_tracer:tracer(), [kprof_tracer:pattern()], pid(), reference()},
             refusals = 0 :: non_neg_integer(),
             silence_ms = ?SILENCE_MS :: pos_integer(),
             heard = 0 :: integer(),                          % monotonic ms of the collector's last byte
@@ -31,17 +31,17 @@
 start_link() ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
-%% @doc Tells what the caller, the port's owner, is about to set. From now on the guard watches the port and the caller.
+%% @doc Tells what the caller, the tracer's owner, is about to set. From now on the guard watches its port and the caller.
 %% After an undo of its own it sends the caller `{kprof_guard, tripped | dead_man}'.
--spec arm(port(), [kprof_tracer:pattern()]) -> ok.
-arm(Port, Patterns) ->
-    gen_server:call(?MODULE, {arm, Port, Patterns}, 10000).
+-spec arm(kprof_tracer:tracer(), [kprof_tracer:pattern()]) -> ok.
+arm(Tracer, Patterns) ->
+    gen_server:call(?MODULE, {arm, Tracer, Patterns}, 10000).
 
-%% @doc Whether the guard watches this port. Who sets flags or patterns again asks afterwards, and takes them off itself when it
+%% @doc Whether the guard watches this tracer. Who sets flags or patterns again asks afterwards, and takes them off itself when it
 %% does not: the guard gives this up before it undoes, so that one of the two sees what the other did.
--spec armed(port()) -> boolean().
-armed(Port) ->
-    ets:match_object(?MODULE, {armed, Port, '_'}) =/= [].
+-spec armed(kprof_tracer:tracer()) -> boolean().
+armed(Tracer) ->
+    ets:match_object(?MODULE, {armed, Tracer, '_'}) =/= [].
 
 %% @doc Replaces the patterns that would be undone.
 -spec update([kprof_tracer:pattern()]) -> ok.
@@ -84,7 +84,7 @@ attended_by() ->
 -spec init([]) -> {ok, #s{}}.
 init([]) ->
     _ = process_flag(priority, max),
-    lists:foreach(fun({armed, Port, Patterns}) -> _ = undo(Port, Patterns) end, ets:lookup(?MODULE, armed)),
+    lists:foreach(fun({armed, Tracer, Patterns}) -> _ = undo(Tracer, Patterns) end, ets:lookup(?MODULE, armed)),
     Attended = case ets:lookup(?MODULE, attended) of
                    [{attended, Node}] -> _ = watch_later(), {Node, now_ms()};
                    [] -> undefined
@@ -93,19 +93,19 @@ init([]) ->
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #s{}) -> {reply, term(), #s{}}.
-handle_call({arm, Port, Patterns}, {Owner, _}, S0) ->
+handle_call({arm, Tracer, Patterns}, {Owner, _}, S0) ->
     S = forget(S0),
-    true = ets:insert(?MODULE, {armed, Port, Patterns}),
+    true = ets:insert(?MODULE, {armed, Tracer, Patterns}),
     Ref = erlang:monitor(process, Owner),
     _ = S0#s.armed =/= undefined orelse tick_later(),
-    {reply, ok, S#s{armed = {Port, Patterns, Owner, Ref}, refusals = 0, heard = now_ms()}};
-handle_call({update, Patterns}, _, #s{armed = {Port, _, Owner, Ref}} = S) ->
-    true = ets:insert(?MODULE, {armed, Port, Patterns}),
-    {reply, ok, S#s{armed = {Port, Patterns, Owner, Ref}}};
+    {reply, ok, S#s{armed = {Tracer, Patterns, Owner, Ref}, refusals = 0, heard = now_ms()}};
+handle_call({update, Patterns}, _, #s{armed = {Tracer, _, Owner, Ref}} = S) ->
+    true = ets:insert(?MODULE, {armed, Tracer, Patterns}),
+    {reply, ok, S#s{armed = {Tracer, Patterns, Owner, Ref}}};
 handle_call({update, _}, _, S) ->
     {reply, ok, S};
-handle_call(disarm, _, #s{armed = {Port, Patterns, _, _}} = S) ->
-    _ = undo(Port, Patterns),
+handle_call(disarm, _, #s{armed = {Tracer, Patterns, _, _}} = S) ->
+    _ = undo(Tracer, Patterns),
     {reply, ok, forget(S)};
 handle_call(disarm, _, S) ->
     {reply, ok, S};
@@ -131,17 +131,17 @@ handle_cast({word, _}, S) ->
 -spec handle_info(term(), #s{}) -> {noreply, #s{}}.
 handle_info(tick, #s{armed = undefined} = S) ->
     {noreply, S};
-handle_info(tick, #s{armed = {Port, _, _, _}} = S0) ->
-    S = S0#s{refusals = refusals(Port, S0#s.refusals)},
+handle_info(tick, #s{armed = {Tracer, _, _, _}} = S0) ->
+    S = S0#s{refusals = refusals(Tracer, S0#s.refusals)},
     Silent = now_ms() - S#s.heard > S#s.silence_ms,
     if
         S#s.refusals >= ?REFUSALS -> {noreply, act(tripped, S)};
         Silent -> {noreply, act(dead_man, S)};
         true -> _ = tick_later(), {noreply, S}
     end;
-handle_info({'DOWN', Ref, process, _, _}, #s{armed = {Port, Patterns, _, Ref}} = S) ->
-    _ = undo(Port, Patterns) =:= counted andalso spawn(kprof_entry, clear_tokens, []),
-    kprof_tracer:close(Port, now),
+handle_info({'DOWN', Ref, process, _, _}, #s{armed = {Tracer, Patterns, _, Ref}} = S) ->
+    _ = undo(Tracer, Patterns) =:= counted andalso spawn(kprof_entry, clear_tokens, []),
+    kprof_tracer:close(Tracer, now),
     {noreply, forget(S)};
 handle_info(watch, #s{attended = {Node, Last}} = S) ->
     case now_ms() - Last > S#s.silence_ms of
@@ -156,8 +156,8 @@ handle_info(watch, #s{attended = {Node, Last}} = S) ->
 handle_info(_, S) ->
     {noreply, S}.
 
-refusals(Port, Before) ->
-    try erlang:port_command(Port, <<>>, [nosuspend]) of
+refusals(Tracer, Before) ->
+    try erlang:port_command(kprof_tracer:port(Tracer), <<>>, [nosuspend]) of
         true -> 0;
         false -> Before + 1
     catch
@@ -165,19 +165,19 @@ refusals(Port, Before) ->
     end.
 
 %% First what stops the messages, then the word, then the port.
-act(Why, #s{armed = {Port, Patterns, Owner, _}} = S) ->
-    _ = undo(Port, Patterns),
+act(Why, #s{armed = {Tracer, Patterns, Owner, _}} = S) ->
+    _ = undo(Tracer, Patterns),
     Owner ! {?MODULE, Why},
-    kprof_tracer:close(Port, now),
+    kprof_tracer:close(Tracer, now),
     forget(S).
 
-undo(Port, Patterns) ->
+undo(Tracer, Patterns) ->
     true = ets:delete(?MODULE, armed),
     case kprof_slots:find() of
         undefined -> ok;
         Slots -> kprof_slots:close(Slots)
     end,
-    kprof_tracer:undo(Port, Patterns),
+    kprof_tracer:undo(Tracer, Patterns),
     case ets:take(?MODULE, counting) of
         [{counting, Before}] -> kprof_entry:uncount(Before), counted;
         [] -> ok

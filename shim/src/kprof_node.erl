@@ -275,7 +275,7 @@ with_entries(Entries, Options) ->
 
 %% The target's own kprof may be older than the warnings.
 warn(T) ->
-    try lists:foreach(fun(Line) -> say("warning: ~ts", [Line]) end, remote(T, kprof_session, absent, []))
+    try lists:foreach(fun(Line) -> say("warning: ~ts", [Line]) end, remote(T, kprof_session, warnings, []))
     catch throw:{failed, _, _} -> ok
     end.
 
@@ -365,7 +365,7 @@ unload(T) ->
     _ = remote(T, kprof_app, unload, [], 20000),
     unloaded(T, 50).
 
-%% The purge is the last thing that the target does by itself.
+%% The purge is the last thing that the target does by itself, one module after the other.
 unloaded(_, 0) ->
     ok;
 unloaded(T, N) ->

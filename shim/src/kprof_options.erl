@@ -39,7 +39,6 @@ check(Options) ->
         Checked = maps:map(fun value/2, maps:remove(tier_config, maps:merge(defaults(), Map))),
         Tiers = tiers(maps:get(tier_config, Map, []), maps:get(entry, Checked)),
         lists:foreach(fun traceable/1, Tiers),
-        free(),
         #{stats_dumper := Dumper, sample := OneIn, slow_call_threshold := SlowUs, slow_call_callback := SlowCallback,
           trace_gc := Gc, trace_scheduling := Scheduling} = Checked,
         writable(Dumper),
@@ -244,18 +243,13 @@ unique(#{name := Name, mfa := MFA}, Seen) ->
 traceable(#{name := Name, mfa := {M, _, _} = MFA}) ->
     lists:member(M, kprof_app:modules()) andalso throw({own_module, Name, MFA}),
     Loaded = code:ensure_loaded(M),
-    case {Loaded, erlang:trace_info(MFA, traced)} of
-        {_, {traced, false}} -> ok;
-        {{error, _}, {traced, undefined}} -> ok;    % it may be loaded later
-        {_, {traced, undefined}} -> throw({unknown_function, Name, MFA});
-        {_, {traced, _}} -> throw({already_traced, Name, MFA})
+    case {Loaded, kprof_vm:function(MFA)} of
+        {_, free} -> ok;
+        {{error, _}, absent} -> ok;    % it may be loaded later
+        {_, absent} -> throw({unknown_function, Name, MFA});
+        {_, taken} -> throw({already_traced, Name, MFA})
     end.
 
-free() ->
-    case erlang:trace_info(new, tracer) of
-        {tracer, []} -> ok;
-        {tracer, Tracer} -> throw({foreign_tracer, Tracer})
-    end.
 
 %% --- the configuration text of a kprof node ---
 

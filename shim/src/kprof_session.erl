@@ -12,7 +12,7 @@
 -module(kprof_session).
 -behaviour(gen_statem).
 
--export([start_link/0, start_trace/1, stop_trace/0, status/0, absent/0]).
+-export([start_link/0, start_trace/1, stop_trace/0, status/0, warnings/0]).
 -export([callback_mode/0, init/1, handle_event/4, terminate/3]).
 
 -define(CLOCK_MS, 1000).
@@ -43,7 +43,9 @@
             entries = undefined :: undefined | non_neg_integer(),   % entry calls counted, at the last look; those before are told
             control = undefined :: undefined | kprof_link:connection(),
             session = undefined :: undefined | kprof_link:session(),   % from welcome, for the data connection
-            port = undefined :: undefined | port(),
+            tracer = undefined :: undefined | kprof_tracer:tracer(),
+            foreign = 0 :: non_neg_integer(),         % processes that somebody else traces
+            flags_owner = us :: us | {other, term()},            % who traces new processes, at the last look
             relay = undefined :: undefined | pid(),
             printer = undefined :: undefined | pid(),
             slow = undefined :: undefined | pid(),
@@ -77,10 +79,10 @@ call(Request) ->
         exit:{shutdown, _} -> {error, not_started}
     end.
 
-%% @doc A line of text for each tier whose function is not on this node.
--spec absent() -> [string()] | {error, not_started}.
-absent() ->
-    call(absent).
+%% @doc A line of text for each tier whose function is not on this node, and one when there are processes that cannot be traced.
+-spec warnings() -> [string()] | {error, not_started}.
+warnings() ->
+    call(warnings).
 
 %% @doc What the session does; never waits for it.
 -spec status() -> not_started | status().
@@ -116,8 +118,8 @@ handle_event({call, From}, stop, idle, _) ->
     {keep_state_and_data, {reply, From, {error, not_tracing}}};
 handle_event({call, From}, stop, _, D) ->
     {next_state, idle, stop(D), [{reply, From, ok} | no_timers()]};
-handle_event({call, From}, absent, _, D) ->
-    {keep_state_and_data, {reply, From, [absent(Absence, D) || Absence <- D#d.absent]}};
+handle_event({call, From}, warnings, _, D) ->
+    {keep_state_and_data, {reply, From, [absent(Absence, D) || Absence <- D#d.absent] ++ untraceable(D)}};
 
 handle_event(info, {Tag, Socket, Bytes}, State, #d{control = {_, Socket}} = D) when Tag =:= tcp; Tag =:= ssl ->
     ok = kprof_guard:heard(),
@@ -133,8 +135,11 @@ handle_event(info, {Tag, Socket, Why}, State, #d{control = {_, Socket}} = D) whe
 
 handle_event(info, {'EXIT', Pid, Why}, State, #d{relay = Pid} = D) when is_pid(Pid) ->
     lost(io_lib:format("the data connection ended (~0tp)", [Why]), State, D#d{relay = undefined});
-handle_event(info, {'EXIT', Port, Why}, State, #d{port = Port} = D) when is_port(Port) ->
-    lost(io_lib:format("the trace port ended (~0tp)", [Why]), State, D);
+handle_event(info, {'EXIT', Port, Why}, State, D) when is_port(Port) ->
+    case D#d.tracer =/= undefined andalso kprof_tracer:port(D#d.tracer) =:= Port of
+        true -> lost(io_lib:format("the trace port ended (~0tp)", [Why]), State, D);
+        false -> keep_state_and_data
+    end;
 handle_event(info, {'EXIT', Pid, _}, _, #d{printer = Pid} = D) when is_pid(Pid) ->
     {keep_state, D#d{printer = printer(D#d.options)}};
 handle_event(info, {'EXIT', Pid, _}, _, #d{slow = Pid} = D) when is_pid(Pid) ->
@@ -193,38 +198,44 @@ start(From, Options, #d{slots = Slots} = D0) ->
 
 %% From what is there to everything armed. On an error everything is undone and both connections are closed.
 arm(#d{control = undefined} = D) ->
-    case kprof_link:connect(target(D), hello()) of
-        {ok, Control, Session} -> arm(D#d{control = Control, session = Session});
-        {error, Why} -> {error, collector_error(Why, D), D}
+    case kprof_vm:foreign_tracer() of
+        none -> connect(D);
+        Foreign -> {error, {foreign_tracer, element(2, Foreign)}, D}
     end;
 arm(D) ->
     case tell(tiers(D), D) of
         ok ->
             case kprof_tracer:open() of
-                {ok, Port, In} -> arm_data(D#d{port = Port}, In);
+                {ok, Tracer, In} -> arm_data(D#d{tracer = Tracer}, In);
                 {error, Why} -> {error, Why, let_go(D)}
             end;
         {error, Why} ->
             {error, collector_error(Why, D), let_go(D)}
     end.
 
-arm_data(#d{session = Session, slots = Slots, port = Port} = D0, In) ->
+connect(D) ->
+    case kprof_link:connect(target(D), hello()) of
+        {ok, Control, Session} -> arm(D#d{control = Control, session = Session});
+        {error, Why} -> {error, collector_error(Why, D), D}
+    end.
+
+arm_data(#d{session = Session, slots = Slots, tracer = Tracer} = D0, In) ->
     case kprof_link:open_data(target(D0), Session) of
         {ok, Out} ->
             D1 = D0#d{relay = kprof_relay:start_link(In, Out), armed_at = now_ms(), spawns = spawns(D0), absent = []},
             ok = kprof_slots:open(Slots, kprof_slots:new_base()),
             D = entry_specs(count_entries(D1)),
             %% the guard knows before anything is set
-            ok = kprof_guard:arm(Port, patterns(D)),
-            kprof_tracer:set_patterns(patterns(D)),
-            kprof_tracer:set_flags(Port, more_flags(D), own_processes(D)),
+            ok = kprof_guard:arm(Tracer, patterns(D)),
+            kprof_tracer:set_patterns(Tracer, patterns(D)),
+            kprof_tracer:set_flags(Tracer, more_flags(D), own_processes(D)),
             Looked = erlang:monotonic_time(),
             ok = kprof_web:force(Slots, maps:get(force_header, D#d.options)),
             kprof_slots:set_one_in(Slots, D#d.one_in),
             yield_to_guard(D),
             _ = tell(#{type => <<"trace_started">>, at => erlang:monotonic_time(), labels => kprof_slots:base_number(Slots)}, D),
             _ = kprof_link:active(D#d.control),
-            {ok, tell_absent(traced(D#d{looked = Looked}))};
+            {ok, tell_absent(tell_untraceable(traced(D#d{looked = Looked, flags_owner = us})))};
         {error, Why} ->
             _ = gen_tcp:close(In),
             {error, collector_error(Why, D0), let_go(D0)}
@@ -243,7 +254,7 @@ stop(D0) ->
     D = (entries_left_out(D0))#d{entries = undefined},
     disarm(D),
     _ = clear_tokens(D),
-    _ = D#d.port =:= undefined orelse kprof_tracer:close(D#d.port, drain),
+    _ = D#d.tracer =:= undefined orelse kprof_tracer:close(D#d.tracer, drain),
     _ = D#d.relay =:= undefined orelse kprof_relay:drain(D#d.relay, ?DRAIN_MS),
     _ = clock(D),
     _ = tell_stopped(stopped, <<"stop_trace was called">>, D),
@@ -257,11 +268,11 @@ stop_handing_on(#d{printer = Printer, slow = Slow}) ->
     ok.
 
 %% The guard undoes; when it is not there (it died, and we are being taken down after it) we do it ourselves.
-disarm(#d{port = undefined}) ->
+disarm(#d{tracer = undefined}) ->
     ok;
-disarm(#d{port = Port} = D) ->
+disarm(#d{tracer = Tracer} = D) ->
     try kprof_guard:disarm()
-    catch exit:_ -> kprof_tracer:undo(Port, patterns(D))
+    catch exit:_ -> kprof_tracer:undo(Tracer, patterns(D))
     end.
 
 %% Undoes and closes everything at once, keeping only what the next try needs.
@@ -269,10 +280,10 @@ let_go(D) ->
     ok = kprof_slots:close(D#d.slots),
     disarm(D),
     _ = drop_relay(D),
-    _ = D#d.port =:= undefined orelse kprof_tracer:close(D#d.port, now),
+    _ = D#d.tracer =:= undefined orelse kprof_tracer:close(D#d.tracer, now),
     _ = D#d.control =:= undefined orelse kprof_link:close(D#d.control),
     %% an answer must not reach the next session: its questions have the same numbers
-    untraced(D#d{control = undefined, port = undefined, relay = undefined, entries = undefined, asks = #{}, asks_waiting = {queue:new(), 0, 0}}).
+    untraced(D#d{control = undefined, tracer = undefined, relay = undefined, entries = undefined, asks = #{}, asks_waiting = {queue:new(), 0, 0}}).
 
 drop_relay(#d{relay = undefined}) -> ok;
 drop_relay(#d{relay = Pid}) -> exit(Pid, kill).
@@ -290,7 +301,7 @@ lost(Why, State, D) ->
 
 %% The guard has undone everything and closed the port.
 tripped(D0) ->
-    D = D0#d{port = undefined, entries = undefined, one_in = min(2 * D0#d.one_in, ?MAX_ONE_IN), pause_ms = min(2 * D0#d.pause_ms, ?PAUSE_MAX_MS)},
+    D = D0#d{tracer = undefined, entries = undefined, one_in = min(2 * D0#d.one_in, ?MAX_ONE_IN), pause_ms = min(2 * D0#d.pause_ms, ?PAUSE_MAX_MS)},
     Text = io_lib:format("the node made trace messages faster than its trace port takes them: paused for ~b s, then one "
                          "request in ~b", [D0#d.pause_ms div 1000, D#d.one_in]),
     logger:warning("kprof: ~ts", [Text]),
@@ -303,10 +314,18 @@ again(D0) ->
         {ok, D} ->
             logger:notice("kprof: tracing again"),
             {next_state, tracing, D#d{retry_ms = ?RETRY_MIN_MS}, [clock_later(), look_later()]};
-        {error, _, D} ->
+        {error, Why, D} ->
             Wait = D#d.retry_ms,
-            {next_state, waiting, untraced(D#d{retry_ms = min(2 * Wait, ?RETRY_MAX_MS)}), again_in(Wait)}
+            {next_state, waiting, untraced((yield_to_other(Why, D))#d{retry_ms = min(2 * Wait, ?RETRY_MAX_MS)}), again_in(Wait)}
     end.
+
+%% Told once: who traces new processes keeps them until it ends.
+yield_to_other({foreign_tracer, Tracer} = Why, #d{flags_owner = Before} = D) ->
+    Owner = {other, Tracer},
+    Owner =:= Before orelse logger:warning("kprof: ~ts; waiting for its end", [kprof_error:format(Why)]),
+    D#d{flags_owner = Owner};
+yield_to_other(_, D) ->
+    D.
 
 calm(tracing, #d{armed_at = At} = D) ->
     case now_ms() - At > ?CALM_MS of
@@ -375,14 +394,14 @@ disarm_tier(Wanted, Reason, D) ->
                                   end, D#d.tiers),
     D1 = D#d{tiers = Stay},
     lists:foreach(fun(#{name := Name, mfa := MFA, spec := Spec}) ->
-                          kprof_tracer:undo_patterns([{MFA, Spec}]),
+                          _ = D#d.tracer =:= undefined orelse kprof_tracer:undo_patterns(D#d.tracer, [{MFA, Spec}]),
                           ok = kprof_guard:update(patterns(D1)),
                           Text = io_lib:format("the tier ~ts (~0tp) is taken off: ~ts", [Name, MFA, Reason]),
                           logger:warning("kprof: ~ts", [Text]),
                           _ = tell(tiers(D1), D1),
                           note(warning, Text, D1)
                   end, Off),
-    _ = is_port(D#d.port) andalso more_flags(D) =/= more_flags(D1) andalso kprof_tracer:no_return_to(D#d.port),
+    _ = D#d.tracer =/= undefined andalso more_flags(D) =/= more_flags(D1) andalso kprof_tracer:no_return_to(D#d.tracer, own_processes(D)),
     {keep_state, D1}.
 
 %% --- every second ---
@@ -408,32 +427,39 @@ clock(#d{slots = Slots} = D0) ->
 look(tracing, D) ->
     At = erlang:monotonic_time(),
     look_at_patterns(D),
-    look_at_flags(D),
-    yield_to_guard(D),
-    (tell_absent(D))#d{looked = At};
+    D1 = look_at_flags(D),
+    yield_to_guard(D1),
+    (tell_absent(D1))#d{looked = At};
 look(_, D) ->
     D.
 
 look_at_patterns(D) ->
-    case kprof_tracer:missing(patterns(D)) of
+    case kprof_tracer:missing(D#d.tracer, patterns(D)) of
         [] ->
             ok;
         Missing ->
-            kprof_tracer:set_patterns(Missing),
+            kprof_tracer:set_patterns(D#d.tracer, Missing),
             Names = lists:join(", ", [name(MFA, D) || {MFA, _} <- Missing]),
             gap(reload, Names, D),
             note(info, ["patterns set again after a code reload: ", Names], D)
     end.
 
-look_at_flags(#d{port = Port} = D) ->
-    case kprof_tracer:flags_owner() of
-        [] ->
-            kprof_tracer:set_flags(Port, more_flags(D), own_processes(D)),
-            gap(flags, "all tiers", D),
-            note(warning, "somebody took the trace flags off; they are set again", D);
-        _ ->
-            ok
-    end.
+look_at_flags(#d{tracer = Tracer} = D) ->
+    look_at_flags(kprof_tracer:flags_owner(Tracer), D).
+
+look_at_flags(us, D) ->
+    D#d{flags_owner = us};
+look_at_flags(nobody, #d{tracer = Tracer} = D) ->
+    kprof_tracer:set_flags(Tracer, more_flags(D), own_processes(D)),
+    gap(flags, "all tiers", D),
+    note(warning, "somebody took the trace flags off; they are set again", D),
+    tell_untraceable(D#d{flags_owner = us});
+look_at_flags({other, Tracer} = Owner, #d{flags_owner = Before} = D) ->
+    gap(flags, "all tiers", D),
+    Text = io_lib:format("somebody else (~0tp) traces new processes now, and before OTP 27 a process has one tracer: requests are incomplete "
+                         "until that ends", [Tracer]),
+    Owner =:= Before orelse note(warning, Text, D),
+    D#d{flags_owner = Owner}.
 
 gap(Reason, Text, #d{looked = Looked} = D) ->
     _ = tell(#{type => <<"gap">>, from => Looked, until => erlang:monotonic_time(), reason => Reason,
@@ -443,7 +469,7 @@ gap(Reason, Text, #d{looked = Looked} = D) ->
 %% What is not on this node is told once, and again when it has come and gone.
 tell_absent(#d{absent = Before} = D) ->
     Absent = [{MFA, case erlang:module_loaded(M) of true -> function; false -> module end}
-              || {M, _, _} = MFA <- kprof_tracer:absent(patterns(D))],
+              || {M, _, _} = MFA <- kprof_tracer:absent(D#d.tracer, patterns(D))],
     lists:foreach(fun(Absence) -> note(warning, absent(Absence, D), D) end, Absent -- Before),
     D#d{absent = Absent}.
 
@@ -451,6 +477,17 @@ absent({{M, _, _} = MFA, module}, D) ->
     lists:flatten(io_lib:format("tier ~ts: no module ~ts on this node (yet); it is traced once it is loaded", [name(MFA, D), M]));
 absent({{M, F, A} = MFA, function}, D) ->
     lists:flatten(io_lib:format("tier ~ts: the module ~ts has no function ~ts/~b (any more)", [name(MFA, D), M, F, A])).
+
+tell_untraceable(#d{tracer = Tracer} = D0) ->
+    D = D0#d{foreign = kprof_tracer:foreign_processes(Tracer)},
+    lists:foreach(fun(Line) -> note(warning, Line, D) end, untraceable(D)),
+    D.
+
+untraceable(#d{foreign = 0}) ->
+    [];
+untraceable(#d{foreign = N}) ->
+    [lists:flatten(io_lib:format("~b process~ts traced by somebody else, and before OTP 27 a process has one tracer: what happens there is not seen",
+                                 [N, case N of 1 -> " is"; _ -> "es are" end]))].
 
 %% How people know a function that is traced.
 name({M, F, A} = MFA, #d{tiers = Tiers}) ->
@@ -460,13 +497,13 @@ name({M, F, A} = MFA, #d{tiers = Tiers}) ->
     end.
 
 %% What was just set stays only while the guard watches it: it may have undone everything a moment ago, and its word is on its way.
-yield_to_guard(#d{port = Port, slots = Slots} = D) ->
-    case kprof_guard:armed(Port) of
+yield_to_guard(#d{tracer = Tracer, slots = Slots} = D) ->
+    case kprof_guard:armed(Tracer) of
         true ->
             ok;
         false ->
             ok = kprof_slots:close(Slots),
-            kprof_tracer:undo(Port, patterns(D))
+            kprof_tracer:undo(Tracer, patterns(D))
     end.
 
 %% --- messages to the collector ---
@@ -549,7 +586,7 @@ patterns(#d{tiers = Tiers, spawns = Spawns, options = Options}) ->
 %% A function that spawns may be a tier, or be traced by somebody else: then it is none of these.
 spawns(#d{tiers = Tiers}) ->
     Named = [MFA || #{mfa := MFA} <- Tiers],
-    [Pattern || {MFA, _} = Pattern <- kprof_match:spawns(), not lists:member(MFA, Named), erlang:trace_info(MFA, traced) =:= {traced, false}].
+    [Pattern || {MFA, _} = Pattern <- kprof_match:spawns(), not lists:member(MFA, Named), kprof_vm:function(MFA) =:= free].
 
 more_flags(#d{tiers = Tiers}) ->
     [return_to || lists:any(fun(#{returns := Returns}) -> Returns =:= none end, Tiers)].

@@ -4,10 +4,12 @@
 %% ephemeral port, and that client must be us.
 -module(kprof_tracer).
 
--export([open/0, prove/2, close/2, set_flags/3, no_return_to/1, set_patterns/1, undo/2, undo_patterns/1, missing/1, absent/1, flags_owner/0]).
+-export([open/0, port/1, prove/2, close/2, set_flags/3, no_return_to/2, set_patterns/2, undo/2, undo_patterns/2, missing/2, absent/2,
+         flags_owner/1, foreign_processes/1]).
 
--export_type([pattern/0]).
+-export_type([tracer/0, pattern/0]).
 
+-opaque tracer() :: {port(), kprof_vm:session()}.    % keep it: the session ends with its handle
 -type pattern() :: {mfa(), [tuple()]}.
 
 %% Messages the driver keeps while its client is slow. Below 1000 it can crash the node; the node's memory is
@@ -23,7 +25,7 @@
 
 %% @doc Opens a trace port, owned by the caller, and its one client connection, proven to be ours before anything is traced
 %% ({@link prove/2}).
--spec open() -> {ok, port(), gen_tcp:socket()} | {error, term()}.
+-spec open() -> {ok, tracer(), gen_tcp:socket()} | {error, term()}.
 open() ->
     case load_driver() of
         ok -> open(?ATTEMPTS);
@@ -37,7 +39,7 @@ open(N) ->
         Port ->
             case connect(Port) of
                 {ok, Socket} ->
-                    {ok, Port, Socket};
+                    {ok, {Port, kprof_vm:session(Port)}, Socket};
                 {error, _} ->
                     close_port(Port),
                     open(N - 1)
@@ -104,70 +106,96 @@ load_driver([Dir | Dirs], Before) ->
             load_driver(Dirs, if Exists -> Why; true -> Before end)
     end.
 
+%% @doc The port, for who watches it.
+-spec port(tracer()) -> port().
+port({Port, _}) ->
+    Port.
+
 %% @doc Closes the port. With `drain' what the node has sent to it reaches the driver first: a round trip that
 %% queues behind the trace messages, given up after 2 seconds.
--spec close(port(), drain | now) -> ok.
-close(Port, now) ->
+-spec close(tracer(), drain | now) -> ok.
+close({Port, _}, now) ->
     close_port(Port);
-close(Port, drain) ->
-    {Pid, Ref} = spawn_monitor(fun() -> catch erlang:port_control(Port, $p, "") end),
+close({Port, _}, drain) ->
+    {Pid, Ref} = spawn_monitor(fun() -> quietly(fun() -> erlang:port_control(Port, $p, "") end) end),
     receive {'DOWN', Ref, process, Pid, _} -> ok
     after 2000 -> exit(Pid, kill), _ = erlang:demonitor(Ref, [flush]), ok
     end.
 
 %% port_close waits behind what is queued: that is nothing to wait for.
 close_port(Port) ->
-    _ = spawn(fun() -> catch port_close(Port) end),
+    _ = spawn(fun() -> quietly(fun() -> port_close(Port) end) end),
     ok.
+
+%% The port may be closed already.
+quietly(Fun) ->
+    try Fun()
+    catch error:badarg -> closed
+    end.
 
 %% @doc Sets the process flags on all processes, those to come included, but not on `Exempt', the shim's own. `More' are flags
 %% besides the ones that every trace needs.
--spec set_flags(port(), [return_to], [pid()]) -> ok.
-set_flags(Port, More, Exempt) ->
-    _ = erlang:trace(all, true, [{tracer, Port} | More ++ ?FLAGS]),
-    lists:foreach(fun(Pid) -> catch erlang:trace(Pid, false, [{tracer, Port} | ?ALL_FLAGS]) end, Exempt).
+-spec set_flags(tracer(), [return_to], [pid()]) -> ok.
+set_flags({_, Session}, More, Exempt) ->
+    ok = kprof_vm:trace(Session, all, true, More ++ ?FLAGS),
+    lists:foreach(fun(Pid) -> kprof_vm:trace(Session, Pid, false, ?ALL_FLAGS) end, Exempt).
 
-%% @doc Takes return_to off all processes.
--spec no_return_to(port()) -> ok.
-no_return_to(Port) ->
-    _ = (catch erlang:trace(all, false, [{tracer, Port}, return_to])),
-    ok.
+%% @doc Takes return_to off all processes. From OTP 27 on the VM takes all flags off processes to come when it is told to take one:
+%% the others are set again.
+-spec no_return_to(tracer(), [pid()]) -> ok.
+no_return_to({_, Session} = Tracer, Exempt) ->
+    ok = kprof_vm:trace(Session, all, false, [return_to]),
+    set_flags(Tracer, [], Exempt).
 
 %% @doc Sets the patterns of those functions that are on this node.
--spec set_patterns([pattern()]) -> ok.
-set_patterns(Patterns) ->
-    lists:foreach(fun({MFA, Spec}) -> erlang:trace_pattern(MFA, Spec, [local]) end, Patterns).
+-spec set_patterns(tracer(), [pattern()]) -> ok.
+set_patterns({_, Session}, Patterns) ->
+    lists:foreach(fun({MFA, Spec}) -> kprof_vm:pattern(Session, MFA, Spec) end, Patterns).
 
 %% @doc The patterns that are not in force although their functions are there: after a reload of their module.
--spec missing([pattern()]) -> [pattern()].
-missing(Patterns) ->
-    [P || {MFA, _} = P <- Patterns, erlang:trace_info(MFA, traced) =:= {traced, false}].
+-spec missing(tracer(), [pattern()]) -> [pattern()].
+missing({_, Session}, Patterns) ->
+    [P || {MFA, _} = P <- Patterns, kprof_vm:info(Session, MFA, traced) =:= false].
 
 %% @doc The functions that are not on this node.
--spec absent([pattern()]) -> [mfa()].
-absent(Patterns) ->
-    [MFA || {MFA, _} <- Patterns, erlang:trace_info(MFA, traced) =:= {traced, undefined}].
+-spec absent(tracer(), [pattern()]) -> [mfa()].
+absent({_, Session}, Patterns) ->
+    [MFA || {MFA, _} <- Patterns, kprof_vm:info(Session, MFA, traced) =:= undefined].
 
-%% @doc Who traces new processes: a port or process, `[]' when nobody does.
--spec flags_owner() -> term().
-flags_owner() ->
-    {tracer, Tracer} = erlang:trace_info(new, tracer),
-    Tracer.
+%% @doc Who traces new processes.
+-spec flags_owner(tracer()) -> us | nobody | {other, Tracer :: term()}.
+flags_owner({Port, Session}) ->
+    case kprof_vm:info(Session, new, tracer) of
+        Port -> us;
+        ended -> us;      % and the guard's word of that is on its way
+        [] -> nobody;
+        Other -> {other, Other}
+    end.
+
+%% @doc How many processes we could not set our flags on, because somebody else traces them.
+-spec foreign_processes(tracer()) -> non_neg_integer().
+foreign_processes({_, Session}) ->
+    kprof_vm:foreign_processes(Session).
 
 %% @doc Takes flags and patterns off. Processes that somebody else traces, and patterns that are not ours (any more), are
 %% left alone. The port may be closed already.
--spec undo(port(), [pattern()]) -> ok.
-undo(Port, Patterns) ->
-    _ = (catch erlang:trace(all, false, [{tracer, Port} | ?ALL_FLAGS])),
-    undo_patterns(Patterns).
+-spec undo(tracer(), [pattern()]) -> ok.
+undo({_, Session} = Tracer, Patterns) ->
+    case kprof_vm:end_session(Session) of
+        true ->
+            ok;
+        false ->
+            ok = kprof_vm:trace(Session, all, false, ?ALL_FLAGS),
+            undo_patterns(Tracer, Patterns)
+    end.
 
 %% @doc Takes patterns off that are still as we set them.
--spec undo_patterns([pattern()]) -> ok.
-undo_patterns(Patterns) ->
+-spec undo_patterns(tracer(), [pattern()]) -> ok.
+undo_patterns({_, Session}, Patterns) ->
     lists:foreach(
       fun({MFA, Spec}) ->
-              case erlang:trace_info(MFA, match_spec) of
-                  {match_spec, Spec} -> erlang:trace_pattern(MFA, false, [local]);
+              case kprof_vm:info(Session, MFA, match_spec) of
+                  Spec -> kprof_vm:pattern(Session, MFA, false);
                   _ -> 0
               end
       end, Patterns).

@@ -1,5 +1,6 @@
 %% The shim on a real node, against a collector written in Erlang. Each case has a node of its own.
 -module(kprof_SUITE).
+-compile(nowarn_deprecated_catch).
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
@@ -7,7 +8,8 @@
          reconnects/1, dead_man/1, kprof_node_silent/1, code_reload/1, flags_taken_off/1, gauge_trips/1, slow_collector/1,
          session_crash/1, guard_crash/1, both_crash/1, app_stop_while_tracing/1, samples/1, asks/1, disarm/1, stats_dumper/1, print_calls/1,
          returns_none/1, returns_none_taken_off/1, spawns/1, spawns_of_others/1, deaths/1, undoes_all_flags/1, gc_and_scheduling/1, token_lost/1, module_comes_later/1,
-         slow_call_callback/1, do_apply_outcomes/1, across_processes/1, foreign_tracing_untouched/1, rubbish_from_collector/1, own_processes_untraced/1]).
+         slow_call_callback/1, do_apply_outcomes/1, across_processes/1, foreign_tracing_untouched/1, foreign_tracer/1,
+         rubbish_from_collector/1, own_processes_untraced/1]).
 
 -define(TIERS, {tier_config, [{outer, {kprof_test_app, outer, 1}}, {inner, {kprof_test_app, inner, 1}}]}).
 
@@ -18,7 +20,7 @@ all() ->
      kprof_node_silent, code_reload, flags_taken_off, gauge_trips, slow_collector, session_crash, guard_crash, both_crash,
      app_stop_while_tracing, samples, asks, disarm, stats_dumper, print_calls, returns_none, returns_none_taken_off, spawns, spawns_of_others,
      deaths, undoes_all_flags, gc_and_scheduling, token_lost, module_comes_later, slow_call_callback, do_apply_outcomes, across_processes,
-     foreign_tracing_untouched, rubbish_from_collector, own_processes_untraced].
+     foreign_tracing_untouched, foreign_tracer, rubbish_from_collector, own_processes_untraced].
 
 init_per_testcase(Case, Config) ->
     Paths = lists:append([["-pa", D] || D <- [filename:dirname(code:which(M)) || M <- [kprof, ?MODULE]]]),
@@ -46,6 +48,12 @@ start_trace(Config, More) ->
 wait(Fun) -> wait(Fun, 300).
 wait(_, 0) -> error(waited_too_long);
 wait(Fun, N) -> case Fun() of true -> ok; _ -> timer:sleep(50), wait(Fun, N - 1) end.
+
+%% Whether this release traces in sessions: those of others are beside ours then.
+has_sessions() -> list_to_integer(erlang:system_info(otp_release)) >= 27.
+
+notes(Mock) -> [Text || #{<<"type">> := <<"note">>, <<"text">> := Text} <- kprof_mock_collector:control(Mock)].
+gaps(Mock) -> [Gap || #{<<"type">> := <<"gap">>} = Gap <- kprof_mock_collector:control(Mock)].
 
 wait_status(Peer, Status) -> wait(fun() -> call(Peer, kprof, status, []) =:= Status end).
 
@@ -108,8 +116,7 @@ refuses_before_tracing(Config) ->
         call(Peer, kprof, start_trace, [[{tier_config, [{ok, {kprof_test_app, outer, 1}}, {t, {kprof_test_app, nope, 3}}]}]]),
     ?assertEqual(Before, call(Peer, kprof_test_app, snapshot, [])),
     ok = start_trace(Config, []),
-    {error, {already_traced, _, _} = Twice} = start_trace(Config, []),
-    ?assert(is_list(kprof:format_error(Twice))),
+    {error, already_tracing} = start_trace(Config, []),
     ok = call(Peer, kprof, stop, []),
     ?assertEqual({error, not_started}, start_trace(Config, [])),
     ?assertEqual({error, not_started}, call(Peer, kprof, stop_trace, [])).
@@ -185,7 +192,7 @@ kprof_node_silent(Config) ->
     wait(fun() -> call(Peer, erlang, check_old_code, [kprof_app]) =:= false end),
     ?assertEqual(false, lists:keymember(kprof, 1, call(Peer, application, which_applications, []))),
     ?assertEqual(none, call(Peer, persistent_term, get, [kprof_slots, none])),
-    {[], {flags, []}, {tracer, []}, []} = call(Peer, kprof_test_app, snapshot, []).
+    {[], {flags, []}, {tracer, []}, [], []} = call(Peer, kprof_test_app, snapshot, []).
 
 %% --- the node's own life ---
 
@@ -197,7 +204,7 @@ code_reload(Config) ->
     timer:sleep(1200),
     Reloaded = call(Peer, erlang, monotonic_time, []),
     ok = call(Peer, kprof_test_app, compile_reload, [kprof_reloaded, 2]),
-    wait(fun() -> call(Peer, erlang, trace_info, [{kprof_reloaded, f, 0}, traced]) =:= {traced, local} end),
+    wait(fun() -> call(Peer, kprof_test_app, trace_info, [{kprof_reloaded, f, 0}, traced]) =:= {traced, local} end),
     2 = call(Peer, kprof, do_apply, [kprof_reloaded, f, []]),
     #{<<"from">> := From, <<"until">> := Until, <<"reason">> := <<"reload">>, <<"text">> := <<"f">>} = kprof_mock_collector:wait_control(Mock, <<"gap">>),
     ?assert(From >= Started andalso From < Reloaded andalso Until > Reloaded),
@@ -206,12 +213,20 @@ code_reload(Config) ->
     ?assertMatch([_], [M || #{<<"type">> := <<"gap">>} = M <- kprof_mock_collector:control(Mock)]),
     ?assertMatch([_], [M || {_, _, return_from, {kprof_reloaded, f, 0}, 2, _} = M <- kprof_mock_collector:messages(Mock)]).
 
+%% Who clears all tracing of the node takes ours off, unless it is in a session; then it is set again.
 flags_taken_off(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     ok = start_trace(Config, []),
     _ = call(Peer, erlang, trace, [all, false, [all]]),
-    _ = kprof_mock_collector:wait_control(Mock, <<"note">>),
-    #{<<"reason">> := <<"flags">>} = kprof_mock_collector:wait_control(Mock, <<"gap">>),
+    _ = call(Peer, erlang, trace_pattern, [{'_', '_', '_'}, false, [local]]),
+    case has_sessions() of
+        true ->
+            timer:sleep(1200),
+            ?assertEqual([], notes(Mock) ++ gaps(Mock));
+        false ->
+            _ = kprof_mock_collector:wait_control(Mock, <<"gap">>, fun(#{<<"reason">> := R}) -> R =:= <<"flags">> end),
+            ?assertMatch([_, _], notes(Mock))
+    end,
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
     ok = call(Peer, kprof, stop_trace, []),
     ?assertEqual(6, length(kprof_mock_collector:messages(Mock))).
@@ -389,7 +404,7 @@ returns_none_taken_off(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     ok = call(Peer, kprof, start_trace, [[{collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}},
                                           {tier_config, [{outer, {kprof_test_app, outer, 1}, #{returns => none}}, {inner, {kprof_test_app, inner, 1}}]}]]),
-    Flags = fun() -> {flags, Fs} = call(Peer, erlang, trace_info, [call(Peer, erlang, whereis, [kernel_sup]), flags]), lists:sort(Fs) end,
+    Flags = fun() -> {flags, Fs} = call(Peer, kprof_test_app, trace_info, [call(Peer, erlang, whereis, [kernel_sup]), flags]), lists:sort(Fs) end,
     ?assertEqual([arity, call, monotonic_timestamp, return_to], Flags()),
     kprof_mock_collector:send(Mock, #{type => disarm, m => kprof_test_app, f => outer, a => 1, reason => <<"never returns">>}),
     wait(fun() -> Flags() =:= [arity, call, monotonic_timestamp] end),
@@ -444,7 +459,7 @@ deaths(Config) ->
     ?assertMatch([{trace_ts, Began, out_exited, 0, _}], [M || M <- kprof_mock_collector:all_messages(Mock), element(3, M) =:= out_exited]).
 
 undoes_all_flags(Config) ->
-    ?assertEqual({[arity, call, exiting, garbage_collection, monotonic_timestamp, return_to, running], {flags, []}, {flags, []}, {traced, false}},
+    ?assertEqual({[arity, call, exiting, garbage_collection, monotonic_timestamp, return_to, running], {flags, []}, {flags, []}, {traced, false}, []},
                  call(peer(Config), kprof_test_app, flags_undone, [])).
 
 %% Collections and scheduling are told of processes that work for a request, and only while they do.
@@ -457,7 +472,7 @@ gc_and_scheduling(Config) ->
     [begin
          kprof_mock_collector:clear(Mock),
          ok = start_trace(Config, Options),
-         Flags = fun(P) -> {flags, Fs} = call(Peer, erlang, trace_info, [P, flags]), lists:sort(Fs) end,
+         Flags = fun(P) -> {flags, Fs} = call(Peer, kprof_test_app, trace_info, [P, flags]), lists:sort(Fs) end,
          {flags, After} = call(Peer, kprof_test_app, work, [Worker, collects]),
          ?assertEqual(lists:sort([exiting | Base]), lists:sort(After)),
          %% a token that comes with a message arms, a call without one disarms
@@ -497,14 +512,14 @@ module_comes_later(Config) ->
     Told = fun(Text) -> kprof_mock_collector:wait_control(Mock, <<"note">>, fun(#{<<"text">> := T}) -> T =:= Text end) end,
     Line = "tier later: no module kprof_later on this node (yet); it is traced once it is loaded",
     ?assertMatch(#{<<"level">> := <<"warning">>}, Told(list_to_binary(Line))),
-    ?assertMatch([Line, "tier gone: " ++ _], call(Peer, kprof_session, absent, [])),
+    ?assertMatch([Line, "tier gone: " ++ _], call(Peer, kprof_session, warnings, [])),
     timer:sleep(700),
     ok = call(Peer, kprof_test_app, compile_reload, [kprof_later, 1]),
-    wait(fun() -> call(Peer, erlang, trace_info, [MFA, traced]) =:= {traced, local} end, 14),
+    wait(fun() -> call(Peer, kprof_test_app, trace_info, [MFA, traced]) =:= {traced, local} end, 14),
     1 = call(Peer, kprof, do_apply, [kprof_later, f, []]),
     ?assertMatch(#{<<"reason">> := <<"reload">>, <<"text">> := <<"later">>}, kprof_mock_collector:wait_control(Mock, <<"gap">>)),
     _ = Told(<<"tier gone: the module kprof_later has no function g/7 (any more)">>),
-    wait(fun() -> length(call(Peer, kprof_session, absent, [])) =:= 1 end),
+    wait(fun() -> length(call(Peer, kprof_session, warnings, [])) =:= 1 end),
     timer:sleep(1200),
     Notes = [T || #{<<"type">> := <<"note">>, <<"text">> := T} <- kprof_mock_collector:control(Mock)],
     ?assertEqual(length(Notes), length(lists:usort(Notes))),      % each is told once
@@ -528,7 +543,7 @@ slow_call_callback(Config) ->
                  call(Peer, persistent_term, get, [slow])),
     %% its process may be killed
     [Slow] = Callers(),
-    ?assertEqual({flags, []}, call(Peer, erlang, trace_info, [Slow, flags])),
+    ?assertEqual({flags, []}, call(Peer, kprof_test_app, trace_info, [Slow, flags])),
     true = call(Peer, persistent_term, erase, [slow]),
     true = call(Peer, erlang, exit, [Slow, kill]),
     timer:sleep(200),
@@ -574,7 +589,7 @@ across_processes(Config) ->
     [{_, Server, call, _, {{_, Label, _, A, _}, undefined}, _}] = calls_of(Messages, outer),
     [_] = calls_of(Messages, request_end).
 
-%% What somebody else traces stays as it is, before, during and after.
+%% What somebody else traces stays as it is, before, during and after; before OTP 27 it is told that we cannot.
 foreign_tracing_untouched(Config) ->
     Peer = peer(Config),
     [Traced, Tracer] = [call(Peer, erlang, spawn, [kprof_test_app, keep_alive, []]) || _ <- [1, 2]],
@@ -583,6 +598,13 @@ foreign_tracing_untouched(Config) ->
     Before = call(Peer, kprof_test_app, snapshot, []),
     ok = start_trace(Config, []),
     ?assertEqual({tracer, Tracer}, call(Peer, erlang, trace_info, [Traced, tracer])),
+    case has_sessions() of
+        true ->
+            ?assertEqual([], call(Peer, kprof_session, warnings, [])),
+            ?assertMatch({tracer, Port} when is_port(Port), call(Peer, kprof_test_app, trace_info, [Traced, tracer]));
+        false ->
+            ?assertMatch(["1 process is traced by somebody else" ++ _], call(Peer, kprof_session, warnings, []))
+    end,
     %% somebody takes a function over while we trace it: from then on it is theirs
     1 = call(Peer, erlang, trace_pattern, [{kprof_test_app, inner, 1}, true, [local]]),
     ok = call(Peer, kprof, stop_trace, []),
@@ -590,9 +612,42 @@ foreign_tracing_untouched(Config) ->
     _ = call(Peer, erlang, trace_pattern, [{kprof_test_app, inner, 1}, false, [local]]),
     nothing_left(Peer, Before).
 
+%% Who traces new processes keeps them, whoever came first; in sessions both do.
+foreign_tracer(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Tracer = call(Peer, erlang, spawn, [kprof_test_app, keep_alive, []]),
+    Trace = fun(true) -> call(Peer, erlang, trace, [new, true, [call, {tracer, Tracer}]]);
+               (false) -> call(Peer, erlang, trace, [new, false, [all]])
+            end,
+    _ = Trace(true),
+    case has_sessions() of
+        true ->
+            ok = start_trace(Config, []);
+        false ->
+            {error, {foreign_tracer, Tracer} = Why} = start_trace(Config, []),
+            ?assertNotEqual(nomatch, string:find(kprof:format_error(Why), "somebody else")),
+            ?assertEqual({tracer, Tracer}, call(Peer, erlang, trace_info, [new, tracer])),
+            _ = Trace(false),
+            ok = start_trace(Config, []),
+            _ = Trace(true),
+            _ = kprof_mock_collector:wait_control(Mock, <<"gap">>, fun(#{<<"reason">> := R}) -> R =:= <<"flags">> end),
+            timer:sleep(1200),
+            ?assertMatch([<<"somebody else (", _/binary>>], notes(Mock))
+    end,
+    ?assertEqual({tracer, Tracer}, call(Peer, erlang, trace_info, [new, tracer])),
+    _ = Trace(false),
+    timer:sleep(1200),
+    Told = notes(Mock) ++ gaps(Mock),
+    New = call(Peer, erlang, spawn, [kprof_test_app, worker, []]),
+    ?assertMatch({flags, [_ | _]}, call(Peer, kprof_test_app, trace_info, [New, flags])),
+    timer:sleep(1200),
+    ?assertEqual(Told, notes(Mock) ++ gaps(Mock)),
+    ?assertEqual(not has_sessions(), Told =/= []),
+    ok = call(Peer, kprof, stop_trace, []).
+
 own_processes_untraced(Config) ->
     Peer = peer(Config),
     ok = start_trace(Config, []),
-    [?assertEqual({Name, {flags, []}}, {Name, call(Peer, erlang, trace_info, [call(Peer, erlang, whereis, [Name]), flags])})
+    [?assertEqual({Name, {flags, []}}, {Name, call(Peer, kprof_test_app, trace_info, [call(Peer, erlang, whereis, [Name]), flags])})
      || Name <- [kprof_sup, kprof_guard, kprof_session]],
-    ?assertMatch({flags, [_ | _]}, call(Peer, erlang, trace_info, [call(Peer, erlang, whereis, [kernel_sup]), flags])).
+    ?assertMatch({flags, [_ | _]}, call(Peer, kprof_test_app, trace_info, [call(Peer, erlang, whereis, [kernel_sup]), flags])).

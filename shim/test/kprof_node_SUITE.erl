@@ -1,5 +1,6 @@
 %% The kprof node's scripts against a target that has nothing of kprof installed.
 -module(kprof_node_SUITE).
+-compile(nowarn_deprecated_catch).
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
@@ -91,7 +92,7 @@ clean(Peer) ->
     ?assertEqual(none, call(Peer, persistent_term, get, [kprof_slots, none])),
     ?assertEqual(false, lists:keymember(kprof, 1, call(Peer, application, loaded_applications, []))),
     ?assertEqual([], [R || R <- call(Peer, erlang, registered, []), lists:prefix("kprof", atom_to_list(R))]),
-    ?assertEqual({[], {flags, []}, {tracer, []}, []}, call(Peer, kprof_test_app, snapshot, [])).
+    ?assertEqual({[], {flags, []}, {tracer, []}, [], []}, call(Peer, kprof_test_app, snapshot, [])).
 
 %% --- cases ---
 

@@ -3,7 +3,9 @@
 
 -export([outer/1, inner/1, slow/0, boom/1, request/2, requests/3, requests_and_stop/1, kill/1, hot/2, start_hot/1, stop_hot/0, snapshot/0, memory_peak/2,
          compile_reload/2, keep_alive/0, server/0, hop/1, ask/2, spawner/0, worker/0, work/2, collects/0, loses/1, flags_undone/0,
-         with_leader/3, leader/1]).
+         with_leader/3, leader/1, trace_info/2, sessions/0]).
+
+-compile(nowarn_deprecated_catch).
 
 outer(X) -> Y = inner(X), {outer, Y}.
 inner(X) -> {inner, X}.
@@ -54,7 +56,21 @@ stop_hot() ->
     persistent_term:erase(kprof_test_hot),
     ok.
 
-%% All tracing there is on this node: processes, new ones, functions. Processes that come and go are left out.
+%% What kprof traces here: in its session, where the release has such.
+trace_info(What, Item) ->
+    case sessions() of
+        [] -> erlang:trace_info(What, Item);
+        [Session] -> trace:info(Session, What, Item)
+    end.
+
+%% The trace sessions of kprof on this node; always none before OTP 27.
+sessions() ->
+    case erlang:function_exported(trace, session_info, 1) of
+        true -> [S || {kprof, _} = S <- trace:session_info(all)];
+        false -> []
+    end.
+
+%% All tracing there is on this node: processes, new ones, functions, sessions. Processes that come and go are left out.
 snapshot() ->
     Processes = [{P, erlang:trace_info(P, flags), erlang:trace_info(P, tracer)} || P <- processes()],
     Functions = [{MFA, Info} || {M, _} <- code:all_loaded(),
@@ -63,7 +79,7 @@ snapshot() ->
                                 Info <- [erlang:trace_info(MFA, all)],
                                 Info =/= {all, false}, Info =/= {all, undefined}],
     {[X || X <- Processes, element(2, X) =/= undefined, X =/= {element(1, X), {flags, []}, {tracer, []}}],
-     erlang:trace_info(new, flags), erlang:trace_info(new, tracer), lists:sort(Functions)}.
+     erlang:trace_info(new, flags), erlang:trace_info(new, tracer), lists:sort(Functions), sessions()}.
 
 %% The largest erlang:memory(total) within Ms.
 memory_peak(Ms, Max) when Ms =< 0 -> Max;
@@ -112,7 +128,7 @@ collects() ->
     collect(),
     ok = kprof:clear_token(),
     collect(),
-    erlang:trace_info(self(), flags).
+    trace_info(self(), flags).
 
 collect() -> true = erlang:garbage_collect(), receive never -> ok after 5 -> ok end.
 
@@ -127,15 +143,15 @@ receive_from(Stranger) -> erlang:send_after(0, Stranger, {self(), x}), receive R
 %% The flags of a process that was armed for everything, before and after the undo, while the port is still there: with the port
 %% they would go by themselves.
 flags_undone() ->
-    {ok, Port, _Socket} = kprof_tracer:open(),
+    {ok, Tracer, _Socket} = kprof_tracer:open(),
     Patterns = [{{?MODULE, slow, 0}, [{'_', [], [{message, false}, {trace, [], [exiting, garbage_collection, running]}]}]}],
     Worker = spawn(?MODULE, worker, []),
-    ok = kprof_tracer:set_patterns(Patterns),
-    ok = kprof_tracer:set_flags(Port, [return_to], []),
+    ok = kprof_tracer:set_patterns(Tracer, Patterns),
+    ok = kprof_tracer:set_flags(Tracer, [return_to], []),
     ok = work(Worker, slow),
-    {flags, Armed} = erlang:trace_info(Worker, flags),
-    ok = kprof_tracer:undo(Port, Patterns),
-    Result = {lists:sort(Armed), erlang:trace_info(Worker, flags), erlang:trace_info(new, flags), erlang:trace_info({?MODULE, slow, 0}, traced)},
+    {flags, Armed} = trace_info(Worker, flags),
+    ok = kprof_tracer:undo(Tracer, Patterns),
+    Result = {lists:sort(Armed), erlang:trace_info(Worker, flags), erlang:trace_info(new, flags), erlang:trace_info({?MODULE, slow, 0}, traced), sessions()},
     exit(Worker, kill),
     Result.
 

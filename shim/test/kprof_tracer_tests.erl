@@ -13,11 +13,11 @@ connect(Number) ->
 
 %% Nothing of the proof stays in the stream.
 clean_stream_test() ->
-    {ok, Port, Socket} = kprof_tracer:open(),
-    true = erlang:port_command(Port, <<"first">>),
+    {ok, Tracer, Socket} = kprof_tracer:open(),
+    true = erlang:port_command(kprof_tracer:port(Tracer), <<"first">>),
     ?assertEqual({ok, <<0, 5:32, "first">>}, gen_tcp:recv(Socket, 10, 2000)),
-    ?assertEqual([], kprof_tracer:flags_owner()),
-    kprof_tracer:close(Port, now),
+    ?assertEqual(nobody, kprof_tracer:flags_owner(Tracer)),
+    kprof_tracer:close(Tracer, now),
     gen_tcp:close(Socket).
 
 %% Somebody was faster: the proof arrives there, and not here.

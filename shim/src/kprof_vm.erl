@@ -1,0 +1,102 @@
+%% @doc The VM's trace functions, the same on every release. Nothing else in the shim knows one from another.
+%%
+%% From OTP 27 on, flags and patterns live in a trace session of our own: other tools trace beside it, and neither see nor clear
+%% what is in it. Before, the node has one set of patterns and each process one tracer: who comes second must stay away, which
+%% {@link function/1}, {@link foreign_tracer/0} and {@link foreign_processes/1} are for.
+%%
+%% A session lives as long as its handle is kept. What is set in one that has ended is set nowhere, and is no error: the guard may end
+%% it under the hands of who is setting.
+-module(kprof_vm).
+
+-export([session/1, end_session/1, trace/4, pattern/3, info/3, function/1, foreign_tracer/0, foreign_processes/1]).
+
+-export_type([session/0]).
+
+-opaque session() :: port() | {reference(), term()}.    % before OTP 27 the port stands for all that is traced to it
+
+%% @doc Begins a session that traces to a port. Nothing is traced yet.
+-spec session(port()) -> session().
+session(Port) ->
+    case has_sessions() of
+        true -> trace:session_create(kprof, Port, []);
+        false -> Port
+    end.
+
+%% @doc Ends a session together with all that was set in it; ended already is fine. `false': this release knows no sessions, and what was
+%% set is still there, for the caller to take off.
+-spec end_session(session()) -> boolean().
+end_session(Port) when is_port(Port) ->
+    false;
+end_session(Session) ->
+    _ = trace:session_destroy(Session),
+    true.
+
+%% @doc Sets or clears flags: of `all' processes, those to come included, or of one. A process that is gone or that somebody else
+%% traces is left alone, and so is everything once the port is closed.
+-spec trace(session(), all | pid(), boolean(), [atom()]) -> ok.
+trace(Session, What, On, Flags) ->
+    try trace_flags(Session, What, On, Flags) of
+        _ -> ok
+    catch
+        error:badarg -> ok
+    end.
+
+trace_flags(Port, What, On, Flags) when is_port(Port) ->
+    erlang:trace(What, On, [{tracer, Port} | Flags]);
+trace_flags(Session, What, On, Flags) ->
+    trace:process(Session, What, On, Flags).
+
+%% @doc Sets the pattern of a function, for local calls, too; `false' takes it off. Returns how many functions match, 0 or 1.
+-spec pattern(session(), mfa(), [tuple()] | false) -> non_neg_integer().
+pattern(Port, MFA, Spec) when is_port(Port) ->
+    erlang:trace_pattern(MFA, Spec, [local]);
+pattern(Session, MFA, Spec) ->
+    unless_ended(Session, 0, fun() -> trace:function(Session, MFA, Spec, [local]) end).
+
+%% @doc What `erlang:trace_info/2' tells of processes to come or of a function, the value alone; `ended' of a session that is over.
+-spec info(session(), new | mfa(), atom()) -> term().
+info(Port, What, Item) when is_port(Port) ->
+    element(2, erlang:trace_info(What, Item));
+info(Session, What, Item) ->
+    unless_ended(Session, ended, fun() -> element(2, trace:info(Session, What, Item)) end).
+
+%% @doc Whether a function is there, and free for us to trace: `taken' when somebody else does and we cannot be beside them.
+-spec function(mfa()) -> absent | free | taken.
+function(MFA) ->
+    case erlang:trace_info(MFA, traced) of
+        {traced, undefined} -> absent;
+        {traced, false} -> free;
+        {traced, _} -> case has_sessions() of true -> free; false -> taken end
+    end.
+
+%% @doc Who traces processes to come, when we would take that from them. Ask while we trace nothing.
+-spec foreign_tracer() -> none | {tracer, term()}.
+foreign_tracer() ->
+    case has_sessions() orelse erlang:trace_info(new, tracer) of
+        true -> none;
+        {tracer, []} -> none;
+        {tracer, Tracer} -> {tracer, Tracer}
+    end.
+
+%% @doc How many processes somebody else traces, so that we cannot. Takes some microseconds a process before OTP 27.
+-spec foreign_processes(session()) -> non_neg_integer().
+foreign_processes(Port) when is_port(Port) ->
+    length([P || P <- processes(), {tracer, Tracer} <- [erlang:trace_info(P, tracer)], Tracer =/= [], Tracer =/= Port]);
+foreign_processes(_) ->
+    0.
+
+unless_ended(Session, Ended, Fun) ->
+    try Fun()
+    catch
+        error:badarg:Stack -> has_ended(Session) orelse erlang:raise(error, badarg, Stack), Ended
+    end.
+
+has_ended(Session) ->
+    try trace:info(Session, new, flags) of
+        _ -> false
+    catch
+        error:badarg -> true
+    end.
+
+has_sessions() ->
+    list_to_integer(erlang:system_info(otp_release)) >= 27.
