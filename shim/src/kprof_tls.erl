@@ -56,9 +56,11 @@ content(FileKey, TextKey, Map) ->
     end.
 
 text(Key, Value) ->
-    case catch unicode:characters_to_list(Value) of
+    try unicode:characters_to_list(Value) of
         [_ | _] = Text -> Text;
         _ -> throw({bad_tls, [atom_to_list(Key), " is no text"]})
+    catch
+        error:badarg -> throw({bad_tls, [atom_to_list(Key), " is no text"]})
     end.
 
 system_cas() ->

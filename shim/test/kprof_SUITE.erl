@@ -389,7 +389,7 @@ returns_none(Config) ->
     ok = call(Peer, App, requests, [1, x, y]),
     ok = call(Peer, kprof, stop_trace, []),
     ?assertMatch([{trace_ts, P, call, {kprof_mark, request_begin, 1}, {T, x}, _},
-                  {trace_ts, P, return_to, {kprof_token, sample, 5}, _},
+                  {trace_ts, P, return_to, {kprof_token, begun, 5}, _},
                   {trace_ts, P, call, {App, outer, 1}, {T, {App, request, 2}, undefined, none}, _},
                   {trace_ts, P, call, {App, inner, 1}, {T, undefined}, _},
                   {trace_ts, P, return_from, {App, inner, 1}, _, _},
