@@ -1,6 +1,5 @@
 %% The shim on a real node, against a collector written in Erlang. Each case has a node of its own.
 -module(kprof_SUITE).
--compile(nowarn_deprecated_catch).
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).

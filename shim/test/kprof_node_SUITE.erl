@@ -1,6 +1,5 @@
 %% The kprof node's scripts against a target that has nothing of kprof installed.
 -module(kprof_node_SUITE).
--compile(nowarn_deprecated_catch).
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).

@@ -5,7 +5,6 @@
          compile_reload/2, keep_alive/0, server/0, hop/1, ask/2, spawner/0, worker/0, work/2, collects/0, loses/1, flags_undone/0,
          with_leader/3, leader/1, trace_info/2, sessions/0]).
 
--compile(nowarn_deprecated_catch).
 
 outer(X) -> Y = inner(X), {outer, Y}.
 inner(X) -> {inner, X}.

@@ -1,5 +1,4 @@
 -module(kprof_token_tests).
--compile(nowarn_deprecated_catch).
 -include_lib("eunit/include/eunit.hrl").
 
 -export([marks/2, run_inner/0, raise/2, identity_of/1, get/2]).
