@@ -8,6 +8,7 @@
 
 #include "base/text_time.h"
 #include "tool/command.h"
+#include "tool/node.h"
 #include "tool/report_cost.h"
 #include "tool/text.h"
 
@@ -27,7 +28,7 @@ const char report_help[] =
     "as\n"
     "                  2026-11-20T10:00:00Z (default: all there is)\n"
     "  --until TIME    up to this time (default: now)\n"
-    "  --node NAME     only this node (default: all nodes together)\n"
+    "  --node NAME     only this node (default: all nodes together); what tells it from the others is enough of a name\n"
     "  --identity NAME only this identity\n"
     "  --wait          the waiting before each tier in the table, instead of its time\n"
     "  --cost          what tracing costs, tier by tier, and advice where it is much\n"
@@ -340,13 +341,20 @@ int report_main(int argc, char **argv) {
     struct store *store;
     struct query_sums sums;
     struct costs costs = {0};
-    char error[STORE_ERROR_BYTES];
+    char error[STORE_ERROR_BYTES], node[NODE_TEXT_BYTES];
     int status = parse(argc, argv, &o);
     if (status != EXIT_SUCCESS) {
         return status;
     }
     if (store_open_reader(o.db, &store, error) != STORE_OK) {
         return command_fail("report", EXIT_FAILURE, "%s", error);
+    }
+    if (o.query.node) {
+        status = node_find("report", store, o.query.node, node, &o.query.node);
+    }
+    if (status != EXIT_SUCCESS) {
+        store_close(store);
+        return status;
     }
     if (query_sums(store, &o.query, &sums) && (!o.cost || query_costs(store, &o.query, &costs))) {
         status = show(store, &o, &sums, &costs);

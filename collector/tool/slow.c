@@ -1,3 +1,4 @@
+#include "tool/node.h"
 #include "tool/slow.h"
 
 #include <getopt.h>
@@ -36,7 +37,7 @@ const char slow_help[] =
     "or a\n"
     "                  UTC time such as 2026-11-20T10:00:00Z (default: all there are)\n"
     "  --until TIME    up to this time (default: now)\n"
-    "  --node NAME     only of this node\n"
+    "  --node NAME     only of this node; what tells it from the others is enough of a name\n"
     "  --identity NAME only of this identity\n"
     "  --failed        only those that ended in an exception\n"
     "  --limit N       this many at most (default: 20)\n"
@@ -278,7 +279,7 @@ static int show_one(struct store *store, const struct options *o) {
 int slow_main(int argc, char **argv) {
     struct options o;
     struct store *store;
-    char error[STORE_ERROR_BYTES];
+    char error[STORE_ERROR_BYTES], node[NODE_TEXT_BYTES];
     int status = parse(argc, argv, &o);
     if (status != EXIT_SUCCESS) {
         return status;
@@ -286,7 +287,12 @@ int slow_main(int argc, char **argv) {
     if (store_open_reader(o.db, &store, error) != STORE_OK) {
         return command_fail("slow", EXIT_FAILURE, "%s", error);
     }
-    status = o.id != 0 ? show_one(store, &o) : show_list(store, &o);
+    if (o.filter.node) {
+        status = node_find("slow", store, o.filter.node, node, &o.filter.node);
+    }
+    if (status == EXIT_SUCCESS) {
+        status = o.id != 0 ? show_one(store, &o) : show_list(store, &o);
+    }
     store_close(store);
     return status;
 }

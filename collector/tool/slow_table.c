@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tool/node.h"
 #include "tool/text.h"
 
 enum { CELL_BYTES = 256, GAP = 3 };
@@ -52,8 +53,8 @@ enum column { ID, STARTED, NODE, IDENTITY, DURATION, OUTCOME, REASON, SPANS, COL
 static const char *const headings[COLUMNS] = {"id",       "started", "node",   "identity",
                                               "duration", "outcome", "reason", "spans"};
 
-static void cell(const struct slow_request *r, enum column column, char out[CELL_BYTES]) {
-    char text[TEXT_TIME_BYTES];
+static void cell(const struct slow_request *r, enum column column, bool short_nodes, char out[CELL_BYTES]) {
+    char text[TEXT_TIME_BYTES], node[NODE_TEXT_BYTES];
     switch (column) {
     case ID:
         snprintf(out, CELL_BYTES, "%" PRId64, r->id);
@@ -69,7 +70,7 @@ static void cell(const struct slow_request *r, enum column column, char out[CELL
         break;
     default:
         snprintf(out, CELL_BYTES, "%s",
-                 column == NODE       ? r->node
+                 column == NODE       ? (short_nodes ? node_short(r->node, node) : r->node)
                  : column == IDENTITY ? r->identity
                  : column == OUTCOME  ? r->outcome
                                       : r->reason);
@@ -85,6 +86,33 @@ static bool several_nodes(const struct slow_list *list) {
         }
     }
     return false;
+}
+
+// Whether the nodes of the list can still be told from each other by their short hosts.
+static bool short_tells(const struct slow_list *list) {
+    const char *seen[LIMIT_NODES];
+    char a[NODE_TEXT_BYTES], b[NODE_TEXT_BYTES];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const char *node = list->requests[i].node;
+        uint32_t k = 0;
+        while (k < count && strcmp(seen[k], node) != 0) {
+            k++;
+        }
+        if (k < count) {
+            continue;
+        }
+        for (k = 0; k < count; k++) {
+            if (strcmp(node_short(seen[k], a), node_short(node, b)) == 0) {
+                return false;
+            }
+        }
+        if (count == LIMIT_NODES) {
+            return false;
+        }
+        seen[count++] = node;
+    }
+    return true;
 }
 
 static void line(struct buffer *out, const char cells[COLUMNS][CELL_BYTES], const size_t *widths) {
@@ -108,7 +136,7 @@ void slow_table(const struct slow_list *list, const char *db, bool limited, stru
     char cells[COLUMNS][CELL_BYTES];
     size_t widths[COLUMNS] = {0};
     bool nodes = several_nodes(list);
-    bool cut = false;
+    bool cut = false, tells = short_tells(list);
     for (int c = 0; c < COLUMNS; c++) {
         snprintf(cells[c], CELL_BYTES, "%s", headings[c]);
         widths[c] = c == NODE && !nodes ? 0 : text_width(headings[c]);
@@ -116,7 +144,7 @@ void slow_table(const struct slow_list *list, const char *db, bool limited, stru
     for (uint32_t i = 0; i < list->count; i++) {
         for (int c = 0; c < COLUMNS; c++) {
             char text[CELL_BYTES];
-            cell(&list->requests[i], c, text);
+            cell(&list->requests[i], c, tells, text);
             size_t wide = text_width(text);
             widths[c] = widths[c] > 0 && wide > widths[c] ? wide : widths[c];
         }
@@ -125,7 +153,7 @@ void slow_table(const struct slow_list *list, const char *db, bool limited, stru
     line(out, cells, widths);
     for (uint32_t i = 0; i < list->count; i++) {
         for (int c = 0; c < COLUMNS; c++) {
-            cell(&list->requests[i], c, cells[c]);
+            cell(&list->requests[i], c, tells, cells[c]);
         }
         line(out, cells, widths);
     }

@@ -357,6 +357,9 @@ static void test_filters(void **state) {
     assert_int_equal(report("--node shop@host --since 2025-11-20 --until '2025-11-20 12:00:01'"), 0);
     assert_int_equal(report("--node other@host"), 1);
     expect_line("no complete requests of node other@host in this time; ");
+    assert_int_equal(report("--node shop --since 2025-11-20 --until '2025-11-20 12:00:01'"), 0);
+    assert_int_equal(report("--node sho --since 2025-11-20 --until '2025-11-20 12:00:01'"), 1);
+    expect_line("no complete requests of node sho in this time; ");
     expect_part("has data from 2025-11-20T12:00:00Z to 2025-11-20T12:00:10Z, of shop@host\n");
     assert_int_equal(report("--since 2025-11-20T13:00:00Z"), 1);
     expect_line("no complete requests in this time");
