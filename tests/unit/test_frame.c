@@ -20,7 +20,7 @@ static void the_captures(void **state) {
         snprintf(name, sizeof name, "%s.frames", captures[i]);
         struct slice expected = data_file(name);
         const char *at = (const char *)expected.data;
-        struct frame frame;
+        struct frame frame = {0};
         while (rest.len > 0) {
             long n = frame_next(rest, &frame);
             assert_true(n > 0 && (size_t)n <= rest.len);
@@ -43,7 +43,7 @@ static void byte_by_byte(void **state) {
     (void)state;
     struct slice file = data_file("otp25-kinds.cap");
     size_t start = 0, frames = 0;
-    struct frame frame;
+    struct frame frame = {0};
     struct guarded g = guarded_make(8192);
     for (size_t have = 0; have <= file.len; have++) {
         struct slice s = guarded_copy(&g, file.data + start, have - start);

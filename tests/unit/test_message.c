@@ -132,7 +132,7 @@ static void the_captures(void **state) {
         const char *at = (const char *)expected.data;
         struct message_reader reader = {0};
         struct labels labels = {0};
-        struct frame frame;
+        struct frame frame = {0};
         for (long n; rest.len > 0; rest = slice_of(rest.data + n, rest.len - (size_t)n)) {
             n = frame_next(rest, &frame);
             struct cursor c;
@@ -161,7 +161,7 @@ static void truncated(void **state) {
         snprintf(name, sizeof name, "%s.cap", captures[i]);
         struct slice file = data_file(name), rest = file;
         struct message_reader learned = {0};
-        struct frame frame;
+        struct frame frame = {0};
         int messages = 0;
         for (long n; rest.len > 0 && messages < 150; rest = slice_of(rest.data + n, rest.len - (size_t)n), messages++) {
             n = frame_next(rest, &frame);
@@ -191,7 +191,7 @@ static void damaged(void **state) {
     (void)state;
     struct guarded g = guarded_make(1 << 17);
     struct slice file = data_file("otp25-basic.cap"), rest = file;
-    struct frame frame;
+    struct frame frame = {0};
     uint8_t copy[4096];
     for (long n; rest.len > 0; rest = slice_of(rest.data + n, rest.len - (size_t)n)) {
         n = frame_next(rest, &frame);

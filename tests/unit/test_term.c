@@ -14,7 +14,7 @@ static size_t each_term(void (*what)(struct slice term, struct guarded *scratch)
         char name[64];
         snprintf(name, sizeof name, "%s.cap", captures[i]);
         struct slice file = data_file(name), rest = file;
-        struct frame frame;
+        struct frame frame = {0};
         for (long n; rest.len > 0; rest = slice_of(rest.data + n, rest.len - (size_t)n)) {
             n = frame_next(rest, &frame);
             assert_true(n > 0);
