@@ -41,23 +41,41 @@ static uint64_t address_of(const struct sockaddr *address) {
     return prefix;
 }
 
-// Has the oldest newcomer go when there are too many, of this address or at all.
-static void make_room(struct server *s, uint64_t address) {
-    struct connection *oldest = NULL, *oldest_here = NULL;
-    uint32_t all = 0, here = 0;
-    for (struct connection *c = s->connections; c; c = c->next) {
-        if (c->state == STATE_HELLO) {
-            oldest = c;
-            all++;
-            if (c->address == address) {
-                oldest_here = c;
-                here++;
-            }
+// How many newcomers are from an address, and the oldest of them.
+static uint32_t newcomers_of(const struct server *s, uint64_t address, struct connection **oldest) {
+    uint32_t count = 0;
+    for (struct connection *c = s->connections; c; c = c->next) { // newest first
+        if (c->state == STATE_HELLO && c->address == address) {
+            *oldest = c;
+            count++;
         }
     }
-    if (here >= LIMIT_NEWCOMERS_PER_ADDRESS) {
-        connection_refuse(oldest_here, "too many newcomers from its address");
-    } else if (all >= LIMIT_NEWCOMERS) {
+    return count;
+}
+
+// The oldest newcomer of the address that has the most of them, when there are too many of all addresses; else NULL.
+static struct connection *crowding(const struct server *s) {
+    struct connection *oldest = NULL, *of = NULL;
+    uint32_t all = 0, most = 0;
+    for (struct connection *c = s->connections; c; c = c->next) {
+        all += c->state == STATE_HELLO;
+    }
+    for (struct connection *c = s->connections; c && all >= LIMIT_NEWCOMERS; c = c->next) {
+        uint32_t count = c->state == STATE_HELLO ? newcomers_of(s, c->address, &of) : 0;
+        if (count > most) {
+            most = count;
+            oldest = of;
+        }
+    }
+    return oldest;
+}
+
+// Has a newcomer go when there are too many. Who floods the port crowds out its own kind, not who comes from elsewhere.
+static void make_room(struct server *s, uint64_t address) {
+    struct connection *oldest = NULL;
+    if (newcomers_of(s, address, &oldest) >= LIMIT_NEWCOMERS_PER_ADDRESS) {
+        connection_refuse(oldest, "too many newcomers from its address");
+    } else if ((oldest = crowding(s))) {
         connection_refuse(oldest, "too many newcomers");
     }
 }

@@ -29,8 +29,8 @@
 #define LIMIT_CONTROL_ELEMENTS 16384
 // Connections at the same time: two a node, some of tools, and newcomers. Past it the newest is closed.
 #define LIMIT_CONNECTIONS 640
-// Those among them that have not yet said who they are; and from one address (one /64 network of IPv6). Past it the oldest of
-// them goes: who is what it says takes some milliseconds, who floods the port crowds out its own kind.
+// Those among them that have not yet said who they are; and from one address (one /64 network of IPv6). Past it the oldest from the
+// address that has the most goes: who is what it says takes some milliseconds, who floods the port crowds out its own kind.
 #define LIMIT_NEWCOMERS 128
 #define LIMIT_NEWCOMERS_PER_ADDRESS 64
 // Bytes of its first message; a hello has some 200. What strangers can make us keep is this for each connection.

@@ -6,6 +6,7 @@
 #include "codec/frame.h"
 #include "codec/term.h"
 #include "model/histogram.h"
+#include "net/auth.h"
 
 static const char *to;
 
@@ -52,6 +53,24 @@ static void capture(const char *data, const char *name) {
     }
 }
 
+// A whole handshake, as what each side gets.
+static void handshake(void) {
+    static const uint8_t nonce[AUTH_NONCE_BYTES] = "a nonce";
+    struct slice key = slice_text("a secret that is known");
+    struct auth client = {0}, collector = {0};
+    struct buffer said = buffer_make(4096), got = buffer_make(4096);
+    auth_begin(&client, "data", 7, nonce, &said);
+    auth_challenge(&collector, slice_of(said.data, said.len), nonce, &got);
+    size_t begun = said.len, challenged = got.len;
+    auth_answer(&client, key, slice_of(got.data, got.len), &said);
+    auth_check(&collector, key, slice_of(said.data + begun, said.len - begun), &got);
+    auth_confirm(&client, key, slice_of(got.data + challenged, got.len - challenged));
+    seed("auth", "client", 0, slice_of(said.data, said.len));
+    seed("auth", "collector", 0, slice_of(got.data, got.len));
+    buffer_free(&said);
+    buffer_free(&got);
+}
+
 int main(int argc, char **argv) {
     if (argc != 3) {
         return 2;
@@ -86,5 +105,6 @@ int main(int argc, char **argv) {
     seed("histogram", "wide", 0, slice_of(b.data, b.len));
     histogram_free(&h);
     buffer_free(&b);
+    handshake();
     return 0;
 }

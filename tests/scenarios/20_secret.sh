@@ -125,5 +125,10 @@ is "$(trace ", {secret_file, \"$scratch/open\"}")" \
   "\"the secret file \\\"$scratch/open\\\": mode 644 opens the secret to everybody on that machine; chmod 600 it\"" "a file that is open"
 is "$(trace ', {secret, <<"short">>}')" '"the option secret: it has fewer than 16 bytes; make one with: openssl rand -hex 32"' "a short one"
 is "$(trace ", {secret, <<\"0123456789abcdef\">>}, {secret_file, \"x\"}")" '"the options secret and secret_file are given both"' "both"
+is "$(target_eval "embedded_$$@localhost" '[begin _ = code:del_path(A), _ = application:unload(A), code:purge(A), code:delete(A) end || A <- [ssl, crypto]], code:which(crypto).')" \
+  non_existing "a node without OTP's crypto and ssl"
+is "$(trace ", {secret_file, \"$scratch/secret\"}")" \
+  "\"the secret wants OTP's application crypto, which is not on this node: add it to its release\"" "  cannot prove a secret, and says so"
+is "$(trace ', {tls, #{}}')" "\"TLS wants OTP's application ssl, which is not on this node: add it to its release\"" "  nor speak TLS"
 is "$(target_eval "embedded_$$@localhost" '{kprof:status(), erlang:trace_info(new, flags)}.')" "{idle,{flags,[]}}" "nothing is left"
 stop_collector

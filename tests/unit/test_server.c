@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "net/auth.h"
 #include "unit.h"
 
 // -- a server, and what it told ----------------------------------------------------------------------------------------
@@ -182,27 +183,32 @@ static void say(int fd, const char *type) {
     buffer_free(&b);
 }
 
-// The next message that a peer gets; control_free it. NULL when the connection ends.
-static struct control *hear(int fd) {
-    uint8_t header[4];
-    static uint8_t body[1 << 20];
+// The next frame that a peer gets, whole, valid until the next one. Empty when the connection ends.
+static struct slice hear_frame(int fd) {
+    static uint8_t bytes[(1 << 20) + 4];
     size_t have = 0, want = 4;
     for (double end = now() + 10; now() < end;) {
         event_base_loop(base, EVLOOP_NONBLOCK);
-        ssize_t got = have < 4 ? recv(fd, header + have, 4 - have, 0) : recv(fd, body + have - 4, want - have, 0);
+        ssize_t got = recv(fd, bytes + have, want - have, 0);
         if (got == 0 || (got < 0 && errno != EAGAIN)) {
-            return NULL;
+            break;
         }
         have += got > 0 ? (size_t)got : 0;
         if (have >= 4) {
-            struct cursor c = cursor_of(header, 4);
+            struct cursor c = cursor_of(bytes, 4);
             want = 4 + cursor_u32(&c);
         }
         if (have == want && have > 4) {
-            return control_decode(slice_of(body, want - 4));
+            return slice_of(bytes, have);
         }
     }
-    return NULL;
+    return slice_of(bytes, 0);
+}
+
+// The next message that a peer gets; control_free it. NULL when the connection ends.
+static struct control *hear(int fd) {
+    struct slice frame = hear_frame(fd);
+    return frame.len > 0 ? control_decode(slice_of(frame.data + 4, frame.len - 4)) : NULL;
 }
 
 static bool hears(int fd, const char *type, const char *reason) {
@@ -224,18 +230,23 @@ struct shim {
     uint8_t key[16];
 };
 
-static struct shim shim(void) {
-    struct shim s = {.control = peer(), .data = -1};
-    say_hello(s.control, &(struct hello){"control", 1, 0, slice_text(""), "n@h"});
-    struct control *c = hear(s.control);
+// Says hello and takes the welcome.
+static void welcomed(struct shim *s) {
+    say_hello(s->control, &(struct hello){"control", 1, 0, slice_text(""), "n@h"});
+    struct control *c = hear(s->control);
     struct slice type = {0}, key = {0};
     assert_non_null(c);
     control_get_text(control_root(c), "type", &type);
     assert_true(slice_is(type, "welcome"));
-    assert_true(control_get_int(control_root(c), "session", &s.session));
+    assert_true(control_get_int(control_root(c), "session", &s->session));
     assert_true(control_get_bytes(control_root(c), "key", &key) && key.len == 16);
-    memcpy(s.key, key.data, 16);
+    memcpy(s->key, key.data, 16);
     control_free(c);
+}
+
+static struct shim shim(void) {
+    struct shim s = {.control = peer(), .data = -1};
+    welcomed(&s);
     return s;
 }
 
@@ -600,6 +611,140 @@ static void silence(void **state) {
     UNTIL(seen.closed == 1);
 }
 
+// -- with a secret -----------------------------------------------------------------------------------------------------
+
+static const struct secret right = {"0123456789abcdef", 16};
+
+static int setup_secret(void **state) {
+    const char *why = NULL;
+    setup(state);
+    server_free(server);
+    server = server_new(base, &(struct server_options){.address = "127.0.0.1", .secret = &right}, &events, &why);
+    assert_non_null(server);
+    return 0;
+}
+
+// Goes through the handshake as a client. NULL, or what was wrong; "bye" when the collector said so.
+static const char *prove(int fd, struct auth *a, const char *role, int64_t session_of, struct slice key) {
+    static const uint8_t nonce[AUTH_NONCE_BYTES] = "a nonce";
+    struct buffer out = buffer_make(1 << 16);
+    const char *why = auth_begin(a, role, session_of, nonce, &out);
+    put(fd, out.data, out.len);
+    struct slice frame = hear_frame(fd);
+    buffer_reset(&out);
+    why = why ? why : auth_answer(a, key, frame, &out);
+    if (!why) {
+        put(fd, out.data, out.len);
+        frame = hear_frame(fd);
+        why = frame.len == 0 ? "closed" : memmem(frame.data, frame.len, "bye", 3) ? "bye" : auth_confirm(a, key, frame);
+    }
+    buffer_free(&out);
+    return why;
+}
+
+static void secret(void **state) {
+    (void)state;
+    struct shim s = {.control = peer(), .data = peer()};
+    struct auth a = {0}, d = {0};
+    uint8_t key[AUTH_KEY_BYTES];
+    assert_null(prove(s.control, &a, "control", 0, secret_slice(&right)));
+    assert_int_equal(seen.hellos, 0);
+    assert_true(auth_session_key(&a, secret_slice(&right), key));
+    welcomed(&s);
+    assert_int_equal(seen.hellos, 1);
+    assert_null(prove(s.data, &d, "data", s.session, slice_of(key, sizeof key)));
+    say_hello_and(s.data, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL}, "first");
+    say(s.control, "tiers");
+    UNTIL(seen.data.len == 5);
+    // a new trace port of the same shim
+    int again = peer();
+    d = (struct auth){0};
+    assert_null(prove(again, &d, "data", s.session, slice_of(key, sizeof key)));
+    say_hello(again, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL});
+    UNTIL(seen.begins == 2 && seen.ends == 1);
+    close(s.data);
+    close(again);
+    close(s.control);
+    UNTIL(seen.closed == 1);
+}
+
+// Whoever does not prove it, or proves it for something else, gets no further.
+static void no_secret(void **state) {
+    (void)state;
+    struct shim s = {.control = peer(), .data = -1};
+    struct auth a = {0};
+    uint8_t key[AUTH_KEY_BYTES];
+    assert_null(prove(s.control, &a, "control", 0, secret_slice(&right)));
+    assert_true(auth_session_key(&a, secret_slice(&right), key));
+    welcomed(&s);
+    // no handshake
+    int fd = peer();
+    say_hello(fd, &(struct hello){"control", 1, 0, slice_text(""), "n@h"});
+    assert_true(hears(fd, "bye", "this collector demands its secret: start with --secret-file (start_trace: {secret_file, File})"));
+    UNTIL(is_closed(fd));
+    close(fd);
+    fd = peer();
+    say_hello(fd, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL});
+    UNTIL(is_closed(fd) || hear_frame(fd).len == 0);
+    close(fd);
+    // wrong secrets; the right one where the session's key is wanted, and the other way round
+    const struct {
+        const char *role;
+        int64_t session;
+        struct slice key;
+    } wrong[] = {{"control", 0, slice_text("0123456789abcdee")}, {"tool", 0, slice_text("0123456789abcdee")},
+                 {"data", s.session, secret_slice(&right)},      {"control", 0, slice_of(key, sizeof key)},
+                 {"data", s.session + 1, slice_of(key, sizeof key)}, {"data", 0, secret_slice(&right)}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        fd = peer();
+        a = (struct auth){0};
+        assert_string_equal(prove(fd, &a, wrong[i].role, wrong[i].session, wrong[i].key), "bye");
+        UNTIL(is_closed(fd));
+        close(fd);
+    }
+    // a proof for one role is none for another
+    fd = peer();
+    a = (struct auth){0};
+    assert_null(prove(fd, &a, "control", 0, secret_slice(&right)));
+    say_hello(fd, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL});
+    UNTIL(is_closed(fd));
+    close(fd);
+    // nor for another session: this one's owner proved its own
+    fd = peer();
+    a = (struct auth){0};
+    assert_null(prove(fd, &a, "data", s.session, slice_of(key, sizeof key)));
+    say_hello(fd, &(struct hello){"data", 1, s.session + 1, slice_of(s.key, 16), NULL});
+    UNTIL(is_closed(fd));
+    close(fd);
+    // the handshake once more, instead of a hello
+    fd = peer();
+    a = (struct auth){0};
+    assert_null(prove(fd, &a, "control", 0, secret_slice(&right)));
+    say(fd, "answer");
+    UNTIL(is_closed(fd));
+    close(fd);
+    assert_int_equal(seen.begins, 0);
+    assert_int_equal(seen.hellos, 1);
+    say(s.control, "clock");
+    UNTIL(seen.messages == 1);
+    close(s.control);
+    UNTIL(seen.closed == 1);
+}
+
+// A collector without a secret says so to who has one.
+static void secret_for_nobody(void **state) {
+    (void)state;
+    int fd = peer();
+    struct auth a = {0};
+    assert_string_equal(prove(fd, &a, "control", 0, secret_slice(&right)), "the collector asks for no proof of the secret");
+    UNTIL(is_closed(fd));
+    close(fd);
+    fd = peer();
+    say(fd, "auth");
+    assert_true(hears(fd, "bye", "this collector has no secret: start it with --secret-file, or connect without one"));
+    close(fd);
+}
+
 static void goodbye(void **state) {
     (void)state;
     struct shim s = shim();
@@ -645,6 +790,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         UNIT(session),    UNIT(early_end),      UNIT(strangers), UNIT(refused_data), UNIT(in_pieces),
         UNIT(output_cap), UNIT(newcomer_caps), UNIT(connection_cap), UNIT(silence),   UNIT(goodbye),      UNIT(addresses),
+        cmocka_unit_test_setup_teardown(secret, setup_secret, teardown), cmocka_unit_test_setup_teardown(no_secret, setup_secret, teardown),
+        UNIT(secret_for_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,6 +45,48 @@ run(join, [Port, SecretFile, Victim]) ->
     case Result of
         [{error, {bye, _}}, {error, {bye, _}}, {ok, Data}] -> kprof_link:close(Data), ok;
         _ -> Result
+    end;
+
+%% For so many seconds, connections from many addresses, 127.0.0.2 and on, that say nothing, half of something, nonsense, or prove a wrong secret,
+%% as fast as they can be made; and 30 from 127.0.0.1 at a time that drip. Prints how many.
+run(flood, [Port, Seconds]) ->
+    Until = erlang:monotonic_time(millisecond) + 1000 * list_to_integer(Seconds),
+    Self = self(),
+    Number = list_to_integer(Port),
+    Workers = [{What, {127, 0, 0, 1 + N}} || N <- lists:seq(1, 12), What <- [silent, half, nonsense, secret]] ++
+              [{drip, {127, 0, 0, 1}} || _ <- lists:seq(1, 30)],
+    Pids = [spawn(fun() -> Self ! {self(), What, flood(What, From, Number, Until, 0)} end) || {What, From} <- Workers],
+    Counts = lists:foldl(fun(Pid, Acc) -> receive {Pid, What, N} -> maps:update_with(What, fun(M) -> M + N end, N, Acc) end end, #{}, Pids),
+    [io:format("~s ~b~n", [What, N]) || {What, N} <- maps:to_list(Counts)],
+    ok.
+
+flood(What, From, Port, Until, N) ->
+    case erlang:monotonic_time(millisecond) < Until of
+        true -> flood_once(What, From, Port, Until), flood(What, From, Port, Until, N + 1);
+        false -> N
+    end.
+
+flood_once(secret, _, Port, _) ->
+    {ok, Wrong} = kprof_auth:secret(<<"this is not the secret">>),
+    {error, _} = kprof_link:connect(#{host => "127.0.0.1", port => Port, secret => Wrong}, #{});
+flood_once(What, From, Port, Until) ->
+    case gen_tcp:connect("127.0.0.1", Port, [binary, {active, false}, {ip, From}], 5000) of
+        {ok, Socket} -> stay(What, Socket, Until), gen_tcp:close(Socket);
+        {error, _} -> timer:sleep(5)
+    end.
+
+stay(silent, Socket, _) -> gen_tcp:recv(Socket, 0, 200);
+stay(half, Socket, _) -> _ = gen_tcp:send(Socket, [<<16#3f00:32>>, binary:copy(<<"a">>, 15000)]), gen_tcp:recv(Socket, 0, 200);
+stay(nonsense, Socket, _) -> _ = gen_tcp:send(Socket, rand:bytes(200)), gen_tcp:recv(Socket, 0, 200);
+stay(drip, Socket, Until) ->
+    _ = gen_tcp:send(Socket, <<0, 0, 2, 0>>),
+    drip(Socket, Until).
+
+drip(Socket, Until) ->
+    timer:sleep(100),
+    case erlang:monotonic_time(millisecond) < Until andalso gen_tcp:send(Socket, <<"a">>) of
+        ok -> drip(Socket, Until);
+        _ -> ok
     end.
 
 listen(PortFile) ->

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Goal of this test: floods of connections from many addresses, that say nothing, half a message, nonsense, or a wrong secret, and slow drips
+# from the shim's own address, are harmless: the session of a node under load is not disturbed and its numbers stay exact, another node
+# gets in meanwhile, memory and log stay bounded, and the log says every second how many lines it left out.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+seconds=12
+(umask 077; openssl rand -hex 32 >"$scratch/secret")
+name=floods_$$
+start_collector --secret-file "$scratch/secret"
+start_shop "$name"
+tracing_options=(--secret-file "$scratch/secret")
+start_tracing "$name"
+rss_before=$(rss_kb "$collector_pid")
+lines_before=$(wc -l <"$collector_log")
+start_load --clients 3 --think 10 --seconds "$seconds"
+
+start "$scratch/flood.log" env HOME="$scratch/home" erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_wire main flood "$collector_port" "$seconds"
+flood_pid=$!
+sleep 2
+rss=$(rss_kb "$collector_pid")
+# Another node, in the middle of it.
+start_erl "other_$$" -pa "$KPROF_EBIN"
+is "$(target_eval "other_$$@localhost" "ok = kprof:start(), kprof:start_trace([{tier_config, [{t, {lists, seq, 2}}]}, {secret_file, \"$scratch/secret\"},
+        {collector, {\"127.0.0.1\", $collector_port}}]).")" ok "another node gets in during the flood"
+gone "$flood_pid" && fail "the flood was over before"
+while ! gone "$flood_pid"; do
+  now=$(rss_kb "$collector_pid")
+  [ "$now" -le "$rss" ] || rss=$now
+  sleep 0.5
+done
+ends "$flood_pid" 30
+is "$status" 0 "the flood was made: $(tr '\n' ' ' <"$scratch/flood.log")"
+for what in silent half nonsense secret; do holds "$(sed -n "s/^$what //p" "$scratch/flood.log")" -ge 300 "connections of the kind $what"; done
+status=0
+wait "$load_pid" || status=$?
+is "$status" 0 "the load ends well"
+is "$(loaded connection_errors)" 0 "no request of it failed"
+
+has "$collector_log" 'refused: wrong secret|refused: not the protocol|refused: too many newcomers' "refusals are told"
+sleep 1.2
+has "$collector_log" '[0-9]+ more connections refused within a second; their lines are suppressed' "and how many were not"
+holds $(($(wc -l <"$collector_log") - lines_before)) -le $((seconds * 9 + 60)) "the log grew by a few lines a second"
+# what was told and what was counted are all that were made, but the ones that went by themselves
+refusals=$(($(grep -c 'refused: ' "$collector_log") + $(sed -n 's/.* \([0-9]*\) more connections refused.*/\1/p' "$collector_log" | awk '{ n += $1 } END { print n + 0 }')))
+holds "$refusals" -ge "$(awk '$1 == "nonsense" || $1 == "secret" { n += $2 } END { print int(n * 0.9) }' "$scratch/flood.log")" "every refusal is told or counted"
+limit=60000
+[ -z "$sanitized" ] || limit=1000000
+holds $((rss - rss_before)) -le "$limit" "the collector's memory is bounded, KB"
+
+is "$(target_eval "other_$$@localhost" 'kprof:stop_trace().')" ok "the other node is traced still"
+save_truth
+wait_for 15 "all requests are in the database" ledger_reaches requests_complete "$(truth_total)"
+is "$(grep -c "node $name@localhost.* connected" "$collector_log")" 1 "the session was never disturbed"
+has_not "$kprof_log" 'gone|stopped' "the kprof node noticed nothing"
+stop_tracing
+stop_collector
+tells_truth
+nothing_lost "$name"
+intact
