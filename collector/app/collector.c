@@ -10,9 +10,11 @@
 #include <sys/stat.h>
 
 #include "app/pipeline.h"
+#include "app/roster.h"
 #include "app/rows.h"
 #include "app/service.h"
 #include "app/shim_link.h"
+#include "app/tool_link.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -21,17 +23,20 @@
 enum {
     TICK_MS = 100,
     PING_SECONDS = 2,
+    SECOND_NS = 1000000000,
     LINES_BYTES = 64 << 20 // of one flush in text: 20,000 rows
 };
 
 struct collector {
     const struct collector_options *options;
     struct event_base *base;
-    struct event *timers[4];
+    struct event *timers[5];
     struct event *signals[2];
     struct server *server;
     char address[64]; // that it listens on
     struct shim_links links;
+    struct tool_links tools;
+    struct roster roster;
     struct pipeline *pipeline;
     struct store *store;
     struct writer *writer;
@@ -114,6 +119,14 @@ static void on_watchdog(evutil_socket_t fd, short what, void *context) {
     service_notify("WATCHDOG=1");
 }
 
+static void on_second(evutil_socket_t fd, short what, void *context) {
+    (void)fd;
+    (void)what;
+    struct collector *c = context;
+    roster_second(&c->roster);
+    tool_link_second(&c->tools, clock_monotonic());
+}
+
 static void on_signal(evutil_socket_t number, short what, void *context) {
     (void)what;
     log_info("%s: writing what is there and ending", number == SIGTERM ? "SIGTERM" : "SIGINT");
@@ -125,7 +138,7 @@ static bool start_events(struct collector *c) {
         int64_t ns;
         event_callback_fn call;
     } timers[] = {{TICK_MS * 1000000LL, on_tick}, {c->options->flush_ns, on_flush}, {PING_SECONDS * 1000000000LL, on_ping},
-                  {service_watchdog_us() * 1000, on_watchdog}};
+                  {SECOND_NS, on_second}, {service_watchdog_us() * 1000, on_watchdog}};
     for (size_t i = 0; i < sizeof timers / sizeof *timers && timers[i].ns > 0; i++) {
         struct timeval every = {timers[i].ns / 1000000000, timers[i].ns % 1000000000 / 1000};
         c->timers[i] = event_new(c->base, -1, EV_PERSIST, timers[i].call, c);
@@ -257,7 +270,12 @@ static bool make_parts(struct collector *c) {
     c->base = event_base_new();
     c->pipeline = pipeline_new(&options);
     c->spare = stats_new();
-    c->links = (struct shim_links){.pipeline = c->pipeline, .record = c->options->record, .slow_ns = c->options->slow_threshold_ns};
+    c->links = (struct shim_links){.pipeline = c->pipeline,
+                                   .roster = &c->roster,
+                                   .tools = &c->tools,
+                                   .record = c->options->record,
+                                   .slow_ns = c->options->slow_threshold_ns};
+    c->tools = (struct tool_links){.pipeline = c->pipeline, .shims = &c->links, .roster = &c->roster};
     if (!c->base || !c->pipeline || !c->spare) {
         return false;
     }
@@ -301,6 +319,8 @@ int collector_run(const struct collector_options *options) {
         status = open_server(&c);
     }
     if (status == EXIT_OK) {
+        struct server_events tools = tool_link_events(&c.tools);
+        server_take_tools(c.server, &tools);
         tell_ready(&c);
         if (event_base_dispatch(c.base) < 0) {
             log_error("the event loop failed");
@@ -313,6 +333,7 @@ int collector_run(const struct collector_options *options) {
     writer_stop(c.writer);
     stop_events(&c);
     server_free(c.server);
+    roster_free(&c.roster);
     pipeline_free(c.pipeline);
     stats_free(c.spare);
     store_close(c.store);

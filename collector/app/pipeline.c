@@ -117,6 +117,9 @@ static void on_finished(void *context, const struct request_result *result) {
     if (result->fate == REQUEST_COMPLETE || result->cut) {
         keep_offer(n->pipeline->keep, &n->account, result, n->slow_ns);
     }
+    if (n->live_rows && result->fate == REQUEST_COMPLETE && !result->remote) {
+        live_add(n->live_rows, result);
+    }
     if (n->user && result->fate == REQUEST_COMPLETE && !result->remote) {
         tell_calls(n, result);
     }
@@ -195,6 +198,10 @@ void pipeline_set_user(struct pipeline_node *n, void *user) {
 
 void pipeline_want_calls(struct pipeline_node *n, bool wanted) {
     n->calls_wanted = wanted;
+}
+
+void pipeline_set_live(struct pipeline_node *n, struct live *live) {
+    n->live_rows = live;
 }
 
 void pipeline_set_slow(struct pipeline_node *n, int64_t slow_ns) {
@@ -306,6 +313,8 @@ void pipeline_count(struct pipeline_node *n, uint64_t unsampled, uint64_t paused
         struct ledger_row *row = ledger_at(n, node_now(n));
         row->requests_unsampled += unsampled;
         row->paused_ms += paused_ms;
+        n->totals.unsampled += unsampled;
+        n->totals.paused_ms += paused_ms;
     }
 }
 

@@ -47,6 +47,8 @@ struct pipeline_node {
     bool fresh;            // bytes came since the last tick
     uint64_t ticked;       // messages when that was
 
+    struct live *live_rows; // NULL: nobody watches
+
     // calls for printing
     bool calls_wanted;
     struct rate calls_rate;

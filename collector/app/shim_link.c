@@ -1,9 +1,11 @@
 #include "app/shim_link.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "app/recording.h"
+#include "app/tool_link.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -127,6 +129,17 @@ static bool connected(const struct shim_links *links, const struct pipeline_node
     return false;
 }
 
+// What `kprof nodes` tells of a node besides its name.
+static void note_origin(struct roster_node *n, struct control_map hello, const char *peer) {
+    struct slice otp = slice_text(""), version = slice_text("");
+    control_get_text(hello, "otp", &otp);
+    control_get_text(hello, "version", &version);
+    control_get_int(hello, "os_pid", &n->os_pid);
+    names_clean(otp, n->otp, sizeof n->otp);
+    names_clean(version, n->version, sizeof n->version);
+    snprintf(n->peer, sizeof n->peer, "%s", peer);
+}
+
 static void *on_hello(void *context, struct session *s, struct control_map hello, const char **refusal) {
     struct shim_links *links = context;
     struct slice name = {0}, otp = {0};
@@ -155,6 +168,13 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
     link->links = links;
     link->node = node;
     link->node_id = directory_node(pipeline_directory(links->pipeline), name);
+    link->seen = roster_join(links->roster, link->node_id, node, clock_wall());
+    if (!link->seen) {
+        *refusal = "out of memory";
+        free(link);
+        return NULL;
+    }
+    note_origin(link->seen, hello, session_peer(s));
     link->session = s;
     link->next = links->first;
     if (link->next) {
@@ -250,11 +270,13 @@ static void on_stopped(struct shim_link *link, struct control_map message) {
     struct slice reason = slice_text("unknown"), text = slice_text("");
     control_get_text(message, "reason", &reason);
     control_get_text(message, "text", &text);
-    bool orderly = slice_is(reason, "stopped") || slice_is(reason, "time_limit");
+    bool held = slice_is(reason, "held");
+    bool orderly = held || slice_is(reason, "stopped") || slice_is(reason, "time_limit");
     link->stopped_cleanly = orderly;
     if (orderly && !session_streams(link->session)) {
         stream_over(link);
     }
+    roster_state(link->seen, held ? "held" : slice_is(reason, "tripped") ? "paused" : "idle", clock_wall());
     log_line(orderly ? LOG_INFO : LOG_WARNING, "node %s: tracing stopped (%.*s) %.*s", name_of(link),
              (int)(reason.len < 40 ? reason.len : 40), reason.data, (int)(text.len < 400 ? text.len : 400), text.data);
 }
@@ -281,6 +303,23 @@ static void on_gap(const struct shim_link *link, struct control_map message) {
     }
 }
 
+static void on_state(const struct shim_link *link, struct control_map message) {
+    struct roster_node *n = link->seen;
+    struct slice state = {0}, text = {0};
+    char word[ROSTER_WORD];
+    control_get_int(message, "one_in", &n->sampling.one_in);
+    control_get_int(message, "per_second", &n->sampling.per_second);
+    control_get_int(message, "level_ppm", &n->sampling.level_ppm);
+    control_get_int(message, "trips", &n->sampling.trips);
+    if (control_get_text(message, "state", &state)) {
+        names_clean(state, word, sizeof word);
+        roster_state(n, word, clock_wall());
+    }
+    if (control_get_text(message, "text", &text) && text.len > 0) {
+        roster_event(n, clock_wall(), "%.*s", (int)(text.len < ROSTER_TEXT ? text.len : ROSTER_TEXT), text.data);
+    }
+}
+
 static void on_identify_reply(struct shim_link *link, struct control_map message) {
     int64_t id;
     struct slice identity;
@@ -300,12 +339,17 @@ static void on_message(void *user, struct slice type, struct control_map message
         on_tiers(link, message);
     } else if (slice_is(type, "trace_started")) {
         on_started(link, message);
+        roster_state(link->seen, "tracing", clock_wall());
     } else if (slice_is(type, "trace_stopped")) {
         on_stopped(link, message);
     } else if (slice_is(type, "gap")) {
         on_gap(link, message);
     } else if (slice_is(type, "note")) {
         on_note(link, message);
+    } else if (slice_is(type, "state")) {
+        on_state(link, message);
+    } else if (slice_is(type, "steered")) {
+        tool_link_steered(link->links->tools, link, message);
     }
 }
 
@@ -351,6 +395,7 @@ static void on_closed(void *user) {
     struct shim_link *link = user;
     stream_over(link);
     log_info("node %s disconnected", name_of(link));
+    roster_leave(link->seen, clock_wall());
     pipeline_set_user(link->node, NULL);
     pipeline_want_calls(link->node, false);
     if (link->previous) {

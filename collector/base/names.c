@@ -45,15 +45,14 @@ static size_t character(const uint8_t *p, size_t n) {
     return len;
 }
 
-// Writes the cleaned text to out (LIMIT_NAME_BYTES + 1 bytes) and returns its length.
-static size_t clean(struct slice text, char *out) {
+size_t names_clean(struct slice text, char *out, size_t room) {
     size_t len = 0;
-    for (size_t i = 0; i < text.len && len < LIMIT_NAME_BYTES;) {
+    for (size_t i = 0; i < text.len && len < room - 1;) {
         size_t n = character(text.data + i, text.len - i);
         if (n == 0) {
             out[len++] = '?';
             i++;
-        } else if (len + n > LIMIT_NAME_BYTES) {
+        } else if (len + n > room - 1) {
             break;
         } else {
             memcpy(out + len, text.data + i, n);
@@ -73,7 +72,7 @@ uint32_t names_intern(struct names *n, struct slice text) {
         return id;
     }
     char cleaned[LIMIT_NAME_BYTES + 1];
-    size_t len = clean(text, cleaned);
+    size_t len = names_clean(text, cleaned, sizeof cleaned);
     key = hash_bytes(slice_of(cleaned, len));
     id = map_get(&n->by_hash, key);
     if (id != MAP_NONE) {

@@ -111,6 +111,20 @@ bool control_get_bool(struct control_map map, const char *key, bool *value) {
     return true;
 }
 
+bool control_get_number(struct control_map map, const char *key, double *value) {
+    const msgpack_object *o = value_of(map, key);
+    int64_t whole;
+    if (control_get_int(map, key, &whole)) {
+        *value = (double)whole;
+        return true;
+    }
+    if (!o || (o->type != MSGPACK_OBJECT_FLOAT64 && o->type != MSGPACK_OBJECT_FLOAT32)) {
+        return false;
+    }
+    *value = o->via.f64;
+    return true;
+}
+
 bool control_get_list(struct control_map map, const char *key, struct control_list *value) {
     const msgpack_object *o = value_of(map, key);
     if (!o || o->type != MSGPACK_OBJECT_ARRAY) {

@@ -97,7 +97,7 @@ static bool read_messages(struct connection *c) {
         } else {
             struct slice type = {0};
             control_get_text(root, "type", &type);
-            c->server->events.message(c->session->user, type, root);
+            c->session->events->message(c->session->user, type, root);
         }
         control_free(message);
         if (!open) {
@@ -146,7 +146,7 @@ static void on_event(struct bufferevent *bev, short what, void *context) {
         return;
     }
     if (c->state == STATE_CONTROL && (what & BEV_EVENT_TIMEOUT)) {
-        log_warning("shim at %s has been silent for %d s", c->peer, SILENCE_SECONDS);
+        log_warning("%s at %s has been silent for %d s", session_is_tool(c->session) ? "tool" : "shim", c->peer, SILENCE_SECONDS);
     }
     connection_close(c);
 }

@@ -11,7 +11,7 @@
 enum {
     KEY_BYTES = 16,
     PEER_BYTES = 64,
-    SILENCE_SECONDS = 15 // without a word from a shim, which sends its clock every second
+    SILENCE_SECONDS = 15 // without a word from a shim, which sends its clock every second, or a tool, which answers pings
 };
 
 enum state { STATE_HELLO, STATE_CONTROL, STATE_DATA };
@@ -30,6 +30,7 @@ struct connection {
 
 struct session {
     struct server *server;
+    const struct server_events *events; // of shims, or of tools
     struct session *previous, *next;
     struct connection *control;
     struct connection *data; // NULL while there is none
@@ -45,11 +46,13 @@ struct server {
     struct evconnlistener *listener;
     struct event *second; // a timer: newcomers that take too long, refusals that were not told
     struct server_events events;
+    struct server_events tool_events; // hello is NULL: no tools
     struct secret secret; // len 0: none is demanded
     const struct tls *tls; // NULL: plain TCP
     struct connection *connections; // newest first
     struct session *sessions;
     uint32_t count; // connections
+    uint32_t tools; // sessions of these
     int64_t next_session;
     uint32_t refusals; // in this second
 };
@@ -90,12 +93,15 @@ void newcomer_sweep(struct server *s);
 
 // NULL when there is none of this id.
 struct session *session_find(struct server *s, int64_t id);
-// A hello of role "control" or "data". Both return false when the connection is closed.
+// A hello of role "control", "tool" or "data". All return false when the connection is closed.
 bool session_hello(struct connection *c, struct control_map hello);
+bool session_hello_tool(struct connection *c, struct control_map hello);
 bool session_hello_data(struct connection *c, struct control_map hello);
 // Hands on what the data connection, which is there, has brought, once that may be read.
 void session_read(struct session *s);
 // Ends the data connection of a session, if there is one.
 void session_end_data(struct session *s);
+// Whether it is a tool's.
+bool session_is_tool(const struct session *s);
 // Ends a session and its connections.
 void session_close(struct session *s);

@@ -166,6 +166,9 @@ static bool hello(struct connection *c, struct control_map message) {
     if (slice_is(role, "data")) {
         return session_hello_data(c, message);
     }
+    if (slice_is(role, "tool")) {
+        return session_hello_tool(c, message);
+    }
     return session_hello(c, message);
 }
 

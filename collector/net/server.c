@@ -121,6 +121,10 @@ struct server *server_new_on(struct event_base *base, int fd, const struct serve
     return server_listening(s, why);
 }
 
+void server_take_tools(struct server *s, const struct server_events *events) {
+    s->tool_events = *events;
+}
+
 void server_free(struct server *s) {
     if (!s) {
         return;

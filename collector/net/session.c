@@ -15,7 +15,7 @@ void session_end_data(struct session *s) {
     if (data) {
         s->data = NULL;
         connection_free(data);
-        s->server->events.data_end(s->user);
+        s->events->data_end(s->user);
     }
 }
 
@@ -30,9 +30,14 @@ void session_close(struct session *s) {
     if (s->next) {
         s->next->previous = s->previous;
     }
+    server->tools -= session_is_tool(s);
     connection_free(s->control);
-    server->events.closed(s->user);
+    s->events->closed(s->user);
     free(s);
+}
+
+bool session_is_tool(const struct session *s) {
+    return s->events == &s->server->tool_events;
 }
 
 bool session_send(struct session *s, const struct buffer *messages) {
@@ -71,7 +76,8 @@ static void leave_hello(struct connection *c, enum state state) {
     c->auth = NULL;
 }
 
-bool session_hello(struct connection *c, struct control_map hello) {
+// Makes a session of a connection's first message, for who gets `events`.
+static bool begin(struct connection *c, struct control_map hello, const struct server_events *events) {
     struct server *server = c->server;
     const char *why = "out of memory";
     struct session *s = calloc(1, sizeof *s);
@@ -80,10 +86,11 @@ bool session_hello(struct connection *c, struct control_map hello) {
         goto err0;
     }
     s->server = server;
+    s->events = events;
     s->control = c;
     s->id = ++server->next_session;
     c->session = s; // session_peer works from here on
-    s->user = server->events.hello(server->events.context, s, hello, &why);
+    s->user = events->hello(events->context, s, hello, &why);
     if (!s->user) {
         goto err0;
     }
@@ -92,6 +99,7 @@ bool session_hello(struct connection *c, struct control_map hello) {
         s->next->previous = s;
     }
     server->sessions = s;
+    server->tools += session_is_tool(s);
     leave_hello(c, STATE_CONTROL);
     bufferevent_setwatermark(c->bev, EV_READ, 0, LIMIT_CONTROL_BYTES + CONTROL_HEADER);
     bufferevent_set_timeouts(c->bev, &(struct timeval){SILENCE_SECONDS, 0}, &(struct timeval){SILENCE_SECONDS, 0});
@@ -109,18 +117,33 @@ err0:
     return false;
 }
 
+bool session_hello(struct connection *c, struct control_map hello) {
+    return begin(c, hello, &c->server->events);
+}
+
+bool session_hello_tool(struct connection *c, struct control_map hello) {
+    struct server *server = c->server;
+    if (!server->tool_events.hello || server->tools >= LIMIT_TOOLS) {
+        connection_bye(c, server->tool_events.hello ? "too many tools are connected" : "no tools are taken here");
+        connection_refuse(c, "one tool too many");
+        return false;
+    }
+    return begin(c, hello, &server->tool_events);
+}
+
 bool session_hello_data(struct connection *c, struct control_map hello) {
     int64_t id = 0;
     struct slice key = {0};
     control_get_int(hello, "session", &id);
     control_get_bytes(hello, "key", &key);
     struct session *s = session_find(c->server, id);
-    if (!s || key.len != KEY_BYTES || CRYPTO_memcmp(s->key, key.data, KEY_BYTES) != 0 || (c->auth && c->auth->session != id)) {
+    if (!s || session_is_tool(s) || key.len != KEY_BYTES || CRYPTO_memcmp(s->key, key.data, KEY_BYTES) != 0 ||
+        (c->auth && c->auth->session != id)) {
         connection_refuse(c, "a data connection without a session");
         return false;
     }
     session_end_data(s); // the shim opened a new trace port
-    if (!s->server->events.data_begin(s->user)) {
+    if (!s->events->data_begin(s->user)) {
         connection_refuse(c, "no memory for its data connection");
         return false;
     }
@@ -141,7 +164,7 @@ void session_read(struct session *s) {
     struct evbuffer *input = bufferevent_get_input(c->bev);
     struct evbuffer_iovec extent;
     while (s->ready && evbuffer_peek(input, -1, NULL, &extent, 1) > 0 && extent.iov_len > 0) {
-        if (!s->server->events.data(s->user, slice_of(extent.iov_base, extent.iov_len))) {
+        if (!s->events->data(s->user, slice_of(extent.iov_base, extent.iov_len))) {
             connection_refuse(c, "the trace stream is damaged");
             return;
         }

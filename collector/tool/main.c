@@ -14,6 +14,8 @@ static const struct command {
     {"report", "where the time of requests goes: a table of identities and tiers", report_main, report_help},
     {"slow", "single requests that were kept whole: the list, and one drawn as a waterfall", slow_main,
      slow_help},
+    {"nodes", "the nodes that a running collector knows, and what they do", nodes_main, nodes_help},
+    {"trace", "pause, resume or sample a node's trace through the collector", trace_main, trace_help},
     {"replay", "a trace-port capture through the same pipeline into a new database", replay_main,
      replay_help},
 };

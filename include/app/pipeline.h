@@ -10,6 +10,7 @@
 
 #include "model/account.h"
 #include "model/directory.h"
+#include "model/live.h"
 #include "model/message.h"
 #include "model/tier_set.h"
 
@@ -49,6 +50,8 @@ const char *pipeline_node_name(const struct pipeline_node *n);
 // What the callbacks get for this node; NULL: no callbacks.
 void pipeline_set_user(struct pipeline_node *n, void *user);
 void pipeline_want_calls(struct pipeline_node *n, bool wanted);
+// Where its complete requests are counted besides, for who watches the node; NULL: nowhere. Stays the caller's.
+void pipeline_set_live(struct pipeline_node *n, struct live *live);
 // From which duration on its requests are slow; at first none is.
 void pipeline_set_slow(struct pipeline_node *n, int64_t slow_ns);
 // The tiers it traces. Takes the set's content; what was traced before is forgotten.
@@ -101,6 +104,7 @@ struct pipeline_totals {
     uint64_t orphan_returns;
     uint64_t stale_calls; // and those past a cap of limits.h
     uint64_t complete, incomplete, expired;
+    uint64_t unsampled, paused_ms; // as the shim counted them
     uint64_t untimed;     // calls without a timestamp: of no use, counted as decode errors too
     int64_t first_error;  // offset in the stream of the first frame that could not be decoded, or -1
 };

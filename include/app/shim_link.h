@@ -3,13 +3,17 @@
 #pragma once
 
 #include "app/pipeline.h"
+#include "app/roster.h"
 #include "base/buffer.h"
 #include "net/server.h"
+
+struct tool_links;
 
 struct shim_link {
     struct shim_links *links;
     struct shim_link *previous, *next; // all links of a collector
     struct pipeline_node *node;
+    struct roster_node *seen;
     struct session *session;
     struct recording *recording; // NULL: none
     uint16_t node_id;
@@ -22,6 +26,8 @@ struct shim_link {
 
 struct shim_links {
     struct pipeline *pipeline;
+    struct roster *roster;    // told what happens
+    struct tool_links *tools; // told what nodes answer to tools
     const char *record; // folder for recordings, NULL: none
     int64_t slow_ns;    // of nodes that do not say themselves when a request is slow
     struct shim_link *first;

@@ -43,6 +43,13 @@
 // Bytes that may wait to be sent to one shim; past it rows and calls for it are left out and the log says so.
 #define LIMIT_OUTPUT_BYTES (4u << 20)
 
+// Tools that are connected at a time: they share the connections with the nodes.
+#define LIMIT_TOOLS 16
+// What is remembered of a node's ups and downs, 208 bytes each.
+#define LIMIT_NODE_EVENTS 20u
+// Seconds that a node has to answer what a tool wants of it: arming takes a few at most.
+#define LIMIT_STEER_SECONDS 10
+
 // -- requests (per collector) --------------------------------------------------------------------------------------
 
 // Requests that are open or in their grace time. 128 bytes each, and up to 43 in the index of tokens.

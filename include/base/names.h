@@ -25,3 +25,7 @@ void names_free(struct names *n);
 uint32_t names_intern(struct names *n, struct slice text);
 // The text of an id.
 const char *names_text(const struct names *n, uint32_t id);
+
+// Copies a text to out with the zero that ends it, cut at a UTF-8 border to room - 1 bytes; bytes that are no printable UTF-8 become '?'.
+// Returns its length.
+size_t names_clean(struct slice text, char *out, size_t room);

@@ -16,6 +16,9 @@
 //                                                 the node's monotonic time: calls of tiers between the two may not have been traced
 //     identify_reply  id, identity (text or nil)
 //     note            level, text
+//     state           state "tracing" | "paused" (by the breaker) | "held" (by steer), one_in, per_second (0: no such bound), level_ppm
+//                     (what the guard lets through of these), trips (of the breaker), text (why, or empty): at first and whenever it changes
+//     steered         id, ok, text
 //   collector -> shim
 //     welcome         session, key (16 bytes), version
 //     ping            every 2 s
@@ -24,7 +27,23 @@
 //     stats           rows [{bucket_start, resolution_s, node, identity, tier, requests, …}]
 //     calls           identity, outcome, started_at, duration_us, spans [{tier, depth, pid, …}]: a finished request
 //     slow            the same of one that took longer than slow_threshold_us
+//     steer           id, command "pause" | "resume" | "sample", one_in or per_second: answered by steered
 //     bye             reason
+//
+// And between a tool (role "tool": protocol, version) and the collector, which welcomes and pings it likewise:
+//
+//   tool -> collector
+//     nodes
+//     watch           node: from now on its rows every second, instead of another node's
+//     trace           node, command, one_in or per_second, as in steer
+//     pong            to every ping
+//   collector -> tool
+//     node            node, connected, since, …: one for each node, see collector/app/tool_link.c; then
+//     nodes           count
+//     rows            node, connected, state, seconds (what the rows cover), identities [{identity, requests, errors, mean_us, p99_us}],
+//                     the first one _total; and incomplete, expired, unsampled, dropped_messages, decode_errors, paused_ms of that time
+//     traced          ok, text: what the node answered
+//     error           text: what was asked for cannot be
 //
 // Decoding allocates (msgpack-c's zone), behind msgpack_guard. One thread at a time per object.
 #pragma once
@@ -65,6 +84,8 @@ bool control_get_text(struct control_map map, const char *key, struct slice *val
 bool control_get_bytes(struct control_map map, const char *key, struct slice *value);
 bool control_get_int(struct control_map map, const char *key, int64_t *value);
 bool control_get_bool(struct control_map map, const char *key, bool *value);
+// Of an integer or a floating-point number.
+bool control_get_number(struct control_map map, const char *key, double *value);
 bool control_get_list(struct control_map map, const char *key, struct control_list *value);
 // Member i of a list, as a map without keys when it is something else.
 struct control_map control_list_at(struct control_list list, uint32_t i);

@@ -14,16 +14,16 @@
 #include "net/tls.h"
 
 struct server;
-struct session; // one shim: its control connection, and while it traces its data connection
+struct session; // one shim: its control connection, and while it traces its data connection. Or one tool, which has the first only
 
 // What happens, told to the layer above. `user` is what hello returned.
 struct server_events {
     void *context;
-    // A shim introduces itself. Returns the user of the session, never NULL, or NULL with *refusal set to the reason, which the shim is told.
+    // A shim, or a tool, introduces itself. Returns the user of the session, never NULL, or NULL with *refusal set to the reason, which the shim is told.
     void *(*hello)(void *context, struct session *s, struct control_map hello, const char **refusal);
     // A control message after the hello.
     void (*message)(void *user, struct slice type, struct control_map message);
-    // The data connection is there; false refuses it. Bytes follow once session_ready was called.
+    // Tools have none of the next three. The data connection is there; false refuses it. Bytes follow once session_ready was called.
     bool (*data_begin)(void *user);
     // Trace-port bytes. False when they are none: the data connection is closed.
     bool (*data)(void *user, struct slice bytes);
@@ -46,11 +46,13 @@ struct server *server_new(struct event_base *base, const struct server_options *
 // again when NULL is returned.
 struct server *server_new_on(struct event_base *base, int fd, const struct server_options *options, const struct server_events *events,
                              const char **why);
-// Says bye to every shim, closes everything. Events closed and data_end are still told.
+// Takes tools from now on, LIMIT_TOOLS of them at a time. Until then they are refused.
+void server_take_tools(struct server *s, const struct server_events *events);
+// Says bye to every shim and tool, closes everything. Events closed and data_end are still told.
 void server_free(struct server *s);
 // The port it listens on, for port 0.
 uint16_t server_port(const struct server *s);
-// Pings every shim.
+// Pings every shim and tool.
 void server_ping(struct server *s);
 
 // Where a shim connects from, "127.0.0.1:40312".

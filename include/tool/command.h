@@ -17,6 +17,11 @@ extern const char slow_help[];
 int replay_main(int argc, char **argv);
 extern const char replay_help[];
 
+int nodes_main(int argc, char **argv);
+extern const char nodes_help[];
+int trace_main(int argc, char **argv);
+extern const char trace_help[];
+
 // Tells on stderr, in one line, what getopt_long just refused (optopt and argv, with opterr = 0 and an option
 // string that starts with ':'), and returns EXIT_USAGE.
 int command_bad_option(char **argv, int option);

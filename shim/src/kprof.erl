@@ -144,8 +144,8 @@ stop_trace() ->
     kprof_session:stop_trace().
 
 %% @doc What the shim does now: `idle' (no trace), `tracing', `waiting' (for the collector), `paused' (the breaker
-%% has tripped).
--spec status() -> not_started | idle | tracing | waiting | paused.
+%% has tripped), `held' (a tool has paused the trace).
+-spec status() -> not_started | idle | tracing | waiting | paused | held.
 status() ->
     kprof_session:status().
 

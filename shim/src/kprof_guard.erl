@@ -70,7 +70,7 @@ attend(Node) ->
     gen_server:call(?MODULE, {attend, Node}, 10000).
 
 %% @doc The kprof node's word that it is there. Returns what the shim does.
--spec word(node()) -> idle | tracing | waiting | paused | not_started.
+-spec word(node()) -> idle | tracing | waiting | paused | held | not_started.
 word(Node) ->
     gen_server:cast(?MODULE, {word, Node}),
     kprof:status().

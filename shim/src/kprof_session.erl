@@ -7,6 +7,9 @@
 %%      └── from anywhere    v  │ after a pause that doubles, 1 .. 60 s, at half the sampling
 %%                          paused (the guard has tripped)
 %% '''
+%% and a tool takes it from anywhere but idle to `held' and back. Then only the control connection is there, and so it is after the
+%% collector was lost and found again.
+%%
 %% Each arming is hello, welcome, tiers, a new trace port, the data connection, flags and patterns, trace_started.
 %% A trace port is never used twice: its next client would begin in the middle of a message.
 -module(kprof_session).
@@ -23,7 +26,6 @@
 -define(PAUSE_MAX_MS, 60000).
 -define(CALM_MS, 60000).        % armed for this long without a trip: the next pause is the shortest again
 -define(DRAIN_MS, 2500).
--define(MAX_ONE_IN, 1 bsl 30).
 -define(MAX_ASKS, 16).          % questions answered at a time
 -define(MAX_ASKS_WAITING, 1000).   % as many as the collector has open
 -define(MAX_ASKS_BYTES, 1048576).  % of their arguments
@@ -31,7 +33,7 @@
 -type tier() :: #{name := binary(), mfa := mfa(), returns := none | whole, entry := boolean(), kind := kprof_match:kind(),
                   rows := [kprof_match:row()], spec := [tuple()]}.
 -type absence() :: {mfa(), module | function}.     % what is not on this node
--type status() :: idle | tracing | waiting | paused.
+-type status() :: idle | tracing | waiting | paused | held.
 
 -record(d, {slots :: kprof_slots:slots(),
             options = undefined :: undefined | kprof_options:options(),
@@ -39,7 +41,9 @@
             spawns = [] :: [kprof_tracer:pattern()],  % of the functions that spawn, those that are ours to trace
             absent = [] :: [absence()],               % told already
             looked = 0 :: integer(),                  % native time of the last look at flags and patterns; then they were as we set them
-            one_in = 1 :: pos_integer(),              % the sampling in force, after trips
+            sampling = kprof_sampling:new({one_in, 1}) :: kprof_sampling:sampling(),
+            trips = 0 :: non_neg_integer(),
+            held = false :: boolean(),                % a tool has paused the trace
             entries = undefined :: undefined | non_neg_integer(),   % entry calls counted, at the last look; those before are told
             control = undefined :: undefined | kprof_link:connection(),
             session = undefined :: undefined | kprof_link:session(),   % from welcome, for the data connection
@@ -187,9 +191,10 @@ start(From, Options, #d{slots = Slots} = D0) ->
                  Tier#{kind => Kind, rows => Rows, spec => kprof_match:spec(Rows, #{returns => Returns, flags => Flags})}
              end || #{mfa := MFA, returns := Returns} = Tier <- maps:get(tiers, Options)],
     %% what hands things on to the user is there before new processes are traced
-    D1 = #d{slots = Slots, options = Options, tiers = Tiers, one_in = maps:get(one_in, Options), printer = printer(Options), slow = slow(Options)},
+    D1 = #d{slots = Slots, options = Options, tiers = Tiers, sampling = kprof_sampling:new({one_in, maps:get(one_in, Options)}), printer = printer(Options), slow = slow(Options)},
     case arm(D1) of
         {ok, D} ->
+            tell_state(tracing, "", D),
             {next_state, tracing, D, [{reply, From, ok}, clock_later(), look_later()]};
         {error, Why, D} ->
             stop_handing_on(D),
@@ -204,6 +209,9 @@ arm(#d{control = undefined} = D) ->
     end;
 arm(D) ->
     case tell(tiers(D), D) of
+        ok when D#d.held ->
+            _ = kprof_link:active(D#d.control),
+            {ok, D};
         ok ->
             case kprof_tracer:open() of
                 {ok, Tracer, In} -> arm_data(D#d{tracer = Tracer}, In);
@@ -231,7 +239,7 @@ arm_data(#d{session = Session, slots = Slots, tracer = Tracer} = D0, In) ->
             kprof_tracer:set_flags(Tracer, more_flags(D), own_processes(D)),
             Looked = erlang:monotonic_time(),
             ok = kprof_web:force(Slots, maps:get(force_header, D#d.options)),
-            kprof_slots:set_one_in(Slots, D#d.one_in),
+            kprof_sampling:put(Slots, D#d.sampling),
             yield_to_guard(D),
             _ = tell(#{type => <<"trace_started">>, at => erlang:monotonic_time(), labels => kprof_slots:base_number(Slots)}, D),
             _ = kprof_link:active(D#d.control),
@@ -295,24 +303,30 @@ lost(Why, State, D) ->
     State =:= waiting orelse logger:warning("kprof: the collector at ~ts:~b is lost: ~ts; trying again", [Text, Port, Why]),
     D1 = let_go(D),
     case State of
-        paused -> {keep_state, D1};
+        paused -> {keep_state, D1};    % its pause ends in a new connection
         _ -> {next_state, waiting, D1#d{retry_ms = ?RETRY_MIN_MS}, again_in(?RETRY_MIN_MS)}
     end.
 
 %% The guard has undone everything and closed the port.
 tripped(D0) ->
-    D = D0#d{tracer = undefined, entries = undefined, one_in = min(2 * D0#d.one_in, ?MAX_ONE_IN), pause_ms = min(2 * D0#d.pause_ms, ?PAUSE_MAX_MS)},
-    Text = io_lib:format("the node made trace messages faster than its trace port takes them: paused for ~b s, then one "
-                         "request in ~b", [D0#d.pause_ms div 1000, D#d.one_in]),
+    D = D0#d{tracer = undefined, entries = undefined, trips = D0#d.trips + 1, sampling = kprof_sampling:lower(0.5, D0#d.sampling),
+             pause_ms = min(2 * D0#d.pause_ms, ?PAUSE_MAX_MS)},
+    Text = io_lib:format("the node made trace messages faster than its trace port takes them: paused for ~b s, then ~ts",
+                         [D0#d.pause_ms div 1000, kprof_sampling:describe(D#d.sampling)]),
     logger:warning("kprof: ~ts", [Text]),
     _ = tell_stopped(tripped, unicode:characters_to_binary(Text), D),
+    tell_state(paused, Text, D),
     _ = drop_relay(D),
     {next_state, paused, untraced(D#d{relay = undefined}), again_in(D0#d.pause_ms)}.
 
 again(D0) ->
     case arm(D0) of
+        {ok, #d{held = true} = D} ->
+            tell_state(held, "", D),
+            {next_state, held, D#d{retry_ms = ?RETRY_MIN_MS}, [clock_later()]};
         {ok, D} ->
             logger:notice("kprof: tracing again"),
+            tell_state(tracing, "", D),
             {next_state, tracing, D#d{retry_ms = ?RETRY_MIN_MS}, [clock_later(), look_later()]};
         {error, Why, D} ->
             Wait = D#d.retry_ms,
@@ -360,6 +374,11 @@ message(<<"identify">>, #{<<"id">> := Id, <<"m">> := M, <<"f">> := F, <<"args">>
     end;
 message(<<"disarm">>, #{<<"m">> := M, <<"f">> := F, <<"a">> := A} = Message, _, D) ->
     disarm_tier([M, F, A], maps:get(<<"reason">>, Message, <<"no reason given">>), D);
+message(<<"steer">>, #{<<"id">> := Id} = Message, State, D) ->
+    steer(Message, State, D, fun(Ok, Text, D1) ->
+                                     _ = tell(#{type => <<"steered">>, id => Id, ok => Ok, text => unicode:characters_to_binary(Text)}, D1),
+                                     D1
+                             end);
 message(<<"stats">>, #{<<"rows">> := Rows}, _, #d{printer = Pid}) when is_list(Rows), is_pid(Pid) ->
     kprof_printer:stats(Pid, [kprof_printer:row(R) || R <- Rows, is_map(R)]),
     keep_state_and_data;
@@ -373,6 +392,59 @@ message(<<"bye">>, Message, State, D) ->
     lost(["it said: ", case Message of #{<<"reason">> := R} when is_binary(R) -> R; _ -> "bye" end], State, D);
 message(_, _, _, _) ->
     keep_state_and_data.
+
+%% What a tool wants. Reply(Ok, Text, D) answers it.
+steer(#{<<"command">> := <<"pause">>}, held, D, Reply) ->
+    {keep_state, Reply(true, "is paused already", D)};
+steer(#{<<"command">> := <<"pause">>}, _, D0, Reply) ->
+    D = hold(D0),
+    {next_state, held, Reply(true, "paused", D), [{{timeout, again}, cancel}, {{timeout, look}, cancel}]};
+steer(#{<<"command">> := <<"resume">>}, tracing, D, Reply) ->
+    {keep_state, Reply(true, "is being traced already", D)};
+steer(#{<<"command">> := <<"resume">>}, _, D0, Reply) ->
+    case again(D0#d{held = false}) of
+        {next_state, tracing, D, Timers} ->
+            {next_state, tracing, Reply(true, ["traced again: ", kprof_sampling:describe(D#d.sampling)], D), [{{timeout, again}, cancel} | Timers]};
+        NotYet ->
+            NotYet      % the connection is gone, and with it who asked
+    end;
+steer(#{<<"command">> := <<"sample">>, <<"one_in">> := N}, State, D0, Reply) when is_integer(N), N >= 1 ->
+    D = set_sampling(kprof_sampling:ask({one_in, N}, D0#d.sampling), State, D0),
+    {keep_state, Reply(true, ["samples ", kprof_sampling:describe(D#d.sampling)], D)};
+steer(_, _, D, Reply) ->
+    {keep_state, Reply(false, "its shim cannot do that; it may be of an older release", D)}.
+
+%% Everything off but the control connection. What was sent arrives.
+hold(D0) ->
+    ok = kprof_slots:close(D0#d.slots),
+    D1 = entries_left_out(D0),
+    disarm(D1),
+    clear_tokens(D1),
+    _ = D1#d.tracer =:= undefined orelse kprof_tracer:close(D1#d.tracer, drain),
+    _ = D1#d.relay =:= undefined orelse kprof_relay:drain(D1#d.relay, ?DRAIN_MS),
+    _ = D1#d.tracer =:= undefined orelse kprof_tracer:close(D1#d.tracer, now),
+    D = untraced(D1#d{held = true, tracer = undefined, relay = undefined, entries = undefined}),
+    logger:notice("kprof: paused by a tool"),
+    _ = tell_stopped(held, <<"paused by a tool">>, D),
+    tell_state(held, "", D),
+    D.
+
+%% The one place where the sampling changes while a trace is there.
+set_sampling(Sampling, State, D0) ->
+    D = case State of
+            tracing -> resample(Sampling, D0);
+            _ -> D0#d{sampling = Sampling}
+        end,
+    tell_state(State, ["samples ", kprof_sampling:describe(Sampling)], D),
+    D.
+
+resample(Sampling, #d{slots = Slots} = D0) ->
+    D = entry_specs((entries_left_out(D0))#d{sampling = Sampling}),
+    kprof_sampling:put(Slots, Sampling),
+    ok = kprof_guard:update(patterns(D)),
+    kprof_tracer:set_patterns(D#d.tracer, patterns(D) -- patterns(D0)),
+    yield_to_guard(D),
+    D.
 
 %% Who asks remembers the answer: when there are too many questions, none is better than a wrong one.
 ask_later({_, _, _, Args} = Question, #d{asks_waiting = {Queue, Count, Bytes}} = D)
@@ -540,6 +612,11 @@ tier(#{returns := none} = Tier) -> (tier(Tier#{returns := whole}))#{returns => n
 tell_stopped(Reason, Text, D) ->
     tell(#{type => <<"trace_stopped">>, at => erlang:monotonic_time(), reason => Reason, text => Text}, D).
 
+tell_state(State, Text, #d{sampling = Sampling, trips = Trips} = D) ->
+    _ = tell((kprof_sampling:fields(Sampling))#{type => <<"state">>, state => State, trips => Trips,
+                                                text => unicode:characters_to_binary(Text)}, D),
+    ok.
+
 note(Level, Text, D) ->
     _ = tell(#{type => <<"note">>, level => Level, text => unicode:characters_to_binary(Text)}, D),
     ok.
@@ -559,8 +636,9 @@ count_entries(D) ->
     end.
 
 %% The patterns of entries are made for the running trace and its sampling.
-entry_specs(#d{tiers = Tiers, slots = Slots, options = Options, one_in = OneIn} = D) ->
-    Settings = #{base => kprof_slots:base(Slots), olds => kprof_slots:old_bases(Slots), one_in => OneIn, flags => maps:get(flags, Options)},
+entry_specs(#d{tiers = Tiers, slots = Slots, options = Options, sampling = Sampling} = D) ->
+    Settings = #{base => kprof_slots:base(Slots), olds => kprof_slots:old_bases(Slots), one_in => kprof_sampling:one_in(Sampling),
+                 flags => maps:get(flags, Options)},
     D#d{tiers = [case Tier of
                      #{entry := true, rows := Rows} -> Tier#{spec := kprof_entry:spec(Rows, Settings)};
                      _ -> Tier
@@ -569,9 +647,9 @@ entry_specs(#d{tiers = Tiers, slots = Slots, options = Options, one_in = OneIn} 
 %% Those that the sampler left out since the last time are unsampled requests.
 entries_left_out(#d{entries = undefined} = D) ->
     D;
-entries_left_out(#d{slots = Slots, entries = Before, one_in = OneIn} = D) ->
+entries_left_out(#d{slots = Slots, entries = Before, sampling = Sampling} = D) ->
     Now = erlang:system_info(trace_control_word),
-    ok = kprof_slots:count_unsampled(Slots, kprof_entry:unsampled(Before, Now, OneIn)),
+    ok = kprof_slots:count_unsampled(Slots, kprof_entry:unsampled(Before, Now, kprof_sampling:one_in(Sampling))),
     D#d{entries = Now}.
 
 clear_tokens(D) ->

@@ -1,0 +1,90 @@
+#include "app/roster.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/names.h"
+
+void roster_free(struct roster *r) {
+    for (uint32_t i = 0; i < LIMIT_NODES; i++) {
+        free(r->nodes[i]);
+        r->nodes[i] = NULL;
+    }
+}
+
+struct roster_node *roster_join(struct roster *r, uint16_t id, struct pipeline_node *node, int64_t now) {
+    struct roster_node *n = r->nodes[id];
+    if (!n) {
+        n = r->nodes[id] = calloc(1, sizeof *n);
+        if (!n) {
+            return NULL;
+        }
+        n->node = node;
+    }
+    n->connected = true;
+    n->since = now;
+    n->sampling = (struct roster_sampling){0};
+    snprintf(n->state, sizeof n->state, "idle");
+    roster_event(n, now, "connected");
+    return n;
+}
+
+void roster_leave(struct roster_node *n, int64_t now) {
+    n->connected = false;
+    n->since = now;
+    snprintf(n->state, sizeof n->state, "gone");
+    roster_event(n, now, "disconnected");
+}
+
+void roster_state(struct roster_node *n, const char *state, int64_t now) {
+    if (strcmp(n->state, state) != 0) {
+        snprintf(n->state, sizeof n->state, "%s", state);
+        roster_event(n, now, "%s", state);
+    }
+}
+
+void roster_event(struct roster_node *n, int64_t now, const char *format, ...) {
+    struct roster_event *event = &n->events[n->happened++ % LIMIT_NODE_EVENTS];
+    char text[2 * ROSTER_TEXT];
+    va_list args;
+    event->at = now;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    names_clean(slice_text(text), event->text, sizeof event->text);
+}
+
+static uint64_t finished(const struct roster_node *n) {
+    struct pipeline_totals t = pipeline_totals(n->node);
+    return t.complete + t.incomplete + t.expired;
+}
+
+void roster_second(struct roster *r) {
+    for (uint32_t i = 0; i < LIMIT_NODES; i++) {
+        struct roster_node *n = r->nodes[i];
+        if (n) {
+            n->finished[n->seconds++ % (ROSTER_RATE_SECONDS + 1)] = finished(n);
+        }
+    }
+}
+
+double roster_rate(const struct roster_node *n) {
+    if (n->seconds < 2) {
+        return 0;
+    }
+    uint64_t span = n->seconds - 1 < ROSTER_RATE_SECONDS ? n->seconds - 1 : ROSTER_RATE_SECONDS;
+    uint64_t last = n->finished[(n->seconds - 1) % (ROSTER_RATE_SECONDS + 1)];
+    uint64_t first = n->finished[(n->seconds - 1 - span) % (ROSTER_RATE_SECONDS + 1)];
+    return (double)(last - first) / (double)span;
+}
+
+struct roster_node *roster_find(const struct roster *r, struct slice name) {
+    for (uint32_t i = 0; i < LIMIT_NODES; i++) {
+        if (r->nodes[i] && slice_is(name, pipeline_node_name(r->nodes[i]->node))) {
+            return r->nodes[i];
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,369 @@
+#include "app/tool_link.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/text_time.h"
+
+enum { SECOND_NS = 1000000000 };
+
+// A node that tools watch; gone with the last of them.
+struct watch {
+    struct watch *next;
+    struct roster_node *node;
+    struct live *rows;
+    struct pipeline_totals before; // at the last sending
+    int64_t since;                 // then, on the monotonic clock
+};
+
+struct tool_link {
+    struct tool_links *links;
+    struct tool_link *previous, *next;
+    struct session *session;
+    struct watch *watch;           // NULL: none
+    struct roster_node *steered;   // the node that has not answered yet, NULL: none
+    int64_t steer_id;              // names that question
+    int64_t deadline;              // for the answer, on the monotonic clock
+};
+
+// -- answers -----------------------------------------------------------------------------------------------------------
+
+static void send_end(struct tool_link *t, struct buffer *b, struct control_writer *w) {
+    if (!control_end(w) || !session_send(t->session, b)) {
+        log_warning("tool at %s: it does not read what it is sent; some is left out", session_peer(t->session));
+    }
+    buffer_free(b);
+}
+
+static void send_error(struct tool_link *t, const char *text) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, "error", 1);
+    control_text(&w, "text", slice_text(text));
+    send_end(t, &b, &w);
+}
+
+// The node that a message names; NULL and the tool is told.
+static struct roster_node *named_node(struct tool_link *t, struct control_map message) {
+    struct slice name = {0};
+    control_get_text(message, "node", &name);
+    struct roster_node *node = roster_find(t->links->roster, name);
+    if (!node) {
+        send_error(t, "the collector knows no node of this name; kprof nodes lists those it knows");
+    }
+    return node;
+}
+
+static struct shim_link *shim_of(const struct tool_links *links, const struct roster_node *node) {
+    for (struct shim_link *s = links->shims->first; s; s = s->next) {
+        if (s->node == node->node) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+// -- nodes -------------------------------------------------------------------------------------------------------------
+
+static void pack_time(struct control_writer *w, const char *key, int64_t ns) {
+    char text[TEXT_TIME_BYTES];
+    control_text(w, key, slice_text(text_time_format(ns, true, text)));
+}
+
+static void pack_history(struct control_writer *w, const struct roster_node *n) {
+    uint64_t count = n->happened < LIMIT_NODE_EVENTS ? n->happened : LIMIT_NODE_EVENTS;
+    control_list(w, "history", (uint32_t)count);
+    for (uint64_t i = n->happened - count; i < n->happened; i++) {
+        const struct roster_event *event = &n->events[i % LIMIT_NODE_EVENTS];
+        control_map(w, 2);
+        pack_time(w, "at", event->at);
+        control_text(w, "text", slice_text(event->text));
+    }
+}
+
+static void send_node(struct tool_link *t, const struct roster_node *n) {
+    struct pipeline_totals totals = pipeline_totals(n->node);
+    char since[TEXT_TIME_BYTES];
+    const struct {
+        const char *key;
+        uint64_t value;
+    } counts[] = {{"os_pid", (uint64_t)n->os_pid},
+                  {"one_in", (uint64_t)n->sampling.one_in},
+                  {"per_second", (uint64_t)n->sampling.per_second},
+                  {"level_ppm", (uint64_t)n->sampling.level_ppm},
+                  {"trips", (uint64_t)n->sampling.trips},
+                  {"complete", totals.complete},
+                  {"incomplete", totals.incomplete},
+                  {"expired", totals.expired},
+                  {"unsampled", totals.unsampled},
+                  {"messages", totals.messages},
+                  {"dropped_messages", totals.dropped},
+                  {"decode_errors", totals.decode_errors},
+                  {"paused_ms", totals.paused_ms}};
+    enum { COUNTS = sizeof counts / sizeof *counts };
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, "node", COUNTS + 9);
+    control_text(&w, "node", slice_text(pipeline_node_name(n->node)));
+    control_bool(&w, "connected", n->connected);
+    control_text(&w, "since", slice_text(text_time_format(n->since, false, since)));
+    control_text(&w, "peer", slice_text(n->peer));
+    control_text(&w, "otp", slice_text(n->otp));
+    control_text(&w, "version", slice_text(n->version));
+    control_text(&w, "state", slice_text(n->state));
+    control_number(&w, "requests_per_s", roster_rate(n));
+    for (size_t i = 0; i < COUNTS; i++) {
+        control_int(&w, counts[i].key, (int64_t)counts[i].value);
+    }
+    pack_history(&w, n);
+    send_end(t, &b, &w);
+}
+
+static void on_nodes(struct tool_link *t) {
+    int64_t count = 0;
+    for (uint32_t i = 0; i < LIMIT_NODES; i++) {
+        if (t->links->roster->nodes[i]) {
+            send_node(t, t->links->roster->nodes[i]);
+            count++;
+        }
+    }
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, "nodes", 1);
+    control_int(&w, "count", count);
+    send_end(t, &b, &w);
+}
+
+// -- watching ----------------------------------------------------------------------------------------------------------
+
+static void stop_watching(struct tool_link *t) {
+    struct watch *over = t->watch;
+    t->watch = NULL;
+    if (!over) {
+        return;
+    }
+    for (const struct tool_link *other = t->links->first; other; other = other->next) {
+        if (other->watch == over) {
+            return;
+        }
+    }
+    struct watch **at = &t->links->watches;
+    while (*at != over) {
+        at = &(*at)->next;
+    }
+    *at = over->next;
+    pipeline_set_live(over->node->node, NULL);
+    live_free(over->rows);
+    free(over);
+}
+
+static struct watch *watch_of(struct tool_links *links, struct roster_node *node) {
+    struct watch *w = links->watches;
+    while (w && w->node != node) {
+        w = w->next;
+    }
+    if (w) {
+        return w;
+    }
+    w = calloc(1, sizeof *w);
+    struct live *rows = live_new();
+    if (!w || !rows) {
+        free(w);
+        live_free(rows);
+        return NULL;
+    }
+    *w = (struct watch){.next = links->watches, .node = node, .rows = rows, .before = pipeline_totals(node->node), .since = clock_monotonic()};
+    links->watches = w;
+    pipeline_set_live(node->node, rows);
+    return w;
+}
+
+static void on_watch(struct tool_link *t, struct control_map message) {
+    struct roster_node *node = named_node(t, message);
+    if (!node) {
+        return;
+    }
+    stop_watching(t);
+    t->watch = watch_of(t->links, node);
+    if (!t->watch) {
+        send_error(t, "the collector is out of memory");
+    }
+}
+
+static void pack_row(struct control_writer *w, const struct directory *names, const struct live_row *row) {
+    control_map(w, 5);
+    control_text(w, "identity", slice_text(names_text(&names->identities, row->identity)));
+    control_int(w, "requests", (int64_t)row->requests);
+    control_int(w, "errors", (int64_t)row->errors);
+    control_number(w, "mean_us", (double)row->duration_ns / 1e3 / (double)row->requests);
+    control_number(w, "p99_us", histogram_quantile(&row->durations, 0.99) / 1e3);
+}
+
+static bool pack_rows(const struct tool_links *links, const struct watch *watch, int64_t now, struct buffer *out) {
+    struct pipeline_totals t = pipeline_totals(watch->node->node);
+    const struct pipeline_totals *before = &watch->before;
+    struct control_writer w = control_begin(out, "rows", 11);
+    control_text(&w, "node", slice_text(pipeline_node_name(watch->node->node)));
+    control_bool(&w, "connected", watch->node->connected);
+    control_text(&w, "state", slice_text(watch->node->state));
+    control_number(&w, "seconds", (double)(now - watch->since) / SECOND_NS);
+    control_int(&w, "incomplete", (int64_t)(t.incomplete - before->incomplete));
+    control_int(&w, "expired", (int64_t)(t.expired - before->expired));
+    control_int(&w, "unsampled", (int64_t)(t.unsampled - before->unsampled));
+    control_int(&w, "dropped_messages", (int64_t)(t.dropped - before->dropped));
+    control_int(&w, "decode_errors", (int64_t)(t.decode_errors - before->decode_errors));
+    control_int(&w, "paused_ms", (int64_t)(t.paused_ms - before->paused_ms));
+    control_list(&w, "identities", live_count(watch->rows));
+    for (uint32_t i = 0; i < live_count(watch->rows); i++) {
+        pack_row(&w, pipeline_directory(links->pipeline), live_at(watch->rows, i));
+    }
+    return control_end(&w);
+}
+
+static void send_rows(struct tool_links *links, struct watch *watch, int64_t now) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    if (pack_rows(links, watch, now, &b)) {
+        for (struct tool_link *t = links->first; t; t = t->next) {
+            if (t->watch == watch) {
+                session_send(t->session, &b); // who does not read misses a second, and sees so
+            }
+        }
+    }
+    buffer_free(&b);
+    live_reset(watch->rows);
+    watch->before = pipeline_totals(watch->node->node);
+    watch->since = now;
+}
+
+// -- steering ----------------------------------------------------------------------------------------------------------
+
+static void send_traced(struct tool_link *t, bool ok, struct slice text) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, "traced", 2);
+    control_bool(&w, "ok", ok);
+    control_text(&w, "text", text);
+    send_end(t, &b, &w);
+    t->steered = NULL;
+}
+
+static bool is_steered(const struct tool_links *links, const struct roster_node *node) {
+    for (const struct tool_link *t = links->first; t; t = t->next) {
+        if (t->steered == node) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// What the shim is to do, from what the tool says. False when that is nothing it could.
+static bool pack_steer(struct control_map message, int64_t id, struct buffer *out) {
+    struct slice command = {0};
+    int64_t n = 0;
+    const char *how = control_get_int(message, "one_in", &n) ? "one_in" : control_get_int(message, "per_second", &n) ? "per_second" : NULL;
+    bool known = control_get_text(message, "command", &command) &&
+                 (slice_is(command, "pause") || slice_is(command, "resume") || (slice_is(command, "sample") && how && n > 0));
+    struct control_writer w = control_begin(out, "steer", how ? 3 : 2);
+    control_int(&w, "id", id);
+    control_text(&w, "command", command);
+    if (how) {
+        control_int(&w, how, n);
+    }
+    return control_end(&w) && known;
+}
+
+static void on_trace(struct tool_link *t, struct control_map message) {
+    struct roster_node *node = named_node(t, message);
+    if (!node) {
+        return;
+    }
+    struct shim_link *shim = shim_of(t->links, node);
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    if (!shim) {
+        send_error(t, "the node is not connected");
+    } else if (is_steered(t->links, node)) {
+        send_error(t, "the node has not answered what it was asked before; try again");
+    } else if (!pack_steer(message, ++t->links->last_id, &b)) {
+        send_error(t, "this collector knows pause, resume, and sample with a number from 1 on");
+    } else {
+        t->steered = node;
+        t->steer_id = t->links->last_id;
+        t->deadline = clock_monotonic() + (int64_t)LIMIT_STEER_SECONDS * SECOND_NS;
+        shim_link_send(shim, &b);
+    }
+    buffer_free(&b);
+}
+
+void tool_link_steered(struct tool_links *links, const struct shim_link *shim, struct control_map answer) {
+    int64_t id = 0;
+    bool ok = false;
+    struct slice text = slice_text("");
+    control_get_int(answer, "id", &id);
+    control_get_bool(answer, "ok", &ok);
+    control_get_text(answer, "text", &text);
+    for (struct tool_link *t = links->first; t; t = t->next) {
+        if (t->steered && t->steered->node == shim->node && t->steer_id == id) {
+            send_traced(t, ok, text);
+        }
+    }
+}
+
+void tool_link_second(struct tool_links *links, int64_t now) {
+    for (struct watch *w = links->watches; w; w = w->next) {
+        send_rows(links, w, now);
+    }
+    for (struct tool_link *t = links->first; t; t = t->next) {
+        if (t->steered && (now >= t->deadline || !t->steered->connected)) {
+            send_traced(t, false, slice_text(t->steered->connected ? "the node does not answer; its shim may be of an older release"
+                                                                   : "the node is gone"));
+        }
+    }
+}
+
+// -- the server's events -----------------------------------------------------------------------------------------------
+
+static void *on_hello(void *context, struct session *s, struct control_map hello, const char **refusal) {
+    (void)hello;
+    struct tool_links *links = context;
+    struct tool_link *t = calloc(1, sizeof *t);
+    if (!t) {
+        *refusal = "out of memory";
+        return NULL;
+    }
+    *t = (struct tool_link){.links = links, .session = s, .next = links->first};
+    if (t->next) {
+        t->next->previous = t;
+    }
+    links->first = t;
+    return t;
+}
+
+static void on_message(void *user, struct slice type, struct control_map message) {
+    struct tool_link *t = user;
+    if (slice_is(type, "nodes")) {
+        on_nodes(t);
+    } else if (slice_is(type, "watch")) {
+        on_watch(t, message);
+    } else if (slice_is(type, "trace")) {
+        on_trace(t, message);
+    } else if (!slice_is(type, "pong")) {
+        send_error(t, "this collector does not know that request; is it older than the tool?");
+    }
+}
+
+static void on_closed(void *user) {
+    struct tool_link *t = user;
+    stop_watching(t);
+    if (t->previous) {
+        t->previous->next = t->next;
+    } else {
+        t->links->first = t->next;
+    }
+    if (t->next) {
+        t->next->previous = t->previous;
+    }
+    free(t);
+}
+
+struct server_events tool_link_events(struct tool_links *links) {
+    return (struct server_events){.context = links, .hello = on_hello, .message = on_message, .closed = on_closed};
+}

@@ -1,0 +1,190 @@
+#include "tool/nodes.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "tool/command.h"
+#include "tool/reach.h"
+#include "tool/text.h"
+
+enum { OUTPUT_BYTES = 64 << 20 };
+
+const char nodes_help[] =
+    "usage: kprof nodes [--collector HOST:PORT] [--history] [--json]\n"
+    "\n"
+    "Lists the nodes that a running collector knows: those connected, and those that were since it started.\n"
+    "\n"
+    "  --collector HOST:PORT   where the collector listens (default: " REACH_DEFAULT ")\n"
+    "  --history               also what happened to each lately: trips of the breaker, sampling, pauses\n"
+    "  --json                  one JSON object instead of text\n"
+    "\n"
+    "state: tracing, paused (the breaker has tripped: the node made messages faster than its trace port takes\n"
+    "them), held (paused with kprof trace), idle, gone. sampling: what was asked for; level: what the guard lets\n"
+    "through of that under load. req/s: requests that were traced, over the last ten seconds.\n"
+    "lost: requests that were incomplete or expired, and messages that the trace port dropped or that could not\n"
+    "be decoded, since the collector started.\n"
+    "\n"
+    "The JSON object: nodes, a list of node, connected, since (UTC), state, peer, otp, version, os_pid, one_in and\n"
+    "per_second (of which one is 0, null when not known), level (0 to 1), trips, requests_per_s, and since the collector\n"
+    "started: complete, incomplete, expired, unsampled, messages, dropped_messages, decode_errors, paused_ms; and\n"
+    "history, a list of at (UTC) and text, oldest first.\n"
+    "\n"
+    "Exit status: 0, 1 when the collector cannot be reached, 2 when the command line is wrong.\n";
+
+struct options {
+    const char *collector;
+    bool history;
+    bool json;
+};
+
+static int parse(int argc, char **argv, struct options *o) {
+    static const struct option options[] = {{"collector", required_argument, NULL, 'c'},
+                                            {"history", no_argument, NULL, 'h'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {NULL, 0, NULL, 0}};
+    int c;
+    *o = (struct options){.collector = REACH_DEFAULT};
+    opterr = 0;
+    optind = 0;
+    while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+        if (c == 'c') {
+            o->collector = optarg;
+        } else if (c == 'h') {
+            o->history = true;
+        } else if (c == 'j') {
+            o->json = true;
+        } else {
+            return command_bad_option(argv, c);
+        }
+    }
+    if (optind < argc) {
+        return command_fail("nodes", EXIT_USAGE, "unexpected argument '%s'; kprof nodes --help tells more", argv[optind]);
+    }
+    return EXIT_SUCCESS;
+}
+
+// -- reading the answer
+
+static void take_text(struct control_map map, const char *key, char *out, size_t room) {
+    struct slice text = slice_text("");
+    control_get_text(map, key, &text);
+    snprintf(out, room, "%.*s", (int)(text.len < room ? text.len : room), (const char *)text.data);
+    text_clean(out);
+}
+
+static void take_history(struct control_map message, struct node_row *row) {
+    struct control_list list = {0};
+    control_get_list(message, "history", &list);
+    row->events = list.count < LIMIT_NODE_EVENTS ? list.count : LIMIT_NODE_EVENTS;
+    for (uint32_t i = 0; i < row->events; i++) {
+        struct control_map event = control_list_at(list, i);
+        take_text(event, "at", row->history[i].at, NODE_TIME);
+        take_text(event, "text", row->history[i].text, NODE_TEXT);
+    }
+}
+
+static void take_node(struct control_map m, struct node_row *row) {
+    const struct {
+        const char *key;
+        int64_t *value;
+    } numbers[] = {{"os_pid", &row->os_pid},
+                   {"one_in", &row->one_in},
+                   {"per_second", &row->per_second},
+                   {"level_ppm", &row->level_ppm},
+                   {"trips", &row->trips},
+                   {"complete", &row->complete},
+                   {"incomplete", &row->incomplete},
+                   {"expired", &row->expired},
+                   {"unsampled", &row->unsampled},
+                   {"messages", &row->messages},
+                   {"dropped_messages", &row->dropped_messages},
+                   {"decode_errors", &row->decode_errors},
+                   {"paused_ms", &row->paused_ms}};
+    *row = (struct node_row){0};
+    take_text(m, "node", row->node, sizeof row->node);
+    take_text(m, "since", row->since, sizeof row->since);
+    take_text(m, "peer", row->peer, sizeof row->peer);
+    take_text(m, "otp", row->otp, sizeof row->otp);
+    take_text(m, "version", row->version, sizeof row->version);
+    take_text(m, "state", row->state, sizeof row->state);
+    control_get_bool(m, "connected", &row->connected);
+    control_get_number(m, "requests_per_s", &row->requests_per_s);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        control_get_int(m, numbers[i].key, numbers[i].value);
+    }
+    take_history(m, row);
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const struct node_row *)a)->node, ((const struct node_row *)b)->node);
+}
+
+// Fills rows (LIMIT_NODES of them) and counts them.
+static int take_nodes(struct client *c, struct node_row *rows, uint32_t *count) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, "nodes", 0);
+    control_end(&w);
+    int status = reach_ask("nodes", c, &b);
+    *count = 0;
+    while (status == EXIT_SUCCESS) {
+        struct control *message = reach_either("nodes", c, "node", "nodes", REACH_MS);
+        struct slice type = {0};
+        if (!message) {
+            return EXIT_FAILURE;
+        }
+        control_get_text(control_root(message), "type", &type);
+        bool one = slice_is(type, "node");
+        if (one && *count < LIMIT_NODES) {
+            take_node(control_root(message), &rows[(*count)++]);
+        }
+        control_free(message);
+        if (!one) {
+            break;
+        }
+    }
+    qsort(rows, *count, sizeof *rows, by_name);
+    return status;
+}
+
+static int show(const struct node_row *rows, uint32_t count, const struct options *o) {
+    struct buffer out = buffer_make(OUTPUT_BYTES);
+    int status = EXIT_SUCCESS;
+    if (o->json) {
+        nodes_json(rows, count, &out);
+    } else if (count > 0) {
+        nodes_table(rows, count, o->history, clock_wall(), &out);
+    } else {
+        fprintf(stderr, "kprof nodes: no node has connected to this collector since it started\n");
+    }
+    if (out.failed) {
+        status = command_fail("nodes", EXIT_FAILURE, "no memory");
+    } else if (out.len > 0) {
+        fwrite(out.data, 1, out.len, stdout);
+    }
+    buffer_free(&out);
+    return status;
+}
+
+int nodes_main(int argc, char **argv) {
+    struct options o;
+    uint32_t count;
+    int status = parse(argc, argv, &o);
+    if (status != EXIT_SUCCESS) {
+        return status;
+    }
+    struct client *c = reach_open("nodes", o.collector, &status);
+    if (!c) {
+        return status;
+    }
+    struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
+    status = rows ? take_nodes(c, rows, &count) : command_fail("nodes", EXIT_FAILURE, "no memory");
+    client_close(c);
+    if (status == EXIT_SUCCESS) {
+        status = show(rows, count, &o);
+    }
+    free(rows);
+    return status;
+}

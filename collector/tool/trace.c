@@ -1,0 +1,149 @@
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "codec/json.h"
+#include "tool/command.h"
+#include "tool/reach.h"
+#include "tool/text.h"
+
+enum { MOST = 1 << 30, ANSWER_MS = (LIMIT_STEER_SECONDS + 2) * 1000 };
+
+const char trace_help[] =
+    "usage: kprof trace NODE pause|resume [--collector HOST:PORT] [--json]\n"
+    "       kprof trace NODE sample N|R/s [--collector HOST:PORT] [--json]\n"
+    "\n"
+    "Steers the running trace of a node through the collector that it is connected to.\n"
+    "\n"
+    "  pause          takes all tracing off the node, and keeps it connected\n"
+    "  resume         traces again after a pause; also at once after a trip of the breaker\n"
+    "  sample N       one request in N from now on; 1 is all of them\n"
+    "  sample R/s     at most R requests a second from now on\n"
+    "\n"
+    "  --collector HOST:PORT   where the collector listens (default: " REACH_DEFAULT ")\n"
+    "  --json                  one JSON object: node, command, ok, text\n"
+    "\n"
+    "Returns once the node has done it. What the guard lowers under load stays lowered until the load allows\n"
+    "more; kprof nodes shows both. Requests that were open at a pause count as incomplete. A pause ends with\n"
+    "the trace: a trace that is started anew runs.\n"
+    "\n"
+    "Exit status: 0, 1 when it was not done, 2 when the command line is wrong.\n";
+
+struct options {
+    const char *collector;
+    const char *node, *command;
+    const char *how; // "one_in" or "per_second" of sample
+    int64_t n;
+    bool json;
+};
+
+// "100" or "100/s".
+static int take_sample(const char *text, struct options *o) {
+    char digits[16];
+    size_t len = strlen(text);
+    bool rate = len > 2 && strcmp(text + len - 2, "/s") == 0;
+    snprintf(digits, sizeof digits, "%.*s", (int)(rate ? len - 2 : len), text);
+    o->how = rate ? "per_second" : "one_in";
+    if (len >= sizeof digits || !command_number(digits, MOST, &o->n)) {
+        return command_fail("trace", EXIT_USAGE, "sample %s: want a number N from 1 on, for one request in N, or R/s, for at most R requests a second", text);
+    }
+    return EXIT_SUCCESS;
+}
+
+static int take_arguments(int argc, char **argv, struct options *o) {
+    if (argc < 2) {
+        return command_fail("trace", EXIT_USAGE, "want NODE and one of pause, resume, sample; kprof trace --help tells more");
+    }
+    o->node = argv[0];
+    o->command = argv[1];
+    bool sample = strcmp(o->command, "sample") == 0;
+    if (!sample && strcmp(o->command, "pause") != 0 && strcmp(o->command, "resume") != 0) {
+        return command_fail("trace", EXIT_USAGE, "'%s' is none of pause, resume, sample", o->command);
+    }
+    if (argc != (sample ? 3 : 2)) {
+        return command_fail("trace", EXIT_USAGE, sample ? "sample wants one value: N or R/s" : "unexpected argument '%s'", sample ? "" : argv[2]);
+    }
+    return sample ? take_sample(argv[2], o) : EXIT_SUCCESS;
+}
+
+static int parse(int argc, char **argv, struct options *o) {
+    static const struct option options[] = {
+        {"collector", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
+    int c;
+    *o = (struct options){.collector = REACH_DEFAULT};
+    opterr = 0;
+    optind = 0;
+    while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+        if (c == 'c') {
+            o->collector = optarg;
+        } else if (c == 'j') {
+            o->json = true;
+        } else {
+            return command_bad_option(argv, c);
+        }
+    }
+    return take_arguments(argc - optind, argv + optind, o);
+}
+
+static int ask(struct client *c, const struct options *o) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, "trace", o->how ? 3 : 2);
+    control_text(&w, "node", slice_text(o->node));
+    control_text(&w, "command", slice_text(o->command));
+    if (o->how) {
+        control_int(&w, o->how, o->n);
+    }
+    control_end(&w);
+    return reach_ask("trace", c, &b);
+}
+
+static int show(const struct options *o, bool ok, char *text) {
+    text_clean(text);
+    if (o->json) {
+        struct buffer out = buffer_make(1 << 16);
+        struct json j = json_make(&out);
+        json_open(&j, '{');
+        json_key_text(&j, "node", o->node);
+        json_key_text(&j, "command", o->command);
+        json_key(&j, "ok");
+        json_bool(&j, ok);
+        json_key_text(&j, "text", text);
+        json_close(&j, '}');
+        buffer_text(&out, "\n");
+        fwrite(out.data, 1, out.len, stdout);
+        buffer_free(&out);
+    } else if (ok) {
+        printf("%s: %s\n", o->node, text);
+    } else {
+        return command_fail("trace", EXIT_FAILURE, "%s: %s", o->node, text);
+    }
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int trace_main(int argc, char **argv) {
+    struct options o;
+    int status = parse(argc, argv, &o);
+    struct client *c = status == EXIT_SUCCESS ? reach_open("trace", o.collector, &status) : NULL;
+    if (!c) {
+        return status;
+    }
+    status = ask(c, &o);
+    struct control *answer = status == EXIT_SUCCESS ? reach_answer("trace", c, "traced", ANSWER_MS) : NULL;
+    if (answer) {
+        char text[512];
+        bool ok = false;
+        struct slice said = slice_text("");
+        control_get_bool(control_root(answer), "ok", &ok);
+        control_get_text(control_root(answer), "text", &said);
+        snprintf(text, sizeof text, "%.*s", (int)(said.len < sizeof text ? said.len : sizeof text), (const char *)said.data);
+        status = show(&o, ok, text);
+    } else {
+        status = EXIT_FAILURE;
+    }
+    control_free(answer);
+    client_close(c);
+    return status;
+}

@@ -1,0 +1,60 @@
+// Which nodes there are and have been since the collector began, what each does, and what happened to it lately: what `kprof nodes`
+// shows. What was counted stands in the pipeline. Runs on the event loop's thread; times are ns since 1970 UTC.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/pipeline.h"
+#include "base/bytes.h"
+#include "base/limits.h"
+
+enum { ROSTER_TEXT = 200, ROSTER_WORD = 64, ROSTER_RATE_SECONDS = 10 };
+
+struct roster_event {
+    int64_t at;
+    char text[ROSTER_TEXT];
+};
+
+// How a node samples: what its user asked for, and what the guard lets through of it.
+struct roster_sampling {
+    int64_t one_in;     // 0: none of the three is known
+    int64_t per_second; // 0: no such bound
+    int64_t level_ppm;  // 1000000: as asked
+    int64_t trips;      // of the breaker, since the trace was started
+};
+
+struct roster_node {
+    struct pipeline_node *node;
+    bool connected;
+    int64_t since; // when it connected, or was lost
+    char peer[ROSTER_WORD];
+    char otp[ROSTER_WORD];
+    char version[ROSTER_WORD]; // of the shim
+    int64_t os_pid;
+    char state[ROSTER_WORD]; // idle, tracing, paused (by the breaker), held (by a tool), gone
+    struct roster_sampling sampling;
+    struct roster_event events[LIMIT_NODE_EVENTS]; // a ring
+    uint64_t happened;                             // events so far; the latest is events[(happened - 1) % LIMIT_NODE_EVENTS]
+    uint64_t finished[ROSTER_RATE_SECONDS + 1];    // requests, at the end of each of the last seconds, a ring
+    uint64_t seconds;
+};
+
+struct roster {
+    struct roster_node *nodes[LIMIT_NODES]; // by the directory's id; NULL: never seen
+};
+
+void roster_free(struct roster *r);
+// A node has connected. NULL without memory. Valid until roster_free.
+struct roster_node *roster_join(struct roster *r, uint16_t id, struct pipeline_node *node, int64_t now);
+void roster_leave(struct roster_node *n, int64_t now);
+// The node's state; told as an event when it is another one.
+void roster_state(struct roster_node *n, const char *state, int64_t now);
+// Something happened. The text is cut, and cleaned of what is no printable UTF-8.
+__attribute__((format(printf, 3, 4))) void roster_event(struct roster_node *n, int64_t now, const char *format, ...);
+// A second has passed.
+void roster_second(struct roster *r);
+// Requests that finished, per second, over the last ten seconds or since the node is known.
+double roster_rate(const struct roster_node *n);
+// The node of that name, or NULL.
+struct roster_node *roster_find(const struct roster *r, struct slice name);

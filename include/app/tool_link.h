@@ -1,0 +1,23 @@
+// The connected tools: what they ask, what they watch, what they want of a node. The server's events for sessions of role "tool", see
+// codec/control.h. Runs on the event loop's thread.
+#pragma once
+
+#include "app/roster.h"
+#include "app/shim_link.h"
+#include "net/server.h"
+
+struct tool_links {
+    struct pipeline *pipeline;
+    struct shim_links *shims;
+    struct roster *roster;
+    struct tool_link *first;
+    struct watch *watches; // the nodes that somebody watches
+    int64_t last_id;       // of the questions to nodes
+};
+
+// The server's events, for these links.
+struct server_events tool_link_events(struct tool_links *links);
+// A second has passed: sends the rows of watched nodes, gives up on nodes that do not answer. now: ns of the monotonic clock.
+void tool_link_second(struct tool_links *links, int64_t now);
+// A node's answer to what a tool wanted of it.
+void tool_link_steered(struct tool_links *links, const struct shim_link *shim, struct control_map answer);

@@ -1,0 +1,33 @@
+// The other end of the collector's listener, for tools: one connection of role "tool", on which messages go both ways (codec/control.h).
+// Everything blocks, each call for a stated time at most. Answers the collector's pings by itself while it waits. One thread at a
+// time; an object has an event loop of its own and shares nothing.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "codec/control.h"
+
+struct client;
+
+enum client_status {
+    CLIENT_MESSAGE, // there is one
+    CLIENT_TIMEOUT, // none in that time; the connection stands
+    CLIENT_CLOSED   // the connection is gone, client_why says why
+};
+
+enum { CLIENT_WHY_BYTES = 256 };
+
+// Connects to a host (name or address) and is welcomed, within timeout_ms (a name is looked up for as long as that takes). NULL and the
+// reason in why, which may be a stranger's words: clean it before it is shown. SIGPIPE is ignored until client_close.
+struct client *client_open(const char *host, uint16_t port, int timeout_ms, char why[CLIENT_WHY_BYTES]);
+void client_close(struct client *c);
+
+// Hands over a message that control_end accepted, or several. False when the connection is gone.
+bool client_send(struct client *c, const struct buffer *messages);
+// Waits for the next message and puts it into *message, to be freed with control_free before the next call: its texts last no longer. Who
+// wants to notice signals waits in short pieces.
+enum client_status client_next(struct client *c, int timeout_ms, struct control **message);
+// Why the connection is gone: the collector's own words, or what went wrong. Until client_close.
+const char *client_why(const struct client *c);

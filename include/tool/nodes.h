@@ -1,0 +1,35 @@
+// The nodes that a collector knows, as kprof nodes shows them. Text out, nothing else.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/limits.h"
+
+enum { NODE_TEXT = 240, NODE_WORD = 64, NODE_TIME = 40 };
+
+struct node_event {
+    char at[NODE_TIME]; // UTC
+    char text[NODE_TEXT];
+};
+
+// As in the message `node` (codec/control.h). Texts are clean.
+struct node_row {
+    char node[NODE_TEXT];
+    char since[NODE_TIME];
+    char peer[NODE_WORD], otp[NODE_WORD], version[NODE_WORD], state[NODE_WORD];
+    bool connected;
+    double requests_per_s;
+    int64_t os_pid, one_in, per_second, level_ppm, trips;
+    int64_t complete, incomplete, expired, unsampled, messages, dropped_messages, decode_errors, paused_ms;
+    struct node_event history[LIMIT_NODE_EVENTS]; // oldest first
+    uint32_t events;
+};
+
+// The sampling that a node's user asked for: "all", "1 in 10", "100/s", or "-" when that is not known. Returns out.
+char *nodes_sampling(const struct node_row *row, char out[NODE_WORD]);
+// A table, a line a node; with history, what happened to each below its line. now: ns since 1970 UTC. Check out->failed.
+void nodes_table(const struct node_row *rows, uint32_t count, bool history, int64_t now, struct buffer *out);
+// One JSON object and a newline; described in `kprof nodes --help`.
+void nodes_json(const struct node_row *rows, uint32_t count, struct buffer *out);

@@ -1,0 +1,80 @@
+#include "model/live.h"
+
+#include "model/directory.h"
+#include "unit.h"
+
+static void add(struct live *l, uint16_t identity, int64_t duration, bool error) {
+    struct request_result r = {.fate = REQUEST_COMPLETE, .identity = identity, .begin = -5, .end = duration - 5, .error = error};
+    live_add(l, &r);
+}
+
+static void rows(void **state) {
+    (void)state;
+    struct live *l = live_new();
+    assert_non_null(l);
+    assert_int_equal(live_count(l), 0);
+    for (int round = 0; round < 2; round++) { // a reset forgets everything
+        add(l, 7, 1000, false);
+        add(l, 5, 2000, true);
+        add(l, 7, 4000, true);
+        assert_int_equal(live_count(l), 3);
+        const struct {
+            uint16_t identity;
+            uint64_t requests, errors, duration_ns;
+        } wanted[] = {{IDENTITY_TOTAL, 3, 2, 7000}, {7, 2, 1, 5000}, {5, 1, 1, 2000}};
+        for (uint32_t i = 0; i < 3; i++) {
+            const struct live_row *row = live_at(l, i);
+            assert_int_equal(row->identity, wanted[i].identity);
+            assert_int_equal(row->requests, wanted[i].requests);
+            assert_int_equal(row->errors, wanted[i].errors);
+            assert_int_equal(row->duration_ns, wanted[i].duration_ns);
+            assert_int_equal(histogram_count(&row->durations), wanted[i].requests);
+        }
+        double p99 = histogram_quantile(&live_at(l, 0)->durations, 0.99);
+        assert_true(p99 > 3900 && p99 < 4100);
+        live_reset(l);
+        assert_int_equal(live_count(l), 0);
+    }
+    live_free(l);
+    live_free(NULL);
+}
+
+// As many identities as a directory hands out, and none that it does not.
+static void all_identities(void **state) {
+    (void)state;
+    struct live *l = live_new();
+    for (uint32_t i = 1; i < LIMIT_IDENTITIES + 3; i++) {
+        add(l, (uint16_t)i, 100, false);
+    }
+    add(l, LIMIT_IDENTITIES + 3, 100, false);
+    add(l, DIRECTORY_NONE, 100, false);
+    assert_int_equal(live_count(l), LIMIT_IDENTITIES + 3);
+    assert_int_equal(live_at(l, 0)->requests, LIMIT_IDENTITIES + 4);
+    live_free(l);
+}
+
+static void without_memory(void **state) {
+    (void)state;
+    fail_alloc_at(0);
+    assert_null(live_new());
+    fail_alloc_at(-1);
+    struct live *l = live_new();
+    for (int at = 0; at < 3; at++) {
+        fail_alloc_at(at);
+        add(l, 5, 100, false);
+        fail_alloc_at(-1);
+    }
+    add(l, 5, 100, false);
+    assert_true(live_count(l) >= 1 && live_count(l) <= 2);
+    assert_true(live_at(l, 0)->requests >= 1 && live_at(l, 0)->requests <= 4);
+    live_free(l);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows),
+        cmocka_unit_test(all_identities),
+        cmocka_unit_test(without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
