@@ -22,6 +22,8 @@ debian() {
 
 skip() { echo "skipped: $*"; exit 77; }
 
+serve_options='#{}'
+
 # serve MODULE HELPER... [-- ARGUMENT...]: a node that has the helpers, and scenario_web's server MODULE with the options $serve_options. Sets port.
 serve() {
   local module=$1 helper
@@ -33,7 +35,7 @@ serve() {
   done
   [ $# -eq 0 ] || shift
   start_erl "$name" -pa "$scratch/helpers" "$@"
-  port=$(target_eval "$name@localhost" "ok = scenario_web:start(), $module:start(${serve_options:-#{}}).")
+  port=$(target_eval "$name@localhost" "ok = scenario_web:start(), $module:start($serve_options).")
   [[ $port =~ ^[0-9]+$ ]] || fail "$module: $port"
 }
 

@@ -1,0 +1,55 @@
+%% @doc Requests of elli 2 and 3. Put it first among the modules of elli_middleware:
+%% ```
+%% elli:start_link([{port, 8080}, {callback, elli_middleware},
+%%                  {callback_args, [{mods, [{kprof_elli, []}, {my_callback, []}]}]}])
+%% '''
+%% A request begins when its body has been read and ends when elli tells that the answer is sent. Statuses from 500 are errors, also those
+%% that elli gives for a callback that crashes. `{kprof_elli, [{route, fun(Method, Path) -> Route}]}' names requests; without it see
+%% {@link kprof_web:identity/1}. kprof_helper tells how this module gets into a node.
+-module(kprof_elli).
+
+%% An elli_handler, which is not there when this is compiled.
+-export([handle/2, preprocess/2, postprocess/3, handle_event/3]).
+
+-define(KEY, '$kprof_elli').
+
+%% @private
+-spec preprocess(Req, [{route, fun()}]) -> Req.
+preprocess(Req, _) ->
+    case kprof_helper:begin_request(fun(Name) -> elli_request:get_header(Name, Req) end) of
+        off -> _ = erase(?KEY);
+        Request -> _ = put(?KEY, Request)
+    end,
+    Req.
+
+%% @private
+-spec handle(term(), list()) -> ignore.
+handle(_, _) ->
+    ignore.
+
+%% @private
+-spec postprocess(term(), Response, list()) -> Response.
+postprocess(_, Response, _) ->
+    Response.
+
+%% @private
+-spec handle_event(atom(), [term()], [{route, fun()}]) -> ok.
+handle_event(request_complete, [Req, Status | _], Options) -> ended(Req, Status, Options);
+handle_event(chunk_complete, [Req, Status | _], Options) -> ended(Req, Status, Options);
+handle_event(file_error, _, _) -> ended(undefined, 500, []);
+handle_event(_, _, _) -> ok.
+
+ended(Req, Status, Options) ->
+    case erase(?KEY) of
+        undefined ->
+            ok;
+        Request ->
+            kprof_helper:end_request(Request, fun() -> facts(Req, Status, Options) end)
+    end.
+
+%% A file that cannot be opened is told without its request.
+facts(undefined, Status, _) ->
+    #{status => Status};
+facts(Req, Status, Options) ->
+    #{method => elli_request:method(Req), path => elli_request:raw_path(Req), status => Status,
+      route => proplists:get_value(route, Options)}.
