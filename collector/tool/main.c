@@ -16,6 +16,8 @@ static const struct command {
      slow_help},
     {"nodes", "the nodes that a running collector knows, and what they do", nodes_main, nodes_help},
     {"trace", "pause, resume or sample a node's trace through the collector", trace_main, trace_help},
+    {"attach", "trace a running node, which has nothing of kprof, until Ctrl-C", attach_main, attach_help},
+    {"detach", "take kprof out of a node", detach_main, detach_help},
     {"replay", "a trace-port capture through the same pipeline into a new database", replay_main,
      replay_help},
 };

@@ -14,6 +14,10 @@ int report_main(int argc, char **argv);
 extern const char report_help[];
 int slow_main(int argc, char **argv);
 extern const char slow_help[];
+int attach_main(int argc, char **argv);
+extern const char attach_help[];
+int detach_main(int argc, char **argv);
+extern const char detach_help[];
 int replay_main(int argc, char **argv);
 extern const char replay_help[];
 

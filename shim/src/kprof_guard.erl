@@ -5,14 +5,15 @@
 %% <li>Gauge: every 10 ms an empty command to the trace port that must not wait. 8 refusals in a row mean that the
 %% node makes messages faster than the port takes them, and trip the breaker.</li>
 %% <li>Dead man's switch: 10 s without a byte from the collector, and all is undone. 10 s without a word from
-%% the kprof node that loaded us, and all is undone and unloaded.
+%% who loaded us, a kprof node or `kprof attach', and all is undone and unloaded.
 %% (The application's environment can say `silence_ms' for another time.)</li>
 %% <li>The session's death: what it had set is undone. What an earlier guard left behind is undone at the start.</li>
 %% </ul>
 -module(kprof_guard).
 -behaviour(gen_server).
 
--export([start_link/0, arm/2, armed/1, update/1, counting/1, disarm/0, heard/0, attend/1, word/1, attended_by/0]).
+-export([start_link/0, arm/2, armed/1, update/1, counting/1, disarm/0, heard/0, attend/1, attend/2, leave/0, leave/1,
+         word/1, attended_by/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(TICK_MS, 10).
@@ -24,7 +25,10 @@
             refusals = 0 :: non_neg_integer(),
             silence_ms = ?SILENCE_MS :: pos_integer(),
             heard = 0 :: integer(),                          % monotonic ms of the collector's last byte
-            attended = undefined :: undefined | {node(), integer()}}). % and of the kprof node's last word
+            attended = undefined :: undefined | {node(), integer(), leaving()}}). % and of the kprof node's last word
+
+-type leaving() :: unload | stop | stop_trace.
+%% What is done when that node goes: everything is taken out, or the application stopped that was there already, or its trace only.
 
 %% @doc Starts the guard, registered as `kprof_guard'.
 -spec start_link() -> {ok, pid()} | ignore | {error, term()}.
@@ -67,7 +71,28 @@ heard() ->
 %% @doc A kprof node has loaded the shim, and from now on gives its {@link word/1}.
 -spec attend(node()) -> ok.
 attend(Node) ->
-    gen_server:call(?MODULE, {attend, Node}, 10000).
+    attend(Node, unload).
+
+%% @doc The same, for a node that may have found a kprof that is not its own to unload.
+-spec attend(node(), leaving()) -> ok.
+attend(Node, Leaving) ->
+    gen_server:call(?MODULE, {attend, Node, Leaving}, 10000).
+
+%% @doc That node goes now. Returns when everything is as it was before it came, but for modules that it had loaded.
+-spec leave() -> ok.
+leave() ->
+    leave(gen_server:call(?MODULE, leave, 10000)).
+
+%% @private
+-spec leave(leaving() | undefined) -> ok.
+leave(unload) -> kprof_app:unload();
+leave(stop) ->
+    %% stopping an application kills every process that has its group leader
+    true = group_leader(whereis(init), self()),
+    _ = kprof:stop(),
+    ok;
+leave(stop_trace) -> _ = kprof:stop_trace(), ok;
+leave(undefined) -> ok.
 
 %% @doc The kprof node's word that it is there. Returns what the shim does.
 -spec word(node()) -> idle | tracing | waiting | paused | held | not_started.
@@ -86,7 +111,7 @@ init([]) ->
     _ = process_flag(priority, max),
     lists:foreach(fun({armed, Tracer, Patterns}) -> _ = undo(Tracer, Patterns) end, ets:lookup(?MODULE, armed)),
     Attended = case ets:lookup(?MODULE, attended) of
-                   [{attended, Node}] -> _ = watch_later(), {Node, now_ms()};
+                   [{attended, Node, Leaving}] -> _ = watch_later(), {Node, now_ms(), Leaving};
                    [] -> undefined
                end,
     {ok, #s{attended = Attended, silence_ms = application:get_env(kprof, silence_ms, ?SILENCE_MS)}}.
@@ -109,21 +134,25 @@ handle_call(disarm, _, #s{armed = {Tracer, Patterns, _, _}} = S) ->
     {reply, ok, forget(S)};
 handle_call(disarm, _, S) ->
     {reply, ok, S};
-handle_call({attend, Node}, _, S) ->
+handle_call({attend, Node, Leaving}, _, S) ->
     _ = S#s.attended =/= undefined orelse watch_later(),
-    true = ets:insert(?MODULE, {attended, Node}),
-    {reply, ok, S#s{attended = {Node, now_ms()}}};
+    true = ets:insert(?MODULE, {attended, Node, Leaving}),
+    {reply, ok, S#s{attended = {Node, now_ms(), Leaving}}};
+handle_call(leave, _, #s{attended = undefined} = S) ->
+    {reply, undefined, S};
+handle_call(leave, _, #s{attended = {_, _, Leaving}} = S) ->
+    {reply, Leaving, unattended(S)};
 handle_call(attended_by, _, #s{attended = undefined} = S) ->
     {reply, undefined, S};
-handle_call(attended_by, _, #s{attended = {Node, _}} = S) ->
+handle_call(attended_by, _, #s{attended = {Node, _, _}} = S) ->
     {reply, Node, S}.
 
 %% @private
 -spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
 handle_cast(heard, S) ->
     {noreply, S#s{heard = now_ms()}};
-handle_cast({word, Node}, #s{attended = {Node, _}} = S) ->
-    {noreply, S#s{attended = {Node, now_ms()}}};
+handle_cast({word, Node}, #s{attended = {Node, _, Leaving}} = S) ->
+    {noreply, S#s{attended = {Node, now_ms(), Leaving}}};
 handle_cast({word, _}, S) ->
     {noreply, S}.
 
@@ -143,12 +172,14 @@ handle_info({'DOWN', Ref, process, _, _}, #s{armed = {Tracer, Patterns, _, Ref}}
     _ = undo(Tracer, Patterns) =:= counted andalso spawn(kprof_entry, clear_tokens, []),
     kprof_tracer:close(Tracer, now),
     {noreply, forget(S)};
-handle_info(watch, #s{attended = {Node, Last}} = S) ->
+handle_info(watch, #s{attended = undefined} = S) ->
+    {noreply, S};
+handle_info(watch, #s{attended = {Node, Last, Leaving}} = S) ->
     case now_ms() - Last > S#s.silence_ms of
         true ->
-            logger:warning("kprof: no word from ~ts for ~b ms, unloading", [Node, S#s.silence_ms]),
-            _ = spawn(kprof_app, unload, []),
-            {noreply, S#s{attended = undefined}};
+            logger:warning("kprof: no word from ~ts for ~b ms, leaving", [Node, S#s.silence_ms]),
+            _ = spawn(?MODULE, leave, [Leaving]),
+            {noreply, unattended(S)};
         false ->
             _ = watch_later(),
             {noreply, S}
@@ -182,6 +213,10 @@ undo(Tracer, Patterns) ->
         [{counting, Before}] -> kprof_entry:uncount(Before), counted;
         [] -> ok
     end.
+
+unattended(S) ->
+    true = ets:delete(?MODULE, attended),
+    S#s{attended = undefined}.
 
 forget(#s{armed = undefined} = S) ->
     S;

@@ -279,17 +279,12 @@ warn(T) ->
     catch throw:{failed, _, _} -> ok
     end.
 
-%% What the configuration can help, and what it cannot.
-status({collector, _, _, _}) -> ?E_TRACE;
-status({already_traced, _, _}) -> ?E_BUSY;
-status({foreign_tracer, _}) -> ?E_BUSY;
-status(already_tracing) -> ?E_BUSY;
-status(no_runtime_tools) -> ?E_TRACE;
-status({no_application, _, _}) -> ?E_TRACE;
-status({trace_driver, _}) -> ?E_TRACE;
-status({trace_port, _}) -> ?E_TRACE;
-status({trace_port_taken, _}) -> ?E_TRACE;
-status(_) -> ?E_CONFIG.
+status(Reason) ->
+    case kprof_attach:status(Reason) of
+        trace -> ?E_TRACE;
+        busy -> ?E_BUSY;
+        _ -> ?E_CONFIG
+    end.
 
 %% @doc What is traced, in a few words.
 -spec describe([term()]) -> iolist().

@@ -1,0 +1,199 @@
+#include "dist/shim.h"
+
+#include <string.h>
+
+#include "codec/term.h"
+#include "shim_bytes.h"
+
+enum { ENTER_MS = 60000, START_MS = 40000, WORD_MS = 5000, LEAVE_MS = 30000 };
+
+// -- terms: each adds one and returns whether there was memory --------------------------------------------
+
+static bool put_atom(ei_x_buff *x, const char *text) {
+    return ei_x_encode_atom_len_as(x, text, (int)strlen(text), ERLANG_UTF8, ERLANG_UTF8) == 0;
+}
+
+static bool put_binary(ei_x_buff *x, struct slice s) {
+    return ei_x_encode_binary(x, s.data, (int)s.len) == 0;
+}
+
+static bool put_term(ei_x_buff *x, struct slice term) {
+    return ei_x_append_buf(x, (const char *)term.data, (int)term.len) == 0;
+}
+
+static bool put_tuple(ei_x_buff *x, int arity) {
+    return ei_x_encode_tuple_header(x, arity) == 0;
+}
+
+static bool put_list(ei_x_buff *x, int count) {
+    return ei_x_encode_list_header(x, count) == 0;
+}
+
+static bool put_nil(ei_x_buff *x) {
+    return ei_x_encode_empty_list(x) == 0;
+}
+
+static bool put_number(ei_x_buff *x, uint32_t n) {
+    return ei_x_encode_ulong(x, n) == 0;
+}
+
+static bool put_mfa(ei_x_buff *x, const struct mfa *mfa) {
+    return put_tuple(x, 3) && put_atom(x, mfa->module) && put_atom(x, mfa->function) &&
+           put_number(x, mfa->arity);
+}
+
+// {Key, …: the value follows
+static bool put_key(ei_x_buff *x, const char *key) {
+    return put_list(x, 1) && put_tuple(x, 2) && put_atom(x, key);
+}
+
+static bool put_tiers(ei_x_buff *x, const struct shim_options *o) {
+    bool good = o->tier_count == 0 || put_list(x, (int)o->tier_count);
+    for (uint32_t i = 0; good && i < o->tier_count; i++) {
+        good = put_tuple(x, 2) && put_binary(x, slice_text(o->tiers[i].name)) && put_mfa(x, &o->tiers[i].mfa);
+    }
+    return good && put_nil(x);
+}
+
+static bool put_identity(ei_x_buff *x, const struct shim_options *o) {
+    return o->identity ? put_tuple(x, 2) && put_mfa(x, o->identity) && put_number(x, o->identity_argument)
+                       : put_binary(x, slice_text(o->identity_fun));
+}
+
+// [Config, [{Key, Value}]]; the list's cells are written one by one, as their number is not known before.
+static bool put_options(ei_x_buff *x, const struct shim_options *o) {
+    bool good = put_list(x, 2) && put_binary(x, o->config);
+    if (o->host) {
+        good = good && put_key(x, "collector") && put_tuple(x, 2) && put_binary(x, slice_text(o->host)) &&
+               put_number(x, o->port);
+    }
+    if (o->tier_count > 0 || o->config.len == 0) {
+        good = good && put_key(x, "tier_config") && put_tiers(x, o);
+    }
+    if (o->entry) {
+        good = good && put_key(x, "entry") && put_mfa(x, o->entry);
+    }
+    if (o->identity || o->identity_fun) {
+        good = good && put_key(x, "identity") && put_identity(x, o);
+    }
+    if (o->one_in > 0) {
+        good = good && put_key(x, "sample") && put_tuple(x, 2) && put_atom(x, "one_in") &&
+               put_number(x, o->one_in);
+    }
+    return good && put_nil(x) && put_nil(x);
+}
+
+// [Expression, Bindings, none, none, value], the bindings in the order of their names
+static bool put_enter(ei_x_buff *x, const char *me) {
+    return put_list(x, 5) && put_term(x, shim_enter_expr) && put_list(x, 3) && put_tuple(x, 2) &&
+           put_atom(x, "App") && put_term(x, shim_app) && put_tuple(x, 2) && put_atom(x, "Me") &&
+           put_atom(x, me) && put_tuple(x, 2) && put_atom(x, "Modules") && put_term(x, shim_modules) &&
+           put_nil(x) && put_atom(x, "none") && put_atom(x, "none") && put_atom(x, "value") && put_nil(x);
+}
+
+static bool put_leave(ei_x_buff *x, const char *who) {
+    return put_list(x, 5) && put_term(x, shim_leave_expr) && put_list(x, 1) && put_tuple(x, 2) &&
+           put_atom(x, "Who") && put_atom(x, who) && put_nil(x) && put_atom(x, "none") &&
+           put_atom(x, "none") && put_atom(x, "value") && put_nil(x);
+}
+
+// -- answers ----------------------------------------------------------------------------------------------
+
+static void take_text(struct cursor *c, char *out, size_t room) {
+    out[term_text(term_take(c), out, room - 1)] = 0;
+}
+
+static enum dist_status status_of(struct slice name) {
+    static const struct {
+        const char *name;
+        enum dist_status status;
+    } known[] = {{"config", DIST_CONFIG}, {"load", DIST_LOAD}, {"trace", DIST_TRACE}, {"busy", DIST_BUSY}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (slice_is(name, known[i].name)) {
+            return known[i].status;
+        }
+    }
+    return DIST_OTHER;
+}
+
+static void take_warnings(struct cursor *c, char out[SHIM_LINES_BYTES]) {
+    bool has_tail;
+    struct slice bytes;
+    size_t len = 0;
+    uint32_t n = term_list(c, &has_tail, &bytes);
+    for (uint32_t i = 0; has_tail && i < n && len + 2 < SHIM_LINES_BYTES; i++) {
+        len += term_text(term_take(c), out + len, SHIM_LINES_BYTES - 2 - len);
+        out[len++] = '\n';
+    }
+    out[len] = 0;
+}
+
+// {ok, Line, Warnings} | {error, Status, Line}
+static bool take_answer(const struct node *n, struct slice answer, struct shim_told *told,
+                        struct dist_error *e) {
+    struct cursor c = cursor_of(answer.data, answer.len);
+    if (!term_is_tuple(term_peek(&c)) || term_tuple(&c) != 3 || !term_is_atom(term_peek(&c))) {
+        return dist_fail(e, DIST_OTHER, "%s has another version of kprof, whose answer is not understood",
+                         n->name.full);
+    }
+    if (slice_is(term_atom(&c).text, "ok")) {
+        take_text(&c, told->line, sizeof told->line);
+        take_warnings(&c, told->warnings);
+        return true;
+    }
+    enum dist_status status = term_is_atom(term_peek(&c)) ? status_of(term_atom(&c).text) : DIST_OTHER;
+    char line[900];
+    take_text(&c, line, sizeof line);
+    return dist_fail(e, status, "%s: %s", n->name.full, line);
+}
+
+// Ends a list of arguments that was put together: calls, unless memory was out, and frees it.
+static bool call(struct node *n, const char *module, const char *function, ei_x_buff *arguments, bool good,
+                 int timeout_ms, struct slice *answer, struct dist_error *e) {
+    good = good ? channel_call(&n->channel, module, function, arguments, timeout_ms, answer, e)
+                : dist_fail(e, DIST_OTHER, "no memory");
+    ei_x_free(arguments);
+    return good;
+}
+
+// -- the functions ----------------------------------------------------------------------------------------
+
+bool shim_enter(struct node *n, struct shim_told *told, struct dist_error *e) {
+    ei_x_buff x;
+    struct slice answer;
+    bool good = ei_x_new(&x) == 0 && put_enter(&x, n->self);
+    return call(n, "erl_eval", "expr", &x, good, ENTER_MS, &answer, e) && take_answer(n, answer, told, e);
+}
+
+bool shim_start(struct node *n, const struct shim_options *o, struct shim_told *told, struct dist_error *e) {
+    ei_x_buff x;
+    struct slice answer;
+    bool good = ei_x_new(&x) == 0 && put_options(&x, o);
+    return call(n, "kprof_attach", "start", &x, good, START_MS, &answer, e) &&
+           take_answer(n, answer, told, e);
+}
+
+bool shim_word(struct node *n, enum shim_state *state, struct dist_error *e) {
+    static const char *const names[] = {"tracing", "waiting", "paused",
+                                        "idle"}; // in the order of enum shim_state
+    ei_x_buff x;
+    struct slice answer;
+    bool good = ei_x_new(&x) == 0 && put_list(&x, 1) && put_atom(&x, n->self) && put_nil(&x);
+    *state = SHIM_GONE;
+    if (!call(n, "kprof_guard", "word", &x, good, WORD_MS, &answer, e)) {
+        return e->status != DIST_DOWN; // connected, but there is no such function
+    }
+    struct cursor c = cursor_of(answer.data, answer.len);
+    struct slice name = term_is_atom(term_peek(&c)) ? term_atom(&c).text : slice_of(NULL, 0);
+    for (int i = 0; i <= SHIM_IDLE; i++) {
+        *state = slice_is(name, names[i]) ? (enum shim_state)i : *state;
+    }
+    return true;
+}
+
+bool shim_leave(struct node *n, bool ours, struct shim_told *told, struct dist_error *e) {
+    ei_x_buff x;
+    struct slice answer;
+    bool good = ei_x_new(&x) == 0 && put_leave(&x, ours ? n->self : "any");
+    return call(n, "erl_eval", "expr", &x, good, LEAVE_MS, &answer, e) && take_answer(n, answer, told, e);
+}

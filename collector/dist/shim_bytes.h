@@ -1,0 +1,11 @@
+// The shim in this binary, made by scripts/embed_shim.escript: terms in external format without the leading
+// 131.
+#pragma once
+
+#include "base/bytes.h"
+
+extern const struct slice shim_modules; // what code:atomic_load/1 takes
+extern const struct slice shim_app;     // what application:load/1 takes
+extern const struct slice
+    shim_enter_expr; // expressions, what erl_eval:expr/5 takes: kprof_attach:enter/3 and leave/1
+extern const struct slice shim_leave_expr;

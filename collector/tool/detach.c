@@ -1,0 +1,68 @@
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool/attach.h"
+#include "tool/command.h"
+
+enum { NOTHING = 1 };
+
+const char detach_help[] =
+    "usage: kprof detach NODE [--cookie-file FILE]\n"
+    "\n"
+    "Takes out of the node NODE what kprof attach brought in, wherever that runs or ran; it ends then.\n"
+    "\n"
+    "  --cookie-file FILE  a file with the node's cookie, readable by its owner only (default: "
+    "~/.erlang.cookie)\n"
+    "\n"
+    "Exit status: 0 done, 1 there was nothing to take out, or something else, 2 wrong usage, 3 the node is "
+    "not up,\n"
+    "4 wrong cookie, or no cookie file, 5 the node's OTP is older than 25, 9 traced by others than kprof "
+    "attach.\n";
+
+static int detach(const struct node_name *name, const char *cookie) {
+    struct node node;
+    struct shim_told told;
+    struct dist_error e;
+    if (!node_connect(&node, name, attach_own_name(), cookie, ATTACH_CONNECT_MS, &e)) {
+        return command_fail("detach", (int)e.status, "%s", e.text);
+    }
+    bool good = shim_leave(&node, false, &told, &e);
+    node_disconnect(&node);
+    if (!good) {
+        return command_fail("detach", (int)e.status, "%s", e.text);
+    }
+    if (strcmp(told.line, "nothing") == 0) {
+        return command_fail("detach", NOTHING, "there is nothing of kprof in %s that could be taken out",
+                            node.name.full);
+    }
+    printf("kprof is out of %s\n", node.name.full);
+    return EXIT_SUCCESS;
+}
+
+int detach_main(int argc, char **argv) {
+    static const struct option options[] = {{"cookie-file", required_argument, NULL, 'k'},
+                                            {NULL, 0, NULL, 0}};
+    const char *cookie_file = NULL;
+    char cookie[COOKIE_BYTES];
+    struct node_name name;
+    int c;
+    opterr = 0;
+    optind = 0; // glibc: start over, also when another command line was parsed in this process
+    while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+        if (c != 'k') {
+            return command_bad_option(argv, c);
+        }
+        cookie_file = optarg;
+    }
+    if (argc - optind != 1) {
+        return command_fail("detach", EXIT_USAGE,
+                            argc == optind ? "which node? Say name@host (--help tells more)"
+                                           : "one node at a time (--help tells more)");
+    }
+    int status = attach_read_node("detach", argv[optind], cookie_file, &name, cookie);
+    status = status == EXIT_SUCCESS ? detach(&name, cookie) : status;
+    explicit_bzero(cookie, sizeof cookie);
+    return status;
+}

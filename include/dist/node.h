@@ -1,0 +1,21 @@
+// A connection to a running Erlang node, as a hidden node that listens nowhere and that epmd does not know.
+// IPv4.
+#pragma once
+
+#include "dist/channel.h"
+#include "dist/node_name.h"
+
+struct node {
+    struct node_name name;      // as the node calls itself, once it is connected
+    char self[NODE_NAME_BYTES]; // our own name
+    int otp;                    // its release
+    ei_cnode cnode;
+    struct channel channel;
+};
+
+// Connects within timeout_ms (and what resolving the host's name takes), asks for the node's release and its
+// own name. False with *e, which says what to do. own_alive is our name without host. The node stays
+// connected until node_disconnect, or until a call says DIST_DOWN; it must not be moved meanwhile.
+bool node_connect(struct node *n, const struct node_name *name, const char *own_alive, const char *cookie,
+                  int timeout_ms, struct dist_error *e);
+void node_disconnect(struct node *n);

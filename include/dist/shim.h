@@ -1,0 +1,50 @@
+// The shim in a connected node: bringing it in, starting a trace, giving our word, taking it out. The shim's
+// modules are part of this binary (scripts/embed_shim.escript); the thinking is done by
+// shim/src/kprof_attach.erl, in the node. All functions block, for half a minute at most, and return false
+// with *e.
+#pragma once
+
+#include "codec/mfa.h"
+#include "dist/node.h"
+
+enum { SHIM_TIERS = 256, SHIM_LINES_BYTES = 8192 };
+
+struct shim_tier {
+    const char *name; // UTF-8
+    struct mfa mfa;
+};
+
+// What is to be traced; NULL and 0 stand for what is not told.
+struct shim_options {
+    struct slice config; // text of a configuration file; what is told below goes before its options
+    const char *host;    // of the collector, as seen from the node
+    uint16_t port;
+    struct shim_tier *tiers;
+    uint32_t tier_count;
+    const struct mfa *entry;
+    const char *identity_fun;   // Erlang text, or
+    const struct mfa *identity; // a function, whose
+    uint32_t identity_argument; // argument is the identity, 1 the first
+    uint32_t one_in;            // sampling
+};
+
+// What the node told, for people.
+struct shim_told {
+    char line[1024];
+    char warnings[SHIM_LINES_BYTES]; // lines, each ended by a newline
+};
+
+// Loads and starts the shim. told->line: "loaded", "guest" (the node has its own kprof) or "again" (we had
+// been there: it is tracing).
+bool shim_enter(struct node *n, struct shim_told *told, struct dist_error *e);
+// Starts the trace. told->line: what is traced, in a few words.
+bool shim_start(struct node *n, const struct shim_options *o, struct shim_told *told, struct dist_error *e);
+
+enum shim_state { SHIM_TRACING, SHIM_WAITING, SHIM_PAUSED, SHIM_IDLE, SHIM_GONE };
+
+// Tells the shim that we are here (it leaves by itself after 10 s without), and what it does: it waits for
+// the collector, its guard has paused it, somebody has stopped it, or taken it out.
+bool shim_word(struct node *n, enum shim_state *state, struct dist_error *e);
+// Takes the shim out. With ours only what we began; else what any kprof attach began, or left behind.
+// told->line: "out", or "nothing" when there was nothing to take out.
+bool shim_leave(struct node *n, bool ours, struct shim_told *told, struct dist_error *e);

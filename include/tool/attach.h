@@ -1,0 +1,32 @@
+// kprof attach, in parts: its command line, and the node that is attached to. One thread.
+#pragma once
+
+#include "base/buffer.h"
+#include "dist/cookie.h"
+#include "dist/shim.h"
+
+struct attach_options {
+    struct node_name node;
+    char cookie[COOKIE_BYTES];
+    struct shim_options trace; // points into the rest
+    struct shim_tier tiers[SHIM_TIERS];
+    struct mfa entry, identity;
+    char host[256];       // of the collector
+    struct buffer config; // the file's text
+    const char *config_name;
+    int64_t for_ns; // 0: until a signal comes
+    bool json;
+};
+
+// Reads the command line. EXIT_SUCCESS, or another status and has told why. attach_options_free in either
+// case. o must not be moved.
+int attach_options_read(int argc, char **argv, struct attach_options *o);
+void attach_options_free(struct attach_options *o);
+
+// Reads NODE and the cookie for the command `command`. EXIT_SUCCESS, or another status and has told why.
+int attach_read_node(const char *command, const char *node, const char *cookie_file, struct node_name *name,
+                     char cookie[COOKIE_BYTES]);
+// Our own name in the distribution, one for each process.
+const char *attach_own_name(void);
+
+enum { ATTACH_CONNECT_MS = 7000 };

@@ -1,0 +1,184 @@
+%% @doc What `kprof attach' and `kprof detach' ask a node. They are no Erlang nodes, so the thinking is done here, in the target, and
+%% answers have one form: `{ok, Line, Warnings}' or `{error, Status, Line}', texts for people.
+%%
+%% {@link enter/3} and {@link leave/1} are special: the tool carries their abstract code and has erl_eval run it in nodes that know
+%% nothing of kprof. They call no function of this module.
+-module(kprof_attach).
+
+-export([enter/3, leave/1, start/2, status/1]).
+
+-export_type([answer/0, status/0]).
+
+-define(PARSE_MS, 5000).
+-define(PARSE_WORDS, 16 * 1024 * 1024).
+
+-type answer() :: {ok, binary(), [binary()]} | {error, status(), binary()}.
+-type status() :: other | config | load | trace | busy.
+%% Why something cannot be done; collector/dist/shim.c knows them, too.
+
+%% @doc Brings the shim into this node and starts it, unless it is there already. From now on the node that says it is here must give
+%% its word ({@link kprof_guard:word/1}). `Modules' is what code:atomic_load/1 takes; a release that refuses modules of another release
+%% gets them compiled anew from the abstract code in them. Nothing is traced yet. The line tells how it was: `loaded', `guest' (the node
+%% has a kprof of its own) or `again' (we had been there).
+-spec enter(node(), [{module(), file:filename(), binary()}], term()) -> answer().
+enter(Me, Modules, App) ->
+    Text = fun(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)) end,
+    Compiled =
+        fun(Beam) ->
+                {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Beam, [abstract_code]),
+                {ok, _, Binary} = compile:forms(Forms, [return_errors]),
+                Binary
+        end,
+    %% the modules go one by one; those that a long request still runs stay for longer
+    Gone = fun Wait(_, 0) -> ok;
+               Wait(Ms, N) -> lists:any(fun erlang:check_old_code/1, Ms) andalso begin timer:sleep(20), Wait(Ms, N - 1) end
+           end,
+    Unload = fun() -> Ms = kprof_app:modules(), _ = kprof_app:unload(), Gone(Ms, 50) end,
+    Load =
+        fun() ->
+                Loaded = case code:atomic_load(Modules) of
+                             ok -> ok;
+                             {error, Refused} ->
+                                 case lists:all(fun({_, Why}) -> Why =:= badfile end, Refused) of
+                                     true ->
+                                         try code:atomic_load([{M, File, Compiled(Beam)} || {M, File, Beam} <- Modules])
+                                         catch _:Why -> {error, {cannot_compile, Why}}
+                                         end;
+                                     false -> {error, Refused}    % not_purged: a function of an earlier kprof still runs
+                                 end
+                         end,
+                case Loaded of
+                    ok ->
+                        _ = application:load(App),
+                        case kprof:start() of
+                            ok -> ok = kprof_guard:attend(Me, unload), {ok, <<"loaded">>, []};
+                            {error, Reason} -> _ = Unload(), {error, load, Text("the shim does not start: ~0tP", [Reason, 20])}
+                        end;
+                    {error, Reason} ->
+                        {error, load, Text("OTP ~ts does not load the shim's modules: ~0tP", [erlang:system_info(otp_release), Reason, 20])}
+                end
+        end,
+    Busy = fun(Who) -> {error, busy, Text("traced already by ~ts: end that first", [Who])} end,
+    Running = whereis(kprof_sup) =/= undefined,
+    case code:which(kprof) of
+        non_existing ->
+            Load();
+        "kprof_node/" ++ _ when Running ->
+            Attendant = kprof_guard:attended_by(),
+            Alive = lists:member(Attendant, nodes(connected)),
+            case kprof:status() of
+                Status when Attendant =:= Me, Status =/= idle -> {ok, <<"again">>, []};
+                _ when Alive, Attendant =/= Me -> Busy(Attendant);
+                _ -> _ = Unload(), Load()
+            end;
+        "kprof_node/" ++ _ ->
+            _ = Unload(), Load();
+        _ ->
+            Leaving = case Running of true -> stop_trace; false -> stop end,
+            case kprof:start() of
+                ok ->
+                    case {kprof:status(), kprof_guard:attended_by()} of
+                        {idle, _} -> ok = kprof_guard:attend(Me, Leaving), {ok, <<"guest">>, []};
+                        {_, Me} -> {ok, <<"again">>, []};
+                        {_, undefined} -> Busy("its own kprof");
+                        {_, Other} -> Busy(Other)
+                    end;
+                {error, Reason} ->
+                    {error, load, Text("the node's own kprof does not start: ~0tP", [Reason, 20])}
+            end
+    end.
+
+%% @doc Ends the trace and takes out whatever {@link enter/3} brought. `Who' is the node that entered, or `any' for `kprof detach', which
+%% does not end what others than the tool began. Returns once the last module is gone.
+-spec leave(node() | any) -> answer().
+leave(Who) ->
+    Gone = fun Wait(_, 0) -> ok;
+               Wait(Ms, N) -> lists:any(fun erlang:check_old_code/1, Ms) andalso begin timer:sleep(20), Wait(Ms, N - 1) end
+           end,
+    Unload = fun() -> Ms = kprof_app:modules(), _ = kprof_app:unload(), _ = Gone(Ms, 50), {ok, <<"out">>, []} end,
+    Nothing = {ok, <<"nothing">>, []},
+    Running = whereis(kprof_sup) =/= undefined,
+    Attendant = case Running of true -> kprof_guard:attended_by(); false -> undefined end,
+    Ours = Attendant =:= Who orelse (Who =:= any andalso lists:prefix("kprof_attach_", atom_to_list(Attendant))),
+    Alive = lists:member(Attendant, nodes(connected)),
+    case code:which(kprof) of
+        non_existing -> Nothing;
+        "kprof_node/" ++ _ when Ours; not Running; not Alive, Who =:= any -> Unload();
+        "kprof_node/" ++ _ when Who =/= any -> Nothing;
+        "kprof_node/" ++ _ -> {error, busy, iolist_to_binary(["traced by the kprof node ", atom_to_binary(Attendant),
+                                                             ": stop it where it runs, with scripts/stop_kprof_node.sh"])};
+        _ when Ours -> ok = kprof_guard:leave(), {ok, <<"out">>, []};
+        _ when not Running; Attendant =:= undefined, Who =/= any -> Nothing;
+        _ ->
+            case kprof:status() of
+                idle -> Nothing;
+                _ -> {error, busy, <<"traced by its own kprof: the application must call kprof:stop_trace()">>}
+            end
+    end.
+
+%% @doc Starts the trace. `Config' is the text of a configuration file, or empty; what is `Given' on the command line besides comes
+%% before its options. There `{identity, {MFA, N}}' stands for the identity function that gives argument N of a function, and
+%% `{identity, Text}' for the one that the text evaluates to.
+-spec start(binary(), [{atom(), term()}]) -> answer().
+start(Config, Given) ->
+    try
+        Options = lists:foldl(fun({Key, _} = Option, All) -> [Option | lists:keydelete(Key, 1, All)] end,
+                              parsed(Config), [given(Option) || Option <- Given]),
+        case kprof:start_trace(Options) of
+            ok -> {ok, unicode:characters_to_binary(kprof_node:describe(Options)), warnings()};
+            {error, Reason} -> {error, status(Reason), text(Reason)}
+        end
+    catch
+        throw:{error, Why} -> {error, config, text(Why)}
+    end.
+
+warnings() ->
+    case kprof_session:warnings() of
+        Lines when is_list(Lines) -> [unicode:characters_to_binary(Line) || Line <- Lines];
+        {error, _} -> []
+    end.
+
+text(Reason) ->
+    unicode:characters_to_binary(kprof_error:format(Reason)).
+
+given({identity, {{M, F, A}, N}}) ->
+    Patterns = [case I of N -> {var, 1, 'Identity'}; _ -> {var, 1, '_'} end || I <- lists:seq(1, A)],
+    List = lists:foldr(fun(Pattern, Tail) -> {cons, 1, Pattern, Tail} end, {nil, 1}, Patterns),
+    Named = {clause, 1, [{tuple, 1, [{atom, 1, M}, {atom, 1, F}, List]}], [], [{var, 1, 'Identity'}]},
+    Other = {clause, 1, [{var, 1, '_'}], [], [{atom, 1, undefined}]},
+    {value, Fun, _} = erl_eval:expr({'fun', 1, {clauses, [Named, Other]}}, erl_eval:new_bindings()),
+    {identity_f, Fun};
+given({identity, Text}) when is_binary(Text) ->
+    case parsed(<<"{identity_f, ", Text/binary, "}.">>) of
+        [{identity_f, _} = Option] -> Option;
+        _ -> throw({error, {config, 1, "--identity wants one fun"}})
+    end;
+given(Option) ->
+    Option.
+
+%% The text is the operator's, but may be wrong: it gets some memory and some time.
+parsed(Text) ->
+    Parse = fun() -> exit({parsed, kprof_options:parse(Text)}) end,
+    {Pid, Ref} = spawn_opt(Parse, [monitor, {max_heap_size, #{size => ?PARSE_WORDS, kill => true, error_logger => false}}]),
+    receive
+        {'DOWN', Ref, process, Pid, {parsed, {ok, Options}}} -> Options;
+        {'DOWN', Ref, process, Pid, {parsed, {error, Why}}} -> throw({error, Why});
+        {'DOWN', Ref, process, Pid, Why} -> throw({error, {config, 1, io_lib:format("cannot be evaluated: ~0tP", [Why, 20])}})
+    after ?PARSE_MS ->
+            exit(Pid, kill),
+            _ = erlang:demonitor(Ref, [flush]),
+            throw({error, {config, 1, io_lib:format("is not evaluated within ~b s", [?PARSE_MS div 1000])}})
+    end.
+
+%% @doc What kind of mistake a reason is: whether the configuration can help, or not.
+-spec status(term()) -> status().
+status({collector, _, _, _}) -> trace;
+status({already_traced, _, _}) -> busy;
+status({foreign_tracer, _}) -> busy;
+status(already_tracing) -> busy;
+status(no_runtime_tools) -> trace;
+status({no_application, _, _}) -> trace;
+status({trace_driver, _}) -> trace;
+status({trace_port, _}) -> trace;
+status({trace_port_taken, _}) -> trace;
+status(_) -> config.

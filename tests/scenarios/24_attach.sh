@@ -1,0 +1,181 @@
+#!/usr/bin/env bash
+# Goal of this test: kprof attach traces a node that has nothing of kprof, without any Erlang for itself, and what it says is true;
+# however it ends, Ctrl-C, TERM, --for, kprof detach or kill -9, nothing of it stays in the node; what it cannot do it says in one line.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+chmod 400 "$scratch/cookie"
+name=attach_$$
+node=$name@localhost
+attach_log=$scratch/attach.log
+attach_pid=
+
+# The tool finds no Erlang: an empty folder is its whole PATH.
+mkdir "$scratch/nothing"
+tool() { env -i PATH="$scratch/nothing" HOME="$scratch/home" "$kprof" "$@"; }
+
+started() { grep -qs '^tracing ' "$attach_log" || gone "$attach_pid"; }
+
+# attach NODE [OPTION...]: in the background, until it traces.
+attach() {
+  rm -f "$attach_log"
+  start "$attach_log" env -i PATH="$scratch/nothing" HOME="$scratch/home" "$kprof" attach "$@" --collector "127.0.0.1:$collector_port"
+  attach_pid=$!
+  wait_for 30 "attaching" started
+  grep -q '^tracing ' "$attach_log" || fail "kprof attach ended"
+}
+
+# untouched WHAT: nothing is in the node that was not there before.
+untouched() { is "$(target_eval "$node" 'scenario_left:differences("before").')" "[]" "nothing is left in the node $1"; }
+untouched_by_now() { [ "$( (trap - EXIT; target_eval "$node" 'code:which(kprof).') 2>/dev/null)" = non_existing ]; }
+
+# refuses STATUS PATTERN WHAT COMMAND ARGUMENT...: one line on stderr, and the exit status of --help.
+refuses() {
+  local want=$1 pattern=$2 what=$3 status=0
+  shift 3
+  timeout 60 env -i PATH="$scratch/nothing" HOME="$scratch/home" "$kprof" "$@" >"$scratch/refusal.log" 2>&1 || status=$?
+  [ "$status" = "$want" ] || fail "$what: exit status $status, not $want: $(cat "$scratch/refusal.log")"
+  [ "$(wc -l <"$scratch/refusal.log")" = 1 ] || fail "$what: not one line but: $(cat "$scratch/refusal.log")"
+  has "$scratch/refusal.log" "$pattern" "$what: $(cat "$scratch/refusal.log")"
+}
+
+start_collector
+start_shop "$name"
+is "$(target_eval "$node" 'scenario_left:prepare(), scenario_left:snapshot("before").')" ok "the node before"
+is "$(target_eval "$node" 'erlang:trace_pattern({lists, map, 2}, true, [local]), D = scenario_left:differences("before"), erlang:trace_pattern({lists, map, 2}, false, [local]), length(D).')" \
+   1 "a trace pattern would show"
+tiers=(--tier http=shop_http:handle_request/2 --tier pool=shop_worker:work/2 --tier storage=shop_storage:run/2
+       --tier render=shop_render:page/2 --tier accounting=shop_accounting:book/1 --identity shop_http:handle_request/2:1)
+
+# -- it traces, and tells the truth ----------------------------------------------------------------------------------------------
+attach "$node" "${tiers[@]}"
+has "$attach_log" "^tracing $node: 5 tiers, collector 127.0.0.1:$collector_port" "it says what it does"
+load --seconds 2 --clients 4
+save_truth
+sleep 2
+kill -INT "$attach_pid"
+ends "$attach_pid" 20
+is "$status" 0 "Ctrl-C ends it with 0"
+has "$attach_log" "^kprof is out of $node" "and it says so"
+untouched "after Ctrl-C"
+tells_truth
+nothing_lost "$name"
+
+# -- the other ends --------------------------------------------------------------------------------------------------------------
+begun=$SECONDS
+attach "$node" "${tiers[@]}" --for 3s
+ends "$attach_pid" 20
+is "$status" 0 "--for ends it with 0"
+holds $((SECONDS - begun)) -ge 3 "and not too early"
+untouched "after --for"
+
+attach "$node" --config "$top/tests/sample/kprof.config" --sample 10
+has "$attach_log" "5 tiers" "a configuration file is evaluated in the node"
+refuses 9 "traced already by kprof_attach_$attach_pid@" "a second one" attach "$node" "${tiers[@]}"
+tool detach "$node" >"$scratch/detach.out" || fail "kprof detach"
+is "$(cat "$scratch/detach.out")" "kprof is out of $node" "kprof detach says so"
+ends "$attach_pid" 20
+is "$status" 0 "kprof detach ends it with 0"
+has "$attach_log" "taken out" "it says why it ended"
+untouched "after kprof detach"
+refuses 1 "nothing of kprof" "nothing to detach" detach "$node"
+
+attach "$node" "${tiers[@]}"
+kill -KILL "$attach_pid"
+wait_for 15 "the node takes kprof out by itself" untouched_by_now
+untouched "after kill -9"
+
+attach "$node" "${tiers[@]}"
+kill -STOP "$attach_pid"
+wait_for 15 "the node takes kprof out by itself" untouched_by_now
+kill -CONT "$attach_pid"
+back() { [ "$(grep -c '^tracing ' "$attach_log")" = 2 ]; }
+wait_for 15 "who slept comes back" back
+kill -TERM "$attach_pid"
+ends "$attach_pid" 20
+is "$status" 0 "TERM ends it with 0"
+untouched "after TERM"
+
+# Killed and attached again: the newcomer takes over without waiting for the switch.
+attach "$node" "${tiers[@]}"
+kill -KILL "$attach_pid"
+wait_for 5 "it is gone" gone "$attach_pid"
+attach "$node" "${tiers[@]}" --for 1s
+ends "$attach_pid" 20
+is "$status" 0 "what a killed one left is taken over"
+untouched "after that"
+
+# -- a start_kprof_node.sh of somebody else is left alone --------------------------------------------------------------------------
+start_tracing "$name"
+refuses 9 "traced already by" "a node that a kprof node traces" attach "$node" "${tiers[@]}"
+refuses 9 "stop_kprof_node.sh" "and to detach it" detach "$node"
+stop_tracing
+untouched "after start_kprof_node.sh"
+
+# -- refusals --------------------------------------------------------------------------------------------------------------------
+config() { printf '%s\n' "$1" >"$scratch/config"; }
+echo wrong >"$scratch/wrong"
+refuses 2 'want name@host' "no name" attach 'a b@localhost' "${tiers[@]}"
+refuses 2 'what is to be traced' "nothing to trace" attach "$node"
+refuses 2 'MODULE:FUNCTION' "a tier that is none" attach "$node" --tier db=nonsense
+refuses 3 "no host nowhere.invalid" "a host that is not there" attach x@nowhere.invalid "${tiers[@]}"
+refuses 3 "epmd knows .*$name" "a name that is not there" attach "nobody_$$@localhost" "${tiers[@]}"
+refuses 4 'chmod 400' "a cookie file that others can read" attach "$node" "${tiers[@]}" --cookie-file "$scratch/wrong"
+chmod 400 "$scratch/wrong"
+refuses 4 'cookie is wrong' "a wrong cookie" attach "$node" "${tiers[@]}" --cookie-file "$scratch/wrong"
+refuses 4 'cannot read the cookie' "no cookie file" attach "$node" "${tiers[@]}" --cookie-file "$scratch/nowhere"
+refuses 6 'cannot read the config' "no configuration file" attach "$node" --config "$scratch/nowhere"
+refuses 6 'no function' "a function that is not there" attach "$node" --tier db=shop_http:nowhere/2
+config "{tier_config, [{http, {shop_http, '_', 2}}]}."
+refuses 6 'wildcard' "a wildcard" attach "$node" --config "$scratch/config"
+config '(fun F() -> F() end)().'
+refuses 6 'not evaluated within' "a configuration without end" attach "$node" --config "$scratch/config"
+config 'lists:duplicate(1 bsl 40, x).'
+refuses 6 'cannot be evaluated' "a configuration that eats memory" attach "$node" --config "$scratch/config"
+refuses 8 '127.0.0.1:1 cannot be reached' "no collector" attach "$node" "${tiers[@]}" --collector 127.0.0.1:1
+untouched "by all that"
+foreign='P = spawn(fun() -> erlang:trace(new_processes, true, [call, {tracer, self()}]), register(foreign, self()), receive stop -> ok end end), is_pid(P).'
+is "$(target_eval "$node" "$foreign")" true "somebody else traces the node"
+refuses 9 'by somebody else' "a foreign tracer" attach "$node" "${tiers[@]}"
+is "$(target_eval "$node" 'foreign ! stop, ok.')" ok "who stops"
+is "$(target_eval "$node" 'code:del_path(runtime_tools).')" true "a node without runtime_tools"
+refuses 8 'runtime_tools' "a node without runtime_tools" attach "$node" "${tiers[@]}" --collector "127.0.0.1:$collector_port"
+untouched "in the end"
+
+# -- other nodes -----------------------------------------------------------------------------------------------------------------
+# A long name, and one without its host.
+long=long_$$@127.0.0.1
+start "$scratch/long.log" env HOME="$scratch/home" erl -noinput -name "$long"
+long_is_up() { tool detach "$long" >"$scratch/up.log" 2>&1; grep -q 'nothing of kprof' "$scratch/up.log"; }
+wait_for 20 "node $long is up" long_is_up
+attach "$long" --tier map=lists:map/2 --for 1s
+ends "$attach_pid" 20
+is "$status" 0 "a long name"
+attach "long_$$@localhost" --tier 'map=:lists.map/2' --for 1s
+has "$attach_log" "^tracing $long" "a node is known by the name that it has itself"
+ends "$attach_pid" 20
+is "$status" 0 "and Elixir's way to write a function"
+
+# A node that comes again is traced again.
+start_erl "again_$$"
+attach "again_$$@localhost" --tier map=lists:map/2
+kill -KILL "$erl_pid"
+wait_for 10 "its end is seen" grep -q 'is gone, waiting' "$attach_log"
+start_erl "again_$$"
+wait_for 15 "it is traced again" back
+kill -INT "$attach_pid"
+ends "$attach_pid" 20
+is "$status" 0 "and left when told"
+is "$(target_eval "again_$$@localhost" 'code:which(kprof).')" non_existing "without kprof"
+
+# An application that brings its own kprof keeps it.
+start_erl "guest_$$" -pa "$KPROF_EBIN"
+attach "guest_$$@localhost" --tier map=lists:map/2
+is "$(target_eval "guest_$$@localhost" '[kprof:status(), filename:basename(filename:dirname(code:which(kprof)))].')" '[tracing,"ebin"]' "its own kprof traces"
+kill -INT "$attach_pid"
+ends "$attach_pid" 20
+is "$(target_eval "guest_$$@localhost" '[kprof:status(), filename:basename(filename:dirname(code:which(kprof)))].')" '[not_started,"ebin"]' "and stays"
+attach "guest_$$@localhost" --tier map=lists:map/2
+kill -KILL "$attach_pid"
+idle() { [ "$(target_eval "guest_$$@localhost" 'kprof:status().')" = not_started ]; }
+wait_for 20 "it stops by itself" idle
+stop_collector
