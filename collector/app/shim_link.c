@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "base/text_time.h"
 
+static const int64_t SILENT_NS = 3000000000; // of a shim that says something every second
+
 static const char *name_of(const struct shim_link *link) {
     return pipeline_node_name(link->node);
 }
@@ -120,13 +122,26 @@ void shim_link_slow(void *user, const struct pipeline_calls *c) {
 
 // -- from the shim -----------------------------------------------------------------------------------------------------
 
-static bool connected(const struct shim_links *links, const struct pipeline_node *node) {
-    for (const struct shim_link *l = links->first; l; l = l->next) {
-        if (l->node == node) {
-            return true;
-        }
+static struct shim_link *link_of(const struct shim_links *links, const struct pipeline_node *node) {
+    struct shim_link *l = links->first;
+    while (l && l->node != node) {
+        l = l->next;
     }
-    return false;
+    return l;
+}
+
+// Whether the node may connect: nobody of its name is there, or one who lives no more. A machine that lost its power or its network says no
+// farewell, and shims tell their time every second. Two living nodes of a name do not push each other out.
+static bool make_way(const struct shim_links *links, const struct pipeline_node *node) {
+    struct shim_link *there = link_of(links, node);
+    if (there && clock_wall() - there->heard < SILENT_NS) {
+        return false;
+    }
+    if (there) {
+        log_warning("node %s: silent, and back on another connection", name_of(there));
+        session_dismiss(there->session, "the node has connected anew");
+    }
+    return true;
 }
 
 // What `kprof nodes` tells of a node besides its name.
@@ -156,7 +171,7 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
         *refusal = "too many nodes";
         return NULL;
     }
-    if (connected(links, node)) {
+    if (!make_way(links, node)) {
         *refusal = "a node of this name is connected already";
         return NULL;
     }
@@ -176,6 +191,7 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
     }
     note_origin(link->seen, hello, session_peer(s));
     link->session = s;
+    link->heard = clock_wall();
     link->next = links->first;
     if (link->next) {
         link->next->previous = link;
@@ -331,6 +347,7 @@ static void on_identify_reply(struct shim_link *link, struct control_map message
 
 static void on_message(void *user, struct slice type, struct control_map message) {
     struct shim_link *link = user;
+    link->heard = clock_wall();
     if (slice_is(type, "clock")) {
         on_clock(link, message);
     } else if (slice_is(type, "identify_reply")) {

@@ -40,6 +40,11 @@ bool session_is_tool(const struct session *s) {
     return s->events == &s->server->tool_events;
 }
 
+void session_dismiss(struct session *s, const char *reason) {
+    connection_bye(s->control, reason);
+    session_close(s);
+}
+
 bool session_send(struct session *s, const struct buffer *messages) {
     struct evbuffer *output = bufferevent_get_output(s->control->bev);
     if (evbuffer_get_length(output) + messages->len > LIMIT_OUTPUT_BYTES) {

@@ -22,6 +22,7 @@ struct shim_link {
     bool stopped_cleanly; // the shim said that its trace ended in order, so that the stream's end loses nothing
     bool streaming;   // a stream of the node is open in the pipeline
     bool output_full; // something was left out for it; told once
+    int64_t heard;    // when its shim last said something, ns since 1970
 };
 
 struct shim_links {

@@ -59,6 +59,8 @@ void server_ping(struct server *s);
 const char *session_peer(const struct session *s);
 // Counts the sessions of a server, from 1.
 int64_t session_id(const struct session *s);
+// Ends a session and says why; its events data_end and closed are told. Not from within its own events.
+void session_dismiss(struct session *s, const char *reason);
 // Whether it has a data connection.
 bool session_streams(const struct session *s);
 // The data connection may be read now: the tiers are known.

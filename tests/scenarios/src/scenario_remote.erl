@@ -37,7 +37,7 @@ front(Node, Work) ->
     receive {Ref, Answer} -> Answer after 10000 -> exit(no_answer) end.
 
 server() ->
-    receive {Client, Ref, Work} -> Client ! {Ref, catch back(Work)} end,
+    receive {Client, Ref, Work} -> Client ! {Ref, try back(Work) catch error:Why -> Why end} end,
     ?MODULE:server().
 
 back(quick) -> ok;
