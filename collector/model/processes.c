@@ -51,7 +51,7 @@ void pop_lost(struct tracker *t, struct process *p) {
     while (p->top != SLAB_NONE) {
         const struct call *top = call_at(t, p->top);
         bool expected = top->losses == t->losses && top->caller == 0; // without a value it may have ended in silence
-        if (expected || alive(t, top->request, top->generation)) {
+        if (top->tier != RECORD_SPAWN && (expected || alive(t, top->request, top->generation))) {
             return;
         }
         pop(t, p);

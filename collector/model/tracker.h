@@ -299,7 +299,8 @@ static inline void pop(struct tracker *t, struct process *p) {
     slab_give(&t->pool->calls, top);
 }
 
-// Takes off calls whose request is closed and whose returns may have been lost or need not come: they would stay for ever.
+// The process calls: takes off calls whose request is closed and whose returns may have been lost or need not come, which would stay for ever, and a
+// spawn that has not returned: it raised, or its return was lost.
 void pop_lost(struct tracker *t, struct process *p);
 // Calls have piled up in a process, from this one down: the tier that most of them are of never returns.
 void tell_never_returns(struct tracker *t, const struct call *top);

@@ -37,6 +37,8 @@ static void spawned(void **state) {
     // a spawn that raised leaves nothing
     script_check("begin 1 A 0; call 1 A a 1; raise 1 A 2; ret A a 3; raise 1 A 4; call 1 A b 5; ret A b 6; end 1 A 7",
                  "complete 0..7 self 4: Aa 1..3 self 2, Ab 5..6 self 1;");
+    script_check("begin 1 A 0; call 1 A a 1; raise 1 A 2; call 1 A b 3; ret A b 4; raise 1 A 5; spawn 1 A B 6; call 1 B c 7 B; ret B c 8; ret A a 9; end 1 A 10",
+                 "complete 0..10 self 2: Aa 1..9 self 6, >Ab 3..4 self 1, >Bc 7..8 self 1 wait 1;");
     // a spawner without spans whose message comes back is an answer's sender
     script_check("begin 1 A 0; spawn 1 A B 1; spawn 1 B C 2; call 1 A a 5 B; ret A a 6; call 1 C c 7 C; ret C c 8; end 1 A 9",
                  "complete 0..9 self 7: Aa 5..6 self 1, Cc 7..8 self 1 wait 5;");
