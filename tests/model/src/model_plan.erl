@@ -13,6 +13,8 @@
 %%   {cast, Server, Program}    the same without an answer
 %%   {gather, [{Where, Program}]} at the same time, in pool workers or (spawn) children, and waits for all
 %%   {spawn, Kind, Program}     a child that nobody waits for
+%%   bad_spawn                  a spawn that raises an error
+%%   {hire, Program}            a child that is sent the program as a message
 %%   {kill, Program, Ns}        a child that is killed after a while
 %%   {timer, Ns, Program}       in a server: a timer fires later, under whatever token the server then has
 %%   serve                      in a server: takes the next message, if there is one, before it is done with this one
@@ -148,10 +150,11 @@ op(R, L, D) when R =< 36 -> % the same one many times
     T = tier(),
     [{tier, T, body(L, min(D, 1))} || _ <- lists:seq(1, rand:uniform(8))];
 op(R, L, D) when R =< 40 -> [{tier, tier(), body(L, D) ++ [{tail, tier(), body(L, D)}]}];
-op(R, L, D) when R =< 54, L < 4 -> {S, Its} = server(L), [{call, S, body(Its, D)}];
-op(R, L, D) when R =< 58, L < 4 -> {S, Its} = server(L), [{cast, S, body(Its, D)}];
+op(R, L, D) when R =< 54, L < 4 -> {S, Its} = server(L), [{call, S, served(Its, D)}];
+op(R, L, D) when R =< 58, L < 4 -> {S, Its} = server(L), [{cast, S, served(Its, D)}];
 op(R, L, D) when R =< 62 -> [{gather, [{case L < 4 andalso chance(60) of true -> pick([p1, p2, p3]); false -> spawn end, body(4, D)}
                                        || _ <- lists:seq(1, 1 + rand:uniform(3))]}];
+op(R, L, D) when R =< 63 -> [{hire, body(L, D)}];
 op(R, L, D) when R =< 66 -> [{spawn, pick([spawn, spawn_link, spawn_opt, monitor]), outlive(body(L, D))}];
 op(R, L, D) when R =< 67 -> [{kill, [{tier, tier(), [{tier, tier(), body(L, D)}, {work, 3 * ?MS}]}], rand:uniform(5 * ?MS)}];
 op(R, L, D) when R =< 74 -> [{'catch', body(L, D) ++ raising(L, D), pick([[], [], [{raise, class()}], body(L, D)])} || chance(90)];
@@ -165,6 +168,8 @@ op(R, _, _) when R =< 89 -> [{gc, pick([gc_minor, gc_major]), rand:uniform(10000
 op(R, _, _) when R =< 92 -> [{off, rand:uniform(200000)}];
 op(_, _, _) -> [{work, some_time()}].
 
+served(L, D) -> lists:append([walk() || chance(2)]) ++ body(L, D).
+
 recursion(T, L, D) ->
     U = pick([T, tier()]), % mutual, or direct
     [lists:foldl(fun(N, Inner) -> {tier, case N rem 2 of 0 -> T; 1 -> U end, body(L, min(D, 1)) ++ [Inner]} end,
@@ -172,8 +177,9 @@ recursion(T, L, D) ->
 
 %% An exception that comes through tiers and helpers, or not at all.
 raising(L, D) ->
-    case rand:uniform(4) of
+    case rand:uniform(5) of
         1 -> [{raise, class()}];
+        5 -> [bad_spawn];
         2 -> [{tier, tier(), body(L, min(D, 1)) ++ [{raise, class()}]}];
         3 -> [{tier, tier(), [{helper, [{tier, tier(), [{raise, class()}]}]}]}];
         4 -> []

@@ -254,10 +254,11 @@ hurt(Key, #reader{open = Open} = R) ->
         _ -> R
     end.
 
-%% Calls on top whose return need not come, or may be lost, are forgotten with their request.
+%% Calls on top whose return need not come, or may be lost, are forgotten with their request. A spawn returns before the process calls.
 forget_lost(Pid, #reader{losses = Losses, open = Open} = R) ->
     P = proc(Pid, R),
-    Gone = fun(#call{key = Key, caller = Caller, losses = L}) -> not is_map_key(Key, Open) andalso (Caller =/= none orelse L =/= Losses) end,
+    Gone = fun(#call{what = spawn}) -> true; % it raised
+              (#call{key = Key, caller = Caller, losses = L}) -> not is_map_key(Key, Open) andalso (Caller =/= none orelse L =/= Losses) end,
     put_proc(Pid, P#proc{stack = lists:dropwhile(Gone, P#proc.stack)}, R).
 
 push(Pid, Call, R) ->

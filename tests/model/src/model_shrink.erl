@@ -72,6 +72,7 @@ inner(_) -> [].
 op({gather, Parts}) -> [{gather, P} || P <- without_one(Parts), P =/= []] ++ [{gather, P} || P <- each(fun({W, B}) -> [{W, S} || S <- programs(B)] end, Parts)];
 op({'catch', Body, Then}) -> [{'catch', B, Then} || B <- programs(Body)] ++ [{'catch', Body, T} || T <- programs(Then)];
 op({kill, Body, Ns}) -> [{kill, B, Ns} || B <- programs(Body)];
+op({hire, Body}) -> [{hire, B} || B <- programs(Body)];
 op({helper, Body}) -> [{helper, B} || B <- programs(Body)];
 op({each, Body}) -> [{each, B} || B <- programs(Body)];
 op({plain, Body}) -> [{plain, B} || B <- programs(Body)];

@@ -122,6 +122,14 @@ op({gather, Parts}, P, W) -> gather(Parts, P, W);
 op({spawn, Kind, Body}, P, W) ->
     {P1, _, W1} = spawns(Kind, Body, P, W),
     goes_on(500, P1, W1);
+op(bad_spawn, #proc{token = {Label, _}, k = K} = P, W) ->
+    {_, W1} = emit(P, call, [maps:get(Label, W#world.labels)], [{erlang, spawn_opt, 4}, {token(P)}], W),
+    raise(K, error, true, P, W1);
+op(bad_spawn, P, W) -> raise(P#proc.k, error, false, P, W);
+op({hire, Body}, P, W) ->
+    {P1, Child, W1} = spawns(spawn_link, [], P, W),
+    {P2, W2} = send(Child, {work, none, Body}, P1, put_proc((proc(Child, W1))#proc{server = true}, W1)),
+    goes_on(500, P2, W2);
 op({kill, Body, After}, P, W) ->
     {P1, Child, W1} = spawns(spawn, Body, P, W),
     goes_on(500, P1, later(After, {kill, Child}, W1));
