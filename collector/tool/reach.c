@@ -26,7 +26,7 @@ int reach_address(const char *command, const char *text, char host[REACH_HOST_BY
 
 struct client *reach_open(const char *command, const char *text, int *status) {
     char host[REACH_HOST_BYTES], why[CLIENT_WHY_BYTES];
-    uint16_t port;
+    uint16_t port = 0;
     *status = reach_address(command, text, host, &port);
     if (*status != EXIT_SUCCESS) {
         return NULL;
