@@ -10,7 +10,16 @@
 %% kprof_helper tells how this module gets into a node.
 -module('Elixir.Kprof.Plug').
 
--export([init/1, call/2]).
+-export([init/1, call/2, '__info__'/1]).
+
+%% @private
+%% Every module of Elixir's has this. Plug.Builder asks it to see that the plug is one.
+-spec '__info__'(atom()) -> term().
+'__info__'(module) -> ?MODULE;
+'__info__'(functions) -> [{call, 2}, {init, 1}];
+'__info__'(macros) -> [];
+'__info__'(struct) -> nil;
+'__info__'(What) -> module_info(What).
 
 %% @private
 -spec init(Options) -> Options.
