@@ -12,10 +12,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "tool/attach_screen.h"
 #include "tool/command.h"
 #include "tool/text.h"
 
-enum { MS = 1000000, SILENCE_S = 10 };
+enum { MS = 1000000, SILENCE_S = 10, TURN_MS = 100 };
 
 static const int64_t SECOND = 1000000000;
 static const int64_t WORD_NS = 2000000000;  // between two words to the shim
@@ -29,6 +30,7 @@ struct attach {
     int64_t word_ns; // when the shim last heard us; while not attached, when we last tried
     int64_t end_ns;  // 0: no end
     char told[1024]; // why the last try failed
+    struct screen screen;
 };
 
 // -- signals: the first one ends the trace, a second one this process -------------------------------------
@@ -64,24 +66,25 @@ static bool catch_signals(void) {
 // -- what is told -----------------------------------------------------------------------------------------
 
 // A line on stderr, where it does not mix with the numbers.
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void say(struct attach *a, const char *format, ...) {
     char line[2048];
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     text_clean(line); // names and reasons come from the node
+    screen_erase(&a->screen);
     fprintf(stderr, "%s\n", line);
 }
 
-static void say_warnings(char *lines) {
+static void say_warnings(struct attach *a, char *lines) {
     char *next;
     for (char *line = strtok_r(lines, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
-        say("warning: %s", line);
+        say(a, "warning: %s", line);
     }
 }
 
-static void say_state(const struct attach *a) {
+static void say_state(struct attach *a) {
     static const char *const what[] = {
         [SHIM_TRACING] = "tracing again",
         [SHIM_WAITING] = "the collector is lost; tracing goes on when it is back",
@@ -90,7 +93,7 @@ static void say_state(const struct attach *a) {
         [SHIM_IDLE] = "tracing was stopped, starting it again",
         [SHIM_GONE] = "kprof was taken out of it",
     };
-    say("%s: %s", a->node.name.full, what[a->state]);
+    say(a, "%s: %s", a->node.name.full, what[a->state]);
 }
 
 // -- getting in and out -----------------------------------------------------------------------------------
@@ -111,10 +114,10 @@ static bool start(struct attach *a, struct dist_error *e) {
             take_out(a);
             return false;
         }
-        say("tracing %s: %s", a->node.name.full, told.line);
-        say_warnings(told.warnings);
+        say(a, "tracing %s: %s", a->node.name.full, told.line);
+        say_warnings(a, told.warnings);
     } else {
-        say("tracing %s again", a->node.name.full);
+        say(a, "tracing %s again", a->node.name.full);
     }
     a->attached = true;
     a->state = SHIM_TRACING;
@@ -138,6 +141,7 @@ static bool begin(struct attach *a, struct dist_error *e) {
 static int finish(struct attach *a) {
     struct shim_told told;
     struct dist_error e;
+    screen_close(&a->screen);
     if (!a->attached) {
         return EXIT_SUCCESS;
     }
@@ -148,7 +152,7 @@ static int finish(struct attach *a) {
                             SILENCE_S);
     }
     node_disconnect(&a->node);
-    say("kprof is out of %s", a->node.name.full);
+    say(a, "kprof is out of %s", a->node.name.full);
     return EXIT_SUCCESS;
 }
 
@@ -157,14 +161,14 @@ static int finish(struct attach *a) {
 static void lost(struct attach *a) {
     node_disconnect(&a->node);
     a->attached = false;
-    say("%s is gone, waiting for it", a->node.name.full);
+    say(a, "%s is gone, waiting for it", a->node.name.full);
 }
 
 static void begin_again(struct attach *a) {
     struct dist_error e;
     if (!begin(a, &e) && e.status != DIST_DOWN && strcmp(a->told, e.text) != 0) {
         snprintf(a->told, sizeof a->told, "%s", e.text);
-        say("%s", e.text);
+        say(a, "%s", e.text);
     }
 }
 
@@ -184,7 +188,7 @@ static bool word(struct attach *a) {
     }
     if (a->state == SHIM_IDLE || (a->state == SHIM_GONE && unheard)) {
         if (!start(a, &e)) {
-            say("%s", e.text);
+            say(a, "%s", e.text);
             node_disconnect(&a->node);
             a->attached = false;
         }
@@ -203,9 +207,13 @@ static bool wait_for_work(struct attach *a) {
     int64_t next = earlier(a->word_ns + (a->attached ? WORD_NS : RETRY_NS), a->end_ns);
     struct pollfd fds[] = {{.fd = stop_fd, .events = POLLIN},
                            {.fd = a->attached ? a->node.channel.fd : -1, .events = POLLIN}};
-    int n = poll(fds, 2, next > now ? (int)((next - now) / MS) + 1 : 0);
+    int ms = next > now ? (int)((next - now) / MS) + 1 : 0;
+    int n = poll(fds, 2, a->screen.host && ms > TURN_MS ? TURN_MS : ms);
     if (n > 0 && fds[1].revents != 0 && !channel_serve(&a->node.channel)) {
         lost(a);
+    }
+    if (a->attached) {
+        screen_turn(&a->screen, a->node.name.full, clock_monotonic());
     }
     return stops == 0 && (a->end_ns == 0 || clock_monotonic() < a->end_ns);
 }
@@ -217,7 +225,8 @@ static int watch(struct attach *a) {
             begin_again(a);
         } else if (due && !word(a)) {
             node_disconnect(&a->node);
-            return EXIT_SUCCESS;
+            a->attached = false;
+            break;
         }
     }
     return finish(a);
@@ -233,6 +242,7 @@ int attach_main(int argc, char **argv) {
     }
     if (status == EXIT_SUCCESS) {
         if (begin(&a, &e)) {
+            a.screen = screen_make(o.trace.host, o.trace.port, o.json);
             a.end_ns = o.for_ns ? clock_monotonic() + o.for_ns : 0;
             status = watch(&a);
         } else {

@@ -8,17 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "tool/command.h"
+#include "tool/terminal.h"
 
 enum {
     OUTPUT_BYTES = 256 << 20,
     LIST = 20,
     LIST_MOST = 100000,
-    WIDTH = 100,
-    WIDTH_LEAST = 40,
     WIDTH_MOST = 1000
 };
 
@@ -173,20 +171,6 @@ static int parse(int argc, char **argv, struct options *o) {
 }
 
 // -- the terminal
-
-static uint32_t terminal_width(void) {
-    struct winsize size;
-    int64_t columns = 0;
-    if (!isatty(STDOUT_FILENO)) {
-        return WIDTH;
-    }
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-        columns = size.ws_col;
-    } else if (!getenv("COLUMNS") || !command_number(getenv("COLUMNS"), WIDTH_MOST, &columns)) {
-        columns = WIDTH;
-    }
-    return (uint32_t)(columns < WIDTH_LEAST ? WIDTH_LEAST : columns > WIDTH_MOST ? WIDTH_MOST : columns);
-}
 
 // Whether the user's locale says that characters beyond ASCII can be shown.
 static bool terminal_utf8(void) {

@@ -47,11 +47,17 @@ tiers=(--tier http=shop_http:handle_request/2 --tier pool=shop_worker:work/2 --t
        --tier render=shop_render:page/2 --tier accounting=shop_accounting:book/1 --identity shop_http:handle_request/2:1)
 
 # -- it traces, and tells the truth ----------------------------------------------------------------------------------------------
-attach "$node" "${tiers[@]}"
+attach "$node" "${tiers[@]}" --json
 has "$attach_log" "^tracing $node: 5 tiers, collector 127.0.0.1:$collector_port" "it says what it does"
+wait_for 10 "live numbers" grep -q '^{' "$attach_log"
 load --seconds 2 --clients 4
 save_truth
+wait_for 15 "all requests are there" ledger_reaches requests_complete "$(truth_total)"
 sleep 2
+grep '^{' "$attach_log" | sed '1s/^/[/; $!s/$/,/; $s/$/]/' >"$scratch/live.json"
+is "$(sqlite3 :memory: "SELECT sum(i.value ->> 'requests') FROM json_each(readfile('$scratch/live.json')) AS l, json_each(l.value, '\$.identities') AS i
+                        WHERE i.value ->> 'identity' = '_total'")" \
+  "$(truth_total)" "the live numbers add up to the requests that were made"
 kill -INT "$attach_pid"
 ends "$attach_pid" 20
 is "$status" 0 "Ctrl-C ends it with 0"

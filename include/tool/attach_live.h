@@ -1,0 +1,34 @@
+// The live numbers of kprof attach: what the collector tells of the node each second, gathered, as a table or
+// as JSON lines. Pure: no socket, no clock. One thread.
+#pragma once
+
+#include "base/buffer.h"
+#include "codec/control.h"
+
+enum { LIVE_NAME_BYTES = 128, LIVE_ROWS = 1000 };
+
+struct live_identity {
+    char name[LIVE_NAME_BYTES];
+    double per_second; // of the last second, like the next two
+    double mean_us, p99_us;
+    int64_t now;              // requests of the last second: 0 leaves the two above without meaning
+    int64_t requests, errors; // since the beginning
+};
+
+struct live_view {
+    char node[256];
+    char state[32];
+    double seconds;             // what the last rows cover
+    struct live_identity *rows; // the first one is _total; up to LIVE_ROWS, what comes then is not shown
+    uint32_t count;
+    // since the beginning
+    int64_t incomplete, expired, unsampled, dropped_messages, decode_errors, paused_ms;
+};
+
+// Takes a message `rows` in. False without memory.
+bool live_take(struct live_view *v, struct control_map rows);
+void live_view_free(struct live_view *v);
+// Draws the table, at most height lines of width columns.
+void live_table(const struct live_view *v, uint32_t width, uint32_t height, struct buffer *out);
+// Appends the message as one line of JSON. at: now, as text.
+void live_json(struct control_map rows, const char *at, struct buffer *out);

@@ -1,0 +1,27 @@
+// What kprof attach shows while it is attached: the connection to the collector, and the table that is drawn
+// anew each second, or JSON lines. One thread.
+#pragma once
+
+#include "net/client.h"
+#include "tool/attach_live.h"
+
+struct screen {
+    const char *host; // of the collector; NULL: nothing is shown
+    uint16_t port;
+    const char *node;
+    bool json;
+    struct client *client; // NULL: not connected
+    int64_t tried_ns;      // when it was tried last
+    struct live_view view;
+    uint32_t drawn; // lines of the table that stand above the cursor
+};
+
+// Whether there is anything to show: a terminal, or JSON is wanted, and a known collector.
+struct screen screen_make(const char *host, uint16_t port, bool json);
+// To be called some times a second while node is traced: connects, reads, draws. Takes a second at most, when
+// the collector is not there.
+void screen_turn(struct screen *s, const char *node, int64_t now_ns);
+// Takes the table away, so that a line can be written; the next turn draws it again.
+void screen_erase(struct screen *s);
+// Ends it; the last table stays.
+void screen_close(struct screen *s);
