@@ -11,7 +11,7 @@
 %% '''
 %% The trace control word, one for the node, counts the calls, and is what the sampler draws from. Match specifications count it up without
 %% a lock, but its setting is an exchange: of two calls that count at the same time both see it in another place, and their labels differ
-%% all the same.
+%% all the same. And one that set it back, since the kernel had taken the processor from it after its look, sees that, and puts it forward.
 %%
 %% No match specification runs when a function returns: the process keeps its token until it is given another one or gets a message
 %% without one. A call that finds a token of ours, of this trace or an earlier one, therefore begins a request; whether it is inside of an
@@ -34,7 +34,7 @@
 -spec spec([kprof_match:row()], settings()) -> [tuple()].
 spec(Rows, #{base := Base, olds := Olds, one_in := OneIn, flags := Flags}) ->
     Drawn = drawn(OneIn),
-    Begin = fun(Identity) -> [done({set_seq_token, label, label(Base)}), message([entry | said(Identity)]), {exception_trace}
+    Begin = fun(Identity) -> [done({set_seq_token, label, label(Base)}), not_back(), message([entry | said(Identity)]), {exception_trace}
                               | [done({trace, [], Flags}) || Flags =/= []]] end,
     Old = [within(B, B + ?LABELS) || B <- Olds, B =/= 0],
     Current = within(Base + ?MARKERS, Base + ?LABELS),
@@ -67,6 +67,11 @@ label(Base) ->
 
 %% Counts, and is what the word was before.
 count_up() -> {set_tcw, {'band', {'+', {get_tcw}, 1}, ?COUNT}}.
+
+%% The count has not gone back behind that of the label just given; else it goes on behind it.
+not_back() ->
+    Given = {'band', {element, 2, {get_seq_token}}, ?COUNT},
+    {'orelse', {'>', {get_tcw}, Given}, done({set_tcw, {'band', {'+', Given, 2}, ?COUNT}})}.
 
 %% An action as a condition that holds.
 done(Action) -> {'=/=', Action, failed}.

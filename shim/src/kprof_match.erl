@@ -1,7 +1,8 @@
 %% @doc Compiles an identity function into the match specifications of the tiers, so that arguments never leave the node.
 %%
 %% That is possible when each clause that can match a tier's call has only patterns of atoms, numbers, strings,
-%% lists and tuples, guards that match specifications know, and a body that is a literal, a variable or a pair of these.
+%% lists and tuples, guards that match specifications know, and a body that is a literal, a variable, a call of a guard's function such as
+%% map_get, or a pair of these.
 %% Clauses keep their order, one guard alternative each, so the first that matches decides, as in the fun; a clause with
 %% the body `undefined' says nothing but still ends the search. Everything else is left to the fun itself: `ask'.
 %%
@@ -142,15 +143,22 @@ compile([{clause, _, [Pattern], Guards, Body} | Clauses], MFA, Bindings) ->
         {Head, Vars} ->
             Env = {Vars, Bindings},
             Identity = body(Body, Env),
-            Rows = case Guards of
-                       [] -> [{Head, [], Identity}];
-                       _ -> [{Head, [guard(G, Env) || G <- Conjunction], Identity} || Conjunction <- Guards]
-                   end,
+            Rows = lists:append([rows(Head, [guard(G, Env) || G <- Conjunction], Identity, has_call(Body))
+                                 || Conjunction <- case Guards of [] -> [[]]; _ -> Guards end]),
             case Guards =:= [] andalso any(Head) of
                 true -> Rows;      % nothing gets past this clause
                 false -> Rows ++ compile(Clauses, MFA, Bindings)
             end
     end.
+
+%% What raises in the fun's body says nothing, and ends the search: in a guard the same expression tells whether it would.
+rows(Head, Guards, Identity, false) -> [{Head, Guards, Identity}];
+rows(Head, Guards, Identity, true) -> [{Head, Guards ++ [{'=:=', Identity, Identity}], Identity}, {Head, Guards, undefined}].
+
+has_call({call, _, _, _}) -> true;
+has_call(T) when is_tuple(T) -> has_call(tuple_to_list(T));
+has_call(L) when is_list(L) -> lists:any(fun has_call/1, L);
+has_call(_) -> false.
 
 %% Whether a head takes every call: no value in it, and no variable twice.
 any('_') ->
@@ -290,10 +298,6 @@ guard({op, _, Op, X}, Env) ->
 guard({op, _, Op, X, Y}, Env) ->
     lists:member(Op, ?OPERATORS) orelse throw(ask),
     {Op, guard(X, Env), guard(Y, Env)};
-guard({call, _, {atom, _, F}, Args}, Env) ->
-    bif(F, Args, Env);
-guard({call, _, {remote, _, {atom, _, erlang}, {atom, _, F}}, Args}, Env) ->
-    bif(F, Args, Env);
 guard(Expr, Env) ->
     expr(Expr, Env).
 
@@ -316,6 +320,10 @@ expr({var, _, Name}, {Vars, Bindings}) ->
                 unbound -> throw(ask)
             end
     end;
+expr({call, _, {atom, _, F}, Args}, Env) ->
+    bif(F, Args, Env);
+expr({call, _, {remote, _, {atom, _, erlang}, {atom, _, F}}, Args}, Env) ->
+    bif(F, Args, Env);
 expr({tuple, _, Elements}, Env) ->
     {list_to_tuple([expr(E, Env) || E <- Elements])};
 expr(Literal, _) ->

@@ -1,0 +1,92 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# What the scenarios of systems that nobody here wrote share: getting one from Debian, loading it, and comparing what kprof tells with what
+# the clients saw. Sourced behind lib.sh.
+#
+# Nothing is installed and no daemon is started by a package: all of a package and of what it needs is unpacked into $root, runs from
+# there as a process of ours, keeps its state in the scratch folder and listens on loopback. It knows nothing of kprof.
+
+name=real_$$
+
+skip() { echo "skipped: $*"; exit 77; }
+
+# unpack PACKAGE: a package of Debian, and what it needs that this machine has not. Kept in the build folder.
+unpack() {
+  local kept=$KPROF_BUILD/debian/$1 deb
+  root=$scratch/root
+  { command -v apt-get && command -v dpkg-deb; } >/dev/null || skip "no apt-get here"
+  if [ ! -e "$kept/whole" ]; then
+    mkdir -p "$kept/partial"
+    timeout 180 apt-get -qq -y --no-install-recommends --download-only --reinstall -o Debug::NoLocking=1 -o APT::Sandbox::User=root \
+      -o Dir::Cache::archives="$kept" install "$1" >"$scratch/apt.log" 2>&1 ||
+      skip "Debian's package $1 cannot be had: $(tail -n 1 "$scratch/apt.log")"
+    touch "$kept/whole"
+  fi
+  for deb in "$kept"/*.deb; do dpkg-deb -x "$deb" "$root"; done
+  export LD_LIBRARY_PATH=$root/usr/lib/x86_64-linux-gnu:$root/usr/lib/aarch64-linux-gnu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+}
+
+# free_port: a number that nobody listens on now.
+free_port() { erl -noinput -eval '{ok, S} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]), {ok, P} = inet:port(S), io:format("~b", [P]), halt(0).'; }
+
+# start_system ARGUMENT...: Erlang with these arguments as the node $name, its state in $scratch/home. Sets erl_pid.
+start_system() {
+  start "$scratch/$name.log" env HOME="$scratch/home" ERL_LIBS="${libs:-}" erl -noinput -sname "$name@localhost" "$@"
+  erl_pid=$!
+  wait_for 60 "node $name is up" answers_or_ended
+  gone "$erl_pid" && fail "the system did not start"
+  return 0
+}
+answers_or_ended() { gone "$erl_pid" || answers "$name@localhost"; }
+listening() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+# attach_system: traces the system as $scratch/config says.
+attach_system() { start_tracing "$name" "$scratch/config"; }
+
+# load_http PORT CLIENTS REQUESTS THINK: what scenario_load sends of $scratch/requests; what it saw is $scratch/seen.
+load_http() {
+  timeout 100 erl -noinput -pa "$SCENARIO_EBIN" -run scenario_load main "$1" "$2" "$3" "$4" "$scratch/requests" >"$scratch/seen" 2>"$scratch/load.log" ||
+    fail "the load"
+}
+
+# What tracing changes in a node.
+state() {
+  target_eval "$name@localhost" '
+    Kprof = fun(T) -> string:find(io_lib:format("~0p", [T]), "kprof") =/= nomatch end,
+    Of = fun(Item) -> lists:usort([I || P <- processes(), {_, I} <- [erlang:trace_info(P, Item)]]) end,
+    {[Of(flags), Of(tracer)], [erlang:trace_info(W, I) || W <- [new, new_processes, new_ports], I <- [flags, tracer]],
+     lists:usort([I || {M, _} <- code:all_loaded(), {F, A} <- M:module_info(functions), {_, I} <- [erlang:trace_info({M, F, A}, all)], I =/= false]),
+     [X || X <- [M || {M, _} <- code:all_loaded()] ++ [K || {K, _} <- persistent_term:get()] ++ ets:all() ++ registered(), Kprof(X)],
+     [P || P <- erlang:ports(), {_, "trace_ip" ++ _} <- [erlang:port_info(P, name)]],
+     erlang:system_info(trace_control_word), [T || P <- processes(), {_, T} <- [process_info(P, sequential_trace_token)], T =/= []]}.'
+}
+
+# tells_seen: for each kind of request kprof counted what the clients did, to the last one, and its mean time is not over theirs, and not far below:
+# at least $least percent of it (what remains is the server's way to the entry and back, the network, and the client). Of a thousand requests
+# $may_lose at most may have lost their token: they are in no mean, but the ledger has each.
+tells_seen() {
+  local wanted complete incomplete
+  wanted=$(awk -F'|' '{ n += $2 } END { print n + 0 }' "$scratch/seen")
+  holds "$wanted" -gt 0 "requests were made"
+  is "$(awk -F'|' '$3 > 0' "$scratch/seen")" "" "none of them failed"
+  wait_for 30 "the requests are in the database" ledger_reaches "requests_complete + requests_incomplete" "$wanted"
+  sleep 1.5 # were there more, they would be there by then
+  complete=$(ledger requests_complete) incomplete=$(ledger requests_incomplete)
+  is $((complete + incomplete)) "$wanted" "the ledger has each request once"
+  is "$incomplete" "$(ledger lost_tokens)" "those are incomplete that lost their token"
+  holds $((1000 * incomplete)) -le $((${may_lose:-0} * wanted)) "and hardly any has"
+  sqlite3 :memory: -separator '|' "ATTACH 'file:$db?mode=ro' AS k" "CREATE TABLE seen (identity TEXT, requests INTEGER, failed INTEGER, us INTEGER)" \
+    ".import $scratch/seen seen" "
+    WITH told AS (SELECT identity, sum(calls) AS requests, sum(total_us) / sum(calls) AS mean FROM k.tier_stats
+                  WHERE resolution_s = 10 AND tier = '_total' AND identity <> '_total' GROUP BY identity)
+    SELECT coalesce(seen.identity, told.identity), seen.requests, told.requests, round(1.0 * us / seen.requests), round(told.mean),
+           CASE WHEN coalesce(told.requests, 0) NOT BETWEEN coalesce(seen.requests, 0) - $incomplete AND coalesce(seen.requests, 0) THEN 'other requests'
+                WHEN told.mean > 1.0 * us / seen.requests THEN 'longer than the client waited'
+                WHEN told.mean < ${least:-5} / 100.0 * us / seen.requests THEN 'too short' ELSE 'fits' END
+    FROM seen FULL OUTER JOIN told USING (identity) ORDER BY 1" >"$scratch/compared"
+  echo "identity | requests: clients, kprof | mean us: clients, kprof"
+  cat "$scratch/compared"
+  is "$(grep -v '|fits$' "$scratch/compared")" "" "kprof tells what the clients saw"
+  is "$(sql "SELECT sum(requests_expired), sum(requests_unsampled), sum(dropped_messages), sum(decode_errors), sum(orphan_returns), sum(unwound_frames)
+             FROM ledger WHERE resolution_s = 10")" "0|0|0|0|0|0" "nothing was lost on the way"
+  counted_once
+}

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Goal of this test: the management API of rabbitmq-server, as Debian has it, under load: each request runs in a process of its own below a cowboy that
+# keeps connections, asks the broker's processes, and hands its answer to another process. kprof, which the server knows nothing of, counts each request
+# once and tells its time within what the clients measured.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/real.sh"
+
+unpack rabbitmq-server
+port=$(free_port)
+home=$(echo "$root"/usr/lib/rabbitmq/lib/rabbitmq_server-*)
+mkdir -p "$scratch/mnesia" "$scratch/log"
+echo '[rabbitmq_management].' >"$scratch/plugins"
+: >"$scratch/env.conf"
+cat >"$scratch/rabbitmq.conf" <<END
+listeners.tcp.1 = 127.0.0.1:$(free_port)
+management.tcp.ip = 127.0.0.1
+management.tcp.port = $port
+log.console = true
+log.console.level = warning
+END
+
+queue=/api/queues/%2F/q
+json='[{"Authorization", "Basic Z3Vlc3Q6Z3Vlc3Q="}, {"Content-Type", "application/json"}]'
+cat >"$scratch/requests" <<END
+{"PUT_$queue", "PUT", "$queue", $json, "{}"}.
+{"POST_/api/exchanges/%2F/amq.default/publish", "POST", "/api/exchanges/%2F/amq.default/publish", $json,
+ "{\"properties\":{},\"routing_key\":\"q\",\"payload\":\"some payload\",\"payload_encoding\":\"string\"}"}.
+{"POST_$queue/get", "POST", "$queue/get", $json, "{\"count\":5,\"ackmode\":\"ack_requeue_false\",\"encoding\":\"auto\"}"}.
+{"GET_/api/overview", "GET", "/api/overview", $json, ""}.
+{"GET_/api/queues", "GET", "/api/queues", $json, ""}.
+{"GET_/api/users", "GET", "/api/users", $json, ""}.
+{"PUT_/api/users/a", "PUT", "/api/users/a", $json, "{\"password\":\"a\",\"tags\":\"\"}"}.
+{"GET_/api/aliveness-test/%2F", "GET", "/api/aliveness-test/%2F", $json, ""}.
+END
+cat >"$scratch/config" <<'END'
+{entry, {cowboy_stream_h, request_process, 3}}.
+{tier_config, [{http, {cowboy_stream_h, request_process, 3}}, {rest, {cowboy_rest, upgrade, 4}}, {login, {rabbit_access_control, check_user_login, 2}},
+               {augment, {rabbit_mgmt_db, augment_queues, 3}}, {channel, {rabbit_channel, handle_method, 6}}]}.
+{identity_f, fun({cowboy_stream_h, request_process, [Request, _, _]}) -> {map_get(method, Request), map_get(path, Request)}; (_) -> undefined end}.
+END
+
+start_collector
+start "$scratch/$name.log" env HOME="$scratch/home" ERL_LIBS="$root/usr/lib/erlang/lib" RABBITMQ_NODENAME="$name@localhost" \
+  RABBITMQ_MNESIA_BASE="$scratch/mnesia" RABBITMQ_LOG_BASE="$scratch/log" RABBITMQ_LOGS=- RABBITMQ_ENABLED_PLUGINS_FILE="$scratch/plugins" \
+  RABBITMQ_CONF_ENV_FILE="$scratch/env.conf" RABBITMQ_CONFIG_FILE="$scratch/rabbitmq.conf" RABBITMQ_PID_FILE="$scratch/pid" \
+  RABBITMQ_DIST_PORT="$(free_port)" RABBITMQ_GENERATED_CONFIG_DIR="$scratch/generated" RABBITMQ_FEATURE_FLAGS_FILE="$scratch/flags" \
+  "$home/sbin/rabbitmq-server"
+wait_for 90 "the management API listens" listening "$port"
+wait_for 30 "it is all there" grep -q 'completed with .* plugins' "$scratch/$name.log"
+load_http "$port" 2 40 0 # modules are loaded when they are first needed
+before=$(state)
+attach_system
+load_http "$port" 8 400 8
+# the overview is worked out once for all who ask at that time, and answered to each of them under one token
+may_lose=150 tells_seen
+"$kprof" report --db "$db"
+holds "$(sql "SELECT sum(calls) FROM tier_stats WHERE resolution_s = 10 AND tier = 'login' AND identity = '_total'")" -ge 3200 "each has been authenticated"
+for tier in augment channel; do
+  holds "$(sql "SELECT coalesce(sum(calls), 0) FROM tier_stats WHERE resolution_s = 10 AND tier = '$tier' AND identity = '_total'")" -ge 400 "calls of the tier $tier"
+done
+stop_tracing
+is "$(state)" "$before" "the server is as it was before"
+load_http "$port" 2 40 0
+is "$(awk -F'|' '$3 > 0' "$scratch/seen")" "" "and serves as before"
+stop_collector
+intact

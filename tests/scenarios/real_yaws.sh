@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Goal of this test: yaws, as Debian has it, serves dynamic pages to clients that keep their connections; kprof, which it knows nothing of, counts each
+# request once and tells its time within what the clients measured.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/real.sh"
+
+unpack yaws
+port=$(free_port)
+mkdir -p "$scratch/www" "$scratch/yaws"
+cat >"$scratch/yaws.conf" <<END
+logdir = $scratch/yaws
+ebin_dir = $scratch/yaws
+include_dir = $root/usr/lib/yaws/include
+max_connections = nolimit
+trace = false
+fail_on_bind_err = true
+<server localhost>
+  port = $port
+  listen = 127.0.0.1
+  docroot = $scratch/www
+</server>
+END
+cat >"$scratch/www/list.yaws" <<'END'
+<html><body>
+<erl>
+out(A) ->
+    {ok, N} = yaws_api:queryvar(A, "n"),
+    {ehtml, [{ul, [], [{li, [], integer_to_list(I)} || I <- lists:seq(1, list_to_integer(N))]}]}.
+</erl>
+</body></html>
+END
+cat >"$scratch/www/waits.yaws" <<'END'
+<erl>
+out(A) ->
+    Self = self(),
+    spawn_link(fun() -> timer:sleep(4), Self ! {answer, lists:keysort(1, yaws_api:parse_query(A))} end),
+    receive {answer, Query} -> {html, io_lib:format("~p", [Query])} end.
+</erl>
+END
+cat >"$scratch/www/posted.yaws" <<'END'
+<erl>
+out(A) -> {html, [integer_to_list(length(yaws_api:parse_post(A))), " fields of ", "the form"]}.
+</erl>
+END
+cat >"$scratch/requests" <<'END'
+{"GET_/list.yaws?n=50", "GET", "/list.yaws?n=50", [], ""}.
+{"GET_/waits.yaws?x=1", "GET", "/waits.yaws?x=1", [], ""}.
+{"POST_/posted.yaws", "POST", "/posted.yaws", [{"Content-Type", "application/x-www-form-urlencoded"}], "a=1&b=2&c=3"}.
+{"GET_/list.yaws?n=2000", "GET", "/list.yaws?n=2000", [], ""}.
+END
+cat >"$scratch/config" <<'END'
+{entry, {yaws_server, call_method, 5}}.
+{tier_config, [{request, {yaws_server, call_method, 5}}, {page, {yaws_server, deliver_dyn_part, 8}},
+               {send, {yaws_server, deliver_accumulated, 4}}]}.
+{identity_f, fun({yaws_server, call_method, [Method, _, _, {http_request, _, {abs_path, Path}, _}, _]}) -> {Method, Path}; (_) -> undefined end}.
+END
+
+start_collector
+start_system -pa "$root/usr/lib/yaws/ebin" -conf "$scratch/yaws.conf" -run yaws
+wait_for 20 "yaws listens" listening "$port"
+load_http "$port" 2 40 0 # pages are compiled when they are first asked for
+before=$(state)
+attach_system
+load_http "$port" 8 400 8
+tells_seen
+"$kprof" report --db "$db"
+stop_tracing
+is "$(state)" "$before" "yaws is as it was before"
+stop_collector
+intact
