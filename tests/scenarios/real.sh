@@ -39,8 +39,20 @@ start_system() {
 answers_or_ended() { gone "$erl_pid" || answers "$name@localhost"; }
 listening() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-# attach_system: traces the system as $scratch/config says.
-attach_system() { start_tracing "$name" "$scratch/config"; }
+# attach_system OPTION...: kprof attach, until it traces; detach_system: Ctrl-C.
+attach_system() {
+  start "$scratch/attach.log" env HOME="$scratch/home" "$kprof" attach "$name@localhost" --collector "127.0.0.1:$collector_port" "$@"
+  attach_pid=$!
+  wait_for 30 "tracing begins" attached_or_ended
+  gone "$attach_pid" && fail "kprof attach ended"
+  ok "kprof attach traces"
+}
+attached_or_ended() { grep -q '^tracing ' "$scratch/attach.log" || gone "$attach_pid"; }
+detach_system() {
+  kill -INT "$attach_pid"
+  ends "$attach_pid" 30
+  is "$status" 0 "kprof attach ends with 0 on Ctrl-C"
+}
 
 # load_http PORT CLIENTS REQUESTS THINK: what scenario_load sends of $scratch/requests; what it saw is $scratch/seen.
 load_http() {

@@ -42,13 +42,6 @@ END
     echo "{\"unregister\", \"POST\", \"/api/unregister\", [], \"{\\\"user\\\":\\\"CLIENT-u$user\\\",\\\"host\\\":\\\"localhost\\\"}\"}."
   done
 } >"$scratch/requests"
-cat >"$scratch/config" <<'END'
-{entry, {mod_http_api, process, 2}}.
-{tier_config, [{api, {mod_http_api, process, 2}}, {command, {ejabberd_commands, execute_command2, 4}}, {auth, {ejabberd_auth, check_password, 4}},
-               {register, {ejabberd_auth, try_register, 3}}, {route, {ejabberd_router, route, 1}}, {offline, {mod_offline, store_offline_msg, 1}}]}.
-{identity_f, fun({mod_http_api, process, [[Command | _], _]}) -> Command; (_) -> undefined end}.
-END
-
 start_collector
 # its config is read through the environment
 export EJABBERD_CONFIG_PATH=$scratch/ejabberd.yml EJABBERD_LOG_PATH=$scratch/ejabberd.log
@@ -56,7 +49,10 @@ libs=$root/usr/lib/erlang/lib start_system -pa "$(dirname "${ebins[0]}")" -mnesi
 wait_for 60 "the API listens" listening "$port"
 load_http "$port" 2 100 0 # modules are loaded when they are first needed
 before=$(state)
-attach_system
+attach_system --entry mod_http_api:process/2 \
+  --tier api=mod_http_api:process/2 --tier command=ejabberd_commands:execute_command2/4 --tier auth=ejabberd_auth:check_password/4 \
+  --tier register=ejabberd_auth:try_register/3 --tier route=ejabberd_router:route/1 --tier offline=mod_offline:store_offline_msg/1 \
+  --identity 'fun({mod_http_api, process, [[Command | _], _]}) -> Command; (_) -> undefined end'
 load_http "$port" 8 400 8
 # mnesia's locker grants one process its lock while it works for another one, and under that one's token
 may_lose=10 tells_seen
@@ -64,7 +60,7 @@ may_lose=10 tells_seen
 for tier in command auth register route; do
   holds "$(sql "SELECT coalesce(sum(calls), 0) FROM tier_stats WHERE resolution_s = 10 AND tier = '$tier' AND identity = '_total'")" -ge 400 "calls of the tier $tier"
 done
-stop_tracing
+detach_system
 is "$(state)" "$before" "the server is as it was before"
 load_http "$port" 2 100 0
 is "$(awk -F'|' '$3 > 0' "$scratch/seen")" "" "and serves as before"

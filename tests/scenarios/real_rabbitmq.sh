@@ -32,13 +32,6 @@ cat >"$scratch/requests" <<END
 {"PUT_/api/users/a", "PUT", "/api/users/a", $json, "{\"password\":\"a\",\"tags\":\"\"}"}.
 {"GET_/api/aliveness-test/%2F", "GET", "/api/aliveness-test/%2F", $json, ""}.
 END
-cat >"$scratch/config" <<'END'
-{entry, {cowboy_stream_h, request_process, 3}}.
-{tier_config, [{http, {cowboy_stream_h, request_process, 3}}, {rest, {cowboy_rest, upgrade, 4}}, {login, {rabbit_access_control, check_user_login, 2}},
-               {augment, {rabbit_mgmt_db, augment_queues, 3}}, {channel, {rabbit_channel, handle_method, 6}}]}.
-{identity_f, fun({cowboy_stream_h, request_process, [Request, _, _]}) -> {map_get(method, Request), map_get(path, Request)}; (_) -> undefined end}.
-END
-
 start_collector
 start "$scratch/$name.log" env HOME="$scratch/home" ERL_LIBS="$root/usr/lib/erlang/lib" RABBITMQ_NODENAME="$name@localhost" \
   RABBITMQ_MNESIA_BASE="$scratch/mnesia" RABBITMQ_LOG_BASE="$scratch/log" RABBITMQ_LOGS=- RABBITMQ_ENABLED_PLUGINS_FILE="$scratch/plugins" \
@@ -49,7 +42,11 @@ wait_for 90 "the management API listens" listening "$port"
 wait_for 30 "it is all there" grep -q 'completed with .* plugins' "$scratch/$name.log"
 load_http "$port" 2 40 0 # modules are loaded when they are first needed
 before=$(state)
-attach_system
+attach_system --entry cowboy_stream_h:request_process/3 \
+  --tier http=cowboy_stream_h:request_process/3 --tier rest=cowboy_rest:upgrade/4 \
+  --tier login=rabbit_access_control:check_user_login/2 --tier augment=rabbit_mgmt_db:augment_queues/3 \
+  --tier channel=rabbit_channel:handle_method/6 \
+  --identity 'fun({cowboy_stream_h, request_process, [Request, _, _]}) -> {map_get(method, Request), map_get(path, Request)}; (_) -> undefined end'
 load_http "$port" 8 400 8
 # the overview is worked out once for all who ask at that time, and answered to each of them under one token
 may_lose=150 tells_seen
@@ -58,7 +55,7 @@ holds "$(sql "SELECT sum(calls) FROM tier_stats WHERE resolution_s = 10 AND tier
 for tier in augment channel; do
   holds "$(sql "SELECT coalesce(sum(calls), 0) FROM tier_stats WHERE resolution_s = 10 AND tier = '$tier' AND identity = '_total'")" -ge 400 "calls of the tier $tier"
 done
-stop_tracing
+detach_system
 is "$(state)" "$before" "the server is as it was before"
 load_http "$port" 2 40 0
 is "$(awk -F'|' '$3 > 0' "$scratch/seen")" "" "and serves as before"

@@ -48,23 +48,19 @@ cat >"$scratch/requests" <<'END'
 {"POST_/posted.yaws", "POST", "/posted.yaws", [{"Content-Type", "application/x-www-form-urlencoded"}], "a=1&b=2&c=3"}.
 {"GET_/list.yaws?n=2000", "GET", "/list.yaws?n=2000", [], ""}.
 END
-cat >"$scratch/config" <<'END'
-{entry, {yaws_server, call_method, 5}}.
-{tier_config, [{request, {yaws_server, call_method, 5}}, {page, {yaws_server, deliver_dyn_part, 8}},
-               {send, {yaws_server, deliver_accumulated, 4}}]}.
-{identity_f, fun({yaws_server, call_method, [Method, _, _, {http_request, _, {abs_path, Path}, _}, _]}) -> {Method, Path}; (_) -> undefined end}.
-END
-
 start_collector
 start_system -pa "$root/usr/lib/yaws/ebin" -conf "$scratch/yaws.conf" -run yaws
 wait_for 20 "yaws listens" listening "$port"
 load_http "$port" 2 40 0 # pages are compiled when they are first asked for
 before=$(state)
-attach_system
+attach_system --entry yaws_server:call_method/5 \
+  --tier request=yaws_server:call_method/5 --tier page=yaws_server:deliver_dyn_part/8 \
+  --tier send=yaws_server:deliver_accumulated/4 \
+  --identity 'fun({yaws_server, call_method, [Method, _, _, {http_request, _, {abs_path, Path}, _}, _]}) -> {Method, Path}; (_) -> undefined end'
 load_http "$port" 8 400 8
 tells_seen
 "$kprof" report --db "$db"
-stop_tracing
+detach_system
 is "$(state)" "$before" "yaws is as it was before"
 stop_collector
 intact
