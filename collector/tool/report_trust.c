@@ -87,7 +87,8 @@ static void advice(const struct ledger_row *l, struct buffer *out) {
     }
     if (l->lost_tokens > 0) {
         buffer_printf(out,
-                      " %llu request%s lost the token on the way, as rpc:call and erpc:call make them, and answers worked out for another one. For the former\n"
+                      " %llu request%s lost the token on the way, as rpc:call and erpc:call make them,\n"
+                      " and answers that were worked out for another request. Around rpc and erpc\n"
                       " keep kprof:get_current_label() before such a call, and give it to "
                       "kprof:set_current_label/1 after it.\n",
                       (unsigned long long)l->lost_tokens, plural(l->lost_tokens));

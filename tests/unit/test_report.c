@@ -323,7 +323,8 @@ static void test_trust(void **state) {
         " 2 returns could be of more than one call: trace the tiers concerned without returns => none.\n\n");
     expect_trust(
         LEDGER(.lost_tokens = 1), "ok",
-        " 1 request lost the token on the way, as rpc:call and erpc:call make them, and answers worked out for another one. For the former\n"
+        " 1 request lost the token on the way, as rpc:call and erpc:call make them,\n"
+        " and answers that were worked out for another request. Around rpc and erpc\n"
         " keep kprof:get_current_label() before such a call, and give it to kprof:set_current_label/1 after "
         "it.\n\n");
     expect_trust(LEDGER(.reloads = 2), "ok",
