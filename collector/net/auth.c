@@ -94,7 +94,8 @@ const char *auth_challenge(struct auth *a, struct slice frame, const uint8_t non
     const char *why = NULL;
     if (protocol != CONTROL_PROTOCOL) {
         why = "another version of the protocol";
-    } else if (theirs.len != AUTH_NONCE_BYTES || role.len == 0 || role.len >= sizeof a->role) {
+    } else if (theirs.len != AUTH_NONCE_BYTES || role.len == 0 || role.len >= sizeof a->role ||
+               memchr(role.data, 0, role.len)) { // a role is text with an end
         why = "damaged authentication";
     } else {
         memcpy(a->role, role.data, role.len);

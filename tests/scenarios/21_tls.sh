@@ -77,6 +77,13 @@ for old in -tls1 -tls1_1; do
 done
 openssl s_client -connect "127.0.0.1:$collector_port" -tls1_2 </dev/null >"$scratch/s_client.log" 2>&1 || fail "TLS 1.2 is not spoken"
 ok "TLS 1.2 is the oldest that is spoken"
+# Somebody who does not even begin with TLS, and somebody who stops in its middle.
+silent() { { timeout 10 cat <&"$1" >/dev/null; } 2>/dev/null || [ $? -ne 124 ]; }
+exec {nothing}<>"/dev/tcp/127.0.0.1/$collector_port" {half}<>"/dev/tcp/127.0.0.1/$collector_port"
+printf '\x16\x03\x01\x02\x00\x01' >&"$half"
+for fd in "$nothing" "$half"; do silent "$fd" || fail "who does not go on with TLS may stay"; done
+exec {nothing}>&- {half}>&-
+is "$(grep -c 'refused: no whole message in time' "$collector_log")" 2 "who does not go on with TLS is closed within seconds"
 for host in localhost 127.0.0.1; do
   tracing_options=(--tls-ca "$pki/ours.pem" --collector "$host:$collector_port")
   start_tracing "$name"
