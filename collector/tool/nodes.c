@@ -170,7 +170,7 @@ static int show(const struct node_row *rows, uint32_t count, const struct option
 
 int nodes_main(int argc, char **argv) {
     struct options o;
-    uint32_t count;
+    uint32_t count = 0;
     int status = parse(argc, argv, &o);
     if (status != EXIT_SUCCESS) {
         return status;
