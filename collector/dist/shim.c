@@ -60,12 +60,23 @@ static bool put_identity(ei_x_buff *x, const struct shim_options *o) {
                        : put_binary(x, slice_text(o->identity_fun));
 }
 
+static bool put_tls(ei_x_buff *x, struct slice ca) {
+    return ca.len > 0 ? ei_x_encode_map_header(x, 1) == 0 && put_atom(x, "cacerts") && put_binary(x, ca)
+                      : ei_x_encode_map_header(x, 0) == 0;
+}
+
 // [Config, [{Key, Value}]]; the list's cells are written one by one, as their number is not known before.
 static bool put_options(ei_x_buff *x, const struct shim_options *o) {
     bool good = put_list(x, 2) && put_binary(x, o->config);
     if (o->host) {
         good = good && put_key(x, "collector") && put_tuple(x, 2) && put_binary(x, slice_text(o->host)) &&
                put_number(x, o->port);
+    }
+    if (o->secret.len > 0) {
+        good = good && put_key(x, "secret") && put_binary(x, o->secret);
+    }
+    if (o->tls) {
+        good = good && put_key(x, "tls") && put_tls(x, o->tls_ca);
     }
     if (o->tier_count > 0 || o->config.len == 0) {
         good = good && put_key(x, "tier_config") && put_tiers(x, o);

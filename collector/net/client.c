@@ -11,10 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "net/auth.h"
 
 enum { MS_NS = 1000000 };
 
@@ -23,6 +25,7 @@ struct client {
     struct event *timer; // ends a wait
     struct bufferevent *bev;
     struct buffer frame; // the latest message: its texts lie here
+    bool tls;
     bool connected;
     bool closed;
     char why[CLIENT_WHY_BYTES];
@@ -50,12 +53,14 @@ static void on_read(struct bufferevent *bev, void *context) {
 }
 
 static void on_event(struct bufferevent *bev, short what, void *context) {
-    (void)bev;
     struct client *c = context;
     if (what & BEV_EVENT_CONNECTED) {
         c->connected = true;
     } else if (what & BEV_EVENT_ERROR) {
-        fail(c, evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
+        const char *tls = c->tls ? tls_error(bev) : NULL;
+        char why[CLIENT_WHY_BYTES];
+        snprintf(why, sizeof why, "%s%s", tls ? "TLS: " : "", tls ? tls : evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
+        fail(c, why);
     } else if (what & BEV_EVENT_EOF) {
         fail(c, "the collector closed the connection");
     }
@@ -78,12 +83,12 @@ static bool wait_until(struct client *c, int64_t deadline) {
 
 // -- connecting --------------------------------------------------------------------------------------------------------
 
-static bool connect_to(struct client *c, const struct addrinfo *address, int64_t deadline) {
+static bool connect_to(struct client *c, const struct client_options *o, const struct addrinfo *address, int64_t deadline) {
     if (c->bev) {
         bufferevent_free(c->bev);
     }
     c->closed = c->connected = false;
-    c->bev = bufferevent_socket_new(c->base, -1, BEV_OPT_CLOSE_ON_FREE);
+    c->bev = o->tls ? tls_connect(o->tls, c->base, o->host) : bufferevent_socket_new(c->base, -1, BEV_OPT_CLOSE_ON_FREE);
     if (!c->bev) {
         fail(c, "out of memory");
         return false;
@@ -106,18 +111,18 @@ static bool connect_to(struct client *c, const struct addrinfo *address, int64_t
 }
 
 // The addresses of the host one after the other, until one answers.
-static bool connect_any(struct client *c, const char *host, uint16_t port, int64_t deadline) {
+static bool connect_any(struct client *c, const struct client_options *o, int64_t deadline) {
     struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
     char service[8];
-    snprintf(service, sizeof service, "%u", port);
-    int error = getaddrinfo(host, service, &wanted, &found);
+    snprintf(service, sizeof service, "%u", o->port);
+    int error = getaddrinfo(o->host, service, &wanted, &found);
     if (error != 0) {
         fail(c, gai_strerror(error));
         return false;
     }
     bool connected = false;
     for (const struct addrinfo *a = found; a && !connected; a = a->ai_next) {
-        connected = connect_to(c, a, deadline);
+        connected = connect_to(c, o, a, deadline);
     }
     freeaddrinfo(found);
     return connected;
@@ -134,22 +139,48 @@ static bool send_hello(struct client *c) {
     return sent;
 }
 
-static bool greet(struct client *c, int64_t deadline) {
+// What it says next, to be freed, and whole in c->frame. NULL when that does not come, with the reason in c->why.
+static struct control *next_word(struct client *c, int64_t deadline) {
     struct control *message = NULL;
-    struct slice type = {0};
     int64_t left = (deadline - clock_monotonic()) / MS_NS;
+    if (client_next(c, left > 0 ? (int)left : 0, &message) == CLIENT_TIMEOUT) {
+        fail(c, "it does not answer; is it a kprof-collector?");
+    }
+    return message;
+}
+
+// One step of the handshake: sends what is there, gives what comes back.
+static struct slice exchange(struct client *c, struct buffer *out, int64_t deadline) {
+    struct control *message = client_send(c, out) ? next_word(c, deadline) : NULL;
+    bool came = message != NULL;
+    control_free(message);
+    buffer_reset(out);
+    return slice_of(c->frame.data, came ? c->frame.len : 0);
+}
+
+static bool prove(struct client *c, const struct secret *secret, int64_t deadline) {
+    struct auth a = {0};
+    struct buffer out = buffer_make(LIMIT_CONTROL_BYTES);
+    uint8_t nonce[AUTH_NONCE_BYTES];
+    const char *why = getrandom(nonce, sizeof nonce, 0) == (ssize_t)sizeof nonce ? auth_begin(&a, "tool", 0, nonce, &out) : "no random bytes";
+    why = why ? why : auth_answer(&a, secret_slice(secret), exchange(c, &out, deadline), &out);
+    why = why ? why : auth_confirm(&a, secret_slice(secret), exchange(c, &out, deadline));
+    buffer_free(&out);
+    if (why) {
+        fail(c, why); // what it said itself comes first
+    }
+    return !why;
+}
+
+static bool greet(struct client *c, int64_t deadline) {
+    struct slice type = {0};
     if (!send_hello(c)) {
         fail(c, "out of memory");
         return false;
     }
-    switch (client_next(c, left > 0 ? (int)left : 0, &message)) {
-    case CLIENT_TIMEOUT:
-        fail(c, "it does not answer; is it a kprof-collector?");
+    struct control *message = next_word(c, deadline);
+    if (!message) {
         return false;
-    case CLIENT_CLOSED:
-        return false;
-    case CLIENT_MESSAGE:
-        break;
     }
     control_get_text(control_root(message), "type", &type);
     bool welcome = slice_is(type, "welcome");
@@ -160,8 +191,8 @@ static bool greet(struct client *c, int64_t deadline) {
     return welcome;
 }
 
-struct client *client_open(const char *host, uint16_t port, int timeout_ms, char why[CLIENT_WHY_BYTES]) {
-    int64_t deadline = clock_monotonic() + (int64_t)timeout_ms * MS_NS;
+struct client *client_open(const struct client_options *options, char why[CLIENT_WHY_BYTES]) {
+    int64_t deadline = clock_monotonic() + (int64_t)options->timeout_ms * MS_NS;
     struct client *c = calloc(1, sizeof *c);
     snprintf(why, CLIENT_WHY_BYTES, "out of memory");
     if (!c) {
@@ -169,6 +200,7 @@ struct client *client_open(const char *host, uint16_t port, int timeout_ms, char
     }
     // a connection that is gone is told by an error, as everything else
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, &c->pipe);
+    c->tls = options->tls != NULL;
     c->frame = buffer_make(LIMIT_CONTROL_BYTES + CONTROL_HEADER);
     c->base = event_base_new();
     c->timer = c->base ? evtimer_new(c->base, on_timer, c) : NULL;
@@ -176,7 +208,7 @@ struct client *client_open(const char *host, uint16_t port, int timeout_ms, char
         client_close(c);
         return NULL;
     }
-    if (!connect_any(c, host, port, deadline) || !greet(c, deadline)) {
+    if (!connect_any(c, options, deadline) || (options->secret && !prove(c, options->secret, deadline)) || !greet(c, deadline)) {
         snprintf(why, CLIENT_WHY_BYTES, "%s", c->why);
         client_close(c);
         return NULL;

@@ -208,7 +208,7 @@ static bool wait_for_work(struct attach *a) {
     struct pollfd fds[] = {{.fd = stop_fd, .events = POLLIN},
                            {.fd = a->attached ? a->node.channel.fd : -1, .events = POLLIN}};
     int ms = next > now ? (int)((next - now) / MS) + 1 : 0;
-    int n = poll(fds, 2, a->screen.host && ms > TURN_MS ? TURN_MS : ms);
+    int n = poll(fds, 2, a->screen.to.host && ms > TURN_MS ? TURN_MS : ms);
     if (n > 0 && fds[1].revents != 0 && !channel_serve(&a->node.channel)) {
         lost(a);
     }
@@ -242,7 +242,9 @@ int attach_main(int argc, char **argv) {
     }
     if (status == EXIT_SUCCESS) {
         if (begin(&a, &e)) {
-            a.screen = screen_make(o.trace.host, o.trace.port, o.json);
+            struct client_options to = {
+                .host = o.trace.host, .port = o.trace.port, .secret = o.secret.len > 0 ? &o.secret : NULL, .tls = o.tls};
+            a.screen = screen_make(&to, o.json);
             a.end_ns = o.for_ns ? clock_monotonic() + o.for_ns : 0;
             status = watch(&a);
         } else {

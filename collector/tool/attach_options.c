@@ -25,6 +25,10 @@ const char attach_help[] =
     "When this command is killed, the node takes kprof out by itself within 10 s.\n"
     "\n"
     "  --collector HOST:PORT  where the collector listens, as seen from NODE (default: 127.0.0.1:4711)\n"
+    "  --secret-file FILE     the secret that the collector was given too\n"
+    "  --tls                  NODE reaches the collector through TLS, and verifies its certificate with its system's\n"
+    "                         authorities\n"
+    "  --tls-ca FILE          likewise, with the authorities in FILE\n"
     "  --cookie-file FILE     a file with the node's cookie, readable by its owner only (default:\n"
     "                         ~/.erlang.cookie); the cookie never stands on a command line\n"
     "  --tier NAME=M:F/A      time the calls of this function as a tier; give it for every tier\n"
@@ -148,8 +152,35 @@ static int take_number(struct attach_options *o, const char *text) {
     return EXIT_SUCCESS;
 }
 
+static int take_secret(struct attach_options *o, const char *path) {
+    char why[SECRET_ERROR_BYTES];
+    if (!secret_read(path, &o->secret, why)) {
+        return command_fail("attach", DIST_CONFIG, "--secret-file %s", why);
+    }
+    o->trace.secret = secret_slice(&o->secret);
+    return EXIT_SUCCESS;
+}
+
+static int read_text(const char *name, const char *what, struct buffer *text);
+
+static int take_tls_ca(struct attach_options *o, const char *path) {
+    buffer_reset(&o->tls_ca);
+    o->tls_ca_name = path;
+    int status = read_text(path, "the authorities", &o->tls_ca);
+    o->trace.tls = true;
+    o->trace.tls_ca = slice_of(o->tls_ca.data, o->tls_ca.len);
+    return status;
+}
+
 static int take(struct attach_options *o, int option) {
     switch (option) {
+    case 'S':
+        return take_secret(o, optarg);
+    case 'A':
+        return take_tls_ca(o, optarg);
+    case 'T':
+        o->trace.tls = true;
+        break;
     case 'c':
         return take_collector(o, optarg);
     case 't':
@@ -175,35 +206,40 @@ static int take(struct attach_options *o, int option) {
 
 // -- the whole --------------------------------------------------------------------------------------------
 
-static int read_config(struct attach_options *o) {
+// Reads a file that `what` names.
+static int read_text(const char *name, const char *what, struct buffer *text) {
     ssize_t n = 1;
-    int fd = open(o->config_name, O_RDONLY | O_CLOEXEC);
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
     errno = fd < 0 ? errno : 0;
-    while (fd >= 0 && n > 0 && !o->config.failed) {
-        uint8_t *to = buffer_reserve(&o->config, CHUNK);
+    while (fd >= 0 && n > 0 && !text->failed) {
+        uint8_t *to = buffer_reserve(text, CHUNK);
         n = to ? read(fd, to, CHUNK) : -1;
-        buffer_grow(&o->config, n > 0 ? (size_t)n : 0);
+        buffer_grow(text, n > 0 ? (size_t)n : 0);
     }
     int why = errno;
     if (fd >= 0) {
         close(fd);
     }
-    if (o->config.failed || o->config.len > CONFIG_BYTES) {
-        return command_fail("attach", DIST_CONFIG, "the configuration file %s is longer than 1 MB",
-                            o->config_name);
+    if (text->failed || text->len > CONFIG_BYTES) {
+        return command_fail("attach", DIST_CONFIG, "%s %s is longer than 1 MB", what, name);
     }
     if (fd < 0 || n < 0) {
-        return command_fail("attach", DIST_CONFIG, "cannot read the configuration file %s: %s",
-                            o->config_name, strerror(why));
+        return command_fail("attach", DIST_CONFIG, "cannot read %s %s: %s", what, name, strerror(why));
     }
-    if (o->config.len == 0) {
-        return command_fail("attach", DIST_CONFIG, "the configuration file %s is empty", o->config_name);
-    }
+    return text->len > 0 ? EXIT_SUCCESS : command_fail("attach", DIST_CONFIG, "%s %s is empty", what, name);
+}
+
+static int read_config(struct attach_options *o) {
+    int status = read_text(o->config_name, "the configuration file", &o->config);
     o->trace.config = slice_of(o->config.data, o->config.len);
-    return EXIT_SUCCESS;
+    return status;
 }
 
 static int check(struct attach_options *o) {
+    char why[TLS_ERROR_BYTES];
+    if (o->trace.tls && !(o->tls = tls_client(&(struct tls_files){.ca = o->tls_ca_name}, why))) {
+        return command_fail("attach", DIST_CONFIG, "%s", why);
+    }
     if (o->config_name && o->trace.tier_count > 0) {
         return command_fail("attach", EXIT_USAGE,
                             "--config and --tier exclude each other: the file names the tiers");
@@ -221,6 +257,9 @@ static int check(struct attach_options *o) {
 int attach_options_read(int argc, char **argv, struct attach_options *o) {
     static const struct option options[] = {
         {"collector", required_argument, NULL, 'c'},
+        {"secret-file", required_argument, NULL, 'S'},
+        {"tls", no_argument, NULL, 'T'},
+        {"tls-ca", required_argument, NULL, 'A'},
         {"cookie-file", required_argument, NULL, 'k'},
         {"tier", required_argument, NULL, 't'},
         {"entry", required_argument, NULL, 'e'},
@@ -236,6 +275,7 @@ int attach_options_read(int argc, char **argv, struct attach_options *o) {
     int c;
     memset(o, 0, sizeof *o);
     o->config = buffer_make(CONFIG_BYTES + CHUNK);
+    o->tls_ca = buffer_make(CONFIG_BYTES + CHUNK);
     opterr = 0;
     optind = 0; // glibc: start over, also when another command line was parsed in this process
     while (status == EXIT_SUCCESS && (c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
@@ -258,4 +298,7 @@ int attach_options_read(int argc, char **argv, struct attach_options *o) {
 void attach_options_free(struct attach_options *o) {
     explicit_bzero(o->cookie, sizeof o->cookie);
     buffer_free(&o->config);
+    buffer_free(&o->tls_ca);
+    secret_clear(&o->secret);
+    tls_free(o->tls);
 }

@@ -13,9 +13,13 @@ enum { OUTPUT_BYTES = 4 << 20, CONNECT_MS = 1000 };
 
 static const int64_t RETRY_NS = 2000000000;
 
-struct screen screen_make(const char *host, uint16_t port, bool json) {
-    bool any = json || isatty(STDOUT_FILENO);
-    return (struct screen){.host = any ? host : NULL, .port = port, .json = json};
+struct screen screen_make(const struct client_options *to, bool json) {
+    struct screen s = {.to = *to, .json = json};
+    s.to.timeout_ms = CONNECT_MS;
+    if (!json && !isatty(STDOUT_FILENO)) {
+        s.to.host = NULL;
+    }
+    return s;
 }
 
 static void disconnect(struct screen *s) {
@@ -30,7 +34,7 @@ static void connect_and_watch(struct screen *s, const char *node, int64_t now_ns
         return;
     }
     s->tried_ns = now_ns;
-    s->client = client_open(s->host, s->port, CONNECT_MS, why);
+    s->client = client_open(&s->to, why);
     if (s->client) {
         struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
         struct control_writer w = control_begin(&b, "watch", 1);
@@ -82,7 +86,7 @@ static void show(struct screen *s, struct control_map rows) {
 void screen_turn(struct screen *s, const char *node, int64_t now_ns) {
     struct control *message;
     enum client_status status = CLIENT_MESSAGE;
-    if (s->host && !s->client) {
+    if (s->to.host && !s->client) {
         connect_and_watch(s, node, now_ns);
     }
     while (s->client && status == CLIENT_MESSAGE) {

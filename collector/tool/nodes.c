@@ -17,7 +17,7 @@ const char nodes_help[] =
     "\n"
     "Lists the nodes that a running collector knows: those connected, and those that were since it started.\n"
     "\n"
-    "  --collector HOST:PORT   where the collector listens (default: " REACH_DEFAULT ")\n"
+    REACH_HELP
     "  --history               also what happened to each lately: trips of the breaker, sampling, pauses\n"
     "  --json                  one JSON object instead of text\n"
     "\n"
@@ -35,24 +35,25 @@ const char nodes_help[] =
     "Exit status: 0, 1 when the collector cannot be reached, 2 when the command line is wrong.\n";
 
 struct options {
-    const char *collector;
+    struct reach reach;
     bool history;
     bool json;
 };
 
 static int parse(int argc, char **argv, struct options *o) {
-    static const struct option options[] = {{"collector", required_argument, NULL, 'c'},
+    static const struct option options[] = {REACH_OPTIONS,
                                             {"history", no_argument, NULL, 'h'},
                                             {"json", no_argument, NULL, 'j'},
                                             {NULL, 0, NULL, 0}};
     int c;
-    *o = (struct options){.collector = REACH_DEFAULT};
+    *o = (struct options){0};
     opterr = 0;
     optind = 0;
     while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        if (c == 'c') {
-            o->collector = optarg;
-        } else if (c == 'h') {
+        if (reach_option(&o->reach, c, optarg)) {
+            continue;
+        }
+        if (c == 'h') {
             o->history = true;
         } else if (c == 'j') {
             o->json = true;
@@ -175,13 +176,15 @@ int nodes_main(int argc, char **argv) {
     if (status != EXIT_SUCCESS) {
         return status;
     }
-    struct client *c = reach_open("nodes", o.collector, &status);
+    struct client *c = reach_open("nodes", &o.reach, &status);
     if (!c) {
+        reach_close(&o.reach);
         return status;
     }
     struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
     status = rows ? take_nodes(c, rows, &count) : command_fail("nodes", EXIT_FAILURE, "no memory");
     client_close(c);
+    reach_close(&o.reach);
     if (status == EXIT_SUCCESS) {
         status = show(rows, count, &o);
     }

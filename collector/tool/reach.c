@@ -24,19 +24,68 @@ int reach_address(const char *command, const char *text, char host[REACH_HOST_BY
     return EXIT_SUCCESS;
 }
 
-struct client *reach_open(const char *command, const char *text, int *status) {
-    char host[REACH_HOST_BYTES], why[CLIENT_WHY_BYTES];
-    uint16_t port = 0;
-    *status = reach_address(command, text, host, &port);
+bool reach_option(struct reach *r, int option, const char *value) {
+    switch (option) {
+    case REACH_COLLECTOR:
+        r->collector = value;
+        return true;
+    case REACH_SECRET:
+        r->secret_file = value;
+        return true;
+    case REACH_TLS_CA:
+        r->tls_files.ca = value;
+        r->tls = true;
+        return true;
+    case REACH_TLS:
+        r->tls = true;
+        return true;
+    case REACH_TLS_CERT:
+        r->tls_files.cert = value;
+        return true;
+    case REACH_TLS_KEY:
+        r->tls_files.key = value;
+        return true;
+    default:
+        return false;
+    }
+}
+
+// What opens the way, besides the secret.
+static int make_tls(const char *command, struct reach *r) {
+    char why[TLS_ERROR_BYTES];
+    const struct tls_files *files = &r->tls_files;
+    if (!files->cert != !files->key || (files->cert && !r->tls)) {
+        return command_fail(command, EXIT_USAGE, "--tls-cert and --tls-key go together, and with --tls or --tls-ca");
+    }
+    r->context = r->tls ? tls_client(files, why) : NULL;
+    return r->tls && !r->context ? command_fail(command, EXIT_USAGE, "%s", why) : EXIT_SUCCESS;
+}
+
+struct client *reach_open(const char *command, struct reach *r, int *status) {
+    char host[REACH_HOST_BYTES], why[CLIENT_WHY_BYTES], secret_why[SECRET_ERROR_BYTES];
+    struct secret secret = {.len = 0};
+    struct client_options o = {.host = host, .timeout_ms = REACH_MS, .secret = r->secret_file ? &secret : NULL};
+    *status = reach_address(command, r->collector ? r->collector : REACH_DEFAULT, host, &o.port);
+    *status = *status == EXIT_SUCCESS ? make_tls(command, r) : *status;
+    if (*status == EXIT_SUCCESS && r->secret_file && !secret_read(r->secret_file, &secret, secret_why)) {
+        *status = command_fail(command, EXIT_USAGE, "--secret-file %s", secret_why);
+    }
     if (*status != EXIT_SUCCESS) {
         return NULL;
     }
-    struct client *c = client_open(host, port, REACH_MS, why);
+    o.tls = r->context;
+    struct client *c = client_open(&o, why);
+    secret_clear(&secret);
     if (!c) {
         *status = command_fail(command, EXIT_FAILURE, "cannot reach the collector at %s:%u: %s; name a running one with --collector",
-                               host, port, why);
+                               host, o.port, why);
     }
     return c;
+}
+
+void reach_close(struct reach *r) {
+    tls_free(r->context);
+    r->context = NULL;
 }
 
 int reach_ask(const char *command, struct client *c, struct buffer *message) {

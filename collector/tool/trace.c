@@ -23,7 +23,7 @@ const char trace_help[] =
     "  sample N       one request in N from now on; 1 is all of them\n"
     "  sample R/s     at most R requests a second from now on\n"
     "\n"
-    "  --collector HOST:PORT   where the collector listens (default: " REACH_DEFAULT ")\n"
+    REACH_HELP
     "  --json                  one JSON object: node, command, ok, text\n"
     "\n"
     "Returns once the node has done it. What the guard lowers under load stays lowered until the load allows\n"
@@ -33,7 +33,7 @@ const char trace_help[] =
     "Exit status: 0, 1 when it was not done, 2 when the command line is wrong.\n";
 
 struct options {
-    const char *collector;
+    struct reach reach;
     const char *node, *command;
     const char *how; // "one_in" or "per_second" of sample
     int64_t n;
@@ -71,15 +71,16 @@ static int take_arguments(int argc, char **argv, struct options *o) {
 
 static int parse(int argc, char **argv, struct options *o) {
     static const struct option options[] = {
-        {"collector", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
+        REACH_OPTIONS, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
     int c;
-    *o = (struct options){.collector = REACH_DEFAULT};
+    *o = (struct options){0};
     opterr = 0;
     optind = 0;
     while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        if (c == 'c') {
-            o->collector = optarg;
-        } else if (c == 'j') {
+        if (reach_option(&o->reach, c, optarg)) {
+            continue;
+        }
+        if (c == 'j') {
             o->json = true;
         } else {
             return command_bad_option(argv, c);
@@ -126,8 +127,9 @@ static int show(const struct options *o, bool ok, char *text) {
 int trace_main(int argc, char **argv) {
     struct options o;
     int status = parse(argc, argv, &o);
-    struct client *c = status == EXIT_SUCCESS ? reach_open("trace", o.collector, &status) : NULL;
+    struct client *c = status == EXIT_SUCCESS ? reach_open("trace", &o.reach, &status) : NULL;
     if (!c) {
+        reach_close(&o.reach);
         return status;
     }
     status = ask(c, &o);
@@ -145,5 +147,6 @@ int trace_main(int argc, char **argv) {
     }
     control_free(answer);
     client_close(c);
+    reach_close(&o.reach);
     return status;
 }

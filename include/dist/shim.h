@@ -19,6 +19,9 @@ struct shim_options {
     struct slice config; // text of a configuration file; what is told below goes before its options
     const char *host;    // of the collector, as seen from the node
     uint16_t port;
+    struct slice secret; // that the collector was given; len 0: none
+    bool tls;            // towards the collector,
+    struct slice tls_ca; // whose certificate comes from these authorities, in PEM form; len 0: the node's system's
     struct shim_tier *tiers;
     uint32_t tier_count;
     const struct mfa *entry;

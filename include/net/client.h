@@ -8,6 +8,8 @@
 
 #include "base/buffer.h"
 #include "codec/control.h"
+#include "net/secret.h"
+#include "net/tls.h"
 
 struct client;
 
@@ -19,9 +21,17 @@ enum client_status {
 
 enum { CLIENT_WHY_BYTES = 256 };
 
-// Connects to a host (name or address) and is welcomed, within timeout_ms (a name is looked up for as long as that takes). NULL and the
-// reason in why, which may be a stranger's words: clean it before it is shown. SIGPIPE is ignored until client_close.
-struct client *client_open(const char *host, uint16_t port, int timeout_ms, char why[CLIENT_WHY_BYTES]);
+struct client_options {
+    const char *host; // name or address; with TLS what its certificate must be for
+    uint16_t port;
+    int timeout_ms;              // for all of client_open; a name is looked up for as long as that takes
+    const struct secret *secret; // NULL: none. Only needed until client_open returns
+    const struct tls *tls;       // tls_client's; must outlive the client. NULL: plain TCP
+};
+
+// Connects, proves the secret (net/auth.h) and is welcomed. NULL and the reason in why, which may be a stranger's words: clean it before it is
+// shown. SIGPIPE is ignored until client_close.
+struct client *client_open(const struct client_options *options, char why[CLIENT_WHY_BYTES]);
 void client_close(struct client *c);
 
 // Hands over a message that control_end accepted, or several. False when the connection is gone.

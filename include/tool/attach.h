@@ -4,6 +4,8 @@
 #include "base/buffer.h"
 #include "dist/cookie.h"
 #include "dist/shim.h"
+#include "net/secret.h"
+#include "net/tls.h"
 
 struct attach_options {
     struct node_name node;
@@ -13,6 +15,10 @@ struct attach_options {
     struct mfa entry, identity;
     char host[256];       // of the collector
     struct buffer config; // the file's text
+    struct buffer tls_ca; // likewise
+    const char *tls_ca_name;
+    struct secret secret;
+    struct tls *tls; // for a connection of our own to the collector; NULL: plain TCP
     const char *config_name;
     int64_t for_ns; // 0: until a signal comes
     bool json;

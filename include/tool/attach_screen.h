@@ -6,8 +6,7 @@
 #include "tool/attach_live.h"
 
 struct screen {
-    const char *host; // of the collector; NULL: nothing is shown
-    uint16_t port;
+    struct client_options to; // the collector; host NULL: nothing is shown
     const char *node;
     bool json;
     struct client *client; // NULL: not connected
@@ -17,7 +16,8 @@ struct screen {
 };
 
 // Whether there is anything to show: a terminal, or JSON is wanted, and a known collector.
-struct screen screen_make(const char *host, uint16_t port, bool json);
+// What `to` points to must last as long as the screen.
+struct screen screen_make(const struct client_options *to, bool json);
 // To be called some times a second while node is traced: connects, reads, draws. Takes a second at most, when
 // the collector is not there.
 void screen_turn(struct screen *s, const char *node, int64_t now_ns);

@@ -12,8 +12,37 @@ enum { REACH_MS = 5000, REACH_HOST_BYTES = 256 };
 
 // Reads HOST:PORT, [IPV6]:PORT or PORT. EXIT_SUCCESS, or EXIT_USAGE and has told why.
 int reach_address(const char *command, const char *text, char host[REACH_HOST_BYTES], uint16_t *port);
-// Connects to where `text` says. NULL with *status set to an exit status, and has told why.
-struct client *reach_open(const char *command, const char *text, int *status);
+
+// What the command line says of the collector, and how to get to it.
+struct reach {
+    const char *collector; // HOST:PORT; NULL: REACH_DEFAULT
+    const char *secret_file;
+    bool tls; // with the system's authorities, when there is no tls_files.ca
+    struct tls_files tls_files;
+    struct tls *context; // made by reach_open, freed by reach_close
+};
+
+// getopt_long's values of the options that every such command takes; its own are letters.
+enum { REACH_COLLECTOR = 1000, REACH_SECRET, REACH_TLS, REACH_TLS_CA, REACH_TLS_CERT, REACH_TLS_KEY };
+
+#define REACH_OPTIONS                                                                                                               \
+    {"collector", required_argument, NULL, REACH_COLLECTOR}, {"secret-file", required_argument, NULL, REACH_SECRET},                \
+        {"tls", no_argument, NULL, REACH_TLS}, {"tls-ca", required_argument, NULL, REACH_TLS_CA},                                   \
+        {"tls-cert", required_argument, NULL, REACH_TLS_CERT}, {"tls-key", required_argument, NULL, REACH_TLS_KEY}
+
+#define REACH_HELP                                                                                                                  \
+    "  --collector HOST:PORT   where the collector listens (default: " REACH_DEFAULT ")\n"                                          \
+    "  --secret-file FILE      the secret that the collector was given too\n"                                                       \
+    "  --tls                   through TLS; the collector's certificate is verified with the system's authorities\n"                \
+    "  --tls-ca FILE           through TLS; it is verified with the authorities in FILE\n"                                          \
+    "  --tls-cert FILE         a certificate of one's own, for a collector with --tls-ca,\n"                                        \
+    "  --tls-key FILE          and its key\n"
+
+// Takes one of them. False when it is none.
+bool reach_option(struct reach *r, int option, const char *value);
+// Connects. NULL with *status set to an exit status, and has told why. reach_close in either case, after client_close.
+struct client *reach_open(const char *command, struct reach *r, int *status);
+void reach_close(struct reach *r);
 // Asks: sends the message that control_end accepted. The buffer is freed. EXIT_SUCCESS, or has told why not.
 int reach_ask(const char *command, struct client *c, struct buffer *message);
 // Waits for the next message of a type, passing others over; timeout_ms for each. NULL and has told why: also when the collector answers

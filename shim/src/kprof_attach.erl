@@ -122,7 +122,7 @@ leave(Who) ->
 -spec start(binary(), [{atom(), term()}]) -> answer().
 start(Config, Given) ->
     try
-        Options = lists:foldl(fun({Key, _} = Option, All) -> [Option | lists:keydelete(Key, 1, All)] end,
+        Options = lists:foldl(fun(Option, All) -> [Option | [O || O <- All, not kprof_node:overridden(O, [Option])]] end,
                               parsed(Config), [given(Option) || Option <- Given]),
         case kprof:start_trace(Options) of
             ok -> {ok, unicode:characters_to_binary(kprof_node:describe(Options)), warnings()};

@@ -7,7 +7,7 @@
 -module(kprof_node).
 -behaviour(gen_event).
 
--export([main/0, check_otp/1, describe/1]).
+-export([main/0, check_otp/1, describe/1, overridden/2]).
 -export([init/1, handle_event/2, handle_call/2]).
 
 -define(WORD_MS, 2000).
@@ -260,6 +260,8 @@ trace(#t{target = Target, config = Text, config_name = Name} = T) ->
             fail(?E_CONFIG, "~ts: ~ts", [Name, kprof_error:format(Reason)])
     end.
 
+%% @doc Whether an option of a configuration gives way to others.
+-spec overridden(term(), [{atom(), term()}]) -> boolean().
 overridden({secret_file, _}, Given) -> lists:keymember(secret, 1, Given);
 overridden(Option, Given) -> is_tuple(Option) andalso lists:keymember(element(1, Option), 1, Given).
 

@@ -85,6 +85,28 @@ stop_tracing
 tracing_options=()
 kill -KILL -- "-$wire_pid"
 
+# -- the tool ------------------------------------------------------------------------------------------------------------
+at=(--collector "127.0.0.1:$real_port")
+"$kprof" nodes "${at[@]}" --secret-file "$scratch/secret" >"$scratch/nodes.txt" || fail "kprof nodes with the secret"
+has "$scratch/nodes.txt" "$name@" "kprof nodes, with the secret"
+# mistake STATUS PATTERN ARGUMENT...
+mistake() {
+  local want=$1 pattern=$2 status=0
+  shift 2
+  "$kprof" "$@" >"$scratch/mistake.log" 2>&1 || status=$?
+  is "$status|$(wc -l <"$scratch/mistake.log")" "$want|1" "kprof $1: $(cat "$scratch/mistake.log")"
+  has "$scratch/mistake.log" "$pattern" "  which tells it"
+}
+mistake 1 'wrong secret' nodes "${at[@]}" --secret-file "$scratch/other"
+mistake 1 'demands its secret' trace "$name@localhost" pause "${at[@]}"
+mistake 2 'mode 644 opens' nodes "${at[@]}" --secret-file "$scratch/open"
+"$kprof" attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" "${at[@]}" --tier http=shop_http:handle_request/2 --for 4s --json --secret-file "$scratch/secret" \
+  >"$scratch/attach.log" 2>&1 || fail "kprof attach with the secret: $(tail -n 2 "$scratch/attach.log")"
+is "$(grep -c "node $name@localhost.* connected" "$collector_log")" 2 "kprof attach, with the secret"
+has "$scratch/attach.log" '^\{.*"identities"' "  and what it shows each second"
+mistake 8 'wrong secret' attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" "${at[@]}" --tier http=shop_http:handle_request/2 --for 2s --secret-file "$scratch/other"
+mistake 6 'mode 644 opens' attach "$name@localhost" "${at[@]}" --tier http=shop_http:handle_request/2 --secret-file "$scratch/open"
+
 # -- a byte changed on the way -------------------------------------------------------------------------------------------
 # Somewhere in each of the four messages: nonces and proofs, of both sides.
 for flip in client:30 client:60 collector:40 client:110 collector:90; do
@@ -92,7 +114,7 @@ for flip in client:30 client:60 collector:40 client:110 collector:90; do
   refuses 'wrong secret|does not know the secret|protocol|closed|damaged|refused' "byte $flip changed" --secret-file "$scratch/secret" --collector "127.0.0.1:$wire_port"
   kill -KILL -- "-$wire_pid"
 done
-is "$(grep -c "node $name@localhost.* connected" "$collector_log")" 1 "none of them became a session"
+is "$(grep -c "node $name@localhost.* connected" "$collector_log")" 2 "none of them became a session"
 
 # -- a collector that is none --------------------------------------------------------------------------------------------
 start_wire "$scratch/impostor.log" impostor

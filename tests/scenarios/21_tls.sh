@@ -77,6 +77,20 @@ for old in -tls1 -tls1_1; do
 done
 openssl s_client -connect "127.0.0.1:$collector_port" -tls1_2 </dev/null >"$scratch/s_client.log" 2>&1 || fail "TLS 1.2 is not spoken"
 ok "TLS 1.2 is the oldest that is spoken"
+# The tool.
+for host in localhost 127.0.0.1; do
+  "$kprof" nodes --collector "$host:$collector_port" --tls-ca "$pki/ours.pem" --json >"$scratch/nodes.json" || fail "kprof nodes through TLS, $host"
+done
+ok "kprof nodes, by name and by address"
+if "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls-ca "$pki/theirs.pem" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes trusts anybody"; fi
+has "$scratch/nodes.log" 'TLS: certificate verify failed' "kprof nodes and a certificate of another authority"
+if "$kprof" nodes --collector "127.1:$collector_port" --tls-ca "$pki/ours.pem" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes trusts another name"; fi # 127.0.0.1, otherwise
+has "$scratch/nodes.log" "TLS: certificate verify failed" "kprof nodes and a certificate of another name"
+if "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls >"$scratch/nodes.log" 2>&1; then fail "kprof nodes trusts whom its system does not"; fi
+has "$scratch/nodes.log" 'TLS: certificate verify failed' "kprof nodes and the system's authorities"
+"$kprof" attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" --collector "127.0.0.1:$collector_port" --tls-ca "$pki/ours.pem" \
+  --tier http=shop_http:handle_request/2 --for 2s >"$scratch/attach.log" 2>&1 || fail "kprof attach through TLS: $(tail -n 2 "$scratch/attach.log")"
+has "$collector_log" "node $name@localhost .* connected" "kprof attach, through TLS"
 # Somebody who does not even begin with TLS, and somebody who stops in its middle.
 silent() { { timeout 10 cat <&"$1" >/dev/null; } 2>/dev/null || [ $? -ne 124 ]; }
 exec {nothing}<>"/dev/tcp/127.0.0.1/$collector_port" {half}<>"/dev/tcp/127.0.0.1/$collector_port"
@@ -113,6 +127,10 @@ start_collector --tls-cert "$pki/collector.pem" --tls-key "$pki/collector.key" -
 with=(--tls-ca "$pki/ours.pem" --secret-file "$scratch/secret")
 refuses 'does not trust this node|closed the connection' "a shim without certificate" "${with[@]}"
 refused 'TLS: peer did not return a certificate' "  and the collector tells it"
+"$kprof" nodes --collector "127.0.0.1:$collector_port" "${with[@]}" --tls-cert "$pki/shim.pem" --tls-key "$pki/shim.key" --json >"$scratch/nodes.json" ||
+  fail "kprof nodes with a certificate and the secret"
+if "$kprof" nodes --collector "127.0.0.1:$collector_port" "${with[@]}" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes gets in without a certificate"; fi
+ok "kprof nodes, with a certificate, and not without"
 refuses 'does not trust this node|closed the connection' "a certificate of a strange authority" "${with[@]}" --tls-cert "$pki/stranger.pem" --tls-key "$pki/stranger.key"
 refused 'TLS: certificate verify failed' "  and the collector tells it"
 refuses 'does not trust this node|closed the connection' "a shim's certificate that has expired" "${with[@]}" --tls-cert "$pki/lapsed.pem" --tls-key "$pki/lapsed.key"

@@ -67,7 +67,7 @@ static pid_t child;
 static uint16_t port;
 
 // Starts the server; tools are taken or not.
-static void start_server(bool tools) {
+static void start_server(bool tools, const struct secret *secret) {
     int ports[2];
     assert_int_equal(pipe(ports), 0);
     child = fork();
@@ -76,7 +76,7 @@ static void start_server(bool tools) {
         const char *why;
         log_set_level(LOG_ERROR);
         base = event_base_new();
-        struct server *s = server_new(base, &(struct server_options){.address = "127.0.0.1"}, &events, &why);
+        struct server *s = server_new(base, &(struct server_options){.address = "127.0.0.1", .secret = secret}, &events, &why);
         struct event *ping = event_new(base, -1, EV_PERSIST, on_ping, s);
         event_add(ping, &(struct timeval){0, 20000});
         if (tools) {
@@ -92,7 +92,7 @@ static void start_server(bool tools) {
 
 static int setup(void **state) {
     (void)state;
-    start_server(true);
+    start_server(true, NULL);
     return 0;
 }
 
@@ -110,8 +110,12 @@ static int teardown(void **state) {
 
 static char why[CLIENT_WHY_BYTES];
 
+static struct client *open_to(const char *host, uint16_t to, int timeout_ms) {
+    return client_open(&(struct client_options){.host = host, .port = to, .timeout_ms = timeout_ms}, why);
+}
+
 static struct client *connected(void) {
-    struct client *c = client_open("localhost", port, 5000, why);
+    struct client *c = open_to("localhost", port, 5000);
     if (!c) {
         fail_msg("not connected: %s", why);
     }
@@ -164,9 +168,9 @@ static void talks(void **state) {
 
 static void nobody_there(void **state) {
     (void)state;
-    assert_null(client_open("127.0.0.1", 1, 1000, why));
+    assert_null(open_to("127.0.0.1", 1, 1000));
     assert_string_equal(why, "Connection refused");
-    assert_null(client_open("no.such.host.invalid", port, 1000, why));
+    assert_null(open_to("no.such.host.invalid", port, 1000));
     assert_true(strlen(why) > 5);
     client_close(NULL);
 }
@@ -203,7 +207,7 @@ static void strangers(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct timespec before, after;
         clock_gettime(CLOCK_MONOTONIC, &before);
-        assert_null(client_open("127.0.0.1", stranger(cases[i].bytes, cases[i].len), 400, why));
+        assert_null(open_to("127.0.0.1", stranger(cases[i].bytes, cases[i].len), 400));
         clock_gettime(CLOCK_MONOTONIC, &after);
         assert_string_equal(why, cases[i].why);
         assert_true(after.tv_sec - before.tv_sec <= 1);
@@ -213,7 +217,7 @@ static void strangers(void **state) {
 static void without_memory(void **state) {
     (void)state;
     fail_alloc_at(0);
-    assert_null(client_open("127.0.0.1", port, 1000, why));
+    assert_null(open_to("127.0.0.1", port, 1000));
     fail_alloc_at(-1);
     assert_string_equal(why, "out of memory");
 }
@@ -226,10 +230,10 @@ static void tools_cap(void **state) {
     for (int i = 0; i < LIMIT_TOOLS; i++) {
         all[i] = connected();
     }
-    assert_null(client_open("127.0.0.1", port, 2000, why));
+    assert_null(open_to("127.0.0.1", port, 2000));
     assert_string_equal(why, "it said: too many tools are connected");
     client_close(all[3]);
-    for (int tries = 0; tries < 100 && !(all[3] = client_open("127.0.0.1", port, 2000, why)); tries++) {
+    for (int tries = 0; tries < 100 && !(all[3] = open_to("127.0.0.1", port, 2000)); tries++) {
         usleep(10000);
     }
     assert_non_null(all[3]);
@@ -242,9 +246,37 @@ static void tools_cap(void **state) {
 
 static void no_tools(void **state) {
     (void)state;
-    start_server(false);
-    assert_null(client_open("127.0.0.1", port, 2000, why));
+    start_server(false, NULL);
+    assert_null(open_to("127.0.0.1", port, 2000));
     assert_string_equal(why, "it said: no tools are taken here");
+}
+
+// With a secret both sides prove it; each mistake is told in words that help.
+static void secrets(void **state) {
+    (void)state;
+    static const struct secret right = {"0123456789abcdef", 16}, wrong = {"0123456789abcdee", 16};
+    start_server(true, &right);
+    struct client_options o = {.host = "127.0.0.1", .port = port, .timeout_ms = 5000, .secret = &right};
+    struct client *c = client_open(&o, why);
+    assert_non_null(c);
+    ask(c, "alive");
+    hears(c, "alive");
+    client_close(c);
+    o.secret = &wrong;
+    assert_null(client_open(&o, why));
+    assert_string_equal(why, "it said: wrong secret");
+    o.secret = NULL;
+    assert_null(client_open(&o, why));
+    assert_string_equal(why, "it said: this collector demands its secret: start with --secret-file (start_trace: {secret_file, File})");
+    // somebody who has no secret, and one who does not answer
+    o.secret = &right;
+    o.timeout_ms = 400;
+    o.port = stranger("\0\0\0\x0e\x81\xa4type\xa7welcome", 18);
+    assert_null(client_open(&o, why));
+    assert_string_equal(why, "the collector asks for no proof of the secret");
+    o.port = stranger("", 0);
+    assert_null(client_open(&o, why));
+    assert_string_equal(why, "it does not answer; is it a kprof-collector?");
 }
 
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -254,6 +286,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         UNIT(talks),          UNIT(nobody_there), UNIT(strangers),
         UNIT(without_memory), UNIT(tools_cap),    cmocka_unit_test_teardown(no_tools, teardown),
+        cmocka_unit_test_teardown(secrets, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
