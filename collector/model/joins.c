@@ -218,11 +218,20 @@ void tracker_exited(struct tracker *t, uint64_t pid, int64_t time) {
         return;
     }
     bool crashed = p->last_event == LAST_EXCEPTION && p->top == SLAB_NONE;
-    while (p->top != SLAB_NONE && call_at(t, p->top)->caller != 0) { // left now, or in silence before
+    bool killed = false; // from OTP 27 on in silence; before, the calls that it was in end by an exception
+    while (p->top != SLAB_NONE) {
         const struct call *top = call_at(t, p->top);
+        if (top->caller == 0) {
+            killed = top->tier != RECORD_SPAWN && top->losses == t->losses; // it would have returned before
+            if (!killed) {
+                break;
+            }
+        }
         end_call(t, top, true, time);
-        t->counts.ambiguous_returns++;
-        hurt(t, top->request, top->generation);
+        if (!killed) { // left now, or in silence before
+            t->counts.ambiguous_returns++;
+            hurt(t, top->request, top->generation);
+        }
         crashed = top->below == SLAB_NONE && top->request == p->begun && top->generation == p->begun_generation;
         pop(t, p);
     }

@@ -21,6 +21,8 @@ static void plain(void **state) {
     script_check("enter 1 A a 0; call 1 A b 1; exc A b 2; ret A a 3", "complete 0..3 self 0: Aa 0..3 self 2, >Ab 1..2 self 1 error;");
     // killed: the VM tells of its open calls, then of its death
     script_check("enter 1 A a 0; call 1 A b 1; exc A b 2; exc A a 2; die A 2", "complete 0..2 error self 0: Aa 0..2 self 1 error, >Ab 1..2 self 1 error;");
+    // killed from OTP 27 on: of its death alone
+    script_check("enter 1 A a 0; call 1 A b 1; die A 2", "complete 0..2 error self 0: Aa 0..2 self 1 error, >Ab 1..2 self 1 error;");
     // other processes: a call, a spawn, and what ends later
     script_check("enter 1 A a 0; call 1 A b 1; call 1 B c 3 A; ret B c 5; ret A b 7; spawn 1 A C 8; call 1 C d 9; ret A a 10; ret C d 20",
                  "complete 0..10 self 0: Aa 0..10 self 3, >Ab 1..7 self 4, >>Bc 3..5 self 2 wait 2, >Cd 9..20 self 0 async wait 1;");
