@@ -34,8 +34,8 @@
 -spec spec([kprof_match:row()], settings()) -> [tuple()].
 spec(Rows, #{base := Base, olds := Olds, one_in := OneIn, flags := Flags}) ->
     Drawn = drawn(OneIn),
-    Begin = fun(Identity) -> [done({set_seq_token, label, label(Base)}), not_back(), message([entry | said(Identity)]), {exception_trace}
-                              | [done({trace, [], Flags}) || Flags =/= []]] end,
+    Begin = fun(Identity) -> [done({set_seq_token, label, label(Base)}), not_back(), message([entry | said(Identity)]), {exception_trace},
+                              done({trace, [], [exiting | Flags]})] end,    % from OTP 27 on a killed process ends no call
     Old = [within(B, B + ?LABELS) || B <- Olds, B =/= 0],
     Current = within(Base + ?MARKERS, Base + ?LABELS),
     Plain = fun(Identity) -> [within(Base, Base + ?MARKERS), message(said(Identity)), {exception_trace}] end,

@@ -112,8 +112,10 @@ wait_for 15 "it is taken off" grep -Eq "warning node $name@localhost: .*scenario
 is "$(run "scenario_entry:client([local], 100).")" ok "the other entry goes on"
 wait_for 20 "its requests are in the database" ledger_reaches requests_complete $((known + 100))
 is "$(calls scenario_entry:handle/2 _total calls)" 100 "under the function's name"
-is "$(run "{_, Off} = erlang:trace_info({scenario_entry, serve, 1}, traced), {_, On} = erlang:trace_info({scenario_entry, handle, 2}, traced), [Off, On].")" \
-  "[false,local]" "only the loop's pattern is off"
+stack() { run "element(2, process_info(whereis(scenario_entry_loop), stack_size))."; }
+grown=$(stack)
+is "$(run "scenario_entry:loop_client(500).")" ok "so does the loop"
+holds "$(stack)" -le $((grown + 100)) "whose stack grows no further, words"
 stop_tracing
 is "$(run "exit(whereis(scenario_entry_loop), kill), timer:sleep(50), scenario_entry:state().")" "$before" "the node is as it was before"
 stop_collector
