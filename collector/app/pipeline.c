@@ -308,14 +308,19 @@ static void advance(struct pipeline_node *n, int64_t now) {
     settle_costs(n);
 }
 
-void pipeline_count(struct pipeline_node *n, uint64_t unsampled, uint64_t paused_ms) {
-    if (unsampled > 0 || paused_ms > 0) {
+void pipeline_count(struct pipeline_node *n, const struct pipeline_counts *counts) {
+    struct pipeline_counts *sum = &n->totals.shim;
+    if (counts->unsampled > 0 || counts->paused_ms > 0 || counts->trips > 0 || counts->lowered_ms > 0) {
         struct ledger_row *row = ledger_at(n, node_now(n));
-        row->requests_unsampled += unsampled;
-        row->paused_ms += paused_ms;
-        n->totals.unsampled += unsampled;
-        n->totals.paused_ms += paused_ms;
+        row->requests_unsampled += counts->unsampled;
+        row->paused_ms += counts->paused_ms;
+        row->trips += counts->trips;
+        row->lowered_ms += counts->lowered_ms;
     }
+    sum->unsampled += counts->unsampled;
+    sum->paused_ms += counts->paused_ms;
+    sum->trips += counts->trips;
+    sum->lowered_ms += counts->lowered_ms;
 }
 
 // -- messages ----------------------------------------------------------------------------------------------------------

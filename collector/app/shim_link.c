@@ -251,14 +251,22 @@ static void on_tiers(struct shim_link *link, struct control_map message) {
     session_ready(link->session);
 }
 
+static uint64_t get_count(struct control_map message, const char *key) {
+    int64_t n = 0;
+    control_get_int(message, key, &n);
+    return n > 0 ? (uint64_t)n : 0;
+}
+
 static void on_clock(struct shim_link *link, struct control_map message) {
-    int64_t at, unsampled = 0, paused = 0;
+    int64_t at;
     if (control_get_int(message, "at", &at)) {
         pipeline_sync(link->node, at, clock_wall());
     }
-    control_get_int(message, "unsampled", &unsampled);
-    control_get_int(message, "paused_ms", &paused);
-    pipeline_count(link->node, unsampled > 0 ? (uint64_t)unsampled : 0, paused > 0 ? (uint64_t)paused : 0);
+    struct pipeline_counts counts = {.unsampled = get_count(message, "unsampled"),
+                                     .paused_ms = get_count(message, "paused_ms"),
+                                     .trips = get_count(message, "trips"),
+                                     .lowered_ms = get_count(message, "lowered_ms")};
+    pipeline_count(link->node, &counts);
 }
 
 static void stream_over(struct shim_link *link) {

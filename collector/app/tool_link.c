@@ -97,11 +97,12 @@ static void send_node(struct tool_link *t, const struct roster_node *n) {
                   {"complete", totals.complete},
                   {"incomplete", totals.incomplete},
                   {"expired", totals.expired},
-                  {"unsampled", totals.unsampled},
+                  {"unsampled", totals.shim.unsampled},
                   {"messages", totals.messages},
                   {"dropped_messages", totals.dropped},
                   {"decode_errors", totals.decode_errors},
-                  {"paused_ms", totals.paused_ms}};
+                  {"paused_ms", totals.shim.paused_ms},
+                  {"lowered_ms", totals.shim.lowered_ms}};
     enum { COUNTS = sizeof counts / sizeof *counts };
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, "node", COUNTS + 9);
@@ -209,10 +210,10 @@ static bool pack_rows(const struct tool_links *links, const struct watch *watch,
     control_number(&w, "seconds", (double)(now - watch->since) / SECOND_NS);
     control_int(&w, "incomplete", (int64_t)(t.incomplete - before->incomplete));
     control_int(&w, "expired", (int64_t)(t.expired - before->expired));
-    control_int(&w, "unsampled", (int64_t)(t.unsampled - before->unsampled));
+    control_int(&w, "unsampled", (int64_t)(t.shim.unsampled - before->shim.unsampled));
     control_int(&w, "dropped_messages", (int64_t)(t.dropped - before->dropped));
     control_int(&w, "decode_errors", (int64_t)(t.decode_errors - before->decode_errors));
-    control_int(&w, "paused_ms", (int64_t)(t.paused_ms - before->paused_ms));
+    control_int(&w, "paused_ms", (int64_t)(t.shim.paused_ms - before->shim.paused_ms));
     control_list(&w, "identities", live_count(watch->rows));
     for (uint32_t i = 0; i < live_count(watch->rows); i++) {
         pack_row(&w, pipeline_directory(links->pipeline), live_at(watch->rows, i));

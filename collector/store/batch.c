@@ -155,7 +155,8 @@ static bool write_ledger(struct store *s, uint32_t resolution_s, int64_t node, c
                                row->stale_calls,       row->decode_errors,
                                row->paused_ms,         row->unwound_frames,
                                row->ambiguous_returns, row->lost_tokens,
-                               row->reloads};
+                               row->reloads,           row->trips,
+                               row->lowered_ms};
     for (int i = 0; i < (int)(sizeof counts / sizeof *counts); i++) {
         store_bind_count(adding, 4 + i, counts[i]);
     }

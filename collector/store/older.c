@@ -13,14 +13,18 @@ static const char *const overlays[] = {
     "0 AS off_cpu_ns FROM main.stat_rows;"
     "CREATE TEMP VIEW ledger_rows AS SELECT resolution_s, bucket_start, node_id, requests_complete, requests_incomplete, "
     "requests_expired, requests_unsampled, messages, bytes, dropped_messages, orphan_returns, stale_calls, decode_errors, "
-    "paused_ms, 0 AS unwound_frames, 0 AS ambiguous_returns, 0 AS lost_tokens, 0 AS reloads FROM main.ledger_rows;"
+    "paused_ms, 0 AS unwound_frames, 0 AS ambiguous_returns, 0 AS lost_tokens, 0 AS reloads, 0 AS trips, 0 AS lowered_ms "
+    "FROM main.ledger_rows;"
     "CREATE TEMP TABLE cost_rows (resolution_s, bucket_start, node_id, tier_id, messages, bytes);"
     "CREATE TEMP TABLE kept_requests (id, bucket_start, node_id, identity_id, reason, begin_ns, duration_ns, error, cut, spans, "
     "kept_spans, maker_id, label);"
     "CREATE TEMP TABLE kept_spans (request_id, span, parent, pid, tier_id, start_ns, duration_ns, self_ns, wait_ns, gc_ns, "
     "off_cpu_ns, async, outcome);",
     // Version 2 knew no requests of other nodes.
-    "CREATE TEMP VIEW kept_requests AS SELECT *, NULL AS maker_id, NULL AS label FROM main.kept_requests;",
+    "CREATE TEMP VIEW kept_requests AS SELECT *, NULL AS maker_id, NULL AS label FROM main.kept_requests;"
+    "CREATE TEMP VIEW ledger_rows AS SELECT *, 0 AS trips, 0 AS lowered_ms FROM main.ledger_rows;",
+    // Version 3 did not know what the guard did.
+    "CREATE TEMP VIEW ledger_rows AS SELECT *, 0 AS trips, 0 AS lowered_ms FROM main.ledger_rows;",
 };
 
 bool store_read_older(sqlite3 *db, int64_t version) {

@@ -221,7 +221,8 @@ static bool add_ledger(struct store *s, const struct query *q, struct query_sums
         "SELECT min(bucket_start), max(bucket_start), sum(requests_complete), sum(requests_incomplete), "
         "sum(requests_expired), sum(requests_unsampled), sum(messages), sum(bytes), "
         "sum(dropped_messages), sum(orphan_returns), sum(stale_calls), sum(decode_errors), "
-        "sum(paused_ms), sum(unwound_frames), sum(ambiguous_returns), sum(lost_tokens), sum(reloads) "
+        "sum(paused_ms), sum(unwound_frames), sum(ambiguous_returns), sum(lost_tokens), sum(reloads), sum(trips), "
+        "sum(lowered_ms) "
         "FROM ledger_rows WHERE resolution_s = ?1 AND bucket_start >= ?2 "
         "AND bucket_start < ?3 "
         "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4))",
@@ -239,7 +240,8 @@ static bool add_ledger(struct store *s, const struct query *q, struct query_sums
                                     &l->stale_calls,       &l->decode_errors,
                                     &l->paused_ms,         &l->unwound_frames,
                                     &l->ambiguous_returns, &l->lost_tokens,
-                                    &l->reloads};
+                                    &l->reloads,           &l->trips,
+                                    &l->lowered_ms};
         for (int i = 0; i < (int)(sizeof counts / sizeof *counts); i++) {
             *counts[i] = (uint64_t)sqlite3_column_int64(row, 2 + i);
         }

@@ -29,12 +29,13 @@ static const char *const sql[STATEMENTS] = {
     [STATEMENT_ADD_LEDGER] =
         "INSERT INTO ledger_rows (resolution_s, bucket_start, node_id, requests_complete, requests_incomplete, "
         "requests_expired, requests_unsampled, messages, bytes, dropped_messages, orphan_returns, stale_calls, "
-        "decode_errors, paused_ms, unwound_frames, ambiguous_returns, lost_tokens, reloads) "
-        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18) ON CONFLICT DO UPDATE SET "
+        "decode_errors, paused_ms, unwound_frames, ambiguous_returns, lost_tokens, reloads, trips, lowered_ms) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20) ON CONFLICT DO UPDATE SET "
         GROW("requests_complete") ", " GROW("requests_incomplete") ", " GROW("requests_expired") ", "
         GROW("requests_unsampled") ", " GROW("messages") ", " GROW("bytes") ", " GROW("dropped_messages") ", "
         GROW("orphan_returns") ", " GROW("stale_calls") ", " GROW("decode_errors") ", " GROW("paused_ms") ", "
-        GROW("unwound_frames") ", " GROW("ambiguous_returns") ", " GROW("lost_tokens") ", " GROW("reloads"),
+        GROW("unwound_frames") ", " GROW("ambiguous_returns") ", " GROW("lost_tokens") ", " GROW("reloads") ", "
+        GROW("trips") ", " GROW("lowered_ms"),
     [STATEMENT_ADD_PATH_ROW] =
         "INSERT INTO path_rows (resolution_s, bucket_start, node_id, identity_id, path_id, calls, errors, async_calls, "
         "total_ns, self_ns, async_ns, wait_ns, duration_ns, min_ns, max_ns) "

@@ -71,6 +71,8 @@ static void ledger(struct json *j, const struct ledger_row *l) {
     json_key_int(j, "ambiguous_returns", (int64_t)l->ambiguous_returns);
     json_key_int(j, "lost_tokens", (int64_t)l->lost_tokens);
     json_key_int(j, "reloads", (int64_t)l->reloads);
+    json_key_int(j, "trips", (int64_t)l->trips);
+    json_key_int(j, "lowered_ms", (int64_t)l->lowered_ms);
     json_key_text(j, "verdict", report_verdict(l));
     json_close(j, '}');
 }

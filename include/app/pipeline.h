@@ -85,8 +85,6 @@ bool pipeline_end(struct pipeline_node *n, bool clean, int64_t *cut_at);
 
 // An answer to identify; identity is NULL for none.
 void pipeline_answer(struct pipeline_node *n, uint32_t id, const struct slice *identity);
-// What a shim counted itself.
-void pipeline_count(struct pipeline_node *n, uint64_t unsampled, uint64_t paused_ms);
 
 // Time passes: now is ns since 1970 UTC. Call several times a second while streams are live.
 void pipeline_tick(struct pipeline *p, int64_t now);
@@ -94,6 +92,16 @@ void pipeline_tick(struct pipeline *p, int64_t now);
 struct stats *pipeline_swap(struct pipeline *p, struct stats *empty);
 // What is gathered so far.
 const struct stats *pipeline_stats(const struct pipeline *p);
+
+// What a shim counted itself.
+struct pipeline_counts {
+    uint64_t unsampled;
+    uint64_t paused_ms;
+    uint64_t trips;
+    uint64_t lowered_ms;
+};
+// Adds to it.
+void pipeline_count(struct pipeline_node *n, const struct pipeline_counts *counts);
 
 // All that went through a node, for summaries.
 struct pipeline_totals {
@@ -104,7 +112,7 @@ struct pipeline_totals {
     uint64_t orphan_returns;
     uint64_t stale_calls; // and those past a cap of limits.h
     uint64_t complete, incomplete, expired;
-    uint64_t unsampled, paused_ms; // as the shim counted them
+    struct pipeline_counts shim;
     uint64_t untimed;     // calls without a timestamp: of no use, counted as decode errors too
     int64_t first_error;  // offset in the stream of the first frame that could not be decoded, or -1
 };

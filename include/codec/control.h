@@ -11,7 +11,8 @@
 //     trace_started   at, labels                  at: the node's monotonic time in ticks, here and below; labels: what the labels of
 //                                                 its requests start with, above 32 bits of counter
 //     trace_stopped   at, reason, text
-//     clock           at, time_offset, unsampled, paused_ms     every second; the last two since the clock message before
+//     clock           at, time_offset, unsampled, paused_ms, trips, lowered_ms     every second; all but the first two since the
+//                                               clock message before
 //     gap             from, until, reason "reload" | "flags", text
 //                                                 the node's monotonic time: calls of tiers between the two may not have been traced
 //     identify_reply  id, identity (text or nil)

@@ -56,6 +56,8 @@ struct ledger_row {
     uint64_t ambiguous_returns; // return_to messages that could not be joined with certainty
     uint64_t lost_tokens;       // requests whose process had lost the token at their end
     uint64_t reloads;           // code reloads that took tiers' patterns off for a moment
+    uint64_t trips;             // of the node's breaker
+    uint64_t lowered_ms;        // traced, but below the sampling that was asked for
 };
 
 // Times by position in the tree. No row under _total: the view adds the identities up.

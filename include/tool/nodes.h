@@ -22,7 +22,7 @@ struct node_row {
     bool connected;
     double requests_per_s;
     int64_t os_pid, one_in, per_second, level_ppm, trips;
-    int64_t complete, incomplete, expired, unsampled, messages, dropped_messages, decode_errors, paused_ms;
+    int64_t complete, incomplete, expired, unsampled, messages, dropped_messages, decode_errors, paused_ms, lowered_ms;
     struct node_event history[LIMIT_NODE_EVENTS]; // oldest first
     uint32_t events;
 };

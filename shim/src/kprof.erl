@@ -55,7 +55,8 @@
                 | {secret_file, file:name_all()}
                 | {secret, binary()}
                 | {tls, false | tls()}
-                | {sample, {one_in, pos_integer()}}
+                | {sample, {one_in, pos_integer()} | {per_second, pos_integer()}}
+                | {sample_weights, #{identity() => number()}}
                 | {force_header, Name :: text() | {Name :: text(), PerSecond :: 1..1000}}
                 | {slow_call_threshold, non_neg_integer()}
                 | {slow_call_callback, slow_call_callback()}
@@ -117,7 +118,10 @@ unload() ->
 %% Both sides prove that they know it before anything else is said; it never travels. The file must be closed to others than its owner and
 %% group. Needs OTP's application crypto. It does not encrypt: for that there is</li>
 %% <li>`{tls, false | tls()}', default false: the connections to the collector go through TLS, see {@type tls()}.</li>
-%% <li>`{sample, {one_in, N}}', default 1: one request in N gets a token.</li>
+%% <li>`{sample, {one_in, N}}', default 1: one request in N gets a token. `{sample, {per_second, R}}': at most R requests a second do, in bursts
+%% of a tenth of a second's worth; not for entry functions.</li>
+%% <li>`{sample_weights, #{Identity => W}}': a request whose {@link set_token/1} names that identity counts as W requests to the sampler,
+%% so that it is W times as likely to be traced, or never with 0. W is a number up to a million; without one it is 1.</li>
 %% <li>`{force_header, Name}' or `{force_header, {Name, PerSecond}}': a web request with this header, `x-trace-request: true' say, gets a
 %% token although `sample' leaves it out; so do 5 a second at most unless said otherwise. Whoever can send requests can send
 %% headers: a proxy in front should take this one off, or its name be known to few. Default: none.</li>

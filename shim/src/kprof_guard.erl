@@ -36,7 +36,8 @@ start_link() ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 %% @doc Tells what the caller, the tracer's owner, is about to set. From now on the guard watches its port and the caller.
-%% After an undo of its own it sends the caller `{kprof_guard, tripped | dead_man}'.
+%% After an undo of its own it sends the caller `{kprof_guard, tripped | dead_man}'. After a trip the port is left open, for what is
+%% in it to be delivered: the caller closes it.
 -spec arm(kprof_tracer:tracer(), [kprof_tracer:pattern()]) -> ok.
 arm(Tracer, Patterns) ->
     gen_server:call(?MODULE, {arm, Tracer, Patterns}, 10000).
@@ -195,11 +196,11 @@ refusals(Tracer, Before) ->
         error:badarg -> 0    % closed: its owner hears of that by itself
     end.
 
-%% First what stops the messages, then the word, then the port.
+%% First what stops the messages, then the word, then the port. What has piled up in the port is a bounded amount once nothing is added.
 act(Why, #s{armed = {Tracer, Patterns, Owner, _}} = S) ->
     _ = undo(Tracer, Patterns),
     Owner ! {?MODULE, Why},
-    kprof_tracer:close(Tracer, now),
+    _ = Why =:= tripped orelse kprof_tracer:close(Tracer, now),
     forget(S).
 
 undo(Tracer, Patterns) ->

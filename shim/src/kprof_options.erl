@@ -8,7 +8,9 @@
 
 -define(MAX_TIERS, 256).
 -define(MAX_NAME, 255).
--define(MAX_ONE_IN, 16#7fffffff).
+-define(MAX_ONE_IN, 1 bsl 30).
+-define(MAX_PER_SECOND, 1000000).
+-define(MAX_WEIGHTS, 1000).
 -define(FORCED_PER_SECOND, 5).
 
 -type tier() :: #{name := binary(), mfa := mfa(), returns := none | whole, entry := boolean()}.
@@ -19,7 +21,8 @@
                      collector := {string(), inet:ip_address() | inet:hostname(), inet:port_number()},
                      secret := kprof_auth:secret() | undefined,
                      tls := kprof_tls:options() | undefined,
-                     one_in := pos_integer(),
+                     sample := kprof_sampling:asked(),
+                     weights := #{binary() => number()},
                      force_header := undefined | {binary(), pos_integer()},
                      slow_us := non_neg_integer() | undefined,
                      slow_callback := kprof:slow_call_callback() | undefined,
@@ -39,7 +42,8 @@ check(Options) ->
         Checked = maps:map(fun value/2, maps:remove(tier_config, maps:merge(defaults(), Map))),
         Tiers = tiers(maps:get(tier_config, Map, []), maps:get(entry, Checked)),
         lists:foreach(fun traceable/1, Tiers),
-        #{stats_dumper := Dumper, sample := OneIn, slow_call_threshold := SlowUs, slow_call_callback := SlowCallback,
+        samplable(Tiers, maps:get(sample, Checked)),
+        #{stats_dumper := Dumper, sample := Sample, sample_weights := Weights, slow_call_threshold := SlowUs, slow_call_callback := SlowCallback,
           trace_gc := Gc, trace_scheduling := Scheduling} = Checked,
         writable(Dumper),
         {ok, #{tiers => Tiers,
@@ -49,7 +53,8 @@ check(Options) ->
                collector => maps:get(collector, Checked),
                secret => secret(maps:get(secret, Checked), maps:get(secret_file, Checked)),
                tls => tls(maps:get(tls, Checked)),
-               one_in => OneIn,
+               sample => Sample,
+               weights => Weights,
                force_header => maps:get(force_header, Checked),
                slow_us => SlowUs,
                slow_callback => SlowCallback,
@@ -62,7 +67,7 @@ check(Options) ->
 
 defaults() ->
     #{entry => [], identity_f => undefined, print_calls => false, stats_dumper => false, collector => {"127.0.0.1", 4711},
-      secret => undefined, secret_file => undefined, tls => false, sample => {one_in, 1}, force_header => undefined,
+      secret => undefined, secret_file => undefined, tls => false, sample => {one_in, 1}, sample_weights => #{}, force_header => undefined,
       slow_call_threshold => undefined, slow_call_callback => undefined, trace_gc => false,
       trace_scheduling => false}.
 
@@ -95,8 +100,12 @@ value(secret_file, Path) -> Path;
 value(tls, false) -> false;
 value(tls, Map) when is_map(Map) -> Map;
 value(tls, _) -> throw({bad_tls, "it is false or a map"});
-value(sample, {one_in, N}) when is_integer(N), N >= 1, N =< ?MAX_ONE_IN -> N;
-value(sample, V) -> bad(sample, V, "{one_in, N} with N from 1 on");
+value(sample, {one_in, N} = S) when is_integer(N), N >= 1, N =< ?MAX_ONE_IN -> S;
+value(sample, {per_second, R} = S) when is_integer(R), R >= 1, R =< ?MAX_PER_SECOND -> S;
+value(sample, V) -> bad(sample, V, "{one_in, N} with N from 1 on, or {per_second, R} with R from 1 to 1000000");
+value(sample_weights, Weights) when is_map(Weights), map_size(Weights) =< ?MAX_WEIGHTS ->
+    maps:fold(fun(Identity, W, Acc) -> Acc#{weighted(Identity, W) => W} end, #{}, Weights);
+value(sample_weights, V) -> bad(sample_weights, V, "a map from identities to numbers, 1000 at most");
 value(force_header, undefined) -> undefined;
 value(force_header, {Name, N} = V) when is_integer(N), N >= 1, N =< 1000 -> {header(Name, V), N};
 value(force_header, Name) -> {header(Name, Name), ?FORCED_PER_SECOND};
@@ -108,6 +117,23 @@ value(slow_call_callback, F) when is_function(F, 2) -> F;
 value(slow_call_callback, V) -> bad(slow_call_callback, V, "a fun of two arguments, Spans and Identity");
 value(Name, B) when is_boolean(B), Name =:= trace_gc orelse Name =:= trace_scheduling -> B;
 value(Name, V) -> bad(Name, V, "true or false").
+
+%% The text of an identity, as the collector makes it.
+weighted({A, B}, W) ->
+    <<(weighted(A, W))/binary, $_, (weighted(B, W))/binary>>;
+weighted(Identity, W) when is_number(W), W >= 0, W =< 1.0e6 ->
+    try <<_/binary>> = to_text(Identity)
+    catch error:_ -> bad(sample_weights, Identity, "identities of text, or {text, text}")
+    end;
+weighted(_, W) ->
+    bad(sample_weights, W, "numbers from 0 to 1000000").
+
+%% Match specifications draw by the count of calls alone.
+samplable(Tiers, {per_second, _} = Sample) ->
+    lists:any(fun(#{entry := Entry}) -> Entry end, Tiers) andalso bad(sample, Sample, "{one_in, N} where there are entry functions"),
+    ok;
+samplable(_, _) ->
+    ok.
 
 bad(Name, Value, Wanted) ->
     throw({bad_value, Name, Value, Wanted}).

@@ -2,15 +2,15 @@
 %% port's queue fills and the port counts what it drops: nothing in the node waits.
 -module(kprof_relay).
 
--export([start_link/2, drain/2]).
+-export([start_link/3, drain/1, drain/2]).
 
 -define(IDLE_MS, 200).
 
 %% @doc Starts a relay from the trace port's socket to a connection, both the caller's; it becomes their owner. It exits with `{trace_port, Reason}' or
-%% `{collector, Reason}', telling which side ended.
--spec start_link(gen_tcp:socket(), kprof_link:connection()) -> pid().
-start_link(In, {Module, Out}) ->
-    Pid = spawn_opt(fun() -> receive go -> loop(In, Module, Out, false) end end, [link, {fullsweep_after, 20}]),
+%% `{collector, Reason}', telling which side ended. `Counted' counts the bytes that came from the port.
+-spec start_link(gen_tcp:socket(), kprof_link:connection(), counters:counters_ref()) -> pid().
+start_link(In, {Module, Out}, Counted) ->
+    Pid = spawn_opt(fun() -> receive go -> loop({In, Module, Out, Counted}, false) end end, [link, {fullsweep_after, 20}]),
     _ = gen_tcp:controlling_process(In, Pid),
     _ = Module:controlling_process(Out, Pid),
     Pid ! go,
@@ -20,24 +20,31 @@ start_link(In, {Module, Out}) ->
 %% at most, and then kills it. The caller must be the one that started it, and trap exits.
 -spec drain(pid(), timeout()) -> ok.
 drain(Pid, Timeout) ->
-    Pid ! drain,
+    ok = drain(Pid),
     receive {'EXIT', Pid, _} -> ok
     after Timeout -> kill(Pid)
     end.
+
+%% @doc The same without waiting: the relay's exit tells when it is done.
+-spec drain(pid()) -> ok.
+drain(Pid) ->
+    Pid ! drain,
+    ok.
 
 kill(Pid) ->
     exit(Pid, kill),
     receive {'EXIT', Pid, _} -> ok end.
 
-loop(In, Module, Out, Drain) ->
+loop({In, Module, Out, Counted} = Way, Drain) ->
     case gen_tcp:recv(In, 0, ?IDLE_MS) of
         {ok, Bytes} ->
+            counters:add(Counted, 1, byte_size(Bytes)),
             case Module:send(Out, Bytes) of
-                ok -> loop(In, Module, Out, Drain orelse told());
+                ok -> loop(Way, Drain orelse told());
                 {error, Why} -> exit({collector, Why})
             end;
         {error, timeout} when not Drain ->
-            loop(In, Module, Out, told());
+            loop(Way, told());
         {error, Why} ->
             _ = gen_tcp:close(In),
             kprof_link:close({Module, Out}),

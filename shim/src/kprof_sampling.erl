@@ -1,17 +1,36 @@
 %% @doc How many requests get a token: what the user asked for, and the level, the part of it that the guard lets through.
+%%
+%% Asked for is `{one_in, N}', one request in N, or `{per_second, R}', R requests a second at most, in bursts of a tenth of a second's worth;
+%% and weights. A request whose `set_token' names an identity of weight W counts as W requests to the sampler: with `{one_in, N}' one in
+%% N / W of them gets a token, and all when W is N or more; with `{per_second, R}' each uses up a W-th of a token. Weight 0 is never
+%% sampled; without a weight it is 1. What names its request later, from the calls of tiers, or begins it by an entry function, has weight 1.
+%%
+%% The level is 1 until tracing takes too much of the node: until the breaker trips, which halves it, or more, so that what was measured then
+%% would be within the budget; or until four times the budget is traced, which may be all that the node does though its trace port keeps up, on
+%% one scheduler for example. From then on, until it is 1 again, the traced bytes are held within the budget: what is over it lowers the
+%% level at once, by as much; with room left, the level rises every 5 s, to the double at most and no further than the budget allows by
+%% what is measured.
+%%
 %% {@link put/2} writes the product of both where `set_token' reads it.
 -module(kprof_sampling).
 
--export([new/1, ask/2, asked/1, lower/2, raise/1, level/1, one_in/1, put/2, describe/1, fields/1]).
+-export([new/1, ask/2, one_in/1, put/2, takes/4, weigh/1, describe/1, fields/1, lowered/1]).
+-export([tripped/3, follow/3, budget/0]).
 
 -export_type([asked/0, sampling/0]).
 
 -define(WHOLE, 1000000).        % the level is told in millionths
--define(LEAST, 1).
 -define(MAX_ONE_IN, 1 bsl 30).
+-define(BUDGET, 2000000).       % bytes a second and scheduler: some 20000 messages, a tenth of its time
+-define(BUDGET_SCHEDULERS, 4).  % the trace port is one
+-define(TOO_MUCH, 4).           % times the budget
+-define(RAISE_MS, 5000).
+-define(WEIGHTS, kprof_weights).
 
--type asked() :: {one_in, pos_integer()}.
--record(sampling, {asked :: asked(), level = ?WHOLE :: pos_integer()}).
+-type asked() :: {one_in, pos_integer()} | {per_second, pos_integer()}.
+-record(sampling, {asked :: asked(),
+                   level = ?WHOLE :: pos_integer(),
+                   since = 0 :: integer()}).    % ms: when the level last changed, or was kept down
 -opaque sampling() :: #sampling{}.
 
 %% @doc As it was asked for.
@@ -24,37 +43,112 @@ new(Asked) ->
 ask(Asked, S) ->
     S#sampling{asked = Asked}.
 
--spec asked(sampling()) -> asked().
-asked(#sampling{asked = Asked}) ->
-    Asked.
+%% @doc Whether the guard holds it below what was asked for.
+-spec lowered(sampling()) -> boolean().
+lowered(#sampling{level = Level}) ->
+    Level < ?WHOLE.
 
-%% @doc The level becomes a part of itself, half of it for example.
--spec lower(float(), sampling()) -> sampling().
-lower(Part, #sampling{level = Level} = S) when Part < 1 ->
-    S#sampling{level = max(?LEAST, trunc(Level * Part))}.
+%% --- on the request path ---
 
-%% @doc The level doubles, up to what was asked for.
--spec raise(sampling()) -> sampling().
-raise(#sampling{level = Level} = S) ->
-    S#sampling{level = min(?WHOLE, 2 * Level)}.
+%% @doc Whether request number N gets a token. `OneIn' is what {@link put/2} has set. Costs some ns, and some hundred with weights.
+-spec takes(kprof_slots:slots(), pos_integer(), integer(), kprof:identity()) -> boolean().
+takes(Slots, OneIn, N, Identity) ->
+    case kprof_slots:is_weighted(Slots) of
+        false -> is_drawn(N - 1, OneIn) andalso is_due(kprof_slots:interval(Slots), 1, Slots);
+        true -> takes_weighted(Slots, OneIn, N, weight(Identity))
+    end.
 
-%% @doc In millionths; 1000000 is all that was asked for.
--spec level(sampling()) -> pos_integer().
-level(#sampling{level = Level}) ->
-    Level.
+takes_weighted(_, _, _, Weight) when Weight == 0 -> false;
+takes_weighted(Slots, OneIn, N, Weight) ->
+    is_drawn(N - 1, max(1, round(OneIn / Weight))) andalso is_due(kprof_slots:interval(Slots), Weight, Slots).
+
+%% One in each run of OneIn numbers, each time at another place: requests that come in turns are drawn alike.
+is_drawn(_, 1) -> true;
+is_drawn(N, OneIn) -> N rem OneIn =:= ((N div OneIn + 1) * 40503) rem OneIn.
+
+is_due(0, _, _) -> true;
+is_due(Interval, 1, Slots) -> kprof_slots:take_due(Slots, Interval, Interval);
+is_due(Interval, Weight, Slots) -> kprof_slots:take_due(Slots, Interval, max(1, ceil(Interval / Weight))).
+
+weight(Identity) ->
+    try ets:lookup(?WEIGHTS, text(Identity)) of
+        [{_, Weight}] -> Weight;
+        [] -> 1
+    catch
+        error:_ -> 1    % no text, or the application is about to stop
+    end.
+
+text({A, B}) -> <<(text(A))/binary, $_, (text(B))/binary>>;
+text(A) when is_atom(A) -> atom_to_binary(A, utf8);
+text(B) when is_binary(B) -> B;
+text(L) when is_list(L) -> <<_/binary>> = unicode:characters_to_binary(L).
+
+%% --- setting ---
+
+%% @doc Installs the weights of a trace, of identities as their text. The table is the supervisor's.
+-spec weigh(#{binary() => number()}) -> ok.
+weigh(Weights) ->
+    true = ets:delete_all_objects(?WEIGHTS),
+    true = ets:insert(?WEIGHTS, maps:to_list(Weights)),
+    case kprof_slots:find() of
+        undefined -> ok;
+        Slots -> kprof_slots:set_weighted(Slots, Weights =/= #{})
+    end.
 
 %% @doc Puts it in force.
 -spec put(kprof_slots:slots(), sampling()) -> ok.
-put(Slots, S) ->
-    kprof_slots:set_one_in(Slots, one_in(S)).
+put(Slots, #sampling{asked = {one_in, _}} = S) ->
+    ok = kprof_slots:set_interval(Slots, 0),
+    kprof_slots:set_one_in(Slots, one_in(S));
+put(Slots, #sampling{asked = {per_second, R}, level = Level}) ->
+    ok = kprof_slots:set_interval(Slots, divided(kprof_slots:per_second() * ?WHOLE, R * Level)),
+    kprof_slots:set_one_in(Slots, 1).
 
-%% @doc One request in how many is in force.
+%% @doc One request in how many is in force; 1 with `{per_second, R}'.
 -spec one_in(sampling()) -> pos_integer().
-one_in(#sampling{asked = {one_in, N}, level = Level}) ->
-    min(?MAX_ONE_IN, (N * ?WHOLE + Level - 1) div Level).
+one_in(#sampling{asked = {one_in, N}, level = Level}) -> min(?MAX_ONE_IN, divided(N * ?WHOLE, Level));
+one_in(#sampling{asked = {per_second, _}}) -> 1.
+
+divided(A, B) -> (A + B - 1) div B.
+
+%% --- the level ---
+
+%% @doc Bytes of trace messages a second that a node is let to make once they were too many.
+-spec budget() -> pos_integer().
+budget() ->
+    ?BUDGET * min(?BUDGET_SCHEDULERS, erlang:system_info(schedulers_online)).
+
+%% @doc The breaker has tripped, at so many bytes a second. `Now' is in ms.
+-spec tripped(non_neg_integer(), integer(), sampling()) -> sampling().
+tripped(Rate, Now, S) ->
+    times(max(1 / 64, min(1 / 2, budget() / max(1, Rate))), Now, S).
+
+%% @doc So many bytes a second were traced of late. Lowers or raises the level as this module's head tells.
+-spec follow(non_neg_integer(), integer(), sampling()) -> sampling().
+follow(Rate, Now, #sampling{level = ?WHOLE} = S) ->
+    case Rate > ?TOO_MUCH * budget() of
+        true -> times(max(1 / 64, budget() / Rate), Now, S);
+        false -> S
+    end;
+follow(Rate, Now, #sampling{since = Since} = S) ->
+    Room = budget() / max(1, Rate),
+    if
+        Room < 1 -> times(max(1 / 16, Room * 0.8), Now, S);
+        Now - Since >= ?RAISE_MS, Room > 1.4 -> times(min(2, Room * 0.8), Now, S);
+        true -> S
+    end.
+
+times(Part, Now, #sampling{level = Level} = S) ->
+    S#sampling{level = max(1, min(?WHOLE, round(Level * Part))), since = Now}.
+
+%% --- telling ---
 
 %% @doc What is in force, in words.
 -spec describe(sampling()) -> string().
+describe(#sampling{asked = {per_second, R}, level = Level}) when R * Level >= ?WHOLE ->
+    integer_to_list(R * Level div ?WHOLE) ++ " requests a second at most";
+describe(#sampling{asked = {per_second, R}, level = Level}) ->
+    "one request in " ++ integer_to_list(divided(?WHOLE, R * Level)) ++ " seconds at most";
 describe(S) ->
     case one_in(S) of
         1 -> "every request";
@@ -63,5 +157,5 @@ describe(S) ->
 
 %% @doc What the collector is told.
 -spec fields(sampling()) -> #{one_in := non_neg_integer(), per_second := non_neg_integer(), level_ppm := pos_integer()}.
-fields(#sampling{asked = {one_in, N}, level = Level}) ->
-    #{one_in => N, per_second => 0, level_ppm => Level}.
+fields(#sampling{asked = {one_in, N}, level = Level}) -> #{one_in => N, per_second => 0, level_ppm => Level};
+fields(#sampling{asked = {per_second, R}, level = Level}) -> #{one_in => 0, per_second => R, level_ppm => Level}.

@@ -5,7 +5,7 @@
 %%      ^                    │  ^  ^                                         │
 %%      │ stop_trace         │  │  └─────────────────────────────────────────┘
 %%      └── from anywhere    v  │ after a pause that doubles, 1 .. 60 s, at half the sampling
-%%                          paused (the guard has tripped)
+%%                          paused (the guard has tripped); what is in the port is still delivered
 %% '''
 %% and a tool takes it from anywhere but idle to `held' and back. Then only the control connection is there, and so it is after the
 %% collector was lost and found again.
@@ -20,8 +20,11 @@
 
 -define(CLOCK_MS, 1000).
 -define(LOOK_MS, 500).
+-define(LOAD_MS, 100).
 -define(RETRY_MIN_MS, 200).
 -define(RETRY_MAX_MS, 2000).
+-define(MAX_ONE_IN, 1 bsl 30).
+-define(MAX_PER_SECOND, 1000000).
 -define(PAUSE_MIN_MS, 1000).
 -define(PAUSE_MAX_MS, 60000).
 -define(CALM_MS, 60000).        % armed for this long without a trip: the next pause is the shortest again
@@ -42,7 +45,11 @@
             absent = [] :: [absence()],               % told already
             looked = 0 :: integer(),                  % native time of the last look at flags and patterns; then they were as we set them
             sampling = kprof_sampling:new({one_in, 1}) :: kprof_sampling:sampling(),
-            trips = 0 :: non_neg_integer(),
+            trips = {0, 0} :: {All :: non_neg_integer(), NotTold :: non_neg_integer()},   % of the breaker
+            counted = counters:new(1, []) :: counters:counters_ref(),   % bytes from the trace port
+            load = {0, 0, 0} :: {Bytes :: non_neg_integer(), At :: integer(), Rate :: non_neg_integer()},   % at the last look
+            lowered_ms = 0 :: non_neg_integer(),      % traced below what was asked for, not yet told to the collector
+            draining = undefined :: undefined | {kprof_tracer:tracer(), pid()},   % after a trip
             held = false :: boolean(),                % a tool has paused the trace
             entries = undefined :: undefined | non_neg_integer(),   % entry calls counted, at the last look; those before are told
             control = undefined :: undefined | kprof_link:connection(),
@@ -137,6 +144,9 @@ handle_event(info, {Tag, Socket}, State, #d{control = {_, Socket}} = D) when Tag
 handle_event(info, {Tag, Socket, Why}, State, #d{control = {_, Socket}} = D) when Tag =:= tcp_error; Tag =:= ssl_error ->
     lost(kprof_error:network(Why), State, D);
 
+handle_event(info, {'EXIT', Pid, _}, _, #d{draining = {Tracer, Pid}} = D) ->
+    kprof_tracer:close(Tracer, now),
+    {keep_state, D#d{draining = undefined}};
 handle_event(info, {'EXIT', Pid, Why}, State, #d{relay = Pid} = D) when is_pid(Pid) ->
     lost(io_lib:format("the data connection ended (~0tp)", [Why]), State, D#d{relay = undefined});
 handle_event(info, {'EXIT', Port, Why}, State, D) when is_port(Port) ->
@@ -167,6 +177,8 @@ handle_event({timeout, clock}, clock, State, D) ->
     end;
 handle_event({timeout, look}, look, State, D) ->
     {keep_state, look(State, D), look_later()};
+handle_event({timeout, load}, load, tracing, D) ->
+    {keep_state, follow(load(D)), load_later()};
 handle_event({timeout, again}, again, _, D) ->
     again(D);
 
@@ -191,11 +203,11 @@ start(From, Options, #d{slots = Slots} = D0) ->
                  Tier#{kind => Kind, rows => Rows, spec => kprof_match:spec(Rows, #{returns => Returns, flags => Flags})}
              end || #{mfa := MFA, returns := Returns} = Tier <- maps:get(tiers, Options)],
     %% what hands things on to the user is there before new processes are traced
-    D1 = #d{slots = Slots, options = Options, tiers = Tiers, sampling = kprof_sampling:new({one_in, maps:get(one_in, Options)}), printer = printer(Options), slow = slow(Options)},
+    D1 = #d{slots = Slots, options = Options, tiers = Tiers, sampling = kprof_sampling:new(maps:get(sample, Options)), printer = printer(Options), slow = slow(Options)},
     case arm(D1) of
         {ok, D} ->
             tell_state(tracing, "", D),
-            {next_state, tracing, D, [{reply, From, ok}, clock_later(), look_later()]};
+            {next_state, tracing, D, [{reply, From, ok}, clock_later(), look_later(), load_later()]};
         {error, Why, D} ->
             stop_handing_on(D),
             {keep_state, #d{slots = D0#d.slots}, {reply, From, {error, Why}}}
@@ -230,7 +242,8 @@ connect(D) ->
 arm_data(#d{session = Session, slots = Slots, tracer = Tracer} = D0, In) ->
     case kprof_link:open_data(target(D0), Session) of
         {ok, Out} ->
-            D1 = D0#d{relay = kprof_relay:start_link(In, Out), armed_at = now_ms(), spawns = spawns(D0), absent = []},
+            D1 = D0#d{relay = kprof_relay:start_link(In, Out, D0#d.counted), load = {counters:get(D0#d.counted, 1), now_ms(), 0},
+                        armed_at = now_ms(), spawns = spawns(D0), absent = []},
             ok = kprof_slots:open(Slots, kprof_slots:new_base()),
             D = entry_specs(count_entries(D1)),
             %% the guard knows before anything is set
@@ -238,6 +251,7 @@ arm_data(#d{session = Session, slots = Slots, tracer = Tracer} = D0, In) ->
             kprof_tracer:set_patterns(Tracer, patterns(D)),
             kprof_tracer:set_flags(Tracer, more_flags(D), own_processes(D)),
             Looked = erlang:monotonic_time(),
+            ok = kprof_sampling:weigh(maps:get(weights, D#d.options)),
             ok = kprof_web:force(Slots, maps:get(force_header, D#d.options)),
             kprof_sampling:put(Slots, D#d.sampling),
             yield_to_guard(D),
@@ -259,7 +273,7 @@ collector_error(Why, D) ->
 %% Stops for good: tokens, flags and patterns first, then what is on its way, then the connections.
 stop(D0) ->
     ok = kprof_slots:close(D0#d.slots),
-    D = (entries_left_out(D0))#d{entries = undefined},
+    D = (entries_left_out(end_draining(D0)))#d{entries = undefined},
     disarm(D),
     _ = clear_tokens(D),
     _ = D#d.tracer =:= undefined orelse kprof_tracer:close(D#d.tracer, drain),
@@ -284,17 +298,26 @@ disarm(#d{tracer = Tracer} = D) ->
     end.
 
 %% Undoes and closes everything at once, keeping only what the next try needs.
-let_go(D) ->
+let_go(D0) ->
+    D = end_draining(D0),
     ok = kprof_slots:close(D#d.slots),
     disarm(D),
-    _ = drop_relay(D),
+    _ = drop_relay(D#d.relay),
     _ = D#d.tracer =:= undefined orelse kprof_tracer:close(D#d.tracer, now),
     _ = D#d.control =:= undefined orelse kprof_link:close(D#d.control),
     %% an answer must not reach the next session: its questions have the same numbers
     untraced(D#d{control = undefined, tracer = undefined, relay = undefined, entries = undefined, asks = #{}, asks_waiting = {queue:new(), 0, 0}}).
 
-drop_relay(#d{relay = undefined}) -> ok;
-drop_relay(#d{relay = Pid}) -> exit(Pid, kill).
+drop_relay(undefined) -> ok;
+drop_relay(Pid) -> exit(Pid, kill).
+
+%% What is still to be delivered after a trip is given up.
+end_draining(#d{draining = undefined} = D) ->
+    D;
+end_draining(#d{draining = {Tracer, Pid}} = D) ->
+    _ = drop_relay(Pid),
+    kprof_tracer:close(Tracer, now),
+    D#d{draining = undefined}.
 
 %% --- losing the collector, tripping, coming back ---
 
@@ -309,25 +332,26 @@ lost(Why, State, D) ->
 
 %% The guard has undone everything and closed the port.
 tripped(D0) ->
-    D = D0#d{tracer = undefined, entries = undefined, trips = D0#d.trips + 1, sampling = kprof_sampling:lower(0.5, D0#d.sampling),
-             pause_ms = min(2 * D0#d.pause_ms, ?PAUSE_MAX_MS)},
+    #d{trips = {All, NotTold}, load = {_, _, Rate}, sampling = Sampling} = load(D0),
+    D = D0#d{tracer = undefined, entries = undefined, trips = {All + 1, NotTold + 1}, sampling = kprof_sampling:tripped(Rate, now_ms(), Sampling),
+             pause_ms = min(2 * D0#d.pause_ms, ?PAUSE_MAX_MS), relay = undefined, draining = {D0#d.tracer, D0#d.relay}},
     Text = io_lib:format("the node made trace messages faster than its trace port takes them: paused for ~b s, then ~ts",
                          [D0#d.pause_ms div 1000, kprof_sampling:describe(D#d.sampling)]),
     logger:warning("kprof: ~ts", [Text]),
     _ = tell_stopped(tripped, unicode:characters_to_binary(Text), D),
     tell_state(paused, Text, D),
-    _ = drop_relay(D),
-    {next_state, paused, untraced(D#d{relay = undefined}), again_in(D0#d.pause_ms)}.
+    ok = kprof_relay:drain(D0#d.relay),
+    {next_state, paused, untraced(D), again_in(D0#d.pause_ms)}.
 
 again(D0) ->
-    case arm(D0) of
+    case arm(end_draining(D0)) of
         {ok, #d{held = true} = D} ->
             tell_state(held, "", D),
             {next_state, held, D#d{retry_ms = ?RETRY_MIN_MS}, [clock_later()]};
         {ok, D} ->
             logger:notice("kprof: tracing again"),
             tell_state(tracing, "", D),
-            {next_state, tracing, D#d{retry_ms = ?RETRY_MIN_MS}, [clock_later(), look_later()]};
+            {next_state, tracing, D#d{retry_ms = ?RETRY_MIN_MS}, [clock_later(), look_later(), load_later()]};
         {error, Why, D} ->
             Wait = D#d.retry_ms,
             {next_state, waiting, untraced((yield_to_other(Why, D))#d{retry_ms = min(2 * Wait, ?RETRY_MAX_MS)}), again_in(Wait)}
@@ -408,16 +432,26 @@ steer(#{<<"command">> := <<"resume">>}, _, D0, Reply) ->
         NotYet ->
             NotYet      % the connection is gone, and with it who asked
     end;
-steer(#{<<"command">> := <<"sample">>, <<"one_in">> := N}, State, D0, Reply) when is_integer(N), N >= 1 ->
-    D = set_sampling(kprof_sampling:ask({one_in, N}, D0#d.sampling), State, D0),
-    {keep_state, Reply(true, ["samples ", kprof_sampling:describe(D#d.sampling)], D)};
+steer(#{<<"command">> := <<"sample">>, <<"one_in">> := N}, State, D, Reply) when is_integer(N), N >= 1, N =< ?MAX_ONE_IN ->
+    sample({one_in, N}, State, D, Reply);
+steer(#{<<"command">> := <<"sample">>, <<"per_second">> := R}, State, D, Reply) when is_integer(R), R >= 1, R =< ?MAX_PER_SECOND ->
+    case has_entries(D) of
+        true -> {keep_state, Reply(false, "entry functions are sampled by one in N only", D)};
+        false -> sample({per_second, R}, State, D, Reply)
+    end;
+steer(#{<<"command">> := <<"sample">>}, _, D, Reply) ->
+    {keep_state, Reply(false, "that number is too large", D)};
 steer(_, _, D, Reply) ->
     {keep_state, Reply(false, "its shim cannot do that; it may be of an older release", D)}.
+
+sample(Asked, State, D0, Reply) ->
+    D = set_sampling(kprof_sampling:ask(Asked, D0#d.sampling), State, D0),
+    {keep_state, Reply(true, ["samples ", kprof_sampling:describe(D#d.sampling)], D)}.
 
 %% Everything off but the control connection. What was sent arrives.
 hold(D0) ->
     ok = kprof_slots:close(D0#d.slots),
-    D1 = entries_left_out(D0),
+    D1 = entries_left_out(end_draining(D0)),
     disarm(D1),
     clear_tokens(D1),
     _ = D1#d.tracer =:= undefined orelse kprof_tracer:close(D1#d.tracer, drain),
@@ -428,6 +462,30 @@ hold(D0) ->
     _ = tell_stopped(held, <<"paused by a tool">>, D),
     tell_state(held, "", D),
     D.
+
+%% --- every tenth of a second ---
+
+%% How much is traced.
+load(#d{counted = Counted, load = {Before, At, Rate}} = D) ->
+    Now = now_ms(),
+    case Now - At >= ?LOAD_MS div 2 of
+        true ->
+            Bytes = counters:get(Counted, 1),
+            %% smoothed over some tenths of a second: single requests are not the load
+            D#d{load = {Bytes, Now, (Rate + (Bytes - Before) * 1000 div (Now - At)) div 2}};
+        false ->
+            D       % too short to tell
+    end.
+
+follow(#d{sampling = Before, load = {_, Now, Rate}} = D0) ->
+    D = case kprof_sampling:lowered(Before) of
+            true -> D0#d{lowered_ms = D0#d.lowered_ms + ?LOAD_MS};
+            false -> D0
+        end,
+    case kprof_sampling:follow(Rate, Now, Before) of
+        Before -> D;
+        Sampling -> set_sampling(Sampling, tracing, D)
+    end.
 
 %% The one place where the sampling changes while a trace is there.
 set_sampling(Sampling, State, D0) ->
@@ -480,14 +538,14 @@ disarm_tier(Wanted, Reason, D) ->
 
 clock(#d{control = undefined} = D) ->
     {ok, D};
-clock(#d{slots = Slots} = D0) ->
+clock(#d{slots = Slots, trips = {All, NotTold}} = D0) ->
     D = entries_left_out(count_untraced(D0)),
     Unsampled = kprof_slots:unsampled(Slots),
     case tell(#{type => <<"clock">>, at => erlang:monotonic_time(), time_offset => erlang:time_offset(),
-                unsampled => Unsampled, paused_ms => D#d.untraced_ms}, D) of
+                unsampled => Unsampled, paused_ms => D#d.untraced_ms, trips => NotTold, lowered_ms => D#d.lowered_ms}, D) of
         ok ->
             ok = kprof_slots:sub_unsampled(Slots, Unsampled),
-            {ok, D#d{untraced_ms = 0}};
+            {ok, D#d{untraced_ms = 0, trips = {All, 0}, lowered_ms = 0}};
         Error ->
             Error
     end.
@@ -612,7 +670,7 @@ tier(#{returns := none} = Tier) -> (tier(Tier#{returns := whole}))#{returns => n
 tell_stopped(Reason, Text, D) ->
     tell(#{type => <<"trace_stopped">>, at => erlang:monotonic_time(), reason => Reason, text => Text}, D).
 
-tell_state(State, Text, #d{sampling = Sampling, trips = Trips} = D) ->
+tell_state(State, Text, #d{sampling = Sampling, trips = {Trips, _}} = D) ->
     _ = tell((kprof_sampling:fields(Sampling))#{type => <<"state">>, state => State, trips => Trips,
                                                 text => unicode:characters_to_binary(Text)}, D),
     ok.
@@ -679,9 +737,10 @@ slow(#{slow_callback := undefined}) -> undefined;
 slow(#{slow_callback := Callback}) -> kprof_slow:start_link(Callback).
 
 clock_later() -> {{timeout, clock}, ?CLOCK_MS, clock}.
+load_later() -> {{timeout, load}, ?LOAD_MS, load}.
 again_in(Ms) -> {{timeout, again}, Ms, again}.
 look_later() -> {{timeout, look}, ?LOOK_MS, look}.
-no_timers() -> [{{timeout, clock}, cancel}, {{timeout, look}, cancel}, {{timeout, again}, cancel}].
+no_timers() -> [{{timeout, clock}, cancel}, {{timeout, look}, cancel}, {{timeout, load}, cancel}, {{timeout, again}, cancel}].
 
 now_ms() ->
     erlang:monotonic_time(millisecond).

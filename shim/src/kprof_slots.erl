@@ -7,10 +7,13 @@
 %%   1        one_in: 0 = tracing is off, N = one request in N gets a token
 %%   2        base: the label base of the running trace
 %%   3..9     bases of earlier traces, newest first: their labels are ours, but stale
+%%   10       time between two tokens, in the unit of per_second/0; 0 = no bound
+%%   11       1 = identities have weights
 %%   12       requests a second that a header may force a sample of, 0: none
 %%   17       requests seen by the sampler
 %%   33       requests that the sampler left out, not yet told to the collector
 %%   49       the time in ms up to which forced samples are used up
+%%   57       when the next token is due, in that unit
 %%   65..     ring of labels whose request has ended, at 65 + label rem 8192
 %%   8257..   ring of labels that a process of their request was without for a while, at 8257 + label rem 8192
 %% '''
@@ -18,6 +21,7 @@
 
 -export([create/0, erase/0, find/0, open/2, close/1, set_one_in/2, one_in/1, base/1, old_bases/1, base_number/1, new_base/0,
          next/1, is_label/1, count_unsampled/1, count_unsampled/2, unsampled/1, sub_unsampled/2, set_forced/2, may_force/1,
+         set_interval/2, interval/1, take_due/3, per_second/0, set_weighted/2, is_weighted/1,
          take_forced/1, whose/2, mark_ended/2, ended/2, mark_lost/2, lost/2]).
 
 -export_type([slots/0, label/0]).
@@ -26,10 +30,15 @@
 -define(ONE_IN, 1).
 -define(BASE, 2).
 -define(OLD_BASES, 7).
+-define(INTERVAL, 10).
+-define(WEIGHTED, 11).
 -define(FORCED, 12).
 -define(SEEN, 17).
 -define(UNSAMPLED, 33).
 -define(FORCED_UNTIL, 49).
+-define(DUE, 57).
+-define(UNITS, 64).         % of time, in a microsecond: fine enough for a million tokens a second, and times are still small integers
+-define(TRIES, 3).
 -define(RING, 65).
 -define(RING_SIZE, 8192).
 -define(LOST_RING, (?RING + ?RING_SIZE)).
@@ -67,6 +76,7 @@ find() ->
 -spec open(slots(), non_neg_integer()) -> ok.
 open(Slots, Base) ->
     ok = atomics:put(Slots, ?ONE_IN, 0),
+    ok = atomics:put(Slots, ?SEEN, 0),
     Olds = [atomics:get(Slots, ?BASE + I) || I <- lists:seq(0, ?OLD_BASES - 1)],
     lists:foreach(fun({I, B}) -> atomics:put(Slots, ?BASE + I, B) end,
                   lists:zip(lists:seq(1, ?OLD_BASES), Olds)),
@@ -86,6 +96,49 @@ set_one_in(Slots, N) ->
 -spec one_in(slots()) -> non_neg_integer().
 one_in(Slots) ->
     atomics:get(Slots, ?ONE_IN).
+
+%% @doc Sets the time between two tokens; 0 is no bound.
+-spec set_interval(slots(), non_neg_integer()) -> ok.
+set_interval(Slots, Interval) ->
+    atomics:put(Slots, ?DUE, now_units()),
+    atomics:put(Slots, ?INTERVAL, Interval).
+
+%% @doc That time.
+-spec interval(slots()) -> non_neg_integer().
+interval(Slots) ->
+    atomics:get(Slots, ?INTERVAL).
+
+%% @doc In which units a second is told here.
+-spec per_second() -> pos_integer().
+per_second() ->
+    1000000 * ?UNITS.
+
+%% @doc Takes a token of a bucket that gets one every `Interval' and holds a tenth of a second's worth, at least one; `Cost' is how long this
+%% one takes to come back. Without a lock: who loses a race several times goes without.
+-spec take_due(slots(), pos_integer(), pos_integer()) -> boolean().
+take_due(Slots, Interval, Cost) ->
+    take_due(Slots, max(0, per_second() div 10 - Interval), Cost, ?TRIES).
+
+take_due(_, _, _, 0) ->
+    false;
+take_due(Slots, Ahead, Cost, Tries) ->
+    Now = now_units(),
+    Due = atomics:get(Slots, ?DUE),
+    Due - Now =< Ahead andalso
+        (atomics:compare_exchange(Slots, ?DUE, Due, max(Due, Now) + Cost) =:= ok orelse take_due(Slots, Ahead, Cost, Tries - 1)).
+
+now_units() ->
+    erlang:monotonic_time(microsecond) * ?UNITS.
+
+%% @doc Whether identities have weights ({@link kprof_sampling}).
+-spec set_weighted(slots(), boolean()) -> ok.
+set_weighted(Slots, Weighted) ->
+    atomics:put(Slots, ?WEIGHTED, case Weighted of true -> 1; false -> 0 end).
+
+%% @doc That.
+-spec is_weighted(slots()) -> boolean().
+is_weighted(Slots) ->
+    atomics:get(Slots, ?WEIGHTED) =:= 1.
 
 %% @doc The base of the newest trace; 0 before the first.
 -spec base(slots()) -> non_neg_integer().
@@ -107,7 +160,7 @@ base_number(Slots) ->
 new_base() ->
     rand:uniform((1 bsl ?BASE_BITS) - 1) bsl ?LABEL_BITS.
 
-%% @doc Counts one request and returns its number, which the sampler and the label are made of.
+%% @doc Counts one request and returns its number in the trace, from 1, which the sampler and the label are made of.
 -spec next(slots()) -> integer().
 next(Slots) ->
     atomics:add_get(Slots, ?SEEN, 1).

@@ -14,5 +14,6 @@ start_link() ->
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
     _ = ets:new(kprof_guard, [named_table, public, set]),
+    _ = ets:new(kprof_weights, [named_table, public, set, {read_concurrency, true}]),
     Child = fun(M) -> #{id => M, start => {M, start_link, []}, shutdown => 8000, modules => [M]} end,
     {ok, {#{strategy => rest_for_one, intensity => 3, period => 60}, [Child(kprof_guard), Child(kprof_session)]}}.

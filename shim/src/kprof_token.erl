@@ -121,7 +121,7 @@ draw_web(Slots, OneIn, Forced, Now) ->
             off;
         _ ->
             N = kprof_slots:next(Slots),
-            case N rem OneIn =:= 0 orelse Forced() of
+            case kprof_sampling:takes(Slots, OneIn, N, undefined) orelse Forced() of
                 true -> begun(Slots, N, undefined, Now, web);
                 false -> left_out(Slots, Now, Before, web)
             end
@@ -250,9 +250,9 @@ enter(Slots, OneIn, Identity, Now, Abandoned) ->
 
 sample(Slots, OneIn, Identity, Now, Before) ->
     N = kprof_slots:next(Slots),
-    case N rem OneIn of
-        0 -> {begun, begun(Slots, N, Identity, Now, own)};
-        _ -> {begun, left_out(Slots, Now, Before, own)}
+    case kprof_sampling:takes(Slots, OneIn, N, Identity) of
+        true -> {begun, begun(Slots, N, Identity, Now, own)};
+        false -> {begun, left_out(Slots, Now, Before, own)}
     end.
 
 begun(Slots, N, Identity, Now, Kind) ->

@@ -5,7 +5,7 @@
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([traces_a_request/1, undoes_everything/1, refuses_before_tracing/1, no_collector/1, collector_says_bye/1,
          reconnects/1, dead_man/1, kprof_node_silent/1, code_reload/1, flags_taken_off/1, gauge_trips/1, slow_collector/1,
-         session_crash/1, guard_crash/1, both_crash/1, app_stop_while_tracing/1, samples/1, asks/1, disarm/1, stats_dumper/1, print_calls/1,
+         steered/1, weights/1, session_crash/1, guard_crash/1, both_crash/1, app_stop_while_tracing/1, samples/1, asks/1, disarm/1, stats_dumper/1, print_calls/1,
          returns_none/1, returns_none_taken_off/1, spawns/1, spawns_of_others/1, deaths/1, undoes_all_flags/1, gc_and_scheduling/1, token_lost/1, module_comes_later/1,
          slow_call_callback/1, do_apply_outcomes/1, across_processes/1, foreign_tracing_untouched/1, foreign_tracer/1,
          rubbish_from_collector/1, own_processes_untraced/1]).
@@ -16,7 +16,7 @@ suite() -> [{timetrap, {seconds, 60}}].
 
 all() ->
     [traces_a_request, undoes_everything, refuses_before_tracing, no_collector, collector_says_bye, reconnects, dead_man,
-     kprof_node_silent, code_reload, flags_taken_off, gauge_trips, slow_collector, session_crash, guard_crash, both_crash,
+     kprof_node_silent, code_reload, flags_taken_off, gauge_trips, steered, weights, slow_collector, session_crash, guard_crash, both_crash,
      app_stop_while_tracing, samples, asks, disarm, stats_dumper, print_calls, returns_none, returns_none_taken_off, spawns, spawns_of_others,
      deaths, undoes_all_flags, gc_and_scheduling, token_lost, module_comes_later, slow_call_callback, do_apply_outcomes, across_processes,
      foreign_tracing_untouched, foreign_tracer, rubbish_from_collector, own_processes_untraced].
@@ -299,6 +299,53 @@ app_stop_while_tracing(Config) ->
     ok = call(Peer, kprof_test_app, requests, [1, x, y]).
 
 %% --- what the collector steers ---
+
+steer(Mock, Id, More) ->
+    ok = kprof_mock_collector:send(Mock, More#{type => steer, id => Id}),
+    #{<<"ok">> := Ok} = kprof_mock_collector:wait_control(Mock, <<"steered">>, fun(#{<<"id">> := I}) -> I =:= Id end),
+    Ok.
+
+%% A tool pauses the trace, samples it otherwise, and resumes it; the collector may be lost meanwhile.
+steered(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    ok = start_trace(Config, []),
+    OneIn = fun() -> call(Peer, kprof_slots, one_in, [call(Peer, kprof_slots, find, [])]) end,
+    ?assert(steer(Mock, 1, #{command => sample, one_in => 5})),
+    ?assertEqual(5, OneIn()),
+    #{<<"state">> := <<"tracing">>, <<"level_ppm">> := 1000000, <<"trips">> := 0} =
+        kprof_mock_collector:wait_control(Mock, <<"state">>, fun(#{<<"one_in">> := N}) -> N =:= 5 end),
+    ok = call(Peer, kprof_test_app, requests, [10, x, y]),
+    ?assert(steer(Mock, 2, #{command => pause})),
+    ?assertEqual(held, call(Peer, kprof, status, [])),
+    nothing_left(Peer, Before),
+    ?assertEqual(2 * 6, length(kprof_mock_collector:messages(Mock))),
+    ok = call(Peer, kprof_test_app, requests, [10, x, y]),
+    ?assert(steer(Mock, 3, #{command => pause})),
+    ?assert(steer(Mock, 4, #{command => sample, per_second => 1000000})),
+    ?assertNot(steer(Mock, 5, #{command => sample, per_second => 1000001})),
+    ?assertNot(steer(Mock, 6, #{command => dance})),
+    ?assertEqual(0, OneIn()),
+    _ = kprof_mock_collector:wait_control(Mock, <<"clock">>, fun(#{<<"paused_ms">> := Ms}) -> Ms > 500 end),
+    kprof_mock_collector:clear(Mock),
+    kprof_mock_collector:drop_connections(Mock),
+    #{<<"per_second">> := 1000000} = kprof_mock_collector:wait_control(Mock, <<"state">>, fun(#{<<"state">> := S}) -> S =:= <<"held">> end),
+    wait_status(Peer, held),
+    nothing_left(Peer, Before),
+    ?assert(steer(Mock, 7, #{command => resume})),
+    ?assertEqual(tracing, call(Peer, kprof, status, [])),
+    ok = call(Peer, kprof_test_app, requests, [10, x, y]),
+    ok = call(Peer, kprof, stop_trace, []),
+    ?assertEqual(10 * 6, length(kprof_mock_collector:messages(Mock))),
+    nothing_left(Peer, Before).
+
+weights(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    ok = start_trace(Config, [{sample, {one_in, 100}}, {sample_weights, #{often => 50, "never" => 0}}]),
+    [ok = call(Peer, kprof_test_app, requests, [200, Identity, y]) || Identity <- [often, other, <<"never">>]],
+    ok = call(Peer, kprof, stop_trace, []),
+    Identities = [I || {trace_ts, _, call, {kprof_mark, request_begin, 1}, {_, I}, _} <- kprof_mock_collector:messages(Mock)],
+    ?assertEqual({100, 2, 0}, {length([x || often <- Identities]), length([x || other <- Identities]), length(Identities) - 102}).
 
 samples(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},

@@ -9,10 +9,10 @@ good_test() ->
                                    {collector, {"::1", 99}}, {sample, {one_in, 7}}, {slow_call_threshold, 1000}]),
     ?assertMatch(#{tiers := [#{name := <<"a">>, mfa := {lists, nth, 2}}, #{name := <<"b">>}, #{name := <<"c">>}],
                    flags := [], slow_callback := undefined,
-                   print_calls := true, collector := {"::1", {0, 0, 0, 0, 0, 0, 0, 1}, 99}, one_in := 7, slow_us := 1000}, O).
+                   print_calls := true, collector := {"::1", {0, 0, 0, 0, 0, 0, 0, 1}, 99}, sample := {one_in, 7}, weights := #{}, slow_us := 1000}, O).
 
 defaults_test() ->
-    ?assertMatch({ok, #{collector := {"127.0.0.1", {127, 0, 0, 1}, 4711}, one_in := 1, print_calls := false, stats_dumper := false,
+    ?assertMatch({ok, #{collector := {"127.0.0.1", {127, 0, 0, 1}, 4711}, sample := {one_in, 1}, print_calls := false, stats_dumper := false,
                         slow_us := undefined, identity_f := undefined}}, kprof_options:check([?TIERS])).
 
 %% Each error names what is wrong, in a line of text.
@@ -31,6 +31,10 @@ errors_test_() ->
              {"stats_dumper", [?TIERS, {stats_dumper, {file, ""}}]},
              {"collector", [?TIERS, {collector, "localhost"}]}, {"collector", [?TIERS, {collector, {"h", 0}}]},
              {"collector", [?TIERS, {collector, {{1, 2}, 5}}]}, {"sample", [?TIERS, {sample, {one_in, 0}}]},
+             {"sample", [?TIERS, {sample, {per_second, 0}}]}, {"sample", [?TIERS, {sample, {per_second, 1000001}}]},
+             {"sample", [{entry, [{lists, nth, 2}]}, {sample, {per_second, 5}}]},
+             {"weights", [?TIERS, {sample_weights, [{a, 1}]}]}, {"weights", [?TIERS, {sample_weights, #{a => -1}}]},
+             {"weights", [?TIERS, {sample_weights, #{{a, 7} => 1}}]},
              {"sample", [?TIERS, {sample, 10}]}, {"{Module, Function, Arity}", [{entry, lists}]}, {"{Module, Function, Arity}", [{entry, [{lists, nth, '_'}]}]},
              {"{Module, Function, Arity}", [{entry, {lists, nth, 256}}]}, {"lists:nth/2 is given twice", [{entry, [{lists, nth, 2}, {lists, nth, 2}]}]},
              {"returns cannot be none", [{tier_config, [{a, {lists, nth, 2}, #{returns => none}}]}, {entry, {lists, nth, 2}}]},

@@ -423,10 +423,13 @@ static void live(void **state) {
     assert_int_equal(pipeline_totals(n).stale_calls, 0);
     assert_int_equal(pipeline_totals(n).orphan_returns, 0);
     // the sampler's and the guard's counts stand in the bucket of now
-    pipeline_count(n, 7, 1500);
+    pipeline_count(n, &(struct pipeline_counts){.unsampled = 7, .paused_ms = 1500, .trips = 2, .lowered_ms = 300});
     const struct ledger_row *last = stats_ledger_at(pipeline_stats(p), stats_ledgers(pipeline_stats(p)) - 1);
     assert_int_equal(last->requests_unsampled, 7);
     assert_int_equal(last->paused_ms, 1500);
+    assert_int_equal(last->trips, 2);
+    assert_int_equal(last->lowered_ms, 300);
+    assert_int_equal(pipeline_totals(n).shim.lowered_ms, 300);
     assert_int_equal(last->bucket_start, NOW / SECOND + 20);
     end(true);
 }
@@ -486,7 +489,7 @@ static void hostile_times(void **state) {
         assert_int_equal(feed(), -1);
         heartbeat();
         pipeline_tick(p, NOW + SECOND);
-        pipeline_count(n, 1, 1);
+        pipeline_count(n, &(struct pipeline_counts){.unsampled = 1, .paused_ms = 1});
         end(i % 2);
     }
 }

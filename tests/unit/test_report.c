@@ -142,7 +142,7 @@ static void lose(void) {
     struct store *s = fixture_open();
     struct stats *batch = stats_new();
     *fixture_ledger(batch, NOON + 10) =
-        (struct ledger_row){NOON + 10, 0, 0, 3, 1, 100, 5, 6, 7, 1, 9, 10, 1500, 0, 0, 0, 0};
+        (struct ledger_row){NOON + 10, 0, 0, 3, 1, 100, 5, 6, 7, 1, 9, 10, 1500, 0, 0, 0, 0, 0, 0};
     assert_true(store_write(s, 10, batch, &fixture_names));
     store_close(s);
     stats_free(batch);
@@ -435,7 +435,7 @@ static void test_json_of_all_there_is(void **state) {
     struct stats *batch = stats_new();
     // bucket, node, complete, incomplete, expired, unsampled, and so on in the view's order
     *fixture_ledger(batch, NOON) =
-        (struct ledger_row){NOON, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 10, 11, 12, 13};
+        (struct ledger_row){NOON, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 10, 11, 12, 13, 14, 15};
     fixture_write(batch);
     assert_int_equal(report("--json"), 0);
     expect_json("$.rows[2].tier", "db");
@@ -447,7 +447,7 @@ static void test_json_of_all_there_is(void **state) {
                 "{\"requests_complete\":4,\"requests_incomplete\":1,\"requests_expired\":2,"
                 "\"requests_unsampled\":3,\"messages\":4,\"bytes\":5,\"dropped_messages\":6,"
                 "\"orphan_returns\":7,\"stale_calls\":8,\"decode_errors\":9,\"paused_ms\":0,"
-                "\"unwound_frames\":10,\"ambiguous_returns\":11,\"lost_tokens\":12,\"reloads\":13,"
+                "\"unwound_frames\":10,\"ambiguous_returns\":11,\"lost_tokens\":12,\"reloads\":13,\"trips\":14,\"lowered_ms\":15,"
                 "\"verdict\":\"lossy\"}");
     fixture_expect("SELECT verdict FROM ledger WHERE resolution_s = 10", "lossy");
 }

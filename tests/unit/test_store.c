@@ -166,7 +166,7 @@ static void test_views_have_the_promised_columns(void **state) {
     expect_columns("ledger",
                    "bucket_start,resolution_s,node,requests_complete,requests_incomplete,requests_expired,"
                    "requests_unsampled,messages,bytes,dropped_messages,orphan_returns,stale_calls,"
-                   "decode_errors,paused_ms,unwound_frames,ambiguous_returns,lost_tokens,reloads,verdict");
+                   "decode_errors,paused_ms,unwound_frames,ambiguous_returns,lost_tokens,reloads,trips,lowered_ms,verdict");
     expect_columns("path_stats", "bucket_start,resolution_s,node,identity,path,calls,errors,async_calls,total_us,self_us,"
                                  "async_us,wait_us,mean_us,min_us,max_us");
     expect_columns("tier_costs", "bucket_start,resolution_s,node,tier,messages,bytes");
@@ -189,7 +189,7 @@ static void test_small_batch_to_the_digit(void **state) {
         struct stat_row *row = fixture_row(batch, NOON + 10 * i, "shop@host", "create", "db");
         row->wait_ns = 500, row->gc_ns = 250, row->off_cpu_ns = 125;
     }
-    *fixture_ledger(batch, NOON + 50) = (struct ledger_row){NOON + 50, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    *fixture_ledger(batch, NOON + 50) = (struct ledger_row){NOON + 50, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
     fixture_ledger(batch, NOON + 60)->requests_complete = 20;
     assert_true(store_write(s, 10, batch, &fixture_names));
     store_close(s);
@@ -227,9 +227,9 @@ static void test_small_batch_to_the_digit(void **state) {
         "SELECT requests_complete || ',' || requests_incomplete || ',' || requests_expired || ',' || "
         "requests_unsampled || ',' || messages || ',' || bytes || ',' || dropped_messages || ',' || "
         "orphan_returns || ',' || stale_calls || ',' || decode_errors || ',' || paused_ms "
-        "|| ',' || unwound_frames || ',' || ambiguous_returns || ',' || lost_tokens || ',' || reloads "
+        "|| ',' || unwound_frames || ',' || ambiguous_returns || ',' || lost_tokens || ',' || reloads || ',' || trips || ',' || lowered_ms "
         "FROM ledger WHERE resolution_s = 3600 AND node = 'shop@host'",
-        "21,2,3,4,5,6,7,8,9,10,11,12,13,14,15");
+        "21,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17");
 }
 
 // Each counter of the ledger alone, and what it makes of its bucket.
@@ -246,7 +246,8 @@ static void test_verdicts(void **state) {
         {offsetof(struct ledger_row, stale_calls), "ok"},            {offsetof(struct ledger_row, decode_errors), "lossy"},
         {offsetof(struct ledger_row, paused_ms), "paused"},          {offsetof(struct ledger_row, unwound_frames), "lossy"},
         {offsetof(struct ledger_row, ambiguous_returns), "lossy"},   {offsetof(struct ledger_row, lost_tokens), "ok"},
-        {offsetof(struct ledger_row, reloads), "ok"},
+        {offsetof(struct ledger_row, reloads), "ok"},                {offsetof(struct ledger_row, trips), "ok"},
+        {offsetof(struct ledger_row, lowered_ms), "ok"},
     };
     enum { CASES = sizeof cases / sizeof *cases };
     assert_int_equal(CASES, (sizeof(struct ledger_row) - offsetof(struct ledger_row, requests_complete)) / 8); // all of them

@@ -1,0 +1,143 @@
+-module(kprof_sampling_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+-define(BUDGET, (kprof_sampling:budget())).
+
+sampling_test_() ->
+    {foreach,
+     fun() ->
+             _ = ets:new(kprof_weights, [named_table, public]),
+             kprof_slots:create()
+     end,
+     fun(_) -> _ = kprof_slots:erase(), ets:delete(kprof_weights) end,
+     [fun(Slots) -> {atom_to_list(Name), fun() -> Test(Slots) end} end
+      || {Name, Test} <- [{one_in, fun one_in/1}, {taking_turns, fun taking_turns/1}, {per_second, fun per_second/1},
+                          {per_second_from_many, fun per_second_from_many/1}, {weights, fun weights/1},
+                          {weights_per_second, fun weights_per_second/1}, {level_in_force, fun level_in_force/1}]]}.
+
+put_in_force(Slots, Sampling) ->
+    kprof_sampling:put(Slots, Sampling),
+    kprof_slots:one_in(Slots).
+
+taken(Slots, OneIn, Identity, Numbers) ->
+    length([N || N <- Numbers, kprof_sampling:takes(Slots, OneIn, N, Identity)]).
+
+%% Exactly one of each N in a row.
+one_in(Slots) ->
+    [begin
+         OneIn = put_in_force(Slots, kprof_sampling:new({one_in, N})),
+         ?assertEqual([1], lists:usort([taken(Slots, OneIn, x, lists:seq(B * N + 1, B * N + N)) || B <- lists:seq(0, 50)]))
+     end || N <- [1, 2, 3, 10, 97, 1000]].
+
+%% Requests of two kinds that come in turns are drawn alike.
+taking_turns(Slots) ->
+    OneIn = put_in_force(Slots, kprof_sampling:new({one_in, 10})),
+    Even = taken(Slots, OneIn, x, lists:seq(0, 20000, 2)),
+    Odd = taken(Slots, OneIn, x, lists:seq(1, 20001, 2)),
+    ?assert(Even > 700 andalso Odd > 700).
+
+%% A tenth of a second's worth at once, then one at a time.
+per_second(Slots) ->
+    OneIn = put_in_force(Slots, kprof_sampling:new({per_second, 200})),
+    First = taken(Slots, OneIn, x, lists:seq(1, 1000)),
+    ?assert(First >= 20 andalso First =< 23),
+    timer:sleep(50),
+    Second = taken(Slots, OneIn, x, lists:seq(1, 1000)),
+    ?assert(Second >= 8 andalso Second =< 30),
+    One = put_in_force(Slots, kprof_sampling:new({per_second, 1})),
+    ?assertEqual(1, taken(Slots, One, x, lists:seq(1, 1000))),
+    All = put_in_force(Slots, kprof_sampling:new({one_in, 1})),
+    ?assertEqual(1000, taken(Slots, All, x, lists:seq(1, 1000))).
+
+%% However many processes ask at a time, no more get one.
+per_second_from_many(Slots) ->
+    OneIn = put_in_force(Slots, kprof_sampling:new({per_second, 1000})),
+    Start = erlang:monotonic_time(millisecond),
+    Pids = [spawn_monitor(fun() -> exit({taken, busy(Slots, OneIn, Start + 500, 0)}) end) || _ <- lists:seq(1, 8)],
+    Sum = lists:sum([receive {'DOWN', Ref, process, _, {taken, N}} -> N end || {_, Ref} <- Pids]),
+    Took = erlang:monotonic_time(millisecond) - Start,
+    ?assert(Sum =< 100 + Took + 1),
+    ?assert(Sum >= 300).
+
+busy(Slots, OneIn, Deadline, Taken) ->
+    case erlang:monotonic_time(millisecond) < Deadline of
+        true -> busy(Slots, OneIn, Deadline, Taken + taken(Slots, OneIn, x, lists:seq(1, 20)));
+        false -> Taken
+    end.
+
+weights(Slots) ->
+    ok = kprof_sampling:weigh(#{<<"rare">> => 50, <<"no">> => 0, <<"half">> => 0.5, <<"a_b">> => 100, <<"very">> => 1.0e6}),
+    OneIn = put_in_force(Slots, kprof_sampling:new({one_in, 100})),
+    Taken = fun(Identity) -> taken(Slots, OneIn, Identity, lists:seq(1, 10000)) end,
+    ?assertEqual([100, 5000, 5000, 5000, 0, 50, 10000, 10000],
+                 [Taken(I) || I <- [other, rare, "rare", <<"rare">>, no, half, {a, "b"}, very]]),
+    ?assertEqual([100, 100, 100], [Taken(I) || I <- [undefined, {a, {b}}, [x | y]]]),
+    ok = kprof_sampling:weigh(#{}),
+    ?assertEqual([100, 100], [Taken(I) || I <- [rare, no]]).
+
+weights_per_second(Slots) ->
+    ok = kprof_sampling:weigh(#{<<"cheap">> => 10, <<"dear">> => 0.1, <<"no">> => 0}),
+    Taken = fun(Identity) ->
+                    OneIn = put_in_force(Slots, kprof_sampling:new({per_second, 100})),
+                    taken(Slots, OneIn, Identity, lists:seq(1, 500))
+            end,
+    ?assertEqual(0, Taken(no)),
+    {Cheap, One, Dear} = {Taken(cheap), Taken(other), Taken(dear)},
+    ?assert(Cheap >= 90 andalso Cheap =< 130),
+    ?assert(One >= 10 andalso One =< 12),
+    ?assertEqual(1, Dear).
+
+level_in_force(Slots) ->
+    Half = kprof_sampling:tripped(1, 0, kprof_sampling:new({one_in, 3})),
+    ?assertEqual(6, put_in_force(Slots, Half)),
+    ?assertEqual("one request in 6", kprof_sampling:describe(Half)),
+    ?assertEqual(#{one_in => 3, per_second => 0, level_ppm => 500000}, kprof_sampling:fields(Half)),
+    Rate = kprof_sampling:tripped(1, 0, kprof_sampling:new({per_second, 200})),
+    ?assertEqual(1, put_in_force(Slots, Rate)),
+    First = taken(Slots, 1, x, lists:seq(1, 1000)),
+    ?assert(First >= 10 andalso First =< 12),
+    ?assertEqual("100 requests a second at most", kprof_sampling:describe(Rate)),
+    ?assertEqual(#{one_in => 0, per_second => 200, level_ppm => 500000}, kprof_sampling:fields(Rate)).
+
+%% --- the level ---
+
+level(S) -> maps:get(level_ppm, kprof_sampling:fields(S)).
+
+%% What the user asked for is not changed by much load, but by too much.
+as_asked_test() ->
+    S = kprof_sampling:new({one_in, 1}),
+    ?assertEqual(S, kprof_sampling:follow(4 * ?BUDGET, 1000, S)),
+    ?assertNot(kprof_sampling:lowered(S)),
+    ?assertEqual(200000, level(kprof_sampling:follow(5 * ?BUDGET, 1000, S))).
+
+trip_test() ->
+    S = kprof_sampling:new({one_in, 1}),
+    ?assertEqual(500000, level(kprof_sampling:tripped(0, 0, S))),
+    ?assertEqual(500000, level(kprof_sampling:tripped(?BUDGET, 0, S))),
+    ?assertEqual(100000, level(kprof_sampling:tripped(10 * ?BUDGET, 0, S))),
+    ?assertEqual(15625, level(kprof_sampling:tripped(1000 * ?BUDGET, 0, S))),
+    %% and on, but it never ends
+    Many = lists:foldl(fun(_, A) -> kprof_sampling:tripped(1000 * ?BUDGET, 0, A) end, S, lists:seq(1, 50)),
+    ?assertEqual(1, level(Many)).
+
+%% What is over the budget is taken off at once; what is under it comes back step by step, never above what was asked for.
+follow_test() ->
+    S = kprof_sampling:tripped(0, 1000, kprof_sampling:new({one_in, 1})),
+    Lower = kprof_sampling:follow(2 * ?BUDGET, 1001, S),
+    ?assertEqual(200000, level(Lower)),
+    ?assertEqual(Lower, kprof_sampling:follow(?BUDGET, 1100, Lower)),
+    ?assertEqual(Lower, kprof_sampling:follow(0, 6000, Lower)),
+    Raised = kprof_sampling:follow(0, 6001, Lower),
+    ?assertEqual(400000, level(Raised)),
+    ?assertEqual(Raised, kprof_sampling:follow(0, 11000, Raised)),
+    %% with a third of the room left, by less than that
+    ?assertEqual(480000, level(kprof_sampling:follow(?BUDGET * 2 div 3, 11001, Raised))),
+    Again = kprof_sampling:follow(0, 11001, Raised),
+    Whole = kprof_sampling:follow(0, 16001, Again),
+    ?assertEqual(1000000, level(Whole)),
+    ?assertNot(kprof_sampling:lowered(Whole)).
+
+%% What the user asks for in the meantime is held to the same level.
+ask_test() ->
+    S = kprof_sampling:ask({per_second, 10}, kprof_sampling:tripped(0, 0, kprof_sampling:new({one_in, 1}))),
+    ?assertEqual(#{one_in => 0, per_second => 10, level_ppm => 500000}, kprof_sampling:fields(S)).
