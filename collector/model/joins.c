@@ -121,7 +121,7 @@ static enum landing find_landing(const struct tracker *t, const struct process *
     for (uint32_t i = p->top; i != SLAB_NONE && call_at(t, i)->blind > 0; i = call_at(t, i)->below) {
         const struct call *call = call_at(t, i);
         bool at_caller = call->caller == function;
-        bool inside = call->function == function && call->tier != RECORD_SPAWN;
+        bool inside = call->function == function;
         *where = i;
         if (inside && (!at_caller || p->last_event != LAST_OTHER)) {
             return LANDS_INSIDE;
@@ -129,7 +129,7 @@ static enum landing find_landing(const struct tracker *t, const struct process *
         if (at_caller) {
             return LANDS_AT_CALLER;
         }
-        if (call->caller == 0 && call->tier != RECORD_SPAWN && call->losses == t->losses) {
+        if (call->caller == 0 && call->losses == t->losses) {
             break; // it would have returned before
         }
     }

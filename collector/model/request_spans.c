@@ -26,7 +26,7 @@ bool span_add(struct tracker *t, uint32_t index, struct call *call, const struct
         return false;
     }
     const struct call *below = call->below == SLAB_NONE ? NULL : call_at(t, call->below);
-    bool nested = below && below->request == index && below->generation == r->generation && below->tier != RECORD_SPAWN;
+    bool nested = below && below->request == index && below->generation == r->generation;
     uint32_t record = r->count;
     struct live_span span = {.start = what->time,
                              .end = what->time,
