@@ -71,7 +71,7 @@ count_up() -> {set_tcw, {'band', {'+', {get_tcw}, 1}, ?COUNT}}.
 %% The count has not gone back behind that of the label just given; else it goes on behind it.
 not_back() ->
     Given = {'band', {element, 2, {get_seq_token}}, ?COUNT},
-    {'orelse', {'>', {get_tcw}, Given}, done({set_tcw, {'band', {'+', Given, 2}, ?COUNT}})}.
+    {'orelse', {'>', {get_tcw}, Given}, done({set_tcw, {'band', {'+', Given, 1}, ?COUNT}})}.
 
 %% An action as a condition that holds.
 done(Action) -> {'=/=', Action, failed}.

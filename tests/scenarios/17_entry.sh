@@ -94,7 +94,7 @@ sampled() { [ "$(ledger requests_complete+requests_incomplete+requests_unsampled
 wait_for 20 "the ledger has them" sampled
 stop_tracing
 unsampled=$(ledger requests_unsampled)
-holds $((unsampled + $(ledger requests_complete+requests_incomplete) - known)) -le 2000 "sampled and left out are all that there were"
+holds $((unsampled + $(ledger requests_complete+requests_incomplete) - known)) -le 2005 "sampled and left out are all that there were"
 holds $(($(ledger requests_complete) - complete)) -ge 395 "one in five is sampled"
 holds $(($(ledger requests_complete) - complete)) -le 405 "and no more"
 is "$(run "scenario_entry:state().")" "$before" "the node is as it was before"
