@@ -151,6 +151,16 @@ static bool lost(struct channel *c, struct dist_error *e) {
                                          : strerror(why));
 }
 
+// Of {'EXIT', {Reason, Stack}} the reason only: a stack may show arguments, secrets among them.
+static struct slice reason_of(struct slice why) {
+    struct cursor c = cursor_of(why.data, why.len);
+    if (!term_is_tuple(term_peek(&c)) || term_tuple(&c) != 2 || !term_is_atom(term_peek(&c)) ||
+        !slice_is(term_atom(&c).text, "EXIT") || !term_is_tuple(term_peek(&c)) || term_tuple(&c) != 2) {
+        return why;
+    }
+    return term_take(&c);
+}
+
 // {rex, Result}; Result may be {badrpc, Why}.
 static bool parse_answer(struct slice said, struct slice *result, bool *failed) {
     struct cursor c = cursor_of(said.data, said.len);
@@ -162,7 +172,7 @@ static bool parse_answer(struct slice said, struct slice *result, bool *failed) 
     *failed = term_is_tuple(term_peek(&in)) && term_tuple(&in) == 2 && term_is_atom(term_peek(&in)) &&
               slice_is(term_atom(&in).text, "badrpc");
     if (*failed) {
-        *result = term_take(&in);
+        *result = reason_of(term_take(&in));
     }
     return !c.failed;
 }
@@ -178,6 +188,7 @@ static bool send_call(struct channel *c, const erlang_pid *from, const char *mod
     }
     bool good = encode_call(&x, from, module, function, arguments) &&
                 socket_write(c->fd, x.buff, (size_t)x.index, deadline_ns);
+    explicit_bzero(x.buff, (size_t)x.index); // it may hold a secret
     ei_x_free(&x);
     return good;
 }

@@ -163,6 +163,7 @@ static bool call(struct node *n, const char *module, const char *function, ei_x_
                  int timeout_ms, struct slice *answer, struct dist_error *e) {
     good = good ? channel_call(&n->channel, module, function, arguments, timeout_ms, answer, e)
                 : dist_fail(e, DIST_OTHER, "no memory");
+    explicit_bzero(arguments->buff, (size_t)arguments->index); // it may hold the secret
     ei_x_free(arguments);
     return good;
 }
