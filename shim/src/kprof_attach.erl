@@ -36,13 +36,17 @@ enter(Me, Modules, App) ->
     Unload = fun() -> Ms = kprof_app:modules(), _ = kprof_app:unload(), Gone(Ms, 50) end,
     Load =
         fun() ->
-                Loaded = case code:atomic_load(Modules) of
+                %% OTP promises that modules load two releases later; where that is over, trying would leave errors in the node's log
+                Old = list_to_integer(erlang:system_info(otp_release)) > ?OTP_RELEASE + 2,
+                First = if Old -> {error, [{kprof, badfile}]}; true -> code:atomic_load(Modules) end,
+                Loaded = case First of
                              ok -> ok;
                              {error, Refused} ->
                                  case lists:all(fun({_, Why}) -> Why =:= badfile end, Refused) of
                                      true ->
                                          try code:atomic_load([{M, File, Compiled(Beam)} || {M, File, Beam} <- Modules])
-                                         catch _:Why -> {error, {cannot_compile, Why}}
+                                         catch _:_ when Old -> code:atomic_load(Modules);    % without a compiler
+                                               _:Why -> {error, {cannot_compile, Why}}
                                          end;
                                      false -> {error, Refused}    % not_purged: a function of an earlier kprof still runs
                                  end
