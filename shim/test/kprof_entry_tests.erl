@@ -40,7 +40,8 @@ messages(Pid) ->
     receive
         {trace, Pid, call, {_, F, _}, Note} -> [{F, Note} | messages(Pid)];
         {trace, Pid, return_from, {_, F, _}, _} -> [{returned, F} | messages(Pid)];
-        {trace, Pid, exception_from, {_, F, _}, _} -> [{raised, F} | messages(Pid)]
+        {trace, Pid, exception_from, {_, F, _}, _} -> [{raised, F} | messages(Pid)];
+        {trace, Pid, out_exited, _} -> messages(Pid)
     after 100 -> []
     end.
 
