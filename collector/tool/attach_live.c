@@ -28,7 +28,7 @@ static void add_int(struct control_map map, const char *key, int64_t *sum) {
 }
 
 static struct live_identity *row_of(struct live_view *v, const char *name) {
-    for (uint32_t i = 0; i < v->count; i++) {
+    for (uint32_t i = 0; v->rows && i < v->count; i++) {
         if (strcmp(v->rows[i].name, name) == 0) {
             return &v->rows[i];
         }

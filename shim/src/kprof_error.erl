@@ -98,4 +98,10 @@ line({Line, _Column}) -> integer_to_list(Line);
 line(Line) when is_integer(Line) -> integer_to_list(Line);
 line(_) -> "?".
 
-mfa({M, F, A}) -> io_lib:format("~tw:~tw/~0tp", [M, F, A]).
+%% As its language writes it.
+mfa({M, F, A}) when is_atom(M), is_atom(F) ->
+    case atom_to_list(M) of
+        "Elixir." ++ [C | _] = Name when C >= $A, C =< $Z -> io_lib:format("~ts.~ts/~0tp", [lists:nthtail(7, Name), F, A]);
+        _ -> io_lib:format("~tw:~tw/~0tp", [M, F, A])
+    end;
+mfa({M, F, A}) -> io_lib:format("~0tp:~0tp/~0tp", [M, F, A]).
