@@ -212,8 +212,9 @@ static bool wait_for_work(struct attach *a) {
     if (n > 0 && fds[1].revents != 0 && !channel_serve(&a->node.channel)) {
         lost(a);
     }
-    if (a->attached) {
-        screen_turn(&a->screen, a->node.name.full, clock_monotonic());
+    const char *why = a->attached ? screen_turn(&a->screen, a->node.name.full, clock_monotonic()) : NULL;
+    if (why) {
+        say(a, "no live numbers: cannot reach the collector from here: %s", why);
     }
     return stops == 0 && (a->end_ns == 0 || clock_monotonic() < a->end_ns);
 }
@@ -242,8 +243,10 @@ int attach_main(int argc, char **argv) {
     }
     if (status == EXIT_SUCCESS) {
         if (begin(&a, &e)) {
-            struct client_options to = {
-                .host = o.trace.host, .port = o.trace.port, .secret = o.secret.len > 0 ? &o.secret : NULL, .tls = o.tls};
+            struct client_options to = {.host = o.trace.host,
+                                        .port = o.trace.port,
+                                        .secret = o.secret.len > 0 ? &o.secret : NULL,
+                                        .tls = o.tls};
             a.screen = screen_make(&to, o.json);
             a.end_ns = o.for_ns ? clock_monotonic() + o.for_ns : 0;
             status = watch(&a);

@@ -29,13 +29,13 @@ static void disconnect(struct screen *s) {
 
 // The collector may not be there for a while: the shim tells, not we.
 static void connect_and_watch(struct screen *s, const char *node, int64_t now_ns) {
-    char why[CLIENT_WHY_BYTES];
     if (s->tried_ns != 0 && now_ns - s->tried_ns < RETRY_NS) {
         return;
     }
     s->tried_ns = now_ns;
-    s->client = client_open(&s->to, why);
+    s->client = client_open(&s->to, s->why);
     if (s->client) {
+        s->why[0] = 0;
         struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
         struct control_writer w = control_begin(&b, "watch", 1);
         control_text(&w, "node", slice_text(node));
@@ -83,7 +83,7 @@ static void show(struct screen *s, struct control_map rows) {
     }
 }
 
-void screen_turn(struct screen *s, const char *node, int64_t now_ns) {
+const char *screen_turn(struct screen *s, const char *node, int64_t now_ns) {
     struct control *message;
     enum client_status status = CLIENT_MESSAGE;
     if (s->to.host && !s->client) {
@@ -105,6 +105,11 @@ void screen_turn(struct screen *s, const char *node, int64_t now_ns) {
     if (s->client && status == CLIENT_CLOSED) {
         disconnect(s);
     }
+    if (s->client || !s->to.host || s->told || !*s->why) {
+        return NULL;
+    }
+    s->told = true;
+    return s->why;
 }
 
 void screen_close(struct screen *s) {

@@ -12,7 +12,9 @@ struct screen {
     struct client *client; // NULL: not connected
     int64_t tried_ns;      // when it was tried last
     struct live_view view;
-    uint32_t drawn; // lines of the table that stand above the cursor
+    uint32_t drawn;             // lines of the table that stand above the cursor
+    char why[CLIENT_WHY_BYTES]; // there is no connection; not cleaned
+    bool told;                  // the caller knows
 };
 
 // Whether there is anything to show: a terminal, or JSON is wanted, and a known collector.
@@ -20,7 +22,8 @@ struct screen {
 struct screen screen_make(const struct client_options *to, bool json);
 // To be called some times a second while node is traced: connects, reads, draws. Takes a second at most, when
 // the collector is not there.
-void screen_turn(struct screen *s, const char *node, int64_t now_ns);
+// Returns why there is nothing to show, once; NULL otherwise.
+const char *screen_turn(struct screen *s, const char *node, int64_t now_ns);
 // Takes the table away, so that a line can be written; the next turn draws it again.
 void screen_erase(struct screen *s);
 // Ends it; the last table stays.
