@@ -18,9 +18,10 @@
 -type row() :: {Head :: '_' | [term()], Guards :: [term()], Identity :: term()}.
 %% Arguments and guards of a match specification, and the expression of the identity, `ask' when it must be asked for.
 
--type how() :: #{returns := none | whole, flags := [garbage_collection | running]}.
+-type how() :: #{returns := none | whole, flags := [garbage_collection | running], deaths => boolean()}.
 %% returns: whether returns are sent with their values, or told by the caller's name alone (process flag return_to). flags: what
-%% processes are traced for besides while they hold a token.
+%% processes are traced for besides while they hold a token. deaths: trace the deaths of the processes that call it, as a kill tells
+%% nothing else on this release.
 
 -define(GUARDS, [{is_atom, 1}, {is_float, 1}, {is_integer, 1}, {is_list, 1}, {is_number, 1}, {is_pid, 1}, {is_port, 1},
                  {is_reference, 1}, {is_tuple, 1}, {is_map, 1}, {is_binary, 1}, {is_function, 1},
@@ -116,8 +117,8 @@ simplify(Rows) ->
 %%
 %% A process that calls without a token is not traced for more than calls any longer: no match spec runs when it loses its token.
 -spec spec([row()], how()) -> [tuple()].
-spec(Rows, #{returns := Returns, flags := Flags}) ->
-    Arm = case Flags ++ [exiting || Returns =:= none] of   % a death sends no return_to
+spec(Rows, #{returns := Returns, flags := Flags} = How) ->
+    Arm = case Flags ++ [exiting || Returns =:= none orelse maps:get(deaths, How, false)] of   % a death sends no return_to
               [] -> [];
               Armed -> [{trace, [], Armed}]
           end,

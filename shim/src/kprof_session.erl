@@ -197,10 +197,10 @@ terminate(_, _, D) ->
 
 start(From, Options, #d{slots = Slots} = D0) ->
     Prepared = kprof_match:prepare(maps:get(identity_f, Options)),
-    Flags = maps:get(flags, Options),
+    How = #{flags => maps:get(flags, Options), deaths => kprof_vm:kills_in_silence()},
     Tiers = [begin
                  {Kind, Rows} = kprof_match:rows(Prepared, MFA),
-                 Tier#{kind => Kind, rows => Rows, spec => kprof_match:spec(Rows, #{returns => Returns, flags => Flags})}
+                 Tier#{kind => Kind, rows => Rows, spec => kprof_match:spec(Rows, How#{returns => Returns})}
              end || #{mfa := MFA, returns := Returns} = Tier <- maps:get(tiers, Options)],
     %% what hands things on to the user is there before new processes are traced
     D1 = #d{slots = Slots, options = Options, tiers = Tiers, sampling = kprof_sampling:new(maps:get(sample, Options)), printer = printer(Options), slow = slow(Options)},
@@ -696,7 +696,7 @@ count_entries(D) ->
 %% The patterns of entries are made for the running trace and its sampling.
 entry_specs(#d{tiers = Tiers, slots = Slots, options = Options, sampling = Sampling} = D) ->
     Settings = #{base => kprof_slots:base(Slots), olds => kprof_slots:old_bases(Slots), one_in => kprof_sampling:one_in(Sampling),
-                 flags => maps:get(flags, Options)},
+                 flags => [exiting || kprof_vm:kills_in_silence()] ++ maps:get(flags, Options)},
     D#d{tiers = [case Tier of
                      #{entry := true, rows := Rows} -> Tier#{spec := kprof_entry:spec(Rows, Settings)};
                      _ -> Tier
