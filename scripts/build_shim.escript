@@ -9,7 +9,9 @@ main([Shim, Ebin]) ->
     Sources = lists:sort(filelib:wildcard(filename:join([Shim, "src", "*.erl"]))),
     Modules = [compiled(compile:file(Source, [report, {outdir, Ebin} | Options])) || Source <- Sources],
     {ok, [{application, Name, Keys}]} = file:consult(filename:join([Shim, "src", "kprof.app.src"])),
-    App = {application, Name, lists:keystore(modules, 1, Keys, {modules, Modules})},
+    %% the release that compiled them: an older one cannot load them
+    Env = [{built_on, list_to_integer(erlang:system_info(otp_release))} | proplists:get_value(env, Keys, [])],
+    App = {application, Name, lists:keystore(env, 1, lists:keystore(modules, 1, Keys, {modules, Modules}), {env, Env})},
     ok = file:write_file(filename:join(Ebin, "kprof.app"), io_lib:format("~tp.~n", [App]));
 main(_) ->
     io:put_chars(standard_error, "usage: build_shim.escript SHIM-FOLDER EBIN-FOLDER\n"),

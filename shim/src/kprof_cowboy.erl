@@ -90,7 +90,7 @@ command(Command, #stream{status = undefined} = S) when element(1, Command) =:= r
 command(_, S) -> S.
 
 status(Status) when is_integer(Status) -> Status;
-status(<<Digits:3/binary, _/binary>>) -> try binary_to_integer(Digits) catch error:badarg -> undefined end;
+status(<<Digits:3/binary, _/bits>>) -> try binary_to_integer(Digits) catch error:badarg -> undefined end;
 status(_) -> undefined.
 
 %% --- dispatch rules, as cowboy_router compiles them ---

@@ -35,8 +35,8 @@ ask(Fun, M, F, Args) ->
         _:_ -> nil
     end.
 
-%% What is small as bytes must be small as a term.
-compressed(<<131, 80, _/binary>>) -> true;
+%% What is small as bytes must be small as a term. (bits: see kprof_json.)
+compressed(<<131, 80, _/bits>>) -> true;
 compressed(_) -> false.
 
 %% @doc The identity's text from the reason of a `DOWN' message; `nil' when the fun said nothing, failed or took too long.

@@ -28,11 +28,12 @@ key(K) when is_binary(K) -> K.
 string(B) ->
     [$", string(B, <<>>), $"].
 
+%% bits, not binary: the test for whole bytes is an instruction of older compilers that OTP 29 does not load.
 string(<<>>, Acc) -> Acc;
-string(<<$", R/binary>>, Acc) -> string(R, <<Acc/binary, "\\\"">>);
-string(<<$\\, R/binary>>, Acc) -> string(R, <<Acc/binary, "\\\\">>);
-string(<<$\n, R/binary>>, Acc) -> string(R, <<Acc/binary, "\\n">>);
-string(<<C, R/binary>>, Acc) when C < 32; C =:= 127 ->
+string(<<$", R/bits>>, Acc) -> string(R, <<Acc/binary, "\\\"">>);
+string(<<$\\, R/bits>>, Acc) -> string(R, <<Acc/binary, "\\\\">>);
+string(<<$\n, R/bits>>, Acc) -> string(R, <<Acc/binary, "\\n">>);
+string(<<C, R/bits>>, Acc) when C < 32; C =:= 127 ->
     string(R, <<Acc/binary, (iolist_to_binary(io_lib:format("\\u~4.16.0b", [C])))/binary>>);
-string(<<C/utf8, R/binary>>, Acc) -> string(R, <<Acc/binary, C/utf8>>);
-string(<<_, R/binary>>, Acc) -> string(R, <<Acc/binary, 16#fffd/utf8>>).
+string(<<C/utf8, R/bits>>, Acc) -> string(R, <<Acc/binary, C/utf8>>);
+string(<<_, R/bits>>, Acc) -> string(R, <<Acc/binary, 16#fffd/utf8>>).

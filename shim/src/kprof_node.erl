@@ -13,6 +13,7 @@
 -define(WORD_MS, 2000).
 -define(RETRY_MS, 1000).
 -define(CALL_MS, 10000).
+-define(COMPILE_MS, 60000).
 -define(MIN_OTP, 25).
 -define(ORIGIN, "kprof_node").
 
@@ -218,19 +219,13 @@ is_running(T) ->
     lists:keymember(kprof, 1, remote(T, application, which_applications, [])).
 
 load(#t{ebin = Ebin, target = Target} = T) ->
+    {ok, [{application, kprof, Keys} = App]} = file:consult(filename:join(Ebin, "kprof.app")),
     Beams = [{M, beam(Ebin, M)} || M <- kprof_app:modules()],
-    lists:foreach(fun({M, _}) ->
-                          %% loading kills whoever runs code of the time before
-                          remote(T, code, soft_purge, [M]) orelse fail(?E_BUSY, "~ts still works on requests of an earlier trace", [Target])
-                  end, Beams),
-    lists:foreach(fun({M, Bytes}) ->
-                          case remote(T, code, load_binary, [M, ?ORIGIN ++ "/" ++ atom_to_list(M) ++ ".beam", Bytes]) of
-                              {module, M} -> ok;
-                              {error, Why} -> fail(?E_LOAD, "~ts cannot load ~ts: ~0tp (compiled for OTP ~ts)",
-                                                   [Target, M, Why, erlang:system_info(otp_release)])
-                          end
-                  end, Beams),
-    {ok, [App]} = file:consult(filename:join(Ebin, "kprof.app")),
+    Release = list_to_integer(remote(T, erlang, system_info, [otp_release])),
+    case proplists:get_value(built_on, proplists:get_value(env, Keys, []), Release) of
+        Built when Built =< Release -> load(Beams, Built, T);
+        Built -> load_compiled(Beams, Built, T)
+    end,
     case remote(T, application, load, [App]) of
         ok -> ok;
         {error, {already_loaded, kprof}} -> ok
@@ -240,6 +235,43 @@ load(#t{ebin = Ebin, target = Target} = T) ->
         {error, Reason} -> unload(T), fail(?E_LOAD, "~ts cannot start the shim: ~0tP", [Target, Reason, 20])
     end,
     ok = remote(T, kprof_guard, attend, [node()]).
+
+%% A release loads what older ones compiled, until it forgets an instruction.
+load(Beams, Built, T) ->
+    case load_modules(Beams, T) of
+        ok -> ok;
+        {error, _} -> load_compiled(Beams, Built, T)
+    end.
+
+load_compiled(Beams, Built, #t{target = Target} = T) ->
+    Release = remote(T, erlang, system_info, [otp_release]),
+    remote(T, code, which, [compile]) =/= non_existing orelse
+        fail(?E_LOAD, "~ts runs OTP ~ts, which cannot load what OTP ~b compiled, and has no compiler: build kprof with OTP ~ts",
+             [Target, Release, Built, Release]),
+    say("compiling the shim on ~ts, which runs OTP ~ts", [Target, Release]),
+    case load_modules([{M, compiled(M, Bytes, T)} || {M, Bytes} <- Beams], T) of
+        ok -> ok;
+        {error, {M, Why}} -> fail(?E_LOAD, "~ts cannot load ~ts: ~0tp", [Target, M, Why])
+    end.
+
+%% From the forms that its debug information holds.
+compiled(M, Bytes, #t{target = Target} = T) ->
+    {ok, {M, [{abstract_code, {raw_abstract_v1, Forms}}]}} = beam_lib:chunks(Bytes, [abstract_code]),
+    case remote(T, compile, noenv_forms, [Forms, [debug_info]], ?COMPILE_MS) of
+        {ok, M, Binary} -> Binary;
+        {ok, M, Binary, _} -> Binary;
+        _ -> fail(?E_LOAD, "~ts cannot compile ~ts", [Target, M])
+    end.
+
+load_modules([], _) ->
+    ok;
+load_modules([{M, Bytes} | More], #t{target = Target} = T) ->
+    %% loading kills whoever runs code of the time before
+    remote(T, code, soft_purge, [M]) orelse fail(?E_BUSY, "~ts still works on requests of an earlier trace", [Target]),
+    case remote(T, code, load_binary, [M, ?ORIGIN ++ "/" ++ atom_to_list(M) ++ ".beam", Bytes]) of
+        {module, M} -> load_modules(More, T);
+        {error, Why} -> {error, {M, Why}}
+    end.
 
 beam(Ebin, M) ->
     case file:read_file(filename:join(Ebin, atom_to_list(M) ++ ".beam")) of

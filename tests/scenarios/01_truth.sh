@@ -14,7 +14,7 @@ state() {
   target_eval "$name@localhost" '
     Kprof = fun(T) -> string:find(io_lib:format("~0p", [T]), "kprof") =/= nomatch end,
     Of = fun(Item) -> lists:usort([I || P <- processes(), {_, I} <- [erlang:trace_info(P, Item)]]) end,
-    {[Of(flags), Of(tracer)],
+    {[Of(flags), Of(tracer), scenario_trace:sessions()],
      [erlang:trace_info(W, I) || W <- [new, new_processes, new_ports], I <- [flags, tracer]],
      lists:usort([erlang:trace_info(MFA, all) || {_, MFA} <- shop_truth:tiers()]),
      lists:usort([I || {M, _} <- code:all_loaded(), atom_to_list(M) =/= "shop_trace", {F, A} <- M:module_info(functions),

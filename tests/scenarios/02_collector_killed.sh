@@ -19,7 +19,7 @@ before=$(ledger requests_complete)
 holds "$before" -ge 200 "what was written before is still there"
 sleep 1.5
 is "$(ledger requests_complete)" "$before" "nobody writes"
-is "$(target_eval "$name@localhost" '{kprof:status(), erlang:trace_info({shop_http, handle_request, 2}, traced)}.')" \
+is "$(target_eval "$name@localhost" '{kprof:status(), scenario_trace:info({shop_http, handle_request, 2}, traced)}.')" \
    "{waiting,{traced,false}}" "the node waits untraced meanwhile"
 
 start_collector

@@ -25,7 +25,7 @@ is "$(run 'scenario_embedded:requests(10, ["create", "fail"])')" 10 "and its mar
 # -- the documented option list ----------------------------------------------------------------------------------------
 begins documented documented
 is "$(status_of)" tracing "it traces"
-is "$(run '{match_spec, [{_, _, Body} | _]} = erlang:trace_info({requests, handle_request, 2}, match_spec), string:find(io_lib:format("~p", [Body]), "ask") =:= nomatch')" \
+is "$(run '{match_spec, [{_, _, Body} | _]} = scenario_trace:info({requests, handle_request, 2}, match_spec), string:find(io_lib:format("~p", [Body]), "ask") =:= nomatch')" \
    true "the identity function is compiled: arguments stay at home"
 is "$(run 'scenario_embedded:requests(200, ["create", "update", "read", "fail", "throws"])')" 400 "what fails fails in the caller"
 is "$(run 'scenario_embedded:raised("fail 7")')" "{error,{db_down,7},[{db,request},{requests,handle_request},{network_server,run}],[]}" \
@@ -120,8 +120,8 @@ parsing|_total|1|0" "identities of every form, nested tokens, a label carried by
 
 is "$(run 'kprof:stop()')" ok "kprof:stop/0"
 is "$(target_eval "$name@localhost" '{kprof:status(), [K || {K, _} <- persistent_term:get(), lists:prefix("kprof", lists:flatten(io_lib:format("~0p", [K])))],
-      [T || T <- [erlang:trace_info({db, network_request, 1}, traced)], T =/= {traced, false}], erlang:trace_info(new, flags)}.')" \
-   "{not_started,[],[],{flags,[]}}" "and nothing is left"
+      [T || T <- [erlang:trace_info({db, network_request, 1}, traced)], T =/= {traced, false}], erlang:trace_info(new, flags), scenario_trace:sessions()}.')" \
+   "{not_started,[],[],{flags,[]},[]}" "and nothing is left"
 is "$(run 'scenario_embedded:requests(10, ["create", "fail"])')" 10 "the application works on"
 stop_collector
 intact

@@ -49,9 +49,9 @@ refuses 8 '127.0.0.1:1' "a collector that is not there" --collector 127.0.0.1:1
 mkdir "$scratch/empty"
 KPROF_EBIN=$scratch/empty refuses 7 'not built' "a shim that is not built"
 is "$(target_eval "$name@localhost" '{code:which(kprof), [M || {M, _} <- code:all_loaded(), lists:prefix("kprof", atom_to_list(M))],
-      lists:usort([F || P <- processes(), {flags, F} <- [erlang:trace_info(P, flags)]]),
+      scenario_trace:left(),
       [T || {_, MFA} <- shop_truth:tiers(), {traced, T} <- [erlang:trace_info(MFA, traced)], T =/= false]}.')" \
-   "{non_existing,[],[[]],[]}" "none of this left anything in the target"
+   "{non_existing,[],{[],[]},[]}" "none of this left anything in the target"
 
 # A module that is not there may come later: that is no error, but is told.
 config '{tier_config, [{http, {no_such_module, f, 2}}]}.'

@@ -11,7 +11,7 @@ start_collector
 start_erl "$name" -s scenario_loop start
 start_tracing "$name" "$scratch/config"
 traced_tiers() {
-  target_eval "$name@localhost" '[T || F <- [request, serve, work], {traced, T} <- [erlang:trace_info({scenario_loop, F, 1}, traced)]].'
+  target_eval "$name@localhost" '[T || F <- [request, serve, work], {traced, T} <- [scenario_trace:info({scenario_loop, F, 1}, traced)]].'
 }
 stack() { target_eval "$name@localhost" 'element(2, process_info(whereis(scenario_loop), stack_size)).'; }
 is "$(traced_tiers)" "[local,local,local]" "all three are traced"

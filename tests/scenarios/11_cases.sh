@@ -23,7 +23,7 @@ is "$nobody" $((3 * foreign + 1)) "these calls are nobody's"
 told() { ledger_reaches stale_calls "$nobody" && ledger_reaches requests_unsampled "$foreign"; }
 wait_for 15 "the ledger has them" told
 is "$(run "kprof:stop_trace().")" ok "stop_trace"
-is "$(run "lists:usort([F || P <- processes(), {flags, F} <- [erlang:trace_info(P, flags)]]).")" "[[]]" "no process is traced any more"
+is "$(run "scenario_trace:left().")" "{[],[]}" "no process is traced any more"
 stop_collector
 
 is "$(sql "SELECT sum(requests_complete), sum(requests_incomplete), sum(requests_expired), sum(requests_unsampled) FROM ledger

@@ -42,7 +42,7 @@ is "$(sum_of gc_us 'garbage.%' beta)|$(sum_of gc_us 'garbage.%' gamma)|$(sum_of 
 is "$(run '{E, M} = {fun(K, Map) -> map_get(K, Map) end, scenario_cases:armed()}, [E(K, M) || K <- [inside, '"'after'"', server_used, server_after, others]].')" \
   "[[garbage_collection,running],[],[garbage_collection,running],[],0]" "armed are processes that work for a request, and no others"
 is "$(run "kprof:stop_trace().")" ok "stop_trace"
-is "$(run "lists:usort([F || P <- processes(), {flags, F} <- [erlang:trace_info(P, flags)]]).")" "[[]]" "no process is traced any more"
+is "$(run "scenario_trace:left().")" "{[],[]}" "no process is traced any more"
 
 # Each alone tells its own and nothing of the other.
 is "$(run "scenario_cases:trace($collector_port, [], [{trace_gc, true}]).")" ok "a trace of garbage alone"

@@ -27,7 +27,7 @@ start_cases
 is "$(run "scenario_cases:run([large | scenario_cases:names()], 1, 0).")" ok "the cases run without kprof"
 is "$(run "scenario_truth:clear().")" ok "that was only to warm up"
 is "$(run "scenario_cases:trace($collector_port, all, []).")" ok "the trace starts"
-is "$(run "lists:usort([X || {_, MFA} <- scenario_tiers:tiers(), {match_spec, [{_, _, Body} | _]} <- [erlang:trace_info(MFA, match_spec)], X <- Body,
+is "$(run "lists:usort([X || {_, MFA} <- scenario_tiers:tiers(), {match_spec, [{_, _, Body} | _]} <- [scenario_trace:info(MFA, match_spec)], X <- Body,
                              X =:= {exception_trace} orelse X =:= {return_trace}]).")" "[]" "no tier's return is traced"
 tell_truth "$(run "scenario_cases:names() -- $unclear.")"
 
@@ -50,7 +50,7 @@ holds "$messages" -eq 80 "returns => none: a message of a call and one of its re
 holds "$bytes" -le $((40 * 500)) "of some bytes"
 none=$bytes
 is "$(run "kprof:stop_trace().")" ok "stop_trace"
-is "$(run "lists:usort([F || P <- processes(), {flags, F} <- [erlang:trace_info(P, flags)]]).")" "[[]]" "no process is traced any more"
+is "$(run "scenario_trace:left().")" "{[],[]}" "no process is traced any more"
 is "$(run "scenario_cases:trace($collector_port, [], []).")" ok "the trace starts, with whole returns"
 large 6
 holds "$messages" -eq 80 "whole: as many messages"

@@ -49,7 +49,7 @@ refused 'no secret' "  and the collector tells it"
 want=6 refuses 'short: it has fewer than 16 bytes.*openssl rand' "a secret that is too short" --secret-file "$scratch/short"
 want=6 refuses 'open: mode 644 opens the secret to everybody.*chmod 600' "a secret that everybody can read" --secret-file "$scratch/open"
 want=6 refuses 'cannot read .*nowhere' "a secret that is not there" --secret-file "$scratch/nowhere"
-is "$(target_eval "$name@localhost" '{code:which(kprof), erlang:trace_info(new, flags)}.')" "{non_existing,{flags,[]}}" \
+is "$(target_eval "$name@localhost" '{code:which(kprof), erlang:trace_info(new, flags), scenario_trace:sessions()}.')" "{non_existing,{flags,[]},[]}" \
   "none of this left anything in the node"
 
 # -- the right one, through somebody who listens -------------------------------------------------------------------------
@@ -152,5 +152,5 @@ is "$(target_eval "embedded_$$@localhost" '[begin _ = code:del_path(A), _ = appl
 is "$(trace ", {secret_file, \"$scratch/secret\"}")" \
   "\"the secret wants OTP's application crypto, which is not on this node: add it to its release\"" "  cannot prove a secret, and says so"
 is "$(trace ', {tls, #{}}')" "\"TLS wants OTP's application ssl, which is not on this node: add it to its release\"" "  nor speak TLS"
-is "$(target_eval "embedded_$$@localhost" '{kprof:status(), erlang:trace_info(new, flags)}.')" "{idle,{flags,[]}}" "nothing is left"
+is "$(target_eval "embedded_$$@localhost" '{kprof:status(), erlang:trace_info(new, flags), scenario_trace:sessions()}.')" "{idle,{flags,[]},[]}" "nothing is left"
 stop_collector

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Compiles the sample application and the scenarios' own Erlang modules into SCENARIO_EBIN, once before all scenarios.
+# Compiles the sample application and the scenarios' own Erlang modules, once before all scenarios, for each release of OTP apart:
+# into what SCENARIO_EBIN is by default in lib.sh.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-: "${SCENARIO_EBIN:?}"
+: "${SCENARIO_EBIN:=${KPROF_BUILD:?}/scenarios${KPROF_OTP:+-otp$KPROF_OTP}/ebin}"
 "$here/../sample/shop.sh" build "$(dirname "$SCENARIO_EBIN")"
-erlc +debug_info -Werror -o "$SCENARIO_EBIN" "$here"/src/*.erl
+erlc +debug_info +nowarn_deprecated_catch -Werror -o "$SCENARIO_EBIN" "$here"/src/*.erl

@@ -3,6 +3,7 @@
 #
 #   KPROF_BUILD    the build folder: kprof-collector, kprof and the shim are taken from it
 #   SCENARIO_EBIN  the compiled Erlang modules of tests/scenarios/src and of the sample application
+#   KPROF_OTP      scripts/otp.sh sets it: another release of OTP for all nodes. The shim stays the one that the build folder has
 #   KEEP=1         leave the scratch folder
 #
 # Every wait has an end, everything that is started lives in a process group of its own and is killed at the end, and
@@ -12,7 +13,7 @@ set -euo pipefail
 : "${KPROF_BUILD:?set it to the build folder, or run ctest -L scenario}"
 KPROF_BUILD=$(cd "$KPROF_BUILD" && pwd)
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-: "${SCENARIO_EBIN:=$KPROF_BUILD/scenarios/ebin}"
+: "${SCENARIO_EBIN:=$KPROF_BUILD/scenarios${KPROF_OTP:+-otp$KPROF_OTP}/ebin}"
 collector=$KPROF_BUILD/kprof-collector
 kprof=$KPROF_BUILD/kprof
 node_scripts=$top/scripts # where start_kprof_node.sh lies

@@ -176,7 +176,7 @@ reset() -> true = ets:delete_all_objects(?TABLE), ok.
 state() ->
     Kprof = fun(T) -> string:find(io_lib:format("~0p", [T]), "kprof") =/= nomatch end,
     Of = fun(Item) -> lists:usort([I || P <- processes(), {_, I} <- [erlang:trace_info(P, Item)]]) end,
-    {[Of(flags), Of(tracer)], [erlang:trace_info(W, I) || W <- [new, new_processes, new_ports], I <- [flags, tracer]],
+    {[Of(flags), Of(tracer), scenario_trace:sessions()], [erlang:trace_info(W, I) || W <- [new, new_processes, new_ports], I <- [flags, tracer]],
      lists:usort([I || {M, _} <- code:all_loaded(), {F, A} <- M:module_info(functions), {_, I} <- [erlang:trace_info({M, F, A}, all)], I =/= false]),
      [X || X <- [M || {M, _} <- code:all_loaded()] ++ [K || {K, _} <- persistent_term:get()] ++ ets:all() ++ registered(), Kprof(X)],
      [P || P <- erlang:ports(), {_, "trace_ip" ++ _} <- [erlang:port_info(P, name)]],

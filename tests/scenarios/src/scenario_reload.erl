@@ -37,7 +37,7 @@ load(Module, Version) ->
 
 armed(Module, At) ->
     Ms = (erlang:monotonic_time(nanosecond) - At) div 1000000,
-    case erlang:trace_info({Module, work, 1}, traced) of
+    case scenario_trace:info({Module, work, 1}, traced) of
         {traced, local} -> Ms;
         _ when Ms > ?ARMED_MS -> never;
         _ -> timer:sleep(5), armed(Module, At)
