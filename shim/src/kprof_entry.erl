@@ -23,7 +23,7 @@
 -export_type([settings/0]).
 
 -type settings() :: #{base := non_neg_integer(), olds := [non_neg_integer()], one_in := non_neg_integer(),
-                      flags := [garbage_collection | running | exiting]}.
+                      flags := [garbage_collection | running]}.
 %% The label bases of the running trace and of earlier ones, the sampling (0: none), and what processes are traced for besides.
 
 -define(COUNT, 16#fffffff).

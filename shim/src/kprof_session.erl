@@ -696,7 +696,7 @@ count_entries(D) ->
 %% The patterns of entries are made for the running trace and its sampling.
 entry_specs(#d{tiers = Tiers, slots = Slots, options = Options, sampling = Sampling} = D) ->
     Settings = #{base => kprof_slots:base(Slots), olds => kprof_slots:old_bases(Slots), one_in => kprof_sampling:one_in(Sampling),
-                 flags => [exiting || kprof_vm:kills_in_silence()] ++ maps:get(flags, Options)},
+                 flags => maps:get(flags, Options)},
     D#d{tiers = [case Tier of
                      #{entry := true, rows := Rows} -> Tier#{spec := kprof_entry:spec(Rows, Settings)};
                      _ -> Tier
