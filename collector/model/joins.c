@@ -218,21 +218,19 @@ void tracker_exited(struct tracker *t, uint64_t pid, int64_t time) {
         return;
     }
     bool crashed = p->last_event == LAST_EXCEPTION && p->top == SLAB_NONE;
-    bool killed = false; // from OTP 27 on in silence; before, the calls that it was in end by an exception
     while (p->top != SLAB_NONE) {
         const struct call *top = call_at(t, p->top);
-        if (top->caller == 0) {
-            killed = top->tier != RECORD_SPAWN && top->losses == t->losses; // it would have returned before
-            if (!killed) {
-                break;
-            }
+        if (top->caller == 0 && top->tier != RECORD_SPAWN && top->losses != t->losses) {
+            break; // its return may have been lost
         }
-        end_call(t, top, true, time);
-        if (!killed) { // left now, or in silence before
+        if (top->tier != RECORD_SPAWN) {
+            end_call(t, top, true, time); // by a kill, which is silent from OTP 27 on; before, such calls end by an exception
+            crashed = top->below == SLAB_NONE && top->request == p->begun && top->generation == p->begun_generation;
+        }
+        if (top->caller != 0) { // or in silence before, also where others were called since
             t->counts.ambiguous_returns++;
             hurt(t, top->request, top->generation);
         }
-        crashed = top->below == SLAB_NONE && top->request == p->begun && top->generation == p->begun_generation;
         pop(t, p);
     }
     unwind_to(t, p, SLAB_NONE, LEFT_BY_EXCEPTION, time);

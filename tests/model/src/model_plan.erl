@@ -1,7 +1,7 @@
 %% Random plans: what processes will do, as terms that can be printed, read back and made smaller. Every number that matters
 %% stands in the plan, so that a smaller plan runs like the larger one did.
 %%
-%% A plan is #{clients => [{Start, Program}], drops => [{Since, Count} | {unseen, Since}], gc, sched, none, disorder, batch}. A program is a list of
+%% A plan is #{clients => [{Start, Program}], drops => [{Since, Count} | {unseen, Since}], gc, sched, none, quiet, disorder, batch}. A program is a list of
 %%   {work, Ns}                 time goes by
 %%   {tier, T, Program}         calls tier T, which runs the program
 %%   {tail, T, Program}         the same as the last thing that the calling tier does
@@ -62,6 +62,7 @@ random(Requests, Features) ->
       gc => has(gc) andalso chance(50),
       sched => has(gc) andalso chance(50),
       none => None,
+      quiet => chance(50),
       disorder => pick([0, 20000, ?DISORDER, ?DISORDER]),
       batch => pick([1, 1, 7])}.
 

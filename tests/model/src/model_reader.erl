@@ -223,7 +223,7 @@ unexplained(#proc{stack = Stack, guessed = Guessed}, #reader{open = Open} = R) -
 %% A process is dead. Calls without values may have been left before. A request that it began last and left by an exception has ended here.
 exited(Pid, Time, R) when is_map_key(Pid, R#reader.procs) ->
     #proc{stack = Stack, begun = Begun, last = Last} = proc(Pid, R),
-    {Rest, Crashed, R1} = dies(Stack, Begun, Time, false, Last =:= exception andalso Stack =:= [], R),
+    {Rest, Crashed, R1} = dies(Stack, Begun, Time, Last =:= exception andalso Stack =:= [], R),
     R2 = unwind(Rest, [], exception, Time, R1),
     R3 = case R2#reader.open of
              #{Begun := #open{ended = no}} when Crashed -> ended(Begun, death, Pid, Time, true, R2);
@@ -232,15 +232,14 @@ exited(Pid, Time, R) when is_map_key(Pid, R#reader.procs) ->
     R3#reader{procs = maps:remove(Pid, R3#reader.procs)};
 exited(_, _, R) -> R.
 
-%% Calls with values that are still open, with nothing lost since, were left by a kill; and so were those below them.
-dies([#call{caller = none, what = What, losses = Losses, key = Key} = Call | Below], Begun, Time, _, _, #reader{losses = Losses} = R) when What =/= spawn ->
-    dies(Below, Begun, Time, true, Below =:= [] andalso Key =:= Begun, over(Call, Time, R));
-dies([#call{caller = Caller, key = Key} = Call | Below], Begun, Time, Killed, _, R) when Caller =/= none ->
+%% Calls with values that are still open, with nothing lost since, were left by a kill. A spawn raised.
+dies([#call{what = spawn} | Below], Begun, Time, Crashed, R) -> dies(Below, Begun, Time, Crashed, R);
+dies([#call{caller = none, losses = Losses} | _] = Rest, _, _, Crashed, #reader{losses = Now} = R) when Losses =/= Now -> {Rest, Crashed, R};
+dies([#call{caller = Caller, key = Key} = Call | Below], Begun, Time, _, R) ->
     R1 = over(Call, Time, R),
-    R2 = case Killed of true -> R1; false -> hurt(Key, count(ambiguous_returns, 1, R1)) end,
-    dies(Below, Begun, Time, Killed, Below =:= [] andalso Key =:= Begun, R2);
-dies(Rest, _, _, _, Crashed, R) ->
-    {Rest, Crashed, R}.
+    R2 = case Caller of none -> R1; _ -> hurt(Key, count(ambiguous_returns, 1, R1)) end,
+    dies(Below, Begun, Time, Below =:= [] andalso Key =:= Begun, R2);
+dies([], _, _, Crashed, R) -> {[], Crashed, R}.
 
 %% -- calls and requests ----------------------------------------------------------------------------------------------------------------
 

@@ -74,6 +74,9 @@ happens({take_replies, Id}, W) ->
 happens({kill, Id}, W) ->
     case proc(Id, W) of
         #proc{state = dead} -> W;
+        #proc{exit_armed = true, stack = Stack} = P when map_get(quiet, W#world.plan) -> % as from OTP 27 on
+            {Time, W1} = emit(P, out_exited, [], [0], W),
+            put_proc(P#proc{state = dead}, ended(Stack, Time, true, W1));
         P -> die(P, {exit, killed}, W)
     end.
 
