@@ -2,7 +2,10 @@
 %% times a second what became of them.
 -module(scenario_overload).
 
--export([start/1, stop/0, untraced/0, worst/2, rates/0, memory/0, trips/0]).
+-export([start/1, stop/0, untraced/1, worst/3, rates/1, memory/0]).
+
+-type clock() :: wall | cpu.
+%% What a second is: of the clock, or of processor time that the node had. The latter is fair where others use the machine, too.
 
 -define(SAMPLE_MS, 100).
 -define(WINDOW, 10).        % samples that a rate is taken over: a second
@@ -33,7 +36,7 @@ watch(Count, Workers, Next, Samples) ->
         stop ->
             lists:foreach(fun(Pid) -> exit(Pid, kill) end, Workers)
     after max(0, Next - erlang:monotonic_time(millisecond)) ->
-        Sample = {erlang:monotonic_time(millisecond), counters:get(Count, 1), resident(), status()},
+        Sample = {erlang:monotonic_time(millisecond), counters:get(Count, 1), resident(), status(), processor()},
         watch(Count, Workers, Next + ?SAMPLE_MS, [Sample | Samples])
     end.
 
@@ -42,6 +45,13 @@ resident() ->
     {ok, Text} = file:read_file("/proc/self/statm"),
     [_, Pages | _] = binary:split(Text, <<" ">>, [global]),
     binary_to_integer(Pages) * 4.
+
+%% Milliseconds of processor time that the node has had.
+processor() ->
+    {ok, Text} = file:read_file("/proc/self/stat"),
+    [_, Rest] = binary:split(Text, <<") ">>),
+    Fields = binary:split(Rest, <<" ">>, [global]),
+    10 * (binary_to_integer(lists:nth(12, Fields)) + binary_to_integer(lists:nth(13, Fields))).
 
 status() ->
     case whereis(kprof_session) of    % there once all modules are loaded
@@ -60,43 +70,35 @@ samples() ->
 
 %% Before tracing began, without the first second, and from then on.
 parts() ->
-    {Before, After} = lists:splitwith(fun({_, _, _, Status}) -> Status =:= not_started orelse Status =:= idle end, samples()),
+    {Before, After} = lists:splitwith(fun({_, _, _, Status, _}) -> Status =:= not_started orelse Status =:= idle end, samples()),
     {lists:nthtail(?WINDOW, Before), After}.
 
 %% Requests a second while nothing was traced.
--spec untraced() -> non_neg_integer().
-untraced() ->
+-spec untraced(clock()) -> non_neg_integer().
+untraced(Clock) ->
     {Before, _} = parts(),
-    rate(hd(Before), lists:last(Before)).
+    rate(Clock, hd(Before), lists:last(Before)).
 
-rate({T0, C0, _, _}, {T1, C1, _, _}) ->
-    (C1 - C0) * 1000 div max(1, T1 - T0).
+rate(wall, {T0, C0, _, _, _}, {T1, C1, _, _, _}) -> (C1 - C0) * 1000 div max(1, T1 - T0);
+rate(cpu, {_, C0, _, _, P0}, {_, C1, _, _, P1}) -> (C1 - C0) * 1000 div max(1, P1 - P0).
 
 %% The lowest rate of any second from `After' ms after the begin of tracing on, for `For' ms.
--spec worst(non_neg_integer(), pos_integer()) -> non_neg_integer().
-worst(After, For) ->
-    {_, [{T0, _, _, _} | _] = Samples} = parts(),
-    Seen = [S || {T, _, _, _} = S <- Samples, T - T0 >= After, T - T0 =< After + For],
-    lists:min([rate(A, B) || {A, B} <- lists:zip(lists:sublist(Seen, length(Seen) - ?WINDOW), lists:nthtail(?WINDOW, Seen))]).
+-spec worst(clock(), non_neg_integer(), pos_integer()) -> non_neg_integer().
+worst(Clock, After, For) ->
+    {_, [{T0, _, _, _, _} | _] = Samples} = parts(),
+    Seen = [S || {T, _, _, _, _} = S <- Samples, T - T0 >= After, T - T0 =< After + For],
+    lists:min([rate(Clock, A, B) || {A, B} <- lists:zip(lists:sublist(Seen, length(Seen) - ?WINDOW), lists:nthtail(?WINDOW, Seen))]).
 
 %% Requests in each second since tracing began.
--spec rates() -> [non_neg_integer()].
-rates() ->
+-spec rates(clock()) -> [non_neg_integer()].
+rates(Clock) ->
     {_, Samples} = parts(),
     Seconds = [S || {I, S} <- lists:zip(lists:seq(0, length(Samples) - 1), Samples), I rem ?WINDOW =:= 0],
-    [rate(A, B) || {A, B} <- lists:zip(lists:droplast(Seconds), tl(Seconds))].
+    [rate(Clock, A, B) || {A, B} <- lists:zip(lists:droplast(Seconds), tl(Seconds))].
 
 %% MB that the node's memory was over its highest of before.
 -spec memory() -> integer().
 memory() ->
     {Before, After} = parts(),
-    Most = fun(Samples) -> lists:max([M || {_, _, M, _} <- Samples]) end,
+    Most = fun(Samples) -> lists:max([M || {_, _, M, _, _} <- Samples]) end,
     (Most(After) - Most(Before)) div 1024.
-
-%% How often tracing was paused, and for how many ms together, as seen from outside of the shim.
--spec trips() -> {non_neg_integer(), non_neg_integer()}.
-trips() ->
-    {_, After} = parts(),
-    Paused = [{A, B} || {A, B} <- lists:zip(lists:droplast(After), tl(After)), element(4, A) =:= paused],
-    Ends = [ok || {_, B} <- Paused, element(4, B) =/= paused],
-    {length(Ends), lists:sum([element(1, B) - element(1, A) || {A, B} <- Paused])}.
