@@ -114,12 +114,21 @@ answers_right() {
   rm "$scratch/seen"
 }
 
-# comes_and_goes: while clients ask without a pause, the shim is loaded and unloaded three times. No request fails.
+# comes_and_goes: while clients ask without a pause, the shim is loaded and unloaded three times, also while it is in the middle of a
+# request. No request fails.
+asks_on() { # PATH...
+  local path urls=()
+  for path in "$@"; do urls+=(-o /dev/null "http://127.0.0.1:$port$path"); done
+  while [ ! -e "$scratch/enough" ]; do
+    curl -sS -m 20 -w '%{http_code}\n' "${urls[@]}" 2>&1 || true
+  done
+}
 comes_and_goes() {
-  local i
-  (while [ ! -e "$scratch/enough" ]; do curl -sS -m 20 -o /dev/null -w '%{http_code}\n' "http://127.0.0.1:$port/users/1" \
-    -o /dev/null "http://127.0.0.1:$port/slow" 2>&1; done >"$scratch/on.log") &
-  local load=$!
+  local i loads=()
+  asks_on /users/1 /slow >"$scratch/on.log" &
+  loads+=($!)
+  asks_on /long >"$scratch/on_long.log" &
+  loads+=($!)
   for i in 1 2 3; do
     rm -f "$kprof_log"
     start_tracing "$name" "$scratch/web.config"
@@ -127,7 +136,8 @@ comes_and_goes() {
     stop_tracing
   done
   touch "$scratch/enough"
-  wait "$load"
+  wait "${loads[@]}"
+  cat "$scratch/on_long.log" >>"$scratch/on.log"
   holds "$(grep -c '^200$' "$scratch/on.log")" -gt 20 "requests went on while kprof came and went"
   is "$(grep -vc '^200$' "$scratch/on.log" || true)" 0 "and none failed"
   is "$(target_eval "$name@localhost" '{code:is_loaded(kprof), [T || P <- processes(), {_, T} <- [erlang:trace_info(P, flags)], T =/= []], [M || {M, _} <- code:all_loaded(), erlang:check_old_code(M)]}.')" \

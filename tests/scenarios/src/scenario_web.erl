@@ -14,6 +14,7 @@ start() ->
 -spec handle(binary(), binary(), binary()) -> answer().
 handle(<<"GET">>, <<"/users/", Id/binary>>, _) -> {200, store(Id)};
 handle(<<"GET">>, <<"/slow">>, _) -> timer:sleep(30), {200, store(<<"slow">>)};
+handle(<<"GET">>, <<"/long">>, _) -> timer:sleep(1000), {200, "long"};
 handle(<<"GET">>, <<"/fail">>, _) -> _ = store(<<"fail">>), {500, "failed"};
 handle(<<"GET">>, <<"/busy">>, _) -> {503, "busy"};
 handle(<<"GET">>, <<"/crash">>, _) -> _ = store(<<"crash">>), error(boom);
