@@ -640,6 +640,15 @@ const struct stats *pipeline_stats(const struct pipeline *p) {
     return p->stats;
 }
 
+bool pipeline_clock_offset(const struct pipeline_node *n, int64_t *ahead) {
+    *ahead = n->synced_node + n->account.offset - n->synced_wall;
+    return n->synced_wall != 0;
+}
+
+uint32_t pipeline_tiers(const struct pipeline_node *n) {
+    return n->tiers.tiers;
+}
+
 struct pipeline_totals pipeline_totals(const struct pipeline_node *n) {
     return n->totals;
 }

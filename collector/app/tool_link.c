@@ -90,6 +90,7 @@ static void send_node(struct tool_link *t, const struct roster_node *n) {
         const char *key;
         uint64_t value;
     } counts[] = {{"os_pid", (uint64_t)n->os_pid},
+                  {"tiers", pipeline_tiers(n->node)},
                   {"one_in", (uint64_t)n->sampling.one_in},
                   {"per_second", (uint64_t)n->sampling.per_second},
                   {"level_ppm", (uint64_t)n->sampling.level_ppm},
@@ -105,7 +106,12 @@ static void send_node(struct tool_link *t, const struct roster_node *n) {
                   {"lowered_ms", totals.shim.lowered_ms}};
     enum { COUNTS = sizeof counts / sizeof *counts };
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, "node", COUNTS + 9);
+    int64_t ahead = 0;
+    bool told = n->connected && pipeline_clock_offset(n->node, &ahead);
+    struct control_writer w = control_begin(&b, "node", COUNTS + 9 + told);
+    if (told) {
+        control_int(&w, "clock_offset_us", ahead / 1000);
+    }
     control_text(&w, "node", slice_text(pipeline_node_name(n->node)));
     control_bool(&w, "connected", n->connected);
     control_text(&w, "since", slice_text(text_time_format(n->since, false, since)));

@@ -29,6 +29,7 @@ struct client {
     bool connected;
     bool closed;
     char why[CLIENT_WHY_BYTES];
+    char version[64]; // of the collector
     struct sigaction pipe; // what SIGPIPE did before
 };
 
@@ -173,7 +174,7 @@ static bool prove(struct client *c, const struct secret *secret, int64_t deadlin
 }
 
 static bool greet(struct client *c, int64_t deadline) {
-    struct slice type = {0};
+    struct slice type = {0}, version = {0};
     if (!send_hello(c)) {
         fail(c, "out of memory");
         return false;
@@ -184,6 +185,8 @@ static bool greet(struct client *c, int64_t deadline) {
     }
     control_get_text(control_root(message), "type", &type);
     bool welcome = slice_is(type, "welcome");
+    control_get_text(control_root(message), "version", &version);
+    snprintf(c->version, sizeof c->version, "%.*s", (int)(version.len < 64 ? version.len : 63), version.data ? (const char *)version.data : "");
     control_free(message);
     if (!welcome) {
         fail(c, "it is no kprof-collector, or one of another release");
@@ -326,4 +329,8 @@ enum client_status client_next(struct client *c, int timeout_ms, struct control 
 
 const char *client_why(const struct client *c) {
     return c->why;
+}
+
+const char *client_version(const struct client *c) {
+    return c->version;
 }

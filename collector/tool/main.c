@@ -18,6 +18,7 @@ static const struct command {
     {"trace", "pause, resume or sample a node's trace through the collector", trace_main, trace_help},
     {"attach", "trace a running node, which has nothing of kprof, until Ctrl-C", attach_main, attach_help},
     {"detach", "take kprof out of a node", detach_main, detach_help},
+    {"doctor", "what is there, what is wrong with it, and what to do", doctor_main, doctor_help},
     {"replay", "a trace-port capture through the same pipeline into a new database", replay_main,
      replay_help},
 };

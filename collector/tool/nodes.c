@@ -92,6 +92,7 @@ static void take_node(struct control_map m, struct node_row *row) {
         const char *key;
         int64_t *value;
     } numbers[] = {{"os_pid", &row->os_pid},
+                   {"tiers", &row->tiers},
                    {"one_in", &row->one_in},
                    {"per_second", &row->per_second},
                    {"level_ppm", &row->level_ppm},
@@ -113,6 +114,7 @@ static void take_node(struct control_map m, struct node_row *row) {
     take_text(m, "version", row->version, sizeof row->version);
     take_text(m, "state", row->state, sizeof row->state);
     control_get_bool(m, "connected", &row->connected);
+    row->has_clock = control_get_int(m, "clock_offset_us", &row->clock_offset_us);
     control_get_number(m, "requests_per_s", &row->requests_per_s);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         control_get_int(m, numbers[i].key, numbers[i].value);
@@ -124,15 +126,14 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct node_row *)a)->node, ((const struct node_row *)b)->node);
 }
 
-// Fills rows (LIMIT_NODES of them) and counts them.
-static int take_nodes(struct client *c, struct node_row *rows, uint32_t *count) {
+int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint32_t *count) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, "nodes", 0);
     control_end(&w);
-    int status = reach_ask("nodes", c, &b);
+    int status = reach_ask(command, c, &b);
     *count = 0;
     while (status == EXIT_SUCCESS) {
-        struct control *message = reach_either("nodes", c, "node", "nodes", REACH_MS);
+        struct control *message = reach_either(command, c, "node", "nodes", REACH_MS);
         struct slice type = {0};
         if (!message) {
             return EXIT_FAILURE;
@@ -183,7 +184,7 @@ int nodes_main(int argc, char **argv) {
         return status;
     }
     struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
-    status = rows ? take_nodes(c, rows, &count) : command_fail("nodes", EXIT_FAILURE, "no memory");
+    status = rows ? nodes_ask("nodes", c, rows, &count) : command_fail("nodes", EXIT_FAILURE, "no memory");
     client_close(c);
     reach_close(&o.reach);
     if (status == EXIT_SUCCESS) {

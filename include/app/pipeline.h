@@ -116,4 +116,8 @@ struct pipeline_totals {
     uint64_t untimed;     // calls without a timestamp: of no use, counted as decode errors too
     int64_t first_error;  // offset in the stream of the first frame that could not be decoded, or -1
 };
+// By how much the node's clock was ahead of ours when it last told its time, ns, less the message's delay. False: it has not.
+bool pipeline_clock_offset(const struct pipeline_node *n, int64_t *ahead);
+// How many tiers it traces.
+uint32_t pipeline_tiers(const struct pipeline_node *n);
 struct pipeline_totals pipeline_totals(const struct pipeline_node *n);

@@ -39,5 +39,7 @@ bool client_send(struct client *c, const struct buffer *messages);
 // Waits for the next message and puts it into *message, to be freed with control_free before the next call: its texts last no longer. Who
 // wants to notice signals waits in short pieces.
 enum client_status client_next(struct client *c, int timeout_ms, struct control **message);
+// The collector's version, as it says; clean it before it is shown. Until client_close.
+const char *client_version(const struct client *c);
 // Why the connection is gone: the collector's own words, or what went wrong. Until client_close.
 const char *client_why(const struct client *c);

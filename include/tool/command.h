@@ -20,6 +20,8 @@ int detach_main(int argc, char **argv);
 extern const char detach_help[];
 int replay_main(int argc, char **argv);
 extern const char replay_help[];
+int doctor_main(int argc, char **argv);
+extern const char doctor_help[];
 
 int nodes_main(int argc, char **argv);
 extern const char nodes_help[];

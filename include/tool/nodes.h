@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/limits.h"
+#include "net/client.h"
 
 enum { NODE_TEXT = 240, NODE_WORD = 64, NODE_TIME = 40 };
 
@@ -21,12 +22,17 @@ struct node_row {
     char peer[NODE_WORD], otp[NODE_WORD], version[NODE_WORD], state[NODE_WORD];
     bool connected;
     double requests_per_s;
+    bool has_clock;
+    int64_t clock_offset_us; // by which its clock is ahead of the collector's, and the delay of a message
+    int64_t tiers;           // that it traces
     int64_t os_pid, one_in, per_second, level_ppm, trips;
     int64_t complete, incomplete, expired, unsampled, messages, dropped_messages, decode_errors, paused_ms, lowered_ms;
     struct node_event history[LIMIT_NODE_EVENTS]; // oldest first
     uint32_t events;
 };
 
+// Asks a collector for its nodes: fills rows (LIMIT_NODES of them), by name, and counts them. An exit status; has told why when it is none of success.
+int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint32_t *count);
 // The sampling that a node's user asked for: "all", "1 in 10", "100/s", or "-" when that is not known. Returns out.
 char *nodes_sampling(const struct node_row *row, char out[NODE_WORD]);
 // A table, a line a node; with history, what happened to each below its line. now: ns since 1970 UTC. Check out->failed.

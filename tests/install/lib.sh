@@ -3,7 +3,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../scenarios/lib.sh"
 
 prefix=/usr/local
-DESTDIR=$scratch/root cmake --install "$KPROF_BUILD" --prefix "$prefix" >"$scratch/install.log" || fail "cmake --install"
+DESTDIR=$scratch/root cmake --install "$KPROF_BUILD" --prefix "$prefix" >"$scratch/install.out" || fail "cmake --install"
 installed=$scratch/root$prefix
 collector=$installed/bin/kprof-collector
 kprof=$installed/bin/kprof

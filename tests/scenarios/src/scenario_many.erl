@@ -3,7 +3,7 @@
 %% I rem 3 times two; one(I, K) and two(I, K) say how long a call lasts.
 -module(scenario_many).
 
--export([run/4, expected/2, hello_only/2]).
+-export([run/4, expected/2, hello_only/2, strange/2]).
 
 -define(BATCH_MS, 50).
 -define(FLAGS, 18).
@@ -57,9 +57,19 @@ connect(Port, I, Creation) ->
 %% The control connection of a node that then says nothing more, as one whose machine has lost its power. Stays open while the caller lives.
 -spec hello_only(inet:port_number(), pos_integer()) -> gen_tcp:socket().
 hello_only(Port, I) ->
+    hello(Port, I, <<"0.1.0">>).
+
+%% The same of another release, with a clock that is 100 s ahead, and says so.
+-spec strange(inet:port_number(), pos_integer()) -> ok.
+strange(Port, I) ->
+    Control = hello(Port, I, <<"9.9.9">>),
+    say(Control, #{type => <<"clock">>, at => erlang:monotonic_time(nanosecond) + 100000000000, time_offset => erlang:time_offset(nanosecond), unsampled => 0,
+                   paused_ms => 0}).
+
+hello(Port, I, Version) ->
     {ok, Control} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, 4}]),
     ok = say(Control, #{type => <<"hello">>, role => <<"control">>, protocol => 1, node => list_to_binary(name(I)), otp => <<"25">>, os_pid => I,
-                        ticks_per_second => 1000000000, time_offset => erlang:time_offset(nanosecond), creation => 1, version => <<"0.1.0">>}),
+                        ticks_per_second => 1000000000, time_offset => erlang:time_offset(nanosecond), creation => 1, version => Version}),
     #{<<"type">> := <<"welcome">>} = welcome(Control),
     Control.
 

@@ -1,0 +1,135 @@
+// kprof doctor: options and output.
+#include "tool/doctor.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/json.h"
+#include "tool/command.h"
+#include "tool/reach.h"
+#include "tool/text.h"
+
+enum { OUTPUT_BYTES = 4 << 20 };
+
+const char doctor_help[] =
+    "usage: kprof doctor [NODE]... [OPTIONS]\n"
+    "\n"
+    "Says what is there and what is wrong with it, and what to do: the collector and the nodes that it knows, whether\n"
+    "they trace, lose or pause, how far their clocks are off, and whether versions fit; with --db the database; and each\n"
+    "NODE (name@host) itself, over Erlang's distribution: whether it can be traced, and what of kprof is in it.\n"
+    "\n"
+    REACH_HELP
+    "  --db FILE               the database that it writes\n"
+    "  --cookie-file FILE      a file with the nodes' cookie (default: ~/.erlang.cookie)\n"
+    "  --json                  one JSON object instead of text\n"
+    "\n"
+    "The JSON object: findings, a list of level (ok, warning, problem), about, text and advice (or null); problems and\n"
+    "warnings, their numbers.\n"
+    "\n"
+    "Exit status: 0 there are no problems (perhaps warnings), 1 there are, 2 the command line is wrong.\n";
+
+static const char *const levels[] = {"ok", "warning", "problem"};
+
+void doctor_tell(struct doctor *d, enum doctor_level level, const char *about, const char *advice, const char *format, ...) {
+    char text[1024], clean_about[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    snprintf(clean_about, sizeof clean_about, "%s", about);
+    text_clean(text);
+    text_clean(clean_about);
+    d->found[level]++;
+    buffer_printf(&d->text, " %-9s%s: %s\n", levels[level], clean_about, text);
+    if (advice) {
+        buffer_printf(&d->text, "          -> %s\n", advice);
+    }
+    if (d->json.len > 0) {
+        buffer_text(&d->json, ",");
+    }
+    struct json j = json_make(&d->json);
+    json_open(&j, '{');
+    json_key_text(&j, "level", levels[level]);
+    json_key_text(&j, "about", clean_about);
+    json_key_text(&j, "text", text);
+    json_key(&j, "advice");
+    advice ? json_text(&j, advice) : json_null(&j);
+    json_close(&j, '}');
+}
+
+struct options {
+    struct reach reach;
+    const char *db;
+    const char *cookie_file;
+    bool json;
+};
+
+static int parse(int argc, char **argv, struct options *o) {
+    static const struct option options[] = {REACH_OPTIONS,
+                                            {"db", required_argument, NULL, 'd'},
+                                            {"cookie-file", required_argument, NULL, 'k'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {NULL, 0, NULL, 0}};
+    char host[REACH_HOST_BYTES];
+    uint16_t port;
+    int c;
+    *o = (struct options){.reach = {.collector = REACH_DEFAULT}};
+    opterr = 0;
+    optind = 0;
+    while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+        if (reach_option(&o->reach, c, optarg)) {
+            continue;
+        }
+        switch (c) {
+        case 'd':
+            o->db = optarg;
+            break;
+        case 'k':
+            o->cookie_file = optarg;
+            break;
+        case 'j':
+            o->json = true;
+            break;
+        default:
+            return command_bad_option(argv, c);
+        }
+    }
+    return reach_address("doctor", o->reach.collector, host, &port);
+}
+
+static int show(struct doctor *d, const struct options *o) {
+    uint32_t problems = d->found[DOCTOR_PROBLEM], warnings = d->found[DOCTOR_WARNING];
+    if (d->text.failed || d->json.failed) {
+        return command_fail("doctor", EXIT_FAILURE, "no memory");
+    }
+    if (o->json) {
+        printf("{\"findings\":[%.*s],\"problems\":%u,\"warnings\":%u}\n", (int)d->json.len, (const char *)d->json.data, problems, warnings);
+    } else {
+        printf("%.*s\n %u problem%s, %u warning%s\n", (int)d->text.len, (const char *)d->text.data, problems, problems == 1 ? "" : "s",
+               warnings, warnings == 1 ? "" : "s");
+    }
+    return problems > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int doctor_main(int argc, char **argv) {
+    struct options o;
+    struct doctor d = {.text = buffer_make(OUTPUT_BYTES), .json = buffer_make(OUTPUT_BYTES)};
+    int status = parse(argc, argv, &o);
+    if (status == EXIT_SUCCESS) {
+        int nodes = optind; // getopt has put them behind the options
+        doctor_collector(&d, &o.reach);
+        if (o.db) {
+            doctor_database(&d, o.db);
+        }
+        for (int i = nodes; i < argc; i++) {
+            doctor_node(&d, argv[i], o.cookie_file);
+        }
+        status = show(&d, &o);
+    }
+    buffer_free(&d.text);
+    buffer_free(&d.json);
+    return status;
+}

@@ -1,0 +1,26 @@
+// kprof doctor: what it has found, and the three places where it looks. A finding is a line on something, and what to do about it.
+#pragma once
+
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "tool/reach.h"
+
+enum doctor_level { DOCTOR_OK, DOCTOR_WARNING, DOCTOR_PROBLEM, DOCTOR_LEVELS };
+
+struct doctor {
+    struct buffer text; // the findings as lines,
+    struct buffer json; // and as the objects of a JSON list, separated by commas
+    uint32_t found[DOCTOR_LEVELS];
+};
+
+// Adds a finding. advice: what to do; NULL: nothing. What it says may come from elsewhere: it is cleaned.
+__attribute__((format(printf, 5, 6))) void doctor_tell(struct doctor *d, enum doctor_level level, const char *about,
+                                                       const char *advice, const char *format, ...);
+
+// The collector, and the nodes as it knows them. reach: how to get to it; its collector is set.
+void doctor_collector(struct doctor *d, struct reach *reach);
+// A database file.
+void doctor_database(struct doctor *d, const char *path);
+// A node itself, over the distribution. cookie_file: NULL for the user's own.
+void doctor_node(struct doctor *d, const char *name, const char *cookie_file);

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Goal of this test: kprof doctor says what is there when all is well, and finds each thing that is made to be wrong, with what to do
+# and the right exit status; looking changes nothing in the node.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# doctor STATUS ARGUMENT...: what it says is in doctor.txt
+doctor() {
+  local want=$1 got=0
+  shift
+  HOME=$scratch/home timeout 60 "$kprof" doctor "$@" >"$scratch/doctor.txt" 2>"$scratch/doctor.err" || got=$?
+  [ "$got" = "$want" ] || fail "kprof doctor $*: exit status $got, not $want: $(cat "$scratch/doctor.txt" "$scratch/doctor.err")"
+}
+says() { has "$scratch/doctor.txt" "$1" "doctor says: $1"; }
+says_not() { has_not "$scratch/doctor.txt" "$1" "doctor does not say: $1"; }
+
+# -- nothing is there --------------------------------------------------------------------------------------------------
+doctor 1 --collector 127.0.0.1:1 --db "$scratch/none.db" "nobody_$$@localhost"
+says '^ problem  collector 127.0.0.1:1: cannot be reached'
+says '^ +-> .*--collector'
+says '^ problem  database .*none.db: '
+says "^ problem  node nobody_$$@localhost: "
+says '^ 3 problems, 0 warnings$'
+doctor 1 --collector 127.0.0.1:1 --db "$scratch/none.db" --json
+is "$(sqlite3 :memory: "SELECT j ->> '\$.problems', j ->> '\$.findings[0].level', j ->> '\$.findings[0].advice' IS NOT NULL, json_array_length(j, '\$.findings')
+  FROM (SELECT readfile('$scratch/doctor.txt') AS j)")" "2|problem|1|2" "and so in JSON"
+doctor 2 --collector nowhere:x
+doctor 2 --frobnicate
+doctor 0 --help
+
+# -- a collector without nodes, an empty database ----------------------------------------------------------------------
+start_collector
+at=(--collector "127.0.0.1:$collector_port" --db "$db")
+doctor 0 "${at[@]}"
+says '^ ok       collector .*: runs, version [0-9.]+$'
+says '^ warning  collector .*: no node has connected'
+says '^ warning  database .*: holds no data yet'
+
+# -- all is well -------------------------------------------------------------------------------------------------------
+name=doctor_$$
+start_shop "$name"
+doctor 0 "${at[@]}" "$name@localhost"
+says "^ ok       node $name@localhost: reached, OTP [0-9]+\$"
+says "^ ok       node $name@localhost: nothing of kprof is in it"
+is "$(target_eval "$name@localhost" '[M || {M, _} <- code:all_loaded(), lists:prefix("kprof", atom_to_list(M))].')" "[]" "looking has loaded nothing"
+start_tracing "$name"
+load --clients 2 --think 5 --requests 200 || fail "the load failed"
+wait_for 15 "all requests are in the database" ledger_reaches requests_complete 200
+doctor 0 "${at[@]}" "$name@localhost"
+says "^ ok       node $name@localhost: armed: 5 tiers, sampling all; "
+says "^ ok       node $name@localhost: its clock is [0-9.]+ .s (ahead of|behind) the collector's"
+says "^ ok       node $name@localhost: its clock is [0-9.]+ .s (ahead of|behind) this host's"
+says "^ ok       node $name@localhost: kprof is in it: tracing"
+says '^ ok       database .*: [0-9.]+ MB, data until 20'
+says '^ ok       database .*: 200 complete requests in the last hour, ok$'
+says '^ 0 problems, 0 warnings$'
+
+# -- one thing after the other goes wrong ------------------------------------------------------------------------------
+echo wrong >"$scratch/home/wrong.cookie"
+chmod 400 "$scratch/home/wrong.cookie"
+doctor 1 "${at[@]}" --cookie-file "$scratch/home/wrong.cookie" "$name@localhost"
+says "^ problem  node $name@localhost: .*cookie"
+"$kprof" trace "$name@localhost" pause --collector "127.0.0.1:$collector_port" >"$scratch/trace.log" || fail "kprof trace pause"
+doctor 0 "${at[@]}"
+says "^ warning  node $name@localhost: held with kprof trace: nothing is armed"
+says '^ +-> kprof trace NODE resume$'
+"$kprof" trace "$name@localhost" resume --collector "127.0.0.1:$collector_port" >"$scratch/trace.log" || fail "kprof trace resume"
+stop_tracing
+doctor 0 "${at[@]}" "$name@localhost"
+says "^ warning  node $name@localhost: not connected"
+says "^ ok       node $name@localhost: nothing of kprof is in it"
+
+# clocks, versions and losses of a node that is simulated
+start_erl "sim_$$" -pa "$KPROF_EBIN"
+target_eval "sim_$$@localhost" "P = spawn(fun() -> scenario_many:strange($collector_port, 3), receive never -> ok end end), timer:sleep(700), is_process_alive(P)." >/dev/null
+doctor 0 "${at[@]}"
+says '^ warning  node sim3@host3.example.org: its shim is of version 9.9.9'
+says "^ warning  node sim3@host3.example.org: its clock is 1[0-9.]+ (s|min|h) ahead of the collector's"
+says '^ warning  node sim3@host3.example.org: connected, nothing is armed'
+stop_collector
+doctor 1 "${at[@]}"
+says '^ problem  collector'
