@@ -122,7 +122,7 @@ value(Name, V) -> bad(Name, V, "true or false").
 weighted({A, B}, W) ->
     <<(weighted(A, W))/binary, $_, (weighted(B, W))/binary>>;
 weighted(Identity, W) when is_number(W), W >= 0, W =< 1.0e6 ->
-    try <<_/binary>> = to_text(Identity)
+    try <<_/bits>> = to_text(Identity)
     catch error:_ -> bad(sample_weights, Identity, "identities of text, or {text, text}")
     end;
 weighted(_, W) ->

@@ -81,7 +81,7 @@ weight(Identity) ->
 text({A, B}) -> <<(text(A))/binary, $_, (text(B))/binary>>;
 text(A) when is_atom(A) -> atom_to_binary(A, utf8);
 text(B) when is_binary(B) -> B;
-text(L) when is_list(L) -> <<_/binary>> = unicode:characters_to_binary(L).
+text(L) when is_list(L) -> <<_/bits>> = unicode:characters_to_binary(L).
 
 %% --- setting ---
 

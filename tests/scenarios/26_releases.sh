@@ -5,6 +5,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 newest=29
 own=$(erl -noinput -boot start_clean -eval 'io:put_chars(erlang:system_info(otp_release)), halt().')
+# shellcheck disable=SC2016  # for the inner shell
 bin=$("$top/scripts/otp.sh" --no-download "$newest" bash -c 'dirname "$(command -v erl)"') || exit 77
 [ "$own" -lt "$newest" ] || { echo "this is OTP $newest itself"; exit 77; }
 PATH=$bin:$PATH escript "$top/scripts/build_shim.escript" "$top/shim" "$scratch/newer" || fail "OTP $newest cannot compile the shim"
