@@ -193,7 +193,7 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
     if (!out->tls_cert != !out->tls_key || (out->tls_ca && !out->tls_cert)) {
         return usage("%s is missing", out->tls_cert ? "--tls-key FILE" : "--tls-cert FILE");
     }
-    if (!collector_loopback(out->address) && !out->secret_file) {
+    if (out->address[0] && !collector_loopback(out->address) && !out->secret_file) {
         return usage("--listen %s: others than this machine can connect there, so it wants --secret-file FILE; "
                      "make one with: (umask 077; openssl rand -hex 32 >FILE)",
                      out->address);

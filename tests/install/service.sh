@@ -83,7 +83,7 @@ refuses_port() {
   has "$scratch/refused.log" "$pattern" "and why"
 }
 refuses_port 3 'error .*more than one socket.*ListenStream' "127.0.0.1:$(free_port)" "127.0.0.1:$(free_port)"
-refuses_port 2 'error .*0\.0\.0\.0.*loopback' "0.0.0.0:$(free_port)"
+refuses_port 2 'error .*0\.0\.0\.0.*--secret-file' "0.0.0.0:$(free_port)"
 is "$(times 'READY=1$')" 2 "who cannot listen is not ready"
 
 # -- the units ---------------------------------------------------------------------------------------------------------
