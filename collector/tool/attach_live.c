@@ -33,7 +33,7 @@ static struct live_identity *row_of(struct live_view *v, const char *name) {
             return &v->rows[i];
         }
     }
-    struct live_identity *row = v->count < LIVE_ROWS ? &v->rows[v->count++] : NULL;
+    struct live_identity *row = v->rows && v->count < LIVE_ROWS ? &v->rows[v->count++] : NULL;
     if (row) {
         *row = (struct live_identity){0};
         snprintf(row->name, sizeof row->name, "%s", name);

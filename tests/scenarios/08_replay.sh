@@ -138,7 +138,7 @@ is "$(sql "SELECT bucket_start, identity, tier, requests, calls, errors, async_c
 2026-11-21T00:26:30Z|update|run|10|10|0|0|32953|77" "a fixed capture gives the known numbers"
 is "$(sql "SELECT CAST(round(sum(mean_us * calls)) AS INTEGER) FROM tier_stats WHERE resolution_s = 10 AND identity = '_total' AND tier IN ('run', 'parsing')" \
       "$scratch/fixed.db")" 53562 "durations"
-is "$(sql "SELECT * FROM ledger WHERE resolution_s = 3600" "$scratch/fixed.db")" "2026-11-21T00:00:00Z|3600|nonode@nohost|40|0|0|0|460|69256|0|0|0|0|0|0|0|0|0|ok" \
+is "$(sql "SELECT * FROM ledger WHERE resolution_s = 3600" "$scratch/fixed.db")" "2026-11-21T00:00:00Z|3600|nonode@nohost|40|0|0|0|460|69256|0|0|0|0|0|0|0|0|0|0|0|ok" \
    "and the known ledger"
 
 # -- requests that are kept whole --------------------------------------------------------------------------------------
