@@ -6,7 +6,7 @@
 %% sampled; without a weight it is 1. What names its request later, from the calls of tiers, or begins it by an entry function, has weight 1.
 %%
 %% The level is 1 until tracing takes too much of the node: until the breaker trips, which halves it, or more, so that what was measured then
-%% would be within the budget; or until eight times the budget is traced, which may be all that the node does though its trace port keeps up, on
+%% would be within the budget; or until sixteen times the budget is traced, which may be all that the node does though its trace port keeps up, on
 %% one scheduler for example. From then on, until it is 1 again, the traced bytes are held within the budget: what is over it lowers the
 %% level at once, by as much; with room left, the level rises every 5 s, to the double at most and no further than the budget allows by
 %% what is measured.
@@ -21,9 +21,9 @@
 
 -define(WHOLE, 1000000).        % the level is told in millionths
 -define(MAX_ONE_IN, 1 bsl 30).
--define(BUDGET, 1000000).       % bytes a second and scheduler: some 10000 messages, a twentieth of its time
+-define(BUDGET, 500000).        % bytes a second and scheduler: some 5000 messages, a twentieth of its time
 -define(BUDGET_SCHEDULERS, 4).  % the trace port is one
--define(TOO_MUCH, 8).           % times the budget
+-define(TOO_MUCH, 16).          % times the budget
 -define(RAISE_MS, 5000).
 -define(WEIGHTS, kprof_weights).
 
