@@ -90,35 +90,36 @@ open(Host, Port, Options, Tls) ->
 
 authenticate(_, _, _, undefined, _) ->
     {ok, undefined};
-authenticate({Module, Socket} = Connection, Role, Id, Secret, Deadline) ->
+authenticate(Connection, Role, Id, Secret, Deadline) ->
     {Auth, Begun} = kprof_auth:start(Role, Id),
-    case Module:send(Socket, Auth) =:= ok andalso next(Connection, Deadline) of
-        {ok, #{<<"type">> := <<"bye">>} = Bye, _} ->
-            {error, bye(Bye)};
-        {ok, _, Challenge} ->
+    case exchange(Connection, Auth, Deadline) of
+        {ok, Challenge} ->
             case kprof_auth:answer(Secret, Challenge, Begun) of
                 {ok, Answer, Answered} -> confirm(Connection, Secret, Answer, Answered, Deadline);
                 error -> {error, unproven}
             end;
-        false ->
-            {error, closed};
         Error ->
             Error
     end.
 
-confirm({Module, Socket} = Connection, Secret, Answer, Answered, Deadline) ->
-    case Module:send(Socket, Answer) =:= ok andalso next(Connection, Deadline) of
-        {ok, #{<<"type">> := <<"bye">>} = Bye, _} ->
-            {error, bye(Bye)};
-        {ok, _, Proven} ->
+confirm(Connection, Secret, Answer, Answered, Deadline) ->
+    case exchange(Connection, Answer, Deadline) of
+        {ok, Proven} ->
             case kprof_auth:confirm(Secret, Proven, Answered) of
                 {ok, _} = Key -> Key;
                 error -> {error, unproven}
             end;
-        false ->
-            {error, closed};
         Error ->
             Error
+    end.
+
+%% Sends a frame of the handshake. The bytes of what answers it, unless that is a refusal.
+exchange({Module, Socket} = Connection, Frame, Deadline) ->
+    case Module:send(Socket, Frame) =:= ok andalso next(Connection, Deadline) of
+        {ok, #{<<"type">> := <<"bye">>} = Bye, _} -> {error, bye(Bye)};
+        {ok, _, Bytes} -> {ok, Bytes};
+        false -> {error, closed};
+        Error -> Error
     end.
 
 %% The next message: decoded, and its bytes.
