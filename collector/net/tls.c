@@ -161,8 +161,30 @@ void tls_write_now(struct bufferevent *bev, const void *data, size_t len) {
     }
 }
 
+// What is wrong with the other side's certificate; in the shim's words where it has some.
+static const char *verify_error(long verified) {
+    switch (verified) {
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+        return "the certificate is of an unknown authority";
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+        return "the certificate has expired";
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+        return "the certificate is for another name";
+    default:
+        return X509_verify_cert_error_string(verified);
+    }
+}
+
 const char *tls_error(struct bufferevent *bev) {
     unsigned long code = bufferevent_get_openssl_error(bev);
     const char *reason = code ? ERR_reason_error_string(code) : NULL;
+    long verified = SSL_get_verify_result(bufferevent_openssl_get_ssl(bev));
+    if (ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED && verified != X509_V_OK) {
+        return verify_error(verified);
+    }
     return code && !reason ? "it failed" : reason;
 }

@@ -45,6 +45,9 @@ bool reach_option(struct reach *r, int option, const char *value) {
     case REACH_TLS_KEY:
         r->tls_files.key = value;
         return true;
+    case REACH_TLS_NAME:
+        r->tls_name = value;
+        return true;
     default:
         return false;
     }
@@ -54,8 +57,11 @@ bool reach_option(struct reach *r, int option, const char *value) {
 static int make_tls(const char *command, struct reach *r) {
     char why[TLS_ERROR_BYTES];
     const struct tls_files *files = &r->tls_files;
-    if (!files->cert != !files->key || (files->cert && !r->tls)) {
-        return command_fail(command, EXIT_USAGE, "--tls-cert and --tls-key go together, and with --tls or --tls-ca");
+    if (!files->cert != !files->key) {
+        return command_fail(command, EXIT_USAGE, "--tls-cert and --tls-key go together");
+    }
+    if ((files->cert || r->tls_name) && !r->tls) {
+        return command_fail(command, EXIT_USAGE, "--tls-cert, --tls-key and --tls-name go with --tls or --tls-ca");
     }
     r->context = r->tls ? tls_client(files, why) : NULL;
     return r->tls && !r->context ? command_fail(command, EXIT_USAGE, "%s", why) : EXIT_SUCCESS;
@@ -74,6 +80,7 @@ struct client *reach_open(const char *command, struct reach *r, int *status) {
         return NULL;
     }
     o.tls = r->context;
+    o.tls_name = r->tls_name;
     struct client *c = client_open(&o, why);
     secret_clear(&secret);
     if (!c) {

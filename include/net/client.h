@@ -22,11 +22,12 @@ enum client_status {
 enum { CLIENT_WHY_BYTES = 256 };
 
 struct client_options {
-    const char *host; // name or address; with TLS what its certificate must be for
+    const char *host;     // name or address
     uint16_t port;
     int timeout_ms;              // for all of client_open; a name is looked up for as long as that takes
     const struct secret *secret; // NULL: none. Only needed until client_open returns
     const struct tls *tls;       // tls_client's; must outlive the client. NULL: plain TCP
+    const char *tls_name;        // what the collector's certificate must be for; NULL: the host
 };
 
 // Connects, proves the secret (net/auth.h) and is welcomed. NULL and the reason in why, which may be a stranger's words: clean it before it is

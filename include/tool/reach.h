@@ -19,16 +19,18 @@ struct reach {
     const char *secret_file;
     bool tls; // with the system's authorities, when there is no tls_files.ca
     struct tls_files tls_files;
+    const char *tls_name; // in the collector's certificate; NULL: its host
     struct tls *context; // made by reach_open, freed by reach_close
 };
 
 // getopt_long's values of the options that every such command takes; its own are letters.
-enum { REACH_COLLECTOR = 1000, REACH_SECRET, REACH_TLS, REACH_TLS_CA, REACH_TLS_CERT, REACH_TLS_KEY };
+enum { REACH_COLLECTOR = 1000, REACH_SECRET, REACH_TLS, REACH_TLS_CA, REACH_TLS_CERT, REACH_TLS_KEY, REACH_TLS_NAME };
 
 #define REACH_OPTIONS                                                                                                               \
     {"collector", required_argument, NULL, REACH_COLLECTOR}, {"secret-file", required_argument, NULL, REACH_SECRET},                \
         {"tls", no_argument, NULL, REACH_TLS}, {"tls-ca", required_argument, NULL, REACH_TLS_CA},                                   \
-        {"tls-cert", required_argument, NULL, REACH_TLS_CERT}, {"tls-key", required_argument, NULL, REACH_TLS_KEY}
+        {"tls-cert", required_argument, NULL, REACH_TLS_CERT}, {"tls-key", required_argument, NULL, REACH_TLS_KEY},              \
+        {"tls-name", required_argument, NULL, REACH_TLS_NAME}
 
 #define REACH_HELP                                                                                                                  \
     "  --collector HOST:PORT   where the collector listens (default: " REACH_DEFAULT ")\n"                                          \
@@ -36,7 +38,8 @@ enum { REACH_COLLECTOR = 1000, REACH_SECRET, REACH_TLS, REACH_TLS_CA, REACH_TLS_
     "  --tls                   through TLS; the collector's certificate is verified with the system's authorities\n"                \
     "  --tls-ca FILE           through TLS; it is verified with the authorities in FILE\n"                                          \
     "  --tls-cert FILE         a certificate of one's own, for a collector with --tls-ca,\n"                                        \
-    "  --tls-key FILE          and its key\n"
+    "  --tls-key FILE          and its key\n"                                                                                       \
+    "  --tls-name NAME         the name in the collector's certificate (default: the host of --collector)\n"
 
 // Takes one of them. False when it is none.
 bool reach_option(struct reach *r, int option, const char *value);

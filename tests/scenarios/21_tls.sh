@@ -83,11 +83,17 @@ for host in localhost 127.0.0.1; do
 done
 ok "kprof nodes, by name and by address"
 if "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls-ca "$pki/theirs.pem" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes trusts anybody"; fi
-has "$scratch/nodes.log" 'TLS: certificate verify failed' "kprof nodes and a certificate of another authority"
+has "$scratch/nodes.log" 'TLS: the certificate is of an unknown authority' "kprof nodes and a certificate of another authority"
 if "$kprof" nodes --collector "127.1:$collector_port" --tls-ca "$pki/ours.pem" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes trusts another name"; fi # 127.0.0.1, otherwise
-has "$scratch/nodes.log" "TLS: certificate verify failed" "kprof nodes and a certificate of another name"
+has "$scratch/nodes.log" "TLS: the certificate is for another name" "kprof nodes and a certificate of another name"
+"$kprof" nodes --collector "127.1:$collector_port" --tls-ca "$pki/ours.pem" --tls-name collector.example >"$scratch/nodes.log" 2>&1 || fail "kprof nodes --tls-name: $(cat "$scratch/nodes.log")"
+if "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls-ca "$pki/ours.pem" --tls-name other.example >"$scratch/nodes.log" 2>&1; then fail "kprof nodes trusts another name than --tls-name"; fi
+has "$scratch/nodes.log" "TLS: the certificate is for another name" "kprof nodes --tls-name, the right one and another"
+status=0
+"$kprof" nodes --collector "127.0.0.1:$collector_port" --tls-name collector.example >"$scratch/nodes.log" 2>&1 || status=$?
+is "$status|$(cat "$scratch/nodes.log")" "2|kprof nodes: --tls-cert, --tls-key and --tls-name go with --tls or --tls-ca" "kprof nodes --tls-name without TLS"
 if "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls >"$scratch/nodes.log" 2>&1; then fail "kprof nodes trusts whom its system does not"; fi
-has "$scratch/nodes.log" 'TLS: certificate verify failed' "kprof nodes and the system's authorities"
+has "$scratch/nodes.log" 'TLS: the certificate is of an unknown authority' "kprof nodes and the system's authorities"
 "$kprof" attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" --collector "127.0.0.1:$collector_port" --tls-ca "$pki/ours.pem" \
   --tier http=shop_http:handle_request/2 --for 2s >"$scratch/attach.log" 2>&1 || fail "kprof attach through TLS: $(tail -n 2 "$scratch/attach.log")"
 has "$collector_log" "node $name@localhost .* connected" "kprof attach, through TLS"
@@ -132,7 +138,7 @@ refused 'TLS: peer did not return a certificate' "  and the collector tells it"
 if "$kprof" nodes --collector "127.0.0.1:$collector_port" "${with[@]}" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes gets in without a certificate"; fi
 ok "kprof nodes, with a certificate, and not without"
 refuses 'does not trust this node|closed the connection' "a certificate of a strange authority" "${with[@]}" --tls-cert "$pki/stranger.pem" --tls-key "$pki/stranger.key"
-refused 'TLS: certificate verify failed' "  and the collector tells it"
+refused 'TLS: the certificate is of an unknown authority' "  and the collector tells it"
 refuses 'does not trust this node|closed the connection' "a shim's certificate that has expired" "${with[@]}" --tls-cert "$pki/lapsed.pem" --tls-key "$pki/lapsed.key"
 refuses 'refused: this collector demands its secret' "no secret, through TLS" --tls-ca "$pki/ours.pem" --tls-cert "$pki/shim.pem" --tls-key "$pki/shim.key"
 want=6 refuses 'the option tls: .*wants its key' "a certificate without key" "${with[@]}" --tls-cert "$pki/shim.pem"
