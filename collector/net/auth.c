@@ -79,8 +79,13 @@ static bool proves(struct auth *a, struct slice key, struct slice frame, struct 
 
 // -- the collector -----------------------------------------------------------------------------------------------------
 
+// Whether the client sees what it should. It is no secret, and proven together with the frame that it came in.
+static bool same_certificate(const struct auth *a, struct slice theirs) {
+    return theirs.len == (a->tls ? AUTH_CERTIFICATE_BYTES : 0) && (!a->tls || memcmp(theirs.data, a->certificate, AUTH_CERTIFICATE_BYTES) == 0);
+}
+
 const char *auth_challenge(struct auth *a, struct slice frame, const uint8_t nonce[AUTH_NONCE_BYTES], struct buffer *out) {
-    struct slice role = {0}, theirs = {0};
+    struct slice role = {0}, theirs = {0}, certificate = {0};
     int64_t protocol = 0;
     struct control *c = expect(a, 0, frame, "auth");
     if (!c) {
@@ -91,12 +96,15 @@ const char *auth_challenge(struct auth *a, struct slice frame, const uint8_t non
     control_get_int(m, "session", &a->session);
     control_get_text(m, "role", &role);
     control_get_bytes(m, "nonce", &theirs);
+    control_get_bytes(m, "certificate", &certificate);
     const char *why = NULL;
     if (protocol != CONTROL_PROTOCOL) {
         why = "another version of the protocol";
     } else if (theirs.len != AUTH_NONCE_BYTES || role.len == 0 || role.len >= sizeof a->role ||
                memchr(role.data, 0, role.len)) { // a role is text with an end
         why = "damaged authentication";
+    } else if (!same_certificate(a, certificate)) {
+        why = "somebody is in between: who connects sees another certificate than this collector's, or TLS ends elsewhere";
     } else {
         memcpy(a->role, role.data, role.len);
     }
@@ -127,12 +135,15 @@ const char *auth_begin(struct auth *a, const char *role, int64_t session, const 
     }
     strcpy(a->role, role);
     a->session = session;
-    struct control_writer w = control_begin(out, "auth", session ? 4 : 3);
+    struct control_writer w = control_begin(out, "auth", 3 + (session != 0) + a->tls);
     control_int(&w, "protocol", CONTROL_PROTOCOL);
     control_text(&w, "role", slice_text(role));
     control_bytes(&w, "nonce", slice_of(nonce, AUTH_NONCE_BYTES));
     if (session) {
         control_int(&w, "session", session);
+    }
+    if (a->tls) {
+        control_bytes(&w, "certificate", slice_of(a->certificate, AUTH_CERTIFICATE_BYTES));
     }
     return send_frame(a, out, &w);
 }

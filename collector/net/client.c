@@ -53,17 +53,26 @@ static void on_read(struct bufferevent *bev, void *context) {
     event_base_loopbreak(((struct client *)context)->base);
 }
 
+static void on_end(struct client *c, struct bufferevent *bev, short what) {
+    int error = EVUTIL_SOCKET_ERROR();
+    const char *tls = c->tls && (what & BEV_EVENT_ERROR) ? tls_error(bev) : NULL;
+    char why[CLIENT_WHY_BYTES];
+    if (c->tls && !c->connected && ((what & BEV_EVENT_EOF) || tls == tls_cut || error == ECONNRESET)) {
+        fail(c, "the collector closed the connection instead of speaking TLS; was it started with --tls-cert?");
+    } else if (what & BEV_EVENT_EOF) {
+        fail(c, "the collector closed the connection");
+    } else {
+        snprintf(why, sizeof why, "%s%s", tls ? "TLS: " : "", tls ? tls : evutil_socket_error_to_string(error));
+        fail(c, why);
+    }
+}
+
 static void on_event(struct bufferevent *bev, short what, void *context) {
     struct client *c = context;
     if (what & BEV_EVENT_CONNECTED) {
         c->connected = true;
-    } else if (what & BEV_EVENT_ERROR) {
-        const char *tls = c->tls ? tls_error(bev) : NULL;
-        char why[CLIENT_WHY_BYTES];
-        snprintf(why, sizeof why, "%s%s", tls ? "TLS: " : "", tls ? tls : evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
-        fail(c, why);
-    } else if (what & BEV_EVENT_EOF) {
-        fail(c, "the collector closed the connection");
+    } else if (what & (BEV_EVENT_ERROR | BEV_EVENT_EOF)) {
+        on_end(c, bev, what);
     }
     event_base_loopbreak(c->base);
 }
@@ -163,7 +172,12 @@ static bool prove(struct client *c, const struct secret *secret, int64_t deadlin
     struct auth a = {0};
     struct buffer out = buffer_make(LIMIT_CONTROL_BYTES);
     uint8_t nonce[AUTH_NONCE_BYTES];
-    const char *why = getrandom(nonce, sizeof nonce, 0) == (ssize_t)sizeof nonce ? auth_begin(&a, "tool", 0, nonce, &out) : "no random bytes";
+    const char *why = getrandom(nonce, sizeof nonce, 0) == (ssize_t)sizeof nonce ? NULL : "no random bytes";
+    a.tls = c->tls;
+    if (c->tls && !tls_certificate(c->bev, a.certificate)) {
+        why = "TLS without a certificate";
+    }
+    why = why ? why : auth_begin(&a, "tool", 0, nonce, &out);
     why = why ? why : auth_answer(&a, secret_slice(secret), exchange(c, &out, deadline), &out);
     why = why ? why : auth_confirm(&a, secret_slice(secret), exchange(c, &out, deadline));
     buffer_free(&out);

@@ -20,7 +20,13 @@ void connection_free(struct connection *c) {
         c->next->previous = c->previous;
     }
     s->count--;
-    bufferevent_free(c->bev);
+    if (c->first) {
+        evutil_closesocket(event_get_fd(c->first));
+        event_free(c->first);
+    }
+    if (c->bev) {
+        bufferevent_free(c->bev);
+    }
     free(c->auth);
     free(c);
 }
@@ -48,11 +54,11 @@ void connection_bye(struct connection *c, const char *reason) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, "bye", 1);
     control_text(&w, "reason", slice_text(reason));
-    if (control_end(&w) && evbuffer_get_length(bufferevent_get_output(c->bev)) == 0) {
-        if (c->server->tls) {
+    if (control_end(&w) && (!c->bev || evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)) {
+        if (c->bev && c->server->tls) {
             tls_write_now(c->bev, b.data, b.len);
         } else {
-            (void)!send(bufferevent_getfd(c->bev), b.data, b.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+            (void)!send(c->bev ? bufferevent_getfd(c->bev) : event_get_fd(c->first), b.data, b.len, MSG_DONTWAIT | MSG_NOSIGNAL);
         }
     }
     buffer_free(&b);
@@ -153,20 +159,27 @@ static void on_event(struct bufferevent *bev, short what, void *context) {
 
 // -- beginning ---------------------------------------------------------------------------------------------------------
 
-struct connection *connection_new(struct server *s, struct bufferevent *bev) {
+struct connection *connection_new(struct server *s) {
     struct connection *c = calloc(1, sizeof *c);
     if (!c) {
-        bufferevent_free(bev);
         return NULL;
     }
-    *c = (struct connection){.server = s, .bev = bev, .next = s->connections, .since = clock_monotonic()};
+    *c = (struct connection){.server = s, .next = s->connections, .since = clock_monotonic()};
     if (c->next) {
         c->next->previous = c;
     }
     s->connections = c;
     s->count++;
+    return c;
+}
+
+bool connection_talk(struct connection *c, struct bufferevent *bev) {
+    if (!bev) {
+        return false;
+    }
+    c->bev = bev;
     bufferevent_setcb(bev, on_read, NULL, on_event, c);
     bufferevent_setwatermark(bev, EV_READ, 0, LIMIT_HELLO_BYTES);
     bufferevent_enable(bev, EV_READ | EV_WRITE);
-    return c;
+    return true;
 }

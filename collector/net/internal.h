@@ -19,7 +19,8 @@ enum state { STATE_HELLO, STATE_CONTROL, STATE_DATA };
 struct connection {
     struct server *server;
     struct connection *previous, *next;
-    struct bufferevent *bev;
+    struct bufferevent *bev; // NULL before the first byte, when it should be one of TLS,
+    struct event *first;     // which waits for it; else NULL
     struct session *session; // NULL in STATE_HELLO
     struct auth *auth;       // the handshake, in STATE_HELLO and once it has begun; else NULL
     enum state state;
@@ -68,8 +69,10 @@ const char *strangers_describe(struct slice bytes);
 
 // -- connection.c ----------------------------------------------------------------------------------------------------------
 
-// Takes over a bufferevent, as a newcomer. Without memory it is freed and NULL returned.
-struct connection *connection_new(struct server *s, struct bufferevent *bev);
+// A newcomer, that has no socket yet. NULL without memory.
+struct connection *connection_new(struct server *s);
+// Gives it a bufferevent, which it owns. False, and has none, when that is NULL.
+bool connection_talk(struct connection *c, struct bufferevent *bev);
 // Ends a connection, and what it carries.
 void connection_close(struct connection *c);
 // The same, and logs why.

@@ -10,6 +10,12 @@
 #include "base/limits.h"
 #include "internal.h"
 
+static bool turn_away(struct connection *c, const char *told, const char *why) {
+    connection_bye(c, told);
+    connection_refuse(c, why);
+    return false;
+}
+
 // -- accepting ---------------------------------------------------------------------------------------------------------
 
 static void peer_name(const struct sockaddr *address, char *out) {
@@ -80,6 +86,38 @@ static void make_room(struct server *s, uint64_t address) {
     }
 }
 
+// The first byte is there, on a port of TLS. Only now, and only if it is one of TLS, there is something to be kept for it; who speaks
+// kprof's protocol without can be told.
+static void on_first(evutil_socket_t fd, short what, void *context) {
+    (void)what;
+    struct connection *c = context;
+    uint8_t first[64];
+    ssize_t got = recv(fd, first, sizeof first, MSG_PEEK | MSG_DONTWAIT);
+    if (got <= 0) {
+        connection_close(c);
+    } else if (first[0] == 0x16) { // a record of TLS with a handshake in it
+        event_free(c->first);
+        c->first = NULL;
+        if (!connection_talk(c, tls_accept(c->server->tls, c->server->base, fd))) {
+            evutil_closesocket(fd);
+            connection_refuse(c, "out of memory");
+        }
+    } else if (first[0] == 0) { // the length of a control message
+        turn_away(c, "this collector speaks TLS: start with --tls-ca (start_trace: {tls, #{cacertfile => File}})", "it speaks without TLS: start it with --tls-ca");
+    } else {
+        connection_refuse(c, strangers_describe(slice_of(first, (size_t)got)));
+    }
+}
+
+static bool wait_first(struct connection *c, evutil_socket_t fd) {
+    c->first = event_new(c->server->base, fd, EV_READ, on_first, c);
+    if (c->first && event_add(c->first, NULL) != 0) {
+        event_free(c->first);
+        c->first = NULL;
+    }
+    return c->first != NULL;
+}
+
 void newcomer_accept(struct server *s, evutil_socket_t fd, const struct sockaddr *address) {
     char peer[PEER_BYTES];
     peer_name(address, peer);
@@ -90,17 +128,18 @@ void newcomer_accept(struct server *s, evutil_socket_t fd, const struct sockaddr
         return;
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    struct bufferevent *bev = s->tls ? tls_accept(s->tls, s->base, fd) : bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE);
-    if (!bev) {
-        evutil_closesocket(fd);
-    }
-    struct connection *c = bev ? connection_new(s, bev) : NULL;
+    struct connection *c = connection_new(s);
     if (!c) {
+        evutil_closesocket(fd);
         strangers_log(s, peer, "out of memory");
         return;
     }
     c->address = address_of(address);
     memcpy(c->peer, peer, sizeof peer);
+    if (!(s->tls ? wait_first(c, fd) : connection_talk(c, bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE)))) {
+        evutil_closesocket(fd);
+        connection_refuse(c, "out of memory");
+    }
 }
 
 void newcomer_sweep(struct server *s) {
@@ -115,17 +154,15 @@ void newcomer_sweep(struct server *s) {
 
 // -- the handshake -----------------------------------------------------------------------------------------------------
 
-static bool turn_away(struct connection *c, const char *told, const char *why) {
-    connection_bye(c, told);
-    connection_refuse(c, why);
-    return false;
-}
-
 static const char *challenge(struct connection *c, struct slice frame, struct buffer *out) {
     uint8_t nonce[AUTH_NONCE_BYTES];
     c->auth = calloc(1, sizeof *c->auth);
     if (!c->auth || getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) {
         return "out of memory";
+    }
+    c->auth->tls = c->server->tls != NULL;
+    if (c->auth->tls && !tls_certificate(c->bev, c->auth->certificate)) {
+        return "no certificate";
     }
     return auth_challenge(c->auth, frame, nonce, out);
 }

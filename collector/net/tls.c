@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <event2/bufferevent_ssl.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+const char tls_cut[] = "closed in the middle of the handshake";
 
 struct tls {
     SSL_CTX *context;
@@ -153,6 +156,16 @@ struct bufferevent *tls_connect(const struct tls *t, struct event_base *base, co
     return bev;
 }
 
+bool tls_certificate(struct bufferevent *bev, uint8_t out[TLS_CERTIFICATE_BYTES]) {
+    SSL *ssl = bufferevent_openssl_get_ssl(bev);
+    X509 *theirs = SSL_is_server(ssl) ? NULL : SSL_get1_peer_certificate(ssl);
+    const X509 *of = SSL_is_server(ssl) ? SSL_get_certificate(ssl) : theirs;
+    unsigned len = 0;
+    bool good = of && X509_digest(of, EVP_sha256(), out, &len) == 1 && len == TLS_CERTIFICATE_BYTES;
+    X509_free(theirs);
+    return good;
+}
+
 void tls_write_now(struct bufferevent *bev, const void *data, size_t len) {
     SSL *ssl = bufferevent_openssl_get_ssl(bev);
     if (SSL_is_init_finished(ssl)) {
@@ -185,6 +198,9 @@ const char *tls_error(struct bufferevent *bev) {
     long verified = SSL_get_verify_result(bufferevent_openssl_get_ssl(bev));
     if (ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED && verified != X509_V_OK) {
         return verify_error(verified);
+    }
+    if (ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
+        return tls_cut;
     }
     return code && !reason ? "it failed" : reason;
 }

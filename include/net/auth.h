@@ -1,7 +1,8 @@
 // The handshake in which both ends of a connection prove that they know the same secret, before anything else is said. Pure:
 // frames in, frames out (codec/control.h has their form); nonces are arguments. shim/src/kprof_auth.erl is another client.
 //
-//   client -> collector    auth        protocol, role "control", "data" or "tool", nonce (32 bytes); of role "data" also session
+//   client -> collector    auth        protocol, role "control", "data" or "tool", nonce (32 bytes); of role "data" also session; through
+//                                      TLS also certificate: SHA-256 of the one that the client sees
 //   collector -> client    challenge   nonce (32 bytes)
 //   client -> collector    answer      proof = HMAC-SHA-256(key, "kprof 1 client\0" and all frames so far)
 //   collector -> client    proven      proof = HMAC-SHA-256(key, "kprof 1 collector\0" and all frames so far)
@@ -13,7 +14,10 @@
 // The key is the secret, but of role "data" the session's own: HMAC-SHA-256(secret, "kprof 1 session\0" and the four frames of
 // the control connection). It never travels, so that a data connection belongs to one session and nobody can join another one's.
 //
-// What this is not: encryption. Whoever can change what travels can take over a connection after the handshake; TLS prevents that.
+// What this is not: encryption. Whoever can change what travels can take over a connection after the handshake; TLS prevents that. There the
+// two are bound together: somebody in between, with a certificate that the client trusts for a reason that is none, is found out by
+// the collector, as the client sees another certificate than its own. (The end point of RFC 5929, as SCRAM-SHA-256-PLUS has it; the exporter of
+// RFC 9266 cannot be had from OTP before 27.)
 #pragma once
 
 #include "base/buffer.h"
@@ -23,16 +27,19 @@ enum {
     AUTH_NONCE_BYTES = 32,
     AUTH_PROOF_BYTES = 32, // of HMAC-SHA-256
     AUTH_KEY_BYTES = 32,   // of a session
+    AUTH_CERTIFICATE_BYTES = 32, // SHA-256
     AUTH_FRAME_BYTES = 512 // at most, of each of the four
 };
 
-// One handshake, of either side. Begins as zeros. Has no memory of its own.
+// One handshake, of either side. Begins as zeros, but for the certificate where there is one. Has no memory of its own.
 struct auth {
     uint8_t frames[4 * AUTH_FRAME_BYTES]; // sent and received so far
     size_t len;
     int count;       // of them; 4: both sides have proven themselves
     char role[16];   // set from the first frame on
     int64_t session; // of role "data", else 0
+    bool tls;        // there is a certificate: the collector's
+    uint8_t certificate[AUTH_CERTIFICATE_BYTES];
 };
 
 // HMAC-SHA-256 of label, with its terminating zero (NULL: none), and bytes. False when the library fails.

@@ -8,6 +8,7 @@
 #include <event2/event.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct tls;
 
@@ -31,7 +32,14 @@ struct bufferevent *tls_accept(const struct tls *t, struct event_base *base, evu
 // address. BEV_EVENT_CONNECTED comes when the handshake is done and the certificate was found good. NULL without memory.
 struct bufferevent *tls_connect(const struct tls *t, struct event_base *base, const char *name);
 
+enum { TLS_CERTIFICATE_BYTES = 32 };
+
+// SHA-256 of the listening side's certificate, as this side of a connection knows it once the handshake is done. False when there is none.
+bool tls_certificate(struct bufferevent *bev, uint8_t out[TLS_CERTIFICATE_BYTES]);
+
 // Writes without waiting and without the bufferevent's buffer, which must be empty, once the handshake is done. For last words.
 void tls_write_now(struct bufferevent *bev, const void *data, size_t len);
+// What tls_error returns where the other side has closed the connection in the middle.
+extern const char tls_cut[];
 // Why a bufferevent's TLS failed, after BEV_EVENT_ERROR: static text, NULL when it did not.
 const char *tls_error(struct bufferevent *bev);

@@ -2,7 +2,7 @@
 %% sent and received is {@link kprof_link}'s. include/net/auth.h tells the messages, and what they are worth.
 -module(kprof_auth).
 
--export([available/0, secret/1, read_file/1, start/2, answer/3, confirm/3]).
+-export([available/0, secret/1, read_file/1, start/3, answer/3, confirm/3]).
 
 -include_lib("kernel/include/file.hrl").
 
@@ -58,11 +58,13 @@ read_file(Path) ->
             Error
     end.
 
-%% @doc The first message. Role is `control', or `data' with the number of its session.
--spec start(control | data, undefined | integer()) -> {Payload :: binary(), handshake()}.
-start(Role, Session) ->
+%% @doc The first message. Role is `control', or `data' with the number of its session. Certificate is the collector's, as DER, where
+%% the connection is one of TLS.
+-spec start(control | data, undefined | integer(), undefined | binary()) -> {Payload :: binary(), handshake()}.
+start(Role, Session, Certificate) ->
     Auth = #{type => auth, protocol => 1, role => Role, nonce => {bin, crypto:strong_rand_bytes(?NONCE)}},
-    Payload = encode(case Session of undefined -> Auth; _ -> Auth#{session => Session} end),
+    Payload = encode(maps:merge(Auth, maps:from_list([{session, Session} || Session =/= undefined] ++
+                                                     [{certificate, {bin, crypto:hash(sha256, Certificate)}} || Certificate =/= undefined]))),
     {Payload, frame(Payload)}.
 
 %% @doc The answer to the collector's challenge.

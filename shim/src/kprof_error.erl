@@ -58,6 +58,7 @@ text(Other) -> io_lib:format("~0tP", [Other, 30]).
 collector(timeout) -> "did not answer in time";
 collector({bye, Text}) -> ["refused: ", Text];
 collector(closed) -> "closed the connection";
+collector(no_tls) -> "closed the connection instead of speaking TLS: was it started with --tls-cert?";
 collector(unproven) -> "does not know the secret: nothing was sent to it";
 collector({tls_alert, {_, Text}} = Alert) ->
     [case string:find(Text, "received") of nomatch -> "cannot be trusted: "; _ -> "does not trust this node: " end, network(Alert)];

@@ -21,7 +21,8 @@
 -type message() :: #{binary() => kprof_msgpack:value()}.
 
 %% @doc Opens the control connection: handshakes, hello, then welcome. Takes 7 seconds at most. Errors: what gen_tcp and ssl say,
-%% `timeout', `{bye, Text}' when the collector refuses, `unproven' when it does not know the secret, `{protocol, _}' when it is none.
+%% `timeout', `no_tls' when it closes instead of speaking TLS, `{bye, Text}' when it refuses, `unproven' when it does not know the secret,
+%% `{protocol, _}' when it is no collector.
 -spec connect(target(), message() | map()) -> {ok, connection(), session()} | {error, term()}.
 connect(Target, Hello) ->
     Options = [{packet_size, ?MAX_FRAME}, {send_timeout, 5000}, {send_timeout_close, true}],
@@ -85,13 +86,14 @@ open(Host, Port, Options, undefined) ->
 open(Host, Port, Options, Tls) ->
     case ssl:connect(Host, Port, Options ++ Tls(), ?CONNECT_MS) of
         {ok, Socket} -> {ok, {ssl, Socket}};
+        {error, Gone} when Gone =:= closed; Gone =:= econnreset -> {error, no_tls};
         Error -> Error
     end.
 
 authenticate(_, _, _, undefined, _) ->
     {ok, undefined};
 authenticate(Connection, Role, Id, Secret, Deadline) ->
-    {Auth, Begun} = kprof_auth:start(Role, Id),
+    {Auth, Begun} = kprof_auth:start(Role, Id, certificate(Connection)),
     case exchange(Connection, Auth, Deadline) of
         {ok, Challenge} ->
             case kprof_auth:answer(Secret, Challenge, Begun) of
@@ -101,6 +103,15 @@ authenticate(Connection, Role, Id, Secret, Deadline) ->
         Error ->
             Error
     end.
+
+%% The one that the collector has shown. A connection that has ended meanwhile has none: what is sent next tells.
+certificate({ssl, Socket}) ->
+    case ssl:peercert(Socket) of
+        {ok, Der} -> Der;
+        {error, _} -> <<>>
+    end;
+certificate({gen_tcp, _}) ->
+    undefined.
 
 confirm(Connection, Secret, Answer, Answered, Deadline) ->
     case exchange(Connection, Answer, Deadline) of

@@ -55,19 +55,22 @@ flip(Bytes, N) -> <<A:N/binary, X, B/binary>> = Bytes, <<A/binary, (X bxor 1), B
 
 agree_test() ->
     Secret = secret(?SECRET),
-    {Auth, S0} = kprof_auth:start(data, 7),
+    {Auth, S0} = kprof_auth:start(data, 7, undefined),
     ?assertMatch({ok, #{<<"role">> := <<"data">>, <<"session">> := 7, <<"protocol">> := 1}}, kprof_msgpack:decode(Auth)),
     {Challenge, Check} = collector(?SECRET, Auth),
     {ok, Answer, S1} = kprof_auth:answer(Secret, Challenge, S0),
     {true, Proven} = Check(Answer),
     {ok, Key} = kprof_auth:confirm(Secret, Proven, S1),
     ?assertEqual(crypto:mac(hmac, sha256, ?SECRET, ["kprof 1 session", 0, [frame(F) || F <- [Auth, Challenge, Answer, Proven]]]), Key()),
+    {Bound, _} = kprof_auth:start(control, undefined, <<"a certificate">>),
+    Certificate = crypto:hash(sha256, <<"a certificate">>),
+    ?assertMatch({ok, #{<<"role">> := <<"control">>, <<"certificate">> := {bin, Certificate}}}, kprof_msgpack:decode(Bound)),
     %% another time everything is different
-    {Again, _} = kprof_auth:start(data, 7),
+    {Again, _} = kprof_auth:start(data, 7, undefined),
     ?assertNotEqual(Auth, Again).
 
 wrong_secret_test() ->
-    {Auth, S0} = kprof_auth:start(control, undefined),
+    {Auth, S0} = kprof_auth:start(control, undefined, undefined),
     {Challenge, Check} = collector(<<"0123456789abcdee">>, Auth),
     {ok, Answer, S1} = kprof_auth:answer(secret(?SECRET), Challenge, S0),
     {Good, Proven} = Check(Answer),
@@ -77,7 +80,7 @@ wrong_secret_test() ->
 %% A byte of what the collector sends is another: no proof holds.
 tampered_test() ->
     Secret = secret(?SECRET),
-    {Auth, S0} = kprof_auth:start(control, undefined),
+    {Auth, S0} = kprof_auth:start(control, undefined, undefined),
     {Challenge, Check} = collector(?SECRET, Auth),
     {ok, Answer, S1} = kprof_auth:answer(Secret, Challenge, S0),
     {true, Proven} = Check(Answer),
@@ -95,11 +98,11 @@ tampered_test() ->
 %% What a collector said once is of no use later, and our own words are none of its.
 replayed_and_reflected_test() ->
     Secret = secret(?SECRET),
-    {Auth, S0} = kprof_auth:start(control, undefined),
+    {Auth, S0} = kprof_auth:start(control, undefined, undefined),
     {Challenge, Check} = collector(?SECRET, Auth),
     {ok, Answer, _} = kprof_auth:answer(Secret, Challenge, S0),
     {true, Proven} = Check(Answer),
-    {Auth2, S2} = kprof_auth:start(control, undefined),
+    {Auth2, S2} = kprof_auth:start(control, undefined, undefined),
     {ok, Answer2, S3} = kprof_auth:answer(Secret, Challenge, S2),
     ?assertEqual(error, kprof_auth:confirm(Secret, Proven, S3)),
     {ok, #{<<"proof">> := Proof}} = kprof_msgpack:decode(Answer2),
@@ -111,7 +114,7 @@ replayed_and_reflected_test() ->
 
 rubbish_test() ->
     Secret = secret(?SECRET),
-    {_, S} = kprof_auth:start(control, undefined),
+    {_, S} = kprof_auth:start(control, undefined, undefined),
     [begin
          ?assertEqual(error, kprof_auth:answer(Secret, Bytes, S)),
          ?assertEqual(error, kprof_auth:confirm(Secret, Bytes, S))

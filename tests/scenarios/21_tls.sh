@@ -20,6 +20,7 @@ certificate() {
 authority ours
 authority theirs
 certificate collector ours 2 DNS:localhost,DNS:collector.example,IP:127.0.0.1
+certificate rogue ours 2 DNS:localhost,IP:127.0.0.1
 certificate expired ours 0 DNS:localhost,IP:127.0.0.1
 certificate shim ours 2 DNS:shim.example
 certificate stranger theirs 2 DNS:shim.example
@@ -67,8 +68,18 @@ start_collector --tls-cert "$pki/collector.pem" --tls-key "$pki/collector.key"
 refuses 'cannot be trusted: TLS: the certificate is of an unknown authority' "a certificate of another authority" --tls-ca "$pki/theirs.pem"
 refused 'TLS: .*unknown ca' "  and the collector hears why"
 refuses 'cannot be trusted: TLS: the certificate is for another name' "a certificate of another name" --tls-ca "$pki/ours.pem" --tls-name other.example
-refuses 'wants TLS|closed the connection' "a shim without TLS"
-refused 'TLS: ' "  and the collector tells it"
+refuses 'refused: this collector speaks TLS: start with --tls-ca' "a shim without TLS"
+refused 'it speaks without TLS: start it with --tls-ca' "  and the collector tells it"
+(umask 077; openssl rand -hex 32 >"$scratch/any-secret")
+refuses 'refused: this collector speaks TLS: start with --tls-ca' "a shim with a secret, without TLS" --secret-file "$scratch/any-secret"
+if "$kprof" nodes --collector "127.0.0.1:$collector_port" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes without TLS"; fi
+has "$scratch/nodes.log" 'it said: this collector speaks TLS: start with --tls-ca' "kprof nodes without TLS"
+sleep 1 # a second has five lines of refusals
+exec {http}<>"/dev/tcp/127.0.0.1/$collector_port"
+printf 'GET / HTTP/1.0\r\n\r\n' >&"$http"
+timeout 10 cat <&"$http" >/dev/null 2>&1 || [ $? -ne 124 ] || fail "a browser may stay"
+exec {http}>&-
+refused 'an HTTP request; this port speaks' "somebody who speaks neither"
 want=6 refuses 'cannot read .*nowhere' "authorities that are not there" --tls-ca "$scratch/nowhere"
 want=6 refuses 'the option tls: .*no certificate in it' "authorities that are none" --tls-ca "$pki/collector.key"
 want=2 refuses 'go with --tls' "a certificate without --tls" --tls-cert "$pki/shim.pem"
@@ -144,6 +155,19 @@ refuses 'refused: this collector demands its secret' "no secret, through TLS" --
 want=6 refuses 'the option tls: .*wants its key' "a certificate without key" "${with[@]}" --tls-cert "$pki/shim.pem"
 is "$(grep -c ' connected from ' "$collector_log" || true)" 0 "none of them became a session"
 
+"$kprof" nodes --collector "127.0.0.1:$collector_port" "${with[@]}" --tls-cert "$pki/shim.pem" --tls-key "$pki/shim.key" >"$scratch/nodes.log" || fail "kprof nodes"
+# Somebody in between, with a certificate of the right name and authority.
+start "$scratch/between.log" env HOME="$scratch/home" erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_wire main between "$scratch/between.port" \
+  "$collector_port" "$pki/rogue.pem" "$pki/rogue.key" "$pki/shim.pem" "$pki/shim.key"
+between=$!
+wait_for 20 "somebody is in between" test -s "$scratch/between.port"
+at=(--collector "127.0.0.1:$(cat "$scratch/between.port")")
+refuses 'refused: somebody is in between' "a secret through somebody in between" "${with[@]}" "${at[@]}"
+refused 'somebody is in between: who connects sees another certificate' "  and the collector tells it"
+if "$kprof" nodes "${at[@]}" "${with[@]}" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes through somebody in between"; fi
+has "$scratch/nodes.log" 'somebody is in between' "kprof nodes, likewise"
+kill -KILL -- "-$between"
+
 mkdir "$scratch/heard"
 start "$scratch/proxy.log" env HOME="$scratch/home" erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_wire main proxy "$scratch/wire.port" \
   "$collector_port" "$scratch/heard" none
@@ -165,6 +189,8 @@ has_not <(cat "$scratch"/heard/* | tr -c '[:print:]' '\n') "shop_|kprof|$name|tr
 # -- a shim with TLS at a collector without ------------------------------------------------------------------------------
 collector_port=0 db=$scratch/plain.db
 start_collector
-refuses 'TLS|closed the connection' "TLS towards a collector without" --tls-ca "$pki/ours.pem"
+refuses 'closed the connection instead of speaking TLS: was it started with --tls-cert' "TLS towards a collector without" --tls-ca "$pki/ours.pem"
 refused 'a TLS handshake; this collector was started without --tls-cert' "  and the collector tells it"
+if "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls-ca "$pki/ours.pem" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes with TLS at a collector without"; fi
+has "$scratch/nodes.log" 'closed the connection instead of speaking TLS; was it started with --tls-cert' "kprof nodes with TLS at a collector without"
 stop_collector

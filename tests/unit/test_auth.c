@@ -69,6 +69,16 @@ struct pair {
     const char *why;
 };
 
+// The certificates that the client sees and the collector has; NULL: without TLS.
+static const uint8_t *seen, *own;
+
+static void with_certificate(struct auth *a, const uint8_t *certificate) {
+    a->tls = certificate != NULL;
+    if (certificate) {
+        memcpy(a->certificate, certificate, AUTH_CERTIFICATE_BYTES);
+    }
+}
+
 static struct slice frame(const struct pair *p, int i) {
     return slice_of(p->wire.data + p->at[i], p->at[i + 1] - p->at[i]);
 }
@@ -76,6 +86,8 @@ static struct slice frame(const struct pair *p, int i) {
 // Runs a handshake, with byte `flip` of the wire changed by xor once it was sent; -1: none. Stops at the first objection; returns how many frames were taken.
 static int run(struct pair *p, const char *role, int64_t session, struct slice mine, struct slice yours, long flip) {
     memset(p, 0, sizeof *p);
+    with_certificate(&p->client, seen);
+    with_certificate(&p->collector, own);
     p->wire = buffer_make(1 << 16);
     for (int i = 0; i < 5; i++) {
         struct slice last = i > 0 ? frame(p, i - 1) : slice_text("");
@@ -130,6 +142,41 @@ static void wrong_secret(void **state) {
         assert_int_equal(p.wire.len, p.at[3]); // and nothing is said of the right one
         buffer_free(&p.wire);
     }
+}
+
+// Through TLS both must mean the same certificate, and who sits in between cannot say for the client that it saw the right one.
+static void certificates(void **state) {
+    (void)state;
+    static const uint8_t ours[AUTH_CERTIFICATE_BYTES] = "the collector's", theirs[AUTH_CERTIFICATE_BYTES] = "somebody's in between";
+    static const struct {
+        const uint8_t *seen, *own;
+        bool good;
+    } cases[] = {{ours, ours, true}, {theirs, ours, false}, {NULL, ours, false}, {ours, NULL, false}};
+    struct slice secret = slice_text("0123456789abcdef");
+    struct pair p;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        seen = cases[i].seen;
+        own = cases[i].own;
+        assert_int_equal(run(&p, "data", 7, secret, secret, -1), cases[i].good ? 5 : 1);
+        assert_true(cases[i].good || strstr(p.why, "somebody is in between"));
+        buffer_free(&p.wire);
+    }
+    // the certificate replaced on the way: then the proof is of another text
+    struct auth client = {0}, collector = {0};
+    struct buffer out = buffer_make(1 << 16), back = buffer_make(1 << 16), answer = buffer_make(1 << 16);
+    with_certificate(&client, theirs);
+    with_certificate(&collector, ours);
+    assert_null(auth_begin(&client, "control", 0, OURS, &out));
+    uint8_t *at = memmem(out.data, out.len, theirs, sizeof theirs);
+    assert_non_null(at);
+    memcpy(at, ours, sizeof ours);
+    assert_null(auth_challenge(&collector, slice_of(out.data, out.len), THEIRS, &back));
+    assert_null(auth_answer(&client, secret, slice_of(back.data, back.len), &answer));
+    assert_string_equal(auth_check(&collector, secret, slice_of(answer.data, answer.len), &back), "wrong secret");
+    buffer_free(&out);
+    buffer_free(&back);
+    buffer_free(&answer);
+    seen = own = NULL;
 }
 
 // Whichever byte of whichever frame is changed on the way, one of the two objects, and the collector never before it was proven to.
@@ -268,6 +315,7 @@ static void damaged(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(vectors),  cmocka_unit_test(agree),     cmocka_unit_test(wrong_secret),
                                        cmocka_unit_test(tampered), cmocka_unit_test(replayed),  cmocka_unit_test(reflected),
+                                       cmocka_unit_test(certificates),
                                        cmocka_unit_test(damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,14 @@ run(proxy, [PortFile, Collector, Dir, Flip]) ->
     Listen = listen(PortFile),
     proxy(Listen, list_to_integer(Collector), Dir, flip(Flip), 1);
 
+%% Speaks TLS with both sides, with certificates and keys of its own, and passes on what they say.
+run(between, [PortFile, Collector, Cert, Key, ClientCert, ClientKey]) ->
+    {ok, _} = application:ensure_all_started(ssl),
+    {ok, Listen} = ssl:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}, {certfile, Cert}, {keyfile, Key}]),
+    {ok, {_, Port}} = ssl:sockname(Listen),
+    write_port(PortFile, Port),
+    between(Listen, list_to_integer(Collector), [binary, {active, false}, {verify, verify_none}, {certfile, ClientCert}, {keyfile, ClientKey}]);
+
 %% Sends what somebody said before. ok: the collector closed the connection and welcomed nobody.
 run(replay, [Port, File]) ->
     {ok, Bytes} = file:read_file(File),
@@ -92,9 +100,26 @@ drip(Socket, Until) ->
 listen(PortFile) ->
     {ok, Listen} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}, {backlog, 100}]),
     {ok, Port} = inet:port(Listen),
-    ok = file:write_file(PortFile ++ ".new", integer_to_list(Port)),
-    ok = file:rename(PortFile ++ ".new", PortFile),
+    write_port(PortFile, Port),
     Listen.
+
+write_port(PortFile, Port) ->
+    ok = file:write_file(PortFile ++ ".new", integer_to_list(Port)),
+    ok = file:rename(PortFile ++ ".new", PortFile).
+
+between(Listen, Port, Options) ->
+    {ok, Waiting} = ssl:transport_accept(Listen),
+    {ok, Client} = ssl:handshake(Waiting, 5000),
+    {ok, Collector} = ssl:connect("127.0.0.1", Port, Options),
+    Both = [spawn(fun() -> tell_all(A, B) end) || {A, B} <- [{Client, Collector}, {Collector, Client}]],
+    [ok = ssl:controlling_process(S, Pid) || {S, Pid} <- lists:zip([Client, Collector], Both)],
+    between(Listen, Port, Options).
+
+tell_all(From, To) ->
+    case ssl:recv(From, 0) of
+        {ok, Bytes} -> _ = ssl:send(To, Bytes), tell_all(From, To);
+        {error, _} -> ssl:close(To)
+    end.
 
 connect(Port) ->
     {ok, Socket} = gen_tcp:connect("127.0.0.1", Port, [binary, {active, false}, {nodelay, true}]),
