@@ -6,17 +6,17 @@
 
 -define(IDLE_MS, 200).
 
-%% @doc Starts a relay from the trace port's socket to a connection, both the caller's; it becomes their owner. It exits with `{trace_port, Reason}' or
+%% @doc Starts a relay from the trace port's socket, which stays whose it is ({@link kprof_tracer:open/0}), to a connection of the caller's, which
+%% it becomes the owner of. It exits with `{trace_port, Reason}' or
 %% `{collector, Reason}', telling which side ended. `Counted' counts the bytes that came from the port.
 -spec start_link(gen_tcp:socket(), kprof_link:connection(), counters:counters_ref()) -> pid().
 start_link(In, {Module, Out}, Counted) ->
     Pid = spawn_opt(fun() -> receive go -> loop({In, Module, Out, Counted}, false) end end, [link, {fullsweep_after, 20}]),
-    _ = gen_tcp:controlling_process(In, Pid),
     _ = Module:controlling_process(Out, Pid),
     Pid ! go,
     Pid.
 
-%% @doc Has the relay carry on until nothing has come for 200 ms, then close both sockets; waits for that, `Timeout' ms
+%% @doc Has the relay carry on until nothing has come for 200 ms, then close the connection; waits for that, `Timeout' ms
 %% at most, and then kills it. The caller must be the one that started it, and trap exits.
 -spec drain(pid(), timeout()) -> ok.
 drain(Pid, Timeout) ->
@@ -46,7 +46,6 @@ loop({In, Module, Out, Counted} = Way, Drain) ->
         {error, timeout} when not Drain ->
             loop(Way, told());
         {error, Why} ->
-            _ = gen_tcp:close(In),
             kprof_link:close({Module, Out}),
             exit({trace_port, Why})
     end.

@@ -259,7 +259,6 @@ arm_data(#d{session = Session, slots = Slots, tracer = Tracer} = D0, In) ->
             _ = kprof_link:active(D#d.control),
             {ok, tell_absent(tell_untraceable(traced(D#d{looked = Looked, flags_owner = us})))};
         {error, Why} ->
-            _ = gen_tcp:close(In),
             {error, collector_error(Why, D0), let_go(D0)}
     end.
 
@@ -727,8 +726,8 @@ spawns(#d{tiers = Tiers}) ->
 more_flags(#d{tiers = Tiers}) ->
     [return_to || lists:any(fun(#{returns := Returns}) -> Returns =:= none end, Tiers)].
 
-own_processes(#d{relay = Relay, printer = Printer, slow = Slow}) ->
-    [P || P <- [self(), Relay, Printer, Slow, whereis(kprof_guard), whereis(kprof_sup)], is_pid(P)].
+own_processes(#d{relay = Relay, tracer = Tracer, printer = Printer, slow = Slow}) ->
+    [P || P <- [self(), Relay, kprof_tracer:keeper(Tracer), Printer, Slow, whereis(kprof_guard), whereis(kprof_sup)], is_pid(P)].
 
 printer(#{stats_dumper := false, print_calls := false}) -> undefined;
 printer(#{stats_dumper := Dumper, leader := Leader}) -> kprof_printer:start_link(Dumper, Leader).

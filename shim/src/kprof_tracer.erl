@@ -4,12 +4,12 @@
 %% ephemeral port, and that client must be us.
 -module(kprof_tracer).
 
--export([open/0, port/1, prove/2, close/2, set_flags/3, no_return_to/2, set_patterns/2, undo/2, undo_patterns/2, missing/2, absent/2,
+-export([open/0, port/1, keeper/1, prove/2, close/2, set_flags/3, no_return_to/2, set_patterns/2, undo/2, undo_patterns/2, missing/2, absent/2,
          flags_owner/1, foreign_processes/1]).
 
 -export_type([tracer/0, pattern/0]).
 
--opaque tracer() :: {port(), kprof_vm:session()}.    % keep it: the session ends with its handle
+-opaque tracer() :: {port(), kprof_vm:session(), Keeper :: pid()}.    % keep it: the session ends with its handle
 -type pattern() :: {mfa(), [tuple()]}.
 
 %% Messages the driver keeps while its client is slow. Below 1000 it can crash the node; the node's memory is
@@ -24,7 +24,7 @@
 -define(BUFFER, 262144).
 
 %% @doc Opens a trace port, owned by the caller, and its one client connection, proven to be ours before anything is traced
-%% ({@link prove/2}).
+%% ({@link prove/2}). The connection ends when the port does, by itself, and never before: whoever reads it may die, but must not close it.
 -spec open() -> {ok, tracer(), gen_tcp:socket()} | {error, term()}.
 open() ->
     case load_driver() of
@@ -39,7 +39,7 @@ open(N) ->
         Port ->
             case connect(Port) of
                 {ok, Socket} ->
-                    {ok, {Port, kprof_vm:session(Port)}, Socket};
+                    {ok, {Port, kprof_vm:session(Port), keep(Port, Socket)}, Socket};
                 {error, _} ->
                     close_port(Port),
                     open(N - 1)
@@ -71,6 +71,16 @@ prove(Port, Socket) ->
         {ok, <<0, Size:32, Nonce/binary>>} when Size =:= byte_size(Nonce) -> ok;
         _ -> {error, taken}
     end.
+
+%% A port whose client goes takes the next one, with what still waits to be sent, and strangers may be standing in line. So the socket's
+%% owner is a process that does nothing else, and outlives the port.
+keep(Port, Socket) ->
+    Keeper = spawn(fun() ->
+                           Ref = erlang:monitor(port, Port),
+                           receive {'DOWN', Ref, port, _, _} -> gen_tcp:close(Socket) end
+                   end),
+    ok = gen_tcp:controlling_process(Socket, Keeper),
+    Keeper.
 
 %% Not from OTP's crypto, which the node may not have, or not have loaded.
 nonce() ->
@@ -108,15 +118,20 @@ load_driver([Dir | Dirs], Before) ->
 
 %% @doc The port, for who watches it.
 -spec port(tracer()) -> port().
-port({Port, _}) ->
+port({Port, _, _}) ->
     Port.
+
+%% @doc The process that keeps the connection.
+-spec keeper(tracer()) -> pid().
+keeper({_, _, Keeper}) ->
+    Keeper.
 
 %% @doc Closes the port. With `drain' what the node has sent to it reaches the driver first: a round trip that
 %% queues behind the trace messages, given up after 2 seconds.
 -spec close(tracer(), drain | now) -> ok.
-close({Port, _}, now) ->
+close({Port, _, _}, now) ->
     close_port(Port);
-close({Port, _}, drain) ->
+close({Port, _, _}, drain) ->
     {Pid, Ref} = spawn_monitor(fun() -> quietly(fun() -> erlang:port_control(Port, $p, "") end) end),
     receive {'DOWN', Ref, process, Pid, _} -> ok
     after 2000 -> exit(Pid, kill), _ = erlang:demonitor(Ref, [flush]), ok
@@ -136,35 +151,35 @@ quietly(Fun) ->
 %% @doc Sets the process flags on all processes, those to come included, but not on `Exempt', the shim's own. `More' are flags
 %% besides the ones that every trace needs.
 -spec set_flags(tracer(), [return_to], [pid()]) -> ok.
-set_flags({_, Session}, More, Exempt) ->
+set_flags({_, Session, _}, More, Exempt) ->
     ok = kprof_vm:trace(Session, all, true, More ++ ?FLAGS),
     lists:foreach(fun(Pid) -> kprof_vm:trace(Session, Pid, false, ?ALL_FLAGS) end, Exempt).
 
 %% @doc Takes return_to off all processes. From OTP 27 on the VM takes all flags off processes to come when it is told to take one:
 %% the others are set again.
 -spec no_return_to(tracer(), [pid()]) -> ok.
-no_return_to({_, Session} = Tracer, Exempt) ->
+no_return_to({_, Session, _} = Tracer, Exempt) ->
     ok = kprof_vm:trace(Session, all, false, [return_to]),
     set_flags(Tracer, [], Exempt).
 
 %% @doc Sets the patterns of those functions that are on this node.
 -spec set_patterns(tracer(), [pattern()]) -> ok.
-set_patterns({_, Session}, Patterns) ->
+set_patterns({_, Session, _}, Patterns) ->
     lists:foreach(fun({MFA, Spec}) -> kprof_vm:pattern(Session, MFA, Spec) end, Patterns).
 
 %% @doc The patterns that are not in force although their functions are there: after a reload of their module.
 -spec missing(tracer(), [pattern()]) -> [pattern()].
-missing({_, Session}, Patterns) ->
+missing({_, Session, _}, Patterns) ->
     [P || {MFA, _} = P <- Patterns, kprof_vm:info(Session, MFA, traced) =:= false].
 
 %% @doc The functions that are not on this node.
 -spec absent(tracer(), [pattern()]) -> [mfa()].
-absent({_, Session}, Patterns) ->
+absent({_, Session, _}, Patterns) ->
     [MFA || {MFA, _} <- Patterns, kprof_vm:info(Session, MFA, traced) =:= undefined].
 
 %% @doc Who traces new processes.
 -spec flags_owner(tracer()) -> us | nobody | {other, Tracer :: term()}.
-flags_owner({Port, Session}) ->
+flags_owner({Port, Session, _}) ->
     case kprof_vm:info(Session, new, tracer) of
         Port -> us;
         ended -> us;      % and the guard's word of that is on its way
@@ -174,13 +189,13 @@ flags_owner({Port, Session}) ->
 
 %% @doc How many processes we could not set our flags on, because somebody else traces them.
 -spec foreign_processes(tracer()) -> non_neg_integer().
-foreign_processes({_, Session}) ->
+foreign_processes({_, Session, _}) ->
     kprof_vm:foreign_processes(Session).
 
 %% @doc Takes flags and patterns off. Processes that somebody else traces, and patterns that are not ours (any more), are
 %% left alone. The port may be closed already.
 -spec undo(tracer(), [pattern()]) -> ok.
-undo({_, Session} = Tracer, Patterns) ->
+undo({_, Session, _} = Tracer, Patterns) ->
     case kprof_vm:end_session(Session) of
         true ->
             ok;
@@ -191,7 +206,7 @@ undo({_, Session} = Tracer, Patterns) ->
 
 %% @doc Takes patterns off that are still as we set them.
 -spec undo_patterns(tracer(), [pattern()]) -> ok.
-undo_patterns({_, Session}, Patterns) ->
+undo_patterns({_, Session, _}, Patterns) ->
     lists:foreach(
       fun({MFA, Spec}) ->
               case kprof_vm:info(Session, MFA, match_spec) of

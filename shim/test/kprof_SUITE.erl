@@ -3,7 +3,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
--export([traces_a_request/1, undoes_everything/1, refuses_before_tracing/1, no_collector/1, collector_says_bye/1,
+-export([strangers_in_line/1, traces_a_request/1, undoes_everything/1, refuses_before_tracing/1, no_collector/1, collector_says_bye/1,
          reconnects/1, dead_man/1, kprof_node_silent/1, code_reload/1, flags_taken_off/1, gauge_trips/1, slow_collector/1,
          steered/1, weights/1, session_crash/1, guard_crash/1, both_crash/1, app_stop_while_tracing/1, samples/1, asks/1, disarm/1, stats_dumper/1, print_calls/1,
          returns_none/1, returns_none_taken_off/1, spawns/1, spawns_of_others/1, deaths/1, undoes_all_flags/1, gc_and_scheduling/1, token_lost/1, module_comes_later/1,
@@ -19,7 +19,8 @@ all() ->
      kprof_node_silent, code_reload, flags_taken_off, gauge_trips, steered, weights, slow_collector, session_crash, guard_crash, both_crash,
      app_stop_while_tracing, samples, asks, disarm, stats_dumper, print_calls, returns_none, returns_none_taken_off, spawns, spawns_of_others,
      deaths, undoes_all_flags, gc_and_scheduling, token_lost, module_comes_later, slow_call_callback, do_apply_outcomes, across_processes,
-     foreign_tracing_untouched, foreign_tracer, rubbish_from_collector, own_processes_untraced].
+     foreign_tracing_untouched, foreign_tracer, rubbish_from_collector, own_processes_untraced,
+     strangers_in_line].
 
 init_per_testcase(Case, Config) ->
     Paths = lists:append([["-pa", D] || D <- [filename:dirname(code:which(M)) || M <- [kprof, ?MODULE]]]),
@@ -264,6 +265,51 @@ slow_collector(Config) ->
     kprof_mock_collector:set(Mock, read, true),
     Messages = kprof_mock_collector:wait_messages(Mock, fun(Ms) -> [x || {dropped, _} <- Ms] =/= [] end, 10000),
     ?assert(lists:sum([N || {dropped, N} <- Messages]) > 0).
+
+%% Strangers stand in line at the trace port, which takes the next client with all that waits to be sent once ours is gone. However often the
+%% collector goes, the relay dies, or the session: they get nothing of the trace. Theirs may be a proof's 16 random bytes.
+strangers_in_line(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Line = spawn_link(fun() -> process_flag(trap_exit, true), in_line([], []) end),
+    Ends = [fun() -> kprof_mock_collector:drop_connections(Mock) end, fun() -> ok = call(Peer, kprof_test_app, kill_relay, []) end,
+            fun() -> ok = call(Peer, kprof_test_app, kill, [[kprof_session]]) end, fun() -> ok = call(Peer, kprof, stop_trace, []) end],
+    [begin
+         wait(fun() -> lists:member(start_trace(Config, []), [ok, {error, already_tracing}]) end),
+         wait_status(Peer, tracing),
+         Line ! {port, call(Peer, kprof_test_app, trace_port, [])},
+         kprof_mock_collector:set(Mock, read, false),
+         [begin ok = call(Peer, kprof_test_app, requests, [100, x, y]), timer:sleep(5) end || _ <- lists:seq(1, 100)],
+         End(),
+         timer:sleep(300),
+         kprof_mock_collector:set(Mock, read, true)
+     end || _ <- lists:seq(1, 2), End <- Ends],
+    Line ! {got, self()},
+    {Tries, Got} = receive {Line, N, Bytes} -> {N, Bytes} after 5000 -> error(no_line) end,
+    ct:pal("~b connections of strangers; they got ~0tP", [Tries, Got, 30]),
+    ?assert(Tries > 1000),
+    ?assertEqual([], [B || B <- Got, byte_size(B) > 5 + 16]).
+
+%% Four at a time connect to a port again and again, and keep what they are sent.
+in_line(Pids, Got) ->
+    receive
+        {port, Port} ->
+            [exit(P, kill) || P <- Pids],
+            Self = self(),
+            in_line([spawn_link(fun() -> stranger(Self, Port) end) || _ <- lists:seq(1, 4)], Got);
+        {stranger, Bytes} -> in_line(Pids, [Bytes | Got]);
+        {'EXIT', _, _} -> in_line(Pids, Got);
+        {got, From} -> From ! {self(), length(Got), [B || B <- Got, B =/= <<>>]}
+    end.
+
+stranger(Line, Port) ->
+    case gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}], 1000) of
+        {ok, Socket} ->
+            Line ! {stranger, case gen_tcp:recv(Socket, 0, 1000) of {ok, Bytes} -> Bytes; {error, _} -> <<>> end},
+            gen_tcp:close(Socket);
+        {error, _} ->
+            timer:sleep(1)
+    end,
+    stranger(Line, Port).
 
 %% --- crashes ---
 

@@ -1,7 +1,7 @@
 %% A little application to be traced, and what the suites run on the traced node.
 -module(kprof_test_app).
 
--export([outer/1, inner/1, slow/0, boom/1, request/2, requests/3, requests_and_stop/1, kill/1, hot/2, start_hot/1, stop_hot/0, snapshot/0, memory_peak/2,
+-export([outer/1, inner/1, slow/0, boom/1, request/2, requests/3, requests_and_stop/1, kill_relay/0, trace_port/0, kill/1, hot/2, start_hot/1, stop_hot/0, snapshot/0, memory_peak/2,
          compile_reload/2, keep_alive/0, server/0, hop/1, ask/2, spawner/0, worker/0, work/2, collects/0, loses/1, flags_undone/0,
          with_leader/3, leader/1, trace_info/2, sessions/0]).
 
@@ -23,13 +23,27 @@ requests(N, Identity, X) ->
 
 %% Stops while messages are still on their way: the relay rests meanwhile.
 requests_and_stop(N) ->
-    [Relay] = [P || P <- processes(), {_, Stack} <- [process_info(P, current_stacktrace)], lists:keymember(kprof_relay, 1, Stack)],
+    Relay = relay(),
     true = erlang:suspend_process(Relay),
     ok = requests(N, x, y),
     {Pid, Ref} = spawn_monitor(fun() -> exit(kprof:stop_trace()) end),
     timer:sleep(500),
     true = erlang:resume_process(Relay),
     receive {'DOWN', Ref, process, Pid, Result} -> Result end.
+
+relay() ->
+    [Relay] = [P || P <- processes(), {_, Stack} <- [process_info(P, current_stacktrace)], lists:keymember(kprof_relay, 1, Stack)],
+    Relay.
+
+kill_relay() ->
+    true = exit(relay(), kill),
+    ok.
+
+%% The TCP port that the trace port listens on.
+trace_port() ->
+    [Port] = [P || P <- erlang:ports(), {name, "trace_ip_drv" ++ _} <- [erlang:port_info(P, name)]],
+    <<0, Number:16>> = iolist_to_binary(erlang:port_control(Port, $p, "")),
+    Number.
 
 kill(Names) ->
     Pids = [whereis(Name) || Name <- Names],
