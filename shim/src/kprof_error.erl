@@ -61,7 +61,8 @@ collector(closed) -> "closed the connection";
 collector(no_tls) -> "closed the connection instead of speaking TLS: was it started with --tls-cert?";
 collector(unproven) -> "does not know the secret: nothing was sent to it";
 collector({tls_alert, {_, Text}} = Alert) ->
-    [case string:find(Text, "received") of nomatch -> "cannot be trusted: "; _ -> "does not trust this node: " end, network(Alert)];
+    {Whose, _} = alert(Text),
+    [case string:find(Whose, "received") of nomatch -> "cannot be trusted: "; _ -> "does not trust this node: " end, network(Alert)];
 collector({protocol, emsgsize}) -> "does not speak kprof's protocol, or wants TLS (the option tls)";
 collector({protocol, Why}) -> io_lib:format("does not speak kprof's protocol (~0tP)", [Why, 10]);
 collector(Why) -> ["cannot be reached: ", network(Why)].
@@ -72,11 +73,19 @@ network({tls_alert, {unknown_ca, _}}) -> "TLS: the certificate is of an unknown 
 network({tls_alert, {certificate_expired, _}}) -> "TLS: the certificate has expired";
 network({tls_alert, {certificate_required, _}}) -> "TLS: no certificate was given";
 network({tls_alert, {_, Text}}) ->
-    case string:find(Text, "hostname_check_failed") of
-        nomatch -> ["TLS: ", lists:join(" ", string:lexemes(lists:last(string:split(Text, "ALERT:")), " \n"))];
+    {_, What} = alert(Text),
+    case string:find(What, "hostname_check_failed") of
+        nomatch -> ["TLS: ", lists:join(" ", string:lexemes(What, " \n"))];
         _ -> "TLS: the certificate is for another name"
     end;
 network(Why) -> posix(Why).
+
+%% What ssl says of an alert: whether it was received or generated, and what is wrong, which from OTP 27 on may hold any word.
+alert(Text) ->
+    case string:split(Text, "ALERT:") of
+        [Whose, What] -> {Whose, What};
+        [What] -> {"", What}
+    end.
 
 %% @doc What is wrong with a secret.
 -spec secret(term()) -> iodata().

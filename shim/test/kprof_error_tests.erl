@@ -1,0 +1,22 @@
+%% What ssl returns, as it was seen on OTP 25, 27 and 29, and the lines that become of it.
+-module(kprof_error_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+alert_test_() ->
+    [?_assertEqual("the collector at c:1 " ++ Line, kprof_error:format({collector, "c", 1, {tls_alert, Alert}}))
+     || {Line, Alert} <-
+            [{"cannot be trusted: TLS: the certificate is for another name",
+              {handshake_failure, "TLS client: In state certify at ssl_handshake.erl:2113 generated CLIENT ALERT: Fatal - Handshake Failure\n"
+                                  " {bad_cert,hostname_check_failed}"}},
+             {"cannot be trusted: TLS: the certificate is for another name",
+              {bad_certificate, "TLS client: In state wait_cert_cr at ssl_handshake.erl:2183 generated CLIENT ALERT: Fatal - Bad Certificate\n"
+                                " {bad_cert,{hostname_check_failed,{requested,\"other.example\"},\n"
+                                "                                  {received,[{dNSName,\"localhost\"}]}}}"}},
+             {"cannot be trusted: TLS: the certificate is of an unknown authority",
+              {unknown_ca, "TLS client: In state certify at ssl_handshake.erl:2304 generated CLIENT ALERT: Fatal - Unknown CA\n"}},
+             {"does not trust this node: TLS: the certificate is of an unknown authority",
+              {unknown_ca, "TLS client: In state connection received SERVER ALERT: Fatal - Unknown CA\n"}},
+             {"does not trust this node: TLS: Fatal - Handshake Failure",
+              {handshake_failure, "TLS client: In state hello received SERVER ALERT: Fatal - Handshake Failure\n"}},
+             {"cannot be trusted: TLS: something else", {internal_error, "something else"}}]].
