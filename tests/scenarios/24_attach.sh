@@ -141,7 +141,14 @@ refuses 8 '127.0.0.1:1 cannot be reached' "no collector" attach "$node" "${tiers
 untouched "by all that"
 foreign='P = spawn(fun() -> erlang:trace(new_processes, true, [call, {tracer, self()}]), register(foreign, self()), receive stop -> ok end end), is_pid(P).'
 is "$(target_eval "$node" "$foreign")" true "somebody else traces the node"
-refuses 9 'by somebody else' "a foreign tracer" attach "$node" "${tiers[@]}"
+if [ "$(target_eval "$node" 'list_to_integer(erlang:system_info(otp_release)) >= 27.')" = true ]; then
+  attach "$node" "${tiers[@]}" --for 1s
+  ends "$attach_pid" 20
+  is "$status" 0 "from OTP 27 on a foreign tracer is no matter"
+  is "$(target_eval "$node" '{tracer, T} = erlang:trace_info(new_processes, tracer), T =:= whereis(foreign).')" true "and traces on"
+else
+  refuses 9 'by somebody else' "a foreign tracer" attach "$node" "${tiers[@]}"
+fi
 is "$(target_eval "$node" 'foreign ! stop, ok.')" ok "who stops"
 is "$(target_eval "$node" 'code:del_path(runtime_tools).')" true "a node without runtime_tools"
 refuses 8 'runtime_tools' "a node without runtime_tools" attach "$node" "${tiers[@]}" --collector "127.0.0.1:$collector_port"

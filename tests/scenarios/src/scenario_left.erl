@@ -36,6 +36,7 @@ take() ->
                                           Info <- [erlang:trace_info({M, F, A}, all)], Info =/= {all, false}, Info =/= {all, undefined}]},
      {flags, [text({who(P), Flags}) || P <- processes(), {flags, Flags} <- [erlang:trace_info(P, flags)], Flags =/= []]
              ++ [text({New, erlang:trace_info(New, flags)}) || New <- [new_processes, new_ports]]},
+     {trace_sessions, sessions()},
      {seq_tracer, text(seq_trace:get_system_tracer())},
      {processes, lists:sort([text(who(P)) || P <- processes()])},
      {registered, lists:sort(registered())},
@@ -45,6 +46,13 @@ take() ->
      {persistent_terms, lists:sort([text(Key) || {Key, _} <- persistent_term:get()])},
      {tables, lists:sort([text(ets:info(T, name)) || T <- ets:all()])},
      {applications, lists:sort(application:loaded_applications())}].
+
+%% Trace sessions, which hold patterns and flags that nobody else sees; before OTP 27 there are none.
+sessions() ->
+    case erlang:function_exported(trace, session_info, 1) of
+        true -> lists:sort([text(Session) || Session <- trace:session_info(all)]);
+        false -> []
+    end.
 
 who(P) ->
     case process_info(P, [registered_name, initial_call, dictionary]) of
