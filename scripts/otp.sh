@@ -6,15 +6,19 @@ usage() {
   cat <<'END'
 usage: otp.sh [--no-download] RELEASE COMMAND [ARGUMENT...]
        otp.sh --check RELEASE
+       otp.sh --unpack DIR RELEASE PACKAGE...
 
 Runs COMMAND with the erl, erlc, escript and rebar3 of Erlang/OTP RELEASE (25, 27, 29) first on its PATH, and KPROF_OTP=RELEASE
 in its environment. This machine's own Erlang is taken when it is of that release. Otherwise Debian's packages are, of whichever
 suite carries it: they are downloaded once (some 35 MB, from the mirror that apt uses here, with apt's own check of signatures)
-and unpacked into ~/.cache/kprof/otp-RELEASE (XDG_CACHE_HOME is respected). Nothing is installed, and root is not needed: the
+and unpacked into ~/.cache/kprof/otp-RELEASE (XDG_CACHE_HOME is respected), which KPROF_OTP_ROOT names then. Nothing is installed, and root is not needed: the
 programs bring their own C library. Remove that folder to get rid of it, or to have newer packages.
 
   --no-download  runs COMMAND only when that release is there already
   --check        downloads and runs nothing, says whether that release is there already
+  --unpack       runs nothing: unpacks other packages of the suite that carries RELEASE into the new folder DIR, rabbitmq-server say, with what
+                 they need of Erlang and of C libraries and is not in the release's own folder. Its Erlang programs look for C libraries in
+                 KPROF_OTP_LIBRARIES, too
 
 exit status: COMMAND's; 2 wrong usage; 77 that release is not here or cannot be had: ctest calls a test skipped then
 
@@ -24,10 +28,16 @@ END
 
 die() { echo "otp: $2" >&2; exit "$1"; }
 
-check='' download=1
+check='' download=1 into=
 case ${1:-} in
   --check) check=1 download=''; shift ;;
   --no-download) download=''; shift ;;
+  --unpack)
+    into=${2:-}
+    [ -n "$into" ] || die 2 "into which folder? (--help tells more)"
+    into=$(realpath -m "$into")
+    [ ! -e "$into" ] || die 2 "$into is there already"
+    shift 2 ;;
 esac
 case ${1:-} in
   --help|-h) usage; exit 0 ;;
@@ -37,7 +47,7 @@ esac
 release=$1
 shift
 if [ -n "$check" ]; then [ $# -eq 0 ] || die 2 "--check runs no command (--help tells more)"
-else [ $# -gt 0 ] || die 2 "which command? (--help tells more)"; fi
+else [ $# -gt 0 ] || die 2 "which command, or packages? (--help tells more)"; fi
 
 cache=${XDG_CACHE_HOME:-${HOME:?}/.cache}/kprof
 root=$cache/otp-$release
@@ -86,22 +96,30 @@ carries() {
   private apt-cache show erlang-base 2>/dev/null | grep -E "^Version: ([0-9]+:)?${release}[.]" >/dev/null
 }
 
-download() {
-  local libraries
-  libraries=$(private apt-get install --print-uris -y --no-install-recommends erlang-base erlang-crypto 2>>"$scratch/log" |
-    sed -n "s/^'[^']*' \(lib[^_]*\)_.*/\1/p")
-  # shellcheck disable=SC2086  # a list of words
-  (cd "$scratch/debs" && private apt-get download $libraries "${packages[@]}") >>"$scratch/log" 2>&1 || { tail -n 3 "$scratch/log" >&2; return 1; }
+# needs PACKAGE...: these packages and all that they need, to the C library, a line each.
+needs() { private apt-get install --print-uris -y --no-install-recommends "$@" 2>>"$scratch/log" | sed -n "s/^'[^']*' \([^_]*\)_.*/\1/p" | sort; }
+
+# download PACKAGE...: into $scratch/debs.
+download() { (cd "$scratch/debs" && private apt-get download "$@") >>"$scratch/log" 2>&1 || { tail -n 3 "$scratch/log" >&2; return 1; }; }
+
+# What runs Erlang: without its own packages' dependencies, but with the C libraries of the emulator and its crypto.
+base() { needs erlang-base erlang-crypto | grep '^lib'; printf '%s\n' "${packages[@]}"; }
+
+# unpack TREE: all that was downloaded.
+unpack() {
+  local deb
+  for deb in "$scratch"/debs/*.deb; do dpkg-deb -x "$deb" "$1"; done
 }
 
-# The programs are run by the dynamic loader that came with them: a script in the place of each says so. No environment variable does,
-# which would reach programs of this machine, too.
+# wrap TREE PLACE RELEASE: the programs below TREE, which will be PLACE, are run by the dynamic loader that came with the release, which is unpacked
+# in RELEASE and will be $root: a script in the place of each says so. No environment variable does, which would reach programs of this
+# machine, too.
 wrap() {
-  local tree=$1 loader libraries='' folder program own
-  loader=$(find "$tree" -name 'ld-linux*.so*' -o -name 'ld64.so*' | head -n 1)
-  loader=$root${loader#"$tree"}
-  for folder in "$tree"/lib/*-linux-gnu* "$tree"/usr/lib/*-linux-gnu*; do
-    [ ! -d "$folder" ] || libraries+=${libraries:+:}$root${folder#"$tree"}
+  local tree=$1 place=$2 release_tree=$3 loader libraries='' folder program own
+  loader=$(find "$release_tree" -name 'ld-linux*.so*' -o -name 'ld64.so*' | head -n 1)
+  loader=$root${loader#"$release_tree"}
+  for folder in "$release_tree"/lib/*-linux-gnu* "$release_tree"/usr/lib/*-linux-gnu*; do
+    [ ! -d "$folder" ] || libraries+=${libraries:+:}$root${folder#"$release_tree"}
   done
   find "$tree/usr/lib/erlang" -type f -perm -100 ! -name '*.so' -print0 | while IFS= read -r -d '' program; do
     [ "$(head -c 4 "$program" | tail -c 3)" = ELF ] || continue
@@ -109,30 +127,58 @@ wrap() {
     mkdir -p "$own"
     mv "$program" "$own/"
     # shellcheck disable=SC2016  # the script's own parameters
-    printf '#!/bin/sh\nexec "%s" --argv0 "$0" --library-path "%s" "%s" "$@"\n' "$loader" "$libraries" \
-      "$root${own#"$tree"}/$(basename "$program")" >"$program"
+    printf '#!/bin/sh\nexec "%s" --argv0 "$0" --library-path "%s${KPROF_OTP_LIBRARIES:+:$KPROF_OTP_LIBRARIES}" "%s" "$@"\n' "$loader" "$libraries" \
+      "$place${own#"$tree"}/$(basename "$program")" >"$program"
     chmod 755 "$program"
   done
-  sed -i "s|^\( *ROOTDIR=\)/usr/lib/erlang|\1$root/usr/lib/erlang|" "$tree"/usr/lib/erlang/bin/erl "$tree"/usr/lib/erlang/erts-*/bin/erl
-  cp "$tree/usr/bin/rebar3" "$tree/usr/lib/erlang/bin/"
 }
 
-fetch() {
-  local suite found=
+# Finds the suite that carries the release, in a scratch folder that is gone in the end. Sets suite.
+open_suite() {
   command -v apt-get >/dev/null || die 77 "no Erlang/OTP $release here, and no apt to get Debian's packages with"
-  mkdir -p "$scratch"/{state/lists/partial,cache/archives/partial,debs,tree}
+  mkdir -p "$cache"
+  scratch=$(mktemp -d "$cache/otp-$release.XXXXXX")
+  trap 'rm -rf "$scratch"' EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM HUP
+  mkdir -p "$scratch"/{state/lists/partial,cache/archives/partial,debs,tree/usr/lib/erlang}
   : >"$scratch/status"
   for suite in $(suites); do
-    ! carries "$suite" || { found=1; break; }
+    ! carries "$suite" || return 0
   done
-  [ -n "$found" ] || die 77 "no suite of Debian carries Erlang/OTP $release (looked in $(suites))"
+  die 77 "no suite of Debian carries Erlang/OTP $release (looked in $(suites))"
+}
+
+close_suite() { rm -rf "$scratch"; trap - EXIT; }
+
+fetch() {
+  local wanted tree
+  open_suite
+  tree=$scratch/tree
   echo "otp: unpacking Erlang/OTP $release of Debian's $suite into $root" >&2
-  download || die 77 "the packages of Erlang/OTP $release cannot be downloaded"
-  for deb in "$scratch"/debs/*.deb; do dpkg-deb -x "$deb" "$scratch/tree"; done
-  wrap "$scratch/tree"
+  mapfile -t wanted < <(base)
+  download "${wanted[@]}" || die 77 "the packages of Erlang/OTP $release cannot be downloaded"
+  unpack "$tree"
+  wrap "$tree" "$root" "$tree"
+  sed -i "s|^\( *ROOTDIR=\)/usr/lib/erlang|\1$root/usr/lib/erlang|" "$tree"/usr/lib/erlang/bin/erl "$tree"/usr/lib/erlang/erts-*/bin/erl
+  cp "$tree/usr/bin/rebar3" "$tree/usr/lib/erlang/bin/"
   rm -rf "$root"
-  mv "$scratch/tree" "$root"
+  mv "$tree" "$root"
   is_release "$bin/erl" || { rm -rf "$root"; die 77 "Debian's packages of Erlang/OTP $release do not run on this machine"; }
+  close_suite
+}
+
+# Others: all that is named, and of what that needs the part that Erlang loads.
+fetch_others() {
+  local wanted
+  open_suite
+  mapfile -t wanted < <({ needs "$@" | comm -23 - <(base | sort) | grep -E '^(erlang-|lib)'; printf '%s\n' "$@"; } | sort -u)
+  download "${wanted[@]}" || die 77 "the packages of Debian's $suite cannot be downloaded: $*"
+  unpack "$scratch/tree"
+  [ ! -d "$root" ] || wrap "$scratch/tree" "$into" "$root"
+  mkdir -p "$(dirname "$into")"
+  mv -T "$scratch/tree" "$into"
+  close_suite
 }
 
 if [ "${KPROF_OTP:-}" = "$release" ] || is_release erl; then
@@ -143,16 +189,12 @@ elif [ ! -x "$bin/erl" ]; then
   # one at a time: tests run side by side
   exec 9>"$cache/otp-$release.lock"
   flock 9
-  if [ ! -x "$bin/erl" ]; then
-    scratch=$(mktemp -d "$cache/otp-$release.XXXXXX")
-    trap 'rm -rf "$scratch"' EXIT
-    trap 'exit 130' INT
-    trap 'exit 143' TERM HUP
-    fetch
-    rm -rf "$scratch"
-    trap - EXIT
-  fi
+  [ -x "$bin/erl" ] || fetch
   exec 9>&-
+fi
+if [ -n "$into" ]; then
+  fetch_others "$@"
+  exit 0
 fi
 if [ -n "$check" ]; then
   [ -n "$bin" ] || bin='it is the one on the PATH'
@@ -160,5 +202,6 @@ if [ -n "$check" ]; then
   exit 0
 fi
 export KPROF_OTP=$release
+[ -z "$bin" ] || export KPROF_OTP_ROOT=$root
 PATH=${bin:+$bin:}$PATH
 exec "$@"

@@ -2,6 +2,7 @@
 # Goal of this test: kprof_cowboy tells of every request of a real cowboy (as Debian's rabbitmq-server brings it) what its client saw,
 # over HTTP/1.1 and HTTP/2, also when many requests share a connection; and no request notices that kprof comes and goes.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/web.sh"
 
 debian rabbitmq-server

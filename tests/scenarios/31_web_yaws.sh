@@ -2,6 +2,7 @@
 # Goal of this test: kprof_yaws tells of every request of an appmod in a real yaws (Debian's package) what its client saw, and no request
 # notices that kprof comes and goes.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/web.sh"
 
 debian erlang-yaws

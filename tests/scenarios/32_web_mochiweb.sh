@@ -2,6 +2,7 @@
 # Goal of this test: kprof_mochiweb tells of every request of a real mochiweb (Debian's package) what its client saw, and no request notices
 # that kprof comes and goes.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/web.sh"
 
 debian erlang-mochiweb

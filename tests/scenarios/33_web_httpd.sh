@@ -4,7 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/web.sh"
 
-erl -noinput -eval 'halt(case code:lib_dir(inets) of {error, _} -> 1; _ -> 0 end).' || skip "no inets here"
+erl -noinput -eval 'halt(case code:lib_dir(inets) of {error, _} -> 1; _ -> 0 end).' || { echo "skipped: no inets here"; exit 77; }
 name=httpd_$$
 start_collector
 serve scenario_web_httpd kprof_httpd -- -run file set_cwd "$scratch"

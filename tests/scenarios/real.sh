@@ -1,36 +1,15 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# What the scenarios of systems that nobody here wrote share: getting one from Debian, loading it, and comparing what kprof tells with what
-# the clients saw. Sourced behind lib.sh.
-#
-# Nothing is installed and no daemon is started by a package: all of a package and of what it needs is unpacked into $root, runs from
-# there as a process of ours, keeps its state in the scratch folder and listens on loopback. It knows nothing of kprof.
+# What the scenarios of systems that nobody here wrote share: starting one, loading it, and comparing what kprof tells with what the clients
+# saw. Sourced behind lib.sh and debian.sh. Such a system keeps its state in the scratch folder, listens on loopback and knows nothing of kprof.
 
 name=real_$$
-
-skip() { echo "skipped: $*"; exit 77; }
-
-# unpack PACKAGE: a package of Debian, and what it needs that this machine has not. Kept in the build folder.
-unpack() {
-  local kept=$KPROF_BUILD/debian/$1 deb
-  root=$scratch/root
-  { command -v apt-get && command -v dpkg-deb; } >/dev/null || skip "no apt-get here"
-  if [ ! -e "$kept/whole" ]; then
-    mkdir -p "$kept/partial"
-    timeout 180 apt-get -qq -y --no-install-recommends --download-only --reinstall -o Debug::NoLocking=1 -o APT::Sandbox::User=root \
-      -o Dir::Cache::archives="$kept" install "$1" >"$scratch/apt.log" 2>&1 ||
-      skip "Debian's package $1 cannot be had: $(tail -n 1 "$scratch/apt.log")"
-    touch "$kept/whole"
-  fi
-  for deb in "$kept"/*.deb; do dpkg-deb -x "$deb" "$root"; done
-  export LD_LIBRARY_PATH=$root/usr/lib/x86_64-linux-gnu:$root/usr/lib/aarch64-linux-gnu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-}
 
 # free_port: a number that nobody listens on now.
 free_port() { erl -noinput -eval '{ok, S} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]), {ok, P} = inet:port(S), io:format("~b", [P]), halt(0).'; }
 
 # start_system ARGUMENT...: Erlang with these arguments as the node $name, its state in $scratch/home. Sets erl_pid.
 start_system() {
-  start "$scratch/$name.log" env HOME="$scratch/home" ERL_LIBS="${libs:-}" erl -noinput -sname "$name@localhost" "$@"
+  start "$scratch/$name.log" env HOME="$scratch/home" ERL_LIBS="$root/usr/lib/erlang/lib" erl -noinput -sname "$name@localhost" "$@"
   erl_pid=$!
   wait_for 60 "node $name is up" answers_or_ended
   gone "$erl_pid" && fail "the system did not start"
@@ -65,7 +44,8 @@ state() {
   target_eval "$name@localhost" '
     Kprof = fun(T) -> string:find(io_lib:format("~0p", [T]), "kprof") =/= nomatch end,
     Of = fun(Item) -> lists:usort([I || P <- processes(), {_, I} <- [erlang:trace_info(P, Item)]]) end,
-    {[Of(flags), Of(tracer)], [erlang:trace_info(W, I) || W <- [new, new_processes, new_ports], I <- [flags, tracer]],
+    Sessions = case list_to_integer(erlang:system_info(otp_release)) >= 27 of true -> trace:session_info(all); false -> [] end,
+    {[Of(flags), Of(tracer)], [S || {kprof, _} = S <- Sessions], [erlang:trace_info(W, I) || W <- [new, new_processes, new_ports], I <- [flags, tracer]],
      lists:usort([I || {M, _} <- code:all_loaded(), {F, A} <- M:module_info(functions), {_, I} <- [erlang:trace_info({M, F, A}, all)], I =/= false]),
      [X || X <- [M || {M, _} <- code:all_loaded()] ++ [K || {K, _} <- persistent_term:get()] ++ ets:all() ++ registered(), Kprof(X)],
      [P || P <- erlang:ports(), {_, "trace_ip" ++ _} <- [erlang:port_info(P, name)]],

@@ -2,9 +2,10 @@
 # Goal of this test: users register with ejabberd, as Debian has it, over its HTTP API, log in, and get messages. kprof, which the server knows
 # nothing of, counts each request once and tells its time within what the clients measured.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/real.sh"
 
-unpack ejabberd
+debian ejabberd
 port=$(free_port)
 ebins=("$root"/usr/lib/*/ejabberd-*/ebin/mod_http_api.beam)
 mkdir -p "$scratch/mnesia"
@@ -45,7 +46,7 @@ END
 start_collector
 # its config is read through the environment
 export EJABBERD_CONFIG_PATH=$scratch/ejabberd.yml EJABBERD_LOG_PATH=$scratch/ejabberd.log
-libs=$root/usr/lib/erlang/lib start_system -pa "$(dirname "${ebins[0]}")" -mnesia dir "\"$scratch/mnesia\"" -s ejabberd
+start_system -pa "$(dirname "${ebins[0]}")" -mnesia dir "\"$scratch/mnesia\"" -s ejabberd
 wait_for 60 "the API listens" listening "$port"
 load_http "$port" 2 100 0 # modules are loaded when they are first needed
 before=$(state)

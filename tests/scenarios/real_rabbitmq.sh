@@ -3,9 +3,10 @@
 # keeps connections, asks the broker's processes, and hands its answer to another process. kprof, which the server knows nothing of, counts each request
 # once and tells its time within what the clients measured.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/real.sh"
 
-unpack rabbitmq-server
+debian rabbitmq-server
 port=$(free_port)
 home=$(echo "$root"/usr/lib/rabbitmq/lib/rabbitmq_server-*)
 mkdir -p "$scratch/mnesia" "$scratch/log"
@@ -44,7 +45,7 @@ load_http "$port" 2 40 0 # modules are loaded when they are first needed
 before=$(state)
 attach_system --entry cowboy_stream_h:request_process/3 \
   --tier http=cowboy_stream_h:request_process/3 --tier rest=cowboy_rest:upgrade/4 \
-  --tier login=rabbit_access_control:check_user_login/2 --tier augment=rabbit_mgmt_db:augment_queues/3 \
+  --tier login=rabbit_auth_backend_internal:user_login_authentication/2 --tier augment=rabbit_mgmt_db:augment_queues/3 \
   --tier channel=rabbit_channel:handle_method/6 \
   --identity 'fun({cowboy_stream_h, request_process, [Request, _, _]}) -> {map_get(method, Request), map_get(path, Request)}; (_) -> undefined end'
 load_http "$port" 8 400 8

@@ -2,9 +2,10 @@
 # Goal of this test: yaws, as Debian has it, serves dynamic pages to clients that keep their connections; kprof, which it knows nothing of, counts each
 # request once and tells its time within what the clients measured.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/real.sh"
 
-unpack yaws
+debian yaws
 port=$(free_port)
 mkdir -p "$scratch/www" "$scratch/yaws"
 cat >"$scratch/yaws.conf" <<END

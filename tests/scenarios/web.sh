@@ -4,24 +4,6 @@
 #
 # The node has the server's helper and kprof_helper in its path, and nothing else of kprof: the shim comes through start_kprof_node.sh.
 
-# debian PACKAGE...: unpacks packages of Debian into $root, without installing them. Skips the test where they cannot be had. They are kept
-# in the build folder.
-debian() {
-  local package deb
-  root=$scratch/root
-  { command -v apt-get && command -v dpkg-deb; } >/dev/null || skip "no apt-get here"
-  mkdir -p "$KPROF_BUILD/debian" "$root"
-  for package in "$@"; do
-    if ! compgen -G "$KPROF_BUILD/debian/${package}_*.deb" >/dev/null; then
-      (cd "$KPROF_BUILD/debian" && timeout 120 apt-get -q download "$package") >"$scratch/apt.log" 2>&1 ||
-        skip "Debian's package $package cannot be had: $(tail -n 1 "$scratch/apt.log")"
-    fi
-    for deb in "$KPROF_BUILD/debian/${package}"_*.deb; do dpkg-deb -x "$deb" "$root"; done
-  done
-}
-
-skip() { echo "skipped: $*"; exit 77; }
-
 serve_options='#{}'
 
 # serve MODULE HELPER... [-- ARGUMENT...]: a node that has the helpers, and scenario_web's server MODULE with the options $serve_options. Sets port.
@@ -140,8 +122,8 @@ comes_and_goes() {
   cat "$scratch/on_long.log" >>"$scratch/on.log"
   holds "$(grep -c '^200$' "$scratch/on.log")" -gt 20 "requests went on while kprof came and went"
   is "$(grep -vc '^200$' "$scratch/on.log" || true)" 0 "and none failed"
-  is "$(target_eval "$name@localhost" '{code:is_loaded(kprof), [T || P <- processes(), {_, T} <- [erlang:trace_info(P, flags)], T =/= []], [M || {M, _} <- code:all_loaded(), erlang:check_old_code(M)]}.')" \
-    "{false,[],[]}" "nothing is left in the node"
+  is "$(target_eval "$name@localhost" '{code:is_loaded(kprof), scenario_trace:left(), [M || {M, _} <- code:all_loaded(), erlang:check_old_code(M)]}.')" \
+    "{false,{[],[]},[]}" "nothing is left in the node"
 }
 
 # forced_by_header: one request in a million is sampled, but those whose header asks for it are traced.
