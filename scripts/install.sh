@@ -121,6 +121,7 @@ find_missing() {
   need rebar3 have rebar3
   need erlang-proper has_otp proper
   need systemd have systemd-socket-activate
+  need iproute2 have ip
   need strace have strace
   need man-db have man
   need mandoc have mandoc
