@@ -9,6 +9,7 @@
 
 -export_type([answer/0, status/0]).
 
+-define(LOADS_25, 29).      % the newest release that was seen to load what OTP 25 compiled: tests/scenarios/26_releases.sh
 -define(PARSE_MS, 5000).
 -define(PARSE_WORDS, 16 * 1024 * 1024).
 
@@ -17,8 +18,8 @@
 %% Why something cannot be done; collector/dist/shim.c knows them, too.
 
 %% @doc Brings the shim into this node and starts it, unless it is there already. From now on the node that says it is here must give
-%% its word ({@link kprof_guard:word/1}). `Modules' is what code:atomic_load/1 takes; a release that refuses modules of another release
-%% gets them compiled anew from the abstract code in them. Nothing is traced yet. The line tells how it was: `loaded', `guest' (the node
+%% its word ({@link kprof_guard:word/1}). `Modules' is what code:atomic_load/1 takes; a release that does not load what another one
+%% compiled gets them compiled anew from the abstract code in them, which takes it a second. Nothing is traced yet. The line tells how it was: `loaded', `guest' (the node
 %% has a kprof of its own) or `again' (we had been there).
 -spec enter(node(), [{module(), file:filename(), binary()}], term()) -> answer().
 enter(Me, Modules, App) ->
@@ -34,21 +35,23 @@ enter(Me, Modules, App) ->
                Wait(Ms, N) -> lists:any(fun erlang:check_old_code/1, Ms) andalso begin timer:sleep(20), Wait(Ms, N - 1) end
            end,
     Unload = fun() -> Ms = kprof_app:modules(), _ = kprof_app:unload(), Gone(Ms, 50) end,
+    Release = list_to_integer(erlang:system_info(otp_release)),
     Load =
         fun() ->
-                %% OTP promises that modules load two releases later; where that is over, trying would leave errors in the node's log
-                Old = list_to_integer(erlang:system_info(otp_release)) > ?OTP_RELEASE + 2,
-                First = if Old -> {error, [{kprof, badfile}]}; true -> code:atomic_load(Modules) end,
+                %% A release loads what older ones compiled, until it forgets an instruction: trying in vain would leave errors in the node's log
+                Loads = Release >= ?OTP_RELEASE andalso Release =< max(?LOADS_25, ?OTP_RELEASE + 2),
+                First = if Loads -> code:atomic_load(Modules); true -> {error, [{kprof, badfile}]} end,
                 Loaded = case First of
                              ok -> ok;
                              {error, Refused} ->
-                                 case lists:all(fun({_, Why}) -> Why =:= badfile end, Refused) of
-                                     true ->
+                                 case {lists:all(fun({_, Why}) -> Why =:= badfile end, Refused), code:which(compile)} of
+                                     {true, non_existing} when Loads -> {error, no_compiler};
+                                     {true, non_existing} -> code:atomic_load(Modules);    % it may
+                                     {true, _} ->
                                          try code:atomic_load([{M, File, Compiled(Beam)} || {M, File, Beam} <- Modules])
-                                         catch _:_ when Old -> code:atomic_load(Modules);    % without a compiler
-                                               _:Why -> {error, {cannot_compile, Why}}
+                                         catch _:Why -> {error, {cannot_compile, Why}}
                                          end;
-                                     false -> {error, Refused}    % not_purged: a function of an earlier kprof still runs
+                                     {false, _} -> {error, Refused}    % not_purged: a function of an earlier kprof still runs
                                  end
                          end,
                 case Loaded of
@@ -58,8 +61,11 @@ enter(Me, Modules, App) ->
                             ok -> ok = kprof_guard:attend(Me, unload), {ok, <<"loaded">>, []};
                             {error, Reason} -> _ = Unload(), {error, load, Text("the shim does not start: ~0tP", [Reason, 20])}
                         end;
+                    {error, Reason} when Reason =:= no_compiler; element(2, hd(Reason)) =:= badfile ->
+                        {error, load, Text("it runs OTP ~b, which cannot load what OTP ~b compiled, and has no compiler: take a kprof built with OTP ~b",
+                                           [Release, ?OTP_RELEASE, Release])};
                     {error, Reason} ->
-                        {error, load, Text("OTP ~ts does not load the shim's modules: ~0tP", [erlang:system_info(otp_release), Reason, 20])}
+                        {error, load, Text("OTP ~b does not load the shim's modules: ~0tP", [Release, Reason, 20])}
                 end
         end,
     Busy = fun(Who) -> {error, busy, Text("traced already by ~ts: end that first", [Who])} end,

@@ -4,13 +4,14 @@
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([loads_and_takes_out/1, term_to_the_script/1, target_restarts/1, script_killed/1, node_killed/1, wrong_cookie/1,
-         target_not_up/1, bad_config/1, absent_module/1, no_collector/1, twice/1, usage/1, old_otp/1]).
+         target_not_up/1, bad_config/1, absent_module/1, no_collector/1, twice/1, usage/1, old_otp/1,
+         attach_loads/1, attach_compiles/1]).
 
 suite() -> [{timetrap, {seconds, 90}}].
 
 all() ->
     [loads_and_takes_out, term_to_the_script, target_restarts, script_killed, node_killed, wrong_cookie, target_not_up, bad_config, absent_module,
-     no_collector, twice, usage, old_otp].
+     no_collector, twice, usage, old_otp, attach_loads, attach_compiles].
 
 init_per_testcase(Case, Config) ->
     %% a folder for each case: cookie, configuration, process id file
@@ -222,3 +223,56 @@ old_otp(_) ->
     ok = kprof_node:check_otp("25"),
     ok = kprof_node:check_otp("29"),
     [{error, _} = kprof_node:check_otp(R) || R <- ["24", "R16B03", "17"]].
+
+%% --- what kprof attach runs in a node ---
+
+attach_loads(Config) ->
+    Peer = get(peer, Config),
+    {ok, <<"loaded">>, []} = attach(enter, [node(), modules(fun(Beam) -> Beam end), app()], Peer),
+    ?assertEqual([], [M || M <- kprof_app:modules(), call(Peer, M, module_info, [md5]) =/= M:module_info(md5)]),
+    {ok, <<"out">>, []} = attach(leave, [node()], Peer),
+    clean(Peer).
+
+%% A release that does not know an instruction compiles the modules itself. Without a compiler it says so.
+attach_compiles(Config) ->
+    Peer = get(peer, Config),
+    Modules = modules(fun of_another_release/1),
+    {error, [_ | _]} = call(Peer, code, atomic_load, [Modules]),
+    {ok, <<"loaded">>, []} = attach(enter, [node(), Modules, app()], Peer),
+    idle = call(Peer, kprof, status, []),
+    {ok, <<"out">>, []} = attach(leave, [node()], Peer),
+    clean(Peer),
+    true = call(Peer, code, del_path, [compiler]),
+    [true = call(Peer, code, delete, [M]) || {M, _} <- call(Peer, code, all_loaded, []), lists:member(M, compiler_modules())],
+    {error, load, Text} = attach(enter, [node(), Modules, app()], Peer),
+    ?assertMatch({match, _}, re:run(Text, "^it runs OTP [0-9]+, which cannot load .*has no compiler: take a kprof built with OTP [0-9]+$")),
+    clean(Peer).
+
+%% As the tool has it done: from the function's abstract code, in a node that does not have it.
+attach(Name, Args, Peer) ->
+    {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(code:which(kprof_attach), [abstract_code]),
+    [Clauses] = [Clauses || {function, _, F, A, Clauses} <- Forms, F =:= Name, A =:= length(Args)],
+    {value, Answer, _} = call(Peer, erl_eval, expr, [{call, 1, {'fun', 1, {clauses, Clauses}}, [erl_parse:abstract(Arg) || Arg <- Args]}, []]),
+    Answer.
+
+modules(Change) ->
+    [begin
+         {M, Beam, _} = code:get_object_code(M),
+         {M, "kprof_node/" ++ atom_to_list(M) ++ ".beam", Change(Beam)}
+     end || M <- kprof_app:modules()].
+
+app() ->
+    {ok, [App]} = file:consult(code:where_is_file("kprof.app")),
+    App.
+
+%% With an instruction that no release has.
+of_another_release(Beam) ->
+    {ok, _, Chunks} = beam_lib:all_chunks(Beam),
+    {"Code", <<Head:8/binary, _:32, Code/binary>>} = lists:keyfind("Code", 1, Chunks),
+    {ok, Changed} = beam_lib:build_module(lists:keyreplace("Code", 1, Chunks, {"Code", <<Head/binary, 100000:32, Code/binary>>})),
+    Changed.
+
+compiler_modules() ->
+    _ = application:load(compiler),
+    {ok, Modules} = application:get_key(compiler, modules),
+    Modules.

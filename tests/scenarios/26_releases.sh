@@ -29,7 +29,17 @@ start_tracing "newer_$$" "$scratch/config"
 has_not "$kprof_log" 'compiling' "what OTP $own compiled is loaded as it is"
 requests "newer_$$"
 stop_tracing
-has_not "$scratch/newer_$$.log" 're-compile' "and without a word in the target's log"
+# so does kprof attach
+chmod 400 "$scratch/cookie"
+start "$scratch/attach.log" env HOME="$scratch/home" "$kprof" attach "newer_$$@localhost" --config "$scratch/config" --collector "127.0.0.1:$collector_port"
+attach_pid=$!
+wait_for 20 "attaching" grep -q '^tracing ' "$scratch/attach.log"
+compiler=$(erl -noinput -eval 'ok = application:load(compiler), {ok, V} = application:get_key(compiler, vsn), io:put_chars(V), halt().')
+is "$(target_eval "newer_$$@localhost" 'proplists:get_value(version, kprof:module_info(compile)).')" "\"$compiler\"" "kprof attach loads what OTP $own compiled, too"
+kill -INT "$attach_pid"
+ends "$attach_pid" 20
+is "$status" 0 "and leaves"
+has_not "$scratch/newer_$$.log" 're-compile' "all without a word in the target's log"
 
 # -- a newer kprof, an older target ------------------------------------------------------------------------------------
 start_erl "older_$$"
