@@ -50,7 +50,15 @@ static bool put_key(ei_x_buff *x, const char *key) {
 static bool put_tiers(ei_x_buff *x, const struct shim_options *o) {
     bool good = o->tier_count == 0 || put_list(x, (int)o->tier_count);
     for (uint32_t i = 0; good && i < o->tier_count; i++) {
-        good = put_tuple(x, 2) && put_binary(x, slice_text(o->tiers[i].name)) && put_mfa(x, &o->tiers[i].mfa);
+        good = put_tuple(x, 2) && put_binary(x, o->tiers[i].name) && put_mfa(x, &o->tiers[i].mfa);
+    }
+    return good && put_nil(x);
+}
+
+static bool put_entries(ei_x_buff *x, const struct shim_options *o) {
+    bool good = put_list(x, (int)o->entry_count);
+    for (uint32_t i = 0; good && i < o->entry_count; i++) {
+        good = put_mfa(x, &o->entries[i]);
     }
     return good && put_nil(x);
 }
@@ -60,9 +68,25 @@ static bool put_identity(ei_x_buff *x, const struct shim_options *o) {
                        : put_binary(x, slice_text(o->identity_fun));
 }
 
-static bool put_tls(ei_x_buff *x, struct slice ca) {
-    return ca.len > 0 ? ei_x_encode_map_header(x, 1) == 0 && put_atom(x, "cacerts") && put_binary(x, ca)
-                      : ei_x_encode_map_header(x, 0) == 0;
+// A map of what is given
+static bool put_tls(ei_x_buff *x, const struct shim_options *o) {
+    const struct {
+        const char *key;
+        struct slice value;
+    } pairs[] = {{"cacerts", o->tls_ca},
+                 {"cert", o->tls_cert},
+                 {"key", o->tls_key},
+                 {"server_name", o->tls_name ? slice_text(o->tls_name) : slice_of(NULL, 0)}};
+    enum { PAIRS = sizeof pairs / sizeof *pairs };
+    int given = 0;
+    for (int i = 0; i < PAIRS; i++) {
+        given += pairs[i].value.len > 0;
+    }
+    bool good = ei_x_encode_map_header(x, given) == 0;
+    for (int i = 0; i < PAIRS; i++) {
+        good = good && (pairs[i].value.len == 0 || (put_atom(x, pairs[i].key) && put_binary(x, pairs[i].value)));
+    }
+    return good;
 }
 
 // [Config, [{Key, Value}]]; the list's cells are written one by one, as their number is not known before.
@@ -76,13 +100,13 @@ static bool put_options(ei_x_buff *x, const struct shim_options *o) {
         good = good && put_key(x, "secret") && put_binary(x, o->secret);
     }
     if (o->tls) {
-        good = good && put_key(x, "tls") && put_tls(x, o->tls_ca);
+        good = good && put_key(x, "tls") && put_tls(x, o);
     }
     if (o->tier_count > 0 || o->config.len == 0) {
         good = good && put_key(x, "tier_config") && put_tiers(x, o);
     }
-    if (o->entry) {
-        good = good && put_key(x, "entry") && put_mfa(x, o->entry);
+    if (o->entry_count > 0) {
+        good = good && put_key(x, "entry") && put_entries(x, o);
     }
     if (o->identity || o->identity_fun) {
         good = good && put_key(x, "identity") && put_identity(x, o);
@@ -183,6 +207,24 @@ bool shim_start(struct node *n, const struct shim_options *o, struct shim_told *
     bool good = ei_x_new(&x) == 0 && put_options(&x, o);
     return call(n, "kprof_attach", "start", &x, good, START_MS, &answer, e) &&
            take_answer(n, answer, told, e);
+}
+
+bool shim_collector(struct node *n, char host[SHIM_HOST_BYTES], uint16_t *port) {
+    ei_x_buff x;
+    struct slice answer;
+    struct dist_error ignored;
+    bool good = ei_x_new(&x) == 0 && put_nil(&x);
+    if (!call(n, "kprof_session", "collector", &x, good, WORD_MS, &answer, &ignored)) {
+        return false; // a node's own kprof may be older
+    }
+    struct cursor c = cursor_of(answer.data, answer.len);
+    if (!term_is_tuple(term_peek(&c)) || term_tuple(&c) != 2 || term_peek(&c) != TERM_BINARY) {
+        return false;
+    }
+    take_text(&c, host, SHIM_HOST_BYTES);
+    int64_t number = term_is_integer(term_peek(&c)) ? term_integer(&c) : 0;
+    *port = (uint16_t)number;
+    return number > 0 && number <= UINT16_MAX && strlen(host) > 0;
 }
 
 bool shim_word(struct node *n, enum shim_state *state, struct dist_error *e) {

@@ -98,7 +98,8 @@ static bool connect_to(struct client *c, const struct client_options *o, const s
         bufferevent_free(c->bev);
     }
     c->closed = c->connected = false;
-    c->bev = o->tls ? tls_connect(o->tls, c->base, o->tls_name ? o->tls_name : o->host) : bufferevent_socket_new(c->base, -1, BEV_OPT_CLOSE_ON_FREE);
+    c->bev = o->tls ? tls_connect(o->tls, c->base, o->tls_name ? o->tls_name : o->host)
+                    : bufferevent_socket_new(c->base, -1, BEV_OPT_CLOSE_ON_FREE);
     if (!c->bev) {
         fail(c, "out of memory");
         return false;

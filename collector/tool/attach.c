@@ -233,6 +233,15 @@ static int watch(struct attach *a) {
     return finish(a);
 }
 
+// A screen for the collector that the node reports to: the command line's, or the one that the configuration names.
+static struct screen make_screen(struct attach *a) {
+    struct client_options to = a->o->reach.to;
+    if (!a->o->trace.host && !shim_collector(&a->node, a->o->reach.host, &to.port)) {
+        to.host = NULL;
+    }
+    return screen_make(&to, a->o->json);
+}
+
 int attach_main(int argc, char **argv) {
     static struct attach_options o;
     struct attach a = {.o = &o};
@@ -243,11 +252,7 @@ int attach_main(int argc, char **argv) {
     }
     if (status == EXIT_SUCCESS) {
         if (begin(&a, &e)) {
-            struct client_options to = {.host = o.trace.host,
-                                        .port = o.trace.port,
-                                        .secret = o.secret.len > 0 ? &o.secret : NULL,
-                                        .tls = o.tls};
-            a.screen = screen_make(&to, o.json);
+            a.screen = make_screen(&a);
             a.end_ns = o.for_ns ? clock_monotonic() + o.for_ns : 0;
             status = watch(&a);
         } else {

@@ -10,44 +10,39 @@
 #include "tool/attach.h"
 #include "tool/command.h"
 
-enum { CONFIG_BYTES = 1 << 20, DEFAULT_PORT = 4711, MOST_ONE_IN = 0x7fffffff, CHUNK = 65536 };
+enum { FILE_BYTES = 1 << 20, MOST_ONE_IN = 0x7fffffff, CHUNK = 65536 };
 
 const char attach_help[] =
-    "usage: kprof attach NODE [--tier NAME=M:F/A]... [--entry M:F/A] [OPTIONS]\n"
+    "usage: kprof attach NODE [--tier NAME=M:F/A]... [--entry M:F/A]... [OPTIONS]\n"
     "       kprof attach NODE --config FILE [OPTIONS]\n"
     "\n"
-    "Traces the running Erlang or Elixir node NODE (name@host, as node() says in it; without @host one on "
-    "this\n"
-    "host) until Ctrl-C, TERM or the end of --for, and takes everything back out of it. The node needs "
-    "nothing\n"
-    "but OTP 25 or newer with runtime_tools; this host needs no Erlang. When NODE restarts, tracing starts "
-    "again.\n"
+    "Traces the running Erlang or Elixir node NODE (name@host, as node() says in it; without @host one on this\n"
+    "host) until Ctrl-C, TERM or the end of --for, and takes everything back out of it. The node needs nothing\n"
+    "but OTP 25 or newer with runtime_tools; this host needs no Erlang. When NODE restarts, tracing starts again.\n"
     "When this command is killed, the node takes kprof out by itself within 10 s.\n"
     "\n"
-    "  --collector HOST:PORT  where the collector listens, as seen from NODE (default: 127.0.0.1:4711)\n"
-    "  --secret-file FILE     the secret that the collector was given too\n"
-    "  --tls                  NODE reaches the collector through TLS, and verifies its certificate with its system's\n"
-    "                         authorities\n"
-    "  --tls-ca FILE          likewise, with the authorities in FILE\n"
-    "  --cookie-file FILE     a file with the node's cookie, readable by its owner only (default:\n"
-    "                         ~/.erlang.cookie); the cookie never stands on a command line\n"
-    "  --tier NAME=M:F/A      time the calls of this function as a tier; give it for every tier\n"
-    "  --entry M:F/A          each call of this function is a request; without it the application must mark "
-    "its\n"
-    "                         requests (kprof:do_apply/3)\n"
-    "  --identity M:F/A:N     argument N (1 is the first) of this call names the request; or an Erlang fun "
-    "as text,\n"
-    "                         'fun({shop_http, handle, [Route | _]}) -> Route; (_) -> undefined end'\n"
-    "  --sample N             trace one request in N\n"
-    "  --config FILE          the options of kprof:start_trace/1 as Erlang terms, each or one list of them "
-    "ended by\n"
-    "                         a full stop; they are evaluated on NODE. What is given besides goes before "
-    "them\n"
-    "  --for TIME             end after this time, such as 60s or 5m\n"
-    "  --json                 what is shown as a JSON object a line\n"
+    "What is traced:\n"
+    "  --tier NAME=M:F/A       time the calls of this function as a tier; give it for every tier\n"
+    "  --entry M:F/A           each call of this function is a request; it may be given more than once. Without it\n"
+    "                          the application must mark its requests (kprof:do_apply/3)\n"
+    "  --identity M:F/A:N      argument N (1 is the first) of this call names the request; or an Erlang fun as text,\n"
+    "                          'fun({shop_http, handle, [Route | _]}) -> Route; (_) -> undefined end'\n"
+    "  --sample N              trace one request in N\n"
+    "  --config FILE           the options of kprof:start_trace/1 as Erlang terms, each or one list of them ended by\n"
+    "                          a full stop; they are evaluated on NODE. What is given besides goes before them\n"
+    "M:F/A is shop_http:handle/2, 'my mod':'do it'/2, or as Elixir writes it: MyApp.Repo.all/2, :ets.lookup/2.\n"
     "\n"
-    "M:F/A is shop_http:handle/2, 'my mod':'do it'/2, or as Elixir writes it: MyApp.Repo.all/2, "
-    ":ets.lookup/2.\n"
+    "How NODE is reached, and for how long:\n"
+    "  --cookie-file FILE      a file with the node's cookie, readable by its owner only (default:\n"
+    "                          ~/.erlang.cookie); the cookie never stands on a command line\n"
+    "  --for TIME              end after this time, such as 60s or 5m\n"
+    "\n"
+    "How NODE, and this command for its live table, reach the collector; NODE is sent what is in the files:\n"
+    REACH_HELP
+    "With --config and without --collector, it is the one that FILE names.\n"
+    "\n"
+    "A terminal shows a table of the last second and of what was counted and lost since the beginning:\n"
+    "  --json                  instead, and without a terminal too: each second a JSON object in a line\n"
     "\n"
     "Exit status\n"
     "  0 ended as told, or by kprof detach      5 the node's OTP is older than 25\n"
@@ -87,27 +82,9 @@ static int wrong(const char *option, const char *text, const char *want) {
     return command_fail("attach", EXIT_USAGE, "--%s %s: want %s", option, text, want);
 }
 
-static int take_collector(struct attach_options *o, const char *text) {
-    const char *colon = strrchr(text, ':');
-    int64_t port = 0;
-    size_t len = colon ? (size_t)(colon - text) : 0;
-    if (len > 2 && text[0] == '[' && text[len - 1] == ']') {
-        text++;
-        len -= 2;
-    }
-    if (len == 0 || len >= sizeof o->host || !command_number(colon + 1, UINT16_MAX, &port)) {
-        return wrong("collector", text, "HOST:PORT, such as 127.0.0.1:4711");
-    }
-    memcpy(o->host, text, len);
-    o->host[len] = 0;
-    o->trace.host = o->host;
-    o->trace.port = (uint16_t)port;
-    return EXIT_SUCCESS;
-}
-
-// NAME=M:F/A, the name cut off in place
-static int take_tier(struct attach_options *o, char *text) {
-    char *equals = strchr(text, '=');
+// NAME=M:F/A
+static int take_tier(struct attach_options *o, const char *text) {
+    const char *equals = strchr(text, '=');
     if (o->trace.tier_count == SHIM_TIERS) {
         return wrong("tier", text, "fewer tiers");
     }
@@ -116,18 +93,21 @@ static int take_tier(struct attach_options *o, char *text) {
         return wrong("tier", text,
                      "NAME=MODULE:FUNCTION/ARITY, such as db=my_db:query/2 or db=MyApp.Repo.all/2");
     }
-    *equals = 0;
-    tier->name = text;
+    tier->name = slice_of((const uint8_t *)text, (size_t)(equals - text));
     o->trace.tiers = o->tiers;
     o->trace.tier_count++;
     return EXIT_SUCCESS;
 }
 
 static int take_entry(struct attach_options *o, const char *text) {
-    if (!mfa_parse(text, &o->entry)) {
+    if (o->trace.entry_count == SHIM_ENTRIES) {
+        return wrong("entry", text, "fewer entries");
+    }
+    if (!mfa_parse(text, &o->entries[o->trace.entry_count])) {
         return wrong("entry", text, "MODULE:FUNCTION/ARITY");
     }
-    o->trace.entry = &o->entry;
+    o->trace.entries = o->entries;
+    o->trace.entry_count++;
     return EXIT_SUCCESS;
 }
 
@@ -152,62 +132,41 @@ static int take_number(struct attach_options *o, const char *text) {
     return EXIT_SUCCESS;
 }
 
-static int take_secret(struct attach_options *o, const char *path) {
-    char why[SECRET_ERROR_BYTES];
-    if (!secret_read(path, &o->secret, why)) {
-        return command_fail("attach", DIST_CONFIG, "--secret-file %s", why);
-    }
-    o->trace.secret = secret_slice(&o->secret);
-    return EXIT_SUCCESS;
-}
-
-static int read_text(const char *name, const char *what, struct buffer *text);
-
-static int take_tls_ca(struct attach_options *o, const char *path) {
-    buffer_reset(&o->tls_ca);
-    o->tls_ca_name = path;
-    int status = read_text(path, "the authorities", &o->tls_ca);
-    o->trace.tls = true;
-    o->trace.tls_ca = slice_of(o->tls_ca.data, o->tls_ca.len);
-    return status;
-}
-
-static int take(struct attach_options *o, int option) {
+static int take(void *to, int option, const char *value) {
+    struct attach_options *o = to;
     switch (option) {
-    case 'S':
-        return take_secret(o, optarg);
-    case 'A':
-        return take_tls_ca(o, optarg);
-    case 'T':
-        o->trace.tls = true;
-        break;
-    case 'c':
-        return take_collector(o, optarg);
     case 't':
-        return take_tier(o, optarg);
+        return take_tier(o, value);
     case 'e':
-        return take_entry(o, optarg);
+        return take_entry(o, value);
     case 'i':
-        return take_identity(o, optarg);
+        return take_identity(o, value);
     case 's':
-        return take_number(o, optarg);
+        return take_number(o, value);
     case 'F':
-        return text_duration_parse(optarg, &o->for_ns) && o->for_ns > 0
-                   ? EXIT_SUCCESS
-                   : wrong("for", optarg, "a time such as 60s");
+        return text_duration_parse(value, &o->for_ns) && o->for_ns > 0 ? EXIT_SUCCESS : wrong("for", value, "a time such as 60s");
     case 'f':
-        o->config_name = optarg;
+        o->config_name = value;
+        break;
+    case 'k':
+        o->cookie_file = value;
+        break;
+    case 'j':
+        o->json = true;
         break;
     default:
-        o->json = true;
+        reach_option(&o->reach, option, value);
     }
     return EXIT_SUCCESS;
 }
 
-// -- the whole --------------------------------------------------------------------------------------------
+// -- files ------------------------------------------------------------------------------------------------
 
-// Reads a file that `what` names.
+// Reads a file that `what` names, if there is one.
 static int read_text(const char *name, const char *what, struct buffer *text) {
+    if (!name) {
+        return EXIT_SUCCESS;
+    }
     ssize_t n = 1;
     int fd = open(name, O_RDONLY | O_CLOEXEC);
     errno = fd < 0 ? errno : 0;
@@ -220,7 +179,7 @@ static int read_text(const char *name, const char *what, struct buffer *text) {
     if (fd >= 0) {
         close(fd);
     }
-    if (text->failed || text->len > CONFIG_BYTES) {
+    if (text->failed || text->len > FILE_BYTES) {
         return command_fail("attach", DIST_CONFIG, "%s %s is longer than 1 MB", what, name);
     }
     if (fd < 0 || n < 0) {
@@ -229,37 +188,50 @@ static int read_text(const char *name, const char *what, struct buffer *text) {
     return text->len > 0 ? EXIT_SUCCESS : command_fail("attach", DIST_CONFIG, "%s %s is empty", what, name);
 }
 
-static int read_config(struct attach_options *o) {
-    int status = read_text(o->config_name, "the configuration file", &o->config);
-    o->trace.config = slice_of(o->config.data, o->config.len);
+static int read_files(struct attach_options *o) {
+    const struct {
+        const char *name, *what;
+        struct slice *text;
+    } files[ATTACH_FILES] = {{o->config_name, "the configuration file", &o->trace.config},
+                             {o->reach.tls_files.ca, "the authorities", &o->trace.tls_ca},
+                             {o->reach.tls_files.cert, "the certificate", &o->trace.tls_cert},
+                             {o->reach.tls_files.key, "the key", &o->trace.tls_key}};
+    int status = EXIT_SUCCESS;
+    for (int i = 0; i < ATTACH_FILES && status == EXIT_SUCCESS; i++) {
+        status = read_text(files[i].name, files[i].what, &o->files[i]);
+        *files[i].text = slice_of(o->files[i].data, o->files[i].len);
+    }
     return status;
 }
 
-static int check(struct attach_options *o) {
-    char why[TLS_ERROR_BYTES];
-    if (o->trace.tls && !(o->tls = tls_client(&(struct tls_files){.ca = o->tls_ca_name}, why))) {
-        return command_fail("attach", DIST_CONFIG, "%s", why);
-    }
+// -- the whole --------------------------------------------------------------------------------------------
+
+static int check(const struct attach_options *o) {
     if (o->config_name && o->trace.tier_count > 0) {
         return command_fail("attach", EXIT_USAGE,
                             "--config and --tier exclude each other: the file names the tiers");
     }
-    if (!o->config_name && o->trace.tier_count == 0 && !o->trace.entry) {
+    if (!o->config_name && o->trace.tier_count == 0 && o->trace.entry_count == 0) {
         return command_fail("attach", EXIT_USAGE,
                             "what is to be traced? Say --tier, --entry or --config (--help tells more)");
     }
-    if (!o->config_name && !o->trace.host) {
-        return take_collector(o, "127.0.0.1:4711");
-    }
-    return o->config_name ? read_config(o) : EXIT_SUCCESS;
+    return EXIT_SUCCESS;
+}
+
+// How the node is to reach the collector; a configuration may say so, too.
+static int prepare(struct attach_options *o) {
+    int status = reach_prepare("attach", &o->reach);
+    o->trace.host = o->reach.collector || !o->config_name ? o->reach.host : NULL;
+    o->trace.port = o->reach.to.port;
+    o->trace.secret = secret_slice(&o->reach.secret);
+    o->trace.tls = o->reach.tls;
+    o->trace.tls_name = o->reach.tls_name;
+    return status == EXIT_SUCCESS ? read_files(o) : status;
 }
 
 int attach_options_read(int argc, char **argv, struct attach_options *o) {
     static const struct option options[] = {
-        {"collector", required_argument, NULL, 'c'},
-        {"secret-file", required_argument, NULL, 'S'},
-        {"tls", no_argument, NULL, 'T'},
-        {"tls-ca", required_argument, NULL, 'A'},
+        REACH_OPTIONS,
         {"cookie-file", required_argument, NULL, 'k'},
         {"tier", required_argument, NULL, 't'},
         {"entry", required_argument, NULL, 'e'},
@@ -270,35 +242,28 @@ int attach_options_read(int argc, char **argv, struct attach_options *o) {
         {"json", no_argument, NULL, 'j'},
         {NULL, 0, NULL, 0},
     };
-    const char *cookie_file = NULL;
-    int status = EXIT_SUCCESS;
-    int c;
     memset(o, 0, sizeof *o);
-    o->config = buffer_make(CONFIG_BYTES + CHUNK);
-    o->tls_ca = buffer_make(CONFIG_BYTES + CHUNK);
-    opterr = 0;
-    optind = 0; // glibc: start over, also when another command line was parsed in this process
-    while (status == EXIT_SUCCESS && (c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        if (c == 'k') {
-            cookie_file = optarg;
-        } else {
-            status = c == '?' || c == ':' ? command_bad_option(argv, c) : take(o, c);
-        }
+    for (int i = 0; i < ATTACH_FILES; i++) {
+        o->files[i] = buffer_make(FILE_BYTES + CHUNK);
     }
+    int status = command_options(argc, argv, options, take, o);
     if (status == EXIT_SUCCESS && argc - optind != 1) {
         status = command_fail("attach", EXIT_USAGE,
                               argc == optind ? "which node? Say name@host (--help tells more)"
                                              : "one node at a time (--help tells more)");
     }
     status = status == EXIT_SUCCESS ? check(o) : status;
-    return status == EXIT_SUCCESS ? attach_read_node("attach", argv[optind], cookie_file, &o->node, o->cookie)
-                                  : status;
+    status = status == EXIT_SUCCESS ? prepare(o) : status;
+    return status == EXIT_SUCCESS ? attach_read_node("attach", argv[optind], o->cookie_file, &o->node, o->cookie) : status;
 }
 
 void attach_options_free(struct attach_options *o) {
     explicit_bzero(o->cookie, sizeof o->cookie);
-    buffer_free(&o->config);
-    buffer_free(&o->tls_ca);
-    secret_clear(&o->secret);
-    tls_free(o->tls);
+    for (int i = 0; i < ATTACH_FILES; i++) {
+        if (o->files[i].len > 0) {
+            explicit_bzero(o->files[i].data, o->files[i].len); // one is a key
+        }
+        buffer_free(&o->files[i]);
+    }
+    reach_close(&o->reach);
 }

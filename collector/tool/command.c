@@ -14,7 +14,8 @@
 
 enum { SECOND_NS = 1000000000 };
 
-int command_bad_option(char **argv, int option) {
+// Tells what getopt_long just refused.
+static int bad_option(char **argv, int option) {
     const char *arg = argv[optind - 1];
     char letter[3] = {'-', (char)optopt, 0};
     if (optopt != 0 && strncmp(arg, "--", 2) != 0) {
@@ -26,6 +27,16 @@ int command_bad_option(char **argv, int option) {
         fprintf(stderr, "kprof %s: unknown option %s; kprof %s --help lists them\n", argv[0], arg, argv[0]);
     }
     return EXIT_USAGE;
+}
+
+int command_options(int argc, char **argv, const struct option *options, int (*take)(void *to, int option, const char *value), void *to) {
+    int status = EXIT_SUCCESS;
+    opterr = 0;
+    optind = 0; // glibc: start over, also when another command line was parsed in this process
+    for (int o; status == EXIT_SUCCESS && (o = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
+        status = o == '?' || o == ':' ? bad_option(argv, o) : take(to, o, optarg);
+    }
+    return status;
 }
 
 int command_fail(const char *command, int status, const char *format, ...) {

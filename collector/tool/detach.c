@@ -41,27 +41,26 @@ static int detach(const struct node_name *name, const char *cookie) {
     return EXIT_SUCCESS;
 }
 
+static int take_cookie_file(void *to, int option, const char *value) {
+    const char **cookie_file = to;
+    (void)option;
+    *cookie_file = value;
+    return EXIT_SUCCESS;
+}
+
 int detach_main(int argc, char **argv) {
     static const struct option options[] = {{"cookie-file", required_argument, NULL, 'k'},
                                             {NULL, 0, NULL, 0}};
     const char *cookie_file = NULL;
     char cookie[COOKIE_BYTES];
     struct node_name name;
-    int c;
-    opterr = 0;
-    optind = 0; // glibc: start over, also when another command line was parsed in this process
-    while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        if (c != 'k') {
-            return command_bad_option(argv, c);
-        }
-        cookie_file = optarg;
+    int status = command_options(argc, argv, options, take_cookie_file, &cookie_file);
+    if (status == EXIT_SUCCESS && argc - optind != 1) {
+        status = command_fail("detach", EXIT_USAGE,
+                              argc == optind ? "which node? Say name@host (--help tells more)"
+                                             : "one node at a time (--help tells more)");
     }
-    if (argc - optind != 1) {
-        return command_fail("detach", EXIT_USAGE,
-                            argc == optind ? "which node? Say name@host (--help tells more)"
-                                           : "one node at a time (--help tells more)");
-    }
-    int status = attach_read_node("detach", argv[optind], cookie_file, &name, cookie);
+    status = status == EXIT_SUCCESS ? attach_read_node("detach", argv[optind], cookie_file, &name, cookie) : status;
     status = status == EXIT_SUCCESS ? detach(&name, cookie) : status;
     explicit_bzero(cookie, sizeof cookie);
     return status;

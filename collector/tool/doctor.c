@@ -67,6 +67,24 @@ struct options {
     bool json;
 };
 
+static int take(void *to, int option, const char *value) {
+    struct options *o = to;
+    switch (option) {
+    case 'd':
+        o->db = value;
+        break;
+    case 'k':
+        o->cookie_file = value;
+        break;
+    case 'j':
+        o->json = true;
+        break;
+    default:
+        reach_option(&o->reach, option, value);
+    }
+    return EXIT_SUCCESS;
+}
+
 static int parse(int argc, char **argv, struct options *o) {
     static const struct option options[] = {REACH_OPTIONS,
                                             {"db", required_argument, NULL, 'd'},
@@ -75,29 +93,9 @@ static int parse(int argc, char **argv, struct options *o) {
                                             {NULL, 0, NULL, 0}};
     char host[REACH_HOST_BYTES];
     uint16_t port;
-    int c;
     *o = (struct options){.reach = {.collector = REACH_DEFAULT}};
-    opterr = 0;
-    optind = 0;
-    while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        if (reach_option(&o->reach, c, optarg)) {
-            continue;
-        }
-        switch (c) {
-        case 'd':
-            o->db = optarg;
-            break;
-        case 'k':
-            o->cookie_file = optarg;
-            break;
-        case 'j':
-            o->json = true;
-            break;
-        default:
-            return command_bad_option(argv, c);
-        }
-    }
-    return reach_address("doctor", o->reach.collector, host, &port);
+    int status = command_options(argc, argv, options, take, o);
+    return status == EXIT_SUCCESS ? reach_address("doctor", o->reach.collector, host, &port) : status;
 }
 
 static int show(struct doctor *d, const struct options *o) {

@@ -40,31 +40,29 @@ struct options {
     bool json;
 };
 
+static int take(void *to, int option, const char *value) {
+    struct options *o = to;
+    if (option == 'h') {
+        o->history = true;
+    } else if (option == 'j') {
+        o->json = true;
+    } else {
+        reach_option(&o->reach, option, value);
+    }
+    return EXIT_SUCCESS;
+}
+
 static int parse(int argc, char **argv, struct options *o) {
     static const struct option options[] = {REACH_OPTIONS,
                                             {"history", no_argument, NULL, 'h'},
                                             {"json", no_argument, NULL, 'j'},
                                             {NULL, 0, NULL, 0}};
-    int c;
     *o = (struct options){0};
-    opterr = 0;
-    optind = 0;
-    while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        if (reach_option(&o->reach, c, optarg)) {
-            continue;
-        }
-        if (c == 'h') {
-            o->history = true;
-        } else if (c == 'j') {
-            o->json = true;
-        } else {
-            return command_bad_option(argv, c);
-        }
+    int status = command_options(argc, argv, options, take, o);
+    if (status == EXIT_SUCCESS && optind < argc) {
+        status = command_fail("nodes", EXIT_USAGE, "unexpected argument '%s'; kprof nodes --help tells more", argv[optind]);
     }
-    if (optind < argc) {
-        return command_fail("nodes", EXIT_USAGE, "unexpected argument '%s'; kprof nodes --help tells more", argv[optind]);
-    }
-    return EXIT_SUCCESS;
+    return status;
 }
 
 // -- reading the answer

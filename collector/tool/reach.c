@@ -53,39 +53,44 @@ bool reach_option(struct reach *r, int option, const char *value) {
     }
 }
 
-// What opens the way, besides the secret.
 static int make_tls(const char *command, struct reach *r) {
     char why[TLS_ERROR_BYTES];
     const struct tls_files *files = &r->tls_files;
     if (!files->cert != !files->key) {
         return command_fail(command, EXIT_USAGE, "--tls-cert and --tls-key go together");
     }
-    if ((files->cert || r->tls_name) && !r->tls) {
+    if (!r->tls && (files->cert || r->tls_name)) {
         return command_fail(command, EXIT_USAGE, "--tls-cert, --tls-key and --tls-name go with --tls or --tls-ca");
     }
-    r->context = r->tls ? tls_client(files, why) : NULL;
+    r->to.tls = r->context = r->tls ? tls_client(files, why) : NULL;
+    r->to.tls_name = r->tls_name;
     return r->tls && !r->context ? command_fail(command, EXIT_USAGE, "%s", why) : EXIT_SUCCESS;
 }
 
+static int read_secret(const char *command, struct reach *r) {
+    char why[SECRET_ERROR_BYTES];
+    if (r->secret_file && !secret_read(r->secret_file, &r->secret, why)) {
+        return command_fail(command, EXIT_USAGE, "--secret-file %s", why);
+    }
+    r->to.secret = r->secret_file ? &r->secret : NULL;
+    return EXIT_SUCCESS;
+}
+
+int reach_prepare(const char *command, struct reach *r) {
+    r->to = (struct client_options){.host = r->host, .timeout_ms = REACH_MS};
+    int status = reach_address(command, r->collector ? r->collector : REACH_DEFAULT, r->host, &r->to.port);
+    status = status == EXIT_SUCCESS ? make_tls(command, r) : status;
+    return status == EXIT_SUCCESS ? read_secret(command, r) : status;
+}
+
 struct client *reach_open(const char *command, struct reach *r, int *status) {
-    char host[REACH_HOST_BYTES], why[CLIENT_WHY_BYTES], secret_why[SECRET_ERROR_BYTES];
-    struct secret secret = {.len = 0};
-    struct client_options o = {.host = host, .timeout_ms = REACH_MS, .secret = r->secret_file ? &secret : NULL};
-    *status = reach_address(command, r->collector ? r->collector : REACH_DEFAULT, host, &o.port);
-    *status = *status == EXIT_SUCCESS ? make_tls(command, r) : *status;
-    if (*status == EXIT_SUCCESS && r->secret_file && !secret_read(r->secret_file, &secret, secret_why)) {
-        *status = command_fail(command, EXIT_USAGE, "--secret-file %s", secret_why);
-    }
-    if (*status != EXIT_SUCCESS) {
-        return NULL;
-    }
-    o.tls = r->context;
-    o.tls_name = r->tls_name;
-    struct client *c = client_open(&o, why);
-    secret_clear(&secret);
-    if (!c) {
+    char why[CLIENT_WHY_BYTES];
+    *status = reach_prepare(command, r);
+    struct client *c = *status == EXIT_SUCCESS ? client_open(&r->to, why) : NULL;
+    secret_clear(&r->secret);
+    if (!c && *status == EXIT_SUCCESS) {
         *status = command_fail(command, EXIT_FAILURE, "cannot reach the collector at %s:%u: %s; name a running one with --collector",
-                               host, o.port, why);
+                               r->host, r->to.port, why);
     }
     return c;
 }
@@ -93,6 +98,7 @@ struct client *reach_open(const char *command, struct reach *r, int *status) {
 void reach_close(struct reach *r) {
     tls_free(r->context);
     r->context = NULL;
+    secret_clear(&r->secret);
 }
 
 int reach_ask(const char *command, struct client *c, struct buffer *message) {

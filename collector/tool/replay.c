@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/text_time.h"
+#include "codec/mfa.h"
 #include "store/store.h"
 #include "tool/command.h"
 
@@ -39,25 +40,25 @@ const char replay_help[] =
     "  --slow-threshold T    requests over it are kept whole as slow ones (default 1s); besides, of each\n"
     "                        identity and bucket, some that failed and the slowest of the others\n"
     "\n"
+    "M:F/A is shop_http:handle/2, 'my mod':'do it'/2, or as Elixir writes it: MyApp.Repo.all/2, :ets.lookup/2.\n"
     "T is a number with ms, s, m, h or d; without a unit it is seconds.\n"
     "\n"
     "A summary goes to stderr. Exit status: 0 done, 1 failed, 2 the file is damaged or cut (what could\n"
     "be read was counted), or wrong usage.\n";
 
-enum { EXIT_DAMAGED = 2, CHUNK = 1 << 20, FLUSH_ROWS = 4000, FLUSH_KEPT = 200, FUNCTIONS = LIMIT_TIERS };
+enum { EXIT_DAMAGED = 2, CHUNK = 1 << 20, FLUSH_ROWS = 4000, FLUSH_KEPT = 200 };
 
-struct function {
-    char *name; // of the tier; NULL for an identity
-    char *module, *function;
-    uint32_t arity;
-    uint32_t argument; // of the identity
+struct tier {
+    struct slice name; // in its argument
+    struct mfa mfa;
 };
 
 struct replay {
     const char *file, *db, *entry, *start;
-    struct function tiers[FUNCTIONS];
+    struct tier *tiers; // LIMIT_TIERS
     uint32_t tier_count;
-    struct function identity;
+    struct mfa identity;
+    uint32_t argument; // of it that is the identity, 0: none
     int64_t bucket_ns, timeout_ns, slow_ns;
 
     int64_t wall;      // time of the first message, when start told it
@@ -86,55 +87,18 @@ static int usage(const char *option, const char *text, const char *want) {
 
 // -- command line ------------------------------------------------------------------------------------------------------
 
-// Cuts "M:F/A" apart in place. Erlang writes names that need it in quotes, 'Elixir.Repo':all/2; those are taken off.
-static bool parse_function(char *text, struct function *out) {
-    char *slash = strrchr(text, '/');
-    char *colon = text[0] == '\'' ? strchr(text + 1, '\'') : text;
-    colon = colon ? strchr(colon, ':') : NULL;
-    char *end;
-    if (!slash || !colon || colon > slash) {
-        return false;
-    }
-    unsigned long arity = strtoul(slash + 1, &end, 10);
-    if (end == slash + 1 || *end || arity > 255) {
-        return false;
-    }
-    *slash = *colon = 0;
-    out->module = text;
-    out->function = colon + 1;
-    out->arity = (uint32_t)arity;
-    char **names[] = {&out->module, &out->function};
-    for (int i = 0; i < 2; i++) {
-        size_t len = strlen(*names[i]);
-        if (len > 2 && (*names[i])[0] == '\'' && (*names[i])[len - 1] == '\'') {
-            (*names[i])[len - 1] = 0;
-            (*names[i])++;
-        }
-    }
-    return *out->module && *out->function && strcmp(out->module, "_") != 0 && strcmp(out->function, "_") != 0;
-}
-
-static int parse_tier(struct replay *r, char *text) {
-    if (r->tier_count == FUNCTIONS) {
+static int take_tier(struct replay *r, const char *text) {
+    const char *equals = strchr(text, '=');
+    if (r->tier_count == LIMIT_TIERS) {
         return usage("--tier", text, "fewer tiers");
     }
-    struct function *f = &r->tiers[r->tier_count];
-    char *equals = strchr(text, '=');
-    char *copy = strdup(text);
-    if (!copy) {
-        return fail("--tier", "out of memory");
+    struct tier *t = &r->tiers[r->tier_count];
+    if (!equals || equals == text || !mfa_parse(equals + 1, &t->mfa)) {
+        return usage("--tier", text, "NAME=MODULE:FUNCTION/ARITY, such as db=my_db:query/2 or db=MyApp.Repo.all/2");
     }
-    f->name = copy;
-    if (equals) {
-        copy[equals - text] = 0;
-    }
-    if (!equals || equals == text || !parse_function(copy + (equals - text) + 1, f)) {
-        free(copy);
-        return usage("--tier", text, "NAME=MODULE:FUNCTION/ARITY");
-    }
+    t->name = slice_of((const uint8_t *)text, (size_t)(equals - text));
     for (uint32_t i = 0; i < r->tier_count; i++) {
-        if (strcmp(r->tiers[i].name, f->name) == 0) {
-            free(copy);
+        if (slice_equal(r->tiers[i].name, t->name)) {
             return usage("--tier", text, "every name once");
         }
     }
@@ -142,86 +106,64 @@ static int parse_tier(struct replay *r, char *text) {
     return EXIT_SUCCESS;
 }
 
-static int parse_identity(struct replay *r, const char *text) {
-    char *copy = strdup(text);
-    char *colon = copy ? strrchr(copy, ':') : NULL;
-    char *end = NULL;
-    unsigned long argument = colon ? strtoul(colon + 1, &end, 10) : 0;
-    free(r->identity.name);
-    r->identity.name = copy;
-    if (colon) {
-        *colon = 0;
+static int take_bucket(struct replay *r, const char *text) {
+    const int64_t second = 1000000000, hour = 3600 * second;
+    bool good = text_duration_parse(text, &r->bucket_ns) && r->bucket_ns >= second && r->bucket_ns <= hour &&
+                r->bucket_ns % second == 0 && hour % r->bucket_ns == 0;
+    return good ? EXIT_SUCCESS : usage("--bucket", text, "whole seconds that divide an hour, such as 1, 10 or 60");
+}
+
+enum { DB = 256, TIER, ENTRY, IDENTITY, START, BUCKET, TIMEOUT, SLOW };
+
+static int take(void *to, int option, const char *value) {
+    struct replay *r = to;
+    switch (option) {
+    case DB:
+        r->db = value;
+        break;
+    case TIER:
+        return take_tier(r, value);
+    case ENTRY:
+        r->entry = value;
+        break;
+    case IDENTITY:
+        return mfa_parse_argument(value, &r->identity, &r->argument) ? EXIT_SUCCESS
+                                                                     : usage("--identity", value, "MODULE:FUNCTION/ARITY:ARGUMENT");
+    case START:
+        r->start = value;
+        return text_time_parse(value, clock_wall(), &r->wall) ? EXIT_SUCCESS
+                                                              : usage("--start", value, "a time such as 2026-11-20T10:00:00Z");
+    case BUCKET:
+        return take_bucket(r, value);
+    case TIMEOUT:
+        return text_duration_parse(value, &r->timeout_ns) && r->timeout_ns >= 1000000000
+                   ? EXIT_SUCCESS
+                   : usage("--request-timeout", value, "a time of 1s or more");
+    default:
+        return text_duration_parse(value, &r->slow_ns) && r->slow_ns <= 3600000000000
+                   ? EXIT_SUCCESS
+                   : usage("--slow-threshold", value, "a time of an hour or less, such as 250ms or 0");
     }
-    if (argument < 1 || argument > 255 || *end || !parse_function(copy, &r->identity) ||
-        argument > r->identity.arity) {
-        return usage("--identity", text, "MODULE:FUNCTION/ARITY:ARGUMENT");
-    }
-    r->identity.argument = (uint32_t)argument;
     return EXIT_SUCCESS;
 }
 
 static int parse(struct replay *r, int argc, char **argv) {
-    enum { DB = 256, TIER, ENTRY, IDENTITY, START, BUCKET, TIMEOUT, SLOW };
-    static const struct option longs[] = {
+    static const struct option options[] = {
         {"db", required_argument, NULL, DB},         {"tier", required_argument, NULL, TIER},
         {"entry", required_argument, NULL, ENTRY},   {"identity", required_argument, NULL, IDENTITY},
         {"start", required_argument, NULL, START},   {"bucket", required_argument, NULL, BUCKET},
         {"request-timeout", required_argument, NULL, TIMEOUT}, {"slow-threshold", required_argument, NULL, SLOW},
         {NULL, 0, NULL, 0}};
-    int status = EXIT_SUCCESS;
-    opterr = 0;
-    for (int o; status == EXIT_SUCCESS && (o = getopt_long(argc, argv, ":", longs, NULL)) != -1;) {
-        switch (o) {
-        case DB:
-            r->db = optarg;
-            break;
-        case TIER:
-            status = parse_tier(r, optarg);
-            break;
-        case ENTRY:
-            r->entry = optarg;
-            break;
-        case IDENTITY:
-            status = parse_identity(r, optarg);
-            break;
-        case START:
-            r->start = optarg;
-            if (!text_time_parse(optarg, clock_wall(), &r->wall)) {
-                status = usage("--start", optarg, "a time such as 2026-11-20T10:00:00Z");
-            }
-            break;
-        case BUCKET:
-            if (!text_duration_parse(optarg, &r->bucket_ns) || r->bucket_ns < 1000000000 ||
-                r->bucket_ns > 3600000000000 || r->bucket_ns % 1000000000 != 0 ||
-                3600000000000 % r->bucket_ns != 0) {
-                status = usage("--bucket", optarg, "whole seconds that divide an hour, such as 1, 10 or 60");
-            }
-            break;
-        case TIMEOUT:
-            if (!text_duration_parse(optarg, &r->timeout_ns) || r->timeout_ns < 1000000000) {
-                status = usage("--request-timeout", optarg, "a time of 1s or more");
-            }
-            break;
-        case SLOW:
-            if (!text_duration_parse(optarg, &r->slow_ns) || r->slow_ns > 3600000000000) {
-                status = usage("--slow-threshold", optarg, "a time of an hour or less, such as 250ms or 0");
-            }
-            break;
-        default:
-            command_bad_option(argv, o);
-            return EXIT_USAGE;
-        }
-    }
+    int status = command_options(argc, argv, options, take, r);
     if (status != EXIT_SUCCESS) {
         return status;
     }
     if (optind + 1 != argc || !r->db || r->tier_count == 0) {
-        fprintf(stderr, "kprof replay: %s; kprof replay --help tells more\n",
-                optind >= argc       ? "a capture file is missing"
-                : optind + 1 != argc ? "more than one capture file"
-                : !r->db             ? "--db FILE is missing"
-                                     : "--tier NAME=M:F/A is missing");
-        return EXIT_USAGE;
+        return command_fail("replay", EXIT_USAGE, "%s; kprof replay --help tells more",
+                            optind >= argc       ? "a capture file is missing"
+                            : optind + 1 != argc ? "more than one capture file"
+                            : !r->db             ? "--db FILE is missing"
+                                                 : "--tier NAME=M:F/A is missing");
     }
     r->file = argv[optind];
     return EXIT_SUCCESS;
@@ -313,20 +255,19 @@ static int prepare(struct replay *r) {
         return fail(r->file, "out of memory");
     }
     for (uint32_t i = 0; i < r->tier_count; i++) {
-        const struct function *f = &r->tiers[i];
-        uint16_t tier = directory_tier(pipeline_directory(r->pipeline), slice_text(f->name));
+        const struct mfa *f = &r->tiers[i].mfa;
+        uint16_t tier = directory_tier(pipeline_directory(r->pipeline), r->tiers[i].name);
         if (tier == TIER_TOTAL ||
             tier_set_add(&set, slice_text(f->module), slice_text(f->function), f->arity, tier) != TIER_SET_OK) {
             tier_set_free(&set);
-            return usage("--tier", f->name, "every function once, and another name than _total");
+            return usage("--tier", (const char *)r->tiers[i].name.data, "every function once, and another name than _total");
         }
-        if (r->entry && strcmp(r->entry, f->name) == 0) {
+        if (r->entry && slice_is(r->tiers[i].name, r->entry)) {
             stream.entry = tier;
         }
     }
-    const struct function *by = &r->identity;
-    if (by->argument > 0) {
-        tier_set_name_by(&set, slice_text(by->module), slice_text(by->function), by->arity, by->argument);
+    if (r->argument > 0) {
+        tier_set_name_by(&set, slice_text(r->identity.module), slice_text(r->identity.function), r->identity.arity, r->argument);
     }
     pipeline_set_tiers(r->node, set);
     pipeline_set_slow(r->node, r->slow_ns);
@@ -416,7 +357,8 @@ int replay_main(int argc, char **argv) {
     int64_t damaged = -1;
     int64_t began = 0;
     hash_seed();
-    int status = parse(&r, argc, argv);
+    r.tiers = calloc(LIMIT_TIERS, sizeof *r.tiers);
+    int status = r.tiers ? parse(&r, argc, argv) : fail("--tier", "out of memory");
     if (status == EXIT_SUCCESS) {
         status = open_file(&r);
     }
@@ -443,9 +385,6 @@ int replay_main(int argc, char **argv) {
         close(r.fd);
     }
     free(r.chunk);
-    for (uint32_t i = 0; i < r.tier_count; i++) {
-        free(r.tiers[i].name);
-    }
-    free(r.identity.name);
+    free(r.tiers);
     return status;
 }

@@ -198,6 +198,34 @@ static int check(const struct options *o) {
     return EXIT_SUCCESS;
 }
 
+static int take(void *to, int option, const char *value) {
+    struct options *o = to;
+    switch (option) {
+    case 'd':
+        o->db = value;
+        break;
+    case 's':
+        return command_time("report", "since", value, false, &o->query.from_s);
+    case 'u':
+        return command_time("report", "until", value, true, &o->query.until_s);
+    case 'n':
+        o->query.node = value;
+        break;
+    case 'i':
+        o->query.identity = value;
+        break;
+    case 'w':
+        o->of = REPORT_WAIT;
+        break;
+    case 'c':
+        o->cost = true;
+        break;
+    default:
+        o->json = true;
+    }
+    return EXIT_SUCCESS;
+}
+
 static int parse(int argc, char **argv, struct options *o) {
     static const struct option options[] = {
         {"db", required_argument, NULL, 'd'},
@@ -210,41 +238,8 @@ static int parse(int argc, char **argv, struct options *o) {
         {"json", no_argument, NULL, 'j'},
         {NULL, 0, NULL, 0},
     };
-    int status = EXIT_SUCCESS;
-    int c;
     *o = (struct options){.query = {.from_s = INT64_MIN, .until_s = INT64_MAX}};
-    opterr = 0;
-    optind = 0; // glibc: start over, also when another command line was parsed in this process
-    while (status == EXIT_SUCCESS && (c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        switch (c) {
-        case 'd':
-            o->db = optarg;
-            break;
-        case 's':
-            status = command_time("report", "since", optarg, false, &o->query.from_s);
-            break;
-        case 'u':
-            status = command_time("report", "until", optarg, true, &o->query.until_s);
-            break;
-        case 'n':
-            o->query.node = optarg;
-            break;
-        case 'i':
-            o->query.identity = optarg;
-            break;
-        case 'w':
-            o->of = REPORT_WAIT;
-            break;
-        case 'c':
-            o->cost = true;
-            break;
-        case 'j':
-            o->json = true;
-            break;
-        default:
-            status = command_bad_option(argv, c);
-        }
-    }
+    int status = command_options(argc, argv, options, take, o);
     if (status == EXIT_SUCCESS && optind < argc) {
         status = command_fail("report", EXIT_USAGE,
                               "unexpected argument '%s'; kprof report --help tells more", argv[optind]);

@@ -78,23 +78,30 @@ static int number(const char *option, const char *text, int64_t most, int64_t *n
     return EXIT_SUCCESS;
 }
 
-static int take(struct options *o, int option) {
+static int take(void *to, int option, const char *value) {
+    struct options *o = to;
     int64_t n = LIST;
     int status = EXIT_SUCCESS;
     switch (option) {
+    case 'd':
+        o->db = value;
+        break;
+    case 'j':
+        o->json = true;
+        break;
     case 's':
         o->of_list = "since";
-        return command_time("slow", "since", optarg, false, &o->filter.from_s);
+        return command_time("slow", "since", value, false, &o->filter.from_s);
     case 'u':
         o->of_list = "until";
-        return command_time("slow", "until", optarg, true, &o->filter.until_s);
+        return command_time("slow", "until", value, true, &o->filter.until_s);
     case 'n':
         o->of_list = "node";
-        o->filter.node = optarg;
+        o->filter.node = value;
         break;
     case 'i':
         o->of_list = "identity";
-        o->filter.identity = optarg;
+        o->filter.identity = value;
         break;
     case 'f':
         o->of_list = "failed";
@@ -102,11 +109,11 @@ static int take(struct options *o, int option) {
         break;
     case 'l':
         o->of_list = "limit";
-        status = number("limit", optarg, LIST_MOST, &n);
+        status = number("limit", value, LIST_MOST, &n);
         o->filter.most = (uint32_t)n;
         break;
     default:
-        return number("width", optarg, WIDTH_MOST, &o->width);
+        return number("width", value, WIDTH_MOST, &o->width);
     }
     return status;
 }
@@ -150,22 +157,8 @@ static int parse(int argc, char **argv, struct options *o) {
         {"limit", required_argument, NULL, 'l'},    {"width", required_argument, NULL, 'w'},
         {"json", no_argument, NULL, 'j'},           {NULL, 0, NULL, 0},
     };
-    int status = EXIT_SUCCESS;
-    int c;
     *o = (struct options){.filter = {.from_s = INT64_MIN, .until_s = INT64_MAX, .most = LIST}};
-    opterr = 0;
-    optind = 0; // glibc: start over, also when another command line was parsed in this process
-    while (status == EXIT_SUCCESS && (c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        if (c == 'd') {
-            o->db = optarg;
-        } else if (c == 'j') {
-            o->json = true;
-        } else if (strchr("sunifl", c) || c == 'w') {
-            status = take(o, c);
-        } else {
-            status = command_bad_option(argv, c);
-        }
-    }
+    int status = command_options(argc, argv, options, take, o);
     status = status == EXIT_SUCCESS ? take_id(argc, argv, o) : status;
     return status == EXIT_SUCCESS ? check(o) : status;
 }

@@ -69,24 +69,21 @@ static int take_arguments(int argc, char **argv, struct options *o) {
     return sample ? take_sample(argv[2], o) : EXIT_SUCCESS;
 }
 
-static int parse(int argc, char **argv, struct options *o) {
-    static const struct option options[] = {
-        REACH_OPTIONS, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
-    int c;
-    *o = (struct options){0};
-    opterr = 0;
-    optind = 0;
-    while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        if (reach_option(&o->reach, c, optarg)) {
-            continue;
-        }
-        if (c == 'j') {
-            o->json = true;
-        } else {
-            return command_bad_option(argv, c);
-        }
+static int take(void *to, int option, const char *value) {
+    struct options *o = to;
+    if (option == 'j') {
+        o->json = true;
+    } else {
+        reach_option(&o->reach, option, value);
     }
-    return take_arguments(argc - optind, argv + optind, o);
+    return EXIT_SUCCESS;
+}
+
+static int parse(int argc, char **argv, struct options *o) {
+    static const struct option options[] = {REACH_OPTIONS, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
+    *o = (struct options){0};
+    int status = command_options(argc, argv, options, take, o);
+    return status == EXIT_SUCCESS ? take_arguments(argc - optind, argv + optind, o) : status;
 }
 
 static int ask(struct client *c, const struct options *o) {

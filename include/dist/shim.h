@@ -7,10 +7,10 @@
 #include "codec/mfa.h"
 #include "dist/node.h"
 
-enum { SHIM_TIERS = 256, SHIM_LINES_BYTES = 8192 };
+enum { SHIM_TIERS = 256, SHIM_ENTRIES = 32, SHIM_LINES_BYTES = 8192, SHIM_HOST_BYTES = 256 };
 
 struct shim_tier {
-    const char *name; // UTF-8
+    struct slice name; // UTF-8
     struct mfa mfa;
 };
 
@@ -20,11 +20,14 @@ struct shim_options {
     const char *host;    // of the collector, as seen from the node
     uint16_t port;
     struct slice secret; // that the collector was given; len 0: none
-    bool tls;            // towards the collector,
-    struct slice tls_ca; // whose certificate comes from these authorities, in PEM form; len 0: the node's system's
+    bool tls;            // towards the collector, with these, each in PEM form:
+    struct slice tls_ca; // authorities that its certificate comes from; len 0: the node's system's
+    struct slice tls_cert, tls_key; // the node's own certificate and key; len 0: none
+    const char *tls_name;           // in the collector's certificate; NULL: host
     struct shim_tier *tiers;
     uint32_t tier_count;
-    const struct mfa *entry;
+    const struct mfa *entries;
+    uint32_t entry_count;
     const char *identity_fun;   // Erlang text, or
     const struct mfa *identity; // a function, whose
     uint32_t identity_argument; // argument is the identity, 1 the first
@@ -42,6 +45,9 @@ struct shim_told {
 bool shim_enter(struct node *n, struct shim_told *told, struct dist_error *e);
 // Starts the trace. told->line: what is traced, in a few words.
 bool shim_start(struct node *n, const struct shim_options *o, struct shim_told *told, struct dist_error *e);
+
+// Where the collector of a running trace listens, as the node knows it. False when it does not tell.
+bool shim_collector(struct node *n, char host[SHIM_HOST_BYTES], uint16_t *port);
 
 enum shim_state { SHIM_TRACING, SHIM_WAITING, SHIM_PAUSED, SHIM_IDLE, SHIM_GONE };
 

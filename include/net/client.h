@@ -22,7 +22,7 @@ enum client_status {
 enum { CLIENT_WHY_BYTES = 256 };
 
 struct client_options {
-    const char *host;     // name or address
+    const char *host; // name or address
     uint16_t port;
     int timeout_ms;              // for all of client_open; a name is looked up for as long as that takes
     const struct secret *secret; // NULL: none. Only needed until client_open returns

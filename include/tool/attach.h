@@ -4,23 +4,22 @@
 #include "base/buffer.h"
 #include "dist/cookie.h"
 #include "dist/shim.h"
-#include "net/secret.h"
-#include "net/tls.h"
+#include "tool/reach.h"
+
+enum { ATTACH_FILES = 4 };
 
 struct attach_options {
     struct node_name node;
+    const char *cookie_file;
     char cookie[COOKIE_BYTES];
+    struct reach reach;        // prepared
     struct shim_options trace; // points into the rest
     struct shim_tier tiers[SHIM_TIERS];
-    struct mfa entry, identity;
-    char host[256];       // of the collector
-    struct buffer config; // the file's text
-    struct buffer tls_ca; // likewise
-    const char *tls_ca_name;
-    struct secret secret;
-    struct tls *tls; // for a connection of our own to the collector; NULL: plain TCP
+    struct mfa entries[SHIM_ENTRIES];
+    struct mfa identity;
     const char *config_name;
-    int64_t for_ns; // 0: until a signal comes
+    struct buffer files[ATTACH_FILES]; // the texts of the configuration and of TLS's files
+    int64_t for_ns;                    // 0: until a signal comes
     bool json;
 };
 

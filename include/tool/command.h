@@ -28,9 +28,11 @@ extern const char nodes_help[];
 int trace_main(int argc, char **argv);
 extern const char trace_help[];
 
-// Tells on stderr, in one line, what getopt_long just refused (optopt and argv, with opterr = 0 and an option
-// string that starts with ':'), and returns EXIT_USAGE.
-int command_bad_option(char **argv, int option);
+// Reads a command's options with getopt_long: take gets each one's value of the table, and what was given to it, and returns an exit status.
+// EXIT_SUCCESS, and optind stands at the first argument that is no option (they have been put behind); or the first other status, an
+// unknown option's EXIT_USAGE among them: it has been told on stderr, in one line.
+struct option;
+int command_options(int argc, char **argv, const struct option *options, int (*take)(void *to, int option, const char *value), void *to);
 
 // Tells one line on stderr, "kprof COMMAND: …", without what could steer a terminal, and returns status.
 __attribute__((format(printf, 3, 4))) int command_fail(const char *command, int status, const char *format,

@@ -13,14 +13,18 @@ enum { REACH_MS = 5000, REACH_HOST_BYTES = 256 };
 // Reads HOST:PORT, [IPV6]:PORT or PORT. EXIT_SUCCESS, or EXIT_USAGE and has told why.
 int reach_address(const char *command, const char *text, char host[REACH_HOST_BYTES], uint16_t *port);
 
-// What the command line says of the collector, and how to get to it.
+// What the command line says of the collector, and how to get to it. Not to be moved once it is prepared.
 struct reach {
     const char *collector; // HOST:PORT; NULL: REACH_DEFAULT
     const char *secret_file;
     bool tls; // with the system's authorities, when there is no tls_files.ca
     struct tls_files tls_files;
     const char *tls_name; // in the collector's certificate; NULL: its host
-    struct tls *context; // made by reach_open, freed by reach_close
+    // made by reach_prepare, until reach_close
+    char host[REACH_HOST_BYTES];
+    struct secret secret;
+    struct tls *context;
+    struct client_options to; // for client_open
 };
 
 // getopt_long's values of the options that every such command takes; its own are letters.
@@ -29,7 +33,7 @@ enum { REACH_COLLECTOR = 1000, REACH_SECRET, REACH_TLS, REACH_TLS_CA, REACH_TLS_
 #define REACH_OPTIONS                                                                                                               \
     {"collector", required_argument, NULL, REACH_COLLECTOR}, {"secret-file", required_argument, NULL, REACH_SECRET},                \
         {"tls", no_argument, NULL, REACH_TLS}, {"tls-ca", required_argument, NULL, REACH_TLS_CA},                                   \
-        {"tls-cert", required_argument, NULL, REACH_TLS_CERT}, {"tls-key", required_argument, NULL, REACH_TLS_KEY},              \
+        {"tls-cert", required_argument, NULL, REACH_TLS_CERT}, {"tls-key", required_argument, NULL, REACH_TLS_KEY},                 \
         {"tls-name", required_argument, NULL, REACH_TLS_NAME}
 
 #define REACH_HELP                                                                                                                  \
@@ -38,12 +42,15 @@ enum { REACH_COLLECTOR = 1000, REACH_SECRET, REACH_TLS, REACH_TLS_CA, REACH_TLS_
     "  --tls                   through TLS; the collector's certificate is verified with the system's authorities\n"                \
     "  --tls-ca FILE           through TLS; it is verified with the authorities in FILE\n"                                          \
     "  --tls-cert FILE         a certificate of one's own, for a collector with --tls-ca,\n"                                        \
-    "  --tls-key FILE          and its key\n"                                                                                       \
+    "  --tls-key FILE          and its key\n"                                                                                      \
     "  --tls-name NAME         the name in the collector's certificate (default: the host of --collector)\n"
 
 // Takes one of them. False when it is none.
 bool reach_option(struct reach *r, int option, const char *value);
-// Connects. NULL with *status set to an exit status, and has told why. reach_close in either case, after client_close.
+// Makes r->to: reads the address and the files. EXIT_SUCCESS, or another status and has told why. reach_close in either case, which wipes
+// what was secret.
+int reach_prepare(const char *command, struct reach *r);
+// Prepares and connects. NULL with *status set to an exit status, and has told why. reach_close in either case, after client_close.
 struct client *reach_open(const char *command, struct reach *r, int *status);
 void reach_close(struct reach *r);
 // Asks: sends the message that control_end accepted. The buffer is freed. EXIT_SUCCESS, or has told why not.

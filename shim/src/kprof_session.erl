@@ -15,7 +15,7 @@
 -module(kprof_session).
 -behaviour(gen_statem).
 
--export([start_link/0, start_trace/1, stop_trace/0, status/0, warnings/0]).
+-export([start_link/0, start_trace/1, stop_trace/0, status/0, warnings/0, collector/0]).
 -export([callback_mode/0, init/1, handle_event/4, terminate/3]).
 
 -define(CLOCK_MS, 1000).
@@ -95,6 +95,11 @@ call(Request) ->
 warnings() ->
     call(warnings).
 
+%% @doc Where the trace's collector listens.
+-spec collector() -> {binary(), inet:port_number()} | {error, not_started | not_tracing}.
+collector() ->
+    call(collector).
+
 %% @doc What the session does; never waits for it.
 -spec status() -> not_started | status().
 status() ->
@@ -131,6 +136,11 @@ handle_event({call, From}, stop, _, D) ->
     {next_state, idle, stop(D), [{reply, From, ok} | no_timers()]};
 handle_event({call, From}, warnings, _, D) ->
     {keep_state_and_data, {reply, From, [absent(Absence, D) || Absence <- D#d.absent] ++ untraceable(D)}};
+handle_event({call, From}, collector, idle, _) ->
+    {keep_state_and_data, {reply, From, {error, not_tracing}}};
+handle_event({call, From}, collector, _, D) ->
+    {Text, _, Port} = maps:get(collector, D#d.options),
+    {keep_state_and_data, {reply, From, {unicode:characters_to_binary(Text), Port}}};
 
 handle_event(info, {Tag, Socket, Bytes}, State, #d{control = {_, Socket}} = D) when Tag =:= tcp; Tag =:= ssl ->
     ok = kprof_guard:heard(),

@@ -105,7 +105,7 @@ mistake 2 'mode 644 opens' nodes "${at[@]}" --secret-file "$scratch/open"
 is "$(grep -c "node $name@localhost.* connected" "$collector_log")" 2 "kprof attach, with the secret"
 has "$scratch/attach.log" '^\{.*"identities"' "  and what it shows each second"
 mistake 8 'wrong secret' attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" "${at[@]}" --tier http=shop_http:handle_request/2 --for 2s --secret-file "$scratch/other"
-mistake 6 'mode 644 opens' attach "$name@localhost" "${at[@]}" --tier http=shop_http:handle_request/2 --secret-file "$scratch/open"
+mistake 2 'mode 644 opens' attach "$name@localhost" "${at[@]}" --tier http=shop_http:handle_request/2 --secret-file "$scratch/open"
 
 # -- a byte changed on the way -------------------------------------------------------------------------------------------
 # Somewhere in each of the four messages: nonces and proofs, of both sides.

@@ -105,8 +105,17 @@ status=0
 is "$status|$(cat "$scratch/nodes.log")" "2|kprof nodes: --tls-cert, --tls-key and --tls-name go with --tls or --tls-ca" "kprof nodes --tls-name without TLS"
 if "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls >"$scratch/nodes.log" 2>&1; then fail "kprof nodes trusts whom its system does not"; fi
 has "$scratch/nodes.log" 'TLS: the certificate is of an unknown authority' "kprof nodes and the system's authorities"
-"$kprof" attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" --collector "127.0.0.1:$collector_port" --tls-ca "$pki/ours.pem" \
-  --tier http=shop_http:handle_request/2 --for 2s >"$scratch/attach.log" 2>&1 || fail "kprof attach through TLS: $(tail -n 2 "$scratch/attach.log")"
+# attach OPTION...: for a few seconds, with what it shows in attach.log.
+attach() {
+  timeout 60 "$kprof" attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" --collector "127.0.0.1:$collector_port" \
+    --tier http=shop_http:handle_request/2 --for 4s --json "$@" >"$scratch/attach.log" 2>&1
+}
+attach --tls-ca "$pki/ours.pem" --tls-name collector.example || fail "kprof attach through TLS: $(tail -n 2 "$scratch/attach.log")"
+has "$scratch/attach.log" '^\{.*"identities"' "kprof attach through TLS, by a name that is given, and what it shows"
+status=0
+attach --tls-ca "$pki/ours.pem" --tls-name other.example || status=$?
+is "$status|$(wc -l <"$scratch/attach.log")" "8|1" "kprof attach and a certificate of another name: $(cat "$scratch/attach.log")"
+has "$scratch/attach.log" 'the certificate is for another name' "  which tells it"
 has "$collector_log" "node $name@localhost .* connected" "kprof attach, through TLS"
 # Somebody who does not even begin with TLS, and somebody who stops in its middle.
 silent() { { timeout 10 cat <&"$1" >/dev/null; } 2>/dev/null || [ $? -ne 124 ]; }
@@ -167,6 +176,12 @@ refused 'somebody is in between: who connects sees another certificate' "  and t
 if "$kprof" nodes "${at[@]}" "${with[@]}" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes through somebody in between"; fi
 has "$scratch/nodes.log" 'somebody is in between' "kprof nodes, likewise"
 kill -KILL -- "-$between"
+attach "${with[@]}" --tls-cert "$pki/shim.pem" --tls-key "$pki/shim.key" || fail "kprof attach with a certificate: $(tail -n 2 "$scratch/attach.log")"
+is "$(grep -c "node $name@localhost.* connected from " "$collector_log")" 1 "kprof attach with a certificate and the secret"
+has "$scratch/attach.log" '^\{.*"identities"' "  and what it shows"
+status=0
+attach "${with[@]}" || status=$?
+is "$status|$(wc -l <"$scratch/attach.log")" "8|1" "kprof attach without a certificate: $(cat "$scratch/attach.log")"
 
 mkdir "$scratch/heard"
 start "$scratch/proxy.log" env HOME="$scratch/home" erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_wire main proxy "$scratch/wire.port" \
