@@ -127,6 +127,7 @@ find_missing() {
   need mandoc have mandoc
   need zsh have zsh
   need fish have fish
+  need tmux have tmux
 }
 
 find_missing

@@ -1,10 +1,12 @@
 #include "pipeline_node.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "codec/frame.h"
+#include "codec/mfa.h"
 #include "model/keep.h"
 
 enum {
@@ -117,7 +119,7 @@ static void on_finished(void *context, const struct request_result *result) {
     if (result->fate == REQUEST_COMPLETE || result->cut) {
         keep_offer(n->pipeline->keep, &n->account, result, n->slow_ns);
     }
-    if (n->live_rows && result->fate == REQUEST_COMPLETE && !result->remote) {
+    if (n->live_rows && !result->remote) {
         live_add(n->live_rows, result);
     }
     if (n->user && result->fate == REQUEST_COMPLETE && !result->remote) {
@@ -137,8 +139,12 @@ static void on_never_returns(void *context, uint16_t tier) {
     for (uint32_t i = 0; i < n->tiers.count; i++) {
         const struct traced_function *f = &n->tiers.functions[i];
         if (f->role == ROLE_TIER && f->tier == tier) {
-            log_warning("node %s: tier %s (%s:%s/%u) never returns, taking it off", pipeline_node_name(n),
-                        names_text(&n->pipeline->directory.tiers, tier), f->module, f->function, f->arity);
+            struct mfa mfa = {.arity = f->arity};
+            char text[MFA_TEXT_BYTES];
+            snprintf(mfa.module, sizeof mfa.module, "%s", f->module);
+            snprintf(mfa.function, sizeof mfa.function, "%s", f->function);
+            log_warning("node %s: tier %s (%s) never returns, taking it off", pipeline_node_name(n),
+                        names_text(&n->pipeline->directory.tiers, tier), mfa_text(&mfa, text));
             if (n->user && n->pipeline->options.disarm) {
                 n->pipeline->options.disarm(n->user, f);
             }
@@ -266,6 +272,9 @@ static void settle(struct pipeline_node *n) {
     struct request_counts counts = tracker_take_counts(n->tracker);
     n->totals.orphan_returns += counts.orphan_returns;
     n->totals.incomplete += counts.refused_requests;
+    if (n->live_rows) {
+        live_refused(n->live_rows, counts.refused_requests);
+    }
     n->totals.stale_calls += counts.stale_calls + counts.refused_calls;
     const struct pipeline_totals *now = &n->totals, *before = &n->settled;
     if (now->messages != before->messages || now->bytes != before->bytes || now->dropped != before->dropped ||

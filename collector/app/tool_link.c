@@ -179,7 +179,11 @@ static struct watch *watch_of(struct tool_links *links, struct roster_node *node
         live_free(rows);
         return NULL;
     }
-    *w = (struct watch){.next = links->watches, .node = node, .rows = rows, .before = pipeline_totals(node->node), .since = clock_monotonic()};
+    *w = (struct watch){.next = links->watches,
+                        .node = node,
+                        .rows = rows,
+                        .before = pipeline_totals(node->node),
+                        .since = clock_monotonic()};
     links->watches = w;
     pipeline_set_live(node->node, rows);
     return w;
@@ -198,12 +202,14 @@ static void on_watch(struct tool_link *t, struct control_map message) {
 }
 
 static void pack_row(struct control_writer *w, const struct directory *names, const struct live_row *row) {
-    control_map(w, 5);
+    control_map(w, 7);
     control_text(w, "identity", slice_text(names_text(&names->identities, row->identity)));
     control_int(w, "requests", (int64_t)row->requests);
     control_int(w, "errors", (int64_t)row->errors);
-    control_number(w, "mean_us", (double)row->duration_ns / 1e3 / (double)row->requests);
-    control_number(w, "p99_us", histogram_quantile(&row->durations, 0.99) / 1e3);
+    control_number(w, "mean_us", row->requests > 0 ? (double)row->duration_ns / 1e3 / (double)row->requests : 0);
+    control_number(w, "p99_us", row->requests > 0 ? histogram_quantile(&row->durations, 0.99) / 1e3 : 0);
+    control_int(w, "incomplete", (int64_t)row->incomplete);
+    control_int(w, "expired", (int64_t)row->expired);
 }
 
 static bool pack_rows(const struct tool_links *links, const struct watch *watch, int64_t now, struct buffer *out) {

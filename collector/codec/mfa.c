@@ -180,11 +180,17 @@ static char *put_elixir_function(char *to, const char *text) {
     return plain || operator? stpcpy(to, text) : put_quoted(to, text, '"');
 }
 
-char *mfa_text(const struct mfa *mfa, char out[MFA_TEXT_BYTES]) {
+struct slice mfa_atom(struct slice name) {
     const size_t prefix = sizeof ELIXIR - 1;
+    bool elixir = name.len > prefix && memcmp(name.data, ELIXIR, prefix) == 0 && upper((char)name.data[prefix]);
+    return elixir ? slice_of(name.data + prefix, name.len - prefix) : name;
+}
+
+char *mfa_text(const struct mfa *mfa, char out[MFA_TEXT_BYTES]) {
+    const char *module = (const char *)mfa_atom(slice_text(mfa->module)).data;
     char *to = out;
-    if (strncmp(mfa->module, ELIXIR, prefix) == 0 && upper(mfa->module[prefix])) {
-        to = stpcpy(to, mfa->module + prefix);
+    if (module != mfa->module) {
+        to = stpcpy(to, module);
         *to++ = '.';
         to = put_elixir_function(to, mfa->function);
     } else {

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "codec/mfa.h"
+
 // Passes over a term's own bytes and returns how many terms follow as its parts.
 static inline uint64_t skip_one(struct cursor *c) {
     uint8_t tag = cursor_u8(c);
@@ -178,12 +180,13 @@ static void put_char(struct text *t, uint64_t code) {
 }
 
 static void put_atom(struct text *t, struct term_atom atom) {
+    struct slice name = mfa_atom(atom.text);
     if (!atom.latin1) {
-        put(t, atom.text.data, atom.text.len);
+        put(t, name.data, name.len);
         return;
     }
-    for (size_t i = 0; i < atom.text.len; i++) {
-        put_char(t, atom.text.data[i]);
+    for (size_t i = 0; i < name.len; i++) {
+        put_char(t, name.data[i]);
     }
 }
 

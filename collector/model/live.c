@@ -57,18 +57,41 @@ static struct live_row *row_of(struct live *l, uint16_t identity) {
 }
 
 static void add(struct live_row *row, const struct request_result *r) {
-    if (row) {
+    if (!row) {
+        return;
+    }
+    switch (r->fate) {
+    case REQUEST_COMPLETE: {
         uint64_t duration = (uint64_t)(r->end - r->begin);
         row->requests++;
         row->errors += r->error;
         row->duration_ns += duration;
         histogram_add(&row->durations, duration);
+        break;
+    }
+    case REQUEST_INCOMPLETE:
+        row->incomplete++;
+        break;
+    case REQUEST_EXPIRED:
+        row->expired++;
+        break;
     }
 }
 
 void live_add(struct live *l, const struct request_result *r) {
     add(row_of(l, IDENTITY_TOTAL), r);
     add(row_of(l, r->identity), r);
+}
+
+void live_refused(struct live *l, uint64_t count) {
+    struct live_row *total = count > 0 ? row_of(l, IDENTITY_TOTAL) : NULL;
+    if (total) {
+        total->incomplete += count;
+    }
+    struct live_row *unnamed = count > 0 ? row_of(l, IDENTITY_UNDEFINED) : NULL;
+    if (unnamed) {
+        unnamed->incomplete += count;
+    }
 }
 
 uint32_t live_count(const struct live *l) {
@@ -83,7 +106,7 @@ void live_reset(struct live *l) {
     for (uint32_t i = 0; i < l->count; i++) {
         struct live_row *row = &l->rows[i];
         l->place[row->identity] = 0;
-        row->requests = row->errors = row->duration_ns = 0;
+        row->requests = row->errors = row->duration_ns = row->incomplete = row->expired = 0;
         histogram_reset(&row->durations);
     }
     l->count = 0;

@@ -214,7 +214,7 @@ static bool wait_for_work(struct attach *a) {
     }
     const char *why = a->attached ? screen_turn(&a->screen, a->node.name.full, clock_monotonic()) : NULL;
     if (why) {
-        say(a, "no live numbers: cannot reach the collector from here: %s", why);
+        say(a, "no live numbers: %s", why);
     }
     return stops == 0 && (a->end_ns == 0 || clock_monotonic() < a->end_ns);
 }
@@ -239,7 +239,10 @@ static struct screen make_screen(struct attach *a) {
     if (!a->o->trace.host && !shim_collector(&a->node, a->o->reach.host, &to.port)) {
         to.host = NULL;
     }
-    return screen_make(&to, a->o->json);
+    struct screen s = screen_make(&to, a->o->json);
+    bool entry = a->o->trace.entry_count > 0 || a->o->config_name;
+    s.view.hint = entry ? NULL : "without --entry the application must mark them";
+    return s;
 }
 
 int attach_main(int argc, char **argv) {

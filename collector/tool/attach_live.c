@@ -8,7 +8,7 @@
 #include "codec/json.h"
 #include "tool/text.h"
 
-enum { CELL = 40, NUMBERS = 6, NUMBER_WIDTH = 10, NAME_WIDTH = 40, NAME_LEAST = 12 };
+enum { CELL = 40, NAME_WIDTH = 40, NAME_LEAST = 12 };
 
 // -- taking rows in ----------------------------------------------------------------------------------------
 
@@ -24,7 +24,9 @@ static void take_text(struct control_map map, const char *key, char *out, size_t
 static void add_int(struct control_map map, const char *key, int64_t *sum) {
     int64_t n = 0;
     control_get_int(map, key, &n);
-    *sum += n > 0 ? n : 0;
+    if (__builtin_add_overflow(*sum, n > 0 ? n : 0, sum)) {
+        *sum = INT64_MAX;
+    }
 }
 
 static struct live_identity *row_of(struct live_view *v, const char *name) {
@@ -50,6 +52,8 @@ static void take_identity(struct live_view *v, struct control_map map) {
         add_int(map, "requests", &row->now);
         row->requests += row->now;
         add_int(map, "errors", &row->errors);
+        add_int(map, "incomplete", &row->lost);
+        add_int(map, "expired", &row->lost);
         row->per_second = v->seconds > 0 ? (double)row->now / v->seconds : 0;
         control_get_number(map, "mean_us", &row->mean_us);
         control_get_number(map, "p99_us", &row->p99_us);
@@ -93,48 +97,96 @@ void live_view_free(struct live_view *v) {
 
 // -- the table ---------------------------------------------------------------------------------------------
 
-// As many of the numbers as there is room for, the most important first.
-static void put_row(const char *name, char cells[NUMBERS][CELL], uint32_t width, struct buffer *out) {
-    uint32_t room = width > NAME_LEAST + 2 ? width - 2 - NAME_LEAST : 0;
-    uint32_t numbers = room / NUMBER_WIDTH < NUMBERS ? room / NUMBER_WIDTH : NUMBERS;
-    uint32_t left = NAME_LEAST + room - numbers * NUMBER_WIDTH;
+static const char red[] = "\x1b[31m", yellow[] = "\x1b[33m", bold[] = "\x1b[1m", plain[] = "\x1b[0m";
+
+// The numbers of a row, the most important first: where there is little room the last ones are left out. The first three are of the last
+// second, the others of all the time.
+enum { RATE, MEAN, P99, ERRORS, LOST, REQUESTS, FAILED, NUMBERS };
+
+static const struct {
+    const char *head;
+    uint32_t width;
+} columns[NUMBERS] = {[RATE] = {"req/s", 8},
+                      [MEAN] = {"mean", 9},
+                      [P99] = {"p99", 9},
+                      [ERRORS] = {"errors", 8},
+                      [LOST] = {"lost", 8},
+                      [REQUESTS] = {"requests", 10},
+                      [FAILED] = {"failed", 8}};
+
+struct cell {
+    char text[CELL];
+    const char *colour; // NULL: as it is
+};
+
+static void put_cell(struct buffer *out, const struct cell *cell, size_t width, bool colour) {
+    buffer_text(out, colour && cell->colour ? cell->colour : "");
+    text_width(cell->text) <= width ? text_pad_left(out, cell->text, width) : text_fit(out, cell->text, width);
+    buffer_text(out, colour && cell->colour ? plain : "");
+}
+
+static void put_row(const char *name, const struct cell cells[NUMBERS], const struct live_style *style, struct buffer *out) {
+    uint32_t left = style->width > 2 ? style->width - 2 : 0; // a blank, and the last column stays free: the line would wrap
+    uint32_t shown = 0;
+    while (shown < NUMBERS && left >= NAME_LEAST + columns[shown].width) {
+        left -= columns[shown++].width;
+    }
     buffer_text(out, " ");
     text_fit(out, name, left < NAME_WIDTH ? left : NAME_WIDTH);
-    for (uint32_t i = 0; i < numbers; i++) {
-        text_pad_left(out, cells[i], NUMBER_WIDTH);
+    for (uint32_t i = 0; i < shown; i++) {
+        put_cell(out, &cells[i], columns[i].width, style->colour);
     }
     buffer_text(out, "\n");
 }
 
-static void put_identity(const struct live_identity *row, uint32_t width, struct buffer *out) {
-    char cells[NUMBERS][CELL];
-    snprintf(cells[0], CELL, row->per_second < 9.95 && row->now > 0 ? "%.1f" : "%.0f", row->per_second);
-    snprintf(cells[1], CELL, "-");
-    snprintf(cells[2], CELL, "-");
-    if (row->now > 0) {
-        text_duration(row->mean_us * 1000, cells[1]);
-        text_duration(row->p99_us * 1000, cells[2]);
+static void put_heads(const struct live_style *style, struct buffer *out) {
+    struct cell cells[NUMBERS] = {0};
+    for (int i = 0; i < NUMBERS; i++) {
+        snprintf(cells[i].text, CELL, "%s", columns[i].head);
     }
-    snprintf(cells[3], CELL, "%" PRId64, row->errors);
-    snprintf(cells[4], CELL, "%.2g %%",
-             row->requests > 0 ? 100.0 * (double)row->errors / (double)row->requests : 0.0);
-    snprintf(cells[5], CELL, "%" PRId64, row->requests);
-    put_row(row->name, cells, width, out);
+    buffer_text(out, style->colour ? bold : "");
+    put_row("identity", cells, style, out);
+    buffer_text(out, style->colour ? plain : "");
 }
 
-// A line that is cut where the terminal ends, so that lines can be counted.
-static void put_line(struct buffer *line, uint32_t width, struct buffer *out) {
+// A number of seven digits at most, or about as much.
+static struct cell count(int64_t n, const char *colour) {
+    struct cell cell = {.colour = n > 0 ? colour : NULL};
+    snprintf(cell.text, CELL, n < 10000000 ? "%.0f" : "%.1e", (double)n);
+    return cell;
+}
+
+static void put_identity(const struct live_identity *row, const struct live_style *style, struct buffer *out) {
+    struct cell cells[NUMBERS] = {[MEAN].text = "-", [P99].text = "-"};
+    snprintf(cells[RATE].text, CELL, row->per_second < 9.95 && row->now > 0 ? "%.1f" : "%.0f", row->per_second);
+    if (row->now > 0) {
+        text_duration(row->mean_us * 1000, cells[MEAN].text);
+        text_duration(row->p99_us * 1000, cells[P99].text);
+    }
+    cells[ERRORS] = count(row->errors, red);
+    cells[LOST] = count(row->lost, yellow);
+    cells[REQUESTS] = count(row->requests, NULL);
+    snprintf(cells[FAILED].text, CELL, "%.2g %%",
+             row->requests > 0 ? 100.0 * (double)row->errors / (double)row->requests : 0.0);
+    put_row(row->name, cells, style, out);
+}
+
+// Puts a line, cut where the terminal ends, so that lines can be counted. Frees it.
+static void put_line(struct buffer *line, const char *colour, const struct live_style *style, struct buffer *out) {
+    uint32_t width = style->width > 1 ? style->width - 1 : 0;
     buffer_append(line, "", 1);
-    if (!line->failed && text_width((const char *)line->data) < width) {
-        buffer_printf(out, "%s\n", (const char *)line->data);
-    } else if (!line->failed) {
-        text_fit(out, (const char *)line->data, width - 1);
+    if (!line->failed) {
+        const char *text = (const char *)line->data;
+        size_t fits = text_width(text);
+        buffer_text(out, style->colour && colour ? colour : "");
+        text_fit(out, text, fits < width ? fits : width);
+        buffer_text(out, style->colour && colour ? plain : "");
         buffer_text(out, "\n");
     }
     buffer_free(line);
 }
 
-static void put_losses(const struct live_view *v, uint32_t width, struct buffer *out) {
+static void put_state(const struct live_view *v, const struct live_style *style, struct buffer *out) {
     struct buffer line = buffer_make(4096);
     buffer_printf(&line, " %s: %s", v->node, v->state);
     if (v->unsampled > 0) {
@@ -143,13 +195,22 @@ static void put_losses(const struct live_view *v, uint32_t width, struct buffer 
     if (v->paused_ms > 0) {
         buffer_printf(&line, "; paused for %.1f s", (double)v->paused_ms / 1000);
     }
-    put_line(&line, width, out);
-    line = buffer_make(4096);
-    buffer_printf(&line,
-                  " lost: requests incomplete %" PRId64 ", expired %" PRId64 "; messages dropped %" PRId64
-                  ", unreadable %" PRId64,
-                  v->incomplete, v->expired, v->dropped_messages, v->decode_errors);
-    put_line(&line, width, out);
+    put_line(&line, strcmp(v->state, "tracing") == 0 ? NULL : yellow, style, out);
+}
+
+// What was lost of the whole node, or what helps when there is nothing.
+static void put_losses(const struct live_view *v, const struct live_style *style, struct buffer *out) {
+    struct buffer line = buffer_make(4096);
+    bool lost = v->incomplete + v->expired + v->dropped_messages + v->decode_errors > 0;
+    if (!lost && v->rows[0].requests == 0) {
+        buffer_printf(&line, " no request yet%s%s", v->hint ? ": " : "", v->hint ? v->hint : "");
+    } else {
+        buffer_printf(&line,
+                      " lost: requests incomplete %" PRId64 ", expired %" PRId64 "; messages dropped %" PRId64
+                      ", unreadable %" PRId64,
+                      v->incomplete, v->expired, v->dropped_messages, v->decode_errors);
+    }
+    put_line(&line, lost ? yellow : NULL, style, out);
 }
 
 static int by_requests(const void *a, const void *b) {
@@ -158,46 +219,61 @@ static int by_requests(const void *a, const void *b) {
     return x->requests != y->requests ? (x->requests < y->requests ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-void live_table(const struct live_view *v, uint32_t width, uint32_t height, struct buffer *out) {
-    enum { AROUND = 5 }; // lines: the heads, how many more, _total, the state, the losses
-    static char heads[NUMBERS][CELL] = {"req/s", "mean", "p99", "errors", "", "requests"};
+static void put_identities(const struct live_view *v, const struct live_style *style, uint32_t room, struct buffer *out) {
     const struct live_identity *order[LIVE_ROWS];
-    uint32_t others = v->count > 0 ? v->count - 1 : 0;
-    uint32_t shown = height > AROUND ? height - AROUND : 0;
-    for (uint32_t i = 0; i < others; i++) {
+    uint32_t count = v->count - 1;
+    uint32_t shown = count <= room ? count : room - 1;
+    for (uint32_t i = 0; i < count; i++) {
         order[i] = &v->rows[i + 1];
     }
-    qsort(order, others, sizeof *order, by_requests);
-    put_row("identity", heads, width, out);
-    for (uint32_t i = 0; i < others && i < shown; i++) {
-        put_identity(order[i], width, out);
+    qsort(order, count, sizeof *order, by_requests);
+    for (uint32_t i = 0; i < shown; i++) {
+        put_identity(order[i], style, out);
     }
-    if (others > shown) {
-        buffer_printf(out, " … and %u more\n", others - shown);
+    if (count > shown) {
+        struct buffer line = buffer_make(4096);
+        buffer_printf(&line, " … and %u more", count - shown);
+        put_line(&line, NULL, style, out);
     }
-    if (v->count > 0) {
-        put_identity(&v->rows[0], width, out);
+}
+
+void live_table(const struct live_view *v, const struct live_style *style, struct buffer *out) {
+    enum { LAST = 3 }; // lines that are there always: _total, the state, the losses
+    if (!v->rows) {
+        return;
     }
-    put_losses(v, width, out);
+    if (style->height > LAST + 1) {
+        put_heads(style, out);
+        put_identities(v, style, style->height - LAST - 1, out);
+    }
+    put_identity(&v->rows[0], style, out);
+    if (style->height >= LAST) {
+        put_state(v, style, out);
+        put_losses(v, style, out);
+    }
 }
 
 // -- JSON --------------------------------------------------------------------------------------------------
 
 static void json_identity(struct json *j, struct control_map map) {
     char name[LIVE_NAME_BYTES];
-    int64_t requests = 0, errors = 0;
+    int64_t requests = 0, errors = 0, incomplete = 0, expired = 0;
     double mean = 0, p99 = 0;
     take_text(map, "identity", name, sizeof name);
     control_get_int(map, "requests", &requests);
     control_get_int(map, "errors", &errors);
     control_get_number(map, "mean_us", &mean);
     control_get_number(map, "p99_us", &p99);
+    control_get_int(map, "incomplete", &incomplete);
+    control_get_int(map, "expired", &expired);
     json_open(j, '{');
     json_key_text(j, "identity", name);
     json_key_int(j, "requests", requests);
     json_key_int(j, "errors", errors);
     json_key_number(j, "mean_us", mean, 3);
     json_key_number(j, "p99_us", p99, 3);
+    json_key_int(j, "incomplete", incomplete);
+    json_key_int(j, "expired", expired);
     json_close(j, '}');
 }
 

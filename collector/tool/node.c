@@ -27,40 +27,40 @@ char *node_short(const char *full, char out[NODE_TEXT_BYTES]) {
     return out;
 }
 
-// What a search among the nodes has come to.
-struct search {
-    const char *text;
-    char *found;       // the first that is meant
-    unsigned meant;    // how many are
-    bool exact;        // one of them by its full name
-    struct buffer all; // of them, for the error
-};
+struct node_search node_search_make(const char *text, char found[NODE_TEXT_BYTES]) {
+    return (struct node_search){.text = text, .found = found, .all = buffer_make(1024)};
+}
 
-static void look_at(void *arg, const char *node) {
-    struct search *s = arg;
-    if (!node_meant(node, s->text)) {
+void node_search_look(void *search, const char *full) {
+    struct node_search *s = search;
+    if (!node_meant(full, s->text)) {
         return;
     }
-    s->exact = s->exact || strcmp(node, s->text) == 0;
-    if (s->meant++ == 0) {
-        snprintf(s->found, NODE_TEXT_BYTES, "%s", node);
+    bool exact = strcmp(full, s->text) == 0;
+    if (s->meant++ == 0 || exact) {
+        snprintf(s->found, NODE_TEXT_BYTES, "%s", full);
     }
-    buffer_printf(&s->all, "%s%s", s->meant > 1 ? ", " : "", node);
+    s->exact = s->exact || exact;
+    buffer_printf(&s->all, "%s%s", s->meant > 1 ? ", " : "", full);
+}
+
+int node_search_end(const char *command, const char *option, struct node_search *s, const char **node) {
+    int status = EXIT_SUCCESS;
+    *node = s->meant > 0 ? s->found : s->text;
+    if (s->meant > 1 && !s->exact) {
+        buffer_append(&s->all, "", 1);
+        status = command_fail(command, EXIT_USAGE, "%s%s can be any of %u: %s", option, s->text, s->meant,
+                              s->all.failed ? "too many to tell" : (const char *)s->all.data);
+    }
+    buffer_free(&s->all);
+    return status;
 }
 
 int node_find(const char *command, struct store *store, const char *text, char found[NODE_TEXT_BYTES], const char **node) {
-    struct search s = {.text = text, .found = found, .all = buffer_make(1024)};
-    int status = EXIT_SUCCESS;
-    *node = text;
-    if (!query_nodes(store, look_at, &s)) {
-        status = command_fail(command, EXIT_FAILURE, "cannot read the nodes (%s)", store_error(store));
-    } else if (s.meant > 1 && !s.exact) {
-        buffer_append(&s.all, "", 1);
-        status = command_fail(command, EXIT_USAGE, "--node %s can be any of %u: %s", text, s.meant,
-                              s.all.failed ? "too many to tell" : (const char *)s.all.data);
-    } else if (s.meant == 1) {
-        *node = found;
+    struct node_search s = node_search_make(text, found);
+    if (!query_nodes(store, node_search_look, &s)) {
+        buffer_free(&s.all);
+        return command_fail(command, EXIT_FAILURE, "cannot read the nodes (%s)", store_error(store));
     }
-    buffer_free(&s.all);
-    return status;
+    return node_search_end(command, "--node ", &s, node);
 }

@@ -13,11 +13,12 @@
 enum { OUTPUT_BYTES = 64 << 20 };
 
 const char nodes_help[] =
-    "usage: kprof nodes [--collector HOST:PORT] [--history] [--json]\n"
+    "usage: kprof nodes [--collector HOST:PORT] [--node NAME] [--history] [--json]\n"
     "\n"
     "Lists the nodes that a running collector knows: those connected, and those that were since it started.\n"
     "\n"
     REACH_HELP
+    "  --node NAME             only nodes of this name; its host may be short or left out\n"
     "  --history               also what happened to each lately: trips of the breaker, sampling, pauses\n"
     "  --json                  one JSON object instead of text\n"
     "\n"
@@ -32,17 +33,20 @@ const char nodes_help[] =
     "started: complete, incomplete, expired, unsampled, messages, dropped_messages, decode_errors, paused_ms,\n"
     "lowered_ms; and history, a list of at (UTC) and text, oldest first.\n"
     "\n"
-    "Exit status: 0, 1 when the collector cannot be reached, 2 when the command line is wrong.\n";
+    "Exit status: 0, 1 when the collector cannot be reached or knows no such node, 2 when the command line is wrong.\n";
 
 struct options {
     struct reach reach;
+    const char *node; // NULL: all
     bool history;
     bool json;
 };
 
 static int take(void *to, int option, const char *value) {
     struct options *o = to;
-    if (option == 'h') {
+    if (option == 'n') {
+        o->node = value;
+    } else if (option == 'h') {
         o->history = true;
     } else if (option == 'j') {
         o->json = true;
@@ -54,6 +58,7 @@ static int take(void *to, int option, const char *value) {
 
 static int parse(int argc, char **argv, struct options *o) {
     static const struct option options[] = {REACH_OPTIONS,
+                                            {"node", required_argument, NULL, 'n'},
                                             {"history", no_argument, NULL, 'h'},
                                             {"json", no_argument, NULL, 'j'},
                                             {NULL, 0, NULL, 0}};
@@ -150,6 +155,19 @@ int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint
     return status;
 }
 
+// Leaves those of the nodes that may be meant.
+static int choose(struct node_row *rows, uint32_t *count, const char *node) {
+    uint32_t all = *count;
+    *count = 0;
+    for (uint32_t i = 0; i < all; i++) {
+        if (node_meant(rows[i].node, node)) {
+            rows[(*count)++] = rows[i];
+        }
+    }
+    return *count > 0 ? EXIT_SUCCESS
+                      : command_fail("nodes", EXIT_FAILURE, "the collector knows no node %s; kprof nodes lists those it knows", node);
+}
+
 static int show(const struct node_row *rows, uint32_t count, const struct options *o) {
     struct buffer out = buffer_make(OUTPUT_BYTES);
     int status = EXIT_SUCCESS;
@@ -169,6 +187,19 @@ static int show(const struct node_row *rows, uint32_t count, const struct option
     return status;
 }
 
+int nodes_find(const char *command, struct client *c, const char *text, char found[NODE_TEXT_BYTES], const char **node) {
+    struct node_search s = node_search_make(text, found);
+    struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
+    uint32_t count = 0;
+    int status = rows ? nodes_ask(command, c, rows, &count) : command_fail(command, EXIT_FAILURE, "no memory");
+    for (uint32_t i = 0; i < count; i++) {
+        node_search_look(&s, rows[i].node);
+    }
+    free(rows);
+    int told = node_search_end(command, "", &s, node);
+    return status == EXIT_SUCCESS ? told : status;
+}
+
 int nodes_main(int argc, char **argv) {
     struct options o;
     uint32_t count = 0;
@@ -185,6 +216,9 @@ int nodes_main(int argc, char **argv) {
     status = rows ? nodes_ask("nodes", c, rows, &count) : command_fail("nodes", EXIT_FAILURE, "no memory");
     client_close(c);
     reach_close(&o.reach);
+    if (status == EXIT_SUCCESS && o.node) {
+        status = choose(rows, &count, o.node);
+    }
     if (status == EXIT_SUCCESS) {
         status = show(rows, count, &o);
     }

@@ -175,12 +175,6 @@ static bool terminal_utf8(void) {
     return utf8;
 }
 
-// no-color.org: set and not empty
-static bool terminal_colour(void) {
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
-}
-
 // -- the command
 
 static int put(struct buffer *out) {

@@ -1,19 +1,20 @@
 #include "tool/terminal.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "tool/command.h"
 
-enum { WIDTH = 100, WIDTH_LEAST = 40, HEIGHT = 24, HEIGHT_LEAST = 5, MOST = 1000 };
+enum { WIDTH = 100, HEIGHT = 24, MOST = 1000 };
 
 // What the terminal says, or else the environment, or else a usual size.
-static uint32_t size_of(int64_t told, const char *variable, int64_t usual, int64_t least) {
+static uint32_t size_of(int64_t told, const char *variable, int64_t usual) {
     if (told <= 0 && (!getenv(variable) || !command_number(getenv(variable), MOST, &told))) {
         told = usual;
     }
-    return (uint32_t)(told < least ? least : told > MOST ? MOST : told);
+    return (uint32_t)(told > MOST ? MOST : told);
 }
 
 uint32_t terminal_width(void) {
@@ -22,11 +23,21 @@ uint32_t terminal_width(void) {
         return WIDTH;
     }
     ioctl(STDOUT_FILENO, TIOCGWINSZ, &size); // 0 when it fails
-    return size_of(size.ws_col, "COLUMNS", WIDTH, WIDTH_LEAST);
+    return size_of(size.ws_col, "COLUMNS", WIDTH);
 }
 
 uint32_t terminal_height(void) {
     struct winsize size = {0};
     ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-    return size_of(size.ws_row, "LINES", HEIGHT, HEIGHT_LEAST);
+    return size_of(size.ws_row, "LINES", HEIGHT);
+}
+
+bool terminal_draws(void) {
+    const char *term = getenv("TERM");
+    return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+bool terminal_colour(void) {
+    const char *no = getenv("NO_COLOR");
+    return terminal_draws() && !(no && *no);
 }

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "codec/json.h"
 #include "tool/command.h"
+#include "tool/nodes.h"
 #include "tool/reach.h"
 #include "tool/text.h"
 
@@ -16,7 +17,8 @@ const char trace_help[] =
     "usage: kprof trace NODE pause|resume [--collector HOST:PORT] [--json]\n"
     "       kprof trace NODE sample N|R/s [--collector HOST:PORT] [--json]\n"
     "\n"
-    "Steers the running trace of a node through the collector that it is connected to.\n"
+    "Steers the running trace of a node through the collector that it is connected to. NODE's host may be short or\n"
+    "left out where that is enough to tell it from the others.\n"
     "\n"
     "  pause          takes all tracing off the node, and keeps it connected\n"
     "  resume         traces again after a pause; also at once after a trip of the breaker\n"
@@ -129,7 +131,9 @@ int trace_main(int argc, char **argv) {
         reach_close(&o.reach);
         return status;
     }
-    status = ask(c, &o);
+    char found[NODE_TEXT_BYTES];
+    status = nodes_find("trace", c, o.node, found, &o.node);
+    status = status == EXIT_SUCCESS ? ask(c, &o) : status;
     struct control *answer = status == EXIT_SUCCESS ? reach_answer("trace", c, "traced", ANSWER_MS) : NULL;
     if (answer) {
         char text[512];
@@ -139,7 +143,7 @@ int trace_main(int argc, char **argv) {
         control_get_text(control_root(answer), "text", &said);
         snprintf(text, sizeof text, "%.*s", (int)(said.len < sizeof text ? said.len : sizeof text), (const char *)said.data);
         status = show(&o, ok, text);
-    } else {
+    } else if (status == EXIT_SUCCESS) {
         status = EXIT_FAILURE;
     }
     control_free(answer);

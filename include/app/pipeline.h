@@ -50,7 +50,7 @@ const char *pipeline_node_name(const struct pipeline_node *n);
 // What the callbacks get for this node; NULL: no callbacks.
 void pipeline_set_user(struct pipeline_node *n, void *user);
 void pipeline_want_calls(struct pipeline_node *n, bool wanted);
-// Where its complete requests are counted besides, for who watches the node; NULL: nowhere. Stays the caller's.
+// Where its requests are counted besides, for who watches the node; NULL: nowhere. Stays the caller's.
 void pipeline_set_live(struct pipeline_node *n, struct live *live);
 // From which duration on its requests are slow; at first none is.
 void pipeline_set_slow(struct pipeline_node *n, int64_t slow_ns);

@@ -41,8 +41,9 @@
 //   collector -> tool
 //     node            node, connected, since, …: one for each node, see collector/app/tool_link.c; then
 //     nodes           count
-//     rows            node, connected, state, seconds (what the rows cover), identities [{identity, requests, errors, mean_us, p99_us}],
-//                     the first one _total; and incomplete, expired, unsampled, dropped_messages, decode_errors, paused_ms of that time
+//     rows            node, connected, state, seconds (what the rows cover), identities [{identity, requests, errors, mean_us, p99_us,
+//                     incomplete, expired}], the first one _total; and incomplete, expired, unsampled, dropped_messages, decode_errors,
+//                     paused_ms of that time
 //     traced          ok, text: what the node answered
 //     error           text: what was asked for cannot be
 //

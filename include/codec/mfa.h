@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
+
 enum {
     MFA_ATOM_CHARACTERS = 255, // of the longest atom
     MFA_ATOM_BYTES = 4 * MFA_ATOM_CHARACTERS + 1,
@@ -24,6 +26,9 @@ bool mfa_parse(const char *text, struct mfa *out);
 
 // Reads "FUNCTION:N", an argument of a function, 1 the first. False also when the function has fewer.
 bool mfa_parse_argument(const char *text, struct mfa *out, uint32_t *argument);
+
+// An atom's name as it is shown: of a module of Elixir's without "Elixir.".
+struct slice mfa_atom(struct slice name);
 
 // Writes a function as its language does: modules whose names begin with "Elixir." as Elixir. Returns out.
 char *mfa_text(const struct mfa *mfa, char out[MFA_TEXT_BYTES]);

@@ -11,8 +11,9 @@ struct live_identity {
     char name[LIVE_NAME_BYTES];
     double per_second; // of the last second, like the next two
     double mean_us, p99_us;
-    int64_t now;              // requests of the last second: 0 leaves the two above without meaning
-    int64_t requests, errors; // since the beginning
+    int64_t now;              // complete requests of the last second: 0 leaves the two above without meaning
+    int64_t requests, errors; // since the beginning, like
+    int64_t lost;             // incomplete and expired requests, by the name that they had got so far
 };
 
 struct live_view {
@@ -21,14 +22,20 @@ struct live_view {
     double seconds;             // what the last rows cover
     struct live_identity *rows; // the first one is _total; up to LIVE_ROWS, what comes then is not shown
     uint32_t count;
+    const char *hint; // what helps when there are no requests; NULL: nothing
     // since the beginning
     int64_t incomplete, expired, unsampled, dropped_messages, decode_errors, paused_ms;
+};
+
+struct live_style {
+    uint32_t width, height; // of the terminal
+    bool colour;
 };
 
 // Takes a message `rows` in. False without memory.
 bool live_take(struct live_view *v, struct control_map rows);
 void live_view_free(struct live_view *v);
-// Draws the table, at most height lines of width columns.
-void live_table(const struct live_view *v, uint32_t width, uint32_t height, struct buffer *out);
+// Draws the table: at most height lines, each shorter than width.
+void live_table(const struct live_view *v, const struct live_style *style, struct buffer *out);
 // Appends the message as one line of JSON. at: now, as text.
 void live_json(struct control_map rows, const char *at, struct buffer *out);

@@ -1,9 +1,12 @@
 // What kprof attach shows while it is attached: the connection to the collector, and the table that is drawn
-// anew each second, or JSON lines. One thread.
+// anew each second, or JSON lines. The terminal stays as it is, with its cursor below the table: however this
+// process ends, there is nothing to be put right. One thread.
 #pragma once
 
 #include "net/client.h"
 #include "tool/attach_live.h"
+
+enum { SCREEN_WHY_BYTES = CLIENT_WHY_BYTES + 512 };
 
 struct screen {
     struct client_options to; // the collector; host NULL: nothing is shown
@@ -12,12 +15,14 @@ struct screen {
     struct client *client; // NULL: not connected
     int64_t tried_ns;      // when it was tried last
     struct live_view view;
-    uint32_t drawn;             // lines of the table that stand above the cursor
-    char why[CLIENT_WHY_BYTES]; // there is no connection; not cleaned
+    uint32_t drawn;  // lines of the table that stand above the cursor,
+    uint32_t across; // in a terminal of this width
+    uint32_t unknown; // times that the collector knew no such node, one after the other
+    char why[SCREEN_WHY_BYTES]; // there is nothing to show; not cleaned
     bool told;                  // the caller knows
 };
 
-// Whether there is anything to show: a terminal, or JSON is wanted, and a known collector.
+// There is something to show on a terminal, or when JSON is wanted, and if the collector is known (to->host).
 // What `to` points to must last as long as the screen.
 struct screen screen_make(const struct client_options *to, bool json);
 // To be called some times a second while node is traced: connects, reads, draws. Takes a second at most, when

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buffer.h"
 #include "base/limits.h"
 #include "store/store.h"
 
@@ -15,6 +16,21 @@ bool node_meant(const char *full, const char *text);
 // The name with its short host, as far as that tells it: an address stays whole. Cut at NODE_TEXT_BYTES. Returns out.
 char *node_short(const char *full, char out[NODE_TEXT_BYTES]);
 
-// The value of --node as a full name. *node is it, in `found` or text itself: a full name, one that only this node of the file can be meant by,
-// or when there is none the text as it is. EXIT_USAGE, and has told why, when several are meant; EXIT_FAILURE when they cannot be read.
+// A search for the one node that a text means.
+struct node_search {
+    const char *text;
+    char *found;       // NODE_TEXT_BYTES: the first that may be meant
+    unsigned meant;    // how many may be
+    bool exact;        // one of them by its full name
+    struct buffer all; // of them, for the error
+};
+
+struct node_search node_search_make(const char *text, char found[NODE_TEXT_BYTES]);
+// Looks at one more node. search: a struct node_search.
+void node_search_look(void *search, const char *full);
+// Ends it. *node is the full name, in found: of the node that the text names in full, or of the only one that it may mean; when there is none, the
+// text as it is. EXIT_USAGE, and has told why, when several are meant. option: how the text was given, "--node " or "".
+int node_search_end(const char *command, const char *option, struct node_search *s, const char **node);
+
+// The value of --node among the nodes of a database, likewise; EXIT_FAILURE when they cannot be read.
 int node_find(const char *command, struct store *store, const char *text, char found[NODE_TEXT_BYTES], const char **node);

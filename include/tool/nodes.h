@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/limits.h"
 #include "net/client.h"
+#include "tool/node.h"
 
 enum { NODE_TEXT = 240, NODE_WORD = 64, NODE_TIME = 40 };
 
@@ -33,6 +34,8 @@ struct node_row {
 
 // Asks a collector for its nodes: fills rows (LIMIT_NODES of them), by name, and counts them. An exit status; has told why when it is none of success.
 int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint32_t *count);
+// The node that a text means among those that a collector knows, as node_find does among those of a database (tool/node.h).
+int nodes_find(const char *command, struct client *c, const char *text, char found[NODE_TEXT_BYTES], const char **node);
 // The sampling that a node's user asked for: "all", "1 in 10", "100/s", or "-" when that is not known. Returns out.
 char *nodes_sampling(const struct node_row *row, char out[NODE_WORD]);
 // A table, a line a node; with history, what happened to each below its line. now: ns since 1970 UTC. Check out->failed.

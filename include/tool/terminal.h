@@ -1,9 +1,14 @@
 // The terminal that standard output is, if it is one.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
-// Its columns, from 40 to 1000; 100 when there is no terminal.
+// Its columns, up to 1000; 100 when there is no terminal, or it does not tell.
 uint32_t terminal_width(void);
-// Its lines, from 5 to 1000; 24 when it does not tell.
+// Its lines, up to 1000; 24 when it does not tell.
 uint32_t terminal_height(void);
+// Whether there is a terminal that can do more than write one line below the other.
+bool terminal_draws(void);
+// Whether it may be coloured (no-color.org).
+bool terminal_colour(void);

@@ -108,10 +108,5 @@ line({Line, _Column}) -> integer_to_list(Line);
 line(Line) when is_integer(Line) -> integer_to_list(Line);
 line(_) -> "?".
 
-%% As its language writes it.
-mfa({M, F, A}) when is_atom(M), is_atom(F) ->
-    case atom_to_list(M) of
-        "Elixir." ++ [C | _] = Name when C >= $A, C =< $Z -> io_lib:format("~ts.~ts/~0tp", [lists:nthtail(7, Name), F, A]);
-        _ -> io_lib:format("~tw:~tw/~0tp", [M, F, A])
-    end;
+mfa({M, F, _} = MFA) when is_atom(M), is_atom(F) -> kprof_mfa:text(MFA);
 mfa({M, F, A}) -> io_lib:format("~0tp:~0tp/~0tp", [M, F, A]).

@@ -54,7 +54,7 @@ text({A, B}) ->
 text(undefined) -> nil;
 text(X) -> part(X).
 
-part(A) when is_atom(A) -> atom_to_binary(A, utf8);
+part(A) when is_atom(A) -> kprof_mfa:atom(A);
 part(B) when is_binary(B) -> B;
 part(L) when is_list(L) ->
     try unicode:characters_to_binary(L) of

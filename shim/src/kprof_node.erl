@@ -73,7 +73,7 @@ fail(Status, Format, Args) ->
     throw({failed, Status, unicode:characters_to_binary(io_lib:format(Format, Args))}).
 
 entry(Text) ->
-    case kprof_options:function(Text) of
+    case kprof_mfa:parse(Text) of
         {ok, MFA} -> MFA;
         error -> fail(?E_USAGE, "--entry wants Module:Function/Arity, not ~ts", [Text])
     end.

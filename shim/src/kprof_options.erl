@@ -2,7 +2,7 @@
 %% configuration text of a kprof node into the same options.
 -module(kprof_options).
 
--export([check/1, parse/1, function/1]).
+-export([check/1, parse/1]).
 
 -export_type([options/0, tier/0]).
 
@@ -186,7 +186,7 @@ writable(_) ->
 tiers(Config, Entries) when is_list(Config), length(Config) + length(Entries) =< ?MAX_TIERS ->
     Named = [tier(T) || T <- Config],
     Unnamed = Entries -- [MFA || #{mfa := MFA} <- Named],
-    Tiers = [entry(Tier, Entries) || Tier <- Named ++ [tier({function_name(MFA), MFA}) || MFA <- Unnamed]],
+    Tiers = [entry(Tier, Entries) || Tier <- Named ++ [tier({kprof_mfa:text(MFA), MFA}) || MFA <- Unnamed]],
     _ = lists:foldl(fun unique/2, #{}, Tiers),
     Tiers;
 tiers(Config, Entries) when is_list(Config) ->
@@ -223,27 +223,6 @@ entries(MFAs) when is_list(MFAs) ->
 entries(V) ->
     bad(entry, V, "{Module, Function, Arity}, or a list of such").
 
-%% As Erlang or, for its modules, Elixir writes it.
-function_name({M, F, A}) ->
-    case atom_to_list(M) of
-        "Elixir." ++ Module -> unicode:characters_to_binary(io_lib:format("~ts.~ts/~b", [Module, F, A]));
-        Module -> unicode:characters_to_binary(io_lib:format("~ts:~ts/~b", [Module, F, A]))
-    end.
-
-%% @doc A function from its text, `module:function/arity' or Elixir's `Module.function/arity'.
--spec function(string()) -> {ok, mfa()} | error.
-function(Text) ->
-    case re:run(Text, "^(?:(?<m>[^:]+):|(?<e>[A-Z].*)\\.)(?<f>[^:/]+)/(?<a>[0-9]{1,3})$", [unicode, {capture, [m, e, f, a], list}]) of
-        {match, [M, E, F, A]} when length(M) + length(E) < 250, length(F) < 256 ->
-            Arity = list_to_integer(A),
-            Module = case M of "" -> "Elixir." ++ E; _ -> M end,
-            if Arity =< 255 -> {ok, {list_to_atom(Module), list_to_atom(F), Arity}};
-               true -> error
-            end;
-        _ ->
-            error
-    end.
-
 tier_option(_, returns, Value) when Value =:= none; Value =:= whole -> ok;
 tier_option(Name, returns, Value) -> throw({bad_tier_value, Name, returns, Value, "none or whole"});
 tier_option(Name, Key, _) -> throw({bad_tier_option, Name, Key}).
@@ -256,7 +235,7 @@ name(Name) ->
     Text =/= <<"_other">> orelse throw({bad_tier_name, Name, "is taken: it means what is over the limits"}),
     Text.
 
-to_text(A) when is_atom(A), A =/= '_' -> atom_to_binary(A, utf8);
+to_text(A) when is_atom(A), A =/= '_' -> kprof_mfa:atom(A);
 to_text(T) when is_list(T); is_binary(T) -> unicode:characters_to_binary(T).
 
 unique(#{name := Name, mfa := MFA}, Seen) ->

@@ -79,7 +79,7 @@ weight(Identity) ->
     end.
 
 text({A, B}) -> <<(text(A))/binary, $_, (text(B))/binary>>;
-text(A) when is_atom(A) -> atom_to_binary(A, utf8);
+text(A) when is_atom(A) -> kprof_mfa:atom(A);
 text(B) when is_binary(B) -> B;
 text(L) when is_list(L) -> <<_/bits>> = unicode:characters_to_binary(L).
 

@@ -613,9 +613,9 @@ tell_absent(#d{absent = Before} = D) ->
     D#d{absent = Absent}.
 
 absent({{M, _, _} = MFA, module}, D) ->
-    lists:flatten(io_lib:format("tier ~ts: no module ~ts on this node (yet); it is traced once it is loaded", [name(MFA, D), M]));
-absent({{M, F, A} = MFA, function}, D) ->
-    lists:flatten(io_lib:format("tier ~ts: the module ~ts has no function ~ts/~b (any more)", [name(MFA, D), M, F, A])).
+    lists:flatten(io_lib:format("tier ~ts: no module ~ts on this node (yet); it is traced once it is loaded", [name(MFA, D), kprof_mfa:atom(M)]));
+absent({MFA, function}, D) ->
+    lists:flatten(io_lib:format("tier ~ts: there is no function ~ts (any more)", [name(MFA, D), kprof_mfa:text(MFA)])).
 
 tell_untraceable(#d{tracer = Tracer} = D0) ->
     D = D0#d{foreign = kprof_tracer:foreign_processes(Tracer)},
@@ -629,10 +629,10 @@ untraceable(#d{foreign = N}) ->
                                  [N, case N of 1 -> " is"; _ -> "es are" end]))].
 
 %% How people know a function that is traced.
-name({M, F, A} = MFA, #d{tiers = Tiers}) ->
+name(MFA, #d{tiers = Tiers}) ->
     case [Name || #{name := Name, mfa := Of} <- Tiers, Of =:= MFA] of
         [Name] -> Name;
-        [] -> io_lib:format("~ts:~ts/~b", [M, F, A])
+        [] -> kprof_mfa:text(MFA)
     end.
 
 %% What was just set stays only while the guard watches it: it may have undone everything a moment ago, and its word is on its way.

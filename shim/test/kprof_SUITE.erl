@@ -611,7 +611,7 @@ module_comes_later(Config) ->
     wait(fun() -> call(Peer, kprof_test_app, trace_info, [MFA, traced]) =:= {traced, local} end, 14),
     1 = call(Peer, kprof, do_apply, [kprof_later, f, []]),
     ?assertMatch(#{<<"reason">> := <<"reload">>, <<"text">> := <<"later">>}, kprof_mock_collector:wait_control(Mock, <<"gap">>)),
-    _ = Told(<<"tier gone: the module kprof_later has no function g/7 (any more)">>),
+    _ = Told(<<"tier gone: there is no function kprof_later:g/7 (any more)">>),
     wait(fun() -> length(call(Peer, kprof_session, warnings, [])) =:= 1 end),
     timer:sleep(1200),
     Notes = [T || #{<<"type">> := <<"note">>, <<"text">> := T} <- kprof_mock_collector:control(Mock)],

@@ -62,13 +62,6 @@ entry_test() ->
     ?assertEqual([{<<"My.App.all/2">>, {'Elixir.My.App', all, 2}, true}], Tiers([{entry, [{'Elixir.My.App', all, 2}]}])),
     ?assertEqual([{<<"a">>, {lists, nth, 2}, false}], Tiers([?TIERS, {entry, []}])).
 
-function_test_() ->
-    [?_assertEqual({Text, Result}, {Text, kprof_options:function(Text)})
-     || {Text, Result} <- [{"lists:nth/2", {ok, {lists, nth, 2}}}, {"My.App.all/2", {ok, {'Elixir.My.App', all, 2}}}, {"My.App.ok?/0", {ok, {'Elixir.My.App', 'ok?', 0}}},
-                           {"Elixir.My.App:all/2", {ok, {'Elixir.My.App', all, 2}}}, {"a_b@c:f/255", {ok, {a_b@c, f, 255}}}, {"lists:nth/256", error}, {"lists:nth", error},
-                           {"lists.nth/2", error}, {"nth/2", error}, {"", error}, {"lists:/2", error}, {"a:b:c/1", error}, {"lists:nth/2 ", error},
-                           {lists:duplicate(300, $m) ++ ":f/1", error}]].
-
 %% A module that is not loaded yet is loaded.
 loads_test() ->
     _ = code:purge(zip), _ = code:delete(zip), _ = code:purge(zip),

@@ -63,7 +63,7 @@ stop_test() ->
     Self = self(),
     Pid = kprof_slow:start_link(fun(_, _) -> Self ! self(), receive never -> ok end end),
     calls(Pid, [1, 2]),
-    Caller = receive P -> P after 2000 -> error(nothing) end,
+    Caller = receive P when is_pid(P) -> P after 2000 -> error(nothing) end,
     Ref = erlang:monitor(process, Caller),
     kprof_slow:stop(Pid),
     receive {'DOWN', Ref, process, _, killed} -> ok after 2000 -> error(lives) end,

@@ -97,7 +97,7 @@ has "$scratch/replay.log" '[1-9][0-9]* incomplete' "but incomplete"
 fixed() {
   replay 0 "$top/tests/scenarios/data/requests.cap" "$1" --entry run --identity requests:handle_request/2:1 \
     --tier run=network_server:run/1 --tier parsing=network_server:parse_request/1 --tier handle=requests:handle_request/2 \
-    --tier db=db:network_request/1 --tier formatter=formatter:format_response/1 --tier accounting=accounting:incr_reqs/1 "${@:2}"
+    --tier db=:db.network_request/1 --tier formatter=formatter:format_response/1 --tier accounting=accounting:incr_reqs/1 "${@:2}"
 }
 fixed "$scratch/fixed.db"
 is "$(sql "SELECT bucket_start, identity, tier, requests, calls, errors, async_calls, round(total_us), round(self_us)

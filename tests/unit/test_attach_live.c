@@ -8,6 +8,7 @@ struct sent {
     const char *name;
     int64_t requests, errors;
     double mean_us, p99_us;
+    int64_t incomplete, expired;
 };
 
 // Sends one second's rows through the codec into the view.
@@ -21,12 +22,14 @@ static void second(struct live_view *v, const struct sent *rows, uint32_t count,
     control_int(&w, "dropped_messages", dropped);
     control_list(&w, "identities", count);
     for (uint32_t i = 0; i < count; i++) {
-        control_map(&w, 5);
+        control_map(&w, 7);
         control_text(&w, "identity", slice_text(rows[i].name));
         control_int(&w, "requests", rows[i].requests);
         control_int(&w, "errors", rows[i].errors);
         control_number(&w, "mean_us", rows[i].mean_us);
         control_number(&w, "p99_us", rows[i].p99_us);
+        control_int(&w, "incomplete", rows[i].incomplete);
+        control_int(&w, "expired", rows[i].expired);
     }
     assert_true(control_end(&w));
     struct control *message = control_decode(slice_of(b.data + CONTROL_HEADER, b.len - CONTROL_HEADER));
@@ -36,62 +39,100 @@ static void second(struct live_view *v, const struct sent *rows, uint32_t count,
     buffer_free(&b);
 }
 
-static void draws(const struct live_view *v, uint32_t width, uint32_t height, const char *expected) {
+static void drawn(const struct live_view *v, const struct live_style *style, const char *expected) {
     struct buffer out = buffer_make(1 << 20);
-    live_table(v, width, height, &out);
+    live_table(v, style, &out);
     buffer_append(&out, "", 1);
     assert_false(out.failed);
     assert_string_equal((const char *)out.data, expected);
     buffer_free(&out);
 }
 
+static void draws(const struct live_view *v, uint32_t width, uint32_t height, const char *expected) {
+    drawn(v, &(struct live_style){.width = width, .height = height}, expected);
+}
+
 static void gathers(void **state) {
-    static const struct sent first[] = {{"_total", 30, 2, 400, 2000}, {"read", 20, 0, 300, 900}, {"write", 10, 2, 600, 2000}};
-    static const struct sent then[] = {{"_total", 3, 3, 1000, 1000}, {"write", 3, 3, 1000, 1000}};
+    static const struct sent first[] = {{"_total", 30, 2, 400, 2000, 1, 0}, {"read", 20, 0, 300, 900, 0, 0},
+                                        {"write", 10, 2, 600, 2000, 0, 0},  {"undefined", 0, 0, 0, 0, 1, 0}};
+    static const struct sent then[] = {{"_total", 3, 3, 1000, 1000, 2, 3}, {"write", 3, 3, 1000, 1000, 2, 3}};
     struct live_view v = {0};
     (void)state;
-    second(&v, first, 3, 0);
+    second(&v, first, 4, 0);
     draws(&v, 102, 24,
-          " identity                                     req/s      mean       p99    errors            requests\n"
-          " read                                            10    300 µs    900 µs         0       0 %        20\n"
-          " write                                          5.0    600 µs    2.0 ms         2      20 %        10\n"
-          " _total                                          15    400 µs    2.0 ms         2     6.7 %        30\n"
+          " identity                                   req/s     mean      p99  errors    lost  requests  failed\n"
+          " read                                          10   300 µs   900 µs       0       0        20     0 %\n"
+          " write                                        5.0   600 µs   2.0 ms       2       0        10    20 %\n"
+          " undefined                                      0        -        -       0       1         0     0 %\n"
+          " _total                                        15   400 µs   2.0 ms       2       1        30   6.7 %\n"
           " shop?[2J@host: tracing\n"
           " lost: requests incomplete 1, expired 0; messages dropped 0, unreadable 0\n");
     second(&v, then, 2, 7);
     draws(&v, 102, 24,
-          " identity                                     req/s      mean       p99    errors            requests\n"
-          " read                                             0         -         -         0       0 %        20\n"
-          " write                                          1.5    1.0 ms    1.0 ms         5      38 %        13\n"
-          " _total                                         1.5    1.0 ms    1.0 ms         5      15 %        33\n"
+          " identity                                   req/s     mean      p99  errors    lost  requests  failed\n"
+          " read                                           0        -        -       0       0        20     0 %\n"
+          " write                                        1.5   1.0 ms   1.0 ms       5       5        13    38 %\n"
+          " undefined                                      0        -        -       0       1         0     0 %\n"
+          " _total                                       1.5   1.0 ms   1.0 ms       5       6        33    15 %\n"
           " shop?[2J@host: tracing\n"
           " lost: requests incomplete 2, expired 0; messages dropped 7, unreadable 0\n");
     // where there is little room: the busiest, and the first columns
+    draws(&v, 80, 24,
+          " identity             req/s     mean      p99  errors    lost  requests  failed\n"
+          " read                     0        -        -       0       0        20     0 %\n"
+          " write                  1.5   1.0 ms   1.0 ms       5       5        13    38 %\n"
+          " undefined                0        -        -       0       1         0     0 %\n"
+          " _total                 1.5   1.0 ms   1.0 ms       5       6        33    15 %\n"
+          " shop?[2J@host: tracing\n"
+          " lost: requests incomplete 2, expired 0; messages dropped 7, unreadable 0\n");
     draws(&v, 40, 6,
-          " identity               req/s      mean\n"
-          " read                       0         -\n"
-          " … and 1 more\n"
-          " _total                   1.5    1.0 ms\n"
+          " identity       req/s     mean      p99\n"
+          " read               0        -        -\n"
+          " … and 2 more\n"
+          " _total           1.5   1.0 ms   1.0 ms\n"
           " shop?[2J@host: tracing\n"
           " lost: requests incomplete 2, expired …\n");
     live_view_free(&v);
 }
 
-static void nothing_yet(void **state) {
+static void colours(void **state) {
+    static const struct sent rows[] = {{"_total", 30, 2, 400, 2000, 1, 0}, {"read", 20, 0, 300, 900, 0, 0}};
     struct live_view v = {0};
     (void)state;
-    second(&v, NULL, 0, 0);
-    draws(&v, 102, 24,
-          " identity                                     req/s      mean       p99    errors            requests\n"
-          " _total                                           0         -         -         0       0 %         0\n"
+    second(&v, rows, 2, 0);
+    drawn(&v, &(struct live_style){.width = 64, .height = 24, .colour = true},
+          "\x1b[1m identity               req/s     mean      p99  errors    lost\n\x1b[0m"
+          " read                      10   300 µs   900 µs       0       0\n"
+          " _total                    15   400 µs   2.0 ms\x1b[31m       2\x1b[0m\x1b[33m       1\x1b[0m\n"
           " shop?[2J@host: tracing\n"
-          " lost: requests incomplete 1, expired 0; messages dropped 0, unreadable 0\n");
+          "\x1b[33m lost: requests incomplete 1, expired 0; messages dropped 0, u…\x1b[0m\n");
+    live_view_free(&v);
+}
+
+static void nothing_yet(void **state) {
+    struct live_view v = {.hint = "are there any"};
+    struct buffer b = buffer_make(4096);
+    struct control_writer w = control_begin(&b, "rows", 2);
+    control_text(&w, "node", slice_text("shop@host"));
+    control_text(&w, "state", slice_text("held"));
+    assert_true(control_end(&w));
+    struct control *message = control_decode(slice_of(b.data + CONTROL_HEADER, b.len - CONTROL_HEADER));
+    (void)state;
+    draws(&v, 80, 24, "");
+    assert_true(live_take(&v, control_root(message)));
+    draws(&v, 80, 24,
+          " identity             req/s     mean      p99  errors    lost  requests  failed\n"
+          " _total                   0        -        -       0       0         0     0 %\n"
+          " shop@host: held\n"
+          " no request yet: are there any\n");
+    control_free(message);
+    buffer_free(&b);
     live_view_free(&v);
 }
 
 // More identities than are kept, and no line too many or too wide, whatever the terminal.
 static void many(void **state) {
-    enum { EACH = 600 };
+    enum { EACH = LIMIT_IDENTITIES + 3 }; // as many as a collector may send
     static struct sent rows[EACH];
     static char names[EACH][160];
     struct live_view v = {0};
@@ -99,23 +140,23 @@ static void many(void **state) {
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < EACH; i++) {
             snprintf(names[i], sizeof names[i], "%d_%d_%0140d", round, i, i);
-            rows[i] = (struct sent){names[i], i, 0, 1, 1};
+            rows[i] = (struct sent){names[i], i, 0, 1e9, 1e9, INT64_MAX / 2, 1};
         }
         second(&v, rows, EACH, 0);
     }
     assert_int_equal(v.count, LIVE_ROWS);
-    for (uint32_t width = 40; width < 200; width += 7) {
-        for (uint32_t height = 5; height < 60; height += 11) {
+    for (uint32_t width = 1; width < 200; width += width < 60 ? 1 : 7) {
+        for (uint32_t height = 1; height < 60; height += height < 8 ? 1 : 11) {
             struct buffer out = buffer_make(1 << 20);
             uint32_t lines = 0, longest = 0, line = 0;
-            live_table(&v, width, height, &out);
+            live_table(&v, &(struct live_style){.width = width, .height = height}, &out);
             for (size_t i = 0; i < out.len; i++) {
                 line = out.data[i] == '\n' ? 0 : line + ((out.data[i] & 0xc0) != 0x80);
                 longest = line > longest ? line : longest;
                 lines += out.data[i] == '\n';
             }
             assert_in_range(lines, 1, height);
-            assert_in_range(longest, 1, width - 1);
+            assert_true(longest < (width > 1 ? width : 2));
             buffer_free(&out);
         }
     }
@@ -132,7 +173,7 @@ static void no_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(gathers), cmocka_unit_test(nothing_yet), cmocka_unit_test(many),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(gathers), cmocka_unit_test(colours), cmocka_unit_test(nothing_yet), cmocka_unit_test(many),
                                        cmocka_unit_test(no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

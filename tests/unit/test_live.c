@@ -8,6 +8,11 @@ static void add(struct live *l, uint16_t identity, int64_t duration, bool error)
     live_add(l, &r);
 }
 
+static void lose(struct live *l, uint16_t identity, enum request_fate fate) {
+    struct request_result r = {.fate = fate, .identity = identity, .begin = 5, .end = 3, .error = true};
+    live_add(l, &r);
+}
+
 static void rows(void **state) {
     (void)state;
     struct live *l = live_new();
@@ -17,18 +22,29 @@ static void rows(void **state) {
         add(l, 7, 1000, false);
         add(l, 5, 2000, true);
         add(l, 7, 4000, true);
-        assert_int_equal(live_count(l), 3);
+        lose(l, 7, REQUEST_INCOMPLETE);
+        lose(l, 9, REQUEST_EXPIRED);
+        live_refused(l, 0);
+        assert_int_equal(live_count(l), 4);
+        live_refused(l, 3);
         const struct {
             uint16_t identity;
-            uint64_t requests, errors, duration_ns;
-        } wanted[] = {{IDENTITY_TOTAL, 3, 2, 7000}, {7, 2, 1, 5000}, {5, 1, 1, 2000}};
-        for (uint32_t i = 0; i < 3; i++) {
+            uint64_t requests, errors, duration_ns, incomplete, expired;
+        } wanted[] = {{IDENTITY_TOTAL, 3, 2, 7000, 4, 1},
+                      {7, 2, 1, 5000, 1, 0},
+                      {5, 1, 1, 2000, 0, 0},
+                      {9, 0, 0, 0, 0, 1},
+                      {IDENTITY_UNDEFINED, 0, 0, 0, 3, 0}};
+        assert_int_equal(live_count(l), 5);
+        for (uint32_t i = 0; i < 5; i++) {
             const struct live_row *row = live_at(l, i);
             assert_int_equal(row->identity, wanted[i].identity);
             assert_int_equal(row->requests, wanted[i].requests);
             assert_int_equal(row->errors, wanted[i].errors);
             assert_int_equal(row->duration_ns, wanted[i].duration_ns);
             assert_int_equal(histogram_count(&row->durations), wanted[i].requests);
+            assert_int_equal(row->incomplete, wanted[i].incomplete);
+            assert_int_equal(row->expired, wanted[i].expired);
         }
         double p99 = histogram_quantile(&live_at(l, 0)->durations, 0.99);
         assert_true(p99 > 3900 && p99 < 4100);

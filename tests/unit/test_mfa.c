@@ -43,6 +43,17 @@ static void erlang_functions(void **state) {
     reads("größe:länge/1", "größe", "länge", 1, "'größe':'länge'/1");
 }
 
+static void atoms(void **state) {
+    (void)state;
+    const char *const names[][2] = {{"create", "create"},     {"Elixir.My.App", "My.App"}, {"Elixir", "Elixir"}, {"Elixir.", "Elixir."},
+                                    {"Elixir.my", "Elixir.my"}, {"", ""},                  {"elixir.My", "elixir.My"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!slice_is(mfa_atom(slice_text(names[i][0])), names[i][1])) {
+            fail_msg("%s is not shown as %s", names[i][0], names[i][1]);
+        }
+    }
+}
+
 static void elixir_functions(void **state) {
     (void)state;
     reads("MyApp.Repo.all/2", "Elixir.MyApp.Repo", "all", 2, "MyApp.Repo.all/2");
@@ -149,7 +160,7 @@ static void arguments(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(erlang_functions), cmocka_unit_test(elixir_functions),
+        cmocka_unit_test(erlang_functions), cmocka_unit_test(atoms), cmocka_unit_test(elixir_functions),
         cmocka_unit_test(no_functions),     cmocka_unit_test(long_names),
         cmocka_unit_test(truncated),        cmocka_unit_test(arguments),
     };

@@ -211,6 +211,18 @@ static void table(void **state) {
     expect_part("  disconnected\n");
 }
 
+static void chosen(void **state) {
+    (void)state;
+    assert_int_equal(ask("nodes --node shop"), 0);
+    expect_part("\n shop@h  tracing");
+    expect_no_part("old@h");
+    assert_int_equal(ask("nodes --node old@h --json"), 0);
+    expect_json("$.nodes[0].node", "old@h");
+    expect_no_part("shop@h");
+    assert_int_equal(ask("nodes --node sho"), 1);
+    expect_line("kprof nodes: the collector knows no node sho; kprof nodes lists those it knows\n");
+}
+
 static void json(void **state) {
     (void)state;
     assert_int_equal(ask("nodes --json"), 0);
@@ -233,7 +245,7 @@ static void json(void **state) {
 static void steering(void **state) {
     (void)state;
     answer_steer(true, "did");
-    assert_int_equal(ask("trace shop@h pause"), 0);
+    assert_int_equal(ask("trace shop pause"), 0); // its name alone
     expect_output("shop@h: did pause 0\n");
     assert_int_equal(ask("trace shop@h sample 70/s --json"), 0);
     expect_output("{\"node\":\"shop@h\",\"command\":\"sample\",\"ok\":true,\"text\":\"did sample 70\"}\n");
@@ -324,6 +336,6 @@ static void watching(void **state) {
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {UNIT(table), UNIT(json), UNIT(steering), UNIT(no_answers), UNIT(watching), cmocka_unit_test(command_lines)};
+    const struct CMUnitTest tests[] = {UNIT(table), UNIT(chosen), UNIT(json), UNIT(steering), UNIT(no_answers), UNIT(watching), cmocka_unit_test(command_lines)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
