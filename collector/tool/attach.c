@@ -73,8 +73,9 @@ __attribute__((format(printf, 2, 3))) static void say(struct attach *a, const ch
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     text_clean(line); // names and reasons come from the node
-    screen_erase(&a->screen);
+    screen_hide(&a->screen);
     fprintf(stderr, "%s\n", line);
+    screen_show(&a->screen);
 }
 
 static void say_warnings(struct attach *a, char *lines) {

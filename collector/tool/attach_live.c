@@ -60,6 +60,18 @@ static void take_identity(struct live_view *v, struct control_map map) {
     }
 }
 
+static void no_rates(struct live_view *v) {
+    for (uint32_t i = 0; i < v->count; i++) {
+        v->rows[i].now = 0;
+        v->rows[i].per_second = 0;
+    }
+}
+
+void live_silent(struct live_view *v) {
+    no_rates(v);
+    snprintf(v->state, sizeof v->state, "no word from the collector");
+}
+
 bool live_take(struct live_view *v, struct control_map rows) {
     struct control_list list = {0};
     if (!v->rows) {
@@ -69,10 +81,7 @@ bool live_take(struct live_view *v, struct control_map rows) {
         return false;
     }
     row_of(v, "_total"); // the first one, also when nothing has finished yet
-    for (uint32_t i = 0; i < v->count; i++) {
-        v->rows[i].now = 0;
-        v->rows[i].per_second = 0;
-    }
+    no_rates(v);
     take_text(rows, "node", v->node, sizeof v->node);
     take_text(rows, "state", v->state, sizeof v->state);
     v->seconds = 0;

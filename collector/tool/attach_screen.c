@@ -34,7 +34,7 @@ static bool watch(struct screen *s, const char *node) {
     return sent;
 }
 
-// The collector may not be there for a while: the shim tells, not we.
+// The collector may not be there for a while: once it has been, the shim tells, not we.
 static void connect_and_watch(struct screen *s, const char *node, int64_t now_ns) {
     char why[CLIENT_WHY_BYTES];
     if (s->tried_ns != 0 && now_ns - s->tried_ns < RETRY_NS) {
@@ -42,9 +42,9 @@ static void connect_and_watch(struct screen *s, const char *node, int64_t now_ns
     }
     s->tried_ns = now_ns;
     s->client = client_open(&s->to, why);
-    if (!s->client) {
+    if (!s->client && !s->heard) {
         snprintf(s->why, sizeof s->why, "cannot reach the collector at %s:%u from here: %s", s->to.host, s->to.port, why);
-    } else if (!watch(s, node)) {
+    } else if (s->client && !watch(s, node)) {
         disconnect(s);
     }
 }
@@ -52,7 +52,7 @@ static void connect_and_watch(struct screen *s, const char *node, int64_t now_ns
 // It may be another collector than the node's: the same address means another one there. Right after the start, and when it has been
 // started anew, the node's own one may not know the node for a moment.
 static void unknown(struct screen *s) {
-    if (++s->unknown > 1) {
+    if (!s->heard && ++s->unknown > 1) {
         snprintf(s->why, sizeof s->why, "the collector at %s:%u, as seen from here, does not know the node: it reports to another one",
                  s->to.host, s->to.port);
     }
@@ -67,7 +67,7 @@ static void put(struct buffer *out) {
     buffer_free(out);
 }
 
-void screen_erase(struct screen *s) {
+void screen_hide(struct screen *s) {
     if (s->drawn > 0 && (terminal_width() < s->across || terminal_height() <= s->drawn)) {
         fputs("\x1b[H\x1b[J", stdout); // its lines may have been wrapped or moved: nobody knows where they are
     } else if (s->drawn > 0) {
@@ -77,10 +77,13 @@ void screen_erase(struct screen *s) {
     s->drawn = 0;
 }
 
-static void draw(struct screen *s) {
+void screen_show(struct screen *s) {
+    if (s->json || !s->to.host) {
+        return;
+    }
     struct buffer out = buffer_make(OUTPUT_BYTES);
     struct live_style style = {.width = terminal_width(), .height = terminal_height() - 1, .colour = terminal_colour()};
-    screen_erase(s);
+    screen_hide(s);
     live_table(&s->view, &style, &out);
     s->across = style.width;
     for (size_t i = 0; i < out.len; i++) {
@@ -96,7 +99,7 @@ static void show(struct screen *s, struct control_map rows) {
         live_json(rows, text_time_format(clock_wall(), true, at), &out);
         put(&out);
     } else if (live_take(&s->view, rows)) {
-        draw(s);
+        screen_show(s);
     }
 }
 
@@ -113,7 +116,7 @@ static void read_rows(struct screen *s) {
         control_get_text(control_root(message), "type", &type);
         bool rows = slice_is(type, "rows"), error = slice_is(type, "error");
         if (rows) {
-            s->unknown = 0;
+            s->heard = true;
             show(s, control_root(message));
         }
         control_free(message);
@@ -123,6 +126,8 @@ static void read_rows(struct screen *s) {
     }
     if (s->client && status == CLIENT_CLOSED) {
         disconnect(s);
+        live_silent(&s->view);
+        screen_show(s);
     }
 }
 

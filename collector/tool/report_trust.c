@@ -122,7 +122,9 @@ void report_ledger(const struct report *r, struct buffer *out) {
     uint64_t complete = requests ? requests->calls : 0;
     char from[TEXT_TIME_BYTES], until[TEXT_TIME_BYTES];
     struct list list = {.out = out};
-    count(&list, complete, "complete request", "complete requests");
+    bool parts = r->identity_count > 0 && strcmp(r->identities[0], "_remote") == 0; // it has no request of its own
+    count(&list, complete, parts ? "part of another node's request" : "complete request",
+          parts ? "parts of other nodes' requests" : "complete requests");
     if (complete == 0) {
         item(&list, "0 complete requests");
     }

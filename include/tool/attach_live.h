@@ -34,6 +34,8 @@ struct live_style {
 
 // Takes a message `rows` in. False without memory.
 bool live_take(struct live_view *v, struct control_map rows);
+// Nothing has been heard of late: no rates, and the state says so.
+void live_silent(struct live_view *v);
 void live_view_free(struct live_view *v);
 // Draws the table: at most height lines, each shorter than width.
 void live_table(const struct live_view *v, const struct live_style *style, struct buffer *out);

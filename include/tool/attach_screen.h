@@ -17,7 +17,8 @@ struct screen {
     struct live_view view;
     uint32_t drawn;  // lines of the table that stand above the cursor,
     uint32_t across; // in a terminal of this width
-    uint32_t unknown; // times that the collector knew no such node, one after the other
+    bool heard;       // there were numbers
+    uint32_t unknown; // times that the collector knew no such node, before that
     char why[SCREEN_WHY_BYTES]; // there is nothing to show; not cleaned
     bool told;                  // the caller knows
 };
@@ -29,7 +30,8 @@ struct screen screen_make(const struct client_options *to, bool json);
 // the collector is not there.
 // Returns why there is nothing to show, once; NULL otherwise.
 const char *screen_turn(struct screen *s, const char *node, int64_t now_ns);
-// Takes the table away, so that a line can be written; the next turn draws it again.
-void screen_erase(struct screen *s);
+// Take the table away, so that a line can be written, and draw it again.
+void screen_hide(struct screen *s);
+void screen_show(struct screen *s);
 // Ends it; the last table stays.
 void screen_close(struct screen *s);

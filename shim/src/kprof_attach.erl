@@ -133,13 +133,13 @@ leave(Who) ->
 start(Config, Given) ->
     try
         Options = lists:foldl(fun(Option, All) -> [Option | [O || O <- All, not kprof_node:overridden(O, [Option])]] end,
-                              parsed(Config), [given(Option) || Option <- Given]),
+                              parsed("the configuration file, ", Config), [given(Option) || Option <- Given]),
         case kprof:start_trace(Options) of
             ok -> {ok, unicode:characters_to_binary(kprof_node:describe(Options)), warnings()};
-            {error, Reason} -> {error, status(Reason), text(Reason)}
+            {error, Reason} -> {error, status(Reason), <<(text(Reason))/binary, (advice(Reason))/binary>>}
         end
     catch
-        throw:{error, Why} -> {error, config, text(Why)}
+        throw:{error, What, Why} -> {error, config, <<(unicode:characters_to_binary(What))/binary, (text(Why))/binary>>}
     end.
 
 warnings() ->
@@ -151,6 +151,12 @@ warnings() ->
 text(Reason) ->
     unicode:characters_to_binary(kprof_error:format(Reason)).
 
+%% What the user of the tool can do about it.
+advice({collector, _, _, Why}) when Why =:= econnrefused; Why =:= timeout; Why =:= nxdomain; Why =:= ehostunreach ->
+    <<", from this node; start kprof-collector there, or say with --collector where it listens">>;
+advice(_) ->
+    <<>>.
+
 given({identity, {{M, F, A}, N}}) ->
     Patterns = [case I of N -> {var, 1, 'Identity'}; _ -> {var, 1, '_'} end || I <- lists:seq(1, A)],
     List = lists:foldr(fun(Pattern, Tail) -> {cons, 1, Pattern, Tail} end, {nil, 1}, Patterns),
@@ -159,25 +165,25 @@ given({identity, {{M, F, A}, N}}) ->
     {value, Fun, _} = erl_eval:expr({'fun', 1, {clauses, [Named, Other]}}, erl_eval:new_bindings()),
     {identity_f, Fun};
 given({identity, Text}) when is_binary(Text) ->
-    case parsed(<<"{identity_f, ", Text/binary, "}.">>) of
-        [{identity_f, _} = Option] -> Option;
-        _ -> throw({error, {config, 1, "--identity wants one fun"}})
+    case parsed("--identity, ", <<"{identity_f, ", Text/binary, "\n}.">>) of
+        [{identity_f, F} = Option] when is_function(F, 1) -> Option;
+        _ -> throw({error, "--identity, ", {config, 1, "want one fun of one argument"}})
     end;
 given(Option) ->
     Option.
 
 %% The text is the operator's, but may be wrong: it gets some memory and some time.
-parsed(Text) ->
+parsed(What, Text) ->
     Parse = fun() -> exit({parsed, kprof_options:parse(Text)}) end,
     {Pid, Ref} = spawn_opt(Parse, [monitor, {max_heap_size, #{size => ?PARSE_WORDS, kill => true, error_logger => false}}]),
     receive
         {'DOWN', Ref, process, Pid, {parsed, {ok, Options}}} -> Options;
-        {'DOWN', Ref, process, Pid, {parsed, {error, Why}}} -> throw({error, Why});
-        {'DOWN', Ref, process, Pid, Why} -> throw({error, {config, 1, io_lib:format("cannot be evaluated: ~0tP", [Why, 20])}})
+        {'DOWN', Ref, process, Pid, {parsed, {error, Why}}} -> throw({error, What, Why});
+        {'DOWN', Ref, process, Pid, Why} -> throw({error, What, {config, 1, io_lib:format("cannot be evaluated: ~0tP", [Why, 20])}})
     after ?PARSE_MS ->
             exit(Pid, kill),
             _ = erlang:demonitor(Ref, [flush]),
-            throw({error, {config, 1, io_lib:format("is not evaluated within ~b s", [?PARSE_MS div 1000])}})
+            throw({error, What, {config, 1, io_lib:format("is not evaluated within ~b s", [?PARSE_MS div 1000])}})
     end.
 
 %% @doc What kind of mistake a reason is: whether the configuration can help, or not.

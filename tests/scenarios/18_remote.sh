@@ -68,6 +68,8 @@ is "$(sqlite3 :memory: "SELECT j ->> '\$.request.remote', j ->> '\$.request.orig
 has "$scratch/report.txt" '^ _remote ' "kprof report has a row of them"
 has "$scratch/report.txt" "^ _remote: parts of other nodes' requests" "and says what they are"
 has "$scratch/report.txt" '^ Totals.* 11 +0$' "which is not in its totals"
+"$kprof" report --db "$db" --node "$b" --identity _remote >"$scratch/parts.txt"
+has "$scratch/parts.txt" "^ 135 parts of other nodes' requests; " "parts alone are not called complete requests"
 
 # -- the same node again -----------------------------------------------------------------------------------------------
 target_eval "$b" "_ = [spawn(fun() -> kprof:set_token(hanging), receive never -> ok end end) || _ <- [1, 2, 3]], timer:sleep(300), ok." >/dev/null

@@ -50,7 +50,7 @@ tiers=(--tier http=shop_http:handle_request/2 --tier pool=shop_worker:work/2 --t
 attach "$node" "${tiers[@]}" --json
 has "$attach_log" "^tracing $node: 5 tiers, collector 127.0.0.1:$collector_port" "it says what it does"
 wait_for 10 "live numbers" grep -q '^{' "$attach_log"
-load --seconds 2 --clients 4
+load --seconds 2 --clients 4 --think 4 # so that the guard has no reason to lower the sampling
 save_truth
 wait_for 15 "all requests are there" ledger_reaches requests_complete "$(truth_total)"
 sleep 2
@@ -73,7 +73,7 @@ nothing_lost "$name"
 # -- what is lost, by identity ---------------------------------------------------------------------------------------------------
 # A reload takes the patterns off for a moment: what is open then is incomplete.
 attach "$node" "${tiers[@]}" --json
-start_load --seconds 4 --clients 8
+start_load --seconds 4 --clients 8 --think 4
 reloads='[begin true = code:soft_purge(shop_storage), {module, _} = code:load_file(shop_storage), timer:sleep(400) end || _ <- lists:seq(1, 8)], true = code:soft_purge(shop_storage), ok.'
 is "$(target_eval "$node" "$reloads")" ok "reloads under load"
 ends "$load_pid" 20

@@ -9,18 +9,19 @@ chmod 400 "$scratch/cookie"
 name=terminal_$$
 node=$name@localhost
 export LC_ALL=C.UTF-8
-t() { tmux -S "$scratch/tmux.sock" -f /dev/null "$@"; }
+terminals=0
+t() { tmux -S "$scratch/tmux$terminals.sock" -f /dev/null "$@"; }
 screen() { t capture-pane -p; }
 # shows PATTERN: a line of the terminal matches
-shows() { screen | grep -Eq -- "$1"; }
+shows() { screen | grep -Eq -- "$1" || { screen >"$scratch/screen.log"; return 1; }; }
 type_line() { t send-keys -l "$1"; t send-keys Enter; }
 lines() { screen | grep -Ec -- "$1" || true; }
 widest() { screen | wc -L; }
 # shell_in WIDTH HEIGHT: a new terminal with a shell that waits
 echo "PS1='ready> '" >"$scratch/bashrc"
 shell_in() {
-  t kill-server >"$scratch/tmux.log" 2>&1 || true
-  env -u NO_COLOR tmux -S "$scratch/tmux.sock" -f /dev/null new-session -d -x "$1" -y "$2" -e "HOME=$scratch/home" -e "kprof=$kprof" \
+  terminals=$((terminals + 1))
+  env -u NO_COLOR tmux -S "$scratch/tmux$terminals.sock" -f /dev/null new-session -d -x "$1" -y "$2" -e "HOME=$scratch/home" -e "kprof=$kprof" \
     "exec bash --noprofile --rcfile $scratch/bashrc"
   groups+=("$(t display-message -p '#{pid}')")
   wait_for 10 "a shell in the terminal" shell_waits
@@ -99,10 +100,12 @@ wait_for 30 "rows" shows '^ read  .* %$'
 is "$(lines '^warning: tier late: ')" 1 "a warning"
 stop_collector
 wait_for 30 "the loss of the collector is told" shows 'the collector is lost; tracing goes on when it is back$'
-is "$(lines '^ _total ')|$(lines 'lost; tracing')" "1|1" "above the table"
+wait_for 10 "the table is below it, and says that it is old" shows "^ $node: no word from the collector$"
+is "$(lines '^ _total +0 +- +- ')|$(lines 'is lost; tracing')" "1|1" "once, and once"
 start_collector
 wait_for 30 "it is back" shows '^.*: tracing again$'
-wait_for 10 "one table" settled 80 '^ read  .* %$' 1
+wait_for 10 "the table goes on" shows "^ $node: tracing(;|$)" # what was not traced meanwhile may be told behind it
+is "$(lines '^ identity ')|$(lines '^ _total ')|$(lines '^no live numbers')" "1|1|0" "it is one table"
 t send-keys C-c C-c
 wait_for 20 "the shell is back" shell_waits
 t send-keys C-c
