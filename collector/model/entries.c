@@ -1,8 +1,8 @@
 // Requests that begin with a call of an entry function and end with its return.
 //
 // Each such call gets a token of its own from its match spec. No match spec runs when it returns: the process keeps the token, and so does
-// whoever it sends messages to. What tells whether a process is inside of its request is its stack of open calls, which is exact. Tokens are
-// counted in the node without a lock, so that two calls may get the same one when the kernel takes the processor away in between.
+// whoever it sends messages to. What tells whether a process is inside of its request is its stack of open calls, which is exact. Tokens
+// are counted in the node without a lock, so that two calls may get the same one when the kernel takes the processor away in between.
 #include "tracker.h"
 
 // A token stands for a request besides its own.

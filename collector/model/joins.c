@@ -3,19 +3,21 @@
 // A return or an exception names its function: it ends the latest open call of it, and what lies above was unwound. A return_to
 // (of tiers whose return values do not travel) names only where control goes. Its rules:
 //
-//   - It ends the first call from the top that returns there, and those right below it that do too: they were left by tail calls. (Not a call
-//     of the very function: that one has just called.) What lay above was left by an exception.
+//   - It ends the first call from the top that returns there, and those right below it that do too: they were left by tail calls. (Not a
+//     call of the very function: that one has just called.) What lay above was left by an exception.
 //   - When it names the function of an open call, control is in that call: what lay above it was left by an exception.
 //   - It has not passed an open call whose return has a value: that would have come before. (Except that it was lost.)
-//   - Behind a message that has a return_to of its own (a return with a value, an exception, a marker, a spawn) it is that one's and ends nothing.
+//   - Behind a message that has a return_to of its own (a return with a value, an exception, a marker, a spawn) it is that one's and ends
+//     nothing.
 //   - Else an exception has passed some of the calls on top that have no return values, nobody can tell which.
 //
 // That several calls ended at once, or one behind a return with a value, is a guess until the next return_to that nothing on the stack
-// explains shows it to be wrong: the request of the last such guess in the process is incomplete then. It cannot show where the tier's call that was taken for
-// over is between two turns of a recursion of an untraced function (which called it, and in it others) and ends by a tail call, an exception or a
-// death. And an exception sends a return_to only if the function that catches it is the very one that called
+// explains shows it to be wrong: the request of the last such guess in the process is incomplete then. It cannot show where the tier's call
+// that was taken for over is between two turns of a recursion of an untraced function (which called it, and in it others) and ends by a
+// tail call, an exception or a death. And an exception sends a return_to only if the function that catches it is the very one that called
 // the traced call (next_catch in beam_common.c): what is found to be left by an exception later on has ended before, nobody knows
-// when, unless each call was made by the function of the one below it. So is what a call of another request, or of none, is made right above.
+// when, unless each call was made by the function of the one below it. So is what a call of another request, or of none, is made right
+// above.
 #include "tracker.h"
 
 static void hurt(struct tracker *t, uint32_t request, uint32_t generation) {
@@ -115,8 +117,8 @@ void tracker_spawned(struct tracker *t, uint64_t pid, uint64_t child) {
 
 enum landing { LANDS_NOWHERE, LANDS_AT_CALLER, LANDS_INSIDE };
 
-// Looks from the top, as far as there are calls without return values, for the call that `function` is the caller of, or that is a call of it. Behind a return with a value the latter is
-// likelier where both are so.
+// Looks from the top, as far as there are calls without return values, for the call that `function` is the caller of, or that is a call of
+// it. Behind a return with a value the latter is likelier where both are so.
 static enum landing find_landing(const struct tracker *t, const struct process *p, uint32_t function, uint32_t *where) {
     for (uint32_t i = p->top; i != SLAB_NONE && call_at(t, i)->blind > 0; i = call_at(t, i)->below) {
         const struct call *call = call_at(t, i);

@@ -112,7 +112,8 @@ static enum message_entry read_entry(struct cursor *c, uint32_t elements) {
     return begins ? ENTRY_BEGINS : ENTRY_LEFT_OUT;
 }
 
-// Reads what stands behind the token in a message of the shim: [entry,] [Caller,] Identity [, none] or [entry,] [Caller,] ask, Args [, none].
+// Reads what stands behind the token in a message of the shim: [entry,] [Caller,] Identity [, none] or [entry,] [Caller,] ask, Args [,
+// none].
 static void read_rest(struct cursor *c, uint32_t elements, struct message *m) {
     m->entry = read_entry(c, elements);
     if (m->entry == ENTRY_LEFT_OUT) {

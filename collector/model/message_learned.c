@@ -34,8 +34,8 @@ static inline bool big_value(const uint8_t *p, int64_t *value) {
 
 // -- heads -------------------------------------------------------------------------------------------------------------
 
-// Bytes of "event, {Module, Function, Arity}" at p, if its atoms have `lead` bytes before their text, as all of a stream have; 0 when they go
-// past `end` or are too many to keep. Only a length: that these are the bytes of a head is seen when they equal a known one.
+// Bytes of "event, {Module, Function, Arity}" at p, if its atoms have `lead` bytes before their text, as all of a stream have; 0 when they
+// go past `end` or are too many to keep. Only a length: that these are the bytes of a head is seen when they equal a known one.
 static inline size_t head_bytes(const uint8_t *p, const uint8_t *end, size_t lead) {
     enum { TUPLE = 2, ARITY = 2, LEAST = 16 };
     size_t left = (size_t)(end - p);

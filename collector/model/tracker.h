@@ -220,8 +220,8 @@ void forget_closed(struct tracker *t, uint64_t token);
 
 // -- requests.c --------------------------------------------------------------------------------------------------------
 
-// The request has its end, of which pid, time and error are looked at. Of several the earliest stays: they may have overtaken each other. But a
-// death is one only as long as no marker comes.
+// The request has its end, of which pid, time and error are looked at. Of several the earliest stays: they may have overtaken each other.
+// But a death is one only as long as no marker comes.
 void request_ends(struct tracker *t, uint32_t index, const struct tracker_end *end);
 // The request of a token, or MAP_NONE.
 static inline uint32_t request_find(struct tracker *t, uint64_t token) {
@@ -299,8 +299,8 @@ static inline void pop(struct tracker *t, struct process *p) {
     slab_give(&t->pool->calls, top);
 }
 
-// The process calls: takes off calls whose request is closed and whose returns may have been lost or need not come, which would stay for ever, and a
-// spawn that has not returned: it raised, or its return was lost.
+// The process calls: takes off calls whose request is closed and whose returns may have been lost or need not come, which would stay for
+// ever, and a spawn that has not returned: it raised, or its return was lost.
 void pop_lost(struct tracker *t, struct process *p);
 // Calls have piled up in a process, from this one down: the tier that most of them are of never returns.
 void tell_never_returns(struct tracker *t, const struct call *top);

@@ -25,13 +25,16 @@ enum {
 static void look_at_state(struct doctor *d, const char *about, const struct node_row *n) {
     char sampling[NODE_WORD];
     if (!n->connected) {
-        doctor_tell(d, DOCTOR_WARNING, about, "if it should be traced: kprof attach, or start_kprof_node.sh", "not connected (since %s)", n->since);
+        doctor_tell(d, DOCTOR_WARNING, about, "if it should be traced: kprof attach, or start_kprof_node.sh",
+                    "not connected (since %s)", n->since);
     } else if (strcmp(n->state, "paused") == 0) {
-        doctor_tell(d, DOCTOR_WARNING, about, "fewer tiers, or kprof trace NODE sample N", "paused by its breaker: more trace messages than its port takes");
+        doctor_tell(d, DOCTOR_WARNING, about, "fewer tiers, or kprof trace NODE sample N",
+                    "paused by its breaker: more trace messages than its port takes");
     } else if (strcmp(n->state, "held") == 0) {
         doctor_tell(d, DOCTOR_WARNING, about, "kprof trace NODE resume", "held with kprof trace: nothing is armed");
     } else if (strcmp(n->state, "tracing") == 0) {
-        doctor_tell(d, DOCTOR_OK, about, NULL, "armed: %" PRId64 " tiers, sampling %s; %.1f requests/s; OTP %s", n->tiers, nodes_sampling(n, sampling),
+        doctor_tell(d, DOCTOR_OK, about, NULL, "armed: %" PRId64 " tiers, sampling %s; %.1f requests/s; OTP %s", n->tiers,
+                    nodes_sampling(n, sampling),
                     n->requests_per_s, n->otp);
     } else {
         doctor_tell(d, DOCTOR_WARNING, about, "kprof attach, or start_trace in the node", "connected, nothing is armed (%s)", n->state);
@@ -42,7 +45,8 @@ static void look_at_losses(struct doctor *d, const char *about, const struct nod
     int64_t lost = n->incomplete + n->expired, all = lost + n->complete;
     if (n->dropped_messages > 0 || n->decode_errors > 0) {
         doctor_tell(d, DOCTOR_WARNING, about, "sample, or trace fewer tiers: kprof report --cost tells which are dear",
-                    "%" PRId64 " messages dropped, %" PRId64 " not understood since the collector started", n->dropped_messages, n->decode_errors);
+                    "%" PRId64 " messages dropped, %" PRId64 " not understood since the collector started",
+                    n->dropped_messages, n->decode_errors);
     }
     if (lost * 100 > all) {
         doctor_tell(d, DOCTOR_WARNING, about, "the view ledger tells why: losses, lost tokens, calls that never return",
@@ -62,7 +66,8 @@ static void look_at_node(struct doctor *d, const struct node_row *n) {
         return;
     }
     if (strcmp(n->version, KPROF_VERSION) != 0) {
-        doctor_tell(d, DOCTOR_WARNING, about, "use the shim of the same release", "its shim is of version %s, this tool of " KPROF_VERSION, n->version);
+        doctor_tell(d, DOCTOR_WARNING, about, "use the shim of the same release",
+                    "its shim is of version %s, this tool of " KPROF_VERSION, n->version);
     }
     int64_t us = n->clock_offset_us;
     text_duration((double)(us < 0 ? -us : us) * 1000, off);
@@ -77,7 +82,8 @@ static void look_at_node(struct doctor *d, const struct node_row *n) {
 }
 
 void doctor_collector(struct doctor *d, struct reach *reach) {
-    static const char advice[] = "start it (systemctl start kprof-collector), or say with --collector where it is, with --secret-file and --tls-ca how";
+    static const char advice[] =
+        "start it (systemctl start kprof-collector), or say with --collector where it is, with --secret-file and --tls-ca how";
     char about[REACH_HOST_BYTES + 32];
     int status;
     uint32_t count;
@@ -92,7 +98,8 @@ void doctor_collector(struct doctor *d, struct reach *reach) {
     if (!rows || nodes_ask("doctor", c, rows, &count) != 0) {
         doctor_tell(d, DOCTOR_PROBLEM, about, "its log tells more", "does not tell of its nodes");
     } else if (strcmp(client_version(c), KPROF_VERSION) != 0) {
-        doctor_tell(d, DOCTOR_WARNING, about, "use both of one release", "runs, of version %s; this tool is " KPROF_VERSION, client_version(c));
+        doctor_tell(d, DOCTOR_WARNING, about, "use both of one release",
+                    "runs, of version %s; this tool is " KPROF_VERSION, client_version(c));
     } else {
         doctor_tell(d, DOCTOR_OK, about, NULL, "runs, version " KPROF_VERSION);
     }
@@ -137,7 +144,8 @@ void doctor_database(struct doctor *d, const char *path) {
     } else {
         text_time_format(last * 1000000000, false, until);
         bool stale = now - last > STALE_S;
-        doctor_tell(d, stale ? DOCTOR_WARNING : DOCTOR_OK, about, stale ? "is the collector running, with this file, and a node traced?" : NULL,
+        doctor_tell(d, stale ? DOCTOR_WARNING : DOCTOR_OK, about,
+                    stale ? "is the collector running, with this file, and a node traced?" : NULL,
                     "%.1f MB, data until %s", (double)st.st_size / 1e6, until);
         look_at_ledger(d, s, about);
     }

@@ -50,7 +50,8 @@ static void look_at_clock(struct doctor *d, struct node *n, const char *about) {
     }
     int64_t after = clock_wall(), theirs = term_integer(&c), ns = theirs - (before + (after - before) / 2);
     bool far = ns > CLOCK_OFF_NS || ns < -CLOCK_OFF_NS;
-    doctor_tell(d, far ? DOCTOR_WARNING : DOCTOR_OK, about, far ? "have both hosts keep the time (NTP)" : NULL, "its clock is %s %s this host's",
+    doctor_tell(d, far ? DOCTOR_WARNING : DOCTOR_OK, about, far ? "have both hosts keep the time (NTP)" : NULL,
+                "its clock is %s %s this host's",
                 text_duration((double)(ns < 0 ? -ns : ns), off), ns < 0 ? "behind" : "ahead of");
 }
 
@@ -75,9 +76,11 @@ static void look_at_kprof(struct doctor *d, struct node *n, const char *about) {
         return;
     }
     ask_atom(n, "kprof_session", "status", state);
-    bool traced = strcmp(state, "tracing") == 0 || strcmp(state, "waiting") == 0 || strcmp(state, "paused") == 0 || strcmp(state, "held") == 0;
+    bool traced = strcmp(state, "tracing") == 0 || strcmp(state, "waiting") == 0 || strcmp(state, "paused") == 0 ||
+                  strcmp(state, "held") == 0;
     if (strcmp(state, "waiting") == 0) {
-        doctor_tell(d, DOCTOR_WARNING, about, "is the collector running, and reached from there?", "kprof is in it and waits for its collector");
+        doctor_tell(d, DOCTOR_WARNING, about, "is the collector running, and reached from there?",
+                    "kprof is in it and waits for its collector");
     } else {
         doctor_tell(d, DOCTOR_OK, about, NULL, "kprof is in it: %s", traced ? state : "nothing is armed");
     }
@@ -90,7 +93,8 @@ void doctor_node(struct doctor *d, const char *text, const char *cookie_file) {
     char cookie[COOKIE_BYTES], about[NODE_NAME_BYTES + 8];
     snprintf(about, sizeof about, "node %s", text);
     if (attach_read_node("doctor", text, cookie_file, &name, cookie) != 0) { // has told on stderr why
-        doctor_tell(d, DOCTOR_PROBLEM, about, "name it as node() says in it, and its cookie with --cookie-file", "its name or the cookie is no use");
+        doctor_tell(d, DOCTOR_PROBLEM, about, "name it as node() says in it, and its cookie with --cookie-file",
+                    "its name or the cookie is no use");
         return;
     }
     bool there = node_connect(&n, &name, attach_own_name(), cookie, ATTACH_CONNECT_MS, &e);

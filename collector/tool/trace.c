@@ -50,7 +50,8 @@ static int take_sample(const char *text, struct options *o) {
     snprintf(digits, sizeof digits, "%.*s", (int)(rate ? len - 2 : len), text);
     o->how = rate ? "per_second" : "one_in";
     if (len >= sizeof digits || !command_number(digits, MOST, &o->n)) {
-        return command_fail("trace", EXIT_USAGE, "sample %s: want a number N from 1 on, for one request in N, or R/s, for at most R requests a second", text);
+        return command_fail("trace", EXIT_USAGE,
+                            "sample %s: want a number N from 1 on, for one request in N, or R/s, for at most R requests a second", text);
     }
     return EXIT_SUCCESS;
 }
@@ -66,7 +67,8 @@ static int take_arguments(int argc, char **argv, struct options *o) {
         return command_fail("trace", EXIT_USAGE, "'%s' is none of pause, resume, sample", o->command);
     }
     if (argc != (sample ? 3 : 2)) {
-        return command_fail("trace", EXIT_USAGE, sample ? "sample wants one value: N or R/s" : "unexpected argument '%s'", sample ? "" : argv[2]);
+        return command_fail("trace", EXIT_USAGE, sample ? "sample wants one value: N or R/s" : "unexpected argument '%s'",
+                            sample ? "" : argv[2]);
     }
     return sample ? take_sample(argv[2], o) : EXIT_SUCCESS;
 }

@@ -1,8 +1,8 @@
 // The collector as a service of a supervisor such as systemd: a listening socket that was opened for it, and word of how it is.
 //
 // Two small protocols, both declared stable by systemd and spoken by other supervisors too: sd_listen_fds(3) is three environment
-// variables and inherited descriptors from 3 on, sd_notify(3) one datagram of text. Written by hand: libsystemd would bring liblzma, libzstd,
-// liblz4, libgcrypt and libcap into the process for the sake of a getenv and a sendto. All of it from the main thread.
+// variables and inherited descriptors from 3 on, sd_notify(3) one datagram of text. Written by hand: libsystemd would bring liblzma,
+// libzstd, liblz4, libgcrypt and libcap into the process for the sake of a getenv and a sendto. All of it from the main thread.
 #pragma once
 
 #include <stdbool.h>

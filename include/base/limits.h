@@ -10,9 +10,9 @@
 //   72 MB   SQLite's cache, and a flush as text where somebody wants it so
 //   10 MB   a connected node: bytes that wait to be read or sent, and half a megabyte of what is known of it
 //
-// An index does not become smaller while its node's stream goes on: 25 MB more for each such node that once had all requests and processes at
-// a time. What is usual is far below: 100,000 open requests of four open calls in two processes take 84 MB (tests/scenarios/16_limits.sh), a
-// histogram of calls of 1 us to 1 s takes 5 KB of the 11 that are summed up here.
+// An index does not become smaller while its node's stream goes on: 25 MB more for each such node that once had all requests and processes
+// at a time. What is usual is far below: 100,000 open requests of four open calls in two processes take 84 MB
+// (tests/scenarios/16_limits.sh), a histogram of calls of 1 us to 1 s takes 5 KB of the 11 that are summed up here.
 #pragma once
 
 // -- streams -----------------------------------------------------------------------------------------------------
@@ -68,7 +68,8 @@
 #define LIMIT_IDLE_PROCESSES 10000u
 // Closed tokens that are remembered, so that what comes late is counted as stale and opens nothing.
 #define LIMIT_CLOSED_TOKENS 32768u
-// A traced loop that never returns grows its process's stack on the node with every round, and its pattern must go. It shows by its open calls: this many in one process
+// A traced loop that never returns grows its process's stack on the node with every round, and its pattern must go. It shows by its open
+// calls: this many in one process
 #define LIMIT_CALL_DEPTH 20000u
 // or, piled up in one process, calls of this many different requests, which no recursion does.
 #define LIMIT_LOOP_REQUESTS 100u

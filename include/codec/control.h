@@ -18,7 +18,8 @@
 //     identify_reply  id, identity (text or nil)
 //     note            level, text
 //     state           state "tracing" | "paused" (by the breaker) | "held" (by steer), one_in, per_second (0: no such bound), level_ppm
-//                     (what the guard lets through of these), trips (of the breaker), text (why, or empty): at first and whenever it changes
+//                     (what the guard lets through of these), trips (of the breaker), text (why, or empty): at first and
+//                     whenever it changes
 //     steered         id, ok, text
 //   collector -> shim
 //     welcome         session, key (16 bytes), version
@@ -72,8 +73,8 @@ struct control_list {
     uint32_t count;
 };
 
-// Finds the frame at the start of bytes: the bytes it takes with its header and *payload, 0 when more are needed, -1 when the claimed length
-// is 0 or over the limit.
+// Finds the frame at the start of bytes: the bytes it takes with its header and *payload, 0 when more are needed, -1 when the claimed
+// length is 0 or over the limit.
 long control_frame(struct slice bytes, struct slice *payload);
 
 // Decodes a payload. NULL when it is no acceptable msgpack map, or without memory.

@@ -11,8 +11,8 @@
 //
 // Note is what the shim's match specs build: {Token, Identity} or {Token, ask, Args}, and of tiers whose return values do not travel
 // {Token, Caller, Identity, none} or {Token, Caller, ask, Args, none}, with Caller as in return_to. A call of an entry function that has
-// given its process a new token says {Token, entry, Identity} or {Token, entry, ask, Args}, one that the sampler left out and that has taken the
-// process's Token away says {Token, left_out, entry}. In other people's captures Token stands
+// given its process a new token says {Token, entry, Identity} or {Token, entry, ask, Args}, one that the sampler left out and that has
+// taken the process's Token away says {Token, left_out, entry}. In other people's captures Token stands
 // alone or somewhere in a tuple. Token is {Flags, Label, Serial, From, LastCount}. Flags of erlang:trace/3 may add elements
 // before Ts.
 #pragma once

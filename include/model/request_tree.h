@@ -2,15 +2,16 @@
 //
 // A span's parent is the span below it on its process's stack when that is of the same request. The first of a process hangs
 //   - of a process that was spawned within the request: below the span that spawned it, or where the spawner's own spans hung at that time,
-//   - else below the span that was open in the process which its token came from, when it began, unless that process itself works for this one,
-//     somewhere up its spans: then the token came back with an answer, and the span hangs where this process's spans before it hang. Where
-//     no span was open there any more: below the last one if that process did something else while the span ran, or had ended the
+//   - else below the span that was open in the process which its token came from, when it began, unless that process itself works for this
+//     one, somewhere up its spans: then the token came back with an answer, and the span hangs where this process's spans before it hang.
+//     Where no span was open there any more: below the last one if that process did something else while the span ran, or had ended the
 //     request (it has cast), else where its own spans hang (it waits for the answer).
-// A span without a parent hangs below the request itself. When all spans are in the process that began the request, nothing came from elsewhere.
+// A span without a parent hangs below the request itself. When all spans are in the process that began the request, nothing came from
+// elsewhere.
 //
 // The first span that a message or a spawn brings to a process has waited since the last thing that the sender is known to have done or got
-// back before: the begin of the request, a span's start or end, a spawn, the end of a span that its message or spawn had brought to another process.
-// It is an estimate: too long by what the sender worked between that and the send, too short where it had sent before that
+// back before: the begin of the request, a span's start or end, a spawn, the end of a span that its message or spawn had brought to another
+// process. It is an estimate: too long by what the sender worked between that and the send, too short where it had sent before that
 // came back. Whether a span that is not the first of its process was brought by another message from the same sender shows only by such a
 // thing in between. A spawned process that was somebody's sender before its first span has not waited since its spawn.
 #pragma once
@@ -37,7 +38,7 @@ struct span {
     bool async;     // ended after its request
     bool outermost; // none of the same tier goes on above it: its duration counts as the tier's inclusive time
     uint32_t depth; // 0: below the request itself
-    int64_t wait;   // in: 0. For the first span that a message brought to its process: from the sender's last event to its start, ns; else 0
+    int64_t wait;   // in: 0. For the first span that a message brought to its process: from the sender's last event to its start, ns
     int64_t self;   // duration less the union of what child spans cover, ns; 0 for open and async spans
 };
 

@@ -4,9 +4,9 @@
 // the first call seen under a token and closes GRACE_NS after its end; then its spans go to `finished` and are forgotten. Times are
 // the node's, in nanoseconds, and arguments: the model has no clock of its own.
 //
-// A request's begin and end are the shim's markers, of several ends the earliest that comes within the grace time; or the call of an entry function
-// under a token made for it, and its return. A stream without markers (a raw capture) has requests that begin with the first call under a fresh
-// token, or with the call of the entry tier, and end when that call returns.
+// A request's begin and end are the shim's markers, of several ends the earliest that comes within the grace time; or the call of an entry
+// function under a token made for it, and its return. A stream without markers (a raw capture) has requests that begin with the first call
+// under a fresh token, or with the call of the entry tier, and end when that call returns.
 //
 // What a node does under a label of another node is a part of that node's request, and has neither begin nor end: it goes from its first
 // call to the return of its last, and is over when nothing of it was open or came for GRACE_NS. Later calls are another part. Parts that
@@ -106,23 +106,23 @@ struct request_ref tracker_call(struct tracker *t, const struct tracker_call *ca
 void tracker_pass(struct tracker *t, uint64_t pid, uint16_t tier, int64_t time);
 // The return of the latest open call of a tier in a process, or its end by an exception.
 void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, int64_t time);
-// Control has gone back to a function (its hash) from calls whose returns come without a value, and perhaps from others. Returns the tier of the call
-// that this ended, TIER_NONE when none.
+// Control has gone back to a function (its hash) from calls whose returns come without a value, and perhaps from others. Returns the tier
+// of the call that this ended, TIER_NONE when none.
 uint16_t tracker_return_to(struct tracker *t, uint64_t pid, uint32_t function, int64_t time);
 // A call of a spawn function; and its return with the new process, which then hangs below the span that spawned it.
 void tracker_spawn(struct tracker *t, const struct tracker_call *call);
 void tracker_spawned(struct tracker *t, uint64_t pid, uint64_t child);
-// A process is dead: what it had open is over. The request that it had begun last and that its last event there, an exception, left without an end
-// has ended here in an error, unless an end marker comes within the grace time.
+// A process is dead: what it had open is over. The request that it had begun last and that its last event there, an exception, left without
+// an end has ended here in an error, unless an end marker comes within the grace time.
 void tracker_exited(struct tracker *t, uint64_t pid, int64_t time);
 
 enum tracker_pause { PAUSE_GC, PAUSE_OFF_CPU };
 // A process stops running its calls, or goes on with them. Changes nothing but the spans' gc and off_cpu.
 void tracker_pause(struct tracker *t, uint64_t pid, enum tracker_pause kind, bool begins, int64_t time);
 
-// A call of a tier that is an entry, under a token that its process got for it. It begins a request, which ends with its return. Inside of such a call, in
-// the same process, it is a call like others, and what comes under its token belongs to the request of the outer one. What the process calls under a
-// request's token behind the return is stale.
+// A call of a tier that is an entry, under a token that its process got for it. It begins a request, which ends with its return. Inside of
+// such a call, in the same process, it is a call like others, and what comes under its token belongs to the request of the outer one. What
+// the process calls under a request's token behind the return is stale.
 struct request_ref tracker_enter(struct tracker *t, const struct tracker_call *call);
 // A call of an entry that the sampler left out has taken the token off its process, which was no longer needed, or is missed now.
 void tracker_left_out(struct tracker *t, uint64_t pid);
@@ -154,11 +154,11 @@ void tracker_answered(struct tracker *t, struct request_ref ref, int place, uint
 
 // Messages were lost here: every request now open on the node is incomplete.
 void tracker_lost(struct tracker *t);
-// What was lost may have been as late as this time: requests are incomplete too that begin no later. (Messages of different processes overtake each
-// other.)
+// What was lost may have been as late as this time: requests are incomplete too that begin no later. (Messages of different processes
+// overtake each other.)
 void tracker_lost_until(struct tracker *t, int64_t time);
-// Calls made in this time (from and until included) may not have been traced: requests that were open in it are incomplete. Only the last few such
-// times are remembered.
+// Calls made in this time (from and until included) may not have been traced: requests that were open in it are incomplete. Only the last
+// few such times are remembered.
 void tracker_gap(struct tracker *t, int64_t from, int64_t until);
 // The stream ended: closes every request, those without an end as incomplete, and forgets the processes.
 void tracker_reset(struct tracker *t);

@@ -14,10 +14,10 @@
 // The key is the secret, but of role "data" the session's own: HMAC-SHA-256(secret, "kprof 1 session\0" and the four frames of
 // the control connection). It never travels, so that a data connection belongs to one session and nobody can join another one's.
 //
-// What this is not: encryption. Whoever can change what travels can take over a connection after the handshake; TLS prevents that. There the
-// two are bound together: somebody in between, with a certificate that the client trusts for a reason that is none, is found out by
-// the collector, as the client sees another certificate than its own. (The end point of RFC 5929, as SCRAM-SHA-256-PLUS has it; the exporter of
-// RFC 9266 cannot be had from OTP before 27.)
+// What this is not: encryption. Whoever can change what travels can take over a connection after the handshake; TLS prevents that. There
+// the two are bound together: somebody in between, with a certificate that the client trusts for a reason that is none, is found out by
+// the collector, as the client sees another certificate than its own. (The end point of RFC 5929, as SCRAM-SHA-256-PLUS has it; the
+// exporter of RFC 9266 cannot be had from OTP before 27.)
 #pragma once
 
 #include "base/buffer.h"

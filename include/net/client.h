@@ -30,8 +30,8 @@ struct client_options {
     const char *tls_name;        // what the collector's certificate must be for; NULL: the host
 };
 
-// Connects, proves the secret (net/auth.h) and is welcomed. NULL and the reason in why, which may be a stranger's words: clean it before it is
-// shown. SIGPIPE is ignored until client_close.
+// Connects, proves the secret (net/auth.h) and is welcomed. NULL and the reason in why, which may be a stranger's words: clean it before it
+// is shown. SIGPIPE is ignored until client_close.
 struct client *client_open(const struct client_options *options, char why[CLIENT_WHY_BYTES]);
 void client_close(struct client *c);
 

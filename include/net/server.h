@@ -19,7 +19,8 @@ struct session; // one shim: its control connection, and while it traces its dat
 // What happens, told to the layer above. `user` is what hello returned.
 struct server_events {
     void *context;
-    // A shim, or a tool, introduces itself. Returns the user of the session, never NULL, or NULL with *refusal set to the reason, which the shim is told.
+    // A shim, or a tool, introduces itself. Returns the user of the session, never NULL, or NULL with *refusal set to the reason, which the
+    // shim is told.
     void *(*hello)(void *context, struct session *s, struct control_map hello, const char **refusal);
     // A control message after the hello.
     void (*message)(void *user, struct slice type, struct control_map message);
@@ -42,8 +43,8 @@ struct server_options {
 // Listens. NULL with *why (static or errno text) when that cannot be had.
 struct server *server_new(struct event_base *base, const struct server_options *options, const struct server_events *events,
                           const char **why);
-// The same on a TCP socket that listens already, and does not block; address and port do not count. It is the server's from here on; the caller's
-// again when NULL is returned.
+// The same on a TCP socket that listens already, and does not block; address and port do not count. It is the server's from here on; the
+// caller's again when NULL is returned.
 struct server *server_new_on(struct event_base *base, int fd, const struct server_options *options, const struct server_events *events,
                              const char **why);
 // Takes tools from now on, LIMIT_TOOLS of them at a time. Until then they are refused.

@@ -28,9 +28,9 @@ extern const char nodes_help[];
 int trace_main(int argc, char **argv);
 extern const char trace_help[];
 
-// Reads a command's options with getopt_long: take gets each one's value of the table, and what was given to it, and returns an exit status.
-// EXIT_SUCCESS, and optind stands at the first argument that is no option (they have been put behind); or the first other status, an
-// unknown option's EXIT_USAGE among them: it has been told on stderr, in one line.
+// Reads a command's options with getopt_long: take gets each one's value of the table, and what was given to it, and returns an exit
+// status. EXIT_SUCCESS, and optind stands at the first argument that is no option (they have been put behind); or the first other status,
+// an unknown option's EXIT_USAGE among them: it has been told on stderr, in one line.
 struct option;
 int command_options(int argc, char **argv, const struct option *options, int (*take)(void *to, int option, const char *value), void *to);
 

@@ -28,8 +28,8 @@ struct node_search {
 struct node_search node_search_make(const char *text, char found[NODE_TEXT_BYTES]);
 // Looks at one more node. search: a struct node_search.
 void node_search_look(void *search, const char *full);
-// Ends it. *node is the full name, in found: of the node that the text names in full, or of the only one that it may mean; when there is none, the
-// text as it is. EXIT_USAGE, and has told why, when several are meant. option: how the text was given, "--node " or "".
+// Ends it. *node is the full name, in found: of the node that the text names in full, or of the only one that it may mean; when there is
+// none, the text as it is. EXIT_USAGE, and has told why, when several are meant. option: how the text was given, "--node " or "".
 int node_search_end(const char *command, const char *option, struct node_search *s, const char **node);
 
 // The value of --node among the nodes of a database, likewise; EXIT_FAILURE when they cannot be read.
