@@ -6,10 +6,10 @@
 %% sampled; without a weight it is 1. What names its request later, from the calls of tiers, or begins it by an entry function, has weight 1.
 %%
 %% The level is 1 until tracing takes too much of the node: until the breaker trips, which halves it, or more, so that what was measured then
-%% would be within the budget; or until sixteen times the budget is traced, which may be all that the node does though its trace port keeps up, on
+%% would be within the budget; or until thirty-two times the budget is traced, which may be all that the node does though its trace port keeps up, on
 %% one scheduler for example. From then on, until it is 1 again, the traced bytes are held within the budget: what is over it lowers the
-%% level at once, by as much; with room left, the level rises every 5 s, to the double at most and no further than the budget allows by
-%% what is measured.
+%% level, by as much, once the lowering before shows; with room left, the level rises every 5 s, to the double at most and no further than
+%% the budget allows by what is measured.
 %%
 %% {@link put/2} writes the product of both where `set_token' reads it.
 -module(kprof_sampling).
@@ -21,10 +21,11 @@
 
 -define(WHOLE, 1000000).        % the level is told in millionths
 -define(MAX_ONE_IN, 1 bsl 30).
--define(BUDGET, 500000).        % bytes a second and scheduler: some 5000 messages, a twentieth of its time
+-define(BUDGET, 250000).        % bytes a second and scheduler: some 1500 messages, a fortieth of its time
 -define(BUDGET_SCHEDULERS, 4).  % the trace port is one
--define(TOO_MUCH, 16).          % times the budget
+-define(TOO_MUCH, 32).          % times the budget
 -define(RAISE_MS, 5000).
+-define(SETTLE_MS, 300).        % what was on its way when it was lowered is counted by then
 -define(WEIGHTS, kprof_weights).
 
 -type asked() :: {one_in, pos_integer()} | {per_second, pos_integer()}.
@@ -133,7 +134,7 @@ follow(Rate, Now, #sampling{level = ?WHOLE} = S) ->
 follow(Rate, Now, #sampling{since = Since} = S) ->
     Room = budget() / max(1, Rate),
     if
-        Room < 1 -> times(max(1 / 16, Room * 0.8), Now, S);
+        Room < 1, Now - Since >= ?SETTLE_MS -> times(max(1 / 16, Room * 0.8), Now, S);
         Now - Since >= ?RAISE_MS, Room > 1.4 -> times(min(2, Room * 0.8), Now, S);
         true -> S
     end.

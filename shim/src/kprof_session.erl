@@ -20,7 +20,6 @@
 
 -define(CLOCK_MS, 1000).
 -define(LOOK_MS, 500).
--define(LOAD_MS, 100).
 -define(RETRY_MIN_MS, 200).
 -define(RETRY_MAX_MS, 2000).
 -define(MAX_ONE_IN, 1 bsl 30).
@@ -46,8 +45,7 @@
             looked = 0 :: integer(),                  % native time of the last look at flags and patterns; then they were as we set them
             sampling = kprof_sampling:new({one_in, 1}) :: kprof_sampling:sampling(),
             trips = {0, 0} :: {All :: non_neg_integer(), NotTold :: non_neg_integer()},   % of the breaker
-            counted = counters:new(1, []) :: counters:counters_ref(),   % bytes from the trace port
-            load = {0, 0, 0} :: {Bytes :: non_neg_integer(), At :: integer(), Rate :: non_neg_integer()},   % at the last look
+            load = kprof_load:new() :: kprof_load:load(),
             lowered_ms = 0 :: non_neg_integer(),      % traced below what was asked for, not yet told to the collector
             draining = undefined :: undefined | {kprof_tracer:tracer(), pid()},   % after a trip
             held = false :: boolean(),                % a tool has paused the trace
@@ -116,6 +114,7 @@ callback_mode() ->
 -spec init([]) -> {ok, status(), #d{}}.
 init([]) ->
     _ = process_flag(trap_exit, true),
+    _ = process_flag(priority, high),     % it lowers the sampling of a node that has no time
     {ok, idle, #d{slots = kprof_slots:create()}}.
 
 %% @private
@@ -188,7 +187,7 @@ handle_event({timeout, clock}, clock, State, D) ->
 handle_event({timeout, look}, look, State, D) ->
     {keep_state, look(State, D), look_later()};
 handle_event({timeout, load}, load, tracing, D) ->
-    {keep_state, follow(load(D)), load_later()};
+    {keep_state, follow(D#d{load = kprof_load:look(now_ms(), D#d.load)}), load_later()};
 handle_event({timeout, again}, again, _, D) ->
     again(D);
 
@@ -252,7 +251,7 @@ connect(D) ->
 arm_data(#d{session = Session, slots = Slots, tracer = Tracer} = D0, In) ->
     case kprof_link:open_data(target(D0), Session) of
         {ok, Out} ->
-            D1 = D0#d{relay = kprof_relay:start_link(In, Out, D0#d.counted), load = {counters:get(D0#d.counted, 1), now_ms(), 0},
+            D1 = D0#d{relay = kprof_relay:start_link(In, Out, kprof_load:counter(D0#d.load)), load = kprof_load:begin_at(now_ms(), D0#d.load),
                         armed_at = now_ms(), spawns = spawns(D0), absent = []},
             ok = kprof_slots:open(Slots, kprof_slots:new_base()),
             D = entry_specs(count_entries(D1)),
@@ -341,7 +340,8 @@ lost(Why, State, D) ->
 
 %% The guard has undone everything and closed the port.
 tripped(D0) ->
-    #d{trips = {All, NotTold}, load = {_, _, Rate}, sampling = Sampling} = load(D0),
+    #d{trips = {All, NotTold}, load = Load, sampling = Sampling} = D0,
+    Rate = kprof_load:rate(kprof_load:look(now_ms(), Load)),
     D = D0#d{tracer = undefined, entries = undefined, trips = {All + 1, NotTold + 1}, sampling = kprof_sampling:tripped(Rate, now_ms(), Sampling),
              pause_ms = min(2 * D0#d.pause_ms, ?PAUSE_MAX_MS), relay = undefined, draining = {D0#d.tracer, D0#d.relay}},
     Text = io_lib:format("the node made trace messages faster than its trace port takes them: paused for ~b s, then ~ts",
@@ -472,28 +472,31 @@ hold(D0) ->
     tell_state(held, "", D),
     D.
 
-%% --- every tenth of a second ---
+%% --- every twentieth of a second ---
 
-%% How much is traced.
-load(#d{counted = Counted, load = {Before, At, Rate}} = D) ->
-    Now = now_ms(),
-    case Now - At >= ?LOAD_MS div 2 of
-        true ->
-            Bytes = counters:get(Counted, 1),
-            %% smoothed over some tenths of a second: single requests are not the load
-            D#d{load = {Bytes, Now, (Rate + (Bytes - Before) * 1000 div (Now - At)) div 2}};
-        false ->
-            D       % too short to tell
-    end.
-
-follow(#d{sampling = Before, load = {_, Now, Rate}} = D0) ->
+follow(#d{sampling = Before, load = Load} = D0) ->
     D = case kprof_sampling:lowered(Before) of
-            true -> D0#d{lowered_ms = D0#d.lowered_ms + ?LOAD_MS};
+            true -> D0#d{lowered_ms = D0#d.lowered_ms + kprof_load:interval()};
             false -> D0
         end,
-    case kprof_sampling:follow(Rate, Now, Before) of
-        Before -> D;
-        Sampling -> set_sampling(Sampling, tracing, D)
+    case kprof_sampling:follow(kprof_load:rate(Load), now_ms(), Before) of
+        Before ->
+            D;
+        Sampling ->
+            log_level(Before, Sampling, Load),
+            set_sampling(Sampling, tracing, D)
+    end.
+
+%% Only its begin and end: what lies between is told to the collector.
+log_level(Before, Sampling, Load) ->
+    case {kprof_sampling:lowered(Before), kprof_sampling:lowered(Sampling)} of
+        {false, true} ->
+            logger:notice("kprof: ~b kB of trace messages a second are too much for this node: sampling ~ts, and more again as the load falls",
+                          [kprof_load:rate(Load) div 1000, kprof_sampling:describe(Sampling)]);
+        {true, false} ->
+            logger:notice("kprof: the load has fallen: sampling ~ts again", [kprof_sampling:describe(Sampling)]);
+        _ ->
+            ok
     end.
 
 %% The one place where the sampling changes while a trace is there.
@@ -746,7 +749,7 @@ slow(#{slow_callback := undefined}) -> undefined;
 slow(#{slow_callback := Callback}) -> kprof_slow:start_link(Callback).
 
 clock_later() -> {{timeout, clock}, ?CLOCK_MS, clock}.
-load_later() -> {{timeout, load}, ?LOAD_MS, load}.
+load_later() -> {{timeout, load}, kprof_load:interval(), load}.
 again_in(Ms) -> {{timeout, again}, Ms, again}.
 look_later() -> {{timeout, look}, ?LOOK_MS, look}.
 no_timers() -> [{{timeout, clock}, cancel}, {{timeout, look}, cancel}, {{timeout, load}, cancel}, {{timeout, again}, cancel}].

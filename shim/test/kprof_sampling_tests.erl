@@ -106,9 +106,9 @@ level(S) -> maps:get(level_ppm, kprof_sampling:fields(S)).
 %% What the user asked for is not changed by much load, but by too much.
 as_asked_test() ->
     S = kprof_sampling:new({one_in, 1}),
-    ?assertEqual(S, kprof_sampling:follow(16 * ?BUDGET, 1000, S)),
+    ?assertEqual(S, kprof_sampling:follow(32 * ?BUDGET, 1000, S)),
     ?assertNot(kprof_sampling:lowered(S)),
-    ?assertEqual(50000, level(kprof_sampling:follow(20 * ?BUDGET, 1000, S))).
+    ?assertEqual(25000, level(kprof_sampling:follow(40 * ?BUDGET, 1000, S))).
 
 trip_test() ->
     S = kprof_sampling:new({one_in, 1}),
@@ -120,20 +120,21 @@ trip_test() ->
     Many = lists:foldl(fun(_, A) -> kprof_sampling:tripped(1000 * ?BUDGET, 0, A) end, S, lists:seq(1, 50)),
     ?assertEqual(1, level(Many)).
 
-%% What is over the budget is taken off at once; what is under it comes back step by step, never above what was asked for.
+%% What is over the budget is taken off once the lowering before shows; what is under it comes back step by step, never above what was asked for.
 follow_test() ->
     S = kprof_sampling:tripped(0, 1000, kprof_sampling:new({one_in, 1})),
-    Lower = kprof_sampling:follow(2 * ?BUDGET, 1001, S),
+    ?assertEqual(S, kprof_sampling:follow(2 * ?BUDGET, 1299, S)),
+    Lower = kprof_sampling:follow(2 * ?BUDGET, 1300, S),
     ?assertEqual(200000, level(Lower)),
-    ?assertEqual(Lower, kprof_sampling:follow(?BUDGET, 1100, Lower)),
-    ?assertEqual(Lower, kprof_sampling:follow(0, 6000, Lower)),
-    Raised = kprof_sampling:follow(0, 6001, Lower),
+    ?assertEqual(Lower, kprof_sampling:follow(?BUDGET, 1700, Lower)),
+    ?assertEqual(Lower, kprof_sampling:follow(0, 6299, Lower)),
+    Raised = kprof_sampling:follow(0, 6300, Lower),
     ?assertEqual(400000, level(Raised)),
-    ?assertEqual(Raised, kprof_sampling:follow(0, 11000, Raised)),
+    ?assertEqual(Raised, kprof_sampling:follow(0, 11299, Raised)),
     %% with a third of the room left, by less than that
-    ?assertEqual(480000, level(kprof_sampling:follow(?BUDGET * 2 div 3, 11001, Raised))),
-    Again = kprof_sampling:follow(0, 11001, Raised),
-    Whole = kprof_sampling:follow(0, 16001, Again),
+    ?assertEqual(480000, level(kprof_sampling:follow(?BUDGET * 2 div 3, 11300, Raised))),
+    Again = kprof_sampling:follow(0, 11300, Raised),
+    Whole = kprof_sampling:follow(0, 16300, Again),
     ?assertEqual(1000000, level(Whole)),
     ?assertNot(kprof_sampling:lowered(Whole)).
 

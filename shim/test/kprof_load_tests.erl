@@ -1,0 +1,26 @@
+-module(kprof_load_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+%% 50 kB in each twentieth of a second are 1 MB a second, which the third look is near to; then silence.
+rate_test() ->
+    Rates = rates(kprof_load:begin_at(1000, kprof_load:new()), 1000, [50000, 50000, 50000, 0, 0, 0]),
+    ?assertEqual([500000, 750000, 875000, 437500, 218750, 109375], Rates).
+
+rates(_, _, []) ->
+    [];
+rates(Load0, Before, [Bytes | More]) ->
+    Now = Before + kprof_load:interval(),
+    counters:add(kprof_load:counter(Load0), 1, Bytes),
+    Load = kprof_load:look(Now, Load0),
+    [kprof_load:rate(Load) | rates(Load, Now, More)].
+
+%% What came before tracing began is none of it, and two looks at once are one.
+begin_test() ->
+    Load = kprof_load:new(),
+    counters:add(kprof_load:counter(Load), 1, 1000000),
+    Begun = kprof_load:begin_at(5000, Load),
+    ?assertEqual(0, kprof_load:rate(kprof_load:look(5050, Begun))),
+    counters:add(kprof_load:counter(Load), 1, 1000),
+    Look = kprof_load:look(5050, Begun),
+    ?assertEqual(10000, kprof_load:rate(Look)),
+    ?assertEqual(Look, kprof_load:look(5060, Look)).
