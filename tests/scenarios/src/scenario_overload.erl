@@ -1,14 +1,21 @@
 %% The sample application under more traced calls than a trace port carries: requests one after the other in some processes, and ten
 %% times a second what became of them.
+%%
+%% How fast that would be untraced is what a twin tells: a second node under the same load, on the same processors at the same time, so that
+%% whatever else the machine does slows both. A rate is a share: requests of the traced node for each one of the twin, as a percentage
+%% of what it was while neither was traced. What a third program takes away need not be the same for both: seconds in which others had
+%% more than a quarter of a processor do not count.
 -module(scenario_overload).
 
--export([start/1, stop/0, untraced/1, worst/3, rates/1, memory/0]).
-
--type clock() :: wall | cpu.
-%% What a second is: of the clock, or of processor time that the node had. The latter is fair where others use the machine, too.
+-export([start/1, stop/0, save/1, untraced/0, told/3, memory/0]).
 
 -define(SAMPLE_MS, 100).
 -define(WINDOW, 10).        % samples that a rate is taken over: a second
+-define(FOREIGN_MS, 250).   % processor time of others in that second
+
+-record(at, {ms :: integer(), requests :: non_neg_integer(), resident_kb :: non_neg_integer(), status :: atom(),
+             busy_ms :: non_neg_integer(),     % processor time of the whole machine, what its host took away included
+             own_ms :: non_neg_integer()}).    % and of this node
 
 %% Begins N processes that make requests of the shop without end, and the one that watches.
 -spec start(pos_integer()) -> ok.
@@ -19,7 +26,7 @@ start(N) ->
     true = register(?MODULE, spawn(fun() ->
                                            _ = process_flag(priority, high),
                                            Self ! watching,
-                                           watch(Count, Workers, erlang:monotonic_time(millisecond), [])
+                                           watch(Count, Workers, os:system_time(millisecond), [])
                                    end)),
     receive watching -> ok end.
 
@@ -35,8 +42,9 @@ watch(Count, Workers, Next, Samples) ->
             watch(Count, Workers, Next, Samples);
         stop ->
             lists:foreach(fun(Pid) -> exit(Pid, kill) end, Workers)
-    after max(0, Next - erlang:monotonic_time(millisecond)) ->
-        Sample = {erlang:monotonic_time(millisecond), counters:get(Count, 1), resident(), status(), processor()},
+    after max(0, Next - os:system_time(millisecond)) ->
+        Sample = #at{ms = os:system_time(millisecond), requests = counters:get(Count, 1), resident_kb = resident(), status = status(),
+                     busy_ms = busy(), own_ms = own()},
         watch(Count, Workers, Next + ?SAMPLE_MS, [Sample | Samples])
     end.
 
@@ -46,8 +54,13 @@ resident() ->
     [_, Pages | _] = binary:split(Text, <<" ">>, [global]),
     binary_to_integer(Pages) * 4.
 
-%% Milliseconds of processor time that the node has had.
-processor() ->
+busy() ->
+    {ok, Text} = file:read_file("/proc/stat"),
+    [Line | _] = binary:split(Text, <<"\n">>),
+    [<<"cpu">>, User, Nice, System, _Idle, _IoWait, Irq, SoftIrq, Steal | _] = binary:split(Line, <<" ">>, [global, trim_all]),
+    10 * lists:sum([binary_to_integer(B) || B <- [User, Nice, System, Irq, SoftIrq, Steal]]).
+
+own() ->
     {ok, Text} = file:read_file("/proc/self/stat"),
     [_, Rest] = binary:split(Text, <<") ">>),
     Fields = binary:split(Rest, <<" ">>, [global]),
@@ -68,37 +81,60 @@ samples() ->
     ?MODULE ! {samples, self()},
     receive {samples, Samples} -> Samples after 5000 -> error(timeout) end.
 
+%% The twin's samples, for the traced node to read.
+-spec save(file:filename()) -> ok.
+save(File) ->
+    ok = file:write_file(File, term_to_binary(samples())).
+
 %% Before tracing began, without the first second, and from then on.
 parts() ->
-    {Before, After} = lists:splitwith(fun({_, _, _, Status, _}) -> Status =:= not_started orelse Status =:= idle end, samples()),
+    {Before, After} = lists:splitwith(fun(#at{status = Status}) -> Status =:= not_started orelse Status =:= idle end, samples()),
     {lists:nthtail(?WINDOW, Before), After}.
 
 %% Requests a second while nothing was traced.
--spec untraced(clock()) -> non_neg_integer().
-untraced(Clock) ->
-    {Before, _} = parts(),
-    rate(Clock, hd(Before), lists:last(Before)).
+-spec untraced() -> non_neg_integer().
+untraced() ->
+    {[A | _] = Before, _} = parts(),
+    B = lists:last(Before),
+    (B#at.requests - A#at.requests) * 1000 div (B#at.ms - A#at.ms).
 
-rate(wall, {T0, C0, _, _, _}, {T1, C1, _, _, _}) -> (C1 - C0) * 1000 div max(1, T1 - T0);
-rate(cpu, {_, C0, _, _, P0}, {_, C1, _, _, P1}) -> (C1 - C0) * 1000 div max(1, P1 - P0).
+%% The share of each second from `After' ms after the begin of tracing on, for `For' ms; the lowest that any has from one sample to the
+%% tenth after it; the lowest that there was before tracing, when all should be 100; and how many under tracing count.
+-spec told(file:filename(), non_neg_integer(), pos_integer()) ->
+          {Each :: string(), Worst :: non_neg_integer(), WorstUntraced :: non_neg_integer(), Counted :: non_neg_integer()}.
+told(File, After, For) ->
+    {ok, Bytes} = file:read_file(File),
+    Twin = binary_to_term(Bytes),
+    End = lists:last(Twin),
+    {Before, [#at{ms = Begin} | _] = Samples} = parts(),
+    Seen = [S || #at{ms = Ms} = S <- Samples, Ms - Begin >= After, Ms - Begin =< After + For, Ms =< End#at.ms],
+    Whole = share(Twin, {hd(Before), lists:last(Before)}),
+    Of = fun(Span) -> {round(100 * share(Twin, Span) / Whole), foreign(Twin, Span) =< ?FOREIGN_MS} end,
+    Shares = lists:map(Of, spans(Seen)),
+    Each = [io_lib:format(case Counts of true -> " ~b"; false -> " (~b)" end, [Share])
+            || {I, {Share, Counts}} <- lists:zip(lists:seq(0, length(Shares) - 1), Shares), I rem ?WINDOW =:= 0],
+    Counted = [Share || {Share, true} <- Shares],
+    {lists:flatten(Each), lists:min([999 | Counted]), lists:min([100 | [S || {S, true} <- lists:map(Of, spans(Before))]]), length(Counted)}.
 
-%% The lowest rate of any second from `After' ms after the begin of tracing on, for `For' ms.
--spec worst(clock(), non_neg_integer(), pos_integer()) -> non_neg_integer().
-worst(Clock, After, For) ->
-    {_, [{T0, _, _, _, _} | _] = Samples} = parts(),
-    Seen = [S || {T, _, _, _, _} = S <- Samples, T - T0 >= After, T - T0 =< After + For],
-    lists:min([rate(Clock, A, B) || {A, B} <- lists:zip(lists:sublist(Seen, length(Seen) - ?WINDOW), lists:nthtail(?WINDOW, Seen))]).
+spans(Samples) ->
+    lists:zip(lists:sublist(Samples, length(Samples) - ?WINDOW), lists:nthtail(?WINDOW, Samples)).
 
-%% Requests in each second since tracing began.
--spec rates(clock()) -> [non_neg_integer()].
-rates(Clock) ->
-    {_, Samples} = parts(),
-    Seconds = [S || {I, S} <- lists:zip(lists:seq(0, length(Samples) - 1), Samples), I rem ?WINDOW =:= 0],
-    [rate(Clock, A, B) || {A, B} <- lists:zip(lists:droplast(Seconds), tl(Seconds))].
+share(Twin, {A, B}) ->
+    (B#at.requests - A#at.requests) / (at(B, #at.requests, Twin) - at(A, #at.requests, Twin)).
+
+foreign(Twin, {A, B}) ->
+    (B#at.busy_ms - A#at.busy_ms) - (B#at.own_ms - A#at.own_ms) - (at(B, #at.own_ms, Twin) - at(A, #at.own_ms, Twin)).
+
+%% A field of the twin at the time of a sample, between two of its own.
+at(#at{ms = T} = Sample, Field, [#at{ms = T0} = A, #at{ms = T1} = B | Rest]) ->
+    case T =< T1 of
+        true -> element(Field, A) + (element(Field, B) - element(Field, A)) * (T - T0) / max(1, T1 - T0);
+        false -> at(Sample, Field, [B | Rest])
+    end.
 
 %% MB that the node's memory was over its highest of before.
 -spec memory() -> integer().
 memory() ->
     {Before, After} = parts(),
-    Most = fun(Samples) -> lists:max([M || {_, _, M, _, _} <- Samples]) end,
+    Most = fun(Samples) -> lists:max([M || #at{resident_kb = M} <- Samples]) end,
     (Most(After) - Most(Before)) div 1024.
