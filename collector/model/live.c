@@ -47,7 +47,7 @@ static struct live_row *row_of(struct live *l, uint16_t identity) {
         return NULL;
     }
     if (l->place[identity] == 0) {
-        if (l->count == l->room && !grow(l)) {
+        if ((!l->rows || l->count == l->room) && !grow(l)) {
             return NULL;
         }
         l->rows[l->count].identity = identity;

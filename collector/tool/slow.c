@@ -47,7 +47,8 @@ const char slow_help[] =
     "wait: for calls that a message or a spawn brought to their process, from what the caller last did or got\n"
     "back to the start: about the time in the mailbox and the run queue. async: ended after the request.\n"
     "open: no return was seen. unknown: how it ended is not known, its tier has returns => none. gc and off-cpu\n"
-    "stand there when they were traced. _remote: a part of a request of another node.\n"
+    "stand there when they were traced. _remote: a part of a request of another node. Such parts, when they were kept\n"
+    "too, stand in the drawing of their request with their node: ~ means placed by that node's clock.\n"
     "\n"
     "The JSON object: requests, a list of id, node, identity, started_at (UTC), duration_us, outcome, "
     "reason,\n"
@@ -220,6 +221,30 @@ static int show_list(struct store *store, const struct options *o) {
     return status;
 }
 
+// Reads what other nodes did for a request, and draws it all.
+static int draw_with_parts(struct store *store, const struct options *o, struct slow_spans *spans, const struct slow_style *style,
+                           struct buffer *out) {
+    struct slow_spans *done = calloc(spans->part_count + 1, sizeof *done);
+    int status = done ? EXIT_SUCCESS : command_fail("slow", EXIT_FAILURE, "no memory");
+    // what a part was done for is not known on its own node
+    for (uint32_t i = 0; done && !spans->request.origin && i < spans->part_count && status == EXIT_SUCCESS; i++) {
+        bool found; // it may be gone by now
+        status = query_slow_spans(store, spans->parts[i].id, &found, &done[i]) ? EXIT_SUCCESS : cannot_read(store, o);
+        slow_clean_spans(&done[i]);
+    }
+    if (status == EXIT_SUCCESS && !slow_join(spans, done)) {
+        status = command_fail("slow", EXIT_FAILURE, "no memory");
+    }
+    if (status == EXIT_SUCCESS) {
+        slow_waterfall(spans, style, out);
+    }
+    for (uint32_t i = 0; done && i < spans->part_count; i++) {
+        slow_spans_free(&done[i]);
+    }
+    free(done);
+    return status;
+}
+
 static int show_one(struct store *store, const struct options *o) {
     struct slow_spans spans;
     struct buffer out = buffer_make(OUTPUT_BYTES);
@@ -236,12 +261,14 @@ static int show_one(struct store *store, const struct options *o) {
                                    .utf8 = terminal_utf8(),
                                    .colour = terminal_colour()};
         slow_clean_spans(&spans);
+        status = EXIT_SUCCESS;
         if (o->json) {
             slow_spans_json(&spans, &out);
         } else {
-            slow_waterfall(&spans, &style, &out);
+            status = draw_with_parts(store, o, &spans, &style, &out);
         }
-        status = put(&out);
+        int written = put(&out);
+        status = status == EXIT_SUCCESS ? written : status;
     }
     slow_spans_free(&spans);
     return status;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tool/node.h"
 #include "tool/text.h"
 
 // The bar's least width, and the one that tier names give way to; the levels that are indented, two columns
@@ -27,7 +28,7 @@ struct waterfall {
     size_t bar;
     uint32_t levels; // that are indented; spans further down tell their depth
     bool tail;       // the scale goes on after the request's end
-    bool waited, open, blind;
+    bool waited, open, blind, remote;
 };
 
 // -- tree
@@ -79,6 +80,7 @@ static void survey(struct waterfall *w) {
         w->waited = w->waited || s->wait_ns > 0;
         w->open = w->open || is(s->outcome, "open");
         w->blind = w->blind || is(s->outcome, "unknown");
+        w->remote = w->remote || s->node;
         w->widths[GC] += s->gc_ns > 0;
         w->widths[OFF_CPU] += s->off_cpu_ns > 0;
     }
@@ -110,9 +112,11 @@ static void tier_cell(const struct waterfall *w, uint32_t span, char out[CELL_BY
 static void cell(const struct waterfall *w, uint32_t span, enum column column, char out[CELL_BYTES]) {
     const struct slow_span *s = &w->of->spans[span];
     bool open = is(s->outcome, "open");
+    char node[NODE_TEXT_BYTES];
     switch (column) {
     case OFFSET:
-        duration_or_none(s->start_ns, false, out);
+        text_duration((double)s->start_ns, out + (s->node != NULL));
+        *out = s->node ? '~' : *out;
         break;
     case DURATION:
         duration_or_none(s->duration_ns, open, out);
@@ -130,7 +134,7 @@ static void cell(const struct waterfall *w, uint32_t span, enum column column, c
         duration_or_none(s->off_cpu_ns, s->off_cpu_ns == 0, out);
         break;
     case PROCESS:
-        snprintf(out, CELL_BYTES, "%s", s->pid);
+        snprintf(out, CELL_BYTES, "%s%s%s", s->pid, s->node ? " " : "", s->node ? node_short(s->node, node) : "");
         text_clean(out);
         break;
     case TIER:
@@ -373,9 +377,11 @@ static void legend(const struct waterfall *w, struct buffer *out) {
         buffer_text(out, w->blind ? between : "");
         buffer_text(out, w->blind ? "unknown: its tier has returns => none\n" : "\n");
     }
-    if (w->of->count < r->spans) {
-        buffer_printf(out, "\n %" PRIu32 " of %" PRIu32 " spans were kept, the first by start.\n",
-                      w->of->count, r->spans);
+    if (w->remote) {
+        buffer_text(out, "\n ~ on another node: by its clock, but within the request, below the call that was open then and has it in self\n");
+    }
+    if (r->kept < r->spans) {
+        buffer_printf(out, "\n %" PRIu32 " of %" PRIu32 " spans were kept, the first by start.\n", r->kept, r->spans);
     }
     if (r->cut) {
         buffer_text(

@@ -53,6 +53,7 @@ struct slow_span {
     const char *name;    // of the tier
     const char *pid;     // "<0.123.0>"
     const char *outcome; // "ok", "error", "open", "unknown" (returns => none)
+    const char *node;    // that it ran on; NULL: the request's. The store knows no others
     bool async;
 };
 

@@ -58,6 +58,8 @@ pair=$(sql "SELECT a.id, b.id FROM slow_requests AS a JOIN slow_requests AS b US
 request=${BASH_REMATCH[1]} part=${BASH_REMATCH[2]}
 "$kprof" slow "$request" --db "$db" >"$scratch/request.txt"
 has "$scratch/request.txt" "^ Its part on $b: 2\.[0-9]+ s, begun .* later, kprof slow $part\$" "kprof slow leads from the request to its part"
+has "$scratch/request.txt" "^ ~[0-9.]+ [mµn]?s .* <[0-9.]+> $b +back +ok\$" "and draws the part's call with its node"
+is "$(grep -c '^ ~ on another node' "$scratch/request.txt")" 1 "and says how it is placed"
 "$kprof" slow "$part" --db "$db" >"$scratch/part.txt"
 has "$scratch/part.txt" "^ Remote: a part of a request of $a\.\$" "kprof slow says that a part is remote"
 has "$scratch/part.txt" "^ The request itself on $a: .*, kprof slow $request\$" "and leads to the request"

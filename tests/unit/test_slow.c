@@ -222,6 +222,7 @@ static void test_open_blind_gc_off_cpu(void **state) {
     spans[2].off_cpu_ns = 900;
     struct slow_spans s = {.request = request(7, 10 * MS, 5), .spans = spans, .count = 3};
     s.request.reason = "slowest";
+    s.request.kept = 3;
     s.request.cut = true;
     struct buffer out = waterfall(&s, 105, true, false);
     expect(&out, " Request 7, order: 10 ms, ok, at 2025-11-20T12:00:00.123456Z on shop@host\n"
@@ -324,6 +325,7 @@ static void test_hostile_numbers(void **state) {
                                           text("db"),
                                           text("<0.1.0>"),
                                           outcomes[random_u64(&seed) % 5],
+                                          random_u64(&seed) % 2 ? text("w@h") : NULL,
                                           random_u64(&seed) % 2};
         }
         struct slow_spans s = {
@@ -332,7 +334,7 @@ static void test_hostile_numbers(void **state) {
         struct buffer out = waterfall(&s, (uint32_t)(random_u64(&seed) % 200), round % 2, round % 3 == 0);
         assert_false(out.failed);
         assert_true(lines_of(&out) >= FIRST_SPAN + SPANS);
-        assert_true(lines_of(&out) <= FIRST_SPAN + SPANS + 2);
+        assert_true(lines_of(&out) <= FIRST_SPAN + SPANS + 4);
         buffer_reset(&out);
         slow_spans_json(&s, &out);
         assert_int_equal(lines_of(&out), 1);
@@ -505,6 +507,48 @@ static void test_parts(void **state) {
     buffer_free(&out);
 }
 
+// Parts stand among the request's own calls: where their clock says, but within the request, and below the call that was open.
+static void test_joined(void **state) {
+    (void)state;
+    struct slow_span *own = calloc(3, sizeof *own);
+    own[0] = span(UINT32_MAX, "http", "<0.1.0>", 0, 10);
+    own[1] = span(0, "ask", "<0.1.0>", 1, 5);
+    own[2] = span(0, "page", "<0.1.0>", 7, 2);
+    struct slow_span asked[] = {span(UINT32_MAX, "serve", "<0.8.0>", 0, 4), span(0, "db", "<0.8.0>", 1, 2)};
+    struct slow_span early = span(UINT32_MAX, "early", "<0.9.0>", 0, 1), late = span(UINT32_MAX, "late", "<0.9.0>", 0, 3);
+    struct slow_part parts[] = {{3, text("far@host"), NOON_NS - 50 * MS, MS, true},
+                                {4, text("db@w2.example.org"), NOON_NS + 2 * MS, 4 * MS, true},
+                                {5, text("gone@host"), NOON_NS + 3 * MS, MS, true},
+                                {6, text("far@host"), NOON_NS + 50 * MS, 3 * MS, true}};
+    struct slow_spans done[] = {{.spans = &early, .count = 1}, {.spans = asked, .count = 2}, {.count = 0}, {.spans = &late, .count = 1}};
+    struct slow_spans s = {.request = request(12, 10 * MS, 3), .spans = own, .count = 3, .parts = parts, .part_count = 4};
+    fail_alloc_at(1);
+    bool joined = slow_join(&s, done);
+    fail_alloc_at(-1);
+    assert_false(joined);
+    assert_int_equal(s.count, 3);
+    assert_true(slow_join(&s, done));
+    struct buffer out = waterfall(&s, 96, true, false);
+    expect(&out, " Request 12, order: 10 ms, ok, at 2025-11-20T12:00:00.123456Z on shop@host\n"
+                 " Kept because it took longer than the threshold. 3 spans.\n"
+                 " Its part on far@host: 1.0 ms, begun 50 ms earlier, kprof slow 3\n"
+                 " Its part on db@w2.example.org: 4.0 ms, begun 2.0 ms later, kprof slow 4\n"
+                 " Its part on gone@host: 1.0 ms, begun 3.0 ms later, kprof slow 5\n"
+                 " Its part on far@host: 3.0 ms, begun 50 ms later, kprof slow 6\n"
+                 "\n"
+                 "  offset                            duration    self  wait  process           tier       outcome\n"
+                 "    0 ns  ████████████████████████     10 ms   10 ms     -  <0.1.0>           http       ok\n"
+                 "   ~0 ns  ██▍                         1.0 ms  1.0 ms     -  <0.9.0> far@host    early    ok\n"
+                 "  1.0 ms    ▐███████████▍             5.0 ms  5.0 ms     -  <0.1.0>             ask      ok\n"
+                 " ~2.0 ms      ▕█████████▍             4.0 ms  4.0 ms     -  <0.8.0> db@w2         serve  ok\n"
+                 " ~3.0 ms         █████                2.0 ms  2.0 ms     -  <0.8.0> db@w2           db   ok\n"
+                 "  7.0 ms                  ▕████▋      2.0 ms  2.0 ms     -  <0.1.0>             page     ok\n"
+                 " ~7.0 ms                  ▕███████    3.0 ms  3.0 ms     -  <0.9.0> far@host    late     ok\n"
+                 "\n"
+                 " ~ on another node: by its clock, but within the request, below the call that was open then and has it in self\n");
+    free(s.spans);
+}
+
 // -- the command
 
 static int slow(const char *arguments) {
@@ -656,7 +700,7 @@ int main(void) {
         cmocka_unit_test(test_started),
         cmocka_unit_test(test_list_json),
         cmocka_unit_test(test_spans_json),
-        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_parts), cmocka_unit_test(test_joined),
         SLOW_TEST(test_command_list),
         SLOW_TEST(test_command_one),
         SLOW_TEST(test_command_line),
