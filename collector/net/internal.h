@@ -5,6 +5,7 @@
 #include <event2/listener.h>
 #include <sys/socket.h>
 
+#include "base/limits.h"
 #include "net/auth.h"
 #include "net/server.h"
 
@@ -52,10 +53,17 @@ struct server {
     const struct tls *tls; // NULL: plain TCP
     struct connection *connections; // newest first
     struct session *sessions;
-    uint32_t count; // connections
+    uint32_t count; // connections,
+    uint32_t most;  // at most
     uint32_t tools; // sessions of these
     int64_t next_session;
     uint32_t refusals; // in this second
+    bool deaf;         // the listener is off until the next second
+    struct handshakes {
+        uint64_t address;
+        uint32_t count;
+    } handshakes[LIMIT_HANDSHAKE_ADDRESSES]; // of TLS begun in this second
+    uint32_t handshake_addresses;
 };
 
 // -- strangers.c -----------------------------------------------------------------------------------------------------------
@@ -89,8 +97,10 @@ void connection_bye(struct connection *c, const char *reason);
 void newcomer_accept(struct server *s, evutil_socket_t fd, const struct sockaddr *address);
 // A message of somebody who has not said who it is, whole (with its length) and decoded. Returns false when the connection is closed.
 bool newcomer_message(struct connection *c, struct slice frame, struct control_map message);
-// Every second: refuses those who take too long.
+// Every second: refuses those who take too long, and goes on with those who had to wait.
 void newcomer_sweep(struct server *s);
+// Has one go, the oldest of those who crowd; if there is one.
+void newcomer_drop(struct server *s);
 
 // -- session.c -------------------------------------------------------------------------------------------------------------
 

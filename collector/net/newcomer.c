@@ -47,26 +47,22 @@ static uint64_t address_of(const struct sockaddr *address) {
     return prefix;
 }
 
-// How many newcomers are from an address, and the oldest of them.
+// How many newcomers are from an address, and the oldest of them: of those who have said nothing yet, if there are such.
 static uint32_t newcomers_of(const struct server *s, uint64_t address, struct connection **oldest) {
     uint32_t count = 0;
     for (struct connection *c = s->connections; c; c = c->next) { // newest first
-        if (c->state == STATE_HELLO && c->address == address) {
+        if (c->state == STATE_HELLO && c->address == address && (count++ == 0 || !c->auth || (*oldest)->auth)) {
             *oldest = c;
-            count++;
         }
     }
     return count;
 }
 
-// The oldest newcomer of the address that has the most of them, when there are too many of all addresses; else NULL.
+// The oldest newcomer of the address that has the most of them; NULL when there is none.
 static struct connection *crowding(const struct server *s) {
     struct connection *oldest = NULL, *of = NULL;
-    uint32_t all = 0, most = 0;
+    uint32_t most = 0;
     for (struct connection *c = s->connections; c; c = c->next) {
-        all += c->state == STATE_HELLO;
-    }
-    for (struct connection *c = s->connections; c && all >= LIMIT_NEWCOMERS; c = c->next) {
         uint32_t count = c->state == STATE_HELLO ? newcomers_of(s, c->address, &of) : 0;
         if (count > most) {
             most = count;
@@ -76,14 +72,40 @@ static struct connection *crowding(const struct server *s) {
     return oldest;
 }
 
+void newcomer_drop(struct server *s) {
+    struct connection *oldest = crowding(s);
+    if (oldest) {
+        connection_refuse(oldest, "too many newcomers");
+    }
+}
+
 // Has a newcomer go when there are too many. Who floods the port crowds out its own kind, not who comes from elsewhere.
 static void make_room(struct server *s, uint64_t address) {
     struct connection *oldest = NULL;
+    uint32_t all = 0;
+    for (struct connection *c = s->connections; c; c = c->next) {
+        all += c->state == STATE_HELLO;
+    }
     if (newcomers_of(s, address, &oldest) >= LIMIT_NEWCOMERS_PER_ADDRESS) {
         connection_refuse(oldest, "too many newcomers from its address");
-    } else if ((oldest = crowding(s))) {
-        connection_refuse(oldest, "too many newcomers");
+    } else if (all >= LIMIT_NEWCOMERS || s->count >= s->most) {
+        newcomer_drop(s);
     }
+}
+
+// Counts a handshake. False when its address has begun too many in this second.
+static bool may_begin(struct server *s, uint64_t address) {
+    uint32_t i = 0;
+    while (i < s->handshake_addresses && s->handshakes[i].address != address) {
+        i++;
+    }
+    if (i == LIMIT_HANDSHAKE_ADDRESSES) {
+        return true;
+    }
+    if (i == s->handshake_addresses) {
+        s->handshakes[s->handshake_addresses++] = (struct handshakes){.address = address};
+    }
+    return s->handshakes[i].count++ < LIMIT_HANDSHAKES_PER_ADDRESS;
 }
 
 // The first byte is there, on a port of TLS. Only now, and only if it is one of TLS, there is something to be kept for it; who speaks
@@ -96,6 +118,9 @@ static void on_first(evutil_socket_t fd, short what, void *context) {
     if (got <= 0) {
         connection_close(c);
     } else if (first[0] == 0x16) { // a record of TLS with a handshake in it
+        if (!may_begin(c->server, c->address)) {
+            return; // the sweep goes on with it
+        }
         event_free(c->first);
         c->first = NULL;
         if (!connection_talk(c, tls_accept(c->server->tls, c->server->base, fd))) {
@@ -122,7 +147,7 @@ void newcomer_accept(struct server *s, evutil_socket_t fd, const struct sockaddr
     char peer[PEER_BYTES];
     peer_name(address, peer);
     make_room(s, address_of(address));
-    if (s->count >= LIMIT_CONNECTIONS) {
+    if (s->count >= s->most) {
         strangers_log(s, peer, "too many connections");
         evutil_closesocket(fd);
         return;
@@ -148,6 +173,8 @@ void newcomer_sweep(struct server *s) {
         next = c->next;
         if (c->state == STATE_HELLO && c->since <= since) {
             connection_refuse(c, "no whole message in time");
+        } else if (c->first && !event_pending(c->first, EV_READ, NULL)) {
+            event_add(c->first, NULL);
         }
     }
 }

@@ -5,8 +5,10 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "internal.h"
 
 void server_ping(struct server *server) {
@@ -27,11 +29,31 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     newcomer_accept(context, fd, address);
 }
 
-// Out of file descriptors, for one: the listener would report it in a loop.
+// Out of file descriptors, for one. The listener would report it in a loop: it rests for up to a second.
 static void on_accept_error(struct evconnlistener *listener, void *context) {
-    (void)listener;
     struct server *s = context;
     strangers_log(s, "a new peer", evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
+    newcomer_drop(s);
+    s->deaf = evconnlistener_disable(listener) == 0;
+}
+
+// As many connections as this process may have files for. It takes more of them where it may.
+static uint32_t most_connections(void) {
+    const rlim_t wanted = LIMIT_CONNECTIONS + LIMIT_OTHER_FILES;
+    struct rlimit files, more;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
+        return LIMIT_CONNECTIONS;
+    }
+    more = (struct rlimit){files.rlim_max < wanted ? files.rlim_max : wanted, files.rlim_max};
+    if (files.rlim_cur < more.rlim_cur && setrlimit(RLIMIT_NOFILE, &more) == 0) {
+        files = more;
+    }
+    if (files.rlim_cur >= wanted) {
+        return LIMIT_CONNECTIONS;
+    }
+    uint32_t most = (uint32_t)(files.rlim_cur > 2 * LIMIT_OTHER_FILES ? files.rlim_cur - LIMIT_OTHER_FILES : files.rlim_cur / 4);
+    log_warning("this process may have %u open files: no more than %u connections are taken (ulimit -n %u)", (unsigned)files.rlim_cur, most, (unsigned)wanted);
+    return most;
 }
 
 // Frees a server that has no connections and no listener.
@@ -46,8 +68,13 @@ static void server_drop(struct server *s) {
 static void on_second(evutil_socket_t fd, short what, void *context) {
     (void)fd;
     (void)what;
-    newcomer_sweep(context);
-    strangers_count(context);
+    struct server *s = context;
+    s->handshake_addresses = 0;
+    newcomer_sweep(s);
+    strangers_count(s);
+    if (s->deaf) {
+        s->deaf = evconnlistener_enable(s->listener) != 0;
+    }
 }
 
 // A server without its listener.
@@ -61,6 +88,7 @@ static struct server *server_make(struct event_base *base, const struct server_o
     s->base = base;
     s->events = *events;
     s->tls = options->tls;
+    s->most = most_connections();
     if (options->secret) {
         s->secret = *options->secret;
     }

@@ -27,12 +27,20 @@
 #define LIMIT_CONTROL_DEPTH 8
 // Elements of all maps and arrays of a control message together: 250 tiers of 4 pairs, and room.
 #define LIMIT_CONTROL_ELEMENTS 16384
-// Connections at the same time: two a node, some of tools, and newcomers. Past it the newest is closed.
+// Connections at the same time: two a node, some of tools, and newcomers; fewer where the process may not have so many files. Past it the
+// newest is closed.
 #define LIMIT_CONNECTIONS 640
 // Those among them that have not yet said who they are; and from one address (one /64 network of IPv6). Past it the oldest from the
 // address that has the most goes: who is what it says takes some milliseconds, who floods the port crowds out its own kind.
 #define LIMIT_NEWCOMERS 128
 #define LIMIT_NEWCOMERS_PER_ADDRESS 64
+// TLS handshakes begun in a second, from one address (one /64 network of IPv6): each takes up to 5 ms of the one thread that also takes traces in. Who
+// is over it waits for the next second.
+#define LIMIT_HANDSHAKES_PER_ADDRESS 50
+// Addresses whose handshakes are counted in a second; further ones are not.
+#define LIMIT_HANDSHAKE_ADDRESSES 256
+// Files that are kept for other things than connections.
+#define LIMIT_OTHER_FILES 64
 // Bytes of its first message; a hello has some 200. What strangers can make us keep is this for each connection.
 #define LIMIT_HELLO_BYTES 16384u
 // Seconds that a new connection may take until it has said, and proven, who it is.

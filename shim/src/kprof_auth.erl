@@ -50,13 +50,22 @@ read_file(Path) ->
         {ok, #file_info{type = Type}} when Type =/= regular -> {error, no_file};
         {ok, #file_info{mode = Mode}} when Mode band 8#007 =/= 0 -> {error, {mode, Mode band 8#777}};
         {ok, _} ->
-            case file:read_file(Path) of
-                {ok, Bytes} -> secret(Bytes);
-                Error -> Error
-            end;
+            read(file:open(Path, [read, raw, binary]));
         Error ->
             Error
     end.
+
+%% Not the whole of a file that happens to be large.
+read({ok, File}) ->
+    Read = file:read(File, ?MOST + 3),
+    ok = file:close(File),
+    case Read of
+        {ok, Bytes} -> secret(Bytes);
+        eof -> {error, empty};
+        Error -> Error
+    end;
+read(Error) ->
+    Error.
 
 %% @doc The first message. Role is `control', or `data' with the number of its session. Certificate is the collector's, as DER, where
 %% the connection is one of TLS.

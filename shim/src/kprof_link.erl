@@ -1,7 +1,7 @@
 %% @doc The two connections to the collector: how they are opened, and the form of the messages on the first.
 -module(kprof_link).
 
--export([connect/2, open_data/2, send/2, decode/1, active/1, close/1]).
+-export([connect/2, open_data/2, send/2, decode/1, bye/1, active/1, close/1]).
 
 -export_type([target/0, connection/0, session/0]).
 
@@ -145,8 +145,19 @@ next({Module, Socket}, Deadline) ->
         Error -> Error
     end.
 
+%% @doc Why the collector says bye. It may be nobody's that is known: what goes to terminals and logs is a line, and not long.
+-spec bye(message()) -> {bye, string()}.
 bye(Bye) ->
-    {bye, maps:get(<<"reason">>, Bye, <<"no reason given">>)}.
+    case Bye of
+        #{<<"reason">> := Reason} when is_binary(Reason) ->
+            Text = case unicode:characters_to_list(binary:part(Reason, 0, min(400, byte_size(Reason)))) of
+                       Chars when is_list(Chars) -> Chars;
+                       {_, Chars, _} -> Chars    % not UTF-8, or cut within a letter
+                   end,
+            {bye, [case C < $\s orelse C >= 127 andalso C < 160 of true -> $?; false -> C end || C <- Text]};
+        _ ->
+            {bye, "no reason given"}
+    end.
 
 %% @doc Sends one message on the control connection; waits 5 seconds at most, then the connection is closed.
 -spec send(connection(), map()) -> ok | {error, term()}.

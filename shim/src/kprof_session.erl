@@ -422,7 +422,7 @@ message(<<"slow">>, Message, _, #d{slow = Pid}) when is_pid(Pid) ->
     kprof_slow:slow(Pid, Message),
     keep_state_and_data;
 message(<<"bye">>, Message, State, D) ->
-    lost(["it said: ", case Message of #{<<"reason">> := R} when is_binary(R) -> R; _ -> "bye" end], State, D);
+    lost(["it said: ", element(2, kprof_link:bye(Message))], State, D);
 message(_, _, _, _) ->
     keep_state_and_data.
 

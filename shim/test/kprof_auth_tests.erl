@@ -32,6 +32,13 @@ files_test() ->
          ?assertNotEqual(nomatch, string:find(Text, "mode 6" ++ integer_to_list(Mode band 8#77, 8))),
          ?assertNotEqual(nomatch, string:find(Text, "chmod 600"))
      end || Mode <- [8#644, 8#622, 8#611]],
+    ok = file:change_mode(File, 8#600),
+    [begin
+         ok = file:write_file(File, Bytes),
+         ?assertEqual(Result, case kprof_auth:read_file(File) of {ok, S} -> S(); Error -> Error end)
+     end || {Bytes, Result} <- [{<<>>, {error, empty}}, {<<"\n">>, {error, empty}}, {<<"0123456789abcde\n">>, {error, short}},
+                                {<<0, 255, 10, 0:112, "\r\n">>, <<0, 255, 10, 0:112>>}, {binary:copy(<<"x">>, 1000000), {error, long}},
+                                {[binary:copy(<<"x">>, 1024), "\r\n"], binary:copy(<<"x">>, 1024)}]],
     ?assertEqual({error, no_file}, kprof_auth:read_file(Dir)),
     ?assertEqual({error, enoent}, kprof_auth:read_file(File ++ "x")),
     ok = file:delete(File),

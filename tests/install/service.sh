@@ -44,7 +44,11 @@ is "$(times 'READY=1$')" 1 "who cannot start is not ready"
 unset WATCHDOG_USEC
 
 # -- the port that systemd opened --------------------------------------------------------------------------------------
-free_port() { erl -noinput -boot start_clean -eval '{ok, L} = gen_tcp:listen(0, [{ip, {127,0,0,1}}]), {ok, P} = inet:port(L), io:put_chars(integer_to_list(P)), halt().'; }
+# Not one of those that the kernel gives to connections: somebody could have it a moment later.
+free_port() {
+  erl -noinput -boot start_clean -eval 'Try = fun T() -> P = 20000 + rand:uniform(9999),
+    case gen_tcp:listen(P, []) of {ok, _} -> P; _ -> T() end end, io:put_chars(integer_to_list(Try())), halt().'
+}
 # activate LOG ADDRESS... -- COMMAND...: through systemd-socket-activate, which starts the command at the first connection
 activate() {
   local log=$1 listen=()
@@ -84,7 +88,20 @@ refuses_port() {
 }
 refuses_port 3 'error .*more than one socket.*ListenStream' "127.0.0.1:$(free_port)" "127.0.0.1:$(free_port)"
 refuses_port 2 'error .*0\.0\.0\.0.*--secret-file' "0.0.0.0:$(free_port)"
-is "$(times 'READY=1$')" 2 "who cannot listen is not ready"
+refuses_port 2 'error .*::.*--secret-file' "[::]:$(free_port)"
+# with a secret it takes that port
+(umask 077; openssl rand -hex 32 >"$scratch/secret")
+port=$(free_port)
+mv "$collector_log" "$scratch/collector-1.log"
+activate "$collector_log" "0.0.0.0:$port" -- "$collector" --db "$db" --secret-file "$scratch/secret"
+wait_for 5 "systemd-socket-activate listens" knock "$port"
+wait_for 20 "the collector takes the port" listens
+"$kprof" nodes --collector "127.0.0.1:$port" --secret-file "$scratch/secret" >"$scratch/nodes.txt" || fail "kprof nodes with the secret"
+ok "a socket for all addresses, and a secret"
+if "$kprof" nodes --collector "127.0.0.1:$port" >"$scratch/nodes.txt" 2>&1; then fail "kprof nodes without the secret"; fi
+has "$scratch/nodes.txt" 'demands its secret' "  which is demanded"
+stop_collector
+is "$(times 'READY=1$')" 3 "who cannot listen is not ready"
 
 # -- the units ---------------------------------------------------------------------------------------------------------
 units=$installed/lib/systemd/system

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Goal of this test: floods of connections from many addresses, that say nothing, half a message, nonsense, or a wrong secret, and slow drips
 # from the shim's own address, are harmless: the session of a node under load is not disturbed and its numbers stay exact, another node
-# gets in meanwhile, memory and log stay bounded, and the log says every second how many lines it left out.
+# gets in meanwhile, memory and log stay bounded, and the log says every second how many lines it left out. TLS handshakes from one address are
+# no more than the collector can spare, and a process that may have few files serves who is in earnest.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 seconds=12
@@ -58,3 +59,40 @@ stop_collector
 tells_truth
 nothing_lost "$name"
 intact
+
+# -- TLS handshakes, each of which costs the collector more than who wants it ----------------------------------------------
+(umask 077
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 \
+  -keyout "$scratch/tls.key" -out "$scratch/tls.pem" >"$scratch/openssl.log" 2>&1)
+collector_port=0 db=$scratch/tls.db seconds=5
+start_collector --secret-file "$scratch/secret" --tls-cert "$scratch/tls.pem" --tls-key "$scratch/tls.key"
+start "$scratch/flood.log" env HOME="$scratch/home" erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_wire main handshakes "$collector_port" "$seconds"
+flood_pid=$!
+sleep 2
+at=(--collector "127.0.0.1:$collector_port" --secret-file "$scratch/secret")
+timeout 3 "$kprof" nodes "${at[@]}" --tls-ca "$scratch/tls.pem" >"$scratch/nodes.txt" || fail "kprof nodes during a flood of handshakes"
+gone "$flood_pid" && fail "the flood was over before"
+ok "somebody else gets in during a flood of TLS handshakes"
+ends "$flood_pid" 30
+done_of() { sed -n 's/^handshakes //p' "$scratch/flood.log"; }
+holds "$(done_of)" -ge 100 "handshakes were made"
+holds "$(done_of)" -le $((50 * (seconds + 2))) "and no more than 50 a second from one address"
+stop_collector
+
+# -- few files --------------------------------------------------------------------------------------------------------------
+collector_port=0 db=$scratch/files.db
+real=$collector
+collector=$scratch/few-files
+printf '#!/bin/sh\nulimit -n 60 && exec "%s" "$@"\n' "$real" >"$collector"
+chmod +x "$collector"
+start_collector --secret-file "$scratch/secret"
+has "$collector_log" 'may have 60 open files: no more than 15 connections' "a process that may have few files says so"
+ticks() { awk '{ print $14 + $15 }' "/proc/$collector_pid/stat"; }
+before=$(ticks)
+# shellcheck disable=SC2016  # for the inner shell
+start "$scratch/hold.log" bash -c 'for ((i = 0; i < 120; i++)); do exec {fd}<>"/dev/tcp/127.0.0.1/$0"; done; echo all; sleep 3' "$collector_port"
+wait_for 5 "more connections than it has files" grep -q all "$scratch/hold.log"
+"$kprof" nodes --collector "127.0.0.1:$collector_port" --secret-file "$scratch/secret" >"$scratch/nodes.txt" || fail "kprof nodes when files are few"
+sleep 2
+holds $(($(ticks) - before)) -le 50 "and does not turn in a loop: hundredths of a second of CPU in two seconds"
+stop_collector

@@ -668,6 +668,35 @@ static void secret(void **state) {
     UNTIL(seen.closed == 1);
 }
 
+// A flood of those who say nothing, from its own address, does not crowd out who has begun to prove it.
+static void begun_before_silent(void **state) {
+    (void)state;
+    enum { FLOOD = 3 * LIMIT_NEWCOMERS_PER_ADDRESS };
+    static const uint8_t nonce[AUTH_NONCE_BYTES] = "a nonce";
+    int silent[FLOOD], fd = peer();
+    struct auth a = {0};
+    struct buffer out = buffer_make(1 << 16);
+    assert_null(auth_begin(&a, "control", 0, nonce, &out));
+    put(fd, out.data, out.len);
+    struct slice challenge = hear_frame(fd);
+    assert_true(challenge.len > 0);
+    for (unsigned i = 0; i < FLOOD; i++) {
+        silent[i] = peer();
+        event_base_loop(base, EVLOOP_NONBLOCK);
+    }
+    UNTIL(closed_of(silent, FLOOD) == FLOOD - LIMIT_NEWCOMERS_PER_ADDRESS + 1);
+    assert_false(is_closed(fd));
+    buffer_reset(&out);
+    assert_null(auth_answer(&a, secret_slice(&right), challenge, &out));
+    put(fd, out.data, out.len);
+    assert_null(auth_confirm(&a, secret_slice(&right), hear_frame(fd)));
+    for (unsigned i = 0; i < FLOOD; i++) {
+        close(silent[i]);
+    }
+    close(fd);
+    buffer_free(&out);
+}
+
 // Whoever does not prove it, or proves it for something else, gets no further.
 static void no_secret(void **state) {
     (void)state;
@@ -791,7 +820,7 @@ int main(void) {
         UNIT(session),    UNIT(early_end),      UNIT(strangers), UNIT(refused_data), UNIT(in_pieces),
         UNIT(output_cap), UNIT(newcomer_caps), UNIT(connection_cap), UNIT(silence),   UNIT(goodbye),      UNIT(addresses),
         cmocka_unit_test_setup_teardown(secret, setup_secret, teardown), cmocka_unit_test_setup_teardown(no_secret, setup_secret, teardown),
-        UNIT(secret_for_nobody),
+        UNIT(secret_for_nobody), cmocka_unit_test_setup_teardown(begun_before_silent, setup_secret, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,28 @@ run(flood, [Port, Seconds]) ->
     Pids = [spawn(fun() -> Self ! {self(), What, flood(What, From, Number, Until, 0)} end) || {What, From} <- Workers],
     Counts = lists:foldl(fun(Pid, Acc) -> receive {Pid, What, N} -> maps:update_with(What, fun(M) -> M + N end, N, Acc) end end, #{}, Pids),
     [io:format("~s ~b~n", [What, N]) || {What, N} <- maps:to_list(Counts)],
+    ok;
+
+%% For so many seconds TLS handshakes, from 127.0.0.9, as fast as they can be made. Prints how many were done.
+run(handshakes, [Port, Seconds]) ->
+    {ok, _} = application:ensure_all_started(ssl),
+    Until = erlang:monotonic_time(millisecond) + 1000 * list_to_integer(Seconds),
+    Self = self(),
+    Pids = [spawn(fun() -> Self ! {self(), handshakes(list_to_integer(Port), Until, 0)} end) || _ <- lists:seq(1, 12)],
+    io:format("handshakes ~b~n", [lists:sum([receive {Pid, N} -> N end || Pid <- Pids])]),
     ok.
+
+
+handshakes(Port, Until, N) ->
+    case erlang:monotonic_time(millisecond) < Until of
+        true ->
+            case ssl:connect("127.0.0.1", Port, [{ip, {127, 0, 0, 9}}, {verify, verify_none}, {active, false}, {log_level, none}], 3000) of
+                {ok, Socket} -> _ = ssl:close(Socket), handshakes(Port, Until, N + 1);
+                {error, _} -> handshakes(Port, Until, N)
+            end;
+        false ->
+            N
+    end.
 
 flood(What, From, Port, Until, N) ->
     case erlang:monotonic_time(millisecond) < Until of
