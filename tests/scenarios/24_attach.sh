@@ -189,6 +189,32 @@ has "$attach_log" "^tracing $long" "a node is known by the name that it has itse
 ends "$attach_pid" 20
 is "$status" 0 "and Elixir's way to write a function"
 
+# Elixir's functions and modules, as Elixir shows them; more than one entry; and the collector that the configuration names.
+elixir=elixir_$$@localhost
+start_erl "${elixir%@*}"
+module='Parsed = fun(L) -> {ok, T, _} = erl_scan:string(L), {ok, F} = erl_parse:parse_form(T), F end,
+  {ok, M, B} = compile:forms([Parsed(L) || L <- ["-module('"'Elixir.MyApp.Repo'"').", "-export([all/2, one/1]).", "all(_, X) -> X.", "one(X) -> X."]]),
+  {module, M} = code:load_binary(M, "nowhere", B), ok.'
+is "$(target_eval "$elixir" "$module")" ok "a module of Elixir's"
+echo "{collector, {\"127.0.0.1\", $collector_port}}. {tier_config, [{'Elixir.MyApp.Later', {'Elixir.MyApp.Later', run, 0}}]}." >"$scratch/config"
+start "$attach_log" env -i PATH="$scratch/nothing" HOME="$scratch/home" "$kprof" attach "$elixir" --config "$scratch/config" --json \
+  --entry MyApp.Repo.all/2 --entry :lists.sum/1 --identity MyApp.Repo.all/2:1
+attach_pid=$!
+wait_for 30 "attaching" started
+has "$attach_log" "^tracing $elixir: 2 entries, 1 tier, collector 127.0.0.1:$collector_port" "two entries, and the configuration's collector"
+has "$attach_log" '^warning: tier MyApp.Later: no module MyApp.Later on this node' "a warning about Elixir's module"
+is "$(target_eval "$elixir" "[begin 'Elixir.MyApp.Repo':all('Elixir.MyApp.User', X), lists:sum([1]) end || X <- [1, 2, 3]], ok.")" ok "six requests"
+users_shown() { [ "$(live "sum(i ->> 'requests')" "identity = 'MyApp.User'")" = 3 ]; }
+wait_for 15 "they are shown" users_shown
+ok "the live numbers of the collector that the configuration names, with Elixir's identity"
+kill -INT "$attach_pid"
+ends "$attach_pid" 20
+sleep 1
+"$kprof" report --db "$db" --node "$elixir" >"$scratch/elixir.txt"
+has "$scratch/elixir.txt" '^ .* MyApp\.Repo\.all/2 .*total' "an entry's tier as Elixir writes it"
+has "$scratch/elixir.txt" '^ MyApp\.User ' "an identity likewise"
+has_not "$scratch/elixir.txt" 'Elixir' "and nothing of how Erlang does"
+
 # A node that comes again is traced again.
 start_erl "again_$$"
 attach "again_$$@localhost" --tier map=lists:map/2
