@@ -19,7 +19,8 @@ const char doctor_help[] =
     "\n"
     "Says what is there and what is wrong with it, and what to do: the collector and the nodes that it knows, whether\n"
     "they trace, lose or pause, how far their clocks are off, and whether versions fit; with --db the database; and each\n"
-    "NODE (name@host) itself, over Erlang's distribution: whether it can be traced, and what of kprof is in it.\n"
+    "NODE (name@host) itself, over Erlang's distribution: whether it can be traced, what of kprof is in it, whether each\n"
+    "tier's function is armed, and who else traces there.\n"
     "\n"
     REACH_HELP
     "  --db FILE               the database that it writes\n"

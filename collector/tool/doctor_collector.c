@@ -85,12 +85,12 @@ void doctor_collector(struct doctor *d, struct reach *reach) {
     static const char advice[] =
         "start it (systemctl start kprof-collector), or say with --collector where it is, with --secret-file and --tls-ca how";
     char about[REACH_HOST_BYTES + 32];
-    int status;
+    char why[CLIENT_WHY_BYTES] = "see the line above"; // which reach_prepare has written
     uint32_t count;
     snprintf(about, sizeof about, "collector %s", reach->collector);
-    struct client *c = reach_open("doctor", reach, &status); // has told on stderr why not
+    struct client *c = reach_prepare("doctor", reach) == 0 ? client_open(&reach->to, why) : NULL;
     if (!c) {
-        doctor_tell(d, DOCTOR_PROBLEM, about, advice, "cannot be reached");
+        doctor_tell(d, DOCTOR_PROBLEM, about, advice, "cannot be reached: %s", why);
         reach_close(reach);
         return;
     }

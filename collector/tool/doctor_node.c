@@ -10,18 +10,23 @@
 #include "tool/doctor.h"
 #include "tool/text.h"
 
-enum { ASK_MS = 3000 };
+enum {
+    ASK_MS = 3000,
+    BINARY_HEAD = 5 // tag and length
+};
 
 static const int64_t CLOCK_OFF_NS = 1000000000;
 
-// Calls module:function([argument]) with an atom, or without. False when there is no answer; nothing is told of it.
-static bool ask(struct node *n, const char *module, const char *function, const char *argument, struct cursor *answer) {
+// Calls module:function with atoms, separated by blanks, or without. False when there is no answer; nothing is told of it.
+static bool ask(struct node *n, const char *module, const char *function, const char *atoms, struct cursor *answer) {
     ei_x_buff args;
     struct slice result;
     struct dist_error ignored;
     bool good = ei_x_new(&args) == 0;
-    if (good && argument) {
-        good = ei_x_encode_list_header(&args, 1) == 0 && ei_x_encode_atom(&args, argument) == 0;
+    while (good && atoms && *atoms) {
+        int len = (int)strcspn(atoms, " ");
+        good = ei_x_encode_list_header(&args, 1) == 0 && ei_x_encode_atom_len(&args, atoms, len) == 0;
+        atoms += len + (atoms[len] == ' ');
     }
     good = good && ei_x_encode_empty_list(&args) == 0 && channel_call(&n->channel, module, function, &args, ASK_MS, &result, &ignored);
     ei_x_free(&args);
@@ -63,6 +68,36 @@ static void look_at_runtime_tools(struct doctor *d, struct node *n, const char *
     }
 }
 
+// Each tier's function, and who else traces there: a list of {ok | warning, Text}, made by the shim (kprof_armed).
+static void look_at_armed(struct doctor *d, struct node *n, const char *about) {
+    struct cursor c;
+    struct slice bytes;
+    bool has_tail;
+    uint32_t count = ask(n, "kprof_session", "armed", NULL, &c) && term_peek(&c) == TERM_LIST ? term_list(&c, &has_tail, &bytes) : 0;
+    for (uint32_t i = 0; i < count && !c.failed; i++) {
+        bool pair = term_is_tuple(term_peek(&c)) && term_tuple(&c) == 2 && term_is_atom(term_peek(&c));
+        struct slice level = pair ? term_atom(&c).text : slice_text("");
+        struct slice text = pair && term_peek(&c) == TERM_BINARY ? term_take(&c) : slice_text("");
+        if (text.len <= BINARY_HEAD) {
+            return;
+        }
+        text = slice_of(text.data + BINARY_HEAD, text.len - BINARY_HEAD);
+        doctor_tell(d, slice_is(level, "ok") ? DOCTOR_OK : DOCTOR_WARNING, about, NULL, "%.*s", (int)(text.len < 900 ? text.len : 900),
+                    (const char *)text.data);
+    }
+}
+
+// Before OTP 27 a process has one tracer. Asked while kprof is not there.
+static void look_at_foreign(struct doctor *d, struct node *n, const char *about) {
+    struct cursor c;
+    if (n->otp < 27 && ask(n, "erlang", "trace_info", "new tracer", &c) && term_is_tuple(term_peek(&c)) && term_tuple(&c) == 2) {
+        term_skip(&c);
+        if (!c.failed && term_peek(&c) != TERM_NIL) {
+            doctor_tell(d, DOCTOR_WARNING, about, "end that first: before OTP 27 a process has one tracer", "somebody else traces new processes there");
+        }
+    }
+}
+
 // What of kprof is in it. Asking a module that is not there would have the code server look for it: its state says so without.
 static void look_at_kprof(struct doctor *d, struct node *n, const char *about) {
     struct cursor c;
@@ -73,6 +108,7 @@ static void look_at_kprof(struct doctor *d, struct node *n, const char *about) {
     }
     if (term_is_atom(term_peek(&c))) { // false
         doctor_tell(d, DOCTOR_OK, about, NULL, "nothing of kprof is in it");
+        look_at_foreign(d, n, about);
         return;
     }
     ask_atom(n, "kprof_session", "status", state);
@@ -84,6 +120,7 @@ static void look_at_kprof(struct doctor *d, struct node *n, const char *about) {
     } else {
         doctor_tell(d, DOCTOR_OK, about, NULL, "kprof is in it: %s", traced ? state : "nothing is armed");
     }
+    look_at_armed(d, n, about);
 }
 
 void doctor_node(struct doctor *d, const char *text, const char *cookie_file) {

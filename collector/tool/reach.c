@@ -89,8 +89,10 @@ struct client *reach_open(const char *command, struct reach *r, int *status) {
     struct client *c = *status == EXIT_SUCCESS ? client_open(&r->to, why) : NULL;
     secret_clear(&r->secret);
     if (!c && *status == EXIT_SUCCESS) {
-        *status = command_fail(command, EXIT_FAILURE, "cannot reach the collector at %s:%u: %s; name a running one with --collector",
-                               r->host, r->to.port, why);
+        // what it said itself, or what is wrong with its certificate, says what to do
+        bool there = strncmp(why, "it said", 7) == 0 || strncmp(why, "TLS", 3) == 0 || strstr(why, "--tls-cert");
+        *status = command_fail(command, EXIT_FAILURE, "cannot reach the collector at %s:%u: %s%s", r->host, r->to.port, why,
+                               there ? "" : "; name a running one with --collector");
     }
     return c;
 }

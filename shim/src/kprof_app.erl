@@ -27,7 +27,7 @@ stop(_State) ->
 %% may not miss them, and come and go with it.
 -spec modules() -> [module()].
 modules() ->
-    [kprof, kprof_app, kprof_attach, kprof_auth, kprof_entry, kprof_error, kprof_guard, kprof_identify, kprof_json, kprof_link, kprof_mark,
+    [kprof, kprof_app, kprof_armed, kprof_attach, kprof_auth, kprof_entry, kprof_error, kprof_guard, kprof_identify, kprof_json, kprof_link, kprof_mark,
      kprof_load, kprof_match, kprof_mfa, kprof_misultin, kprof_msgpack, kprof_node, kprof_options, kprof_printer, kprof_relay, kprof_sampling,
      kprof_session, kprof_slots, kprof_slow, kprof_sup, kprof_tls, kprof_token, kprof_tracer, kprof_vm, kprof_web].
 

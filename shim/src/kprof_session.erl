@@ -15,7 +15,7 @@
 -module(kprof_session).
 -behaviour(gen_statem).
 
--export([start_link/0, start_trace/1, stop_trace/0, status/0, warnings/0, collector/0]).
+-export([start_link/0, start_trace/1, stop_trace/0, status/0, warnings/0, armed/0, collector/0]).
 -export([callback_mode/0, init/1, handle_event/4, terminate/3]).
 
 -define(CLOCK_MS, 1000).
@@ -93,6 +93,11 @@ call(Request) ->
 warnings() ->
     call(warnings).
 
+%% @doc What is armed, and what is not.
+-spec armed() -> [kprof_armed:line()] | {error, not_started}.
+armed() ->
+    call(armed).
+
 %% @doc Where the trace's collector listens.
 -spec collector() -> {binary(), inet:port_number()} | {error, not_started | not_tracing}.
 collector() ->
@@ -135,6 +140,9 @@ handle_event({call, From}, stop, _, D) ->
     {next_state, idle, stop(D), [{reply, From, ok} | no_timers()]};
 handle_event({call, From}, warnings, _, D) ->
     {keep_state_and_data, {reply, From, [absent(Absence, D) || Absence <- D#d.absent] ++ untraceable(D)}};
+handle_event({call, From}, armed, _, #d{tiers = Tiers, tracer = Tracer} = D) ->
+    More = [{warning, unicode:characters_to_binary(Line)} || Line <- untraceable(D)],
+    {keep_state_and_data, {reply, From, kprof_armed:lines(Tiers, Tracer) ++ More}};
 handle_event({call, From}, collector, idle, _) ->
     {keep_state_and_data, {reply, From, {error, not_tracing}}};
 handle_event({call, From}, collector, _, D) ->

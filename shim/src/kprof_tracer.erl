@@ -4,7 +4,7 @@
 %% ephemeral port, and that client must be us.
 -module(kprof_tracer).
 
--export([open/0, port/1, keeper/1, prove/2, close/2, set_flags/3, no_return_to/2, set_patterns/2, undo/2, undo_patterns/2, missing/2, absent/2,
+-export([open/0, port/1, keeper/1, prove/2, close/2, set_flags/3, no_return_to/2, set_patterns/2, state/2, others/1, undo/2, undo_patterns/2, missing/2, absent/2,
          flags_owner/1, foreign_processes/1]).
 
 -export_type([tracer/0, pattern/0]).
@@ -176,6 +176,21 @@ missing({_, Session, _}, Patterns) ->
 -spec absent(tracer(), [pattern()]) -> [mfa()].
 absent({_, Session, _}, Patterns) ->
     [MFA || {MFA, _} <- Patterns, kprof_vm:info(Session, MFA, traced) =:= undefined].
+
+%% @doc What the VM has of a pattern: `foreign' is somebody else's.
+-spec state(tracer(), pattern()) -> armed | off | absent | foreign.
+state({_, Session, _}, {MFA, Spec}) ->
+    case kprof_vm:info(Session, MFA, match_spec) of
+        Spec -> armed;
+        undefined -> absent;
+        Off when Off =:= false; Off =:= ended -> off;
+        _ -> foreign
+    end.
+
+%% @doc Who else traces on this node, as far as that can be told: names of trace sessions, or the tracer of processes to come.
+-spec others(tracer()) -> [term()].
+others({Port, Session, _}) ->
+    [Other || Other <- kprof_vm:others(Session), Other =/= Port].
 
 %% @doc Who traces new processes.
 -spec flags_owner(tracer()) -> us | nobody | {other, Tracer :: term()}.

@@ -8,7 +8,7 @@
 %% it under the hands of who is setting.
 -module(kprof_vm).
 
--export([session/1, end_session/1, trace/4, pattern/3, info/3, function/1, foreign_tracer/0, foreign_processes/1, kills_in_silence/0]).
+-export([session/1, end_session/1, trace/4, pattern/3, info/3, function/1, foreign_tracer/0, foreign_processes/1, others/1, kills_in_silence/0]).
 
 -export_type([session/0]).
 
@@ -84,6 +84,18 @@ foreign_processes(Port) when is_port(Port) ->
     length([P || P <- processes(), {tracer, Tracer} <- [erlang:trace_info(P, tracer)], Tracer =/= [], Tracer =/= Port]);
 foreign_processes(_) ->
     0.
+
+%% @doc Who else traces here: names of other trace sessions, and the tracer of processes to come outside of sessions.
+-spec others(session()) -> [term()].
+others(Session) ->
+    Sessions = case is_port(Session) of
+                   true -> [];
+                   false -> [Name || {Name, _} = S <- trace:session_info(all), S =/= element(2, Session), Name =/= legacy]
+               end,
+    case erlang:trace_info(new, tracer) of
+        {tracer, []} -> Sessions;
+        {tracer, Tracer} -> Sessions ++ [Tracer]
+    end.
 
 %% @doc Whether a process that is killed is gone without a trace message but for the one of its death. Before OTP 27 the calls that it was
 %% in end by an exception each.

@@ -50,6 +50,8 @@ says "^ ok       node $name@localhost: armed: 5 tiers, sampling all; "
 says "^ ok       node $name@localhost: its clock is [0-9.]+ .s (ahead of|behind) the collector's"
 says "^ ok       node $name@localhost: its clock is [0-9.]+ .s (ahead of|behind) this host's"
 says "^ ok       node $name@localhost: kprof is in it: tracing"
+says "^ ok       node $name@localhost: tier http, shop_http:handle_request/2: armed$"
+is "$(grep -c ': tier .*: armed$' "$scratch/doctor.txt")" 5 "doctor names each armed function"
 says '^ ok       database .*: [0-9.]+ MB, data until 20'
 says '^ ok       database .*: 200 complete requests in the last hour, ok$'
 says '^ 0 problems, 0 warnings$'
@@ -64,10 +66,41 @@ doctor 0 "${at[@]}"
 says "^ warning  node $name@localhost: held with kprof trace: nothing is armed"
 says '^ +-> kprof trace NODE resume$'
 "$kprof" trace "$name@localhost" resume --collector "127.0.0.1:$collector_port" >"$scratch/trace.log" || fail "kprof trace resume"
+"$kprof" trace "$name@localhost" pause --collector "127.0.0.1:$collector_port" >"$scratch/trace.log" || fail "kprof trace pause"
+doctor 0 "${at[@]}" "$name@localhost"
+says "^ ok       node $name@localhost: tier http, shop_http:handle_request/2: not armed now$"
+"$kprof" trace "$name@localhost" resume --collector "127.0.0.1:$collector_port" >"$scratch/trace.log" || fail "kprof trace resume"
+# somebody else's pattern in the place of ours; from OTP 27 on beside it
+target_eval "$name@localhost" "erlang:trace_pattern({shop_http, handle_request, 2}, [{'_', [], [{message, theirs}]}], [local])." >/dev/null
+doctor 0 "${at[@]}" "$name@localhost"
+if [ "$(target_eval "$name@localhost" 'scenario_beside:sessions().')" = true ]; then
+  says "^ ok       node $name@localhost: tier http, shop_http:handle_request/2: armed$"
+  target_eval "$name@localhost" "spawn(fun() -> S = trace:session_create(theirs, self(), []), receive S -> ok end end), timer:sleep(200)." >/dev/null
+  doctor 0 "${at[@]}" "$name@localhost"
+  says "^ ok       node $name@localhost: others trace here, beside kprof: theirs"
+else
+  says "^ warning  node $name@localhost: tier http, shop_http:handle_request/2: somebody else's trace pattern is there$"
+fi
+target_eval "$name@localhost" "erlang:trace_pattern({shop_http, handle_request, 2}, false, [local])." >/dev/null
 stop_tracing
 doctor 0 "${at[@]}" "$name@localhost"
 says "^ warning  node $name@localhost: not connected"
 says "^ ok       node $name@localhost: nothing of kprof is in it"
+
+# a tracer that is there before kprof
+if [ "$(target_eval "$name@localhost" 'scenario_beside:sessions().')" = false ]; then
+  target_eval "$name@localhost" "spawn(fun() -> erlang:trace(new, true, [call]), receive never -> ok end end), timer:sleep(100)." >/dev/null
+  doctor 0 "$name@localhost" "${at[@]}"
+  says "^ warning  node $name@localhost: somebody else traces new processes there$"
+fi
+
+# a function of Elixir's that is not there, and an entry
+start_erl "elixir_$$" -pa "$KPROF_EBIN"
+target_eval "elixir_$$@localhost" "ok = kprof:start(), kprof:start_trace([{entry, {lists, seq, 2}}, {tier_config, [{repo, {'Elixir.MyApp.Repo', all, 2}}]}, {collector, {\"127.0.0.1\", $collector_port}}])." >/dev/null
+doctor 0 "${at[@]}" "elixir_$$@localhost"
+says "^ warning  node elixir_$$@localhost: tier repo, MyApp.Repo.all/2: not on this node; it is armed once it is$"
+says "^ ok       node elixir_$$@localhost: entry lists:seq/2, lists:seq/2: armed$"
+target_eval "elixir_$$@localhost" "kprof:stop_trace()." >/dev/null
 
 # clocks, versions and losses of a node that is simulated
 start_erl "sim_$$" -pa "$KPROF_EBIN"
@@ -79,3 +112,23 @@ says '^ warning  node sim3@host3.example.org: connected, nothing is armed'
 stop_collector
 doctor 1 "${at[@]}"
 says '^ problem  collector'
+
+# -- a secret and TLS ----------------------------------------------------------------------------------------------------
+(umask 077
+openssl rand -hex 32 >"$scratch/secret"
+openssl rand -hex 32 >"$scratch/other"
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:collector.example \
+  -keyout "$scratch/tls.key" -out "$scratch/tls.pem" >"$scratch/openssl.log" 2>&1)
+collector_port=0 db=$scratch/tls.db
+start_collector --secret-file "$scratch/secret" --tls-cert "$scratch/tls.pem" --tls-key "$scratch/tls.key"
+at=(--collector "127.0.0.1:$collector_port" --tls-ca "$scratch/tls.pem" --tls-name collector.example)
+doctor 0 "${at[@]}" --secret-file "$scratch/secret"
+says '^ ok       collector .*: runs, version [0-9.]+$'
+doctor 1 "${at[@]}" --secret-file "$scratch/other"
+says '^ problem  collector .*: cannot be reached: it said: wrong secret$'
+doctor 1 "${at[@]}"
+says '^ problem  collector .*: cannot be reached: it said: this collector demands its secret'
+doctor 1 --collector "127.0.0.1:$collector_port" --secret-file "$scratch/secret"
+says '^ problem  collector .*: cannot be reached: it said: this collector speaks TLS: start with --tls-ca'
+is "$(cat "$scratch/doctor.err")" "" "all of it among the findings"
+stop_collector
