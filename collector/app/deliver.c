@@ -113,6 +113,9 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
     case ROLE_BEGIN:
         name_request(n, tracker_begin(n->tracker, &call), f, m);
         break;
+    case ROLE_WEB_BEGIN:
+        name_request(n, tracker_web_begin(n->tracker, &call), f, m);
+        break;
     case ROLE_END: {
         struct tracker_end end = read_end(n, m, time);
         tracker_end(n->tracker, &end);

@@ -236,9 +236,9 @@ void tracker_exited(struct tracker *t, uint64_t pid, int64_t time) {
         pop(t, p);
     }
     unwind_to(t, p, SLAB_NONE, LEFT_BY_EXCEPTION, time);
-    if (crashed && alive(t, p->begun, p->begun_generation)) {
+    if (alive(t, p->begun, p->begun_generation)) {
         struct request *r = request_at(t, p->begun);
-        if (!r->has_end) {
+        if ((crashed || r->ends_here) && !r->has_end) {
             request_ends(t, p->begun, &(struct tracker_end){.pid = pid, .time = time, .error = true});
             r->died = true;
         }

@@ -308,6 +308,14 @@ struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *c
     return (struct request_ref){index, r->generation};
 }
 
+struct request_ref tracker_web_begin(struct tracker *t, const struct tracker_call *call) {
+    struct request_ref ref = tracker_begin(t, call);
+    if (ref.index != SPAN_NONE) {
+        request_at(t, ref.index)->ends_here = true;
+    }
+    return ref;
+}
+
 void tracker_end(struct tracker *t, const struct tracker_end *end) {
     t->markers = true;
     uint32_t index = request_for(t, end->token, end->time); // new: its begin may be late

@@ -77,6 +77,7 @@ struct request {
     uint8_t named_place; // of the call that named it by an answer
     bool has_begin : 1, has_end : 1;
     bool died : 1; // its end is the death of the process that began it
+    bool ends_here : 1; // and the death of that process is its end in any case
     bool by_entry : 1; // began with a call, and ends with its return, in begin_pid
     bool error : 1;
     bool remote : 1;  // a part of another node's; known when it is closed

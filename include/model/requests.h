@@ -113,7 +113,8 @@ uint16_t tracker_return_to(struct tracker *t, uint64_t pid, uint32_t function, i
 void tracker_spawn(struct tracker *t, const struct tracker_call *call);
 void tracker_spawned(struct tracker *t, uint64_t pid, uint64_t child);
 // A process is dead: what it had open is over. The request that it had begun last and that its last event there, an exception, left without
-// an end has ended here in an error, unless an end marker comes within the grace time.
+// an end has ended here in an error, unless an end marker comes within the grace time; so has one of tracker_web_begin, whatever its last
+// event was.
 void tracker_exited(struct tracker *t, uint64_t pid, int64_t time);
 
 enum tracker_pause { PAUSE_GC, PAUSE_OFF_CPU };
@@ -129,6 +130,8 @@ void tracker_left_out(struct tracker *t, uint64_t pid);
 
 // The markers. Begin returns its request likewise.
 struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *call);
+// The same of a request that ends in the process that begins it, at the latest when that is dead.
+struct request_ref tracker_web_begin(struct tracker *t, const struct tracker_call *call);
 struct tracker_end {
     uint64_t token;
     uint64_t pid;

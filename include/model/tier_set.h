@@ -12,11 +12,12 @@ enum {
 };
 
 enum function_role {
-    ROLE_TIER,  // its calls are spans
-    ROLE_BEGIN, // the shim's marker kprof_mark:request_begin/1
-    ROLE_END,   // the shim's marker kprof_mark:request_end/1
-    ROLE_SPAWN, // makes a process: erlang:spawn/3, spawn_link/3, spawn_opt/4
-    ROLE_NAMING // no tier, but an argument of it is the identity
+    ROLE_TIER,      // its calls are spans
+    ROLE_BEGIN,     // the shim's marker kprof_mark:request_begin/1
+    ROLE_WEB_BEGIN, // and web_begin/1, of a request that ends in its process
+    ROLE_END,       // and request_end/1
+    ROLE_SPAWN,     // makes a process: erlang:spawn/3, spawn_link/3, spawn_opt/4
+    ROLE_NAMING     // no tier, but an argument of it is the identity
 };
 
 struct traced_function {

@@ -206,6 +206,12 @@ get_current_label() ->
 %% Result = rpc:call(Node, M, F, A),
 %% ok = kprof:set_current_label(Label)
 %% '''
+%% and after what was worked out, or given back, for another request: the worker of a pool that this one had to wait for comes with the token of
+%% the request that had it before.
+%% ```
+%% Label = kprof:get_current_label(),
+%% poolboy:transaction(Pool, fun(Worker) -> ok = kprof:set_current_label(Label), gen_server:call(Worker, Job) end)
+%% '''
 %% The request does not count as damaged then: nothing but the call itself ran without the token. A request that was begun in
 %% this process is still ended by its {@link clear_token/0} or {@link do_apply/3}.
 -spec set_current_label(label() | undefined) -> ok.

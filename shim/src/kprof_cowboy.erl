@@ -4,7 +4,7 @@
 %%                    #{env => #{dispatch => Dispatch}, stream_handlers => [kprof_cowboy, cowboy_stream_h]})
 %% '''
 %% A request begins with its headers and ends when its response is handed to the connection or broken off. It is called by its method and
-%% the path pattern of the dispatch rules that it fits (constraints aside), or what `kprof_route => fun(Method, Path) -> Route' among the
+%% the path pattern of the dispatch rules that it fits, or what `kprof_route => fun(Method, Path) -> Route' among the
 %% protocol options makes of it. Without either, see {@link kprof_web:identity/1}. Statuses from 500 and crashes are errors. What cowboy
 %% refuses before it is a request (`early_error') is not counted.
 %%
@@ -14,7 +14,7 @@
 -module(kprof_cowboy).
 
 %% A cowboy_stream, which is not there when this is compiled.
--export([init/3, data/4, info/3, terminate/3, early_error/5]).
+-export([init/3, data/4, info/3, terminate/3, early_error/5, takeover/7]).
 
 -record(stream, {request :: kprof_helper:request(),
                  asked :: {Method :: binary(), Host :: binary(), Path :: binary()},
@@ -50,7 +50,7 @@ info(Id, Info, #stream{request = Request, next = Next0} = S) ->
     Lost = S#stream.lost orelse is_answer(Info) andalso not kprof_helper:has_token(Request),
     ok = kprof_helper:resume(Request),
     {Commands, Next} = cowboy_stream:info(Id, Info, Next0),
-    {Commands, sent(Commands, S#stream{lost = Lost, next = Next})}.
+    {switching(Request, Commands), sent(Commands, S#stream{lost = Lost, next = Next})}.
 
 %% @private
 -spec terminate(term(), term(), #stream{}) -> term().
@@ -60,6 +60,22 @@ terminate(Id, Reason, #stream{next = Next} = S) ->
     after
         ended(case Reason of {internal_error, _, _} -> {error, Reason}; _ -> S#stream.status end, S)
     end.
+
+%% What becomes a websocket is no request any more. But the last message from the request's process, its exit, brings the token back
+%% when we have ended it: so the connection is taken over by us first.
+switching(Request, Commands) when is_integer(Request), Request > 0 ->
+    [case Command of
+         {switch_protocol, Headers, cowboy_websocket = Protocol, State} -> {switch_protocol, Headers, ?MODULE, {Protocol, State}};
+         _ -> Command
+     end || Command <- Commands];
+switching(_, Commands) ->
+    Commands.
+
+%% @private
+-spec takeover(pid(), term(), term(), module(), map(), binary(), {module(), term()}) -> no_return().
+takeover(Parent, Ref, Socket, Transport, Opts, Buffer, {Protocol, State}) ->
+    ok = kprof_helper:resume(off),
+    Protocol:takeover(Parent, Ref, Socket, Transport, Opts, Buffer, State).
 
 %% @private
 -spec early_error(term(), term(), map(), Resp, map()) -> Resp.
@@ -100,27 +116,45 @@ pattern(Host, Path, #{env := #{dispatch := {persistent_term, Key}} = Env} = Opts
 pattern(Host, Path, #{env := #{dispatch := Rules}}) ->
     Segments = binary:split(Path, <<"/">>, [global, trim_all]),
     HostParts = lists:reverse(binary:split(string:lowercase(Host), <<".">>, [global, trim_all])),
-    Fits = [Paths || {HostMatch, _, Paths} <- Rules, fits(HostMatch, HostParts)],
-    case [Match || Match <- paths(Fits), fits(Match, Segments)] of
-        [Match | _] when is_list(Match) -> text(Match);
-        _ -> undefined
+    case first(HostParts, Rules) of
+        {_, _, Paths} -> text(first(Segments, Paths));
+        none -> undefined
     end;
 pattern(_, _, _) ->
     undefined.
 
-%% The first host that fits is the one.
-paths([Paths | _]) -> [Match || {Match, _, _, _} <- Paths];
-paths([]) -> [].
+%% The first rule that fits is the one, for hosts as for paths.
+first(Parts, [Rule | Rules]) ->
+    case fits(element(1, Rule), Parts, #{}) of
+        Bound when is_map(Bound) ->
+            case lists:all(fun(Field) -> allowed(Field, Bound) end, element(2, Rule)) of
+                true -> Rule;
+                false -> first(Parts, Rules)
+            end;
+        false ->
+            first(Parts, Rules)
+    end;
+first(_, []) ->
+    none.
 
-fits('_', _) -> true;
-fits(['...'], _) -> true;
-fits([Part | Match], [Part | Parts]) -> fits(Match, Parts);
-fits([Name | Match], [_ | Parts]) when is_atom(Name), Name =/= '...' -> fits(Match, Parts);
-fits([], []) -> true;
-fits(_, _) -> false.
+fits('_', _, Bound) -> Bound;
+fits(['...'], _, Bound) -> Bound;
+fits([Part | Match], [Part | Parts], Bound) -> fits(Match, Parts, Bound);
+fits(['_' | Match], [_ | Parts], Bound) -> fits(Match, Parts, Bound);
+fits([Name | Match], [Part | Parts], Bound) when is_atom(Name), Name =/= '...', map_get(Name, Bound) =:= Part -> fits(Match, Parts, Bound);
+fits([Name | Match], [Part | Parts], Bound) when is_atom(Name), Name =/= '...', not is_map_key(Name, Bound) ->
+    fits(Match, Parts, Bound#{Name => Part});
+fits([], [], Bound) -> Bound;
+fits(_, _, _) -> false.
 
-text([]) -> <<"/">>;
-text(Match) -> << <<"/", (part(Part))/binary>> || Part <- Match >>.
+allowed({Name, Constraints}, Bound) when is_map_key(Name, Bound) ->
+    element(1, cowboy_constraints:validate(map_get(Name, Bound), Constraints)) =:= ok;
+allowed(_, _) ->
+    true.
+
+text({[], _, _, _}) -> <<"/">>;
+text({Match, _, _, _}) when is_list(Match) -> << <<"/", (part(Part))/binary>> || Part <- Match >>;
+text(_) -> undefined.
 
 part('...') -> <<"[...]">>;
 part(Name) when is_atom(Name) -> <<":", (atom_to_binary(Name, utf8))/binary>>;

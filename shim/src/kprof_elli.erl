@@ -11,14 +11,14 @@
 %% An elli_handler, which is not there when this is compiled.
 -export([handle/2, preprocess/2, postprocess/3, handle_event/3]).
 
--define(KEY, '$kprof_elli').
+-define(KEY, '$kprof_elli').    % the request and elli's: a file that cannot be opened is told without it
 
 %% @private
 -spec preprocess(Req, [{route, fun()}]) -> Req.
-preprocess(Req, _) ->
-    case kprof_helper:begin_request(fun(Name) -> elli_request:get_header(Name, Req) end) of
+preprocess(Req, Options) ->
+    case kprof_helper:begin_request(fun(Name) -> elli_request:get_header(Name, Req) end, fun() -> facts(Req, undefined, Options) end) of
         off -> _ = erase(?KEY);
-        Request -> _ = put(?KEY, Request)
+        Request -> _ = put(?KEY, {Request, Req})
     end,
     Req.
 
@@ -34,22 +34,19 @@ postprocess(_, Response, _) ->
 
 %% @private
 -spec handle_event(atom(), [term()], [{route, fun()}]) -> ok.
-handle_event(request_complete, [Req, Status | _], Options) -> ended(Req, Status, Options);
-handle_event(chunk_complete, [Req, Status | _], Options) -> ended(Req, Status, Options);
-handle_event(file_error, _, _) -> ended(undefined, 500, []);
+handle_event(request_complete, [_, Status | _], Options) -> ended(Status, Options);
+handle_event(chunk_complete, [_, Status | _], Options) -> ended(Status, Options);
+handle_event(file_error, _, Options) -> ended(500, Options);
 handle_event(_, _, _) -> ok.
 
-ended(Req, Status, Options) ->
+ended(Status, Options) ->
     case erase(?KEY) of
         undefined ->
             ok;
-        Request ->
+        {Request, Req} ->
             kprof_helper:end_request(Request, fun() -> facts(Req, Status, Options) end)
     end.
 
-%% A file that cannot be opened is told without its request.
-facts(undefined, Status, _) ->
-    #{status => Status};
 facts(Req, Status, Options) ->
     #{method => elli_request:method(Req), path => elli_request:raw_path(Req), status => Status,
       route => proplists:get_value(route, Options)}.

@@ -6,7 +6,7 @@
 %% there or does not trace, a helper costs some nanoseconds; and whatever happens in the shim, the request goes on.
 -module(kprof_helper).
 
--export([begin_request/1, end_request/2, run/3, begin_stream/1, resume/1, has_token/1]).
+-export([begin_request/1, begin_request/2, end_request/2, run/3, begin_stream/1, resume/1, has_token/1]).
 
 -export_type([request/0, header_fun/0, facts/0]).
 
@@ -25,6 +25,19 @@ begin_request(Header) ->
         false -> off
     end.
 
+%% @doc As {@link begin_request/1}, where what serves the request goes on with a connection that becomes a websocket: one that asks for that
+%% ends at once, as `Facts' tells, or it would last as long as the connection.
+-spec begin_request(header_fun(), fun(() -> facts())) -> request().
+begin_request(Header, Facts) ->
+    Request = begin_request(Header),
+    case Request =/= off andalso websocket(Header) of
+        true -> end_request(Request, Facts), off;
+        false -> Request
+    end.
+
+websocket(Header) ->
+    try string:lowercase(iolist_to_binary(Header(<<"upgrade">>))) =:= <<"websocket">> catch _:_ -> false end.
+
 %% @doc Ends it, in a process that has its token. `Facts' is called only when the request is traced.
 -spec end_request(request(), fun(() -> facts())) -> ok.
 end_request(off, _) ->
@@ -36,10 +49,12 @@ end_request(Request, Facts) ->
     end,
     ok.
 
-%% @doc Runs `Fun' as a request. `Facts' is given its result, or `{raised, Class, Reason}'; what was raised is raised again with its own stack.
--spec run(header_fun(), fun(() -> Result), fun(({returned, Result} | {raised, error | exit | throw, term()}) -> facts())) -> Result.
+%% @doc Runs `Fun' as a request of {@link begin_request/2}. `Facts' is given its result, `{raised, Class, Reason}' or `upgraded'; what was
+%% raised is raised again with its own stack.
+-spec run(header_fun(), fun(() -> Result), fun(({returned, Result} | {raised, error | exit | throw, term()} | upgraded) -> facts())) ->
+          Result.
 run(Header, Fun, Facts) ->
-    case begin_request(Header) of
+    case begin_request(Header, fun() -> Facts(upgraded) end) of
         off ->
             Fun();
         Request ->

@@ -3,11 +3,16 @@
 %% always called with the module's name, so that the compiler cannot inline them.
 -module(kprof_mark).
 
--export([request_begin/1, request_end/1, patterns/1]).
+-export([request_begin/1, web_begin/1, request_end/1, patterns/1]).
 
 %% @doc A request begins under the token that the process has just been given.
 -spec request_begin(kprof:identity()) -> ok.
 request_begin(_Identity) ->
+    ok.
+
+%% @doc The same for a request that ends in the process where it begins: the death of that process ends it, too, in an error.
+-spec web_begin(kprof:identity()) -> ok.
+web_begin(_Identity) ->
     ok.
 
 %% @doc The request of the process' token ends. `token_lost': its process was without the token for a while, and calls in
@@ -16,10 +21,12 @@ request_begin(_Identity) ->
 request_end(_End) ->
     ok.
 
-%% @doc The trace patterns of both markers: token and argument travel in the message, and no return is traced. From its first
+%% @doc The trace patterns of the markers: token and argument travel in the message, and no return is traced. From its first
 %% request on, the death of a process is traced, too. `Flags' are what a process is traced for while it works for a request.
 -spec patterns([garbage_collection | running]) -> [{mfa(), [tuple()]}].
 patterns(Flags) ->
     Spec = fun(Trace) -> [{['$1'], [{is_seq_trace}], [{message, {{{get_seq_token}, '$1'}}} | Trace]}] end,
-    [{{?MODULE, request_begin, 1}, Spec([{trace, [], [exiting | Flags]}])},
+    Begins = Spec([{trace, [], [exiting | Flags]}]),
+    [{{?MODULE, request_begin, 1}, Begins},
+     {{?MODULE, web_begin, 1}, Begins},
      {{?MODULE, request_end, 1}, Spec([{trace, Flags, []} || Flags =/= []])}].

@@ -3,7 +3,8 @@
 %% It assumes a request as misultin 0.6 to 0.9 makes it: a tuple whose first element names the module that exports `get/2', with
 %% `get(method, Req)' an atom or text, `get(uri, Req)' a path or `{abs_path, Path}', and `get(headers, Req)' a list of pairs. From anything
 %% else the request has no name. misultin answers in another process: the status is known when the loop's last act is to respond,
-%% as its result then is `{response, Status, _, _}' or `{stream_head, Status, _}'; and a loop that crashes is an error.
+%% as its result then is `{response, Status, _, _}', `{stream_head, Status, _}' or
+%% `{stream_error, Status}'; and a loop that crashes, or that misultin kills because the client has left, is an error.
 -module(kprof_misultin).
 
 -export([req_loop/2]).
@@ -15,13 +16,14 @@ req_loop(Req, Loop) ->
         off ->
             Loop(Req);
         Request ->
+            Facts = facts(Request, Req),
             try Loop(Req) of
                 Result ->
-                    kprof:end_request(Request, fun() -> facts(Req, status(Result)) end),
+                    kprof:end_request(Request, fun() -> Facts#{status => status(Result)} end),
                     Result
             catch
                 Class:Reason:Stack ->
-                    kprof:end_request(Request, fun() -> facts(Req, {Class, Reason}) end),
+                    kprof:end_request(Request, fun() -> Facts#{status => {Class, Reason}} end),
                     erlang:raise(Class, Reason, Stack)
             end
     end.
@@ -38,8 +40,9 @@ header(Name, Req) ->
 name(K) when is_atom(K) -> atom_to_list(K);
 name(K) -> unicode:characters_to_list(K).
 
-facts(Req, Status) ->
-    #{method => ask(method, Req), path => path(ask(uri, Req)), status => Status}.
+%% Before the loop runs: when the client has gone there is nobody who answers.
+facts(0, _) -> #{};
+facts(_, Req) -> try #{method => ask(method, Req), path => path(ask(uri, Req))} catch _:_ -> #{} end.
 
 ask(What, Req) ->
     Module = element(1, Req),
@@ -50,4 +53,6 @@ path(Path) -> Path.
 
 status({response, Status, _, _}) -> Status;
 status({stream_head, Status, _}) -> Status;
+status({stream_error, Status}) when is_integer(Status) -> Status;
+status({stream_error, _}) -> 500;
 status(_) -> undefined.

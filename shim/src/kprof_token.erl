@@ -180,12 +180,14 @@ with(Label, Fun) ->
     Before = take_up(Label),
     try Fun() after put_back(Before) end.
 
-%% @doc As {@link set_label/1}, and gives what {@link put_back/1} takes.
+%% @doc As {@link set_label/1}, and gives what {@link put_back/1} takes. The request that this process began is what it has again, whatever token a
+%% message had brought it meanwhile.
 -spec take_up(kprof_slots:label() | undefined) -> {term(), term()}.
 take_up(Label) ->
-    Before = {get(?KEY), seq_trace:get_token()},
+    Entry = get(?KEY),
+    Token = seq_trace:get_token(),
     ok = set_label(Label),
-    Before.
+    {Entry, case is_mine(Label, Entry) of true -> seq_trace:get_token(); false -> Token end}.
 
 %% @doc Puts back what the process had before.
 -spec put_back({term(), term()}) -> ok.
@@ -259,7 +261,10 @@ begun(Slots, N, Identity, Now, Kind) ->
     Label = kprof_slots:base(Slots) bor (N band 16#7fffffff),
     _ = seq_trace:set_token(label, Label),
     _ = put(?KEY, {Label, 1, Now, Kind}),
-    kprof_mark:request_begin(identity(Identity)),
+    case Kind of
+        own -> kprof_mark:request_begin(identity(Identity));
+        web -> kprof_mark:web_begin(identity(Identity))
+    end,
     Label.
 
 left_out(Slots, Now, Before, Kind) ->

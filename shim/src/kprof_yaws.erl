@@ -8,7 +8,8 @@
 %% or let yours call it: `out(Arg) -> kprof_yaws:out(Arg, fun handle/1)', which also goes for the out functions of .yaws pages.
 %%
 %% A request is one run of out/1, or several when the body comes in parts (`get_more'). What yaws sends afterwards is not in it, nor are
-%% streams. Its status is that among what out/1 returns; what it raises, or returns as `{'EXIT', Reason}', is an error. `out(Arg, Fun,
+%% streams. (When a client leaves in the middle of such a body, yaws ends the process, and so the request, in an error without a name.)
+%% Its status is that among what out/1 returns; what it raises, or returns as `{'EXIT', Reason}', is an error. `out(Arg, Fun,
 %% fun(Method, Path) -> Route end)' names requests; without it see {@link kprof_web:identity/1}. kprof_helper tells how this module gets
 %% into a node.
 -module(kprof_yaws).

@@ -10,7 +10,7 @@ marks(OneIn, Fun) ->
     ok = kprof_slots:set_one_in(Slots, OneIn),
     {module, _} = code:ensure_loaded(kprof_mark),
     [erlang:trace_pattern({kprof_mark, F, 1}, [{['_'], [{is_seq_trace}], [{message, {get_seq_token}}]}], [local])
-     || F <- [request_begin, request_end]],
+     || F <- [request_begin, web_begin, request_end]],
     Self = self(),
     Pid = spawn(fun() -> receive go -> ok end, Self ! {result, catch Fun()} end),
     _ = erlang:trace(Pid, true, [call, set_on_spawn, {tracer, self()}]),
@@ -210,7 +210,7 @@ get(headers, _) -> [{'Host', "h"}, {"X-Trace-Request", "true"}].
 
 misultin_test_() ->
     [?_test(begin
-                {Result, [{request_begin, undefined, _}, {request_end, {End, kept, Got}, _}]} =
+                {Result, [{web_begin, undefined, _}, {request_end, {End, kept, Got}, _}]} =
                     marks(1, fun() -> kprof:misultin_req_loop(Req, fun(_) -> Result end) end),
                 ?assertEqual({Outcome, Identity}, {End, Got})
             end) || {Req, Result, Outcome, Identity} <-

@@ -56,11 +56,33 @@ pair_test() ->
                                   ok = kprof:end_request(L, fun() -> facts('GET', "/x", #{status => 503}) end),
                                   [] = seq_trace:get_token(), [] = get()
                           end),
-    ?assertMatch([{request_begin, undefined, L}, {request_end, {error, kept, <<"GET /x">>}, L}], Marks).
+    ?assertMatch([{web_begin, undefined, L}, {request_end, {error, kept, <<"GET /x">>}, L}], Marks).
 
 bad_facts_test() ->
     {ok, [_, {request_end, {ok, kept, undefined}, _}]} =
         marks(1, fun() -> kprof:end_request(kprof:begin_request(?NO_HEADER), fun() -> error(oops) end) end).
+
+%% A message has brought another request's token: whoever carries the own one past it has it again, and nothing was lost.
+with_own_token_test() ->
+    {_, Marks} = marks(1, fun() ->
+                                  Other = kprof_helper:begin_stream(?NO_HEADER), kprof:set_current_label(undefined),
+                                  kprof:set_token(x), L = kprof:get_current_label(),
+                                  _ = seq_trace:set_token(label, Other),
+                                  L = kprof:with_token(L, fun kprof:get_current_label/0), L = kprof:get_current_label(),
+                                  kprof:clear_token()
+                          end),
+    ?assertMatch([_, {request_begin, x, L}, {request_end, ok, L}], Marks).
+
+%% What becomes a websocket ends at once, and the rest of it is nobody's.
+websocket_test() ->
+    Header = fun(<<"upgrade">>) -> "WebSocket"; (_) -> undefined end,
+    {_, Marks} = marks(1, fun() ->
+                                  off = kprof_helper:begin_request(Header, fun() -> facts('GET', "/ws") end),
+                                  [] = seq_trace:get_token(),
+                                  up = kprof_helper:run(Header, fun() -> [] = seq_trace:get_token(), up end, fun(upgraded) -> facts('GET', "/run") end)
+                          end),
+    ?assertMatch([{web_begin, _, A}, {request_end, {ok, kept, <<"GET /ws">>}, A}, {web_begin, _, B}, {request_end, {ok, kept, <<"GET /run">>}, B}],
+                 Marks).
 
 off_test() ->
     ?assertEqual(off, kprof:begin_request(fun(_) -> error(asked) end)),
@@ -79,7 +101,7 @@ nested_test() ->
                                   off = kprof_helper:begin_request(?NO_HEADER) =:= off orelse off,
                                   ok
                           end),
-    ?assertMatch([{request_begin, _, A}, {request_end, {error, token_lost}, A}, {request_begin, _, _}], Marks).
+    ?assertMatch([{web_begin, _, A}, {request_end, {error, token_lost}, A}, {web_begin, _, _}], Marks).
 
 within_marks_test() ->
     {_, Marks} = marks(1, fun() -> kprof:set_token(outer), off = kprof:begin_request(?NO_HEADER), kprof:clear_token() end),
@@ -95,7 +117,7 @@ stale_token_test() ->
                                   ok = kprof_helper:end_request(Other, fun() -> facts('GET', "/first") end),
                                   [] = get(), [] = seq_trace:get_token()
                           end),
-    ?assertMatch([{request_begin, _, A}, {request_begin, _, B}, {request_end, {ok, kept, <<"GET /second">>}, B},
+    ?assertMatch([{web_begin, _, A}, {web_begin, _, B}, {request_end, {ok, kept, <<"GET /second">>}, B},
                   {request_end, {ok, kept, <<"GET /first">>}, A}], Marks).
 
 foreign_token_test() ->

@@ -1,6 +1,7 @@
 // For tests of the request model: what a node's processes do as a short script, and what the tracker made of it as text.
 //
 //   begin T P time          end T P time [error|astray]   the markers of token T in process P; astray: P had lost the token
+//   web T P time            the begin marker of a request that ends in its process
 //   call T P x time [F]     a call of tier x in P; the token came from F, or P
 //   enter T P x time        the same of an entry, under a token of its own
 //   leftout P               a call of an entry that the sampler left out
@@ -219,6 +220,9 @@ static inline void script_command(struct script *s, const char *line) {
                                     .from = (uint64_t)(process - 'A' + 1),
                                     .time = (int64_t)(ms * SCRIPT_MS)};
         tracker_begin(s->tracker, &call);
+    } else if (sscanf(line, " web %lu %c %lf", &token, &process, &ms) == 3) {
+        struct tracker_call call = {.pid = script_pid(process), .token = token, .from = script_pid(process), .time = script_ns(ms)};
+        tracker_web_begin(s->tracker, &call);
     } else if ((n = sscanf(line, " end %lu %c %lf %15s", &token, &process, &ms, word)) >= 3) {
         struct tracker_end end = {.token = token,
                                   .pid = (uint64_t)(process - 'A' + 1),

@@ -293,6 +293,10 @@ static void deaths(void **state) {
     // an end marker of another process tells that it did not die of it
     check("begin 1 A 0; call 1 A a 1; exc A a 2; die A 3; call 1 B b 4 A; ret B b 5; end 1 B 6",
           "complete 0..6 self 4: Aa 1..2 self 1 error, Bb 4..5 self 1 wait 2;", 0, 0, 0);
+    // of a request that ends where it begins the death is the end, unless an end marker comes before it, or within a second
+    check("web 1 A 0; call 1 A a 1; ret A a 2; die A 4; now 1500", "complete 0..4 error self 3: Aa 1..2 self 1;", 0, 0, 0);
+    check("web 1 A 0; end 1 A 3; die A 4; now 1500", "complete 0..3 self 3;", 0, 0, 0);
+    check("web 1 A 0; die A 4; end 1 B 5; now 1500", "complete 0..5 self 5;", 0, 0, 0);
     // the next request of the same process is another one
     check("begin 1 A 0; call 1 A a 1; exc A a 2; end 1 A 3 error; begin 2 A 4; end 2 A 5; die A 6",
           "complete 0..3 error self 2: Aa 1..2 self 1 error;complete 4..5 self 1;", 0, 0, 0);

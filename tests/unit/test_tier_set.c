@@ -35,6 +35,7 @@ static void roles(void **state) {
     struct tier_set s;
     assert_true(tier_set_init(&s));
     assert_int_equal(find(&s, "kprof_mark", "request_begin", 1, false)->role, ROLE_BEGIN);
+    assert_int_equal(find(&s, "kprof_mark", "web_begin", 1, false)->role, ROLE_WEB_BEGIN);
     assert_int_equal(find(&s, "kprof_mark", "request_end", 1, true)->role, ROLE_END);
     assert_null(find(&s, "kprof_mark", "request_end", 2, false));
     assert_null(find(&s, "db", "query", 2, false)); // asked for before it is there
