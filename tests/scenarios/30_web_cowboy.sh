@@ -21,6 +21,13 @@ ask --http2-prior-knowledge /users/5
 ask --http2-prior-knowledge /fail
 raw pipeline 50
 raw leave 3
+raw abandon 3
+raw refused 2
+raw early 2
+raw upgrade 3
+ask /items/17 /items/18 /items/seventeen
+ask /rest/forbidden /rest/nothing /rest/halt /rest/value
+ask /rest/broken
 # 60 streams at a time, whose bodies and answers are mixed on one connection
 # shellcheck disable=SC2046
 ask --http2 --parallel --parallel-max 60 $(users 100 199) $(printf '/slow\n%.0s' {1..30}) $(printf '/fail\n%.0s' {1..20}) /crash /crash
@@ -28,8 +35,11 @@ raw streams 20 -pa "$plugins"/gun-*/ebin "$plugins"/cowlib-*/ebin
 # shellcheck disable=SC2046
 ask --parallel --parallel-max 8 $(users 1 100)
 # the rules of the dispatch table name the places
-names='path ~ /^\/users\// { id = method " /users/:id" } path !~ /^\/users\// { id = method " /[...]" }'
+names='path ~ /^\/users\// { id = method " /users/:id" } path ~ /^\/items\/[0-9]/ { id = method " /items/:number" } path ~ /^\/items\/s/ { id = method " /items/:name" }
+       path ~ /^\/rest\// { id = method " /rest/:what"; store[id] += path == "/rest/value" } path == "/ws" { id = method " /ws" }
+       path !~ /^\/(users|items|rest|ws)/ { id = method " /[...]" }'
 tells_seen "cowboy: what the clients saw" "$names"
+holds_nothing
 stop_tracing
 comes_and_goes
 

@@ -9,4 +9,5 @@ debian erlang-mochiweb
 name=mochiweb_$$
 start_collector
 serve scenario_web_mochiweb kprof_mochiweb -- -pa "$root"/usr/lib/erlang/lib/mochiweb*/ebin
+more() { raw abandon 3; }
 standard mochiweb

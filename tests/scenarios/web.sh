@@ -29,7 +29,7 @@ web_config() {
 # ask [CURL-OPTION...] PATH...: asks with curl, over one connection as far as the server lets it; adds METHOD PATH STATUS to the file seen.
 ask() {
   local options=() urls=() crash=
-  [[ " $* " != *' /crash '* ]] || crash=1
+  [[ " $* " != *' '@(/crash|/exit|/throw)' '* ]] || crash=1
   while [ $# -gt 0 ]; do
     case $1 in /*) urls+=("http://127.0.0.1:$port$1" -o /dev/null) ;; *) options+=("$1") ;; esac
     shift
@@ -50,7 +50,8 @@ seen_rows() {
        path ~ /^\/users\// { id = method " /users/*" }
        status == 404 { id = method " 404" }
        '"$1"'
-       { n[id]++; errors[id] += status >= 500 || path == "/crash"; store[id] += path ~ /^\/(users\/|slow|fail|crash|pieces|echo)/ }
+       { n[id]++; errors[id] += status >= 500 || path ~ /^\/(crash|exit|throw)$/
+         store[id] += path ~ /^\/(users\/|slow|fail|crash|pieces|echo)/ }
        END { for (i in n) print i "|" n[i] "|" errors[i] "|" store[i] }' "$scratch/seen" | sort
 }
 # What kprof counted.
@@ -69,6 +70,10 @@ tells_seen() {
   nothing_lost "$name"
   counted_once
 }
+# A connection that waits for its next request has nothing left of those before.
+holds_nothing() {
+  is "$(target_eval "$name@localhost" "scenario_web:kept($port, [\"/users/1\", \"/fail\", \"/nothing/here\"]).")" "[]" "no process holds a token behind its requests"
+}
 # The mean time of /slow: what it sleeps at least, what curl measured at most (and a little: clocks).
 times_fit() {
   local client told
@@ -84,6 +89,9 @@ ask_all() {
   ask "$@" $(users 1 30) / /slow /slow /slow /pieces /pieces /busy /nothing/here /also-nothing
   ask "$@" /fail /fail
   ask "$@" /crash
+  ask "$@" /exit
+  ask "$@" /throw
+  ask "$@" -I /users/31
   head -c 100000 /dev/zero | tr '\0' x >"$scratch/body"
   # an upgrade to HTTP/2 is for requests without a body, and curl cannot use a connection of prior knowledge twice
   [ "${1:-}" != --http2 ] || set -- --http2-prior-knowledge
@@ -92,7 +100,7 @@ ask_all() {
 }
 # What a server answered before it was traced.
 answers_right() {
-  is "$(seen_rows '' | awk -F'|' '{ n += $2; e += $3 } END { print n "|" e }')" "44|4" "the server answers everything"
+  is "$(seen_rows '' | awk -F'|' '{ n += $2; e += $3 } END { print n "|" e }')" "47|6" "the server answers everything"
   rm "$scratch/seen"
 }
 
@@ -153,11 +161,13 @@ standard() {
   ask_all
   raw pipeline 50
   raw leave 3
+  raw refused 2
   # shellcheck disable=SC2046
   ask --parallel --parallel-max 8 $(users 100 199) $(printf '/fail\n%.0s' {1..20})
   if declare -F more >/dev/null; then more; fi
   tells_seen "$1: what the clients saw" "${2:-}"
   times_fit
+  holds_nothing
   stop_tracing
   comes_and_goes
   forced_by_header

@@ -5,7 +5,7 @@
 -export([nested/1, siblings/1, many/1, recursion/1, mutual/1, tail/1, tail_raises/1]).
 -export([chain/1, relay/1, queued/1, cast/1, spawned/1, spawns/1, pool/1, orphan/1, interleaved/1, timer/1, elsewhere/1, keep_alive/1]).
 -export([error_caught/1, exit_caught/1, throw_caught/1, raised_again/1, deep/1, fails/1, crash/1, worker_crash/1]).
--export([worker_killed/1, killed/1, rpc_lost/1, rpc_kept/1, reply_lost/1, do_apply/1, asleep/1, garbage/1, large/1]).
+-export([worker_killed/1, killed/1, rpc_lost/1, rpc_kept/1, reply_lost/1, lent/1, do_apply/1, asleep/1, garbage/1, large/1]).
 
 -import(scenario_tiers, [handle/2, alpha/1, beta/1, gamma/1, delta/1, request/2, marked/2, call/2, hold/2]).
 
@@ -31,7 +31,7 @@ trace(Port, None, Options) ->
 names() ->
     [nested, siblings, many, recursion, mutual, tail, tail_raises, chain, relay, queued, cast, spawned, spawns, pool, orphan, interleaved, timer, elsewhere,
      keep_alive, error_caught, exit_caught, throw_caught, raised_again, deep, fails, crash, worker_crash, worker_killed, killed,
-     rpc_lost, rpc_kept, reply_lost, do_apply].
+     rpc_lost, rpc_kept, reply_lost, lent, do_apply].
 
 %% Runs each of the cases N times, each in a process of its own that nobody sends a message to. Their requests have the case's name and the
 %% round's number for an identity.
@@ -371,6 +371,17 @@ rpc_kept(I) ->
 reply_lost(I) ->
     erlang:spawn(fun() -> ms(15), scenario_tiers:cast(one, fun() -> gen_server:reply(erase(held), ok) end) end),
     request(I, fun() -> hold(one, fun(From, _) -> alpha(fun() -> ms(3), put(held, From) end) end) end).
+
+%% A pool's worker that has to be waited for: what comes is the token of the request that gives it back, and the application carries its own past that.
+-spec lent(atom()) -> term().
+lent(I) ->
+    erlang:spawn(fun() -> ms(15), request(I, fun() -> scenario_tiers:cast(one, fun() -> gen_server:reply(erase(held), ok) end), ms(5) end) end),
+    request(I, fun() ->
+        Label = kprof:get_current_label(),
+        hold(one, fun(From, _) -> alpha(fun() -> ms(3), put(held, From) end) end),
+        ok = kprof:set_current_label(Label),
+        beta(sleeps(12))
+    end).
 
 %% What a tier returns is large.
 -spec large(atom()) -> term().

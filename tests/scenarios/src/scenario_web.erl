@@ -2,7 +2,7 @@
 %% request's process) and `disk' (in another one) as its truth says. The servers' own glue is in scenario_web_servers.
 -module(scenario_web).
 
--export([start/0, handle/3, pieces/1, store/1, disk/1]).
+-export([start/0, handle/3, pieces/1, store/1, disk/1, kept/2]).
 
 -type answer() :: {Status :: pos_integer(), iodata()} | {pieces, [iodata()]}.
 
@@ -18,10 +18,14 @@ handle(<<"GET">>, <<"/long">>, _) -> timer:sleep(1000), {200, "long"};
 handle(<<"GET">>, <<"/fail">>, _) -> _ = store(<<"fail">>), {500, "failed"};
 handle(<<"GET">>, <<"/busy">>, _) -> {503, "busy"};
 handle(<<"GET">>, <<"/crash">>, _) -> _ = store(<<"crash">>), error(boom);
+handle(<<"GET">>, <<"/exit">>, _) -> exit(boom);
+handle(<<"GET">>, <<"/throw">>, _) -> throw(boom);
 handle(<<"GET">>, <<"/pieces">>, _) -> _ = store(<<"pieces">>), {pieces, ["one ", "two ", "three"]};
 handle(<<"GET">>, <<"/endless">>, _) -> {pieces, lists:duplicate(200, lists:duplicate(1000, $e))};
 handle(<<"POST">>, <<"/echo">>, Body) -> _ = store(<<"echo">>), {200, Body};
+handle(<<"POST">>, <<"/upload">>, _) -> {200, "uploaded"};
 handle(<<"GET">>, <<"/">>, _) -> {200, "root"};
+handle(<<"HEAD">>, Path, Body) -> handle(<<"GET">>, Path, Body);
 handle(_, _, _) -> {404, "nothing here"}.
 
 %% The pieces with the pauses that a client sees them come by.
@@ -37,3 +41,28 @@ store(Key) ->
 
 -spec disk(binary()) -> binary().
 disk(Key) -> <<"value of ", Key/binary>>.
+
+%% Asks for the paths over one connection, keeps it open, and gives what the node still holds of requests then: the token of the process
+%% that serves the connection, and what kprof put into anybody's dictionary.
+-spec kept(inet:port_number(), [string()]) -> [{pid(), term()}].
+kept(Port, Paths) ->
+    {ok, S} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}]),
+    [begin
+         ok = gen_tcp:send(S, ["GET ", Path, " HTTP/1.1\r\nHost: h\r\n\r\n"]),
+         {ok, <<"HTTP/1.1 ", _/binary>>} = gen_tcp:recv(S, 0, 5000),
+         rest(S)
+     end || Path <- Paths],
+    {ok, Name} = inet:sockname(S),
+    [Serves] = [P || Other <- erlang:ports(), inet:peername(Other) =:= {ok, Name}, {connected, P} <- [erlang:port_info(Other, connected)]],
+    Held = [{Serves, Token} || {_, Token} <- [erlang:process_info(Serves, sequential_trace_token)], Token =/= []]
+        ++ [{P, Key} || P <- processes(), {_, Dictionary} <- [erlang:process_info(P, dictionary)], {Key, _} <- Dictionary, is_ours(Key)],
+    ok = gen_tcp:close(S),
+    Held.
+
+rest(S) ->
+    case gen_tcp:recv(S, 0, 200) of
+        {ok, _} -> rest(S);
+        {error, timeout} -> ok
+    end.
+
+is_ours(Key) -> is_atom(Key) andalso lists:prefix("$kprof", atom_to_list(Key)).

@@ -1,6 +1,6 @@
 %% What curl cannot do, against the web servers of scenarios 30 to 34: several requests sent before the first answer is read, and a
 %% client that leaves in the middle of an answer; and streams of HTTP/2 whose bodies come in turns, by gun. Prints a line METHOD PATH STATUS for each, as the scenarios let curl do.
-%%   erl -run scenario_web_client main PORT pipeline|leave|streams N
+%%   erl -run scenario_web_client main PORT pipeline|leave|abandon|refused|early|upgrade|streams N
 -module(scenario_web_client).
 
 -export([main/1]).
@@ -29,6 +29,37 @@ run(leave, Port, N) ->
          ok = gen_tcp:close(S),
          ["GET /endless ", Status, $\n]
      end || _ <- lists:seq(1, N)];
+%% Clients that go in the middle of their own body.
+run(abandon, Port, N) ->
+    [begin
+         {ok, S} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, raw}]),
+         ok = gen_tcp:send(S, ["POST /upload HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n", lists:duplicate(9000, $x)]),
+         timer:sleep(200),
+         ok = gen_tcp:close(S),
+         "POST /upload 000\n"
+     end || _ <- lists:seq(1, N)];
+%% What is no request: no server may hand it to its application.
+run(refused, Port, N) ->
+    [_ = answer(Port, Bytes) || _ <- lists:seq(1, N), Bytes <- ["nonsense\r\n\r\n", "GET\r\n\r\n", <<0, 1, 2, 3, "\r\n\r\n">>]],
+    [];
+%% The same, as cowboy tells it: a bad line, a header that is too long, a request that does not come in time.
+run(early, Port, N) ->
+    [[<<"400">>, <<"431">>, <<"408">>] =
+         [answer(Port, Bytes) || Bytes <- ["nonsense\r\n\r\n", ["GET / HTTP/1.1\r\nHost: h\r\nX: ", lists:duplicate(10000, $x), "\r\n\r\n"],
+                                           "GET / HTTP/1.1\r\nHost: h\r\n"]] || _ <- lists:seq(1, N)],
+    [];
+%% A websocket: a request, and afterwards one message there and back.
+run(upgrade, Port, N) ->
+    [begin
+         {ok, S} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, raw}]),
+         ok = gen_tcp:send(S, "GET /ws HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                              "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"),
+         {ok, <<"HTTP/1.1 101", _/binary>>} = gen_tcp:recv(S, 0, 5000),
+         ok = gen_tcp:send(S, [<<1:1, 0:3, 1:4, 1:1, 2:7, 0:32>>, "hi"]),
+         {ok, <<1:1, 0:3, 1:4, 0:1, 2:7, "hi">>} = gen_tcp:recv(S, 4, 5000),
+         ok = gen_tcp:close(S),
+         "GET /ws 101\n"
+     end || _ <- lists:seq(1, N)];
 run(streams, Port, N) ->
     {ok, _} = application:ensure_all_started(gun),
     {ok, Gun} = gun:open({127, 0, 0, 1}, Port, #{protocols => [http2]}),
@@ -42,6 +73,17 @@ run(streams, Port, N) ->
          true = Body =:= binary:copy(Piece(I), 4),
          io_lib:format("POST /echo ~b~n", [Status])
      end || {I, S} <- Streams].
+
+%% The status, or nothing when the connection is closed without one.
+answer(Port, Bytes) ->
+    {ok, S} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, raw}]),
+    ok = gen_tcp:send(S, Bytes),
+    Answer = gen_tcp:recv(S, 0, 3000),
+    ok = gen_tcp:close(S),
+    case Answer of
+        {ok, <<"HTTP/1.", _, " ", Status:3/binary, _/binary>>} -> Status;
+        _ -> none
+    end.
 
 %% The statuses of N answers that have a content-length.
 answers(_, 0, _) ->

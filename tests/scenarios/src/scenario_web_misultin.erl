@@ -38,14 +38,18 @@ connection(Request) ->
 
 answer(#{socket := S} = Request, Pid) ->
     receive
-        {response, Status, Headers, Body} -> _ = scenario_web_http:reply(S, Status, Headers, Body), answer(Request, Pid);
+        {response, Status, Headers, Body} -> sent(scenario_web_http:reply(S, Status, Headers, Body)), answer(Request, Pid);
         {Pid, {reqinfo, What}} -> Pid ! {self(), info(What, Request)}, answer(Request, Pid);
-        {stream_head, Status, _} -> _ = scenario_web_http:begin_chunks(S, Status), answer(Request, Pid);
-        {stream_data, Data} -> _ = scenario_web_http:chunk(S, Data), answer(Request, Pid);
-        stream_close -> _ = scenario_web_http:chunk(S, <<>>), answer(Request, Pid);
+        {stream_head, Status, _} -> sent(scenario_web_http:begin_chunks(S, Status)), answer(Request, Pid);
+        {stream_data, Data} -> sent(scenario_web_http:chunk(S, Data)), answer(Request, Pid);
+        stream_close -> sent(scenario_web_http:chunk(S, <<>>)), answer(Request, Pid);
         {'EXIT', Pid, normal} -> keep;
         {'EXIT', Pid, _} -> _ = scenario_web_http:reply(S, 500, [], "crashed"), close
     end.
+
+%% Without its client misultin ends, and takes the loop with it.
+sent(ok) -> ok;
+sent({error, _}) -> exit(kill).
 
 info(method, #{method := Method}) -> binary_to_atom(Method, utf8);
 info(uri, #{path := Path}) -> {abs_path, binary_to_list(Path)};

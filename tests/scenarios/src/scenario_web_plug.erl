@@ -9,14 +9,15 @@ start(Options) ->
     Plug = 'Elixir.Kprof.Plug':init([]),
     scenario_web_http:start(case Options of
                                 #{each := true} -> fun(Request) -> elsewhere(fun() -> endpoint(Request, Plug) end) end;
-                                _ -> fun(Request) -> endpoint(Request, Plug) end
+                                _ -> ok = telemetry:start(), fun(Request) -> _ = endpoint(Request, Plug), keep end
                             end).
 
 elsewhere(Fun) ->
-    {_, Ref} = spawn_monitor(fun() -> exit({done, Fun()}) end),
-    receive {'DOWN', Ref, process, _, {done, Result}} -> Result end.
+    {_, Ref} = spawn_monitor(Fun),
+    receive {'DOWN', Ref, process, _, normal} -> keep end.
 
-%% As an endpoint whose errors are answered: from the conn as it was when it was raised.
+%% As an endpoint whose errors are answered: from the conn as it was before the first plug, and then raised, as no router has wrapped them. Bandit tells
+%% so by telemetry; under cowboy the process ends.
 endpoint(#{method := Method, path := Path, headers := Headers, body := Body, socket := S}, Plug) ->
     Conn = #{'__struct__' => 'Elixir.Plug.Conn', method => Method, request_path => Path, host => <<"h">>, req_headers => Headers,
              private => #{}, status => nil, state => unset, socket => S},
@@ -31,17 +32,20 @@ endpoint(#{method := Method, path := Path, headers := Headers, body := Body, soc
             _ = 'Elixir.Plug.Conn':send_resp(Begun, Status, Answer),
             keep
     catch
-        _:_ ->
-            _ = 'Elixir.Plug.Conn':send_resp(Begun, 500, "oops"),
-            keep
+        Class:Reason ->
+            telemetry:execute([bandit, request, exception], #{}, #{conn => Conn, kind => Class, exception => Reason}),
+            _ = 'Elixir.Plug.Conn':send_resp(Conn, 500, "oops"),
+            raised
     end.
 
-%% Some routes by Plug.Router, some by Phoenix, and some by none.
-route(#{request_path := <<"/users/", _/binary>>, private := Private} = Conn) ->
-    Conn#{private := Private#{plug_route => {<<"/users/:id">>, fun(C, _) -> C end}}};
-route(#{request_path := <<"/slow">>, private := Private} = Conn) ->
-    Conn#{private := Private#{phoenix_router => 'Elixir.Shop.Router'}};
-route(#{request_path := <<"/busy">>, private := Private} = Conn) ->
-    Conn#{private := Private#{phoenix_router => 'Elixir.Shop.Router'}};
+%% Some routes by Plug.Router, some by Phoenix, one of them forwarded from another router, and the rest by what Plug.Router calls `match _'.
+route(#{request_path := <<"/users/", _/binary>>} = Conn) ->
+    private(#{plug_route => {<<"/users/*glob/:id">>, fun(C, _) -> C end}}, Conn);
+route(#{request_path := <<"/pieces">>} = Conn) ->
+    private(#{phoenix_router => 'Elixir.Shop.Inner', 'Elixir.Shop.Inner' => [<<"pieces">>]}, Conn);
+route(#{request_path := Path} = Conn) when Path =:= <<"/slow">>; Path =:= <<"/busy">> ->
+    private(#{phoenix_router => 'Elixir.Shop.Router', 'Elixir.Shop.Router' => []}, Conn);
 route(Conn) ->
-    Conn.
+    private(#{plug_route => {<<"/*_path">>, fun(C, _) -> C end}}, Conn).
+
+private(More, #{private := Private} = Conn) -> Conn#{private := maps:merge(Private, More)}.
