@@ -35,15 +35,16 @@ pressure() {
   target_eval "$twin@localhost" 'scenario_overload:stop().' >/dev/null
   told=$(target_eval "$node" "scenario_overload:told(\"$scratch/twin\", 200, $((seconds * 1000))).")
   [[ $told =~ ^\{\"(.*)\",([0-9]+),([0-9]+),([0-9]+)\}$ ]] || fail "not understood: $told"
+  local each=${BASH_REMATCH[1]} worst=${BASH_REMATCH[2]} before=${BASH_REMATCH[3]} fair=${BASH_REMATCH[4]} # holds matches, too
   echo "$name: untraced $(target_eval "$node" 'scenario_overload:untraced().') requests/s beside its twin; percent of that, each second" \
-    "(in brackets: others had the processors):${BASH_REMATCH[1]}"
+    "(in brackets: others had the processors):$each"
   "$kprof" nodes --collector "127.0.0.1:$collector_port" --history | tee "$scratch/history"
-  if [ "${BASH_REMATCH[4]}" -ge $((seconds * 4)) ]; then
+  if [ "$fair" -ge $((seconds * 4)) ]; then
     holds "$(first_action)" -le 200 "ms from the begin of tracing to the guard's first action"
-    echo "$name: ${BASH_REMATCH[2]} % in the worst second, and ${BASH_REMATCH[3]} % in the worst before tracing began, when the two were alike"
-    holds "$((BASH_REMATCH[2] * 100 / BASH_REMATCH[3]))" -ge 70 "percent of the untraced rate, in the worst second"
+    echo "$name: $worst % in the worst second, and $before % in the worst before tracing began, when the two were alike"
+    holds "$((worst * 100 / before))" -ge 70 "percent of the untraced rate, in the worst second"
   else
-    echo "not checked, the machine was too busy with other things: how soon and how well (worst second ${BASH_REMATCH[2]} %)"
+    echo "not checked, the machine was too busy with other things: how soon and how well (worst second $worst %)"
   fi
   holds "$(target_eval "$node" 'scenario_overload:memory().')" -lt 150 "MB over the untraced peak"
   trips=$(ledger_of "$node" trips)
