@@ -6,6 +6,22 @@ function __kprof_options
     $argv --help 2>/dev/null </dev/null | sed -nE 's/^ +(-[a-z], )?(--[a-z][a-z0-9-]*)([ =](\[?[A-Z][^ ]*))? *(.*)/\2\t\4\t\5/p'
 end
 
+# What may stand as the Nth word of a command, as its usage says: words, or names of nodes that the collector on this host knows.
+function __kprof_words # program command N
+    for word in ($argv[1..2] --help 2>/dev/null </dev/null | sed -nE "s/^(usage:|      ) kprof $argv[2] //p" | cut -d' ' -f$argv[3] |
+        grep -xE '[a-z|]+|\[?NODE\]?[.]*' | tr '|' '\n' | sort -u)
+        if string match -q '*NODE*' -- $word
+            __kprof_nodes $argv[1]
+        else
+            echo $word
+        end
+    end
+end
+
+function __kprof_nodes # program
+    $argv[1] nodes --json 2>/dev/null </dev/null | grep -oE '"node":"[^"]*"' | cut -d'"' -f4
+end
+
 function __kprof_complete
     set -l words (commandline -opc)
     set -l word (commandline -ct)
@@ -32,6 +48,7 @@ function __kprof_complete
                     __fish_complete_directories $word ''
                     return
                 case '*'
+                    test "$parts[1]" = --node; and __kprof_nodes $ask[1]
                     return
             end
         end
@@ -42,6 +59,14 @@ function __kprof_complete
             printf '%s\t%s\n' $parts[1] $parts[3]
         end
         printf '%s\t%s\n' --help 'tell more'
+        return
+    end
+    set -l offered
+    if test (count $ask) -gt 1
+        set offered (__kprof_words $ask (math (count $words) - 1))
+    end
+    if test (count $offered) -gt 0
+        printf '%s\n' $offered
     else
         __fish_complete_path $word
     end

@@ -15,7 +15,7 @@ offered_bash() {
     source "$2/share/bash-completion/completions/$program"
     read -ra COMP_WORDS <<<"$1"
     case $1 in *" ") COMP_WORDS+=("") ;; esac
-    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMP_LINE=$1 COMP_POINT=${#1}
     complete -p "$program" | grep -q -- "-F _kprof" || exit 1
     _kprof
     [ ${#COMPREPLY[@]} -eq 0 ] || printf "%s\n" "${COMPREPLY[@]}"' bash "$1" "$installed"
@@ -67,4 +67,6 @@ for shell in bash zsh fish; do
   offers $shell "kprof replay --db tr" "trace.cap"
   offers $shell "kprof-collector --record " "folder"
   offers $shell "kprof slow --limit " ""
+  offers $shell "kprof trace shop@host " "pause resume sample"
+  offers $shell "kprof trace shop@host re" "resume"
 done

@@ -95,6 +95,11 @@ start_tracing "$name"
 load --clients 4 --think 5 --requests 300 || fail "the load failed"
 wait_for 15 "all requests are in the database" complete_reaches 300
 is "$(complete)" 300 "a node is traced"
+# shellcheck disable=SC2016  # for the inner shell
+offered=$(PATH=$installed/bin:$PATH bash --norc -c 'source "$0"; COMP_LINE="kprof trace sys" COMP_POINT=15 COMP_WORDS=(kprof trace sys) COMP_CWORD=2
+  _kprof; echo "${COMPREPLY[@]}"; COMP_LINE="kprof trace $1@l" COMP_POINT=${#COMP_LINE} COMP_WORDS=(kprof trace "$1" @ l) COMP_CWORD=4; _kprof; echo "${COMPREPLY[@]}"' \
+  "$installed/share/bash-completion/completions/kprof" "$name")
+is "$offered" "$name@localhost"$'\n'localhost "completion offers the nodes that the collector knows"
 
 back() { is_state active && "$kprof" nodes --json >"$scratch/nodes.json" 2>/dev/null &&
   [ "$(sqlite3 :memory: "SELECT readfile('$scratch/nodes.json') ->> '\$.nodes[0].state'")" = tracing ]; }
