@@ -134,9 +134,16 @@ comes_and_goes() {
     "{false,{[],[]},[]}" "nothing is left in the node"
 }
 
-# forced_by_header: one request in a million is sampled, but those whose header asks for it are traced.
+# forced_by_header: one request in a million is sampled, but those whose header asks for it are traced, where the configuration names that header.
 forced_by_header() {
   local before
+  rm -f "$kprof_log"
+  web_config '{sample, {one_in, 1000000}}'
+  start_tracing "$name" "$scratch/web.config"
+  before=$(ledger requests_complete)
+  ask -H 'X-Trace-Request: true' /users/7 /slow
+  stop_tracing
+  is "$(ledger requests_complete)" "$before" "no header forces anything that was not asked for"
   rm -f "$kprof_log" "$scratch/seen"
   web_config '{sample, {one_in, 1000000}}' '{force_header, {"X-Trace-Request", 3}}'
   start_tracing "$name" "$scratch/web.config"
