@@ -2,13 +2,30 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 static enum log_level least = LOG_INFO;
 
 void log_set_level(enum log_level level) {
     least = level;
+}
+
+// Whether stderr is the journal's, which has its own time and level: systemd.exec(5), JOURNAL_STREAM.
+static bool to_journal(void) {
+    const char *stream = getenv("JOURNAL_STREAM");
+    struct stat st;
+    char ours[64];
+    if (!stream || fstat(STDERR_FILENO, &st) != 0) {
+        return false;
+    }
+    snprintf(ours, sizeof ours, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    return strcmp(stream, ours) == 0;
 }
 
 void log_line(enum log_level level, const char *format, ...) {
@@ -30,6 +47,11 @@ void log_line(enum log_level level, const char *format, ...) {
             *c = '?';
         }
         before = byte;
+    }
+    if (to_journal()) {
+        static const int priorities[] = {7, 6, 4, 3}; // sd-daemon(3)
+        fprintf(stderr, "<%d>%s\n", priorities[level], text);
+        return;
     }
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);

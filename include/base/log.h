@@ -1,5 +1,5 @@
-// The log: one line an event on stderr, "time level text", UTC. Control bytes in the text are shown as '?', so that nothing a
-// node sends can forge a line or steer a terminal. Any thread may log.
+// The log: one line an event on stderr, "time level text", UTC; to systemd's journal, which has times of its own, "<priority>text".
+// Control bytes in the text are shown as '?', so that nothing a node sends can forge a line or steer a terminal. Any thread may log.
 #pragma once
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };

@@ -76,6 +76,8 @@ is "$(property StatusText)" "Listening on 127.0.0.1:4711" "  and its status"
 "$kprof" nodes >"$scratch/nodes.txt" || fail "kprof nodes"
 ok "it listens as soon as it is active"
 has <(journal) 'kprof-collector [0-9.]+ listening on 127.0.0.1:4711, writing to /var/lib/kprof/kprof.db' "  and the journal says so"
+warnings() { in_machine journalctl -u "$unit" -t kprof-collector -p warning -o cat --no-pager; }
+is "$(warnings)" "" "  and not as a warning"
 in_machine systemctl is-enabled --quiet "$unit" || fail "it is not enabled"
 
 user=$(in_machine ps -o user= -p "$(property MainPID)")
@@ -136,6 +138,7 @@ squatter=$!
 wait_for 10 "somebody has the port" eval '(exec 5<>/dev/tcp/127.0.0.1/4711) 2>/dev/null'
 fails "a port that somebody has" in_machine systemctl start "$unit"
 is "$(property ExecMainStatus)" 3 "  with 3"
+has <(warnings) '^cannot listen .*4711|4711.*in use' "  which the journal has as an error"
 kill -KILL -- "-$squatter"
 wait_for 15 "it starts once the port is free" is_state active
 ok "it starts by itself once the port is free"

@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "unit.h"
@@ -62,6 +63,27 @@ static void levels(void **state) {
     assert_string_equal(at, "");
 }
 
+// systemd's journal is told the priority; somebody else's, whose stderr is not ours, is not meant.
+static void journal(void **state) {
+    (void)state;
+    struct stat st;
+    char stream[64];
+    capture_begin();
+    assert_int_equal(fstat(2, &st), 0);
+    snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    setenv("JOURNAL_STREAM", stream, 1);
+    log_info("a\nline");
+    log_warning("and");
+    log_error("another");
+    setenv("JOURNAL_STREAM", "8:1", 1);
+    log_info("mine");
+    unsetenv("JOURNAL_STREAM");
+    capture_end();
+    static const char expected[] = "<6>a?line\n<4>and\n<3>another\n";
+    assert_memory_equal(logged, expected, strlen(expected));
+    assert_string_equal(logged + strlen(expected) + TIME_LENGTH, "info mine\n");
+}
+
 static void no_text_forges_a_line_or_steers_a_terminal(void **state) {
     (void)state;
     capture_begin();
@@ -88,7 +110,7 @@ static void long_text_is_cut(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_line),
-        cmocka_unit_test(levels),
+        cmocka_unit_test(levels), cmocka_unit_test(journal),
         cmocka_unit_test(no_text_forges_a_line_or_steers_a_terminal),
         cmocka_unit_test(long_text_is_cut),
     };
