@@ -6,8 +6,8 @@
 %% sampled; without a weight it is 1. What names its request later, from the calls of tiers, or begins it by an entry function, has weight 1.
 %%
 %% The level is 1 until tracing takes too much of the node: until the breaker trips, which halves it, or more, so that what was measured then
-%% would be within the budget; or until thirty-two times the budget is traced, which may be all that the node does though its trace port keeps up, on
-%% one scheduler for example. From then on, until it is 1 again, the traced bytes are held within the budget: what is over it lowers the
+%% would be within the budget; or until thirty-two times the budget is traced; or until a node at its limit traces 8 MB for each second
+%% of processor time that it has, as it may though its trace port keeps up, on one scheduler or a busy machine. From then on, until it is 1 again, the traced bytes are held within the budget: what is over it lowers the
 %% level, by as much, once the lowering before shows; with room left, the level rises every 5 s, to the double at most and no further than
 %% the budget allows by what is measured.
 %%
@@ -15,7 +15,7 @@
 -module(kprof_sampling).
 
 -export([new/1, ask/2, one_in/1, put/2, takes/4, weigh/1, describe/1, fields/1, lowered/1]).
--export([tripped/3, follow/3, budget/0]).
+-export([tripped/3, follow/4, budget/0]).
 
 -export_type([asked/0, sampling/0]).
 
@@ -24,6 +24,7 @@
 -define(BUDGET, 250000).        % bytes a second and scheduler: some 1500 messages, a fortieth of its time
 -define(BUDGET_SCHEDULERS, 4).  % the trace port is one
 -define(TOO_MUCH, 32).          % times the budget
+-define(PER_CPU, 8000000).      % bytes for a second of processor time: a fifth of it, or a quarter
 -define(RAISE_MS, 5000).
 -define(SETTLE_MS, 300).        % what was on its way when it was lowered is counted by then
 -define(WEIGHTS, kprof_weights).
@@ -124,14 +125,15 @@ budget() ->
 tripped(Rate, Now, S) ->
     times(max(1 / 64, min(1 / 2, budget() / max(1, Rate))), Now, S).
 
-%% @doc So many bytes a second were traced of late. Lowers or raises the level as this module's head tells.
--spec follow(non_neg_integer(), integer(), sampling()) -> sampling().
-follow(Rate, Now, #sampling{level = ?WHOLE} = S) ->
-    case Rate > ?TOO_MUCH * budget() of
+%% @doc So many bytes a second were traced of late, and `PerCpu' for each second of processor time if the node is at its limit. Lowers or
+%% raises the level as this module's head tells.
+-spec follow(non_neg_integer(), non_neg_integer(), integer(), sampling()) -> sampling().
+follow(Rate, PerCpu, Now, #sampling{level = ?WHOLE} = S) ->
+    case Rate > budget() andalso (Rate > ?TOO_MUCH * budget() orelse PerCpu > ?PER_CPU) of
         true -> times(max(1 / 64, budget() / Rate), Now, S);
         false -> S
     end;
-follow(Rate, Now, #sampling{since = Since} = S) ->
+follow(Rate, _, Now, #sampling{since = Since} = S) ->
     Room = budget() / max(1, Rate),
     if
         Room < 1, Now - Since >= ?SETTLE_MS -> times(max(1 / 16, Room * 0.8), Now, S);

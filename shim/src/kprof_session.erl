@@ -487,7 +487,7 @@ follow(#d{sampling = Before, load = Load} = D0) ->
             true -> D0#d{lowered_ms = D0#d.lowered_ms + kprof_load:interval()};
             false -> D0
         end,
-    case kprof_sampling:follow(kprof_load:rate(Load), now_ms(), Before) of
+    case kprof_sampling:follow(kprof_load:rate(Load), kprof_load:per_cpu(Load), now_ms(), Before) of
         Before ->
             D;
         Sampling ->
