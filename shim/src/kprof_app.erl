@@ -27,9 +27,10 @@ stop(_State) ->
 %% may not miss them, and come and go with it.
 -spec modules() -> [module()].
 modules() ->
-    [kprof, kprof_app, kprof_armed, kprof_attach, kprof_auth, kprof_entry, kprof_error, kprof_guard, kprof_identify, kprof_json, kprof_link, kprof_mark,
-     kprof_load, kprof_match, kprof_mfa, kprof_misultin, kprof_msgpack, kprof_node, kprof_options, kprof_printer, kprof_relay, kprof_sampling,
-     kprof_session, kprof_slots, kprof_slow, kprof_sup, kprof_tls, kprof_token, kprof_tracer, kprof_vm, kprof_web].
+    [kprof, kprof_app, kprof_armed, kprof_asks, kprof_attach, kprof_auth, kprof_entry, kprof_error, kprof_guard, kprof_identify,
+     kprof_json, kprof_link, kprof_load, kprof_mark, kprof_match, kprof_mfa, kprof_misultin, kprof_msgpack, kprof_node,
+     kprof_options, kprof_printer, kprof_relay, kprof_sampling, kprof_session, kprof_slots, kprof_slow, kprof_sup, kprof_tls,
+     kprof_token, kprof_tracer, kprof_vm, kprof_web].
 
 %% @doc Stops the application, then deletes and purges its modules. The last step is done by a process that runs code of the
 %% standard library only: one that runs ours would be in its own way. What is still used, by a long request in {@link kprof:do_apply/3} say,

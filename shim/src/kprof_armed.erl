@@ -1,11 +1,13 @@
-%% @doc What is armed on this node, function by function, as lines of text for people.
+%% @doc What is armed on this node and what is not, function by function, as lines of text for people.
 -module(kprof_armed).
 
--export([lines/2]).
+-export([lines/2, absent/2, foreign/1, name/2]).
 
--export_type([line/0]).
+-export_type([line/0, absence/0]).
 
 -type line() :: {ok | warning, binary()}.
+-type absence() :: {mfa(), module | function}.     % what is not on this node
+-type tiers() :: [#{name := binary(), mfa := mfa(), _ => _}].
 
 %% @doc One line for each tier, by its state in the VM; and who else traces here. Without a tracer nothing is armed.
 -spec lines([#{name := binary(), mfa := mfa(), entry := boolean(), spec := [tuple()], _ => _}], undefined | kprof_tracer:tracer()) -> [line()].
@@ -25,3 +27,26 @@ line(Level, #{name := Name, mfa := MFA, entry := Entry}, State) ->
 
 others([]) -> [];
 others(Names) -> [{ok, unicode:characters_to_binary(["others trace here, beside kprof: ", lists:join(", ", [io_lib:format("~0tp", [N]) || N <- Names])])}].
+
+%% @doc What is told of a tier that is not on this node.
+-spec absent(absence(), tiers()) -> string().
+absent({{M, _, _} = MFA, module}, Tiers) ->
+    lists:flatten(io_lib:format("tier ~ts: no module ~ts on this node (yet); it is traced once it is loaded", [name(MFA, Tiers), kprof_mfa:atom(M)]));
+absent({MFA, function}, Tiers) ->
+    lists:flatten(io_lib:format("tier ~ts: there is no function ~ts (any more)", [name(MFA, Tiers), kprof_mfa:text(MFA)])).
+
+%% @doc What is told when somebody else traces that many processes; nothing when nobody does.
+-spec foreign(non_neg_integer()) -> [string()].
+foreign(0) ->
+    [];
+foreign(N) ->
+    [lists:flatten(io_lib:format("~b process~ts traced by somebody else, and before OTP 27 a process has one tracer: what happens there is not seen",
+                                 [N, case N of 1 -> " is"; _ -> "es are" end]))].
+
+%% @doc How people know a function that is traced: by its tier's name, or else by its own.
+-spec name(mfa(), tiers()) -> unicode:chardata().
+name(MFA, Tiers) ->
+    case [Name || #{name := Name, mfa := Of} <- Tiers, Of =:= MFA] of
+        [Name] -> Name;
+        [] -> kprof_mfa:text(MFA)
+    end.

@@ -6,9 +6,9 @@
 %% sampled; without a weight it is 1. What names its request later, from the calls of tiers, or begins it by an entry function, has weight 1.
 %%
 %% The level is 1 until tracing takes too much of the node: until the breaker trips, which halves it, or more, so that what was measured then
-%% would be within the budget; or until thirty-two times the budget is traced; or until a node at its limit traces 8 MB for each second
+%% would be within the budget; or until thirty-two times the budget is traced; or until a node at its limit traces 24 MB for each second
 %% of processor time that it has, as it may though its trace port keeps up, on one scheduler or a busy machine. From then on, until it is 1 again, the traced bytes are held within the budget: what is over it lowers the
-%% level, by as much, once the lowering before shows; with room left, the level rises every 5 s, to the double at most and no further than
+%% level, by as much, once the lowering before shows; with room left, the level rises every 5 s, to eight times as much at most and no further than
 %% the budget allows by what is measured.
 %%
 %% {@link put/2} writes the product of both where `set_token' reads it.
@@ -24,8 +24,9 @@
 -define(BUDGET, 250000).        % bytes a second and scheduler: some 1500 messages, a fortieth of its time
 -define(BUDGET_SCHEDULERS, 4).  % the trace port is one
 -define(TOO_MUCH, 32).          % times the budget
--define(PER_CPU, 8000000).      % bytes for a second of processor time: a fifth of it, or a quarter
+-define(PER_CPU, 24000000).     % bytes for a second of processor time: they take more than half of it
 -define(RAISE_MS, 5000).
+-define(MAX_STEP, 8).
 -define(SETTLE_MS, 300).        % what was on its way when it was lowered is counted by then
 -define(WEIGHTS, kprof_weights).
 
@@ -137,7 +138,7 @@ follow(Rate, _, Now, #sampling{since = Since} = S) ->
     Room = budget() / max(1, Rate),
     if
         Room < 1, Now - Since >= ?SETTLE_MS -> times(max(1 / 16, Room * 0.8), Now, S);
-        Now - Since >= ?RAISE_MS, Room > 1.4 -> times(min(2, Room * 0.8), Now, S);
+        Now - Since >= ?RAISE_MS, Room > 1.4 -> times(min(?MAX_STEP, Room * 0.8), Now, S);
         true -> S
     end.
 

@@ -28,20 +28,16 @@
 -define(PAUSE_MAX_MS, 60000).
 -define(CALM_MS, 60000).        % armed for this long without a trip: the next pause is the shortest again
 -define(DRAIN_MS, 2500).
--define(MAX_ASKS, 16).          % questions answered at a time
--define(MAX_ASKS_WAITING, 1000).   % as many as the collector has open
--define(MAX_ASKS_BYTES, 1048576).  % of their arguments
 
 -type tier() :: #{name := binary(), mfa := mfa(), returns := none | whole, entry := boolean(), kind := kprof_match:kind(),
                   rows := [kprof_match:row()], spec := [tuple()]}.
--type absence() :: {mfa(), module | function}.     % what is not on this node
 -type status() :: idle | tracing | waiting | paused | held.
 
 -record(d, {slots :: kprof_slots:slots(),
             options = undefined :: undefined | kprof_options:options(),
             tiers = [] :: [tier()],
             spawns = [] :: [kprof_tracer:pattern()],  % of the functions that spawn, those that are ours to trace
-            absent = [] :: [absence()],               % told already
+            absent = [] :: [kprof_armed:absence()],   % told already
             looked = 0 :: integer(),                  % native time of the last look at flags and patterns; then they were as we set them
             sampling = kprof_sampling:new({one_in, 1}) :: kprof_sampling:sampling(),
             trips = {0, 0} :: {All :: non_neg_integer(), NotTold :: non_neg_integer()},   % of the breaker
@@ -58,8 +54,7 @@
             relay = undefined :: undefined | pid(),
             printer = undefined :: undefined | pid(),
             slow = undefined :: undefined | pid(),
-            asks = #{} :: #{reference() => integer()},
-            asks_waiting = {queue:new(), 0, 0} :: {queue:queue(), Count :: non_neg_integer(), Bytes :: non_neg_integer()},
+            asks = kprof_asks:new() :: kprof_asks:asks(),
             retry_ms = ?RETRY_MIN_MS :: pos_integer(),
             pause_ms = ?PAUSE_MIN_MS :: pos_integer(),
             armed_at = 0 :: integer(),
@@ -139,9 +134,9 @@ handle_event({call, From}, stop, idle, _) ->
 handle_event({call, From}, stop, _, D) ->
     {next_state, idle, stop(D), [{reply, From, ok} | no_timers()]};
 handle_event({call, From}, warnings, _, D) ->
-    {keep_state_and_data, {reply, From, [absent(Absence, D) || Absence <- D#d.absent] ++ untraceable(D)}};
+    {keep_state_and_data, {reply, From, [kprof_armed:absent(Absence, D#d.tiers) || Absence <- D#d.absent] ++ kprof_armed:foreign(D#d.foreign)}};
 handle_event({call, From}, armed, _, #d{tiers = Tiers, tracer = Tracer} = D) ->
-    More = [{warning, unicode:characters_to_binary(Line)} || Line <- untraceable(D)],
+    More = [{warning, unicode:characters_to_binary(Line)} || Line <- kprof_armed:foreign(D#d.foreign)],
     {keep_state_and_data, {reply, From, kprof_armed:lines(Tiers, Tracer) ++ More}};
 handle_event({call, From}, collector, idle, _) ->
     {keep_state_and_data, {reply, From, {error, not_tracing}}};
@@ -182,10 +177,14 @@ handle_event(info, {kprof_guard, dead_man}, tracing, D) ->
     _ = tell_stopped(dead_man, <<"no word from the collector">>, D),
     lost("it has been silent for too long", tracing, D);
 
-handle_event(info, {'DOWN', Ref, process, _, Why}, _, #d{asks = Asks} = D) when is_map_key(Ref, Asks) ->
-    {Id, Rest} = maps:take(Ref, Asks),
-    _ = tell(#{type => <<"identify_reply">>, id => Id, identity => kprof_identify:result(Why)}, D),
-    {keep_state, ask_next(D#d{asks = Rest})};
+handle_event(info, {'DOWN', Ref, process, _, Why}, State, #d{options = #{identity_f := Fun}} = D) when State =/= idle, is_function(Fun) ->
+    case kprof_asks:answered(Ref, Why, Fun, D#d.asks) of
+        {Id, Identity, Asks} ->
+            _ = tell(#{type => <<"identify_reply">>, id => Id, identity => Identity}, D),
+            {keep_state, D#d{asks = Asks}};
+        none ->
+            keep_state_and_data
+    end;
 
 handle_event({timeout, clock}, clock, State, D) ->
     case clock(D) of
@@ -322,7 +321,7 @@ let_go(D0) ->
     _ = D#d.tracer =:= undefined orelse kprof_tracer:close(D#d.tracer, now),
     _ = D#d.control =:= undefined orelse kprof_link:close(D#d.control),
     %% an answer must not reach the next session: its questions have the same numbers
-    untraced(D#d{control = undefined, tracer = undefined, relay = undefined, entries = undefined, asks = #{}, asks_waiting = {queue:new(), 0, 0}}).
+    untraced(D#d{control = undefined, tracer = undefined, relay = undefined, entries = undefined, asks = kprof_asks:new()}).
 
 drop_relay(undefined) -> ok;
 drop_relay(Pid) -> exit(Pid, kill).
@@ -408,7 +407,7 @@ message(<<"identify">>, #{<<"id">> := Id, <<"m">> := M, <<"f">> := F, <<"args">>
   when is_integer(Id), is_binary(M), is_binary(F) ->
     case maps:get(identity_f, D#d.options) of
         Fun when is_function(Fun) ->
-            {keep_state, ask_next(ask_later({Id, M, F, Args}, D))};
+            {keep_state, D#d{asks = kprof_asks:ask({Id, M, F, Args}, Fun, D#d.asks)}};
         _ ->
             _ = tell(#{type => <<"identify_reply">>, id => Id, identity => nil}, D),
             keep_state_and_data
@@ -524,20 +523,6 @@ resample(Sampling, #d{slots = Slots} = D0) ->
     yield_to_guard(D),
     D.
 
-%% Who asks remembers the answer: when there are too many questions, none is better than a wrong one.
-ask_later({_, _, _, Args} = Question, #d{asks_waiting = {Queue, Count, Bytes}} = D)
-  when Count < ?MAX_ASKS_WAITING, Bytes + byte_size(Args) =< ?MAX_ASKS_BYTES ->
-    D#d{asks_waiting = {queue:in(Question, Queue), Count + 1, Bytes + byte_size(Args)}};
-ask_later(_, D) ->
-    D.
-
-ask_next(#d{asks = Asks, asks_waiting = {Queue, Count, Bytes}} = D) when Count > 0, map_size(Asks) < ?MAX_ASKS ->
-    {{value, {Id, M, F, Args}}, Rest} = queue:out(Queue),
-    {_, Ref} = kprof_identify:start(maps:get(identity_f, D#d.options), {M, F, Args}),
-    ask_next(D#d{asks = Asks#{Ref => Id}, asks_waiting = {Rest, Count - 1, Bytes - byte_size(Args)}});
-ask_next(D) ->
-    D.
-
 disarm_tier(Wanted, Reason, D) ->
     {Off, Stay} = lists:partition(fun(#{mfa := {M, F, A}}) ->
                                           [atom_to_binary(M, utf8), atom_to_binary(F, utf8), A] =:= Wanted
@@ -574,22 +559,28 @@ clock(#d{slots = Slots, trips = {All, NotTold}} = D0) ->
 
 %% A reload takes the patterns of its module, and another tool's clear takes flags: both are set again, and what was called
 %% since the look before may be missing.
-look(tracing, D) ->
+look(tracing, #d{tracer = Tracer} = D) ->
+    case kprof_guard:armed(Tracer) of
+        true -> look(D);
+        false -> D      % it has undone everything: its word is on its way
+    end;
+look(_, D) ->
+    D.
+
+look(D) ->
     At = erlang:monotonic_time(),
     look_at_patterns(D),
     D1 = look_at_flags(D),
     yield_to_guard(D1),
-    (tell_absent(D1))#d{looked = At};
-look(_, D) ->
-    D.
+    (tell_absent(D1))#d{looked = At}.
 
-look_at_patterns(D) ->
+look_at_patterns(#d{tiers = Tiers} = D) ->
     case kprof_tracer:missing(D#d.tracer, patterns(D)) of
         [] ->
             ok;
         Missing ->
             kprof_tracer:set_patterns(D#d.tracer, Missing),
-            Names = lists:join(", ", [name(MFA, D) || {MFA, _} <- Missing]),
+            Names = lists:join(", ", [kprof_armed:name(MFA, Tiers) || {MFA, _} <- Missing]),
             gap(reload, Names, D),
             note(info, ["patterns set again after a code reload: ", Names], D)
     end.
@@ -620,31 +611,13 @@ gap(Reason, Text, #d{looked = Looked} = D) ->
 tell_absent(#d{absent = Before} = D) ->
     Absent = [{MFA, case erlang:module_loaded(M) of true -> function; false -> module end}
               || {M, _, _} = MFA <- kprof_tracer:absent(D#d.tracer, patterns(D))],
-    lists:foreach(fun(Absence) -> note(warning, absent(Absence, D), D) end, Absent -- Before),
+    lists:foreach(fun(Absence) -> note(warning, kprof_armed:absent(Absence, D#d.tiers), D) end, Absent -- Before),
     D#d{absent = Absent}.
-
-absent({{M, _, _} = MFA, module}, D) ->
-    lists:flatten(io_lib:format("tier ~ts: no module ~ts on this node (yet); it is traced once it is loaded", [name(MFA, D), kprof_mfa:atom(M)]));
-absent({MFA, function}, D) ->
-    lists:flatten(io_lib:format("tier ~ts: there is no function ~ts (any more)", [name(MFA, D), kprof_mfa:text(MFA)])).
 
 tell_untraceable(#d{tracer = Tracer} = D0) ->
     D = D0#d{foreign = kprof_tracer:foreign_processes(Tracer)},
-    lists:foreach(fun(Line) -> note(warning, Line, D) end, untraceable(D)),
+    lists:foreach(fun(Line) -> note(warning, Line, D) end, kprof_armed:foreign(D#d.foreign)),
     D.
-
-untraceable(#d{foreign = 0}) ->
-    [];
-untraceable(#d{foreign = N}) ->
-    [lists:flatten(io_lib:format("~b process~ts traced by somebody else, and before OTP 27 a process has one tracer: what happens there is not seen",
-                                 [N, case N of 1 -> " is"; _ -> "es are" end]))].
-
-%% How people know a function that is traced.
-name(MFA, #d{tiers = Tiers}) ->
-    case [Name || #{name := Name, mfa := Of} <- Tiers, Of =:= MFA] of
-        [Name] -> Name;
-        [] -> kprof_mfa:text(MFA)
-    end.
 
 %% What was just set stays only while the guard watches it: it may have undone everything a moment ago, and its word is on its way.
 yield_to_guard(#d{tracer = Tracer, slots = Slots} = D) ->

@@ -107,10 +107,10 @@ level(S) -> maps:get(level_ppm, kprof_sampling:fields(S)).
 as_asked_test() ->
     S = kprof_sampling:new({one_in, 1}),
     ?assertEqual(S, kprof_sampling:follow(32 * ?BUDGET, 0, 1000, S)),
-    ?assertEqual(S, kprof_sampling:follow(16 * ?BUDGET, 8000000, 1000, S)),
+    ?assertEqual(S, kprof_sampling:follow(16 * ?BUDGET, 24000000, 1000, S)),
     ?assertEqual(S, kprof_sampling:follow(?BUDGET, 50000000, 1000, S)),
     ?assertNot(kprof_sampling:lowered(S)),
-    ?assertEqual(50000, level(kprof_sampling:follow(20 * ?BUDGET, 8000001, 1000, S))),
+    ?assertEqual(50000, level(kprof_sampling:follow(20 * ?BUDGET, 24000001, 1000, S))),
     ?assertEqual(25000, level(kprof_sampling:follow(40 * ?BUDGET, 0, 1000, S))).
 
 trip_test() ->
@@ -125,20 +125,20 @@ trip_test() ->
 
 %% What is over the budget is taken off once the lowering before shows; what is under it comes back step by step, never above what was asked for.
 follow_test() ->
-    S = kprof_sampling:tripped(0, 1000, kprof_sampling:new({one_in, 1})),
+    S = kprof_sampling:tripped(1000 * ?BUDGET, 1000, kprof_sampling:new({one_in, 1})),
     ?assertEqual(S, kprof_sampling:follow(2 * ?BUDGET, 0, 1299, S)),
     Lower = kprof_sampling:follow(2 * ?BUDGET, 0, 1300, S),
-    ?assertEqual(200000, level(Lower)),
+    ?assertEqual(6250, level(Lower)),
     ?assertEqual(Lower, kprof_sampling:follow(?BUDGET, 0, 1700, Lower)),
     ?assertEqual(Lower, kprof_sampling:follow(0, 0, 6299, Lower)),
     Raised = kprof_sampling:follow(0, 0, 6300, Lower),
-    ?assertEqual(400000, level(Raised)),
+    ?assertEqual(50000, level(Raised)),
     ?assertEqual(Raised, kprof_sampling:follow(0, 0, 11299, Raised)),
     %% with a third of the room left, by less than that
-    ?assertEqual(480000, level(kprof_sampling:follow(?BUDGET * 2 div 3, 0, 11300, Raised))),
+    ?assertEqual(60000, level(kprof_sampling:follow(?BUDGET * 2 div 3, 0, 11300, Raised))),
     Again = kprof_sampling:follow(0, 0, 11300, Raised),
     Whole = kprof_sampling:follow(0, 0, 16300, Again),
-    ?assertEqual(1000000, level(Whole)),
+    ?assertEqual({400000, 1000000}, {level(Again), level(Whole)}),
     ?assertNot(kprof_sampling:lowered(Whole)).
 
 %% What the user asks for in the meantime is held to the same level.
