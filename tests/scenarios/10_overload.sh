@@ -25,10 +25,13 @@ status_is() { [ "$(target_eval "$name@localhost" 'kprof:status().')" = "$1" ]; }
 wait_for 70 "it is traced again" status_is tracing
 wait_for 10 "the ledger tells of the pause" ledger_reaches paused_ms 1000
 complete=$(ledger requests_complete)
-again='lists:foreach(fun(_) -> kprof:do_apply(scenario_flood, requests, [5]), timer:sleep(2) end, lists:seq(1, 1000)).'
-is "$(target_eval "$name@localhost" "$again")" ok "a thousand quiet requests"
-sampled() { ledger_reaches requests_complete $((complete + 1)); }
-wait_for 15 "some of them are counted" sampled
+# The sampling rises by steps of five seconds.
+again='lists:foreach(fun(_) -> kprof:do_apply(scenario_flood, requests, [5]), timer:sleep(2) end, lists:seq(1, 200)).'
+sampled() {
+  target_eval "$name@localhost" "$again" >/dev/null
+  ledger_reaches requests_complete $((complete + 1))
+}
+wait_for 60 "quiet requests are counted" sampled
 stop_tracing
 stop_collector
 holds "$(ledger requests_unsampled)" -gt 0 "after a trip fewer requests are sampled"

@@ -4,6 +4,7 @@
 # work for a request are armed, and in the end none is.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/cases.sh"
+slack_us=100 # a request tells two messages more for each time that it waits: the untraced process does not send these
 
 # off_cpu ROUND: tier|its time asleep, which is the truth's duration|off_cpu_us, where these differ; asleep is alpha, delta.
 off_cpu() {

@@ -76,7 +76,7 @@ if "$kprof" nodes --collector "127.0.0.1:$collector_port" >"$scratch/nodes.log" 
 has "$scratch/nodes.log" 'it said: this collector speaks TLS: start with --tls-ca' "kprof nodes without TLS"
 sleep 1 # a second has five lines of refusals
 exec {http}<>"/dev/tcp/127.0.0.1/$collector_port"
-printf 'GET / HTTP/1.0\r\n\r\n' >&"$http"
+printf 'GET / HTTP/1.0\r\n\r\n' >&"$http" || true # its first line may be enough
 timeout 10 cat <&"$http" >/dev/null 2>&1 || [ $? -ne 124 ] || fail "a browser may stay"
 exec {http}>&-
 refused 'an HTTP request; this port speaks' "somebody who speaks neither"

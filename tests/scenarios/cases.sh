@@ -33,6 +33,9 @@ measure() {
 }
 all_closed() { [ "$(ledger requests_complete+requests_incomplete+requests_expired)" -ge $((complete + incomplete)) ]; }
 
+# What a call may be longer than the truth: tracing it takes time.
+slack_us=50
+
 # How errors of kprof differ from the truth's, in SQL.
 errors_differ='t.errors <> s.errors'
 
@@ -52,10 +55,10 @@ compare() {
                              t.wait_us, s.wait_us) AS times,
                       CASE WHEN s.calls IS NULL THEN 'missing' WHEN t.calls IS NULL THEN 'invented'
                            WHEN (t.calls, t.async_calls) <> (s.calls, s.async_calls) OR $errors_differ THEN 'counts'
-                           WHEN abs(t.total_us - s.total_us) > max(0.05 * t.total_us, 50 * t.calls)
-                             OR abs(t.self_us - s.self_us) > max(0.05 * t.self_us, 50 * t.calls)
-                             OR abs(t.mean_us - s.mean_us) > max(0.05 * t.mean_us, 50)
-                             OR abs(t.wait_us - s.wait_us) > max(0.05 * t.wait_us, 50 * t.calls) THEN 'times'
+                           WHEN abs(t.total_us - s.total_us) > max(0.05 * t.total_us, $slack_us * t.calls)
+                             OR abs(t.self_us - s.self_us) > max(0.05 * t.self_us, $slack_us * t.calls)
+                             OR abs(t.mean_us - s.mean_us) > max(0.05 * t.mean_us, $slack_us)
+                             OR abs(t.wait_us - s.wait_us) > max(0.05 * t.wait_us, $slack_us * t.calls) THEN 'times'
                            ELSE 'fits' END AS verdict
                FROM t FULL OUTER JOIN s USING (identity, tier))
     SELECT identity, tier, counts, times, verdict FROM b ORDER BY 1, 2" >"$scratch/compared"
