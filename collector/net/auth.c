@@ -81,7 +81,10 @@ static bool proves(struct auth *a, struct slice key, struct slice frame, struct 
 
 // Whether the client sees what it should. It is no secret, and proven together with the frame that it came in.
 static bool same_certificate(const struct auth *a, struct slice theirs) {
-    return theirs.len == (a->tls ? AUTH_CERTIFICATE_BYTES : 0) && (!a->tls || memcmp(theirs.data, a->certificate, AUTH_CERTIFICATE_BYTES) == 0);
+    if (!a->tls) {
+        return theirs.len == 0;
+    }
+    return theirs.len == AUTH_CERTIFICATE_BYTES && memcmp(theirs.data, a->certificate, AUTH_CERTIFICATE_BYTES) == 0;
 }
 
 const char *auth_challenge(struct auth *a, struct slice frame, const uint8_t nonce[AUTH_NONCE_BYTES], struct buffer *out) {

@@ -201,7 +201,8 @@ static bool greet(struct client *c, int64_t deadline) {
     control_get_text(control_root(message), "type", &type);
     bool welcome = slice_is(type, "welcome");
     control_get_text(control_root(message), "version", &version);
-    snprintf(c->version, sizeof c->version, "%.*s", (int)(version.len < 64 ? version.len : 63), version.data ? (const char *)version.data : "");
+    snprintf(c->version, sizeof c->version, "%.*s", (int)(version.len < 64 ? version.len : 63),
+             version.data ? (const char *)version.data : "");
     control_free(message);
     if (!welcome) {
         fail(c, "it is no kprof-collector, or one of another release");

@@ -128,7 +128,8 @@ static void on_first(evutil_socket_t fd, short what, void *context) {
             connection_refuse(c, "out of memory");
         }
     } else if (first[0] == 0) { // the length of a control message
-        turn_away(c, "this collector speaks TLS: start with --tls-ca (start_trace: {tls, #{cacertfile => File}})", "it speaks without TLS: start it with --tls-ca");
+        turn_away(c, "this collector speaks TLS: start with --tls-ca (start_trace: {tls, #{cacertfile => File}})",
+                  "it speaks without TLS: start it with --tls-ca");
     } else {
         connection_refuse(c, strangers_describe(slice_of(first, (size_t)got)));
     }

@@ -52,7 +52,8 @@ static uint32_t most_connections(void) {
         return LIMIT_CONNECTIONS;
     }
     uint32_t most = (uint32_t)(files.rlim_cur > 2 * LIMIT_OTHER_FILES ? files.rlim_cur - LIMIT_OTHER_FILES : files.rlim_cur / 4);
-    log_warning("this process may have %u open files: no more than %u connections are taken (ulimit -n %u)", (unsigned)files.rlim_cur, most, (unsigned)wanted);
+    log_warning("this process may have %u open files: no more than %u connections are taken (ulimit -n %u)",
+                (unsigned)files.rlim_cur, most, (unsigned)wanted);
     return most;
 }
 

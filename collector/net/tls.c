@@ -41,7 +41,8 @@ static int no_passphrase(char *to, int size, int writing, void *user) {
 static bool private_file(const char *path, char *why) {
     struct stat st;
     if (stat(path, &st) == 0 && (st.st_mode & S_IRWXO)) {
-        snprintf(why, TLS_ERROR_BYTES, "%s: mode %03o opens the key to everybody on this machine; chmod 600 it", path, (unsigned)st.st_mode & 0777);
+        snprintf(why, TLS_ERROR_BYTES, "%s: mode %03o opens the key to everybody on this machine; chmod 600 it", path,
+                 (unsigned)st.st_mode & 0777);
         return false;
     }
     return true;

@@ -93,7 +93,8 @@ static void look_at_foreign(struct doctor *d, struct node *n, const char *about)
     if (n->otp < 27 && ask(n, "erlang", "trace_info", "new tracer", &c) && term_is_tuple(term_peek(&c)) && term_tuple(&c) == 2) {
         term_skip(&c);
         if (!c.failed && term_peek(&c) != TERM_NIL) {
-            doctor_tell(d, DOCTOR_WARNING, about, "end that first: before OTP 27 a process has one tracer", "somebody else traces new processes there");
+            doctor_tell(d, DOCTOR_WARNING, about, "end that first: before OTP 27 a process has one tracer",
+                        "somebody else traces new processes there");
         }
     }
 }

@@ -17,7 +17,8 @@ enum { TLS_ERROR_BYTES = 512 };
 struct tls_files {
     const char *cert; // chain of certificates, PEM, the own one first; NULL: none (a collector must have one)
     const char *key;  // of it, PEM, not encrypted, closed to others than its owner and group
-    const char *ca;   // authorities that the other side's certificate must come from; NULL: a collector asks for none, a client takes the system's
+    const char *ca;   // authorities that the other side's certificate must come from; NULL: a collector asks for none, a client takes the
+                      // system's
 };
 
 // A context for the listening side. NULL with `why`: a line that names the file and says what is wrong.

@@ -30,9 +30,9 @@ void slow_table(const struct slow_list *list, const char *db, bool limited, stru
 // whose parent is none of those before them stand at the top. Check out->failed.
 void slow_waterfall(const struct slow_spans *spans, const struct slow_style *style, struct buffer *out);
 
-// Puts what other nodes did for a request among its own spans: done[i] is what of->parts[i] was, without spans where that is not known, and must
-// stay as long. A part stands where its node's clock says that it began, but within the request, and below the call of the request's own node
-// that was open then. False without memory: nothing has changed.
+// Puts what other nodes did for a request among its own spans: done[i] is what of->parts[i] was, without spans where that is not known,
+// and must stay as long. A part stands where its node's clock says that it began, but within the request, and below the call of the
+// request's own node that was open then. False without memory: nothing has changed.
 bool slow_join(struct slow_spans *of, const struct slow_spans *done);
 
 // One JSON object and a newline each; described in `kprof slow --help`.
