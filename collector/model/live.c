@@ -83,14 +83,16 @@ void live_add(struct live *l, const struct request_result *r) {
     add(row_of(l, r->identity), r);
 }
 
-void live_refused(struct live *l, uint64_t count) {
-    struct live_row *total = count > 0 ? row_of(l, IDENTITY_TOTAL) : NULL;
-    if (total) {
-        total->incomplete += count;
+static void add_refused(struct live_row *row, uint64_t count) {
+    if (row) {
+        row->incomplete += count;
     }
-    struct live_row *unnamed = count > 0 ? row_of(l, IDENTITY_UNDEFINED) : NULL;
-    if (unnamed) {
-        unnamed->incomplete += count;
+}
+
+void live_refused(struct live *l, uint64_t count) {
+    if (count > 0) {
+        add_refused(row_of(l, IDENTITY_TOTAL), count);
+        add_refused(row_of(l, IDENTITY_UNDEFINED), count);
     }
 }
 

@@ -7,9 +7,9 @@
 %%
 %% The level is 1 until tracing takes too much of the node: until the breaker trips, which halves it, or more, so that what was measured then
 %% would be within the budget; or until thirty-two times the budget is traced; or until a node at its limit traces 24 MB for each second
-%% of processor time that it has, as it may though its trace port keeps up, on one scheduler or a busy machine. From then on, until it is 1 again, the traced bytes are held within the budget: what is over it lowers the
-%% level, by as much, once the lowering before shows; with room left, the level rises every 5 s, to eight times as much at most and no further than
-%% the budget allows by what is measured.
+%% of processor time that it has, as it may though its trace port keeps up, on one scheduler or a busy machine. From then on, until it
+%% is 1 again, the traced bytes are held within the budget: what is over it lowers the level, by as much, once the lowering before shows;
+%% with room left, the level rises every 5 s, to eight times as much at most and no further than the budget allows by what is measured.
 %%
 %% {@link put/2} writes the product of both where `set_token' reads it.
 -module(kprof_sampling).
