@@ -2,8 +2,8 @@
 %% Writes the shim as a C file, so that the kprof tool can bring it into nodes without any Erlang of its own: terms in external format.
 %%   shim_modules  [{Module, File, Beam}], as code:atomic_load/1 takes them; the beams carry their abstract code
 %%   shim_app      the application specification
-%%   shim_enter_expr, shim_leave_expr   expressions for erl_eval that call kprof_attach:enter(Me, Modules, App) and leave(Who) with these bindings
-%% Usage: embed_shim.escript EBIN-FOLDER OUT.c
+%% shim_enter_expr, shim_leave_expr   expressions for erl_eval that call kprof_attach:enter(Me, Modules, App) and leave(Who) with these
+%% bindings Usage: embed_shim.escript EBIN-FOLDER OUT.c
 main([Ebin, Out]) ->
     {ok, [{application, kprof, _} = App]} = file:consult(filename:join(Ebin, "kprof.app")),
     {module, kprof_app} = code:load_abs(filename:join(Ebin, "kprof_app")),
@@ -12,7 +12,8 @@ main([Ebin, Out]) ->
     {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Attach, [abstract_code]),
     ok = file:write_file(Out, ["#include \"shim_bytes.h\"\n",
                                bytes(modules, Modules), bytes(app, App),
-                               bytes(enter_expr, call(enter, ['Me', 'Modules', 'App'], Forms)), bytes(leave_expr, call(leave, ['Who'], Forms))]);
+                               bytes(enter_expr, call(enter, ['Me', 'Modules', 'App'], Forms)),
+                               bytes(leave_expr, call(leave, ['Who'], Forms))]);
 main(_) ->
     io:put_chars(standard_error, "usage: embed_shim.escript EBIN-FOLDER OUT.c\n"),
     halt(2).

@@ -164,7 +164,8 @@ hash -r
 find_missing
 if [ ${#missing[@]} -gt 0 ]; then
   case " ${missing[*]} " in
-    *' libevent-dev '*) die 1 "libevent-dev must be $libevent_least or newer (security fixes); is Debian's security archive among apt's sources?" ;;
+    *' libevent-dev '*) die 1 \
+      "libevent-dev must be $libevent_least or newer (security fixes); is Debian's security archive among apt's sources?" ;;
   esac
   die 1 "installed, but still not usable (too old, or something else comes first on the PATH): ${missing[*]}"
 fi

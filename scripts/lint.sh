@@ -1,5 +1,5 @@
 #!/bin/sh
-# Lints collector/ with clang-tidy (.clang-tidy says which checks) and all shell scripts with shellcheck.
+# Lints collector/ with clang-tidy (.clang-tidy says which checks) and all shell scripts with shellcheck. Finds lines over 140 columns.
 #
 # Usage: scripts/lint.sh [--build-dir DIR] [file…]
 #   --build-dir DIR a configured build (default build), for its compile_commands.json
@@ -27,7 +27,9 @@ status=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # gcc's options that clang does not know must not count as findings
-echo "$files" | tr ' ' '\n' | xargs -P 2 -n 4 clang-tidy --quiet -p "$dir" --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-ignored-optimization-argument >"$log" 2>/dev/null || status=1
+echo "$files" | tr ' ' '\n' |
+    xargs -P 2 -n 4 clang-tidy --quiet -p "$dir" --extra-arg=-Wno-unknown-warning-option \
+        --extra-arg=-Wno-ignored-optimization-argument >"$log" 2>/dev/null || status=1
 if [ $status -ne 0 ]; then
     cat "$log"
 fi
@@ -35,5 +37,7 @@ if command -v shellcheck >/dev/null; then
     # shellcheck disable=SC2046  # paths without blanks
     shellcheck -x -P SCRIPTDIR .ci/run $(git ls-files 'scripts/*.sh' 'tests/*.sh') || status=1
 fi
+# letters are counted, not bytes
+LC_ALL=C.UTF-8 git grep -nE '.{141}' -- '*.[ch]' '*.erl' '*.hrl' '*.escript' '*.sh' '*CMakeLists.txt' && status=1
 [ $status -ne 0 ] || echo "clean"
 exit $status

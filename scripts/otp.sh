@@ -11,14 +11,15 @@ usage: otp.sh [--no-download] RELEASE COMMAND [ARGUMENT...]
 Runs COMMAND with the erl, erlc, escript and rebar3 of Erlang/OTP RELEASE (25, 27, 29) first on its PATH, and KPROF_OTP=RELEASE
 in its environment. This machine's own Erlang is taken when it is of that release. Otherwise Debian's packages are, of whichever
 suite carries it: they are downloaded once (some 35 MB, from the mirror that apt uses here, with apt's own check of signatures)
-and unpacked into ~/.cache/kprof/otp-RELEASE (XDG_CACHE_HOME is respected), which KPROF_OTP_ROOT names then. Nothing is installed, and root is not needed: the
-programs bring their own C library. Remove that folder to get rid of it, or to have newer packages.
+and unpacked into ~/.cache/kprof/otp-RELEASE (XDG_CACHE_HOME is respected), which KPROF_OTP_ROOT names then. Nothing is
+installed, and root is not needed: the programs bring their own C library. Remove that folder to get rid of it, or to have newer
+packages.
 
   --no-download  runs COMMAND only when that release is there already
   --check        downloads and runs nothing, says whether that release is there already
-  --unpack       runs nothing: unpacks other packages of the suite that carries RELEASE into the new folder DIR, rabbitmq-server say, with what
-                 they need of Erlang and of C libraries and is not in the release's own folder. Its Erlang programs look for C libraries in
-                 KPROF_OTP_LIBRARIES, too
+  --unpack       runs nothing: unpacks other packages of the suite that carries RELEASE into the new folder DIR, rabbitmq-server say,
+                 with what they need of Erlang and of C libraries and is not in the release's own folder. Its Erlang programs look
+                 for C libraries in KPROF_OTP_LIBRARIES, too
 
 exit status: COMMAND's; 2 wrong usage; 77 that release is not here or cannot be had: ctest calls a test skipped then
 
@@ -79,7 +80,8 @@ private() {
   local tool=$1
   shift
   "$tool" -q -o Dir::State="$scratch/state" -o Dir::State::status="$scratch/status" -o Dir::Cache="$scratch/cache" \
-    -o Acquire::Retries=0 -o Acquire::http::Timeout=20 -o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=- -o APT::Sandbox::User="$(id -un)" "$@"
+    -o Acquire::Retries=0 -o Acquire::http::Timeout=20 -o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=- \
+    -o APT::Sandbox::User="$(id -un)" "$@"
 }
 
 # carries SUITE: gets its lists and looks.
@@ -97,7 +99,8 @@ carries() {
 }
 
 # needs PACKAGE...: these packages and all that they need, to the C library, a line each.
-needs() { private apt-get install --print-uris -y --no-install-recommends "$@" 2>>"$scratch/log" | sed -n "s/^'[^']*' \([^_]*\)_.*/\1/p" | sort; }
+needs() { private apt-get install --print-uris -y --no-install-recommends "$@" 2>>"$scratch/log" | sed -n "s/^'[^']*' \([^_]*\)_.*/\1/p" |
+  sort; }
 
 # download PACKAGE...: into $scratch/debs.
 download() { (cd "$scratch/debs" && private apt-get download "$@") >>"$scratch/log" 2>&1 || { tail -n 3 "$scratch/log" >&2; return 1; }; }
@@ -111,9 +114,9 @@ unpack() {
   for deb in "$scratch"/debs/*.deb; do dpkg-deb -x "$deb" "$1"; done
 }
 
-# wrap TREE PLACE RELEASE: the programs below TREE, which will be PLACE, are run by the dynamic loader that came with the release, which is unpacked
-# in RELEASE and will be $root: a script in the place of each says so. No environment variable does, which would reach programs of this
-# machine, too.
+# wrap TREE PLACE RELEASE: the programs below TREE, which will be PLACE, are run by the dynamic loader that came with the release, which is
+# unpacked in RELEASE and will be $root: a script in the place of each says so. No environment variable does, which would reach programs of
+# this machine, too.
 wrap() {
   local tree=$1 place=$2 release_tree=$3 loader libraries='' folder program own
   loader=$(find "$release_tree" -name 'ld-linux*.so*' -o -name 'ld64.so*' | head -n 1)
@@ -127,7 +130,8 @@ wrap() {
     mkdir -p "$own"
     mv "$program" "$own/"
     # shellcheck disable=SC2016  # the script's own parameters
-    printf '#!/bin/sh\nexec "%s" --argv0 "$0" --library-path "%s${KPROF_OTP_LIBRARIES:+:$KPROF_OTP_LIBRARIES}" "%s" "$@"\n' "$loader" "$libraries" \
+    printf '#!/bin/sh\nexec "%s" --argv0 "$0" --library-path "%s${KPROF_OTP_LIBRARIES:+:$KPROF_OTP_LIBRARIES}" "%s" "$@"\n' "$loader" \
+      "$libraries" \
       "$place${own#"$tree"}/$(basename "$program")" >"$program"
     chmod 755 "$program"
   done

@@ -295,8 +295,10 @@ if [ "$found" -eq 0 ] || [ $((2 * found)) -lt "$requests" ]; then
       sum(dropped_messages) || ', tracing paused by the guard for ' || sum(paused_ms) || ' ms.' FROM ledger WHERE resolution_s = 10")" kprof
 fi
 
-slowest="SELECT identity, tier, sum(calls) AS calls, round(max(p50_us)) AS p50_us, round(max(p99_us)) AS p99_us FROM tier_stats WHERE resolution_s = 3600 AND identity <> '_total' GROUP BY identity, tier ORDER BY p99_us DESC LIMIT 10"
-failing="SELECT identity, sum(calls) AS requests, sum(errors) AS errors FROM tier_stats WHERE resolution_s = 3600 AND tier = '_total' GROUP BY identity ORDER BY errors DESC"
+slowest="SELECT identity, tier, sum(calls) AS calls, round(max(p50_us)) AS p50_us, round(max(p99_us)) AS p99_us FROM tier_stats
+         WHERE resolution_s = 3600 AND identity <> '_total' GROUP BY identity, tier ORDER BY p99_us DESC LIMIT 10"
+failing="SELECT identity, sum(calls) AS requests, sum(errors) AS errors FROM tier_stats WHERE resolution_s = 3600 AND tier = '_total'
+         GROUP BY identity ORDER BY errors DESC"
 for q in "$slowest" "$failing"; do
   [ -n "$(query "$q")" ] || fail "this query should have found something: $q"
 done

@@ -106,7 +106,8 @@ trap cleanup EXIT
 chmod 400 "$home/.erlang.cookie"
 
 export KPROF_TARGET=$node KPROF_CONFIG=$config KPROF_ENTRIES=$entries KPROF_EBIN=$ebin KPROF_COLLECTOR=$collector KPROF_PARENT=$$
-export KPROF_SECRET_FILE=$secret KPROF_TLS=$tls KPROF_TLS_CA=$tls_ca KPROF_TLS_CERT=$tls_cert KPROF_TLS_KEY=$tls_key KPROF_TLS_NAME=$tls_name
+export KPROF_SECRET_FILE=$secret KPROF_TLS=$tls KPROF_TLS_CA=$tls_ca KPROF_TLS_CERT=$tls_cert KPROF_TLS_KEY=$tls_key \
+  KPROF_TLS_NAME=$tls_name
 export KPROF_OWN_NAME=${name:-kprof_$$_$RANDOM}
 told=
 trap 'told=1; [ -z "$erl_pid" ] || kill -TERM "$erl_pid" 2>/dev/null || true' TERM INT HUP

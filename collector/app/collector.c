@@ -79,7 +79,7 @@ static void hand_out(struct collector *c, const struct stats *stats) {
 // Gives what was gathered to the writer, unless it is busy: then gathering goes on and the next flush tries again.
 static void flush(struct collector *c) {
     if (!writer_idle(c->writer)) {
-        writer_submit(c->writer, c->spare, pipeline_directory(c->pipeline)); // says no, and tries a refused batch again
+        writer_retry(c->writer);
         return;
     }
     if (stats_empty(pipeline_stats(c->pipeline))) {
@@ -96,7 +96,7 @@ static void flush(struct collector *c) {
 static void on_tick(evutil_socket_t fd, short what, void *context) {
     (void)fd;
     (void)what;
-    pipeline_tick(((struct collector *)context)->pipeline, clock_wall());
+    pipeline_tick(((struct collector *)context)->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
 }
 
 static void on_flush(evutil_socket_t fd, short what, void *context) {
@@ -279,7 +279,7 @@ static bool make_parts(struct collector *c) {
     if (!c->base || !c->pipeline || !c->spare) {
         return false;
     }
-    pipeline_tick(c->pipeline, clock_wall());
+    pipeline_tick(c->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
     c->writer = writer_start(c->store, &writing);
     return c->writer && start_events(c);
 }
@@ -291,6 +291,10 @@ static bool finish(struct collector *c) {
     server_free(c->server);
     c->server = NULL;
     bool written = !c->writer || writer_wait(c->writer);
+    if (!written) { // what came since then waits behind it: once more, for both
+        writer_retry(c->writer);
+        written = writer_wait(c->writer);
+    }
     if (c->writer && written) {
         flush(c);
         written = writer_wait(c->writer);

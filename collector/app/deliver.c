@@ -1,7 +1,15 @@
 #include "pipeline_node.h"
 
-// `late`: the name is for a request that no call has named, nor will by an answer that is still to come.
-static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct slice term, bool late) {
+uint16_t deliver_identity(struct pipeline_node *n, struct slice text) {
+    uint16_t identity = directory_identity(&n->pipeline->directory, text);
+    return identity == IDENTITY_TOTAL || identity == IDENTITY_REMOTE ? IDENTITY_UNDEFINED : identity;
+}
+
+// What a name is worth: the first FIRMLY stays, AT_END is for a request that no call has named, nor will by an answer that is still to
+// come, and AT_BEGIN for one that nothing else names.
+enum naming { FIRMLY, AT_END, AT_BEGIN };
+
+static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct slice term, enum naming naming) {
     struct cursor c = cursor_of(term.data, term.len);
     if (!tracker_unnamed(n->tracker, ref) ||
         (term_is_atom(term_peek(&c)) && slice_is(term_atom(&c).text, "undefined"))) {
@@ -9,13 +17,18 @@ static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct
     }
     char text[LIMIT_NAME_BYTES + 4]; // room for the character that the cut falls into
     size_t len = term_text(term, text, sizeof text);
-    uint16_t identity = directory_identity(&n->pipeline->directory, slice_of(text, len));
-    if (identity != IDENTITY_TOTAL && identity != IDENTITY_REMOTE) {
-        if (late) {
-            tracker_name_late(n->tracker, ref, identity);
-        } else {
-            tracker_name(n->tracker, ref, identity);
-        }
+    if (naming == AT_BEGIN) {
+        tracker_name_begun(n->tracker, ref, slice_of(text, len));
+        return;
+    }
+    uint16_t identity = deliver_identity(n, slice_of(text, len));
+    if (identity == IDENTITY_UNDEFINED) {
+        return;
+    }
+    if (naming == AT_END) {
+        tracker_name_late(n->tracker, ref, identity);
+    } else {
+        tracker_name(n->tracker, ref, identity);
     }
 }
 
@@ -49,10 +62,10 @@ static void name_request(struct pipeline_node *n, struct request_ref ref, const 
         uint8_t room[2];
         struct slice term = argument(m, f->identity_argument, room);
         if (term.len > 0) {
-            name_by_term(n, ref, term, false);
+            name_by_term(n, ref, term, FIRMLY);
         }
     } else if (m->note_kind == NOTE_IDENTITY) {
-        name_by_term(n, ref, m->note, false);
+        name_by_term(n, ref, m->note, FIRMLY);
     } else if (m->note_kind == NOTE_ARGUMENTS) {
         uint32_t id;
         if (n->user && n->pipeline->options.identify && identify_call(&n->identify, n->tracker, ref, m, &id)) {
@@ -82,7 +95,7 @@ static struct tracker_end read_end(struct pipeline_node *n, const struct message
     if (parts == 3) {
         struct slice identity = term_take(&c);
         if (identity.len > 0) {
-            name_by_term(n, tracker_find(n->tracker, m->token), identity, true);
+            name_by_term(n, tracker_find(n->tracker, m->token), identity, AT_END);
         }
     }
     return end;
@@ -113,9 +126,13 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
     case ROLE_BEGIN:
         name_request(n, tracker_begin(n->tracker, &call), f, m);
         break;
-    case ROLE_WEB_BEGIN:
-        name_request(n, tracker_web_begin(n->tracker, &call), f, m);
+    case ROLE_WEB_BEGIN: {
+        struct request_ref begun = tracker_web_begin(n->tracker, &call);
+        if (m->note_kind == NOTE_IDENTITY) {
+            name_by_term(n, begun, m->note, AT_BEGIN);
+        }
         break;
+    }
     case ROLE_END: {
         struct tracker_end end = read_end(n, m, time);
         tracker_end(n->tracker, &end);

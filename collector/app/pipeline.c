@@ -14,6 +14,8 @@ enum {
     NANOSECONDS = 1000000000, // per second
     IDLE_NS = 500000000       // how far a live clock stays behind: what is on its way must not come too late
 };
+// A node tells its time every second. Where the last time is this old, it may have stood still meanwhile, as a machine that sleeps.
+static const int64_t LATELY_NS = 5LL * NANOSECONDS;
 // A live message this far from the node's clock has no time worth having: it would close everything, or open a bucket in
 // another century.
 static const int64_t STRANGE_NS = 3600LL * NANOSECONDS;
@@ -134,6 +136,10 @@ static uint16_t on_maker(void *context, uint64_t label) {
     return maker == n->id ? DIRECTORY_NONE : maker;
 }
 
+static uint16_t on_identity(void *context, struct slice name) {
+    return deliver_identity(context, name);
+}
+
 static void on_never_returns(void *context, uint16_t tier) {
     struct pipeline_node *n = context;
     for (uint32_t i = 0; i < n->tiers.count; i++) {
@@ -200,6 +206,7 @@ const char *pipeline_node_name(const struct pipeline_node *n) {
 
 void pipeline_set_user(struct pipeline_node *n, void *user) {
     n->user = user;
+    n->labels_to_come = 0;
 }
 
 void pipeline_want_calls(struct pipeline_node *n, bool wanted) {
@@ -221,7 +228,17 @@ void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers) {
     identify_reset(&n->identify);
 }
 
+// All messages that have come, and those known to be lost.
+static uint64_t seen(const struct pipeline_node *n) {
+    return n->totals.messages + n->totals.dropped;
+}
+
 void pipeline_set_labels(struct pipeline_node *n, uint32_t start) {
+    if (n->open && n->latest_stream.labels == 0) {
+        n->latest_stream.labels = start;
+    } else {
+        n->labels_to_come = start;
+    }
     label_makers_tell(&n->pipeline->makers, n->id, start);
 }
 
@@ -242,20 +259,27 @@ static inline int64_t nanoseconds(const struct pipeline_node *n, int64_t ticks) 
 
 void pipeline_set_clock(struct pipeline_node *n, int64_t ticks_per_second, int64_t offset_ticks) {
     n->ticks_per_second = ticks_per_second;
+    n->synced = false; // a node that was started anew counts its time anew
+    pipeline_set_offset(n, offset_ticks);
+}
+
+void pipeline_set_offset(struct pipeline_node *n, int64_t offset_ticks) {
     n->account.offset = nanoseconds(n, offset_ticks);
 }
 
-void pipeline_sync(struct pipeline_node *n, int64_t at_ticks, int64_t now) {
+void pipeline_sync(struct pipeline_node *n, int64_t at_ticks, struct pipeline_now now) {
+    n->synced = true;
     n->synced_node = nanoseconds(n, at_ticks);
-    n->synced_wall = now;
+    n->synced_at = now;
 }
 
 // -- ledger ------------------------------------------------------------------------------------------------------------
 
-// The node's time now: by its own word if it gave one, else as if its clock and ours were the same.
+// The node's time now: by its own word if it gave one, else as if its clock and ours were the same. Whoever sets our clock does not
+// move it.
 static int64_t node_now(const struct pipeline_node *n) {
-    int64_t wall = n->pipeline->now;
-    return n->synced_wall != 0 ? n->synced_node + (wall - n->synced_wall) : wall - n->account.offset;
+    const struct pipeline_now *now = &n->pipeline->now;
+    return n->synced ? n->synced_node + (now->steady - n->synced_at.steady) : now->wall - n->account.offset;
 }
 
 static struct ledger_row *ledger_at(struct pipeline_node *n, int64_t time) {
@@ -347,7 +371,7 @@ static inline bool message_time(struct pipeline_node *n, const struct message *m
     }
     int64_t away;
     if (n->live && (__builtin_sub_overflow(*time, node_now(n), &away) || !within(away, STRANGE_NS) ||
-                    (n->synced_wall != 0 && away > AHEAD_NS))) {
+                    (n->synced && away > AHEAD_NS))) {
         return false;
     }
     return within(*time, TRACKER_FARTHEST);
@@ -454,6 +478,32 @@ static void handle_term(struct pipeline_node *n, struct slice body) {
     }
 }
 
+uint32_t pipeline_labels(const struct pipeline_node *n) {
+    return n->latest_stream.labels;
+}
+
+uint64_t pipeline_total(struct pipeline_node *n, const struct pipeline_total *total) {
+    struct stream_count *latest = &n->latest_stream, *before = &n->stream_before;
+    uint64_t lost = total->unsent < total->messages ? total->unsent : total->messages;
+    if (total->labels == latest->labels || total->labels == before->labels) {
+        uint64_t came = total->labels == latest->labels ? seen(n) - latest->begun : before->came;
+        lost = total->messages > came ? total->messages - came : 0;
+    }
+    if (lost == 0) {
+        return 0;
+    }
+    if (total->labels == latest->labels) {
+        lose(n);
+    } else {
+        latest->begun += lost;
+        before->came += total->labels == before->labels ? lost : 0;
+    }
+    ledger_at(n, node_now(n))->dropped_messages += lost;
+    n->totals.dropped += lost;
+    n->settled.dropped += lost;
+    return lost;
+}
+
 // -- streams -----------------------------------------------------------------------------------------------------------
 
 void pipeline_gap(struct pipeline_node *n, int64_t from_ticks, int64_t until_ticks, bool reload) {
@@ -474,6 +524,7 @@ bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *strea
                                       .events = {.context = n,
                                                  .finished = on_finished,
                                                  .maker = stream->live ? on_maker : NULL,
+                                                 .identity = on_identity,
                                                  .never_returns = on_never_returns}};
     struct tracker *tracker = tracker_new(n->pipeline->pool, &options);
     if (!tracker) {
@@ -483,6 +534,10 @@ bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *strea
     n->tracker = tracker;
     identify_reset(&n->identify);
     buffer_reset(&n->partial);
+    n->stream_before = n->latest_stream;
+    n->stream_before.came = seen(n) - n->latest_stream.begun;
+    n->latest_stream = (struct stream_count){.labels = n->labels_to_come, .begun = seen(n)};
+    n->labels_to_come = 0;
     n->open = true;
     n->live = stream->live;
     n->bad = false;
@@ -617,14 +672,19 @@ void pipeline_answer(struct pipeline_node *n, uint32_t id, const struct slice *i
     }
 }
 
-void pipeline_tick(struct pipeline *p, int64_t now) {
+// Whether the node's time can be told without its messages. A tracker that was sent ahead closes nothing until the node's time is there.
+static bool told_lately(const struct pipeline_node *n) {
+    return n->synced && n->pipeline->now.steady - n->synced_at.steady <= LATELY_NS;
+}
+
+void pipeline_tick(struct pipeline *p, struct pipeline_now now) {
     p->now = now;
     for (uint32_t i = 0; i < LIMIT_NODES && p->nodes[i]; i++) {
         struct pipeline_node *n = p->nodes[i];
         // The gauge's empty frames come every 10 ms while the stream flows. They alone mean that nothing is on its way; with messages
         // among them time goes on by theirs, and without any bytes the stream is held up.
         bool idle = n->fresh && n->totals.messages == n->ticked;
-        if (n->open && n->live && idle && n->partial.len == 0) {
+        if (n->open && n->live && idle && n->partial.len == 0 && told_lately(n)) {
             int64_t safe = node_now(n) - IDLE_NS;
             if (n->advanced == INT64_MIN || safe > n->advanced) {
                 advance(n, safe > n->latest ? safe : n->latest);
@@ -650,8 +710,8 @@ const struct stats *pipeline_stats(const struct pipeline *p) {
 }
 
 bool pipeline_clock_offset(const struct pipeline_node *n, int64_t *ahead) {
-    *ahead = n->synced_node + n->account.offset - n->synced_wall;
-    return n->synced_wall != 0;
+    *ahead = n->synced_node + n->account.offset - n->synced_at.wall;
+    return n->synced;
 }
 
 uint32_t pipeline_tiers(const struct pipeline_node *n) {

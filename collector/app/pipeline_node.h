@@ -30,8 +30,17 @@ struct pipeline_node {
     struct identify identify;
     struct account account;
     int64_t ticks_per_second;
-    int64_t synced_node; // the node's time at
-    int64_t synced_wall; // this time of the collector's clock; 0: not told yet
+    bool synced;         // it has told its time since it connected:
+    int64_t synced_node; // this one, at
+    struct pipeline_now synced_at;
+
+    // this stream and the one before, for the shim's word of how many messages it had
+    struct stream_count {
+        uint32_t labels; // 0: not told
+        uint64_t begun;  // messages and dropped messages of all streams before it
+        uint64_t came;   // of this one; of the latest not known yet
+    } latest_stream, stream_before;
+    uint32_t labels_to_come; // of a stream that has yet to begin here; 0: not told
 
     // the stream
     bool open;
@@ -68,11 +77,13 @@ struct pipeline {
     struct label_makers makers;
     struct stats *stats;
     struct pipeline_node *nodes[LIMIT_NODES];
-    int64_t now; // ns since 1970, of the last tick
+    struct pipeline_now now; // of the last tick
 };
 
 // -- deliver.c -------------------------------------------------------------------------------------------------------------
 
+// The directory id of an identity's text; IDENTITY_UNDEFINED for what no request may be called.
+uint16_t deliver_identity(struct pipeline_node *n, struct slice text);
 // Hands a message of a known function to the tracker; time: the node's, in ns.
 void deliver_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time);
 void deliver_return(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time);

@@ -134,7 +134,7 @@ static struct shim_link *link_of(const struct shim_links *links, const struct pi
 // farewell, and shims tell their time every second. Two living nodes of a name do not push each other out.
 static bool make_way(const struct shim_links *links, const struct pipeline_node *node) {
     struct shim_link *there = link_of(links, node);
-    if (there && clock_wall() - there->heard < SILENT_NS) {
+    if (there && clock_monotonic() - there->heard < SILENT_NS) {
         return false;
     }
     if (there) {
@@ -191,7 +191,7 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
     }
     note_origin(link->seen, hello, session_peer(s));
     link->session = s;
-    link->heard = clock_wall();
+    link->heard = clock_monotonic();
     link->next = links->first;
     if (link->next) {
         link->next->previous = link;
@@ -258,15 +258,40 @@ static uint64_t get_count(struct control_map message, const char *key) {
 }
 
 static void on_clock(struct shim_link *link, struct control_map message) {
-    int64_t at;
+    int64_t at, offset;
+    if (control_get_int(message, "time_offset", &offset)) {
+        pipeline_set_offset(link->node, offset);
+    }
     if (control_get_int(message, "at", &at)) {
-        pipeline_sync(link->node, at, clock_wall());
+        pipeline_sync(link->node, at, (struct pipeline_now){clock_wall(), clock_monotonic()});
     }
     struct pipeline_counts counts = {.unsampled = get_count(message, "unsampled"),
                                      .paused_ms = get_count(message, "paused_ms"),
                                      .trips = get_count(message, "trips"),
                                      .lowered_ms = get_count(message, "lowered_ms")};
     pipeline_count(link->node, &counts);
+}
+
+// Compares what the shim has told of a stream with what came of it, once nothing more can come.
+static void settle_total(struct shim_link *link) {
+    bool comes = session_streams(link->session) && link->total.labels == pipeline_labels(link->node);
+    if (link->total.labels > 0 && !comes) {
+        uint64_t lost = pipeline_total(link->node, &link->total);
+        if (lost > 0) {
+            log_warning("node %s: %" PRIu64 " trace messages were lost on their way", name_of(link), lost);
+        }
+        link->total.labels = 0;
+    }
+}
+
+static void on_total(struct shim_link *link, struct control_map message) {
+    int64_t labels;
+    if (control_get_int(message, "labels", &labels) && labels > 0 && labels <= UINT32_MAX) {
+        link->total = (struct pipeline_total){.labels = (uint32_t)labels,
+                                              .messages = get_count(message, "messages"),
+                                              .unsent = get_count(message, "unsent")};
+        settle_total(link);
+    }
 }
 
 static void stream_over(struct shim_link *link) {
@@ -355,7 +380,7 @@ static void on_identify_reply(struct shim_link *link, struct control_map message
 
 static void on_message(void *user, struct slice type, struct control_map message) {
     struct shim_link *link = user;
-    link->heard = clock_wall();
+    link->heard = clock_monotonic();
     if (slice_is(type, "clock")) {
         on_clock(link, message);
     } else if (slice_is(type, "identify_reply")) {
@@ -367,6 +392,8 @@ static void on_message(void *user, struct slice type, struct control_map message
         roster_state(link->seen, "tracing", clock_wall());
     } else if (slice_is(type, "trace_stopped")) {
         on_stopped(link, message);
+    } else if (slice_is(type, "trace_total")) {
+        on_total(link, message);
     } else if (slice_is(type, "gap")) {
         on_gap(link, message);
     } else if (slice_is(type, "note")) {
@@ -410,6 +437,7 @@ static bool on_data(void *user, struct slice bytes) {
 // The connection has ended. Whether anything was lost with it the shim tells on the other one, a moment later.
 static void on_data_end(void *user) {
     struct shim_link *link = user;
+    settle_total(link);
     if (link->stopped_cleanly || link->links->shutting_down) {
         link->stopped_cleanly = true;
         stream_over(link);

@@ -23,6 +23,7 @@ struct tool_link {
     struct tool_links *links;
     struct tool_link *previous, *next;
     struct session *session;
+    bool output_full;              // something was left out for it; told once
     struct watch *watch;           // NULL: none
     struct roster_node *steered;   // the node that has not answered yet, NULL: none
     int64_t steer_id;              // names that question
@@ -32,9 +33,11 @@ struct tool_link {
 // -- answers -----------------------------------------------------------------------------------------------------------
 
 static void send_end(struct tool_link *t, struct buffer *b, struct control_writer *w) {
-    if (!control_end(w) || !session_send(t->session, b)) {
+    bool sent = control_end(w) && session_send(t->session, b);
+    if (!sent && !t->output_full) {
         log_warning("tool at %s: it does not read what it is sent; some is left out", session_peer(t->session));
     }
+    t->output_full = !sent;
     buffer_free(b);
 }
 

@@ -11,21 +11,18 @@
 #include <unistd.h>
 
 static enum log_level least = LOG_INFO;
+static bool to_journal;
 
 void log_set_level(enum log_level level) {
     least = level;
 }
 
-// Whether stderr is the journal's, which has its own time and level: systemd.exec(5), JOURNAL_STREAM.
-static bool to_journal(void) {
-    const char *stream = getenv("JOURNAL_STREAM");
+void log_start(void) {
+    const char *stream = getenv("JOURNAL_STREAM"); // systemd.exec(5): inherited, also by those whose stderr is another
     struct stat st;
     char ours[64];
-    if (!stream || fstat(STDERR_FILENO, &st) != 0) {
-        return false;
-    }
-    snprintf(ours, sizeof ours, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-    return strcmp(stream, ours) == 0;
+    to_journal = stream && fstat(STDERR_FILENO, &st) == 0 &&
+                 snprintf(ours, sizeof ours, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino) > 0 && strcmp(stream, ours) == 0;
 }
 
 void log_line(enum log_level level, const char *format, ...) {
@@ -48,7 +45,7 @@ void log_line(enum log_level level, const char *format, ...) {
         }
         before = byte;
     }
-    if (to_journal()) {
+    if (to_journal) {
         static const int priorities[] = {7, 6, 4, 3}; // sd-daemon(3)
         fprintf(stderr, "<%d>%s\n", priorities[level], text);
         return;

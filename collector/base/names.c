@@ -64,6 +64,17 @@ size_t names_clean(struct slice text, char *out, size_t room) {
     return len;
 }
 
+bool names_is_clean(struct slice text) {
+    for (size_t i = 0; i < text.len;) {
+        size_t n = character(text.data + i, text.len - i);
+        if (n == 0) {
+            return false;
+        }
+        i += n;
+    }
+    return true;
+}
+
 uint32_t names_intern(struct names *n, struct slice text) {
     // A raw text that needs no cleaning is found without copying it; one that does is looked up again, cleaned.
     uint64_t key = hash_bytes(text);

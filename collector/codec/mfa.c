@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/names.h"
+
 static const char LOWER[] = "abcdefghijklmnopqrstuvwxyz";
 static const char DIGITS[] = "0123456789";
 static const char WORD[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@";
@@ -19,16 +21,13 @@ static bool upper(char c) {
 
 // -- reading: each reader takes its part at *at, writes it to out and steps over it -----------------------
 
-// UTF-8 of at most as many characters as an atom may have, none of them a control character.
+// Printable UTF-8 of at most as many characters as an atom may have: a node closes the connection on which an atom comes that is none.
 static bool is_atom(const char *text) {
     size_t characters = 0;
     for (const char *p = text; *p; p++) {
-        if ((unsigned char)*p < ' ' || *p == 127) {
-            return false;
-        }
         characters += ((unsigned char)*p & 0xc0) != 0x80;
     }
-    return characters > 0 && characters <= MFA_ATOM_CHARACTERS && strcmp(text, "_") != 0;
+    return characters > 0 && characters <= MFA_ATOM_CHARACTERS && strcmp(text, "_") != 0 && names_is_clean(slice_text(text));
 }
 
 static bool put(char out[MFA_ATOM_BYTES], size_t *len, char c) {

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
+
 // What the atoms of node names hold, and nothing that steers a terminal.
 static bool is_part(const char *text) {
     for (const char *p = text; *p; p++) {
@@ -10,7 +12,7 @@ static bool is_part(const char *text) {
             return false;
         }
     }
-    return *text != 0;
+    return *text != 0 && names_is_clean(slice_text(text));
 }
 
 bool node_name_parse(const char *text, const char *this_host, struct node_name *out) {

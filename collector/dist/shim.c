@@ -138,6 +138,16 @@ static void take_text(struct cursor *c, char *out, size_t room) {
     out[term_text(term_take(c), out, room - 1)] = 0;
 }
 
+static struct slice take_binary(struct cursor *c) {
+    enum { HEAD = 5 }; // tag and length
+    if (term_peek(c) != TERM_BINARY) {
+        cursor_fail(c);
+        return slice_of(NULL, 0);
+    }
+    struct slice term = term_take(c);
+    return c->failed ? slice_of(NULL, 0) : slice_of(term.data + HEAD, term.len - HEAD);
+}
+
 static enum dist_status status_of(struct slice name) {
     static const struct {
         const char *name;
@@ -209,22 +219,38 @@ bool shim_start(struct node *n, const struct shim_options *o, struct shim_told *
            take_answer(n, answer, told, e);
 }
 
-bool shim_collector(struct node *n, char host[SHIM_HOST_BYTES], uint16_t *port) {
+bool shim_collector(struct node *n, struct shim_collector *out) {
     ei_x_buff x;
     struct slice answer;
     struct dist_error ignored;
     bool good = ei_x_new(&x) == 0 && put_nil(&x);
+    *out = (struct shim_collector){0};
     if (!call(n, "kprof_session", "collector", &x, good, WORD_MS, &answer, &ignored)) {
         return false; // a node's own kprof may be older
     }
     struct cursor c = cursor_of(answer.data, answer.len);
-    if (!term_is_tuple(term_peek(&c)) || term_tuple(&c) != 2 || term_peek(&c) != TERM_BINARY) {
+    if (!term_is_tuple(term_peek(&c)) || term_tuple(&c) != 4 || term_peek(&c) != TERM_BINARY) {
         return false;
     }
-    take_text(&c, host, SHIM_HOST_BYTES);
-    int64_t number = term_is_integer(term_peek(&c)) ? term_integer(&c) : 0;
-    *port = (uint16_t)number;
-    return number > 0 && number <= UINT16_MAX && strlen(host) > 0;
+    take_text(&c, out->host, SHIM_HOST_BYTES);
+    int64_t port = term_is_integer(term_peek(&c)) ? term_integer(&c) : 0;
+    out->port = (uint16_t)port;
+    out->secret = take_binary(&c);
+    if (term_is_tuple(term_peek(&c)) && term_tuple(&c) == 4) { // or false
+        out->tls = true;
+        out->tls_ca = take_binary(&c);
+        out->tls_cert = take_binary(&c);
+        out->tls_key = take_binary(&c);
+        take_text(&c, out->tls_name, SHIM_HOST_BYTES);
+    }
+    return !c.failed && port > 0 && port <= UINT16_MAX && out->host[0] != 0;
+}
+
+void shim_collector_wipe(struct node *n, struct shim_collector *c) {
+    if (n->channel.used > 0) {
+        explicit_bzero(n->channel.in.data, n->channel.used); // the slices lie there
+    }
+    c->secret = c->tls_ca = c->tls_cert = c->tls_key = slice_of(NULL, 0);
 }
 
 bool shim_word(struct node *n, enum shim_state *state, struct dist_error *e) {

@@ -8,10 +8,11 @@ _kprof_options() {
   "$@" --help 2>/dev/null </dev/null | sed -nE 's/^ +(-[a-z], )?(--[a-z][a-z0-9-]*)([ =](\[?[A-Z][^ ]*))?.*/\2 \4/p'
 }
 
-# _kprof_words PROGRAM COMMAND N: what may stand as its Nth word, as its usage says: words, or names of nodes that the collector on this host knows.
+# _kprof_words PROGRAM COMMAND N: what may stand as its Nth word, as its usage says: words, or names of nodes that the collector on this
+# host knows.
 _kprof_words() {
-  "$1" "$2" --help 2>/dev/null </dev/null | sed -nE "s/^(usage:|      ) kprof $2 //p" | cut -d' ' -f"$3" | grep -xE '[a-z|]+|\[?NODE\]?[.]*' | tr '|' '\n' |
-    sort -u | while read -r word; do
+  "$1" "$2" --help 2>/dev/null </dev/null | sed -nE "s/^(usage:|      ) kprof $2 //p" | cut -d' ' -f"$3" |
+    grep -xE '[a-z|]+|\[?NODE\]?[.]*' | tr '|' '\n' | sort -u | while read -r word; do
       case $word in *NODE*) _kprof_nodes "$1" ;; *) echo "$word" ;; esac
     done
 }

@@ -95,7 +95,8 @@ void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, 
     pop(t, p);
     p->last_event = error ? LAST_EXCEPTION : LAST_RETURN;
     // It will call again, most likely: kept until it was idle for the request timeout, unless there are very many.
-    if (p->top == SLAB_NONE && t->pool->processes.used > LIMIT_IDLE_PROCESSES && !alive(t, p->begun, p->begun_generation)) {
+    if (p->top == SLAB_NONE && t->pool->processes.used > LIMIT_IDLE_PROCESSES && p->web_open == 0 &&
+        !alive(t, p->begun, p->begun_generation)) {
         process_forget(t, p);
     }
 }
@@ -236,12 +237,6 @@ void tracker_exited(struct tracker *t, uint64_t pid, int64_t time) {
         pop(t, p);
     }
     unwind_to(t, p, SLAB_NONE, LEFT_BY_EXCEPTION, time);
-    if (alive(t, p->begun, p->begun_generation)) {
-        struct request *r = request_at(t, p->begun);
-        if ((crashed || r->ends_here) && !r->has_end) {
-            request_ends(t, p->begun, &(struct tracker_end){.pid = pid, .time = time, .error = true});
-            r->died = true;
-        }
-    }
+    request_died(t, p, crashed, time);
     process_forget(t, p);
 }

@@ -126,7 +126,8 @@ static uint32_t copy_spans(struct keep *k, const struct request_result *r) {
                                          .open = s->open,
                                          .error = s->error && !s->blind,
                                          .async = s->async,
-                                         .blind = s->blind};
+                                         .blind = s->blind,
+                                         .caller = r->remote && s->parent == SPAN_NONE && s->from != s->pid ? s->from : 0};
     }
     return count;
 }

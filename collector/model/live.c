@@ -4,7 +4,7 @@
 
 #include "model/directory.h"
 
-enum { IDENTITIES = LIMIT_IDENTITIES + 3 }; // and _total, undefined, _other
+enum { IDENTITIES = LIMIT_IDENTITIES + IDENTITIES_FIXED }; // as many as a directory has
 
 struct live {
     uint32_t count;               // rows in use, the first is _total's

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "model/message_learned.h"
@@ -34,12 +35,22 @@ static inline uint64_t pid_number(struct term_pid pid) {
     return pid.id | (uint64_t)pid.serial << 32;
 }
 
+uint64_t message_process(struct slice node, uint64_t pid) {
+    uint64_t h = node.len;
+    for (size_t i = 0; i < node.len; i += 8) {
+        uint64_t word = 0;
+        for (size_t k = i; k < i + 8 && k < node.len; k++) {
+            word = word << 8 | node.data[k];
+        }
+        h = hash_mix(h ^ word);
+    }
+    return hash_mix(h ^ pid);
+}
+
 // The number of a process that may live on another node than the traced one.
 static uint64_t remote_number(struct term_pid pid, struct term_pid traced) {
-    if (pid.creation == traced.creation && slice_equal(pid.node.text, traced.node.text)) {
-        return pid_number(pid);
-    }
-    return hash_mix(pid_number(pid)) ^ hash_bytes(pid.node.text) ^ pid.creation;
+    bool here = pid.creation == traced.creation && slice_equal(pid.node.text, traced.node.text);
+    return here ? pid_number(pid) : message_process(pid.node.text, pid_number(pid));
 }
 
 // The process that a token came from.
@@ -329,6 +340,27 @@ bool message_decode(struct message_reader *r, struct cursor *c, bool last, struc
 
 void message_pid_text(uint64_t pid, char *out) {
     snprintf(out, 32, "<0.%" PRIu32 ".%" PRIu32 ">", (uint32_t)pid, (uint32_t)(pid >> 32));
+}
+
+// Reads a number of 32 bits at *at and steps over it.
+static bool parse_number(const char **at, uint32_t *n) {
+    uint64_t value = 0;
+    const char *start = *at;
+    for (; **at >= '0' && **at <= '9' && value <= UINT32_MAX; (*at)++) {
+        value = 10 * value + (uint64_t)(**at - '0');
+    }
+    *n = (uint32_t)value;
+    return *at > start && value <= UINT32_MAX;
+}
+
+bool message_pid_parse(const char *text, uint64_t *pid) {
+    static const char head[] = "<0.";
+    const char *at = text + sizeof head - 1;
+    uint32_t id = 0, serial = 0;
+    bool good = strncmp(text, head, sizeof head - 1) == 0 && parse_number(&at, &id) && *at++ == '.' && parse_number(&at, &serial) &&
+                strcmp(at, ">") == 0;
+    *pid = good ? id | (uint64_t)serial << 32 : 0;
+    return good;
 }
 
 uint64_t message_pid(struct cursor *c) {

@@ -11,6 +11,7 @@ struct request_pool *request_pool_new(void) {
         return NULL;
     }
     slab_init(&p->requests, sizeof(struct request), LIMIT_OPEN_REQUESTS);
+    slab_init(&p->names, sizeof(struct begun_name), LIMIT_OPEN_REQUESTS);
     slab_init(&p->chunks, sizeof(struct chunk), LIMIT_SPAN_CHUNKS);
     slab_init(&p->calls, sizeof(struct call), LIMIT_OPEN_CALLS);
     slab_init(&p->costs, sizeof(struct call_costs), LIMIT_OPEN_CALLS);
@@ -28,6 +29,7 @@ struct request_pool *request_pool_new(void) {
 void request_pool_free(struct request_pool *p) {
     if (p) {
         slab_free(&p->requests);
+        slab_free(&p->names);
         slab_free(&p->chunks);
         slab_free(&p->calls);
         slab_free(&p->costs);

@@ -60,6 +60,7 @@ static uint32_t request_open(struct tracker *t, uint64_t token, int64_t time) {
                                              .losses = time <= t->lost_until ? t->losses - 1 : t->losses,
                                              .first_chunk = SLAB_NONE,
                                              .last_chunk = SLAB_NONE,
+                                             .name = SLAB_NONE,
                                              .root = SPAN_NONE,
                                              .identity = IDENTITY_UNDEFINED,
                                              .named_place = UINT8_MAX};
@@ -100,6 +101,22 @@ static void part_close(struct tracker *t, struct request *r, uint16_t maker) {
     }
 }
 
+// What named it, or else what its begin calls it.
+static uint16_t identity_of(const struct tracker *t, const struct request *r) {
+    if (r->identity != IDENTITY_UNDEFINED || r->name == SLAB_NONE) {
+        return r->identity;
+    }
+    const struct begun_name *name = SLAB_AT(&t->pool->names, struct begun_name, r->name);
+    return t->options.events.identity(t->options.events.context, slice_of(name->text, name->len));
+}
+
+static void name_free(struct tracker *t, struct request *r) {
+    if (r->name != SLAB_NONE) {
+        slab_give(&t->pool->names, r->name);
+        r->name = SLAB_NONE;
+    }
+}
+
 static void request_close(struct tracker *t, uint32_t index, enum request_fate fate) {
     struct request *r = request_at(t, index);
     bool marked = t->markers || r->has_begin;
@@ -110,7 +127,7 @@ static void request_close(struct tracker *t, uint32_t index, enum request_fate f
         // Never was a request: calls under somebody's token, or what came after a begin that nobody saw.
         t->counts.stale_calls += r->spans + r->beyond;
     } else {
-        struct request_result result = {.identity = r->identity,
+        struct request_result result = {.identity = identity_of(t, r),
                                         .label = t->options.events.maker ? hash_unmix(r->token) : 0};
         request_judge(t, r, fate, &result);
         t->options.events.finished(t->options.events.context, &result);
@@ -121,6 +138,7 @@ static void request_close(struct tracker *t, uint32_t index, enum request_fate f
         }
         entry_tokens_free(t, index);
     }
+    name_free(t, r);
     spans_free(t, r);
     if (map_remove(&t->by_token, r->token, index) && maker == DIRECTORY_NONE) { // else it is another request's by now, or part's
         remember_closed(t, r->token);
@@ -310,10 +328,35 @@ struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *c
 
 struct request_ref tracker_web_begin(struct tracker *t, const struct tracker_call *call) {
     struct request_ref ref = tracker_begin(t, call);
+    struct process *p = process_find(t, call->pid);
     if (ref.index != SPAN_NONE) {
         request_at(t, ref.index)->ends_here = true;
+        if (p) {
+            p->web_open++;
+        }
     }
     return ref;
+}
+
+static void end_of_death(struct tracker *t, uint32_t index, uint64_t pid, int64_t time) {
+    request_ends(t, index, &(struct tracker_end){.pid = pid, .time = time, .error = true});
+    request_at(t, index)->died = true;
+}
+
+void request_died(struct tracker *t, const struct process *p, bool crashed, int64_t time) {
+    if (crashed && alive(t, p->begun, p->begun_generation) && !request_at(t, p->begun)->has_end) {
+        end_of_death(t, p->begun, p->pid, time);
+    }
+    // A connection may have had many at a time. Few processes die with one open, so that looking for them is cheap.
+    for (enum phase phase = PHASE_NEW; phase <= PHASE_OPEN && p->web_open > 0; phase++) {
+        for (uint32_t index = t->lists[phase].head, next; index != SLAB_NONE; index = next) {
+            const struct request *r = request_at(t, index);
+            next = r->next;
+            if (r->ends_here && r->begin_pid == p->pid) {
+                end_of_death(t, index, p->pid, time);
+            }
+        }
+    }
 }
 
 void tracker_end(struct tracker *t, const struct tracker_end *end) {
@@ -328,6 +371,9 @@ void tracker_end(struct tracker *t, const struct tracker_end *end) {
         return;
     }
     struct request *r = request_marked(t, index);
+    if (p && p->web_open > 0 && r->ends_here && r->begin_pid == end->pid && !r->has_end) {
+        p->web_open--;
+    }
     r->damaged = r->damaged || end->token_lost;
     t->counts.lost_tokens += end->token_lost;
     request_ends(t, index, end);
@@ -349,6 +395,20 @@ void tracker_name(struct tracker *t, struct request_ref ref, uint16_t identity) 
         request_at(t, ref.index)->identity = identity;
         request_at(t, ref.index)->named_place = 0;
     }
+}
+
+void tracker_name_begun(struct tracker *t, struct request_ref ref, struct slice name) {
+    if (!alive(t, ref.index, ref.generation) || request_at(t, ref.index)->name != SLAB_NONE) {
+        return;
+    }
+    uint32_t place = slab_take(&t->pool->names);
+    if (place == SLAB_NONE) {
+        return;
+    }
+    request_at(t, ref.index)->name = place;
+    struct begun_name *begun = SLAB_AT(&t->pool->names, struct begun_name, place);
+    begun->len = (uint32_t)(name.len < sizeof begun->text ? name.len : sizeof begun->text);
+    memcpy(begun->text, name.data, begun->len);
 }
 
 void tracker_name_late(struct tracker *t, struct request_ref ref, uint16_t identity) {

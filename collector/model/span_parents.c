@@ -322,7 +322,7 @@ static void arrived(struct span_parents *p, struct worker *w, uint32_t i) {
     if (again && sent <= p->spans[w->top].end) {
         return; // still the same message
     }
-    if (sent != INT64_MIN) {
+    if (sent != INT64_MIN && sent <= span->start) { // times may run back, as in a capture while somebody set the clock
         span->wait = span->start - sent;
     }
     takes_work(p, w, sender, origin_of(p, sender, i));

@@ -69,6 +69,7 @@ struct request {
     uint32_t spawns; // records of spawns
     uint32_t beyond; // calls past the cap of spans
     uint32_t tokens; // records of tokens
+    uint32_t name;   // of pool->names: what its begin calls it, SLAB_NONE: nothing
     uint32_t root;   // without markers: the record of the span that is the request, SPAN_NONE: none yet; of by_entry: the entry's
     uint16_t identity;
     uint8_t phase;
@@ -83,6 +84,13 @@ struct request {
     bool remote : 1;  // a part of another node's; known when it is closed
     bool cut : 1;     // a span or a spawn was one too many
     bool damaged : 1; // a return never came or could not be joined, the token was lost, or memory was out
+};
+
+_Static_assert(sizeof(struct request) == 128, "two cache lines");
+
+struct begun_name {
+    uint32_t len;
+    char text[LIMIT_NAME_BYTES + 4]; // room for the character that the cut falls into
 };
 
 // An open call: 48 bytes. A process's calls are a list from the top of its stack down.
@@ -125,11 +133,13 @@ struct process {
     uint32_t guessed; // and the one of which a return_to has ended a call by a guess
     uint32_t guessed_generation;
     uint32_t returned;  // the request of the call that last_event was about
+    uint32_t web_open;  // requests begun here that end here at the latest, and whose end was not told here
     uint8_t last_event; // enum last_event
 };
 
 struct request_pool {
     struct slab requests;
+    struct slab names;
     struct slab chunks;
     struct slab calls;
     struct slab costs;
@@ -224,6 +234,8 @@ void forget_closed(struct tracker *t, uint64_t token);
 // The request has its end, of which pid, time and error are looked at. Of several the earliest stays: they may have overtaken each other.
 // But a death is one only as long as no marker comes.
 void request_ends(struct tracker *t, uint32_t index, const struct tracker_end *end);
+// A process is dead: the request that it began last ends if that crashed, and those of tracker_web_begin in any case.
+void request_died(struct tracker *t, const struct process *p, bool crashed, int64_t time);
 // The request of a token, or MAP_NONE.
 static inline uint32_t request_find(struct tracker *t, uint64_t token) {
     struct latest *latest = &t->tokens[token % LATEST];

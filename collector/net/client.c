@@ -28,15 +28,16 @@ struct client {
     bool tls;
     bool connected;
     bool closed;
-    char why[CLIENT_WHY_BYTES];
+    struct client_error error; // why it is closed
     char version[64]; // of the collector
     struct sigaction pipe; // what SIGPIPE did before
 };
 
-static void fail(struct client *c, const char *why) {
+static void fail(struct client *c, enum client_fault fault, const char *why) {
     if (!c->closed) {
         c->closed = true;
-        snprintf(c->why, sizeof c->why, "%s", why);
+        c->error.fault = fault;
+        snprintf(c->error.text, sizeof c->error.text, "%s", why);
     }
 }
 
@@ -58,12 +59,12 @@ static void on_end(struct client *c, struct bufferevent *bev, short what) {
     const char *tls = c->tls && (what & BEV_EVENT_ERROR) ? tls_error(bev) : NULL;
     char why[CLIENT_WHY_BYTES];
     if (c->tls && !c->connected && ((what & BEV_EVENT_EOF) || tls == tls_cut || error == ECONNRESET)) {
-        fail(c, "the collector closed the connection instead of speaking TLS; was it started with --tls-cert?");
+        fail(c, CLIENT_REFUSED, "the collector closed the connection instead of speaking TLS; was it started with --tls-cert?");
     } else if (what & BEV_EVENT_EOF) {
-        fail(c, "the collector closed the connection");
+        fail(c, CLIENT_ABSENT, "the collector closed the connection");
     } else {
         snprintf(why, sizeof why, "%s%s", tls ? "TLS: " : "", tls ? tls : evutil_socket_error_to_string(error));
-        fail(c, why);
+        fail(c, tls ? CLIENT_REFUSED : CLIENT_ABSENT, why);
     }
 }
 
@@ -101,18 +102,18 @@ static bool connect_to(struct client *c, const struct client_options *o, const s
     c->bev = o->tls ? tls_connect(o->tls, c->base, o->tls_name ? o->tls_name : o->host)
                     : bufferevent_socket_new(c->base, -1, BEV_OPT_CLOSE_ON_FREE);
     if (!c->bev) {
-        fail(c, "out of memory");
+        fail(c, CLIENT_TROUBLE, "out of memory");
         return false;
     }
     bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
     bufferevent_setwatermark(c->bev, EV_READ, 0, LIMIT_CONTROL_BYTES + CONTROL_HEADER);
     bufferevent_enable(c->bev, EV_READ | EV_WRITE);
     if (bufferevent_socket_connect(c->bev, address->ai_addr, (int)address->ai_addrlen) != 0) {
-        fail(c, evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
+        fail(c, CLIENT_ABSENT, evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
     }
     while (!c->connected && !c->closed) {
         if (!wait_until(c, deadline) && !c->connected) {
-            fail(c, "no answer in time");
+            fail(c, CLIENT_ABSENT, "no answer in time");
         }
     }
     if (c->connected) {
@@ -128,7 +129,7 @@ static bool connect_any(struct client *c, const struct client_options *o, int64_
     snprintf(service, sizeof service, "%u", o->port);
     int error = getaddrinfo(o->host, service, &wanted, &found);
     if (error != 0) {
-        fail(c, gai_strerror(error));
+        fail(c, CLIENT_ABSENT, gai_strerror(error));
         return false;
     }
     bool connected = false;
@@ -150,12 +151,12 @@ static bool send_hello(struct client *c) {
     return sent;
 }
 
-// What it says next, to be freed, and whole in c->frame. NULL when that does not come, with the reason in c->why.
+// What it says next, to be freed, and whole in c->frame. NULL when that does not come, with the reason in c->error.
 static struct control *next_word(struct client *c, int64_t deadline) {
     struct control *message = NULL;
     int64_t left = (deadline - clock_monotonic()) / MS_NS;
     if (client_next(c, left > 0 ? (int)left : 0, &message) == CLIENT_TIMEOUT) {
-        fail(c, "it does not answer; is it a kprof-collector?");
+        fail(c, CLIENT_ABSENT, "it does not answer; is it a kprof-collector?");
     }
     return message;
 }
@@ -183,7 +184,7 @@ static bool prove(struct client *c, const struct secret *secret, int64_t deadlin
     why = why ? why : auth_confirm(&a, secret_slice(secret), exchange(c, &out, deadline));
     buffer_free(&out);
     if (why) {
-        fail(c, why); // what it said itself comes first
+        fail(c, CLIENT_REFUSED, why); // what it said itself comes first
     }
     return !why;
 }
@@ -191,7 +192,7 @@ static bool prove(struct client *c, const struct secret *secret, int64_t deadlin
 static bool greet(struct client *c, int64_t deadline) {
     struct slice type = {0}, version = {0};
     if (!send_hello(c)) {
-        fail(c, "out of memory");
+        fail(c, CLIENT_TROUBLE, "out of memory");
         return false;
     }
     struct control *message = next_word(c, deadline);
@@ -205,15 +206,15 @@ static bool greet(struct client *c, int64_t deadline) {
              version.data ? (const char *)version.data : "");
     control_free(message);
     if (!welcome) {
-        fail(c, "it is no kprof-collector, or one of another release");
+        fail(c, CLIENT_ABSENT, "it is no kprof-collector, or one of another release");
     }
     return welcome;
 }
 
-struct client *client_open(const struct client_options *options, char why[CLIENT_WHY_BYTES]) {
+struct client *client_open(const struct client_options *options, struct client_error *error) {
     int64_t deadline = clock_monotonic() + (int64_t)options->timeout_ms * MS_NS;
     struct client *c = calloc(1, sizeof *c);
-    snprintf(why, CLIENT_WHY_BYTES, "out of memory");
+    *error = (struct client_error){CLIENT_TROUBLE, "out of memory"};
     if (!c) {
         return NULL;
     }
@@ -228,7 +229,7 @@ struct client *client_open(const struct client_options *options, char why[CLIENT
         return NULL;
     }
     if (!connect_any(c, options, deadline) || (options->secret && !prove(c, options->secret, deadline)) || !greet(c, deadline)) {
-        snprintf(why, CLIENT_WHY_BYTES, "%s", c->why);
+        *error = c->error;
         client_close(c);
         return NULL;
     }
@@ -278,7 +279,7 @@ static struct control *take_message(struct client *c) {
     struct cursor claim = cursor_of(header, peeked);
     size_t whole = CONTROL_HEADER + (size_t)cursor_u32(&claim);
     if (control_frame(slice_of(header, peeked), &payload) < 0) {
-        fail(c, "it does not speak kprof's protocol");
+        fail(c, CLIENT_ABSENT, "it does not speak kprof's protocol");
         return NULL;
     }
     if (peeked < CONTROL_HEADER || have < whole) {
@@ -287,14 +288,14 @@ static struct control *take_message(struct client *c) {
     buffer_reset(&c->frame);
     uint8_t *at = buffer_reserve(&c->frame, whole);
     if (!at) {
-        fail(c, "out of memory");
+        fail(c, CLIENT_TROUBLE, "out of memory");
         return NULL;
     }
     buffer_grow(&c->frame, (size_t)evbuffer_remove(input, at, whole));
     control_frame(slice_of(c->frame.data, whole), &payload);
     struct control *message = control_decode(payload);
     if (!message) {
-        fail(c, "it does not speak kprof's protocol");
+        fail(c, CLIENT_ABSENT, "it does not speak kprof's protocol");
     }
     return message;
 }
@@ -306,7 +307,7 @@ static void take_bye(struct client *c, struct control_map bye) {
     control_get_text(bye, "reason", &reason);
     snprintf(text, sizeof text, "it said: %.*s", (int)(reason.len < 200 ? reason.len : 200), (const char *)reason.data);
     c->closed = false;
-    fail(c, text);
+    fail(c, CLIENT_REFUSED, text);
 }
 
 // The next message that is for the caller.
@@ -344,7 +345,7 @@ enum client_status client_next(struct client *c, int timeout_ms, struct control 
 }
 
 const char *client_why(const struct client *c) {
-    return c->why;
+    return c->error.text;
 }
 
 const char *client_version(const struct client *c) {

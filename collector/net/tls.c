@@ -5,6 +5,7 @@
 #include <event2/bufferevent_ssl.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
@@ -78,7 +79,8 @@ static bool authorities(SSL_CTX *context, const char *ca, bool server, char *why
     return true;
 }
 
-static struct tls *make(const struct tls_files *files, bool server, char *why) {
+// A context that has neither certificates nor authorities yet.
+static struct tls *bare(bool server, bool verify, char *why) {
     ERR_clear_error();
     struct tls *t = calloc(1, sizeof *t);
     SSL_CTX *c = t ? SSL_CTX_new(server ? TLS_server_method() : TLS_client_method()) : NULL;
@@ -95,10 +97,60 @@ static struct tls *make(const struct tls_files *files, bool server, char *why) {
     SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_default_passwd_cb(c, no_passphrase);
-    if (!server || files->ca) {
+    if (verify) {
         SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     }
-    if ((files->cert && !own_certificate(c, files, why)) || !authorities(c, files->ca, server, why)) {
+    return t;
+}
+
+static struct tls *make(const struct tls_files *files, bool server, char *why) {
+    struct tls *t = bare(server, !server || files->ca, why);
+    if (t && ((files->cert && !own_certificate(t->context, files, why)) || !authorities(t->context, files->ca, server, why))) {
+        tls_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+// Gives each certificate of a text to `take`, which does not keep it. False when there is none, or one is not taken.
+static bool each_certificate(struct slice pem, SSL_CTX *context, bool (*take)(SSL_CTX *context, X509 *one, int i)) {
+    BIO *text = BIO_new_mem_buf(pem.data, (int)pem.len);
+    bool good = text;
+    int i = 0;
+    for (X509 *one; good && (one = PEM_read_bio_X509(text, NULL, no_passphrase, NULL)); i++) {
+        good = take(context, one, i);
+        X509_free(one);
+    }
+    BIO_free(text);
+    ERR_clear_error(); // that there are no more
+    return good && i > 0;
+}
+
+static bool take_own(SSL_CTX *context, X509 *one, int i) {
+    return (i == 0 ? SSL_CTX_use_certificate(context, one) : SSL_CTX_add1_chain_cert(context, one)) == 1;
+}
+
+static bool take_authority(SSL_CTX *context, X509 *one, int i) {
+    (void)i;
+    return X509_STORE_add_cert(SSL_CTX_get_cert_store(context), one) == 1;
+}
+
+static bool take_key(struct slice pem, SSL_CTX *context) {
+    BIO *text = BIO_new_mem_buf(pem.data, (int)pem.len);
+    EVP_PKEY *key = text ? PEM_read_bio_PrivateKey(text, NULL, no_passphrase, NULL) : NULL;
+    bool good = key && SSL_CTX_use_PrivateKey(context, key) == 1;
+    EVP_PKEY_free(key);
+    BIO_free(text);
+    return good;
+}
+
+struct tls *tls_client_pem(const struct tls_pem *pem, char why[TLS_ERROR_BYTES]) {
+    struct tls *t = bare(false, true, why);
+    bool own = t && (pem->cert.len == 0 || (each_certificate(pem->cert, t->context, take_own) && take_key(pem->key, t->context)));
+    bool good = own && (pem->ca.len == 0 ? SSL_CTX_set_default_verify_paths(t->context) == 1
+                                         : each_certificate(pem->ca, t->context, take_authority));
+    if (t && !good) {
+        snprintf(why, TLS_ERROR_BYTES, "TLS: %s cannot be used", own ? "the authorities" : "the certificate or its key");
         tls_free(t);
         return NULL;
     }

@@ -100,6 +100,11 @@ static bool keep_span(struct store *s, int64_t request, uint32_t i, const struct
     }
     sqlite3_bind_int(keeping, 12, span->async);
     sqlite3_bind_int(keeping, 13, outcome_of(span));
+    if (span->caller != 0) {
+        sqlite3_bind_int64(keeping, 14, (int64_t)span->caller);
+    } else {
+        sqlite3_bind_null(keeping, 14);
+    }
     return store_run(s, keeping, "keep a span");
 }
 

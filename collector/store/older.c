@@ -5,6 +5,9 @@
 // Should a collector migrate the file meanwhile, this reader goes on with what it had.
 #include "internal.h"
 
+#define LEDGER_OF_3 "CREATE TEMP VIEW ledger_rows AS SELECT *, 0 AS trips, 0 AS lowered_ms FROM main.ledger_rows;"
+#define SPANS_OF_4 "CREATE TEMP VIEW kept_spans AS SELECT *, NULL AS caller FROM main.kept_spans;"
+
 // What makes a file of version i + 1 readable as one of the current version.
 static const char *const overlays[] = {
     // Version 1 had statistics and a ledger, with fewer columns.
@@ -19,12 +22,14 @@ static const char *const overlays[] = {
     "CREATE TEMP TABLE kept_requests (id, bucket_start, node_id, identity_id, reason, begin_ns, duration_ns, error, cut, spans, "
     "kept_spans, maker_id, label);"
     "CREATE TEMP TABLE kept_spans (request_id, span, parent, pid, tier_id, start_ns, duration_ns, self_ns, wait_ns, gc_ns, "
-    "off_cpu_ns, async, outcome);",
+    "off_cpu_ns, async, outcome, caller);",
     // Version 2 knew no requests of other nodes.
     "CREATE TEMP VIEW kept_requests AS SELECT *, NULL AS maker_id, NULL AS label FROM main.kept_requests;"
-    "CREATE TEMP VIEW ledger_rows AS SELECT *, 0 AS trips, 0 AS lowered_ms FROM main.ledger_rows;",
+    LEDGER_OF_3 SPANS_OF_4,
     // Version 3 did not know what the guard did.
-    "CREATE TEMP VIEW ledger_rows AS SELECT *, 0 AS trips, 0 AS lowered_ms FROM main.ledger_rows;",
+    LEDGER_OF_3 SPANS_OF_4,
+    // Version 4 did not know for which processes of other nodes calls were made.
+    SPANS_OF_4,
 };
 
 bool store_read_older(sqlite3 *db, int64_t version) {

@@ -121,10 +121,10 @@ void slow_list_free(struct slow_list *list) {
 
 // -- one request and its spans -----------------------------------------------------------------------------------
 
-enum { SPAN, PARENT, PID, NAME, START, DURATION, SELF, WAIT, GC, OFF_CPU, ASYNC, OUTCOME };
+enum { SPAN, PARENT, PID, NAME, START, DURATION, SELF, WAIT, GC, OFF_CPU, ASYNC, OUTCOME, CALLER };
 
 static const char spans_sql[] =
-    "SELECT span, parent, pid, t.name, start_ns, duration_ns, self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome "
+    "SELECT span, parent, pid, t.name, start_ns, duration_ns, self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome, caller "
     "FROM kept_spans AS k JOIN tier_names AS t ON t.id = k.tier_id WHERE request_id = ?1 ORDER BY span";
 
 static const char *outcome_text(int64_t outcome) {
@@ -154,6 +154,7 @@ static bool add_span(struct store *s, sqlite3_stmt *from, struct slow_spans *out
                              .depth = child ? more[parent].depth + 1 : 0,
                              .name = keep_text(&out->texts, from, NAME),
                              .pid = keep_text(&out->texts, from, PID),
+                             .caller = (uint64_t)sqlite3_column_int64(from, CALLER),
                              .outcome = outcome_text(sqlite3_column_int64(from, OUTCOME)),
                              .async = sqlite3_column_int64(from, ASYNC) != 0};
     if (!span.name || !span.pid) {

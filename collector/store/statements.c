@@ -51,8 +51,8 @@ static const char *const sql[STATEMENTS] = {
     [STATEMENT_KEEP] = "INSERT INTO kept_requests (bucket_start, node_id, identity_id, reason, begin_ns, duration_ns, "
                        "error, cut, spans, kept_spans, maker_id, label) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)",
     [STATEMENT_KEEP_SPAN] = "INSERT INTO kept_spans (request_id, span, parent, pid, tier_id, start_ns, duration_ns, "
-                            "self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome) "
-                            "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
+                            "self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome, caller) "
+                            "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
     [STATEMENT_ADD_NODE] = "INSERT INTO node_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
     [STATEMENT_ADD_IDENTITY] = "INSERT INTO identity_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
     [STATEMENT_ADD_TIER] = "INSERT INTO tier_names (name) VALUES (?1) ON CONFLICT DO NOTHING",

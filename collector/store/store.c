@@ -287,6 +287,10 @@ enum store_status store_open_reader(const char *path, struct store **out, char e
                       "cannot read %s (%s): name the file that kprof-collector writes with --db", path,
                       strerror(errno));
     }
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        return refuse(error, STORE_FOREIGN, "%s is a folder: name the file in it that kprof-collector writes with --db", path);
+    }
     struct store *s = calloc(1, sizeof *s);
     if (!s) {
         return refuse(error, STORE_FAILED, "no memory to open %s", path);

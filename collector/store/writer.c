@@ -12,7 +12,7 @@ enum { COMPLAIN_S = 60, MORE_S = 1 };
 enum state {
     IDLE,    // no batch
     PENDING, // a batch to write, or being written
-    REFUSED  // a batch that could not be written; the next submit makes it PENDING again
+    REFUSED  // a batch that could not be written; writer_retry makes it PENDING again
 };
 
 struct writer {
@@ -122,11 +122,24 @@ bool writer_submit(struct writer *w, const struct stats *batch, const struct dir
     if (taken) {
         w->batch = batch;
         w->names = names;
+        w->state = PENDING;
+        pthread_cond_broadcast(&w->changed);
     }
-    w->state = PENDING;
-    pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->mutex);
     return taken;
+}
+
+static void try_again(struct writer *w) {
+    if (w->state == REFUSED) {
+        w->state = PENDING;
+        pthread_cond_broadcast(&w->changed);
+    }
+}
+
+void writer_retry(struct writer *w) {
+    pthread_mutex_lock(&w->mutex);
+    try_again(w);
+    pthread_mutex_unlock(&w->mutex);
 }
 
 bool writer_idle(struct writer *w) {
@@ -151,7 +164,7 @@ bool writer_stop(struct writer *w) {
         return true;
     }
     pthread_mutex_lock(&w->mutex);
-    w->state = w->state == REFUSED ? PENDING : w->state;
+    try_again(w);
     w->stop = true;
     pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->mutex);

@@ -33,17 +33,20 @@ struct attach {
     struct screen screen;
 };
 
-// -- signals: the first one ends the trace, a second one this process -------------------------------------
+// -- signals: the first one ends the trace, a second one this process; before anything is in the node, the first one does ----
 
 static int stop_fd = -1;
 static volatile sig_atomic_t stops;
+static volatile sig_atomic_t entered; // something of ours may be in the node
 
 static void on_stop(int signal) {
     static const uint64_t one = 1;
     static const char hasty[] =
         "\nkprof attach: left at once; the node takes kprof out by itself within 10 s\n";
     int before = errno;
-    (void)signal;
+    if (!entered) {
+        _exit(128 + signal);
+    }
     if (stops++ > 0) {
         if (write(STDERR_FILENO, hasty, sizeof hasty - 1) >= 0) {
             _exit(EXIT_FAILURE);
@@ -58,9 +61,11 @@ static void on_stop(int signal) {
 
 static bool catch_signals(void) {
     struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_RESTART}, ignore = {.sa_handler = SIG_IGN};
+    struct sigaction hangup;
     stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return stop_fd >= 0 && sigaction(SIGINT, &stop, NULL) == 0 && sigaction(SIGTERM, &stop, NULL) == 0 &&
-           sigaction(SIGHUP, &stop, NULL) == 0 && sigaction(SIGPIPE, &ignore, NULL) == 0;
+           sigaction(SIGHUP, NULL, &hangup) == 0 && (hangup.sa_handler == SIG_IGN || sigaction(SIGHUP, &stop, NULL) == 0) && // nohup
+           sigaction(SIGPIPE, &ignore, NULL) == 0;
 }
 
 // -- what is told -----------------------------------------------------------------------------------------
@@ -107,6 +112,7 @@ static void take_out(struct attach *a) {
 
 static bool start(struct attach *a, struct dist_error *e) {
     struct shim_told told;
+    entered = 1;
     if (!shim_enter(&a->node, &told, e)) {
         return false;
     }
@@ -142,9 +148,11 @@ static bool begin(struct attach *a, struct dist_error *e) {
 static int finish(struct attach *a) {
     struct shim_told told;
     struct dist_error e;
+    int broken = a->screen.broken == EPIPE ? 0 : a->screen.broken; // who read it has enough
     screen_close(&a->screen);
+    int status = broken ? command_fail("attach", EXIT_FAILURE, "cannot write the output: %s", strerror(broken)) : EXIT_SUCCESS;
     if (!a->attached) {
-        return EXIT_SUCCESS;
+        return status;
     }
     if (!shim_leave(&a->node, true, &told, &e)) {
         node_disconnect(&a->node);
@@ -154,7 +162,7 @@ static int finish(struct attach *a) {
     }
     node_disconnect(&a->node);
     say(a, "kprof is out of %s", a->node.name.full);
-    return EXIT_SUCCESS;
+    return status;
 }
 
 // -- watching ---------------------------------------------------------------------------------------------
@@ -217,7 +225,7 @@ static bool wait_for_work(struct attach *a) {
     if (why) {
         say(a, "no live numbers: %s", why);
     }
-    return stops == 0 && (a->end_ns == 0 || clock_monotonic() < a->end_ns);
+    return stops == 0 && a->screen.broken == 0 && (a->end_ns == 0 || clock_monotonic() < a->end_ns);
 }
 
 static int watch(struct attach *a) {
@@ -234,12 +242,50 @@ static int watch(struct attach *a) {
     return finish(a);
 }
 
+// Completes what the command line says of the collector by what the node has read in the configuration.
+static bool complete_reach(struct attach *a, const struct shim_collector *c) {
+    struct reach *r = &a->o->reach;
+    char why[TLS_ERROR_BYTES];
+    if (!a->o->trace.host) {
+        snprintf(r->host, sizeof r->host, "%s", c->host);
+        r->to.port = c->port;
+    }
+    if (!r->to.secret && c->secret.len > 0 && c->secret.len <= sizeof r->secret.bytes) {
+        memcpy(r->secret.bytes, c->secret.data, c->secret.len);
+        r->secret.len = c->secret.len;
+        r->to.secret = &r->secret;
+    }
+    if (!r->tls && c->tls) {
+        r->context = tls_client_pem(&(struct tls_pem){c->tls_cert, c->tls_key, c->tls_ca}, why);
+        r->to.tls = r->context;
+        r->to.tls_name = *c->tls_name ? c->tls_name : NULL;
+        if (!r->context) {
+            say(a, "no live numbers: %s", why);
+            return false;
+        }
+    }
+    return true;
+}
+
+// Whether it is known how to reach the collector from here.
+static bool know_collector(struct attach *a) {
+    if (!a->o->config_name) {
+        return true;
+    }
+    struct shim_collector reached; // as the node knows it
+    if (!shim_collector(&a->node, &reached)) {
+        return a->o->trace.host;
+    }
+    bool known = complete_reach(a, &reached);
+    shim_collector_wipe(&a->node, &reached);
+    return known;
+}
+
 // A screen for the collector that the node reports to: the command line's, or the one that the configuration names.
 static struct screen make_screen(struct attach *a) {
+    bool known = know_collector(a);
     struct client_options to = a->o->reach.to;
-    if (!a->o->trace.host && !shim_collector(&a->node, a->o->reach.host, &to.port)) {
-        to.host = NULL;
-    }
+    to.host = known ? to.host : NULL;
     struct screen s = screen_make(&to, a->o->json);
     bool entry = a->o->trace.entry_count > 0 || a->o->config_name;
     s.view.hint = entry ? NULL : "without --entry the application must mark them";

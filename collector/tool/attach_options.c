@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/limits.h"
+#include "base/names.h"
 #include "base/text_time.h"
 #include "tool/attach.h"
 #include "tool/command.h"
@@ -39,7 +41,8 @@ const char attach_help[] =
     "\n"
     "How NODE, and this command for its live table, reach the collector; NODE is sent what is in the files:\n"
     REACH_HELP
-    "With --config and without --collector, it is the one that FILE names.\n"
+    "What they leave out FILE of --config may say: {collector, {Host, Port}}, {secret_file, File} and {tls, Map}. The files\n"
+    "that FILE names are NODE's, their names best absolute: they are read there, and what is in them is sent to this command.\n"
     "\n"
     "A terminal shows a table of the last second and of what was counted and lost since the beginning:\n"
     "  --json                  instead, and without a terminal too: each second a JSON object in a line\n"
@@ -94,6 +97,9 @@ static int take_tier(struct attach_options *o, const char *text) {
                      "NAME=MODULE:FUNCTION/ARITY, such as db=my_db:query/2 or db=MyApp.Repo.all/2");
     }
     tier->name = slice_of((const uint8_t *)text, (size_t)(equals - text));
+    if (tier->name.len > LIMIT_NAME_BYTES || !names_is_clean(tier->name)) {
+        return wrong("tier", text, "printable UTF-8 of at most 120 bytes as its name");
+    }
     o->trace.tiers = o->tiers;
     o->trace.tier_count++;
     return EXIT_SUCCESS;
@@ -126,7 +132,7 @@ static int take_identity(struct attach_options *o, const char *text) {
 static int take_number(struct attach_options *o, const char *text) {
     int64_t n;
     if (!command_number(text, MOST_ONE_IN, &n)) {
-        return wrong("sample", text, "a number from 1 on");
+        return wrong("sample", text, "a number from 1 to 2147483647");
     }
     o->trace.one_in = (uint32_t)n;
     return EXIT_SUCCESS;

@@ -1,18 +1,21 @@
 #include "tool/attach_screen.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/text_time.h"
+#include "tool/reach.h"
 #include "tool/terminal.h"
+#include "tool/text.h"
 
 enum { OUTPUT_BYTES = 4 << 20, CONNECT_MS = 1000 };
 
 static const int64_t RETRY_NS = 2000000000;
 
 struct screen screen_make(const struct client_options *to, bool json) {
-    struct screen s = {.to = *to, .json = json};
+    struct screen s = {.to = *to, .json = json, .shown = buffer_make(OUTPUT_BYTES)};
     s.to.timeout_ms = CONNECT_MS;
     if (!json && !terminal_draws()) {
         s.to.host = NULL;
@@ -36,14 +39,15 @@ static bool watch(struct screen *s, const char *node) {
 
 // The collector may not be there for a while: once it has been, the shim tells, not we.
 static void connect_and_watch(struct screen *s, const char *node, int64_t now_ns) {
-    char why[CLIENT_WHY_BYTES];
+    struct client_error e;
+    char at[REACH_AT_BYTES];
     if (s->tried_ns != 0 && now_ns - s->tried_ns < RETRY_NS) {
         return;
     }
     s->tried_ns = now_ns;
-    s->client = client_open(&s->to, why);
+    s->client = client_open(&s->to, &e);
     if (!s->client && !s->heard) {
-        snprintf(s->why, sizeof s->why, "cannot reach the collector at %s:%u from here: %s", s->to.host, s->to.port, why);
+        snprintf(s->why, sizeof s->why, "cannot reach the collector at %s from here: %s", reach_at(&s->to, at), e.text);
     } else if (s->client && !watch(s, node)) {
         disconnect(s);
     }
@@ -52,44 +56,75 @@ static void connect_and_watch(struct screen *s, const char *node, int64_t now_ns
 // It may be another collector than the node's: the same address means another one there. Right after the start, and when it has been
 // started anew, the node's own one may not know the node for a moment.
 static void unknown(struct screen *s) {
+    char at[REACH_AT_BYTES];
     if (!s->heard && ++s->unknown > 1) {
-        snprintf(s->why, sizeof s->why, "the collector at %s:%u, as seen from here, does not know the node: it reports to another one",
-                 s->to.host, s->to.port);
+        snprintf(s->why, sizeof s->why, "the collector at %s, as seen from here, does not know the node: it reports to another one",
+                 reach_at(&s->to, at));
     }
     disconnect(s);
 }
 
-static void put(struct buffer *out) {
+static void put(struct screen *s, const struct buffer *out) {
+    errno = 0;
     if (!out->failed && out->len > 0) {
         fwrite(out->data, 1, out->len, stdout);
     }
-    fflush(stdout);
-    buffer_free(out);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        s->broken = errno != 0 ? errno : EIO;
+        clearerr(stdout); // the caller tells
+    }
+}
+
+// Lines that a terminal of this width makes of a text that was drawn in a wider one: they wrap what is too long for them.
+static uint32_t wrapped(const struct buffer *text, uint32_t width) {
+    char line[4096];
+    uint32_t lines = 0;
+    size_t len = 0;
+    bool steering = false; // within ESC [ … m
+    for (size_t i = 0; i < text->len; i++) {
+        char c = (char)text->data[i];
+        if (c == '\n') {
+            line[len] = 0;
+            size_t across = text_width(line);
+            lines += across > width ? (uint32_t)((across + width - 1) / width) : 1;
+            len = 0;
+        } else if (c == '\x1b') {
+            steering = true;
+        } else if (steering) {
+            steering = c != 'm';
+        } else if (len < sizeof line - 1) {
+            line[len++] = c;
+        }
+    }
+    return lines;
 }
 
 void screen_hide(struct screen *s) {
-    if (s->drawn > 0 && (terminal_width() < s->across || terminal_height() <= s->drawn)) {
-        fputs("\x1b[H\x1b[J", stdout); // its lines may have been wrapped or moved: nobody knows where they are
-    } else if (s->drawn > 0) {
-        printf("\r\x1b[%uA\x1b[J", s->drawn); // up, and everything below is gone
+    if (s->shown.len > 0) {
+        uint32_t lines = wrapped(&s->shown, terminal_width());
+        if (lines < terminal_height()) {
+            printf("\r\x1b[%uA\x1b[J", lines); // up, and everything below is gone
+        } else {
+            fputs("\x1b[2J\x1b[H", stdout); // there is nothing else to be seen
+        }
     }
     fflush(stdout);
-    s->drawn = 0;
+    buffer_reset(&s->shown);
 }
 
 void screen_show(struct screen *s) {
     if (s->json || !s->to.host) {
         return;
     }
-    struct buffer out = buffer_make(OUTPUT_BYTES);
     struct live_style style = {.width = terminal_width(), .height = terminal_height() - 1, .colour = terminal_colour()};
     screen_hide(s);
-    live_table(&s->view, &style, &out);
-    s->across = style.width;
-    for (size_t i = 0; i < out.len; i++) {
-        s->drawn += out.data[i] == '\n';
+    live_table(&s->view, &style, &s->shown);
+    if (s->shown.failed) {
+        buffer_reset(&s->shown);
     }
-    put(&out);
+    s->width = style.width;
+    s->height = style.height;
+    put(s, &s->shown);
 }
 
 static void show(struct screen *s, struct control_map rows) {
@@ -97,7 +132,8 @@ static void show(struct screen *s, struct control_map rows) {
     if (s->json) {
         struct buffer out = buffer_make(OUTPUT_BYTES);
         live_json(rows, text_time_format(clock_wall(), true, at), &out);
-        put(&out);
+        put(s, &out);
+        buffer_free(&out);
     } else if (live_take(&s->view, rows)) {
         screen_show(s);
     }
@@ -131,11 +167,23 @@ static void read_rows(struct screen *s) {
     }
 }
 
+// Draws anew in a terminal that has another size, once that has stayed for a turn: who draws at a window's edge changes it many times.
+static void follow_size(struct screen *s) {
+    uint32_t width = terminal_width(), height = terminal_height() - 1;
+    bool other = s->shown.len > 0 && (width != s->width || height != s->height);
+    if (other && width == s->seen_width && height == s->seen_height) {
+        screen_show(s);
+    }
+    s->seen_width = width;
+    s->seen_height = height;
+}
+
 const char *screen_turn(struct screen *s, const char *node, int64_t now_ns) {
     if (s->to.host && !s->client) {
         connect_and_watch(s, node, now_ns);
     }
     read_rows(s);
+    follow_size(s);
     if (s->told || !*s->why) {
         return NULL;
     }
@@ -144,11 +192,12 @@ const char *screen_turn(struct screen *s, const char *node, int64_t now_ns) {
 }
 
 void screen_close(struct screen *s) {
-    if (s->drawn > 0) {
+    if (s->shown.len > 0) {
         fputs("\r\x1b[K", stdout); // the terminal has shown ^C there
         fflush(stdout);
     }
     disconnect(s);
     live_view_free(&s->view);
+    buffer_free(&s->shown);
     *s = (struct screen){0};
 }

@@ -83,19 +83,20 @@ static void look_at_node(struct doctor *d, const struct node_row *n) {
 
 void doctor_collector(struct doctor *d, struct reach *reach) {
     static const char advice[] =
-        "start it (systemctl start kprof-collector), or say with --collector where it is, with --secret-file and --tls-ca how";
+        "start it (systemctl start kprof-collector), or say with --collector where it is";
     char about[REACH_HOST_BYTES + 32];
-    char why[CLIENT_WHY_BYTES] = "see the line above"; // which reach_prepare has written
+    struct client_error e = {CLIENT_TROUBLE, "see the line above"}; // which reach_prepare has written
     uint32_t count;
     snprintf(about, sizeof about, "collector %s", reach->collector);
-    struct client *c = reach_prepare("doctor", reach) == 0 ? client_open(&reach->to, why) : NULL;
+    struct client *c = reach_prepare("doctor", reach) == 0 ? client_open(&reach->to, &e) : NULL;
     if (!c) {
-        doctor_tell(d, DOCTOR_PROBLEM, about, advice, "cannot be reached: %s", why);
+        doctor_tell(d, DOCTOR_PROBLEM, about, e.fault == CLIENT_ABSENT ? advice : NULL, "cannot be reached: %s", e.text);
         reach_close(reach);
         return;
     }
     struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
-    if (!rows || nodes_ask("doctor", c, rows, &count) != 0) {
+    bool asked = rows && nodes_ask("doctor", c, rows, &count) == 0;
+    if (!asked) {
         doctor_tell(d, DOCTOR_PROBLEM, about, "its log tells more", "does not tell of its nodes");
     } else if (strcmp(client_version(c), KPROF_VERSION) != 0) {
         doctor_tell(d, DOCTOR_WARNING, about, "use both of one release",
@@ -105,10 +106,10 @@ void doctor_collector(struct doctor *d, struct reach *reach) {
     }
     client_close(c);
     reach_close(reach);
-    for (uint32_t i = 0; rows && i < count; i++) {
+    for (uint32_t i = 0; asked && i < count; i++) {
         look_at_node(d, &rows[i]);
     }
-    if (rows && count == 0) {
+    if (asked && count == 0) {
         doctor_tell(d, DOCTOR_WARNING, about, "kprof attach, or start_kprof_node.sh", "no node has connected since it started");
     }
     free(rows);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "tool/command.h"
 
 static const struct command {
@@ -34,6 +35,15 @@ static void help(FILE *to) {
             "\n  kprof COMMAND --help   tells about a command\n  kprof --version        tells the version\n");
 }
 
+static const struct command *find(const char *name) {
+    for (int i = 0; i < COMMANDS; i++) {
+        if (strcmp(name, commands[i].name) == 0) {
+            return &commands[i];
+        }
+    }
+    return NULL;
+}
+
 static int is_help(const char *arg) {
     return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
 }
@@ -58,11 +68,13 @@ static int run(const struct command *c, int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    log_start();
     if (argc < 2) {
         help(stderr);
         return EXIT_USAGE;
     }
-    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0) {
+    bool asks = strcmp(argv[1], "help") == 0;
+    if (is_help(argv[1]) || (asks && argc == 2)) {
         help(stdout);
         return finish(EXIT_SUCCESS);
     }
@@ -70,12 +82,15 @@ int main(int argc, char **argv) {
         puts("kprof " KPROF_VERSION);
         return finish(EXIT_SUCCESS);
     }
-    for (int i = 0; i < COMMANDS; i++) {
-        if (strcmp(argv[1], commands[i].name) == 0) {
-            return finish(run(&commands[i], argc - 1, argv + 1));
-        }
+    const char *name = asks ? argv[2] : argv[1];
+    const struct command *c = find(name);
+    if (!c) {
+        fprintf(stderr, "kprof: unknown %s '%s'; kprof --help lists the commands\n", name[0] == '-' ? "option" : "command", name);
+        return EXIT_USAGE;
     }
-    fprintf(stderr, "kprof: unknown %s '%s'; kprof --help lists the commands\n",
-            argv[1][0] == '-' ? "option" : "command", argv[1]);
-    return EXIT_USAGE;
+    if (asks) { // kprof help COMMAND
+        fputs(c->help, stdout);
+        return finish(EXIT_SUCCESS);
+    }
+    return finish(run(c, argc - 1, argv + 1));
 }

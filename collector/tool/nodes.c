@@ -22,6 +22,7 @@ const char nodes_help[] =
     "  --history               also what happened to each lately: trips of the breaker, sampling, pauses\n"
     "  --json                  one JSON object instead of text\n"
     "\n"
+    "node: with its short host where that tells it from the others; whole in JSON.\n"
     "state: tracing, paused (the breaker has tripped: the node made messages faster than its trace port takes\n"
     "them), held (paused with kprof trace), idle, gone. sampling: what was asked for; level: what the guard lets\n"
     "through of that under load. req/s: requests that were traced, over the last ten seconds.\n"

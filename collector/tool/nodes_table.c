@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text_time.h"
 #include "tool/nodes.h"
@@ -49,8 +50,21 @@ static void ago(const char *since, int64_t now, char *out) {
     }
 }
 
-static void fill(const struct node_row *r, int64_t now, char cells[COLUMNS][CELL]) {
-    snprintf(cells[NODE], CELL, "%s", r->node);
+// The name of one of the rows, with its short host where that tells it from the others.
+static void name(const struct node_row *rows, uint32_t count, uint32_t k, char out[CELL]) {
+    char own[NODE_TEXT_BYTES], other[NODE_TEXT_BYTES];
+    const char *shown = node_short(rows[k].node, own);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i != k && strcmp(node_short(rows[i].node, other), own) == 0) {
+            shown = rows[k].node;
+        }
+    }
+    snprintf(out, CELL, "%.*s", CELL - 1, shown);
+}
+
+static void fill(const struct node_row *rows, uint32_t count, uint32_t k, int64_t now, char cells[COLUMNS][CELL]) {
+    const struct node_row *r = &rows[k];
+    name(rows, count, k, cells[NODE]);
     snprintf(cells[STATE], CELL, "%s", r->state);
     ago(r->since, now, cells[SINCE]);
     snprintf(cells[OTP], CELL, "%s", r->otp);
@@ -88,7 +102,7 @@ void nodes_table(const struct node_row *rows, uint32_t count, bool history, int6
         widths[i] = text_width(columns[i].head);
     }
     for (uint32_t k = 0; k < count; k++) {
-        fill(&rows[k], now, cells);
+        fill(rows, count, k, now, cells);
         for (int i = 0; i < COLUMNS; i++) {
             size_t width = text_width(cells[i]);
             widths[i] = width > widths[i] ? width : widths[i];
@@ -99,7 +113,7 @@ void nodes_table(const struct node_row *rows, uint32_t count, bool history, int6
     }
     put_line(cells, widths, out);
     for (uint32_t k = 0; k < count; k++) {
-        fill(&rows[k], now, cells);
+        fill(rows, count, k, now, cells);
         put_line(cells, widths, out);
         if (history) {
             put_history(&rows[k], out);

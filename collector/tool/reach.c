@@ -24,6 +24,12 @@ int reach_address(const char *command, const char *text, char host[REACH_HOST_BY
     return EXIT_SUCCESS;
 }
 
+char *reach_at(const struct client_options *to, char out[REACH_AT_BYTES]) {
+    bool ipv6 = strchr(to->host, ':') != NULL;
+    snprintf(out, REACH_AT_BYTES, "%s%s%s:%u", ipv6 ? "[" : "", to->host, ipv6 ? "]" : "", to->port);
+    return out;
+}
+
 bool reach_option(struct reach *r, int option, const char *value) {
     switch (option) {
     case REACH_COLLECTOR:
@@ -84,15 +90,14 @@ int reach_prepare(const char *command, struct reach *r) {
 }
 
 struct client *reach_open(const char *command, struct reach *r, int *status) {
-    char why[CLIENT_WHY_BYTES];
+    struct client_error e;
     *status = reach_prepare(command, r);
-    struct client *c = *status == EXIT_SUCCESS ? client_open(&r->to, why) : NULL;
+    struct client *c = *status == EXIT_SUCCESS ? client_open(&r->to, &e) : NULL;
     secret_clear(&r->secret);
     if (!c && *status == EXIT_SUCCESS) {
-        // what it said itself, or what is wrong with its certificate, says what to do
-        bool there = strncmp(why, "it said", 7) == 0 || strncmp(why, "TLS", 3) == 0 || strstr(why, "--tls-cert");
-        *status = command_fail(command, EXIT_FAILURE, "cannot reach the collector at %s:%u: %s%s", r->host, r->to.port, why,
-                               there ? "" : "; name a running one with --collector");
+        char at[REACH_AT_BYTES];
+        *status = command_fail(command, EXIT_FAILURE, "cannot reach the collector at %s: %s%s", reach_at(&r->to, at), e.text,
+                               e.fault == CLIENT_ABSENT ? "; name a running one with --collector" : "");
     }
     return c;
 }

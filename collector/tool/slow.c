@@ -48,14 +48,16 @@ const char slow_help[] =
     "back to the start: about the time in the mailbox and the run queue. async: ended after the request.\n"
     "open: no return was seen. unknown: how it ended is not known, its tier has returns => none. gc and off-cpu\n"
     "stand there when they were traced. _remote: a part of a request of another node. Such parts, when they were kept\n"
-    "too, stand in the drawing of their request with their node: ~ means placed by that node's clock.\n"
+    "too, stand in the drawing of their request with their node, below the call that they were made by: ~ means placed by\n"
+    "that node's clock.\n"
     "\n"
     "The JSON object: requests, a list of id, node, identity, started_at (UTC), duration_us, outcome, "
     "reason,\n"
     "complete, spans, kept_spans, remote, origin. With an ID: request, the same of one, spans, a list of span,\n"
-    "parent, pid, name, start_us, duration_us, self_us, wait_us, gc_us, off_cpu_us, async, outcome, and parts,\n"
+    "parent, node, pid, name, start_us, duration_us, self_us, wait_us, gc_us, off_cpu_us, async, outcome, and parts,\n"
     "what other nodes did for it, as far as that was kept: id, node, started_at, duration_us, remote. All as in\n"
-    "the views slow_requests and slow_spans; complete, async and remote are booleans.\n"
+    "the views slow_requests and slow_spans, but that the spans of parts stand among the request's own, as they are drawn:\n"
+    "span and parent number this list. complete, async and remote are booleans.\n"
     "\n"
     "Colours: on terminals, unless NO_COLOR is set.\n"
     "Exit status: 0, 1 when there is no such request or no database, 2 when the command line is wrong.\n";
@@ -221,22 +223,34 @@ static int show_list(struct store *store, const struct options *o) {
     return status;
 }
 
-// Reads what other nodes did for a request, and draws it all.
-static int draw_with_parts(struct store *store, const struct options *o, struct slow_spans *spans, const struct slow_style *style,
-                           struct buffer *out) {
+static void show_spans(const struct slow_spans *spans, const struct options *o, struct buffer *out) {
+    struct slow_style style = {.width = o->width ? (uint32_t)o->width : terminal_width(),
+                               .utf8 = terminal_utf8(),
+                               .colour = terminal_colour()};
+    if (o->json) {
+        slow_spans_json(spans, out);
+    } else {
+        slow_waterfall(spans, &style, out);
+    }
+}
+
+// Reads what other nodes did for a request, and shows it all.
+static int show_with_parts(struct store *store, const struct options *o, struct slow_spans *spans, struct buffer *out) {
     struct slow_spans *done = calloc(spans->part_count + 1, sizeof *done);
     int status = done ? EXIT_SUCCESS : command_fail("slow", EXIT_FAILURE, "no memory");
     // what a part was done for is not known on its own node
     for (uint32_t i = 0; done && !spans->request.origin && i < spans->part_count && status == EXIT_SUCCESS; i++) {
-        bool found; // it may be gone by now
+        bool found;
         status = query_slow_spans(store, spans->parts[i].id, &found, &done[i]) ? EXIT_SUCCESS : cannot_read(store, o);
-        slow_clean_spans(&done[i]);
+        if (status == EXIT_SUCCESS && found) { // it may be gone by now
+            slow_clean_spans(&done[i]);
+        }
     }
     if (status == EXIT_SUCCESS && !slow_join(spans, done)) {
         status = command_fail("slow", EXIT_FAILURE, "no memory");
     }
     if (status == EXIT_SUCCESS) {
-        slow_waterfall(spans, style, out);
+        show_spans(spans, o, out);
     }
     for (uint32_t i = 0; done && i < spans->part_count; i++) {
         slow_spans_free(&done[i]);
@@ -257,16 +271,8 @@ static int show_one(struct store *store, const struct options *o) {
                               "%s keeps no request %" PRId64 "; kprof slow --db FILE lists those there are",
                               o->db, o->id);
     } else {
-        struct slow_style style = {.width = o->width ? (uint32_t)o->width : terminal_width(),
-                                   .utf8 = terminal_utf8(),
-                                   .colour = terminal_colour()};
         slow_clean_spans(&spans);
-        status = EXIT_SUCCESS;
-        if (o->json) {
-            slow_spans_json(&spans, &out);
-        } else {
-            status = draw_with_parts(store, o, &spans, &style, &out);
-        }
+        status = show_with_parts(store, o, &spans, &out);
         int written = put(&out);
         status = status == EXIT_SUCCESS ? written : status;
     }

@@ -32,11 +32,12 @@ static void request_json(struct json *j, const struct slow_request *r) {
     json_close(j, '}');
 }
 
-static void span_json(struct json *j, const struct slow_span *s, uint32_t number) {
+static void span_json(struct json *j, const struct slow_span *s, uint32_t number, const char *node) {
     json_open(j, '{');
     json_key_int(j, "span", number);
     json_key(j, "parent");
     s->parent < number ? json_int(j, s->parent) : json_null(j);
+    json_key_text(j, "node", s->node ? s->node : node);
     json_key_text(j, "pid", s->pid);
     json_key_text(j, "name", s->name);
     key_us(j, "start_us", s->start_ns);
@@ -82,7 +83,7 @@ void slow_spans_json(const struct slow_spans *spans, struct buffer *out) {
     json_key(&j, "spans");
     json_open(&j, '[');
     for (uint32_t i = 0; i < spans->count; i++) {
-        span_json(&j, &spans->spans[i], i);
+        span_json(&j, &spans->spans[i], i, spans->request.node);
     }
     json_close(&j, ']');
     json_key(&j, "parts");

@@ -378,7 +378,7 @@ static void legend(const struct waterfall *w, struct buffer *out) {
         buffer_text(out, w->blind ? "unknown: its tier has returns => none\n" : "\n");
     }
     if (w->remote) {
-        buffer_text(out, "\n ~ on another node: by its clock, but within the request, below the call that was open then and has it in self\n");
+        buffer_text(out, "\n ~ on another node: by its clock, but within the call that it hangs below, which has it in self\n");
     }
     if (r->kept < r->spans) {
         buffer_printf(out, "\n %" PRIu32 " of %" PRIu32 " spans were kept, the first by start.\n", r->kept, r->spans);

@@ -56,13 +56,24 @@ void pipeline_set_live(struct pipeline_node *n, struct live *live);
 void pipeline_set_slow(struct pipeline_node *n, int64_t slow_ns);
 // The tiers it traces. Takes the set's content; what was traced before is forgotten.
 void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers);
-// What the labels of its running trace start with, see label_makers.h.
+// What the labels of its running trace start with, see label_makers.h. The word of a live stream comes on another connection than the
+// stream, and may be there first: it is the open stream's if that has none, else the next one's.
 void pipeline_set_labels(struct pipeline_node *n, uint32_t start);
 // How its monotonic time reads: ticks per second (> 0), and the ticks to add to get time since 1970 UTC.
 void pipeline_set_clock(struct pipeline_node *n, int64_t ticks_per_second, int64_t offset_ticks);
 
-// The node said that its monotonic time is at_ticks now; now is ns since 1970 UTC. Without it the two clocks count as equal.
-void pipeline_sync(struct pipeline_node *n, int64_t at_ticks, int64_t now);
+// The same of a node that is traced already: somebody has set its clock.
+void pipeline_set_offset(struct pipeline_node *n, int64_t offset_ticks);
+
+// A moment by the collector's two clocks, ns.
+struct pipeline_now {
+    int64_t wall;   // since 1970 UTC; may be set
+    int64_t steady; // of a clock that only goes on
+};
+
+// The node said that its monotonic time is at_ticks now. Until it does, after pipeline_set_clock, the two wall clocks count as equal and
+// a live stream's time goes on by its messages alone.
+void pipeline_sync(struct pipeline_node *n, int64_t at_ticks, struct pipeline_now now);
 
 struct pipeline_stream {
     bool live;      // the clock runs on without messages, and times far from now are no times
@@ -73,6 +84,18 @@ struct pipeline_stream {
 // Calls that the node made in between (its monotonic time in ticks) may not have been traced: code was reloaded, or somebody took
 // the trace flags off.
 void pipeline_gap(struct pipeline_node *n, int64_t from_ticks, int64_t until_ticks, bool reload);
+
+// The shim's word of a stream of which nothing more comes: how many messages its trace port gave in all, dropped ones included. Those
+// that did not come are lost: they enter the ledger as dropped, and what is open of that stream is incomplete. Of a stream that is not
+// one of the last two here (the collector began anew) they are the `unsent` ones, which never left the node. Returns how many were lost.
+struct pipeline_total {
+    uint32_t labels; // which stream, by what the labels of its trace start with; not 0
+    uint64_t messages;
+    uint64_t unsent;
+};
+uint64_t pipeline_total(struct pipeline_node *n, const struct pipeline_total *total);
+// What the labels of the latest stream start with; 0: not told.
+uint32_t pipeline_labels(const struct pipeline_node *n);
 
 // A stream of trace-port bytes of the node begins. One at a time: a stream still open is ended as lost.
 bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *stream);
@@ -86,8 +109,8 @@ bool pipeline_end(struct pipeline_node *n, bool clean, int64_t *cut_at);
 // An answer to identify; identity is NULL for none.
 void pipeline_answer(struct pipeline_node *n, uint32_t id, const struct slice *identity);
 
-// Time passes: now is ns since 1970 UTC. Call several times a second while streams are live.
-void pipeline_tick(struct pipeline *p, int64_t now);
+// Time passes. Call several times a second while streams are live.
+void pipeline_tick(struct pipeline *p, struct pipeline_now now);
 // Hands the statistics out and goes on with `empty`.
 struct stats *pipeline_swap(struct pipeline *p, struct stats *empty);
 // What is gathered so far.

@@ -21,8 +21,9 @@ struct shim_link {
     bool slow_wanted; // slow requests are to be sent to it
     bool stopped_cleanly; // the shim said that its trace ended in order, so that the stream's end loses nothing
     bool streaming;   // a stream of the node is open in the pipeline
+    struct pipeline_total total; // told of a stream that still comes; labels 0: of none
     bool output_full; // something was left out for it; told once
-    int64_t heard;    // when its shim last said something, ns since 1970
+    int64_t heard;    // when its shim last said something, on the monotonic clock
 };
 
 struct shim_links {

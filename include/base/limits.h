@@ -60,7 +60,8 @@
 
 // -- requests (per collector) --------------------------------------------------------------------------------------
 
-// Requests that are open or in their grace time. 128 bytes each, and up to 43 in the index of tokens.
+// Requests that are open or in their grace time. 128 bytes each, 128 more for the name that a web server's has from its begin, and up to
+// 43 in the index of tokens.
 #define LIMIT_OPEN_REQUESTS 200000u
 // Spans of one request; the rest is cut and the request is incomplete. 420 bytes of scratch each, once.
 #define LIMIT_SPANS_PER_REQUEST 20000u
@@ -70,7 +71,7 @@
 #define LIMIT_SPAN_CHUNKS 200000u
 // Open calls of all processes of all nodes, 48 bytes each, and 16 more when garbage collection or scheduling is traced.
 #define LIMIT_OPEN_CALLS 1000000u
-// Processes that have made calls lately, 56 bytes each, and up to 43 in the index of pids,
+// Processes that have made calls lately, 64 bytes each, and up to 43 in the index of pids,
 #define LIMIT_PROCESSES 400000u
 // and among them those without an open call: the memory of many more would be slower than to take them up again.
 #define LIMIT_IDLE_PROCESSES 10000u

@@ -4,6 +4,8 @@
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
 
+// Looks whether stderr is the journal's; without it, it is not. Once, before other threads log, and when stderr is what it will be.
+void log_start(void);
 // Lines below this level are left out. Default LOG_INFO.
 void log_set_level(enum log_level level);
 

@@ -4,6 +4,7 @@
 // from the owner afterwards.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
@@ -29,3 +30,5 @@ const char *names_text(const struct names *n, uint32_t id);
 // Copies a text to out with the zero that ends it, cut at a UTF-8 border to room - 1 bytes; bytes that are no printable UTF-8 become '?'.
 // Returns its length.
 size_t names_clean(struct slice text, char *out, size_t room);
+// Whether a text is printable UTF-8, so that names_clean changes nothing but what is too long.
+bool names_is_clean(struct slice text);

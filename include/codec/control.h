@@ -1,5 +1,5 @@
 // Control messages between shim and collector: length:u32 big-endian, then one msgpack map with text keys, at most
-// LIMIT_CONTROL_BYTES. Unknown keys and types are ignored by both sides. The messages (shim/src/kprof_session.erl is the other side):
+// LIMIT_CONTROL_BYTES. Unknown keys and types are ignored by both sides. The messages (shim/src/kprof_control.erl is the other side):
 //
 //   Where there is a secret, the four messages of net/auth.h come first: auth, challenge, answer, proven.
 //
@@ -11,10 +11,13 @@
 //     trace_started   at, labels                  at: the node's monotonic time in ticks, here and below; labels: what the labels of
 //                                                 its requests start with, above 32 bits of counter
 //     trace_stopped   at, reason, text
-//     clock           at, time_offset, unsampled, paused_ms, trips, lowered_ms     every second; all but the first two since the
-//                                               clock message before
+//     clock           at, time_offset, unsampled, paused_ms, trips, lowered_ms     before the tiers and every second; all but the
+//                                               first two since the clock message before
 //     gap             from, until, reason "reload" | "flags", text
 //                                                 the node's monotonic time: calls of tiers between the two may not have been traced
+//     trace_total     labels (as in trace_started), messages, unsent
+//                                                 after a trace's end: the messages that its trace port gave, dropped ones included,
+//                                                 and how many of them were never sent. What its data connection did not bring is lost
 //     identify_reply  id, identity (text or nil)
 //     note            level, text
 //     state           state "tracing" | "paused" (by the breaker) | "held" (by steer), one_in, per_second (0: no such bound), level_ppm

@@ -46,8 +46,21 @@ bool shim_enter(struct node *n, struct shim_told *told, struct dist_error *e);
 // Starts the trace. told->line: what is traced, in a few words.
 bool shim_start(struct node *n, const struct shim_options *o, struct shim_told *told, struct dist_error *e);
 
-// Where the collector of a running trace listens, as the node knows it. False when it does not tell.
-bool shim_collector(struct node *n, char host[SHIM_HOST_BYTES], uint16_t *port);
+// How the node reaches the collector of its trace.
+struct shim_collector {
+    char host[SHIM_HOST_BYTES];
+    uint16_t port;
+    struct slice secret; // len 0: none. It and those below live until shim_collector_wipe
+    bool tls;            // in PEM form:
+    struct slice tls_ca; // authorities
+    struct slice tls_cert, tls_key; // the node's own; len 0: none
+    char tls_name[SHIM_HOST_BYTES]; // in the collector's certificate; "": host
+};
+
+// Asks for that. False when the node does not tell.
+bool shim_collector(struct node *n, struct shim_collector *out);
+// Wipes what was secret. Before another function of this header.
+void shim_collector_wipe(struct node *n, struct shim_collector *c);
 
 enum shim_state { SHIM_TRACING, SHIM_WAITING, SHIM_PAUSED, SHIM_IDLE, SHIM_GONE };
 

@@ -68,7 +68,7 @@ struct message {
     struct slice arguments; // the list of arguments, when the call carries them
     bool has_token;
     uint64_t token; // stands for the label: equal labels have equal tokens
-    uint64_t from;  // the process that the token came from, comparable with pid
+    uint64_t from;  // the process that the token came from, comparable with pid; of another node: message_process
     struct slice note; // of a return: the value
     struct message_head *head; // what a reader has learned about this kind of event and function; NULL: nothing
 };
@@ -112,6 +112,12 @@ bool message_decode(struct message_reader *reader, struct cursor *c, bool last, 
 
 // Writes a pid of the traced node as Erlang shows it there, "<0.123.0>". size is 32 at least.
 void message_pid_text(uint64_t pid, char *out);
+
+// Reads that. False, and *pid is 0, when it is something else.
+bool message_pid_parse(const char *text, uint64_t *pid);
+// The number of a process of another node, as message.from has it: of that node's name and the number that the process has there. It is
+// the same in every run, so that it may be stored.
+uint64_t message_process(struct slice node, uint64_t pid);
 
 // The process that a pid at the cursor names, as message.pid has it; 0 when it is no pid.
 uint64_t message_pid(struct cursor *c);

@@ -58,6 +58,8 @@ struct request_events {
     void (*finished)(void *context, const struct request_result *result);
     // The node that has made a label, when that is another one than this stream's; else DIRECTORY_NONE. May be NULL: labels say nothing.
     uint16_t (*maker)(void *context, uint64_t label);
+    // The directory id of a name given by tracker_name_begun, of a request that closes with no other one. Not asked without such names.
+    uint16_t (*identity)(void *context, struct slice name);
     // Calls of a tier pile up in a process and never return; told once per tier until tracker_reset.
     void (*never_returns)(void *context, uint16_t tier);
 };
@@ -113,7 +115,7 @@ uint16_t tracker_return_to(struct tracker *t, uint64_t pid, uint32_t function, i
 void tracker_spawn(struct tracker *t, const struct tracker_call *call);
 void tracker_spawned(struct tracker *t, uint64_t pid, uint64_t child);
 // A process is dead: what it had open is over. The request that it had begun last and that its last event there, an exception, left without
-// an end has ended here in an error, unless an end marker comes within the grace time; so has one of tracker_web_begin, whatever its last
+// an end has ended here in an error, unless an end marker comes within the grace time; so have all of tracker_web_begin, whatever its last
 // event was.
 void tracker_exited(struct tracker *t, uint64_t pid, int64_t time);
 
@@ -147,7 +149,10 @@ bool tracker_unnamed(const struct tracker *t, struct request_ref ref);
 struct request_ref tracker_find(const struct tracker *t, uint64_t token);
 // Names a request. The first name stays.
 void tracker_name(struct tracker *t, struct request_ref ref, uint16_t identity);
-// The same from its end: an answer that is still to come goes before.
+// What its begin calls a request, which nothing else may come to name. It is kept as a text (LIMIT_NAME_BYTES and a character, the rest is
+// cut): strangers may have chosen it, and what nobody is called in the end shall take no place in the directory.
+void tracker_name_begun(struct tracker *t, struct request_ref ref, struct slice name);
+// The same as tracker_name from its end: an answer that is still to come goes before.
 void tracker_name_late(struct tracker *t, struct request_ref ref, uint16_t identity);
 // A question about a request's identity was put; returns its place in the order of calls (0 …), or -1 at
 // LIMIT_ASKS_PER_REQUEST. The request waits for answers, GRACE_ASK_NS longer at most.

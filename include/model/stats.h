@@ -107,6 +107,7 @@ struct kept_span {
     uint16_t tier;
     bool open, error, async;
     bool blind; // how it ended is not known (returns => none)
+    uint64_t caller; // of a part: the process that its token came from, of another node as message_process has it; 0: below another span
 };
 
 // A request that is kept whole. It may stand in several batches of one bucket, the store keeps LIMIT_KEPT of them for each reason.

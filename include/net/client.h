@@ -21,6 +21,18 @@ enum client_status {
 
 enum { CLIENT_WHY_BYTES = 256 };
 
+// What kind of reason it is that client_open has failed for.
+enum client_fault {
+    CLIENT_TROUBLE, // of our own, such as memory
+    CLIENT_ABSENT,  // no collector answers at that address: another one may
+    CLIENT_REFUSED  // there is somebody who does not take us, or is not to be trusted: the text says how to do better
+};
+
+struct client_error {
+    enum client_fault fault;
+    char text[CLIENT_WHY_BYTES]; // may be a stranger's words: clean it before it is shown
+};
+
 struct client_options {
     const char *host; // name or address
     uint16_t port;
@@ -30,9 +42,8 @@ struct client_options {
     const char *tls_name;        // what the collector's certificate must be for; NULL: the host
 };
 
-// Connects, proves the secret (net/auth.h) and is welcomed. NULL and the reason in why, which may be a stranger's words: clean it before it
-// is shown. SIGPIPE is ignored until client_close.
-struct client *client_open(const struct client_options *options, char why[CLIENT_WHY_BYTES]);
+// Connects, proves the secret (net/auth.h) and is welcomed. NULL and the reason in *error. SIGPIPE is ignored until client_close.
+struct client *client_open(const struct client_options *options, struct client_error *error);
 void client_close(struct client *c);
 
 // Hands over a message that control_end accepted, or several. False when the connection is gone.

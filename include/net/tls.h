@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
+
 struct tls;
 
 enum { TLS_ERROR_BYTES = 512 };
@@ -25,6 +27,11 @@ struct tls_files {
 struct tls *tls_server(const struct tls_files *files, char why[TLS_ERROR_BYTES]);
 // A context for the connecting side. Likewise.
 struct tls *tls_client(const struct tls_files *files, char why[TLS_ERROR_BYTES]);
+// The same as tls_client, of what such files hold; empty: none. It is not needed any more once this returns.
+struct tls_pem {
+    struct slice cert, key, ca;
+};
+struct tls *tls_client_pem(const struct tls_pem *pem, char why[TLS_ERROR_BYTES]);
 void tls_free(struct tls *t);
 
 // A bufferevent on a socket that was accepted; it owns the socket. NULL without memory: the socket is still the caller's.

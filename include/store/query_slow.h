@@ -55,6 +55,7 @@ struct slow_span {
     const char *outcome; // "ok", "error", "open", "unknown" (returns => none)
     const char *node;    // that it ran on; NULL: the request's. The store knows no others
     bool async;
+    uint64_t caller; // the process of another node that it was made for, as message_process (model/message.h) has it; 0: not known
 };
 
 struct slow_spans {

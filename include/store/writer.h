@@ -4,7 +4,7 @@
 //
 // The use: gather into one set of statistics, hand it over every second, go on gathering into the other.
 // While the writer still holds a batch (a slow disk, a full one), writer_submit says no and the caller
-// gathers on; the next second it asks again.
+// gathers on; the next second it asks again, or with writer_retry has it try what was refused.
 #pragma once
 
 #include <stdbool.h>
@@ -26,9 +26,13 @@ struct writer_options {
 struct writer *writer_start(struct store *store, const struct writer_options *options);
 
 // Hands a batch over. True: batch must not be changed or read by others until writer_idle says true. False:
-// the writer is still busy with the batch before, which it tries again now if the disk refused it; nothing
-// was taken. Batches without any row may be handed over; they are done at once.
+// the writer holds the batch before; nothing was taken. Batches without any row may be handed over; they are
+// done at once.
 bool writer_submit(struct writer *w, const struct stats *batch, const struct directory *names);
+
+// Has the writer try the batch again that it holds, if the disk refused that. Never takes anything: the batch
+// may have been written a moment ago, and would be written twice.
+void writer_retry(struct writer *w);
 
 // True when the writer holds no batch: the last one is written, and its set may be reset and filled again.
 bool writer_idle(struct writer *w);

@@ -15,12 +15,14 @@ struct screen {
     struct client *client; // NULL: not connected
     int64_t tried_ns;      // when it was tried last
     struct live_view view;
-    uint32_t drawn;  // lines of the table that stand above the cursor,
-    uint32_t across; // in a terminal of this width
+    struct buffer shown;    // the table that stands above the cursor, as it was drawn
+    uint32_t width, height; // in a terminal of this size
+    uint32_t seen_width, seen_height; // of the terminal at the last turn
     bool heard;       // there were numbers
     uint32_t unknown; // times that the collector knew no such node, before that
     char why[SCREEN_WHY_BYTES]; // there is nothing to show; not cleaned
     bool told;                  // the caller knows
+    int broken;                 // errno of a write to standard output that failed: nobody sees what is shown any more; 0: none
 };
 
 // There is something to show on a terminal, or when JSON is wanted, and if the collector is known (to->host).

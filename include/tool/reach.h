@@ -13,6 +13,11 @@ enum { REACH_MS = 5000, REACH_HOST_BYTES = 256 };
 // Reads HOST:PORT, [IPV6]:PORT or PORT. EXIT_SUCCESS, or EXIT_USAGE and has told why.
 int reach_address(const char *command, const char *text, char host[REACH_HOST_BYTES], uint16_t *port);
 
+enum { REACH_AT_BYTES = REACH_HOST_BYTES + 16 };
+
+// HOST:PORT, as reach_address reads it. Returns out.
+char *reach_at(const struct client_options *to, char out[REACH_AT_BYTES]);
+
 // What the command line says of the collector, and how to get to it. Not to be moved once it is prepared.
 struct reach {
     const char *collector; // HOST:PORT; NULL: REACH_DEFAULT

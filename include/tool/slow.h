@@ -31,7 +31,8 @@ void slow_table(const struct slow_list *list, const char *db, bool limited, stru
 void slow_waterfall(const struct slow_spans *spans, const struct slow_style *style, struct buffer *out);
 
 // Puts what other nodes did for a request among its own spans: done[i] is what of->parts[i] was, without spans where that is not known,
-// and must stay as long. A part stands where its node's clock says that it began, but within the request, and below the call of the
+// and must stay as long. What a process of another node asked for stands below its call; a part stands where its own node's clock says
+// that it began, but within that call. Where nothing is known of that process it stands within the request, below the call of the
 // request's own node that was open then. False without memory: nothing has changed.
 bool slow_join(struct slow_spans *of, const struct slow_spans *done);
 

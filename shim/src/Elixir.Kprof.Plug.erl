@@ -1,5 +1,5 @@
-%% @doc Requests of Plug and Phoenix: the module plug `Kprof.Plug', in Erlang, so that it needs no Elixir to be compiled. Put it first in the
-%% endpoint or router:
+%% @doc Requests of Plug and Phoenix: the module plug `Kprof.Plug', in Erlang, so that it needs no Elixir to be compiled. Put it first in
+%% the endpoint or router:
 %% ```
 %% plug Kprof.Plug
 %% '''
@@ -7,10 +7,10 @@
 %% route that Phoenix or Plug.Router found, or what `plug Kprof.Plug, route: &MyApp.route/2' makes of method and path; without any, see
 %% {@link kprof_web:identity/1}. Statuses from 500 are errors. A request that asks for a websocket ends at once.
 %%
-%% When a plug raises before a router is reached, whoever answers has the connection of before this plug. Then Phoenix and Bandit
-%% tell through telemetry that the request is over. Where its process ends instead, as it does under cowboy, that is its end, in an
-%% error without a name: also for a client that leaves, as cowboy kills the process then. Under Plug.Cowboy and Phoenix's
-%% Cowboy2Adapter you may use kprof_cowboy instead of this, not both. kprof_helper tells how this module gets into a node.
+%% When a plug raises before a router is reached, whoever answers has the connection of before this plug. Then Phoenix and Bandit tell
+%% through telemetry that the request is over. Where its process ends instead, as it does under cowboy, that is its end, in an error,
+%% and its name is without the router's route: also for a client that leaves, as cowboy kills the process then. Under Plug.Cowboy and
+%% Phoenix's Cowboy2Adapter you may use kprof_cowboy instead of this, not both. kprof_helper tells how this module gets into a node.
 -module('Elixir.Kprof.Plug').
 
 -export([init/1, call/2, handle_event/4, '__info__'/1]).
@@ -38,7 +38,10 @@ init(Options) ->
 call(#{private := #{?KEY := _}} = Conn, _) ->
     Conn;
 call(#{req_headers := Headers, method := Method} = Conn, Options) ->
-    case kprof_helper:begin_request(fun(Name) -> proplists:get_value(Name, Headers) end, fun() -> facts(Conn, Method, Options) end) of
+    Header = fun(<<"upgrade">>) when Method =:= <<"CONNECT">> -> <<"websocket">>; % of HTTP/2
+                (Name) -> proplists:get_value(Name, Headers)
+             end,
+    case kprof_helper:begin_or_upgrade(Header, fun() -> facts(Conn, Method, Options) end) of
         off -> Conn;
         Request -> begun({Request, Method, Options}, Conn)
     end.

@@ -9,9 +9,10 @@
 
 -export([start/0, stop/0, unload/0, start_trace/1, stop_trace/0, status/0, format_error/1]).
 -export([set_token/0, set_token/1, clear_token/0, do_apply/3, get_current_label/0, set_current_label/1,
-         with_token/2, wrap/1, begin_request/1, end_request/2, misultin_req_loop/2]).
+         with_token/2, wrap/1, begin_request/2, end_request/2, misultin_req_loop/2]).
 
--export_type([identity/0, outcome/0, tier/0, option/0, label/0, identity_fun/0, stats_dumper/0, stats_row/0, slow_call_callback/0, span/0, tls/0]).
+-export_type([identity/0, outcome/0, tier/0, option/0, label/0, identity_fun/0, stats_dumper/0, stats_row/0, slow_call_callback/0, span/0,
+              tls/0]).
 
 -type text() :: atom() | string() | binary().
 -type identity() :: text() | {text(), text()}.
@@ -43,8 +44,8 @@
                  keyfile => file:name_all(), key => binary(), server_name => string() | binary()}.
 %% TLS 1.2 or 1.3 towards the collector. Its certificate is always verified: against the authorities in `cacertfile' (those of this
 %% node's system without), and for the name `server_name' (the host of the option `collector' without). `certfile' and `keyfile'
-%% are this node's own, for a collector that wants one (`--tls-ca'). Files are PEM and are read when tracing starts; `cacerts', `cert' and `key' are
-%% such files' content instead. Needs OTP's application ssl, which is started and stays so.
+%% are this node's own, for a collector that wants one (`--tls-ca'). Files are PEM and are read when tracing starts; `cacerts', `cert' and
+%% `key' are such files' content instead. Needs OTP's application ssl, which is started and stays so.
 
 -type option() :: {tier_config, [tier()]}
                 | {entry, mfa() | [mfa()]}
@@ -99,27 +100,28 @@ unload() ->
 %% reason. Once started, the shim keeps its connection to the collector by itself until {@link stop_trace/0}.
 %%
 %% <ul>
-%% <li>`{entry, {M, F, A} | [{M, F, A}]}': each call of this function is a request, from the call to its return, in an application that has no markers.
-%% It is a tier, too, under the name that tier_config gives it or under its own. A call of an entry inside of another's, in the same process, is
-%% part of that one's request. What its process does after the return is no part of it, but what others do then because of its messages is taken for
-%% asynchronous work, until the process gets a message without a token. At the end all tokens are taken off all processes, unless the
-%% application uses seq_trace itself. Name the function that handles one request, not the loop around it; use entries or markers, not both.</li>
-%% <li>`{tier_config, [{Name, {M, F, A}} | {Name, {M, F, A}, #{returns => none | whole}}]}', required without an entry: the functions to time. A module
-%% that is not on the node is told as a warning, and its tier is traced within half a second once the module is loaded; so is a
-%% tier whose module was loaded anew. With `returns => none' no returned value is sent and tail calls stay tail calls: for tiers that return
-%% large terms. Their errors are not seen.</li>
+%% <li>`{entry, {M, F, A} | [{M, F, A}]}': each call of this function is a request, from the call to its return, in an application that has
+%% no markers. It is a tier, too, under the name that tier_config gives it or under its own. A call of an entry inside of another's, in the
+%% same process, is part of that one's request. What its process does after the return is no part of it, but what others do then because of
+%% its messages is taken for asynchronous work, until the process gets a message without a token. At the end all tokens are taken off all
+%% processes, unless the application uses seq_trace itself. Name the function that handles one request, not the loop around it; use entries
+%% or markers, not both.</li>
+%% <li>`{tier_config, [{Name, {M, F, A}} | {Name, {M, F, A}, #{returns => none | whole}}]}', required without an entry: the functions to
+%% time. A module that is not on the node is told as a warning, and its tier is traced within half a second once the module is loaded; so is
+%% a tier whose module was loaded anew. With `returns => none' no returned value is sent and tail calls stay tail calls: for tiers that
+%% return large terms. Their errors are not seen.</li>
 %% <li>`{identity_f, fun(({M, F, Args}) -> Identity | undefined)}': names a request from the calls of its tiers; the first that is not
 %% `undefined' counts. Patterns and guards are compiled into the match specification; a fun that does more is asked
 %% in a process of its own on this node.</li>
 %% <li>`{print_calls, boolean()}', default false: prints finished requests as trees where start_trace was called, ten a second at most.</li>
 %% <li>`{stats_dumper, false | {file, Path} | {'fun', F} | {pid, Pid}}', default false.</li>
 %% <li>`{collector, {Host, Port}}', default `{"127.0.0.1", 4711}'.</li>
-%% <li>`{secret_file, Path}', or the bytes themselves, `{secret, Binary}': what the collector was given as `--secret-file', 16 to 1024 bytes.
-%% Both sides prove that they know it before anything else is said; it never travels. The file must be closed to others than its owner and
-%% group. Needs OTP's application crypto. It does not encrypt: for that there is</li>
+%% <li>`{secret_file, Path}', or the bytes themselves, `{secret, Binary}': what the collector was given as `--secret-file', 16 to 1024
+%% bytes. Both sides prove that they know it before anything else is said; it never travels. The file must be closed to others than its
+%% owner and group. Needs OTP's application crypto. It does not encrypt: for that there is</li>
 %% <li>`{tls, false | tls()}', default false: the connections to the collector go through TLS, see {@type tls()}.</li>
-%% <li>`{sample, {one_in, N}}', default 1: one request in N gets a token. `{sample, {per_second, R}}': at most R requests a second do, in bursts
-%% of a tenth of a second's worth; not for entry functions.</li>
+%% <li>`{sample, {one_in, N}}', default 1: one request in N gets a token. `{sample, {per_second, R}}': at most R requests a second do, in
+%% bursts of a tenth of a second's worth; not for entry functions.</li>
 %% <li>`{sample_weights, #{Identity => W}}': a request whose {@link set_token/1} names that identity counts as W requests to the sampler,
 %% so that it is W times as likely to be traced, or never with 0. W is a number up to a million; without one it is 1.</li>
 %% <li>`{force_header, Name}' or `{force_header, {Name, PerSecond}}': a web request with this header, `x-trace-request: true' say, gets a
@@ -206,8 +208,8 @@ get_current_label() ->
 %% Result = rpc:call(Node, M, F, A),
 %% ok = kprof:set_current_label(Label)
 %% '''
-%% and after what was worked out, or given back, for another request: the worker of a pool that this one had to wait for comes with the token of
-%% the request that had it before.
+%% and after what was worked out, or given back, for another request: the worker of a pool that this one had to wait for comes with the
+%% token of the request that had it before.
 %% ```
 %% Label = kprof:get_current_label(),
 %% poolboy:transaction(Pool, fun(Worker) -> ok = kprof:set_current_label(Label), gen_server:call(Worker, Job) end)
@@ -243,12 +245,13 @@ wrap(Fun) when is_function(Fun) ->
     ?OFF_OR(_Slots, _OneIn, Fun, kprof_token:wrap(Fun)).
 
 %% @doc Begins a web server's request; `Header' looks up one of its headers, named in lower case. This is for helpers such as {@link
-%% kprof_helper}, which know when a request ends whatever happens. Gives `off' when there is nothing to end.
--spec begin_request(fun((binary()) -> text() | undefined)) -> label() | 0 | off.
-begin_request(Header) when is_function(Header, 1) ->
-    ?OFF_OR(Slots, OneIn, off, kprof_web:begin_request(Slots, OneIn, Header)).
+%% kprof_helper}, which know when a request ends whatever happens. `Facts' is called when the request is traced, and tells what it is called
+%% unless its end does. Gives `off' when there is nothing to end.
+-spec begin_request(fun((binary()) -> text() | undefined), fun(() -> kprof_web:facts())) -> label() | 0 | off.
+begin_request(Header, Facts) when is_function(Header, 1), is_function(Facts, 0) ->
+    ?OFF_OR(Slots, OneIn, off, kprof_web:begin_request(Slots, OneIn, Header, Facts)).
 
-%% @doc Ends such a request, in a process that has its token. `Facts' is called when the request is traced, and tells what it is called.
+%% @doc Ends such a request, in a process that has its token. `Facts' is called when the request is traced.
 -spec end_request(label() | 0, fun(() -> kprof_web:facts())) -> ok.
 end_request(Request, Facts) when is_integer(Request), is_function(Facts, 0) ->
     kprof_web:end_request(Request, Facts).

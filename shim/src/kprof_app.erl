@@ -23,14 +23,15 @@ stop(_State) ->
     _ = kprof_slots:erase(),
     ok.
 
-%% @doc The modules of the shim. The web servers' helpers are not among them: they are the application's that is configured with them, which
-%% may not miss them, and come and go with it.
+%% @doc The modules of the shim, as a target gets them. The web servers' helpers are not among them: they are the application's that is
+%% configured with them, which may not miss them, and come and go with it. Nor is {@link kprof_node}, which runs on a node of its own.
 -spec modules() -> [module()].
 modules() ->
-    [kprof, kprof_app, kprof_armed, kprof_asks, kprof_attach, kprof_auth, kprof_entry, kprof_error, kprof_guard, kprof_identify,
-     kprof_json, kprof_link, kprof_load, kprof_mark, kprof_match, kprof_mfa, kprof_misultin, kprof_msgpack, kprof_node,
-     kprof_options, kprof_printer, kprof_relay, kprof_sampling, kprof_session, kprof_slots, kprof_slow, kprof_sup, kprof_tls,
-     kprof_token, kprof_tracer, kprof_vm, kprof_web].
+    [kprof, kprof_app, kprof_armed, kprof_arming, kprof_asks, kprof_attach, kprof_auth, kprof_control, kprof_entry, kprof_error,
+     kprof_guard, kprof_identify, kprof_json, kprof_ledger, kprof_link, kprof_load, kprof_mark, kprof_match, kprof_mfa,
+     kprof_misultin, kprof_msgpack, kprof_options, kprof_outlets, kprof_printer, kprof_relay, kprof_sampling, kprof_session,
+     kprof_slots, kprof_slow, kprof_sup, kprof_tiers, kprof_tls, kprof_token, kprof_trace, kprof_tracer, kprof_upkeep,
+     kprof_vm, kprof_web].
 
 %% @doc Stops the application, then deletes and purges its modules. The last step is done by a process that runs code of the
 %% standard library only: one that runs ours would be in its own way. What is still used, by a long request in {@link kprof:do_apply/3} say,
@@ -42,8 +43,7 @@ unload() ->
     _ = application:stop(kprof),
     _ = application:unload(kprof),
     Modules = [M || M <- modules(), code:is_loaded(M) =/= false],
-    lists:foreach(fun code:soft_purge/1, Modules),
-    lists:foreach(fun code:delete/1, Modules),
+    lists:foreach(fun(M) -> code:soft_purge(M) andalso code:delete(M) end, Modules),    % another may do the same at this time
     _ = spawn(erl_eval, exprs, [purging(), [{'Modules', Modules}]]),
     ok.
 

@@ -10,11 +10,13 @@
 -type tiers() :: [#{name := binary(), mfa := mfa(), _ => _}].
 
 %% @doc One line for each tier, by its state in the VM; and who else traces here. Without a tracer nothing is armed.
--spec lines([#{name := binary(), mfa := mfa(), entry := boolean(), spec := [tuple()], _ => _}], undefined | kprof_tracer:tracer()) -> [line()].
+-spec lines([#{name := binary(), mfa := mfa(), entry := boolean(), spec := [tuple()], _ => _}],
+            undefined | kprof_tracer:tracer()) -> [line()].
 lines(Tiers, undefined) ->
     [line(ok, Tier, "not armed now") || Tier <- Tiers];
 lines(Tiers, Tracer) ->
-    [tier(Tier, kprof_tracer:state(Tracer, {MFA, Spec})) || #{mfa := MFA, spec := Spec} = Tier <- Tiers] ++ others(kprof_tracer:others(Tracer)).
+    [tier(Tier, kprof_tracer:state(Tracer, {MFA, Spec})) || #{mfa := MFA, spec := Spec} = Tier <- Tiers]
+        ++ others(kprof_tracer:others(Tracer)).
 
 tier(Tier, armed) -> line(ok, Tier, "armed");
 tier(Tier, off) -> line(warning, Tier, "not armed; it is set again within half a second, unless it was found never to return");
@@ -26,12 +28,15 @@ line(Level, #{name := Name, mfa := MFA, entry := Entry}, State) ->
     {Level, unicode:characters_to_binary(io_lib:format("~ts ~ts, ~ts: ~ts", [Kind, Name, kprof_mfa:text(MFA), State]))}.
 
 others([]) -> [];
-others(Names) -> [{ok, unicode:characters_to_binary(["others trace here, beside kprof: ", lists:join(", ", [io_lib:format("~0tp", [N]) || N <- Names])])}].
+others(Names) ->
+    Shown = lists:join(", ", [io_lib:format("~0tp", [N]) || N <- Names]),
+    [{ok, unicode:characters_to_binary(["others trace here, beside kprof: ", Shown])}].
 
 %% @doc What is told of a tier that is not on this node.
 -spec absent(absence(), tiers()) -> string().
 absent({{M, _, _} = MFA, module}, Tiers) ->
-    lists:flatten(io_lib:format("tier ~ts: no module ~ts on this node (yet); it is traced once it is loaded", [name(MFA, Tiers), kprof_mfa:atom(M)]));
+    lists:flatten(io_lib:format("tier ~ts: no module ~ts on this node (yet); it is traced once it is loaded",
+                                [name(MFA, Tiers), kprof_mfa:atom(M)]));
 absent({MFA, function}, Tiers) ->
     lists:flatten(io_lib:format("tier ~ts: there is no function ~ts (any more)", [name(MFA, Tiers), kprof_mfa:text(MFA)])).
 
@@ -40,7 +45,8 @@ absent({MFA, function}, Tiers) ->
 foreign(0) ->
     [];
 foreign(N) ->
-    [lists:flatten(io_lib:format("~b process~ts traced by somebody else, and before OTP 27 a process has one tracer: what happens there is not seen",
+    [lists:flatten(io_lib:format("~b process~ts traced by somebody else, and before OTP 27 a process has one tracer: "
+                                 "what happens there is not seen",
                                  [N, case N of 1 -> " is"; _ -> "es are" end]))].
 
 %% @doc How people know a function that is traced: by its tier's name, or else by its own.

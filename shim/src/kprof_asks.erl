@@ -38,7 +38,8 @@ answered(Ref, Why, Fun, #asks{running = Running} = Asks) ->
         error -> none
     end.
 
-next(Fun, #asks{running = Running, waiting = Waiting, count = Count, bytes = Bytes} = Asks) when Count > 0, map_size(Running) < ?MAX_RUNNING ->
+next(Fun, #asks{running = Running, waiting = Waiting, count = Count, bytes = Bytes} = Asks)
+  when Count > 0, map_size(Running) < ?MAX_RUNNING ->
     {{value, {Id, M, F, Args}}, Rest} = queue:out(Waiting),
     {_, Ref} = kprof_identify:start(Fun, {M, F, Args}),
     next(Fun, Asks#asks{running = Running#{Ref => Id}, waiting = Rest, count = Count - 1, bytes = Bytes - byte_size(Args)});

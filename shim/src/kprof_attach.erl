@@ -5,7 +5,7 @@
 %% nothing of kprof. They call no function of this module.
 -module(kprof_attach).
 
--export([enter/3, leave/1, start/2, status/1]).
+-export([enter/3, leave/1, start/2, status/1, describe/1, overridden/2]).
 
 -export_type([answer/0, status/0]).
 
@@ -19,8 +19,8 @@
 
 %% @doc Brings the shim into this node and starts it, unless it is there already. From now on the node that says it is here must give
 %% its word ({@link kprof_guard:word/1}). `Modules' is what code:atomic_load/1 takes; a release that does not load what another one
-%% compiled gets them compiled anew from the abstract code in them, which takes it a second. Nothing is traced yet. The line tells how it was: `loaded', `guest' (the node
-%% has a kprof of its own) or `again' (we had been there).
+%% compiled gets them compiled anew from the abstract code in them, which takes it a second. Nothing is traced yet. The line tells how it
+%% was: `loaded', `guest' (the node has a kprof of its own) or `again' (we had been there).
 -spec enter(node(), [{module(), file:filename(), binary()}], term()) -> answer().
 enter(Me, Modules, App) ->
     Text = fun(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)) end,
@@ -38,7 +38,8 @@ enter(Me, Modules, App) ->
     Release = list_to_integer(erlang:system_info(otp_release)),
     Load =
         fun() ->
-                %% A release loads what older ones compiled, until it forgets an instruction: trying in vain would leave errors in the node's log
+                %% A release loads what older ones compiled, until it forgets an instruction: trying in vain would leave errors in the
+                %% node's log
                 Loads = Release >= ?OTP_RELEASE andalso Release =< max(?LOADS_25, ?OTP_RELEASE + 2),
                 First = if Loads -> code:atomic_load(Modules); true -> {error, [{kprof, badfile}]} end,
                 Loaded = case First of
@@ -62,7 +63,8 @@ enter(Me, Modules, App) ->
                             {error, Reason} -> _ = Unload(), {error, load, Text("the shim does not start: ~0tP", [Reason, 20])}
                         end;
                     {error, Reason} when Reason =:= no_compiler; element(2, hd(Reason)) =:= badfile ->
-                        {error, load, Text("it runs OTP ~b, which cannot load what OTP ~b compiled, and has no compiler: take a kprof built with OTP ~b",
+                        {error, load, Text("it runs OTP ~b, which cannot load what OTP ~b compiled, and has no compiler: "
+                                              "take a kprof built with OTP ~b",
                                            [Release, ?OTP_RELEASE, Release])};
                     {error, Reason} ->
                         {error, load, Text("OTP ~b does not load the shim's modules: ~0tP", [Release, Reason, 20])}
@@ -132,10 +134,10 @@ leave(Who) ->
 -spec start(binary(), [{atom(), term()}]) -> answer().
 start(Config, Given) ->
     try
-        Options = lists:foldl(fun(Option, All) -> [Option | [O || O <- All, not kprof_node:overridden(O, [Option])]] end,
+        Options = lists:foldl(fun(Option, All) -> [Option | [O || O <- All, not overridden(O, [Option])]] end,
                               parsed("the configuration file, ", Config), [given(Option) || Option <- Given]),
         case kprof:start_trace(Options) of
-            ok -> {ok, unicode:characters_to_binary(kprof_node:describe(Options)), warnings()};
+            ok -> {ok, unicode:characters_to_binary(describe(Options)), warnings()};
             {error, Reason} -> {error, status(Reason), <<(text(Reason))/binary, (advice(Reason))/binary>>}
         end
     catch
@@ -185,6 +187,25 @@ parsed(What, Text) ->
             _ = erlang:demonitor(Ref, [flush]),
             throw({error, What, {config, 1, io_lib:format("is not evaluated within ~b s", [?PARSE_MS div 1000])}})
     end.
+
+%% @doc Whether an option of a configuration gives way to others.
+-spec overridden(term(), [{atom(), term()}]) -> boolean().
+overridden({secret_file, _}, Given) -> lists:keymember(secret, 1, Given);
+overridden(Option, Given) -> is_tuple(Option) andalso lists:keymember(element(1, Option), 1, Given).
+
+%% @doc What is traced, in a few words.
+-spec describe([term()]) -> iolist().
+describe(Options) ->
+    Tiers = proplists:get_value(tier_config, Options, []),
+    {Host, Port} = proplists:get_value(collector, Options, {"127.0.0.1", 4711}),
+    Entries = case proplists:get_value(entry, Options, []) of
+                  L when is_list(L) -> L;
+                  One -> [One]
+              end,
+    io_lib:format("~ts~b tier~ts, collector ~ts:~b",
+                  [case Entries of [] -> ""; [_] -> "1 entry, "; _ -> io_lib:format("~b entries, ", [length(Entries)]) end,
+                   length(Tiers), case Tiers of [_] -> ""; _ -> "s" end,
+                   case is_tuple(Host) of true -> inet:ntoa(Host); false -> Host end, Port]).
 
 %% @doc What kind of mistake a reason is: whether the configuration can help, or not.
 -spec status(term()) -> status().

@@ -44,7 +44,8 @@ trim(Bytes) ->
 
 %% @doc A secret from a file, which must be closed to others than its owner and group.
 -spec read_file(file:name_all()) ->
-          {ok, secret()} | {error, empty | short | long | no_file | {mode, non_neg_integer()} | file:posix() | badarg | terminated | system_limit}.
+          {ok, secret()}
+              | {error, empty | short | long | no_file | {mode, non_neg_integer()} | file:posix() | badarg | terminated | system_limit}.
 read_file(Path) ->
     case file:read_file_info(Path, [raw]) of
         {ok, #file_info{type = Type}} when Type =/= regular -> {error, no_file};
@@ -73,7 +74,8 @@ read(Error) ->
 start(Role, Session, Certificate) ->
     Auth = #{type => auth, protocol => 1, role => Role, nonce => {bin, crypto:strong_rand_bytes(?NONCE)}},
     Payload = encode(maps:merge(Auth, maps:from_list([{session, Session} || Session =/= undefined] ++
-                                                     [{certificate, {bin, crypto:hash(sha256, Certificate)}} || Certificate =/= undefined]))),
+                                                     [{certificate, {bin, crypto:hash(sha256, Certificate)}}
+                                                      || Certificate =/= undefined]))),
     {Payload, frame(Payload)}.
 
 %% @doc The answer to the collector's challenge.

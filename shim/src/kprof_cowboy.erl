@@ -6,11 +6,12 @@
 %% A request begins with its headers and ends when its response is handed to the connection or broken off. It is called by its method and
 %% the path pattern of the dispatch rules that it fits, or what `kprof_route => fun(Method, Path) -> Route' among the
 %% protocol options makes of it. Without either, see {@link kprof_web:identity/1}. Statuses from 500 and crashes are errors. What cowboy
-%% refuses before it is a request (`early_error') is not counted.
+%% refuses before it is a request (`early_error') is not counted. What becomes a websocket ends with its upgrade; what its process does at
+%% once for the socket is asynchronous work of it.
 %%
-%% A connection process has many requests, open at the same time over HTTP/2, each handled in a process of its own. So a callback here first takes
-%% up the token of its stream. It keeps it afterwards: what cowboy then does for the stream, such as sending it more of the body, is the
-%% request's. kprof_helper tells how this module gets into a node.
+%% A connection process has many requests, open at the same time over HTTP/2, each handled in a process of its own. So a callback here first
+%% takes up the token of its stream. It keeps it afterwards: what cowboy then does for the stream, such as sending it more of the body, is
+%% the request's. kprof_helper tells how this module gets into a node.
 -module(kprof_cowboy).
 
 %% A cowboy_stream, which is not there when this is compiled.
@@ -18,6 +19,7 @@
 
 -record(stream, {request :: kprof_helper:request(),
                  asked :: {Method :: binary(), Host :: binary(), Path :: binary()},
+                 version :: atom(),
                  opts :: map(),
                  status = undefined :: undefined | integer() | {error | exit | throw, term()},
                  lost = false :: boolean(),    % the request's process was without the token
@@ -26,8 +28,9 @@
 %% @private
 -spec init(term(), map(), map()) -> {list(), #stream{}}.
 init(Id, #{method := Method, path := Path, headers := Headers} = Req, Opts) ->
-    Request = kprof_helper:begin_stream(fun(Name) -> maps:get(Name, Headers, undefined) end),
-    S = #stream{request = Request, asked = {Method, maps:get(host, Req, <<>>), Path}, opts = Opts, next = undefined},
+    S0 = #stream{request = off, asked = {Method, maps:get(host, Req, <<>>), Path}, version = maps:get(version, Req, undefined),
+                 opts = Opts, next = undefined},
+    S = S0#stream{request = kprof_helper:begin_stream(fun(Name) -> maps:get(Name, Headers, undefined) end, fun() -> facts(S0) end)},
     try cowboy_stream:init(Id, Req, Opts) of
         {Commands, Next} -> {Commands, sent(Commands, S#stream{next = Next})}
     catch
@@ -50,7 +53,7 @@ info(Id, Info, #stream{request = Request, next = Next0} = S) ->
     Lost = S#stream.lost orelse is_answer(Info) andalso not kprof_helper:has_token(Request),
     ok = kprof_helper:resume(Request),
     {Commands, Next} = cowboy_stream:info(Id, Info, Next0),
-    {switching(Request, Commands), sent(Commands, S#stream{lost = Lost, next = Next})}.
+    switching(Commands, left(Info, sent(Commands, S#stream{lost = Lost, next = Next}))).
 
 %% @private
 -spec terminate(term(), term(), #stream{}) -> term().
@@ -61,15 +64,22 @@ terminate(Id, Reason, #stream{next = Next} = S) ->
         ended(case Reason of {internal_error, _, _} -> {error, Reason}; _ -> S#stream.status end, S)
     end.
 
-%% What becomes a websocket is no request any more. But the last message from the request's process, its exit, brings the token back
-%% when we have ended it: so the connection is taken over by us first.
-switching(Request, Commands) when is_integer(Request), Request > 0 ->
-    [case Command of
-         {switch_protocol, Headers, cowboy_websocket = Protocol, State} -> {switch_protocol, Headers, ?MODULE, {Protocol, State}};
-         _ -> Command
-     end || Command <- Commands];
-switching(_, Commands) ->
-    Commands.
+%% What becomes a websocket is no request any more. Over HTTP/2 it goes on as the same stream, in the request's process. Over HTTP/1.1
+%% cowboy terminates the stream, but the last message from the request's process, its exit, brings the token back when we have ended
+%% it: so the connection is taken over by us first.
+switching(Commands, #stream{request = Request, version = Version} = S) when is_integer(Request) ->
+    case lists:keyfind(switch_protocol, 1, Commands) of
+        {_, Headers, cowboy_websocket = Protocol, State} = Switch when Version =:= 'HTTP/1.1' ->
+            Ours = {switch_protocol, Headers, ?MODULE, {Protocol, State}},
+            {[case Command of Switch -> Ours; _ -> Command end || Command <- Commands], S};
+        {_, _, Protocol, _} when Version =/= 'HTTP/1.1', Protocol =/= cowboy_http2 ->
+            ended(S#stream.status, S),
+            {Commands, S#stream{request = off}};
+        _ ->
+            {Commands, S}
+    end;
+switching(Commands, S) ->
+    {Commands, S}.
 
 %% @private
 -spec takeover(pid(), term(), term(), module(), map(), binary(), {module(), term()}) -> no_return().
@@ -86,7 +96,8 @@ ended(Status, #stream{request = Request, lost = Lost} = S) ->
     kprof_helper:end_request(Request, fun() -> (facts(S))#{status => Status, lost => Lost} end).
 
 facts(#stream{asked = {Method, Host, Path}, opts = Opts}) ->
-    #{method => Method, path => Path, route => case Opts of #{kprof_route := Route} -> Route; _ -> pattern(Host, Path, Opts) end}.
+    #{method => Method, path => Path, named => true,
+      route => case Opts of #{kprof_route := Route} -> Route; _ -> pattern(Host, Path, Opts) end}.
 
 %% --- what was answered ---
 
@@ -104,6 +115,10 @@ command(Command, #stream{status = undefined} = S) when element(1, Command) =:= r
                                                        element(1, Command) =:= error_response ->
     S#stream{status = status(element(2, Command))};
 command(_, S) -> S.
+
+%% When the request's process is killed, cowboy answers nothing.
+left({'EXIT', _, Reason}, #stream{status = undefined} = S) when Reason =/= normal -> S#stream{status = {exit, Reason}};
+left(_, S) -> S.
 
 status(Status) when is_integer(Status) -> Status;
 status(<<Digits:3/binary, _/bits>>) -> try binary_to_integer(Digits) catch error:badarg -> undefined end;

@@ -16,7 +16,7 @@
 %% @private
 -spec preprocess(Req, [{route, fun()}]) -> Req.
 preprocess(Req, Options) ->
-    case kprof_helper:begin_request(fun(Name) -> elli_request:get_header(Name, Req) end, fun() -> facts(Req, undefined, Options) end) of
+    case kprof_helper:begin_or_upgrade(fun(Name) -> elli_request:get_header(Name, Req) end, fun() -> facts(Req, undefined, Options) end) of
         off -> _ = erase(?KEY);
         Request -> _ = put(?KEY, {Request, Req})
     end,
@@ -48,5 +48,5 @@ ended(Status, Options) ->
     end.
 
 facts(Req, Status, Options) ->
-    #{method => elli_request:method(Req), path => elli_request:raw_path(Req), status => Status,
+    #{method => elli_request:method(Req), path => elli_request:raw_path(Req), status => Status, named => true,
       route => proplists:get_value(route, Options)}.

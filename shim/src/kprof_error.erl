@@ -19,7 +19,8 @@ text({missing_option, tier_config}) -> "the option tier_config is missing, or an
 text({missing_option, Name}) -> io_lib:format("the option ~tp is missing", [Name]);
 text({bad_value, Name, Value, Wanted}) -> io_lib:format("the option ~tp wants ~ts, not ~0tP", [Name, Wanted, Value, 20]);
 text({bad_tier, Tier}) ->
-    io_lib:format("a tier is {Name, {Module, Function, Arity}} or {Name, {Module, Function, Arity}, #{returns => none}}, not ~0tP", [Tier, 20]);
+    io_lib:format("a tier is {Name, {Module, Function, Arity}} or {Name, {Module, Function, Arity}, #{returns => none}}, not ~0tP",
+                  [Tier, 20]);
 text({bad_tier_option, Name, Key}) -> io_lib:format("the tier ~ts has no option ~0tP: there is returns only", [Name, Key, 10]);
 text({bad_tier_value, Name, Key, Value, Wanted}) ->
     io_lib:format("the tier ~ts: ~ts wants ~ts, not ~0tP", [Name, Key, Wanted, Value, 10]);

@@ -12,9 +12,9 @@
 -module(kprof_guard).
 -behaviour(gen_server).
 
--export([start_link/0, arm/2, armed/1, update/1, counting/1, disarm/0, heard/0, attend/1, attend/2, leave/0, leave/1,
+-export([start_link/0, arm/2, armed/1, yield/2, update/1, counting/1, disarm/0, heard/0, attend/1, attend/2, leave/0, leave/1,
          word/1, attended_by/0]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(TICK_MS, 10).
 -define(REFUSALS, 8).
@@ -36,17 +36,25 @@ start_link() ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 %% @doc Tells what the caller, the tracer's owner, is about to set. From now on the guard watches its port and the caller.
-%% After an undo of its own it sends the caller `{kprof_guard, tripped | dead_man}'. After a trip the port is left open, for what is
-%% in it to be delivered: the caller closes it.
+%% After an undo of its own it sends the caller `{kprof_guard, tripped | dead_man}'. The port is left open, for what is in it to be
+%% delivered or counted: the caller closes it.
 -spec arm(kprof_tracer:tracer(), [kprof_tracer:pattern()]) -> ok.
 arm(Tracer, Patterns) ->
     gen_server:call(?MODULE, {arm, Tracer, Patterns}, 10000).
 
-%% @doc Whether the guard watches this tracer. Who sets flags or patterns again asks afterwards, and takes them off itself when it
-%% does not: the guard gives this up before it undoes, so that one of the two sees what the other did.
+%% @doc Whether the guard watches this tracer.
 -spec armed(kprof_tracer:tracer()) -> boolean().
 armed(Tracer) ->
     ets:match_object(?MODULE, {armed, Tracer, '_'}) =/= [].
+
+%% @doc To be called by who has set flags or patterns: they stay only while the guard watches them. It may have undone everything a moment
+%% ago, and its word is on its way. The guard gives up {@link armed/1} before it undoes, so that one of the two sees what the other did.
+-spec yield(kprof_tracer:tracer(), [kprof_tracer:pattern()]) -> ok.
+yield(Tracer, Patterns) ->
+    case armed(Tracer) of
+        true -> ok;
+        false -> close_slots(), kprof_tracer:undo(Tracer, Patterns)
+    end.
 
 %% @doc Replaces the patterns that would be undone.
 -spec update([kprof_tracer:pattern()]) -> ok.
@@ -110,6 +118,7 @@ attended_by() ->
 -spec init([]) -> {ok, #s{}}.
 init([]) ->
     _ = process_flag(priority, max),
+    _ = process_flag(trap_exit, true),
     lists:foreach(fun({armed, Tracer, Patterns}) -> _ = undo(Tracer, Patterns) end, ets:lookup(?MODULE, armed)),
     Attended = case ets:lookup(?MODULE, attended) of
                    [{attended, Node, Leaving}] -> _ = watch_later(), {Node, now_ms(), Leaving};
@@ -188,6 +197,15 @@ handle_info(watch, #s{attended = {Node, Last, Leaving}} = S) ->
 handle_info(_, S) ->
     {noreply, S}.
 
+%% The application ends, and the session before us was killed for taking too long: what it had set is undone in any case.
+%% @private
+-spec terminate(term(), #s{}) -> ok.
+terminate(_, #s{armed = undefined}) ->
+    ok;
+terminate(_, #s{armed = {Tracer, Patterns, _, _}}) ->
+    _ = undo(Tracer, Patterns),
+    ok.
+
 refusals(Tracer, Before) ->
     try erlang:port_command(kprof_tracer:port(Tracer), <<>>, [nosuspend]) of
         true -> 0;
@@ -196,23 +214,25 @@ refusals(Tracer, Before) ->
         error:badarg -> 0    % closed: its owner hears of that by itself
     end.
 
-%% First what stops the messages, then the word, then the port. What has piled up in the port is a bounded amount once nothing is added.
+%% First what stops the messages, then the word. What has piled up in the port is a bounded amount once nothing is added.
 act(Why, #s{armed = {Tracer, Patterns, Owner, _}} = S) ->
     _ = undo(Tracer, Patterns),
     Owner ! {?MODULE, Why},
-    _ = Why =:= tripped orelse kprof_tracer:close(Tracer, now),
     forget(S).
 
 undo(Tracer, Patterns) ->
     true = ets:delete(?MODULE, armed),
-    case kprof_slots:find() of
-        undefined -> ok;
-        Slots -> kprof_slots:close(Slots)
-    end,
+    close_slots(),
     kprof_tracer:undo(Tracer, Patterns),
     case ets:take(?MODULE, counting) of
         [{counting, Before}] -> kprof_entry:uncount(Before), counted;
         [] -> ok
+    end.
+
+close_slots() ->
+    case kprof_slots:find() of
+        undefined -> ok;
+        Slots -> kprof_slots:close(Slots)
     end.
 
 unattended(S) ->

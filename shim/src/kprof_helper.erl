@@ -6,7 +6,7 @@
 %% there or does not trace, a helper costs some nanoseconds; and whatever happens in the shim, the request goes on.
 -module(kprof_helper).
 
--export([begin_request/1, begin_request/2, end_request/2, run/3, begin_stream/1, resume/1, has_token/1]).
+-export([begin_request/2, begin_or_upgrade/2, end_request/2, run/3, begin_stream/2, resume/1, has_token/1]).
 
 -export_type([request/0, header_fun/0, facts/0]).
 
@@ -14,29 +14,35 @@
 
 -type request() :: off | non_neg_integer().
 -type header_fun() :: fun((Name :: binary()) -> atom() | string() | binary() | undefined).
--type facts() :: #{method => term(), path => term(), route => term(), status => term(), lost => boolean()}.
+-type facts() :: #{method => term(), path => term(), route => term(), status => term(), named => boolean(), lost => boolean()}.
 %% See `kprof_web:facts()'.
 
-%% @doc Begins a request in this process. `Header' looks up a header by its name in lower case; it is asked only when one may force a sample.
--spec begin_request(header_fun()) -> request().
-begin_request(Header) ->
-    case erlang:function_exported(kprof, begin_request, 1) of
-        true -> try kprof:begin_request(Header) catch _:_ -> off end;
+%% @doc Begins a request in this process. `Header' looks up a header by its name in lower case; it is asked only when one may force a
+%% sample. `Facts' tells what is known of the request already; it is called only when the request is traced.
+-spec begin_request(header_fun(), fun(() -> facts())) -> request().
+begin_request(Header, Facts) ->
+    case erlang:function_exported(kprof, begin_request, 2) of
+        true -> try kprof:begin_request(Header, Facts) catch _:_ -> off end;
         false -> off
     end.
 
-%% @doc As {@link begin_request/1}, where what serves the request goes on with a connection that becomes a websocket: one that asks for that
-%% ends at once, as `Facts' tells, or it would last as long as the connection.
--spec begin_request(header_fun(), fun(() -> facts())) -> request().
-begin_request(Header, Facts) ->
-    Request = begin_request(Header),
+%% @doc As {@link begin_request/2}, where what serves the request goes on with a connection that becomes a websocket: one that asks for that
+%% ends at once, or it would last as long as the connection.
+-spec begin_or_upgrade(header_fun(), fun(() -> facts())) -> request().
+begin_or_upgrade(Header, Facts) ->
+    Request = begin_request(Header, Facts),
     case Request =/= off andalso websocket(Header) of
         true -> end_request(Request, Facts), off;
         false -> Request
     end.
 
 websocket(Header) ->
-    try string:lowercase(iolist_to_binary(Header(<<"upgrade">>))) =:= <<"websocket">> catch _:_ -> false end.
+    try Header(<<"upgrade">>) of
+        undefined -> false;
+        Value -> string:lowercase(iolist_to_binary(Value)) =:= <<"websocket">>
+    catch
+        _:_ -> false
+    end.
 
 %% @doc Ends it, in a process that has its token. `Facts' is called only when the request is traced.
 -spec end_request(request(), fun(() -> facts())) -> ok.
@@ -49,12 +55,12 @@ end_request(Request, Facts) ->
     end,
     ok.
 
-%% @doc Runs `Fun' as a request of {@link begin_request/2}. `Facts' is given its result, `{raised, Class, Reason}' or `upgraded'; what was
-%% raised is raised again with its own stack.
--spec run(header_fun(), fun(() -> Result), fun(({returned, Result} | {raised, error | exit | throw, term()} | upgraded) -> facts())) ->
+%% @doc Runs `Fun' as a request of {@link begin_or_upgrade/2}. `Facts' is given `begun', then its result or `{raised, Class, Reason}'; what
+%% was raised is raised again with its own stack.
+-spec run(header_fun(), fun(() -> Result), fun((begun | {returned, Result} | {raised, error | exit | throw, term()}) -> facts())) ->
           Result.
 run(Header, Fun, Facts) ->
-    case begin_request(Header, fun() -> Facts(upgraded) end) of
+    case begin_or_upgrade(Header, fun() -> Facts(begun) end) of
         off ->
             Fun();
         Request ->
@@ -71,12 +77,12 @@ run(Header, Fun, Facts) ->
 
 %% --- for processes that serve several requests at a time ---
 
-%% @doc As {@link begin_request/1}, but the process does not remember the request: it may begin others before this one ends. The token
+%% @doc As {@link begin_request/2}, but the process does not remember the request: it may begin others before this one ends. The token
 %% is the process' until {@link resume/1} or the next begin.
--spec begin_stream(header_fun()) -> request().
-begin_stream(Header) ->
+-spec begin_stream(header_fun(), fun(() -> facts())) -> request().
+begin_stream(Header, Facts) ->
     ok = resume(off),
-    Request = begin_request(Header),
+    Request = begin_request(Header, Facts),
     _ = erase(?KEY),
     Request.
 

@@ -4,8 +4,8 @@
 %% '''
 %% It runs those behind it, as httpd would, so a request lasts from the first module to the last; what httpd itself sends after them is
 %% not in it. A crash of a module is an error, and httpd's to answer; its log names this module then. A request whose body comes in parts
-%% (`max_client_body_chunk') lasts until the last one. `{kprof_route, fun(Method, Path) -> Route}' in the server's configuration names requests;
-%% without it see {@link kprof_web:identity/1}. kprof_helper tells how this module gets into a node.
+%% (`max_client_body_chunk') lasts until the last one. `{kprof_route, fun(Method, Path) -> Route}' in the server's configuration names
+%% requests; without it see {@link kprof_web:identity/1}. kprof_helper tells how this module gets into a node.
 -module(kprof_httpd).
 
 -export([do/1, store/2]).
@@ -29,7 +29,7 @@ store({kprof_route, _} = Property, _) -> {error, {wrong_type, Property}}.
 -spec do(tuple()) -> done | {break, [term()]} | {continue, term()}.
 do(Info) ->
     Request = case erase(?KEY) of
-                  undefined -> kprof_helper:begin_request(fun(Name) -> header(Name, Info) end);
+                  undefined -> kprof_helper:begin_request(fun(Name) -> header(Name, Info) end, fun() -> facts(Info, undefined) end);
                   Open -> Open
               end,
     try modules(behind(httpd_util:lookup(element(?CONFIG, Info), modules, [])), Info) of
@@ -61,7 +61,7 @@ header(Name, Info) ->
     proplists:get_value(binary_to_list(Name), element(?HEADERS, Info)).
 
 facts(Info, Status) ->
-    #{method => element(?METHOD, Info), path => element(?URI, Info), status => Status,
+    #{method => element(?METHOD, Info), path => element(?URI, Info), status => Status, named => true,
       route => httpd_util:lookup(element(?CONFIG, Info), kprof_route, undefined)}.
 
 %% As httpd reads it. Nothing at all is 501 to it.

@@ -44,7 +44,7 @@ compressed(_) -> false.
 result({kprof_identity, Result}) -> Result;
 result(_) -> nil.
 
-%% @doc An identity as text: `{a, b}' is `a_b', `undefined' is `nil', what is no identity too.
+%% @doc An identity as text, as it stands in the database: `{a, b}' is `a_b', `undefined' is `nil', what is no identity too.
 -spec text(term()) -> binary() | nil.
 text({A, B}) ->
     case {part(A), part(B)} of

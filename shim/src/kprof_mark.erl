@@ -10,7 +10,8 @@
 request_begin(_Identity) ->
     ok.
 
-%% @doc The same for a request that ends in the process where it begins: the death of that process ends it, too, in an error.
+%% @doc The same for a request that ends in the process where it begins: the death of that process ends it, too, in an error. The identity
+%% is for one that nothing else names.
 -spec web_begin(kprof:identity()) -> ok.
 web_begin(_Identity) ->
     ok.

@@ -9,24 +9,35 @@
 
 -export([req_loop/2]).
 
+-define(KEY, '$kprof_misultin').    % what a traced request is called
+
 %% @private
 -spec req_loop(Req, fun((Req) -> Result)) -> Result.
 req_loop(Req, Loop) ->
-    case kprof:begin_request(fun(Name) -> header(Name, Req) end) of
+    case kprof:begin_request(fun(Name) -> header(Name, Req) end, fun() -> known(Req) end) of
         off ->
             Loop(Req);
         Request ->
-            Facts = facts(Request, Req),
             try Loop(Req) of
                 Result ->
-                    kprof:end_request(Request, fun() -> Facts#{status => status(Result)} end),
+                    ended(Request, status(Result)),
                     Result
             catch
                 Class:Reason:Stack ->
-                    kprof:end_request(Request, fun() -> Facts#{status => {Class, Reason}} end),
+                    ended(Request, {Class, Reason}),
                     erlang:raise(Class, Reason, Stack)
             end
     end.
+
+%% Kept for the end: when the client has gone there is nobody who answers.
+known(Req) ->
+    Facts = #{method => ask(method, Req), path => path(ask(uri, Req)), named => true},
+    _ = put(?KEY, Facts),
+    Facts.
+
+ended(Request, Status) ->
+    Facts = case erase(?KEY) of undefined -> #{}; Known -> Known end,
+    kprof:end_request(Request, fun() -> Facts#{status => Status} end).
 
 %% Headers that misultin knows are atoms.
 header(Name, Req) ->
@@ -39,10 +50,6 @@ header(Name, Req) ->
 
 name(K) when is_atom(K) -> atom_to_list(K);
 name(K) -> unicode:characters_to_list(K).
-
-%% Before the loop runs: when the client has gone there is nobody who answers.
-facts(0, _) -> #{};
-facts(_, Req) -> try #{method => ask(method, Req), path => path(ask(uri, Req))} catch _:_ -> #{} end.
 
 ask(What, Req) ->
     Module = element(1, Req),

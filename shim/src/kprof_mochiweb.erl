@@ -1,4 +1,5 @@
-%% @doc Requests of mochiweb 2.12 and newer. Wrap the loop that mochiweb is given, a fun, `{Module, Function}' or `{Module, Function, Args}':
+%% @doc Requests of mochiweb 2.12 and newer. Wrap the loop that mochiweb is given, a fun, `{Module, Function}' or
+%% `{Module, Function, Args}':
 %% ```
 %% mochiweb_http:start([{port, 8080}, {loop, kprof_mochiweb:loop({my_web, loop})}])
 %% '''
@@ -30,10 +31,10 @@ call({M, F}, Req) -> M:F(Req);
 call(Loop, Req) -> Loop(Req).
 
 facts(Req, Ended, Options) ->
-    #{method => mochiweb_request:get(method, Req), path => mochiweb_request:get(raw_path, Req), status => status(Ended),
+    #{method => mochiweb_request:get(method, Req), path => mochiweb_request:get(raw_path, Req), status => status(Ended), named => true,
       route => maps:get(route, Options, undefined)}.
 
 status({raised, Class, Reason}) -> {Class, Reason};
-status(upgraded) -> undefined;
+status(begun) -> undefined;
 status({returned, {mochiweb_response, [_, Status, _]}}) -> Status;
 status({returned, _}) -> undefined.

@@ -7,7 +7,7 @@
 -module(kprof_node).
 -behaviour(gen_event).
 
--export([main/0, check_otp/1, describe/1, overridden/2]).
+-export([main/0, check_otp/1]).
 -export([init/1, handle_event/2, handle_call/2]).
 
 -define(WORD_MS, 2000).
@@ -55,7 +55,8 @@ main() ->
                  end,
         T = #t{target = list_to_atom(Target), ebin = env("KPROF_EBIN"), config = Config, config_name = ConfigName,
                entries = [entry(Line) || Line <- string:lexemes(env("KPROF_ENTRIES"), "\n")],
-               given = collector(env("KPROF_COLLECTOR")) ++ secret(env("KPROF_SECRET_FILE")) ++ tls(env("KPROF_TLS")), parent = env("KPROF_PARENT")},
+               given = collector(env("KPROF_COLLECTOR")) ++ secret(env("KPROF_SECRET_FILE")) ++ tls(env("KPROF_TLS")),
+               parent = env("KPROF_PARENT")},
         start_distribution(env("KPROF_OWN_NAME"), Target),
         watch(begin_tracing(T))
     catch
@@ -282,20 +283,15 @@ beam(Ebin, M) ->
 trace(#t{target = Target, config = Text, config_name = Name} = T) ->
     case remote(T, kprof_options, parse, [Text]) of
         {ok, Options0} ->
-            Options = with_entries(T#t.entries, T#t.given ++ [Option || Option <- Options0, not overridden(Option, T#t.given)]),
+            Options = with_entries(T#t.entries, T#t.given ++ [O || O <- Options0, not kprof_attach:overridden(O, T#t.given)]),
             case remote(T, kprof, start_trace, [Options], 30000) of
-                ok -> say("tracing ~ts: ~ts", [Target, describe(Options)]), warn(T), T;
+                ok -> say("tracing ~ts: ~ts", [Target, kprof_attach:describe(Options)]), warn(T), T;
                 {error, Reason} -> take_out(T), fail(status(Reason), "~ts: ~ts", [Target, kprof_error:format(Reason)])
             end;
         {error, Reason} ->
             take_out(T),
             fail(?E_CONFIG, "~ts: ~ts", [Name, kprof_error:format(Reason)])
     end.
-
-%% @doc Whether an option of a configuration gives way to others.
--spec overridden(term(), [{atom(), term()}]) -> boolean().
-overridden({secret_file, _}, Given) -> lists:keymember(secret, 1, Given);
-overridden(Option, Given) -> is_tuple(Option) andalso lists:keymember(element(1, Option), 1, Given).
 
 %% Those of the command line besides those of the file.
 with_entries([], Options) ->
@@ -319,20 +315,6 @@ status(Reason) ->
         busy -> ?E_BUSY;
         _ -> ?E_CONFIG
     end.
-
-%% @doc What is traced, in a few words.
--spec describe([term()]) -> iolist().
-describe(Options) ->
-    Tiers = proplists:get_value(tier_config, Options, []),
-    {Host, Port} = proplists:get_value(collector, Options, {"127.0.0.1", 4711}),
-    Entries = case proplists:get_value(entry, Options, []) of
-                  L when is_list(L) -> L;
-                  One -> [One]
-              end,
-    io_lib:format("~ts~b tier~ts, collector ~ts:~b",
-                  [case Entries of [] -> ""; [_] -> "1 entry, "; _ -> io_lib:format("~b entries, ", [length(Entries)]) end,
-                   length(Tiers), case Tiers of [_] -> ""; _ -> "s" end,
-                   case is_tuple(Host) of true -> inet:ntoa(Host); false -> Host end, Port]).
 
 %% --- watching ---
 

@@ -8,8 +8,6 @@
 
 -define(MAX_TIERS, 256).
 -define(MAX_NAME, 255).
--define(MAX_ONE_IN, 1 bsl 30).
--define(MAX_PER_SECOND, 1000000).
 -define(MAX_WEIGHTS, 1000).
 -define(FORCED_PER_SECOND, 5).
 
@@ -28,8 +26,8 @@
                      slow_callback := kprof:slow_call_callback() | undefined,
                      flags := [garbage_collection | running],
                      leader := pid()}.
-%% force_header: its name in lower case, and how many requests a second it may force. collector: the host as text, as gen_tcp takes it, and the port. leader: where print_calls prints.
-%% flags: what processes are traced for besides while they work for a request.
+%% force_header: its name in lower case, and how many requests a second it may force. collector: the host as text, as gen_tcp takes it, and
+%% the port. leader: where print_calls prints. flags: what processes are traced for besides while they work for a request.
 
 %% @doc Checks options. Loads the tiers' modules if they are not loaded yet; changes nothing else. A module that cannot be loaded
 %% is no error: it may come later.
@@ -43,8 +41,8 @@ check(Options) ->
         Tiers = tiers(maps:get(tier_config, Map, []), maps:get(entry, Checked)),
         lists:foreach(fun traceable/1, Tiers),
         samplable(Tiers, maps:get(sample, Checked)),
-        #{stats_dumper := Dumper, sample := Sample, sample_weights := Weights, slow_call_threshold := SlowUs, slow_call_callback := SlowCallback,
-          trace_gc := Gc, trace_scheduling := Scheduling} = Checked,
+        #{stats_dumper := Dumper, sample := Sample, sample_weights := Weights, slow_call_threshold := SlowUs,
+          slow_call_callback := SlowCallback, trace_gc := Gc, trace_scheduling := Scheduling} = Checked,
         writable(Dumper),
         {ok, #{tiers => Tiers,
                identity_f => maps:get(identity_f, Checked),
@@ -100,9 +98,9 @@ value(secret_file, Path) -> Path;
 value(tls, false) -> false;
 value(tls, Map) when is_map(Map) -> Map;
 value(tls, _) -> throw({bad_tls, "it is false or a map"});
-value(sample, {one_in, N} = S) when is_integer(N), N >= 1, N =< ?MAX_ONE_IN -> S;
-value(sample, {per_second, R} = S) when is_integer(R), R >= 1, R =< ?MAX_PER_SECOND -> S;
-value(sample, V) -> bad(sample, V, "{one_in, N} with N from 1 on, or {per_second, R} with R from 1 to 1000000");
+value(sample, V) ->
+    kprof_sampling:is_asked(V) orelse bad(sample, V, "{one_in, N} with N from 1 on, or {per_second, R} with R from 1 to 1000000"),
+    V;
 value(sample_weights, Weights) when is_map(Weights), map_size(Weights) =< ?MAX_WEIGHTS ->
     maps:fold(fun(Identity, W, Acc) -> Acc#{weighted(Identity, W) => W} end, #{}, Weights);
 value(sample_weights, V) -> bad(sample_weights, V, "a map from identities to numbers, 1000 at most");
@@ -118,12 +116,10 @@ value(slow_call_callback, V) -> bad(slow_call_callback, V, "a fun of two argumen
 value(Name, B) when is_boolean(B), Name =:= trace_gc orelse Name =:= trace_scheduling -> B;
 value(Name, V) -> bad(Name, V, "true or false").
 
-%% The text of an identity, as the collector makes it.
-weighted({A, B}, W) ->
-    <<(weighted(A, W))/binary, $_, (weighted(B, W))/binary>>;
 weighted(Identity, W) when is_number(W), W >= 0, W =< 1.0e6 ->
-    try <<_/bits>> = to_text(Identity)
-    catch error:_ -> bad(sample_weights, Identity, "identities of text, or {text, text}")
+    case kprof_identify:text(Identity) of
+        nil -> bad(sample_weights, Identity, "identities of text, or {text, text}");
+        Text -> Text
     end;
 weighted(_, W) ->
     bad(sample_weights, W, "numbers from 0 to 1000000").

@@ -96,7 +96,10 @@ format(Calls) ->
 span(S) ->
     Indent = lists:duplicate(2 * min(40, integer(S, <<"depth">>) + 1), $\s),
     Name = [Indent, text(S, <<"tier">>)],
-    Marks = [["  ", M] || M <- [case S of #{<<"wait_us">> := Us} when is_number(Us), Us > 0 -> ["wait ", time(S, <<"wait_us">>)]; _ -> "" end,
+    Marks = [["  ", M] || M <- [case S of
+                                    #{<<"wait_us">> := Us} when is_number(Us), Us > 0 -> ["wait ", time(S, <<"wait_us">>)];
+                                    _ -> ""
+                                end,
                                 case S of #{<<"async">> := true} -> "async"; _ -> "" end,
                                 case S of #{<<"outcome">> := <<"error">>} -> "error"; _ -> "" end], M =/= ""],
     io_lib:format("~-32ts ~12ts  self ~12ts  at +~ts  ~ts~ts~n",

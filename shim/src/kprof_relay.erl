@@ -1,66 +1,177 @@
-%% @doc Carries the bytes of the trace port to the collector, unchanged. When the collector is slow it waits, the trace
-%% port's queue fills and the port counts what it drops: nothing in the node waits.
+%% @doc Carries the bytes of the trace port to the collector, unchanged, and counts its messages, so that none that gets lost on the way
+%% does so untold: in the end the collector is told how many the port gave. When the collector is slow the relay waits, the trace port's
+%% queue fills and the port counts what it drops: nothing in the node waits.
 %%
 %% A few bytes are no reason to wake up: after little it lets some milliseconds' messages gather in its socket's buffer, and takes them in
 %% one go. That is most of what a message costs the node while there are few: else each wakes a poll thread, this process and the collector.
+%%
+%% What may block, the connection to the collector, is a process of its own, the sender. So the relay can be told at any time to give the
+%% collector up: then it only counts what is still to come. The collector's end does the same.
 -module(kprof_relay).
 
--export([start_link/3, drain/1, drain/2]).
+-export([start_link/3, pid/1, processes/1, drain/1, drain/2, give_up/1, finish/1, total/1, count/2]).
+
+-export_type([relay/0, place/0]).
 
 -define(IDLE_MS, 200).
+-define(COUNT_MS, 2000).    % what is in a trace port is bounded, and nothing is in the way
 -define(GATHER_MS, 10).
 -define(GATHER_MAX_MS, 40).
 -define(LITTLE, 32768).     % bytes: an eighth of the socket's buffer, so that there is room for a burst of what follows
+-define(MESSAGES, 1).
+-define(UNSENT, 2).
 
-%% @doc Starts a relay from the trace port's socket, which stays whose it is ({@link kprof_tracer:open/0}), to a connection of the caller's, which
-%% it becomes the owner of. It exits with `{trace_port, Reason}' or
-%% `{collector, Reason}', telling which side ended. `Counted' counts the bytes that came from the port.
--spec start_link(gen_tcp:socket(), kprof_link:connection(), counters:counters_ref()) -> pid().
-start_link(In, {Module, Out}, Counted) ->
-    Pid = spawn_opt(fun() -> receive go -> loop({In, Module, Out, Counted}, false) end end, [link, {fullsweep_after, 20}]),
-    _ = Module:controlling_process(Out, Pid),
-    Pid ! go,
+-record(way, {owner :: pid(),
+              in :: gen_tcp:socket(),
+              sender :: pid(),
+              counted :: counters:counters_ref(),   % bytes
+              total :: counters:counters_ref(),
+              place = 0 :: place(),
+              carries = true :: boolean(),    % false: it only counts
+              drains = false :: boolean()}).  % nothing is added to the port any more: silence is the end
+
+-opaque relay() :: {pid(), Sender :: pid(), Total :: counters:counters_ref()}.
+-type place() :: non_neg_integer() | binary().
+%% Between two pieces of the stream: how many bytes the frame begun still lacks, or the begin of a header.
+
+%% @doc Starts a relay from the trace port's socket, which stays whose it is ({@link kprof_tracer:open/0}), to a connection of the
+%% caller's, which its sender becomes the owner of. `Counted' counts the bytes that came from the port. The caller gets
+%% `{kprof_relay, Pid, Why}' when the collector has ended the connection, after which the relay counts only; and its exit,
+%% `{trace_port, Why}', when there is no more to come.
+-spec start_link(gen_tcp:socket(), kprof_link:connection(), counters:counters_ref()) -> relay().
+start_link(In, {Module, Out} = Connection, Counted) ->
+    Total = counters:new(2, []),
+    Sender = spawn_link(fun() -> send(Connection) end),
+    _ = Module:controlling_process(Out, Sender),
+    Way = #way{owner = self(), in = In, sender = Sender, counted = Counted, total = Total},
+    {spawn_opt(fun() -> link(Sender), next(Way) end, [link, {fullsweep_after, 20}]), Sender, Total}.
+
+%% @doc The process whose exit tells the relay's end.
+-spec pid(relay()) -> pid().
+pid({Pid, _, _}) ->
     Pid.
 
-%% @doc Has the relay carry on until nothing has come for 200 ms, then close the connection; waits for that, `Timeout' ms
-%% at most, and then kills it. The caller must be the one that started it, and trap exits.
--spec drain(pid(), timeout()) -> ok.
-drain(Pid, Timeout) ->
-    ok = drain(Pid),
-    receive {'EXIT', Pid, _} -> ok
-    after Timeout -> kill(Pid)
-    end.
+%% @doc Those that it consists of.
+-spec processes(relay()) -> [pid()].
+processes({Pid, Sender, _}) ->
+    [Pid, Sender].
 
-%% @doc The same without waiting: the relay's exit tells when it is done.
--spec drain(pid()) -> ok.
-drain(Pid) ->
+%% @doc Nothing is added to the port any more: has the relay carry on until nothing has come for 200 ms, then close the connection and exit.
+-spec drain(relay()) -> ok.
+drain({Pid, _, _}) ->
     Pid ! drain,
     ok.
 
-kill(Pid) ->
-    exit(Pid, kill),
-    receive {'EXIT', Pid, _} -> ok end.
-
-loop({In, Module, Out, Counted} = Way, Drain) ->
-    case gen_tcp:recv(In, 0, ?IDLE_MS) of
-        {ok, Bytes} ->
-            counters:add(Counted, 1, byte_size(Bytes)),
-            case Module:send(Out, Bytes) of
-                ok -> loop(Way, gather(byte_size(Bytes), Drain));
-                {error, Why} -> exit({collector, Why})
-            end;
-        {error, timeout} when not Drain ->
-            loop(Way, told(0));
-        {error, Why} ->
-            kprof_link:close({Module, Out}),
-            exit({trace_port, Why})
+%% @doc The same, and waits for it, `Timeout' ms at most, then as {@link finish/1}.
+-spec drain(relay(), timeout()) -> ok.
+drain({Pid, _, _} = Relay, Timeout) ->
+    ok = drain(Relay),
+    receive {'EXIT', Pid, _} -> ok
+    after Timeout -> finish(Relay)
     end.
 
-%% Whether to drain. What is drained is on its way without delay.
-gather(_, true) -> true;
-gather(Size, false) when Size < ?LITTLE div 8 -> told(?GATHER_MAX_MS);
-gather(Size, false) when Size < ?LITTLE -> told(?GATHER_MS);
-gather(_, false) -> told(0).
+%% @doc Has the relay close the connection at once. From then on it only counts.
+-spec give_up(relay()) -> ok.
+give_up({Pid, _, _}) ->
+    Pid ! give_up,
+    ok.
 
-told(Ms) ->
-    receive drain -> true after Ms -> false end.
+%% @doc Has it do so, drain, and waits for its end, 2 seconds at most: then it is killed. The caller must be the one that started it, and
+%% trap exits.
+-spec finish(relay()) -> ok.
+finish({Pid, _, _} = Relay) ->
+    ok = give_up(Relay),
+    ok = drain(Relay),
+    receive {'EXIT', Pid, _} -> ok
+    after ?COUNT_MS ->
+            exit(Pid, kill),
+            receive {'EXIT', Pid, _} -> ok end
+    end.
+
+%% @doc The messages that the port has given so far, those included that it had dropped, and how many of them were not given to the sender.
+-spec total(relay()) -> {Messages :: non_neg_integer(), Unsent :: non_neg_integer()}.
+total({_, _, Total}) ->
+    {counters:get(Total, ?MESSAGES), counters:get(Total, ?UNSENT)}.
+
+%% --- the relay ---
+
+next(#way{in = In, drains = Drains} = Way) ->
+    case gen_tcp:recv(In, 0, ?IDLE_MS) of
+        {ok, Bytes} -> next(rest(byte_size(Bytes), carry(Bytes, Way)));
+        {error, timeout} when not Drains -> next(listen(0, Way));
+        {error, Why} -> over(Why, Way)
+    end.
+
+carry(Bytes, #way{counted = Counted, total = Total, place = Before} = Way0) ->
+    {Messages, Place} = count(Bytes, Before),
+    counters:add(Counted, 1, byte_size(Bytes)),
+    counters:add(Total, ?MESSAGES, Messages),
+    Way = pass(Bytes, Way0#way{place = Place}),
+    _ = Way#way.carries orelse counters:add(Total, ?UNSENT, Messages),
+    Way.
+
+pass(_, #way{carries = false} = Way) ->
+    Way;
+pass(Bytes, #way{sender = Sender} = Way) ->
+    Sender ! {send, self(), Bytes},
+    sent(Way).
+
+%% The end, or silence when that is the end: the connection is closed with all that is on its way.
+over(Why, #way{carries = Carries, sender = Sender} = Way) ->
+    _ = Carries andalso begin Sender ! {close, self()}, sent(Way) end,
+    exit({trace_port, Why}).
+
+%% Waits for the sender, or for the word to give it up.
+sent(#way{owner = Owner} = Way) ->
+    receive
+        {sent, ok} -> Way;
+        {sent, {error, Why}} -> Owner ! {?MODULE, self(), Why}, Way#way{carries = false};
+        give_up -> abandon(Way)
+    end.
+
+abandon(#way{sender = Sender} = Way) ->
+    true = unlink(Sender),
+    true = exit(Sender, kill),
+    Way#way{carries = false}.
+
+%% Lets messages gather after so many bytes. What is drained is on its way without delay.
+rest(_, #way{drains = true} = Way) -> listen(0, Way);
+rest(Size, Way) when Size < ?LITTLE div 8 -> listen(?GATHER_MAX_MS, Way);
+rest(Size, Way) when Size < ?LITTLE -> listen(?GATHER_MS, Way);
+rest(_, Way) -> listen(0, Way).
+
+listen(Ms, Way) ->
+    receive
+        drain -> Way#way{drains = true};
+        give_up -> abandon(Way)
+    after Ms -> Way
+    end.
+
+%% --- the sender ---
+
+send({Module, Out} = Connection) ->
+    receive
+        {send, Relay, Bytes} ->
+            Relay ! {sent, Module:send(Out, Bytes)},
+            send(Connection);
+        {close, Relay} ->
+            Relay ! {sent, kprof_link:close(Connection)}
+    end.
+
+%% --- counting ---
+
+%% @doc How many messages begin in a piece of a trace port's stream (trace_ip_drv.c), and where it stops: `<<0, Size:32, Message>>', one
+%% without a message when the guard has asked, and `<<1, Count:32>>' for messages that were dropped.
+-spec count(binary(), place()) -> {non_neg_integer(), place()}.
+count(Bytes, Missing) when is_integer(Missing) -> count(Bytes, Missing, 0);
+count(Bytes, Begun) -> count(<<Begun/binary, Bytes/binary>>, 0, 0).
+
+count(Bytes, At, N) when At >= byte_size(Bytes) ->
+    {N, At - byte_size(Bytes)};
+count(Bytes, At, N) ->
+    case Bytes of
+        <<_:At/binary, 0, 0:32, _/bits>> -> count(Bytes, At + 5, N);
+        <<_:At/binary, 0, Size:32, _/bits>> -> count(Bytes, At + 5 + Size, N + 1);
+        <<_:At/binary, 1, Dropped:32, _/bits>> -> count(Bytes, At + 5, N + Dropped);
+        <<_:At/binary, Begun/binary>> -> {N, binary:copy(Begun)}
+    end.

@@ -1,26 +1,28 @@
 %% @doc How many requests get a token: what the user asked for, and the level, the part of it that the guard lets through.
 %%
-%% Asked for is `{one_in, N}', one request in N, or `{per_second, R}', R requests a second at most, in bursts of a tenth of a second's worth;
-%% and weights. A request whose `set_token' names an identity of weight W counts as W requests to the sampler: with `{one_in, N}' one in
-%% N / W of them gets a token, and all when W is N or more; with `{per_second, R}' each uses up a W-th of a token. Weight 0 is never
-%% sampled; without a weight it is 1. What names its request later, from the calls of tiers, or begins it by an entry function, has weight 1.
+%% Asked for is `{one_in, N}', one request in N, or `{per_second, R}', R requests a second at most, in bursts of a tenth of a second's
+%% worth; and weights. A request whose `set_token' names an identity of weight W counts as W requests to the sampler: with `{one_in, N}' one
+%% in N / W of them gets a token, and all when W is N or more; with `{per_second, R}' each uses up a W-th of a token. Weight 0 is never
+%% sampled; without a weight it is 1. What names its request later, from the calls of tiers, or begins it by an entry function, has
+%% weight 1.
 %%
-%% The level is 1 until tracing takes too much of the node: until the breaker trips, which halves it, or more, so that what was measured then
-%% would be within the budget; or until thirty-two times the budget is traced; or until a node at its limit traces 24 MB for each second
-%% of processor time that it has, as it may though its trace port keeps up, on one scheduler or a busy machine. From then on, until it
-%% is 1 again, the traced bytes are held within the budget: what is over it lowers the level, by as much, once the lowering before shows;
+%% The level is 1 until tracing takes too much of the node: until the breaker trips, which halves it, or more, so that what was measured
+%% then would be within the budget; or until thirty-two times the budget is traced; or until a node at its limit traces 24 MB for each
+%% second of processor time that it has, as it may though its trace port keeps up, on one scheduler or a busy machine. From then on, until
+%% it is 1 again, the traced bytes are held within the budget: what is over it lowers the level, by as much, once the lowering before shows;
 %% with room left, the level rises every 5 s, to eight times as much at most and no further than the budget allows by what is measured.
 %%
 %% {@link put/2} writes the product of both where `set_token' reads it.
 -module(kprof_sampling).
 
--export([new/1, ask/2, one_in/1, put/2, takes/4, weigh/1, describe/1, fields/1, lowered/1]).
+-export([new/1, ask/2, is_asked/1, one_in/1, put/2, takes/4, weigh/1, describe/1, fields/1, lowered/1]).
 -export([tripped/3, follow/4, budget/0]).
 
 -export_type([asked/0, sampling/0]).
 
 -define(WHOLE, 1000000).        % the level is told in millionths
 -define(MAX_ONE_IN, 1 bsl 30).
+-define(MAX_PER_SECOND, 1000000).
 -define(BUDGET, 250000).        % bytes a second and scheduler: some 1500 messages, a fortieth of its time
 -define(BUDGET_SCHEDULERS, 4).  % the trace port is one
 -define(TOO_MUCH, 32).          % times the budget
@@ -35,6 +37,12 @@
                    level = ?WHOLE :: pos_integer(),
                    since = 0 :: integer()}).    % ms: when the level last changed, or was kept down
 -opaque sampling() :: #sampling{}.
+
+%% @doc Whether this can be asked for.
+-spec is_asked(term()) -> boolean().
+is_asked({one_in, N}) -> is_integer(N) andalso N >= 1 andalso N =< ?MAX_ONE_IN;
+is_asked({per_second, R}) -> is_integer(R) andalso R >= 1 andalso R =< ?MAX_PER_SECOND;
+is_asked(_) -> false.
 
 %% @doc As it was asked for.
 -spec new(asked()) -> sampling().
@@ -74,17 +82,12 @@ is_due(Interval, 1, Slots) -> kprof_slots:take_due(Slots, Interval, Interval);
 is_due(Interval, Weight, Slots) -> kprof_slots:take_due(Slots, Interval, max(1, ceil(Interval / Weight))).
 
 weight(Identity) ->
-    try ets:lookup(?WEIGHTS, text(Identity)) of
+    try ets:lookup(?WEIGHTS, kprof_identify:text(Identity)) of
         [{_, Weight}] -> Weight;
         [] -> 1
     catch
-        error:_ -> 1    % no text, or the application is about to stop
+        error:badarg -> 1    % the application is about to stop
     end.
-
-text({A, B}) -> <<(text(A))/binary, $_, (text(B))/binary>>;
-text(A) when is_atom(A) -> kprof_mfa:atom(A);
-text(B) when is_binary(B) -> B;
-text(L) when is_list(L) -> <<_/bits>> = unicode:characters_to_binary(L).
 
 %% --- setting ---
 

@@ -113,8 +113,8 @@ interval(Slots) ->
 per_second() ->
     1000000 * ?UNITS.
 
-%% @doc Takes a token of a bucket that gets one every `Interval' and holds a tenth of a second's worth, at least one; `Cost' is how long this
-%% one takes to come back. Without a lock: who loses a race several times goes without.
+%% @doc Takes a token of a bucket that gets one every `Interval' and holds a tenth of a second's worth, at least one; `Cost' is how long
+%% this one takes to come back. Without a lock: who loses a race several times goes without.
 -spec take_due(slots(), pos_integer(), pos_integer()) -> boolean().
 take_due(Slots, Interval, Cost) ->
     take_due(Slots, max(0, per_second() div 10 - Interval), Cost, ?TRIES).

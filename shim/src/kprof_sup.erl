@@ -15,5 +15,7 @@ start_link() ->
 init([]) ->
     _ = ets:new(kprof_guard, [named_table, public, set]),
     _ = ets:new(kprof_weights, [named_table, public, set, {read_concurrency, true}]),
-    Child = fun(M) -> #{id => M, start => {M, start_link, []}, shutdown => 8000, modules => [M]} end,
-    {ok, {#{strategy => rest_for_one, intensity => 3, period => 60}, [Child(kprof_guard), Child(kprof_session)]}}.
+    Child = fun(M, Shutdown) -> #{id => M, start => {M, start_link, []}, shutdown => Shutdown, modules => [M]} end,
+    %% the guard undoes what a session that was killed has left, which must not be cut short: a timer that is set right after the whole
+    %% machine was suspended may fire at once
+    {ok, {#{strategy => rest_for_one, intensity => 3, period => 60}, [Child(kprof_guard, infinity), Child(kprof_session, 8000)]}}.

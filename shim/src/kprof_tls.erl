@@ -1,9 +1,9 @@
 %% @doc Options of TLS towards the collector. Its certificate is always verified: there is no option to do without.
 -module(kprof_tls).
 
--export([options/1]).
+-export([options/1, as_pem/1]).
 
--export_type([options/0]).
+-export_type([options/0, pem/0]).
 
 -opaque options() :: fun(() -> [term()]).
 %% What ssl:connect/4 takes. In a fun, so that no crash report shows the key.
@@ -13,7 +13,8 @@
 -spec options(map()) -> options().
 %% Throws reasons of kprof_error.
 options(Map) ->
-    lists:foreach(fun(Key) -> lists:member(Key, keys()) orelse throw({bad_tls, ["there is no ", io_lib:format("~0tP", [Key, 10])]}) end, maps:keys(Map)),
+    lists:foreach(fun(Key) -> lists:member(Key, keys()) orelse throw({bad_tls, ["there is no ", io_lib:format("~0tP", [Key, 10])]}) end,
+                  maps:keys(Map)),
     started(),
     Ca = case content(cacertfile, cacerts, Map) of
              undefined -> system_cas();
@@ -27,6 +28,22 @@ options(Map) ->
     Options = [{verify, verify_peer}, {cacerts, Ca}, {depth, 10}, {versions, ['tlsv1.2', 'tlsv1.3']}, {log_level, none},
                {customize_hostname_check, [{match_fun, public_key:pkix_verify_hostname_match_fun(https)}]} | Own ++ Name1],
     fun() -> Options end.
+
+-type pem() :: {Authorities :: binary(), Certificate :: binary(), Key :: binary(), ServerName :: binary()}.
+%% In PEM form, the last one but as text; empty where there is none.
+
+%% @doc What options that were read hold, for somebody who has not their files.
+-spec as_pem(options()) -> pem().
+as_pem(Options) ->
+    All = Options(),
+    Certificates = fun(Key) -> encoded([{'Certificate', der(One), not_encrypted} || One <- proplists:get_value(Key, All, [])]) end,
+    Key = encoded([{Type, Der, not_encrypted} || {Type, Der} <- [proplists:get_value(key, All)]]),
+    {Certificates(cacerts), Certificates(cert), Key, unicode:characters_to_binary(proplists:get_value(server_name_indication, All, ""))}.
+
+encoded(Entries) -> iolist_to_binary(public_key:pem_encode(Entries)).
+
+der({cert, Der, _}) -> Der;    % of the system's
+der(Der) -> Der.
 
 keys() ->
     [cacertfile, cacerts, certfile, cert, keyfile, key, server_name].
@@ -80,7 +97,8 @@ certificates(Name, Pem) ->
 own(undefined, undefined) ->
     [];
 own({CertName, Cert}, {KeyName, Key}) ->
-    Keys = [{Type, Der} || {Type, Der, not_encrypted} <- pem(Key), lists:member(Type, ['RSAPrivateKey', 'ECPrivateKey', 'DSAPrivateKey', 'PrivateKeyInfo'])],
+    Keys = [{Type, Der} || {Type, Der, not_encrypted} <- pem(Key),
+            lists:member(Type, ['RSAPrivateKey', 'ECPrivateKey', 'DSAPrivateKey', 'PrivateKeyInfo'])],
     case Keys of
         [First | _] -> [{cert, certificates(CertName, Cert)}, {key, First}];
         [] -> throw({bad_tls, [KeyName, ": no private key in it, or an encrypted one"]})

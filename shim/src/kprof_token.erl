@@ -91,28 +91,30 @@ run(Slots, OneIn, Identity, What, Args) ->
     end.
 
 %% @doc Begins the request of a web server's helper. A server's processes serve one request after the other and hear from those before:
-%% a token that came with a message is no reason to take this request for a part of that one. `Forced' tells whether the request is to
-%% be traced although the sampler leaves it out; it is asked only then. Gives the label, 0 when the request was left out, or
-%% `off' when there is nothing to end: inside a request that this process has marked, or under a foreign token.
--spec begin_web(kprof_slots:slots(), pos_integer(), fun(() -> boolean())) -> kprof_slots:label() | 0 | off.
-begin_web(Slots, OneIn, Forced) ->
+%% a token that came with a message is no reason to take this request for a part of that one. `Ask(forced)' tells whether the request
+%% is to be traced although the sampler leaves it out, and is asked only then; `Ask(name)' what it is called, of one that is traced,
+%% before its time begins. Gives the label, 0 when the request was left out, or `off' when there is nothing to end: inside a request
+%% that this process has marked, or under a foreign token.
+-spec begin_web(kprof_slots:slots(), pos_integer(), fun((forced) -> boolean()) | fun((name) -> kprof:identity())) ->
+          kprof_slots:label() | 0 | off.
+begin_web(Slots, OneIn, Ask) ->
     Now = now_ms(),
     case get(?KEY) of
         {Label, _, _, web} ->
             %% its end was never told: nobody knows when it was
             _ = erase(?KEY),
             finish(Slots, Label, {error, token_lost}),
-            draw_web(Slots, OneIn, Forced, Now);
+            draw_web(Slots, OneIn, Ask, Now);
         {Label, _, At, _} ->
             case live(Slots, Label, At, Now) of
                 true -> restore_lost(Slots, Label), off;
-                false -> draw_web(Slots, OneIn, Forced, Now)
+                false -> draw_web(Slots, OneIn, Ask, Now)
             end;
         undefined ->
-            draw_web(Slots, OneIn, Forced, Now)
+            draw_web(Slots, OneIn, Ask, Now)
     end.
 
-draw_web(Slots, OneIn, Forced, Now) ->
+draw_web(Slots, OneIn, Ask, Now) ->
     Before = seq_label(),
     case Before =/= undefined andalso kprof_slots:whose(Slots, Before) of
         foreign ->
@@ -121,14 +123,14 @@ draw_web(Slots, OneIn, Forced, Now) ->
             off;
         _ ->
             N = kprof_slots:next(Slots),
-            case kprof_sampling:takes(Slots, OneIn, N, undefined) orelse Forced() of
-                true -> begun(Slots, N, undefined, Now, web);
+            case kprof_sampling:takes(Slots, OneIn, N, undefined) orelse Ask(forced) of
+                true -> begun(Slots, N, Ask(name), Now, web);
                 false -> left_out(Slots, Now, Before, web)
             end
     end.
 
 %% @doc Ends a request of {@link begin_web/3}, in whatever process, which should have its token. `Lost': a process that worked for it was
-%% without. `Identity' names the request, unless it has a name by then.
+%% without. `Identity' names the request, unless a call has; `undefined' leaves it the name of its begin.
 -spec end_web(kprof_slots:label() | 0, kprof:outcome(), boolean(), kprof:identity()) -> ok.
 end_web(Label, Outcome, Lost, Identity) ->
     case get(?KEY) of
@@ -180,8 +182,8 @@ with(Label, Fun) ->
     Before = take_up(Label),
     try Fun() after put_back(Before) end.
 
-%% @doc As {@link set_label/1}, and gives what {@link put_back/1} takes. The request that this process began is what it has again, whatever token a
-%% message had brought it meanwhile.
+%% @doc As {@link set_label/1}, and gives what {@link put_back/1} takes. The request that this process began is what it has again, whatever
+%% token a message had brought it meanwhile.
 -spec take_up(kprof_slots:label() | undefined) -> {term(), term()}.
 take_up(Label) ->
     Entry = get(?KEY),

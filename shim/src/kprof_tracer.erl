@@ -4,8 +4,8 @@
 %% ephemeral port, and that client must be us.
 -module(kprof_tracer).
 
--export([open/0, port/1, keeper/1, prove/2, close/2, set_flags/3, no_return_to/2, set_patterns/2, state/2, others/1, undo/2, undo_patterns/2, missing/2, absent/2,
-         flags_owner/1, foreign_processes/1]).
+-export([open/0, port/1, keeper/1, prove/2, close/2, set_flags/3, no_return_to/2, set_patterns/2, state/2, others/1, undo/2,
+         undo_patterns/2, missing/2, absent/2, flags_owner/1, foreign_processes/1]).
 
 -export_type([tracer/0, pattern/0]).
 
@@ -61,8 +61,8 @@ connect(Port) ->
             Error
     end.
 
-%% @doc Proves that a socket is the port's one client: a frame of random bytes that went into the port must be the first thing that comes out
-%% of the socket. Who holds the place instead gets those bytes and nothing else, and who sits behind the socket cannot know them.
+%% @doc Proves that a socket is the port's one client: a frame of random bytes that went into the port must be the first thing that comes
+%% out of the socket. Who holds the place instead gets those bytes and nothing else, and who sits behind the socket cannot know them.
 -spec prove(port(), gen_tcp:socket()) -> ok | {error, taken}.
 prove(Port, Socket) ->
     Nonce = nonce(),

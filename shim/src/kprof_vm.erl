@@ -8,7 +8,8 @@
 %% it under the hands of who is setting.
 -module(kprof_vm).
 
--export([session/1, end_session/1, trace/4, pattern/3, info/3, function/1, foreign_tracer/0, foreign_processes/1, others/1, kills_in_silence/0]).
+-export([session/1, end_session/1, trace/4, pattern/3, info/3, function/1, foreign_tracer/0, foreign_processes/1, others/1,
+         kills_in_silence/0]).
 
 -export_type([session/0]).
 

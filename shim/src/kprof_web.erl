@@ -3,28 +3,35 @@
 %% kept from making more names than anybody can read.
 -module(kprof_web).
 
--export([begin_request/3, end_request/2, force/2, outcome/1, identity/1]).
+-export([begin_request/4, end_request/2, force/2, outcome/1, identity/1]).
 
 -export_type([facts/0]).
 
 -type text() :: atom() | string() | binary().
 -type facts() :: #{method => text(), path => text(), route => text() | fun((Method :: binary(), Path :: binary()) -> text()) | undefined,
-                   status => integer() | {error | exit | throw, term()}, lost => boolean()}.
-%% What a helper knows of a request when it ends. `path': as it was asked for. `route': the pattern that it matched, or a function that
-%% makes one of method and path. `status': of HTTP, or what was raised. `lost': the token got lost on the way.
+                   status => integer() | {error | exit | throw, term()}, named => boolean(), lost => boolean()}.
+%% What a helper knows of a request when it begins and when it ends. `path': as it was asked for. `route': the pattern that it matched, or a
+%% function that makes one of method and path. At the end: `status': of HTTP, or what was raised. `named': the begin has told the same,
+%% there is nothing new but the status. `lost': the token got lost on the way.
 
 -define(MAX_ROUTE, 200).
 -define(MAX_SEGMENT, 32).
 -define(MAX_DIGITS, 2).
 -define(METHODS, [<<"GET">>, <<"HEAD">>, <<"POST">>, <<"PUT">>, <<"DELETE">>, <<"PATCH">>, <<"OPTIONS">>, <<"TRACE">>, <<"CONNECT">>,
-                  <<"PROPFIND">>, <<"PROPPATCH">>, <<"MKCOL">>, <<"COPY">>, <<"MOVE">>, <<"LOCK">>, <<"UNLOCK">>, <<"REPORT">>, <<"SEARCH">>]).
+                  <<"PROPFIND">>, <<"PROPPATCH">>, <<"MKCOL">>, <<"COPY">>, <<"MOVE">>, <<"LOCK">>, <<"UNLOCK">>, <<"REPORT">>,
+                  <<"SEARCH">>]).
 
 %% @doc Begins a request. `Header' looks up a header of it by its name in lower case; it is asked only when a header may force a sample.
--spec begin_request(kprof_slots:slots(), pos_integer(), fun((binary()) -> text() | undefined)) -> kprof_slots:label() | 0 | off.
-begin_request(Slots, OneIn, Header) ->
-    kprof_token:begin_web(Slots, OneIn, fun() -> forced(Slots, Header) end).
+%% `Facts' is asked only when the request is traced. What it tells is the name of a request whose end tells none, as its process
+%% was killed, say.
+-spec begin_request(kprof_slots:slots(), pos_integer(), fun((binary()) -> text() | undefined), fun(() -> facts())) ->
+          kprof_slots:label() | 0 | off.
+begin_request(Slots, OneIn, Header, Facts) ->
+    kprof_token:begin_web(Slots, OneIn, fun(forced) -> forced(Slots, Header);
+                                           (name) -> try identity(Facts()) catch _:_ -> undefined end
+                                        end).
 
-%% @doc Ends it. `Facts' is asked only when the request is traced; when it fails, the request has no name.
+%% @doc Ends it. `Facts' is asked only when the request is traced; when it fails, the request has the name of its begin, if any.
 -spec end_request(kprof_slots:label() | 0, fun(() -> facts())) -> ok.
 end_request(0, _) ->
     kprof_token:end_web(0, ok, false, undefined);
@@ -33,7 +40,11 @@ end_request(Label, Get) ->
     kprof_token:end_web(Label, Outcome, Lost, Identity).
 
 told(Facts) ->
-    {outcome(maps:get(status, Facts, undefined)), maps:get(lost, Facts, false) =:= true, try identity(Facts) catch _:_ -> undefined end}.
+    {outcome(maps:get(status, Facts, undefined)), maps:get(lost, Facts, false) =:= true, try news(Facts) catch _:_ -> undefined end}.
+
+%% Only the end tells that there is nothing at a path.
+news(#{named := true, status := Status}) when Status =/= 404 -> undefined;
+news(Facts) -> identity(Facts).
 
 %% --- the header that forces a sample ---
 

@@ -8,7 +8,7 @@
 %% or let yours call it: `out(Arg) -> kprof_yaws:out(Arg, fun handle/1)', which also goes for the out functions of .yaws pages.
 %%
 %% A request is one run of out/1, or several when the body comes in parts (`get_more'). What yaws sends afterwards is not in it, nor are
-%% streams. (When a client leaves in the middle of such a body, yaws ends the process, and so the request, in an error without a name.)
+%% streams. (When a client leaves in the middle of such a body, yaws ends the process, and so the request, in an error.)
 %% Its status is that among what out/1 returns; what it raises, or returns as `{'EXIT', Reason}', is an error. `out(Arg, Fun,
 %% fun(Method, Path) -> Route end)' names requests; without it see {@link kprof_web:identity/1}. kprof_helper tells how this module gets
 %% into a node.
@@ -30,7 +30,8 @@ out(Arg, Fun) ->
 -spec out(Arg, fun((Arg) -> Out), undefined | fun((Method :: binary(), Path :: binary()) -> term())) -> Out.
 out(Arg, Fun, Route) ->
     Request = case erase(?KEY) of
-                  undefined -> kprof_helper:begin_request(fun(Name) -> header(Name, Arg) end);
+                  undefined -> kprof_helper:begin_request(fun(Name) -> header(Name, Arg) end,
+                                                          fun() -> facts(Arg, undefined, Route) end);
                   Open -> Open
               end,
     try Fun(Arg) of
@@ -63,10 +64,11 @@ facts(Arg, Status, Route) ->
                {abs_path, Text} -> Text;
                Other -> Other
            end,
-    #{method => yaws_api:http_request_method(Req), path => Path, status => Status, route => Route}.
+    #{method => yaws_api:http_request_method(Req), path => Path, status => Status, named => true, route => Route}.
 
 %% The last one counts, as it does for yaws.
-status(Out) when is_list(Out) -> lists:foldl(fun(Part, Before) -> case status(Part) of undefined -> Before; New -> New end end, undefined, Out);
+status(Out) when is_list(Out) ->
+    lists:foldl(fun(Part, Before) -> case status(Part) of undefined -> Before; New -> New end end, undefined, Out);
 status({status, Status}) -> Status;
 status({'EXIT', Reason}) -> {exit, Reason};
 status(_) -> undefined.

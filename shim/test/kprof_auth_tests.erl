@@ -53,7 +53,8 @@ collector(Secret, Auth) ->
                         Frames = [frame(Auth), frame(Challenge)],
                         {ok, #{<<"type">> := <<"answer">>, <<"proof">> := {bin, Proof}}} = kprof_msgpack:decode(Answer),
                         Good = Proof =:= crypto:mac(hmac, sha256, Secret, ["kprof 1 client", 0, Frames]),
-                        {Good, encode(#{type => proven, proof => {bin, crypto:mac(hmac, sha256, Secret, ["kprof 1 collector", 0, Frames, frame(Answer)])}})}
+                        {Good, encode(#{type => proven,
+                                        proof => {bin, crypto:mac(hmac, sha256, Secret, ["kprof 1 collector", 0, Frames, frame(Answer)])}})}
                 end}.
 
 encode(Message) -> iolist_to_binary(kprof_msgpack:encode(Message)).
@@ -125,6 +126,7 @@ rubbish_test() ->
     [begin
          ?assertEqual(error, kprof_auth:answer(Secret, Bytes, S)),
          ?assertEqual(error, kprof_auth:confirm(Secret, Bytes, S))
-     end || Bytes <- [<<>>, <<16#c0>>, <<1, 2, 3>>, encode(#{}), encode(#{type => challenge}), encode(#{type => challenge, nonce => <<"text">>}),
+     end || Bytes <- [<<>>, <<16#c0>>, <<1, 2, 3>>, encode(#{}), encode(#{type => challenge}),
+                      encode(#{type => challenge, nonce => <<"text">>}),
                       encode(#{type => challenge, nonce => {bin, <<0:248>>}}), encode(#{type => proven, proof => {bin, <<>>}}),
                       encode(#{type => proven, proof => {bin, <<0:264>>}}), encode(#{type => welcome})]].

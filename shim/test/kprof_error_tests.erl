@@ -7,10 +7,12 @@ alert_test_() ->
     [?_assertEqual("the collector at c:1 " ++ Line, kprof_error:format({collector, "c", 1, {tls_alert, Alert}}))
      || {Line, Alert} <-
             [{"cannot be trusted: TLS: the certificate is for another name",
-              {handshake_failure, "TLS client: In state certify at ssl_handshake.erl:2113 generated CLIENT ALERT: Fatal - Handshake Failure\n"
+              {handshake_failure, "TLS client: In state certify at ssl_handshake.erl:2113 "
+                "generated CLIENT ALERT: Fatal - Handshake Failure\n"
                                   " {bad_cert,hostname_check_failed}"}},
              {"cannot be trusted: TLS: the certificate is for another name",
-              {bad_certificate, "TLS client: In state wait_cert_cr at ssl_handshake.erl:2183 generated CLIENT ALERT: Fatal - Bad Certificate\n"
+              {bad_certificate, "TLS client: In state wait_cert_cr at ssl_handshake.erl:2183 "
+                "generated CLIENT ALERT: Fatal - Bad Certificate\n"
                                 " {bad_cert,{hostname_check_failed,{requested,\"other.example\"},\n"
                                 "                                  {received,[{dNSName,\"localhost\"}]}}}"}},
              {"cannot be trusted: TLS: the certificate is of an unknown authority",

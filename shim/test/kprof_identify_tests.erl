@@ -26,4 +26,5 @@ limits_test_() ->
 
 text_test_() ->
     [?_assertEqual(Text, kprof_identify:text(V))
-     || {V, Text} <- [{a, <<"a">>}, {"ü", <<"ü"/utf8>>}, {<<"b">>, <<"b">>}, {{a, "b"}, <<"a_b">>}, {undefined, nil}, {17, nil}, {{a, 1}, nil}, {[a], nil}]].
+     || {V, Text} <- [{a, <<"a">>}, {"ü", <<"ü"/utf8>>}, {<<"b">>, <<"b">>}, {{a, "b"}, <<"a_b">>}, {undefined, nil}, {17, nil},
+                      {{a, 1}, nil}, {[a], nil}]].

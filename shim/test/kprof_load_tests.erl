@@ -1,10 +1,15 @@
 -module(kprof_load_tests).
 -include_lib("eunit/include/eunit.hrl").
 
-%% 50 kB in each twentieth of a second are 1 MB a second, which the third look is near to; then silence.
+%% 50 kB in each twentieth of a second are 1 MB a second, which the first look tells; then silence.
 rate_test() ->
     Rates = rates(kprof_load:begin_at(1000, kprof_load:new()), 1000, [50000, 50000, 50000, 0, 0, 0]),
-    ?assertEqual([500000, 750000, 875000, 437500, 218750, 109375], Rates).
+    ?assertEqual([1000000, 1000000, 1000000, 500000, 0, 0], Rates).
+
+%% What a begun trace brings late, or what comes later on, is known at the second look; what single requests bring is half of it.
+late_test() ->
+    ?assertEqual([200000, 600000, 1000000], rates(kprof_load:begin_at(0, kprof_load:new()), 0, [10000, 50000, 50000])),
+    ?assertEqual([0, 500000, 500000, 0], rates(kprof_load:begin_at(0, kprof_load:new()), 0, [0, 50000, 0, 0])).
 
 rates(_, _, []) ->
     [];
@@ -42,5 +47,5 @@ begin_test() ->
     ?assertEqual(0, kprof_load:rate(kprof_load:look(5050, Begun))),
     counters:add(kprof_load:counter(Load), 1, 1000),
     Look = kprof_load:look(5050, Begun),
-    ?assertEqual(10000, kprof_load:rate(Look)),
+    ?assertEqual(20000, kprof_load:rate(Look)),
     ?assertEqual(Look, kprof_load:look(5060, Look)).

@@ -47,7 +47,8 @@ calls() ->
 
 spec_test_() ->
     [agrees(issue(), ?MFA, calls()),
-     agrees("fun({_, _, [X, _]}) when is_atom(X) -> X; ({_, _, [\"create\", _]}) -> \"text\"; ({_, _, [<<\"create\">>, _]}) -> <<\"bin\">> end", ?MFA, calls()),
+     agrees("fun({_, _, [X, _]}) when is_atom(X) -> X; ({_, _, [\"create\", _]}) -> \"text\";
+                ({_, _, [<<\"create\">>, _]}) -> <<\"bin\">> end", ?MFA, calls()),
      agrees("fun({_, _, [X, X]}) -> same; ({_, _, [X, Y]}) when is_integer(X), Y > 1; is_float(Y) -> {X, big};"
             " ({requests, F, [{user, N} | _]}) -> {F, N}; ({other, _, _}) -> other; ({_, _, [_, _, _]}) -> three end", ?MFA, calls()),
      agrees("fun({_, _, [\"/users/\" ++ _, M]}) -> {users, M}; ({_, _, [[], _]}) -> nil; ({_, _, [-1, 3.5]}) -> 'neg' end", ?MFA, calls()),
@@ -56,7 +57,8 @@ spec_test_() ->
      agrees("fun({_, _, [create, _]}) -> undefined; ({_, _, [_, _]}) -> '$1' end", ?MFA, calls()),
      agrees("begin Who = 'the one', fun({_, _, [create, _]}) -> {Who, 1}; ({_, _, [X, _]}) when X =:= Who -> Who end end", ?MFA, calls()),
      agrees("fun({requests, F, _}) -> F end", ?MFA, calls()),
-     agrees("fun({_, _, [R, _]}) when is_map_key(a, R) -> {map_get(a, R), map_get(b, R)}; ({_, _, [R, _]}) -> {element(1, R), erlang:map_size(R)} end", ?MFA,
+     agrees("fun({_, _, [R, _]}) when is_map_key(a, R) -> {map_get(a, R), map_get(b, R)};
+                ({_, _, [R, _]}) -> {element(1, R), erlang:map_size(R)} end", ?MFA,
             [[#{a => 1, b => 2}, x], [#{a => 1}, x], [#{b => 1}, x], [{t}, x], [[], y]]),
      agrees("fun({_, _, [R, _]}) when R =:= 1; is_tuple(R) -> element(2, R); ({_, _, [_, R]}) -> hd(R); (_) -> none end", ?MFA,
             [[1, [2]], [{a, b}, c], [{a}, [c]], [x, [c]], [x, []], [x, y]]),
@@ -89,11 +91,14 @@ ask_spec_test() ->
 %% Without returns the caller is told in their place; nothing else differs.
 returns_none_test() ->
     None = #{returns => none, flags => []},
-    ?assertEqual({none, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, undefined, none}}}, {trace, [], [exiting]}]}]}, spec(none, ?MFA, None)),
-    ?assertEqual({ask, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, ask, '$_', none}}}, {trace, [], [exiting]}]}]}, spec(opaque, ?MFA, None)),
+    ?assertEqual({none, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, undefined, none}}}, {trace, [], [exiting]}]}]},
+                 spec(none, ?MFA, None)),
+    ?assertEqual({ask, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, ask, '$_', none}}}, {trace, [], [exiting]}]}]},
+                 spec(opaque, ?MFA, None)),
     {spec, Whole} = spec(kprof_match:prepare(fun_of(issue())), ?MFA, ?WHOLE),
     {spec, Spec} = spec(kprof_match:prepare(fun_of(issue())), ?MFA, None),
-    ?assertEqual([{H, G, [{message, {{{get_seq_token}, {caller}, I, none}}}, {trace, [], [exiting]}]} || {H, G, [{message, {{{get_seq_token}, I}}}, {exception_trace}]} <- Whole],
+    ?assertEqual([{H, G, [{message, {{{get_seq_token}, {caller}, I, none}}}, {trace, [], [exiting]}]}
+                  || {H, G, [{message, {{{get_seq_token}, I}}}, {exception_trace}]} <- Whole],
                  Spec).
 
 %% What a process is traced for besides is put on with the token and taken off without it.

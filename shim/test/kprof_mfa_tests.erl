@@ -26,7 +26,8 @@ parse_test_() ->
 
 errors_test_() ->
     [?_assertEqual({Text, error}, {Text, kprof_mfa:parse(Text)})
-     || Text <- ["lists:nth/256", "lists:nth", "lists.nth/2", "nth/2", "", "/", "/2", "lists:/2", ":nth/2", "a:b:c/1", "lists:nth/2 ", "_:f/1",
+     || Text <- ["lists:nth/256", "lists:nth", "lists.nth/2", "nth/2", "", "/", "/2", "lists:/2", ":nth/2", "a:b:c/1", "lists:nth/2 ",
+                 "_:f/1",
                  "m:_/1", "Enum/2", "Enum./2", "My.App/2", ":/2", ":lists/2", "'a:b/1", "m:f g/1", lists:duplicate(300, $m) ++ ":f/1"]].
 
 atoms_test_() ->

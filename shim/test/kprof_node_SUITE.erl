@@ -10,7 +10,8 @@
 suite() -> [{timetrap, {seconds, 90}}].
 
 all() ->
-    [loads_and_takes_out, term_to_the_script, target_restarts, script_killed, node_killed, wrong_cookie, target_not_up, bad_config, absent_module,
+    [loads_and_takes_out, term_to_the_script, target_restarts, script_killed, node_killed, wrong_cookie, target_not_up, bad_config,
+     absent_module,
      no_collector, twice, usage, old_otp, attach_loads, attach_compiles].
 
 init_per_testcase(Case, Config) ->
@@ -88,7 +89,8 @@ wait(_, 0) -> error(waited_too_long);
 wait(Fun, N) -> case catch Fun() of true -> ok; _ -> timer:sleep(50), wait(Fun, N - 1) end.
 
 clean(Peer) ->
-    [?assertEqual({M, false, false}, {M, call(Peer, code, is_loaded, [M]), call(Peer, erlang, check_old_code, [M])}) || M <- kprof_app:modules()],
+    [?assertEqual({M, false, false}, {M, call(Peer, code, is_loaded, [M]), call(Peer, erlang, check_old_code, [M])})
+     || M <- kprof_app:modules()],
     ?assertEqual(none, call(Peer, persistent_term, get, [kprof_slots, none])),
     ?assertEqual(false, lists:keymember(kprof, 1, call(Peer, application, loaded_applications, []))),
     ?assertEqual([], [R || R <- call(Peer, erlang, registered, []), lists:prefix("kprof", atom_to_list(R))]),
@@ -100,7 +102,8 @@ loads_and_takes_out(Config) ->
     Peer = get(peer, Config),
     clean(Peer),
     Port = start(Config, []),
-    Wanted = "tracing " ++ node_name(Config) ++ ": 2 tiers, collector 127.0.0.1:" ++ integer_to_list(kprof_mock_collector:port(get(mock, Config))),
+    Wanted = "tracing " ++ node_name(Config) ++ ": 2 tiers, collector 127.0.0.1:"
+        ++ integer_to_list(kprof_mock_collector:port(get(mock, Config))),
     Wanted = line(Port, "tracing "),
     %% the cookie is on no command line
     {ok, Pid} = file:read_file(filename:join(get(dir, Config), "kprof-node-" ++ node_name(Config) ++ ".pid")),
@@ -252,7 +255,8 @@ attach_compiles(Config) ->
 attach(Name, Args, Peer) ->
     {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(code:which(kprof_attach), [abstract_code]),
     [Clauses] = [Clauses || {function, _, F, A, Clauses} <- Forms, F =:= Name, A =:= length(Args)],
-    {value, Answer, _} = call(Peer, erl_eval, expr, [{call, 1, {'fun', 1, {clauses, Clauses}}, [erl_parse:abstract(Arg) || Arg <- Args]}, []]),
+    {value, Answer, _} = call(Peer, erl_eval, expr,
+                              [{call, 1, {'fun', 1, {clauses, Clauses}}, [erl_parse:abstract(Arg) || Arg <- Args]}, []]),
     Answer.
 
 modules(Change) ->

@@ -9,10 +9,12 @@ good_test() ->
                                    {collector, {"::1", 99}}, {sample, {one_in, 7}}, {slow_call_threshold, 1000}]),
     ?assertMatch(#{tiers := [#{name := <<"a">>, mfa := {lists, nth, 2}}, #{name := <<"b">>}, #{name := <<"c">>}],
                    flags := [], slow_callback := undefined,
-                   print_calls := true, collector := {"::1", {0, 0, 0, 0, 0, 0, 0, 1}, 99}, sample := {one_in, 7}, weights := #{}, slow_us := 1000}, O).
+                   print_calls := true, collector := {"::1", {0, 0, 0, 0, 0, 0, 0, 1}, 99}, sample := {one_in, 7}, weights := #{},
+                   slow_us := 1000}, O).
 
 defaults_test() ->
-    ?assertMatch({ok, #{collector := {"127.0.0.1", {127, 0, 0, 1}, 4711}, sample := {one_in, 1}, print_calls := false, stats_dumper := false,
+    ?assertMatch({ok, #{collector := {"127.0.0.1", {127, 0, 0, 1}, 4711}, sample := {one_in, 1}, print_calls := false,
+                        stats_dumper := false,
                         slow_us := undefined, identity_f := undefined}}, kprof_options:check([?TIERS])).
 
 %% Each error names what is wrong, in a line of text.
@@ -34,30 +36,40 @@ errors_test_() ->
              {"sample", [?TIERS, {sample, {per_second, 0}}]}, {"sample", [?TIERS, {sample, {per_second, 1000001}}]},
              {"sample", [{entry, [{lists, nth, 2}]}, {sample, {per_second, 5}}]},
              {"weights", [?TIERS, {sample_weights, [{a, 1}]}]}, {"weights", [?TIERS, {sample_weights, #{a => -1}}]},
-             {"weights", [?TIERS, {sample_weights, #{{a, 7} => 1}}]},
-             {"sample", [?TIERS, {sample, 10}]}, {"{Module, Function, Arity}", [{entry, lists}]}, {"{Module, Function, Arity}", [{entry, [{lists, nth, '_'}]}]},
-             {"{Module, Function, Arity}", [{entry, {lists, nth, 256}}]}, {"lists:nth/2 is given twice", [{entry, [{lists, nth, 2}, {lists, nth, 2}]}]},
+             {"weights", [?TIERS, {sample_weights, #{{a, 7} => 1}}]}, {"weights", [?TIERS, {sample_weights, #{undefined => 1}}]},
+             {"sample", [?TIERS, {sample, 10}]}, {"{Module, Function, Arity}", [{entry, lists}]},
+             {"{Module, Function, Arity}", [{entry, [{lists, nth, '_'}]}]},
+             {"{Module, Function, Arity}", [{entry, {lists, nth, 256}}]},
+             {"lists:nth/2 is given twice", [{entry, [{lists, nth, 2}, {lists, nth, 2}]}]},
              {"returns cannot be none", [{tier_config, [{a, {lists, nth, 2}, #{returns => none}}]}, {entry, {lists, nth, 2}}]},
-             {"kprof_token:set/3", [{entry, {kprof_token, set, 3}}]}, {"lists:nope/1", [{entry, {lists, nope, 1}}]}, {"or an entry", [{print_calls, true}]},
-             {"two tiers are named", [{tier_config, [{"lists:nth/2", {lists, last, 1}}]}, {entry, {lists, nth, 2}}]}, {"slow_call_threshold", [?TIERS, {slow_call_threshold, -1}]},
+             {"kprof_token:set/3", [{entry, {kprof_token, set, 3}}]}, {"lists:nope/1", [{entry, {lists, nope, 1}}]},
+             {"or an entry", [{print_calls, true}]},
+             {"two tiers are named", [{tier_config, [{"lists:nth/2", {lists, last, 1}}]}, {entry, {lists, nth, 2}}]},
+             {"slow_call_threshold", [?TIERS, {slow_call_threshold, -1}]},
              {"tier_config", [{tier_config, lists}]}, {"lists:nth", [{tier_config, ['lists:nth']}]},
              {"wildcard", [{tier_config, [{t, {lists, '_', 1}}]}]}, {"wildcard", [{tier_config, [{t, {'_', '_', '_'}}]}]},
              {"wildcard", [{tier_config, [{t, {lists, nth, '_'}}]}]},
-             {"lists:nope/1", [{tier_config, [{t, {lists, nope, 1}}]}]}, {"colour", [{tier_config, [{t, {lists, nth, 2}, #{colour => red}}]}]},
-             {"none or whole", [{tier_config, [{t, {lists, nth, 2}, #{returns => some}}]}]}, {"returns", [{tier_config, [{t, {lists, nth, 2}, []}]}]},
-             {"tier is", [{tier_config, [{t, lists}]}]}, {"trace_gc", [?TIERS, {trace_gc, 1}]}, {"trace_scheduling", [?TIERS, {trace_scheduling, on}]},
+             {"lists:nope/1", [{tier_config, [{t, {lists, nope, 1}}]}]},
+             {"colour", [{tier_config, [{t, {lists, nth, 2}, #{colour => red}}]}]},
+             {"none or whole", [{tier_config, [{t, {lists, nth, 2}, #{returns => some}}]}]},
+             {"returns", [{tier_config, [{t, {lists, nth, 2}, []}]}]},
+             {"tier is", [{tier_config, [{t, lists}]}]}, {"trace_gc", [?TIERS, {trace_gc, 1}]},
+             {"trace_scheduling", [?TIERS, {trace_scheduling, on}]},
              {"slow_call_callback", [?TIERS, {slow_call_callback, fun(_) -> ok end}]},
              {"kprof_token:set/3", [{tier_config, [{t, {kprof_token, set, 3}}]}]},
              {"two tiers are named same", [{tier_config, [{same, {lists, nth, 2}}, {"same", {lists, last, 1}}]}]},
              {"lists:nth/2", [{tier_config, [{a, {lists, nth, 2}}, {b, {lists, nth, 2}}]}]},
              {"_total", [{tier_config, [{'_total', {lists, nth, 2}}]}]}, {"tier name", [{tier_config, [{17, {lists, nth, 2}}]}]},
-             {"255", [{tier_config, [{lists:duplicate(256, $x), {lists, nth, 2}}]}]}, {"256", [{tier_config, lists:duplicate(300, {a, {lists, nth, 2}})}]}]].
+             {"255", [{tier_config, [{lists:duplicate(256, $x), {lists, nth, 2}}]}]},
+             {"256", [{tier_config, lists:duplicate(300, {a, {lists, nth, 2}})}]}]].
 
 %% An entry is a tier: under the name that the tiers give it, or under its own.
 entry_test() ->
-    Tiers = fun(Options) -> {ok, #{tiers := Ts}} = kprof_options:check(Options), [{N, MFA, E} || #{name := N, mfa := MFA, entry := E} <- Ts] end,
+    Tiers = fun(Options) ->
+                    {ok, #{tiers := Ts}} = kprof_options:check(Options), [{N, MFA, E} || #{name := N, mfa := MFA, entry := E} <- Ts] end,
     ?assertEqual([{<<"lists:nth/2">>, {lists, nth, 2}, true}], Tiers([{entry, {lists, nth, 2}}])),
-    ?assertEqual([{<<"a">>, {lists, nth, 2}, true}, {<<"lists:last/1">>, {lists, last, 1}, true}], Tiers([?TIERS, {entry, [{lists, nth, 2}, {lists, last, 1}]}])),
+    ?assertEqual([{<<"a">>, {lists, nth, 2}, true}, {<<"lists:last/1">>, {lists, last, 1}, true}],
+                 Tiers([?TIERS, {entry, [{lists, nth, 2}, {lists, last, 1}]}])),
     ?assertEqual([{<<"a">>, {lists, nth, 2}, false}], Tiers([?TIERS])),
     ?assertEqual([{<<"My.App.all/2">>, {'Elixir.My.App', all, 2}, true}], Tiers([{entry, [{'Elixir.My.App', all, 2}]}])),
     ?assertEqual([{<<"a">>, {lists, nth, 2}, false}], Tiers([?TIERS, {entry, []}])).
@@ -73,7 +85,8 @@ absent_module_test() ->
     ?assertMatch({ok, #{tiers := [#{mfa := {no_such_mod, f, 1}}]}}, kprof_options:check([{tier_config, [{t, {no_such_mod, f, 1}}]}])).
 
 returns_test() ->
-    {ok, #{tiers := Tiers}} = kprof_options:check([{tier_config, [{a, {lists, nth, 2}}, {b, {lists, last, 1}, #{}}, {c, {lists, sum, 1}, #{returns => none}},
+    {ok, #{tiers := Tiers}} =
+        kprof_options:check([{tier_config, [{a, {lists, nth, 2}}, {b, {lists, last, 1}, #{}}, {c, {lists, sum, 1}, #{returns => none}},
                                                                   {d, {lists, max, 1}, #{returns => whole}}]}]),
     ?assertEqual([whole, whole, none, whole], [Returns || #{returns := Returns} <- Tiers]).
 

@@ -1,7 +1,8 @@
 -module(kprof_printer_tests).
 -include_lib("eunit/include/eunit.hrl").
 
-row() -> kprof_printer:row(#{<<"bucket_start">> => <<"2026-11-20T10:00:00Z">>, <<"tier">> => <<"db">>, <<"total_us">> => 1.5, <<"new">> => 1}).
+row() -> kprof_printer:row(#{<<"bucket_start">> => <<"2026-11-20T10:00:00Z">>, <<"tier">> => <<"db">>, <<"total_us">> => 1.5,
+                             <<"new">> => 1}).
 
 row_test() ->
     ?assertEqual(#{bucket_start => <<"2026-11-20T10:00:00Z">>, tier => <<"db">>, total_us => 1.5, <<"new">> => 1}, row()).
@@ -42,10 +43,14 @@ failing_fun_test() ->
 
 format_test() ->
     Text = unicode:characters_to_list(
-             kprof_printer:format(#{<<"identity">> => <<"read">>, <<"outcome">> => <<"ok">>, <<"started_at">> => <<"2026">>, <<"duration_us">> => 12500.0,
-                                    <<"spans">> => [#{<<"tier">> => <<"http">>, <<"depth">> => 0, <<"pid">> => <<"<0.1.0>">>, <<"start_us">> => 0.0,
-                                                      <<"duration_us">> => 12000.0, <<"self_us">> => 1.25, <<"async">> => false, <<"outcome">> => <<"ok">>},
-                                                    #{<<"tier">> => <<"db">>, <<"depth">> => 1, <<"async">> => true, <<"outcome">> => <<"error">>}, 17]})),
+             kprof_printer:format(#{<<"identity">> => <<"read">>, <<"outcome">> => <<"ok">>, <<"started_at">> => <<"2026">>,
+                                    <<"duration_us">> => 12500.0,
+                                    <<"spans">> => [#{<<"tier">> => <<"http">>, <<"depth">> => 0, <<"pid">> => <<"<0.1.0>">>,
+                                                      <<"start_us">> => 0.0,
+                                                      <<"duration_us">> => 12000.0, <<"self_us">> => 1.25, <<"async">> => false,
+                                                      <<"outcome">> => <<"ok">>},
+                                                    #{<<"tier">> => <<"db">>, <<"depth">> => 1, <<"async">> => true,
+                                                      <<"outcome">> => <<"error">>}, 17]})),
     [Head, Http, Db, ""] = string:split(Text, "\n", all),
     ?assertEqual("read  12.50 ms  ok  2026", Head),
     ?assertEqual("  http", string:slice(Http, 0, 6)),
@@ -56,8 +61,11 @@ format_test() ->
 
 %% Waiting is told where there was any.
 format_wait_test_() ->
-    [?_assertEqual(Shown, string:find(lists:flatten(kprof_printer:format(#{<<"spans">> => [#{<<"tier">> => <<"db">>, <<"wait_us">> => Us}]})), "wait 12.50 ms") =/= nomatch)
+    [?_assertEqual(Shown,
+                   string:find(lists:flatten(kprof_printer:format(#{<<"spans">> => [#{<<"tier">> => <<"db">>, <<"wait_us">> => Us}]})),
+                               "wait 12.50 ms") =/= nomatch)
      || {Us, Shown} <- [{12500.0, true}, {0.0, false}, {0, false}, {nil, false}]].
 
 nonsense_test_() ->
-    [?_assert(is_list(unicode:characters_to_list(kprof_printer:format(M)))) || M <- [#{}, #{<<"spans">> => 17}, #{<<"spans">> => [#{<<"depth">> => -1}]}]].
+    [?_assert(is_list(unicode:characters_to_list(kprof_printer:format(M))))
+     || M <- [#{}, #{<<"spans">> => 17}, #{<<"spans">> => [#{<<"depth">> => -1}]}]].

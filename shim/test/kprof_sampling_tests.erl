@@ -123,7 +123,8 @@ trip_test() ->
     Many = lists:foldl(fun(_, A) -> kprof_sampling:tripped(1000 * ?BUDGET, 0, A) end, S, lists:seq(1, 50)),
     ?assertEqual(1, level(Many)).
 
-%% What is over the budget is taken off once the lowering before shows; what is under it comes back step by step, never above what was asked for.
+%% What is over the budget is taken off once the lowering before shows; what is under it comes back step by step, never above what was asked
+%% for.
 follow_test() ->
     S = kprof_sampling:tripped(1000 * ?BUDGET, 1000, kprof_sampling:new({one_in, 1})),
     ?assertEqual(S, kprof_sampling:follow(2 * ?BUDGET, 0, 1299, S)),

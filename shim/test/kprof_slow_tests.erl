@@ -3,8 +3,10 @@
 
 message(N) ->
     #{<<"type">> => <<"slow">>, <<"identity">> => <<"r", (integer_to_binary(N))/binary>>,
-      <<"spans">> => [#{<<"tier">> => <<"db">>, <<"depth">> => 0, <<"pid">> => <<"<0.9.0>">>, <<"start_us">> => 1.0, <<"duration_us">> => 7.0,
-                        <<"self_us">> => 2.0, <<"wait_us">> => 0.5, <<"async">> => false, <<"outcome">> => <<"error">>, <<"new">> => 1}, 17]}.
+      <<"spans">> => [#{<<"tier">> => <<"db">>, <<"depth">> => 0, <<"pid">> => <<"<0.9.0>">>, <<"start_us">> => 1.0,
+                        <<"duration_us">> => 7.0,
+                        <<"self_us">> => 2.0, <<"wait_us">> => 0.5, <<"async">> => false, <<"outcome">> => <<"error">>, <<"new">> => 1},
+                        17]}.
 
 quietly(Fun) ->
     Level = maps:get(level, logger:get_primary_config()),
@@ -20,7 +22,8 @@ spans_test() ->
     receive
         {Caller, <<"r1">>, Spans} ->
             ?assert(Caller =/= Pid andalso Caller =/= Self),
-            ?assertEqual([#{tier => <<"db">>, depth => 0, pid => <<"<0.9.0>">>, start_us => 1.0, duration_us => 7.0, self_us => 2.0, wait_us => 0.5,
+            ?assertEqual([#{tier => <<"db">>, depth => 0, pid => <<"<0.9.0>">>, start_us => 1.0, duration_us => 7.0, self_us => 2.0,
+                            wait_us => 0.5,
                             async => false, outcome => error, <<"new">> => 1}], Spans)
     after 2000 -> error(nothing)
     end,
@@ -72,7 +75,9 @@ stop_test() ->
 %% It goes when its owner goes, and takes the call with it.
 owner_test() ->
     Self = self(),
-    Owner = spawn(fun() -> Self ! {pid, kprof_slow:start_link(fun(_, _) -> Self ! {caller, self()}, receive never -> ok end end)}, receive never -> ok end end),
+    Owner = spawn(fun() ->
+                          Self ! {pid, kprof_slow:start_link(fun(_, _) -> Self ! {caller, self()}, receive never -> ok end end)},
+                          receive never -> ok end end),
     Pid = receive {pid, P} -> P end,
     calls(Pid, [1]),
     Caller = receive {caller, C} -> C after 2000 -> error(nothing) end,

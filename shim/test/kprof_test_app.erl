@@ -1,7 +1,8 @@
 %% A little application to be traced, and what the suites run on the traced node.
 -module(kprof_test_app).
 
--export([outer/1, inner/1, slow/0, boom/1, request/2, requests/3, requests_and_stop/1, kill_relay/0, trace_port/0, kill/1, hot/2, start_hot/1, stop_hot/0, snapshot/0, memory_peak/2,
+-export([outer/1, inner/1, slow/0, boom/1, request/2, requests/3, requests_and_stop/1, kill_relay/0, trace_port/0, kill/1, hold/1, hot/2,
+         start_hot/1, stop_hot/0, snapshot/0, memory_peak/2,
          compile_reload/2, keep_alive/0, server/0, hop/1, ask/2, spawner/0, worker/0, work/2, collects/0, loses/1, flags_undone/0,
          with_leader/3, leader/1, trace_info/2, sessions/0]).
 
@@ -32,7 +33,7 @@ requests_and_stop(N) ->
     receive {'DOWN', Ref, process, Pid, Result} -> Result end.
 
 relay() ->
-    [Relay] = [P || P <- processes(), {_, Stack} <- [process_info(P, current_stacktrace)], lists:keymember(kprof_relay, 1, Stack)],
+    [Relay] = [P || P <- processes(), {_, Stack} <- [process_info(P, current_stacktrace)], {kprof_relay, F, _, _} <- Stack, F =:= next],
     Relay.
 
 kill_relay() ->
@@ -49,6 +50,16 @@ kill(Names) ->
     Pids = [whereis(Name) || Name <- Names],
     _ = [exit(Pid, kill) || Pid <- Pids],
     ok.
+
+%% It does nothing any more.
+hold(Name) ->
+    Self = self(),
+    Holder = spawn(fun() ->
+                           true = erlang:suspend_process(whereis(Name)),
+                           Self ! {self(), held},
+                           receive never -> ok end
+                   end),
+    receive {Holder, held} -> ok end.
 
 %% Processes that call a tier as fast as they can, under a token.
 start_hot(N) ->
@@ -164,7 +175,8 @@ flags_undone() ->
     ok = work(Worker, slow),
     {flags, Armed} = trace_info(Worker, flags),
     ok = kprof_tracer:undo(Tracer, Patterns),
-    Result = {lists:sort(Armed), erlang:trace_info(Worker, flags), erlang:trace_info(new, flags), erlang:trace_info({?MODULE, slow, 0}, traced), sessions()},
+    Result = {lists:sort(Armed), erlang:trace_info(Worker, flags), erlang:trace_info(new, flags),
+              erlang:trace_info({?MODULE, slow, 0}, traced), sessions()},
     exit(Worker, kill),
     Result.
 

@@ -84,15 +84,19 @@ lost_test_() ->
              {"in do_apply that raises", {throw, token_lost},
               fun() -> catch kprof:do_apply(erlang, apply, [fun() -> Lose(), throw(x) end, []]) end},
              {"found by a nested do_apply", {ok, token_lost},
-              fun() -> kprof:set_token(x), Lose(), kprof:do_apply(erlang, self, []), true = is_integer(kprof:get_current_label()), kprof:clear_token() end},
+              fun() -> kprof:set_token(x), Lose(), kprof:do_apply(erlang, self, []), true = is_integer(kprof:get_current_label()),
+                      kprof:clear_token() end},
              {"found in another process", {ok, token_lost},
               fun() -> kprof:set_token(x), Self = self(),
-                       spawn(fun() -> kprof:set_token(y), Lose(), kprof:set_token(z), kprof:clear_token(), kprof:clear_token(), Self ! done end),
+                       spawn(fun() -> kprof:set_token(y), Lose(), kprof:set_token(z), kprof:clear_token(), kprof:clear_token(),
+                                     Self ! done end),
                        receive done -> ok end, kprof:clear_token() end},
              {"taken up by hand", ok,
-              fun() -> kprof:set_token(x), L = kprof:get_current_label(), Lose(), kprof:set_current_label(L), kprof:clear_token(), [] = get() end},
+              fun() -> kprof:set_token(x), L = kprof:get_current_label(), Lose(), kprof:set_current_label(L), kprof:clear_token(),
+                      [] = get() end},
              {"taken up by hand in do_apply", error,
-              fun() -> catch kprof:do_apply(erlang, apply, [fun() -> L = kprof:get_current_label(), Lose(), kprof:set_current_label(L), error(x) end, []]),
+              fun() -> catch kprof:do_apply(erlang, apply,
+                                            [fun() -> L = kprof:get_current_label(), Lose(), kprof:set_current_label(L), error(x) end, []]),
                        [] = seq_trace:get_token(), [] = get() end},
              {"ended by who was sent the token", ok,
               fun() -> kprof:set_token(x), Self = self(),
@@ -182,7 +186,11 @@ raise(Class, Reason) -> erlang:raise(Class, Reason, [{?MODULE, here, 0, []}]).
 
 do_apply_raises_test_() ->
     [?_test(begin
-                Run = fun() -> try kprof:do_apply(?MODULE, raise, [Class, why]) catch C:R:S -> [] = seq_trace:get_token(), [] = get(), {C, R, S} end end,
+                Run = fun() ->
+                              try kprof:do_apply(?MODULE, raise, [Class, why])
+                              catch C:R:S -> [] = seq_trace:get_token(), [] = get(), {C, R, S}
+                              end
+                      end,
                 {{Class, why, [{?MODULE, here, 0, []}]}, Marks} = marks(1, Run),
                 ?assertMatch([{request_begin, undefined, L}, {request_end, Class, L}], Marks)
             end) || Class <- [error, exit, throw]].
@@ -210,7 +218,7 @@ get(headers, _) -> [{'Host', "h"}, {"X-Trace-Request", "true"}].
 
 misultin_test_() ->
     [?_test(begin
-                {Result, [{web_begin, undefined, _}, {request_end, {End, kept, Got}, _}]} =
+                {Result, [{web_begin, Got, _}, {request_end, {End, kept, undefined}, _}]} =
                     marks(1, fun() -> kprof:misultin_req_loop(Req, fun(_) -> Result end) end),
                 ?assertEqual({Outcome, Identity}, {End, Got})
             end) || {Req, Result, Outcome, Identity} <-
@@ -222,7 +230,9 @@ misultin_test_() ->
 
 misultin_crash_test() ->
     Crash = fun() -> catch kprof:misultin_req_loop({?MODULE, 'GET', "/x"}, fun(_) -> raise(error, why) end) end,
-    ?assertMatch({{'EXIT', {why, [{?MODULE, here, 0, []} | _]}}, [_, {request_end, {error, kept, <<"GET /x">>}, _}]}, marks(1, Crash)).
+    ?assertMatch({{'EXIT', {why, [{?MODULE, here, 0, []} | _]}},
+                  [{web_begin, <<"GET /x">>, _}, {request_end, {error, kept, undefined}, _}]},
+                 marks(1, Crash)).
 
 misultin_off_test() ->
     ?assertEqual(done, kprof:misultin_req_loop(not_a_request, fun(not_a_request) -> done end)).

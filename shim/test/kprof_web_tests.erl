@@ -2,6 +2,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -define(NO_HEADER, fun(_) -> undefined end).
+-define(NO_FACTS, fun() -> #{} end).
 
 marks(OneIn, Fun) -> kprof_token_tests:marks(OneIn, Fun).
 
@@ -22,7 +23,8 @@ identity_test_() ->
 
 method_test_() ->
     [?_assertEqual(<<Name/binary, " /x">>, kprof_web:identity(facts(Method, "/x")))
-     || {Method, Name} <- [{'GET', <<"GET">>}, {"POST", <<"POST">>}, {<<"PATCH">>, <<"PATCH">>}, {<<"BREW">>, <<"OTHER">>}, {"get", <<"OTHER">>},
+     || {Method, Name} <- [{'GET', <<"GET">>}, {"POST", <<"POST">>}, {<<"PATCH">>, <<"PATCH">>}, {<<"BREW">>, <<"OTHER">>},
+                           {"get", <<"OTHER">>},
                            {<<"G\r\nET">>, <<"OTHER">>}]].
 
 route_test_() ->
@@ -45,27 +47,44 @@ no_route_test() ->
 
 outcome_test_() ->
     [?_assertEqual(Outcome, kprof_web:outcome(Status))
-     || {Status, Outcome} <- [{200, ok}, {404, ok}, {499, ok}, {500, error}, {503, error}, {undefined, ok}, {{error, x}, error}, {{throw, x}, throw},
+     || {Status, Outcome} <- [{200, ok}, {404, ok}, {499, ok}, {500, error}, {503, error}, {undefined, ok}, {{error, x}, error},
+                              {{throw, x}, throw},
                               {{exit, x}, exit}, {{exit, normal}, ok}, {{exit, {shutdown, closed}}, ok}]].
 
 %% --- begin and end ---
 
 pair_test() ->
     {_, Marks} = marks(1, fun() ->
-                                  L = kprof:begin_request(?NO_HEADER), L = kprof:get_current_label(),
+                                  L = kprof:begin_request(?NO_HEADER, ?NO_FACTS), L = kprof:get_current_label(),
                                   ok = kprof:end_request(L, fun() -> facts('GET', "/x", #{status => 503}) end),
                                   [] = seq_trace:get_token(), [] = get()
                           end),
     ?assertMatch([{web_begin, undefined, L}, {request_end, {error, kept, <<"GET /x">>}, L}], Marks).
 
+%% The begin tells what is known then, and the end what is new. Neither is asked for what is not traced.
+named_at_the_begin_test() ->
+    Facts = facts('GET', "/x", #{named => true}),
+    Try = fun(Begin, End) -> kprof:end_request(kprof:begin_request(?NO_HEADER, Begin), End) end,
+    {_, Marks} = marks(1, fun() ->
+                                  Try(fun() -> [] = seq_trace:get_token(), Facts end, fun() -> Facts#{status => 200} end),
+                                  Try(fun() -> Facts end, fun() -> Facts#{status => 404} end),
+                                  Try(fun() -> Facts end, fun() -> error(oops) end),
+                                  Try(fun() -> error(oops) end, fun() -> facts('GET', "/x", #{status => 500}) end)
+                          end),
+    ?assertMatch([{web_begin, <<"GET /x">>, _}, {request_end, {ok, kept, undefined}, _},
+                  {web_begin, <<"GET /x">>, _}, {request_end, {ok, kept, <<"GET 404">>}, _},
+                  {web_begin, <<"GET /x">>, _}, {request_end, {ok, kept, undefined}, _},
+                  {web_begin, undefined, _}, {request_end, {error, kept, <<"GET /x">>}, _}], Marks),
+    {_, []} = marks(1000000, fun() -> Try(fun() -> error(asked) end, fun() -> error(asked) end) end).
+
 bad_facts_test() ->
     {ok, [_, {request_end, {ok, kept, undefined}, _}]} =
-        marks(1, fun() -> kprof:end_request(kprof:begin_request(?NO_HEADER), fun() -> error(oops) end) end).
+        marks(1, fun() -> kprof:end_request(kprof:begin_request(?NO_HEADER, ?NO_FACTS), fun() -> error(oops) end) end).
 
 %% A message has brought another request's token: whoever carries the own one past it has it again, and nothing was lost.
 with_own_token_test() ->
     {_, Marks} = marks(1, fun() ->
-                                  Other = kprof_helper:begin_stream(?NO_HEADER), kprof:set_current_label(undefined),
+                                  Other = kprof_helper:begin_stream(?NO_HEADER, ?NO_FACTS), kprof:set_current_label(undefined),
                                   kprof:set_token(x), L = kprof:get_current_label(),
                                   _ = seq_trace:set_token(label, Other),
                                   L = kprof:with_token(L, fun kprof:get_current_label/0), L = kprof:get_current_label(),
@@ -77,16 +96,18 @@ with_own_token_test() ->
 websocket_test() ->
     Header = fun(<<"upgrade">>) -> "WebSocket"; (_) -> undefined end,
     {_, Marks} = marks(1, fun() ->
-                                  off = kprof_helper:begin_request(Header, fun() -> facts('GET', "/ws") end),
+                                  off = kprof_helper:begin_or_upgrade(Header, fun() -> facts('GET', "/ws") end),
                                   [] = seq_trace:get_token(),
-                                  up = kprof_helper:run(Header, fun() -> [] = seq_trace:get_token(), up end, fun(upgraded) -> facts('GET', "/run") end)
+                                  up = kprof_helper:run(Header, fun() -> [] = seq_trace:get_token(), up end,
+                                                        fun(begun) -> facts('GET', "/run") end)
                           end),
-    ?assertMatch([{web_begin, _, A}, {request_end, {ok, kept, <<"GET /ws">>}, A}, {web_begin, _, B}, {request_end, {ok, kept, <<"GET /run">>}, B}],
+    ?assertMatch([{web_begin, <<"GET /ws">>, A}, {request_end, {ok, kept, <<"GET /ws">>}, A},
+                  {web_begin, <<"GET /run">>, B}, {request_end, {ok, kept, <<"GET /run">>}, B}],
                  Marks).
 
 off_test() ->
-    ?assertEqual(off, kprof:begin_request(fun(_) -> error(asked) end)),
-    ?assertEqual(off, kprof_helper:begin_request(fun(_) -> error(asked) end)),
+    ?assertEqual(off, kprof:begin_request(fun(_) -> error(asked) end, fun() -> error(asked) end)),
+    ?assertEqual(off, kprof_helper:begin_request(fun(_) -> error(asked) end, fun() -> error(asked) end)),
     ?assertEqual(17, kprof_helper:run(?NO_HEADER, fun() -> 17 end, fun(_) -> error(asked) end)),
     ok = kprof_helper:end_request(off, fun() -> error(asked) end),
     ok = kprof_helper:resume(off).
@@ -94,24 +115,24 @@ off_test() ->
 %% What the application marks itself lies within.
 nested_test() ->
     {_, Marks} = marks(1, fun() ->
-                                  L = kprof:begin_request(?NO_HEADER),
+                                  L = kprof:begin_request(?NO_HEADER, ?NO_FACTS),
                                   kprof:set_token(inner), L = kprof:get_current_label(), kprof:clear_token(),
                                   kprof:clear_token(), L = kprof:get_current_label(),
                                   L = kprof:do_apply(kprof, get_current_label, []),
-                                  off = kprof_helper:begin_request(?NO_HEADER) =:= off orelse off,
+                                  off = kprof_helper:begin_request(?NO_HEADER, ?NO_FACTS) =:= off orelse off,
                                   ok
                           end),
     ?assertMatch([{web_begin, _, A}, {request_end, {error, token_lost}, A}, {web_begin, _, _}], Marks).
 
 within_marks_test() ->
-    {_, Marks} = marks(1, fun() -> kprof:set_token(outer), off = kprof:begin_request(?NO_HEADER), kprof:clear_token() end),
+    {_, Marks} = marks(1, fun() -> kprof:set_token(outer), off = kprof:begin_request(?NO_HEADER, ?NO_FACTS), kprof:clear_token() end),
     ?assertMatch([{request_begin, outer, L}, {request_end, ok, L}], Marks).
 
 %% A process that serves one after the other: a token that a message brought from another open request is not taken for its own.
 stale_token_test() ->
     {_, Marks} = marks(1, fun() ->
-                                  Other = kprof_helper:begin_stream(?NO_HEADER), Other = kprof:get_current_label(),
-                                  L = kprof_helper:begin_request(?NO_HEADER), true = L =/= Other,
+                                  Other = kprof_helper:begin_stream(?NO_HEADER, ?NO_FACTS), Other = kprof:get_current_label(),
+                                  L = kprof_helper:begin_request(?NO_HEADER, ?NO_FACTS), true = L =/= Other,
                                   ok = kprof_helper:end_request(L, fun() -> facts('GET', "/second") end),
                                   ok = kprof_helper:resume(Other), true = kprof_helper:has_token(Other),
                                   ok = kprof_helper:end_request(Other, fun() -> facts('GET', "/first") end),
@@ -121,22 +142,27 @@ stale_token_test() ->
                   {request_end, {ok, kept, <<"GET /first">>}, A}], Marks).
 
 foreign_token_test() ->
-    {Token, []} = marks(1, fun() -> _ = seq_trace:set_token(label, mine), off = kprof_helper:begin_stream(?NO_HEADER),
+    {Token, []} = marks(1, fun() -> _ = seq_trace:set_token(label, mine), off = kprof_helper:begin_stream(?NO_HEADER, ?NO_FACTS),
                                     ok = kprof_helper:resume(off), seq_trace:get_token(label) end),
     ?assertEqual({label, mine}, Token).
 
 lost_test() ->
     {_, Marks} = marks(1, fun() ->
-                                  A = kprof:begin_request(?NO_HEADER), _ = seq_trace:set_token([]), kprof:end_request(A, fun() -> #{} end),
-                                  B = kprof:begin_request(?NO_HEADER), kprof:end_request(B, fun() -> #{lost => true} end)
+                                  A = kprof:begin_request(?NO_HEADER, ?NO_FACTS),
+                                  _ = seq_trace:set_token([]), kprof:end_request(A, fun() -> #{} end),
+                                  B = kprof:begin_request(?NO_HEADER, ?NO_FACTS), kprof:end_request(B, fun() -> #{lost => true} end)
                           end),
     ?assertMatch([_, {request_end, {ok, token_lost, undefined}, _}, _, {request_end, {ok, token_lost, undefined}, _}], Marks).
 
 run_test() ->
-    Facts = fun({returned, N}) -> facts('GET', "/x", #{status => N}); ({raised, C, R}) -> facts('PUT', "/x", #{status => {C, R}}) end,
+    Facts = fun(begun) -> facts('GET', "/x");
+               ({returned, N}) -> facts('GET', "/x", #{status => N});
+               ({raised, C, R}) -> facts('PUT', "/x", #{status => {C, R}})
+            end,
     {_, Marks} = marks(1, fun() -> 500 = kprof_helper:run(?NO_HEADER, fun() -> 500 end, Facts),
                                    {'EXIT', {why, [{here, f, 0, []}]}} =
-                                       (catch kprof_helper:run(?NO_HEADER, fun() -> erlang:raise(error, why, [{here, f, 0, []}]) end, Facts)),
+                                       (catch kprof_helper:run(?NO_HEADER, fun() -> erlang:raise(error, why, [{here, f, 0, []}]) end,
+                                                               Facts)),
                                    left = (catch kprof_helper:run(?NO_HEADER, fun() -> throw(left) end, fun(_) -> error(oops) end))
                           end),
     ?assertMatch([_, {request_end, {error, kept, <<"GET /x">>}, _}, _, {request_end, {error, kept, <<"PUT /x">>}, _},
@@ -144,7 +170,7 @@ run_test() ->
 
 unsampled_test() ->
     {_, []} = marks(1000, fun() ->
-                                  0 = L = kprof:begin_request(?NO_HEADER), kprof:set_token(inner), kprof:clear_token(),
+                                  0 = L = kprof:begin_request(?NO_HEADER, ?NO_FACTS), kprof:set_token(inner), kprof:clear_token(),
                                   ok = kprof:end_request(L, fun() -> error(asked) end), [] = get()
                           end).
 
@@ -153,7 +179,7 @@ unsampled_test() ->
 forced_test() ->
     _ = ets:new(kprof_guard, [named_table, public]),
     Header = fun(Value) -> fun(<<"x-trace-request">>) -> Value end end,
-    Try = fun(Fun) -> L = kprof:begin_request(Fun), kprof:end_request(L, fun() -> #{} end), L > 0 end,
+    Try = fun(Fun) -> L = kprof:begin_request(Fun, ?NO_FACTS), kprof:end_request(L, fun() -> #{} end), L > 0 end,
     {Result, Marks} =
         marks(1000000, fun() ->
                                Slots = kprof_slots:find(),
@@ -178,7 +204,8 @@ wrap_test() ->
         marks(1, fun() ->
                          Plain = fun() -> plain end, Plain = kprof:wrap(Plain),
                          kprof:set_token(x), L = kprof:get_current_label(),
-                         Funs = {kprof:wrap(fun() -> kprof:get_current_label() end), kprof:wrap(fun(A, B, C, D) -> {A, B, C, D, kprof:get_current_label()} end),
+                         Funs = {kprof:wrap(fun() -> kprof:get_current_label() end),
+                                 kprof:wrap(fun(A, B, C, D) -> {A, B, C, D, kprof:get_current_label()} end),
                                  kprof:wrap(fun(X) -> throw(X) end)},
                          Five = fun(_, _, _, _, _) -> ok end, Five = kprof:wrap(Five),
                          Self = self(),
@@ -199,7 +226,7 @@ called({F0, F4, F1}) ->
 with_token_test() ->
     {Result, Marks} =
         marks(1, fun() ->
-                         Other = kprof_helper:begin_stream(?NO_HEADER), kprof:set_current_label(undefined),
+                         Other = kprof_helper:begin_stream(?NO_HEADER, ?NO_FACTS), kprof:set_current_label(undefined),
                          kprof:set_token(x), L = kprof:get_current_label(),
                          Other = kprof:with_token(Other, fun kprof:get_current_label/0),
                          undefined = kprof:with_token(undefined, fun kprof:get_current_label/0),

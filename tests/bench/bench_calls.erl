@@ -16,7 +16,8 @@
 %% Arguments: the collector's port, how many bursts. Prints
 %%   cost NAME WALL_NS CPU_NS
 %%   status NAME STATUS      the shim's status after a traced measurement: anything but tracing spoils it
-%%   traced CALLS REQUESTS   what the collector must have seen
+%%   traced CALLS REQUESTS   what the collector must have seen: calls of tiny/1 under a token, and requests, those included that the
+%%                           sampler left out
 -spec main([string()]) -> no_return().
 main([Port, Bursts]) ->
     {ok, _} = application:ensure_all_started(runtime_tools),
@@ -55,7 +56,8 @@ main([Port, Bursts]) ->
     ok = kprof:stop_trace(),
 
     %% What is compared with each other is measured in turns, as a machine is not always as fast.
-    Token = Call#m{prepare = fun kprof:set_token/0, finish = fun kprof:clear_token/0, burst = 200, bursts = N div ?ROUNDS, pause_ms = ?PAUSE_MS},
+    Token = Call#m{prepare = fun kprof:set_token/0, finish = fun kprof:clear_token/0, burst = 200, bursts = N div ?ROUNDS,
+                   pause_ms = ?PAUSE_MS},
     ListToken = Token#m{operation = fun lists/1, burst = 50},
     YieldToken = Token#m{operation = fun yields/1},
     GcToken = Token#m{operation = fun collections/1, burst = 50},
@@ -66,9 +68,12 @@ main([Port, Bursts]) ->
     costs(lists:append([in_turn(Collector, Trace) || _ <- lists:seq(1, ?ROUNDS), Trace <- Traces])),
 
     cost("call_untraced_again", Call),
-    io:format("traced ~b ~b~n", [3 * ?ROUNDS * Token#m.bursts * Token#m.burst, N * (Sampled#m.burst) + 10 * ?ROUNDS * Token#m.bursts]),
+    io:format("traced ~b ~b~n", [3 * ?ROUNDS * Token#m.bursts * Token#m.burst,
+                                 made(Pair) + made(Sampled) + 10 * ?ROUNDS * Token#m.bursts]),
     ok = kprof:stop(),
     halt(0).
+
+made(#m{burst = Burst, bursts = Bursts}) -> Burst * Bursts.
 
 in_turn(Collector, {Tier, Options, Measured}) ->
     ok = start_trace(Collector, 1, Tier, Options),

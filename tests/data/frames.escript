@@ -1,5 +1,6 @@
 #!/usr/bin/env escript
-%% Usage: frames.escript CAPTURE OUT. Writes one line a frame, found with the VM's own decoder: "term SIZE ARITY KIND", "dropped N", "empty 0".
+%% Usage: frames.escript CAPTURE OUT. Writes one line a frame, found with the VM's own decoder: "term SIZE ARITY KIND", "dropped N", "empty
+%% 0".
 main([In, Out]) ->
     {ok, B} = file:read_file(In),
     ok = file:write_file(Out, frames(B)).

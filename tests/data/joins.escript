@@ -67,13 +67,15 @@ patterns() ->
     Armed = {trace, [], [garbage_collection, running]},
     Whole = {'_', Token, [{message, {{{get_seq_token}, undefined}}}, {exception_trace}, Armed]},
     None = {'_', Token, [{message, {{{get_seq_token}, {caller}, undefined, none}}}, Armed]},
-    [{{kprof_mark, request_begin, 1}, {['$1'], Token, [{message, {{{get_seq_token}, '$1'}}}, {trace, [], [exiting, garbage_collection, running]}]}},
+    [{{kprof_mark, request_begin, 1},
+      {['$1'], Token, [{message, {{{get_seq_token}, '$1'}}}, {trace, [], [exiting, garbage_collection, running]}]}},
      {{kprof_mark, request_end, 1}, {['$1'], Token, [{message, {{{get_seq_token}, '$1'}}}, {trace, [garbage_collection, running], []}]}},
      {{t, whole, 1}, Whole}, {{t, boom, 1}, Whole}, {{t, holds, 0}, Whole},
      {{t, leaf, 1}, {['$1'], Token, [{message, {{{get_seq_token}, {caller}, {{leaf, '$1'}}, none}}}, Armed]}},
      {{t, over, 1}, {'_', Token, [{message, {{{get_seq_token}, {caller}, ask, '$_', none}}}, Armed]}}
      | [{{t, F, A}, None} || {F, A} <- [{body, 1}, {tail, 1}, {count, 1}, {fails, 1}, {deep, 1}, {raises, 1}, {worker, 2}, {stays, 0}]]] ++
-    [{{erlang, F, A}, {'_', Token, [{message, {{{get_seq_token}}}}, {return_trace}]}} || {F, A} <- [{spawn, 3}, {spawn_link, 3}, {spawn_opt, 4}]].
+    [{{erlang, F, A}, {'_', Token, [{message, {{{get_seq_token}}}}, {return_trace}]}}
+     || {F, A} <- [{spawn, 3}, {spawn_link, 3}, {spawn_opt, 4}]].
 
 modules() ->
     {ok, Tokens, _} = erl_scan:string(source()),

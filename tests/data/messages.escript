@@ -5,8 +5,8 @@
 %%   return_to PID TIME TARGET
 %%   gc_start|gc_end|out|in|exited PID TIME
 %% PID is ID.SERIAL. TIME is mNUMBER (monotonic), wNUMBER (ns since 1970) or -. TOKEN counts the labels in the order of their first
-%% appearance, - for none; FROM is a pid, "remote" or "port". NOTE is "identity" or "arguments", or -. CALLER and TARGET count the functions that
-%% control goes back to in the same way, with the labels; CALLER is - where the return has a value.
+%% appearance, - for none; FROM is a pid, "remote" or "port". NOTE is "identity" or "arguments", or -. CALLER and TARGET count the functions
+%% that control goes back to in the same way, with the labels; CALLER is - where the return has a value.
 -mode(compile).
 main([In, Out]) ->
     {ok, B} = file:read_file(In),

@@ -11,7 +11,8 @@ cases() ->
     New = [{minor_version, 2}],  % atoms as OTP 26 sends them
     Old = [{minor_version, 1}],  % as OTP 25 does
     [{T, O} || O <- [New, Old],
-        T <- [create, 'Elixir.MyApp.Repo', {'Elixir.MyApp', all}, 'Elixir.x', 'Elixir.', 'Two words', 'grün', '', "create", "", <<"delete">>, <<>>, <<"größe"/utf8>>, "grün", [8364, 960, 128512], 0, 1, -1, 255, 256,
+        T <- [create, 'Elixir.MyApp.Repo', {'Elixir.MyApp', all}, 'Elixir.x', 'Elixir.', 'Two words', 'grün', '', "create", "",
+              <<"delete">>, <<>>, <<"größe"/utf8>>, "grün", [8364, 960, 128512], 0, 1, -1, 255, 256,
               -2147483648, 2147483647, {}, {get}, {get, item}, {shop, "checkout", <<"v2">>, 17}, {[8364], "tail", b}, {[8364, 960], x},
               lists:duplicate(300, $a), {"", "", ""}, {1, -7, 300}]] ++
     [{list_to_atom(lists:duplicate(255, $q)), New}].

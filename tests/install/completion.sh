@@ -44,7 +44,8 @@ zpty -d z
 END
   rm -f "$scratch/offered"*
   : >"$scratch/offered"
-  KPROF_SITE=$installed/share/zsh/site-functions KPROF_LINE=$1 KPROF_OFFERED=$scratch/offered timeout 30 zsh -f "$scratch/zsh.zsh" || return 1
+  KPROF_SITE=$installed/share/zsh/site-functions KPROF_LINE=$1 KPROF_OFFERED=$scratch/offered timeout 30 zsh -f "$scratch/zsh.zsh" ||
+    return 1
   [ -e "$scratch/offered.done" ] || return 1
   sort -u "$scratch/offered" | sed '/^$/d'
 }
@@ -56,12 +57,14 @@ offers() {
 
 for shell in bash zsh fish; do
   for command in $(commands); do
-    is "$("offered_$shell" "kprof $command --" | sort)" "$( (options "$kprof" "$command"; echo --help) | sort -u)" "$shell: kprof $command --"
+    is "$("offered_$shell" "kprof $command --" | sort)" \
+      "$( (options "$kprof" "$command"; echo --help) | sort -u)" "$shell: kprof $command --"
   done
   offers $shell "kprof rep" "$(commands | grep '^rep' | tr '\n' ' ' | sed 's/ $//')"
   is "$("offered_$shell" "kprof " | grep -v '^-' | sort)" "$(commands | sort)" "$shell: kprof"
   is "$("offered_$shell" "kprof-collector --" | sort -u)" "$( (options "$collector"; echo --help) | sort -u)" "$shell: kprof-collector --"
-  is "$("offered_$shell" "start_kprof_node.sh --" | sort)" "$( (options start_kprof_node.sh; echo --help) | sort)" "$shell: start_kprof_node.sh --"
+  is "$("offered_$shell" "start_kprof_node.sh --" | sort)" "$( (options start_kprof_node.sh; echo --help) | sort)" \
+    "$shell: start_kprof_node.sh --"
   offers $shell "stop_kprof_node.sh --no" "--node"
   offers $shell "kprof replay tr" "trace.cap"
   offers $shell "kprof replay --db tr" "trace.cap"

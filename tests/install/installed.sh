@@ -8,8 +8,10 @@ for program in "${programs[@]}"; do
 done
 ok "the programs run"
 is "$(find "$scratch/root" -type f -not -path "$installed/*")" "" "everything lies below the prefix"
-is "$(grep -rl -e "$top" -e "$KPROF_BUILD" "$installed"/{bin/*.sh,share,lib} | grep -v '\.beam$' || true)" "" "no file names the source folder"
-is "$(find "$installed/share/kprof/ebin" -name '*.beam' | wc -l)" "$(find "$top/shim/src" -name '*.erl' | wc -l)" "all modules of the shim are there"
+is "$(grep -rl -e "$top" -e "$KPROF_BUILD" "$installed"/{bin/*.sh,share,lib} | grep -v '\.beam$' || true)" "" \
+  "no file names the source folder"
+is "$(find "$installed/share/kprof/ebin" -name '*.beam' | wc -l)" "$(find "$top/shim/src" -name '*.erl' | wc -l)" \
+  "all modules of the shim are there"
 
 # Through a symbolic link, as package managers make them, and from another folder.
 mkdir "$scratch/links"

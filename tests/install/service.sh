@@ -64,7 +64,8 @@ port=$(free_port)
 activate "$collector_log" "127.0.0.1:$port" -- "$collector" --db "$db"
 wait_for 5 "systemd-socket-activate listens" knock "$port"
 wait_for 20 "the collector takes the port" listens
-is "$(sed -n 's/.*listening on \([^ ]*\), .*/\1/p' "$collector_log")" "127.0.0.1:$port" "without --listen it takes the port that it is given"
+is "$(sed -n 's/.*listening on \([^ ]*\), .*/\1/p' "$collector_log")" "127.0.0.1:$port" \
+  "without --listen it takes the port that it is given"
 wait_for 5 "READY=1 again" eval "[ \$(times 'READY=1$') = 2 ]"
 collector_port=$port
 name=service_$$
@@ -108,7 +109,8 @@ units=$installed/lib/systemd/system
 # as they will be found once DESTDIR is the root
 sed "s,$prefix/bin/,$installed/bin/," "$units/kprof-collector.service" >"$scratch/kprof-collector.service"
 cp "$units/kprof-collector.socket" "$scratch"
-MANPATH=$installed/share/man systemd-analyze verify --man=yes "$scratch"/kprof-collector.{service,socket} >"$scratch/verify.log" 2>&1 || status=$?
+MANPATH=$installed/share/man systemd-analyze verify --man=yes "$scratch"/kprof-collector.{service,socket} >"$scratch/verify.log" 2>&1 ||
+  status=$?
 is "$(cat "$scratch/verify.log")" "" "systemd-analyze verify finds nothing"
 systemd-analyze security --offline=yes --no-pager --threshold=15 "$scratch/kprof-collector.service" >"$scratch/security.log" ||
   fail "systemd-analyze security: $(tail -n 1 "$scratch/security.log")"

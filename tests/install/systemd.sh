@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Goal of this test: what `cmake --install` lays down is a good service of a real systemd as PID 1, started in namespaces of its own on a copy of this
-# machine's files. Ready only when it listens; its database below /var/lib/kprof and hardening in force while a node is traced; up again after a
-# crash and after a hang, and not after a mistake; its port opened by systemd, over restarts; a secret as a credential; what it says in the journal.
+# Goal of this test: what `cmake --install` lays down is a good service of a real systemd as PID 1, started in namespaces of its own on a
+# copy of this machine's files. Ready only when it listens; its database below /var/lib/kprof and hardening in force while a node is traced;
+# up again after a crash and after a hang, and not after a mistake; its port opened by systemd, over restarts; a secret as a credential;
+# what it says in the journal.
 #
 # Skipped (77) without root, namespaces, overlayfs, or systemd.
 skip() { echo "skipped: $1"; exit 77; }
@@ -10,7 +11,8 @@ if [ -z "${KPROF_NAMESPACE:-}" ]; then
   [ -x /lib/systemd/systemd ] || skip "no systemd here"
   trial=$(mktemp -d)
   # shellcheck disable=SC2016  # for the inner shell
-  unshare --pid --mount --uts --ipc --net --cgroup --fork --kill-child sh -ec 'ip link set lo up; cd "$0"; mount -t tmpfs tmpfs . && cd "$0" && mkdir a b c
+  unshare --pid --mount --uts --ipc --net --cgroup --fork \
+    --kill-child sh -ec 'ip link set lo up; cd "$0"; mount -t tmpfs tmpfs . && cd "$0" && mkdir a b c
     mount -t overlay overlay -o lowerdir=/,upperdir=a,workdir=b c && mount -t cgroup2 cgroup2 b' "$trial" 2>/dev/null || why=1
   rmdir "$trial"
   [ -z "${why:-}" ] || skip "no namespaces, overlayfs or cgroups of version 2"
@@ -46,7 +48,8 @@ start "$scratch/boot.log" sh -c 'echo $$ >"$0/cgroup.procs" && exec unshare --pi
 boot_pid=$!
 init=
 booted() { init=$(pgrep -P "$boot_pid") && in_machine systemctl is-system-running 2>/dev/null | grep -qE 'running|degraded'; }
-in_machine() { nsenter --target "$init" --mount --uts --ipc --pid --cgroup --root --wd env -i PATH="$PATH" SYSTEMD_PAGER=cat LC_ALL=C "$@"; }
+in_machine() { nsenter --target "$init" --mount --uts --ipc --pid --cgroup --root \
+  --wd env -i PATH="$PATH" SYSTEMD_PAGER=cat LC_ALL=C "$@"; }
 wait_for 30 "systemd is up" booted
 is "$(in_machine cat /proc/1/comm)" systemd "systemd is PID 1"
 is "$(in_machine systemctl --failed --plain --no-legend)" "" "and nothing has failed so far"
@@ -82,14 +85,17 @@ in_machine systemctl is-enabled --quiet "$unit" || fail "it is not enabled"
 
 user=$(in_machine ps -o user= -p "$(property MainPID)")
 [ "$user" != root ] || fail "it runs as root"
-is "$(in_machine stat -c '%a %F' /var/lib/private/kprof)|$(in_machine readlink /var/lib/kprof)" "750 directory|private/kprof" "the folder of its own, as user $user"
+is "$(in_machine stat -c '%a %F' /var/lib/private/kprof)|$(in_machine readlink /var/lib/kprof)" "750 directory|private/kprof" \
+  "the folder of its own, as user $user"
 is "$(in_machine stat -c %a /var/lib/kprof/kprof.db)" 640 "  and nobody else reads the database"
 status_of() { sed -n "s/^$1:[[:space:]]*//p" "/proc/$(pgrep -f -P "$init" "$prefix/bin/kprof-collector")/status"; }
-is "$(status_of CapEff)|$(status_of NoNewPrivs)|$(status_of Seccomp)" "0000000000000000|1|2" "it has no capabilities, gets none, and its system calls are filtered"
+is "$(status_of CapEff)|$(status_of NoNewPrivs)|$(status_of Seccomp)" "0000000000000000|1|2" \
+  "it has no capabilities, gets none, and its system calls are filtered"
 
 # -- a node is traced, through a crash and a hang --------------------------------------------------------------------------
 machine_db() { in_machine "$prefix/bin/kprof" report --db /var/lib/kprof/kprof.db --json; }
-complete() { machine_db >"$scratch/report.json" && sqlite3 :memory: "SELECT readfile('$scratch/report.json') ->> '\$.ledger.requests_complete'"; }
+complete() { machine_db >"$scratch/report.json" &&
+  sqlite3 :memory: "SELECT readfile('$scratch/report.json') ->> '\$.ledger.requests_complete'"; }
 complete_reaches() { [ "$(complete)" -ge "$1" ]; }
 collector_port=4711 name=systemd_$$
 start_shop "$name"
@@ -98,8 +104,10 @@ load --clients 4 --think 5 --requests 300 || fail "the load failed"
 wait_for 15 "all requests are in the database" complete_reaches 300
 is "$(complete)" 300 "a node is traced"
 # shellcheck disable=SC2016  # for the inner shell
-offered=$(PATH=$installed/bin:$PATH bash --norc -c 'source "$0"; COMP_LINE="kprof trace sys" COMP_POINT=15 COMP_WORDS=(kprof trace sys) COMP_CWORD=2
-  _kprof; echo "${COMPREPLY[@]}"; COMP_LINE="kprof trace $1@l" COMP_POINT=${#COMP_LINE} COMP_WORDS=(kprof trace "$1" @ l) COMP_CWORD=4; _kprof; echo "${COMPREPLY[@]}"' \
+offered=$(PATH=$installed/bin:$PATH bash --norc \
+  -c 'source "$0"; COMP_LINE="kprof trace sys" COMP_POINT=15 COMP_WORDS=(kprof trace sys) COMP_CWORD=2
+  _kprof; echo "${COMPREPLY[@]}"; COMP_LINE="kprof trace $1@l" COMP_POINT=${#COMP_LINE}
+  COMP_WORDS=(kprof trace "$1" @ l) COMP_CWORD=4; _kprof; echo "${COMPREPLY[@]}"' \
   "$installed/share/bash-completion/completions/kprof" "$name")
 is "$offered" "$name@localhost"$'\n'localhost "completion offers the nodes that the collector knows"
 
@@ -108,7 +116,8 @@ back() { is_state active && "$kprof" nodes --json >"$scratch/nodes.json" 2>/dev/
 first=$(property MainPID)
 in_machine kill -SEGV "$first"
 wait_for 20 "it is up again, and the node back" back
-is "$(property NRestarts)|$([ "$(property MainPID)" != "$first" ] && echo another)" "1|another" "after a crash it is started again, and the node comes back"
+is "$(property NRestarts)|$([ "$(property MainPID)" != "$first" ] && echo another)" "1|another" \
+  "after a crash it is started again, and the node comes back"
 load --clients 4 --think 5 --requests 200 || fail "the load failed"
 wait_for 15 "all requests are in the database" complete_reaches 500
 drop_in WatchdogSec=2
@@ -133,7 +142,8 @@ is "$(state)|$(property ExecMainStatus)|$(property NRestarts)" "failed|2|0" "  o
 has <(journal) '--bucket 7: want whole seconds that divide an hour' "  and the journal says why"
 echo 'KPROF_OPTIONS="--slow-threshold 500ms"' | in_machine tee /etc/default/kprof-collector >"$scratch/default"
 in_machine systemctl reset-failed "$unit"
-start "$scratch/squatter.log" erl -noinput -boot start_clean -eval '{ok, _} = gen_tcp:listen(4711, [{ip, {127,0,0,1}}, {reuseaddr, true}]), timer:sleep(60000).'
+start "$scratch/squatter.log" erl -noinput -boot start_clean \
+  -eval '{ok, _} = gen_tcp:listen(4711, [{ip, {127,0,0,1}}, {reuseaddr, true}]), timer:sleep(60000).'
 squatter=$!
 wait_for 10 "somebody has the port" eval '(exec 5<>/dev/tcp/127.0.0.1/4711) 2>/dev/null'
 fails "a port that somebody has" in_machine systemctl start "$unit"
@@ -153,14 +163,16 @@ is "$(state)" active "the first shim starts it"
 load --clients 4 --think 5 --requests 200 || fail "the load failed"
 wait_for 15 "all requests are in the database" complete_reaches 700
 # shellcheck disable=SC2016  # for the inner shell
-start "$scratch/knocks.log" bash -c 'for ((i = 0; i < 200; i++)); do (exec 5<>/dev/tcp/127.0.0.1/4711) || echo turned away; sleep 0.01; done; echo knocked'
+start "$scratch/knocks.log" \
+  bash -c 'for ((i = 0; i < 200; i++)); do (exec 5<>/dev/tcp/127.0.0.1/4711) || echo turned away; sleep 0.01; done; echo knocked'
 knocks=$!
 in_machine systemctl restart "$unit"
 wait_for 20 "the node is back" back
 ends "$knocks" 20
 is "$(cat "$scratch/knocks.log")" knocked "over a restart nobody is turned away"
 stop_tracing
-in_machine systemctl disable --now "$unit.socket" "$unit" 2>"$scratch/enable.log" || fail "systemctl disable --now: $(cat "$scratch/enable.log")"
+in_machine systemctl disable --now "$unit.socket" "$unit" 2>"$scratch/enable.log" ||
+  fail "systemctl disable --now: $(cat "$scratch/enable.log")"
 is "$(state)" inactive "disable --now"
 
 # -- a secret that only root can read, as kprof-collector(8) says ----------------------------------------------------------
@@ -180,7 +192,8 @@ in_machine systemctl stop "$unit"
 # A socket for all addresses, and no secret.
 in_machine rm -r "/run/systemd/system/$unit.service.d"
 in_machine mkdir -p "/run/systemd/system/$unit.socket.d"
-printf '%s\n' '[Socket]' ListenStream= ListenStream=0.0.0.0:4711 | in_machine tee "/run/systemd/system/$unit.socket.d/test.conf" >"$scratch/drop-in"
+printf '%s\n' '[Socket]' ListenStream= ListenStream=0.0.0.0:4711 |
+  in_machine tee "/run/systemd/system/$unit.socket.d/test.conf" >"$scratch/drop-in"
 in_machine systemctl daemon-reload
 in_machine systemctl start "$unit.socket"
 fails "a socket for all addresses without a secret" in_machine systemctl start "$unit"

@@ -31,7 +31,8 @@ sleep 1.1 # five lines a second are logged
 for i in 1 2 3; do head -c 4000 /dev/urandom >"$scratch/random.$i"; done
 for i in 1 2 3; do
   exec {fd}<>"/dev/tcp/127.0.0.1/$collector_port"
-  { cat "$scratch/random.$i" >&"$fd"; timeout 10 cat <&"$fd"; } >/dev/null 2>&1 || [ $? -ne 124 ] || fail "random bytes keep a connection open"
+  { cat "$scratch/random.$i" >&"$fd"; timeout 10 cat <&"$fd"; } >/dev/null 2>&1 || [ $? -ne 124 ] ||
+    fail "random bytes keep a connection open"
   exec {fd}>&-
 done
 ok "random bytes are refused"

@@ -25,7 +25,8 @@ is "$(run 'scenario_embedded:requests(10, ["create", "fail"])')" 10 "and its mar
 # -- the documented option list ----------------------------------------------------------------------------------------
 begins documented documented
 is "$(status_of)" tracing "it traces"
-is "$(run '{match_spec, [{_, _, Body} | _]} = scenario_trace:info({requests, handle_request, 2}, match_spec), string:find(io_lib:format("~p", [Body]), "ask") =:= nomatch')" \
+is "$(run '{match_spec, [{_, _, Body} | _]} = scenario_trace:info({requests, handle_request, 2}, match_spec),
+          string:find(io_lib:format("~p", [Body]), "ask") =:= nomatch')" \
    true "the identity function is compiled: arguments stay at home"
 is "$(run 'scenario_embedded:requests(200, ["create", "update", "read", "fail", "throws"])')" 400 "what fails fails in the caller"
 is "$(run 'scenario_embedded:raised("fail 7")')" "{error,{db_down,7},[{db,request},{requests,handle_request},{network_server,run}],[]}" \
@@ -90,14 +91,16 @@ is "$(run 'scenario_embedded:requests(250, ["create", "update", "read", "fail"])
 unsampled() { ledger_reaches requests_complete 100 && ledger_reaches requests_unsampled 900; }
 wait_for 15 "sampled and unsampled are in the ledger" unsampled
 is "$(ledger requests_complete)|$(ledger requests_unsampled)" "100|900" "sampled and unsampled are all there were"
-is "$(sql "SELECT sum(calls) FROM tier_stats WHERE resolution_s = 10 AND tier = 'parsing' AND identity = '_total'")" 100 "only sampled ones are in the statistics"
+is "$(sql "SELECT sum(calls) FROM tier_stats WHERE resolution_s = 10 AND tier = 'parsing' AND identity = '_total'")" 100 \
+  "only sampled ones are in the statistics"
 sleep 1.2
 is "$(run 'scenario_embedded:rows()' | tr -d '"' | sed 's/\\n/\n/g')" "$(tiers_of 10)" "the process got the same rows"
 is "$(run 'kprof:stop_trace()')" ok "stop_trace"
 
 # -- identities of set_token, labels carried by hand, misultin ----------------------------------------------------------
 begins tokens tokens
-is "$(run 'ok = scenario_embedded:tokens(30, {checkout, "card"}), ok = scenario_embedded:tokens(20, <<"by mail">>), ok = scenario_embedded:tokens(10, login), scenario_embedded:carried(), scenario_embedded:misultin()')" \
+is "$(run 'ok = scenario_embedded:tokens(30, {checkout, "card"}), ok = scenario_embedded:tokens(20, <<"by mail">>),
+          ok = scenario_embedded:tokens(10, login), scenario_embedded:carried(), scenario_embedded:misultin()')" \
    '"{read,2}"' "requests named where they begin"
 wait_for 15 "all requests are there" ledger_reaches requests_complete 62
 is "$(run 'kprof:stop_trace()')" ok "stop_trace"
@@ -119,8 +122,10 @@ parsing|GET /page|1|0
 parsing|_total|1|0" "identities of every form, nested tokens, a label carried by hand"
 
 is "$(run 'kprof:stop()')" ok "kprof:stop/0"
-is "$(target_eval "$name@localhost" '{kprof:status(), [K || {K, _} <- persistent_term:get(), lists:prefix("kprof", lists:flatten(io_lib:format("~0p", [K])))],
-      [T || T <- [erlang:trace_info({db, network_request, 1}, traced)], T =/= {traced, false}], erlang:trace_info(new, flags), scenario_trace:sessions()}.')" \
+is "$(target_eval "$name@localhost" \
+  '{kprof:status(), [K || {K, _} <- persistent_term:get(), lists:prefix("kprof", lists:flatten(io_lib:format("~0p", [K])))],
+      [T || T <- [erlang:trace_info({db, network_request, 1}, traced)], T =/= {traced, false}],
+      erlang:trace_info(new, flags), scenario_trace:sessions()}.')" \
    "{not_started,[],[],{flags,[]},[]}" "and nothing is left"
 is "$(run 'scenario_embedded:requests(10, ["create", "fail"])')" 10 "the application works on"
 stop_collector

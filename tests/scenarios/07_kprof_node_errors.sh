@@ -64,7 +64,8 @@ rm -f "$kprof_log"
 # The one that works, a second one beside it, and the end of it.
 start_tracing "$name"
 refuses 9 'already' "a second kprof node for the same target"
-"$top/scripts/start_kprof_node.sh" --node "$name@localhost" --cookie-file "$scratch/cookie" --config "$good" --pid-file "$scratch/other.pid" \
+"$top/scripts/start_kprof_node.sh" --node "$name@localhost" --cookie-file "$scratch/cookie" --config "$good" \
+  --pid-file "$scratch/other.pid" \
   --collector "127.0.0.1:$collector_port" >"$scratch/second.log" 2>&1 && fail "a second kprof node with a pid file of its own runs"
 has "$scratch/second.log" 'already' "and with a pid file of its own"
 is "$(target_eval "$name@localhost" 'kprof:status().')" tracing "the first goes on"

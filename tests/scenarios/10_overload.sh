@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Goal of this test: traced calls far beyond what a trace port carries cannot hurt the node. The guard trips, the node's
 # memory stays bounded (without the guard it grows by some 100 MB a second), the ledger tells for how long nobody looked,
-# the log says so, and afterwards it is traced again.
+# the log says so, and afterwards it is traced again. And when a collector stands still until the trace is stopped, the ledger tells each
+# message that did not arrive.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 name=flood_$$
@@ -32,11 +33,45 @@ sampled() {
   ledger_reaches requests_complete $((complete + 1))
 }
 wait_for 60 "quiet requests are counted" sampled
+# The history so far; true once a step of it is up.
+raised() {
+  "$kprof" nodes --collector "127.0.0.1:$collector_port" --node "$name" --history >"$scratch/history" || fail "kprof nodes --history"
+  sed -nE 's/.* (samples|then) one request in ([0-9]+)$/\2/p; s/.* samples every request$/1/p' "$scratch/history" |
+    awk 'NR > 1 && $1 < last { up = 1 } { last = $1 } END { exit !up }'
+}
+wait_for 30 "kprof nodes tells that the sampling was raised again" raised
+has "$scratch/history" '^ +20.* (paused|the node made trace messages faster)' "and of the trip"
 stop_tracing
+trips=$(grep -c 'tracing stopped (tripped)' "$collector_log")
+
+# Two messages a call, two a request: more than fits into all that is between the node and the collector. A full port counts what the guard
+# asks it with, a hundred times a second, among what it drops.
+rm -f "$kprof_log"
+messages=$(ledger messages+dropped_messages)
+start_tracing "$name" "$scratch/config"
+kill -STOP "$collector_pid"
+many='lists:sum([begin timer:sleep(10), kprof:do_apply(scenario_flood, requests, [499]) end || _ <- lists:seq(1, 200)]).'
+is "$(target_eval "$name@localhost" "$many")" 99800 "200 requests while the collector stands still"
+stop_tracing
+kill -CONT "$collector_pid"
+wait_for 20 "the ledger tells of all messages" ledger_reaches messages+dropped_messages $((messages + 200000))
+holds $(($(ledger messages+dropped_messages) - messages)) -le 201000 "and of no others"
+has "$collector_log" "node $name@localhost: [0-9]+ trace messages were lost on their way" "the collector's log tells of them"
 stop_collector
 holds "$(ledger requests_unsampled)" -gt 0 "after a trip fewer requests are sampled"
-trips=$(grep -c 'tracing stopped (tripped)' "$collector_log")
-holds "$(ledger paused_ms)" -ge $((trips * 900)) "the ledger's pause is that of $trips trips"
-holds "$(ledger paused_ms)" -le 120000 "and not more"
+is "$(ledger trips)" "$trips" "the ledger tells of each trip"
+# By the log's times: from each trip to the next begin of tracing.
+paused=0 since=
+while read -r at line; do
+  ms=$(date -d "$at" +%s%3N)
+  case $line in
+    *'(tripped)'*) since=$ms ;;
+    *) [ -z "$since" ] || paused=$((paused + ms - since)); since= ;;
+  esac
+done < <(grep -E "node $name@localhost: tracing( stopped \(tripped\).*)?\$" "$collector_log")
+holds "$paused" -ge $((trips * 900)) "each trip pauses, ms"
+holds "$(ledger paused_ms)" -ge $((paused - 100 * trips - 100)) "the ledger tells each paused ms of $trips trips"
+holds "$(ledger paused_ms)" -le $((paused + 100 * trips + 100)) "and no more"
+holds "$(ledger lowered_ms)" -ge 500 "and that the sampling was lowered, ms"
 counted_once
 intact

@@ -28,8 +28,10 @@ stop_collector
 
 is "$(sql "SELECT sum(requests_complete), sum(requests_incomplete), sum(requests_expired), sum(requests_unsampled) FROM ledger
            WHERE resolution_s = 10")" "$complete|$incomplete|0|$foreign" "the ledger's requests"
-is "$(sql "SELECT sum(stale_calls), sum(lost_tokens), sum(unwound_frames), sum(orphan_returns), sum(ambiguous_returns), sum(dropped_messages),
-                  sum(decode_errors), sum(reloads), sum(paused_ms) FROM ledger WHERE resolution_s = 10")" "$nobody|$incomplete|0|0|0|0|0|0|0" \
+is "$(sql "SELECT sum(stale_calls), sum(lost_tokens), sum(unwound_frames), sum(orphan_returns), sum(ambiguous_returns),
+                  sum(dropped_messages),
+                  sum(decode_errors), sum(reloads), sum(paused_ms) FROM ledger WHERE resolution_s = 10")" \
+   "$nobody|$incomplete|0|0|0|0|0|0|0" \
    "stale calls and lost tokens are those that there were, and nothing else was lost"
 is "$(sql "SELECT coalesce(sum(gc_us + off_cpu_us), 0) FROM tier_stats")" 0.0 "garbage and scheduling are not told unasked"
 counted_once

@@ -12,12 +12,15 @@ closed() { [ "$(ledger requests_complete+requests_incomplete)" -ge "$1" ]; }
 
 start_collector
 start_erl "$name" -pa "$KPROF_EBIN" -run file set_cwd "$scratch" -s scenario_reload start
+loaded() { [ "$(run "code:is_loaded(scenario_reloaded) =/= false.")" = true ]; }
+wait_for 20 "the module is there" loaded
 is "$(run "scenario_reload:trace($collector_port).")" ok "the trace starts although a tier's module is not there"
 is "$(run "scenario_reload:requests(before, 10).")" ok "requests"
 
 # reload VERSION: sets all and open.
 reload() {
-  [[ $(run "{Ms, Open, All} = scenario_reload:under_load($1), [Ms + 1000000, Open + 1000000, All + 1000000].") =~ ^\[1(......),1(......),1(......)\]$ ]] ||
+  [[ $(run "{Ms, Open, All} = scenario_reload:under_load($1), [Ms + 1000000, Open + 1000000, All + 1000000].") =~ \
+    ^\[1(......),1(......),1(......)\]$ ]] ||
     fail "no numbers of version $1"
   open=$((10#${BASH_REMATCH[2]})) all=$((all + 10#${BASH_REMATCH[3]}))
   holds "$((10#${BASH_REMATCH[1]}))" -le 1100 "version $1: traced again within a second"
@@ -46,7 +49,8 @@ is "$(calls late)" "_total|10|0
 alpha|10|0
 late|10|0" "late: every call"
 is "$(calls long)" "" "what was in the module is in no statistics"
-is "$(sql "SELECT DISTINCT calls FROM (SELECT sum(calls) AS calls FROM tier_stats WHERE resolution_s = 10 AND identity = 'during' GROUP BY tier)" | wc -l)" 1 \
+is "$(sql "SELECT DISTINCT calls FROM (SELECT sum(calls) AS calls FROM tier_stats WHERE resolution_s = 10 AND identity = 'during'
+           GROUP BY tier)" | wc -l)" 1 \
   "during: every complete request has its call of each tier"
 during=$(sql "SELECT sum(calls) FROM tier_stats WHERE resolution_s = 10 AND identity = 'during' AND tier = '_total'")
 holds "$during" -ge 10 "and there are such"

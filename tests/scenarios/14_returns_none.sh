@@ -11,7 +11,8 @@ errors_differ="(s.errors > t.errors OR t.tier = '_total' AND s.errors <> t.error
 unclear='[recursion, deep, crash, killed, worker_crash, worker_killed]'
 
 # costs: messages and bytes of alpha up to now, in a list of Erlang
-costs() { sql "SELECT coalesce(sum(messages), 0) || ' ' || coalesce(sum(bytes), 0) FROM tier_costs WHERE resolution_s = 10 AND tier = 'alpha'"; }
+costs() { sql "SELECT coalesce(sum(messages), 0) || ' ' || coalesce(sum(bytes), 0) FROM tier_costs
+               WHERE resolution_s = 10 AND tier = 'alpha'"; }
 # large ROUND: 40 calls of alpha that return a list of a thousand elements. Sets messages and bytes, what alpha cost.
 large() {
   local before after
@@ -27,21 +28,24 @@ start_cases
 is "$(run "scenario_cases:run([large | scenario_cases:names()], 1, 0).")" ok "the cases run without kprof"
 is "$(run "scenario_truth:clear().")" ok "that was only to warm up"
 is "$(run "scenario_cases:trace($collector_port, all, []).")" ok "the trace starts"
-is "$(run "lists:usort([X || {_, MFA} <- scenario_tiers:tiers(), {match_spec, [{_, _, Body} | _]} <- [scenario_trace:info(MFA, match_spec)], X <- Body,
-                             X =:= {exception_trace} orelse X =:= {return_trace}]).")" "[]" "no tier's return is traced"
+is "$(run "lists:usort([X || {_, MFA} <- scenario_tiers:tiers(), {match_spec, [{_, _, Body} | _]} <- [scenario_trace:info(MFA, match_spec)],
+                             X <- Body, X =:= {exception_trace} orelse X =:= {return_trace}]).")" "[]" "no tier's return is traced"
 tell_truth "$(run "scenario_cases:names() -- $unclear.")"
 
 lost=$((complete + incomplete))
-is "$(ledger requests_complete)|$(ledger requests_incomplete)|$(ledger ambiguous_returns)" "$complete|$incomplete|0" "nothing of these was left open"
+is "$(ledger requests_complete)|$(ledger requests_incomplete)|$(ledger ambiguous_returns)" "$complete|$incomplete|0" \
+  "nothing of these was left open"
 measure 4 "$unclear"
 compare 4
 is "$(grep -v '|\(fits\|times\|missing\)$' "$scratch/compared" | table | tail -n +2)" "" "what is left open is right or not there"
-missing=$((complete + incomplete - lost - $(sql "SELECT coalesce(sum(calls), 0) FROM tier_stats WHERE resolution_s = 10 AND tier = '_total' AND identity LIKE '%.4'")))
+missing=$((complete + incomplete - lost - $(sql "SELECT coalesce(sum(calls), 0) FROM tier_stats
+                                                 WHERE resolution_s = 10 AND tier = '_total' AND identity LIKE '%.4'")))
 holds "$missing" -ge 2 "there is something that is left open"
 is "$(ledger requests_incomplete)" $((incomplete + missing)) "these requests are incomplete"
 holds "$(ledger ambiguous_returns)" -ge 1 "and the ledger counts the returns"
 is "$(sql "SELECT DISTINCT verdict FROM ledger WHERE resolution_s = 10 AND ambiguous_returns > 0")" lossy "which are not to be trusted"
-is "$(ledger requests_expired+orphan_returns+unwound_frames+dropped_messages+decode_errors+stale_calls+paused_ms)" 0 "nothing was lost otherwise"
+is "$(ledger requests_expired+orphan_returns+unwound_frames+dropped_messages+decode_errors+stale_calls+paused_ms)" 0 \
+  "nothing was lost otherwise"
 incomplete=$((incomplete + missing)) complete=$((complete - missing))
 
 # -- what is sent ------------------------------------------------------------------------------------------------------
@@ -64,7 +68,8 @@ is "$(run "kprof:stop_trace().")" ok "stop_trace"
 is "$(run "scenario_cases:trace($collector_port, [alpha, gamma], []).")" ok "a trace of tiers with and without return values"
 measure 7 "scenario_cases:names()"
 compare 7
-is "$(grep -v '|\(fits\|times\|missing\)$' "$scratch/compared" | table | tail -n +2)" "" "calls, errors and asynchronous calls of every tier that is there"
+is "$(grep -v '|\(fits\|times\|missing\)$' "$scratch/compared" | table | tail -n +2)" "" \
+  "calls, errors and asynchronous calls of every tier that is there"
 holds "$(grep -c '|fits$' "$scratch/compared")" -ge 90 "and most are there"
 is "$(run "kprof:stop_trace().")" ok "stop_trace"
 stop_collector

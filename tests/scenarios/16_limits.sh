@@ -7,12 +7,14 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 cap=$(sed -n 's/^#define LIMIT_SPANS_PER_REQUEST \([0-9]*\)u$/\1/p' "$top/include/base/limits.h")
 kept=$(sed -n 's/^#define LIMIT_KEPT_SPANS \([0-9]*\)u$/\1/p' "$top/include/base/limits.h")
-tiers=(--tier handle=limits:handle/2 --tier storage=limits:storage/1 --tier pool=limits:pool/1 --tier render=limits:render/1 --tier small=limits:small/0)
+tiers=(--tier handle=limits:handle/2 --tier storage=limits:storage/1 --tier pool=limits:pool/1 --tier render=limits:render/1 \
+  --tier small=limits:small/0)
 most=195312 # KB: 200 MB
 [ -z "$sanitized" ] || most=1000000
 # capture FILE WHAT NUMBER...: FILE may be port:PORT, of a collector.
 capture() {
-  HOME=$scratch/home timeout 60 erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_limits main "$@" >"$scratch/capture.log" 2>&1 ||
+  HOME=$scratch/home timeout 60 erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" \
+    -run scenario_limits main "$@" >"$scratch/capture.log" 2>&1 ||
     fail "no capture $2: $(cat "$scratch/capture.log")"
 }
 peak_kb() { sed -n 's/^VmHWM:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$1/status"; }
@@ -90,7 +92,9 @@ is "$(grep -cE '  (handle|  (storage|pool)) +ok$' "$scratch/tree.txt")" "$kept" 
 has "$scratch/tree.txt" "$kept of 100000 spans were kept, the first by start" "says how much that is"
 has "$scratch/tree.txt" 'more spans than the collector takes: it counts as incomplete' "and that it was cut"
 "$kprof" slow "$id" --db "$db" --json >"$scratch/tree.json" || fail "kprof slow $id --json failed"
-is "$(sqlite3 :memory: "SELECT j ->> '$.request.complete', j ->> '$.request.spans', j ->> '$.request.kept_spans', json_array_length(j, '\$.spans') FROM (SELECT readfile('$scratch/tree.json') AS j)")" \
+is "$(sqlite3 :memory: \
+  "SELECT j ->> '$.request.complete', j ->> '$.request.spans', j ->> '$.request.kept_spans', json_array_length(j, '\$.spans')
+   FROM (SELECT readfile('$scratch/tree.json') AS j)")" \
   "0|100000|$kept|$kept" "and so does its JSON"
 intact
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Goal of this test: one collector takes fifty simulated nodes and five real ones at the same time, has the sums of each exactly, and needs no more
-# memory the longer it runs and the more often nodes come back; a node's place is not kept by one that is silent for ever.
+# Goal of this test: one collector takes fifty simulated nodes and five real ones at the same time, has the sums of each exactly, and needs
+# no more memory the longer it runs and the more often nodes come back; a node's place is not kept by one that is silent for ever.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 start_collector
@@ -22,7 +22,8 @@ for round in $(seq $rounds); do
   simulated=$!
   sleep 1
   for i in 1 2 3 4 5; do
-    is "$(target_eval "${real[i - 1]}@localhost" "scenario_remote:own($((i * 10))).")" ok "round $round: real node $i has requests of its own"
+    is "$(target_eval "${real[i - 1]}@localhost" "scenario_remote:own($((i * 10))).")" ok \
+      "round $round: real node $i has requests of its own"
   done
   wait "$simulated" || fail "round $round of the simulated nodes: $(cat "$scratch/round.log")"
   memory+=("$(mb)")
@@ -31,44 +32,58 @@ done
 requests=$((batches * per_batch))
 all=$((rounds * (50 * requests + 10 + 20 + 30 + 40 + 50)))
 wait_for 20 "all requests are in the database" ledger_reaches requests_complete $all
-is "$(sql "SELECT sum(requests_complete), sum(requests_incomplete), sum(requests_expired), sum(stale_calls), sum(dropped_messages), sum(orphan_returns),
-                  sum(decode_errors) FROM ledger WHERE resolution_s = 10")" "$all|0|0|0|0|0|0" "every request of every node is complete, and nothing else is told"
+is "$(sql "SELECT sum(requests_complete), sum(requests_incomplete), sum(requests_expired), sum(stale_calls),
+                  sum(dropped_messages), sum(orphan_returns),
+                  sum(decode_errors) FROM ledger WHERE resolution_s = 10")" "$all|0|0|0|0|0|0" \
+  "every request of every node is complete, and nothing else is told"
 is "$(sql "SELECT count(*) FROM node_names")" 55 "55 nodes, however often they came back"
 
-target_eval "$sim@localhost" "[[I | scenario_many:expected(I, $requests)] || I <- lists:seq(1, 50)]." | tr -d '[] \n' | tr ',' '\n' | paste -d'|' - - - - - - |
-  awk -F'|' -v r=$rounds '{ print "sim" $1 "@host" $1 ".example.org|" r * $2 "|" r * $3 "|" r * $4 "|" r * $5 "|" r * $6 }' | sort >"$scratch/truth"
+target_eval "$sim@localhost" "[[I | scenario_many:expected(I, $requests)] || I <- lists:seq(1, 50)]." | tr -d '[] \n' | tr ',' '\n' |
+  paste -d'|' - - - - - - |
+  awk -F'|' -v r=$rounds '{ print "sim" $1 "@host" $1 ".example.org|" r * $2 "|" r * $3 "|" r * $4 "|" r * $5 "|" r * $6 }' |
+  sort >"$scratch/truth"
 for resolution in 10 3600; do
   sql "SELECT node, sum(calls) FILTER (WHERE tier = 'one'), coalesce(sum(calls) FILTER (WHERE tier = 'two'), 0),
-              CAST(round(1000 * sum(total_us) FILTER (WHERE tier = 'one')) AS INTEGER), CAST(round(1000 * coalesce(sum(total_us) FILTER (WHERE tier = 'two'), 0)) AS INTEGER),
+              CAST(round(1000 * sum(total_us) FILTER (WHERE tier = 'one')) AS INTEGER),
+              CAST(round(1000 * coalesce(sum(total_us) FILTER (WHERE tier = 'two'), 0)) AS INTEGER),
               sum(errors) FILTER (WHERE tier = '_total')
        FROM tier_stats WHERE resolution_s = $resolution AND identity = '_total' AND node LIKE 'sim%' GROUP BY node" | sort >"$scratch/told"
   is "$(wc -l <"$scratch/told")" 50 "all simulated nodes at $resolution s"
   is "$(diff "$scratch/truth" "$scratch/told" || true)" "" "their requests, calls, errors and times are exact, to the nanosecond"
 done
 for i in 1 2 3 4 5; do
-  is "$(sql "SELECT sum(calls) FROM tier_stats WHERE resolution_s = 10 AND node = '${real[i - 1]}@localhost' AND identity = 'mine' AND tier = 'back'")" \
+  is "$(sql "SELECT sum(calls) FROM tier_stats
+             WHERE resolution_s = 10 AND node = '${real[i - 1]}@localhost' AND identity = 'mine' AND tier = 'back'")" \
     $((rounds * i * 10)) "real node $i: its calls"
 done
 counted_once
 
 # -- asked for one of them ---------------------------------------------------------------------------------------------
 "$kprof" report --db "$db" --node sim7 --json >"$scratch/one.json"
-is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/one.json'), '\$.ledger.requests_complete')")" $((rounds * requests)) "--node sim7 is enough of a name"
+is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/one.json'), '\$.ledger.requests_complete')")" $((rounds * requests)) \
+  "--node sim7 is enough of a name"
 "$kprof" report --db "$db" --node sim7@host7 --cost >"$scratch/cost.txt" || fail "--cost --node"
 has "$scratch/cost.txt" '^ one ' "--cost of one node"
 "$kprof" slow --db "$db" --node sim7 --limit 1000 --json >"$scratch/slow.json"
-is "$(sqlite3 :memory: "SELECT DISTINCT value ->> 'node' FROM json_each(readfile('$scratch/slow.json'), '\$.requests')")" sim7@host7.example.org "kprof slow of one node"
+is "$(sqlite3 :memory: "SELECT DISTINCT value ->> 'node' FROM json_each(readfile('$scratch/slow.json'), '\$.requests')")" \
+  sim7@host7.example.org "kprof slow of one node"
 "$kprof" slow --db "$db" --limit 1000 >"$scratch/slow.txt"
 has "$scratch/slow.txt" ' sim50@host50 ' "nodes are shown with their short hosts"
+"$kprof" nodes --collector "127.0.0.1:$collector_port" >"$scratch/nodes.txt" || fail "kprof nodes"
+is "$(grep -c '^ sim[0-9]*@host[0-9]*  *gone ' "$scratch/nodes.txt")" 50 "by kprof nodes, too"
 
 # -- memory ------------------------------------------------------------------------------------------------------------
 # The moment of a flush takes some more or less. Each round has brought the bytes of the first again, 50 nodes and 50,000 requests.
 most() { printf '%s\n' "$@" | sort -n | tail -n 1; }
-[ -n "$sanitized" ] || holds "$(most "${memory[@]:2}")" -le $(($(most "${memory[@]:0:2}") + 8)) "MB in the later rounds are those of the first two"
+[ -n "$sanitized" ] ||
+  holds "$(most "${memory[@]:2}")" -le $(($(most "${memory[@]:0:2}") + 8)) "MB in the later rounds are those of the first two"
 
 # -- a connection that is dead -----------------------------------------------------------------------------------------
-target_eval "$sim@localhost" "P = spawn(fun() -> register(dead, self()), scenario_many:hello_only($collector_port, 7), receive never -> ok end end), timer:sleep(500), is_process_alive(P)." >/dev/null
-back() { (trap - EXIT; target_eval "$sim@localhost" "S = scenario_many:hello_only($collector_port, 7), gen_tcp:close(S).") >"$scratch/back.log" 2>&1; }
+target_eval "$sim@localhost" \
+  "P = spawn(fun() -> register(dead, self()), scenario_many:hello_only($collector_port, 7), receive never -> ok end end),
+   timer:sleep(500), is_process_alive(P)." >/dev/null
+back() { (trap - EXIT; target_eval "$sim@localhost" \
+  "S = scenario_many:hello_only($collector_port, 7), gen_tcp:close(S).") >"$scratch/back.log" 2>&1; }
 ! back || fail "a living node was pushed out"
 ok "a node that was heard of just now keeps its place"
 wait_for 6 "the node comes back" back

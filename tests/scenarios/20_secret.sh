@@ -10,7 +10,8 @@ start_wire() {
   local log=$1 what=$2
   shift 2
   rm -f "$scratch/wire.port"
-  start "$log" env HOME="$scratch/home" erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_wire main "$what" "$scratch/wire.port" "$@"
+  start "$log" env HOME="$scratch/home" erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" \
+    -run scenario_wire main "$what" "$scratch/wire.port" "$@"
   wire_pid=$!
   wait_for 20 "the $what listens" test -s "$scratch/wire.port"
   wire_port=$(cat "$scratch/wire.port")
@@ -49,7 +50,8 @@ refused 'no secret' "  and the collector tells it"
 want=6 refuses 'short: it has fewer than 16 bytes.*openssl rand' "a secret that is too short" --secret-file "$scratch/short"
 want=6 refuses 'open: mode 644 opens the secret to everybody.*chmod 600' "a secret that everybody can read" --secret-file "$scratch/open"
 want=6 refuses 'cannot read .*nowhere' "a secret that is not there" --secret-file "$scratch/nowhere"
-is "$(target_eval "$name@localhost" '{code:which(kprof), erlang:trace_info(new, flags), scenario_trace:sessions()}.')" "{non_existing,{flags,[]},[]}" \
+is "$(target_eval "$name@localhost" '{code:which(kprof), erlang:trace_info(new, flags), scenario_trace:sessions()}.')" \
+  "{non_existing,{flags,[]},[]}" \
   "none of this left anything in the node"
 
 # -- the right one, through somebody who listens -------------------------------------------------------------------------
@@ -68,7 +70,8 @@ wait_for 20 "the data connection was heard" heard
 has_not <(cat "$scratch"/heard/* | tr -c '[:print:]' '\n') "$(cat "$scratch/secret")" "the secret is not on the wire"
 for side in 1 2; do
   cp "$scratch/heard/$side.client" "$scratch/recorded.$side"
-  wire replay "$real_port" "$scratch/recorded.$side" >>"$scratch/wire.log" 2>&1 || fail "replaying connection $side: $(tail -n 1 "$scratch/wire.log")"
+  wire replay "$real_port" "$scratch/recorded.$side" >>"$scratch/wire.log" 2>&1 ||
+    fail "replaying connection $side: $(tail -n 1 "$scratch/wire.log")"
 done
 ok "the recorded bytes of both connections open nothing"
 refused 'wrong secret' "  and are told as a wrong secret"
@@ -100,21 +103,41 @@ mistake() {
 mistake 1 'wrong secret' nodes "${at[@]}" --secret-file "$scratch/other"
 mistake 1 'demands its secret' trace "$name@localhost" pause "${at[@]}"
 mistake 2 'mode 644 opens' nodes "${at[@]}" --secret-file "$scratch/open"
-"$kprof" attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" "${at[@]}" --tier http=shop_http:handle_request/2 --for 4s --json --secret-file "$scratch/secret" \
+"$kprof" attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" "${at[@]}" --tier http=shop_http:handle_request/2 --for 4s \
+  --json --secret-file "$scratch/secret" \
   >"$scratch/attach.log" 2>&1 || fail "kprof attach with the secret: $(tail -n 2 "$scratch/attach.log")"
 is "$(grep -c "node $name@localhost.* connected" "$collector_log")" 2 "kprof attach, with the secret"
 has "$scratch/attach.log" '^\{.*"identities"' "  and what it shows each second"
-mistake 8 'wrong secret' attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" "${at[@]}" --tier http=shop_http:handle_request/2 --for 2s --secret-file "$scratch/other"
+# configured SECRET-FILE: a configuration that says all of it
+configured() {
+  printf '%s.\n' "{tier_config, [{http, {shop_http, handle_request, 2}}]}" "{collector, {\"127.0.0.1\", $real_port}}" \
+    "{secret_file, \"$1\"}" >"$scratch/config"
+}
+alone() {
+  timeout 60 "$kprof" attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" --config "$scratch/config" --for 4s --json \
+    "$@" >"$scratch/attach.log" 2>&1
+}
+configured "$scratch/secret"
+alone || fail "kprof attach with the secret in the configuration: $(tail -n 2 "$scratch/attach.log")"
+has "$scratch/attach.log" '^\{.*"identities"' "kprof attach shows numbers with nothing but a configuration"
+configured "$scratch/other"
+alone --secret-file "$scratch/secret" ||
+  fail "kprof attach with another secret than the configuration's: $(tail -n 2 "$scratch/attach.log")"
+has "$scratch/attach.log" '^\{.*"identities"' "and the command line goes before it"
+mistake 8 'wrong secret' attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" --config "$scratch/config" --for 2s
+mistake 8 'wrong secret' attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" "${at[@]}" \
+  --tier http=shop_http:handle_request/2 --for 2s --secret-file "$scratch/other"
 mistake 2 'mode 644 opens' attach "$name@localhost" "${at[@]}" --tier http=shop_http:handle_request/2 --secret-file "$scratch/open"
 
 # -- a byte changed on the way -------------------------------------------------------------------------------------------
 # Somewhere in each of the four messages: nonces and proofs, of both sides.
 for flip in client:30 client:60 collector:40 client:110 collector:90; do
   start_wire "$scratch/flip.log" proxy "$real_port" "$scratch/heard" "$flip"
-  refuses 'wrong secret|does not know the secret|protocol|closed|damaged|refused' "byte $flip changed" --secret-file "$scratch/secret" --collector "127.0.0.1:$wire_port"
+  refuses 'wrong secret|does not know the secret|protocol|closed|damaged|refused' "byte $flip changed" --secret-file "$scratch/secret" \
+    --collector "127.0.0.1:$wire_port"
   kill -KILL -- "-$wire_pid"
 done
-is "$(grep -c "node $name@localhost.* connected" "$collector_log")" 2 "none of them became a session"
+is "$(grep -c "node $name@localhost.* connected" "$collector_log")" 4 "none of them became a session"
 
 # -- a collector that is none --------------------------------------------------------------------------------------------
 start_wire "$scratch/impostor.log" impostor
@@ -139,18 +162,25 @@ stop_collector
 collector_port=0 db=$scratch/embedded.db
 start_collector --secret-file "$scratch/secret"
 start_erl "embedded_$$" -pa "$KPROF_EBIN"
-trace() { target_eval "embedded_$$@localhost" "_ = kprof:start(), case kprof:start_trace([{tier_config, [{t, {lists, seq, 2}}]}, {collector, {\"127.0.0.1\", $collector_port}} $1]) of ok -> kprof:stop_trace(); {error, E} -> kprof:format_error(E) end."; }
+trace() { target_eval "embedded_$$@localhost" \
+  "_ = kprof:start(), case kprof:start_trace([{tier_config, [{t, {lists, seq, 2}}]},
+         {collector, {\"127.0.0.1\", $collector_port}} $1]) of
+         ok -> kprof:stop_trace(); {error, E} -> kprof:format_error(E) end."; }
 is "$(trace ", {secret_file, \"$scratch/secret\"}")" ok "{secret_file, File}"
 is "$(trace ", {secret, <<\"$(cat "$scratch/secret")\">>}")" ok "{secret, Binary}"
-is "$(trace ", {secret, <<\"$(cat "$scratch/other")\">>}")" "\"the collector at 127.0.0.1:$collector_port refused: wrong secret\"" "a wrong one"
+is "$(trace ", {secret, <<\"$(cat "$scratch/other")\">>}")" "\"the collector at 127.0.0.1:$collector_port refused: wrong secret\"" \
+  "a wrong one"
 is "$(trace ", {secret_file, \"$scratch/open\"}")" \
   "\"the secret file \\\"$scratch/open\\\": mode 644 opens the secret to everybody on that machine; chmod 600 it\"" "a file that is open"
 is "$(trace ', {secret, <<"short">>}')" '"the option secret: it has fewer than 16 bytes; make one with: openssl rand -hex 32"' "a short one"
 is "$(trace ", {secret, <<\"0123456789abcdef\">>}, {secret_file, \"x\"}")" '"the options secret and secret_file are given both"' "both"
-is "$(target_eval "embedded_$$@localhost" '[begin _ = code:del_path(A), _ = application:unload(A), code:purge(A), code:delete(A) end || A <- [ssl, crypto]], code:which(crypto).')" \
+is "$(target_eval "embedded_$$@localhost" \
+  '[begin _ = code:del_path(A), _ = application:unload(A), code:purge(A), code:delete(A) end || A <- [ssl, crypto]],
+   code:which(crypto).')" \
   non_existing "a node without OTP's crypto and ssl"
 is "$(trace ", {secret_file, \"$scratch/secret\"}")" \
   "\"the secret wants OTP's application crypto, which is not on this node: add it to its release\"" "  cannot prove a secret, and says so"
 is "$(trace ', {tls, #{}}')" "\"TLS wants OTP's application ssl, which is not on this node: add it to its release\"" "  nor speak TLS"
-is "$(target_eval "embedded_$$@localhost" '{kprof:status(), erlang:trace_info(new, flags), scenario_trace:sessions()}.')" "{idle,{flags,[]},[]}" "nothing is left"
+is "$(target_eval "embedded_$$@localhost" '{kprof:status(), erlang:trace_info(new, flags), scenario_trace:sessions()}.')" \
+  "{idle,{flags,[]},[]}" "nothing is left"
 stop_collector

@@ -10,12 +10,14 @@ pki=$scratch/pki
 mkdir "$pki"
 tls() { openssl "$@" >>"$scratch/openssl.log" 2>&1 || fail "openssl $*"; }
 # authority NAME
-authority() { tls req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$1" -keyout "$pki/$1.key" -out "$pki/$1.pem"; }
+authority() { tls req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$1" -keyout "$pki/$1.key" \
+  -out "$pki/$1.pem"; }
 # certificate NAME AUTHORITY DAYS SAN: NAME.pem and NAME.key
 certificate() {
   tls req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" -keyout "$pki/$1.key" -out "$pki/$1.csr"
   printf 'subjectAltName=%s\n' "$4" >"$pki/$1.ext"
-  tls x509 -req -in "$pki/$1.csr" -CA "$pki/$2.pem" -CAkey "$pki/$2.key" -CAcreateserial -days "$3" -extfile "$pki/$1.ext" -out "$pki/$1.pem"
+  tls x509 -req -in "$pki/$1.csr" -CA "$pki/$2.pem" -CAkey "$pki/$2.key" -CAcreateserial -days "$3" -extfile "$pki/$1.ext" \
+    -out "$pki/$1.pem"
 }
 authority ours
 authority theirs
@@ -37,18 +39,22 @@ rejects() {
   is "$status|$(wc -l <"$scratch/refusal.log")" "2|1" "$what: exit status 2, one line: $(head -c 300 "$scratch/refusal.log")"
   has "$scratch/refusal.log" "$pattern" "  which tells it"
 }
-rejects 'nowhere: not a certificate.*: No such file' "a certificate that is not there" --tls-cert "$scratch/nowhere" --tls-key "$pki/collector.key"
+rejects 'nowhere: not a certificate.*: No such file' "a certificate that is not there" --tls-cert "$scratch/nowhere" \
+  --tls-key "$pki/collector.key"
 rejects 'nowhere: .*No such file' "a key that is not there" --tls-cert "$pki/collector.pem" --tls-key "$scratch/nowhere"
 rejects "ours.key: not the certificate's key" "a key of another certificate" --tls-cert "$pki/collector.pem" --tls-key "$pki/ours.key"
 rejects 'collector.key: not a certificate' "a key as certificate" --tls-cert "$pki/collector.key" --tls-key "$pki/collector.key"
 cp "$pki/collector.key" "$pki/open.key"
 chmod 644 "$pki/open.key"
-rejects 'open.key: mode 644 opens the key.*chmod 600' "a key that everybody can read" --tls-cert "$pki/collector.pem" --tls-key "$pki/open.key"
+rejects 'open.key: mode 644 opens the key.*chmod 600' "a key that everybody can read" --tls-cert "$pki/collector.pem" \
+  --tls-key "$pki/open.key"
 tls pkey -in "$pki/collector.key" -aes256 -passout pass:word -out "$pki/locked.key"
 chmod 600 "$pki/locked.key"
 rejects 'locked.key: .*without a passphrase' "a key with a passphrase" --tls-cert "$pki/collector.pem" --tls-key "$pki/locked.key"
-rejects 'expired.pem: the certificate has expired' "a certificate that has expired" --tls-cert "$pki/expired.pem" --tls-key "$pki/expired.key"
-rejects 'collector.csr: not certificates of authorities' "no authorities" --tls-cert "$pki/collector.pem" --tls-key "$pki/collector.key" --tls-ca "$pki/collector.csr"
+rejects 'expired.pem: the certificate has expired' "a certificate that has expired" --tls-cert "$pki/expired.pem" \
+  --tls-key "$pki/expired.key"
+rejects 'collector.csr: not certificates of authorities' "no authorities" --tls-cert "$pki/collector.pem" --tls-key "$pki/collector.key" \
+  --tls-ca "$pki/collector.csr"
 
 # -- a collector that asks no certificates of shims ----------------------------------------------------------------------
 name=tls_$$
@@ -67,7 +73,8 @@ refused() { has "$collector_log" "connection from 127.0.0.1:[0-9]+ refused: $1" 
 start_collector --tls-cert "$pki/collector.pem" --tls-key "$pki/collector.key"
 refuses 'cannot be trusted: TLS: the certificate is of an unknown authority' "a certificate of another authority" --tls-ca "$pki/theirs.pem"
 refused 'TLS: .*unknown ca' "  and the collector hears why"
-refuses 'cannot be trusted: TLS: the certificate is for another name' "a certificate of another name" --tls-ca "$pki/ours.pem" --tls-name other.example
+refuses 'cannot be trusted: TLS: the certificate is for another name' "a certificate of another name" --tls-ca "$pki/ours.pem" \
+  --tls-name other.example
 refuses 'refused: this collector speaks TLS: start with --tls-ca' "a shim without TLS"
 refused 'it speaks without TLS: start it with --tls-ca' "  and the collector tells it"
 (umask 077; openssl rand -hex 32 >"$scratch/any-secret")
@@ -84,26 +91,40 @@ want=6 refuses 'cannot read .*nowhere' "authorities that are not there" --tls-ca
 want=6 refuses 'the option tls: .*no certificate in it' "authorities that are none" --tls-ca "$pki/collector.key"
 want=2 refuses 'go with --tls' "a certificate without --tls" --tls-cert "$pki/shim.pem"
 for old in -tls1 -tls1_1; do
-  if openssl s_client -connect "127.0.0.1:$collector_port" "$old" -cipher ALL:@SECLEVEL=0 </dev/null >"$scratch/s_client.log" 2>&1; then fail "TLS $old is spoken"; fi
+  if openssl s_client -connect "127.0.0.1:$collector_port" "$old" -cipher ALL:@SECLEVEL=0 </dev/null >"$scratch/s_client.log" 2>&1; then
+    fail "TLS $old is spoken"
+  fi
 done
 openssl s_client -connect "127.0.0.1:$collector_port" -tls1_2 </dev/null >"$scratch/s_client.log" 2>&1 || fail "TLS 1.2 is not spoken"
 ok "TLS 1.2 is the oldest that is spoken"
 # The tool.
 for host in localhost 127.0.0.1; do
-  "$kprof" nodes --collector "$host:$collector_port" --tls-ca "$pki/ours.pem" --json >"$scratch/nodes.json" || fail "kprof nodes through TLS, $host"
+  "$kprof" nodes --collector "$host:$collector_port" --tls-ca "$pki/ours.pem" --json >"$scratch/nodes.json" ||
+    fail "kprof nodes through TLS, $host"
 done
 ok "kprof nodes, by name and by address"
-if "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls-ca "$pki/theirs.pem" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes trusts anybody"; fi
+if "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls-ca "$pki/theirs.pem" >"$scratch/nodes.log" 2>&1; then
+  fail "kprof nodes trusts anybody"
+fi
 has "$scratch/nodes.log" 'TLS: the certificate is of an unknown authority' "kprof nodes and a certificate of another authority"
-if "$kprof" nodes --collector "127.1:$collector_port" --tls-ca "$pki/ours.pem" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes trusts another name"; fi # 127.0.0.1, otherwise
+# 127.0.0.1, otherwise
+if "$kprof" nodes --collector "127.1:$collector_port" --tls-ca "$pki/ours.pem" >"$scratch/nodes.log" 2>&1; then
+  fail "kprof nodes trusts another name"
+fi
 has "$scratch/nodes.log" "TLS: the certificate is for another name" "kprof nodes and a certificate of another name"
-"$kprof" nodes --collector "127.1:$collector_port" --tls-ca "$pki/ours.pem" --tls-name collector.example >"$scratch/nodes.log" 2>&1 || fail "kprof nodes --tls-name: $(cat "$scratch/nodes.log")"
-if "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls-ca "$pki/ours.pem" --tls-name other.example >"$scratch/nodes.log" 2>&1; then fail "kprof nodes trusts another name than --tls-name"; fi
+"$kprof" nodes --collector "127.1:$collector_port" --tls-ca "$pki/ours.pem" --tls-name collector.example >"$scratch/nodes.log" 2>&1 ||
+  fail "kprof nodes --tls-name: $(cat "$scratch/nodes.log")"
+if "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls-ca "$pki/ours.pem" --tls-name other.example >"$scratch/nodes.log" 2>&1; then
+  fail "kprof nodes trusts another name than --tls-name"
+fi
 has "$scratch/nodes.log" "TLS: the certificate is for another name" "kprof nodes --tls-name, the right one and another"
 status=0
 "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls-name collector.example >"$scratch/nodes.log" 2>&1 || status=$?
-is "$status|$(cat "$scratch/nodes.log")" "2|kprof nodes: --tls-cert, --tls-key and --tls-name go with --tls or --tls-ca" "kprof nodes --tls-name without TLS"
-if "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls >"$scratch/nodes.log" 2>&1; then fail "kprof nodes trusts whom its system does not"; fi
+is "$status|$(cat "$scratch/nodes.log")" \
+  "2|kprof nodes: --tls-cert, --tls-key and --tls-name go with --tls or --tls-ca" "kprof nodes --tls-name without TLS"
+if "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls >"$scratch/nodes.log" 2>&1; then
+  fail "kprof nodes trusts whom its system does not"
+fi
 has "$scratch/nodes.log" 'TLS: the certificate is of an unknown authority' "kprof nodes and the system's authorities"
 # attach OPTION...: for a few seconds, with what it shows in attach.log.
 attach() {
@@ -117,6 +138,18 @@ attach --tls-ca "$pki/ours.pem" --tls-name other.example || status=$?
 is "$status|$(wc -l <"$scratch/attach.log")" "8|1" "kprof attach and a certificate of another name: $(cat "$scratch/attach.log")"
 has "$scratch/attach.log" 'the certificate is for another name' "  which tells it"
 has "$collector_log" "node $name@localhost .* connected" "kprof attach, through TLS"
+# configured TERM...: a configuration that says all of it; alone: attached with nothing else
+configured() {
+  printf '%s.\n' "{tier_config, [{http, {shop_http, handle_request, 2}}]}" "{collector, {\"127.0.0.1\", $collector_port}}" \
+    "$@" >"$scratch/config"
+}
+alone() {
+  timeout 60 "$kprof" attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" --config "$scratch/config" --for 4s --json \
+    >"$scratch/attach.log" 2>&1
+}
+configured "{tls, #{cacertfile => \"$pki/ours.pem\", server_name => \"collector.example\"}}"
+alone || fail "kprof attach with TLS in the configuration: $(tail -n 2 "$scratch/attach.log")"
+has "$scratch/attach.log" '^\{.*"identities"' "kprof attach shows numbers with nothing but a configuration"
 # Somebody who does not even begin with TLS, and somebody who stops in its middle.
 silent() { { timeout 10 cat <&"$1" >/dev/null; } 2>/dev/null || [ $? -ne 124 ]; }
 exec {nothing}<>"/dev/tcp/127.0.0.1/$collector_port" {half}<>"/dev/tcp/127.0.0.1/$collector_port"
@@ -153,20 +186,28 @@ start_collector --tls-cert "$pki/collector.pem" --tls-key "$pki/collector.key" -
 with=(--tls-ca "$pki/ours.pem" --secret-file "$scratch/secret")
 refuses 'does not trust this node|closed the connection' "a shim without certificate" "${with[@]}"
 refused 'TLS: peer did not return a certificate' "  and the collector tells it"
-"$kprof" nodes --collector "127.0.0.1:$collector_port" "${with[@]}" --tls-cert "$pki/shim.pem" --tls-key "$pki/shim.key" --json >"$scratch/nodes.json" ||
+"$kprof" nodes --collector "127.0.0.1:$collector_port" "${with[@]}" --tls-cert "$pki/shim.pem" --tls-key "$pki/shim.key" \
+  --json >"$scratch/nodes.json" ||
   fail "kprof nodes with a certificate and the secret"
-if "$kprof" nodes --collector "127.0.0.1:$collector_port" "${with[@]}" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes gets in without a certificate"; fi
+if "$kprof" nodes --collector "127.0.0.1:$collector_port" "${with[@]}" >"$scratch/nodes.log" 2>&1; then
+  fail "kprof nodes gets in without a certificate"
+fi
 ok "kprof nodes, with a certificate, and not without"
-refuses 'does not trust this node|closed the connection' "a certificate of a strange authority" "${with[@]}" --tls-cert "$pki/stranger.pem" --tls-key "$pki/stranger.key"
+refuses 'does not trust this node|closed the connection' "a certificate of a strange authority" "${with[@]}" \
+  --tls-cert "$pki/stranger.pem" --tls-key "$pki/stranger.key"
 refused 'TLS: the certificate is of an unknown authority' "  and the collector tells it"
-refuses 'does not trust this node|closed the connection' "a shim's certificate that has expired" "${with[@]}" --tls-cert "$pki/lapsed.pem" --tls-key "$pki/lapsed.key"
-refuses 'refused: this collector demands its secret' "no secret, through TLS" --tls-ca "$pki/ours.pem" --tls-cert "$pki/shim.pem" --tls-key "$pki/shim.key"
+refuses 'does not trust this node|closed the connection' "a shim's certificate that has expired" "${with[@]}" --tls-cert "$pki/lapsed.pem" \
+  --tls-key "$pki/lapsed.key"
+refuses 'refused: this collector demands its secret' "no secret, through TLS" --tls-ca "$pki/ours.pem" --tls-cert "$pki/shim.pem" \
+  --tls-key "$pki/shim.key"
 want=6 refuses 'the option tls: .*wants its key' "a certificate without key" "${with[@]}" --tls-cert "$pki/shim.pem"
 is "$(grep -c ' connected from ' "$collector_log" || true)" 0 "none of them became a session"
 
-"$kprof" nodes --collector "127.0.0.1:$collector_port" "${with[@]}" --tls-cert "$pki/shim.pem" --tls-key "$pki/shim.key" >"$scratch/nodes.log" || fail "kprof nodes"
+"$kprof" nodes --collector "127.0.0.1:$collector_port" "${with[@]}" --tls-cert "$pki/shim.pem" \
+  --tls-key "$pki/shim.key" >"$scratch/nodes.log" || fail "kprof nodes"
 # Somebody in between, with a certificate of the right name and authority.
-start "$scratch/between.log" env HOME="$scratch/home" erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_wire main between "$scratch/between.port" \
+start "$scratch/between.log" env HOME="$scratch/home" erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" \
+  -run scenario_wire main between "$scratch/between.port" \
   "$collector_port" "$pki/rogue.pem" "$pki/rogue.key" "$pki/shim.pem" "$pki/shim.key"
 between=$!
 wait_for 20 "somebody is in between" test -s "$scratch/between.port"
@@ -176,15 +217,21 @@ refused 'somebody is in between: who connects sees another certificate' "  and t
 if "$kprof" nodes "${at[@]}" "${with[@]}" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes through somebody in between"; fi
 has "$scratch/nodes.log" 'somebody is in between' "kprof nodes, likewise"
 kill -KILL -- "-$between"
-attach "${with[@]}" --tls-cert "$pki/shim.pem" --tls-key "$pki/shim.key" || fail "kprof attach with a certificate: $(tail -n 2 "$scratch/attach.log")"
+attach "${with[@]}" --tls-cert "$pki/shim.pem" --tls-key "$pki/shim.key" ||
+  fail "kprof attach with a certificate: $(tail -n 2 "$scratch/attach.log")"
 is "$(grep -c "node $name@localhost.* connected from " "$collector_log")" 1 "kprof attach with a certificate and the secret"
 has "$scratch/attach.log" '^\{.*"identities"' "  and what it shows"
+configured "{secret_file, \"$scratch/secret\"}" \
+  "{tls, #{cacertfile => \"$pki/ours.pem\", certfile => \"$pki/shim.pem\", keyfile => \"$pki/shim.key\"}}"
+alone || fail "kprof attach with a certificate and the secret in the configuration: $(tail -n 2 "$scratch/attach.log")"
+has "$scratch/attach.log" '^\{.*"identities"' "and so with a certificate and the secret in a configuration"
 status=0
 attach "${with[@]}" || status=$?
 is "$status|$(wc -l <"$scratch/attach.log")" "8|1" "kprof attach without a certificate: $(cat "$scratch/attach.log")"
 
 mkdir "$scratch/heard"
-start "$scratch/proxy.log" env HOME="$scratch/home" erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_wire main proxy "$scratch/wire.port" \
+start "$scratch/proxy.log" env HOME="$scratch/home" erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" \
+  -run scenario_wire main proxy "$scratch/wire.port" \
   "$collector_port" "$scratch/heard" none
 wait_for 20 "the proxy listens" test -s "$scratch/wire.port"
 tracing_options=("${with[@]}" --tls-cert "$pki/shim.pem" --tls-key "$pki/shim.key" --collector "127.0.0.1:$(cat "$scratch/wire.port")")
@@ -204,8 +251,12 @@ has_not <(cat "$scratch"/heard/* | tr -c '[:print:]' '\n') "shop_|kprof|$name|tr
 # -- a shim with TLS at a collector without ------------------------------------------------------------------------------
 collector_port=0 db=$scratch/plain.db
 start_collector
-refuses 'closed the connection instead of speaking TLS: was it started with --tls-cert' "TLS towards a collector without" --tls-ca "$pki/ours.pem"
+refuses 'closed the connection instead of speaking TLS: was it started with --tls-cert' "TLS towards a collector without" \
+  --tls-ca "$pki/ours.pem"
 refused 'a TLS handshake; this collector was started without --tls-cert' "  and the collector tells it"
-if "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls-ca "$pki/ours.pem" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes with TLS at a collector without"; fi
-has "$scratch/nodes.log" 'closed the connection instead of speaking TLS; was it started with --tls-cert' "kprof nodes with TLS at a collector without"
+if "$kprof" nodes --collector "127.0.0.1:$collector_port" --tls-ca "$pki/ours.pem" >"$scratch/nodes.log" 2>&1; then
+  fail "kprof nodes with TLS at a collector without"
+fi
+has "$scratch/nodes.log" \
+  'closed the connection instead of speaking TLS; was it started with --tls-cert' "kprof nodes with TLS at a collector without"
 stop_collector

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Goal of this test: floods of connections from many addresses, that say nothing, half a message, nonsense, or a wrong secret, and slow drips
-# from the shim's own address, are harmless: the session of a node under load is not disturbed and its numbers stay exact, another node
-# gets in meanwhile, memory and log stay bounded, and the log says every second how many lines it left out. TLS handshakes from one address are
-# no more than the collector can spare, and a process that may have few files serves who is in earnest.
+# Goal of this test: floods of connections from many addresses, that say nothing, half a message, nonsense, or a wrong secret, and slow
+# drips from the shim's own address, are harmless: the session of a node under load is not disturbed and its numbers stay exact, another
+# node gets in meanwhile, memory and log stay bounded, and the log says every second how many lines it left out. TLS handshakes from one
+# address are no more than the collector can spare, and a process that may have few files serves who is in earnest.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 seconds=12
@@ -16,13 +16,15 @@ rss_before=$(rss_kb "$collector_pid")
 lines_before=$(wc -l <"$collector_log")
 start_load --clients 3 --think 10 --seconds "$seconds"
 
-start "$scratch/flood.log" env HOME="$scratch/home" erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_wire main flood "$collector_port" "$seconds"
+start "$scratch/flood.log" env HOME="$scratch/home" erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" \
+  -run scenario_wire main flood "$collector_port" "$seconds"
 flood_pid=$!
 sleep 2
 rss=$(rss_kb "$collector_pid")
 # Another node, in the middle of it.
 start_erl "other_$$" -pa "$KPROF_EBIN"
-is "$(target_eval "other_$$@localhost" "ok = kprof:start(), kprof:start_trace([{tier_config, [{t, {lists, seq, 2}}]}, {secret_file, \"$scratch/secret\"},
+is "$(target_eval "other_$$@localhost" \
+  "ok = kprof:start(), kprof:start_trace([{tier_config, [{t, {lists, seq, 2}}]}, {secret_file, \"$scratch/secret\"},
         {collector, {\"127.0.0.1\", $collector_port}}]).")" ok "another node gets in during the flood"
 gone "$flood_pid" && fail "the flood was over before"
 while ! gone "$flood_pid"; do
@@ -32,7 +34,9 @@ while ! gone "$flood_pid"; do
 done
 ends "$flood_pid" 30
 is "$status" 0 "the flood was made: $(tr '\n' ' ' <"$scratch/flood.log")"
-for what in silent half nonsense secret; do holds "$(sed -n "s/^$what //p" "$scratch/flood.log")" -ge 300 "connections of the kind $what"; done
+for what in silent half nonsense secret; do
+  holds "$(sed -n "s/^$what //p" "$scratch/flood.log")" -ge 300 "connections of the kind $what"
+done
 status=0
 wait "$load_pid" || status=$?
 is "$status" 0 "the load ends well"
@@ -43,8 +47,11 @@ sleep 1.2
 has "$collector_log" '[0-9]+ more connections refused within a second; their lines are suppressed' "and how many were not"
 holds $(($(wc -l <"$collector_log") - lines_before)) -le $((seconds * 9 + 60)) "the log grew by a few lines a second"
 # what was told and what was counted are all that were made, but the ones that went by themselves
-refusals=$(($(grep -c 'refused: ' "$collector_log") + $(sed -n 's/.* \([0-9]*\) more connections refused.*/\1/p' "$collector_log" | awk '{ n += $1 } END { print n + 0 }')))
-holds "$refusals" -ge "$(awk '$1 == "nonsense" || $1 == "secret" { n += $2 } END { print int(n * 0.9) }' "$scratch/flood.log")" "every refusal is told or counted"
+counted=$(grep -c 'refused: ' "$collector_log")
+refusals=$((counted + $(sed -n 's/.* \([0-9]*\) more connections refused.*/\1/p' "$collector_log" |
+  awk '{ n += $1 } END { print n + 0 }')))
+holds "$refusals" -ge "$(awk '$1 == "nonsense" || $1 == "secret" { n += $2 } END { print int(n * 0.9) }' "$scratch/flood.log")" \
+  "every refusal is told or counted"
 limit=60000
 [ -z "$sanitized" ] || limit=1000000
 holds $((rss - rss_before)) -le "$limit" "the collector's memory is bounded, KB"
@@ -66,7 +73,8 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -su
   -keyout "$scratch/tls.key" -out "$scratch/tls.pem" >"$scratch/openssl.log" 2>&1)
 collector_port=0 db=$scratch/tls.db seconds=5
 start_collector --secret-file "$scratch/secret" --tls-cert "$scratch/tls.pem" --tls-key "$scratch/tls.key"
-start "$scratch/flood.log" env HOME="$scratch/home" erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_wire main handshakes "$collector_port" "$seconds"
+start "$scratch/flood.log" env HOME="$scratch/home" erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" \
+  -run scenario_wire main handshakes "$collector_port" "$seconds"
 flood_pid=$!
 sleep 2
 at=(--collector "127.0.0.1:$collector_port" --secret-file "$scratch/secret")
@@ -90,9 +98,11 @@ has "$collector_log" 'may have 60 open files: no more than 15 connections' "a pr
 ticks() { awk '{ print $14 + $15 }' "/proc/$collector_pid/stat"; }
 before=$(ticks)
 # shellcheck disable=SC2016  # for the inner shell
-start "$scratch/hold.log" bash -c 'for ((i = 0; i < 120; i++)); do exec {fd}<>"/dev/tcp/127.0.0.1/$0"; done; echo all; sleep 3' "$collector_port"
+start "$scratch/hold.log" bash -c 'for ((i = 0; i < 120; i++)); do exec {fd}<>"/dev/tcp/127.0.0.1/$0"; done; echo all; sleep 3' \
+  "$collector_port"
 wait_for 5 "more connections than it has files" grep -q all "$scratch/hold.log"
-"$kprof" nodes --collector "127.0.0.1:$collector_port" --secret-file "$scratch/secret" >"$scratch/nodes.txt" || fail "kprof nodes when files are few"
+"$kprof" nodes --collector "127.0.0.1:$collector_port" --secret-file "$scratch/secret" >"$scratch/nodes.txt" ||
+  fail "kprof nodes when files are few"
 sleep 2
 holds $(($(ticks) - before)) -le 50 "and does not turn in a loop: hundredths of a second of CPU in two seconds"
 stop_collector

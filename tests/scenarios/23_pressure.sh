@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Goal of this test: the sample application, traced far past what its trace port can carry, stays well. Within 200 ms the guard has acted:
-# from then on no second of the next 30 has less than 70 % of the untraced rate, which a twin of the node tells that is under the same
-# load on the same processors and not traced. The node's memory stays under 150 MB over what it was, and the ledger tells each trip and
-# paused millisecond, each message that was dropped, and how long the sampling was below what was asked for. On one scheduler and on two.
+# from then on, for 30 s, the rate is never less than 70 % of the untraced one, which a twin of the node tells that is under the same load
+# on the same processors and not traced: never in a second on one scheduler, never in 2 s on two, where single seconds of two nodes that
+# share two processors differ by a tenth and more though neither is traced. The node's memory stays under 150 MB over what it was, and the
+# ledger tells each trip and paused millisecond, each message that was dropped, and how long the sampling was below what was asked for.
+# On one scheduler and on two.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 cat >"$scratch/config" <<'CONFIG'
@@ -11,47 +13,63 @@ cat >"$scratch/config" <<'CONFIG'
 CONFIG
 start_collector
 
-# load NAME SCHEDULERS: a node that makes requests without end.
+# load NAME SCHEDULERS: a node that makes requests without end, each of its schedulers bound to a processor.
 load() {
   export ERL_FLAGS="+S $2:$2 +sbwt none"
   start_shop "$1" --truth false --http-cost 20 --storage-cost 20 --pool-cost 20 --render-cost 20
   unset ERL_FLAGS
   is "$(target_eval "$1@localhost" 'erlang:system_info(schedulers_online).')" "$2" "schedulers of $1"
   taskset -apc "0-$(($2 - 1))" "$shop_pid" >/dev/null
+  bind_schedulers "$shop_pid"
   target_eval "$1@localhost" 'scenario_overload:start(4).' >/dev/null
+}
+
+# bind_schedulers PID: the threads are named so before OTP 26, and from then on.
+bind_schedulers() {
+  local thread name
+  for thread in /proc/"$1"/task/*; do
+    name=$(cat "$thread/comm")
+    if [[ $name =~ ^([0-9]+)_scheduler$ || $name =~ ^erts_sched_([0-9]+)$ ]]; then
+      taskset -pc $((BASH_REMATCH[1] - 1)) "${thread##*/}" >/dev/null
+    fi
+  done
 }
 
 # pressure SCHEDULERS first|again: a node of its own for 40 s, and its twin. Sets slow when the first time was too slow.
 pressure() {
-  local schedulers=$1 seconds=${PRESSURE_SECONDS:-30} node told acted trips paused
+  local schedulers=$1 seconds=${PRESSURE_SECONDS:-30} window=1 node told acted trips paused
   tries=$((tries + 1))
   local name=pressure${tries}_$$ twin=twin${tries}_$$
   node=$name@localhost
+  [ "$schedulers" -eq 1 ] || window=2
   load "$twin" "$schedulers"
   load "$name" "$schedulers"
-  sleep 10
+  sleep $((10 + window))
   start_tracing "$name" "$scratch/config"
   sleep $((seconds + 2))
   target_eval "$twin@localhost" "scenario_overload:save(\"$scratch/twin\")." >/dev/null
   target_eval "$twin@localhost" 'scenario_overload:stop().' >/dev/null
-  told=$(target_eval "$node" "scenario_overload:told(\"$scratch/twin\", 200, $((seconds * 1000))).")
-  [[ $told =~ ^\{\"(.*)\",([0-9]+),([0-9]+),([0-9]+)\}$ ]] || fail "not understood: $told"
-  local each=${BASH_REMATCH[1]} worst=${BASH_REMATCH[2]} before=${BASH_REMATCH[3]} fair=${BASH_REMATCH[4]} # holds matches, too
+  told=$(target_eval "$node" "scenario_overload:told(\"$scratch/twin\", 200, $((seconds * 1000)), $window).")
+  [[ $told =~ ^\{\"(.*)\",([0-9]+),([0-9]+),([0-9]+),([0-9]+)\}$ ]] || fail "not understood: $told"
+  # holds matches, too
+  local each=${BASH_REMATCH[1]} worst=${BASH_REMATCH[2]} before=${BASH_REMATCH[3]} fair=${BASH_REMATCH[4]} whole=${BASH_REMATCH[5]}
   echo "$name: untraced $(target_eval "$node" 'scenario_overload:untraced().') requests/s beside its twin; percent of that, each second" \
     "(in brackets: others had the processors):$each"
   "$kprof" nodes --node "$node" --collector "127.0.0.1:$collector_port" --history | tee "$scratch/history"
   if [ "$fair" -ge $((seconds * 4)) ]; then
     acted=$(first_action)
-    echo "$name: $worst % in the worst second, and $before % in the worst before tracing began, when the two were alike"
+    echo "$name: $whole % as a whole, $worst % in the worst $window s, and $before % in the worst before tracing began," \
+      "when the two were alike"
     slow=
-    if [ "$2" = first ] && { [ "$acted" -gt 200 ] || [ $((worst * 100 / before)) -lt 70 ]; }; then
+    if [ "$2" = first ] && { [ "$acted" -gt 200 ] || [ "$worst" -lt 70 ] || [ "$whole" -lt 70 ]; }; then
       slow=1
     else
       holds "$acted" -le 200 "ms from the begin of tracing to the guard's first action"
-      holds "$((worst * 100 / before))" -ge 70 "percent of the untraced rate, in the worst second"
+      holds "$worst" -ge 70 "percent of the untraced rate, in the worst $window s"
+      holds "$whole" -ge 70 "percent of the untraced rate as a whole"
     fi
   else
-    echo "not checked, the machine was too busy with other things: how soon and how well (worst second $worst %)"
+    echo "not checked, the machine was too busy with other things: how soon and how well ($worst % in the worst $window s)"
   fi
   holds "$(target_eval "$node" 'scenario_overload:memory().')" -lt 150 "MB over the untraced peak"
   trips=$(ledger_of "$node" trips)
@@ -71,6 +89,7 @@ first_action() {
   local began acted
   began=$(awk '/^ *20/ && $2 == "tracing" { print $1; exit }' "$scratch/history")
   acted=$(awk 'acts { print $1; exit } /^ *20/ && $2 == "tracing" { acts = 1 }' "$scratch/history")
+  [ -n "$acted" ] || { echo 1000000; return; } # it never did
   echo $(($(date -d "$acted" +%s%3N) - $(date -d "$began" +%s%3N)))
 }
 

@@ -41,7 +41,9 @@ refuses() {
 start_collector
 start_shop "$name"
 is "$(target_eval "$node" 'scenario_left:prepare(), scenario_left:snapshot("before").')" ok "the node before"
-is "$(target_eval "$node" 'erlang:trace_pattern({lists, map, 2}, true, [local]), D = scenario_left:differences("before"), erlang:trace_pattern({lists, map, 2}, false, [local]), length(D).')" \
+is "$(target_eval "$node" \
+  'erlang:trace_pattern({lists, map, 2}, true, [local]), D = scenario_left:differences("before"),
+   erlang:trace_pattern({lists, map, 2}, false, [local]), length(D).')" \
    1 "a trace pattern would show"
 tiers=(--tier http=shop_http:handle_request/2 --tier pool=shop_worker:work/2 --tier storage=shop_storage:run/2
        --tier render=shop_render:page/2 --tier accounting=shop_accounting:book/1 --identity shop_http:handle_request/2:1)
@@ -74,7 +76,8 @@ nothing_lost "$name"
 # A reload takes the patterns off for a moment: what is open then is incomplete.
 attach "$node" "${tiers[@]}" --json
 start_load --seconds 4 --clients 8 --think 4
-reloads='[begin true = code:soft_purge(shop_storage), {module, _} = code:load_file(shop_storage), timer:sleep(400) end || _ <- lists:seq(1, 8)], true = code:soft_purge(shop_storage), ok.'
+reloads='[begin true = code:soft_purge(shop_storage), {module, _} = code:load_file(shop_storage),
+                 timer:sleep(400) end || _ <- lists:seq(1, 8)], true = code:soft_purge(shop_storage), ok.'
 is "$(target_eval "$node" "$reloads")" ok "reloads under load"
 ends "$load_pid" 20
 sleep 3
@@ -122,6 +125,33 @@ ends "$attach_pid" 20
 is "$status" 0 "TERM ends it with 0"
 untouched "after TERM"
 
+# Under nohup it outlives its terminal.
+trap '' HUP
+attach "$node" "${tiers[@]}"
+trap - HUP
+kill -HUP "$attach_pid"
+sleep 1
+kill -INT "$attach_pid"
+ends "$attach_pid" 20
+is "$status" 0 "a hangup that nohup ignores does not end it, Ctrl-C does"
+has "$attach_log" "^kprof is out of $node" "which says so"
+untouched "after that"
+
+# Its reader has enough, or there is no room for what it shows.
+shows_to() {
+  timeout 60 "$kprof" attach "$node" --cookie-file "$scratch/home/.erlang.cookie" --collector "127.0.0.1:$collector_port" "${tiers[@]}" \
+    --json 2>"$attach_log"
+}
+status=0
+shows_to | head -n 1 >"$scratch/first.json" || status=$?
+is "$status|$(grep -c '^{' "$scratch/first.json")" "0|1" "attach --json | head -n 1 ends"
+is "$(tail -n 1 "$attach_log")" "kprof is out of $node" "and says that it has left"
+untouched "after that"
+status=0
+shows_to >/dev/full || status=$?
+is "$status|$(grep -c 'cannot write the output: No space left on device' "$attach_log")" "1|1" "on a full disk it ends, and says why"
+untouched "after that, too"
+
 # Killed and attached again: the newcomer takes over without waiting for the switch.
 attach "$node" "${tiers[@]}"
 kill -KILL "$attach_pid"
@@ -144,6 +174,10 @@ echo wrong >"$scratch/wrong"
 refuses 2 'want name@host' "no name" attach 'a b@localhost' "${tiers[@]}"
 refuses 2 'what is to be traced' "nothing to trace" attach "$node"
 refuses 2 'MODULE:FUNCTION' "a tier that is none" attach "$node" --tier db=nonsense
+refuses 2 'MODULE:FUNCTION' "a function that is no UTF-8" attach "$node" --tier $'db=b\xff:c/1'
+refuses 2 'printable UTF-8' "a tier's name that is none" attach "$node" --tier $'d\xff=b:c/1'
+refuses 2 'want name@host' "a node's name that is none" attach $'n\xff@localhost' "${tiers[@]}"
+refuses 2 'a time such as 60s' "no time at all" attach "$node" "${tiers[@]}" --for 0
 refuses 3 "no host nowhere.invalid" "a host that is not there" attach x@nowhere.invalid "${tiers[@]}"
 refuses 3 "epmd knows .*$name" "a name that is not there" attach "nobody_$$@localhost" "${tiers[@]}"
 refuses 4 'chmod 400' "a cookie file that others can read" attach "$node" "${tiers[@]}" --cookie-file "$scratch/wrong"
@@ -160,7 +194,8 @@ config 'lists:duplicate(1 bsl 40, x).'
 refuses 6 'cannot be evaluated' "a configuration that eats memory" attach "$node" --config "$scratch/config"
 refuses 8 '127.0.0.1:1 cannot be reached' "no collector" attach "$node" "${tiers[@]}" --collector 127.0.0.1:1
 untouched "by all that"
-foreign='P = spawn(fun() -> erlang:trace(new_processes, true, [call, {tracer, self()}]), register(foreign, self()), receive stop -> ok end end), is_pid(P).'
+foreign='P = spawn(fun() -> erlang:trace(new_processes, true, [call, {tracer, self()}]), register(foreign, self()),
+                       receive stop -> ok end end), is_pid(P).'
 is "$(target_eval "$node" "$foreign")" true "somebody else traces the node"
 if [ "$(target_eval "$node" 'list_to_integer(erlang:system_info(otp_release)) >= 27.')" = true ]; then
   attach "$node" "${tiers[@]}" --for 1s
@@ -176,6 +211,18 @@ refuses 8 'runtime_tools' "a node without runtime_tools" attach "$node" "${tiers
 untouched "in the end"
 
 # -- other nodes -----------------------------------------------------------------------------------------------------------------
+# An application that brings its own kprof keeps it.
+start_erl "guest_$$" -pa "$KPROF_EBIN"
+attach "guest_$$@localhost" --tier map=lists:map/2
+is "$(target_eval "guest_$$@localhost" '[kprof:status(), filename:basename(filename:dirname(code:which(kprof)))].')" '[tracing,"ebin"]' \
+  "its own kprof traces"
+kill -INT "$attach_pid"
+ends "$attach_pid" 20
+is "$(target_eval "guest_$$@localhost" '[kprof:status(), filename:basename(filename:dirname(code:which(kprof)))].')" \
+  '[not_started,"ebin"]' "and stays"
+attach "guest_$$@localhost" --tier map=lists:map/2
+kill -KILL "$attach_pid" # looked at in the end: it takes ten seconds
+
 # A long name, and one without its host.
 long=long_$$@127.0.0.1
 start "$scratch/long.log" env HOME="$scratch/home" erl -noinput -name "$long"
@@ -193,17 +240,21 @@ is "$status" 0 "and Elixir's way to write a function"
 elixir=elixir_$$@localhost
 start_erl "${elixir%@*}"
 module='Parsed = fun(L) -> {ok, T, _} = erl_scan:string(L), {ok, F} = erl_parse:parse_form(T), F end,
-  {ok, M, B} = compile:forms([Parsed(L) || L <- ["-module('"'Elixir.MyApp.Repo'"').", "-export([all/2, one/1]).", "all(_, X) -> X.", "one(X) -> X."]]),
+  {ok, M, B} = compile:forms([Parsed(L) || L <- ["-module('"'Elixir.MyApp.Repo'"').",
+                                                "-export([all/2, one/1]).", "all(_, X) -> X.", "one(X) -> X."]]),
   {module, M} = code:load_binary(M, "nowhere", B), ok.'
 is "$(target_eval "$elixir" "$module")" ok "a module of Elixir's"
-echo "{collector, {\"127.0.0.1\", $collector_port}}. {tier_config, [{'Elixir.MyApp.Later', {'Elixir.MyApp.Later', run, 0}}]}." >"$scratch/config"
+echo "{collector, {\"127.0.0.1\", $collector_port}}. {tier_config, [{'Elixir.MyApp.Later', {'Elixir.MyApp.Later', run, 0}}]}." \
+  >"$scratch/config"
 start "$attach_log" env -i PATH="$scratch/nothing" HOME="$scratch/home" "$kprof" attach "$elixir" --config "$scratch/config" --json \
   --entry MyApp.Repo.all/2 --entry :lists.sum/1 --identity MyApp.Repo.all/2:1
 attach_pid=$!
 wait_for 30 "attaching" started
-has "$attach_log" "^tracing $elixir: 2 entries, 1 tier, collector 127.0.0.1:$collector_port" "two entries, and the configuration's collector"
+has "$attach_log" "^tracing $elixir: 2 entries, 1 tier, collector 127.0.0.1:$collector_port" \
+  "two entries, and the configuration's collector"
 has "$attach_log" '^warning: tier MyApp.Later: no module MyApp.Later on this node' "a warning about Elixir's module"
-is "$(target_eval "$elixir" "[begin 'Elixir.MyApp.Repo':all('Elixir.MyApp.User', X), lists:sum([1]) end || X <- [1, 2, 3]], ok.")" ok "six requests"
+is "$(target_eval "$elixir" "[begin 'Elixir.MyApp.Repo':all('Elixir.MyApp.User', X), lists:sum([1]) end || X <- [1, 2, 3]], ok.")" ok \
+  "six requests"
 users_shown() { [ "$(live "sum(i ->> 'requests')" "identity = 'MyApp.User'")" = 3 ]; }
 wait_for 15 "they are shown" users_shown
 ok "the live numbers of the collector that the configuration names, with Elixir's identity"
@@ -214,6 +265,17 @@ sleep 1
 has "$scratch/elixir.txt" '^ .* MyApp\.Repo\.all/2 .*total' "an entry's tier as Elixir writes it"
 has "$scratch/elixir.txt" '^ MyApp\.User ' "an identity likewise"
 has_not "$scratch/elixir.txt" 'Elixir' "and nothing of how Erlang does"
+
+# Before it is in the node one Ctrl-C is enough.
+start_erl "stopped_$$"
+kill -STOP "$erl_pid"
+start "$attach_log" env -i HOME="$scratch/home" "$kprof" attach "stopped_$$@localhost" --tier map=lists:map/2
+attach_pid=$!
+sleep 1
+kill -INT "$attach_pid"
+ends "$attach_pid" 2
+is "$status" 130 "Ctrl-C while it connects ends it at once"
+kill -KILL "$erl_pid"
 
 # A node that comes again is traced again.
 start_erl "again_$$"
@@ -227,15 +289,7 @@ ends "$attach_pid" 20
 is "$status" 0 "and left when told"
 is "$(target_eval "again_$$@localhost" 'code:which(kprof).')" non_existing "without kprof"
 
-# An application that brings its own kprof keeps it.
-start_erl "guest_$$" -pa "$KPROF_EBIN"
-attach "guest_$$@localhost" --tier map=lists:map/2
-is "$(target_eval "guest_$$@localhost" '[kprof:status(), filename:basename(filename:dirname(code:which(kprof)))].')" '[tracing,"ebin"]' "its own kprof traces"
-kill -INT "$attach_pid"
-ends "$attach_pid" 20
-is "$(target_eval "guest_$$@localhost" '[kprof:status(), filename:basename(filename:dirname(code:which(kprof)))].')" '[not_started,"ebin"]' "and stays"
-attach "guest_$$@localhost" --tier map=lists:map/2
-kill -KILL "$attach_pid"
+# The one that was killed above.
 idle() { [ "$(target_eval "guest_$$@localhost" 'kprof:status().')" = not_started ]; }
 wait_for 20 "it stops by itself" idle
 stop_collector

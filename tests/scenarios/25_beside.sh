@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Goal of this test: kprof and other tools that trace the same node. From OTP 27 on dbg and somebody with a trace session trace the same
 # processes and functions and clear all there is, again and again: each gets its messages, and kprof's numbers are exact to the last call.
-# Before, kprof says who is there: it does not start where new processes are traced, tells of processes that it cannot trace, leaves dbg alone
-# when that comes later, and sets again what dbg has cleared, which the log and the ledger tell.
+# Before, kprof says who is there: it does not start where new processes are traced, tells of processes that it cannot trace, leaves dbg
+# alone when that comes later, and sets again what dbg has cleared, which the log and the ledger tell.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 name=beside_$$
@@ -38,10 +38,12 @@ fi
 # -- before OTP 27 -----------------------------------------------------------------------------------------------------
 run 'persistent_term:put(beside, scenario_beside:new_traced()).' >/dev/null
 status=0
-timeout 40 "$top/scripts/start_kprof_node.sh" --node "$name@localhost" --cookie-file "$scratch/cookie" --config "$top/tests/sample/kprof.config" \
+timeout 40 "$top/scripts/start_kprof_node.sh" --node "$name@localhost" --cookie-file "$scratch/cookie" \
+  --config "$top/tests/sample/kprof.config" \
   --collector "127.0.0.1:$collector_port" >"$scratch/refused.log" 2>&1 || status=$?
 is "$status" 9 "it does not start where somebody traces new processes"
-has "$scratch/refused.log" 'new processes are being traced by somebody else already \(<.*before OTP 27' "and says so: $(cat "$scratch/refused.log")"
+has "$scratch/refused.log" 'new processes are being traced by somebody else already \(<.*before OTP 27' \
+  "and says so: $(cat "$scratch/refused.log")"
 is "$(run '{tracer, T} = erlang:trace_info(new, tracer), T =:= persistent_term:get(beside).')" true "whose tracing goes on"
 is "$(run 'scenario_beside:stop(persistent_term:get(beside)).')" ok "until it ends"
 
@@ -60,7 +62,8 @@ wait_for 5 "it is told" grep -Eq "node $name@localhost: somebody else \(<.*trace
 sleep 1.2
 is "$(run '{tracer, T} = erlang:trace_info(new, tracer), T =/= [] andalso is_pid(T).')" true "and left alone"
 run 'scenario_beside:dbg_off().' >/dev/null
-wait_for 5 "what dbg cleared is set again" grep -q "node $name@localhost: somebody took the trace flags off; they are set again" "$collector_log"
+wait_for 5 "what dbg cleared is set again" grep -q "node $name@localhost: somebody took the trace flags off; they are set again" \
+  "$collector_log"
 status=0
 wait "$load_pid" || status=$?
 is "$status" 0 "the load ends well"

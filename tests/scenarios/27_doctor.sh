@@ -21,7 +21,8 @@ says '^ problem  database .*none.db: '
 says "^ problem  node nobody_$$@localhost: "
 says '^ 3 problems, 0 warnings$'
 doctor 1 --collector 127.0.0.1:1 --db "$scratch/none.db" --json
-is "$(sqlite3 :memory: "SELECT j ->> '\$.problems', j ->> '\$.findings[0].level', j ->> '\$.findings[0].advice' IS NOT NULL, json_array_length(j, '\$.findings')
+is "$(sqlite3 :memory: \
+  "SELECT j ->> '\$.problems', j ->> '\$.findings[0].level', j ->> '\$.findings[0].advice' IS NOT NULL, json_array_length(j, '\$.findings')
   FROM (SELECT readfile('$scratch/doctor.txt') AS j)")" "2|problem|1|2" "and so in JSON"
 doctor 2 --collector nowhere:x
 doctor 2 --frobnicate
@@ -41,7 +42,8 @@ start_shop "$name"
 doctor 0 "${at[@]}" "$name@localhost"
 says "^ ok       node $name@localhost: reached, OTP [0-9]+\$"
 says "^ ok       node $name@localhost: nothing of kprof is in it"
-is "$(target_eval "$name@localhost" '[M || {M, _} <- code:all_loaded(), lists:prefix("kprof", atom_to_list(M))].')" "[]" "looking has loaded nothing"
+is "$(target_eval "$name@localhost" '[M || {M, _} <- code:all_loaded(), lists:prefix("kprof", atom_to_list(M))].')" "[]" \
+  "looking has loaded nothing"
 start_tracing "$name"
 load --clients 2 --think 5 --requests 200 || fail "the load failed"
 wait_for 15 "all requests are in the database" ledger_reaches requests_complete 200
@@ -75,7 +77,8 @@ target_eval "$name@localhost" "erlang:trace_pattern({shop_http, handle_request, 
 doctor 0 "${at[@]}" "$name@localhost"
 if [ "$(target_eval "$name@localhost" 'scenario_beside:sessions().')" = true ]; then
   says "^ ok       node $name@localhost: tier http, shop_http:handle_request/2: armed$"
-  target_eval "$name@localhost" "spawn(fun() -> S = trace:session_create(theirs, self(), []), receive S -> ok end end), timer:sleep(200)." >/dev/null
+  target_eval "$name@localhost" \
+    "spawn(fun() -> S = trace:session_create(theirs, self(), []), receive S -> ok end end), timer:sleep(200)." >/dev/null
   doctor 0 "${at[@]}" "$name@localhost"
   says "^ ok       node $name@localhost: others trace here, beside kprof: theirs"
 else
@@ -96,7 +99,9 @@ fi
 
 # a function of Elixir's that is not there, and an entry
 start_erl "elixir_$$" -pa "$KPROF_EBIN"
-target_eval "elixir_$$@localhost" "ok = kprof:start(), kprof:start_trace([{entry, {lists, seq, 2}}, {tier_config, [{repo, {'Elixir.MyApp.Repo', all, 2}}]}, {collector, {\"127.0.0.1\", $collector_port}}])." >/dev/null
+target_eval "elixir_$$@localhost" \
+  "ok = kprof:start(), kprof:start_trace([{entry, {lists, seq, 2}}, {tier_config, [{repo, {'Elixir.MyApp.Repo', all, 2}}]},
+                                         {collector, {\"127.0.0.1\", $collector_port}}])." >/dev/null
 doctor 0 "${at[@]}" "elixir_$$@localhost"
 says "^ warning  node elixir_$$@localhost: tier repo, MyApp.Repo.all/2: not on this node; it is armed once it is$"
 says "^ ok       node elixir_$$@localhost: entry lists:seq/2, lists:seq/2: armed$"
@@ -104,7 +109,9 @@ target_eval "elixir_$$@localhost" "kprof:stop_trace()." >/dev/null
 
 # clocks, versions and losses of a node that is simulated
 start_erl "sim_$$" -pa "$KPROF_EBIN"
-target_eval "sim_$$@localhost" "P = spawn(fun() -> scenario_many:strange($collector_port, 3), receive never -> ok end end), timer:sleep(700), is_process_alive(P)." >/dev/null
+target_eval "sim_$$@localhost" \
+  "P = spawn(fun() -> scenario_many:strange($collector_port, 3), receive never -> ok end end),
+   timer:sleep(700), is_process_alive(P)." >/dev/null
 doctor 0 "${at[@]}"
 says '^ warning  node sim3@host3.example.org: its shim is of version 9.9.9'
 says "^ warning  node sim3@host3.example.org: its clock is 1[0-9.]+ (s|min|h) ahead of the collector's"
@@ -117,7 +124,8 @@ says '^ problem  collector'
 (umask 077
 openssl rand -hex 32 >"$scratch/secret"
 openssl rand -hex 32 >"$scratch/other"
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:collector.example \
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
+  -addext subjectAltName=DNS:collector.example \
   -keyout "$scratch/tls.key" -out "$scratch/tls.pem" >"$scratch/openssl.log" 2>&1)
 collector_port=0 db=$scratch/tls.db
 start_collector --secret-file "$scratch/secret" --tls-cert "$scratch/tls.pem" --tls-key "$scratch/tls.key"

@@ -21,7 +21,8 @@ widest() { screen | wc -L; }
 echo "PS1='ready> '" >"$scratch/bashrc"
 shell_in() {
   terminals=$((terminals + 1))
-  env -u NO_COLOR tmux -S "$scratch/tmux$terminals.sock" -f /dev/null new-session -d -x "$1" -y "$2" -e "HOME=$scratch/home" -e "kprof=$kprof" \
+  env -u NO_COLOR tmux -S "$scratch/tmux$terminals.sock" -f /dev/null new-session -d -x "$1" -y "$2" -e "HOME=$scratch/home" \
+    -e "kprof=$kprof" \
     "exec bash --noprofile --rcfile $scratch/bashrc"
   groups+=("$(t display-message -p '#{pid}')")
   wait_for 10 "a shell in the terminal" shell_waits
@@ -66,6 +67,7 @@ settled() { [ "$(lines '^ identity ')" = "$3" ] && [ "$(lines '^ _total( |$)')" 
 t resize-window -x 44 -y 24
 wait_for 10 "narrow: the table fits" settled 44 '^ identity +req/s +mean( +p99)?$' 1
 ok "narrow"
+is "$(t capture-pane -p -J -S - | grep -Ec '^above *$|^tracing ')" 2 "what stood above it is there, at most scrolled away"
 t resize-window -x 44 -y 8
 wait_for 10 "low: the table fits" settled 44 '^ … and [0-9]+ more$' 1
 ok "low"
@@ -88,7 +90,8 @@ type_line "echo status \$?; stty -a >$scratch/stty.after"
 wait_for 10 "its status" shows '^status 0$'
 wait_for 10 "the terminal's settings" test -s "$scratch/stty.after"
 is "$(diff <(sed 1d "$scratch/stty.before") <(sed 1d "$scratch/stty.after"))" "" "the terminal's settings are as before"
-is "$(t display-message -p '#{cursor_flag} #{alternate_on} #{insert_flag} #{wrap_flag} #{keypad_flag}')" "1 0 0 1 0" "its cursor is shown, lines wrap, nothing else is switched"
+is "$(t display-message -p '#{cursor_flag} #{alternate_on} #{insert_flag} #{wrap_flag} #{keypad_flag}')" "1 0 0 1 0" \
+  "its cursor is shown, lines wrap, nothing else is switched"
 end_load
 untouched "after Ctrl-C"
 
@@ -128,7 +131,8 @@ wait_for 20 "the shell is back" shell_waits
 type_line "clear; TERM=dumb $attach --for 3s; echo over"
 wait_for 30 "its end" shows '^over$'
 is "$(lines '^ _total')" 0 "no table where the cursor cannot be moved"
-timeout 60 env HOME="$scratch/home" TERM=xterm "$kprof" attach "$node" --collector "127.0.0.1:$collector_port" --tier http=shop_http:handle_request/2 --for 3s \
+timeout 60 env HOME="$scratch/home" TERM=xterm "$kprof" attach "$node" --collector "127.0.0.1:$collector_port" \
+  --tier http=shop_http:handle_request/2 --for 3s \
   >"$scratch/piped.out" 2>"$scratch/piped.log" || fail "kprof attach without a terminal"
 is "$(cat "$scratch/piped.out")" "" "nothing on standard output that is no terminal"
 has_not "$scratch/piped.log" $'\e' "and no colour"

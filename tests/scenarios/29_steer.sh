@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Goal of this test: `kprof trace` steers a node under load through the collector. A pause takes everything off the node and is in the ledger
-# to the tenth of a second; the sampling that is asked for is the one that the ledger shows; what cannot be done is said.
+# Goal of this test: `kprof trace` steers a node under load through the collector. A pause takes everything off the node and is in the
+# ledger to the tenth of a second; the sampling that is asked for is the one that the ledger shows; what cannot be done is said.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # steer STATUS ARGUMENT...: what it says is in steer.txt
@@ -33,7 +33,8 @@ start_shop "$name"
 steer 1 "$name" pause
 says 'knows no node'
 start_tracing "$name"
-traced_functions="length([M || {M, F, A} <- [{shop_http, handle_request, 2}, {shop_storage, run, 2}], {traced, local} =:= scenario_trace:info({M, F, A}, traced)])."
+traced_functions="length([M || {M, F, A} <- [{shop_http, handle_request, 2}, {shop_storage, run, 2}],
+                                     {traced, local} =:= scenario_trace:info({M, F, A}, traced)])."
 
 # -- sampling ----------------------------------------------------------------------------------------------------------
 requests 200
@@ -56,11 +57,13 @@ steer 0 "$name" sample 1
 # -- a pause and its end -------------------------------------------------------------------------------------------------
 is "$(target_eval "$name@localhost" "$traced_functions")" 2 "functions are traced"
 steer 0 "$name@localhost" pause --json
-is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/steer.txt'), '\$.node', '\$.command', '\$.ok')")" "[\"$name@localhost\",\"pause\",true]" "JSON tells it"
+is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/steer.txt'), '\$.node', '\$.command', '\$.ok')")" \
+  "[\"$name@localhost\",\"pause\",true]" "JSON tells it"
 began=$(date +%s%3N)
 is "$(listed state)" held "the node is held"
 is "$(target_eval "$name@localhost" "$traced_functions")" 0 "nothing is traced any more"
-is "$(target_eval "$name@localhost" '[P || P <- processes(), {flags, [_ | _]} <- [scenario_trace:info(P, flags)]].')" "[]" "and no process is"
+is "$(target_eval "$name@localhost" '[P || P <- processes(), {flags, [_ | _]} <- [scenario_trace:info(P, flags)]].')" "[]" \
+  "and no process is"
 before="$(ledger requests_complete)"
 load --clients 4 --requests 100 || fail "the load failed"
 steer 0 "$name" pause

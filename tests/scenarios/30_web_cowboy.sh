@@ -25,26 +25,46 @@ raw abandon 3
 raw refused 2
 raw early 2
 raw upgrade 3
+raw upgrade2 3 -pa "$plugins"/cowlib-*/ebin
+raw odd 100
 ask /items/17 /items/18 /items/seventeen
 ask /rest/forbidden /rest/nothing /rest/halt /rest/value
 ask /rest/broken
+raw after_crash 2
+for odd in inform nothing file work loop sleep midway; do
+  ask --http1.1 "/odd/$odd"
+  ask --http2-prior-knowledge "/odd/$odd"
+done
 # 60 streams at a time, whose bodies and answers are mixed on one connection
 # shellcheck disable=SC2046
 ask --http2 --parallel --parallel-max 60 $(users 100 199) $(printf '/slow\n%.0s' {1..30}) $(printf '/fail\n%.0s' {1..20}) /crash /crash
 raw streams 20 -pa "$plugins"/gun-*/ebin "$plugins"/cowlib-*/ebin
 # shellcheck disable=SC2046
 ask --parallel --parallel-max 8 $(users 1 100)
+# streams whose connection is killed, and streams whose client leaves
+for streams in 5 1; do
+  raw stuck "$streams" -pa "$plugins"/gun-*/ebin "$plugins"/cowlib-*/ebin & client=$!
+  target_eval "$name@localhost" "scenario_web_cowboy:kill_connections($streams)."
+  wait "$client"
+done
+raw left 3 -pa "$plugins"/gun-*/ebin "$plugins"/cowlib-*/ebin
 # the rules of the dispatch table name the places
-names='path ~ /^\/users\// { id = method " /users/:id" } path ~ /^\/items\/[0-9]/ { id = method " /items/:number" } path ~ /^\/items\/s/ { id = method " /items/:name" }
+names='path ~ /^\/users\// { id = method " /users/:id" } path ~ /^\/items\/[0-9]/ { id = method " /items/:number" }
+       path ~ /^\/items\/s/ { id = method " /items/:name" }
+       path ~ /^\/odd\// { id = method " /odd/:what"; errors[id] += path ~ /(after|midway)$/
+                            store[id] += (path ~ /(inform|work)$/) + 3 * (path ~ /(loop|sleep)$/) }
+       path == "/ws" && method == "CONNECT" { store[id]++ }
        path ~ /^\/rest\// { id = method " /rest/:what"; store[id] += path == "/rest/value" } path == "/ws" { id = method " /ws" }
-       path !~ /^\/(users|items|rest|ws)/ { id = method " /[...]" }'
+       path !~ /^\/(users|items|odd|rest|ws)/ { id = method " /[...]" }
+       path == "/stuck" { errors[id]++ }'
 tells_seen "cowboy: what the clients saw" "$names"
 holds_nothing
 stop_tracing
 comes_and_goes
 
 # a route function goes before the rules
-is "$(target_eval "$name@localhost" 'cowboy:set_env(scenario_web_cowboy, nothing, nothing), ok = ranch:set_protocol_options(scenario_web_cowboy,
+is "$(target_eval "$name@localhost" \
+  'cowboy:set_env(scenario_web_cowboy, nothing, nothing), ok = ranch:set_protocol_options(scenario_web_cowboy,
       (ranch:get_protocol_options(scenario_web_cowboy))#{kprof_route => fun(M, P) -> [P, " by ", M] end}).')" ok "a route function"
 rm -f "$scratch/seen"
 forced_by_header

@@ -10,5 +10,5 @@ name=yaws_$$
 start_collector
 serve scenario_web_yaws kprof_yaws -- -pa "$root"/usr/lib/yaws-*/ebin -run file set_cwd "$scratch"
 more() { raw abandon 3; }
-# yaws ends the process of a client that leaves in the middle of its body: what the request was called is not told
-standard yaws 'path == "/upload" { id = "undefined"; errors[id]++ }'
+# yaws ends the process of a client that leaves in the middle of its body
+standard yaws 'path == "/upload" { errors[id]++ }'

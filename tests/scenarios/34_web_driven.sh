@@ -14,8 +14,8 @@ driven() {
 }
 
 driven elli scenario_web_elli kprof_elli '#{}'
-# who leaves takes the process along that works for him: its request has no name then
-driven misultin scenario_web_misultin kprof_helper '#{}' 'path == "/endless" { id = "undefined"; errors[id]++ }'
+# who leaves takes the process along that works for him
+driven misultin scenario_web_misultin kprof_helper '#{}' 'path == "/endless" { errors[id]++ }'
 routes='path ~ /^\/users\// { id = method " /users/:id" } path == "/pieces" { id = method " /pieces/" }'
 driven plug scenario_web_plug Elixir.Kprof.Plug '#{}' "$routes"
-driven plug_each scenario_web_plug Elixir.Kprof.Plug '#{each => true}' "$routes"' path ~ /^\/(crash|exit|throw)$/ { id = "undefined" }'
+driven plug_each scenario_web_plug Elixir.Kprof.Plug '#{each => true}' "$routes"

@@ -43,11 +43,12 @@ errors_differ='t.errors <> s.errors'
 # fits: fits, times, counts, missing, invented.
 compare() {
   sqlite3 :memory: -separator '|' "ATTACH 'file:$db?mode=ro' AS k" "
-    CREATE TABLE truth (identity TEXT, tier TEXT, calls INTEGER, errors INTEGER, async_calls INTEGER, total_us REAL, self_us REAL, mean_us REAL,
-                        wait_us REAL)" ".import $truth.tiers truth" "
+    CREATE TABLE truth (identity TEXT, tier TEXT, calls INTEGER, errors INTEGER, async_calls INTEGER, total_us REAL, self_us REAL,
+                        mean_us REAL, wait_us REAL)" ".import $truth.tiers truth" "
     WITH t AS (SELECT * FROM truth WHERE identity LIKE '%.$1'),
-         s AS (SELECT identity, tier, sum(calls) AS calls, sum(errors) AS errors, sum(async_calls) AS async_calls, sum(total_us) AS total_us,
-                      sum(self_us) AS self_us, sum(mean_us * calls) / sum(calls) AS mean_us, sum(wait_us) AS wait_us
+         s AS (SELECT identity, tier, sum(calls) AS calls, sum(errors) AS errors, sum(async_calls) AS async_calls,
+                      sum(total_us) AS total_us, sum(self_us) AS self_us, sum(mean_us * calls) / sum(calls) AS mean_us,
+                      sum(wait_us) AS wait_us
                FROM k.tier_stats WHERE resolution_s = 10 AND identity LIKE '%.$1' GROUP BY 1, 2),
          b AS (SELECT coalesce(t.identity, s.identity) AS identity, coalesce(t.tier, s.tier) AS tier,
                       printf('%d/%d %d/%d %d/%d', t.calls, s.calls, t.errors, s.errors, t.async_calls, s.async_calls) AS counts,

@@ -1,15 +1,17 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Servers of Debian's packages, for scenarios. Sourced behind lib.sh. Nothing is installed and no daemon is started by a package: it is unpacked
-# into $root and runs from there as a process of ours. On another release of OTP it is the package of the suite that carries this release,
-# compiled by it.
+# Servers of Debian's packages, for scenarios. Sourced behind lib.sh. Nothing is installed and no daemon is started by a package: it is
+# unpacked into $root and runs from there as a process of ours. On another release of OTP it is the package of the suite that carries this
+# release, compiled by it.
 root=$scratch/root
 
 skip() { echo "skipped: $*"; exit 77; }
 
-# debian PACKAGE: unpacks a package and what it needs that is not here; sets root. Kept in the build folder. Skips the test where it cannot be had.
+# debian PACKAGE: unpacks a package and what it needs that is not here; sets root. Kept in the build folder. Skips the test where it cannot
+# be had.
 debian() {
   { command -v apt-get && command -v dpkg-deb; } >/dev/null || skip "no apt-get here"
-  if [ -n "${KPROF_OTP_ROOT:-}" ]; then of_release "$1"; else of_machine "$1"; fi || skip "Debian's package $1 cannot be had: $(tail -n 1 "$scratch/apt.log")"
+  if [ -n "${KPROF_OTP_ROOT:-}" ]; then of_release "$1"; else of_machine "$1"; fi ||
+    skip "Debian's package $1 cannot be had: $(tail -n 1 "$scratch/apt.log")"
 }
 
 of_machine() {
@@ -27,5 +29,6 @@ of_machine() {
 of_release() {
   root=$KPROF_BUILD/debian/otp-$KPROF_OTP/$1
   [ -d "$root" ] || timeout 180 "$top/scripts/otp.sh" --unpack "$root" "$KPROF_OTP" "$1" >"$scratch/apt.log" 2>&1 || return 1
-  export KPROF_OTP_LIBRARIES=$root/usr/lib/x86_64-linux-gnu:$root/usr/lib/aarch64-linux-gnu # for Erlang alone, whose C library is not the machine's
+  # for Erlang alone, whose C library is not the machine's
+  export KPROF_OTP_LIBRARIES=$root/usr/lib/x86_64-linux-gnu:$root/usr/lib/aarch64-linux-gnu
 }

@@ -38,6 +38,12 @@ if grep -qs '^KPROF_SANITIZE:BOOL=ON' "$KPROF_BUILD/CMakeCache.txt"; then saniti
 fail() { echo "FAIL: $*" >&2; exit 1; }
 ok() { checks=$((checks + 1)); echo "ok: $*"; }
 
+# What is said to be of another release must not be this machine's own.
+otp_release() { erl -noinput -boot start_clean -eval 'io:put_chars(erlang:system_info(otp_release)), halt().'; }
+if [ -n "${KPROF_OTP:-}" ] && [ "$(otp_release)" != "$KPROF_OTP" ]; then
+  fail "this is not OTP $KPROF_OTP"
+fi
+
 # is GOT WANTED WHAT
 is() {
   [ "$1" = "$2" ] || fail "$3: got $(printf '%.2000s' "$1"), wanted $(printf '%.2000s' "$2")"

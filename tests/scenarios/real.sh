@@ -1,11 +1,13 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # What the scenarios of systems that nobody here wrote share: starting one, loading it, and comparing what kprof tells with what the clients
-# saw. Sourced behind lib.sh and debian.sh. Such a system keeps its state in the scratch folder, listens on loopback and knows nothing of kprof.
+# saw. Sourced behind lib.sh and debian.sh. Such a system keeps its state in the scratch folder, listens on loopback and knows nothing of
+# kprof.
 
 name=real_$$
 
 # free_port: a number that nobody listens on now.
-free_port() { erl -noinput -eval '{ok, S} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]), {ok, P} = inet:port(S), io:format("~b", [P]), halt(0).'; }
+free_port() { erl -noinput \
+  -eval '{ok, S} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]), {ok, P} = inet:port(S), io:format("~b", [P]), halt(0).'; }
 
 # start_system ARGUMENT...: Erlang with these arguments as the node $name, its state in $scratch/home. Sets erl_pid.
 start_system() {
@@ -35,7 +37,8 @@ detach_system() {
 
 # load_http PORT CLIENTS REQUESTS THINK: what scenario_load sends of $scratch/requests; what it saw is $scratch/seen.
 load_http() {
-  timeout 100 erl -noinput -pa "$SCENARIO_EBIN" -run scenario_load main "$1" "$2" "$3" "$4" "$scratch/requests" >"$scratch/seen" 2>"$scratch/load.log" ||
+  timeout 100 erl -noinput -pa "$SCENARIO_EBIN" \
+    -run scenario_load main "$1" "$2" "$3" "$4" "$scratch/requests" >"$scratch/seen" 2>"$scratch/load.log" ||
     fail "the load"
 }
 
@@ -45,16 +48,18 @@ state() {
     Kprof = fun(T) -> string:find(io_lib:format("~0p", [T]), "kprof") =/= nomatch end,
     Of = fun(Item) -> lists:usort([I || P <- processes(), {_, I} <- [erlang:trace_info(P, Item)]]) end,
     Sessions = case list_to_integer(erlang:system_info(otp_release)) >= 27 of true -> trace:session_info(all); false -> [] end,
-    {[Of(flags), Of(tracer)], [S || {kprof, _} = S <- Sessions], [erlang:trace_info(W, I) || W <- [new, new_processes, new_ports], I <- [flags, tracer]],
-     lists:usort([I || {M, _} <- code:all_loaded(), {F, A} <- M:module_info(functions), {_, I} <- [erlang:trace_info({M, F, A}, all)], I =/= false]),
+    {[Of(flags), Of(tracer)], [S || {kprof, _} = S <- Sessions],
+     [erlang:trace_info(W, I) || W <- [new, new_processes, new_ports], I <- [flags, tracer]],
+     lists:usort([I || {M, _} <- code:all_loaded(), {F, A} <- M:module_info(functions), {_, I} <- [erlang:trace_info({M, F, A}, all)],
+                       I =/= false]),
      [X || X <- [M || {M, _} <- code:all_loaded()] ++ [K || {K, _} <- persistent_term:get()] ++ ets:all() ++ registered(), Kprof(X)],
      [P || P <- erlang:ports(), {_, "trace_ip" ++ _} <- [erlang:port_info(P, name)]],
      erlang:system_info(trace_control_word), [T || P <- processes(), {_, T} <- [process_info(P, sequential_trace_token)], T =/= []]}.'
 }
 
-# tells_seen: for each kind of request kprof counted what the clients did, to the last one, and its mean time is not over theirs, and not far below:
-# at least $least percent of it (what remains is the server's way to the entry and back, the network, and the client). Of a thousand requests
-# $may_lose at most may have lost their token: they are in no mean, but the ledger has each.
+# tells_seen: for each kind of request kprof counted what the clients did, to the last one, and its mean time is not over theirs, and not
+# far below: at least $least percent of it (what remains is the server's way to the entry and back, the network, and the client). Of a
+# thousand requests $may_lose at most may have lost their token: they are in no mean, but the ledger has each.
 tells_seen() {
   local wanted complete incomplete
   wanted=$(awk -F'|' '{ n += $2 } END { print n + 0 }' "$scratch/seen")
@@ -66,19 +71,21 @@ tells_seen() {
   is $((complete + incomplete)) "$wanted" "the ledger has each request once"
   is "$incomplete" "$(ledger lost_tokens)" "those are incomplete that lost their token"
   holds $((1000 * incomplete)) -le $((${may_lose:-0} * wanted)) "and hardly any has"
-  sqlite3 :memory: -separator '|' "ATTACH 'file:$db?mode=ro' AS k" "CREATE TABLE seen (identity TEXT, requests INTEGER, failed INTEGER, us INTEGER)" \
+  sqlite3 :memory: -separator '|' "ATTACH 'file:$db?mode=ro' AS k" \
+    "CREATE TABLE seen (identity TEXT, requests INTEGER, failed INTEGER, us INTEGER)" \
     ".import $scratch/seen seen" "
     WITH told AS (SELECT identity, sum(calls) AS requests, sum(total_us) / sum(calls) AS mean FROM k.tier_stats
                   WHERE resolution_s = 10 AND tier = '_total' AND identity <> '_total' GROUP BY identity)
     SELECT coalesce(seen.identity, told.identity), seen.requests, told.requests, round(1.0 * us / seen.requests), round(told.mean),
-           CASE WHEN coalesce(told.requests, 0) NOT BETWEEN coalesce(seen.requests, 0) - $incomplete AND coalesce(seen.requests, 0) THEN 'other requests'
+           CASE WHEN coalesce(told.requests, 0) NOT BETWEEN coalesce(seen.requests, 0) - $incomplete AND coalesce(seen.requests, 0)
+                THEN 'other requests'
                 WHEN told.mean > 1.0 * us / seen.requests THEN 'longer than the client waited'
                 WHEN told.mean < ${least:-5} / 100.0 * us / seen.requests THEN 'too short' ELSE 'fits' END
     FROM seen FULL OUTER JOIN told USING (identity) ORDER BY 1" >"$scratch/compared"
   echo "identity | requests: clients, kprof | mean us: clients, kprof"
   cat "$scratch/compared"
   is "$(grep -v '|fits$' "$scratch/compared")" "" "kprof tells what the clients saw"
-  is "$(sql "SELECT sum(requests_expired), sum(requests_unsampled), sum(dropped_messages), sum(decode_errors), sum(orphan_returns), sum(unwound_frames)
-             FROM ledger WHERE resolution_s = 10")" "0|0|0|0|0|0" "nothing was lost on the way"
+  is "$(sql "SELECT sum(requests_expired), sum(requests_unsampled), sum(dropped_messages), sum(decode_errors), sum(orphan_returns),
+                    sum(unwound_frames) FROM ledger WHERE resolution_s = 10")" "0|0|0|0|0|0" "nothing was lost on the way"
   counted_once
 }

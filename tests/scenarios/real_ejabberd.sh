@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Goal of this test: users register with ejabberd, as Debian has it, over its HTTP API, log in, and get messages. kprof, which the server knows
-# nothing of, counts each request once and tells its time within what the clients measured.
+# Goal of this test: users register with ejabberd, as Debian has it, over its HTTP API, log in, and get messages. kprof, which the server
+# knows nothing of, counts each request once and tells its time within what the clients measured.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/real.sh"
@@ -34,9 +34,12 @@ END
 # Users are registered and unregistered again, so that there are many, and not ever more.
 {
   for user in {1..20}; do
-    echo "{\"register\", \"POST\", \"/api/register\", [], \"{\\\"user\\\":\\\"CLIENT-u$user\\\",\\\"host\\\":\\\"localhost\\\",\\\"password\\\":\\\"p$user\\\"}\"}."
-    echo "{\"check_password\", \"POST\", \"/api/check_password\", [], \"{\\\"user\\\":\\\"CLIENT-u$user\\\",\\\"host\\\":\\\"localhost\\\",\\\"password\\\":\\\"p$user\\\"}\"}."
-    echo "{\"send_message\", \"POST\", \"/api/send_message\", [], \"{\\\"type\\\":\\\"chat\\\",\\\"from\\\":\\\"boss@localhost\\\",\\\"to\\\":\\\"CLIENT-u$user@localhost\\\",\\\"subject\\\":\\\"\\\",\\\"body\\\":\\\"hello\\\"}\"}."
+    of_user="\\\"user\\\":\\\"CLIENT-u$user\\\",\\\"host\\\":\\\"localhost\\\""
+    echo "{\"register\", \"POST\", \"/api/register\", [], \"{$of_user,\\\"password\\\":\\\"p$user\\\"}\"}."
+    echo "{\"check_password\", \"POST\", \"/api/check_password\", [], \"{$of_user,\\\"password\\\":\\\"p$user\\\"}\"}."
+    message="\\\"from\\\":\\\"boss@localhost\\\",\\\"to\\\":\\\"CLIENT-u$user@localhost\\\""
+    message+=",\\\"subject\\\":\\\"\\\",\\\"body\\\":\\\"hello\\\""
+    echo "{\"send_message\", \"POST\", \"/api/send_message\", [], \"{\\\"type\\\":\\\"chat\\\",$message}\"}."
     echo "{\"registered_users\", \"POST\", \"/api/registered_users\", [], \"{\\\"host\\\":\\\"localhost\\\"}\"}."
   done
   for user in {1..20}; do
@@ -59,7 +62,8 @@ load_http "$port" 8 400 8
 may_lose=10 tells_seen
 "$kprof" report --db "$db"
 for tier in command auth register route; do
-  holds "$(sql "SELECT coalesce(sum(calls), 0) FROM tier_stats WHERE resolution_s = 10 AND tier = '$tier' AND identity = '_total'")" -ge 400 "calls of the tier $tier"
+  holds "$(sql "SELECT coalesce(sum(calls), 0) FROM tier_stats WHERE resolution_s = 10 AND tier = '$tier' AND identity = '_total'")" \
+    -ge 400 "calls of the tier $tier"
 done
 detach_system
 is "$(state)" "$before" "the server is as it was before"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Goal of this test: the management API of rabbitmq-server, as Debian has it, under load: each request runs in a process of its own below a cowboy that
-# keeps connections, asks the broker's processes, and hands its answer to another process. kprof, which the server knows nothing of, counts each request
-# once and tells its time within what the clients measured.
+# Goal of this test: the management API of rabbitmq-server, as Debian has it, under load: each request runs in a process of its own below a
+# cowboy that keeps connections, asks the broker's processes, and hands its answer to another process. kprof, which the server knows nothing
+# of, counts each request once and tells its time within what the clients measured.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/real.sh"
@@ -47,14 +47,17 @@ attach_system --entry cowboy_stream_h:request_process/3 \
   --tier http=cowboy_stream_h:request_process/3 --tier rest=cowboy_rest:upgrade/4 \
   --tier login=rabbit_auth_backend_internal:user_login_authentication/2 --tier augment=rabbit_mgmt_db:augment_queues/3 \
   --tier channel=rabbit_channel:handle_method/6 \
-  --identity 'fun({cowboy_stream_h, request_process, [Request, _, _]}) -> {map_get(method, Request), map_get(path, Request)}; (_) -> undefined end'
+  --identity 'fun({cowboy_stream_h, request_process, [Request, _, _]}) -> {map_get(method, Request), map_get(path, Request)};
+                  (_) -> undefined end'
 load_http "$port" 8 400 8
 # the overview is worked out once for all who ask at that time, and answered to each of them under one token
 may_lose=150 tells_seen
 "$kprof" report --db "$db"
-holds "$(sql "SELECT sum(calls) FROM tier_stats WHERE resolution_s = 10 AND tier = 'login' AND identity = '_total'")" -ge 3200 "each has been authenticated"
+holds "$(sql "SELECT sum(calls) FROM tier_stats WHERE resolution_s = 10 AND tier = 'login' AND identity = '_total'")" \
+  -ge 3200 "each has been authenticated"
 for tier in augment channel; do
-  holds "$(sql "SELECT coalesce(sum(calls), 0) FROM tier_stats WHERE resolution_s = 10 AND tier = '$tier' AND identity = '_total'")" -ge 400 "calls of the tier $tier"
+  holds "$(sql "SELECT coalesce(sum(calls), 0) FROM tier_stats WHERE resolution_s = 10 AND tier = '$tier' AND identity = '_total'")" \
+    -ge 400 "calls of the tier $tier"
 done
 detach_system
 is "$(state)" "$before" "the server is as it was before"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Goal of this test: yaws, as Debian has it, serves dynamic pages to clients that keep their connections; kprof, which it knows nothing of, counts each
-# request once and tells its time within what the clients measured.
+# Goal of this test: yaws, as Debian has it, serves dynamic pages to clients that keep their connections; kprof, which it knows nothing of,
+# counts each request once and tells its time within what the clients measured.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/real.sh"
@@ -57,10 +57,14 @@ before=$(state)
 attach_system --entry yaws_server:call_method/5 \
   --tier request=yaws_server:call_method/5 --tier page=yaws_server:deliver_dyn_part/8 \
   --tier send=yaws_server:deliver_accumulated/4 \
-  --identity 'fun({yaws_server, call_method, [Method, _, _, {http_request, _, {abs_path, Path}, _}, _]}) -> {Method, Path}; (_) -> undefined end'
+  --identity 'fun({yaws_server, call_method, [Method, _, _, {http_request, _, {abs_path, Path}, _}, _]}) -> {Method, Path};
+                  (_) -> undefined end'
 load_http "$port" 8 400 8
 tells_seen
 "$kprof" report --db "$db"
+told() { sql "SELECT CAST($1 AS INTEGER) FROM tier_stats WHERE resolution_s = 3600 AND identity = '$2' AND tier = '$3'"; }
+holds "$(told 'sum(total_us) / sum(calls)' 'GET_/waits.yaws?x=1' _total)" -ge 4000 "a page that sleeps 4 ms takes them, us"
+for tier in request page; do is "$(told 'sum(calls)' _total $tier)" 3200 "calls of the tier $tier: one a request"; done
 detach_system
 is "$(state)" "$before" "yaws is as it was before"
 stop_collector

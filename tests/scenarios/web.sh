@@ -6,7 +6,8 @@
 
 serve_options='#{}'
 
-# serve MODULE HELPER... [-- ARGUMENT...]: a node that has the helpers, and scenario_web's server MODULE with the options $serve_options. Sets port.
+# serve MODULE HELPER... [-- ARGUMENT...]: a node that has the helpers, and scenario_web's server MODULE with the options $serve_options.
+# Sets port.
 serve() {
   local module=$1 helper
   shift
@@ -23,13 +24,14 @@ serve() {
 
 # web_config [OPTION...]: a configuration with the tiers, and these options of start_trace.
 web_config() {
-  { echo "{tier_config, [{store, {scenario_web, store, 1}}, {disk, {scenario_web, disk, 1}}]}."; [ $# -eq 0 ] || printf '%s.\n' "$@"; } >"$scratch/web.config"
+  { echo "{tier_config, [{store, {scenario_web, store, 1}}, {disk, {scenario_web, disk, 1}}]}."
+  [ $# -eq 0 ] || printf '%s.\n' "$@"; } >"$scratch/web.config"
 }
 
 # ask [CURL-OPTION...] PATH...: asks with curl, over one connection as far as the server lets it; adds METHOD PATH STATUS to the file seen.
 ask() {
   local options=() urls=() crash=
-  [[ " $* " != *' '@(/crash|/exit|/throw)' '* ]] || crash=1
+  [[ " $* " != *' '@(/crash|/exit|/throw|/killed|/odd/after|/odd/midway)' '* ]] || crash=1
   while [ $# -gt 0 ]; do
     case $1 in /*) urls+=("http://127.0.0.1:$port$1" -o /dev/null) ;; *) options+=("$1") ;; esac
     shift
@@ -40,7 +42,8 @@ ask() {
 }
 # raw WHAT N [ERL-OPTION...]: as scenario_web_client tells.
 raw() {
-  timeout 60 erl -noinput -pa "$SCENARIO_EBIN" -run scenario_web_client main "$port" "$1" "$2" "${@:3}" >>"$scratch/seen" || fail "the client $1"
+  timeout 60 erl -noinput -pa "$SCENARIO_EBIN" -run scenario_web_client main "$port" "$1" "$2" "${@:3}" >>"$scratch/seen" ||
+    fail "the client $1"
 }
 users() { local i; for ((i = $1; i <= $2; i++)); do printf '/users/%s\n' "$i"; done; }
 
@@ -50,14 +53,15 @@ seen_rows() {
        path ~ /^\/users\// { id = method " /users/*" }
        status == 404 { id = method " 404" }
        '"$1"'
-       { n[id]++; errors[id] += status >= 500 || path ~ /^\/(crash|exit|throw)$/
-         store[id] += path ~ /^\/(users\/|slow|fail|crash|pieces|echo)/ }
+       { n[id]++; errors[id] += status >= 500 || path ~ /^\/(crash|exit|throw|killed)$/
+         store[id] += path ~ /^\/(users\/|slow|fail|crash|killed|pieces|echo)/ }
        END { for (i in n) print i "|" n[i] "|" errors[i] "|" store[i] }' "$scratch/seen" | sort
 }
 # What kprof counted.
 told_rows() {
   sql "SELECT t.identity, sum(t.calls), sum(t.errors),
-              coalesce((SELECT sum(s.calls) FROM tier_stats AS s WHERE s.tier = 'store' AND s.resolution_s = 10 AND s.identity = t.identity), 0)
+              coalesce((SELECT sum(s.calls) FROM tier_stats AS s WHERE s.tier = 'store' AND s.resolution_s = 10
+                        AND s.identity = t.identity), 0)
        FROM tier_stats AS t WHERE t.tier = '_total' AND t.resolution_s = 10 AND t.identity <> '_total' GROUP BY t.identity" | sort
 }
 # tells_seen WHAT [AWK]: after all requests have come in, kprof tells what the clients saw, to the last one.
@@ -72,13 +76,15 @@ tells_seen() {
 }
 # A connection that waits for its next request has nothing left of those before.
 holds_nothing() {
-  is "$(target_eval "$name@localhost" "scenario_web:kept($port, [\"/users/1\", \"/fail\", \"/nothing/here\"]).")" "[]" "no process holds a token behind its requests"
+  is "$(target_eval "$name@localhost" "scenario_web:kept($port, [\"/users/1\", \"/fail\", \"/nothing/here\"]).")" "[]" \
+    "no process holds a token behind its requests"
 }
 # The mean time of /slow: what it sleeps at least, what curl measured at most (and a little: clocks).
 times_fit() {
   local client told
   client=$(awk '$2 == "/slow" { sum += $4; n++ } END { printf "%d", 1000000 * sum / n }' "$scratch/seen")
-  told=$(sql "SELECT cast(sum(total_us) / sum(calls) AS integer) FROM tier_stats WHERE tier = '_total' AND resolution_s = 10 AND identity = 'GET /slow'")
+  told=$(sql "SELECT cast(sum(total_us) / sum(calls) AS integer) FROM tier_stats
+              WHERE tier = '_total' AND resolution_s = 10 AND identity = 'GET /slow'")
   holds "$told" -ge 30000 "a slow request takes what it sleeps, in us"
   holds "$told" -le $((client + 200)) "and not more than its client waited"
 }
@@ -91,6 +97,7 @@ ask_all() {
   ask "$@" /crash
   ask "$@" /exit
   ask "$@" /throw
+  ask "$@" -m 2 /killed # cowboy waits for its client to go
   ask "$@" -I /users/31
   head -c 100000 /dev/zero | tr '\0' x >"$scratch/body"
   # an upgrade to HTTP/2 is for requests without a body, and curl cannot use a connection of prior knowledge twice
@@ -100,7 +107,7 @@ ask_all() {
 }
 # What a server answered before it was traced.
 answers_right() {
-  is "$(seen_rows '' | awk -F'|' '{ n += $2; e += $3 } END { print n "|" e }')" "47|6" "the server answers everything"
+  is "$(seen_rows '' | awk -F'|' '{ n += $2; e += $3 } END { print n "|" e }')" "48|7" "the server answers everything"
   rm "$scratch/seen"
 }
 
@@ -130,11 +137,13 @@ comes_and_goes() {
   cat "$scratch/on_long.log" >>"$scratch/on.log"
   holds "$(grep -c '^200$' "$scratch/on.log")" -gt 20 "requests went on while kprof came and went"
   is "$(grep -vc '^200$' "$scratch/on.log" || true)" 0 "and none failed"
-  is "$(target_eval "$name@localhost" '{code:is_loaded(kprof), scenario_trace:left(), [M || {M, _} <- code:all_loaded(), erlang:check_old_code(M)]}.')" \
+  is "$(target_eval "$name@localhost" \
+    '{code:is_loaded(kprof), scenario_trace:left(), [M || {M, _} <- code:all_loaded(), erlang:check_old_code(M)]}.')" \
     "{false,{[],[]},[]}" "nothing is left in the node"
 }
 
-# forced_by_header: one request in a million is sampled, but those whose header asks for it are traced, where the configuration names that header.
+# forced_by_header: one request in a million is sampled, but those whose header asks for it are traced, where the configuration names that
+# header.
 forced_by_header() {
   local before
   rm -f "$kprof_log"
@@ -149,9 +158,10 @@ forced_by_header() {
   start_tracing "$name" "$scratch/web.config"
   before=$(ledger requests_complete)
   ask /users/1 /users/2 /slow
-  ask -H 'X-Trace-Request: true' /users/7 /slow
   ask -H 'X-Trace-Request: no' /users/8 /slow
+  ask -H 'X-Trace-Request: true' /users/7 /slow
   wait_for 15 "the forced requests are in the database" ledger_reaches requests_complete $((before + 2))
+  is "$(ledger requests_complete)" $((before + 2)) "and none that did not ask for it"
   # shellcheck disable=SC2046
   ask -H 'X-Trace-Request: true' $(users 1 60)
   stop_tracing
@@ -159,7 +169,8 @@ forced_by_header() {
   holds "$(ledger requests_complete)" -le $((before + 12)) "but not more than the limit lets through"
 }
 
-# standard SERVER [AWK]: what every server has to stand, after serve. What is to be asked besides under the trace is asked by a function more.
+# standard SERVER [AWK]: what every server has to stand, after serve. What is to be asked besides under the trace is asked by a function
+# more.
 standard() {
   ask_all
   answers_right
@@ -167,6 +178,7 @@ standard() {
   start_tracing "$name" "$scratch/web.config"
   ask_all
   raw pipeline 50
+  raw odd 100
   raw leave 3
   raw refused 2
   # shellcheck disable=SC2046

@@ -1,7 +1,7 @@
 // For tests of the request model: what a node's processes do as a short script, and what the tracker made of it as text.
 //
 //   begin T P time          end T P time [error|astray]   the markers of token T in process P; astray: P had lost the token
-//   web T P time            the begin marker of a request that ends in its process
+//   web T P time [number]   the begin marker of a request that ends in its process, and the identity that this calls it
 //   call T P x time [F]     a call of tier x in P; the token came from F, or P
 //   enter T P x time        the same of an entry, under a token of its own
 //   leftout P               a call of an entry that the sampler left out
@@ -32,6 +32,7 @@ struct script {
     uint32_t finished[3];         // by fate
     char told[16384];             // finished requests
     size_t len;
+    uint32_t named; // how often a name was looked up
     char never[64]; // tiers that never return, in the order of telling
 };
 
@@ -93,6 +94,15 @@ static inline void script_finished(void *context, const struct request_result *r
     script_tell(s, ";");
 }
 
+static inline uint16_t script_identity(void *context, struct slice name) {
+    struct script *s = context;
+    char text[8] = {0};
+    assert_true(name.len < sizeof text);
+    memcpy(text, name.data, name.len);
+    s->named++;
+    return (uint16_t)atoi(text);
+}
+
 static inline void script_never_returns(void *context, uint16_t tier) {
     struct script *s = context;
     size_t len = strlen(s->never);
@@ -104,7 +114,10 @@ static inline struct tracker *script_tracker(struct script *s, bool markers, uin
     struct tracker_options options = {.timeout_ns = 30000LL * SCRIPT_MS,
                                       .markers = markers,
                                       .entry = entry,
-                                      .events = {.context = s, .finished = script_finished, .never_returns = script_never_returns}};
+                                      .events = {.context = s,
+                                                 .finished = script_finished,
+                                                 .identity = script_identity,
+                                                 .never_returns = script_never_returns}};
     struct tracker *t = tracker_new(s->pool, &options);
     assert_non_null(t);
     return t;
@@ -220,9 +233,12 @@ static inline void script_command(struct script *s, const char *line) {
                                     .from = (uint64_t)(process - 'A' + 1),
                                     .time = (int64_t)(ms * SCRIPT_MS)};
         tracker_begin(s->tracker, &call);
-    } else if (sscanf(line, " web %lu %c %lf", &token, &process, &ms) == 3) {
+    } else if ((n = sscanf(line, " web %lu %c %lf %15s", &token, &process, &ms, word)) >= 3) {
         struct tracker_call call = {.pid = script_pid(process), .token = token, .from = script_pid(process), .time = script_ns(ms)};
-        tracker_web_begin(s->tracker, &call);
+        struct request_ref ref = tracker_web_begin(s->tracker, &call);
+        if (n == 4) {
+            tracker_name_begun(s->tracker, ref, slice_text(word));
+        }
     } else if ((n = sscanf(line, " end %lu %c %lf %15s", &token, &process, &ms, word)) >= 3) {
         struct tracker_end end = {.token = token,
                                   .pid = (uint64_t)(process - 'A' + 1),

@@ -173,7 +173,8 @@ static void no_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(gathers), cmocka_unit_test(colours), cmocka_unit_test(nothing_yet), cmocka_unit_test(many),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(gathers), cmocka_unit_test(colours), cmocka_unit_test(nothing_yet),
+                                       cmocka_unit_test(many),
                                        cmocka_unit_test(no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,8 @@
 #include "codec/control.h"
 #include "unit.h"
 
-static const uint8_t OURS[AUTH_NONCE_BYTES] = "the client's nonce, 32 bytes....", THEIRS[AUTH_NONCE_BYTES] = "the collector's nonce, 32 bytes.";
+static const uint8_t OURS[AUTH_NONCE_BYTES] = "the client's nonce, 32 bytes....",
+    THEIRS[AUTH_NONCE_BYTES] = "the collector's nonce, 32 bytes.";
 
 static uint8_t digit(char c) {
     return (uint8_t)(c <= '9' ? c - '0' : c - 'a' + 10);
@@ -83,7 +84,8 @@ static struct slice frame(const struct pair *p, int i) {
     return slice_of(p->wire.data + p->at[i], p->at[i + 1] - p->at[i]);
 }
 
-// Runs a handshake, with byte `flip` of the wire changed by xor once it was sent; -1: none. Stops at the first objection; returns how many frames were taken.
+// Runs a handshake, with byte `flip` of the wire changed by xor once it was sent; -1: none. Stops at the first objection; returns how many
+// frames were taken.
 static int run(struct pair *p, const char *role, int64_t session, struct slice mine, struct slice yours, long flip) {
     memset(p, 0, sizeof *p);
     with_certificate(&p->client, seen);

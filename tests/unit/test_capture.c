@@ -2,18 +2,6 @@
 
 #include "trace_bytes.h"
 
-static int setup(void **state) {
-    (void)state;
-    out = buffer_make(1 << 20);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    buffer_free(&out);
-    return 0;
-}
-
 static struct capture probe(void) {
     return capture_probe(slice_of(out.data, out.len));
 }
@@ -27,9 +15,7 @@ static void monotonic(uint32_t pid, int64_t time) {
 // Calendar time, µs since 1970.
 static void wall(uint32_t pid, int64_t us) {
     size_t at = frame_begin();
-    put_head(6, "trace_ts", pid);
-    put_atom("return_from");
-    put_function("db", "query", 2);
+    put_return_head(pid);
     put_atom("ok");
     put_tuple(3);
     put_integer((int32_t)(us / 1000000000000));
@@ -114,7 +100,7 @@ static void hostile_times(void **state) {
     }
 }
 
-#define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define UNIT(f) cmocka_unit_test_setup_teardown(f, bytes_setup, bytes_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {UNIT(the_captures), UNIT(clocks), UNIT(damaged), UNIT(hostile_times)};

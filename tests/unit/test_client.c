@@ -108,16 +108,21 @@ static int teardown(void **state) {
 
 // -- the client --------------------------------------------------------------------------------------------------------
 
-static char why[CLIENT_WHY_BYTES];
+static struct client_error error;
 
 static struct client *open_to(const char *host, uint16_t to, int timeout_ms) {
-    return client_open(&(struct client_options){.host = host, .port = to, .timeout_ms = timeout_ms}, why);
+    return client_open(&(struct client_options){.host = host, .port = to, .timeout_ms = timeout_ms}, &error);
+}
+
+static void expect_error(enum client_fault fault, const char *text) {
+    assert_string_equal(error.text, text);
+    assert_int_equal(error.fault, fault);
 }
 
 static struct client *connected(void) {
     struct client *c = open_to("localhost", port, 5000);
     if (!c) {
-        fail_msg("not connected: %s", why);
+        fail_msg("not connected: %s", error.text);
     }
     return c;
 }
@@ -169,9 +174,9 @@ static void talks(void **state) {
 static void nobody_there(void **state) {
     (void)state;
     assert_null(open_to("127.0.0.1", 1, 1000));
-    assert_string_equal(why, "Connection refused");
+    expect_error(CLIENT_ABSENT, "Connection refused");
     assert_null(open_to("no.such.host.invalid", port, 1000));
-    assert_true(strlen(why) > 5);
+    assert_true(error.fault == CLIENT_ABSENT && strlen(error.text) > 5);
     client_close(NULL);
 }
 
@@ -209,7 +214,7 @@ static void strangers(void **state) {
         clock_gettime(CLOCK_MONOTONIC, &before);
         assert_null(open_to("127.0.0.1", stranger(cases[i].bytes, cases[i].len), 400));
         clock_gettime(CLOCK_MONOTONIC, &after);
-        assert_string_equal(why, cases[i].why);
+        expect_error(CLIENT_ABSENT, cases[i].why);
         assert_true(after.tv_sec - before.tv_sec <= 1);
     }
 }
@@ -219,7 +224,7 @@ static void without_memory(void **state) {
     fail_alloc_at(0);
     assert_null(open_to("127.0.0.1", port, 1000));
     fail_alloc_at(-1);
-    assert_string_equal(why, "out of memory");
+    expect_error(CLIENT_TROUBLE, "out of memory");
 }
 
 // -- what the server allows them ---------------------------------------------------------------------------------------
@@ -231,7 +236,7 @@ static void tools_cap(void **state) {
         all[i] = connected();
     }
     assert_null(open_to("127.0.0.1", port, 2000));
-    assert_string_equal(why, "it said: too many tools are connected");
+    expect_error(CLIENT_REFUSED, "it said: too many tools are connected");
     client_close(all[3]);
     for (int tries = 0; tries < 100 && !(all[3] = open_to("127.0.0.1", port, 2000)); tries++) {
         usleep(10000);
@@ -248,7 +253,7 @@ static void no_tools(void **state) {
     (void)state;
     start_server(false, NULL);
     assert_null(open_to("127.0.0.1", port, 2000));
-    assert_string_equal(why, "it said: no tools are taken here");
+    expect_error(CLIENT_REFUSED, "it said: no tools are taken here");
 }
 
 // With a secret both sides prove it; each mistake is told in words that help.
@@ -257,26 +262,26 @@ static void secrets(void **state) {
     static const struct secret right = {"0123456789abcdef", 16}, wrong = {"0123456789abcdee", 16};
     start_server(true, &right);
     struct client_options o = {.host = "127.0.0.1", .port = port, .timeout_ms = 5000, .secret = &right};
-    struct client *c = client_open(&o, why);
+    struct client *c = client_open(&o, &error);
     assert_non_null(c);
     ask(c, "alive");
     hears(c, "alive");
     client_close(c);
     o.secret = &wrong;
-    assert_null(client_open(&o, why));
-    assert_string_equal(why, "it said: wrong secret");
+    assert_null(client_open(&o, &error));
+    expect_error(CLIENT_REFUSED, "it said: wrong secret");
     o.secret = NULL;
-    assert_null(client_open(&o, why));
-    assert_string_equal(why, "it said: this collector demands its secret: start with --secret-file (start_trace: {secret_file, File})");
+    assert_null(client_open(&o, &error));
+    expect_error(CLIENT_REFUSED, "it said: this collector demands its secret: start with --secret-file (start_trace: {secret_file, File})");
     // somebody who has no secret, and one who does not answer
     o.secret = &right;
     o.timeout_ms = 400;
     o.port = stranger("\0\0\0\x0e\x81\xa4type\xa7welcome", 18);
-    assert_null(client_open(&o, why));
-    assert_string_equal(why, "the collector asks for no proof of the secret");
+    assert_null(client_open(&o, &error));
+    expect_error(CLIENT_REFUSED, "the collector asks for no proof of the secret");
     o.port = stranger("", 0);
-    assert_null(client_open(&o, why));
-    assert_string_equal(why, "it does not answer; is it a kprof-collector?");
+    assert_null(client_open(&o, &error));
+    expect_error(CLIENT_ABSENT, "it does not answer; is it a kprof-collector?");
 }
 
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -20,7 +20,8 @@ static void plain(void **state) {
     script_check("enter 1 A a 0; exc A a 3", "complete 0..3 error self 0: Aa 0..3 self 3 error;");
     script_check("enter 1 A a 0; call 1 A b 1; exc A b 2; ret A a 3", "complete 0..3 self 0: Aa 0..3 self 2, >Ab 1..2 self 1 error;");
     // killed: the VM tells of its open calls, then of its death
-    script_check("enter 1 A a 0; call 1 A b 1; exc A b 2; exc A a 2; die A 2", "complete 0..2 error self 0: Aa 0..2 self 1 error, >Ab 1..2 self 1 error;");
+    script_check("enter 1 A a 0; call 1 A b 1; exc A b 2; exc A a 2; die A 2",
+                 "complete 0..2 error self 0: Aa 0..2 self 1 error, >Ab 1..2 self 1 error;");
     // killed from OTP 27 on: of its death alone
     script_check("enter 1 A a 0; call 1 A b 1; die A 2", "complete 0..2 error self 0: Aa 0..2 self 1 error, >Ab 1..2 self 1 error;");
     // other processes: a call, a spawn, and what ends later
@@ -36,7 +37,8 @@ static void keep_alive(void **state) {
     script_check("enter 1 A a 0; call 1 A b 1; ret A b 2; ret A a 5; enter 2 A a 10; ret A a 12",
                  "complete 0..5 self 0: Aa 0..5 self 4, >Ab 1..2 self 1;complete 10..12 self 0: Aa 10..12 self 2;");
     // what it calls in between is nobody's, whatever it spawns on the way
-    expect("enter 1 A a 0; ret A a 5; call 1 A b 6; call 1 A c 7; spawn 1 A B 7; ret A c 8; ret A b 9; enter 2 A a 10; ret A a 12; call 2 A b 13; ret A b 14",
+    expect("enter 1 A a 0; ret A a 5; call 1 A b 6; call 1 A c 7; spawn 1 A B 7; ret A c 8; ret A b 9; enter 2 A a 10; ret A a 12; "
+           "call 2 A b 13; ret A b 14",
            "complete 0..5 self 0: Aa 0..5 self 5;complete 10..12 self 0: Aa 10..12 self 2;", 3, 0, 0);
     // and still is when the request has closed
     expect("enter 1 A a 0; ret A a 5; now 2000; call 1 A b 2001; ret A b 2002", "complete 0..5 self 0: Aa 0..5 self 5;", 1, 0, 0);
@@ -53,7 +55,9 @@ static void keep_alive_long(void **state) {
     struct script *s = script_new(true, 0);
     for (unsigned i = 0; i < 20000; i++) {
         char line[200];
-        snprintf(line, sizeof line, "enter %u A a %u; call %u A b %u.1; ret A b %u.2; ret A a %u.5; call %u A c %u.6; ret A c %u.7; now %u.8", i + 1, i, i + 1, i,
+        snprintf(line, sizeof line,
+                 "enter %u A a %u; call %u A b %u.1; ret A b %u.2; ret A a %u.5; call %u A c %u.6; ret A c %u.7; now %u.8",
+                 i + 1, i, i + 1, i,
                  i, i, i + 1, i, i, i);
         script_run(s, line);
         s->len = 0;
@@ -69,7 +73,8 @@ static void keep_alive_long(void **state) {
 // An entry inside of another's call is a tier like others. Its token replaces the first: both are the request's from then on.
 static void nested(void **state) {
     (void)state;
-    script_check("enter 1 A a 0; enter 2 A a 2; call 2 A b 3; ret A b 4; ret A a 5; call 2 A b 6; ret A b 7; ret A a 9; enter 3 A a 10; ret A a 11",
+    script_check("enter 1 A a 0; enter 2 A a 2; call 2 A b 3; ret A b 4; ret A a 5; call 2 A b 6; ret A b 7; ret A a 9; enter 3 A a 10; "
+                 "ret A a 11",
                  "complete 0..9 self 0: Aa 0..9 self 5, >Aa 2..5 self 2 inner, >>Ab 3..4 self 1, >Ab 6..7 self 1;"
                  "complete 10..11 self 0: Aa 10..11 self 1;");
     // what others do under either
@@ -79,16 +84,19 @@ static void nested(void **state) {
     expect("enter 1 A a 0; enter 2 A c 2; ret A c 5; ret A a 9; now 3000; call 1 B b 3001; ret B b 3002; call 2 B b 3003; ret B b 3004",
            "complete 0..9 self 0: Aa 0..9 self 6, >Ac 2..5 self 3;", 2, 0, 0);
     // in another process it begins a request
-    script_check("enter 1 A a 0; enter 2 B a 2; ret B a 5; ret A a 9", "complete 2..5 self 0: Ba 2..5 self 3;complete 0..9 self 0: Aa 0..9 self 9;");
+    script_check("enter 1 A a 0; enter 2 B a 2; ret B a 5; ret A a 9",
+                 "complete 2..5 self 0: Ba 2..5 self 3;complete 0..9 self 0: Aa 0..9 self 9;");
 }
 
 // The process works for the request that is open on its stack, whatever token a message brought. What it gave away meanwhile is elsewhere.
 static void token_replaced(void **state) {
     (void)state;
-    expect("enter 1 A a 0; enter 2 B a 1; call 2 A b 3; ret A b 4; call 2 A b 5; ret A b 6; ret A a 9; ret B a 10", "incomplete 0..9;complete 1..10 self 0: Ba 1..10 self 9;",
+    expect("enter 1 A a 0; enter 2 B a 1; call 2 A b 3; ret A b 4; call 2 A b 5; ret A b 6; ret A a 9; ret B a 10",
+           "incomplete 0..9;complete 1..10 self 0: Ba 1..10 self 9;",
            0, 0, 1);
     // the sampler took it away
-    expect("enter 1 A a 0; leftout A; ret A a 9; leftout A; enter 2 A a 10; ret A a 11", "incomplete 0..9;complete 10..11 self 0: Aa 10..11 self 1;", 0, 0, 1);
+    expect("enter 1 A a 0; leftout A; ret A a 9; leftout A; enter 2 A a 10; ret A a 11",
+           "incomplete 0..9;complete 10..11 self 0: Aa 10..11 self 1;", 0, 0, 1);
     expect("leftout B; enter 1 A a 0; leftout B; ret A a 9", "complete 0..9 self 0: Aa 0..9 self 9;", 0, 0, 0);
 }
 
@@ -103,9 +111,11 @@ static void token_twice(void **state) {
                  "complete 0..5 self 0: Aa 0..5 self 5;complete 6..9 self 0: Ba 6..9 self 2, >Cb 7..8 self 1 wait 1;");
     // in the same process, and long ago
     expect("enter 1 A a 0; ret A a 5; enter 1 A a 6; call 1 A b 7; ret A b 8; ret A a 9; now 5000; enter 1 A a 5000; ret A a 5001",
-           "complete 0..5 self 0: Aa 0..5 self 5;complete 6..9 self 0: Aa 6..9 self 2, >Ab 7..8 self 1;complete 5000..5001 self 0: Aa 5000..5001 self 1;", 0, 0, 0);
+           "complete 0..5 self 0: Aa 0..5 self 5;complete 6..9 self 0: Aa 6..9 self 2, >Ab 7..8 self 1;complete 5000..5001 self 0: Aa "
+           "5000..5001 self 1;", 0, 0, 0);
     // that of one that is open, inside of another
-    expect("enter 1 A a 0; enter 2 B a 1; enter 2 A a 2; ret A a 3; ret A a 4; ret B a 5", "incomplete 0..4;complete 1..5 self 0: Ba 1..5 self 4;", 0, 0, 0);
+    expect("enter 1 A a 0; enter 2 B a 1; enter 2 A a 2; ret A a 3; ret A a 4; ret B a 5",
+           "incomplete 0..4;complete 1..5 self 0: Ba 1..5 self 4;", 0, 0, 0);
 }
 
 static void losses(void **state) {
@@ -115,13 +125,17 @@ static void losses(void **state) {
            "incomplete 0..0;incomplete 10..12;complete 20..21 self 0: Aa 20..21 self 1;", 0, 0, 0);
     // its frame is taken off once the request is closed, and nothing is unwound
     expect("enter 1 A a 0; lost; enter 2 A a 10; ret A a 12; now 3000; enter 3 A a 3001; ret A a 3002; enter 4 A a 3003; ret A a 3004",
-           "incomplete 0..0;incomplete 10..12;complete 3001..3002 self 0: Aa 3001..3002 self 1;complete 3003..3004 self 0: Aa 3003..3004 self 1;", 0, 0, 0);
+           "incomplete 0..0;incomplete 10..12;complete 3001..3002 self 0: Aa 3001..3002 self 1;complete 3003..3004 self 0: Aa 3003..3004 "
+           "self 1;", 0, 0, 0);
     // while it is open
-    expect("enter 1 A a 0; lost; ret A a 10; enter 2 A a 11; ret A a 12", "incomplete 0..10;complete 11..12 self 0: Aa 11..12 self 1;", 0, 0, 0);
+    expect("enter 1 A a 0; lost; ret A a 10; enter 2 A a 11; ret A a 12", "incomplete 0..10;complete 11..12 self 0: Aa 11..12 self 1;", 0,
+           0, 0);
     // a return that never came without a loss: what is below it shows that
-    expect("call 9 A b 0; enter 1 A a 1; ret A b 5; enter 2 A a 6; ret A a 7", "incomplete 1..1;complete 6..7 self 0: Aa 6..7 self 1;", 1, 1, 0);
+    expect("call 9 A b 0; enter 1 A a 1; ret A b 5; enter 2 A a 6; ret A a 7", "incomplete 1..1;complete 6..7 self 0: Aa 6..7 self 1;", 1,
+           1, 0);
     // that never ends at all
-    expect("enter 1 A a 0; now 40000; enter 2 A a 40001; ret A a 40002", "expired 0..0;complete 40001..40002 self 0: Aa 40001..40002 self 1;", 0, 0, 0);
+    expect("enter 1 A a 0; now 40000; enter 2 A a 40001; ret A a 40002",
+           "expired 0..0;complete 40001..40002 self 0: Aa 40001..40002 self 1;", 0, 0, 0);
 }
 
 // A loop as an entry: all that comes later is inside of its first call.

@@ -26,9 +26,11 @@ static void spawned(void **state) {
     script_check("begin 1 A 0; call 1 A a 1; spawn 1 A B 2; spawn 1 B C 3; call 1 C c 5 C; ret C c 6; ret A a 8; end 1 A 9",
                  "complete 0..9 self 2: Aa 1..8 self 6, >Cc 5..6 self 1 wait 2;");
     // the one in the middle worked for somebody else when its child first called
-    script_check("begin 1 A 0; call 1 A a 1; call 1 S s 2 A; ret S s 3; spawn 1 S B 4; ret A a 5; call 1 A b 6; call 1 S s 7 A; ret S s 8; call 1 B c 9 B;"
+    script_check("begin 1 A 0; call 1 A a 1; call 1 S s 2 A; ret S s 3; spawn 1 S B 4; ret A a 5; call 1 A b 6; call 1 S s 7 A; "
+                 "ret S s 8; call 1 B c 9 B;"
                  "ret B c 10; ret A b 11; end 1 A 12",
-                 "complete 0..12 self 3: Aa 1..5 self 3, >Ss 2..3 self 1 wait 1, Ab 6..11 self 4, >Ss 7..8 self 1 wait 1, >Bc 9..10 self 1 wait 5;");
+                 "complete 0..12 self 3: Aa 1..5 self 3, >Ss 2..3 self 1 wait 1, Ab 6..11 self 4, >Ss 7..8 self 1 wait 1, >Bc 9..10 self "
+                 "1 wait 5;");
     // its second span has waited for nobody; a child that has spoken to a server by then hangs where it was spawned
     script_check("begin 1 A 0; call 1 A a 1; spawn 1 A B 2; call 1 B b 3 B; ret B b 4; call 1 B b 6 B; ret B b 7; ret A a 8; end 1 A 9",
                  "complete 0..9 self 2: Aa 1..8 self 5, >Bb 3..4 self 1 wait 1, >Bb 6..7 self 1;");
@@ -37,13 +39,15 @@ static void spawned(void **state) {
     // a spawn that raised leaves nothing
     script_check("begin 1 A 0; call 1 A a 1; raise 1 A 2; ret A a 3; raise 1 A 4; call 1 A b 5; ret A b 6; end 1 A 7",
                  "complete 0..7 self 4: Aa 1..3 self 2, Ab 5..6 self 1;");
-    script_check("begin 1 A 0; call 1 A a 1; raise 1 A 2; call 1 A b 3; ret A b 4; raise 1 A 5; spawn 1 A B 6; call 1 B c 7 B; ret B c 8; ret A a 9; end 1 A 10",
+    script_check("begin 1 A 0; call 1 A a 1; raise 1 A 2; call 1 A b 3; ret A b 4; raise 1 A 5; spawn 1 A B 6; call 1 B c 7 B; "
+                 "ret B c 8; ret A a 9; end 1 A 10",
                  "complete 0..10 self 2: Aa 1..9 self 6, >Ab 3..4 self 1, >Bc 7..8 self 1 wait 1;");
     // a spawner without spans whose message comes back is an answer's sender
     script_check("begin 1 A 0; spawn 1 A B 1; spawn 1 B C 2; call 1 A a 5 B; ret A a 6; call 1 C c 7 C; ret C c 8; end 1 A 9",
                  "complete 0..9 self 7: Aa 5..6 self 1, Cc 7..8 self 1 wait 5;");
     // a spawn that comes before the begin of its request; one under a token that is over
-    script_check("spawn 1 A B 1; call 1 B b 2 B; begin 1 A 0; ret B b 3; end 1 A 4; now 2000; spawn 1 A C 2001", "complete 0..4 self 3: Bb 2..3 self 1 wait 1;");
+    script_check("spawn 1 A B 1; call 1 B b 2 B; begin 1 A 0; ret B b 3; end 1 A 4; now 2000; spawn 1 A C 2001",
+                 "complete 0..4 self 3: Bb 2..3 self 1 wait 1;");
     // of a token that nobody began nothing is kept
     struct script *s = script_new(true, 0);
     script_run(s, "spawn 5 A B 1; call 1 A a 2; now 9000");
@@ -72,13 +76,16 @@ static void waiting(void **state) {
                  "complete 0..9 self 2: Aa 1..8 self 4, >Ab 2..3 self 1, >Ss 5..7 self 2 wait 2;");
     script_check("begin 1 A 0; call 1 S s 5 A; ret S s 7; end 1 A 9", "complete 0..9 self 7: Ss 5..7 self 2 wait 5;");
     // one message, two spans of the server; then another message, as the caller has done something in between
-    script_check("begin 1 A 0; call 1 A a 1; call 1 S s 3 A; ret S s 4; call 1 S s 6 A; ret S s 7; ret A a 8; call 1 A a 9; call 1 S s 12 A;"
+    script_check("begin 1 A 0; call 1 A a 1; call 1 S s 3 A; ret S s 4; call 1 S s 6 A; ret S s 7; ret A a 8; call 1 A a 9; "
+                 "call 1 S s 12 A;"
                  "ret S s 13; ret A a 14; end 1 A 15",
-                 "complete 0..15 self 3: Aa 1..8 self 5, >Ss 3..4 self 1 wait 2, >Ss 6..7 self 1, Aa 9..14 self 4, >Ss 12..13 self 1 wait 3;");
+                 "complete 0..15 self 3: Aa 1..8 self 5, >Ss 3..4 self 1 wait 2, >Ss 6..7 self 1, Aa 9..14 self 4, >Ss 12..13 self 1 wait "
+                 "3;");
     // since an answer: of the server before, of a process that it had spawned; not of one that still works
     script_check("begin 1 A 0; call 1 A a 1; call 1 S s 2 A; ret S s 6; call 1 T t 7 A; ret T t 8; ret A a 9; end 1 A 10",
                  "complete 0..10 self 2: Aa 1..9 self 3, >Ss 2..6 self 4 wait 1, >Tt 7..8 self 1 wait 1;");
-    script_check("begin 1 A 0; call 1 A a 1; spawn 1 A B 2; spawn 1 A C 2.5; call 1 B b 3 B; call 1 C c 3 C; ret B b 5; call 1 T t 7 A; ret T t 8; ret C c 9;"
+    script_check("begin 1 A 0; call 1 A a 1; spawn 1 A B 2; spawn 1 A C 2.5; call 1 B b 3 B; call 1 C c 3 C; ret B b 5; call 1 T t 7 A; "
+                 "ret T t 8; ret C c 9;"
                  "ret A a 10; end 1 A 11",
                  "complete 0..11 self 2: Aa 1..10 self 3, >Bb 3..5 self 2 wait 1, >Cc 3..9 self 6 wait 0.5, >Tt 7..8 self 1 wait 2;");
     // of a sender that was never seen nothing is known
@@ -91,7 +98,8 @@ static void casts(void **state) {
     // it waits for the answer: the span hangs where its own do
     script_check("begin 1 A 0; call 1 A a 1; ret A a 2; call 1 S s 3 A; ret S s 4; call 1 A b 5; ret A b 6; end 1 A 7",
                  "complete 0..7 self 4: Aa 1..2 self 1, Ss 3..4 self 1 wait 1, Ab 5..6 self 1;");
-    script_check("begin 1 A 0; call 1 A a 1; call 1 S s 2 A; ret S s 3; call 1 T t 4 S; ret T t 5; call 1 S s 6 T; ret S s 7; ret A a 8; end 1 A 9",
+    script_check("begin 1 A 0; call 1 A a 1; call 1 S s 2 A; ret S s 3; call 1 T t 4 S; ret T t 5; call 1 S s 6 T; ret S s 7; ret A a 8; "
+                 "end 1 A 9",
                  "complete 0..9 self 2: Aa 1..8 self 4, >Ss 2..3 self 1 wait 1, >Tt 4..5 self 1 wait 1, >Ss 6..7 self 1;");
     // it goes on meanwhile: by a span, by the request's end, which may be long ago
     script_check("begin 1 A 0; call 1 A a 1; ret A a 2; call 1 S s 3 A; call 1 A b 4; ret A b 5; ret S s 6; end 1 A 7",
@@ -105,7 +113,8 @@ static void casts(void **state) {
 static void answers(void **state) {
     (void)state;
     // a worker that asks a server goes on below the span that gave it its work, though another worker asked that server meanwhile
-    script_check("begin 1 A 0; call 1 A a 1; call 1 V v 2 A; ret V v 3; call 1 W v 2.5 A; ret W v 3.5; call 1 S s 4 V; ret S s 5; call 1 S s 6 W;"
+    script_check("begin 1 A 0; call 1 A a 1; call 1 V v 2 A; ret V v 3; call 1 W v 2.5 A; ret W v 3.5; call 1 S s 4 V; ret S s 5; "
+                 "call 1 S s 6 W;"
                  "ret S s 7; call 1 V v 8 S; ret V v 9; call 1 W v 8.5 S; ret W v 9.5; ret A a 10; end 1 A 11",
                  "complete 0..11 self 2: Aa 1..10 self 4, >Vv 2..3 self 1 wait 1, >Wv 2.5..3.5 self 1 wait 1.5, >Ss 4..5 self 1 wait 1, "
                  ">Ss 6..7 self 1 wait 2.5, >Vv 8..9 self 1, >Wv 8.5..9.5 self 1;");
@@ -153,7 +162,8 @@ static void return_to(void **state) {
     (void)state;
     // in the body, then a tail call: one return_to ends both
     check("begin 1 A 0; none 1 A a x 1; none 1 A b a 2; to A a 3; to A x 4; none 1 A a x 5; none 1 A b x 6; to A x 7; end 1 A 8",
-          "complete 0..8 self 3: Aa 1..4 self 2 unknown, >Ab 2..3 self 1 unknown, Aa 5..7 self 1 unknown, >Ab 6..7 self 1 unknown;", 0, 0, 0);
+          "complete 0..8 self 3: Aa 1..4 self 2 unknown, >Ab 2..3 self 1 unknown, Aa 5..7 self 1 unknown, >Ab 6..7 self 1 unknown;",
+          0, 0, 0);
     // recursion in the body; a tail-recursive loop
     check("begin 1 A 0; none 1 A a x 1; none 1 A a a 2; none 1 A a a 3; to A a 4; to A a 5; to A x 6; end 1 A 7",
           "complete 0..7 self 2: Aa 1..6 self 2 unknown, >Aa 2..5 self 2 inner unknown, >>Aa 3..4 self 1 inner unknown;", 0, 0, 0);
@@ -238,7 +248,8 @@ static void exceptions(void **state) {
 // One process that serves a connection, and a pool of workers that are given messages.
 static void keep_alive_and_pools(void **state) {
     (void)state;
-    script_check("begin 1 A 0; call 1 A a 1; call 1 W w 2 A; call 1 V w 3 A; ret W w 5; ret V w 6; ret A a 7; end 1 A 8; begin 2 A 9; call 2 A a 10;"
+    script_check("begin 1 A 0; call 1 A a 1; call 1 W w 2 A; call 1 V w 3 A; ret W w 5; ret V w 6; ret A a 7; end 1 A 8; begin 2 A 9; "
+                 "call 2 A a 10;"
                  "call 2 V w 11 A; call 2 W w 11.5 A; ret V w 12; ret W w 14; ret A a 15; end 2 A 16",
                  "complete 0..8 self 2: Aa 1..7 self 2, >Ww 2..5 self 3 wait 1, >Vw 3..6 self 3 wait 2;"
                  "complete 9..16 self 2: Aa 10..15 self 2, >Vw 11..12 self 1 wait 1, >Ww 11.5..14 self 2.5 wait 1.5;");
@@ -254,27 +265,33 @@ static void left_in_silence(void **state) {
     check("begin 1 A 0; none 1 S b y 2 A; end 1 A 5; begin 2 A 100; call 2 S w 102 A; ret S w 103; to S y 103; end 2 A 104",
           "incomplete 0..103;complete 100..104 self 3: Sw 102..103 self 1 wait 2;", 0, 2, 0);
     // a return_to cannot have passed the open call of a tier with values, whatever lies below it
-    check("begin 1 A 0; none 1 S b y 2 A; end 1 A 5; begin 2 A 100; call 2 S w 102 A; call 2 S v 103 A; exc S v 104; to S y 104; ret S w 105; end 2 A 106",
+    check("begin 1 A 0; none 1 S b y 2 A; end 1 A 5; begin 2 A 100; call 2 S w 102 A; call 2 S v 103 A; exc S v 104; to S y 104; "
+          "ret S w 105; end 2 A 106",
           "incomplete 0..5;complete 100..106 self 3: Sw 102..105 self 2 wait 2, >Sv 103..104 self 1 error;", 0, 1, 0);
     // a call under a token that is over
     s = script_new(true, 0);
-    script_run(s, "begin 1 X 0; end 1 X 1; now 2000; begin 2 A 2001; none 2 S b y 2002 A; none 1 S c y 2003 X; to S y 2004; end 2 A 2005; now 9000");
+    script_run(s, "begin 1 X 0; end 1 X 1; now 2000; begin 2 A 2001; none 2 S b y 2002 A; none 1 S c y 2003 X; to S y 2004; "
+                  "end 2 A 2005; now 9000");
     script_expect(s, "complete 0..1 self 1;incomplete 2001..2005;");
     script_free(s);
     // the death of a process that has gone on to another request is none of that one's
     check("begin 1 A 0; none 1 A b y 2; end 1 A 5; begin 2 A 100; die A 104", "incomplete 0..104;expired 100..100;", 0, 1, 0);
     // a spawn of a request that is closed has its own return_to
     s = script_new(true, 0);
-    script_run(s, "begin 1 S 0; end 1 S 1; now 2000; begin 2 A 2001; none 2 S b y 2002 A; spawn 1 S X 2003; to S z 2003; raise 1 S 2004; to S z 2004; to S y 2005; end 2 A 2006; now 9000");
+    script_run(s, "begin 1 S 0; end 1 S 1; now 2000; begin 2 A 2001; none 2 S b y 2002 A; spawn 1 S X 2003; to S z 2003; raise 1 S 2004; "
+                  "to S z 2004; to S y 2005; end 2 A 2006; now 9000");
     script_expect(s, "complete 0..1 self 1;complete 2001..2006 self 2: Sb 2002..2005 self 3 unknown wait 1;");
     script_free(s);
 }
 
-// An untraced function calls a tier and is called in it again: what it calls there seems to be called by tail calls, until the tier returns.
+// An untraced function calls a tier and is called in it again: what it calls there seems to be called by tail calls, until the tier
+// returns.
 static void recursion_of_an_untraced_function(void **state) {
     (void)state;
-    check("begin 1 A 0; none 1 A b x 1; none 1 A c x 2; to A x 3; none 1 A c x 4; to A x 5; to A x 6; end 1 A 7", "incomplete 0..7;", 0, 1, 0);
-    check("begin 1 A 0; none 1 A b x 1; call 1 A w 2; ret A w 3; to A x 3; call 1 A w 4; ret A w 5; to A x 5; to A x 6; end 1 A 7", "incomplete 0..7;", 0, 1, 0);
+    check("begin 1 A 0; none 1 A b x 1; none 1 A c x 2; to A x 3; none 1 A c x 4; to A x 5; to A x 6; end 1 A 7", "incomplete 0..7;", 0, 1,
+          0);
+    check("begin 1 A 0; none 1 A b x 1; call 1 A w 2; ret A w 3; to A x 3; call 1 A w 4; ret A w 5; to A x 5; to A x 6; end 1 A 7",
+          "incomplete 0..7;", 0, 1, 0);
 }
 
 // -- deaths -----------------------------------------------------------------------------------------------------------------
@@ -297,6 +314,9 @@ static void deaths(void **state) {
     check("web 1 A 0; call 1 A a 1; ret A a 2; die A 4; now 1500", "complete 0..4 error self 3: Aa 1..2 self 1;", 0, 0, 0);
     check("web 1 A 0; end 1 A 3; die A 4; now 1500", "complete 0..3 self 3;", 0, 0, 0);
     check("web 1 A 0; die A 4; end 1 B 5; now 1500", "complete 0..5 self 5;", 0, 0, 0);
+    // all of a connection's end with it, also those without a call, and none that has ended elsewhere or is another's
+    check("web 1 A 0; web 2 A 1; web 3 A 2; web 4 B 2; web 5 A 2; end 2 A 3; end 5 B 3; die A 4; end 4 B 6; now 1500",
+          "complete 1..3 self 2;complete 2..3 self 1;complete 0..4 error self 4;complete 2..4 error self 2;complete 2..6 self 4;", 0, 0, 0);
     // the next request of the same process is another one
     check("begin 1 A 0; call 1 A a 1; exc A a 2; end 1 A 3 error; begin 2 A 4; end 2 A 5; die A 6",
           "complete 0..3 error self 2: Aa 1..2 self 1 error;complete 4..5 self 1;", 0, 0, 0);
@@ -306,7 +326,8 @@ static void deaths(void **state) {
     // from OTP 27 on the VM kills in silence: what has a return value and is open then was left by it
     check("begin 1 A 0; call 1 A a 1; call 1 S s 2 A; die S 3; ret A a 4; end 1 A 5",
           "complete 0..5 self 2: Aa 1..4 self 2, >Ss 2..3 self 1 error wait 1;", 0, 0, 0);
-    check("begin 1 A 0; call 1 A a 1; call 1 A b 2; die A 4; now 1500", "complete 0..4 error self 1: Aa 1..4 self 1 error, >Ab 2..4 self 2 error;", 0, 0, 0);
+    check("begin 1 A 0; call 1 A a 1; call 1 A b 2; die A 4; now 1500",
+          "complete 0..4 error self 1: Aa 1..4 self 1 error, >Ab 2..4 self 2 error;", 0, 0, 0);
     check("begin 1 A 0; call 1 A a 1; raise 1 A 2; die A 4; now 1500", "complete 0..4 error self 1: Aa 1..4 self 3 error;", 0, 0, 0);
     // what has none below it may have been left in silence before that was called
     check("begin 1 A 0; none 1 A a x 1; call 1 A b 2; die A 4; now 1500", "incomplete 0..4 error;", 0, 1, 0);
@@ -323,7 +344,8 @@ static void deaths(void **state) {
 static void pauses(void **state) {
     (void)state;
     // each counts where it was innermost; outside of calls, and of other processes, nowhere
-    script_check("gc A -2 -1; begin 1 A 0; gc A 0.1 0.2; call 1 A a 1; gc A 1.1 1.6; call 1 A b 2; gc A 2.25 2.5; off A 3 4; gc A 4 4.5; ret A b 5; off A 5 5.5;"
+    script_check("gc A -2 -1; begin 1 A 0; gc A 0.1 0.2; call 1 A a 1; gc A 1.1 1.6; call 1 A b 2; gc A 2.25 2.5; off A 3 4; gc A 4 4.5; "
+                 "ret A b 5; off A 5 5.5;"
                  "gc B 5 6; ret A a 6; off A 6 7; end 1 A 8",
                  "complete 0..8 self 3: Aa 1..6 self 2 gc 0.5 off 0.5, >Ab 2..5 self 3 gc 0.75 off 1;");
     // the numbers beside are what they were; a span that is still open has some too
@@ -346,7 +368,8 @@ static void pauses(void **state) {
 static void reloads(void **state) {
     (void)state;
     // whatever was open at any time of it, also what ends or is seen later
-    check("begin 1 A 0; end 1 A 9; begin 2 B 1; begin 3 C 20; gap 10 15; end 2 B 12; end 3 C 21; begin 4 D 14; end 4 D 30; begin 5 E 5; end 5 E 10",
+    check("begin 1 A 0; end 1 A 9; begin 2 B 1; begin 3 C 20; gap 10 15; end 2 B 12; end 3 C 21; begin 4 D 14; end 4 D 30; begin 5 E 5; "
+          "end 5 E 10",
           "complete 0..9 self 9;incomplete 1..12;complete 20..21 self 1;incomplete 14..30;incomplete 5..10;", 0, 0, 0);
     // several
     struct script *s = script_new(true, 0);
@@ -392,9 +415,10 @@ static void overtaken_losses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spawned),     cmocka_unit_test(before_the_first_marker), cmocka_unit_test(waiting),     cmocka_unit_test(casts),       cmocka_unit_test(answers),
-        cmocka_unit_test(many_processes), cmocka_unit_test(return_to),   cmocka_unit_test(both_kinds),
-        cmocka_unit_test(exceptions_without_values), cmocka_unit_test(left_in_silence), cmocka_unit_test(recursion_of_an_untraced_function), cmocka_unit_test(exceptions),  cmocka_unit_test(keep_alive_and_pools), cmocka_unit_test(deaths),      cmocka_unit_test(pauses),
+        cmocka_unit_test(spawned),     cmocka_unit_test(before_the_first_marker), cmocka_unit_test(waiting),     cmocka_unit_test(casts),
+        cmocka_unit_test(answers),     cmocka_unit_test(many_processes), cmocka_unit_test(return_to),   cmocka_unit_test(both_kinds),
+        cmocka_unit_test(exceptions_without_values), cmocka_unit_test(left_in_silence), cmocka_unit_test(recursion_of_an_untraced_function),
+        cmocka_unit_test(exceptions),  cmocka_unit_test(keep_alive_and_pools), cmocka_unit_test(deaths),      cmocka_unit_test(pauses),
         cmocka_unit_test(reloads),     cmocka_unit_test(several_ends), cmocka_unit_test(lost_tokens), cmocka_unit_test(overtaken_losses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,11 +139,13 @@ static void spans(void **state) {
     for (uint32_t i = 0; i < n; i++) {
         all[i] = (struct span){.start = 1000 + i, .end = 1500 + 2 * i, .pid = i + 7, .parent = i == 0 ? SPAN_NONE : i / 2, .tier = 3};
     }
-    all[1] = (struct span){.start = 1001, .end = 1400, .parent = 0, .tier = 4, .self = 11, .wait = 12, .gc = 13, .off_cpu = 14, .async = true};
+    all[1] = (struct span){.start = 1001, .end = 1400, .parent = 0, .tier = 4, .self = 11, .wait = 12, .gc = 13, .off_cpu = 14,
+                           .async = true};
     all[2] = (struct span){.start = 1002, .end = -1, .parent = 1, .open = true, .async = true};
     all[3] = (struct span){.start = 1003, .end = 1004, .parent = 1, .error = true};
     all[4] = (struct span){.start = 1004, .end = 1004, .parent = 1, .blind = true, .error = true}; // how it ended nobody knows
-    struct request_result r = {.fate = REQUEST_INCOMPLETE, .cut = true, .begin = 990, .end = 9000, .spans = all, .count = n, .calls = 77777};
+    struct request_result r = {.fate = REQUEST_INCOMPLETE, .cut = true, .begin = 990, .end = 9000, .spans = all, .count = n,
+                               .calls = 77777};
     assert_true(keep_offer(f.keep, &f.account, &r, INT64_MAX));
     r = (struct request_result){.begin = 1000, .end = 1600, .spans = all, .count = 1, .calls = 1};
     assert_true(keep_offer(f.keep, &f.account, &r, INT64_MAX));
@@ -163,6 +165,23 @@ static void spans(void **state) {
     kept = stats_kept_at(f.account.stats, 1);
     s = stats_kept_spans(f.account.stats, 1);
     assert_true(!kept->cut && kept->spans == 1 && kept->count == 1 && s->start == 0 && s->duration == 500);
+    stop(&f);
+}
+
+// Of a part it is kept which process each call without a parent was made for.
+static void callers(void **state) {
+    (void)state;
+    struct fixture f = start();
+    struct span all[] = {{.start = 1, .end = 9, .pid = 7, .from = 99, .parent = SPAN_NONE},
+                         {.start = 2, .end = 3, .pid = 7, .from = 99, .parent = 0},
+                         {.start = 4, .end = 5, .pid = 8, .from = 8, .parent = SPAN_NONE}};
+    struct request_result r = {.begin = 1, .end = 9, .spans = all, .count = 3, .calls = 3};
+    for (int remote = 0; remote < 2; remote++) {
+        r.remote = remote;
+        assert_true(keep_offer(f.keep, &f.account, &r, INT64_MAX));
+        const struct kept_span *s = stats_kept_spans(f.account.stats, (uint32_t)remote);
+        assert_true(s[0].caller == (remote ? 99u : 0) && s[1].caller == 0 && s[2].caller == 0);
+    }
     stop(&f);
 }
 
@@ -343,6 +362,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_reason_each),      cmocka_unit_test(room_for_the_slowest), cmocka_unit_test(room_of_their_own),
         cmocka_unit_test(buckets_out_of_order), cmocka_unit_test(spans),                cmocka_unit_test(statistics_full),
+        cmocka_unit_test(callers),
         cmocka_unit_test(without_memory),       cmocka_unit_test(random_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

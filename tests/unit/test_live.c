@@ -59,13 +59,24 @@ static void rows(void **state) {
 static void all_identities(void **state) {
     (void)state;
     struct live *l = live_new();
-    for (uint32_t i = 1; i < LIMIT_IDENTITIES + 3; i++) {
-        add(l, (uint16_t)i, 100, false);
+    struct directory d;
+    uint16_t last = 0;
+    char name[16];
+    assert_true(directory_init(&d));
+    for (uint32_t i = 0; i < LIMIT_IDENTITIES; i++) {
+        snprintf(name, sizeof name, "%u", i);
+        last = directory_identity(&d, slice_text(name));
+        assert_int_not_equal(last, IDENTITY_OTHER);
     }
-    add(l, LIMIT_IDENTITIES + 3, 100, false);
+    directory_free(&d);
+    for (uint16_t i = 1; i <= last; i++) {
+        add(l, i, 100, false);
+    }
+    add(l, (uint16_t)(last + 1), 100, false);
     add(l, DIRECTORY_NONE, 100, false);
-    assert_int_equal(live_count(l), LIMIT_IDENTITIES + 3);
-    assert_int_equal(live_at(l, 0)->requests, LIMIT_IDENTITIES + 4);
+    assert_int_equal(live_count(l), last + 1);
+    assert_int_equal(live_at(l, 0)->requests, last + 2);
+    assert_int_equal(live_at(l, last)->identity, last);
     live_free(l);
 }
 

@@ -72,16 +72,22 @@ static void journal(void **state) {
     assert_int_equal(fstat(2, &st), 0);
     snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
     setenv("JOURNAL_STREAM", stream, 1);
+    log_start();
     log_info("a\nline");
     log_warning("and");
     log_error("another");
     setenv("JOURNAL_STREAM", "8:1", 1);
+    log_start();
     log_info("mine");
     unsetenv("JOURNAL_STREAM");
+    log_start();
+    log_info("mine, too");
     capture_end();
     static const char expected[] = "<6>a?line\n<4>and\n<3>another\n";
     assert_memory_equal(logged, expected, strlen(expected));
-    assert_string_equal(logged + strlen(expected) + TIME_LENGTH, "info mine\n");
+    const char *mine = logged + strlen(expected) + TIME_LENGTH;
+    assert_memory_equal(mine, "info mine\n", 10);
+    assert_string_equal(mine + 10 + TIME_LENGTH, "info mine, too\n");
 }
 
 static void no_text_forges_a_line_or_steers_a_terminal(void **state) {

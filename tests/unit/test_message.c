@@ -227,24 +227,6 @@ static bool decode(struct message_reader *reader, struct message *m) {
     return both_ways(reader, slice_of(kept, len), m);
 }
 
-static int setup(void **state) {
-    (void)state;
-    out = buffer_make(1 << 20);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    buffer_free(&out);
-    return 0;
-}
-
-static void put_return_head(uint32_t pid) {
-    put_head(6, "trace_ts", pid);
-    put_atom("return_from");
-    put_function("db", "query", 2);
-}
-
 static void calls(void **state) {
     (void)state;
     struct message_reader r = {0};
@@ -363,7 +345,31 @@ static void origins(void **state) {
         assert_int_equal(from[4], 0);
         assert_true(from[1] != from[0] && from[2] != from[0] && from[1] != from[2]);
         assert_int_equal(other_again, from[1]);
+        assert_int_equal(from[1], message_process(slice_text("m@h"), from[0])); // as that node's own messages have it
+        assert_int_equal(from[2], message_process(slice_text("n@h"), from[0]));
     }
+}
+
+// Processes of other nodes have numbers that are stored: they must never change.
+static void process_numbers(void **state) {
+    (void)state;
+    char text[32];
+    uint64_t pid;
+    message_pid_text(123 | (uint64_t)4 << 32, text);
+    assert_string_equal(text, "<0.123.4>");
+    assert_true(message_pid_parse(text, &pid));
+    assert_int_equal(pid, 123 | (uint64_t)4 << 32);
+    assert_true(message_pid_parse("<0.4294967295.4294967295>", &pid));
+    assert_int_equal(pid, UINT64_MAX);
+    static const char *const none[] = {
+        "", "<0.1>", "<0.1.2", "<0.1.2>x", "<0.4294967296.0>", "<0.99999999999999999999.0>", "<1.1.2>", "0.1.2", "<0..>"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_false(message_pid_parse(none[i], &pid));
+        assert_int_equal(pid, 0);
+    }
+    assert_true(message_process(slice_text("shop@host"), 123) == 0xd3ae5edfdc504640ULL);
+    assert_true(message_process(slice_text("shop@host1"), 123) != message_process(slice_text("shop@host2"), 123));
+    assert_true(message_process(slice_text("shop@host1"), 123) != message_process(slice_text("shop@host1"), 124));
 }
 
 // Labels are equal when their terms are; a number also when it is written otherwise.
@@ -731,7 +737,7 @@ static void pid_text(void **state) {
     assert_string_equal(text, "<0.4294967295.4294967295>");
 }
 
-#define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define UNIT(f) cmocka_unit_test_setup_teardown(f, bytes_setup, bytes_teardown)
 
 // Calls of entry functions, and identities that look like their words.
 static void entries(void **state) {
@@ -740,8 +746,9 @@ static void entries(void **state) {
         const char *words[3];
         enum message_entry entry;
         enum message_note note;
-    } cases[] = {{{"entry", "create"}, ENTRY_BEGINS, NOTE_IDENTITY}, {{"entry", "ask", "x"}, ENTRY_BEGINS, NOTE_ARGUMENTS}, {{"left_out", "entry"}, ENTRY_LEFT_OUT, NOTE_NONE},
-                 {{"entry"}, ENTRY_NONE, NOTE_IDENTITY},           {{"left_out"}, ENTRY_NONE, NOTE_IDENTITY},               {{"entry", "entry"}, ENTRY_BEGINS, NOTE_IDENTITY},
+    } cases[] = {{{"entry", "create"}, ENTRY_BEGINS, NOTE_IDENTITY}, {{"entry", "ask", "x"}, ENTRY_BEGINS, NOTE_ARGUMENTS},
+                 {{"left_out", "entry"}, ENTRY_LEFT_OUT, NOTE_NONE}, {{"entry"}, ENTRY_NONE, NOTE_IDENTITY},
+                 {{"left_out"}, ENTRY_NONE, NOTE_IDENTITY}, {{"entry", "entry"}, ENTRY_BEGINS, NOTE_IDENTITY},
                  {{"ask", "entry"}, ENTRY_NONE, NOTE_ARGUMENTS}};
     struct message_reader r = {0};
     struct message m;
@@ -775,7 +782,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         UNIT(the_captures), UNIT(truncated),       UNIT(damaged),       UNIT(calls), UNIT(origins),
         UNIT(label_terms),  UNIT(returned_values), UNIT(hostile_times), UNIT(any_order), UNIT(lists),
-        UNIT(others),       UNIT(pid_text),        UNIT(entries),
+        UNIT(others),       UNIT(pid_text),        UNIT(entries),       UNIT(process_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,10 +41,11 @@ static void run_collector(int ports) {
     log_set_level(LOG_ERROR + 1);
     base = event_base_new();
     p = pipeline_new(&options);
-    pipeline_tick(p, clock_wall());
+    pipeline_tick(p, (struct pipeline_now){clock_wall(), clock_monotonic()});
     shims = (struct shim_links){.pipeline = p, .roster = &roster, .tools = &tools, .slow_ns = INT64_MAX};
     tools = (struct tool_links){.pipeline = p, .shims = &shims, .roster = &roster};
-    struct roster_node *gone = roster_join(&roster, directory_node(pipeline_directory(p), slice_text("old@h")), pipeline_node(p, slice_text("old@h")), clock_wall());
+    struct roster_node *gone = roster_join(&roster, directory_node(pipeline_directory(p), slice_text("old@h")),
+                                           pipeline_node(p, slice_text("old@h")), clock_wall());
     for (int i = 0; i < 40; i++) {
         roster_event(gone, clock_wall(), "event %d\033[2J", i);
     }
@@ -126,7 +127,8 @@ static void answer_steer(bool ok, const char *text) {
             _exit(0);
         }
         have += (size_t)got;
-        for (long size; (size = control_frame(slice_of(bytes, have), &payload)) > 0; have -= (size_t)size, memmove(bytes, bytes + size, have)) {
+        for (long size; (size = control_frame(slice_of(bytes, have), &payload)) > 0;
+             have -= (size_t)size, memmove(bytes, bytes + size, have)) {
             struct control *c = control_decode(payload);
             struct slice type = {0}, command = {0};
             int64_t id = 0, n = 0;
@@ -299,8 +301,8 @@ static void command_lines(void **state) {
 // What a tool that watches is sent.
 static void watching(void **state) {
     (void)state;
-    char why[CLIENT_WHY_BYTES];
-    struct client *c = client_open(&(struct client_options){.host = "127.0.0.1", .port = port, .timeout_ms = 5000}, why);
+    struct client_error e;
+    struct client *c = client_open(&(struct client_options){.host = "127.0.0.1", .port = port, .timeout_ms = 5000}, &e);
     assert_non_null(c);
     struct buffer b = buffer_make(4096);
     struct control_writer w = control_begin(&b, "watch", 1);
@@ -336,6 +338,7 @@ static void watching(void **state) {
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {UNIT(table), UNIT(chosen), UNIT(json), UNIT(steering), UNIT(no_answers), UNIT(watching), cmocka_unit_test(command_lines)};
+    const struct CMUnitTest tests[] = {UNIT(table), UNIT(chosen), UNIT(json), UNIT(steering), UNIT(no_answers), UNIT(watching),
+                                       cmocka_unit_test(command_lines)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

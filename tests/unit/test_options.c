@@ -119,7 +119,8 @@ static void mistakes(void **state) {
         {"--listen 99999999999999999999 --db k.db",
          "--listen 99999999999999999999: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711"},
         {"--listen host.example:1 --db k.db", "--listen: host.example is not an IP address"},
-        {"--listen 0.0.0.0:1 --db k.db", "--listen 0.0.0.0: others than this machine can connect there, so it wants --secret-file FILE; make "
+        {"--listen 0.0.0.0:1 --db k.db",
+         "--listen 0.0.0.0: others than this machine can connect there, so it wants --secret-file FILE; make "
                                          "one with: (umask 077; openssl rand -hex 32 >FILE)"},
         {"--db k.db --listen [::]:1", "--listen ::: others than this machine can connect there, so it wants --secret-file FILE; make one "
                                       "with: (umask 077; openssl rand -hex 32 >FILE)"},
@@ -128,7 +129,8 @@ static void mistakes(void **state) {
         {"--listen 1 --db k.db --tls-key k", "--tls-cert FILE is missing"},
         {"--listen 1 --db k.db --tls-ca a", "--tls-cert FILE is missing"},
         {"--listen [::]:1 --db k.db --tls-cert c --tls-key k --tls-ca a",
-         "--listen ::: others than this machine can connect there, so it wants --secret-file FILE; make one with: (umask 077; openssl rand -hex "
+         "--listen ::: others than this machine can connect there, so it wants --secret-file FILE; make one with: (umask 077; "
+         "openssl rand -hex "
          "32 >FILE)"},
         {"--listen aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1 --db k.db",
          "--listen: the address is too long"},
@@ -158,7 +160,8 @@ static void help(void **state) {
     struct collector_options o;
     assert_int_equal(parse("--help", &o), EXIT_OK);
     static const char *const options[] = {"--listen", "--db", "--bucket", "--flush", "--request-timeout", "--slow-threshold",
-                                          "--stats-log", "--record", "--secret-file", "--tls-cert", "--tls-key", "--tls-ca", "--version", "Exit status"};
+                                          "--stats-log", "--record", "--secret-file", "--tls-cert", "--tls-key", "--tls-ca", "--version",
+                                          "Exit status"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         assert_non_null(strstr(said, options[i]));
     }

@@ -95,19 +95,10 @@ static void end(bool clean) {
     assert_false(pipeline_end(n, clean, &cut));
 }
 
-// All statistics as text, rows sorted as they were made; the ledger summed, since its buckets depend on how bytes come in pieces.
-static void dump(struct buffer *b) {
+// The ledger of all buckets.
+static struct ledger_row ledger_sum(void) {
     const struct stats *s = pipeline_stats(p);
-    const struct directory *d = pipeline_directory(p);
     struct ledger_row sum = {0};
-    for (uint32_t i = 0; i < stats_rows(s); i++) {
-        const struct stat_row *r = stats_row_at(s, i);
-        buffer_printf(b, "%" PRId64 " %s %s %s: %lu requests %lu calls %lu errors %lu async total %lu self %lu async %lu sum %lu min "
-                         "%lu max %lu histogram %lu\n",
-                      r->key.bucket_start, names_text(&d->nodes, r->key.node), names_text(&d->identities, r->key.identity),
-                      names_text(&d->tiers, r->key.tier), r->requests, r->calls, r->errors, r->async_calls, r->total_ns,
-                      r->self_ns, r->async_ns, r->duration_ns, r->min_ns, r->max_ns, histogram_count(&r->durations));
-    }
     for (uint32_t i = 0; i < stats_ledgers(s); i++) {
         const struct ledger_row *r = stats_ledger_at(s, i);
         sum.requests_complete += r->requests_complete;
@@ -119,6 +110,22 @@ static void dump(struct buffer *b) {
         sum.orphan_returns += r->orphan_returns;
         sum.stale_calls += r->stale_calls;
         sum.decode_errors += r->decode_errors;
+    }
+    return sum;
+}
+
+// All statistics as text, rows sorted as they were made; the ledger summed, since its buckets depend on how bytes come in pieces.
+static void dump(struct buffer *b) {
+    const struct stats *s = pipeline_stats(p);
+    const struct directory *d = pipeline_directory(p);
+    const struct ledger_row sum = ledger_sum();
+    for (uint32_t i = 0; i < stats_rows(s); i++) {
+        const struct stat_row *r = stats_row_at(s, i);
+        buffer_printf(b, "%" PRId64 " %s %s %s: %lu requests %lu calls %lu errors %lu async total %lu self %lu async %lu sum %lu min "
+                         "%lu max %lu histogram %lu\n",
+                      r->key.bucket_start, names_text(&d->nodes, r->key.node), names_text(&d->identities, r->key.identity),
+                      names_text(&d->tiers, r->key.tier), r->requests, r->calls, r->errors, r->async_calls, r->total_ns,
+                      r->self_ns, r->async_ns, r->duration_ns, r->min_ns, r->max_ns, histogram_count(&r->durations));
     }
     buffer_printf(b, "%lu complete %lu incomplete %lu expired %lu messages %lu bytes %lu dropped %lu orphans %lu stale %lu errors\n",
                   sum.requests_complete, sum.requests_incomplete, sum.requests_expired, sum.messages, sum.bytes,
@@ -157,9 +164,7 @@ static void call(uint32_t pid, uint32_t label, int64_t time) {
 
 static void ret(uint32_t pid, int64_t time) {
     size_t at = frame_begin();
-    put_head(6, "trace_ts", pid);
-    put_atom("return_from");
-    put_function("db", "query", 2);
+    put_return_head(pid);
     put_atom("ok");
     put_big(time);
     frame_end(at);
@@ -262,6 +267,17 @@ static void pieces(void **state) {
     in_pieces(slice_of(kept.data, kept.len), true);
     assert_true(pipeline_totals(n).dropped > 50 && pipeline_totals(n).decode_errors > 20);
     assert_true(pipeline_totals(n).complete > 50 && pipeline_totals(n).incomplete > 50);
+    // and the ledger has all of it
+    struct pipeline_totals t = pipeline_totals(n);
+    struct ledger_row l = ledger_sum();
+    assert_int_equal(l.dropped_messages, t.dropped);
+    assert_int_equal(l.decode_errors, t.decode_errors);
+    assert_int_equal(l.messages, t.messages);
+    assert_int_equal(l.bytes, t.bytes);
+    assert_int_equal(l.requests_complete, t.complete);
+    assert_int_equal(l.requests_incomplete, t.incomplete);
+    assert_int_equal(l.stale_calls, t.stale_calls);
+    assert_int_equal(l.orphan_returns, t.orphan_returns);
     buffer_free(&kept);
 }
 
@@ -280,6 +296,10 @@ static void drops(void **state) {
     assert_int_equal(t.complete, 1);
     assert_int_equal(t.decode_errors, 0);
     assert_int_equal(t.first_error, -1);
+    struct ledger_row l = ledger_sum();
+    assert_int_equal(l.dropped_messages, 5);
+    assert_int_equal(l.requests_incomplete, 1);
+    assert_int_equal(l.requests_complete, 1);
 }
 
 static void damage(void **state) {
@@ -379,6 +399,12 @@ static void cut_off(void **state) {
 
 static const int64_t NOW = 1795000000000000000, NODE_ZERO = 1700000000000000000; // the node's 0 in ns since 1970
 
+static const int64_t BOOT = 1700000001000000000; // when the monotonic clock was 0
+
+static struct pipeline_now moment(int64_t wall) {
+    return (struct pipeline_now){wall, wall - BOOT};
+}
+
 static void heartbeat(void) {
     put_u8(0);
     put_u32(0);
@@ -389,19 +415,20 @@ static void live(void **state) {
     (void)state;
     const int64_t t = NOW - NODE_ZERO; // on the node's clock
     pipeline_set_clock(n, SECOND, NODE_ZERO);
-    pipeline_tick(p, NOW);
+    pipeline_tick(p, moment(NOW));
+    pipeline_sync(n, t, moment(NOW));
     begin(true, true);
     request(1, 1, t);
     feed();
-    pipeline_tick(p, NOW + 5 * SECOND); // with messages, time is theirs
+    pipeline_tick(p, moment(NOW + 5 * SECOND)); // with messages, time is theirs
     assert_int_equal(pipeline_totals(n).complete, 0);
-    pipeline_tick(p, NOW + 6 * SECOND); // without any bytes the stream is held up
-    assert_int_equal(pipeline_totals(n).complete, 0);
-    heartbeat();
-    pipeline_tick(p, NOW + 1200 * MS); // its grace time, and what is on its way
+    pipeline_tick(p, moment(NOW + 6 * SECOND)); // without any bytes the stream is held up
     assert_int_equal(pipeline_totals(n).complete, 0);
     heartbeat();
-    pipeline_tick(p, NOW + 1600 * MS);
+    pipeline_tick(p, moment(NOW + 1200 * MS)); // its grace time, and what is on its way
+    assert_int_equal(pipeline_totals(n).complete, 0);
+    heartbeat();
+    pipeline_tick(p, moment(NOW + 1600 * MS));
     assert_int_equal(pipeline_totals(n).complete, 1);
     const struct stat_row *row = stats_row_at(pipeline_stats(p), 0);
     assert_int_equal(row->key.bucket_start, NOW / SECOND);
@@ -409,16 +436,17 @@ static void live(void **state) {
     request(1, 2, t + 2000 * MS);
     mark("request_begin", 1, 3, "create", t + 2020 * MS);
     feed();
-    pipeline_tick(p, NOW + 20 * SECOND);
+    pipeline_tick(p, moment(NOW + 20 * SECOND));
     mark("request_end", 1, 3, "ok", t + 2990 * MS);
     call(2, 2, t + 2950 * MS); // async, within the grace time
     feed();
-    pipeline_tick(p, NOW + 20 * SECOND);
+    pipeline_tick(p, moment(NOW + 20 * SECOND));
     ret(2, t + 2960 * MS);
     feed();
-    pipeline_tick(p, NOW + 20 * SECOND);
+    pipeline_tick(p, moment(NOW + 20 * SECOND));
     heartbeat();
-    pipeline_tick(p, NOW + 21 * SECOND);
+    pipeline_sync(n, t + 20 * SECOND, moment(NOW + 20 * SECOND));
+    pipeline_tick(p, moment(NOW + 21 * SECOND));
     assert_int_equal(pipeline_totals(n).complete, 3);
     assert_int_equal(pipeline_totals(n).stale_calls, 0);
     assert_int_equal(pipeline_totals(n).orphan_returns, 0);
@@ -434,13 +462,136 @@ static void live(void **state) {
     end(true);
 }
 
+// One request after a quiet moment, node time t and the collector's clocks `now`: it is closed as soon as its grace time is over.
+static void soon_closed(int64_t t, struct pipeline_now now, uint32_t label) {
+    uint64_t before = pipeline_totals(n).complete;
+    heartbeat();
+    pipeline_tick(p, now);
+    request(1, label, t + 100 * MS);
+    feed();
+    pipeline_tick(p, now);
+    pipeline_sync(n, t + 2 * SECOND, (struct pipeline_now){now.wall + 2 * SECOND, now.steady + 2 * SECOND});
+    heartbeat();
+    pipeline_tick(p, (struct pipeline_now){now.wall + 2 * SECOND, now.steady + 2 * SECOND});
+    assert_int_equal(pipeline_totals(n).complete, before + 1);
+    assert_int_equal(pipeline_totals(n).expired, 0);
+    assert_int_equal(pipeline_totals(n).decode_errors, 0);
+}
+
+// Nothing sends a quiet node's time ahead of it, where its requests would wait until it has caught up, or be too old at once.
+static void clocks_jump(void **state) {
+    (void)state;
+    const int64_t t = NOW - NODE_ZERO, DAY = 86400 * SECOND;
+    struct pipeline_now now = moment(NOW);
+    // before it has told its time: its clock may be another one than ours
+    pipeline_set_clock(n, SECOND, NODE_ZERO);
+    pipeline_tick(p, now);
+    begin(true, true);
+    soon_closed(t - 600 * SECOND, now, 1);
+    end(true);
+    // started anew, it counts its time anew, from long before what it told last
+    pipeline_sync(n, t, now);
+    pipeline_set_clock(n, SECOND, NOW);
+    begin(true, true);
+    soon_closed(0, now, 2);
+    // our clock is set, forth and back
+    now.wall += DAY;
+    soon_closed(2 * SECOND, (struct pipeline_now){now.wall, now.steady + 2 * SECOND}, 3);
+    now.wall -= 2 * DAY;
+    soon_closed(4 * SECOND, (struct pipeline_now){now.wall, now.steady + 4 * SECOND}, 4);
+    // its machine has slept, ours has not
+    now.steady += 6 * SECOND + 20 * SECOND;
+    soon_closed(6 * SECOND, now, 5);
+    end(true);
+}
+
+// The node's clock is set (+C multi_time_warp): what ends from then on stands where its clock is.
+static void node_clock_set(void **state) {
+    (void)state;
+    pipeline_set_clock(n, SECOND, 0);
+    pipeline_tick(p, moment(NOW));
+    pipeline_sync(n, 0, moment(NOW));
+    begin(true, true);
+    request(1, 1, SECOND);
+    feed();
+    pipeline_set_offset(n, NOW);
+    request(1, 2, 2 * SECOND);
+    feed();
+    end(true);
+    const struct stat_row *row = stats_row_at(pipeline_stats(p), 0);
+    assert_int_equal(pipeline_totals(n).complete, 2);
+    assert_int_equal(row->key.bucket_start, NOW / SECOND);
+}
+
+static uint64_t dropped_in_ledger(void) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < stats_ledgers(pipeline_stats(p)); i++) {
+        sum += stats_ledger_at(pipeline_stats(p), i)->dropped_messages;
+    }
+    return sum;
+}
+
+static uint64_t told(uint32_t labels, uint64_t messages, uint64_t unsent) {
+    return pipeline_total(n, &(struct pipeline_total){.labels = labels, .messages = messages, .unsent = unsent});
+}
+
+// What a trace port gave and did not come is lost, and what is open then incomplete. Told twice, it is lost once.
+static void totals_told(void **state) {
+    (void)state;
+    const int64_t t = -5 * SECOND;
+    pipeline_tick(p, moment(NOW));
+    assert_int_equal(told(7, 30, 3), 3); // of a stream that nobody here knows
+    assert_int_equal(told(7, 2, UINT64_MAX), 2);
+    begin(true, true);
+    assert_int_equal(pipeline_labels(n), 0);
+    pipeline_set_clock(n, SECOND, NOW - t);
+    pipeline_set_labels(n, 7);
+    assert_int_equal(pipeline_labels(n), 7);
+    request(1, 1, t); // four messages
+    mark("request_begin", 1, 2, "create", t + 10 * MS);
+    feed();
+    assert_int_equal(pipeline_totals(n).messages, 5);
+    assert_int_equal(told(7, 30, 3), 25);
+    assert_int_equal(told(7, 30, 3), 0);
+    assert_int_equal(pipeline_totals(n).dropped, 30);
+    mark("request_end", 1, 2, "ok", t + 20 * MS);
+    feed();
+    end(true);
+    assert_int_equal(pipeline_totals(n).complete, 0);
+    assert_int_equal(pipeline_totals(n).incomplete, 2); // the first one was in its grace time
+    // of the one before, while the next comes
+    begin(true, true);
+    pipeline_set_labels(n, 8);
+    request(1, 3, t + SECOND);
+    feed();
+    assert_int_equal(told(7, 36, 0), 5);
+    assert_int_equal(told(7, 36, 0), 0);
+    assert_int_equal(told(8, 4, 0), 0);
+    // its labels may be told on the one connection before it begins on the other
+    pipeline_set_labels(n, 9);
+    assert_int_equal(pipeline_labels(n), 8);
+    end(true);
+    begin(true, true);
+    assert_int_equal(pipeline_labels(n), 9);
+    request(1, 4, t + 2 * SECOND);
+    feed();
+    assert_int_equal(told(9, 4, 0), 0);
+    assert_int_equal(told(8, 4, 0), 0);
+    end(true);
+    begin(true, true);
+    assert_int_equal(pipeline_labels(n), 0);
+    end(true);
+    assert_int_equal(pipeline_totals(n).complete, 2);
+    assert_int_equal(dropped_in_ledger(), 35);
+}
+
 // A time far from the node's clock is none: neither what was open nor the next buckets suffer more than one message lost.
 static void strange_times(void **state) {
     (void)state;
     static const int64_t away[] = {3601, -3601, 86400, -86400, 1000000000, -1000000000, 7000000000, -7000000000};
     const int64_t t = NOW - NODE_ZERO;
     pipeline_set_clock(n, SECOND, NODE_ZERO);
-    pipeline_tick(p, NOW);
+    pipeline_tick(p, moment(NOW));
     begin(true, true);
     for (uint32_t i = 0; i < 8; i++) {
         call(9, 100 + i, t + away[i] * SECOND);
@@ -455,7 +606,7 @@ static void strange_times(void **state) {
     assert_int_equal(pipeline_totals(n).decode_errors, 10);
     assert_int_equal(pipeline_totals(n).complete, 2);
     // by the node's own word its clock may stand anywhere
-    pipeline_sync(n, -500 * SECOND, NOW);
+    pipeline_sync(n, -500 * SECOND, moment(NOW));
     begin(true, true);
     request(1, 1, -500 * SECOND);
     feed();
@@ -470,16 +621,14 @@ static void hostile_times(void **state) {
     static const int64_t wild[] = {INT64_MIN, INT64_MAX, 0, -1, INT64_MAX - 5, INT64_MIN / 2, INT64_MAX / 2};
     for (unsigned i = 0; i < 7 * 7 * 7; i++) {
         pipeline_set_clock(n, i % 2 ? SECOND : i % 4 ? 1 : 1000000000000, wild[i / 7 % 7]);
-        pipeline_tick(p, NOW);
-        pipeline_sync(n, wild[i / 49], NOW);
+        pipeline_tick(p, moment(NOW));
+        pipeline_sync(n, wild[i / 49], moment(NOW));
         begin(i % 3 == 0, i % 5 != 0);
         request(1, 1, wild[i % 7] / 2 + 10);
         call(1, 2, wild[i % 7]);
         ret(1, wild[i / 7 % 7]);
         size_t at = frame_begin();
-        put_head(6, "trace_ts", 1);
-        put_atom("return_from");
-        put_function("db", "query", 2);
+        put_return_head(1);
         put_atom("ok");
         put_tuple(3);
         put_integer(9000);
@@ -488,7 +637,7 @@ static void hostile_times(void **state) {
         frame_end(at);
         assert_int_equal(feed(), -1);
         heartbeat();
-        pipeline_tick(p, NOW + SECOND);
+        pipeline_tick(p, moment(NOW + SECOND));
         pipeline_count(n, &(struct pipeline_counts){.unsampled = 1, .paused_ms = 1});
         end(i % 2);
     }
@@ -634,6 +783,35 @@ static void named_at_the_end(void **state) {
         incomplete += stats_ledger_at(pipeline_stats(p), i)->requests_incomplete;
     }
     assert_int_equal(incomplete, 1);
+}
+
+static uint64_t total_calls(const char *identity) {
+    uint64_t calls = 0;
+    for (uint32_t i = 0; i < stats_rows(pipeline_stats(p)); i++) {
+        const struct stat_row *row = stats_row_at(pipeline_stats(p), i);
+        calls += row->key.tier == TIER_TOTAL && strcmp(identity_at(i), identity) == 0 ? row->calls : 0;
+    }
+    return calls;
+}
+
+// What its begin calls a request is its name when no end does, and takes no place in the directory otherwise.
+static void named_at_the_begin(void **state) {
+    (void)state;
+    begin(false, true);
+    mark("web_begin", 1, 1, "GET /a", 0);
+    web_end(1, "error", "kept", "undefined", MS);
+    mark("web_begin", 1, 2, "GET /x", 2 * MS);
+    web_end(2, "ok", "kept", "GET 404", 3 * MS);
+    mark("web_begin", 1, 3, "_total", 4 * MS);
+    web_end(3, "ok", "kept", "undefined", 5 * MS);
+    mark("web_begin", 1, 4, "undefined", 6 * MS);
+    web_end(4, "ok", "kept", "undefined", 7 * MS);
+    feed();
+    end(true);
+    assert_int_equal(total_calls("GET /a"), 1);
+    assert_int_equal(total_calls("GET 404"), 1);
+    assert_int_equal(total_calls("undefined"), 2);
+    assert_int_equal(pipeline_directory(p)->identities.count, IDENTITIES_FIXED + 2);
 }
 
 // --identity of a replay: an argument, however the list is written.
@@ -826,7 +1004,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         UNIT(plain),         UNIT(pieces),      UNIT(drops),    UNIT(damage),           UNIT(cut_off),         UNIT(live),
         UNIT(strange_times), UNIT(hostile_times), UNIT(other_ticks), UNIT(identify), UNIT(name_by_argument), UNIT(without_a_token),
+        UNIT(totals_told),
         UNIT(loop),          UNIT(calls_for_printing), UNIT(slow_requests), UNIT(two_nodes), UNIT(untimed),  UNIT(named_at_the_end),
+        UNIT(clocks_jump),   UNIT(node_clock_set), UNIT(named_at_the_begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

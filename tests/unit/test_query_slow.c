@@ -107,11 +107,11 @@ static void keep_tree(void) {
     struct kept_request r = fixture_request(NOON, "create", KEPT_OVER, 9000, 70);
     const uint16_t db = directory_tier(&fixture_names, slice_text("db"));
     const struct kept_span spans[] = {
-        {1, 11, 21, 31, 41, 51, 5ULL << 32 | 80, UINT32_MAX, db, false, false, false, false},
-        {2, 12, 22, 32, 42, 52, 81, 0, db, false, true, false, false},
-        {3, 0, 0, 0, 0, 0, 81, 1, db, true, false, false, false},
-        {4, 14, 24, 34, 44, 54, 82, 0, db, false, false, true, true},
-        {5, 15, 25, 35, 45, 55, 83, UINT32_MAX, db, false, false, false, false}};
+        {1, 11, 21, 31, 41, 51, 5ULL << 32 | 80, UINT32_MAX, db, false, false, false, false, 77},
+        {2, 12, 22, 32, 42, 52, 81, 0, db, false, true, false, false, 0},
+        {3, 0, 0, 0, 0, 0, 81, 1, db, true, false, false, false, 0},
+        {4, 14, 24, 34, 44, 54, 82, 0, db, false, false, true, true, 0},
+        {5, 15, 25, 35, 45, 55, 83, UINT32_MAX, db, false, false, false, false, UINT64_MAX}};
     r.count = 5;
     assert_true(stats_keep(batch, &r, spans));
     fixture_write(batch);
@@ -151,6 +151,7 @@ static void test_spans(void **state) {
         assert_int_equal(span->gc_ns, i == 2 ? 0 : 41 + i);
         assert_int_equal(span->off_cpu_ns, i == 2 ? 0 : 51 + i);
         assert_int_equal(span->async, i == 3);
+        assert_true(span->caller == (i == 0 ? 77 : i == 4 ? UINT64_MAX : 0));
     }
     slow_spans_free(&spans);
 

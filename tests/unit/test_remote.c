@@ -24,7 +24,10 @@ static struct script *remote_script(void) {
     struct tracker_options options = {.timeout_ns = 30000LL * SCRIPT_MS,
                                       .markers = true,
                                       .entry = TIER_NONE,
-                                      .events = {s, part_finished, made_by, script_never_returns}};
+                                      .events = {.context = s,
+                                                 .finished = part_finished,
+                                                 .maker = made_by,
+                                                 .never_returns = script_never_returns}};
     tracker_free(s->tracker);
     s->tracker = tracker_new(s->pool, &options);
     assert_non_null(s->tracker);

@@ -461,6 +461,14 @@ static void test_command_line(void **state) {
     expect_line("kprof ");
     assert_int_equal(kprof("--help"), 0);
     expect_part("  report ");
+    assert_int_equal(kprof("report --db /tmp"), 1);
+    expect_line("kprof report: /tmp is a folder");
+    assert_int_equal(kprof("nodes --collector [::1]:1"), 1);
+    expect_line("cannot reach the collector at [::1]:1: ");
+    assert_int_equal(kprof("help nonsense"), 2);
+    expect_line("unknown command 'nonsense'");
+    assert_int_equal(kprof("help report"), 0);
+    expect_part("usage: kprof report ");
     assert_int_equal(kprof("report --help"), 0);
     expect_part("--identity NAME");
     assert_int_equal(kprof(""), 2);

@@ -57,6 +57,20 @@ static void parents(void **state) {
     request_tree_free(t);
 }
 
+// Times may run back, as in a capture while somebody set the clock: nothing waits for less than no time.
+static void begins_before_its_request(void **state) {
+    (void)state;
+    struct request_tree *t = request_tree_new();
+    struct span *s = request_tree_spans(t);
+    s[0] = span_of(2, 1, 40, 150, 1, SPAN_NONE);
+    s[1] = span_of(3, 1, 130, 140, 1, SPAN_NONE);
+    request_tree_build(t, &(struct tree_request){.count = 2, .begin = 100, .end = 200, .begin_pid = 1, .has_begin = true});
+    s = request_tree_spans(t);
+    assert_int_equal(s[0].wait, 0);
+    assert_int_equal(s[1].wait, 30);
+    request_tree_free(t);
+}
+
 // Spans of hostile input: parents that begin later, ends before their starts' parents, all at the same time.
 static void hostile(void **state) {
     (void)state;
@@ -146,6 +160,7 @@ static void without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(order), cmocka_unit_test(parents), cmocka_unit_test(hostile),
+                                       cmocka_unit_test(begins_before_its_request),
                                        cmocka_unit_test(large), cmocka_unit_test(without_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,8 @@ static void across_processes(void **state) {
     // parallel children: self time is the duration less their union
     script_check("begin 1 A 0; call 1 A a 0; call 1 B b 10 A; call 1 C b 20 A; call 1 D b 50 A; ret B b 30; ret C b 40;"
                  "ret D b 60; ret A a 100; end 1 A 100",
-                 "complete 0..100 self 0: Aa 0..100 self 60, >Bb 10..30 self 20 wait 10, >Cb 20..40 self 20 wait 20, >Db 50..60 self 10 wait 10;");
+                 "complete 0..100 self 0: Aa 0..100 self 60, >Bb 10..30 self 20 wait 10, >Cb 20..40 self 20 wait 20, >Db 50..60 self 10 "
+                 "wait 10;");
     // a child process that outlives the parent span, within the request
     script_check("begin 1 A 0; call 1 A a 10; call 1 B b 15 A; ret A a 20; ret B b 40; end 1 A 50",
                  "complete 0..50 self 20: Aa 10..20 self 5, >Bb 15..40 self 25 wait 5;");
@@ -400,6 +401,39 @@ static void names(void **state) {
     script_free(s);
 }
 
+// What a begin calls a request is a text until nothing else has named it.
+static void begun_names(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "web 1 A 0 21; die A 1; web 2 B 0 22");
+    struct request_ref ref = tracker_find(s->tracker, 2);
+    assert_true(tracker_unnamed(s->tracker, ref));
+    tracker_name_begun(s->tracker, ref, slice_text("23")); // the first one stays
+    script_run(s, "now 2000");
+    script_expect(s, "complete 0..1 as 21 error self 1;");
+    assert_int_equal(s->named, 1);
+    tracker_name_late(s->tracker, ref, 7);
+    script_run(s, "end 2 B 2000; web 3 B 2001 24");
+    assert_int_equal(tracker_asked(s->tracker, tracker_find(s->tracker, 3)), 0);
+    tracker_answered(s->tracker, tracker_find(s->tracker, 3), 0, 8);
+    script_run(s, "end 3 B 2002; now 4000; web 4 B 4000 25; now 40000");
+    script_expect(s, "complete 0..2000 as 7 self 2000;complete 2001..2002 as 8 self 1;expired 4000..4000 as 25;");
+    assert_int_equal(s->named, 2); // of what was called otherwise nobody has asked
+    tracker_name_begun(s->tracker, ref, slice_text("26")); // a closed request
+    script_free(s);
+    // their memory is given back
+    s = script_new(true, 0);
+    for (uint32_t i = 1; i <= LIMIT_OPEN_REQUESTS + 1; i++) {
+        struct tracker_call call = {.pid = 1, .token = i, .from = 1, .time = i * 10LL * SCRIPT_MS};
+        tracker_name_begun(s->tracker, tracker_web_begin(s->tracker, &call), slice_text("27"));
+        script_end(s->tracker, i, 1, false, call.time + SCRIPT_MS);
+        tracker_advance(s->tracker, call.time);
+    }
+    script_run(s, "reset");
+    assert_int_equal(s->named, LIMIT_OPEN_REQUESTS + 1);
+    script_free(s);
+}
+
 static void answers(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
@@ -711,6 +745,7 @@ int main(void) {
         cmocka_unit_test(entry),
         cmocka_unit_test(markers_are_noticed),
         cmocka_unit_test(names),
+        cmocka_unit_test(begun_names),
         cmocka_unit_test(answers),
         cmocka_unit_test(loop),
         cmocka_unit_test(depth),

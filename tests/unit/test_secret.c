@@ -98,7 +98,8 @@ static void no_file(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(good, setup, teardown), cmocka_unit_test_setup_teardown(bad, setup, teardown),
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(good, setup, teardown),
+                                       cmocka_unit_test_setup_teardown(bad, setup, teardown),
                                        cmocka_unit_test_setup_teardown(no_file, setup, teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 // command on a database.
 #include "tool_fixture.h"
 
+#include "model/message.h"
 #include "tool/slow.h"
 #include "tool/text.h"
 
@@ -326,7 +327,8 @@ static void test_hostile_numbers(void **state) {
                                           text("<0.1.0>"),
                                           outcomes[random_u64(&seed) % 5],
                                           random_u64(&seed) % 2 ? text("w@h") : NULL,
-                                          random_u64(&seed) % 2};
+                                          random_u64(&seed) % 2,
+                                          0};
         }
         struct slow_spans s = {
             .request = request(1, values[random_u64(&seed) % VALUES], SPANS), .spans = spans, .count = SPANS};
@@ -476,10 +478,10 @@ static void test_spans_json(void **state) {
         "{\"request\":{\"id\":12,\"node\":\"shop@host\",\"identity\":\"order\",\"started_at\":"
         "\"2025-11-20T12:00:00.123456Z\",\"duration_us\":40000,\"outcome\":\"ok\",\"reason\":\"over\","
         "\"complete\":true,\"spans\":2,\"kept_spans\":2,\"remote\":false,\"origin\":null},\"spans\":["
-        "{\"span\":0,\"parent\":null,\"pid\":\"<0.1.0>\",\"name\":\"http\",\"start_us\":0,\"duration_us\":"
+        "{\"span\":0,\"parent\":null,\"node\":\"shop@host\",\"pid\":\"<0.1.0>\",\"name\":\"http\",\"start_us\":0,\"duration_us\":"
         "40000,"
         "\"self_us\":40000,\"wait_us\":0,\"gc_us\":0,\"off_cpu_us\":0,\"async\":false,\"outcome\":\"ok\"},"
-        "{\"span\":1,\"parent\":0,\"pid\":\"<0.2.0>\",\"name\":\"db\",\"start_us\":1000,\"duration_us\":3000,"
+        "{\"span\":1,\"parent\":0,\"node\":\"shop@host\",\"pid\":\"<0.2.0>\",\"name\":\"db\",\"start_us\":1000,\"duration_us\":3000,"
         "\"self_us\":1.5,\"wait_us\":2.5,\"gc_us\":3.5,\"off_cpu_us\":4.5,\"async\":true,\"outcome\":"
         "\"error\"}"
         "],\"parts\":[]}\n");
@@ -489,7 +491,8 @@ static void test_spans_json(void **state) {
 static void test_parts(void **state) {
     (void)state;
     struct slow_span one = span(UINT32_MAX, "db", "<0.1.0>", 0, 3);
-    struct slow_part parts[] = {{7, text("shop@host"), NOON_NS - 2 * MS, 40 * MS, false}, {9, text("w\x1b@host"), NOON_NS + MS, 5 * MS, true}};
+    struct slow_part parts[] = {{7, text("shop@host"), NOON_NS - 2 * MS, 40 * MS, false},
+                                {9, text("w\x1b@host"), NOON_NS + MS, 5 * MS, true}};
     struct slow_spans s = {.request = request(12, 3 * MS, 1), .spans = &one, .count = 1, .parts = parts, .part_count = 2};
     s.request.origin = text("shop@host");
     struct buffer out = waterfall(&s, 100, false, false);
@@ -545,8 +548,123 @@ static void test_joined(void **state) {
                  "  7.0 ms                  ▕████▋      2.0 ms  2.0 ms     -  <0.1.0>             page     ok\n"
                  " ~7.0 ms                  ▕███████    3.0 ms  3.0 ms     -  <0.9.0> far@host    late     ok\n"
                  "\n"
-                 " ~ on another node: by its clock, but within the request, below the call that was open then and has it in self\n");
+                 " ~ on another node: by its clock, but within the call that it hangs below, which has it in self\n");
     free(s.spans);
+}
+
+static uint64_t process_of(const char *node, uint32_t pid) {
+    return message_process(slice_text(node), pid);
+}
+
+// The name of the call that one of a name hangs below.
+static const char *above(const struct slow_spans *s, const char *name) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (strcmp(s->spans[i].name, name) == 0) {
+            assert_true(s->spans[i].parent == UINT32_MAX || s->spans[i].parent < i);
+            return s->spans[i].parent == UINT32_MAX ? "" : s->spans[s->spans[i].parent].name;
+        }
+    }
+    fail_msg("no call %s", name);
+    return NULL;
+}
+
+static int64_t start_of(const struct slow_spans *s, const char *name) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (strcmp(s->spans[i].name, name) == 0) {
+            return s->spans[i].start_ns / MS;
+        }
+    }
+    return -1;
+}
+
+// What tells its caller hangs there, through any number of nodes whose clocks differ, and an answer is no new work.
+static void test_joined_by_callers(void **state) {
+    (void)state;
+    struct slow_span *own = calloc(3, sizeof *own);
+    own[0] = span(UINT32_MAX, "http", "<0.1.0>", 0, 20);
+    own[1] = span(0, "ask", "<0.1.0>", 1, 12);
+    own[2] = span(0, "other", "<0.2.0>", 2, 10); // open, too, and begun later, but in another process
+    struct slow_span b[] = {span(UINT32_MAX, "serve", "<0.8.0>", 0, 6), span(0, "db", "<0.8.0>", 1, 5),
+                            span(UINT32_MAX, "after", "<0.8.0>", 7, 1)};
+    struct slow_span c[] = {span(UINT32_MAX, "deep", "<0.9.0>", 0, 2), span(0, "deeper", "<0.9.0>", 1, 1)};
+    struct slow_span d[] = {span(UINT32_MAX, "beside", "<0.9.0>", 0, 2)};
+    struct slow_span e[] = {span(UINT32_MAX, "guess", "<0.9.0>", 0, 1)};
+    b[0].caller = process_of("shop@host", 1);
+    b[2].caller = process_of("far@host", 9); // with c's answer
+    c[0].caller = process_of("b@host", 8);
+    d[0].caller = process_of("shop@host", 1);
+    e[0].caller = process_of("nobody@host", 1);
+    struct slow_part parts[] = {{3, "far@host", NOON_NS - 50 * MS, 2 * MS, true}, // its clock is behind, and its caller comes after it
+                                {4, "b@host", NOON_NS + 2 * MS, 8 * MS, true},
+                                {5, "d@host", NOON_NS + 4 * MS, 2 * MS, true},
+                                {6, "e@host", NOON_NS + 3 * MS, MS, true}};
+    const struct slow_spans done[] = {
+        {.spans = c, .count = 2}, {.spans = b, .count = 3}, {.spans = d, .count = 1}, {.spans = e, .count = 1}};
+    struct slow_spans s = {.request = request(12, 20 * MS, 3), .spans = own, .count = 3, .parts = parts, .part_count = 4};
+    assert_true(slow_join(&s, done));
+    assert_int_equal(s.count, 10);
+    assert_string_equal(above(&s, "serve"), "ask");
+    assert_string_equal(above(&s, "db"), "serve");
+    assert_string_equal(above(&s, "deep"), "serve");
+    assert_int_equal(start_of(&s, "deep"), 2);
+    assert_string_equal(above(&s, "deeper"), "deep");
+    assert_int_equal(start_of(&s, "deeper"), 3);
+    assert_string_equal(above(&s, "after"), "ask");
+    assert_string_equal(above(&s, "beside"), "ask");
+    assert_string_equal(above(&s, "guess"), "other");
+    free(s.spans);
+}
+
+static struct slow_span hostile_span(uint64_t *seed, uint32_t i) {
+    static const char *const pids[] = {"<0.1.0>", "<0.2.0>", "<0.3.0>", "<0.3.0", ""};
+    static const char *const nodes[] = {"shop@host", "b@host", "c@host"};
+    static const int64_t times[] = {INT64_MIN, -5, 0, 1, 2, 3, 7, 20, INT64_MAX};
+    uint64_t x = random_u64(seed);
+    bool child = (x >> 16 & 1) && i > 0, called = x >> 24 & 3;
+    return (struct slow_span){.start_ns = times[x % 9],
+                              .duration_ns = times[(x >> 4) % 9],
+                              .name = "db",
+                              .pid = pids[(x >> 8) % 5],
+                              .outcome = x >> 12 & 3 ? "ok" : "open",
+                              .parent = child ? (uint32_t)((x >> 20) % i) : UINT32_MAX,
+                              .caller = called ? process_of(nodes[(x >> 26) % 3], 1 + (uint32_t)(x >> 32) % 3) : 0};
+}
+
+// Callers, processes and times of any kind: each call stays, in the order of time (under the sanitizers).
+static void test_hostile_joins(void **state) {
+    (void)state;
+    static const char *const nodes[] = {"shop@host", "b@host", "c@host"};
+    static const int64_t times[] = {INT64_MIN, -5, 0, 1, 2, 3, 7, 20, INT64_MAX};
+    enum { PARTS = 12, SPANS = 6 };
+    uint64_t seed = 11;
+    for (int round = 0; round < 2000; round++) {
+        struct slow_span spans[PARTS][SPANS];
+        struct slow_spans done[PARTS];
+        struct slow_part parts[PARTS];
+        struct slow_spans s = {
+            .request = request(1, times[random_u64(&seed) % 9], SPANS), .count = SPANS, .parts = parts, .part_count = PARTS};
+        uint32_t count = SPANS;
+        s.request.started_ns = times[random_u64(&seed) % 9];
+        s.spans = calloc(SPANS, sizeof *s.spans);
+        for (uint32_t i = 0; i < SPANS; i++) {
+            s.spans[i] = hostile_span(&seed, i);
+        }
+        for (int p = 0; p < PARTS; p++) {
+            uint64_t x = random_u64(&seed);
+            for (uint32_t i = 0; i < SPANS; i++) {
+                spans[p][i] = hostile_span(&seed, i);
+            }
+            parts[p] = (struct slow_part){p, nodes[x % 3], times[(x >> 4) % 9], times[(x >> 8) % 9], true};
+            done[p] = (struct slow_spans){.spans = spans[p], .count = x >> 12 & 7 ? SPANS : 0};
+            count += done[p].count;
+        }
+        assert_true(slow_join(&s, done));
+        assert_int_equal(s.count, count);
+        for (uint32_t i = 1; i < s.count; i++) {
+            assert_true(s.spans[i - 1].start_ns <= s.spans[i].start_ns);
+        }
+        free(s.spans);
+    }
 }
 
 // -- the command
@@ -617,6 +735,28 @@ static void test_command_one(void **state) {
     expect_part("{\"request\":{\"id\":1,");
     assert_int_equal(slow("99"), 1);
     expect_line("keeps no request 99; kprof slow --db FILE lists those there are");
+}
+
+// A collector lets go of kept requests at any time, also of a part between the two looks at it and its request.
+static void test_part_gone(void **state) {
+    (void)state;
+    struct stats *batch = stats_new();
+    struct kept_request order = fixture_request(NOON, "order", KEPT_OVER, 40 * MS, 3),
+        part = fixture_request(NOON, "_remote", KEPT_OVER, 4 * MS, 1);
+    order.label = part.label = 77;
+    part.remote = true;
+    part.maker = part.node;
+    part.node = directory_node(&fixture_names, slice_text("w@host"));
+    fixture_keep(batch, &order);
+    fixture_keep(batch, &part);
+    fixture_write(batch);
+    assert_int_equal(slow("1"), 0);
+    expect_part("~0 ns");
+    // without its identity's name the part is there in the list of parts only
+    free(fixture_ask(fixture_db, "UPDATE kept_requests SET identity_id = 999 WHERE id = 2"));
+    assert_int_equal(slow("1"), 0);
+    expect_part(" Its part on w@host: 4.0 ms");
+    expect_no_part("~");
 }
 
 static void test_command_line(void **state) {
@@ -700,9 +840,13 @@ int main(void) {
         cmocka_unit_test(test_started),
         cmocka_unit_test(test_list_json),
         cmocka_unit_test(test_spans_json),
-        cmocka_unit_test(test_parts), cmocka_unit_test(test_joined),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_joined),
+        cmocka_unit_test(test_joined_by_callers),
+        cmocka_unit_test(test_hostile_joins),
         SLOW_TEST(test_command_list),
         SLOW_TEST(test_command_one),
+        SLOW_TEST(test_part_gone),
         SLOW_TEST(test_command_line),
         SLOW_TEST(test_terminal),
     };

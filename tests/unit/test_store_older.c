@@ -200,29 +200,42 @@ static void test_a_failed_migration_leaves_version_1(void **state) {
     fixture_expect("SELECT sum(calls) FROM tier_stats", "8");
 }
 
-// Version 2 had kept requests, and knew none of other nodes.
-static void test_readers_read_version_2(void **state) {
+// Version 2 had kept requests, and knew none of other nodes; version 4 did not know for whom their calls were made.
+static void test_readers_read_versions_from_2_on(void **state) {
     (void)state;
-    make_version_1();
-    free(fixture_ask(fixture_db, "SELECT 1"));
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(fixture_db, &db), SQLITE_OK);
-    run_sql(db, store_migrations[1].sql);
-    run_sql(db, "PRAGMA user_version = 2; INSERT INTO kept_requests VALUES (1, 1763640000, 1, 2, 0, 5, 1000, 0, 0, 1, 1);"
-                "INSERT INTO kept_spans VALUES (1, 0, NULL, '<0.1.0>', 1, 0, 1000, 900, 0, 0, 0, 0, 0)");
-    assert_int_equal(sqlite3_close(db), SQLITE_OK);
-    for (int migrated = 0; migrated < 2; migrated++) {
-        struct store *s = fixture_reader();
-        struct slow_spans spans;
-        bool found;
-        assert_true(query_slow_spans(s, 1, &found, &spans));
-        assert_true(found && spans.count == 1 && !spans.request.origin && spans.part_count == 0);
-        slow_spans_free(&spans);
-        store_close(s);
-        store_close(fixture_open());
-        expect_current();
-        fixture_expect("SELECT remote || coalesce(origin, '-') || coalesce(label, '-') FROM slow_requests", "0--");
-        fixture_expect("SELECT remote FROM slow_spans", "0");
+    for (int version = 2; version < store_schema_version; version++) {
+        char sql[64];
+        sqlite3 *db;
+        unlink(fixture_db);
+        make_version_1();
+        assert_int_equal(sqlite3_open(fixture_db, &db), SQLITE_OK);
+        for (int i = 1; i < version; i++) {
+            run_sql(db, store_migrations[i].sql);
+        }
+        snprintf(sql, sizeof sql, "PRAGMA user_version = %d", version);
+        run_sql(db, sql);
+        run_sql(db, "INSERT INTO kept_requests (id, bucket_start, node_id, identity_id, reason, begin_ns, duration_ns, error, cut, spans, "
+                    "kept_spans) VALUES (1, 1763640000, 1, 2, 0, 5, 1000, 0, 0, 1, 1);"
+                    "INSERT INTO kept_spans (request_id, span, parent, pid, tier_id, start_ns, duration_ns, self_ns, wait_ns, gc_ns, "
+                    "off_cpu_ns, async, outcome) VALUES (1, 0, NULL, '<0.1.0>', 1, 0, 1000, 900, 0, 0, 0, 0, 0)");
+        assert_int_equal(sqlite3_close(db), SQLITE_OK);
+        for (int migrated = 0; migrated < 2; migrated++) {
+            struct store *s = fixture_reader();
+            struct slow_spans spans;
+            struct query_sums sums;
+            const struct query all = {INT64_MIN, INT64_MAX, NULL, NULL};
+            bool found;
+            assert_true(query_slow_spans(s, 1, &found, &spans));
+            assert_true(found && spans.count == 1 && !spans.request.origin && spans.part_count == 0 && spans.spans[0].caller == 0);
+            slow_spans_free(&spans);
+            assert_true(query_sums(s, &all, &sums));
+            query_sums_free(&sums);
+            store_close(s);
+            store_close(fixture_open());
+            expect_current();
+            fixture_expect("SELECT remote || coalesce(origin, '-') || coalesce(label, '-') FROM slow_requests", "0--");
+            fixture_expect("SELECT remote FROM slow_spans", "0");
+        }
     }
 }
 
@@ -230,7 +243,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #define OLDER_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
         OLDER_TEST(test_readers_read_version_1),
-        OLDER_TEST(test_readers_read_version_2),
+        OLDER_TEST(test_readers_read_versions_from_2_on),
         OLDER_TEST(test_readers_need_no_write_permission),
         OLDER_TEST(test_reader_goes_on_while_a_collector_migrates),
         OLDER_TEST(test_migration_keeps_the_rows),

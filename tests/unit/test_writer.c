@@ -64,27 +64,40 @@ static void test_stop_writes_what_was_submitted(void **state) {
     stats_free(batch);
 }
 
-// Somebody else holds the database's write lock: as with a full disk, the batch waits in memory.
-static void test_refused_batch_is_kept_and_written_once(void **state) {
-    (void)state;
+// The database's write lock in somebody else's hands: as with a full disk, nothing can be written.
+static sqlite3 *locked(struct store *s) {
     sqlite3 *other;
-    struct store *s = fixture_open();
     sqlite3_busy_timeout(s->db, 10);
     assert_int_equal(sqlite3_open(fixture_db, &other), SQLITE_OK);
     assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    return other;
+}
+
+// The batch waits in memory.
+static void test_refused_batch_is_kept_and_written_once(void **state) {
+    (void)state;
+    struct store *s = fixture_open();
+    sqlite3 *other = locked(s);
     struct writer *w = start(s);
     struct stats *batch = one_call();
     assert_true(writer_submit(w, batch, &fixture_names));
     assert_false(writer_wait(w));
     for (int i = 0; i < 3; i++) {
-        assert_false(writer_submit(w, batch, &fixture_names)); // nothing taken, tried again
+        assert_false(writer_submit(w, batch, &fixture_names)); // nothing taken
+        writer_retry(w);
         assert_false(writer_wait(w));
         assert_false(writer_idle(w));
     }
     assert_int_equal(done_calls, 0);
     sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL);
     assert_false(writer_submit(w, batch, &fixture_names));
+    assert_false(writer_wait(w)); // it waits to be told
+    writer_retry(w);
     assert_true(writer_wait(w));
+    for (int i = 0; i < 3; i++) { // there is nothing left to be tried
+        writer_retry(w);
+        assert_true(writer_idle(w));
+    }
     assert_true(writer_submit(w, batch, &fixture_names));
     assert_true(writer_stop(w));
     assert_int_equal(done_calls, 2);
@@ -94,13 +107,34 @@ static void test_refused_batch_is_kept_and_written_once(void **state) {
     stats_free(batch);
 }
 
+// As the collector does: what it hands over stands in the file once, whenever the writer ends in between.
+static void test_each_batch_is_written_once(void **state) {
+    (void)state;
+    enum { BATCHES = 100 };
+    char wanted[16];
+    int handed_over = 0;
+    struct store *s = fixture_open();
+    struct writer *w = start(s);
+    struct stats *batch = one_call();
+    while (handed_over < BATCHES) {
+        if (!writer_idle(w)) {
+            writer_retry(w);
+        } else {
+            assert_true(writer_submit(w, batch, &fixture_names));
+            handed_over++;
+        }
+    }
+    assert_true(writer_stop(w));
+    store_close(s);
+    snprintf(wanted, sizeof wanted, "%d", BATCHES);
+    fixture_expect(all_calls, wanted);
+    stats_free(batch);
+}
+
 static void test_stop_says_when_the_last_batch_is_lost(void **state) {
     (void)state;
-    sqlite3 *other;
     struct store *s = fixture_open();
-    sqlite3_busy_timeout(s->db, 10);
-    assert_int_equal(sqlite3_open(fixture_db, &other), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3 *other = locked(s);
     struct writer *w = start(s);
     struct stats *batch = one_call();
     assert_true(writer_submit(w, batch, &fixture_names));
@@ -136,6 +170,7 @@ int main(void) {
         WRITER_TEST(test_batches_are_taken_one_by_one),
         WRITER_TEST(test_stop_writes_what_was_submitted),
         WRITER_TEST(test_refused_batch_is_kept_and_written_once),
+        WRITER_TEST(test_each_batch_is_written_once),
         WRITER_TEST(test_stop_says_when_the_last_batch_is_lost),
         WRITER_TEST(test_old_rows_go_by_themselves),
     };

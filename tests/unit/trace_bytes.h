@@ -8,6 +8,19 @@
 
 static struct buffer out; // what was put; the test frees it
 
+// Of cmocka, for tests that need nothing besides.
+static inline int bytes_setup(void **state) {
+    (void)state;
+    out = buffer_make(1 << 20);
+    return 0;
+}
+
+static inline int bytes_teardown(void **state) {
+    (void)state;
+    buffer_free(&out);
+    return 0;
+}
+
 static inline void put_u8(unsigned v) {
     buffer_append(&out, &(uint8_t){(uint8_t)v}, 1);
 }
@@ -94,6 +107,12 @@ static inline void put_call(uint32_t pid, uint32_t label, uint32_t from, int64_t
     put_big(time);
 }
 
+// A return from that function; what it returned and the time are still to come.
+static inline void put_return_head(uint32_t pid) {
+    put_head(6, "trace_ts", pid);
+    put_atom("return_from");
+    put_function("db", "query", 2);
+}
 
 // A frame around what is put until frame_end.
 static inline size_t frame_begin(void) {

@@ -27,6 +27,6 @@
 %% One trace message. about: the request of a call or marker, as [Id]; else [].
 -record(event, {time, proc, about = [], kind, term}).
 
-%% What the collector can know of a request (model_reader). closed: the place in the stream of the message with which it was closed; stop, error,
-%% stop_pid: its end; lost: its end marker told that the token was; blind: how many of its calls have no value.
+%% What the collector can know of a request (model_reader). closed: the place in the stream of the message with which it was closed; stop,
+%% error, stop_pid: its end; lost: its end marker told that the token was; blind: how many of its calls have no value.
 -record(fate, {key, fate, closed, stop, error, stop_pid, damaged, lost, blind}).

@@ -18,7 +18,8 @@ plan(Plan, Base, Features) ->
     {Spans, Requests, Events} = model_sim:run(Plan),
     {Bytes, Items} = model_stream:make(Plan, Events),
     ok = file:write_file(Base ++ ".cap", Bytes),
-    #{wrong := Wrong, ledger := #{messages := Messages}, rows := Rows, blind := {Whole, Doubted}} = Truth = model_truth:of_capture(Spans, Requests, Items),
+    #{wrong := Wrong, ledger := #{messages := Messages}, rows := Rows, blind := {Whole, Doubted}} = Truth =
+        model_truth:of_capture(Spans, Requests, Items),
     Sums = #{requests => map_size(Requests), messages => Messages, rows => map_size(Rows), whole => Whole, doubted => Doubted},
     case replay(Base) of
         {0, _} -> {Wrong ++ (catch compare(Truth, Base, Features)), Sums};
@@ -62,7 +63,8 @@ stored(Base, Features) ->
     Tiers = query(Base, ["SELECT identity, tier, ", columns(Features, "sum(requests)", true),
                          " FROM tier_stats WHERE resolution_s = 10 GROUP BY 1, 2"]),
     Paths = case lists:member(paths, Features) of
-                true -> query(Base, ["SELECT identity, path, ", columns(Features, "0", false), " FROM path_stats WHERE resolution_s = 10 GROUP BY 1, 2"]);
+                true -> query(Base, ["SELECT identity, path, ", columns(Features, "0", false),
+                                     " FROM path_stats WHERE resolution_s = 10 GROUP BY 1, 2"]);
                 false -> []
             end,
     Rows = [{Identity, {tier, Name}, numbers(Numbers)} || [Identity, Name | Numbers] <- Tiers]

@@ -17,8 +17,10 @@ main([Folder]) ->
     Start = erlang:monotonic_time(millisecond),
     Results = parallel(fun(N) -> capture(Seed, N, Folder) end, Captures, erlang:system_info(schedulers_online)),
     Sum = fun(Key) -> lists:sum([maps:get(Key, Sums) || {_, Sums} <- Results]) end,
-    io:format("~b captures, ~b requests, ~b messages; ~b identities compared; with calls without values ~b requests complete, ~b not; ~.1f s~n",
-              [length(Results), Sum(requests), Sum(messages), Sum(rows), Sum(whole), Sum(doubted), (erlang:monotonic_time(millisecond) - Start) / 1000]),
+    io:format("~b captures, ~b requests, ~b messages; ~b identities compared; "
+              "with calls without values ~b requests complete, ~b not; ~.1f s~n",
+              [length(Results), Sum(requests), Sum(messages), Sum(rows), Sum(whole), Sum(doubted),
+               (erlang:monotonic_time(millisecond) - Start) / 1000]),
     case [Bad || {{_, [_ | _]} = Bad, _} <- Results] of
         [] -> halt(0);
         Bad ->
@@ -96,7 +98,9 @@ show(Items) ->
     [case Item of
          {lost, Events} -> io:format("  ~b lost~n", [length(Events)]);
          #event{time = Time, proc = Proc, kind = Kind, term = Term} ->
-             io:format("  ~14.6f ms ~6b ~-14s ~s~n", [Time / ?MS, Proc, Kind, lists:join(" ", [said(X) || X <- lists:sublist(tuple_to_list(Term), 4, tuple_size(Term) - 4)])])
+             io:format("  ~14.6f ms ~6b ~-14s ~s~n",
+                       [Time / ?MS, Proc, Kind,
+                        lists:join(" ", [said(X) || X <- lists:sublist(tuple_to_list(Term), 4, tuple_size(Term) - 4)])])
      end || Item <- Items].
 
 said({_, Label, _, From, _}) -> io_lib:format("[~w from ~w]", [Label, From]);

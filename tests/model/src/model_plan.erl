@@ -1,7 +1,8 @@
 %% Random plans: what processes will do, as terms that can be printed, read back and made smaller. Every number that matters
 %% stands in the plan, so that a smaller plan runs like the larger one did.
 %%
-%% A plan is #{clients => [{Start, Program}], drops => [{Since, Count} | {unseen, Since}], gc, sched, none, quiet, disorder, batch}. A program is a list of
+%% A plan is #{clients => [{Start, Program}], drops => [{Since, Count} | {unseen, Since}], gc, sched, none, quiet, disorder, batch}. A
+%% program is a list of
 %%   {work, Ns}                 time goes by
 %%   {tier, T, Program}         calls tier T, which runs the program
 %%   {tail, T, Program}         the same as the last thing that the calling tier does
@@ -22,7 +23,8 @@
 %%   lose                       the token is gone (a call to another node)
 %%   {finish, Outcome}          the request's end marker, here and now
 %%   {gc, Kind, Ns}, {off, Ns}  a garbage collection; scheduled out for a while
-%%   {request, Label, Identity, Named, How, Program}   How: apply (kprof:do_apply) | set (set_token, clear_token) | leave (ends elsewhere or never)
+%%   {request, Label, Identity, Named, How, Program}   How: apply (kprof:do_apply) | set (set_token, clear_token)
+%%                                                          | leave (ends elsewhere or never)
 %%   {plain, Program}           the program without a token
 -module(model_plan).
 
@@ -112,7 +114,8 @@ request(N) ->
 walk() ->
     case [T || T <- get(tiers), returns(T) =:= none] of
         [] -> [];
-        None -> [{each, [{tier, pick(None), [{each, [{tier, tier(), [{work, some_time()}]} || _ <- lists:seq(1, rand:uniform(3))]}, {work, some_time()}]}]}]
+        None -> [{each, [{tier, pick(None),
+                          [{each, [{tier, tier(), [{work, some_time()}]} || _ <- lists:seq(1, rand:uniform(3))]}, {work, some_time()}]}]}]
     end.
 
 %% A server that ends the request.

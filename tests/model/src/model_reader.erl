@@ -1,6 +1,6 @@
 %% What a reader of the stream can know: which requests are open when, how they end, and which of them it has to call incomplete. Message by
-%% message, by the rules that requests.h and joins.c state; what the spans' times are and how they hang together is not its business: that the
-%% simulated node knows.
+%% message, by the rules that requests.h and joins.c state; what the spans' times are and how they hang together is not its business: that
+%% the simulated node knows.
 -module(model_reader).
 
 -export([read/1]).
@@ -9,15 +9,15 @@
 
 -define(LOOK, (50 * ?MS)). % of the stream's time between two looks for what is over
 
-%% An open call. key: its request, none when that was over; number: of its span there; caller: the function that it returns to, for calls without
-%% values; losses: as they were when it came.
+%% An open call. key: its request, none when that was over; number: of its span there; caller: the function that it returns to, for calls
+%% without values; losses: as they were when it came.
 -record(call, {key = none, number, what, function, caller = none, losses}).
-%% stack: innermost first. last: other | return | exception, and returned: the request that it was about. guessed: the request of which a return_to
-%% has ended a call that it need not have been.
+%% stack: innermost first. last: other | return | exception, and returned: the request that it was about. guessed: the request of which a
+%% return_to has ended a call that it need not have been.
 -record(proc, {stack = [], last = other, returned = none, guessed = none, begun = none}).
 %% A request. id: the simulated node's number, once its begin has come. spans: number => {open | over, blind | whole, Pid, Start}.
--record(open, {id = none, label, first, last, begun = false, start, ended = no, stop, error, stop_pid, damaged = false, lost = false, losses, spans = #{},
-               place, deadline}).
+-record(open, {id = none, label, first, last, begun = false, start, ended = no, stop, error, stop_pid, damaged = false, lost = false,
+               losses, spans = #{}, place, deadline}).
 -record(reader, {latest = none, looked = none, losses = 0, lost = false, lost_until = -1, index = 0, next = 1,
                  labels = #{}, closed = #{}, open = #{}, procs = #{}, lists = #{new => [], open => [], closing => []},
                  counts = #{}, seen = #{}, taken = #{}, fates = #{}}).
@@ -35,7 +35,8 @@ read(Items) ->
 %% A loss hurts what is open, and what begins no later than DISORDER after the next message or the latest one.
 item({lost, Events}, R) ->
     Never = maps:from_list([{Time, lost} || #event{time = Time} <- Events]),
-    count(dropped_messages, length(Events), R#reader{losses = R#reader.losses + 1, lost = true, lost_until = infinity, seen = maps:merge(R#reader.seen, Never)});
+    count(dropped_messages, length(Events),
+          R#reader{losses = R#reader.losses + 1, lost = true, lost_until = infinity, seen = maps:merge(R#reader.seen, Never)});
 item(#event{time = Time} = E, #reader{index = Index, seen = Seen} = R) ->
     deliver(E, look(Time, until(Time, count(messages, 1, R#reader{index = Index + 1, seen = Seen#{Time => Index + 1}})))).
 
@@ -59,7 +60,8 @@ deliver(#event{proc = Pid, kind = call, time = Time, about = About, term = {_, _
         {erlang, _, _} -> spawns(Label, Pid, Time, Function, R);
         _ -> {_, R1} = calls(Label, Pid, Time, Function, Function, More, R), R1
     end;
-deliver(#event{proc = Pid, kind = Kind, time = Time, term = {_, _, _, Function, Value, _}}, R) when Kind =:= return_from; Kind =:= exception_from ->
+deliver(#event{proc = Pid, kind = Kind, time = Time, term = {_, _, _, Function, Value, _}}, R)
+  when Kind =:= return_from; Kind =:= exception_from ->
     case Function of
         {erlang, _, _} -> spawned(Pid, Value, R);
         _ -> returns(Pid, Function, Kind, Time, R)
@@ -94,7 +96,8 @@ ends(Label, Pid, Time, Outcome, R) ->
     case R2#reader.open of
         #{Key := O} ->
             R3 = count(lost_tokens, case Lost of true -> 1; false -> 0 end, R2),
-            ended(Key, marker, Pid, Time, Outcome =/= ok, put_open(Key, O#open{damaged = O#open.damaged orelse Lost, lost = O#open.lost orelse Lost}, R3));
+            ended(Key, marker, Pid, Time, Outcome =/= ok,
+                  put_open(Key, O#open{damaged = O#open.damaged orelse Lost, lost = O#open.lost orelse Lost}, R3));
         _ -> R2
     end.
 
@@ -124,7 +127,8 @@ calls(Label, Pid, Time, What, Function, More, R0) ->
             State = case {What, Caller} of {spawn, _} -> over; _ -> open end,
             Kind = case {What, Caller} of {spawn, _} -> spawn; {_, none} -> whole; _ -> blind end,
             Span = {State, Kind, Pid, Time},
-            {Key, push(Pid, Call#call{number = Number}, taken(Time, Key, put_open(Key, O#open{spans = (O#open.spans)#{Number => Span}}, R2)))};
+            {Key, push(Pid, Call#call{number = Number},
+                       taken(Time, Key, put_open(Key, O#open{spans = (O#open.spans)#{Number => Span}}, R2)))};
         _ -> {Key, push(Pid, Call, R2)}
     end.
 
@@ -140,7 +144,8 @@ doubt_below(_, _, R) -> R.
 
 spawned(Pid, _, R) ->
     case proc(Pid, R) of
-        #proc{stack = [#call{what = spawn, key = Key} | Below]} = P -> put_proc(Pid, P#proc{stack = Below, last = return, returned = Key}, R);
+        #proc{stack = [#call{what = spawn, key = Key} | Below]} = P ->
+            put_proc(Pid, P#proc{stack = Below, last = return, returned = Key}, R);
         _ -> R
     end.
 
@@ -156,15 +161,16 @@ returns(Pid, Function, Kind, Time, R) ->
             put_proc(Pid, (proc(Pid, R1))#proc{stack = Below, last = Last, returned = Key}, R1)
     end.
 
-%% Calls that are off the stack. Those with a value had to return. When the others ended is known if an exception has left them that the function
-%% which called them did not catch: the call below is that function's, and not by a recursion.
+%% Calls that are off the stack. Those with a value had to return. When the others ended is known if an exception has left them that the
+%% function which called them did not catch: the call below is that function's, and not by a recursion.
 unwind([], _, _, _, R) -> R;
 unwind([#call{caller = none, what = What, key = Key} | Above], Below, How, Time, R) ->
     unwind(Above, Below, How, Time, case What of spawn -> R; _ -> hurt(Key, count(unwound_frames, 1, R)) end);
 unwind([#call{caller = Caller, function = Function, key = Key} = Call | Above], Below, How, Time, R) ->
     R1 = over(Call, Time, R),
     Direct = case Above ++ Below of [#call{function = Caller} | _] -> Caller =/= Function; _ -> false end,
-    unwind(Above, Below, How, Time, case How =:= tail_call orelse Direct of true -> R1; false -> hurt(Key, count(ambiguous_returns, 1, R1)) end).
+    unwind(Above, Below, How, Time,
+           case How =:= tail_call orelse Direct of true -> R1; false -> hurt(Key, count(ambiguous_returns, 1, R1)) end).
 
 return_to(Pid, Function, Time, R) when is_map_key(Pid, R#reader.procs) ->
     #proc{stack = Stack} = P0 = proc(Pid, R),
@@ -180,7 +186,8 @@ return_to(Pid, Function, Time, R) when is_map_key(Pid, R#reader.procs) ->
     put_proc(Pid, P2#proc{last = other}, R2);
 return_to(_, _, _, R) -> R.
 
-%% Where control is: behind a call that returns to the function, or in a call of it. It has not passed calls with values, if nothing was lost.
+%% Where control is: behind a call that returns to the function, or in a call of it. It has not passed calls with values, if nothing was
+%% lost.
 landing([#call{function = Function, caller = Caller, what = What} | _] = Left, Function, Last, _, Above)
   when What =/= spawn, Caller =/= Function orelse Last =/= other -> blind(Left, {inside, lists:reverse(Above), Left});
 landing([#call{caller = Function} | _] = Left, Function, _, _, Above) -> {at_caller, lists:reverse(Above), Left};
@@ -234,7 +241,8 @@ exited(_, _, R) -> R.
 
 %% Calls with values that are still open, with nothing lost since, were left by a kill. A spawn raised.
 dies([#call{what = spawn} | Below], Begun, Time, Crashed, R) -> dies(Below, Begun, Time, Crashed, R);
-dies([#call{caller = none, losses = Losses} | _] = Rest, _, _, Crashed, #reader{losses = Now} = R) when Losses =/= Now -> {Rest, Crashed, R};
+dies([#call{caller = none, losses = Losses} | _] = Rest, _, _, Crashed, #reader{losses = Now} = R) when Losses =/= Now ->
+    {Rest, Crashed, R};
 dies([#call{caller = Caller, key = Key} = Call | Below], Begun, Time, _, R) ->
     R1 = over(Call, Time, R),
     R2 = case Caller of none -> R1; _ -> hurt(Key, count(ambiguous_returns, 1, R1)) end,
@@ -261,7 +269,8 @@ hurt(Key, #reader{open = Open} = R) ->
 forget_lost(Pid, #reader{losses = Losses, open = Open} = R) ->
     P = proc(Pid, R),
     Gone = fun(#call{what = spawn}) -> true; % it raised
-              (#call{key = Key, caller = Caller, losses = L}) -> not is_map_key(Key, Open) andalso (Caller =/= none orelse L =/= Losses) end,
+              (#call{key = Key, caller = Caller, losses = L}) ->
+                  not is_map_key(Key, Open) andalso (Caller =/= none orelse L =/= Losses) end,
     put_proc(Pid, P#proc{stack = lists:dropwhile(Gone, P#proc.stack)}, R).
 
 push(Pid, Call, R) ->
@@ -333,7 +342,9 @@ expire(Now, R) ->
 finish(#reader{index = Index} = R0) ->
     R = R0#reader{index = Index + 1},
     R1 = lists:foldl(fun(Key, Acc) -> close(Key, complete, Acc) end, R, maps:get(closing, R#reader.lists)),
-    lists:foldl(fun(List, Acc) -> lists:foldl(fun(Key, Acc1) -> close(Key, incomplete, Acc1) end, Acc, maps:get(List, Acc#reader.lists)) end, R1, [new, open]).
+    lists:foldl(fun(List, Acc) ->
+                        lists:foldl(fun(Key, Acc1) -> close(Key, incomplete, Acc1) end, Acc, maps:get(List, Acc#reader.lists))
+                end, R1, [new, open]).
 
 close(Key, Wanted, #reader{open = Open, labels = Labels, lists = Lists, closed = Closed, losses = Losses} = R) ->
     #{Key := #open{label = Label, place = Place, spans = Spans} = O} = Open,
@@ -350,23 +361,27 @@ close(Key, Wanted, #reader{open = Open, labels = Labels, lists = Lists, closed =
     told(Key, O, Fate, R3).
 
 told(_, #open{id = none}, Fate, R) -> tally(Fate, R);
-told(Key, #open{id = Id, stop = Stop, error = Error, stop_pid = Pid, damaged = Damaged, lost = Lost, spans = Spans}, Fate, #reader{fates = Fates, index = Index} = R) ->
+told(Key, #open{id = Id, stop = Stop, error = Error, stop_pid = Pid, damaged = Damaged, lost = Lost, spans = Spans}, Fate,
+     #reader{fates = Fates, index = Index} = R) ->
     Blind = length([x || {_, blind, _, _} <- maps:values(Spans)]),
-    tally(Fate, R#reader{fates = Fates#{Id => #fate{key = Key, fate = Fate, closed = Index, stop = Stop, error = Error, stop_pid = Pid, damaged = Damaged, lost = Lost, blind = Blind}}}).
+    Told = #fate{key = Key, fate = Fate, closed = Index, stop = Stop, error = Error, stop_pid = Pid, damaged = Damaged, lost = Lost,
+                 blind = Blind},
+    tally(Fate, R#reader{fates = Fates#{Id => Told}}).
 
 tally(complete, R) -> count(requests_complete, 1, R);
 tally(incomplete, R) -> count(requests_incomplete, 1, R);
 tally(expired, R) -> count(requests_expired, 1, R);
 tally(absent, R) -> R.
 
-%% Whole is what has begin and end, lost nothing, and has nothing open that must have ended: in the process that ended it; or without a value, as
-%% that may have ended in silence.
+%% Whole is what has begin and end, lost nothing, and has nothing open that must have ended: in the process that ended it; or without a
+%% value, as that may have ended in silence.
 judge(_, Wanted, R) when Wanted =/= complete -> {Wanted, R};
 judge(#open{damaged = Damaged, losses = Of, ended = Ended, begun = Begun}, _, #reader{losses = Losses} = R)
   when Damaged; Of =/= Losses; Ended =:= no; not Begun -> {incomplete, R};
 judge(#open{start = Start, stop = Stop}, _, R) when Stop < Start -> {incomplete, R};
 judge(#open{spans = Spans, stop = Stop, stop_pid = Ender}, _, R) ->
-    Bad = [Kind || {_, {open, Kind, Pid, Start}} <- lists:keysort(1, maps:to_list(Spans)), Kind =:= blind orelse Pid =:= Ender andalso Start =< Stop],
+    Bad = [Kind || {_, {open, Kind, Pid, Start}} <- lists:keysort(1, maps:to_list(Spans)),
+                   Kind =:= blind orelse Pid =:= Ender andalso Start =< Stop],
     case Bad of
         [] -> {complete, R};
         [blind | _] -> {incomplete, count(ambiguous_returns, 1, R)};

@@ -46,10 +46,12 @@ first(Fails, [Plan | Rest]) ->
     end.
 
 steps(#{clients := Clients, drops := Drops} = Plan) ->
-    [Plan#{Option := Simple} || {Option, Simple} <- [{batch, 1}, {disorder, 0}, {gc, false}, {sched, false}], maps:get(Option, Plan) =/= Simple]
+    [Plan#{Option := Simple}
+     || {Option, Simple} <- [{batch, 1}, {disorder, 0}, {gc, false}, {sched, false}], maps:get(Option, Plan) =/= Simple]
         ++ [Plan#{drops := D} || D <- without_one(Drops)]
         ++ [Plan#{clients := [hd(Clients) | C]} || C <- without_one(tl(Clients))]
-        ++ [Plan#{clients := [hd(Clients) | C]} || C <- each(fun({Start, Program}) -> [{Start, P} || P <- programs(Program)] end, tl(Clients))].
+        ++ [Plan#{clients := [hd(Clients) | C]}
+            || C <- each(fun({Start, Program}) -> [{Start, P} || P <- programs(Program)] end, tl(Clients))].
 
 without_one(List) -> [lists:sublist(List, N - 1) ++ lists:nthtail(N, List) || N <- lists:seq(1, length(List))].
 
@@ -60,7 +62,8 @@ each(Ways, List) ->
 %% An operation less, one replaced by what it runs, or one with a smaller program.
 programs(Program) ->
     without_one(Program)
-        ++ [lists:sublist(Program, N - 1) ++ Inner ++ lists:nthtail(N, Program) || N <- lists:seq(1, length(Program)), Inner <- inner(lists:nth(N, Program))]
+        ++ [lists:sublist(Program, N - 1) ++ Inner ++ lists:nthtail(N, Program)
+            || N <- lists:seq(1, length(Program)), Inner <- inner(lists:nth(N, Program))]
         ++ each(fun op/1, Program).
 
 inner({'catch', Body, _}) -> [Body];
@@ -69,7 +72,9 @@ inner({helper, Body}) -> [Body];
 inner({each, Body}) -> [Body];
 inner(_) -> [].
 
-op({gather, Parts}) -> [{gather, P} || P <- without_one(Parts), P =/= []] ++ [{gather, P} || P <- each(fun({W, B}) -> [{W, S} || S <- programs(B)] end, Parts)];
+op({gather, Parts}) ->
+    [{gather, P} || P <- without_one(Parts), P =/= []]
+        ++ [{gather, P} || P <- each(fun({W, B}) -> [{W, S} || S <- programs(B)] end, Parts)];
 op({'catch', Body, Then}) -> [{'catch', B, Then} || B <- programs(Body)] ++ [{'catch', Body, T} || T <- programs(Then)];
 op({kill, Body, Ns}) -> [{kill, B, Ns} || B <- programs(Body)];
 op({hire, Body}) -> [{hire, B} || B <- programs(Body)];

@@ -10,11 +10,12 @@
 -include("model.hrl").
 
 %% state: run (a step is on its way) | idle | {gather, Missing} | dead
-%% stack: open spans, innermost first. silent: spans that are over right now and no message has told so yet, innermost first. k: what is still to
-%% be done, operations and frames:
+%% stack: open spans, innermost first. silent: spans that are over right now and no message has told so yet, innermost first. k: what is
+%% still to be done, operations and frames:
 %%   {frame, Spans, Caller, Function}   a function's; its spans (after tail calls more than one, the last called first)
 %%   {'catch', Then}, {ended, RequestId, How}, {reply, To}, {token, Token}
--record(proc, {id, pid, token = none, k = [], mbox = [], state = run, server = false, base, stack = [], gc_armed = false, exit_armed = false, out = none, silent = []}).
+-record(proc, {id, pid, token = none, k = [], mbox = [], state = run, server = false, base, stack = [], gc_armed = false,
+               exit_armed = false, out = none, silent = []}).
 
 -record(world, {plan, now = 0, last = 0, queue = gb_sets:new(), number = 0, procs = #{}, names = #{}, labels = #{},
                 spans = #{}, requests = #{}, events = []}).
@@ -148,7 +149,8 @@ op(lose, P, W) -> goes_on(1000, P#proc{token = none}, W);
 op({token, Token}, P, W) -> goes_on(0, P#proc{token = Token}, W);
 op({plain, Body}, #proc{k = K} = P, W) -> goes_on(0, P#proc{token = none, k = Body ++ K}, W);
 op({finish, Outcome}, P, W) -> end_marker(P, Outcome, W);
-op({gc, Kind, Ns}, P, W) -> paused(#span.gc, list_to_atom(atom_to_list(Kind) ++ "_start"), list_to_atom(atom_to_list(Kind) ++ "_end"), gc, Ns, P, W);
+op({gc, Kind, Ns}, P, W) ->
+    paused(#span.gc, list_to_atom(atom_to_list(Kind) ++ "_start"), list_to_atom(atom_to_list(Kind) ++ "_end"), gc, Ns, P, W);
 op({off, Ns}, P, W) -> paused(#span.off, out, in, sched, Ns, P, W);
 op({request, Label, Identity, Named, How, Body}, P, W) -> begins(Label, Identity, Named, How, Body, P, W);
 op({ended, Id, apply}, P, W) -> apply_ends(Id, ok, P, W);
@@ -189,7 +191,8 @@ call_tier(T, Body, Tail, #proc{token = {Label, From}, k = K, stack = Stack} = P,
                  below = case Stack of [] -> none; [Below | _] -> Below end},
     W2 = acts(Request, P#proc.id, Time, W1#world{spans = (W1#world.spans)#{Id => Span}}),
     Exiting = P#proc.exit_armed orelse model_plan:returns(T) =:= none,
-    goes_on(100, P#proc{gc_armed = true, exit_armed = Exiting, stack = [Id | Stack], k = Body ++ [{frame, [Id | Spans], Caller, mfa(T)} | K]}, W2).
+    Then = Body ++ [{frame, [Id | Spans], Caller, mfa(T)} | K],
+    goes_on(100, P#proc{gc_armed = true, exit_armed = Exiting, stack = [Id | Stack], k = Then}, W2).
 
 %% The function that is running.
 function(#proc{k = K, base = Base}) -> function(K, Base).
@@ -244,8 +247,8 @@ caught(true, P, W) -> return_to(function(P), P, W);
 caught(false, #proc{silent = Silent} = P, #world{now = Now, last = Last} = W) ->
     {P#proc{silent = []}, ended(Silent, max(Now, Last), true, W)}.
 
-%% A process dies: of an exception, of a kill, or of being done. This is told only of processes that began a request, or called what has no return
-%% value.
+%% A process dies: of an exception, of a kill, or of being done. This is told only of processes that began a request, or called what has no
+%% return value.
 die(#proc{k = K} = P, Reason, W) ->
     {P1, W1} = leave(lists:append([Spans || {frame, Spans, _, _} <- K]), exception_from, Reason, P, W),
     exits(P1#proc{k = []}, W1).
@@ -261,18 +264,20 @@ begins(Wanted, Identity, Named, How, Body, #proc{id = Pid, k = K} = P, #world{re
     Label = usable(Wanted, W),
     Id = map_size(Requests),
     P1 = P#proc{token = {Label, Pid}, gc_armed = true, exit_armed = true},
-    {Time, W1} = emit(P1, call, [Id], [{kprof_mark, request_begin, 1}, {token(P1), case Named of mark -> Identity; call -> undefined end}], W),
+    {Time, W1} = emit(P1, call, [Id], [{kprof_mark, request_begin, 1}, {token(P1), case Named of mark -> Identity; call -> undefined end}],
+                      W),
     R = #req{id = Id, label = Label, identity = Identity, named = Named, start = Time, pid = Pid, acts = [{Pid, Time}]},
     {P2, W2} = return_to({kprof, set_token, 1}, P1, W1#world{requests = Requests#{Id => R}, labels = (W1#world.labels)#{Label => Id}}),
     goes_on(case Label of Wanted -> 100; _ -> 2 * ?DISORDER end, P2#proc{k = Body ++ [{ended, Id, How} | K]}, W2).
 
-%% A label may be used again when nobody has it any more, and nothing under it is on its way. (What overtakes the begin in the stream is taken
-%% for the earlier request's, so the new one is quiet at first. The shim uses no label twice.)
+%% A label may be used again when nobody has it any more, and nothing under it is on its way. (What overtakes the begin in the stream is
+%% taken for the earlier request's, so the new one is quiet at first. The shim uses no label twice.)
 usable({reuse, N}, #world{labels = Labels, requests = Requests, procs = Procs, queue = Queue, now = Now}) when map_size(Labels) > 0 ->
     All = lists:sort(maps:keys(Labels)),
     Label = lists:nth(N rem length(All) + 1, All),
     Held = fun({Of, _}) -> Of =:= Label; (none) -> false end,
-    Waiting = fun({_, _, {message, _, Message}}) -> is_tuple(Message) andalso lists:any(fun({L, _}) -> L =:= Label; (_) -> false end, tuple_to_list(Message));
+    Waiting = fun({_, _, {message, _, Message}}) ->
+                      is_tuple(Message) andalso lists:any(fun({L, _}) -> L =:= Label; (_) -> false end, tuple_to_list(Message));
                  (_) -> false
               end,
     #req{stop = Stop, acts = [{_, Latest} | _]} = maps:get(maps:get(Label, Labels), Requests),
@@ -300,7 +305,8 @@ end_marker(#proc{token = {Label, _}} = P, Outcome, W) ->
     Id = maps:get(Label, W#world.labels),
     {Time, #world{requests = Requests} = W1} = emit(P, call, [Id], [{kprof_mark, request_end, 1}, {token(P), Outcome}], W),
     #{Id := #req{stop = Before} = R} = Requests,
-    {P1, W2} = return_to({kprof, clear_token, 0}, P, W1#world{requests = Requests#{Id := R#req{stop = min(Before, Time)}}}), % an atom is more
+    %% an atom is more
+    {P1, W2} = return_to({kprof, clear_token, 0}, P, W1#world{requests = Requests#{Id := R#req{stop = min(Before, Time)}}}),
     goes_on(100, P1#proc{token = none, gc_armed = false}, W2).
 
 acts(Id, Pid, Time, #world{requests = Requests} = W) ->

@@ -1,13 +1,13 @@
-%% What the collector's database must say, worked out from what happened: by the rules of ../shared/DESIGN.md and request_tree.h, and by other
-%% algorithms than the collector's.
+%% What the collector's database must say, worked out from what happened: by the rules of ../shared/DESIGN.md and request_tree.h, and by
+%% other algorithms than the collector's.
 -module(model_truth).
 
 -export([of_capture/3]).
 
 -include("model.hrl").
 
--define(LEDGER, [messages, dropped_messages, decode_errors, requests_complete, requests_incomplete, requests_expired, orphan_returns, stale_calls, unwound_frames,
-                 ambiguous_returns, lost_tokens]).
+-define(LEDGER, [messages, dropped_messages, decode_errors, requests_complete, requests_incomplete, requests_expired, orphan_returns,
+                 stale_calls, unwound_frames, ambiguous_returns, lost_tokens]).
 -define(AHEAD, 64). % so many spans the collector looks ahead for what a sender does next
 
 %% @doc For each identity the numbers of its complete requests; the ledger; and what was found out.
@@ -20,7 +20,8 @@
 of_capture(Spans, Requests, Items) ->
     #{fates := Fates, counts := Counts} = Read = model_reader:read(Items),
     ByRequest = maps:groups_from_list(fun(#span{req = Id}) -> Id end, maps:values(Spans)),
-    Whole = [{told(maps:get(Id, Requests), F, Read), seen(F, maps:get(Id, ByRequest, []), Read)} || {Id, #fate{fate = complete} = F} <- lists:keysort(1, maps:to_list(Fates))],
+    Whole = [{told(maps:get(Id, Requests), F, Read), seen(F, maps:get(Id, ByRequest, []), Read)}
+             || {Id, #fate{fate = complete} = F} <- lists:keysort(1, maps:to_list(Fates))],
     Named = maps:groups_from_list(fun({R, Seen}) -> identity(R, Seen) end, Whole),
     Rows = maps:map(fun(_, Same) -> lists:foldl(fun({R, Seen}, Sum) -> merge(request_rows(R, Seen), Sum) end, #{}, Same) end, Named),
     Blind = [Fate || #fate{fate = Fate, blind = N} <- maps:values(Fates), N > 0],
@@ -43,13 +44,15 @@ seen(#fate{key = Key, closed = Closed}, Spans, #{taken := Taken, seen := Seen}) 
     [case Seen of #{Stop := Place} when Place >= Closed -> S#span{stop = open}; _ -> S end % lost is more than any number
      || #span{start = Start, stop = Stop} = S <- Spans, maps:get(Start, Taken, none) =:= Key].
 
-%% What the rules must not do: doubt requests that nothing speaks against; and take something else for the end than the first end marker, unless that
-%% did not come, or not in time.
+%% What the rules must not do: doubt requests that nothing speaks against; and take something else for the end than the first end marker,
+%% unless that did not come, or not in time.
 wrong(Requests, Fates, #{seen := Seen, counts := Counts}) ->
     [io_lib:format("rules: ~s is doubted, and has only calls with values", [Name])
-     || not is_map_key(dropped_messages, Counts), {Id, #fate{damaged = true, blind = 0, lost = false}} <- maps:to_list(Fates), #req{identity = Name} <- [maps:get(Id, Requests)]]
+     || not is_map_key(dropped_messages, Counts), {Id, #fate{damaged = true, blind = 0, lost = false}} <- maps:to_list(Fates),
+     #req{identity = Name} <- [maps:get(Id, Requests)]]
         ++ [io_lib:format("rules: ~s ends at ~b, not ~b", [Name, Stop, First])
-            || {Id, #fate{fate = complete, stop = Stop, closed = Closed}} <- maps:to_list(Fates), #req{identity = Name, stop = First} <- [maps:get(Id, Requests)],
+            || {Id, #fate{fate = complete, stop = Stop, closed = Closed}} <- maps:to_list(Fates),
+            #req{identity = Name, stop = First} <- [maps:get(Id, Requests)],
                First =/= none, First =/= Stop, maps:get(First, Seen) < Closed].
 
 merge(A, B) -> maps:merge_with(fun(_, X, Y) -> add(X, Y) end, A, B).
@@ -83,9 +86,11 @@ numbers(#span{start = Start, stop = Stop} = S, End, Parents, ById, Children, Wai
     Duration = Stop - Start,
     {Async, Total, Self, Late} = case Stop > End of
                                      true -> {1, 0, 0, Duration};
-                                     false -> {0, case recursive(S, Parents, ById) of true -> 0; false -> Duration end, uncovered(Start, Stop, Children), 0}
+                                     false -> {0, case recursive(S, Parents, ById) of true -> 0; false -> Duration end,
+                                               uncovered(Start, Stop, Children), 0}
                                  end,
-    {0, 1, count(S#span.error andalso model_plan:returns(S#span.tier) =:= whole), Async, Total, Self, Late, Wait, S#span.gc, S#span.off, Duration, Duration}.
+    {0, 1, count(S#span.error andalso model_plan:returns(S#span.tier) =:= whole), Async, Total, Self, Late, Wait, S#span.gc, S#span.off,
+     Duration, Duration}.
 
 %% At a position, only a call that hangs below one of the same position is a recursion.
 at_path(#span{id = Id, tier = Tier, stop = Stop, start = Start}, Parents, ById, {_, _, _, 0, _, _, _, _, _, _, _, _} = Numbers) ->
@@ -142,7 +147,8 @@ parents(#req{pid = Home} = R, Spans) ->
     end.
 
 placed(#req{links = Links} = R, Spans) ->
-    Steps = lists:keysort(1, [{S#span.start, S} || S <- Spans] ++ [{Born, {Child, Spawner, Open}} || {Child, {Spawner, Open, Born, _}} <- maps:to_list(Links)]),
+    Steps = lists:keysort(1, [{S#span.start, S} || S <- Spans]
+                          ++ [{Born, {Child, Spawner, Open}} || {Child, {Spawner, Open, Born, _}} <- maps:to_list(Links)]),
     {Parents, Waits, _} = lists:foldl(fun({_, Step}, So) -> placed(Step, R, Spans, So) end, {#{}, #{}, #{}}, Steps),
     {Parents, Waits}.
 
@@ -191,8 +197,8 @@ arrives(#span{pid = Pid, from = From, start = Start} = S, R, Spans, Contexts) ->
             end
     end.
 
-%% What a process is known to have done or got back: began the request, began or ended a span, spawned, was spawned, or had an outermost span of
-%% another process end that it had given work to. (That is an atom when it has not ended, and later than any time.)
+%% What a process is known to have done or got back: began the request, began or ended a span, spawned, was spawned, or had an outermost
+%% span of another process end that it had given work to. (That is an atom when it has not ended, and later than any time.)
 events(Pid, #req{acts = Acts, links = Links}, Contexts) ->
     [T || {P, T} <- Acts, P =:= Pid] ++ [T || {Child, {Spawner, _, T, _}} <- maps:to_list(Links), Child =:= Pid orelse Spawner =:= Pid]
         ++ maps:get({given, Pid}, Contexts, []).

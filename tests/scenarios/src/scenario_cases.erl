@@ -29,8 +29,9 @@ trace(Port, None, Options) ->
 
 -spec names() -> [atom()].
 names() ->
-    [nested, siblings, many, recursion, mutual, tail, tail_raises, chain, relay, queued, cast, spawned, spawns, pool, orphan, interleaved, timer, elsewhere,
-     keep_alive, error_caught, exit_caught, throw_caught, raised_again, deep, fails, crash, worker_crash, worker_killed, killed,
+    [nested, siblings, many, recursion, mutual, tail, tail_raises, chain, relay, queued, cast, spawned, spawns, pool, orphan, interleaved,
+     timer, elsewhere, keep_alive, error_caught, exit_caught, throw_caught, raised_again, deep, fails, crash, worker_crash,
+     worker_killed, killed,
      rpc_lost, rpc_kept, reply_lost, lent, do_apply].
 
 %% Runs each of the cases N times, each in a process of its own that nobody sends a message to. Their requests have the case's name and the
@@ -160,7 +161,8 @@ spawned(I) ->
         ms(4)
     end).
 
-%% The ways to spawn: each child belongs to the call that was open when it was spawned, whatever its parent does by the time it begins to work.
+%% The ways to spawn: each child belongs to the call that was open when it was spawned, whatever its parent does by the time it begins to
+%% work.
 -spec spawns(atom()) -> term().
 spawns(I) ->
     Hows = [fun erlang:spawn_link/1, fun erlang:spawn_monitor/1, fun proc_lib:spawn/1, fun proc_lib:spawn_link/1,
@@ -221,7 +223,10 @@ deferred(Worker, Ms) ->
 %% in the node says whose it is.
 -spec timer(atom()) -> term().
 timer(I) ->
-    marked(I, fun() -> alpha(fun() -> ms(4), call(one, fun() -> scenario_tiers:later(25, latest, fun() -> gamma(sleeps(6)) end) end) end) end),
+    marked(I, fun() -> alpha(fun() ->
+        ms(4),
+        call(one, fun() -> scenario_tiers:later(25, latest, fun() -> gamma(sleeps(6)) end) end)
+    end) end),
     marked(I, fun() -> alpha(fun() -> call(one, fun() -> beta(sleeps(4)) end), ms(40) end) end).
 
 %% Begun in one process, ended in another.
@@ -372,10 +377,14 @@ reply_lost(I) ->
     erlang:spawn(fun() -> ms(15), scenario_tiers:cast(one, fun() -> gen_server:reply(erase(held), ok) end) end),
     request(I, fun() -> hold(one, fun(From, _) -> alpha(fun() -> ms(3), put(held, From) end) end) end).
 
-%% A pool's worker that has to be waited for: what comes is the token of the request that gives it back, and the application carries its own past that.
+%% A pool's worker that has to be waited for: what comes is the token of the request that gives it back, and the application carries its own
+%% past that.
 -spec lent(atom()) -> term().
 lent(I) ->
-    erlang:spawn(fun() -> ms(15), request(I, fun() -> scenario_tiers:cast(one, fun() -> gen_server:reply(erase(held), ok) end), ms(5) end) end),
+    erlang:spawn(fun() ->
+        ms(15),
+        request(I, fun() -> scenario_tiers:cast(one, fun() -> gen_server:reply(erase(held), ok) end), ms(5) end)
+    end),
     request(I, fun() ->
         Label = kprof:get_current_label(),
         hold(one, fun(From, _) -> alpha(fun() -> ms(3), put(held, From) end) end),
@@ -457,7 +466,10 @@ armed(Pid) ->
 -spec stale_timer(atom()) -> ok.
 stale_timer(I) ->
     {Pid, Ref} = spawn_monitor(fun() ->
-        marked(I, fun() -> alpha(fun() -> ms(4), call(idle, fun() -> scenario_tiers:later(2600, none, fun() -> gamma(sleeps(1)) end) end) end) end)
+        marked(I, fun() -> alpha(fun() ->
+            ms(4),
+            call(idle, fun() -> scenario_tiers:later(2600, none, fun() -> gamma(sleeps(1)) end) end)
+        end) end)
     end),
     receive {'DOWN', Ref, process, Pid, normal} -> ok end.
 

@@ -129,7 +129,8 @@ failed(Text) ->
 -spec raised(string()) -> term().
 raised(Text) ->
     try kprof:do_apply(network_server, run, [Text])
-    catch Class:Why:Stack -> {Class, Why, [{M, F} || {M, F, _, _} <- Stack, lists:member(M, [network_server, requests, db])], seq_trace:get_token()}
+    catch Class:Why:Stack ->
+        {Class, Why, [{M, F} || {M, F, _, _} <- Stack, lists:member(M, [network_server, requests, db])], seq_trace:get_token()}
     end.
 
 %% N requests by set_token and clear_token, with a nested pair inside.

@@ -1,5 +1,5 @@
-%% An application that knows nothing of kprof: a server of lines over TCP, one process a connection, that handles one request after the other. It counts
-%% itself what it does. Its client tells how long each request took.
+%% An application that knows nothing of kprof: a server of lines over TCP, one process a connection, that handles one request after the
+%% other. It counts itself what it does. Its client tells how long each request took.
 %%
 %%   connection: recv ── handle/2 (the entry) ─┬─ compute/1       in the connection's process
 %%        ^                │                   ├─ store/1         in a server that is called
@@ -17,7 +17,9 @@ start() ->
     Self = self(),
     _ = spawn(fun() ->
                       _ = ets:new(?TABLE, [named_table, public, {write_concurrency, true}]),
-                      {ok, Listen} = gen_tcp:listen(0, [binary, {packet, line}, {active, false}, {reuseaddr, true}, {ip, {127, 0, 0, 1}}, {backlog, 100}]),
+                      {ok, Listen} = gen_tcp:listen(0,
+                                                    [binary, {packet, line}, {active, false}, {reuseaddr, true}, {ip, {127, 0, 0, 1}},
+                                                     {backlog, 100}]),
                       {ok, Port} = inet:port(Listen),
                       persistent_term:put(?MODULE, Port),
                       true = register(scenario_entry_store, spawn(fun storage/0)),
@@ -108,7 +110,8 @@ client(Ops, N) ->
     run(connect(), Ops, Ops, N).
 
 connect() ->
-    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, persistent_term:get(?MODULE), [binary, {packet, line}, {active, false}, {nodelay, true}]),
+    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, persistent_term:get(?MODULE),
+                                   [binary, {packet, line}, {active, false}, {nodelay, true}]),
     Socket.
 
 run(Socket, _, _, 0) -> gen_tcp:close(Socket);
@@ -178,8 +181,10 @@ reset() -> true = ets:delete_all_objects(?TABLE), ok.
 state() ->
     Kprof = fun(T) -> string:find(io_lib:format("~0p", [T]), "kprof") =/= nomatch end,
     Of = fun(Item) -> lists:usort([I || P <- processes(), {_, I} <- [erlang:trace_info(P, Item)]]) end,
-    {[Of(flags), Of(tracer), scenario_trace:sessions()], [erlang:trace_info(W, I) || W <- [new, new_processes, new_ports], I <- [flags, tracer]],
-     lists:usort([I || {M, _} <- code:all_loaded(), {F, A} <- M:module_info(functions), {_, I} <- [erlang:trace_info({M, F, A}, all)], I =/= false]),
+    {[Of(flags), Of(tracer), scenario_trace:sessions()],
+     [erlang:trace_info(W, I) || W <- [new, new_processes, new_ports], I <- [flags, tracer]],
+     lists:usort([I || {M, _} <- code:all_loaded(), {F, A} <- M:module_info(functions), {_, I} <- [erlang:trace_info({M, F, A}, all)],
+                  I =/= false]),
      [X || X <- [M || {M, _} <- code:all_loaded()] ++ [K || {K, _} <- persistent_term:get()] ++ ets:all() ++ registered(), Kprof(X)],
      [P || P <- erlang:ports(), {_, "trace_ip" ++ _} <- [erlang:port_info(P, name)]],
      erlang:system_info(trace_control_word), seq_trace:get_system_tracer(),

@@ -6,6 +6,7 @@
 %% As in a release, all modules are there from the start: what OTP loads when it is first used would look like something left.
 prepare() ->
     Apps = [kernel, stdlib, compiler, runtime_tools, crypto],
+    _ = inet_gethost_native:gethostbyname("localhost"),    % OTP starts it when it first looks for a host: for who is to be answered, say
     lists:foreach(fun(App) ->
                           _ = application:load(App),
                           {ok, Modules} = application:get_key(App, modules),
@@ -38,6 +39,7 @@ take() ->
              ++ [text({New, erlang:trace_info(New, flags)}) || New <- [new_processes, new_ports]]},
      {trace_sessions, sessions()},
      {seq_tracer, text(seq_trace:get_system_tracer())},
+     {trace_control_word, [erlang:system_info(trace_control_word)]},
      {processes, lists:sort([text(who(P)) || P <- processes()])},
      {registered, lists:sort(registered())},
      {ports, lists:sort([text(erlang:port_info(P, name)) || P <- erlang:ports()])},

@@ -1,9 +1,11 @@
-%% A load of HTTP requests from a program of its own, which measures each of them: from before it is sent until its answer has been read to the end.
+%% A load of HTTP requests from a program of its own, which measures each of them: from before it is sent until its answer has been read to
+%% the end.
 %%
 %%   erl -noinput -run scenario_load main PORT CLIENTS REQUESTS THINK FILE
 %%
-%% FILE is of Erlang terms: {Identity, Method, Path, Headers, Body} each (CLIENT in a body stands for the client's number), which the clients send in turn, REQUESTS each, over a connection each that
-%% stays open as far as the server lets it, and think so many milliseconds after each. Prints IDENTITY|REQUESTS|FAILED|MICROSECONDS for each identity; failed is a status other than 2xx.
+%% FILE is of Erlang terms: {Identity, Method, Path, Headers, Body} each (CLIENT in a body stands for the client's number), which the
+%% clients send in turn, REQUESTS each, over a connection each that stays open as far as the server lets it, and think so many milliseconds
+%% after each. Prints IDENTITY|REQUESTS|FAILED|MICROSECONDS for each identity; failed is a status other than 2xx.
 -module(scenario_load).
 
 -export([main/1]).
@@ -13,9 +15,13 @@ main([Port, Clients, Requests, Think, File]) ->
     {ok, Kinds} = file:consult(File),
     Self = self(),
     N = list_to_integer(Clients),
-    _ = [spawn_link(fun() -> Self ! {seen, client(list_to_integer(Port), list_to_integer(Think), [own(I, Kind) || Kind <- turned(I, Kinds)], list_to_integer(Requests))} end) || I <- lists:seq(1, N)],
-    Seen = lists:foldl(fun(_, Sums) -> receive {seen, More} -> maps:merge_with(fun(_, A, B) -> add(A, B) end, Sums, More) end end, #{}, lists:seq(1, N)),
-    _ = [io:format("~ts|~b|~b|~b~n", [Identity, Count, Failed, Ns div 1000]) || {Identity, {Count, Failed, Ns}} <- lists:sort(maps:to_list(Seen))],
+    _ = [spawn_link(fun() ->
+                            Self ! {seen, client(list_to_integer(Port), list_to_integer(Think), [own(I, Kind) || Kind <- turned(I, Kinds)],
+                                                 list_to_integer(Requests))} end) || I <- lists:seq(1, N)],
+    Seen = lists:foldl(fun(_, Sums) -> receive {seen, More} -> maps:merge_with(fun(_, A, B) -> add(A, B) end, Sums, More) end end, #{},
+                       lists:seq(1, N)),
+    _ = [io:format("~ts|~b|~b|~b~n", [Identity, Count, Failed, Ns div 1000])
+         || {Identity, {Count, Failed, Ns}} <- lists:sort(maps:to_list(Seen))],
     halt(0).
 
 add({A, B, C}, {D, E, F}) -> {A + D, B + E, C + F}.
@@ -57,7 +63,8 @@ answer(Socket) ->
     case Headers of
         #{<<"transfer-encoding">> := <<"chunked">>} -> chunks(Socket);
         #{<<"content-length">> := <<"0">>} -> ok;
-        #{<<"content-length">> := Length} -> ok = inet:setopts(Socket, [{packet, raw}]), {ok, _} = gen_tcp:recv(Socket, binary_to_integer(Length), 20000);
+        #{<<"content-length">> := Length} ->
+            ok = inet:setopts(Socket, [{packet, raw}]), {ok, _} = gen_tcp:recv(Socket, binary_to_integer(Length), 20000);
         _ when Status =:= 204; Status =:= 304 -> ok
     end,
     case Headers of

@@ -1,6 +1,6 @@
-%% Many nodes that are not there: each is a process of this node that speaks the shim's protocol and sends the trace messages of requests whose
-%% numbers are known. Node I (1, 2, ...) is named simI@hostI.example.org. Its request K has the identity id_(K rem 4), calls one, and in that
-%% I rem 3 times two; one(I, K) and two(I, K) say how long a call lasts.
+%% Many nodes that are not there: each is a process of this node that speaks the shim's protocol and sends the trace messages of requests
+%% whose numbers are known. Node I (1, 2, ...) is named simI@hostI.example.org. Its request K has the identity id_(K rem 4), calls one, and
+%% in that I rem 3 times two; one(I, K) and two(I, K) say how long a call lasts.
 -module(scenario_many).
 
 -export([run/4, expected/2, hello_only/2, strange/2]).
@@ -9,7 +9,8 @@
 -define(FLAGS, 18).
 -define(GAP, 50000).   % ns between two requests
 
-%% Nodes 1 .. Count each send Batches batches of PerBatch requests, one batch every 50 ms, and stop in order. Creation is that of their pids.
+%% Nodes 1 .. Count each send Batches batches of PerBatch requests, one batch every 50 ms, and stop in order. Creation is that of their
+%% pids.
 -spec run(inet:port_number(), pos_integer(), {Batches :: pos_integer(), PerBatch :: pos_integer()}, pos_integer()) -> ok.
 run(Port, Count, Size, Creation) ->
     Nodes = [spawn_monitor(fun() -> node(Port, I, Size, Creation) end) || I <- lists:seq(1, Count)],
@@ -43,12 +44,15 @@ node(Port, I, Size, Creation) ->
 
 connect(Port, I, Creation) ->
     {ok, Control} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, 4}]),
-    ok = say(Control, #{type => <<"hello">>, role => <<"control">>, protocol => 1, node => list_to_binary(name(I)), otp => <<"25">>, os_pid => I,
-                        ticks_per_second => 1000000000, time_offset => erlang:time_offset(nanosecond), creation => Creation, version => <<"0.1.0">>}),
+    ok = say(Control, #{type => <<"hello">>, role => <<"control">>, protocol => 1, node => list_to_binary(name(I)), otp => <<"25">>,
+                        os_pid => I,
+                        ticks_per_second => 1000000000, time_offset => erlang:time_offset(nanosecond), creation => Creation,
+                        version => <<"0.1.0">>}),
     #{<<"session">> := Session, <<"key">> := {bin, Key}} = welcome(Control),
     ok = inet:setopts(Control, [{active, true}]),    % pings come, and are of no interest
     ok = say(Control, #{type => <<"tiers">>, identity => <<"none">>, stats => false, calls => false, slow => false,
-                        tiers => [#{name => <<"one">>, m => <<"sim">>, f => <<"one">>, a => 1}, #{name => <<"two">>, m => <<"sim">>, f => <<"two">>, a => 1}]}),
+                        tiers => [#{name => <<"one">>, m => <<"sim">>, f => <<"one">>, a => 1},
+                                  #{name => <<"two">>, m => <<"sim">>, f => <<"two">>, a => 1}]}),
     {ok, Data} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, 4}]),
     ok = say(Data, #{type => <<"hello">>, role => <<"data">>, protocol => 1, session => Session, key => {bin, Key}}),
     ok = inet:setopts(Data, [{packet, raw}]),
@@ -63,12 +67,14 @@ hello_only(Port, I) ->
 -spec strange(inet:port_number(), pos_integer()) -> ok.
 strange(Port, I) ->
     Control = hello(Port, I, <<"9.9.9">>),
-    say(Control, #{type => <<"clock">>, at => erlang:monotonic_time(nanosecond) + 100000000000, time_offset => erlang:time_offset(nanosecond), unsampled => 0,
+    say(Control, #{type => <<"clock">>, at => erlang:monotonic_time(nanosecond) + 100000000000,
+                   time_offset => erlang:time_offset(nanosecond), unsampled => 0,
                    paused_ms => 0}).
 
 hello(Port, I, Version) ->
     {ok, Control} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, 4}]),
-    ok = say(Control, #{type => <<"hello">>, role => <<"control">>, protocol => 1, node => list_to_binary(name(I)), otp => <<"25">>, os_pid => I,
+    ok = say(Control, #{type => <<"hello">>, role => <<"control">>, protocol => 1, node => list_to_binary(name(I)), otp => <<"25">>,
+                        os_pid => I,
                         ticks_per_second => 1000000000, time_offset => erlang:time_offset(nanosecond), creation => 1, version => Version}),
     #{<<"type">> := <<"welcome">>} = welcome(Control),
     Control.
@@ -81,8 +87,8 @@ welcome(Control) ->
 say(Socket, Map) -> gen_tcp:send(Socket, kprof_msgpack:encode(Map)).
 
 clock(Control) ->
-    ok = say(Control, #{type => <<"clock">>, at => erlang:monotonic_time(nanosecond), time_offset => erlang:time_offset(nanosecond), unsampled => 0,
-                        paused_ms => 0}).
+    ok = say(Control, #{type => <<"clock">>, at => erlang:monotonic_time(nanosecond), time_offset => erlang:time_offset(nanosecond),
+                        unsampled => 0, paused_ms => 0}).
 
 batches(_, _, _, {0, _}, _, _) ->
     ok;
@@ -125,7 +131,8 @@ request(I, K, At, {Label, Creation}) ->
 twos(0, _, _, _, At, Acc) ->
     {lists:reverse(Acc), At};
 twos(N, Pid, Token, Lasts, At, Acc) ->
-    Call = [frame({trace_ts, Pid, call, {sim, two, 1}, {Token, undefined}, At}), frame({trace_ts, Pid, return_from, {sim, two, 1}, ok, At + Lasts})],
+    Call = [frame({trace_ts, Pid, call, {sim, two, 1}, {Token, undefined}, At}),
+            frame({trace_ts, Pid, return_from, {sim, two, 1}, ok, At + Lasts})],
     twos(N - 1, Pid, Token, Lasts, At + Lasts + 10, [Call | Acc]).
 
 frame(Term) ->

@@ -3,19 +3,26 @@
 %%
 %% How fast that would be untraced is what a twin tells: a second node under the same load, on the same processors at the same time, so that
 %% whatever else the machine does slows both. A rate is a share: requests of the traced node for each one of the twin, as a percentage
-%% of what it was while neither was traced. What a third program takes away need not be the same for both: seconds in which others had
-%% more than a quarter of a processor do not count.
+%% of what it was while neither was traced.
+%%
+%% Who gets the processors in a second, the twin or this node, is for the kernel to say, and says nothing of tracing: so a node's requests
+%% are divided by the time that its schedulers ran, each bound to a processor that it shares with one of its twin's. Tracing that makes
+%% schedulers sleep or block would not be seen so: for the time as a whole they are divided by what its schedulers could have run, too,
+%% which is all the time but that in which they stood ready and others were let run. (/proc/PID/task/TID/schedstat: run, waited, in ns.)
+%% Times in which third programs had more than a quarter of a processor do not count.
 -module(scenario_overload).
 
--export([start/1, stop/0, save/1, untraced/0, told/3, memory/0]).
+-export([start/1, stop/0, save/1, untraced/0, told/4, memory/0]).
 
 -define(SAMPLE_MS, 100).
--define(WINDOW, 10).        % samples that a rate is taken over: a second
--define(FOREIGN_MS, 250).   % processor time of others in that second
+-define(SECOND, 10).        % samples
+-define(FOREIGN_MS, 250).   % processor time of others in a second
 
 -record(at, {ms :: integer(), requests :: non_neg_integer(), resident_kb :: non_neg_integer(), status :: atom(),
              busy_ms :: non_neg_integer(),     % processor time of the whole machine, what its host took away included
-             own_ms :: non_neg_integer()}).    % and of this node
+             own_ms :: non_neg_integer(),      % and of this node
+             ran_ms :: float(),                % this node's schedulers
+             free_ms :: float()}).             % that they could have run, since the system's start
 
 %% Begins N processes that make requests of the shop without end, and the one that watches.
 -spec start(pos_integer()) -> ok.
@@ -26,7 +33,7 @@ start(N) ->
     true = register(?MODULE, spawn(fun() ->
                                            _ = process_flag(priority, high),
                                            Self ! watching,
-                                           watch(Count, Workers, os:system_time(millisecond), [])
+                                           watch(Count, Workers, schedulers(), os:system_time(millisecond), [])
                                    end)),
     receive watching -> ok end.
 
@@ -35,17 +42,18 @@ work(Count, I) ->
     counters:add(Count, 1, 1),
     work(Count, I + 1).
 
-watch(Count, Workers, Next, Samples) ->
+watch(Count, Workers, Schedulers, Next, Samples) ->
     receive
         {samples, From} ->
             From ! {samples, lists:reverse(Samples)},
-            watch(Count, Workers, Next, Samples);
+            watch(Count, Workers, Schedulers, Next, Samples);
         stop ->
             lists:foreach(fun(Pid) -> exit(Pid, kill) end, Workers)
     after max(0, Next - os:system_time(millisecond)) ->
+        {Ran, Free} = times(Schedulers),
         Sample = #at{ms = os:system_time(millisecond), requests = counters:get(Count, 1), resident_kb = resident(), status = status(),
-                     busy_ms = busy(), own_ms = own()},
-        watch(Count, Workers, Next + ?SAMPLE_MS, [Sample | Samples])
+                     busy_ms = busy(), own_ms = own(), ran_ms = Ran, free_ms = Free},
+        watch(Count, Workers, Schedulers, Next + ?SAMPLE_MS, [Sample | Samples])
     end.
 
 %% As the system counts it, KB.
@@ -65,6 +73,19 @@ own() ->
     [_, Rest] = binary:split(Text, <<") ">>),
     Fields = binary:split(Rest, <<" ">>, [global]),
     10 * (binary_to_integer(lists:nth(12, Fields)) + binary_to_integer(lists:nth(13, Fields))).
+
+%% The files that tell of this node's schedulers' threads; named so before OTP 26, and from then on.
+schedulers() ->
+    Threads = filelib:wildcard("/proc/self/task/*"),
+    Files = [filename:join(Thread, "schedstat") || Thread <- Threads, {ok, Name} <- [file:read_file(filename:join(Thread, "comm"))],
+                                                   re:run(Name, "_scheduler$|^erts_sched_") =/= nomatch],
+    true = length(Files) =:= erlang:system_info(schedulers),
+    Files.
+
+times(Files) ->
+    Lines = [binary:split(Text, <<" ">>, [global]) || File <- Files, {ok, Text} <- [file:read_file(File)]],
+    Ms = fun(N) -> lists:sum([binary_to_integer(lists:nth(N, Line)) || Line <- Lines]) / 1000000 end,
+    {Ms(1), length(Files) * erlang:monotonic_time(microsecond) / 1000 - Ms(2)}.
 
 status() ->
     case whereis(kprof_session) of    % there once all modules are loaded
@@ -89,7 +110,7 @@ save(File) ->
 %% Before tracing began, without the first second, and from then on.
 parts() ->
     {Before, After} = lists:splitwith(fun(#at{status = Status}) -> Status =:= not_started orelse Status =:= idle end, samples()),
-    {lists:nthtail(?WINDOW, Before), After}.
+    {lists:nthtail(?SECOND, Before), After}.
 
 %% Requests a second while nothing was traced.
 -spec untraced() -> non_neg_integer().
@@ -98,29 +119,37 @@ untraced() ->
     B = lists:last(Before),
     (B#at.requests - A#at.requests) * 1000 div (B#at.ms - A#at.ms).
 
-%% The share of each second from `After' ms after the begin of tracing on, for `For' ms; the lowest that any has from one sample to the
-%% tenth after it; the lowest that there was before tracing, when all should be 100; and how many under tracing count.
--spec told(file:filename(), non_neg_integer(), pos_integer()) ->
-          {Each :: string(), Worst :: non_neg_integer(), WorstUntraced :: non_neg_integer(), Counted :: non_neg_integer()}.
-told(File, After, For) ->
+%% The share of each second from `After' ms after the begin of tracing on, for `For' ms; the lowest that any `Seconds' seconds on end have,
+%% wherever they begin; the lowest that there was before tracing, when all should be 100; how many of these under tracing count; and the
+%% share of the time as a whole.
+-spec told(file:filename(), non_neg_integer(), pos_integer(), pos_integer()) ->
+          {Each :: string(), Worst :: non_neg_integer(), WorstUntraced :: non_neg_integer(), Counted :: non_neg_integer(),
+           Whole :: non_neg_integer()}.
+told(File, After, For, Seconds) ->
     {ok, Bytes} = file:read_file(File),
     Twin = binary_to_term(Bytes),
     End = lists:last(Twin),
     {Before, [#at{ms = Begin} | _] = Samples} = parts(),
     Seen = [S || #at{ms = Ms} = S <- Samples, Ms - Begin >= After, Ms - Begin =< After + For, Ms =< End#at.ms],
-    Whole = share(Twin, {hd(Before), lists:last(Before)}),
-    Of = fun(Span) -> {round(100 * share(Twin, Span) / Whole), foreign(Twin, Span) =< ?FOREIGN_MS} end,
-    Shares = lists:map(Of, spans(Seen)),
+    All = fun(List) -> {hd(List), lists:last(List)} end,
+    Percent = fun(Time, Span) -> round(100 * share(Time, Twin, Span) / share(Time, Twin, All(Before))) end,
+    Shares = fun(From, N) -> [{Percent(#at.ran_ms, Span), is_fair(Twin, Span, N)} || Span <- spans(From, N)] end,
     Each = [io_lib:format(case Counts of true -> " ~b"; false -> " (~b)" end, [Share])
-            || {I, {Share, Counts}} <- lists:zip(lists:seq(0, length(Shares) - 1), Shares), I rem ?WINDOW =:= 0],
-    Counted = [Share || {Share, true} <- Shares],
-    {lists:flatten(Each), lists:min([999 | Counted]), lists:min([100 | [S || {S, true} <- lists:map(Of, spans(Before))]]), length(Counted)}.
+            || {I, {Share, Counts}} <- lists:enumerate(Shares(Seen, 1)), I rem ?SECOND =:= 1],
+    Counted = [Share || {Share, true} <- Shares(Seen, Seconds)],
+    {lists:flatten(Each), lists:min([999 | Counted]), lists:min([100 | [S || {S, true} <- Shares(Before, Seconds)]]), length(Counted),
+     Percent(#at.free_ms, All(Seen))}.
 
-spans(Samples) ->
-    lists:zip(lists:sublist(Samples, length(Samples) - ?WINDOW), lists:nthtail(?WINDOW, Samples)).
+spans(Samples, Seconds) ->
+    N = Seconds * ?SECOND,
+    lists:zip(lists:sublist(Samples, length(Samples) - N), lists:nthtail(N, Samples)).
 
-share(Twin, {A, B}) ->
-    (B#at.requests - A#at.requests) / (at(B, #at.requests, Twin) - at(A, #at.requests, Twin)).
+is_fair(Twin, Span, Seconds) ->
+    foreign(Twin, Span) =< ?FOREIGN_MS * Seconds.
+
+share(Time, Twin, {A, B}) ->
+    Twins = (at(B, #at.requests, Twin) - at(A, #at.requests, Twin)) / (at(B, Time, Twin) - at(A, Time, Twin)),
+    (B#at.requests - A#at.requests) / (element(Time, B) - element(Time, A)) / Twins.
 
 foreign(Twin, {A, B}) ->
     (B#at.busy_ms - A#at.busy_ms) - (B#at.own_ms - A#at.own_ms) - (at(B, #at.own_ms, Twin) - at(A, #at.own_ms, Twin)).

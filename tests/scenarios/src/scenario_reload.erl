@@ -15,7 +15,8 @@ start() ->
 -spec trace(inet:port_number()) -> ok | {error, term()}.
 trace(Port) ->
     ok = kprof:start(),
-    kprof:start_trace([{tier_config, [{work, {scenario_reloaded, work, 1}}, {late, {scenario_late, work, 1}}, {alpha, {scenario_tiers, alpha, 1}}]},
+    kprof:start_trace([{tier_config,
+                        [{work, {scenario_reloaded, work, 1}}, {late, {scenario_late, work, 1}}, {alpha, {scenario_tiers, alpha, 1}}]},
                        {collector, {"127.0.0.1", Port}}]).
 
 %% Loads a version of a module. Gives after how many milliseconds its function was traced, `loaded' when nothing is traced.

@@ -3,7 +3,7 @@
 
 -export([start/1, requests/3, own/1, server/0, front/2, back/1, deep/0]).
 
--type work() :: quick | nested | slow | fail | mark.
+-type work() :: quick | nested | slow | fail | mark | {ask, node(), work()}.
 
 %% Starts the server and a trace of this node.
 -spec start(inet:port_number()) -> ok | {error, term()}.
@@ -15,8 +15,8 @@ start(Port) ->
     kprof:start_trace([{tier_config, [{front, {?MODULE, front, 2}}, {back, {?MODULE, back, 1}}, {deep, {?MODULE, deep, 0}}]},
                        {slow_call_threshold, 3000}, {collector, {"127.0.0.1", Port}}]).
 
-%% N requests, one after the other, that ask Node to do some work.
--spec requests(pos_integer(), node(), work()) -> ok.
+%% N requests, one after the other, that ask Node to do some work, or several nodes at once.
+-spec requests(pos_integer(), node() | [node()], work()) -> ok.
 requests(N, Node, Work) ->
     _ = [alone(fun() -> kprof:do_apply(?MODULE, front, [Node, Work]) end) || _ <- lists:seq(1, N)],
     ok.
@@ -31,9 +31,15 @@ alone(F) ->
     {Pid, Ref} = spawn_monitor(F),
     receive {'DOWN', Ref, process, Pid, normal} -> ok after 20000 -> exit(hangs) end.
 
-front(Node, Work) ->
+front(Nodes, Work) when is_list(Nodes) -> [answer(Ref) || Ref <- [ask(Node, Work) || Node <- Nodes]];
+front(Node, Work) -> answer(ask(Node, Work)).
+
+ask(Node, Work) ->
     Ref = make_ref(),
     {?MODULE, Node} ! {self(), Ref, Work},
+    Ref.
+
+answer(Ref) ->
     receive {Ref, Answer} -> Answer after 10000 -> exit(no_answer) end.
 
 server() ->
@@ -44,6 +50,7 @@ back(quick) -> ok;
 back(nested) -> deep(), timer:sleep(5), deep();
 back(slow) -> timer:sleep(2500), deep();
 back(fail) -> error(on_purpose);
+back({ask, Node, Work}) -> answer(ask(Node, Work));
 back(mark) -> kprof:do_apply(?MODULE, deep, []).   % as code does that marks its requests wherever they come from
 
 deep() -> ok.

@@ -1,4 +1,5 @@
-%% The application of scenario 15: requests that take long, that fail, and that do neither, and a callback that notes what it is called with.
+%% The application of scenario 15: requests that take long, that fail, and that do neither, and a callback that notes what it is called
+%% with.
 -module(scenario_slow).
 
 -export([start/0, trace/2, again/2, requests/0, one/1, truth/1, calls/0]).
@@ -40,8 +41,8 @@ slow(Spans, Identity) ->
 
 ms(Ms) -> timer:sleep(Ms).
 
-%% All of them, over the threshold of 30 ms or not, each in a process of its own: two trees of calls and two that fail, all four over it; twelve
-%% over it, five that fail below it, and eight below it.
+%% All of them, over the threshold of 30 ms or not, each in a process of its own: two trees of calls and two that fail, all four over it;
+%% twelve over it, five that fail below it, and eight below it.
 -spec requests() -> ok.
 requests() ->
     lists:foreach(fun in_process/1,
@@ -86,6 +87,7 @@ truth(File) ->
 -spec calls() -> [{binary(), [{binary(), integer()}], boolean()}].
 calls() ->
     Pids = scenario_truth:pids(),
-    [{Identity, [{Tier, Depth} || #{tier := Tier, depth := Depth, pid := <<"<", _/binary>>, start_us := Start, duration_us := Duration} <- Spans,
-                                  is_float(Start), is_float(Duration)],
+    [{Identity, [{Tier, Depth}
+                 || #{tier := Tier, depth := Depth, pid := <<"<", _/binary>>, start_us := Start, duration_us := Duration} <- Spans,
+                    is_float(Start), is_float(Duration)],
       not lists:member(Pid, Pids) andalso Token =:= []} || {_, Pid, Identity, Spans, Token} <- ets:tab2list(slow_calls)].

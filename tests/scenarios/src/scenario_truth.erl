@@ -101,7 +101,8 @@ tail(Tier, F) ->
 entered(Tier, Start, {Request, Parent, Sent} = Before) ->
     Id = erlang:unique_integer([positive]),
     Wait = case Sent of none -> 0; _ -> Start - Sent end,
-    true = ets:insert(truth_spans, #span{id = Id, request = Request, tier = Tier, pid = self(), parent = Parent, start = Start, wait = Wait}),
+    true = ets:insert(truth_spans,
+                      #span{id = Id, request = Request, tier = Tier, pid = self(), parent = Parent, start = Start, wait = Wait}),
     put(truth, {Request, Id, none}),
     put(truth_last, Start),
     Tails = case erase(truth_tails) of undefined -> []; Others -> Others end,
@@ -151,7 +152,8 @@ spawn(How, F) ->
 %% A process was killed: what it had open ended then.
 -spec died(pid(), integer()) -> ok.
 died(Pid, At) ->
-    [ets:insert(truth_spans, S#span{stop = At, outcome = exit}) || S <- ets:tab2list(truth_spans), S#span.pid =:= Pid, S#span.stop =:= undefined],
+    [ets:insert(truth_spans, S#span{stop = At, outcome = exit})
+     || S <- ets:tab2list(truth_spans), S#span.pid =:= Pid, S#span.stop =:= undefined],
     [ets:insert(truth_requests, R#request{stop = At, outcome = exit})
      || R <- ets:tab2list(truth_requests), R#request.pid =:= Pid, R#request.stop =:= undefined],
     ok.
@@ -225,7 +227,8 @@ paths() ->
     Spans = ets:tab2list(truth_spans),
     ById = maps:from_list([{S#span.id, S} || S <- Spans]),
     Sums = lists:foldl(fun(S, Acc) -> add({map_get(S#span.request, Identities), path(S, ById)}, [1], Acc) end, #{}, Spans),
-    [lists:flatten(io_lib:format("~s|~s|~b", [Identity, lists:join(" > ", Path), Calls])) || {{Identity, Path}, [Calls]} <- lists:sort(maps:to_list(Sums))].
+    [lists:flatten(io_lib:format("~s|~s|~b", [Identity, lists:join(" > ", Path), Calls]))
+     || {{Identity, Path}, [Calls]} <- lists:sort(maps:to_list(Sums))].
 
 path(#span{tier = Tier, parent = top}, _) -> [atom_to_list(Tier)];
 path(#span{tier = Tier, parent = Id}, ById) ->
@@ -240,8 +243,8 @@ path(#span{tier = Tier, parent = Id}, ById) ->
 open_at(Time) ->
     length([R || R <- ets:tab2list(truth_requests), R#request.start < Time, R#request.stop > Time]).
 
-%% Every span, one line: identity|request|request_us|outcome|tier|parent's tier|start_us|duration_us|outcome|wait_us, where request is its number among
-%% those of its identity, 1 ..., and start_us is since its begin; in this order.
+%% Every span, one line: identity|request|request_us|outcome|tier|parent's tier|start_us|duration_us|outcome|wait_us, where request is its
+%% number among those of its identity, 1 ..., and start_us is since its begin; in this order.
 -spec spans() -> [string()].
 spans() ->
     Requests = lists:keysort(#request.start, ets:tab2list(truth_requests)),

@@ -2,7 +2,7 @@
 %% request's process) and `disk' (in another one) as its truth says. The servers' own glue is in scenario_web_servers.
 -module(scenario_web).
 
--export([start/0, handle/3, pieces/1, store/1, disk/1, kept/2]).
+-export([start/0, handle/3, wait_stuck/1, pieces/1, store/1, disk/1, kept/2]).
 
 -type answer() :: {Status :: pos_integer(), iodata()} | {pieces, [iodata()]}.
 
@@ -20,6 +20,8 @@ handle(<<"GET">>, <<"/busy">>, _) -> {503, "busy"};
 handle(<<"GET">>, <<"/crash">>, _) -> _ = store(<<"crash">>), error(boom);
 handle(<<"GET">>, <<"/exit">>, _) -> exit(boom);
 handle(<<"GET">>, <<"/throw">>, _) -> throw(boom);
+handle(<<"GET">>, <<"/killed">>, _) -> _ = store(<<"killed">>), exit(self(), kill), timer:sleep(infinity);
+handle(<<"GET">>, <<"/stuck">>, _) -> stuck();
 handle(<<"GET">>, <<"/pieces">>, _) -> _ = store(<<"pieces">>), {pieces, ["one ", "two ", "three"]};
 handle(<<"GET">>, <<"/endless">>, _) -> {pieces, lists:duplicate(200, lists:duplicate(1000, $e))};
 handle(<<"POST">>, <<"/echo">>, Body) -> _ = store(<<"echo">>), {200, Body};
@@ -27,6 +29,16 @@ handle(<<"POST">>, <<"/upload">>, _) -> {200, "uploaded"};
 handle(<<"GET">>, <<"/">>, _) -> {200, "root"};
 handle(<<"HEAD">>, Path, Body) -> handle(<<"GET">>, Path, Body);
 handle(_, _, _) -> {404, "nothing here"}.
+
+stuck() -> receive never -> error(never) end.
+
+%% Waits until N requests are stuck, and no more.
+-spec wait_stuck(non_neg_integer()) -> ok.
+wait_stuck(N) ->
+    case [P || P <- processes(), process_info(P, current_function) =:= {current_function, {?MODULE, stuck, 0}}] of
+        Stuck when length(Stuck) =:= N -> ok;
+        _ -> timer:sleep(20), wait_stuck(N)
+    end.
 
 %% The pieces with the pauses that a client sees them come by.
 -spec pieces([iodata()]) -> [fun(() -> iodata())].

@@ -1,24 +1,34 @@
 %% Scenario 30: cowboy, with rules that name a part of the path, a REST handler and a websocket.
 -module(scenario_web_cowboy).
 
--export([start/1, init/2]).
+-export([start/1, init/2, info/3, kill_connections/1]).
 -export([forbidden/2, resource_exists/2, content_types_provided/2, to_text/2, websocket_init/1, websocket_handle/2, websocket_info/2]).
 
 -spec start(map()) -> inet:port_number().
 start(More) ->
     {ok, _} = application:ensure_all_started(cowboy),
-    Dispatch = cowboy_router:compile([{'_', [{"/users/:id", ?MODULE, []}, {"/items/:number", [{number, int}], ?MODULE, []}, {"/items/:name", ?MODULE, []},
-                                              {"/rest/:what", ?MODULE, rest}, {"/ws", ?MODULE, ws}, {"/[...]", ?MODULE, []}]}]),
+    Dispatch = cowboy_router:compile([{'_', [{"/users/:id", ?MODULE, []}, {"/items/:number", [{number, int}], ?MODULE, []},
+                                             {"/items/:name", ?MODULE, []}, {"/rest/:what", ?MODULE, rest},
+                                             {"/odd/:what", ?MODULE, odd}, {"/ws", ?MODULE, ws}, {"/[...]", ?MODULE, []}]}]),
     {ok, _} = cowboy:start_clear(?MODULE, [{ip, {127, 0, 0, 1}}, {port, 0}],
                                  More#{env => #{dispatch => Dispatch}, stream_handlers => [kprof_cowboy, cowboy_stream_h],
-                                       max_keepalive => 100000, request_timeout => 1000}),
+                                       max_keepalive => 100000, request_timeout => 1000, enable_connect_protocol => true}),
     ranch:get_port(?MODULE).
 
--spec init(map(), term()) -> {ok | module(), map(), term()}.
+%% Once so many requests are stuck.
+-spec kill_connections(pos_integer()) -> ok.
+kill_connections(Stuck) ->
+    ok = scenario_web:wait_stuck(Stuck),
+    [exit(P, kill) || P <- ranch:procs(?MODULE, connections)],
+    scenario_web:wait_stuck(0).
+
+-spec init(map(), term()) -> {ok | module(), map(), term()} | {module(), map(), term(), hibernate}.
 init(Req, rest) ->
     {cowboy_rest, Req, cowboy_req:binding(what, Req)};
 init(Req, ws) ->
     {cowboy_websocket, Req, ws};
+init(Req, odd) ->
+    odd(cowboy_req:binding(what, Req), Req);
 init(Req0, State) ->
     {Body, Req1} = body(Req0, []),
     Req = case scenario_web:handle(cowboy_req:method(Req1), cowboy_req:path(Req1), Body) of
@@ -31,6 +41,39 @@ init(Req0, State) ->
                   cowboy_req:reply(Status, #{}, Answer, Req1)
           end,
     {ok, Req, State}.
+
+%% Answers that are not one reply at the end.
+odd(<<"inform">>, Req) ->
+    ok = cowboy_req:inform(103, #{<<"link">> => <<"</style.css>">>}, Req),
+    {ok, cowboy_req:reply(200, #{}, scenario_web:store(<<"inform">>), Req), odd};
+odd(<<"after">>, Req) ->
+    _ = cowboy_req:reply(200, #{}, <<"all is well">>, Req),
+    error(boom);
+odd(<<"midway">>, Req0) ->
+    Req = cowboy_req:stream_reply(200, Req0),
+    ok = cowboy_req:stream_body(<<"well so far">>, nofin, Req),
+    error(boom);
+odd(<<"nothing">>, Req) ->
+    {ok, Req, odd};
+odd(<<"file">>, Req) ->
+    File = code:which(?MODULE),
+    {ok, cowboy_req:reply(200, #{}, {sendfile, 0, filelib:file_size(File), File}, Req), odd};
+odd(<<"work">>, Req) ->
+    _ = cowboy_req:reply(200, #{}, <<"done">>, Req),
+    _ = scenario_web:store(<<"work">>),
+    {ok, Req, odd};
+odd(What, Req) when What =:= <<"loop">>; What =:= <<"sleep">> ->
+    Self = self(),
+    _ = spawn(fun() -> [begin timer:sleep(20), Self ! Message end || Message <- [one, two, last]] end),
+    case What of
+        <<"loop">> -> {cowboy_loop, Req, odd};
+        <<"sleep">> -> {cowboy_loop, Req, odd, hibernate}
+    end.
+
+%% Without a token the messages that a loop lives on would take the request's away: what it spawned has it.
+-spec info(term(), map(), odd) -> {ok, map(), odd, hibernate} | {stop, map(), odd}.
+info(last, Req, odd) -> {stop, cowboy_req:reply(200, #{}, scenario_web:store(<<"loop">>), Req), odd};
+info(_, Req, odd) -> _ = scenario_web:store(<<"loop">>), {ok, Req, odd, hibernate}.
 
 %% In several reads, so that the connection process hands the body over piece by piece.
 body(Req0, Read) ->

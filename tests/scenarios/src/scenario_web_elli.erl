@@ -1,4 +1,5 @@
-%% Scenario 34: elli. Drives the callbacks in the order that elli and elli_middleware document, over real HTTP. elli's module elli_request is here, too.
+%% Scenario 34: elli. Drives the callbacks in the order that elli and elli_middleware document, over real HTTP. elli's module elli_request
+%% is here, too.
 -module(scenario_web_elli).
 
 -export([start/1, handle/2, handle_event/3]).
@@ -37,7 +38,8 @@ drive(#{socket := S} = Request) ->
     Req = elli_request:new(Request),
     Answer = try
                  Before = lists:foldl(fun({M, Args}, R) -> optional(M, preprocess, [R, Args], R) end, Req, ?MODS),
-                 lists:foldl(fun({M, Args}, A) -> optional(M, postprocess, [Before, A, Args], A) end, process(Before, ?MODS), lists:reverse(?MODS))
+                 lists:foldl(fun({M, Args}, A) -> optional(M, postprocess, [Before, A, Args], A) end, process(Before, ?MODS),
+                             lists:reverse(?MODS))
              catch
                  Class:Reason:Stack ->
                      Event = case Class of throw -> request_throw; error -> request_error; exit -> request_exit end,

@@ -12,7 +12,9 @@
 start(Serve) ->
     Self = self(),
     _ = spawn(fun() ->
-                      {ok, L} = gen_tcp:listen(0, [binary, {ip, {127, 0, 0, 1}}, {active, false}, {packet, http_bin}, {nodelay, true}, {backlog, 100}]),
+                      {ok, L} = gen_tcp:listen(0,
+                                               [binary, {ip, {127, 0, 0, 1}}, {active, false}, {packet, http_bin}, {nodelay, true},
+                                                {backlog, 100}]),
                       {ok, Port} = inet:port(L),
                       Self ! {self(), Port},
                       accept(L, Serve)

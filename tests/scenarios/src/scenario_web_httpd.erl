@@ -7,7 +7,8 @@
 start(_) ->
     ok = inets:start(),
     {ok, Root} = file:get_cwd(),
-    {ok, Pid} = inets:start(httpd, [{bind_address, {127, 0, 0, 1}}, {port, 0}, {server_name, "h"}, {server_root, Root}, {document_root, Root},
+    {ok, Pid} = inets:start(httpd, [{bind_address, {127, 0, 0, 1}}, {port, 0}, {server_name, "h"}, {server_root, Root},
+                                    {document_root, Root},
                                     {modules, [kprof_httpd, mod_esi, ?MODULE]}, {erl_script_alias, {"/esi", [?MODULE]}},
                                     {kprof_route, fun(_, <<"/esi/", _/binary>>) -> "/esi"; (_, _) -> undefined end}]),
     [{port, Port}] = httpd:info(Pid, [port]),

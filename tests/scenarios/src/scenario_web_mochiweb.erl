@@ -5,7 +5,8 @@
 
 -spec start(map()) -> inet:port_number().
 start(_) ->
-    {ok, Pid} = mochiweb_http:start([{name, ?MODULE}, {ip, "127.0.0.1"}, {port, 0}, {loop, kprof_mochiweb:loop({?MODULE, loop})}, {link, false}]),
+    {ok, Pid} = mochiweb_http:start([{name, ?MODULE}, {ip, "127.0.0.1"}, {port, 0}, {loop, kprof_mochiweb:loop({?MODULE, loop})},
+                                     {link, false}]),
     mochiweb_socket_server:get(Pid, port).
 
 -spec loop(term()) -> term().

@@ -16,8 +16,8 @@ elsewhere(Fun) ->
     {_, Ref} = spawn_monitor(Fun),
     receive {'DOWN', Ref, process, _, normal} -> keep end.
 
-%% As an endpoint whose errors are answered: from the conn as it was before the first plug, and then raised, as no router has wrapped them. Bandit tells
-%% so by telemetry; under cowboy the process ends.
+%% As an endpoint whose errors are answered: from the conn as it was before the first plug, and then raised, as no router has wrapped them.
+%% Bandit tells so by telemetry; under cowboy the process ends.
 endpoint(#{method := Method, path := Path, headers := Headers, body := Body, socket := S}, Plug) ->
     Conn = #{'__struct__' => 'Elixir.Plug.Conn', method => Method, request_path => Path, host => <<"h">>, req_headers => Headers,
              private => #{}, status => nil, state => unset, socket => S},

@@ -9,7 +9,8 @@ start(_) ->
     {ok, Taken} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
     {ok, Port} = inet:port(Taken),
     ok = gen_tcp:close(Taken),
-    ok = yaws:start_embedded(Root, [{port, Port}, {listen, {127, 0, 0, 1}}, {servername, "h"}, {partial_post_size, 4096}, {appmods, [{"/", kprof_yaws}]},
+    ok = yaws:start_embedded(Root, [{port, Port}, {listen, {127, 0, 0, 1}}, {servername, "h"}, {partial_post_size, 4096},
+                                    {appmods, [{"/", kprof_yaws}]},
                                     {opaque, [{"kprof_appmod", "scenario_web_yaws"}]}, {flags, [{access_log, false}, {auth_log, false}]}],
                              [{logdir, Root}], "scenario"),
     Port.

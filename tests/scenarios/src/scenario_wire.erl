@@ -26,7 +26,8 @@ run(between, [PortFile, Collector, Cert, Key, ClientCert, ClientKey]) ->
     {ok, Listen} = ssl:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}, {certfile, Cert}, {keyfile, Key}]),
     {ok, {_, Port}} = ssl:sockname(Listen),
     write_port(PortFile, Port),
-    between(Listen, list_to_integer(Collector), [binary, {active, false}, {verify, verify_none}, {certfile, ClientCert}, {keyfile, ClientKey}]);
+    between(Listen, list_to_integer(Collector),
+            [binary, {active, false}, {verify, verify_none}, {certfile, ClientCert}, {keyfile, ClientKey}]);
 
 %% Sends what somebody said before. ok: the collector closed the connection and welcomed nobody.
 run(replay, [Port, File]) ->
@@ -44,8 +45,8 @@ run(join, [Port, SecretFile, Victim]) ->
     {ok, Secret} = kprof_auth:read_file(SecretFile),
     Target = #{host => "127.0.0.1", port => list_to_integer(Port), secret => Secret},
     {ok, Control, {_, Key, SessionKey}} =
-        kprof_link:connect(Target, #{type => hello, role => control, protocol => 1, node => <<"joiner@localhost">>, otp => <<"25">>, os_pid => 1,
-                                     ticks_per_second => 1000000000, time_offset => 0, creation => 1, version => <<"0">>}),
+        kprof_link:connect(Target, #{type => hello, role => control, protocol => 1, node => <<"joiner@localhost">>, otp => <<"25">>,
+                                     os_pid => 1, ticks_per_second => 1000000000, time_offset => 0, creation => 1, version => <<"0">>}),
     Result = [kprof_link:open_data(Target, {list_to_integer(Victim), Key, Try})
               || Try <- [SessionKey, Secret, undefined]],
     kprof_link:close(Control),
@@ -55,8 +56,8 @@ run(join, [Port, SecretFile, Victim]) ->
         _ -> Result
     end;
 
-%% For so many seconds, connections from many addresses, 127.0.0.2 and on, that say nothing, half of something, nonsense, or prove a wrong secret,
-%% as fast as they can be made; and 30 from 127.0.0.1 at a time that drip. Prints how many.
+%% For so many seconds, connections from many addresses, 127.0.0.2 and on, that say nothing, half of something, nonsense, or prove a wrong
+%% secret, as fast as they can be made; and 30 from 127.0.0.1 at a time that drip. Prints how many.
 run(flood, [Port, Seconds]) ->
     Until = erlang:monotonic_time(millisecond) + 1000 * list_to_integer(Seconds),
     Self = self(),
