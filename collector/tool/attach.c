@@ -258,7 +258,8 @@ static bool complete_reach(struct attach *a, const struct shim_collector *c) {
     if (!r->tls && c->tls) {
         r->context = tls_client_pem(&(struct tls_pem){c->tls_cert, c->tls_key, c->tls_ca}, why);
         r->to.tls = r->context;
-        r->to.tls_name = *c->tls_name ? c->tls_name : NULL;
+        snprintf(r->name, sizeof r->name, "%s", c->tls_name);
+        r->to.tls_name = *r->name ? r->name : NULL;
         if (!r->context) {
             say(a, "no live numbers: %s", why);
             return false;

@@ -27,6 +27,7 @@ struct reach {
     const char *tls_name; // in the collector's certificate; NULL: its host
     // made by reach_prepare, until reach_close
     char host[REACH_HOST_BYTES];
+    char name[REACH_HOST_BYTES]; // to.tls_name, when it is not the command line's
     struct secret secret;
     struct tls *context;
     struct client_options to; // for client_open
