@@ -305,9 +305,12 @@ losses_told(Config) ->
          Dropped = lists:sum([N || {dropped, N} <- All]),
          Came = length([M || M <- All, tuple_size(M) > 2]),
          Deaths = length([M || M <- All, tuple_size(M) > 2, element(3, M) =:= out_exited]),
-         ct:pal("~s: ~b messages, of which ~b came, and the word of ~b dropped ones; ~b were not sent",
-                [Name, Messages, Came, Dropped, Unsent]),
-         ?assert(Messages >= 150000 + Deaths andalso Messages =< 151000),
+         %% on a machine that is busy otherwise the guard may lower the rate
+         Unsampled = lists:sum([U || #{<<"type">> := <<"clock">>, <<"unsampled">> := U} <- kprof_mock_collector:control(Mock)]),
+         ct:pal("~s: ~b messages, of which ~b came, and the word of ~b dropped ones; ~b were not sent; ~b requests not sampled",
+                [Name, Messages, Came, Dropped, Unsent, Unsampled]),
+         More = Messages - 6 * (25000 - Unsampled),
+         ?assert(More >= Deaths andalso More =< 1000),
          ?assert(Unsent > 0)
      end || {Name, End} <- [{stop, Stop}, {pause, Pause}, {lost, Drop}]].
 
