@@ -1,7 +1,9 @@
 // What the pipeline's files share: a node and its stream.
 //
-//   pipeline.c  nodes, streams, clocks, the ledger
-//   deliver.c   what a message means to the tracker
+//   pipeline.c         nodes, and what their requests are told to
+//   pipeline_stream.c  a node's stream: its frames, their messages' time, what is over
+//   pipeline_ledger.c  what was seen and lost
+//   deliver.c          what a message means to the tracker
 #pragma once
 
 #include "app/identify.h"
@@ -20,6 +22,8 @@ struct rate {
     int64_t second;
     uint32_t count;
 };
+
+enum { NANOSECONDS = 1000000000 }; // per second
 
 struct pipeline_node {
     struct pipeline *pipeline;
@@ -79,6 +83,52 @@ struct pipeline {
     struct pipeline_node *nodes[LIMIT_NODES];
     struct pipeline_now now; // of the last tick
 };
+
+// -- a node's clock and counts --------------------------------------------------------------------------------------------
+
+// Whether a time lies between -most and most.
+static inline bool node_within(int64_t time, int64_t most) {
+    return (uint64_t)time + (uint64_t)most - 1 < 2 * (uint64_t)most - 1;
+}
+
+// A time of the node's in ns, as far as the tracker takes it.
+static inline int64_t node_ns(const struct pipeline_node *n, int64_t ticks) {
+    if (n->ticks_per_second == NANOSECONDS && node_within(ticks, TRACKER_FARTHEST)) {
+        return ticks;
+    }
+    __extension__ __int128 ns = ticks;
+    ns = ns * NANOSECONDS / n->ticks_per_second;
+    return ns > TRACKER_FARTHEST ? TRACKER_FARTHEST : ns < -TRACKER_FARTHEST ? -TRACKER_FARTHEST : (int64_t)ns;
+}
+
+// The node's time now: by its own word if it gave one, else as if its clock and ours were the same. Whoever sets our clock does not
+// move it.
+static inline int64_t node_now(const struct pipeline_node *n) {
+    const struct pipeline_now *now = &n->pipeline->now;
+    return n->synced ? n->synced_node + (now->steady - n->synced_at.steady) : now->wall - n->account.offset;
+}
+
+// All messages that have come, and those known to be lost.
+static inline uint64_t node_seen(const struct pipeline_node *n) {
+    return n->totals.messages + n->totals.dropped;
+}
+
+// -- pipeline.c ------------------------------------------------------------------------------------------------------------
+
+// What the tracker of the node's stream tells, and asks.
+struct request_events pipeline_events(struct pipeline_node *n, bool live);
+
+// -- pipeline_stream.c -----------------------------------------------------------------------------------------------------
+
+// Messages were lost here.
+void stream_lose(struct pipeline_node *n);
+
+// -- pipeline_ledger.c -----------------------------------------------------------------------------------------------------
+
+// Enters what was counted since the last time into the ledger's bucket of the stream's time.
+void ledger_settle(struct pipeline_node *n);
+// Enters what the tiers' messages took into the same bucket.
+void ledger_settle_costs(struct pipeline_node *n);
 
 // -- deliver.c -------------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,101 @@
+#include "pipeline_node.h"
+
+#include <string.h>
+
+static struct ledger_row *ledger_at(struct pipeline_node *n, int64_t time) {
+    return stats_ledger(n->account.stats, account_bucket(&n->account, time), n->id);
+}
+
+static bool all_zero(const void *bytes, size_t len) {
+    const uint8_t *p = bytes;
+    return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
+}
+
+void ledger_settle(struct pipeline_node *n) {
+    struct request_counts counts = tracker_take_counts(n->tracker);
+    n->totals.orphan_returns += counts.orphan_returns;
+    n->totals.incomplete += counts.refused_requests;
+    if (n->live_rows) {
+        live_refused(n->live_rows, counts.refused_requests);
+    }
+    n->totals.stale_calls += counts.stale_calls + counts.refused_calls;
+    const struct pipeline_totals *now = &n->totals, *before = &n->settled;
+    if (now->messages != before->messages || now->bytes != before->bytes || now->dropped != before->dropped ||
+        now->decode_errors != before->decode_errors || !all_zero(&counts, sizeof counts)) {
+        struct ledger_row *row = ledger_at(n, n->latest != INT64_MIN ? n->latest : node_now(n));
+        row->messages += now->messages - before->messages;
+        row->bytes += now->bytes - before->bytes;
+        row->dropped_messages += now->dropped - before->dropped;
+        row->decode_errors += now->decode_errors - before->decode_errors;
+        row->orphan_returns += counts.orphan_returns;
+        row->stale_calls += counts.stale_calls + counts.refused_calls;
+        row->unwound_frames += counts.unwound_frames;
+        row->ambiguous_returns += counts.ambiguous_returns;
+        row->lost_tokens += counts.lost_tokens;
+        row->requests_incomplete += counts.refused_requests;
+    }
+    n->settled = n->totals;
+}
+
+void ledger_settle_costs(struct pipeline_node *n) {
+    for (uint32_t i = 0; i < n->tiers.count && n->latest != INT64_MIN; i++) {
+        const struct traced_function *f = &n->tiers.functions[i];
+        struct cost *cost = f->role == ROLE_TIER ? &n->costs[f->tier] : NULL;
+        struct cost_row *row = cost && cost->messages > 0
+                                   ? stats_cost(n->account.stats, account_bucket(&n->account, n->latest), n->id, f->tier)
+                                   : NULL;
+        if (row) {
+            row->messages += cost->messages;
+            row->bytes += cost->bytes;
+            *cost = (struct cost){0};
+        }
+    }
+}
+
+void pipeline_count(struct pipeline_node *n, const struct pipeline_counts *counts) {
+    struct pipeline_counts *sum = &n->totals.shim;
+    if (counts->unsampled > 0 || counts->paused_ms > 0 || counts->trips > 0 || counts->lowered_ms > 0) {
+        struct ledger_row *row = ledger_at(n, node_now(n));
+        row->requests_unsampled += counts->unsampled;
+        row->paused_ms += counts->paused_ms;
+        row->trips += counts->trips;
+        row->lowered_ms += counts->lowered_ms;
+    }
+    sum->unsampled += counts->unsampled;
+    sum->paused_ms += counts->paused_ms;
+    sum->trips += counts->trips;
+    sum->lowered_ms += counts->lowered_ms;
+}
+
+void pipeline_gap(struct pipeline_node *n, int64_t from_ticks, int64_t until_ticks, bool reload) {
+    if (n->open && from_ticks <= until_ticks) {
+        tracker_gap(n->tracker, node_ns(n, from_ticks), node_ns(n, until_ticks));
+        ledger_at(n, node_now(n))->reloads += reload;
+    }
+}
+
+uint32_t pipeline_labels(const struct pipeline_node *n) {
+    return n->latest_stream.labels;
+}
+
+uint64_t pipeline_total(struct pipeline_node *n, const struct pipeline_total *total) {
+    struct stream_count *latest = &n->latest_stream, *before = &n->stream_before;
+    uint64_t lost = total->unsent < total->messages ? total->unsent : total->messages;
+    if (total->labels == latest->labels || total->labels == before->labels) {
+        uint64_t came = total->labels == latest->labels ? node_seen(n) - latest->begun : before->came;
+        lost = total->messages > came ? total->messages - came : 0;
+    }
+    if (lost == 0) {
+        return 0;
+    }
+    if (total->labels == latest->labels) {
+        stream_lose(n);
+    } else {
+        latest->begun += lost;
+        before->came += total->labels == before->labels ? lost : 0;
+    }
+    ledger_at(n, node_now(n))->dropped_messages += lost;
+    n->totals.dropped += lost;
+    n->settled.dropped += lost;
+    return lost;
+}
