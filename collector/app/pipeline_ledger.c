@@ -22,7 +22,8 @@ void ledger_settle(struct pipeline_node *n) {
     const struct pipeline_totals *now = &n->totals, *before = &n->settled;
     if (now->messages != before->messages || now->bytes != before->bytes || now->dropped != before->dropped ||
         now->decode_errors != before->decode_errors || !all_zero(&counts, sizeof counts)) {
-        struct ledger_row *row = ledger_at(n, n->latest != INT64_MIN ? n->latest : node_now(n));
+        int64_t time = n->advanced > n->latest ? n->advanced : n->latest; // of a node that has nothing to do it goes on without messages
+        struct ledger_row *row = ledger_at(n, time != INT64_MIN ? time : node_now(n));
         row->messages += now->messages - before->messages;
         row->bytes += now->bytes - before->bytes;
         row->dropped_messages += now->dropped - before->dropped;

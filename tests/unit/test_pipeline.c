@@ -462,6 +462,32 @@ static void live(void **state) {
     end(true);
 }
 
+// A node that has nothing to do keeps its ledger fresh: what tells of nothing but life stands where it came.
+static void idle(void **state) {
+    (void)state;
+    const int64_t t = NOW - NODE_ZERO;
+    pipeline_set_clock(n, SECOND, NODE_ZERO);
+    pipeline_tick(p, moment(NOW));
+    pipeline_sync(n, t, moment(NOW));
+    begin(true, true);
+    request(1, 1, t);
+    feed();
+    for (int64_t s = 1; s <= 605; s++) {
+        pipeline_sync(n, t + s * SECOND, moment(NOW + s * SECOND));
+        heartbeat();
+        pipeline_tick(p, moment(NOW + s * SECOND));
+    }
+    const struct stats *stats = pipeline_stats(p);
+    assert_int_equal(stats_ledgers(stats), 61);
+    for (uint32_t i = 0; i <= 60; i++) {
+        const struct ledger_row *row = stats_ledger_at(stats, i);
+        assert_int_equal(row->bucket_start, NOW / SECOND + 10 * i);
+        assert_int_equal(row->messages, i == 0 ? 4 : 0);
+        assert_true(row->bytes > 0);
+    }
+    end(true);
+}
+
 // One request after a quiet moment, node time t and the collector's clocks `now`: it is closed as soon as its grace time is over.
 static void soon_closed(int64_t t, struct pipeline_now now, uint32_t label) {
     uint64_t before = pipeline_totals(n).complete;
@@ -1003,8 +1029,8 @@ static void untimed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         UNIT(plain),         UNIT(pieces),      UNIT(drops),    UNIT(damage),           UNIT(cut_off),         UNIT(live),
-        UNIT(strange_times), UNIT(hostile_times), UNIT(other_ticks), UNIT(identify), UNIT(name_by_argument), UNIT(without_a_token),
-        UNIT(totals_told),
+        UNIT(strange_times), UNIT(hostile_times), UNIT(other_ticks), UNIT(idle), UNIT(identify), UNIT(name_by_argument),
+        UNIT(without_a_token), UNIT(totals_told),
         UNIT(loop),          UNIT(calls_for_printing), UNIT(slow_requests), UNIT(two_nodes), UNIT(untimed),  UNIT(named_at_the_end),
         UNIT(clocks_jump),   UNIT(node_clock_set), UNIT(named_at_the_begin),
     };
