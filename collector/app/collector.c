@@ -26,6 +26,7 @@ enum {
     SECOND_NS = 1000000000,
     LINES_BYTES = 64 << 20 // of one flush in text: 20,000 rows
 };
+static const int64_t COMPLAIN_NS = 60LL * SECOND_NS;
 
 struct collector {
     const struct collector_options *options;
@@ -41,6 +42,7 @@ struct collector {
     struct store *store;
     struct writer *writer;
     struct stats *spare; // the set that the pipeline does not fill: empty, or with the writer
+    int64_t complain_at; // no further line about what had no room before this, monotonic ns
     FILE *stats_log;
     struct buffer lines;
     struct secret secret; // len 0: none
@@ -87,6 +89,11 @@ static void flush(struct collector *c) {
     }
     stats_reset(c->spare);
     c->spare = pipeline_swap(c->pipeline, c->spare);
+    if (stats_overflowed(c->spare) && clock_monotonic() >= c->complain_at) {
+        log_warning("more statistics than the memory for them takes until the database has them: some calls stand under _other or "
+                    "nowhere, some of the ledger's counts at another time");
+        c->complain_at = clock_monotonic() + COMPLAIN_NS;
+    }
     hand_out(c, c->spare);
     writer_submit(c->writer, c->spare, pipeline_directory(c->pipeline));
 }

@@ -8,7 +8,7 @@
 #include "model/directory.h"
 
 enum {
-    LEDGER_ROWS = 4096,
+    LEDGER_ROWS = LIMIT_STAT_ROWS + LIMIT_NODES, // the last ones only for nodes that have none
     LATEST_ROWS = 512,
     LATEST_PATHS = 1024,
     // Rows of _other may come on top of those of other identities, and as many again of _total.
@@ -23,9 +23,11 @@ struct stats {
     struct stat_row *latest[LATEST_ROWS]; // the row that each place of latest_place was asked for last; NULL: none yet
     struct slab rows; // never freed one by one: row i is record i
     uint32_t count;
-    struct ledger_row *ledgers;
+    struct map ledger_index;
+    struct ledger_row *latest_ledgers[LIMIT_NODES]; // as latest, of each node
+    struct ledger_row nowhere;
+    struct slab ledgers; // as rows
     uint32_t ledger_count;
-    uint32_t ledger_room;
     struct map path_index;
     struct path_row *latest_paths[LATEST_PATHS]; // as latest
     struct slab paths;                           // as rows, and so are costs
@@ -35,6 +37,7 @@ struct stats {
     uint32_t cost_count;
     struct buffer kept; // struct kept_request
     struct buffer kept_spans;
+    bool overflowed;
 };
 
 struct stats *stats_new(void) {
@@ -43,13 +46,12 @@ struct stats *stats_new(void) {
         return NULL;
     }
     slab_init(&s->rows, sizeof(struct stat_row), TOTAL_ROWS);
-    s->ledger_room = 16;
-    s->ledgers = calloc(s->ledger_room, sizeof *s->ledgers);
+    slab_init(&s->ledgers, sizeof(struct ledger_row), LEDGER_ROWS);
     slab_init(&s->paths, sizeof(struct path_row), LIMIT_PATH_ROWS);
     slab_init(&s->costs, sizeof(struct cost_row), LIMIT_STAT_ROWS);
     s->kept = buffer_make(LIMIT_KEPT_BYTES);
     s->kept_spans = buffer_make(LIMIT_KEPT_BYTES);
-    if (!s->ledgers || !map_init(&s->index) || !map_init(&s->path_index) || !map_init(&s->cost_index)) {
+    if (!map_init(&s->index) || !map_init(&s->ledger_index) || !map_init(&s->path_index) || !map_init(&s->cost_index)) {
         stats_free(s);
         return NULL;
     }
@@ -64,14 +66,15 @@ void stats_free(struct stats *s) {
         histogram_free(&((struct stat_row *)slab_at(&s->rows, i))->durations);
     }
     slab_free(&s->rows);
+    slab_free(&s->ledgers);
     slab_free(&s->paths);
     slab_free(&s->costs);
     map_free(&s->index);
+    map_free(&s->ledger_index);
     map_free(&s->path_index);
     map_free(&s->cost_index);
     buffer_free(&s->kept);
     buffer_free(&s->kept_spans);
-    free(s->ledgers);
     free(s);
 }
 
@@ -85,6 +88,8 @@ static void empty(struct buffer *b) {
 void stats_reset(struct stats *s) {
     memset(s->latest, 0, sizeof s->latest);
     map_clear(&s->index);
+    memset(s->latest_ledgers, 0, sizeof s->latest_ledgers);
+    map_clear(&s->ledger_index);
     memset(s->latest_paths, 0, sizeof s->latest_paths);
     map_clear(&s->path_index);
     map_clear(&s->cost_index);
@@ -94,6 +99,7 @@ void stats_reset(struct stats *s) {
     s->ledger_count = 0;
     s->path_count = 0;
     s->cost_count = 0;
+    s->overflowed = false;
 }
 
 // Packs a key into 64 bits: 33 of the bucket's second, 8 of the node, 11 of the identity, 12 of the tier. The directory's
@@ -120,6 +126,7 @@ static struct stat_row *row_find(struct stats *s, struct stat_key key) {
     struct histogram durations = {0};
     i = s->count;
     if (i >= room_for(key.identity)) {
+        s->overflowed = true;
         return NULL;
     }
     if (i < s->rows.made) { // made before a reset: its histogram's memory serves again
@@ -195,31 +202,31 @@ void stats_add_totals(struct stats *s) {
     }
 }
 
-struct ledger_row *stats_ledger(struct stats *s, int64_t bucket_start, uint16_t node) {
-    // The last made is nearly always the one: buckets come one after the other, with few nodes.
-    for (uint32_t i = s->ledger_count; i-- > 0;) {
-        if (s->ledgers[i].bucket_start == bucket_start && s->ledgers[i].node == node) {
-            return &s->ledgers[i];
-        }
-    }
-    if (s->ledger_count == s->ledger_room && s->ledger_room < LEDGER_ROWS) {
-        uint32_t room = s->ledger_room > 0 ? 2 * s->ledger_room : 16;
-        struct ledger_row *more = realloc(s->ledgers, room * sizeof *more);
-        if (more) {
-            s->ledgers = more;
-            s->ledger_room = room;
-        }
-    }
-    if (s->ledger_count == s->ledger_room) {
-        return &s->ledgers[s->ledger_count - 1];
-    }
-    s->ledgers[s->ledger_count] = (struct ledger_row){.bucket_start = bucket_start, .node = node};
-    return &s->ledgers[s->ledger_count++];
-}
-
 // Record `count` of a pool whose records are never given back; NULL at its cap.
 static void *record(struct slab *slab, uint32_t count) {
     return count < slab->made || slab_take(slab) != SLAB_NONE ? slab_at(slab, count) : NULL;
+}
+
+static struct ledger_row *ledger_find(struct stats *s, int64_t bucket_start, uint16_t node) {
+    uint64_t key = packed((struct stat_key){bucket_start, node, 0, 0});
+    uint32_t i = map_get(&s->ledger_index, key);
+    if (i != MAP_NONE) {
+        return slab_at(&s->ledgers, i);
+    }
+    uint32_t room = s->latest_ledgers[node] ? LEDGER_ROWS - LIMIT_NODES : LEDGER_ROWS;
+    struct ledger_row *row = s->ledger_count < room ? record(&s->ledgers, s->ledger_count) : NULL;
+    if (!row || !map_set(&s->ledger_index, key, s->ledger_count)) {
+        s->overflowed = true;
+        return s->latest_ledgers[node] ? s->latest_ledgers[node] : &s->nowhere;
+    }
+    *row = (struct ledger_row){.bucket_start = bucket_start, .node = node};
+    s->ledger_count++;
+    return s->latest_ledgers[node] = row;
+}
+
+struct ledger_row *stats_ledger(struct stats *s, int64_t bucket_start, uint16_t node) {
+    struct ledger_row *latest = s->latest_ledgers[node];
+    return latest && latest->bucket_start == bucket_start ? latest : ledger_find(s, bucket_start, node);
 }
 
 // Packs a path row's key into 64 bits: 31 of the bucket's second (two buckets 68 years apart are never in one set), 8 of the node,
@@ -239,6 +246,7 @@ static struct path_row *path_find(struct stats *s, int64_t bucket_start, uint16_
     uint32_t room = path == PATH_OTHER && identity == IDENTITY_OTHER ? LIMIT_PATH_ROWS : LIMIT_PATH_ROWS - REST_PATHS;
     struct path_row *row = s->path_count < room ? record(&s->paths, s->path_count) : NULL;
     if (!row || !map_set(&s->path_index, key, s->path_count)) {
+        s->overflowed = true;
         return NULL;
     }
     *row = (struct path_row){
@@ -270,6 +278,7 @@ struct cost_row *stats_cost(struct stats *s, int64_t bucket_start, uint16_t node
     }
     struct cost_row *row = record(&s->costs, s->cost_count);
     if (!row || !map_set(&s->cost_index, key, s->cost_count)) {
+        s->overflowed = true;
         return NULL;
     }
     *row = (struct cost_row){.bucket_start = bucket_start, .node = node, .tier = tier};
@@ -282,6 +291,7 @@ bool stats_keep(struct stats *s, const struct kept_request *request, const struc
     // Room for the request first, so that no spans are left behind when there is none.
     if (s->kept.len + s->kept_spans.len + sizeof *request + bytes > LIMIT_KEPT_BYTES ||
         !buffer_reserve(&s->kept, sizeof *request)) {
+        s->overflowed = true;
         return false;
     }
     struct kept_request kept = *request;
@@ -291,6 +301,10 @@ bool stats_keep(struct stats *s, const struct kept_request *request, const struc
 
 bool stats_empty(const struct stats *s) {
     return s->count == 0 && s->ledger_count == 0 && s->path_count == 0 && s->cost_count == 0 && s->kept.len == 0;
+}
+
+bool stats_overflowed(const struct stats *s) {
+    return s->overflowed;
 }
 
 uint32_t stats_rows(const struct stats *s) {
@@ -306,7 +320,7 @@ uint32_t stats_ledgers(const struct stats *s) {
 }
 
 const struct ledger_row *stats_ledger_at(const struct stats *s, uint32_t i) {
-    return &s->ledgers[i];
+    return slab_at(&s->ledgers, i);
 }
 
 uint32_t stats_paths(const struct stats *s) {

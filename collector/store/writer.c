@@ -42,8 +42,7 @@ static int64_t monotonic_s(void) {
 static bool write_batch(struct writer *w) {
     if (store_write(w->store, w->options.bucket_s, w->batch, w->names)) {
         if (w->refusals > 0) {
-            log_info("database: written again, after %llu failed attempts; nothing is lost",
-                     (unsigned long long)w->refusals);
+            log_info("database: written again, after %llu failed attempts", (unsigned long long)w->refusals);
         }
         w->refusals = 0;
         return true;

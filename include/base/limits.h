@@ -5,7 +5,7 @@
 //
 //   208 MB  requests of all nodes: calls 48, spans 58, requests 26, processes 22, costs of calls 16, indexes 25, and 13 to work
 //           a finished one out
-//   570 MB  statistics, half of it gathered while half is written: 228 of histograms each, 48 of kept requests, 9 of the rest
+//   576 MB  statistics, half of it gathered while half is written: 228 of histograms each, 48 of kept requests, 12 of the rest
 //   147 MB  what kept requests are compared with, when all nodes have all identities
 //   72 MB   SQLite's cache, and a flush as text where somebody wants it so
 //   10 MB   a connected node: bytes that wait to be read or sent, and half a megabyte of what is known of it
@@ -98,7 +98,8 @@
 // Bytes of an identity, a tier's or a node's name; longer ones are cut.
 #define LIMIT_NAME_BYTES 120u
 // Rows (bucket, node, identity, tier) between two flushes, those of _other and _total aside: 152 bytes each, and a histogram. That has
-// 256 bytes for each power of two between its shortest and its longest call, 11 KB at most for live ones, 16 KB in a replay.
+// 256 bytes for each power of two between its shortest and its longest call, 11 KB at most for live ones, 16 KB in a replay. As many of
+// the ledger (bucket, node), 160 bytes each.
 #define LIMIT_STAT_ROWS 20000u
 
 // -- kept requests and paths ---------------------------------------------------------------------------------------------

@@ -143,7 +143,8 @@ void stats_count(struct stat_row *row, uint64_t duration_ns);
 // Adds rows of _total, each the sum of its bucket's, node's and tier's: once, when all is counted, as then one row a call is counted
 // in is enough. The caller has counted nothing under _total.
 void stats_add_totals(struct stats *s);
-// The ledger row of a bucket and node; never NULL (at the cap: the last row made). Valid until the next call.
+// The ledger row of a bucket and node; never NULL. Past LIMIT_STAT_ROWS it is the latest row of that node, in another bucket; without
+// memory perhaps one that nobody reads. Valid until the next call.
 struct ledger_row *stats_ledger(struct stats *s, int64_t bucket_start, uint16_t node);
 
 // The row of a path, made when it is new; NULL at LIMIT_PATH_ROWS or without memory.
@@ -155,6 +156,8 @@ bool stats_keep(struct stats *s, const struct kept_request *request, const struc
 
 // Whether nothing at all was gathered.
 bool stats_empty(const struct stats *s);
+// Whether something found no row of its own: it is counted under _other, in the ledger at another time, or not at all.
+bool stats_overflowed(const struct stats *s);
 // Reading, in the order in which the rows were made.
 uint32_t stats_rows(const struct stats *s);
 const struct stat_row *stats_row_at(const struct stats *s, uint32_t i);

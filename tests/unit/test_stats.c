@@ -156,15 +156,40 @@ static void ledgers(void **state) {
     }
     assert_ptr_equal(stats_ledger(s, 0, 0), stats_ledger_at(s, 0));
     assert_int_equal(stats_ledgers(s), 300);
-    for (int64_t b = 0; b < 5000; b++) { // loss is counted somewhere, whatever the number
-        stats_ledger(s, 1000 + b, 0)->messages++;
-    }
-    assert_true(stats_ledgers(s) < 5000);
+    assert_false(stats_overflowed(s));
+    stats_free(s);
+}
+
+static uint64_t messages_of(const struct stats *s, uint16_t node) {
     uint64_t sum = 0;
-    for (uint32_t i = 300; i < stats_ledgers(s); i++) {
-        sum += stats_ledger_at(s, i)->messages;
+    for (uint32_t i = 0; i < stats_ledgers(s); i++) {
+        sum += stats_ledger_at(s, i)->node == node ? stats_ledger_at(s, i)->messages : 0;
     }
-    assert_int_equal(sum, 5000);
+    return sum;
+}
+
+// Past the cap a loss is counted at another time, but never as another node's.
+static void ledgers_cap(void **state) {
+    (void)state;
+    struct stats *s = stats_new();
+    for (int64_t b = 0; b < LIMIT_STAT_ROWS; b++) {
+        stats_ledger(s, b, (uint16_t)(b % 2))->messages++;
+    }
+    assert_false(stats_overflowed(s));
+    for (int64_t b = 0; b < 1000; b++) {
+        for (uint16_t node = 0; node < LIMIT_NODES; node++) {
+            stats_ledger(s, LIMIT_STAT_ROWS + b, node)->messages++;
+        }
+    }
+    assert_true(stats_overflowed(s));
+    assert_true(stats_ledgers(s) < LIMIT_STAT_ROWS + LIMIT_NODES);
+    assert_int_equal(stats_ledger(s, 5, 1)->messages, 1); // found again
+    for (uint16_t node = 0; node < LIMIT_NODES; node++) {
+        assert_int_equal(messages_of(s, node), 1000 + (node < 2 ? LIMIT_STAT_ROWS / 2 : 0));
+    }
+    stats_reset(s);
+    assert_false(stats_overflowed(s));
+    assert_int_equal(stats_ledger(s, 5, 1)->messages, 0);
     stats_free(s);
 }
 
@@ -197,11 +222,21 @@ static void without_memory(void **state) {
         assert_int_equal(stats_row_at(s, i)->key.identity, i);
     }
     fail_alloc_at(0);
-    for (uint16_t i = 0; i < 40; i++) { // ledgers past the first sixteen
+    stats_ledger(s, 10, 0)->messages = 7; // for nobody
+    fail_alloc_at(-1);
+    assert_int_equal(stats_ledgers(s), 0);
+    assert_int_equal(stats_ledger(s, 10, 0)->messages, 0);
+    fail_alloc_at(0);
+    for (uint16_t i = 0; i < 100; i++) { // past the index's first size
         assert_non_null(stats_ledger(s, 10, i));
+        stats_ledger(s, 20, 0)->messages = i;
     }
     fail_alloc_at(-1);
-    assert_int_equal(stats_ledgers(s), 16);
+    assert_int_equal(stats_ledgers(s), 48);
+    for (uint16_t i = 0; i < 48; i++) {
+        assert_true(stats_ledger_at(s, i)->messages == 0 || stats_ledger_at(s, i)->node == 0);
+    }
+    assert_true(stats_overflowed(s));
     stats_free(s);
 }
 
@@ -414,7 +449,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_has_one_row), cmocka_unit_test(every_bit_of_a_key_counts), cmocka_unit_test(counting),
         cmocka_unit_test(reset_forgets_and_keeps_memory), cmocka_unit_test(the_cap),
-        cmocka_unit_test(ledgers), cmocka_unit_test(without_memory),
+        cmocka_unit_test(ledgers), cmocka_unit_test(ledgers_cap), cmocka_unit_test(without_memory),
         cmocka_unit_test(every_bit_of_a_path_counts), cmocka_unit_test(the_cap_of_paths), cmocka_unit_test(costs),
         cmocka_unit_test(rows_without_memory), cmocka_unit_test(kept), cmocka_unit_test(the_cap_of_kept),
         cmocka_unit_test(kept_without_memory),
