@@ -9,14 +9,18 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lookup.h"
 #include "codec/term.h"
 #include "dist/epmd.h"
 
 enum { OLDEST_OTP = 25, CALL_MS = 10000, MS = 1000000 };
 
-static bool resolve(const char *host, struct in_addr *out, struct dist_error *e) {
-    struct addrinfo want = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found;
-    int why = getaddrinfo(host, NULL, &want, &found);
+static bool resolve(const char *host, int64_t deadline_ns, struct in_addr *out, struct dist_error *e) {
+    struct addrinfo *found;
+    int why = lookup(host, AF_INET, deadline_ns, &found);
+    if (why == EAI_AGAIN) {
+        return dist_fail(e, DIST_DOWN, "host %s: %s", host, gai_strerror(why));
+    }
     if (why != 0) {
         return dist_fail(e, DIST_DOWN, "there is no host %s (%s); NODE is name@host, as node() says in it",
                          host, gai_strerror(why));
@@ -143,7 +147,7 @@ bool node_connect(struct node *n, const struct node_name *name, const char *own_
     if (ei_init() != 0) {
         return dist_fail(e, DIST_OTHER, "erl_interface does not start");
     }
-    if (!resolve(name->host, &host, e) || !find_port(name, host, deadline, &port, e) ||
+    if (!resolve(name->host, deadline, &host, e) || !find_port(name, host, deadline, &port, e) ||
         !handshake(n, own_alive, cookie, host, port, deadline, e)) {
         return false;
     }

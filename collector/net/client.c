@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/lookup.h"
 #include "net/auth.h"
 
 enum { MS_NS = 1000000 };
@@ -122,18 +123,25 @@ static bool connect_to(struct client *c, const struct client_options *o, const s
     return c->connected;
 }
 
+static void set_port(struct sockaddr *address, uint16_t port) {
+    if (address->sa_family == AF_INET6) {
+        ((struct sockaddr_in6 *)address)->sin6_port = htons(port);
+    } else {
+        ((struct sockaddr_in *)address)->sin_port = htons(port);
+    }
+}
+
 // The addresses of the host one after the other, until one answers.
 static bool connect_any(struct client *c, const struct client_options *o, int64_t deadline) {
-    struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
-    char service[8];
-    snprintf(service, sizeof service, "%u", o->port);
-    int error = getaddrinfo(o->host, service, &wanted, &found);
+    struct addrinfo *found;
+    int error = lookup(o->host, AF_UNSPEC, deadline, &found);
     if (error != 0) {
         fail(c, CLIENT_ABSENT, gai_strerror(error));
         return false;
     }
     bool connected = false;
-    for (const struct addrinfo *a = found; a && !connected; a = a->ai_next) {
+    for (struct addrinfo *a = found; a && !connected; a = a->ai_next) {
+        set_port(a->ai_addr, o->port);
         connected = connect_to(c, o, a, deadline);
     }
     freeaddrinfo(found);

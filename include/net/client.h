@@ -36,7 +36,7 @@ struct client_error {
 struct client_options {
     const char *host; // name or address
     uint16_t port;
-    int timeout_ms;              // for all of client_open; a name is looked up for as long as that takes
+    int timeout_ms;              // for all of client_open
     const struct secret *secret; // NULL: none. Only needed until client_open returns
     const struct tls *tls;       // tls_client's; must outlive the client. NULL: plain TCP
     const char *tls_name;        // what the collector's certificate must be for; NULL: the host

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Goal of this test: a node that does not answer holds up nobody, in whatever phase of attaching it stops: kprof attach ends in time with
 # one line that says why, Ctrl-C and detach and doctor do too; and a node that goes on afterwards takes out by itself what had come in.
+# Neither does a DNS server that does not answer when the tool looks for the collector: the trace goes on.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 tiers=(--tier map=lists:map/2)
@@ -91,4 +92,29 @@ recovers started
 gives_up entered 3 'is gone \(no answer in time\)' 60 "a node that does not load the shim"
 eval_in entered 'holder ! go, ok.' >/dev/null
 recovers entered
+
+# -- a DNS server that says nothing, for the collector's name ------------------------------------------------------------------------
+# In mount namespaces: the node has the name in its hosts file, the tool has that server only, on which it waits for fifteen seconds.
+printf 'nameserver 127.0.0.77\noptions timeout:5 attempts:3\n' >"$scratch/resolv.conf"
+printf '127.0.0.1 localhost silent.example\n' >"$scratch/hosts"
+# with FILE AT COMMAND...: FILE is found at AT
+with() { unshare -rm bash -c 'mount --bind "$1" "$2" && shift 2 && exec "$@"' bash "$@"; }
+start_erl "dns_$$"
+server='Me = self(), spawn(fun() -> Me ! gen_udp:open(53, [{ip, {127, 0, 0, 77}}]), receive never -> ok end end),
+        receive {Result, _} -> Result end.'
+if ! with "$scratch/hosts" /etc/hosts true 2>"$scratch/unshare.out" || [ "$(eval_in dns "$server")" != ok ]; then
+  echo "skipped: no namespaces, or port 53 is not for us"
+else
+  export -f with
+  start "$scratch/node-named.log" env HOME="$scratch/home" bash -c 'with "$@"' bash "$scratch/hosts" /etc/hosts \
+    erl -noinput -sname "named_$$@localhost" -pa "$SCENARIO_EBIN"
+  wait_for 20 "node named is up" up named
+  start "$scratch/named.log" env HOME="$scratch/home" bash -c 'with "$@"' bash "$scratch/resolv.conf" /etc/resolv.conf \
+    "$kprof" attach "named_$$@localhost" "${tiers[@]}" --collector "silent.example:$collector_port" --json --for 20s
+  ends $! 60
+  is "$status" 0 "kprof attach ends as told"
+  has "$scratch/named.log" "no live numbers: cannot reach the collector at silent.example:$collector_port from here" \
+    "it has no numbers, and why"
+  is "$(grep -Ec '^tracing |gone|again' "$scratch/named.log")" 1 "but has traced all the time"
+fi
 stop_collector
