@@ -141,15 +141,26 @@ bool mfa_parse(const char *text, struct mfa *out) {
     return upper(name[0]) && !strchr(name, ':') ? read_alias(name, out) : read_erlang(name, out);
 }
 
-bool mfa_parse_argument(const char *text, struct mfa *out, uint32_t *argument) {
+const char *mfa_parse_argument(const char *text, struct mfa *out, uint32_t *argument) {
+    static const char form[] = "MODULE:FUNCTION/ARITY:ARGUMENT, such as shop_http:handle/2:1";
     char name[MFA_TEXT_BYTES];
     const char *colon = strrchr(text, ':');
-    if (!colon || (size_t)(colon - text) >= sizeof name || !read_number(colon + 1, argument)) {
-        return false;
+    if (mfa_parse(text, out)) {
+        return "the number of one of its arguments behind it, such as shop_http:handle/2:1";
+    }
+    if (!colon || (size_t)(colon - text) >= sizeof name) {
+        return form;
     }
     memcpy(name, text, (size_t)(colon - text));
     name[colon - text] = 0;
-    return mfa_parse(name, out) && *argument >= 1 && *argument <= out->arity;
+    if (!mfa_parse(name, out)) {
+        return form;
+    }
+    if (out->arity == 0) {
+        return "a function with arguments";
+    }
+    bool one = read_number(colon + 1, argument) && *argument >= 1 && *argument <= out->arity;
+    return one ? NULL : "the number of an argument behind the last colon, from 1 up to the function's arity";
 }
 
 // -- writing ----------------------------------------------------------------------------------------------

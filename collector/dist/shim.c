@@ -111,9 +111,9 @@ static bool put_options(ei_x_buff *x, const struct shim_options *o) {
     if (o->identity || o->identity_fun) {
         good = good && put_key(x, "identity") && put_identity(x, o);
     }
-    if (o->one_in > 0) {
-        good = good && put_key(x, "sample") && put_tuple(x, 2) && put_atom(x, "one_in") &&
-               put_number(x, o->one_in);
+    if (o->one_in > 0 || o->per_second > 0) {
+        good = good && put_key(x, "sample") && put_tuple(x, 2) && put_atom(x, o->one_in > 0 ? "one_in" : "per_second") &&
+               put_number(x, o->one_in > 0 ? o->one_in : o->per_second);
     }
     return good && put_nil(x) && put_nil(x);
 }
@@ -255,7 +255,7 @@ void shim_collector_wipe(struct node *n, struct shim_collector *c) {
 
 bool shim_word(struct node *n, enum shim_state *state, struct dist_error *e) {
     static const char *const names[] = {"tracing", "waiting", "paused",
-                                        "idle"}; // in the order of enum shim_state
+                                        "held", "idle"}; // in the order of enum shim_state
     ei_x_buff x;
     struct slice answer;
     bool good = ei_x_new(&x) == 0 && put_list(&x, 1) && put_atom(&x, n->self) && put_nil(&x);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "tool/attach_screen.h"
 #include "tool/command.h"
+#include "tool/node.h"
 #include "tool/text.h"
 
 enum { MS = 1000000, SILENCE_S = 10, TURN_MS = 100 };
@@ -25,6 +26,7 @@ static const int64_t RETRY_NS = 1000000000; // between two tries to come back
 struct attach {
     struct attach_options *o;
     struct node node;
+    char shown[NODE_TEXT_BYTES]; // its name, with its short host
     bool attached;
     enum shim_state state;
     int64_t word_ns; // when the shim last heard us; while not attached, when we last tried
@@ -96,10 +98,11 @@ static void say_state(struct attach *a) {
         [SHIM_WAITING] = "the collector is lost; tracing goes on when it is back",
         [SHIM_PAUSED] =
             "paused: there were more trace messages than its trace port takes; it tries again by itself",
+        [SHIM_HELD] = "paused with kprof trace, until kprof trace resumes it",
         [SHIM_IDLE] = "tracing was stopped, starting it again",
         [SHIM_GONE] = "kprof was taken out of it",
     };
-    say(a, "%s: %s", a->node.name.full, what[a->state]);
+    say(a, "%s: %s", a->shown, what[a->state]);
 }
 
 // -- getting in and out -----------------------------------------------------------------------------------
@@ -121,10 +124,10 @@ static bool start(struct attach *a, struct dist_error *e) {
             take_out(a);
             return false;
         }
-        say(a, "tracing %s: %s", a->node.name.full, told.line);
+        say(a, "tracing %s: %s", a->shown, told.line);
         say_warnings(a, told.warnings);
     } else {
-        say(a, "tracing %s again", a->node.name.full);
+        say(a, "tracing %s again", a->shown);
     }
     a->attached = true;
     a->state = SHIM_TRACING;
@@ -137,6 +140,7 @@ static bool begin(struct attach *a, struct dist_error *e) {
     if (!node_connect(&a->node, &a->o->node, attach_own_name(), a->o->cookie, ATTACH_CONNECT_MS, e)) {
         return false;
     }
+    node_short(a->node.name.full, a->shown);
     if (!start(a, e)) {
         node_disconnect(&a->node);
         return false;
@@ -161,7 +165,7 @@ static int finish(struct attach *a) {
                             SILENCE_S);
     }
     node_disconnect(&a->node);
-    say(a, "kprof is out of %s", a->node.name.full);
+    say(a, "kprof is out of %s", a->shown);
     return status;
 }
 
@@ -170,7 +174,7 @@ static int finish(struct attach *a) {
 static void lost(struct attach *a) {
     node_disconnect(&a->node);
     a->attached = false;
-    say(a, "%s is gone, waiting for it", a->node.name.full);
+    say(a, "%s is gone, waiting for it", a->shown);
 }
 
 static void begin_again(struct attach *a) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "codec/json.h"
+#include "tool/node.h"
 #include "tool/text.h"
 
 enum { CELL = 40, NAME_WIDTH = 40, NAME_LEAST = 12 };
@@ -197,7 +198,8 @@ static void put_line(struct buffer *line, const char *colour, const struct live_
 
 static void put_state(const struct live_view *v, const struct live_style *style, struct buffer *out) {
     struct buffer line = buffer_make(4096);
-    buffer_printf(&line, " %s: %s", v->node, v->state);
+    char node[NODE_TEXT_BYTES];
+    buffer_printf(&line, " %s: %s", node_short(v->node, node), v->state);
     if (v->unsampled > 0) {
         buffer_printf(&line, "; %" PRId64 " requests not sampled", v->unsampled);
     }

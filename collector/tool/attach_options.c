@@ -12,7 +12,7 @@
 #include "tool/attach.h"
 #include "tool/command.h"
 
-enum { FILE_BYTES = 1 << 20, MOST_ONE_IN = 0x7fffffff, CHUNK = 65536 };
+enum { FILE_BYTES = 1 << 20, CHUNK = 65536 };
 
 const char attach_help[] =
     "usage: kprof attach NODE [--tier NAME=M:F/A]... [--entry M:F/A]... [OPTIONS]\n"
@@ -29,7 +29,7 @@ const char attach_help[] =
     "                          the application must mark its requests (kprof:do_apply/3)\n"
     "  --identity M:F/A:N      argument N (1 is the first) of this call names the request; or an Erlang fun as text,\n"
     "                          'fun({shop_http, handle, [Route | _]}) -> Route; (_) -> undefined end'\n"
-    "  --sample N              trace one request in N\n"
+    "  --sample N|R/s          trace one request in N, or at most R requests a second: that one not with --entry\n"
     "  --config FILE           the options of kprof:start_trace/1 as Erlang terms, each or one list of them ended by\n"
     "                          a full stop; they are evaluated on NODE. What is given besides goes before them\n"
     "M:F/A is shop_http:handle/2, 'my mod':'do it'/2, or as Elixir writes it: MyApp.Repo.all/2, :ets.lookup/2.\n"
@@ -118,23 +118,26 @@ static int take_entry(struct attach_options *o, const char *text) {
 }
 
 static int take_identity(struct attach_options *o, const char *text) {
-    if (strncmp(text, "fun", 3) == 0 && strchr(" (", text[3])) {
-        o->trace.identity_fun = text;
+    const char *start = text + strspn(text, " \t\n");
+    if (strncmp(start, "fun", 3) == 0 && strchr("( \t\n", start[3])) {
+        o->trace.identity_fun = start;
         return EXIT_SUCCESS;
     }
-    if (!mfa_parse_argument(text, &o->identity, &o->trace.identity_argument)) {
-        return wrong("identity", text, "MODULE:FUNCTION/ARITY:ARGUMENT, or fun(...) -> ... end");
+    const char *want = mfa_parse_argument(text, &o->identity, &o->trace.identity_argument);
+    if (want) {
+        return command_fail("attach", EXIT_USAGE, "--identity %s: want %s; or a fun of Erlang's, 'fun(...) -> ... end'", text, want);
     }
     o->trace.identity = &o->identity;
     return EXIT_SUCCESS;
 }
 
-static int take_number(struct attach_options *o, const char *text) {
-    int64_t n;
-    if (!command_number(text, MOST_ONE_IN, &n)) {
-        return wrong("sample", text, "a number from 1 to 2147483647");
+static int take_sample(struct attach_options *o, const char *text) {
+    struct command_sampling sampling;
+    if (!command_sampling(text, &sampling)) {
+        return wrong("sample", text, COMMAND_SAMPLING);
     }
-    o->trace.one_in = (uint32_t)n;
+    o->trace.one_in = (uint32_t)sampling.one_in;
+    o->trace.per_second = (uint32_t)sampling.per_second;
     return EXIT_SUCCESS;
 }
 
@@ -148,7 +151,7 @@ static int take(void *to, int option, const char *value) {
     case 'i':
         return take_identity(o, value);
     case 's':
-        return take_number(o, value);
+        return take_sample(o, value);
     case 'F':
         return text_duration_parse(value, &o->for_ns) && o->for_ns > 0 ? EXIT_SUCCESS : wrong("for", value, "a time such as 60s");
     case 'f':
@@ -220,6 +223,9 @@ static int check(const struct attach_options *o) {
     if (!o->config_name && o->trace.tier_count == 0 && o->trace.entry_count == 0) {
         return command_fail("attach", EXIT_USAGE,
                             "what is to be traced? Say --tier, --entry or --config (--help tells more)");
+    }
+    if (o->trace.per_second > 0 && o->trace.entry_count > 0) { // the node would say so, too
+        return command_fail("attach", EXIT_USAGE, "with --entry say --sample N: its requests are sampled by one in N only");
     }
     return EXIT_SUCCESS;
 }

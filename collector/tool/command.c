@@ -12,7 +12,11 @@
 #include "base/text_time.h"
 #include "tool/text.h"
 
-enum { SECOND_NS = 1000000000 };
+enum {
+    SECOND_NS = 1000000000,
+    MOST_ONE_IN = 1 << 30, // what the shim takes (shim/src/kprof_sampling.erl)
+    MOST_PER_SECOND = 1000000
+};
 
 // Tells what getopt_long just refused.
 static int bad_option(char **argv, int option) {
@@ -71,4 +75,14 @@ bool command_number(const char *text, int64_t most, int64_t *n) {
     errno = 0;
     *n = strtoll(text, &end, 10);
     return errno == 0 && end != text && *n >= 1 && *n <= most;
+}
+
+bool command_sampling(const char *text, struct command_sampling *out) {
+    char digits[16];
+    size_t len = strlen(text);
+    bool rate = len > 2 && strcmp(text + len - 2, "/s") == 0;
+    *out = (struct command_sampling){0};
+    snprintf(digits, sizeof digits, "%.*s", (int)(rate ? len - 2 : len), text);
+    return len < sizeof digits &&
+           (rate ? command_number(digits, MOST_PER_SECOND, &out->per_second) : command_number(digits, MOST_ONE_IN, &out->one_in));
 }

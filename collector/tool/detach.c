@@ -5,6 +5,7 @@
 
 #include "tool/attach.h"
 #include "tool/command.h"
+#include "tool/node.h"
 
 enum { NOTHING = 1 };
 
@@ -23,6 +24,7 @@ const char detach_help[] =
 
 static int detach(const struct node_name *name, const char *cookie) {
     struct node node;
+    char shown[NODE_TEXT_BYTES];
     struct shim_told told;
     struct dist_error e;
     if (!node_connect(&node, name, attach_own_name(), cookie, ATTACH_CONNECT_MS, &e)) {
@@ -37,7 +39,7 @@ static int detach(const struct node_name *name, const char *cookie) {
         return command_fail("detach", NOTHING, "there is nothing of kprof in %s that could be taken out",
                             node.name.full);
     }
-    printf("kprof is out of %s\n", node.name.full);
+    printf("kprof is out of %s\n", node_short(node.name.full, shown));
     return EXIT_SUCCESS;
 }
 

@@ -34,17 +34,20 @@ const char doctor_help[] =
 
 static const char *const levels[] = {"ok", "warning", "problem"};
 
-void doctor_tell(struct doctor *d, enum doctor_level level, const char *about, const char *advice, const char *format, ...) {
-    char text[1024], clean_about[256];
+void doctor_tell(struct doctor *d, enum doctor_level level, const struct doctor_about *about, const char *advice, const char *format,
+                 ...) {
+    char text[1024], whole[256], brief[256];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    snprintf(clean_about, sizeof clean_about, "%s", about);
+    snprintf(whole, sizeof whole, "%s %s", about->kind, about->name);
+    snprintf(brief, sizeof brief, "%s %s", about->kind, node_names_shown(&d->names, about->name));
     text_clean(text);
-    text_clean(clean_about);
+    text_clean(whole);
+    text_clean(brief);
     d->found[level]++;
-    buffer_printf(&d->text, " %-9s%s: %s\n", levels[level], clean_about, text);
+    buffer_printf(&d->text, " %-9s%s: %s\n", levels[level], brief, text);
     if (advice) {
         buffer_printf(&d->text, "          -> %s\n", advice);
     }
@@ -54,7 +57,7 @@ void doctor_tell(struct doctor *d, enum doctor_level level, const char *about, c
     struct json j = json_make(&d->json);
     json_open(&j, '{');
     json_key_text(&j, "level", levels[level]);
-    json_key_text(&j, "about", clean_about);
+    json_key_text(&j, "about", whole);
     json_key_text(&j, "text", text);
     json_key(&j, "advice");
     advice ? json_text(&j, advice) : json_null(&j);
@@ -119,6 +122,9 @@ int doctor_main(int argc, char **argv) {
     int status = parse(argc, argv, &o);
     if (status == EXIT_SUCCESS) {
         int nodes = optind; // getopt has put them behind the options
+        for (int i = nodes; i < argc; i++) {
+            node_names_add(&d.names, argv[i]);
+        }
         doctor_collector(&d, &o.reach);
         if (o.db) {
             doctor_database(&d, o.db);
@@ -130,5 +136,6 @@ int doctor_main(int argc, char **argv) {
     }
     buffer_free(&d.text);
     buffer_free(&d.json);
+    free(d.rows);
     return status;
 }

@@ -22,7 +22,7 @@ enum {
 
 // -- nodes
 
-static void look_at_state(struct doctor *d, const char *about, const struct node_row *n) {
+static void look_at_state(struct doctor *d, const struct doctor_about *about, const struct node_row *n) {
     char sampling[NODE_WORD];
     if (!n->connected) {
         doctor_tell(d, DOCTOR_WARNING, about, "if it should be traced: kprof attach, or start_kprof_node.sh",
@@ -41,7 +41,7 @@ static void look_at_state(struct doctor *d, const char *about, const struct node
     }
 }
 
-static void look_at_losses(struct doctor *d, const char *about, const struct node_row *n) {
+static void look_at_losses(struct doctor *d, const struct doctor_about *about, const struct node_row *n) {
     int64_t lost = n->incomplete + n->expired, all = lost + n->complete;
     if (n->dropped_messages > 0 || n->decode_errors > 0) {
         doctor_tell(d, DOCTOR_WARNING, about, "sample, or trace fewer tiers: kprof report --cost tells which are dear",
@@ -58,8 +58,8 @@ static void look_at_losses(struct doctor *d, const char *about, const struct nod
 }
 
 static void look_at_node(struct doctor *d, const struct node_row *n) {
-    char about[NODE_TEXT + 8], off[TEXT_DURATION_BYTES];
-    snprintf(about, sizeof about, "node %s", n->node);
+    char off[TEXT_DURATION_BYTES];
+    const struct doctor_about *about = &(struct doctor_about){"node", n->node};
     look_at_state(d, about, n);
     look_at_losses(d, about, n);
     if (!n->connected) {
@@ -84,18 +84,17 @@ static void look_at_node(struct doctor *d, const struct node_row *n) {
 void doctor_collector(struct doctor *d, struct reach *reach) {
     static const char advice[] =
         "start it (systemctl start kprof-collector), or say with --collector where it is";
-    char about[REACH_HOST_BYTES + 32];
+    const struct doctor_about *about = &(struct doctor_about){"collector", reach->collector};
     struct client_error e = {CLIENT_TROUBLE, "see the line above"}; // which reach_prepare has written
     uint32_t count;
-    snprintf(about, sizeof about, "collector %s", reach->collector);
     struct client *c = reach_prepare("doctor", reach) == 0 ? client_open(&reach->to, &e) : NULL;
     if (!c) {
         doctor_tell(d, DOCTOR_PROBLEM, about, e.fault == CLIENT_ABSENT ? advice : NULL, "cannot be reached: %s", e.text);
         reach_close(reach);
         return;
     }
-    struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
-    bool asked = rows && nodes_ask("doctor", c, rows, &count) == 0;
+    d->rows = calloc(LIMIT_NODES, sizeof *d->rows);
+    bool asked = d->rows && nodes_ask("doctor", c, d->rows, &count) == 0;
     if (!asked) {
         doctor_tell(d, DOCTOR_PROBLEM, about, "its log tells more", "does not tell of its nodes");
     } else if (strcmp(client_version(c), KPROF_VERSION) != 0) {
@@ -107,17 +106,19 @@ void doctor_collector(struct doctor *d, struct reach *reach) {
     client_close(c);
     reach_close(reach);
     for (uint32_t i = 0; asked && i < count; i++) {
-        look_at_node(d, &rows[i]);
+        node_names_add(&d->names, d->rows[i].node);
+    }
+    for (uint32_t i = 0; asked && i < count; i++) {
+        look_at_node(d, &d->rows[i]);
     }
     if (asked && count == 0) {
         doctor_tell(d, DOCTOR_WARNING, about, "kprof attach, or start_kprof_node.sh", "no node has connected since it started");
     }
-    free(rows);
 }
 
 // -- the database
 
-static void look_at_ledger(struct doctor *d, struct store *s, const char *about) {
+static void look_at_ledger(struct doctor *d, struct store *s, const struct doctor_about *about) {
     struct query_sums sums;
     struct query lately = {clock_wall() / 1000000000 - RECENT_S, INT64_MAX, NULL, NULL};
     if (query_sums(s, &lately, &sums) && sums.has_ledger) {
@@ -130,11 +131,11 @@ static void look_at_ledger(struct doctor *d, struct store *s, const char *about)
 }
 
 void doctor_database(struct doctor *d, const char *path) {
-    char about[256], error[STORE_ERROR_BYTES], until[TEXT_TIME_BYTES];
+    char error[STORE_ERROR_BYTES], until[TEXT_TIME_BYTES];
+    const struct doctor_about *about = &(struct doctor_about){"database", path};
     struct store *s;
     struct stat st = {0};
     int64_t first, last, now = clock_wall() / 1000000000;
-    snprintf(about, sizeof about, "database %s", path);
     if (store_open_reader(path, &s, error) != STORE_OK) {
         doctor_tell(d, DOCTOR_PROBLEM, about, "say the file that kprof-collector was given with --db", "%s", error);
         return;

@@ -46,7 +46,7 @@ static void ask_atom(struct node *n, const char *module, const char *function, c
     }
 }
 
-static void look_at_clock(struct doctor *d, struct node *n, const char *about) {
+static void look_at_clock(struct doctor *d, struct node *n, const struct doctor_about *about) {
     struct cursor c;
     char off[TEXT_DURATION_BYTES];
     int64_t before = clock_wall();
@@ -60,7 +60,7 @@ static void look_at_clock(struct doctor *d, struct node *n, const char *about) {
                 text_duration((double)(ns < 0 ? -ns : ns), off), ns < 0 ? "behind" : "ahead of");
 }
 
-static void look_at_runtime_tools(struct doctor *d, struct node *n, const char *about) {
+static void look_at_runtime_tools(struct doctor *d, struct node *n, const struct doctor_about *about) {
     struct cursor c;
     if (ask(n, "code", "lib_dir", "runtime_tools", &c) && term_peek(&c) != TERM_STRING) {
         doctor_tell(d, DOCTOR_PROBLEM, about, "install runtime_tools there (Debian: erlang-runtime-tools), or put it into the release",
@@ -69,7 +69,7 @@ static void look_at_runtime_tools(struct doctor *d, struct node *n, const char *
 }
 
 // Each tier's function, and who else traces there: a list of {ok | warning, Text}, made by the shim (kprof_armed).
-static void look_at_armed(struct doctor *d, struct node *n, const char *about) {
+static void look_at_armed(struct doctor *d, struct node *n, const struct doctor_about *about) {
     struct cursor c;
     struct slice bytes;
     bool has_tail;
@@ -88,7 +88,7 @@ static void look_at_armed(struct doctor *d, struct node *n, const char *about) {
 }
 
 // Before OTP 27 a process has one tracer. Asked while kprof is not there.
-static void look_at_foreign(struct doctor *d, struct node *n, const char *about) {
+static void look_at_foreign(struct doctor *d, struct node *n, const struct doctor_about *about) {
     struct cursor c;
     if (n->otp < 27 && ask(n, "erlang", "trace_info", "new tracer", &c) && term_is_tuple(term_peek(&c)) && term_tuple(&c) == 2) {
         term_skip(&c);
@@ -100,7 +100,7 @@ static void look_at_foreign(struct doctor *d, struct node *n, const char *about)
 }
 
 // What of kprof is in it. Asking a module that is not there would have the code server look for it: its state says so without.
-static void look_at_kprof(struct doctor *d, struct node *n, const char *about) {
+static void look_at_kprof(struct doctor *d, struct node *n, const struct doctor_about *about) {
     struct cursor c;
     char state[64] = "";
     if (!ask(n, "code", "is_loaded", "kprof_session", &c)) {
@@ -128,8 +128,8 @@ void doctor_node(struct doctor *d, const char *text, const char *cookie_file) {
     struct node n;
     struct node_name name;
     struct dist_error e;
-    char cookie[COOKIE_BYTES], about[NODE_NAME_BYTES + 8];
-    snprintf(about, sizeof about, "node %s", text);
+    char cookie[COOKIE_BYTES];
+    const struct doctor_about *about = &(struct doctor_about){"node", text};
     if (attach_read_node("doctor", text, cookie_file, &name, cookie) != 0) { // has told on stderr why
         doctor_tell(d, DOCTOR_PROBLEM, about, "name it as node() says in it, and its cookie with --cookie-file",
                     "its name or the cookie is no use");

@@ -27,6 +27,35 @@ char *node_short(const char *full, char out[NODE_TEXT_BYTES]) {
     return out;
 }
 
+static uint32_t find(const struct node_names *names, const char *full) {
+    uint32_t i = 0;
+    while (i < names->count && strcmp(names->of[i].full, full) != 0) {
+        i++;
+    }
+    return i;
+}
+
+void node_names_add(struct node_names *names, const char *full) {
+    uint32_t new = find(names, full);
+    if (new < names->count || new == LIMIT_NODES) {
+        return;
+    }
+    names->of[new].full = full;
+    names->of[new].tells = true;
+    node_short(full, names->of[new].brief);
+    for (uint32_t i = 0; i < new; i++) {
+        if (strcmp(names->of[i].brief, names->of[new].brief) == 0) {
+            names->of[i].tells = names->of[new].tells = false;
+        }
+    }
+    names->count++;
+}
+
+const char *node_names_shown(const struct node_names *names, const char *full) {
+    uint32_t i = find(names, full);
+    return i < names->count && names->of[i].tells ? names->of[i].brief : full;
+}
+
 struct node_search node_search_make(const char *text, char found[NODE_TEXT_BYTES]) {
     return (struct node_search){.text = text, .found = found, .all = buffer_make(1024)};
 }

@@ -50,21 +50,8 @@ static void ago(const char *since, int64_t now, char *out) {
     }
 }
 
-// The name of one of the rows, with its short host where that tells it from the others.
-static void name(const struct node_row *rows, uint32_t count, uint32_t k, char out[CELL]) {
-    char own[NODE_TEXT_BYTES], other[NODE_TEXT_BYTES];
-    const char *shown = node_short(rows[k].node, own);
-    for (uint32_t i = 0; i < count; i++) {
-        if (i != k && strcmp(node_short(rows[i].node, other), own) == 0) {
-            shown = rows[k].node;
-        }
-    }
-    snprintf(out, CELL, "%.*s", CELL - 1, shown);
-}
-
-static void fill(const struct node_row *rows, uint32_t count, uint32_t k, int64_t now, char cells[COLUMNS][CELL]) {
-    const struct node_row *r = &rows[k];
-    name(rows, count, k, cells[NODE]);
+static void fill(const struct node_row *r, const struct node_names *names, int64_t now, char cells[COLUMNS][CELL]) {
+    snprintf(cells[NODE], CELL, "%s", node_names_shown(names, r->node));
     snprintf(cells[STATE], CELL, "%s", r->state);
     ago(r->since, now, cells[SINCE]);
     snprintf(cells[OTP], CELL, "%s", r->otp);
@@ -98,11 +85,15 @@ static void put_history(const struct node_row *row, struct buffer *out) {
 void nodes_table(const struct node_row *rows, uint32_t count, bool history, int64_t now, struct buffer *out) {
     char cells[COLUMNS][CELL];
     size_t widths[COLUMNS];
+    struct node_names names = {0};
+    for (uint32_t k = 0; k < count; k++) {
+        node_names_add(&names, rows[k].node);
+    }
     for (int i = 0; i < COLUMNS; i++) {
         widths[i] = text_width(columns[i].head);
     }
     for (uint32_t k = 0; k < count; k++) {
-        fill(rows, count, k, now, cells);
+        fill(&rows[k], &names, now, cells);
         for (int i = 0; i < COLUMNS; i++) {
             size_t width = text_width(cells[i]);
             widths[i] = width > widths[i] ? width : widths[i];
@@ -113,7 +104,7 @@ void nodes_table(const struct node_row *rows, uint32_t count, bool history, int6
     }
     put_line(cells, widths, out);
     for (uint32_t k = 0; k < count; k++) {
-        fill(rows, count, k, now, cells);
+        fill(&rows[k], &names, now, cells);
         put_line(cells, widths, out);
         if (history) {
             put_history(&rows[k], out);

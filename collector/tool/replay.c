@@ -117,6 +117,7 @@ enum { DB = 256, TIER, ENTRY, IDENTITY, START, BUCKET, TIMEOUT, SLOW };
 
 static int take(void *to, int option, const char *value) {
     struct replay *r = to;
+    const char *want;
     switch (option) {
     case DB:
         r->db = value;
@@ -127,8 +128,8 @@ static int take(void *to, int option, const char *value) {
         r->entry = value;
         break;
     case IDENTITY:
-        return mfa_parse_argument(value, &r->identity, &r->argument) ? EXIT_SUCCESS
-                                                                     : usage("--identity", value, "MODULE:FUNCTION/ARITY:ARGUMENT");
+        want = mfa_parse_argument(value, &r->identity, &r->argument);
+        return want ? usage("--identity", value, want) : EXIT_SUCCESS;
     case START:
         r->start = value;
         return text_time_parse(value, clock_wall(), &r->wall) ? EXIT_SUCCESS

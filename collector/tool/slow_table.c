@@ -53,8 +53,8 @@ enum column { ID, STARTED, NODE, IDENTITY, DURATION, OUTCOME, REASON, SPANS, COL
 static const char *const headings[COLUMNS] = {"id",       "started", "node",   "identity",
                                               "duration", "outcome", "reason", "spans"};
 
-static void cell(const struct slow_request *r, enum column column, bool short_nodes, char out[CELL_BYTES]) {
-    char text[TEXT_TIME_BYTES], node[NODE_TEXT_BYTES];
+static void cell(const struct slow_request *r, enum column column, const struct node_names *names, char out[CELL_BYTES]) {
+    char text[TEXT_TIME_BYTES];
     switch (column) {
     case ID:
         snprintf(out, CELL_BYTES, "%" PRId64, r->id);
@@ -70,49 +70,12 @@ static void cell(const struct slow_request *r, enum column column, bool short_no
         break;
     default:
         snprintf(out, CELL_BYTES, "%s",
-                 column == NODE       ? (short_nodes ? node_short(r->node, node) : r->node)
+                 column == NODE       ? node_names_shown(names, r->node)
                  : column == IDENTITY ? r->identity
                  : column == OUTCOME  ? r->outcome
                                       : r->reason);
         text_clean(out); // it may end in the middle of a character
     }
-}
-
-// Whether the requests are of several nodes: otherwise their column tells nothing.
-static bool several_nodes(const struct slow_list *list) {
-    for (uint32_t i = 1; i < list->count; i++) {
-        if (strcmp(list->requests[i].node, list->requests[0].node) != 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-// Whether the nodes of the list can still be told from each other by their short hosts.
-static bool short_tells(const struct slow_list *list) {
-    const char *seen[LIMIT_NODES];
-    char a[NODE_TEXT_BYTES], b[NODE_TEXT_BYTES];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < list->count; i++) {
-        const char *node = list->requests[i].node;
-        uint32_t k = 0;
-        while (k < count && strcmp(seen[k], node) != 0) {
-            k++;
-        }
-        if (k < count) {
-            continue;
-        }
-        for (k = 0; k < count; k++) {
-            if (strcmp(node_short(seen[k], a), node_short(node, b)) == 0) {
-                return false;
-            }
-        }
-        if (count == LIMIT_NODES) {
-            return false;
-        }
-        seen[count++] = node;
-    }
-    return true;
 }
 
 static void line(struct buffer *out, const char cells[COLUMNS][CELL_BYTES], const size_t *widths) {
@@ -135,16 +98,20 @@ static void line(struct buffer *out, const char cells[COLUMNS][CELL_BYTES], cons
 void slow_table(const struct slow_list *list, const char *db, bool limited, struct buffer *out) {
     char cells[COLUMNS][CELL_BYTES];
     size_t widths[COLUMNS] = {0};
-    bool nodes = several_nodes(list);
-    bool cut = false, tells = short_tells(list);
+    bool cut = false;
+    struct node_names names = {0};
+    for (uint32_t i = 0; i < list->count; i++) {
+        node_names_add(&names, list->requests[i].node);
+    }
     for (int c = 0; c < COLUMNS; c++) {
         snprintf(cells[c], CELL_BYTES, "%s", headings[c]);
-        widths[c] = c == NODE && !nodes ? 0 : text_width(headings[c]);
+        bool told = c != NODE || names.count > 1; // where all are of one node their column tells nothing
+        widths[c] = told ? text_width(headings[c]) : 0;
     }
     for (uint32_t i = 0; i < list->count; i++) {
         for (int c = 0; c < COLUMNS; c++) {
             char text[CELL_BYTES];
-            cell(&list->requests[i], c, tells, text);
+            cell(&list->requests[i], c, &names, text);
             size_t wide = text_width(text);
             widths[c] = widths[c] > 0 && wide > widths[c] ? wide : widths[c];
         }
@@ -153,7 +120,7 @@ void slow_table(const struct slow_list *list, const char *db, bool limited, stru
     line(out, cells, widths);
     for (uint32_t i = 0; i < list->count; i++) {
         for (int c = 0; c < COLUMNS; c++) {
-            cell(&list->requests[i], c, tells, cells[c]);
+            cell(&list->requests[i], c, &names, cells[c]);
         }
         line(out, cells, widths);
     }

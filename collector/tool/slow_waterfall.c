@@ -29,6 +29,7 @@ struct waterfall {
     uint32_t levels; // that are indented; spans further down tell their depth
     bool tail;       // the scale goes on after the request's end
     bool waited, open, blind, remote;
+    struct node_names names;
 };
 
 // -- tree
@@ -81,8 +82,15 @@ static void survey(struct waterfall *w) {
         w->open = w->open || is(s->outcome, "open");
         w->blind = w->blind || is(s->outcome, "unknown");
         w->remote = w->remote || s->node;
+        if (s->node) {
+            node_names_add(&w->names, s->node);
+        }
         w->widths[GC] += s->gc_ns > 0;
         w->widths[OFF_CPU] += s->off_cpu_ns > 0;
+    }
+    node_names_add(&w->names, w->of->request.node);
+    for (uint32_t i = 0; i < w->of->part_count; i++) {
+        node_names_add(&w->names, w->of->parts[i].node);
     }
     w->tail = w->scale_ns > request;
     w->scale_ns = w->scale_ns > 0 ? w->scale_ns : 1;
@@ -112,7 +120,6 @@ static void tier_cell(const struct waterfall *w, uint32_t span, char out[CELL_BY
 static void cell(const struct waterfall *w, uint32_t span, enum column column, char out[CELL_BYTES]) {
     const struct slow_span *s = &w->of->spans[span];
     bool open = is(s->outcome, "open");
-    char node[NODE_TEXT_BYTES];
     switch (column) {
     case OFFSET:
         text_duration((double)s->start_ns, out + (s->node != NULL));
@@ -134,7 +141,7 @@ static void cell(const struct waterfall *w, uint32_t span, enum column column, c
         duration_or_none(s->off_cpu_ns, s->off_cpu_ns == 0, out);
         break;
     case PROCESS:
-        snprintf(out, CELL_BYTES, "%s%s%s", s->pid, s->node ? " " : "", s->node ? node_short(s->node, node) : "");
+        snprintf(out, CELL_BYTES, "%s%s%s", s->pid, s->node ? " " : "", s->node ? node_names_shown(&w->names, s->node) : "");
         text_clean(out);
         break;
     case TIER:

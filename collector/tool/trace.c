@@ -11,7 +11,7 @@
 #include "tool/reach.h"
 #include "tool/text.h"
 
-enum { MOST = 1 << 30, ANSWER_MS = (LIMIT_STEER_SECONDS + 2) * 1000 };
+enum { ANSWER_MS = (LIMIT_STEER_SECONDS + 2) * 1000 };
 
 const char trace_help[] =
     "usage: kprof trace NODE pause|resume [--collector HOST:PORT] [--json]\n"
@@ -37,23 +37,13 @@ const char trace_help[] =
 struct options {
     struct reach reach;
     const char *node, *command;
-    const char *how; // "one_in" or "per_second" of sample
-    int64_t n;
+    struct command_sampling sampling; // of the command sample
     bool json;
 };
 
-// "100" or "100/s".
 static int take_sample(const char *text, struct options *o) {
-    char digits[16];
-    size_t len = strlen(text);
-    bool rate = len > 2 && strcmp(text + len - 2, "/s") == 0;
-    snprintf(digits, sizeof digits, "%.*s", (int)(rate ? len - 2 : len), text);
-    o->how = rate ? "per_second" : "one_in";
-    if (len >= sizeof digits || !command_number(digits, MOST, &o->n)) {
-        return command_fail("trace", EXIT_USAGE,
-                            "sample %s: want a number N from 1 on, for one request in N, or R/s, for at most R requests a second", text);
-    }
-    return EXIT_SUCCESS;
+    return command_sampling(text, &o->sampling) ? EXIT_SUCCESS
+                                                : command_fail("trace", EXIT_USAGE, "sample %s: want " COMMAND_SAMPLING, text);
 }
 
 static int take_arguments(int argc, char **argv, struct options *o) {
@@ -92,11 +82,12 @@ static int parse(int argc, char **argv, struct options *o) {
 
 static int ask(struct client *c, const struct options *o) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, "trace", o->how ? 3 : 2);
+    const char *how = o->sampling.one_in > 0 ? "one_in" : o->sampling.per_second > 0 ? "per_second" : NULL;
+    struct control_writer w = control_begin(&b, "trace", how ? 3 : 2);
     control_text(&w, "node", slice_text(o->node));
     control_text(&w, "command", slice_text(o->command));
-    if (o->how) {
-        control_int(&w, o->how, o->n);
+    if (how) {
+        control_int(&w, how, o->sampling.one_in + o->sampling.per_second); // one of them is 0
     }
     control_end(&w);
     return reach_ask("trace", c, &b);

@@ -24,8 +24,8 @@ struct mfa {
 // Elixir.MyApp.Repo:all/2. False when the text is no function, or names all modules or functions ('_').
 bool mfa_parse(const char *text, struct mfa *out);
 
-// Reads "FUNCTION:N", an argument of a function, 1 the first. False also when the function has fewer.
-bool mfa_parse_argument(const char *text, struct mfa *out, uint32_t *argument);
+// Reads "FUNCTION:N", an argument of a function, 1 the first. NULL, or what is wanted instead, also when the function has fewer.
+const char *mfa_parse_argument(const char *text, struct mfa *out, uint32_t *argument);
 
 // An atom's name as it is shown: of a module of Elixir's without "Elixir.".
 struct slice mfa_atom(struct slice name);

@@ -31,7 +31,7 @@ struct shim_options {
     const char *identity_fun;   // Erlang text, or
     const struct mfa *identity; // a function, whose
     uint32_t identity_argument; // argument is the identity, 1 the first
-    uint32_t one_in;            // sampling
+    uint32_t one_in, per_second; // sampling: one request in so many, or so many a second at most
 };
 
 // What the node told, for people.
@@ -62,10 +62,10 @@ bool shim_collector(struct node *n, struct shim_collector *out);
 // Wipes what was secret. Before another function of this header.
 void shim_collector_wipe(struct node *n, struct shim_collector *c);
 
-enum shim_state { SHIM_TRACING, SHIM_WAITING, SHIM_PAUSED, SHIM_IDLE, SHIM_GONE };
+enum shim_state { SHIM_TRACING, SHIM_WAITING, SHIM_PAUSED, SHIM_HELD, SHIM_IDLE, SHIM_GONE };
 
 // Tells the shim that we are here (it leaves by itself after 10 s without), and what it does: it waits for
-// the collector, its guard has paused it, somebody has stopped it, or taken it out.
+// the collector, its guard has paused it, kprof trace has, somebody has stopped it, or taken it out.
 bool shim_word(struct node *n, enum shim_state *state, struct dist_error *e);
 // Takes the shim out. With ours only what we began; else what any kprof attach began, or left behind.
 // told->line: "out", or "nothing" when there was nothing to take out.

@@ -44,3 +44,15 @@ int command_time(const char *command, const char *option, const char *text, bool
 
 // Reads a whole number of at least one digit and nothing else, from 1 to most. False otherwise.
 bool command_number(const char *text, int64_t most, int64_t *n);
+
+// How many requests are to be traced: one in so many, or so many a second at most. One of the two is 0.
+struct command_sampling {
+    int64_t one_in, per_second;
+};
+
+// What is wanted, for errors.
+#define COMMAND_SAMPLING                                                                                                            \
+    "a number N from 1 to 1073741824, for one request in N, or R/s, R from 1 to 1000000, for at most R requests a second"
+
+// Reads N or R/s. False when it is neither.
+bool command_sampling(const char *text, struct command_sampling *out);

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buffer.h"
 #include "base/limits.h"
@@ -15,6 +16,22 @@ bool node_meant(const char *full, const char *text);
 
 // The name with its short host, as far as that tells it: an address stays whole. Cut at NODE_TEXT_BYTES. Returns out.
 char *node_short(const char *full, char out[NODE_TEXT_BYTES]);
+
+// Names of nodes that are shown together.
+struct node_names {
+    struct {
+        const char *full;            // the caller's
+        char brief[NODE_TEXT_BYTES]; // with its short host,
+        bool tells;                  // which is another one than the others'
+    } of[LIMIT_NODES];
+    uint32_t count;
+};
+
+// Adds one more, which must stay as it is while it is among them; the same name again is no matter. What comes after LIMIT_NODES is shown
+// whole.
+void node_names_add(struct node_names *names, const char *full);
+// The name with its short host where that tells it from the others, otherwise whole. It lives as long as both.
+const char *node_names_shown(const struct node_names *names, const char *full);
 
 // A search for the one node that a text means.
 struct node_search {

@@ -25,7 +25,11 @@ tier(Tier, foreign) -> line(warning, Tier, "somebody else's trace pattern is the
 
 line(Level, #{name := Name, mfa := MFA, entry := Entry}, State) ->
     Kind = case Entry of true -> "entry"; false -> "tier" end,
-    {Level, unicode:characters_to_binary(io_lib:format("~ts ~ts, ~ts: ~ts", [Kind, Name, kprof_mfa:text(MFA), State]))}.
+    Function = case kprof_mfa:text(MFA) of
+                   Name -> "";    % an entry that no tier names is known by its function
+                   Text -> [", ", Text]
+               end,
+    {Level, unicode:characters_to_binary(io_lib:format("~ts ~ts~ts: ~ts", [Kind, Name, Function, State]))}.
 
 others([]) -> [];
 others(Names) ->

@@ -70,7 +70,14 @@ enter(Me, Modules, App) ->
                         {error, load, Text("OTP ~b does not load the shim's modules: ~0tP", [Release, Reason, 20])}
                 end
         end,
-    Busy = fun(Who) -> {error, busy, Text("traced already by ~ts: end that first", [Who])} end,
+    Busy = fun(undefined) -> {error, busy, <<"traced already by its own kprof: the application must call kprof:stop_trace()">>};
+              (Who) ->
+                   Advice = case lists:prefix("kprof_attach_", atom_to_list(Who)) of
+                                true -> ["Ctrl-C ends that, or kprof detach ", atom_to_list(node())];
+                                false -> "stop that kprof node where it runs, with scripts/stop_kprof_node.sh"
+                            end,
+                   {error, busy, Text("traced already by ~ts: ~ts", [Who, Advice])}
+           end,
     Running = whereis(kprof_sup) =/= undefined,
     case code:which(kprof) of
         non_existing ->
@@ -92,7 +99,6 @@ enter(Me, Modules, App) ->
                     case {kprof:status(), kprof_guard:attended_by()} of
                         {idle, _} -> ok = kprof_guard:attend(Me, Leaving), {ok, <<"guest">>, []};
                         {_, Me} -> {ok, <<"again">>, []};
-                        {_, undefined} -> Busy("its own kprof");
                         {_, Other} -> Busy(Other)
                     end;
                 {error, Reason} ->

@@ -201,7 +201,8 @@ presence(#t{target = Target} = T) ->
                     ours;
                 {Other, _} ->
                     Alive = Other =/= Me andalso lists:member(Other, remote(T, erlang, nodes, [connected])),
-                    Alive andalso fail(?E_BUSY, "~ts is traced by ~ts already", [Target, Other]),
+                    Alive andalso fail(?E_BUSY, "~ts is traced by ~ts already: end that first, with kprof detach or, where it runs, "
+                                       "stop_kprof_node.sh", [Target, Other]),
                     unload(T),
                     absent
             end;
@@ -210,7 +211,8 @@ presence(#t{target = Target} = T) ->
             absent;
         {_, true} ->
             remote(T, kprof, status, []) =:= idle
-                orelse fail(?E_BUSY, "~ts is being traced already, by its own kprof", [Target]),
+                orelse fail(?E_BUSY, "~ts is being traced already, by its own kprof: the application must call kprof:stop_trace()",
+                            [Target]),
             guest;
         {_, false} ->
             guest

@@ -100,7 +100,8 @@ untouched "after --for"
 
 attach "$node" --config "$top/tests/sample/kprof.config" --sample 10
 has "$attach_log" "5 tiers" "a configuration file is evaluated in the node"
-refuses 9 "traced already by kprof_attach_$attach_pid@" "a second one" attach "$node" "${tiers[@]}"
+refuses 9 "traced already by kprof_attach_$attach_pid@.*: Ctrl-C ends that, or kprof detach $node\$" "a second one" \
+  attach "$node" "${tiers[@]}"
 tool detach "$node" >"$scratch/detach.out" || fail "kprof detach"
 is "$(cat "$scratch/detach.out")" "kprof is out of $node" "kprof detach says so"
 ends "$attach_pid" 20
@@ -109,7 +110,11 @@ has "$attach_log" "taken out" "it says why it ended"
 untouched "after kprof detach"
 refuses 1 "nothing of kprof" "nothing to detach" detach "$node"
 
-attach "$node" "${tiers[@]}"
+attach "$node" "${tiers[@]}" --sample 50/s
+"$kprof" nodes --collector "127.0.0.1:$collector_port" --json >"$scratch/nodes.json" || fail "kprof nodes"
+is "$(sqlite3 :memory: "SELECT j ->> '\$.nodes[0].one_in', j ->> '\$.nodes[0].per_second'
+  FROM (SELECT readfile('$scratch/nodes.json') AS j)")" \
+  "0|50" "--sample R/s, and kprof nodes shows it"
 kill -KILL "$attach_pid"
 wait_for 15 "the node takes kprof out by itself" untouched_by_now
 untouched "after kill -9"
@@ -124,6 +129,28 @@ kill -TERM "$attach_pid"
 ends "$attach_pid" 20
 is "$status" 0 "TERM ends it with 0"
 untouched "after TERM"
+
+# kprof trace steers it, and it stays.
+attach "$node" "${tiers[@]}"
+steer() { "$kprof" trace "$node" "$1" --collector "127.0.0.1:$collector_port" >"$scratch/steer.log" || fail "kprof trace $1"; }
+steer pause
+wait_for 10 "the pause is told" grep -q "^$node: paused with kprof trace" "$attach_log"
+sleep 12
+is "$(target_eval "$node" 'kprof:status().')" held "a pause lasts longer than the node waits for a word of a tool that is gone"
+steer resume
+wait_for 10 "its end is told" grep -q "^$node: tracing again" "$attach_log"
+steer pause
+refuses 9 "traced already by kprof_attach_$attach_pid@" "a second one during a pause" attach "$node" "${tiers[@]}"
+kill -INT "$attach_pid"
+ends "$attach_pid" 20
+is "$status" 0 "Ctrl-C during a pause ends it with 0"
+has "$attach_log" "^kprof is out of $node" "and it says so"
+untouched "after a pause"
+attach "$node" "${tiers[@]}"
+steer pause
+tool detach "$node" >"$scratch/detach.out" || fail "kprof detach during a pause"
+ends "$attach_pid" 20
+untouched "after kprof detach during a pause"
 
 # Under nohup it outlives its terminal.
 trap '' HUP
@@ -163,7 +190,8 @@ untouched "after that"
 
 # -- a start_kprof_node.sh of somebody else is left alone --------------------------------------------------------------------------
 start_tracing "$name"
-refuses 9 "traced already by" "a node that a kprof node traces" attach "$node" "${tiers[@]}"
+refuses 9 "traced already by kprof_.*: stop that kprof node where it runs, with scripts/stop_kprof_node.sh\$" \
+  "a node that a kprof node traces" attach "$node" "${tiers[@]}"
 refuses 9 "stop_kprof_node.sh" "and to detach it" detach "$node"
 stop_tracing
 untouched "after start_kprof_node.sh"
@@ -220,6 +248,11 @@ kill -INT "$attach_pid"
 ends "$attach_pid" 20
 is "$(target_eval "guest_$$@localhost" '[kprof:status(), filename:basename(filename:dirname(code:which(kprof)))].')" \
   '[not_started,"ebin"]' "and stays"
+own="ok = kprof:start(), kprof:start_trace([{tier_config, [{map, {lists, map, 2}}]}, {collector, {\"127.0.0.1\", $collector_port}}])."
+is "$(target_eval "guest_$$@localhost" "$own")" ok "the application traces itself"
+refuses 9 "traced already by its own kprof: the application must call kprof:stop_trace\(\)\$" "a node that traces itself" \
+  attach "guest_$$@localhost" --tier map=lists:map/2
+is "$(target_eval "guest_$$@localhost" 'kprof:stop_trace(), application:stop(kprof).')" ok "until it stops that"
 attach "guest_$$@localhost" --tier map=lists:map/2
 kill -KILL "$attach_pid" # looked at in the end: it takes ten seconds
 
@@ -231,6 +264,15 @@ wait_for 20 "node $long is up" long_is_up
 attach "$long" --tier map=lists:map/2 --for 1s
 ends "$attach_pid" 20
 is "$status" 0 "a long name"
+# A host that no table knows and that is no address by its looks: its name is shown up to the dot.
+brief=brief_$$@0x7f.1
+start "$scratch/brief.log" env HOME="$scratch/home" erl -noinput -name "$brief"
+brief_is_up() { tool detach "$brief" >"$scratch/up.log" 2>&1; grep -q 'nothing of kprof' "$scratch/up.log"; }
+wait_for 20 "node $brief is up" brief_is_up
+attach "$brief" --tier map=lists:map/2 --for 1s
+ends "$attach_pid" 20
+is "$(sed -n 's/^tracing \([^ ]*\): .*/\1/p; s/^kprof is out of //p' "$attach_log" | uniq)" "${brief%.1}" \
+  "a node is shown with its short host"
 attach "long_$$@localhost" --tier 'map=:lists.map/2' --for 1s
 has "$attach_log" "^tracing $long" "a node is known by the name that it has itself"
 ends "$attach_pid" 20

@@ -104,7 +104,7 @@ target_eval "elixir_$$@localhost" \
                                          {collector, {\"127.0.0.1\", $collector_port}}])." >/dev/null
 doctor 0 "${at[@]}" "elixir_$$@localhost"
 says "^ warning  node elixir_$$@localhost: tier repo, MyApp.Repo.all/2: not on this node; it is armed once it is$"
-says "^ ok       node elixir_$$@localhost: entry lists:seq/2, lists:seq/2: armed$"
+says "^ ok       node elixir_$$@localhost: entry lists:seq/2: armed$"
 target_eval "elixir_$$@localhost" "kprof:stop_trace()." >/dev/null
 
 # clocks, versions and losses of a node that is simulated
@@ -113,9 +113,12 @@ target_eval "sim_$$@localhost" \
   "P = spawn(fun() -> scenario_many:strange($collector_port, 3), receive never -> ok end end),
    timer:sleep(700), is_process_alive(P)." >/dev/null
 doctor 0 "${at[@]}"
-says '^ warning  node sim3@host3.example.org: its shim is of version 9.9.9'
-says "^ warning  node sim3@host3.example.org: its clock is 1[0-9.]+ (s|min|h) ahead of the collector's"
-says '^ warning  node sim3@host3.example.org: connected, nothing is armed'
+says '^ warning  node sim3@host3: its shim is of version 9.9.9'
+says "^ warning  node sim3@host3: its clock is 1[0-9.]+ (s|min|h) ahead of the collector's"
+says '^ warning  node sim3@host3: connected, nothing is armed'
+doctor 0 "${at[@]}" --json
+is "$(sqlite3 :memory: "SELECT count(*) > 0 FROM json_each(readfile('$scratch/doctor.txt'), '$.findings')
+  WHERE value ->> 'about' = 'node sim3@host3.example.org'")" 1 "with its short host; in JSON with all of it"
 stop_collector
 doctor 1 "${at[@]}"
 says '^ problem  collector'

@@ -98,6 +98,7 @@ recovers entered
 printf 'nameserver 127.0.0.77\noptions timeout:5 attempts:3\n' >"$scratch/resolv.conf"
 printf '127.0.0.1 localhost silent.example\n' >"$scratch/hosts"
 # with FILE AT COMMAND...: FILE is found at AT
+# shellcheck disable=SC2016  # for the shell within
 with() { unshare -rm bash -c 'mount --bind "$1" "$2" && shift 2 && exec "$@"' bash "$@"; }
 start_erl "dns_$$"
 server='Me = self(), spawn(fun() -> Me ! gen_udp:open(53, [{ip, {127, 0, 0, 77}}]), receive never -> ok end end),

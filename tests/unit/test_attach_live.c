@@ -113,7 +113,7 @@ static void nothing_yet(void **state) {
     struct live_view v = {.hint = "are there any"};
     struct buffer b = buffer_make(4096);
     struct control_writer w = control_begin(&b, "rows", 2);
-    control_text(&w, "node", slice_text("shop@host"));
+    control_text(&w, "node", slice_text("shop@host.example.org"));
     control_text(&w, "state", slice_text("held"));
     assert_true(control_end(&w));
     struct control *message = control_decode(slice_of(b.data + CONTROL_HEADER, b.len - CONTROL_HEADER));

@@ -140,22 +140,33 @@ static void truncated(void **state) {
     }
 }
 
+static void refuses_argument(const char *text, const char *wanted) {
+    struct mfa mfa;
+    uint32_t n;
+    const char *want = mfa_parse_argument(text, &mfa, &n);
+    if (!want || !strstr(want, wanted)) {
+        fail_msg("%s: want %s", text, want ? want : "(nothing)");
+    }
+}
+
 static void arguments(void **state) {
     struct mfa mfa;
     uint32_t n;
     (void)state;
-    assert_true(mfa_parse_argument("shop_http:handle/2:1", &mfa, &n));
+    assert_null(mfa_parse_argument("shop_http:handle/2:1", &mfa, &n));
     assert_int_equal(n, 1);
     assert_string_equal(mfa.function, "handle");
-    assert_true(mfa_parse_argument("MyApp.Router.call/2:2", &mfa, &n));
+    assert_null(mfa_parse_argument("MyApp.Router.call/2:2", &mfa, &n));
     assert_int_equal(n, 2);
     assert_string_equal(mfa.module, "Elixir.MyApp.Router");
-    assert_false(mfa_parse_argument("a:b/2:3", &mfa, &n));
-    assert_false(mfa_parse_argument("a:b/2:0", &mfa, &n));
-    assert_false(mfa_parse_argument("a:b/2:", &mfa, &n));
-    assert_false(mfa_parse_argument("a:b/2:x", &mfa, &n));
-    assert_false(mfa_parse_argument("a:b/2", &mfa, &n));
-    assert_false(mfa_parse_argument("", &mfa, &n));
+    refuses_argument("a:b/2:3", "up to the function's arity");
+    refuses_argument("a:b/2:0", "up to the function's arity");
+    refuses_argument("a:b/2:", "up to the function's arity");
+    refuses_argument("a:b/2:x", "up to the function's arity");
+    refuses_argument("a:b/2", "behind it");
+    refuses_argument("a:b/0:1", "a function with arguments");
+    refuses_argument("a:b:1", "MODULE:FUNCTION/ARITY:ARGUMENT");
+    refuses_argument("", "MODULE:FUNCTION/ARITY:ARGUMENT");
 }
 
 int main(void) {

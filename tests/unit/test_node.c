@@ -37,6 +37,32 @@ static void short_names(void **state) {
     assert_int_equal(strlen(node_short(huge, out)), NODE_TEXT_BYTES - 1);
 }
 
+static void shown_names(void **state) {
+    (void)state;
+    struct node_names names = {0};
+    const char *const all[] = {"shop@web1.example.org", "shop@web2.example.org", "db@web1.example.org", "db@web1.example.com",
+                               "shop@web1.example.org", "db@web1.example.net", "shop@10.0.0.7"};
+    const char *const shown[] = {"shop@web1", "shop@web2", "db@web1.example.org", "db@web1.example.com",
+                                 "shop@web1", "db@web1.example.net", "shop@10.0.0.7"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        node_names_add(&names, all[i]);
+    }
+    assert_int_equal(names.count, 6);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        assert_string_equal(node_names_shown(&names, all[i]), shown[i]);
+    }
+    assert_string_equal(node_names_shown(&names, "other@web1.example.org"), "other@web1.example.org");
+    // of more than can be known those that come later are whole
+    static char many[LIMIT_NODES + 2][32];
+    names.count = 0;
+    for (uint32_t i = 0; i < LIMIT_NODES + 2; i++) {
+        snprintf(many[i], sizeof many[i], "n%u@h.example.org", i);
+        node_names_add(&names, many[i]);
+    }
+    assert_string_equal(node_names_shown(&names, many[LIMIT_NODES - 1]), "n249@h");
+    assert_string_equal(node_names_shown(&names, many[LIMIT_NODES]), "n250@h.example.org");
+}
+
 static void fill(void) {
     static const char *const nodes[] = {"shop@web1.example.org", "shop@web2.example.org", "db@web1.example.org", "db@web1.example.com",
                                         "cache@web1"};
@@ -93,7 +119,7 @@ static void shown_short(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(meant),
-        cmocka_unit_test(short_names),
+        cmocka_unit_test(short_names), cmocka_unit_test(shown_names),
         cmocka_unit_test_setup_teardown(finds, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(shown_short, fixture_setup, fixture_teardown),
     };

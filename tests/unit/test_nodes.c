@@ -289,7 +289,8 @@ static void command_lines(void **state) {
                  {"trace n sample 0", "sample 0: want a number"},
                  {"trace n sample 5/m", "sample 5/m: want a number"},
                  {"trace n sample /s", "sample /s: want a number"},
-                 {"trace n sample 99999999999", "want a number"}};
+                 {"trace n sample 99999999999", "want a number"},
+                 {"trace n sample 1000001/s", "R from 1 to 1000000,"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(tool_run("LC_ALL=C", cases[i].arguments), 2);
         expect_line(cases[i].line);
