@@ -35,7 +35,7 @@ struct attach {
     struct screen screen;
 };
 
-// -- signals: the first one ends the trace, a second one this process; before anything is in the node, the first one does ----
+// -- signals: the first one ends the trace, another Ctrl-C this process; before anything is in the node, the first one does ----
 
 static int stop_fd = -1;
 static volatile sig_atomic_t stops;
@@ -50,6 +50,9 @@ static void on_stop(int signal) {
         _exit(128 + signal);
     }
     if (stops++ > 0) {
+        if (signal != SIGINT) { // timeout(1) sends TERM twice
+            return;
+        }
         if (write(STDERR_FILENO, hasty, sizeof hasty - 1) >= 0) {
             _exit(EXIT_FAILURE);
         }

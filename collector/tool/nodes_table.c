@@ -64,7 +64,11 @@ static void fill(const struct node_row *r, const struct node_names *names, int64
         snprintf(cells[LEVEL], CELL, "-");
     }
     snprintf(cells[TRIPS], CELL, "%" PRId64, r->trips);
-    text_duration((double)r->paused_ms * 1e6, cells[PAUSED]);
+    if (r->paused_ms > 0) {
+        text_duration((double)r->paused_ms * 1e6, cells[PAUSED]);
+    } else {
+        snprintf(cells[PAUSED], CELL, "-");
+    }
     snprintf(cells[LOST], CELL, "%" PRId64 " req, %" PRId64 " msg", r->incomplete + r->expired, r->dropped_messages + r->decode_errors);
 }
 

@@ -39,10 +39,16 @@ others(Names) ->
 %% @doc What is told of a tier that is not on this node.
 -spec absent(absence(), tiers()) -> string().
 absent({{M, _, _} = MFA, module}, Tiers) ->
-    lists:flatten(io_lib:format("tier ~ts: no module ~ts on this node (yet); it is traced once it is loaded",
-                                [name(MFA, Tiers), kprof_mfa:atom(M)]));
+    lists:flatten(io_lib:format("~ts: no module ~ts on this node (yet); it is traced once it is loaded",
+                                [kind_and_name(MFA, Tiers), kprof_mfa:atom(M)]));
 absent({MFA, function}, Tiers) ->
-    lists:flatten(io_lib:format("tier ~ts: there is no function ~ts (any more)", [name(MFA, Tiers), kprof_mfa:text(MFA)])).
+    lists:flatten(io_lib:format("~ts: there is no function ~ts (any more)", [kind_and_name(MFA, Tiers), kprof_mfa:text(MFA)])).
+
+kind_and_name(MFA, Tiers) ->
+    case name(MFA, Tiers) =:= kprof_mfa:text(MFA) of
+        true -> ["entry ", kprof_mfa:text(MFA)];    % one that no tier names
+        false -> ["tier ", name(MFA, Tiers)]
+    end.
 
 %% @doc What is told when somebody else traces that many processes; nothing when nobody does.
 -spec foreign(non_neg_integer()) -> [string()].

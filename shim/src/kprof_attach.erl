@@ -94,15 +94,22 @@ enter(Me, Modules, App) ->
             _ = Unload(), Load();
         _ ->
             Leaving = case Running of true -> stop_trace; false -> stop end,
-            case kprof:start() of
-                ok ->
-                    case {kprof:status(), kprof_guard:attended_by()} of
-                        {idle, _} -> ok = kprof_guard:attend(Me, Leaving), {ok, <<"guest">>, []};
-                        {_, Me} -> {ok, <<"again">>, []};
-                        {_, Other} -> Busy(Other)
-                    end;
-                {error, Reason} ->
-                    {error, load, Text("the node's own kprof does not start: ~0tP", [Reason, 20])}
+            try
+                case kprof:start() of
+                    ok ->
+                        case {kprof:status(), kprof_guard:attended_by()} of
+                            {idle, _} -> ok = kprof_guard:attend(Me, Leaving), {ok, <<"guest">>, []};
+                            {_, Me} -> {ok, <<"again">>, []};
+                            {_, Other} -> Busy(Other)
+                        end;
+                    {error, Reason} ->
+                        {error, load, Text("the node's own kprof does not start: ~0tP", [Reason, 20])}
+                end
+            catch
+                error:undef ->
+                    _ = Running orelse application:stop(kprof),
+                    {error, load, Text("its own module kprof, ~ts, is of another release than this tool: take the tool of that one",
+                                       [code:which(kprof)])}
             end
     end.
 
@@ -116,7 +123,11 @@ leave(Who) ->
     Unload = fun() -> Ms = kprof_app:modules(), _ = kprof_app:unload(), _ = Gone(Ms, 50), {ok, <<"out">>, []} end,
     Nothing = {ok, <<"nothing">>, []},
     Running = whereis(kprof_sup) =/= undefined,
-    Attendant = case Running of true -> kprof_guard:attended_by(); false -> undefined end,
+    Attendant = try Running andalso kprof_guard:attended_by() of
+                    false -> undefined;
+                    Node -> Node
+                catch error:undef -> undefined    % its own kprof is an older one
+                end,
     Ours = Attendant =:= Who orelse (Who =:= any andalso lists:prefix("kprof_attach_", atom_to_list(Attendant))),
     Alive = lists:member(Attendant, nodes(connected)),
     case code:which(kprof) of
@@ -173,8 +184,8 @@ given({identity, {{M, F, A}, N}}) ->
     {value, Fun, _} = erl_eval:expr({'fun', 1, {clauses, [Named, Other]}}, erl_eval:new_bindings()),
     {identity_f, Fun};
 given({identity, Text}) when is_binary(Text) ->
-    case parsed("--identity, ", <<"{identity_f, ", Text/binary, "\n}.">>) of
-        [{identity_f, F} = Option] when is_function(F, 1) -> Option;
+    case parsed("--identity, ", <<Text/binary, "\n.">>) of
+        [F] when is_function(F, 1) -> {identity_f, F};
         _ -> throw({error, "--identity, ", {config, 1, "want one fun of one argument"}})
     end;
 given(Option) ->

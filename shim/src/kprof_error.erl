@@ -34,7 +34,11 @@ text({entry_without_return, Name, MFA}) ->
 text({wildcard_tier, Name, MFA}) ->
     io_lib:format("the tier ~ts is a wildcard, ~ts: name one function", [Name, mfa(MFA)]);
 text({own_module, Name, MFA}) -> io_lib:format("the tier ~ts is kprof's own function ~ts", [Name, mfa(MFA)]);
-text({unknown_function, Name, MFA}) -> io_lib:format("the tier ~ts: there is no function ~ts", [Name, mfa(MFA)]);
+text({unknown_function, Name, MFA}) ->
+    [case mfa(MFA) of
+         Name -> "";    % an entry that no tier names is known by its function
+         _ -> io_lib:format("the tier ~ts: ", [Name])
+     end, "there is no function ", mfa(MFA)];
 text({already_traced, Name, MFA}) ->
     io_lib:format("the tier ~ts: ~ts is being traced by somebody else already", [Name, mfa(MFA)]);
 text({foreign_tracer, Tracer}) ->

@@ -292,7 +292,12 @@ evaluate(Tokens) ->
                 _:Reason -> throw({config, erl_scan:line(hd(Tokens)), io_lib:format("cannot be evaluated: ~0tP", [Reason, 20])})
             end;
         {error, {At, Module, What}} ->
-            throw({config, At, Module:format_error(What)})
+            case lists:flatten(Module:format_error(What)) of
+                "syntax error before: " ++ Rest when Rest =:= ""; Rest =:= "'.'" ->
+                    throw({config, At, "it ends too early: is an end, a bracket or a quote missing?"});
+                Text ->
+                    throw({config, At, Text})
+            end
     end.
 
 options(Options) when is_list(Options) -> Options;

@@ -22,3 +22,13 @@ alert_test_() ->
              {"does not trust this node: TLS: Fatal - Handshake Failure",
               {handshake_failure, "TLS client: In state hello received SERVER ALERT: Fatal - Handshake Failure\n"}},
              {"cannot be trusted: TLS: something else", {internal_error, "something else"}}]].
+
+function_test_() ->
+    [?_assertEqual("the tier db: there is no function lists:sm/1", kprof_error:format({unknown_function, <<"db">>, {lists, sm, 1}})),
+     ?_assertEqual("there is no function lists:sm/1", kprof_error:format({unknown_function, <<"lists:sm/1">>, {lists, sm, 1}})),
+     ?_assertEqual("entry list:sum/1: no module list on this node (yet); it is traced once it is loaded",
+                   kprof_armed:absent({{list, sum, 1}, module}, [#{name => <<"list:sum/1">>, mfa => {list, sum, 1}}])),
+     ?_assertEqual("tier db: no module list on this node (yet); it is traced once it is loaded",
+                   kprof_armed:absent({{list, sum, 1}, module}, [#{name => <<"db">>, mfa => {list, sum, 1}}])),
+     ?_assertEqual("tier db: there is no function list:sum/1 (any more)",
+                   kprof_armed:absent({{list, sum, 1}, function}, [#{name => <<"db">>, mfa => {list, sum, 1}}]))].

@@ -122,6 +122,11 @@ parse_test_() ->
     [{Text, ?_assertMatch({error, {config, _, _}}, kprof_options:parse(Text))}
      || Text <- [<<"{a, 1}">>, <<"{a, }.">>, <<"\"abc">>, <<"{a, 1}.\n{b, hd([])}.">>, <<255, 254>>, <<"{a, X}.">>]].
 
+parse_end_test_() ->
+    [{Text, ?_assertEqual("line 1: it ends too early: is an end, a bracket or a quote missing?",
+                          begin {error, Why} = kprof_options:parse(Text), kprof:format_error(Why) end)}
+     || Text <- [<<"{a, [1]">>, <<"fun(_) -> x.">>, <<"{a, [1">>]].
+
 parse_line_test() ->
     {error, Why} = kprof_options:parse(<<"{a, 1}.\n{b, }.\n">>),
     ?assertEqual("line 2", string:slice(kprof:format_error(Why), 0, 6)).

@@ -126,8 +126,10 @@ kill -CONT "$attach_pid"
 back() { [ "$(grep -c '^tracing ' "$attach_log")" = 2 ]; }
 wait_for 15 "who slept comes back" back
 kill -TERM "$attach_pid"
+sleep 0.05
+kill -TERM "$attach_pid" 2>/dev/null || true # as timeout(1) does
 ends "$attach_pid" 20
-is "$status" 0 "TERM ends it with 0"
+is "$status" 0 "TERM ends it with 0, a second one too"
 untouched "after TERM"
 
 # kprof trace steers it, and it stays.
@@ -255,6 +257,14 @@ refuses 9 "traced already by its own kprof: the application must call kprof:stop
 is "$(target_eval "guest_$$@localhost" 'kprof:stop_trace(), application:stop(kprof).')" ok "until it stops that"
 attach "guest_$$@localhost" --tier map=lists:map/2
 kill -KILL "$attach_pid" # looked at in the end: it takes ten seconds
+
+# One of another release, or none at all.
+mkdir "$scratch/other"
+echo '-module(kprof). -export([start/0, status/0]). start() -> ok. status() -> idle.' >"$scratch/other/kprof.erl"
+erlc -o "$scratch/other" "$scratch/other/kprof.erl"
+start_erl "other_$$" -pa "$scratch/other"
+refuses 7 "its own module kprof, $scratch/other/kprof.beam, is of another release than this tool" "a kprof that the tool does not know" \
+  attach "other_$$@localhost" --tier map=lists:map/2
 
 # A long name, and one without its host.
 long=long_$$@127.0.0.1
