@@ -121,6 +121,7 @@ static int take_identity(struct attach_options *o, const char *text) {
     const char *start = text + strspn(text, " \t\n");
     if (strncmp(start, "fun", 3) == 0 && strchr("( \t\n", start[3])) {
         o->trace.identity_fun = start;
+        o->trace.identity = NULL; // the last one counts
         return EXIT_SUCCESS;
     }
     const char *want = mfa_parse_argument(text, &o->identity, &o->trace.identity_argument);
@@ -128,6 +129,7 @@ static int take_identity(struct attach_options *o, const char *text) {
         return command_fail("attach", EXIT_USAGE, "--identity %s: want %s; or a fun of Erlang's, 'fun(...) -> ... end'", text, want);
     }
     o->trace.identity = &o->identity;
+    o->trace.identity_fun = NULL;
     return EXIT_SUCCESS;
 }
 

@@ -99,17 +99,35 @@ static uint32_t wrapped(const struct buffer *text, uint32_t width) {
     return lines;
 }
 
-void screen_hide(struct screen *s) {
+// Erases lines from the cursor's one on, two or more, and what is below. Line by line: what is cleared as a whole screen some terminals
+// move into their scrollback.
+static void put_erased(uint32_t lines, struct buffer *out) {
+    for (uint32_t i = 1; i < lines; i++) {
+        buffer_text(out, "\x1b[K\n");
+    }
+    buffer_printf(out, "\x1b[J\r\x1b[%uA", lines - 1);
+}
+
+// Takes the table away: the cursor stands where it began.
+static void put_hidden(struct screen *s, struct buffer *out) {
     if (s->shown.len > 0) {
-        uint32_t lines = wrapped(&s->shown, terminal_width());
-        if (lines < terminal_height()) {
-            printf("\r\x1b[%uA\x1b[J", lines); // up, and everything below is gone
+        uint32_t lines = wrapped(&s->shown, terminal_width()), height = terminal_height();
+        if (lines < height) {
+            buffer_printf(out, "\r\x1b[%uA", lines);
+            put_erased(lines + 1, out); // in the cursor's own line the terminal has shown what was typed
         } else {
-            fputs("\x1b[2J\x1b[H", stdout); // there is nothing else to be seen
+            buffer_text(out, "\x1b[H"); // there is nothing else to be seen
+            put_erased(height > 2 ? height : 2, out);
         }
     }
-    fflush(stdout);
     buffer_reset(&s->shown);
+}
+
+void screen_hide(struct screen *s) {
+    struct buffer out = buffer_make(OUTPUT_BYTES);
+    put_hidden(s, &out);
+    put(s, &out);
+    buffer_free(&out);
 }
 
 void screen_show(struct screen *s) {
@@ -117,14 +135,19 @@ void screen_show(struct screen *s) {
         return;
     }
     struct live_style style = {.width = terminal_width(), .height = terminal_height() - 1, .colour = terminal_colour()};
-    screen_hide(s);
+    struct buffer out = buffer_make(OUTPUT_BYTES);
+    put_hidden(s, &out);
     live_table(&s->view, &style, &s->shown);
     if (s->shown.failed) {
         buffer_reset(&s->shown);
     }
     s->width = style.width;
     s->height = style.height;
-    put(s, &s->shown);
+    if (s->shown.len > 0) {
+        buffer_append(&out, s->shown.data, s->shown.len);
+    }
+    put(s, &out);
+    buffer_free(&out);
 }
 
 static void show(struct screen *s, struct control_map rows) {

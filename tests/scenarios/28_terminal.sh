@@ -72,6 +72,10 @@ t resize-window -x 44 -y 8
 wait_for 10 "low: the table fits" settled 44 '^ … and [0-9]+ more$' 1
 ok "low"
 holds "$(screen | grep -c .)" -le 8 "not more lines than there are"
+scrolled() { t capture-pane -p -J -S - | grep -c '^ lost: '; }
+before=$(scrolled)
+sleep 3
+is "$(scrolled)" "$before" "nor goes the table into the scrollback each second"
 t resize-window -x 12 -y 5
 wait_for 10 "tiny: the table fits" settled 12 '^ _total' 0
 ok "tiny"

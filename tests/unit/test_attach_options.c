@@ -49,6 +49,11 @@ static void identity(void **state) {
     assert_int_equal(o.trace.identity_argument, 1);
     reads("--identity fun(_)->x%end");
     assert_string_equal(o.trace.identity_fun, "fun(_)->x%end");
+    reads("--identity b:c/1:1 --identity fun(_)->x%end"); // the last one counts
+    assert_null(o.trace.identity);
+    reads("--identity fun(_)->x%end --identity b:c/1:1");
+    assert_non_null(o.trace.identity);
+    assert_null(o.trace.identity_fun);
     reads("--identity \nfun(_)->x%end");
     assert_string_equal(o.trace.identity_fun, "fun(_)->x%end");
 }
