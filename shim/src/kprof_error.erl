@@ -13,6 +13,7 @@ text(not_started) -> "kprof is not running: call kprof:start() first";
 text(already_tracing) -> "kprof is tracing already: call kprof:stop_trace() first";
 text(not_tracing) -> "nothing is being traced";
 text(options_not_a_list) -> "the options must be a list of {Option, Value}";
+text({bad_option, {Name, _}}) when is_atom(Name) -> io_lib:format("unknown option ~tp", [Name]);
 text({bad_option, Option}) -> io_lib:format("unknown option ~0tp", [Option]);
 text({duplicate_option, Name}) -> io_lib:format("the option ~tp is given twice", [Name]);
 text({missing_option, tier_config}) -> "the option tier_config is missing, or an entry";
@@ -35,10 +36,10 @@ text({wildcard_tier, Name, MFA}) ->
     io_lib:format("the tier ~ts is a wildcard, ~ts: name one function", [Name, mfa(MFA)]);
 text({own_module, Name, MFA}) -> io_lib:format("the tier ~ts is kprof's own function ~ts", [Name, mfa(MFA)]);
 text({unknown_function, Name, MFA}) ->
-    [case mfa(MFA) of
-         Name -> "";    % an entry that no tier names is known by its function
-         _ -> io_lib:format("the tier ~ts: ", [Name])
-     end, "there is no function ", mfa(MFA)];
+    case mfa(MFA) of
+        Name -> io_lib:format("there is no function ~ts", [Name]);    % an entry that no tier names is known by its function
+        Text -> io_lib:format("the tier ~ts: there is no function ~ts", [Name, Text])
+    end;
 text({already_traced, Name, MFA}) ->
     io_lib:format("the tier ~ts: ~ts is being traced by somebody else already", [Name, mfa(MFA)]);
 text({foreign_tracer, Tracer}) ->
