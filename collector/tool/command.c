@@ -25,7 +25,9 @@ static int bad_option(char **argv, int option) {
     if (optopt != 0 && strncmp(arg, "--", 2) != 0) {
         arg = letter; // inside a word of several letters getopt has not stepped on yet
     }
-    if (option == ':') {
+    if (option == '?' && optopt != 0 && strchr(arg, '=')) {
+        fprintf(stderr, "kprof %s: %.*s takes no value; kprof %s --help tells more\n", argv[0], (int)strcspn(arg, "="), arg, argv[0]);
+    } else if (option == ':') {
         fprintf(stderr, "kprof %s: %s needs a value; kprof %s --help tells more\n", argv[0], arg, argv[0]);
     } else {
         fprintf(stderr, "kprof %s: unknown option %s; kprof %s --help lists them\n", argv[0], arg, argv[0]);

@@ -298,6 +298,7 @@ module='Parsed = fun(L) -> {ok, T, _} = erl_scan:string(L), {ok, F} = erl_parse:
 is "$(target_eval "$elixir" "$module")" ok "a module of Elixir's"
 echo "{collector, {\"127.0.0.1\", $collector_port}}. {tier_config, [{'Elixir.MyApp.Later', {'Elixir.MyApp.Later', run, 0}}]}." \
   >"$scratch/config"
+rm -f "$attach_log" # what stands there would be taken for this one's
 start "$attach_log" env -i PATH="$scratch/nothing" HOME="$scratch/home" "$kprof" attach "$elixir" --config "$scratch/config" --json \
   --entry MyApp.Repo.all/2 --entry :lists.sum/1 --identity MyApp.Repo.all/2:1
 attach_pid=$!

@@ -278,6 +278,11 @@ static void command_lines(void **state) {
     const struct {
         const char *arguments, *line;
     } cases[] = {{"nodes x", "unexpected argument 'x'"},
+                 {"nodes --json=1", "kprof nodes: --json takes no value; kprof nodes --help tells more"},
+                 {"nodes --jso=1", "kprof nodes: --jso takes no value"},
+                 {"nodes --jsn=1", "kprof nodes: unknown option --jsn=1; "},
+                 {"nodes --collector", "kprof nodes: --collector needs a value; "},
+                 {"nodes -x=1", "kprof nodes: unknown option -x; "},
                  {"nodes --collector nope", "--collector nope: want HOST:PORT"},
                  {"nodes --collector :5", "want HOST:PORT"},
                  {"nodes --collector h:0", "want HOST:PORT"},
