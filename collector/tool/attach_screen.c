@@ -99,26 +99,18 @@ static uint32_t wrapped(const struct buffer *text, uint32_t width) {
     return lines;
 }
 
-// Erases lines from the cursor's one on, two or more, and what is below. Line by line: what is cleared as a whole screen some terminals
-// move into their scrollback.
-static void put_erased(uint32_t lines, struct buffer *out) {
-    for (uint32_t i = 1; i < lines; i++) {
-        buffer_text(out, "\x1b[K\n");
-    }
-    buffer_printf(out, "\x1b[J\r\x1b[%uA", lines - 1);
-}
-
 // Takes the table away: the cursor stands where it began.
 static void put_hidden(struct screen *s, struct buffer *out) {
-    if (s->shown.len > 0) {
-        uint32_t lines = wrapped(&s->shown, terminal_width()), height = terminal_height();
-        if (lines < height) {
-            buffer_printf(out, "\r\x1b[%uA", lines);
-            put_erased(lines + 1, out); // in the cursor's own line the terminal has shown what was typed
-        } else {
-            buffer_text(out, "\x1b[H"); // there is nothing else to be seen
-            put_erased(height > 2 ? height : 2, out);
+    uint32_t lines = s->shown.len > 0 ? wrapped(&s->shown, terminal_width()) : 0;
+    if (lines >= terminal_height()) {
+        buffer_text(out, "\x1b[2J\x1b[H"); // it is all that can be seen, and its begin has scrolled away
+    } else if (lines > 0) {
+        // line by line: what is cleared from its first line on some terminals move into their scrollback
+        buffer_printf(out, "\r\x1b[%uA", lines);
+        for (uint32_t i = 0; i < lines; i++) {
+            buffer_text(out, "\x1b[K\n");
         }
+        buffer_printf(out, "\x1b[J\x1b[%uA", lines);
     }
     buffer_reset(&s->shown);
 }
