@@ -53,7 +53,8 @@ static void look_at_losses(struct doctor *d, const struct doctor_about *about, c
                     "%" PRId64 " of %" PRId64 " requests incomplete or expired", lost, all);
     }
     if (n->trips > 0) {
-        doctor_tell(d, DOCTOR_WARNING, about, "kprof nodes --history", "its breaker has tripped %" PRId64 " times", n->trips);
+        doctor_tell(d, DOCTOR_WARNING, about, "kprof nodes --history", "its breaker has tripped %" PRId64 " time%s", n->trips,
+                    n->trips == 1 ? "" : "s");
     }
 }
 
