@@ -5,7 +5,8 @@
 %% '''
 %% A request begins here and ends when its response is about to be sent (`register_before_send'). It is called by its method and the
 %% route that Phoenix or Plug.Router found, or what `plug Kprof.Plug, route: &MyApp.route/2' makes of method and path; without any, see
-%% {@link kprof_web:identity/1}. Statuses from 500 are errors. A request that asks for a websocket ends at once.
+%% {@link kprof_web:identity/1}. Statuses from 500 are errors. A request that asks for a websocket ends at once. `sample_weights' go by what
+%% is known here: such a route function's, or `GET /users/*'.
 %%
 %% When a plug raises before a router is reached, whoever answers has the connection of before this plug. Then Phoenix and Bandit tell
 %% through telemetry that the request is over. Where its process ends instead, as it does under cowboy, that is its end, in an error,

@@ -123,10 +123,13 @@ unload() ->
 %% <li>`{sample, {one_in, N}}', default 1: one request in N gets a token. `{sample, {per_second, R}}': at most R requests a second do, in
 %% bursts of a tenth of a second's worth; not for entry functions.</li>
 %% <li>`{sample_weights, #{Identity => W}}': a request whose {@link set_token/1} names that identity counts as W requests to the sampler,
-%% so that it is W times as likely to be traced, or never with 0. W is a number up to a million; without one it is 1.</li>
-%% <li>`{force_header, Name}' or `{force_header, {Name, PerSecond}}': a web request with this header, `x-trace-request: true' say, gets a
-%% token although `sample' leaves it out; so do 5 a second at most unless said otherwise. Whoever can send requests can send
-%% headers: a proxy in front should take this one off, or its name be known to few. Default: none.</li>
+%% so that it is W times as likely to be traced, or never with 0. W is a number up to a million; without one it is 1. So does one of a web
+%% server's helper that its begin names so, `"GET /users/:id"' say: `Kprof.Plug' knows no route then, unless its option `route' makes it,
+%% but `"GET /users/*"'.</li>
+%% <li>`{force_header, Name}' or `{force_header, {Name, PerSecond}}': a web request with this header, `x-trace-request: true' say (or `1',
+%% `yes', `on'; of several values the first one counts), gets a token although `sample' leaves it out; so do 5 a second at most unless said
+%% otherwise, and fewer, but one, while the guard lowers the sampling. Whoever can send requests can send headers: a proxy in front should
+%% take this one off, or its name be known to few. Default: none.</li>
 %% <li>`{slow_call_threshold, Microseconds}': requests longer than this are kept whole by the collector.</li>
 %% <li>`{slow_call_callback, fun((Spans, Identity) -> any())}': called on this node with every slow request, five a second at most. It
 %% runs in a process of its own, one call at a time, 20 wait at most and the rest is thrown away; a call is killed after 5

@@ -14,10 +14,12 @@
 
 -type loop() :: fun((Req :: term()) -> term()) | {module(), atom()} | {module(), atom(), [term()]}.
 
+%% @doc As {@link loop/2}, without options.
 -spec loop(loop()) -> fun((Req :: term()) -> term()).
 loop(Loop) ->
     loop(Loop, #{}).
 
+%% @doc A loop like `Loop' that marks each request. `route' names them.
 -spec loop(loop(), #{route => fun((Method :: binary(), Path :: binary()) -> term())}) -> fun((Req :: term()) -> term()).
 loop(Loop, Options) ->
     fun(Req) ->

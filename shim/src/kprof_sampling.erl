@@ -1,10 +1,10 @@
 %% @doc How many requests get a token: what the user asked for, and the level, the part of it that the guard lets through.
 %%
 %% Asked for is `{one_in, N}', one request in N, or `{per_second, R}', R requests a second at most, in bursts of a tenth of a second's
-%% worth; and weights. A request whose `set_token' names an identity of weight W counts as W requests to the sampler: with `{one_in, N}' one
-%% in N / W of them gets a token, and all when W is N or more; with `{per_second, R}' each uses up a W-th of a token. Weight 0 is never
-%% sampled; without a weight it is 1. What names its request later, from the calls of tiers, or begins it by an entry function, has
-%% weight 1.
+%% worth; and weights. A request whose begin names an identity of weight W, with `set_token' or a web server's helper, counts as W requests
+%% to the sampler: with `{one_in, N}' one in N / W of them gets a token, and all when W is N or more; with `{per_second, R}' each uses up a
+%% W-th of a token. Weight 0 is never sampled (but a header may force it); without a weight it is 1. What names its request later, from the
+%% calls of tiers, or begins it by an entry function, has weight 1.
 %%
 %% The level is 1 until tracing takes too much of the node: until the breaker trips, which halves it, or more, so that what was measured
 %% then would be within the budget; or until thirty-two times the budget is traced; or until a node at its limit traces 24 MB for each
@@ -12,7 +12,8 @@
 %% it is 1 again, the traced bytes are held within the budget: what is over it lowers the level, by as much, once the lowering before shows;
 %% with room left, the level rises every 5 s, to eight times as much at most and no further than the budget allows by what is measured.
 %%
-%% {@link put/2} writes the product of both where `set_token' reads it.
+%% {@link put/2} writes the product of both where `set_token' reads it. So many of the samples that a header forces are let through, too, but
+%% one a second always may be: who looks for one request gets it, and the breaker is there if even that is too much.
 -module(kprof_sampling).
 
 -export([new/1, ask/2, is_asked/1, one_in/1, put/2, takes/4, weigh/1, describe/1, fields/1, lowered/1]).
@@ -103,10 +104,14 @@ weigh(Weights) ->
 
 %% @doc Puts it in force.
 -spec put(kprof_slots:slots(), sampling()) -> ok.
-put(Slots, #sampling{asked = {one_in, _}} = S) ->
+put(Slots, #sampling{level = Level} = S) ->
+    ok = kprof_slots:lower_forced(Slots, Level / ?WHOLE),
+    draw(Slots, S).
+
+draw(Slots, #sampling{asked = {one_in, _}} = S) ->
     ok = kprof_slots:set_interval(Slots, 0),
     kprof_slots:set_one_in(Slots, one_in(S));
-put(Slots, #sampling{asked = {per_second, R}, level = Level}) ->
+draw(Slots, #sampling{asked = {per_second, R}, level = Level}) ->
     ok = kprof_slots:set_interval(Slots, divided(kprof_slots:per_second() * ?WHOLE, R * Level)),
     kprof_slots:set_one_in(Slots, 1).
 

@@ -10,9 +10,10 @@
 %%   10       time between two tokens, in the unit of per_second/0; 0 = no bound
 %%   11       1 = identities have weights
 %%   12       requests a second that a header may force a sample of, 0: none
+%%   13       how many of them the guard lets through
 %%   17       requests seen by the sampler
 %%   33       requests that the sampler left out, not yet told to the collector
-%%   49       the time in ms up to which forced samples are used up
+%%   49       the time in us up to which forced samples are used up
 %%   57       when the next token is due, in that unit
 %%   65..     ring of labels whose request has ended, at 65 + label rem 8192
 %%   8257..   ring of labels that a process of their request was without for a while, at 8257 + label rem 8192
@@ -20,7 +21,7 @@
 -module(kprof_slots).
 
 -export([create/0, erase/0, find/0, open/2, close/1, set_one_in/2, one_in/1, base/1, old_bases/1, base_number/1, new_base/0,
-         next/1, is_label/1, count_unsampled/1, count_unsampled/2, unsampled/1, sub_unsampled/2, set_forced/2, may_force/1,
+         next/1, is_label/1, count_unsampled/1, count_unsampled/2, unsampled/1, sub_unsampled/2, set_forced/2, lower_forced/2, may_force/1,
          set_interval/2, interval/1, take_due/3, per_second/0, set_weighted/2, is_weighted/1,
          take_forced/1, whose/2, mark_ended/2, ended/2, mark_lost/2, lost/2]).
 
@@ -33,6 +34,7 @@
 -define(INTERVAL, 10).
 -define(WEIGHTED, 11).
 -define(FORCED, 12).
+-define(FORCED_NOW, 13).
 -define(SEEN, 17).
 -define(UNSAMPLED, 33).
 -define(FORCED_UNTIL, 49).
@@ -188,30 +190,31 @@ sub_unsampled(Slots, N) ->
 %% @doc Sets how many requests a second a header may force a sample of.
 -spec set_forced(slots(), non_neg_integer()) -> ok.
 set_forced(Slots, PerSecond) ->
-    atomics:put(Slots, ?FORCED_UNTIL, now_ms()),
+    atomics:put(Slots, ?FORCED_UNTIL, now_us()),
+    atomics:put(Slots, ?FORCED_NOW, max(1, PerSecond)),
     atomics:put(Slots, ?FORCED, PerSecond).
+
+%% @doc Lets only this part of them through, of 1, but one a second at least.
+-spec lower_forced(slots(), float()) -> ok.
+lower_forced(Slots, Part) ->
+    atomics:put(Slots, ?FORCED_NOW, max(1, round(atomics:get(Slots, ?FORCED) * Part))).
 
 %% @doc Whether a header may force samples at all.
 -spec may_force(slots()) -> boolean().
 may_force(Slots) ->
     atomics:get(Slots, ?FORCED) > 0.
 
-%% @doc Takes one forced sample of those of this second. Every sample uses up its share of time, which may run ahead of the
-%% clock by a second. Who is overtaken by another process gets none.
+%% @doc Takes one forced sample of those of this second, where there may be some. Every sample uses up its share of time, which may run
+%% ahead of the clock by a second. Who is overtaken by another process gets none.
 -spec take_forced(slots()) -> boolean().
 take_forced(Slots) ->
-    case atomics:get(Slots, ?FORCED) of
-        0 ->
-            false;
-        PerSecond ->
-            Now = now_ms(),
-            Before = atomics:get(Slots, ?FORCED_UNTIL),
-            Until = max(Before, Now) + 1000 div PerSecond,
-            Until =< Now + 1000 andalso atomics:compare_exchange(Slots, ?FORCED_UNTIL, Before, Until) =:= ok
-    end.
+    Now = now_us(),
+    Before = atomics:get(Slots, ?FORCED_UNTIL),
+    Until = max(Before, Now) + 1000000 div atomics:get(Slots, ?FORCED_NOW),
+    Until =< Now + 1000000 andalso atomics:compare_exchange(Slots, ?FORCED_UNTIL, Before, Until) =:= ok.
 
-now_ms() ->
-    erlang:monotonic_time(millisecond).
+now_us() ->
+    erlang:monotonic_time(microsecond).
 
 %% @doc Tells whose a seq_trace label is: of the running trace, of an earlier one, or somebody else's.
 -spec whose(slots(), term()) -> current | stale | foreign.

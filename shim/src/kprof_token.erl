@@ -92,9 +92,9 @@ run(Slots, OneIn, Identity, What, Args) ->
 
 %% @doc Begins the request of a web server's helper. A server's processes serve one request after the other and hear from those before:
 %% a token that came with a message is no reason to take this request for a part of that one. `Ask(forced)' tells whether the request
-%% is to be traced although the sampler leaves it out, and is asked only then; `Ask(name)' what it is called, of one that is traced,
-%% before its time begins. Gives the label, 0 when the request was left out, or `off' when there is nothing to end: inside a request
-%% that this process has marked, or under a foreign token.
+%% is to be traced although the sampler leaves it out, and is asked only then; `Ask(name)' what it is called, before its time begins: of
+%% one that is traced, and of each one while identities have weights. Gives the label, 0 when the request was left out, or `off' when there
+%% is nothing to end: inside a request that this process has marked, or under a foreign token.
 -spec begin_web(kprof_slots:slots(), pos_integer(), fun((forced) -> boolean()) | fun((name) -> kprof:identity())) ->
           kprof_slots:label() | 0 | off.
 begin_web(Slots, OneIn, Ask) ->
@@ -123,8 +123,9 @@ draw_web(Slots, OneIn, Ask, Now) ->
             off;
         _ ->
             N = kprof_slots:next(Slots),
-            case kprof_sampling:takes(Slots, OneIn, N, undefined) orelse Ask(forced) of
-                true -> begun(Slots, N, Ask(name), Now, web);
+            Name = case kprof_slots:is_weighted(Slots) of true -> Ask(name); false -> later end,
+            case kprof_sampling:takes(Slots, OneIn, N, Name) orelse Ask(forced) of
+                true -> begun(Slots, N, case Name of later -> Ask(name); _ -> Name end, Now, web);
                 false -> left_out(Slots, Now, Before, web)
             end
     end.

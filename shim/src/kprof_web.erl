@@ -14,6 +14,7 @@
 %% function that makes one of method and path. At the end: `status': of HTTP, or what was raised. `named': the begin has told the same,
 %% there is nothing new but the status. `lost': the token got lost on the way.
 
+-define(REFUSALS, [400, 401, 403, 404, 405, 410, 421, 429, 501]).    % whatever the path: there is nothing, or nothing for this client
 -define(MAX_ROUTE, 200).
 -define(MAX_SEGMENT, 32).
 -define(MAX_DIGITS, 2).
@@ -42,9 +43,14 @@ end_request(Label, Get) ->
 told(Facts) ->
     {outcome(maps:get(status, Facts, undefined)), maps:get(lost, Facts, false) =:= true, try news(Facts) catch _:_ -> undefined end}.
 
-%% Only the end tells that there is nothing at a path.
-news(#{named := true, status := Status}) when Status =/= 404 -> undefined;
-news(Facts) -> identity(Facts).
+%% Only the end tells that there is nothing at a path, or nothing for this client.
+news(#{named := true} = Facts) ->
+    case lists:member(maps:get(status, Facts, undefined), ?REFUSALS) of
+        true -> identity(Facts);
+        false -> undefined
+    end;
+news(Facts) ->
+    identity(Facts).
 
 %% --- the header that forces a sample ---
 
@@ -64,7 +70,9 @@ forced(Slots, Header) ->
 wanted(undefined) ->
     false;
 wanted(Value) ->
-    lists:member(string:lowercase(string:trim(to_binary(Value))), [<<"true">>, <<"1">>, <<"yes">>, <<"on">>]).
+    %% some servers join the values of a header that came several times, others give the first one
+    [First | _] = binary:split(to_binary(Value), <<",">>),
+    lists:member(string:lowercase(string:trim(First)), [<<"true">>, <<"1">>, <<"yes">>, <<"on">>]).
 
 %% --- what happened ---
 
@@ -79,7 +87,8 @@ outcome(_) -> ok.
 %% --- names ---
 
 %% @doc Method and route. Where no route is known: the method, the first part of the path if it looks like a name and not like data,
-%% and whether more follows. What a server answers with 404 has no route at all.
+%% and whether more follows. What a server refuses, with 404 or 401 say, is called by its method and that number: strangers who try paths
+%% make no names. Where anything else is answered to any path, they do: let a function of yours make the routes there.
 -spec identity(facts()) -> kprof:identity().
 identity(#{method := Method0, path := Path0} = Facts) ->
     Method = method(Method0),
@@ -123,13 +132,12 @@ path(Path) ->
             Bare
     end.
 
-place(404, _) ->
-    <<"404">>;
-place(_, Path) ->
-    case binary:split(Path, <<"/">>, [global, trim_all]) of
-        [] -> <<"/">>;
-        [First] -> <<"/", (segment(First))/binary>>;
-        [First | _] -> <<"/", (segment(First))/binary, "/*">>
+place(Status, Path) ->
+    case {lists:member(Status, ?REFUSALS), binary:split(Path, <<"/">>, [global, trim_all])} of
+        {true, _} -> integer_to_binary(Status);
+        {false, []} -> <<"/">>;
+        {false, [First]} -> <<"/", (segment(First))/binary>>;
+        {false, [First | _]} -> <<"/", (segment(First))/binary, "/*">>
     end.
 
 %% Ids, keys and attempts at mischief are all the same place.

@@ -18,15 +18,18 @@
 
 -define(KEY, '$kprof_yaws').    % the request whose body comes in parts
 
+%% @doc What yaws calls of an appmod. It goes on to the one that the server's opaque names.
 -spec out(term()) -> term().
 out(Arg) ->
     Module = appmod(yaws_api:arg_opaque(Arg)),
     out(Arg, fun Module:out/1).
 
+%% @doc As {@link out/3}, without routes.
 -spec out(Arg, fun((Arg) -> Out)) -> Out.
 out(Arg, Fun) ->
     out(Arg, Fun, undefined).
 
+%% @doc Runs `Fun' as a request. `Route' names it.
 -spec out(Arg, fun((Arg) -> Out), undefined | fun((Method :: binary(), Path :: binary()) -> term())) -> Out.
 out(Arg, Fun, Route) ->
     Request = case erase(?KEY) of

@@ -5,7 +5,7 @@
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([strangers_in_line/1, traces_a_request/1, undoes_everything/1, refuses_before_tracing/1, no_collector/1, collector_says_bye/1,
          reconnects/1, dead_man/1, kprof_node_silent/1, code_reload/1, flags_taken_off/1, gauge_trips/1,
-         slow_collector/1, losses_told/1, steered/1, weights/1, session_crash/1, guard_crash/1, both_crash/1, app_stop_while_tracing/1,
+         slow_collector/1, losses_told/1, steered/1, web_in_flight/1, weights/1, session_crash/1, guard_crash/1, both_crash/1, app_stop_while_tracing/1,
          app_stop_while_stuck/1,
          samples/1, asks/1, disarm/1, stats_dumper/1, print_calls/1, returns_none/1, returns_none_taken_off/1, spawns/1,
          spawns_of_others/1, deaths/1, undoes_all_flags/1, gc_and_scheduling/1, token_lost/1, module_comes_later/1, slow_call_callback/1,
@@ -18,7 +18,7 @@ suite() -> [{timetrap, {seconds, 60}}].
 
 all() ->
     [traces_a_request, undoes_everything, refuses_before_tracing, no_collector, collector_says_bye, reconnects, dead_man,
-     kprof_node_silent, code_reload, flags_taken_off, gauge_trips, steered, weights, slow_collector, losses_told, session_crash,
+     kprof_node_silent, code_reload, flags_taken_off, gauge_trips, steered, web_in_flight, weights, slow_collector, losses_told, session_crash,
      guard_crash, both_crash, app_stop_while_tracing, app_stop_while_stuck, samples, asks, disarm, stats_dumper, print_calls, returns_none,
      returns_none_taken_off, spawns, spawns_of_others, deaths,
      undoes_all_flags, gc_and_scheduling, token_lost, module_comes_later, slow_call_callback, do_apply_outcomes, across_processes,
@@ -442,13 +442,62 @@ steered(Config) ->
     ?assertEqual(10 * 6, length(kprof_mock_collector:messages(Mock))),
     nothing_left(Peer, Before).
 
+%% Web requests that are open when the trace is paused, goes on, is sampled otherwise, loses its collector, stops: their processes notice
+%% nothing, and none that has both its begin and its end lacks anything in between.
+web_in_flight(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    ok = start_trace(Config, []),
+    Pids = call(Peer, kprof_test_app, web_load, [8]),
+    Steps = [#{command => pause}, #{command => resume}, #{command => sample, one_in => 3}, #{command => pause}, #{command => resume},
+             lose, #{command => sample, one_in => 1}, #{command => pause}, #{command => resume}, stop, #{command => pause},
+             #{command => resume}],
+    [begin
+         timer:sleep(100),
+         case Step of
+             lose ->
+                 kprof_mock_collector:drop_connections(Mock),
+                 wait(fun() -> length(kprof_mock_collector:data_connections(Mock)) > Id div 2 end),
+                 wait_status(Peer, tracing);
+             stop ->
+                 ok = call(Peer, kprof, stop_trace, []),
+                 ok = start_trace(Config, []);
+             _ ->
+                 ?assert(steer(Mock, Id, Step))
+         end
+     end || {Id, Step} <- lists:zip(lists:seq(1, length(Steps)), Steps)],
+    timer:sleep(100),
+    ok = call(Peer, kprof, stop_trace, []),
+    ?assertEqual([{in_order, [], []}], lists:usort(call(Peer, kprof_test_app, web_stop, [Pids]))),
+    nothing_left(Peer, Before),
+    {Whole, Cut} = lists:partition(fun(Request) -> lists:last(Request) =:= request_end end,
+                                   lists:append([requests_of(P, kprof_mock_collector:messages(Mock)) || P <- Pids])),
+    ?assertEqual([[web_begin, outer, inner, {inner}, {outer}, inner, {inner}, request_end]], lists:usort(Whole)),
+    ?assert(length(Whole) > 50),
+    %% a pause finds those of eight processes, and so does whatever else ends the tracing for a while
+    ?assert(length(Cut) =< 6 * 8),
+    ?assert(length(Cut) > 6).
+
+%% What a process did, from one begin to the next.
+requests_of(Pid, Messages) ->
+    lists:foldl(fun({call, web_begin}, Requests) -> [[web_begin] | Requests];
+                   (_, []) -> [];
+                   ({call, F}, [Request | Requests]) -> [Request ++ [F] | Requests];
+                   ({return_from, F}, [Request | Requests]) -> [Request ++ [{F}] | Requests]
+                end, [], [{What, F} || {trace_ts, P, What, {_, F, _}, _, _} <- Messages, P =:= Pid]).
+
 weights(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
-    ok = start_trace(Config, [{sample, {one_in, 100}}, {sample_weights, #{often => 50, "never" => 0}}]),
+    Weights = #{often => 50, "never" => 0, "GET /often" => 50, "GET /never" => 0},
+    ok = start_trace(Config, [{sample, {one_in, 100}}, {sample_weights, Weights}]),
     [ok = call(Peer, kprof_test_app, requests, [200, Identity, y]) || Identity <- [often, other, <<"never">>]],
+    [call(Peer, kprof_test_app, web_request, [Path, 0]) || Path <- ["/often", "/other", "/never"], _ <- lists:seq(1, 200)],
     ok = call(Peer, kprof, stop_trace, []),
-    Identities = [I || {trace_ts, _, call, {kprof_mark, request_begin, 1}, {_, I}, _} <- kprof_mock_collector:messages(Mock)],
-    ?assertEqual({100, 2, 0}, {length([x || often <- Identities]), length([x || other <- Identities]), length(Identities) - 102}).
+    Messages = kprof_mock_collector:messages(Mock),
+    Identities = [I || {trace_ts, _, call, {kprof_mark, request_begin, 1}, {_, I}, _} <- Messages],
+    ?assertEqual({100, 2, 0}, {length([x || often <- Identities]), length([x || other <- Identities]), length(Identities) - 102}),
+    Web = [I || {trace_ts, _, call, {kprof_mark, web_begin, 1}, {_, I}, _} <- Messages],
+    ?assertEqual({100, 2, 0}, {length([x || <<"GET /often">> <- Web]), length([x || <<"GET /other">> <- Web]), length(Web) - 102}).
 
 samples(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},

@@ -1,7 +1,7 @@
 %% A little application to be traced, and what the suites run on the traced node.
 -module(kprof_test_app).
 
--export([outer/1, inner/1, slow/0, boom/1, request/2, requests/3, requests_and_stop/1, kill_relay/0, trace_port/0, kill/1, hold/1, hot/2,
+-export([outer/1, inner/1, slow/0, boom/1, request/2, requests/3, web_request/2, web_load/1, web_stop/1, requests_and_stop/1, kill_relay/0, trace_port/0, kill/1, hold/1, hot/2,
          start_hot/1, stop_hot/0, snapshot/0, memory_peak/2,
          compile_reload/2, keep_alive/0, server/0, hop/1, ask/2, spawner/0, worker/0, work/2, collects/0, loses/1, flags_undone/0,
          with_leader/3, leader/1, trace_info/2, sessions/0]).
@@ -21,6 +21,25 @@ request(Identity, X) ->
 requests(N, Identity, X) ->
     _ = [request(Identity, X) || _ <- lists:seq(1, N)],
     ok.
+
+%% A request as a web server's helper makes it, a few ms long; its calls are those of outer(Path) and inner(Path).
+web_request(Path, Ms) ->
+    Rest = fun() -> timer:sleep(erlang:phash2(make_ref(), Ms + 1)) end,
+    kprof_helper:run(fun(_) -> undefined end, fun() -> Rest(), outer(Path), Rest(), inner(Path), Rest() end,
+                     fun(_) -> #{method => 'GET', path => Path, status => 200, named => true} end).
+
+%% N processes that make them without a pause, until web_stop, which tells how each ended: in order, and with what is left of a request.
+web_load(N) ->
+    [spawn(fun() -> web_loop() end) || _ <- lists:seq(1, N)].
+
+web_loop() ->
+    web_request("/x", 5),
+    receive stop -> exit({in_order, seq_trace:get_token(), get()}) after 0 -> web_loop() end.
+
+web_stop(Pids) ->
+    Refs = [erlang:monitor(process, P) || P <- Pids],
+    _ = [P ! stop || P <- Pids],
+    [receive {'DOWN', Ref, process, _, Why} -> Why end || Ref <- Refs].
 
 %% Stops while messages are still on their way: the relay rests meanwhile.
 requests_and_stop(N) ->

@@ -41,7 +41,15 @@ route_test_() ->
      ?_assertEqual(204, byte_size(Named(lists:duplicate(1000, $r))))].
 
 no_route_test() ->
-    ?assertEqual(<<"GET 404">>, kprof_web:identity(facts('GET', "/wp-admin", #{status => 404}))),
+    %% whoever tries paths and methods makes no names
+    ?assertEqual([<<"GET 401">>, <<"GET 403">>, <<"GET 404">>, <<"GET 405">>, <<"OTHER 401">>, <<"OTHER 403">>, <<"OTHER 404">>,
+                  <<"OTHER 405">>],
+                 lists:usort([kprof_web:identity(facts(Method, [$/, C | "x/admin"], #{status => Status}))
+                              || Method <- ["GET", "BREW", "QUAFF", lists:duplicate(9000, $M)], C <- lists:seq($a, $z),
+                                 Status <- [401, 403, 404, 405]])),
+    ?assertEqual(<<"POST /orders">>, kprof_web:identity(facts('POST', "/orders", #{status => 422}))),
+    ?assertEqual(<<"GET /path/*">>, kprof_web:identity(facts('GET', lists:append(lists:duplicate(10000, "/path"))))),
+    ?assertEqual(<<"GET /*">>, kprof_web:identity(facts('GET', [$/ | lists:duplicate(100000, $p)]))),
     ?assertEqual(<<"GET /users/:id">>, kprof_web:identity(facts('GET', "/users/1", #{status => 404, route => "/users/:id"}))),
     ?assertEqual(undefined, kprof_web:identity(#{})).
 
@@ -67,12 +75,12 @@ named_at_the_begin_test() ->
     Try = fun(Begin, End) -> kprof:end_request(kprof:begin_request(?NO_HEADER, Begin), End) end,
     {_, Marks} = marks(1, fun() ->
                                   Try(fun() -> [] = seq_trace:get_token(), Facts end, fun() -> Facts#{status => 200} end),
-                                  Try(fun() -> Facts end, fun() -> Facts#{status => 404} end),
+                                  Try(fun() -> Facts end, fun() -> Facts#{status => 401} end),
                                   Try(fun() -> Facts end, fun() -> error(oops) end),
                                   Try(fun() -> error(oops) end, fun() -> facts('GET', "/x", #{status => 500}) end)
                           end),
     ?assertMatch([{web_begin, <<"GET /x">>, _}, {request_end, {ok, kept, undefined}, _},
-                  {web_begin, <<"GET /x">>, _}, {request_end, {ok, kept, <<"GET 404">>}, _},
+                  {web_begin, <<"GET /x">>, _}, {request_end, {ok, kept, <<"GET 401">>}, _},
                   {web_begin, <<"GET /x">>, _}, {request_end, {ok, kept, undefined}, _},
                   {web_begin, undefined, _}, {request_end, {error, kept, <<"GET /x">>}, _}], Marks),
     {_, []} = marks(1000000, fun() -> Try(fun() -> error(asked) end, fun() -> error(asked) end) end).
@@ -174,6 +182,34 @@ unsampled_test() ->
                                   ok = kprof:end_request(L, fun() -> error(asked) end), [] = get()
                           end).
 
+%% The name that the begin knows has the weight; each name is asked for once.
+weights_test() ->
+    [ets:new(Table, [named_table, public]) || Table <- [kprof_weights, kprof_guard]],
+    Try = fun(Header, Path) ->
+                  Facts = fun() -> put(asked, get(asked) + 1), facts('GET', Path, #{named => true}) end,
+                  L = kprof:begin_request(Header, Facts),
+                  kprof:end_request(L, fun() -> facts('GET', Path, #{named => true, status => 200}) end)
+          end,
+    {Asked, Marks} =
+        marks(100, fun() ->
+                           Slots = kprof_slots:find(),
+                           kprof_sampling:weigh(#{<<"GET /often">> => 50, <<"GET /never">> => 0}),
+                           _ = put(asked, 0),
+                           [Try(?NO_HEADER, Path) || Path <- ["/often", "/other", "/never"], _ <- lists:seq(1, 200)],
+                           Weighed = put(asked, 0),
+                           kprof_web:force(Slots, {<<"x-trace-request">>, 5}),
+                           Try(fun(_) -> "true" end, "/never"),
+                           kprof_sampling:weigh(#{}),
+                           [Try(?NO_HEADER, "/often") || _ <- lists:seq(1, 200)],
+                           {Weighed, erase(asked)}
+                   end),
+    [true = ets:delete(Table) || Table <- [kprof_weights, kprof_guard]],
+    Begun = [Name || {web_begin, Name, _} <- Marks],
+    %% without weights, of the last 200, only those that are traced
+    ?assertEqual({600, 1 + 2}, Asked),
+    ?assertEqual({100 + 2, 2, 1}, {length([x || <<"GET /often">> <- Begun]), length([x || <<"GET /other">> <- Begun]),
+                                   length([x || <<"GET /never">> <- Begun])}).
+
 %% --- a header that forces a sample ---
 
 forced_test() ->
@@ -185,8 +221,8 @@ forced_test() ->
                                Slots = kprof_slots:find(),
                                Not = Try(fun(_) -> error(asked) end),
                                kprof_web:force(Slots, {<<"x-trace-request">>, 2}),
-                               Values = [Try(Header(V)) || V <- [undefined, "false", <<>>, 17, "maybe"]],
-                               Forced = [Try(Header(V)) || V <- ["true", <<" True">>, "1", "1"]],
+                               Values = [Try(Header(V)) || V <- [undefined, "false", <<>>, 17, "maybe", "no, true", ",true", "true;"]],
+                               Forced = [Try(Header(V)) || V <- ["true", <<" True ,no">>, "1", "1"]],
                                Crashed = Try(fun(_) -> error(oops) end),
                                timer:sleep(550),
                                Later = [Try(Header("true")) || _ <- [1, 2]],
@@ -194,8 +230,42 @@ forced_test() ->
                                {Not, Values, Forced, Crashed, Later, Try(Header("true"))}
                        end),
     true = ets:delete(kprof_guard),
-    ?assertEqual({false, [false, false, false, false, false], [true, true, false, false], false, [true, false], false}, Result),
+    ?assertEqual({false, lists:duplicate(8, false), [true, true, false, false], false, [true, false], false}, Result),
     ?assertEqual(6, length(Marks)).
+
+%% However many ask at a time for however long, and whatever share of the node's load they are.
+forced_bound_test() ->
+    _ = ets:new(kprof_guard, [named_table, public]),
+    Forced = fun() -> L = kprof:begin_request(fun(_) -> "true" end, ?NO_FACTS), kprof:end_request(L, fun() -> #{} end), L > 0 end,
+    Until = fun Until(T, N) ->
+                    case erlang:monotonic_time(millisecond) < T of
+                        true -> Until(T, case Forced() of true -> N + 1; false -> N end);
+                        false -> N
+                    end
+            end,
+    InTime = fun(Ms) ->
+                     T0 = erlang:monotonic_time(millisecond),
+                     Pids = [spawn_monitor(fun() -> exit({forced, Until(T0 + Ms, 0)}) end) || _ <- [1, 2, 3, 4]],
+                     N = lists:sum([receive {'DOWN', Ref, process, _, {forced, M}} -> M end || {_, Ref} <- Pids]),
+                     {N, erlang:monotonic_time(millisecond) - T0}
+             end,
+    {{{N, Took}, {M, Later}}, _} =
+        marks(1000000, fun() ->
+                               Slots = kprof_slots:find(),
+                               kprof_web:force(Slots, {<<"x-trace-request">>, 300}),
+                               All = InTime(500),
+                               kprof_web:force(Slots, {<<"x-trace-request">>, 300}),
+                               %% the guard lets a thousandth of all requests through
+                               Lowered = kprof_sampling:tripped(1 bsl 60, 0, kprof_sampling:tripped(1 bsl 60, 0,
+                                                                                                  kprof_sampling:new({one_in, 1000000}))),
+                               kprof_sampling:put(Slots, Lowered),
+                               {All, InTime(500)}
+                       end),
+    true = ets:delete(kprof_guard),
+    ?assert(N =< 300 + 300 * (Took + 1) div 1000 + 1),
+    ?assert(N >= 100),
+    ?assert(M =< 1 + (Later + 999) div 1000),
+    ?assert(M >= 1).
 
 %% --- funs and labels carried by hand ---
 
