@@ -82,13 +82,14 @@ status() ->
 %% @private
 -spec callback_mode() -> gen_statem:callback_mode_result().
 callback_mode() ->
-    [handle_event_function, state_enter].
+    handle_event_function.
 
 %% @private
 -spec init([]) -> {ok, status(), data()}.
 init([]) ->
     _ = process_flag(trap_exit, true),
     _ = process_flag(priority, high),     % it lowers the sampling of a node that has no time
+    true = ets:insert(kprof_guard, {status, idle}),
     {ok, idle, kprof_slots:create()}.
 
 %% @private
@@ -97,12 +98,7 @@ terminate(_, idle, _) -> ok;
 terminate(_, _, #d{trace = Trace}) -> kprof_trace:stop(Trace).
 
 %% @private
--spec handle_event(gen_statem:event_type() | enter, term(), status(), data()) ->
-          gen_statem:event_handler_result(status(), data()) | gen_statem:state_enter_result(status(), data()).
-handle_event(enter, _, State, _) ->
-    true = ets:insert(kprof_guard, {status, State}),
-    keep_state_and_data;
-
+-spec handle_event(gen_statem:event_type(), term(), status(), data()) -> gen_statem:event_handler_result(status(), data()).
 handle_event({call, From}, {start, Options}, idle, Slots) ->
     _ = seq_trace:set_token([]),
     start(From, Options, Slots);
@@ -119,7 +115,7 @@ handle_event({call, From}, {start, _}, _, _) ->
     {keep_state_and_data, {reply, From, {error, already_tracing}}};
 handle_event({call, From}, stop, _, #d{slots = Slots, trace = Trace}) ->
     ok = kprof_trace:stop(Trace),
-    {next_state, idle, Slots, [{reply, From, ok} | no_timers()]};
+    next(idle, Slots, [{reply, From, ok} | no_timers()]);
 handle_event({call, From}, warnings, _, #d{trace = Trace}) ->
     {keep_state_and_data, {reply, From, kprof_trace:warnings(Trace)}};
 handle_event({call, From}, armed, _, #d{trace = Trace}) ->
@@ -135,7 +131,7 @@ handle_event(info, {'EXIT', From, Why}, State, #d{trace = Trace0} = D) ->
 handle_event(info, {'DOWN', Ref, process, _, Why}, _, #d{trace = Trace} = D) ->
     {keep_state, D#d{trace = kprof_trace:answered(Ref, Why, Trace)}};
 handle_event(info, {kprof_guard, tripped}, tracing, #d{trace = Trace, pause_ms = Pause} = D) ->
-    {next_state, paused, D#d{trace = kprof_trace:tripped(Pause, Trace), pause_ms = min(2 * Pause, ?PAUSE_MAX_MS)}, again_in(Pause)};
+    next(paused, D#d{trace = kprof_trace:tripped(Pause, Trace), pause_ms = min(2 * Pause, ?PAUSE_MAX_MS)}, again_in(Pause));
 handle_event(info, {kprof_guard, dead_man}, tracing, #d{trace = Trace} = D) ->
     ok = kprof_trace:silent(Trace),
     lost("it has been silent for too long", tracing, D);
@@ -168,7 +164,7 @@ start(From, Options, Slots) ->
     case connect_and_arm(kprof_trace:new(Slots, Options)) of
         {ok, Trace} ->
             ok = kprof_trace:tell_state(tracing, "", Trace),
-            {next_state, tracing, #d{slots = Slots, trace = Trace, armed_at = now_ms()}, [{reply, From, ok} | timers()]};
+            next(tracing, #d{slots = Slots, trace = Trace, armed_at = now_ms()}, [{reply, From, ok} | timers()]);
         {error, Why, Trace} ->
             ok = kprof_trace:discard(Trace),
             {keep_state_and_data, {reply, From, {error, Why}}}
@@ -186,7 +182,7 @@ lost(Why, State, #d{trace = Trace} = D0) ->
     D = D0#d{trace = kprof_trace:let_go(Trace)},
     case State of
         paused -> {keep_state, D};    % its pause ends in a new connection
-        _ -> {next_state, waiting, D#d{retry_ms = ?RETRY_MIN_MS}, again_in(?RETRY_MIN_MS)}
+        _ -> next(waiting, D#d{retry_ms = ?RETRY_MIN_MS}, again_in(?RETRY_MIN_MS))
     end.
 
 again(#d{held = true, trace = Trace0} = D) ->
@@ -194,7 +190,7 @@ again(#d{held = true, trace = Trace0} = D) ->
         {ok, Trace} ->
             ok = kprof_trace:listen(Trace),
             ok = kprof_trace:tell_state(held, "", Trace),
-            {next_state, held, D#d{trace = Trace, retry_ms = ?RETRY_MIN_MS}, [clock_later()]};
+            next(held, D#d{trace = Trace, retry_ms = ?RETRY_MIN_MS}, [clock_later()]);
         Error ->
             wait(Error, D)
     end;
@@ -203,13 +199,18 @@ again(#d{trace = Trace0} = D) ->
         {ok, Trace} ->
             logger:notice("kprof: tracing again"),
             ok = kprof_trace:tell_state(tracing, "", Trace),
-            {next_state, tracing, D#d{trace = Trace, retry_ms = ?RETRY_MIN_MS, armed_at = now_ms()}, timers()};
+            next(tracing, D#d{trace = Trace, retry_ms = ?RETRY_MIN_MS, armed_at = now_ms()}, timers());
         Error ->
             wait(Error, D)
     end.
 
 wait({error, Why, Trace}, #d{retry_ms = Wait} = D) ->
-    {next_state, waiting, D#d{trace = kprof_trace:waits(Why, Trace), retry_ms = min(2 * Wait, ?RETRY_MAX_MS)}, again_in(Wait)}.
+    next(waiting, D#d{trace = kprof_trace:waits(Why, Trace), retry_ms = min(2 * Wait, ?RETRY_MAX_MS)}, again_in(Wait)).
+
+%% Who hears of a state by an answer finds it in status/0 at once.
+next(State, Data, Actions) ->
+    true = ets:insert(kprof_guard, {status, State}),
+    {next_state, State, Data, Actions}.
 
 calm(tracing, #d{armed_at = At} = D) ->
     case now_ms() - At > ?CALM_MS of
@@ -227,8 +228,9 @@ steer(#{<<"command">> := <<"pause">>}, Id, _, #d{trace = Trace0} = D) ->
     Trace = kprof_trace:hold(Trace0),
     logger:notice("kprof: paused by a tool"),
     ok = kprof_trace:tell_state(held, "", Trace),
+    Next = next(held, D#d{trace = Trace, held = true}, [{{timeout, again}, cancel}, {{timeout, look}, cancel}]),
     ok = kprof_trace:steered(Id, true, "paused", Trace),
-    {next_state, held, D#d{trace = Trace, held = true}, [{{timeout, again}, cancel}, {{timeout, look}, cancel}]};
+    Next;
 steer(#{<<"command">> := <<"resume">>}, Id, tracing, D) ->
     steered(Id, true, "is being traced already", D);
 steer(#{<<"command">> := <<"resume">>}, Id, _, D0) ->
