@@ -16,7 +16,9 @@
 %% @private
 -spec preprocess(Req, [{route, fun()}]) -> Req.
 preprocess(Req, Options) ->
-    case kprof_helper:begin_or_upgrade(fun(Name) -> elli_request:get_header(Name, Req) end, fun() -> facts(Req, undefined, Options) end) of
+    %% elli looks up names as they came, before 3.3
+    Header = fun(Name) -> kprof_helper:header(Name, elli_request:headers(Req)) end,
+    case kprof_helper:begin_or_upgrade(Header, fun() -> facts(Req, undefined, Options) end) of
         off -> _ = erase(?KEY);
         Request -> _ = put(?KEY, {Request, Req})
     end,

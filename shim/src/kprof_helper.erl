@@ -6,7 +6,7 @@
 %% there or does not trace, a helper costs some nanoseconds; and whatever happens in the shim, the request goes on.
 -module(kprof_helper).
 
--export([begin_request/2, begin_or_upgrade/2, end_request/2, run/3, begin_stream/2, resume/1, has_token/1]).
+-export([begin_request/2, begin_or_upgrade/2, end_request/2, run/3, header/2, begin_stream/2, resume/1, has_token/1]).
 
 -export_type([request/0, header_fun/0, facts/0]).
 
@@ -74,6 +74,15 @@ run(Header, Fun, Facts) ->
                     erlang:raise(Class, Reason, Stack)
             end
     end.
+
+%% @doc The header `Name', in lower case, of all that came, as some servers have them: the last one first, and with names in any case. Of
+%% several the one that came first.
+-spec header(binary(), [{atom() | iodata(), Value}]) -> Value | undefined.
+header(Name, Headers) ->
+    lists:foldl(fun({Key, Value}, Before) -> case string:lowercase(text(Key)) of Name -> Value; _ -> Before end end, undefined, Headers).
+
+text(Key) when is_atom(Key) -> atom_to_binary(Key, utf8);
+text(Key) -> iolist_to_binary(Key).
 
 %% --- for processes that serve several requests at a time ---
 

@@ -57,9 +57,8 @@ modules([Module | Modules], Info) ->
         Result -> Result
     end.
 
-%% httpd has them the last one first.
 header(Name, Info) ->
-    proplists:get_value(binary_to_list(Name), lists:reverse(element(?HEADERS, Info))).
+    kprof_helper:header(Name, element(?HEADERS, Info)).
 
 facts(Info, Status) ->
     #{method => element(?METHOD, Info), path => element(?URI, Info), status => Status, named => true,

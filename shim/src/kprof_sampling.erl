@@ -12,8 +12,8 @@
 %% it is 1 again, the traced bytes are held within the budget: what is over it lowers the level, by as much, once the lowering before shows;
 %% with room left, the level rises every 5 s, to eight times as much at most and no further than the budget allows by what is measured.
 %%
-%% {@link put/2} writes the product of both where `set_token' reads it. So many of the samples that a header forces are let through, too, but
-%% one a second always may be: who looks for one request gets it, and the breaker is there if even that is too much.
+%% {@link put/2} writes the product of both where `set_token' reads it. The level goes for the samples that a header forces, too, but one
+%% of them a second always may be: who looks for one request gets it, and the breaker is there if even that is too much.
 -module(kprof_sampling).
 
 -export([new/1, ask/2, is_asked/1, one_in/1, put/2, takes/4, weigh/1, describe/1, fields/1, lowered/1]).

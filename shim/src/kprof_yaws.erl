@@ -58,14 +58,8 @@ appmod(Opaque) ->
         [] -> error({kprof_yaws, "kprof_appmod is not set in the server's opaque"})
     end.
 
-%% The first one of that name; yaws has them the last one first.
 header(Name, Arg) ->
-    lists:foldl(fun({http_header, _, Key, _, Value}, Before) ->
-                        case string:lowercase(text(Key)) of Name -> Value; _ -> Before end
-                end, undefined, yaws_api:headers_other(yaws_api:arg_headers(Arg))).
-
-text(Key) when is_atom(Key) -> atom_to_binary(Key, utf8);
-text(Key) -> iolist_to_binary(Key).
+    kprof_helper:header(Name, [{Key, Value} || {http_header, _, Key, _, Value} <- yaws_api:headers_other(yaws_api:arg_headers(Arg))]).
 
 facts(Arg, Status, Route) ->
     Req = yaws_api:arg_req(Arg),

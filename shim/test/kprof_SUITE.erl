@@ -5,7 +5,8 @@
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([strangers_in_line/1, traces_a_request/1, undoes_everything/1, refuses_before_tracing/1, no_collector/1, collector_says_bye/1,
          reconnects/1, dead_man/1, kprof_node_silent/1, code_reload/1, flags_taken_off/1, gauge_trips/1,
-         slow_collector/1, losses_told/1, steered/1, web_in_flight/1, weights/1, session_crash/1, guard_crash/1, both_crash/1, app_stop_while_tracing/1,
+         slow_collector/1, losses_told/1, steered/1, web_in_flight/1, weights/1,
+         session_crash/1, guard_crash/1, both_crash/1, app_stop_while_tracing/1,
          app_stop_while_stuck/1,
          samples/1, asks/1, disarm/1, stats_dumper/1, print_calls/1, returns_none/1, returns_none_taken_off/1, spawns/1,
          spawns_of_others/1, deaths/1, undoes_all_flags/1, gc_and_scheduling/1, token_lost/1, module_comes_later/1, slow_call_callback/1,
@@ -18,7 +19,8 @@ suite() -> [{timetrap, {seconds, 60}}].
 
 all() ->
     [traces_a_request, undoes_everything, refuses_before_tracing, no_collector, collector_says_bye, reconnects, dead_man,
-     kprof_node_silent, code_reload, flags_taken_off, gauge_trips, steered, web_in_flight, weights, slow_collector, losses_told, session_crash,
+     kprof_node_silent, code_reload, flags_taken_off, gauge_trips, steered, web_in_flight, weights,
+     slow_collector, losses_told, session_crash,
      guard_crash, both_crash, app_stop_while_tracing, app_stop_while_stuck, samples, asks, disarm, stats_dumper, print_calls, returns_none,
      returns_none_taken_off, spawns, spawns_of_others, deaths,
      undoes_all_flags, gc_and_scheduling, token_lost, module_comes_later, slow_call_callback, do_apply_outcomes, across_processes,

@@ -233,6 +233,10 @@ forced_test() ->
     ?assertEqual({false, lists:duplicate(8, false), [true, true, false, false], false, [true, false], false}, Result),
     ?assertEqual(6, length(Marks)).
 
+helper_header_test() ->
+    Headers = [{<<"X-A">>, last}, {'Host', h}, {"x-a", first}, {"X-B", b}],
+    ?assertEqual([first, h, b, undefined], [kprof_helper:header(Name, Headers) || Name <- [<<"x-a">>, <<"host">>, <<"x-b">>, <<"x-c">>]]).
+
 %% However many ask at a time for however long, and whatever share of the node's load they are.
 forced_bound_test() ->
     _ = ets:new(kprof_guard, [named_table, public]),

@@ -1,7 +1,7 @@
 %% What kprof_elli asks elli's module of this name, for scenario_web_elli.
 -module(elli_request).
 
--export([new/1, method/1, raw_path/1, body/1, get_header/2]).
+-export([new/1, method/1, raw_path/1, body/1, headers/1]).
 
 -spec new(map()) -> tuple().
 new(Request) -> {req, Request}.
@@ -15,5 +15,6 @@ raw_path({req, #{path := Path}}) -> Path.
 -spec body(tuple()) -> binary().
 body({req, #{body := Body}}) -> Body.
 
--spec get_header(binary(), tuple()) -> binary() | undefined.
-get_header(Name, {req, #{headers := Headers}}) -> proplists:get_value(Name, Headers).
+%% The last one first, and their names as they came.
+-spec headers(tuple()) -> [{binary(), binary()}].
+headers({req, #{headers := Headers}}) -> [{string:uppercase(Name), Value} || {Name, Value} <- lists:reverse(Headers)].
