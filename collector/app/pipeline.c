@@ -76,24 +76,15 @@ struct directory *pipeline_directory(struct pipeline *p) {
 
 // -- what the model tells ----------------------------------------------------------------------------------------------
 
-// Whether one more in the second of `time` (ns since 1970) stays within the limit.
-static bool within_rate(struct rate *rate, int64_t time, uint32_t limit) {
-    int64_t second = time / NANOSECONDS;
-    if (second != rate->second) {
-        *rate = (struct rate){.second = second};
-    }
-    return rate->count++ < limit;
-}
-
 // Tells the node's shim or the log of a complete request, as they wish.
 static void tell_calls(struct pipeline_node *n, const struct request_result *result) {
     const struct pipeline_options *o = &n->pipeline->options;
     struct pipeline_calls calls = {result, &n->pipeline->directory, n->account.offset};
     int64_t ended = result->end + n->account.offset;
-    if (n->calls_wanted && o->calls && within_rate(&n->calls_rate, ended, LIMIT_CALLS_PER_SECOND)) {
+    if (n->calls_wanted && o->calls && rate_count(&n->calls_rate, ended, NANOSECONDS) < LIMIT_CALLS_PER_SECOND) {
         o->calls(n->user, &calls);
     }
-    if (result->end - result->begin > n->slow_ns && o->slow && within_rate(&n->slow_rate, ended, LIMIT_SLOW_PER_SECOND)) {
+    if (result->end - result->begin > n->slow_ns && o->slow && rate_count(&n->slow_rate, ended, NANOSECONDS) < LIMIT_SLOW_PER_SECOND) {
         o->slow(n->user, &calls);
     }
 }

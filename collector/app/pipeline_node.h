@@ -10,17 +10,12 @@
 #include "app/label_makers.h"
 #include "app/pipeline.h"
 #include "base/limits.h"
+#include "base/rate.h"
 
 // What the messages of a tier took since the last settling.
 struct cost {
     uint64_t messages;
     uint64_t bytes;
-};
-
-// How many of something there were in a second of the stream.
-struct rate {
-    int64_t second;
-    uint32_t count;
 };
 
 enum { NANOSECONDS = 1000000000 }; // per second

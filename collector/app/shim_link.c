@@ -1,6 +1,7 @@
 #include "app/shim_link.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,10 +12,26 @@
 #include "base/log.h"
 #include "base/text_time.h"
 
+static const int64_t MINUTE_NS = 60000000000;
 static const int64_t SILENT_NS = 3000000000; // of a shim that says something every second
 
 static const char *name_of(const struct shim_link *link) {
     return pipeline_node_name(link->node);
+}
+
+// Logs what a shim says. One that never stops talking fills no disk.
+__attribute__((format(printf, 3, 4))) static void tell(const struct shim_link *link, enum log_level level, const char *format, ...) {
+    uint32_t before = rate_count(&link->seen->lines, clock_monotonic(), MINUTE_NS);
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (before < LIMIT_LOG_LINES) {
+        log_line(level, "node %s: %s", name_of(link), text);
+    } else if (before == LIMIT_LOG_LINES) {
+        log_warning("node %s: says more than the log takes; the rest of this minute is left out", name_of(link));
+    }
 }
 
 // -- to the shim -------------------------------------------------------------------------------------------------------
@@ -168,7 +185,7 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
     }
     struct pipeline_node *node = pipeline_node(links->pipeline, name);
     if (!node) {
-        *refusal = "too many nodes";
+        *refusal = "too many nodes: it has seen as many names as it takes, and forgets them when it is started anew";
         return NULL;
     }
     if (!make_way(links, node)) {
@@ -221,8 +238,8 @@ static void add_tier(struct shim_link *link, struct directory *names, struct tie
         why = "is one too many, or twice there";
     }
     if (why) {
-        log_warning("node %s: tier %.*s %s and is left out", name_of(link), (int)(name.len < 100 ? name.len : 100),
-                    name.data ? (const char *)name.data : "", why);
+        tell(link, LOG_WARNING, "tier %.*s %s and is left out", (int)(name.len < 100 ? name.len : 100),
+             name.data ? (const char *)name.data : "", why);
     }
 }
 
@@ -244,7 +261,7 @@ static void on_tiers(struct shim_link *link, struct control_map message) {
     control_get_int(message, "slow_threshold_us", &slow_us);
     control_get_bool(message, "stats", &link->stats_wanted);
     control_get_bool(message, "slow", &link->slow_wanted);
-    log_info("node %s: %u tiers", name_of(link), set.tiers);
+    tell(link, LOG_INFO, "%u tiers", set.tiers);
     pipeline_want_calls(link->node, calls);
     pipeline_set_slow(link->node, slow_us >= 0 && slow_us < INT64_MAX / 1000 ? slow_us * 1000 : links->slow_ns);
     pipeline_set_tiers(link->node, set);
@@ -278,7 +295,7 @@ static void settle_total(struct shim_link *link) {
     if (link->total.labels > 0 && !comes) {
         uint64_t lost = pipeline_total(link->node, &link->total);
         if (lost > 0) {
-            log_warning("node %s: %" PRIu64 " trace messages were lost on their way", name_of(link), lost);
+            tell(link, LOG_WARNING, "%" PRIu64 " trace messages were lost on their way", lost);
         }
         link->total.labels = 0;
     }
@@ -312,7 +329,7 @@ static void on_started(const struct shim_link *link, struct control_map message)
     if (control_get_int(message, "labels", &labels) && labels > 0 && labels <= UINT32_MAX) {
         pipeline_set_labels(link->node, (uint32_t)labels);
     }
-    log_info("node %s: tracing", name_of(link));
+    tell(link, LOG_INFO, "tracing");
 }
 
 static void on_stopped(struct shim_link *link, struct control_map message) {
@@ -326,16 +343,15 @@ static void on_stopped(struct shim_link *link, struct control_map message) {
         stream_over(link);
     }
     roster_state(link->seen, held ? "held" : slice_is(reason, "tripped") ? "paused" : "idle", clock_wall());
-    log_line(orderly ? LOG_INFO : LOG_WARNING, "node %s: tracing stopped (%.*s) %.*s", name_of(link),
-             (int)(reason.len < 40 ? reason.len : 40), reason.data, (int)(text.len < 400 ? text.len : 400), text.data);
+    tell(link, orderly ? LOG_INFO : LOG_WARNING, "tracing stopped (%.*s) %.*s", (int)(reason.len < 40 ? reason.len : 40), reason.data,
+         (int)(text.len < 400 ? text.len : 400), text.data);
 }
 
 static void on_note(const struct shim_link *link, struct control_map message) {
     struct slice level = {0}, text = {0};
     control_get_text(message, "level", &level);
     if (control_get_text(message, "text", &text)) {
-        log_line(slice_is(level, "warning") ? LOG_WARNING : LOG_INFO, "node %s: %.*s", name_of(link),
-                 (int)(text.len < 800 ? text.len : 800), text.data);
+        tell(link, slice_is(level, "warning") ? LOG_WARNING : LOG_INFO, "%.*s", (int)(text.len < 800 ? text.len : 800), text.data);
     }
 }
 
@@ -347,8 +363,8 @@ static void on_gap(const struct shim_link *link, struct control_map message) {
     bool reload = slice_is(reason, "reload");
     if (control_get_int(message, "from", &from) && control_get_int(message, "until", &until)) {
         pipeline_gap(link->node, from, until, reload);
-        log_info("node %s: %s; requests of that moment are incomplete (%.*s)", name_of(link),
-                 reload ? "code was reloaded" : "trace flags were taken off", (int)(text.len < 400 ? text.len : 400), text.data);
+        tell(link, LOG_INFO, "%s; requests of that moment are incomplete (%.*s)",
+             reload ? "code was reloaded" : "trace flags were taken off", (int)(text.len < 400 ? text.len : 400), text.data);
     }
 }
 

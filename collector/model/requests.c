@@ -361,7 +361,8 @@ void request_died(struct tracker *t, const struct process *p, bool crashed, int6
 
 void tracker_end(struct tracker *t, const struct tracker_end *end) {
     t->markers = true;
-    uint32_t index = request_for(t, end->token, end->time); // new: its begin may be late
+    bool late = request_find(t, end->token) == MAP_NONE && closed_lately(t, end->token);
+    uint32_t index = late ? SLAB_NONE : request_for(t, end->token, end->time); // new: its begin may be late
     struct process *p = process_find(t, end->pid);
     if (p) {
         p->last_event = LAST_RETURN;

@@ -158,8 +158,9 @@ static bool write_ledger(struct store *s, uint32_t resolution_s, int64_t node, c
                                row->reloads,           row->trips,
                                row->lowered_ms};
     for (int i = 0; i < (int)(sizeof counts / sizeof *counts); i++) {
-        store_bind_count(adding, 4 + i, counts[i]);
+        store_bind_count(adding, 4 + i, counts[i] < STORE_LEDGER_MOST ? counts[i] : STORE_LEDGER_MOST);
     }
+    store_bind_count(adding, 4 + sizeof counts / sizeof *counts, STORE_LEDGER_MOST);
     return store_run(s, adding, "write the ledger");
 }
 

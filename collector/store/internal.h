@@ -12,6 +12,10 @@
 // "KPRF": the application_id in the header of every kprof database.
 #define STORE_APPLICATION_ID 0x4b505246
 
+// A counter of the ledger stays at this end, more than anybody counts in an hour: nodes tell some of them themselves, and a million rows at
+// their end can still be added up.
+#define STORE_LEDGER_MOST (1ULL << 43)
+
 struct migration {
     const char *file;
     const char *sql;

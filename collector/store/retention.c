@@ -88,6 +88,7 @@ static bool expire_kept(struct store *s, int64_t now_s) {
 }
 
 bool store_expire(struct store *s, int64_t now_s) {
+    s->error[0] = 0;
     bool rows = expire_rows(s, now_s);
     return expire_kept(s, now_s) || rows;
 }

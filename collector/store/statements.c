@@ -5,6 +5,8 @@
 #define GROW(column)                                                                                                   \
     column " = CASE WHEN " column " > 9223372036854775807 - excluded." column " THEN 9223372036854775807 ELSE " column \
            " + excluded." column " END"
+// The same of the ledger's, whose end is STORE_LEDGER_MOST.
+#define ADD(column) column " = min(" column " + excluded." column ", ?21)"
 // min(a, b) and max(a, b) where either may be NULL.
 #define BEST(which, column) \
     column " = " which "(ifnull(" column ", excluded." column "), ifnull(excluded." column ", " column "))"
@@ -31,11 +33,11 @@ static const char *const sql[STATEMENTS] = {
         "requests_expired, requests_unsampled, messages, bytes, dropped_messages, orphan_returns, stale_calls, "
         "decode_errors, paused_ms, unwound_frames, ambiguous_returns, lost_tokens, reloads, trips, lowered_ms) "
         "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20) ON CONFLICT DO UPDATE SET "
-        GROW("requests_complete") ", " GROW("requests_incomplete") ", " GROW("requests_expired") ", "
-        GROW("requests_unsampled") ", " GROW("messages") ", " GROW("bytes") ", " GROW("dropped_messages") ", "
-        GROW("orphan_returns") ", " GROW("stale_calls") ", " GROW("decode_errors") ", " GROW("paused_ms") ", "
-        GROW("unwound_frames") ", " GROW("ambiguous_returns") ", " GROW("lost_tokens") ", " GROW("reloads") ", "
-        GROW("trips") ", " GROW("lowered_ms"),
+        ADD("requests_complete") ", " ADD("requests_incomplete") ", " ADD("requests_expired") ", "
+        ADD("requests_unsampled") ", " ADD("messages") ", " ADD("bytes") ", " ADD("dropped_messages") ", "
+        ADD("orphan_returns") ", " ADD("stale_calls") ", " ADD("decode_errors") ", " ADD("paused_ms") ", "
+        ADD("unwound_frames") ", " ADD("ambiguous_returns") ", " ADD("lost_tokens") ", " ADD("reloads") ", "
+        ADD("trips") ", " ADD("lowered_ms"),
     [STATEMENT_ADD_PATH_ROW] =
         "INSERT INTO path_rows (resolution_s, bucket_start, node_id, identity_id, path_id, calls, errors, async_calls, "
         "total_ns, self_ns, async_ns, wait_ns, duration_ns, min_ns, max_ns) "

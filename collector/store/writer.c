@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "store/query.h"
 #include "store/retention.h"
 
 enum { COMPLAIN_S = 60, MORE_S = 1 };
@@ -30,6 +31,8 @@ struct writer {
     uint64_t refusals;   // of the batch at hand
     int64_t complain_at; // no further line in the log before this
     int64_t expire_at;   // when old rows are looked for next
+    bool looked;         // they have been looked for before, when
+    int64_t clock_ahead; // the wall clock was this far ahead of the monotonic one, seconds
 };
 
 static int64_t monotonic_s(void) {
@@ -56,8 +59,34 @@ static bool write_batch(struct writer *w) {
     return false;
 }
 
+// Whether the wall clock has leapt ahead of what is known of the time. It is believed the next time.
+static bool clock_leapt(struct writer *w, int64_t now) {
+    int64_t first, last, ahead = now - monotonic_s();
+    if (!w->looked) {
+        w->clock_ahead = query_extent(w->store, &first, &last) ? last - monotonic_s() : ahead;
+        w->looked = true;
+    }
+    int64_t leap = ahead - w->clock_ahead;
+    w->clock_ahead = ahead;
+    if (leap <= RETENTION_AHEAD_S) {
+        return false;
+    }
+    log_warning("database: the clock leapt %lld hours ahead since the last data; what that makes old is deleted in an hour unless it is set back",
+                (long long)leap / 3600);
+    return true;
+}
+
 static void expire(struct writer *w) {
-    w->expire_at = monotonic_s() + (store_expire(w->store, clock_wall() / 1000000000) ? MORE_S : RETENTION_PERIOD_S);
+    int64_t now = clock_wall() / 1000000000;
+    if (clock_leapt(w, now)) {
+        w->expire_at = monotonic_s() + RETENTION_DOUBT_S;
+        return;
+    }
+    bool more = store_expire(w->store, now);
+    if (store_error(w->store)[0]) {
+        log_error("database: old data is not deleted (%s); tried again in a minute", store_error(w->store));
+    }
+    w->expire_at = monotonic_s() + (more ? MORE_S : RETENTION_PERIOD_S);
 }
 
 static void *writer_thread(void *arg) {

@@ -8,6 +8,7 @@
 #include "app/pipeline.h"
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "base/rate.h"
 
 enum { ROSTER_TEXT = 200, ROSTER_WORD = 64, ROSTER_RATE_SECONDS = 10 };
 
@@ -34,6 +35,7 @@ struct roster_node {
     int64_t os_pid;
     char state[ROSTER_WORD]; // idle, tracing, paused (by the breaker), held (by a tool), gone
     struct roster_sampling sampling;
+    struct rate lines; // in the log, of what its shim says
     struct roster_event events[LIMIT_NODE_EVENTS]; // a ring
     uint64_t happened;                             // events so far; the latest is events[(happened - 1) % LIMIT_NODE_EVENTS]
     uint64_t finished[ROSTER_RATE_SECONDS + 1];    // requests, at the end of each of the last seconds, a ring

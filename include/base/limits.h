@@ -142,5 +142,7 @@
 #define LIMIT_CALLS_PER_SECOND 10
 // Slow requests that the log tells of, per second and node.
 #define LIMIT_SLOW_PER_SECOND 5
+// Lines that a node has the log written in a minute with what its shim says: one for each tier that is not there, and some.
+#define LIMIT_LOG_LINES 300u
 // Spans of one request that are printed.
 #define LIMIT_CALLS_SPANS 200u

@@ -50,7 +50,8 @@ bool store_write(struct store *s, uint32_t bucket_s, const struct stats *batch,
                  const struct directory *names);
 
 // Deletes rows past their retention (store/retention.h) as seen from now_s (seconds since 1970 UTC), so many of a
-// table at a time that no call keeps the writer long. True when more are left: call again soon.
+// table at a time that no call keeps the writer long. True when more are left: call again soon. What could not be deleted
+// stays until the next call; store_error says why, and is "" when there is no such thing.
 bool store_expire(struct store *s, int64_t now_s);
 
 // The last failure of store_write or store_expire, for a log line. Valid until the next call.

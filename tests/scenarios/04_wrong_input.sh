@@ -57,11 +57,15 @@ slow() {
 slow_pid=$!
 
 # Shims that lie. Each connection that misbehaves is closed.
-for what in deep wide stranger version no_session control_huge data_huge data_random data_terms; do
+for what in deep wide stranger version no_session control_huge chatter data_huge data_random data_terms; do
   HOME=$scratch/home timeout 40 erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_peer main "$collector_port" "$what" \
     >>"$scratch/peer.log" 2>&1 || fail "a lying shim ($what) is not turned away: $(tail -n 1 "$scratch/peer.log")"
 done
 ok "lying shims are turned away"
+holds "$(grep -c 'node liar@localhost: chatter' "$collector_log")" -ge 200 "notes of a shim are logged"
+# a minute may end in between
+holds "$(grep -c 'node liar@localhost: chatter' "$collector_log")" -le 600 "but not 20000 of them"
+has "$collector_log" 'node liar@localhost: says more than the log takes; the rest of this minute is left out' "which is told"
 has "$collector_log" 'the trace stream is damaged' "a damaged stream is told"
 wait_for 5 "the damaged frames are counted" ledger_reaches decode_errors 100
 status=0

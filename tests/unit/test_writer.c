@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "../../collector/store/internal.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "store/writer.h"
 
@@ -144,24 +145,76 @@ static void test_stop_says_when_the_last_batch_is_lost(void **state) {
     stats_free(batch);
 }
 
-static void test_old_rows_go_by_themselves(void **state) {
-    (void)state;
+static const char old_rows[] = "SELECT count(*) FROM tier_stats WHERE bucket_start < '2010'";
+
+// A database with data of the year 2001, and with what is of today or not.
+static struct store *with_old_rows(bool of_today) {
     struct store *s = fixture_open();
     struct stats *batch = stats_new();
-    fixture_call(batch, 1000000000, "create", "db", 1000, false); // the year 2001
+    fixture_call(batch, 1000000000, "create", "db", 1000, false);
+    if (of_today) {
+        fixture_call(batch, clock_wall() / 1000000000 / 10 * 10, "create", "db", 1000, false);
+    }
     assert_true(store_write(s, 10, batch, &fixture_names));
+    stats_free(batch);
+    return s;
+}
+
+static void test_old_rows_go_by_themselves(void **state) {
+    (void)state;
+    struct store *s = with_old_rows(true);
     struct writer *w = start(s);
     char *left = NULL;
     for (int i = 0; i < 100 && (!left || strcmp(left, "0") != 0); i++) {
         usleep(20000);
         free(left);
-        left = fixture_ask(fixture_db, "SELECT count(*) FROM tier_stats");
+        left = fixture_ask(fixture_db, old_rows);
     }
     assert_string_equal(left, "0");
     free(left);
     assert_true(writer_stop(w));
     store_close(s);
-    stats_free(batch);
+}
+
+// Runs the writer until a line of the log has the text.
+static void run_until_told(struct store *s, const char *text) {
+    char path[128], logged[4096] = "";
+    snprintf(path, sizeof path, "%s/log", fixture_dir);
+    fflush(stderr);
+    int before = dup(STDERR_FILENO);
+    FILE *log = fopen(path, "w+e");
+    assert_non_null(log);
+    dup2(fileno(log), STDERR_FILENO);
+    struct writer *w = start(s);
+    for (int i = 0; i < 500 && !strstr(logged, text); i++) {
+        usleep(20000);
+        rewind(log);
+        logged[fread(logged, 1, sizeof logged - 1, log)] = 0;
+    }
+    bool stopped = writer_stop(w);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    fclose(log);
+    assert_true(stopped);
+    assert_non_null(strstr(logged, text));
+}
+
+// The clock may be wrong, as that of a machine without a battery is until it has asked for the time.
+static void test_a_leap_of_the_clock_deletes_nothing(void **state) {
+    (void)state;
+    struct store *s = with_old_rows(false);
+    run_until_told(s, "the clock leapt ");
+    store_close(s);
+    fixture_expect(old_rows, "6"); // of two identities at three resolutions
+}
+
+static void test_what_cannot_be_deleted_is_told(void **state) {
+    (void)state;
+    struct store *s = with_old_rows(true);
+    assert_int_equal(sqlite3_exec(s->db, "CREATE TRIGGER t BEFORE DELETE ON stat_rows BEGIN SELECT RAISE(ABORT, 'stuck'); END", NULL,
+                                  NULL, NULL), SQLITE_OK);
+    run_until_told(s, "error database: old data is not deleted (delete old rows: stuck)");
+    store_close(s);
 }
 
 int main(void) {
@@ -173,6 +226,8 @@ int main(void) {
         WRITER_TEST(test_each_batch_is_written_once),
         WRITER_TEST(test_stop_says_when_the_last_batch_is_lost),
         WRITER_TEST(test_old_rows_go_by_themselves),
+        WRITER_TEST(test_a_leap_of_the_clock_deletes_nothing),
+        WRITER_TEST(test_what_cannot_be_deleted_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

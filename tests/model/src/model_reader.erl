@@ -87,7 +87,10 @@ begins(Id, Label, Pid, Time, R) ->
     put_proc(Pid, P#proc{begun = Key, last = return, returned = Key}, put_open(Key, O#open{id = Id, begun = true, start = Time}, R2)).
 
 ends(Label, Pid, Time, Outcome, R) ->
-    {Key, R1} = request(Label, Time, R),
+    {Key, R1} = case known(Label, R) of
+                    none when is_map_key(Label, R#reader.closed) -> {none, R}; % a marker that comes late is no stale call
+                    _ -> request(Label, Time, R)
+                end,
     R2 = case R1#reader.procs of
              #{Pid := P} -> put_proc(Pid, P#proc{last = return, returned = Key}, R1);
              _ -> R1

@@ -29,6 +29,13 @@ peer(control_huge, Port) ->
     ok = inet:setopts(Control, [{packet, raw}]),
     ok = gen_tcp:send(Control, <<16#ffffffff:32, "and so on">>),
     closed(Control);
+%% A good hello, then notes for the log without an end, or nearly.
+peer(chatter, Port) ->
+    {ok, {_, Socket} = Control, _} = connect(Port),
+    [ok = kprof_link:send(Control, #{type => note, level => warning, text => <<"chatter">>}) || _ <- lists:seq(1, 20000)],
+    ok = inet:setopts(Socket, [{packet, raw}]),
+    ok = gen_tcp:send(Socket, <<16#ffffffff:32, "and so on">>),
+    closed(Socket);
 %% A good hello and a good data connection, then a stream that is none.
 peer(data_huge, Port) -> data(Port, <<0, 16#ffffffff:32, 131, 104, 5>>);
 peer(data_random, Port) -> data(Port, <<2, (rand:bytes(100000))/binary>>);
