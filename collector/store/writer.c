@@ -71,7 +71,8 @@ static bool clock_leapt(struct writer *w, int64_t now) {
     if (leap <= RETENTION_AHEAD_S) {
         return false;
     }
-    log_warning("database: the clock leapt %lld hours ahead since the last data; what that makes old is deleted in an hour unless it is set back",
+    log_warning("database: the clock leapt %lld hours ahead since the last data; what that makes old is deleted in an hour unless it is "
+                "set back",
                 (long long)leap / 3600);
     return true;
 }

@@ -25,8 +25,8 @@
 #define RETENTION_STEP_SPANS 50000
 // Seconds between two looks for old rows.
 #define RETENTION_PERIOD_S 60
-// A clock that is set days ahead makes everything old. Where it says this much more than the time that has passed since the last look, or at
-// first than the newest data, nothing is deleted
+// A clock that is set days ahead makes everything old. Where it says this much more than the time that has passed since the last look, or
+// at first than the newest data, nothing is deleted
 #define RETENTION_AHEAD_S 86400LL
 // for this many seconds, in which it can be put right.
 #define RETENTION_DOUBT_S 3600
