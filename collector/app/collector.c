@@ -32,7 +32,7 @@ struct collector {
     const struct collector_options *options;
     struct event_base *base;
     struct event *timers[5];
-    struct event *signals[2];
+    struct event *signals[3];
     struct server *server;
     char address[64]; // that it listens on
     struct shim_links links;
@@ -140,6 +140,39 @@ static void on_signal(evutil_socket_t number, short what, void *context) {
     event_base_loopbreak(((struct collector *)context)->base);
 }
 
+// Reads the files of the secret and of TLS. What is wrong with one the log tells.
+static int read_keys(const struct collector_options *o, struct secret *secret, struct tls **tls) {
+    struct tls_files files = {o->tls_cert, o->tls_key, o->tls_ca};
+    char secret_why[SECRET_ERROR_BYTES], tls_why[TLS_ERROR_BYTES];
+    if (o->secret_file && !secret_read(o->secret_file, secret, secret_why)) {
+        log_error("--secret-file %s", secret_why);
+        return EXIT_USAGE;
+    }
+    if (o->tls_cert && !(*tls = tls_server(&files, tls_why))) {
+        log_error("%s", tls_why);
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
+// SIGHUP: a certificate was renewed, or a secret changed.
+static void on_reload(evutil_socket_t number, short what, void *context) {
+    (void)number;
+    (void)what;
+    struct collector *c = context;
+    struct secret secret = {0};
+    struct tls *tls = NULL;
+    if (read_keys(c->options, &secret, &tls) == EXIT_OK) {
+        server_set_keys(c->server, secret.len > 0 ? &secret : NULL, tls);
+        tls_free(c->tls);
+        c->tls = tls;
+        log_info("SIGHUP: secret and certificates are read again, for connections to come");
+    } else {
+        log_error("SIGHUP: secret and certificates stay as they were");
+    }
+    secret_clear(&secret);
+}
+
 static bool start_events(struct collector *c) {
     const struct {
         int64_t ns;
@@ -153,9 +186,10 @@ static bool start_events(struct collector *c) {
             return false;
         }
     }
-    const int numbers[] = {SIGTERM, SIGINT};
-    for (size_t i = 0; i < 2; i++) {
-        c->signals[i] = evsignal_new(c->base, numbers[i], on_signal, c);
+    const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    size_t count = c->options->secret_file || c->options->tls_cert ? 3 : 2; // without files to read, SIGHUP does what it always does
+    for (size_t i = 0; i < count; i++) {
+        c->signals[i] = evsignal_new(c->base, numbers[i], numbers[i] == SIGHUP ? on_reload : on_signal, c);
         if (!c->signals[i] || event_add(c->signals[i], NULL) != 0) {
             return false;
         }
@@ -169,7 +203,7 @@ static void stop_events(struct collector *c) {
             event_free(c->timers[i]);
         }
     }
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof c->signals / sizeof *c->signals; i++) {
         if (c->signals[i]) {
             event_free(c->signals[i]);
         }
@@ -177,21 +211,6 @@ static void stop_events(struct collector *c) {
 }
 
 // -- start and end -----------------------------------------------------------------------------------------------------
-
-static int read_keys(struct collector *c) {
-    const struct collector_options *o = c->options;
-    struct tls_files files = {o->tls_cert, o->tls_key, o->tls_ca};
-    char secret_why[SECRET_ERROR_BYTES], tls_why[TLS_ERROR_BYTES];
-    if (o->secret_file && !secret_read(o->secret_file, &c->secret, secret_why)) {
-        log_error("--secret-file %s", secret_why);
-        return EXIT_USAGE;
-    }
-    if (o->tls_cert && !(c->tls = tls_server(&files, tls_why))) {
-        log_error("%s", tls_why);
-        return EXIT_USAGE;
-    }
-    return EXIT_OK;
-}
 
 static int open_outputs(struct collector *c) {
     const struct collector_options *o = c->options;
@@ -315,7 +334,7 @@ int collector_run(const struct collector_options *options) {
     struct collector c = {.options = options, .lines = buffer_make(LINES_BYTES)};
     hash_seed();
     signal(SIGPIPE, SIG_IGN);
-    int status = read_keys(&c);
+    int status = read_keys(options, &c.secret, &c.tls);
     if (status == EXIT_OK) {
         status = open_outputs(&c);
     }

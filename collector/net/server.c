@@ -78,6 +78,14 @@ static void on_second(evutil_socket_t fd, short what, void *context) {
     }
 }
 
+void server_set_keys(struct server *s, const struct secret *secret, const struct tls *tls) {
+    s->tls = tls;
+    secret_clear(&s->secret);
+    if (secret) {
+        s->secret = *secret;
+    }
+}
+
 // A server without its listener.
 static struct server *server_make(struct event_base *base, const struct server_options *options, const struct server_events *events,
                                   const char **why) {
@@ -88,11 +96,8 @@ static struct server *server_make(struct event_base *base, const struct server_o
     }
     s->base = base;
     s->events = *events;
-    s->tls = options->tls;
     s->most = most_connections();
-    if (options->secret) {
-        s->secret = *options->secret;
-    }
+    server_set_keys(s, options->secret, options->tls);
     s->second = event_new(base, -1, EV_PERSIST, on_second, s);
     if (!s->second || event_add(s->second, &(struct timeval){1, 0}) != 0) {
         *why = "out of memory";

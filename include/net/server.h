@@ -53,6 +53,9 @@ void server_take_tools(struct server *s, const struct server_events *events);
 void server_free(struct server *s);
 // The port it listens on, for port 0.
 uint16_t server_port(const struct server *s);
+// Other keys than those that it began with, for connections to come; those that are there keep theirs. Secret and TLS as in server_options,
+// and each is there exactly if it was from the start.
+void server_set_keys(struct server *s, const struct secret *secret, const struct tls *tls);
 // Pings every shim and tool.
 void server_ping(struct server *s);
 

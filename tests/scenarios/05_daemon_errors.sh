@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Goal of this test: what the collector cannot do it says in one clear line, with the exit status that --help names, and
-# whatever file was in its way is left as it was.
+# whatever file was in its way is left as it was. SIGHUP brings other keys.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # refuses STATUS PATTERN WHAT ARGUMENT...: it ends at once with this status and one line that matches.
@@ -87,6 +87,33 @@ if [ "$(id -u)" -ne 0 ]; then
   chmod 444 "$scratch/readonly.db"
   refuses 4 'readonly.db' "a database that may not be written" --listen 0 --db "$scratch/readonly.db"
 fi
+
+# -- other keys, with SIGHUP ---------------------------------------------------------------------------------------------
+(umask 077; echo 0123456789abcdef >"$scratch/secret.old"; echo fedcba9876543210 >"$scratch/secret.new"
+ for i in 1 2; do
+   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=localhost" \
+     -addext subjectAltName=DNS:localhost -keyout "$scratch/key.$i" -out "$scratch/cert.$i" 2>/dev/null
+ done
+ cp "$scratch/secret.old" "$scratch/secret"; cp "$scratch/key.1" "$scratch/key"; cp "$scratch/cert.1" "$scratch/cert")
+start_collector --secret-file "$scratch/secret" --tls-cert "$scratch/cert" --tls-key "$scratch/key"
+# asks SECRET CERT: whether a tool gets in with them
+asks() {
+  "$kprof" nodes --collector "localhost:$collector_port" --secret-file "$scratch/secret.$1" --tls-ca "$scratch/cert.$2" >/dev/null 2>&1
+}
+told() { [ "$(grep -c "SIGHUP: $1" "$collector_log")" -eq "$2" ]; }
+asks old 1 || fail "the first keys"
+echo short >"$scratch/secret"
+kill -HUP "$collector_pid"
+wait_for 5 "bad keys are told" told 'secret and certificates stay as they were' 1
+asks old 1 || fail "keys that are no use change nothing"
+cp "$scratch/secret.new" "$scratch/secret"; cp "$scratch/key.2" "$scratch/key"; cp "$scratch/cert.2" "$scratch/cert"
+kill -HUP "$collector_pid"
+wait_for 5 "other keys are told" told 'secret and certificates are read again' 1
+asks new 2 || fail "the new keys"
+asks old 2 && fail "the old secret"
+asks new 1 && fail "the old certificate"
+ok "SIGHUP brings the new secret and certificate"
+stop_collector
 
 # An empty file is nobody's: it becomes a database.
 db=$scratch/empty.db
