@@ -7,10 +7,11 @@
 %% calls of tiers, or begins it by an entry function, has weight 1.
 %%
 %% The level is 1 until tracing takes too much of the node: until the breaker trips, which halves it, or more, so that what was measured
-%% then would be within the budget; or until thirty-two times the budget is traced; or until a node at its limit traces 24 MB for each
-%% second of processor time that it has, as it may though its trace port keeps up, on one scheduler or a busy machine. From then on, until
-%% it is 1 again, the traced bytes are held within the budget: what is over it lowers the level, by as much, once the lowering before shows;
-%% with room left, the level rises every 5 s, to eight times as much at most and no further than the budget allows by what is measured.
+%% then would be within the budget; or until thirty-two times the budget is traced; or until a node at its limit traces twelve times a
+%% scheduler's for each second of processor time that it gets, on a busy machine of less than there is. The former is known sooner, and
+%% asks for no proof. From then on, until it is 1 again, the traced bytes are held within the budget: what is over it lowers the level, by
+%% as much, once the lowering before shows; with room left, the level rises every 5 s, to eight times as much at most and no further than
+%% the budget allows by what is measured.
 %%
 %% {@link put/2} writes the product of both where `set_token' reads it. The level goes for the samples that a header forces, too, but one
 %% of them a second always may be: who looks for one request gets it, and the breaker is there if even that is too much.
@@ -27,7 +28,7 @@
 -define(BUDGET, 250000).        % bytes a second and scheduler: some 1500 messages, a fortieth of its time
 -define(BUDGET_SCHEDULERS, 4).  % the trace port is one
 -define(TOO_MUCH, 32).          % times the budget
--define(PER_CPU, 24000000).     % bytes for a second of processor time: they take more than half of it
+-define(PER_CPU, 3000000).      % bytes for a second of processor time: they take up to a tenth of it, beside what unsampled calls do
 -define(RAISE_MS, 5000).
 -define(MAX_STEP, 8).
 -define(SETTLE_MS, 300).        % what was on its way when it was lowered is counted by then

@@ -19,25 +19,34 @@ rates(Load0, Before, [Bytes | More]) ->
     Load = kprof_load:look(Now, Load0),
     [kprof_load:rate(Load) | rates(Load, Now, More)].
 
-%% The same with a quarter of a processor are 4 MB for each second of it, once two looks have seen it and while processes wait; a node with
-%% time left is not at its limit.
+%% 1 MB a second with a quarter of a processor are 4 MB for each second of it, once half a second has proved that the node is at its limit,
+%% and until half a second has not. The first look begins the first one.
 per_cpu_test() ->
-    [0, 0, 0 | PerCpu] = per_cpu(4000, lists:seq(1, 9)),
-    ?assert(lists:all(fun(P) -> P > 3400000 andalso P < 4300000 end, PerCpu)),
-    ?assertEqual([0], lists:usort(per_cpu(900, lists:seq(1, 9)))).
+    Full = lists:duplicate(10, true),
+    Free = lists:duplicate(10, false),
+    ?assertEqual([0, 4000000, 4000000, 0], per_cpu(Free ++ Full ++ Full ++ Free, fun(Ms) -> 7000 + Ms div 4 end)),
+    ?assertEqual([0], lists:usort(per_cpu(Full ++ Full, fun(_) -> unknown end))),
+    ?assertEqual([0], lists:usort(per_cpu(Full ++ Full, fun(_) -> 7000 end))).
 
-%% Its processor time is not known while nothing waits.
-per_cpu(Waiting, Looks) ->
-    Begun = kprof_load:begin_at(0, kprof_load:new()),
-    {Seen, _} = lists:mapfoldl(fun(I, Load) ->
+%% Two looks in three make the proof, wherever the others are; bursts of a node with time to spare do not, if they are shorter than that.
+proof_test() ->
+    Per = fun(Looks) -> lists:last(per_cpu(Looks, fun(Ms) -> Ms div 4 end)) end,
+    Few = lists:duplicate(3, false),
+    Many = lists:duplicate(7, true),
+    ?assertEqual([4000000, 4000000], [Per(Few ++ Many), Per(Many ++ Few)]),
+    ?assertEqual(0, Per([false | Few] ++ tl(Many))),
+    ?assertEqual(0, Per(lists:append(lists:duplicate(10, [true, true, true, false, false])))).
+
+%% What is said at the end of each half second; it is said until the next one ends.
+per_cpu(Looks, CpuMs) ->
+    Begun = kprof_load:look(50, false, fun() -> CpuMs(50) end, kprof_load:begin_at(0, kprof_load:new())),
+    {Seen, _} = lists:mapfoldl(fun({I, IsFull}, Load) ->
                                        counters:add(kprof_load:counter(Load), 1, 50000),
-                                       Next = case I > 2 of
-                                                  true -> kprof_load:look(50 * I, 7000 + 25 * I div 2, Waiting, Load);
-                                                  false -> kprof_load:look(50 * I, unknown, 0, Load)
-                                              end,
-                                       {kprof_load:per_cpu(Next), Next}
-                               end, Begun, Looks),
-    Seen.
+                                       Now = 50 + 50 * I,
+                                       Next = kprof_load:look(Now, IsFull, fun() -> CpuMs(Now) end, Load),
+                                       {{Now, kprof_load:per_cpu(Next)}, Next}
+                               end, Begun, lists:enumerate(Looks)),
+    [PerCpu || {Now, PerCpu} <- Seen, Now rem 500 =:= 50].
 
 %% What came before tracing began is none of it, and two looks at once are one.
 begin_test() ->

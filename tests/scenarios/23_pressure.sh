@@ -4,7 +4,8 @@
 # on the same processors and not traced: never in a second on one scheduler, never in 2 s on two, where single seconds of two nodes that
 # share two processors differ by a tenth and more though neither is traced. The node's memory stays under 150 MB over what it was, and the
 # ledger tells each trip and paused millisecond, each message that was dropped, and how long the sampling was below what was asked for.
-# On one scheduler and on two.
+# On one scheduler and on two. And a node that gets a fraction of its processor, as others have it too, makes fewer messages than those that
+# are too much for a whole one, and keeps as much of its rate: what is too much goes by the processor time that it gets.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 cat >"$scratch/config" <<'CONFIG'
@@ -13,10 +14,10 @@ cat >"$scratch/config" <<'CONFIG'
 CONFIG
 start_collector
 
-# load NAME SCHEDULERS: a node that makes requests without end, each of its schedulers bound to a processor.
+# load NAME SCHEDULERS COST: a node that makes requests without end, each of its schedulers bound to a processor.
 load() {
   export ERL_FLAGS="+S $2:$2 +sbwt none"
-  start_shop "$1" --truth false --http-cost 20 --storage-cost 20 --pool-cost 20 --render-cost 20
+  start_shop "$1" --truth false --http-cost "$3" --storage-cost "$3" --pool-cost "$3" --render-cost "$3"
   unset ERL_FLAGS
   is "$(target_eval "$1@localhost" 'erlang:system_info(schedulers_online).')" "$2" "schedulers of $1"
   taskset -apc "0-$(($2 - 1))" "$shop_pid" >/dev/null
@@ -42,8 +43,8 @@ pressure() {
   local name=pressure${tries}_$$ twin=twin${tries}_$$
   node=$name@localhost
   [ "$schedulers" -eq 1 ] || window=2
-  load "$twin" "$schedulers"
-  load "$name" "$schedulers"
+  load "$twin" "$schedulers" 20
+  load "$name" "$schedulers" 20
   sleep $((10 + window))
   start_tracing "$name" "$scratch/config"
   sleep $((seconds + 2))
@@ -84,6 +85,29 @@ pressure() {
   rm -f "$kprof_log"
 }
 
+# beside: one scheduler that shares its processor with the twin's and with two busy loops. All time is its own or somebody else's, and each
+# request is divided by the former.
+beside() {
+  local name=beside_$$ twin=twin_$$ share rate
+  load "$twin" 1 100
+  load "$name" 1 100
+  start "$scratch/busy.log" taskset -c 0 bash -c 'while :; do :; done'
+  start "$scratch/busy.log" taskset -c 0 bash -c 'while :; do :; done'
+  sleep 4
+  start_tracing "$name" "$scratch/config"
+  sleep 8
+  target_eval "$twin@localhost" "scenario_overload:save(\"$scratch/twin\")." >/dev/null
+  share=$(target_eval "$name@localhost" "scenario_overload:share(\"$scratch/twin\", 2000, 6000).")
+  "$kprof" nodes --node "$name@localhost" --collector "127.0.0.1:$collector_port" --history | tee "$scratch/history"
+  holds "$(first_action)" -le 2000 "ms from the begin of tracing to the guard's first action beside others"
+  is "$(ledger_of "$name@localhost" trips)" 0 "which is not its breaker's"
+  rate=$(sed -n 's/.*kprof: \([0-9]*\) kB of trace messages a second are too much.*/\1/p' "$scratch/$name.log" | head -n 1)
+  holds "${rate:-none}" -lt 8000 "kB/s, which would not have been too much for all of a processor"
+  holds "$share" -ge 70 "percent of the untraced rate for each second of processor time"
+  stop_tracing
+  rm -f "$kprof_log"
+}
+
 # The ms between the first two lines of the history that tell of tracing: its begin, and what the guard did about it.
 first_action() {
   local began acted
@@ -103,6 +127,7 @@ for schedulers in ${PRESSURE_SCHEDULERS:-1 2}; do
   pressure "$schedulers" first
   [ -z "$slow" ] || { echo "slower than that: once more"; pressure "$schedulers" again; }
 done
+beside
 stop_collector
 counted_once
 intact

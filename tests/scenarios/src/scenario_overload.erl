@@ -12,7 +12,7 @@
 %% Times in which third programs had more than a quarter of a processor do not count.
 -module(scenario_overload).
 
--export([start/1, stop/0, save/1, untraced/0, told/4, memory/0]).
+-export([start/1, stop/0, save/1, untraced/0, told/4, share/3, memory/0]).
 
 -define(SAMPLE_MS, 100).
 -define(SECOND, 10).        % samples
@@ -126,19 +126,31 @@ untraced() ->
           {Each :: string(), Worst :: non_neg_integer(), WorstUntraced :: non_neg_integer(), Counted :: non_neg_integer(),
            Whole :: non_neg_integer()}.
 told(File, After, For, Seconds) ->
-    {ok, Bytes} = file:read_file(File),
-    Twin = binary_to_term(Bytes),
-    End = lists:last(Twin),
-    {Before, [#at{ms = Begin} | _] = Samples} = parts(),
-    Seen = [S || #at{ms = Ms} = S <- Samples, Ms - Begin >= After, Ms - Begin =< After + For, Ms =< End#at.ms],
-    All = fun(List) -> {hd(List), lists:last(List)} end,
-    Percent = fun(Time, Span) -> round(100 * share(Time, Twin, Span) / share(Time, Twin, All(Before))) end,
-    Shares = fun(From, N) -> [{Percent(#at.ran_ms, Span), is_fair(Twin, Span, N)} || Span <- spans(From, N)] end,
+    {Twin, Before, Seen} = seen(File, After, For),
+    Shares = fun(From, N) -> [{percent(#at.ran_ms, Twin, Before, Span), is_fair(Twin, Span, N)} || Span <- spans(From, N)] end,
     Each = [io_lib:format(case Counts of true -> " ~b"; false -> " (~b)" end, [Share])
             || {I, {Share, Counts}} <- lists:enumerate(Shares(Seen, 1)), I rem ?SECOND =:= 1],
     Counted = [Share || {Share, true} <- Shares(Seen, Seconds)],
     {lists:flatten(Each), lists:min([999 | Counted]), lists:min([100 | [S || {S, true} <- Shares(Before, Seconds)]]), length(Counted),
-     Percent(#at.free_ms, All(Seen))}.
+     percent(#at.free_ms, Twin, Before, all(Seen))}.
+
+%% The share of `For' ms from `After' ms after the begin of tracing on, whoever else has the processors.
+-spec share(file:filename(), non_neg_integer(), pos_integer()) -> non_neg_integer().
+share(File, After, For) ->
+    {Twin, Before, Seen} = seen(File, After, For),
+    percent(#at.ran_ms, Twin, Before, all(Seen)).
+
+seen(File, After, For) ->
+    {ok, Bytes} = file:read_file(File),
+    Twin = binary_to_term(Bytes),
+    End = lists:last(Twin),
+    {Before, [#at{ms = Begin} | _] = Samples} = parts(),
+    {Twin, Before, [S || #at{ms = Ms} = S <- Samples, Ms - Begin >= After, Ms - Begin =< After + For, Ms =< End#at.ms]}.
+
+all(Samples) -> {hd(Samples), lists:last(Samples)}.
+
+percent(Time, Twin, Before, Span) ->
+    round(100 * ratio(Time, Twin, Span) / ratio(Time, Twin, all(Before))).
 
 spans(Samples, Seconds) ->
     N = Seconds * ?SECOND,
@@ -147,7 +159,7 @@ spans(Samples, Seconds) ->
 is_fair(Twin, Span, Seconds) ->
     foreign(Twin, Span) =< ?FOREIGN_MS * Seconds.
 
-share(Time, Twin, {A, B}) ->
+ratio(Time, Twin, {A, B}) ->
     Twins = (at(B, #at.requests, Twin) - at(A, #at.requests, Twin)) / (at(B, Time, Twin) - at(A, Time, Twin)),
     (B#at.requests - A#at.requests) / (element(Time, B) - element(Time, A)) / Twins.
 
