@@ -411,15 +411,21 @@ static void heartbeat(void) {
     feed();
 }
 
-static void live(void **state) {
-    (void)state;
-    const int64_t t = NOW - NODE_ZERO; // on the node's clock
+// A live stream with a request at NOW. Returns that on the node's clock.
+static int64_t one_request(void) {
+    const int64_t t = NOW - NODE_ZERO;
     pipeline_set_clock(n, SECOND, NODE_ZERO);
     pipeline_tick(p, moment(NOW));
     pipeline_sync(n, t, moment(NOW));
     begin(true, true);
     request(1, 1, t);
     feed();
+    return t;
+}
+
+static void live(void **state) {
+    (void)state;
+    const int64_t t = one_request();
     pipeline_tick(p, moment(NOW + 5 * SECOND)); // with messages, time is theirs
     assert_int_equal(pipeline_totals(n).complete, 0);
     pipeline_tick(p, moment(NOW + 6 * SECOND)); // without any bytes the stream is held up
@@ -465,13 +471,7 @@ static void live(void **state) {
 // A node that has nothing to do keeps its ledger fresh: what tells of nothing but life stands where it came.
 static void idle(void **state) {
     (void)state;
-    const int64_t t = NOW - NODE_ZERO;
-    pipeline_set_clock(n, SECOND, NODE_ZERO);
-    pipeline_tick(p, moment(NOW));
-    pipeline_sync(n, t, moment(NOW));
-    begin(true, true);
-    request(1, 1, t);
-    feed();
+    const int64_t t = one_request();
     for (int64_t s = 1; s <= 605; s++) {
         pipeline_sync(n, t + s * SECOND, moment(NOW + s * SECOND));
         heartbeat();
