@@ -7,8 +7,8 @@
 %% calls of tiers, or begins it by an entry function, has weight 1.
 %%
 %% The level is 1 until tracing takes too much of the node: until the breaker trips, which halves it, or more, so that what was measured
-%% then would be within the budget; or until thirty-two times the budget is traced; or until a node at its limit traces twelve times a
-%% scheduler's for each second of processor time that it gets, on a busy machine of less than there is. The former is known sooner, and
+%% then would be within the budget; or until thirty-two times the budget is traced; or until a node at its limit traces as much as that of
+%% one scheduler for each second of processor time that it gets, on a busy machine less than there is. The former is known sooner, and
 %% asks for no proof. From then on, until it is 1 again, the traced bytes are held within the budget: what is over it lowers the level, by
 %% as much, once the lowering before shows; with room left, the level rises every 5 s, to eight times as much at most and no further than
 %% the budget allows by what is measured.
@@ -28,7 +28,7 @@
 -define(BUDGET, 250000).        % bytes a second and scheduler: some 1500 messages, a fortieth of its time
 -define(BUDGET_SCHEDULERS, 4).  % the trace port is one
 -define(TOO_MUCH, 32).          % times the budget
--define(PER_CPU, 3000000).      % bytes for a second of processor time: they take up to a tenth of it, beside what unsampled calls do
+-define(PER_CPU, ?TOO_MUCH * ?BUDGET).    % bytes for a second of processor time: a quarter of it, with what unsampled calls take
 -define(RAISE_MS, 5000).
 -define(MAX_STEP, 8).
 -define(SETTLE_MS, 300).        % what was on its way when it was lowered is counted by then

@@ -107,10 +107,10 @@ level(S) -> maps:get(level_ppm, kprof_sampling:fields(S)).
 as_asked_test() ->
     S = kprof_sampling:new({one_in, 1}),
     ?assertEqual(S, kprof_sampling:follow(32 * ?BUDGET, 0, 1000, S)),
-    ?assertEqual(S, kprof_sampling:follow(16 * ?BUDGET, 3000000, 1000, S)),
+    ?assertEqual(S, kprof_sampling:follow(16 * ?BUDGET, 8000000, 1000, S)),
     ?assertEqual(S, kprof_sampling:follow(?BUDGET, 50000000, 1000, S)),
     ?assertNot(kprof_sampling:lowered(S)),
-    ?assertEqual(50000, level(kprof_sampling:follow(20 * ?BUDGET, 3000001, 1000, S))),
+    ?assertEqual(50000, level(kprof_sampling:follow(20 * ?BUDGET, 8000001, 1000, S))),
     ?assertEqual(25000, level(kprof_sampling:follow(40 * ?BUDGET, 0, 1000, S))).
 
 trip_test() ->

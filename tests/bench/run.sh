@@ -355,19 +355,24 @@ load() {
 # collector's CPU us a request, of the collector complete requests and messages a request, then requests made, how many of them the
 # collector accounts for, and ms at less than what was asked for.
 one_load() {
-    local before after cpu_before cpu_after collector_before collector_after
+    local before after cpu_before cpu_after collector_before collector_after made tries
     [ "$2" = 0 ] || start_kprof "$2"
     read -r -a before < <(ledger)
     cpu_before=$(cpu_ticks "$beam") collector_before=$(cpu_ticks $collector)
     "$top/tests/sample/shop.sh" load --port "$shop_port" --clients $clients --seconds $shop_seconds --seed $((++seed)) --json \
         >"$scratch/load.json" || die "the load failed"
     cpu_after=$(cpu_ticks "$beam") collector_after=$(cpu_ticks $collector)
+    read -r -a after < <(ledger)
     if [ "$2" != 0 ]; then
         stop $kprof_node
         kprof_node=''
-        sleep 1.5 # the last flush
+        made=$(sed 's/"types".*//' "$scratch/load.json" | grep -o '"requests":[0-9]*' | cut -d: -f 2)
+        for ((tries = 0; tries < 50; tries++)); do # until the last flush, at the end of which each is accounted for
+            read -r -a after < <(ledger)
+            [ $((after[2] - before[2])) -lt "$made" ] || break
+            sleep 0.2
+        done
     fi
-    read -r -a after < <(ledger)
     sed 's/"types".*//' "$scratch/load.json" | grep -o '"\(requests\|requests_per_s\)":[0-9.e+]*' | sort | cut -d: -f 2 | tr '\n' ' ' |
         awk -v cpu=$((cpu_after - cpu_before)) -v collector=$((collector_after - collector_before)) -v hz="$(getconf CLK_TCK)" \
             -v complete=$((after[0] - before[0])) -v messages=$((after[1] - before[1])) \
