@@ -85,14 +85,13 @@ pressure() {
   rm -f "$kprof_log"
 }
 
-# beside: one scheduler that shares its processor with the twin's and with two busy loops. All time is its own or somebody else's, and each
+# beside: one scheduler that shares its processor with the twin's and with six busy loops. All time is its own or somebody else's, and each
 # request is divided by the former.
 beside() {
   local name=beside_$$ twin=twin_$$ share rate
   load "$twin" 1 100
   load "$name" 1 100
-  start "$scratch/busy.log" taskset -c 0 bash -c 'while :; do :; done'
-  start "$scratch/busy.log" taskset -c 0 bash -c 'while :; do :; done'
+  for _ in 1 2 3 4 5 6; do start "$scratch/busy.log" taskset -c 0 bash -c 'while :; do :; done'; done
   sleep 4
   start_tracing "$name" "$scratch/config"
   sleep 8
