@@ -293,9 +293,8 @@ bool pipeline_end(struct pipeline_node *n, bool clean, int64_t *cut_at) {
 
 void pipeline_answer(struct pipeline_node *n, uint32_t id, const struct slice *identity) {
     if (n->open) {
-        uint16_t named = identity ? directory_identity(&n->pipeline->directory, *identity) : DIRECTORY_NONE;
-        bool none = named == IDENTITY_TOTAL || named == IDENTITY_REMOTE || named == IDENTITY_UNDEFINED;
-        identify_answer(&n->identify, n->tracker, id, none ? DIRECTORY_NONE : named);
+        uint16_t named = identity ? deliver_identity(n, *identity) : IDENTITY_UNDEFINED;
+        identify_answer(&n->identify, n->tracker, id, named == IDENTITY_UNDEFINED ? DIRECTORY_NONE : named);
     }
 }
 
