@@ -266,21 +266,21 @@ start_erl "other_$$" -pa "$scratch/other"
 refuses 7 "its own module kprof, $scratch/other/kprof.beam, is of another release than this tool" "a kprof that the tool does not know" \
   attach "other_$$@localhost" --tier map=lists:map/2
 
+# attach_named NAME@HOST: starts a node with a long name, and traces it for a second.
+attach_named() {
+  start "$scratch/named.log" env HOME="$scratch/home" erl -noinput -name "$1"
+  wait_for 20 "node $1 is up" is_up "$1"
+  attach "$1" --tier map=lists:map/2 --for 1s
+  ends "$attach_pid" 20
+}
+is_up() { tool detach "$1" >"$scratch/up.log" 2>&1; grep -q 'nothing of kprof' "$scratch/up.log"; }
 # A long name, and one without its host.
 long=long_$$@127.0.0.1
-start "$scratch/long.log" env HOME="$scratch/home" erl -noinput -name "$long"
-long_is_up() { tool detach "$long" >"$scratch/up.log" 2>&1; grep -q 'nothing of kprof' "$scratch/up.log"; }
-wait_for 20 "node $long is up" long_is_up
-attach "$long" --tier map=lists:map/2 --for 1s
-ends "$attach_pid" 20
+attach_named "$long"
 is "$status" 0 "a long name"
 # A host that no table knows and that is no address by its looks: its name is shown up to the dot.
 brief=brief_$$@0x7f.1
-start "$scratch/brief.log" env HOME="$scratch/home" erl -noinput -name "$brief"
-brief_is_up() { tool detach "$brief" >"$scratch/up.log" 2>&1; grep -q 'nothing of kprof' "$scratch/up.log"; }
-wait_for 20 "node $brief is up" brief_is_up
-attach "$brief" --tier map=lists:map/2 --for 1s
-ends "$attach_pid" 20
+attach_named "$brief"
 is "$(sed -n 's/^tracing \([^ ]*\): .*/\1/p; s/^kprof is out of //p' "$attach_log" | uniq)" "${brief%.1}" \
   "a node is shown with its short host"
 attach "long_$$@localhost" --tier 'map=:lists.map/2' --for 1s
