@@ -292,7 +292,8 @@ say "kprof counted $found requests. The shop's own count, begun a moment after t
 if [ "$found" -eq 0 ] || [ $((2 * found)) -lt "$requests" ]; then
   fail "that is less than half of them. $(query "
     SELECT 'Incomplete: ' || sum(requests_incomplete) || ', expired: ' || sum(requests_expired) || ', messages dropped: ' ||
-      sum(dropped_messages) || ', tracing paused by the guard for ' || sum(paused_ms) || ' ms.' FROM ledger WHERE resolution_s = 10")" kprof
+      sum(dropped_messages) ||
+      ', tracing paused by the guard for ' || sum(tripped_ms) || ' ms.' FROM ledger WHERE resolution_s = 10")" kprof
 fi
 
 slowest="SELECT identity, tier, sum(calls) AS calls, round(max(p50_us)) AS p50_us, round(max(p99_us)) AS p99_us FROM tier_stats

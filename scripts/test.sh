@@ -9,6 +9,9 @@ usage: test.sh [--sanitize] [--no-install] [-- CTEST-OPTION...]
 Builds into build/ and runs all tests there: C units, the shim's eunit and common_test suites through rebar3, the sample
 application's own tests, whole-system scenarios, some seconds of fuzzing, and lint.
 
+A test that judges times does so while the machine is quiet: a process beside it tells. One that never was given a quiet moment is
+skipped, and says so; its counts were judged all the same.
+
   --sanitize     build into build-sanitize/ with the address and undefined-behaviour sanitizers instead, and run the C
                  tests and the scenarios with those programs
   --no-install   install nothing; say what is missing, if anything is

@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +19,7 @@
 #include "app/tool_link.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "store/writer.h"
 
@@ -24,7 +27,9 @@ enum {
     TICK_MS = 100,
     PING_SECONDS = 2,
     SECOND_NS = 1000000000,
-    LINES_BYTES = 64 << 20 // of one flush in text: 20,000 rows
+    MMAP_BYTES = 256 << 10, // allocations from here on have pages of their own, and go back when they are freed
+    LARGE_ROWS = 5000,      // of a flush that is not everyday's
+    LINES_BYTES = LIMIT_OUTPUT_BYTES // rows in text, for the log some hundred at a time
 };
 static const int64_t COMPLAIN_NS = 60LL * SECOND_NS;
 
@@ -41,7 +46,7 @@ struct collector {
     struct pipeline *pipeline;
     struct store *store;
     struct writer *writer;
-    struct stats *spare; // the set that the pipeline does not fill: empty, or with the writer
+    struct stats *spare; // the set that the pipeline does not fill: empty, with the writer, or written
     int64_t complain_at; // no further line about what had no room before this, monotonic ns
     FILE *stats_log;
     struct buffer lines;
@@ -52,10 +57,12 @@ struct collector {
 // -- flushing ----------------------------------------------------------------------------------------------------------
 
 static void write_log(struct collector *c, const struct rows *rows) {
+    bool ok = true;
     buffer_reset(&c->lines);
-    rows_json(rows, &c->lines);
-    if (c->lines.failed || fwrite(c->lines.data, 1, c->lines.len, c->stats_log) != c->lines.len ||
-        fflush(c->stats_log) != 0) {
+    for (uint32_t from = 0; ok && rows_json(rows, &from, &c->lines); buffer_reset(&c->lines)) {
+        ok = !c->lines.failed && fwrite(c->lines.data, 1, c->lines.len, c->stats_log) == c->lines.len;
+    }
+    if (!ok || fflush(c->stats_log) != 0) {
         log_error("%s: %s; no more rows are written to it", c->options->stats_log, strerror(errno));
         fclose(c->stats_log);
         c->stats_log = NULL;
@@ -70,11 +77,33 @@ static void hand_out(struct collector *c, const struct stats *stats) {
     for (struct shim_link *link = c->links.first; link; link = link->next) {
         if (link->stats_wanted) {
             buffer_reset(&c->lines);
-            rows_messages(&rows, link->node_id, &c->lines);
+            bool whole = rows_messages(&rows, link->node_id, &c->lines);
             if (c->lines.len > 0) {
                 shim_link_send(link, &c->lines);
             }
+            if (!whole) {
+                shim_link_left_out(link);
+            }
         }
+    }
+}
+
+static void complain(struct collector *c) {
+    bool overflowed = stats_overflowed(c->spare);
+    if ((overflowed || stats_coarse(c->spare)) && clock_monotonic() >= c->complain_at) {
+        log_warning("more statistics than the memory for them takes until the database has them: %s",
+                    overflowed ? "some calls stand under _other or nowhere, some of the ledger's counts at another time"
+                               : "some quantiles are coarser than they should be");
+        c->complain_at = clock_monotonic() + COMPLAIN_NS;
+    }
+}
+
+// Forgets what is written. Much of what it took lies in small pieces, which the allocator keeps unless it is asked.
+static void forget_written(struct collector *c) {
+    bool large = stats_rows(c->spare) > LARGE_ROWS;
+    stats_reset(c->spare);
+    if (large) {
+        malloc_trim(0);
     }
 }
 
@@ -84,16 +113,12 @@ static void flush(struct collector *c) {
         writer_retry(c->writer);
         return;
     }
+    forget_written(c);
     if (stats_empty(pipeline_stats(c->pipeline))) {
         return;
     }
-    stats_reset(c->spare);
     c->spare = pipeline_swap(c->pipeline, c->spare);
-    if (stats_overflowed(c->spare) && clock_monotonic() >= c->complain_at) {
-        log_warning("more statistics than the memory for them takes until the database has them: some calls stand under _other or "
-                    "nowhere, some of the ledger's counts at another time");
-        c->complain_at = clock_monotonic() + COMPLAIN_NS;
-    }
+    complain(c);
     hand_out(c, c->spare);
     writer_submit(c->writer, c->spare, pipeline_directory(c->pipeline));
 }
@@ -130,6 +155,7 @@ static void on_second(evutil_socket_t fd, short what, void *context) {
     (void)fd;
     (void)what;
     struct collector *c = context;
+    log_settle(false);
     roster_second(&c->roster);
     tool_link_second(&c->tools, clock_monotonic());
 }
@@ -219,7 +245,8 @@ static int open_outputs(struct collector *c) {
         log_error("--record %s: not a folder", o->record);
         return EXIT_USAGE;
     }
-    if (o->stats_log && !(c->stats_log = fopen(o->stats_log, "ae"))) {
+    int fd = o->stats_log ? open(o->stats_log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1; // identities may tell of people
+    if (o->stats_log && (fd < 0 || !(c->stats_log = fdopen(fd, "a")))) {
         log_error("--stats-log %s: %s", o->stats_log, strerror(errno));
         return EXIT_USAGE;
     }
@@ -288,6 +315,7 @@ static void tell_ready(struct collector *c) {
 static bool make_parts(struct collector *c) {
     struct pipeline_options options = {.bucket_s = c->options->bucket_s,
                                        .timeout_ns = c->options->timeout_ns,
+                                       .shared = true,
                                        .identify = shim_link_identify,
                                        .disarm = shim_link_disarm,
                                        .calls = shim_link_calls,
@@ -299,12 +327,13 @@ static bool make_parts(struct collector *c) {
     c->links = (struct shim_links){.pipeline = c->pipeline,
                                    .roster = &c->roster,
                                    .tools = &c->tools,
-                                   .record = c->options->record,
+                                   .record = {c->options->record, c->options->record_values},
                                    .slow_ns = c->options->slow_threshold_ns};
     c->tools = (struct tool_links){.pipeline = c->pipeline, .shims = &c->links, .roster = &c->roster};
     if (!c->base || !c->pipeline || !c->spare) {
         return false;
     }
+    stats_share(c->spare);
     pipeline_tick(c->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
     c->writer = writer_start(c->store, &writing);
     return c->writer && start_events(c);
@@ -332,6 +361,7 @@ static bool finish(struct collector *c) {
 
 int collector_run(const struct collector_options *options) {
     struct collector c = {.options = options, .lines = buffer_make(LINES_BYTES)};
+    mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
     hash_seed();
     signal(SIGPIPE, SIG_IGN);
     int status = read_keys(options, &c.secret, &c.tls);
@@ -376,5 +406,6 @@ int collector_run(const struct collector_options *options) {
     buffer_free(&c.lines);
     secret_clear(&c.secret);
     tls_free(c.tls);
+    log_settle(true);
     return status;
 }

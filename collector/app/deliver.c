@@ -1,7 +1,7 @@
 #include "pipeline_node.h"
 
 uint16_t deliver_identity(struct pipeline_node *n, struct slice text) {
-    uint16_t identity = directory_identity(&n->pipeline->directory, text);
+    uint16_t identity = directory_identity_of(&n->pipeline->directory, n->id, text);
     return identity == IDENTITY_TOTAL || identity == IDENTITY_REMOTE ? IDENTITY_UNDEFINED : identity;
 }
 
@@ -35,11 +35,13 @@ static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct
 // The term of argument `which` (1 …) of a call that carries its arguments; empty when there is none. room is for a small integer,
 // which has no term of its own when all arguments are such.
 static struct slice argument(const struct message *m, uint32_t which, uint8_t room[2]) {
+    if (m->arguments.len == 0) {
+        return slice_of(NULL, 0);
+    }
     struct cursor c = cursor_of(m->arguments.data, m->arguments.len);
-    bool has_tail = false;
-    struct slice bytes = {0};
-    uint32_t count = m->arguments.len > 0 ? term_list(&c, &has_tail, &bytes) : 0;
-    if (which > count) {
+    bool has_tail;
+    struct slice bytes;
+    if (which > term_list(&c, &has_tail, &bytes)) {
         return slice_of(NULL, 0);
     }
     if (bytes.len > 0) {
@@ -82,17 +84,35 @@ static bool take_atom(struct cursor *c, const char *text) {
     return slice_is(term_atom(c).text, text);
 }
 
-// An end marker: Outcome, {Outcome, token_lost} or {Outcome, token_lost | kept, Identity}. Names the request in the last case.
+// What an end marker says besides the outcome: token_lost, {token_changed, Label}, sending, or kept.
+static void take_how(struct cursor *c, struct tracker_end *end) {
+    if (term_is_atom(term_peek(c))) {
+        struct slice how = term_atom(c).text;
+        end->token_lost = slice_is(how, "token_lost");
+        end->sending = slice_is(how, "sending");
+    } else if (!term_is_tuple(term_peek(c))) {
+        term_skip(c);
+    } else if (term_tuple(c) == 2 && take_atom(c, "token_changed") && term_is_integer(term_peek(c))) {
+        end->shown = hash_mix((uint64_t)term_integer(c));
+    } else {
+        cursor_fail(c);
+    }
+}
+
+// An end marker: Outcome, {Outcome, How} or, of a web server's helper, {Outcome, How, Identity}. Names the request in the last case.
 static struct tracker_end read_end(struct pipeline_node *n, const struct message *m, int64_t time) {
-    struct tracker_end end = {.token = m->token, .pid = m->pid, .time = time};
-    struct cursor c = cursor_of(m->note.data, m->note.len);
+    struct tracker_end end = {.token = m->token, .pid = m->pid, .time = time, .serial = m->serial};
     if (m->note_kind != NOTE_IDENTITY) {
         return end;
     }
+    struct cursor c = cursor_of(m->note.data, m->note.len);
     uint32_t parts = term_is_tuple(term_peek(&c)) ? term_tuple(&c) : 1;
     end.error = term_is_atom(term_peek(&c)) && !take_atom(&c, "ok");
-    end.token_lost = parts >= 2 && take_atom(&c, "token_lost");
-    if (parts == 3) {
+    if (parts >= 2) {
+        take_how(&c, &end);
+    }
+    end.by_helper = parts == 3;
+    if (parts == 3 && !c.failed) {
         struct slice identity = term_take(&c);
         if (identity.len > 0) {
             name_by_term(n, tracker_find(n->tracker, m->token), identity, AT_END);
@@ -104,6 +124,7 @@ static struct tracker_end read_end(struct pipeline_node *n, const struct message
 void deliver_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time) {
     if (!m->has_token) {
         if (f->role == ROLE_TIER) {
+            n->totals.tokenless_calls++;
             tracker_pass(n->tracker, m->pid, f->tier, time);
         }
         return;
@@ -111,12 +132,15 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
     struct tracker_call call = {.pid = m->pid,
                                 .token = m->token,
                                 .from = m->from,
+                                .serial = m->serial,
                                 .time = time,
                                 .tier = f->tier,
                                 .function = m->target,
                                 .caller = m->caller};
     switch (f->role) {
     case ROLE_TIER:
+        n->costs[f->tier].calls++;
+        n->totals.calls++;
         if (m->entry == ENTRY_LEFT_OUT) {
             tracker_left_out(n->tracker, m->pid);
         } else {
@@ -138,6 +162,9 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
         tracker_end(n->tracker, &end);
         break;
     }
+    case ROLE_UPGRADE:
+        tracker_upgraded(n->tracker, &call);
+        break;
     case ROLE_SPAWN:
         tracker_spawn(n->tracker, &call);
         break;
@@ -158,6 +185,7 @@ static uint64_t spawned(const struct message *m) {
 
 void deliver_return(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time) {
     if (f->role == ROLE_TIER) {
+        n->totals.returns++;
         tracker_return(n->tracker, m->pid, f->tier, m->kind == MESSAGE_EXCEPTION, time);
     } else if (f->role == ROLE_SPAWN) {
         tracker_spawned(n->tracker, m->pid, m->kind == MESSAGE_RETURN ? spawned(m) : 0);
@@ -167,6 +195,7 @@ void deliver_return(struct pipeline_node *n, const struct traced_function *f, co
 uint16_t deliver_state(struct pipeline_node *n, const struct message *m, int64_t time) {
     switch (m->kind) {
     case MESSAGE_RETURN_TO:
+        n->totals.returns++;
         return tracker_return_to(n->tracker, m->pid, m->target, time);
     case MESSAGE_GC_START:
     case MESSAGE_GC_END:

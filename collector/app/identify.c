@@ -44,6 +44,15 @@ void identify_reset(struct identify *i) {
     map_clear(&i->waiting);
 }
 
+void identify_mark(const struct identify *i, bool *identities) {
+    for (uint32_t slot = 0; slot <= i->cache.mask; slot++) {
+        uint32_t identity = i->cache.slots[slot].value;
+        if (identity != MAP_NONE && identity != DIRECTORY_NONE) {
+            identities[identity] = true;
+        }
+    }
+}
+
 static uint64_t key_of(const struct message *call) {
     uint64_t key = hash_bytes(call->module.text);
     key = hash_mix(key + call->arity) ^ hash_bytes(call->function.text);

@@ -23,6 +23,16 @@ void label_makers_tell(struct label_makers *m, uint16_t node, uint32_t start) {
     m->next[node] = (uint8_t)((m->next[node] + 1) % LABEL_STARTS);
 }
 
+void label_makers_forget(struct label_makers *m, uint16_t node) {
+    for (uint32_t i = 0; i < LABEL_STARTS; i++) {
+        if (m->starts[node][i] != 0) {
+            map_remove(&m->nodes, m->starts[node][i], node);
+            m->starts[node][i] = 0;
+        }
+    }
+    m->next[node] = 0;
+}
+
 uint16_t label_makers_find(const struct label_makers *m, uint64_t label) {
     uint64_t start = label >> LABEL_COUNTER_BITS;
     uint32_t node = start == 0 ? MAP_NONE : map_get(&m->nodes, start);

@@ -28,7 +28,8 @@ static const char HELP[] =
     "  --request-timeout TIME   age at which a request without an end expires (default 30s)\n"
     "  --slow-threshold TIME    the log tells of requests over it (default 1s); a node's shim may say otherwise\n"
     "  --stats-log FILE         also append each flush's rows to FILE, as JSON lines\n"
-    "  --record DIR             also keep every trace stream as it came, for kprof replay\n"
+    "  --record DIR             also keep every trace stream, for kprof replay, without what functions returned\n"
+    "  --record-values          with what they returned, whatever secrets are in it: byte for byte\n"
     "  --version, --help\n"
     "\n"
     "TIME is a number with ms, s, m, h or d; without a unit it is seconds.\n"
@@ -102,7 +103,10 @@ static int parse_time(const char *name, const char *text, int64_t least, int64_t
 }
 
 int collector_options_parse(int argc, char **argv, struct collector_options *out) {
-    enum { LISTEN = 1, DB, BUCKET, FLUSH, TIMEOUT, SLOW, STATS_LOG, RECORD, SECRET_FILE, TLS_CERT, TLS_KEY, TLS_CA, VERSION, HELP_WANTED };
+    enum {
+        LISTEN = 1, DB, BUCKET, FLUSH, TIMEOUT, SLOW, STATS_LOG, RECORD, RECORD_VALUES,
+        SECRET_FILE, TLS_CERT, TLS_KEY, TLS_CA, VERSION, HELP_WANTED
+    };
     static const struct option longs[] = {{"listen", required_argument, NULL, LISTEN},
                                           {"db", required_argument, NULL, DB},
                                           {"bucket", required_argument, NULL, BUCKET},
@@ -111,6 +115,7 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
                                           {"slow-threshold", required_argument, NULL, SLOW},
                                           {"stats-log", required_argument, NULL, STATS_LOG},
                                           {"record", required_argument, NULL, RECORD},
+                                          {"record-values", no_argument, NULL, RECORD_VALUES},
                                           {"secret-file", required_argument, NULL, SECRET_FILE},
                                           {"tls-cert", required_argument, NULL, TLS_CERT},
                                           {"tls-key", required_argument, NULL, TLS_KEY},
@@ -155,6 +160,9 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
         case RECORD:
             out->record = optarg;
             break;
+        case RECORD_VALUES:
+            out->record_values = true;
+            break;
         case SECRET_FILE:
             out->secret_file = optarg;
             break;
@@ -189,6 +197,9 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
     listen = listen || service_activated();
     if (!listen || !out->db) {
         return usage("%s is missing", listen ? "--db FILE" : "--listen [ADDR:]PORT");
+    }
+    if (out->record_values && !out->record) {
+        return usage("--record-values: --record DIR is missing");
     }
     if (!out->tls_cert != !out->tls_key || (out->tls_ca && !out->tls_cert)) {
         return usage("%s is missing", out->tls_cert ? "--tls-key FILE" : "--tls-cert FILE");

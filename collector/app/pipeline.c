@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/time_math.h"
 #include "codec/frame.h"
 #include "codec/mfa.h"
 #include "model/keep.h"
@@ -21,9 +22,16 @@ struct pipeline *pipeline_new(const struct pipeline_options *options) {
     if (!p->pool) {
         goto err2;
     }
+    if (options->shared) {
+        request_pool_share(p->pool);
+    }
+    p->directory.shared = options->shared;
     p->stats = stats_new();
     if (!p->stats) {
         goto err3;
+    }
+    if (options->shared) {
+        stats_share(p->stats);
     }
     p->keep = keep_new();
     if (!p->keep) {
@@ -47,11 +55,11 @@ err0:
     return NULL;
 }
 
-static void node_free(struct pipeline_node *n) {
+void node_free(struct pipeline_node *n) {
     tracker_free(n->tracker);
     tier_set_free(&n->tiers);
     identify_free(&n->identify);
-    buffer_free(&n->partial);
+    partial_free(n);
     free(n);
 }
 
@@ -59,8 +67,10 @@ void pipeline_free(struct pipeline *p) {
     if (!p) {
         return;
     }
-    for (uint32_t i = 0; i < LIMIT_NODES && p->nodes[i]; i++) {
-        node_free(p->nodes[i]);
+    for (uint32_t i = 0; i < LIMIT_NODES; i++) {
+        if (p->nodes[i]) {
+            node_free(p->nodes[i]);
+        }
     }
     stats_free(p->stats);
     keep_free(p->keep);
@@ -80,11 +90,11 @@ struct directory *pipeline_directory(struct pipeline *p) {
 static void tell_calls(struct pipeline_node *n, const struct request_result *result) {
     const struct pipeline_options *o = &n->pipeline->options;
     struct pipeline_calls calls = {result, &n->pipeline->directory, n->account.offset};
-    int64_t ended = result->end + n->account.offset;
-    if (n->calls_wanted && o->calls && rate_count(&n->calls_rate, ended, NANOSECONDS) < LIMIT_CALLS_PER_SECOND) {
+    int64_t now = n->pipeline->now.steady; // not the node's time, which it can tell us as it likes
+    if (n->calls_wanted && o->calls && rate_count(&n->calls_rate, now, NANOSECONDS) < LIMIT_CALLS_PER_SECOND) {
         o->calls(n->user, &calls);
     }
-    if (result->end - result->begin > n->slow_ns && o->slow && rate_count(&n->slow_rate, ended, NANOSECONDS) < LIMIT_SLOW_PER_SECOND) {
+    if (result->end - result->begin > n->slow_ns && o->slow && rate_count(&n->slow_rate, now, NANOSECONDS) < LIMIT_SLOW_PER_SECOND) {
         o->slow(n->user, &calls);
     }
 }
@@ -93,6 +103,7 @@ static void on_finished(void *context, const struct request_result *result) {
     struct pipeline_node *n = context;
     n->totals.complete += result->fate == REQUEST_COMPLETE && !result->remote;
     n->totals.incomplete += result->fate == REQUEST_INCOMPLETE;
+    n->totals.reasons[result->reason] += result->fate == REQUEST_INCOMPLETE;
     n->totals.expired += result->fate == REQUEST_EXPIRED;
     account_request(&n->account, result);
     if (result->fate == REQUEST_COMPLETE || result->cut) {
@@ -135,12 +146,25 @@ static void on_never_returns(void *context, uint16_t tier) {
     }
 }
 
+static void on_stale(void *context, uint16_t tier) {
+    struct pipeline_node *n = context;
+    n->costs[tier].stale_calls++;
+}
+
+static void on_met(void *context) {
+    log_info("node %s: markers or a web server's helper begin inside of an entry's calls: each request is "
+             "counted once, and they name it",
+             pipeline_node_name(context));
+}
+
 struct request_events pipeline_events(struct pipeline_node *n, bool live) {
     return (struct request_events){.context = n,
                                    .finished = on_finished,
                                    .maker = live ? on_maker : NULL,
                                    .identity = on_identity,
-                                   .never_returns = on_never_returns};
+                                   .never_returns = on_never_returns,
+                                   .stale = on_stale,
+                                   .met = on_met};
 }
 
 // -- nodes -------------------------------------------------------------------------------------------------------------
@@ -185,13 +209,30 @@ struct pipeline_node *pipeline_node(struct pipeline *p, struct slice name) {
     return p->nodes[id];
 }
 
+uint16_t pipeline_node_id(const struct pipeline_node *n) {
+    return n->id;
+}
+
 const char *pipeline_node_name(const struct pipeline_node *n) {
     return names_text(&n->pipeline->directory.nodes, n->id);
+}
+
+// What a node that is gone needs no more: it tells its tiers anew when it comes back.
+static void rest(struct pipeline_node *n) {
+    tracker_free(n->tracker);
+    n->tracker = NULL;
+    identify_reset(&n->identify);
+    n->reader = (struct message_reader){0};
+    tier_set_clear(&n->tiers);
+    keep_forget_node(n->pipeline->keep, n->id);
 }
 
 void pipeline_set_user(struct pipeline_node *n, void *user) {
     n->user = user;
     n->labels_to_come = 0;
+    if (!user && !n->open) {
+        rest(n);
+    }
 }
 
 void pipeline_want_calls(struct pipeline_node *n, bool wanted) {
@@ -209,6 +250,7 @@ void pipeline_set_slow(struct pipeline_node *n, int64_t slow_ns) {
 void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers) {
     tier_set_free(&n->tiers);
     n->tiers = tiers;
+    n->tier_count = tiers.tiers;
     n->reader = (struct message_reader){0};
     identify_reset(&n->identify);
 }
@@ -241,8 +283,11 @@ void pipeline_sync(struct pipeline_node *n, int64_t at_ticks, struct pipeline_no
 struct stats *pipeline_swap(struct pipeline *p, struct stats *empty) {
     struct stats *full = p->stats;
     p->stats = empty;
-    for (uint32_t i = 0; i < LIMIT_NODES && p->nodes[i]; i++) {
-        p->nodes[i]->account.stats = empty;
+    p->handed_out = full;
+    for (uint32_t i = 0; i < LIMIT_NODES; i++) {
+        if (p->nodes[i]) {
+            p->nodes[i]->account.stats = empty;
+        }
     }
     stats_add_totals(full);
     return full;
@@ -253,12 +298,12 @@ const struct stats *pipeline_stats(const struct pipeline *p) {
 }
 
 bool pipeline_clock_offset(const struct pipeline_node *n, int64_t *ahead) {
-    *ahead = n->synced_node + n->account.offset - n->synced_at.wall;
+    *ahead = time_sub(time_add(n->synced_node, n->account.offset), n->synced_at.wall);
     return n->synced;
 }
 
 uint32_t pipeline_tiers(const struct pipeline_node *n) {
-    return n->tiers.tiers;
+    return n->tier_count;
 }
 
 struct pipeline_totals pipeline_totals(const struct pipeline_node *n) {

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+enum { MS = 1000000 }; // ns
+
 static struct ledger_row *ledger_at(struct pipeline_node *n, int64_t time) {
     return stats_ledger(n->account.stats, account_bucket(&n->account, time), n->id);
 }
@@ -15,6 +17,7 @@ void ledger_settle(struct pipeline_node *n) {
     struct request_counts counts = tracker_take_counts(n->tracker);
     n->totals.orphan_returns += counts.orphan_returns;
     n->totals.incomplete += counts.refused_requests;
+    n->totals.reasons[REASON_ROOM] += counts.refused_requests;
     if (n->live_rows) {
         live_refused(n->live_rows, counts.refused_requests);
     }
@@ -33,7 +36,10 @@ void ledger_settle(struct pipeline_node *n) {
         row->unwound_frames += counts.unwound_frames;
         row->ambiguous_returns += counts.ambiguous_returns;
         row->lost_tokens += counts.lost_tokens;
+        row->recredited_calls += counts.recredited_calls;
+        row->calls += now->calls - before->calls;
         row->requests_incomplete += counts.refused_requests;
+        row->incomplete_room += counts.refused_requests;
     }
     n->settled = n->totals;
 }
@@ -42,12 +48,14 @@ void ledger_settle_costs(struct pipeline_node *n) {
     for (uint32_t i = 0; i < n->tiers.count && n->latest != INT64_MIN; i++) {
         const struct traced_function *f = &n->tiers.functions[i];
         struct cost *cost = f->role == ROLE_TIER ? &n->costs[f->tier] : NULL;
-        struct cost_row *row = cost && cost->messages > 0
+        struct cost_row *row = cost && (cost->messages > 0 || cost->stale_calls > 0)
                                    ? stats_cost(n->account.stats, account_bucket(&n->account, n->latest), n->id, f->tier)
                                    : NULL;
         if (row) {
             row->messages += cost->messages;
             row->bytes += cost->bytes;
+            row->calls += cost->calls;
+            row->stale_calls += cost->stale_calls;
             *cost = (struct cost){0};
         }
     }
@@ -55,23 +63,31 @@ void ledger_settle_costs(struct pipeline_node *n) {
 
 void pipeline_count(struct pipeline_node *n, const struct pipeline_counts *counts) {
     struct pipeline_counts *sum = &n->totals.shim;
-    if (counts->unsampled > 0 || counts->paused_ms > 0 || counts->trips > 0 || counts->lowered_ms > 0) {
+    if (!all_zero(counts, sizeof *counts)) {
         struct ledger_row *row = ledger_at(n, node_now(n));
         row->requests_unsampled += counts->unsampled;
         row->paused_ms += counts->paused_ms;
+        row->tripped_ms += counts->tripped_ms;
+        row->away_ms += counts->away_ms;
         row->trips += counts->trips;
         row->lowered_ms += counts->lowered_ms;
+        row->unmarked_calls += counts->unmarked_calls;
     }
     sum->unsampled += counts->unsampled;
     sum->paused_ms += counts->paused_ms;
+    sum->tripped_ms += counts->tripped_ms;
+    sum->away_ms += counts->away_ms;
     sum->trips += counts->trips;
     sum->lowered_ms += counts->lowered_ms;
+    sum->unmarked_calls += counts->unmarked_calls;
 }
 
 void pipeline_gap(struct pipeline_node *n, int64_t from_ticks, int64_t until_ticks, bool reload) {
     if (n->open && from_ticks <= until_ticks) {
         tracker_gap(n->tracker, node_ns(n, from_ticks), node_ns(n, until_ticks));
-        ledger_at(n, node_now(n))->reloads += reload;
+        struct ledger_row *row = ledger_at(n, node_now(n));
+        row->reloads += reload;
+        row->untraced_ms += (uint64_t)(node_ns(n, until_ticks) - node_ns(n, from_ticks) + MS - 1) / MS;
     }
 }
 

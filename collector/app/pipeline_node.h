@@ -3,6 +3,7 @@
 //   pipeline.c         nodes, and what their requests are told to
 //   pipeline_stream.c  a node's stream: its frames, their messages' time, what is over
 //   pipeline_ledger.c  what was seen and lost
+//   pipeline_names.c   names given back
 //   deliver.c          what a message means to the tracker
 #pragma once
 
@@ -16,6 +17,8 @@
 struct cost {
     uint64_t messages;
     uint64_t bytes;
+    uint64_t calls;
+    uint64_t stale_calls;
 };
 
 enum { NANOSECONDS = 1000000000 }; // per second
@@ -25,6 +28,7 @@ struct pipeline_node {
     uint16_t id;
     void *user;
     struct tier_set tiers;
+    uint32_t tier_count; // that it had last
     struct tracker *tracker;
     struct identify identify;
     struct account account;
@@ -76,7 +80,11 @@ struct pipeline {
     struct label_makers makers;
     struct stats *stats;
     struct pipeline_node *nodes[LIMIT_NODES];
-    struct pipeline_now now; // of the last tick
+    size_t partial_bytes;           // that the nodes' begun frames take
+    const struct stats *handed_out; // by pipeline_swap; NULL: none yet
+    struct pipeline_now now;        // of the last tick
+    int64_t trimmed;                // when memory was last looked at,
+    int64_t names_settled;          // and identities that nothing names; steady
 };
 
 // -- a node's clock and counts --------------------------------------------------------------------------------------------
@@ -110,11 +118,14 @@ static inline uint64_t node_seen(const struct pipeline_node *n) {
 
 // -- pipeline.c ------------------------------------------------------------------------------------------------------------
 
+void node_free(struct pipeline_node *n);
 // What the tracker of the node's stream tells, and asks.
 struct request_events pipeline_events(struct pipeline_node *n, bool live);
 
 // -- pipeline_stream.c -----------------------------------------------------------------------------------------------------
 
+// Forgets the start of a frame.
+void partial_free(struct pipeline_node *n);
 // Messages were lost here.
 void stream_lose(struct pipeline_node *n);
 
@@ -124,6 +135,11 @@ void stream_lose(struct pipeline_node *n);
 void ledger_settle(struct pipeline_node *n);
 // Enters what the tiers' messages took into the same bucket.
 void ledger_settle_costs(struct pipeline_node *n);
+
+// -- pipeline_names.c ------------------------------------------------------------------------------------------------------
+
+// Time has passed. Where identities were refused, or soon will be, those that nothing names any more are given back.
+void names_settle(struct pipeline *p);
 
 // -- deliver.c -------------------------------------------------------------------------------------------------------------
 

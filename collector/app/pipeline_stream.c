@@ -1,6 +1,9 @@
 #include "pipeline_node.h"
 
+#include <string.h>
+
 #include "codec/frame.h"
+#include "model/keep.h"
 
 enum {
     ADVANCE_NS = 50000000, // stream time between two looks for what is over
@@ -55,7 +58,10 @@ static inline void count_cost(struct pipeline_node *n, uint16_t tier, size_t byt
 }
 
 void stream_lose(struct pipeline_node *n) {
-    tracker_lost(n->tracker);
+    if (!n->tracker) { // nothing came since the node was gone: nothing is open
+        return;
+    }
+    tracker_lost(n->tracker, n->latest);
     tracker_lost_until(n->tracker, INT64_MAX); // until the next message tells the time
     n->lost = true;
 }
@@ -227,13 +233,37 @@ static int64_t take_frames(struct pipeline_node *n, struct slice bytes) {
     }
 }
 
-// Bytes that a frame still lacks of which only the start is there: of its header, or behind that of its body.
-static size_t frame_missing(struct slice begun) {
-    if (begun.len < FRAME_HEADER) {
-        return FRAME_HEADER - begun.len;
+void partial_free(struct pipeline_node *n) {
+    n->pipeline->partial_bytes -= n->partial.room;
+    buffer_free(&n->partial);
+}
+
+// Whether the node may keep so many bytes of a frame that is not whole: always few, and more as long as others find room, too.
+static bool may_keep(const struct pipeline_node *n, size_t len) {
+    size_t others = n->pipeline->partial_bytes - n->partial.room;
+    size_t left = others < LIMIT_PARTIAL_BYTES ? LIMIT_PARTIAL_BYTES - others : 0;
+    size_t room = len > n->partial.cap / 2 ? n->partial.cap : 2 * len; // as a buffer grows
+    return !n->pipeline->options.shared || len <= LIMIT_SURE_BYTES || room <= left / 4 * 3;
+}
+
+// Keeps the start of a frame. Without room for it, or memory, what is kept of it goes and the rest is passed over when it comes.
+static bool partial_add(struct pipeline_node *n, struct slice bytes) {
+    size_t before = n->partial.room, len = n->partial.len + bytes.len;
+    bool kept = may_keep(n, len) && buffer_append(&n->partial, bytes.data, bytes.len);
+    n->pipeline->partial_bytes += n->partial.room - before;
+    if (!kept && len >= FRAME_HEADER && len <= LIMIT_FRAME_BYTES + FRAME_HEADER) {
+        uint8_t header[FRAME_HEADER];
+        size_t have = n->partial.len < FRAME_HEADER ? n->partial.len : FRAME_HEADER;
+        memcpy(header, n->partial.data, have);
+        memcpy(header + have, bytes.data, FRAME_HEADER - have);
+        n->totals.messages++;
+        count_error(n);
+        n->skipping = frame_missing(slice_of(header, FRAME_HEADER)) + FRAME_HEADER - len;
+        n->offset += (int64_t)len;
+        partial_free(n);
+        return true;
     }
-    struct cursor size = cursor_of(begun.data + 1, FRAME_HEADER - 1);
-    return FRAME_HEADER + (size_t)cursor_u32(&size) - begun.len;
+    return kept;
 }
 
 int64_t pipeline_feed(struct pipeline_node *n, struct slice bytes) {
@@ -247,19 +277,25 @@ int64_t pipeline_feed(struct pipeline_node *n, struct slice bytes) {
     while (n->partial.len > 0 && bytes.len > 0 && used >= 0) {
         size_t missing = frame_missing(slice_of(n->partial.data, n->partial.len));
         size_t piece = missing < bytes.len ? missing : bytes.len;
-        if (!buffer_append(&n->partial, bytes.data, piece)) {
+        if (!partial_add(n, slice_of(bytes.data, piece))) {
             used = -1;
             break;
         }
         bytes = slice_of(bytes.data + piece, bytes.len - piece);
+        if (n->partial.len == 0) {
+            break; // there was no room for it
+        }
         used = take_frames(n, slice_of(n->partial.data, n->partial.len));
         if (used > 0) {
             buffer_consume(&n->partial, (size_t)used);
         }
+        if (n->partial.len == 0 && n->partial.room > LIMIT_SURE_BYTES) {
+            partial_free(n);
+        }
     }
     if (used >= 0 && bytes.len > 0) {
         used = take_frames(n, bytes);
-        if (used >= 0 && !buffer_append(&n->partial, bytes.data + used, bytes.len - (size_t)used)) {
+        if (used >= 0 && !partial_add(n, slice_of(bytes.data + used, bytes.len - (size_t)used))) {
             used = -1;
         }
     }
@@ -282,12 +318,12 @@ bool pipeline_end(struct pipeline_node *n, bool clean, int64_t *cut_at) {
         *cut_at = n->offset;
         count_error(n);
     } else if (!clean) {
-        tracker_lost(n->tracker);
+        tracker_lost(n->tracker, n->latest);
     }
     tracker_reset(n->tracker);
     ledger_settle(n);
     ledger_settle_costs(n);
-    buffer_free(&n->partial);
+    partial_free(n);
     return cut;
 }
 
@@ -303,10 +339,30 @@ static bool told_lately(const struct pipeline_node *n) {
     return n->synced && n->pipeline->now.steady - n->synced_at.steady <= LATELY_NS;
 }
 
+// Once a second: what a burst took goes back.
+static void trim(struct pipeline *p) {
+    if (p->now.steady - p->trimmed < NANOSECONDS) {
+        return;
+    }
+    p->trimmed = p->now.steady;
+    request_pool_trim(p->pool);
+    keep_trim(p->keep);
+    names_settle(p);
+    for (uint32_t i = 0; i < LIMIT_NODES; i++) {
+        if (p->nodes[i] && p->nodes[i]->tracker) {
+            tracker_trim(p->nodes[i]->tracker);
+        }
+    }
+}
+
 void pipeline_tick(struct pipeline *p, struct pipeline_now now) {
     p->now = now;
-    for (uint32_t i = 0; i < LIMIT_NODES && p->nodes[i]; i++) {
+    trim(p);
+    for (uint32_t i = 0; i < LIMIT_NODES; i++) {
         struct pipeline_node *n = p->nodes[i];
+        if (!n) {
+            continue;
+        }
         // The gauge's empty frames come every 10 ms while the stream flows. They alone mean that nothing is on its way; with messages
         // among them time goes on by theirs, and without any bytes the stream is held up.
         bool idle = n->fresh && n->totals.messages == n->ticked;

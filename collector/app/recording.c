@@ -2,16 +2,28 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/text_time.h"
+#include "codec/frame.h"
+#include "model/message_values.h"
+
+enum { SAME_NAMES = 1000 }; // streams of a node that begin within one second
 
 struct recording {
     FILE *file; // NULL after an error
     char path[4096];
+    bool values;
+    bool over; // no trace stream any more
+    struct message_reader reader;
+    struct buffer partial; // the start of a frame whose rest is still to come
+    struct buffer body;    // one without values
+    uint64_t skipping;     // bytes of an oversized frame still to pass over
 };
 
 // A node's name as part of a file's: what could leave the folder or hide the file becomes '_'.
@@ -24,35 +36,162 @@ static void file_name(const char *node, char *out, size_t size) {
     out[i] = 0;
 }
 
-struct recording *recording_start(const char *dir, const char *node, int64_t session, int64_t now) {
+// A descriptor of a new file, with its path; -1 and errno.
+static int open_new(struct recording *r, const char *dir, const char *node, int64_t session, int64_t now) {
+    char name[128], when[TEXT_TIME_BYTES], number[16] = "";
+    file_name(node, name, sizeof name);
+    text_time_format(now, false, when);
+    for (int i = 2;; i++) {
+        int n =
+            snprintf(r->path, sizeof r->path, "%s/%s-%s-%" PRId64 "%s.cap", dir, name, when, session, number);
+        if (n < 0 || (size_t)n >= sizeof r->path) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int fd = open(r->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd >= 0 || errno != EEXIST || i > SAME_NAMES) {
+            return fd;
+        }
+        snprintf(number, sizeof number, ".%d", i); // a stream that was reopened, or another collector's
+    }
+}
+
+struct recording *recording_start(const struct recording_place *place, const char *node, int64_t session,
+                                  int64_t now) {
     struct recording *r = calloc(1, sizeof *r);
     if (!r) {
         return NULL;
     }
-    char name[128], when[TEXT_TIME_BYTES];
-    file_name(node, name, sizeof name);
-    text_time_format(now, false, when);
-    int n = snprintf(r->path, sizeof r->path, "%s/%s-%s-%" PRId64 ".cap", dir, name, when, session);
-    if (n < 0 || (size_t)n >= sizeof r->path || !(r->file = fopen(r->path, "wxe"))) {
+    int fd = open_new(r, place->dir, node, session, now);
+    if (fd < 0 || !(r->file = fdopen(fd, "w"))) {
         log_error("cannot record to %s: %s", r->path, strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+        }
         free(r);
         return NULL;
     }
+    r->values = place->values;
+    r->partial = buffer_make(LIMIT_FRAME_BYTES + FRAME_HEADER);
+    r->body = buffer_make(LIMIT_FRAME_BYTES);
     log_info("recording to %s", r->path);
     return r;
 }
 
-void recording_add(struct recording *r, struct slice bytes) {
-    if (r->file && fwrite(bytes.data, 1, bytes.len, r->file) != bytes.len) {
+static void write_bytes(struct recording *r, const void *data, size_t len) {
+    if (r->file && fwrite(data, 1, len, r->file) != len) {
         log_error("recording to %s ends: %s", r->path, strerror(errno));
         fclose(r->file);
         r->file = NULL;
     }
 }
 
+static void write_frame(struct recording *r, uint8_t op, uint32_t size, const void *body) {
+    uint8_t header[FRAME_HEADER] = {op, (uint8_t)(size >> 24), (uint8_t)(size >> 16), (uint8_t)(size >> 8),
+                                    (uint8_t)size};
+    write_bytes(r, header, sizeof header);
+    if (body) {
+        write_bytes(r, body, size);
+    }
+}
+
+// A frame that is no trace message, for one that a replay cannot use, or must not have.
+static void write_unusable(struct recording *r) {
+    static const uint8_t body[] = {TERM_VERSION, TERM_NIL};
+    write_frame(r, 0, sizeof body, body);
+}
+
+static void write_term(struct recording *r, struct slice body) {
+    buffer_reset(&r->body);
+    if (message_without_values(&r->reader, body, &r->body)) {
+        write_frame(r, 0, (uint32_t)r->body.len, r->body.data);
+    } else {
+        write_unusable(r);
+    }
+}
+
+// Writes the frames at the start of bytes. Returns how many bytes they were, -1 when a frame is none.
+static int64_t write_frames(struct recording *r, struct slice bytes) {
+    size_t used = 0;
+    for (;;) {
+        size_t skip = bytes.len - used < r->skipping ? bytes.len - used : (size_t)r->skipping;
+        struct frame frame;
+        r->skipping -= skip;
+        used += skip;
+        long size = frame_next(slice_of(bytes.data + used, bytes.len - used), &frame);
+        if (size == FRAME_PARTIAL) {
+            return (int64_t)used;
+        }
+        if (size == FRAME_BAD) {
+            return -1;
+        }
+        switch (frame.kind) {
+        case FRAME_TERM:
+            write_term(r, frame.body);
+            break;
+        case FRAME_DROPPED:
+            write_frame(r, FRAME_OP_DROPPED, frame.size, NULL);
+            break;
+        case FRAME_OVERSIZED:
+            write_unusable(r);
+            r->skipping = frame.size;
+            break;
+        case FRAME_EMPTY:
+            write_frame(r, 0, 0, NULL);
+            break;
+        }
+        used += (size_t)size;
+    }
+}
+
+static int64_t add_frames(struct recording *r, struct slice bytes) {
+    int64_t used = 0;
+    // A frame begun in earlier bytes is completed in the buffer, as far as it needs; the rest is read in
+    // place.
+    while (r->partial.len > 0 && bytes.len > 0) {
+        size_t missing = frame_missing(slice_of(r->partial.data, r->partial.len));
+        size_t piece = missing < bytes.len ? missing : bytes.len;
+        if (!buffer_append(&r->partial, bytes.data, piece)) {
+            return -1;
+        }
+        bytes = slice_of(bytes.data + piece, bytes.len - piece);
+        used = write_frames(r, slice_of(r->partial.data, r->partial.len));
+        if (used < 0) {
+            return used;
+        }
+        buffer_consume(&r->partial, (size_t)used);
+    }
+    if (bytes.len == 0) {
+        return 0;
+    }
+    used = write_frames(r, bytes);
+    return used >= 0 && !buffer_append(&r->partial, bytes.data + used, bytes.len - (size_t)used) ? -1 : used;
+}
+
+void recording_add(struct recording *r, struct slice bytes) {
+    if (r->values) {
+        write_bytes(r, bytes.data, bytes.len);
+    } else if (!r->over && r->file && add_frames(r, bytes) < 0) {
+        static const uint8_t none = UINT8_MAX; // begins no frame, for the replay to see the same
+        write_bytes(r, &none, 1);
+        r->over = true;
+    }
+}
+
 void recording_end(struct recording *r) {
-    if (r && r->file && fclose(r->file) != 0) {
+    if (!r) {
+        return;
+    }
+    // Of a frame that was cut off only that it was there.
+    size_t begun = r->partial.len < FRAME_HEADER ? r->partial.len : FRAME_HEADER;
+    if (r->skipping > 0 || (begun > 0 && !r->over)) {
+        static const uint8_t header[FRAME_HEADER] = {0, 0, 0, 0, 1};
+        write_bytes(r, header, begun > 0 ? begun : FRAME_HEADER);
+    }
+    if (r->file && fclose(r->file) != 0) {
         log_error("recording to %s: %s", r->path, strerror(errno));
     }
+    buffer_free(&r->partial);
+    buffer_free(&r->body);
     free(r);
 }

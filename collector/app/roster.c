@@ -31,9 +31,26 @@ struct roster_node *roster_join(struct roster *r, uint16_t id, struct pipeline_n
     return n;
 }
 
+struct roster_node *roster_oldest(const struct roster *r, const bool used[LIMIT_NODES]) {
+    struct roster_node *oldest = NULL;
+    for (uint32_t i = 0; i < LIMIT_NODES; i++) {
+        struct roster_node *n = r->nodes[i];
+        if (n && !n->connected && !used[i] && (!oldest || n->since < oldest->since)) {
+            oldest = n;
+        }
+    }
+    return oldest;
+}
+
+void roster_forget(struct roster *r, struct roster_node *n) {
+    r->nodes[pipeline_node_id(n->node)] = NULL;
+    free(n);
+}
+
 void roster_leave(struct roster_node *n, int64_t now) {
     n->connected = false;
     n->since = now;
+    n->unmarked = 0;
     snprintf(n->state, sizeof n->state, "gone");
     roster_event(n, now, "disconnected");
 }

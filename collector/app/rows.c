@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/text_time.h"
+#include "base/time_math.h"
 #include "codec/control.h"
 #include "codec/json.h"
 
@@ -56,13 +57,14 @@ static struct fields fields_of(const struct rows *r, const struct stat_row *row)
                   {"gc_us", (double)row->gc_ns / 1e3},
                   {"off_cpu_us", (double)row->off_cpu_ns / 1e3}},
     };
-    text_time_format(row->key.bucket_start * 1000000000, false, f.bucket_start);
+    text_time_format(time_of_seconds(row->key.bucket_start), false, f.bucket_start);
     return f;
 }
 
-void rows_json(const struct rows *r, struct buffer *out) {
-    for (uint32_t i = 0; i < stats_rows(r->stats); i++) {
-        struct fields f = fields_of(r, stats_row_at(r->stats, i));
+bool rows_json(const struct rows *r, uint32_t *from, struct buffer *out) {
+    uint32_t first = *from;
+    for (; *from < stats_rows(r->stats) && *from - first < ROWS_PER_MESSAGE; ++*from) {
+        struct fields f = fields_of(r, stats_row_at(r->stats, *from));
         struct json j = json_make(out);
         json_open(&j, '{');
         json_key_text(&j, "bucket_start", f.bucket_start);
@@ -79,6 +81,7 @@ void rows_json(const struct rows *r, struct buffer *out) {
         json_close(&j, '}');
         buffer_text(out, "\n");
     }
+    return *from > first;
 }
 
 static void pack_row(struct control_writer *w, const struct fields *f) {
@@ -98,7 +101,7 @@ static void pack_row(struct control_writer *w, const struct fields *f) {
 
 _Static_assert(FIELDS == 5 + 4 + 14, "as many as pack_row writes");
 
-void rows_messages(const struct rows *r, uint16_t node, struct buffer *out) {
+bool rows_messages(const struct rows *r, uint16_t node, struct buffer *out) {
     uint32_t total = stats_rows(r->stats);
     for (uint32_t i = 0; i < total;) {
         uint32_t first = i, count = 0;
@@ -106,7 +109,7 @@ void rows_messages(const struct rows *r, uint16_t node, struct buffer *out) {
             count += stats_row_at(r->stats, i)->key.node == node;
         }
         if (count == 0) {
-            return;
+            return true;
         }
         struct control_writer w = control_begin(out, "stats", 1);
         control_list(&w, "rows", count);
@@ -117,7 +120,8 @@ void rows_messages(const struct rows *r, uint16_t node, struct buffer *out) {
             }
         }
         if (!control_end(&w)) {
-            return;
+            return false;
         }
     }
+    return true;
 }

@@ -5,43 +5,43 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "app/recording.h"
 #include "app/tool_link.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/text_time.h"
 
-static const int64_t MINUTE_NS = 60000000000;
 static const int64_t SILENT_NS = 3000000000; // of a shim that says something every second
 
 static const char *name_of(const struct shim_link *link) {
     return pipeline_node_name(link->node);
 }
 
-// Logs what a shim says. One that never stops talking fills no disk.
+// Logs what a node does and says. One that never stops fills no disk, and leaves room for others.
 __attribute__((format(printf, 3, 4))) static void tell(const struct shim_link *link, enum log_level level, const char *format, ...) {
-    uint32_t before = rate_count(&link->seen->lines, clock_monotonic(), MINUTE_NS);
     char text[1024];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (before < LIMIT_LOG_LINES) {
-        log_line(level, "node %s: %s", name_of(link), text);
-    } else if (before == LIMIT_LOG_LINES) {
-        log_warning("node %s: says more than the log takes; the rest of this minute is left out", name_of(link));
-    }
+    log_from(&(struct log_origin){format, &link->seen->lines}, level, "node %s: %s", name_of(link), text);
 }
 
 // -- to the shim -------------------------------------------------------------------------------------------------------
 
-void shim_link_send(struct shim_link *link, const struct buffer *messages) {
-    bool sent = session_send(link->session, messages);
-    if (!sent && !link->output_full) {
-        log_warning("node %s: it does not read what it is sent; some is left out", name_of(link));
+void shim_link_left_out(struct shim_link *link) {
+    if (!link->output_full) {
+        tell(link, LOG_WARNING, "it does not read what it is sent; some is left out");
     }
-    link->output_full = !sent;
+    link->output_full = true;
+}
+
+void shim_link_send(struct shim_link *link, const struct buffer *messages) {
+    if (session_send(link->session, messages)) {
+        link->output_full = false;
+    } else {
+        shim_link_left_out(link);
+    }
 }
 
 static void send_function(struct shim_link *link, const char *type, const struct traced_function *f, uint32_t id,
@@ -129,9 +129,8 @@ void shim_link_slow(void *user, const struct pipeline_calls *c) {
     const struct shim_link *link = user;
     const struct request_result *r = c->result;
     char started[TEXT_TIME_BYTES];
-    log_warning("node %s: slow_call %s, %.1f ms, %s, begun %s", name_of(user), names_text(&c->directory->identities, r->identity),
-                (double)(r->end - r->begin) / 1e6, r->error ? "error" : "ok",
-                text_time_format(r->begin + c->offset, true, started));
+    tell(link, LOG_WARNING, "slow_call %s, %.1f ms, %s, begun %s", names_text(&c->directory->identities, r->identity),
+         (double)(r->end - r->begin) / 1e6, r->error ? "error" : "ok", text_time_format(r->begin + c->offset, true, started));
     if (link->slow_wanted) {
         send_request(user, "slow", c);
     }
@@ -155,7 +154,7 @@ static bool make_way(const struct shim_links *links, const struct pipeline_node 
         return false;
     }
     if (there) {
-        log_warning("node %s: silent, and back on another connection", name_of(there));
+        tell(there, LOG_WARNING, "silent, and back on another connection");
         session_dismiss(there->session, "the node has connected anew");
     }
     return true;
@@ -172,6 +171,25 @@ static void note_origin(struct roster_node *n, struct control_map hello, const c
     snprintf(n->peer, sizeof n->peer, "%s", peer);
 }
 
+// The node of a name. When there are as many as may be, one that is gone makes room: the one that has been gone for longest, of those of
+// which everything is written.
+static struct pipeline_node *node_of(const struct shim_links *links, struct slice name) {
+    struct pipeline_node *node = pipeline_node(links->pipeline, name);
+    if (!node) {
+        bool used[LIMIT_NODES];
+        pipeline_used_nodes(links->pipeline, used);
+        tool_link_mark(links->tools, used);
+        struct roster_node *oldest = roster_oldest(links->roster, used);
+        if (oldest) {
+            uint16_t id = pipeline_node_id(oldest->node);
+            roster_forget(links->roster, oldest);
+            pipeline_forget(links->pipeline, id);
+            node = pipeline_node(links->pipeline, name);
+        }
+    }
+    return node;
+}
+
 static void *on_hello(void *context, struct session *s, struct control_map hello, const char **refusal) {
     struct shim_links *links = context;
     struct slice name = {0}, otp = {0};
@@ -183,9 +201,9 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
         *refusal = "the hello lacks node, ticks_per_second or time_offset";
         return NULL;
     }
-    struct pipeline_node *node = pipeline_node(links->pipeline, name);
+    struct pipeline_node *node = node_of(links, name);
     if (!node) {
-        *refusal = "too many nodes: it has seen as many names as it takes, and forgets them when it is started anew";
+        *refusal = "too many nodes: it has as many as it takes, and forgets one that is gone when all of it is written";
         return NULL;
     }
     if (!make_way(links, node)) {
@@ -199,7 +217,7 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
     }
     link->links = links;
     link->node = node;
-    link->node_id = directory_node(pipeline_directory(links->pipeline), name);
+    link->node_id = pipeline_node_id(node);
     link->seen = roster_join(links->roster, link->node_id, node, clock_wall());
     if (!link->seen) {
         *refusal = "out of memory";
@@ -216,9 +234,14 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
     links->first = link;
     pipeline_set_clock(node, ticks, offset);
     pipeline_set_user(node, link);
-    log_info("node %s (OTP %.*s) connected from %s", name_of(link), (int)(otp.len < 16 ? otp.len : 16),
-             otp.data ? (const char *)otp.data : "", session_peer(s));
+    log_from(&(struct log_origin){.source = &link->seen->lines}, LOG_INFO, "node %s (OTP %.*s) connected from %s", name_of(link),
+             (int)(otp.len < 16 ? otp.len : 16), otp.data ? (const char *)otp.data : "", session_peer(s));
     return link;
+}
+
+// A module or function, whose name is an atom's.
+static bool is_atom(struct slice text) {
+    return text.len > 0 && text.len <= LIMIT_ATOM_BYTES;
 }
 
 static void add_tier(struct shim_link *link, struct directory *names, struct tier_set *set, struct control_map tier) {
@@ -230,9 +253,9 @@ static void add_tier(struct shim_link *link, struct directory *names, struct tie
     control_get_int(tier, "a", &arity);
     const char *why = NULL;
     uint16_t id = DIRECTORY_NONE;
-    if (name.len == 0 || m.len == 0 || f.len == 0 || arity < 0 || arity > 255) {
-        why = "is incomplete";
-    } else if ((id = directory_tier(names, name)) == TIER_TOTAL) {
+    if (name.len == 0 || !is_atom(m) || !is_atom(f) || arity < 0 || arity > 255) {
+        why = "is incomplete, or has a longer name than functions have";
+    } else if ((id = directory_tier_of(names, link->node_id, name)) == TIER_TOTAL) {
         why = "has the name of the whole request";
     } else if (id == DIRECTORY_NONE || tier_set_add(set, m, f, (uint32_t)arity, id) != TIER_SET_OK) {
         why = "is one too many, or twice there";
@@ -248,7 +271,7 @@ static void on_tiers(struct shim_link *link, struct control_map message) {
     struct tier_set set;
     struct control_list list = {0};
     if (!tier_set_init(&set)) {
-        log_error("node %s: out of memory", name_of(link));
+        tell(link, LOG_ERROR, "out of memory");
         return;
     }
     control_get_list(message, "tiers", &list);
@@ -261,7 +284,7 @@ static void on_tiers(struct shim_link *link, struct control_map message) {
     control_get_int(message, "slow_threshold_us", &slow_us);
     control_get_bool(message, "stats", &link->stats_wanted);
     control_get_bool(message, "slow", &link->slow_wanted);
-    tell(link, LOG_INFO, "%u tiers", set.tiers);
+    tell(link, LOG_INFO, "%u tier%s", set.tiers, set.tiers == 1 ? "" : "s");
     pipeline_want_calls(link->node, calls);
     pipeline_set_slow(link->node, slow_us >= 0 && slow_us < INT64_MAX / 1000 ? slow_us * 1000 : links->slow_ns);
     pipeline_set_tiers(link->node, set);
@@ -282,10 +305,18 @@ static void on_clock(struct shim_link *link, struct control_map message) {
     if (control_get_int(message, "at", &at)) {
         pipeline_sync(link->node, at, (struct pipeline_now){clock_wall(), clock_monotonic()});
     }
+    uint64_t off = get_count(message, "paused_ms"), tripped = get_count(message, "tripped_ms"),
+             away = get_count(message, "away_ms");
+    tripped = tripped < off ? tripped : off;
+    away = away < off - tripped ? away : off - tripped;
     struct pipeline_counts counts = {.unsampled = get_count(message, "unsampled"),
-                                     .paused_ms = get_count(message, "paused_ms"),
+                                     .paused_ms = off - tripped - away,
+                                     .tripped_ms = tripped,
+                                     .away_ms = away,
                                      .trips = get_count(message, "trips"),
-                                     .lowered_ms = get_count(message, "lowered_ms")};
+                                     .lowered_ms = get_count(message, "lowered_ms"),
+                                     .unmarked_calls = get_count(message, "unmarked_calls")};
+    link->seen->unmarked = get_count(message, "unmarked");
     pipeline_count(link->node, &counts);
 }
 
@@ -318,7 +349,7 @@ static void stream_over(struct shim_link *link) {
     }
     link->streaming = false;
     if (pipeline_end(link->node, link->stopped_cleanly, &cut)) {
-        log_warning("node %s: the trace stream ended in the middle of a frame, at byte %" PRId64, name_of(link), cut);
+        tell(link, LOG_WARNING, "the trace stream ended in the middle of a frame, at byte %" PRId64, cut);
     }
     recording_end(link->recording);
     link->recording = NULL;
@@ -427,13 +458,12 @@ static bool on_data_begin(void *user) {
     link->stopped_cleanly = false;
     stream_over(link);
     if (!pipeline_begin(link->node, &stream)) {
-        log_error("node %s: out of memory", name_of(link));
+        tell(link, LOG_ERROR, "out of memory");
         return false;
     }
     link->streaming = true;
-    if (link->links->record) {
-        link->recording =
-            recording_start(link->links->record, name_of(link), session_id(link->session), clock_wall());
+    if (link->links->record.dir) {
+        link->recording = recording_start(&link->links->record, name_of(link), session_id(link->session), clock_wall());
     }
     return true;
 }
@@ -445,7 +475,7 @@ static bool on_data(void *user, struct slice bytes) {
     }
     int64_t damaged = pipeline_feed(link->node, bytes);
     if (damaged >= 0) {
-        log_warning("node %s: no trace frame at byte %" PRId64 " of its stream", name_of(link), damaged);
+        tell(link, LOG_WARNING, "no trace frame at byte %" PRId64 " of its stream", damaged);
     }
     return damaged < 0;
 }
@@ -463,7 +493,7 @@ static void on_data_end(void *user) {
 static void on_closed(void *user) {
     struct shim_link *link = user;
     stream_over(link);
-    log_info("node %s disconnected", name_of(link));
+    log_from(&(struct log_origin){.source = &link->seen->lines}, LOG_INFO, "node %s disconnected", name_of(link));
     roster_leave(link->seen, clock_wall());
     pipeline_set_user(link->node, NULL);
     pipeline_want_calls(link->node, false);

@@ -105,8 +105,9 @@ static void send_node(struct tool_link *t, const struct roster_node *n) {
                   {"messages", totals.messages},
                   {"dropped_messages", totals.dropped},
                   {"decode_errors", totals.decode_errors},
-                  {"paused_ms", totals.shim.paused_ms},
-                  {"lowered_ms", totals.shim.lowered_ms}};
+                  {"paused_ms", pipeline_off_ms(&totals.shim)},
+                  {"lowered_ms", totals.shim.lowered_ms},
+                  {"unmarked_calls", n->unmarked}};
     enum { COUNTS = sizeof counts / sizeof *counts };
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     int64_t ahead = 0;
@@ -218,7 +219,7 @@ static void pack_row(struct control_writer *w, const struct directory *names, co
 static bool pack_rows(const struct tool_links *links, const struct watch *watch, int64_t now, struct buffer *out) {
     struct pipeline_totals t = pipeline_totals(watch->node->node);
     const struct pipeline_totals *before = &watch->before;
-    struct control_writer w = control_begin(out, "rows", 11);
+    struct control_writer w = control_begin(out, "rows", 12);
     control_text(&w, "node", slice_text(pipeline_node_name(watch->node->node)));
     control_bool(&w, "connected", watch->node->connected);
     control_text(&w, "state", slice_text(watch->node->state));
@@ -228,7 +229,8 @@ static bool pack_rows(const struct tool_links *links, const struct watch *watch,
     control_int(&w, "unsampled", (int64_t)(t.shim.unsampled - before->shim.unsampled));
     control_int(&w, "dropped_messages", (int64_t)(t.dropped - before->dropped));
     control_int(&w, "decode_errors", (int64_t)(t.decode_errors - before->decode_errors));
-    control_int(&w, "paused_ms", (int64_t)(t.shim.paused_ms - before->shim.paused_ms));
+    control_int(&w, "paused_ms", (int64_t)(pipeline_off_ms(&t.shim) - pipeline_off_ms(&before->shim)));
+    control_int(&w, "unmarked_calls", (int64_t)watch->node->unmarked);
     control_list(&w, "identities", live_count(watch->rows));
     for (uint32_t i = 0; i < live_count(watch->rows); i++) {
         pack_row(&w, pipeline_directory(links->pipeline), live_at(watch->rows, i));
@@ -319,6 +321,17 @@ void tool_link_steered(struct tool_links *links, const struct shim_link *shim, s
     for (struct tool_link *t = links->first; t; t = t->next) {
         if (t->steered && t->steered->node == shim->node && t->steer_id == id) {
             send_traced(t, ok, text);
+        }
+    }
+}
+
+void tool_link_mark(const struct tool_links *links, bool nodes[LIMIT_NODES]) {
+    for (const struct tool_link *t = links->first; t; t = t->next) {
+        if (t->watch) {
+            nodes[pipeline_node_id(t->watch->node->node)] = true;
+        }
+        if (t->steered) {
+            nodes[pipeline_node_id(t->steered->node)] = true;
         }
     }
 }

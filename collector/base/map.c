@@ -7,7 +7,7 @@
 enum { FIRST_SLOTS = 64, LARGE_SLOTS = 4096 };
 
 static struct map_slot *slots_new(uint32_t n) {
-    struct map_slot *slots = malloc(n * sizeof *slots);
+    struct map_slot *slots = calloc(n, sizeof *slots);
     for (uint32_t i = 0; slots && i < n; i++) {
         slots[i].value = MAP_NONE;
     }
@@ -24,18 +24,19 @@ void map_free(struct map *m) {
     *m = (struct map){0};
 }
 
-static bool grow(struct map *m) {
-    struct map bigger = {.slots = slots_new((m->mask + 1) * 2), .mask = m->mask * 2 + 1, .count = m->count};
-    if (!bigger.slots) {
+// Moves everything to as many slots.
+static bool move(struct map *m, uint32_t slots) {
+    struct map other = {.slots = slots_new(slots), .mask = slots - 1, .count = m->count};
+    if (!other.slots) {
         return false;
     }
     for (uint32_t i = 0; i <= m->mask; i++) {
         if (m->slots[i].value != MAP_NONE) {
-            *map_find(&bigger, m->slots[i].key) = m->slots[i];
+            *map_find(&other, m->slots[i].key) = m->slots[i];
         }
     }
     free(m->slots);
-    *m = bigger;
+    *m = other;
     return true;
 }
 
@@ -43,7 +44,7 @@ bool map_set(struct map *m, uint64_t key, uint32_t value) {
     struct map_slot *s = map_find(m, key);
     if (s->value == MAP_NONE) {
         if ((uint64_t)(m->count + 1) * 4 > ((uint64_t)m->mask + 1) * 3) {
-            if (!grow(m)) {
+            if (!move(m, (m->mask + 1) * 2)) {
                 return false;
             }
             s = map_find(m, key);
@@ -86,4 +87,14 @@ void map_clear(struct map *m) {
         m->slots[i].value = MAP_NONE;
     }
     m->count = 0;
+}
+
+void map_fit(struct map *m) {
+    uint32_t slots = m->mask + 1;
+    while (slots > LARGE_SLOTS && m->count < slots / 8) {
+        slots /= 2;
+    }
+    if (slots <= m->mask) {
+        move(m, slots); // without memory it stays as it is
+    }
 }

@@ -6,11 +6,12 @@
 #include "base/limits.h"
 
 bool names_init(struct names *n, uint32_t cap) {
-    *n = (struct names){.cap = cap, .texts = calloc(cap, sizeof *n->texts)};
-    if (n->texts && map_init(&n->by_hash)) {
+    *n = (struct names){.cap = cap, .texts = calloc(cap, sizeof *n->texts), .generations = calloc(cap, sizeof *n->generations)};
+    if (n->texts && n->generations && map_init(&n->by_hash)) {
         return true;
     }
     free(n->texts);
+    free(n->generations);
     return false;
 }
 
@@ -19,6 +20,7 @@ void names_free(struct names *n) {
         free(n->texts[i]);
     }
     free(n->texts);
+    free(n->generations);
     map_free(&n->by_hash);
     *n = (struct names){0};
 }
@@ -75,31 +77,67 @@ bool names_is_clean(struct slice text) {
     return true;
 }
 
-uint32_t names_intern(struct names *n, struct slice text) {
+// The id of a text and, where that needs one, its cleaned form, of *len bytes; *len is 0 where the text is known as it is.
+static uint32_t find(const struct names *n, struct slice text, char cleaned[LIMIT_NAME_BYTES + 1], size_t *len) {
     // A raw text that needs no cleaning is found without copying it; one that does is looked up again, cleaned.
-    uint64_t key = hash_bytes(text);
-    uint32_t id = map_get(&n->by_hash, key);
+    uint32_t id = map_get(&n->by_hash, hash_bytes(text));
+    *len = 0;
     if (id != MAP_NONE && slice_is(text, n->texts[id])) {
         return id;
     }
+    *len = names_clean(text, cleaned, LIMIT_NAME_BYTES + 1);
+    return map_get(&n->by_hash, hash_bytes(slice_of(cleaned, *len)));
+}
+
+uint32_t names_find(const struct names *n, struct slice text) {
     char cleaned[LIMIT_NAME_BYTES + 1];
-    size_t len = names_clean(text, cleaned, sizeof cleaned);
-    key = hash_bytes(slice_of(cleaned, len));
-    id = map_get(&n->by_hash, key);
+    size_t len;
+    return find(n, text, cleaned, &len);
+}
+
+_Static_assert(MAP_NONE == NAME_NONE, "what is not found has no name");
+
+// The id that a new name gets; there is one.
+static uint32_t free_id(const struct names *n) {
+    uint32_t id = n->removed > 0 ? 0 : n->count;
+    while (id < n->count && n->texts[id]) {
+        id++;
+    }
+    return id;
+}
+
+uint32_t names_intern(struct names *n, struct slice text) {
+    char cleaned[LIMIT_NAME_BYTES + 1];
+    size_t len;
+    uint32_t id = find(n, text, cleaned, &len);
     if (id != MAP_NONE) {
         return id;
     }
-    if (n->count == n->cap) {
+    if (names_count(n) == n->cap) {
         return NAME_NONE;
     }
+    id = free_id(n);
     char *copy = malloc(len + 1);
-    if (!copy || !map_set(&n->by_hash, key, n->count)) {
+    if (!copy || !map_set(&n->by_hash, hash_bytes(slice_of(cleaned, len)), id)) {
         free(copy);
         return NAME_NONE;
     }
     memcpy(copy, cleaned, len + 1);
-    n->texts[n->count] = copy;
-    return n->count++;
+    n->texts[id] = copy;
+    if (id == n->count) {
+        n->count++;
+    } else {
+        n->removed--;
+    }
+    return id;
+}
+
+void names_remove(struct names *n, uint32_t id) {
+    map_remove(&n->by_hash, hash_bytes(slice_text(n->texts[id])), id);
+    free(n->texts[id]);
+    n->texts[id] = NULL;
+    n->generations[id]++;
+    n->removed++;
 }
 
 const char *names_text(const struct names *n, uint32_t id) {

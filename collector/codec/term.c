@@ -297,6 +297,42 @@ static void put_element(struct text *t, struct cursor *c) {
     }
 }
 
+// The segments of a path: " /a/b".
+static void put_path(struct text *t, struct cursor *c) {
+    uint32_t arity = term_tuple(c);
+    put(t, arity == 0 ? " /" : " ", arity == 0 ? 2 : 1);
+    for (uint32_t i = 0; i < arity && !c->failed && t->len < t->size; i++) {
+        put(t, "/", 1);
+        put_element(t, c);
+    }
+}
+
+static bool is_method(struct slice name) {
+    static const char *const methods[] = {"GET",   "HEAD",    "POST",     "PUT",       "DELETE", "PATCH", "OPTIONS", "TRACE",  "CONNECT",
+                                          "PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "SEARCH"};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        if (slice_is(name, methods[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// A pair that is a method and a path, as web servers' helpers write it: a '_' that stands at `at` between them becomes " /".
+static void join_path(struct text *t, size_t at) {
+    bool has_root = t->len > at + 1 && t->out[at + 1] == '/';
+    if (at >= t->len || (!has_root && !is_method(slice_of(t->out, at)))) {
+        return;
+    }
+    t->out[at] = ' ';
+    if (!has_root && at + 1 < t->size) {
+        size_t end = t->len < t->size ? t->len : t->size - 1;
+        memmove(t->out + at + 2, t->out + at + 1, end - at - 1);
+        t->out[at + 1] = '/';
+        t->len = end + 1;
+    }
+}
+
 size_t term_text(struct slice term, char *out, size_t size) {
     struct text t = {out, 0, size};
     struct cursor c = cursor_of(term.data, term.len);
@@ -306,10 +342,18 @@ size_t term_text(struct slice term, char *out, size_t size) {
     }
     uint32_t arity = term_tuple(&c);
     for (uint32_t i = 0; i < arity && !c.failed && t.len < t.size; i++) {
+        if (i == 1 && arity == 2 && term_is_tuple(term_peek(&c))) {
+            put_path(&t, &c);
+            break;
+        }
+        size_t at = t.len;
         if (i > 0) {
             put(&t, "_", 1);
         }
         put_element(&t, &c);
+        if (i == 1 && arity == 2) {
+            join_path(&t, at);
+        }
     }
     return t.len;
 }

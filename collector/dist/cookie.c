@@ -8,15 +8,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool owner_only(int fd, const char *file, struct dist_error *e) {
+static bool owners(int fd, const char *file, char warning[COOKIE_WARNING_BYTES], struct dist_error *e) {
     struct stat s;
     if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode)) {
         return dist_fail(e, DIST_COOKIE, "the cookie file %s is no file", file);
     }
-    if (s.st_mode & (S_IRWXG | S_IRWXO)) {
+    if (s.st_mode & (S_IWGRP | S_IWOTH)) {
         return dist_fail(e, DIST_COOKIE,
-                         "the cookie file %s can be read by others than its owner (mode %03o): chmod 400 it",
+                         "the cookie file %s can be written by others than its owner (mode %03o): chmod 400 it",
                          file, s.st_mode & 0777);
+    }
+    if (s.st_mode & (S_IRWXG | S_IRWXO)) {
+        snprintf(warning, COOKIE_WARNING_BYTES,
+                 "the cookie file %.300s can be read by others than its owner (mode %03o): chmod 400 it", file,
+                 s.st_mode & 0777);
     }
     return true;
 }
@@ -43,8 +48,10 @@ static bool read_word(int fd, const char *file, char out[COOKIE_BYTES], struct d
     return true;
 }
 
-bool cookie_read(const char *file, char out[COOKIE_BYTES], struct dist_error *e) {
+bool cookie_read(const char *file, char out[COOKIE_BYTES], char warning[COOKIE_WARNING_BYTES],
+                 struct dist_error *e) {
     char own[PATH_MAX];
+    warning[0] = 0;
     if (!file) {
         const char *home = getenv("HOME");
         snprintf(own, sizeof own, "%s/.erlang.cookie", home ? home : "");
@@ -55,7 +62,7 @@ bool cookie_read(const char *file, char out[COOKIE_BYTES], struct dist_error *e)
         return dist_fail(e, DIST_COOKIE, "cannot read the cookie file %s: %s%s", file, strerror(errno),
                          file == own ? "; --cookie-file names another one" : "");
     }
-    bool good = owner_only(fd, file, e) && read_word(fd, file, out, e);
+    bool good = owners(fd, file, warning, e) && read_word(fd, file, out, e);
     close(fd);
     return good;
 }

@@ -58,7 +58,9 @@ static bool put_tiers(ei_x_buff *x, const struct shim_options *o) {
 static bool put_entries(ei_x_buff *x, const struct shim_options *o) {
     bool good = put_list(x, (int)o->entry_count);
     for (uint32_t i = 0; good && i < o->entry_count; i++) {
-        good = put_mfa(x, &o->entries[i]);
+        const struct shim_entry *entry = &o->entries[i];
+        good = (!entry->blind || put_tuple(x, 2)) && put_mfa(x, &entry->mfa) &&
+               (!entry->blind || (ei_x_encode_map_header(x, 1) == 0 && put_atom(x, "returns") && put_atom(x, "none")));
     }
     return good && put_nil(x);
 }
@@ -110,6 +112,9 @@ static bool put_options(ei_x_buff *x, const struct shim_options *o) {
     }
     if (o->identity || o->identity_fun) {
         good = good && put_key(x, "identity") && put_identity(x, o);
+    }
+    if (o->wait) {
+        good = good && put_key(x, "wait") && put_atom(x, "true");
     }
     if (o->one_in > 0 || o->per_second > 0) {
         good = good && put_key(x, "sample") && put_tuple(x, 2) && put_atom(x, o->one_in > 0 ? "one_in" : "per_second") &&

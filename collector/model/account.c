@@ -134,6 +134,40 @@ static void count_complete(const struct account *a, const struct request_result 
     }
 }
 
+// The column that counts the requests that are incomplete for a reason.
+static uint64_t *reason_count(struct ledger_row *ledger, uint8_t reason) {
+    switch ((enum incomplete_reason)reason) {
+    case REASON_LOSS:
+        return &ledger->incomplete_loss;
+    case REASON_TOKEN:
+        return &ledger->incomplete_token;
+    case REASON_CAUSE:
+        return &ledger->incomplete_cause;
+    case REASON_GAP:
+        return &ledger->incomplete_reload;
+    case REASON_LARGE:
+        return &ledger->incomplete_large;
+    case REASON_ROOM:
+        return &ledger->incomplete_room;
+    case REASON_END:
+        return &ledger->incomplete_end;
+    case REASON_RETURN:
+    case REASON_NONE:
+    case INCOMPLETE_REASONS:
+        break;
+    }
+    return &ledger->incomplete_return;
+}
+
+// Calls of which nobody can tell whether they ended by an exception.
+static uint64_t unknown_outcomes(const struct request_result *r) {
+    uint64_t unknown = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        unknown += r->spans[i].blind && !r->spans[i].open;
+    }
+    return unknown;
+}
+
 void account_request(const struct account *a, const struct request_result *r) {
     int64_t bucket = account_bucket(a, r->end);
     if (r->remote) {
@@ -144,10 +178,12 @@ void account_request(const struct account *a, const struct request_result *r) {
     switch (r->fate) {
     case REQUEST_COMPLETE:
         ledger->requests_complete++;
+        ledger->unknown_outcomes += unknown_outcomes(r);
         count_complete(a, r, bucket);
         break;
     case REQUEST_INCOMPLETE:
         ledger->requests_incomplete++;
+        ++*reason_count(ledger, r->reason);
         break;
     case REQUEST_EXPIRED:
         ledger->requests_expired++;

@@ -1,9 +1,26 @@
 #include "model/directory.h"
 
+#include <stdlib.h>
+
 #include "base/limits.h"
+#include "base/slab.h"
+
+enum { NO_NODE = LIMIT_NODES };
+_Static_assert(NO_NODE <= UINT8_MAX, "owners are bytes");
+
+static bool owners_init(struct directory_owners *o, uint32_t names) {
+    o->of = malloc(names);
+    return o->of != NULL;
+}
 
 bool directory_init(struct directory *d) {
     *d = (struct directory){0};
+    if (!owners_init(&d->identity_owners, LIMIT_IDENTITIES + IDENTITIES_FIXED)) {
+        return false;
+    }
+    if (!owners_init(&d->tier_owners, LIMIT_TIER_NAMES + 1)) {
+        goto err_owners;
+    }
     if (!names_init(&d->nodes, LIMIT_NODES)) {
         goto err0;
     }
@@ -17,10 +34,11 @@ bool directory_init(struct directory *d) {
         goto err3;
     }
     static const char *const fixed[] = {"_total", "undefined", "_other", "_remote"};
-    bool ok = names_intern(&d->tiers, slice_text("_total")) == TIER_TOTAL;
+    bool ok = directory_tier(d, slice_text("_total")) == TIER_TOTAL;
     for (uint32_t i = 0; i < IDENTITIES_FIXED; i++) {
-        ok = names_intern(&d->identities, slice_text(fixed[i])) == i && ok;
+        ok = directory_identity(d, slice_text(fixed[i])) == i && ok;
     }
+    d->identity_refused = false;
     if (ok) {
         return true;
     }
@@ -32,6 +50,9 @@ err2:
 err1:
     names_free(&d->nodes);
 err0:
+    free(d->tier_owners.of);
+err_owners:
+    free(d->identity_owners.of);
     return false;
 }
 
@@ -40,6 +61,8 @@ void directory_free(struct directory *d) {
     names_free(&d->identities);
     names_free(&d->tiers);
     paths_free(&d->paths);
+    free(d->identity_owners.of);
+    free(d->tier_owners.of);
 }
 
 static uint16_t id_or(uint32_t id, uint16_t otherwise) {
@@ -50,10 +73,58 @@ uint16_t directory_node(struct directory *d, struct slice name) {
     return id_or(names_intern(&d->nodes, name), DIRECTORY_NONE);
 }
 
+// The id of a name, new if need be and if its node may have one more.
+static uint32_t intern(const struct directory *d, struct names *names, struct directory_owners *o, uint16_t node, struct slice text) {
+    uint32_t id = names_find(names, text);
+    if (id != NAME_NONE) {
+        return id;
+    }
+    if (d->shared && o->own[node] >= SLAB_SHARE * (names->cap - names_count(names))) {
+        return NAME_NONE;
+    }
+    id = names_intern(names, text);
+    if (id != NAME_NONE) {
+        o->of[id] = (uint8_t)node;
+        o->own[node]++;
+    }
+    return id;
+}
+
+uint16_t directory_tier_of(struct directory *d, uint16_t node, struct slice name) {
+    return id_or(intern(d, &d->tiers, &d->tier_owners, node, name), DIRECTORY_NONE);
+}
+
 uint16_t directory_tier(struct directory *d, struct slice name) {
-    return id_or(names_intern(&d->tiers, name), DIRECTORY_NONE);
+    return directory_tier_of(d, NO_NODE, name);
+}
+
+uint16_t directory_identity_of(struct directory *d, uint16_t node, struct slice text) {
+    uint32_t id = intern(d, &d->identities, &d->identity_owners, node, text);
+    d->identity_refused = d->identity_refused || id == NAME_NONE;
+    return id_or(id, IDENTITY_OTHER);
 }
 
 uint16_t directory_identity(struct directory *d, struct slice text) {
-    return id_or(names_intern(&d->identities, text), IDENTITY_OTHER);
+    return directory_identity_of(d, NO_NODE, text);
+}
+
+static void disown(const struct names *names, struct directory_owners *o, uint16_t node) {
+    for (uint32_t id = 0; id < names->count && o->own[node] > 0; id++) {
+        if (names_has(names, id) && o->of[id] == node) {
+            o->of[id] = NO_NODE;
+            o->own[node]--;
+            o->own[NO_NODE]++;
+        }
+    }
+}
+
+void directory_forget_node(struct directory *d, uint16_t node) {
+    disown(&d->identities, &d->identity_owners, node);
+    disown(&d->tiers, &d->tier_owners, node);
+    names_remove(&d->nodes, node);
+}
+
+void directory_forget_identity(struct directory *d, uint16_t identity) {
+    d->identity_owners.own[d->identity_owners.of[identity]]--;
+    names_remove(&d->identities, identity);
 }

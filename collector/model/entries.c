@@ -5,6 +5,8 @@
 // are counted in the node without a lock, so that two calls may get the same one when the kernel takes the processor away in between.
 #include "tracker.h"
 
+#include "base/hash.h"
+
 // A token stands for a request besides its own.
 static void add_token(struct tracker *t, uint32_t index, uint64_t token) {
     struct request *r = request_at(t, index);
@@ -13,12 +15,12 @@ static void add_token(struct tracker *t, uint32_t index, uint64_t token) {
         return;
     }
     if (request_find(t, token) != MAP_NONE || r->tokens == LIMIT_SPANS_PER_REQUEST || !record_add(t, index, &record)) {
-        r->damaged = true; // what comes under it is not found, or is another's already
+        request_hurt(r, REASON_ROOM); // what comes under it is not found, or is another's already
         return;
     }
     r->tokens++;
     if (!map_set(&t->by_token, token, index)) {
-        r->damaged = true;
+        request_hurt(r, REASON_ROOM);
     }
     t->tokens[token % LATEST] = (struct latest){token, index};
 }
@@ -64,17 +66,37 @@ void entry_expired(struct tracker *t, uint32_t index) {
 }
 
 static void lose_token(struct tracker *t, struct request *r) {
-    t->counts.lost_tokens += !r->damaged;
-    r->damaged = true;
+    t->counts.lost_tokens += r->damage == REASON_NONE;
+    request_hurt(r, REASON_TOKEN);
 }
 
-uint32_t entry_request(struct tracker *t, const struct process *p, const struct tracker_call *call) {
-    struct request *r = request_at(t, p->begun);
-    if (call->token != r->token && request_find(t, call->token) != p->begun) {
-        lose_token(t, r); // a message brought another's: work that this process has given away is counted there
+bool entry_made(const struct tracker *t, uint64_t token) {
+    enum { MARKER_BITS = 31, LABEL_BITS = 32 }; // shim/src/kprof_entry.erl
+    uint64_t label = hash_unmix(token);
+    uint32_t known = map_get(&t->by_token, token);
+    return known != MAP_NONE
+               ? request_at(t, known)->by_entry
+               : t->options.events.maker && label >> LABEL_BITS != 0 && (label >> MARKER_BITS & 1) != 0;
+}
+
+struct request_ref entry_met(struct tracker *t, struct process *p, const struct tracker_call *call) {
+    uint32_t index = p->begun;
+    if (request_find(t, call->token) == MAP_NONE) {
+        add_token(t, index, call->token);
+    }
+    struct request *r = request_at(t, index);
+    if (r->losses != t->losses) {
+        request_hurt(r, REASON_LOSS); // perhaps it is over, and this is another one
     }
     r->last = call->time > r->last ? call->time : r->last;
-    return p->begun;
+    r->met = true;
+    p->last_event = LAST_RETURN;
+    p->returned = index;
+    if (!t->met && t->options.events.met) {
+        t->met = true;
+        t->options.events.met(t->options.events.context);
+    }
+    return (struct request_ref){index, r->generation};
 }
 
 // A token that another request has already, and still needs: neither is known to have what comes under it.
@@ -83,35 +105,46 @@ static bool taken(struct tracker *t, uint64_t token) {
     if (known == MAP_NONE || !request_at(t, known)->has_begin || request_at(t, known)->has_end) {
         return false;
     }
-    request_at(t, known)->damaged = true;
+    request_hurt(request_at(t, known), REASON_CAUSE);
     return true;
 }
 
 struct request_ref tracker_enter(struct tracker *t, const struct tracker_call *call) {
     struct process *p = process_for(t, call->pid, call->time);
-    bool doubtful = false;
-    if (p && in_entry(t, p)) {
+    enum incomplete_reason doubt = REASON_NONE;
+    if (p && in_entry(t, p) && !(call->caller != 0 && entry_left(t, p, call->caller, call->time))) {
         if (request_at(t, p->begun)->losses == t->losses) {
             add_token(t, p->begun, call->token);
             return take_call(t, call, call->tier);
         }
         // Messages were lost since the call that is open began, perhaps its return: this one is inside of it, or comes after it.
-        request_at(t, p->begun)->damaged = doubtful = true;
+        doubt = REASON_LOSS;
+        request_hurt(request_at(t, p->begun), doubt);
         request_ends(t, p->begun, &(struct tracker_end){.pid = call->pid, .time = call->time});
     }
-    doubtful |= taken(t, call->token);
-    struct request_ref begun = tracker_begin(t, call);
+    if (taken(t, call->token)) {
+        doubt = REASON_CAUSE;
+    }
+    struct request_ref begun = request_begins(t, call);
     if (begun.index == SPAN_NONE) {
+        t->counts.refused_calls++;
         return begun;
     }
     struct request *r = request_at(t, begun.index);
     r->by_entry = true;
     r->root_pid = call->pid;
-    r->damaged = r->damaged || doubtful;
+    request_hurt(r, doubt);
     if (take_call(t, call, call->tier).index != SPAN_NONE) {
         r->root = r->count - 1;
     }
     return begun;
+}
+
+void tracker_upgraded(struct tracker *t, const struct tracker_call *call) {
+    struct process *p = process_find(t, call->pid);
+    if (p && in_entry(t, p)) {
+        calls_cut(t, p, p->begun, call->time);
+    }
 }
 
 void tracker_left_out(struct tracker *t, uint64_t pid) {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/slab.h"
+
 enum { STEPS = 1 << HISTOGRAM_SCALE, VERSION = 1, ROOM_STEP = 64 };
 
 uint32_t histogram_bucket(uint64_t ns) {
@@ -42,36 +44,90 @@ double histogram_middle(uint32_t bucket) {
     return exp2((bucket + 0.5) / STEPS);
 }
 
+// Bytes of so many counts that a budget knows of.
+static size_t budgeted(uint32_t room) {
+    return (room > HISTOGRAM_LEAST ? room - HISTOGRAM_LEAST : 0) * sizeof(uint64_t);
+}
+
 void histogram_free(struct histogram *h) {
+    struct histogram_budget *budget = h->budget;
+    for (struct histogram_budget *b = budget; b; b = b->all) {
+        b->bytes -= budgeted(h->room);
+    }
     free(h->counts);
-    *h = (struct histogram){0};
+    *h = (struct histogram){.budget = budget};
 }
 
 void histogram_reset(struct histogram *h) {
     h->len = 0;
+    h->coarse = 0;
 }
 
-// Widens the window so that it spans first … last.
-static bool span(struct histogram *h, uint32_t first, uint32_t last) {
-    if (h->len > 0) {
-        first = first < h->first ? first : h->first;
-        last = last >= h->first + h->len ? last : h->first + h->len - 1;
+// Whether so many bytes more are within the budget.
+static bool affords(const struct histogram_budget *b, size_t bytes) {
+    if (b && b->all) {
+        size_t left = b->all->cap > b->all->bytes ? b->all->cap - b->all->bytes : 0;
+        return b->bytes + bytes <= b->cap && bytes <= left && b->bytes < SLAB_SHARE * left;
     }
-    uint32_t len = last - first + 1;
-    if (len > h->room) {
-        uint32_t room = (len + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP;
-        uint64_t *counts = realloc(h->counts, room * sizeof *counts);
-        if (!counts) {
-            return false;
-        }
-        h->counts = counts;
-        h->room = room;
+    return !b || b->bytes + bytes <= b->cap;
+}
+
+// Takes two buckets together each.
+static void coarsen(struct histogram *h) {
+    uint32_t first = h->first / 2, end = (h->first + h->len + 1) / 2;
+    for (uint32_t i = h->len > 0 ? first : end; i < end; i++) {
+        uint64_t low = 2 * i < h->first ? 0 : h->counts[2 * i - h->first];
+        h->counts[i - first] = low + (2 * i + 1 >= h->first + h->len ? 0 : h->counts[2 * i + 1 - h->first]);
     }
-    uint32_t shift = h->len > 0 ? h->first - first : 0;
-    memmove(h->counts + shift, h->counts, h->len * sizeof *h->counts);
-    memset(h->counts, 0, shift * sizeof *h->counts);
-    memset(h->counts + shift + h->len, 0, (len - shift - h->len) * sizeof *h->counts);
     h->first = first;
+    h->len = h->len > 0 ? end - first : 0;
+    h->coarse++;
+    h->budget->coarse = true;
+}
+
+static bool make_room(struct histogram *h, uint32_t room) {
+    uint64_t *counts = realloc(h->counts, room * sizeof *counts);
+    if (!counts) {
+        return false;
+    }
+    for (struct histogram_budget *b = h->budget; b; b = b->all) {
+        b->bytes += budgeted(room) - budgeted(h->room);
+    }
+    h->counts = counts;
+    h->room = room;
+    return true;
+}
+
+// Widens the window so that it spans first … last, which are buckets of scale 5; it may become coarser.
+static bool span(struct histogram *h, uint32_t first, uint32_t last) {
+    uint32_t from, len;
+    for (;;) {
+        uint32_t until = last >> h->coarse;
+        from = first >> h->coarse;
+        if (h->len > 0) {
+            from = from < h->first ? from : h->first;
+            until = until >= h->first + h->len ? until : h->first + h->len - 1;
+        }
+        len = until - from + 1;
+        uint32_t room = (len + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP;
+        if (len <= h->room) {
+            break;
+        }
+        if (room <= HISTOGRAM_LEAST || affords(h->budget, budgeted(room) - budgeted(h->room))) {
+            if (!make_room(h, room)) {
+                return false;
+            }
+            break;
+        }
+        coarsen(h);
+    }
+    uint32_t shift = h->len > 0 ? h->first - from : 0;
+    if (shift > 0) {
+        memmove(h->counts + shift, h->counts, h->len * sizeof *h->counts);
+        memset(h->counts, 0, shift * sizeof *h->counts);
+    }
+    memset(h->counts + shift + h->len, 0, (len - shift - h->len) * sizeof *h->counts);
+    h->first = from;
     h->len = len;
     return true;
 }
@@ -82,22 +138,27 @@ static inline bool covers(const struct histogram *h, uint32_t bucket) {
 
 bool histogram_add(struct histogram *h, uint64_t ns) {
     uint32_t bucket = histogram_bucket(ns);
-    if (!covers(h, bucket) && !span(h, bucket, bucket)) {
+    if (!covers(h, bucket >> h->coarse) && !span(h, bucket, bucket)) {
         return false;
     }
-    h->counts[bucket - h->first]++;
+    h->counts[(bucket >> h->coarse) - h->first]++;
     return true;
+}
+
+// The bucket at scale 5 in the middle of what count i stands for.
+static inline uint32_t middle_of(const struct histogram *h, uint32_t i) {
+    return ((h->first + i) << h->coarse) + (1U << h->coarse >> 1);
 }
 
 bool histogram_merge(struct histogram *h, const struct histogram *from) {
     if (from->len == 0) {
         return true;
     }
-    if (!span(h, from->first, from->first + from->len - 1)) {
+    if (!span(h, middle_of(from, 0), middle_of(from, from->len - 1))) {
         return false;
     }
     for (uint32_t i = 0; i < from->len; i++) {
-        h->counts[from->first - h->first + i] += from->counts[i];
+        h->counts[(middle_of(from, i) >> h->coarse) - h->first] += from->counts[i];
     }
     return true;
 }
@@ -120,7 +181,7 @@ double histogram_quantile(const struct histogram *h, double q) {
     rank = rank < 1 ? 1 : rank > n ? n : rank;
     for (uint32_t i = 0; i < h->len; i++) {
         if (h->counts[i] >= rank) {
-            return histogram_middle(h->first + i);
+            return exp2((h->first + i + 0.5) * (double)(1U << h->coarse) / STEPS);
         }
         rank -= h->counts[i];
     }
@@ -157,40 +218,50 @@ bool histogram_write(const struct histogram *h, struct buffer *out) {
     uint32_t before = 0;
     for (uint32_t i = 0; i < h->len; i++) {
         if (h->counts[i] > 0) {
-            size_t n = leb128_put(bytes, h->first + i - before);
+            size_t n = leb128_put(bytes, middle_of(h, i) - before);
             n += leb128_put(bytes + n, h->counts[i]);
             buffer_append(out, bytes, n);
-            before = h->first + i;
+            before = middle_of(h, i);
         }
     }
     return !out->failed;
 }
 
-bool histogram_read(struct histogram *h, struct slice bytes) {
-    // Read twice: once to see that all of it is well formed and which window it needs, once to add.
-    for (int adding = 0; adding < 2; adding++) {
-        struct cursor c = cursor_of(bytes.data, bytes.len);
-        uint64_t bucket = 0;
-        uint64_t first = HISTOGRAM_BUCKETS;
-        if (cursor_u8(&c) != VERSION) {
+// Goes through the stored form: the first and last bucket that it has, both HISTOGRAM_BUCKETS when none. Adds them to h unless that is
+// NULL. Returns false when it is malformed.
+static bool walk(struct slice bytes, struct histogram *h, uint64_t *first, uint64_t *last) {
+    struct cursor c = cursor_of(bytes.data, bytes.len);
+    uint64_t bucket = 0;
+    *first = *last = HISTOGRAM_BUCKETS;
+    if (cursor_u8(&c) != VERSION) {
+        return false;
+    }
+    while (cursor_left(&c) > 0) {
+        uint64_t distance = leb128_get(&c);
+        uint64_t count = leb128_get(&c);
+        if (c.failed || count == 0 || distance >= HISTOGRAM_BUCKETS - bucket || (distance == 0 && *first < HISTOGRAM_BUCKETS)) {
             return false;
         }
-        while (cursor_left(&c) > 0) {
-            uint64_t distance = leb128_get(&c);
-            uint64_t count = leb128_get(&c);
-            if (c.failed || count == 0 || distance >= HISTOGRAM_BUCKETS - bucket ||
-                (distance == 0 && first < HISTOGRAM_BUCKETS)) {
-                return false;
-            }
-            bucket += distance;
-            first = bucket < first ? bucket : first;
-            if (adding) {
-                h->counts[bucket - h->first] += count;
-            }
-        }
-        if (!adding && first < HISTOGRAM_BUCKETS && !span(h, (uint32_t)first, (uint32_t)bucket)) {
-            return false;
+        bucket += distance;
+        *first = bucket < *first ? bucket : *first;
+        *last = bucket;
+        if (h) {
+            h->counts[(bucket >> h->coarse) - h->first] += count;
         }
     }
     return true;
+}
+
+bool histogram_valid(struct slice bytes) {
+    uint64_t first, last;
+    return walk(bytes, NULL, &first, &last);
+}
+
+bool histogram_read(struct histogram *h, struct slice bytes) {
+    // Twice: once to see that all of it is well formed and which window it needs, once to add.
+    uint64_t first, last;
+    if (!walk(bytes, NULL, &first, &last) || (first < HISTOGRAM_BUCKETS && !span(h, (uint32_t)first, (uint32_t)last))) {
+        return false;
+    }
+    return walk(bytes, h, &first, &last);
 }

@@ -21,8 +21,9 @@
 #include "tracker.h"
 
 static void hurt(struct tracker *t, uint32_t request, uint32_t generation) {
-    if (alive(t, request, generation)) {
-        request_at(t, request)->damaged = true;
+    struct request_ref ref = piece_ref(t, (struct request_ref){request, generation});
+    if (ref.index != SPAN_NONE) {
+        request_hurt(request_at(t, ref.index), REASON_RETURN);
     }
 }
 
@@ -40,6 +41,15 @@ static void end_call(struct tracker *t, const struct call *call, bool error, int
     r->last = time > r->last ? time : r->last;
     if (call->span == r->root && (r->by_entry || (!t->markers && !r->has_begin))) {
         request_ends(t, call->request, &(struct tracker_end){.pid = r->root_pid, .time = time, .error = error});
+    }
+}
+
+void calls_cut(struct tracker *t, const struct process *p, uint32_t request, int64_t time) {
+    for (uint32_t i = p->top; i != SLAB_NONE; i = call_at(t, i)->below) {
+        if (call_at(t, i)->request == request) {
+            end_call(t, call_at(t, i), false, time);
+            call_at(t, i)->request = SLAB_NONE;
+        }
     }
 }
 
@@ -79,8 +89,24 @@ static void unwind_to(struct tracker *t, struct process *p, uint32_t match, enum
     }
 }
 
+bool entry_left(struct tracker *t, struct process *p, uint32_t caller, int64_t time) {
+    uint32_t root = request_at(t, p->begun)->root;
+    uint32_t i = p->top;
+    while (i != SLAB_NONE && (call_at(t, i)->request != p->begun || call_at(t, i)->span != root)) {
+        i = call_at(t, i)->below;
+    }
+    if (i == SLAB_NONE || call_at(t, i)->caller == 0 || call_at(t, i)->caller != caller) {
+        return false;
+    }
+    unwind_to(t, p, call_at(t, i)->below, LEFT_BY_EXCEPTION, time);
+    return true;
+}
+
 void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, int64_t time) {
     struct process *p = process_find(t, pid);
+    if (p) {
+        process_acts(t, p, time);
+    }
     uint32_t match = p ? p->top : SLAB_NONE;
     while (match != SLAB_NONE && call_at(t, match)->tier != tier) {
         match = call_at(t, match)->below;
@@ -92,6 +118,7 @@ void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, 
     unwind_to(t, p, match, error ? LEFT_BY_EXCEPTION : LEFT_BY_TAIL_CALL, time);
     end_call(t, call_at(t, match), error, time);
     p->returned = call_at(t, match)->request;
+    episode_end(t, p, call_at(t, match), time);
     pop(t, p);
     p->last_event = error ? LAST_EXCEPTION : LAST_RETURN;
     // It will call again, most likely: kept until it was idle for the request timeout, unless there are very many.
@@ -148,7 +175,7 @@ static uint16_t end_chain(struct tracker *t, struct process *p, uint32_t functio
     do {
         call = call_at(t, p->top);
         end_call(t, call, false, time);
-        if (call->request != whose) { // it is the other one's: this one was left in silence before
+        if (!same_request(t, call->request, whose)) { // it is the other one's: this one was left in silence before
             t->counts.ambiguous_returns++;
             hurt(t, call->request, call->generation);
         }
@@ -156,6 +183,7 @@ static uint16_t end_chain(struct tracker *t, struct process *p, uint32_t functio
             p->guessed = call->request;
             p->guessed_generation = call->generation;
         }
+        episode_end(t, p, call, time);
         pop(t, p);
         call = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
         guess = true;
@@ -172,7 +200,8 @@ static void unexplained(struct tracker *t, struct process *p) {
     if (p->last_event != LAST_OTHER) {
         return; // that one's own: of those on top none was called by the function
     }
-    bool wrong = alive(t, p->guessed, p->guessed_generation); // it is of a call that was taken for ended
+    struct request_ref guessed = piece_ref(t, (struct request_ref){p->guessed, p->guessed_generation});
+    bool wrong = guessed.index != SPAN_NONE; // it is of a call that was taken for ended
     if (blind == 0) { // else of one that nobody wants to know of
         t->counts.ambiguous_returns += wrong;
         hurt(t, p->guessed, p->guessed_generation);
@@ -192,6 +221,7 @@ uint16_t tracker_return_to(struct tracker *t, uint64_t pid, uint32_t function, i
     if (!p) {
         return TIER_NONE;
     }
+    process_acts(t, p, time);
     if (p->top != SLAB_NONE && call_at(t, p->top)->tier == RECORD_SPAWN) { // it raised
         p->returned = call_at(t, p->top)->request;
         pop(t, p);
@@ -220,6 +250,7 @@ void tracker_exited(struct tracker *t, uint64_t pid, int64_t time) {
     if (!p) {
         return;
     }
+    process_acts(t, p, time);
     bool crashed = p->last_event == LAST_EXCEPTION && p->top == SLAB_NONE;
     while (p->top != SLAB_NONE) {
         const struct call *top = call_at(t, p->top);

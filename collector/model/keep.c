@@ -23,17 +23,23 @@ struct chosen {
 static const uint8_t offsets[KEPT_REASONS] = {0, LIMIT_KEPT_OVER, LIMIT_KEPT_OVER + LIMIT_KEPT_FAILED};
 static const uint8_t limits[KEPT_REASONS] = {LIMIT_KEPT_OVER, LIMIT_KEPT_FAILED, LIMIT_KEPT_SLOWEST};
 
-// What is known of a node's identity, 552 bytes. Requests close a bit out of order: after the first of a bucket some of the one
+// What is known of a node's identity, 568 bytes. Requests close a bit out of order: after the first of a bucket some of the one
 // before may come. A third bucket takes the place of the one that was asked for less lately, also when a clock was set back; what
 // comes for that one afterwards is compared with too few, and the store sorts it out.
 struct record {
     struct chosen buckets[2];
     uint32_t latest; // which of them was asked for last
+    uint32_t key;    // node and identity
+    uint32_t next;   // of the same node
 };
 
 struct keep {
-    struct map index;    // node and identity -> record
-    struct slab records; // never given back
+    struct map index; // node and identity -> record
+    struct slab records;
+    struct {
+        uint32_t first; // SLAB_NONE: none
+        uint32_t count;
+    } nodes[LIMIT_NODES];
     struct kept_span spans[LIMIT_KEPT_SPANS]; // of the request at hand
 };
 
@@ -43,7 +49,11 @@ struct keep *keep_new(void) {
         free(k);
         return NULL;
     }
-    slab_init(&k->records, sizeof(struct record), LIMIT_NODES * (LIMIT_IDENTITIES + IDENTITIES_FIXED));
+    slab_init(&k->records, sizeof(struct record), LIMIT_KEEP_RECORDS);
+    for (uint32_t node = 0; node < LIMIT_NODES; node++) {
+        k->nodes[node].first = SLAB_NONE;
+        k->nodes[node].count = 0;
+    }
     return k;
 }
 
@@ -55,24 +65,60 @@ void keep_free(struct keep *k) {
     }
 }
 
-// The record of a node's identity, made when it is new. NULL without memory.
+void keep_forget_node(struct keep *k, uint16_t node) {
+    while (k->nodes[node].first != SLAB_NONE) {
+        uint32_t i = k->nodes[node].first;
+        const struct record *r = slab_at(&k->records, i);
+        k->nodes[node].first = r->next;
+        map_remove(&k->index, r->key, i);
+        slab_give_own(&k->records, &k->nodes[node].count, i);
+    }
+}
+
+static void empty(struct record *r) {
+    r->latest = 0;
+    r->buckets[0].bucket_start = r->buckets[1].bucket_start = INT64_MIN;
+}
+
+void keep_forget_identity(struct keep *k, uint16_t identity) {
+    for (uint32_t node = 0; node < LIMIT_NODES; node++) {
+        uint32_t i = map_get(&k->index, node << 16 | identity);
+        if (i != MAP_NONE) {
+            empty(slab_at(&k->records, i));
+        }
+    }
+}
+
+void keep_trim(struct keep *k) {
+    slab_trim(&k->records);
+    map_fit(&k->index);
+}
+
+// The record of a node's identity, made when it is new. A node that has all that it may have begins anew. NULL when others have all, or
+// without memory.
 static struct record *record_of(struct keep *k, uint16_t node, uint16_t identity) {
     uint32_t key = (uint32_t)node << 16 | identity;
     uint32_t i = map_get(&k->index, key);
     if (i != MAP_NONE) {
         return slab_at(&k->records, i);
     }
-    i = slab_take(&k->records);
+    i = slab_take_own(&k->records, &k->nodes[node].count, true);
+    if (i == SLAB_NONE) {
+        keep_forget_node(k, node);
+        i = slab_take_own(&k->records, &k->nodes[node].count, true);
+    }
     if (i == SLAB_NONE) {
         return NULL;
     }
     if (!map_set(&k->index, key, i)) {
-        slab_give(&k->records, i);
+        slab_give_own(&k->records, &k->nodes[node].count, i);
         return NULL;
     }
     struct record *r = slab_at(&k->records, i);
-    r->latest = 0;
-    r->buckets[0].bucket_start = r->buckets[1].bucket_start = INT64_MIN;
+    r->key = key;
+    r->next = k->nodes[node].first;
+    k->nodes[node].first = i;
+    empty(r);
     return r;
 }
 

@@ -7,6 +7,7 @@
 enum { IDENTITIES = LIMIT_IDENTITIES + IDENTITIES_FIXED }; // as many as a directory has
 
 struct live {
+    struct histogram_budget budget;
     uint32_t count;               // rows in use, the first is _total's
     struct live_row *rows;        // `room` of them, grown as identities come
     uint32_t room;
@@ -14,7 +15,11 @@ struct live {
 };
 
 struct live *live_new(void) {
-    return calloc(1, sizeof(struct live));
+    struct live *l = calloc(1, sizeof *l);
+    if (l) {
+        l->budget.cap = LIMIT_LIVE_BYTES;
+    }
+    return l;
 }
 
 void live_free(struct live *l) {
@@ -35,7 +40,7 @@ static bool grow(struct live *l) {
         return false;
     }
     for (uint32_t i = l->room; i < room; i++) {
-        rows[i] = (struct live_row){0};
+        rows[i] = (struct live_row){.durations.budget = &l->budget};
     }
     l->rows = rows;
     l->room = room;

@@ -78,6 +78,14 @@ static uint64_t read_label(struct cursor *c) {
     return hash_bytes(term_take(c));
 }
 
+// Each spawn multiplies the parent's clock by 16: one that has overflown, or may soon, tells nothing.
+static uint64_t read_serial(struct cursor *c) {
+    struct cursor serial = *c;
+    term_skip(c);
+    int64_t value = term_is_integer(term_peek(&serial)) ? term_integer(&serial) : 0;
+    return serial.failed || value < 0 || value > MESSAGE_LAST_SERIAL ? 0 : (uint64_t)value;
+}
+
 static void read_token(struct cursor *c, struct term_pid traced, struct message *m) {
     if (term_tuple(c) != 5 || !term_is_integer(term_peek(c))) {
         cursor_fail(c);
@@ -85,7 +93,7 @@ static void read_token(struct cursor *c, struct term_pid traced, struct message 
     }
     term_skip(c); // flags
     m->token = read_label(c);
-    term_skip(c); // serial: it says nothing, each spawn multiplies it
+    m->serial = read_serial(c);
     m->from = read_from(c, traced);
     term_skip(c); // last count
     m->has_token = !c->failed;

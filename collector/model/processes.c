@@ -3,12 +3,12 @@
 struct process *process_for(struct tracker *t, uint64_t pid, int64_t time) {
     struct process *p = process_find(t, pid);
     if (!p) {
-        uint32_t index = slab_take(&t->pool->processes);
+        uint32_t index = POOL_TAKE(t, processes);
         if (index == SLAB_NONE) {
             return NULL;
         }
         if (!map_set(&t->by_pid, pid, index)) {
-            slab_give(&t->pool->processes, index);
+            POOL_GIVE(t, processes, index);
             return NULL;
         }
         t->processes[pid % LATEST] = (struct latest){pid, index};
@@ -19,9 +19,12 @@ struct process *process_for(struct tracker *t, uint64_t pid, int64_t time) {
                               .top = SLAB_NONE,
                               .begun = SLAB_NONE,
                               .guessed = SLAB_NONE,
-                              .returned = SLAB_NONE};
+                              .returned = SLAB_NONE,
+                              .work = SLAB_NONE,
+                              .waiting = SLAB_NONE,
+                              .last = time};
     }
-    p->last = time;
+    process_acts(t, p, time);
     return p;
 }
 
@@ -34,17 +37,20 @@ void settle_costs(struct tracker *t, const struct call *call) {
                                        .parent = call->span,
                                        .tier = RECORD_COSTS});
     }
-    slab_give(&t->pool->costs, call->costs);
+    POOL_GIVE(t, costs, call->costs);
 }
 
 void process_forget(struct tracker *t, struct process *p) {
+    if (p->waiting != SLAB_NONE) {
+        pieces_settle(t, p, INT64_MAX);
+    }
     while (p->top != SLAB_NONE) {
         pop(t, p);
     }
     uint32_t index = map_get(&t->by_pid, p->pid);
     map_remove(&t->by_pid, p->pid, index);
     t->processes[p->pid % LATEST].value = SLAB_NONE;
-    slab_give(&t->pool->processes, index);
+    POOL_GIVE(t, processes, index);
 }
 
 void pop_lost(struct tracker *t, struct process *p) {
@@ -82,7 +88,7 @@ struct call *push(struct tracker *t, struct process *p, uint16_t tier) {
         tell_never_returns(t, below);
         return NULL;
     }
-    uint32_t index = slab_take(&t->pool->calls);
+    uint32_t index = POOL_TAKE(t, calls);
     if (index == SLAB_NONE) {
         return NULL;
     }
@@ -133,7 +139,7 @@ static void add_cost(struct tracker *t, struct process *p, enum tracker_pause ki
         return;
     }
     if (top->costs == SLAB_NONE) {
-        top->costs = slab_take(&t->pool->costs);
+        top->costs = POOL_TAKE(t, costs);
         if (top->costs == SLAB_NONE) {
             return;
         }

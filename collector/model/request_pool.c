@@ -19,7 +19,9 @@ struct request_pool *request_pool_new(void) {
     p->tree = request_tree_new();
     p->places = malloc(RECORDS * sizeof *p->places);
     p->closed = calloc(LIMIT_CLOSED_TOKENS, sizeof *p->closed);
-    if (!p->tree || !p->places || !p->closed) {
+    p->episodes = calloc(LIMIT_EPISODES, sizeof *p->episodes);
+    p->lent = calloc(LIMIT_LENT_LABELS, sizeof *p->lent);
+    if (!p->tree || !p->places || !p->closed || !p->episodes || !p->lent) {
         request_pool_free(p);
         return NULL;
     }
@@ -37,12 +39,40 @@ void request_pool_free(struct request_pool *p) {
         request_tree_free(p->tree);
         free(p->places);
         free(p->closed);
+        free(p->episodes);
+        free(p->lent);
         free(p);
     }
 }
 
 uint32_t request_pool_open(const struct request_pool *p) {
     return p->requests.used;
+}
+
+void request_pool_share(struct request_pool *p) {
+    p->shared = true;
+}
+
+void request_pool_trim(struct request_pool *p) {
+    slab_trim(&p->requests);
+    slab_trim(&p->names);
+    slab_trim(&p->chunks);
+    slab_trim(&p->calls);
+    slab_trim(&p->costs);
+    slab_trim(&p->processes);
+}
+
+void tracker_mark(const struct tracker *t, bool *identities) {
+    for (enum phase phase = 0; phase < PHASES; phase++) {
+        for (uint32_t i = t->lists[phase].head; i != SLAB_NONE; i = request_at(t, i)->next) {
+            identities[request_at(t, i)->identity] = true;
+        }
+    }
+}
+
+void tracker_trim(struct tracker *t) {
+    map_fit(&t->by_token);
+    map_fit(&t->by_pid);
 }
 
 static uint64_t closed_key(const struct tracker *t, uint64_t token) {

@@ -3,7 +3,7 @@
 // -- records -------------------------------------------------------------------------------------------------------------
 
 bool chunk_add(struct tracker *t, struct request *r) {
-    uint32_t chunk = slab_take(&t->pool->chunks);
+    uint32_t chunk = r->count < RECORDS ? POOL_TAKE(t, chunks) : SLAB_NONE;
     if (chunk == SLAB_NONE) {
         return false;
     }
@@ -37,7 +37,7 @@ bool span_add(struct tracker *t, uint32_t index, struct call *call, const struct
                              .open = !spawn,
                              .blind = call->caller != 0};
     if (!record_add(t, index, &span)) {
-        r->damaged = true;
+        request_hurt(r, REASON_ROOM);
         return false;
     }
     call->request = index;
@@ -57,7 +57,7 @@ bool span_add(struct tracker *t, uint32_t index, struct call *call, const struct
 void spans_free(struct tracker *t, struct request *r) {
     for (uint32_t chunk = r->first_chunk; chunk != SLAB_NONE;) {
         uint32_t next = SLAB_AT(&t->pool->chunks, struct chunk, chunk)->next;
-        slab_give(&t->pool->chunks, chunk);
+        POOL_GIVE(t, chunks, chunk);
         chunk = next;
     }
 }
@@ -120,7 +120,7 @@ static void spread_mixed(void *context, uint32_t i, const struct live_span *reco
             s->spawns[s->spawn_count++] =
                 (struct spawn){record->start, record->pid, record->from, place_of(s, record->parent)};
         }
-    } else if (record->tier != RECORD_TOKEN) {
+    } else if (record->tier < RECORD_NONE) {
         s->places[i] = s->span_count;
         struct span *span = &s->spans[s->span_count++];
         spread_span(span, record);
@@ -160,9 +160,8 @@ static bool rooted(const struct tracker *t, struct request *r, const struct span
 
 // Whether some calls of the request may not have been traced.
 static bool in_gap(const struct tracker *t, const struct request *r) {
-    uint32_t known = t->gap_count < GAPS ? t->gap_count : GAPS;
-    for (uint32_t i = 0; i < known; i++) {
-        if (r->begin <= t->gaps[i].until && r->end >= t->gaps[i].from) {
+    for (uint32_t i = t->gap_count; i > 0 && r->begin <= t->gaps[i - 1].until; i--) {
+        if (r->end >= t->gaps[i - 1].from) {
             return true;
         }
     }
@@ -179,9 +178,24 @@ static void framed(struct request *r, const struct span *spans) {
     }
 }
 
+// Whether messages that were lost may have been the request's, and not of its asynchronous calls alone. Of the losses since it opened the
+// first is the nearest.
+static bool hit_by_loss(const struct tracker *t, const struct request *r) {
+    uint32_t since = t->losses - r->losses;
+    if (since == 0) {
+        return false;
+    }
+    int64_t over = r->last > r->end ? r->last : r->end;
+    int64_t lost_at = t->lost_at[(r->losses + 1) % LOSSES];
+    return since > LOSSES || !r->has_end || r->open > 0 || lost_at < over || lost_at - over <= DISORDER_NS;
+}
+
 // Whether a request that has its end is whole, with begin and end set.
 static bool whole(struct tracker *t, struct request *r, const struct span *spans) {
-    if (r->damaged || r->losses != t->losses) {
+    if (cause_doubtful(t, r)) {
+        request_hurt(r, REASON_CAUSE);
+    }
+    if (r->damage != REASON_NONE || hit_by_loss(t, r)) {
         return false;
     }
     if (r->remote) {
@@ -209,6 +223,23 @@ static bool whole(struct tracker *t, struct request *r, const struct span *spans
     return r->end >= r->begin && !in_gap(t, r);
 }
 
+// Why a request is incomplete that is not good, or was cut.
+static enum incomplete_reason reason_of(const struct tracker *t, const struct request *r, bool good) {
+    if (good) {
+        return REASON_LARGE;
+    }
+    if (r->damage != REASON_NONE) {
+        return r->damage;
+    }
+    if (hit_by_loss(t, r)) {
+        return REASON_LOSS;
+    }
+    if (!r->has_end || (!r->has_begin && (t->markers || r->open == 0))) { // without markers: the first call was not the one that begins
+        return REASON_END;
+    }
+    return r->end >= r->begin && in_gap(t, r) ? REASON_GAP : REASON_RETURN;
+}
+
 void request_judge(struct tracker *t, struct request *r, enum request_fate fate, struct request_result *result) {
     struct request_tree *tree = t->pool->tree;
     uint32_t spawns = spread(t, r);
@@ -217,6 +248,7 @@ void request_judge(struct tracker *t, struct request *r, enum request_fate fate,
     result->calls = r->spans + r->beyond;
     result->cut = good && r->cut;
     result->fate = good && !r->cut ? REQUEST_COMPLETE : fate == REQUEST_EXPIRED ? REQUEST_EXPIRED : REQUEST_INCOMPLETE;
+    result->reason = result->fate == REQUEST_INCOMPLETE ? (uint8_t)reason_of(t, r, good) : REASON_NONE;
     result->begin = good ? r->begin : r->first;
     result->end = good ? r->end : r->last;
     if (good) {

@@ -39,17 +39,18 @@ static void list_remove(struct tracker *t, uint32_t index) {
     }
 }
 
-// Opens a request under a token. SLAB_NONE at the cap.
-static uint32_t request_open(struct tracker *t, uint64_t token, int64_t time) {
-    uint32_t index = slab_take(&t->pool->requests);
+void request_list(struct tracker *t, uint32_t index, enum phase phase, int64_t deadline) {
+    if (request_at(t, index)->phase != PHASES) {
+        list_remove(t, index);
+    }
+    list_append(t, index, phase, deadline);
+}
+
+uint32_t request_new(struct tracker *t, uint64_t token, int64_t time) {
+    uint32_t index = POOL_TAKE(t, requests);
     if (index == SLAB_NONE) {
         return SLAB_NONE;
     }
-    if (!map_set(&t->by_token, token, index)) {
-        slab_give(&t->pool->requests, index);
-        return SLAB_NONE;
-    }
-    t->tokens[token % LATEST] = (struct latest){token, index};
     if (++t->pool->generation == 0) {
         t->pool->generation = 1; // 0 is no request's
     }
@@ -63,9 +64,40 @@ static uint32_t request_open(struct tracker *t, uint64_t token, int64_t time) {
                                              .name = SLAB_NONE,
                                              .root = SPAN_NONE,
                                              .identity = IDENTITY_UNDEFINED,
-                                             .named_place = UINT8_MAX};
-    list_append(t, index, PHASE_NEW, time + GRACE_NS);
+                                             .named_place = UINT8_MAX,
+                                             .phase = PHASES};
     return index;
+}
+
+void request_forget(struct tracker *t, uint32_t index) {
+    struct request *r = request_at(t, index);
+    spans_free(t, r);
+    list_remove(t, index);
+    r->generation = 0; // no call's: refs to it are stale now
+    POOL_GIVE(t, requests, index);
+}
+
+// Opens a request under a token. SLAB_NONE at the cap.
+static uint32_t request_open(struct tracker *t, uint64_t token, int64_t time) {
+    uint32_t index = request_new(t, token, time);
+    if (index == SLAB_NONE) {
+        return SLAB_NONE;
+    }
+    list_append(t, index, PHASE_NEW, time + GRACE_NS);
+    if (!map_set(&t->by_token, token, index)) {
+        request_forget(t, index);
+        return SLAB_NONE;
+    }
+    t->tokens[token % LATEST] = (struct latest){token, index};
+    return index;
+}
+
+// A request that a process has begun is open there no longer.
+static void begun_over(struct tracker *t, const struct request *r) {
+    struct process *p = process_find(t, r->begin_pid);
+    if (p && p->begun_open > 0) {
+        p->begun_open--;
+    }
 }
 
 void request_ends(struct tracker *t, uint32_t index, const struct tracker_end *end) {
@@ -73,19 +105,44 @@ void request_ends(struct tracker *t, uint32_t index, const struct tracker_end *e
     if (r->has_end && !r->died && end->time >= r->end) {
         return;
     }
+    if (r->has_begin && !r->has_end) {
+        begun_over(t, r);
+    }
     r->has_end = true;
     r->died = false;
-    r->error = end->error;
+    r->error = end->error || r->failed_inside;
     r->end = end->time;
     r->root_pid = end->pid;
-    list_remove(t, index);
-    list_append(t, index, PHASE_CLOSING, end->time + GRACE_NS);
+    request_list(t, index, PHASE_CLOSING, end->time + GRACE_NS);
 }
 
 // The node whose request it is a part of, or DIRECTORY_NONE. Our own requests have a begin.
 static uint16_t maker_of(const struct tracker *t, const struct request *r) {
     bool known = t->markers && !r->has_begin && !r->has_end && t->options.events.maker;
     return known ? t->options.events.maker(t->options.events.context, hash_unmix(r->token)) : DIRECTORY_NONE;
+}
+
+void stale_count(struct tracker *t, uint16_t tier) {
+    if (tier == RECORD_SPAWN) {
+        return;
+    }
+    t->counts.stale_calls++;
+    if (tier < RECORD_NONE && t->options.events.stale) {
+        t->options.events.stale(t->options.events.context, tier);
+    }
+}
+
+static void tell_stale(void *context, uint32_t i, const struct live_span *record) {
+    (void)i;
+    struct tracker *t = context;
+    if (record->tier < RECORD_NONE) {
+        stale_count(t, record->tier);
+    }
+}
+
+void spans_stale(struct tracker *t, const struct request *r) {
+    each_record(t, r, t, tell_stale);
+    t->counts.stale_calls += r->beyond;
 }
 
 // A part of another node's request is over.
@@ -97,13 +154,13 @@ static void part_close(struct tracker *t, struct request *r, uint16_t maker) {
     if (result.fate == REQUEST_COMPLETE) {
         t->options.events.finished(t->options.events.context, &result);
     } else {
-        t->counts.stale_calls += r->spans + r->beyond;
+        spans_stale(t, r);
     }
 }
 
 // What named it, or else what its begin calls it.
 static uint16_t identity_of(const struct tracker *t, const struct request *r) {
-    if (r->identity != IDENTITY_UNDEFINED || r->name == SLAB_NONE) {
+    if ((r->identity != IDENTITY_UNDEFINED && !r->met) || r->name == SLAB_NONE) {
         return r->identity;
     }
     const struct begun_name *name = SLAB_AT(&t->pool->names, struct begun_name, r->name);
@@ -112,21 +169,53 @@ static uint16_t identity_of(const struct tracker *t, const struct request *r) {
 
 static void name_free(struct tracker *t, struct request *r) {
     if (r->name != SLAB_NONE) {
-        slab_give(&t->pool->names, r->name);
+        POOL_GIVE(t, names, r->name);
         r->name = SLAB_NONE;
     }
 }
 
+struct stretch {
+    const struct request *request;
+    int64_t end;
+    bool open;
+};
+
+static void stretch_by(void *context, uint32_t i, const struct live_span *record) {
+    (void)i;
+    struct stretch *s = context;
+    if (record->tier < RECORD_NONE && record->pid == s->request->root_pid &&
+        record->start <= s->request->end) {
+        s->open = s->open || record->open;
+        s->end = !record->open && record->end > s->end ? record->end : s->end;
+    }
+}
+
+// The end of a request that stretches is the last return of the calls that its process had open at the end
+// mark. False: one is still open.
+static bool stretched(struct tracker *t, struct request *r) {
+    struct stretch s = {r, r->end, false};
+    each_record(t, r, &s, stretch_by);
+    if (!s.open) {
+        r->end = s.end;
+        r->stretches = false;
+    }
+    return !s.open;
+}
+
 static void request_close(struct tracker *t, uint32_t index, enum request_fate fate) {
     struct request *r = request_at(t, index);
+    if (r->stretches) {
+        stretched(t, r);
+    }
     bool marked = t->markers || r->has_begin;
     uint16_t maker = maker_of(t, r);
     if (maker != DIRECTORY_NONE) {
         part_close(t, r, maker);
-    } else if (marked && !r->has_begin && !r->has_end && r->losses == t->losses && !r->damaged) {
+    } else if (marked && !r->has_begin && !r->has_end && r->losses == t->losses && r->damage == REASON_NONE) {
         // Never was a request: calls under somebody's token, or what came after a begin that nobody saw.
-        t->counts.stale_calls += r->spans + r->beyond;
+        spans_stale(t, r);
     } else {
+        cause_strangers(t, index);
         struct request_result result = {.identity = identity_of(t, r),
                                         .label = t->options.events.maker ? hash_unmix(r->token) : 0};
         request_judge(t, r, fate, &result);
@@ -139,14 +228,14 @@ static void request_close(struct tracker *t, uint32_t index, enum request_fate f
         entry_tokens_free(t, index);
     }
     name_free(t, r);
-    spans_free(t, r);
     if (map_remove(&t->by_token, r->token, index) && maker == DIRECTORY_NONE) { // else it is another request's by now, or part's
         remember_closed(t, r->token);
     }
     t->tokens[r->token % LATEST].value = SLAB_NONE;
-    list_remove(t, index);
-    r->generation = 0; // no call's: refs to it are stale now
-    slab_give(&t->pool->requests, index);
+    if (r->has_begin && !r->has_end) {
+        begun_over(t, r);
+    }
+    request_forget(t, index);
 }
 
 // A token is no longer that of the request that it was.
@@ -158,24 +247,32 @@ static void token_free(struct tracker *t, uint64_t token) {
     t->tokens[token % LATEST].value = SLAB_NONE;
 }
 
-// The request for a message under a token: known, or opened. SLAB_NONE when it is stale or past the cap.
-static uint32_t request_for(struct tracker *t, uint64_t token, int64_t time) {
+// The request of a token: known, or opened. SLAB_NONE past the cap.
+static uint32_t request_of(struct tracker *t, uint64_t token, int64_t time) {
     uint32_t index = request_find(t, token);
     if (index == MAP_NONE) {
-        if (closed_lately(t, token)) {
-            t->counts.stale_calls++;
-            return SLAB_NONE;
-        }
-        index = request_open(t, token, time);
-        if (index == SLAB_NONE) {
-            t->counts.refused_calls++;
-        }
-        return index;
+        return request_open(t, token, time);
     }
     struct request *r = request_at(t, index);
     r->first = time < r->first ? time : r->first;
     r->last = time > r->last ? time : r->last;
     return index;
+}
+
+uint32_t request_for(struct tracker *t, uint64_t token, int64_t time, uint16_t tier) {
+    if (request_find(t, token) == MAP_NONE && closed_lately(t, token)) {
+        stale_count(t, tier);
+        return SLAB_NONE;
+    }
+    uint32_t index = request_of(t, token, time);
+    t->counts.refused_calls += index == SLAB_NONE;
+    return index;
+}
+
+// A request has no room: it is counted here, and what comes of it later is stale and counts no second one.
+static void refuse_request(struct tracker *t, uint64_t token) {
+    t->counts.refused_requests++;
+    remember_closed(t, token);
 }
 
 // -- calls -------------------------------------------------------------------------------------------------------------
@@ -200,11 +297,17 @@ static void find_root(struct tracker *t, struct request *r, const struct tracker
     }
 }
 
+// Whether nothing has happened to a request yet, nor, while it is a piece, to its label's.
+static bool unhurt(struct tracker *t, uint32_t index) {
+    uint32_t labelled = is_piece(t, index) ? request_find(t, request_at(t, index)->token) : MAP_NONE;
+    return request_at(t, index)->damage == REASON_NONE && (labelled == MAP_NONE || request_at(t, labelled)->damage == REASON_NONE);
+}
+
 // A call of another request, or of none, above one whose return has no value: that one was left in silence, most likely.
 static void doubt_below(struct tracker *t, const struct call *below, uint32_t request) {
-    if (below->caller != 0 && below->request != request && alive(t, below->request, below->generation) &&
-        !request_at(t, below->request)->damaged) {
-        request_at(t, below->request)->damaged = true;
+    if (below->caller != 0 && !same_request(t, below->request, request) && alive(t, below->request, below->generation) &&
+        unhurt(t, below->request)) {
+        request_hurt(request_at(t, below->request), REASON_RETURN);
         t->counts.ambiguous_returns++;
     }
 }
@@ -224,7 +327,7 @@ struct request_ref take_call(struct tracker *t, const struct tracker_call *call,
         t->counts.refused_calls++;
         uint32_t known = map_get(&t->by_token, call->token);
         if (known != MAP_NONE) {
-            request_at(t, known)->damaged = true;
+            request_hurt(request_at(t, known), REASON_ROOM);
         }
         return NO_REQUEST;
     }
@@ -233,9 +336,9 @@ struct request_ref take_call(struct tracker *t, const struct tracker_call *call,
         token_free(t, call->token);
         forget_closed(t, call->token);
     }
-    uint32_t index = in_entry(t, p) ? entry_request(t, p, call) : request_for(t, call->token, call->time);
+    uint32_t index = cause_find(t, p, call, tier);
     if (index != SLAB_NONE && after_entry(t, call, index)) {
-        t->counts.stale_calls += tier != RECORD_SPAWN;
+        stale_count(t, tier);
         index = SLAB_NONE;
     }
     struct call *open = push(t, p, tier);
@@ -244,14 +347,15 @@ struct request_ref take_call(struct tracker *t, const struct tracker_call *call,
         open->caller = call->caller;
         open->blind += call->caller != 0;
     }
-    if (open && open->blind > 0 && open->below != SLAB_NONE) {
+    bool tells = tier != RECORD_SPAWN || index != SLAB_NONE; // a stale spawn tells nothing
+    if (open && open->blind > 0 && open->below != SLAB_NONE && tells) {
         doubt_below(t, call_at(t, open->below), index);
     }
     if (index == SLAB_NONE) {
         return NO_REQUEST;
     }
     if (!open) {
-        request_at(t, index)->damaged = true;
+        request_hurt(request_at(t, index), REASON_ROOM);
     }
     if (!open || !span_add(t, index, open, call)) {
         t->counts.refused_calls++;
@@ -262,14 +366,17 @@ struct request_ref take_call(struct tracker *t, const struct tracker_call *call,
 
 struct request_ref tracker_call(struct tracker *t, const struct tracker_call *call) {
     struct request_ref ref = take_call(t, call, call->tier);
-    if (!t->markers && ref.index != SPAN_NONE && !request_at(t, ref.index)->has_begin) {
+    const struct request *r = ref.index == SPAN_NONE ? NULL : request_at(t, ref.index);
+    if (!t->markers && r && !r->has_begin && r->phase != PHASE_PIECE) {
         find_root(t, request_at(t, ref.index), call);
     }
     return ref;
 }
 
 void tracker_spawn(struct tracker *t, const struct tracker_call *call) {
-    if (request_find(t, call->token) != MAP_NONE || !closed_lately(t, call->token)) {
+    const struct process *p = process_find(t, call->pid);
+    bool at_work = p && (p->begun_open > 0 || p->top != SLAB_NONE);
+    if (at_work || request_find(t, call->token) != MAP_NONE || !closed_lately(t, call->token)) {
         take_call(t, call, RECORD_SPAWN);
     } else { // of what is over it tells nothing, but it has a return
         tracker_pass(t, call->pid, RECORD_SPAWN, call->time);
@@ -293,23 +400,22 @@ static struct request *request_marked(struct tracker *t, uint32_t index) {
         if (r->has_end) {
             r->has_end = false;
             r->error = false;
-            list_remove(t, index);
-            list_append(t, index, PHASE_NEW, t->now + GRACE_NS);
+            request_list(t, index, PHASE_NEW, t->now + GRACE_NS);
         }
     }
     return r;
 }
 
-struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *call) {
+struct request_ref request_begins(struct tracker *t, const struct tracker_call *call) {
     t->markers = true;
     uint32_t known = map_get(&t->by_token, call->token);
     if (known != MAP_NONE && request_at(t, known)->has_begin) {
         token_free(t, call->token); // it is used again: the request before it closes by itself
     }
     forget_closed(t, call->token);
-    uint32_t index = request_for(t, call->token, call->time);
+    uint32_t index = request_of(t, call->token, call->time);
     if (index == SLAB_NONE) {
-        t->counts.refused_requests++;
+        refuse_request(t, call->token);
         return NO_REQUEST;
     }
     struct request *r = request_marked(t, index);
@@ -318,16 +424,45 @@ struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *c
     r->begin = call->time;
     r->begin_pid = call->pid;
     if (p) {
+        p->clock = call->serial > p->clock ? call->serial : p->clock;
         p->begun = index;
         p->begun_generation = r->generation;
+        p->begun_clock = p->clock;
+        p->begun_open += !r->has_end;
+        p->label = call->token;
+        p->work = index;
+        p->work_generation = r->generation;
         p->last_event = LAST_RETURN;
         p->returned = index;
     }
     return (struct request_ref){index, r->generation};
 }
 
+// A begin inside of the request that its process has begun with a call, or with a marker under the same
+// token: it names that one. One under an entry's token elsewhere is work for that entry's request. Returns
+// true for these.
+static bool begins_inside(struct tracker *t, const struct tracker_call *call, struct request_ref *ref) {
+    struct process *p = process_find(t, call->pid);
+    *ref = NO_REQUEST;
+    t->markers = true;
+    if (p && in_entry(t, p)) {
+        *ref = entry_met(t, p, call);
+        return true;
+    }
+    return entry_made(t, call->token);
+}
+
+struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *call) {
+    struct request_ref ref;
+    return begins_inside(t, call, &ref) ? ref : request_begins(t, call);
+}
+
 struct request_ref tracker_web_begin(struct tracker *t, const struct tracker_call *call) {
-    struct request_ref ref = tracker_begin(t, call);
+    struct request_ref ref;
+    if (begins_inside(t, call, &ref)) {
+        return ref;
+    }
+    ref = request_begins(t, call);
     struct process *p = process_find(t, call->pid);
     if (ref.index != SPAN_NONE) {
         request_at(t, ref.index)->ends_here = true;
@@ -339,8 +474,9 @@ struct request_ref tracker_web_begin(struct tracker *t, const struct tracker_cal
 }
 
 static void end_of_death(struct tracker *t, uint32_t index, uint64_t pid, int64_t time) {
-    request_ends(t, index, &(struct tracker_end){.pid = pid, .time = time, .error = true});
-    request_at(t, index)->died = true;
+    struct request *r = request_at(t, index);
+    request_ends(t, index, &(struct tracker_end){.pid = pid, .time = time, .error = !r->sending || r->error});
+    r->died = true;
 }
 
 void request_died(struct tracker *t, const struct process *p, bool crashed, int64_t time) {
@@ -359,31 +495,89 @@ void request_died(struct tracker *t, const struct process *p, bool crashed, int6
     }
 }
 
+// Whether a process has calls of a request open.
+static bool has_open(const struct tracker *t, const struct process *p, uint32_t request) {
+    uint32_t i = p->top;
+    while (i != SLAB_NONE && (call_at(t, i)->request != request || call_at(t, i)->tier == RECORD_SPAWN ||
+                              call_at(t, i)->generation != request_at(t, request)->generation)) {
+        i = call_at(t, i)->below;
+    }
+    return i != SLAB_NONE;
+}
+
+// The end mark of what began inside of an entry's call, or behind its return as an exception has left it. That
+// return is the end of the request.
+static void ends_inside(struct tracker *t, struct request *r, const struct tracker_end *end) {
+    if (end->pid == r->begin_pid) {
+        r->failed_inside = r->failed_inside || end->error;
+        r->error = r->error || r->failed_inside;
+        if (end->token_lost) {
+            request_hurt(r, REASON_TOKEN);
+        }
+        t->counts.lost_tokens += end->token_lost;
+    }
+}
+
 void tracker_end(struct tracker *t, const struct tracker_end *end) {
     t->markers = true;
     bool late = request_find(t, end->token) == MAP_NONE && closed_lately(t, end->token);
-    uint32_t index = late ? SLAB_NONE : request_for(t, end->token, end->time); // new: its begin may be late
+    uint32_t index = late ? SLAB_NONE : request_of(t, end->token, end->time); // new: its begin may be late
     struct process *p = process_find(t, end->pid);
     if (p) {
+        p->clock = end->serial > p->clock ? end->serial : p->clock; // the next begin's token is a new one, and shows none
+        process_acts(t, p, end->time);
         p->last_event = LAST_RETURN;
         p->returned = index;
     }
     if (index == SLAB_NONE) {
+        if (!late) {
+            refuse_request(t, end->token);
+        }
+        return;
+    }
+    if (request_at(t, index)->by_entry) {
+        ends_inside(t, request_at(t, index), end);
         return;
     }
     struct request *r = request_marked(t, index);
+    if (end->sending && !r->has_end) {
+        r->sending = true;
+        r->error = end->error;
+        if (end->token_lost) {
+            request_hurt(r, REASON_TOKEN);
+        }
+        t->counts.lost_tokens += end->token_lost;
+        return;
+    }
     if (p && p->web_open > 0 && r->ends_here && r->begin_pid == end->pid && !r->has_end) {
         p->web_open--;
     }
-    r->damaged = r->damaged || end->token_lost;
+    if (end->token_lost) {
+        request_hurt(r, REASON_TOKEN);
+    }
     t->counts.lost_tokens += end->token_lost;
+    if (end->shown != 0 && end->shown != r->token) {
+        cause_borrowed(t, index, end->shown);
+    }
+    if (p && r->has_begin && r->begin_pid == end->pid && !r->has_end) {
+        episode_add(t, p,
+                    &(struct episode){.start = r->begin,
+                                      .end = end->time,
+                                      .label = p->label,
+                                      .clock = p->begun_clock,
+                                      .request = index,
+                                      .generation = r->generation});
+    }
+    r->stretches = r->stretches || (end->by_helper && !r->has_end && p && has_open(t, p, index));
     request_ends(t, index, end);
 }
 
 // -- identities ------------------------------------------------------------------------------------------------------
 
 bool tracker_unnamed(const struct tracker *t, struct request_ref ref) {
-    return alive(t, ref.index, ref.generation) && request_at(t, ref.index)->identity == IDENTITY_UNDEFINED;
+    ref = piece_ref(t, ref);
+    return alive(t, ref.index, ref.generation) &&
+           (request_at(t, ref.index)->identity == IDENTITY_UNDEFINED || request_at(t, ref.index)->met);
 }
 
 struct request_ref tracker_find(const struct tracker *t, uint64_t token) {
@@ -392,9 +586,11 @@ struct request_ref tracker_find(const struct tracker *t, uint64_t token) {
 }
 
 void tracker_name(struct tracker *t, struct request_ref ref, uint16_t identity) {
+    ref = piece_ref(t, ref);
     if (tracker_unnamed(t, ref)) {
         request_at(t, ref.index)->identity = identity;
         request_at(t, ref.index)->named_place = 0;
+        request_at(t, ref.index)->met = false;
     }
 }
 
@@ -402,7 +598,7 @@ void tracker_name_begun(struct tracker *t, struct request_ref ref, struct slice 
     if (!alive(t, ref.index, ref.generation) || request_at(t, ref.index)->name != SLAB_NONE) {
         return;
     }
-    uint32_t place = slab_take(&t->pool->names);
+    uint32_t place = POOL_TAKE(t, names);
     if (place == SLAB_NONE) {
         return;
     }
@@ -414,12 +610,15 @@ void tracker_name_begun(struct tracker *t, struct request_ref ref, struct slice 
 
 void tracker_name_late(struct tracker *t, struct request_ref ref, uint16_t identity) {
     if (tracker_unnamed(t, ref)) {
-        request_at(t, ref.index)->identity = identity;
-        request_at(t, ref.index)->named_place = UINT8_MAX;
+        struct request *r = request_at(t, ref.index);
+        r->identity = identity;
+        r->named_place = r->met ? 0 : UINT8_MAX;
+        r->met = false;
     }
 }
 
 int tracker_asked(struct tracker *t, struct request_ref ref) {
+    ref = piece_ref(t, ref);
     if (!alive(t, ref.index, ref.generation) || request_at(t, ref.index)->asked == LIMIT_ASKS_PER_REQUEST) {
         return -1;
     }
@@ -428,6 +627,7 @@ int tracker_asked(struct tracker *t, struct request_ref ref) {
 }
 
 void tracker_answered(struct tracker *t, struct request_ref ref, int place, uint16_t identity) {
+    ref = piece_ref(t, ref);
     if (!alive(t, ref.index, ref.generation)) {
         return;
     }
@@ -443,8 +643,9 @@ void tracker_answered(struct tracker *t, struct request_ref ref, int place, uint
 
 // -- loss and time ---------------------------------------------------------------------------------------------------
 
-void tracker_lost(struct tracker *t) {
+void tracker_lost(struct tracker *t, int64_t latest) {
     t->losses++;
+    t->lost_at[t->losses % LOSSES] = latest;
 }
 
 void tracker_lost_until(struct tracker *t, int64_t time) {
@@ -452,8 +653,14 @@ void tracker_lost_until(struct tracker *t, int64_t time) {
 }
 
 void tracker_gap(struct tracker *t, int64_t from, int64_t until) {
-    t->gaps[t->gap_count % GAPS] = (struct gap){from, until};
-    t->gap_count = t->gap_count == UINT32_MAX ? GAPS : t->gap_count + 1;
+    if (t->gap_count == GAPS) {
+        t->gaps[1].from = t->gaps[0].from;
+        t->gap_count--;
+        memmove(t->gaps, t->gaps + 1, t->gap_count * sizeof *t->gaps);
+    }
+    const struct gap *last = t->gap_count > 0 ? &t->gaps[t->gap_count - 1] : NULL;
+    until = last && last->until > until ? last->until : until;
+    t->gaps[t->gap_count++] = (struct gap){from, until};
 }
 
 // Many requests close at a time, and were last touched a second ago: asks for the memory of the next ones while one closes.
@@ -469,6 +676,23 @@ static inline void prefetch_closing(const struct tracker *t, const struct reques
     }
 }
 
+static bool too_old(const struct tracker *t, const struct request *r) {
+    return t->now - r->first > t->options.timeout_ns;
+}
+
+// A request that stretches waits for its end, and from there on for late calls.
+static bool stretches_on(struct tracker *t, uint32_t index) {
+    struct request *r = request_at(t, index);
+    if (r->damage != REASON_NONE || r->losses != t->losses || too_old(t, r)) {
+        return false;
+    }
+    int64_t deadline = (stretched(t, r) ? r->end : t->now) + GRACE_NS;
+    if (deadline > t->now) {
+        request_list(t, index, PHASE_CLOSING, deadline);
+    }
+    return deadline > t->now;
+}
+
 static void close_due(struct tracker *t) {
     for (uint32_t index = t->lists[PHASE_CLOSING].head; index != SLAB_NONE; index = t->lists[PHASE_CLOSING].head) {
         struct request *r = request_at(t, index);
@@ -476,10 +700,12 @@ static void close_due(struct tracker *t) {
             break;
         }
         prefetch_closing(t, r);
+        if (r->stretches && stretches_on(t, index)) {
+            continue;
+        }
         if (r->answers_due > 0) {
             r->answers_due = 0;
-            list_remove(t, index);
-            list_append(t, index, PHASE_CLOSING, r->end + GRACE_NS + GRACE_ASK_NS);
+            request_list(t, index, PHASE_CLOSING, r->end + GRACE_NS + GRACE_ASK_NS);
         } else {
             request_close(t, index, REQUEST_COMPLETE);
         }
@@ -490,11 +716,7 @@ static void close_due(struct tracker *t) {
 static bool hopeless(const struct tracker *t, const struct request *r) {
     bool rootless = t->markers ? !r->has_begin : r->root == SPAN_NONE && r->open == 0;
     return rootless && !r->has_begin && t->now - r->last > GRACE_NS &&
-           (r->open == 0 || r->damaged || maker_of(t, r) == DIRECTORY_NONE); // a part waits for its returns
-}
-
-static bool too_old(const struct tracker *t, const struct request *r) {
-    return t->now - r->first > t->options.timeout_ns;
+           (r->open == 0 || r->damage != REASON_NONE || maker_of(t, r) == DIRECTORY_NONE); // a part waits for its returns
 }
 
 // Looks at the requests that are new no longer. Those that have begun as they should wait for their end from then on.
@@ -508,8 +730,7 @@ static void judge_new(struct tracker *t) {
             request_close(t, index, REQUEST_INCOMPLETE);
         } else {
             bool begun = r->has_begin || (!t->markers && r->root != SPAN_NONE);
-            list_remove(t, index);
-            list_append(t, index, begun ? PHASE_OPEN : PHASE_NEW, t->now + GRACE_NS);
+            request_list(t, index, begun ? PHASE_OPEN : PHASE_NEW, t->now + GRACE_NS);
         }
     }
 }
@@ -523,6 +744,7 @@ static void expire_open(struct tracker *t) {
 
 void tracker_advance(struct tracker *t, int64_t now) {
     t->now = now > t->now ? now : t->now;
+    pieces_settle_due(t, t->now);
     close_due(t);
     judge_new(t);
     expire_open(t);
@@ -533,6 +755,7 @@ void tracker_advance(struct tracker *t, int64_t now) {
 }
 
 void tracker_reset(struct tracker *t) {
+    pieces_settle_due(t, INT64_MAX);
     while (t->lists[PHASE_CLOSING].head != SLAB_NONE) {
         request_close(t, t->lists[PHASE_CLOSING].head, REQUEST_COMPLETE);
     }
@@ -562,12 +785,14 @@ struct tracker *tracker_new(struct request_pool *pool, const struct tracker_opti
     }
     *t = (struct tracker){.pool = pool,
                           .options = *options,
-                          .lists = {{SLAB_NONE, SLAB_NONE}, {SLAB_NONE, SLAB_NONE}, {SLAB_NONE, SLAB_NONE}},
                           .salt = hash_mix(++pool->nodes_made),
                           .lost_until = INT64_MIN,
                           .now = INT64_MIN / 2,
                           .swept = INT64_MIN / 2,
                           .markers = options->markers};
+    for (int i = 0; i < PHASES; i++) {
+        t->lists[i] = (struct list){SLAB_NONE, SLAB_NONE};
+    }
     for (int i = 0; i < LATEST; i++) {
         t->tokens[i].value = t->processes[i].value = SLAB_NONE;
     }

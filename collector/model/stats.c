@@ -11,14 +11,31 @@ enum {
     LEDGER_ROWS = LIMIT_STAT_ROWS + LIMIT_NODES, // the last ones only for nodes that have none
     LATEST_ROWS = 512,
     LATEST_PATHS = 1024,
-    // Rows of _other may come on top of those of other identities, and as many again of _total.
-    OTHER_ROWS = 2 * LIMIT_STAT_ROWS,
-    TOTAL_ROWS = 2 * OTHER_ROWS,
+    // Rows of _other come on top of those of other identities, and those of _total, of which there is one at most for each of these.
+    OTHER_ROWS = LIMIT_STAT_ROWS / 2,
+    TOTAL_ROWS = LIMIT_STAT_ROWS + OTHER_ROWS,
+    KEEP_BYTES = 1 << 20, // of each kind of memory that an empty set keeps
     REST_PATHS = 1000,    // path rows held back for the one of each node and bucket that takes what has no room
     KEPT_ROOM = 512 << 10 // bytes that an empty set keeps for requests; there are that many only now and then
 };
 
+// What a node may have only its share of.
+enum kind { KIND_OWN, KIND_OTHER, KIND_TOTAL, KIND_PATHS, KIND_REST_PATHS, KIND_COSTS, KIND_KEPT, KINDS };
+
+static const uint32_t caps[KINDS] = {
+    [KIND_OWN] = LIMIT_STAT_ROWS,  [KIND_OTHER] = OTHER_ROWS,
+    [KIND_TOTAL] = TOTAL_ROWS,     [KIND_PATHS] = LIMIT_PATH_ROWS - REST_PATHS,
+    [KIND_REST_PATHS] = LIMIT_PATH_ROWS, [KIND_COSTS] = LIMIT_STAT_ROWS,
+    [KIND_KEPT] = LIMIT_KEPT_BYTES};
+
 struct stats {
+    bool shared; // by nodes of which none may take what others need
+    struct {
+        uint32_t used;
+        uint32_t own[LIMIT_NODES]; // of these
+    } kinds[KINDS];
+    struct histogram_budget histograms;
+    struct histogram_budget histograms_of[LIMIT_NODES];
     struct map index;
     struct stat_row *latest[LATEST_ROWS]; // the row that each place of latest_place was asked for last; NULL: none yet
     struct slab rows; // never freed one by one: row i is record i
@@ -45,7 +62,11 @@ struct stats *stats_new(void) {
     if (!s) {
         return NULL;
     }
-    slab_init(&s->rows, sizeof(struct stat_row), TOTAL_ROWS);
+    slab_init(&s->rows, sizeof(struct stat_row), LIMIT_STAT_ROWS + OTHER_ROWS + TOTAL_ROWS);
+    s->histograms.cap = LIMIT_HISTOGRAM_BYTES;
+    for (uint32_t node = 0; node < LIMIT_NODES; node++) {
+        s->histograms_of[node] = (struct histogram_budget){.cap = SIZE_MAX, .all = &s->histograms};
+    }
     slab_init(&s->ledgers, sizeof(struct ledger_row), LEDGER_ROWS);
     slab_init(&s->paths, sizeof(struct path_row), LIMIT_PATH_ROWS);
     slab_init(&s->costs, sizeof(struct cost_row), LIMIT_STAT_ROWS);
@@ -58,13 +79,21 @@ struct stats *stats_new(void) {
     return s;
 }
 
+void stats_share(struct stats *s) {
+    s->shared = true;
+}
+
+static void free_histograms(struct stats *s) {
+    for (uint32_t i = 0; i < s->rows.made; i++) {
+        histogram_free(&((struct stat_row *)slab_at(&s->rows, i))->durations);
+    }
+}
+
 void stats_free(struct stats *s) {
     if (!s) {
         return;
     }
-    for (uint32_t i = 0; i < s->rows.made; i++) {
-        histogram_free(&((struct stat_row *)slab_at(&s->rows, i))->durations);
-    }
+    free_histograms(s);
     slab_free(&s->rows);
     slab_free(&s->ledgers);
     slab_free(&s->paths);
@@ -78,6 +107,12 @@ void stats_free(struct stats *s) {
     free(s);
 }
 
+static void empty_slab(struct slab *s) {
+    if (s->made * s->size > KEEP_BYTES) {
+        slab_free(s);
+    }
+}
+
 static void empty(struct buffer *b) {
     if (b->room > KEPT_ROOM) {
         buffer_free(b);
@@ -86,6 +121,18 @@ static void empty(struct buffer *b) {
 }
 
 void stats_reset(struct stats *s) {
+    if (s->histograms.bytes > KEEP_BYTES || s->rows.made * s->rows.size > KEEP_BYTES) {
+        free_histograms(s);
+    }
+    empty_slab(&s->rows);
+    empty_slab(&s->ledgers);
+    empty_slab(&s->paths);
+    empty_slab(&s->costs);
+    memset(s->kinds, 0, sizeof s->kinds);
+    s->histograms.coarse = false;
+    for (uint32_t node = 0; node < LIMIT_NODES; node++) {
+        s->histograms_of[node].coarse = false;
+    }
     memset(s->latest, 0, sizeof s->latest);
     map_clear(&s->index);
     memset(s->latest_ledgers, 0, sizeof s->latest_ledgers);
@@ -111,28 +158,51 @@ static uint64_t packed(struct stat_key k) {
 
 _Static_assert(LIMIT_NODES <= 256 && LIMIT_IDENTITIES + IDENTITIES_FIXED <= 2048 && LIMIT_TIER_NAMES + 1 <= 4096, "keys fit packed()");
 
-// How many rows there may be when one of this identity is made.
-static uint32_t room_for(uint16_t identity) {
-    return identity == IDENTITY_TOTAL ? TOTAL_ROWS : identity == IDENTITY_OTHER ? OTHER_ROWS : LIMIT_STAT_ROWS;
+// Whether a node may have so many more of a kind.
+static bool has_room(const struct stats *s, enum kind kind, uint16_t node, uint32_t more) {
+    uint32_t left = caps[kind] - s->kinds[kind].used;
+    return more <= left && (!s->shared || s->kinds[kind].own[node] < (uint64_t)SLAB_SHARE * left);
+}
+
+static void count_kind(struct stats *s, enum kind kind, uint16_t node, uint32_t more) {
+    s->kinds[kind].used += more;
+    s->kinds[kind].own[node] += more;
+}
+
+static enum kind kind_of(uint16_t identity) {
+    return identity == IDENTITY_TOTAL ? KIND_TOTAL : identity == IDENTITY_OTHER ? KIND_OTHER : KIND_OWN;
+}
+
+// The memory of a row made before a reset serves again, unless another node is to answer for it.
+static struct histogram histogram_for(struct stats *s, uint32_t i, uint16_t node) {
+    struct histogram_budget *budget = s->shared ? &s->histograms_of[node] : &s->histograms;
+    struct histogram h = {.budget = budget};
+    if (i < s->rows.made) {
+        h = ((struct stat_row *)slab_at(&s->rows, i))->durations;
+        if (h.budget != budget) {
+            histogram_free(&h);
+            h.budget = budget;
+        }
+        histogram_reset(&h);
+    }
+    return h;
 }
 
 // Finds the row in the index, or makes it.
 static struct stat_row *row_find(struct stats *s, struct stat_key key) {
     uint64_t k = packed(key);
+    enum kind kind = kind_of(key.identity);
     uint32_t i = map_get(&s->index, k);
     if (i != MAP_NONE) {
         return slab_at(&s->rows, i);
     }
-    struct histogram durations = {0};
     i = s->count;
-    if (i >= room_for(key.identity)) {
+    if (kind != KIND_TOTAL && !has_room(s, kind, key.node, 1)) {
         s->overflowed = true;
         return NULL;
     }
-    if (i < s->rows.made) { // made before a reset: its histogram's memory serves again
-        durations = ((struct stat_row *)slab_at(&s->rows, i))->durations;
-        histogram_reset(&durations);
-    } else if (slab_take(&s->rows) == SLAB_NONE) {
+    struct histogram durations = histogram_for(s, i, key.node);
+    if (i == s->rows.made && slab_take(&s->rows) == SLAB_NONE) {
         return NULL;
     }
     struct stat_row *row = slab_at(&s->rows, i);
@@ -140,6 +210,7 @@ static struct stat_row *row_find(struct stats *s, struct stat_key key) {
     if (!map_set(&s->index, k, i)) {
         return NULL;
     }
+    count_kind(s, kind, key.node, 1);
     s->count++;
     return row;
 }
@@ -243,14 +314,20 @@ static struct path_row *path_find(struct stats *s, int64_t bucket_start, uint16_
     if (i != MAP_NONE) {
         return slab_at(&s->paths, i);
     }
-    uint32_t room = path == PATH_OTHER && identity == IDENTITY_OTHER ? LIMIT_PATH_ROWS : LIMIT_PATH_ROWS - REST_PATHS;
-    struct path_row *row = s->path_count < room ? record(&s->paths, s->path_count) : NULL;
+    bool rest = path == PATH_OTHER && identity == IDENTITY_OTHER;
+    bool room = has_room(s, rest ? KIND_REST_PATHS : KIND_PATHS, node, 1);
+    struct path_row *row = room ? record(&s->paths, s->path_count) : NULL;
     if (!row || !map_set(&s->path_index, key, s->path_count)) {
         s->overflowed = true;
         return NULL;
     }
     *row = (struct path_row){
         .bucket_start = bucket_start, .node = node, .identity = identity, .path = path, .min_ns = UINT64_MAX};
+    if (!rest) {
+        count_kind(s, KIND_PATHS, node, 1);
+    }
+    s->kinds[KIND_REST_PATHS].used++; // of all
+    s->kinds[KIND_REST_PATHS].own[node] += rest;
     s->path_count++;
     return row;
 }
@@ -276,27 +353,56 @@ struct cost_row *stats_cost(struct stats *s, int64_t bucket_start, uint16_t node
     if (i != MAP_NONE) {
         return slab_at(&s->costs, i);
     }
-    struct cost_row *row = record(&s->costs, s->cost_count);
+    struct cost_row *row = has_room(s, KIND_COSTS, node, 1) ? record(&s->costs, s->cost_count) : NULL;
     if (!row || !map_set(&s->cost_index, key, s->cost_count)) {
         s->overflowed = true;
         return NULL;
     }
     *row = (struct cost_row){.bucket_start = bucket_start, .node = node, .tier = tier};
+    count_kind(s, KIND_COSTS, node, 1);
     s->cost_count++;
     return row;
 }
 
 bool stats_keep(struct stats *s, const struct kept_request *request, const struct kept_span *spans) {
     size_t bytes = request->count * sizeof *spans;
+    uint32_t all = (uint32_t)(bytes + sizeof *request);
     // Room for the request first, so that no spans are left behind when there is none.
-    if (s->kept.len + s->kept_spans.len + sizeof *request + bytes > LIMIT_KEPT_BYTES ||
-        !buffer_reserve(&s->kept, sizeof *request)) {
+    if (!has_room(s, KIND_KEPT, request->node, all) || !buffer_reserve(&s->kept, sizeof *request)) {
         s->overflowed = true;
         return false;
     }
     struct kept_request kept = *request;
     kept.first = (uint32_t)(s->kept_spans.len / sizeof *spans);
-    return buffer_append(&s->kept_spans, spans, bytes) && buffer_append(&s->kept, &kept, sizeof kept);
+    if (!buffer_append(&s->kept_spans, spans, bytes) || !buffer_append(&s->kept, &kept, sizeof kept)) {
+        return false;
+    }
+    count_kind(s, KIND_KEPT, request->node, all);
+    return true;
+}
+
+void stats_mark(const struct stats *s, bool nodes[LIMIT_NODES], bool identities[LIMIT_IDENTITIES + IDENTITIES_FIXED]) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct stat_row *row = slab_at(&s->rows, i);
+        nodes[row->key.node] = identities[row->key.identity] = true;
+    }
+    for (uint32_t i = 0; i < s->ledger_count; i++) {
+        nodes[((const struct ledger_row *)slab_at(&s->ledgers, i))->node] = true;
+    }
+    for (uint32_t i = 0; i < s->path_count; i++) {
+        const struct path_row *row = slab_at(&s->paths, i);
+        nodes[row->node] = identities[row->identity] = true;
+    }
+    for (uint32_t i = 0; i < s->cost_count; i++) {
+        nodes[((const struct cost_row *)slab_at(&s->costs, i))->node] = true;
+    }
+    for (uint32_t i = 0; i < stats_kept(s); i++) {
+        const struct kept_request *kept = stats_kept_at(s, i);
+        nodes[kept->node] = identities[kept->identity] = true;
+        if (kept->remote) {
+            nodes[kept->maker] = true;
+        }
+    }
 }
 
 bool stats_empty(const struct stats *s) {
@@ -305,6 +411,14 @@ bool stats_empty(const struct stats *s) {
 
 bool stats_overflowed(const struct stats *s) {
     return s->overflowed;
+}
+
+bool stats_coarse(const struct stats *s) {
+    bool coarse = s->histograms.coarse;
+    for (uint32_t node = 0; node < LIMIT_NODES; node++) {
+        coarse = coarse || s->histograms_of[node].coarse;
+    }
+    return coarse;
 }
 
 uint32_t stats_rows(const struct stats *s) {

@@ -22,7 +22,7 @@ static struct traced_function *find(const struct tier_set *s, struct slice modul
 // Adds an entry and sets *made to it.
 static enum tier_set_result add(struct tier_set *s, struct slice module, struct slice function, uint32_t arity,
                                 struct traced_function **made) {
-    if (s->count == 2 * LIMIT_TIERS) {
+    if (s->count == 2 * LIMIT_TIERS || s->bytes + module.len + function.len > LIMIT_TIER_BYTES) {
         return TIER_SET_FULL;
     }
     struct traced_function *more = realloc(s->functions, (s->count + 1) * sizeof *more);
@@ -41,6 +41,7 @@ static enum tier_set_result add(struct tier_set *s, struct slice module, struct 
         return TIER_SET_NO_MEMORY;
     }
     s->count++;
+    s->bytes += (uint32_t)(module.len + function.len);
     *made = f;
     return TIER_SET_OK;
 }
@@ -56,7 +57,9 @@ bool tier_set_init(struct tier_set *s) {
                  {"kprof_mark", "request_end", 1, ROLE_END},
                  {"erlang", "spawn", 3, ROLE_SPAWN},
                  {"erlang", "spawn_link", 3, ROLE_SPAWN},
-                 {"erlang", "spawn_opt", 4, ROLE_SPAWN}};
+                 {"erlang", "spawn_opt", 4, ROLE_SPAWN},
+                 {"cowboy_websocket", "takeover", 7, ROLE_UPGRADE},
+                 {"Elixir.Bandit.WebSocket.Handler", "handle_connection", 2, ROLE_UPGRADE}};
     bool ok = map_init(&s->index) && map_init(&s->by_name);
     for (size_t i = 0; ok && i < sizeof known / sizeof *known; i++) {
         struct traced_function *f;
@@ -71,12 +74,24 @@ bool tier_set_init(struct tier_set *s) {
     return ok;
 }
 
-void tier_set_free(struct tier_set *s) {
+static void free_functions(struct tier_set *s) {
     for (uint32_t i = 0; i < s->count; i++) {
         free(s->functions[i].module);
         free(s->functions[i].function);
     }
     free(s->functions);
+    s->functions = NULL;
+    s->count = s->tiers = s->bytes = 0;
+}
+
+void tier_set_clear(struct tier_set *s) {
+    free_functions(s);
+    map_clear(&s->index);
+    map_clear(&s->by_name);
+}
+
+void tier_set_free(struct tier_set *s) {
+    free_functions(s);
     map_free(&s->index);
     map_free(&s->by_name);
     *s = (struct tier_set){0};
@@ -85,7 +100,7 @@ void tier_set_free(struct tier_set *s) {
 enum tier_set_result tier_set_add(struct tier_set *s, struct slice module, struct slice function, uint32_t arity,
                                   uint16_t tier) {
     struct traced_function *f = find(s, module, function, arity);
-    if (f && f->role != ROLE_NAMING && f->role != ROLE_SPAWN) {
+    if (f && f->role != ROLE_NAMING && f->role != ROLE_SPAWN && f->role != ROLE_UPGRADE) {
         return TIER_SET_DUPLICATE;
     }
     if (s->tiers == LIMIT_TIERS) {

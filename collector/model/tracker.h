@@ -6,6 +6,7 @@
 //   processes.c       processes and their stacks of open calls
 //   joins.c           which call a return, a return_to or a death ends
 //   entries.c         requests that begin with a call and end with its return
+//   causes.c          whose work a call is
 #pragma once
 
 #include "base/limits.h"
@@ -15,18 +16,20 @@
 #include "model/requests.h"
 #include "model/tier_set.h"
 
-enum { CHUNK_SPANS = 7, CLOSED_WAYS = 8, LATEST = 256, GAPS = 8 };
+enum { CHUNK_SPANS = 7, CLOSED_WAYS = 8, LATEST = 256, GAPS = 32, LOSSES = 1024, LENT_STRANGERS = 4 };
 
 // Spans and spawns of a request, for each span what it lost to garbage collection and scheduling, and a token.
 enum { RECORDS = 3 * LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST };
 
 // Records among a request's spans that are none; they stand in the tier's place.
 enum {
+    RECORD_NONE = TIER_NONE - 5,  // nothing: it fills a chunk
+    RECORD_LENT = TIER_NONE - 4,  // start is a token that a process showed while it worked for the request, and that is another one's
     RECORD_TOKEN = TIER_NONE - 3, // start is one more token of the request
     RECORD_COSTS = TIER_NONE - 2, // of the span `parent`: start is its garbage collection, end its time off the CPU
     RECORD_SPAWN = TIER_NONE - 1  // pid spawned `from` (0: not known yet) at start, from within the span `parent`
 };
-_Static_assert(LIMIT_TIER_NAMES < RECORD_TOKEN, "no tier has their numbers");
+_Static_assert(LIMIT_TIER_NAMES < RECORD_NONE, "no tier has their numbers");
 
 // A span while its request is open: 40 bytes.
 struct live_span {
@@ -48,19 +51,27 @@ struct chunk {
 
 // State of a request, and the list that it is in, which is in the order of what the request waits for: to be looked at again
 // (deadline), to expire (first, within a second or so), to be closed (deadline).
-enum phase { PHASE_NEW, PHASE_OPEN, PHASE_CLOSING, PHASES };
+// A piece (causes.c) waits for what its sender was at, and, once it has been joined to a request, for the time when nothing names it any
+// more.
+enum phase { PHASE_NEW, PHASE_OPEN, PHASE_CLOSING, PHASE_PIECE, PHASE_JOINED, PHASES };
 
 struct request {
     uint64_t token;
     int64_t first; // time of its earliest message
     int64_t last;  // and of its latest
-    int64_t begin;
-    int64_t end;
+    int64_t begin; // of a piece: time of its first call
+    union {
+        int64_t end;
+        uint64_t serial; // of a piece: of the token that its first call showed
+    };
     int64_t deadline; // when new: is looked at again; when closing: is closed
-    uint64_t begin_pid;
+    union {
+        uint64_t begin_pid;
+        uint64_t sender; // of a piece: the process that its token came from
+    };
     uint64_t root_pid; // whose call or marker ended it
     uint32_t generation;
-    uint32_t losses; // the tracker's when the request opened: another number now means that some of its messages may be lost
+    uint32_t losses; // the tracker's when the request opened: those since then may have been of its messages
     uint32_t previous, next;
     uint32_t first_chunk, last_chunk;
     uint32_t count;  // records
@@ -68,22 +79,36 @@ struct request {
     uint32_t open;   // of these without a return
     uint32_t spawns; // records of spawns
     uint32_t beyond; // calls past the cap of spans
-    uint32_t tokens; // records of tokens
-    uint32_t name;   // of pool->names: what its begin calls it, SLAB_NONE: nothing
-    uint32_t root;   // without markers: the record of the span that is the request, SPAN_NONE: none yet; of by_entry: the entry's
+    union {
+        uint32_t tokens;          // records of tokens
+        uint32_t into_generation; // of a joined piece: of `into`
+    };
+    union {
+        uint32_t name;         // of pool->names: what its begin calls it, SLAB_NONE: nothing
+        uint32_t next_waiting; // of a piece: the next one of the same sender, SLAB_NONE: none
+    };
+    union {
+        uint32_t into; // of a joined piece: its request
+        uint32_t root; // without markers: the record of the span that is the request, SPAN_NONE: none yet; of by_entry: the entry's
+    };
     uint16_t identity;
-    uint8_t phase;
-    uint8_t asked;
+    uint8_t phase : 4, asked : 4;
     uint8_t answers_due;
     uint8_t named_place; // of the call that named it by an answer
     bool has_begin : 1, has_end : 1;
     bool died : 1; // its end is the death of the process that began it
     bool ends_here : 1; // and the death of that process is its end in any case
     bool by_entry : 1; // began with a call, and ends with its return, in begin_pid
+    bool met : 1; // a marker or helper began inside of that call: it names the request,
+    bool failed_inside : 1; // and said that it failed
+    bool sending : 1; // its helper has told the outcome, and the end is still to come
+    bool stretches : 1; // its process had calls of it open at the end mark: the last one's return is the end
     bool error : 1;
     bool remote : 1;  // a part of another node's; known when it is closed
     bool cut : 1;     // a span or a spawn was one too many
-    bool damaged : 1; // a return never came or could not be joined, the token was lost, or memory was out
+    bool borrowed : 1;  // it has records of lent labels
+    bool strangers : 1; // calls came under its label from processes of which nothing was known
+    uint8_t damage : 4; // enum incomplete_reason: the first thing that happened to it, REASON_NONE: nothing
 };
 
 _Static_assert(sizeof(struct request) == 128, "two cache lines");
@@ -134,7 +159,33 @@ struct process {
     uint32_t guessed_generation;
     uint32_t returned;  // the request of the call that last_event was about
     uint32_t web_open;  // requests begun here that end here at the latest, and whose end was not told here
+    uint32_t begun_open; // requests begun here that have no end yet
+    uint32_t work;       // the request of its latest call, SLAB_NONE: none
+    uint32_t work_generation;
+    uint32_t waiting;     // pieces that wait for what it does next: list by next_waiting, SLAB_NONE: none
+    uint32_t episode;     // number of its latest, 0: none
+    uint64_t label;       // the token that its latest call showed
+    uint64_t clock;       // the highest serial of its tokens,
+    uint64_t begun_clock; // the same when it began `begun`
+    uint64_t since_clock; // and when the first of its open calls began
     uint8_t last_event; // enum last_event
+};
+
+// A stretch of time for which a process was at one request: from the first of its open calls, or its begin marker, to its end.
+struct episode {
+    int64_t start, end;
+    uint64_t label; // that it showed last
+    uint64_t clock; // as process.since_clock
+    uint32_t request, generation;
+    uint32_t before; // number of the episode of this process before it, 0: none
+    bool entry;      // of a request that is a call of an entry, in its process
+};
+
+// A label that a process has shown while it worked for another request.
+struct lent {
+    uint64_t key;
+    int64_t strangers[LENT_STRANGERS]; // times of the latest calls under it from processes of which nothing was known
+    uint32_t count;                    // of such calls
 };
 
 struct request_pool {
@@ -148,8 +199,12 @@ struct request_pool {
     uint32_t *places; // scratch of request_spans.c: record -> place of the span
     // Tokens closed lately, of all nodes: sets of CLOSED_WAYS keys, the latest first; 0 is none. A set is within a cache line.
     uint64_t *closed;
+    struct episode *episodes; // of all nodes: LIMIT_EPISODES, each at the place that its number has
+    struct lent *lent;        // of all nodes: LIMIT_LENT_LABELS, in sets as those of `closed`
+    uint32_t episode_count;   // the number of the latest
     uint32_t nodes_made;
     uint32_t generation;
+    bool shared; // no node may take all of it
 };
 
 struct list {
@@ -178,14 +233,25 @@ struct tracker {
     uint64_t salt; // tells its closed tokens from other nodes'
     int64_t now;
     int64_t swept;
-    uint32_t losses;
-    int64_t lost_until; // what was lost was before this
+    uint32_t losses;         // their number; the tracker's first is 1
+    int64_t lost_at[LOSSES]; // of the latest losses, by number: the latest time known when it was noticed
+    int64_t lost_until;      // what was lost was before this
     bool markers;
-    struct gap gaps[GAPS]; // the latest ones
-    uint32_t gap_count;    // ever
+    bool met; // events.met was told
+    bool lends; // labels were seen to be lent
+    bool blind; // calls came whose returns have no values
+    struct gap gaps[GAPS]; // in the order of time; the first stands for all before it
+    uint32_t gap_count;
     uint8_t told[LIMIT_TIER_NAMES + 1]; // tiers of which never_returns was told
+    struct {
+        uint32_t requests, names, chunks, calls, costs, processes;
+    } own; // records that it has of the pool
     struct request_counts counts;
 };
+
+// A record of the pool for a tracker, or SLAB_NONE at the cap or when it has more than its share; and back.
+#define POOL_TAKE(t, kind) slab_take_own(&(t)->pool->kind, &(t)->own.kind, (t)->pool->shared)
+#define POOL_GIVE(t, kind, index) slab_give_own(&(t)->pool->kind, &(t)->own.kind, index)
 
 static const struct request_ref NO_REQUEST = {SPAN_NONE, 0};
 
@@ -204,6 +270,22 @@ static inline struct live_span *span_at(const struct tracker *t, uint32_t chunk,
 static inline bool alive(const struct tracker *t, uint32_t index, uint32_t generation) {
     // A given record keeps its fields but the first four bytes, until it is taken again with a new generation.
     return index != SLAB_NONE && request_at(t, index)->generation == generation;
+}
+
+// A request is incomplete. The first reason stays.
+static inline void request_hurt(struct request *r, enum incomplete_reason reason) {
+    r->damage = r->damage == REASON_NONE ? (uint8_t)reason & 15 : r->damage;
+}
+
+static inline bool is_piece(const struct tracker *t, uint32_t index) {
+    const struct request *r = request_at(t, index);
+    return r->generation != 0 && (r->phase == PHASE_PIECE || r->phase == PHASE_JOINED);
+}
+
+// Whether two requests are one, as far as is known: a piece may become, or has become, part of its label's.
+static inline bool same_request(const struct tracker *t, uint32_t a, uint32_t b) {
+    return a == b || (a != SLAB_NONE && b != SLAB_NONE && (is_piece(t, a) || is_piece(t, b)) &&
+                      request_at(t, a)->token == request_at(t, b)->token);
 }
 
 // Asks for memory that will be read soon.
@@ -229,8 +311,29 @@ bool closed_lately(const struct tracker *t, uint64_t token);
 // A token is used again: what comes under it is no longer stale.
 void forget_closed(struct tracker *t, uint64_t token);
 
+// -- causes.c ------------------------------------------------------------------------------------------------------------
+
+// The request that a call belongs to, opened if need be; SLAB_NONE when it is stale or past a cap, which is counted.
+uint32_t cause_find(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier);
+// A process that works for a request shows another one's label.
+void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label);
+// A request closes. Calls that came behind its end from processes of which nothing is known may be its asynchronous work, as which they
+// count, or that of whoever was lent its label: they are told as calls under the label of a request that is over.
+void cause_strangers(struct tracker *t, uint32_t index);
+// Whether calls that other requests are known to have had a claim to may have been taken for this one's, or the other way round.
+bool cause_doubtful(const struct tracker *t, const struct request *r);
+// A process has done what it does up to a time: pieces of before that are settled.
+void pieces_settle(struct tracker *t, struct process *p, int64_t time);
+// Settles those that wait for no more messages by now, and forgets the joined ones.
+void pieces_settle_due(struct tracker *t, int64_t now);
+// The same request, or the one that a piece has been joined to.
+struct request_ref piece_ref(const struct tracker *t, struct request_ref ref);
+void episode_add(struct tracker *t, struct process *p, const struct episode *episode);
+
 // -- requests.c --------------------------------------------------------------------------------------------------------
 
+// A request begins, which is not inside of another one.
+struct request_ref request_begins(struct tracker *t, const struct tracker_call *call);
 // The request has its end, of which pid, time and error are looked at. Of several the earliest stays: they may have overtaken each other.
 // But a death is one only as long as no marker comes.
 void request_ends(struct tracker *t, uint32_t index, const struct tracker_end *end);
@@ -244,6 +347,17 @@ static inline uint32_t request_find(struct tracker *t, uint64_t token) {
     }
     return latest->value;
 }
+// The request for a message under a token, a call of this tier or a marker's: known, or opened. SLAB_NONE when it is stale or past the cap.
+uint32_t request_for(struct tracker *t, uint64_t token, int64_t time, uint16_t tier);
+// A new one, in no list, and not found by its token. SLAB_NONE at the cap.
+uint32_t request_new(struct tracker *t, uint64_t token, int64_t time);
+// Puts it behind the others of a list, out of the one that it is in.
+void request_list(struct tracker *t, uint32_t index, enum phase phase, int64_t deadline);
+// Gives its memory back; whoever still names it finds nothing.
+void request_forget(struct tracker *t, uint32_t index);
+void stale_count(struct tracker *t, uint16_t tier);
+// All calls of a request are stale.
+void spans_stale(struct tracker *t, const struct request *r);
 // Takes a call of a tier or a spawn. Returns its request.
 struct request_ref take_call(struct tracker *t, const struct tracker_call *call, uint16_t tier);
 
@@ -253,12 +367,22 @@ struct request_ref take_call(struct tracker *t, const struct tracker_call *call,
 static inline bool in_entry(const struct tracker *t, const struct process *p) {
     return alive(t, p->begun, p->begun_generation) && request_at(t, p->begun)->by_entry && !request_at(t, p->begun)->has_end;
 }
-// A call in a process that is in_entry: notes when the request's token has been replaced. Returns the request.
-uint32_t entry_request(struct tracker *t, const struct process *p, const struct tracker_call *call);
+// An entry whose return has no value is called by `caller` in a process that is in_entry. Where the call that is open was made by the
+// same function, an exception has left it, of which no word came: it and what is above it end. False where it may be a call within it.
+bool entry_left(struct tracker *t, struct process *p, uint32_t caller, int64_t time);
+// A begin marker in a process that is in_entry: it is the same request, and names it.
+struct request_ref entry_met(struct tracker *t, struct process *p, const struct tracker_call *call);
+// Whether a token is one that an entry made in a node of ours: a marker under it is none of another request.
+bool entry_made(const struct tracker *t, uint64_t token);
 // A request has had no end within the timeout: tells of an entry that is a loop.
 void entry_expired(struct tracker *t, uint32_t index);
 // A request closes: its further tokens are nobody's.
 void entry_tokens_free(struct tracker *t, uint32_t index);
+
+// -- joins.c -----------------------------------------------------------------------------------------------------------
+
+// What a process has open of a request is over, and nobody's from now on: its returns mean nothing.
+void calls_cut(struct tracker *t, const struct process *p, uint32_t request, int64_t time);
 
 // -- request_spans.c ---------------------------------------------------------------------------------------------------
 
@@ -285,6 +409,27 @@ void request_judge(struct tracker *t, struct request *r, enum request_fate fate,
 
 // -- processes.c -------------------------------------------------------------------------------------------------------
 
+// A process does something: what waited for that goes on.
+static inline void process_acts(struct tracker *t, struct process *p, int64_t time) {
+    if (p->waiting != SLAB_NONE) {
+        pieces_settle(t, p, time);
+    }
+    p->last = time > p->last ? time : p->last;
+}
+// A call that is the last one open in its process is over.
+static inline void episode_end(struct tracker *t, struct process *p, const struct call *call, int64_t time) {
+    if (call->below == SLAB_NONE && call->tier != RECORD_SPAWN && alive(t, call->request, call->generation)) {
+        const struct request *r = request_at(t, call->request);
+        episode_add(t, p,
+                    &(struct episode){.start = span_at(t, call->chunk, call->span)->start,
+                                      .end = time,
+                                      .label = p->label,
+                                      .clock = p->since_clock,
+                                      .request = call->request,
+                                      .generation = call->generation,
+                                      .entry = r->by_entry && r->begin_pid == p->pid});
+    }
+}
 // A process that has made calls, or NULL.
 static inline struct process *process_find(struct tracker *t, uint64_t pid) {
     struct latest *latest = &t->processes[pid % LATEST];
@@ -309,7 +454,7 @@ static inline void pop(struct tracker *t, struct process *p) {
         settle_costs(t, call);
     }
     p->top = call->below;
-    slab_give(&t->pool->calls, top);
+    POOL_GIVE(t, calls, top);
 }
 
 // The process calls: takes off calls whose request is closed and whose returns may have been lost or need not come, which would stay for

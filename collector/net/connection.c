@@ -20,6 +20,7 @@ void connection_free(struct connection *c) {
         c->next->previous = c->previous;
     }
     s->count--;
+    s->large -= c->large;
     if (c->first) {
         evutil_closesocket(event_get_fd(c->first));
         event_free(c->first);
@@ -46,7 +47,7 @@ void connection_close(struct connection *c) {
 }
 
 void connection_refuse(struct connection *c, const char *why) {
-    strangers_log(c->server, c->peer, why);
+    strangers_log(c->peer, why);
     connection_close(c);
 }
 
@@ -65,6 +66,30 @@ void connection_bye(struct connection *c, const char *reason) {
 }
 
 // -- reading -----------------------------------------------------------------------------------------------------------
+
+// A message is on its way. Returns false when it is a large one too many, and the connection is closed.
+static bool expect_large(struct connection *c, size_t whole) {
+    struct server *s = c->server;
+    if (c->state != STATE_CONTROL || c->large || whole <= LIMIT_CONTROL_SMALL + CONTROL_HEADER) {
+        return true;
+    }
+    if (s->large == LIMIT_CONTROL_LARGE) {
+        connection_refuse(c, "too many large messages at a time");
+        return false;
+    }
+    s->large++;
+    c->large = true;
+    bufferevent_setwatermark(c->bev, EV_READ, 0, LIMIT_CONTROL_BYTES + CONTROL_HEADER);
+    return true;
+}
+
+static void large_over(struct connection *c) {
+    if (c->large) {
+        c->large = false;
+        c->server->large--;
+        bufferevent_setwatermark(c->bev, EV_READ, 0, LIMIT_CONTROL_SMALL + CONTROL_HEADER);
+    }
+}
 
 // Takes control messages off the input until there is no whole one. Returns false when the connection is closed, or has become
 // a data connection.
@@ -87,7 +112,7 @@ static bool read_messages(struct connection *c) {
             return true;
         }
         if (have < whole) {
-            return true;
+            return expect_large(c, whole);
         }
         struct slice frame = slice_of(evbuffer_pullup(input, (ev_ssize_t)whole), whole);
         control_frame(frame, &payload);
@@ -110,6 +135,7 @@ static bool read_messages(struct connection *c) {
             return false;
         }
         evbuffer_drain(input, whole);
+        large_over(c);
         if (c->state == STATE_DATA) {
             return true;
         }

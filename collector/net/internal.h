@@ -25,6 +25,7 @@ struct connection {
     struct session *session; // NULL in STATE_HELLO
     struct auth *auth;       // the handshake, in STATE_HELLO and once it has begun; else NULL
     enum state state;
+    bool large;       // a message is on its way that is one of server->large
     int64_t since;    // when it was accepted, monotonic ns
     uint64_t address; // where from, as far as newcomers are counted together
     char peer[PEER_BYTES];
@@ -46,7 +47,7 @@ struct session {
 struct server {
     struct event_base *base;
     struct evconnlistener *listener;
-    struct event *second; // a timer: newcomers that take too long, refusals that were not told
+    struct event *second; // a timer: newcomers that take too long
     struct server_events events;
     struct server_events tool_events; // hello is NULL: no tools
     struct secret secret; // len 0: none is demanded
@@ -56,8 +57,8 @@ struct server {
     uint32_t count; // connections,
     uint32_t most;  // at most
     uint32_t tools; // sessions of these
+    uint32_t large; // large messages that are on their way
     int64_t next_session;
-    uint32_t refusals; // in this second
     bool deaf;         // the listener is off until the next second
     struct handshakes {
         uint64_t address;
@@ -68,10 +69,8 @@ struct server {
 
 // -- strangers.c -----------------------------------------------------------------------------------------------------------
 
-// One line about a peer that was turned away; a flood of them does not fill the log.
-void strangers_log(struct server *s, const char *peer, const char *why);
-// Every second: tells how many were not told.
-void strangers_count(struct server *s);
+// One line about a peer that was turned away; a flood of them does not fill the log (base/log.h).
+void strangers_log(const char *peer, const char *why);
 // What the first bytes of somebody who is no shim look like, as a reason to refuse.
 const char *strangers_describe(struct slice bytes);
 

@@ -149,7 +149,7 @@ void newcomer_accept(struct server *s, evutil_socket_t fd, const struct sockaddr
     peer_name(address, peer);
     make_room(s, address_of(address));
     if (s->count >= s->most) {
-        strangers_log(s, peer, "too many connections");
+        strangers_log(peer, "too many connections");
         evutil_closesocket(fd);
         return;
     }
@@ -157,7 +157,7 @@ void newcomer_accept(struct server *s, evutil_socket_t fd, const struct sockaddr
     struct connection *c = connection_new(s);
     if (!c) {
         evutil_closesocket(fd);
-        strangers_log(s, peer, "out of memory");
+        strangers_log(peer, "out of memory");
         return;
     }
     c->address = address_of(address);

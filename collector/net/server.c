@@ -32,7 +32,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 // Out of file descriptors, for one. The listener would report it in a loop: it rests for up to a second.
 static void on_accept_error(struct evconnlistener *listener, void *context) {
     struct server *s = context;
-    strangers_log(s, "a new peer", evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
+    strangers_log("a new peer", evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
     newcomer_drop(s);
     s->deaf = evconnlistener_disable(listener) == 0;
 }
@@ -72,7 +72,6 @@ static void on_second(evutil_socket_t fd, short what, void *context) {
     struct server *s = context;
     s->handshake_addresses = 0;
     newcomer_sweep(s);
-    strangers_count(s);
     if (s->deaf) {
         s->deaf = evconnlistener_enable(s->listener) != 0;
     }
@@ -163,7 +162,6 @@ void server_free(struct server *s) {
     if (!s) {
         return;
     }
-    strangers_count(s);
     evconnlistener_free(s->listener);
     // The analyzer does not see that the head of a list has nothing before it, and that what is freed is no longer in it.
     // NOLINTBEGIN(clang-analyzer-unix.Malloc)

@@ -32,6 +32,7 @@ void session_close(struct session *s) {
     }
     server->tools -= session_is_tool(s);
     connection_free(s->control);
+    s->control = NULL; // what the end of its stream has to be told finds nobody
     s->events->closed(s->user);
     free(s);
 }
@@ -45,9 +46,27 @@ void session_dismiss(struct session *s, const char *reason) {
     session_close(s);
 }
 
+static size_t waiting(const struct session *s) {
+    return s->control ? evbuffer_get_length(bufferevent_get_output(s->control->bev)) : 0;
+}
+
+// Whether so many bytes may wait for it: always few, and more as long as all sessions together leave some for others.
+static bool may_wait(const struct session *s, size_t len) {
+    size_t all = 0;
+    if (len > LIMIT_SURE_BYTES) {
+        for (const struct session *other = s->server->sessions; other; other = other->next) {
+            all += other != s && waiting(other) > LIMIT_SURE_BYTES ? waiting(other) : 0;
+        }
+    }
+    size_t left = all < LIMIT_OUTPUT_ALL_BYTES ? LIMIT_OUTPUT_ALL_BYTES - all : 0;
+    return len <= LIMIT_SURE_BYTES || (len <= LIMIT_OUTPUT_BYTES && len <= left / 4 * 3);
+}
+
 bool session_send(struct session *s, const struct buffer *messages) {
-    struct evbuffer *output = bufferevent_get_output(s->control->bev);
-    if (evbuffer_get_length(output) + messages->len > LIMIT_OUTPUT_BYTES) {
+    if (!s->control) {
+        return true;
+    }
+    if (!may_wait(s, waiting(s) + messages->len)) {
         return false;
     }
     return bufferevent_write(s->control->bev, messages->data, messages->len) == 0;
@@ -106,7 +125,7 @@ static bool begin(struct connection *c, struct control_map hello, const struct s
     server->sessions = s;
     server->tools += session_is_tool(s);
     leave_hello(c, STATE_CONTROL);
-    bufferevent_setwatermark(c->bev, EV_READ, 0, LIMIT_CONTROL_BYTES + CONTROL_HEADER);
+    bufferevent_setwatermark(c->bev, EV_READ, 0, LIMIT_CONTROL_SMALL + CONTROL_HEADER);
     bufferevent_set_timeouts(c->bev, &(struct timeval){SILENCE_SECONDS, 0}, &(struct timeval){SILENCE_SECONDS, 0});
     if (!welcome(s)) {
         session_close(s);
@@ -117,7 +136,7 @@ err0:
     free(s);
     c->session = NULL;
     connection_bye(c, why);
-    strangers_log(server, c->peer, why);
+    strangers_log(c->peer, why);
     connection_free(c);
     return false;
 }

@@ -3,19 +3,8 @@
 #include "base/log.h"
 #include "internal.h"
 
-enum { LOG_LINES_PER_SECOND = 5 };
-
-void strangers_log(struct server *s, const char *peer, const char *why) {
-    if (s->refusals++ < LOG_LINES_PER_SECOND) {
-        log_warning("connection from %s refused: %s", peer, why);
-    }
-}
-
-void strangers_count(struct server *s) {
-    if (s->refusals > LOG_LINES_PER_SECOND) {
-        log_warning("%u more connections refused within a second; their lines are suppressed", s->refusals - LOG_LINES_PER_SECOND);
-    }
-    s->refusals = 0;
+void strangers_log(const char *peer, const char *why) {
+    log_warning("connection from %s refused: %s", peer, why);
 }
 
 const char *strangers_describe(struct slice bytes) {

@@ -49,8 +49,10 @@ static bool add_columns(struct store *s, sqlite3_stmt *reading, struct stat_row 
         row->max_ns = max > row->max_ns ? max : row->max_ns;
     }
     const void *blob = sqlite3_column_blob(reading, HISTOGRAM);
-    if (!histogram_read(&s->merged, slice_of(blob, (size_t)sqlite3_column_bytes(reading, HISTOGRAM)))) {
-        snprintf(s->error, sizeof s->error, "read a row: its histogram is malformed, or no memory");
+    struct slice stored = slice_of(blob, (size_t)sqlite3_column_bytes(reading, HISTOGRAM));
+    if (!histogram_read(&s->merged, stored)) {
+        s->spoilt = !histogram_valid(stored);
+        snprintf(s->error, sizeof s->error, "read a row: %s", s->spoilt ? "its histogram is malformed" : "no memory");
         return false;
     }
     return true;
@@ -121,6 +123,13 @@ static bool write_row(struct store *s, uint32_t resolution_s, const int64_t ids[
     return store_run(s, writing, "write a row");
 }
 
+static bool row_passed_over(struct store *s, uint32_t resolution_s, const struct stat_row *row) {
+    const struct directory *d = s->directory;
+    return store_pass_over(s, "the row of bucket %lld (%u s), node %s, identity %s, tier %s",
+                           (long long)floor_to(row->key.bucket_start, resolution_s), resolution_s, names_text(&d->nodes, row->key.node),
+                           names_text(&d->identities, row->key.identity), names_text(&d->tiers, row->key.tier));
+}
+
 static bool write_rows(struct store *s, const struct resolutions *resolutions, const struct stats *batch) {
     for (uint32_t i = 0; i < stats_rows(batch); i++) {
         const struct stat_row *row = stats_row_at(batch, i);
@@ -130,7 +139,7 @@ static bool write_rows(struct store *s, const struct resolutions *resolutions, c
             return false;
         }
         for (int r = 0; r < resolutions->count; r++) {
-            if (!write_row(s, resolutions->all[r], ids, row)) {
+            if (!write_row(s, resolutions->all[r], ids, row) && !row_passed_over(s, resolutions->all[r], row)) {
                 return false;
             }
         }
@@ -148,19 +157,12 @@ static bool write_ledger(struct store *s, uint32_t resolution_s, int64_t node, c
     sqlite3_bind_int64(adding, 1, resolution_s);
     sqlite3_bind_int64(adding, 2, floor_to(row->bucket_start, resolution_s));
     sqlite3_bind_int64(adding, 3, node);
-    const uint64_t counts[] = {row->requests_complete, row->requests_incomplete,
-                               row->requests_expired,  row->requests_unsampled,
-                               row->messages,          row->bytes,
-                               row->dropped_messages,  row->orphan_returns,
-                               row->stale_calls,       row->decode_errors,
-                               row->paused_ms,         row->unwound_frames,
-                               row->ambiguous_returns, row->lost_tokens,
-                               row->reloads,           row->trips,
-                               row->lowered_ms};
+#define LEDGER_VALUE(column) row->column,
+    const uint64_t counts[] = {LEDGER_COLUMNS(LEDGER_VALUE)};
+#undef LEDGER_VALUE
     for (int i = 0; i < (int)(sizeof counts / sizeof *counts); i++) {
         store_bind_count(adding, 4 + i, counts[i] < STORE_LEDGER_MOST ? counts[i] : STORE_LEDGER_MOST);
     }
-    store_bind_count(adding, 4 + sizeof counts / sizeof *counts, STORE_LEDGER_MOST);
     return store_run(s, adding, "write the ledger");
 }
 
@@ -169,7 +171,10 @@ static bool write_ledgers(struct store *s, const struct resolutions *resolutions
         const struct ledger_row *row = stats_ledger_at(batch, i);
         int64_t node = store_node_id(s, row->node);
         for (int r = 0; r < resolutions->count; r++) {
-            if (!node || !write_ledger(s, resolutions->all[r], node, row)) {
+            bool written = node && write_ledger(s, resolutions->all[r], node, row);
+            if (!written && !(node && store_pass_over(s, "the ledger of bucket %lld (%u s), node %s",
+                                                      (long long)floor_to(row->bucket_start, resolutions->all[r]), resolutions->all[r],
+                                                      names_text(&s->directory->nodes, row->node)))) {
                 return false;
             }
         }
@@ -205,6 +210,7 @@ bool store_write(struct store *s, uint32_t bucket_s, const struct stats *batch, 
         store_forget_ids(s);
         s->directory = names;
     }
+    s->spoilt = false;
     if (!store_run(s, store_prepared(s, STATEMENT_BEGIN), "begin")) {
         return false;
     }

@@ -141,9 +141,34 @@ static bool keep(struct store *s, const struct kept_request *r, const struct kep
     return !full || prune(s, &g);
 }
 
+// A request with all of its spans, or nothing of it.
+static bool keep_whole(struct store *s, const struct kept_request *r, const struct kept_span *spans) {
+    if (!store_run(s, store_prepared(s, STATEMENT_SAVE), "keep a request")) {
+        return false;
+    }
+    bool kept = keep(s, r, spans);
+    if (!kept && s->spoilt) {
+        char why[sizeof s->error];
+        memcpy(why, s->error, sizeof why);
+        store_forget_ids(s); // of names that are new with it
+        if (!store_run(s, store_prepared(s, STATEMENT_UNDO), "give a request up")) {
+            return false;
+        }
+        s->spoilt = true;
+        memcpy(s->error, why, sizeof why);
+    }
+    bool spoilt = s->spoilt;
+    if ((kept || spoilt) && !store_run(s, store_prepared(s, STATEMENT_RELEASE), "keep a request")) {
+        return false;
+    }
+    return kept;
+}
+
 bool store_write_kept(struct store *s, const struct stats *batch) {
     for (uint32_t i = 0; i < stats_kept(batch); i++) {
-        if (!keep(s, stats_kept_at(batch, i), stats_kept_spans(batch, i))) {
+        const struct kept_request *r = stats_kept_at(batch, i);
+        if (!keep_whole(s, r, stats_kept_spans(batch, i)) &&
+            !store_pass_over(s, "a kept request of node %s", names_text(&s->directory->nodes, r->node))) {
             return false;
         }
     }

@@ -36,7 +36,10 @@ bool store_write_paths(struct store *s, const struct resolutions *resolutions, c
             return false;
         }
         for (int r = 0; r < resolutions->count; r++) {
-            if (!write_path(s, resolutions->all[r], ids, row)) {
+            if (!write_path(s, resolutions->all[r], ids, row) &&
+                !store_pass_over(s, "the path %lld of bucket %lld (%u s), node %s", (long long)ids[2],
+                                 (long long)floor_to(row->bucket_start, resolutions->all[r]), resolutions->all[r],
+                                 names_text(&s->directory->nodes, row->node))) {
                 return false;
             }
         }
@@ -55,6 +58,8 @@ static bool write_cost(struct store *s, uint32_t resolution_s, int64_t node, int
     sqlite3_bind_int64(adding, 4, tier);
     store_bind_count(adding, 5, row->messages);
     store_bind_count(adding, 6, row->bytes);
+    store_bind_count(adding, 7, row->calls);
+    store_bind_count(adding, 8, row->stale_calls);
     return store_run(s, adding, "write a tier's cost");
 }
 
@@ -64,7 +69,12 @@ bool store_write_costs(struct store *s, const struct resolutions *resolutions, c
         int64_t node = store_node_id(s, row->node);
         int64_t tier = store_tier_id(s, row->tier);
         for (int r = 0; r < resolutions->count; r++) {
-            if (!node || !tier || !write_cost(s, resolutions->all[r], node, tier, row)) {
+            bool written = node && tier && write_cost(s, resolutions->all[r], node, tier, row);
+            if (!written &&
+                !(node && tier &&
+                  store_pass_over(s, "the cost of tier %s, bucket %lld (%u s), node %s", names_text(&s->directory->tiers, row->tier),
+                                  (long long)floor_to(row->bucket_start, resolutions->all[r]), resolutions->all[r],
+                                  names_text(&s->directory->nodes, row->node)))) {
                 return false;
             }
         }

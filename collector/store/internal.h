@@ -2,10 +2,12 @@
 #pragma once
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "base/time_math.h"
 #include "store/query.h"
 #include "store/store.h"
 
@@ -14,7 +16,7 @@
 
 // A counter of the ledger stays at this end, more than anybody counts in an hour: nodes tell some of them themselves, and a million rows at
 // their end can still be added up.
-#define STORE_LEDGER_MOST (1ULL << 43)
+#define STORE_LEDGER_MOST 8796093022208 // 2 to the power of 43
 
 struct migration {
     const char *file;
@@ -28,6 +30,9 @@ extern const int store_schema_version; // how many there are
 enum statement {
     STATEMENT_BEGIN,
     STATEMENT_COMMIT,
+    STATEMENT_SAVE,
+    STATEMENT_UNDO,
+    STATEMENT_RELEASE,
     STATEMENT_READ_ROW,
     STATEMENT_WRITE_ROW,
     STATEMENT_ADD_LEDGER,
@@ -48,23 +53,53 @@ enum statement {
     STATEMENTS
 };
 
+enum { STORE_PATH_BYTES = 4096 };
+
 struct store {
     sqlite3 *db;
-    int lock; // descriptor that holds the flock, -1 for readers; open for longer than db
+    int lock;  // descriptor that holds the flock, -1 for readers; open for longer than db
+    int guard; // the same of the file beside it
+
+    // of the writer (place.c)
+    char path[STORE_PATH_BYTES];
+    struct stat wal; // the log, once there is one
+    bool has_wal;
+    int64_t wal_pages; // in it, after our last commit
+    int64_t page_bytes;
+
+    uint64_t set_aside; // rows, see store_set_aside
+    bool spoilt;        // the last failure is of one row, and the next one may be written all the same
     sqlite3_stmt *statements[STATEMENTS]; // of the writer, prepared when first used
 
     // Row ids of the directory's names, 0 while unknown. Forgotten after a rollback, which may have taken new
     // names back.
     const struct directory *directory;
-    int64_t node_ids[LIMIT_NODES];
-    int64_t identity_ids[LIMIT_IDENTITIES + IDENTITIES_FIXED];
+    struct row_id {
+        int64_t row;
+        uint32_t generation; // of the name that the id had then
+    } node_ids[LIMIT_NODES], identity_ids[LIMIT_IDENTITIES + IDENTITIES_FIXED];
     int64_t tier_ids[LIMIT_TIER_NAMES + 1];
     int64_t path_ids[LIMIT_PATHS + 2]; // the last is that of PATH_OTHER
 
     struct histogram merged; // scratch of the row being written
     struct buffer blob;      // its stored form
-    char error[256];
+    char error[STORE_ERROR_BYTES];
 };
+
+// -- place.c: where the file is ------------------------------------------------------------------------------------
+
+// The path of a file beside the database.
+char *place_beside(const struct store *s, const char *suffix, char out[STORE_PATH_BYTES]);
+// Locks the file beside the database. A descriptor, or -1: errno is EWOULDBLOCK when somebody else has it, and *holder who.
+int place_lock(const struct store *s, long *holder);
+// Removes that file, and its lock.
+void place_unlock(struct store *s);
+// The process that holds the flock of a file; 0: not known.
+long place_holder(int fd);
+// A connection was opened: from now on its log is watched.
+void place_watch(struct store *s);
+// Closes the connection that is out of place.
+void store_leave(struct store *s, enum store_place place);
 
 // -- statements.c: the writer's SQL --------------------------------------------------------------------------------
 
@@ -114,6 +149,10 @@ bool query_no_memory(struct store *s);
 
 // Keeps what SQLite says about the last failure for store_error, and returns false.
 bool store_fail(struct store *s, const char *what);
+// After a failure to write one row: whether it is that row's, which then is told, counted and passed over. What: the row, in words.
+__attribute__((format(printf, 2, 3))) bool store_pass_over(struct store *s, const char *what, ...);
+// Closes the connection of a writer, and gives its lock of the file back. The path stays locked.
+void store_disconnect(struct store *s);
 
 // Asks for one integer; otherwise when there is no row, it is NULL, or the query fails.
 int64_t store_integer(struct store *s, const char *sql, int64_t otherwise);
@@ -123,5 +162,5 @@ uint32_t store_next_resolution(struct store *s, const char *table, uint32_t reso
 
 static inline int64_t floor_to(int64_t t, int64_t step) {
     int64_t rest = t % step;
-    return t - (rest < 0 ? rest + step : rest);
+    return time_sub(t, rest < 0 ? rest + step : rest);
 }

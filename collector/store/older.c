@@ -5,7 +5,15 @@
 // Should a collector migrate the file meanwhile, this reader goes on with what it had.
 #include "internal.h"
 
-#define LEDGER_OF_3 "CREATE TEMP VIEW ledger_rows AS SELECT *, 0 AS trips, 0 AS lowered_ms FROM main.ledger_rows;"
+#define NOT_THERE(column) ", NULL AS " #column
+#define LEDGER_OF_1                                                                                             \
+    "CREATE TEMP VIEW ledger_rows AS SELECT *" LEDGER_COLUMNS_2(NOT_THERE) LEDGER_COLUMNS_4(NOT_THERE) \
+        LEDGER_COLUMNS_6(NOT_THERE) " FROM main.ledger_rows;"
+#define LEDGER_OF_3                                                                                                    \
+    "CREATE TEMP VIEW ledger_rows AS SELECT *" LEDGER_COLUMNS_4(NOT_THERE) LEDGER_COLUMNS_6(NOT_THERE) \
+        " FROM main.ledger_rows;"
+#define LEDGER_OF_5 "CREATE TEMP VIEW ledger_rows AS SELECT *" LEDGER_COLUMNS_6(NOT_THERE) " FROM main.ledger_rows;"
+#define COSTS_OF_5 "CREATE TEMP VIEW cost_rows AS SELECT *, 0 AS calls, 0 AS stale_calls FROM main.cost_rows;"
 #define SPANS_OF_4 "CREATE TEMP VIEW kept_spans AS SELECT *, NULL AS caller FROM main.kept_spans;"
 
 // What makes a file of version i + 1 readable as one of the current version.
@@ -14,22 +22,21 @@ static const char *const overlays[] = {
     "CREATE TEMP VIEW stat_rows AS SELECT resolution_s, bucket_start, node_id, identity_id, tier_id, requests, calls, errors, "
     "async_calls, total_ns, self_ns, async_ns, duration_ns, square_ns, min_ns, max_ns, histogram, 0 AS wait_ns, 0 AS gc_ns, "
     "0 AS off_cpu_ns FROM main.stat_rows;"
-    "CREATE TEMP VIEW ledger_rows AS SELECT resolution_s, bucket_start, node_id, requests_complete, requests_incomplete, "
-    "requests_expired, requests_unsampled, messages, bytes, dropped_messages, orphan_returns, stale_calls, decode_errors, "
-    "paused_ms, 0 AS unwound_frames, 0 AS ambiguous_returns, 0 AS lost_tokens, 0 AS reloads, 0 AS trips, 0 AS lowered_ms "
-    "FROM main.ledger_rows;"
-    "CREATE TEMP TABLE cost_rows (resolution_s, bucket_start, node_id, tier_id, messages, bytes);"
+    LEDGER_OF_1
+    "CREATE TEMP TABLE cost_rows (resolution_s, bucket_start, node_id, tier_id, messages, bytes, calls, stale_calls);"
     "CREATE TEMP TABLE kept_requests (id, bucket_start, node_id, identity_id, reason, begin_ns, duration_ns, error, cut, spans, "
     "kept_spans, maker_id, label);"
     "CREATE TEMP TABLE kept_spans (request_id, span, parent, pid, tier_id, start_ns, duration_ns, self_ns, wait_ns, gc_ns, "
     "off_cpu_ns, async, outcome, caller);",
     // Version 2 knew no requests of other nodes.
     "CREATE TEMP VIEW kept_requests AS SELECT *, NULL AS maker_id, NULL AS label FROM main.kept_requests;"
-    LEDGER_OF_3 SPANS_OF_4,
+    LEDGER_OF_3 SPANS_OF_4 COSTS_OF_5,
     // Version 3 did not know what the guard did.
-    LEDGER_OF_3 SPANS_OF_4,
+    LEDGER_OF_3 SPANS_OF_4 COSTS_OF_5,
     // Version 4 did not know for which processes of other nodes calls were made.
-    SPANS_OF_4,
+    LEDGER_OF_5 SPANS_OF_4 COSTS_OF_5,
+    // Version 5 did not tell why requests were incomplete.
+    LEDGER_OF_5 COSTS_OF_5,
 };
 
 bool store_read_older(sqlite3 *db, int64_t version) {

@@ -63,7 +63,7 @@ static bool reaches(const struct extent *one, const struct extent *other, const 
 }
 
 static int64_t overlap(const struct extent *e, const struct query *q) {
-    return smaller(e->last_s + e->resolution_s, q->until_s) - larger(e->first_s, q->from_s);
+    return time_sub(smaller(time_add(e->last_s, e->resolution_s), q->until_s), larger(e->first_s, q->from_s));
 }
 
 // The finest resolution that reaches as far as every other. When none does (written with lengths of buckets
@@ -176,8 +176,9 @@ static bool add_row(struct store *s, struct query_sums *sums, struct map *index,
 // The time that the rows cover grows with every row.
 static void cover(struct query_sums *sums, int64_t bucket) {
     bool first = sums->first_s == 0 && sums->last_s == 0;
+    int64_t last = time_add(bucket, sums->resolution_s);
     sums->first_s = first ? bucket : smaller(sums->first_s, bucket);
-    sums->last_s = first ? bucket + sums->resolution_s : larger(sums->last_s, bucket + sums->resolution_s);
+    sums->last_s = first ? last : larger(sums->last_s, last);
 }
 
 static bool add_rows(struct store *s, const struct query *q, struct query_sums *sums) {
@@ -215,14 +216,13 @@ static bool add_rows(struct store *s, const struct query *q, struct query_sums *
     return ok;
 }
 
+#define SUM_OF(column) ", sum(" #column ")"
+
 static bool add_ledger(struct store *s, const struct query *q, struct query_sums *sums) {
     sqlite3_stmt *row = query_prepare(
         s,
-        "SELECT min(bucket_start), max(bucket_start), sum(requests_complete), sum(requests_incomplete), "
-        "sum(requests_expired), sum(requests_unsampled), sum(messages), sum(bytes), "
-        "sum(dropped_messages), sum(orphan_returns), sum(stale_calls), sum(decode_errors), "
-        "sum(paused_ms), sum(unwound_frames), sum(ambiguous_returns), sum(lost_tokens), sum(reloads), sum(trips), "
-        "sum(lowered_ms) "
+        "SELECT min(bucket_start), max(bucket_start), sum(stale_calls) FILTER (WHERE calls IS NOT NULL)"
+        LEDGER_COLUMNS(SUM_OF) " "
         "FROM ledger_rows WHERE resolution_s = ?1 AND bucket_start >= ?2 "
         "AND bucket_start < ?3 "
         "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4))",
@@ -233,23 +233,42 @@ static bool add_ledger(struct store *s, const struct query *q, struct query_sums
     bool ok = sqlite3_step(row) == SQLITE_ROW || store_fail(s, "query the ledger");
     if (ok && sqlite3_column_type(row, 0) == SQLITE_INTEGER) {
         struct ledger_row *l = &sums->ledger;
-        uint64_t *const counts[] = {&l->requests_complete, &l->requests_incomplete,
-                                    &l->requests_expired,  &l->requests_unsampled,
-                                    &l->messages,          &l->bytes,
-                                    &l->dropped_messages,  &l->orphan_returns,
-                                    &l->stale_calls,       &l->decode_errors,
-                                    &l->paused_ms,         &l->unwound_frames,
-                                    &l->ambiguous_returns, &l->lost_tokens,
-                                    &l->reloads,           &l->trips,
-                                    &l->lowered_ms};
-        for (int i = 0; i < (int)(sizeof counts / sizeof *counts); i++) {
-            *counts[i] = (uint64_t)sqlite3_column_int64(row, 2 + i);
-        }
+        int at = 3;
+#define TAKE_SUM(column) l->column = (uint64_t)sqlite3_column_int64(row, at++);
+        LEDGER_COLUMNS(TAKE_SUM)
+#undef TAKE_SUM
+        sums->stale_calls = (uint64_t)sqlite3_column_int64(row, 2);
         cover(sums, sqlite3_column_int64(row, 0));
         cover(sums, sqlite3_column_int64(row, 1));
         sums->has_ledger = true;
     }
     sqlite3_finalize(row);
+    return ok;
+}
+
+static bool add_stale(struct store *s, const struct query *q, struct query_sums *sums) {
+    int rc = SQLITE_ERROR;
+    sqlite3_stmt *rows =
+        query_prepare(s,
+                      "SELECT t.name, sum(c.calls), sum(c.stale_calls) FROM cost_rows AS c "
+                      "JOIN tier_names AS t ON t.id = c.tier_id "
+                      "WHERE resolution_s = ?1 AND bucket_start >= ?2 AND bucket_start < ?3 "
+                      "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4)) "
+                      "GROUP BY t.id HAVING sum(c.stale_calls) > 0 ORDER BY 3 DESC, 1 LIMIT ?5",
+                      sums->resolution_s, q);
+    bool ok = rows;
+    if (rows) {
+        sqlite3_bind_int(rows, 5, QUERY_STALE);
+    }
+    while (ok && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+        struct query_stale *tier = &sums->stale[sums->stale_count];
+        *tier = (struct query_stale){copy_text(rows, 0), (uint64_t)sqlite3_column_int64(rows, 1),
+                                     (uint64_t)sqlite3_column_int64(rows, 2)};
+        ok = tier->tier || query_no_memory(s);
+        sums->stale_count += ok;
+    }
+    ok = ok && (rc == SQLITE_DONE || store_fail(s, "query the costs"));
+    sqlite3_finalize(rows);
     return ok;
 }
 
@@ -260,7 +279,8 @@ bool query_sums(struct store *s, const struct query *q, struct query_sums *out) 
         return store_fail(s, "query");
     }
     out->resolution_s = query_resolution(s, q);
-    bool ok = out->resolution_s == 0 || (add_rows(s, q, out) && add_ledger(s, q, out));
+    bool ok =
+        out->resolution_s == 0 || (add_rows(s, q, out) && add_ledger(s, q, out) && add_stale(s, q, out));
     sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
     return ok;
 }
@@ -270,6 +290,9 @@ void query_sums_free(struct query_sums *sums) {
         free((char *)sums->rows[i].identity);
         free((char *)sums->rows[i].tier);
         histogram_free(&sums->rows[i].durations);
+    }
+    for (uint32_t i = 0; i < sums->stale_count; i++) {
+        free((char *)sums->stale[i].tier);
     }
     free(sums->rows);
     *sums = (struct query_sums){0};
@@ -298,7 +321,7 @@ bool query_extent(struct store *s, int64_t *first_s, int64_t *last_s) {
     struct extent all[EXTENTS];
     int n = extents(s, all);
     for (int i = 0; i < n; i++) {
-        int64_t last = all[i].last_s + all[i].resolution_s;
+        int64_t last = time_add(all[i].last_s, all[i].resolution_s);
         // The newest data is told as finely as it is kept: a coarse bucket ends later only because it is
         // longer.
         *first_s = i == 0                                                     ? all[i].first_s

@@ -12,11 +12,12 @@
 
 // Calls are those of complete requests, which stand once under each identity: under _total they are all together.
 static const char tiers_sql[] =
-    "WITH calls AS (SELECT tier_id, sum(calls) AS calls, sum(duration_ns) AS duration_ns FROM stat_rows WHERE " TAKEN
+    "WITH calls AS (SELECT tier_id, sum(calls) AS calls, sum(duration_ns) AS duration_ns, sum(errors) AS errors FROM stat_rows WHERE " TAKEN
     "AND identity_id = (SELECT id FROM identity_names WHERE name = '_total') GROUP BY tier_id), "
     "costs AS (SELECT tier_id, sum(messages) AS messages, sum(bytes) AS bytes, min(bucket_start) AS first, "
     "max(bucket_start) AS last FROM cost_rows WHERE " TAKEN "GROUP BY tier_id) "
-    "SELECT t.name, costs.messages, costs.bytes, coalesce(calls.calls, 0), coalesce(calls.duration_ns, 0), first, last "
+    "SELECT t.name, costs.messages, costs.bytes, coalesce(calls.calls, 0), coalesce(calls.duration_ns, 0), first, last, "
+    "coalesce(calls.errors, 0) "
     "FROM costs JOIN tier_names AS t ON t.id = costs.tier_id LEFT JOIN calls ON calls.tier_id = costs.tier_id "
     "ORDER BY costs.bytes DESC, t.name";
 
@@ -26,7 +27,7 @@ static const char stream_sql[] =
 // The time that the rows cover grows with every row.
 static void cover(struct costs *costs, int64_t first, int64_t last) {
     bool none = costs->first_s == 0 && costs->last_s == 0;
-    last += costs->resolution_s;
+    last = time_add(last, costs->resolution_s);
     costs->first_s = none || first < costs->first_s ? first : costs->first_s;
     costs->last_s = none || last > costs->last_s ? last : costs->last_s;
 }
@@ -44,7 +45,8 @@ static bool add_tier(struct store *s, struct costs *costs, sqlite3_stmt *from) {
                        .messages = (uint64_t)sqlite3_column_int64(from, 1),
                        .bytes = (uint64_t)sqlite3_column_int64(from, 2),
                        .calls = (uint64_t)sqlite3_column_int64(from, 3),
-                       .duration_ns = (uint64_t)sqlite3_column_int64(from, 4)};
+                       .duration_ns = (uint64_t)sqlite3_column_int64(from, 4),
+                       .errors = (uint64_t)sqlite3_column_int64(from, 7)};
     if (!row.tier) {
         return query_no_memory(s);
     }

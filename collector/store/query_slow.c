@@ -67,13 +67,6 @@ static bool read_request(struct store *s, sqlite3_stmt *from, void **texts, stru
     return (out->node && out->identity && (out->origin || !part)) || query_no_memory(s);
 }
 
-// The first nanosecond of a second; the ends of time stay there.
-static int64_t ns_of(int64_t seconds) {
-    return seconds > INT64_MAX / 1000000000   ? INT64_MAX
-           : seconds < INT64_MIN / 1000000000 ? INT64_MIN
-                                              : seconds * 1000000000;
-}
-
 static bool add_request(struct store *s, sqlite3_stmt *from, struct slow_list *list) {
     struct slow_request *more = room_for_one(list->requests, list->count, sizeof *more);
     if (!more) {
@@ -98,8 +91,8 @@ bool query_slow_list(struct store *s, const struct slow_filter *filter, struct s
                            -1, &requests, NULL) != SQLITE_OK) {
         return store_fail(s, "query the slow requests");
     }
-    sqlite3_bind_int64(requests, 1, ns_of(filter->from_s));
-    sqlite3_bind_int64(requests, 2, ns_of(filter->until_s));
+    sqlite3_bind_int64(requests, 1, time_of_seconds(filter->from_s));
+    sqlite3_bind_int64(requests, 2, time_of_seconds(filter->until_s));
     sqlite3_bind_text(requests, 3, filter->node, -1, SQLITE_STATIC); // NULL binds NULL
     sqlite3_bind_text(requests, 4, filter->identity, -1, SQLITE_STATIC);
     sqlite3_bind_int(requests, 5, filter->failed);

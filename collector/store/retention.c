@@ -42,48 +42,90 @@ static bool expire_rows(struct store *s, int64_t now_s) {
 
 // -- kept requests -----------------------------------------------------------------------------------------------
 
-// Deletes the oldest requests, by `oldest` and `deleting`, while they are past their time or there are too many. Returns whether
-// it stopped because the step is full.
-static bool delete_kept(struct store *s, sqlite3_stmt *oldest, sqlite3_stmt *deleting, int64_t cut_ns) {
-    // How many more there are than may be; none where that cannot be asked.
-    int64_t requests = store_integer(s, "SELECT count(*) FROM kept_requests", 0) - RETENTION_KEPT_REQUESTS;
-    int64_t spans = store_integer(s, "SELECT sum(kept_spans) FROM kept_requests", 0) - RETENTION_KEPT_SPANS;
-    int64_t rows = 0;
-    for (; rows < RETENTION_STEP_SPANS && sqlite3_step(oldest) == SQLITE_ROW; sqlite3_reset(oldest)) {
-        int64_t kept_spans = sqlite3_column_int64(oldest, 2);
-        if (sqlite3_column_int64(oldest, 1) >= cut_ns && requests <= 0 && spans <= 0) {
-            break;
-        }
-        sqlite3_bind_int64(deleting, 1, sqlite3_column_int64(oldest, 0));
-        if (!store_run(s, deleting, "delete old requests")) {
-            break;
-        }
-        rows += 1 + kept_spans;
-        requests--;
-        spans -= kept_spans;
+// Deletes the request that a statement stands at, whose columns are id, begin_ns and kept_spans. Returns how many rows these were, 0 on
+// failure.
+static int64_t delete_kept(struct store *s, sqlite3_stmt *deleting, sqlite3_stmt *at) {
+    int64_t spans = sqlite3_column_int64(at, 2);
+    sqlite3_bind_int64(deleting, 1, sqlite3_column_int64(at, 0));
+    // whoever edits the file may enter anything
+    return store_run(s, deleting, "delete old requests") ? time_add(1, spans < 0 ? 0 : spans) : 0;
+}
+
+// Deletes the requests before the cut, oldest first, while rows is less than a step. Returns the rows.
+static int64_t delete_past(struct store *s, sqlite3_stmt *oldest, sqlite3_stmt *deleting, int64_t cut_ns) {
+    int64_t rows = 0, deleted = 1;
+    for (; deleted > 0 && rows < RETENTION_STEP_SPANS && sqlite3_step(oldest) == SQLITE_ROW; sqlite3_reset(oldest)) {
+        deleted = sqlite3_column_int64(oldest, 1) < cut_ns ? delete_kept(s, deleting, oldest) : 0;
+        rows = time_add(rows, deleted);
     }
-    return rows >= RETENTION_STEP_SPANS;
+    return rows;
+}
+
+// How much more is kept than may be, and the node that has most of it. One whose clock is ahead has none that are old: who has most
+// gives up its own oldest, so that no node's requests push out another's.
+struct excess {
+    int64_t requests;
+    int64_t spans;
+    int64_t node;
+};
+
+static bool excess_of(struct store *s, struct excess *e) {
+    e->requests = store_integer(s, "SELECT count(*) FROM kept_requests", 0) - RETENTION_KEPT_REQUESTS;
+    e->spans = time_sub(store_integer(s, "SELECT sum(kept_spans) FROM kept_requests", 0), RETENTION_KEPT_SPANS);
+    e->node = store_integer(s,
+                            e->requests > 0
+                                ? "SELECT node_id FROM kept_requests GROUP BY node_id ORDER BY count(*) DESC, node_id LIMIT 1"
+                                : "SELECT node_id FROM kept_requests GROUP BY node_id ORDER BY sum(kept_spans) DESC, node_id LIMIT 1",
+                            0);
+    return e->requests > 0 || e->spans > 0;
+}
+
+// Deletes what is too much, from the node that has most, and looks anew who that is after some. Returns the rows.
+static int64_t delete_excess(struct store *s, sqlite3_stmt *of_node, sqlite3_stmt *deleting, int64_t rows) {
+    enum { AT_ONCE = 2000 }; // requests
+    struct excess e;
+    while (rows < RETENTION_STEP_SPANS && excess_of(s, &e)) {
+        int64_t deleted = 1;
+        sqlite3_bind_int64(of_node, 1, e.node);
+        for (int i = 0; i < AT_ONCE && deleted > 0 && rows < RETENTION_STEP_SPANS && (e.requests > 0 || e.spans > 0); i++) {
+            deleted = sqlite3_step(of_node) == SQLITE_ROW ? delete_kept(s, deleting, of_node) : 0;
+            sqlite3_reset(of_node);
+            rows = time_add(rows, deleted);
+            e.requests--;
+            e.spans = time_sub(e.spans, deleted - 1);
+        }
+        if (deleted == 0) {
+            break;
+        }
+    }
+    return rows;
 }
 
 static bool expire_kept(struct store *s, int64_t now_s) {
-    sqlite3_stmt *oldest = NULL, *deleting = NULL;
-    bool more = false;
-    if (sqlite3_prepare_v2(s->db, "SELECT id, begin_ns, kept_spans FROM kept_requests ORDER BY begin_ns LIMIT 1", -1, &oldest,
-                           NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(s->db, "DELETE FROM kept_requests WHERE id = ?1", -1, &deleting, NULL) != SQLITE_OK ||
-        sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
+    static const char *const sql[] = {"SELECT id, begin_ns, kept_spans FROM kept_requests ORDER BY begin_ns LIMIT 1",
+                                      "SELECT id, begin_ns, kept_spans FROM kept_requests WHERE node_id = ?1 ORDER BY begin_ns LIMIT 1",
+                                      "DELETE FROM kept_requests WHERE id = ?1"};
+    enum { OLDEST, OF_NODE, DELETE, COUNT };
+    sqlite3_stmt *statements[COUNT] = {NULL};
+    bool ok = true, more = false;
+    for (int i = 0; i < COUNT && ok; i++) {
+        ok = sqlite3_prepare_v2(s->db, sql[i], -1, &statements[i], NULL) == SQLITE_OK;
+    }
+    if (!ok || sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
         store_fail(s, "delete old requests");
     } else {
-        more = delete_kept(s, oldest, deleting, (now_s - RETENTION_KEPT_S) * 1000000000);
-        sqlite3_reset(oldest);
+        int64_t rows = delete_past(s, statements[OLDEST], statements[DELETE], time_of_seconds(now_s - RETENTION_KEPT_S));
+        more = delete_excess(s, statements[OF_NODE], statements[DELETE], rows) >= RETENTION_STEP_SPANS;
+        sqlite3_reset(statements[OLDEST]);
         if (sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
             store_fail(s, "delete old requests");
             sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
             more = false;
         }
     }
-    sqlite3_finalize(oldest);
-    sqlite3_finalize(deleting);
+    for (int i = 0; i < COUNT; i++) {
+        sqlite3_finalize(statements[i]);
+    }
     return more;
 }
 

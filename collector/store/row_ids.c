@@ -28,17 +28,22 @@ static int64_t look_up(struct store *s, enum statement insert, enum statement fi
     return id;
 }
 
+// The same, remembered in *cached for as long as the directory's id is this name's.
+static int64_t row_of(struct store *s, struct row_id *cached, enum statement insert, enum statement find, const struct names *names,
+                      uint16_t id) {
+    uint32_t generation = names_generation(names, id);
+    if (cached->row == 0 || cached->generation != generation) {
+        *cached = (struct row_id){look_up(s, insert, find, names_text(names, id)), generation};
+    }
+    return cached->row;
+}
+
 int64_t store_node_id(struct store *s, uint16_t id) {
-    int64_t *row = &s->node_ids[id];
-    return *row ? *row
-                : (*row = look_up(s, STATEMENT_ADD_NODE, STATEMENT_FIND_NODE, names_text(&s->directory->nodes, id)));
+    return row_of(s, &s->node_ids[id], STATEMENT_ADD_NODE, STATEMENT_FIND_NODE, &s->directory->nodes, id);
 }
 
 int64_t store_identity_id(struct store *s, uint16_t id) {
-    int64_t *row = &s->identity_ids[id];
-    return *row ? *row
-                : (*row = look_up(s, STATEMENT_ADD_IDENTITY, STATEMENT_FIND_IDENTITY,
-                                  names_text(&s->directory->identities, id)));
+    return row_of(s, &s->identity_ids[id], STATEMENT_ADD_IDENTITY, STATEMENT_FIND_IDENTITY, &s->directory->identities, id);
 }
 
 int64_t store_tier_id(struct store *s, uint16_t id) {

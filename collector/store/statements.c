@@ -1,12 +1,17 @@
 // The SQL of the connection that writes.
 #include "internal.h"
 
+#define TEXT_OF(number) #number
+#define TEXT(macro) TEXT_OF(macro)
+
 // Adds to a counter of the row that is there; one that overflows stays at its end, as a table of integers takes nothing else.
 #define GROW(column)                                                                                                   \
     column " = CASE WHEN " column " > 9223372036854775807 - excluded." column " THEN 9223372036854775807 ELSE " column \
            " + excluded." column " END"
 // The same of the ledger's, whose end is STORE_LEDGER_MOST.
-#define ADD(column) column " = min(" column " + excluded." column ", ?21)"
+#define ADD_LEDGER(column) ", " #column " = min(" #column " + excluded." #column ", " TEXT(STORE_LEDGER_MOST) ")"
+#define NAME_LEDGER(column) ", " #column
+#define BIND_LEDGER(column) ", ?"
 // min(a, b) and max(a, b) where either may be NULL.
 #define BEST(which, column) \
     column " = " which "(ifnull(" column ", excluded." column "), ifnull(excluded." column ", " column "))"
@@ -19,6 +24,9 @@
 static const char *const sql[STATEMENTS] = {
     [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
     [STATEMENT_COMMIT] = "COMMIT",
+    [STATEMENT_SAVE] = "SAVEPOINT one",
+    [STATEMENT_UNDO] = "ROLLBACK TO one",
+    [STATEMENT_RELEASE] = "RELEASE one",
     [STATEMENT_READ_ROW] = "SELECT requests, calls, errors, async_calls, total_ns, self_ns, async_ns, duration_ns, "
                            "wait_ns, gc_ns, off_cpu_ns, square_ns, min_ns, max_ns, histogram FROM stat_rows "
                            "WHERE resolution_s = ?1 AND bucket_start = ?2 AND node_id = ?3 AND identity_id = ?4 "
@@ -29,15 +37,9 @@ static const char *const sql[STATEMENTS] = {
         "min_ns, max_ns, stddev_ns, p25_ns, p50_ns, p75_ns, p90_ns, p95_ns, p99_ns, p999_ns) "
         "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26,?27,?28)",
     [STATEMENT_ADD_LEDGER] =
-        "INSERT INTO ledger_rows (resolution_s, bucket_start, node_id, requests_complete, requests_incomplete, "
-        "requests_expired, requests_unsampled, messages, bytes, dropped_messages, orphan_returns, stale_calls, "
-        "decode_errors, paused_ms, unwound_frames, ambiguous_returns, lost_tokens, reloads, trips, lowered_ms) "
-        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20) ON CONFLICT DO UPDATE SET "
-        ADD("requests_complete") ", " ADD("requests_incomplete") ", " ADD("requests_expired") ", "
-        ADD("requests_unsampled") ", " ADD("messages") ", " ADD("bytes") ", " ADD("dropped_messages") ", "
-        ADD("orphan_returns") ", " ADD("stale_calls") ", " ADD("decode_errors") ", " ADD("paused_ms") ", "
-        ADD("unwound_frames") ", " ADD("ambiguous_returns") ", " ADD("lost_tokens") ", " ADD("reloads") ", "
-        ADD("trips") ", " ADD("lowered_ms"),
+        "INSERT INTO ledger_rows (resolution_s, bucket_start, node_id" LEDGER_COLUMNS(NAME_LEDGER) ") "
+        "VALUES (?1, ?2, ?3" LEDGER_COLUMNS(BIND_LEDGER) ") ON CONFLICT DO UPDATE SET "
+        "bytes = bytes" LEDGER_COLUMNS(ADD_LEDGER), // of a column that is set twice the last one counts
     [STATEMENT_ADD_PATH_ROW] =
         "INSERT INTO path_rows (resolution_s, bucket_start, node_id, identity_id, path_id, calls, errors, async_calls, "
         "total_ns, self_ns, async_ns, wait_ns, duration_ns, min_ns, max_ns) "
@@ -46,8 +48,9 @@ static const char *const sql[STATEMENTS] = {
         GROW("async_ns") ", " GROW("wait_ns") ", " GROW("duration_ns") ", " BEST("min", "min_ns") ", "
         BEST("max", "max_ns"),
     [STATEMENT_ADD_COST] =
-        "INSERT INTO cost_rows (resolution_s, bucket_start, node_id, tier_id, messages, bytes) "
-        "VALUES (?1,?2,?3,?4,?5,?6) ON CONFLICT DO UPDATE SET " GROW("messages") ", " GROW("bytes"),
+        "INSERT INTO cost_rows (resolution_s, bucket_start, node_id, tier_id, messages, bytes, calls, stale_calls) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8) ON CONFLICT DO UPDATE SET " GROW("messages") ", " GROW("bytes") ", "
+        GROW("calls") ", " GROW("stale_calls"),
     [STATEMENT_LAST_KEPT] = "SELECT duration_ns, begin_ns " KEPT_FROM "LIMIT 1 OFFSET ?5",
     [STATEMENT_PRUNE_KEPT] = "DELETE FROM kept_requests WHERE id IN (SELECT id " KEPT_FROM "LIMIT -1 OFFSET ?5)",
     [STATEMENT_KEEP] = "INSERT INTO kept_requests (bucket_start, node_id, identity_id, reason, begin_ns, duration_ns, "

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "internal.h"
 
 enum {
@@ -33,8 +34,29 @@ refuse(char error[STORE_ERROR_BYTES], enum store_status status, const char *form
 // -------------------------------------------------------------------------------------
 
 bool store_fail(struct store *s, const char *what) {
+    int code = sqlite3_errcode(s->db) & 0xff;
+    s->spoilt = code == SQLITE_CONSTRAINT || code == SQLITE_MISMATCH || code == SQLITE_TOOBIG;
     snprintf(s->error, sizeof s->error, "%s: %s", what, sqlite3_errmsg(s->db));
     return false;
+}
+
+bool store_pass_over(struct store *s, const char *what, ...) {
+    char row[512];
+    va_list args;
+    if (!s->spoilt) {
+        return false;
+    }
+    va_start(args, what);
+    vsnprintf(row, sizeof row, what, args);
+    va_end(args);
+    s->spoilt = false;
+    s->set_aside++;
+    log_error("database: %s is not written (%s); the rest is. So far %llu such rows", row, s->error, (unsigned long long)s->set_aside);
+    return true;
+}
+
+uint64_t store_set_aside(const struct store *s) {
+    return s->set_aside;
 }
 
 const char *store_error(const struct store *s) {
@@ -61,7 +83,8 @@ uint32_t store_next_resolution(struct store *s, const char *table, uint32_t reso
     // A seek in the table's key, not a scan.
     char sql[128];
     snprintf(sql, sizeof sql, "SELECT min(resolution_s) FROM %s WHERE resolution_s > %u", table, resolution_s);
-    return (uint32_t)store_integer(s, sql, 0);
+    int64_t next = store_integer(s, sql, 0);
+    return next > resolution_s && next <= UINT32_MAX ? (uint32_t)next : 0; // whoever edits the file may enter anything
 }
 
 // -- what the file is, read without SQLite, which might change a file that is not ours
@@ -99,9 +122,30 @@ static enum store_status inspect(int fd, const char *path, char error[STORE_ERRO
     return STORE_OK;
 }
 
-// Opens the file, takes the writer's lock and looks at what it is. The descriptor, or -1 with *status set.
-static int take(const char *path, enum store_status *status, char error[STORE_ERROR_BYTES]) {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+static enum store_status not_locked(const char *path, int why, long holder, char error[STORE_ERROR_BYTES]) {
+    char process[48] = "";
+    if (why != EWOULDBLOCK) {
+        return refuse(error, STORE_UNWRITABLE, "cannot lock %s (%s): name a file on a local disk, in a folder that may be written to", path,
+                      strerror(why));
+    }
+    if (holder > 0) {
+        snprintf(process, sizeof process, ", process %ld,", holder);
+    }
+    return refuse(error, STORE_IN_USE, "another kprof-collector%s writes %s: stop it, or name another file", process, path);
+}
+
+// Opens the file, takes the writer's locks and looks at what it is. The descriptor, or -1 with *status set.
+static int take(struct store *s, enum store_status *status, char error[STORE_ERROR_BYTES]) {
+    const char *path = s->path;
+    long holder = 0;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) { // nothing is made where another one writes
+        if (s->guard < 0 && (s->guard = place_lock(s, &holder)) < 0 && errno == EWOULDBLOCK) {
+            *status = not_locked(path, errno, holder, error);
+            return -1;
+        }
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600); // SQLite makes the WAL and its index with the same mode
+    }
     if (fd < 0) {
         *status = refuse(error, STORE_UNWRITABLE,
                          "cannot write %s (%s): name a file in a folder that exists and may be written to",
@@ -110,11 +154,10 @@ static int take(const char *path, enum store_status *status, char error[STORE_ER
     }
     *status = inspect(fd, path, error);
     if (*status == STORE_OK && flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        *status = errno == EWOULDBLOCK
-                      ? refuse(error, STORE_IN_USE,
-                               "another kprof-collector writes %s: stop it, or name another file", path)
-                      : refuse(error, STORE_UNWRITABLE, "cannot lock %s (%s): name a file on a local disk",
-                               path, strerror(errno));
+        *status = not_locked(path, errno, place_holder(fd), error);
+    }
+    if (*status == STORE_OK && s->guard < 0 && (s->guard = place_lock(s, &holder)) < 0) {
+        *status = not_locked(path, errno, holder, error);
     }
     if (*status != STORE_OK) {
         close(fd);
@@ -201,23 +244,39 @@ static enum store_status set_up(sqlite3 *db, const char *path, char error[STORE_
 // -- opening and closing
 // ---------------------------------------------------------------------------------------------
 
-enum store_status store_open(const char *path, struct store **out, char error[STORE_ERROR_BYTES]) {
+// Opens what stands at the path, or makes it. On an error nothing is open.
+static enum store_status connect_writer(struct store *s, char error[STORE_ERROR_BYTES]) {
     enum store_status status;
+    s->lock = take(s, &status, error);
+    if (s->lock < 0) {
+        return status;
+    }
+    if (sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+        status = failed(s->db, s->path, error);
+    } else {
+        status = set_up(s->db, s->path, error);
+    }
+    if (status != STORE_OK) {
+        store_disconnect(s);
+        return status;
+    }
+    place_watch(s);
+    return STORE_OK;
+}
+
+enum store_status store_open(const char *path, struct store **out, char error[STORE_ERROR_BYTES]) {
     *out = NULL;
     struct store *s = calloc(1, sizeof *s);
     if (!s) {
         return refuse(error, STORE_FAILED, "no memory to open %s", path);
     }
     s->blob = buffer_make(HISTOGRAM_BYTES);
-    s->lock = take(path, &status, error);
-    if (s->lock < 0) {
-        free(s);
-        return status;
-    }
-    if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
-        status = failed(s->db, path, error);
+    s->lock = s->guard = -1;
+    enum store_status status;
+    if (snprintf(s->path, sizeof s->path, "%s", path) >= (int)(sizeof s->path - sizeof "-lock")) {
+        status = refuse(error, STORE_UNWRITABLE, "the database's path is too long");
     } else {
-        status = set_up(s->db, path, error);
+        status = connect_writer(s, error);
     }
     if (status != STORE_OK) {
         store_close(s);
@@ -225,6 +284,18 @@ enum store_status store_open(const char *path, struct store **out, char error[ST
     }
     *out = s;
     return STORE_OK;
+}
+
+enum store_status store_reopen(struct store *s, enum store_place place) {
+    char error[STORE_ERROR_BYTES];
+    if (s->db) {
+        store_leave(s, place);
+    }
+    enum store_status status = connect_writer(s, error);
+    if (status != STORE_OK) {
+        snprintf(s->error, sizeof s->error, "%.*s", (int)sizeof s->error - 1, error);
+    }
+    return status;
 }
 
 // A database in WAL mode that nobody writes, in a folder that this user may not write: SQLite can read it
@@ -295,7 +366,7 @@ enum store_status store_open_reader(const char *path, struct store **out, char e
     if (!s) {
         return refuse(error, STORE_FAILED, "no memory to open %s", path);
     }
-    s->lock = -1;
+    s->lock = s->guard = -1;
     if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
         status = refuse(error, STORE_MISSING, "cannot read %s (%s)", path, sqlite3_errmsg(s->db));
     } else {
@@ -311,18 +382,31 @@ enum store_status store_open_reader(const char *path, struct store **out, char e
     return STORE_OK;
 }
 
+void store_disconnect(struct store *s) {
+    for (int i = 0; i < STATEMENTS; i++) {
+        sqlite3_finalize(s->statements[i]);
+        s->statements[i] = NULL;
+    }
+    sqlite3_close(s->db);
+    s->db = NULL;
+    s->directory = NULL; // ids of names are another file's
+    if (s->lock >= 0) {
+        close(s->lock); // after the connection: closing a descriptor of the file drops the POSIX locks of all
+                        // others
+        s->lock = -1;
+    }
+}
+
 void store_close(struct store *s) {
     if (!s) {
         return;
     }
-    for (int i = 0; i < STATEMENTS; i++) {
-        sqlite3_finalize(s->statements[i]);
+    enum store_place place = s->guard >= 0 ? store_look(s) : STORE_CLOSED; // of a reader nothing is watched
+    if (place != STORE_CLOSED && place != STORE_IN_PLACE) {
+        store_leave(s, place);
     }
-    sqlite3_close(s->db);
-    if (s->lock >= 0) {
-        close(s->lock); // after the connection: closing a descriptor of the file drops the POSIX locks of all
-                        // others
-    }
+    store_disconnect(s);
+    place_unlock(s);
     histogram_free(&s->merged);
     buffer_free(&s->blob);
     free(s);

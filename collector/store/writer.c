@@ -5,10 +5,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/time_math.h"
 #include "store/query.h"
 #include "store/retention.h"
 
-enum { COMPLAIN_S = 60, MORE_S = 1 };
+enum { COMPLAIN_S = 60, MORE_S = 1, LOOK_S = 1 };
 
 enum state {
     IDLE,    // no batch
@@ -30,6 +31,8 @@ struct writer {
     // the thread's own
     uint64_t refusals;   // of the batch at hand
     int64_t complain_at; // no further line in the log before this
+    int64_t look_at;     // when the file's place is looked at next
+    bool lost;           // the file is out of place, and nothing could be opened instead
     int64_t expire_at;   // when old rows are looked for next
     bool looked;         // they have been looked for before, when
     int64_t clock_ahead; // the wall clock was this far ahead of the monotonic one, seconds
@@ -41,9 +44,72 @@ static int64_t monotonic_s(void) {
 
 // -- the thread ----------------------------------------------------------------------------------------------------------
 
+static const char *what_of(enum store_place place) {
+    switch (place) {
+    case STORE_MOVED:
+        return "the file was moved away; what was written until now is in it";
+    case STORE_REMOVED:
+        return "the file was removed, with what was in it";
+    case STORE_WAL_GONE:
+        return "its log (-wal) was moved or removed; what was in that is in the file";
+    case STORE_WAL_CUT:
+        return "its log (-wal) was cut by somebody: what was written in the last moments may be missing";
+    default:
+        return "";
+    }
+}
+
+// Complains once a minute.
+static void complain(struct writer *w, const char *what) {
+    if (monotonic_s() >= w->complain_at) {
+        log_error("database: cannot write (%s); the statistics are kept in memory and tried again", what);
+        w->complain_at = monotonic_s() + COMPLAIN_S;
+    }
+}
+
+// Whether the file stands where it should, or what stands there now could be opened.
+static bool in_place(struct writer *w) {
+    enum store_place place = store_look(w->store);
+    w->look_at = monotonic_s() + LOOK_S;
+    if (place == STORE_IN_PLACE) {
+        return true;
+    }
+    if (place != STORE_CLOSED) {
+        log_error("database: %s. It is opened anew", what_of(place));
+        w->complain_at = 0;
+    }
+    w->lost = store_reopen(w->store, place) != STORE_OK;
+    if (w->lost) {
+        complain(w, store_error(w->store));
+        return false;
+    }
+    log_info("database: written to again, where it should stand");
+    w->looked = false; // the newest data is another file's
+    return true;
+}
+
+// Writes the batch, into a file that can be found. What went into one that was removed meanwhile has to be written again.
+static bool write_in_place(struct writer *w) {
+    if (!in_place(w)) {
+        return false;
+    }
+    if (!store_write(w->store, w->options.bucket_s, w->batch, w->names)) {
+        complain(w, store_error(w->store));
+        return false;
+    }
+    enum store_place place = store_look(w->store);
+    return place != STORE_REMOVED && place != STORE_WAL_CUT;
+}
+
+// Whether the file went out of place while it was written to.
+static bool misplaced(const struct writer *w) {
+    enum store_place place = store_look(w->store);
+    return place != STORE_IN_PLACE && place != STORE_CLOSED;
+}
+
 // Writes the batch and says so. Without the mutex: the caller of submit never waits for the disk.
 static bool write_batch(struct writer *w) {
-    if (store_write(w->store, w->options.bucket_s, w->batch, w->names)) {
+    if (write_in_place(w) || (misplaced(w) && write_in_place(w))) {
         if (w->refusals > 0) {
             log_info("database: written again, after %llu failed attempts", (unsigned long long)w->refusals);
         }
@@ -51,11 +117,6 @@ static bool write_batch(struct writer *w) {
         return true;
     }
     w->refusals++;
-    if (monotonic_s() >= w->complain_at) {
-        log_error("database: cannot write (%s); the statistics are kept in memory and tried again",
-                  store_error(w->store));
-        w->complain_at = monotonic_s() + COMPLAIN_S;
-    }
     return false;
 }
 
@@ -63,10 +124,10 @@ static bool write_batch(struct writer *w) {
 static bool clock_leapt(struct writer *w, int64_t now) {
     int64_t first, last, ahead = now - monotonic_s();
     if (!w->looked) {
-        w->clock_ahead = query_extent(w->store, &first, &last) ? last - monotonic_s() : ahead;
+        w->clock_ahead = query_extent(w->store, &first, &last) ? time_sub(last, monotonic_s()) : ahead;
         w->looked = true;
     }
-    int64_t leap = ahead - w->clock_ahead;
+    int64_t leap = time_sub(ahead, w->clock_ahead);
     w->clock_ahead = ahead;
     if (leap <= RETENTION_AHEAD_S) {
         return false;
@@ -107,12 +168,16 @@ static void *writer_thread(void *arg) {
             }
         } else if (w->stop) {
             break;
-        } else if (monotonic_s() >= w->expire_at) {
+        } else if (monotonic_s() >= w->look_at) {
+            pthread_mutex_unlock(&w->mutex);
+            in_place(w);
+            pthread_mutex_lock(&w->mutex);
+        } else if (monotonic_s() >= w->expire_at && !w->lost) {
             pthread_mutex_unlock(&w->mutex);
             expire(w);
             pthread_mutex_lock(&w->mutex);
         } else {
-            struct timespec until = {.tv_sec = w->expire_at};
+            struct timespec until = {.tv_sec = w->look_at < w->expire_at || w->lost ? w->look_at : w->expire_at};
             pthread_cond_timedwait(&w->changed, &w->mutex, &until);
         }
     }

@@ -133,6 +133,7 @@ static bool start(struct attach *a, struct dist_error *e) {
         say(a, "tracing %s again", a->shown);
     }
     a->attached = true;
+    a->o->trace.wait = true; // what was there when we came is no mistake when the node has just begun anew
     a->state = SHIM_TRACING;
     a->told[0] = 0;
     return true;

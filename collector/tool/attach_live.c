@@ -97,6 +97,8 @@ bool live_take(struct live_view *v, struct control_map rows) {
     add_int(rows, "dropped_messages", &v->dropped_messages);
     add_int(rows, "decode_errors", &v->decode_errors);
     add_int(rows, "paused_ms", &v->paused_ms);
+    v->unmarked_calls = 0;
+    add_int(rows, "unmarked_calls", &v->unmarked_calls);
     return true;
 }
 
@@ -176,8 +178,8 @@ static void put_identity(const struct live_identity *row, const struct live_styl
     cells[ERRORS] = count(row->errors, red);
     cells[LOST] = count(row->lost, yellow);
     cells[REQUESTS] = count(row->requests, NULL);
-    snprintf(cells[FAILED].text, CELL, "%.2g %%",
-             row->requests > 0 ? 100.0 * (double)row->errors / (double)row->requests : 0.0);
+    double failed = row->requests > 0 ? 100.0 * (double)row->errors / (double)row->requests : 0;
+    snprintf(cells[FAILED].text, CELL, failed > 0 && failed < 9.95 ? "%.1f %%" : "%.0f %%", failed);
     put_row(row->name, cells, style, out);
 }
 
@@ -213,7 +215,12 @@ static void put_state(const struct live_view *v, const struct live_style *style,
 static void put_losses(const struct live_view *v, const struct live_style *style, struct buffer *out) {
     struct buffer line = buffer_make(4096);
     bool lost = v->incomplete + v->expired + v->dropped_messages + v->decode_errors > 0;
-    if (!lost && v->rows[0].requests == 0) {
+    bool unmarked = !lost && v->rows[0].requests == 0 && v->unmarked_calls > 0;
+    if (unmarked) {
+        char text[TEXT_UNMARKED_BYTES];
+        buffer_printf(&line, " armed; %s: %s", text_unmarked((uint64_t)v->unmarked_calls, text),
+                      v->hint ? TEXT_UNMARKED_ADVICE : "no call of the entry was seen");
+    } else if (!lost && v->rows[0].requests == 0) {
         buffer_printf(&line, " no request yet%s%s", v->hint ? ": " : "", v->hint ? v->hint : "");
     } else {
         buffer_printf(&line,
@@ -221,7 +228,7 @@ static void put_losses(const struct live_view *v, const struct live_style *style
                       ", unreadable %" PRId64,
                       v->incomplete, v->expired, v->dropped_messages, v->decode_errors);
     }
-    put_line(&line, lost ? yellow : NULL, style, out);
+    put_line(&line, lost || unmarked ? yellow : NULL, style, out);
 }
 
 static int by_requests(const void *a, const void *b) {
@@ -290,7 +297,8 @@ static void json_identity(struct json *j, struct control_map map) {
 
 void live_json(struct control_map rows, const char *at, struct buffer *out) {
     static const char *const counts[] = {"incomplete",       "expired",       "unsampled",
-                                         "dropped_messages", "decode_errors", "paused_ms"};
+                                         "dropped_messages", "decode_errors", "paused_ms",
+                                         "unmarked_calls"};
     struct json j = json_make(out);
     struct control_list list = {0};
     char text[256];

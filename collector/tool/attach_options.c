@@ -26,17 +26,21 @@ const char attach_help[] =
     "What is traced:\n"
     "  --tier NAME=M:F/A       time the calls of this function as a tier; give it for every tier\n"
     "  --entry M:F/A           each call of this function is a request; it may be given more than once. Without it\n"
-    "                          the application must mark its requests (kprof:do_apply/3)\n"
-    "  --identity M:F/A:N      argument N (1 is the first) of this call names the request; or an Erlang fun as text,\n"
+    "                          the application must mark its requests (kprof:do_apply/3). With ,returns=none behind it\n"
+    "                          what it returns does not leave the node, and requests that fail may be incomplete\n"
+    "  --identity M:F/A:N      argument N (1 is the first) of this call names the request, an atom or text; a Plug.Conn is\n"
+    "                          called GET /users/*, another struct or a record by its name, what has none undefined.\n"
+    "                          Or an Erlang fun as text, which can look into them,\n"
     "                          'fun({shop_http, handle, [Route | _]}) -> Route; (_) -> undefined end'\n"
     "  --sample N|R/s          trace one request in N, or at most R requests a second: that one not with --entry\n"
     "  --config FILE           the options of kprof:start_trace/1 as Erlang terms, each or one list of them ended by\n"
     "                          a full stop; they are evaluated on NODE. What is given besides goes before them\n"
+    "  --wait                  a module or function that is not there is no mistake: it is traced once it is\n"
     "M:F/A is shop_http:handle/2, 'my mod':'do it'/2, or as Elixir writes it: MyApp.Repo.all/2, :ets.lookup/2.\n"
     "\n"
     "How NODE is reached, and for how long:\n"
-    "  --cookie-file FILE      a file with the node's cookie, readable by its owner only (default:\n"
-    "                          ~/.erlang.cookie); the cookie never stands on a command line\n"
+    "  --cookie-file FILE      a file with the node's cookie (default: ~/.erlang.cookie), which others may not write\n"
+    "                          and should not read; the cookie never stands on a command line\n"
     "  --for TIME              end after this time, such as 60s or 5m\n"
     "\n"
     "How NODE, and this command for its live table, reach the collector; NODE is sent what is in the files:\n"
@@ -57,8 +61,8 @@ const char attach_help[] =
 // -- what detach reads, too -------------------------------------------------------------------------------
 
 int attach_read_node(const char *command, const char *node, const char *cookie_file, struct node_name *name,
-                     char cookie[COOKIE_BYTES]) {
-    char host[256];
+                     char cookie[COOKIE_BYTES], char *warning) {
+    char host[256], own[COOKIE_WARNING_BYTES];
     struct dist_error e;
     if (gethostname(host, sizeof host) != 0) {
         strcpy(host, "localhost");
@@ -69,8 +73,13 @@ int attach_read_node(const char *command, const char *node, const char *cookie_f
         return command_fail(command, EXIT_USAGE,
                             "%s is no name of a node: want name@host, as node() says in it", node);
     }
-    return cookie_read(cookie_file, cookie, &e) ? EXIT_SUCCESS
-                                                : command_fail(command, (int)e.status, "%s", e.text);
+    if (!cookie_read(cookie_file, cookie, warning ? warning : own, &e)) {
+        return command_fail(command, (int)e.status, "%s", e.text);
+    }
+    if (!warning && *own) {
+        fprintf(stderr, "kprof %s: warning: %s\n", command, own);
+    }
+    return EXIT_SUCCESS;
 }
 
 const char *attach_own_name(void) {
@@ -109,8 +118,14 @@ static int take_entry(struct attach_options *o, const char *text) {
     if (o->trace.entry_count == SHIM_ENTRIES) {
         return wrong("entry", text, "fewer entries");
     }
-    if (!mfa_parse(text, &o->entries[o->trace.entry_count])) {
-        return wrong("entry", text, "MODULE:FUNCTION/ARITY");
+    static const char blind[] = ",returns=none";
+    struct shim_entry *entry = &o->entries[o->trace.entry_count];
+    char mfa[MFA_TEXT_BYTES];
+    size_t len = strlen(text), end = sizeof blind - 1;
+    entry->blind = len > end && strcmp(text + len - end, blind) == 0;
+    snprintf(mfa, sizeof mfa, "%.*s", (int)(entry->blind ? len - end : len), text);
+    if (len >= sizeof mfa || !mfa_parse(mfa, &entry->mfa)) {
+        return wrong("entry", text, "MODULE:FUNCTION/ARITY, or MODULE:FUNCTION/ARITY,returns=none");
     }
     o->trace.entries = o->entries;
     o->trace.entry_count++;
@@ -164,6 +179,9 @@ static int take(void *to, int option, const char *value) {
         break;
     case 'j':
         o->json = true;
+        break;
+    case 'w':
+        o->trace.wait = true;
         break;
     default:
         reach_option(&o->reach, option, value);
@@ -253,6 +271,7 @@ int attach_options_read(int argc, char **argv, struct attach_options *o) {
         {"sample", required_argument, NULL, 's'},
         {"config", required_argument, NULL, 'f'},
         {"for", required_argument, NULL, 'F'},
+        {"wait", no_argument, NULL, 'w'},
         {"json", no_argument, NULL, 'j'},
         {NULL, 0, NULL, 0},
     };
@@ -268,7 +287,7 @@ int attach_options_read(int argc, char **argv, struct attach_options *o) {
     }
     status = status == EXIT_SUCCESS ? check(o) : status;
     status = status == EXIT_SUCCESS ? prepare(o) : status;
-    return status == EXIT_SUCCESS ? attach_read_node("attach", argv[optind], o->cookie_file, &o->node, o->cookie) : status;
+    return status == EXIT_SUCCESS ? attach_read_node("attach", argv[optind], o->cookie_file, &o->node, o->cookie, NULL) : status;
 }
 
 void attach_options_free(struct attach_options *o) {

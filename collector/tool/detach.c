@@ -14,8 +14,8 @@ const char detach_help[] =
     "\n"
     "Takes out of the node NODE what kprof attach brought in, wherever that runs or ran; it ends then.\n"
     "\n"
-    "  --cookie-file FILE  a file with the node's cookie, readable by its owner only (default: "
-    "~/.erlang.cookie)\n"
+    "  --cookie-file FILE  a file with the node's cookie (default: ~/.erlang.cookie), which others may not write\n"
+    "                      and should not read\n"
     "\n"
     "Exit status: 0 done, 1 there was nothing to take out, or something else, 2 wrong usage, 3 the node is "
     "not up,\n"
@@ -62,7 +62,7 @@ int detach_main(int argc, char **argv) {
                               argc == optind ? "which node? Say name@host (--help tells more)"
                                              : "one node at a time (--help tells more)");
     }
-    status = status == EXIT_SUCCESS ? attach_read_node("detach", argv[optind], cookie_file, &name, cookie) : status;
+    status = status == EXIT_SUCCESS ? attach_read_node("detach", argv[optind], cookie_file, &name, cookie, NULL) : status;
     status = status == EXIT_SUCCESS ? detach(&name, cookie) : status;
     explicit_bzero(cookie, sizeof cookie);
     return status;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text_time.h"
+#include "base/time_math.h"
 #include "store/query.h"
 #include "tool/doctor.h"
 #include "tool/nodes.h"
@@ -23,7 +24,11 @@ enum {
 // -- nodes
 
 static void look_at_state(struct doctor *d, const struct doctor_about *about, const struct node_row *n) {
-    char sampling[NODE_WORD];
+    char sampling[NODE_WORD], unmarked[TEXT_UNMARKED_BYTES];
+    if (n->connected && n->unmarked_calls > 0) {
+        doctor_tell(d, DOCTOR_WARNING, about, TEXT_UNMARKED_ADVICE, "armed; %s",
+                    text_unmarked((uint64_t)n->unmarked_calls, unmarked));
+    }
     if (!n->connected) {
         doctor_tell(d, DOCTOR_WARNING, about, "if it should be traced: kprof attach, or start_kprof_node.sh",
                     "not connected (since %s)", n->since);
@@ -71,7 +76,7 @@ static void look_at_node(struct doctor *d, const struct node_row *n) {
                     "its shim is of version %s, this tool of " KPROF_VERSION, n->version);
     }
     int64_t us = n->clock_offset_us;
-    text_duration((double)(us < 0 ? -us : us) * 1000, off);
+    text_duration((us < 0 ? -(double)us : (double)us) * 1000, off);
     if (!n->has_clock) {
         doctor_tell(d, DOCTOR_WARNING, about, NULL, "it has not told its time yet");
     } else if (us > CLOCK_OFF_US || us < -CLOCK_OFF_US) {
@@ -123,7 +128,7 @@ static void look_at_ledger(struct doctor *d, struct store *s, const struct docto
     struct query_sums sums;
     struct query lately = {clock_wall() / 1000000000 - RECENT_S, INT64_MAX, NULL, NULL};
     if (query_sums(s, &lately, &sums) && sums.has_ledger) {
-        const char *verdict = report_verdict(&sums.ledger);
+        const char *verdict = report_verdict(&sums);
         bool good = strcmp(verdict, "ok") == 0;
         doctor_tell(d, good ? DOCTOR_OK : DOCTOR_WARNING, about, good ? NULL : "kprof report --since 1h tells why",
                     "%" PRIu64 " complete requests in the last hour, %s", sums.ledger.requests_complete, verdict);
@@ -145,8 +150,8 @@ void doctor_database(struct doctor *d, const char *path) {
     if (!query_extent(s, &first, &last)) {
         doctor_tell(d, DOCTOR_WARNING, about, "statistics come some seconds after the first requests", "holds no data yet");
     } else {
-        text_time_format(last * 1000000000, false, until);
-        bool stale = now - last > STALE_S;
+        text_time_format(time_of_seconds(last), false, until);
+        bool stale = time_sub(now, last) > STALE_S;
         doctor_tell(d, stale ? DOCTOR_WARNING : DOCTOR_OK, about,
                     stale ? "is the collector running, with this file, and a node traced?" : NULL,
                     "%.1f MB, data until %s", (double)st.st_size / 1e6, until);

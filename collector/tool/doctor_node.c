@@ -128,12 +128,15 @@ void doctor_node(struct doctor *d, const char *text, const char *cookie_file) {
     struct node n;
     struct node_name name;
     struct dist_error e;
-    char cookie[COOKIE_BYTES];
+    char cookie[COOKIE_BYTES], warning[COOKIE_WARNING_BYTES];
     const struct doctor_about *about = &(struct doctor_about){"node", text};
-    if (attach_read_node("doctor", text, cookie_file, &name, cookie) != 0) { // has told on stderr why
+    if (attach_read_node("doctor", text, cookie_file, &name, cookie, warning) != 0) { // has told on stderr why
         doctor_tell(d, DOCTOR_PROBLEM, about, "name it as node() says in it, and its cookie with --cookie-file",
                     "its name or the cookie is no use");
         return;
+    }
+    if (*warning) {
+        doctor_tell(d, DOCTOR_WARNING, about, "whoever reads it can do anything in the node", "%s", warning);
     }
     bool there = node_connect(&n, &name, attach_own_name(), cookie, ATTACH_CONNECT_MS, &e);
     explicit_bzero(cookie, sizeof cookie);

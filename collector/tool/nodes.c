@@ -32,7 +32,8 @@ const char nodes_help[] =
     "The JSON object: nodes, a list of node, connected, since (UTC), state, peer, otp, version, os_pid, one_in and\n"
     "per_second (of which one is 0, null when not known), level (0 to 1), trips, requests_per_s, and since the collector\n"
     "started: complete, incomplete, expired, unsampled, messages, dropped_messages, decode_errors, paused_ms,\n"
-    "lowered_ms; and history, a list of at (UTC) and text, oldest first.\n"
+    "lowered_ms; unmarked_calls, of tiers, while nothing has begun a request (0 as soon as something has); and history, a\n"
+    "list of at (UTC) and text, oldest first.\n"
     "\n"
     "Exit status: 0, 1 when the collector cannot be reached or knows no such node, 2 when the command line is wrong.\n";
 
@@ -109,7 +110,8 @@ static void take_node(struct control_map m, struct node_row *row) {
                    {"dropped_messages", &row->dropped_messages},
                    {"decode_errors", &row->decode_errors},
                    {"paused_ms", &row->paused_ms},
-                   {"lowered_ms", &row->lowered_ms}};
+                   {"lowered_ms", &row->lowered_ms},
+                   {"unmarked_calls", &row->unmarked_calls}};
     *row = (struct node_row){0};
     take_text(m, "node", row->node, sizeof row->node);
     take_text(m, "since", row->since, sizeof row->since);

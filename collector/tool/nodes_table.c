@@ -80,6 +80,13 @@ static void put_line(char cells[COLUMNS][CELL], const size_t widths[COLUMNS], st
     buffer_text(out, "\n");
 }
 
+static void put_unmarked(const struct node_row *row, struct buffer *out) {
+    char text[TEXT_UNMARKED_BYTES];
+    if (row->unmarked_calls > 0) {
+        buffer_printf(out, "   armed; %s: %s\n", text_unmarked((uint64_t)row->unmarked_calls, text), TEXT_UNMARKED_ADVICE);
+    }
+}
+
 static void put_history(const struct node_row *row, struct buffer *out) {
     for (uint32_t i = 0; i < row->events; i++) {
         buffer_printf(out, "   %s  %s\n", row->history[i].at, row->history[i].text);
@@ -110,6 +117,7 @@ void nodes_table(const struct node_row *rows, uint32_t count, bool history, int6
     for (uint32_t k = 0; k < count; k++) {
         fill(&rows[k], &names, now, cells);
         put_line(cells, widths, out);
+        put_unmarked(&rows[k], out);
         if (history) {
             put_history(&rows[k], out);
         }

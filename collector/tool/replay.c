@@ -40,6 +40,11 @@ const char replay_help[] =
     "  --slow-threshold T    requests over it are kept whole as slow ones (default 1s); besides, of each\n"
     "                        identity and bucket, some that failed and the slowest of the others\n"
     "\n"
+    "What a capture needs: a token for each request, seq_trace:set_token(label, Integer), of its own; on\n"
+    "processes the flags call and monotonic_timestamp (or timestamp), and arity unless --identity wants\n"
+    "arguments; and for each tier's function, as dbg:tp(M, F, A, Spec), the match spec\n"
+    "[{'_', [{is_seq_trace}], [{message, {get_seq_token}}, {exception_trace}]}].\n"
+    "\n"
     "M:F/A is shop_http:handle/2, 'my mod':'do it'/2, or as Elixir writes it: MyApp.Repo.all/2, :ets.lookup/2.\n"
     "T is a number with ms, s, m, h or d; without a unit it is seconds.\n"
     "\n"
@@ -334,11 +339,50 @@ static void summarise(const struct pipeline_totals *t, double seconds) {
             t->decode_errors, seconds, (double)t->messages / (seconds > 0 ? seconds : 1e-9));
 }
 
+// Why requests are incomplete, each of them for one reason.
+static void tell_reasons(const struct pipeline_totals *t) {
+    static const char *const texts[INCOMPLETE_REASONS] = {
+        [REASON_LOSS] = "messages were lost while they were open",
+        [REASON_TOKEN] = "they lost their token on the way",
+        [REASON_CAUSE] = "whose work a call was cannot be told (a pool, a lock, a cache)",
+        [REASON_RETURN] = "a return never came, or could not be joined",
+        [REASON_GAP] = "a function was not traced for a while",
+        [REASON_LARGE] = "they had more calls than are taken",
+        [REASON_ROOM] = "there was no room for them",
+        [REASON_END] = "they did not begin as they should, or the capture began or ended while they were open",
+    };
+    for (int i = 0; i < INCOMPLETE_REASONS; i++) {
+        if (texts[i] && t->reasons[i] > 0) {
+            fprintf(stderr, "incomplete: %" PRIu64 ": %s\n", t->reasons[i], texts[i]);
+        }
+    }
+}
+
+// Nothing came out: what the capture lacks, most likely.
+static void tell_lack(const struct replay *r, const struct pipeline_totals *t) {
+    if (t->calls == 0 && t->tokenless_calls == 0) {
+        fprintf(stderr, "no call of a tier is in it: is M:F/A of each --tier what was traced, with the flag call?\n");
+    } else if (t->calls == 0) {
+        fprintf(stderr,
+                "no request was found: %" PRIu64 " calls of tiers carry no token. Each request needs one of its own,\n"
+                "seq_trace:set_token(label, Integer), and the match specs {message, {get_seq_token}}\n",
+                t->tokenless_calls);
+    } else if (t->returns == 0) {
+        fprintf(stderr, "no request is complete: no call has a return. The match specs need {exception_trace}\n");
+    } else if (r->entry && t->reasons[REASON_END] > 0) {
+        fprintf(stderr,
+                "no request is complete: with --entry one begins where the first call under its token is %s\n", r->entry);
+    } else if (t->complete + t->incomplete + t->expired == 0) {
+        fprintf(stderr, "no request was found: no call came that begins one%s%s\n", r->entry ? ", of " : "", r->entry ? r->entry : "");
+    }
+}
+
 static int finish(const struct replay *r, int64_t damaged, double seconds) {
     struct pipeline_totals t = pipeline_totals(r->node);
     summarise(&t, seconds);
-    if (t.complete + t.incomplete + t.expired == 0 && t.messages > 0) {
-        fprintf(stderr, "no request was found: are the tiers' functions traced, and do their calls carry a token?\n");
+    tell_reasons(&t);
+    if (t.complete == 0 && t.messages > 0) {
+        tell_lack(r, &t);
     }
     if (t.untimed > 0) {
         fprintf(stderr, "%" PRIu64 " calls and returns have no timestamp and could not be used\n", t.untimed);

@@ -28,7 +28,8 @@ const char report_help[] =
     "as\n"
     "                  2026-11-20T10:00:00Z (default: all there is)\n"
     "  --until TIME    up to this time (default: now)\n"
-    "  --node NAME     only this node (default: all nodes together); what tells it from the others is enough of a name\n"
+    "  --node NAME     only this node (default: all nodes together); what tells it from the others is enough "
+    "of a name\n"
     "  --identity NAME only this identity\n"
     "  --wait          the waiting before each tier in the table, instead of its time\n"
     "  --cost          what tracing costs, tier by tier, and advice where it is much\n"
@@ -43,11 +44,14 @@ const char report_help[] =
     "max_us, p25_us, p50_us, p75_us, p90_us, p95_us, p99_us, p999_us (over all calls), per_request_us,\n"
     "async_per_request_us and wait_per_request_us (the table's numbers); ledger, with the columns of the "
     "view of that\n"
-    "name: its verdict is ok, lossy or paused.\n"
+    "name: its verdict is ok, unclear, lossy or paused; bias, \"low\" where so many long requests are "
+    "missing that the true\n"
+    "times are higher, else null; and stale_tiers, where calls came when their request was over: tier, "
+    "calls, stale_calls.\n"
     "\n"
     "With --cost: from, until, resolution_s; tiers, most bytes first: tier, messages, bytes, messages_share "
     "and\n"
-    "bytes_share (of the stream, 0 to 1), cost_us (estimated, in the node), calls (of complete requests),\n"
+    "bytes_share (of the stream, 0 to 1), cost_us (estimated, in the node), calls (of complete requests), errors,\n"
     "bytes_per_call, cost_per_call_us, cost_share (of the tier's mean time) and advice, a list of sample, "
     "returns_none\n"
     "and identity_patterns; none and all, what names no tier and the whole stream; estimate, the constants. "
@@ -139,6 +143,9 @@ bool report_make(struct report *r, struct query_sums *sums) {
         for (uint32_t i = 0; i < sums->count; i++) {
             text_clean((char *)sums->rows[i].identity);
             text_clean((char *)sums->rows[i].tier);
+        }
+        for (uint32_t i = 0; i < sums->stale_count; i++) {
+            text_clean((char *)sums->stale[i].tier);
         }
         rank_all(sums, identities, &r->identity_count, tiers, &r->tier_count);
         r->identities = names_of(identities, r->identity_count);

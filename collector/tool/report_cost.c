@@ -54,7 +54,8 @@ static void estimate_tier(struct cost_estimate *e, const struct cost *row, const
     bool large = e->bytes_per_call > many_bytes && e->bytes_share > real_share;
     // With returns => none there is one message a call, and some when a function inside returns.
     bool one_message = (double)row->messages < 1.5 * calls;
-    e->returns = large && !one_message;
+    e->returns = large && !one_message && row->errors == 0;
+    e->keep_returns = large && !one_message && row->errors > 0;
     e->arguments = large && one_message;
 }
 

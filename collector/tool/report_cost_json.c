@@ -1,6 +1,7 @@
 #include "tool/report_cost.h"
 
 #include "base/text_time.h"
+#include "base/time_math.h"
 #include "codec/json.h"
 
 // Negative: not known.
@@ -23,6 +24,7 @@ static void tier(struct json *j, const struct cost *row, const struct cost_estim
     json_key_text(j, "tier", row->tier);
     body(j, row, e);
     json_key_int(j, "calls", (int64_t)row->calls);
+    json_key_int(j, "errors", (int64_t)row->errors);
     key_known(j, "bytes_per_call", e->bytes_per_call, 1);
     key_known(j, "cost_per_call_us", e->per_call_ns < 0 ? -1 : e->per_call_ns / 1000, 3);
     key_known(j, "cost_share", e->of_time, 4);
@@ -68,9 +70,9 @@ void report_cost_json(const struct report_cost *r, struct buffer *out) {
     bool any = r->costs->resolution_s > 0 && r->costs->last_s > r->costs->first_s;
     json_open(&j, '{');
     json_key(&j, "from");
-    any ? json_text(&j, text_time_format(r->costs->first_s * 1000000000, false, from)) : json_null(&j);
+    any ? json_text(&j, text_time_format(time_of_seconds(r->costs->first_s), false, from)) : json_null(&j);
     json_key(&j, "until");
-    any ? json_text(&j, text_time_format(r->costs->last_s * 1000000000, false, until)) : json_null(&j);
+    any ? json_text(&j, text_time_format(time_of_seconds(r->costs->last_s), false, until)) : json_null(&j);
     json_key_int(&j, "resolution_s", r->costs->resolution_s);
     json_key(&j, "tiers");
     json_open(&j, '[');

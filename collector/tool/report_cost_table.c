@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/text_time.h"
+#include "base/time_math.h"
 #include "tool/text.h"
 
 enum { CELL_BYTES = 160, GAP = 3 };
@@ -91,8 +92,27 @@ static void advise(struct buffer *out, const char *tier, const char *what) {
     buffer_text(out, what);
 }
 
+// What to do about a tier whose messages are large, and what that gives up.
+static void advise_large(struct buffer *out, const struct cost *c, const struct cost_estimate *e) {
+    char share[CELL_BYTES], size[TEXT_SIZE_BYTES], text[512];
+    percent(e->bytes_share, share);
+    snprintf(text, sizeof text, ": %s a call, %s of all bytes.\n", text_size(e->bytes_per_call, size), share);
+    advise(out, c->tier, text);
+    if (e->returns) {
+        buffer_text(out, "   With #{returns => none} what it returns stays on the node. That gives up its errors: most calls that end by\n"
+                         "   an exception will be counted like others. It had none in this time.\n");
+    } else if (e->keep_returns) {
+        buffer_printf(out,
+                      "   It had %" PRIu64 " error%s: #{returns => none} would hide most of these. Have it return less, or sample\n"
+                      "   ({sample, {one_in, N}}), which counts one request in N only.\n",
+                      c->errors, c->errors == 1 ? "" : "s");
+    } else {
+        buffer_text(out, "   An identity function of nothing but patterns and guards leaves its arguments on the node.\n");
+    }
+}
+
 static void advice(const struct report_cost *r, struct buffer *out) {
-    char share[CELL_BYTES], time[TEXT_DURATION_BYTES], size[TEXT_SIZE_BYTES], text[512];
+    char share[CELL_BYTES], time[TEXT_DURATION_BYTES], text[512];
     const char *before = "\n";
     for (uint32_t i = 0; i < r->costs->count; i++) {
         const struct cost *c = &r->costs->rows[i];
@@ -100,26 +120,17 @@ static void advice(const struct report_cost *r, struct buffer *out) {
         if (e->sample) {
             percent(e->of_time, share);
             text_duration((double)c->duration_ns / (double)c->calls, time);
-            snprintf(
-                text, sizeof text,
-                ": tracing takes about %s of its %s.\n   Sample ({sample, {one_in, N}}), or trace a function "
-                "above it.\n",
-                share, time);
+            snprintf(text, sizeof text,
+                     ": tracing takes about %s of its %s.\n   Sample ({sample, {one_in, N}}), which counts one request in N only, "
+                     "or trace a function above it, whose\n   time then has this one's in it.\n",
+                     share, time);
             buffer_text(out, before);
             advise(out, c->tier, text);
             before = "";
         }
-        if (e->returns || e->arguments) {
-            percent(e->bytes_share, share);
-            snprintf(
-                text, sizeof text, ": %s a call, %s of all bytes.\n   %s\n",
-                text_size(e->bytes_per_call, size), share,
-                e->returns
-                    ? "With #{returns => none} what it returns stays on the node."
-                    : "An identity function of nothing but patterns and guards leaves its arguments on the "
-                      "node.");
+        if (e->returns || e->keep_returns || e->arguments) {
             buffer_text(out, before);
-            advise(out, c->tier, text);
+            advise_large(out, c, e);
             before = "";
         }
     }
@@ -159,7 +170,7 @@ void report_cost_table(const struct report_cost *r, struct buffer *out) {
         "beyond %.0f.\n (none): requests' begins and ends, spawns, and what else names no tier.\n"
         " %s to %s, buckets of %u s\n",
         cost_message_ns, cost_byte_ns, cost_ordinary_bytes,
-        text_time_format(r->costs->first_s * 1000000000, false, from),
-        text_time_format(r->costs->last_s * 1000000000, false, until), r->costs->resolution_s);
+        text_time_format(time_of_seconds(r->costs->first_s), false, from),
+        text_time_format(time_of_seconds(r->costs->last_s), false, until), r->costs->resolution_s);
     advice(r, out);
 }

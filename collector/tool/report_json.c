@@ -1,6 +1,7 @@
 #include "tool/report.h"
 
 #include "base/text_time.h"
+#include "base/time_math.h"
 #include "codec/json.h"
 
 static void key_us(struct json *j, const char *key, double ns) {
@@ -53,28 +54,27 @@ static void one_row(struct json *j, const struct query_row *row, const struct qu
     json_close(j, '}');
 }
 
-static void ledger(struct json *j, const struct ledger_row *l) {
+static void ledger(struct json *j, const struct query_sums *sums) {
+    const struct ledger_row *l = &sums->ledger;
     json_key(j, "ledger");
     json_open(j, '{');
-    json_key_int(j, "requests_complete", (int64_t)l->requests_complete);
-    json_key_int(j, "requests_incomplete", (int64_t)l->requests_incomplete);
-    json_key_int(j, "requests_expired", (int64_t)l->requests_expired);
-    json_key_int(j, "requests_unsampled", (int64_t)l->requests_unsampled);
-    json_key_int(j, "messages", (int64_t)l->messages);
-    json_key_int(j, "bytes", (int64_t)l->bytes);
-    json_key_int(j, "dropped_messages", (int64_t)l->dropped_messages);
-    json_key_int(j, "orphan_returns", (int64_t)l->orphan_returns);
-    json_key_int(j, "stale_calls", (int64_t)l->stale_calls);
-    json_key_int(j, "decode_errors", (int64_t)l->decode_errors);
-    json_key_int(j, "paused_ms", (int64_t)l->paused_ms);
-    json_key_int(j, "unwound_frames", (int64_t)l->unwound_frames);
-    json_key_int(j, "ambiguous_returns", (int64_t)l->ambiguous_returns);
-    json_key_int(j, "lost_tokens", (int64_t)l->lost_tokens);
-    json_key_int(j, "reloads", (int64_t)l->reloads);
-    json_key_int(j, "trips", (int64_t)l->trips);
-    json_key_int(j, "lowered_ms", (int64_t)l->lowered_ms);
-    json_key_text(j, "verdict", report_verdict(l));
+#define KEY_COUNT(column) json_key_int(j, #column, (int64_t)l->column);
+    LEDGER_COLUMNS(KEY_COUNT)
+#undef KEY_COUNT
+    json_key_text(j, "verdict", report_verdict(sums));
     json_close(j, '}');
+    json_key(j, "bias");
+    report_biased(sums) ? json_text(j, "low") : json_null(j);
+    json_key(j, "stale_tiers");
+    json_open(j, '[');
+    for (uint32_t i = 0; i < sums->stale_count; i++) {
+        json_open(j, '{');
+        json_key_text(j, "tier", sums->stale[i].tier);
+        json_key_int(j, "calls", (int64_t)sums->stale[i].calls);
+        json_key_int(j, "stale_calls", (int64_t)sums->stale[i].stale_calls);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
 }
 
 void report_json(const struct report *r, struct buffer *out) {
@@ -83,9 +83,9 @@ void report_json(const struct report *r, struct buffer *out) {
     bool any = r->sums->count > 0 || r->sums->has_ledger;
     json_open(&j, '{');
     json_key(&j, "from");
-    any ? json_text(&j, text_time_format(r->sums->first_s * 1000000000, false, from)) : json_null(&j);
+    any ? json_text(&j, text_time_format(time_of_seconds(r->sums->first_s), false, from)) : json_null(&j);
     json_key(&j, "until");
-    any ? json_text(&j, text_time_format(r->sums->last_s * 1000000000, false, until)) : json_null(&j);
+    any ? json_text(&j, text_time_format(time_of_seconds(r->sums->last_s), false, until)) : json_null(&j);
     json_key_int(&j, "resolution_s", r->sums->resolution_s);
     names(&j, "tiers", r->tiers, r->tier_count);
     names(&j, "identities", r->identities, r->identity_count);
@@ -102,7 +102,7 @@ void report_json(const struct report *r, struct buffer *out) {
         }
     }
     json_close(&j, ']');
-    ledger(&j, &r->sums->ledger);
+    ledger(&j, r->sums);
     json_close(&j, '}');
     buffer_text(out, "\n");
 }

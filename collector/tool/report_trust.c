@@ -4,21 +4,48 @@
 #include <string.h>
 
 #include "base/text_time.h"
+#include "base/time_math.h"
 #include "tool/text.h"
 
-enum { LINE_COLUMNS = 118, ITEM_BYTES = 160 };
+enum { LINE_COLUMNS = 118, ITEM_BYTES = 200, TIER_COLUMNS = 40 };
 
 // The same rule as in the view ledger.
-const char *report_verdict(const struct ledger_row *l) {
-    if (l->paused_ms > 0) {
+const char *report_verdict(const struct query_sums *sums) {
+    const struct ledger_row *l = &sums->ledger;
+    if (l->paused_ms > 0 || l->tripped_ms > 0 || l->away_ms > 0) {
         return "paused";
     }
-    return l->requests_incomplete > 0 || l->requests_expired > 0 || l->dropped_messages > 0 ||
-                   l->orphan_returns > 0 || l->decode_errors > 0 || l->unwound_frames > 0 ||
-                   l->ambiguous_returns > 0
-               ? "lossy"
-               : "ok";
+    if (l->requests_incomplete > l->incomplete_cause || l->requests_expired > 0 || l->dropped_messages > 0 ||
+        l->orphan_returns > 0 || l->decode_errors > 0 || l->unwound_frames > 0 || l->ambiguous_returns > 0) {
+        return "lossy";
+    }
+    return report_stale(sums) || l->incomplete_cause > 0 ? "unclear" : "ok";
 }
+
+bool report_stale(const struct query_sums *sums) {
+    return sums->stale_calls > sums->ledger.calls / 1000;
+}
+
+// Requests of which the statistics know nothing, for reasons that hit the long ones more: the longer one
+// takes, the more can happen to it.
+static uint64_t long_ones_missing(const struct ledger_row *l) {
+    uint64_t for_room =
+        l->incomplete_room < l->requests_incomplete ? l->incomplete_room : l->requests_incomplete;
+    return l->requests_incomplete - for_room + l->requests_expired;
+}
+
+static double all_requests(const struct ledger_row *l) {
+    return (double)l->requests_complete + (double)l->requests_incomplete + (double)l->requests_expired;
+}
+
+bool report_biased(const struct query_sums *sums) {
+    static const double much = 0.01; // what makes a 99th percentile another one
+    const struct ledger_row *l = &sums->ledger;
+    return l->requests_complete > 0 && (double)long_ones_missing(l) > much * all_requests(l);
+}
+
+// -- lists
+// -------------------------------------------------------------------------------------------------------------
 
 // A list, with commas, in lines of LINE_COLUMNS.
 struct list {
@@ -26,6 +53,11 @@ struct list {
     size_t column;
     bool any;
 };
+
+static struct list list_begin(struct buffer *out, const char *head) {
+    buffer_text(out, head);
+    return (struct list){.out = out, .column = text_width(head)};
+}
 
 static void item(struct list *l, const char *text) {
     size_t width = text_width(text) + 2;
@@ -49,19 +81,32 @@ static void count(struct list *l, uint64_t n, const char *one, const char *many)
     }
 }
 
-static void losses(const struct ledger_row *l, struct buffer *out) {
-    char text[ITEM_BYTES], paused[TEXT_DURATION_BYTES];
-    uint64_t all = l->requests_complete + l->requests_incomplete + l->requests_expired;
-    struct list list = {.out = out, .column = strlen(" Lossy:")};
-    buffer_text(out, l->paused_ms > 0 ? " Paused:" : " Lossy:");
-    if (l->paused_ms > 0) {
-        snprintf(text, sizeof text, "tracing was off for %s",
-                 text_duration((double)l->paused_ms * 1e6, paused));
-        item(&list, text);
+static const char *plural(uint64_t n) {
+    return n == 1 ? "" : "s";
+}
+
+static void off_for(struct list *l, uint64_t ms, const char *why) {
+    char text[ITEM_BYTES], time[TEXT_DURATION_BYTES];
+    if (ms > 0) {
+        snprintf(text, sizeof text, "tracing was off for %s %.80s", text_duration((double)ms * 1e6, time),
+                 why);
+        item(l, text);
     }
+}
+
+// -- what is wrong
+// -----------------------------------------------------------------------------------------------------
+
+static void losses(const struct ledger_row *l, const char *head, struct buffer *out) {
+    char text[ITEM_BYTES];
+    struct list list = list_begin(out, head);
+    snprintf(text, sizeof text, "by the guard (%llu trip%s)", (unsigned long long)l->trips, plural(l->trips));
+    off_for(&list, l->tripped_ms, l->trips > 0 ? text : "by the guard");
+    off_for(&list, l->away_ms, "without a collector");
+    off_for(&list, l->paused_ms, "as asked for");
     if (l->requests_incomplete > 0) {
-        snprintf(text, sizeof text, "%llu of %llu requests incomplete",
-                 (unsigned long long)l->requests_incomplete, (unsigned long long)all);
+        snprintf(text, sizeof text, "%llu of %.0f requests incomplete",
+                 (unsigned long long)l->requests_incomplete, all_requests(l));
         item(&list, text);
     }
     count(&list, l->requests_expired, "expired", "expired");
@@ -73,47 +118,148 @@ static void losses(const struct ledger_row *l, struct buffer *out) {
     buffer_text(out, ".\n");
 }
 
-static const char *plural(uint64_t n) {
-    return n == 1 ? "" : "s";
+// Why requests are incomplete; files before version 6 do not tell.
+static void reasons(const struct ledger_row *l, struct buffer *out) {
+    if (l->incomplete_loss + l->incomplete_token + l->incomplete_cause + l->incomplete_return +
+            l->incomplete_reload + l->incomplete_large + l->incomplete_room + l->incomplete_end ==
+        0) {
+        return;
+    }
+    struct list list = list_begin(out, " Incomplete:");
+    count(&list, l->incomplete_loss, "as messages were lost", "as messages were lost");
+    count(&list, l->incomplete_cause, "as a call may be another's", "as a call may be another's");
+    count(&list, l->incomplete_token, "lost its token", "lost their token");
+    count(&list, l->incomplete_return, "without all its returns", "without all their returns");
+    count(&list, l->incomplete_reload, "while a function was not traced", "while a function was not traced");
+    count(&list, l->incomplete_large, "with more calls than are taken", "with more calls than are taken");
+    count(&list, l->incomplete_room, "without room in the collector", "without room in the collector");
+    count(&list, l->incomplete_end, "as the trace began or ended", "as the trace began or ended");
+    buffer_text(out, ".\n");
 }
 
-// What to do about it, where something can be done.
+static void bias(const struct query_sums *sums, struct buffer *out) {
+    if (report_biased(sums)) {
+        buffer_printf(out,
+                      " Biased: %llu of %.0f requests are missing, long ones more often than short ones.\n"
+                      "   The true means and percentiles are higher than those below.\n",
+                      (unsigned long long)long_ones_missing(&sums->ledger), all_requests(&sums->ledger));
+    }
+}
+
+// Calls whose request is over, and where.
+static void stale(const struct query_sums *sums, struct buffer *out) {
+    char text[ITEM_BYTES];
+    if (!report_stale(sums)) {
+        return;
+    }
+    char of[32] = "";
+    if (sums->stale_calls <= sums->ledger.calls) { // else they are late ones of calls before this time
+        snprintf(of, sizeof of, " of %llu", (unsigned long long)sums->ledger.calls);
+    }
+    snprintf(text, sizeof text, " Unclear: %llu%s calls came when their request was over%s",
+             (unsigned long long)sums->stale_calls, of, sums->stale_count > 0 ? ":" : "");
+    struct list list = list_begin(out, text);
+    for (uint32_t i = 0; i < sums->stale_count; i++) {
+        const struct query_stale *tier = &sums->stale[i];
+        struct buffer name = buffer_make(1024);
+        size_t width = text_width(tier->tier);
+        text_fit(&name, tier->tier, width < TIER_COLUMNS ? width : TIER_COLUMNS);
+        buffer_append(&name, "", 1);
+        snprintf(text, sizeof text, "%llu of %llu of %s", (unsigned long long)tier->stale_calls,
+                 (unsigned long long)tier->calls, name.failed ? "?" : (const char *)name.data);
+        buffer_free(&name);
+        item(&list, text);
+    }
+    buffer_text(out, ".\n"
+                     "   Processes work on under others' tokens, as those do that got a pool's worker, a "
+                     "lock or a shared answer from\n"
+                     "   another request: calls may be missing where they belong (README, Limits).\n");
+}
+
+// -- what to do about it
+// -----------------------------------------------------------------------------------------------
+
 static void advice(const struct ledger_row *l, struct buffer *out) {
-    if (l->paused_ms > 0 || l->dropped_messages > 0) {
-        buffer_text(
+    if (l->trips > 0 || l->tripped_ms > 0) {
+        buffer_text(out, " The node makes more messages than it can deliver: sample ({sample, {one_in, N}}), "
+                         "or trace fewer tiers.\n");
+    } else if (l->dropped_messages > 0) {
+        buffer_text(out, " Messages are dropped when the collector, or the way to it, is too slow, or a "
+                         "connection breaks: its log tells.\n");
+    }
+    if (l->incomplete_cause > 0) {
+        buffer_printf(
             out,
-            " The node makes more messages than it can deliver: sample ({sample, {one_in, N}}), or trace "
-            "fewer tiers.\n");
+            " %llu request%s waited for what another one gave back (a pool's connection, a lock, a cache's\n"
+            "   answer), and whose the next calls were cannot be told: a tier around the function that waits "
+            "tells it.\n",
+            (unsigned long long)l->incomplete_cause, plural(l->incomplete_cause));
     }
     if (l->lost_tokens > 0) {
         buffer_printf(out,
-                      " %llu request%s lost the token on the way, as rpc:call and erpc:call make them,\n"
-                      " and answers that were worked out for another request. Around rpc and erpc\n"
-                      " keep kprof:get_current_label() before such a call, and give it to "
+                      " %llu request%s lost the token on the way, waiting for a connection pool, a lock or "
+                      "an answer that\n"
+                      "   was worked out for another one, or in rpc:call and erpc:call to other nodes. Keep\n"
+                      "   kprof:get_current_label() before such a call, and give it to "
                       "kprof:set_current_label/1 after it.\n",
                       (unsigned long long)l->lost_tokens, plural(l->lost_tokens));
     }
     if (l->ambiguous_returns > 0) {
-        buffer_printf(
-            out,
-            " %llu return%s could be of more than one call: trace the tiers concerned without returns => "
-            "none.\n",
-            (unsigned long long)l->ambiguous_returns, plural(l->ambiguous_returns));
+        buffer_printf(out,
+                      " %llu return%s could be of more than one call: trace the tiers concerned without "
+                      "returns => none.\n",
+                      (unsigned long long)l->ambiguous_returns, plural(l->ambiguous_returns));
+    }
+}
+
+static void reloads(const struct ledger_row *l, struct buffer *out) {
+    char text[ITEM_BYTES] = "", time[TEXT_DURATION_BYTES];
+    if (l->untraced_ms > 0) {
+        snprintf(text, sizeof text, "functions were not traced for %s in all",
+                 text_duration((double)l->untraced_ms * 1e6, time));
+    }
+    if (l->reloads > 0) {
+        buffer_printf(out,
+                      " Code was reloaded %llu time%s%s%s;%s requests that were open then are incomplete.\n",
+                      (unsigned long long)l->reloads, plural(l->reloads), text[0] ? ", " : "", text,
+                      text[0] ? "\n  " : "");
+    } else if (text[0]) {
+        buffer_printf(out, " Trace flags were taken off by others: %s.\n", text);
     }
 }
 
 void report_trust(const struct report *r, struct buffer *out) {
     const struct ledger_row *l = &r->sums->ledger;
+    const char *verdict = report_verdict(r->sums);
     size_t before = out->len;
-    if (strcmp(report_verdict(l), "ok") != 0) {
-        losses(l, out);
+    if (strcmp(verdict, "paused") == 0) {
+        losses(l, " Paused:", out);
+    } else if (strcmp(verdict, "lossy") == 0) {
+        losses(l, " Lossy:", out);
+    } else if (l->incomplete_cause > 0) {
+        losses(l, " Unclear:", out);
     }
+    reasons(l, out);
+    bias(r->sums, out);
+    stale(r->sums, out);
     advice(l, out);
-    if (l->reloads > 0) {
-        buffer_printf(out, " Code was reloaded %llu time%s; requests that were open then are incomplete.\n",
-                      (unsigned long long)l->reloads, plural(l->reloads));
+    if (l->unmarked_calls > 0 && l->requests_complete + l->requests_incomplete + l->requests_expired + l->requests_unsampled == 0) {
+        char text[TEXT_UNMARKED_BYTES];
+        buffer_printf(out, " Armed; %s: %s.\n", text_unmarked(l->unmarked_calls, text), TEXT_UNMARKED_ADVICE);
     }
+    reloads(l, out);
     buffer_text(out, out->len > before ? "\n" : "");
+}
+
+// How much of what happened the numbers hold, in a few words.
+static const char *completeness(const struct query_sums *sums) {
+    const struct ledger_row *l = &sums->ledger;
+    const char *verdict = report_verdict(sums);
+    if (strcmp(verdict, "ok") != 0) {
+        return strcmp(verdict, "unclear") == 0 ? "unclear: see above" : "lost: see above";
+    }
+    return l->stale_calls > 0 || l->untraced_ms > 0 || l->lost_tokens > 0 ? "no request lost"
+                                                                          : "nothing lost";
 }
 
 void report_ledger(const struct report *r, struct buffer *out) {
@@ -130,8 +276,8 @@ void report_ledger(const struct report *r, struct buffer *out) {
     }
     count(&list, l->requests_unsampled, "unsampled", "unsampled");
     count(&list, l->stale_calls, "call too late", "calls too late");
-    buffer_printf(out, "; %s; %s to %s, buckets of %u s\n",
-                  strcmp(report_verdict(l), "ok") == 0 ? "nothing lost" : "lost: see above",
-                  text_time_format(r->sums->first_s * 1000000000, false, from),
-                  text_time_format(r->sums->last_s * 1000000000, false, until), r->sums->resolution_s);
+    count(&list, l->unknown_outcomes, "call of unknown outcome", "calls of unknown outcome");
+    buffer_printf(out, "; %s; %s to %s, buckets of %u s\n", completeness(r->sums),
+                  text_time_format(time_of_seconds(r->sums->first_s), false, from),
+                  text_time_format(time_of_seconds(r->sums->last_s), false, until), r->sums->resolution_s);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/time_math.h"
 #include "model/message.h"
 #include "tool/slow.h"
 
@@ -27,19 +28,8 @@ struct join {
     struct map latest; // process -> its last call in the array
 };
 
-// The sum, or the nearest there is: the file may hold anything.
-static int64_t sum(int64_t a, int64_t b) {
-    int64_t both;
-    return __builtin_add_overflow(a, b, &both) ? (a < 0 ? INT64_MIN : INT64_MAX) : both;
-}
-
-static int64_t less(int64_t a, int64_t b) {
-    int64_t left;
-    return __builtin_sub_overflow(a, b, &left) ? (a < 0 ? INT64_MIN : INT64_MAX) : left;
-}
-
 static int64_t end_of(const struct slow_span *span) {
-    return strcmp(span->outcome, "open") == 0 ? INT64_MAX : sum(span->start_ns, span->duration_ns);
+    return strcmp(span->outcome, "open") == 0 ? INT64_MAX : time_add(span->start_ns, span->duration_ns);
 }
 
 // -- callers ---------------------------------------------------------------------------------------------------------------
@@ -101,7 +91,7 @@ static void add(struct join *j, const struct slow_span *span, const char *node) 
 // Where something that began and lasted so long by its own node's clock stands within what it was done for: nothing is done before that
 // begins, or begun after its end.
 static int64_t within(int64_t begin, int64_t length, int64_t from, int64_t until) {
-    int64_t latest = less(until, length);
+    int64_t latest = time_sub(until, length);
     return begin < from ? from : begin <= until ? begin : latest > from ? latest : from;
 }
 
@@ -121,12 +111,12 @@ static bool has_caller(const struct join *j, const struct slow_spans *done) {
 
 // When a part began, from the request's begin.
 static int64_t offset_of(const struct join *j, const struct slow_part *part, const struct slow_spans *done) {
-    int64_t offset = less(part->started_ns, j->of->request.started_ns);
+    int64_t offset = time_sub(part->started_ns, j->of->request.started_ns);
     if (has_caller(j, done)) {
         const struct slow_span *first = &done->spans[first_brought(done)];
-        int64_t begin = sum(offset, first->start_ns);
-        const struct slow_span *caller = &j->all[call_of(j, first->caller, begin, sum(begin, first->duration_ns))].span;
-        return less(within(begin, first->duration_ns, caller->start_ns, end_of(caller)), first->start_ns);
+        int64_t begin = time_add(offset, first->start_ns);
+        const struct slow_span *caller = &j->all[call_of(j, first->caller, begin, time_add(begin, first->duration_ns))].span;
+        return time_sub(within(begin, first->duration_ns, caller->start_ns, end_of(caller)), first->start_ns);
     }
     return within(offset, part->duration_ns, 0, j->of->request.duration_ns);
 }
@@ -138,7 +128,7 @@ static void add_part(struct join *j, uint32_t i) {
     for (uint32_t k = 0; k < j->done[i].count; k++) {
         struct slow_span span = j->done[i].spans[k];
         span.node = part->node;
-        span.start_ns = sum(span.start_ns, offset);
+        span.start_ns = time_add(span.start_ns, offset);
         span.parent = span.parent == UINT32_MAX ? NONE : base + span.parent;
         add(j, &span, part->node);
     }

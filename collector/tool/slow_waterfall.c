@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/time_math.h"
 #include "tool/node.h"
 #include "tool/text.h"
 
@@ -283,11 +284,11 @@ static void draw(const struct waterfall *w, const struct slow_span *s, struct bu
 // What belongs to the request on another node. Its offset rests on both nodes' clocks.
 static void part_line(const struct slow_part *part, int64_t began, struct buffer *out) {
     char duration[TEXT_DURATION_BYTES], offset[TEXT_DURATION_BYTES];
-    int64_t later = part->started_ns - began;
+    int64_t later = time_sub(part->started_ns, began);
     buffer_printf(out, part->remote ? " Its part on " : " The request itself on ");
     buffer_text(out, part->node);
     buffer_printf(out, ": %s, begun %s %s, kprof slow %" PRId64 "\n", text_duration((double)part->duration_ns, duration),
-                  text_duration((double)(later < 0 ? -later : later), offset), later < 0 ? "earlier" : "later", part->id);
+                  text_duration(later < 0 ? -(double)later : (double)later, offset), later < 0 ? "earlier" : "later", part->id);
 }
 
 static void header(const struct waterfall *w, struct buffer *out) {

@@ -30,6 +30,19 @@ char *text_size(double bytes, char out[TEXT_SIZE_BYTES]) {
     return out;
 }
 
+char *text_unmarked(uint64_t calls, char out[TEXT_UNMARKED_BYTES]) {
+    char digits[24], grouped[32];
+    size_t n = (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)calls), len = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && (n - i) % 3 == 0) {
+            grouped[len++] = ',';
+        }
+        grouped[len++] = digits[i];
+    }
+    snprintf(out, TEXT_UNMARKED_BYTES, "%.*s call%s, but nothing has begun a request", (int)len, grouped, calls == 1 ? "" : "s");
+    return out;
+}
+
 // The libc's tables of characters, whatever the user's locale is.
 static locale_t utf8(void) {
     static locale_t locale;

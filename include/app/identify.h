@@ -20,6 +20,9 @@ void identify_free(struct identify *i);
 // Forgets answers and questions: the identity function is another one.
 void identify_reset(struct identify *i);
 
+// Marks the identities of the answers it remembers, by directory id.
+void identify_mark(const struct identify *i, bool *identities);
+
 // A call under `ref` carries arguments. When the answer is known the request is named; else returns true, and the question *id
 // should be put to the shim.
 bool identify_call(struct identify *i, struct tracker *t, struct request_ref ref, const struct message *call,

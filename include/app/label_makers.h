@@ -24,5 +24,7 @@ bool label_makers_init(struct label_makers *m);
 void label_makers_free(struct label_makers *m);
 // A node's labels start with this number from now on (above the counter's bits, not 0).
 void label_makers_tell(struct label_makers *m, uint16_t node, uint32_t start);
+// A node is gone for good: its id may be another's.
+void label_makers_forget(struct label_makers *m, uint16_t node);
 // The node that made a label, by directory id; DIRECTORY_NONE when none that is known did.
 uint16_t label_makers_find(const struct label_makers *m, uint64_t label);

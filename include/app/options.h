@@ -24,6 +24,7 @@ struct collector_options {
     int64_t slow_threshold_ns; // of nodes that do not say their own
     const char *stats_log;     // NULL: none
     const char *record;        // folder; NULL: none
+    bool record_values;        // recordings are kept byte for byte
     const char *secret_file;   // NULL: none
     const char *tls_cert;      // NULL: plain TCP
     const char *tls_key;

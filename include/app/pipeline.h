@@ -2,7 +2,7 @@
 //
 //   bytes → frames → messages → (tier set) → tracker → account → stats
 //
-// A pipeline knows nodes by name for as long as it lives; a node that comes back under its name is the same node. One thread.
+// A pipeline knows nodes by name until it is told to forget them; a node that comes back under its name is the same node. One thread.
 #pragma once
 
 #include <stdbool.h>
@@ -27,6 +27,7 @@ struct pipeline_calls {
 struct pipeline_options {
     int64_t bucket_s;
     int64_t timeout_ns; // of requests
+    bool shared;        // by nodes that come and go: none may take what others need
     // What a live collector does when asked to; all may be NULL in a replay. user is the node's, see pipeline_set_user.
     // The shim shall say whose identity the call of a function is; arguments is the term of their list, without the leading 131. Answer
     // with pipeline_answer.
@@ -46,8 +47,14 @@ struct directory *pipeline_directory(struct pipeline *p);
 
 // The node of a name, known or new; NULL at LIMIT_NODES or without memory.
 struct pipeline_node *pipeline_node(struct pipeline *p, struct slice name);
+uint16_t pipeline_node_id(const struct pipeline_node *n); // in the directory
+// Marks the nodes, by id, that have a user or a stream, or that statistics name which were gathered since the swap before the last: what
+// pipeline_swap gave out last counts as long as it is not reset.
+void pipeline_used_nodes(const struct pipeline *p, bool used[LIMIT_NODES]);
+// Forgets a node that is not used, and gives its name and id back.
+void pipeline_forget(struct pipeline *p, uint16_t id);
 const char *pipeline_node_name(const struct pipeline_node *n);
-// What the callbacks get for this node; NULL: no callbacks.
+// What the callbacks get for this node; NULL: no callbacks, and it keeps little memory until it comes back.
 void pipeline_set_user(struct pipeline_node *n, void *user);
 void pipeline_want_calls(struct pipeline_node *n, bool wanted);
 // Where its requests are counted besides, for who watches the node; NULL: nowhere. Stays the caller's.
@@ -111,7 +118,7 @@ void pipeline_answer(struct pipeline_node *n, uint32_t id, const struct slice *i
 
 // Time passes. Call several times a second while streams are live.
 void pipeline_tick(struct pipeline *p, struct pipeline_now now);
-// Hands the statistics out and goes on with `empty`.
+// Hands the statistics out and goes on with `empty`. They must not be freed before the pipeline.
 struct stats *pipeline_swap(struct pipeline *p, struct stats *empty);
 // What is gathered so far.
 const struct stats *pipeline_stats(const struct pipeline *p);
@@ -119,10 +126,17 @@ const struct stats *pipeline_stats(const struct pipeline *p);
 // What a shim counted itself.
 struct pipeline_counts {
     uint64_t unsampled;
-    uint64_t paused_ms;
+    uint64_t paused_ms;  // nothing was traced, as somebody asked for that,
+    uint64_t tripped_ms; // as its breaker had tripped,
+    uint64_t away_ms;    // or as no collector was there
     uint64_t trips;
     uint64_t lowered_ms;
+    uint64_t unmarked_calls; // of tiers, while nothing had begun a request
 };
+// For how long nothing was traced.
+static inline uint64_t pipeline_off_ms(const struct pipeline_counts *counts) {
+    return counts->paused_ms + counts->tripped_ms + counts->away_ms;
+}
 // Adds to it.
 void pipeline_count(struct pipeline_node *n, const struct pipeline_counts *counts);
 
@@ -133,8 +147,12 @@ struct pipeline_totals {
     uint64_t dropped;
     uint64_t decode_errors;
     uint64_t orphan_returns;
-    uint64_t stale_calls; // and those past a cap of limits.h
+    uint64_t calls;       // of tiers, under a token
+    uint64_t stale_calls; // of them; and those past a cap of limits.h
     uint64_t complete, incomplete, expired;
+    uint64_t reasons[INCOMPLETE_REASONS]; // incomplete ones, by reason
+    uint64_t tokenless_calls;             // calls of tiers under no token
+    uint64_t returns;                     // of tiers, by an exception too, and return_to messages
     struct pipeline_counts shim;
     uint64_t untimed;     // calls without a timestamp: of no use, counted as decode errors too
     int64_t first_error;  // offset in the stream of the first frame that could not be decoded, or -1

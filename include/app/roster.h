@@ -35,7 +35,8 @@ struct roster_node {
     int64_t os_pid;
     char state[ROSTER_WORD]; // idle, tracing, paused (by the breaker), held (by a tool), gone
     struct roster_sampling sampling;
-    struct rate lines; // in the log, of what its shim says
+    struct rate_budget lines; // in the log, of what it does and its shim says
+    uint64_t unmarked; // calls of tiers, while nothing begins a request; 0 as soon as something has
     struct roster_event events[LIMIT_NODE_EVENTS]; // a ring
     uint64_t happened;                             // events so far; the latest is events[(happened - 1) % LIMIT_NODE_EVENTS]
     uint64_t finished[ROSTER_RATE_SECONDS + 1];    // requests, at the end of each of the last seconds, a ring
@@ -49,6 +50,10 @@ struct roster {
 void roster_free(struct roster *r);
 // A node has connected. NULL without memory. Valid until roster_free.
 struct roster_node *roster_join(struct roster *r, uint16_t id, struct pipeline_node *node, int64_t now);
+// The node that has been gone for longest among those whose id is not in `used`; NULL when there is none.
+struct roster_node *roster_oldest(const struct roster *r, const bool used[LIMIT_NODES]);
+// Forgets a node that is gone.
+void roster_forget(struct roster *r, struct roster_node *n);
 void roster_leave(struct roster_node *n, int64_t now);
 // The node's state; told as an event when it is another one.
 void roster_state(struct roster_node *n, const char *state, int64_t now);

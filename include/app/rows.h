@@ -12,7 +12,8 @@ struct rows {
     int64_t bucket_s;
 };
 
-// Appends every row as a line of JSON.
-void rows_json(const struct rows *r, struct buffer *out);
-// Appends stats messages with every row of a node, some hundred rows a message.
-void rows_messages(const struct rows *r, uint16_t node, struct buffer *out);
+// Appends rows as lines of JSON, some hundred from row *from on, which then is the next one. False when there was none left.
+bool rows_json(const struct rows *r, uint32_t *from, struct buffer *out);
+// Appends stats messages with every row of a node, some hundred rows a message. False when there was no room for all; those that had are
+// whole.
+bool rows_messages(const struct rows *r, uint16_t node, struct buffer *out);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "app/pipeline.h"
+#include "app/recording.h"
 #include "app/roster.h"
 #include "base/buffer.h"
 #include "net/server.h"
@@ -30,7 +31,7 @@ struct shim_links {
     struct pipeline *pipeline;
     struct roster *roster;    // told what happens
     struct tool_links *tools; // told what nodes answer to tools
-    const char *record; // folder for recordings, NULL: none
+    struct recording_place record; // dir NULL: none
     int64_t slow_ns;    // of nodes that do not say themselves when a request is slow
     struct shim_link *first;
     bool shutting_down; // streams end because we end
@@ -45,3 +46,5 @@ void shim_link_calls(void *user, const struct pipeline_calls *calls);
 void shim_link_slow(void *user, const struct pipeline_calls *calls);
 // Sends messages, or leaves them out when too much waits for the shim already.
 void shim_link_send(struct shim_link *link, const struct buffer *messages);
+// Some had to be left out: tells so, once.
+void shim_link_left_out(struct shim_link *link);

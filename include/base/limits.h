@@ -1,19 +1,35 @@
 // Every cap of the collector, with its unit and its reason. Whatever the nodes send, memory stays below the sum of
 // these: what does not fit is counted in the ledger, never kept.
 //
-// The sum, with the sizes of a 64 bit machine:
+// Where several nodes share something, none gets more than three times as much as is free (SLAB_SHARE in base/slab.h): whoever comes finds
+// room. What a burst took goes back within seconds after it; a node that is gone keeps some 150 KB, until another one needs its place.
 //
-//   208 MB  requests of all nodes: calls 48, spans 58, requests 26, processes 22, costs of calls 16, indexes 25, and 13 to work
-//           a finished one out
-//   576 MB  statistics, half of it gathered while half is written: 228 of histograms each, 48 of kept requests, 12 of the rest
-//   147 MB  what kept requests are compared with, when all nodes have all identities
-//   72 MB   SQLite's cache, and a flush as text where somebody wants it so
-//   10 MB   a connected node: bytes that wait to be read or sent, and half a megabyte of what is known of it
-//
-// An index does not become smaller while its node's stream goes on: 25 MB more for each such node that once had all requests and processes
-// at a time. What is usual is far below: 100,000 open requests of four open calls in two processes take 84 MB
-// (tests/scenarios/16_limits.sh), a histogram of calls of 1 us to 1 s takes 5 KB of the 11 that are summed up here.
+// tests/unit/test_limits.c fills each line of the sum below to the brim. What is usual is far below: 100,000 open requests of four open
+// calls in two processes take 84 MB (tests/scenarios/16_limits.sh). The caps are the whole collector's.
 #pragma once
+
+// -- the sum, MB of 1,000,000 bytes, on a machine of 64 bits -------------------------------------------------------------
+
+// Requests of all nodes: calls, spans, requests and their names, processes, costs of calls, indexes, and scratch to work a finished one
+// out.
+#define LIMIT_MB_REQUESTS 200
+// Two sets of statistics, one gathered while the other is written: rows, those of _other and _total too, histograms, the ledger, paths,
+// kept requests.
+#define LIMIT_MB_STATISTICS 170
+// What kept requests are compared with.
+#define LIMIT_MB_KEPT 13
+// LIMIT_NODES nodes, and what each remembers.
+#define LIMIT_MB_NODES 75
+// Nodes that LIMIT_TOOLS tools watch.
+#define LIMIT_MB_WATCHED 15
+// Bytes that wait to be read, or to be sent, or for the rest of a frame.
+#define LIMIT_MB_CONNECTIONS 68
+// The programs, their libraries, SQLite's cache of 8 MB, connections and their TLS, names: measured 30, and some 40 KB for each of
+// LIMIT_CONNECTIONS.
+#define LIMIT_MB_REST 55
+#define LIMIT_MB                                                                                                            \
+    (LIMIT_MB_REQUESTS + LIMIT_MB_STATISTICS + LIMIT_MB_KEPT + LIMIT_MB_NODES + LIMIT_MB_WATCHED + LIMIT_MB_CONNECTIONS + \
+     LIMIT_MB_REST)
 
 // -- streams -----------------------------------------------------------------------------------------------------
 
@@ -21,8 +37,15 @@
 #define LIMIT_FRAME_BYTES (4u << 20)
 // Bytes a frame may claim at all. More than this is no trace stream, and the connection is refused.
 #define LIMIT_FRAME_CLAIM (256u << 20)
+// Bytes of begun frames of all nodes together whose rest is still to come; each node may keep as many as LIMIT_SURE_BYTES besides. A frame
+// for which there is no room is lost.
+#define LIMIT_PARTIAL_BYTES (16u << 20)
+#define LIMIT_SURE_BYTES 16384u
 // Bytes of one control message, as the protocol says.
 #define LIMIT_CONTROL_BYTES (1u << 20)
+// Messages of more than this that are on their way at a time; who begins one more is closed, and may try again.
+#define LIMIT_CONTROL_SMALL 32768u
+#define LIMIT_CONTROL_LARGE 8u
 // Nesting of a control message: a calls message has 4.
 #define LIMIT_CONTROL_DEPTH 8
 // Elements of all maps and arrays of a control message together: 250 tiers of 4 pairs, and room.
@@ -50,6 +73,8 @@
 #define LIMIT_SECRET_BYTES 1024
 // Bytes that may wait to be sent to one shim; past it rows and calls for it are left out and the log says so.
 #define LIMIT_OUTPUT_BYTES (4u << 20)
+// The same of all together, besides LIMIT_SURE_BYTES each.
+#define LIMIT_OUTPUT_ALL_BYTES (16u << 20)
 
 // Tools that are connected at a time: they share the connections with the nodes.
 #define LIMIT_TOOLS 16
@@ -62,21 +87,26 @@
 
 // Requests that are open or in their grace time. 128 bytes each, 128 more for the name that a web server's has from its begin, and up to
 // 43 in the index of tokens.
-#define LIMIT_OPEN_REQUESTS 200000u
+#define LIMIT_OPEN_REQUESTS 150000u
 // Spans of one request; the rest is cut and the request is incomplete. 420 bytes of scratch each, once.
 #define LIMIT_SPANS_PER_REQUEST 20000u
 // Processes that one request spawned; likewise.
 #define LIMIT_SPAWNS_PER_REQUEST 10000u
-// Chunks of seven spans of all open requests together, 288 bytes each: 1.4 million spans in 58 MB.
-#define LIMIT_SPAN_CHUNKS 200000u
+// Chunks of seven spans of all open requests together, 288 bytes each: 1.1 million spans in 46 MB.
+#define LIMIT_SPAN_CHUNKS 160000u
 // Open calls of all processes of all nodes, 48 bytes each, and 16 more when garbage collection or scheduling is traced.
-#define LIMIT_OPEN_CALLS 1000000u
-// Processes that have made calls lately, 64 bytes each, and up to 43 in the index of pids,
-#define LIMIT_PROCESSES 400000u
+#define LIMIT_OPEN_CALLS 600000u
+// Processes that have made calls lately, 120 bytes each, and up to 43 in the index of pids,
+#define LIMIT_PROCESSES 350000u
 // and among them those without an open call: the memory of many more would be slower than to take them up again.
 #define LIMIT_IDLE_PROCESSES 10000u
 // Closed tokens that are remembered, so that what comes late is counted as stale and opens nothing.
 #define LIMIT_CLOSED_TOKENS 32768u
+// What processes were at lately, of all nodes, 48 bytes each: messages of a process may overtake those of another by DISORDER_NS, in which
+// all nodes together end some thousands of calls.
+#define LIMIT_EPISODES 32768u
+// Labels that are remembered as lent, 48 bytes each.
+#define LIMIT_LENT_LABELS 4096u
 // A traced loop that never returns grows its process's stack on the node with every round, and its pattern must go. It shows by its open
 // calls: this many in one process
 #define LIMIT_CALL_DEPTH 20000u
@@ -87,20 +117,29 @@
 
 // -- names ---------------------------------------------------------------------------------------------------------
 
+// Nodes that are known; the one that has been gone for longest makes room.
 #define LIMIT_NODES 250u
 // Tiers of one node, and tier names of all nodes.
 #define LIMIT_TIERS 200u
 #define LIMIT_TIER_NAMES 1000u
+// Bytes of a module's or function's name, 255 characters, and of all that a node traces or names by: 80 each, with 400 of them.
+#define LIMIT_ATOM_BYTES 1020u
+#define LIMIT_TIER_BYTES 32768u
 // Names of functions in trace messages whose meaning is remembered.
-#define LIMIT_FUNCTION_NAMES 4096u
+#define LIMIT_FUNCTION_NAMES 1024u
 // Identities; further ones are counted under _other.
 #define LIMIT_IDENTITIES 1000u
 // Bytes of an identity, a tier's or a node's name; longer ones are cut.
 #define LIMIT_NAME_BYTES 120u
-// Rows (bucket, node, identity, tier) between two flushes, those of _other and _total aside: 152 bytes each, and a histogram. That has
-// 256 bytes for each power of two between its shortest and its longest call, 11 KB at most for live ones, 16 KB in a replay. As many of
-// the ledger (bucket, node), 160 bytes each.
-#define LIMIT_STAT_ROWS 20000u
+// Rows (bucket, node, identity, tier) between two flushes, some 200 bytes each, and a histogram. That has 256 bytes for each power of two
+// between its shortest and its longest call. Half as many of _other come on top, and one of _total for each bucket, node and tier of these.
+// As many rows of the ledger (bucket, node).
+#define LIMIT_STAT_ROWS 16000u
+// Bytes of these rows' histograms together, besides 512 each. Past it two buckets are taken together, as often as needed: quantiles become
+// coarser.
+#define LIMIT_HISTOGRAM_BYTES (16u << 20)
+// The same of the histograms that a tool watches, a node's.
+#define LIMIT_LIVE_BYTES (256u << 10)
 
 // -- kept requests and paths ---------------------------------------------------------------------------------------------
 
@@ -110,8 +149,10 @@
 #define LIMIT_KEPT_SLOWEST 3u
 // Spans kept of one of them, 72 bytes each; a person looks at some hundreds.
 #define LIMIT_KEPT_SPANS 2000u
+// Nodes' identities whose kept requests are remembered, so that further ones are compared with them: 568 bytes each.
+#define LIMIT_KEEP_RECORDS 20000u
 // Bytes of them between two flushes.
-#define LIMIT_KEPT_BYTES (32u << 20)
+#define LIMIT_KEPT_BYTES (16u << 20)
 // Positions in the tree, of all nodes: further ones are counted under the path _other.
 #define LIMIT_PATHS 10000u
 // Tiers in a path; what is deeper counts under the path of this length.
@@ -126,7 +167,7 @@
 // Questions that a shim has not answered yet, of one node.
 #define LIMIT_ASKS_OPEN 1000u
 // Answers remembered by function and arguments.
-#define LIMIT_ASK_CACHE 8192u
+#define LIMIT_ASK_CACHE 1024u
 // Bytes of arguments that are sent with a question.
 #define LIMIT_ASK_BYTES 65536u
 
@@ -142,7 +183,13 @@
 #define LIMIT_CALLS_PER_SECOND 10
 // Slow requests that the log tells of, per second and node.
 #define LIMIT_SLOW_PER_SECOND 5
-// Lines that a node has the log written in a minute with what its shim says: one for each tier that is not there, and some.
-#define LIMIT_LOG_LINES 300u
+// Lines of the log in a minute, and at once when it was quiet before: what a person can read who looks for what happened.
+#define LIMIT_LOG_LINES 200
+// Of one kind, and of what one node makes us write: some 100 tiers that are not there.
+#define LIMIT_LOG_LINES_OF_KIND 100
+// Those of a kind that are written though there was room for no more: an error of our own, while others talk.
+#define LIMIT_LOG_LINES_RARE 5
+// Kinds of lines that are told apart, 280 bytes each; the collector has some 60.
+#define LIMIT_LOG_KINDS 100u
 // Spans of one request that are printed.
 #define LIMIT_CALLS_SPANS 200u

@@ -31,6 +31,8 @@ bool map_set(struct map *m, uint64_t key, uint32_t value);
 bool map_remove(struct map *m, uint64_t key, uint32_t value);
 // Takes everything out, and gives memory back when the map had become large.
 void map_clear(struct map *m);
+// Gives memory back when the map is far larger than what is in it. Moves slots.
+void map_fit(struct map *m);
 
 // The slot that holds key, or the free one where it belongs. One always exists: the map is never full.
 static inline struct map_slot *map_find(const struct map *m, uint64_t key) {

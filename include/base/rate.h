@@ -1,4 +1,4 @@
-// How many of something there are in each stretch of a time.
+// How many of something there are in a time.
 #pragma once
 
 #include <stdbool.h>
@@ -17,4 +17,18 @@ static inline uint32_t rate_count(struct rate *r, int64_t time, int64_t length) 
         *r = (struct rate){.stretch = time / length};
     }
     return r->count++;
+}
+
+// An allowance: so many at once, and one more every so many nanoseconds. All zero at first.
+struct rate_budget {
+    int64_t until; // when everything that was taken is earned again
+};
+
+// Whether there is one more to take at `now`, of a clock that only goes on.
+static inline bool rate_has(const struct rate_budget *b, int64_t now, int64_t every, int64_t at_once) {
+    return b->until - now <= (at_once - 1) * every;
+}
+
+static inline void rate_take(struct rate_budget *b, int64_t now, int64_t every) {
+    b->until = (b->until > now ? b->until : now) + every;
 }

@@ -1,8 +1,9 @@
 // A pool of records of one size, named by a 32 bit index that stays valid until the record is freed.
 // The records lie one behind the other in address space that is reserved for all of them at the first take; memory is taken as they are
-// used, and given back by slab_free only, so that a steady load allocates nothing. One thread at a time.
+// used, and given back by slab_free and slab_trim only, so that a steady load allocates nothing. One thread at a time.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,11 @@ struct slab {
     uint32_t made; // records ever handed out: indexes below it were used
     uint32_t used; // records in use
     uint32_t free; // head of the free list, threaded through the records' first 4 bytes
+    // Free records that are in no list, since their memory was given back.
+    uint64_t *cold;    // a bit for each; NULL: there were none yet
+    uint32_t colds;    // how many there are
+    uint32_t coldest;  // none of them is below this
+    uint32_t idle_for; // calls of slab_trim in a row that found many free
 };
 
 // A pool of at most cap records of size bytes.
@@ -25,6 +31,28 @@ void slab_free(struct slab *s);
 uint32_t slab_take(struct slab *s);
 // Gives a record back. Its index may be handed out again at once.
 void slab_give(struct slab *s, uint32_t index);
+// Gives the memory of free records back to the system, when few are in use and that was so at the calls before: call once a second. What
+// a given record held is 0 then, or as it was.
+void slab_trim(struct slab *s);
+
+enum { SLAB_SHARE = 3 };
+
+// The same for one of several users of a pool, who counts the records that he has in *own. When it is shared, nobody gets more than
+// SLAB_SHARE times as many as are free: one who wants all has three quarters of them, and whoever else comes finds room; n who do have
+// 3/(3n + 1) each, and a third of that stays free.
+static inline uint32_t slab_take_own(struct slab *s, uint32_t *own, bool shared) {
+    if (shared && *own >= (uint64_t)SLAB_SHARE * (s->cap - s->used)) {
+        return SLAB_NONE;
+    }
+    uint32_t index = slab_take(s);
+    *own += index != SLAB_NONE;
+    return index;
+}
+
+static inline void slab_give_own(struct slab *s, uint32_t *own, uint32_t index) {
+    slab_give(s, index);
+    --*own;
+}
 
 static inline void *slab_at(const struct slab *s, uint32_t index) {
     return s->records + index * s->size;

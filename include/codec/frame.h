@@ -54,3 +54,12 @@ static inline long frame_next(struct slice bytes, struct frame *frame) {
     return (long)FRAME_HEADER + (long)size;
 }
 
+
+// Bytes that a frame still lacks of which only the start is there: of its header, or behind that of its body.
+static inline size_t frame_missing(struct slice begun) {
+    if (begun.len < FRAME_HEADER) {
+        return FRAME_HEADER - begun.len;
+    }
+    struct cursor size = cursor_of(begun.data + 1, FRAME_HEADER - 1);
+    return FRAME_HEADER + (size_t)cursor_u32(&size) - begun.len;
+}

@@ -155,6 +155,7 @@ static inline struct term_pid term_pid(struct cursor *c) {
 }
 
 // A term as the short text that an identity is: an atom's name as mfa_atom shows it, the characters of a string or binary, an integer's
-// digits, a tuple's elements so with '_' between; any other term as Erlang prints it. term holds exactly one term without the leading 131.
+// digits, a tuple's elements so with '_' between, {a, {b, c}} as "a /b/c", {a, "/b"} as "a /b" and {'GET', b} as "GET /b"; any other
+// term as Erlang prints it. term holds exactly one term without the leading 131.
 // Writes at most size bytes (size > 0) and returns their number; no terminating zero.
 size_t term_text(struct slice term, char *out, size_t size);

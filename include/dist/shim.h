@@ -14,6 +14,11 @@ struct shim_tier {
     struct mfa mfa;
 };
 
+struct shim_entry {
+    struct mfa mfa;
+    bool blind; // what it returns is not sent
+};
+
 // What is to be traced; NULL and 0 stand for what is not told.
 struct shim_options {
     struct slice config; // text of a configuration file; what is told below goes before its options
@@ -26,11 +31,12 @@ struct shim_options {
     const char *tls_name;           // in the collector's certificate; NULL: host
     struct shim_tier *tiers;
     uint32_t tier_count;
-    const struct mfa *entries;
+    const struct shim_entry *entries;
     uint32_t entry_count;
     const char *identity_fun;   // Erlang text, or
     const struct mfa *identity; // a function, whose
     uint32_t identity_argument; // argument is the identity, 1 the first
+    bool wait;                  // functions that are not there are no error: they are traced once they are
     uint32_t one_in, per_second; // sampling: one request in so many, or so many a second at most
 };
 

@@ -1,9 +1,14 @@
 // The names that statistics are kept under, shared by all nodes of a collector: small numbers for nodes, identities and tiers.
-// Ids are never given back; texts outlive every row that names them and may be read from the writer thread.
+// Texts outlive every row that names them and may be read from the writer thread. Nodes' and identities' ids are given back once nothing
+// names them; tiers' and paths' never are.
+//
+// Names are charged to the node that first used them. Where several nodes share a directory, none may have more than SLAB_SHARE times as
+// many as are free (base/slab.h).
 #pragma once
 
 #include <stdint.h>
 
+#include "base/limits.h"
 #include "base/names.h"
 #include "model/paths.h"
 
@@ -17,7 +22,17 @@ enum {
     DIRECTORY_NONE = UINT16_MAX
 };
 
+// Names by the node that they are charged to.
+struct directory_owners {
+    uint8_t *of;             // by name
+    uint32_t own[LIMIT_NODES + 1]; // how many each has, the last: those of no node
+};
+
 struct directory {
+    bool shared;
+    bool identity_refused; // one was one too many; set back by who gives some back
+    struct directory_owners identity_owners;
+    struct directory_owners tier_owners;
     struct names nodes;
     struct names identities;
     struct names tiers;
@@ -32,3 +47,9 @@ uint16_t directory_node(struct directory *d, struct slice name);
 uint16_t directory_tier(struct directory *d, struct slice name);
 // The id of an identity; IDENTITY_OTHER at the limit.
 uint16_t directory_identity(struct directory *d, struct slice text);
+// The same for a node, which the name is charged to if it is new.
+uint16_t directory_tier_of(struct directory *d, uint16_t node, struct slice name);
+uint16_t directory_identity_of(struct directory *d, uint16_t node, struct slice text);
+// Gives ids back that nothing names any more. What a node is charged with is nobody's then.
+void directory_forget_node(struct directory *d, uint16_t node);
+void directory_forget_identity(struct directory *d, uint16_t identity);

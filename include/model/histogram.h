@@ -3,6 +3,10 @@
 // Histograms are merged by adding counts, whatever time or node they are of.
 //
 // In memory a window of counts from the lowest to the highest bucket used; stored as bytes (below). One thread at a time.
+//
+// Histograms that are gathered together may share a budget of memory. One that gets no more of it takes two buckets together, as often as
+// it needs to: its quantiles become coarser, no count is lost. Its buckets are then of scale 5 - coarse, and what is told of one to
+// others, and stored, stands in the middle of its range.
 #pragma once
 
 #include <stdbool.h>
@@ -14,23 +18,35 @@
 enum {
     HISTOGRAM_SCALE = 5,
     HISTOGRAM_BUCKETS = 64 << HISTOGRAM_SCALE, // for every 64 bit value
-    HISTOGRAM_BYTES = 3 + HISTOGRAM_BUCKETS * 12 // of the stored form, at most
+    HISTOGRAM_BYTES = 3 + HISTOGRAM_BUCKETS * 12, // of the stored form, at most
+    HISTOGRAM_LEAST = 64,    // counts that each one gets, whatever its budget
+    HISTOGRAM_COARSEST = 5   // then these are enough for every value
+};
+
+// Bytes that histograms take together, besides HISTOGRAM_LEAST counts each.
+struct histogram_budget {
+    size_t bytes;
+    size_t cap;
+    struct histogram_budget *all; // what it is a part of: of which it takes at most SLAB_SHARE times as much as is free; NULL: of none
+    bool coarse;                  // some became coarser than they should be
 };
 
 struct histogram {
     uint64_t *counts; // of buckets first … first + len - 1
     uint32_t first;
     uint32_t len;
-    uint32_t room; // counts allocated
+    uint32_t room;    // counts allocated
+    uint32_t coarse;  // 0: none of the buckets are taken together
+    struct histogram_budget *budget; // NULL: it takes what it needs
 };
 
-// The bucket of a value.
+// The bucket of a value, at scale 5.
 uint32_t histogram_bucket(uint64_t ns);
 // The value that stands for a bucket in quantiles: the middle of its range on the logarithmic scale.
 double histogram_middle(uint32_t bucket);
 
 void histogram_free(struct histogram *h);
-// Forgets the counts, keeps the memory.
+// Forgets the counts, keeps the memory; is as fine as can be again.
 void histogram_reset(struct histogram *h);
 // Counts a value. Returns false without memory; nothing is counted then.
 bool histogram_add(struct histogram *h, uint64_t ns);
@@ -44,3 +60,5 @@ double histogram_quantile(const struct histogram *h, double q);
 // (the first: from 0), and the count. histogram_read adds what it reads to h; false, and h unchanged, on anything malformed.
 bool histogram_write(const struct histogram *h, struct buffer *out);
 bool histogram_read(struct histogram *h, struct slice bytes);
+// Whether it is well formed: then histogram_read fails only without memory.
+bool histogram_valid(struct slice bytes);

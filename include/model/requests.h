@@ -23,6 +23,10 @@ struct request_pool;
 struct request_pool *request_pool_new(void); // NULL without memory
 void request_pool_free(struct request_pool *p);
 uint32_t request_pool_open(const struct request_pool *p); // requests open or in their grace time, of all nodes
+// From now on no node may take all of it: each has at most SLAB_SHARE times what is free (base/slab.h).
+void request_pool_share(struct request_pool *p);
+// Gives back what a burst took and is needed no more. Call once a second.
+void request_pool_trim(struct request_pool *p);
 
 enum request_fate {
     REQUEST_COMPLETE,   // may enter the statistics
@@ -30,8 +34,23 @@ enum request_fate {
     REQUEST_EXPIRED     // had no end within the request timeout
 };
 
+// Why a request is incomplete: the first that applies.
+enum incomplete_reason {
+    REASON_NONE,   // it is not
+    REASON_LOSS,   // messages were lost while it was open
+    REASON_TOKEN,  // it lost its token on the way
+    REASON_CAUSE,  // whose work a call was cannot be told: a pool's worker, a lock, an answer that several waited for
+    REASON_RETURN, // a return never came or could not be joined
+    REASON_GAP,    // a function was not traced for a while, as after a code reload
+    REASON_LARGE,  // it had more spans or spawns than the collector takes
+    REASON_ROOM,   // no memory, or a cap of limits.h
+    REASON_END,    // the trace began or ended while it was open
+    INCOMPLETE_REASONS
+};
+
 struct request_result {
     enum request_fate fate;
+    uint8_t reason;    // enum incomplete_reason; REASON_NONE unless incomplete
     uint16_t identity; // directory id
     bool error;        // ended in an exception
     bool cut;          // incomplete only because it had more than LIMIT_SPANS_PER_REQUEST spans, or too many spawns
@@ -62,17 +81,23 @@ struct request_events {
     uint16_t (*identity)(void *context, struct slice name);
     // Calls of a tier pile up in a process and never return; told once per tier until tracker_reset.
     void (*never_returns)(void *context, uint16_t tier);
+    // A call of this tier has been counted in stale_calls. Not told of calls past the cap of a request's spans. May be NULL.
+    void (*stale)(void *context, uint16_t tier);
+    // A marker or a helper begins requests inside of an entry's: they are the same. Told once; may be NULL.
+    void (*met)(void *context);
 };
 
 // Counted since the last tracker_take_counts.
 struct request_counts {
     uint64_t orphan_returns; // returns whose call was not seen
-    uint64_t stale_calls;    // calls under a token whose request is closed, or that never had a begin
+    uint64_t stale_calls;    // calls under a token whose request is closed, or that never had a begin; and of those behind a request's end
+                             // that count as its asynchronous ones the calls that a process asked for of which nothing is known
     uint64_t refused_calls;  // calls past a cap of limits.h: their requests are incomplete
     uint64_t refused_requests; // begins past one: incomplete requests of which nothing else is told
     uint64_t unwound_frames; // calls that had to return and did not before the one below them: their requests are incomplete
     uint64_t ambiguous_returns; // return_to messages that could be joined in more than one way, likewise
     uint64_t lost_tokens;       // requests that had lost their token at their end, likewise
+    uint64_t recredited_calls;  // calls that causes gave to another request than their label's
 };
 
 struct tracker_options {
@@ -96,6 +121,7 @@ struct tracker_call {
     uint64_t pid;
     uint64_t token;
     uint64_t from;
+    uint64_t serial; // of the token (message.h); 0: not known
     int64_t time;
     uint16_t tier;     // ignored by tracker_begin and tracker_spawn
     uint32_t function; // a hash of the function called and, where its return comes without a value,
@@ -127,10 +153,16 @@ void tracker_pause(struct tracker *t, uint64_t pid, enum tracker_pause kind, boo
 // such a call, in the same process, it is a call like others, and what comes under its token belongs to the request of the outer one. What
 // the process calls under a request's token behind the return is stale.
 struct request_ref tracker_enter(struct tracker *t, const struct tracker_call *call);
+// A connection becomes a websocket under the token of an entry's request: where that is still open in this process, it ends here, and the
+// calls that it has open there.
+void tracker_upgraded(struct tracker *t, const struct tracker_call *call);
 // A call of an entry that the sampler left out has taken the token off its process, which was no longer needed, or is missed now.
 void tracker_left_out(struct tracker *t, uint64_t pid);
 
-// The markers. Begin returns its request likewise.
+// The markers. Begin returns its request likewise. Inside of a call that began a request, in the same
+// process, a marker's request is the same one: the marker names it, whatever it was called before, its
+// outcome counts, and the call's return is still the end. Under an entry's token elsewhere a begin is that of
+// no request.
 struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *call);
 // The same of a request that ends in the process that begins it, at the latest when that is dead.
 struct request_ref tracker_web_begin(struct tracker *t, const struct tracker_call *call);
@@ -140,6 +172,12 @@ struct tracker_end {
     int64_t time;
     bool error;
     bool token_lost; // the process had not had the token all the time: calls may be missing
+    uint64_t serial; // of the token; 0: not known
+    uint64_t shown; // the token of another request that it had in the end; 0: its own
+    bool by_helper; // of a web server, perhaps from inside of calls: what its process has open of the request
+                    // then belongs to it
+    bool sending;   // no end yet: the outcome of a response that is being sent. The next end mark, or the
+                    // process's death, is the end
 };
 void tracker_end(struct tracker *t, const struct tracker_end *end);
 
@@ -160,13 +198,15 @@ int tracker_asked(struct tracker *t, struct request_ref ref);
 // The answer to question `place`: a directory id, or DIRECTORY_NONE for none. The earliest call that names it wins.
 void tracker_answered(struct tracker *t, struct request_ref ref, int place, uint16_t identity);
 
-// Messages were lost here: every request now open on the node is incomplete.
-void tracker_lost(struct tracker *t);
+// Messages were lost here, where the latest time of any message before is known, or INT64_MIN. Every request now open on the node is
+// incomplete; one that has ended, with nothing of it open, more than DISORDER_NS before that time is not: what was lost of it was
+// asynchronous at most.
+void tracker_lost(struct tracker *t, int64_t latest);
 // What was lost may have been as late as this time: requests are incomplete too that begin no later. (Messages of different processes
 // overtake each other.)
 void tracker_lost_until(struct tracker *t, int64_t time);
-// Calls made in this time (from and until included) may not have been traced: requests that were open in it are incomplete. Only the last
-// few such times are remembered.
+// Calls made in this time (from and until included) may not have been traced: requests that were open in it are incomplete. Such times
+// come in their order; of many the earlier ones count as one.
 void tracker_gap(struct tracker *t, int64_t from, int64_t until);
 // The stream ended: closes every request, those without an end as incomplete, and forgets the processes.
 void tracker_reset(struct tracker *t);
@@ -174,3 +214,7 @@ void tracker_reset(struct tracker *t);
 void tracker_advance(struct tracker *t, int64_t now);
 // The counts since the last call.
 struct request_counts tracker_take_counts(struct tracker *t);
+// As request_pool_trim.
+void tracker_trim(struct tracker *t);
+// Marks the identities of its open requests, by directory id.
+void tracker_mark(const struct tracker *t, bool *identities);

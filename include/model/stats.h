@@ -8,8 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/limits.h"
 #include "base/map.h"
 #include "base/slab.h"
+#include "model/directory.h"
 #include "model/histogram.h"
 
 struct stat_key {
@@ -38,27 +40,47 @@ struct stat_row {
     struct histogram durations; // of all calls
 };
 
+// The ledger's counters, in the order of the view's columns: struct, SQL, queries and JSON are all made from this list. What each counts
+// stands in the schema, in the file of the version that it came with.
+#define LEDGER_COLUMNS_1(X) \
+    X(requests_complete)    \
+    X(requests_incomplete)  \
+    X(requests_expired)     \
+    X(requests_unsampled)   \
+    X(messages)             \
+    X(bytes)                \
+    X(dropped_messages)     \
+    X(orphan_returns)       \
+    X(stale_calls)          \
+    X(decode_errors)        \
+    X(paused_ms)
+#define LEDGER_COLUMNS_2(X) X(unwound_frames) X(ambiguous_returns) X(lost_tokens) X(reloads)
+#define LEDGER_COLUMNS_4(X) X(trips) X(lowered_ms)
+#define LEDGER_COLUMNS_6(X) \
+    X(incomplete_loss)      \
+    X(incomplete_token)     \
+    X(incomplete_cause)     \
+    X(incomplete_return)    \
+    X(incomplete_reload)    \
+    X(incomplete_large)     \
+    X(incomplete_room)      \
+    X(incomplete_end)       \
+    X(calls)                \
+    X(recredited_calls)     \
+    X(unknown_outcomes)     \
+    X(tripped_ms)           \
+    X(away_ms)              \
+    X(untraced_ms)          \
+    X(unmarked_calls)
+#define LEDGER_COLUMNS(X) LEDGER_COLUMNS_1(X) LEDGER_COLUMNS_2(X) LEDGER_COLUMNS_4(X) LEDGER_COLUMNS_6(X)
+
+#define LEDGER_FIELD(name) uint64_t name;
 struct ledger_row {
     int64_t bucket_start;
     uint16_t node;
-    uint64_t requests_complete;
-    uint64_t requests_incomplete;
-    uint64_t requests_expired;
-    uint64_t requests_unsampled;
-    uint64_t messages;
-    uint64_t bytes;
-    uint64_t dropped_messages;
-    uint64_t orphan_returns;
-    uint64_t stale_calls;
-    uint64_t decode_errors;
-    uint64_t paused_ms;
-    uint64_t unwound_frames;    // calls that were left without a return of their own
-    uint64_t ambiguous_returns; // return_to messages that could not be joined with certainty
-    uint64_t lost_tokens;       // requests whose process had lost the token at their end
-    uint64_t reloads;           // code reloads that took tiers' patterns off for a moment
-    uint64_t trips;             // of the node's breaker
-    uint64_t lowered_ms;        // traced, but below the sampling that was asked for
+    LEDGER_COLUMNS(LEDGER_FIELD)
 };
+#undef LEDGER_FIELD
 
 // Times by position in the tree. No row under _total: the view adds the identities up.
 struct path_row {
@@ -85,6 +107,8 @@ struct cost_row {
     uint16_t tier;
     uint64_t messages; // of any kind that named its function
     uint64_t bytes;    // of these, with their frames
+    uint64_t calls;    // under a token, of complete requests or not
+    uint64_t stale_calls; // of them those that count as stale
 };
 
 enum kept_reason {
@@ -133,10 +157,13 @@ struct stats; // opaque
 // An empty set. NULL without memory.
 struct stats *stats_new(void);
 void stats_free(struct stats *s);
-// Forgets all rows, keeps their memory.
+// From now on no node may have more than SLAB_SHARE times as much as is free (base/slab.h), of rows of each kind, bytes of kept
+// requests and of histograms.
+void stats_share(struct stats *s);
+// Forgets all rows, and keeps some of their memory.
 void stats_reset(struct stats *s);
 
-// The row of a key, made when it is new; NULL at LIMIT_STAT_ROWS (of _other: twice that) or without memory.
+// The row of a key, made when it is new; NULL at LIMIT_STAT_ROWS (of _other: half as many more) or without memory.
 struct stat_row *stats_row(struct stats *s, struct stat_key key);
 // Counts one finished call of duration ns into a row's calls, durations, minimum and so on.
 void stats_count(struct stat_row *row, uint64_t duration_ns);
@@ -154,10 +181,14 @@ struct cost_row *stats_cost(struct stats *s, int64_t bucket_start, uint16_t node
 // Copies a kept request and its spans (request->count of them). False at LIMIT_KEPT_BYTES or without memory: it is not kept.
 bool stats_keep(struct stats *s, const struct kept_request *request, const struct kept_span *spans);
 
+// Marks the nodes and identities that any of it names, by id: those marked already stay so.
+void stats_mark(const struct stats *s, bool nodes[LIMIT_NODES], bool identities[LIMIT_IDENTITIES + IDENTITIES_FIXED]);
 // Whether nothing at all was gathered.
 bool stats_empty(const struct stats *s);
 // Whether something found no row of its own: it is counted under _other, in the ledger at another time, or not at all.
 bool stats_overflowed(const struct stats *s);
+// Whether the memory for histograms was short: quantiles of some rows are coarser than they should be.
+bool stats_coarse(const struct stats *s);
 // Reading, in the order in which the rows were made.
 uint32_t stats_rows(const struct stats *s);
 const struct stat_row *stats_row_at(const struct stats *s, uint32_t i);

@@ -16,6 +16,7 @@ enum function_role {
     ROLE_BEGIN,     // the shim's marker kprof_mark:request_begin/1
     ROLE_WEB_BEGIN, // and web_begin/1, of a request that ends in its process
     ROLE_END,       // and request_end/1
+    ROLE_UPGRADE,   // begins to serve what an entry's request has made a websocket
     ROLE_SPAWN,     // makes a process: erlang:spawn/3, spawn_link/3, spawn_opt/4
     ROLE_NAMING     // no tier, but an argument of it is the identity
 };
@@ -35,11 +36,14 @@ struct tier_set {
     struct traced_function *functions;
     uint32_t count;
     uint32_t tiers; // how many have ROLE_TIER
+    uint32_t bytes; // of all their names
 };
 
 // A set that knows the markers and the spawn functions only. Returns false without memory.
 bool tier_set_init(struct tier_set *s);
 void tier_set_free(struct tier_set *s);
+// Forgets all functions, the markers too, and keeps nearly no memory; only to be freed or replaced after that.
+void tier_set_clear(struct tier_set *s);
 
 enum tier_set_result { TIER_SET_OK, TIER_SET_FULL, TIER_SET_DUPLICATE, TIER_SET_NO_MEMORY };
 

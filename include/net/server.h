@@ -1,8 +1,8 @@
 // The collector's listening side: takes connections, tells shims from strangers, joins a shim's two connections into a session, and
 // hands messages and trace bytes on. With a secret, every peer first proves that it knows it, and is proven that we do (net/auth.h).
 // The protocol's messages are in codec/control.h. Everything runs on the thread of the event
-// loop; nothing blocks. All that a peer can do is capped (limits.h); whoever breaks the protocol is closed and logged, at most
-// a few lines a second, and how many more there were.
+// loop; nothing blocks. All that a peer can do is capped (limits.h); whoever breaks the protocol is closed and logged,
+// as far as the log takes it (base/log.h).
 #pragma once
 
 #include <event2/event.h>
@@ -29,7 +29,7 @@ struct server_events {
     // Trace-port bytes. False when they are none: the data connection is closed.
     bool (*data)(void *user, struct slice bytes);
     void (*data_end)(void *user);
-    // The control connection is gone; the data connection has ended before. The session is no more.
+    // The control connection is gone; the data connection has ended before. The session is no more: what is sent to it now is thrown away.
     void (*closed)(void *user);
 };
 

@@ -37,12 +37,24 @@ struct query_row {
     struct histogram durations;
 };
 
+// Where calls came under tokens of requests that were over.
+struct query_stale {
+    const char *tier; // lives as long as the answer
+    uint64_t calls;   // of the tier under a token
+    uint64_t stale_calls;
+};
+
+enum { QUERY_STALE = 6 };
+
 // An answer. All zero and no rows: nothing there.
 struct query_sums {
     struct query_row *rows; // in no order
     uint32_t count;
     struct ledger_row ledger; // summed; its bucket_start and node mean nothing
     bool has_ledger;          // at least one ledger row was there
+    uint64_t stale_calls;     // of the ledger's those that its calls can be compared with: files before version 6 did not count calls
+    struct query_stale stale[QUERY_STALE]; // the tiers with the most stale calls, the one with the most first
+    uint32_t stale_count;
     uint32_t resolution_s;    // of the rows that were taken; 0: there are none at all
     int64_t first_s;          // the time that the rows taken cover, seconds since 1970 UTC
     int64_t last_s;           // first second after it

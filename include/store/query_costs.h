@@ -9,6 +9,7 @@ struct cost {
     uint64_t bytes;
     uint64_t calls;       // of complete requests, as in tier_stats; 0 when there were none
     uint64_t duration_ns; // of these calls
+    uint64_t errors;      // and that ended in an exception
 };
 
 struct costs {

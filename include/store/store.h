@@ -26,8 +26,9 @@ enum { STORE_ERROR_BYTES = 512 };
 struct store; // opaque
 
 // Opens the file for its one writer; makes it when it is not there (or empty), and brings an older schema up
-// to date. The lock that keeps a second collector out is the file's flock: it leaves nothing behind and ends
-// with the process, however that dies. On success *out is the caller's, to be closed with store_close.
+// to date. Two locks keep a second collector out: the file's own flock, wherever the file is moved to, and that of
+// a file beside it (FILE-lock, removed at the end), which stands for the path and for the log that SQLite has there.
+// Both end with the process, however that dies. On success *out is the caller's, to be closed with store_close.
 // Otherwise *out is NULL and error holds one line, without a newline, that names the file and says what to
 // do.
 //
@@ -38,6 +39,27 @@ enum store_status store_open(const char *path, struct store **out, char error[ST
 // Opens the file for queries only (store/query.h). Never writes to it, never checkpoints it. A file of an older schema, which only
 // a writer migrates, is read as it is: what was not measured then is 0, or not there.
 enum store_status store_open_reader(const char *path, struct store **out, char error[STORE_ERROR_BYTES]);
+
+// Where the file is that a collector writes, and the log beside it (FILE-wal).
+enum store_place {
+    STORE_IN_PLACE,
+    STORE_CLOSED,   // it was left, and nothing could be opened since
+    STORE_MOVED,    // it stands elsewhere: nothing, or another file, is at its path
+    STORE_REMOVED,  // it stands nowhere any more
+    STORE_WAL_GONE, // the log was removed or moved, and is whole
+    STORE_WAL_CUT   // the log is shorter than what was written to it
+};
+
+// Looks, by the device and inode of what is at the path: some microseconds.
+enum store_place store_look(struct store *s);
+// Leaves what store_look says is out of place, with all that was written in it where that can be had, and opens what stands at the path
+// now: another database, or a new one. Leaves nothing and only opens after STORE_CLOSED. On an error nothing is open, and store_error says
+// what to do; call again later.
+enum store_status store_reopen(struct store *s, enum store_place place);
+
+// Rows that could not be written since the store was opened, each told in the log: what stands in the file for them is malformed, or the
+// file does not take them. All others of their batches were written.
+uint64_t store_set_aside(const struct store *s);
 
 // Closes either kind. NULL is allowed.
 void store_close(struct store *s);

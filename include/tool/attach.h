@@ -15,7 +15,7 @@ struct attach_options {
     struct reach reach;        // prepared
     struct shim_options trace; // points into the rest
     struct shim_tier tiers[SHIM_TIERS];
-    struct mfa entries[SHIM_ENTRIES];
+    struct shim_entry entries[SHIM_ENTRIES];
     struct mfa identity;
     const char *config_name;
     struct buffer files[ATTACH_FILES]; // the texts of the configuration and of TLS's files
@@ -28,9 +28,10 @@ struct attach_options {
 int attach_options_read(int argc, char **argv, struct attach_options *o);
 void attach_options_free(struct attach_options *o);
 
-// Reads NODE and the cookie for the command `command`. EXIT_SUCCESS, or another status and has told why.
+// Reads NODE and the cookie for the command `command`. EXIT_SUCCESS, or another status and has told why. warning
+// says what is wrong with the cookie's file all the same, or is ""; NULL: that is told on stderr.
 int attach_read_node(const char *command, const char *node, const char *cookie_file, struct node_name *name,
-                     char cookie[COOKIE_BYTES]);
+                     char cookie[COOKIE_BYTES], char *warning);
 // Our own name in the distribution, one for each process.
 const char *attach_own_name(void);
 

@@ -25,8 +25,13 @@ void report_free(struct report *r);
 // The cell of an identity and tier; tier == r->tier_count is "_total".
 const struct query_row *report_cell(const struct report *r, uint32_t identity, uint32_t tier);
 
-// "ok", "lossy" or "paused": whether the numbers can be trusted.
-const char *report_verdict(const struct ledger_row *ledger);
+// "ok", "unclear", "lossy" or "paused": whether the numbers can be trusted.
+const char *report_verdict(const struct query_sums *sums);
+// Whether so many calls came under tokens of requests that were over that work must have been done under
+// others' tokens.
+bool report_stale(const struct query_sums *sums);
+// Whether so many long requests are missing that the true times are higher than those told.
+bool report_biased(const struct query_sums *sums);
 
 // What the table's cells are of.
 enum report_of {

@@ -18,7 +18,8 @@ struct cost_estimate {
     double per_call_ns; // of it
     double of_time;     // that as a share of the tier's mean time; may be more than 1
     bool sample;        // advice: it takes too much of the tier's time
-    bool returns;       // advice: its returned values are large
+    bool returns;       // advice: its returned values are large, and it had no errors, which would hardly be told without them
+    bool keep_returns;  // advice: they are large, but it had errors
     bool arguments;     // advice: what it is called with is large, for it sends no returned values
 };
 

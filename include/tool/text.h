@@ -15,6 +15,12 @@ char *text_duration(double ns, char out[TEXT_DURATION_BYTES]);
 // "340 B", "1.2 KB", "50 MB": in thousands, two or three digits. Returns out.
 char *text_size(double bytes, char out[TEXT_SIZE_BYTES]);
 
+// What is said when tiers are called, but nothing begins a request: how many calls there were, and what to do about it.
+enum { TEXT_UNMARKED_BYTES = 160 };
+#define TEXT_UNMARKED_ADVICE "give --entry, or mark requests (README, Your own node)"
+// "4,120 calls, but nothing has begun a request". Returns out.
+char *text_unmarked(uint64_t calls, char out[TEXT_UNMARKED_BYTES]);
+
 // Overwrites what could steer a terminal (control characters, also those above 127, direction marks) and
 // bytes that are no UTF-8 with '?', in place; the text never grows.
 void text_clean(char *text);

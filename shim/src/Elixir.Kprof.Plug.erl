@@ -3,7 +3,10 @@
 %% ```
 %% plug Kprof.Plug
 %% '''
-%% A request begins here and ends when its response is about to be sent (`register_before_send'). It is called by its method and the
+%% A request begins here and ends when its response is about to be sent (`register_before_send'): from inside of the controller, so that the
+%% tiers which are open then are the request's, and the last one's return is its end. A response in chunks, or of a file, is sent from there
+%% on: then it ends when Bandit tells through telemetry that it is over, or, under cowboy, with its process. It is called by its method
+%% and the
 %% route that Phoenix or Plug.Router found, or what `plug Kprof.Plug, route: &MyApp.route/2' makes of method and path; without any, see
 %% {@link kprof_web:identity/1}. Statuses from 500 are errors. A request that asks for a websocket ends at once. `sample_weights' go by what
 %% is known here: such a route function's, or `GET /users/*'.
@@ -17,6 +20,7 @@
 -export([init/1, call/2, handle_event/4, '__info__'/1]).
 
 -define(KEY, '$kprof_plug').    % {Request, Method, Options} of the process that works for it
+-define(SENT_LATER, [set_chunked, set_file]).    % states of a connection whose response begins to be sent
 -define(EVENTS, [[phoenix, error_rendered], [bandit, request, stop], [bandit, request, exception]]).
 
 %% @private
@@ -50,13 +54,19 @@ call(#{req_headers := Headers, method := Method} = Conn, Options) ->
 begun(Begun, Conn) ->
     listen(),
     _ = put(?KEY, Begun),
-    try #{private := Private} = Registered = 'Elixir.Plug.Conn':register_before_send(Conn, fun(Sent) -> ended(Begun, Sent), Sent end),
+    try #{private := Private} = Registered = 'Elixir.Plug.Conn':register_before_send(Conn, fun(Sent) -> sent(Begun, Sent), Sent end),
         Registered#{private := Private#{?KEY => true}}
     catch
         _:_ ->
             %% a response is on its way already
             ended(Begun, Conn),
             Conn
+    end.
+
+sent({Request, Method, Options} = Begun, Conn) ->
+    case lists:member(maps:get(state, Conn, undefined), ?SENT_LATER) of
+        true -> kprof_helper:send_request(Request, fun() -> facts(Conn, Method, Options) end);
+        false -> ended(Begun, Conn)
     end.
 
 ended({Request, Method, Options}, Conn) ->

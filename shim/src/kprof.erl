@@ -9,19 +9,23 @@
 
 -export([start/0, stop/0, unload/0, start_trace/1, stop_trace/0, status/0, format_error/1]).
 -export([set_token/0, set_token/1, clear_token/0, do_apply/3, get_current_label/0, set_current_label/1,
-         with_token/2, wrap/1, begin_request/2, end_request/2, misultin_req_loop/2]).
+         with_token/2, wrap/1, begin_request/2, send_request/2, end_request/2, misultin_req_loop/2]).
 
--export_type([identity/0, outcome/0, tier/0, option/0, label/0, identity_fun/0, stats_dumper/0, stats_row/0, slow_call_callback/0, span/0,
+-export_type([identity/0, outcome/0, tier/0, entry/0, option/0, label/0, identity_fun/0, stats_dumper/0, stats_row/0, slow_call_callback/0,
+              span/0,
               tls/0]).
 
 -type text() :: atom() | string() | binary().
 -type identity() :: text() | {text(), text()}.
-%% What groups requests. `{a, b}' becomes `a_b'; `undefined' names nothing.
+%% What groups requests. `{a, b}' becomes `a_b', a pair of method and path `GET /path'; `undefined' names nothing.
 
 -type outcome() :: ok | error | exit | throw.
 -type label() :: kprof_slots:label().
 -type tier() :: {text(), mfa()} | {text(), mfa(), #{returns => none | whole}}.
 %% A function to time, under a name. See {@link start_trace/1} for `returns'.
+
+-type entry() :: mfa() | {mfa(), #{returns => none | whole}}.
+%% A function whose calls are requests.
 
 -type identity_fun() :: fun(({module(), atom(), [term()]}) -> identity() | undefined).
 -type stats_row() :: #{atom() | binary() => term()}.
@@ -48,7 +52,7 @@
 %% `key' are such files' content instead. Needs OTP's application ssl, which is started and stays so.
 
 -type option() :: {tier_config, [tier()]}
-                | {entry, mfa() | [mfa()]}
+                | {entry, entry() | [entry()]}
                 | {identity_f, identity_fun()}
                 | {print_calls, boolean()}
                 | {stats_dumper, stats_dumper()}
@@ -62,7 +66,8 @@
                 | {slow_call_threshold, non_neg_integer()}
                 | {slow_call_callback, slow_call_callback()}
                 | {trace_gc, boolean()}
-                | {trace_scheduling, boolean()}.
+                | {trace_scheduling, boolean()}
+                | {wait, boolean()}.
 %% See {@link start_trace/1}.
 
 -define(OFF_OR(Slots, OneIn, Off, On),
@@ -100,14 +105,17 @@ unload() ->
 %% reason. Once started, the shim keeps its connection to the collector by itself until {@link stop_trace/0}.
 %%
 %% <ul>
-%% <li>`{entry, {M, F, A} | [{M, F, A}]}': each call of this function is a request, from the call to its return, in an application that has
+%% <li>`{entry, Entry | [Entry]}', with Entry `{M, F, A}' or `{{M, F, A}, #{returns => none}}': each call of this function is a
+%% request, from the call to its return, in an application that has
 %% no markers. It is a tier, too, under the name that tier_config gives it or under its own. A call of an entry inside of another's, in the
 %% same process, is part of that one's request. What its process does after the return is no part of it, but what others do then because of
 %% its messages is taken for asynchronous work, until the process gets a message without a token. At the end all tokens are taken off all
-%% processes, unless the application uses seq_trace itself. Name the function that handles one request, not the loop around it; use entries
-%% or markers, not both.</li>
+%% processes, unless the application uses seq_trace itself. Name the function that handles one request, not the loop around it. Markers
+%% and web helpers that begin inside of its calls name the request. With `returns => none' what it returns, a whole conn perhaps, stays at
+%% home: its request ends when the VM tells that control is back in its caller. One that ended in an exception which its caller has not
+%% caught itself is incomplete then; one whose caller has counts as ok.</li>
 %% <li>`{tier_config, [{Name, {M, F, A}} | {Name, {M, F, A}, #{returns => none | whole}}]}', required without an entry: the functions to
-%% time. A module that is not on the node is told as a warning, and its tier is traced within half a second once the module is loaded; so is
+%% time. A module that is not on the node is told as a warning, and its tier is traced within some 10 ms once the module is loaded; so is
 %% a tier whose module was loaded anew. With `returns => none' no returned value is sent and tail calls stay tail calls: for tiers that
 %% return large terms. Their errors are not seen.</li>
 %% <li>`{identity_f, fun(({M, F, Args}) -> Identity | undefined)}': names a request from the calls of its tiers; the first that is not
@@ -135,7 +143,10 @@ unload() ->
 %% runs in a process of its own, one call at a time, 20 wait at most and the rest is thrown away; a call is killed after 5
 %% seconds or at 64 MB. `Spans' is a list of {@type span()} in the order of their begin, `Identity' a binary.</li>
 %% <li>`{trace_gc, boolean()}', `{trace_scheduling, boolean()}', default false: tell for how long processes collected garbage, or were
-%% scheduled out, while they worked for a request. Only processes that hold a token pay for it.</li>
+%% scheduled out, while they worked for a request. Only processes that hold a token pay for it. Refused where it could kill the node:
+%% both before OTP 25.3 (otp#6448), trace_gc from OTP 27 on (otp#11624, not mended in any release that this one knows).</li>
+%% <li>`{wait, boolean()}', default false: a function that is not in its module is no error; it is traced once the module has been loaded
+%% with it.</li>
 %% </ul>
 -spec start_trace([option()]) -> ok | {error, term()}.
 start_trace(Options) ->
@@ -253,6 +264,11 @@ wrap(Fun) when is_function(Fun) ->
 -spec begin_request(fun((binary()) -> text() | undefined), fun(() -> kprof_web:facts())) -> label() | 0 | off.
 begin_request(Header, Facts) when is_function(Header, 1), is_function(Facts, 0) ->
     ?OFF_OR(Slots, OneIn, off, kprof_web:begin_request(Slots, OneIn, Header, Facts)).
+
+%% @doc The response of such a request is on its way, and its process goes on with it until {@link end_request/2}, or until it ends.
+-spec send_request(label() | 0, fun(() -> kprof_web:facts())) -> ok.
+send_request(Request, Facts) when is_integer(Request), is_function(Facts, 0) ->
+    kprof_web:send_request(Request, Facts).
 
 %% @doc Ends such a request, in a process that has its token. `Facts' is called when the request is traced.
 -spec end_request(label() | 0, fun(() -> kprof_web:facts())) -> ok.

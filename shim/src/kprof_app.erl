@@ -2,7 +2,10 @@
 -module(kprof_app).
 -behaviour(application).
 
--export([start/2, stop/1, modules/0, unload/0]).
+-export([start/2, stop/1, modules/0, unload/0, unload/1]).
+
+-define(TURN_MS, 20).
+-define(TURNS, 1000).
 
 %% @private
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
@@ -29,15 +32,46 @@ stop(_State) ->
 modules() ->
     [kprof, kprof_app, kprof_armed, kprof_arming, kprof_asks, kprof_attach, kprof_auth, kprof_control, kprof_entry, kprof_error,
      kprof_guard, kprof_identify, kprof_json, kprof_ledger, kprof_link, kprof_load, kprof_mark, kprof_match, kprof_mfa,
-     kprof_misultin, kprof_msgpack, kprof_options, kprof_outlets, kprof_printer, kprof_relay, kprof_sampling, kprof_session,
-     kprof_slots, kprof_slow, kprof_sup, kprof_tiers, kprof_tls, kprof_token, kprof_trace, kprof_tracer, kprof_upkeep,
+     kprof_misultin, kprof_msgpack, kprof_nearest, kprof_options, kprof_outlets, kprof_printer, kprof_relay, kprof_sampling, kprof_session,
+     kprof_slots, kprof_slow, kprof_sup, kprof_tiers, kprof_tls, kprof_token, kprof_trace, kprof_tracer, kprof_unmarked, kprof_upkeep,
      kprof_vm, kprof_web].
 
 %% @doc Stops the application, then deletes and purges its modules. The last step is done by a process that runs code of the
 %% standard library only: one that runs ours would be in its own way. What is still used, by a long request in {@link kprof:do_apply/3} say,
 %% is left until it is not.
+%%
+%% Who comes and who goes take turns ({@link kprof_attach:enter/3}): the modules that are deleted must not be those that somebody has just
+%% brought. Who does not get its turn for 20 s goes all the same.
 -spec unload() -> ok.
 unload() ->
+    Mine = my_turn(?TURNS),
+    try take_out()
+    after Mine andalso done()
+    end.
+
+my_turn(0) -> false;
+my_turn(N) -> is_my_turn() orelse begin timer:sleep(?TURN_MS), my_turn(N - 1) end.
+
+is_my_turn() -> global:set_lock({?MODULE, self()}, [node()], 0).
+done() -> global:del_lock({?MODULE, self()}, [node()]).
+
+%% @doc The same, while `Sup' is the application's supervisor still. Who comes meanwhile takes it out or over by itself.
+-spec unload(pid()) -> ok.
+unload(Sup) ->
+    case whereis(kprof_sup) =:= Sup andalso is_my_turn() of
+        true ->
+            try whereis(kprof_sup) =:= Sup andalso take_out() of
+                _ -> ok
+            after done()
+            end;
+        false ->
+            case whereis(kprof_sup) of
+                Sup -> timer:sleep(?TURN_MS), unload(Sup);
+                _ -> ok
+            end
+    end.
+
+take_out() ->
     %% stopping an application kills every process that has its group leader, and the guard's children do
     true = group_leader(whereis(init), self()),
     _ = application:stop(kprof),

@@ -1,7 +1,7 @@
 %% @doc What is armed on this node and what is not, function by function, as lines of text for people.
 -module(kprof_armed).
 
--export([lines/2, absent/2, foreign/1, name/2]).
+-export([lines/2, absent/2, foreign/1, unmarked/2, name/2]).
 
 -export_type([line/0, absence/0]).
 
@@ -19,7 +19,7 @@ lines(Tiers, Tracer) ->
         ++ others(kprof_tracer:others(Tracer)).
 
 tier(Tier, armed) -> line(ok, Tier, "armed");
-tier(Tier, off) -> line(warning, Tier, "not armed; it is set again within half a second, unless it was found never to return");
+tier(Tier, off) -> line(warning, Tier, "not armed; it is set again within some 10 ms, unless it was found never to return");
 tier(Tier, absent) -> line(warning, Tier, "not on this node; it is armed once it is");
 tier(Tier, foreign) -> line(warning, Tier, "somebody else's trace pattern is there").
 
@@ -58,6 +58,24 @@ foreign(N) ->
     [lists:flatten(io_lib:format("~b process~ts traced by somebody else, and before OTP 27 a process has one tracer: "
                                  "what happens there is not seen",
                                  [N, case N of 1 -> " is"; _ -> "es are" end]))].
+
+%% @doc What is told when there were so many calls of tiers and entries, but nothing has begun a request.
+-spec unmarked(non_neg_integer(), [#{entry := boolean(), _ => _}]) -> [string()].
+unmarked(0, _) ->
+    [];
+unmarked(Calls, Tiers) ->
+    Advice = case lists:any(fun(#{entry := Entry}) -> Entry end, Tiers) of
+                 true -> "no call of an entry was seen: name the function that handles a request";
+                 false -> "give --entry, or mark requests (README, Your own node)"
+             end,
+    [lists:flatten(io_lib:format("armed; ~ts call~ts, but nothing has begun a request: ~ts",
+                                 [grouped(integer_to_list(Calls)), case Calls of 1 -> ""; _ -> "s" end, Advice]))].
+
+%% "4,120"
+grouped(Digits) when length(Digits) =< 3 -> Digits;
+grouped(Digits) ->
+    {Head, Tail} = lists:split(length(Digits) - 3, Digits),
+    [grouped(Head), ",", Tail].
 
 %% @doc How people know a function that is traced: by its tier's name, or else by its own.
 -spec name(mfa(), tiers()) -> unicode:chardata().

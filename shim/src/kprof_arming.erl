@@ -8,7 +8,7 @@
 -module(kprof_arming).
 
 -export([new/0, tracer/1, open/3, set/3, set_flags/3, change/4, disarm/2, drain/1, drop/2, tripped/1, finish/1]).
--export([event/2, ended/3, total/1, told/1]).
+-export([event/2, ended/3, messages/1, total/1, told/1]).
 
 -export_type([arming/0]).
 
@@ -51,6 +51,7 @@ set(Tiers, Also, #arming{tracer = Tracer} = A) ->
     Patterns = kprof_tiers:patterns(Tiers),
     ok = kprof_guard:arm(Tracer, Patterns),     % before anything is set
     kprof_tracer:set_patterns(Tracer, Patterns),
+    ok = kprof_guard:is_set(Tracer),
     set_flags(Tiers, Also, A).
 
 %% @doc Sets the flags alone.
@@ -68,9 +69,10 @@ change(_, _, _, #arming{tracer = undefined}) ->
     ok;
 change(Before, After, Also, #arming{tracer = Tracer} = A) ->
     {Olds, News} = {kprof_tiers:patterns(Before), kprof_tiers:patterns(After)},
+    ok = kprof_guard:update(News),      % first: it sets again what it misses
     kprof_tracer:undo_patterns(Tracer, [Old || {MFA, _} = Old <- Olds, not lists:keymember(MFA, 1, News)]),
-    ok = kprof_guard:update(News),
     kprof_tracer:set_patterns(Tracer, News -- Olds),
+    ok = kprof_guard:is_set(Tracer),
     _ = kprof_tiers:flags(After) =/= kprof_tiers:flags(Before) andalso kprof_tracer:no_return_to(Tracer, own(Also, A)),
     kprof_guard:yield(Tracer, News).
 
@@ -167,6 +169,11 @@ ended(_, _, _) ->
 
 is_relay(_, undefined) -> false;
 is_relay(Pid, Relay) -> kprof_relay:pid(Relay) =:= Pid.
+
+%% @doc How many messages the trace port that is open has given so far.
+-spec messages(arming()) -> non_neg_integer().
+messages(#arming{relay = undefined}) -> 0;
+messages(#arming{relay = Relay}) -> element(1, kprof_relay:total(Relay)).
 
 %% @doc How many messages the last trace port gave, once that is closed and until it is {@link told/1}.
 -spec total(arming()) -> none | total().

@@ -5,7 +5,7 @@
 %% nothing of kprof. They call no function of this module.
 -module(kprof_attach).
 
--export([enter/3, leave/1, start/2, status/1, describe/1, overridden/2]).
+-export([enter/3, leave/1, start/2, status/1, describe/1, overridden/2, by_argument/2]).
 
 -export_type([answer/0, status/0]).
 
@@ -78,39 +78,50 @@ enter(Me, Modules, App) ->
                             end,
                    {error, busy, Text("traced already by ~ts: ~ts", [Who, Advice])}
            end,
-    Running = whereis(kprof_sup) =/= undefined,
-    case code:which(kprof) of
-        non_existing ->
-            Load();
-        "kprof_node/" ++ _ when Running ->
-            Attendant = kprof_guard:attended_by(),
-            Alive = lists:member(Attendant, nodes(connected)),
-            case kprof:status() of
-                Status when Attendant =:= Me, Status =/= idle -> {ok, <<"again">>, []};
-                _ when Alive, Attendant =/= Me -> Busy(Attendant);
-                _ -> _ = Unload(), Load()
-            end;
-        "kprof_node/" ++ _ ->
-            _ = Unload(), Load();
-        _ ->
-            Leaving = case Running of true -> stop_trace; false -> stop end,
-            try
-                case kprof:start() of
-                    ok ->
-                        case {kprof:status(), kprof_guard:attended_by()} of
-                            {idle, _} -> ok = kprof_guard:attend(Me, Leaving), {ok, <<"guest">>, []};
-                            {_, Me} -> {ok, <<"again">>, []};
-                            {_, Other} -> Busy(Other)
+    Come =
+        fun() ->
+                Running = whereis(kprof_sup) =/= undefined,
+                case code:which(kprof) of
+                    non_existing ->
+                        Load();
+                    "kprof_node/" ++ _ when Running ->
+                        Attendant = try kprof_guard:attended_by() catch exit:_ -> undefined end,
+                        Alive = lists:member(Attendant, nodes(connected)),
+                        case kprof:status() of
+                            Status when Attendant =:= Me, Status =/= idle -> {ok, <<"again">>, []};
+                            _ when Alive, Attendant =/= Me -> Busy(Attendant);
+                            _ -> _ = Unload(), Load()
                         end;
-                    {error, Reason} ->
-                        {error, load, Text("the node's own kprof does not start: ~0tP", [Reason, 20])}
+                    "kprof_node/" ++ _ ->
+                        _ = Unload(), Load();
+                    _ ->
+                        Leaving = case Running of true -> stop_trace; false -> stop end,
+                        try
+                            case kprof:start() of
+                                ok ->
+                                    case {kprof:status(), kprof_guard:attended_by()} of
+                                        {idle, _} -> ok = kprof_guard:attend(Me, Leaving), {ok, <<"guest">>, []};
+                                        {_, Me} -> {ok, <<"again">>, []};
+                                        {_, Other} -> Busy(Other)
+                                    end;
+                                {error, Reason} ->
+                                    {error, load, Text("the node's own kprof does not start: ~0tP", [Reason, 20])}
+                            end
+                        catch
+                            error:undef ->
+                                _ = Running orelse application:stop(kprof),
+                                {error, load, Text("its own module kprof, ~ts, is of another release than this tool: take the tool of that "
+                                                   "one", [code:which(kprof)])}
+                        end
                 end
-            catch
-                error:undef ->
-                    _ = Running orelse application:stop(kprof),
-                    {error, load, Text("its own module kprof, ~ts, is of another release than this tool: take the tool of that one",
-                                       [code:which(kprof)])}
-            end
+        end,
+    %% who comes and who goes take turns, as kprof_app:unload/0 does: what one takes out must not be what the other has just brought
+    Turn = fun Try(0) -> false;
+               Try(N) -> global:set_lock({kprof_app, self()}, [node()], 0) orelse begin timer:sleep(20), Try(N - 1) end
+           end,
+    case Turn(1500) of
+        true -> try Come() after global:del_lock({kprof_app, self()}, [node()]) end;
+        false -> {error, busy, <<"another kprof has been coming or going there for half a minute: try again">>}
     end.
 
 %% @doc Ends the trace and takes out whatever {@link enter/3} brought. `Who' is the node that entered, or `any' for `kprof detach', which
@@ -122,43 +133,69 @@ leave(Who) ->
            end,
     Unload = fun() -> Ms = kprof_app:modules(), _ = kprof_app:unload(), _ = Gone(Ms, 50), {ok, <<"out">>, []} end,
     Nothing = {ok, <<"nothing">>, []},
-    Running = whereis(kprof_sup) =/= undefined,
-    Attendant = try Running andalso kprof_guard:attended_by() of
-                    false -> undefined;
-                    Node -> Node
-                catch error:undef -> undefined    % its own kprof is an older one
-                end,
-    Ours = Attendant =:= Who orelse (Who =:= any andalso lists:prefix("kprof_attach_", atom_to_list(Attendant))),
-    Alive = lists:member(Attendant, nodes(connected)),
-    case code:which(kprof) of
-        non_existing -> Nothing;
-        "kprof_node/" ++ _ when Ours; not Running; not Alive, Who =:= any -> Unload();
-        "kprof_node/" ++ _ when Who =/= any -> Nothing;
-        "kprof_node/" ++ _ -> {error, busy, iolist_to_binary(["traced by the kprof node ", atom_to_binary(Attendant),
-                                                             ": stop it where it runs, with scripts/stop_kprof_node.sh"])};
-        _ when Ours -> ok = kprof_guard:leave(), {ok, <<"out">>, []};
-        _ when not Running; Attendant =:= undefined, Who =/= any -> Nothing;
-        _ ->
-            case kprof:status() of
-                idle -> Nothing;
-                _ -> {error, busy, <<"traced by its own kprof: the application must call kprof:stop_trace()">>}
-            end
+    ByNode = fun(Node) -> {error, busy, iolist_to_binary(["traced by the kprof node ", atom_to_binary(Node),
+                                                          ": stop it where it runs, with scripts/stop_kprof_node.sh"])} end,
+    Go =
+        fun() ->
+                Running = whereis(kprof_sup) =/= undefined,
+                Attendant = try Running andalso kprof_guard:attended_by() of
+                                false -> undefined;
+                                By -> By
+                            catch
+                                error:undef -> undefined;    % its own kprof is an older one
+                                exit:_ -> undefined          % the application is ending it
+                            end,
+                Ours = Attendant =:= Who orelse (Who =:= any andalso lists:prefix("kprof_attach_", atom_to_list(Attendant))),
+                Alive = lists:member(Attendant, nodes(connected)),
+                case code:which(kprof) of
+                    non_existing -> Nothing;
+                    "kprof_node/" ++ _ when Ours; not Running; not Alive, Who =:= any -> Unload();
+                    "kprof_node/" ++ _ when Who =/= any -> Nothing;
+                    "kprof_node/" ++ _ -> ByNode(Attendant);
+                    _ when Ours -> ok = kprof_guard:leave(), {ok, <<"out">>, []};
+                    _ when not Running; Attendant =:= undefined, Who =/= any -> Nothing;
+                    _ ->
+                        case kprof:status() of
+                            idle -> Nothing;
+                            _ when Attendant =/= undefined -> ByNode(Attendant);
+                            _ -> {error, busy, <<"traced by its own kprof: the application must call kprof:stop_trace()">>}
+                        end
+                end
+        end,
+    Turn = fun Try(0) -> false;
+               Try(N) -> global:set_lock({kprof_app, self()}, [node()], 0) orelse begin timer:sleep(20), Try(N - 1) end
+           end,
+    case Turn(1250) of
+        true -> try Go() after global:del_lock({kprof_app, self()}, [node()]) end;
+        false -> {error, busy, <<"another kprof has been coming or going there for half a minute: try again">>}
     end.
 
 %% @doc Starts the trace. `Config' is the text of a configuration file, or empty; what is `Given' on the command line besides comes
 %% before its options. There `{identity, {MFA, N}}' stands for the identity function that gives argument N of a function, and
-%% `{identity, Text}' for the one that the text evaluates to.
+%% `{identity, Text}' for the one that the text evaluates to. What is named there must be on this node, unless `{wait, true}' says that
+%% it may come: the names in a configuration have been used before, those of a command line are typed.
 -spec start(binary(), [{atom(), term()}]) -> answer().
 start(Config, Given) ->
     try
         Options = lists:foldl(fun(Option, All) -> [Option | [O || O <- All, not overridden(O, [Option])]] end,
                               parsed("the configuration file, ", Config), [given(Option) || Option <- Given]),
+        _ = proplists:get_value(wait, Given, false) orelse lists:foreach(fun is_there/1, named(Given)),
         case kprof:start_trace(Options) of
             ok -> {ok, unicode:characters_to_binary(describe(Options)), warnings()};
             {error, Reason} -> {error, status(Reason), <<(text(Reason))/binary, (advice(Reason))/binary>>}
         end
     catch
         throw:{error, What, Why} -> {error, config, <<(unicode:characters_to_binary(What))/binary, (text(Why))/binary>>}
+    end.
+
+named(Given) ->
+    [{["--tier ", Name, "="], MFA} || {tier_config, Tiers} <- Given, {Name, MFA} <- Tiers]
+        ++ [{"--entry ", case Entry of {{_, _, _} = MFA, _} -> MFA; MFA -> MFA end} || {entry, Entries} <- Given, Entry <- Entries].
+
+is_there({Option, MFA}) ->
+    case kprof_nearest:missing(MFA) of
+        none -> ok;
+        Missing -> throw({error, "", {nowhere, Option, MFA, Missing}})
     end.
 
 warnings() ->
@@ -173,16 +210,16 @@ text(Reason) ->
 %% What the user of the tool can do about it.
 advice({collector, _, _, Why}) when Why =:= econnrefused; Why =:= timeout; Why =:= nxdomain; Why =:= ehostunreach ->
     <<", from this node; start kprof-collector there, or say with --collector where it listens">>;
+advice({unknown_function, _, MFA}) ->
+    case kprof_nearest:missing(MFA) of
+        {_, [_ | _] = Near} -> unicode:characters_to_binary([", but ", lists:join(", ", Near)]);
+        _ -> <<>>
+    end;
 advice(_) ->
     <<>>.
 
-given({identity, {{M, F, A}, N}}) ->
-    Patterns = [case I of N -> {var, 1, 'Identity'}; _ -> {var, 1, '_'} end || I <- lists:seq(1, A)],
-    List = lists:foldr(fun(Pattern, Tail) -> {cons, 1, Pattern, Tail} end, {nil, 1}, Patterns),
-    Named = {clause, 1, [{tuple, 1, [{atom, 1, M}, {atom, 1, F}, List]}], [], [{var, 1, 'Identity'}]},
-    Other = {clause, 1, [{var, 1, '_'}], [], [{atom, 1, undefined}]},
-    {value, Fun, _} = erl_eval:expr({'fun', 1, {clauses, [Named, Other]}}, erl_eval:new_bindings()),
-    {identity_f, Fun};
+given({identity, {{_, _, _} = MFA, N}}) ->
+    {identity_f, by_argument(MFA, N)};
 given({identity, Text}) when is_binary(Text) ->
     case parsed("--identity, ", <<Text/binary, "\n.">>) of
         [F] when is_function(F, 1) -> {identity_f, F};
@@ -190,6 +227,28 @@ given({identity, Text}) when is_binary(Text) ->
     end;
 given(Option) ->
     Option.
+
+%% @doc The identity function that `--identity M:F/A:N' stands for: argument N names the request. What is no name is not sent as it is: a
+%% conn holds its application's secrets, and each conn would be an identity of its own. A `Plug.Conn' is called as kprof's own helper calls
+%% it as long as no route is known, `GET /users/*'; another struct or a record by its name; what has none, nothing. The match specification
+%% that is made of this picks them out on the node.
+-spec by_argument(mfa(), pos_integer()) -> kprof:identity_fun().
+by_argument({M, F, A}, N) ->
+    Arguments = lists:join(", ", [case I of N -> "X"; _ -> "_" end || I <- lists:seq(1, A)]),
+    Clause = fun({Guard, Body}) -> ["({", io_lib:format("~tw, ~tw", [M, F]), ", [", Arguments, "]}) when ", Guard, " -> ", Body, "; "] end,
+    Conn = "map_get('__struct__', X) =:= 'Elixir.Plug.Conn'",
+    Word = fun(I) -> lists:flatten(io_lib:format("(is_atom(element(~b, X)) orelse is_binary(element(~b, X)))", [I, I])) end,
+    Text = ["fun",
+            [Clause(C) || C <- [{"is_atom(X); is_number(X); is_binary(X), bit_size(X) =< 32768; is_integer(hd(X)), length(X) =< 4096", "X"},
+                                {[Conn, ", map_get(path_info, X) =:= []"], "{map_get(method, X), {}}"},
+                                {[Conn, ", tl(map_get(path_info, X)) =:= []"], "{map_get(method, X), {hd(map_get(path_info, X))}}"},
+                                {Conn, "{map_get(method, X), {hd(map_get(path_info, X)), '*'}}"},
+                                {"is_atom(map_get('__struct__', X))", "map_get('__struct__', X)"},
+                                {["size(X) =:= 2, is_tuple(X), ", Word(1), ", ", Word(2)], "X"},
+                                {"is_atom(element(1, X))", "element(1, X)"}]],
+            "(_) -> undefined end"],
+    [Fun] = parsed("--identity, ", unicode:characters_to_binary([Text, "."])),
+    Fun.
 
 %% The text is the operator's, but may be wrong: it gets some memory and some time.
 parsed(What, Text) ->

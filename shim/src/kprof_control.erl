@@ -138,10 +138,10 @@ clock(Fields, Control) ->
 note(Level, Text, Control) ->
     told(#{type => <<"note">>, level => Level, text => text(Text)}, Control).
 
-%% @doc Calls since `From', in native time, may not have been traced. `Text' tells which.
--spec gap(reload | flags, integer(), unicode:chardata(), control()) -> ok.
-gap(Reason, From, Text, Control) ->
-    told(#{type => <<"gap">>, from => From, until => erlang:monotonic_time(), reason => Reason, text => text(Text)}, Control).
+%% @doc Calls between these, in native time, may not have been traced. `Text' tells which.
+-spec gap(reload | flags, {From :: integer(), Until :: integer()}, unicode:chardata(), control()) -> ok.
+gap(Reason, {From, Until}, Text, Control) ->
+    told(#{type => <<"gap">>, from => From, until => Until, reason => Reason, text => text(Text)}, Control).
 
 %% @doc The answer to its question `Id'.
 -spec identified(integer(), binary() | nil, control()) -> ok.

@@ -18,13 +18,14 @@
 %% open one the collector knows. Under a marker's token it is a plain tier, under a token of somebody else's it is not traced at all.
 -module(kprof_entry).
 
--export([spec/2, count/0, uncount/1, unsampled/3, clear_tokens/0]).
+-export([spec/2, upgrades/1, count/0, uncount/1, unsampled/3, clear_tokens/0]).
 
 -export_type([settings/0]).
 
 -type settings() :: #{base := non_neg_integer(), olds := [non_neg_integer()], one_in := non_neg_integer(),
-                      flags := [garbage_collection | running]}.
-%% The label bases of the running trace and of earlier ones, the sampling (0: none), and what processes are traced for besides.
+                      flags := [garbage_collection | running], returns := none | whole}.
+%% The label bases of the running trace and of earlier ones, the sampling (0: none), what processes are traced for besides, and whether the
+%% entry's return is sent with its value, or told by the caller's name alone (process flag return_to), as of a tier.
 
 -define(COUNT, 16#fffffff).
 -define(MARKERS, 16#80000000).      % labels below this are the markers'
@@ -32,13 +33,17 @@
 
 %% @doc The trace pattern of an entry function. `Rows' are those of {@link kprof_match:rows/2}; the last of them takes every call.
 -spec spec([kprof_match:row()], settings()) -> [tuple()].
-spec(Rows, #{base := Base, olds := Olds, one_in := OneIn, flags := Flags}) ->
+spec(Rows, #{base := Base, olds := Olds, one_in := OneIn, flags := Flags, returns := Returns}) ->
     Drawn = drawn(OneIn),
-    Begin = fun(Identity) -> [done({set_seq_token, label, label(Base)}), not_back(), message([entry | said(Identity)]), {exception_trace},
-                              done({trace, [], [exiting | Flags]})] end,    % from OTP 27 on a killed process ends no call
+    {Call, Return} = case Returns of
+                         whole -> {fun(Identity) -> said(Identity) end, [{exception_trace}]};
+                         none -> {fun(Identity) -> [{caller} | said(Identity)] ++ [none] end, []}
+                     end,
+    Begin = fun(Identity) -> [done({set_seq_token, label, label(Base)}), not_back(), message([entry | Call(Identity)])] ++ Return
+                                 ++ [done({trace, [], [exiting | Flags]})] end,    % from OTP 27 on a killed process ends no call
     Old = [within(B, B + ?LABELS) || B <- Olds, B =/= 0],
     Current = within(Base + ?MARKERS, Base + ?LABELS),
-    Plain = fun(Identity) -> [within(Base, Base + ?MARKERS), message(said(Identity)), {exception_trace}] end,
+    Plain = fun(Identity) -> [within(Base, Base + ?MARKERS), message(Call(Identity)) | Return] end,
     LeaveOut = fun(Whose, Message) -> [any(Whose), done(count_up()), Message, done({set_seq_token, sequential_trace_token, []})] end,
     [{Head, [{'not', {is_seq_trace}} | Drawn ++ Guards], Begin(Identity)} || {Head, Guards, Identity} <- Rows]
         ++ [{'_', [{'not', {is_seq_trace}}], [count_up(), {message, false}]} || OneIn =/= 1]
@@ -47,6 +52,15 @@ spec(Rows, #{base := Base, olds := Olds, one_in := OneIn, flags := Flags}) ->
                                   ++ [all(LeaveOut(Old, {message, false})) || OneIn =/= 1, Old =/= []]
                                   ++ [all(Plain(Identity)), {message, false}])]}
             || {Head, Guards, Identity} <- Rows].
+
+%% @doc The trace patterns of functions that begin to serve a connection which has become a websocket. The request that asked for it, an
+%% entry's, is over then, and what its process does next for the socket is none of it: its token goes. Its return would come only with the
+%% socket's end, or leave the token.
+-spec upgrades(non_neg_integer()) -> [kprof_tracer:pattern()].
+upgrades(Base) ->
+    Ours = [within(Base + ?MARKERS, Base + ?LABELS), message([upgraded]), done({set_seq_token, sequential_trace_token, []})],
+    Spec = [{'_', [{is_seq_trace}], [first([all(Ours), {message, false}])]}],
+    [{MFA, Spec} || MFA <- [{cowboy_websocket, takeover, 7}, {'Elixir.Bandit.WebSocket.Handler', handle_connection, 2}]].
 
 drawn(0) -> [{'=:=', 1, 0}];
 drawn(1) -> [];

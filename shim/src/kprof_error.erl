@@ -19,6 +19,9 @@ text({duplicate_option, Name}) -> io_lib:format("the option ~tp is given twice",
 text({missing_option, tier_config}) -> "the option tier_config is missing, or an entry";
 text({missing_option, Name}) -> io_lib:format("the option ~tp is missing", [Name]);
 text({bad_value, Name, Value, Wanted}) -> io_lib:format("the option ~tp wants ~ts, not ~0tP", [Name, Wanted, Value, 20]);
+text({unsafe_option, Name, Otp, Erts, {Issue, What}}) ->
+    io_lib:format("the option ~tp could kill this node, of OTP ~ts (erts ~ts), and is refused: ~ts (github.com/erlang/otp/issues/~b)",
+                  [Name, Otp, Erts, What, Issue]);
 text({bad_tier, Tier}) ->
     io_lib:format("a tier is {Name, {Module, Function, Arity}} or {Name, {Module, Function, Arity}, #{returns => none}}, not ~0tP",
                   [Tier, 20]);
@@ -30,8 +33,6 @@ text({duplicate_tier, Name}) -> io_lib:format("two tiers are named ~ts", [Name])
 text({duplicate_function, MFA, A, B}) -> io_lib:format("~ts is given to two tiers, ~ts and ~ts", [mfa(MFA), A, B]);
 text({too_many_tiers, N, Max}) -> io_lib:format("~b tiers are more than the ~b that one trace may have", [N, Max]);
 text({duplicate_entry, MFA}) -> io_lib:format("the entry ~ts is given twice", [mfa(MFA)]);
-text({entry_without_return, Name, MFA}) ->
-    io_lib:format("the tier ~ts, ~ts, is an entry: its request ends with its return, so that returns cannot be none", [Name, mfa(MFA)]);
 text({wildcard_tier, Name, MFA}) ->
     io_lib:format("the tier ~ts is a wildcard, ~ts: name one function", [Name, mfa(MFA)]);
 text({own_module, Name, MFA}) -> io_lib:format("the tier ~ts is kprof's own function ~ts", [Name, mfa(MFA)]);
@@ -40,6 +41,11 @@ text({unknown_function, Name, MFA}) ->
         Name -> io_lib:format("there is no function ~ts", [Name]);    % an entry that no tier names is known by its function
         Text -> io_lib:format("the tier ~ts: there is no function ~ts", [Name, Text])
     end;
+text({nowhere, Option, {M, _, _} = MFA, {module, Near}}) ->
+    io_lib:format("~ts~ts: there is no module ~ts~ts; with --wait it is traced once it is loaded",
+                  [Option, mfa(MFA), kprof_mfa:atom(M), near(Near)]);
+text({nowhere, Option, MFA, {function, Near}}) ->
+    io_lib:format("~ts~ts: there is no such function~ts; with --wait it is traced once it is there", [Option, mfa(MFA), near(Near)]);
 text({already_traced, Name, MFA}) ->
     io_lib:format("the tier ~ts: ~ts is being traced by somebody else already", [Name, mfa(MFA)]);
 text({foreign_tracer, Tracer}) ->
@@ -60,6 +66,9 @@ text({trace_port_taken, N}) ->
     io_lib:format("somebody else connected to the trace port ~b times before kprof could", [N]);
 text({config, Line, Why}) -> io_lib:format("line ~ts: ~ts", [line(Line), Why]);
 text(Other) -> io_lib:format("~0tP", [Other, 30]).
+
+near([]) -> "";
+near(Names) -> [", but ", lists:join(", ", Names)].
 
 collector(timeout) -> "did not answer in time";
 collector({bye, Text}) -> ["refused: ", Text];

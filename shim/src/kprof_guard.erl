@@ -4,6 +4,8 @@
 %% <ul>
 %% <li>Gauge: every 10 ms an empty command to the trace port that must not wait. 8 refusals in a row mean that the
 %% node makes messages faster than the port takes them, and trip the breaker.</li>
+%% <li>Every 10 ms also a look whether the patterns are still set, 100 ns each: the load of a module takes its functions' off. They are set
+%% again at once, and the session is told for how long they may have been off. Of more than 64, so many at a time.</li>
 %% <li>Dead man's switch: 10 s without a byte from the collector, and all is undone. 10 s without a word from
 %% who loaded us, a kprof node or `kprof attach', and all is undone and unloaded.
 %% (The application's environment can say `silence_ms' for another time.)</li>
@@ -12,7 +14,7 @@
 -module(kprof_guard).
 -behaviour(gen_server).
 
--export([start_link/0, arm/2, armed/1, yield/2, update/1, counting/1, disarm/0, heard/0, attend/1, attend/2, leave/0, leave/1,
+-export([start_link/0, arm/2, armed/1, is_set/1, yield/2, update/1, counting/1, disarm/0, heard/0, attend/1, attend/2, leave/0, leave/1,
          word/1, attended_by/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -21,8 +23,13 @@
 -define(SILENCE_MS, 10000).
 -define(WATCH_MS, 1000).
 
+-define(LOOKS, 64).    % patterns looked at in a tick
+
 -record(s, {armed = undefined :: undefined | {kprof_tracer:tracer(), [kprof_tracer:pattern()], pid(), reference()},
             refusals = 0 :: non_neg_integer(),
+            unseen = [] :: [kprof_tracer:pattern()],         % not looked at yet in this round, which began at round_at;
+            round_at = 0 :: integer(),                       % native time. At
+            set_at = undefined :: undefined | integer(),     % all were set; undefined: their owner is about to
             silence_ms = ?SILENCE_MS :: pos_integer(),
             heard = 0 :: integer(),                          % monotonic ms of the collector's last byte
             attended = undefined :: undefined | {node(), integer(), leaving()}}). % and of the kprof node's last word
@@ -46,6 +53,12 @@ arm(Tracer, Patterns) ->
 -spec armed(kprof_tracer:tracer()) -> boolean().
 armed(Tracer) ->
     ets:match_object(?MODULE, {armed, Tracer, '_'}) =/= [].
+
+%% @doc All that was told of by {@link arm/2} or {@link update/1} is set. From now on the guard sets patterns again that are taken off, and
+%% sends the owner `{kprof_guard, {reset, From, Until, MFAs}}': in that native time calls of these may not have been traced.
+-spec is_set(kprof_tracer:tracer()) -> ok.
+is_set(Tracer) ->
+    gen_server:cast(?MODULE, {set, Tracer, erlang:monotonic_time()}).
 
 %% @doc To be called by who has set flags or patterns: they stay only while the guard watches them. It may have undone everything a moment
 %% ago, and its word is on its way. The guard gives up {@link armed/1} before it undoes, so that one of the two sees what the other did.
@@ -103,6 +116,10 @@ leave(stop) ->
 leave(stop_trace) -> _ = kprof:stop_trace(), ok;
 leave(undefined) -> ok.
 
+%% Somebody else may be coming at this moment.
+abandoned(unload, Sup) -> kprof_app:unload(Sup);
+abandoned(Leaving, _) -> leave(Leaving).
+
 %% @doc The kprof node's word that it is there. Returns what the shim does.
 -spec word(node()) -> idle | tracing | waiting | paused | held | not_started.
 word(Node) ->
@@ -133,10 +150,10 @@ handle_call({arm, Tracer, Patterns}, {Owner, _}, S0) ->
     true = ets:insert(?MODULE, {armed, Tracer, Patterns}),
     Ref = erlang:monitor(process, Owner),
     _ = S0#s.armed =/= undefined orelse tick_later(),
-    {reply, ok, S#s{armed = {Tracer, Patterns, Owner, Ref}, refusals = 0, heard = now_ms()}};
+    {reply, ok, new_round(S#s{armed = {Tracer, Patterns, Owner, Ref}, refusals = 0, heard = now_ms()})};
 handle_call({update, Patterns}, _, #s{armed = {Tracer, _, Owner, Ref}} = S) ->
     true = ets:insert(?MODULE, {armed, Tracer, Patterns}),
-    {reply, ok, S#s{armed = {Tracer, Patterns, Owner, Ref}}};
+    {reply, ok, new_round(S#s{armed = {Tracer, Patterns, Owner, Ref}})};
 handle_call({update, _}, _, S) ->
     {reply, ok, S};
 handle_call(disarm, _, #s{armed = {Tracer, Patterns, _, _}} = S) ->
@@ -161,6 +178,10 @@ handle_call(attended_by, _, #s{attended = {Node, _, _}} = S) ->
 -spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
 handle_cast(heard, S) ->
     {noreply, S#s{heard = now_ms()}};
+handle_cast({set, Tracer, At}, #s{armed = {Tracer, _, _, _}} = S) ->
+    {noreply, S#s{unseen = [], round_at = At, set_at = At}};
+handle_cast({set, _, _}, S) ->
+    {noreply, S};
 handle_cast({word, Node}, #s{attended = {Node, _, Leaving}} = S) ->
     {noreply, S#s{attended = {Node, now_ms(), Leaving}}};
 handle_cast({word, _}, S) ->
@@ -176,7 +197,7 @@ handle_info(tick, #s{armed = {Tracer, _, _, _}} = S0) ->
     if
         S#s.refusals >= ?REFUSALS -> {noreply, act(tripped, S)};
         Silent -> {noreply, act(dead_man, S)};
-        true -> _ = tick_later(), {noreply, S}
+        true -> _ = tick_later(), {noreply, look(S)}
     end;
 handle_info({'DOWN', Ref, process, _, _}, #s{armed = {Tracer, Patterns, _, Ref}} = S) ->
     _ = undo(Tracer, Patterns) =:= counted andalso spawn(kprof_entry, clear_tokens, []),
@@ -188,7 +209,8 @@ handle_info(watch, #s{attended = {Node, Last, Leaving}} = S) ->
     case now_ms() - Last > S#s.silence_ms of
         true ->
             logger:warning("kprof: no word from ~ts for ~b ms, leaving", [Node, S#s.silence_ms]),
-            _ = spawn(?MODULE, leave, [Leaving]),
+            Sup = whereis(kprof_sup),
+            _ = spawn(fun() -> abandoned(Leaving, Sup) end),
             {noreply, unattended(S)};
         false ->
             _ = watch_later(),
@@ -212,6 +234,32 @@ refusals(Tracer, Before) ->
         false -> Before + 1
     catch
         error:badarg -> 0    % closed: its owner hears of that by itself
+    end.
+
+%% --- patterns ---
+
+new_round(S) ->
+    S#s{unseen = [], set_at = undefined}.
+
+%% A pattern that is not there has been taken off since the round before began.
+look(#s{set_at = undefined} = S) ->
+    S;
+look(#s{unseen = [], armed = {_, Patterns, _, _}, round_at = Before} = S) ->
+    look(S#s{unseen = Patterns, round_at = erlang:monotonic_time(), set_at = Before}, ?LOOKS);
+look(S) ->
+    look(S, ?LOOKS).
+
+look(#s{unseen = []} = S, _) ->
+    S;
+look(#s{unseen = Unseen, armed = {Tracer, _, Owner, _}, set_at = From} = S, N) ->
+    {Now, Later} = lists:split(min(N, length(Unseen)), Unseen),
+    case kprof_tracer:missing(Tracer, Now) of
+        [] ->
+            S#s{unseen = Later};
+        Missing ->
+            kprof_tracer:set_patterns(Tracer, Missing),
+            Owner ! {?MODULE, {reset, From, erlang:monotonic_time(), [MFA || {MFA, _} <- Missing]}},
+            S#s{unseen = Later}
     end.
 
 %% First what stops the messages, then the word. What has piled up in the port is a bounded amount once nothing is added.

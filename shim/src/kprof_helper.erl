@@ -6,7 +6,7 @@
 %% there or does not trace, a helper costs some nanoseconds; and whatever happens in the shim, the request goes on.
 -module(kprof_helper).
 
--export([begin_request/2, begin_or_upgrade/2, end_request/2, run/3, header/2, begin_stream/2, resume/1, has_token/1]).
+-export([begin_request/2, begin_or_upgrade/2, send_request/2, end_request/2, run/3, header/2, begin_stream/2, resume/1, has_token/1]).
 
 -export_type([request/0, header_fun/0, facts/0]).
 
@@ -43,6 +43,15 @@ websocket(Header) ->
     catch
         _:_ -> false
     end.
+
+%% @doc Its response begins to be sent, and its process goes on with that: it ends with {@link end_request/2} or when its process does.
+%% `Facts' as there.
+-spec send_request(request(), fun(() -> facts())) -> ok.
+send_request(off, _) ->
+    ok;
+send_request(Request, Facts) ->
+    _ = erlang:function_exported(kprof, send_request, 2) andalso try kprof:send_request(Request, Facts) catch _:_ -> ok end,
+    ok.
 
 %% @doc Ends it, in a process that has its token. `Facts' is called only when the request is traced.
 -spec end_request(request(), fun(() -> facts())) -> ok.

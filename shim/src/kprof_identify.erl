@@ -44,11 +44,27 @@ compressed(_) -> false.
 result({kprof_identity, Result}) -> Result;
 result(_) -> nil.
 
-%% @doc An identity as text, as it stands in the database: `{a, b}' is `a_b', `undefined' is `nil', what is no identity too.
+%% @doc An identity as text, as it stands in the database: `{a, b}' is `a_b', `{a, {b, c}}' `a /b/c', and with a method of HTTP or
+%% what begins as a path does `{"GET", "timer"}' is `GET /timer', as the web servers' helpers write it; `undefined' is `nil', what is no
+%% identity too.
 -spec text(term()) -> binary() | nil.
+text({A, Path}) when is_tuple(Path) ->
+    case [part(P) || P <- [A | tuple_to_list(Path)]] of
+        [TA] when is_binary(TA) -> <<TA/binary, " /">>;
+        [TA | Segments] = Parts ->
+            case lists:member(nil, Parts) of
+                true -> nil;
+                false -> iolist_to_binary([TA, " " | [["/", S] || S <- Segments]])
+            end
+    end;
 text({A, B}) ->
     case {part(A), part(B)} of
-        {TA, TB} when is_binary(TA), is_binary(TB) -> <<TA/binary, $_, TB/binary>>;
+        {TA, TB} when is_binary(TA), is_binary(TB) ->
+            case {binary:longest_common_prefix([TB, <<"/">>]), kprof_web:is_method(TA)} of
+                {1, _} -> <<TA/binary, " ", TB/binary>>;
+                {0, true} -> <<TA/binary, " /", TB/binary>>;
+                {0, false} -> <<TA/binary, $_, TB/binary>>
+            end;
         _ -> nil
     end;
 text(undefined) -> nil;

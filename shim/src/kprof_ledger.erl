@@ -2,12 +2,14 @@
 %% and how often the breaker has tripped. All times are in ms.
 -module(kprof_ledger).
 
--export([new/0, untraced/2, traced/2, lowered/2, tripped/1, trips/1, count/2, fields/1, told/1]).
+-export([new/0, untraced/3, gone/2, wanted/2, traced/2, lowered/2, tripped/1, trips/1, count/2, fields/1, told/1]).
 
--export_type([ledger/0]).
+-export_type([ledger/0, why/0]).
 
+-type why() :: asked | tripped | away.      % somebody wants no trace; the breaker has tripped; there is no collector
 -record(ledger, {untraced_since = undefined :: undefined | integer(),
-                 untraced_ms = 0 :: non_neg_integer(),     % this and what follows: not yet told to the collector
+                 why = asked :: why() | resumed,           % it is untraced; resumed: asked, up to now
+                 untraced_ms = #{} :: #{why() | resumed => non_neg_integer()},     % this and what follows: not yet told to the collector
                  lowered_ms = 0 :: non_neg_integer(),
                  new_trips = 0 :: non_neg_integer(),
                  trips = 0 :: non_neg_integer()}).         % of the whole trace
@@ -18,12 +20,23 @@
 new() ->
     #ledger{}.
 
-%% @doc From now on nothing is traced; so it was already is fine.
--spec untraced(integer(), ledger()) -> ledger().
-untraced(Now, #ledger{untraced_since = undefined} = Ledger) -> Ledger#ledger{untraced_since = Now};
-untraced(_, Ledger) -> Ledger.
+%% @doc From now on nothing is traced, for this reason. What somebody asked for stays the reason until they want to be traced again.
+-spec untraced(integer(), why(), ledger()) -> ledger().
+untraced(Now, Why, #ledger{untraced_since = undefined} = Ledger) -> Ledger#ledger{untraced_since = Now, why = Why};
+untraced(_, away, #ledger{why = asked} = Ledger) -> Ledger;
+untraced(Now, Why, Ledger) -> (count(Now, Ledger))#ledger{why = Why}.
 
-%% @doc From now on it is.
+%% @doc The collector has gone: where nothing was traced already, that goes on for its own reason.
+-spec gone(integer(), ledger()) -> ledger().
+gone(Now, #ledger{untraced_since = undefined} = Ledger) -> untraced(Now, away, Ledger);
+gone(_, Ledger) -> Ledger.
+
+%% @doc Whoever wanted no trace wants one again: what may hold it up from now on is that there is no collector.
+-spec wanted(integer(), ledger()) -> ledger().
+wanted(Now, Ledger) ->
+    (count(Now, Ledger))#ledger{why = resumed}.
+
+%% @doc From now on something is traced.
 -spec traced(integer(), ledger()) -> ledger().
 traced(Now, Ledger) ->
     (count(Now, Ledger))#ledger{untraced_since = undefined}.
@@ -47,15 +60,17 @@ trips(#ledger{trips = Trips}) ->
 -spec count(integer(), ledger()) -> ledger().
 count(_, #ledger{untraced_since = undefined} = Ledger) ->
     Ledger;
-count(Now, #ledger{untraced_since = Since, untraced_ms = Ms} = Ledger) ->
-    Ledger#ledger{untraced_since = Now, untraced_ms = Ms + Now - Since}.
+count(Now, #ledger{untraced_since = Since, why = Why, untraced_ms = Ms} = Ledger) ->
+    Ledger#ledger{untraced_since = Now, untraced_ms = maps:update_with(Why, fun(Before) -> Before + Now - Since end, Now - Since, Ms)}.
 
-%% @doc What the collector is told of it.
--spec fields(ledger()) -> #{paused_ms := non_neg_integer(), lowered_ms := non_neg_integer(), trips := non_neg_integer()}.
+%% @doc What the collector is told of it: paused_ms is all the time without a trace, of which tripped_ms and away_ms are parts.
+-spec fields(ledger()) -> #{paused_ms := non_neg_integer(), tripped_ms := non_neg_integer(), away_ms := non_neg_integer(),
+                            lowered_ms := non_neg_integer(), trips := non_neg_integer()}.
 fields(#ledger{untraced_ms = Untraced, lowered_ms = Lowered, new_trips = Trips}) ->
-    #{paused_ms => Untraced, lowered_ms => Lowered, trips => Trips}.
+    #{paused_ms => lists:sum(maps:values(Untraced)), tripped_ms => maps:get(tripped, Untraced, 0), away_ms => maps:get(away, Untraced, 0),
+      lowered_ms => Lowered, trips => Trips}.
 
 %% @doc It was told that.
 -spec told(ledger()) -> ledger().
 told(Ledger) ->
-    Ledger#ledger{untraced_ms = 0, lowered_ms = 0, new_trips = 0}.
+    Ledger#ledger{untraced_ms = #{}, lowered_ms = 0, new_trips = 0}.

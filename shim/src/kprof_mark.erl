@@ -3,6 +3,8 @@
 %% always called with the module's name, so that the compiler cannot inline them.
 -module(kprof_mark).
 
+-type changed() :: {token_changed, kprof:label()}.
+
 -export([request_begin/1, web_begin/1, request_end/1, patterns/1]).
 
 %% @doc A request begins under the token that the process has just been given.
@@ -17,8 +19,10 @@ web_begin(_Identity) ->
     ok.
 
 %% @doc The request of the process' token ends. `token_lost': its process was without the token for a while, and calls in
-%% that time are missing. The identity is for a request that has none yet.
--spec request_end(kprof:outcome() | {kprof:outcome(), token_lost} | {kprof:outcome(), token_lost | kept, kprof:identity()}) -> ok.
+%% that time are missing; `token_changed': it had that label instead in the end, another request's. The identity is for a request that has
+%% none yet.
+-spec request_end(kprof:outcome() | {kprof:outcome(), token_lost | changed()} |
+                  {kprof:outcome(), token_lost | changed() | kept, kprof:identity()}) -> ok.
 request_end(_End) ->
     ok.
 

@@ -33,9 +33,10 @@
             config :: binary(),
             config_name :: string(),
             given = [] :: [kprof:option()],    % how to reach the collector, instead of what the configuration says
-            entries = [] :: [mfa()],           % besides those of the configuration
+            entries = [] :: [kprof:entry()],           % besides those of the configuration
             parent :: string(),
-            mode = loaded :: loaded | guest}).    % guest: the target has a kprof of its own, which we leave there
+            mode = loaded :: loaded | guest | older}).
+%% guest: the target has a kprof of its own, which we leave there. older: so it has, one that does not know who attends to it.
 
 %% @doc Runs a kprof node; ends the emulator. Its parameters are environment variables, set by the script: KPROF_TARGET,
 %% KPROF_OWN_NAME, KPROF_CONFIG (a file or empty), KPROF_ENTRIES (a function a line), KPROF_EBIN,
@@ -73,9 +74,13 @@ env(Name) -> os:getenv(Name, "").
 fail(Status, Format, Args) ->
     throw({failed, Status, unicode:characters_to_binary(io_lib:format(Format, Args))}).
 
-entry(Text) ->
+entry(Text0) ->
+    {Text, Entry} = case lists:suffix(",returns=none", Text0) of
+                        true -> {lists:sublist(Text0, length(Text0) - length(",returns=none")), fun(MFA) -> {MFA, #{returns => none}} end};
+                        false -> {Text0, fun(MFA) -> MFA end}
+                    end,
     case kprof_mfa:parse(Text) of
-        {ok, MFA} -> MFA;
+        {ok, MFA} -> Entry(MFA);
         error -> fail(?E_USAGE, "--entry wants Module:Function/Arity, not ~ts", [Text])
     end.
 
@@ -144,9 +149,9 @@ begin_tracing(T0) ->
         ours ->
             say("tracing ~ts again", [T0#t.target]),
             T0;
-        guest ->
+        {guest, Leaving} ->
             ok = remote(T0, kprof, start, []),
-            trace(T0#t{mode = guest});
+            trace(attend_guest(Leaving, T0));
         absent ->
             load(T0),
             trace(T0#t{mode = loaded})
@@ -210,12 +215,31 @@ presence(#t{target = Target} = T) ->
             unload(T),
             absent;
         {_, true} ->
-            remote(T, kprof, status, []) =:= idle
-                orelse fail(?E_BUSY, "~ts is being traced already, by its own kprof: the application must call kprof:stop_trace()",
-                            [Target]),
-            guest;
+            Me = node(),
+            case {remote(T, kprof, status, []), attends_guest(T)} of
+                {idle, _} -> {guest, stop_trace};
+                {_, Me} -> ours;
+                {_, undefined} ->
+                    fail(?E_BUSY, "~ts is being traced already, by its own kprof: the application must call kprof:stop_trace()", [Target]);
+                {_, Other} ->
+                    fail(?E_BUSY, "~ts is traced by ~ts already: end that first, with kprof detach or, where it runs, stop_kprof_node.sh",
+                         [Target, Other])
+            end;
         {_, false} ->
-            guest
+            {guest, stop}
+    end.
+
+%% Its own kprof may be an older one.
+attends_guest(T) ->
+    try remote(T, kprof_guard, attended_by, [])
+    catch throw:{failed, ?E_OTHER, _} -> undefined
+    end.
+
+attend_guest(Leaving, T) ->
+    try remote(T, kprof_guard, attend, [node(), Leaving]) of
+        ok -> T#t{mode = guest}
+    catch
+        throw:{failed, ?E_OTHER, _} -> T#t{mode = older}
     end.
 
 is_running(T) ->
@@ -338,8 +362,8 @@ watch(#t{target = Target} = T) ->
             end
     end.
 
-word(#t{mode = loaded} = T) -> remote(T, kprof_guard, word, [node()]);
-word(#t{mode = guest} = T) -> remote(T, kprof, status, []).
+word(#t{mode = older} = T) -> remote(T, kprof, status, []);
+word(T) -> remote(T, kprof_guard, word, [node()]).
 
 %% Tries until tracing runs again; each new reason is told once.
 wait(T, Told) ->
@@ -369,6 +393,8 @@ finish(T) ->
 %% --- getting out ---
 
 take_out(#t{mode = guest} = T) ->
+    ok = remote(T, kprof_guard, leave, [], 15000);
+take_out(#t{mode = older} = T) ->
     _ = remote(T, kprof, stop_trace, [], 15000),
     ok;
 take_out(#t{mode = loaded} = T) ->

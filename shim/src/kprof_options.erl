@@ -39,10 +39,12 @@ check(Options) ->
         is_map_key(tier_config, Map) orelse is_map_key(entry, Map) orelse throw({missing_option, tier_config}),
         Checked = maps:map(fun value/2, maps:remove(tier_config, maps:merge(defaults(), Map))),
         Tiers = tiers(maps:get(tier_config, Map, []), maps:get(entry, Checked)),
-        lists:foreach(fun traceable/1, Tiers),
+        lists:foreach(fun(Tier) -> traceable(Tier, maps:get(wait, Checked)) end, Tiers),
         samplable(Tiers, maps:get(sample, Checked)),
         #{stats_dumper := Dumper, sample := Sample, sample_weights := Weights, slow_call_threshold := SlowUs,
           slow_call_callback := SlowCallback, trace_gc := Gc, trace_scheduling := Scheduling} = Checked,
+        Flags = [safe(Flag, Option)
+                 || {Option, Flag, true} <- [{trace_gc, garbage_collection, Gc}, {trace_scheduling, running, Scheduling}]],
         writable(Dumper),
         {ok, #{tiers => Tiers,
                identity_f => maps:get(identity_f, Checked),
@@ -56,7 +58,7 @@ check(Options) ->
                force_header => maps:get(force_header, Checked),
                slow_us => SlowUs,
                slow_callback => SlowCallback,
-               flags => [garbage_collection || Gc] ++ [running || Scheduling],
+               flags => Flags,
                leader => group_leader()}}
     catch
         throw:Reason -> {error, Reason};
@@ -67,7 +69,7 @@ defaults() ->
     #{entry => [], identity_f => undefined, print_calls => false, stats_dumper => false, collector => {"127.0.0.1", 4711},
       secret => undefined, secret_file => undefined, tls => false, sample => {one_in, 1}, sample_weights => #{}, force_header => undefined,
       slow_call_threshold => undefined, slow_call_callback => undefined, trace_gc => false,
-      trace_scheduling => false}.
+      trace_scheduling => false, wait => false}.
 
 collect({Name, Value}, Map) when is_atom(Name) ->
     Name =:= tier_config orelse is_map_key(Name, defaults()) orelse throw({bad_option, {Name, Value}}),
@@ -113,8 +115,15 @@ value(slow_call_threshold, V) -> bad(slow_call_threshold, V, "microseconds, an i
 value(slow_call_callback, undefined) -> undefined;
 value(slow_call_callback, F) when is_function(F, 2) -> F;
 value(slow_call_callback, V) -> bad(slow_call_callback, V, "a fun of two arguments, Spans and Identity");
-value(Name, B) when is_boolean(B), Name =:= trace_gc orelse Name =:= trace_scheduling -> B;
+value(Name, B) when is_boolean(B), Name =:= trace_gc orelse Name =:= trace_scheduling orelse Name =:= wait -> B;
 value(Name, V) -> bad(Name, V, "true or false").
+
+%% The node comes before what is traced of it.
+safe(Flag, Option) ->
+    case kprof_vm:unsafe(Flag) of
+        no -> Flag;
+        Danger -> throw({unsafe_option, Option, erlang:system_info(otp_release), erlang:system_info(version), Danger})
+    end.
 
 weighted(Identity, W) when is_number(W), W >= 0, W =< 1.0e6 ->
     case kprof_identify:text(Identity) of
@@ -181,8 +190,8 @@ writable(_) ->
 
 tiers(Config, Entries) when is_list(Config), length(Config) + length(Entries) =< ?MAX_TIERS ->
     Named = [tier(T) || T <- Config],
-    Unnamed = Entries -- [MFA || #{mfa := MFA} <- Named],
-    Tiers = [entry(Tier, Entries) || Tier <- Named ++ [tier({kprof_mfa:text(MFA), MFA}) || MFA <- Unnamed]],
+    Unnamed = [Entry || {MFA, _} = Entry <- Entries, not lists:any(fun(#{mfa := Of}) -> Of =:= MFA end, Named)],
+    Tiers = [entry(Tier, Entries) || Tier <- Named ++ [tier({kprof_mfa:text(MFA), MFA, More}) || {MFA, More} <- Unnamed]],
     _ = lists:foldl(fun unique/2, #{}, Tiers),
     Tiers;
 tiers(Config, Entries) when is_list(Config) ->
@@ -202,22 +211,31 @@ tier({Name, {M, F, A} = MFA, More}) when is_map(More) ->
 tier(Other) ->
     throw({bad_tier, Other}).
 
-%% An entry is a tier as well.
-entry(#{name := Name, mfa := MFA, returns := Returns} = Tier, Entries) ->
-    Entry = lists:member(MFA, Entries),
-    Entry andalso Returns =:= none andalso throw({entry_without_return, Name, MFA}),
-    Tier#{entry := Entry}.
+%% An entry is a tier as well. What either says of its returns holds.
+entry(#{mfa := MFA, returns := Returns} = Tier, Entries) ->
+    case lists:keyfind(MFA, 1, Entries) of
+        {_, More} -> Tier#{entry := true, returns := maps:get(returns, More, Returns)};
+        false -> Tier
+    end.
 
-entries({_, _, _} = MFA) ->
-    entries([MFA]);
-entries(MFAs) when is_list(MFAs) ->
-    lists:foreach(fun({M, F, A}) when is_atom(M), is_atom(F), is_integer(A), A >= 0, A =< 255, M =/= '_', F =/= '_' -> ok;
-                     (V) -> bad(entry, V, "{Module, Function, Arity} of one function, or a list of such")
-                  end, MFAs),
+entries(Entries) when is_list(Entries) ->
+    All = [entry(E) || E <- Entries],
+    MFAs = [MFA || {MFA, _} <- All],
     MFAs -- (MFAs -- lists:usort(MFAs)) =:= MFAs orelse throw({duplicate_entry, hd(MFAs -- lists:usort(MFAs))}),
-    MFAs;
+    All;
+entries(Entry) when is_tuple(Entry) ->
+    entries([Entry]);
 entries(V) ->
-    bad(entry, V, "{Module, Function, Arity}, or a list of such").
+    bad(entry, V, "{Module, Function, Arity}, {{Module, Function, Arity}, #{returns => none}}, or a list of such").
+
+entry({M, F, A} = MFA) when is_atom(M), is_atom(F), is_integer(A), A >= 0, A =< 255, M =/= '_', F =/= '_' ->
+    {MFA, #{}};
+entry({{M, F, A} = MFA, More}) when is_map(More), is_atom(M), is_atom(F), is_integer(A) ->
+    maps:foreach(fun(Key, Value) -> tier_option(kprof_mfa:text(MFA), Key, Value) end, More),
+    {_, _} = entry(MFA),
+    {MFA, More};
+entry(V) ->
+    bad(entry, V, "{Module, Function, Arity} of one function, or {{Module, Function, Arity}, #{returns => none}}, or a list of such").
 
 tier_option(_, returns, Value) when Value =:= none; Value =:= whole -> ok;
 tier_option(Name, returns, Value) -> throw({bad_tier_value, Name, returns, Value, "none or whole"});
@@ -241,12 +259,13 @@ unique(#{name := Name, mfa := MFA}, Seen) ->
         _ -> Seen#{{name, Name} => true, MFA => Name}
     end.
 
-traceable(#{name := Name, mfa := {M, _, _} = MFA}) ->
+traceable(#{name := Name, mfa := {M, _, _} = MFA}, Wait) ->
     lists:member(M, kprof_app:modules()) andalso throw({own_module, Name, MFA}),
     Loaded = code:ensure_loaded(M),
     case {Loaded, kprof_vm:function(MFA)} of
         {_, free} -> ok;
         {{error, _}, absent} -> ok;    % it may be loaded later
+        {_, absent} when Wait -> ok;
         {_, absent} -> throw({unknown_function, Name, MFA});
         {_, taken} -> throw({already_traced, Name, MFA})
     end.

@@ -17,7 +17,7 @@
 %% of them a second always may be: who looks for one request gets it, and the breaker is there if even that is too much.
 -module(kprof_sampling).
 
--export([new/1, ask/2, is_asked/1, one_in/1, put/2, takes/4, weigh/1, describe/1, fields/1, lowered/1]).
+-export([new/1, ask/2, is_asked/1, one_in/1, put/2, takes/4, takes_all/1, weigh/1, describe/1, fields/1, lowered/1]).
 -export([tripped/3, follow/4, budget/0]).
 
 -export_type([asked/0, sampling/0]).
@@ -70,6 +70,11 @@ takes(Slots, OneIn, N, Identity) ->
         false -> is_drawn(N - 1, OneIn) andalso is_due(kprof_slots:interval(Slots), 1, Slots);
         true -> takes_weighted(Slots, OneIn, N, weight(Identity))
     end.
+
+%% @doc Whether every request gets one, as far as that is known now.
+-spec takes_all(kprof_slots:slots()) -> boolean().
+takes_all(Slots) ->
+    kprof_slots:one_in(Slots) =:= 1 andalso kprof_slots:interval(Slots) =:= 0 andalso not kprof_slots:is_weighted(Slots).
 
 takes_weighted(_, _, _, Weight) when Weight == 0 -> false;
 takes_weighted(Slots, OneIn, N, Weight) ->

@@ -132,6 +132,9 @@ handle_event(info, {'DOWN', Ref, process, _, Why}, _, #d{trace = Trace} = D) ->
     {keep_state, D#d{trace = kprof_trace:answered(Ref, Why, Trace)}};
 handle_event(info, {kprof_guard, tripped}, tracing, #d{trace = Trace, pause_ms = Pause} = D) ->
     next(paused, D#d{trace = kprof_trace:tripped(Pause, Trace), pause_ms = min(2 * Pause, ?PAUSE_MAX_MS)}, again_in(Pause));
+handle_event(info, {kprof_guard, {reset, From, Until, MFAs}}, tracing, #d{trace = Trace}) ->
+    ok = kprof_trace:reset({From, Until}, MFAs, Trace),
+    keep_state_and_data;
 handle_event(info, {kprof_guard, dead_man}, tracing, #d{trace = Trace} = D) ->
     ok = kprof_trace:silent(Trace),
     lost("it has been silent for too long", tracing, D);
@@ -233,8 +236,8 @@ steer(#{<<"command">> := <<"pause">>}, Id, _, #d{trace = Trace0} = D) ->
     Next;
 steer(#{<<"command">> := <<"resume">>}, Id, tracing, D) ->
     steered(Id, true, "is being traced already", D);
-steer(#{<<"command">> := <<"resume">>}, Id, _, D0) ->
-    case again(D0#d{held = false}) of
+steer(#{<<"command">> := <<"resume">>}, Id, _, #d{trace = Trace0} = D0) ->
+    case again(D0#d{held = false, trace = kprof_trace:wanted(Trace0)}) of
         {next_state, tracing, #d{trace = Trace} = D, Timers} ->
             ok = kprof_trace:steered(Id, true, ["traced again: ", kprof_trace:describe(Trace)], Trace),
             {next_state, tracing, D, [{{timeout, again}, cancel} | Timers]};

@@ -21,7 +21,8 @@
 -module(kprof_slots).
 
 -export([create/0, erase/0, find/0, open/2, close/1, set_one_in/2, one_in/1, base/1, old_bases/1, base_number/1, new_base/0,
-         next/1, is_label/1, count_unsampled/1, count_unsampled/2, unsampled/1, sub_unsampled/2, set_forced/2, lower_forced/2, may_force/1,
+         next/1, seen/1, is_label/1, count_unsampled/1, count_unsampled/2, unsampled/1, sub_unsampled/2, set_forced/2,
+         lower_forced/2, may_force/1,
          set_interval/2, interval/1, take_due/3, per_second/0, set_weighted/2, is_weighted/1,
          take_forced/1, whose/2, mark_ended/2, ended/2, mark_lost/2, lost/2]).
 
@@ -166,6 +167,11 @@ new_base() ->
 -spec next(slots()) -> integer().
 next(Slots) ->
     atomics:add_get(Slots, ?SEEN, 1).
+
+%% @doc How many requests have been counted so, in this trace.
+-spec seen(slots()) -> non_neg_integer().
+seen(Slots) ->
+    atomics:get(Slots, ?SEEN).
 
 %% @doc Counts one request that gets no token.
 -spec count_unsampled(slots()) -> ok.

@@ -3,7 +3,7 @@
 -module(kprof_tiers).
 
 -export([none/0, new/1, list/1, patterns/1, flags/1, has_entries/1, fields/1, take_off/2]).
--export([arm/3, sample/3, count_left_out/2, disarmed/1, clear_tokens/1]).
+-export([arm/3, sample/3, count_left_out/2, entered/1, disarmed/1, clear_tokens/1]).
 
 -export_type([tiers/0, tier/0]).
 
@@ -12,6 +12,7 @@
 
 -record(tiers, {list = [] :: [tier()],
                 spawns = [] :: [kprof_tracer:pattern()],   % of the functions that spawn, those that are ours to trace
+                upgrades = [] :: [kprof_tracer:pattern()], % and of those that end an entry's request, of the running trace
                 flags = [] :: [garbage_collection | running],
                 named = false :: boolean(),                % there is an identity function
                 one_in = 1 :: pos_integer(),               % the sampling of entries that is in force
@@ -41,8 +42,8 @@ list(#tiers{list = List}) ->
 
 %% @doc All that is set.
 -spec patterns(tiers()) -> [kprof_tracer:pattern()].
-patterns(#tiers{list = List, spawns = Spawns, flags = Flags}) ->
-    kprof_mark:patterns(Flags) ++ Spawns ++ [{MFA, Spec} || #{mfa := MFA, spec := Spec} <- List].
+patterns(#tiers{list = List, spawns = Spawns, upgrades = Upgrades, flags = Flags}) ->
+    kprof_mark:patterns(Flags) ++ Spawns ++ Upgrades ++ [{MFA, Spec} || #{mfa := MFA, spec := Spec} <- List].
 
 %% @doc Process flags that these tiers need besides those of every trace.
 -spec flags(tiers()) -> [return_to].
@@ -81,7 +82,9 @@ arm(Slots, Sampling, #tiers{list = List} = Tiers) ->
     Named = [MFA || #{mfa := MFA} <- List],
     %% a function that spawns may be a tier, or be traced by somebody else: then it is none of these
     Spawns = [Pattern || {MFA, _} = Pattern <- kprof_match:spawns(), not lists:member(MFA, Named), kprof_vm:function(MFA) =:= free],
-    specs(Slots, Sampling, begin_counting(Tiers#tiers{spawns = Spawns})).
+    Upgrades = [Pattern || has_entries(Tiers), {MFA, _} = Pattern <- kprof_entry:upgrades(kprof_slots:base(Slots)),
+                           not lists:member(MFA, Named), kprof_vm:function(MFA) =/= taken],
+    specs(Slots, Sampling, begin_counting(Tiers#tiers{spawns = Spawns, upgrades = Upgrades})).
 
 begin_counting(Tiers) ->
     case has_entries(Tiers) of
@@ -100,7 +103,8 @@ specs(Slots, Sampling, #tiers{list = List, flags = Flags} = Tiers) ->
     Settings = #{base => kprof_slots:base(Slots), olds => kprof_slots:old_bases(Slots), one_in => OneIn, flags => Flags},
     Tiers#tiers{one_in = OneIn,
                 list = [case Tier of
-                            #{entry := true, rows := Rows} -> Tier#{spec := kprof_entry:spec(Rows, Settings)};
+                            #{entry := true, rows := Rows, returns := Returns} ->
+                                Tier#{spec := kprof_entry:spec(Rows, Settings#{returns => Returns})};
                             _ -> Tier
                         end || Tier <- List]}.
 
@@ -112,6 +116,11 @@ count_left_out(Slots, #tiers{counted = Before, one_in = OneIn} = Tiers) ->
     Now = erlang:system_info(trace_control_word),
     ok = kprof_slots:count_unsampled(Slots, kprof_entry:unsampled(Before, Now, OneIn)),
     Tiers#tiers{counted = Now}.
+
+%% @doc Whether an entry has been called, sampled or not.
+-spec entered(tiers()) -> boolean().
+entered(#tiers{counted = undefined}) -> false;
+entered(#tiers{counted = Counted}) -> Counted > 0 orelse erlang:system_info(trace_control_word) > 0.
 
 %% @doc Nothing is set any longer, and no calls are counted.
 -spec disarmed(tiers()) -> tiers().

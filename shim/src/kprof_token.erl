@@ -4,20 +4,26 @@
 %% `{Label, Depth, StartedAt, Kind}'. `Label' is 0 when the sampler left the request out, so that nested calls do not
 %% draw again. `Kind' is `own' when the outermost `set_token' was made here, `carried' when the token came with a
 %% message; the last `clear_token' ends the request only in the first case. It is `web' for a request of a web server's helper,
-%% which is over when the helper says so.
+%% which is over when the helper says so, and `{inside, Before}' when that has begun under the token Before of an entry: then it is the
+%% entry's request, most likely. Whether its process is inside of the entry's call the collector knows ({@link kprof_entry}); what this
+%% process does next may be that one's, so it has the entry's token again afterwards. A marker under such a token begins nothing, but
+%% names the request of the call that it is in.
 %%
 %% A message without a token takes the process' own away, and what is called until it is put back is not traced. Who finds that,
 %% the end of the request or a nested entry, says so in the end marker: such a request has no right numbers. Putting it back by
-%% hand is the caller's word that nothing was missed.
+%% hand is the caller's word that nothing was missed. Another request's token, of who gave back what this one waited for, hides
+%% nothing: the end marker says which it was.
 %%
 %% Labels that are not ours (the application's own use of seq_trace) are never overwritten nor cleared.
 -module(kprof_token).
 
--export([set/3, clear/0, run/5, begin_web/3, end_web/4, label/0, set_label/1, with/2, wrap/1, take_up/1, put_back/1]).
+-export([set/3, clear/0, run/5, begin_web/3, send_web/4, end_web/4, label/0, set_label/1, with/2, wrap/1, take_up/1, put_back/1]).
 
 -define(KEY, '$kprof_token').
 -define(TIMEOUT_MS, 60000).
 -define(MAX_IDENTITY, 255).
+-define(IS_WEB(Kind), (Kind =:= web orelse element(1, Kind) =:= inside)).
+-define(BY_ENTRY(Label), (Label band 16#80000000 =/= 0)).    % of ours: kprof_entry
 
 %% @doc Begins a request, or counts a nested one. `OneIn' is the sampling in force.
 -spec set(kprof_slots:slots(), pos_integer(), kprof:identity()) -> ok.
@@ -100,10 +106,10 @@ run(Slots, OneIn, Identity, What, Args) ->
 begin_web(Slots, OneIn, Ask) ->
     Now = now_ms(),
     case get(?KEY) of
-        {Label, _, _, web} ->
+        {Label, _, _, Kind} when ?IS_WEB(Kind) ->
             %% its end was never told: nobody knows when it was
             _ = erase(?KEY),
-            finish(Slots, Label, {error, token_lost}),
+            finish(Slots, Label, Kind, {error, token_lost}),
             draw_web(Slots, OneIn, Ask, Now);
         {Label, _, At, _} ->
             case live(Slots, Label, At, Now) of
@@ -121,6 +127,9 @@ draw_web(Slots, OneIn, Ask, Now) ->
             _ = erase(?KEY),
             kprof_slots:count_unsampled(Slots),
             off;
+        current when ?BY_ENTRY(Before) ->
+            %% the entry has drawn already
+            begun(Slots, kprof_slots:next(Slots), Ask(name), Now, {inside, seq_trace:get_token()});
         _ ->
             N = kprof_slots:next(Slots),
             Name = case kprof_slots:is_weighted(Slots) of true -> Ask(name); false -> later end,
@@ -130,17 +139,46 @@ draw_web(Slots, OneIn, Ask, Now) ->
             end
     end.
 
+%% @doc Tells the outcome and the name of a request of {@link begin_web/3} whose response is on its way: it goes on, under its token, until
+%% {@link end_web/4}, or until its process ends.
+-spec send_web(kprof_slots:label(), kprof:outcome(), boolean(), kprof:identity()) -> ok.
+send_web(Label, Outcome, Lost, Identity) ->
+    Slots = kprof_slots:find(),
+    case Slots =/= undefined andalso is_open(Slots, Label) of
+        true ->
+            Before = seq_trace:get_token(),
+            _ = (Lost orelse seen(Slots, Label, kind(Label), Before) =:= token_lost) andalso kprof_slots:mark_lost(Slots, Label),
+            _ = seq_trace:set_token(label, Label),
+            kprof_mark:request_end({Outcome, sending, identity(Identity)});
+        false ->
+            ok
+    end.
+
 %% @doc Ends a request of {@link begin_web/3}, in whatever process, which should have its token. `Lost': a process that worked for it was
 %% without. `Identity' names the request, unless a call has; `undefined' leaves it the name of its begin.
 -spec end_web(kprof_slots:label() | 0, kprof:outcome(), boolean(), kprof:identity()) -> ok.
 end_web(Label, Outcome, Lost, Identity) ->
-    case get(?KEY) of
-        {Label, _, _, web} -> _ = erase(?KEY), ok;
-        _ -> ok
-    end,
+    Kind = kind(Label),
+    _ = Kind =/= none andalso erase(?KEY),
     Slots = kprof_slots:find(),
+    _ = Label =:= 0 andalso Slots =/= undefined andalso drop_of_entry(Slots),
     _ = Lost andalso Label > 0 andalso Slots =/= undefined andalso kprof_slots:mark_lost(Slots, Label),
-    finish(Slots, Label, {Outcome, kept, identity(Identity)}).
+    finish(Slots, Label, Kind, {Outcome, kept, identity(Identity)}).
+
+%% How this process has begun a web request, `none' if it has not.
+kind(Label) ->
+    case get(?KEY) of
+        {Label, _, _, Kind} when ?IS_WEB(Kind) -> Kind;
+        _ -> none
+    end.
+
+%% An entry that was called in a request that the sampler left out has left its token.
+drop_of_entry(Slots) ->
+    Label = seq_label(),
+    case Label =/= undefined andalso kprof_slots:whose(Slots, Label) of
+        current when ?BY_ENTRY(Label) -> drop_token();
+        _ -> ok
+    end.
 
 %% @doc The label of the request that this process works for, `undefined' when there is none of the running trace.
 -spec label() -> kprof_slots:label() | undefined.
@@ -247,6 +285,7 @@ enter(Slots, OneIn, Identity, Now, Abandoned) ->
                     sample(Slots, OneIn, Identity, Now, Label);
                 false ->
                     _ = put(?KEY, {Label, 1, Now, carried}),
+                    _ = ?BY_ENTRY(Label) andalso Identity =/= undefined andalso kprof_mark:request_begin(identity(Identity)),
                     {carried, Label}
             end;
         _ ->
@@ -266,7 +305,7 @@ begun(Slots, N, Identity, Now, Kind) ->
     _ = put(?KEY, {Label, 1, Now, Kind}),
     case Kind of
         own -> kprof_mark:request_begin(identity(Identity));
-        web -> kprof_mark:web_begin(identity(Identity))
+        _ -> kprof_mark:web_begin(identity(Identity))
     end,
     Label.
 
@@ -313,6 +352,7 @@ clear_carried() ->
         Slots ->
             Label = seq_label(),
             case Label =/= undefined andalso kprof_slots:whose(Slots, Label) of
+                current when ?BY_ENTRY(Label) -> ok;    % it ends when the entry returns
                 current -> finish(Slots, Label, ok);
                 stale -> drop_token();
                 _ -> ok
@@ -329,40 +369,67 @@ finish_own(Slots, Label, Outcome) ->
             ok
     end.
 
-finish(_, 0, _) ->
-    ok;
-finish(undefined, _, _) ->
-    drop_token();
 finish(Slots, Label, End) ->
+    finish(Slots, Label, own, End).
+
+finish(_, 0, _, _) ->
+    ok;
+finish(undefined, _, _, _) ->
+    drop_token();
+finish(Slots, Label, Kind, End) ->
     Before = seq_trace:get_token(),
     Foreign = is_tuple(Before) andalso kprof_slots:whose(Slots, element(2, Before)) =:= foreign,
-    case kprof_slots:whose(Slots, Label) =:= current andalso not kprof_slots:ended(Slots, Label) of
+    case is_open(Slots, Label) of
         true ->
-            Lost = not is_label(Label, Before) orelse kprof_slots:lost(Slots, Label),
+            Seen = seen(Slots, Label, Kind, Before),
             _ = seq_trace:set_token(label, Label),
-            kprof_mark:request_end(case Lost of true -> token_lost(End); false -> End end),
+            kprof_mark:request_end(with_token_word(Seen, End)),
             kprof_slots:mark_ended(Slots, Label);
         false ->
             ok
     end,
-    case Foreign of
-        true -> _ = seq_trace:set_token(Before), ok;
-        false -> drop_token()
+    Entered = by_entry(Slots, Before),
+    case Kind of
+        _ when Foreign -> _ = seq_trace:set_token(Before), ok;
+        {inside, _} when Entered -> _ = seq_trace:set_token(Before), ok;
+        {inside, Token} -> _ = seq_trace:set_token(Token), ok;
+        _ -> drop_token()
     end.
 
-token_lost({Outcome, _, Identity}) -> {Outcome, token_lost, Identity};
-token_lost({Outcome, token_lost}) -> {Outcome, token_lost};
-token_lost(Outcome) -> {Outcome, token_lost}.
+is_open(Slots, Label) ->
+    kprof_slots:whose(Slots, Label) =:= current andalso not kprof_slots:ended(Slots, Label).
+
+by_entry(Slots, {_, Label, _, _, _}) -> kprof_slots:whose(Slots, Label) =:= current andalso ?BY_ENTRY(Label);
+by_entry(_, _) -> false.
+
+%% What became of the token. Where every request has one, another request's has come with what that one gave back, and nothing was missed.
+%% Else there may have been none in between. Inside of an entry's call it may be that of another such call
+%% within, and the collector knows whose the work is.
+seen(Slots, Label, Kind, Token) ->
+    case kprof_slots:lost(Slots, Label) of
+        true -> token_lost;
+        false when is_tuple(Token), element(2, Token) =:= Label -> kept;
+        false when is_tuple(Token), tuple_size(Kind) =:= 2 ->
+            case kprof_slots:whose(Slots, element(2, Token)) of current -> kept; _ -> token_lost end;
+        false when is_tuple(Token) ->
+            Other = element(2, Token),
+            case kprof_slots:whose(Slots, Other) =:= current andalso kprof_sampling:takes_all(Slots) of
+                true -> {token_changed, Other};
+                false -> token_lost
+            end;
+        false -> token_lost
+    end.
+
+with_token_word(kept, End) -> End;
+with_token_word(Word, {Outcome, kept, Identity}) -> {Outcome, Word, Identity};
+with_token_word(_, {_, token_lost} = End) -> End;
+with_token_word(Word, Outcome) -> {Outcome, Word}.
 
 drop_token() ->
     _ = seq_trace:set_token([]),
     ok.
 
 %% --- small things ---
-
-%% Whether a seq_trace token has this label.
-is_label(Label, {_, Label, _, _, _}) -> true;
-is_label(_, _) -> false.
 
 seq_label() ->
     case seq_trace:get_token(label) of

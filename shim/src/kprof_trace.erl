@@ -4,8 +4,8 @@
 %% Each arming is hello, welcome, clock, tiers, a new trace port, the data connection, flags and patterns, trace_started.
 -module(kprof_trace).
 
--export([new/2, connect/1, listen/1, arm/1, hold/1, let_go/1, tripped/2, silent/1, waits/2, stop/1, discard/1]).
--export([event/2, ended/3, answered/3, message/2, sample/3, load/1, look/1, clock/1]).
+-export([new/2, connect/1, listen/1, arm/1, hold/1, wanted/1, let_go/1, tripped/2, silent/1, waits/2, stop/1, discard/1]).
+-export([event/2, ended/3, answered/3, message/2, sample/3, load/1, look/1, reset/3, clock/1]).
 -export([tell_state/3, steered/4, describe/1, warnings/1, armed/1, collector/1, reached/1]).
 
 -export_type([trace/0]).
@@ -18,6 +18,7 @@
                 outlets :: kprof_outlets:outlets(),
                 arming = kprof_arming:new() :: kprof_arming:arming(),
                 seen = kprof_upkeep:new() :: kprof_upkeep:seen(),
+                unmarked = kprof_unmarked:new() :: kprof_unmarked:unmarked(),
                 load = kprof_load:new() :: kprof_load:load(),
                 ledger = kprof_ledger:new() :: kprof_ledger:ledger(),
                 asks = kprof_asks:new() :: kprof_asks:asks()}).
@@ -95,9 +96,14 @@ set(#trace{slots = Slots, options = #{weights := Weights, force_header := Header
 %% @doc Everything off but the control connection. What was sent arrives.
 -spec hold(trace()) -> trace().
 hold(T0) ->
-    T = untraced(wind_down(T0)),
+    T = untraced(asked, wind_down(T0)),
     ok = kprof_control:stopped(held, "paused by a tool", T#trace.control),
     T.
+
+%% @doc It is to be armed again.
+-spec wanted(trace()) -> trace().
+wanted(#trace{ledger = Ledger} = T) ->
+    T#trace{ledger = kprof_ledger:wanted(now_ms(), Ledger)}.
 
 %% @doc Stops for good. What was sent arrives.
 -spec stop(trace()) -> ok.
@@ -128,8 +134,8 @@ let_go(#trace{slots = Slots, tiers = Tiers, control = Control} = T) ->
     ok = kprof_slots:close(Slots),
     Arming = kprof_arming:drop(Tiers, T#trace.arming),
     %% an answer must not reach the next session: its questions have the same numbers
-    untraced(T#trace{tiers = kprof_tiers:disarmed(Tiers), arming = Arming, control = kprof_control:close(Control),
-                     asks = kprof_asks:new()}).
+    T#trace{tiers = kprof_tiers:disarmed(Tiers), arming = Arming, control = kprof_control:close(Control), asks = kprof_asks:new(),
+            ledger = kprof_ledger:gone(now_ms(), T#trace.ledger)}.
 
 %% @doc The guard has tripped: everything is undone, and what is in the port is still delivered. Sampled is half of what was from now on, or
 %% less. The caller tries again in `Pause' ms.
@@ -143,7 +149,7 @@ tripped(Pause, #trace{load = Load, sampling = Before, control = Control} = T0) -
     logger:warning("kprof: ~ts", [Text]),
     ok = kprof_control:stopped(tripped, Text, Control),
     ok = tell_state(paused, Text, T),
-    untraced(T#trace{arming = kprof_arming:tripped(T#trace.arming)}).
+    untraced(tripped, T#trace{arming = kprof_arming:tripped(T#trace.arming)}).
 
 %% @doc The guard has undone everything, as the collector was silent.
 -spec silent(trace()) -> ok.
@@ -153,12 +159,12 @@ silent(#trace{control = Control}) ->
 %% @doc A try has failed, for this reason.
 -spec waits(term(), trace()) -> trace().
 waits({foreign_tracer, Tracer}, #trace{seen = Seen} = T) ->
-    untraced(T#trace{seen = kprof_upkeep:foreign_tracer(Tracer, Seen)});
+    untraced(away, T#trace{seen = kprof_upkeep:foreign_tracer(Tracer, Seen)});
 waits(_, T) ->
-    untraced(T).
+    untraced(away, T).
 
-untraced(#trace{ledger = Ledger} = T) ->
-    T#trace{ledger = kprof_ledger:untraced(now_ms(), Ledger)}.
+untraced(Why, #trace{ledger = Ledger, unmarked = Unmarked} = T) ->
+    T#trace{ledger = kprof_ledger:untraced(now_ms(), Why, Ledger), unmarked = kprof_unmarked:disarmed(Unmarked)}.
 
 %% --- what comes ---
 
@@ -283,9 +289,23 @@ log_level(Before, Sampling, Load) ->
 -spec look(trace()) -> trace().
 look(#trace{arming = Arming, tiers = Tiers, outlets = Outlets, control = Control, seen = Seen} = T) ->
     case kprof_guard:armed(kprof_arming:tracer(Arming)) of
-        true -> T#trace{seen = kprof_upkeep:look(Tiers, kprof_outlets:pids(Outlets), Arming, Control, Seen)};
+        true -> unmarked(T#trace{seen = kprof_upkeep:look(Tiers, kprof_outlets:pids(Outlets), Arming, Control, Seen)});
         false -> T      % the guard has undone everything: its word is on its way
     end.
+
+%% @doc The guard has set patterns again.
+-spec reset({integer(), integer()}, [mfa()], trace()) -> ok.
+reset(Time, MFAs, #trace{tiers = Tiers, control = Control}) ->
+    kprof_upkeep:reset(Time, MFAs, Tiers, Control).
+
+%% Whether anything begins a request at all.
+unmarked(#trace{slots = Slots, tiers = Tiers, arming = Arming, unmarked = Unmarked} = T) ->
+    Tracer = kprof_arming:tracer(Arming),
+    Begun = kprof_slots:seen(Slots) > 0 orelse kprof_tiers:entered(Tiers) orelse kprof_arming:messages(Arming) > 0,
+    MFAs = [MFA || #{mfa := MFA} <- kprof_tiers:list(Tiers)],
+    Looked = T#trace{unmarked = kprof_unmarked:look(now_ms(), Begun, Tracer, MFAs, Unmarked)},
+    ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
+    Looked.
 
 %% @doc Every second: tells the collector the time, and what stands in its ledger. Nothing while there is no connection.
 -spec clock(trace()) -> {ok, trace()} | {error, term()}.
@@ -295,10 +315,12 @@ clock(#trace{slots = Slots, control = Control} = T0) ->
             T = T0#trace{tiers = kprof_tiers:count_left_out(Slots, T0#trace.tiers),
                          ledger = kprof_ledger:count(now_ms(), T0#trace.ledger)},
             Unsampled = kprof_slots:unsampled(Slots),
-            case kprof_control:clock((kprof_ledger:fields(T#trace.ledger))#{unsampled => Unsampled}, Control) of
+            Unmarked = T#trace.unmarked,
+            Fields = maps:merge(kprof_ledger:fields(T#trace.ledger), kprof_unmarked:fields(Unmarked)),
+            case kprof_control:clock(Fields#{unsampled => Unsampled}, Control) of
                 ok ->
                     ok = kprof_slots:sub_unsampled(Slots, Unsampled),
-                    {ok, T#trace{ledger = kprof_ledger:told(T#trace.ledger)}};
+                    {ok, T#trace{ledger = kprof_ledger:told(T#trace.ledger), unmarked = kprof_unmarked:told(Unmarked)}};
                 {error, _} = Error ->
                     Error
             end;
@@ -339,9 +361,11 @@ warnings(#trace{tiers = Tiers, seen = Seen}) ->
 
 %% @doc What is armed, and what is not.
 -spec armed(trace()) -> [kprof_armed:line()].
-armed(#trace{tiers = Tiers, arming = Arming, seen = Seen}) ->
-    kprof_armed:lines(kprof_tiers:list(Tiers), kprof_arming:tracer(Arming))
-        ++ [{warning, unicode:characters_to_binary(Line)} || Line <- kprof_upkeep:foreign(Seen)].
+armed(#trace{tiers = AllTiers, arming = Arming, seen = Seen, unmarked = Unmarked}) ->
+    Tiers = kprof_tiers:list(AllTiers),
+    Calls = kprof_unmarked:calls(Unmarked),
+    kprof_armed:lines(Tiers, kprof_arming:tracer(Arming))
+        ++ [{warning, unicode:characters_to_binary(Line)} || Line <- kprof_upkeep:foreign(Seen) ++ kprof_armed:unmarked(Calls, Tiers)].
 
 %% @doc Where its collector listens.
 -spec collector(trace()) -> {Host :: string(), inet:port_number()}.

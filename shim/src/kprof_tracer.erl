@@ -5,7 +5,7 @@
 -module(kprof_tracer).
 
 -export([open/0, port/1, keeper/1, prove/2, close/2, set_flags/3, no_return_to/2, set_patterns/2, state/2, others/1, undo/2,
-         undo_patterns/2, missing/2, absent/2, flags_owner/1, foreign_processes/1]).
+         undo_patterns/2, count_calls/2, counted_calls/2, count_no_calls/2, missing/2, absent/2, flags_owner/1, foreign_processes/1]).
 
 -export_type([tracer/0, pattern/0]).
 
@@ -21,10 +21,13 @@
 -define(ATTEMPTS, 3).
 -define(PROOF_MS, 2000).
 -define(NONCE, 16).
+-define(LINGER_MS, 100).
 -define(BUFFER, 262144).
 
-%% @doc Opens a trace port, owned by the caller, and its one client connection, proven to be ours before anything is traced
-%% ({@link prove/2}). The connection ends when the port does, by itself, and never before: whoever reads it may die, but must not close it.
+%% @doc Opens a trace port and its one client connection, proven to be ours before anything is traced ({@link prove/2}). Both live as
+%% long as the caller: it hears of the port's end as if it were linked to it, and when it ends itself, however it does, what is traced
+%% ends before the port. (Where processes are traced for scheduling, the other way round could kill the VM, otp#5984.) The connection
+%% ends when the port does, by itself, and never before: whoever reads it may die, but must not close it.
 -spec open() -> {ok, tracer(), gen_tcp:socket()} | {error, term()}.
 open() ->
     case load_driver() of
@@ -39,7 +42,8 @@ open(N) ->
         Port ->
             case connect(Port) of
                 {ok, Socket} ->
-                    {ok, {Port, kprof_vm:session(Port), keep(Port, Socket)}, Socket};
+                    Session = kprof_vm:session(Port),
+                    {ok, {Port, Session, keep(Port, Session, Socket)}, Socket};
                 {error, _} ->
                     close_port(Port),
                     open(N - 1)
@@ -72,15 +76,33 @@ prove(Port, Socket) ->
         _ -> {error, taken}
     end.
 
-%% A port whose client goes takes the next one, with what still waits to be sent, and strangers may be standing in line. So the socket's
-%% owner is a process that does nothing else, and outlives the port.
-keep(Port, Socket) ->
-    Keeper = spawn(fun() ->
-                           Ref = erlang:monitor(port, Port),
-                           receive {'DOWN', Ref, port, _, _} -> gen_tcp:close(Socket) end
-                   end),
+%% A port whose client goes takes the next one, with what still waits to be sent, and strangers may be standing in line. So the owner of
+%% both is a process that does nothing else. It uses the driver, too: that is unloaded, and its ports with it, when its last user ends.
+keep(Port, Session, Socket) ->
+    Owner = self(),
+    {Keeper, Ref} = spawn_monitor(fun() ->
+        _ = load_driver(),
+        Owner ! {keeps, self()},
+        keeper(Port, Session, Owner, erlang:monitor(port, Port), erlang:monitor(process, Owner)),
+        gen_tcp:close(Socket)
+    end),
+    receive
+        {keeps, Keeper} -> _ = erlang:demonitor(Ref, [flush]);
+        {'DOWN', Ref, process, _, _} -> ok    % then nothing below works, and the port is told to have ended
+    end,
     ok = gen_tcp:controlling_process(Socket, Keeper),
+    _ = quietly(fun() -> erlang:port_connect(Port, Keeper) end),
+    true = unlink(Port),
     Keeper.
+
+keeper(Port, Session, Owner, PortRef, OwnerRef) ->
+    receive
+        {'DOWN', PortRef, port, _, Why} ->
+            Owner ! {'EXIT', Port, Why};
+        {'DOWN', OwnerRef, process, _, _} ->
+            _ = kprof_vm:end_session(Session),
+            receive after ?LINGER_MS -> quietly(fun() -> port_close(Port) end) end
+    end.
 
 %% Not from OTP's crypto, which the node may not have, or not have loaded.
 nonce() ->
@@ -216,7 +238,38 @@ undo({_, Session, _} = Tracer, Patterns) ->
             ok;
         false ->
             ok = kprof_vm:trace(Session, all, false, ?ALL_FLAGS),
+            ok = count_no_calls(Tracer, known_counted()),
             undo_patterns(Tracer, Patterns)
+    end.
+
+%% @doc Has the VM count the calls of functions, but not of those that somebody else counts, and returns which. The guard knows, before it
+%% is done: {@link undo/2} ends that, too.
+-spec count_calls(tracer(), [mfa()]) -> [mfa()].
+count_calls({_, Session, _}, MFAs) ->
+    Free = [MFA || MFA <- MFAs, kprof_vm:info(Session, MFA, call_count) =:= false],
+    know_counted(Free),
+    lists:foreach(fun(MFA) -> kprof_vm:count(Session, MFA, true) end, Free),
+    Free.
+
+%% @doc How many there have been, of all of them.
+-spec counted_calls(tracer(), [mfa()]) -> non_neg_integer().
+counted_calls({_, Session, _}, MFAs) ->
+    lists:sum([N || MFA <- MFAs, N <- [kprof_vm:info(Session, MFA, call_count)], is_integer(N)]).
+
+%% @doc Counts them no longer.
+-spec count_no_calls(tracer(), [mfa()]) -> ok.
+count_no_calls({_, Session, _}, MFAs) ->
+    lists:foreach(fun(MFA) -> kprof_vm:count(Session, MFA, false) end, MFAs),
+    know_counted([]).
+
+know_counted(MFAs) ->
+    _ = ets:whereis(kprof_guard) =:= undefined orelse ets:insert(kprof_guard, {counted, MFAs}),
+    ok.
+
+known_counted() ->
+    case ets:whereis(kprof_guard) =/= undefined andalso ets:lookup(kprof_guard, counted) of
+        [{counted, MFAs}] -> MFAs;
+        _ -> []
     end.
 
 %% @doc Takes patterns off that are still as we set them.

@@ -1,9 +1,9 @@
-%% @doc Keeps flags and patterns as they were set: a reload takes the patterns of its module, and another tool's clear takes flags. Both are
-%% set again at the next look, every half second, and what was called since the look before may be missing. And what cannot be traced
-%% is told: functions that are not on this node, processes that somebody else traces.
+%% @doc Keeps flags as they were set: another tool's clear takes them. They are set again at the next look, every half second, and what was
+%% called since the look before may be missing. (What a reload takes are patterns, for which the guard looks every 10 ms.) And what cannot
+%% be traced is told: functions that are not on this node, processes that somebody else traces.
 -module(kprof_upkeep).
 
--export([new/0, begin_at/5, look/5, foreign_tracer/2, warnings/2, foreign/1]).
+-export([new/0, begin_at/5, look/5, reset/4, foreign_tracer/2, warnings/2, foreign/1]).
 
 -export_type([seen/0]).
 
@@ -28,33 +28,28 @@ begin_at(At, Tiers, Tracer, Control, Seen) ->
 look(Tiers, Also, Arming, Control, Seen0) ->
     At = erlang:monotonic_time(),
     Tracer = kprof_arming:tracer(Arming),
-    ok = look_at_patterns(Tiers, Tracer, Control, Seen0),
     Seen = case {kprof_tracer:flags_owner(Tracer), Seen0} of
                {us, _} ->
                    Seen0#seen{owner = us};
                {nobody, _} ->
                    kprof_arming:set_flags(Tiers, Also, Arming),
-                   kprof_control:gap(flags, Seen0#seen.at, "all tiers", Control),
+                   kprof_control:gap(flags, {Seen0#seen.at, erlang:monotonic_time()}, "all tiers", Control),
                    kprof_control:note(warning, "somebody took the trace flags off; they are set again", Control),
                    untraceable(Tracer, Control, Seen0#seen{owner = us});
                {{other, _} = Owner, #seen{owner = Before}} ->
-                   kprof_control:gap(flags, Seen0#seen.at, "all tiers", Control),
+                   kprof_control:gap(flags, {Seen0#seen.at, erlang:monotonic_time()}, "all tiers", Control),
                    Owner =:= Before orelse kprof_control:note(warning, taken(Owner), Control),
                    Seen0#seen{owner = Owner}
            end,
     ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
     (tell_absent(Tiers, Tracer, Control, Seen))#seen{at = At}.
 
-look_at_patterns(Tiers, Tracer, Control, #seen{at = Before}) ->
-    case kprof_tracer:missing(Tracer, kprof_tiers:patterns(Tiers)) of
-        [] ->
-            ok;
-        Missing ->
-            kprof_tracer:set_patterns(Tracer, Missing),
-            Names = lists:join(", ", [kprof_armed:name(MFA, kprof_tiers:list(Tiers)) || {MFA, _} <- Missing]),
-            kprof_control:gap(reload, Before, Names, Control),
-            kprof_control:note(info, ["patterns set again after a code reload: ", Names], Control)
-    end.
+%% @doc The guard has set the patterns of these functions again, which may have been off for that native time.
+-spec reset({From :: integer(), Until :: integer()}, [mfa()], kprof_tiers:tiers(), kprof_control:control()) -> ok.
+reset(Time, MFAs, Tiers, Control) ->
+    Names = lists:join(", ", [kprof_armed:name(MFA, kprof_tiers:list(Tiers)) || MFA <- MFAs]),
+    kprof_control:gap(reload, Time, Names, Control),
+    kprof_control:note(info, ["patterns set again after a code reload: ", Names], Control).
 
 taken({other, Tracer}) ->
     io_lib:format("somebody else (~0tp) traces new processes now, and before OTP 27 a process has one tracer: requests are incomplete "
@@ -63,7 +58,7 @@ taken({other, Tracer}) ->
 %% What is not on this node is told once, and again when it has come and gone.
 tell_absent(Tiers, Tracer, Control, #seen{absent = Before} = Seen) ->
     Absent = [{MFA, case erlang:module_loaded(M) of true -> function; false -> module end}
-              || {M, _, _} = MFA <- kprof_tracer:absent(Tracer, kprof_tiers:patterns(Tiers))],
+              || {M, _, _} = MFA <- kprof_tracer:absent(Tracer, [{MFA, Spec} || #{mfa := MFA, spec := Spec} <- kprof_tiers:list(Tiers)])],
     lists:foreach(fun(Absence) -> kprof_control:note(warning, kprof_armed:absent(Absence, kprof_tiers:list(Tiers)), Control) end,
                   Absent -- Before),
     Seen#seen{absent = Absent}.

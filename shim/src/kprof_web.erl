@@ -3,7 +3,7 @@
 %% kept from making more names than anybody can read.
 -module(kprof_web).
 
--export([begin_request/4, end_request/2, force/2, outcome/1, identity/1]).
+-export([begin_request/4, send_request/2, end_request/2, force/2, outcome/1, identity/1, is_method/1]).
 
 -export_type([facts/0]).
 
@@ -31,6 +31,14 @@ begin_request(Slots, OneIn, Header, Facts) ->
     kprof_token:begin_web(Slots, OneIn, fun(forced) -> forced(Slots, Header);
                                            (name) -> try identity(Facts()) catch _:_ -> undefined end
                                         end).
+
+%% @doc Its response is on its way. `Facts' tells what {@link end_request/2} would, which is still to come.
+-spec send_request(kprof_slots:label() | 0, fun(() -> facts())) -> ok.
+send_request(0, _) ->
+    ok;
+send_request(Label, Get) ->
+    {Outcome, Lost, Identity} = try told(Get()) catch _:_ -> {ok, false, undefined} end,
+    kprof_token:send_web(Label, Outcome, Lost, Identity).
 
 %% @doc Ends it. `Facts' is asked only when the request is traced; when it fails, the request has the name of its begin, if any.
 -spec end_request(kprof_slots:label() | 0, fun(() -> facts())) -> ok.
@@ -102,10 +110,15 @@ identity(_) ->
 
 method(Method0) ->
     Method = to_binary(Method0),
-    case lists:member(Method, ?METHODS) of
+    case is_method(Method) of
         true -> Method;
         false -> <<"OTHER">>
     end.
+
+%% @doc Whether that is a method of HTTP.
+-spec is_method(binary()) -> boolean().
+is_method(Method) ->
+    lists:member(Method, ?METHODS).
 
 route(undefined, _, _) ->
     undefined;

@@ -1,11 +1,12 @@
 -module(kprof_auth_tests).
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 -define(SECRET, <<"0123456789abcdef">>).
 
 secret(Bytes) -> {ok, Secret} = kprof_auth:secret(Bytes), Secret.
 
-secrets_test() ->
+secrets_test_() -> {timeout, 300, fun secrets_case/0}.
+secrets_case() ->
     ?assertEqual(?SECRET, (secret(?SECRET))()),
     ?assertEqual(<<"0123456789 abcde">>, (secret(<<"0123456789 abcde\r\n\n">>))()),
     ?assertEqual({error, empty}, kprof_auth:secret(<<"\n\r\n">>)),
@@ -16,7 +17,8 @@ secrets_test() ->
     %% what is printed of it is not it
     ?assertEqual(nomatch, string:find(io_lib:format("~p", [secret(?SECRET)]), "0123")).
 
-files_test() ->
+files_test_() -> {timeout, 300, fun files_case/0}.
+files_case() ->
     Dir = string:trim(os:cmd("mktemp -d")),
     File = filename:join(Dir, "secret"),
     ok = file:write_file(File, [?SECRET, "\n"]),
@@ -61,7 +63,8 @@ encode(Message) -> iolist_to_binary(kprof_msgpack:encode(Message)).
 frame(Payload) -> <<(byte_size(Payload)):32, Payload/binary>>.
 flip(Bytes, N) -> <<A:N/binary, X, B/binary>> = Bytes, <<A/binary, (X bxor 1), B/binary>>.
 
-agree_test() ->
+agree_test_() -> {timeout, 300, fun agree_case/0}.
+agree_case() ->
     Secret = secret(?SECRET),
     {Auth, S0} = kprof_auth:start(data, 7, undefined),
     ?assertMatch({ok, #{<<"role">> := <<"data">>, <<"session">> := 7, <<"protocol">> := 1}}, kprof_msgpack:decode(Auth)),
@@ -77,7 +80,8 @@ agree_test() ->
     {Again, _} = kprof_auth:start(data, 7, undefined),
     ?assertNotEqual(Auth, Again).
 
-wrong_secret_test() ->
+wrong_secret_test_() -> {timeout, 300, fun wrong_secret_case/0}.
+wrong_secret_case() ->
     {Auth, S0} = kprof_auth:start(control, undefined, undefined),
     {Challenge, Check} = collector(<<"0123456789abcdee">>, Auth),
     {ok, Answer, S1} = kprof_auth:answer(secret(?SECRET), Challenge, S0),
@@ -86,7 +90,8 @@ wrong_secret_test() ->
     ?assertEqual(error, kprof_auth:confirm(secret(?SECRET), Proven, S1)).
 
 %% A byte of what the collector sends is another: no proof holds.
-tampered_test() ->
+tampered_test_() -> {timeout, 300, fun tampered_case/0}.
+tampered_case() ->
     Secret = secret(?SECRET),
     {Auth, S0} = kprof_auth:start(control, undefined, undefined),
     {Challenge, Check} = collector(?SECRET, Auth),
@@ -104,7 +109,8 @@ tampered_test() ->
      end || N <- lists:seq(0, byte_size(Challenge) - 1)].
 
 %% What a collector said once is of no use later, and our own words are none of its.
-replayed_and_reflected_test() ->
+replayed_and_reflected_test_() -> {timeout, 300, fun replayed_and_reflected_case/0}.
+replayed_and_reflected_case() ->
     Secret = secret(?SECRET),
     {Auth, S0} = kprof_auth:start(control, undefined, undefined),
     {Challenge, Check} = collector(?SECRET, Auth),
@@ -120,7 +126,8 @@ replayed_and_reflected_test() ->
     {ok, #{<<"proof">> := Proof4}} = kprof_msgpack:decode(Answer4),
     ?assertEqual(error, kprof_auth:confirm(Secret, encode(#{type => proven, proof => Proof4}), S4)).
 
-rubbish_test() ->
+rubbish_test_() -> {timeout, 300, fun rubbish_case/0}.
+rubbish_case() ->
     Secret = secret(?SECRET),
     {_, S} = kprof_auth:start(control, undefined, undefined),
     [begin

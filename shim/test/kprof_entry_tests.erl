@@ -1,6 +1,6 @@
 %% The trace patterns of entries, on the VM that runs the tests.
 -module(kprof_entry_tests).
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 -export([entry/2, plain/1]).
 
@@ -12,7 +12,7 @@ entry(Name, F) when is_function(F) -> {Name, F()};
 entry(Name, X) -> {Name, ?MODULE:plain(X)}.
 plain(X) -> X.
 
-settings(OneIn) -> #{base => ?BASE, olds => [?OLD, 0], one_in => OneIn, flags => []}.
+settings(OneIn) -> #{base => ?BASE, olds => [?OLD, 0], one_in => OneIn, flags => [], returns => whole}.
 
 rows(Text) ->
     {ok, [F]} = kprof_options:parse(list_to_binary(Text ++ ".")),
@@ -50,7 +50,18 @@ label([]) -> none.
 
 token(Label) -> seq_trace:set_token(label, Label).
 
-begins_test() ->
+%% What an upgrade tells: of an entry's token, which goes. All others stay.
+upgrades_test_() -> {timeout, 300, fun upgrades_case/0}.
+upgrades_case() ->
+    [{{cowboy_websocket, takeover, 7}, Spec} | _] = kprof_entry:upgrades(?BASE),
+    Ours = ?BASE bor 16#80000001,
+    ?assertMatch({[{entry, {{_, Ours, _, _, _}, upgraded}}], none}, traced(Spec, fun() -> token(Ours), entry(create, fun() -> ok end) end)),
+    [?assertEqual({[], Label}, traced(Spec, fun() -> token(Label), entry(create, fun() -> ok end) end))
+     || Label <- [?BASE bor 1, ?OLD bor 16#80000001, foreign]],
+    ?assertEqual({[], none}, traced(Spec, fun() -> entry(create, fun() -> ok end) end)).
+
+begins_test_() -> {timeout, 300, fun begins_case/0}.
+begins_case() ->
     Spec = kprof_entry:spec(rows("fun({_, _, [create, _]}) -> c; ({_, _, [X, _]}) when is_integer(X) -> X; (_) -> undefined end"),
                             settings(1)),
     {Messages, Last} = traced(Spec,
@@ -67,12 +78,25 @@ begins_test() ->
     %% what is called inside is under the same token
     ?assertEqual(lists:sublist(Labels, 3), [label(T) || {plain, {T, _}} <- Messages]).
 
-asks_test() ->
+%% Without its value an entry tells where it returns to, and the VM when it does: under its own token, and under a marker's.
+without_value_test_() -> {timeout, 300, fun without_value_case/0}.
+without_value_case() ->
+    Spec = kprof_entry:spec([{'_', [], x}], (settings(1))#{returns := none}),
+    {[{entry, First}, {plain, _}, {returned, plain}, {entry, Second}, {plain, _}, {returned, plain}], _} =
+        traced(Spec, fun() -> entry(a, 1), token(?BASE + 5), entry(a, 1), ok end),
+    ?assertMatch({{_, L, _, _, _}, entry, {?MODULE, _, _}, x, none} when L > ?BASE + 16#80000000, First),
+    ?assertMatch({{_, ?BASE + 5, _, _, _}, {?MODULE, _, _}, x, none}, Second),
+    ?assertMatch({[{entry, {_, entry, {_, _, _}, ask, [a, 1], none}} | _], _},
+                 traced(kprof_entry:spec([{'_', [], ask}], (settings(1))#{returns := none}), fun() -> entry(a, 1), ok end)).
+
+asks_test_() -> {timeout, 300, fun asks_case/0}.
+asks_case() ->
     {[{entry, {_, entry, ask, [a, 1]}}, {plain, _} | _], _} =
         traced(kprof_entry:spec([{'_', [], ask}], settings(1)), fun() -> entry(a, 1) end).
 
 %% Tokens of ours are replaced, those of markers kept, those of others left alone, whatever term they are.
-tokens_test() ->
+tokens_test_() -> {timeout, 300, fun tokens_case/0}.
+tokens_case() ->
     Spec = kprof_entry:spec([{'_', [], x}], settings(1)),
     Under = fun(Label) -> {[First | _], Last} = traced(Spec, fun() -> token(Label), entry(a, 1) end), {First, Last} end,
     [?assertMatch({{entry, {{_, L, _, _, _}, entry, x}}, L} when L =/= Label, Under(Label))
@@ -83,7 +107,8 @@ tokens_test() ->
                   1 bsl 90, #{}]].
 
 %% One in three gets a token; the others have none afterwards, and who had one tells that it is gone.
-samples_test() ->
+samples_test_() -> {timeout, 300, fun samples_case/0}.
+samples_case() ->
     Spec = kprof_entry:spec([{'_', [], x}], settings(3)),
     {Messages, none} = traced(Spec, fun() -> [entry(N, 1) || N <- lists:seq(0, 8)] end),
     ?assertEqual(3, length([1 || {entry, {_, entry, x}} <- Messages])),
@@ -100,7 +125,8 @@ samples_test() ->
     %% none at all
     {[], none} = traced(kprof_entry:spec([{'_', [], x}], settings(0)), fun() -> [entry(N, 1) || N <- lists:seq(0, 8)] end).
 
-unsampled_test() ->
+unsampled_test_() -> {timeout, 300, fun unsampled_case/0}.
+unsampled_case() ->
     [?assertEqual({From, To, N, length([1 || I <- lists:seq(From, To - 1), I rem N =/= 0])},
                   {From, To, N, kprof_entry:unsampled(From, To, N)})
      || From <- lists:seq(0, 12), To <- lists:seq(From, 25), N <- [1, 2, 3, 7]],
@@ -126,7 +152,8 @@ concurrent_test_() ->
     end}.
 
 %% Tokens are taken off everybody, unless somebody else has one.
-clear_tokens_test() ->
+clear_tokens_test_() -> {timeout, 300, fun clear_tokens_case/0}.
+clear_tokens_case() ->
     Slots = kprof_slots:create(),
     ok = kprof_slots:open(Slots, ?BASE),
     Holder = fun(Label) -> spawn(fun() -> token(Label), receive stop -> ok end end) end,

@@ -1,7 +1,7 @@
 %% What ssl returns, as it was seen on OTP 25, 27 and 29, and the lines that become of it.
 -module(kprof_error_tests).
 
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 alert_test_() ->
     [?_assertEqual("the collector at c:1 " ++ Line, kprof_error:format({collector, "c", 1, {tls_alert, Alert}}))
@@ -24,7 +24,11 @@ alert_test_() ->
              {"cannot be trusted: TLS: something else", {internal_error, "something else"}}]].
 
 function_test_() ->
-    [?_assertEqual("the tier db: there is no function lists:sm/1", kprof_error:format({unknown_function, <<"db">>, {lists, sm, 1}})),
+    [?_assertEqual("--entry shop_htp:page/1: there is no module shop_htp, but shop_http, shop_https; with --wait it is traced once it is "
+                   "loaded", kprof_error:format({nowhere, "--entry ", {shop_htp, page, 1}, {module, [<<"shop_http">>, <<"shop_https">>]}})),
+     ?_assertEqual("--tier db=lists:sm/1: there is no such function; with --wait it is traced once it is there",
+                   kprof_error:format({nowhere, ["--tier ", <<"db">>, "="], {lists, sm, 1}, {function, []}})),
+     ?_assertEqual("the tier db: there is no function lists:sm/1", kprof_error:format({unknown_function, <<"db">>, {lists, sm, 1}})),
      ?_assertEqual("there is no function lists:sm/1", kprof_error:format({unknown_function, <<"lists:sm/1">>, {lists, sm, 1}})),
      ?_assertEqual("entry list:sum/1: no module list on this node (yet); it is traced once it is loaded",
                    kprof_armed:absent({{list, sum, 1}, module}, [#{name => <<"list:sum/1">>, mfa => {list, sum, 1}}])),

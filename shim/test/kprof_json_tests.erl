@@ -1,5 +1,5 @@
 -module(kprof_json_tests).
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 json_test_() ->
     [?_assertEqual(unicode:characters_to_binary(Text), iolist_to_binary(kprof_json:encode(V)))

@@ -1,5 +1,5 @@
 -module(kprof_link_tests).
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 %% What a stranger says instead of a collector becomes a short line that steers no terminal.
 bye_test_() ->

@@ -1,5 +1,5 @@
 -module(kprof_match_tests).
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 -define(MFA, {requests, handle_request, 2}).
 
@@ -80,16 +80,19 @@ ask_test_() ->
                  "fun F({_, _, [A, _]}) -> A end", "fun({_, _, ['$1', _]}) -> x end", "fun({M, _, [M, _]}) -> x end",
                  "fun({_, _, [A, _]}) when is_function(A, 2) -> x end", "fun({_, _, [A, _]}) -> {A, b, c} end"]].
 
-none_test() ->
+none_test_() -> {timeout, 300, fun none_case/0}.
+none_case() ->
     ?assertMatch({none, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, undefined}}}, {exception_trace}]}]},
                  spec(kprof_match:prepare(undefined), ?MFA, ?WHOLE)).
 
-ask_spec_test() ->
+ask_spec_test_() -> {timeout, 300, fun ask_spec_case/0}.
+ask_spec_case() ->
     ?assertEqual({ask, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, ask, '$_'}}}, {exception_trace}]}]},
                  spec(opaque, ?MFA, ?WHOLE)).
 
 %% Without returns the caller is told in their place; nothing else differs.
-returns_none_test() ->
+returns_none_test_() -> {timeout, 300, fun returns_none_case/0}.
+returns_none_case() ->
     None = #{returns => none, flags => []},
     ?assertEqual({none, [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, undefined, none}}}, {trace, [], [exiting]}]}]},
                  spec(none, ?MFA, None)),
@@ -102,7 +105,8 @@ returns_none_test() ->
                  Spec).
 
 %% What a process is traced for besides is put on with the token and taken off without it.
-flags_test() ->
+flags_test_() -> {timeout, 300, fun flags_case/0}.
+flags_case() ->
     Flags = [garbage_collection, running],
     {none, [With, Without]} = spec(none, ?MFA, #{returns => whole, flags => Flags}),
     ?assertEqual({'_', [{is_seq_trace}], [{message, {{{get_seq_token}, undefined}}}, {exception_trace}, {trace, [], Flags}]}, With),

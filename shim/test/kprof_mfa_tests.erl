@@ -1,6 +1,6 @@
 -module(kprof_mfa_tests).
 
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 %% What is read, and how it is written.
 parse_test_() ->

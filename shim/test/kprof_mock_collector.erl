@@ -1,7 +1,7 @@
 %% A collector for tests: accepts control and data connections on one port, welcomes, pings, and keeps what came.
 -module(kprof_mock_collector).
 
--export([start/0, start/1, port/1, stop/1, control/1, wait_control/2, wait_control/3, data/1, messages/1, all_messages/1, wait_messages/3,
+-export([start/0, start/1, port/1, stop/1, control/1, wait_control/2, wait_control/3, data/1, messages/1, all_messages/1, wait_messages/2,
          send/2, set/3, clear/1, drop_connections/1, data_connections/1]).
 
 start() -> start(0).
@@ -18,7 +18,7 @@ start(Port) ->
                         loop(#{port => Number, control => [], data => [], sockets => [], datas => [], ping => true,
                                welcome => true})
                 end),
-    receive {Pid, _} -> Pid after 5000 -> error(mock_collector) end.
+    receive {Pid, _} -> Pid after 60000 -> error(mock_collector) end.
 
 port(Pid) -> ask(Pid, port).
 control(Pid) -> ask(Pid, control).
@@ -34,28 +34,39 @@ stop(Pid) ->
     exit(Pid, kill),
     receive {'DOWN', Ref, _, _, _} -> ok end.
 
-%% The first control message that has Type (and fulfils Fun).
+%% The first control message that has Type (and fulfils Fun). Limits are for what hangs. What came instead is told in short: a suite that
+%% fails prints it, and logs are kept.
 wait_control(Pid, Type) -> wait_control(Pid, Type, fun(_) -> true end).
-wait_control(Pid, Type, Fun) -> wait_control(Pid, Type, Fun, 500).
+wait_control(Pid, Type, Fun) -> wait_control(Pid, Type, Fun, deadline()).
 
-wait_control(Pid, Type, _, 0) -> error({no_control_message, Type, control(Pid)});
-wait_control(Pid, Type, Fun, N) ->
-    case [M || #{<<"type">> := T} = M <- control(Pid), T =:= Type, Fun(M)] of
-        [M | _] -> M;
-        [] -> timer:sleep(20), wait_control(Pid, Type, Fun, N - 1)
+wait_control(Pid, Type, Fun, Deadline) ->
+    Control = control(Pid),
+    case {[M || #{<<"type">> := T} = M <- Control, T =:= Type, Fun(M)], erlang:monotonic_time(millisecond) > Deadline} of
+        {[M | _], _} -> M;
+        {[], true} -> error({no_control_message, Type, short(Control)});
+        {[], false} -> timer:sleep(20), wait_control(Pid, Type, Fun, Deadline)
     end.
+
+deadline() -> erlang:monotonic_time(millisecond) + 100000.
+
+%% The last of a list, in few words.
+short(List) ->
+    {length(List), lists:flatten(io_lib:format("~0tP", [lists:nthtail(max(0, length(List) - 20), List), 400]))}.
 
 %% The trace messages of all data connections, in the order of the connections; the number dropped is {dropped, N}. The deaths
 %% of processes, which come whenever they like, are only among all_messages.
 messages(Pid) -> [M || M <- all_messages(Pid), tuple_size(M) < 3 orelse element(3, M) =/= out_exited].
 all_messages(Pid) -> lists:append([frames(B) || B <- data(Pid)]).
 
-wait_messages(Pid, Fun, Ms) ->
-    Messages = messages(Pid),
-    case Fun(Messages) of
-        true -> Messages;
-        false when Ms > 0 -> timer:sleep(50), wait_messages(Pid, Fun, Ms - 50);
-        false -> error({messages, Messages})
+%% Those, once they fulfil Fun. Looking at many takes long: the next look comes after as long a time.
+wait_messages(Pid, Fun) -> wait_messages(Pid, Fun, deadline()).
+
+wait_messages(Pid, Fun, Deadline) ->
+    {Us, {Messages, Fulfils}} = timer:tc(fun() -> Ms = messages(Pid), {Ms, Fun(Ms)} end),
+    case {Fulfils, erlang:monotonic_time(millisecond) > Deadline} of
+        {true, _} -> Messages;
+        {false, true} -> error({messages, short(Messages)});
+        {false, false} -> timer:sleep(50 + Us div 1000), wait_messages(Pid, Fun, Deadline)
     end.
 
 frames(<<0, 0:32, R/binary>>) -> frames(R);
@@ -69,7 +80,7 @@ ask(Pid, What) ->
     receive
         {Ref, Reply} -> _ = erlang:demonitor(Ref, [flush]), Reply;
         {'DOWN', Ref, _, _, Why} -> error({mock_collector, Why})
-    after 10000 -> error(mock_collector_timeout)
+    after 100000 -> error(mock_collector_timeout)
     end.
 
 accept(Listen, Server) ->

@@ -1,5 +1,5 @@
 -module(kprof_msgpack_tests).
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 %% Value and bytes as the msgpack specification has them: the shortest form of each.
 known() ->
@@ -52,19 +52,22 @@ claims_test_() ->
     [?_assertEqual({error, truncated}, kprof_msgpack:decode(hex(H)))
      || H <- ["dd3d0addff", "dfffffffff00", "dbffffffff61", "c6ffffffff", "c9ffffffff0500", "ddffffffff"]].
 
-depth_test() ->
+depth_test_() -> {timeout, 300, fun depth_case/0}.
+depth_case() ->
     Nested = fun(N) -> <<(binary:copy(<<16#91>>, N))/binary, 16#c0>> end,
     ?assertMatch({ok, _}, kprof_msgpack:decode(Nested(16))),
     ?assertEqual({error, too_deep}, kprof_msgpack:decode(Nested(17))),
     ?assertEqual({error, too_deep}, kprof_msgpack:decode(Nested(1000000))).
 
 %% Every prefix of a message is an error, none is a crash.
-prefix_test() ->
+prefix_test_() -> {timeout, 300, fun prefix_case/0}.
+prefix_case() ->
     Whole = iolist_to_binary(kprof_msgpack:encode(#{type => hello, n => -70000, f => 0.25, l => [1, nil, #{a => {bin, <<0:64>>}}]})),
     [?assertEqual({error, truncated}, kprof_msgpack:decode(binary:part(Whole, 0, N))) || N <- lists:seq(0, byte_size(Whole) - 1)],
     ?assertMatch({ok, _}, kprof_msgpack:decode(Whole)).
 
-random_bytes_test() ->
+random_bytes_test_() -> {timeout, 300, fun random_bytes_case/0}.
+random_bytes_case() ->
     _ = rand:seed(exsss, {1, 2, 3}),
     [case kprof_msgpack:decode(rand:bytes(rand:uniform(40))) of
          {ok, _} -> ok;

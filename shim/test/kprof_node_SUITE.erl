@@ -5,14 +5,18 @@
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([loads_and_takes_out/1, term_to_the_script/1, target_restarts/1, script_killed/1, node_killed/1, wrong_cookie/1,
          target_not_up/1, bad_config/1, absent_module/1, no_collector/1, twice/1, usage/1, old_otp/1,
-         attach_loads/1, attach_compiles/1]).
+         attach_loads/1, attach_compiles/1, attach_while_another_leaves/0,
+         attach_while_another_leaves/1]).
+-export([change/4]).
 
-suite() -> [{timetrap, {seconds, 90}}].
+%% Limits are for what hangs, here and below: ten times what is usual.
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [loads_and_takes_out, term_to_the_script, target_restarts, script_killed, node_killed, wrong_cookie, target_not_up, bad_config,
      absent_module,
-     no_collector, twice, usage, old_otp, attach_loads, attach_compiles].
+     no_collector, twice, usage, old_otp, attach_loads, attach_compiles,
+     attach_while_another_leaves].
 
 init_per_testcase(Case, Config) ->
     %% a folder for each case: cookie, configuration, process id file
@@ -40,7 +44,7 @@ target(Name) ->
     {module, _} = call(Peer, code, load_binary, [kprof_test_app, File, Beam]),
     Peer.
 
-call(Peer, M, F, A) -> peer:call(Peer, M, F, A, 20000).
+call(Peer, M, F, A) -> peer:call(Peer, M, F, A, 200000).
 
 node_name(Config) -> get(name, Config) ++ "@" ++ hd(string:split(net_adm:localhost(), ".")).
 
@@ -69,7 +73,7 @@ line(Port, Prefix) ->
                 false -> line(Port, Prefix)
             end;
         {Port, {exit_status, Status}} -> error({ended, Status, waiting_for, Prefix})
-    after 30000 -> error({no_line, Prefix})
+    after 300000 -> error({no_line, Prefix})
     end.
 
 ends(Port) -> ends(Port, []).
@@ -79,12 +83,12 @@ ends(Port, Lines) ->
     receive
         {Port, {data, {eol, Line}}} -> ends(Port, [Line | Lines]);
         {Port, {exit_status, Status}} -> {Status, lists:reverse(Lines)}
-    after 40000 -> error({did_not_end, Lines})
+    after 400000 -> error({did_not_end, Lines})
     end.
 
 os_pid(Port) -> {os_pid, Pid} = erlang:port_info(Port, os_pid), integer_to_list(Pid).
 
-wait(Fun) -> wait(Fun, 500).
+wait(Fun) -> wait(Fun, 5000).
 wait(_, 0) -> error(waited_too_long);
 wait(Fun, N) -> case catch Fun() of true -> ok; _ -> timer:sleep(50), wait(Fun, N - 1) end.
 
@@ -251,13 +255,69 @@ attach_compiles(Config) ->
     ?assertMatch({match, _}, re:run(Text, "^it runs OTP [0-9]+, which cannot load .*has no compiler: take a kprof built with OTP [0-9]+$")),
     clean(Peer).
 
+%% One leaves and another one comes meanwhile: the latter's modules are all there in the end. Whoever leaves has little of the processors,
+%% so that each step of his takes longer.
+attach_while_another_leaves() -> [{timetrap, {minutes, 12}}].
+
+attach_while_another_leaves(Config) ->
+    Peer = get(peer, Config),
+    {?MODULE, Beam, File} = code:get_object_code(?MODULE),
+    {module, _} = call(Peer, code, load_binary, [?MODULE, File, Beam]),
+    ok = call(Peer, persistent_term, put, [kprof_test_modules, modules(fun(B) -> B end)]),
+    [Enter, Leave] = [{'fun', 1, {clauses, clauses(Name, Arity)}} || {Name, Arity} <- [{enter, 3}, {leave, 1}]],
+    Moments = [begun, stopping, stopped, deleting, deleted],
+    Found = [{Moment, peer:call(Peer, ?MODULE, change, [Enter, Leave, app(), Moment], 120000)} || Moment <- Moments],
+    %% who comes first has taken over: then there is nothing to take out
+    ?assertEqual([], [F || {Moment, Result} = F <- Found, Result =/= {{ok, <<"out">>}, {ok, <<"loaded">>}, [], idle},
+                           {Moment, Result} =/= {begun, {{ok, <<"nothing">>}, {ok, <<"loaded">>}, [], idle}}]),
+    true = call(Peer, persistent_term, erase, [kprof_test_modules]),
+    _ = call(Peer, code, delete, [?MODULE]),
+    clean(Peer).
+
+%% In the target: what who leaves is told, what who comes at that moment is told, what of its modules is not there, and the shim's state.
+change(Enter, Leave, App, Moment) ->
+    {value, Come, _} = erl_eval:expr(Enter, []),
+    {value, Go, _} = erl_eval:expr(Leave, []),
+    Modules = persistent_term:get(kprof_test_modules),
+    [First, Second] = ['kprof_attach_1@nowhere', 'kprof_attach_2@nowhere'],
+    {ok, <<"loaded">>, []} = Come(First, Modules, App),
+    Busy = [spawn(fun busy/0) || _ <- lists:seq(1, erlang:system_info(schedulers_online))],
+    Left = spawn_monitor(fun() -> _ = process_flag(priority, low), exit({answer, Go(First)}) end),
+    Came = spawn_monitor(fun() -> _ = process_flag(priority, high), ok = wait_for(Moment), exit({answer, Come(Second, Modules, App)}) end),
+    [A, B] = [receive {'DOWN', Ref, process, Pid, {answer, Answer}} -> {element(1, Answer), element(2, Answer)};
+                      {'DOWN', Ref, process, Pid, Why} -> Why
+              end || {Pid, Ref} <- [Left, Came]],
+    _ = [exit(Pid, kill) || Pid <- Busy],
+    Found = {A, B, [M || {M, _, _} <- Modules, code:is_loaded(M) =:= false], catch kprof:status()},
+    _ = (catch Go(Second)),
+    _ = [begin code:purge(M), code:delete(M), code:purge(M) end || {M, _, _} <- Modules],
+    Found.
+
+busy() -> _ = lists:seq(1, 1000), busy().
+
+wait_for(Moment) ->
+    case has_come(Moment) of
+        true -> ok;
+        false -> timer:sleep(1), wait_for(Moment)
+    end.
+
+has_come(begun) -> true;
+has_come(stopping) -> whereis(kprof_session) =:= undefined;
+has_come(stopped) -> whereis(kprof_sup) =:= undefined;
+has_come(deleting) -> code:is_loaded(kprof) =:= false;
+has_come(deleted) -> code:is_loaded(kprof_link) =:= false.
+
 %% As the tool has it done: from the function's abstract code, in a node that does not have it.
 attach(Name, Args, Peer) ->
-    {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(code:which(kprof_attach), [abstract_code]),
-    [Clauses] = [Clauses || {function, _, F, A, Clauses} <- Forms, F =:= Name, A =:= length(Args)],
     {value, Answer, _} = call(Peer, erl_eval, expr,
-                              [{call, 1, {'fun', 1, {clauses, Clauses}}, [erl_parse:abstract(Arg) || Arg <- Args]}, []]),
+                              [{call, 1, {'fun', 1, {clauses, clauses(Name, length(Args))}},
+                                [erl_parse:abstract(Arg) || Arg <- Args]}, []]),
     Answer.
+
+clauses(Name, Arity) ->
+    {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(code:which(kprof_attach), [abstract_code]),
+    [Clauses] = [Clauses || {function, _, F, A, Clauses} <- Forms, F =:= Name, A =:= Arity],
+    Clauses.
 
 modules(Change) ->
     [begin

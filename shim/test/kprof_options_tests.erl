@@ -1,9 +1,10 @@
 -module(kprof_options_tests).
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 -define(TIERS, {tier_config, [{a, {lists, nth, 2}}]}).
 
-good_test() ->
+good_test_() -> {timeout, 300, fun good_case/0}.
+good_case() ->
     {ok, O} = kprof_options:check([{tier_config, [{a, {lists, nth, 2}}, {"b", {lists, last, 1}}, {<<"c">>, {string, to_upper, 1}}]},
                                    {identity_f, fun(_) -> x end}, {print_calls, true}, {stats_dumper, {pid, self()}},
                                    {collector, {"::1", 99}}, {sample, {one_in, 7}}, {slow_call_threshold, 1000}]),
@@ -12,7 +13,8 @@ good_test() ->
                    print_calls := true, collector := {"::1", {0, 0, 0, 0, 0, 0, 0, 1}, 99}, sample := {one_in, 7}, weights := #{},
                    slow_us := 1000}, O).
 
-defaults_test() ->
+defaults_test_() -> {timeout, 300, fun defaults_case/0}.
+defaults_case() ->
     ?assertMatch({ok, #{collector := {"127.0.0.1", {127, 0, 0, 1}, 4711}, sample := {one_in, 1}, print_calls := false,
                         stats_dumper := false,
                         slow_us := undefined, identity_f := undefined}}, kprof_options:check([?TIERS])).
@@ -41,7 +43,10 @@ errors_test_() ->
              {"{Module, Function, Arity}", [{entry, [{lists, nth, '_'}]}]},
              {"{Module, Function, Arity}", [{entry, {lists, nth, 256}}]},
              {"lists:nth/2 is given twice", [{entry, [{lists, nth, 2}, {lists, nth, 2}]}]},
-             {"returns cannot be none", [{tier_config, [{a, {lists, nth, 2}, #{returns => none}}]}, {entry, {lists, nth, 2}}]},
+             {"none or whole", [{entry, {{lists, nth, 2}, #{returns => some}}}]}, {"returns only", [{entry, {{lists, nth, 2}, #{x => 1}}}]},
+             {"{Module, Function, Arity}", [{entry, {{lists, nth, '_'}, #{returns => none}}}]},
+             {"{Module, Function, Arity}", [{entry, [{lists, nth}]}]},
+             {"lists:nth/2 is given twice", [{entry, [{lists, nth, 2}, {{lists, nth, 2}, #{returns => none}}]}]},
              {"kprof_token:set/3", [{entry, {kprof_token, set, 3}}]}, {"lists:nope/1", [{entry, {lists, nope, 1}}]},
              {"or an entry", [{print_calls, true}]},
              {"two tiers are named", [{tier_config, [{"lists:nth/2", {lists, last, 1}}]}, {entry, {lists, nth, 2}}]},
@@ -64,7 +69,8 @@ errors_test_() ->
              {"256", [{tier_config, lists:duplicate(300, {a, {lists, nth, 2}})}]}]].
 
 %% An entry is a tier: under the name that the tiers give it, or under its own.
-entry_test() ->
+entry_test_() -> {timeout, 300, fun entry_case/0}.
+entry_case() ->
     Tiers = fun(Options) ->
                     {ok, #{tiers := Ts}} = kprof_options:check(Options), [{N, MFA, E} || #{name := N, mfa := MFA, entry := E} <- Ts] end,
     ?assertEqual([{<<"lists:nth/2">>, {lists, nth, 2}, true}], Tiers([{entry, {lists, nth, 2}}])),
@@ -74,29 +80,69 @@ entry_test() ->
     ?assertEqual([{<<"My.App.all/2">>, {'Elixir.My.App', all, 2}, true}], Tiers([{entry, [{'Elixir.My.App', all, 2}]}])),
     ?assertEqual([{<<"a">>, {lists, nth, 2}, false}], Tiers([?TIERS, {entry, []}])).
 
+%% Its value travels unless one of both says that it shall not.
+entry_returns_test() ->
+    Returns = fun(Options) -> {ok, #{tiers := Ts}} = kprof_options:check(Options), [{E, R} || #{entry := E, returns := R} <- Ts] end,
+    ?assertEqual([{true, none}], Returns([{entry, {{lists, nth, 2}, #{returns => none}}}])),
+    ?assertEqual([{true, whole}, {true, none}], Returns([{entry, [{lists, nth, 2}, {{lists, last, 1}, #{returns => none}}]}])),
+    Tier = {tier_config, [{a, {lists, nth, 2}, #{returns => none}}]},
+    ?assertEqual([{true, none}], Returns([Tier, {entry, {lists, nth, 2}}])),
+    ?assertEqual([{true, whole}], Returns([Tier, {entry, {{lists, nth, 2}, #{returns => whole}}}])),
+    ?assertEqual([{true, none}], Returns([?TIERS, {entry, {{lists, nth, 2}, #{returns => none}}}])).
+
 %% A module that is not loaded yet is loaded.
-loads_test() ->
+loads_test_() -> {timeout, 300, fun loads_case/0}.
+loads_case() ->
     _ = code:purge(zip), _ = code:delete(zip), _ = code:purge(zip),
     ?assertMatch({ok, _}, kprof_options:check([{tier_config, [{z, {zip, unzip, 2}}]}])),
     ?assertNotEqual(false, code:is_loaded(zip)).
 
 %% One that cannot be loaded may come later.
-absent_module_test() ->
+absent_module_test_() -> {timeout, 300, fun absent_module_case/0}.
+absent_module_case() ->
     ?assertMatch({ok, #{tiers := [#{mfa := {no_such_mod, f, 1}}]}}, kprof_options:check([{tier_config, [{t, {no_such_mod, f, 1}}]}])).
 
-returns_test() ->
+returns_test_() -> {timeout, 300, fun returns_case/0}.
+returns_case() ->
     {ok, #{tiers := Tiers}} =
         kprof_options:check([{tier_config, [{a, {lists, nth, 2}}, {b, {lists, last, 1}, #{}}, {c, {lists, sum, 1}, #{returns => none}},
                                                                   {d, {lists, max, 1}, #{returns => whole}}]}]),
     ?assertEqual([whole, whole, none, whole], [Returns || #{returns := Returns} <- Tiers]).
 
-more_flags_test() ->
+more_flags_test_() -> {timeout, 300, fun more_flags_case/0}.
+more_flags_case() ->
     Callback = fun(_, _) -> ok end,
-    ?assertMatch({ok, #{flags := [garbage_collection, running], slow_callback := Callback}},
-                 kprof_options:check([?TIERS, {trace_gc, true}, {trace_scheduling, true}, {slow_call_callback, Callback}])),
-    ?assertMatch({ok, #{flags := [running]}}, kprof_options:check([?TIERS, {trace_gc, false}, {trace_scheduling, true}])).
+    Safe = [Flag || Flag <- [garbage_collection, running], kprof_vm:unsafe(Flag) =:= no],
+    ?assertMatch({ok, #{flags := Safe, slow_callback := Callback}},
+                 kprof_options:check([?TIERS, {trace_gc, lists:member(garbage_collection, Safe)},
+                                      {trace_scheduling, lists:member(running, Safe)}, {slow_call_callback, Callback}])),
+    ?assertMatch({ok, #{flags := []}}, kprof_options:check([?TIERS, {trace_gc, false}, {trace_scheduling, false}])).
 
-force_header_test() ->
+%% What could kill the node is refused, with the reason, on the releases on which it could.
+unsafe_flags_test() ->
+    Check = fun(Option) -> kprof_options:check([?TIERS, {Option, true}]) end,
+    Refuses = fun(Option, Issue) ->
+                      {error, {unsafe_option, Option, _, _, {Issue, _}} = Why} = Check(Option),
+                      Text = kprof:format_error(Why),
+                      [?assertNotEqual(nomatch, string:find(Text, Part))
+                       || Part <- [lists:concat(["the option ", Option, " could kill this node"]), lists:concat(["issues/", Issue])]]
+              end,
+    Early = kprof_vm:version() < [13, 2],
+    case list_to_integer(erlang:system_info(otp_release)) of
+        _ when Early -> [Refuses(Option, 6448) || Option <- [trace_gc, trace_scheduling]];
+        Otp when Otp >= 27 -> Refuses(trace_gc, 11624);
+        _ -> ?assertMatch({ok, #{flags := [garbage_collection]}}, Check(trace_gc))
+    end,
+    Early orelse ?assertMatch({ok, #{flags := [running]}}, Check(trace_scheduling)).
+
+unsafe_versions_test() ->
+    All = [[13, 0], [13, 1, 5], [13, 2], [13, 2, 2, 11], [14, 2, 5], [15, 0], [15, 2, 7, 1], [16, 0], [17, 1], [18, 0]],
+    Unsafe = fun(Flag) -> [V || V <- All, kprof_vm:unsafe(Flag, V) =/= no] end,
+    ?assertEqual([[13, 0], [13, 1, 5], [15, 0], [15, 2, 7, 1], [16, 0], [17, 1], [18, 0]], Unsafe(garbage_collection)),
+    ?assertEqual([[13, 0], [13, 1, 5]], Unsafe(running)).
+
+force_header_test_() -> {timeout, 300, fun force_header_case/0}.
+force_header_case() ->
     Forced = fun(V) -> {ok, #{force_header := F}} = kprof_options:check([?TIERS, {force_header, V}]), F end,
     ?assertEqual({<<"x-trace-request">>, 5}, Forced("X-Trace-Request")),
     ?assertEqual({<<"x-trace-request">>, 9}, Forced({<<"x-trace-request">>, 9})),
@@ -104,7 +150,8 @@ force_header_test() ->
     [?assertMatch({error, {bad_value, force_header, _, _}}, kprof_options:check([?TIERS, {force_header, Bad}]))
      || Bad <- ["", "x y", <<"x\n">>, "ü", 17, {"x", 0}, {"x", 1001}, {"x", y}, lists:duplicate(65, $x)]].
 
-already_traced_test() ->
+already_traced_test_() -> {timeout, 300, fun already_traced_case/0}.
+already_traced_case() ->
     1 = erlang:trace_pattern({lists, nth, 2}, true, [local]),
     Sessions = list_to_integer(erlang:system_info(otp_release)) >= 27,
     try kprof_options:check([?TIERS]) of
@@ -127,6 +174,7 @@ parse_end_test_() ->
                           begin {error, Why} = kprof_options:parse(Text), kprof:format_error(Why) end)}
      || Text <- [<<"{a, [1]">>, <<"fun(_) -> x.">>, <<"{a, [1">>]].
 
-parse_line_test() ->
+parse_line_test_() -> {timeout, 300, fun parse_line_case/0}.
+parse_line_case() ->
     {error, Why} = kprof_options:parse(<<"{a, 1}.\n{b, }.\n">>),
     ?assertEqual("line 2", string:slice(kprof:format_error(Why), 0, 6)).

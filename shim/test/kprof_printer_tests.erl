@@ -1,13 +1,15 @@
 -module(kprof_printer_tests).
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 row() -> kprof_printer:row(#{<<"bucket_start">> => <<"2026-11-20T10:00:00Z">>, <<"tier">> => <<"db">>, <<"total_us">> => 1.5,
                              <<"new">> => 1}).
 
-row_test() ->
+row_test_() -> {timeout, 300, fun row_case/0}.
+row_case() ->
     ?assertEqual(#{bucket_start => <<"2026-11-20T10:00:00Z">>, tier => <<"db">>, total_us => 1.5, <<"new">> => 1}, row()).
 
-file_test() ->
+file_test_() -> {timeout, 300, fun file_case/0}.
+file_case() ->
     Path = filename:join(filename:basedir(user_cache, "kprof_test"), "stats.log"),
     ok = filelib:ensure_dir(Path),
     _ = file:delete(Path),
@@ -20,28 +22,31 @@ file_test() ->
     ?assertEqual(<<Line/binary, Line/binary, Line/binary>>, Text),
     ok = file:delete(Path).
 
-fun_and_pid_test() ->
+fun_and_pid_test_() -> {timeout, 300, fun fun_and_pid_case/0}.
+fun_and_pid_case() ->
     Self = self(),
     [begin
          Pid = kprof_printer:start_link(Dumper, group_leader()),
          kprof_printer:stats(Pid, [row()]),
-         receive {kprof_stats, [Row]} -> ?assertEqual(row(), Row) after 2000 -> error(nothing) end,
+         receive {kprof_stats, [Row]} -> ?assertEqual(row(), Row) after 60000 -> error(nothing) end,
          kprof_printer:stop(Pid)
      end || Dumper <- [{pid, self()}, {'fun', fun(Rows) -> Self ! {kprof_stats, Rows} end}]].
 
 %% A fun that fails does not end the printer.
-failing_fun_test() ->
+failing_fun_test_() -> {timeout, 300, fun failing_fun_case/0}.
+failing_fun_case() ->
     Self = self(),
     Pid = kprof_printer:start_link({'fun', fun([#{tier := T}]) when T =:= <<"db">> -> Self ! ok; (_) -> error(oops) end}, group_leader()),
     Level = maps:get(level, logger:get_primary_config()),
     logger:set_primary_config(level, none),
     kprof_printer:stats(Pid, [#{}]),
     kprof_printer:stats(Pid, [row()]),
-    receive ok -> ok after 2000 -> error(nothing) end,
+    receive ok -> ok after 60000 -> error(nothing) end,
     kprof_printer:stop(Pid),
     logger:set_primary_config(level, Level).
 
-format_test() ->
+format_test_() -> {timeout, 300, fun format_case/0}.
+format_case() ->
     Text = unicode:characters_to_list(
              kprof_printer:format(#{<<"identity">> => <<"read">>, <<"outcome">> => <<"ok">>, <<"started_at">> => <<"2026">>,
                                     <<"duration_us">> => 12500.0,

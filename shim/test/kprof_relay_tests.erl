@@ -1,8 +1,9 @@
 -module(kprof_relay_tests).
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 %% A stream is counted alike in whatever pieces it comes.
-count_test() ->
+count_test_() -> {timeout, 300, fun count_case/0}.
+count_case() ->
     Stream = iolist_to_binary([frame(<<1:800>>), <<0, 0:32>>, frame(<<131>>), <<1, 70000:32>>, <<0, 0:32>>, frame(<<2:160>>), <<1, 0:32>>]),
     ?assertEqual({70003, 0}, kprof_relay:count(Stream, 0)),
     [?assertEqual({Size, 70003, 0}, pieces(Stream, Size)) || Size <- lists:seq(1, byte_size(Stream))],
@@ -25,16 +26,16 @@ pieces(Stream, _, {N, Place}) ->
     {N + More, Next}.
 
 relay_test_() ->
-    [{Name, {timeout, 20, Test}} || {Name, Test} <- [{"drained", fun drained/0}, {"given up", fun given_up/0}, {"ended", fun ended/0}]].
+    [{Name, {timeout, 300, Test}} || {Name, Test} <- [{"drained", fun drained/0}, {"given up", fun given_up/0}, {"ended", fun ended/0}]].
 
 %% All arrives, and then the connection ends.
 drained() ->
     with_relay(fun(Port, Relay, Collector) ->
                        [ok = gen_tcp:send(Port, frame(<<I:800>>)) || I <- lists:seq(1, 1000)],
                        ok = kprof_relay:drain(Relay),
-                       {ok, Bytes} = gen_tcp:recv(Collector, 105 * 1000, 5000),
+                       {ok, Bytes} = gen_tcp:recv(Collector, 105 * 1000, 50000),
                        ?assertEqual({1000, 0}, kprof_relay:count(Bytes, 0)),
-                       ?assertEqual({error, closed}, gen_tcp:recv(Collector, 0, 5000)),
+                       ?assertEqual({error, closed}, gen_tcp:recv(Collector, 0, 50000)),
                        ok = gone(Relay, {trace_port, timeout}),
                        ?assertEqual({1000, 0}, kprof_relay:total(Relay))
                end).
@@ -47,7 +48,7 @@ given_up() ->
                        {Writer, Ref} = spawn_monitor(fun() -> [ok = gen_tcp:send(Port, Frames) || _ <- lists:seq(1, 200)] end),
                        receive {'DOWN', Ref, process, Writer, _} -> error(not_held_up) after 1000 -> ok end,
                        ok = kprof_relay:give_up(Relay),
-                       receive {'DOWN', Ref, process, Writer, Why} -> ?assertEqual(normal, Why) after 5000 -> error(held_up) end,
+                       receive {'DOWN', Ref, process, Writer, Why} -> ?assertEqual(normal, Why) after 50000 -> error(held_up) end,
                        ok = kprof_relay:finish(Relay),
                        {Messages, Unsent} = kprof_relay:total(Relay),
                        ?assertEqual(20000, Messages),
@@ -61,7 +62,7 @@ ended() ->
     with_relay(fun(Port, Relay, Collector) ->
                        Pid = kprof_relay:pid(Relay),
                        ok = gen_tcp:send(Port, frame(<<1>>)),
-                       {ok, _} = gen_tcp:recv(Collector, 6, 5000),
+                       {ok, _} = gen_tcp:recv(Collector, 6, 50000),
                        ok = gen_tcp:close(Collector),
                        Sent = until_told(Pid, Port, 0),
                        [ok = gen_tcp:send(Port, frame(<<2>>)) || _ <- lists:seq(1, 10)],
@@ -87,7 +88,7 @@ all(Socket) ->
 
 gone(Relay, Why) ->
     Pid = kprof_relay:pid(Relay),
-    receive {'EXIT', Pid, Reason} -> ?assertEqual(Why, Reason), ok after 5000 -> error(still_there) end.
+    receive {'EXIT', Pid, Reason} -> ?assertEqual(Why, Reason), ok after 50000 -> error(still_there) end.
 
 %% Port is the end that a trace port would write to, Collector that of who reads.
 with_relay(Fun) ->

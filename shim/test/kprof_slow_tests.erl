@@ -1,5 +1,5 @@
 -module(kprof_slow_tests).
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 message(N) ->
     #{<<"type">> => <<"slow">>, <<"identity">> => <<"r", (integer_to_binary(N))/binary>>,
@@ -15,7 +15,8 @@ quietly(Fun) ->
 
 calls(Pid, Numbers) -> lists:foreach(fun(N) -> kprof_slow:slow(Pid, message(N)) end, Numbers).
 
-spans_test() ->
+spans_test_() -> {timeout, 300, fun spans_case/0}.
+spans_case() ->
     Self = self(),
     Pid = kprof_slow:start_link(fun(Spans, Identity) -> Self ! {self(), Identity, Spans} end),
     calls(Pid, [1]),
@@ -25,7 +26,7 @@ spans_test() ->
             ?assertEqual([#{tier => <<"db">>, depth => 0, pid => <<"<0.9.0>">>, start_us => 1.0, duration_us => 7.0, self_us => 2.0,
                             wait_us => 0.5,
                             async => false, outcome => error, <<"new">> => 1}], Spans)
-    after 2000 -> error(nothing)
+    after 60000 -> error(nothing)
     end,
     kprof_slow:stop(Pid).
 
@@ -34,7 +35,8 @@ nonsense_test_() ->
     [?_assertEqual([], kprof_slow:spans(M)) || M <- [#{}, #{<<"spans">> => 17}, #{<<"spans">> => [1, nil]}]].
 
 %% One at a time, in order, 20 waiting, the rest thrown away.
-bounded_test() ->
+bounded_test_() -> {timeout, 300, fun bounded_case/0}.
+bounded_case() ->
     Self = self(),
     Pid = kprof_slow:start_link(fun(_, Identity) -> Self ! {Identity, self()}, receive go -> ok end end),
     calls(Pid, lists:seq(1, 50)),
@@ -49,7 +51,7 @@ bounded_test() ->
 
 %% A callback that crashes, hangs or eats memory harms nobody, and the next one is called.
 failing_test_() ->
-    {timeout, 30,
+    {timeout, 300,
      ?_test(quietly(fun() ->
                             Self = self(),
                             Hungry = fun Hungry(L) -> Hungry([L | L]) end,
@@ -58,29 +60,31 @@ failing_test_() ->
                                                            (_, <<"r3">>) -> Hungry([]);
                                                            (_, Identity) -> Self ! Identity end),
                             calls(Pid, [1, 2, 3, 4]),
-                            receive <<"r4">> -> ok after 15000 -> error(nothing) end,
+                            receive <<"r4">> -> ok after 60000 -> error(nothing) end,
                             kprof_slow:stop(Pid)
                     end))}.
 
-stop_test() ->
+stop_test_() -> {timeout, 300, fun stop_case/0}.
+stop_case() ->
     Self = self(),
     Pid = kprof_slow:start_link(fun(_, _) -> Self ! self(), receive never -> ok end end),
     calls(Pid, [1, 2]),
-    Caller = receive P when is_pid(P) -> P after 2000 -> error(nothing) end,
+    Caller = receive P when is_pid(P) -> P after 60000 -> error(nothing) end,
     Ref = erlang:monitor(process, Caller),
     kprof_slow:stop(Pid),
-    receive {'DOWN', Ref, process, _, killed} -> ok after 2000 -> error(lives) end,
+    receive {'DOWN', Ref, process, _, killed} -> ok after 60000 -> error(lives) end,
     ?assertEqual(false, is_process_alive(Pid)).
 
 %% It goes when its owner goes, and takes the call with it.
-owner_test() ->
+owner_test_() -> {timeout, 300, fun owner_case/0}.
+owner_case() ->
     Self = self(),
     Owner = spawn(fun() ->
                           Self ! {pid, kprof_slow:start_link(fun(_, _) -> Self ! {caller, self()}, receive never -> ok end end)},
                           receive never -> ok end end),
     Pid = receive {pid, P} -> P end,
     calls(Pid, [1]),
-    Caller = receive {caller, C} -> C after 2000 -> error(nothing) end,
+    Caller = receive {caller, C} -> C after 60000 -> error(nothing) end,
     Refs = [erlang:monitor(process, X) || X <- [Pid, Caller]],
     exit(Owner, kill),
-    [receive {'DOWN', Ref, process, _, _} -> ok after 2000 -> error(lives) end || Ref <- Refs].
+    [receive {'DOWN', Ref, process, _, _} -> ok after 60000 -> error(lives) end || Ref <- Refs].

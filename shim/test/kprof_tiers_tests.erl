@@ -1,12 +1,13 @@
 -module(kprof_tiers_tests).
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 tiers(List, Fun) ->
     kprof_tiers:new(#{tiers => [#{name => Name, mfa => MFA, returns => Returns, entry => Entry} || {Name, MFA, Returns, Entry} <- List],
                       identity_f => Fun, flags => []}).
 
 %% What the collector is told; whether it has to ask for identities.
-fields_test() ->
+fields_test_() -> {timeout, 300, fun fields_case/0}.
+fields_case() ->
     List = [{<<"a">>, {lists, nth, 2}, whole, false}, {<<"b">>, {lists, sort, 1}, none, false}],
     Told = [#{name => <<"a">>, m => lists, f => nth, a => 2}, #{name => <<"b">>, m => lists, f => sort, a => 1, returns => none}],
     ?assertEqual(#{tiers => Told, identity => none}, kprof_tiers:fields(tiers(List, undefined))),
@@ -20,7 +21,8 @@ parsed(Text) ->
     Exprs.
 
 %% A tier that is taken off takes its flag with it; one that is not there takes nothing.
-take_off_test() ->
+take_off_test_() -> {timeout, 300, fun take_off_case/0}.
+take_off_case() ->
     All = tiers([{<<"a">>, {lists, nth, 2}, whole, true}, {<<"b">>, {lists, sort, 1}, none, false}], undefined),
     ?assertEqual([return_to], kprof_tiers:flags(All)),
     ?assertEqual({[], All}, kprof_tiers:take_off({<<"lists">>, <<"sort">>, 2}, All)),

@@ -1,5 +1,5 @@
 -module(kprof_token_tests).
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 -export([marks/2, run_inner/0, raise/2, identity_of/1, get/2]).
 
@@ -15,7 +15,7 @@ marks(OneIn, Fun) ->
     Pid = spawn(fun() -> receive go -> ok end, Self ! {result, catch Fun()} end),
     _ = erlang:trace(Pid, true, [call, set_on_spawn, {tracer, self()}]),
     Pid ! go,
-    Result = receive {result, R} -> R after 5000 -> timeout end,
+    Result = receive {result, R} -> R after 60000 -> timeout end,
     Ref = erlang:trace_delivered(all),
     receive {trace_delivered, all, Ref} -> ok end,
     _ = erlang:trace_pattern({kprof_mark, '_', '_'}, false, [local]),
@@ -31,25 +31,29 @@ collect() ->
     after 0 -> []
     end.
 
-off_test() ->
+off_test_() -> {timeout, 300, fun off_case/0}.
+off_case() ->
     ok = kprof:set_token(x), ok = kprof:clear_token(),
     ?assertEqual(undefined, kprof:get_current_label()),
     ok = kprof:set_current_label(17), ok = kprof:set_current_label(undefined),
     ?assertEqual(3, kprof:do_apply(erlang, '+', [1, 2])),
     ?assertEqual([], seq_trace:get_token()).
 
-pair_test() ->
+pair_test_() -> {timeout, 300, fun pair_case/0}.
+pair_case() ->
     {L, Marks} = marks(1, fun() -> kprof:set_token(create), L = kprof:get_current_label(), kprof:clear_token(),
                                    [] = seq_trace:get_token(), undefined = kprof:get_current_label(), [] = get(), L end),
     ?assertEqual([{request_begin, create, L}, {request_end, ok, L}], Marks),
     ?assert(is_integer(L) andalso L > 16#ffffffff).
 
-labels_differ_test() ->
+labels_differ_test_() -> {timeout, 300, fun labels_differ_case/0}.
+labels_differ_case() ->
     One = fun() -> kprof:set_token(), L = kprof:get_current_label(), kprof:clear_token(), L end,
     {Labels, _} = marks(1, fun() -> [One() || _ <- lists:seq(1, 100)] end),
     ?assertEqual(100, length(lists:usort(Labels))).
 
-nested_test() ->
+nested_test_() -> {timeout, 300, fun nested_case/0}.
+nested_case() ->
     {{A, B}, Marks} = marks(1, fun() ->
                                        kprof:set_token(outer), A = kprof:get_current_label(),
                                        kprof:set_token(inner), B = kprof:get_current_label(),
@@ -61,7 +65,8 @@ nested_test() ->
     ?assertEqual([{request_begin, outer, A}, {request_end, ok, A}], Marks).
 
 %% A message without a token clears ours: the process' next word about the request takes it up again.
-lost_and_found_test() ->
+lost_and_found_test_() -> {timeout, 300, fun lost_and_found_case/0}.
+lost_and_found_case() ->
     {L, Marks} = marks(1, fun() -> kprof:set_token(x), L = kprof:get_current_label(), seq_trace:set_token([]),
                                    kprof:set_token(y), L = kprof:get_current_label(), kprof:clear_token(),
                                    kprof:clear_token(), L end),
@@ -77,7 +82,11 @@ lost_test_() ->
                    end)}
      || {Name, End, Fun} <-
             [{"at the end", {ok, token_lost}, fun() -> kprof:set_token(x), Lose(), kprof:clear_token(), [] = seq_trace:get_token() end},
-             {"another's", {ok, token_lost}, fun() -> kprof:set_token(x), Other(), kprof:clear_token() end},
+             {"another's, with sampling", {ok, token_lost}, fun() -> kprof:set_token(x), Other(),
+                                                                    kprof_slots:set_one_in(kprof_slots:find(), 2), kprof:clear_token() end},
+             {"an earlier trace's", {ok, token_lost},
+              fun() -> kprof:set_token(x), seq_trace:set_token(label, (kprof_slots:base_number(kprof_slots:find()) bxor 1) bsl 32),
+                       kprof:clear_token() end},
              {"a foreign one", {ok, token_lost}, fun() -> kprof:set_token(x), seq_trace:set_token(label, 17), kprof:clear_token(),
                                                           {label, 17} = seq_trace:get_token(label) end},
              {"in do_apply", {ok, token_lost}, fun() -> kprof:do_apply(seq_trace, set_token, [[]]) end},
@@ -102,7 +111,20 @@ lost_test_() ->
               fun() -> kprof:set_token(x), Self = self(),
                        spawn(fun() -> kprof:clear_token(), Self ! done end), receive done -> ok end end}]].
 
-carried_test() ->
+%% Another request's token, as from who gave back a pool's worker, hides no call.
+changed_test_() ->
+    Other = fun() -> L = kprof_slots:base(kprof_slots:find()) + 16#fffffff, _ = seq_trace:set_token(label, L), L end,
+    [{Name, ?_test(begin
+                       {O, Marks} = marks(1, fun() -> Fun(Other) end),
+                       ?assertMatch([{request_begin, _, L}, {request_end, {Outcome, {token_changed, O}}, L}], Marks)
+                   end)}
+     || {Name, Outcome, Fun} <-
+            [{"set and cleared", ok, fun(F) -> kprof:set_token(x), O = F(), kprof:clear_token(), [] = seq_trace:get_token(), O end},
+             {"do_apply", ok, fun(F) -> kprof:do_apply(erlang, apply, [F, []]) end},
+             {"raised", throw, fun(F) -> try kprof:do_apply(erlang, apply, [fun() -> throw(F()) end, []]) catch O -> O end end}]].
+
+carried_test_() -> {timeout, 300, fun carried_case/0}.
+carried_case() ->
     {L, Marks} = marks(1, fun() ->
                                   kprof:set_token(x), L = kprof:get_current_label(),
                                   Self = self(),
@@ -116,7 +138,8 @@ carried_test() ->
     {L1, M1} = L,
     ?assertEqual([{request_begin, x, L1}, {request_end, ok, L1}, {request_begin, z, M1}, {request_end, ok, M1}], Marks).
 
-abandoned_test() ->
+abandoned_test_() -> {timeout, 300, fun abandoned_case/0}.
+abandoned_case() ->
     {{L, M}, Marks} = marks(1, fun() ->
                                        kprof:set_token(x), L = kprof:get_current_label(),
                                        {L, 1, At, own} = get('$kprof_token'), put('$kprof_token', {L, 1, At - 60001, own}),
@@ -124,7 +147,8 @@ abandoned_test() ->
                                end),
     ?assertEqual([{request_begin, x, L}, {request_begin, y, M}, {request_end, ok, M}], Marks).
 
-stale_test() ->
+stale_test_() -> {timeout, 300, fun stale_case/0}.
+stale_case() ->
     {{L, M}, Marks} = marks(1, fun() ->
                                        kprof:set_token(x), L = kprof:get_current_label(),
                                        kprof_slots:open(kprof_slots:find(), kprof_slots:new_base()),
@@ -136,7 +160,8 @@ stale_test() ->
     ?assertEqual([{request_begin, x, L}, {request_begin, y, M}, {request_end, ok, M}], Marks).
 
 %% Tracing ends in the middle of a request: the process is left clean.
-off_in_between_test() ->
+off_in_between_test_() -> {timeout, 300, fun off_in_between_case/0}.
+off_in_between_case() ->
     {ok, Marks} = marks(1, fun() -> kprof:set_token(x), kprof_slots:close(kprof_slots:find()), kprof:clear_token(),
                                     [] = seq_trace:get_token(), [] = get(), ok end),
     ?assertMatch([{request_begin, x, _}, {request_end, ok, _}], Marks).
@@ -152,7 +177,8 @@ foreign_test_() ->
                 ?assertEqual({ok, []}, marks(1, Run))
             end) || Label <- [17, {my, label}, 16#123400000001]].
 
-sampling_test() ->
+sampling_test_() -> {timeout, 300, fun sampling_case/0}.
+sampling_case() ->
     {{Began, Unsampled}, Marks} =
         marks(10, fun() ->
                           Ls = [begin kprof:set_token(x), kprof:set_token(y), L = kprof:get_current_label(), kprof:clear_token(),
@@ -171,7 +197,8 @@ identity_test_() ->
                                       {self(), undefined}, {#{}, undefined}, {Long, binary:part(Long, 0, 255)},
                                       {binary_to_list(Long), binary_to_list(binary:part(Long, 0, 255))}, {[a | b], undefined}]].
 
-do_apply_test() ->
+do_apply_test_() -> {timeout, 300, fun do_apply_case/0}.
+do_apply_case() ->
     {{R, L}, Marks} = marks(1, fun() -> R = kprof:do_apply(?MODULE, run_inner, []), [] = seq_trace:get_token(), R end),
     ?assertEqual(ran, R),
     ?assertEqual([{request_begin, undefined, L}, {request_end, ok, L}], Marks).
@@ -195,13 +222,15 @@ do_apply_raises_test_() ->
                 ?assertMatch([{request_begin, undefined, L}, {request_end, Class, L}], Marks)
             end) || Class <- [error, exit, throw]].
 
-do_apply_unsampled_test() ->
+do_apply_unsampled_test_() -> {timeout, 300, fun do_apply_unsampled_case/0}.
+do_apply_unsampled_case() ->
     {Result, []} = marks(1000, fun() -> kprof:do_apply(?MODULE, identity_of, [x]) end),
     ?assertEqual({x, undefined}, Result).
 
 identity_of(X) -> {X, kprof:get_current_label()}.
 
-by_hand_test() ->
+by_hand_test_() -> {timeout, 300, fun by_hand_case/0}.
+by_hand_case() ->
     {ok, Marks} = marks(1, fun() ->
                                    kprof:set_token(x), L = kprof:get_current_label(), Self = self(),
                                    kprof:set_current_label(undefined), undefined = kprof:get_current_label(),
@@ -228,17 +257,20 @@ misultin_test_() ->
                          {{?MODULE, 'GET', 17}, ok, ok, undefined},
                          {not_a_request, ok, ok, undefined}]].
 
-misultin_crash_test() ->
+misultin_crash_test_() -> {timeout, 300, fun misultin_crash_case/0}.
+misultin_crash_case() ->
     Crash = fun() -> catch kprof:misultin_req_loop({?MODULE, 'GET', "/x"}, fun(_) -> raise(error, why) end) end,
     ?assertMatch({{'EXIT', {why, [{?MODULE, here, 0, []} | _]}},
                   [{web_begin, <<"GET /x">>, _}, {request_end, {error, kept, undefined}, _}]},
                  marks(1, Crash)).
 
-misultin_off_test() ->
+misultin_off_test_() -> {timeout, 300, fun misultin_off_case/0}.
+misultin_off_case() ->
     ?assertEqual(done, kprof:misultin_req_loop(not_a_request, fun(not_a_request) -> done end)).
 
 %% Any well-paired use leaves the process as it was, with as many ends as begins.
-pairs_test() ->
+pairs_test_() -> {timeout, 300, fun pairs_case/0}.
+pairs_case() ->
     _ = rand:seed(exsss, {4, 5, 6}),
     {ok, Marks} = marks(3, fun() -> [pairs(rand:uniform(4)) || _ <- lists:seq(1, 300)], [] = seq_trace:get_token(), ok end),
     ?assertEqual(length([x || {request_begin, _, _} <- Marks]), length([x || {request_end, _, _} <- Marks])),
@@ -249,3 +281,75 @@ pairs(N) ->
     kprof:set_token(N),
     [pairs(N - 1) || _ <- lists:seq(1, rand:uniform(2) - 1)],
     kprof:clear_token().
+
+%% --- inside of an entry's call ---
+
+%% As its match specification does it: another token of ours, in the process that calls.
+enter() ->
+    Label = kprof_slots:base(kprof_slots:find()) bor 16#80000000 bor erlang:unique_integer([positive]),
+    _ = seq_trace:set_token([]),
+    _ = seq_trace:set_token(label, Label),
+    Label.
+
+facts(Status) -> fun() -> #{method => "GET", path => "/a", status => Status} end.
+no_header(_) -> undefined.
+
+%% A web server's helper draws no lot again, has a label of its own, and leaves the entry's token behind.
+web_inside_test() ->
+    {{E, W}, Marks} = marks(1000000, fun() ->
+                                             E = enter(),
+                                             W = kprof:begin_request(fun no_header/1, facts(undefined)),
+                                             {label, W} = seq_trace:get_token(label),
+                                             ok = kprof:end_request(W, facts(500)),
+                                             {label, E} = seq_trace:get_token(label), [] = get(),
+                                             {E, W}
+                                     end),
+    ?assert(E =/= W),
+    ?assertEqual([{web_begin, <<"GET /a">>, W}, {request_end, {error, kept, <<"GET /a">>}, W}], Marks).
+
+%% Another entry's call within has given the process its token: nothing is lost by that.
+web_inside_nested_test() ->
+    {{E, W}, Marks} = marks(1, fun() ->
+                                       _ = enter(),
+                                       W = kprof:begin_request(fun no_header/1, facts(undefined)),
+                                       E = enter(),
+                                       ok = kprof:end_request(W, facts(200)),
+                                       {label, E} = seq_trace:get_token(label),
+                                       {E, W}
+                               end),
+    ?assertEqual([{web_begin, <<"GET /a">>, W}, {request_end, {ok, kept, <<"GET /a">>}, W}], Marks),
+    ?assert(E =/= W).
+
+%% A marker begins nothing there, but names what is there.
+marker_inside_test() ->
+    {E, Marks} = marks(1, fun() ->
+                                  E = enter(),
+                                  ok = kprof:set_token(create), ok = kprof:clear_token(), ok = kprof:set_token(), ok = kprof:clear_token(),
+                                  ok = kprof:clear_token(),
+                                  {label, E} = seq_trace:get_token(label), [] = get(),
+                                  E
+                          end),
+    ?assertEqual([{request_begin, create, E}], Marks).
+
+%% A response that is on its way keeps its token until its end.
+sending_test() ->
+    {W, Marks} = marks(1, fun() ->
+                                  W = kprof:begin_request(fun no_header/1, facts(undefined)),
+                                  ok = kprof:send_request(W, facts(200)),
+                                  {label, W} = seq_trace:get_token(label),
+                                  ok = kprof:end_request(W, facts(200)),
+                                  [] = seq_trace:get_token(), [] = get(),
+                                  W
+                          end),
+    ?assertEqual([{web_begin, <<"GET /a">>, W}, {request_end, {ok, sending, <<"GET /a">>}, W}, {request_end, {ok, kept, <<"GET /a">>}, W}],
+                 Marks).
+
+%% What an entry left in a request that the sampler left out goes with that.
+left_out_test() ->
+    {_, Marks} = marks(1000000, fun() ->
+                                        0 = kprof:begin_request(fun no_header/1, facts(undefined)),
+                                        _ = enter(),
+                                        ok = kprof:end_request(0, facts(200)),
+                                        [] = seq_trace:get_token(), [] = get()
+                                end),
+    ?assertEqual([], Marks).

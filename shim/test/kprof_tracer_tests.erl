@@ -1,5 +1,5 @@
 -module(kprof_tracer_tests).
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 %% The port of the driver that open/0 has loaded, without its client.
 bare() ->
@@ -12,7 +12,8 @@ connect(Number) ->
     Socket.
 
 %% Nothing of the proof stays in the stream.
-clean_stream_test() ->
+clean_stream_test_() -> {timeout, 300, fun clean_stream_case/0}.
+clean_stream_case() ->
     {ok, Tracer, Socket} = kprof_tracer:open(),
     true = erlang:port_command(kprof_tracer:port(Tracer), <<"first">>),
     ?assertEqual({ok, <<0, 5:32, "first">>}, gen_tcp:recv(Socket, 10, 2000)),
@@ -20,8 +21,38 @@ clean_stream_test() ->
     kprof_tracer:close(Tracer, now),
     gen_tcp:close(Socket).
 
+%% The port ends with who opened it, but after what is traced; its end is told.
+owner_test_() ->
+    [{atom_to_list(How), fun() -> owner(How) end} || How <- [kill, normal, close]].
+
+owner(How) ->
+    Self = self(),
+    {Pid, Ref} = spawn_monitor(fun() ->
+        process_flag(trap_exit, true),
+        {ok, Tracer, _} = kprof_tracer:open(),
+        Self ! {tracer, Tracer},
+        receive
+            {'EXIT', Port, Why} -> exit({told, Port =:= kprof_tracer:port(Tracer), Why});
+            normal -> ok
+        end
+    end),
+    Tracer = receive {tracer, T} -> T end,
+    Keeper = erlang:monitor(process, kprof_tracer:keeper(Tracer)),
+    case How of
+        kill -> exit(Pid, kill);
+        normal -> Pid ! normal;
+        close -> kprof_tracer:close(Tracer, now)
+    end,
+    Reason = receive {'DOWN', Ref, process, _, R} -> R after 2000 -> hangs end,
+    ?assertEqual(case How of kill -> killed; normal -> normal; close -> {told, true, normal} end, Reason),
+    ?assert(How =:= close orelse erlang:port_info(kprof_tracer:port(Tracer)) =/= undefined),
+    receive {'DOWN', Keeper, process, _, _} -> ok after 2000 -> error(kept) end,
+    ?assertEqual(undefined, erlang:port_info(kprof_tracer:port(Tracer))),
+    ?assert(lists:member(kprof_tracer:flags_owner(Tracer), [us, nobody])).    % `us' of a session that has ended
+
 %% Somebody was faster: the proof arrives there, and not here.
-stranger_test() ->
+stranger_test_() -> {timeout, 300, fun stranger_case/0}.
+stranger_case() ->
     {Port, Number} = bare(),
     Stranger = connect(Number),
     timer:sleep(50),
@@ -34,7 +65,7 @@ stranger_test() ->
 
 %% Somebody sits behind our socket who knows how frames look, but not the one that went into the port.
 impostor_test_() ->
-    [{Name, {timeout, 20, fun() -> impostor(Bytes) end}}
+    [{Name, {timeout, 300, fun() -> impostor(Bytes) end}}
      || {Name, Bytes} <- [{"empty frames", binary:copy(<<0, 0:32>>, 10)}, {"a frame of that size", <<0, 16:32, 0:128>>},
                           {"something", crypto:strong_rand_bytes(100)}, {"nothing", <<>>}]].
 

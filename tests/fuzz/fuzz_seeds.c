@@ -71,6 +71,29 @@ static void handshake(void) {
     buffer_free(&got);
 }
 
+// What two nodes do, step by step: the numbers are those of the targets' own steps. A request: its begin, a call and the return, its end,
+// each with a time some milliseconds from now; and a call four seconds later, by which it is over.
+#define REQUEST 24, 0, 3, 100, 64, 24, 0, 0, 100, 66, 3, 0, 0, 100, 68, 0, 0, 5, 100, 70
+#define LATER 24, 0, 0, 210, 104
+
+static void whole_collector(void) {
+    static const uint8_t pipeline[] = {0, 0, 0, 0, 1, 2, 0x71, 0, 1, 3, 7, 0, 2, 0, 33, REQUEST, 0, 3, LATER, 0, 8, // node a
+                                       3, 0, 0, 3, 1, 2, 3, 3, 2, 3, 33, REQUEST, 3, 3, LATER,                     // node b
+                                       3, 1, 5, 7, 20, 10, 0, 3, 5,                                                // a total
+                                       0, 1, 0, 100, 64, 20, 9, 20, 9, 20, 9, 20, 9, 20, 0, 7,                     // a clock
+                                       0, 1, 6, 100, 60, 100, 70, 0, 4, 0, 9, 40, 0, 13, 252, 9, 0, 0,             // a gap, a loss
+                                       0, 4, 6, 1, 2, 3, 4, 5, 6, 0, 6};
+    static const uint8_t session[] = {0, 0, 0, 1, 0, 0, 5, 0, 2, 0x71, 0, 1, 3, 1, 0, 43, 1, REQUEST, 7, 1, LATER, // node a, its data
+                                      0, 2, 2, 2, 0, 6, 2, 0, 1, 1, 6, 2, 1, 1, 1, 6, 2, 2, 1, 1, 10, 0, 20, 11, 2, // a tool
+                                      8, 3, 5, 1, 2, 3, 4, 5, 10, 0, 255, 9, 1, 10, 0, 254, 9, 0};
+    static const uint8_t proving[] = {1, 0, 0, 4, 0, 0, 4, 0, 0, 1, 0, 0, 5, 0, 2, 3,                         // node a
+                                      0, 1, 4, 1, 6, 4, 1, 6, 3, 1, 0, 43, 1, REQUEST, 7, 1, LATER,           // its data
+                                      0, 2, 4, 2, 250, 4, 2, 250, 1, 2, 0, 0, 3, 4, 3, 1, 4, 3, 1, 2, 3, 0};  // a wrong secret, and a tool
+    seed("pipeline", "nodes", 0, slice_of(pipeline, sizeof pipeline));
+    seed("session", "open", 0, slice_of(session, sizeof session));
+    seed("session", "secret", 0, slice_of(proving, sizeof proving));
+}
+
 int main(int argc, char **argv) {
     if (argc != 3) {
         return 2;
@@ -106,5 +129,6 @@ int main(int argc, char **argv) {
     histogram_free(&h);
     buffer_free(&b);
     handshake();
+    whole_collector();
     return 0;
 }

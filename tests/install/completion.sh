@@ -36,15 +36,15 @@ zpty -w z 'compadd() {
   typeset -a hits; builtin compadd -A hits "$@"; print -l -- $hits >>$KPROF_OFFERED; builtin compadd "$@" }'
 zpty -w z 'done-with() { print -n >$KPROF_OFFERED.done }; zle -N done-with; bindkey "^X^X" done-with; bindkey "^I" complete-word'
 zpty -w z 'print -n >$KPROF_OFFERED.ready'
-for i in {1..100}; do [[ -e $KPROF_OFFERED.ready ]] && break; sleep 0.1; done
+for i in {1..1000}; do [[ -e $KPROF_OFFERED.ready ]] && break; sleep 0.1; done
 zpty -w -n z "$KPROF_LINE"$'\t'
 zpty -w -n z $'\x18\x18'
-for i in {1..100}; do [[ -e $KPROF_OFFERED.done ]] && break; sleep 0.1; done
+for i in {1..1000}; do [[ -e $KPROF_OFFERED.done ]] && break; sleep 0.1; done
 zpty -d z
 END
   rm -f "$scratch/offered"*
   : >"$scratch/offered"
-  KPROF_SITE=$installed/share/zsh/site-functions KPROF_LINE=$1 KPROF_OFFERED=$scratch/offered timeout 30 zsh -f "$scratch/zsh.zsh" ||
+  KPROF_SITE=$installed/share/zsh/site-functions KPROF_LINE=$1 KPROF_OFFERED=$scratch/offered timeout 300 zsh -f "$scratch/zsh.zsh" ||
     return 1
   [ -e "$scratch/offered.done" ] || return 1
   sort -u "$scratch/offered" | sed '/^$/d'

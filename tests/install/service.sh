@@ -12,6 +12,7 @@ told() { grep -qE "^[0-9]+ $1" "$told"; }
 times() { grep -cE "^[0-9]+ $1" "$told" || true; }
 
 export NOTIFY_SOCKET=$notify WATCHDOG_USEC=400000
+watch # who notes the times may be late
 start_collector
 wait_for 5 "READY=1" told 'READY=1$'
 has "$told" "^[0-9]+ STATUS=Listening on 127.0.0.1:$collector_port\$" "it tells where it listens"
@@ -19,7 +20,7 @@ wait_for 5 "three signs of life" eval "[ \$(times 'WATCHDOG=1$') -ge 3 ]"
 ok "it is ready and alive"
 # A stopped process says nothing: what was seen is not this test's own doing.
 kill -STOP "$collector_pid"
-sleep 0.3
+sleep 1
 before=$(times 'WATCHDOG=1$')
 sleep 1
 is "$(times 'WATCHDOG=1$')" "$before" "a process that hangs gives no sign of life"
@@ -29,17 +30,17 @@ stop_collector
 wait_for 5 "STOPPING=1" told 'STOPPING=1$'
 is "$(times 'READY=1$')" 1 "it was ready once"
 intervals=$(awk '/WATCHDOG/ { if (last) print $1 - last; last = $1 }' "$told" | sort -n | head -n 1)
-holds "$intervals" -ge 100 "signs of life come no more often than needed, ms apart"
+timely "$intervals" -ge 100 "signs of life come no more often than needed, ms apart"
 
 # Not ready without its port, or without its database.
 refused() {
   local want=$1 status=0
   shift
-  timeout 20 "$collector" "$@" >"$scratch/refused.log" 2>&1 || status=$?
+  timeout 200 "$collector" "$@" >"$scratch/refused.log" 2>&1 || status=$?
   is "$status" "$want" "refused: $*"
 }
 refused 4 --listen 0 --db "$scratch/nowhere/kprof.db"
-sleep 0.3
+sleep 1
 is "$(times 'READY=1$')" 1 "who cannot start is not ready"
 unset WATCHDOG_USEC
 
@@ -148,6 +149,13 @@ kill -TERM "$(pgrep -P "$collector_pid")"
 ends "$collector_pid" 20
 sed -E 's/^[0-9]+ +//' "$scratch/strace" | sed -nE 's/^([a-z0-9_]+)\(.*/\1/p' | sort -u >"$scratch/used"
 holds "$(wc -l <"$scratch/used")" -gt 30 "the collector was watched"
+# Its memory: what limits.h adds up to, and half as much for the kernel's sockets and pages; not twice as much.
+sum=$(printf '#include "base/limits.h"\nLIMIT_MB\n' | cc -E -P -I "$top/include" - | tail -n 1 | tr -d ' ')
+most=$(sed -n 's/^MemoryMax=\([0-9]*\)M$/\1/p' "$units/kprof-collector.service")
+holds "$most" -ge "$((sum * 3 / 2))" "MemoryMax is what limits.h adds up to, and half as much again, MB"
+holds "$most" -lt "$((sum * 2))" "and no more than twice that, MB"
+holds "$((sum))" -lt 600 "which is less than 600 MB"
+
 # Without the service's user of its own, SQLite gives its files to the database's owner.
 [ "$(id -u)" -ne 0 ] || sed -i '/^fchown$/d' "$scratch/used"
 is "$(comm -23 "$scratch/used" "$scratch/allowed")" "" "it calls nothing that the filter forbids"

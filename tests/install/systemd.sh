@@ -87,7 +87,7 @@ user=$(in_machine ps -o user= -p "$(property MainPID)")
 [ "$user" != root ] || fail "it runs as root"
 is "$(in_machine stat -c '%a %F' /var/lib/private/kprof)|$(in_machine readlink /var/lib/kprof)" "750 directory|private/kprof" \
   "the folder of its own, as user $user"
-is "$(in_machine stat -c %a /var/lib/kprof/kprof.db)" 640 "  and nobody else reads the database"
+is "$(in_machine stat -c %a /var/lib/kprof/kprof.db)" 600 "  and nobody else reads the database"
 status_of() { sed -n "s/^$1:[[:space:]]*//p" "/proc/$(pgrep -f -P "$init" "$prefix/bin/kprof-collector")/status"; }
 is "$(status_of CapEff)|$(status_of NoNewPrivs)|$(status_of Seccomp)" "0000000000000000|1|2" \
   "it has no capabilities, gets none, and its system calls are filtered"

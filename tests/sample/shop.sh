@@ -126,12 +126,12 @@ client() { erl -noinput -pa "$ebin" -s shop_cli main -extra "$@"; }
 
 wait_for_port() {
     local file=$1 pid=$2 tries
-    for ((tries = 0; tries < 300; tries++)); do
+    for ((tries = 0; tries < 3000; tries++)); do
         [ -s "$file" ] && return 0
         kill -0 "$pid" 2>/dev/null || fail 1 "the node ended before it listened"
         sleep 0.1
     done
-    fail 1 "the node does not listen after 30 s"
+    fail 1 "the node does not listen after five minutes"
 }
 
 run() {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Goal of this test: the helpers of lib.sh fail when what they check is wrong, wait no longer than told, and leave no
 # process behind. Without this a scenario could pass for ever.
+# shellcheck disable=SC2030,SC2031,SC2317  # judgements are tried in shells of their own
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # must_fail TEXT COMMAND...: in a shell of its own, without the trap of this one.
@@ -18,8 +19,11 @@ must_fail "c: not numbers" holds "" -eq 0 c
 echo "one line" >"$scratch/text"
 must_fail "d: no line of text matches two" has "$scratch/text" two d
 must_fail "e: one line" has_not "$scratch/text" one e
+patience=1
 must_fail "not within 1 s: f" wait_for 1 f false
 must_fail "not within 1 s: process" ends "$$" 1
+patience=3
+must_fail "not within 3 s: f" wait_for 1 f false
 
 start "$scratch/sleep.log" sleep 60
 pid=$!
@@ -45,3 +49,81 @@ has "$scratch/scenario.log" "FAIL: on purpose" "and tells why"
 has "$scratch/scenario.log" "words of a log" "and prints its logs"
 wait_for 5 "what it started is gone" gone "$(cat "$scratch/started")"
 ok "and leaves no process"
+
+# -- the canary ----------------------------------------------------------------------------------------------------------
+# Its own sleep, as that of a process whose processor somebody took: it says so, however the machine is.
+watch
+kill -STOP "$canary_pid"
+sleep 0.2
+kill -CONT "$canary_pid"
+sleep 0.3
+unwatch
+is "$quiet" "" "a canary that came late is noise: $noise"
+came_late() { [[ $noise =~ "woke up late "[1-9] ]]; } # not for what was stolen, or waited for
+came_late || fail "the canary does not know that it came late: $noise"
+
+# Four busy loops for each processor: what is among them waits for a processor most of its time, and the canary wakes up late.
+# shellcheck disable=SC2016  # the shell's own
+start "$scratch/loop.log" timeout 60 bash -c 'for ((i = 0; i < 4 * $(nproc); i++)); do (while :; do :; done) & done; wait'
+loops=$!
+looping() { busy=$(pgrep -g "$loops" -n) && [ -n "$busy" ] && [ "$(pgrep -cg "$loops")" -gt $((4 * $(nproc))) ]; }
+wait_for 10 "the loops run" looping
+if read -r _ waited _ 2>/dev/null <"/proc/$busy/schedstat" && [ "$waited" -gt 0 ]; then
+  watch "$busy"
+  sleep 1
+  unwatch
+  is "$quiet" "" "a process that waits for processors is noise: $noise"
+fi
+for _ in $(seq 10); do
+  watch
+  sleep 1
+  unwatch
+  ! came_late || [ -n "$quiet" ] || break
+done
+is "$quiet" "" "busy loops are noise: $noise"
+came_late || fail "busy loops do not make the canary late: $noise"
+kill -KILL -- "-$loops"
+
+# The judgements, on a machine that is said to be quiet and one that is said not to be.
+in_quiet_when() { # QUIET DIFFER: one that stays so
+  (trap - EXIT
+   unwatch() { canary_pid="" noise=said quiet=$said; }
+   watch() { :; }
+   said=$1 rounds=0
+   one_round() { rounds=$((rounds + 1)) differ=$wrong; }
+   wrong=$2
+   in_quiet "it fits" one_round
+   echo "$rounds rounds, ${#unjudged[@]} not judged")
+}
+is "$(in_quiet_when 1 "" | tail -n 1)" "1 rounds, 0 not judged" "what fits is judged at once"
+is "$(in_quiet_when "" "" | tail -n 1)" "1 rounds, 0 not judged" "also on a machine that is not quiet"
+is "$(in_quiet_when "" wrong | tail -n 1)" "6 rounds, 1 not judged" "what does not fit on a machine that is never quiet is not judged"
+must_fail "it fits: not in three rounds on a quiet machine" in_quiet_when 1 wrong
+timely_when() { (trap - EXIT; unwatch() { canary_pid="" noise=said quiet=$said; }; said=$1; timely "$2" -le 5 "five"); }
+is "$(timely_when "" 5)" "ok: five (5 -le 5)" "a time that holds"
+is "$(timely_when "" 6)" "not judged: five (6 -le 5): the machine was not quiet (said)" "one that does not, on a machine that is not quiet"
+must_fail "five: 6 -le 5 does not hold, and the machine was quiet" timely_when 1 6
+must_fail "five: not numbers" timely_when "" x
+
+cat >"$scratch/noisy.sh" <<END
+source "$top/tests/scenarios/lib.sh"
+noise=said
+not_judged "a time"
+is 1 \$1 "a count"
+END
+code=0
+bash "$scratch/noisy.sh" 1 >"$scratch/scenario.log" 2>&1 || code=$?
+is "$code" 77 "a scenario with a time that is not judged is skipped"
+has "$scratch/scenario.log" "^  a time: the machine was not quiet \(said\)" "and tells why"
+code=0
+bash "$scratch/noisy.sh" 2 >"$scratch/scenario.log" 2>&1 || code=$?
+is "$code" 1 "but fails when a count is wrong"
+
+# Last, as it may not be judged: without noise the canary says quiet.
+for _ in $(seq 10); do
+  watch
+  sleep 1
+  unwatch
+  [ -z "$quiet" ] || break
+done
+if [ -n "$quiet" ]; then ok "a quiet machine is quiet: $noise"; else not_judged "a quiet machine is quiet, in ten seconds"; fi

@@ -16,7 +16,7 @@ send() {
   local fd bytes
   exec {fd}<>"/dev/tcp/127.0.0.1/$collector_port"
   for bytes in "$@"; do { printf '%b' "$bytes" >&"$fd" || true; } 2>/dev/null; done
-  timeout 10 cat <&"$fd" >/dev/null 2>&1 || [ $? -ne 124 ] || fail "the collector keeps the connection open"
+  timeout 100 cat <&"$fd" >/dev/null 2>&1 || [ $? -ne 124 ] || fail "the collector keeps the connection open"
   exec {fd}>&-
 }
 refused() { has "$collector_log" "connection from 127.0.0.1:[0-9]+ refused: $1" "$2"; }
@@ -31,7 +31,7 @@ sleep 1.1 # five lines a second are logged
 for i in 1 2 3; do head -c 4000 /dev/urandom >"$scratch/random.$i"; done
 for i in 1 2 3; do
   exec {fd}<>"/dev/tcp/127.0.0.1/$collector_port"
-  { cat "$scratch/random.$i" >&"$fd"; timeout 10 cat <&"$fd"; } >/dev/null 2>&1 || [ $? -ne 124 ] ||
+  { cat "$scratch/random.$i" >&"$fd"; timeout 100 cat <&"$fd"; } >/dev/null 2>&1 || [ $? -ne 124 ] ||
     fail "random bytes keep a connection open"
   exec {fd}>&-
 done
@@ -58,14 +58,13 @@ slow_pid=$!
 
 # Shims that lie. Each connection that misbehaves is closed.
 for what in deep wide stranger version no_session control_huge chatter data_huge data_random data_terms; do
-  HOME=$scratch/home timeout 40 erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_peer main "$collector_port" "$what" \
+  HOME=$scratch/home timeout 400 erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_peer main "$collector_port" "$what" \
     >>"$scratch/peer.log" 2>&1 || fail "a lying shim ($what) is not turned away: $(tail -n 1 "$scratch/peer.log")"
 done
 ok "lying shims are turned away"
-holds "$(grep -c 'node liar@localhost: chatter' "$collector_log")" -ge 200 "notes of a shim are logged"
-# a minute may end in between
-holds "$(grep -c 'node liar@localhost: chatter' "$collector_log")" -le 600 "but not 20000 of them"
-has "$collector_log" 'node liar@localhost: says more than the log takes; the rest of this minute is left out' "which is told"
+holds "$(grep -v ' log: ' "$collector_log" | grep -c 'node liar@localhost: chatter')" -ge 50 "notes of a shim are logged"
+# some more are earned meanwhile
+holds "$(grep -v ' log: ' "$collector_log" | grep -c 'node liar@localhost: chatter')" -le 200 "but not 20000 of them"
 has "$collector_log" 'the trace stream is damaged' "a damaged stream is told"
 wait_for 5 "the damaged frames are counted" ledger_reaches decode_errors 100
 status=0
@@ -80,6 +79,7 @@ is "$(loaded connection_errors)" 0 "no request of it failed"
 
 # 600 connections that say nothing, held open from this shell; the latest LIMIT_NEWCOMERS_PER_ADDRESS of them, 64, stay.
 lines=$(wc -l <"$collector_log")
+began=$SECONDS
 fds=()
 for ((i = 0; i < 600; i++)); do
   { exec {fd}<>"/dev/tcp/127.0.0.1/$collector_port"; } 2>/dev/null || fail "connection $i of the flood"
@@ -94,9 +94,7 @@ load --clients 3 --think 1 --requests 200 || fail "the load failed during the fl
 is "$(loaded connection_errors)" 0 "no request failed during the flood"
 rss=$(rss_kb "$collector_pid")
 for fd in "${fds[@]}"; do exec {fd}>&-; done
-holds $(($(wc -l <"$collector_log") - lines)) -le 60 "the flood does not fill the log"
-sleep 1.1
-has "$collector_log" '[0-9]{2,} more connections refused' "lines that were left out are told"
+holds $(($(wc -l <"$collector_log") - lines)) -le $((250 + 5 * (SECONDS - began))) "the flood does not fill the log"
 limit=100000
 [ -z "$sanitized" ] || limit=1000000
 holds $((rss - rss_before)) -le "$limit" "the collector's memory is bounded, KB"
@@ -108,6 +106,8 @@ has_not "$kprof_log" 'gone|stopped' "the kprof node noticed nothing"
 is "$(grep -c "node $name@localhost.* connected" "$collector_log")" 1 "the shop's shim was never disturbed"
 stop_tracing
 stop_collector
+is "$(in_log 'node liar@localhost: chatter')" 20000 "what was left out is told to the line"
+holds "$(left_out 'connection from .* refused')" -ge 100 "of refused connections, too"
 tells_truth
 nothing_lost "$name"
 intact

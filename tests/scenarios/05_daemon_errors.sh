@@ -7,7 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 refuses() {
   local want=$1 pattern=$2 what=$3 status=0
   shift 3
-  timeout 20 "$collector" "$@" >"$scratch/refusal.out" 2>"$scratch/refusal.log" || status=$?
+  timeout 200 "$collector" "$@" >"$scratch/refusal.out" 2>"$scratch/refusal.log" || status=$?
   [ "$status" = "$want" ] || fail "$what: exit status $status, not $want: $(cat "$scratch/refusal.log")"
   if [ "$(wc -l <"$scratch/refusal.log")" != 1 ] || [ -s "$scratch/refusal.out" ]; then
     fail "$what: not one line but: $(cat "$scratch/refusal.log" "$scratch/refusal.out")"

@@ -15,6 +15,8 @@ begins() {
 run() { target_eval "$name@localhost" "scenario_embedded:do(fun() -> $1 end)."; }
 # counts EXPECTED WHAT: tier|identity|calls|errors
 counts() { is "$(tiers_of 10)" "$(sort <<<"$1")" "$2"; }
+rows() { run 'scenario_embedded:rows()' | tr -d '"' | sed 's/\\n/\n/g'; }
+same_rows() { [ "$(rows)" = "$(tiers_of 10)" ]; }
 status_of() { target_eval "$name@localhost" 'kprof:status().'; }
 
 start_erl "$name" -pa "$KPROF_EBIN" -run file set_cwd "$scratch" -s scenario_embedded start
@@ -77,7 +79,7 @@ READ|80
 READ_round|10
 _total|200
 undefined|20" "the function is asked; where it crashes nothing is named"
-sleep 1.2
+wait_for 10 "the rows follow" same_rows
 is "$(run 'scenario_embedded:rows()' | tr -d '"' | sed 's/\\n/\n/g')" "$(tiers_of 10)" \
    "the fun got the same rows"
 is "$(run 'kprof:stop_trace()')" ok "stop_trace"
@@ -93,7 +95,7 @@ wait_for 15 "sampled and unsampled are in the ledger" unsampled
 is "$(ledger requests_complete)|$(ledger requests_unsampled)" "100|900" "sampled and unsampled are all there were"
 is "$(sql "SELECT sum(calls) FROM tier_stats WHERE resolution_s = 10 AND tier = 'parsing' AND identity = '_total'")" 100 \
   "only sampled ones are in the statistics"
-sleep 1.2
+wait_for 10 "the rows follow" same_rows
 is "$(run 'scenario_embedded:rows()' | tr -d '"' | sed 's/\\n/\n/g')" "$(tiers_of 10)" "the process got the same rows"
 is "$(run 'kprof:stop_trace()')" ok "stop_trace"
 

@@ -12,7 +12,7 @@ good=$top/tests/sample/kprof.config
 refuses() {
   local want=$1 pattern=$2 what=$3 status=0
   shift 3
-  timeout 40 "$top/scripts/start_kprof_node.sh" --node "$name@localhost" --cookie-file "$scratch/cookie" --config "$good" \
+  timeout 400 "$top/scripts/start_kprof_node.sh" --node "$name@localhost" --cookie-file "$scratch/cookie" --config "$good" \
     --collector "127.0.0.1:$collector_port" "$@" >"$scratch/refusal.log" 2>&1 || status=$?
   [ "$status" = "$want" ] || fail "$what: exit status $status, not $want: $(cat "$scratch/refusal.log")"
   [ "$(wc -l <"$scratch/refusal.log")" = 1 ] || fail "$what: not one line but: $(cat "$scratch/refusal.log")"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Goal of this test: a replay tells what the live collector told of the same stream, and the truth of a capture that dbg
-# made; the same every time; and of a file that is damaged or cut it counts what could be read and says where it broke.
+# made; the same every time; and of a file that is damaged or cut it counts what could be read and says where it broke. A recording holds no
+# returned values unless they are asked for, and files are their owner's.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 shop_tiers=(--tier http=shop_http:handle_request/2 --tier pool=shop_worker:work/2 --tier storage=shop_storage:run/2
@@ -8,7 +9,7 @@ shop_tiers=(--tier http=shop_http:handle_request/2 --tier pool=shop_worker:work/
 # replay STATUS FILE DB OPTION...: what it says is in $scratch/replay.log.
 replay() {
   local want=$1 status=0
-  timeout 60 "$kprof" replay "$2" --db "$3" "${@:4}" >"$scratch/replay.out" 2>"$scratch/replay.log" || status=$?
+  timeout 600 "$kprof" replay "$2" --db "$3" "${@:4}" >"$scratch/replay.out" 2>"$scratch/replay.log" || status=$?
   [ "$status" = "$want" ] || fail "the replay of $(basename "$2") ended with $status, not $want: $(cat "$scratch/replay.log")"
 }
 # Everything that the views tell, in full.
@@ -23,11 +24,13 @@ sums() {
 # -- a recorded stream -------------------------------------------------------------------------------------------------
 name=replay_$$
 mkdir "$scratch/streams"
-start_collector --record "$scratch/streams"
+start_collector --record "$scratch/streams" --stats-log "$scratch/stats.log"
 start_shop "$name" --accounting-wait-ms 2
 start_tracing "$name"
 load --clients 6 --think 15 --requests 1000 || fail "the load failed"
 save_truth
+is "$(stat -c %a "$scratch/streams"/*.cap "$scratch/stats.log" "$db" "$db-wal" "$db-shm" | sort -u)" 600 \
+  "what the collector writes is its user's alone"
 wait_for 15 "all requests are counted" ledger_reaches requests_complete 1000
 stop_tracing
 stop_collector
@@ -36,14 +39,35 @@ is "$(find "$scratch/streams" -name '*.cap' | wc -l)" 1 "one stream was recorded
 stream=$(echo "$scratch/streams"/*.cap)
 replay 0 "$stream" "$scratch/again.db" "${shop_tiers[@]}"
 is "$(sums "$scratch/again.db")" "$(sums "$db")" "a recorded stream gives what it gave live, to the nanosecond"
-is "$(sql "SELECT sum(messages), sum(bytes) FROM ledger WHERE resolution_s = 10" "$scratch/again.db")" \
-   "$(sql "SELECT sum(messages), sum(bytes) FROM ledger WHERE resolution_s = 10")" "message by message"
+is "$(sql "SELECT sum(messages) FROM ledger WHERE resolution_s = 10" "$scratch/again.db")" \
+   "$(sql "SELECT sum(messages) FROM ledger WHERE resolution_s = 10")" "message by message"
+holds "$(sql "SELECT sum(requests) FROM tier_stats WHERE resolution_s = 10 AND identity = 'unknown' AND tier = '_total'")" -gt 0 \
+  "some requests returned 'no such page'"
+is "$(grep -ac 'no such page' "$stream" || true)" 0 "which is not in the recording"
 has "$scratch/replay.log" '1000 requests complete, 0 incomplete, 0 expired' "the summary counts them"
 replay 0 "$stream" "$scratch/third.db" "${shop_tiers[@]}"
 is "$(everything "$scratch/third.db")" "$(everything "$scratch/again.db")" "twice the same"
 replay 1 "$stream" "$scratch/third.db" "${shop_tiers[@]}"
 has "$scratch/replay.log" 'is there already' "a database that is there is not touched"
 is "$(everything "$scratch/third.db")" "$(everything "$scratch/again.db")" "indeed"
+
+# -- with values, and reopened ------------------------------------------------------------------------------------------
+live=$db
+mkdir "$scratch/whole"
+db=$scratch/whole.db
+start_collector --record "$scratch/whole" --record-values
+start_tracing "$name"
+load --clients 6 --think 2 --requests 500 || fail "the load failed"
+wait_for 15 "all requests are counted" ledger_reaches requests_complete 500
+stop_tracing
+stop_collector
+whole=$(echo "$scratch/whole"/*.cap)
+has "$whole" 'no such page' "with --record-values they are"
+replay 0 "$whole" "$scratch/values.db" "${shop_tiers[@]}"
+is "$(sums "$scratch/values.db")" "$(sums "$db")" "and it gives what it gave live"
+is "$(sql "SELECT sum(messages), sum(bytes) FROM ledger WHERE resolution_s = 10" "$scratch/values.db")" \
+   "$(sql "SELECT sum(messages), sum(bytes) FROM ledger WHERE resolution_s = 10")" "byte by byte"
+db=$live
 
 # -- cut and damaged ---------------------------------------------------------------------------------------------------
 size=$(stat -c %s "$stream")
@@ -95,6 +119,8 @@ replay 0 "$scratch/dbg.cap" "$scratch/entry.db" "${shop_tiers[@]}" --entry pool
 is "$(sql "SELECT sum(requests_complete) FROM ledger WHERE resolution_s = 10" "$scratch/entry.db")" 0 \
   "the wrong entry: no request is complete"
 has "$scratch/replay.log" '[1-9][0-9]* incomplete' "but incomplete"
+has "$scratch/replay.log" '^incomplete: [0-9]*: they did not begin as they should' "it says why"
+has "$scratch/replay.log" 'one begins where the first call under its token is pool' "and what to do"
 
 # -- a fixed capture, by hand: 40 requests with arguments and wall-clock times; the sums were made with an Erlang script ---------------
 fixed() {
@@ -143,7 +169,7 @@ is "$(sql "SELECT CAST(round(sum(mean_us * calls)) AS INTEGER) FROM tier_stats
            WHERE resolution_s = 10 AND identity = '_total' AND tier IN ('run', 'parsing')" \
       "$scratch/fixed.db")" 53562 "durations"
 is "$(sql "SELECT * FROM ledger WHERE resolution_s = 3600" "$scratch/fixed.db")" \
-  "2026-11-21T00:00:00Z|3600|nonode@nohost|40|0|0|0|460|69256|0|0|0|0|0|0|0|0|0|0|0|ok" \
+  "2026-11-21T00:00:00Z|3600|nonode@nohost|40|0|0|0|460|69256|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|230|0|0|0|0|0|0|ok" \
    "and the known ledger"
 
 # -- requests that are kept whole --------------------------------------------------------------------------------------

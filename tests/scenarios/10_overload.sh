@@ -11,6 +11,7 @@ start_collector
 start_erl "$name"
 node_pid=$(target_eval "$name@localhost" 'list_to_integer(os:getpid()).')
 start_tracing "$name" "$scratch/config"
+watch
 rss_before=$(rss_kb "$node_pid")
 before=$(target_eval "$name@localhost" 'erlang:memory(total).')
 
@@ -24,7 +25,8 @@ has "$scratch/$name.log" 'kprof: .*paused' "and so does the node's"
 
 status_is() { [ "$(target_eval "$name@localhost" 'kprof:status().')" = "$1" ]; }
 wait_for 70 "it is traced again" status_is tracing
-wait_for 10 "the ledger tells of the pause" ledger_reaches paused_ms 1000
+unwatch
+wait_for 10 "the ledger tells of the pause" ledger_reaches tripped_ms 1000
 complete=$(ledger requests_complete)
 # The sampling rises by steps of five seconds.
 again='lists:foreach(fun(_) -> kprof:do_apply(scenario_flood, requests, [5]), timer:sleep(2) end, lists:seq(1, 200)).'
@@ -54,7 +56,17 @@ many='lists:sum([begin timer:sleep(10), kprof:do_apply(scenario_flood, requests,
 is "$(target_eval "$name@localhost" "$many")" 99800 "200 requests while the collector stands still"
 stop_tracing
 kill -CONT "$collector_pid"
-wait_for 20 "the ledger tells of all messages" ledger_reaches messages+dropped_messages $((messages + 200000))
+# On a machine that takes the processor away for long the breaker trips here, too: then there are fewer messages.
+tripped_again() { [ "$(grep -c 'tracing stopped (tripped)' "$collector_log")" -gt "$trips" ]; }
+all_told() { ledger_reaches messages+dropped_messages $((messages + 200000)) || tripped_again; }
+wait_for 20 "the ledger tells of all messages" all_told
+if tripped_again; then
+  not_judged "each message while the collector stands still: the breaker tripped"
+  stop_collector
+  counted_once
+  intact
+  exit
+fi
 holds $(($(ledger messages+dropped_messages) - messages)) -le 201000 "and of no others"
 has "$collector_log" "node $name@localhost: [0-9]+ trace messages were lost on their way" "the collector's log tells of them"
 stop_collector
@@ -70,8 +82,11 @@ while read -r at line; do
   esac
 done < <(grep -E "node $name@localhost: tracing( stopped \(tripped\).*)?\$" "$collector_log")
 holds "$paused" -ge $((trips * 900)) "each trip pauses, ms"
-holds "$(ledger paused_ms)" -ge $((paused - 100 * trips - 100)) "the ledger tells each paused ms of $trips trips"
-holds "$(ledger paused_ms)" -le $((paused + 100 * trips + 100)) "and no more"
+holds "$(ledger tripped_ms)" -ge $((paused - 1000 * trips - 1000)) "the ledger tells about as much"
+holds "$(ledger tripped_ms)" -le $((paused + 1000 * trips + 1000)) "and not much more"
+timely "$(ledger tripped_ms)" -ge $((paused - 100 * trips - 100)) "the ledger tells each paused ms of $trips trips"
+timely "$(ledger tripped_ms)" -le $((paused + 100 * trips + 100)) "and no more"
+is "$(ledger paused_ms+away_ms)" 0 "which nobody asked for"
 holds "$(ledger lowered_ms)" -ge 500 "and that the sampling was lowered, ms"
 counted_once
 intact

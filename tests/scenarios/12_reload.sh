@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Goal of this test: a tier's module is loaded again, twice, while requests run through it. It is traced again within a second, what
+# Goal of this test: a tier's module is loaded again, twice, while requests run through it. It is traced again within a tenth of a
+# second, what
 # was open meanwhile is incomplete and in no statistics, all that comes later is counted to the last call, and the ledger and the report
 # tell of it. A tier of a module that comes late is traced from then on.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -19,20 +20,23 @@ is "$(run "scenario_reload:requests(before, 10).")" ok "requests"
 
 # reload VERSION: sets all and open.
 reload() {
+  watch
   [[ $(run "{Ms, Open, All} = scenario_reload:under_load($1), [Ms + 1000000, Open + 1000000, All + 1000000].") =~ \
     ^\[1(......),1(......),1(......)\]$ ]] ||
     fail "no numbers of version $1"
   open=$((10#${BASH_REMATCH[2]})) all=$((all + 10#${BASH_REMATCH[3]}))
-  holds "$((10#${BASH_REMATCH[1]}))" -le 1100 "version $1: traced again within a second"
+  timely "$((10#${BASH_REMATCH[1]}))" -le 100 "version $1: traced again within a tenth of a second, ms"
+  [ -n "$quiet" ] || restless=yes
   holds "$open" -ge 2 "requests were open when it was loaded"
   must=$((must + open))
   is "$(run "scenario_reload:requests(after$1, 10).")" ok "requests after version $1"
 }
-all=0 must=0
+all=0 must=0 restless=
 is "$(run "scenario_reload:long().")" ok "one request is in the module for long"
 reload 2
 reload 3
-is "$(run "element(1, scenario_reload:load(scenario_late, 1)) =< 1100.")" true "the late module is traced within a second"
+watch
+timely "$(run "element(1, scenario_reload:load(scenario_late, 1)).")" -le 100 "the late module is traced within a tenth of a second, ms"
 is "$(run "scenario_reload:requests(late, 10).")" ok "requests to it"
 # 10 before, 10 after each version, 10 late, the long one
 wait_for 15 "all requests are closed" closed $((all + 41))
@@ -56,6 +60,10 @@ during=$(sql "SELECT sum(calls) FROM tier_stats WHERE resolution_s = 10 AND iden
 holds "$during" -ge 10 "and there are such"
 incomplete=$(ledger requests_incomplete)
 holds "$incomplete" -ge $((must + 1)) "what was open while the module was loaded is incomplete"
+# four at a time, and each may have been followed by one that began before the patterns were set again
+if [ -z "$restless" ]; then holds "$incomplete" -le $((must + 1 + 2 * 4)) "and hardly anything else"
+else not_judged "incomplete requests: $incomplete of $((must + 1)) that had to be"; fi
+holds "$(ledger untraced_ms)" -ge 1 "the ledger tells for how long functions were not traced"
 is "$(ledger requests_complete)|$(ledger requests_expired)" "$((all + 41 - incomplete))|0" "and no request is missing"
 is "$(ledger reloads)" 3 "the ledger has the reloads, and the load"
 is "$(ledger dropped_messages+orphan_returns+decode_errors+paused_ms+lost_tokens)" 0 "and nothing else"

@@ -35,11 +35,11 @@ tell_truth "$(run "scenario_cases:names() -- $unclear.")"
 lost=$((complete + incomplete))
 is "$(ledger requests_complete)|$(ledger requests_incomplete)|$(ledger ambiguous_returns)" "$complete|$incomplete|0" \
   "nothing of these was left open"
-measure 4 "$unclear"
-compare 4
+measure 11 "$unclear"
+compare 11
 is "$(grep -v '|\(fits\|times\|missing\)$' "$scratch/compared" | table | tail -n +2)" "" "what is left open is right or not there"
 missing=$((complete + incomplete - lost - $(sql "SELECT coalesce(sum(calls), 0) FROM tier_stats
-                                                 WHERE resolution_s = 10 AND tier = '_total' AND identity LIKE '%.4'")))
+                                                 WHERE resolution_s = 10 AND tier = '_total' AND identity LIKE '%.11'")))
 holds "$missing" -ge 2 "there is something that is left open"
 is "$(ledger requests_incomplete)" $((incomplete + missing)) "these requests are incomplete"
 holds "$(ledger ambiguous_returns)" -ge 1 "and the ledger counts the returns"
@@ -49,14 +49,14 @@ is "$(ledger requests_expired+orphan_returns+unwound_frames+dropped_messages+dec
 incomplete=$((incomplete + missing)) complete=$((complete - missing))
 
 # -- what is sent ------------------------------------------------------------------------------------------------------
-large 5
+large 12
 holds "$messages" -eq 80 "returns => none: a message of a call and one of its return"
 holds "$bytes" -le $((40 * 500)) "of some bytes"
 none=$bytes
 is "$(run "kprof:stop_trace().")" ok "stop_trace"
 is "$(run "scenario_trace:left().")" "{[],[]}" "no process is traced any more"
 is "$(run "scenario_cases:trace($collector_port, [], []).")" ok "the trace starts, with whole returns"
-large 6
+large 13
 holds "$messages" -eq 80 "whole: as many messages"
 holds "$bytes" -ge $((40 * $(run 'erlang:external_size(lists:seq(1001, 2000)).'))) "of the values' size and more"
 holds "$bytes" -gt $((10 * none)) "far more than with returns => none"
@@ -66,8 +66,8 @@ is "$(run "kprof:stop_trace().")" ok "stop_trace"
 # -- of both kinds -----------------------------------------------------------------------------------------------------
 # Exceptions through tiers of both kinds leave more open; what is in the statistics is right all the same.
 is "$(run "scenario_cases:trace($collector_port, [alpha, gamma], []).")" ok "a trace of tiers with and without return values"
-measure 7 "scenario_cases:names()"
-compare 7
+measure 14 "scenario_cases:names()"
+compare 14
 is "$(grep -v '|\(fits\|times\|missing\)$' "$scratch/compared" | table | tail -n +2)" "" \
   "calls, errors and asynchronous calls of every tier that is there"
 holds "$(grep -c '|fits$' "$scratch/compared")" -ge 90 "and most are there"

@@ -57,37 +57,50 @@ is "$(run "scenario_truth:clear().")" ok "that was only to warm up"
 is "$(run "scenario_slow:trace($collector_port, 30000).")" ok "the trace starts"
 
 young() { [ $(($(date +%s) % 10)) -lt 6 ]; }
-# All within one bucket of 10 s, of which the slowest are kept. Again where times differ, on a machine that was busy elsewhere.
+# What the application itself says of how long its requests took: those over the threshold by identity, when these are not the ones that
+# are meant to be (a slow machine makes fast ones slow).
+not_as_meant() {
+  sqlite3 :memory: -separator '|' "
+    CREATE TABLE truth (identity TEXT, request INTEGER, request_us REAL, request_outcome TEXT, tier TEXT, parent TEXT, start_us REAL,
+                        duration_us REAL, outcome TEXT, wait_us REAL)" ".import $scratch/truth truth" "
+    SELECT 'the application itself took long: ' || identity, request, request_us
+    FROM (SELECT DISTINCT identity, request, request_us FROM truth)
+    WHERE identity IN ('failed', 'fast') AND request_us > 29000"
+}
+# All within one bucket of 10 s, of which the slowest are kept. Again, with an empty database, where times differ.
 measure() {
+  local bucket
+  if [ "$1" -gt 1 ]; then
+    is "$(run "kprof:stop_trace().")" ok "stop_trace"
+    stop_collector
+    db=$scratch/again$1.db
+    start_collector
+    is "$(run "scenario_slow:again($collector_port, 30000).")" ok "the trace starts anew"
+  fi
   wait_for 12 "a bucket is young" young
-  switches=$(run "S = scenario_truth:switches(), ok = scenario_slow:requests(), scenario_truth:switches() - S.")
+  bucket=$(($(date +%s) / 10))
+  is "$(run "scenario_slow:requests().")" ok "the requests run"
+  [ $bucket = $(($(date +%s) / 10)) ] || differ="not all within one bucket"
   is "$(run "scenario_slow:truth(\"$scratch/truth\").")" ok "requests, slow and fast"
   wait_for 15 "all requests are closed" closed 29
   sleep 1.2 # what is kept follows in the same flush or the next
-  differ=$(trees_differ; slowest_differ)
-}
-for round in 1 2 3; do
-  measure
+  differ+=$(not_as_meant)
+  as_meant=
+  [ -z "$differ" ] || return 0
+  as_meant=1
   is "$(sql "SELECT identity, reason, count(*), sum(outcome = 'error'), min(complete) FROM slow_requests GROUP BY 1, 2 ORDER BY 1")" \
     "failed|failed|3|3|1
 failing|over|2|2|1
 fast|slowest|3|0|1
 over|over|10|0|1
 tree|over|2|0|1" "those over the threshold are kept, those that failed, and the slowest of the others"
-  [ -n "$differ" ] || break
-  echo "$differ"
-  [ $round -lt 3 ] || fail "these kept requests are not true, three times over"
-  holds "$switches" -gt 0 "the kernel took the processor from the node meanwhile: once more, from the start"
-  is "$(run "kprof:stop_trace().")" ok "stop_trace"
-  stop_collector
-  db=$scratch/again$round.db
-  start_collector
-  is "$(run "scenario_slow:again($collector_port, 30000).")" ok "the trace starts anew"
-done
-ok "their trees of calls, and which of them are the slowest, are the truth"
+  differ=$(trees_differ; slowest_differ)
+}
+watched=("$(run 'list_to_integer(os:getpid()).')")
+in_quiet "their trees of calls, and which of them are the slowest, are the truth" measure
 has "$collector_log" 'slow_call tree, [0-9.]+ ms, ok' "the log tells of a slow request"
 has "$collector_log" 'slow_call failing, [0-9.]+ ms, error' "and of one that failed"
-has_not "$collector_log" 'slow_call (fast|failed)' "and of no other"
+[ -z "$as_meant" ] || has_not "$collector_log" 'slow_call (fast|failed)' "and of no other"
 holds "$(grep -c slow_call "$collector_log")" -ge 5 "of five a second"
 
 # -- kprof slow --------------------------------------------------------------------------------------------------------
@@ -122,14 +135,14 @@ is "$drawn" "\"$(sql "WITH RECURSIVE deep (span, name, depth) AS (
     SELECT s.span, s.name, depth + 1 FROM slow_spans AS s JOIN deep ON s.parent = deep.span WHERE s.request_id = $id)
   SELECT group_concat(name || ',' || depth, ' ') FROM (SELECT * FROM deep ORDER BY span)") \"" \
   "which are those of the tree, in their depths"
-is "$(run 'lists:member(<<"fast">>, [I || {I, _, _} <- scenario_slow:calls()]).')" false "it is not called for others"
+[ -z "$as_meant" ] || is "$(run 'lists:member(<<"fast">>, [I || {I, _, _} <- scenario_slow:calls()]).')" false "it is not called for others"
 
 complete=$(ledger requests_complete)
 is "$(run "[scenario_slow:one(I) || I <- [hangs, crashes, later]].")" "[ok,ok,ok]" "requests whose callback hangs and crashes"
 wait_for 10 "the callback is called with what hangs" called hangs 1
-before=$(run 'erlang:monotonic_time(millisecond).')
-is "$(run "scenario_slow:one(meanwhile).")" ok "a request meanwhile"
-holds "$(run "erlang:monotonic_time(millisecond) - $before.")" -lt 3000 "waits for nothing"
+watch
+meanwhile=$(run 'element(1, timer:tc(scenario_slow, one, [meanwhile])) div 1000.')
+timely "$meanwhile" -lt 1000 "a request meanwhile, of 40 ms, waits for nothing, ms"
 wait_for 15 "the callback is called again after it was killed" called later 1
 wait_for 10 "and for what came meanwhile" called meanwhile 1
 is "$(run "kprof:status().")" tracing "the trace goes on"

@@ -36,13 +36,14 @@ has "$kprof_log" 'tracing .*: 1 entry, 6 tiers' "the entry is told of"
 clients 1 "[local, stored]" 5000
 wait_for 20 "they are in the database" all_closed 5000
 is "$(ledger requests_complete)" 5000 "each is a complete request"
+watch
 clients 8 "[local, stored, booked, spawning, nested, fails, dies, killed]" 300
 wait_for 20 "they are in the database" all_closed 7400
-switches=$(sed -n 's/^nonvoluntary_ctxt_switches:[[:space:]]*//p' "/proc/$(run 'list_to_integer(os:getpid()).')/status")
 
 # Two calls of the entry at the same moment may get the same token when the kernel takes the processor from one of them.
 incomplete=$(ledger requests_incomplete)
-holds "$incomplete" -le 4 "hardly any request is incomplete ($switches switches)"
+timely "$incomplete" -le 4 "hardly any request is incomplete"
+holds "$incomplete" -le 74 "nor is one in a hundred on any machine"
 is "$(ledger requests_complete+requests_incomplete+requests_expired)" 7400 "each is a request, none is made up"
 for kind in local stored booked spawning nested fails dies killed; do
   # an entry's call within another's is a tier of the outer request
@@ -82,7 +83,7 @@ for kind in local spawning nested; do
   n=$(calls _total "$kind" calls)
   some=$((incomplete * inner * 3 / n)) # what incomplete requests may have taken, thrice the mean each
   holds "$total" -ge $((inner - some)) "total time of the kind $kind, us: what the entry measured,"
-  holds "$total" -le $((inner + inner / 20 + 50 * n)) "and hardly more,"
+  timely "$total" -le $((inner + inner / 20 + 50 * n)) "and hardly more,"
   holds "$total" -lt "$outer" "and less than what the client saw"
 done
 

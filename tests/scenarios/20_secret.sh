@@ -4,7 +4,7 @@
 # impostor that sends back what it gets, and not into another's session. Meanwhile a shim with the secret traces, exact to the last call.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-wire() { HOME=$scratch/home timeout 40 erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_wire main "$@"; }
+wire() { HOME=$scratch/home timeout 400 erl -noinput -pa "$SCENARIO_EBIN" "$KPROF_EBIN" -run scenario_wire main "$@"; }
 # start_wire LOG WHAT ARGUMENT...: in the background; it writes its port to $scratch/wire.port. Sets wire_port and wire_pid.
 start_wire() {
   local log=$1 what=$2
@@ -20,7 +20,7 @@ start_wire() {
 refuses() {
   local pattern=$1 what=$2 status=0
   shift 2
-  timeout 40 "$node_scripts/start_kprof_node.sh" --node "$name@localhost" --cookie-file "$scratch/cookie" \
+  timeout 400 "$node_scripts/start_kprof_node.sh" --node "$name@localhost" --cookie-file "$scratch/cookie" \
     --config "$top/tests/sample/kprof.config" --collector "127.0.0.1:$collector_port" "$@" >"$scratch/refusal.log" 2>&1 || status=$?
   [ "$status" = "${want:-8}" ] || fail "$what: exit status $status: $(cat "$scratch/refusal.log")"
   has "$scratch/refusal.log" "$pattern" "$what: $(cat "$scratch/refusal.log")"
@@ -114,7 +114,7 @@ configured() {
     "{secret_file, \"$1\"}" >"$scratch/config"
 }
 alone() {
-  timeout 60 "$kprof" attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" --config "$scratch/config" --for 4s --json \
+  timeout 600 "$kprof" attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" --config "$scratch/config" --for 4s --json \
     "$@" >"$scratch/attach.log" 2>&1
 }
 configured "$scratch/secret"

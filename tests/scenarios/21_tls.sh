@@ -35,7 +35,7 @@ umask 022
 rejects() {
   local pattern=$1 what=$2 status=0
   shift 2
-  timeout 20 "$collector" --listen 0 --db "$scratch/none.db" "$@" >"$scratch/refusal.log" 2>&1 || status=$?
+  timeout 200 "$collector" --listen 0 --db "$scratch/none.db" "$@" >"$scratch/refusal.log" 2>&1 || status=$?
   is "$status|$(wc -l <"$scratch/refusal.log")" "2|1" "$what: exit status 2, one line: $(head -c 300 "$scratch/refusal.log")"
   has "$scratch/refusal.log" "$pattern" "  which tells it"
 }
@@ -63,7 +63,7 @@ start_shop "$name"
 refuses() {
   local pattern=$1 what=$2 status=0
   shift 2
-  timeout 40 "$node_scripts/start_kprof_node.sh" --node "$name@localhost" --cookie-file "$scratch/cookie" \
+  timeout 400 "$node_scripts/start_kprof_node.sh" --node "$name@localhost" --cookie-file "$scratch/cookie" \
     --config "$top/tests/sample/kprof.config" --collector "127.0.0.1:$collector_port" "$@" >"$scratch/refusal.log" 2>&1 || status=$?
   is "$status|$(wc -l <"$scratch/refusal.log")" "${want:-8}|1" "$what: $(head -c 300 "$scratch/refusal.log")"
   has "$scratch/refusal.log" "$pattern" "  which tells it"
@@ -84,7 +84,7 @@ has "$scratch/nodes.log" 'it said: this collector speaks TLS: start with --tls-c
 sleep 1 # a second has five lines of refusals
 exec {http}<>"/dev/tcp/127.0.0.1/$collector_port"
 printf 'GET / HTTP/1.0\r\n\r\n' >&"$http" || true # its first line may be enough
-timeout 10 cat <&"$http" >/dev/null 2>&1 || [ $? -ne 124 ] || fail "a browser may stay"
+timeout 100 cat <&"$http" >/dev/null 2>&1 || [ $? -ne 124 ] || fail "a browser may stay"
 exec {http}>&-
 refused 'an HTTP request; this port speaks' "somebody who speaks neither"
 want=6 refuses 'cannot read .*nowhere' "authorities that are not there" --tls-ca "$scratch/nowhere"
@@ -128,7 +128,7 @@ fi
 has "$scratch/nodes.log" 'TLS: the certificate is of an unknown authority' "kprof nodes and the system's authorities"
 # attach OPTION...: for a few seconds, with what it shows in attach.log.
 attach() {
-  timeout 60 "$kprof" attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" --collector "127.0.0.1:$collector_port" \
+  timeout 600 "$kprof" attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" --collector "127.0.0.1:$collector_port" \
     --tier http=shop_http:handle_request/2 --for 4s --json "$@" >"$scratch/attach.log" 2>&1
 }
 attach --tls-ca "$pki/ours.pem" --tls-name collector.example || fail "kprof attach through TLS: $(tail -n 2 "$scratch/attach.log")"
@@ -144,14 +144,14 @@ configured() {
     "$@" >"$scratch/config"
 }
 alone() {
-  timeout 60 "$kprof" attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" --config "$scratch/config" --for 4s --json \
+  timeout 600 "$kprof" attach "$name@localhost" --cookie-file "$scratch/home/.erlang.cookie" --config "$scratch/config" --for 4s --json \
     >"$scratch/attach.log" 2>&1
 }
 configured "{tls, #{cacertfile => \"$pki/ours.pem\", server_name => \"collector.example\"}}"
 alone || fail "kprof attach with TLS in the configuration: $(tail -n 2 "$scratch/attach.log")"
 has "$scratch/attach.log" '^\{.*"identities"' "kprof attach shows numbers with nothing but a configuration"
 # Somebody who does not even begin with TLS, and somebody who stops in its middle.
-silent() { { timeout 10 cat <&"$1" >/dev/null; } 2>/dev/null || [ $? -ne 124 ]; }
+silent() { { timeout 100 cat <&"$1" >/dev/null; } 2>/dev/null || [ $? -ne 124 ]; }
 exec {nothing}<>"/dev/tcp/127.0.0.1/$collector_port" {half}<>"/dev/tcp/127.0.0.1/$collector_port"
 printf '\x16\x03\x01\x02\x00\x01' >&"$half"
 for fd in "$nothing" "$half"; do silent "$fd" || fail "who does not go on with TLS may stay"; done

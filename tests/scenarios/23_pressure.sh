@@ -36,7 +36,9 @@ bind_schedulers() {
   done
 }
 
-# pressure SCHEDULERS first|again: a node of its own for 40 s, and its twin. Sets slow when the first time was too slow.
+# pressure SCHEDULERS: a node of its own for 40 s, and its twin. Sets slow to what was slower than it should be, and fair to nothing where
+# the machine was busy with other things, or time was stolen: the canary tells the latter; it wakes up late here, where all processors are
+# taken, and so it is no measure of the former, of which the twins are.
 pressure() {
   local schedulers=$1 seconds=${PRESSURE_SECONDS:-30} window=1 node told acted trips paused
   tries=$((tries + 1))
@@ -46,35 +48,31 @@ pressure() {
   load "$twin" "$schedulers" 20
   load "$name" "$schedulers" 20
   sleep $((10 + window))
+  watch
   start_tracing "$name" "$scratch/config"
   sleep $((seconds + 2))
+  unwatch
   target_eval "$twin@localhost" "scenario_overload:save(\"$scratch/twin\")." >/dev/null
   target_eval "$twin@localhost" 'scenario_overload:stop().' >/dev/null
   told=$(target_eval "$node" "scenario_overload:told(\"$scratch/twin\", 200, $((seconds * 1000)), $window).")
   [[ $told =~ ^\{\"(.*)\",([0-9]+),([0-9]+),([0-9]+),([0-9]+)\}$ ]] || fail "not understood: $told"
   # holds matches, too
-  local each=${BASH_REMATCH[1]} worst=${BASH_REMATCH[2]} before=${BASH_REMATCH[3]} fair=${BASH_REMATCH[4]} whole=${BASH_REMATCH[5]}
+  local each=${BASH_REMATCH[1]} worst=${BASH_REMATCH[2]} before=${BASH_REMATCH[3]} whole=${BASH_REMATCH[5]}
+  fair=${BASH_REMATCH[4]}
+  [ "$fair" -ge $((seconds * 4)) ] && ! stolen || fair=
   echo "$name: untraced $(target_eval "$node" 'scenario_overload:untraced().') requests/s beside its twin; percent of that, each second" \
     "(in brackets: others had the processors):$each"
   "$kprof" nodes --node "$node" --collector "127.0.0.1:$collector_port" --history | tee "$scratch/history"
-  if [ "$fair" -ge $((seconds * 4)) ]; then
-    acted=$(first_action)
-    echo "$name: $whole % as a whole, $worst % in the worst $window s, and $before % in the worst before tracing began," \
-      "when the two were alike"
-    slow=
-    if [ "$2" = first ] && { [ "$acted" -gt 200 ] || [ "$worst" -lt 70 ] || [ "$whole" -lt 70 ]; }; then
-      slow=1
-    else
-      holds "$acted" -le 200 "ms from the begin of tracing to the guard's first action"
-      holds "$worst" -ge 70 "percent of the untraced rate, in the worst $window s"
-      holds "$whole" -ge 70 "percent of the untraced rate as a whole"
-    fi
-  else
-    echo "not checked, the machine was too busy with other things: how soon and how well ($worst % in the worst $window s)"
-  fi
+  acted=$(first_action)
+  echo "$name: $whole % as a whole, $worst % in the worst $window s, and $before % in the worst before tracing began," \
+    "when the two were alike; $acted ms to the guard's first action${fair:+; the two had the processors}"
+  slow=
+  [ "$acted" -le 200 ] || slow+="; $acted ms from the begin of tracing to the guard's first action, of 200"
+  [ "$worst" -ge 70 ] || slow+="; $worst percent of the untraced rate in the worst $window s, of 70"
+  [ "$whole" -ge 70 ] || slow+="; $whole percent of the untraced rate as a whole, of 70"
   holds "$(target_eval "$node" 'scenario_overload:memory().')" -lt 150 "MB over the untraced peak"
   trips=$(ledger_of "$node" trips)
-  paused=$(ledger_of "$node" paused_ms)
+  paused=$(ledger_of "$node" tripped_ms)
   is "$(grep -c "$node: tracing stopped (tripped)" "$collector_log")" "$trips" "each trip is in the ledger"
   holds "$paused" -ge $((trips * 900)) "ms of pause in the ledger"
   holds "$(ledger_of "$node" lowered_ms)" -ge 1000 "ms of lowered sampling in the ledger"
@@ -85,24 +83,32 @@ pressure() {
   rm -f "$kprof_log"
 }
 
-# beside: one scheduler that shares its processor with the twin's and with six busy loops. All time is its own or somebody else's, and each
-# request is divided by the former.
+# beside ROUND: one scheduler that shares its processor with the twin's and with six busy loops. All time is its own or somebody else's,
+# and each request is divided by the former.
 beside() {
-  local name=beside_$$ twin=twin_$$ share rate
+  local name=beside${1}_$$ twin=alike${1}_$$ share rate acted pid busy=()
   load "$twin" 1 100
   load "$name" 1 100
-  for _ in 1 2 3 4 5 6; do start "$scratch/busy.log" taskset -c 0 bash -c 'while :; do :; done'; done
+  for _ in 1 2 3 4 5 6; do
+    start "$scratch/busy.log" taskset -c 0 bash -c 'while :; do :; done'
+    busy+=($!)
+  done
   sleep 4
   start_tracing "$name" "$scratch/config"
   sleep 8
   target_eval "$twin@localhost" "scenario_overload:save(\"$scratch/twin\")." >/dev/null
   share=$(target_eval "$name@localhost" "scenario_overload:share(\"$scratch/twin\", 2000, 6000).")
   "$kprof" nodes --node "$name@localhost" --collector "127.0.0.1:$collector_port" --history | tee "$scratch/history"
-  holds "$(first_action)" -le 2000 "ms from the begin of tracing to the guard's first action beside others"
+  acted=$(first_action)
+  holds "$acted" -lt 1000000 "ms from the begin of tracing to the guard's first action beside others"
   is "$(ledger_of "$name@localhost" trips)" 0 "which is not its breaker's"
   rate=$(sed -n 's/.*kprof: \([0-9]*\) kB of trace messages a second are too much.*/\1/p' "$scratch/$name.log" | head -n 1)
   holds "${rate:-none}" -lt 8000 "kB/s, which would not have been too much for all of a processor"
-  holds "$share" -ge 70 "percent of the untraced rate for each second of processor time"
+  [ "$acted" -le 2000 ] || differ+="$acted ms from the begin of tracing to the guard's first action, of 2000. "
+  [ "$share" -ge 70 ] || differ+="$share percent of the untraced rate for each second of processor time, of 70."
+  for pid in "${busy[@]}"; do kill -KILL -- "-$pid"; done
+  target_eval "$name@localhost" 'scenario_overload:stop().' >/dev/null
+  target_eval "$twin@localhost" 'scenario_overload:stop().' >/dev/null
   stop_tracing
   rm -f "$kprof_log"
 }
@@ -119,14 +125,32 @@ first_action() {
 # ledger_of NODE COLUMN
 ledger_of() { sql "SELECT coalesce(sum($2), 0) FROM ledger WHERE resolution_s = 10 AND node = '$1'"; }
 
-# One second in thirty may be the machine's: what tracing does, it does again.
+# stolen: more than a part in 500 of the time.
+stolen() { [[ $noise =~ ([0-9]+)" ms were stolen" ]] && [ "${BASH_REMATCH[1]}" -gt $((2 * ${PRESSURE_SECONDS:-30})) ]; }
+
+# One second in thirty may be the machine's: what tracing does, it does again. Two fair rounds that are slow fail.
 tries=0
 for schedulers in ${PRESSURE_SCHEDULERS:-1 2}; do
-  slow=
-  pressure "$schedulers" first
-  [ -z "$slow" ] || { echo "slower than that: once more"; pressure "$schedulers" again; }
+  misfits=0
+  for _ in 1 2 3; do
+    pressure "$schedulers"
+    [ -n "$slow" ] || break
+    echo "slower than that${slow}${fair:+, and the machine was not busy otherwise}: $noise"
+    [ -z "$fair" ] || misfits=$((misfits + 1))
+    [ "$misfits" -lt 2 ] || fail "how soon and how well, on $schedulers schedulers, twice$slow"
+  done
+  if [ -z "$slow" ]; then ok "how soon and how well, on $schedulers schedulers"
+  else not_judged "how soon and how well, on $schedulers schedulers$slow"; fi
 done
-beside
+# It is part of this that the machine is busy: three rounds decide.
+for round in 1 2 3; do
+  differ=
+  beside $round
+  [ -n "$differ" ] || break
+  echo "beside others: $differ"
+  [ $round -lt 3 ] || fail "beside others, three times: $differ"
+done
+ok "as soon and as well beside others, for the processor time that the node gets"
 stop_collector
 counted_once
 intact

@@ -38,7 +38,7 @@ fi
 # -- before OTP 27 -----------------------------------------------------------------------------------------------------
 run 'persistent_term:put(beside, scenario_beside:new_traced()).' >/dev/null
 status=0
-timeout 40 "$top/scripts/start_kprof_node.sh" --node "$name@localhost" --cookie-file "$scratch/cookie" \
+timeout 400 "$top/scripts/start_kprof_node.sh" --node "$name@localhost" --cookie-file "$scratch/cookie" \
   --config "$top/tests/sample/kprof.config" \
   --collector "127.0.0.1:$collector_port" >"$scratch/refused.log" 2>&1 || status=$?
 is "$status" 9 "it does not start where somebody traces new processes"
@@ -62,7 +62,7 @@ wait_for 10 "the load has begun" ledger_reaches requests_complete 500 # its conn
 run 'spawn(fun() -> kprof:do_apply(timer, sleep, [7000]) end).' >/dev/null
 is "$(run 'scenario_beside:dbg_on().')" ok "dbg comes"
 wait_for 5 "it is told" grep -Eq "node $name@localhost: somebody else \(<.*traces new processes now" "$collector_log"
-sleep 1.2
+sleep 1.2 # longer than the shim looks for it
 is "$(run '{tracer, T} = erlang:trace_info(new, tracer), T =/= [] andalso is_pid(T).')" true "and left alone"
 run 'scenario_beside:dbg_off().' >/dev/null
 wait_for 5 "what dbg cleared is set again" grep -q "node $name@localhost: somebody took the trace flags off; they are set again" \

@@ -61,7 +61,7 @@ is "$(target_eval "older_$$@localhost" '[M || {M, _} <- code:all_loaded(), lists
 is "$(target_eval "older_$$@localhost" 'code:del_path(compiler), [begin code:delete(M), code:purge(M) end || {M, F} <- code:all_loaded(),
       is_list(F), string:find(F, "/compiler-") =/= nomatch], code:which(compile).')" non_existing "a target that has no compiler"
 status=0
-KPROF_EBIN=$scratch/newer PATH=$bin:$PATH timeout 40 "$top/scripts/start_kprof_node.sh" --node "older_$$@localhost" \
+KPROF_EBIN=$scratch/newer PATH=$bin:$PATH timeout 400 "$top/scripts/start_kprof_node.sh" --node "older_$$@localhost" \
   --cookie-file "$scratch/cookie" \
   --config "$scratch/config" --collector "127.0.0.1:$collector_port" >"$scratch/refused.log" 2>&1 || status=$?
 is "$status" 7 "cannot be traced so"

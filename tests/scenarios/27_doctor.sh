@@ -7,7 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 doctor() {
   local want=$1 got=0
   shift
-  HOME=$scratch/home timeout 60 "$kprof" doctor "$@" >"$scratch/doctor.txt" 2>"$scratch/doctor.err" || got=$?
+  HOME=$scratch/home timeout 600 "$kprof" doctor "$@" >"$scratch/doctor.txt" 2>"$scratch/doctor.err" || got=$?
   [ "$got" = "$want" ] || fail "kprof doctor $*: exit status $got, not $want: $(cat "$scratch/doctor.txt" "$scratch/doctor.err")"
 }
 says() { has "$scratch/doctor.txt" "$1" "doctor says: $1"; }
@@ -63,6 +63,9 @@ echo wrong >"$scratch/home/wrong.cookie"
 chmod 400 "$scratch/home/wrong.cookie"
 doctor 1 "${at[@]}" --cookie-file "$scratch/home/wrong.cookie" "$name@localhost"
 says "^ problem  node $name@localhost: .*cookie"
+install -m 644 "$scratch/cookie" "$scratch/COOKIE"
+doctor 0 "${at[@]}" --cookie-file "$scratch/COOKIE" "$name@localhost"
+says "^ warning  node $name@localhost: the cookie file $scratch/COOKIE can be read by others than its owner"
 "$kprof" trace "$name@localhost" pause --collector "127.0.0.1:$collector_port" >"$scratch/trace.log" || fail "kprof trace pause"
 doctor 0 "${at[@]}"
 says "^ warning  node $name@localhost: held with kprof trace: nothing is armed"

@@ -45,7 +45,7 @@ shell_in 80 24
 type_line "stty -a >$scratch/stty.before; clear; echo above; $attach"
 wait_for 30 "a table without requests" shows '^ no request yet: without --entry the application must mark them$'
 is "$(lines '^tracing '"$node")" 1 "the message stands above it"
-start_load --seconds 60 --clients 2 --think 20
+start_load --seconds 600 --clients 2 --think 20
 wait_for 20 "rows" shows '^ read  .* µs .*%$'
 sleep 3
 is "$(lines '^ identity +req/s +mean +p99 +errors +lost +requests +failed$')" 1 "one table, with all its columns"
@@ -100,9 +100,9 @@ end_load
 untouched "after Ctrl-C"
 
 # -- what comes between, twice Ctrl-C, kill ----------------------------------------------------------------------------------------
-start_load --seconds 100 --clients 2 --think 20
+start_load --seconds 600 --clients 2 --think 20
 shell_in 80 24
-type_line "$attach --tier late=shop_nowhere:run/1"
+type_line "$attach --wait --tier late=shop_nowhere:run/1"
 wait_for 30 "rows" shows '^ read  .* %$'
 is "$(lines '^warning: tier late: ')" 1 "a warning"
 stop_collector
@@ -135,7 +135,7 @@ wait_for 20 "the shell is back" shell_waits
 type_line "clear; TERM=dumb $attach --for 3s; echo over"
 wait_for 30 "its end" shows '^over$'
 is "$(lines '^ _total')" 0 "no table where the cursor cannot be moved"
-timeout 60 env HOME="$scratch/home" TERM=xterm "$kprof" attach "$node" --collector "127.0.0.1:$collector_port" \
+timeout 600 env HOME="$scratch/home" TERM=xterm "$kprof" attach "$node" --collector "127.0.0.1:$collector_port" \
   --tier http=shop_http:handle_request/2 --for 3s \
   >"$scratch/piped.out" 2>"$scratch/piped.log" || fail "kprof attach without a terminal"
 is "$(cat "$scratch/piped.out")" "" "nothing on standard output that is no terminal"

@@ -72,3 +72,27 @@ is "$(sql "SELECT DISTINCT identity FROM tier_stats WHERE identity LIKE '% by %'
   "GET /slow by GET" "what it makes of method and path is the name"
 stop_collector
 intact
+
+# -- without a helper: what becomes a websocket ends an entry's request, and takes no token along --------------------------------
+name=cowboy_entry_$$ db=$scratch/entry.db serve_options='#{stream_handlers => [cowboy_stream_h]}'
+rm -f "$scratch/seen" "$kprof_log"
+start_collector
+serve scenario_web_cowboy kprof_cowboy -- -pa "$plugins"/cowboy-*/ebin "$plugins"/cowlib-*/ebin "$plugins"/ranch-*/ebin
+web_config '{entry, {cowboy_stream_h, request_process, 3}}' \
+  '{identity_f, fun({cowboy_stream_h, request_process, [R, _, _]}) -> {map_get(method, R), map_get(path, R)}; (_) -> undefined end}'
+start_tracing "$name" "$scratch/web.config"
+raw upgrade 3
+raw upgrade2 3 -pa "$plugins"/cowlib-*/ebin
+ask /users/1 /users/2
+wait_for 20 "the requests are in the database" ledger_reaches requests_complete 8
+is "$(told_rows)" "CONNECT /ws|3|0|0
+GET /users/1|1|0|1
+GET /users/2|1|0|1
+GET /ws|3|0|0" "none of a websocket's calls is its request's"
+holds "$(sql "SELECT cast(max(max_us) AS integer) FROM tier_stats WHERE tier = '_total' AND identity = 'CONNECT /ws'")" -le 1000000 \
+  "which does not last as long as the websocket, us"
+nothing_lost "$name"
+is "$(ledger stale_calls)" 0 "nor is any call made under its token later"
+stop_tracing
+stop_collector
+intact

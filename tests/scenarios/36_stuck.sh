@@ -30,7 +30,7 @@ gives_up() {
   ends "$(tool_of "$1")" $((30 + $4))
   is "$status" "$2" "$5: $(tail -n 1 "$scratch/$1.log")"
   has <(tail -n 1 "$scratch/$1.log") "$3" "  which says why"
-  holds $((SECONDS - $(cat "$scratch/$1.began"))) -le $(($4 + 10)) "  in time, s"
+  holds $((SECONDS - $(cat "$scratch/$1.began"))) -le $(($4 + 60)) "  in time, s"
 }
 as_before() {
   local left=$scratch/left-in-$1.log

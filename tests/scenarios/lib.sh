@@ -7,7 +7,14 @@
 #   KEEP=1         leave the scratch folder
 #
 # Every wait has an end, everything that is started lives in a process group of its own and is killed at the end, and
-# on failure all logs are printed.
+# on failure the ends of all logs are printed.
+#
+# Counts are judged always, and exactly (is, holds). Times are judged where the machine was quiet:
+#   in_quiet WHAT ROUND      rounds of a measurement, for what can be measured again (the best way)
+#   watch, timely A OP B WHAT  one measurement, for what cannot be; `timely_within SECONDS WHAT COMMAND` waits for something
+# What was never judged, for want of a quiet machine, makes the test end as skipped (77), with the reason, if all else held. A time that
+# fits is accepted on any machine: noise makes wrong times right too seldom to wait for.
+# The limits of wait_for and its like are for what hangs, and no judgement: give some ten times what is usual.
 set -euo pipefail
 
 : "${KPROF_BUILD:?set it to the build folder, or run ctest -L scenario}"
@@ -28,6 +35,7 @@ echo "scenario$$x$RANDOM" >"$scratch/cookie"
 install -m 400 "$scratch/cookie" "$scratch/home/.erlang.cookie"
 groups=() # process groups to be killed at the end
 checks=0
+patience=3 # how often a limit for hanging is waited for: it is written for a usual machine
 
 # Sanitized builds keep freed memory back and are slow.
 sanitized=
@@ -61,9 +69,9 @@ holds() {
 has() { grep -Eq -- "$2" "$1" || fail "$3: no line of $(basename "$1") matches $2"; ok "$3"; }
 has_not() { ! grep -Eq -- "$2" "$1" || fail "$3: $(grep -E -m1 -- "$2" "$1")"; ok "$3"; }
 
-# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
+# wait_for SECONDS WHAT COMMAND...: until the command succeeds; with patience, for a slow machine is no failure.
 wait_for() {
-  local seconds=$1 what=$2 until=$((SECONDS + $1 + 1))
+  local seconds=$(($1 * patience)) what=$2 until=$((SECONDS + $1 * patience + 1))
   shift 2
   while ! "$@"; do
     [ "$SECONDS" -lt "$until" ] || fail "not within $seconds s: $what"
@@ -78,6 +86,92 @@ ends() {
   wait_for "$2" "process $1 ends" gone "$1"
   status=0
   wait "$1" || status=$?
+}
+
+# -- times -------------------------------------------------------------------------------------------------------------
+
+canary=$KPROF_BUILD/scenarios/canary
+canary_pid=
+unjudged=() # what was not judged, and why
+
+# watch [PID...]: from here on a canary tells how quiet the machine is; with processes, also how long their threads wait for a processor.
+watch() {
+  local pid options=()
+  [ -z "$canary_pid" ] || unwatch
+  for pid in "$@"; do options+=(--pid "$pid"); done
+  start "$scratch/canary" "$canary" ${options[@]+"${options[@]}"}
+  canary_pid=$!
+  wait_for 20 "the canary watches" test -s "$scratch/canary"
+}
+
+# Ends it, if it was not ended. Sets noise, what it saw in words, and quiet, which is empty when the machine was not.
+# Late is a wake-up by more than a millisecond: one in a thousand may be, and as much time may be stolen, or waited for.
+unwatch() {
+  local wakeups late worst stolen waited
+  [ -n "$canary_pid" ] || return 0
+  kill -TERM "$canary_pid"
+  wait "$canary_pid" || fail "the canary is dead"
+  canary_pid=
+  read -r _ wakeups _ late _ worst _ stolen _ waited < <(tail -n 1 "$scratch/canary")
+  noise="a process beside it woke up late $late times of $wakeups, by up to $worst us"
+  noise+="; $stolen ms were stolen; its threads waited $waited us"
+  quiet=1
+  if [ "$((1000 * late))" -gt "$wakeups" ] || [ "$((500 * stolen))" -gt "$wakeups" ] ||
+    [ "$waited" -gt "$((20 * wakeups))" ]; then quiet=; fi
+}
+
+# not_judged WHAT: it is told, and the test ends as skipped when nothing else fails.
+not_judged() {
+  unjudged+=("$1: the machine was not quiet ($noise)")
+  echo "not judged: ${unjudged[-1]}"
+}
+
+# timely LEFT OPERATOR RIGHT WHAT: as holds, for a time that was taken since `watch`. Ends the watch; more such judgements may follow.
+timely() {
+  unwatch
+  if test "$1" "$2" "$3"; then ok "$4 ($1 $2 $3)"
+  elif [ -n "$quiet" ]; then fail "$4: $1 $2 $3 does not hold, and the machine was quiet: $noise"
+  else [[ $1 =~ ^-?[0-9]+$ && $3 =~ ^-?[0-9]+$ ]] || fail "$4: not numbers: '$1' $2 '$3'"
+    not_judged "$4 ($1 $2 $3)"; fi
+}
+
+# timely_within SECONDS WHAT COMMAND...: the command succeeds within this time, which is judged, and at all, which is, too.
+timely_within() {
+  local seconds=$1 what=$2 began
+  shift 2
+  watch
+  began=$(date +%s%3N)
+  wait_for $((10 * seconds)) "$what" "$@"
+  timely $(($(date +%s%3N) - began)) -le $((1000 * seconds)) "$what, ms"
+}
+
+# in_quiet WHAT ROUND...: runs ROUND with the number of the round, 1 and so on, behind its arguments. It makes the measurement, fails by
+# itself when a count is wrong, and sets differ: empty when the times fit, else how they do not. What does not fit in three quiet rounds
+# fails; what does not fit in six of which fewer were quiet is not judged. To tell how long the traced node waited for processors, set
+# watched to its process id.
+watched=()
+in_quiet() {
+  local what=$1 round misfits=0
+  shift
+  for round in 1 2 3 4 5 6; do
+    differ=
+    watch ${watched[@]+"${watched[@]}"}
+    "$@" "$round"
+    unwatch
+    if [ -z "$differ" ]; then
+      ok "$what (round $round)"
+      return
+    fi
+    printf '%.4000s\n' "$differ"
+    if [ -z "$quiet" ]; then
+      echo "round $round is not judged: $noise"
+    else
+      echo "round $round does not fit: $noise"
+      misfits=$((misfits + 1))
+      [ "$misfits" -lt 3 ] || fail "$what: not in three rounds on a quiet machine"
+    fi
+  done
+  not_judged "$what"
 }
 
 # -- starting and ending -----------------------------------------------------------------------------------------------
@@ -102,7 +196,11 @@ clean_up() {
       grep -vE '= 0$'; } >&2
     for log in "$scratch"/*.log; do
       [ ! -s "$log" ] || { echo "--- $(basename "$log")"; tail -n 40 "$log" | cut -c1-400; }
-    done >&2
+    done | head -c 200000 >&2
+  elif [ ${#unjudged[@]} -gt 0 ]; then
+    echo "$checks checks passed in $SECONDS s, but these were not made:"
+    printf '  %s\n' "${unjudged[@]}"
+    code=77
   else
     echo "$checks checks passed in $SECONDS s"
   fi
@@ -137,15 +235,23 @@ stop_collector() {
   is "$status" 0 "the collector ends with 0 on TERM"
 }
 
+# left_out PATTERN: of how many lines of a kind the collector's log tells that they were left out.
+left_out() {
+  sed -nE "s/.* log: ([0-9]+) more lines? left out in .* like this one: .*($1).*/\\1/p" "$collector_log" |
+    awk '{ n += $1 } END { print n + 0 }'
+}
+# in_log PATTERN: how many lines of a kind were written, or are told to be left out.
+in_log() { echo $(($(grep -v ' log: ' "$collector_log" | grep -cE -- "$1") + $(left_out "$1"))); }
+
 # Resident memory of a process, KB.
 rss_kb() { sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$1/status"; }
 
-# Runs an Erlang expression (with its full stop) in the node $1 and prints its value. Bounded: 20 s.
+# Runs an Erlang expression (with its full stop) in the node $1 and prints its value. Bounded: two minutes.
 target_eval() {
-  TARGET=$1 EXPRESSION=$2 HOME=$scratch/home timeout 20 erl -noinput -hidden -sname "eval_$$_$RANDOM@localhost" -eval '
+  TARGET=$1 EXPRESSION=$2 HOME=$scratch/home timeout 120 erl -noinput -hidden -sname "eval_$$_$RANDOM@localhost" -eval '
     {ok, Tokens, _} = erl_scan:string(os:getenv("EXPRESSION")),
     {ok, Parsed} = erl_parse:parse_exprs(Tokens),
-    try erpc:call(list_to_atom(os:getenv("TARGET")), erl_eval, exprs, [Parsed, []], 15000) of
+    try erpc:call(list_to_atom(os:getenv("TARGET")), erl_eval, exprs, [Parsed, []], 100000) of
       {value, Value, _} -> io:format("~0tp~n", [Value]), halt(0)
     catch Class:Why -> io:format(standard_error, "~0tp: ~0tP~n", [Class, Why, 30]), halt(1)
     end.' || fail "evaluating $2 in $1"
@@ -185,6 +291,7 @@ traced_or_ended() { traced 1 || gone "$kprof_pid"; }
 # start_tracing NODE [CONFIG]: through start_kprof_node.sh, with the options in tracing_options, until it traces.
 tracing_options=()
 start_tracing() {
+  [ ! -f "$kprof_log" ] || mv "$kprof_log" "$kprof_log.$RANDOM.log" # it says that the one before traced
   start "$kprof_log" "$node_scripts/start_kprof_node.sh" --node "$1@localhost" --cookie-file "$scratch/cookie" \
     --config "${2:-$top/tests/sample/kprof.config}" --collector "127.0.0.1:$collector_port" ${tracing_options[@]+"${tracing_options[@]}"}
   kprof_pid=$!

@@ -23,15 +23,15 @@ END
 queue=/api/queues/%2F/q
 json='[{"Authorization", "Basic Z3Vlc3Q6Z3Vlc3Q="}, {"Content-Type", "application/json"}]'
 cat >"$scratch/requests" <<END
-{"PUT_$queue", "PUT", "$queue", $json, "{}"}.
-{"POST_/api/exchanges/%2F/amq.default/publish", "POST", "/api/exchanges/%2F/amq.default/publish", $json,
+{"PUT $queue", "PUT", "$queue", $json, "{}"}.
+{"POST /api/exchanges/%2F/amq.default/publish", "POST", "/api/exchanges/%2F/amq.default/publish", $json,
  "{\"properties\":{},\"routing_key\":\"q\",\"payload\":\"some payload\",\"payload_encoding\":\"string\"}"}.
-{"POST_$queue/get", "POST", "$queue/get", $json, "{\"count\":5,\"ackmode\":\"ack_requeue_false\",\"encoding\":\"auto\"}"}.
-{"GET_/api/overview", "GET", "/api/overview", $json, ""}.
-{"GET_/api/queues", "GET", "/api/queues", $json, ""}.
-{"GET_/api/users", "GET", "/api/users", $json, ""}.
-{"PUT_/api/users/a", "PUT", "/api/users/a", $json, "{\"password\":\"a\",\"tags\":\"\"}"}.
-{"GET_/api/aliveness-test/%2F", "GET", "/api/aliveness-test/%2F", $json, ""}.
+{"POST $queue/get", "POST", "$queue/get", $json, "{\"count\":5,\"ackmode\":\"ack_requeue_false\",\"encoding\":\"auto\"}"}.
+{"GET /api/overview", "GET", "/api/overview", $json, ""}.
+{"GET /api/queues", "GET", "/api/queues", $json, ""}.
+{"GET /api/users", "GET", "/api/users", $json, ""}.
+{"PUT /api/users/a", "PUT", "/api/users/a", $json, "{\"password\":\"a\",\"tags\":\"\"}"}.
+{"GET /api/aliveness-test/%2F", "GET", "/api/aliveness-test/%2F", $json, ""}.
 END
 start_collector
 start "$scratch/$name.log" env HOME="$scratch/home" ERL_LIBS="$root/usr/lib/erlang/lib" RABBITMQ_NODENAME="$name@localhost" \

@@ -44,10 +44,10 @@ out(A) -> {html, [integer_to_list(length(yaws_api:parse_post(A))), " fields of "
 </erl>
 END
 cat >"$scratch/requests" <<'END'
-{"GET_/list.yaws?n=50", "GET", "/list.yaws?n=50", [], ""}.
-{"GET_/waits.yaws?x=1", "GET", "/waits.yaws?x=1", [], ""}.
-{"POST_/posted.yaws", "POST", "/posted.yaws", [{"Content-Type", "application/x-www-form-urlencoded"}], "a=1&b=2&c=3"}.
-{"GET_/list.yaws?n=2000", "GET", "/list.yaws?n=2000", [], ""}.
+{"GET /list.yaws?n=50", "GET", "/list.yaws?n=50", [], ""}.
+{"GET /waits.yaws?x=1", "GET", "/waits.yaws?x=1", [], ""}.
+{"POST /posted.yaws", "POST", "/posted.yaws", [{"Content-Type", "application/x-www-form-urlencoded"}], "a=1&b=2&c=3"}.
+{"GET /list.yaws?n=2000", "GET", "/list.yaws?n=2000", [], ""}.
 END
 start_collector
 start_system -pa "$root/usr/lib/yaws/ebin" -conf "$scratch/yaws.conf" -run yaws
@@ -63,7 +63,7 @@ load_http "$port" 8 400 8
 tells_seen
 "$kprof" report --db "$db"
 told() { sql "SELECT CAST($1 AS INTEGER) FROM tier_stats WHERE resolution_s = 3600 AND identity = '$2' AND tier = '$3'"; }
-holds "$(told 'sum(total_us) / sum(calls)' 'GET_/waits.yaws?x=1' _total)" -ge 4000 "a page that sleeps 4 ms takes them, us"
+holds "$(told 'sum(total_us) / sum(calls)' 'GET /waits.yaws?x=1' _total)" -ge 4000 "a page that sleeps 4 ms takes them, us"
 for tier in request page; do is "$(told 'sum(calls)' _total $tier)" 3200 "calls of the tier $tier: one a request"; done
 detach_system
 is "$(state)" "$before" "yaws is as it was before"

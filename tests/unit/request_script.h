@@ -1,16 +1,20 @@
 // For tests of the request model: what a node's processes do as a short script, and what the tracker made of it as text.
 //
-//   begin T P time          end T P time [error|astray]   the markers of token T in process P; astray: P had lost the token
+//   begin T P time [number] end T P time [error|astray|helper|sending]   the markers of token T in process P, and the identity that the
+//                           begin tells; astray: P had lost the token; helper: of a web server's helper; sending: its response is on its
+//                           way
 //   web T P time [number]   the begin marker of a request that ends in its process, and the identity that this calls it
-//   call T P x time [F]     a call of tier x in P; the token came from F, or P
-//   enter T P x time        the same of an entry, under a token of its own
+//   call T P x time [F [S]] a call of tier x in P; the token came from F, or P, with serial S
+//   enter T P x time [S]    the same of an entry, under a token of its own
+//   blind T P x y time      the same of one whose return has no value and goes back to function y
+//   upgrade T P time        P begins to serve a websocket
 //   leftout P               a call of an entry that the sampler left out
 //   ret P x time            exc P x time               its end
 //   none T P x y time [F]   a call whose return has no value and goes back to function y, that of tier y if it is one
 //   to P y time             control goes back to function y in P
 //   spawn T P Q time        P spawns Q, and the spawn returns; raise T P time: it does not
 //   die P time              gc|off P from until        what the process does besides
-//   lost      gap from until      now time      reset
+//   lost [latest]      gap from until      now time      reset
 //
 // Tokens are numbers, processes capital letters, tiers small ones, times milliseconds; commands end with ';'. A finished request is
 // told as "complete 0..30 self 20: Aa 10..20 self 10, >Bb 12..14 self 2 async;", with '>' for each span above, and marks where they
@@ -30,10 +34,12 @@ struct script {
     struct tracker *tracker;
     struct request_counts counts; // so far
     uint32_t finished[3];         // by fate
+    uint32_t reasons[INCOMPLETE_REASONS];
     char told[16384];             // finished requests
     size_t len;
     uint32_t named; // how often a name was looked up
     char never[64]; // tiers that never return, in the order of telling
+    char stale[64]; // of the first stale calls, likewise
 };
 
 __attribute__((format(printf, 2, 3))) static inline void script_tell(struct script *s, const char *format, ...) {
@@ -62,6 +68,8 @@ static inline void script_finished(void *context, const struct request_result *r
     struct script *s = context;
     char a[32], b[32], c[32];
     s->finished[r->fate]++;
+    assert_int_equal(r->reason != REASON_NONE, r->fate == REQUEST_INCOMPLETE);
+    s->reasons[r->reason]++;
     script_tell(s, "%s %s..%s", fates[r->fate], script_ms(r->begin, a), script_ms(r->end, b));
     if (r->identity != IDENTITY_UNDEFINED) {
         script_tell(s, " as %u", r->identity);
@@ -110,6 +118,14 @@ static inline void script_never_returns(void *context, uint16_t tier) {
     s->never[len] = (char)('a' + tier - 1);
 }
 
+static inline void script_stale(void *context, uint16_t tier) {
+    struct script *s = context;
+    size_t len = strlen(s->stale);
+    if (len + 1 < sizeof s->stale) {
+        s->stale[len] = (char)('a' + tier - 1);
+    }
+}
+
 static inline struct tracker *script_tracker(struct script *s, bool markers, uint16_t entry) {
     struct tracker_options options = {.timeout_ns = 30000LL * SCRIPT_MS,
                                       .markers = markers,
@@ -117,7 +133,8 @@ static inline struct tracker *script_tracker(struct script *s, bool markers, uin
                                       .events = {.context = s,
                                                  .finished = script_finished,
                                                  .identity = script_identity,
-                                                 .never_returns = script_never_returns}};
+                                                 .never_returns = script_never_returns,
+                                                 .stale = script_stale}};
     struct tracker *t = tracker_new(s->pool, &options);
     assert_non_null(t);
     return t;
@@ -150,9 +167,10 @@ static inline int64_t script_ns(double ms) {
 
 // caller: 0, or the function that the call returns to.
 static inline struct request_ref script_call_to(struct script *s, uint64_t token, char process, char tier, double ms, char from,
-                                                char caller) {
+                                                char caller, unsigned long serial) {
     struct tracker_call call = {.pid = script_pid(process),
                                 .token = token,
+                                .serial = serial,
                                 .from = script_pid(from),
                                 .time = script_ns(ms),
                                 .tier = (uint16_t)(tier - 'a' + 1),
@@ -163,7 +181,7 @@ static inline struct request_ref script_call_to(struct script *s, uint64_t token
 
 static inline struct request_ref script_call(struct script *s, uint64_t token, char process, char tier, double ms,
                                              char from) {
-    return script_call_to(s, token, process, tier, ms, from, 0);
+    return script_call_to(s, token, process, tier, ms, from, 0, 0);
 }
 
 static inline void script_spawn(struct script *s, uint64_t token, char process, char child, double ms) {
@@ -177,12 +195,12 @@ static inline void script_spawn(struct script *s, uint64_t token, char process, 
 
 // What a process does besides calls. Returns false when the line tells of something else.
 static inline bool script_besides(struct script *s, const char *line) {
-    unsigned long token;
+    unsigned long token, serial;
     char process, other, tier, from;
     double ms, until;
     int n;
     if ((n = sscanf(line, " none %lu %c %c %c %lf %c", &token, &process, &tier, &other, &ms, &from)) >= 5) {
-        script_call_to(s, token, process, tier, ms, n == 6 ? from : process, other);
+        script_call_to(s, token, process, tier, ms, n == 6 ? from : process, other, 0);
     } else if (sscanf(line, " to %c %c %lf", &process, &other, &ms) == 3) {
         tracker_return_to(s->tracker, script_pid(process), (uint32_t)other, script_ns(ms));
     } else if (sscanf(line, " spawn %lu %c %c %lf", &token, &process, &other, &ms) == 4) {
@@ -197,14 +215,27 @@ static inline bool script_besides(struct script *s, const char *line) {
     } else if (sscanf(line, " off %c %lf %lf", &process, &ms, &until) == 3) {
         tracker_pause(s->tracker, script_pid(process), PAUSE_OFF_CPU, true, script_ns(ms));
         tracker_pause(s->tracker, script_pid(process), PAUSE_OFF_CPU, false, script_ns(until));
-    } else if (sscanf(line, " enter %lu %c %c %lf", &token, &process, &tier, &ms) == 4) {
+    } else if ((n = sscanf(line, " enter %lu %c %c %lf %lu", &token, &process, &tier, &ms, &serial)) >= 4) {
         struct tracker_call call = {.pid = script_pid(process),
+                                    .serial = n == 5 ? serial : 0,
                                     .token = token,
                                     .from = script_pid(process),
                                     .time = script_ns(ms),
                                     .tier = (uint16_t)(tier - 'a' + 1),
                                     .function = (uint32_t)tier};
         tracker_enter(s->tracker, &call);
+    } else if (sscanf(line, " blind %lu %c %c %c %lf", &token, &process, &tier, &other, &ms) == 5) {
+        struct tracker_call call = {.pid = script_pid(process),
+                                    .token = token,
+                                    .from = script_pid(process),
+                                    .time = script_ns(ms),
+                                    .tier = (uint16_t)(tier - 'a' + 1),
+                                    .function = (uint32_t)tier,
+                                    .caller = (uint32_t)other};
+        tracker_enter(s->tracker, &call);
+    } else if (sscanf(line, " upgrade %lu %c %lf", &token, &process, &ms) == 3) {
+        struct tracker_call call = {.pid = script_pid(process), .token = token, .from = script_pid(process), .time = script_ns(ms)};
+        tracker_upgraded(s->tracker, &call);
     } else if (sscanf(line, " leftout %c", &process) == 1) {
         tracker_left_out(s->tracker, script_pid(process));
     } else if (sscanf(line, " gap %lf %lf", &ms, &until) == 2) {
@@ -221,33 +252,40 @@ static inline void script_end(struct tracker *t, uint64_t token, uint64_t pid, b
 }
 
 static inline void script_command(struct script *s, const char *line) {
-    unsigned long token;
+    unsigned long token, serial = 0;
     char process, tier, from;
     double ms;
     int n;
     char word[16];
     if (script_besides(s, line)) {
-    } else if (sscanf(line, " begin %lu %c %lf", &token, &process, &ms) == 3) {
+    } else if ((n = sscanf(line, " begin %lu %c %lf %15s", &token, &process, &ms, word)) >= 3) {
         struct tracker_call call = {.pid = (uint64_t)(process - 'A' + 1),
                                     .token = token,
                                     .from = (uint64_t)(process - 'A' + 1),
                                     .time = (int64_t)(ms * SCRIPT_MS)};
-        tracker_begin(s->tracker, &call);
+        struct request_ref ref = tracker_begin(s->tracker, &call);
+        if (n == 4) {
+            tracker_name(s->tracker, ref, (uint16_t)atoi(word));
+        }
     } else if ((n = sscanf(line, " web %lu %c %lf %15s", &token, &process, &ms, word)) >= 3) {
         struct tracker_call call = {.pid = script_pid(process), .token = token, .from = script_pid(process), .time = script_ns(ms)};
         struct request_ref ref = tracker_web_begin(s->tracker, &call);
         if (n == 4) {
             tracker_name_begun(s->tracker, ref, slice_text(word));
         }
+    } else if (sscanf(line, " end %lu %c %lf serial %lu", &token, &process, &ms, &serial) == 4) {
+        tracker_end(s->tracker, &(struct tracker_end){.token = token, .pid = script_pid(process), .time = script_ns(ms), .serial = serial});
     } else if ((n = sscanf(line, " end %lu %c %lf %15s", &token, &process, &ms, word)) >= 3) {
         struct tracker_end end = {.token = token,
                                   .pid = (uint64_t)(process - 'A' + 1),
                                   .time = (int64_t)(ms * SCRIPT_MS),
                                   .error = n == 4 && strcmp(word, "error") == 0,
-                                  .token_lost = n == 4 && strcmp(word, "astray") == 0};
+                                  .token_lost = n == 4 && strcmp(word, "astray") == 0,
+                                  .by_helper = n == 4 && strcmp(word, "helper") == 0,
+                                  .sending = n == 4 && strcmp(word, "sending") == 0};
         tracker_end(s->tracker, &end);
-    } else if ((n = sscanf(line, " call %lu %c %c %lf %c", &token, &process, &tier, &ms, &from)) >= 4) {
-        script_call(s, token, process, tier, ms, n == 5 ? from : process);
+    } else if ((n = sscanf(line, " call %lu %c %c %lf %c %lu", &token, &process, &tier, &ms, &from, &serial)) >= 4) {
+        script_call_to(s, token, process, tier, ms, n >= 5 ? from : process, 0, serial);
     } else if (sscanf(line, " ret %c %c %lf", &process, &tier, &ms) == 3) {
         tracker_return(s->tracker, (uint64_t)(process - 'A' + 1), (uint16_t)(tier - 'a' + 1), false,
                        (int64_t)(ms * SCRIPT_MS));
@@ -256,8 +294,10 @@ static inline void script_command(struct script *s, const char *line) {
                        (int64_t)(ms * SCRIPT_MS));
     } else if (sscanf(line, " now %lf", &ms) == 1) {
         tracker_advance(s->tracker, (int64_t)(ms * SCRIPT_MS));
+    } else if (sscanf(line, " lost %lf", &ms) == 1) {
+        tracker_lost(s->tracker, script_ns(ms));
     } else if (sscanf(line, " %15s", word) == 1 && strcmp(word, "lost") == 0) {
-        tracker_lost(s->tracker);
+        tracker_lost(s->tracker, INT64_MIN);
     } else if (sscanf(line, " %15s", word) == 1 && strcmp(word, "reset") == 0) {
         tracker_reset(s->tracker);
     } else if (sscanf(line, " %15s", word) == 1) {
@@ -267,9 +307,11 @@ static inline void script_command(struct script *s, const char *line) {
     s->counts.orphan_returns += more.orphan_returns;
     s->counts.stale_calls += more.stale_calls;
     s->counts.refused_calls += more.refused_calls;
+    s->counts.refused_requests += more.refused_requests;
     s->counts.unwound_frames += more.unwound_frames;
     s->counts.ambiguous_returns += more.ambiguous_returns;
     s->counts.lost_tokens += more.lost_tokens;
+    s->counts.recredited_calls += more.recredited_calls;
 }
 
 static inline void script_run(struct script *s, const char *commands) {

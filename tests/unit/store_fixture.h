@@ -143,6 +143,14 @@ static inline struct ledger_row *fixture_ledger(struct stats *batch, int64_t buc
     return stats_ledger(batch, bucket, directory_node(&fixture_names, slice_text("shop@host")));
 }
 
+// Its counters become 1, 2, 3 …
+static inline void fixture_fill_ledger(struct ledger_row *row) {
+    uint64_t nth = 0;
+#define FIXTURE_NTH(column) row->column = ++nth;
+    LEDGER_COLUMNS(FIXTURE_NTH)
+#undef FIXTURE_NTH
+}
+
 // The first column of the first row of a query, as text; free it. Through a connection of its own, as in a
 // sqlite3 shell.
 static inline char *fixture_ask(const char *path, const char *sql) {

@@ -52,6 +52,33 @@ static void draws(const struct live_view *v, uint32_t width, uint32_t height, co
     drawn(v, &(struct live_style){.width = width, .height = height}, expected);
 }
 
+static void failed_of_all(void **state) {
+    static const struct {
+        uint32_t requests, errors;
+        const char *shown;
+    } cases[] = {{30, 30, "100 %"},
+                 {1000, 999, "100 %"},
+                 {1000, 5, "0.5 %"},
+                 {1000, 99, "9.9 %"},
+                 {1000, 100, "10 %"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct live_view v = {0};
+        const struct sent sent = {"_total", cases[i].requests, cases[i].errors, 400, 2000, 0, 0};
+        second(&v, &sent, 1, 0);
+        struct buffer out = buffer_make(1 << 20);
+        live_table(&v, &(struct live_style){.width = 102, .height = 24}, &out);
+        buffer_append(&out, "", 1);
+        const char *total = strstr((const char *)out.data, " _total");
+        assert_non_null(total);
+        const char *end = strchr(total, '\n');
+        assert_memory_equal(end - strlen(cases[i].shown) - 1, " ", 1);
+        assert_memory_equal(end - strlen(cases[i].shown), cases[i].shown, strlen(cases[i].shown));
+        buffer_free(&out);
+        live_view_free(&v);
+    }
+}
+
 static void gathers(void **state) {
     static const struct sent first[] = {{"_total", 30, 2, 400, 2000, 1, 0}, {"read", 20, 0, 300, 900, 0, 0},
                                         {"write", 10, 2, 600, 2000, 0, 0},  {"undefined", 0, 0, 0, 0, 1, 0}};
@@ -130,6 +157,42 @@ static void nothing_yet(void **state) {
     live_view_free(&v);
 }
 
+// Tiers are called, but nothing begins a request: the line says so, until there is one.
+static void unmarked(void **state) {
+    static const struct sent one[] = {{"_total", 1, 0, 400, 400, 0, 0}};
+    struct live_view v = {.hint = "are there any"};
+    struct buffer b = buffer_make(4096), out = buffer_make(1 << 16);
+    struct control_writer w = control_begin(&b, "rows", 3);
+    control_text(&w, "node", slice_text("shop@host"));
+    control_text(&w, "state", slice_text("tracing"));
+    control_int(&w, "unmarked_calls", 4120);
+    assert_true(control_end(&w));
+    struct control *message = control_decode(slice_of(b.data + CONTROL_HEADER, b.len - CONTROL_HEADER));
+    (void)state;
+    assert_true(live_take(&v, control_root(message)));
+    draws(&v, 80, 24,
+          " identity             req/s     mean      p99  errors    lost  requests  failed\n"
+          " _total                   0        -        -       0       0         0     0 %\n"
+          " shop@host: tracing\n"
+          " armed; 4,120 calls, but nothing has begun a request: give --entry, or mark re…\n");
+    v.hint = NULL; // there is an entry
+    live_table(&v, &(struct live_style){.width = 120, .height = 24}, &out);
+    buffer_append(&out, "", 1);
+    assert_non_null(
+        strstr((const char *)out.data,
+               " armed; 4,120 calls, but nothing has begun a request: no call of the entry was seen\n"));
+    buffer_reset(&out);
+    live_json(control_root(message), "now", &out);
+    buffer_append(&out, "", 1);
+    assert_non_null(strstr((const char *)out.data, "\"unmarked_calls\":4120,"));
+    second(&v, one, 1, 0);
+    assert_int_equal(v.unmarked_calls, 0);
+    control_free(message);
+    buffer_free(&b);
+    buffer_free(&out);
+    live_view_free(&v);
+}
+
 // More identities than are kept, and no line too many or too wide, whatever the terminal.
 static void many(void **state) {
     enum { EACH = LIMIT_IDENTITIES + 3 }; // as many as a collector may send
@@ -173,8 +236,8 @@ static void no_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(gathers), cmocka_unit_test(colours), cmocka_unit_test(nothing_yet),
-                                       cmocka_unit_test(many),
-                                       cmocka_unit_test(no_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(gathers), cmocka_unit_test(failed_of_all),
+                                       cmocka_unit_test(colours), cmocka_unit_test(nothing_yet), cmocka_unit_test(unmarked),
+                                       cmocka_unit_test(many),    cmocka_unit_test(no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,18 @@ static void sampling(void **state) {
     assert_int_equal(o.trace.per_second, 0);
 }
 
+static void entries(void **state) {
+    (void)state;
+    reads("--entry d:e/2 --entry d:f/1,returns=none --entry D.e/2,returns=none");
+    assert_int_equal(o.trace.entry_count, 3);
+    assert_false(o.trace.entries[0].blind);
+    assert_true(o.trace.entries[1].blind);
+    assert_string_equal(o.trace.entries[1].mfa.function, "f");
+    assert_int_equal(o.trace.entries[1].mfa.arity, 1);
+    assert_true(o.trace.entries[2].blind);
+    assert_string_equal(o.trace.entries[2].mfa.module, "Elixir.D");
+}
+
 static void identity(void **state) {
     (void)state;
     reads("--identity b:c/1:1");
@@ -67,6 +79,9 @@ static void wrong(void **state) {
                  {"n", "what is to be traced? Say --tier, --entry or --config"},
                  {"n --tier b:c/1", "--tier b:c/1: want NAME=MODULE:FUNCTION/ARITY, such as db=my_db:query/2"},
                  {"n --entry b", "--entry b: want MODULE:FUNCTION/ARITY"},
+                 {"n --entry b:c/1,returns=some", 
+                  "--entry b:c/1,returns=some: want MODULE:FUNCTION/ARITY, or MODULE:FUNCTION/ARITY,returns=none"},
+                 {"n --entry ,returns=none", "--entry ,returns=none: want MODULE:FUNCTION/ARITY"},
                  {"n --entry b:c/1 --sample 5/m", "--sample 5/m: want a number N from 1 to 1073741824, for one request in N, or R/s, R"},
                  {"n --entry b:c/1 --sample 0", "--sample 0: want a number"},
                  {"n --entry b:c/1 --sample /s", "--sample /s: want a number"},
@@ -99,6 +114,7 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sampling), cmocka_unit_test(identity), cmocka_unit_test(wrong)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sampling), cmocka_unit_test(entries), cmocka_unit_test(identity),
+                                       cmocka_unit_test(wrong)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -41,6 +41,64 @@ static void limits(void **state) {
     directory_free(&d);
 }
 
+// A node may have its share of new names; those that others use already cost nothing.
+static void a_share_for_each_node(void **state) {
+    (void)state;
+    struct directory d;
+    char text[16];
+    assert_true(directory_init(&d));
+    d.shared = true;
+    uint32_t hog = 0, other = 0;
+    for (uint32_t i = 0; i < LIMIT_IDENTITIES; i++) {
+        snprintf(text, sizeof text, "hog%u", i);
+        hog += directory_identity_of(&d, 7, slice_text(text)) != IDENTITY_OTHER;
+        directory_tier_of(&d, 7, slice_text(text));
+    }
+    assert_int_equal(hog, LIMIT_IDENTITIES / 4 * 3);
+    assert_true(d.identity_refused);
+    for (uint32_t i = 0; i < 150; i++) {
+        snprintf(text, sizeof text, "other%u", i);
+        other += directory_identity_of(&d, 8, slice_text(text)) != IDENTITY_OTHER;
+        assert_true(directory_tier_of(&d, 8, slice_text(text)) != DIRECTORY_NONE);
+    }
+    assert_int_equal(other, 150);
+    assert_int_equal(directory_identity_of(&d, 9, slice_text("hog3")), IDENTITIES_FIXED + 3);
+    assert_int_equal(d.identity_owners.own[9], 0);
+    directory_free(&d);
+}
+
+// What is given back makes room, for another name under the same id; what a forgotten node was charged with stays.
+static void given_back(void **state) {
+    (void)state;
+    struct directory d;
+    char text[16];
+    assert_true(directory_init(&d));
+    d.shared = true;
+    for (uint32_t round = 0; round < 3000; round++) {
+        snprintf(text, sizeof text, "pod%u@host", round);
+        uint16_t node = directory_node(&d, slice_text(text));
+        assert_true(node < LIMIT_NODES);
+        uint16_t id = directory_identity_of(&d, node, slice_text(text));
+        assert_true(id >= IDENTITIES_FIXED && id != IDENTITY_OTHER);
+        assert_string_equal(names_text(&d.identities, id), text);
+        uint32_t generation = names_generation(&d.identities, id);
+        directory_forget_identity(&d, id);
+        assert_int_equal(names_find(&d.identities, slice_text(text)), NAME_NONE);
+        assert_true(names_generation(&d.identities, id) != generation);
+        assert_int_equal(d.identity_owners.own[node], 0);
+        if (round >= 200) {
+            directory_forget_node(&d, (uint16_t)(round * 7 % 200));
+            snprintf(text, sizeof text, "again%u@host", round);
+            assert_int_equal(directory_node(&d, slice_text(text)), round * 7 % 200); // the lowest that is free
+        }
+        if (round >= 240) {
+            directory_forget_node(&d, node);
+        }
+    }
+    assert_string_equal(names_text(&d.identities, IDENTITY_REMOTE), "_remote");
+    directory_free(&d);
+}
+
 static void without_memory(void **state) {
     (void)state;
     struct directory d;
@@ -62,6 +120,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fixed_names),
         cmocka_unit_test(limits),
+        cmocka_unit_test(a_share_for_each_node),
+        cmocka_unit_test(given_back),
         cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,29 @@ static void plain(void **state) {
     script_check("call 1 B c 3 A; ret B c 5; enter 1 A a 0; ret A a 10", "complete 0..10 self 0: Aa 0..10 self 8, >Bc 3..5 self 2 wait 3;");
 }
 
+// Entries whose returned values stay at home: control goes back to their caller.
+static void without_values(void **state) {
+    (void)state;
+    script_check("blind 1 A a z 0; to A z 30", "complete 0..30 self 0: Aa 0..30 self 30 unknown;");
+    script_check("blind 1 A a z 0; call 1 A b 10; ret A b 20; to A a 20; to A z 30; blind 2 A a z 40; to A z 50",
+                 "complete 0..30 self 0: Aa 0..30 self 20 unknown, >Ab 10..20 self 10;"
+                 "complete 40..50 self 0: Aa 40..50 self 10 unknown;");
+    // tiers without values in it, called in turn and by tail calls
+    script_check("blind 1 A a z 0; none 1 A b a 10; to A a 20; none 1 A c z 25; to A z 30",
+                 "complete 0..30 self 0: Aa 0..30 self 15 unknown, >Ab 10..20 self 10 unknown, >Ac 25..30 self 5 unknown;");
+    // an entry's call inside of another's
+    script_check("blind 1 A a z 0; blind 2 A a a 5; to A a 10; to A z 20",
+                 "complete 0..20 self 0: Aa 0..20 self 15 unknown, >Aa 5..10 self 5 inner unknown;");
+    // its process dies, or it had ended in silence before
+    script_check("blind 1 A a z 0; die A 5", "incomplete 0..5 error;");
+    // left by an exception that its caller has not caught, of which no word comes: the next call tells
+    struct script *s = script_new(true, 0);
+    script_run(s, "blind 1 A a z 0; call 1 A b 1; exc A b 2; blind 2 A a z 10; to A z 20; now 90000");
+    script_expect(s, "incomplete 0..10 error;"
+                     "complete 10..20 self 0: Aa 10..20 self 10 unknown;");
+    script_free(s);
+}
+
 // A connection's process handles one request after the other, and its token stays with it in between.
 static void keep_alive(void **state) {
     (void)state;
@@ -92,8 +115,8 @@ static void nested(void **state) {
 static void token_replaced(void **state) {
     (void)state;
     expect("enter 1 A a 0; enter 2 B a 1; call 2 A b 3; ret A b 4; call 2 A b 5; ret A b 6; ret A a 9; ret B a 10",
-           "incomplete 0..9;complete 1..10 self 0: Ba 1..10 self 9;",
-           0, 0, 1);
+           "complete 0..9 self 0: Aa 0..9 self 7, >Ab 3..4 self 1, >Ab 5..6 self 1;complete 1..10 self 0: Ba 1..10 self 9;",
+           0, 0, 0);
     // the sampler took it away
     expect("enter 1 A a 0; leftout A; ret A a 9; leftout A; enter 2 A a 10; ret A a 11",
            "incomplete 0..9;complete 10..11 self 0: Aa 10..11 self 1;", 0, 0, 1);
@@ -139,6 +162,57 @@ static void losses(void **state) {
 }
 
 // A loop as an entry: all that comes later is inside of its first call.
+// A marker, or a web server's helper, inside of the entry's call: one request, under the inner name.
+static void met(void **state) {
+    (void)state;
+    // a helper has a token of its own, and what comes under either is the request's
+    script_check("enter 1 A a 0; web 2 A 1 7; call 2 B b 2 A; ret B b 3; end 2 A 4 helper; call 1 A b 5; ret "
+                 "A b 6; ret A a 9",
+                 "complete 0..9 as 7 self 0: Aa 0..9 self 7, >Bb 2..3 self 1 wait 2, >Ab 5..6 self 1;");
+    script_check("enter 1 A a 0; web 2 A 1; end 2 A 4 error; ret A a 9",
+                 "complete 0..9 error self 0: Aa 0..9 self 9;");
+    script_check("enter 1 A a 0; web 2 A 1; exc A a 9; end 2 A 10 error", "complete 0..9 error self 0: Aa 0..9 self 9 error;");
+    script_check("enter 1 A a 0; web 2 A 1; ret A a 9; end 2 A 10 error", "complete 0..9 error self 0: Aa 0..9 self 9;");
+    // a marker goes on with the entry's
+    script_check("enter 1 A a 0; begin 1 A 1 7; ret A a 9; enter 2 A a 10; ret A a 11",
+                 "complete 0..9 as 7 self 0: Aa 0..9 self 9;complete 10..11 self 0: Aa 10..11 self 1;");
+    // in another process it is work for that request, and names nothing
+    script_check("enter 1 A a 0; begin 1 B 1 7; call 1 B b 2 A; ret B b 3; ret A a 9",
+                 "complete 0..9 self 0: Aa 0..9 self 8, >Bb 2..3 self 1 wait 2;");
+    // a helper there has a request of its own, and so has one behind the entry's return
+    script_check("enter 1 A a 0; web 2 B 1; end 2 B 3 helper; ret A a 9; web 3 A 10; call 3 A b 11; ret A b "
+                 "12; end 3 A 13 helper",
+                 "complete 1..3 self 2;complete 0..9 self 0: Aa 0..9 self 9;complete 10..13 self 2: Ab "
+                 "11..12 self 1;");
+    // the name of the entry's own is worth less, whenever it comes
+    struct script *s = script_new(true, 0);
+    script_run(s, "enter 1 A a 0");
+    struct request_ref ref = tracker_find(s->tracker, 1);
+    tracker_name(s->tracker, ref, 5);
+    int place = tracker_asked(s->tracker, ref);
+    script_run(s, "web 2 A 1 7; end 2 A 4 helper");
+    tracker_name_late(s->tracker, ref, 8);
+    tracker_answered(s->tracker, ref, place, 6);
+    script_run(s, "ret A a 9; enter 3 A a 10");
+    tracker_name(s->tracker, tracker_find(s->tracker, 3), 5);
+    script_run(s, "begin 3 A 11; ret A a 12; now 90000");
+    script_expect(s,
+                  "complete 0..9 as 8 self 0: Aa 0..9 self 9;complete 10..12 as 5 self 0: Aa 10..12 self 2;");
+    script_free(s);
+}
+
+// What becomes a websocket ends its request: in another process that has ended already.
+static void upgraded(void **state) {
+    (void)state;
+    script_check("enter 1 A a 0; call 1 A b 1; call 1 B c 2 A; ret B c 3; upgrade 1 A 5; exc A b 5000; exc A a 5000; die A 5000",
+                 "complete 0..5 self 0: Aa 0..5 self 1, >Ab 1..5 self 3, >>Bc 2..3 self 1 wait 1;");
+    script_check("enter 1 A a 0; ret A a 5; upgrade 1 B 6", "complete 0..5 self 0: Aa 0..5 self 5;");
+    script_check("enter 1 A a 0; ret A a 5; upgrade 1 A 6; enter 2 A a 7; ret A a 9",
+                 "complete 0..5 self 0: Aa 0..5 self 5;complete 7..9 self 0: Aa 7..9 self 2;");
+    script_check("enter 1 A a 0; upgrade 1 A 5; now 100; ret A a 200; begin 2 A 299; call 2 A b 300; ret A b 301; end 2 A 302",
+                 "complete 0..5 self 0: Aa 0..5 self 5;complete 299..302 self 2: Ab 300..301 self 1;");
+}
+
 static void never_returns(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
@@ -173,8 +247,10 @@ static void beside_markers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain),          cmocka_unit_test(keep_alive),  cmocka_unit_test(keep_alive_long), cmocka_unit_test(nested),
-        cmocka_unit_test(token_replaced), cmocka_unit_test(token_twice), cmocka_unit_test(losses),          cmocka_unit_test(never_returns),
+        cmocka_unit_test(plain), cmocka_unit_test(without_values),         cmocka_unit_test(keep_alive),
+        cmocka_unit_test(keep_alive_long),
+        cmocka_unit_test(nested),        cmocka_unit_test(token_replaced), cmocka_unit_test(token_twice),
+        cmocka_unit_test(losses),        cmocka_unit_test(never_returns),  cmocka_unit_test(met), cmocka_unit_test(upgraded),
         cmocka_unit_test(beside_markers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -373,6 +373,87 @@ static void without_memory_nothing_changes(void **state) {
     histogram_free(&far);
 }
 
+// -- a budget -----------------------------------------------------------------------------------------------------------
+
+// What a quantile may be off at most.
+static double error_of(const struct histogram *h) {
+    return exp2((double)(1U << h->coarse) / 64) - 1;
+}
+
+// Whatever the budget, each value is counted, quantiles are as near as the buckets are wide, and the memory is what it may be.
+static void a_budget_costs_precision_alone(void **state) {
+    (void)state;
+    enum { N = 400 };
+    uint64_t seed = 7;
+    for (int round = 0; round < 300; round++) {
+        struct histogram_budget budget = {.cap = (size_t)(round % 30) * 512};
+        struct histogram h = {.budget = &budget}, merged = {0}, back = {0}, again = {.budget = &budget};
+        static uint64_t values[N];
+        for (int i = 0; i < N; i++) {
+            values[i] = random_value(&seed) | 1;
+            assert_true(histogram_add(&h, values[i]));
+            assert_int_equal(budget.bytes, h.room > HISTOGRAM_LEAST ? (h.room - HISTOGRAM_LEAST) * sizeof *h.counts : 0);
+            assert_true(budget.bytes <= budget.cap);
+        }
+        assert_int_equal(budget.coarse, h.coarse > 0);
+        assert_int_equal(histogram_count(&h), N);
+        qsort(values, N, sizeof *values, by_value);
+        struct buffer b = buffer_make(HISTOGRAM_BYTES);
+        assert_true(histogram_write(&h, &b));
+        assert_true(histogram_read(&back, slice_of(b.data, b.len)));
+        assert_true(histogram_merge(&merged, &h));
+        assert_true(histogram_merge(&again, &merged)); // of both parts of the budget
+        assert_true(budget.bytes <= budget.cap);
+        for (int i = 0; i < N; i += 7) {
+            double q = (i + 0.5) / N, value = (double)values[i];
+            assert_true(fabs(histogram_quantile(&h, q) - value) / value < error_of(&h) * 1.0001);
+            assert_true(fabs(histogram_quantile(&back, q) - value) / value < (1 + error_of(&h)) * 1.0111 - 1);
+            assert_true(fabs(histogram_quantile(&merged, q) - value) / value < (1 + error_of(&h)) * 1.0111 - 1);
+            double twice = (1 + error_of(&h)) * (1 + error_of(&again)) * 1.0111 - 1;
+            assert_true(fabs(histogram_quantile(&again, q) - value) / value < twice * 1.0001);
+        }
+        assert_true(histogram_count(&back) == N && histogram_count(&merged) == N && histogram_count(&again) == N);
+        histogram_free(&h);
+        histogram_free(&again);
+        assert_int_equal(budget.bytes, 0);
+        histogram_free(&merged);
+        histogram_free(&back);
+        buffer_free(&b);
+    }
+}
+
+// One user of a budget in parts leaves room for the others, and is as fine as can be again when it is reset.
+static void a_part_of_a_budget(void **state) {
+    (void)state;
+    enum { N = 100 };
+    static struct histogram hog[N];
+    struct histogram_budget all = {.cap = 100000}, one = {.cap = SIZE_MAX, .all = &all}, other = {.cap = SIZE_MAX, .all = &all};
+    for (int i = 0; i < N; i++) {
+        hog[i].budget = &one;
+        for (unsigned bit = 0; bit < 40; bit++) {
+            assert_true(histogram_add(&hog[i], 1ULL << bit));
+        }
+    }
+    assert_true(one.coarse && all.bytes == one.bytes);
+    struct histogram h = {.budget = &other};
+    assert_true(histogram_add(&h, 1000) && histogram_add(&h, 1000000));
+    assert_int_equal(h.coarse, 0);
+    assert_false(other.coarse);
+    uint32_t coarse = hog[N - 1].coarse;
+    assert_true(coarse > 0);
+    for (int i = 0; i < N - 1; i++) {
+        histogram_free(&hog[i]);
+    }
+    histogram_reset(&hog[N - 1]);
+    for (unsigned bit = 0; bit < 40; bit++) {
+        assert_true(histogram_add(&hog[N - 1], 1ULL << bit));
+    }
+    assert_int_equal(hog[N - 1].coarse, 0);
+    histogram_free(&hog[N - 1]);
+    histogram_free(&h);
+    assert_true(all.bytes == 0 && one.bytes == 0 && other.bytes == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_is_right),
@@ -389,6 +470,8 @@ int main(void) {
         cmocka_unit_test(malformed_bytes_change_nothing),
         cmocka_unit_test(truncated_it_is_refused_or_a_shorter_one),
         cmocka_unit_test(without_memory_nothing_changes),
+        cmocka_unit_test(a_budget_costs_precision_alone),
+        cmocka_unit_test(a_part_of_a_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

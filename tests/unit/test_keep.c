@@ -98,6 +98,45 @@ static void room_of_their_own(void **state) {
     stop(&f);
 }
 
+// A node past its share of what is remembered begins anew, and pushes nobody else out; what is forgotten on purpose is compared with
+// nothing.
+static void a_share_for_each_node(void **state) {
+    (void)state;
+    struct fixture f = start();
+    struct request_result r = {.begin = 0, .end = 100};
+    for (uint16_t node = 0; node < 100; node++) { // five times what there is room for
+        f.account.node = node;
+        for (uint16_t identity = 4; identity < LIMIT_IDENTITIES + 4; identity++) {
+            r.identity = identity;
+            for (uint32_t i = 0; i <= LIMIT_KEPT_SLOWEST && (node == 0 || i == 0); i++) {
+                keep_offer(f.keep, &f.account, &r, INT64_MAX);
+            }
+        }
+        stats_reset(f.account.stats);
+    }
+    f.account.node = 0;
+    for (uint16_t identity = 4; identity < LIMIT_IDENTITIES + 4; identity++) {
+        r.identity = identity;
+        assert_false(keep_offer(f.keep, &f.account, &r, INT64_MAX));
+    }
+    keep_forget_identity(f.keep, 7);
+    r.identity = 7;
+    for (uint32_t i = 0; i < LIMIT_KEPT_SLOWEST; i++) {
+        assert_true(keep_offer(f.keep, &f.account, &r, INT64_MAX));
+    }
+    assert_false(keep_offer(f.keep, &f.account, &r, INT64_MAX));
+    for (uint16_t node = 0; node < 100; node++) {
+        keep_forget_node(f.keep, node);
+    }
+    for (uint16_t identity = 4; identity < 14; identity++) {
+        r.identity = identity;
+        for (uint32_t i = 0; i <= LIMIT_KEPT_SLOWEST; i++) {
+            assert_int_equal(keep_offer(f.keep, &f.account, &r, INT64_MAX), i < LIMIT_KEPT_SLOWEST);
+        }
+    }
+    stop(&f);
+}
+
 // How many of ten requests of the same duration are kept, in a bucket counted from that of time 0.
 static int kept_of_ten(struct fixture *f, int64_t bucket, int64_t duration) {
     int kept = 0;
@@ -361,6 +400,7 @@ static void random_streams(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_reason_each),      cmocka_unit_test(room_for_the_slowest), cmocka_unit_test(room_of_their_own),
+        cmocka_unit_test(a_share_for_each_node),
         cmocka_unit_test(buckets_out_of_order), cmocka_unit_test(spans),                cmocka_unit_test(statistics_full),
         cmocka_unit_test(callers),
         cmocka_unit_test(without_memory),       cmocka_unit_test(random_streams),

@@ -3,10 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/limits.h"
+
 #include "unit.h"
 
 // What is logged while fd 2 is a file.
-static char logged[8192];
+static char logged[65536];
 static FILE *file;
 static int stderr_before;
 
@@ -113,12 +115,85 @@ static void long_text_is_cut(void **state) {
     assert_int_equal(logged[strlen(logged) - 1], '\n');
 }
 
+// Lines of the log that hold a text.
+static unsigned lines_with(const char *text) {
+    unsigned count = 0;
+    for (const char *at = logged; (at = strstr(at, text)); at++) {
+        count++;
+    }
+    return count;
+}
+
+// What was left out of it, as told.
+static unsigned told_left_out(const char *sample) {
+    unsigned sum = 0, n, seconds;
+    char line[300];
+    for (const char *at = logged; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+        const char *told = strstr(line, " log: ");
+        if (told && strstr(told, sample) && sscanf(told, " log: %u more line%*[s] left out in %u s", &n, &seconds) == 2) {
+            sum += n;
+        }
+    }
+    return sum;
+}
+
+static void floods_are_counted(void **state) {
+    (void)state;
+    enum { FLOOD = 5000 };
+    struct rate_budget node = {0}, other = {0};
+    capture_begin();
+    for (int i = 0; i < FLOOD; i++) {
+        log_info("stranger %d", i);
+    }
+    for (int i = 0; i < FLOOD; i++) { // what one node makes us write counts together
+        log_from(&(struct log_origin){"hello", &node}, LOG_INFO, "node %d", i);
+        log_from(&(struct log_origin){"bye", &node}, LOG_INFO, "gone %d", i);
+    }
+    log_from(&(struct log_origin){"hello", &other}, LOG_INFO, "the other node"); // is not heard: its kind is used up
+    log_error("our own");                                                      // but this is
+    log_settle(false);
+    assert_int_equal(told_left_out(""), 0); // after ten seconds
+    log_settle(true);
+    log_settle(true);
+    capture_end();
+    assert_in_range(lines_with("\n"), 150, LIMIT_LOG_LINES + 4 * LIMIT_LOG_LINES_RARE + 4);
+    assert_int_equal(lines_with("info stranger "), LIMIT_LOG_LINES_OF_KIND);
+    assert_int_equal(told_left_out("stranger"), FLOOD - LIMIT_LOG_LINES_OF_KIND);
+    assert_int_equal(told_left_out("node ") + told_left_out("gone "), 2 * FLOOD + 1 - lines_with("info node ") - lines_with("info gone "));
+    assert_int_equal(lines_with("error our own"), 1);
+}
+
+static void budgets(void **state) {
+    (void)state;
+    struct rate_budget b = {0};
+    int64_t now = 1000;
+    for (int i = 0; i < 3; i++) {
+        assert_true(rate_has(&b, now, 10, 3));
+        rate_take(&b, now, 10);
+    }
+    assert_false(rate_has(&b, now + 9, 10, 3));
+    assert_true(rate_has(&b, now + 10, 10, 3)); // one is earned
+    rate_take(&b, now + 10, 10);
+    assert_false(rate_has(&b, now + 10, 10, 3));
+    int taken = 0;
+    for (now = 2000; now < 3000; now++) {
+        if (rate_has(&b, now, 10, 3)) {
+            rate_take(&b, now, 10);
+            taken++;
+        }
+    }
+    assert_int_equal(taken, 3 + 99);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_line),
         cmocka_unit_test(levels), cmocka_unit_test(journal),
         cmocka_unit_test(no_text_forges_a_line_or_steers_a_terminal),
         cmocka_unit_test(long_text_is_cut),
+        cmocka_unit_test(floods_are_counted),
+        cmocka_unit_test(budgets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,12 +143,42 @@ static void without_memory_it_stays_as_it_was(void **state) {
     map_free(&m);
 }
 
+// Taken out one by one it keeps its slots until it is fitted, which loses nothing.
+static void fits_what_is_left(void **state) {
+    (void)state;
+    enum { N = 100000, LEFT = 10 };
+    struct map m;
+    assert_true(map_init(&m));
+    for (uint64_t k = 0; k < N; k++) {
+        assert_true(map_set(&m, k, (uint32_t)k));
+    }
+    uint32_t large = m.mask;
+    map_fit(&m);
+    assert_int_equal(m.mask, large);
+    for (uint64_t k = LEFT; k < N; k++) {
+        assert_true(map_remove(&m, k, (uint32_t)k));
+    }
+    assert_int_equal(m.mask, large);
+    fail_alloc_at(0);
+    map_fit(&m);
+    fail_alloc_at(-1);
+    assert_int_equal(m.mask, large);
+    map_fit(&m);
+    assert_true(m.mask < 5000);
+    for (uint64_t k = 0; k < 2 * LEFT; k++) {
+        assert_int_equal(map_get(&m, k), k < LEFT ? k : MAP_NONE);
+    }
+    assert_int_equal(m.count, LEFT);
+    map_free(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(behaves_as_a_map),
         cmocka_unit_test(runs_that_wrap_around),
         cmocka_unit_test(a_large_map_gives_memory_back),
         cmocka_unit_test(without_memory_it_stays_as_it_was),
+        cmocka_unit_test(fits_what_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

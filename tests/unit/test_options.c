@@ -91,7 +91,10 @@ static void good(void **state) {
         assert_string_equal(o.address, listens[i].address);
         assert_int_equal(o.port, listens[i].port);
         assert_string_equal(o.record, "d");
+        assert_false(o.record_values);
     }
+    assert_int_equal(parse("--listen 1 --db k.db --record-values --record d", &o), -1);
+    assert_true(o.record_values);
 }
 
 // Every mistake is told in one line that says what is wanted, with the status of wrong usage.
@@ -125,6 +128,7 @@ static void mistakes(void **state) {
         {"--db k.db --listen [::]:1", "--listen ::: others than this machine can connect there, so it wants --secret-file FILE; make one "
                                       "with: (umask 077; openssl rand -hex 32 >FILE)"},
         {"--listen 1 --db k.db --secret-file", "--secret-file needs a value"},
+        {"--listen 1 --db k.db --record-values", "--record-values: --record DIR is missing"},
         {"--listen 1 --db k.db --tls-cert c", "--tls-key FILE is missing"},
         {"--listen 1 --db k.db --tls-key k", "--tls-cert FILE is missing"},
         {"--listen 1 --db k.db --tls-ca a", "--tls-cert FILE is missing"},

@@ -21,7 +21,7 @@ static void stream_make(struct stream *s) {
     *s = (struct stream){0};
     for (int i = 0; i < 4; i++) {
         strcpy(names[i], list[i]);
-        s->rows[i] = (struct cost){names[i], 2000, 220000, 1000, 1000ULL * 100000};
+        s->rows[i] = (struct cost){names[i], 2000, 220000, 1000, 1000ULL * 100000, 0};
     }
     s->costs = (struct costs){s->rows, 4, 10000, 1100000, 10, NOON, NOON + 20};
     s->request =
@@ -82,11 +82,14 @@ static void test_table(void **state) {
                   " 2025-11-20T12:00:00Z to 2025-11-20T12:00:20Z, buckets of 10 s\n"
                   "\n"
                   " storage: tracing takes about 12 % of its 100 µs.\n"
-                  "   Sample ({sample, {one_in, N}}), or trace a function above it.\n"
+                  "   Sample ({sample, {one_in, N}}), which counts one request in N only, or trace a function above it, whose\n"
+                  "   time then has this one's in it.\n"
                   " storage: 5.0 KB a call, 83 % of all bytes.\n"
-                  "   With #{returns => none} what it returns stays on the node.\n"
+                  "   With #{returns => none} what it returns stays on the node. That gives up its errors: most calls that end by\n"
+                  "   an exception will be counted like others. It had none in this time.\n"
                   " http: tracing takes about 25 % of its 10 µs.\n"
-                  "   Sample ({sample, {one_in, N}}), or trace a function above it.\n");
+                  "   Sample ({sample, {one_in, N}}), which counts one request in N only, or trace a function above it, whose\n"
+                  "   time then has this one's in it.\n");
 }
 
 static void test_no_advice_no_lines(void **state) {
@@ -113,7 +116,7 @@ static struct cost_estimate estimate(struct cost row, uint64_t messages, uint64_
 
 static void test_time(void **state) {
     (void)state;
-    struct cost row = {NULL, 2000, 220000, 1000, 1000ULL * 50000};
+    struct cost row = {NULL, 2000, 220000, 1000, 1000ULL * 50000, 0};
     struct cost_estimate e = estimate(row, 4000, 880000);
     assert_true(e.ns == 2000 * 1250.0);
     assert_true(e.per_call_ns == 2500 && e.of_time == 0.05);
@@ -124,11 +127,11 @@ static void test_time(void **state) {
     row.bytes = 1; // smaller than ordinary: no less
     assert_true(estimate(row, 4000, 880000).ns == 2000 * 1250.0);
     // Half of the calls were in incomplete requests: the messages tell that they were.
-    row = (struct cost){NULL, 4000, 440000, 1000, 1000ULL * 50000};
+    row = (struct cost){NULL, 4000, 440000, 1000, 1000ULL * 50000, 0};
     e = estimate(row, 4000, 440000);
     assert_true(e.calls == 2000 && e.per_call_ns == 2500 && e.bytes_per_call == 220);
     // returns => none: one message a call
-    row = (struct cost){NULL, 1000, 130000, 1000, 1000ULL * 50000};
+    row = (struct cost){NULL, 1000, 130000, 1000, 1000ULL * 50000, 0};
     e = estimate(row, 1000, 130000);
     assert_true(e.calls == 1000 && e.per_call_ns == 1250 + 2 * 20);
 }
@@ -154,13 +157,33 @@ static void test_advice(void **state) {
         {2000, 220000, 0, 10000, 1000000, NONE}, // no time: no share
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct cost row = {NULL, cases[i].messages, cases[i].bytes, 1000, 1000000 * cases[i].duration_us};
+        struct cost row = {NULL, cases[i].messages, cases[i].bytes, 1000, 1000000 * cases[i].duration_us, 0};
         struct cost_estimate e = estimate(row, cases[i].all_messages, cases[i].all_bytes);
         if (e.sample != (cases[i].advice == SAMPLE) || e.returns != (cases[i].advice == RETURNS) ||
             e.arguments != (cases[i].advice == ARGUMENTS)) {
             fail_msg("case %zu: sample %d, returns %d, arguments %d", i, e.sample, e.returns, e.arguments);
         }
     }
+}
+
+// Whose errors would be hidden is not told to hide them.
+static void test_errors(void **state) {
+    (void)state;
+    struct stream s;
+    stream_make(&s);
+    s.rows[3].bytes = 2000000;
+    s.costs.stream_bytes = 4000000;
+    show(&s, report_cost_table);
+    expect_part(" cache: 2.0 KB a call, 50 % of all bytes.\n   With #{returns => none} what it returns stays on the node. ");
+    show(&s, report_cost_json);
+    expect_json("$.tiers[3].advice", "[\"returns_none\"]");
+    s.rows[3].errors = 216;
+    show(&s, report_cost_table);
+    expect_part(" cache: 2.0 KB a call, 50 % of all bytes.\n   It had 216 errors: #{returns => none} would hide most of these. ");
+    expect_no_part("With #{returns => none}");
+    show(&s, report_cost_json);
+    expect_json("$.tiers[3].advice", "[]");
+    expect_json("$.tiers[3].errors", "216");
 }
 
 static void test_arguments_line(void **state) {
@@ -250,13 +273,13 @@ static void test_json(void **state) {
     expect_json("$.tiers[0]",
                 "{\"tier\":\"storage\",\"messages\":2000,\"bytes\":5000000,\"messages_share\":0.2,\"bytes_"
                 "share\":0.5,"
-                "\"cost_us\":12060,\"calls\":1000,\"bytes_per_call\":5000,\"cost_per_call_us\":12.06,"
+                "\"cost_us\":12060,\"calls\":1000,\"errors\":0,\"bytes_per_call\":5000,\"cost_per_call_us\":12.06,"
                 "\"cost_share\":0.1206,\"advice\":[\"sample\",\"returns_none\"]}");
     expect_json("$.tiers[1].bytes_per_call", "220");
     expect_json(
         "$.tiers[2]",
         "{\"tier\":\"pool\",\"messages\":0,\"bytes\":0,\"messages_share\":0,\"bytes_share\":0,\"cost_us\":0,"
-        "\"calls\":0,\"bytes_per_call\":null,\"cost_per_call_us\":null,\"cost_share\":null,\"advice\":[]}");
+        "\"calls\":0,\"errors\":0,\"bytes_per_call\":null,\"cost_per_call_us\":null,\"cost_share\":null,\"advice\":[]}");
     expect_json("$.none", "{\"messages\":4000,\"bytes\":4560000,\"messages_share\":0.4,\"bytes_share\":0.456,"
                           "\"cost_us\":13240}");
     expect_json("$.all", "{\"messages\":10000,\"bytes\":10000000,\"messages_share\":1,\"bytes_share\":1,"
@@ -300,7 +323,8 @@ static void test_command(void **state) {
     expect_part("\n all, per request         40    25 KB         2.5 KB          100 %       91 µs           "
                 "  9.1 µs         "
                 "0.1 %\n");
-    expect_part(" db: 2.0 KB a call, 80 % of all bytes.\n");
+    expect_part(" db: 2.0 KB a call, 80 % of all bytes.\n"
+                "   With #{returns => none} what it returns stays on the node. That gives up its errors: ");
     assert_int_equal(tool_ask("report", "--cost --json"), 0);
     expect_json("$.tiers[0].bytes", "20000");
     expect_json("$.all.requests", "10");
@@ -312,17 +336,44 @@ static void test_command(void **state) {
     expect_line("not with --wait");
 }
 
+// Who edits the file may enter any time. What lies beyond those that can be told is told as the last of them.
+static void test_times_beyond_all(void **state) {
+    (void)state;
+    static const char first[] = "1677-09-21T00:12:43Z", last[] = "2262-04-11T23:47:16Z";
+    sqlite3 *db;
+    fill();
+    assert_int_equal(sqlite3_open(fixture_db, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "UPDATE stat_rows SET bucket_start = 9223372036854775806;"
+                                      "UPDATE cost_rows SET bucket_start = 9223372036854775800;"
+                                      "UPDATE ledger_rows SET bucket_start = -9223372036854775807 - 1;",
+                                  NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    const char *const texts[] = {"", "--cost"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tool_ask("report", texts[i]), 0);
+        expect_part(first);
+        expect_part(last);
+    }
+    const char *const json[] = {"--json", "--cost --json"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tool_ask("report", json[i]), 0);
+        expect_json("$.from", first);
+        expect_json("$.until", last);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_no_advice_no_lines),
         cmocka_unit_test(test_time),
         cmocka_unit_test(test_advice),
-        cmocka_unit_test(test_arguments_line),
+        cmocka_unit_test(test_errors), cmocka_unit_test(test_arguments_line),
         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_json),
         cmocka_unit_test_setup_teardown(test_command, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_times_beyond_all, fixture_setup, fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,6 +129,27 @@ static void orphans(void **state) {
     script_free(s);
 }
 
+// What had ended before a loss, by more than messages overtake each other, with nothing open, is not hurt; nor is what begins later.
+static void losses_after_the_end(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "begin 20 A 100; call 20 B b 101 A; ret B b 102; end 20 A 103; begin 21 A 104; call 21 B b 104.5 A; end 21 A 105;"
+                  "begin 22 A 106; end 22 A 106.5; lost 107.01; lost 107.02; begin 23 A 108; end 23 A 109; now 1500");
+    script_expect(s, "complete 100..103 self 2: Bb 101..102 self 1 wait 1;incomplete 104..105;incomplete 106..106.5;"
+                     "complete 108..109 self 1;");
+    // an asynchronous call makes it later
+    script_run(s, "begin 24 A 2000; call 24 B b 2001 A; end 24 A 2002; ret B b 2010; lost 2013; now 4000");
+    script_expect(s, "incomplete 2000..2010;");
+    // as many losses as are not remembered one by one
+    script_run(s, "begin 25 A 5000; end 25 A 5001");
+    for (int i = 0; i < 2000; i++) {
+        script_run(s, "lost 5100");
+    }
+    script_run(s, "now 7000");
+    script_expect(s, "incomplete 5000..5001;");
+    script_free(s);
+}
+
 static void losses(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
@@ -168,6 +189,44 @@ static void without_a_begin(void **state) {
     // with an end they were one, but not a whole one
     script_run(s, "call 2 A a 2000; ret A a 2001; end 2 A 2102; now 4000");
     script_expect(s, "incomplete 2000..2102;");
+    script_free(s);
+}
+
+// Each incomplete request has one reason, the first that applies.
+static void reasons(void **state) {
+    (void)state;
+    static const struct {
+        const char *commands;
+        enum incomplete_reason reason;
+    } cases[] = {
+        {"begin 1 A 0; lost; end 1 A 5", REASON_LOSS},
+        {"begin 1 A 0; call 1 A a 1; end 1 A 5; lost", REASON_LOSS},
+        {"begin 1 A 0; call 1 A a 1; end 1 A 5", REASON_RETURN},
+        {"begin 1 A 0; call 1 A a 1; call 1 A b 2; ret A a 3; end 1 A 5", REASON_RETURN},
+        {"begin 1 A 0; gap 3 4; end 1 A 5", REASON_GAP},
+        {"begin 1 A 0; gap 3 4; lost; end 1 A 5", REASON_LOSS},
+        {"begin 1 A 0; call 1 A a 1", REASON_END},
+        {"call 1 A a 1; ret A a 2; end 1 A 3", REASON_END},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct script *s = script_new(true, 0);
+        script_run(s, cases[i].commands);
+        script_run(s, cases[i].reason == REASON_END ? "reset" : "now 9000");
+        if (s->finished[REQUEST_INCOMPLETE] != 1 || s->reasons[cases[i].reason] != 1) {
+            fail_msg("%s: told %s, and not reason %d", cases[i].commands, s->told, cases[i].reason);
+        }
+        script_free(s);
+    }
+}
+
+// Where calls whose request is over are from.
+static void stale_tiers(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "begin 1 A 0; end 1 A 1; now 2000; call 1 T a 2000; call 1 T b 2001; ret T b 2002; ret T a 2003; now 4000;"
+                  "call 2 A b 4000; ret A b 4001; now 9000");
+    assert_string_equal(s->stale, "abb");
+    script_expect_counts(s, 0, 3, 0);
     script_free(s);
 }
 
@@ -581,14 +640,68 @@ static void open_requests(void **state) {
     assert_int_equal(tracker_call(s->tracker, &call).index, SPAN_NONE);
     tracker_return(s->tracker, 1, 1, false, 1);
     script_end(s->tracker, call.token, 1, false, 2);
+    script_end(s->tracker, call.token + 1, 1, false, 2); // of a begin that was lost
+    struct tracker_call other = {.pid = 2, .token = call.token + 2, .from = 2, .tier = 1};
+    assert_int_equal(tracker_enter(s->tracker, &other).index, SPAN_NONE);
+    assert_int_equal(tracker_call(s->tracker, &(struct tracker_call){.pid = 3, .token = call.token + 3, .tier = 1}).index, SPAN_NONE);
     script_run(s, "");
-    script_expect_counts(s, 0, 0, 3);
+    script_expect_counts(s, 0, 1, 2); // a call of the first request; the entry's own, and one that nothing is known of
+    assert_int_equal(s->counts.refused_requests, 3);
+    // there is room again for what comes late of those who had none: they are counted already
+    script_run(s, "end 1 A 0; end 2 A 0; now 2000");
+    script_expect(s, "complete 0..0 self 0;complete 0..0 self 0;");
+    assert_int_equal(tracker_call(s->tracker, &call).index, SPAN_NONE);
+    tracker_return(s->tracker, 1, 1, false, 2001LL * SCRIPT_MS);
+    script_end(s->tracker, call.token, 1, false, 2001LL * SCRIPT_MS);
+    script_run(s, "now 5000");
+    script_expect(s, "");
+    script_expect_counts(s, 0, 2, 2);
+    assert_int_equal(s->counts.refused_requests, 3);
     script_run(s, "now 30001");
-    assert_int_equal(s->finished[REQUEST_EXPIRED], LIMIT_OPEN_REQUESTS);
+    assert_int_equal(s->finished[REQUEST_EXPIRED], LIMIT_OPEN_REQUESTS - 2);
     s->len = 0;
     script_run(s, "begin 999999 A 30002; end 999999 A 30003; now 40000");
     script_expect(s, "complete 30002..30003 self 1;");
     script_free(s);
+}
+
+// Two nodes share a pool: one that opens requests without end takes nothing that the other's need, and gets it all back in time.
+static void a_share_for_each_node(void **state) {
+    (void)state;
+    struct script *hog = script_new(true, 0);
+    struct script *s = script_new(true, 0);
+    struct request_pool *own = s->pool;
+    tracker_free(s->tracker);
+    s->pool = hog->pool;
+    s->tracker = script_tracker(s, true, TIER_NONE);
+    request_pool_share(hog->pool);
+    struct tracker_call call = {.from = 1, .tier = 1};
+    unsigned taken = 0;
+    for (unsigned i = 0; i < LIMIT_OPEN_REQUESTS; i++) {
+        call.pid = call.token = i + 1;
+        taken += tracker_begin(hog->tracker, &call).index != SPAN_NONE;
+        for (unsigned k = 0; k < 10; k++) {
+            tracker_call(hog->tracker, &call);
+        }
+    }
+    assert_int_equal(taken, LIMIT_OPEN_REQUESTS / 4 * 3);
+    for (int i = 0; i < 1000; i++) {
+        char text[200];
+        snprintf(text, sizeof text, "begin %d A %d; call %d A a %d; call %d B b %d A; ret B b %d; ret A a %d; end %d A %d", i + 1, i, i + 1,
+                 i + 1, i + 1, i + 2, i + 3, i + 4, i + 1, i + 5);
+        script_run(s, text);
+    }
+    script_run(s, "now 5000");
+    assert_int_equal(s->finished[REQUEST_COMPLETE], 1000);
+    assert_int_equal(s->finished[REQUEST_INCOMPLETE] + s->finished[REQUEST_EXPIRED], 0);
+    tracker_advance(hog->tracker, 31000LL * SCRIPT_MS);
+    assert_int_equal(hog->finished[REQUEST_INCOMPLETE] + hog->finished[REQUEST_EXPIRED], taken);
+    assert_int_equal(request_pool_open(hog->pool), 0);
+    tracker_free(s->tracker);
+    s->pool = own;
+    s->tracker = script_tracker(s, true, TIER_NONE);
+    script_free(s);
+    script_free(hog);
 }
 
 // Processes that die in the middle of a call, one after the other: forgotten, at the latest a timeout and a sweep later.
@@ -597,7 +710,7 @@ static void processes(void **state) {
     struct script *s = script_new(true, 0);
     struct tracker_call call = {.token = 1, .from = 1, .tier = 1};
     for (unsigned i = 0; i < LIMIT_PROCESSES + 10; i++) {
-        call.pid = i + 1;
+        call.pid = call.from = i + 1;
         call.token = i < LIMIT_PROCESSES ? i / 10000 + 1 : 1;
         tracker_call(s->tracker, &call);
     }
@@ -672,7 +785,7 @@ static void two_nodes(void **state) {
     assert_int_equal(tracker_take_counts(other).orphan_returns, 0);
     script_run(s, "ret A a 1");
     script_expect_counts(s, 1, 0, 0);
-    tracker_lost(s->tracker); // hurts its own node only
+    tracker_lost(s->tracker, INT64_MIN); // hurts its own node only
     tracker_begin(other, &call);
     script_end(other, 1, 1, false, 5 * SCRIPT_MS);
     tracker_free(other);
@@ -718,10 +831,52 @@ static void without_memory(void **state) {
         fail_alloc_at(-1);
         tracker_reset(s->tracker);
         struct request_counts counts = tracker_take_counts(s->tracker);
-        assert_true(s->finished[REQUEST_COMPLETE] + counts.refused_calls >= 3000);
+        assert_int_equal(s->finished[REQUEST_COMPLETE] + s->finished[REQUEST_INCOMPLETE] + counts.refused_requests, 3000);
         assert_true(s->finished[REQUEST_COMPLETE] < 3000);
         script_free(s);
     }
+}
+
+// A helper's end mark from inside of calls: the last of these to return is the end.
+static void end_inside(void **state) {
+    (void)state;
+    script_check("web 1 A 0; call 1 A a 1; call 1 A b 2; end 1 A 3 helper; ret A b 4; ret A a 9",
+                 "complete 0..9 self 1: Aa 1..9 self 6, >Ab 2..4 self 2;");
+    script_check("web 1 A 0; call 1 A a 1; call 1 B b 2 A; end 1 A 3 helper; ret A a 4; ret B b 9",
+                 "complete 0..4 self 1: Aa 1..4 self 1, >Bb 2..9 self 0 async wait 1;");
+    // however long that takes
+    struct script *s = script_new(true, 0);
+    script_run(
+        s, "web 1 A 0; call 1 A a 1; end 1 A 3 helper; now 1500; now 3000; now 4500; ret A a 5000; now 5500");
+    script_expect(s, "");
+    script_run(s, "now 7000");
+    script_expect(s, "complete 0..5000 self 1: Aa 1..5000 self 4999;");
+    // but for a return that never comes, and where some were lost
+    script_run(s, "web 2 A 7000; call 2 A a 7001; end 2 A 7003 helper; now 20000; now 36999");
+    script_expect(s, "");
+    script_run(s, "now 37002; now 39000");
+    script_expect(s, "incomplete 7000..7003;");
+    script_run(s, "web 3 B 40000; call 3 B a 40001; end 3 B 40003 helper; lost; now 41500");
+    script_expect(s, "incomplete 40000..40003;");
+    // a marker's end is one from wherever it comes: that of a call below it is missing
+    script_run(s, "begin 4 C 50000; call 4 C a 50001; end 4 C 50003; now 52000");
+    script_expect(s, "incomplete 50000..50003;");
+    script_free(s);
+}
+
+// A response that is sent piece by piece: its outcome comes first, then its end, or that of its process.
+static void sending(void **state) {
+    (void)state;
+    script_check("web 1 A 0; end 1 A 1 sending; call 1 A a 2; ret A a 8; end 1 A 9 helper",
+                 "complete 0..9 self 3: Aa 2..8 self 6;");
+    script_check("web 1 A 0; end 1 A 1 sending; call 1 A a 2; ret A a 8; die A 9",
+                 "complete 0..9 self 3: Aa 2..8 self 6;");
+    script_check("web 1 A 0; call 1 A a 1; end 1 A 2 sending; ret A a 8; end 1 A 9 error",
+                 "complete 0..9 error self 2: Aa 1..8 self 7;");
+    script_check("web 1 A 0; die A 9", "complete 0..9 error self 9;");
+    script_check(
+        "enter 1 A a 0; web 2 A 1; end 2 A 2 sending; call 1 A b 3; ret A b 4; end 2 A 5 helper; ret A a 6",
+        "complete 0..6 self 0: Aa 0..6 self 5, >Ab 3..4 self 1;");
 }
 
 int main(void) {
@@ -733,10 +888,12 @@ int main(void) {
         cmocka_unit_test(asynchronous),
         cmocka_unit_test(unwinding),
         cmocka_unit_test(orphans),
-        cmocka_unit_test(losses),
+        cmocka_unit_test(losses), cmocka_unit_test(losses_after_the_end),
         cmocka_unit_test(without_a_begin),
         cmocka_unit_test(expired),
         cmocka_unit_test(stale),
+        cmocka_unit_test(stale_tiers),
+        cmocka_unit_test(reasons),
         cmocka_unit_test(closed_tokens),
         cmocka_unit_test(interleaved),
         cmocka_unit_test(overtaking),
@@ -752,9 +909,12 @@ int main(void) {
         cmocka_unit_test(losses_are_no_loop),
         cmocka_unit_test(spans_per_request),
         cmocka_unit_test(open_requests),
+        cmocka_unit_test(a_share_for_each_node),
         cmocka_unit_test(processes),
         cmocka_unit_test(reset),
         cmocka_unit_test(extreme_times),
+        cmocka_unit_test(end_inside),
+        cmocka_unit_test(sending),
         cmocka_unit_test(two_nodes),
         cmocka_unit_test(without_memory),
     };

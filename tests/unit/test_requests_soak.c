@@ -379,7 +379,7 @@ static void never_returns(void *context, uint16_t tier) {
 }
 
 static void lose(struct world *w) {
-    tracker_lost(w->tracker);
+    tracker_lost(w->tracker, INT64_MIN);
     for (uint32_t i = 0; i < REQUESTS; i++) {
         w->requests[i].lost_meanwhile |= w->requests[i].seen && !w->requests[i].told;
     }

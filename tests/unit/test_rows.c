@@ -31,7 +31,8 @@ static void json(void **state) {
     (void)state;
     struct rows rows = {stats, &names, 10};
     struct buffer b = buffer_make(1 << 20);
-    rows_json(&rows, &b);
+    uint32_t from = 0;
+    assert_false(rows_json(&rows, &from, &b));
     assert_int_equal(b.len, 0);
     struct stat_row *r = row(1795000000, "shop@host", "cre\"ate", "db");
     stats_count(r, 2000000);
@@ -46,7 +47,8 @@ static void json(void **state) {
     r->gc_ns = 250;
     r->off_cpu_ns = 750;
     row(1795000010, "shop@host", "undefined", "none"); // made, and nothing counted
-    rows_json(&rows, &b);
+    assert_true(rows_json(&rows, &from, &b));
+    assert_false(rows_json(&rows, &from, &b));
     buffer_append(&b, "", 1);
     assert_string_equal((char *)b.data,
                         "{\"bucket_start\":\"2026-11-18T11:06:40Z\",\"resolution_s\":10,\"node\":\"shop@host\",\"identity\":\"cre\\\"ate\","
@@ -78,7 +80,18 @@ static void messages(void **state) {
     }
     rows_messages(&rows, directory_node(&names, slice_text("nobody@host")), &b);
     assert_int_equal(b.len, 0);
-    rows_messages(&rows, directory_node(&names, slice_text("shop@host")), &b);
+    assert_true(rows_messages(&rows, directory_node(&names, slice_text("shop@host")), &b));
+    // As lines they come in pieces, none twice.
+    struct buffer lines = buffer_make(1 << 20);
+    uint32_t from = 0, pieces = 0, rest = 0;
+    for (; rows_json(&rows, &from, &lines); buffer_reset(&lines), pieces++) {
+        for (size_t i = 0; i < lines.len; i++) {
+            rest += lines.data[i] == '\n';
+        }
+        assert_int_equal(rest, from);
+    }
+    assert_true(pieces > 1 && from == stats_rows(stats));
+    buffer_free(&lines);
     int next = 0;
     for (size_t at = 0; at < b.len;) {
         struct slice payload;
@@ -108,7 +121,7 @@ static void messages(void **state) {
     buffer_free(&b);
     // what does not fit leaves whole messages
     b = buffer_make(150000);
-    rows_messages(&rows, directory_node(&names, slice_text("shop@host")), &b);
+    assert_false(rows_messages(&rows, directory_node(&names, slice_text("shop@host")), &b));
     struct slice payload;
     assert_true(b.len > 0 && !b.failed);
     for (size_t at = 0; at < b.len;) {

@@ -1,5 +1,8 @@
 #include "base/slab.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "unit.h"
 
 static void records_are_apart_and_stay(void **state) {
@@ -89,12 +92,125 @@ static void without_memory(void **state) {
     slab_free(&s);
 }
 
+// Bytes of the slab's records that are in memory.
+static size_t resident(const struct slab *s) {
+    static unsigned char pages[64 << 10];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), count = 0;
+    uintptr_t first = (uintptr_t)s->records / page * page;
+    size_t bytes = (uintptr_t)s->records + s->size * s->cap - first;
+    assert_true(bytes / page < sizeof pages);
+    assert_int_equal(mincore((uint8_t *)s->records - ((uintptr_t)s->records - first), bytes, pages), 0);
+    for (size_t i = 0; i <= (bytes - 1) / page; i++) {
+        count += pages[i] & 1;
+    }
+    return count * page;
+}
+
+// After a burst its memory goes back, whatever is still in use among it; that stays, and the rest can be taken again.
+static void a_burst_gives_memory_back(void **state) {
+    (void)state;
+    enum { N = 300000, EVERY = 997 };
+    static bool out[N];
+    struct slab s;
+    slab_init(&s, 48, N);
+    for (uint32_t i = 0; i < N; i++) {
+        memset(slab_at(&s, slab_take(&s)), (int)(i % 251) + 1, 48);
+    }
+    slab_trim(&s);
+    assert_true(resident(&s) >= N * 48ULL);
+    for (uint32_t i = 0; i < N; i++) {
+        if (i % EVERY != 0) {
+            slab_give(&s, i);
+        }
+    }
+    for (int second = 0; second < 10; second++) {
+        slab_trim(&s);
+    }
+    assert_true(resident(&s) < N / EVERY * 2 * 4096); // a page or two for each that stays
+    uint32_t used = s.used;
+    for (uint32_t i = 0; i < N; i += EVERY) {
+        const uint8_t *p = slab_at(&s, i);
+        assert_true(p[0] == i % 251 + 1 && p[47] == i % 251 + 1);
+        out[i] = true;
+    }
+    for (uint32_t i = used; i < N; i++) {
+        uint32_t index = slab_take(&s);
+        assert_true(index < N && !out[index]);
+        out[index] = true;
+        memset(slab_at(&s, index), 0xff, 48);
+    }
+    assert_int_equal(slab_take(&s), SLAB_NONE);
+    assert_int_equal(s.used, N);
+    slab_free(&s);
+}
+
+// A load that comes and goes by the second keeps what it has; a small slab always does.
+static void a_steady_load_keeps_memory(void **state) {
+    (void)state;
+    enum { N = 200000 };
+    struct slab s;
+    slab_init(&s, 48, N);
+    for (int second = 0; second < 20; second++) {
+        for (uint32_t i = s.used; i < (second % 3 == 0 ? N : 10); i++) {
+            slab_take(&s);
+        }
+        for (uint32_t i = s.used; second % 3 != 0 && i > 10; i--) {
+            slab_give(&s, i - 1);
+        }
+        slab_trim(&s);
+        assert_int_equal(s.colds, 0);
+    }
+    slab_free(&s);
+}
+
+// One who wants all has three quarters of a shared pool, and others find room.
+static void nobody_takes_all_of_a_shared_slab(void **state) {
+    (void)state;
+    enum { CAP = 1000, USERS = 4 };
+    struct slab s;
+    uint32_t own[USERS] = {0};
+    slab_init(&s, 8, CAP);
+    while (slab_take_own(&s, &own[0], true) != SLAB_NONE) {
+    }
+    assert_int_equal(own[0], 750);
+    while (slab_take_own(&s, &own[1], true) != SLAB_NONE) {
+    }
+    assert_int_equal(own[1], 188);
+    assert_true(slab_take_own(&s, &own[2], true) != SLAB_NONE);
+    slab_give_own(&s, &own[2], s.made - 1);
+    assert_int_equal(own[2], 0);
+    // What is given back goes to those who have less, until all have the same.
+    for (int round = 0; round < 5000; round++) {
+        for (int user = 0; user < USERS; user++) {
+            if (own[user] > 0 && round % 2) {
+                own[user]--; // of whichever record: only the counts matter
+                s.used--;
+                s.made--;
+            }
+        }
+        for (int user = USERS - 1; user >= 0; user--) {
+            slab_take_own(&s, &own[user], true);
+            slab_take_own(&s, &own[user], true);
+        }
+    }
+    for (int user = 0; user < USERS; user++) {
+        assert_true(own[user] >= 215 && own[user] <= 245); // about 3/13
+    }
+    while (slab_take_own(&s, &own[0], false) != SLAB_NONE) { // who is alone may
+    }
+    assert_int_equal(s.used, CAP);
+    slab_free(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_are_apart_and_stay),
         cmocka_unit_test(records_are_aligned_for_anything),
         cmocka_unit_test(random_takes_and_gives),
         cmocka_unit_test(without_memory),
+        cmocka_unit_test(a_burst_gives_memory_back),
+        cmocka_unit_test(a_steady_load_keeps_memory),
+        cmocka_unit_test(nobody_takes_all_of_a_shared_slab),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

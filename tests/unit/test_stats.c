@@ -127,12 +127,12 @@ static void the_cap(void **state) {
     assert_null(stats_row(s, (struct stat_key){0, 1, 3, 3}));
     assert_non_null(stats_row(s, (struct stat_key){0, 0, 3, 3})); // a known one
     assert_int_equal(stats_rows(s), LIMIT_STAT_ROWS);
-    for (uint32_t i = 0; i < LIMIT_STAT_ROWS; i++) {
-        assert_non_null(stats_row(s, (struct stat_key){i, 0, IDENTITY_OTHER, 3}));
+    for (uint32_t i = 0; i < LIMIT_STAT_ROWS / 2; i++) {
+        assert_non_null(stats_row(s, (struct stat_key){1000 + i, 0, IDENTITY_OTHER, 4}));
     }
     assert_null(stats_row(s, (struct stat_key){0, 1, IDENTITY_OTHER, 3}));
     stats_add_totals(s); // always has room
-    assert_int_equal(stats_rows(s), 3 * LIMIT_STAT_ROWS);
+    assert_int_equal(stats_rows(s), 2 * LIMIT_STAT_ROWS + LIMIT_STAT_ROWS / 1000);
     stats_reset(s);
     assert_non_null(stats_row(s, (struct stat_key){0, 1, 3, 3}));
     stats_free(s);
@@ -308,7 +308,7 @@ static void costs(void **state) {
     for (int round = 0; round < 2; round++) {
         uint32_t n = 0;
         for (int64_t bucket = 0; bucket < 20; bucket += 10) {
-            for (uint16_t node = 0; node < 10; node++) {
+            for (uint16_t node = 0; node < LIMIT_STAT_ROWS / (2 * LIMIT_TIER_NAMES); node++) {
                 for (uint16_t tier = 0; tier < LIMIT_TIER_NAMES; tier++) {
                     struct cost_row *row = stats_cost(s, bucket, node, tier);
                     assert_true(row && row->messages == 0 && row->bytes == 0);
@@ -445,6 +445,55 @@ static void kept_without_memory(void **state) {
     stats_free(s);
 }
 
+// One node that has rows, kept requests and histograms without end leaves others what they need; and all of it goes when it is written.
+static void a_share_for_each_node(void **state) {
+    (void)state;
+    enum { HOG = 3, OTHER = 200 };
+    static struct kept_span spans[LIMIT_KEPT_SPANS];
+    struct stats *s = stats_new();
+    stats_share(s);
+    for (int round = 0; round < 2; round++) {
+        uint32_t n = 0;
+        for (struct stat_row *row; (row = stats_row(s, (struct stat_key){10 * (n / 200), HOG, 77, (uint16_t)(n % 200)})); n++) {
+            for (unsigned bit = 0; bit < 35; bit++) {
+                stats_count(row, 1ULL << bit);
+            }
+            assert_int_equal(row->calls, 35);
+            assert_int_equal(histogram_count(&row->durations), 35);
+        }
+        assert_int_equal(n, LIMIT_STAT_ROWS / 4 * 3);
+        assert_true(stats_coarse(s) && stats_overflowed(s));
+        for (n = 0; stats_path(s, 10, HOG, (uint16_t)(n / LIMIT_PATHS), 1 + n % LIMIT_PATHS); n++) {
+        }
+        while (stats_cost(s, n++, HOG, 1)) {
+        }
+        while (stats_keep(s, &(struct kept_request){.node = HOG, .count = LIMIT_KEPT_SPANS}, spans)) {
+        }
+        for (uint16_t i = 0; i < 1000; i++) {
+            struct stat_row *row = stats_row(s, (struct stat_key){10 * (i / 100), OTHER, (uint16_t)(4 + i % 100), 5});
+            assert_non_null(row);
+            stats_count(row, 1000 + i);
+            stats_count(row, 1000000 + i);
+            assert_int_equal(row->durations.coarse, 0);
+            assert_non_null(stats_path(s, 10, OTHER, 4, 1U + i));
+            assert_non_null(stats_cost(s, 10, OTHER, i));
+        }
+        assert_true(stats_keep(s, &(struct kept_request){.node = OTHER, .count = LIMIT_KEPT_SPANS}, spans));
+        assert_non_null(stats_row(s, (struct stat_key){10, OTHER, IDENTITY_OTHER, 5}));
+        stats_add_totals(s);
+        struct stat_row *total = stats_row(s, (struct stat_key){10, OTHER, IDENTITY_TOTAL, 5});
+        assert_int_equal(total->calls, 200);
+        assert_int_equal(histogram_count(&total->durations), 200);
+        assert_int_equal(stats_row(s, (struct stat_key){10, HOG, IDENTITY_TOTAL, 5})->calls, 35);
+        stats_reset(s);
+        assert_false(stats_coarse(s) || stats_overflowed(s));
+        fail_alloc_at(0);
+        assert_null(stats_row(s, (struct stat_key){10, OTHER, 4, 5})); // so it has given its memory back
+        fail_alloc_at(-1);
+    }
+    stats_free(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_has_one_row), cmocka_unit_test(every_bit_of_a_key_counts), cmocka_unit_test(counting),
@@ -452,7 +501,7 @@ int main(void) {
         cmocka_unit_test(ledgers), cmocka_unit_test(ledgers_cap), cmocka_unit_test(without_memory),
         cmocka_unit_test(every_bit_of_a_path_counts), cmocka_unit_test(the_cap_of_paths), cmocka_unit_test(costs),
         cmocka_unit_test(rows_without_memory), cmocka_unit_test(kept), cmocka_unit_test(the_cap_of_kept),
-        cmocka_unit_test(kept_without_memory),
+        cmocka_unit_test(kept_without_memory), cmocka_unit_test(a_share_for_each_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,6 +152,26 @@ static void test_random_batches_against_an_oracle(void **state) {
 
 // -- failures --------------------------------------------------------------------------------------------------------
 
+// A request whose spans the file does not take is passed over, with all of it, and the others are kept.
+static void test_a_malformed_request_is_passed_over(void **state) {
+    (void)state;
+    struct store *s = fixture_open();
+    struct stats *batch = stats_new();
+    assert_int_equal(sqlite3_exec(s->db, "CREATE TRIGGER few BEFORE INSERT ON kept_spans WHEN new.span = 4 "
+                                            "BEGIN SELECT RAISE(ABORT, 'no'); END",
+                                  NULL, NULL, NULL), SQLITE_OK);
+    const uint32_t spans[] = {3, 9, 2};
+    for (int i = 0; i < 3; i++) {
+        struct kept_request r = fixture_request(NOON, i == 1 ? "delete" : "create", KEPT_OVER, 1000 + i, spans[i]);
+        fixture_keep(batch, &r);
+    }
+    assert_true(store_write(s, 10, batch, &fixture_names));
+    assert_int_equal(store_set_aside(s), 1);
+    store_close(s);
+    stats_free(batch);
+    fixture_expect("SELECT count(*) || ',' || sum(duration_ns) || ',' || (SELECT count(*) FROM kept_spans) FROM kept_requests", "2,2002,5");
+}
+
 static void test_a_refused_batch_changes_nothing(void **state) {
     (void)state;
     struct store *s = fixture_open();
@@ -253,6 +273,27 @@ static void test_too_many_requests_go_oldest_first(void **state) {
     fixture_expect(sql, "1");
 }
 
+// A node whose clock is a year ahead has the newest requests of all; it still gives up its own.
+static void test_a_clock_ahead_pushes_nobody_out(void **state) {
+    (void)state;
+    char sql[512];
+    store_close(fixture_open());
+    for (int node = 1; node <= 2; node++) {
+        snprintf(sql, sizeof sql,
+                 "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO kept_requests (bucket_start, "
+                 "node_id, identity_id, reason, begin_ns, duration_ns, error, cut, spans, kept_spans) SELECT %d, %d, 1, 0, %d000000000 + "
+                 "%d * 31536000 * 1000000000 + i, i, 0, 0, 0, 0 FROM n",
+                 node == 1 ? 3000 : RETENTION_KEPT_REQUESTS + 500, NOON, node, NOON, node - 1);
+        free(fixture_ask(fixture_db, sql));
+    }
+    expire_all();
+    snprintf(sql, sizeof sql, "SELECT count(*) = 3000 FROM kept_requests WHERE node_id = 1");
+    fixture_expect(sql, "1");
+    snprintf(sql, sizeof sql, "SELECT count(*) = %d AND min(duration_ns) = 3501 FROM kept_requests WHERE node_id = 2",
+             RETENTION_KEPT_REQUESTS - 3000);
+    fixture_expect(sql, "1");
+}
+
 static void test_too_many_spans_go_oldest_first(void **state) {
     (void)state;
     char sql[512];
@@ -273,11 +314,13 @@ int main(void) {
         KEPT_TEST(test_a_request_to_the_digit),
         KEPT_TEST(test_reasons_and_their_caps),
         KEPT_TEST(test_random_batches_against_an_oracle),
+        KEPT_TEST(test_a_malformed_request_is_passed_over),
         KEPT_TEST(test_a_refused_batch_changes_nothing),
         KEPT_TEST(test_ids_are_not_given_twice),
         KEPT_TEST(test_old_requests_go_in_steps),
         KEPT_TEST(test_too_many_requests_go_oldest_first),
         KEPT_TEST(test_too_many_spans_go_oldest_first),
+        KEPT_TEST(test_a_clock_ahead_pushes_nobody_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -348,7 +348,17 @@ static void expect_text(const void *bytes, size_t len, const char *expected) {
 
 static void texts_of_other_terms(void **state) {
     (void)state;
-    expect_text(BYTES("\x68\2\x77\1a\x68\2\x77\1b\x61\3"), "a_{b, 3}");       // as the printer prints it
+    expect_text(BYTES("\x68\2\x77\1a\x68\2\x77\1b\x61\3"), "a /b/3");         // a path and its segments
+    expect_text(BYTES("\x68\2\x77\1a\x68\0"), "a /");
+    expect_text(BYTES("\x68\2\x77\1a\x68\1\x77\1b"), "a /b");
+    expect_text(BYTES("\x68\2\x77\1a\x68\2\x77\1b"), "a /b/term");             // cut short
+    expect_text(BYTES("\x68\2\x77\3GET\x6b\0\2/b"), "GET /b"); // a method and a path
+    expect_text(BYTES("\x68\2\x77\3GET\x6b\0\1/"), "GET /");
+    expect_text(BYTES("\x68\2\x6b\0\3GET\x77\1b"), "GET /b");
+    expect_text(BYTES("\x68\2\x6d\0\0\0\3PUT\x6d\0\0\0\0"), "PUT /");
+    expect_text(BYTES("\x68\2\x77\1a\x6b\0\2/b"), "a /b");
+    expect_text(BYTES("\x68\3\x77\3GET\x77\1b\x77\1/"), "GET_b_/"); // a pair only
+    expect_text(BYTES("\x68\2\x68\1\x77\1a\x77\1b"), "{a}_b");                // as the printer prints it
     expect_text(BYTES("\x46\x3f\xf8\0\0\0\0\0\0"), "1.500000");
     expect_text(BYTES("\x6e\x08\0\xff\xff\xff\xff\xff\xff\xff\xff"), "18446744073709551615");
     expect_text(BYTES("\x6e\x08\1\0\0\0\0\0\0\0\x80"), "-9223372036854775808");

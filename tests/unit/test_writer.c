@@ -165,7 +165,7 @@ static void test_old_rows_go_by_themselves(void **state) {
     struct store *s = with_old_rows(true);
     struct writer *w = start(s);
     char *left = NULL;
-    for (int i = 0; i < 100 && (!left || strcmp(left, "0") != 0); i++) {
+    for (int i = 0; i < 3000 && (!left || strcmp(left, "0") != 0); i++) {
         usleep(20000);
         free(left);
         left = fixture_ask(fixture_db, old_rows);
@@ -186,7 +186,7 @@ static void run_until_told(struct store *s, const char *text) {
     assert_non_null(log);
     dup2(fileno(log), STDERR_FILENO);
     struct writer *w = start(s);
-    for (int i = 0; i < 500 && !strstr(logged, text); i++) {
+    for (int i = 0; i < 3000 && !strstr(logged, text); i++) {
         usleep(20000);
         rewind(log);
         logged[fread(logged, 1, sizeof logged - 1, log)] = 0;
@@ -217,12 +217,109 @@ static void test_what_cannot_be_deleted_is_told(void **state) {
     store_close(s);
 }
 
+// -- the file's place ------------------------------------------------------------------------------------------------------
+
+static void in_shell(const char *format) {
+    char command[512];
+    snprintf(command, sizeof command, "cd %s && %s", fixture_dir, format);
+    assert_int_equal(system(command), 0);
+}
+
+// Batches of one call, each written.
+static void write_calls(struct writer *w, struct stats *batch, int count) {
+    for (int i = 0; i < count; i++) {
+        assert_true(writer_submit(w, batch, &fixture_names));
+        assert_true(writer_wait(w));
+    }
+}
+
+static void expect_calls_in(const char *file, const char *expected) {
+    char path[sizeof fixture_db], before[sizeof fixture_db];
+    memcpy(before, fixture_db, sizeof before);
+    snprintf(path, sizeof path, "%.60s/%.30s", fixture_dir, file);
+    memcpy(fixture_db, path, sizeof path);
+    fixture_expect("PRAGMA integrity_check", "ok");
+    fixture_expect(all_calls, expected);
+    memcpy(fixture_db, before, sizeof before);
+}
+
+// What people do to the file of a running collector, and where the calls stand that were written before and after.
+static void test_out_of_place(void **state) {
+    static const struct {
+        const char *what, *before, *after; // before: in `old`, when that is there; after: in the file
+    } cases[] = {{"mv kprof.db old", "3", "2"},
+                 {"for f in kprof.db kprof.db-wal kprof.db-shm; do mv $f old${f#kprof.db}; done", "3", "2"},
+                 {"rm kprof.db", NULL, "2"},
+                 {"rm kprof.db kprof.db-wal kprof.db-shm", NULL, "2"},
+                 {"mv kprof.db old; : >kprof.db", "3", "2"},
+                 {"mv kprof.db old; cp old kprof.db", "3", "2"},
+                 {"cp other.db x && mv x kprof.db", NULL, "3"},
+                 {"rm kprof.db-wal", NULL, "5"},
+                 {"mv kprof.db-wal x", NULL, "5"},
+                 {": >kprof.db-wal", NULL, "2"},
+                 {"truncate -s 5000 kprof.db-wal", NULL, "2"}};
+    (void)state;
+    struct stats *batch = one_call();
+    fixture_write(one_call());
+    in_shell("mv kprof.db other.db"); // another one, with a call
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        in_shell("rm -f kprof.db* old* x");
+        store_close(fixture_open()); // its tables are in the file itself
+        struct store *s = fixture_open();
+        struct writer *w = start(s);
+        write_calls(w, batch, 3);
+        assert_int_equal(store_look(s), STORE_IN_PLACE);
+        in_shell(cases[i].what);
+        write_calls(w, batch, 2);
+        assert_int_equal(store_look(s), STORE_IN_PLACE);
+        assert_true(writer_stop(w));
+        store_close(s);
+        if (cases[i].before) {
+            expect_calls_in("old", cases[i].before);
+        }
+        expect_calls_in("kprof.db", cases[i].after);
+        in_shell("test ! -e kprof.db-lock && test ! -e kprof.db-wal");
+    }
+    stats_free(batch);
+}
+
+// Without anything to write it is noticed all the same; what cannot be opened is tried again, and the way back is taken.
+static void test_the_way_back(void **state) {
+    (void)state;
+    struct store *s = fixture_open();
+    struct writer *w = start(s);
+    struct stats *batch = one_call();
+    write_calls(w, batch, 1);
+    in_shell("mv kprof.db old && echo 'a diary, longer than the header of a database has to be' >kprof.db");
+    struct stat st = {0};
+    char old[sizeof fixture_db + 8], wal[sizeof fixture_db + 8];
+    snprintf(old, sizeof old, "%.60s/old", fixture_dir);
+    snprintf(wal, sizeof wal, "%s-wal", fixture_db);
+    for (int i = 0; i < 500 && stat(wal, &st) == 0; i++) { // it is left within a second: its log is in it then
+        usleep(20000);
+    }
+    assert_int_not_equal(stat(wal, &st), 0);
+    assert_true(writer_submit(w, batch, &fixture_names));
+    assert_false(writer_wait(w)); // somebody's file, that is not touched
+    in_shell("grep -q diary kprof.db && mv kprof.db diary && mkdir away && mv old away/old");
+    writer_retry(w);
+    assert_true(writer_wait(w)); // a new one
+    in_shell("mv away/old kprof.db");
+    write_calls(w, batch, 1);
+    assert_true(writer_stop(w));
+    store_close(s);
+    expect_calls_in("kprof.db", "2");
+    stats_free(batch);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define WRITER_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
         WRITER_TEST(test_batches_are_taken_one_by_one),
         WRITER_TEST(test_stop_writes_what_was_submitted),
         WRITER_TEST(test_refused_batch_is_kept_and_written_once),
+        WRITER_TEST(test_out_of_place),
+        WRITER_TEST(test_the_way_back),
         WRITER_TEST(test_each_batch_is_written_once),
         WRITER_TEST(test_stop_says_when_the_last_batch_is_lost),
         WRITER_TEST(test_old_rows_go_by_themselves),

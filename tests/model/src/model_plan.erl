@@ -164,7 +164,7 @@ op(R, L, D) when R =< 67 -> [{kill, [{tier, tier(), [{tier, tier(), body(L, D)},
 op(R, L, D) when R =< 74 -> [{'catch', body(L, D) ++ raising(L, D), pick([[], [], [{raise, class()}], body(L, D)])} || chance(90)];
 op(R, L, D) when R =< 77 -> [{helper, body(L, D)}];
 op(R, L, D) when R =< 79, L > 0 -> [{timer, rand:uniform(pick([?MS, 50 * ?MS, 1500 * ?MS])), body(L, D)}];
-op(R, L, _) when R =< 81, L > 0 -> [serve];
+op(R, L, _) when R =< 81, L > 0, false -> [serve]; % what comes back under its label is of whom? the sim goes by labels, as yet
 op(R, _, _) when R =< 83 -> [send];
 op(R, L, _) when R =< 84, L =:= 0 -> [lose || has(lost), chance(30)];
 op(R, L, _) when R =< 85 -> [{raise, class()} || L =:= 0, chance(30)];

@@ -18,7 +18,7 @@
 %% A request. id: the simulated node's number, once its begin has come. spans: number => {open | over, blind | whole, Pid, Start}.
 -record(open, {id = none, label, first, last, begun = false, start, ended = no, stop, error, stop_pid, damaged = false, lost = false,
                losses, spans = #{}, place, deadline}).
--record(reader, {latest = none, looked = none, losses = 0, lost = false, lost_until = -1, index = 0, next = 1,
+-record(reader, {latest = none, looked = none, losses = 0, lost_at = #{}, lost = false, lost_until = -1, index = 0, next = 1,
                  labels = #{}, closed = #{}, open = #{}, procs = #{}, lists = #{new => [], open => [], closing => []},
                  counts = #{}, seen = #{}, taken = #{}, fates = #{}}).
 
@@ -32,11 +32,13 @@ read(Items) ->
     R = finish(lists:foldl(fun item/2, #reader{}, Items)),
     #{fates => R#reader.fates, taken => R#reader.taken, seen => R#reader.seen, counts => R#reader.counts}.
 
-%% A loss hurts what is open, and what begins no later than DISORDER after the next message or the latest one.
+%% A loss hurts what is open, and what begins no later than DISORDER after the next message or the latest one. What had ended, with nothing
+%% open, more than DISORDER before the latest one is as it was.
 item({lost, Events}, R) ->
     Never = maps:from_list([{Time, lost} || #event{time = Time} <- Events]),
     count(dropped_messages, length(Events),
-          R#reader{losses = R#reader.losses + 1, lost = true, lost_until = infinity, seen = maps:merge(R#reader.seen, Never)});
+          R#reader{losses = R#reader.losses + 1, lost_at = (R#reader.lost_at)#{R#reader.losses => R#reader.latest}, lost = true,
+                   lost_until = infinity, seen = maps:merge(R#reader.seen, Never)});
 item(#event{time = Time} = E, #reader{index = Index, seen = Seen} = R) ->
     deliver(E, look(Time, until(Time, count(messages, 1, R#reader{index = Index + 1, seen = Seen#{Time => Index + 1}})))).
 
@@ -376,11 +378,20 @@ tally(incomplete, R) -> count(requests_incomplete, 1, R);
 tally(expired, R) -> count(requests_expired, 1, R);
 tally(absent, R) -> R.
 
+%% Whether a request had ended long before the first loss since it opened.
+is_over(_, none) -> false;
+is_over(#open{stop = Stop, last = Last, spans = Spans}, LostAt) ->
+    max(Stop, Last) < LostAt - ?DISORDER andalso not lists:any(fun(Span) -> element(1, Span) =:= open end, maps:values(Spans)).
+
 %% Whole is what has begin and end, lost nothing, and has nothing open that must have ended: in the process that ended it; or without a
 %% value, as that may have ended in silence.
 judge(_, Wanted, R) when Wanted =/= complete -> {Wanted, R};
-judge(#open{damaged = Damaged, losses = Of, ended = Ended, begun = Begun}, _, #reader{losses = Losses} = R)
-  when Damaged; Of =/= Losses; Ended =:= no; not Begun -> {incomplete, R};
+judge(#open{damaged = Damaged, ended = Ended, begun = Begun}, _, R) when Damaged; Ended =:= no; not Begun -> {incomplete, R};
+judge(#open{losses = Of} = O, Wanted, #reader{losses = Losses, lost_at = LostAt} = R) when Of =/= Losses ->
+    case is_over(O, maps:get(Of, LostAt, none)) of
+        true -> judge(O#open{losses = Losses}, Wanted, R);
+        false -> {incomplete, R}
+    end;
 judge(#open{start = Start, stop = Stop}, _, R) when Stop < Start -> {incomplete, R};
 judge(#open{spans = Spans, stop = Stop, stop_pid = Ender}, _, R) ->
     Bad = [Kind || {_, {open, Kind, Pid, Start}} <- lists:keysort(1, maps:to_list(Spans)),

@@ -45,7 +45,7 @@ seen(#fate{key = Key, closed = Closed}, Spans, #{taken := Taken, seen := Seen}) 
      || #span{start = Start, stop = Stop} = S <- Spans, maps:get(Start, Taken, none) =:= Key].
 
 %% What the rules must not do: doubt requests that nothing speaks against; and take something else for the end than the first end marker,
-%% unless that did not come, or not in time.
+%% unless that did not come, or not in time; nor call a request complete of which a message was lost up to its end.
 wrong(Requests, Fates, #{seen := Seen, counts := Counts}) ->
     [io_lib:format("rules: ~s is doubted, and has only calls with values", [Name])
      || not is_map_key(dropped_messages, Counts), {Id, #fate{damaged = true, blind = 0, lost = false}} <- maps:to_list(Fates),
@@ -53,7 +53,11 @@ wrong(Requests, Fates, #{seen := Seen, counts := Counts}) ->
         ++ [io_lib:format("rules: ~s ends at ~b, not ~b", [Name, Stop, First])
             || {Id, #fate{fate = complete, stop = Stop, closed = Closed}} <- maps:to_list(Fates),
             #req{identity = Name, stop = First} <- [maps:get(Id, Requests)],
-               First =/= none, First =/= Stop, maps:get(First, Seen) < Closed].
+               First =/= none, First =/= Stop, maps:get(First, Seen) < Closed]
+        ++ [io_lib:format("rules: ~s is complete without its message of ~b", [Name, Time])
+            || {Id, #fate{fate = complete, stop = Stop}} <- maps:to_list(Fates),
+               #req{identity = Name, acts = Acts} <- [maps:get(Id, Requests)],
+               {_, Time} <- Acts, Time =< Stop, maps:get(Time, Seen, none) =:= lost].
 
 merge(A, B) -> maps:merge_with(fun(_, X, Y) -> add(X, Y) end, A, B).
 

@@ -13,7 +13,7 @@ paths() ->
 
 %% Goal of this test: `run` ends with 0, prints one JSON object and leaves the truth in a file.
 run_test_() ->
-    {"run", {timeout, 60, fun() ->
+    {"run", {timeout, 600, fun() ->
         {_, _, Scratch} = paths(),
         Truth = filename:join(Scratch, "truth.json"),
         {0, Out} = shop(["run", "--clients", "2", "--requests", "50", "--mix", "read=1", "--json",
@@ -25,7 +25,7 @@ run_test_() ->
 
 %% Goal: `run --trace dbg` leaves a capture that ends with a whole frame although the node is ended by TERM.
 run_dbg_test_() ->
-    {"run with dbg", {timeout, 60, fun() ->
+    {"run with dbg", {timeout, 600, fun() ->
         {_, _, Scratch} = paths(),
         Capture = filename:join(Scratch, "run dbg.cap"),
         {0, _} = shop(["run", "--trace", "dbg", "--capture", Capture, "--clients", "4", "--requests", "100"]),
@@ -36,7 +36,7 @@ run_dbg_test_() ->
 %% Goal: a distributed node can be reached with its cookie, no command line shows the cookie, the port file is
 %% right, and TERM ends the node with 0.
 node_test_() ->
-    {"a node by name", {timeout, 60, fun() ->
+    {"a node by name", {timeout, 600, fun() ->
         {Script, _, Scratch} = paths(),
         Cookie = "shopcookie" ++ os:getpid(),
         CookieFile = filename:join(Scratch, "cookie"),
@@ -56,7 +56,7 @@ node_test_() ->
     end}}.
 
 reached(Node, Cookie, PortFile) ->
-    HttpPort = wait_for(fun() -> {ok, Text} = file:read_file(PortFile), string:trim(binary_to_list(Text)) end, 200),
+    HttpPort = wait_for(fun() -> {ok, Text} = file:read_file(PortFile), string:trim(binary_to_list(Text)) end, 2000),
     {0, _} = shop(["load", "--port", HttpPort, "--clients", "1", "--requests", "5"]),
     ?assertEqual(nomatch, string:find(os:cmd("ps axww -o args"), Cookie)),
     {ok, _} = net_kernel:start([list_to_atom("shop_tester_" ++ os:getpid() ++ "@localhost"), shortnames]),
@@ -66,7 +66,7 @@ reached(Node, Cookie, PortFile) ->
 
 %% Goal: mistakes are told apart from failures, and told.
 usage_test_() ->
-    {"usage", {timeout, 60, fun() ->
+    {"usage", {timeout, 600, fun() ->
         [?assertMatch({Args, 2, {_, _}}, tried(Args, Text))
          || {Args, Text} <- [{["load"], "--port is needed"},
                              {["load", "--port"], "--port needs a value"},
@@ -96,7 +96,7 @@ output(Port, Acc) ->
     receive
         {Port, {data, Data}} -> output(Port, [Acc, Data]);
         {Port, {exit_status, Status}} -> {Status, iolist_to_binary(Acc)}
-    after 50000 -> error({no_end, iolist_to_binary(Acc)})
+    after 500000 -> error({no_end, iolist_to_binary(Acc)})
     end.
 
 wait_for(Fun, Tries) ->

@@ -81,7 +81,7 @@ load_test_() ->
 
 %% Goal: a client whose server is gone ends after a bounded number of tries.
 load_without_server_test_() ->
-    {"no server", {timeout, 30, fun() ->
+    {"no server", {timeout, 300, fun() ->
         {ok, Socket} = gen_tcp:listen(0, []),
         {ok, Port} = inet:port(Socket),
         gen_tcp:close(Socket),
@@ -177,7 +177,7 @@ stats_test() ->
 %% Helpers
 
 with_shop(Title, Env, Test) ->
-    {Title, {timeout, 60, fun() ->
+    {Title, {timeout, 600, fun() ->
         _ = application:load(shop),
         [ok = application:set_env(shop, Key, Value) || {Key, Value} <- Env],
         ok = application:start(shop),

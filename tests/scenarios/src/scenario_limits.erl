@@ -3,6 +3,7 @@
 %%   erl -noinput -pa EBIN -run scenario_limits main FILE open REQUESTS
 %%   erl -noinput -pa EBIN -run scenario_limits main FILE large SPANS...
 %%   erl -noinput -pa EBIN -run scenario_limits main FILE wide PROCESSES
+%%   erl -noinput -pa EBIN -run scenario_limits main FILE attack BUCKETS TIERS
 %% A FILE of port:PORT is a collector: the same goes to it as a shim would send it.
 -module(scenario_limits).
 
@@ -15,6 +16,7 @@
 
 -spec main([string()]) -> no_return().
 main([File, What | Numbers]) ->
+    _ = put(tiers, tiers(What, Numbers)),
     Out = open(File),
     _ = put(out, Out),
     _ = put(batch, {0, []}),
@@ -22,6 +24,9 @@ main([File, What | Numbers]) ->
     flush(),
     close(Out),
     halt(0).
+
+tiers("attack", [_, Tiers]) -> [{list_to_atom("t" ++ integer_to_list(K)), 1} || K <- lists:seq(1, list_to_integer(Tiers))];
+tiers(_, _) -> ?TIERS.
 
 %% Every request is begun before the first one ends: in two processes of each two calls are open then, one within the other.
 capture(open, [Requests]) ->
@@ -46,6 +51,11 @@ capture(open, [Requests]) ->
 %% thousandth of them goes a request of three spans.
 capture(large, Sizes) ->
     lists:foldl(fun({I, Spans}, From) -> large(I, Spans, From) end, 1, lists:enumerate(Sizes)),
+    ok;
+%% A request of its own identity in each bucket of 10 s, half of them before now and half of them after it: in as many processes as there
+%% are tiers a call of a nanosecond and one of 29 seconds.
+capture(attack, [Buckets, _]) ->
+    [attack(I, (I - Buckets div 2) * 10000 * ?MS) || I <- lists:seq(1, Buckets)],
     ok;
 %% One request that spawns processes, each of which makes a call while the spawner makes one too.
 capture(wide, [Processes]) ->
@@ -83,6 +93,17 @@ large(I, Spans, From) ->
     stop(Label, Pid, End + Step),
     End + 2 * Step.
 
+attack(I, T) ->
+    Calls = [{Tier, I * 1000 + K} || {K, {Tier, _}} <- lists:enumerate(get(tiers))],
+    start(I, I * 1000, <<"attack ", (integer_to_binary(I))/binary>>, T),
+    [begin
+         call(I, Pid, I * 1000, Tier, T + 1),
+         return(Pid, Tier, T + 2),
+         call(I, Pid, I * 1000, Tier, T + 3)
+     end || {Tier, Pid} <- Calls],
+    [return(Pid, Tier, T + 29000 * ?MS) || {Tier, Pid} <- Calls],
+    stop(I, I * 1000, T + 29500 * ?MS).
+
 small(I, T) ->
     start(I, front(I), <<"small">>, T),
     [begin
@@ -112,7 +133,7 @@ spawned(Label, Pid, Child, T) ->
     write({trace_ts, pid(Pid), call, {erlang, spawn, 3}, {token(Label, Pid)}, time(T)}),
     write({trace_ts, pid(Pid), return_from, {erlang, spawn, 3}, pid(Child), time(T + ?US)}).
 
-function(Tier) -> {limits, Tier, proplists:get_value(Tier, ?TIERS)}.
+function(Tier) -> {limits, Tier, proplists:get_value(Tier, get(tiers))}.
 
 %% As the VM shows it: flags, label, serial, the process that it came from, last count.
 token(Label, From) -> {18, Label, 0, pid(From), 0}.
@@ -145,7 +166,7 @@ open("port:" ++ Port) ->
     {ok, Control, Session} = kprof_link:connect(Target, Hello),
     ok = kprof_link:send(Control, #{type => tiers, identity => none, stats => false, calls => false,
                                     tiers => [#{name => atom_to_binary(Tier), m => limits, f => Tier, a => Arity}
-                                              || {Tier, Arity} <- ?TIERS]}),
+                                              || {Tier, Arity} <- get(tiers)]}),
     {ok, {_, Data}} = kprof_link:open_data(Target, Session),
     _ = put(zero, erlang:monotonic_time()),
     {shim, Control, Data};

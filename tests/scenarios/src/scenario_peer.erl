@@ -49,7 +49,28 @@ peer(data_terms, Port) ->
     gen_tcp:close(Data),
     timer:sleep(300),
     kprof_link:close(Control),
+    closed;
+%% 3000 sessions, one behind the other, of 30 names. What is refused since the last of that name is still there is made again.
+peer(hellos, Port) ->
+    hellos(Port, 3000);
+%% A session whose data connection is opened anew a thousand times, each time with a stream that is none.
+peer(streams, Port) ->
+    {ok, Control, Session} = connect(Port),
+    [begin
+         {ok, {_, Data}} = kprof_link:open_data(target(Port), Session),
+         ok = gen_tcp:send(Data, <<2, 0, 0>>),
+         closed = closed(Data)
+     end || _ <- lists:seq(1, 1000)],
+    kprof_link:close(Control),
     closed.
+
+hellos(_, 0) -> closed;
+hellos(Port, N) ->
+    Name = list_to_binary(["liar", integer_to_list(N rem 30), "@localhost"]),
+    case kprof_link:connect(target(Port), hello(#{node => Name})) of
+        {ok, Control, _} -> kprof_link:close(Control), hellos(Port, N - 1);
+        _ -> timer:sleep(10), hellos(Port, N)
+    end.
 
 data(Port, Bytes) ->
     {ok, Control, Session} = connect(Port),

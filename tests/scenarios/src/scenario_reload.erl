@@ -3,7 +3,7 @@
 
 -export([start/0, trace/1, load/2, requests/2, under_load/1, long/0]).
 
--define(ARMED_MS, 5000).
+-define(ARMED_MS, 60000).
 
 -spec start() -> ok.
 start() ->

@@ -11,8 +11,9 @@ start(More) ->
                                              {"/items/:name", ?MODULE, []}, {"/rest/:what", ?MODULE, rest},
                                              {"/odd/:what", ?MODULE, odd}, {"/ws", ?MODULE, ws}, {"/[...]", ?MODULE, []}]}]),
     {ok, _} = cowboy:start_clear(?MODULE, [{ip, {127, 0, 0, 1}}, {port, 0}],
-                                 More#{env => #{dispatch => Dispatch}, stream_handlers => [kprof_cowboy, cowboy_stream_h],
-                                       max_keepalive => 100000, request_timeout => 1000, enable_connect_protocol => true}),
+                                 maps:merge(#{env => #{dispatch => Dispatch}, stream_handlers => [kprof_cowboy, cowboy_stream_h],
+                                              max_keepalive => 100000, request_timeout => 1000, enable_connect_protocol => true},
+                                            More)),
     ranch:get_port(?MODULE).
 
 %% Once so many requests are stuck.

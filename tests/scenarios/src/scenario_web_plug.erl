@@ -8,9 +8,18 @@
 start(Options) ->
     Plug = 'Elixir.Kprof.Plug':init([]),
     scenario_web_http:start(case Options of
-                                #{each := true} -> fun(Request) -> elsewhere(fun() -> endpoint(Request, Plug) end) end;
-                                _ -> ok = telemetry:start(), fun(Request) -> _ = endpoint(Request, Plug), keep end
+                                #{each := true} -> fun(Request) -> elsewhere(fun() -> catch endpoint(Request, Plug) end) end;
+                                _ -> ok = telemetry:start(), fun(Request) -> bandit(Request, Plug) end
                             end).
+
+%% What is over has been sent: told of the connection as the plugs have returned it.
+bandit(Request, Plug) ->
+    try telemetry:execute([bandit, request, stop], #{}, #{conn => endpoint(Request, Plug)}), keep
+    catch
+        Class:{Reason, Conn} ->
+            telemetry:execute([bandit, request, exception], #{}, #{conn => Conn, kind => Class, exception => Reason}),
+            raised
+    end.
 
 elsewhere(Fun) ->
     {_, Ref} = spawn_monitor(Fun),
@@ -24,18 +33,16 @@ endpoint(#{method := Method, path := Path, headers := Headers, body := Body, soc
     Begun = route('Elixir.Kprof.Plug':call(Conn, Plug)),
     try scenario_web:handle(Method, Path, Body) of
         {pieces, Pieces} ->
-            _ = 'Elixir.Plug.Conn':send_chunked(Begun, 200),
+            Sent = 'Elixir.Plug.Conn':send_chunked(Begun, 200),
             [scenario_web_http:chunk(S, Piece()) || Piece <- scenario_web:pieces(Pieces)],
             _ = scenario_web_http:chunk(S, <<>>),
-            keep;
+            Sent;
         {Status, Answer} ->
-            _ = 'Elixir.Plug.Conn':send_resp(Begun, Status, Answer),
-            keep
+            'Elixir.Plug.Conn':send_resp(Begun, Status, Answer)
     catch
         Class:Reason ->
-            telemetry:execute([bandit, request, exception], #{}, #{conn => Conn, kind => Class, exception => Reason}),
             _ = 'Elixir.Plug.Conn':send_resp(Conn, 500, "oops"),
-            raised
+            erlang:Class({Reason, Conn})
     end.
 
 %% Some routes by Plug.Router, some by Phoenix, one of them forwarded from another router, and the rest by what Plug.Router calls `match _'.

@@ -1,0 +1,646 @@
+// Whose work a call is.
+//
+// Its label does not prove it: who waits for a pool's worker, a lock, or an answer that was worked out for somebody else goes on under the
+// label of the one who gave it back, and so do all whom it asks from then on. But the token's From names the process that really asked.
+// What decides, in this order:
+//
+//   - the one request that the process has begun itself and not ended,
+//   - the call that is open in it: what it calls from within is the same work, unless a message of another request came in between,
+//   - what its sender was at when it sent: its own request, its open call, its latest call under that label. A sender that has worked
+//     for the label's request before may have sent this long ago: then the token's serial tells whether it was before the sender began
+//     what it is at now.
+//   - the label.
+//
+// Messages of different processes overtake each other. Where the label does not fit what is known of the sender, and the sender's own
+// messages do not reach as far as the call yet, the call and what hangs on it wait in a request of their own, a piece, which is joined
+// to the right one when they do, or DISORDER_NS later.
+//
+// A label that a process shows while it works for another request is lent. What comes under it from a process of which nothing is known may
+// be of anybody who holds it: then they are all incomplete.
+#include "tracker.h"
+
+#include "base/hash.h"
+
+enum {
+    LOOKED_BACK = 64,     // episodes of a process that are looked through
+    LOOKED_THROUGH = 4096 // records of a request
+};
+
+// -- labels that are lent ------------------------------------------------------------------------------------------------
+
+static struct lent *lent_set(const struct tracker *t, uint64_t key) {
+    return &t->pool->lent[(key >> 32) % (LIMIT_LENT_LABELS / CLOSED_WAYS) * CLOSED_WAYS];
+}
+
+static uint64_t lent_key(const struct tracker *t, uint64_t label) {
+    return hash_mix(label ^ t->salt) | 1; // never 0
+}
+
+static struct lent *lent_find(const struct tracker *t, uint64_t label) {
+    uint64_t key = lent_key(t, label);
+    struct lent *set = lent_set(t, key);
+    for (int i = 0; t->lends && i < CLOSED_WAYS; i++) {
+        if (set[i].key == key) {
+            return &set[i];
+        }
+    }
+    return NULL;
+}
+
+static void lent_stranger(struct lent *lent, int64_t time) {
+    lent->strangers[lent->count++ % LENT_STRANGERS] = time;
+    lent->count = lent->count == 0 ? LENT_STRANGERS : lent->count; // it has gone round
+}
+
+// A label is lent from now on; the one that was first of those at its place makes room.
+static void lend(struct tracker *t, uint64_t label) {
+    uint64_t key = lent_key(t, label);
+    struct lent *set = lent_set(t, key);
+    t->lends = true;
+    if (lent_find(t, label)) {
+        return;
+    }
+    for (int i = CLOSED_WAYS - 1; i > 0; i--) {
+        set[i] = set[i - 1];
+    }
+    set[0] = (struct lent){.key = key};
+    uint32_t known = request_find(t, label);
+    if (known != MAP_NONE && request_at(t, known)->strangers) {
+        lent_stranger(&set[0], request_at(t, known)->last);
+    }
+}
+
+void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label) {
+    struct request *r = request_at(t, index);
+    lend(t, label);
+    if (!record_add(t, index, &(struct live_span){.start = (int64_t)label, .parent = SPAN_NONE, .tier = RECORD_LENT})) {
+        request_hurt(r, REASON_ROOM);
+        return;
+    }
+    r->borrowed = true;
+}
+
+// A call in a process goes to a request that is not its label's.
+static void recredit(struct tracker *t, const struct process *p, uint32_t index, uint64_t label) {
+    t->counts.recredited_calls++;
+    if (p->label != label || p->work != index || p->work_generation != request_at(t, index)->generation) {
+        cause_borrowed(t, index, label); // else as in the call before
+    }
+}
+
+struct borrower {
+    const struct tracker *tracker;
+    const struct request *request;
+    bool doubtful;
+};
+
+static void doubt_borrowed(void *context, uint32_t i, const struct live_span *record) {
+    (void)i;
+    struct borrower *b = context;
+    const struct lent *lent = record->tier == RECORD_LENT ? lent_find(b->tracker, (uint64_t)record->start) : NULL;
+    uint32_t known = !lent ? 0 : lent->count < LENT_STRANGERS ? lent->count : LENT_STRANGERS;
+    for (uint32_t k = 0; k < known; k++) {
+        int64_t time = lent->strangers[k];
+        // of more than are remembered one may have been before the oldest
+        bool early = lent->count > LENT_STRANGERS || time >= b->request->begin;
+        b->doubtful = b->doubtful || (time <= b->request->end && early);
+    }
+}
+
+bool cause_doubtful(const struct tracker *t, const struct request *r) {
+    struct borrower b = {t, r, r->strangers && lent_find(t, r->token)};
+    if (r->borrowed && !b.doubtful) {
+        each_record(t, r, &b, doubt_borrowed);
+    }
+    return b.doubtful;
+}
+
+// -- what a process was at -------------------------------------------------------------------------------------------------
+
+enum work_state {
+    WORK_UNKNOWN, // nothing is known of the process at that time
+    WORK_LAST,    // nothing was open in it; this is the last that was
+    WORK_OPEN
+};
+
+struct work {
+    enum work_state state;
+    bool begun;       // the process has begun that request itself
+    uint32_t request; // SLAB_NONE: it is closed
+    uint64_t label;   // that the process showed
+    uint64_t clock;   // no message that it sent before it was at this has a higher serial, as far as is known; 0: unknown
+};
+
+static uint32_t settled(const struct tracker *t, uint32_t index, uint32_t generation) {
+    while (alive(t, index, generation) && request_at(t, index)->phase == PHASE_JOINED) {
+        generation = request_at(t, index)->into_generation;
+        index = request_at(t, index)->into;
+    }
+    return alive(t, index, generation) ? index : SLAB_NONE;
+}
+
+void episode_add(struct tracker *t, struct process *p, const struct episode *episode) {
+    struct request_pool *pool = t->pool;
+    pool->episode_count = pool->episode_count == UINT32_MAX ? 1 : pool->episode_count + 1; // 0 is none
+    struct episode *e = &pool->episodes[pool->episode_count % LIMIT_EPISODES];
+    *e = *episode;
+    e->before = p->episode;
+    p->episode = pool->episode_count;
+}
+
+static const struct episode *episode_find(const struct tracker *t, uint32_t number) {
+    bool there = number != 0 && t->pool->episode_count - number < LIMIT_EPISODES;
+    return there ? &t->pool->episodes[number % LIMIT_EPISODES] : NULL;
+}
+
+// The latest episode that had begun by a time.
+static const struct episode *episode_at(const struct tracker *t, const struct process *p, int64_t time) {
+    const struct episode *e = episode_find(t, p->episode);
+    for (int n = 0; e && e->start > time && n < LOOKED_BACK; n++) {
+        e = episode_find(t, e->before);
+    }
+    return e && e->start <= time ? e : NULL;
+}
+
+// The latest episode before a time in which a process showed a label.
+static const struct episode *episode_under(const struct tracker *t, const struct process *p, uint64_t label, int64_t time) {
+    const struct episode *e = p ? episode_at(t, p, time) : NULL;
+    for (int n = 0; e && e->label != label && n < LOOKED_BACK; n++) {
+        e = episode_find(t, e->before);
+    }
+    return e && e->label == label ? e : NULL;
+}
+
+// The request that a process has begun before what it does now, and that is not over; SLAB_NONE when there is none, or more than one. An
+// entry is inside of what was begun before it.
+static uint32_t begun_here(const struct tracker *t, const struct process *p, int64_t now) {
+    if (!alive(t, p->begun, p->begun_generation) || (p->begun_open > 1 && !in_entry(t, p))) {
+        return SLAB_NONE;
+    }
+    const struct request *r = request_at(t, p->begun);
+    return !r->has_end || now <= r->end ? p->begun : SLAB_NONE;
+}
+
+// The same as seen from another process: it may not have begun by that time.
+static uint32_t begun_at(const struct tracker *t, const struct process *p, int64_t time) {
+    uint32_t begun = begun_here(t, p, time);
+    return begun != SLAB_NONE && request_at(t, begun)->begin <= time ? begun : SLAB_NONE;
+}
+
+// The innermost of a process's open calls that had begun by a time, SLAB_NONE: none.
+static uint32_t open_call_at(const struct tracker *t, const struct process *p, int64_t time) {
+    uint32_t i = p->top;
+    for (; i != SLAB_NONE; i = call_at(t, i)->below) {
+        const struct call *call = call_at(t, i);
+        if (call->tier != RECORD_SPAWN && alive(t, call->request, call->generation) && span_at(t, call->chunk, call->span)->start <= time) {
+            break;
+        }
+    }
+    return i;
+}
+
+static struct work work_at(struct tracker *t, uint64_t pid, int64_t time) {
+    const struct process *p = process_find(t, pid);
+    if (!p) {
+        return (struct work){.state = WORK_UNKNOWN, .request = SLAB_NONE};
+    }
+    uint32_t begun = begun_at(t, p, time);
+    if (begun != SLAB_NONE) {
+        bool same = p->work == begun && p->work_generation == p->begun_generation;
+        return (struct work){WORK_OPEN, true, begun, same ? p->label : request_at(t, begun)->token, p->begun_clock};
+    }
+    uint32_t open = open_call_at(t, p, time);
+    if (open != SLAB_NONE) {
+        uint32_t index = call_at(t, open)->request;
+        bool latest = open == p->top && p->work == index;
+        return (struct work){WORK_OPEN, false, index, latest ? p->label : request_at(t, index)->token, p->since_clock};
+    }
+    const struct episode *e = episode_at(t, p, time);
+    if (!e) {
+        return (struct work){.state = WORK_UNKNOWN, .request = SLAB_NONE};
+    }
+    enum work_state state = time <= e->end ? WORK_OPEN : WORK_LAST;
+    uint32_t index = settled(t, e->request, e->generation);
+    bool own = index != SLAB_NONE && request_at(t, index)->has_begin && request_at(t, index)->begin_pid == pid;
+    return (struct work){state, own, index, e->label, e->clock};
+}
+
+struct looked_for {
+    uint64_t pid;
+    uint64_t from; // 0: any
+    bool found;
+};
+
+static void look(void *context, uint32_t i, const struct live_span *record) {
+    struct looked_for *l = context;
+    bool span = record->tier < RECORD_NONE && record->pid == l->pid && (l->from == 0 || record->from == l->from);
+    bool child = record->tier == RECORD_SPAWN && l->from == 0 && (record->from == l->pid || record->pid == l->pid);
+    l->found = l->found || (i < LOOKED_THROUGH && (span || child));
+}
+
+// Whether a process has made calls for a request, or was spawned for it; with `from` only calls that this one asked for.
+static bool worked_for(const struct tracker *t, uint32_t index, uint64_t pid, uint64_t from) {
+    const struct request *r = request_at(t, index);
+    struct looked_for l = {pid, from, from == 0 && r->has_begin && r->begin_pid == pid};
+    if (!l.found) {
+        each_record(t, r, &l, look);
+    }
+    return l.found;
+}
+
+struct strangers {
+    struct tracker *tracker;
+    uint32_t index;
+};
+
+static void tell_stranger(void *context, uint32_t i, const struct live_span *record) {
+    (void)i;
+    const struct strangers *s = context;
+    bool late = record->tier < RECORD_NONE && record->parent == SPAN_NONE && record->start > request_at(s->tracker, s->index)->end;
+    if (late && record->from != record->pid && !process_find(s->tracker, record->from) &&
+        !worked_for(s->tracker, s->index, record->from, 0)) {
+        stale_count(s->tracker, record->tier);
+    }
+}
+
+void cause_strangers(struct tracker *t, uint32_t index) {
+    const struct request *r = request_at(t, index);
+    if (r->strangers && r->has_end) {
+        each_record(t, r, &(struct strangers){t, index}, tell_stranger);
+    }
+}
+
+// -- the decision --------------------------------------------------------------------------------------------------------
+
+// What brought a call: a message of a process under a label, with its serial.
+struct brought {
+    uint64_t from;
+    uint64_t label;
+    uint64_t serial;
+    int64_t time; // of the call
+};
+
+// A call from a process of which nothing tells what it was at.
+static uint32_t of_stranger(struct tracker *t, const struct brought *b, uint32_t labelled) {
+    struct lent *lent = lent_find(t, b->label);
+    if (lent) {
+        lent_stranger(lent, b->time);
+    }
+    if (labelled != SLAB_NONE) {
+        request_at(t, labelled)->strangers = true;
+    }
+    return labelled;
+}
+
+// The sender was at `open`, which the label does not say.
+static uint32_t of_sender_at_work(struct tracker *t, const struct brought *b, uint32_t labelled, bool own, const struct work *open) {
+    bool told = b->serial > 0 && open->clock > 0 && b->serial != open->clock;
+    if (told && b->serial < open->clock) {
+        return labelled; // sent before it began what it is at
+    }
+    bool lent = lent_find(t, b->label);
+    if (!told && !lent && (own || !open->begun)) {
+        return labelled;
+    }
+    if (!own || (told && open->begun)) {
+        return open->request;
+    }
+    // a server may have sent it before, with a higher serial than its own calls tell
+    if (labelled != SLAB_NONE) {
+        request_hurt(request_at(t, labelled), REASON_CAUSE);
+    }
+    if (open->request != SLAB_NONE) {
+        request_hurt(request_at(t, open->request), REASON_CAUSE);
+    }
+    return open->request;
+}
+
+// The request that a process was at under a label. Of several that have been this label's own it is the latest.
+static uint32_t latest_under(const struct tracker *t, uint64_t label, uint32_t index, uint32_t labelled) {
+    bool own = index == SLAB_NONE || (request_at(t, index)->token == label && request_at(t, index)->phase != PHASE_PIECE);
+    return own ? labelled : index;
+}
+
+// The request that a call belongs to, by what its sender was at; SLAB_NONE: to none that is still open.
+static uint32_t decide(struct tracker *t, const struct brought *b) {
+    uint32_t known = request_find(t, b->label);
+    uint32_t labelled = known == MAP_NONE ? SLAB_NONE : known;
+    struct work w = work_at(t, b->from, b->time);
+    if (w.state == WORK_UNKNOWN) {
+        return labelled != SLAB_NONE && worked_for(t, labelled, b->from, 0) ? labelled : of_stranger(t, b, labelled);
+    }
+    if (w.request != SLAB_NONE && w.request == labelled) {
+        return labelled;
+    }
+    if (w.label == b->label) {
+        return latest_under(t, b->label, w.request, labelled); // it was at that under this label
+    }
+    // what it did under this label before, perhaps in a piece
+    const struct episode *under = episode_under(t, process_find(t, b->from), b->label, b->time);
+    uint32_t before = labelled;
+    if (under) {
+        before = latest_under(t, b->label, settled(t, under->request, under->generation), labelled);
+    }
+    bool own = under || (before != SLAB_NONE && worked_for(t, before, b->from, 0));
+    if (w.state == WORK_OPEN) {
+        return of_sender_at_work(t, b, before, own, &w);
+    }
+    return own ? before : of_stranger(t, b, labelled);
+}
+
+// -- pieces ----------------------------------------------------------------------------------------------------------------
+
+// Opens a request for a call that waits for what its sender was at. SLAB_NONE at the cap.
+static uint32_t piece_open(struct tracker *t, const struct brought *b, struct process *sender) {
+    uint32_t index = request_new(t, b->label, b->time);
+    if (index == SLAB_NONE) {
+        return SLAB_NONE;
+    }
+    struct request *r = request_at(t, index);
+    r->sender = b->from;
+    r->serial = b->serial;
+    r->begin = b->time;
+    r->next_waiting = SLAB_NONE;
+    request_list(t, index, PHASE_PIECE, b->time + DISORDER_NS);
+    uint32_t *link = sender ? &sender->waiting : NULL;
+    while (link && *link != SLAB_NONE) {
+        link = &request_at(t, *link)->next_waiting;
+    }
+    if (link) {
+        *link = index;
+    }
+    return index;
+}
+
+// What a process remembers as a piece's, its open calls above all, is the other request's now, where the records have got other numbers.
+static void process_move(struct tracker *t, uint64_t pid, uint32_t piece, uint32_t index, uint32_t by) {
+    struct process *p = process_find(t, pid);
+    if (!p) {
+        return;
+    }
+    uint32_t was = request_at(t, piece)->generation, is = request_at(t, index)->generation;
+    if (p->guessed == piece && p->guessed_generation == was) {
+        p->guessed = index;
+        p->guessed_generation = is;
+    }
+    if (p->work == piece && p->work_generation == was) {
+        p->work = index;
+        p->work_generation = is;
+    }
+    p->returned = p->returned == piece ? index : p->returned;
+    for (uint32_t i = p->top; i != SLAB_NONE; i = call_at(t, i)->below) {
+        struct call *call = call_at(t, i);
+        if (call->request == piece && call->generation == was) {
+            call->request = index;
+            call->generation = is;
+            call->span += by;
+        }
+    }
+}
+
+struct moving {
+    struct tracker *tracker;
+    uint32_t piece, index, by;
+    uint64_t moved; // the process that was told last
+};
+
+static void record_move(void *context, uint32_t i, const struct live_span *record) {
+    (void)i;
+    struct moving *m = context;
+    if ((record->tier < RECORD_NONE || record->tier == RECORD_SPAWN) && record->pid != m->moved) {
+        m->moved = record->pid;
+        process_move(m->tracker, record->pid, m->piece, m->index, m->by);
+    }
+}
+
+// Records that are moved by some places: their parents are, too.
+static void parents_move(struct tracker *t, const struct request *r, uint32_t by) {
+    uint32_t chunk = r->first_chunk;
+    for (uint32_t i = 0; i < r->count; i++) {
+        struct live_span *record = span_at(t, chunk, i);
+        record->parent = record->parent == SPAN_NONE ? SPAN_NONE : record->parent + by;
+        chunk = i % CHUNK_SPANS == CHUNK_SPANS - 1 ? SLAB_AT(&t->pool->chunks, struct chunk, chunk)->next : chunk;
+    }
+}
+
+// Hangs a piece's chunks behind a request's. False when there is no room for them.
+static bool chunks_join(struct tracker *t, uint32_t at, uint32_t index) {
+    struct request *piece = request_at(t, at), *r = request_at(t, index);
+    struct live_span filler = {.parent = SPAN_NONE, .tier = RECORD_NONE};
+    if (r->spans + piece->spans > LIMIT_SPANS_PER_REQUEST || r->spawns + piece->spawns > LIMIT_SPAWNS_PER_REQUEST ||
+        r->count + piece->count + CHUNK_SPANS > RECORDS) {
+        return false;
+    }
+    while (r->count % CHUNK_SPANS != 0 && record_add(t, index, &filler)) {
+    }
+    parents_move(t, piece, r->count);
+    struct moving moving = {t, at, index, r->count, 0};
+    each_record(t, piece, &moving, record_move);
+    if (r->last_chunk == SLAB_NONE) {
+        r->first_chunk = piece->first_chunk;
+    } else {
+        SLAB_AT(&t->pool->chunks, struct chunk, r->last_chunk)->next = piece->first_chunk;
+    }
+    r->last_chunk = piece->last_chunk;
+    r->count += piece->count;
+    r->spans += piece->spans;
+    r->open += piece->open;
+    r->spawns += piece->spawns;
+    return true;
+}
+
+// A piece is a part of a request from now on. What was told of it as a request of its own holds for that one.
+static void piece_join(struct tracker *t, uint32_t at, uint32_t index) {
+    struct request *piece = request_at(t, at), *r = request_at(t, index);
+    if (piece->token != r->token && request_find(t, piece->token) != index) {
+        t->counts.recredited_calls += piece->spans;
+        cause_borrowed(t, index, piece->token);
+    }
+    if (piece->count > 0 && !chunks_join(t, at, index)) {
+        r->cut = true;
+        r->beyond += piece->spans;
+        spans_free(t, piece);
+    }
+    r->beyond += piece->beyond;
+    r->cut = r->cut || piece->cut;
+    r->first = piece->first < r->first ? piece->first : r->first;
+    r->last = piece->last > r->last ? piece->last : r->last;
+    r->losses = (int32_t)(r->losses - piece->losses) > 0 ? piece->losses : r->losses;
+    request_hurt(r, piece->damage);
+    if (r->identity == IDENTITY_UNDEFINED) {
+        r->identity = piece->identity;
+        r->named_place = piece->named_place;
+    }
+    r->answers_due = (uint8_t)(r->answers_due + piece->answers_due);
+    piece->first_chunk = piece->last_chunk = SLAB_NONE;
+    piece->count = 0;
+    piece->into = index;
+    piece->into_generation = r->generation;
+    request_list(t, at, PHASE_JOINED, t->now > piece->last ? t->now + GRACE_NS : piece->last + GRACE_NS);
+}
+
+// It is decided where a piece belongs.
+static void piece_settle(struct tracker *t, uint32_t at) {
+    struct request *piece = request_at(t, at);
+    struct brought b = {piece->sender, piece->token, piece->serial, piece->begin};
+    uint32_t index = decide(t, &b);
+    if (index == SLAB_NONE || index == at) {
+        spans_stale(t, piece);
+        request_forget(t, at);
+    } else {
+        piece_join(t, at, index);
+    }
+}
+
+void pieces_settle(struct tracker *t, struct process *p, int64_t time) {
+    uint32_t *link = &p->waiting;
+    while (*link != SLAB_NONE) {
+        uint32_t at = *link;
+        struct request *piece = request_at(t, at);
+        if (piece->begin < time) {
+            *link = piece->next_waiting;
+            piece_settle(t, at);
+        } else {
+            link = &piece->next_waiting;
+        }
+    }
+}
+
+void pieces_settle_due(struct tracker *t, int64_t now) {
+    const struct list *l = &t->lists[PHASE_PIECE];
+    while (l->head != SLAB_NONE && request_at(t, l->head)->deadline <= now) {
+        struct request *piece = request_at(t, l->head);
+        struct process *sender = process_find(t, piece->sender);
+        int64_t begin = piece->begin;
+        uint32_t head = l->head;
+        if (sender) {
+            pieces_settle(t, sender, begin == INT64_MAX ? begin : begin + 1);
+        }
+        if (l->head == head) { // it is in no sender's list
+            piece_settle(t, head);
+        }
+    }
+    l = &t->lists[PHASE_JOINED];
+    while (l->head != SLAB_NONE && request_at(t, l->head)->deadline <= now) {
+        request_forget(t, l->head);
+    }
+}
+
+struct request_ref piece_ref(const struct tracker *t, struct request_ref ref) {
+    uint32_t index = settled(t, ref.index, ref.generation);
+    return index == SLAB_NONE ? NO_REQUEST : (struct request_ref){index, request_at(t, index)->generation};
+}
+
+// -- calls -----------------------------------------------------------------------------------------------------------------
+
+// Whether the label says what the sender, as far as its messages have come, is at.
+static bool label_fits(struct tracker *t, const struct process *p, const struct tracker_call *call, uint32_t index) {
+    struct request *r = request_at(t, index);
+    const struct process *from = call->from == call->pid ? p : process_find(t, call->from);
+    if (!from) {
+        r->strangers = true;
+        return !t->lends || !lent_find(t, call->token);
+    }
+    if (from == p && p->work == SLAB_NONE) {
+        return !t->lends || !lent_find(t, call->token); // it has done nothing else yet
+    }
+    if (from->begun_open > 0 && alive(t, from->begun, from->begun_generation) && !request_at(t, from->begun)->has_end) {
+        return from->begun_open > 1 ? r->begin_pid == call->from && !r->has_end : from->begun == index;
+    }
+    const struct call *top = from->top == SLAB_NONE || from == p ? NULL : call_at(t, from->top);
+    if (top && top->tier != RECORD_SPAWN) { // a spawn that raised stays until the process's next call
+        return top->request == index && top->generation == r->generation;
+    }
+    bool latest = from->work == index && from->work_generation == r->generation;
+    return (latest && from->label == call->token) || (!t->lends && (latest || r->begin_pid == call->from));
+}
+
+// The request of a call of which nothing in its own process tells.
+static uint32_t sent_by(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier) {
+    uint32_t index = request_find(t, call->token);
+    bool closed = index == MAP_NONE && closed_lately(t, call->token);
+    if ((index == MAP_NONE && !closed) || (index != MAP_NONE && label_fits(t, p, call, index))) {
+        return request_for(t, call->token, call->time, tier);
+    }
+    struct brought b = {call->from, call->token, call->serial, call->time};
+    struct process *sender = process_find(t, call->from);
+    bool at_own = sender && begun_here(t, sender, call->time) != SLAB_NONE;
+    bool hints = sender && (sender->begun != SLAB_NONE || sender->label == call->token || call->serial > sender->clock);
+    // else the label stands in any case; and where returns come without values, waiting would make their joins unclear
+    hints = hints && (!t->blind || t->lends || (at_own && call->serial > sender->clock));
+    if (!hints && !lent_find(t, call->token)) {
+        return request_for(t, call->token, call->time, tier);
+    }
+    if (!sender || sender->last < call->time) {
+        index = piece_open(t, &b, sender);
+        t->counts.refused_calls += index == SLAB_NONE;
+        return index;
+    }
+    index = decide(t, &b);
+    if (index == SLAB_NONE) {
+        stale_count(t, tier);
+    } else if (request_at(t, index)->token != call->token && request_find(t, call->token) != index) {
+        recredit(t, p, index, call->token);
+    }
+    return index;
+}
+
+// A process calls under another label than it had, from within a call. What answers a message that it sent there has a higher serial than
+// its token had. Else it has taken the next message.
+static uint32_t label_changed(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier) {
+    const struct call *top = call_at(t, p->top);
+    uint32_t inside = top->request, known = request_find(t, call->token);
+    bool sender_known = call->from != call->pid && known != MAP_NONE && known != inside && worked_for(t, known, call->from, 0) &&
+                        !worked_for(t, inside, call->from, call->pid);
+    if (call->serial <= p->clock || sender_known || top->tier == tier) { // or it is a loop
+        return sent_by(t, p, call, tier);
+    }
+    recredit(t, p, inside, call->token);
+    return inside;
+}
+
+static uint32_t of_process(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier) {
+    uint32_t begun = begun_here(t, p, call->time);
+    if (begun != SLAB_NONE) {
+        if (call->token != request_at(t, begun)->token && request_find(t, call->token) != begun) {
+            recredit(t, p, begun, call->token);
+        }
+        return begun;
+    }
+    const struct call *top = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
+    const struct episode *last = top ? NULL : episode_find(t, p->episode);
+    if (last && last->entry && last->label == call->token) {
+        uint32_t index = settled(t, last->request, last->generation); // its entry has returned, and left it with that label
+        if (index == SLAB_NONE) {
+            stale_count(t, tier);
+        }
+        return index;
+    }
+    if (!top || !alive(t, top->request, top->generation)) {
+        return sent_by(t, p, call, tier);
+    }
+    bool same = request_at(t, top->request)->token == call->token || (p->label == call->token && p->work == top->request);
+    if (same || (request_find(t, call->token) == MAP_NONE && !closed_lately(t, call->token))) {
+        return same ? top->request : request_for(t, call->token, call->time, tier);
+    }
+    // what has no return value may have been left in silence, by an exception: then it is over
+    return top->caller != 0 ? sent_by(t, p, call, tier) : label_changed(t, p, call, tier);
+}
+
+uint32_t cause_find(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier) {
+    t->blind = t->blind || call->caller != 0;
+    uint32_t index = of_process(t, p, call, tier);
+    p->clock = call->serial > p->clock ? call->serial : p->clock;
+    if (p->top == SLAB_NONE) {
+        p->since_clock = p->clock;
+    }
+    p->label = call->token;
+    p->work = index;
+    if (index != SLAB_NONE) {
+        struct request *r = request_at(t, index);
+        p->work_generation = r->generation;
+        r->first = call->time < r->first ? call->time : r->first;
+        r->last = call->time > r->last ? call->time : r->last;
+    }
+    return index;
+}

@@ -1,0 +1,176 @@
+// Whether the database still stands where it was opened: files get moved, removed and cut by people while a collector writes them. SQLite
+// goes on with the files that it has open, and would write into what nobody sees, or mix a log into a file that it is not of.
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+enum { WAL_HEADER = 32, WAL_FRAME_HEADER = 24 };
+static const uint32_t WAL_MAGIC = 0x377f0682; // with the last bit set or not
+
+char *place_beside(const struct store *s, const char *suffix, char out[STORE_PATH_BYTES]) {
+    size_t len = strlen(s->path); // store_open leaves room for the suffix
+    memcpy(out, s->path, len);
+    memcpy(out + len, suffix, strlen(suffix) + 1);
+    return out;
+}
+
+static bool same_file(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+// -- locks ---------------------------------------------------------------------------------------------------------------
+
+long place_holder(int fd) {
+    struct stat st;
+    char line[256];
+    long holder = 0;
+    FILE *locks = fstat(fd, &st) == 0 ? fopen("/proc/locks", "re") : NULL;
+    while (locks && holder == 0 && fgets(line, sizeof line, locks)) {
+        long pid;
+        uintmax_t inode;
+        // "1: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF"; the devices of some file systems are not those that stat tells
+        // NOLINTNEXTLINE(cert-err34-c): the kernel wrote the numbers
+        if (sscanf(line, "%*d: FLOCK %*s WRITE %ld %*x:%*x:%ju", &pid, &inode) == 2 && inode == st.st_ino) {
+            holder = pid;
+        }
+    }
+    if (locks) {
+        fclose(locks);
+    }
+    return holder;
+}
+
+int place_lock(const struct store *s, long *holder) {
+    char path[STORE_PATH_BYTES];
+    struct stat there, ours;
+    *holder = 0;
+    for (;;) {
+        int fd = open(place_beside(s, "-lock", path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (fd < 0) {
+            return -1;
+        }
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+            int error = errno;
+            *holder = place_holder(fd);
+            close(fd);
+            errno = error;
+            return -1;
+        }
+        if (fstat(fd, &ours) == 0 && stat(path, &there) == 0 && same_file(&ours, &there)) {
+            return fd;
+        }
+        close(fd); // whoever had it before has removed it meanwhile
+    }
+}
+
+void place_unlock(struct store *s) {
+    char path[STORE_PATH_BYTES];
+    struct stat there, ours;
+    if (s->guard >= 0) {
+        place_beside(s, "-lock", path);
+        if (fstat(s->guard, &ours) == 0 && stat(path, &there) == 0 && same_file(&ours, &there)) {
+            unlink(path);
+        }
+        close(s->guard);
+        s->guard = -1;
+    }
+}
+
+// -- the write-ahead log -------------------------------------------------------------------------------------------------
+
+// SQLite has no lock on this file that closing a descriptor of it could take away.
+static enum store_place look_at_wal(struct store *s) {
+    char path[STORE_PATH_BYTES];
+    uint8_t header[WAL_HEADER] = {0};
+    struct stat st;
+    int fd = open(place_beside(s, "-wal", path), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return s->wal_pages > 0 && errno == ENOENT ? STORE_WAL_GONE : STORE_IN_PLACE;
+    }
+    enum store_place place = STORE_IN_PLACE;
+    if (fstat(fd, &st) != 0) {
+        place = STORE_IN_PLACE;
+    } else if (s->has_wal && !same_file(&st, &s->wal)) {
+        place = STORE_WAL_GONE;
+    } else if (s->wal_pages > 0) {
+        struct cursor c = cursor_of(header, sizeof header);
+        ssize_t got = pread(fd, header, sizeof header, 0);
+        bool cut = st.st_size < WAL_HEADER + s->wal_pages * (s->page_bytes + WAL_FRAME_HEADER) ||
+                   (got >= 0 && (cursor_u32(&c) | 1) != (WAL_MAGIC | 1));
+        place = cut ? STORE_WAL_CUT : STORE_IN_PLACE;
+        s->wal = st;
+        s->has_wal = true;
+    }
+    close(fd);
+    return place;
+}
+
+// After each commit: how many pages the log holds now. SQLite would copy them into the file after a thousand of them, and so do we.
+static int on_commit(void *context, sqlite3 *db, const char *name, int pages) {
+    enum { CHECKPOINT_PAGES = 1000 };
+    struct store *s = context;
+    s->wal_pages = pages;
+    if (pages >= CHECKPOINT_PAGES && look_at_wal(s) == STORE_IN_PLACE) { // of a log that was cut nothing may be copied
+        sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    }
+    return SQLITE_OK;
+}
+
+void place_watch(struct store *s) {
+    s->wal_pages = 0;
+    s->has_wal = false;
+    s->page_bytes = store_integer(s, "PRAGMA page_size", 0);
+    sqlite3_wal_hook(s->db, on_commit, s);
+}
+
+enum store_place store_look(struct store *s) {
+    struct stat ours, there;
+    if (!s->db) {
+        return STORE_CLOSED;
+    }
+    if (fstat(s->lock, &ours) != 0) {
+        return STORE_IN_PLACE;
+    }
+    if (stat(s->path, &there) != 0) {
+        // what cannot be looked at for another reason (a folder that may not be read any more) may well be there
+        return errno == ENOENT || errno == ENOTDIR ? (ours.st_nlink == 0 ? STORE_REMOVED : STORE_MOVED) : STORE_IN_PLACE;
+    }
+    if (!same_file(&ours, &there)) {
+        return ours.st_nlink == 0 ? STORE_REMOVED : STORE_MOVED;
+    }
+    return look_at_wal(s);
+}
+
+// Whether a file beside the database is the one that this was.
+static bool is_still(const struct store *s, const char *suffix, const struct stat *before) {
+    char path[STORE_PATH_BYTES];
+    struct stat st;
+    return stat(place_beside(s, suffix, path), &st) == 0 && same_file(&st, before);
+}
+
+void store_leave(struct store *s, enum store_place place) {
+    char path[STORE_PATH_BYTES];
+    struct stat index;
+    bool ours = s->has_wal && is_still(s, "-wal", &s->wal), indexed = stat(place_beside(s, "-shm", path), &index) == 0;
+    if (place == STORE_WAL_CUT) {
+        // Its pages are no more. None of them may get into the file.
+        sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    } else {
+        // What is in the log goes into the file that it is of, wherever that is, and not into another one that stands at the path.
+        sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    }
+    store_disconnect(s);
+    if (ours && is_still(s, "-wal", &s->wal)) {
+        unlink(place_beside(s, "-wal", path));
+    }
+    if (ours && indexed && is_still(s, "-shm", &index)) { // the log's index
+        unlink(place_beside(s, "-shm", path));
+    }
+}

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# Goal of this test: whatever people do to the database of a running collector, it notices, says so, and goes on where the file should
+# stand: every request of a node under load stands in one file and one only, no file is damaged, and no second collector writes beside it.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+name=database_$$
+start_collector
+start_shop "$name"
+start_tracing "$name"
+# A load that lasts as long as it is needed, however slow the machine is.
+on_and_on() { until [ -e "$scratch/enough" ]; do load --clients 3 --think 10 --requests 200 || return 1; done; }
+(trap - EXIT; on_and_on) &
+load_pid=$!
+complete() { sqlite3 -readonly "$1" "SELECT coalesce(sum(requests_complete), 0) FROM ledger WHERE resolution_s = 10"; }
+some() { [ -e "$1" ] && [ "$(complete "$1" 2>/dev/null || echo 0)" -ge 20 ]; }
+told() { [ "$(grep -cE "$1" "$collector_log")" -ge "$2" ]; }
+wait_for 20 "requests are in the database" some "$db"
+
+# -- moved away, and another collector that would write there ---------------------------------------------------------------
+mv "$db" "$scratch/moved.db"
+status=0
+timeout 200 "$collector" --listen 0 --db "$db" 2>"$scratch/second.txt" || status=$?
+is "$status" 4 "a second collector is refused at once"
+has "$scratch/second.txt" "another kprof-collector, process $collector_pid, writes .*kprof.db: stop it" "and told which is the first"
+wait_for 10 "it is noticed" told 'database: the file was moved away' 1
+wait_for 10 "a new file is written" some "$db"
+
+# -- the way back -----------------------------------------------------------------------------------------------------------
+mv "$db" "$scratch/between.db"
+mv "$scratch/moved.db" "$db"
+before=$(complete "$db")
+holds "$before" -ge 20 "what was written before is in the file that was moved"
+more() { [ "$(complete "$db" 2>/dev/null || echo 0)" -gt "$((before + 20))" ]; }
+wait_for 20 "the first file is written again" more
+
+# -- somebody else's file in its place --------------------------------------------------------------------------------------
+mv "$db" "$scratch/first.db"
+echo 'This is my diary, and longer than the hundred bytes that a database begins with, so that it can be told from one that is cut.' >"$db"
+cp "$db" "$scratch/diary"
+wait_for 10 "it is told" told 'database: cannot write .*kprof.db is not a kprof database' 1
+sleep 1
+cmp "$db" "$scratch/diary" || fail "somebody else's file was touched"
+rm "$db"
+wait_for 20 "what was gathered meanwhile is written" some "$db"
+
+touch "$scratch/enough"
+status=0
+wait "$load_pid" || status=$?
+is "$status" 0 "the load ends well"
+save_truth
+all() {
+  local file sum=0
+  for file in "$db" "$scratch/between.db" "$scratch/first.db"; do sum=$((sum + $(complete "$file" 2>/dev/null || echo 0))); done
+  [ "$sum" -eq "$(truth_total)" ] || { [ -n "${1:-}" ] && echo "$sum"; false; }
+}
+wait_for 15 "every request stands in one of the files, once" all
+stop_tracing
+stop_collector
+all say || fail "the files' requests are not $(truth_total)"
+ok "every request stands in one of the files, once"
+for file in "$db" "$scratch/between.db" "$scratch/first.db"; do
+  is "$(sqlite3 -readonly "$file" 'PRAGMA integrity_check')" ok "$(basename "$file") is intact"
+done
+[ ! -e "$db-lock" ] || fail "the lock is left behind"
+
+# -- removed, and cut -------------------------------------------------------------------------------------------------------
+collector_port=0 db=$scratch/cut.db
+start_collector
+start_tracing "$name"
+load --clients 3 --think 1 --requests 100 || fail "the load failed"
+wait_for 15 "requests are in the database" some "$db"
+: >"$db-wal"
+wait_for 10 "a log that was cut is noticed" told 'database: its log .-wal. was cut' 1
+load --clients 3 --think 1 --requests 100 || fail "the load failed"
+wait_for 15 "requests are in the database" some "$db"
+is "$(sqlite3 -readonly "$db" 'PRAGMA integrity_check')" ok "and the file is intact"
+rm -f "$db" "$db-wal" "$db-shm"
+wait_for 10 "a file that was removed is noticed" told 'database: the file was removed' 1
+load --clients 3 --think 1 --requests 100 || fail "the load failed"
+wait_for 15 "requests are in a new database" some "$db"
+
+# One row that is malformed: the others are written.
+sqlite3 "$db" "UPDATE stat_rows SET histogram = x'ff' WHERE resolution_s = 3600 AND rowid = (SELECT min(rowid) FROM stat_rows
+               WHERE resolution_s = 3600)" 2>/dev/null ||
+  sqlite3 "$db" "UPDATE stat_rows SET histogram = x'ff' 
+    WHERE resolution_s = 3600 AND tier_id = (SELECT id FROM tier_names WHERE name = '_total')"
+before=$(complete "$db")
+load --clients 3 --think 1 --requests 100 || fail "the load failed"
+wait_for 15 "its neighbours are written" more
+has "$collector_log" 'database: the row of bucket .* is not written .*its histogram is malformed' "and it is told"
+stop_tracing
+stop_collector
+intact

@@ -1,0 +1,116 @@
+// Whose work a call is: pools, locks and servers that hand on one request's label with another one's answer.
+#include "request_script.h"
+
+// What finished of a script, and how many calls were given to another request than their label's, or were stale.
+static void check(const char *commands, const char *expected, uint64_t recredited, uint64_t stale) {
+    struct script *s = script_new(true, 0);
+    script_run(s, commands);
+    script_run(s, "now 60000");
+    script_expect(s, expected);
+    assert_int_equal(s->counts.recredited_calls, recredited);
+    script_expect_counts(s, 0, stale, 0);
+    script_free(s);
+}
+
+// A pool hands worker W, which A gives back, to B that waits for it: B asks W under A's label.
+static void lent_worker(void **state) {
+    (void)state;
+    check("enter 1 A a 0; enter 2 B a 1; call 1 W d 2 A; ret W d 8; call 1 W d 9 B; ret W d 29; ret A a 10; ret B a 30",
+          "complete 0..10 self 0: Aa 0..10 self 4, >Wd 2..8 self 6 wait 2;"
+          "complete 1..30 self 0: Ba 1..30 self 9, >Wd 9..29 self 20 wait 8;",
+          1, 0);
+    // with markers
+    check("begin 1 A 0; begin 2 B 1; call 1 W d 2 A; ret W d 8; call 1 W d 9 B; ret W d 29; end 1 A 10; end 2 B 30",
+          "complete 0..10 self 4: Wd 2..8 self 6 wait 2;complete 1..30 self 9: Wd 9..29 self 20 wait 8;", 1, 0);
+    // the label's request is over long ago
+    check("enter 1 A a 0; ret A a 5; now 2000; enter 2 B a 2001; call 1 W d 2002 B; ret W d 2003; ret B a 2004",
+          "complete 0..5 self 0: Aa 0..5 self 5;complete 2001..2004 self 0: Ba 2001..2004 self 2, >Wd 2002..2003 self 1 wait 1;", 1, 0);
+    // what B calls itself under that label is its own, too
+    check("enter 1 A a 0; enter 2 B a 1; call 1 B c 3 X; ret B c 4; ret B a 5; ret A a 6",
+          "complete 1..5 self 0: Ba 1..5 self 3, >Bc 3..4 self 1;complete 0..6 self 0: Aa 0..6 self 6;", 1, 0);
+}
+
+// The one that asks another one that asks another one, whatever the label says.
+static void hops(void **state) {
+    (void)state;
+    check("enter 1 A a 0; enter 2 B a 1; call 1 W d 2 B; call 1 V e 3 W; call 1 U f 4 V; "
+          "ret U f 5; ret V e 6; ret W d 7; ret B a 8; ret A a 9",
+          "complete 1..8 self 0: Ba 1..8 self 2, >Wd 2..7 self 2 wait 1, >>Ve 3..6 self 2 wait 1, >>>Uf 4..5 self 1 wait 1;"
+          "complete 0..9 self 0: Aa 0..9 self 9;",
+          3, 0);
+}
+
+// Messages of different processes overtake each other: the worker's call comes before its sender's own messages, or long after them.
+static void overtaken(void **state) {
+    (void)state;
+    check("enter 1 A a 0; enter 3 B a 1; ret B a 2; call 1 W d 9 B; ret W d 11; enter 2 B a 8; ret B a 12; ret A a 20",
+          "complete 1..2 self 0: Ba 1..2 self 1;complete 8..12 self 0: Ba 8..12 self 2, >Wd 9..11 self 2 wait 1;"
+          "complete 0..20 self 0: Aa 0..20 self 20;",
+          1, 0);
+    check("enter 1 A a 0; enter 2 B a 1; ret B a 2; enter 3 B a 2.1; ret B a 2.2; enter 4 B a 2.3; "
+          "call 1 W d 1.5 B; ret W d 1.8; ret B a 3; ret A a 4",
+          "complete 1..2 self 0: Ba 1..2 self 0.7, >Wd 1.5..1.8 self 0.3 wait 0.5;complete 2.1..2.2 self 0: Ba 2.1..2.2 self 0.1;"
+          "complete 2.3..3 self 0: Ba 2.3..3 self 0.7;complete 0..4 self 0: Aa 0..4 self 4;",
+          1, 0);
+}
+
+// The token of a begin marker is a new one and shows no serial. The end marker before it tells what was sent until then.
+static void serial_at_the_end(void **state) {
+    (void)state;
+    check("begin 1 A 0; call 1 W d 1 A 3; ret W d 2; end 1 A 3 serial 7; begin 2 A 4; call 1 W d 5 A 13; ret W d 6; end 2 A 8 serial 15",
+          "complete 0..3 self 2: Wd 1..2 self 1 wait 1;complete 4..8 self 3: Wd 5..6 self 1 wait 1;", 1, 0);
+    check("begin 1 A 0; call 1 W d 1 A 3; ret W d 2; end 1 A 3 serial 7; begin 2 A 4; call 1 W d 5 A 6; ret W d 6; end 2 A 8 serial 15",
+          "complete 0..3 self 2: Wd 1..2 self 1 wait 1, Wd 5..6 self 0 async;complete 4..8 self 4;", 0, 0);
+}
+
+// Nothing is known of W, and the request is over: its asynchronous work, or that of whoever was lent its label?
+static void strangers(void **state) {
+    (void)state;
+    check("begin 1 A 0; call 1 D d 1 W; ret D d 2; end 1 A 3; call 1 D d 4 W; ret D d 5",
+          "complete 0..3 self 2: Dd 1..2 self 1, Dd 4..5 self 0 async;", 0, 1);
+    check("begin 1 A 0; end 1 A 3; call 1 D d 4 A; ret D d 5", "complete 0..3 self 3: Dd 4..5 self 0 async wait 4;", 0, 0);
+}
+
+// A cast that waited for long in a slow process is of the request that sent it, although its sender has begun another one.
+static void queued_cast(void **state) {
+    (void)state;
+    check("enter 1 A a 0 5; ret A a 2; enter 2 A a 3 9; call 1 S s 4 A 7; ret S s 6; ret A a 8",
+          "complete 0..2 self 0: Aa 0..2 self 2, >Ss 4..6 self 0 async wait 2;complete 3..8 self 0: Aa 3..8 self 5;", 0, 0);
+    // nor does it become the later one's when the first is closed
+    check("enter 1 A a 0 5; ret A a 2; now 2000; enter 2 A a 2003 9; call 1 S s 2004 A 7; ret S s 2006; ret A a 2008",
+          "complete 0..2 self 0: Aa 0..2 self 2;complete 2003..2008 self 0: Aa 2003..2008 self 5;", 0, 1);
+    // but a process that gets its own old label back with a worker shows it with a later serial
+    check("enter 1 A a 0 5; ret A a 2; enter 2 A a 3 9; call 1 S s 4 A 12; ret S s 6; ret A a 8",
+          "complete 0..2 self 0: Aa 0..2 self 2;complete 3..8 self 0: Aa 3..8 self 3, >Ss 4..6 self 2 wait 1;", 1, 0);
+}
+
+// Nothing is known of M, that asks W under a label which B holds, too: both requests are incomplete.
+static void nobody_knows(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "enter 1 A a 0; enter 2 B a 1; call 1 B c 2 X; ret B c 3; call 1 W d 4 M; ret W d 5; ret B a 6; ret A a 7; now 60000");
+    script_expect(s, "incomplete 1..6;incomplete 0..7;");
+    script_free(s);
+    // also when B's call is told later
+    s = script_new(true, 0);
+    script_run(s, "enter 1 A a 0; enter 2 B a 1; call 1 W d 4 M; ret W d 5; call 1 B c 3 X; ret B c 4.5; ret B a 6; ret A a 7; now 60000");
+    script_expect(s, "incomplete 1..6;incomplete 0..7;");
+    script_free(s);
+}
+
+// What a server calls from within a call is of that call's request, when the label came with an answer.
+static void answers(void **state) {
+    (void)state;
+    check("begin 1 A 0; begin 2 B 0.5; call 2 W c 1 B 10; call 1 W d 2 X 15; ret W d 3; ret W c 4; end 2 B 5; end 1 A 6",
+          "complete 0.5..5 self 1.5: Wc 1..4 self 2 wait 0.5, >Wd 2..3 self 1;complete 0..6 self 6;", 1, 0);
+    // and the next message's when it is none
+    check("begin 1 A 0; begin 2 B 0.5; call 2 W c 1 B 10; call 1 W d 2 A 8; ret W d 3; ret W c 4; end 2 B 5; end 1 A 6",
+          "complete 0.5..5 self 1.5: Wc 1..4 self 3 wait 0.5;complete 0..6 self 5: Wd 2..3 self 1 wait 2;", 0, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lent_worker), cmocka_unit_test(hops),         cmocka_unit_test(overtaken),
+                                       cmocka_unit_test(serial_at_the_end), cmocka_unit_test(strangers),
+                                       cmocka_unit_test(queued_cast), cmocka_unit_test(nobody_knows), cmocka_unit_test(answers)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
