@@ -110,8 +110,8 @@ static int show(struct doctor *d, const struct options *o) {
     if (o->json) {
         printf("{\"findings\":[%.*s],\"problems\":%u,\"warnings\":%u}\n", (int)d->json.len, (const char *)d->json.data, problems, warnings);
     } else {
-        printf("%.*s\n %u problem%s, %u warning%s\n", (int)d->text.len, (const char *)d->text.data, problems, problems == 1 ? "" : "s",
-               warnings, warnings == 1 ? "" : "s");
+        printf("%.*s\n %u problem%s, %u warning%s\n", (int)d->text.len, (const char *)d->text.data, problems, text_plural(problems),
+               warnings, text_plural(warnings));
     }
     return problems > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -38,9 +38,8 @@ static void look_at_state(struct doctor *d, const struct doctor_about *about, co
     } else if (strcmp(n->state, "held") == 0) {
         doctor_tell(d, DOCTOR_WARNING, about, "kprof trace NODE resume", "held with kprof trace: nothing is armed");
     } else if (strcmp(n->state, "tracing") == 0) {
-        doctor_tell(d, DOCTOR_OK, about, NULL, "armed: %" PRId64 " tiers, sampling %s; %.1f requests/s; OTP %s", n->tiers,
-                    nodes_sampling(n, sampling),
-                    n->requests_per_s, n->otp);
+        doctor_tell(d, DOCTOR_OK, about, NULL, "armed: %" PRId64 " tier%s, sampling %s; %.1f requests/s; OTP %s",
+                    n->tiers, text_plural((uint64_t)n->tiers), nodes_sampling(n, sampling), n->requests_per_s, n->otp);
     } else {
         doctor_tell(d, DOCTOR_WARNING, about, "kprof attach, or start_trace in the node", "connected, nothing is armed (%s)", n->state);
     }
@@ -59,7 +58,7 @@ static void look_at_losses(struct doctor *d, const struct doctor_about *about, c
     }
     if (n->trips > 0) {
         doctor_tell(d, DOCTOR_WARNING, about, "kprof nodes --history", "its breaker has tripped %" PRId64 " time%s", n->trips,
-                    n->trips == 1 ? "" : "s");
+                    text_plural((uint64_t)n->trips));
     }
 }
 

@@ -105,7 +105,7 @@ static void advise_large(struct buffer *out, const struct cost *c, const struct 
         buffer_printf(out,
                       "   It had %" PRIu64 " error%s: #{returns => none} would hide most of these. Have it return less, or sample\n"
                       "   ({sample, {one_in, N}}), which counts one request in N only.\n",
-                      c->errors, c->errors == 1 ? "" : "s");
+                      c->errors, text_plural(c->errors));
     } else {
         buffer_text(out, "   An identity function of nothing but patterns and guards leaves its arguments on the node.\n");
     }

@@ -81,10 +81,6 @@ static void count(struct list *l, uint64_t n, const char *one, const char *many)
     }
 }
 
-static const char *plural(uint64_t n) {
-    return n == 1 ? "" : "s";
-}
-
 static void off_for(struct list *l, uint64_t ms, const char *why) {
     char text[ITEM_BYTES], time[TEXT_DURATION_BYTES];
     if (ms > 0) {
@@ -100,7 +96,7 @@ static void off_for(struct list *l, uint64_t ms, const char *why) {
 static void losses(const struct ledger_row *l, const char *head, struct buffer *out) {
     char text[ITEM_BYTES];
     struct list list = list_begin(out, head);
-    snprintf(text, sizeof text, "by the guard (%llu trip%s)", (unsigned long long)l->trips, plural(l->trips));
+    snprintf(text, sizeof text, "by the guard (%llu trip%s)", (unsigned long long)l->trips, text_plural(l->trips));
     off_for(&list, l->tripped_ms, l->trips > 0 ? text : "by the guard");
     off_for(&list, l->away_ms, "without a collector");
     off_for(&list, l->paused_ms, "as asked for");
@@ -193,7 +189,7 @@ static void advice(const struct ledger_row *l, struct buffer *out) {
             " %llu request%s waited for what another one gave back (a pool's connection, a lock, a cache's\n"
             "   answer), and whose the next calls were cannot be told: a tier around the function that waits "
             "tells it.\n",
-            (unsigned long long)l->incomplete_cause, plural(l->incomplete_cause));
+            (unsigned long long)l->incomplete_cause, text_plural(l->incomplete_cause));
     }
     if (l->lost_tokens > 0) {
         buffer_printf(out,
@@ -202,13 +198,13 @@ static void advice(const struct ledger_row *l, struct buffer *out) {
                       "   was worked out for another one, or in rpc:call and erpc:call to other nodes. Keep\n"
                       "   kprof:get_current_label() before such a call, and give it to "
                       "kprof:set_current_label/1 after it.\n",
-                      (unsigned long long)l->lost_tokens, plural(l->lost_tokens));
+                      (unsigned long long)l->lost_tokens, text_plural(l->lost_tokens));
     }
     if (l->ambiguous_returns > 0) {
         buffer_printf(out,
                       " %llu return%s could be of more than one call: trace the tiers concerned without "
                       "returns => none.\n",
-                      (unsigned long long)l->ambiguous_returns, plural(l->ambiguous_returns));
+                      (unsigned long long)l->ambiguous_returns, text_plural(l->ambiguous_returns));
     }
 }
 
@@ -221,7 +217,7 @@ static void reloads(const struct ledger_row *l, struct buffer *out) {
     if (l->reloads > 0) {
         buffer_printf(out,
                       " Code was reloaded %llu time%s%s%s;%s requests that were open then are incomplete.\n",
-                      (unsigned long long)l->reloads, plural(l->reloads), text[0] ? ", " : "", text,
+                      (unsigned long long)l->reloads, text_plural(l->reloads), text[0] ? ", " : "", text,
                       text[0] ? "\n  " : "");
     } else if (text[0]) {
         buffer_printf(out, " Trace flags were taken off by others: %s.\n", text);

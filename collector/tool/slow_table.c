@@ -125,7 +125,7 @@ void slow_table(const struct slow_list *list, const char *db, bool limited, stru
         line(out, cells, widths);
     }
     buffer_printf(out, "\n %" PRIu32 " request%s, the slowest first%s.", list->count,
-                  list->count == 1 ? "" : "s", limited ? "; --limit shows more" : "");
+                  text_plural(list->count), limited ? "; --limit shows more" : "");
     buffer_text(out, cut ? " Cut: it had more spans than the collector takes.\n" : "\n");
     buffer_printf(out, " kprof slow ID --db %s draws one.\n", db);
 }

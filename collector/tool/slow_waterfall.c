@@ -305,7 +305,7 @@ static void header(const struct waterfall *w, struct buffer *out) {
                   is(r->reason, "over")     ? "it took longer than the threshold"
                   : is(r->reason, "failed") ? "it failed"
                                             : "it was among the slowest of its time",
-                  r->spans, r->spans == 1 ? "" : "s");
+                  r->spans, text_plural(r->spans));
     if (r->origin) {
         buffer_text(out, " Remote: a part of a request of ");
         buffer_text(out, r->origin);

@@ -30,6 +30,10 @@ char *text_size(double bytes, char out[TEXT_SIZE_BYTES]) {
     return out;
 }
 
+const char *text_plural(uint64_t count) {
+    return count == 1 ? "" : "s";
+}
+
 char *text_unmarked(uint64_t calls, char out[TEXT_UNMARKED_BYTES]) {
     char digits[24], grouped[32];
     size_t n = (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)calls), len = 0;
@@ -39,7 +43,7 @@ char *text_unmarked(uint64_t calls, char out[TEXT_UNMARKED_BYTES]) {
         }
         grouped[len++] = digits[i];
     }
-    snprintf(out, TEXT_UNMARKED_BYTES, "%.*s call%s, but nothing has begun a request", (int)len, grouped, calls == 1 ? "" : "s");
+    snprintf(out, TEXT_UNMARKED_BYTES, "%.*s call%s, but nothing has begun a request", (int)len, grouped, text_plural(calls));
     return out;
 }
 

@@ -15,6 +15,9 @@ char *text_duration(double ns, char out[TEXT_DURATION_BYTES]);
 // "340 B", "1.2 KB", "50 MB": in thousands, two or three digits. Returns out.
 char *text_size(double bytes, char out[TEXT_SIZE_BYTES]);
 
+// "s" behind a noun, or nothing when there is one of it.
+const char *text_plural(uint64_t count);
+
 // What is said when tiers are called, but nothing begins a request: how many calls there were, and what to do about it.
 enum { TEXT_UNMARKED_BYTES = 160 };
 #define TEXT_UNMARKED_ADVICE "give --entry, or mark requests (README, Your own node)"

@@ -54,6 +54,16 @@ static void test_sizes(void **state) {
     }
 }
 
+static void test_plurals(void **state) {
+    (void)state;
+    char text[TEXT_UNMARKED_BYTES];
+    assert_string_equal(text_plural(0), "s");
+    assert_string_equal(text_plural(1), "");
+    assert_string_equal(text_plural(2), "s");
+    assert_string_equal(text_unmarked(1, text), "1 call, but nothing has begun a request");
+    assert_string_equal(text_unmarked(1234567, text), "1,234,567 calls, but nothing has begun a request");
+}
+
 static void test_fit(void **state) {
     (void)state;
     static const struct {
@@ -588,6 +598,7 @@ int main(void) {
 #define REPORT_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
         cmocka_unit_test(test_durations),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_plurals),
         cmocka_unit_test(test_fit),
         cmocka_unit_test(test_clean_and_width),
         REPORT_TEST(test_table),
