@@ -125,8 +125,8 @@ first_action() {
 # ledger_of NODE COLUMN
 ledger_of() { sql "SELECT coalesce(sum($2), 0) FROM ledger WHERE resolution_s = 10 AND node = '$1'"; }
 
-# stolen: more than a part in 500 of the time.
-stolen() { [[ $noise =~ ([0-9]+)" ms were stolen" ]] && [ "${BASH_REMATCH[1]}" -gt $((2 * ${PRESSURE_SECONDS:-30})) ]; }
+# stolen: more than a twentieth of the time, as lib.sh has it.
+stolen() { [[ $noise =~ ([0-9]+)" ms were stolen" ]] && [ "${BASH_REMATCH[1]}" -gt $((50 * ${PRESSURE_SECONDS:-30})) ]; }
 
 # One second in thirty may be the machine's: what tracing does, it does again. Two fair rounds that are slow fail.
 tries=0

@@ -1,19 +1,19 @@
 /* A canary for tests that judge times: how late does a process wake up that runs beside them at the same
- * priority, how much time did the hypervisor take, and how long did the traced node itself wait for a
+ * priority, how much time did the hypervisor take, and how long did the processes that are measured wait for a
  * processor? Where one of these is more than little, the machine was not quiet, and a time that was measured
  * meanwhile says little about what was measured.
  *
- *   canary [--late MICROSECONDS] [--pid PID]...
+ *   canary [--pid PID]...
  *
  * Says "watching" when it does, and sleeps for a millisecond again and again, until TERM or INT; then prints one more line and ends
  * with 0:
  *
- *   wakeups 4210 late 3 worst_us 8123 stolen_ms 10 waited_us 350
+ *   ms 4210 late_ms 9 worst_ms 8 stolen_ms 10 waited_ms 3
  *
- * late counts the wake-ups that came more than MICROSECONDS after their time (1000 unless told). stolen_ms is
- * what /proc/stat says that the hypervisor took from all processors. waited_us is for how long threads of the
- * processes PID were ready to run and did not (of those threads that lived from the begin to the end). Both
- * are 0 where the system does not say. */
+ * ms is for how long it watched. late_ms is by how much its wake-ups came late, those together that were late
+ * by more than a millisecond; worst_ms is the latest. stolen_ms is what /proc/stat says that the hypervisor
+ * took from all processors. waited_ms is for how long threads of the processes PID were ready to run and did
+ * not (of those threads that lived from the begin to the end). The last two are 0 where the system does not say. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -98,7 +98,7 @@ static void add_threads(long pid) {
     closedir(folder);
 }
 
-static long long waited_us(void) {
+static long long waited_ms(void) {
     long long sum = 0;
 
     for (int i = 0; i < n_threads; i++) {
@@ -107,25 +107,19 @@ static long long waited_us(void) {
         if (waited >= 0)
             sum += waited - (long long)threads[i].waited_ns;
     }
-    return sum / 1000;
+    return sum / 1000000;
 }
 
 int main(int argc, char **argv) {
     struct sigaction action = {.sa_handler = end};
-    int64_t late_ns = 1000000, next, worst = 0;
-    long long wakeups = 0, late = 0, stolen, waited;
+    int64_t began, next, late = 0, worst = 0;
+    long long stolen, waited;
     int i;
 
-    for (i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--late") == 0)
-            late_ns = atoll(argv[i + 1]) * 1000;
-        else if (strcmp(argv[i], "--pid") == 0)
-            add_threads(atol(argv[i + 1]));
-        else
-            break;
-    }
+    for (i = 1; i + 1 < argc && strcmp(argv[i], "--pid") == 0; i += 2)
+        add_threads(atol(argv[i + 1]));
     if (i < argc) {
-        fputs("usage: canary [--late MICROSECONDS] [--pid PID]...\n", stderr);
+        fputs("usage: canary [--pid PID]...\n", stderr);
         return 2;
     }
     sigaction(SIGTERM, &action, NULL);
@@ -133,7 +127,7 @@ int main(int argc, char **argv) {
     stolen = stolen_ms();
     puts("watching");
     fflush(stdout);
-    next = now_ns();
+    began = next = now_ns();
     while (!ended) {
         struct timespec until;
         int64_t over;
@@ -144,16 +138,16 @@ int main(int argc, char **argv) {
         if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
             continue;
         over = now_ns() - next;
-        wakeups++;
-        if (over > late_ns)
-            late++;
+        if (over <= STEP_NS)
+            continue;
+        late += over;
+        next += over; /* one delay is one late wake-up */
         if (over > worst)
             worst = over;
-        if (over > STEP_NS)
-            next += over; /* one delay is one late wake-up */
     }
-    waited = waited_us(); /* before anything else is done */
-    printf("wakeups %lld late %lld worst_us %lld stolen_ms %lld waited_us %lld\n", wakeups, late,
-           (long long)(worst / 1000), stolen_ms() - stolen, waited);
+    waited = waited_ms(); /* before anything else is done */
+    printf("ms %lld late_ms %lld worst_ms %lld stolen_ms %lld waited_ms %lld\n",
+           (long long)((now_ns() - began) / 1000000), (long long)(late / 1000000), (long long)(worst / 1000000),
+           stolen_ms() - stolen, waited);
     return 0;
 }
