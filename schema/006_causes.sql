@@ -19,7 +19,7 @@ ALTER TABLE ledger_rows ADD COLUMN incomplete_end    INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE ledger_rows ADD COLUMN calls             INTEGER;
 -- calls that were given to another request than their token's, as that one had asked for them
 ALTER TABLE ledger_rows ADD COLUMN recredited_calls  INTEGER NOT NULL DEFAULT 0;
--- calls of tiers without return values of which nobody can tell whether they ended by an exception
+-- calls of tiers without return values, in complete requests, of which nobody can tell whether they ended by an exception
 ALTER TABLE ledger_rows ADD COLUMN unknown_outcomes  INTEGER NOT NULL DEFAULT 0;
 -- ms for which nothing was traced: paused_ms, because somebody asked for that; before version 6 it holds the next two as well
 ALTER TABLE ledger_rows ADD COLUMN tripped_ms        INTEGER NOT NULL DEFAULT 0;  -- because the guard had taken everything off

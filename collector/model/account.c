@@ -26,15 +26,10 @@ static struct stat_row *row_of(const struct account *a, int64_t bucket, uint16_t
     return row ? row : other_row(a, key);
 }
 
-// Whether a span counts as an error: how one of a tier without return values ended is not known.
-static bool failed(const struct span *span) {
-    return span->error && !span->blind;
-}
-
 static void add_span(struct stat_row *row, const struct span *span, uint64_t duration, bool first) {
     row->requests += first;
     stats_count(row, duration);
-    row->errors += failed(span);
+    row->errors += span->error;
     row->wait_ns += (uint64_t)span->wait;
     row->gc_ns += (uint64_t)span->gc;
     row->off_cpu_ns += (uint64_t)span->off_cpu;
@@ -52,7 +47,7 @@ static void add_span(struct stat_row *row, const struct span *span, uint64_t dur
 // inner: a call of the same position is open above it.
 static void add_path(struct path_row *row, const struct span *span, uint64_t duration, bool inner) {
     row->calls++;
-    row->errors += failed(span);
+    row->errors += span->error;
     row->wait_ns += (uint64_t)span->wait;
     row->duration_ns += duration;
     row->min_ns = duration < row->min_ns ? duration : row->min_ns;
@@ -163,7 +158,7 @@ static uint64_t *reason_count(struct ledger_row *ledger, uint8_t reason) {
 static uint64_t unknown_outcomes(const struct request_result *r) {
     uint64_t unknown = 0;
     for (uint32_t i = 0; i < r->count; i++) {
-        unknown += r->spans[i].blind && !r->spans[i].open;
+        unknown += r->spans[i].blind && !r->spans[i].open && !r->spans[i].error;
     }
     return unknown;
 }

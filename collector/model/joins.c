@@ -18,6 +18,10 @@
 // the traced call (next_catch in beam_common.c): what is found to be left by an exception later on has ended before, nobody knows
 // when, unless each call was made by the function of the one below it. So is what a call of another request, or of none, is made right
 // above.
+//
+// Whether a call without a value has returned or raised is not said: its caller may have caught what it raised, and control is back there
+// either way. But one that is left without a return_to of its own has raised, and so has the call below that its function was called by,
+// if that does not catch it: what is behind it is told. Of all others the outcome is not known.
 #include "tracker.h"
 
 static void hurt(struct tracker *t, uint32_t request, uint32_t generation) {
@@ -70,13 +74,16 @@ static void end_unwound_entry(struct tracker *t, const struct call *call, int64_
     }
 }
 
-// Takes off what lies above `match`. Calls whose return had to come are unwound: it never came.
-static void unwind_to(struct tracker *t, struct process *p, uint32_t match, enum left_by how, int64_t time) {
+// Takes off what lies above `match`. Calls whose return had to come are unwound: it never came. Returns whether `match`, if it is over too,
+// was left by the same exception.
+static bool unwind_to(struct tracker *t, struct process *p, uint32_t match, enum left_by how, int64_t time) {
+    bool raised = false;
     while (p->top != match) {
         const struct call *top = call_at(t, p->top);
+        raised = how == LEFT_BY_EXCEPTION && top->caller != 0 && !unclear(t, top);
         if (top->caller != 0) {
             end_call(t, top, how == LEFT_BY_EXCEPTION, time);
-            if (how == LEFT_BY_EXCEPTION && unclear(t, top)) {
+            if (how == LEFT_BY_EXCEPTION && !raised) {
                 t->counts.ambiguous_returns++;
                 hurt(t, top->request, top->generation);
             }
@@ -87,6 +94,7 @@ static void unwind_to(struct tracker *t, struct process *p, uint32_t match, enum
         }
         pop(t, p);
     }
+    return raised;
 }
 
 bool entry_left(struct tracker *t, struct process *p, uint32_t caller, int64_t time) {
@@ -166,15 +174,15 @@ static enum landing find_landing(const struct tracker *t, const struct process *
     return LANDS_NOWHERE;
 }
 
-// Ends the calls on top that return to `function`. Whatever is a guess of that is remembered.
-static uint16_t end_chain(struct tracker *t, struct process *p, uint32_t function, int64_t time) {
+// Ends the calls on top that return to `function`, the first of them perhaps by an exception. Whatever is a guess of that is remembered.
+static uint16_t end_chain(struct tracker *t, struct process *p, uint32_t function, bool raised, int64_t time) {
     uint16_t tier = call_at(t, p->top)->tier;
     bool guess = p->last_event != LAST_OTHER;
     uint32_t whose = guess ? p->returned : call_at(t, p->top)->request;
     const struct call *call;
     do {
         call = call_at(t, p->top);
-        end_call(t, call, false, time);
+        end_call(t, call, raised, time);
         if (!same_request(t, call->request, whose)) { // it is the other one's: this one was left in silence before
             t->counts.ambiguous_returns++;
             hurt(t, call->request, call->generation);
@@ -187,6 +195,7 @@ static uint16_t end_chain(struct tracker *t, struct process *p, uint32_t functio
         pop(t, p);
         call = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
         guess = true;
+        raised = false;
     } while (call && call->caller == function && call->function != function);
     return tier;
 }
@@ -218,6 +227,7 @@ uint16_t tracker_return_to(struct tracker *t, uint64_t pid, uint32_t function, i
     struct process *p = process_find(t, pid);
     uint16_t tier = TIER_NONE;
     uint32_t where;
+    bool raised;
     if (!p) {
         return TIER_NONE;
     }
@@ -229,8 +239,8 @@ uint16_t tracker_return_to(struct tracker *t, uint64_t pid, uint32_t function, i
     }
     switch (find_landing(t, p, function, &where)) {
     case LANDS_AT_CALLER:
-        unwind_to(t, p, where, LEFT_BY_EXCEPTION, time);
-        tier = end_chain(t, p, function, time);
+        raised = unwind_to(t, p, where, LEFT_BY_EXCEPTION, time);
+        tier = end_chain(t, p, function, raised, time);
         break;
     case LANDS_INSIDE:
         unwind_to(t, p, where, LEFT_BY_EXCEPTION, time);
@@ -261,7 +271,7 @@ void tracker_exited(struct tracker *t, uint64_t pid, int64_t time) {
             end_call(t, top, true, time); // by a kill, which is silent from OTP 27 on; before, such calls end by an exception
             crashed = top->below == SLAB_NONE && top->request == p->begun && top->generation == p->begun_generation;
         }
-        if (top->caller != 0) { // or in silence before, also where others were called since
+        if (top->caller != 0 && unclear(t, top)) { // or in silence before, also where others were called since
             t->counts.ambiguous_returns++;
             hurt(t, top->request, top->generation);
         }

@@ -170,7 +170,7 @@ static uint32_t copy_spans(struct keep *k, const struct request_result *r) {
                                          .parent = s->parent,
                                          .tier = s->tier,
                                          .open = s->open,
-                                         .error = s->error && !s->blind,
+                                         .error = s->error,
                                          .async = s->async,
                                          .blind = s->blind,
                                          .caller = r->remote && s->parent == SPAN_NONE && s->from != s->pid ? s->from : 0};

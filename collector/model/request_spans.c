@@ -264,6 +264,6 @@ void request_judge(struct tracker *t, struct request *r, enum request_fate fate,
         result->count = r->spans;
     }
     for (uint32_t i = 0; good && r->remote && i < r->spans; i++) {
-        result->error = result->error || (result->spans[i].depth == 0 && result->spans[i].error && !result->spans[i].blind);
+        result->error = result->error || (result->spans[i].depth == 0 && result->spans[i].error);
     }
 }

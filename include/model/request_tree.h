@@ -30,7 +30,7 @@ struct span {
     uint16_t tier;
     bool open;  // its return was not seen
     bool error; // ended by an exception
-    bool blind; // of a tier without return values (return_to): whether it ended by an exception is not known
+    bool blind; // of a tier without return values (return_to): whether it ended by an exception is not known unless error says so
     int64_t gc;      // garbage collection while it was the innermost of its process, ns
     int64_t off_cpu; // the same for being scheduled out, ns
 

@@ -130,7 +130,7 @@ struct kept_span {
     uint32_t parent; // in this request's spans, UINT32_MAX: below the request itself. Always before the span
     uint16_t tier;
     bool open, error, async;
-    bool blind; // how it ended is not known (returns => none)
+    bool blind; // how it ended is not known unless error says so (returns => none)
     uint64_t caller; // of a part: the process that its token came from, of another node as message_process has it; 0: below another span
 };
 

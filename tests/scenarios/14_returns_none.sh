@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Goal of this test: tiers with #{returns => none} send no return values, so that what they return costs nothing, and their times and
 # counts are the truth all the same. Where the VM's messages leave open what returned, the request is incomplete and the ledger
-# counts it: what is in the statistics is right.
+# counts it: what is in the statistics is right. Errors are told where they can be: by an exception of the call around, which has not caught
+# it, and by the process's death. How many outcomes are not known is told, too.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/cases.sh"
 
 # Whether a call ended in an exception is not told where nothing shows it: fewer errors are right, more are not. Requests' are exact.
+# Nothing shows it in these cases: between any two tiers there is a function that is none, and might have caught it.
 errors_differ="(s.errors > t.errors OR t.tier = '_total' AND s.errors <> t.errors)"
 # Body recursion, exceptions through functions that are no tiers, and a process's death leave open what returned when.
 unclear='[recursion, deep, crash, killed, worker_crash, worker_killed]'
@@ -71,6 +73,21 @@ compare 14
 is "$(grep -v '|\(fits\|times\|missing\)$' "$scratch/compared" | table | tail -n +2)" "" \
   "calls, errors and asynchronous calls of every tier that is there"
 holds "$(grep -c '|fits$' "$scratch/compared")" -ge 90 "and most are there"
+is "$(run "kprof:stop_trace().")" ok "stop_trace"
+# -- outcomes ----------------------------------------------------------------------------------------------------------
+# outcomes TIER: calls and errors of scenario_raises
+outcomes() { sql "SELECT sum(calls) || ' ' || sum(errors) FROM tier_stats
+                  WHERE resolution_s = 10 AND identity = 'raises' AND tier = '$1'"; }
+unknown=$(ledger unknown_outcomes) before=$(ledger requests_complete) closed=$(ledger requests_complete+requests_incomplete)
+is "$(run "kprof:start_trace([{tier_config, scenario_raises:tiers()}, {collector, {\"127.0.0.1\", $collector_port}}]).")" ok \
+  "a trace of tiers that call each other"
+is "$(run "group_leader(whereis(user), self()), scenario_raises:run(10).")" ok "they return, raise, exit and are killed"
+wait_for 15 "all requests are closed" ledger_reaches requests_complete+requests_incomplete $((closed + 10))
+is "$(ledger requests_complete)" "$((before + 10))" "and all are complete"
+is "$(outcomes whole)" "20 20" "two of whole, which died"
+is "$(outcomes outer)" "40 30" "with returns => none: of four calls three errors, by the exception of the call around and by deaths"
+is "$(outcomes inner)" "40 30" "and so of the one below"
+is "$(ledger unknown_outcomes)" $((unknown + 20)) "of those that returned nobody knows it, and that is told"
 is "$(run "kprof:stop_trace().")" ok "stop_trace"
 stop_collector
 counted_once

@@ -201,9 +201,12 @@ static void both_kinds(void **state) {
 
 static void exceptions_without_values(void **state) {
     (void)state;
-    // out of b, caught in a's caller: a may have returned or not, b has not
-    check("begin 1 A 0; none 1 A a x 1; none 1 A b a 2; to A x 3; end 1 A 4",
-          "complete 0..4 self 2: Aa 1..3 self 1 unknown, >Ab 2..3 self 1 error;", 0, 0, 0);
+    // out of c, through b, caught in b's caller, which may return all the same
+    check("begin 1 A 0; none 1 A a x 1; none 1 A b a 2; none 1 A c b 3; to A a 4; to A x 5; end 1 A 6",
+          "complete 0..6 self 2: Aa 1..5 self 2 unknown, >Ab 2..4 self 1 error, >>Ac 3..4 self 1 error;", 0, 0, 0);
+    // a was called by a tail call of d, or by its caller's own recursion
+    check("begin 1 A 0; none 1 A d x 1; none 1 A a x 1; none 1 A b a 2; to A x 3; end 1 A 4",
+          "complete 0..4 self 2: Ad 1..3 self 0 unknown, >Aa 1..3 self 1 error, >>Ab 2..3 self 1 error;", 0, 0, 0);
     // b being called by a function of a's: when it was left, and by what, is not known
     check("begin 1 A 0; none 1 A a x 1; none 1 A b y 2; to A a 3; to A x 4; end 1 A 5", "incomplete 0..5;", 0, 1, 0);
     check("begin 1 A 0; none 1 A a x 1; none 1 A b y 2; to A x 4; end 1 A 5", "incomplete 0..5;", 0, 1, 0);
@@ -322,7 +325,10 @@ static void deaths(void **state) {
           "complete 0..3 error self 2: Aa 1..2 self 1 error;complete 4..5 self 1;", 0, 0, 0);
     // what has no return value and is open at the death was left by it, or in silence before
     check("begin 1 A 0; spawn 1 A B 1; none 1 B b ? 2 B; die B 4; end 1 A 5", "incomplete 0..5;", 0, 1, 0);
-    check("begin 1 A 0; none 1 A a x 1; none 1 A b a 2; die A 3; now 1500", "incomplete 0..3 error;", 0, 2, 0);
+    check("begin 1 A 0; none 1 A a x 1; none 1 A b a 2; die A 3; now 1500", "incomplete 0..3 error;", 0, 1, 0);
+    // not in silence where the function that called it goes on, which would have told of catching anything
+    check("begin 1 A 0; call 1 A w 1; none 1 A a w 2; none 1 A b a 3; die A 5; now 1500",
+          "complete 0..5 error self 1: Aw 1..5 self 1 error, >Aa 2..5 self 1 error, >>Ab 3..5 self 2 error;", 0, 0, 0);
     // from OTP 27 on the VM kills in silence: what has a return value and is open then was left by it
     check("begin 1 A 0; call 1 A a 1; call 1 S s 2 A; die S 3; ret A a 4; end 1 A 5",
           "complete 0..5 self 2: Aa 1..4 self 2, >Ss 2..3 self 1 error wait 1;", 0, 0, 0);
@@ -331,7 +337,7 @@ static void deaths(void **state) {
     check("begin 1 A 0; call 1 A a 1; raise 1 A 2; die A 4; now 1500", "complete 0..4 error self 1: Aa 1..4 self 3 error;", 0, 0, 0);
     // what has none below it may have been left in silence before that was called
     check("begin 1 A 0; none 1 A a x 1; call 1 A b 2; die A 4; now 1500", "incomplete 0..4 error;", 0, 1, 0);
-    check("begin 1 A 0; call 1 A a 1; none 1 A b a 2; die A 4; now 1500", "incomplete 0..4 error;", 0, 1, 0);
+    check("begin 1 A 0; call 1 A a 1; none 1 A b y 2; die A 4; now 1500", "incomplete 0..4 error;", 0, 1, 0);
     // a return was lost: the death does not make up for it
     check("begin 1 A 0; call 1 B b 2 A; lost; die B 4; end 1 A 5", "incomplete 0..5;", 1, 0, 0);
     // a process of the same number begins anew

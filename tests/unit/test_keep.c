@@ -182,7 +182,8 @@ static void spans(void **state) {
                            .async = true};
     all[2] = (struct span){.start = 1002, .end = -1, .parent = 1, .open = true, .async = true};
     all[3] = (struct span){.start = 1003, .end = 1004, .parent = 1, .error = true};
-    all[4] = (struct span){.start = 1004, .end = 1004, .parent = 1, .blind = true, .error = true}; // how it ended nobody knows
+    all[4] = (struct span){.start = 1004, .end = 1004, .parent = 1, .blind = true, .error = true};
+    all[5] = (struct span){.start = 1005, .end = 1508, .parent = 2, .blind = true, .pid = 12}; // how it ended nobody knows
     struct request_result r = {.fate = REQUEST_INCOMPLETE, .cut = true, .begin = 990, .end = 9000, .spans = all, .count = n,
                                .calls = 77777};
     assert_true(keep_offer(f.keep, &f.account, &r, INT64_MAX));
@@ -197,8 +198,8 @@ static void spans(void **state) {
     assert_true(s[1].self == 11 && s[1].wait == 12 && s[1].gc == 13 && s[1].off_cpu == 14 && s[1].async && !s[1].open);
     assert_true(s[2].open && s[2].async && s[2].duration == 0 && s[2].parent == 1);
     assert_true(s[3].error && !s[3].blind && s[3].duration == 1);
-    assert_true(s[4].blind && !s[4].error);
-    for (uint32_t i = 5; i < LIMIT_KEPT_SPANS; i++) {
+    assert_true(s[4].blind && s[4].error && s[5].blind && !s[5].error);
+    for (uint32_t i = 6; i < LIMIT_KEPT_SPANS; i++) {
         assert_true(s[i].start == 10 + i && s[i].duration == 500 + i && s[i].parent == i / 2 && s[i].pid == i + 7);
     }
     kept = stats_kept_at(f.account.stats, 1);

@@ -20,17 +20,18 @@
                losses, spans = #{}, place, deadline}).
 -record(reader, {latest = none, looked = none, losses = 0, lost_at = #{}, lost = false, lost_until = -1, index = 0, next = 1,
                  labels = #{}, closed = #{}, open = #{}, procs = #{}, lists = #{new => [], open => [], closing => []},
-                 counts = #{}, seen = #{}, taken = #{}, fates = #{}}).
+                 counts = #{}, seen = #{}, taken = #{}, raised = #{}, fates = #{}}).
 
 %% @doc From the stream, with what was lost in it:
 %%   fates   of the requests whose begin came: #fate{}
 %%   taken   times of the calls that were taken as calls of such requests
 %%   seen    times of messages => their place in the stream, an atom when they were lost
+%%   raised  times of the calls without values that are known to have raised
 %%   counts  column of the ledger => number
--spec read([#event{} | {lost, [#event{}]}]) -> #{fates := map(), taken := map(), seen := map(), counts := map()}.
+-spec read([#event{} | {lost, [#event{}]}]) -> #{fates := map(), taken := map(), seen := map(), raised := map(), counts := map()}.
 read(Items) ->
     R = finish(lists:foldl(fun item/2, #reader{}, Items)),
-    #{fates => R#reader.fates, taken => R#reader.taken, seen => R#reader.seen, counts => R#reader.counts}.
+    #{fates => R#reader.fates, taken => R#reader.taken, seen => R#reader.seen, raised => R#reader.raised, counts => R#reader.counts}.
 
 %% A loss hurts what is open, and what begins no later than DISORDER after the next message or the latest one. What had ended, with nothing
 %% open, more than DISORDER before the latest one is as it was.
@@ -171,11 +172,14 @@ returns(Pid, Function, Kind, Time, R) ->
 unwind([], _, _, _, R) -> R;
 unwind([#call{caller = none, what = What, key = Key} | Above], Below, How, Time, R) ->
     unwind(Above, Below, How, Time, case What of spawn -> R; _ -> hurt(Key, count(unwound_frames, 1, R)) end);
-unwind([#call{caller = Caller, function = Function, key = Key} = Call | Above], Below, How, Time, R) ->
-    R1 = over(Call, Time, R),
-    Direct = case Above ++ Below of [#call{function = Caller} | _] -> Caller =/= Function; _ -> false end,
-    unwind(Above, Below, How, Time,
-           case How =:= tail_call orelse Direct of true -> R1; false -> hurt(Key, count(ambiguous_returns, 1, R1)) end).
+unwind([#call{key = Key} = Call | Above], Below, How, Time, R) ->
+    R1 = over(Call, Time, case How of exception -> raised(Call, R); tail_call -> R end),
+    Known = How =:= tail_call orelse direct(Call, Above ++ Below),
+    unwind(Above, Below, How, Time, case Known of true -> R1; false -> hurt(Key, count(ambiguous_returns, 1, R1)) end).
+
+%% Whether a call was made by the function of the one below it, not in a recursion: had that one caught what it raised, it would be told.
+direct(#call{caller = Caller, function = Function}, [#call{function = Caller} | _]) -> Caller =/= none andalso Caller =/= Function;
+direct(_, _) -> false.
 
 return_to(Pid, Function, Time, R) when is_map_key(Pid, R#reader.procs) ->
     #proc{stack = Stack} = P0 = proc(Pid, R),
@@ -184,7 +188,10 @@ return_to(Pid, Function, Time, R) when is_map_key(Pid, R#reader.procs) ->
             _ -> P0
         end,
     {P2, R2} = case landing(P#proc.stack, Function, P#proc.last, R#reader.losses, []) of
-                   {at_caller, Above, Left} -> chain(Function, Time, P#proc{stack = Left}, unwind(Above, Left, exception, Time, R));
+                   {at_caller, Above, [First | _] = Left} ->
+                       Passed = Above =/= [] andalso direct(lists:last(Above), Left),
+                       chain(Function, Time, P#proc{stack = Left},
+                             unwind(Above, Left, exception, Time, case Passed of true -> raised(First, R); false -> R end));
                    {inside, Above, Left} -> {P#proc{stack = Left}, unwind(Above, Left, exception, Time, R)};
                    nowhere -> {P, unexplained(P, R)}
                end,
@@ -249,8 +256,8 @@ dies([#call{what = spawn} | Below], Begun, Time, Crashed, R) -> dies(Below, Begu
 dies([#call{caller = none, losses = Losses} | _] = Rest, _, _, Crashed, #reader{losses = Now} = R) when Losses =/= Now ->
     {Rest, Crashed, R};
 dies([#call{caller = Caller, key = Key} = Call | Below], Begun, Time, _, R) ->
-    R1 = over(Call, Time, R),
-    R2 = case Caller of none -> R1; _ -> hurt(Key, count(ambiguous_returns, 1, R1)) end,
+    R1 = over(Call, Time, raised(Call, R)),
+    R2 = case Caller =:= none orelse direct(Call, Below) of true -> R1; false -> hurt(Key, count(ambiguous_returns, 1, R1)) end,
     dies(Below, Begun, Time, Below =:= [] andalso Key =:= Begun, R2);
 dies([], _, _, Crashed, R) -> {[], Crashed, R}.
 
@@ -261,6 +268,13 @@ over(#call{key = Key, number = Number}, Time, #reader{open = Open} = R) ->
     case Open of
         #{Key := #open{spans = #{Number := {_, Kind, Pid, Start}} = Spans, last = Last} = O} ->
             put_open(Key, O#open{spans = Spans#{Number := {over, Kind, Pid, Start}}, last = max(Last, Time)}, R);
+        _ -> R
+    end.
+
+raised(#call{caller = none}, R) -> R;
+raised(#call{key = Key, number = Number}, #reader{open = Open, raised = Raised} = R) ->
+    case Open of
+        #{Key := #open{spans = #{Number := {_, _, _, Start}}}} -> R#reader{raised = Raised#{Start => true}};
         _ -> R
     end.
 

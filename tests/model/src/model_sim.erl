@@ -10,8 +10,8 @@
 -include("model.hrl").
 
 %% state: run (a step is on its way) | idle | {gather, Missing} | dead
-%% stack: open spans, innermost first. silent: spans that are over right now and no message has told so yet, innermost first. k: what is
-%% still to be done, operations and frames:
+%% stack: open spans, innermost first. silent: spans that are over right now and no message has told so yet, innermost first, each with
+%% whether it raised. k: what is still to be done, operations and frames:
 %%   {frame, Spans, Caller, Function}   a function's; its spans (after tail calls more than one, the last called first)
 %%   {'catch', Then}, {ended, RequestId, How}, {reply, To}, {token, Token}
 -record(proc, {id, pid, token = none, k = [], mbox = [], state = run, server = false, base, stack = [], gc_armed = false,
@@ -77,7 +77,7 @@ happens({kill, Id}, W) ->
         #proc{state = dead} -> W;
         #proc{exit_armed = true, stack = Stack} = P when map_get(quiet, W#world.plan) -> % as from OTP 27 on
             {Time, W1} = emit(P, out_exited, [], [0], W),
-            put_proc(P#proc{state = dead}, ended(Stack, Time, true, W1));
+            put_proc(P#proc{state = dead}, ended([{Id1, true} || Id1 <- Stack], Time, W1));
         P -> die(P, {exit, killed}, W)
     end.
 
@@ -209,22 +209,22 @@ leave_one(Id, Kind, Value, #proc{stack = Stack, silent = Silent} = P, W) ->
     #span{tier = T} = maps:get(Id, W#world.spans),
     P1 = P#proc{stack = lists:delete(Id, Stack)},
     case model_plan:returns(T) of
-        none -> {P1#proc{silent = Silent ++ [Id]}, W};
+        none -> {P1#proc{silent = Silent ++ [{Id, Kind =:= exception_from}]}, W};
         whole ->
             {Time, W1} = emit(P, Kind, [], [mfa(T), Value], W),
-            {P1#proc{silent = []}, ended(Silent ++ [Id], Time, Kind =:= exception_from, W1)}
+            {P1#proc{silent = []}, ended(Silent ++ [{Id, Kind =:= exception_from}], Time, W1)}
     end.
 
-ended(Ids, Time, Error, W) ->
-    lists:foldl(fun(Id, #world{spans = Spans} = W1) ->
+ended(Ended, Time, W) ->
+    lists:foldl(fun({Id, Error}, #world{spans = Spans} = W1) ->
                     #{Id := #span{req = Request, pid = Pid} = Span} = Spans,
                     acts(Request, Pid, Time, W1#world{spans = Spans#{Id := Span#span{stop = Time, error = Error}}})
-                end, W, Ids).
+                end, W, Ended).
 
 %% Control is back in a function: told in every process while some tier has no return values.
 return_to(Function, #proc{silent = Silent} = P, #world{plan = #{none := true}} = W) ->
     {Time, W1} = emit(P, return_to, [], [Function], W),
-    {P#proc{silent = []}, ended(Silent, Time, false, W1)};
+    {P#proc{silent = []}, ended(Silent, Time, W1)};
 return_to(_, P, W) -> {P, W}.
 
 %% -- exceptions --------------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ raise([_ | K], Class, Passed, P, W) -> raise(K, Class, Passed, P, W).
 
 caught(true, P, W) -> return_to(function(P), P, W);
 caught(false, #proc{silent = Silent} = P, #world{now = Now, last = Last} = W) ->
-    {P#proc{silent = []}, ended(Silent, max(Now, Last), true, W)}.
+    {P#proc{silent = []}, ended(Silent, max(Now, Last), W)}.
 
 %% A process dies: of an exception, of a kill, or of being done. This is told only of processes that began a request, or called what has no
 %% return value.
@@ -256,7 +256,7 @@ die(#proc{k = K} = P, Reason, W) ->
 exits(#proc{exit_armed = false} = P, W) -> put_proc(P#proc{state = dead}, W);
 exits(#proc{silent = Silent} = P, W) ->
     {Time, W1} = emit(P, out_exited, [], [0], W),
-    put_proc(P#proc{state = dead, silent = []}, ended(Silent, Time, true, W1)).
+    put_proc(P#proc{state = dead, silent = []}, ended(Silent, Time, W1)).
 
 %% -- requests ----------------------------------------------------------------------------------------------------------
 

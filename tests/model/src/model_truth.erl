@@ -25,9 +25,12 @@ of_capture(Spans, Requests, Items) ->
     Named = maps:groups_from_list(fun({R, Seen}) -> identity(R, Seen) end, Whole),
     Rows = maps:map(fun(_, Same) -> lists:foldl(fun({R, Seen}, Sum) -> merge(request_rows(R, Seen), Sum) end, #{}, Same) end, Named),
     Blind = [Fate || #fate{fate = Fate, blind = N} <- maps:values(Fates), N > 0],
-    #{rows => Rows, total => lists:foldl(fun merge/2, #{}, maps:values(Rows)), ledger => maps:merge(maps:from_keys(?LEDGER, 0), Counts),
+    Unknown = length([x || {_, Seen} <- Whole, #span{tier = T, stop = Stop, error = false} <- Seen, Stop =/= open,
+                          model_plan:returns(T) =:= none]),
+    #{rows => Rows, total => lists:foldl(fun merge/2, #{}, maps:values(Rows)),
+      ledger => (maps:merge(maps:from_keys(?LEDGER, 0), Counts))#{unknown_outcomes => Unknown},
       blind => {length([x || complete <- Blind]), length([x || Fate <- Blind, Fate =/= complete])},
-      wrong => wrong(Requests, Fates, Read)}.
+      wrong => wrong(Requests, Fates, Read) ++ guessed(Whole, Spans)}.
 
 identity(#req{named = mark, identity = Identity}, _) -> atom_to_binary(Identity);
 identity(_, []) -> <<"undefined">>;
@@ -39,10 +42,13 @@ told(#req{links = Links, acts = Acts} = R, #fate{closed = Closed, stop = Stop, e
     R#req{stop = Stop, error = Error, stop_pid = Pid, acts = [A || {_, Time} = A <- Acts, InTime(Time)],
           links = maps:filter(fun(_, {_, _, _, Told}) -> InTime(Told) end, Links)}.
 
-%% The spans of which the call was taken, with their ends as far as these came in time.
-seen(#fate{key = Key, closed = Closed}, Spans, #{taken := Taken, seen := Seen}) ->
-    [case Seen of #{Stop := Place} when Place >= Closed -> S#span{stop = open}; _ -> S end % lost is more than any number
+%% The spans of which the call was taken, with their ends as far as these came in time, and what is known of how they ended.
+seen(#fate{key = Key, closed = Closed}, Spans, #{taken := Taken, seen := Seen, raised := Raised}) ->
+    [case Seen of #{Stop := Place} when Place >= Closed -> S#span{stop = open}; _ -> known(S, Raised) end % lost is more than any number
      || #span{start = Start, stop = Stop} = S <- Spans, maps:get(Start, Taken, none) =:= Key].
+
+known(#span{tier = Tier, start = Start, error = Error} = S, Raised) ->
+    S#span{error = case model_plan:returns(Tier) of none -> is_map_key(Start, Raised); whole -> Error end}.
 
 %% What the rules must not do: doubt requests that nothing speaks against; and take something else for the end than the first end marker,
 %% unless that did not come, or not in time; nor call a request complete of which a message was lost up to its end.
@@ -58,6 +64,12 @@ wrong(Requests, Fates, #{seen := Seen, counts := Counts}) ->
             || {Id, #fate{fate = complete, stop = Stop}} <- maps:to_list(Fates),
                #req{identity = Name, acts = Acts} <- [maps:get(Id, Requests)],
                {_, Time} <- Acts, Time =< Stop, maps:get(Time, Seen, none) =:= lost].
+
+%% Nor say of a call that it raised which has not.
+guessed(Whole, Spans) ->
+    [io_lib:format("rules: the call of ~s at ~b is said to have raised", [T, Start])
+     || {_, Seen} <- Whole, #span{id = Id, tier = T, start = Start, error = true, stop = Stop} <- Seen, Stop =/= open,
+        #{Id := #span{error = false}} <- [Spans]].
 
 merge(A, B) -> maps:merge_with(fun(_, X, Y) -> add(X, Y) end, A, B).
 
@@ -93,7 +105,7 @@ numbers(#span{start = Start, stop = Stop} = S, End, Parents, ById, Children, Wai
                                      false -> {0, case recursive(S, Parents, ById) of true -> 0; false -> Duration end,
                                                uncovered(Start, Stop, Children), 0}
                                  end,
-    {0, 1, count(S#span.error andalso model_plan:returns(S#span.tier) =:= whole), Async, Total, Self, Late, Wait, S#span.gc, S#span.off,
+    {0, 1, count(S#span.error), Async, Total, Self, Late, Wait, S#span.gc, S#span.off,
      Duration, Duration}.
 
 %% At a position, only a call that hangs below one of the same position is a recursion.
