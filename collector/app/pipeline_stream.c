@@ -194,7 +194,8 @@ static inline void prefetch_ahead(const uint8_t *at) {
 }
 
 // Takes the frames at the start of bytes. Returns how many bytes they were, -1 when a frame is none.
-static int64_t take_frames(struct pipeline_node *n, struct slice bytes) {
+static int64_t take_frames(void *context, struct slice bytes) {
+    struct pipeline_node *n = context;
     size_t used = 0;
     for (;;) {
         if (n->skipping > 0) {
@@ -246,8 +247,17 @@ static bool may_keep(const struct pipeline_node *n, size_t len) {
     return !n->pipeline->options.shared || len <= LIMIT_SURE_BYTES || room <= left / 4 * 3;
 }
 
+// The memory of a large frame that is done with is there for others.
+static void partial_settle(struct pipeline_node *n) {
+    if (n->partial.len == 0 && n->partial.room > LIMIT_SURE_BYTES) {
+        partial_free(n);
+    }
+}
+
 // Keeps the start of a frame. Without room for it, or memory, what is kept of it goes and the rest is passed over when it comes.
-static bool partial_add(struct pipeline_node *n, struct slice bytes) {
+static bool partial_add(void *context, struct slice bytes) {
+    struct pipeline_node *n = context;
+    partial_settle(n);
     size_t before = n->partial.room, len = n->partial.len + bytes.len;
     bool kept = may_keep(n, len) && buffer_append(&n->partial, bytes.data, bytes.len);
     n->pipeline->partial_bytes += n->partial.room - before;
@@ -267,43 +277,18 @@ static bool partial_add(struct pipeline_node *n, struct slice bytes) {
 }
 
 int64_t pipeline_feed(struct pipeline_node *n, struct slice bytes) {
-    int64_t used = 0;
+    struct frame_reader reader = {&n->partial, take_frames, partial_add, n};
     if (n->bad) {
         return n->offset;
     }
     n->totals.bytes += bytes.len;
     n->fresh = true;
-    // A frame begun in earlier bytes is completed in the buffer, as far as it needs; the rest is read in place.
-    while (n->partial.len > 0 && bytes.len > 0 && used >= 0) {
-        size_t missing = frame_missing(slice_of(n->partial.data, n->partial.len));
-        size_t piece = missing < bytes.len ? missing : bytes.len;
-        if (!partial_add(n, slice_of(bytes.data, piece))) {
-            used = -1;
-            break;
-        }
-        bytes = slice_of(bytes.data + piece, bytes.len - piece);
-        if (n->partial.len == 0) {
-            break; // there was no room for it
-        }
-        used = take_frames(n, slice_of(n->partial.data, n->partial.len));
-        if (used > 0) {
-            buffer_consume(&n->partial, (size_t)used);
-        }
-        if (n->partial.len == 0 && n->partial.room > LIMIT_SURE_BYTES) {
-            partial_free(n);
-        }
-    }
-    if (used >= 0 && bytes.len > 0) {
-        used = take_frames(n, bytes);
-        if (used >= 0 && !partial_add(n, slice_of(bytes.data + used, bytes.len - (size_t)used))) {
-            used = -1;
-        }
-    }
-    if (used < 0) {
+    if (!frame_feed(&reader, bytes)) {
         count_error(n);
         buffer_reset(&n->partial);
         n->bad = true;
     }
+    partial_settle(n);
     ledger_settle(n);
     return n->bad ? n->offset : -1;
 }

@@ -111,7 +111,8 @@ static void write_term(struct recording *r, struct slice body) {
 }
 
 // Writes the frames at the start of bytes. Returns how many bytes they were, -1 when a frame is none.
-static int64_t write_frames(struct recording *r, struct slice bytes) {
+static int64_t write_frames(void *context, struct slice bytes) {
+    struct recording *r = context;
     size_t used = 0;
     for (;;) {
         size_t skip = bytes.len - used < r->skipping ? bytes.len - used : (size_t)r->skipping;
@@ -144,34 +145,16 @@ static int64_t write_frames(struct recording *r, struct slice bytes) {
     }
 }
 
-static int64_t add_frames(struct recording *r, struct slice bytes) {
-    int64_t used = 0;
-    // A frame begun in earlier bytes is completed in the buffer, as far as it needs; the rest is read in
-    // place.
-    while (r->partial.len > 0 && bytes.len > 0) {
-        size_t missing = frame_missing(slice_of(r->partial.data, r->partial.len));
-        size_t piece = missing < bytes.len ? missing : bytes.len;
-        if (!buffer_append(&r->partial, bytes.data, piece)) {
-            return -1;
-        }
-        bytes = slice_of(bytes.data + piece, bytes.len - piece);
-        used = write_frames(r, slice_of(r->partial.data, r->partial.len));
-        if (used < 0) {
-            return used;
-        }
-        buffer_consume(&r->partial, (size_t)used);
-    }
-    if (bytes.len == 0) {
-        return 0;
-    }
-    used = write_frames(r, bytes);
-    return used >= 0 && !buffer_append(&r->partial, bytes.data + used, bytes.len - (size_t)used) ? -1 : used;
+static bool keep_partial(void *context, struct slice bytes) {
+    struct recording *r = context;
+    return buffer_append(&r->partial, bytes.data, bytes.len);
 }
 
 void recording_add(struct recording *r, struct slice bytes) {
+    struct frame_reader reader = {&r->partial, write_frames, keep_partial, r};
     if (r->values) {
         write_bytes(r, bytes.data, bytes.len);
-    } else if (!r->over && r->file && add_frames(r, bytes) < 0) {
+    } else if (!r->over && r->file && !frame_feed(&reader, bytes)) {
         static const uint8_t none = UINT8_MAX; // begins no frame, for the replay to see the same
         write_bytes(r, &none, 1);
         r->over = true;

@@ -3,6 +3,7 @@
 // leaves in the stream. Pure.
 #pragma once
 
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/limits.h"
 
@@ -54,7 +55,6 @@ static inline long frame_next(struct slice bytes, struct frame *frame) {
     return (long)FRAME_HEADER + (long)size;
 }
 
-
 // Bytes that a frame still lacks of which only the start is there: of its header, or behind that of its body.
 static inline size_t frame_missing(struct slice begun) {
     if (begun.len < FRAME_HEADER) {
@@ -63,3 +63,17 @@ static inline size_t frame_missing(struct slice begun) {
     struct cursor size = cursor_of(begun.data + 1, FRAME_HEADER - 1);
     return FRAME_HEADER + (size_t)cursor_u32(&size) - begun.len;
 }
+
+// Who reads a stream that comes in pieces of any size.
+struct frame_reader {
+    struct buffer *partial; // the start of a frame whose rest is still to come
+    // Takes the frames at the start of bytes. Returns how many bytes they were, -1 when a frame is none.
+    int64_t (*take)(void *context, struct slice bytes);
+    // Appends bytes to `partial`, or leaves that empty: the frame is given up. False: the stream is over.
+    bool (*keep)(void *context, struct slice bytes);
+    void *context;
+};
+
+// The next piece of a stream. A frame begun in earlier ones is completed in `partial`, as far as it needs; the rest is read in place. False
+// when it is no trace stream, or is over; how far it was then is the reader's to know.
+bool frame_feed(const struct frame_reader *reader, struct slice bytes);

@@ -121,12 +121,73 @@ static void truncated_headers(void **state) {
     guarded_free(&g);
 }
 
+// What came out of a stream: frames and their bytes.
+struct sink {
+    struct buffer partial;
+    size_t frames, bytes;
+    size_t room; // more is not kept: the frame is given up, as its reader says
+    bool over;   // likewise, but the stream ends there
+};
+
+static int64_t take(void *context, struct slice bytes) {
+    struct sink *s = context;
+    struct frame frame;
+    size_t used = 0;
+    long n;
+    while ((n = frame_next(slice_of(bytes.data + used, bytes.len - used), &frame)) > 0) {
+        s->frames++;
+        s->bytes += (size_t)n;
+        used += (size_t)n;
+    }
+    return n == FRAME_BAD ? -1 : (int64_t)used;
+}
+
+static bool keep(void *context, struct slice bytes) {
+    struct sink *s = context;
+    if (s->partial.len + bytes.len > s->room) {
+        buffer_reset(&s->partial);
+        return !s->over;
+    }
+    return buffer_append(&s->partial, bytes.data, bytes.len);
+}
+
+// A stream in pieces of any size is the same stream. What its reader does not keep is not asked for again; what is none ends it.
+static void pieces(void **state) {
+    (void)state;
+    struct slice file = data_file("otp25-kinds.cap");
+    for (size_t size = 1; size < 3000; size += size < 300 ? 1 : 97) {
+        struct sink s = {.partial = buffer_make(LIMIT_FRAME_BYTES), .room = SIZE_MAX};
+        struct frame_reader reader = {&s.partial, take, keep, &s};
+        for (size_t at = 0; at < file.len; at += size) {
+            assert_true(frame_feed(&reader, slice_of(file.data + at, file.len - at < size ? file.len - at : size)));
+        }
+        assert_int_equal(s.frames, 101);
+        assert_int_equal(s.bytes, file.len);
+        assert_int_equal(s.partial.len, 0);
+        buffer_free(&s.partial);
+    }
+    for (int over = 0; over < 2; over++) {
+        uint8_t bytes[20] = {0};
+        struct sink s = {.partial = buffer_make(LIMIT_FRAME_BYTES), .room = 7, .over = over};
+        struct frame_reader reader = {&s.partial, take, keep, &s};
+        put_header(bytes, 0, 10);
+        assert_true(frame_feed(&reader, slice_of(bytes, 7)));
+        assert_int_equal(frame_feed(&reader, slice_of(bytes + 7, 1)), !over);
+        assert_int_equal(s.frames, 0);
+        put_header(bytes, 2, 0);
+        assert_false(frame_feed(&reader, slice_of(bytes, 5)));
+        buffer_free(&s.partial);
+    }
+    free((void *)file.data);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_captures),
         cmocka_unit_test(byte_by_byte),
         cmocka_unit_test(kinds),
         cmocka_unit_test(truncated_headers),
+        cmocka_unit_test(pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
