@@ -1,5 +1,6 @@
 #include "tool/report.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -81,6 +82,21 @@ static void count(struct list *l, uint64_t n, const char *one, const char *many)
     }
 }
 
+// A column of the ledger, and what one and many of it are called.
+struct counted {
+    size_t at;
+    const char *one, *many;
+};
+#define COUNTED(column, one, many) {offsetof(struct ledger_row, column), one, many}
+
+static void counts(struct list *l, const struct ledger_row *row, const struct counted *all, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        uint64_t number;
+        memcpy(&number, (const char *)row + all[i].at, sizeof number);
+        count(l, number, all[i].one, all[i].many);
+    }
+}
+
 static void off_for(struct list *l, uint64_t ms, const char *why) {
     char text[ITEM_BYTES], time[TEXT_DURATION_BYTES];
     if (ms > 0) {
@@ -94,6 +110,14 @@ static void off_for(struct list *l, uint64_t ms, const char *why) {
 // -----------------------------------------------------------------------------------------------------
 
 static void losses(const struct ledger_row *l, const char *head, struct buffer *out) {
+    static const struct counted what[] = {
+        COUNTED(requests_expired, "expired", "expired"),
+        COUNTED(dropped_messages, "message dropped", "messages dropped"),
+        COUNTED(orphan_returns, "orphan return", "orphan returns"),
+        COUNTED(unwound_frames, "call without its return", "calls without their return"),
+        COUNTED(ambiguous_returns, "ambiguous return", "ambiguous returns"),
+        COUNTED(decode_errors, "decode error", "decode errors"),
+    };
     char text[ITEM_BYTES];
     struct list list = list_begin(out, head);
     snprintf(text, sizeof text, "by the guard (%llu trip%s)", (unsigned long long)l->trips, text_plural(l->trips));
@@ -105,32 +129,30 @@ static void losses(const struct ledger_row *l, const char *head, struct buffer *
                  (unsigned long long)l->requests_incomplete, all_requests(l));
         item(&list, text);
     }
-    count(&list, l->requests_expired, "expired", "expired");
-    count(&list, l->dropped_messages, "message dropped", "messages dropped");
-    count(&list, l->orphan_returns, "orphan return", "orphan returns");
-    count(&list, l->unwound_frames, "call without its return", "calls without their return");
-    count(&list, l->ambiguous_returns, "ambiguous return", "ambiguous returns");
-    count(&list, l->decode_errors, "decode error", "decode errors");
+    counts(&list, l, what, sizeof what / sizeof *what);
     buffer_text(out, ".\n");
 }
 
 // Why requests are incomplete; files before version 6 do not tell.
 static void reasons(const struct ledger_row *l, struct buffer *out) {
-    if (l->incomplete_loss + l->incomplete_token + l->incomplete_cause + l->incomplete_return +
-            l->incomplete_reload + l->incomplete_large + l->incomplete_room + l->incomplete_end ==
-        0) {
-        return;
-    }
+    static const struct counted why[] = {
+        COUNTED(incomplete_loss, "as messages were lost", "as messages were lost"),
+        COUNTED(incomplete_cause, "as a call may be another's", "as a call may be another's"),
+        COUNTED(incomplete_token, "lost its token", "lost their token"),
+        COUNTED(incomplete_return, "without all its returns", "without all their returns"),
+        COUNTED(incomplete_reload, "while a function was not traced", "while a function was not traced"),
+        COUNTED(incomplete_large, "with more calls than are taken", "with more calls than are taken"),
+        COUNTED(incomplete_room, "without room in the collector", "without room in the collector"),
+        COUNTED(incomplete_end, "as the trace began or ended", "as the trace began or ended"),
+    };
+    size_t before = out->len;
     struct list list = list_begin(out, " Incomplete:");
-    count(&list, l->incomplete_loss, "as messages were lost", "as messages were lost");
-    count(&list, l->incomplete_cause, "as a call may be another's", "as a call may be another's");
-    count(&list, l->incomplete_token, "lost its token", "lost their token");
-    count(&list, l->incomplete_return, "without all its returns", "without all their returns");
-    count(&list, l->incomplete_reload, "while a function was not traced", "while a function was not traced");
-    count(&list, l->incomplete_large, "with more calls than are taken", "with more calls than are taken");
-    count(&list, l->incomplete_room, "without room in the collector", "without room in the collector");
-    count(&list, l->incomplete_end, "as the trace began or ended", "as the trace began or ended");
-    buffer_text(out, ".\n");
+    counts(&list, l, why, sizeof why / sizeof *why);
+    if (list.any) {
+        buffer_text(out, ".\n");
+    } else {
+        out->len = before;
+    }
 }
 
 static void bias(const struct query_sums *sums, struct buffer *out) {
