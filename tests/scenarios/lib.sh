@@ -99,7 +99,8 @@ unjudged=() # what was not judged, and why
 watch() {
   local pid options=()
   [ -z "$canary_pid" ] || unwatch
-  [ $# -gt 0 ] || set -- ${groups[@]+"${groups[@]}"}
+  # shellcheck disable=SC2046  # numbers
+  [ $# -gt 0 ] || [ ${#groups[@]} -eq 0 ] || set -- $(pgrep -g "$(IFS=,; echo "${groups[*]}")")
   for pid in "$@"; do options+=(--pid "$pid"); done
   start "$scratch/canary" "$canary" ${options[@]+"${options[@]}"}
   canary_pid=$!
