@@ -57,14 +57,21 @@ bench=$build/bench
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/kprof-bench.XXXXXX")
 collector='' kprof_node='' shop_node=''
 
-# TERM, and KILL when that does not help within ten seconds.
-stop() {
-    local tries
-    kill -TERM "$1" 2>/dev/null || true
-    for ((tries = 0; tries < 100; tries++)); do
-        kill -0 "$1" 2>/dev/null || break
+# wait_until TENTHS COMMAND...: until it succeeds, so many tenths of a second at most: for what hangs, some ten times what is usual.
+wait_until() {
+    local tries=$1
+    shift
+    until "$@"; do
+        [ $((tries--)) -gt 0 ] || return 1
         sleep 0.1
     done
+}
+gone() { ! kill -0 "$1" 2>/dev/null; }
+
+# TERM, and KILL when that does not help within a minute.
+stop() {
+    kill -TERM "$1" 2>/dev/null || true
+    wait_until 600 gone "$1" || true
     kill -KILL "$1" 2>/dev/null || true
     wait "$1" || true
 }
@@ -237,22 +244,14 @@ bench_capture() {
 
 # Starts a collector on a free port, in $port; its database is $scratch/NAME.db.
 start_collector() {
-    local tries
-    for _ in 1 2 3 4 5; do
-        port=$((20000 + RANDOM % 12000))
-        "$scratch/kprof-collector" --listen "$port" --db "$scratch/$1.db" 2>"$scratch/$1.log" &
-        collector=$!
-        for ((tries = 0; tries < 50; tries++)); do
-            ! grep -q ' listening on ' "$scratch/$1.log" || return 0
-            kill -0 $collector 2>/dev/null || break
-            sleep 0.1
-        done
-        stop $collector
-        collector=''
-    done
-    cat "$scratch/$1.log" >&2
-    die "the collector does not start"
+    "$scratch/kprof-collector" --listen 0 --db "$scratch/$1.db" 2>"$scratch/$1.log" &
+    collector=$!
+    wait_until 600 said_or_gone ' listening on ' "$scratch/$1.log" $collector || true
+    port=$(sed -n 's/.*listening on [^ ]*:\([0-9]*\),.*/\1/p' "$scratch/$1.log" | head -n 1)
+    [ -n "$port" ] || { cat "$scratch/$1.log" >&2; die "the collector does not start"; }
 }
+# said_or_gone PATTERN LOG PID
+said_or_gone() { grep -qs "$1" "$2" || gone "$3"; }
 
 # -- calls -----------------------------------------------------------------------------------------------------------------
 
@@ -315,7 +314,6 @@ bench_calls() {
 
 # Starts kprof on the shop's node with one request in $1, and waits until it traces.
 start_kprof() {
-    local tries
     sed "s/^ *{print_calls, *false}/{sample, {one_in, $1}}, &/" "$top/tests/sample/kprof.config" >"$scratch/kprof.config"
     grep -q one_in "$scratch/kprof.config" || die "tests/sample/kprof.config has no line for print_calls to put sampling before"
     # The log of the one before says that it traces, too: on a slow machine it is read before the shell in the background empties it, and
@@ -324,13 +322,8 @@ start_kprof() {
     KPROF_EBIN=$scratch/shim "$top/scripts/start_kprof_node.sh" --node "$node" --cookie-file "$scratch/cookie" \
         --config "$scratch/kprof.config" --collector "127.0.0.1:$port" --pid-file "$scratch/kprof.pid" >"$scratch/kprof.log" 2>&1 &
     kprof_node=$!
-    for ((tries = 0; tries < 150; tries++)); do
-        ! grep -qs '^tracing ' "$scratch/kprof.log" || return 0
-        kill -0 $kprof_node 2>/dev/null || break
-        sleep 0.1
-    done
-    cat "$scratch/kprof.log" >&2
-    die "tracing does not start"
+    wait_until 1200 said_or_gone '^tracing ' "$scratch/kprof.log" $kprof_node || true
+    grep -qs '^tracing ' "$scratch/kprof.log" || { cat "$scratch/kprof.log" >&2; die "tracing does not start"; }
 }
 
 # Complete requests, messages, requests complete or not or left out by the sampler, ms at less than what was asked for, ms not traced,
@@ -340,6 +333,13 @@ ledger() {
             coalesce(sum(requests_complete + requests_incomplete + requests_expired + requests_unsampled), 0), coalesce(sum(lowered_ms), 0),
             coalesce(sum(paused_ms), 0), coalesce(sum(dropped_messages), 0), coalesce(sum(requests_incomplete), 0)
         FROM ledger WHERE resolution_s = 10" | tr '|' ' '
+}
+
+# accounted NUMBER: the ledger tells of as many requests.
+accounted() {
+    local now
+    read -r -a now < <(ledger)
+    [ "${now[2]}" -ge "$1" ]
 }
 
 trips() { grep -c 'trace messages faster' "$scratch/shop.log" || true; }
@@ -363,7 +363,7 @@ load() {
 # collector's CPU us a request, of the collector complete requests and messages a request, then requests made, how many of them the
 # collector accounts for, and ms at less than what was asked for.
 one_load() {
-    local before after cpu_before cpu_after collector_before collector_after made tries
+    local before after cpu_before cpu_after collector_before collector_after made
     [ "$2" = 0 ] || start_kprof "$2"
     read -r -a before < <(ledger)
     cpu_before=$(cpu_ticks "$beam") collector_before=$(cpu_ticks $collector)
@@ -375,11 +375,8 @@ one_load() {
         stop $kprof_node
         kprof_node=''
         made=$(sed 's/"types".*//' "$scratch/load.json" | grep -o '"requests":[0-9]*' | cut -d: -f 2)
-        for ((tries = 0; tries < 50; tries++)); do # until the last flush, at the end of which each is accounted for
-            read -r -a after < <(ledger)
-            [ $((after[2] - before[2])) -lt "$made" ] || break
-            sleep 0.2
-        done
+        wait_until 300 accounted $((before[2] + made)) || true # until the last flush, at the end of which each is accounted for
+        read -r -a after < <(ledger)
     fi
     sed 's/"types".*//' "$scratch/load.json" | grep -o '"\(requests\|requests_per_s\)":[0-9.e+]*' | sort | cut -d: -f 2 | tr '\n' ' ' |
         awk -v cpu=$((cpu_after - cpu_before)) -v collector=$((collector_after - collector_before)) -v hz="$(getconf CLK_TCK)" \
@@ -413,17 +410,14 @@ $lowered ms lowered, $paused ms paused, $dropped messages dropped, $incomplete r
 }
 
 bench_shop() {
-    local port shop_port node=kprof_bench_$$@localhost beam untraced tries round seed=0 tripped=0
+    local port shop_port node=kprof_bench_$$@localhost beam untraced round seed=0 tripped=0
     (umask 077; head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$scratch/cookie")
     start_collector shop
     "$top/tests/sample/shop.sh" node --name "$node" --cookie-file "$scratch/cookie" --port-file "$scratch/port" --truth false \
         >"$scratch/shop.log" 2>&1 &
     shop_node=$!
-    for ((tries = 0; tries < 150; tries++)); do
-        [ ! -s "$scratch/port" ] || break
-        kill -0 $shop_node 2>/dev/null || { cat "$scratch/shop.log" >&2; die "the shop does not start"; }
-        sleep 0.1
-    done
+    wait_until 1200 said_or_gone . "$scratch/port" $shop_node || true
+    [ -s "$scratch/port" ] || { cat "$scratch/shop.log" >&2; die "the shop does not start"; }
     shop_port=$(cat "$scratch/port")
     beam=$(pgrep -P $shop_node)
     say "shop, warming up"
