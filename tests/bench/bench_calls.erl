@@ -73,8 +73,9 @@ main([Port, Bursts]) ->
     costs(lists:append([in_turn(Collector, Trace) || _ <- lists:seq(1, ?ROUNDS), Trace <- Traces])),
 
     cost("call_untraced_again", Call),
+    InTurn = lists:sum([length(Measured) || {_, _, Measured} <- Traces]), % each burst of them is a request
     io:format("traced ~b ~b~n", [3 * ?ROUNDS * Token#m.bursts * Token#m.burst,
-                                 made(Pair) + made(Sampled) + 10 * ?ROUNDS * Token#m.bursts]),
+                                 made(Pair) + made(Sampled) + InTurn * ?ROUNDS * Token#m.bursts]),
     ok = kprof:stop(),
     halt(0).
 

@@ -306,7 +306,8 @@ bench_calls() {
     else
         [ "$seen" = "$calls" ] || check_failed "$calls calls were made under a token, the collector counted $seen"
         [ "$accounted" = "$requests" ] ||
-            check_failed "$requests requests were made, of which $accounted were counted or left out by the sampler"
+            check_failed "$requests requests were made, of which $accounted were counted or left out by the sampler; the ledger has
+$(sqlite3 -readonly -line "$scratch/calls.db" "SELECT * FROM ledger WHERE resolution_s = 3600" | grep -v '= 0$')"
     fi
 }
 
