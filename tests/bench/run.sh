@@ -373,10 +373,12 @@ one_load() {
     cpu_after=$(cpu_ticks "$beam") collector_after=$(cpu_ticks $collector)
     read -r -a after < <(ledger)
     if [ "$2" != 0 ]; then
+        made=$(sed 's/"types".*//' "$scratch/load.json" | grep -o '"requests":[0-9]*' | cut -d: -f 2)
+        # Tracing goes on until each is accounted for: a request that ended has calls that did not, which would be cut.
+        wait_until 300 accounted $((before[2] + made)) || true
         stop $kprof_node
         kprof_node=''
-        made=$(sed 's/"types".*//' "$scratch/load.json" | grep -o '"requests":[0-9]*' | cut -d: -f 2)
-        wait_until 300 accounted $((before[2] + made)) || true # until the last flush, at the end of which each is accounted for
+        wait_until 300 accounted $((before[2] + made)) || true # the last flush tells the rest
         read -r -a after < <(ledger)
     fi
     sed 's/"types".*//' "$scratch/load.json" | grep -o '"\(requests\|requests_per_s\)":[0-9.e+]*' | sort | cut -d: -f 2 | tr '\n' ' ' |
