@@ -133,6 +133,7 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
                                 .token = m->token,
                                 .from = m->from,
                                 .serial = m->serial,
+                                .previous = m->previous,
                                 .time = time,
                                 .tier = f->tier,
                                 .function = m->target,

@@ -8,7 +8,7 @@
 //   - the call that is open in it: what it calls from within is the same work, unless a message of another request came in between,
 //   - what its sender was at when it sent: its own request, its open call, its latest call under that label. A sender that has worked
 //     for the label's request before may have sent this long ago: then the token's serial tells whether it was before the sender began
-//     what it is at now.
+//     what it is at now, or behind the answer that ended what it was at before.
 //   - the label.
 //
 // Messages of different processes overtake each other. Where the label does not fit what is known of the sender, and the sender's own
@@ -128,7 +128,8 @@ struct work {
     bool begun;       // the process has begun that request itself
     uint32_t request; // SLAB_NONE: it is closed
     uint64_t label;   // that the process showed
-    uint64_t clock;   // no message that it sent before it was at this has a higher serial, as far as is known; 0: unknown
+    uint64_t clock;   // no message that it sent at this has a lower serial, as far as is known; 0: unknown
+    uint32_t before;  // number of the episode before
 };
 
 static uint32_t settled(const struct tracker *t, uint32_t index, uint32_t generation) {
@@ -207,13 +208,13 @@ static struct work work_at(struct tracker *t, uint64_t pid, int64_t time) {
     uint32_t begun = begun_at(t, p, time);
     if (begun != SLAB_NONE) {
         bool same = p->work == begun && p->work_generation == p->begun_generation;
-        return (struct work){WORK_OPEN, true, begun, same ? p->label : request_at(t, begun)->token, p->begun_clock};
+        return (struct work){WORK_OPEN, true, begun, same ? p->label : request_at(t, begun)->token, p->begun_clock, p->episode};
     }
     uint32_t open = open_call_at(t, p, time);
     if (open != SLAB_NONE) {
         uint32_t index = call_at(t, open)->request;
         bool latest = open == p->top && p->work == index;
-        return (struct work){WORK_OPEN, false, index, latest ? p->label : request_at(t, index)->token, p->since_clock};
+        return (struct work){WORK_OPEN, false, index, latest ? p->label : request_at(t, index)->token, p->since_clock, p->episode};
     }
     const struct episode *e = episode_at(t, p, time);
     if (!e) {
@@ -222,7 +223,7 @@ static struct work work_at(struct tracker *t, uint64_t pid, int64_t time) {
     enum work_state state = time <= e->end ? WORK_OPEN : WORK_LAST;
     uint32_t index = settled(t, e->request, e->generation);
     bool own = index != SLAB_NONE && request_at(t, index)->has_begin && request_at(t, index)->begin_pid == pid;
-    return (struct work){state, own, index, e->label, e->clock};
+    return (struct work){state, own, index, e->label, e->clock, e->before};
 }
 
 struct looked_for {
@@ -277,7 +278,8 @@ struct brought {
     uint64_t from;
     uint64_t label;
     uint64_t serial;
-    int64_t time; // of the call
+    uint64_t previous; // of the message that the process had got last
+    int64_t time;      // of the call
 };
 
 // A call from a process of which nothing tells what it was at.
@@ -292,10 +294,33 @@ static uint32_t of_stranger(struct tracker *t, const struct brought *b, uint32_t
     return labelled;
 }
 
+// The call of an entry that is open in a process, or NULL.
+static const struct live_span *entry_call(const struct tracker *t, const struct process *p) {
+    if (!in_entry(t, p)) {
+        return NULL;
+    }
+    uint32_t i = p->top, root = request_at(t, p->begun)->root;
+    while (i != SLAB_NONE && (call_at(t, i)->request != p->begun || call_at(t, i)->span != root)) {
+        i = call_at(t, i)->below;
+    }
+    return i == SLAB_NONE ? NULL : span_at(t, call_at(t, i)->chunk, call_at(t, i)->span);
+}
+
+// Whether a sender had answered for what it did before the work that it is at when it sent this. The process that had asked for that has
+// begun another request since then: with the answer, and so with a serial from behind it.
+static bool answered(struct tracker *t, const struct brought *b, const struct episode *before) {
+    const struct process *client = before && before->from != b->from ? process_find(t, before->from) : NULL;
+    const struct live_span *entry = client ? entry_call(t, client) : NULL;
+    return entry && entry->from == b->from && entry->start >= before->end && client->begun_clock >= before->clock &&
+           b->serial > client->begun_clock;
+}
+
 // The sender was at `open`, which the label does not say.
 static uint32_t of_sender_at_work(struct tracker *t, const struct brought *b, uint32_t labelled, bool own, const struct work *open) {
     bool told = b->serial > 0 && open->clock > 0 && b->serial != open->clock;
-    if (told && b->serial < open->clock) {
+    // an answer to what it sent at this would have a higher serial
+    bool early = told && b->previous > 0 && b->previous <= open->clock;
+    if (early || (told && b->serial < open->clock)) {
         return labelled; // sent before it began what it is at
     }
     bool lent = lent_find(t, b->label);
@@ -303,6 +328,9 @@ static uint32_t of_sender_at_work(struct tracker *t, const struct brought *b, ui
         return labelled;
     }
     if (!own || (told && open->begun)) {
+        return open->request;
+    }
+    if (told && lent && b->previous > 0 && answered(t, b, episode_find(t, open->before))) {
         return open->request;
     }
     // a server may have sent it before, with a higher serial than its own calls tell
@@ -359,6 +387,7 @@ static uint32_t piece_open(struct tracker *t, const struct brought *b, struct pr
     struct request *r = request_at(t, index);
     r->sender = b->from;
     r->serial = b->serial;
+    r->heard = b->previous;
     r->begin = b->time;
     r->next_waiting = SLAB_NONE;
     request_list(t, index, PHASE_PIECE, b->time + DISORDER_NS);
@@ -482,7 +511,7 @@ static void piece_join(struct tracker *t, uint32_t at, uint32_t index) {
 // It is decided where a piece belongs.
 static void piece_settle(struct tracker *t, uint32_t at) {
     struct request *piece = request_at(t, at);
-    struct brought b = {piece->sender, piece->token, piece->serial, piece->begin};
+    struct brought b = {piece->sender, piece->token, piece->serial, piece->heard, piece->begin};
     uint32_t index = decide(t, &b);
     if (index == SLAB_NONE || index == at) {
         spans_stale(t, piece);
@@ -534,9 +563,9 @@ struct request_ref piece_ref(const struct tracker *t, struct request_ref ref) {
 // -- calls -----------------------------------------------------------------------------------------------------------------
 
 // Whether the label says what the sender, as far as its messages have come, is at.
-static bool label_fits(struct tracker *t, const struct process *p, const struct tracker_call *call, uint32_t index) {
+static bool label_fits(struct tracker *t, struct process *p, const struct tracker_call *call, uint32_t index) {
     struct request *r = request_at(t, index);
-    const struct process *from = call->from == call->pid ? p : process_find(t, call->from);
+    struct process *from = call->from == call->pid ? p : process_find(t, call->from);
     if (!from) {
         r->strangers = true;
         return !t->lends || !lent_find(t, call->token);
@@ -549,7 +578,9 @@ static bool label_fits(struct tracker *t, const struct process *p, const struct 
     }
     const struct call *top = from->top == SLAB_NONE || from == p ? NULL : call_at(t, from->top);
     if (top && top->tier != RECORD_SPAWN) { // a spawn that raised stays until the process's next call
-        return top->request == index && top->generation == r->generation;
+        bool fits = top->request == index && top->generation == r->generation;
+        from->clock = fits && call->serial > from->clock ? call->serial : from->clock; // it has sent this
+        return fits;
     }
     bool latest = from->work == index && from->work_generation == r->generation;
     return (latest && from->label == call->token) || (!t->lends && (latest || r->begin_pid == call->from));
@@ -562,7 +593,7 @@ static uint32_t sent_by(struct tracker *t, struct process *p, const struct track
     if ((index == MAP_NONE && !closed) || (index != MAP_NONE && label_fits(t, p, call, index))) {
         return request_for(t, call->token, call->time, tier);
     }
-    struct brought b = {call->from, call->token, call->serial, call->time};
+    struct brought b = {call->from, call->token, call->serial, call->previous, call->time};
     struct process *sender = process_find(t, call->from);
     bool at_own = sender && begun_here(t, sender, call->time) != SLAB_NONE;
     bool hints = sender && (sender->begun != SLAB_NONE || sender->label == call->token || call->serial > sender->clock);
@@ -632,7 +663,7 @@ uint32_t cause_find(struct tracker *t, struct process *p, const struct tracker_c
     uint32_t index = of_process(t, p, call, tier);
     p->clock = call->serial > p->clock ? call->serial : p->clock;
     if (p->top == SLAB_NONE) {
-        p->since_clock = p->clock;
+        p->since_clock = p->clock + (p->clock > 0 && call->from != call->pid); // it has sent nothing since it got this
     }
     p->label = call->token;
     p->work = index;

@@ -95,7 +95,7 @@ static void read_token(struct cursor *c, struct term_pid traced, struct message 
     m->token = read_label(c);
     m->serial = read_serial(c);
     m->from = read_from(c, traced);
-    term_skip(c); // last count
+    m->previous = read_serial(c);
     m->has_token = !c->failed;
 }
 

@@ -153,6 +153,7 @@ static inline const uint8_t *read_token(const struct message_reader *r, const ui
     m->from = pid_number(p + pid);
     p += pid + PID_NUMBERS;
     size_t count = number_bytes(p);
+    m->previous = count > 0 ? serial_value(p) : 0;
     return count > 0 ? p + count : NULL;
 }
 

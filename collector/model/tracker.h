@@ -69,7 +69,10 @@ struct request {
         uint64_t begin_pid;
         uint64_t sender; // of a piece: the process that its token came from
     };
-    uint64_t root_pid; // whose call or marker ended it
+    union {
+        uint64_t root_pid; // whose call or marker ended it
+        uint64_t heard;    // of a piece: `previous` of its first call
+    };
     uint32_t generation;
     uint32_t losses; // the tracker's when the request opened: those since then may have been of its messages
     uint32_t previous, next;
@@ -165,9 +168,9 @@ struct process {
     uint32_t waiting;     // pieces that wait for what it does next: list by next_waiting, SLAB_NONE: none
     uint32_t episode;     // number of its latest, 0: none
     uint64_t label;       // the token that its latest call showed
-    uint64_t clock;       // the highest serial of its tokens,
+    uint64_t clock;       // the highest serial of its tokens, and of what it is known to have sent
     uint64_t begun_clock; // the same when it began `begun`
-    uint64_t since_clock; // and when the first of its open calls began
+    uint64_t since_clock; // and the lowest that its messages have since the first of its open calls began
     uint8_t last_event; // enum last_event
 };
 
@@ -177,6 +180,7 @@ struct episode {
     uint64_t label; // that it showed last
     uint64_t clock; // as process.since_clock
     uint32_t request, generation;
+    uint64_t from;   // the process that asked for it; 0: it has begun that request itself
     uint32_t before; // number of the episode of this process before it, 0: none
     bool entry;      // of a request that is a call of an entry, in its process
 };
@@ -420,11 +424,13 @@ static inline void process_acts(struct tracker *t, struct process *p, int64_t ti
 static inline void episode_end(struct tracker *t, struct process *p, const struct call *call, int64_t time) {
     if (call->below == SLAB_NONE && call->tier != RECORD_SPAWN && alive(t, call->request, call->generation)) {
         const struct request *r = request_at(t, call->request);
+        const struct live_span *span = span_at(t, call->chunk, call->span);
         episode_add(t, p,
-                    &(struct episode){.start = span_at(t, call->chunk, call->span)->start,
+                    &(struct episode){.start = span->start,
                                       .end = time,
                                       .label = p->label,
                                       .clock = p->since_clock,
+                                      .from = span->from,
                                       .request = call->request,
                                       .generation = call->generation,
                                       .entry = r->by_entry && r->begin_pid == p->pid});

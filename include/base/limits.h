@@ -102,7 +102,7 @@
 #define LIMIT_IDLE_PROCESSES 10000u
 // Closed tokens that are remembered, so that what comes late is counted as stale and opens nothing.
 #define LIMIT_CLOSED_TOKENS 32768u
-// What processes were at lately, of all nodes, 48 bytes each: messages of a process may overtake those of another by DISORDER_NS, in which
+// What processes were at lately, of all nodes, 56 bytes each: messages of a process may overtake those of another by DISORDER_NS, in which
 // all nodes together end some thousands of calls.
 #define LIMIT_EPISODES 32768u
 // Labels that are remembered as lent, 48 bytes each.

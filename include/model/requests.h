@@ -121,7 +121,8 @@ struct tracker_call {
     uint64_t pid;
     uint64_t token;
     uint64_t from;
-    uint64_t serial; // of the token (message.h); 0: not known
+    uint64_t serial;   // of the token, and
+    uint64_t previous; // the last that its sender had got (message.h); 0: not known
     int64_t time;
     uint16_t tier;     // ignored by tracker_begin and tracker_spawn
     uint32_t function; // a hash of the function called and, where its return comes without a value,

@@ -33,7 +33,7 @@ static void must_be_same(const struct message *a, const struct message *b) {
     MUST(a->module.latin1 == b->module.latin1 && a->function.latin1 == b->function.latin1 && a->arity == b->arity);
     if (a->kind == MESSAGE_CALL) {
         MUST(a->note_kind == b->note_kind && a->has_token == b->has_token && same_part(a->arguments, b->arguments));
-        MUST(!a->has_token || (a->token == b->token && a->from == b->from));
+        MUST(!a->has_token || (a->token == b->token && a->from == b->from && a->serial == b->serial && a->previous == b->previous));
         MUST(a->note_kind == NOTE_NONE || same_part(a->note, b->note));
     }
 }

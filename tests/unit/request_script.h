@@ -4,7 +4,7 @@
 //                           begin tells; astray: P had lost the token; helper: of a web server's helper; sending: its response is on its
 //                           way
 //   web T P time [number]   the begin marker of a request that ends in its process, and the identity that this calls it
-//   call T P x time [F [S]] a call of tier x in P; the token came from F, or P, with serial S
+//   call T P x time [F [S [L]]] a call of tier x in P; the token came from F, or P, with serial S; F had got serial L last
 //   enter T P x time [S]    the same of an entry, under a token of its own
 //   blind T P x y time      the same of one whose return has no value and goes back to function y
 //   upgrade T P time        P begins to serve a websocket
@@ -167,10 +167,11 @@ static inline int64_t script_ns(double ms) {
 
 // caller: 0, or the function that the call returns to.
 static inline struct request_ref script_call_to(struct script *s, uint64_t token, char process, char tier, double ms, char from,
-                                                char caller, unsigned long serial) {
+                                                char caller, unsigned long serial, unsigned long previous) {
     struct tracker_call call = {.pid = script_pid(process),
                                 .token = token,
                                 .serial = serial,
+                                .previous = previous,
                                 .from = script_pid(from),
                                 .time = script_ns(ms),
                                 .tier = (uint16_t)(tier - 'a' + 1),
@@ -181,7 +182,7 @@ static inline struct request_ref script_call_to(struct script *s, uint64_t token
 
 static inline struct request_ref script_call(struct script *s, uint64_t token, char process, char tier, double ms,
                                              char from) {
-    return script_call_to(s, token, process, tier, ms, from, 0, 0);
+    return script_call_to(s, token, process, tier, ms, from, 0, 0, 0);
 }
 
 static inline void script_spawn(struct script *s, uint64_t token, char process, char child, double ms) {
@@ -200,7 +201,7 @@ static inline bool script_besides(struct script *s, const char *line) {
     double ms, until;
     int n;
     if ((n = sscanf(line, " none %lu %c %c %c %lf %c", &token, &process, &tier, &other, &ms, &from)) >= 5) {
-        script_call_to(s, token, process, tier, ms, n == 6 ? from : process, other, 0);
+        script_call_to(s, token, process, tier, ms, n == 6 ? from : process, other, 0, 0);
     } else if (sscanf(line, " to %c %c %lf", &process, &other, &ms) == 3) {
         tracker_return_to(s->tracker, script_pid(process), (uint32_t)other, script_ns(ms));
     } else if (sscanf(line, " spawn %lu %c %c %lf", &token, &process, &other, &ms) == 4) {
@@ -215,11 +216,11 @@ static inline bool script_besides(struct script *s, const char *line) {
     } else if (sscanf(line, " off %c %lf %lf", &process, &ms, &until) == 3) {
         tracker_pause(s->tracker, script_pid(process), PAUSE_OFF_CPU, true, script_ns(ms));
         tracker_pause(s->tracker, script_pid(process), PAUSE_OFF_CPU, false, script_ns(until));
-    } else if ((n = sscanf(line, " enter %lu %c %c %lf %lu", &token, &process, &tier, &ms, &serial)) >= 4) {
+    } else if ((n = sscanf(line, " enter %lu %c %c %lf %lu %c", &token, &process, &tier, &ms, &serial, &from)) >= 4) {
         struct tracker_call call = {.pid = script_pid(process),
-                                    .serial = n == 5 ? serial : 0,
+                                    .serial = n >= 5 ? serial : 0,
                                     .token = token,
-                                    .from = script_pid(process),
+                                    .from = script_pid(n == 6 ? from : process),
                                     .time = script_ns(ms),
                                     .tier = (uint16_t)(tier - 'a' + 1),
                                     .function = (uint32_t)tier};
@@ -252,7 +253,7 @@ static inline void script_end(struct tracker *t, uint64_t token, uint64_t pid, b
 }
 
 static inline void script_command(struct script *s, const char *line) {
-    unsigned long token, serial = 0;
+    unsigned long token, serial = 0, previous = 0;
     char process, tier, from;
     double ms;
     int n;
@@ -284,8 +285,8 @@ static inline void script_command(struct script *s, const char *line) {
                                   .by_helper = n == 4 && strcmp(word, "helper") == 0,
                                   .sending = n == 4 && strcmp(word, "sending") == 0};
         tracker_end(s->tracker, &end);
-    } else if ((n = sscanf(line, " call %lu %c %c %lf %c %lu", &token, &process, &tier, &ms, &from, &serial)) >= 4) {
-        script_call_to(s, token, process, tier, ms, n >= 5 ? from : process, 0, serial);
+    } else if ((n = sscanf(line, " call %lu %c %c %lf %c %lu %lu", &token, &process, &tier, &ms, &from, &serial, &previous)) >= 4) {
+        script_call_to(s, token, process, tier, ms, n >= 5 ? from : process, 0, serial, previous);
     } else if (sscanf(line, " ret %c %c %lf", &process, &tier, &ms) == 3) {
         tracker_return(s->tracker, (uint64_t)(process - 'A' + 1), (uint16_t)(tier - 'a' + 1), false,
                        (int64_t)(ms * SCRIPT_MS));

@@ -98,6 +98,72 @@ static void nobody_knows(void **state) {
     script_free(s);
 }
 
+// M has asked S, and with the answer sent something to a slow process K, before it began what it is at.
+static void queued_behind_an_answer(void **state) {
+    (void)state;
+    const char *known = "enter 1 A a 0; call 1 M u 1 A 5; call 1 S d 2 M 6 5; ret S d 3; ret M u 4; ret A a 5; enter 2 B a 5.5;"
+                        "call 2 M u 6 B 2;";
+    struct script *s = script_new(true, 0);
+    script_run(s, known);
+    script_run(s, "call 1 K k 7 M 8 7; ret K k 8; ret M u 9; ret B a 10; now 60000");
+    script_expect(s, "complete 0..5 self 0: Aa 0..5 self 2, >Mu 1..4 self 2 wait 1, >>Sd 2..3 self 1 wait 1, >Kk 7..8 self 0 async wait 3;"
+                     "complete 5.5..10 self 0: Ba 5.5..10 self 1.5, >Mu 6..9 self 3 wait 0.5;");
+    script_free(s);
+    // an answer to what it asked for since then could have come with that serial
+    s = script_new(true, 0);
+    script_run(s, known);
+    script_run(s, "call 1 K k 7 M 9 8; ret K k 8; ret M u 9; ret B a 10; now 60000");
+    script_expect(s, "incomplete 0..5;incomplete 5.5..10;");
+    script_free(s);
+}
+
+// H works for A alone, and gets the label of A's request before back with a worker, which another process was lent. A had H's answer before
+// it began the request that it is at.
+static void helper(void **state) {
+    (void)state;
+    const char *before = "enter 1 A a 0; enter 2 B a 0.5; call 1 H u 1 A 1; ret H u 3;"
+                         "call 1 W d 3.2 B 9; ret W d 3.4; ret B a 4; ret A a 5";
+    const struct {
+        const char *then;
+        bool known;
+    } cases[] = {
+        {"enter 3 A a 6 7 H; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11", true},
+        // it sent that before it got the message that it is at, and had got nothing since it answered
+        {"enter 3 A a 6 7 H; call 3 H u 7 A 8; call 1 W d 8 H 9 4; ret W d 9; ret H u 10; ret A a 11", false},
+        // the answer that A had got last is another one's
+        {"enter 3 A a 6 7 X; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11", false},
+        // or older than what A asked for last
+        {"enter 3 A a 6 1 H; call 3 H u 7 A 2; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11", false},
+        // or older than what H sent
+        {"enter 3 A a 6 30 H; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct script *s = script_new(true, 0);
+        script_run(s, before);
+        script_run(s, cases[i].then);
+        script_run(s, "now 60000");
+        script_expect(s, cases[i].known ? "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;"
+                                          "complete 0..5 self 0: Aa 0..5 self 3, >Hu 1..3 self 2 wait 1;"
+                                          "complete 6..11 self 0: Aa 6..11 self 2, >Hu 7..10 self 2 wait 1, >>Wd 8..9 self 1 wait 1;"
+                                        : "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;"
+                                          "incomplete 0..5;incomplete 6..11;");
+        script_free(s);
+    }
+    // H was still at it when A began the next one
+    struct script *s = script_new(true, 0);
+    script_run(s, "enter 1 A a 0; enter 2 B a 0.5; call 1 H u 1 A 1; call 1 W d 3.2 B 9; ret W d 3.4; ret B a 4; ret A a 5; "
+                  "enter 3 A a 6 7 H; ret H u 6.5; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11; now 60000");
+    script_expect(s, "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;incomplete 0..6.5;incomplete 6..11;");
+    script_free(s);
+    // nobody was lent that label
+    s = script_new(true, 0);
+    script_run(s, "enter 1 A a 0; call 1 H u 1 A 1; ret H u 3; ret A a 5");
+    script_run(s, cases[0].then);
+    script_run(s, "now 60000");
+    script_expect(s, "incomplete 0..5;incomplete 6..11;");
+    script_free(s);
+}
+
 // What a server calls from within a call is of that call's request, when the label came with an answer.
 static void answers(void **state) {
     (void)state;
@@ -109,8 +175,10 @@ static void answers(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lent_worker), cmocka_unit_test(hops),         cmocka_unit_test(overtaken),
-                                       cmocka_unit_test(serial_at_the_end), cmocka_unit_test(strangers),
-                                       cmocka_unit_test(queued_cast), cmocka_unit_test(nobody_knows), cmocka_unit_test(answers)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lent_worker),       cmocka_unit_test(hops),      cmocka_unit_test(overtaken),
+        cmocka_unit_test(serial_at_the_end), cmocka_unit_test(strangers), cmocka_unit_test(queued_cast),
+        cmocka_unit_test(nobody_knows),      cmocka_unit_test(helper),    cmocka_unit_test(queued_behind_an_answer),
+        cmocka_unit_test(answers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,8 @@ static void same_message(const struct message *a, const struct message *b) {
     if (a->has_token) {
         assert_int_equal(a->token, b->token);
         assert_int_equal(a->from, b->from);
+        assert_int_equal(a->serial, b->serial);
+        assert_int_equal(a->previous, b->previous);
     }
     same_slice(a->note, b->note);
     assert_int_equal(a->caller, b->caller);
