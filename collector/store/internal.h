@@ -61,7 +61,9 @@ struct store {
     int guard; // the same of the file beside it
 
     // of the writer (place.c)
-    char path[STORE_PATH_BYTES];
+    char path[STORE_PATH_BYTES]; // as people gave it,
+    char file[STORE_PATH_BYTES]; // and what SQLite opened there
+    int64_t file_bytes;          // its length when it was looked at last
     struct stat wal; // the log, once there is one
     bool has_wal;
     int64_t wal_pages; // in it, after our last commit
@@ -86,10 +88,17 @@ struct store {
     char error[STORE_ERROR_BYTES];
 };
 
+// -- store.c: the start of the file ---------------------------------------------------------------------------------
+
+// Where numbers stand in it.
+enum store_header { HEADER_PAGES = 28, HEADER_USER_VERSION = 60, HEADER_APPLICATION_ID = 68, HEADER_BYTES = 100 };
+
+uint32_t store_header_number(const uint8_t *header, enum store_header at);
+// Whether it is a kprof database's. That is certain: the application id is written with the first table.
+bool store_header_is_ours(const uint8_t *header);
+
 // -- place.c: where the file is ------------------------------------------------------------------------------------
 
-// The path of a file beside the database.
-char *place_beside(const struct store *s, const char *suffix, char out[STORE_PATH_BYTES]);
 // Locks the file beside the database. A descriptor, or -1: errno is EWOULDBLOCK when somebody else has it, and *holder who.
 int place_lock(const struct store *s, long *holder);
 // Removes that file, and its lock.

@@ -14,9 +14,9 @@
 enum { WAL_HEADER = 32, WAL_FRAME_HEADER = 24 };
 static const uint32_t WAL_MAGIC = 0x377f0682; // with the last bit set or not
 
-char *place_beside(const struct store *s, const char *suffix, char out[STORE_PATH_BYTES]) {
-    size_t len = strlen(s->path); // store_open leaves room for the suffix
-    memcpy(out, s->path, len);
+static char *beside(const char *path, const char *suffix, char out[STORE_PATH_BYTES]) {
+    size_t len = strlen(path); // store_open leaves room for the suffix
+    memcpy(out, path, len);
     memcpy(out + len, suffix, strlen(suffix) + 1);
     return out;
 }
@@ -52,7 +52,7 @@ int place_lock(const struct store *s, long *holder) {
     struct stat there, ours;
     *holder = 0;
     for (;;) {
-        int fd = open(place_beside(s, "-lock", path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        int fd = open(beside(s->path, "-lock", path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (fd < 0) {
             return -1;
         }
@@ -74,13 +74,30 @@ void place_unlock(struct store *s) {
     char path[STORE_PATH_BYTES];
     struct stat there, ours;
     if (s->guard >= 0) {
-        place_beside(s, "-lock", path);
+        beside(s->path, "-lock", path);
         if (fstat(s->guard, &ours) == 0 && stat(path, &there) == 0 && same_file(&ours, &there)) {
             unlink(path);
         }
         close(s->guard);
         s->guard = -1;
     }
+}
+
+// -- the file itself -----------------------------------------------------------------------------------------------------
+
+// Whether somebody has cut the file or written over its start. It gets shorter by VACUUM, too: then its header tells fewer pages. And while
+// another process copies the log into it, it may have fewer than the header tells: then it does not get shorter.
+static bool is_cut(struct store *s, const struct stat *st) {
+    uint8_t header[HEADER_BYTES];
+    if (pread(s->lock, header, sizeof header, 0) < (ssize_t)sizeof header) {
+        return st->st_size < (off_t)sizeof header;
+    }
+    bool shorter = st->st_size < s->file_bytes;
+    if (!store_header_is_ours(header) || (shorter && st->st_size < store_header_number(header, HEADER_PAGES) * s->page_bytes)) {
+        return true;
+    }
+    s->file_bytes = st->st_size;
+    return false;
 }
 
 // -- the write-ahead log -------------------------------------------------------------------------------------------------
@@ -90,7 +107,7 @@ static enum store_place look_at_wal(struct store *s) {
     char path[STORE_PATH_BYTES];
     uint8_t header[WAL_HEADER] = {0};
     struct stat st;
-    int fd = open(place_beside(s, "-wal", path), O_RDONLY | O_CLOEXEC);
+    int fd = open(beside(s->file, "-wal", path), O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return s->wal_pages > 0 && errno == ENOENT ? STORE_WAL_GONE : STORE_IN_PLACE;
     }
@@ -124,6 +141,10 @@ static int on_commit(void *context, sqlite3 *db, const char *name, int pages) {
 }
 
 void place_watch(struct store *s) {
+    struct stat st;
+    const char *file = sqlite3_db_filename(s->db, "main"); // behind symbolic links, where SQLite has the log
+    snprintf(s->file, sizeof s->file, "%s", file && strlen(file) < sizeof s->file - sizeof "-lock" ? file : s->path);
+    s->file_bytes = fstat(s->lock, &st) == 0 ? st.st_size : 0;
     s->wal_pages = 0;
     s->has_wal = false;
     s->page_bytes = store_integer(s, "PRAGMA page_size", 0);
@@ -145,22 +166,22 @@ enum store_place store_look(struct store *s) {
     if (!same_file(&ours, &there)) {
         return ours.st_nlink == 0 ? STORE_REMOVED : STORE_MOVED;
     }
-    return look_at_wal(s);
+    return is_cut(s, &ours) ? STORE_CUT : look_at_wal(s);
 }
 
 // Whether a file beside the database is the one that this was.
 static bool is_still(const struct store *s, const char *suffix, const struct stat *before) {
     char path[STORE_PATH_BYTES];
     struct stat st;
-    return stat(place_beside(s, suffix, path), &st) == 0 && same_file(&st, before);
+    return stat(beside(s->file, suffix, path), &st) == 0 && same_file(&st, before);
 }
 
 void store_leave(struct store *s, enum store_place place) {
     char path[STORE_PATH_BYTES];
     struct stat index;
-    bool ours = s->has_wal && is_still(s, "-wal", &s->wal), indexed = stat(place_beside(s, "-shm", path), &index) == 0;
-    if (place == STORE_WAL_CUT) {
-        // Its pages are no more. None of them may get into the file.
+    bool ours = s->has_wal && is_still(s, "-wal", &s->wal), indexed = stat(beside(s->file, "-shm", path), &index) == 0;
+    if (place == STORE_WAL_CUT || place == STORE_CUT) {
+        // Pages of the log, or those that they belong to, are no more. None of them may get into the file.
         sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     } else {
         // What is in the log goes into the file that it is of, wherever that is, and not into another one that stands at the path.
@@ -168,9 +189,9 @@ void store_leave(struct store *s, enum store_place place) {
     }
     store_disconnect(s);
     if (ours && is_still(s, "-wal", &s->wal)) {
-        unlink(place_beside(s, "-wal", path));
+        unlink(beside(s->file, "-wal", path));
     }
     if (ours && indexed && is_still(s, "-shm", &index)) { // the log's index
-        unlink(place_beside(s, "-shm", path));
+        unlink(beside(s->file, "-shm", path));
     }
 }

@@ -13,9 +13,6 @@
 #include "internal.h"
 
 enum {
-    HEADER_BYTES = 100,
-    HEADER_USER_VERSION = 60,
-    HEADER_APPLICATION_ID = 68,
     BUSY_MS = 5000,
     WAL_BYTES = 64 << 20, // the WAL file is cut back to this after a burst
     CACHE_KB = 8000       // of the writer: a flush with 50,000 paths takes a third less than with SQLite's 2 MB
@@ -90,13 +87,16 @@ uint32_t store_next_resolution(struct store *s, const char *table, uint32_t reso
 // -- what the file is, read without SQLite, which might change a file that is not ours
 // -----------------------------------
 
-static uint32_t header_number(const uint8_t *header, size_t at) {
+uint32_t store_header_number(const uint8_t *header, enum store_header at) {
     struct cursor c = cursor_of(header + at, 4);
     return cursor_u32(&c);
 }
 
-// Looks at the start of the file. The application id is certain: it is written with the first table. The
-// version may be newer in the WAL, and is asked for again.
+bool store_header_is_ours(const uint8_t *header) {
+    return memcmp(header, "SQLite format 3", 16) == 0 && store_header_number(header, HEADER_APPLICATION_ID) == STORE_APPLICATION_ID;
+}
+
+// Looks at the start of the file. The version may be newer in the WAL, and is asked for again.
 static enum store_status inspect(int fd, const char *path, char error[STORE_ERROR_BYTES]) {
     struct stat st;
     uint8_t header[HEADER_BYTES];
@@ -106,13 +106,11 @@ static enum store_status inspect(int fd, const char *path, char error[STORE_ERRO
     if (st.st_size == 0) {
         return STORE_OK;
     }
-    if (pread(fd, header, sizeof header, 0) != (ssize_t)sizeof header ||
-        memcmp(header, "SQLite format 3", 16) != 0 ||
-        header_number(header, HEADER_APPLICATION_ID) != STORE_APPLICATION_ID) {
+    if (pread(fd, header, sizeof header, 0) != (ssize_t)sizeof header || !store_header_is_ours(header)) {
         return refuse(error, STORE_FOREIGN,
                       "%s is not a kprof database, and was not touched: name another file", path);
     }
-    uint32_t version = header_number(header, HEADER_USER_VERSION);
+    uint32_t version = store_header_number(header, HEADER_USER_VERSION);
     if (version > (uint32_t)store_schema_version) {
         return refuse(error, STORE_NEWER,
                       "%s was written by a newer kprof (schema %u, this one knows %d), and was not touched: "

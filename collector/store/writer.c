@@ -50,6 +50,8 @@ static const char *what_of(enum store_place place) {
         return "the file was moved away; what was written until now is in it";
     case STORE_REMOVED:
         return "the file was removed, with what was in it";
+    case STORE_CUT:
+        return "somebody cut the file, or wrote over it: what was in it is lost, in part or all of it";
     case STORE_WAL_GONE:
         return "its log (-wal) was moved or removed; what was in that is in the file";
     case STORE_WAL_CUT:
@@ -98,7 +100,7 @@ static bool write_in_place(struct writer *w) {
         return false;
     }
     enum store_place place = store_look(w->store);
-    return place != STORE_REMOVED && place != STORE_WAL_CUT;
+    return place != STORE_REMOVED && place != STORE_CUT && place != STORE_WAL_CUT;
 }
 
 // Whether the file went out of place while it was written to.

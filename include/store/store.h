@@ -46,6 +46,7 @@ enum store_place {
     STORE_CLOSED,   // it was left, and nothing could be opened since
     STORE_MOVED,    // it stands elsewhere: nothing, or another file, is at its path
     STORE_REMOVED,  // it stands nowhere any more
+    STORE_CUT,      // it is shorter than it was, or something else was written over its start
     STORE_WAL_GONE, // the log was removed or moved, and is whole
     STORE_WAL_CUT   // the log is shorter than what was written to it
 };

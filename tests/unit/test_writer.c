@@ -257,7 +257,10 @@ static void test_out_of_place(void **state) {
                  {"rm kprof.db-wal", NULL, "5"},
                  {"mv kprof.db-wal x", NULL, "5"},
                  {": >kprof.db-wal", NULL, "2"},
-                 {"truncate -s 5000 kprof.db-wal", NULL, "2"}};
+                 {"truncate -s 5000 kprof.db-wal", NULL, "2"},
+                 {": >kprof.db", NULL, "2"},
+                 {"truncate -s 0 kprof.db && sqlite3 -readonly kprof.db 'SELECT 1' >x", NULL, "2"},
+                 {"sqlite3 kprof.db 'VACUUM; PRAGMA wal_checkpoint(FULL)' >x", NULL, "5"}};
     (void)state;
     struct stats *batch = one_call();
     fixture_write(one_call());
@@ -280,6 +283,52 @@ static void test_out_of_place(void **state) {
         expect_calls_in("kprof.db", cases[i].after);
         in_shell("test ! -e kprof.db-lock && test ! -e kprof.db-wal");
     }
+    stats_free(batch);
+}
+
+// A part of the file is gone, or something else stands in it: nothing can be written until somebody takes it away, and that is told.
+static void test_a_file_that_was_cut(void **state) {
+    static const char *const cases[] = {"truncate -s 8192 kprof.db", "printf 'something else' | dd of=kprof.db conv=notrunc status=none"};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct stats *batch = one_call();
+        in_shell("rm -f kprof.db*");
+        store_close(fixture_open());
+        struct store *s = fixture_open();
+        struct writer *w = start(s);
+        write_calls(w, batch, 1);
+        in_shell(cases[i]);
+        assert_true(writer_submit(w, batch, &fixture_names));
+        assert_false(writer_wait(w));
+        in_shell("rm kprof.db");
+        writer_retry(w);
+        assert_true(writer_wait(w));
+        assert_true(writer_stop(w));
+        store_close(s);
+        expect_calls_in("kprof.db", "1");
+        stats_free(batch);
+    }
+}
+
+// SQLite has its log beside the file that a link leads to.
+static void test_a_link_to_the_file(void **state) {
+    (void)state;
+    struct stats *batch = one_call();
+    in_shell("mkdir away more && ln -s away/real.db kprof.db");
+    struct store *s = fixture_open();
+    struct writer *w = start(s);
+    for (int i = 0; i < 3; i++) {
+        write_calls(w, batch, 1);
+        assert_int_equal(store_look(s), STORE_IN_PLACE);
+    }
+    in_shell("test -s away/real.db-wal && : >away/real.db-wal");
+    write_calls(w, batch, 1);
+    in_shell("ln -sf more/real.db kprof.db");
+    write_calls(w, batch, 2);
+    assert_true(writer_stop(w));
+    store_close(s);
+    expect_calls_in("away/real.db", "1");
+    expect_calls_in("more/real.db", "2");
     stats_free(batch);
 }
 
@@ -319,6 +368,8 @@ int main(void) {
         WRITER_TEST(test_stop_writes_what_was_submitted),
         WRITER_TEST(test_refused_batch_is_kept_and_written_once),
         WRITER_TEST(test_out_of_place),
+        WRITER_TEST(test_a_file_that_was_cut),
+        WRITER_TEST(test_a_link_to_the_file),
         WRITER_TEST(test_the_way_back),
         WRITER_TEST(test_each_batch_is_written_once),
         WRITER_TEST(test_stop_says_when_the_last_batch_is_lost),
