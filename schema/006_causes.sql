@@ -28,6 +28,10 @@ ALTER TABLE ledger_rows ADD COLUMN away_ms           INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE ledger_rows ADD COLUMN untraced_ms       INTEGER NOT NULL DEFAULT 0;
 -- calls of tiers that were counted while nothing had begun a request: there is no entry, and nothing marks requests
 ALTER TABLE ledger_rows ADD COLUMN unmarked_calls    INTEGER NOT NULL DEFAULT 0;
+-- times that a row of tier_stats was added to for whose histogram the collector had no room: its quantiles may be off by more than 1.1 %
+ALTER TABLE ledger_rows ADD COLUMN coarse_rows       INTEGER NOT NULL DEFAULT 0;
+-- times that a row of these statistics, or a kept request, could not be written, as what stands in the file for it is malformed
+ALTER TABLE ledger_rows ADD COLUMN unwritten_rows    INTEGER NOT NULL DEFAULT 0;
 
 -- calls of the tier under a token, of complete requests or not, and of them those that are in the ledger's stale_calls
 ALTER TABLE cost_rows ADD COLUMN calls       INTEGER NOT NULL DEFAULT 0;
@@ -69,14 +73,16 @@ SELECT strftime('%Y-%m-%dT%H:%M:%SZ', l.bucket_start, 'unixepoch') AS bucket_sta
        l.away_ms                AS away_ms,       -- milliseconds
        l.untraced_ms            AS untraced_ms,   -- milliseconds
        l.unmarked_calls         AS unmarked_calls,
+       l.coarse_rows            AS coarse_rows,
+       l.unwritten_rows         AS unwritten_rows,
        -- Whether the bucket can be trusted. Paused: tracing was off for a part of it. Lossy: something was lost or did not come out, and
-       -- requests are missing. Unclear: nothing else is wrong, but of some requests it cannot be told whose work their calls were, or more
+       -- requests or rows are missing. Unclear: nothing else is wrong, but of some requests it cannot be told whose work their calls were, or more
        -- than a thousandth of the calls were made under the token of a request that is over: processes work under others' tokens, so that
        -- some calls may be missing where they belong. Reloads, lost tokens and trips make none of these by themselves: what they damage is
        -- incomplete, or paused. Nor does lowered sampling, which leaves requests_unsampled out by chance.
        CASE WHEN l.paused_ms > 0 OR l.tripped_ms > 0 OR l.away_ms > 0 THEN 'paused'
             WHEN l.requests_incomplete > l.incomplete_cause OR l.requests_expired > 0 OR l.dropped_messages > 0 OR l.orphan_returns > 0
-                 OR l.decode_errors > 0 OR l.unwound_frames > 0 OR l.ambiguous_returns > 0 THEN 'lossy'
+                 OR l.decode_errors > 0 OR l.unwound_frames > 0 OR l.ambiguous_returns > 0 OR l.unwritten_rows > 0 THEN 'lossy'
             WHEN l.incomplete_cause > 0 OR l.stale_calls * 1000 > l.calls THEN 'unclear'
             ELSE 'ok' END       AS verdict
 FROM ledger_rows AS l

@@ -271,6 +271,12 @@ void stats_add_totals(struct stats *s) {
             add_row(total, row);
         }
     }
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct stat_row *row = slab_at(&s->rows, i);
+        if (row->durations.coarse > 0) {
+            stats_ledger(s, row->key.bucket_start, row->key.node)->coarse_rows++;
+        }
+    }
 }
 
 // Record `count` of a pool whose records are never given back; NULL at its cap.

@@ -125,7 +125,8 @@ static bool write_row(struct store *s, uint32_t resolution_s, const int64_t ids[
 
 static bool row_passed_over(struct store *s, uint32_t resolution_s, const struct stat_row *row) {
     const struct directory *d = s->directory;
-    return store_pass_over(s, "the row of bucket %lld (%u s), node %s, identity %s, tier %s",
+    const struct row_place at = {&resolution_s, 1, row->key.bucket_start, row->key.node};
+    return store_pass_over(s, &at, "the row of bucket %lld (%u s), node %s, identity %s, tier %s",
                            (long long)floor_to(row->key.bucket_start, resolution_s), resolution_s, names_text(&d->nodes, row->key.node),
                            names_text(&d->identities, row->key.identity), names_text(&d->tiers, row->key.tier));
 }
@@ -149,7 +150,7 @@ static bool write_rows(struct store *s, const struct resolutions *resolutions, c
 
 // -- the ledger --------------------------------------------------------------------------------------------------
 
-static bool write_ledger(struct store *s, uint32_t resolution_s, int64_t node, const struct ledger_row *row) {
+bool store_add_ledger(struct store *s, uint32_t resolution_s, int64_t node, const struct ledger_row *row) {
     sqlite3_stmt *adding = store_prepared(s, STATEMENT_ADD_LEDGER);
     if (!adding) {
         return false;
@@ -171,8 +172,9 @@ static bool write_ledgers(struct store *s, const struct resolutions *resolutions
         const struct ledger_row *row = stats_ledger_at(batch, i);
         int64_t node = store_node_id(s, row->node);
         for (int r = 0; r < resolutions->count; r++) {
-            bool written = node && write_ledger(s, resolutions->all[r], node, row);
-            if (!written && !(node && store_pass_over(s, "the ledger of bucket %lld (%u s), node %s",
+            bool written = node && store_add_ledger(s, resolutions->all[r], node, row);
+            const struct row_place at = {&resolutions->all[r], 1, row->bucket_start, row->node};
+            if (!written && !(node && store_pass_over(s, &at, "the ledger of bucket %lld (%u s), node %s",
                                                       (long long)floor_to(row->bucket_start, resolutions->all[r]), resolutions->all[r],
                                                       names_text(&s->directory->nodes, row->node)))) {
                 return false;
@@ -199,7 +201,7 @@ static bool write_all(struct store *s, uint32_t bucket_s, const struct stats *ba
     struct resolutions resolutions = resolutions_of(bucket_s);
     return write_rows(s, &resolutions, batch) && write_ledgers(s, &resolutions, batch) &&
            store_write_paths(s, &resolutions, batch) && store_write_costs(s, &resolutions, batch) &&
-           store_write_kept(s, batch);
+           store_write_kept(s, &resolutions, batch);
 }
 
 bool store_write(struct store *s, uint32_t bucket_s, const struct stats *batch, const struct directory *names) {

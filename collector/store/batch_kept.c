@@ -164,11 +164,12 @@ static bool keep_whole(struct store *s, const struct kept_request *r, const stru
     return kept;
 }
 
-bool store_write_kept(struct store *s, const struct stats *batch) {
+bool store_write_kept(struct store *s, const struct resolutions *resolutions, const struct stats *batch) {
     for (uint32_t i = 0; i < stats_kept(batch); i++) {
         const struct kept_request *r = stats_kept_at(batch, i);
+        const struct row_place at = {resolutions->all, resolutions->count, r->bucket_start, r->node};
         if (!keep_whole(s, r, stats_kept_spans(batch, i)) &&
-            !store_pass_over(s, "a kept request of node %s", names_text(&s->directory->nodes, r->node))) {
+            !store_pass_over(s, &at, "a kept request of node %s", names_text(&s->directory->nodes, r->node))) {
             return false;
         }
     }

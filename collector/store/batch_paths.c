@@ -36,8 +36,9 @@ bool store_write_paths(struct store *s, const struct resolutions *resolutions, c
             return false;
         }
         for (int r = 0; r < resolutions->count; r++) {
+            const struct row_place at = {&resolutions->all[r], 1, row->bucket_start, row->node};
             if (!write_path(s, resolutions->all[r], ids, row) &&
-                !store_pass_over(s, "the path %lld of bucket %lld (%u s), node %s", (long long)ids[2],
+                !store_pass_over(s, &at, "the path %lld of bucket %lld (%u s), node %s", (long long)ids[2],
                                  (long long)floor_to(row->bucket_start, resolutions->all[r]), resolutions->all[r],
                                  names_text(&s->directory->nodes, row->node))) {
                 return false;
@@ -70,9 +71,10 @@ bool store_write_costs(struct store *s, const struct resolutions *resolutions, c
         int64_t tier = store_tier_id(s, row->tier);
         for (int r = 0; r < resolutions->count; r++) {
             bool written = node && tier && write_cost(s, resolutions->all[r], node, tier, row);
+            const struct row_place at = {&resolutions->all[r], 1, row->bucket_start, row->node};
             if (!written &&
                 !(node && tier &&
-                  store_pass_over(s, "the cost of tier %s, bucket %lld (%u s), node %s", names_text(&s->directory->tiers, row->tier),
+                  store_pass_over(s, &at, "the cost of tier %s, bucket %lld (%u s), node %s", names_text(&s->directory->tiers, row->tier),
                                   (long long)floor_to(row->bucket_start, resolutions->all[r]), resolutions->all[r],
                                   names_text(&s->directory->nodes, row->node)))) {
                 return false;

@@ -136,9 +136,19 @@ struct resolutions {
     int count;
 };
 
+// Where in the ledger a row belongs.
+struct row_place {
+    const uint32_t *resolutions;
+    int count;
+    int64_t bucket_start;
+    uint16_t node; // directory id
+};
+
+// batch.c: adds a row of the ledger at one resolution; node: its row id.
+bool store_add_ledger(struct store *s, uint32_t resolution_s, int64_t node, const struct ledger_row *row);
 bool store_write_paths(struct store *s, const struct resolutions *resolutions, const struct stats *batch);
 bool store_write_costs(struct store *s, const struct resolutions *resolutions, const struct stats *batch);
-bool store_write_kept(struct store *s, const struct stats *batch);
+bool store_write_kept(struct store *s, const struct resolutions *resolutions, const struct stats *batch);
 
 // -- older.c: files of an older schema -----------------------------------------------------------------------------
 
@@ -158,8 +168,9 @@ bool query_no_memory(struct store *s);
 
 // Keeps what SQLite says about the last failure for store_error, and returns false.
 bool store_fail(struct store *s, const char *what);
-// After a failure to write one row: whether it is that row's, which then is told, counted and passed over. What: the row, in words.
-__attribute__((format(printf, 2, 3))) bool store_pass_over(struct store *s, const char *what, ...);
+// After a failure to write one row: whether it is that row's, which then is told, counted in the ledger and passed over. What: the row, in
+// words.
+__attribute__((format(printf, 3, 4))) bool store_pass_over(struct store *s, const struct row_place *at, const char *what, ...);
 // Closes the connection of a writer, and gives its lock of the file back. The path stays locked.
 void store_disconnect(struct store *s);
 

@@ -37,7 +37,19 @@ bool store_fail(struct store *s, const char *what) {
     return false;
 }
 
-bool store_pass_over(struct store *s, const char *what, ...) {
+// Tells the ledger. False when that cannot be written either, unless its own row is the malformed one.
+static bool enter_passed(struct store *s, const struct row_place *at) {
+    const struct ledger_row row = {.bucket_start = at->bucket_start, .unwritten_rows = 1};
+    int64_t node = store_node_id(s, at->node);
+    bool ok = node != 0;
+    for (int i = 0; i < at->count && ok; i++) {
+        ok = store_add_ledger(s, at->resolutions[i], node, &row) || s->spoilt;
+    }
+    s->spoilt = false;
+    return ok;
+}
+
+bool store_pass_over(struct store *s, const struct row_place *at, const char *what, ...) {
     char row[512];
     va_list args;
     if (!s->spoilt) {
@@ -49,7 +61,7 @@ bool store_pass_over(struct store *s, const char *what, ...) {
     s->spoilt = false;
     s->set_aside++;
     log_error("database: %s is not written (%s); the rest is. So far %llu such rows", row, s->error, (unsigned long long)s->set_aside);
-    return true;
+    return enter_passed(s, at);
 }
 
 uint64_t store_set_aside(const struct store *s) {

@@ -17,7 +17,7 @@ const char *report_verdict(const struct query_sums *sums) {
         return "paused";
     }
     if (l->requests_incomplete > l->incomplete_cause || l->requests_expired > 0 || l->dropped_messages > 0 ||
-        l->orphan_returns > 0 || l->decode_errors > 0 || l->unwound_frames > 0 || l->ambiguous_returns > 0) {
+        l->orphan_returns > 0 || l->decode_errors > 0 || l->unwound_frames > 0 || l->ambiguous_returns > 0 || l->unwritten_rows > 0) {
         return "lossy";
     }
     return report_stale(sums) || l->incomplete_cause > 0 ? "unclear" : "ok";
@@ -117,6 +117,7 @@ static void losses(const struct ledger_row *l, const char *head, struct buffer *
         COUNTED(unwound_frames, "call without its return", "calls without their return"),
         COUNTED(ambiguous_returns, "ambiguous return", "ambiguous returns"),
         COUNTED(decode_errors, "decode error", "decode errors"),
+        COUNTED(unwritten_rows, "row not written", "rows not written"),
     };
     char text[ITEM_BYTES];
     struct list list = list_begin(out, head);
@@ -222,11 +223,21 @@ static void advice(const struct ledger_row *l, struct buffer *out) {
                       "kprof:set_current_label/1 after it.\n",
                       (unsigned long long)l->lost_tokens, text_plural(l->lost_tokens));
     }
+    if (l->unwritten_rows > 0) {
+        buffer_text(out, " What stands in the database for some rows is malformed: the collector's log tells which.\n");
+    }
     if (l->ambiguous_returns > 0) {
         buffer_printf(out,
                       " %llu return%s could be of more than one call: trace the tiers concerned without "
                       "returns => none.\n",
                       (unsigned long long)l->ambiguous_returns, text_plural(l->ambiguous_returns));
+    }
+}
+
+static void coarse(const struct ledger_row *l, struct buffer *out) {
+    if (l->coarse_rows > 0) {
+        buffer_text(out, " Coarse: there were more statistics than the memory for them takes, so that percentiles may be off by more\n"
+                         "   than 1.1 %. Counts, sums, means and extremes are exact.\n");
     }
 }
 
@@ -260,6 +271,7 @@ void report_trust(const struct report *r, struct buffer *out) {
     reasons(l, out);
     bias(r->sums, out);
     stale(r->sums, out);
+    coarse(l, out);
     advice(l, out);
     if (l->unmarked_calls > 0 && l->requests_complete + l->requests_incomplete + l->requests_expired + l->requests_unsampled == 0) {
         char text[TEXT_UNMARKED_BYTES];

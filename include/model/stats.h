@@ -71,7 +71,9 @@ struct stat_row {
     X(tripped_ms)           \
     X(away_ms)              \
     X(untraced_ms)          \
-    X(unmarked_calls)
+    X(unmarked_calls)       \
+    X(coarse_rows)          \
+    X(unwritten_rows)
 #define LEDGER_COLUMNS(X) LEDGER_COLUMNS_1(X) LEDGER_COLUMNS_2(X) LEDGER_COLUMNS_4(X) LEDGER_COLUMNS_6(X)
 
 #define LEDGER_FIELD(name) uint64_t name;
@@ -168,7 +170,7 @@ struct stat_row *stats_row(struct stats *s, struct stat_key key);
 // Counts one finished call of duration ns into a row's calls, durations, minimum and so on.
 void stats_count(struct stat_row *row, uint64_t duration_ns);
 // Adds rows of _total, each the sum of its bucket's, node's and tier's: once, when all is counted, as then one row a call is counted
-// in is enough. The caller has counted nothing under _total.
+// in is enough. The ledger is told of rows whose quantiles are coarse. The caller has counted nothing under _total.
 void stats_add_totals(struct stats *s);
 // The ledger row of a bucket and node; never NULL. Past LIMIT_STAT_ROWS it is the latest row of that node, in another bucket; without
 // memory perhaps one that nobody reads. Valid until the next call.

@@ -325,6 +325,12 @@ static void test_trust(void **state) {
     (void)state;
 #define LEDGER(...) &(const struct ledger_row){.requests_complete = 3988, __VA_ARGS__}
     expect_trust(LEDGER(.requests_unsampled = 7, .calls = 8000, .stale_calls = 8), "ok", "");
+    expect_trust(LEDGER(.coarse_rows = 3), "ok",
+                 " Coarse: there were more statistics than the memory for them takes, so that percentiles may be off by more\n"
+                 "   than 1.1 %. Counts, sums, means and extremes are exact.\n\n");
+    expect_trust(LEDGER(.unwritten_rows = 2), "lossy",
+                 " Lossy: 2 rows not written.\n"
+                 " What stands in the database for some rows is malformed: the collector's log tells which.\n\n");
     // overload is blamed for trips alone
     expect_trust(LEDGER(.requests_incomplete = 12, .dropped_messages = 340, .incomplete_loss = 12), "lossy",
                  " Lossy: 12 of 4000 requests incomplete, 340 messages dropped.\n"
@@ -542,7 +548,7 @@ static void test_json_of_all_there_is(void **state) {
                 "\"incomplete_loss\":18,\"incomplete_token\":19,\"incomplete_cause\":20,\"incomplete_return\":21,"
                 "\"incomplete_reload\":22,\"incomplete_large\":23,\"incomplete_room\":24,\"incomplete_end\":25,"
                 "\"calls\":26,\"recredited_calls\":27,\"unknown_outcomes\":28,\"tripped_ms\":0,\"away_ms\":0,\"untraced_ms\":31,"
-                "\"unmarked_calls\":32,"
+                "\"unmarked_calls\":32,\"coarse_rows\":33,\"unwritten_rows\":34,"
                 "\"verdict\":\"lossy\"}");
     fixture_expect("SELECT verdict FROM ledger WHERE resolution_s = 10", "lossy");
 }

@@ -485,6 +485,15 @@ static void a_share_for_each_node(void **state) {
         assert_int_equal(total->calls, 200);
         assert_int_equal(histogram_count(&total->durations), 200);
         assert_int_equal(stats_row(s, (struct stat_key){10, HOG, IDENTITY_TOTAL, 5})->calls, 35);
+        uint64_t coarse[2] = {0}, told[2] = {0}; // the ledger tells of whose rows are coarse, and how many
+        for (uint32_t i = 0; i < stats_rows(s); i++) {
+            const struct stat_row *row = stats_row_at(s, i);
+            coarse[row->key.node == HOG] += row->durations.coarse > 0;
+        }
+        for (uint32_t i = 0; i < stats_ledgers(s); i++) {
+            told[stats_ledger_at(s, i)->node == HOG] += stats_ledger_at(s, i)->coarse_rows;
+        }
+        assert_true(coarse[1] > 0 && coarse[1] == told[1] && coarse[0] == told[0]);
         stats_reset(s);
         assert_false(stats_coarse(s) || stats_overflowed(s));
         fail_alloc_at(0);

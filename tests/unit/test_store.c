@@ -192,7 +192,7 @@ static void test_views_have_the_promised_columns(void **state) {
                    "decode_errors,paused_ms,unwound_frames,ambiguous_returns,lost_tokens,reloads,trips,lowered_ms,"
                    "incomplete_loss,incomplete_token,incomplete_cause,incomplete_return,incomplete_reload,"
                    "incomplete_large,incomplete_room,incomplete_end,calls,recredited_calls,unknown_outcomes,"
-                   "tripped_ms,away_ms,untraced_ms,unmarked_calls,verdict");
+                   "tripped_ms,away_ms,untraced_ms,unmarked_calls,coarse_rows,unwritten_rows,verdict");
     expect_columns("path_stats",
                    "bucket_start,resolution_s,node,identity,path,calls,errors,async_calls,total_us,self_us,"
                    "async_us,wait_us,mean_us,min_us,max_us,sync_calls,duration_us,sync_us");
@@ -252,7 +252,7 @@ static void test_small_batch_to_the_digit(void **state) {
         "1,0,111111");
 #define AND_COLUMN(column) "|| ',' || " #column " "
     fixture_expect("SELECT ''" LEDGER_COLUMNS(AND_COLUMN) "FROM ledger WHERE resolution_s = 3600 AND node = 'shop@host'",
-                   ",21,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32");
+                   ",21,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34");
 }
 
 // Each counter of the ledger alone, and what it makes of its bucket.
@@ -278,6 +278,7 @@ static void test_verdicts(void **state) {
         {offsetof(struct ledger_row, recredited_calls), "ok"},       {offsetof(struct ledger_row, unknown_outcomes), "ok"},
         {offsetof(struct ledger_row, tripped_ms), "paused"},         {offsetof(struct ledger_row, away_ms), "paused"},
         {offsetof(struct ledger_row, untraced_ms), "ok"},            {offsetof(struct ledger_row, unmarked_calls), "ok"},
+        {offsetof(struct ledger_row, coarse_rows), "ok"},            {offsetof(struct ledger_row, unwritten_rows), "lossy"},
     };
     enum { CASES = sizeof cases / sizeof *cases };
     assert_int_equal(CASES, (sizeof(struct ledger_row) - offsetof(struct ledger_row, requests_complete)) / 8); // all of them
@@ -562,6 +563,28 @@ static void test_malformed_rows_are_passed_over(void **state) {
     fixture_expect("SELECT group_concat(calls) FROM (SELECT calls FROM path_stats WHERE identity = 'create' "
                    "ORDER BY resolution_s)", "1,3,3");
     fixture_expect("SELECT requests_complete FROM ledger WHERE resolution_s = 10", "6");
+    // told where the rows belong: the path at 10 s, the row at a minute
+    fixture_expect("SELECT group_concat(unwritten_rows || verdict) FROM (SELECT * FROM ledger ORDER BY resolution_s)", "2lossy,2lossy,0ok");
+}
+
+// A malformed row of the ledger can tell of nothing, but stops nobody.
+static void test_a_malformed_ledger_is_passed_over(void **state) {
+    (void)state;
+    struct stats *batch = stats_new();
+    fixture_call(batch, NOON, "create", "db", 1000, false);
+    fixture_ledger(batch, NOON)->requests_complete = 2;
+    struct store *s = fixture_open();
+    assert_true(store_write(s, 10, batch, &fixture_names));
+    store_close(s);
+    change("CREATE TRIGGER no_ledger BEFORE UPDATE ON ledger_rows WHEN new.resolution_s = 60 BEGIN SELECT RAISE(ABORT, 'no'); END");
+    s = fixture_open();
+    assert_true(store_write(s, 10, batch, &fixture_names));
+    assert_int_equal(store_set_aside(s), 1);
+    store_close(s);
+    stats_free(batch);
+    fixture_expect("SELECT group_concat(requests_complete) FROM (SELECT * FROM ledger ORDER BY resolution_s)", "4,2,4");
+    fixture_expect("SELECT group_concat(calls) FROM (SELECT calls FROM tier_stats WHERE identity = 'create' "
+                   "ORDER BY resolution_s)", "2,2,2");
 }
 
 static void test_no_memory_keeps_the_batch_whole(void **state) {
@@ -727,6 +750,7 @@ int main(void) {
         STORE_TEST(test_kill_leaves_whole_batches),
         STORE_TEST(test_second_collector_is_refused),
         STORE_TEST(test_malformed_rows_are_passed_over),
+        STORE_TEST(test_a_malformed_ledger_is_passed_over),
         STORE_TEST(test_old_rows_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,6 +170,7 @@ static void test_a_malformed_request_is_passed_over(void **state) {
     store_close(s);
     stats_free(batch);
     fixture_expect("SELECT count(*) || ',' || sum(duration_ns) || ',' || (SELECT count(*) FROM kept_spans) FROM kept_requests", "2,2002,5");
+    fixture_expect("SELECT group_concat(unwritten_rows) FROM ledger", "1,1,1");
 }
 
 static void test_a_refused_batch_changes_nothing(void **state) {
