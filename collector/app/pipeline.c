@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/time_math.h"
@@ -24,8 +25,8 @@ struct pipeline *pipeline_new(const struct pipeline_options *options) {
     }
     if (options->shared) {
         request_pool_share(p->pool);
+        directory_share(&p->directory);
     }
-    p->directory.shared = options->shared;
     p->stats = stats_new();
     if (!p->stats) {
         goto err3;
@@ -224,6 +225,7 @@ static void rest(struct pipeline_node *n) {
     identify_reset(&n->identify);
     n->reader = (struct message_reader){0};
     tier_set_clear(&n->tiers);
+    memset(n->tiers_had, 0, sizeof n->tiers_had);
     keep_forget_node(n->pipeline->keep, n->id);
 }
 
@@ -247,10 +249,19 @@ void pipeline_set_slow(struct pipeline_node *n, int64_t slow_ns) {
     n->slow_ns = slow_ns;
 }
 
+void node_has_tiers(struct pipeline_node *n) {
+    for (uint32_t i = 0; i < n->tiers.count; i++) {
+        if (n->tiers.functions[i].role == ROLE_TIER) {
+            n->tiers_had[n->tiers.functions[i].tier] = true;
+        }
+    }
+}
+
 void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers) {
     tier_set_free(&n->tiers);
     n->tiers = tiers;
     n->tier_count = tiers.tiers;
+    node_has_tiers(n);
     n->reader = (struct message_reader){0};
     identify_reset(&n->identify);
 }

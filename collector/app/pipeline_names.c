@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "model/keep.h"
 #include "pipeline_node.h"
 
@@ -9,10 +7,10 @@ static const int64_t REFUSED_NS = 2LL * NANOSECONDS;
 static const int64_t FEW_NS = 10LL * NANOSECONDS;
 
 // Marks what statistics name that were gathered, or that perhaps are not written yet.
-static void mark_statistics(const struct pipeline *p, bool nodes[LIMIT_NODES], bool identities[IDENTITIES]) {
-    stats_mark(p->stats, nodes, identities);
+static void mark_statistics(const struct pipeline *p, struct directory_used *used) {
+    stats_mark(p->stats, used);
     if (p->handed_out) {
-        stats_mark(p->handed_out, nodes, identities);
+        stats_mark(p->handed_out, used);
     }
 }
 
@@ -22,47 +20,67 @@ static void mark_live(const struct live *live, bool identities[IDENTITIES]) {
     }
 }
 
-static void forget_identities(struct pipeline *p) {
-    bool nodes[LIMIT_NODES], used[IDENTITIES] = {0};
-    mark_statistics(p, nodes, used);
+static void mark_node(const struct pipeline_node *n, struct directory_used *used) {
+    identify_mark(&n->identify, used->identities);
+    if (n->tracker) {
+        tracker_mark(n->tracker, used->identities);
+    }
+    if (n->live_rows) {
+        mark_live(n->live_rows, used->identities);
+    }
+    for (uint32_t tier = 0; tier <= LIMIT_TIER_NAMES; tier++) {
+        used->tiers[tier] = used->tiers[tier] || n->tiers_had[tier];
+    }
+}
+
+static void forget_unused(struct pipeline *p) {
+    struct directory_used used = {0};
+    mark_statistics(p, &used);
     for (uint32_t i = 0; i < LIMIT_NODES; i++) {
-        const struct pipeline_node *n = p->nodes[i];
-        if (n) {
-            identify_mark(&n->identify, used);
-        }
-        if (n && n->tracker) {
-            tracker_mark(n->tracker, used);
-        }
-        if (n && n->live_rows) {
-            mark_live(n->live_rows, used);
+        if (p->nodes[i]) {
+            mark_node(p->nodes[i], &used);
         }
     }
     for (uint32_t id = IDENTITIES_FIXED; id < p->directory.identities.count; id++) {
-        if (!used[id] && names_has(&p->directory.identities, id)) {
+        if (!used.identities[id] && names_has(&p->directory.identities, id)) {
             keep_forget_identity(p->keep, (uint16_t)id);
             directory_forget_identity(&p->directory, (uint16_t)id);
         }
     }
+    directory_forget_tiers(&p->directory, &used);
+}
+
+static bool few_left(uint32_t count, uint32_t cap) {
+    return count > cap / 8 * 7;
 }
 
 void names_settle(struct pipeline *p) {
-    const struct names *names = &p->directory.identities;
-    bool few = names_count(names) > names->cap / 8 * 7;
+    struct directory *d = &p->directory;
+    bool refused = d->identity_refused || d->tier_refused || d->paths.refused;
+    bool few = few_left(names_count(&d->identities), d->identities.cap) || few_left(names_count(&d->tiers), d->tiers.cap) ||
+               few_left(paths_count(&d->paths), LIMIT_PATHS);
     int64_t since = p->now.steady - p->names_settled;
-    if ((p->directory.identity_refused && since >= REFUSED_NS) || (few && since >= FEW_NS)) {
+    if ((refused && since >= REFUSED_NS) || (few && since >= FEW_NS)) {
         p->names_settled = p->now.steady;
-        p->directory.identity_refused = false;
-        forget_identities(p);
+        d->identity_refused = d->tier_refused = d->paths.refused = false;
+        forget_unused(p);
+    }
+}
+
+void pipeline_make_room(struct pipeline *p) {
+    const struct names *tiers = &p->directory.tiers;
+    if (names_count(tiers) + LIMIT_TIERS > tiers->cap) {
+        p->directory.tier_refused = true;
+        names_settle(p);
     }
 }
 
 void pipeline_used_nodes(const struct pipeline *p, bool used[LIMIT_NODES]) {
-    bool identities[IDENTITIES];
-    memset(used, 0, LIMIT_NODES * sizeof *used);
-    mark_statistics(p, used, identities);
+    struct directory_used all = {0};
+    mark_statistics(p, &all);
     for (uint32_t i = 0; i < LIMIT_NODES; i++) {
         const struct pipeline_node *n = p->nodes[i];
-        used[i] = used[i] || (n && (n->user || n->open || n->live_rows));
+        used[i] = all.nodes[i] || (n && (n->user || n->open || n->live_rows));
     }
 }
 

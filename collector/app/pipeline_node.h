@@ -29,6 +29,7 @@ struct pipeline_node {
     void *user;
     struct tier_set tiers;
     uint32_t tier_count; // that it had last
+    bool tiers_had[LIMIT_TIER_NAMES + 1]; // what its tracker may name: its tiers, and those that it had while the stream was open
     struct tracker *tracker;
     struct identify identify;
     struct account account;
@@ -84,7 +85,7 @@ struct pipeline {
     const struct stats *handed_out; // by pipeline_swap; NULL: none yet
     struct pipeline_now now;        // of the last tick
     int64_t trimmed;                // when memory was last looked at,
-    int64_t names_settled;          // and identities that nothing names; steady
+    int64_t names_settled;          // and names that nothing names; steady
 };
 
 // -- a node's clock and counts --------------------------------------------------------------------------------------------
@@ -119,6 +120,8 @@ static inline uint64_t node_seen(const struct pipeline_node *n) {
 // -- pipeline.c ------------------------------------------------------------------------------------------------------------
 
 void node_free(struct pipeline_node *n);
+// The node's tiers are those that are named.
+void node_has_tiers(struct pipeline_node *n);
 // What the tracker of the node's stream tells, and asks.
 struct request_events pipeline_events(struct pipeline_node *n, bool live);
 
@@ -138,7 +141,7 @@ void ledger_settle_costs(struct pipeline_node *n);
 
 // -- pipeline_names.c ------------------------------------------------------------------------------------------------------
 
-// Time has passed. Where identities were refused, or soon will be, those that nothing names any more are given back.
+// Time has passed. Where identities, tiers or paths were refused, or soon will be, those that nothing names any more are given back.
 void names_settle(struct pipeline *p);
 
 // -- deliver.c -------------------------------------------------------------------------------------------------------------

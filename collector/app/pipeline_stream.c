@@ -165,6 +165,8 @@ bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *strea
     }
     tracker_free(n->tracker);
     n->tracker = tracker;
+    memset(n->tiers_had, 0, sizeof n->tiers_had);
+    node_has_tiers(n);
     identify_reset(&n->identify);
     buffer_reset(&n->partial);
     n->stream_before = n->latest_stream;

@@ -274,6 +274,7 @@ static void on_tiers(struct shim_link *link, struct control_map message) {
         tell(link, LOG_ERROR, "out of memory");
         return;
     }
+    pipeline_make_room(links->pipeline);
     control_get_list(message, "tiers", &list);
     for (uint32_t i = 0; i < list.count; i++) {
         add_tier(link, pipeline_directory(links->pipeline), &set, control_list_at(list, i));

@@ -107,7 +107,7 @@ static void count_paths(const struct account *a, const struct request_result *r,
     for (uint32_t i = 0; i < r->count; i++) {
         const struct span *span = &r->spans[i];
         uint32_t above = span->parent == SPAN_NONE ? PATH_ROOT : path[span->parent];
-        path[i] = paths_below(a->paths, above, span->tier);
+        path[i] = paths_below(a->paths, a->node, above, span->tier);
         if (span->open) {
             continue;
         }

@@ -13,6 +13,11 @@ static bool owners_init(struct directory_owners *o, uint32_t names) {
     return o->of != NULL;
 }
 
+void directory_share(struct directory *d) {
+    d->shared = true;
+    d->paths.shared = true;
+}
+
 bool directory_init(struct directory *d) {
     *d = (struct directory){0};
     if (!owners_init(&d->identity_owners, LIMIT_IDENTITIES + IDENTITIES_FIXED)) {
@@ -39,6 +44,7 @@ bool directory_init(struct directory *d) {
         ok = directory_identity(d, slice_text(fixed[i])) == i && ok;
     }
     d->identity_refused = false;
+    d->tier_refused = false;
     if (ok) {
         return true;
     }
@@ -91,7 +97,9 @@ static uint32_t intern(const struct directory *d, struct names *names, struct di
 }
 
 uint16_t directory_tier_of(struct directory *d, uint16_t node, struct slice name) {
-    return id_or(intern(d, &d->tiers, &d->tier_owners, node, name), DIRECTORY_NONE);
+    uint32_t id = intern(d, &d->tiers, &d->tier_owners, node, name);
+    d->tier_refused = d->tier_refused || id == NAME_NONE;
+    return id_or(id, DIRECTORY_NONE);
 }
 
 uint16_t directory_tier(struct directory *d, struct slice name) {
@@ -121,10 +129,26 @@ static void disown(const struct names *names, struct directory_owners *o, uint16
 void directory_forget_node(struct directory *d, uint16_t node) {
     disown(&d->identities, &d->identity_owners, node);
     disown(&d->tiers, &d->tier_owners, node);
+    paths_disown(&d->paths, node);
     names_remove(&d->nodes, node);
 }
 
 void directory_forget_identity(struct directory *d, uint16_t identity) {
     d->identity_owners.own[d->identity_owners.of[identity]]--;
     names_remove(&d->identities, identity);
+}
+
+void directory_forget_tiers(struct directory *d, struct directory_used *used) {
+    paths_forget(&d->paths, used->paths);
+    for (uint32_t id = 1; id <= d->paths.count; id++) {
+        if (used->paths[id]) {
+            used->tiers[d->paths.all[id].tier] = true;
+        }
+    }
+    for (uint32_t id = TIER_TOTAL + 1; id < d->tiers.count; id++) {
+        if (!used->tiers[id] && names_has(&d->tiers, id)) {
+            d->tier_owners.own[d->tier_owners.of[id]]--;
+            names_remove(&d->tiers, id);
+        }
+    }
 }

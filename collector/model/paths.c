@@ -2,7 +2,9 @@
 
 #include <stdlib.h>
 
-#include "base/limits.h"
+#include <string.h>
+
+#include "base/slab.h"
 
 _Static_assert(LIMIT_PATHS <= UINT16_MAX, "ids fit struct paths.latest");
 
@@ -12,7 +14,8 @@ bool paths_init(struct paths *p) {
         paths_free(p);
         return false;
     }
-    p->all[PATH_ROOT] = (struct path){.tier = UINT16_MAX};
+    memset(p->all, 0, (LIMIT_PATHS + 1) * sizeof *p->all);
+    p->all[PATH_ROOT].tier = UINT16_MAX;
     return true;
 }
 
@@ -22,34 +25,84 @@ void paths_free(struct paths *p) {
     *p = (struct paths){0};
 }
 
-// paths_below without the short cut; apart from it, so that this needs no stack frame.
-__attribute__((noinline)) static uint32_t find(struct paths *p, uint32_t parent, uint16_t tier) {
-    if (parent == PATH_OTHER || p->all[parent].tier == tier || p->all[parent].depth == LIMIT_PATH_DEPTH) {
-        return parent;
-    }
-    uint64_t key = (uint64_t)parent << 16 | tier;
-    uint32_t id = map_get(&p->index, key);
-    if (id != MAP_NONE) {
-        return id;
-    }
-    if (p->count == LIMIT_PATHS || !map_set(&p->index, key, p->count + 1)) {
+static uint64_t key_of(uint32_t parent, uint16_t tier) {
+    return (uint64_t)parent << 16 | tier;
+}
+
+// A new path's id, or PATH_OTHER.
+static uint32_t add(struct paths *p, uint16_t node, uint32_t parent, uint16_t tier) {
+    uint32_t left = LIMIT_PATHS - paths_count(p);
+    uint32_t id = p->free != PATH_ROOT ? p->free : p->count + 1;
+    if (left == 0 || (p->shared && p->own[node] >= SLAB_SHARE * left) || !map_set(&p->index, key_of(parent, tier), id)) {
+        p->refused = true;
         return PATH_OTHER;
     }
-    id = ++p->count;
-    p->all[id] = (struct path){.parent = parent, .tier = tier, .depth = (uint16_t)(p->all[parent].depth + 1)};
+    struct path *path = &p->all[id];
+    if (id == p->free) {
+        p->free = path->parent;
+        p->removed--;
+    } else {
+        p->count++;
+    }
+    p->own[node]++;
+    path->parent = parent;
+    path->tier = tier;
+    path->depth = (uint8_t)(p->all[parent].depth + 1);
+    path->owner = (uint8_t)node;
     return id;
 }
 
-uint32_t paths_below(struct paths *p, uint32_t parent, uint16_t tier) {
+// paths_below without the short cut; apart from it, so that this needs no stack frame.
+__attribute__((noinline)) static uint32_t find(struct paths *p, uint16_t node, uint32_t parent, uint16_t tier) {
+    if (parent == PATH_OTHER || p->all[parent].tier == tier || p->all[parent].depth == LIMIT_PATH_DEPTH) {
+        return parent;
+    }
+    uint32_t id = map_get(&p->index, key_of(parent, tier));
+    return id != MAP_NONE ? id : add(p, node, parent, tier);
+}
+
+uint32_t paths_below(struct paths *p, uint16_t node, uint32_t parent, uint16_t tier) {
     // This runs for every span, and few paths make most of them.
     uint16_t *latest = &p->latest[(parent * 37u + tier) % PATHS_LATEST];
     const struct path *path = &p->all[*latest];
     if (path->parent == parent && path->tier == tier) {
         return *latest;
     }
-    uint32_t id = find(p, parent, tier);
+    uint32_t id = find(p, node, parent, tier);
     if (id != PATH_OTHER && id != parent) {
         *latest = (uint16_t)id;
     }
     return id;
+}
+
+void paths_forget(struct paths *p, bool used[LIMIT_PATHS + 1]) {
+    used[PATH_ROOT] = true;
+    for (uint32_t id = 1; id <= p->count; id++) {
+        for (uint32_t above = id; used[id] && !used[p->all[above].parent];) {
+            above = p->all[above].parent;
+            used[above] = true;
+        }
+    }
+    for (uint32_t id = 1; id <= p->count; id++) {
+        struct path *path = &p->all[id];
+        if (path->depth > 0 && !used[id]) {
+            map_remove(&p->index, key_of(path->parent, path->tier), id);
+            p->own[path->owner]--;
+            *path = (struct path){.parent = p->free, .generation = path->generation + 1, .tier = UINT16_MAX};
+            p->free = id;
+            p->removed++;
+        }
+    }
+    memset(p->latest, 0, sizeof p->latest);
+}
+
+void paths_disown(struct paths *p, uint16_t node) {
+    for (uint32_t id = 1; id <= p->count && p->own[node] > 0; id++) {
+        struct path *path = &p->all[id];
+        if (path->depth > 0 && path->owner == node) {
+            path->owner = LIMIT_NODES;
+            p->own[node]--;
+            p->own[LIMIT_NODES]++;
+        }
+    }
 }

@@ -387,26 +387,34 @@ bool stats_keep(struct stats *s, const struct kept_request *request, const struc
     return true;
 }
 
-void stats_mark(const struct stats *s, bool nodes[LIMIT_NODES], bool identities[LIMIT_IDENTITIES + IDENTITIES_FIXED]) {
+void stats_mark(const struct stats *s, struct directory_used *used) {
     for (uint32_t i = 0; i < s->count; i++) {
         const struct stat_row *row = slab_at(&s->rows, i);
-        nodes[row->key.node] = identities[row->key.identity] = true;
+        used->nodes[row->key.node] = used->identities[row->key.identity] = used->tiers[row->key.tier] = true;
     }
     for (uint32_t i = 0; i < s->ledger_count; i++) {
-        nodes[((const struct ledger_row *)slab_at(&s->ledgers, i))->node] = true;
+        used->nodes[((const struct ledger_row *)slab_at(&s->ledgers, i))->node] = true;
     }
     for (uint32_t i = 0; i < s->path_count; i++) {
         const struct path_row *row = slab_at(&s->paths, i);
-        nodes[row->node] = identities[row->identity] = true;
+        used->nodes[row->node] = used->identities[row->identity] = true;
+        if (row->path != PATH_OTHER) {
+            used->paths[row->path] = true;
+        }
     }
     for (uint32_t i = 0; i < s->cost_count; i++) {
-        nodes[((const struct cost_row *)slab_at(&s->costs, i))->node] = true;
+        const struct cost_row *row = slab_at(&s->costs, i);
+        used->nodes[row->node] = used->tiers[row->tier] = true;
     }
     for (uint32_t i = 0; i < stats_kept(s); i++) {
         const struct kept_request *kept = stats_kept_at(s, i);
-        nodes[kept->node] = identities[kept->identity] = true;
+        const struct kept_span *spans = stats_kept_spans(s, i);
+        used->nodes[kept->node] = used->identities[kept->identity] = true;
         if (kept->remote) {
-            nodes[kept->maker] = true;
+            used->nodes[kept->maker] = true;
+        }
+        for (uint32_t k = 0; k < kept->count; k++) {
+            used->tiers[spans[k].tier] = true;
         }
     }
 }

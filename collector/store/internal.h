@@ -79,9 +79,8 @@ struct store {
     struct row_id {
         int64_t row;
         uint32_t generation; // of the name that the id had then
-    } node_ids[LIMIT_NODES], identity_ids[LIMIT_IDENTITIES + IDENTITIES_FIXED];
-    int64_t tier_ids[LIMIT_TIER_NAMES + 1];
-    int64_t path_ids[LIMIT_PATHS + 2]; // the last is that of PATH_OTHER
+    } node_ids[LIMIT_NODES], identity_ids[LIMIT_IDENTITIES + IDENTITIES_FIXED], tier_ids[LIMIT_TIER_NAMES + 1],
+        path_ids[LIMIT_PATHS + 1]; // the first is that of PATH_OTHER
 
     struct histogram merged; // scratch of the row being written
     struct buffer blob;      // its stored form

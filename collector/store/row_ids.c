@@ -47,9 +47,7 @@ int64_t store_identity_id(struct store *s, uint16_t id) {
 }
 
 int64_t store_tier_id(struct store *s, uint16_t id) {
-    int64_t *row = &s->tier_ids[id];
-    return *row ? *row
-                : (*row = look_up(s, STATEMENT_ADD_TIER, STATEMENT_FIND_TIER, names_text(&s->directory->tiers, id)));
+    return row_of(s, &s->tier_ids[id], STATEMENT_ADD_TIER, STATEMENT_FIND_TIER, &s->directory->tiers, id);
 }
 
 // The tiers from the request down, joined. Two paths whose text is the same (a tier's name may hold " > ") are one in the file.
@@ -69,14 +67,16 @@ static void path_text(const struct directory *d, uint32_t id, char out[PATH_BYTE
 
 int64_t store_path_id(struct store *s, uint32_t id) {
     char text[PATH_BYTES] = "_other";
-    int64_t *row = &s->path_ids[id == PATH_OTHER ? LIMIT_PATHS + 1 : id];
-    if (*row == 0) {
+    uint32_t place = id == PATH_OTHER ? PATH_ROOT : id; // which no row is of
+    struct row_id *cached = &s->path_ids[place];
+    uint32_t generation = s->directory->paths.all[place].generation;
+    if (cached->row == 0 || cached->generation != generation) {
         if (id != PATH_OTHER) {
             path_text(s->directory, id, text);
         }
-        *row = look_up(s, STATEMENT_ADD_PATH, STATEMENT_FIND_PATH, text);
+        *cached = (struct row_id){look_up(s, STATEMENT_ADD_PATH, STATEMENT_FIND_PATH, text), generation};
     }
-    return *row;
+    return cached->row;
 }
 
 void store_forget_ids(struct store *s) {

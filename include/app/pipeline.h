@@ -51,6 +51,8 @@ uint16_t pipeline_node_id(const struct pipeline_node *n); // in the directory
 // Marks the nodes, by id, that have a user or a stream, or that statistics name which were gathered since the swap before the last: what
 // pipeline_swap gave out last counts as long as it is not reset.
 void pipeline_used_nodes(const struct pipeline *p, bool used[LIMIT_NODES]);
+// Tiers' names are about to come: where few more could be had, those that nothing names any more are given back.
+void pipeline_make_room(struct pipeline *p);
 // Forgets a node that is not used, and gives its name and id back.
 void pipeline_forget(struct pipeline *p, uint16_t id);
 const char *pipeline_node_name(const struct pipeline_node *n);

@@ -1,6 +1,5 @@
 // The names that statistics are kept under, shared by all nodes of a collector: small numbers for nodes, identities and tiers.
-// Texts outlive every row that names them and may be read from the writer thread. Nodes' and identities' ids are given back once nothing
-// names them; tiers' and paths' never are.
+// Texts outlive every row that names them and may be read from the writer thread. Ids are given back once nothing names them.
 //
 // Names are charged to the node that first used them. Where several nodes share a directory, none may have more than SLAB_SHARE times as
 // many as are free (base/slab.h).
@@ -30,7 +29,8 @@ struct directory_owners {
 
 struct directory {
     bool shared;
-    bool identity_refused; // one was one too many; set back by who gives some back
+    bool identity_refused; // one was one too many; set back by who gives some back,
+    bool tier_refused;     // likewise
     struct directory_owners identity_owners;
     struct directory_owners tier_owners;
     struct names nodes;
@@ -39,6 +39,16 @@ struct directory {
     struct paths paths; // positions in the tree, of all nodes
 };
 
+// What names something, by id.
+struct directory_used {
+    bool nodes[LIMIT_NODES];
+    bool identities[LIMIT_IDENTITIES + IDENTITIES_FIXED];
+    bool tiers[LIMIT_TIER_NAMES + 1];
+    bool paths[LIMIT_PATHS + 1];
+};
+
+// From now on no node may have more than its share.
+void directory_share(struct directory *d);
 // Returns false without memory.
 bool directory_init(struct directory *d);
 void directory_free(struct directory *d);
@@ -53,3 +63,5 @@ uint16_t directory_identity_of(struct directory *d, uint16_t node, struct slice 
 // Gives ids back that nothing names any more. What a node is charged with is nobody's then.
 void directory_forget_node(struct directory *d, uint16_t node);
 void directory_forget_identity(struct directory *d, uint16_t identity);
+// The same of all tiers and paths that are not in use. Marks what those paths name that stay.
+void directory_forget_tiers(struct directory *d, struct directory_used *used);

@@ -183,8 +183,8 @@ struct cost_row *stats_cost(struct stats *s, int64_t bucket_start, uint16_t node
 // Copies a kept request and its spans (request->count of them). False at LIMIT_KEPT_BYTES or without memory: it is not kept.
 bool stats_keep(struct stats *s, const struct kept_request *request, const struct kept_span *spans);
 
-// Marks the nodes and identities that any of it names, by id: those marked already stay so.
-void stats_mark(const struct stats *s, bool nodes[LIMIT_NODES], bool identities[LIMIT_IDENTITIES + IDENTITIES_FIXED]);
+// Marks what any of it names: what is marked already stays so.
+void stats_mark(const struct stats *s, struct directory_used *used);
 // Whether nothing at all was gathered.
 bool stats_empty(const struct stats *s);
 // Whether something found no row of its own: it is counted under _other, in the ledger at another time, or not at all.

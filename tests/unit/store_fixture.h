@@ -91,7 +91,7 @@ static inline uint32_t fixture_path(const char *tiers) {
     uint32_t path = PATH_ROOT;
     for (const char *at = tiers; *at;) {
         size_t len = strcspn(at, "/");
-        path = paths_below(&fixture_names.paths, path, directory_tier(&fixture_names, slice_of((const uint8_t *)at, len)));
+        path = paths_below(&fixture_names.paths, 0, path, directory_tier(&fixture_names, slice_of((const uint8_t *)at, len)));
         at += len + (at[len] == '/');
     }
     return path;

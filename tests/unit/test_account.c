@@ -133,7 +133,7 @@ static void blind_spans(void **state) {
 static const struct path_row *at(const struct stats *s, struct paths *p, uint16_t identity, const char *tiers) {
     uint32_t path = PATH_ROOT;
     for (const char *c = tiers; *c; c++) {
-        path = paths_below(p, path, (uint16_t)(*c - '0'));
+        path = paths_below(p, 0, path, (uint16_t)(*c - '0'));
     }
     for (uint32_t i = 0; i < stats_paths(s); i++) {
         const struct path_row *r = stats_path_at(s, i);

@@ -116,12 +116,34 @@ static void without_memory(void **state) {
     }
 }
 
+// Tiers stay that something names, were it only a path.
+static void tiers_given_back(void **state) {
+    (void)state;
+    static struct directory_used used;
+    struct directory d;
+    assert_true(directory_init(&d));
+    uint16_t a = directory_tier_of(&d, 3, slice_text("a")), b = directory_tier_of(&d, 3, slice_text("b"));
+    uint16_t c = directory_tier_of(&d, 3, slice_text("c")), e = directory_tier_of(&d, 3, slice_text("e"));
+    used.paths[paths_below(&d.paths, 3, paths_below(&d.paths, 3, PATH_ROOT, a), b)] = true;
+    paths_below(&d.paths, 3, PATH_ROOT, e);
+    used.tiers[c] = true;
+    directory_forget_tiers(&d, &used);
+    assert_int_equal(d.tier_owners.own[3], 3);
+    assert_int_equal(paths_count(&d.paths), 2);
+    assert_int_equal(directory_tier(&d, slice_text("a")), a);
+    assert_int_equal(directory_tier(&d, slice_text("b")), b);
+    assert_int_equal(directory_tier(&d, slice_text("c")), c);
+    assert_int_equal(directory_tier(&d, slice_text("_total")), TIER_TOTAL);
+    assert_int_equal(directory_tier(&d, slice_text("another")), e);
+    directory_free(&d);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fixed_names),
         cmocka_unit_test(limits),
         cmocka_unit_test(a_share_for_each_node),
-        cmocka_unit_test(given_back),
+        cmocka_unit_test(given_back), cmocka_unit_test(tiers_given_back),
         cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,14 +47,28 @@ static void pass(int64_t ns) {
     pipeline_tick(p, now);
 }
 
-static void mark(const char *what, uint32_t label, const char *note, int64_t time) {
+static void call(const char *module, const char *function, uint32_t label, const char *note, int64_t time) {
     size_t at = frame_begin();
     put_head(6, "trace_ts", 7);
     put_atom("call");
-    put_function("kprof_mark", what, 1);
+    put_function(module, function, 1);
     put_tuple(2);
     put_token(label, 7);
     put_atom(note);
+    put_big(time);
+    frame_end(at);
+}
+
+static void mark(const char *what, uint32_t label, const char *note, int64_t time) {
+    call("kprof_mark", what, label, note, time);
+}
+
+static void returned(const char *module, const char *function, int64_t time) {
+    size_t at = frame_begin();
+    put_head(6, "trace_ts", 7);
+    put_atom("return_from");
+    put_function(module, function, 1);
+    put_atom("ok");
     put_big(time);
     frame_end(at);
 }
@@ -182,6 +196,75 @@ static void pods(void **state) {
     assert_int_equal(ask("SELECT sum(requests_complete) FROM ledger WHERE resolution_s = 10"), PODS * IDENTITIES);
 }
 
+// Tiers with names of the pod's own, one in the other, as its shim tells them and as deep as they are many.
+static void tell_tiers(struct pipeline_node *n, const char *node, uint32_t many) {
+    struct tier_set set;
+    char name[80], function[16];
+    assert_true(tier_set_init(&set));
+    pipeline_make_room(p);
+    for (uint32_t k = 0; k < many; k++) {
+        snprintf(name, sizeof name, "%s tier %u", node, k);
+        snprintf(function, sizeof function, "f%u", k);
+        uint16_t id = directory_tier_of(pipeline_directory(p), pipeline_node_id(n), slice_text(name));
+        assert_true(id != DIRECTORY_NONE);
+        assert_int_equal(tier_set_add(&set, slice_text("m"), slice_text(function), 1, id), TIER_SET_OK);
+    }
+    pipeline_set_tiers(n, set);
+}
+
+// Names of tiers, and the paths made of them, are given back like the rest: each pod's calls stand under its own, where they belong.
+static void pods_with_tiers(void **state) {
+    (void)state;
+    enum { PODS = 1000, TIERS = 12, REQUESTS = 3 };
+    char name[64], function[16];
+    for (uint32_t i = 0; i < PODS; i++) {
+        int64_t cut;
+        snprintf(name, sizeof name, "pod%u@host", i);
+        struct pipeline_node *n;
+        for (int tries = 0; !(n = node_of(name)); tries++) {
+            pass(SECOND);
+            flush(true);
+            assert_true(tries < 1000);
+        }
+        struct roster_node *seen = roster_join(&roster, pipeline_node_id(n), n, now.wall);
+        pipeline_set_user(n, &roster);
+        tell_tiers(n, name, TIERS);
+        begin(n);
+        for (uint32_t r = 1; r <= REQUESTS; r++) {
+            mark("request_begin", r, "work", now.wall);
+            for (uint32_t k = 0; k < TIERS; k++) {
+                snprintf(function, sizeof function, "f%u", k);
+                call("m", function, r, "undefined", now.wall + k + 1);
+            }
+            for (uint32_t k = TIERS; k-- > 0;) {
+                snprintf(function, sizeof function, "f%u", k);
+                returned("m", function, now.wall + MS);
+            }
+            mark("request_end", r, "ok", now.wall + 2 * MS);
+            feed(n);
+            pass(SECOND / 2);
+            flush(random_u64(&seed) % 4 == 0);
+        }
+        assert_false(pipeline_end(n, true, &cut));
+        roster_leave(seen, now.wall);
+        pipeline_set_user(n, NULL);
+        pass(SECOND);
+        flush(random_u64(&seed) % 4 == 0);
+    }
+    write_all();
+    assert_int_equal(ask("SELECT sum(requests_complete) FROM ledger WHERE resolution_s = 3600"), PODS * REQUESTS);
+    assert_int_equal(ask("SELECT count(*) FROM (SELECT node, tier, sum(calls) AS calls FROM tier_stats WHERE resolution_s = 3600 "
+                         "AND identity = 'work' AND tier GLOB node || ' tier *' GROUP BY 1, 2) WHERE calls = 3"),
+                     PODS * TIERS);
+    assert_int_equal(ask("SELECT sum(calls) FROM tier_stats WHERE resolution_s = 3600 AND identity = 'work' AND tier <> '_total'"),
+                     PODS * TIERS * REQUESTS);
+    assert_int_equal(ask("SELECT sum(calls) FROM path_stats WHERE resolution_s = 3600 AND identity = 'work' AND path GLOB node || '*' "
+                         "AND (length(path) - length(replace(path, node, ''))) / length(node) = "
+                         "length(path) - length(replace(path, '>', '')) + 1"), // no step of another pod
+                     PODS * TIERS * REQUESTS);
+    assert_int_equal(ask("SELECT count(DISTINCT path) FROM path_stats WHERE resolution_s = 3600 AND identity = 'work'"), PODS * TIERS);
+}
+
 // Identities of open requests, and of those that are not written, are not given back: no name comes to stand for another one's.
 static void names_in_use_stay(void **state) {
     (void)state;
@@ -252,6 +335,7 @@ static void a_share_for_each_node(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(pods, setup, teardown),
+        cmocka_unit_test_setup_teardown(pods_with_tiers, setup, teardown),
         cmocka_unit_test_setup_teardown(names_in_use_stay, setup, teardown),
         cmocka_unit_test_setup_teardown(a_share_for_each_node, setup, teardown),
     };
