@@ -238,6 +238,105 @@ static void output_cap(void **state) {
     UNTIL(seen.closed == 2);
 }
 
+// Sends until no more may wait. Returns how many bytes were taken.
+static size_t fill_output(struct session *s, const struct buffer *b) {
+    size_t taken = 0;
+    while (taken < 100 * b->len * 10 && session_send(s, b)) {
+        taken += b->len;
+        turn(1);
+    }
+    return taken;
+}
+
+// Peers that read nothing have so much waiting for them all together, however many they are; who says little is heard all the same, and
+// when some are gone there is room again.
+static void output_total(void **state) {
+    (void)state;
+    enum { SLOW = 16, PIECE = 100000 };
+    static uint8_t piece[PIECE];
+    struct shim shims[SLOW];
+    struct session *sessions[SLOW];
+    size_t all = 0, in_kernel = 0;
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES), little = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, "stats", 1);
+    control_bytes(&w, "rows", slice_of(piece, sizeof piece));
+    assert_true(control_end(&w));
+    w = control_begin(&little, "ping", 0);
+    assert_true(control_end(&w));
+    for (int i = 0; i < SLOW; i++) {
+        shims[i] = shim();
+        sessions[i] = seen.session;
+        size_t taken = fill_output(sessions[i], &b);
+        all += taken;
+        in_kernel = i == 0 ? taken - LIMIT_OUTPUT_BYTES + b.len : in_kernel; // what the first has taken that does not wait here
+        assert_true(taken > 0 || i > 3); // those that come when nearly all is taken may send little only
+    }
+    assert_true(all <= LIMIT_OUTPUT_ALL_BYTES + SLOW * (in_kernel + b.len));
+    assert_true(all >= LIMIT_OUTPUT_ALL_BYTES / 4 * 3);
+    for (int i = 0; i < SLOW; i++) {
+        assert_false(session_send(sessions[i], &b));
+    }
+    struct shim other = shim();
+    assert_true(session_send(seen.session, &little));
+    assert_true(hears(other.control, "ping", NULL));
+    for (int i = 0; i < SLOW; i++) {
+        close(shims[i].control);
+    }
+    UNTIL(seen.closed == SLOW);
+    struct shim late = shim();
+    assert_true(fill_output(seen.session, &b) >= LIMIT_OUTPUT_BYTES - b.len);
+    close(other.control);
+    close(late.control);
+    buffer_free(&b);
+    buffer_free(&little);
+}
+
+// Large control messages are taken a few at a time: who begins one more is closed, and may come back. Small ones are taken meanwhile.
+static void large_messages(void **state) {
+    (void)state;
+    enum { LARGE = LIMIT_CONTROL_LARGE, MORE = 3, HALF = 400000 };
+    static uint8_t bytes[2 * HALF];
+    int fds[LARGE + MORE];
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, "tiers", 1);
+    control_bytes(&w, "tiers", slice_of(bytes, sizeof bytes));
+    assert_true(control_end(&w));
+    for (int i = 0; i < LARGE; i++) {
+        fds[i] = shim().control;
+        put(fds[i], b.data, HALF);
+    }
+    turn(100);
+    assert_int_equal(seen.closed, 0);
+    for (int i = LARGE; i < LARGE + MORE; i++) {
+        fds[i] = shim().control;
+        send(fds[i], b.data, LIMIT_CONTROL_SMALL, MSG_NOSIGNAL);
+        UNTIL(seen.closed == i - LARGE + 1);
+    }
+    assert_int_equal(closed_of(fds, LARGE), 0);
+    assert_int_equal(closed_of(fds + LARGE, MORE), MORE);
+    struct shim small = shim();
+    say(small.control, "clock");
+    UNTIL(seen.messages == 1);
+    // one is over, another one's sender is gone: there is room for two
+    put(fds[0], b.data + HALF, b.len - HALF);
+    UNTIL(seen.messages == 2);
+    close(fds[1]);
+    UNTIL(seen.closed == MORE + 1);
+    for (int i = 0; i < 2; i++) {
+        fds[i == 0 ? 1 : LARGE] = shim().control;
+        put(fds[i == 0 ? 1 : LARGE], b.data, HALF);
+    }
+    turn(100);
+    assert_int_equal(seen.closed, MORE + 1);
+    put(small.control, b.data, LIMIT_CONTROL_SMALL);
+    UNTIL(is_closed(small.control));
+    for (int i = 0; i < LARGE + 1; i++) {
+        close(fds[i]);
+    }
+    close(small.control);
+    buffer_free(&b);
+}
+
 // From 127.0.0.`last`.
 static int peer_from(uint32_t last) {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -395,6 +494,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         UNIT(session),       UNIT(early_end),      UNIT(strangers), UNIT(refused_data), UNIT(in_pieces), UNIT(output_cap),
         UNIT(newcomer_caps), UNIT(connection_cap), UNIT(silence),   UNIT(goodbye),      UNIT(addresses),
+        UNIT(output_total),  UNIT(large_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
