@@ -50,6 +50,17 @@ has "$scratch/scenario.log" "words of a log" "and prints its logs"
 wait_for 5 "what it started is gone" gone "$(cat "$scratch/started")"
 ok "and leaves no process"
 
+# Behind bounded.sh, as ctest runs all tests, one that talks without end is cut in the middle, and what it says first and last is there.
+code=0
+"$top/tests/bounded.sh" bash -c 'echo first; yes "its state" | head -c 20000000; echo last; exit 7' >"$scratch/bounded.log" || code=$?
+is "$code" 7 "bounded.sh ends with the status of what it runs"
+holds "$(wc -c <"$scratch/bounded.log")" -le 320000 "of 20 MB it passes on some 300 KB"
+is "$(head -n 1 "$scratch/bounded.log")|$(tail -n 1 "$scratch/bounded.log")" "first|last" "the first and the last"
+code=0
+# shellcheck disable=SC2016  # the shell's own
+"$top/tests/bounded.sh" bash -c 'kill -SEGV $$' >"$scratch/bounded.log" 2>&1 || code=$?
+is "$code" 139 "also of what was killed"
+
 # -- the canary ----------------------------------------------------------------------------------------------------------
 # Its own sleep, as that of a process whose processor somebody took: it says so, however the machine is.
 watch
