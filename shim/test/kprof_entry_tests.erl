@@ -34,6 +34,8 @@ traced(Spec, Fun) ->
     Token = receive {'DOWN', Ref, process, Pid, T} -> T end,
     _ = [erlang:trace_pattern(MFA, false, [local]) || MFA <- [?ENTRY, {?MODULE, plain, 1}]],
     ok = kprof_entry:uncount(Before),
+    Delivered = erlang:trace_delivered(Pid),
+    receive {trace_delivered, Pid, Delivered} -> ok end,
     {messages(Pid), label(Token)}.
 
 messages(Pid) ->
@@ -42,7 +44,7 @@ messages(Pid) ->
         {trace, Pid, return_from, {_, F, _}, _} -> [{returned, F} | messages(Pid)];
         {trace, Pid, exception_from, {_, F, _}, _} -> [{raised, F} | messages(Pid)];
         {trace, Pid, out_exited, _} -> messages(Pid)
-    after 100 -> []
+    after 0 -> []
     end.
 
 label({_, Label, _, _, _}) -> Label;

@@ -43,10 +43,10 @@ owner(How) ->
         normal -> Pid ! normal;
         close -> kprof_tracer:close(Tracer, now)
     end,
-    Reason = receive {'DOWN', Ref, process, _, R} -> R after 2000 -> hangs end,
+    Reason = receive {'DOWN', Ref, process, _, R} -> R after 60000 -> hangs end,
     ?assertEqual(case How of kill -> killed; normal -> normal; close -> {told, true, normal} end, Reason),
     ?assert(How =:= close orelse erlang:port_info(kprof_tracer:port(Tracer)) =/= undefined),
-    receive {'DOWN', Keeper, process, _, _} -> ok after 2000 -> error(kept) end,
+    receive {'DOWN', Keeper, process, _, _} -> ok after 60000 -> error(kept) end,
     ?assertEqual(undefined, erlang:port_info(kprof_tracer:port(Tracer))),
     ?assert(lists:member(kprof_tracer:flags_owner(Tracer), [us, nobody])).    % `us' of a session that has ended
 
