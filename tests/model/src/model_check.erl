@@ -5,6 +5,8 @@
 
 -include("model.hrl").
 
+-define(SAID, 2000). % bytes of what a failing program said, more than anybody reads
+
 %% @doc How many requests a plan begins.
 -spec count(map()) -> non_neg_integer().
 count(#{clients := Clients}) -> length([x || {_, Program} <- Clients, Op <- Program, is_request(Op)]).
@@ -23,7 +25,8 @@ plan(Plan, Base, Features) ->
     Sums = #{requests => map_size(Requests), messages => Messages, rows => map_size(Rows), whole => Whole, doubted => Doubted},
     case replay(Base) of
         {0, _} -> {Wrong ++ (catch compare(Truth, Base, Features)), Sums};
-        {Status, Said} -> {[io_lib:format("kprof replay ended with ~b: ~ts", [Status, Said])], Sums}
+        {Status, Said} ->
+            {[io_lib:format("kprof replay ended with ~b: ~ts", [Status, binary:part(Said, 0, min(?SAID, byte_size(Said)))])], Sums}
     end.
 
 replay(Base) ->
