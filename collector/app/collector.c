@@ -318,6 +318,7 @@ static bool make_parts(struct collector *c) {
                                        .shared = true,
                                        .identify = shim_link_identify,
                                        .disarm = shim_link_disarm,
+                                       .stale = shim_link_stale,
                                        .calls = shim_link_calls,
                                        .slow = shim_link_slow};
     struct writer_options writing = {.bucket_s = (uint32_t)c->options->bucket_s};

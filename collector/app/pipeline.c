@@ -147,9 +147,31 @@ static void on_never_returns(void *context, uint16_t tier) {
     }
 }
 
-static void on_stale(void *context, uint16_t tier) {
+// The shim takes whoever works on under a label of its node out of the trace, once that label's request is over: it is told of each call
+// of a tier under one, once a second.
+static void tell_stale(struct pipeline_node *n, uint16_t tier, uint64_t label) {
+    const struct pipeline *p = n->pipeline;
+    int64_t second = p->now.steady / NANOSECONDS;
+    if (n->stale_second != second) {
+        n->stale_second = second;
+        n->stale_count = 0;
+    }
+    uint32_t i = 0;
+    while (i < n->stale_count && (n->stale[i].label != label || n->stale[i].tier != tier)) {
+        i++;
+    }
+    if (i == n->stale_count && i < LIMIT_STALE_PER_SECOND) {
+        n->stale[n->stale_count++] = (struct stale_label){label, tier};
+        p->options.stale(n->user, names_text(&p->directory.tiers, tier), label);
+    }
+}
+
+static void on_stale(void *context, uint16_t tier, uint64_t over) {
     struct pipeline_node *n = context;
     n->costs[tier].stale_calls++;
+    if (over != 0 && n->user && n->pipeline->options.stale && label_makers_find(&n->pipeline->makers, over) == n->id) {
+        tell_stale(n, tier, over);
+    }
 }
 
 static void on_met(void *context) {

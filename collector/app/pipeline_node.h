@@ -68,6 +68,14 @@ struct pipeline_node {
     int64_t slow_ns; // requests longer than this are told of
     struct rate slow_rate;
 
+    // labels of requests that are over, and a tier that was called under each: what its shim was told of in this second
+    struct stale_label {
+        uint64_t label;
+        uint16_t tier;
+    } stale[LIMIT_STALE_PER_SECOND];
+    uint32_t stale_count;
+    int64_t stale_second;
+
     struct cost costs[LIMIT_TIER_NAMES + 1]; // by tier
     struct pipeline_totals settled;          // as far as the ledger has it
     struct pipeline_totals totals;

@@ -76,6 +76,17 @@ void shim_link_disarm(void *user, const struct traced_function *function) {
     send_function(user, "disarm", function, 0, slice_of(NULL, 0));
 }
 
+void shim_link_stale(void *user, const char *tier, uint64_t label) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, "stale", 2);
+    control_text(&w, "tier", slice_text(tier));
+    control_int(&w, "label", (int64_t)label);
+    if (control_end(&w)) {
+        shim_link_send(user, &b);
+    }
+    buffer_free(&b);
+}
+
 static void pack_span(struct control_writer *w, const struct pipeline_calls *c, const struct span *span) {
     char pid[32];
     message_pid_text(span->pid, pid);

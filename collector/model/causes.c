@@ -260,7 +260,7 @@ static void tell_stranger(void *context, uint32_t i, const struct live_span *rec
     bool late = record->tier < RECORD_NONE && record->parent == SPAN_NONE && record->start > request_at(s->tracker, s->index)->end;
     if (late && record->from != record->pid && !process_find(s->tracker, record->from) &&
         !worked_for(s->tracker, s->index, record->from, 0)) {
-        stale_count(s->tracker, record->tier);
+        stale_count(s->tracker, record->tier, 0);
     }
 }
 
@@ -609,7 +609,7 @@ static uint32_t sent_by(struct tracker *t, struct process *p, const struct track
     }
     index = decide(t, &b);
     if (index == SLAB_NONE) {
-        stale_count(t, tier);
+        stale_count(t, tier, call->token);
     } else if (request_at(t, index)->token != call->token && request_find(t, call->token) != index) {
         recredit(t, p, index, call->token);
     }
@@ -643,7 +643,7 @@ static uint32_t of_process(struct tracker *t, struct process *p, const struct tr
     if (last && last->entry && last->label == call->token) {
         uint32_t index = settled(t, last->request, last->generation); // its entry has returned, and left it with that label
         if (index == SLAB_NONE) {
-            stale_count(t, tier);
+            stale_count(t, tier, call->token);
         }
         return index;
     }

@@ -122,26 +122,32 @@ static uint16_t maker_of(const struct tracker *t, const struct request *r) {
     return known ? t->options.events.maker(t->options.events.context, hash_unmix(r->token)) : DIRECTORY_NONE;
 }
 
-void stale_count(struct tracker *t, uint16_t tier) {
+void stale_count(struct tracker *t, uint16_t tier, uint64_t token) {
     if (tier == RECORD_SPAWN) {
         return;
     }
     t->counts.stale_calls++;
     if (tier < RECORD_NONE && t->options.events.stale) {
-        t->options.events.stale(t->options.events.context, tier);
+        uint64_t over = t->options.events.maker && closed_lately(t, token) ? hash_unmix(token) : 0;
+        t->options.events.stale(t->options.events.context, tier, over);
     }
 }
 
+struct stale_spans {
+    struct tracker *tracker;
+    uint64_t token;
+};
+
 static void tell_stale(void *context, uint32_t i, const struct live_span *record) {
     (void)i;
-    struct tracker *t = context;
+    const struct stale_spans *s = context;
     if (record->tier < RECORD_NONE) {
-        stale_count(t, record->tier);
+        stale_count(s->tracker, record->tier, s->token);
     }
 }
 
 void spans_stale(struct tracker *t, const struct request *r) {
-    each_record(t, r, t, tell_stale);
+    each_record(t, r, &(struct stale_spans){t, r->token}, tell_stale);
     t->counts.stale_calls += r->beyond;
 }
 
@@ -209,6 +215,10 @@ static void request_close(struct tracker *t, uint32_t index, enum request_fate f
     }
     bool marked = t->markers || r->has_begin;
     uint16_t maker = maker_of(t, r);
+    if (map_remove(&t->by_token, r->token, index) && maker == DIRECTORY_NONE) { // else it is another request's by now, or part's
+        remember_closed(t, r->token);
+    }
+    t->tokens[r->token % LATEST].value = SLAB_NONE;
     if (maker != DIRECTORY_NONE) {
         part_close(t, r, maker);
     } else if (marked && !r->has_begin && !r->has_end && r->losses == t->losses && r->damage == REASON_NONE) {
@@ -228,10 +238,6 @@ static void request_close(struct tracker *t, uint32_t index, enum request_fate f
         entry_tokens_free(t, index);
     }
     name_free(t, r);
-    if (map_remove(&t->by_token, r->token, index) && maker == DIRECTORY_NONE) { // else it is another request's by now, or part's
-        remember_closed(t, r->token);
-    }
-    t->tokens[r->token % LATEST].value = SLAB_NONE;
     if (r->has_begin && !r->has_end) {
         begun_over(t, r);
     }
@@ -261,7 +267,7 @@ static uint32_t request_of(struct tracker *t, uint64_t token, int64_t time) {
 
 uint32_t request_for(struct tracker *t, uint64_t token, int64_t time, uint16_t tier) {
     if (request_find(t, token) == MAP_NONE && closed_lately(t, token)) {
-        stale_count(t, tier);
+        stale_count(t, tier, token);
         return SLAB_NONE;
     }
     uint32_t index = request_of(t, token, time);
@@ -338,7 +344,7 @@ struct request_ref take_call(struct tracker *t, const struct tracker_call *call,
     }
     uint32_t index = cause_find(t, p, call, tier);
     if (index != SLAB_NONE && after_entry(t, call, index)) {
-        stale_count(t, tier);
+        stale_count(t, tier, call->token);
         index = SLAB_NONE;
     }
     struct call *open = push(t, p, tier);

@@ -359,7 +359,8 @@ uint32_t request_new(struct tracker *t, uint64_t token, int64_t time);
 void request_list(struct tracker *t, uint32_t index, enum phase phase, int64_t deadline);
 // Gives its memory back; whoever still names it finds nothing.
 void request_forget(struct tracker *t, uint32_t index);
-void stale_count(struct tracker *t, uint16_t tier);
+// A call of a tier under this token is stale.
+void stale_count(struct tracker *t, uint16_t tier, uint64_t token);
 // All calls of a request are stale.
 void spans_stale(struct tracker *t, const struct request *r);
 // Takes a call of a tier or a spawn. Returns its request.

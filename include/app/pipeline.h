@@ -34,6 +34,9 @@ struct pipeline_options {
     void (*identify)(void *user, uint32_t id, const struct traced_function *function, struct slice arguments);
     // The shim shall take this function's pattern off.
     void (*disarm)(void *user, const struct traced_function *function);
+    // Calls of this tier come under a label of the node whose request is over: who makes them shall be traced no longer.
+    // LIMIT_STALE_PER_SECOND at most.
+    void (*stale)(void *user, const char *tier, uint64_t label);
     // A complete request of a node that wants them (pipeline_want_calls).
     void (*calls)(void *user, const struct pipeline_calls *calls);
     // A complete request that took longer than pipeline_set_slow allows; LIMIT_SLOW_PER_SECOND at most.

@@ -42,6 +42,7 @@ struct server_events shim_link_events(struct shim_links *links);
 // The pipeline's callbacks; their user is a shim_link.
 void shim_link_identify(void *user, uint32_t id, const struct traced_function *function, struct slice arguments);
 void shim_link_disarm(void *user, const struct traced_function *function);
+void shim_link_stale(void *user, const char *tier, uint64_t label);
 void shim_link_calls(void *user, const struct pipeline_calls *calls);
 void shim_link_slow(void *user, const struct pipeline_calls *calls);
 // Sends messages, or leaves them out when too much waits for the shim already.

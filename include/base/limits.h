@@ -181,6 +181,8 @@
 #define GRACE_ASK_NS 2000000000LL
 // Requests handed to a shim that prints calls, per second and node.
 #define LIMIT_CALLS_PER_SECOND 10
+// Tiers and labels of requests that are over under which they are still called: told to a shim in a second, 16 bytes each and node.
+#define LIMIT_STALE_PER_SECOND 64
 // Slow requests that the log tells of, per second and node.
 #define LIMIT_SLOW_PER_SECOND 5
 // Lines of the log in a minute, and at once when it was quiet before: what a person can read who looks for what happened.

@@ -44,6 +44,7 @@
 //     ping            every 2 s
 //     identify        id, m, f, a, args (external term of the argument list)
 //     disarm          m, f, a, reason
+//     stale           tier, label: the tier is called under this label, whose request is over
 //     stats           rows [{bucket_start, resolution_s, node, identity, tier, requests, …}]
 //     calls           identity, outcome, started_at, duration_us, spans [{tier, depth, pid, …}]: a finished
 //     request slow            the same of one that took longer than slow_threshold_us steer           id,

@@ -81,8 +81,9 @@ struct request_events {
     uint16_t (*identity)(void *context, struct slice name);
     // Calls of a tier pile up in a process and never return; told once per tier until tracker_reset.
     void (*never_returns)(void *context, uint16_t tier);
-    // A call of this tier has been counted in stale_calls. Not told of calls past the cap of a request's spans. May be NULL.
-    void (*stale)(void *context, uint16_t tier);
+    // A call of this tier has been counted in stale_calls. `over`, in a stream of our shim: its label, when that is of a request that has
+    // been closed, so that nothing under it counts ever again; else 0. Not told of calls past the cap of a request's spans. May be NULL.
+    void (*stale)(void *context, uint16_t tier, uint64_t over);
     // A marker or a helper begins requests inside of an entry's: they are the same. Told once; may be NULL.
     void (*met)(void *context);
 };

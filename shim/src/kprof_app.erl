@@ -33,8 +33,8 @@ modules() ->
     [kprof, kprof_app, kprof_armed, kprof_arming, kprof_asks, kprof_attach, kprof_auth, kprof_control, kprof_entry, kprof_error,
      kprof_guard, kprof_identify, kprof_json, kprof_ledger, kprof_link, kprof_load, kprof_mark, kprof_match, kprof_mfa,
      kprof_misultin, kprof_msgpack, kprof_nearest, kprof_options, kprof_outlets, kprof_printer, kprof_relay, kprof_sampling, kprof_session,
-     kprof_slots, kprof_slow, kprof_sup, kprof_tiers, kprof_tls, kprof_token, kprof_trace, kprof_tracer, kprof_unmarked, kprof_upkeep,
-     kprof_vm, kprof_web].
+     kprof_slots, kprof_slow, kprof_stale, kprof_sup, kprof_tiers, kprof_tls, kprof_token, kprof_trace, kprof_tracer, kprof_unmarked,
+     kprof_upkeep, kprof_vm, kprof_web].
 
 %% @doc Stops the application, then deletes and purges its modules. The last step is done by a process that runs code of the
 %% standard library only: one that runs ours would be in its own way. What is still used, by a long request in {@link kprof:do_apply/3} say,

@@ -22,10 +22,13 @@
 
 -export_type([settings/0]).
 
+-import(kprof_match, [done/1, all/1, first/1]).
+
 -type settings() :: #{base := non_neg_integer(), olds := [non_neg_integer()], one_in := non_neg_integer(),
-                      flags := [garbage_collection | running], returns := none | whole}.
+                      flags := [garbage_collection | running], returns := none | whole, stale => [kprof_slots:label()], _ => _}.
 %% The label bases of the running trace and of earlier ones, the sampling (0: none), what processes are traced for besides, and whether the
-%% entry's return is sent with its value, or told by the caller's name alone (process flag return_to), as of a tier.
+%% entry's return is sent with its value, or told by the caller's name alone (process flag return_to), as of a tier. stale: labels of
+%% requests that are over, under which an entry begins one as it does under those of earlier traces.
 
 -define(COUNT, 16#fffffff).
 -define(MARKERS, 16#80000000).      % labels below this are the markers'
@@ -33,7 +36,7 @@
 
 %% @doc The trace pattern of an entry function. `Rows' are those of {@link kprof_match:rows/2}; the last of them takes every call.
 -spec spec([kprof_match:row()], settings()) -> [tuple()].
-spec(Rows, #{base := Base, olds := Olds, one_in := OneIn, flags := Flags, returns := Returns}) ->
+spec(Rows, #{base := Base, olds := Olds, one_in := OneIn, flags := Flags, returns := Returns} = Settings) ->
     Drawn = drawn(OneIn),
     {Call, Return} = case Returns of
                          whole -> {fun(Identity) -> said(Identity) end, [{exception_trace}]};
@@ -41,15 +44,16 @@ spec(Rows, #{base := Base, olds := Olds, one_in := OneIn, flags := Flags, return
                      end,
     Begin = fun(Identity) -> [done({set_seq_token, label, label(Base)}), not_back(), message([entry | Call(Identity)])] ++ Return
                                  ++ [done({trace, [], [exiting | Flags]})] end,    % from OTP 27 on a killed process ends no call
-    Old = [within(B, B + ?LABELS) || B <- Olds, B =/= 0],
+    Stale = maps:get(stale, Settings, []),
+    Old = [within(B, B + ?LABELS) || B <- Olds, B =/= 0] ++ [kprof_match:stale(Stale) || Stale =/= []],
     Current = within(Base + ?MARKERS, Base + ?LABELS),
     Plain = fun(Identity) -> [within(Base, Base + ?MARKERS), message(Call(Identity)) | Return] end,
-    LeaveOut = fun(Whose, Message) -> [any(Whose), done(count_up()), Message, done({set_seq_token, sequential_trace_token, []})] end,
+    LeaveOut = fun(Whose, Message) -> [Whose, done(count_up()), Message, done({set_seq_token, sequential_trace_token, []})] end,
     [{Head, [{'not', {is_seq_trace}} | Drawn ++ Guards], Begin(Identity)} || {Head, Guards, Identity} <- Rows]
         ++ [{'_', [{'not', {is_seq_trace}}], [count_up(), {message, false}]} || OneIn =/= 1]
-        ++ [{Head, Guards, [first([all([any([Current | Old]) | Drawn] ++ Begin(Identity))]
-                                  ++ [all(LeaveOut([Current], message([left_out, entry]))) || OneIn =/= 1]
-                                  ++ [all(LeaveOut(Old, {message, false})) || OneIn =/= 1, Old =/= []]
+        ++ [{Head, Guards, [first([all([first([Current | Old]) | Drawn] ++ Begin(Identity))]
+                                  ++ [all(LeaveOut(Current, message([left_out, entry]))) || OneIn =/= 1]
+                                  ++ [all(LeaveOut(first(Old), {message, false})) || OneIn =/= 1, Old =/= []]
                                   ++ [all(Plain(Identity)), {message, false}])]}
             || {Head, Guards, Identity} <- Rows].
 
@@ -86,14 +90,6 @@ count_up() -> {set_tcw, {'band', {'+', {get_tcw}, 1}, ?COUNT}}.
 not_back() ->
     Given = {'band', {element, 2, {get_seq_token}}, ?COUNT},
     {'orelse', {'>', {get_tcw}, Given}, done({set_tcw, {'band', {'+', Given, 1}, ?COUNT}})}.
-
-%% An action as a condition that holds.
-done(Action) -> {'=/=', Action, failed}.
-
-all(Conditions) -> list_to_tuple(['andalso' | Conditions]).
-any([Condition]) -> Condition;
-any(Conditions) -> first(Conditions).
-first(Conditions) -> list_to_tuple(['orelse' | Conditions]).
 
 %% @doc Begins to count entry calls from 0. Returns the trace control word that was in force, for {@link uncount/1}.
 -spec count() -> non_neg_integer().

@@ -9,7 +9,8 @@
 %% Also made here are the patterns of the functions that spawn.
 -module(kprof_match).
 
--export([prepare/1, rows/2, spec/2, spawns/0]).
+-export([prepare/1, rows/2, spec/2, spawns/0, stale/1]).
+-export([done/1, all/1, first/1]).
 
 -export_type([prepared/0, kind/0, row/0, how/0]).
 
@@ -18,10 +19,11 @@
 -type row() :: {Head :: '_' | [term()], Guards :: [term()], Identity :: term()}.
 %% Arguments and guards of a match specification, and the expression of the identity, `ask' when it must be asked for.
 
--type how() :: #{returns := none | whole, flags := [garbage_collection | running], deaths => boolean()}.
+-type how() :: #{returns := none | whole, flags := [garbage_collection | running], deaths => boolean(),
+                 stale => [kprof_slots:label()]}.
 %% returns: whether returns are sent with their values, or told by the caller's name alone (process flag return_to). flags: what
 %% processes are traced for besides while they hold a token. deaths: trace the deaths of the processes that call it, as a kill tells
-%% nothing else on this release.
+%% nothing else on this release. stale: labels of requests that are over: who calls under one loses the token, and is not traced.
 
 -define(GUARDS, [{is_atom, 1}, {is_float, 1}, {is_integer, 1}, {is_list, 1}, {is_number, 1}, {is_pid, 1}, {is_port, 1},
                  {is_reference, 1}, {is_tuple, 1}, {is_map, 1}, {is_binary, 1}, {is_function, 1},
@@ -123,7 +125,33 @@ spec(Rows, #{returns := Returns, flags := Flags} = How) ->
               Armed -> [{trace, [], Armed}]
           end,
     Disarm = [{'_', [], [{message, false}, {trace, Flags, []}]} || Flags =/= []],
-    [{Head, [{is_seq_trace} | Guards], message(Returns, Identity) ++ Arm} || {Head, Guards, Identity} <- Rows] ++ Disarm.
+    Traced = traced(maps:get(stale, How, []), Flags),
+    [{Head, [{is_seq_trace} | Guards], Traced(message(Returns, Identity) ++ Arm)} || {Head, Guards, Identity} <- Rows] ++ Disarm.
+
+%% Guards know nothing of tokens: actions do.
+traced([], _) ->
+    fun(Actions) -> Actions end;
+traced(Stale, Flags) ->
+    Over = all([stale(Stale), done({set_seq_token, sequential_trace_token, []})] ++ [done({trace, Flags, []}) || Flags =/= []]
+               ++ [{message, false}]),
+    fun(Actions) -> [first([Over, all(Actions)])] end.
+
+%% @doc Whether the token of the process that calls has one of these labels, as a condition among actions.
+-spec stale([kprof_slots:label()]) -> tuple().
+stale(Labels) ->
+    {is_map_key, {element, 2, {get_seq_token}}, {const, maps:from_list([{L, []} || L <- Labels])}}.
+
+%% @doc An action as a condition that holds.
+-spec done(tuple()) -> tuple().
+done(Action) -> {'=/=', Action, failed}.
+
+%% @doc All of these conditions, of which the last may be an action; and the first that holds.
+-spec all([term()]) -> term().
+all([Condition]) -> Condition;
+all(Conditions) -> list_to_tuple(['andalso' | Conditions]).
+-spec first([term()]) -> term().
+first([Condition]) -> Condition;
+first(Conditions) -> list_to_tuple(['orelse' | Conditions]).
 
 message(whole, Identity) ->
     [{message, {list_to_tuple([{get_seq_token} | said(Identity)])}}, {exception_trace}];

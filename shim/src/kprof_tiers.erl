@@ -3,12 +3,12 @@
 -module(kprof_tiers).
 
 -export([none/0, new/1, list/1, patterns/1, flags/1, has_entries/1, fields/1, take_off/2]).
--export([arm/3, sample/3, count_left_out/2, entered/1, disarmed/1, clear_tokens/1]).
+-export([arm/3, sample/3, stale/4, count_left_out/2, entered/1, disarmed/1, clear_tokens/1]).
 
 -export_type([tiers/0, tier/0]).
 
 -type tier() :: #{name := binary(), mfa := mfa(), returns := none | whole, entry := boolean(), kind := kprof_match:kind(),
-                  rows := [kprof_match:row()], spec := [tuple()]}.
+                  rows := [kprof_match:row()], stale := [kprof_slots:label()], spec := [tuple()]}.
 
 -record(tiers, {list = [] :: [tier()],
                 spawns = [] :: [kprof_tracer:pattern()],   % of the functions that spawn, those that are ours to trace
@@ -28,11 +28,10 @@ none() ->
 -spec new(kprof_options:options()) -> tiers().
 new(#{tiers := List, identity_f := Fun, flags := Flags}) ->
     Prepared = kprof_match:prepare(Fun),
-    How = #{flags => Flags, deaths => kprof_vm:kills_in_silence()},
     #tiers{list = [begin
                        {Kind, Rows} = kprof_match:rows(Prepared, MFA),
-                       Tier#{kind => Kind, rows => Rows, spec => kprof_match:spec(Rows, How#{returns => Returns})}
-                   end || #{mfa := MFA, returns := Returns} = Tier <- List],
+                       Tier#{kind => Kind, rows => Rows, stale => [], spec => []}
+                   end || #{mfa := MFA} = Tier <- List],
            flags = Flags, named = Fun =/= undefined}.
 
 %% @doc The tiers.
@@ -97,16 +96,23 @@ begin_counting(Tiers) ->
 sample(Slots, Sampling, Tiers) ->
     specs(Slots, Sampling, count_left_out(Slots, Tiers)).
 
+%% @doc With these labels of requests that are over for the tiers of these names, in place of those that they had ({@link kprof_stale}).
+-spec stale(kprof_slots:slots(), kprof_sampling:sampling(), #{binary() => [kprof_slots:label()]}, tiers()) -> tiers().
+stale(Slots, Sampling, Labels, #tiers{list = List} = Tiers) ->
+    specs(Slots, Sampling, Tiers#tiers{list = [Tier#{stale := maps:get(Name, Labels, Before)}
+                                               || #{name := Name, stale := Before} = Tier <- List]}).
+
 %% The patterns of entries are made for the running trace and its sampling.
 specs(Slots, Sampling, #tiers{list = List, flags = Flags} = Tiers) ->
     OneIn = kprof_sampling:one_in(Sampling),
-    Settings = #{base => kprof_slots:base(Slots), olds => kprof_slots:old_bases(Slots), one_in => OneIn, flags => Flags},
+    How = #{flags => Flags, deaths => kprof_vm:kills_in_silence(),
+            base => kprof_slots:base(Slots), olds => kprof_slots:old_bases(Slots), one_in => OneIn},
     Tiers#tiers{one_in = OneIn,
-                list = [case Tier of
-                            #{entry := true, rows := Rows, returns := Returns} ->
-                                Tier#{spec := kprof_entry:spec(Rows, Settings#{returns => Returns})};
-                            _ -> Tier
-                        end || Tier <- List]}.
+                list = [Tier#{spec := spec(Entry, Rows, How#{returns => Returns, stale => Stale})}
+                        || #{entry := Entry, rows := Rows, returns := Returns, stale := Stale} = Tier <- List]}.
+
+spec(true, Rows, How) -> kprof_entry:spec(Rows, How);
+spec(false, Rows, How) -> kprof_match:spec(Rows, How).
 
 %% @doc Counts the entry calls that the sampler left out since the last time, as unsampled requests.
 -spec count_left_out(kprof_slots:slots(), tiers()) -> tiers().

@@ -18,6 +18,7 @@
                 outlets :: kprof_outlets:outlets(),
                 arming = kprof_arming:new() :: kprof_arming:arming(),
                 seen = kprof_upkeep:new() :: kprof_upkeep:seen(),
+                stale = kprof_stale:new() :: kprof_stale:stale(),
                 unmarked = kprof_unmarked:new() :: kprof_unmarked:unmarked(),
                 load = kprof_load:new() :: kprof_load:load(),
                 ledger = kprof_ledger:new() :: kprof_ledger:ledger(),
@@ -209,6 +210,12 @@ message(#{<<"type">> := <<"identify">>, <<"id">> := Id, <<"m">> := M, <<"f">> :=
     end;
 message(#{<<"type">> := <<"disarm">>, <<"m">> := M, <<"f">> := F, <<"a">> := A} = Message, T) ->
     take_off({M, F, A}, maps:get(<<"reason">>, Message, <<"no reason given">>), T);
+message(#{<<"type">> := <<"stale">>, <<"tier">> := Tier, <<"label">> := Label}, #trace{slots = Slots, tiers = Tiers, stale = Stale} = T) ->
+    Known = lists:any(fun(#{name := Name}) -> Name =:= Tier end, kprof_tiers:list(Tiers)),
+    case Known andalso kprof_slots:whose(Slots, Label) =/= foreign of
+        true -> T#trace{stale = kprof_stale:told(now_ms(), Tier, Label, Stale)};
+        false -> T
+    end;
 message(Message, #trace{outlets = Outlets} = T) ->
     ok = kprof_outlets:give(Message, Outlets),
     T.
@@ -285,11 +292,11 @@ log_level(Before, Sampling, Load) ->
 
 %% --- from time to time ---
 
-%% @doc Every half second: sets again what others took off, while it is armed.
+%% @doc Every half second: sets again what others took off, and takes those out who work for requests that are over, while it is armed.
 -spec look(trace()) -> trace().
 look(#trace{arming = Arming, tiers = Tiers, outlets = Outlets, control = Control, seen = Seen} = T) ->
     case kprof_guard:armed(kprof_arming:tracer(Arming)) of
-        true -> unmarked(T#trace{seen = kprof_upkeep:look(Tiers, kprof_outlets:pids(Outlets), Arming, Control, Seen)});
+        true -> stale(unmarked(T#trace{seen = kprof_upkeep:look(Tiers, kprof_outlets:pids(Outlets), Arming, Control, Seen)}));
         false -> T      % the guard has undone everything: its word is on its way
     end.
 
@@ -297,6 +304,16 @@ look(#trace{arming = Arming, tiers = Tiers, outlets = Outlets, control = Control
 -spec reset({integer(), integer()}, [mfa()], trace()) -> ok.
 reset(Time, MFAs, #trace{tiers = Tiers, control = Control}) ->
     kprof_upkeep:reset(Time, MFAs, Tiers, Control).
+
+stale(#trace{slots = Slots, sampling = Sampling, tiers = Tiers, stale = Before} = T) ->
+    Now = now_ms(),
+    case kprof_stale:due(Now, Before) of
+        {None, Stale} when map_size(None) =:= 0 ->
+            T#trace{stale = Stale};
+        {Labels, Stale} ->
+            Changed = changed(kprof_tiers:stale(Slots, Sampling, Labels, Tiers), T),
+            Changed#trace{stale = kprof_stale:changed(Now, now_ms(), Stale)}
+    end.
 
 %% Whether anything begins a request at all.
 unmarked(#trace{slots = Slots, tiers = Tiers, arming = Arming, unmarked = Unmarked} = T) ->

@@ -8,7 +8,7 @@
          slow_collector/1, losses_told/1, steered/1, web_in_flight/1, weights/1,
          session_crash/1, guard_crash/1, both_crash/1, app_stop_while_tracing/1,
          app_stop_while_stuck/1,
-         samples/1, asks/1, disarm/1, stats_dumper/1, print_calls/1, returns_none/1, returns_none_taken_off/1, spawns/1,
+         samples/1, asks/1, disarm/1, stale_labels/1, stats_dumper/1, print_calls/1, returns_none/1, returns_none_taken_off/1, spawns/1,
          spawns_of_others/1, deaths/1, undoes_all_flags/1, gc_and_scheduling/1, token_lost/1, module_comes_later/1, slow_call_callback/1,
          do_apply_outcomes/1, across_processes/1, foreign_tracing_untouched/1, foreign_tracer/1,
          rubbish_from_collector/1, own_processes_untraced/1]).
@@ -22,7 +22,8 @@ all() ->
     [traces_a_request, undoes_everything, refuses_before_tracing, no_collector, collector_says_bye, reconnects, dead_man,
      kprof_node_silent, code_reload, flags_taken_off, gauge_trips, steered, web_in_flight, weights,
      slow_collector, losses_told, session_crash,
-     guard_crash, both_crash, app_stop_while_tracing, app_stop_while_stuck, samples, asks, disarm, stats_dumper, print_calls, returns_none,
+     guard_crash, both_crash, app_stop_while_tracing, app_stop_while_stuck, samples, asks, disarm, stale_labels, stats_dumper, print_calls,
+     returns_none,
      returns_none_taken_off, spawns, spawns_of_others, deaths,
      undoes_all_flags, gc_and_scheduling, token_lost, module_comes_later, slow_call_callback, do_apply_outcomes, across_processes,
      foreign_tracing_untouched, foreign_tracer, rubbish_from_collector, own_processes_untraced,
@@ -583,6 +584,29 @@ disarm(Config) ->
     ?assertMatch([_], calls_of(kprof_mock_collector:messages(Mock), outer)),
     nothing_left(Peer, Before).
 
+%% Who calls a tier under the label of a request that is over loses the token there, and goes on untraced. Others are left alone.
+stale_labels(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    ok = start_trace(Config, []),
+    [Over, Open] = Pids = [call(Peer, kprof_test_app, works_on, []) || _ <- [1, 2]],
+    Inner = fun(Messages, Pid) -> [L || {_, P, call, {_, inner, 1}, {{_, L, _, _, _}, _}, _} <- Messages, P =:= Pid] end,
+    Messages = kprof_mock_collector:wait_messages(Mock, fun(Ms) -> lists:all(fun(P) -> Inner(Ms, P) =/= [] end, Pids) end),
+    [Label | _] = Inner(Messages, Over),
+    [kprof_mock_collector:send(Mock, #{type => stale, tier => T, label => L})
+     || {T, L} <- [{<<"outer">>, Label}, {<<"no_tier">>, Label}, {<<"inner">>, 17}, {<<"inner">>, Label}]],
+    Token = fun(Pid) -> element(2, call(Peer, erlang, process_info, [Pid, sequential_trace_token])) end,
+    wait(fun() -> Token(Over) =:= [] end),
+    ok = call(Peer, kprof_test_app, requests, [1, x, y]),
+    N = length(Inner(kprof_mock_collector:wait_messages(Mock, fun(Ms) -> length(calls_of(Ms, request_begin)) =:= 3 end), Over)),
+    After = kprof_mock_collector:wait_messages(
+              Mock, fun(Ms) -> length(Inner(Ms, Open)) > length(Inner(Messages, Open)) + 20 end),
+    ?assertEqual(N, length(Inner(After, Over))),
+    ?assertMatch({_, _, _, _, _}, Token(Open)),
+    [?assert(call(Peer, erlang, exit, [P, kill])) || P <- Pids],
+    ok = call(Peer, kprof, stop_trace, []),
+    nothing_left(Peer, Before).
+
 rows() -> [#{<<"tier">> => <<"db">>, <<"requests">> => 3, <<"total_us">> => 1.5}].
 
 stats_dumper(Config) ->
@@ -830,7 +854,7 @@ rubbish_from_collector(Config) ->
                                                  #{type => identify, id => a},
                                                  #{type => identify, id => 1, m => <<"m">>, f => <<"f">>, args => {bin, <<>>}},
                                                  #{type => stats, rows => 17}, #{type => stats, rows => [1]}, #{type => calls},
-                                                 #{type => slow}]],
+                                                 #{type => slow}, #{type => stale}, #{type => stale, tier => 1, label => x}]],
     timer:sleep(300),
     ?assertEqual(tracing, call(Peer, kprof, status, [])),
     kprof_mock_collector:send(Mock, [not_a_map]),

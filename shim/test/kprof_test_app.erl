@@ -4,8 +4,8 @@
 -export([outer/1, inner/1, slow/0, boom/1, request/2, requests/3, web_request/2, web_load/1, web_stop/1,
          requests_and_stop/1, kill_relay/0, trace_port/0, kill/1, hold/1, hot/2,
          start_hot/1, stop_hot/0, snapshot/0, memory_peak/2,
-         compile_reload/2, keep_alive/0, server/0, hop/1, ask/2, spawner/0, worker/0, work/2, collects/0, loses/1, flags_undone/0,
-         with_leader/3, leader/1, trace_info/2, sessions/0]).
+         compile_reload/2, keep_alive/0, works_on/0, server/0, hop/1, ask/2, spawner/0, worker/0, work/2, collects/0, loses/1,
+         flags_undone/0,         with_leader/3, leader/1, trace_info/2, sessions/0]).
 
 
 outer(X) -> Y = inner(X), {outer, Y}.
@@ -139,6 +139,15 @@ compile_reload(Module, Version) ->
     ok.
 
 keep_alive() -> receive stop -> ok end.
+
+%% A request that leaves a process behind, which works on under its label.
+works_on() ->
+    ok = kprof:set_token(left),
+    Pid = spawn(fun on/0),
+    ok = kprof:clear_token(),
+    Pid.
+
+on() -> _ = inner(x), timer:sleep(20), on().
 
 %% Serves a call of outer/1 in a process of its own.
 server() -> receive {From, X} -> From ! outer(X), server() end.

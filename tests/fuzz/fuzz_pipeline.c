@@ -217,6 +217,7 @@ static struct run begin(void) {
                                        .timeout_ns = 30000000000,
                                        .identify = shim_link_identify,
                                        .disarm = shim_link_disarm,
+                                       .stale = shim_link_stale,
                                        .calls = shim_link_calls,
                                        .slow = shim_link_slow};
     kept = (struct run){.pipeline = pipeline_new(&options), .spare = stats_new(), .roster = &roster, .bytes = buffer_make(4 << 20)};

@@ -244,6 +244,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                        .timeout_ns = 30000000000,
                                        .identify = shim_link_identify,
                                        .disarm = shim_link_disarm,
+                                       .stale = shim_link_stale,
                                        .calls = shim_link_calls,
                                        .slow = shim_link_slow};
     struct buffer b = buffer_make(1 << 20);

@@ -50,7 +50,8 @@ static void check_span(const struct node *n, const struct request_result *r, uin
     MUST(n->ran_back || above->pid != span->pid || above->open || span->open || span->end <= above->end);
 }
 
-static void on_stale(void *context, uint16_t tier) {
+static void on_stale(void *context, uint16_t tier, uint64_t over) {
+    (void)over;
     struct node *n = context;
     MUST(tier <= LIMIT_TIER_NAMES);
     n->told_stale++;

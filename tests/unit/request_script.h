@@ -118,7 +118,8 @@ static inline void script_never_returns(void *context, uint16_t tier) {
     s->never[len] = (char)('a' + tier - 1);
 }
 
-static inline void script_stale(void *context, uint16_t tier) {
+static inline void script_stale(void *context, uint16_t tier, uint64_t over) {
+    (void)over;
     struct script *s = context;
     size_t len = strlen(s->stale);
     if (len + 1 < sizeof s->stale) {

@@ -14,7 +14,8 @@ static const int64_t SECOND = 1000000000;
 
 static struct pipeline *p;
 static struct pipeline_node *n;
-static unsigned asked, disarmed, printed, slow;
+static unsigned asked, disarmed, printed, slow, stale;
+static uint64_t stale_label;
 static uint32_t asked_id;
 static int user;
 
@@ -30,6 +31,13 @@ static void on_disarm(void *u, const struct traced_function *f) {
     assert_ptr_equal(u, &user);
     assert_string_equal(f->function, "loop");
     disarmed++;
+}
+
+static void on_stale(void *u, const char *tier, uint64_t label) {
+    assert_ptr_equal(u, &user);
+    assert_string_equal(tier, "db");
+    stale_label = label;
+    stale++;
 }
 
 static void on_calls(void *u, const struct pipeline_calls *calls) {
@@ -65,6 +73,7 @@ static int setup(void **state) {
                                        .timeout_ns = 30 * SECOND,
                                        .identify = on_identify,
                                        .disarm = on_disarm,
+                                       .stale = on_stale,
                                        .calls = on_calls,
                                        .slow = on_slow};
     out = buffer_make(64 << 20);
@@ -73,7 +82,7 @@ static int setup(void **state) {
     n = pipeline_node(p, slice_text("n@h"));
     assert_non_null(n);
     pipeline_set_tiers(n, tiers());
-    asked = disarmed = printed = slow = 0;
+    asked = disarmed = printed = slow = stale = labels_start = 0;
     return 0;
 }
 
@@ -1001,6 +1010,64 @@ static void loop(void **state) {
     assert_int_equal(disarmed, 1);
 }
 
+// The shim is told of labels of its node that calls come under although their requests are over: each once a second, and so many at most.
+static void stale_labels(void **state) {
+    (void)state;
+    enum { OURS = 7, LABEL = 3, SERVED = 2 * LIMIT_STALE_PER_SECOND };
+    pipeline_set_user(n, &user);
+    begin(true, true);
+    pipeline_set_labels(n, OURS);
+    pipeline_set_clock(n, SECOND, NOW);
+    pipeline_tick(p, moment(NOW));
+    labels_start = OURS;
+    request(1, LABEL, 0);
+    mark("request_begin", 3, 4, "create", 0);
+    call(2, LABEL, 500 * MS); // asynchronous
+    ret(2, 501 * MS);
+    call(1, 4, 1200 * MS);
+    feed();
+    assert_int_equal(stale, 0);
+    for (int i = 0; i < 5; i++) {
+        call(2, LABEL, 2000 * MS + i * MS);
+        ret(2, 2001 * MS + i * MS);
+        call(3, 4, 2000 * MS + i * MS); // of a request that goes on
+        ret(3, 2001 * MS + i * MS);
+    }
+    feed();
+    assert_int_equal(stale, 1);
+    assert_int_equal(stale_label, (uint64_t)OURS << 32 | LABEL);
+    pipeline_tick(p, moment(NOW + SECOND));
+    call(2, LABEL, 3000 * MS);
+    ret(2, 3001 * MS);
+    labels_start = OURS + 1; // somebody else's
+    for (int i = 0; i < 5; i++) {
+        call(2, 5, (3 + 2 * i) * SECOND);
+        ret(2, (3 + 2 * i) * SECOND + MS);
+    }
+    feed();
+    assert_int_equal(stale, 2);
+    assert_true(pipeline_totals(n).stale_calls > 6);
+    labels_start = OURS;
+    for (uint32_t i = 0; i < SERVED; i++) {
+        request(1, 10 + i, 20 * SECOND);
+    }
+    for (uint32_t i = 0; i < SERVED; i++) {
+        call(2, 10 + i, 22 * SECOND);
+        ret(2, 22 * SECOND + MS);
+    }
+    feed();
+    assert_int_equal(stale, 1 + LIMIT_STALE_PER_SECOND);
+    // what was never seen to begin, and has been given up
+    pipeline_tick(p, moment(NOW + 2 * SECOND));
+    call(2, 1000, 30 * SECOND);
+    ret(2, 30 * SECOND + MS);
+    call(1, 1001, 40 * SECOND);
+    feed();
+    assert_int_equal(stale, 2 + LIMIT_STALE_PER_SECOND);
+    assert_int_equal(stale_label, (uint64_t)OURS << 32 | 1000);
+    end(true);
+}
+
 static void calls_for_printing(void **state) {
     (void)state;
     pipeline_set_user(n, &user);
@@ -1152,6 +1219,7 @@ int main(void) {
         UNIT(strange_times), UNIT(hostile_times), UNIT(other_ticks), UNIT(idle), UNIT(identify), UNIT(name_by_argument),
         UNIT(nothing_to_name_by),
         UNIT(without_a_token), UNIT(totals_told),
+        UNIT(stale_labels),
         UNIT(loop),          UNIT(calls_for_printing), UNIT(slow_requests), UNIT(two_nodes), UNIT(untimed),  UNIT(named_at_the_end),
         UNIT(clocks_jump),   UNIT(clocks_beyond_all), UNIT(node_clock_set), UNIT(named_at_the_begin),
         UNIT(room_for_begun_frames),

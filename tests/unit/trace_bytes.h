@@ -88,10 +88,17 @@ static inline void put_function(const char *m, const char *f, unsigned arity) {
     put_small(arity);
 }
 
+// What labels start with, above 32 bits of counter; 0: they are small.
+static uint32_t labels_start;
+
 static inline void put_token(uint32_t label, uint32_t from) {
     put_tuple(5);
     put_small(18);
-    put_integer((int32_t)label);
+    if (labels_start != 0) {
+        put_big((int64_t)labels_start << 32 | label);
+    } else {
+        put_integer((int32_t)label);
+    }
     put_small(3);
     put_pid("n@h", from, 0, 5);
     put_small(0);
