@@ -130,13 +130,15 @@ memory_peak(Ms, Max) when Ms =< 0 -> Max;
 memory_peak(Ms, Max) -> timer:sleep(20), memory_peak(Ms - 20, max(Max, erlang:memory(total))).
 
 %% Loads a module of that name anew, which clears its trace patterns.
+%% Loads a version of a module; gives the times before and after that.
 compile_reload(Module, Version) ->
     Forms = [{attribute, 1, module, Module}, {attribute, 2, export, [{f, 0}]},
              {function, 3, f, 0, [{clause, 3, [], [], [{integer, 3, Version}]}]}],
     {ok, Module, Beam} = compile:forms(Forms),
     _ = code:purge(Module),
+    Before = erlang:monotonic_time(),
     {module, Module} = code:load_binary(Module, "kprof_test", Beam),
-    ok.
+    {Before, erlang:monotonic_time()}.
 
 keep_alive() -> receive stop -> ok end.
 
