@@ -27,9 +27,10 @@
 
 -record(s, {armed = undefined :: undefined | {kprof_tracer:tracer(), [kprof_tracer:pattern()], pid(), reference()},
             refusals = 0 :: non_neg_integer(),
+            looks = false :: boolean(),                      % at the patterns; not while their owner sets some
             unseen = [] :: [kprof_tracer:pattern()],         % not looked at yet in this round, which began at round_at;
             round_at = 0 :: integer(),                       % native time. At
-            set_at = undefined :: undefined | integer(),     % all were set; undefined: their owner is about to
+            set_at = undefined :: undefined | integer(),     % all were set; undefined: never yet
             silence_ms = ?SILENCE_MS :: pos_integer(),
             heard = 0 :: integer(),                          % monotonic ms of the collector's last byte
             attended = undefined :: undefined | {node(), integer(), leaving()}}). % and of the kprof node's last word
@@ -150,10 +151,10 @@ handle_call({arm, Tracer, Patterns}, {Owner, _}, S0) ->
     true = ets:insert(?MODULE, {armed, Tracer, Patterns}),
     Ref = erlang:monitor(process, Owner),
     _ = S0#s.armed =/= undefined orelse tick_later(),
-    {reply, ok, new_round(S#s{armed = {Tracer, Patterns, Owner, Ref}, refusals = 0, heard = now_ms()})};
+    {reply, ok, S#s{armed = {Tracer, Patterns, Owner, Ref}, refusals = 0, heard = now_ms(), looks = false, set_at = undefined}};
 handle_call({update, Patterns}, _, #s{armed = {Tracer, _, Owner, Ref}} = S) ->
     true = ets:insert(?MODULE, {armed, Tracer, Patterns}),
-    {reply, ok, new_round(S#s{armed = {Tracer, Patterns, Owner, Ref}})};
+    {reply, ok, S#s{armed = {Tracer, Patterns, Owner, Ref}, looks = false}};
 handle_call({update, _}, _, S) ->
     {reply, ok, S};
 handle_call(disarm, _, #s{armed = {Tracer, Patterns, _, _}} = S) ->
@@ -178,8 +179,10 @@ handle_call(attended_by, _, #s{attended = {Node, _, _}} = S) ->
 -spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
 handle_cast(heard, S) ->
     {noreply, S#s{heard = now_ms()}};
-handle_cast({set, Tracer, At}, #s{armed = {Tracer, _, _, _}} = S) ->
-    {noreply, S#s{unseen = [], round_at = At, set_at = At}};
+handle_cast({set, Tracer, At}, #s{armed = {Tracer, _, _, _}, set_at = Before} = S) ->
+    %% those that were set before may have been taken off while the others were set
+    From = case Before of undefined -> At; _ -> Before end,
+    {noreply, S#s{looks = true, unseen = [], round_at = From, set_at = From}};
 handle_cast({set, _, _}, S) ->
     {noreply, S};
 handle_cast({word, Node}, #s{attended = {Node, _, Leaving}} = S) ->
@@ -238,11 +241,8 @@ refusals(Tracer, Before) ->
 
 %% --- patterns ---
 
-new_round(S) ->
-    S#s{unseen = [], set_at = undefined}.
-
 %% A pattern that is not there has been taken off since the round before began.
-look(#s{set_at = undefined} = S) ->
+look(#s{looks = false} = S) ->
     S;
 look(#s{unseen = [], armed = {_, Patterns, _, _}, round_at = Before} = S) ->
     look(S#s{unseen = Patterns, round_at = erlang:monotonic_time(), set_at = Before}, ?LOOKS);
