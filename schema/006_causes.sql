@@ -24,7 +24,7 @@ ALTER TABLE ledger_rows ADD COLUMN unknown_outcomes  INTEGER NOT NULL DEFAULT 0;
 -- ms for which nothing was traced: paused_ms, because somebody asked for that; before version 6 it holds the next two as well
 ALTER TABLE ledger_rows ADD COLUMN tripped_ms        INTEGER NOT NULL DEFAULT 0;  -- because the guard had taken everything off
 ALTER TABLE ledger_rows ADD COLUMN away_ms           INTEGER NOT NULL DEFAULT 0;  -- because no collector was there
--- ms for which a function was not traced that should have been, as after a code reload; of several functions the sum
+-- ms for which functions were not traced that should have been, as after a code reload; several at a time count once
 ALTER TABLE ledger_rows ADD COLUMN untraced_ms       INTEGER NOT NULL DEFAULT 0;
 -- calls of tiers that were counted while nothing had begun a request: there is no entry, and nothing marks requests
 ALTER TABLE ledger_rows ADD COLUMN unmarked_calls    INTEGER NOT NULL DEFAULT 0;

@@ -201,6 +201,7 @@ static struct pipeline_node *node_new(struct pipeline *p, uint16_t id) {
                                 .id = id,
                                 .ticks_per_second = NANOSECONDS,
                                 .slow_ns = INT64_MAX,
+                                .untraced_until = INT64_MIN,
                                 .partial = buffer_make(LIMIT_FRAME_BYTES + FRAME_HEADER),
                                 .account = {.stats = p->stats,
                                             .paths = &p->directory.paths,
@@ -300,6 +301,7 @@ void pipeline_set_labels(struct pipeline_node *n, uint32_t start) {
 void pipeline_set_clock(struct pipeline_node *n, int64_t ticks_per_second, int64_t offset_ticks) {
     n->ticks_per_second = ticks_per_second;
     n->synced = false; // a node that was started anew counts its time anew
+    n->untraced_until = INT64_MIN;
     pipeline_set_offset(n, offset_ticks);
 }
 

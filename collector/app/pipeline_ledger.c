@@ -84,10 +84,15 @@ void pipeline_count(struct pipeline_node *n, const struct pipeline_counts *count
 
 void pipeline_gap(struct pipeline_node *n, int64_t from_ticks, int64_t until_ticks, bool reload) {
     if (n->open && from_ticks <= until_ticks) {
-        tracker_gap(n->tracker, node_ns(n, from_ticks), node_ns(n, until_ticks));
+        int64_t from = node_ns(n, from_ticks), until = node_ns(n, until_ticks);
+        tracker_gap(n->tracker, from, until);
         struct ledger_row *row = ledger_at(n, node_now(n));
         row->reloads += reload;
-        row->untraced_ms += (uint64_t)(node_ns(n, until_ticks) - node_ns(n, from_ticks) + MS - 1) / MS;
+        from = from > n->untraced_until ? from : n->untraced_until; // several functions at a time count once
+        if (until > from) {
+            row->untraced_ms += (uint64_t)(until - from + MS - 1) / MS;
+            n->untraced_until = until;
+        }
     }
 }
 

@@ -76,6 +76,8 @@ struct pipeline_node {
     uint32_t stale_count;
     int64_t stale_second;
 
+    int64_t untraced_until; // node time up to which the ledger knows of functions that were not traced
+
     struct cost costs[LIMIT_TIER_NAMES + 1]; // by tier
     struct pipeline_totals settled;          // as far as the ledger has it
     struct pipeline_totals totals;

@@ -1068,6 +1068,20 @@ static void stale_labels(void **state) {
     end(true);
 }
 
+// Times in which functions were not traced: where several were not at the same time it counts once.
+static void gaps(void **state) {
+    (void)state;
+    begin(true, true);
+    pipeline_set_clock(n, SECOND, NOW + 30 * SECOND); // times are below 0, as a node's are
+    pipeline_gap(n, -30 * SECOND, -30 * SECOND + 10 * MS, true);
+    pipeline_gap(n, -30 * SECOND + 5 * MS, -30 * SECOND + 8 * MS, true);
+    pipeline_gap(n, -30 * SECOND + 8 * MS, -30 * SECOND + 14 * MS, true);
+    pipeline_gap(n, -20 * SECOND, -20 * SECOND + MS / 2, false);
+    assert_int_equal(ledger_sum().untraced_ms, 15);
+    assert_int_equal(ledger_sum().reloads, 3);
+    end(true);
+}
+
 static void calls_for_printing(void **state) {
     (void)state;
     pipeline_set_user(n, &user);
@@ -1219,7 +1233,7 @@ int main(void) {
         UNIT(strange_times), UNIT(hostile_times), UNIT(other_ticks), UNIT(idle), UNIT(identify), UNIT(name_by_argument),
         UNIT(nothing_to_name_by),
         UNIT(without_a_token), UNIT(totals_told),
-        UNIT(stale_labels),
+        UNIT(stale_labels),  UNIT(gaps),
         UNIT(loop),          UNIT(calls_for_printing), UNIT(slow_requests), UNIT(two_nodes), UNIT(untimed),  UNIT(named_at_the_end),
         UNIT(clocks_jump),   UNIT(clocks_beyond_all), UNIT(node_clock_set), UNIT(named_at_the_begin),
         UNIT(room_for_begun_frames),
