@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
   cat <<'END'
-usage: start_kprof_node.sh --node NAME --cookie-file FILE --config FILE | --entry M:F/A ...
+usage: start_kprof_node.sh --node NAME --cookie-file FILE --config FILE | --entry M:F/A ... [--wait]
                            [--collector HOST:PORT] [--secret-file FILE] [--tls | --tls-ca FILE]
                            [--tls-cert FILE --tls-key FILE] [--tls-name NAME] [--name NAME] [--pid-file FILE]
 
@@ -17,7 +17,8 @@ stop_kprof_node.sh) everything is taken back out of NAME, which needs nothing in
   --config FILE          the options of kprof:start_trace/1, as Erlang terms, each or one list of them ended by a full
                          stop. Funs are allowed; they are evaluated on the target
   --entry M:F/A          each call of this function is a request, in a node whose application says nothing of kprof; may be
-                         given several times, and beside a file
+                         given several times, and beside a file. It must be there,
+  --wait                 or may come later
   --collector HOST:PORT  where the collector listens, as seen from the target (overrides the file)
   --secret-file FILE     the secret that the collector was given too (overrides the file)
   --tls                  through TLS; the collector's certificate is verified with the target system's authorities
@@ -43,11 +44,13 @@ END
 die() { echo "start_kprof_node: $2" >&2; exit "$1"; }
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
-node='' cookie='' config='' entries='' collector='' name='' pidfile='' secret='' tls='' tls_ca='' tls_cert='' tls_key='' tls_name=''
+node='' cookie='' config='' entries='' await='' collector='' name='' pidfile='' secret=''
+tls='' tls_ca='' tls_cert='' tls_key='' tls_name=''
 while [ $# -gt 0 ]; do
   case $1 in
     --help|-h) usage; exit 0 ;;
     --tls) tls=yes; shift ;;
+    --wait) await=yes; shift ;;
     --node|--cookie-file|--config|--entry|--collector|--name|--pid-file|--secret-file|--tls-ca|--tls-cert|--tls-key|--tls-name)
       [ $# -ge 2 ] || die 2 "$1 wants a value (--help tells more)"
       case $1 in
@@ -105,7 +108,8 @@ trap cleanup EXIT
 (umask 077; tr -d '\r\n' <"$cookie" >"$home/.erlang.cookie")
 chmod 400 "$home/.erlang.cookie"
 
-export KPROF_TARGET=$node KPROF_CONFIG=$config KPROF_ENTRIES=$entries KPROF_EBIN=$ebin KPROF_COLLECTOR=$collector KPROF_PARENT=$$
+export KPROF_TARGET=$node KPROF_CONFIG=$config KPROF_ENTRIES=$entries KPROF_WAIT=$await KPROF_EBIN=$ebin \
+  KPROF_COLLECTOR=$collector KPROF_PARENT=$$
 export KPROF_SECRET_FILE=$secret KPROF_TLS=$tls KPROF_TLS_CA=$tls_ca KPROF_TLS_CERT=$tls_cert KPROF_TLS_KEY=$tls_key \
   KPROF_TLS_NAME=$tls_name
 export KPROF_OWN_NAME=${name:-kprof_$$_$RANDOM}

@@ -33,13 +33,14 @@
             config :: binary(),
             config_name :: string(),
             given = [] :: [kprof:option()],    % how to reach the collector, instead of what the configuration says
-            entries = [] :: [kprof:entry()],           % besides those of the configuration
+            entries = [] :: [kprof:entry()],           % besides those of the configuration,
+            wait = false :: boolean(),                 % which may come later
             parent :: string(),
             mode = loaded :: loaded | guest | older}).
 %% guest: the target has a kprof of its own, which we leave there. older: so it has, one that does not know who attends to it.
 
 %% @doc Runs a kprof node; ends the emulator. Its parameters are environment variables, set by the script: KPROF_TARGET,
-%% KPROF_OWN_NAME, KPROF_CONFIG (a file or empty), KPROF_ENTRIES (a function a line), KPROF_EBIN,
+%% KPROF_OWN_NAME, KPROF_CONFIG (a file or empty), KPROF_ENTRIES (a function a line), KPROF_WAIT (anything), KPROF_EBIN,
 %% KPROF_COLLECTOR (HOST:PORT or empty), KPROF_SECRET_FILE, KPROF_TLS (anything), KPROF_TLS_CA,
 %% KPROF_TLS_CERT, KPROF_TLS_KEY, KPROF_TLS_NAME (each may be empty), KPROF_PARENT (a process id).
 -spec main() -> no_return().
@@ -55,7 +56,7 @@ main() ->
                      {error, Why} -> fail(?E_CONFIG, "cannot read ~ts: ~ts", [ConfigName, file:format_error(Why)])
                  end,
         T = #t{target = list_to_atom(Target), ebin = env("KPROF_EBIN"), config = Config, config_name = ConfigName,
-               entries = [entry(Line) || Line <- string:lexemes(env("KPROF_ENTRIES"), "\n")],
+               entries = [entry(Line) || Line <- string:lexemes(env("KPROF_ENTRIES"), "\n")], wait = env("KPROF_WAIT") =/= "",
                given = collector(env("KPROF_COLLECTOR")) ++ secret(env("KPROF_SECRET_FILE")) ++ tls(env("KPROF_TLS")),
                parent = env("KPROF_PARENT")},
         start_distribution(env("KPROF_OWN_NAME"), Target),
@@ -307,6 +308,7 @@ beam(Ebin, M) ->
     end.
 
 trace(#t{target = Target, config = Text, config_name = Name} = T) ->
+    _ = T#t.wait orelse lists:foreach(fun(Entry) -> is_there(Entry, T) end, T#t.entries),
     case remote(T, kprof_options, parse, [Text]) of
         {ok, Options0} ->
             Options = with_entries(T#t.entries, T#t.given ++ [O || O <- Options0, not kprof_attach:overridden(O, T#t.given)]),
@@ -317,6 +319,18 @@ trace(#t{target = Target, config = Text, config_name = Name} = T) ->
         {error, Reason} ->
             take_out(T),
             fail(?E_CONFIG, "~ts: ~ts", [Name, kprof_error:format(Reason)])
+    end.
+
+%% What a command line names is typed. The target's own kprof may be older than the search for what was meant.
+is_there(Entry, #t{target = Target} = T) ->
+    MFA = case Entry of {{_, _, _} = F, _} -> F; F -> F end,
+    try remote(T, kprof_nearest, missing, [MFA]) of
+        none -> ok;
+        Missing ->
+            take_out(T),
+            fail(?E_CONFIG, "~ts: ~ts", [Target, kprof_error:format({nowhere, "--entry ", MFA, Missing})])
+    catch
+        throw:{failed, ?E_OTHER, _} -> ok
     end.
 
 %% Those of the command line besides those of the file.

@@ -5,7 +5,7 @@
          requests_and_stop/1, kill_relay/0, trace_port/0, kill/1, hold/1, hot/2,
          start_hot/1, stop_hot/0, snapshot/0, memory_peak/2,
          compile_reload/2, keep_alive/0, works_on/0, server/0, hop/1, ask/2, spawner/0, worker/0, work/2, collects/0, loses/1,
-         flags_undone/0,         with_leader/3, leader/1, trace_info/2, sessions/0]).
+         flags_undone/0, with_leader/3, leader/1, trace_info/2, sessions/0]).
 
 
 outer(X) -> Y = inner(X), {outer, Y}.
