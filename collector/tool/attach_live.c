@@ -109,6 +109,8 @@ void live_view_free(struct live_view *v) {
 
 // -- the table ---------------------------------------------------------------------------------------------
 
+enum { LAST = 3 }; // lines of the table that are there always: _total, the state, the losses
+
 static const char red[] = "\x1b[31m", yellow[] = "\x1b[33m", bold[] = "\x1b[1m", plain[] = "\x1b[0m";
 
 // The numbers of a row, the most important first: where there is little room the last ones are left out. The first three are of the last
@@ -211,16 +213,30 @@ static void put_state(const struct live_view *v, const struct live_style *style,
     put_line(&line, strcmp(v->state, "tracing") == 0 ? NULL : yellow, style, out);
 }
 
+// What helps where tiers are called but nothing begins a request, below what is the matter where they have no room beside each other.
+static void put_unmarked(const struct live_view *v, const struct live_style *style, struct buffer *out) {
+    const char *advice = v->hint ? TEXT_UNMARKED_ADVICE : "no call of the entry was seen";
+    char text[TEXT_UNMARKED_BYTES], whole[2 * TEXT_UNMARKED_BYTES];
+    struct buffer line = buffer_make(4096), below = buffer_make(4096);
+    text_unmarked((uint64_t)v->unmarked_calls, text);
+    snprintf(whole, sizeof whole, " armed; %s: %s", text, advice);
+    if (text_width(whole) < style->width || style->height <= LAST + 1) {
+        buffer_text(&line, whole);
+        put_line(&line, yellow, style, out);
+        buffer_free(&below);
+    } else {
+        buffer_printf(&line, " armed; %s:", text);
+        buffer_printf(&below, "  %s", advice);
+        put_line(&line, yellow, style, out);
+        put_line(&below, yellow, style, out);
+    }
+}
+
 // What was lost of the whole node, or what helps when there is nothing.
 static void put_losses(const struct live_view *v, const struct live_style *style, struct buffer *out) {
     struct buffer line = buffer_make(4096);
     bool lost = v->incomplete + v->expired + v->dropped_messages + v->decode_errors > 0;
-    bool unmarked = !lost && v->rows[0].requests == 0 && v->unmarked_calls > 0;
-    if (unmarked) {
-        char text[TEXT_UNMARKED_BYTES];
-        buffer_printf(&line, " armed; %s: %s", text_unmarked((uint64_t)v->unmarked_calls, text),
-                      v->hint ? TEXT_UNMARKED_ADVICE : "no call of the entry was seen");
-    } else if (!lost && v->rows[0].requests == 0) {
+    if (!lost && v->rows[0].requests == 0) {
         buffer_printf(&line, " no request yet%s%s", v->hint ? ": " : "", v->hint ? v->hint : "");
     } else {
         buffer_printf(&line,
@@ -228,7 +244,12 @@ static void put_losses(const struct live_view *v, const struct live_style *style
                       ", unreadable %" PRId64,
                       v->incomplete, v->expired, v->dropped_messages, v->decode_errors);
     }
-    put_line(&line, lost || unmarked ? yellow : NULL, style, out);
+    put_line(&line, lost ? yellow : NULL, style, out);
+}
+
+static bool is_unmarked(const struct live_view *v) {
+    bool lost = v->incomplete + v->expired + v->dropped_messages + v->decode_errors > 0;
+    return !lost && v->rows[0].requests == 0 && v->unmarked_calls > 0;
 }
 
 static int by_requests(const void *a, const void *b) {
@@ -256,7 +277,6 @@ static void put_identities(const struct live_view *v, const struct live_style *s
 }
 
 void live_table(const struct live_view *v, const struct live_style *style, struct buffer *out) {
-    enum { LAST = 3 }; // lines that are there always: _total, the state, the losses
     if (!v->rows) {
         return;
     }
@@ -267,7 +287,11 @@ void live_table(const struct live_view *v, const struct live_style *style, struc
     put_identity(&v->rows[0], style, out);
     if (style->height >= LAST) {
         put_state(v, style, out);
-        put_losses(v, style, out);
+        if (is_unmarked(v)) {
+            put_unmarked(v, style, out);
+        } else {
+            put_losses(v, style, out);
+        }
     }
 }
 

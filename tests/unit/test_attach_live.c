@@ -174,7 +174,8 @@ static void unmarked(void **state) {
           " identity             req/s     mean      p99  errors    lost  requests  failed\n"
           " _total                   0        -        -       0       0         0     0 %\n"
           " shop@host: tracing\n"
-          " armed; 4,120 calls, but nothing has begun a request: give --entry, or mark re…\n");
+          " armed; 4,120 calls, but nothing has begun a request:\n"
+          "  give --entry, or mark requests (README, Your own node)\n");
     v.hint = NULL; // there is an entry
     live_table(&v, &(struct live_style){.width = 120, .height = 24}, &out);
     buffer_append(&out, "", 1);
