@@ -105,15 +105,15 @@ unload() ->
 %% reason. Once started, the shim keeps its connection to the collector by itself until {@link stop_trace/0}.
 %%
 %% <ul>
-%% <li>`{entry, Entry | [Entry]}', with Entry `{M, F, A}' or `{{M, F, A}, #{returns => none}}': each call of this function is a
-%% request, from the call to its return, in an application that has
-%% no markers. It is a tier, too, under the name that tier_config gives it or under its own. A call of an entry inside of another's, in the
-%% same process, is part of that one's request. What its process does after the return is no part of it, but what others do then because of
-%% its messages is taken for asynchronous work, until the process gets a message without a token. At the end all tokens are taken off all
-%% processes, unless the application uses seq_trace itself. Name the function that handles one request, not the loop around it. Markers
-%% and web helpers that begin inside of its calls name the request. With `returns => none' what it returns, a whole conn perhaps, stays at
-%% home: its request ends when the VM tells that control is back in its caller. One that ended in an exception which its caller has not
-%% caught itself is incomplete then; one whose caller has counts as ok.</li>
+%% <li>`{entry, Entry | [Entry]}', with Entry `{M, F, A}' or `{{M, F, A}, #{returns => none}}': each call of this function is a request,
+%% from the call to its return, in an application that has no markers. It is a tier, too, under the name that tier_config gives it or under
+%% its own. A call of an entry inside of another's, in the same process, is part of that one's request. What its process does after the
+%% return is no part of it, but what others do then because of its messages is taken for asynchronous work, until the process gets a
+%% message without a token, or for a second: who calls a tier under its label later is taken out of the trace. At the end all tokens are
+%% taken off all processes, unless the application uses seq_trace itself. Name the function that handles one request, not the loop around
+%% it. Markers and web helpers that begin inside of its calls name the request. With `returns => none' what it returns, a whole conn
+%% perhaps, stays at home: its request ends when the VM tells that control is back in its caller. One that ended in an exception which its
+%% caller has not caught itself is incomplete then; one whose caller has counts as ok.</li>
 %% <li>`{tier_config, [{Name, {M, F, A}} | {Name, {M, F, A}, #{returns => none | whole}}]}', required without an entry: the functions to
 %% time. A module that is not on the node is told as a warning, and its tier is traced within some 10 ms once the module is loaded; so is
 %% a tier whose module was loaded anew. With `returns => none' no returned value is sent and tail calls stay tail calls: for tiers that

@@ -45,6 +45,10 @@ for wild in "'_', f, 1" "shop_http, '_', 2" "shop_http, handle_request, '_'"; do
 done
 config '{tier_config, [{self, {kprof_guard, word, 1}}]}.'
 refuses 6 'kprof_guard' "a function of the shim itself" --config "$scratch/config"
+refuses 6 '--entry shop_htp:handle_request/2: there is no module shop_htp, but shop_http' "a module mistyped in --entry" \
+  --entry shop_htp:handle_request/2
+refuses 6 '--entry shop_http:handle_reqest/2: there is no such function, but shop_http:handle_request/2' "a function mistyped in it" \
+  --entry shop_http:handle_reqest/2
 refuses 8 '127.0.0.1:1' "a collector that is not there" --collector 127.0.0.1:1
 mkdir "$scratch/empty"
 KPROF_EBIN=$scratch/empty refuses 7 'not built' "a shim that is not built"
@@ -55,8 +59,13 @@ is "$(target_eval "$name@localhost" '{code:which(kprof), [M || {M, _} <- code:al
 
 # A module that is not there may come later: that is no error, but is told.
 config '{tier_config, [{http, {no_such_module, f, 2}}]}.'
+tracing_options=(--entry no_such_entry:f/1 --wait)
 start_tracing "$name" "$scratch/config"
-warned() { grep -q '^warning: tier http: no module no_such_module on this node' "$kprof_log"; }
+tracing_options=()
+warned() {
+  grep -q '^warning: tier http: no module no_such_module on this node' "$kprof_log" &&
+    grep -q '^warning: entry no_such_entry:f/1: no module no_such_entry on this node' "$kprof_log"
+}
 wait_for 5 "a module that is not there is told" warned
 stop_tracing
 rm -f "$kprof_log"
