@@ -555,7 +555,7 @@ void pieces_settle_due(struct tracker *t, int64_t now) {
     }
 }
 
-struct request_ref piece_ref(const struct tracker *t, struct request_ref ref) {
+struct request_ref piece_settled(const struct tracker *t, struct request_ref ref) {
     uint32_t index = settled(t, ref.index, ref.generation);
     return index == SLAB_NONE ? NO_REQUEST : (struct request_ref){index, request_at(t, index)->generation};
 }
@@ -590,8 +590,11 @@ static bool label_fits(struct tracker *t, struct process *p, const struct tracke
 static uint32_t sent_by(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier) {
     uint32_t index = request_find(t, call->token);
     bool closed = index == MAP_NONE && closed_lately(t, call->token);
-    if ((index == MAP_NONE && !closed) || (index != MAP_NONE && label_fits(t, p, call, index))) {
+    if (index == MAP_NONE && !closed) {
         return request_for(t, call->token, call->time, tier);
+    }
+    if (index != MAP_NONE && label_fits(t, p, call, index)) {
+        return index;
     }
     struct brought b = {call->from, call->token, call->serial, call->previous, call->time};
     struct process *sender = process_find(t, call->from);

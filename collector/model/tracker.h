@@ -331,7 +331,13 @@ void pieces_settle(struct tracker *t, struct process *p, int64_t time);
 // Settles those that wait for no more messages by now, and forgets the joined ones.
 void pieces_settle_due(struct tracker *t, int64_t now);
 // The same request, or the one that a piece has been joined to.
-struct request_ref piece_ref(const struct tracker *t, struct request_ref ref);
+struct request_ref piece_settled(const struct tracker *t, struct request_ref ref);
+static inline struct request_ref piece_ref(const struct tracker *t, struct request_ref ref) {
+    if (!alive(t, ref.index, ref.generation)) {
+        return NO_REQUEST;
+    }
+    return request_at(t, ref.index)->phase == PHASE_JOINED ? piece_settled(t, ref) : ref;
+}
 void episode_add(struct tracker *t, struct process *p, const struct episode *episode);
 
 // -- requests.c --------------------------------------------------------------------------------------------------------
