@@ -121,6 +121,19 @@ static struct tracker_end read_end(struct pipeline_node *n, const struct message
     return end;
 }
 
+// What a process says of itself: within, from_now or no_more.
+static void take_word(struct pipeline_node *n, const struct tracker_call *call, const struct message *m) {
+    struct cursor c = cursor_of(m->note.data, m->note_kind == NOTE_IDENTITY ? m->note.len : 0);
+    struct slice word = term_is_atom(term_peek(&c)) ? term_atom(&c).text : slice_of(NULL, 0);
+    if (slice_is(word, "within")) {
+        tracker_says(n->tracker, call, SAYS_WITHIN);
+    } else if (slice_is(word, "from_now")) {
+        tracker_says(n->tracker, call, SAYS_FROM_NOW);
+    } else if (slice_is(word, "no_more")) {
+        tracker_says(n->tracker, call, SAYS_NO_MORE);
+    }
+}
+
 void deliver_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time) {
     if (!m->has_token) {
         if (f->role == ROLE_TIER) {
@@ -163,6 +176,9 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
         tracker_end(n->tracker, &end);
         break;
     }
+    case ROLE_SAYS:
+        take_word(n, &call, m);
+        break;
     case ROLE_UPGRADE:
         tracker_upgraded(n->tracker, &call);
         break;

@@ -4,6 +4,7 @@
 // label of the one who gave it back, and so do all whom it asks from then on. But the token's From names the process that really asked.
 // What decides, in this order:
 //
+//   - what the process says itself (kprof:with_token/2, set_current_label/1),
 //   - the one request that the process has begun itself and not ended,
 //   - the call that is open in it: what it calls from within is the same work, unless a message of another request came in between,
 //   - what its sender was at when it sent: its own request, its open call, its latest call under that label. A sender that has worked
@@ -200,10 +201,23 @@ static uint32_t open_call_at(const struct tracker *t, const struct process *p, i
     return i;
 }
 
+// Whether a process said at a time that it works for a request, and has begun none since then.
+static bool has_said(const struct tracker *t, const struct process *p, int64_t time) {
+    if (p->said == 0 || time < p->said_at) {
+        return false;
+    }
+    uint32_t begun = begun_here(t, p, time);
+    return begun == SLAB_NONE || request_at(t, begun)->begin <= p->said_at;
+}
+
 static struct work work_at(struct tracker *t, uint64_t pid, int64_t time) {
     const struct process *p = process_find(t, pid);
     if (!p) {
         return (struct work){.state = WORK_UNKNOWN, .request = SLAB_NONE};
+    }
+    if (p->said != 0 && has_said(t, p, time) && (p->said_within || p->said == p->label)) {
+        uint32_t known = request_find(t, p->said);
+        return (struct work){WORK_OPEN, true, known == MAP_NONE ? SLAB_NONE : known, p->said, 0, p->episode};
     }
     uint32_t begun = begun_at(t, p, time);
     if (begun != SLAB_NONE) {
@@ -573,6 +587,9 @@ static bool label_fits(struct tracker *t, struct process *p, const struct tracke
     if (from == p && p->work == SLAB_NONE) {
         return !t->lends || !lent_find(t, call->token); // it has done nothing else yet
     }
+    if (from->said != 0 && has_said(t, from, call->time)) {
+        return from->said == call->token;
+    }
     if (from->begun_open > 0 && alive(t, from->begun, from->begun_generation) && !request_at(t, from->begun)->has_end) {
         return from->begun_open > 1 ? r->begin_pid == call->from && !r->has_end : from->begun == index;
     }
@@ -599,7 +616,8 @@ static uint32_t sent_by(struct tracker *t, struct process *p, const struct track
     struct brought b = {call->from, call->token, call->serial, call->previous, call->time};
     struct process *sender = process_find(t, call->from);
     bool at_own = sender && begun_here(t, sender, call->time) != SLAB_NONE;
-    bool hints = sender && (sender->begun != SLAB_NONE || sender->label == call->token || call->serial > sender->clock);
+    bool hints = sender && (sender->begun != SLAB_NONE || sender->said != 0 || sender->label == call->token ||
+                            call->serial > sender->clock);
     // else the label stands in any case; and where returns come without values, waiting would make their joins unclear
     hints = hints && (!t->blind || t->lends || (at_own && call->serial > sender->clock));
     if (!hints && !lent_find(t, call->token)) {
@@ -633,7 +651,35 @@ static uint32_t label_changed(struct tracker *t, struct process *p, const struct
     return inside;
 }
 
+void tracker_says(struct tracker *t, const struct tracker_call *call, enum tracker_word word) {
+    struct process *p = process_for(t, call->pid, call->time);
+    if (p) {
+        p->clock = call->serial > p->clock ? call->serial : p->clock;
+        p->said = word == SAYS_NO_MORE ? 0 : call->token;
+        p->said_at = call->time;
+        p->said_within = word == SAYS_WITHIN;
+        p->label = call->token;
+        p->last_event = LAST_RETURN;
+        p->returned = p->top == SLAB_NONE ? SLAB_NONE : call_at(t, p->top)->request;
+    }
+}
+
+// The request that a process says it works for; SLAB_NONE when it is over, which is counted.
+static uint32_t of_word(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier) {
+    uint32_t said = request_for(t, p->said, call->time, tier);
+    if (said != SLAB_NONE && call->token != p->said && request_find(t, call->token) != said) {
+        recredit(t, p, said, call->token);
+    }
+    return said;
+}
+
 static uint32_t of_process(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier) {
+    if (p->said != 0 && !p->said_within && p->said != call->token) {
+        p->said = 0; // a message has brought another one
+    }
+    if (p->said != 0 && has_said(t, p, call->time)) {
+        return of_word(t, p, call, tier);
+    }
     uint32_t begun = begun_here(t, p, call->time);
     if (begun != SLAB_NONE) {
         if (call->token != request_at(t, begun)->token && request_find(t, call->token) != begun) {

@@ -534,6 +534,7 @@ void tracker_end(struct tracker *t, const struct tracker_end *end) {
         process_acts(t, p, end->time);
         p->last_event = LAST_RETURN;
         p->returned = index;
+        p->said = p->said_within ? p->said : 0;
     }
     if (index == SLAB_NONE) {
         if (!late) {

@@ -167,11 +167,14 @@ struct process {
     uint32_t work_generation;
     uint32_t waiting;     // pieces that wait for what it does next: list by next_waiting, SLAB_NONE: none
     uint32_t episode;     // number of its latest, 0: none
+    uint64_t said;        // the token of the request that it says itself it works for, 0: it says nothing,
+    int64_t said_at;      // when it said so
     uint64_t label;       // the token that its latest call showed
     uint64_t clock;       // the highest serial of its tokens, and of what it is known to have sent
     uint64_t begun_clock; // the same when it began `begun`
     uint64_t since_clock; // and the lowest that its messages have since the first of its open calls began
-    uint8_t last_event; // enum last_event
+    uint8_t last_event;   // enum last_event
+    bool said_within;     // it says so whatever its calls show
 };
 
 // A stretch of time for which a process was at one request: from the first of its open calls, or its begin marker, to its end.

@@ -96,7 +96,7 @@
 #define LIMIT_SPAN_CHUNKS 160000u
 // Open calls of all processes of all nodes, 48 bytes each, and 16 more when garbage collection or scheduling is traced.
 #define LIMIT_OPEN_CALLS 600000u
-// Processes that have made calls lately, 120 bytes each, and up to 43 in the index of pids,
+// Processes that have made calls lately, 136 bytes each, and up to 43 in the index of pids,
 #define LIMIT_PROCESSES 350000u
 // and among them those without an open call: the memory of many more would be slower than to take them up again.
 #define LIMIT_IDLE_PROCESSES 10000u

@@ -168,6 +168,13 @@ void tracker_left_out(struct tracker *t, uint64_t pid);
 struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *call);
 // The same of a request that ends in the process that begins it, at the latest when that is dead.
 struct request_ref tracker_web_begin(struct tracker *t, const struct tracker_call *call);
+// What a process says itself goes before everything else, but for a request that it begins later.
+enum tracker_word {
+    SAYS_FROM_NOW, // it works for the request of the call's token, until a message brings it another one's
+    SAYS_WITHIN,   // the same whatever messages bring, until it says otherwise
+    SAYS_NO_MORE
+};
+void tracker_says(struct tracker *t, const struct tracker_call *call, enum tracker_word word);
 struct tracker_end {
     uint64_t token;
     uint64_t pid;

@@ -4,8 +4,10 @@
 -module(kprof_mark).
 
 -type changed() :: {token_changed, kprof:label()}.
+-type word() :: within | from_now | no_more.
 
--export([request_begin/1, web_begin/1, request_end/1, patterns/1]).
+-export([request_begin/1, web_begin/1, request_end/1, says/1, patterns/1]).
+-export_type([word/0]).
 
 %% @doc A request begins under the token that the process has just been given.
 -spec request_begin(kprof:identity()) -> ok.
@@ -26,6 +28,12 @@ web_begin(_Identity) ->
 request_end(_End) ->
     ok.
 
+%% @doc The process says that it works for the request of its token: `from_now' on, until a message brings another one's, or, `within' a
+%% function, whatever messages bring, until it says `no_more'.
+-spec says(word()) -> ok.
+says(_Word) ->
+    ok.
+
 %% @doc The trace patterns of the markers: token and argument travel in the message, and no return is traced. From its first
 %% request on, the death of a process is traced, too. `Flags' are what a process is traced for while it works for a request.
 -spec patterns([garbage_collection | running]) -> [{mfa(), [tuple()]}].
@@ -34,4 +42,5 @@ patterns(Flags) ->
     Begins = Spec([{trace, [], [exiting | Flags]}]),
     [{{?MODULE, request_begin, 1}, Begins},
      {{?MODULE, web_begin, 1}, Begins},
+     {{?MODULE, says, 1}, Spec([])},
      {{?MODULE, request_end, 1}, Spec([{trace, Flags, []} || Flags =/= []])}].

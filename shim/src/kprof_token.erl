@@ -20,6 +20,7 @@
 -export([set/3, clear/0, run/5, begin_web/3, send_web/4, end_web/4, label/0, set_label/1, with/2, wrap/1, take_up/1, put_back/1]).
 
 -define(KEY, '$kprof_token').
+-define(SAID, '$kprof_said').    % the label that the process works for within a function (with/2)
 -define(TIMEOUT_MS, 60000).
 -define(MAX_IDENTITY, 255).
 -define(IS_WEB(Kind), (Kind =:= web orelse element(1, Kind) =:= inside)).
@@ -197,22 +198,29 @@ label() ->
 %% @doc Takes up the request `Label', or with `undefined' drops the one that the process has. A label that is not of the
 %% running trace is ignored, and so is the call when the process carries a foreign token.
 -spec set_label(kprof_slots:label() | undefined) -> ok.
-set_label(undefined) ->
+set_label(Label) ->
+    _ = enter_label(Label) =:= Label andalso is_integer(Label) andalso kprof_mark:says(from_now),
+    ok.
+
+%% Gives the label that the process has then, if it is one of ours.
+enter_label(undefined) ->
     _ = erase(?KEY),
     Slots = kprof_slots:find(),
     case Slots =:= undefined orelse kprof_slots:whose(Slots, seq_label()) of
         W when W =:= current; W =:= stale -> drop_token();
         _ -> ok
-    end;
-set_label(Label) when is_integer(Label) ->
+    end,
+    undefined;
+enter_label(Label) when is_integer(Label) ->
     Slots = kprof_slots:find(),
     case Slots =/= undefined andalso kprof_slots:whose(Slots, Label) of
         current ->
             %% a request that was begun here is still ended here
             _ = is_mine(Label, get(?KEY)) orelse erase(?KEY),
-            restore(Slots, Label);
+            ok = restore(Slots, Label),
+            seq_label();
         _ ->
-            ok
+            undefined
     end.
 
 %% @doc Runs `Fun' for the request `Label', or for none; then the process has again what it had before.
@@ -221,21 +229,39 @@ with(Label, Fun) ->
     Before = take_up(Label),
     try Fun() after put_back(Before) end.
 
-%% @doc As {@link set_label/1}, and gives what {@link put_back/1} takes. The request that this process began is what it has again, whatever
-%% token a message had brought it meanwhile.
--spec take_up(kprof_slots:label() | undefined) -> {term(), term()}.
+%% @doc Takes up the request `Label', as {@link set_label/1}, until {@link put_back/1} gets what this gives: within that the process works
+%% for it, whatever messages bring. The request that this process began is what it has again, whatever token a message had brought it
+%% meanwhile.
+-spec take_up(kprof_slots:label() | undefined) -> {term(), term(), term()}.
 take_up(Label) ->
     Entry = get(?KEY),
     Token = seq_trace:get_token(),
-    ok = set_label(Label),
-    {Entry, case is_mine(Label, Entry) of true -> seq_trace:get_token(); false -> Token end}.
+    Said = get(?SAID),
+    _ = case enter_label(Label) of
+            Label when is_integer(Label) -> _ = put(?SAID, Label), kprof_mark:says(within);
+            _ -> ok
+        end,
+    {Entry, case is_mine(Label, Entry) of true -> seq_trace:get_token(); false -> Token end, Said}.
 
 %% @doc Puts back what the process had before.
--spec put_back({term(), term()}) -> ok.
-put_back({Entry, Token}) ->
+-spec put_back({term(), term(), term()}) -> ok.
+put_back({Entry, Token, Said}) ->
     _ = case Entry of undefined -> erase(?KEY); _ -> put(?KEY, Entry) end,
+    say_again(get(?SAID), Said),
     _ = seq_trace:set_token(Token),
     ok.
+
+%% The function is over within which the process worked for the request of `Label', and it works for that of `Before' again.
+say_again(Label, Label) ->
+    ok;
+say_again(Label, undefined) ->
+    _ = seq_trace:set_token(label, Label),
+    _ = erase(?SAID),
+    kprof_mark:says(no_more);
+say_again(_, Before) ->
+    _ = seq_trace:set_token(label, Before),
+    _ = put(?SAID, Before),
+    kprof_mark:says(within).
 
 %% @doc A function that runs `Fun' for the request which this process works for. It may lie in a table when kprof leaves the node, and a
 %% function of our own could not be called any more then: so it is one that the standard library interprets.

@@ -5,12 +5,15 @@
 
 %% Runs Fun in a process of its own with tokens on (one in N); returns its result and the marker calls of all processes.
 marks(OneIn, Fun) ->
+    marks(OneIn, Fun, [request_begin, web_begin, request_end]).
+
+marks(OneIn, Fun, Markers) ->
     Slots = kprof_slots:create(),
     ok = kprof_slots:open(Slots, kprof_slots:new_base()),
     ok = kprof_slots:set_one_in(Slots, OneIn),
     {module, _} = code:ensure_loaded(kprof_mark),
     [erlang:trace_pattern({kprof_mark, F, 1}, [{['_'], [{is_seq_trace}], [{message, {get_seq_token}}]}], [local])
-     || F <- [request_begin, web_begin, request_end]],
+     || F <- Markers],
     Self = self(),
     Pid = spawn(fun() -> receive go -> ok end, Self ! {result, catch Fun()} end),
     _ = erlang:trace(Pid, true, [call, set_on_spawn, {tracer, self()}]),
@@ -30,6 +33,27 @@ collect() ->
         {trace, _, call, _, _} = Other -> [Other | collect()]
     after 0 -> []
     end.
+
+%% What the application says of a process is marked, under the token of what it says; and what it says again when a function is over.
+said_test_() -> {timeout, 300, fun said_case/0}.
+said_case() ->
+    {{A, B}, Marks} = marks(1, fun() ->
+        ok = kprof:set_token(x),
+        A = kprof:get_current_label(),
+        B = A bxor 1,
+        ok = kprof:set_current_label(A),
+        1 = kprof:with_token(A, fun() -> kprof:with_token(A, fun() -> 1 end) end),
+        2 = kprof:with_token(A, fun() -> kprof:with_token(B, fun() -> B = kprof:get_current_label(), 2 end) end),
+        3 = kprof:with_token(undefined, fun() -> 3 end),
+        %% a message without a token came meanwhile
+        4 = kprof:with_token(B, fun() -> seq_trace:set_token([]), 4 end),
+        A = kprof:get_current_label(),
+        ok = kprof:clear_token(),
+        {A, B}
+    end, [request_begin, request_end, says]),
+    ?assertEqual([{request_begin, x, A}, {says, from_now, A}, {says, within, A}, {says, within, A}, {says, no_more, A},
+                  {says, within, A}, {says, within, B}, {says, within, A}, {says, no_more, A},
+                  {says, within, B}, {says, no_more, B}, {request_end, ok, A}], Marks).
 
 off_test_() -> {timeout, 300, fun off_case/0}.
 off_case() ->

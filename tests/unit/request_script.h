@@ -4,6 +4,7 @@
 //                           begin tells; astray: P had lost the token; helper: of a web server's helper; sending: its response is on its
 //                           way
 //   web T P time [number]   the begin marker of a request that ends in its process, and the identity that this calls it
+//   says T P time within|from_now|no_more
 //   call T P x time [F [S [L]]] a call of tier x in P; the token came from F, or P, with serial S; F had got serial L last
 //   enter T P x time [S]    the same of an entry, under a token of its own
 //   blind T P x y time      the same of one whose return has no value and goes back to function y
@@ -200,6 +201,7 @@ static inline bool script_besides(struct script *s, const char *line) {
     unsigned long token, serial;
     char process, other, tier, from;
     double ms, until;
+    char word[16];
     int n;
     if ((n = sscanf(line, " none %lu %c %c %c %lf %c", &token, &process, &tier, &other, &ms, &from)) >= 5) {
         script_call_to(s, token, process, tier, ms, n == 6 ? from : process, other, 0, 0);
@@ -235,6 +237,10 @@ static inline bool script_besides(struct script *s, const char *line) {
                                     .function = (uint32_t)tier,
                                     .caller = (uint32_t)other};
         tracker_enter(s->tracker, &call);
+    } else if (sscanf(line, " says %lu %c %lf %15s", &token, &process, &ms, word) == 4) {
+        struct tracker_call call = {.pid = script_pid(process), .token = token, .from = script_pid(process), .time = script_ns(ms)};
+        bool within = strcmp(word, "within") == 0;
+        tracker_says(s->tracker, &call, within ? SAYS_WITHIN : strcmp(word, "no_more") == 0 ? SAYS_NO_MORE : SAYS_FROM_NOW);
     } else if (sscanf(line, " upgrade %lu %c %lf", &token, &process, &ms) == 3) {
         struct tracker_call call = {.pid = script_pid(process), .token = token, .from = script_pid(process), .time = script_ns(ms)};
         tracker_upgraded(s->tracker, &call);

@@ -174,11 +174,52 @@ static void answers(void **state) {
           "complete 0.5..5 self 1.5: Wc 1..4 self 3 wait 0.5;complete 0..6 self 5: Wd 2..3 self 1 wait 2;", 0, 0);
 }
 
+// What a process says itself goes before its own entry, and before the label that a message brings while it says so.
+static void said(void **state) {
+    (void)state;
+    const char *begin = "enter 1 A a 0; begin 2 B 0.5;";
+    const char *end = "end 2 B 8; ret A a 9; now 60000";
+    const struct {
+        const char *between, *expected;
+        uint64_t recredited;
+    } cases[] = {
+        {"says 2 A 1 within; call 2 A c 2; ret A c 3; call 2 W d 3.5 A; ret W d 4; says 2 A 5 no_more; call 1 A c 6; ret A c 7;",
+         "complete 0.5..8 self 6: Ac 2..3 self 1, Wd 3.5..4 self 0.5 wait 0.5;complete 0..9 self 0: Aa 0..9 self 8, >Ac 6..7 self 1;", 0},
+        // a message has brought A what B, that began 3, gave back
+        {"begin 3 C 0.7; says 2 A 1 within; call 3 A c 2; ret A c 3; says 2 A 5 no_more; call 1 A c 6; ret A c 7; end 3 C 7;",
+         "complete 0.7..7 self 6.3;complete 0.5..8 self 6.5: Ac 2..3 self 1;complete 0..9 self 0: Aa 0..9 self 8, >Ac 6..7 self 1;", 1},
+        {"begin 3 C 0.7; says 2 A 1 from_now; call 2 A c 1.5; ret A c 1.7; call 3 A c 2; ret A c 3; end 3 C 7;",
+         "complete 0.7..7 self 6.3;complete 0.5..8 self 7.3: Ac 1.5..1.7 self 0.2;"
+         "complete 0..9 self 0: Aa 0..9 self 8, >Ac 2..3 self 1;", 1},
+        // what it begins later is a later word
+        {"says 2 A 1 within; says 2 A 1.1 no_more; call 2 A c 2; ret A c 3;",
+         "complete 0.5..8 self 7.5;complete 0..9 self 0: Aa 0..9 self 8, >Ac 2..3 self 1;", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct script *s = script_new(true, 0);
+        script_run(s, begin);
+        script_run(s, cases[i].between);
+        script_run(s, end);
+        script_expect(s, cases[i].expected);
+        assert_int_equal(s->counts.recredited_calls, cases[i].recredited);
+        script_free(s);
+    }
+}
+
+// An entry within what a process says is a later word; behind it the process says the same again.
+static void begun_while_said(void **state) {
+    (void)state;
+    check("begin 1 B 0; says 1 A 1 within; call 1 A c 1.5; ret A c 2; enter 2 A a 3; call 2 A c 4; ret A c 5; ret A a 6;"
+          "call 1 A c 7; ret A c 8; says 1 A 9 no_more; end 1 B 10",
+          "complete 3..6 self 0: Aa 3..6 self 2, >Ac 4..5 self 1;"
+          "complete 0..10 self 8.5: Ac 1.5..2 self 0.5, Ac 7..8 self 1;", 0, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lent_worker),       cmocka_unit_test(hops),      cmocka_unit_test(overtaken),
         cmocka_unit_test(serial_at_the_end), cmocka_unit_test(strangers), cmocka_unit_test(queued_cast),
         cmocka_unit_test(nobody_knows),      cmocka_unit_test(helper),    cmocka_unit_test(queued_behind_an_answer),
-        cmocka_unit_test(answers)};
+        cmocka_unit_test(answers),           cmocka_unit_test(said),      cmocka_unit_test(begun_while_said)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,6 +37,7 @@ static void roles(void **state) {
     assert_int_equal(find(&s, "kprof_mark", "request_begin", 1, false)->role, ROLE_BEGIN);
     assert_int_equal(find(&s, "kprof_mark", "web_begin", 1, false)->role, ROLE_WEB_BEGIN);
     assert_int_equal(find(&s, "kprof_mark", "request_end", 1, true)->role, ROLE_END);
+    assert_int_equal(find(&s, "kprof_mark", "says", 1, true)->role, ROLE_SAYS);
     assert_null(find(&s, "kprof_mark", "request_end", 2, false));
     assert_null(find(&s, "db", "query", 2, false)); // asked for before it is there
     assert_int_equal(add(&s, "db", "query", 2, 7), TIER_SET_OK);
