@@ -28,6 +28,13 @@ shell_in() {
   wait_for 10 "a shell in the terminal" shell_waits
 }
 shell_waits() { shows '^ready> *$'; }
+# fresh_line LINE: types it once the screen is empty, so that nothing of before is taken for what it shows.
+empty() { [ "$(screen | grep -c .)" -eq 1 ] && shell_waits; }
+fresh_line() {
+  type_line clear
+  wait_for 10 "an empty screen" empty
+  type_line "$1"
+}
 
 # untouched WHAT: nothing is in the node that was not there before. The load's own connections must have gone.
 end_load() { kill -KILL -- "-$load_pid"; }
@@ -118,7 +125,7 @@ wait_for 20 "the shell is back" shell_waits
 t send-keys C-c
 unloaded() { [ "$( (trap - EXIT; target_eval "$node" 'code:which(kprof).') 2>/dev/null)" = non_existing ]; }
 wait_for 20 "twice Ctrl-C: the node is rid of kprof" unloaded
-type_line "clear; $attach"
+fresh_line "$attach"
 wait_for 30 "rows" shows '^ read  .* %$'
 kill -KILL "$(pgrep -x kprof -g "$(t display-message -p '#{pane_pid}')" || pgrep -x kprof -P "$(t display-message -p '#{pane_pid}')")"
 wait_for 10 "the shell is back" shell_waits
@@ -126,13 +133,13 @@ is "$(t display-message -p '#{cursor_flag} #{alternate_on} #{wrap_flag}')" "1 0 
 wait_for 20 "the node is rid of kprof" unloaded
 
 # -- colours, and terminals that cannot draw -----------------------------------------------------------------------------------------
-type_line "clear; NO_COLOR=1 $attach"
+fresh_line "NO_COLOR=1 $attach"
 wait_for 30 "rows" shows '^ read  .* %$'
 t capture-pane -p -e >"$scratch/plain"
 has_not "$scratch/plain" $'\e' "no colour with NO_COLOR"
 t send-keys C-c
 wait_for 20 "the shell is back" shell_waits
-type_line "clear; TERM=dumb $attach --for 3s; echo over"
+fresh_line "TERM=dumb $attach --for 3s; echo over"
 wait_for 30 "its end" shows '^over$'
 is "$(lines '^ _total')" 0 "no table where the cursor cannot be moved"
 timeout 600 env HOME="$scratch/home" TERM=xterm "$kprof" attach "$node" --collector "127.0.0.1:$collector_port" \
