@@ -128,6 +128,8 @@ find_missing() {
   need zsh have zsh
   need fish have fish
   need tmux have tmux
+  need dpkg-dev have dpkg-shlibdeps
+  need debootstrap have debootstrap
 }
 
 find_missing
