@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
   cat <<'END'
-usage: test.sh [--sanitize] [--no-install] [-- CTEST-OPTION...]
+usage: test.sh [--quick | --sanitize] [--no-install] [-- CTEST-OPTION...]
 
 Builds into build/ and runs all tests there: C units, the shim's eunit and common_test suites through rebar3, the sample
 application's own tests, whole-system scenarios, some seconds of fuzzing, and lint.
@@ -12,6 +12,7 @@ application's own tests, whole-system scenarios, some seconds of fuzzing, and li
 A test that judges times does so while the machine is quiet: a process beside it tells. One that never was given a quiet moment is
 skipped, and says so; its counts were judged all the same.
 
+  --quick        the tests that tell most for their time: C units, the shim's eunit, three scenarios and lint; some two minutes
   --sanitize     build into build-sanitize/ with the address and undefined-behaviour sanitizers instead, and run the C
                  tests and the scenarios with those programs
   --no-install   install nothing; say what is missing, if anything is
@@ -23,10 +24,11 @@ END
 
 die() { echo "test: $2" >&2; exit "$1"; }
 
-sanitize=no install=yes
+quick=no sanitize=no install=yes
 while [ $# -gt 0 ]; do
   case $1 in
     --help|-h) usage; exit 0 ;;
+    --quick) quick=yes ;;
     --sanitize) sanitize=yes ;;
     --no-install) install=no ;;
     --) shift; break ;;
@@ -35,12 +37,15 @@ while [ $# -gt 0 ]; do
   shift
 done
 
+[ "$quick$sanitize" != yesyes ] || die 2 "--quick or --sanitize? (--help tells more)"
+
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [ "$install" = yes ]; then scripts/install.sh test; else scripts/install.sh --check test; fi
 
 dir=build
 configure=(-DBUILD_TESTING=ON -DKPROF_SANITIZE=OFF)
 run=(--test-dir build --output-on-failure --no-tests=error -j "$(nproc)")
+[ "$quick" = no ] || run+=(-L '^quick$')
 if [ "$sanitize" = yes ]; then
   dir=build-sanitize
   configure=(-DBUILD_TESTING=ON -DKPROF_SANITIZE=ON)
