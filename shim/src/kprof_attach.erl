@@ -180,6 +180,7 @@ start(Config, Given) ->
         Options = lists:foldl(fun(Option, All) -> [Option | [O || O <- All, not overridden(O, [Option])]] end,
                               parsed("the configuration file, ", Config), [given(Option) || Option <- Given]),
         _ = proplists:get_value(wait, Given, false) orelse lists:foreach(fun is_there/1, named(Given)),
+        lists:foreach(fun({identity, By}) -> names(By, Options); (_) -> ok end, Given),
         case kprof:start_trace(Options) of
             ok -> {ok, unicode:characters_to_binary(describe(Options)), warnings()};
             {error, Reason} -> {error, status(Reason), <<(text(Reason))/binary, (advice(Reason))/binary>>}
@@ -197,6 +198,16 @@ is_there({Option, MFA}) ->
         none -> ok;
         Missing -> throw({error, "", {nowhere, Option, MFA, Missing}})
     end.
+
+%% Only calls of what is traced can name a request.
+names({{_, _, _} = MFA, N}, Options) ->
+    Traced = [Of || {tier_config, Tiers} <- Options, is_list(Tiers), Tier <- Tiers, is_tuple(Tier), tuple_size(Tier) >= 2,
+                    {_, _, _} = Of <- [element(2, Tier)]]
+        ++ [Of || {entry, Entries} <- Options, Entry <- lists:flatten([Entries]),
+                  {_, _, _} = Of <- [case Entry of {Entered, _} -> Entered; _ -> Entry end]],
+    lists:member(MFA, Traced) orelse throw({error, "", {names_nothing, MFA, N, lists:usort(Traced)}});
+names(_, _) ->
+    ok.
 
 warnings() ->
     case kprof_session:warnings() of

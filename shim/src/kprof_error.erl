@@ -46,6 +46,9 @@ text({nowhere, Option, {M, _, _} = MFA, {module, Near}}) ->
                   [Option, mfa(MFA), kprof_mfa:atom(M), near(Near)]);
 text({nowhere, Option, MFA, {function, Near}}) ->
     io_lib:format("~ts~ts: there is no such function~ts; with --wait it is traced once it is there", [Option, mfa(MFA), near(Near)]);
+text({names_nothing, MFA, N, Traced}) ->
+    io_lib:format("--identity ~ts:~b: that is no entry and no tier, whose calls alone can name a request; want one of ~ts",
+                  [mfa(MFA), N, lists:join(", ", [mfa(Of) || Of <- Traced])]);
 text({already_traced, Name, MFA}) ->
     io_lib:format("the tier ~ts: ~ts is being traced by somebody else already", [Name, mfa(MFA)]);
 text({foreign_tracer, Tracer}) ->

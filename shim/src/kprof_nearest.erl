@@ -1,7 +1,8 @@
 %% @doc The names on this node that are nearest to one that is not there, for who has mistyped it.
 %%
 %% Near are names that differ in a third of their characters at most, upper and lower case being the same, and modules whose name
-%% ends in the one that was given: `Repo' means `MyApp.Repo'. All that is loaded or can be is looked at; nothing is loaded.
+%% ends in the one that was given: `Repo' means `MyApp.Repo'. Where none is, those are whose last part is the same: `MyApp.Repo' may mean
+%% `Shop.Repo'. All that is loaded or can be is looked at; nothing is loaded.
 -module(kprof_nearest).
 
 -export([missing/1, modules/2, functions/2]).
@@ -29,9 +30,11 @@ modules(M, Names) ->
     [list_to_atom(Name) || Name <- nearest([{distance_of_module(Wanted, plain(Name), Far), Name} || Name <- Names], Far, 0)].
 
 distance_of_module(Wanted, Name, Far) ->
-    case lists:suffix([$. | Wanted], Name) of
-        true -> 1;
-        false -> distance(Wanted, Name, Far)
+    Last = string:find(Wanted, ".", trailing),
+    case {lists:suffix([$. | Wanted], Name), distance(Wanted, Name, Far)} of
+        {true, _} -> 1;
+        {false, Distance} when Distance > Far, Last =/= nomatch -> case lists:suffix(Last, Name) of true -> Far; false -> Distance end;
+        {false, Distance} -> Distance
     end.
 
 %% @doc The functions that are near to one: those of its name first, then those that are like it.

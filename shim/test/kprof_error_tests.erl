@@ -28,6 +28,10 @@ function_test_() ->
                    "loaded", kprof_error:format({nowhere, "--entry ", {shop_htp, page, 1}, {module, [<<"shop_http">>, <<"shop_https">>]}})),
      ?_assertEqual("--tier db=lists:sm/1: there is no such function; with --wait it is traced once it is there",
                    kprof_error:format({nowhere, ["--tier ", <<"db">>, "="], {lists, sm, 1}, {function, []}})),
+     ?_assertEqual("--identity MyApp.Endpont.call/2:1: that is no entry and no tier, whose calls alone can name a request; want one of "
+                   "MyApp.Endpoint.call/2, lists:sum/1",
+                   kprof_error:format({names_nothing, {'Elixir.MyApp.Endpont', call, 2}, 1,
+                                       [{'Elixir.MyApp.Endpoint', call, 2}, {lists, sum, 1}]})),
      ?_assertEqual("the tier db: there is no function lists:sm/1", kprof_error:format({unknown_function, <<"db">>, {lists, sm, 1}})),
      ?_assertEqual("there is no function lists:sm/1", kprof_error:format({unknown_function, <<"lists:sm/1">>, {lists, sm, 1}})),
      ?_assertEqual("entry list:sum/1: no module list on this node (yet); it is traced once it is loaded",

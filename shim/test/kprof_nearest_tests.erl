@@ -7,6 +7,7 @@ modules_test_() ->
     [?_assertEqual(Near, kprof_nearest:modules(M, Names))
      || {M, Near} <- [{shop_htp, [shop_http]}, {'Shop_HTTP', [shop_http]}, {shop_httpx, [shop_http, shop_https]}, {list, [lists]},
                       {'Elixir.MyApp.Rope', ['Elixir.MyApp.Repo']}, {'Elixir.Repo', ['Elixir.MyApp.Repo']},
+                      {'Elixir.Another.Repo', ['Elixir.MyApp.Repo']}, {'Elixir.Another.Shop', []},
                       {myapp_repo, ['Elixir.MyApp.Repo']}, {nothing_like_it, []}, {y, [x]}, {'', [x]}]].
 
 functions_test_() ->

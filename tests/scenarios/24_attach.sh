@@ -224,6 +224,8 @@ refuses 6 '--tier db=shop_http:handle_reqest/2: there is no such function, but s
   "a function that is not there" attach "$node" --tier db=shop_http:handle_reqest/2
 refuses 6 '--entry shop_htp:handle_request/2: there is no module shop_htp, but shop_http; with --wait it is traced once it is loaded' \
   "a module that is not there" attach "$node" --entry shop_htp:handle_request/2
+refuses 6 '--identity shop_http:handle_reqest/2:1: that is no entry and no tier, .* want one of shop_http:handle_request/2' \
+  "an identity of what is not traced" attach "$node" --entry shop_http:handle_request/2 --identity shop_http:handle_reqest/2:1
 config '{tier_config, [{db, {shop_http, handle_reqest, 2}}]}.'
 refuses 6 'the tier db: there is no function shop_http:handle_reqest/2, but shop_http:handle_request/2' \
   "nor one of a configuration" attach "$node" --config "$scratch/config"
