@@ -337,6 +337,7 @@ static bool make_parts(struct collector *c) {
     stats_share(c->spare);
     pipeline_tick(c->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
     c->writer = writer_start(c->store, &writing);
+    c->tools.writer = c->writer;
     return c->writer && start_events(c);
 }
 

@@ -140,8 +140,9 @@ static void on_nodes(struct tool_link *t) {
         }
     }
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, "nodes", 1);
+    struct control_writer w = control_begin(&b, "nodes", 2);
     control_int(&w, "count", count);
+    control_int(&w, "unwritten_s", writer_refused_s(t->links->writer));
     send_end(t, &b, &w);
 }
 

@@ -25,6 +25,7 @@ struct writer {
     pthread_cond_t changed;
     enum state state;
     bool stop;
+    int64_t refused_since;     // when the batch at hand was first refused, monotonic seconds; 0: it was not
     const struct stats *batch; // not NULL unless IDLE
     const struct directory *names;
 
@@ -162,6 +163,7 @@ static void *writer_thread(void *arg) {
             bool ok = write_batch(w);
             pthread_mutex_lock(&w->mutex);
             w->state = ok ? IDLE : REFUSED;
+            w->refused_since = ok ? 0 : w->refused_since > 0 ? w->refused_since : monotonic_s();
             pthread_cond_broadcast(&w->changed);
             if (ok && w->options.done) {
                 pthread_mutex_unlock(&w->mutex);
@@ -243,6 +245,16 @@ bool writer_idle(struct writer *w) {
     bool idle = w->state == IDLE;
     pthread_mutex_unlock(&w->mutex);
     return idle;
+}
+
+int64_t writer_refused_s(struct writer *w) {
+    if (!w) {
+        return 0;
+    }
+    pthread_mutex_lock(&w->mutex);
+    int64_t since = w->refused_since;
+    pthread_mutex_unlock(&w->mutex);
+    return since > 0 ? monotonic_s() - since + 1 : 0;
 }
 
 bool writer_wait(struct writer *w) {

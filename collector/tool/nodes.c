@@ -1,6 +1,7 @@
 #include "tool/nodes.h"
 
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,12 +133,13 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct node_row *)a)->node, ((const struct node_row *)b)->node);
 }
 
-int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint32_t *count) {
+int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint32_t *count, int64_t *unwritten_s) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, "nodes", 0);
     control_end(&w);
     int status = reach_ask(command, c, &b);
     *count = 0;
+    *unwritten_s = 0;
     while (status == EXIT_SUCCESS) {
         struct control *message = reach_either(command, c, "node", "nodes", REACH_MS);
         struct slice type = {0};
@@ -149,6 +151,7 @@ int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint
         if (one && *count < LIMIT_NODES) {
             take_node(control_root(message), &rows[(*count)++]);
         }
+        control_get_int(control_root(message), "unwritten_s", unwritten_s);
         control_free(message);
         if (!one) {
             break;
@@ -194,7 +197,8 @@ int nodes_find(const char *command, struct client *c, const char *text, char fou
     struct node_search s = node_search_make(text, found);
     struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
     uint32_t count = 0;
-    int status = rows ? nodes_ask(command, c, rows, &count) : command_fail(command, EXIT_FAILURE, "no memory");
+    int64_t unwritten_s;
+    int status = rows ? nodes_ask(command, c, rows, &count, &unwritten_s) : command_fail(command, EXIT_FAILURE, "no memory");
     for (uint32_t i = 0; i < count; i++) {
         node_search_look(&s, rows[i].node);
     }
@@ -206,6 +210,7 @@ int nodes_find(const char *command, struct client *c, const char *text, char fou
 int nodes_main(int argc, char **argv) {
     struct options o;
     uint32_t count = 0;
+    int64_t unwritten_s = 0;
     int status = parse(argc, argv, &o);
     if (status != EXIT_SUCCESS) {
         return status;
@@ -216,7 +221,11 @@ int nodes_main(int argc, char **argv) {
         return status;
     }
     struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
-    status = rows ? nodes_ask("nodes", c, rows, &count) : command_fail("nodes", EXIT_FAILURE, "no memory");
+    status = rows ? nodes_ask("nodes", c, rows, &count, &unwritten_s) : command_fail("nodes", EXIT_FAILURE, "no memory");
+    if (unwritten_s > 0) {
+        fprintf(stderr, "kprof nodes: the collector has not been able to write its database for %" PRId64 " s; its log tells why\n",
+                unwritten_s);
+    }
     client_close(c);
     reach_close(&o.reach);
     if (status == EXIT_SUCCESS && o.node) {

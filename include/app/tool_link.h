@@ -5,11 +5,13 @@
 #include "app/roster.h"
 #include "app/shim_link.h"
 #include "net/server.h"
+#include "store/writer.h"
 
 struct tool_links {
     struct pipeline *pipeline;
     struct shim_links *shims;
     struct roster *roster;
+    struct writer *writer; // asked whether it can write; NULL: nothing is written
     struct tool_link *first;
     struct watch *watches; // the nodes that somebody watches
     int64_t last_id;       // of the questions to nodes

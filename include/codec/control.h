@@ -60,7 +60,7 @@
 //     pong            to every ping
 //   collector -> tool
 //     node            node, connected, since, …: one for each node, see collector/app/tool_link.c; then
-//     nodes           count
+//     nodes           count, unwritten_s: for how long the database could not be written, 0: it can be
 //     rows            node, connected, state, seconds (what the rows cover), identities [{identity, requests,
 //     errors, mean_us, p99_us,
 //                     incomplete, expired}], the first one _total; and incomplete, expired, unsampled,

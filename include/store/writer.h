@@ -37,6 +37,10 @@ void writer_retry(struct writer *w);
 // True when the writer holds no batch: the last one is written, and its set may be reset and filled again.
 bool writer_idle(struct writer *w);
 
+// For how many seconds, begun ones too, the disk has refused the batch that the writer holds; 0 when it does not. NULL
+// is allowed: nothing is refused.
+int64_t writer_refused_s(struct writer *w);
+
 // Waits until the writer holds no batch. False when the disk refuses the batch; the writer still holds it
 // then.
 bool writer_wait(struct writer *w);

@@ -33,9 +33,9 @@ struct node_row {
     uint32_t events;
 };
 
-// Asks a collector for its nodes: fills rows (LIMIT_NODES of them), by name, and counts them. An exit status; has told why when it is none
-// of success.
-int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint32_t *count);
+// Asks a collector for its nodes: fills rows (LIMIT_NODES of them), by name, and counts them. unwritten_s: for how many seconds it has not
+// been able to write its database, 0 when it can. An exit status; has told why when it is none of success.
+int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint32_t *count, int64_t *unwritten_s);
 // The node that a text means among those that a collector knows, as node_find does among those of a database (tool/node.h).
 int nodes_find(const char *command, struct client *c, const char *text, char found[NODE_TEXT_BYTES], const char **node);
 // The sampling that a node's user asked for: "all", "1 in 10", "100/s", or "-" when that is not known. Returns out.

@@ -58,6 +58,22 @@ says '^ ok       database .*: [0-9.]+ MB, data until 20'
 says '^ ok       database .*: 200 complete requests in the last hour, ok$'
 says '^ 0 problems, 0 warnings$'
 
+# -- the database cannot be written: somebody else holds its lock, as with a full disk ---------------------------------
+exec {other}> >(sqlite3 "$db" >"$scratch/other.log" 2>&1)
+echo 'BEGIN IMMEDIATE;' >&"$other"
+unwritten() {
+  "$kprof" nodes --collector "127.0.0.1:$collector_port" 2>"$scratch/nodes.err" >"$scratch/nodes.txt"
+  grep -q 'not been able to write its database for [0-9]* s' "$scratch/nodes.err"
+}
+written() { ! unwritten; }
+wait_for 60 "the collector says that it cannot write" unwritten
+doctor 1 "${at[@]}"
+says '^ problem  collector .*: has not been able to write its database for [0-9]+ s$'
+says '^ +-> make room on its disk'
+exec {other}>&-
+wait_for 60 "the collector writes again" written
+doctor 0 "${at[@]}"
+
 # -- one thing after the other goes wrong ------------------------------------------------------------------------------
 echo wrong >"$scratch/home/wrong.cookie"
 chmod 400 "$scratch/home/wrong.cookie"

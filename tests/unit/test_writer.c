@@ -81,6 +81,7 @@ static void test_refused_batch_is_kept_and_written_once(void **state) {
     sqlite3 *other = locked(s);
     struct writer *w = start(s);
     struct stats *batch = one_call();
+    assert_int_equal(writer_refused_s(w), 0);
     assert_true(writer_submit(w, batch, &fixture_names));
     assert_false(writer_wait(w));
     for (int i = 0; i < 3; i++) {
@@ -88,6 +89,7 @@ static void test_refused_batch_is_kept_and_written_once(void **state) {
         writer_retry(w);
         assert_false(writer_wait(w));
         assert_false(writer_idle(w));
+        assert_true(writer_refused_s(w) > 0);
     }
     assert_int_equal(done_calls, 0);
     sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL);
@@ -99,6 +101,7 @@ static void test_refused_batch_is_kept_and_written_once(void **state) {
         writer_retry(w);
         assert_true(writer_idle(w));
     }
+    assert_int_equal(writer_refused_s(w), 0);
     assert_true(writer_submit(w, batch, &fixture_names));
     assert_true(writer_stop(w));
     assert_int_equal(done_calls, 2);
