@@ -33,15 +33,18 @@ cp -rL /etc/ssl/certs "$bare/etc/ssl/certs" 2>>"$scratch/copy.log" || cp -rL /et
 inside() { chroot "$bare" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
   http_proxy="${http_proxy:-}" https_proxy="${https_proxy:-}" "$@"; }
 files() { (cd "$bare" && find usr etc lib opt srv home -xdev \( -type f -o -type l \) | sort); }
-inside apt-get -q -o Acquire::Retries=3 update >"$scratch/apt.log" 2>&1 || skip "apt-get update in the bare Debian: $(tail -n 1 "$scratch/apt.log")"
+inside apt-get -q -o Acquire::Retries=3 update >"$scratch/apt.log" 2>&1 ||
+  skip "apt-get update in the bare Debian: $(tail -n 1 "$scratch/apt.log")"
 inside sh -c '! command -v cc && ! command -v erl' || fail "it is not bare"
 
 # -- installed ---------------------------------------------------------------------------------------------------------
 (cd "$KPROF_BUILD" && cpack -B "$scratch/package") >"$scratch/cpack.log" 2>&1 || fail "cpack"
 package=$(cd "$scratch/package" && ls -- *.deb)
 cp "$scratch/package/$package" "$bare/tmp"
-is "$package" "kprof_$(sed -n 's/^project(kprof VERSION \([0-9.]*\).*/\1/p' "$top/CMakeLists.txt")_$(dpkg --print-architecture).deb" "its name"
-inside apt-get -q -y -o Acquire::Retries=3 install --no-install-recommends "/tmp/$package" >"$scratch/apt.log" 2>&1 || fail "apt-get install"
+is "$package" \
+  "kprof_$(sed -n 's/^project(kprof VERSION \([0-9.]*\).*/\1/p' "$top/CMakeLists.txt")_$(dpkg --print-architecture).deb" "its name"
+inside apt-get -q -y -o Acquire::Retries=3 install --no-install-recommends "/tmp/$package" \
+  >"$scratch/apt.log" 2>&1 || fail "apt-get install"
 for program in kprof kprof-collector start_kprof_node.sh stop_kprof_node.sh; do
   inside "$program" --help >"$scratch/help.txt" || fail "$program --help"
 done
