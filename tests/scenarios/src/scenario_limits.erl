@@ -4,7 +4,8 @@
 %%   erl -noinput -pa EBIN -run scenario_limits main FILE large SPANS...
 %%   erl -noinput -pa EBIN -run scenario_limits main FILE wide PROCESSES
 %%   erl -noinput -pa EBIN -run scenario_limits main FILE attack BUCKETS TIERS
-%% A FILE of port:PORT is a collector: the same goes to it as a shim would send it.
+%%   erl -noinput -pa EBIN -run scenario_limits main FILE full REQUESTS
+%% A FILE of port:PORT or port:PORT:NODE is a collector: the same goes to it as a shim would send it.
 -module(scenario_limits).
 
 -export([main/1]).
@@ -43,6 +44,22 @@ capture(open, [Requests]) ->
               fun(I, T) -> return(front(I), handle, T) end,
               fun(I, T) -> stop(I, front(I), T) end],
     %% Request I does what phase P has at (P * Requests + I) steps: what is open at a time is known to everybody.
+    lists:foldl(fun(Phase, From) ->
+                        [Phase(I, (From + I) * Step) || I <- All],
+                        From + Requests
+                end, 0, Phases);
+%% The same with names of their own, from web servers, and four calls more that have returned, and nothing ever ends.
+capture(full, [Requests]) ->
+    All = lists:seq(1, Requests),
+    Step = 5 * ?US,
+    Phases = [fun(I, T) -> marked(I, front(I), web_begin, <<(integer_to_binary(I))/binary, 0:800>>, T) end,
+              fun(I, T) -> call(I, front(I), front(I), handle, T) end,
+              fun(I, T) -> call(I, back(I), front(I), pool, T) end,
+              fun(I, T) ->
+                      [begin call(I, back(I), back(I), small, T + K), return(back(I), small, T + K + 1) end || K <- [0, 2, 4, 6]]
+              end,
+              fun(I, T) -> call(I, front(I), front(I), storage, T) end,
+              fun(I, T) -> call(I, back(I), back(I), render, T) end],
     lists:foldl(fun(Phase, From) ->
                         [Phase(I, (From + I) * Step) || I <- All],
                         From + Requests
@@ -157,10 +174,16 @@ flush() ->
     send(get(out), Frames).
 
 send({file, File}, Frames) -> ok = file:write(File, Frames);
-send({shim, _, Data}, Frames) -> ok = gen_tcp:send(Data, Frames).
+send({shim, Control, Data}, Frames) ->
+    ok = gen_tcp:send(Data, Frames),
+    ok = kprof_link:send(Control, #{type => clock, time_offset => erlang:time_offset()}). % who says nothing is closed
 
-open("port:" ++ Port) ->
-    Hello = #{type => hello, role => control, protocol => 1, node => <<"limits@localhost">>, otp => <<"25">>, os_pid => 1,
+open("port:" ++ Where) ->
+    {Port, Node} = case string:split(Where, ":") of
+                       [P] -> {P, <<"limits@localhost">>};
+                       [P, N] -> {P, list_to_binary(N)}
+                   end,
+    Hello = #{type => hello, role => control, protocol => 1, node => Node, otp => <<"25">>, os_pid => 1,
               ticks_per_second => 1000000000, time_offset => erlang:time_offset(), creation => 1, version => <<"0">>},
     Target = #{host => "127.0.0.1", port => list_to_integer(Port)},
     {ok, Control, Session} = kprof_link:connect(Target, Hello),
