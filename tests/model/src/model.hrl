@@ -21,6 +21,7 @@
     start, pid,        % its begin
     stop = none,       % its first end marker; error, stop_pid: of the end as the collector can know it
     error, stop_pid,
+    root = none,       % the span that it is, when it began with an entry
     links = #{},       % child => {spawner, span open there (or none), time of the call, time of its return}
     acts = []}).       % {Process, Time} of begin, spans' starts and ends; latest first
 

@@ -1,7 +1,7 @@
 %% Runs a plan: capture, replay, and what the database says against the truth.
 -module(model_check).
 
--export([plan/3, count/1]).
+-export([plan/3, count/1, same/4]).
 
 -include("model.hrl").
 
@@ -16,6 +16,23 @@ is_request(Op) -> element(1, Op) =:= request.
 
 %% @doc Leaves the capture as Base.cap and the database as Base.db. Gives what differs, as lines of text, and what was compared.
 -spec plan(map(), file:filename(), [atom()]) -> {[iodata()], map()}.
+plan(#{truth := causes} = Plan, Base, Features) ->
+    {Spans, Requests, Events} = model_sim:run(Plan),
+    {Bytes, Items} = model_stream:make(Plan, Events),
+    ok = file:write_file(Base ++ ".cap", Bytes),
+    Sums = #{requests => map_size(Requests), messages => length(Items)},
+    case replay(Base) of
+        {0, _} ->
+            try
+                Rows = maps:remove(<<"_total">>, stored(Base, Features)),
+                {Lines, {Complete, Unclear, InTime}} = model_property:lines(Plan, Spans, Requests, Rows, verdicts(Base), Features),
+                Evident = case Plan of #{kind := evident} -> {map_size(Requests), Complete, InTime}; _ -> {0, 0, 0} end,
+                {Lines ++ counted(map_size(Requests), Base), Sums#{complete => Complete, unclear => Unclear, evident => Evident}}
+            catch
+                throw:Said -> {Said, Sums}
+            end;
+        {Status, Said} -> {[io_lib:format("kprof replay ended with ~b: ~ts", [Status, Said])], Sums}
+    end;
 plan(Plan, Base, Features) ->
     {Spans, Requests, Events} = model_sim:run(Plan),
     {Bytes, Items} = model_stream:make(Plan, Events),
@@ -32,7 +49,7 @@ plan(Plan, Base, Features) ->
 replay(Base) ->
     [file:delete(Base ++ Ending) || Ending <- [".db", ".db-wal", ".db-shm"]],
     Tiers = lists:append([["--tier", lists:flatten(io_lib:format("~s=~s:~s/~b", [T, M, F, A]))]
-                          || T <- model_plan:tiers(), {M, F, A} <- [model_sim:mfa(T)]]),
+                          || T <- [model_plan:entry() | model_plan:tiers()], {M, F, A} <- [model_sim:mfa(T)]]),
     run(os:getenv("KPROF_BUILD") ++ "/kprof", ["replay", Base ++ ".cap", "--db", Base ++ ".db", "--request-timeout", "5s" | Tiers]).
 
 run(Program, Args) ->
@@ -81,6 +98,19 @@ ledger(Base, Columns) ->
     [Values] = query(Base, ["SELECT ", lists:join(", ", ["coalesce(sum(" ++ atom_to_list(C) ++ "), 0)" || C <- Columns]),
                             " FROM ledger WHERE resolution_s = 10"]),
     maps:from_list(lists:zip(Columns, [binary_to_integer(V) || V <- Values])).
+
+%% identity => verdict of the bucket that it is in
+verdicts(Base) ->
+    maps:from_list([{Identity, Verdict}
+                    || [Identity, Verdict] <- query(Base, ["SELECT t.identity, l.verdict FROM tier_stats AS t JOIN ledger AS l ",
+                                                           "USING (bucket_start, resolution_s) ",
+                                                           "WHERE resolution_s = 10 AND tier = '_total'"])]).
+
+counted(Requests, Base) ->
+    #{requests_complete := A, requests_incomplete := B, requests_expired := C, decode_errors := Bad, orphan_returns := Orphans} =
+        ledger(Base, [requests_complete, requests_incomplete, requests_expired, decode_errors, orphan_returns]),
+    [io_lib:format("ledger: requests are ~b, stored ~b", [Requests, A + B + C]) || A + B + C =/= Requests]
+        ++ [io_lib:format("ledger: ~b decode errors, ~b orphan returns", [Bad, Orphans]) || Bad + Orphans > 0].
 
 %% -- comparison ----------------------------------------------------------------------------------------------------------
 

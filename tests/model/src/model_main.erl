@@ -7,6 +7,11 @@
 
 -define(SHOWN, 100). % messages
 -define(REQUESTS, 900). % of a capture: the database keeps apart 1000 identities
+-define(LENDING, 300). % of one in which labels are lent: the fewer, the more buckets have nothing that is unclear
+%% With six waiters and queued casts 65 to 80 % are complete, and 2 to 8 % of these have others' calls, in buckets that say so. Who goes by
+%% labels alone has 30 %.
+-define(COMPLETE, 50). % percent at least of the requests
+-define(WRONG, 150).   % in a thousand complete ones at most
 -define(FEATURES, [drops, none, gc, lost, wait, paths]).
 
 main([Folder]) ->
@@ -16,21 +21,30 @@ main([Folder]) ->
     Captures = lists:seq(1, (Wanted + ?REQUESTS - 1) div ?REQUESTS),
     Start = erlang:monotonic_time(millisecond),
     Results = parallel(fun(N) -> capture(Seed, N, Folder) end, Captures, erlang:system_info(schedulers_online)),
-    Sum = fun(Key) -> lists:sum([maps:get(Key, Sums) || {_, Sums} <- Results]) end,
+    Sum = fun(Key) -> lists:sum([maps:get(Key, Sums, 0) || {_, Sums} <- Results]) end,
     io:format("~b captures, ~b requests, ~b messages; ~b identities compared; "
-              "with calls without values ~b requests complete, ~b not; ~.1f s~n",
-              [length(Results), Sum(requests), Sum(messages), Sum(rows), Sum(whole), Sum(doubted),
+              "with calls without values ~b requests complete, ~b not; with lent labels ~b complete, ~b of them unclear; ~.1f s~n",
+              [length(Results), Sum(requests), Sum(messages), Sum(rows), Sum(whole), Sum(doubted), Sum(complete), Sum(unclear),
                (erlang:monotonic_time(millisecond) - Start) / 1000]),
+    Evident = [maps:get(evident, Sums) || {_, #{evident := _} = Sums} <- Results],
+    Most = evident(lists:sum([E || {E, _, _} <- Evident]), lists:sum([C || {_, C, _} <- Evident]), lists:sum([W || {_, _, W} <- Evident])),
     case [Bad || {{_, [_ | _]} = Bad, _} <- Results] of
-        [] ->
+        [] when Most ->
             ok = file:write_file(Folder ++ "/passed", ""),
             halt(0);
+        [] -> halt(1);
         Bad ->
             io:format("~b captures differ; KPROF_MODEL_SEED=~b makes them again~n", [length(Bad), Seed]),
             [io:format("  ~ts: ~ts~n", [filename:basename(Base), L]) || {Base, Lines} <- Bad, L <- lists:sublist(Lines, 4)],
             lists:foreach(fun explain/1, lists:sublist(Bad, number("KPROF_MODEL_EXPLAIN", 1))),
             halt(1)
     end.
+
+%% Where whoever is asked works in a tier: whether enough requests are complete, and few of them have others' calls among those that ended
+%% in time.
+evident(Made, Complete, Wrong) ->
+    io:format("whoever is asked works in a tier: ~b of ~b requests complete, ~b of them with others' calls~n", [Complete, Made, Wrong]),
+    Complete * 100 >= Made * ?COMPLETE andalso Wrong * 1000 =< Complete * ?WRONG.
 
 number(Name, Otherwise) ->
     case os:getenv(Name) of
@@ -55,6 +69,12 @@ collect(Fun, Waiting, Left) ->
         {'DOWN', _, process, _, Reason} -> error(Reason)
     end.
 
+kinds() ->
+    case os:getenv("KPROF_MODEL_KINDS") of
+        false -> [exact, evident, exact, handed, exact, dark];
+        Text -> [list_to_atom(K) || K <- string:lexemes(Text, ",")]
+    end.
+
 features() ->
     case os:getenv("KPROF_MODEL_FEATURES") of
         false -> ?FEATURES;
@@ -64,7 +84,10 @@ features() ->
 %% The differences of capture N, and what was compared.
 capture(Seed, N, Folder) ->
     rand:seed(exsss, Seed * 1000 + N),
-    Plan = model_plan:random(?REQUESTS, features()),
+    Plan = case lists:nth(N rem length(kinds()) + 1, kinds()) of
+               exact -> model_plan:random(?REQUESTS, features());
+               Kind -> model_lending:random(Kind, number("KPROF_MODEL_LENDING", ?LENDING))
+           end,
     Base = Folder ++ "/" ++ integer_to_list(Seed) ++ "-" ++ integer_to_list(N),
     {Lines, Sums} = model_check:plan(Plan, Base, features()),
     case Lines of
@@ -90,22 +113,23 @@ explain({Base, Lines}) ->
     ok = file:write_file(Small ++ ".plan", io_lib:format("~w.~n", [Smallest])),
     io:format("made smaller, ~b requests: ~s.cap, .db and .plan~n", [Requests, Small]),
     [io:format("  ~ts~n", [L]) || L <- lists:sublist(Left, 10)],
-    {_, _, Events} = model_sim:run(Smallest),
+    {_, Truth, Events} = model_sim:run(Smallest),
     {_, Items} = model_stream:make(Smallest, Events),
-    show(lists:sublist(Items, ?SHOWN)),
+    show(lists:sublist(Items, ?SHOWN), Truth),
     [io:format("and ~b more~n", [length(Items) - ?SHOWN]) || length(Items) > ?SHOWN].
 
-%% The messages of a capture: time, process, kind, and what they say.
-show(Items) ->
+%% The messages of a capture: time, process, kind, what they say, and the request that they are about.
+show(Items, Requests) ->
     [case Item of
          {lost, Events} -> io:format("  ~b lost~n", [length(Events)]);
-         #event{time = Time, proc = Proc, kind = Kind, term = Term} ->
-             io:format("  ~14.6f ms ~6b ~-14s ~s~n",
+         #event{time = Time, proc = Proc, kind = Kind, term = Term, about = About} ->
+             io:format("  ~14.6f ms ~6b ~-14s ~s ~s~n",
                        [Time / ?MS, Proc, Kind,
-                        lists:join(" ", [said(X) || X <- lists:sublist(tuple_to_list(Term), 4, tuple_size(Term) - 4)])])
+                        lists:join(" ", [said(X) || X <- lists:sublist(tuple_to_list(Term), 4, tuple_size(Term) - 4)]),
+                        [["of ", atom_to_list(Name)] || Id <- About, #req{identity = Name} <- [maps:get(Id, Requests)]]])
      end || Item <- Items].
 
-said({_, Label, _, From, _}) -> io_lib:format("[~w from ~w]", [Label, From]);
+said({_, Label, Serial, From, _}) when is_pid(From) -> io_lib:format("[~w ~w from ~w]", [Label, Serial, From]);
 said({M, F, A}) when is_atom(M), is_atom(F), is_integer(A) -> io_lib:format("~s:~s/~b", [M, F, A]);
 said(Tuple) when is_tuple(Tuple) -> ["{", lists:join(", ", [said(X) || X <- tuple_to_list(Tuple)]), "}"];
 said(Term) -> io_lib:format("~w", [Term]).

@@ -28,7 +28,8 @@
 %%   {plain, Program}           the program without a token
 -module(model_plan).
 
--export([random/2, tiers/0, returns/1, servers/0]).
+-export([random/2, tiers/0, entry/0, returns/1, servers/0]).
+-export([use_tiers/1, chance/1, pick/1, tier/0, class/0, server/1, some_time/0, spend/0]). % of random plans
 
 -include("model.hrl").
 
@@ -38,6 +39,9 @@
 -define(SERVERS, [{s1, 1}, {s2, 1}, {s3, 2}, {s4, 2}, {s5, 3}, {s6, 3}, {p1, 4}, {p2, 4}, {p3, 4}]).
 
 tiers() -> ?WHOLE ++ ?NONE.
+
+%% The tier that begins a request where no marker does.
+entry() -> entry.
 
 returns(T) ->
     case lists:member(T, ?NONE) of
@@ -52,9 +56,10 @@ servers() -> ?SERVERS.
 random(Requests, Features) ->
     put(features, Features),
     None = has(none) andalso chance(50),
-    put(tiers, case None of true -> tiers(); false -> ?WHOLE end),
+    use_tiers(case None of true -> all; false -> none end),
     %% a marker first: without one the collector takes a stream for somebody else's, in which calls alone are requests
-    #{clients => [{0, [{request, first, first, mark, apply, []}]} | clients(Requests, Requests * 25 * ?MS, 1)],
+    #{truth => labels, lenders => [],
+      clients => [{0, [{request, first, first, mark, apply, []}]} | clients(Requests, Requests * 25 * ?MS, 1)],
       drops => case has(drops) andalso chance(50) of
                    true ->
                        [{rand:uniform(Requests * 25 * ?MS), geometric(12)} || _ <- lists:seq(1, rand:uniform(6))]
@@ -67,6 +72,10 @@ random(Requests, Features) ->
       quiet => chance(50),
       disorder => pick([0, 20000, ?DISORDER, ?DISORDER]),
       batch => pick([1, 1, 7])}.
+
+%% Which tiers there are: all, or none of those without return values.
+use_tiers(all) -> put(tiers, tiers());
+use_tiers(none) -> put(tiers, ?WHOLE).
 
 %% Half of the clients make one request, the others one after the other (keep-alive). The last one comes late, so that all others
 %% have been closed by then; a capture without it ends in the middle of things.

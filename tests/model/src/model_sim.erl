@@ -1,8 +1,12 @@
 %% Runs a plan on a simulated node: processes with mailboxes, stacks and sequential trace tokens as the VM has them, one step after the
 %% other in order of time. Tells what happened (spans, requests), and what a real node would have sent about it (events).
 %%
-%% Tokens, as in the VM: who sets, sends or spawns becomes the token's From; who receives has the message's token, or none when it came
-%% without; a spawned process shows itself as From; a timer changes nothing.
+%% Tokens, as in the VM: who sends or spawns becomes the token's From, and counts its clock up; who receives has the message's token, or
+%% none when it came without, and a clock that is no less than the message's serial; a spawned process shows itself as From; timers, and
+%% tables that are given away, change nothing.
+%%
+%% A cause is the request that a process' work is really for, whatever its label says. A message brings it along, and so does a spawn; an
+%% answer does not change it.
 -module(model_sim).
 
 -export([run/1, mfa/1, base/0]).
@@ -13,14 +17,22 @@
 %% stack: open spans, innermost first. silent: spans that are over right now and no message has told so yet, innermost first, each with
 %% whether it raised. k: what is still to be done, operations and frames:
 %%   {frame, Spans, Caller, Function}   a function's; its spans (after tail calls more than one, the last called first)
-%%   {'catch', Then}, {ended, RequestId, How}, {reply, To}, {token, Token}
--record(proc, {id, pid, token = none, k = [], mbox = [], state = run, server = false, base, stack = [], gc_armed = false,
+%%   {'catch', Then}, {ended, RequestId, How}, {reply, To, Worker}, {lender, What, Who, Worker}, {cause, Cause}
+%% lent: workers that it has of lenders, the latest first. helper: a process of its own. lender: what it lends out and who waits for it.
+-record(proc, {id, pid, token = none, clock = 0, heard = 0, cause = none, lent = [], helper = none, lender = none, k = [], mbox = [],
+               state = run, server = false, base, stack = [], gc_armed = false,
                exit_armed = false, out = none, silent = []}).
 
 -record(world, {plan, now = 0, last = 0, queue = gb_sets:new(), number = 0, procs = #{}, names = #{}, labels = #{},
                 spans = #{}, requests = #{}, events = []}).
 
+%% free: what may be lent now. values: keys => value | the processes that wait for it.
+-record(lender, {way, free = [], waiting = [], values = #{}}).
+-record(token, {label, from, serial = 0, heard = 0}). % heard: the serial of the message that the sender had got last
+
 -define(NODE, 'model@127.0.0.1').
+-define(SMALL, ((1 bsl 60) - 1)).
+-define(WORD, ((1 bsl 64) - 1)).
 
 %% @doc What is added to the events' times in the messages: the VM's monotonic time is negative.
 base() -> -576460741827463552.
@@ -30,18 +42,23 @@ mfa(Tier) -> {list_to_atom("app_" ++ atom_to_list(Tier)), run, 1}.
 
 %% @doc Spans and requests by number, and the events in order of time.
 -spec run(map()) -> {#{integer() => #span{}}, #{integer() => #req{}}, [#event{}]}.
-run(#{clients := Clients} = Plan) ->
-    W0 = lists:foldl(fun({Name, _}, W) ->
-                         {P, W1} = new_proc(W),
-                         put_proc(P#proc{server = true, state = idle, base = {server, loop, 1}},
-                                  W1#world{names = (W1#world.names)#{Name => P#proc.id}})
-                     end, #world{plan = Plan}, model_plan:servers()),
+run(#{clients := Clients, lenders := Lenders} = Plan) ->
+    Served = lists:foldl(fun({Name, _}, W) -> named(Name, none, W) end, #world{plan = Plan}, model_plan:servers()),
+    W0 = lists:foldl(fun new_lender/2, Served, Lenders),
     W = lists:foldl(fun({Start, Program}, W1) ->
                         {P, W2} = new_proc(W1),
                         later(Start, {step, P#proc.id}, put_proc(P#proc{k = Program, base = {client, init, 1}}, W2))
                     end, W0, Clients),
     #world{spans = Spans, requests = Requests, events = Events} = loop(W),
-    {Spans, Requests, lists:reverse(Events)}.
+    {Spans, maps:map(fun(_, R) -> entered(R, Spans) end, Requests), lists:reverse(Events)}.
+
+%% The end of a request that begins with an entry is the return of that.
+entered(#req{root = none} = R, _) -> R;
+entered(#req{root = Root} = R, Spans) ->
+    case maps:get(Root, Spans) of
+        #span{stop = open} -> R;
+        #span{stop = Stop, error = Error} -> R#req{stop = Stop, error = Error, stop_pid = R#req.pid}
+    end.
 
 loop(#world{queue = Queue} = W) ->
     case gb_sets:is_empty(Queue) of
@@ -103,7 +120,7 @@ goes_on(Ns, P, W) -> later(1 + Ns, {step, P#proc.id}, put_proc(P, W)).
 
 op({work, Ns}, P, W) -> goes_on(Ns, P, W);
 op({tier, T, Body}, P, W) -> call_tier(T, Body, none, P, W);
-op({tail, T, Body}, #proc{k = [{frame, [_ | _] = Spans, Caller, Function} | K], token = {_, _}} = P, W) when Caller =/= Function ->
+op({tail, T, Body}, #proc{k = [{frame, [_ | _] = Spans, Caller, Function} | K], token = #token{}} = P, W) when Caller =/= Function ->
     call_tier(T, Body, {tail, Spans, Caller}, P#proc{k = K}, W);
 op({tail, T, Body}, P, W) -> call_tier(T, Body, none, P, W);
 op({helper, Body}, #proc{k = K} = P, W) ->
@@ -126,8 +143,8 @@ op({gather, Parts}, P, W) -> gather(Parts, P, W);
 op({spawn, Kind, Body}, P, W) ->
     {P1, _, W1} = spawns(Kind, Body, P, W),
     goes_on(500, P1, W1);
-op(bad_spawn, #proc{token = {Label, _}, k = K} = P, W) ->
-    {_, W1} = emit(P, call, [maps:get(Label, W#world.labels)], [{erlang, spawn_opt, 4}, {token(P)}], W),
+op(bad_spawn, #proc{token = #token{}, k = K} = P, W) ->
+    {_, W1} = emit(P, call, about(P, W), [{erlang, spawn_opt, 4}, {token(P)}], W),
     raise(K, error, true, P, W1);
 op(bad_spawn, P, W) -> raise(P#proc.k, error, false, P, W);
 op({hire, Body}, P, W) ->
@@ -140,31 +157,103 @@ op({kill, Body, After}, P, W) ->
 op({timer, Ns, Body}, #proc{server = true} = P, W) ->
     goes_on(100, P, later(Ns, {message, P#proc.id, {timer, Body}}, W));
 op({timer, _, _}, P, W) -> goes_on(0, P, W);
-op(serve, #proc{server = true, mbox = [{work, _, _, _} = Message | Rest], k = K} = P, W) ->
+op(serve, #proc{server = true, mbox = [{work, _, _, _, _} = Message | Rest], k = K, cause = Cause} = P, W) ->
     #proc{k = Inner} = P1 = take(Message, P#proc{mbox = Rest, k = []}),
-    goes_on(100, P1#proc{k = Inner ++ K}, W);
+    goes_on(100, P1#proc{k = Inner ++ [{cause, Cause} | K]}, W);
 op(serve, P, W) -> goes_on(0, P, W);
-op(send, P, W) -> goes_on(100, from_self(P), W);
+op({cause, Cause}, P, W) -> goes_on(0, P#proc{cause = Cause}, W);
+op(send, P, W) -> goes_on(100, sends(P), W);
 op(lose, P, W) -> goes_on(1000, P#proc{token = none}, W);
-op({token, Token}, P, W) -> goes_on(0, P#proc{token = Token}, W);
 op({plain, Body}, #proc{k = K} = P, W) -> goes_on(0, P#proc{token = none, k = Body ++ K}, W);
 op({finish, Outcome}, P, W) -> end_marker(P, Outcome, W);
 op({gc, Kind, Ns}, P, W) ->
     paused(#span.gc, list_to_atom(atom_to_list(Kind) ++ "_start"), list_to_atom(atom_to_list(Kind) ++ "_end"), gc, Ns, P, W);
 op({off, Ns}, P, W) -> paused(#span.off, out, in, sched, Ns, P, W);
+op({request, Label, Identity, _, entry, Body}, P, W) -> enters(Label, Identity, Body, P, W);
+op({ended, _, entry}, P, W) -> goes_on(0, P#proc{cause = none}, W);
 op({request, Label, Identity, Named, How, Body}, P, W) -> begins(Label, Identity, Named, How, Body, P, W);
-op({ended, Id, apply}, P, W) -> apply_ends(Id, ok, P, W);
+op({ended, Id, apply}, P, W) -> apply_ends(Id, ok, P#proc{cause = none}, W);
 op({ended, _, set}, #proc{token = none} = P, W) -> goes_on(0, P, W);
 op({ended, _, set}, P, W) -> end_marker(P, ok, W);
 op({ended, _, leave}, P, W) -> goes_on(0, P, W);
-op({reply, To}, P, W) ->
-    {P1, W1} = send(To, {reply}, P, W),
-    goes_on(200, P1, W1).
+op({reply, To, Answer}, P, W) ->
+    {P1, W1} = send(To, {reply, Answer}, P, W),
+    goes_on(200, P1, W1);
+op({lend, Name, Inside, Body}, #proc{id = Id, k = K} = P, W) ->
+    {P1, W1} = send(server(Name, W), {ask, out, Id, none, Inside}, P, W),
+    waits(1, P1#proc{k = [{'catch', Body, []}, {give, Name, Inside} | K]}, W1);
+op({cached, Name, Key, Inside, Body}, #proc{id = Id, k = K} = P, W) ->
+    {P1, W1} = send(server(Name, W), {ask, look_up, Id, Key, Inside}, P, W),
+    waits(1, P1#proc{k = [{work_out, Name, Key, Inside, Body} | K]}, W1);
+op({answer, work}, #proc{k = [{work_out, Name, Key, Inside, Body} | K]} = P, W) ->
+    goes_on(0, P#proc{k = [{'catch', Body, []}, {put, Name, Key, Inside} | K]}, W);
+op({answer, value}, #proc{k = [{work_out, _, _, _, _} | K]} = P, W) -> goes_on(0, P#proc{k = K}, W);
+op({answer, {worker, Worker}}, #proc{lent = Lent} = P, W) -> goes_on(0, P#proc{lent = [Worker | Lent]}, W);
+op({give, Name, Inside}, #proc{id = Id, lent = [Worker | Lent]} = P, W) ->
+    gives(Name, {ask, in, Id, Worker, Inside}, P#proc{lent = Lent}, W);
+op({put, Name, Key, Inside}, #proc{id = Id} = P, W) -> gives(Name, {ask, put, Id, Key, Inside}, P, W);
+op({ask, Body}, #proc{lent = [Worker | _]} = P, W) when is_integer(Worker) -> gather([{{proc, Worker}, Body}], P, W);
+op({ask, _}, P, W) -> goes_on(0, P, W);
+op({lender, What, Who, Arg}, P, W) ->
+    {P1, W1} = lender(What, Who, Arg, P, W),
+    goes_on(200, P1, W1);
+op({own, Body}, #proc{helper = none} = P, W) ->
+    {#proc{id = Helper} = New, W1} = new_proc(W),
+    W2 = put_proc(New#proc{server = true, state = idle, base = {helper, loop, 0}}, W1),
+    op({own, Body}, P#proc{helper = Helper}, W2);
+op({own, Body}, #proc{helper = Helper} = P, W) -> gather([{{proc, Helper}, Body}], P, W).
 
 %% A server takes a message, and catches what its work raises.
 take({timer, Body}, #proc{k = K} = P) -> P#proc{k = [{'catch', Body, []} | K]};
-take({work, Token, To, Body}, #proc{k = K} = P) ->
-    P#proc{token = Token, k = [{'catch', Body, []} | [{reply, To} || To =/= none] ++ K]}.
+take({work, Token, Cause, To, Body}, #proc{k = K} = P) ->
+    (receives(Token, P))#proc{cause = Cause, k = [{'catch', Body, []} | [{reply, To, none} || To =/= none] ++ K]};
+
+take({ask, Token, Cause, What, Who, Arg, Inside}, #proc{k = K} = P) ->
+    (receives(Token, P))#proc{cause = Cause, k = [{'catch', Inside, []}, {lender, What, Who, Arg} | K]}.
+
+%% -- lenders -------------------------------------------------------------------------------------------------------------
+
+%% A pool of as many workers, or, with none, a lock, or a cache. Where tables stand for its workers, nothing carries a token.
+new_lender({Name, Way, Workers}, W) ->
+    {Ids, W1} = lists:mapfoldl(fun(_, V) ->
+                                   #world{names = #{worker := Id}} = V1 = named(worker, none, V),
+                                   {Id, V1}
+                               end, W, lists:seq(1, Workers)),
+    named(Name, #lender{way = Way, free = case Ids of [] -> [lock]; _ -> Ids end}, W1).
+
+lender(out, Who, _, #proc{lender = #lender{free = [], waiting = Waiting} = L} = P, W) ->
+    {P#proc{lender = L#lender{waiting = Waiting ++ [Who]}}, W};
+lender(out, Who, _, #proc{lender = #lender{free = [Worker | Free]} = L} = P, W) ->
+    hands(Who, Worker, P#proc{lender = L#lender{free = Free}}, W);
+lender(in, _, Worker, #proc{lender = #lender{free = Free, waiting = []} = L} = P, W) ->
+    {P#proc{lender = L#lender{free = Free ++ [Worker]}}, W};
+lender(in, _, Worker, #proc{lender = #lender{waiting = [Who | Waiting]} = L} = P, W) ->
+    hands(Who, Worker, P#proc{lender = L#lender{waiting = Waiting}}, W);
+lender(look_up, Who, Key, #proc{lender = #lender{values = Values} = L} = P, W) ->
+    case Values of
+        #{Key := value} -> send(Who, {reply, value}, P, W);
+        #{Key := Waiting} -> {P#proc{lender = L#lender{values = Values#{Key := Waiting ++ [Who]}}}, W};
+        #{} -> send(Who, {reply, work}, P#proc{lender = L#lender{values = Values#{Key => []}}}, W)
+    end;
+lender(put, _, Key, #proc{lender = #lender{values = Values} = L} = P, W) ->
+    #{Key := Waiting} = Values,
+    lists:foldl(fun(Who, {Q, V}) -> send(Who, {reply, value}, Q, V) end, {P#proc{lender = L#lender{values = Values#{Key := value}}}, W},
+                Waiting).
+
+hands(Who, Worker, #proc{lender = #lender{way = holder}} = P, W) ->
+    {P, later(2000, {message, Who, {reply, keep, none, {worker, Worker}}}, W)};
+hands(Who, Worker, P, W) -> send(Who, {reply, {worker, Worker}}, P, W).
+
+gives(Name, Message, P, #world{procs = Procs} = W) ->
+    Id = server(Name, W),
+    case Procs of
+        #{Id := #proc{lender = #lender{way = holder}}} ->
+            [Kind | Rest] = tuple_to_list(Message),
+            goes_on(500, P, later(2000, {message, Id, list_to_tuple([Kind, keep, P#proc.cause | Rest])}, W));
+        _ ->
+            {P1, W1} = send(Id, Message, P, W),
+            goes_on(500, P1, W1)
+    end.
 
 %% An untraced function, another one at every depth: control that goes back to it goes back to one place only.
 helper(K) -> {frame, [], undefined, {helper, list_to_atom("f" ++ integer_to_list(length(K))), 0}}.
@@ -173,19 +262,18 @@ helper(K) -> {frame, [], undefined, {helper, list_to_atom("f" ++ integer_to_list
 
 call_tier(T, Body, _, #proc{token = none, k = K} = P, W) -> % no message: the match specification wants a token
     goes_on(100, P#proc{gc_armed = false, k = Body ++ [{frame, [], undefined, mfa(T)} | K]}, W);
-call_tier(T, Body, Tail, #proc{token = {Label, From}, k = K, stack = Stack} = P, W) ->
+call_tier(T, Body, Tail, #proc{token = #token{from = From}, k = K, stack = Stack} = P, W) ->
     {Spans, Caller} = case Tail of
                           {tail, Above, Same} -> {Above, Same};
                           none -> {[], function(P)}
                       end,
-    Request = maps:get(Label, W#world.labels),
-    #req{identity = Identity, named = Named} = maps:get(Request, W#world.requests),
-    Name = case Named of call -> Identity; mark -> undefined end,
+    Request = whose(P, W),
+    Name = case W#world.requests of #{Request := #req{identity = Identity, named = call}} -> Identity; _ -> undefined end,
     Note = case model_plan:returns(T) of
                none -> {token(P), Caller, Name, none};
                whole -> {token(P), Name}
            end,
-    {Time, W1} = emit(P, call, [Request], [mfa(T), Note], W),
+    {Time, W1} = emit(P, call, about(P, W), [mfa(T), Note], W),
     Id = map_size(W1#world.spans),
     Span = #span{id = Id, req = Request, pid = P#proc.id, tier = T, start = Time, from = From, caller = Caller,
                  below = case Stack of [] -> none; [Below | _] -> Below end},
@@ -263,21 +351,35 @@ exits(#proc{silent = Silent} = P, W) ->
 begins(Wanted, Identity, Named, How, Body, #proc{id = Pid, k = K} = P, #world{requests = Requests} = W) ->
     Label = usable(Wanted, W),
     Id = map_size(Requests),
-    P1 = P#proc{token = {Label, Pid}, gc_armed = true, exit_armed = true},
+    P1 = (labelled(Label, P))#proc{cause = Id, gc_armed = true, exit_armed = true},
     {Time, W1} = emit(P1, call, [Id], [{kprof_mark, request_begin, 1}, {token(P1), case Named of mark -> Identity; call -> undefined end}],
                       W),
     R = #req{id = Id, label = Label, identity = Identity, named = Named, start = Time, pid = Pid, acts = [{Pid, Time}]},
     {P2, W2} = return_to({kprof, set_token, 1}, P1, W1#world{requests = Requests#{Id => R}, labels = (W1#world.labels)#{Label => Id}}),
     goes_on(case Label of Wanted -> 100; _ -> 2 * ?DISORDER end, P2#proc{k = Body ++ [{ended, Id, How} | K]}, W2).
 
+%% A request that begins with the call of an entry.
+enters(Label, Identity, Body, #proc{id = Pid, k = K, stack = Stack} = P, #world{requests = Requests, spans = Spans, labels = Labels} = W) ->
+    Id = map_size(Requests),
+    Root = map_size(Spans),
+    Entry = model_plan:entry(),
+    Caller = function(P),
+    #proc{token = #token{from = From}} = P1 = (labelled(Label, P))#proc{cause = Id, gc_armed = true, exit_armed = true},
+    {Time, W1} = emit(P1, call, [Id], [mfa(Entry), {token(P1), entry, Identity}], W),
+    Span = #span{id = Root, req = Id, pid = Pid, tier = Entry, start = Time, from = From, caller = Caller,
+                 below = case Stack of [] -> none; [Below | _] -> Below end},
+    R = #req{id = Id, label = Label, identity = Identity, named = mark, start = Time, pid = Pid, root = Root, acts = [{Pid, Time}]},
+    goes_on(100, P1#proc{stack = [Root | Stack], k = Body ++ [{frame, [Root], Caller, mfa(Entry)}, {ended, Id, entry} | K]},
+            W1#world{requests = Requests#{Id => R}, spans = Spans#{Root => Span}, labels = Labels#{Label => Id}}).
+
 %% A label may be used again when nobody has it any more, and nothing under it is on its way. (What overtakes the begin in the stream is
 %% taken for the earlier request's, so the new one is quiet at first. The shim uses no label twice.)
 usable({reuse, N}, #world{labels = Labels, requests = Requests, procs = Procs, queue = Queue, now = Now}) when map_size(Labels) > 0 ->
     All = lists:sort(maps:keys(Labels)),
     Label = lists:nth(N rem length(All) + 1, All),
-    Held = fun({Of, _}) -> Of =:= Label; (none) -> false end,
+    Held = fun(#token{label = Of}) -> Of =:= Label; (none) -> false end,
     Waiting = fun({_, _, {message, _, Message}}) ->
-                      is_tuple(Message) andalso lists:any(fun({L, _}) -> L =:= Label; (_) -> false end, tuple_to_list(Message));
+                      is_tuple(Message) andalso lists:any(fun(#token{label = L}) -> L =:= Label; (_) -> false end, tuple_to_list(Message));
                  (_) -> false
               end,
     #req{stop = Stop, acts = [{_, Latest} | _]} = maps:get(maps:get(Label, Labels), Requests),
@@ -292,23 +394,31 @@ usable({reuse, N}, #world{labels = Labels, requests = Requests, procs = Procs, q
     end;
 usable(Label, _) -> Label.
 
-%% do_apply's end: when the token has gone in between it says so.
-apply_ends(Id, Outcome, #proc{token = Token, id = Pid} = P, #world{requests = Requests} = W) ->
+%% do_apply's end: when the token has gone in between, or is another one now, it says so.
+apply_ends(Id, Outcome, #proc{token = Token} = P, #world{requests = Requests} = W) ->
     #{Id := #req{label = Label}} = Requests,
     case Token of
-        {Label, _} -> end_marker(P, Outcome, W);
-        _ -> end_marker(P#proc{token = {Label, Pid}}, {Outcome, token_lost}, W)
+        #token{label = Label} -> end_marker(P, Outcome, W);
+        #token{label = Other} -> end_marker(labelled(Label, P), {Outcome, {token_changed, Other}}, W);
+        none -> end_marker(labelled(Label, P), {Outcome, token_lost}, W)
     end.
 
 end_marker(#proc{token = none} = P, _, W) -> goes_on(0, P, W);
-end_marker(#proc{token = {Label, _}} = P, Outcome, W) ->
+end_marker(#proc{token = #token{label = Label}} = P, Outcome, W) ->
     Id = maps:get(Label, W#world.labels),
     {Time, #world{requests = Requests} = W1} = emit(P, call, [Id], [{kprof_mark, request_end, 1}, {token(P), Outcome}], W),
     #{Id := #req{stop = Before} = R} = Requests,
-    %% an atom is more
-    {P1, W2} = return_to({kprof, clear_token, 0}, P, W1#world{requests = Requests#{Id := R#req{stop = min(Before, Time)}}}),
+    Ended = case Before of % of several the first
+                none -> R#req{stop = Time, error = bad(Outcome), stop_pid = P#proc.id};
+                _ -> R
+            end,
+    {P1, W2} = return_to({kprof, clear_token, 0}, P, W1#world{requests = Requests#{Id := Ended}}),
     goes_on(100, P1#proc{token = none, gc_armed = false}, W2).
 
+bad({Outcome, _}) -> bad(Outcome);
+bad(Outcome) -> Outcome =/= ok.
+
+acts(none, _, _, W) -> W;
 acts(Id, Pid, Time, #world{requests = Requests} = W) ->
     #{Id := R} = Requests,
     W#world{requests = Requests#{Id := R#req{acts = [{Pid, Time} | R#req.acts]}}}.
@@ -317,19 +427,22 @@ acts(Id, Pid, Time, #world{requests = Requests} = W) ->
 
 gather(Parts, P, W) ->
     {P1, W1} = lists:foldl(fun({spawn, Body}, {Q, V}) ->
-                                   {Q1, _, V1} = spawns(spawn, [{'catch', Body, []}, {reply, Q#proc.id}], Q, V),
+                                   {Q1, _, V1} = spawns(spawn, [{'catch', Body, []}, {reply, Q#proc.id, none}], Q, V),
                                    {Q1, V1};
                               ({Name, Body}, {Q, V}) -> send(server(Name, V), {work, Q#proc.id, Body}, Q, V)
                            end, {P, W}, Parts),
-    {P2, W2} = out(P1, W1),
-    put_proc(P2#proc{state = {gather, length(Parts)}}, W2).
+    waits(length(Parts), P1, W1).
+
+waits(Missing, P, W) ->
+    {P1, W1} = out(P, W),
+    put_proc(P1#proc{state = {gather, Missing}}, W1).
 
 take_replies(#proc{mbox = Mbox} = P, Missing, W) ->
     case lists:keytake(reply, 1, Mbox) of
         false -> put_proc(P, W);
-        {value, {reply, Token}, Rest} ->
+        {value, {reply, Token, _, Worker}, Rest} ->
             {P1, W1} = in(P, W),
-            P2 = P1#proc{mbox = Rest, token = Token},
+            P2 = answered(Worker, receives(Token, P1#proc{mbox = Rest})),
             case Missing of
                 1 -> goes_on(0, P2#proc{state = run}, W1);
                 _ ->
@@ -338,38 +451,76 @@ take_replies(#proc{mbox = Mbox} = P, Missing, W) ->
             end
     end.
 
-%% The sender becomes its token's From, and the message brings it along.
-send(To, Message, P, W) ->
-    #proc{token = Token} = P1 = from_self(P),
-    Sent = case Message of
-               {reply} -> {reply, Token};
-               {work, Back, Body} -> {work, Token, Back, Body}
-           end,
-    {P1, later(2000, {message, To, Sent}, W)}.
+answered(none, P) -> P;
+answered(Answer, #proc{k = K} = P) -> P#proc{k = [{answer, Answer} | K]}.
 
-from_self(#proc{token = none} = P) -> P;
-from_self(#proc{token = {Label, _}, id = Id} = P) -> P#proc{token = {Label, Id}}.
+%% A message brings the sender's token and its cause along: {Kind, Token, Cause, ...}.
+send(To, Message, P, W) ->
+    #proc{token = Token, cause = Cause} = P1 = sends(P),
+    [Kind | Rest] = tuple_to_list(Message),
+    {P1, later(2000, {message, To, list_to_tuple([Kind, Token, Cause | Rest])}, W)}.
+
+%% -- tokens ------------------------------------------------------------------------------------------------------------
+
+%% The sender becomes its token's From. Of the clock's 64 bits a serial has 60.
+sends(#proc{token = none} = P) -> P;
+sends(#proc{token = Token, id = Id, clock = Clock, heard = Heard} = P) ->
+    P#proc{token = Token#token{from = Id, serial = (Clock + 1) band ?SMALL, heard = Heard band ?SMALL}, clock = (Clock + 1) band ?WORD}.
+
+receives(keep, P) -> P;
+receives(none, P) -> P#proc{token = none};
+receives(#token{serial = Serial} = Token, #proc{clock = Clock} = P) -> P#proc{token = Token, clock = max(Clock, Serial), heard = Serial}.
+
+%% Another label for the process. A token that it has stays as it is otherwise.
+labelled(Label, #proc{token = none, id = Id, heard = Heard} = P) ->
+    P#proc{token = #token{label = Label, from = Id, heard = Heard band ?SMALL}};
+labelled(Label, #proc{token = Token} = P) -> P#proc{token = Token#token{label = Label}}.
+
+%% The token of a child. Its parent's clock is what the child's serial is as a term, in 25 to 29.
+bears(#proc{token = none} = P, _) -> {P, none};
+bears(P, Child) ->
+    #proc{token = #token{serial = Serial} = Token} = P1 = sends(P),
+    Its = (Serial + 1) band ?SMALL,
+    {P1#proc{clock = Its bsl 4 bor 15, heard = Its bsl 4 bor 15}, Token#token{from = Child, serial = Its, heard = Serial}}.
+
+token(#proc{token = #token{label = Label, from = From, serial = Serial, heard = Heard}}) ->
+    {18, Label, small(Serial), pid(From), small(Heard)}.
+
+small(N) when N > ?SMALL bsr 1 -> N - ?SMALL - 1;
+small(N) -> N.
+
+%% The request that a process works for: by its label, where labels cannot be lent; else by its cause.
+whose(#proc{cause = Cause}, #world{plan = #{truth := causes}}) -> Cause;
+whose(#proc{token = #token{label = Label}}, #world{labels = Labels}) -> maps:get(Label, Labels).
+
+about(P, W) -> [Id || Id <- [whose(P, W)], Id =/= none].
+
+%% -- children ----------------------------------------------------------------------------------------------------------
 
 %% The spawn's call is told before the child lives, its return with the pid perhaps after the child's first messages.
-spawns(Kind, Body, #proc{token = Token} = P, W) ->
+spawns(Kind, Body, #proc{cause = Cause} = P, W) ->
     {Child, W1} = new_proc(W),
-    Born = fun(T, V) -> later(500, {step, Child#proc.id}, put_proc(Child#proc{token = T, k = Body, base = {proc_lib, init_p, 5}}, V)) end,
+    Id = Child#proc.id,
+    {P1, Token} = bears(P, Id),
+    Born = fun(V) ->
+               later(500, {step, Id}, put_proc(receives(Token, Child#proc{cause = Cause, k = Body, base = {proc_lib, init_p, 5}}), V))
+           end,
     case Token of
-        none -> {P, Child#proc.id, Born(none, W1)};
-        {Label, _} ->
-            Request = maps:get(Label, W#world.labels),
+        none -> {P, Id, Born(W1)};
+        _ ->
             {Function, Value} = spawn_function(Kind, Child),
-            {Time, W2} = emit(P, call, [Request], [Function, {token(P)}], W1),
+            {Time, W2} = emit(P, call, about(P, W), [Function, {token(P)}], W1),
             {Told, W3} = emit(P, return_from, [], [Function, Value], W2),
-            W4 = linked(Request, P, Child#proc.id, Time, Told, W3),
-            {P1, W5} = return_to({erlang, Kind, 1}, from_self(P), W4),
-            {P1, Child#proc.id, Born({Label, Child#proc.id}, W5)}
+            W4 = linked(whose(P, W), P, Id, Time, Told, W3),
+            {P2, W5} = return_to({erlang, Kind, 1}, P1, W4),
+            {P2, Id, Born(W5)}
     end.
 
 spawn_function(monitor, #proc{pid = Pid}) -> {{erlang, spawn_opt, 4}, {Pid, make_ref()}};
 spawn_function(spawn_opt, #proc{pid = Pid}) -> {{erlang, spawn_opt, 4}, Pid};
 spawn_function(Function, #proc{pid = Pid}) -> {{erlang, Function, 3}, Pid}.
 
+linked(none, _, _, _, _, W) -> W;
 linked(Request, #proc{id = Id, stack = Stack}, Child, Time, Told, #world{requests = Requests, spans = Spans} = W) ->
     #{Request := R} = Requests,
     Open = case Stack of
@@ -415,7 +566,13 @@ new_proc(#world{procs = Procs} = W) ->
 
 proc(Id, W) -> maps:get(Id, W#world.procs).
 put_proc(#proc{id = Id} = P, #world{procs = Procs} = W) -> W#world{procs = Procs#{Id => P}}.
+server({proc, Id}, _) -> Id;
 server(Name, W) -> maps:get(Name, W#world.names).
+
+%% A server of a name, that waits for messages.
+named(Name, Lender, W) ->
+    {#proc{id = Id} = P, #world{names = Names} = W1} = new_proc(W),
+    put_proc(P#proc{server = true, state = idle, base = {server, loop, 1}, lender = Lender}, W1#world{names = Names#{Name => Id}}).
 
 pid(Id) ->
     Node = atom_to_binary(?NODE),
@@ -423,8 +580,6 @@ pid(Id) ->
 
 later(Ns, What, #world{now = Now, last = Last, queue = Queue, number = N} = W) ->
     W#world{number = N + 1, queue = gb_sets:add({max(Now, Last) + Ns, N, What}, Queue)}.
-
-token(#proc{token = {Label, From}}) -> {18, Label, 3, pid(From), 2}.
 
 %% A message at the present time, or a little later, since every one has a time of its own.
 emit(#proc{id = Id, pid = Pid}, Kind, About, Rest, #world{now = Now, last = Last, events = Events} = W) ->

@@ -2,7 +2,7 @@
 %% other algorithms than the collector's.
 -module(model_truth).
 
--export([of_capture/3]).
+-export([of_capture/3, request_rows/2]).
 
 -include("model.hrl").
 
@@ -80,6 +80,7 @@ add(A, B) ->
 
 %% -- one request ---------------------------------------------------------------------------------------------------------
 
+%% @doc What a request with these spans is worth.
 request_rows(#req{start = Begin, stop = End, error = Error} = R, Seen) ->
     Spans = lists:keysort(#span.start, Seen),
     {Parents, Waits} = parents(R, Spans),
