@@ -15,9 +15,7 @@ enum { WAL_HEADER = 32, WAL_FRAME_HEADER = 24 };
 static const uint32_t WAL_MAGIC = 0x377f0682; // with the last bit set or not
 
 static char *beside(const char *path, const char *suffix, char out[STORE_PATH_BYTES]) {
-    size_t len = strlen(path); // store_open leaves room for the suffix
-    memcpy(out, path, len);
-    memcpy(out + len, suffix, strlen(suffix) + 1);
+    stpcpy(stpcpy(out, path), suffix); // store_open leaves room for the suffix
     return out;
 }
 
