@@ -169,7 +169,7 @@ is "$(sql "SELECT CAST(round(sum(mean_us * calls)) AS INTEGER) FROM tier_stats
            WHERE resolution_s = 10 AND identity = '_total' AND tier IN ('run', 'parsing')" \
       "$scratch/fixed.db")" 53562 "durations"
 is "$(sql "SELECT * FROM ledger WHERE resolution_s = 3600" "$scratch/fixed.db")" \
-  "2026-11-21T00:00:00Z|3600|nonode@nohost|40|0|0|0|460|69256|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|230|0|0|0|0|0|0|ok" \
+  "2026-11-21T00:00:00Z|3600|nonode@nohost|40|0|0|0|460|69256|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|230|0|0|0|0|0|0|0|0|ok" \
    "and the known ledger"
 
 # -- requests that are kept whole --------------------------------------------------------------------------------------
