@@ -78,16 +78,16 @@ is "$(run "kprof:stop_trace().")" ok "stop_trace"
 # outcomes TIER: calls and errors of scenario_raises
 outcomes() { sql "SELECT sum(calls) || ' ' || sum(errors) FROM tier_stats
                   WHERE resolution_s = 10 AND identity = 'raises' AND tier = '$1'"; }
-unknown=$(ledger unknown_outcomes) before=$(ledger requests_complete) closed=$(ledger requests_complete+requests_incomplete)
+unknown_before=$(ledger unknown_outcomes) complete_before=$(ledger requests_complete) closed=$(ledger requests_complete+requests_incomplete)
 is "$(run "kprof:start_trace([{tier_config, scenario_raises:tiers()}, {collector, {\"127.0.0.1\", $collector_port}}]).")" ok \
   "a trace of tiers that call each other"
 is "$(run "group_leader(whereis(user), self()), scenario_raises:run(10).")" ok "they return, raise, exit and are killed"
 wait_for 15 "all requests are closed" ledger_reaches requests_complete+requests_incomplete $((closed + 10))
-is "$(ledger requests_complete)" "$((before + 10))" "and all are complete"
+is "$(ledger requests_complete)" "$((complete_before + 10))" "and all are complete"
 is "$(outcomes whole)" "20 20" "two of whole, which died"
 is "$(outcomes outer)" "40 30" "with returns => none: of four calls three errors, by the exception of the call around and by deaths"
 is "$(outcomes inner)" "40 30" "and so of the one below"
-is "$(ledger unknown_outcomes)" $((unknown + 20)) "of those that returned nobody knows it, and that is told"
+is "$(ledger unknown_outcomes)" $((unknown_before + 20)) "of those that returned nobody knows it, and that is told"
 is "$(run "kprof:stop_trace().")" ok "stop_trace"
 stop_collector
 counted_once
