@@ -593,7 +593,7 @@ stale_labels(Config) ->
     Messages = kprof_mock_collector:wait_messages(Mock, fun(Ms) -> lists:all(fun(P) -> Inner(Ms, P) =/= [] end, Pids) end),
     [Label | _] = Inner(Messages, Over),
     [kprof_mock_collector:send(Mock, #{type => stale, tier => T, label => L})
-     || {T, L} <- [{<<"outer">>, Label}, {<<"no_tier">>, Label}, {<<"inner">>, 17}, {<<"inner">>, Label}]],
+     || {T, L} <- [{<<"outer">>, Label}, {<<"no_tier">>, Label}, {<<"inner">>, 1 bsl 50}, {<<"inner">>, Label}]],
     Token = fun(Pid) -> element(2, call(Peer, erlang, process_info, [Pid, sequential_trace_token])) end,
     wait(fun() -> Token(Over) =:= [] end),
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
