@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "base/text_time.h"
+#include "base/time_math.h"
 #include "tool/command.h"
 #include "tool/node.h"
 #include "tool/report_cost.h"
 #include "tool/text.h"
 
-enum { OUTPUT_BYTES = 64 << 20, SECOND_NS = 1000000000 };
+enum { OUTPUT_BYTES = 64 << 20 };
 
 const char report_help[] =
     "usage: kprof report --db FILE [OPTIONS]\n"
@@ -273,7 +274,7 @@ static int no_data(struct store *store, const struct options *o) {
         "report", EXIT_FAILURE, "no complete requests%s%s%s%s in this time; %s has data from %s to %s, of %s",
         o->query.node ? " of node " : "", o->query.node ? o->query.node : "",
         o->query.identity ? " with identity " : "", o->query.identity ? o->query.identity : "", o->db,
-        text_time_format(first * SECOND_NS, false, from), text_time_format(last * SECOND_NS, false, until),
+        text_time_format(time_of_seconds(first), false, from), text_time_format(time_of_seconds(last), false, until),
         nodes.failed ? "many nodes" : (const char *)nodes.data);
     buffer_free(&nodes);
     return status;

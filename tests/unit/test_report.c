@@ -463,6 +463,16 @@ static void test_filters(void **state) {
     assert_int_equal(report("--until 2025-11-20T12:00:00Z"), 1);
 }
 
+// A file may be edited: a time that does not fit is told as the last one that does.
+static void test_extent_of_any_times(void **state) {
+    (void)state;
+    fill();
+    free(fixture_ask(fixture_db, "UPDATE stat_rows SET bucket_start = 9223372036854775807 WHERE resolution_s = 10 AND "
+                                 "bucket_start = (SELECT max(bucket_start) FROM stat_rows WHERE resolution_s = 10)"));
+    assert_int_equal(report("--node other@host"), 1);
+    expect_part(" to 2262-04-11T23:47:16Z, of shop@host\n");
+}
+
 static void test_mixed_tier_shows_both_parts(void **state) {
     (void)state;
     struct store *s = fixture_open();
@@ -615,6 +625,7 @@ int main(void) {
         cmocka_unit_test(test_trust),
         REPORT_TEST(test_stale_calls),
         REPORT_TEST(test_filters),
+        REPORT_TEST(test_extent_of_any_times),
         REPORT_TEST(test_mixed_tier_shows_both_parts),
         REPORT_TEST(test_losses_without_requests),
         REPORT_TEST(test_control_characters_stay_inside),
