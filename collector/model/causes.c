@@ -38,9 +38,12 @@ static uint64_t lent_key(const struct tracker *t, uint64_t label) {
 }
 
 static struct lent *lent_find(const struct tracker *t, uint64_t label) {
+    if (!t->lends) {
+        return NULL;
+    }
     uint64_t key = lent_key(t, label);
     struct lent *set = lent_set(t, key);
-    for (int i = 0; t->lends && i < CLOSED_WAYS; i++) {
+    for (int i = 0; i < CLOSED_WAYS; i++) {
         if (set[i].key == key) {
             return &set[i];
         }
