@@ -114,15 +114,18 @@ sessions() ->
         false -> []
     end.
 
-%% All tracing there is on this node: processes, new ones, functions, sessions. Processes that come and go are left out.
+%% All tracing there is on this node: processes, new ones, functions, sessions. Processes that come and go are left out: one may end
+%% between the two questions, of which the second is answered with undefined then.
 snapshot() ->
-    Processes = [{P, erlang:trace_info(P, flags), erlang:trace_info(P, tracer)} || P <- processes()],
+    Processes = [{P, Flags, Tracer} || P <- processes(),
+                                       {flags, _} = Flags <- [erlang:trace_info(P, flags)],
+                                       {tracer, _} = Tracer <- [erlang:trace_info(P, tracer)]],
     Functions = [{MFA, Info} || {M, _} <- code:all_loaded(),
                                 {F, A} <- M:module_info(functions),
                                 MFA <- [{M, F, A}],
                                 Info <- [erlang:trace_info(MFA, all)],
                                 Info =/= {all, false}, Info =/= {all, undefined}],
-    {[X || X <- Processes, element(2, X) =/= undefined, X =/= {element(1, X), {flags, []}, {tracer, []}}],
+    {[X || {_, Flags, Tracer} = X <- Processes, {Flags, Tracer} =/= {{flags, []}, {tracer, []}}],
      erlang:trace_info(new, flags), erlang:trace_info(new, tracer), lists:sort(Functions), sessions()}.
 
 %% The largest erlang:memory(total) within Ms.
