@@ -120,12 +120,14 @@ static const struct {
     unsigned arity;
 } FUZZ_FUNCTIONS[] = {{"db", "query", 2},           {"http", "handle", 1},          {"pool", "with", 1},
                        {"kprof_mark", "request_begin", 1},
-                      {"kprof_mark", "web_begin", 1}, {"kprof_mark", "request_end", 1}, {"erlang", "spawn", 3}, {"x", "unknown", 0}};
-enum { FUZZ_TIERS = 3, FUZZ_ALL_FUNCTIONS = 8 };
+                      {"kprof_mark", "web_begin", 1}, {"kprof_mark", "request_end", 1}, {"kprof_mark", "says", 1},
+                      {"erlang", "spawn", 3},         {"x", "unknown", 0}};
+enum { FUZZ_TIERS = 3, FUZZ_ALL_FUNCTIONS = 9 };
 
 // A frame of the trace port: mostly a message that could be one.
 static inline void fuzz_frame(struct buffer *b, struct fuzz_input *in, int64_t now) {
-    static const char *const notes[] = {"ok", "error", "create", "undefined", "token_lost", ""};
+    static const char *const notes[] = {"ok", "error", "create", "undefined", "token_lost", "", "within", "from_now", "no_more"};
+    enum { NOTES = 9 };
     static const char *const kinds[] = {"call", "call", "call", "return_from", "return_from", "exception_from", "exit", "in", "out",
                                         "gc_minor_start", "gc_minor_end", "return_to"};
     uint8_t what = fuzz_u8(in), who = fuzz_u8(in), how = fuzz_u8(in);
@@ -162,7 +164,7 @@ static inline void fuzz_frame(struct buffer *b, struct fuzz_input *in, int64_t n
         put_u8(b, 0);
     }
     if (!exits) {
-        put_atom(b, notes[what / 12 % 6]);
+        put_atom(b, notes[what / 12 % NOTES]);
     }
     put_big(b, fuzz_number(in, now));
     uint32_t size = __builtin_bswap32((uint32_t)(b->len - at - 5));

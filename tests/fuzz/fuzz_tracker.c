@@ -108,8 +108,10 @@ static void begins(struct node *n, struct request_ref ref, bool name_it) {
     if (ref.index == SPAN_NONE || !tracker_unnamed(n->tracker, ref) || begun == BEGUN) {
         return;
     }
-    if (request_at(n->tracker, ref.index)->identity != IDENTITY_UNDEFINED) {
-        return; // a marker in an entry's call might name it anew: then the name that it has would be told of nobody
+    const struct request *r = request_at(n->tracker, ref.index);
+    if (r->identity != IDENTITY_UNDEFINED || !r->has_begin) {
+        return; // a marker in an entry's call might name it anew: then the name that it has would be told of nobody; and what its process
+                // says it works for may never have begun
     }
     n->ref = ref;
     if (name_it) {
@@ -144,7 +146,7 @@ static void leaps(struct node *n, uint8_t by) {
 
 static void event(struct node *n, struct input *in) {
     enum { CALL, RETURN, BLIND_CALL, RETURN_TO, PASS, SPAWN, SPAWNED, EXIT, BEGIN, WEB_BEGIN, END, ENTER, LEFT_OUT, PAUSE, LOST, GAP, ASK,
-           ADVANCE, LEAP, EVENTS };
+           ADVANCE, LEAP, SAYS, EVENTS };
     uint8_t what = next(in), who = next(in);
     pass_time(n, next(in));
     struct tracker_call call = {.pid = 1 + who % PIDS,
@@ -222,6 +224,9 @@ static void event(struct node *n, struct input *in) {
         break;
     case LEAP:
         leaps(n, who);
+        break;
+    case SAYS:
+        tracker_says(n->tracker, &call, what / EVENTS % 3);
         break;
     }
 }

@@ -2,8 +2,9 @@
 # Goal of this test: who waits for a worker, a connection, a lock or a worked-out answer that somebody else gives back goes on under that
 # one's token, and its calls are its own all the same. Five ways to hand on what is short, with one, two and six waiters for each worker,
 # requests by an entry and by markers. The processes that do the work measure themselves what each request had of them. With tiers in the
-# processes that are asked, every request that is called complete has exactly its own calls, their times within 5 % or 50 us, and at least
-# 95 of 100 are complete. Where nothing in the stream tells whose a call is, no bucket with wrong numbers has the verdict ok.
+# processes that are asked, or where who works for another process's request says so (with_token, wrap, set_current_label), every request
+# that is called complete has exactly its own calls, their times within 5 % or 50 us, and at least 95 of 100 are complete. Where nothing in
+# the stream tells whose a call is, no bucket with wrong numbers has the verdict ok.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Arguments: only these modes of scenario_pools.
@@ -71,7 +72,7 @@ ask() { { cat "$scratch/joined.sql"; printf '%s;\n' "$1"; } | sqlite3 -separator
 wrong="SELECT way, waiters, identity, true_db || '/' || db, true_wire || '/' || wire, odd FROM both
        WHERE (request IS NULL OR db <> true_db OR wire <> true_wire OR odd > 0 OR outcome <> 'ok')"
 
-# -- tiers in the processes that are asked ---------------------------------------------------------------------------------
+# -- tiers in the processes that are asked, or words ---------------------------------------------------------------------------------
 
 # The same for an identity: identity|tier|calls that are true|calls.
 sums_differ="
@@ -117,7 +118,7 @@ follows_causes() {
 start_erl "$name" -pa "$KPROF_EBIN" -run file set_cwd "$scratch" -s scenario_pools start
 watched=("$(run 'list_to_integer(os:getpid()).')")
 is "$(run "[scenario_pools:run(entry, Way, 2) || Way <- [hand, boy, holder, lock, cache]].")" "[60,60,60,30,60]" "all runs without kprof"
-for mode in entry marked handed; do
+for mode in entry marked handed said; do
   ! wanted "$mode" || in_quiet "$mode: times of db, of wire and of the requests" follows_causes "$mode"
 done
 

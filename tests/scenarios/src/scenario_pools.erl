@@ -1,9 +1,10 @@
-%% The application of scenario 37: clients that share workers, a lock or worked-out answers, more of them than there is to share, and the
+%% The application of scenario 39: clients that share workers, a lock or worked-out answers, more of them than there is to share, and the
 %% truth about each of their requests: what it asked for, and how long that took, measured by the processes that did it.
 %%
-%%   client ── handle/2 ─┬─ (carried, handed) its helper ─┬─ waits in a lender (scenario_lenders)
-%%                       └────────────────────────────────┴─ asks the worker: db/1 there; holder: db/1 here and wire/1 in the connection
-%%                                                           (deep) worker, without a tier ── backend: db/1
+%%   client ── handle/2 ─┬─ its helper (carried, handed, said) ─┬─ waits in a lender (scenario_lenders)
+%%                       └──────────────────────────────────────┴─ asks the worker: db/1 there
+%%
+%% holder: db/1 is called where it asks, and wire/1 in the connection. deep: the worker has no tier and asks a backend, with db/1 there.
 %%
 %% A fast request calls db twice for a millisecond, a slow one once for ten. With the cache, the first for a key calls db once more.
 -module(scenario_pools).
@@ -15,10 +16,11 @@
 
 -export_type([mode/0]).
 
--type mode() :: entry | marked | handed | deep | carried.
+-type mode() :: entry | marked | handed | said | deep | carried.
 %% entry, marked: requests begin with an entry, or with markers; tiers are in the processes that are asked. handed: another process, in
 %% which a tier is open, does it for the one that began it. deep: who is asked has no tier, but asks somebody who has. carried: as
-%% handed, without the tier.
+%% handed, without the tier. said: as carried, and the helper says whose work it does: set_current_label/1 behind the wait, with_token/2 or
+%% wrap/1 around it.
 
 -record(row, {id :: pos_integer(), identity :: atom(), way :: atom(), waiters :: pos_integer(), start :: integer(),
               stop :: integer() | undefined, db = 0 :: integer(), db_ns = 0 :: integer(), wire = 0 :: integer(), wire_ns = 0 :: integer()}).
@@ -50,7 +52,7 @@ trace(Port, Mode) ->
     kprof:start_trace([{collector, {"127.0.0.1", Port}}, {slow_call_threshold, 0},
                        {identity_f, fun({scenario_pools, handle, [Identity, _]}) -> Identity; (_) -> undefined end} | Begin]).
 
-marks(Mode) -> Mode =:= marked orelse Mode =:= carried.
+marks(Mode) -> lists:member(Mode, [marked, said, carried]).
 
 %% --- running ---
 
@@ -102,9 +104,9 @@ handle(_, W) -> request(W).
 -spec request(map()) -> ok.
 request(#{id := Id, identity := Identity, way := Way, waiters := Waiters, mode := Mode, helper := Helper} = W) ->
     true = ets:insert(?MODULE, #row{id = Id, identity = Identity, way = Way, waiters = Waiters, start = os_ns()}),
-    case Mode =:= handed orelse Mode =:= carried of
+    case lists:member(Mode, [handed, said, carried]) of
         true ->
-            Helper ! {do, self(), W},
+            Helper ! {do, self(), job(W)},
             receive {Helper, ok} -> ok end;
         false ->
             works(W)
@@ -115,11 +117,19 @@ request(#{id := Id, identity := Identity, way := Way, waiters := Waiters, mode :
 %% The clock that kprof's times are told by.
 os_ns() -> erlang:system_time(nanosecond).
 
+%% What a helper does for the request. Each of the three ways to say so has its turn.
+job(#{mode := handed} = W) -> fun() -> ?MODULE:use(W) end;
+job(#{mode := carried} = W) -> fun() -> works(W) end;
+job(#{mode := said, key := Key} = W) ->
+    Label = kprof:get_current_label(),
+    case Key rem 3 of
+        0 -> fun() -> works(W#{label => Label}) end;
+        1 -> fun() -> kprof:with_token(Label, fun() -> works(W) end) end;
+        2 -> kprof:wrap(fun() -> works(W) end)
+    end.
+
 helper() ->
-    receive {do, From, #{mode := Mode} = W} ->
-        ok = case Mode of handed -> ?MODULE:use(W); carried -> works(W) end,
-        From ! {self(), ok}
-    end,
+    receive {do, From, Job} -> ok = Job(), From ! {self(), ok} end,
     helper().
 
 -spec use(map()) -> ok.
@@ -130,11 +140,16 @@ works(#{way := cache, lender := Cache, worker := Worker, key := Key} = W) ->
         work -> asks(Worker, 10, W), scenario_lenders:put(Cache, Key, worked_out);
         {value, worked_out} -> ok
     end,
+    says(W),
     asks_all(Worker, W);
 works(#{lender := Lender, worker := Fixed} = W) ->
     {Worker, _} = Lent = scenario_lenders:take(Lender),
+    says(W),
     asks_all(case Worker of undefined -> Fixed; _ -> Worker end, W),
     scenario_lenders:give(Lender, Lent).
+
+says(#{label := Label}) -> ok = kprof:set_current_label(Label);
+says(_) -> ok.
 
 asks_all(Worker, #{kind := fast} = W) -> asks(Worker, 1, W), asks(Worker, 1, W);
 asks_all(Worker, #{kind := slow} = W) -> asks(Worker, 10, W).
