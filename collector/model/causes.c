@@ -21,6 +21,7 @@
 #include "tracker.h"
 
 #include "base/hash.h"
+#include "model/message_learned.h"
 
 enum {
     LOOKED_BACK = 64,     // episodes of a process that are looked through
@@ -715,7 +716,8 @@ uint32_t cause_find(struct tracker *t, struct process *p, const struct tracker_c
     uint32_t index = of_process(t, p, call, tier);
     p->clock = call->serial > p->clock ? call->serial : p->clock;
     if (p->top == SLAB_NONE) {
-        p->since_clock = p->clock + (p->clock > 0 && call->from != call->pid); // it has sent nothing since it got this
+        bool got = p->clock > 0 && p->clock < MESSAGE_LAST_SERIAL && call->from != call->pid;
+        p->since_clock = p->clock + got; // it has sent nothing since it got this
     }
     p->label = call->token;
     p->work = index;

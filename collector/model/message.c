@@ -78,12 +78,12 @@ static uint64_t read_label(struct cursor *c) {
     return hash_bytes(term_take(c));
 }
 
-// Each spawn multiplies the parent's clock by 16: one that has overflown, or may soon, tells nothing.
+// Each spawn multiplies the parent's clock by 16: of one that has overflown, or may soon, no more is known than that it is high.
 static uint64_t read_serial(struct cursor *c) {
     struct cursor serial = *c;
     term_skip(c);
     int64_t value = term_is_integer(term_peek(&serial)) ? term_integer(&serial) : 0;
-    return serial.failed || value < 0 || value > MESSAGE_LAST_SERIAL ? 0 : (uint64_t)value;
+    return serial.failed || value < 0 || value > MESSAGE_LAST_SERIAL ? MESSAGE_LAST_SERIAL : (uint64_t)value;
 }
 
 static void read_token(struct cursor *c, struct term_pid traced, struct message *m) {

@@ -99,23 +99,20 @@ static inline size_t number_bytes(const uint8_t *p) {
     return p[0] == TERM_SMALL_INTEGER ? 2 : p[0] == TERM_INTEGER ? 5 : p[0] == TERM_SMALL_BIG && p[1] <= 8 ? 3u + p[1] : 0;
 }
 
-// The serial that stands in these bytes; 0 when it is of no use.
+// The serial that stands in these bytes, as message.c reads it.
 static inline uint64_t serial_value(const uint8_t *p) {
     if (p[0] == TERM_SMALL_INTEGER) {
         return p[1];
     }
     if (p[0] == TERM_INTEGER) {
         int32_t value = (int32_t)__builtin_bswap32(load32(p + 1));
-        return value > 0 ? (uint64_t)value : 0;
-    }
-    if (p[1] > 6 || p[2] != 0) { // of 48 bits at most, see MESSAGE_LAST_SERIAL
-        return 0;
+        return value >= 0 ? (uint64_t)value : MESSAGE_LAST_SERIAL;
     }
     uint64_t value = 0;
     for (uint8_t i = p[1]; i > 0; i--) {
         value = value << 8 | p[2 + i];
     }
-    return value;
+    return p[2] != 0 || value > MESSAGE_LAST_SERIAL ? MESSAGE_LAST_SERIAL : value;
 }
 
 // A token whose label is a number and whose From is a process of the traced node, in what ends at `end`; behind that

@@ -69,8 +69,8 @@ struct message {
     bool has_token;
     uint64_t token; // stands for the label: equal labels have equal tokens
     uint64_t from;  // the process that the token came from, comparable with pid; of another node: message_process
-    uint64_t serial; // of the token: the clock that its sender had, which goes up with each message it sends or gets. 0: none of use
-    uint64_t previous; // the serial of the message that the sender had got last when it sent this; 0: none, or of no use
+    uint64_t serial; // of the token: the clock that its sender had, which goes up with each message it sends or gets; 0: none.
+    uint64_t previous; // the serial of the message that the sender had got last when it sent this; 0: none. Both: message_learned.h
     struct slice note; // of a return: the value
     struct message_head *head; // what a reader has learned about this kind of event and function; NULL: nothing
 };

@@ -1,4 +1,5 @@
 #include "model/message.h"
+#include "model/message_learned.h"
 
 #include <inttypes.h>
 
@@ -428,6 +429,49 @@ static void label_terms(void **state) {
     }
 }
 
+// Serials that are as high as can be told, or have gone round, are all the same one; by the slow way and by the fast one.
+static void serials(void **state) {
+    (void)state;
+    const struct {
+        int64_t written;
+        uint64_t read;
+    } cases[] = {{0, 0},
+                 {5, 5},
+                 {70000, 70000},
+                 {MESSAGE_LAST_SERIAL - 1, MESSAGE_LAST_SERIAL - 1},
+                 {MESSAGE_LAST_SERIAL, MESSAGE_LAST_SERIAL},
+                 {MESSAGE_LAST_SERIAL + 1, MESSAGE_LAST_SERIAL},
+                 {1LL << 58, MESSAGE_LAST_SERIAL},
+                 {-1, MESSAGE_LAST_SERIAL},
+                 {-(1LL << 58), MESSAGE_LAST_SERIAL}};
+    for (unsigned i = 0; i < 4 * (sizeof cases / sizeof *cases); i++) {
+        static struct message_reader r;
+        struct message m;
+        int64_t written = cases[i / 4].written;
+        r = i % 4 == 0 ? (struct message_reader){0} : r; // what it has learned makes the next ones fast
+        put_head(6, "trace_ts", 100);
+        put_atom("call");
+        put_function("db", "query", 2);
+        put_tuple(5);
+        put_small(18);
+        put_integer(7);
+        for (int of_previous = 0; of_previous < 2; of_previous++) {
+            if (i % 2 == 0 && written == (int32_t)written) {
+                put_integer((int32_t)written);
+            } else {
+                put_big(written);
+            }
+            if (!of_previous) {
+                put_pid("n@h", 100, 0, 5);
+            }
+        }
+        put_big(1000 + i);
+        assert_true(decode(&r, &m));
+        assert_int_equal(m.serial, cases[i / 4].read);
+        assert_int_equal(m.previous, cases[i / 4].read);
+    }
+}
+
 // Returned values are whatever the application returns, also what looks like the end of a message.
 static void returned_values(void **state) {
     (void)state;
@@ -783,7 +827,7 @@ static void entries(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         UNIT(the_captures), UNIT(truncated),       UNIT(damaged),       UNIT(calls), UNIT(origins),
-        UNIT(label_terms),  UNIT(returned_values), UNIT(hostile_times), UNIT(any_order), UNIT(lists),
+        UNIT(label_terms),  UNIT(serials), UNIT(returned_values), UNIT(hostile_times), UNIT(any_order), UNIT(lists),
         UNIT(others),       UNIT(pid_text),        UNIT(entries),       UNIT(process_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
