@@ -12,12 +12,12 @@
 //   - Else an exception has passed some of the calls on top that have no return values, nobody can tell which.
 //
 // That several calls ended at once, or one behind a return with a value, is a guess until the next return_to that nothing on the stack
-// explains shows it to be wrong: the request of the last such guess in the process is incomplete then. It cannot show where the tier's call
-// that was taken for over is between two turns of a recursion of an untraced function (which called it, and in it others) and ends by a
-// tail call, an exception or a death. And an exception sends a return_to only if the function that catches it is the very one that called
-// the traced call (next_catch in beam_common.c): what is found to be left by an exception later on has ended before, nobody knows
-// when, unless each call was made by the function of the one below it. So is what a call of another request, or of none, is made right
-// above.
+// explains, or only a call of an older request, shows it to be wrong: the request of the last such guess in the process is incomplete
+// then. It cannot show where the tier's call that was taken for over is between two turns of a recursion of an untraced function (which
+// called it, and in it others) and ends by a tail call, an exception or a death. And an exception sends a return_to only if the function
+// that catches it is the very one that called the traced call (next_catch in beam_common.c): what is found to be left by an exception
+// later on has ended before, nobody knows when, unless each call was made by the function of the one below it. So is what a call of
+// another request, or of none, is made right above.
 //
 // Whether a call without a value has returned or raised is not said: its caller may have caught what it raised, and control is back there
 // either way. But one that is left without a return_to of its own has raised, and so has the call below that its function was called by,
@@ -186,8 +186,7 @@ static uint16_t end_chain(struct tracker *t, struct process *p, uint32_t functio
         if (!same_request(t, call->request, whose)) { // it is the other one's: this one was left in silence before
             t->counts.ambiguous_returns++;
             hurt(t, call->request, call->generation);
-        }
-        if (guess) {
+        } else if (guess) {
             p->guessed = call->request;
             p->guessed_generation = call->generation;
         }
@@ -198,6 +197,16 @@ static uint16_t end_chain(struct tracker *t, struct process *p, uint32_t functio
         raised = false;
     } while (call && call->caller == function && call->function != function);
     return tier;
+}
+
+// A return_to ends a call that is older than the request that the process is at, where one of that was taken for over by a guess: the old
+// call, left in silence, may explain by chance what shows the guess to be wrong.
+static void doubt_guess(struct tracker *t, const struct process *p) {
+    bool guessed = p->guessed == p->begun && p->guessed_generation == p->begun_generation && alive(t, p->begun, p->begun_generation);
+    if (guessed && p->last_event == LAST_OTHER && !same_request(t, p->begun, call_at(t, p->top)->request)) {
+        t->counts.ambiguous_returns++;
+        hurt(t, p->guessed, p->guessed_generation);
+    }
 }
 
 // A return_to that nothing on the stack explains.
@@ -240,6 +249,7 @@ uint16_t tracker_return_to(struct tracker *t, uint64_t pid, uint32_t function, i
     switch (find_landing(t, p, function, &where)) {
     case LANDS_AT_CALLER:
         raised = unwind_to(t, p, where, LEFT_BY_EXCEPTION, time);
+        doubt_guess(t, p);
         tier = end_chain(t, p, function, raised, time);
         break;
     case LANDS_INSIDE:

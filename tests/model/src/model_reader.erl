@@ -216,14 +216,17 @@ blind(Left, Landing) ->
 
 %% The calls on top that return there, by tail calls all at once. It is a guess that they are several, and that it is one behind a message
 %% that may have a return_to of its own.
-chain(Function, Time, #proc{stack = [#call{key = First} | _], last = Last, returned = Returned} = P, R) ->
+chain(Function, Time, #proc{stack = [#call{key = First} | _], last = Last, returned = Returned, guessed = Guessed, begun = Begun} = P, R) ->
     Whose = case Last of other -> First; _ -> Returned end,
-    chain(Function, Time, Last =/= other, Whose, P, R).
+    %% a call of an older request, left in silence, may explain by chance what shows the guess to be wrong
+    Chance = Last =:= other andalso Guessed =:= Begun andalso Guessed =/= First andalso is_map_key(Guessed, R#reader.open),
+    R1 = case Chance of true -> hurt(Guessed, count(ambiguous_returns, 1, R)); false -> R end,
+    chain(Function, Time, Last =/= other, Whose, P, R1).
 
 chain(Function, Time, Guess, Whose, #proc{stack = [#call{key = Key} = Call | Below]} = P, R) ->
     R1 = over(Call, Time, R),
     R2 = case Key of Whose -> R1; _ -> hurt(Key, count(ambiguous_returns, 1, R1)) end, % that one was left before
-    P1 = P#proc{stack = Below, guessed = case Guess of true -> Key; false -> P#proc.guessed end},
+    P1 = P#proc{stack = Below, guessed = case Guess andalso Key =:= Whose of true -> Key; false -> P#proc.guessed end},
     case Below of
         [#call{caller = Function, function = Other} | _] when Other =/= Function -> chain(Function, Time, true, Whose, P1, R2);
         _ -> {P1, R2}
