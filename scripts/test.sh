@@ -44,7 +44,7 @@ if [ "$install" = yes ]; then scripts/install.sh test; else scripts/install.sh -
 
 dir=build
 configure=(-DBUILD_TESTING=ON -DKPROF_SANITIZE=OFF)
-run=(--test-dir build --output-on-failure --no-tests=error -j "$(nproc)")
+run=(--test-dir build --output-on-failure --no-tests=error -j "$((2 * $(nproc)))") # tests/CMakeLists.txt
 [ "$quick" = no ] || run+=(-L '^quick$')
 if [ "$sanitize" = yes ]; then
   dir=build-sanitize

@@ -14,21 +14,16 @@ wanted() { [ ${#modes[@]} -eq 0 ] || [[ " ${modes[*]} " == *" $1 "* ]]; }
 name=pools_$$
 run() { target_eval "$name@localhost" "$1"; }
 all_closed() { [ "$(ledger requests_complete+requests_incomplete+requests_expired)" -ge "$made" ]; }
-# So that the requests of a way and number of waiters are within one bucket, with what comes late of them.
-young() { [ $(($(date +%s) % 10)) -lt 6 ]; }
 
 # requests MODE ROUND: runs them, into a database of their own. Sets made.
 requests() {
-  local way waiters count
+  local way counts
   db=$scratch/$1.$2.db
   start_collector
   is "$(run "scenario_pools:trace($collector_port, $1).")" ok "$1, round $2: the trace starts"
   for way in hand boy holder lock cache; do
-    for waiters in 1 2 6; do
-      wait_for 15 "a bucket is young" young
-      count=$(run "scenario_pools:run($1, $way, $waiters).")
-      [[ $count =~ ^[0-9]+$ ]] || fail "$1, $way, $waiters waiters: $count"
-    done
+    counts=$(run "[scenario_pools:run_in_bucket($1, $way, Waiters) || Waiters <- [1, 2, 6]].")
+    [[ $counts =~ ^\[[0-9]+,[0-9]+,[0-9]+\]$ ]] || fail "$1, $way: $counts"
   done
   made=$(run "scenario_pools:truth(\"$scratch/$1.$2.truth\").")
   wait_for 60 "the $made requests of $1 are closed" all_closed
