@@ -298,10 +298,26 @@ gauge_trips(Config) ->
     ?assert(Peak - Start < 500000000),
     wait_status(Peer, tracing),
     ?assert(call(Peer, kprof_slots, one_in, [call(Peer, kprof_slots, find, [])]) >= 2),
-    #{<<"paused_ms">> := Ms} = kprof_mock_collector:wait_control(Mock, <<"clock">>, fun(#{<<"paused_ms">> := P}) -> P > 0 end),
-    ?assert(Ms > 0),
     ok = call(Peer, kprof, stop_trace, []),
-    nothing_left(Peer, Before).
+    nothing_left(Peer, Before),
+    Control = kprof_mock_collector:control(Mock),
+    Told = lists:sum([Ms || #{<<"type">> := <<"clock">>, <<"tripped_ms">> := Ms} <- Control]),
+    ?assertEqual(Told, lists:sum([Ms || #{<<"type">> := <<"clock">>, <<"paused_ms">> := Ms} <- Control])),
+    {Trips, Untraced} = untraced(Control),
+    Passed = call(Peer, erlang, convert_time_unit, [Untraced, native, millisecond]),
+    ct:pal("~b trips; ~b ms are told, ~b passed", [Trips, Told, Passed]),
+    ?assert(Passed >= 1000 * Trips),
+    %% one process looks at the same clock for both, one moment after the other: 7 ms apart was the most, beside the load and others
+    ?assert(abs(Told - Passed) =< 60 * Trips + Passed div 50).
+
+%% How often it tripped, and the time from each trip to the next begin of tracing, by the node's own clock.
+untraced(Control) ->
+    {Trips, Time, none} = lists:foldl(
+        fun(#{<<"type">> := <<"trace_stopped">>, <<"reason">> := <<"tripped">>, <<"at">> := At}, {N, Sum, none}) -> {N + 1, Sum, At};
+           (#{<<"type">> := <<"trace_started">>, <<"at">> := At}, {N, Sum, Since}) when is_integer(Since) -> {N, Sum + At - Since, none};
+           (_, Acc) -> Acc
+        end, {0, 0, none}, Control),
+    {Trips, Time}.
 
 %% The trace's data connection has come, and is not read any more.
 read_no_more(Mock) ->

@@ -72,7 +72,7 @@ has "$collector_log" "node $name@localhost: [0-9]+ trace messages were lost on t
 stop_collector
 holds "$(ledger requests_unsampled)" -gt 0 "after a trip fewer requests are sampled"
 is "$(ledger trips)" "$trips" "the ledger tells of each trip"
-# By the log's times: from each trip to the next begin of tracing.
+# By the log's times, which come late here: from each trip to the next begin of tracing. (To the ms: kprof_SUITE, gauge_trips.)
 paused=0 since=
 while read -r at line; do
   ms=$(date -d "$at" +%s%3N)
@@ -84,8 +84,6 @@ done < <(grep -E "node $name@localhost: tracing( stopped \(tripped\).*)?\$" "$co
 holds "$paused" -ge $((trips * 900)) "each trip pauses, ms"
 holds "$(ledger tripped_ms)" -ge $((paused - 1000 * trips - 1000)) "the ledger tells about as much"
 holds "$(ledger tripped_ms)" -le $((paused + 1000 * trips + 1000)) "and not much more"
-timely "$(ledger tripped_ms)" -ge $((paused - 100 * trips - 100)) "the ledger tells each paused ms of $trips trips"
-timely "$(ledger tripped_ms)" -le $((paused + 100 * trips + 100)) "and no more"
 is "$(ledger paused_ms+away_ms)" 0 "which nobody asked for"
 holds "$(ledger lowered_ms)" -ge 500 "and that the sampling was lowered, ms"
 counted_once
