@@ -33,18 +33,18 @@ before=$(run "scenario_entry:state().")
 start_tracing "$name" "$scratch/config"
 has "$kprof_log" 'tracing .*: 1 entry, 6 tiers' "the entry is told of"
 [ "$(run "scenario_entry:state().")" != "$before" ] || fail "the state of the node does not show that it is traced"
-clients 1 "[local, stored]" 5000
-wait_for 20 "they are in the database" all_closed 5000
-is "$(ledger requests_complete)" 5000 "each is a complete request"
+clients 1 "[local, stored]" 2500
+wait_for 20 "they are in the database" all_closed 2500
+is "$(ledger requests_complete)" 2500 "each is a complete request"
 watch
 clients 8 "[local, stored, booked, spawning, nested, fails, dies, killed]" 300
-wait_for 20 "they are in the database" all_closed 7400
+wait_for 20 "they are in the database" all_closed 4900
 
 # Two calls of the entry at the same moment may get the same token when the kernel takes the processor from one of them.
 incomplete=$(ledger requests_incomplete)
 timely "$incomplete" -le 4 "hardly any request is incomplete"
-holds "$incomplete" -le 74 "nor is one in a hundred on any machine"
-is "$(ledger requests_complete+requests_incomplete+requests_expired)" 7400 "each is a request, none is made up"
+holds "$incomplete" -le 49 "nor is one in a hundred on any machine"
+is "$(ledger requests_complete+requests_incomplete+requests_expired)" 4900 "each is a request, none is made up"
 for kind in local stored booked spawning nested fails dies killed; do
   # an entry's call within another's is a tier of the outer request
   wanted=$(truth "{handle, $kind}")
