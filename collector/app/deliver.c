@@ -153,7 +153,7 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
                                 .caller = m->caller};
     switch (f->role) {
     case ROLE_TIER:
-        n->costs[f->tier].calls++;
+        n->costs[f - n->tiers.functions].calls++;
         n->totals.calls++;
         if (m->entry == ENTRY_LEFT_OUT) {
             tracker_left_out(n->tracker, m->pid);

@@ -168,7 +168,10 @@ static void tell_stale(struct pipeline_node *n, uint16_t tier, uint64_t label) {
 
 static void on_stale(void *context, uint16_t tier, uint64_t over) {
     struct pipeline_node *n = context;
-    n->costs[tier].stale_calls++;
+    struct cost *cost = node_cost(n, tier);
+    if (cost) {
+        cost->stale_calls++;
+    }
     if (over != 0 && n->user && n->pipeline->options.stale && label_makers_find(&n->pipeline->makers, over) == n->id) {
         tell_stale(n, tier, over);
     }
@@ -280,11 +283,24 @@ void node_has_tiers(struct pipeline_node *n) {
     }
 }
 
+// Costs go with the functions.
+static void find_costs(struct pipeline_node *n) {
+    memset(n->costs, 0, sizeof n->costs);
+    memset(n->cost_of, 0, sizeof n->cost_of);
+    for (uint32_t i = 0; i < n->tiers.count; i++) {
+        if (n->tiers.functions[i].role == ROLE_TIER) {
+            n->cost_of[n->tiers.functions[i].tier] = (uint16_t)(i + 1);
+        }
+    }
+}
+
 void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers) {
+    ledger_settle_costs(n);
     tier_set_free(&n->tiers);
     n->tiers = tiers;
     n->tier_count = tiers.tiers;
     node_has_tiers(n);
+    find_costs(n);
     n->reader = (struct message_reader){0};
     identify_reset(&n->identify);
 }

@@ -47,7 +47,7 @@ void ledger_settle(struct pipeline_node *n) {
 void ledger_settle_costs(struct pipeline_node *n) {
     for (uint32_t i = 0; i < n->tiers.count && n->latest != INT64_MIN; i++) {
         const struct traced_function *f = &n->tiers.functions[i];
-        struct cost *cost = f->role == ROLE_TIER ? &n->costs[f->tier] : NULL;
+        struct cost *cost = f->role == ROLE_TIER ? &n->costs[i] : NULL;
         struct cost_row *row = cost && (cost->messages > 0 || cost->stale_calls > 0)
                                    ? stats_cost(n->account.stats, account_bucket(&n->account, n->latest), n->id, f->tier)
                                    : NULL;

@@ -57,7 +57,7 @@ static bool few_left(uint32_t count, uint32_t cap) {
 void names_settle(struct pipeline *p) {
     struct directory *d = &p->directory;
     bool refused = d->identity_refused || d->tier_refused || d->paths.refused;
-    bool few = few_left(names_count(&d->identities), d->identities.cap) || few_left(names_count(&d->tiers), d->tiers.cap) ||
+    bool few = few_left(names_count(&d->identities), d->identities.cap) || directory_tiers_left(d) < LIMIT_TIERS ||
                few_left(paths_count(&d->paths), LIMIT_PATHS);
     int64_t since = p->now.steady - p->names_settled;
     if ((refused && since >= REFUSED_NS) || (few && since >= FEW_NS)) {
@@ -68,8 +68,7 @@ void names_settle(struct pipeline *p) {
 }
 
 void pipeline_make_room(struct pipeline *p) {
-    const struct names *tiers = &p->directory.tiers;
-    if (names_count(tiers) + LIMIT_TIERS > tiers->cap) {
+    if (directory_tiers_left(&p->directory) < LIMIT_TIERS) {
         p->directory.tier_refused = true;
         names_settle(p);
     }

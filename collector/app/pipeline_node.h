@@ -78,7 +78,8 @@ struct pipeline_node {
 
     int64_t untraced_until; // node time up to which the ledger knows of functions that were not traced
 
-    struct cost costs[LIMIT_TIER_NAMES + 1]; // by tier
+    struct cost costs[2 * LIMIT_TIERS];      // by function of tiers
+    uint16_t cost_of[LIMIT_TIER_NAMES + 1];  // by tier: the index of its function plus 1; 0: it is none of its tiers
     struct pipeline_totals settled;          // as far as the ledger has it
     struct pipeline_totals totals;
 };
@@ -97,6 +98,12 @@ struct pipeline {
     int64_t trimmed;                // when memory was last looked at,
     int64_t names_settled;          // and names that nothing names; steady
 };
+
+// What is counted of a tier; NULL when it is none of the node's.
+static inline struct cost *node_cost(struct pipeline_node *n, uint16_t tier) {
+    uint32_t of = tier <= LIMIT_TIER_NAMES ? n->cost_of[tier] : 0;
+    return of > 0 ? &n->costs[of - 1] : NULL;
+}
 
 // -- a node's clock and counts --------------------------------------------------------------------------------------------
 

@@ -50,11 +50,9 @@ static const struct traced_function *function_of(struct pipeline_node *n, const 
     return m->head->meaning;
 }
 
-static inline void count_cost(struct pipeline_node *n, uint16_t tier, size_t bytes) {
-    if (tier <= LIMIT_TIER_NAMES) {
-        n->costs[tier].messages++;
-        n->costs[tier].bytes += bytes;
-    }
+static inline void count_cost(struct cost *cost, size_t bytes) {
+    cost->messages++;
+    cost->bytes += bytes;
 }
 
 void stream_lose(struct pipeline_node *n) {
@@ -97,14 +95,17 @@ static bool handle(struct pipeline_node *n, const struct message *m, size_t byte
             return false;
         }
         pass_time(n, time);
-        count_cost(n, deliver_state(n, m, time), bytes);
+        struct cost *cost = node_cost(n, deliver_state(n, m, time));
+        if (cost) {
+            count_cost(cost, bytes);
+        }
         return true;
     }
     const struct traced_function *f = function_of(n, m);
     if (!f) {
         return true;
     }
-    count_cost(n, f->tier, bytes);
+    count_cost(&n->costs[f - n->tiers.functions], bytes); // of what is no tier it goes nowhere
     if (!message_time(n, m, &time)) {
         return false;
     }

@@ -7,6 +7,7 @@
 
 enum { NO_NODE = LIMIT_NODES };
 _Static_assert(NO_NODE <= UINT8_MAX, "owners are bytes");
+_Static_assert(LIMIT_SURE_TIER_NAMES * LIMIT_NODES < LIMIT_TIER_NAMES, "some are for those who come first");
 
 static bool owners_init(struct directory_owners *o, uint32_t names) {
     o->of = malloc(names);
@@ -16,6 +17,20 @@ static bool owners_init(struct directory_owners *o, uint32_t names) {
 void directory_share(struct directory *d) {
     d->shared = true;
     d->paths.shared = true;
+    d->tier_owners.sure = LIMIT_SURE_TIER_NAMES;
+}
+
+// Names that are free for those who have all that they are sure of: none of them is kept for anybody.
+static uint32_t left_of(const struct names *names, const struct directory_owners *o) {
+    uint32_t all = names->cap - o->sure * LIMIT_NODES, taken = o->own[NO_NODE];
+    for (uint32_t node = 0; node < LIMIT_NODES; node++) {
+        taken += o->own[node] > o->sure ? o->own[node] - o->sure : 0;
+    }
+    return all > taken ? all - taken : 0;
+}
+
+uint32_t directory_tiers_left(const struct directory *d) {
+    return left_of(&d->tiers, &d->tier_owners);
 }
 
 bool directory_init(struct directory *d) {
@@ -85,7 +100,7 @@ static uint32_t intern(const struct directory *d, struct names *names, struct di
     if (id != NAME_NONE) {
         return id;
     }
-    if (d->shared && o->own[node] >= SLAB_SHARE * (names->cap - names_count(names))) {
+    if (d->shared && o->own[node] >= o->sure && o->own[node] - o->sure >= SLAB_SHARE * left_of(names, o)) {
         return NAME_NONE;
     }
     id = names_intern(names, text);

@@ -2,7 +2,8 @@
 // these: what does not fit is counted in the ledger, never kept.
 //
 // Where several nodes share something, none gets more than three times as much as is free (SLAB_SHARE in base/slab.h): whoever comes finds
-// room. What a burst took goes back within seconds after it; a node that is gone keeps some 150 KB, until another one needs its place.
+// room; of what nodes keep for long, tier names, each is sure of some. What a burst took goes back within seconds after it; a node that is
+// gone keeps some 150 KB, until another one needs its place.
 //
 // tests/unit/test_limits.c fills each line of the sum below to the brim. What is usual is far below: 100,000 open requests of four open
 // calls in two processes take 84 MB (tests/scenarios/16_limits.sh). The caps are the whole collector's.
@@ -119,9 +120,11 @@
 
 // Nodes that are known; the one that has been gone for longest makes room.
 #define LIMIT_NODES 250u
-// Tiers of one node, and tier names of all nodes.
+// Tiers of one node, and tier names of all nodes. A node keeps its names as long as it is connected: so that many of many names leave some
+// for others, each is sure of so many of them, whoever has the rest.
 #define LIMIT_TIERS 200u
-#define LIMIT_TIER_NAMES 1000u
+#define LIMIT_TIER_NAMES 4000u
+#define LIMIT_SURE_TIER_NAMES 12u
 // Bytes of a module's or function's name, 255 characters, and of all that a node traces or names by: 80 each, with 400 of them.
 #define LIMIT_ATOM_BYTES 1020u
 #define LIMIT_TIER_BYTES 32768u

@@ -2,7 +2,7 @@
 // Texts outlive every row that names them and may be read from the writer thread. Ids are given back once nothing names them.
 //
 // Names are charged to the node that first used them. Where several nodes share a directory, none may have more than SLAB_SHARE times as
-// many as are free (base/slab.h).
+// many as are free (base/slab.h); of tiers each is sure of LIMIT_SURE_TIER_NAMES, and this holds for the rest.
 #pragma once
 
 #include <stdint.h>
@@ -25,6 +25,7 @@ enum {
 struct directory_owners {
     uint8_t *of;             // by name
     uint32_t own[LIMIT_NODES + 1]; // how many each has, the last: those of no node
+    uint32_t sure;                 // how many each may have in any case, when they are shared
 };
 
 struct directory {
@@ -47,6 +48,8 @@ struct directory_used {
     bool paths[LIMIT_PATHS + 1];
 };
 
+// Names of tiers that are free for those who have all that they are sure of.
+uint32_t directory_tiers_left(const struct directory *d);
 // From now on no node may have more than its share.
 void directory_share(struct directory *d);
 // Returns false without memory.

@@ -67,6 +67,36 @@ static void a_share_for_each_node(void **state) {
     directory_free(&d);
 }
 
+// Names that node wants for itself. Returns how many it got.
+static uint32_t wants_tiers(struct directory *d, uint16_t node, uint32_t many) {
+    char text[32];
+    uint32_t got = 0;
+    for (uint32_t i = 0; i < many; i++) {
+        snprintf(text, sizeof text, "%u of %u", i, node);
+        got += directory_tier_of(d, node, slice_text(text)) != DIRECTORY_NONE;
+    }
+    return got;
+}
+
+// However many nodes want all names of tiers for as long as they are there, each has some that it is sure of.
+static void sure_of_some_tiers(void **state) {
+    (void)state;
+    struct directory d;
+    assert_true(directory_init(&d));
+    directory_share(&d);
+    directory_node(&d, slice_text("one"));
+    for (uint16_t node = 0; node < LIMIT_NODES - 1; node++) {
+        uint32_t got = wants_tiers(&d, node, LIMIT_TIERS);
+        assert_true(got >= LIMIT_SURE_TIER_NAMES && (node > 2 || got == LIMIT_TIERS));
+    }
+    assert_int_equal(wants_tiers(&d, LIMIT_NODES - 1, LIMIT_TIERS), LIMIT_SURE_TIER_NAMES);
+    assert_true(d.tier_refused && names_count(&d.tiers) <= LIMIT_TIER_NAMES + 1);
+    // of a node that is forgotten but still named, nobody has what others are sure of
+    directory_forget_node(&d, 0);
+    assert_int_equal(directory_tiers_left(&d), 0);
+    directory_free(&d);
+}
+
 // What is given back makes room, for another name under the same id; what a forgotten node was charged with stays.
 static void given_back(void **state) {
     (void)state;
@@ -143,6 +173,7 @@ int main(void) {
         cmocka_unit_test(fixed_names),
         cmocka_unit_test(limits),
         cmocka_unit_test(a_share_for_each_node),
+        cmocka_unit_test(sure_of_some_tiers),
         cmocka_unit_test(given_back), cmocka_unit_test(tiers_given_back),
         cmocka_unit_test(without_memory),
     };

@@ -160,7 +160,8 @@ static void fill_nodes(void) {
         assert_true(tier_set_init(&set));
         for (uint32_t k = 0; k < LIMIT_TIERS; k++) {
             snprintf(text, sizeof text, "a.module.whose.name.is.as.long.as.they.come.and.then.some.more.of.it.%u", k);
-            tier_set_add(&set, slice_text(text), slice_text("function"), 2, (uint16_t)(1 + k));
+            uint32_t tier = 1 + k * (LIMIT_TIER_NAMES / LIMIT_TIERS); // far apart
+            tier_set_add(&set, slice_text(text), slice_text("function"), 2, (uint16_t)tier);
         }
         pipeline_set_tiers(n, set);
         assert_true(pipeline_begin(n, &(struct pipeline_stream){.live = true, .markers = true, .entry = TIER_NONE}));
