@@ -366,6 +366,7 @@ int collector_run(const struct collector_options *options) {
     mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
     hash_seed();
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); // a file that may not get longer is an error, like a full disk
     int status = read_keys(options, &c.secret, &c.tls);
     if (status == EXIT_OK) {
         status = open_outputs(&c);

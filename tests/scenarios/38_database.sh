@@ -93,3 +93,37 @@ wait_for 15 "the ledger tells it" unwritten
 stop_tracing
 stop_collector
 intact
+
+# -- no more room ------------------------------------------------------------------------------------------------------------
+# Files that may not get longer, as on a full disk.
+collector_port=0 db=$scratch/full.db
+start_collector
+start_tracing "$name"
+load --clients 3 --think 1 --requests 100 || fail "the load failed"
+wait_for 15 "requests are in the database" ledger_reaches requests_complete 100
+longest=$(stat -c %s "$db" "$db-wal" | sort -n | tail -n 1)
+prlimit --pid "$collector_pid" --fsize="$longest:unlimited"
+stuck() {
+  load --clients 3 --think 1 --requests 100 || fail "the load failed"
+  made=$((made + 100))
+  told 'database: cannot write .*(disk I/O error|disk is full)' 1
+}
+made=100
+wait_for 30 "it is told" stuck
+doctor_tells() {
+  "$kprof" doctor --db "$db" --collector "127.0.0.1:$collector_port" >"$scratch/doctor.txt" || true
+  grep -q 'problem .*has not been able to write its database' "$scratch/doctor.txt"
+}
+wait_for 20 "the doctor tells" doctor_tells
+"$kprof" nodes --collector "127.0.0.1:$collector_port" >"$scratch/nodes.txt" 2>&1
+has "$scratch/nodes.txt" 'has not been able to write its database for [0-9]+ s' "so does kprof nodes"
+load --clients 3 --think 1 --requests 100 || fail "the load failed"
+made=$((made + 100))
+holds "$(ledger requests_complete)" -lt "$made" "some are not written"
+prlimit --pid "$collector_pid" --fsize=unlimited:unlimited
+wait_for 30 "what was gathered meanwhile is written" ledger_reaches requests_complete "$made"
+wait_for 10 "which is told" told 'database: written again, after [0-9]+ failed attempts' 1
+stop_tracing
+stop_collector
+is "$(ledger requests_complete)|$(ledger unwritten_rows)" "$made|0" "each request once, without and with room"
+intact
