@@ -57,6 +57,14 @@ wait(Fun) -> wait(Fun, 3000).
 wait(_, 0) -> error(waited_too_long);
 wait(Fun, N) -> case Fun() of true -> ok; _ -> timer:sleep(50), wait(Fun, N - 1) end.
 
+stop_trace(Config) ->
+    ok = call(peer(Config), kprof, stop_trace, []),
+    arrived(Config).
+
+%% What was sent has arrived when the collector has seen the end of it, not when the shim is done.
+arrived(Config) ->
+    wait(fun() -> not lists:member(open, kprof_mock_collector:data_connections(mock(Config))) end).
+
 %% Times are judged on a quiet machine: a process beside the test tells how late it woke up, at most, in milliseconds.
 canary() -> spawn_link(fun() -> canary(0) end).
 
@@ -120,7 +128,7 @@ traces_a_request(Config) ->
                  kprof_mock_collector:wait_control(Mock, <<"tiers">>)),
     _ = kprof_mock_collector:wait_control(Mock, <<"trace_started">>),
     ok = call(Peer, kprof_test_app, requests, [1, name, create]),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     _ = kprof_mock_collector:wait_control(Mock, <<"trace_stopped">>, fun(#{<<"reason">> := R}) -> R =:= <<"stopped">> end),
     App = kprof_test_app,
     [{trace_ts, P, call, {kprof_mark, request_begin, 1}, {Token, name}, T1},
@@ -257,7 +265,7 @@ code_reload(Config) ->
     #{<<"from">> := From, <<"until">> := Until, <<"reason">> := <<"reload">>, <<"text">> := <<"f">>} =
         kprof_mock_collector:wait_control(Mock, <<"gap">>),
     ?assert(From >= Started andalso From < Loaded andalso Until > Loading),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     ?assertMatch([_], [M || #{<<"type">> := <<"gap">>} = M <- kprof_mock_collector:control(Mock)]),
     ?assertMatch([_], [M || {_, _, return_from, {kprof_reloaded, f, 0}, 2, _} = M <- kprof_mock_collector:messages(Mock)]),
     Ms = call(Peer, erlang, convert_time_unit, [Until - From, native, millisecond]),
@@ -278,7 +286,7 @@ flags_taken_off(Config) ->
             ?assertMatch([_, _], notes(Mock))
     end,
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     ?assertEqual(6, length(kprof_mock_collector:messages(Mock))).
 
 %% Real overload: the breaker trips, memory stays bounded, all comes back at a lower rate.
@@ -298,7 +306,7 @@ gauge_trips(Config) ->
     ?assert(Peak - Start < 500000000),
     wait_status(Peer, tracing),
     ?assert(call(Peer, kprof_slots, one_in, [call(Peer, kprof_slots, find, [])]) >= 2),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     nothing_left(Peer, Before),
     Control = kprof_mock_collector:control(Mock),
     Told = lists:sum([Ms || #{<<"type">> := <<"clock">>, <<"tripped_ms">> := Ms} <- Control]),
@@ -336,7 +344,7 @@ slow_collector(Config) ->
     ?assert(call(Peer, erlang, memory, [total]) - Start < 50000000),
     kprof_mock_collector:set(Mock, read, true),
     _ = kprof_mock_collector:wait_messages(Mock, fun(Ms) -> [x || {dropped, _} <- Ms] =/= [] end),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     %% each message is there or counted as dropped; so may be what the deaths of the 250 who made the requests told, three each at most
     Messages = kprof_mock_collector:messages(Mock),
     Dropped = lists:sum([N || {dropped, N} <- Messages]),
@@ -365,7 +373,7 @@ losses_told(Config) ->
          #{<<"messages">> := Messages, <<"unsent">> := Unsent} =
              kprof_mock_collector:wait_control(Mock, <<"trace_total">>, fun(#{<<"labels">> := L}) -> L =:= Labels end),
          kprof_mock_collector:set(Mock, read, true),
-         wait(fun() -> not lists:member(open, kprof_mock_collector:data_connections(Mock)) end),
+         ok = arrived(Config),
          All = kprof_mock_collector:all_messages(Mock),
          Dropped = lists:sum([N || {dropped, N} <- All]),
          Came = length([M || M <- All, tuple_size(M) > 2]),
@@ -441,7 +449,7 @@ crash(Names, Config) ->
     %% and it can be started again
     wait(fun() -> start_trace(Config, []) =:= ok end),
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     ?assertEqual(6, length(kprof_mock_collector:messages(Mock))),
     nothing_left(Peer, Before).
 
@@ -452,6 +460,7 @@ app_stop_while_tracing(Config) ->
     ok = call(Peer, kprof_test_app, requests, [10, x, y]),
     ok = call(Peer, kprof, stop, []),
     ?assertEqual(Before, call(Peer, kprof_test_app, snapshot, [])),
+    ok = arrived(Config),
     ?assertEqual(none, call(Peer, persistent_term, get, [kprof_slots, none])),
     ?assertEqual(60, length(kprof_mock_collector:messages(Mock))),
     _ = kprof_mock_collector:wait_control(Mock, <<"trace_stopped">>),
@@ -487,6 +496,7 @@ steered(Config) ->
     ?assert(steer(Mock, 2, #{command => pause})),
     ?assertEqual(held, call(Peer, kprof, status, [])),
     nothing_left(Peer, Before),
+    ok = arrived(Config),
     ?assertEqual(2 * 6, length(kprof_mock_collector:messages(Mock))),
     ok = call(Peer, kprof_test_app, requests, [10, x, y]),
     ?assert(steer(Mock, 3, #{command => pause})),
@@ -503,7 +513,7 @@ steered(Config) ->
     ?assert(steer(Mock, 7, #{command => resume})),
     ?assertEqual(tracing, call(Peer, kprof, status, [])),
     ok = call(Peer, kprof_test_app, requests, [10, x, y]),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     ?assertEqual(10 * 6, length(kprof_mock_collector:messages(Mock))),
     nothing_left(Peer, Before).
 
@@ -525,7 +535,7 @@ web_in_flight(Config) ->
                  wait(fun() -> length(kprof_mock_collector:data_connections(Mock)) > Id div 2 end),
                  wait_status(Peer, tracing);
              stop ->
-                 ok = call(Peer, kprof, stop_trace, []),
+                 ok = stop_trace(Config),
                  ok = start_trace(Config, []);
              _ ->
                  ?assert(steer(Mock, Id, Step))
@@ -533,7 +543,7 @@ web_in_flight(Config) ->
      end || {Id, Step} <- lists:zip(lists:seq(1, length(Steps)), Steps)],
     Enough = fun(Ms) -> length([M || {_, _, call, {kprof_mark, request_end, 1}, _, _} = M <- Ms]) > 80 end,
     _ = kprof_mock_collector:wait_messages(Mock, Enough),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     ?assertEqual([{in_order, [], []}], lists:usort(call(Peer, kprof_test_app, web_stop, [Pids]))),
     nothing_left(Peer, Before),
     {Whole, Cut} = lists:partition(fun(Request) -> lists:last(Request) =:= request_end end,
@@ -558,7 +568,7 @@ weights(Config) ->
     ok = start_trace(Config, [{sample, {one_in, 100}}, {sample_weights, Weights}]),
     [ok = call(Peer, kprof_test_app, requests, [200, Identity, y]) || Identity <- [often, other, <<"never">>]],
     [call(Peer, kprof_test_app, web_request, [Path, 0]) || Path <- ["/often", "/other", "/never"], _ <- lists:seq(1, 200)],
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     Messages = kprof_mock_collector:messages(Mock),
     Identities = [I || {trace_ts, _, call, {kprof_mark, request_begin, 1}, {_, I}, _} <- Messages],
     ?assertEqual({100, 2, 0}, {length([x || often <- Identities]), length([x || other <- Identities]), length(Identities) - 102}),
@@ -573,7 +583,7 @@ samples(Config) ->
     Unsampled = fun() -> lists:sum([U || #{<<"type">> := <<"clock">>, <<"unsampled">> := U} <- kprof_mock_collector:control(Mock)]) end,
     wait(fun() -> Unsampled() >= 180 end),
     timer:sleep(1200),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     ?assertEqual(20 * 6, length(kprof_mock_collector:messages(Mock))),
     ?assertEqual(180, Unsampled()).
 
@@ -603,7 +613,7 @@ disarm(Config) ->
     _ = kprof_mock_collector:wait_control(Mock, <<"note">>),
     timer:sleep(1500),   % it is not set again
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     ?assertEqual([], calls_of(kprof_mock_collector:messages(Mock), inner)),
     ?assertMatch([_], calls_of(kprof_mock_collector:messages(Mock), outer)),
     nothing_left(Peer, Before).
@@ -629,7 +639,7 @@ stale_labels(Config) ->
     ?assertEqual(N, length(Inner(After, Over))),
     ?assertMatch({_, Another, _, _, _}, Token(Open)),
     [?assert(call(Peer, erlang, exit, [P, kill])) || P <- Pids],
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     nothing_left(Peer, Before).
 
 rows() -> [#{<<"tier">> => <<"db">>, <<"requests">> => 3, <<"total_us">> => 1.5}].
@@ -643,7 +653,7 @@ stats_dumper(Config) ->
                    ok = start_trace(Config, [{stats_dumper, Dumper}]),
                    kprof_mock_collector:send(Mock, #{type => stats, rows => rows()}),
                    wait(Arrived),
-                   ok = call(Peer, kprof, stop_trace, [])
+                   ok = stop_trace(Config)
            end,
     Send({file, Path}, fun() -> filelib:file_size(Path) > 0 end),
     ?assertEqual({ok, <<"{\"requests\":3,\"tier\":\"db\",\"total_us\":1.5}\n">>}, file:read_file(Path)),
@@ -668,7 +678,7 @@ print_calls(Config) ->
                       string:find(call(Peer, persistent_term, get, [printed, ""]), "  outer ") =/= nomatch
               end,
     wait(Printed),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     Text = call(Peer, persistent_term, get, [printed]),
     ?assertNotEqual(nomatch, string:find(Text, "read  1.50 ms  ok  2026")),
     ?assertNotEqual(nomatch, string:find(Text, "  outer ")).
@@ -684,7 +694,7 @@ returns_none(Config) ->
                  when not is_map_key(<<"returns">>, Inner),
                  kprof_mock_collector:wait_control(Mock, <<"tiers">>)),
     ok = call(Peer, App, requests, [1, x, y]),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     ?assertMatch([{trace_ts, P, call, {kprof_mark, request_begin, 1}, {T, x}, _},
                   {trace_ts, P, return_to, {kprof_token, begun, 5}, _},
                   {trace_ts, P, call, {App, outer, 1}, {T, {App, request, 2}, undefined, none}, _},
@@ -710,7 +720,7 @@ returns_none_taken_off(Config) ->
     kprof_mock_collector:send(Mock, #{type => disarm, m => kprof_test_app, f => outer, a => 1, reason => <<"never returns">>}),
     wait(fun() -> Flags() =:= [arity, call, monotonic_timestamp] end),
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     ?assertMatch([_, _, {trace_ts, _, return_from, _, _, _}, _], kprof_mock_collector:messages(Mock)).
 
 %% Each spawn tells its child, which begins with itself as the sender of its token.
@@ -721,7 +731,7 @@ spawns(Config) ->
     Children = call(Peer, kprof_test_app, spawner, []),
     Last = call(Peer, erlang, spawn, [kprof_test_app, inner, [no_token]]),
     wait(fun() -> not lists:any(fun(P) -> call(Peer, erlang, is_process_alive, [P]) end, [Last | Children]) end),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     Messages = kprof_mock_collector:messages(Mock),
     [{_, Spawner, call, _, {{_, Label, _, _, _}, spawner}, _}] = calls_of(Messages, request_begin),
     Called = [{F, A} || {_, P, call, {erlang, F, A}, {{_, L, _, _, _}}, _} <- Messages, P =:= Spawner, L =:= Label],
@@ -743,7 +753,7 @@ spawns_of_others(Config) ->
     ?assertEqual({match_spec, []}, call(Peer, erlang, trace_info, [{erlang, spawn_link, 3}, match_spec])),
     _ = call(Peer, kprof_test_app, spawner, []),
     timer:sleep(1100),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     Messages = kprof_mock_collector:messages(Mock),
     ?assertMatch([{_, _, call, _, {_, undefined}, _}, {_, _, call, _, {_, undefined}, _}, {_, _, call, _, {_, undefined}, _}],
                  calls_of(Messages, spawn_opt)),
@@ -761,7 +771,7 @@ deaths(Config) ->
     Deaths = fun() -> [M || M <- kprof_mock_collector:all_messages(Mock), element(3, M) =:= out_exited] end,
     wait(fun() -> Deaths() =/= [] end),
     wait(fun() -> not lists:any(fun(P) -> call(Peer, erlang, is_process_alive, [P]) end, [Began, Never]) end),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     ?assertMatch([{trace_ts, Began, out_exited, 0, _}], Deaths()).
 
 undoes_all_flags(Config) ->
@@ -791,7 +801,7 @@ gc_and_scheduling(Config) ->
          _ = call(Peer, kprof_test_app, ask, [Server, x]),
          ?assertEqual(lists:sort(Base ++ Deaths), Flags(Server)),
          _ = call(Peer, kprof_test_app, hop, [Server]),
-         ok = call(Peer, kprof, stop_trace, []),
+         ok = stop_trace(Config),
          Kinds = [element(3, M) || M <- kprof_mock_collector:messages(Mock), element(2, M) =:= Worker],
          ct:pal("~p", [Kinds]),
          ?assertEqual(call, hd(Kinds)),
@@ -813,7 +823,7 @@ token_lost(Config) ->
     ok = start_trace(Config, []),
     ok = call(Peer, kprof_test_app, loses, [Server]),
     _ = call(Peer, kprof_test_app, hop, [Server]),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     ?assertEqual([{ok, token_lost}, ok],
                  [O || {_, _, call, {kprof_mark, request_end, 1}, {_, O}, _} <- kprof_mock_collector:messages(Mock)]).
 
@@ -840,7 +850,7 @@ module_comes_later(Config) ->
     timer:sleep(1200),
     Notes = [T || #{<<"type">> := <<"note">>, <<"text">> := T} <- kprof_mock_collector:control(Mock)],
     ?assertEqual(length(Notes), length(lists:usort(Notes))),      % each is told once
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     ?assertMatch([_], [M || {_, _, return_from, {kprof_later, f, 0}, 1, _} = M <- kprof_mock_collector:messages(Mock)]),
     nothing_left(Peer, Before),
     timely(Canary, Ms =< 800, {traced_within_ms, Ms}).
@@ -871,7 +881,7 @@ slow_call_callback(Config) ->
     wait(fun() -> not lists:member(Callers(), [[], [Slow]]) end),
     kprof_mock_collector:send(Mock, #{type => slow, identity => <<"again">>, spans => 17}),
     wait(fun() -> call(Peer, persistent_term, get, [slow, none]) =:= {[], <<"again">>, []} end),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     ?assertEqual([], Callers()).
 
 rubbish_from_collector(Config) ->
@@ -894,7 +904,7 @@ do_apply_outcomes(Config) ->
     ok = start_trace(Config, []),
     [catch call(Peer, kprof, do_apply, [kprof_test_app, boom, [Class]]) || Class <- [error, exit, throw]],
     {outer, {inner, 1}} = call(Peer, kprof, do_apply, [kprof_test_app, outer, [1]]),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     ?assertEqual([error, exit, throw, ok],
                  [O || {_, _, call, {kprof_mark, request_end, 1}, {_, O}, _} <- kprof_mock_collector:messages(Mock)]).
 
@@ -903,7 +913,7 @@ across_processes(Config) ->
     ok = start_trace(Config, []),
     Server = call(Peer, erlang, spawn, [kprof_test_app, server, []]),
     {A, {outer, {inner, x}}} = call(Peer, kprof_test_app, hop, [Server]),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     Messages = kprof_mock_collector:messages(Mock),
     [{_, A, call, _, {{_, Label, _, _, _}, hop}, _}] = calls_of(Messages, request_begin),
     [{_, Server, call, _, {{_, Label, _, A, _}, undefined}, _}] = calls_of(Messages, outer),
@@ -927,7 +937,7 @@ foreign_tracing_untouched(Config) ->
     end,
     %% somebody takes a function over while we trace it: from then on it is theirs
     1 = call(Peer, erlang, trace_pattern, [{kprof_test_app, inner, 1}, true, [local]]),
-    ok = call(Peer, kprof, stop_trace, []),
+    ok = stop_trace(Config),
     ?assertEqual({traced, local}, call(Peer, erlang, trace_info, [{kprof_test_app, inner, 1}, traced])),
     _ = call(Peer, erlang, trace_pattern, [{kprof_test_app, inner, 1}, false, [local]]),
     nothing_left(Peer, Before).
@@ -967,7 +977,7 @@ foreign_tracer(Config) ->
     timer:sleep(1200),
     ?assertEqual(Told, notes(Mock) ++ gaps(Mock)),
     ?assertEqual(not has_sessions(), Told =/= []),
-    ok = call(Peer, kprof, stop_trace, []).
+    ok = stop_trace(Config).
 
 own_processes_untraced(Config) ->
     Peer = peer(Config),
