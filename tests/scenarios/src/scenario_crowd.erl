@@ -21,10 +21,13 @@ crowd(pods, Port, [N]) ->
     [receive {'DOWN', Ref, process, Pid, normal} -> ok; {'DOWN', Ref, process, Pid, Why} -> error(Why) end || {Pid, Ref} <- All],
     ok;
 crowd(names, Port, [N, File]) ->
-    Controls = [names(Port, I) || I <- lists:seq(1, list_to_integer(N))],
-    io:format("held ~b~n", [length(Controls)]),
-    until(File),
-    [kprof_link:close(Control) || Control <- Controls],
+    Self = self(),
+    Nodes = [begin
+                 Node = spawn_link(fun() -> names(Port, I, Self) end),
+                 receive {Node, said} -> Node end
+             end || I <- lists:seq(1, list_to_integer(N))],
+    io:format("held ~b~n", [length(Nodes)]),
+    true = until(File),
     ok.
 
 until(File) ->
@@ -52,12 +55,19 @@ pod(Port, I) ->
     timer:sleep(?STAY_MS),
     ok = kprof_link:close(Control).
 
-%% As much as a control message may be, in names that are as long as they may be, or longer.
-names(Port, I) ->
+%% As much as a control message may be, in names that are as long as they may be, or longer. Then it says the time, as a shim does: who is
+%% silent is taken for gone.
+names(Port, I, Crowd) ->
     {Control, _} = connect(Port, iolist_to_binary(io_lib:format("names~b@host", [I]))),
     Long = fun(K, Bytes) -> iolist_to_binary([io_lib:format("~b.~b.", [I, K]), binary:copy(<<"x">>, Bytes - 10)]) end,
     ok = tiers(Control, [#{name => Long(K, 2000), m => Long(K, 1000), f => Long(K, 1000), a => 1} || K <- lists:seq(1, 240)]),
-    Control.
+    Crowd ! {self(), said},
+    says_the_time(Control).
+
+says_the_time(Control) ->
+    ok = kprof_link:send(Control, #{type => clock, at => erlang:monotonic_time(), time_offset => erlang:time_offset()}),
+    timer:sleep(2000),
+    says_the_time(Control).
 
 frame(Message) ->
     Term = term_to_binary(Message),
