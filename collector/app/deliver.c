@@ -55,11 +55,7 @@ static struct slice argument(const struct message *m, uint32_t which, uint8_t ro
     return term_take(&c);
 }
 
-static void name_request(struct pipeline_node *n, struct request_ref ref, const struct traced_function *f,
-                         const struct message *m) {
-    if (f->identity_argument == 0 && m->note_kind == NOTE_NONE) {
-        return;
-    }
+static void name_by_call(struct pipeline_node *n, struct request_ref ref, const struct traced_function *f, const struct message *m) {
     if (f->identity_argument > 0) {
         uint8_t room[2];
         struct slice term = argument(m, f->identity_argument, room);
@@ -73,6 +69,12 @@ static void name_request(struct pipeline_node *n, struct request_ref ref, const 
         if (n->user && n->pipeline->options.identify && identify_call(&n->identify, n->tracker, ref, m, &id)) {
             n->pipeline->options.identify(n->user, id, f, m->note);
         }
+    }
+}
+
+static inline void name_request(struct pipeline_node *n, struct request_ref ref, const struct traced_function *f, const struct message *m) {
+    if (f->identity_argument != 0 || m->note_kind != NOTE_NONE) {
+        name_by_call(n, ref, f, m);
     }
 }
 

@@ -99,20 +99,28 @@ static inline size_t number_bytes(const uint8_t *p) {
     return p[0] == TERM_SMALL_INTEGER ? 2 : p[0] == TERM_INTEGER ? 5 : p[0] == TERM_SMALL_BIG && p[1] <= 8 ? 3u + p[1] : 0;
 }
 
-// The serial that stands in these bytes, as message.c reads it.
-static inline uint64_t serial_value(const uint8_t *p) {
+__attribute__((noinline)) static size_t read_big_serial(const uint8_t *p, uint64_t *serial) {
+    size_t bytes = number_bytes(p);
+    uint64_t value = 0;
+    for (uint8_t i = bytes > 0 ? p[1] : 0; i > 0; i--) {
+        value = value << 8 | p[2 + i];
+    }
+    *serial = p[2] != 0 || value > MESSAGE_LAST_SERIAL ? MESSAGE_LAST_SERIAL : value;
+    return bytes;
+}
+
+// Reads a serial at p as message.c does, and returns its bytes; 0 when it is something else. BIG_TIME bytes are there.
+static inline size_t read_serial(const uint8_t *p, uint64_t *serial) {
     if (p[0] == TERM_SMALL_INTEGER) {
-        return p[1];
+        *serial = p[1];
+        return 2;
     }
     if (p[0] == TERM_INTEGER) {
         int32_t value = (int32_t)__builtin_bswap32(load32(p + 1));
-        return value >= 0 ? (uint64_t)value : MESSAGE_LAST_SERIAL;
+        *serial = value >= 0 ? (uint64_t)value : MESSAGE_LAST_SERIAL;
+        return 5;
     }
-    uint64_t value = 0;
-    for (uint8_t i = p[1]; i > 0; i--) {
-        value = value << 8 | p[2 + i];
-    }
-    return p[2] != 0 || value > MESSAGE_LAST_SERIAL ? MESSAGE_LAST_SERIAL : value;
+    return read_big_serial(p, serial);
 }
 
 // A token whose label is a number and whose From is a process of the traced node, in what ends at `end`; behind that
@@ -139,8 +147,7 @@ static inline const uint8_t *read_token(const struct message_reader *r, const ui
         return NULL;
     }
     p += size;
-    size_t serial = p < end ? number_bytes(p) : 0;
-    m->serial = serial > 0 ? serial_value(p) : 0;
+    size_t serial = p < end ? read_serial(p, &m->serial) : 0;
     p += serial;
     if (serial == 0 || p >= end || (size_t)(end - p) <= pid + PID_NUMBERS || !bytes_equal(p, r->prefix + r->pid_at, pid) ||
         load32(p + pid + 8) != r->creation) {
@@ -149,9 +156,8 @@ static inline const uint8_t *read_token(const struct message_reader *r, const ui
     m->token = hash_mix((uint64_t)label);
     m->from = pid_number(p + pid);
     p += pid + PID_NUMBERS;
-    size_t count = number_bytes(p);
-    m->previous = count > 0 ? serial_value(p) : 0;
-    return count > 0 ? p + count : NULL;
+    size_t previous = read_serial(p, &m->previous);
+    return previous > 0 ? p + previous : NULL;
 }
 
 // A call's note up to end: Token, {Token} or {Token, Identity}.
