@@ -134,6 +134,8 @@ struct work {
     uint32_t request; // SLAB_NONE: it is closed
     uint64_t label;   // that the process showed
     uint64_t clock;   // no message that it sent at this has a lower serial, as far as is known; 0: unknown
+    uint64_t got;     // serial of the message that brought this; 0: unknown
+    uint64_t sent;    // what it sent at this when it had got more than that has a higher serial; 0: unknown
     uint32_t before;  // number of the episode before
 };
 
@@ -143,15 +145,6 @@ static uint32_t settled(const struct tracker *t, uint32_t index, uint32_t genera
         index = request_at(t, index)->into;
     }
     return alive(t, index, generation) ? index : SLAB_NONE;
-}
-
-void episode_add(struct tracker *t, struct process *p, const struct episode *episode) {
-    struct request_pool *pool = t->pool;
-    pool->episode_count = pool->episode_count == UINT32_MAX ? 1 : pool->episode_count + 1; // 0 is none
-    struct episode *e = &pool->episodes[pool->episode_count % LIMIT_EPISODES];
-    *e = *episode;
-    e->before = p->episode;
-    p->episode = pool->episode_count;
 }
 
 static const struct episode *episode_find(const struct tracker *t, uint32_t number) {
@@ -221,18 +214,33 @@ static struct work work_at(struct tracker *t, uint64_t pid, int64_t time) {
     }
     if (p->said != 0 && has_said(t, p, time) && (p->said_within || p->said == p->label)) {
         uint32_t known = request_find(t, p->said);
-        return (struct work){WORK_OPEN, true, known == MAP_NONE ? SLAB_NONE : known, p->said, 0, p->episode};
+        return (struct work){.state = WORK_OPEN,
+                             .begun = true,
+                             .request = known == MAP_NONE ? SLAB_NONE : known,
+                             .label = p->said,
+                             .before = p->episode};
     }
     uint32_t begun = begun_at(t, p, time);
     if (begun != SLAB_NONE) {
         bool same = p->work == begun && p->work_generation == p->begun_generation;
-        return (struct work){WORK_OPEN, true, begun, same ? p->label : request_at(t, begun)->token, p->begun_clock, p->episode};
+        return (struct work){.state = WORK_OPEN,
+                             .begun = true,
+                             .request = begun,
+                             .label = same ? p->label : request_at(t, begun)->token,
+                             .clock = p->begun_clock,
+                             .before = p->episode};
     }
     uint32_t open = open_call_at(t, p, time);
     if (open != SLAB_NONE) {
         uint32_t index = call_at(t, open)->request;
         bool latest = open == p->top && p->work == index;
-        return (struct work){WORK_OPEN, false, index, latest ? p->label : request_at(t, index)->token, p->since_clock, p->episode};
+        return (struct work){.state = WORK_OPEN,
+                             .request = index,
+                             .label = latest ? p->label : request_at(t, index)->token,
+                             .clock = p->since_clock,
+                             .got = p->got,
+                             .sent = p->sent,
+                             .before = p->episode};
     }
     const struct episode *e = episode_at(t, p, time);
     if (!e) {
@@ -241,7 +249,7 @@ static struct work work_at(struct tracker *t, uint64_t pid, int64_t time) {
     enum work_state state = time <= e->end ? WORK_OPEN : WORK_LAST;
     uint32_t index = settled(t, e->request, e->generation);
     bool own = index != SLAB_NONE && request_at(t, index)->has_begin && request_at(t, index)->begin_pid == pid;
-    return (struct work){state, own, index, e->label, e->clock, e->before};
+    return (struct work){.state = state, .begun = own, .request = index, .label = e->label, .clock = e->clock, .before = e->before};
 }
 
 struct looked_for {
@@ -338,6 +346,8 @@ static uint32_t of_sender_at_work(struct tracker *t, const struct brought *b, ui
     bool told = b->serial > 0 && open->clock > 0 && b->serial != open->clock;
     // an answer to what it sent at this would have a higher serial
     bool early = told && b->previous > 0 && b->previous <= open->clock;
+    // and what it sent at this before any answer had come is known, and had a higher one
+    early = early || (told && b->serial < open->sent && b->previous != open->got);
     if (early || (told && b->serial < open->clock)) {
         return labelled; // sent before it began what it is at
     }
@@ -600,22 +610,22 @@ static bool label_fits(struct tracker *t, struct process *p, const struct tracke
     const struct call *top = from->top == SLAB_NONE || from == p ? NULL : call_at(t, from->top);
     if (top && top->tier != RECORD_SPAWN) { // a spawn that raised stays until the process's next call
         bool fits = top->request == index && top->generation == r->generation;
-        from->clock = fits && call->serial > from->clock ? call->serial : from->clock; // it has sent this
+        if (fits && call->serial > from->clock) { // it has sent this
+            from->clock = call->serial;
+            from->sent = call->previous == from->got && from->got > 0 ? call->serial : from->sent;
+        }
         return fits;
     }
     bool latest = from->work == index && from->work_generation == r->generation;
     return (latest && from->label == call->token) || (!t->lends && (latest || r->begin_pid == call->from));
 }
 
-// The request of a call of which nothing in its own process tells.
-static uint32_t sent_by(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier) {
+// The request of a call whose label does not fit, or is new. Apart from what is done for nearly every call, which stays small.
+__attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, struct process *p, const struct tracker_call *call,
+                                                          uint16_t tier) {
     uint32_t index = request_find(t, call->token);
-    bool closed = index == MAP_NONE && closed_lately(t, call->token);
-    if (index == MAP_NONE && !closed) {
+    if (index == MAP_NONE && !closed_lately(t, call->token)) {
         return request_for(t, call->token, call->time, tier);
-    }
-    if (index != MAP_NONE && label_fits(t, p, call, index)) {
-        return index;
     }
     struct brought b = {call->from, call->token, call->serial, call->previous, call->time};
     struct process *sender = process_find(t, call->from);
@@ -641,18 +651,20 @@ static uint32_t sent_by(struct tracker *t, struct process *p, const struct track
     return index;
 }
 
-// A process calls under another label than it had, from within a call. What answers a message that it sent there has a higher serial than
-// its token had. Else it has taken the next message.
-static uint32_t label_changed(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier) {
+// The request of a call of which nothing in its own process tells.
+static uint32_t sent_by(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier) {
+    uint32_t index = request_find(t, call->token);
+    return index != MAP_NONE && label_fits(t, p, call, index) ? index : sent_by_another(t, p, call, tier);
+}
+
+// Whether a process that calls under another label than it had does so from within the call that is open: what answers a message that it
+// sent there has a higher serial than its token had. Else it has taken the next message.
+static bool answered_inside(struct tracker *t, const struct process *p, const struct tracker_call *call, uint16_t tier) {
     const struct call *top = call_at(t, p->top);
     uint32_t inside = top->request, known = request_find(t, call->token);
     bool sender_known = call->from != call->pid && known != MAP_NONE && known != inside && worked_for(t, known, call->from, 0) &&
                         !worked_for(t, inside, call->from, call->pid);
-    if (call->serial <= p->clock || sender_known || top->tier == tier) { // or it is a loop
-        return sent_by(t, p, call, tier);
-    }
-    recredit(t, p, inside, call->token);
-    return inside;
+    return call->serial > p->clock && !sender_known && top->tier != tier; // else it is a loop
 }
 
 void tracker_says(struct tracker *t, const struct tracker_call *call, enum tracker_word word) {
@@ -684,7 +696,7 @@ static uint32_t of_process(struct tracker *t, struct process *p, const struct tr
     if (p->said != 0 && has_said(t, p, call->time)) {
         return of_word(t, p, call, tier);
     }
-    uint32_t begun = begun_here(t, p, call->time);
+    uint32_t begun = p->begun == SLAB_NONE ? SLAB_NONE : begun_here(t, p, call->time);
     if (begun != SLAB_NONE) {
         if (call->token != request_at(t, begun)->token && request_find(t, call->token) != begun) {
             recredit(t, p, begun, call->token);
@@ -692,32 +704,40 @@ static uint32_t of_process(struct tracker *t, struct process *p, const struct tr
         return begun;
     }
     const struct call *top = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
-    const struct episode *last = top ? NULL : episode_find(t, p->episode);
-    if (last && last->entry && last->label == call->token) {
+    const struct episode *last = top || !p->after_entry ? NULL : episode_find(t, p->episode);
+    if (last && last->label == call->token) {
         uint32_t index = settled(t, last->request, last->generation); // its entry has returned, and left it with that label
         if (index == SLAB_NONE) {
             stale_count(t, tier, call->token);
         }
         return index;
     }
-    if (!top || !alive(t, top->request, top->generation)) {
-        return sent_by(t, p, call, tier);
+    if (top && alive(t, top->request, top->generation)) {
+        uint32_t inside = top->request;
+        if (request_at(t, inside)->token == call->token || (p->label == call->token && p->work == inside)) {
+            return inside;
+        }
+        if (request_find(t, call->token) == MAP_NONE && !closed_lately(t, call->token)) {
+            return request_for(t, call->token, call->time, tier);
+        }
+        // what has no return value may have been left in silence, by an exception: then it is over
+        if (top->caller == 0 && answered_inside(t, p, call, tier)) {
+            recredit(t, p, inside, call->token);
+            return inside;
+        }
     }
-    bool same = request_at(t, top->request)->token == call->token || (p->label == call->token && p->work == top->request);
-    if (same || (request_find(t, call->token) == MAP_NONE && !closed_lately(t, call->token))) {
-        return same ? top->request : request_for(t, call->token, call->time, tier);
-    }
-    // what has no return value may have been left in silence, by an exception: then it is over
-    return top->caller != 0 ? sent_by(t, p, call, tier) : label_changed(t, p, call, tier);
+    return sent_by(t, p, call, tier);
 }
 
 uint32_t cause_find(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier) {
-    t->blind = t->blind || call->caller != 0;
+    t->blind |= call->caller != 0;
     uint32_t index = of_process(t, p, call, tier);
     p->clock = call->serial > p->clock ? call->serial : p->clock;
     if (p->top == SLAB_NONE) {
         bool got = p->clock > 0 && p->clock < MESSAGE_LAST_SERIAL && call->from != call->pid;
         p->since_clock = p->clock + got; // it has sent nothing since it got this
+        p->got = call->from != call->pid ? call->serial : 0;
+        p->sent = 0;
     }
     p->label = call->token;
     p->work = index;

@@ -31,10 +31,16 @@ static void hurt(struct tracker *t, uint32_t request, uint32_t generation) {
     }
 }
 
-// A call is over at a time.
-static void end_call(struct tracker *t, const struct call *call, bool error, int64_t time) {
+// The call that a request is has returned.
+__attribute__((noinline)) static void root_returns(struct tracker *t, uint32_t request, bool error, int64_t time) {
+    request_ends(t, request, &(struct tracker_end){.pid = request_at(t, request)->root_pid, .time = time, .error = error});
+}
+
+// A call is over at a time. Returns its span, NULL when it is a spawn or its request is closed.
+__attribute__((always_inline)) static inline const struct live_span *end_call(struct tracker *t, const struct call *call, bool error,
+                                                                               int64_t time) {
     if (call->tier == RECORD_SPAWN || !alive(t, call->request, call->generation)) {
-        return;
+        return NULL;
     }
     struct request *r = request_at(t, call->request);
     struct live_span *span = span_at(t, call->chunk, call->span);
@@ -44,8 +50,9 @@ static void end_call(struct tracker *t, const struct call *call, bool error, int
     r->open--;
     r->last = time > r->last ? time : r->last;
     if (call->span == r->root && (r->by_entry || (!t->markers && !r->has_begin))) {
-        request_ends(t, call->request, &(struct tracker_end){.pid = r->root_pid, .time = time, .error = error});
+        root_returns(t, call->request, error, time);
     }
+    return span;
 }
 
 void calls_cut(struct tracker *t, const struct process *p, uint32_t request, int64_t time) {
@@ -123,10 +130,12 @@ void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, 
         t->counts.orphan_returns++;
         return;
     }
-    unwind_to(t, p, match, error ? LEFT_BY_EXCEPTION : LEFT_BY_TAIL_CALL, time);
-    end_call(t, call_at(t, match), error, time);
-    p->returned = call_at(t, match)->request;
-    episode_end(t, p, call_at(t, match), time);
+    if (match != p->top) {
+        unwind_to(t, p, match, error ? LEFT_BY_EXCEPTION : LEFT_BY_TAIL_CALL, time);
+    }
+    const struct call *call = call_at(t, match);
+    episode_end(t, p, call, end_call(t, call, error, time), time);
+    p->returned = call->request;
     pop(t, p);
     p->last_event = error ? LAST_EXCEPTION : LAST_RETURN;
     // It will call again, most likely: kept until it was idle for the request timeout, unless there are very many.
@@ -182,7 +191,7 @@ static uint16_t end_chain(struct tracker *t, struct process *p, uint32_t functio
     const struct call *call;
     do {
         call = call_at(t, p->top);
-        end_call(t, call, raised, time);
+        const struct live_span *span = end_call(t, call, raised, time);
         if (!same_request(t, call->request, whose)) { // it is the other one's: this one was left in silence before
             t->counts.ambiguous_returns++;
             hurt(t, call->request, call->generation);
@@ -190,7 +199,7 @@ static uint16_t end_chain(struct tracker *t, struct process *p, uint32_t functio
             p->guessed = call->request;
             p->guessed_generation = call->generation;
         }
-        episode_end(t, p, call, time);
+        episode_end(t, p, call, span, time);
         pop(t, p);
         call = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
         guess = true;

@@ -1,30 +1,32 @@
 #include "tracker.h"
 
-struct process *process_for(struct tracker *t, uint64_t pid, int64_t time) {
-    struct process *p = process_find(t, pid);
-    if (!p) {
-        uint32_t index = POOL_TAKE(t, processes);
-        if (index == SLAB_NONE) {
-            return NULL;
-        }
-        if (!map_set(&t->by_pid, pid, index)) {
-            POOL_GIVE(t, processes, index);
-            return NULL;
-        }
-        t->processes[pid % LATEST] = (struct latest){pid, index};
-        p = SLAB_AT(&t->pool->processes, struct process, index);
-        *p = (struct process){.pid = pid,
-                              .gc_since = INT64_MIN,
-                              .off_since = INT64_MIN,
-                              .top = SLAB_NONE,
-                              .begun = SLAB_NONE,
-                              .guessed = SLAB_NONE,
-                              .returned = SLAB_NONE,
-                              .work = SLAB_NONE,
-                              .waiting = SLAB_NONE,
-                              .last = time};
+struct process *process_look_up(struct tracker *t, uint64_t pid) {
+    uint32_t index = map_get(&t->by_pid, pid);
+    t->processes[pid % LATEST] = (struct latest){pid, index};
+    return index == MAP_NONE ? NULL : SLAB_AT(&t->pool->processes, struct process, index);
+}
+
+struct process *process_new(struct tracker *t, uint64_t pid, int64_t time) {
+    uint32_t index = POOL_TAKE(t, processes);
+    if (index == SLAB_NONE) {
+        return NULL;
     }
-    process_acts(t, p, time);
+    if (!map_set(&t->by_pid, pid, index)) {
+        POOL_GIVE(t, processes, index);
+        return NULL;
+    }
+    t->processes[pid % LATEST] = (struct latest){pid, index};
+    struct process *p = SLAB_AT(&t->pool->processes, struct process, index);
+    *p = (struct process){.pid = pid,
+                          .gc_since = INT64_MIN,
+                          .off_since = INT64_MIN,
+                          .top = SLAB_NONE,
+                          .begun = SLAB_NONE,
+                          .guessed = SLAB_NONE,
+                          .returned = SLAB_NONE,
+                          .work = SLAB_NONE,
+                          .waiting = SLAB_NONE,
+                          .last = time};
     return p;
 }
 

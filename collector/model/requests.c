@@ -337,7 +337,9 @@ struct request_ref take_call(struct tracker *t, const struct tracker_call *call,
         }
         return NO_REQUEST;
     }
-    pop_lost(t, p);
+    if (p->top != SLAB_NONE) {
+        pop_lost(t, p);
+    }
     if (opens_again(t, call, p)) {
         token_free(t, call->token);
         forget_closed(t, call->token);
@@ -567,13 +569,16 @@ void tracker_end(struct tracker *t, const struct tracker_end *end) {
         cause_borrowed(t, index, end->shown);
     }
     if (p && r->has_begin && r->begin_pid == end->pid && !r->has_end) {
-        episode_add(t, p,
-                    &(struct episode){.start = r->begin,
-                                      .end = end->time,
-                                      .label = p->label,
-                                      .clock = p->begun_clock,
-                                      .request = index,
-                                      .generation = r->generation});
+        uint32_t before;
+        struct episode *e = episode_new(t, p, &before);
+        p->after_entry = false;
+        *e = (struct episode){.start = r->begin,
+                              .end = end->time,
+                              .label = p->label,
+                              .clock = p->begun_clock,
+                              .request = index,
+                              .generation = r->generation,
+                              .before = before};
     }
     r->stretches = r->stretches || (end->by_helper && !r->has_end && p && has_open(t, p, index));
     request_ends(t, index, end);

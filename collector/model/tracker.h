@@ -173,8 +173,11 @@ struct process {
     uint64_t clock;       // the highest serial of its tokens, and of what it is known to have sent
     uint64_t begun_clock; // the same when it began `begun`
     uint64_t since_clock; // and the lowest that its messages have since the first of its open calls began
+    uint64_t got;         // serial of the message that brought the first of its open calls; 0: its token was its own
+    uint64_t sent;        // the highest serial of what it is known to have sent there before it got another message; 0: of nothing
     uint8_t last_event;   // enum last_event
     bool said_within;     // it says so whatever its calls show
+    bool after_entry;     // its latest episode is that of an entry's call, which it has made
 };
 
 // A stretch of time for which a process was at one request: from the first of its open calls, or its begin marker, to its end.
@@ -185,7 +188,6 @@ struct episode {
     uint32_t request, generation;
     uint64_t from;   // the process that asked for it; 0: it has begun that request itself
     uint32_t before; // number of the episode of this process before it, 0: none
-    bool entry;      // of a request that is a call of an entry, in its process
 };
 
 // A label that a process has shown while it worked for another request.
@@ -341,7 +343,14 @@ static inline struct request_ref piece_ref(const struct tracker *t, struct reque
     }
     return request_at(t, ref.index)->phase == PHASE_JOINED ? piece_settled(t, ref) : ref;
 }
-void episode_add(struct tracker *t, struct process *p, const struct episode *episode);
+// The place of a process's next episode, behind the others.
+static inline struct episode *episode_new(struct tracker *t, struct process *p, uint32_t *before) {
+    struct request_pool *pool = t->pool;
+    pool->episode_count += pool->episode_count == UINT32_MAX ? 2 : 1; // 0 is none
+    *before = p->episode;
+    p->episode = pool->episode_count;
+    return &pool->episodes[p->episode % LIMIT_EPISODES];
+}
 
 // -- requests.c --------------------------------------------------------------------------------------------------------
 
@@ -430,33 +439,43 @@ static inline void process_acts(struct tracker *t, struct process *p, int64_t ti
     }
     p->last = time > p->last ? time : p->last;
 }
-// A call that is the last one open in its process is over.
-static inline void episode_end(struct tracker *t, struct process *p, const struct call *call, int64_t time) {
-    if (call->below == SLAB_NONE && call->tier != RECORD_SPAWN && alive(t, call->request, call->generation)) {
+// A call is over, and with it, when it is the last one open in its process, what that was at. The span is the call's; NULL: of nothing.
+static inline void episode_end(struct tracker *t, struct process *p, const struct call *call, const struct live_span *span, int64_t time) {
+    if (call->below == SLAB_NONE && span) {
         const struct request *r = request_at(t, call->request);
-        const struct live_span *span = span_at(t, call->chunk, call->span);
-        episode_add(t, p,
-                    &(struct episode){.start = span->start,
-                                      .end = time,
-                                      .label = p->label,
-                                      .clock = p->since_clock,
-                                      .from = span->from,
-                                      .request = call->request,
-                                      .generation = call->generation,
-                                      .entry = r->by_entry && r->begin_pid == p->pid});
+        uint32_t before;
+        struct episode *e = episode_new(t, p, &before);
+        p->after_entry = r->by_entry && r->begin_pid == p->pid;
+        *e = (struct episode){.start = span->start,
+                              .end = time,
+                              .label = p->label,
+                              .clock = p->since_clock,
+                              .from = span->from,
+                              .request = call->request,
+                              .generation = call->generation,
+                              .before = before};
     }
 }
+// process_find for a process that was not looked for lately.
+struct process *process_look_up(struct tracker *t, uint64_t pid);
 // A process that has made calls, or NULL.
-static inline struct process *process_find(struct tracker *t, uint64_t pid) {
-    struct latest *latest = &t->processes[pid % LATEST];
-    if (latest->key != pid || latest->value == SLAB_NONE) {
-        *latest = (struct latest){pid, map_get(&t->by_pid, pid)};
-    }
-    return latest->value == SLAB_NONE ? NULL : SLAB_AT(&t->pool->processes, struct process, latest->value);
+__attribute__((always_inline)) static inline struct process *process_find(struct tracker *t, uint64_t pid) {
+    const struct latest *latest = &t->processes[pid % LATEST];
+    bool known = latest->key == pid && latest->value != SLAB_NONE;
+    return known ? SLAB_AT(&t->pool->processes, struct process, latest->value) : process_look_up(t, pid);
 }
 
-// The same, made when it is new; NULL at the cap.
-struct process *process_for(struct tracker *t, uint64_t pid, int64_t time);
+// A new one, which does something; NULL at the cap.
+struct process *process_new(struct tracker *t, uint64_t pid, int64_t time);
+// That of a pid, which does something, made when it is new; NULL at the cap.
+static inline struct process *process_for(struct tracker *t, uint64_t pid, int64_t time) {
+    struct process *p = process_find(t, pid);
+    if (!p) {
+        return process_new(t, pid, time);
+    }
+    process_acts(t, p, time);
+    return p;
+}
 void process_forget(struct tracker *t, struct process *p);
 // Puts a call onto its process's stack. NULL at a cap.
 struct call *push(struct tracker *t, struct process *p, uint16_t tier);

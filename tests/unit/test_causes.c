@@ -109,6 +109,22 @@ static void queued_behind_an_answer(void **state) {
     script_expect(s, "complete 0..5 self 0: Aa 0..5 self 2, >Mu 1..4 self 2 wait 1, >>Sd 2..3 self 1 wait 1, >Kk 7..8 self 0 async wait 3;"
                      "complete 5.5..10 self 0: Ba 5.5..10 self 1.5, >Mu 6..9 self 3 wait 0.5;");
     script_free(s);
+    // M has asked S, with a higher serial, before it got anything else at B's: what it sent when it had, it had sent before
+    const char *asked = "call 2 S d 6.5 M 40 2; ret S d 6.7;";
+    s = script_new(true, 0);
+    script_run(s, known);
+    script_run(s, asked);
+    script_run(s, "call 1 K k 7 M 39 20; ret K k 8; ret M u 9; ret B a 10; now 60000");
+    script_expect(s, "complete 0..5 self 0: Aa 0..5 self 2, >Mu 1..4 self 2 wait 1, >>Sd 2..3 self 1 wait 1, >Kk 7..8 self 0 async wait 3;"
+                     "complete 5.5..10 self 0: Ba 5.5..10 self 1.5, >Mu 6..9 self 2.8 wait 0.5, >>Sd 6.5..6.7 self 0.2 wait 0.5;");
+    script_free(s);
+    // but not with a serial behind that one
+    s = script_new(true, 0);
+    script_run(s, known);
+    script_run(s, asked);
+    script_run(s, "call 1 K k 7 M 41 20; ret K k 8; ret M u 9; ret B a 10; now 60000");
+    script_expect(s, "incomplete 0..5;incomplete 5.5..10;");
+    script_free(s);
     // an answer to what it asked for since then could have come with that serial
     s = script_new(true, 0);
     script_run(s, known);
