@@ -1,0 +1,62 @@
+%% The guard's word of patterns that were taken off: from when until when calls may not have been traced.
+-module(kprof_guard_tests).
+-include("patient.hrl").
+
+-define(RELOADED, kprof_guard_reloaded).
+
+%% A module with f/0, loaded, or loaded again: that takes its patterns off.
+load() ->
+    {ok, ?RELOADED, Beam} = compile:forms([{attribute, 1, module, ?RELOADED}, {attribute, 1, export, [{f, 0}]},
+                                           {function, 1, f, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}]),
+    _ = code:purge(?RELOADED),
+    {module, ?RELOADED} = code:load_binary(?RELOADED, "nowhere", Beam),
+    ok.
+
+guarded(Test) ->
+    kprof_guard = ets:new(kprof_guard, [named_table, public]),
+    {ok, Guard} = kprof_guard:start_link(),
+    {ok, Tracer, Socket} = kprof_tracer:open(),
+    ok = load(),
+    Pattern = {{?RELOADED, f, 0}, [{'_', [], []}]},
+    ok = kprof_guard:arm(Tracer, [Pattern]),
+    ok = kprof_tracer:set_patterns(Tracer, [Pattern]),
+    ok = kprof_guard:is_set(Tracer),
+    try Test(Tracer, Pattern)
+    after
+        ok = kprof_guard:disarm(),
+        kprof_tracer:close(Tracer, now),
+        gen_tcp:close(Socket),
+        ok = gen_server:stop(Guard),
+        true = ets:delete(kprof_guard)
+    end.
+
+%% Reloads, and has the guard look from then on. It was seen last before
+%% the reload was over, and is there again after it.
+told(Tracer, Pattern, Look) ->
+    ok = load(),
+    After = erlang:monotonic_time(),
+    timer:sleep(50),    % some looks
+    Look(),
+    receive
+        {kprof_guard, {reset, From, Until, MFAs}} ->
+            ?assertEqual([{?RELOADED, f, 0}], MFAs),
+            ?assert(From =< After),
+            ?assert(Until >= After)
+    after 60000 -> error(not_told)
+    end,
+    ?assertEqual([], kprof_tracer:missing(Tracer, [Pattern])).
+
+reload_test() ->
+    guarded(fun(Tracer, Pattern) -> told(Tracer, Pattern, fun() -> ok end) end).
+
+%% While their owner sets others nothing is looked at; what a reload takes off then was so since the look before, not since all were set.
+reload_while_others_are_set_test() ->
+    guarded(fun(Tracer, Pattern) ->
+        timer:sleep(50),
+        ok = kprof_guard:update([Pattern, {{lists, seq, 2}, [{'_', [], []}]}]),
+        told(Tracer, Pattern, fun() ->
+            ?assertEqual([Pattern], kprof_tracer:missing(Tracer, [Pattern])),
+            ok = kprof_tracer:set_patterns(Tracer, [{{lists, seq, 2}, [{'_', [], []}]}]),
+            ok = kprof_guard:is_set(Tracer)
+        end)
+    end).
