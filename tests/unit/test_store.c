@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "../../collector/store/internal.h"
@@ -636,9 +637,13 @@ static pid_t start_child(void) {
     int ready[2];
     char byte;
     assert_int_equal(pipe(ready), 0);
-    pid_t child = fork();
+    pid_t parent = getpid(), child = fork();
     assert_true(child >= 0);
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // it ends with this test, however that does
+        if (getppid() != parent) {
+            _exit(1);
+        }
         write_forever(ready[1]);
     }
     close(ready[1]);
