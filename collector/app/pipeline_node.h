@@ -53,6 +53,7 @@ struct pipeline_node {
     struct message_reader reader;
     struct buffer partial; // the start of a frame whose rest is still to come
     uint64_t skipping;     // bytes of an oversized frame still to pass over
+    int64_t skipped;       // where it begins
     int64_t offset;        // in the stream, of the next byte to be looked at
     int64_t latest;        // node time of the latest message
     int64_t advanced;      // node time of the last tracker_advance

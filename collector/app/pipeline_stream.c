@@ -127,6 +127,13 @@ static void count_error(struct pipeline_node *n) {
     stream_lose(n);
 }
 
+// The frame at the offset is too large: so many bytes of it, behind those that are there, are passed over when they come.
+static void pass_over(struct pipeline_node *n, uint64_t bytes) {
+    count_error(n);
+    n->skipping = bytes;
+    n->skipped = n->offset;
+}
+
 static void handle_term(struct pipeline_node *n, struct slice body) {
     struct cursor c;
     struct message m;
@@ -226,8 +233,7 @@ static int64_t take_frames(void *context, struct slice bytes) {
             break;
         case FRAME_OVERSIZED:
             n->totals.messages++;
-            count_error(n);
-            n->skipping = frame.size;
+            pass_over(n, frame.size);
             break;
         case FRAME_EMPTY:
             break;
@@ -270,8 +276,7 @@ static bool partial_add(void *context, struct slice bytes) {
         memcpy(header, n->partial.data, have);
         memcpy(header + have, bytes.data, FRAME_HEADER - have);
         n->totals.messages++;
-        count_error(n);
-        n->skipping = frame_missing(slice_of(header, FRAME_HEADER)) + FRAME_HEADER - len;
+        pass_over(n, frame_missing(slice_of(header, FRAME_HEADER)) + FRAME_HEADER - len);
         n->offset += (int64_t)len;
         partial_free(n);
         return true;
@@ -303,7 +308,7 @@ bool pipeline_end(struct pipeline_node *n, bool clean, int64_t *cut_at) {
     n->open = false;
     bool cut = n->partial.len > 0 || n->skipping > 0;
     if (cut) {
-        *cut_at = n->offset;
+        *cut_at = n->skipping > 0 ? n->skipped : n->offset;
         count_error(n);
     } else if (!clean) {
         tracker_lost(n->tracker, n->latest);

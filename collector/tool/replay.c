@@ -387,7 +387,8 @@ static int finish(const struct replay *r, int64_t damaged, double seconds) {
     if (t.untimed > 0) {
         fprintf(stderr, "%" PRIu64 " calls and returns have no timestamp and could not be used\n", t.untimed);
     }
-    if (damaged < 0 && t.first_error >= 0 && t.decode_errors > t.untimed) {
+    // damage within a frame, its size say, leads to more behind it
+    if (t.first_error >= 0 && t.decode_errors > t.untimed && (damaged < 0 || (t.first_error < damaged && t.untimed == 0))) {
         damaged = t.first_error;
     }
     if (damaged < 0) {

@@ -86,23 +86,34 @@ for at in 3 $((size / 7)) $((size / 3)) $((size / 2 + 1)) $((size - 1)); do
   is "$(sql "SELECT coalesce(sum(requests_complete), 0) FROM ledger WHERE resolution_s = 10" "$scratch/cut.db")" "$complete" \
      "cut at $at of $size: told as $told, $complete requests counted"
   last=$complete
+  [ "$at" -ne $((size / 2 + 1)) ] || begins=$told
 done
 # What ended within a second of the cut is incomplete: more of it may have followed.
 holds "$last" -ge 200 "cut near the end, most are complete"
 holds "$(sql "SELECT sum(requests_complete + requests_incomplete) FROM ledger WHERE resolution_s = 10" "$scratch/cut.db")" \
   -ge 990 "and nearly all are known"
 
-# More than a frame is long: behind damage that lies in one frame all others are whole.
-middle=$((size / 2)) damage=20000
-cp "$stream" "$scratch/damaged.cap"
-head -c $damage /dev/zero | tr '\0' '\377' | dd of="$scratch/damaged.cap" bs=1 seek="$middle" conv=notrunc status=none
-replay 2 "$scratch/damaged.cap" "$scratch/damaged.db" "${shop_tiers[@]}"
-told=$(sed -n 's/.*is damaged or cut off at byte \([0-9]*\)$/\1/p' "$scratch/replay.log")
-holds "${told:-0}" -ge $((middle - damage)) "damage in the middle is told where it is"
-holds "$told" -le $((middle + damage)) "and not after it"
-half=$(sql "SELECT sum(requests_complete + requests_incomplete) FROM ledger WHERE resolution_s = 10" "$scratch/damaged.db")
-holds "$half" -ge 300 "what came before is counted"
-holds "$half" -le 700 "and nothing is made up"
+# More than a frame is long: behind damage that lies in one frame all others are whole. In the middle, wherever that is in a frame, and
+# where a size is: of 4 GB, which nothing comes behind any more, and of 64 KB, behind which the next frame is none.
+read -r op a b c d < <(od -An -v -tu1 -j "$begins" -N 5 "$stream")
+[ "$op" -eq 0 ] || fail "the frame at $begins is of the kind $op"
+damage=20000
+for at in $((size / 2)) $((begins + 1)) $((begins + 3)); do
+  cp "$stream" "$scratch/damaged.cap"
+  rm -f "$scratch/damaged.db"*
+  head -c $damage /dev/zero | tr '\0' '\377' | dd of="$scratch/damaged.cap" bs=1 seek="$at" conv=notrunc status=none
+  replay 2 "$scratch/damaged.cap" "$scratch/damaged.db" "${shop_tiers[@]}"
+  told=$(sed -n 's/.*is damaged or cut off at byte \([0-9]*\)$/\1/p' "$scratch/replay.log")
+  if [ "$at" -eq $((size / 2)) ]; then
+    holds "${told:-0}" -ge $((at - damage)) "damage in the middle is told where it is"
+    holds "$told" -le $((at + damage)) "and not after it"
+  else
+    is "$told" "$begins" "a size that is damaged, at $at, is told where its frame begins"
+  fi
+  half=$(sql "SELECT sum(requests_complete + requests_incomplete) FROM ledger WHERE resolution_s = 10" "$scratch/damaged.db")
+  holds "$half" -ge 300 "what came before is counted"
+  holds "$half" -le 700 "and nothing is made up"
+done
 : >"$scratch/empty.cap"
 replay 0 "$scratch/empty.cap" "$scratch/empty.db" "${shop_tiers[@]}"
 replay 1 "$scratch/nowhere.cap" "$scratch/nowhere.db" "${shop_tiers[@]}"

@@ -374,10 +374,14 @@ static void cut_off(void **state) {
     // in the middle of a frame that is skipped
     begin(false, true);
     put_u8(0);
+    put_u32(0);
+    whole = out.len;
+    put_u8(0);
     put_u32(LIMIT_FRAME_BYTES + 1);
     put_u32(0);
     assert_int_equal(feed(), -1);
     assert_true(pipeline_end(n, true, &cut));
+    assert_int_equal(cut, whole);
     // without an end in order everything open is lost; what is over its grace time is not
     begin(false, true);
     request(1, 1, 0);
