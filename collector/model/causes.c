@@ -186,12 +186,19 @@ static uint32_t begun_at(const struct tracker *t, const struct process *p, int64
     return begun != SLAB_NONE && request_at(t, begun)->begin <= time ? begun : SLAB_NONE;
 }
 
+// Whether an open call is of a request that the process had begun, and ended before it began its latest: its return was lost.
+static bool left_open(const struct tracker *t, const struct process *p, const struct call *call) {
+    const struct request *r = request_at(t, call->request);
+    return call->request != p->begun && r->has_begin && r->has_end && r->begin_pid == p->pid;
+}
+
 // The innermost of a process's open calls that had begun by a time, SLAB_NONE: none.
 static uint32_t open_call_at(const struct tracker *t, const struct process *p, int64_t time) {
     uint32_t i = p->top;
     for (; i != SLAB_NONE; i = call_at(t, i)->below) {
         const struct call *call = call_at(t, i);
-        if (call->tier != RECORD_SPAWN && alive(t, call->request, call->generation) && span_at(t, call->chunk, call->span)->start <= time) {
+        if (call->tier != RECORD_SPAWN && alive(t, call->request, call->generation) && span_at(t, call->chunk, call->span)->start <= time &&
+            !left_open(t, p, call)) {
             break;
         }
     }

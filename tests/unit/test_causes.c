@@ -84,6 +84,15 @@ static void queued_cast(void **state) {
           "complete 0..2 self 0: Aa 0..2 self 2;complete 3..8 self 0: Aa 3..8 self 3, >Ss 4..6 self 2 wait 1;", 1, 0);
 }
 
+// A call of a request that is over, whose return was lost, is not what its process is at when it has begun and ended another since.
+static void left_open(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "begin 1 A 0; call 1 A a 1 X 5; end 1 A 2; begin 2 A 3; end 2 A 4 serial 7; call 2 W d 5 A 9 8; ret W d 6; now 60000");
+    script_expect(s, "incomplete 0..2;complete 3..4 self 1: Wd 5..6 self 0 async wait 2;");
+    script_free(s);
+}
+
 // Nothing is known of M, that asks W under a label which B holds, too: both requests are incomplete.
 static void nobody_knows(void **state) {
     (void)state;
@@ -234,7 +243,7 @@ static void begun_while_said(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lent_worker),       cmocka_unit_test(hops),      cmocka_unit_test(overtaken),
-        cmocka_unit_test(serial_at_the_end), cmocka_unit_test(strangers), cmocka_unit_test(queued_cast),
+        cmocka_unit_test(serial_at_the_end), cmocka_unit_test(strangers), cmocka_unit_test(queued_cast), cmocka_unit_test(left_open),
         cmocka_unit_test(nobody_knows),      cmocka_unit_test(helper),    cmocka_unit_test(queued_behind_an_answer),
         cmocka_unit_test(answers),           cmocka_unit_test(said),      cmocka_unit_test(begun_while_said)};
     return cmocka_run_group_tests(tests, NULL, NULL);
