@@ -704,13 +704,16 @@ static uint32_t of_process(struct tracker *t, struct process *p, const struct tr
         return of_word(t, p, call, tier);
     }
     uint32_t begun = p->begun == SLAB_NONE ? SLAB_NONE : begun_here(t, p, call->time);
+    const struct call *top = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
     if (begun != SLAB_NONE) {
+        if (top && top->request != begun && same_request(t, top->request, begun) && alive(t, top->request, top->generation)) {
+            return top->request; // a piece that is to be joined to it, and this call with the one below it
+        }
         if (call->token != request_at(t, begun)->token && request_find(t, call->token) != begun) {
             recredit(t, p, begun, call->token);
         }
         return begun;
     }
-    const struct call *top = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
     const struct episode *last = top || !p->after_entry ? NULL : episode_find(t, p->episode);
     if (last && last->label == call->token) {
         uint32_t index = settled(t, last->request, last->generation); // its entry has returned, and left it with that label

@@ -93,6 +93,18 @@ static void left_open(void **state) {
     script_free(s);
 }
 
+// A process that has begun two requests makes calls that wait for what their sender was at. When one of the two ends, the calls within
+// these are still theirs.
+static void within_a_piece(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "begin 1 A 0; call 1 B x 0.1 A 1; ret B x 0.2; begin 2 A 0.5; call 2 A b 1 B 80; call 2 A c 2 B 80; end 2 C 9; "
+                  "call 2 A d 3 B 80; ret A d 4; ret A c 5; ret A b 6; end 1 A 10; now 60000");
+    script_expect(s, "complete 0.5..9 self 3.5: Ab 1..6 self 2, >Ac 2..5 self 2, >>Ad 3..4 self 1;"
+                     "complete 0..10 self 9.9: Bx 0.1..0.2 self 0.1 wait 0.1;");
+    script_free(s);
+}
+
 // Nothing is known of M, that asks W under a label which B holds, too: both requests are incomplete.
 static void nobody_knows(void **state) {
     (void)state;
@@ -244,6 +256,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lent_worker),       cmocka_unit_test(hops),      cmocka_unit_test(overtaken),
         cmocka_unit_test(serial_at_the_end), cmocka_unit_test(strangers), cmocka_unit_test(queued_cast), cmocka_unit_test(left_open),
+        cmocka_unit_test(within_a_piece),
         cmocka_unit_test(nobody_knows),      cmocka_unit_test(helper),    cmocka_unit_test(queued_behind_an_answer),
         cmocka_unit_test(answers),           cmocka_unit_test(said),      cmocka_unit_test(begun_while_said)};
     return cmocka_run_group_tests(tests, NULL, NULL);
