@@ -21,7 +21,7 @@
 #include "tracker.h"
 
 #include "base/hash.h"
-#include "model/message_learned.h"
+#include "model/message.h"
 
 enum {
     LOOKED_BACK = 64,     // episodes of a process that are looked through
@@ -671,7 +671,7 @@ static bool answered_inside(struct tracker *t, const struct process *p, const st
     uint32_t inside = top->request, known = request_find(t, call->token);
     bool sender_known = call->from != call->pid && known != MAP_NONE && known != inside && worked_for(t, known, call->from, 0) &&
                         !worked_for(t, inside, call->from, call->pid);
-    return call->serial > p->clock && !sender_known && top->tier != tier; // else it is a loop
+    return call->serial > p->clock && !sender_known && top->tier != tier; // the same tier again is a loop
 }
 
 void tracker_says(struct tracker *t, const struct tracker_call *call, enum tracker_word word) {

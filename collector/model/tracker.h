@@ -458,7 +458,7 @@ static inline void episode_end(struct tracker *t, struct process *p, const struc
 }
 // process_find for a process that was not looked for lately.
 struct process *process_look_up(struct tracker *t, uint64_t pid);
-// A process that has made calls, or NULL.
+// A process that has made calls, or NULL. Each message asks for some: the compiler, which sees many callers, would make it a function.
 __attribute__((always_inline)) static inline struct process *process_find(struct tracker *t, uint64_t pid) {
     const struct latest *latest = &t->processes[pid % LATEST];
     bool known = latest->key == pid && latest->value != SLAB_NONE;

@@ -51,6 +51,9 @@ enum message_entry {
     ENTRY_LEFT_OUT // its process has no token any more
 };
 
+// Of two messages of one process the one with the higher serial is the later one. This stands for it and for all higher ones.
+#define MESSAGE_LAST_SERIAL ((1LL << 48) - 1)
+
 struct message {
     enum message_kind kind;
     enum message_clock clock;
@@ -70,7 +73,7 @@ struct message {
     uint64_t token; // stands for the label: equal labels have equal tokens
     uint64_t from;  // the process that the token came from, comparable with pid; of another node: message_process
     uint64_t serial; // of the token: the clock that its sender had, which goes up with each message it sends or gets; 0: none.
-    uint64_t previous; // the serial of the message that the sender had got last when it sent this; 0: none. Both: message_learned.h
+    uint64_t previous; // the serial of the message that the sender had got last when it sent this; 0: none. Both up to MESSAGE_LAST_SERIAL
     struct slice note; // of a return: the value
     struct message_head *head; // what a reader has learned about this kind of event and function; NULL: nothing
 };

@@ -15,7 +15,5 @@ void message_learn_start(struct message_reader *r, const uint8_t *start, const u
 void message_learn_head(struct message_reader *r, const uint8_t *head, size_t len, struct message *m);
 // A message's time was read into m.
 void message_learn_time(struct message_reader *r, struct slice encoded, const struct message *m);
-// Of two messages of one process the one with the higher serial is the later one. This stands for it and for all higher ones.
-#define MESSAGE_LAST_SERIAL ((1LL << 48) - 1)
 // What stands for a function in message.target: of its two atoms as encoded, one after the other, and its arity.
 uint32_t message_target(struct slice name, uint32_t arity);

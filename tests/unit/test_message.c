@@ -1,5 +1,4 @@
 #include "model/message.h"
-#include "model/message_learned.h"
 
 #include <inttypes.h>
 
