@@ -23,7 +23,9 @@ raw pipeline 50
 raw leave 3
 raw abandon 3
 raw refused 2
+target_eval "$name@localhost" "scenario_web_cowboy:wait_for_request(1000)."
 raw early 2
+target_eval "$name@localhost" "scenario_web_cowboy:wait_for_request(60000)."
 raw upgrade 3
 raw upgrade2 3 -pa "$plugins"/cowlib-*/ebin
 raw odd 100

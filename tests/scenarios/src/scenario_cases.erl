@@ -45,7 +45,7 @@ run(Names, N, Round) ->
 once(Name, Identity) ->
     {Pid, Ref} = spawn_monitor(fun() -> _ = ?MODULE:Name(Identity) end),
     _ = Name =:= killed andalso begin ms(25), kill(Pid) end,
-    receive {'DOWN', Ref, process, Pid, Why} -> ended(Name, Pid, Why) after 10000 -> exit({hangs, Name}) end.
+    receive {'DOWN', Ref, process, Pid, Why} -> ended(Name, Pid, Why) after 60000 -> exit({hangs, Name}) end.
 
 ended(crash, Pid, {on_purpose, _}) -> scenario_truth:died(Pid, erlang:monotonic_time(nanosecond));
 ended(killed, _, killed) -> ok;
@@ -204,7 +204,7 @@ orphan(I) ->
 interleaved(I) ->
     {Other, Ref} = spawn_monitor(fun() -> ms(3), request(I, fun() -> deferred(three, 25) end) end),
     request(I, fun() -> deferred(two, 12) end),
-    receive {'DOWN', Ref, process, Other, normal} -> ok after 5000 -> exit(hangs) end.
+    receive {'DOWN', Ref, process, Other, normal} -> ok after 60000 -> exit(hangs) end.
 
 deferred(Worker, Ms) ->
     ms(2),
@@ -248,13 +248,13 @@ keep_alive(I) ->
     {ok, Port} = inet:port(Listen),
     {Client, Ref} = spawn_monitor(fun() ->
         {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, line}]),
-        [begin ok = gen_tcp:send(Socket, <<"work\n">>), {ok, <<"done\n">>} = gen_tcp:recv(Socket, 0, 5000) end || _ <- lists:seq(1, 6)],
+        [begin ok = gen_tcp:send(Socket, <<"work\n">>), {ok, <<"done\n">>} = gen_tcp:recv(Socket, 0, 60000) end || _ <- lists:seq(1, 6)],
         ok = gen_tcp:close(Socket)
     end),
     {ok, Socket} = gen_tcp:accept(Listen, 5000),
     ok = inet:setopts(Socket, [{active, true}]),
     ok = serve(I, Socket, 0),
-    receive {'DOWN', Ref, process, Client, normal} -> ok after 5000 -> exit(hangs) end,
+    receive {'DOWN', Ref, process, Client, normal} -> ok after 60000 -> exit(hangs) end,
     ok = gen_tcp:close(Listen).
 
 serve(I, Socket, N) ->
@@ -267,7 +267,7 @@ serve(I, Socket, N) ->
             ok = request(I, fun() -> ms(3), gen_tcp:send(Socket, <<"done\n">>) end),
             serve(I, Socket, N + 1);
         {tcp_closed, Socket} -> ok
-    after 5000 -> exit(hangs)
+    after 60000 -> exit(hangs)
     end.
 
 %% --- exceptions ---

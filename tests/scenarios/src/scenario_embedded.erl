@@ -102,7 +102,7 @@ rows() ->
     keeper ! {read, self()},
     receive {rows, Sums} ->
         lists:flatten(lists:join("\n", [io_lib:format("~s|~s|~b|~b", [T, I, C, E]) || {{T, I}, {C, E}} <- Sums]))
-    after 5000 -> timeout
+    after 60000 -> timeout
     end.
 
 %% N requests of each kind, the kinds in processes of their own, twenty at full speed and a pause: the
@@ -155,7 +155,7 @@ carried() ->
     Label = kprof:get_current_label(),
     true = is_integer(Label),
     true = ets:insert(Table, {label, Label}),
-    receive {'DOWN', Monitor, process, Pid, Why} -> normal = Why after 6000 -> exit(timeout) end,
+    receive {'DOWN', Monitor, process, Pid, Why} -> normal = Why after 60000 -> exit(timeout) end,
     ok = kprof:set_current_label(Label),
     ok = kprof:clear_token().
 

@@ -119,7 +119,7 @@ run(Socket, [], Ops, N) -> run(Socket, Ops, Ops, N);
 run(Socket, [Op | Rest], Ops, N) ->
     Began = erlang:monotonic_time(nanosecond),
     ok = gen_tcp:send(Socket, [atom_to_binary(Op), " ", integer_to_binary(200 + N rem 200), $\n]),
-    case gen_tcp:recv(Socket, 0, 10000) of
+    case gen_tcp:recv(Socket, 0, 60000) of
         {ok, _} ->
             ets:update_counter(?TABLE, {client_ns, Op}, erlang:monotonic_time(nanosecond) - Began, {{client_ns, Op}, 0}),
             timer:sleep(1),   % the trace port shall not be what is tested

@@ -33,7 +33,7 @@ tick(N) -> N.
 most() ->
     case whereis(scenario_memory) of
         undefined -> error(no_run);
-        Pid -> Pid ! {read, self()}, receive {most, Bytes} -> Bytes after 5000 -> error(timeout) end
+        Pid -> Pid ! {read, self()}, receive {most, Bytes} -> Bytes after 60000 -> error(timeout) end
     end.
 
 watch(Most) ->

@@ -23,7 +23,7 @@ run(N) ->
 -spec request(integer()) -> integer().
 request(N) ->
     ?MODULE ! {work, self(), N},
-    receive {done, N} -> N after 5000 -> exit(no_answer) end.
+    receive {done, N} -> N after 60000 -> exit(no_answer) end.
 
 %% The loop. Every round is a call of its own under the token of the request that the message brought.
 -spec serve(integer()) -> no_return().

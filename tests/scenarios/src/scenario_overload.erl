@@ -100,7 +100,7 @@ stop() ->
 
 samples() ->
     ?MODULE ! {samples, self()},
-    receive {samples, Samples} -> Samples after 5000 -> error(timeout) end.
+    receive {samples, Samples} -> Samples after 60000 -> error(timeout) end.
 
 %% The twin's samples, for the traced node to read.
 -spec save(file:filename()) -> ok.

@@ -29,7 +29,7 @@ own(N) ->
 
 alone(F) ->
     {Pid, Ref} = spawn_monitor(F),
-    receive {'DOWN', Ref, process, Pid, normal} -> ok after 20000 -> exit(hangs) end.
+    receive {'DOWN', Ref, process, Pid, normal} -> ok after 60000 -> exit(hangs) end.
 
 front(Nodes, Work) when is_list(Nodes) -> [answer(Ref) || Ref <- [ask(Node, Work) || Node <- Nodes]];
 front(Node, Work) -> answer(ask(Node, Work)).
@@ -40,7 +40,7 @@ ask(Node, Work) ->
     Ref.
 
 answer(Ref) ->
-    receive {Ref, Answer} -> Answer after 10000 -> exit(no_answer) end.
+    receive {Ref, Answer} -> Answer after 60000 -> exit(no_answer) end.
 
 server() ->
     receive {Client, Ref, Work} -> Client ! {Ref, try back(Work) catch error:Why -> Why end} end,

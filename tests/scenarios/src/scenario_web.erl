@@ -52,7 +52,7 @@ pieces(Pieces) ->
 store(Key) ->
     Ref = make_ref(),
     ?MODULE ! {self(), Ref, Key},
-    receive {Ref, Value} -> Value after 5000 -> error(timeout) end.
+    receive {Ref, Value} -> Value after 60000 -> error(timeout) end.
 
 -spec disk(binary()) -> binary().
 disk(Key) -> <<"value of ", Key/binary>>.
@@ -64,7 +64,7 @@ kept(Port, Paths) ->
     {ok, S} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}]),
     [begin
          ok = gen_tcp:send(S, ["GET ", Path, " HTTP/1.1\r\nHost: h\r\n\r\n"]),
-         {ok, <<"HTTP/1.1 ", _/binary>>} = gen_tcp:recv(S, 0, 5000),
+         {ok, <<"HTTP/1.1 ", _/binary>>} = gen_tcp:recv(S, 0, 60000),
          rest(S)
      end || Path <- Paths],
     {ok, Name} = inet:sockname(S),

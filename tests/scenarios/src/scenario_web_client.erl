@@ -51,7 +51,7 @@ run(odd, Port, N) ->
      One("POST", "/echo", fun(S) ->
                                   ok = gen_tcp:send(S, ["POST /echo HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n",
                                                         "Content-Length: 5\r\n\r\n"]),
-                                  {ok, <<"HTTP/1.1 100", _/binary>>} = gen_tcp:recv(S, 0, 5000),
+                                  {ok, <<"HTTP/1.1 100", _/binary>>} = gen_tcp:recv(S, 0, 60000),
                                   gen_tcp:send(S, "hello")
                           end)];
 %% Answers whose handler crashes behind them: who left at once might be gone before that.
@@ -69,7 +69,7 @@ run(leave, Port, N) ->
     [begin
          {ok, S} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, raw}]),
          ok = gen_tcp:send(S, "GET /endless HTTP/1.1\r\nHost: h\r\n\r\n"),
-         {ok, <<"HTTP/1.1 ", Status:3/binary, _/binary>>} = gen_tcp:recv(S, 100, 10000),
+         {ok, <<"HTTP/1.1 ", Status:3/binary, _/binary>>} = gen_tcp:recv(S, 100, 60000),
          ok = gen_tcp:close(S),
          ["GET /endless ", Status, $\n]
      end || _ <- lists:seq(1, N)];
@@ -84,13 +84,13 @@ run(abandon, Port, N) ->
      end || _ <- lists:seq(1, N)];
 %% What is no request: no server may hand it to its application.
 run(refused, Port, N) ->
-    [_ = answer(Port, Bytes) || _ <- lists:seq(1, N), Bytes <- ["nonsense\r\n\r\n", "GET\r\n\r\n", <<0, 1, 2, 3, "\r\n\r\n">>]],
+    [_ = answer(Port, Bytes, 3000) || _ <- lists:seq(1, N), Bytes <- ["nonsense\r\n\r\n", "GET\r\n\r\n", <<0, 1, 2, 3, "\r\n\r\n">>]],
     [];
 %% The same, as cowboy tells it: a bad line, a header that is too long, a request that does not come in time.
 run(early, Port, N) ->
+    Long = ["GET / HTTP/1.1\r\nHost: h\r\nX: ", lists:duplicate(10000, $x), "\r\n\r\n"],
     [[<<"400">>, <<"431">>, <<"408">>] =
-         [answer(Port, Bytes) || Bytes <- ["nonsense\r\n\r\n", ["GET / HTTP/1.1\r\nHost: h\r\nX: ", lists:duplicate(10000, $x), "\r\n\r\n"],
-                                           "GET / HTTP/1.1\r\nHost: h\r\n"]] || _ <- lists:seq(1, N)],
+         [answer(Port, Bytes, 60000) || Bytes <- ["nonsense\r\n\r\n", Long, "GET / HTTP/1.1\r\nHost: h\r\n"]] || _ <- lists:seq(1, N)],
     [];
 %% A websocket: a request, and afterwards one message there and back.
 run(upgrade, Port, N) ->
@@ -98,9 +98,9 @@ run(upgrade, Port, N) ->
          {ok, S} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, raw}]),
          ok = gen_tcp:send(S, "GET /ws HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
                               "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"),
-         {ok, <<"HTTP/1.1 101", _/binary>>} = gen_tcp:recv(S, 0, 5000),
+         {ok, <<"HTTP/1.1 101", _/binary>>} = gen_tcp:recv(S, 0, 60000),
          ok = gen_tcp:send(S, [<<1:1, 0:3, 1:4, 1:1, 2:7, 0:32>>, "hi"]),
-         {ok, <<1:1, 0:3, 1:4, 0:1, 2:7, "hi">>} = gen_tcp:recv(S, 4, 5000),
+         {ok, <<1:1, 0:3, 1:4, 0:1, 2:7, "hi">>} = gen_tcp:recv(S, 4, 60000),
          ok = gen_tcp:close(S),
          "GET /ws 101\n"
      end || _ <- lists:seq(1, N)];
@@ -166,15 +166,15 @@ frames(S, Which, Ids, Bytes) ->
         {ok, Frame, Rest} -> frames(S, Which, Ids -- [Which(Frame)], Rest);
         {ignore, Rest} -> frames(S, Which, Ids, Rest);
         more ->
-            {ok, More} = gen_tcp:recv(S, 0, 5000),
+            {ok, More} = gen_tcp:recv(S, 0, 60000),
             frames(S, Which, Ids, <<Bytes/binary, More/binary>>)
     end.
 
-%% The status, or nothing when the connection is closed without one.
-answer(Port, Bytes) ->
+%% The status, or nothing when the connection is closed without one, or so long nothing comes.
+answer(Port, Bytes, Ms) ->
     {ok, S} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, raw}]),
     ok = gen_tcp:send(S, Bytes),
-    Answer = gen_tcp:recv(S, 0, 3000),
+    Answer = gen_tcp:recv(S, 0, Ms),
     ok = gen_tcp:close(S),
     case Answer of
         {ok, <<"HTTP/1.", _, " ", Status:3/binary, _/binary>>} -> Status;
@@ -190,12 +190,12 @@ answers(S, N, Bytes) ->
             {match, [Length]} = re:run(Head, "content-length: *([0-9]+)", [caseless, {capture, all_but_first, list}]),
             [binary_to_integer(Status) | answers(S, N - 1, behind(S, Rest, list_to_integer(Length)))];
         [_] ->
-            {ok, More} = gen_tcp:recv(S, 0, 10000),
+            {ok, More} = gen_tcp:recv(S, 0, 60000),
             answers(S, N, <<Bytes/binary, More/binary>>)
     end.
 
 behind(_, Bytes, Length) when byte_size(Bytes) >= Length ->
     binary_part(Bytes, Length, byte_size(Bytes) - Length);
 behind(S, Bytes, Length) ->
-    {ok, More} = gen_tcp:recv(S, 0, 10000),
+    {ok, More} = gen_tcp:recv(S, 0, 60000),
     behind(S, <<Bytes/binary, More/binary>>, Length).

@@ -1,7 +1,7 @@
 %% Scenario 30: cowboy, with rules that name a part of the path, a REST handler and a websocket.
 -module(scenario_web_cowboy).
 
--export([start/1, init/2, info/3, kill_connections/1]).
+-export([start/1, wait_for_request/1, init/2, info/3, kill_connections/1]).
 -export([forbidden/2, resource_exists/2, content_types_provided/2, to_text/2, websocket_init/1, websocket_handle/2, websocket_info/2]).
 
 -spec start(map()) -> inet:port_number().
@@ -12,9 +12,14 @@ start(More) ->
                                              {"/odd/:what", ?MODULE, odd}, {"/ws", ?MODULE, ws}, {"/[...]", ?MODULE, []}]}]),
     {ok, _} = cowboy:start_clear(?MODULE, [{ip, {127, 0, 0, 1}}, {port, 0}],
                                  maps:merge(#{env => #{dispatch => Dispatch}, stream_handlers => [kprof_cowboy, cowboy_stream_h],
-                                              max_keepalive => 100000, request_timeout => 1000, enable_connect_protocol => true},
+                                              max_keepalive => 100000, request_timeout => 60000, enable_connect_protocol => true},
                                             More)),
     ranch:get_port(?MODULE).
+
+%% New connections may take so long for a request.
+-spec wait_for_request(pos_integer()) -> ok.
+wait_for_request(Ms) ->
+    ranch:set_protocol_options(?MODULE, (ranch:get_protocol_options(?MODULE))#{request_timeout => Ms}).
 
 %% Once so many requests are stuck.
 -spec kill_connections(pos_integer()) -> ok.
