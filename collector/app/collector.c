@@ -260,7 +260,7 @@ static int open_store(struct collector *c) {
         return EXIT_OK;
     }
     log_error("%s", error);
-    return status == STORE_FOREIGN || status == STORE_NEWER ? EXIT_FOREIGN : EXIT_DATABASE;
+    return status == STORE_FOREIGN || status == STORE_NEWER || status == STORE_OLDER ? EXIT_FOREIGN : EXIT_DATABASE;
 }
 
 // On a socket that systemd opened for us, where there is one; --listen does not count then.

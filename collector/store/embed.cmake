@@ -1,12 +1,13 @@
-# Writes the migrations of schema/ into a C file, in order: cmake -DOUT=… -DDIR=… -P embed.cmake
-# A file is named NNN_what.sql; the numbers run from 001 without a gap, as migration n brings version n-1 to version n.
+# Writes the files of schema/ into a C file, in order: cmake -DOUT=… -DDIR=… -P embed.cmake
+# A file is named NNN_what.sql. The first makes a new database of version NNN; the numbers of the others follow without a gap, as file n
+# brings version n-1 to version n.
 file(GLOB files RELATIVE ${DIR} ${DIR}/*.sql)
 list(SORT files)
 set(c "#include \"internal.h\"\n\n")
 set(table "")
-set(n 0)
+string(REGEX MATCH "[1-9][0-9]*" first "${files}")
+set(n ${first})
 foreach(file ${files})
-  math(EXPR n "${n} + 1")
   if(NOT file MATCHES "^0*${n}_.*\\.sql$")
     message(FATAL_ERROR "schema/${file}: expected number ${n}")
   endif()
@@ -14,7 +15,11 @@ foreach(file ${files})
   string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
   string(REGEX REPLACE "((0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,))" "\\1\n" bytes "${bytes}")
   string(APPEND c "// ${file}\nstatic const unsigned char sql_${n}[] = {${bytes}0};\n\n")
-  string(APPEND table "    {\"${file}\", (const char *)sql_${n}},\n")
+  string(APPEND table "    {${n}, (const char *)sql_${n}},\n")
+  math(EXPR n "${n} + 1")
 endforeach()
-string(APPEND c "const struct migration store_migrations[] = {\n${table}};\nconst int store_schema_version = ${n};\n")
+math(EXPR last "${n} - 1")
+math(EXPR count "${n} - ${first}")
+string(APPEND c "const struct migration store_migrations[] = {\n${table}};\nconst int store_migration_count = ${count};\n"
+                "const int store_first_version = ${first};\nconst int store_schema_version = ${last};\n")
 file(WRITE ${OUT} "${c}")

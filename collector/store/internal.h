@@ -18,14 +18,17 @@
 // their end can still be added up.
 #define STORE_LEDGER_MOST 8796093022208 // 2 to the power of 43
 
+// What brings a database to a version: the first one a new database, the others one of the version before.
 struct migration {
-    const char *file;
+    int version;
     const char *sql;
 };
 
-// schema/*.sql, embedded by embed.cmake: migration i brings version i to version i + 1.
+// schema/*.sql, embedded by embed.cmake.
 extern const struct migration store_migrations[];
-extern const int store_schema_version; // how many there are
+extern const int store_migration_count;
+extern const int store_first_version;  // of the first
+extern const int store_schema_version; // of the last
 
 enum statement {
     STATEMENT_BEGIN,
@@ -149,11 +152,6 @@ bool store_write_paths(struct store *s, const struct resolutions *resolutions, c
 bool store_write_costs(struct store *s, const struct resolutions *resolutions, const struct stats *batch);
 bool store_write_kept(struct store *s, const struct resolutions *resolutions, const struct stats *batch);
 
-// -- older.c: files of an older schema -----------------------------------------------------------------------------
-
-// Makes a reader's connection see a file of an older schema as one of ours, without touching the file.
-bool store_read_older(sqlite3 *db, int64_t version);
-
 // -- query.c: shared by the readers' queries -----------------------------------------------------------------------
 
 // The resolution to take for a query; 0: there is no data at all. Within a transaction.
@@ -172,6 +170,10 @@ bool store_fail(struct store *s, const char *what);
 __attribute__((format(printf, 3, 4))) bool store_pass_over(struct store *s, const struct row_place *at, const char *what, ...);
 // Closes the connection of a writer, and gives its lock of the file back. The path stays locked.
 void store_disconnect(struct store *s);
+
+// Brings a database of this version, 0 for a new one, to the last version of a list. Each step is whole, or was not: the transaction of one
+// that failed is open still, and ends with the connection.
+bool store_migrate(sqlite3 *db, int64_t version, const struct migration *list, int count);
 
 // Asks for one integer; otherwise when there is no row, it is NULL, or the query fails.
 int64_t store_integer(struct store *s, const char *sql, int64_t otherwise);

@@ -221,8 +221,7 @@ static bool add_rows(struct store *s, const struct query *q, struct query_sums *
 static bool add_ledger(struct store *s, const struct query *q, struct query_sums *sums) {
     sqlite3_stmt *row = query_prepare(
         s,
-        "SELECT min(bucket_start), max(bucket_start), sum(stale_calls) FILTER (WHERE calls IS NOT NULL)"
-        LEDGER_COLUMNS(SUM_OF) " "
+        "SELECT min(bucket_start), max(bucket_start)" LEDGER_COLUMNS(SUM_OF) " "
         "FROM ledger_rows WHERE resolution_s = ?1 AND bucket_start >= ?2 "
         "AND bucket_start < ?3 "
         "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4))",
@@ -233,11 +232,10 @@ static bool add_ledger(struct store *s, const struct query *q, struct query_sums
     bool ok = sqlite3_step(row) == SQLITE_ROW || store_fail(s, "query the ledger");
     if (ok && sqlite3_column_type(row, 0) == SQLITE_INTEGER) {
         struct ledger_row *l = &sums->ledger;
-        int at = 3;
+        int at = 2;
 #define TAKE_SUM(column) l->column = (uint64_t)sqlite3_column_int64(row, at++);
         LEDGER_COLUMNS(TAKE_SUM)
 #undef TAKE_SUM
-        sums->stale_calls = (uint64_t)sqlite3_column_int64(row, 2);
         cover(sums, sqlite3_column_int64(row, 0));
         cover(sums, sqlite3_column_int64(row, 1));
         sums->has_ledger = true;

@@ -108,6 +108,23 @@ bool store_header_is_ours(const uint8_t *header) {
     return memcmp(header, "SQLite format 3", 16) == 0 && store_header_number(header, HEADER_APPLICATION_ID) == STORE_APPLICATION_ID;
 }
 
+// Whether a file of this version is for us; 0: there is nothing in it yet.
+static enum store_status check_version(int64_t version, const char *path, char error[STORE_ERROR_BYTES]) {
+    if (version > store_schema_version) {
+        return refuse(error, STORE_NEWER,
+                      "%s was written by a newer kprof (schema %lld, this one knows %d), and was not touched: "
+                      "use the newer kprof, or name another file",
+                      path, (long long)version, store_schema_version);
+    }
+    if (version != 0 && version < store_first_version) {
+        return refuse(error, STORE_OLDER,
+                      "%s was written by a kprof from before the first release (schema %lld, this one knows %d and later), and was not "
+                      "touched: read it with that kprof, or name another file and fill it from recordings with kprof replay",
+                      path, (long long)version, store_first_version);
+    }
+    return STORE_OK;
+}
+
 // Looks at the start of the file. The version may be newer in the WAL, and is asked for again.
 static enum store_status inspect(int fd, const char *path, char error[STORE_ERROR_BYTES]) {
     struct stat st;
@@ -122,14 +139,7 @@ static enum store_status inspect(int fd, const char *path, char error[STORE_ERRO
         return refuse(error, STORE_FOREIGN,
                       "%s is not a kprof database, and was not touched: name another file", path);
     }
-    uint32_t version = store_header_number(header, HEADER_USER_VERSION);
-    if (version > (uint32_t)store_schema_version) {
-        return refuse(error, STORE_NEWER,
-                      "%s was written by a newer kprof (schema %u, this one knows %d), and was not touched: "
-                      "use the newer kprof, or name another file",
-                      path, version, store_schema_version);
-    }
-    return STORE_OK;
+    return check_version(store_header_number(header, HEADER_USER_VERSION), path, error);
 }
 
 static enum store_status not_locked(const char *path, int why, long holder, char error[STORE_ERROR_BYTES]) {
@@ -183,14 +193,16 @@ static bool run(sqlite3 *db, const char *sql) {
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-// Brings the schema from its version to ours, each step in a transaction of its own.
-static bool migrate(sqlite3 *db, int64_t version) {
-    for (int64_t v = version; v < store_schema_version; v++) {
+bool store_migrate(sqlite3 *db, int64_t version, const struct migration *list, int count) {
+    for (int i = 0; i < count; i++) {
         char mark[96];
-        snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %lld; COMMIT",
-                 STORE_APPLICATION_ID, (long long)v + 1);
-        if (!run(db, "BEGIN IMMEDIATE") || !run(db, store_migrations[v].sql) || !run(db, mark)) {
-            return false; // closing the connection rolls back
+        if (list[i].version <= version) {
+            continue;
+        }
+        snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", STORE_APPLICATION_ID,
+                 list[i].version);
+        if (!run(db, "BEGIN IMMEDIATE") || !run(db, list[i].sql) || !run(db, mark)) {
+            return false;
         }
     }
     return true;
@@ -218,33 +230,23 @@ static enum store_status failed(sqlite3 *db, const char *path, char error[STORE_
                   path, sqlite3_errmsg(db));
 }
 
-static enum store_status check_version(sqlite3 *db, int64_t version, const char *path,
-                                       char error[STORE_ERROR_BYTES]) {
-    if (version <= store_schema_version) {
-        return STORE_OK;
-    }
-    // only the WAL said so: leave that as it is, too
-    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    return refuse(error, STORE_NEWER,
-                  "%s was written by a newer kprof (schema %lld, this one knows %d): use the newer one", path,
-                  (long long)version, store_schema_version);
-}
-
 static enum store_status set_up(sqlite3 *db, const char *path, char error[STORE_ERROR_BYTES]) {
     int64_t version;
     sqlite3_busy_timeout(db, BUSY_MS);
     if (!ask_integer(db, "PRAGMA user_version", &version)) {
         return failed(db, path, error);
     }
-    enum store_status status = check_version(db, version, path, error);
+    enum store_status status = check_version(version, path, error);
     if (status != STORE_OK) {
+        // only the WAL said so: leave that as it is, too
+        sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         return status;
     }
     char limits[96];
     snprintf(limits, sizeof limits, "PRAGMA journal_size_limit = %d; PRAGMA cache_size = -%d", WAL_BYTES, CACHE_KB);
     // The schema comes before WAL, so that the application id is in the file itself from its first page on.
     // NORMAL: a power failure may take the last flushes, never the database.
-    if (!migrate(db, version) || !run(db, "PRAGMA journal_mode = WAL") ||
+    if (!store_migrate(db, version, store_migrations, store_migration_count) || !run(db, "PRAGMA journal_mode = WAL") ||
         !run(db, "PRAGMA synchronous = NORMAL") || !run(db, limits)) {
         return failed(db, path, error);
     }
@@ -347,12 +349,7 @@ static enum store_status check_reader(struct store *s, const char *path, char er
                 ask_integer(s->db, "PRAGMA user_version", &version);
     }
     if (asked && id == STORE_APPLICATION_ID && version > 0) {
-        enum store_status status = check_version(s->db, version, path, error);
-        if (status == STORE_OK && !store_read_older(s->db, version)) {
-            return refuse(error, STORE_FAILED, "cannot read %s, of an older kprof (%s): write it once with kprof-collector --db",
-                          path, sqlite3_errmsg(s->db));
-        }
-        return status;
+        return check_version(version, path, error);
     }
     if (asked || sqlite3_errcode(s->db) == SQLITE_NOTADB) {
         return refuse(error, STORE_FOREIGN, "%s is not a kprof database: name another file with --db", path);

@@ -24,7 +24,7 @@ const char *report_verdict(const struct query_sums *sums) {
 }
 
 bool report_stale(const struct query_sums *sums) {
-    return sums->stale_calls > sums->ledger.calls / 1000;
+    return sums->ledger.stale_calls > sums->ledger.calls / 1000;
 }
 
 // Requests of which the statistics know nothing, for reasons that hit the long ones more: the longer one
@@ -172,11 +172,11 @@ static void stale(const struct query_sums *sums, struct buffer *out) {
         return;
     }
     char of[32] = "";
-    if (sums->stale_calls <= sums->ledger.calls) { // else they are late ones of calls before this time
+    if (sums->ledger.stale_calls <= sums->ledger.calls) { // else they are late ones of calls before this time
         snprintf(of, sizeof of, " of %llu", (unsigned long long)sums->ledger.calls);
     }
     snprintf(text, sizeof text, " Unclear: %llu%s calls came when their request was over%s",
-             (unsigned long long)sums->stale_calls, of, sums->stale_count > 0 ? ":" : "");
+             (unsigned long long)sums->ledger.stale_calls, of, sums->stale_count > 0 ? ":" : "");
     struct list list = list_begin(out, text);
     for (uint32_t i = 0; i < sums->stale_count; i++) {
         const struct query_stale *tier = &sums->stale[i];

@@ -41,8 +41,8 @@ struct stat_row {
 };
 
 // The ledger's counters, in the order of the view's columns: struct, SQL, queries and JSON are all made from this list. What each counts
-// stands in the schema, in the file of the version that it came with.
-#define LEDGER_COLUMNS_1(X) \
+// stands in schema/007_whole.sql.
+#define LEDGER_COLUMNS(X)   \
     X(requests_complete)    \
     X(requests_incomplete)  \
     X(requests_expired)     \
@@ -53,10 +53,13 @@ struct stat_row {
     X(orphan_returns)       \
     X(stale_calls)          \
     X(decode_errors)        \
-    X(paused_ms)
-#define LEDGER_COLUMNS_2(X) X(unwound_frames) X(ambiguous_returns) X(lost_tokens) X(reloads)
-#define LEDGER_COLUMNS_4(X) X(trips) X(lowered_ms)
-#define LEDGER_COLUMNS_6(X) \
+    X(paused_ms)            \
+    X(unwound_frames)       \
+    X(ambiguous_returns)    \
+    X(lost_tokens)          \
+    X(reloads)              \
+    X(trips)                \
+    X(lowered_ms)           \
     X(incomplete_loss)      \
     X(incomplete_token)     \
     X(incomplete_cause)     \
@@ -74,7 +77,6 @@ struct stat_row {
     X(unmarked_calls)       \
     X(coarse_rows)          \
     X(unwritten_rows)
-#define LEDGER_COLUMNS(X) LEDGER_COLUMNS_1(X) LEDGER_COLUMNS_2(X) LEDGER_COLUMNS_4(X) LEDGER_COLUMNS_6(X)
 
 #define LEDGER_FIELD(name) uint64_t name;
 struct ledger_row {

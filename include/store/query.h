@@ -52,7 +52,6 @@ struct query_sums {
     uint32_t count;
     struct ledger_row ledger; // summed; its bucket_start and node mean nothing
     bool has_ledger;          // at least one ledger row was there
-    uint64_t stale_calls;     // of the ledger's those that its calls can be compared with: files before version 6 did not count calls
     struct query_stale stale[QUERY_STALE]; // the tiers with the most stale calls, the one with the most first
     uint32_t stale_count;
     uint32_t resolution_s;    // of the rows that were taken; 0: there are none at all

@@ -16,6 +16,7 @@ enum store_status {
     STORE_UNWRITABLE, // the file or its folder cannot be written, or the disk is full
     STORE_FOREIGN,    // the file is not a kprof database; it was not touched
     STORE_NEWER,      // the file is of a newer kprof; it was not touched
+    STORE_OLDER,      // the file is of a kprof from before the first release; it was not touched
     STORE_IN_USE,     // another collector writes it
     STORE_MISSING,    // store_open_reader: there is no such file, or it cannot be read
     STORE_FAILED      // anything else: damage, no memory
@@ -36,8 +37,7 @@ struct store; // opaque
 // of the file, and with it go the POSIX locks of the connection that stays.
 enum store_status store_open(const char *path, struct store **out, char error[STORE_ERROR_BYTES]);
 
-// Opens the file for queries only (store/query.h). Never writes to it, never checkpoints it. A file of an older schema, which only
-// a writer migrates, is read as it is: what was not measured then is 0, or not there.
+// Opens the file for queries only (store/query.h). Never writes to it, never checkpoints it.
 enum store_status store_open_reader(const char *path, struct store **out, char error[STORE_ERROR_BYTES]);
 
 // Where the file is that a collector writes, and the log beside it (FILE-wal).

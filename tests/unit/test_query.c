@@ -68,7 +68,6 @@ static void test_sums_over_time_and_nodes(void **state) {
     uint64_t nth = 0;
 #define IS_FIVE_TIMES(column) assert_int_equal(sums.ledger.column, 5 * ++nth);
     LEDGER_COLUMNS(IS_FIVE_TIMES)
-    assert_int_equal(sums.stale_calls, sums.ledger.stale_calls);
     assert_int_equal(sums.first_s, NOON + 10);
     assert_int_equal(sums.last_s, NOON + 60);
     query_sums_free(&sums);

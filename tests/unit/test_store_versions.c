@@ -1,0 +1,108 @@
+// Files of other versions of the schema: what is refused, and how a file comes to the next version.
+#include "store_fixture.h"
+
+#include "../../collector/store/internal.h"
+
+enum { NOON = 1763640000 };
+
+// The version after the last, as a next file of schema/ would bring it.
+enum { STEPS = 2 };
+static struct migration with_next[STEPS];
+
+static int setup(void **state) {
+    assert_int_equal(store_migration_count, 1); // else the lists below begin with more
+    with_next[0] = store_migrations[0];
+    with_next[1] = (struct migration){store_schema_version + 1,
+                                      "ALTER TABLE cost_rows ADD COLUMN joules INTEGER NOT NULL DEFAULT 0;"
+                                      "DROP VIEW tier_costs; CREATE VIEW tier_costs AS SELECT messages, joules FROM cost_rows"};
+    return fixture_setup(state);
+}
+
+static bool migrated(const struct migration *list, int count) {
+    sqlite3 *db;
+    char *text = fixture_ask(fixture_db, "PRAGMA user_version");
+    int64_t version = strtol(text, NULL, 10);
+    free(text);
+    assert_int_equal(sqlite3_open(fixture_db, &db), SQLITE_OK);
+    bool ok = store_migrate(db, version, list, count);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    return ok;
+}
+
+static void expect_version(int version) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", version);
+    fixture_expect("PRAGMA user_version", text);
+    fixture_expect("PRAGMA integrity_check", "ok");
+}
+
+static void write_cost(void) {
+    struct stats *batch = stats_new();
+    struct cost_row *row = stats_cost(batch, NOON, directory_node(&fixture_names, slice_text("shop@host")),
+                                      directory_tier(&fixture_names, slice_text("db")));
+    row->messages = 7;
+    fixture_write(batch);
+}
+
+static void test_versions_before_the_first_release_are_refused(void **state) {
+    (void)state;
+    store_close(fixture_open());
+    for (int version = 1; version < store_first_version; version++) {
+        char sql[64], said[64], error[STORE_ERROR_BYTES];
+        struct store *s;
+        snprintf(sql, sizeof sql, "PRAGMA user_version = %d", version);
+        free(fixture_ask(fixture_db, sql));
+        snprintf(said, sizeof said, "(schema %d, this one knows %d", version, store_first_version);
+        for (int reads = 0; reads < 2; reads++) {
+            assert_int_equal((reads ? store_open_reader : store_open)(fixture_db, &s, error), STORE_OLDER);
+            assert_null(s);
+            assert_non_null(strstr(error, fixture_db));
+            assert_non_null(strstr(error, said));
+            assert_non_null(strstr(error, "kprof replay"));
+            assert_null(strchr(error, '\n'));
+        }
+        expect_version(version);
+    }
+}
+
+static void test_the_next_version_keeps_the_rows(void **state) {
+    (void)state;
+    write_cost();
+    assert_true(migrated(with_next, STEPS));
+    expect_version(store_schema_version + 1);
+    fixture_expect("SELECT group_concat(messages || ':' || joules) FROM tier_costs", "7:0,7:0,7:0");
+    assert_true(migrated(with_next, STEPS)); // there is nothing left to do
+    expect_version(store_schema_version + 1);
+}
+
+static void test_a_new_file_goes_through_all_of_them(void **state) {
+    (void)state;
+    assert_true(migrated(with_next, STEPS));
+    expect_version(store_schema_version + 1);
+    fixture_expect("SELECT count(joules) FROM tier_costs", "0");
+}
+
+// Here a table of somebody's own is in its way.
+static void test_a_step_that_fails_changes_nothing(void **state) {
+    (void)state;
+    write_cost();
+    with_next[1].sql = "CREATE TABLE joules (a); CREATE TABLE mine (a)";
+    free(fixture_ask(fixture_db, "CREATE TABLE mine (b)"));
+    char *before = fixture_ask(fixture_db, "SELECT group_concat(sql) FROM sqlite_schema");
+    assert_false(migrated(with_next, STEPS));
+    expect_version(store_schema_version);
+    fixture_expect("SELECT group_concat(sql) FROM sqlite_schema", before);
+    fixture_expect("SELECT sum(messages) FROM tier_costs", "21");
+    free(before);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+#define VERSION_TEST(f) cmocka_unit_test_setup_teardown(f, setup, fixture_teardown)
+        VERSION_TEST(test_versions_before_the_first_release_are_refused),
+        VERSION_TEST(test_the_next_version_keeps_the_rows),
+        VERSION_TEST(test_a_new_file_goes_through_all_of_them),
+        VERSION_TEST(test_a_step_that_fails_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
