@@ -313,10 +313,8 @@ static bool read_event(struct message_reader *r, struct cursor *c, struct term_p
     return !c->failed;
 }
 
-bool message_decode(struct message_reader *r, struct cursor *c, bool last, struct message *m) {
-    if (last && message_learned(r, c, m)) {
-        return true;
-    }
+// Out of line, so that the fast way is a part of the loop that decodes.
+__attribute__((noinline)) static bool read_any(struct message_reader *r, struct cursor *c, struct message *m) {
     memset(m, 0, sizeof *m);
     const uint8_t *start = c->at;
     uint32_t arity = term_tuple(c);
@@ -344,6 +342,10 @@ bool message_decode(struct message_reader *r, struct cursor *c, bool last, struc
         message_learn_start(r, start, at, pid);
     }
     return read_event(r, c, pid, timed, arity - 2, m);
+}
+
+bool message_decode(struct message_reader *r, struct cursor *c, bool last, struct message *m) {
+    return (last && message_learned(r, c, m)) || read_any(r, c, m);
 }
 
 void message_pid_text(uint64_t pid, char *out) {

@@ -22,7 +22,8 @@ static inline uint64_t load64(const uint8_t *p) {
 }
 
 static inline uint64_t pid_number(const uint8_t *numbers) {
-    return __builtin_bswap32(load32(numbers)) | (uint64_t)__builtin_bswap32(load32(numbers + 4)) << 32;
+    uint64_t both = __builtin_bswap64(load64(numbers));
+    return both >> 32 | both << 32;
 }
 
 // The value of a big integer of 8 bytes; false when p is none, or over 63 bits.
@@ -53,8 +54,8 @@ static size_t atom_lead(uint8_t tag) {
 
 // Where a head is kept. It need not withstand attacks: whoever makes heads share a place only makes the slow way more frequent.
 static inline struct message_head *head_place(struct message_reader *r, const uint8_t *p, size_t len) {
-    uint64_t h = load64(p + len - 8) * 0xd6e8feb86659fd93ULL ^ load64(p + len - 16) * 0xe7037ed1a0b428dbULL ^
-                 p[3] * 0x9e3779b97f4a7c15ULL; // p[3] tells the events apart
+    // p[3] tells the events apart
+    uint64_t h = ((load64(p + len - 16) + p[3]) * 0xd6e8feb86659fd93ULL ^ load64(p + len - 8)) * 0xe7037ed1a0b428dbULL;
     return &r->heads[(h >> 32) % MESSAGE_HEADS];
 }
 
@@ -184,9 +185,9 @@ static inline bool read_note(const struct message_reader *r, const uint8_t *p, c
 bool message_learned(struct message_reader *r, struct cursor *c, struct message *m) {
     const uint8_t *p = c->at;
     const uint8_t *time = c->end - BIG_TIME;
-    size_t start = r->prefix_len + PID_NUMBERS;
-    if (r->prefix_len == 0 || r->atom_lead == 0 || !r->big_time || cursor_left(c) < start + BIG_TIME + LONGEST_LEAD ||
-        !bytes_equal(p, r->prefix, r->prefix_len) || load32(p + start - 4) != r->creation || !big_value(time, &m->time) ||
+    size_t start = r->known;
+    if (start == 0 || cursor_left(c) < start + BIG_TIME + LONGEST_LEAD || !bytes_equal(p, r->prefix, r->prefix_len) ||
+        load32(p + start - 4) != r->creation || !big_value(time, &m->time) ||
         (uint64_t)m->time - (uint64_t)r->time + NEAR_TIME > 2 * (uint64_t)NEAR_TIME) {
         return false;
     }
@@ -211,9 +212,13 @@ bool message_learned(struct message_reader *r, struct cursor *c, struct message 
     m->arguments = slice_of(NULL, 0);
     m->head = h;
     p += start + h->len;
-    m->note = slice_of(p, m->kind == MESSAGE_CALL ? 0 : (size_t)(time - p));
-    if (m->kind == MESSAGE_CALL && !read_note(r, p, time, m)) {
-        return false;
+    if (h->kind != MESSAGE_CALL) {
+        m->note = slice_of(p, (size_t)(time - p));
+    } else {
+        m->note = slice_of(p, 0);
+        if (!read_note(r, p, time, m)) {
+            return false;
+        }
     }
     r->time = m->time;
     c->at = c->end;
@@ -223,7 +228,7 @@ bool message_learned(struct message_reader *r, struct cursor *c, struct message 
 void message_learn_start(struct message_reader *r, const uint8_t *start, const uint8_t *at, struct term_pid pid) {
     const uint8_t *end = pid.node.text.data + pid.node.text.len;
     size_t len = (size_t)(end - start);
-    r->prefix_len = 0;
+    r->prefix_len = r->known = 0;
     if (at[0] == TERM_NEW_PID && start[0] == TERM_SMALL_TUPLE && len <= MESSAGE_PREFIX_BYTES) {
         memcpy(r->prefix, start, len);
         r->prefix_len = len;
@@ -235,4 +240,5 @@ void message_learn_start(struct message_reader *r, const uint8_t *start, const u
 void message_learn_time(struct message_reader *r, struct slice encoded, const struct message *m) {
     r->big_time = encoded.len == BIG_TIME && encoded.data[0] == TERM_SMALL_BIG && m->clock == MESSAGE_MONOTONIC;
     r->time = m->time;
+    r->known = r->prefix_len > 0 && r->atom_lead > 0 && r->big_time ? r->prefix_len + PID_NUMBERS : 0;
 }

@@ -103,6 +103,7 @@ struct message_reader {
     uint8_t atom_lead;                    // bytes of an atom before its text: 3 up to OTP 25, then 2; 0: none learned
     bool big_time;                        // the last monotonic time came as a big integer of 8 bytes:
     int64_t time;                         // this one
+    size_t known;                         // bytes before a message's head, when all of the above is learned; else 0
     struct message_head heads[MESSAGE_HEADS];
 };
 
