@@ -136,6 +136,42 @@ static void take_word(struct pipeline_node *n, const struct tracker_call *call, 
     }
 }
 
+// What is no tier's call.
+static void deliver_marker(struct pipeline_node *n, const struct traced_function *f, const struct message *m,
+                           const struct tracker_call *call) {
+    switch (f->role) {
+    case ROLE_TIER:
+        break;
+    case ROLE_BEGIN:
+        name_request(n, tracker_begin(n->tracker, call), f, m);
+        break;
+    case ROLE_WEB_BEGIN: {
+        struct request_ref begun = tracker_web_begin(n->tracker, call);
+        if (m->note_kind == NOTE_IDENTITY) {
+            name_by_term(n, begun, m->note, AT_BEGIN);
+        }
+        break;
+    }
+    case ROLE_END: {
+        struct tracker_end end = read_end(n, m, call->time);
+        tracker_end(n->tracker, &end);
+        break;
+    }
+    case ROLE_SAYS:
+        take_word(n, call, m);
+        break;
+    case ROLE_UPGRADE:
+        tracker_upgraded(n->tracker, call);
+        break;
+    case ROLE_SPAWN:
+        tracker_spawn(n->tracker, call);
+        break;
+    case ROLE_NAMING:
+        name_request(n, tracker_find(n->tracker, m->token), f, m);
+        break;
+    }
+}
+
 void deliver_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time) {
     if (!m->has_token) {
         if (f->role == ROLE_TIER) {
@@ -153,43 +189,16 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
                                 .tier = f->tier,
                                 .function = m->target,
                                 .caller = m->caller};
-    switch (f->role) {
-    case ROLE_TIER:
-        n->costs[f - n->tiers.functions].calls++;
-        n->totals.calls++;
-        if (m->entry == ENTRY_LEFT_OUT) {
-            tracker_left_out(n->tracker, m->pid);
-        } else {
-            name_request(n, m->entry == ENTRY_BEGINS ? tracker_enter(n->tracker, &call) : tracker_call(n->tracker, &call), f, m);
-        }
-        break;
-    case ROLE_BEGIN:
-        name_request(n, tracker_begin(n->tracker, &call), f, m);
-        break;
-    case ROLE_WEB_BEGIN: {
-        struct request_ref begun = tracker_web_begin(n->tracker, &call);
-        if (m->note_kind == NOTE_IDENTITY) {
-            name_by_term(n, begun, m->note, AT_BEGIN);
-        }
-        break;
+    if (f->role != ROLE_TIER) {
+        deliver_marker(n, f, m, &call);
+        return;
     }
-    case ROLE_END: {
-        struct tracker_end end = read_end(n, m, time);
-        tracker_end(n->tracker, &end);
-        break;
-    }
-    case ROLE_SAYS:
-        take_word(n, &call, m);
-        break;
-    case ROLE_UPGRADE:
-        tracker_upgraded(n->tracker, &call);
-        break;
-    case ROLE_SPAWN:
-        tracker_spawn(n->tracker, &call);
-        break;
-    case ROLE_NAMING:
-        name_request(n, tracker_find(n->tracker, m->token), f, m);
-        break;
+    n->costs[f - n->tiers.functions].calls++;
+    n->totals.calls++;
+    if (m->entry == ENTRY_LEFT_OUT) {
+        tracker_left_out(n->tracker, m->pid);
+    } else {
+        name_request(n, m->entry == ENTRY_BEGINS ? tracker_enter(n->tracker, &call) : tracker_call(n->tracker, &call), f, m);
     }
 }
 

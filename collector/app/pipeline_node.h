@@ -57,6 +57,7 @@ struct pipeline_node {
     int64_t offset;        // in the stream, of the next byte to be looked at
     int64_t latest;        // node time of the latest message
     int64_t advanced;      // node time of the last tracker_advance
+    int64_t advance_at;    // and of the next one
     bool lost;             // messages were lost, and none has come since
     bool fresh;            // bytes came since the last tick
     uint64_t ticked;       // messages when that was

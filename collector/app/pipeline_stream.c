@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/time_math.h"
 #include "codec/frame.h"
 #include "model/keep.h"
 
@@ -21,12 +22,11 @@ static const int64_t AHEAD_NS = 10LL * NANOSECONDS;
 
 // The node's time of a message. Returns false when it has none that can be true.
 static inline bool message_time(struct pipeline_node *n, const struct message *m, int64_t *time) {
-    if (m->clock == MESSAGE_UNTIMED) {
-        n->totals.untimed++;
-        return false;
-    }
     if (m->clock == MESSAGE_MONOTONIC) {
         *time = node_ns(n, m->time);
+    } else if (m->clock == MESSAGE_UNTIMED) {
+        n->totals.untimed++;
+        return false;
     } else if (__builtin_sub_overflow(m->time, n->account.offset, time)) {
         return false;
     }
@@ -66,6 +66,7 @@ void stream_lose(struct pipeline_node *n) {
 
 static void advance(struct pipeline_node *n, int64_t now) {
     n->advanced = now;
+    n->advance_at = time_add(now, ADVANCE_NS);
     tracker_advance(n->tracker, now);
     ledger_settle(n);
     ledger_settle_costs(n);
@@ -78,7 +79,7 @@ static inline void pass_time(struct pipeline_node *n, int64_t time) {
     }
     if (time > n->latest) {
         n->latest = time;
-        if (n->advanced == INT64_MIN || time - n->advanced >= ADVANCE_NS) {
+        if (time >= n->advance_at) {
             advance(n, time);
         }
     }
@@ -189,7 +190,7 @@ bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *strea
     n->skipping = 0;
     n->offset = 0;
     n->latest = INT64_MIN;
-    n->advanced = INT64_MIN;
+    n->advanced = n->advance_at = INT64_MIN;
     n->totals.first_error = -1;
     return true;
 }
@@ -361,7 +362,7 @@ void pipeline_tick(struct pipeline *p, struct pipeline_now now) {
         bool idle = n->fresh && n->totals.messages == n->ticked;
         if (n->open && n->live && idle && n->partial.len == 0 && told_lately(n)) {
             int64_t safe = node_now(n) - IDLE_NS;
-            if (n->advanced == INT64_MIN || safe > n->advanced) {
+            if (safe > n->advanced) {
                 advance(n, safe > n->latest ? safe : n->latest);
             }
         }

@@ -75,17 +75,20 @@ static void count_whole(struct stat_row *row, const struct request_result *r) {
 }
 
 // Counts a request's spans by tier.
-static void count_tiers(const struct account *a, const struct request_result *r, int64_t bucket) {
+// Returns the calls of which nobody can tell whether they ended by an exception.
+static uint64_t count_tiers(const struct account *a, const struct request_result *r, int64_t bucket) {
     struct {
         uint16_t tier;
         struct stat_row *row;
     } seen[LIMIT_TIER_NAMES + 1]; // the rows of the request's tiers, so that a tier of many calls is looked up once
     uint32_t known = 0;
+    uint64_t unknown = 0;
     for (uint32_t i = 0; i < r->count; i++) {
         const struct span *span = &r->spans[i];
         if (span->open) {
             continue; // goes on after the request was closed; its return will be nobody's
         }
+        unknown += span->blind && !span->error;
         uint32_t k = 0;
         while (k < known && seen[k].tier != span->tier) {
             k++;
@@ -99,6 +102,7 @@ static void count_tiers(const struct account *a, const struct request_result *r,
             add_span(seen[k].row, span, (uint64_t)(span->end - span->start), first);
         }
     }
+    return unknown;
 }
 
 // Counts a request's spans by their position in its tree.
@@ -121,12 +125,14 @@ static void count_paths(const struct account *a, const struct request_result *r,
     }
 }
 
-static void count_complete(const struct account *a, const struct request_result *r, int64_t bucket) {
+// Returns the calls of which nobody can tell whether they ended by an exception.
+static uint64_t count_complete(const struct account *a, const struct request_result *r, int64_t bucket) {
     count_whole(row_of(a, bucket, r->identity, TIER_TOTAL), r);
-    count_tiers(a, r, bucket);
+    uint64_t unknown = count_tiers(a, r, bucket);
     if (a->paths) {
         count_paths(a, r, bucket);
     }
+    return unknown;
 }
 
 // The column that counts the requests that are incomplete for a reason.
@@ -154,15 +160,6 @@ static uint64_t *reason_count(struct ledger_row *ledger, uint8_t reason) {
     return &ledger->incomplete_return;
 }
 
-// Calls of which nobody can tell whether they ended by an exception.
-static uint64_t unknown_outcomes(const struct request_result *r) {
-    uint64_t unknown = 0;
-    for (uint32_t i = 0; i < r->count; i++) {
-        unknown += r->spans[i].blind && !r->spans[i].open && !r->spans[i].error;
-    }
-    return unknown;
-}
-
 void account_request(const struct account *a, const struct request_result *r) {
     int64_t bucket = account_bucket(a, r->end);
     if (r->remote) {
@@ -173,8 +170,7 @@ void account_request(const struct account *a, const struct request_result *r) {
     switch (r->fate) {
     case REQUEST_COMPLETE:
         ledger->requests_complete++;
-        ledger->unknown_outcomes += unknown_outcomes(r);
-        count_complete(a, r, bucket);
+        ledger->unknown_outcomes += count_complete(a, r, bucket);
         break;
     case REQUEST_INCOMPLETE:
         ledger->requests_incomplete++;
