@@ -744,9 +744,9 @@ uint32_t cause_find(struct tracker *t, struct process *p, const struct tracker_c
     uint32_t index = of_process(t, p, call, tier);
     p->clock = call->serial > p->clock ? call->serial : p->clock;
     if (p->top == SLAB_NONE) {
-        bool got = p->clock > 0 && p->clock < MESSAGE_LAST_SERIAL && call->from != call->pid;
-        p->since_clock = p->clock + got; // it has sent nothing since it got this
-        p->got = call->from != call->pid ? call->serial : 0;
+        bool came = call->from != call->pid;
+        p->since_clock = p->clock + (came && p->clock > 0 && p->clock < MESSAGE_LAST_SERIAL); // it has sent nothing since it got this
+        p->got = came ? call->serial : 0;
         p->sent = 0;
     }
     p->label = call->token;

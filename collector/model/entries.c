@@ -36,7 +36,7 @@ static void free_token(void *context, uint32_t i, const struct live_span *record
     uint64_t token = (uint64_t)record->start;
     if (record->tier == RECORD_TOKEN && map_remove(&owner->tracker->by_token, token, owner->index)) {
         remember_closed(owner->tracker, token);
-        owner->tracker->tokens[token % LATEST].value = SLAB_NONE;
+        latest_forget(owner->tracker->tokens, token);
     }
 }
 

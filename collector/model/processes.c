@@ -2,8 +2,11 @@
 
 struct process *process_look_up(struct tracker *t, uint64_t pid) {
     uint32_t index = map_get(&t->by_pid, pid);
+    if (index == MAP_NONE) {
+        return NULL;
+    }
     t->processes[pid % LATEST] = (struct latest){pid, index};
-    return index == MAP_NONE ? NULL : SLAB_AT(&t->pool->processes, struct process, index);
+    return SLAB_AT(&t->pool->processes, struct process, index);
 }
 
 struct process *process_new(struct tracker *t, uint64_t pid, int64_t time) {
@@ -51,7 +54,7 @@ void process_forget(struct tracker *t, struct process *p) {
     }
     uint32_t index = map_get(&t->by_pid, p->pid);
     map_remove(&t->by_pid, p->pid, index);
-    t->processes[p->pid % LATEST].value = SLAB_NONE;
+    latest_forget(t->processes, p->pid);
     POOL_GIVE(t, processes, index);
 }
 
@@ -82,30 +85,6 @@ void tell_never_returns(struct tracker *t, const struct call *top) {
         t->told[tier] = 1;
         t->options.events.never_returns(t->options.events.context, tier);
     }
-}
-
-struct call *push(struct tracker *t, struct process *p, uint16_t tier) {
-    const struct call *below = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
-    if (below && below->depth >= LIMIT_CALL_DEPTH) {
-        tell_never_returns(t, below);
-        return NULL;
-    }
-    uint32_t index = POOL_TAKE(t, calls);
-    if (index == SLAB_NONE) {
-        return NULL;
-    }
-    struct call *call = call_at(t, index);
-    *call = (struct call){.below = p->top,
-                          .request = SLAB_NONE,
-                          .losses = t->losses,
-                          .depth = below ? below->depth + 1 : 0,
-                          .blind = below ? below->blind : 0,
-                          .costs = SLAB_NONE,
-                          .requests = below && below->losses == t->losses ? below->requests : 0,
-                          .tier = tier};
-    p->top = index;
-    p->last_event = LAST_OTHER;
-    return call;
 }
 
 void processes_sweep(struct tracker *t, bool all) {

@@ -218,7 +218,7 @@ static void request_close(struct tracker *t, uint32_t index, enum request_fate f
     if (map_remove(&t->by_token, r->token, index) && maker == DIRECTORY_NONE) { // else it is another request's by now, or part's
         remember_closed(t, r->token);
     }
-    t->tokens[r->token % LATEST].value = SLAB_NONE;
+    latest_forget(t->tokens, r->token);
     if (maker != DIRECTORY_NONE) {
         part_close(t, r, maker);
     } else if (marked && !r->has_begin && !r->has_end && r->losses == t->losses && r->damage == REASON_NONE) {
@@ -250,7 +250,7 @@ static void token_free(struct tracker *t, uint64_t token) {
     if (index != MAP_NONE) {
         map_remove(&t->by_token, token, index);
     }
-    t->tokens[token % LATEST].value = SLAB_NONE;
+    latest_forget(t->tokens, token);
 }
 
 // The request of a token: known, or opened. SLAB_NONE past the cap.
@@ -285,7 +285,7 @@ static void refuse_request(struct tracker *t, uint64_t token) {
 
 // Without markers: whether this call opens the token's next request, the one before being over.
 static bool opens_again(struct tracker *t, const struct tracker_call *call, const struct process *p) {
-    if (t->markers || t->options.entry == TIER_NONE || call->tier != t->options.entry || p->top != SLAB_NONE) {
+    if (call->tier != t->options.entry || p->top != SLAB_NONE || t->markers || call->tier == TIER_NONE) {
         return false;
     }
     uint32_t index = request_find(t, call->token);
@@ -805,8 +805,9 @@ struct tracker *tracker_new(struct request_pool *pool, const struct tracker_opti
     for (int i = 0; i < PHASES; i++) {
         t->lists[i] = (struct list){SLAB_NONE, SLAB_NONE};
     }
-    for (int i = 0; i < LATEST; i++) {
-        t->tokens[i].value = t->processes[i].value = SLAB_NONE;
+    for (uint64_t i = 0; i < LATEST; i++) {
+        latest_forget(t->tokens, i);
+        latest_forget(t->processes, i);
     }
     if (!map_init(&t->by_token)) {
         goto err1;

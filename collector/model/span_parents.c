@@ -101,7 +101,14 @@ static inline struct worker *worker_find(const struct span_parents *p, uint64_t 
     return i == MAP_NONE ? NULL : &p->workers[i];
 }
 
-static struct worker *worker_for(struct span_parents *p, uint64_t pid) {
+// Past FEW they are found by an index. Without memory for it a process is not found again: its spans hang below the request.
+__attribute__((noinline, cold)) static void index_workers(struct span_parents *p) {
+    for (uint32_t i = p->worker_count == FEW + 1 ? 0 : p->worker_count - 1; i < p->worker_count; i++) {
+        map_set(&p->by_pid, p->workers[i].pid, i);
+    }
+}
+
+static inline struct worker *worker_for(struct span_parents *p, uint64_t pid) {
     uint32_t known = worker_index(p, pid);
     if (known != MAP_NONE) {
         return &p->workers[known];
@@ -123,9 +130,8 @@ static struct worker *worker_for(struct span_parents *p, uint64_t pid) {
                          .parent = SPAN_NONE,
                          .given = SPAN_NONE,
                          .event = INT64_MIN};
-    // without memory for the index a process is not found again: its spans hang below the request
-    for (uint32_t i = p->worker_count == FEW + 1 ? 0 : p->worker_count - 1; p->worker_count > FEW && i < p->worker_count; i++) {
-        map_set(&p->by_pid, p->workers[i].pid, i);
+    if (p->worker_count > FEW) {
+        index_workers(p);
     }
     return w;
 }

@@ -223,8 +223,13 @@ struct list {
 // Answers of a map, each at the place that its key has: few processes and requests make most of the messages at a time.
 struct latest {
     uint64_t key;
-    uint32_t value; // SLAB_NONE: not known
+    uint32_t value;
 };
+
+// Nothing is known of a key: the one that stands at its place now has its place elsewhere.
+static inline void latest_forget(struct latest all[LATEST], uint64_t key) {
+    all[key % LATEST].key = key + 1;
+}
 
 // A stretch of time in which calls were not traced.
 struct gap {
@@ -364,7 +369,7 @@ void request_died(struct tracker *t, const struct process *p, bool crashed, int6
 // The request of a token, or MAP_NONE.
 static inline uint32_t request_find(struct tracker *t, uint64_t token) {
     struct latest *latest = &t->tokens[token % LATEST];
-    if (latest->key != token || latest->value == SLAB_NONE) {
+    if (latest->key != token) {
         *latest = (struct latest){token, map_get(&t->by_token, token)};
     }
     return latest->value;
@@ -419,10 +424,11 @@ bool chunk_add(struct tracker *t, struct request *r);
 // Adds a record. False at a cap.
 static inline bool record_add(struct tracker *t, uint32_t index, const struct live_span *record) {
     struct request *r = request_at(t, index);
-    if (r->count % CHUNK_SPANS == 0 && !chunk_add(t, r)) {
+    uint32_t place = r->count % CHUNK_SPANS;
+    if (place == 0 && !chunk_add(t, r)) {
         return false;
     }
-    *span_at(t, r->last_chunk, r->count) = *record;
+    SLAB_AT(&t->pool->chunks, struct chunk, r->last_chunk)->spans[place] = *record;
     r->count++;
     return true;
 }
@@ -461,8 +467,7 @@ struct process *process_look_up(struct tracker *t, uint64_t pid);
 // A process that has made calls, or NULL. Each message asks for some: the compiler, which sees many callers, would make it a function.
 __attribute__((always_inline)) static inline struct process *process_find(struct tracker *t, uint64_t pid) {
     const struct latest *latest = &t->processes[pid % LATEST];
-    bool known = latest->key == pid && latest->value != SLAB_NONE;
-    return known ? SLAB_AT(&t->pool->processes, struct process, latest->value) : process_look_up(t, pid);
+    return latest->key == pid ? SLAB_AT(&t->pool->processes, struct process, latest->value) : process_look_up(t, pid);
 }
 
 // A new one, which does something; NULL at the cap.
@@ -477,8 +482,6 @@ static inline struct process *process_for(struct tracker *t, uint64_t pid, int64
     return p;
 }
 void process_forget(struct tracker *t, struct process *p);
-// Puts a call onto its process's stack. NULL at a cap.
-struct call *push(struct tracker *t, struct process *p, uint16_t tier);
 // Hands what a call lost in costs to its request, as a record of its own: few calls have any, and a span has no room for it.
 void settle_costs(struct tracker *t, const struct call *call);
 // Takes the top off.
@@ -497,5 +500,29 @@ static inline void pop(struct tracker *t, struct process *p) {
 void pop_lost(struct tracker *t, struct process *p);
 // Calls have piled up in a process, from this one down: the tier that most of them are of never returns.
 void tell_never_returns(struct tracker *t, const struct call *top);
+// Puts a call onto its process's stack. NULL at a cap.
+static inline struct call *push(struct tracker *t, struct process *p, uint16_t tier) {
+    const struct call *below = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
+    if (below && below->depth >= LIMIT_CALL_DEPTH) {
+        tell_never_returns(t, below);
+        return NULL;
+    }
+    uint32_t index = POOL_TAKE(t, calls);
+    if (index == SLAB_NONE) {
+        return NULL;
+    }
+    struct call *call = call_at(t, index);
+    *call = (struct call){.below = p->top,
+                          .request = SLAB_NONE,
+                          .losses = t->losses,
+                          .depth = below ? below->depth + 1 : 0,
+                          .blind = below ? below->blind : 0,
+                          .costs = SLAB_NONE,
+                          .requests = below && below->losses == t->losses ? below->requests : 0,
+                          .tier = tier};
+    p->top = index;
+    p->last_event = LAST_OTHER;
+    return call;
+}
 // Forgets processes that did nothing for the request timeout and wait for nothing but closed requests; or all.
 void processes_sweep(struct tracker *t, bool all);
