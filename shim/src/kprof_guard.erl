@@ -33,7 +33,7 @@
             set_at = undefined :: undefined | integer(),     % all were set; undefined: never yet
             silence_ms = ?SILENCE_MS :: pos_integer(),
             heard = 0 :: integer(),                          % monotonic ms of the collector's last byte
-            attended = undefined :: undefined | {node(), integer(), leaving()}}). % and of the kprof node's last word
+            attended = undefined :: undefined | {node(), non_neg_integer(), leaving()}}). % ms without a word of the kprof node's
 
 -type leaving() :: unload | stop | stop_trace.
 %% What is done when that node goes: everything is taken out, or the application stopped that was there already, or its trace only.
@@ -139,7 +139,7 @@ init([]) ->
     _ = process_flag(trap_exit, true),
     lists:foreach(fun({armed, Tracer, Patterns}) -> _ = undo(Tracer, Patterns) end, ets:lookup(?MODULE, armed)),
     Attended = case ets:lookup(?MODULE, attended) of
-                   [{attended, Node, Leaving}] -> _ = watch_later(), {Node, now_ms(), Leaving};
+                   [{attended, Node, Leaving}] -> _ = watch_later(), {Node, 0, Leaving};
                    [] -> undefined
                end,
     {ok, #s{attended = Attended, silence_ms = application:get_env(kprof, silence_ms, ?SILENCE_MS)}}.
@@ -165,7 +165,7 @@ handle_call(disarm, _, S) ->
 handle_call({attend, Node, Leaving}, _, S) ->
     _ = S#s.attended =/= undefined orelse watch_later(),
     true = ets:insert(?MODULE, {attended, Node, Leaving}),
-    {reply, ok, S#s{attended = {Node, now_ms(), Leaving}}};
+    {reply, ok, S#s{attended = {Node, 0, Leaving}}};
 handle_call(leave, _, #s{attended = undefined} = S) ->
     {reply, undefined, S};
 handle_call(leave, _, #s{attended = {_, _, Leaving}} = S) ->
@@ -186,7 +186,7 @@ handle_cast({set, Tracer, At}, #s{armed = {Tracer, _, _, _}, set_at = Before} = 
 handle_cast({set, _, _}, S) ->
     {noreply, S};
 handle_cast({word, Node}, #s{attended = {Node, _, Leaving}} = S) ->
-    {noreply, S#s{attended = {Node, now_ms(), Leaving}}};
+    {noreply, S#s{attended = {Node, 0, Leaving}}};
 handle_cast({word, _}, S) ->
     {noreply, S}.
 
@@ -208,8 +208,9 @@ handle_info({'DOWN', Ref, process, _, _}, #s{armed = {Tracer, Patterns, _, Ref}}
     {noreply, forget(S)};
 handle_info(watch, #s{attended = undefined} = S) ->
     {noreply, S};
-handle_info(watch, #s{attended = {Node, Last, Leaving}} = S) ->
-    case now_ms() - Last > S#s.silence_ms of
+%% Looks are counted, not the time: for as long as this node stands still itself, nobody's word can come.
+handle_info(watch, #s{attended = {Node, Silent, Leaving}} = S) ->
+    case Silent > S#s.silence_ms of
         true ->
             logger:warning("kprof: no word from ~ts for ~b ms, leaving", [Node, S#s.silence_ms]),
             Sup = whereis(kprof_sup),
@@ -217,7 +218,7 @@ handle_info(watch, #s{attended = {Node, Last, Leaving}} = S) ->
             {noreply, unattended(S)};
         false ->
             _ = watch_later(),
-            {noreply, S}
+            {noreply, S#s{attended = {Node, Silent + ?WATCH_MS, Leaving}}}
     end;
 handle_info(_, S) ->
     {noreply, S}.

@@ -370,11 +370,20 @@ watch(#t{target = Target} = T) ->
                 _ ->
                     watch(T)
             catch
+                throw:{failed, ?E_DOWN, _} ->
+                    %% who only is slow to answer is not gone: where it hangs, the connection ends by itself
+                    case lists:member(Target, nodes(connected)) of
+                        true -> watch(T);
+                        false -> gone(T)
+                    end;
                 throw:{failed, _, _} ->
-                    say("~ts is gone, waiting for it", [Target]),
-                    watch(wait(T, ""))
+                    gone(T)
             end
     end.
+
+gone(#t{target = Target} = T) ->
+    say("~ts is gone, waiting for it", [Target]),
+    watch(wait(T, "")).
 
 word(#t{mode = older} = T) -> remote(T, kprof, status, []);
 word(T) -> remote(T, kprof_guard, word, [node()]).
@@ -416,15 +425,15 @@ take_out(#t{mode = loaded} = T) ->
 
 unload(T) ->
     _ = remote(T, kprof_app, unload, [], 20000),
-    unloaded(T, 50).
+    unloaded(T, 100).
 
-%% The purge is the last thing that the target does by itself, one module after the other.
+%% The purge is the last thing that the target does by itself, one module after the other. What is still used it purges later.
 unloaded(_, 0) ->
     ok;
 unloaded(T, N) ->
-    case [M || M <- kprof_app:modules(), remote(T, erlang, check_old_code, [M])] of
-        [] -> ok;
-        _ -> timer:sleep(20), unloaded(T, N - 1)
+    case remote(T, lists, any, [fun erlang:check_old_code/1, kprof_app:modules()]) of
+        false -> ok;
+        true -> timer:sleep(20), unloaded(T, N - 1)
     end.
 
 %% --- small things ---

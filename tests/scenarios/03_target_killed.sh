@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Goal of this test: a target that is killed and started again is traced again by itself. The collector stays, requests
-# that were open at the kill are incomplete, and the node that comes back is the same node.
+# Goal of this test: a target that is killed and started again is traced again by itself; one that only hangs for a while is not left.
+# The collector stays, requests that were open at the kill are incomplete, and the node that comes back is the same node.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 name=target_$$
@@ -10,7 +10,12 @@ start_tracing "$name"
 
 start_load --clients 8 --think 6 --seconds 90
 wait_for 20 "requests are counted" ledger_reaches requests_complete 200
-sleep 12 # it has lived for longer than the next one will
+# Who does not answer for a while is not gone. And so it has lived for longer than the next one will.
+kill -STOP "$shop_pid"
+sleep 14
+kill -CONT "$shop_pid"
+sleep 3
+has_not "$kprof_log" 'is gone' "a target that hangs for a while is not given up"
 kill -KILL "$shop_pid"
 status=0
 wait "$load_pid" || status=$?
