@@ -15,12 +15,9 @@ if [ "$(run 'scenario_beside:sessions().')" = true ]; then
   start_tracing "$name"
   has_not "$kprof_log" 'somebody else' "somebody who traces new processes is no matter"
   is "$(run 'scenario_beside:stop(persistent_term:get(beside)).')" ok "nor that this ends"
-  start_load --clients 6 --think 10 --requests 3000
-  counts=$(run 'scenario_beside:churn(8).')
-  gone "$load_pid" && fail "the load ended too soon to tell anything"
-  status=0
-  wait "$load_pid" || status=$?
-  is "$status" 0 "the load ends well"
+  run 'scenario_beside:begin_churn().' >/dev/null
+  load --clients 6 --think 10 --requests 3000 || fail "the load failed"
+  counts=$(run 'scenario_beside:end_churn().')
   IFS=, read -r by_dbg by_other <<<"${counts//[][]/}"
   holds "$by_dbg" -gt 500 "dbg got its messages"
   holds "$by_other" -gt 500 "and so did the other session"

@@ -4,7 +4,7 @@
 
 -export([one/2, many/1, answer/1]).
 
--define(TIMEOUT, 5000).
+-define(TIMEOUT, 30000).
 
 -spec one(atom(), term()) -> term().
 one(Server, Message) ->

@@ -12,7 +12,7 @@
 -type result() :: #{types := #{shop_truth:route() => shop_stats:stats()},
                     connection_errors := non_neg_integer(), gave_up := boolean()}.
 
--define(TIMEOUT, 10000).
+-define(TIMEOUT, 60000).
 -define(PAUSE_MS, 100).
 -define(MOST_ERRORS, 20). % of the connection, in a row
 

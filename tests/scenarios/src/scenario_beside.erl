@@ -2,7 +2,7 @@
 %% session, as another kprof is.
 -module(scenario_beside).
 
--export([sessions/0, dbg_on/0, dbg_off/0, churn/1, new_traced/0, one_traced/0, stop/1]).
+-export([sessions/0, dbg_on/0, dbg_off/0, begin_churn/0, end_churn/0, new_traced/0, one_traced/0, stop/1]).
 
 -define(MFA, {shop_http, handle_request, 2}).
 
@@ -33,11 +33,25 @@ dbg_off() ->
     _ = persistent_term:erase(?MODULE),
     counters:get(Count, 1).
 
-%% Both for some rounds; the messages that dbg got and those of the other session.
--spec churn(pos_integer()) -> [non_neg_integer()].
+%% Both, again and again, until end_churn/0.
+-spec begin_churn() -> ok.
+begin_churn() ->
+    true = register(churn, spawn(fun() -> churn([]) end)),
+    ok.
+
+%% The messages that dbg got and those of the other session.
+-spec end_churn() -> [non_neg_integer()].
+end_churn() ->
+    churn ! {stop, self()},
+    receive {churned, Counts} -> Counts end.
+
 churn(Rounds) ->
-    {Dbg, Other} = lists:unzip([round() || _ <- lists:seq(1, Rounds)]),
-    [lists:sum(Dbg), lists:sum(Other)].
+    receive
+        {stop, From} ->
+            {Dbg, Other} = lists:unzip(Rounds),
+            From ! {churned, [lists:sum(Dbg), lists:sum(Other)]}
+    after 0 -> churn([round() | Rounds])
+    end.
 
 round() ->
     ok = dbg_on(),
