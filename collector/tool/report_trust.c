@@ -223,6 +223,13 @@ static void advice(const struct ledger_row *l, struct buffer *out) {
                       "kprof:set_current_label/1 after it.\n",
                       (unsigned long long)l->lost_tokens, text_plural(l->lost_tokens));
     }
+    if (l->requests_expired > 0) {
+        buffer_printf(out,
+                      " %llu request%s had no end in time. Where requests take so long, raise the collector's\n"
+                      "   --request-timeout. Else nothing tells the end: kprof:clear_token() is not called, say, or the\n"
+                      "   entry is a function that loops.\n",
+                      (unsigned long long)l->requests_expired, text_plural(l->requests_expired));
+    }
     if (l->unwritten_rows > 0) {
         buffer_text(out, " What stands in the database for some rows is malformed: the collector's log tells which.\n");
     }

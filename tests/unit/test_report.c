@@ -297,6 +297,9 @@ static void test_what_was_lost(void **state) {
                          "   The true means and percentiles are higher than those below.\n"
                          " Messages are dropped when the collector, or the way to it, is too slow, or a "
                          "connection breaks: its log tells.\n"
+                         " 1 request had no end in time. Where requests take so long, raise the collector's\n"
+                         "   --request-timeout. Else nothing tells the end: kprof:clear_token() is not called, say, or the\n"
+                         "   entry is a function that loops.\n"
                          "\n"
                          "                              http");
     expect_part(
@@ -346,7 +349,11 @@ static void test_trust(void **state) {
                  "   tracing was off for 2.5 s as asked for.\n"
                  " The node makes more messages than it can deliver: sample ({sample, {one_in, N}}), or "
                  "trace fewer tiers.\n\n");
-    expect_trust(LEDGER(.requests_expired = 1), "lossy", " Lossy: 1 expired.\n\n");
+    expect_trust(LEDGER(.requests_expired = 1), "lossy",
+                 " Lossy: 1 expired.\n"
+                 " 1 request had no end in time. Where requests take so long, raise the collector's\n"
+                 "   --request-timeout. Else nothing tells the end: kprof:clear_token() is not called, say, or the\n"
+                 "   entry is a function that loops.\n\n");
     expect_trust(LEDGER(.orphan_returns = 2), "lossy", " Lossy: 2 orphan returns.\n\n");
     expect_trust(LEDGER(.unwound_frames = 1), "lossy", " Lossy: 1 call without its return.\n\n");
     expect_trust(LEDGER(.decode_errors = 1), "lossy", " Lossy: 1 decode error.\n\n");
@@ -390,7 +397,10 @@ static void test_trust(void **state) {
                  " Lossy: 40 of 4033 requests incomplete, 5 expired.\n"
                  " Incomplete: 39 as messages were lost, 1 while a function was not traced.\n"
                  " Biased: 45 of 4033 requests are missing, long ones more often than short ones.\n"
-                 "   The true means and percentiles are higher than those below.\n\n");
+                 "   The true means and percentiles are higher than those below.\n"
+                 " 5 requests had no end in time. Where requests take so long, raise the collector's\n"
+                 "   --request-timeout. Else nothing tells the end: kprof:clear_token() is not called, say, or the\n"
+                 "   entry is a function that loops.\n\n");
 #undef LEDGER
     struct ledger_row all;
     memset(&all, 0xff, sizeof all); // numbers of any size
