@@ -21,7 +21,6 @@
 #include "tracker.h"
 
 #include "base/hash.h"
-#include "model/message.h"
 
 enum {
     LOOKED_BACK = 64,     // episodes of a process that are looked through
@@ -344,19 +343,49 @@ static const struct live_span *entry_call(const struct tracker *t, const struct 
 static bool answered(struct tracker *t, const struct brought *b, const struct episode *before) {
     const struct process *client = before && before->from != b->from ? process_find(t, before->from) : NULL;
     const struct live_span *entry = client ? entry_call(t, client) : NULL;
-    return entry && entry->from == b->from && entry->start >= before->end && client->begun_clock >= before->clock &&
-           b->serial > client->begun_clock;
+    return entry && entry->from == b->from && entry->start >= before->end && client->begun_clock > before->clock &&
+           b->serial >= client->begun_clock;
+}
+
+// Nobody can tell which of two requests a call belongs to.
+static void hurt_both(struct tracker *t, uint32_t one, uint32_t other) {
+    if (one != SLAB_NONE && one != other) {
+        request_hurt(request_at(t, one), REASON_CAUSE);
+    }
+    if (other != SLAB_NONE && one != other) {
+        request_hurt(request_at(t, other), REASON_CAUSE);
+    }
+}
+
+// The sender sent this before it began what it is at. What it was at then has a lower serial. Where it is not known to have worked for the
+// label's request it was at that, if it had begun it itself.
+static uint32_t of_sender_before(struct tracker *t, const struct brought *b, uint32_t labelled, bool own, uint32_t number) {
+    const struct episode *e = episode_find(t, number);
+    for (int n = 0; e && b->serial < e->clock && n < LOOKED_BACK; n++) {
+        e = episode_find(t, e->before);
+    }
+    bool told = e && b->serial >= e->clock;
+    uint32_t index = told ? settled(t, e->request, e->generation) : SLAB_NONE;
+    bool begun = told && (e->own || (index != SLAB_NONE && request_at(t, index)->has_begin && request_at(t, index)->begin_pid == b->from));
+    if (begun && !own) {
+        return index;
+    }
+    if ((begun || !own) && lent_find(t, b->label)) {
+        hurt_both(t, index, labelled);
+    }
+    return own ? labelled : of_stranger(t, b, labelled);
 }
 
 // The sender was at `open`, which the label does not say.
 static uint32_t of_sender_at_work(struct tracker *t, const struct brought *b, uint32_t labelled, bool own, const struct work *open) {
-    bool told = b->serial > 0 && open->clock > 0 && b->serial != open->clock;
+    bool highest = b->serial == MESSAGE_LAST_SERIAL && open->clock == MESSAGE_LAST_SERIAL;
+    bool told = b->serial > 0 && open->clock > 0 && !highest;
     // an answer to what it sent at this would have a higher serial
     bool early = told && b->previous > 0 && b->previous <= open->clock;
     // and what it sent at this before any answer had come is known, and had a higher one
     early = early || (told && b->serial < open->sent && b->previous != open->got);
     if (early || (told && b->serial < open->clock)) {
-        return labelled; // sent before it began what it is at
+        return of_sender_before(t, b, labelled, own, open->before);
     }
     bool lent = lent_find(t, b->label);
     if (!told && !lent && (own || !open->begun)) {
@@ -744,9 +773,8 @@ uint32_t cause_find(struct tracker *t, struct process *p, const struct tracker_c
     uint32_t index = of_process(t, p, call, tier);
     p->clock = call->serial > p->clock ? call->serial : p->clock;
     if (p->top == SLAB_NONE) {
-        bool came = call->from != call->pid;
-        p->since_clock = p->clock + (came && p->clock > 0 && p->clock < MESSAGE_LAST_SERIAL); // it has sent nothing since it got this
-        p->got = came ? call->serial : 0;
+        p->since_clock = clock_next(p->clock); // it has sent nothing since it got this, or sent the last
+        p->got = call->from != call->pid ? call->serial : 0;
         p->sent = 0;
     }
     p->label = call->token;

@@ -435,7 +435,7 @@ struct request_ref request_begins(struct tracker *t, const struct tracker_call *
         p->clock = call->serial > p->clock ? call->serial : p->clock;
         p->begun = index;
         p->begun_generation = r->generation;
-        p->begun_clock = p->clock;
+        p->begun_clock = clock_next(p->clock);
         p->begun_open += !r->has_end;
         p->label = call->token;
         p->work = index;
@@ -578,7 +578,8 @@ void tracker_end(struct tracker *t, const struct tracker_end *end) {
                               .clock = p->begun_clock,
                               .request = index,
                               .generation = r->generation,
-                              .before = before};
+                              .before = before,
+                              .own = true};
     }
     r->stretches = r->stretches || (end->by_helper && !r->has_end && p && has_open(t, p, index));
     request_ends(t, index, end);

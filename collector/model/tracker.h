@@ -13,6 +13,7 @@
 #include "base/map.h"
 #include "base/slab.h"
 #include "model/directory.h"
+#include "model/message.h"
 #include "model/requests.h"
 #include "model/tier_set.h"
 
@@ -171,8 +172,8 @@ struct process {
     int64_t said_at;      // when it said so
     uint64_t label;       // the token that its latest call showed
     uint64_t clock;       // the highest serial of its tokens, and of what it is known to have sent
-    uint64_t begun_clock; // the same when it began `begun`
-    uint64_t since_clock; // and the lowest that its messages have since the first of its open calls began
+    uint64_t begun_clock; // the lowest serial that its messages have since it began `begun`,
+    uint64_t since_clock; // and since the first of its open calls began; 0: not known
     uint64_t got;         // serial of the message that brought the first of its open calls; 0: its token was its own
     uint64_t sent;        // the highest serial of what it is known to have sent there before it got another message; 0: of nothing
     uint8_t last_event;   // enum last_event
@@ -188,6 +189,7 @@ struct episode {
     uint32_t request, generation;
     uint64_t from;   // the process that asked for it; 0: it has begun that request itself
     uint32_t before; // number of the episode of this process before it, 0: none
+    bool own;        // the process has begun that request itself: it is that of an entry's call, or ended by a mark
 };
 
 // A label that a process has shown while it worked for another request.
@@ -348,6 +350,10 @@ static inline struct request_ref piece_ref(const struct tracker *t, struct reque
     }
     return request_at(t, ref.index)->phase == PHASE_JOINED ? piece_settled(t, ref) : ref;
 }
+// The lowest serial of what a process sends when it has got or sent one with this.
+static inline uint64_t clock_next(uint64_t clock) {
+    return clock + (clock > 0 && clock < MESSAGE_LAST_SERIAL);
+}
 // The place of a process's next episode, behind the others.
 static inline struct episode *episode_new(struct tracker *t, struct process *p, uint32_t *before) {
     struct request_pool *pool = t->pool;
@@ -459,7 +465,8 @@ static inline void episode_end(struct tracker *t, struct process *p, const struc
                               .from = span->from,
                               .request = call->request,
                               .generation = call->generation,
-                              .before = before};
+                              .before = before,
+                              .own = p->after_entry};
     }
 }
 // process_find for a process that was not looked for lately.
