@@ -303,6 +303,72 @@ void cause_strangers(struct tracker *t, uint32_t index) {
     }
 }
 
+// Nobody can tell which of two requests a call belongs to.
+static void hurt_both(struct tracker *t, uint32_t one, uint32_t other) {
+    if (one != SLAB_NONE && one != other) {
+        request_hurt(request_at(t, one), REASON_CAUSE);
+    }
+    if (other != SLAB_NONE && one != other) {
+        request_hurt(request_at(t, other), REASON_CAUSE);
+    }
+}
+
+// -- children ------------------------------------------------------------------------------------------------------------
+
+// A child's calls that came before its spawn was told, under the label of another request than its, have gone to that one, or to none.
+static void child_overtook(struct tracker *t, uint32_t index, uint64_t label, uint64_t child) {
+    uint32_t known = request_find(t, label);
+    uint32_t labelled = known == MAP_NONE ? SLAB_NONE : known;
+    const struct process *c = process_find(t, child);
+    bool unplaced = c && c->label == label && c->work == SLAB_NONE;
+    if (labelled != index && (unplaced || (labelled != SLAB_NONE && worked_for(t, labelled, child, 0)))) {
+        hurt_both(t, index, labelled);
+    }
+}
+
+void cause_child(struct tracker *t, const struct process *p, uint32_t index, const struct live_span *spawn) {
+    uint64_t child = spawn->from, label = p->label;
+    if (request_find(t, label) == index) {
+        return;
+    }
+    if (!is_piece(t, index)) { // else it is known later whose that is
+        child_overtook(t, index, label, child);
+    }
+    struct process *c = process_find(t, child);
+    c = c ? c : process_new(t, child, spawn->start);
+    if (!c) {
+        request_hurt(request_at(t, index), REASON_ROOM);
+        return;
+    }
+    if (c->top != SLAB_NONE || c->episode != 0) {
+        return; // it has overtaken that
+    }
+    uint32_t before;
+    *episode_new(t, c, &before) = (struct episode){.start = spawn->start,
+                                                   .end = spawn->start,
+                                                   .label = label,
+                                                   .request = index,
+                                                   .generation = request_at(t, index)->generation,
+                                                   .from = p->pid};
+    c->label = label;
+    c->work = index;
+    c->work_generation = request_at(t, index)->generation;
+}
+
+struct children {
+    struct tracker *tracker;
+    uint32_t index;
+    uint64_t label;
+};
+
+static void child_moves(void *context, uint32_t i, const struct live_span *record) {
+    (void)i;
+    const struct children *c = context;
+    if (record->tier == RECORD_SPAWN && record->from != 0) {
+        child_overtook(c->tracker, c->index, c->label, record->from);
+    }
+}
+
 // -- the decision --------------------------------------------------------------------------------------------------------
 
 // What brought a call: a message of a process under a label, with its serial.
@@ -345,16 +411,6 @@ static bool answered(struct tracker *t, const struct brought *b, const struct ep
     const struct live_span *entry = client ? entry_call(t, client) : NULL;
     return entry && entry->from == b->from && entry->start >= before->end && client->begun_clock > before->clock &&
            b->serial >= client->begun_clock;
-}
-
-// Nobody can tell which of two requests a call belongs to.
-static void hurt_both(struct tracker *t, uint32_t one, uint32_t other) {
-    if (one != SLAB_NONE && one != other) {
-        request_hurt(request_at(t, one), REASON_CAUSE);
-    }
-    if (other != SLAB_NONE && one != other) {
-        request_hurt(request_at(t, other), REASON_CAUSE);
-    }
 }
 
 // The sender sent this before it began what it is at. What it was at then has a lower serial. Where it is not known to have worked for the
@@ -548,6 +604,7 @@ static void piece_join(struct tracker *t, uint32_t at, uint32_t index) {
     if (piece->token != r->token && request_find(t, piece->token) != index) {
         t->counts.recredited_calls += piece->spans;
         cause_borrowed(t, index, piece->token);
+        each_record(t, piece, &(struct children){t, index, piece->token}, child_moves);
     }
     if (piece->count > 0 && !chunks_join(t, at, index)) {
         r->cut = true;

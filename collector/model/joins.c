@@ -151,7 +151,11 @@ void tracker_spawned(struct tracker *t, uint64_t pid, uint64_t child) {
         const struct call *call = call_at(t, p->top);
         p->returned = call->request;
         if (alive(t, call->request, call->generation)) {
-            span_at(t, call->chunk, call->span)->from = child;
+            struct live_span *spawn = span_at(t, call->chunk, call->span);
+            spawn->from = child;
+            if (request_at(t, call->request)->token != p->label || is_piece(t, call->request)) {
+                cause_child(t, p, call->request, spawn);
+            }
         }
         pop(t, p);
         p->last_event = LAST_RETURN;

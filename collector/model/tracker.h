@@ -333,6 +333,8 @@ void forget_closed(struct tracker *t, uint64_t token);
 uint32_t cause_find(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier);
 // A process that works for a request shows another one's label.
 void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label);
+// A process has spawned a child for a request under another one's label, or perhaps so: the child works for the same one.
+void cause_child(struct tracker *t, const struct process *p, uint32_t index, const struct live_span *spawn);
 // A request closes. Calls that came behind its end from processes of which nothing is known may be its asynchronous work, as which they
 // count, or that of whoever was lent its label: they are told as calls under the label of a request that is over.
 void cause_strangers(struct tracker *t, uint32_t index);

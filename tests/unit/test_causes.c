@@ -87,6 +87,43 @@ static void queued_cast(void **state) {
           "complete 0..2 self 0: Aa 0..2 self 2;complete 3..8 self 0: Aa 3..8 self 3, >Ss 4..6 self 2 wait 1;", 1, 0);
 }
 
+// A child works for the request of its spawner, whatever their label says.
+static void children(void **state) {
+    (void)state;
+    const char *begin = "enter 1 A a 0; enter 2 B a 1;";
+    const char *end = "ret B a 8; ret A a 9";
+    const struct {
+        const char *between, *expected;
+    } cases[] = {
+        {"spawn 1 B C 2; call 1 C d 3; ret C d 4;",
+         "complete 1..8 self 0: Ba 1..8 self 6, >Cd 3..4 self 1 wait 1;complete 0..9 self 0: Aa 0..9 self 9;"},
+        // its own child, and who is asked by that one
+        {"spawn 1 B C 2; spawn 1 C D 3; call 1 W d 4 D; ret W d 5;",
+         "complete 1..8 self 0: Ba 1..8 self 6, >Wd 4..5 self 1 wait 1;complete 0..9 self 0: Aa 0..9 self 9;"},
+        // spawned by the one that is asked, of which it is not known at once for whom
+        {"call 1 W d 2 B; spawn 1 W C 3; call 1 C e 4; ret C e 5; ret W d 6;",
+         "complete 1..8 self 0: Ba 1..8 self 3, >Wd 2..6 self 3 wait 1, >>Ce 4..5 self 1 wait 1;complete 0..9 self 0: Aa 0..9 self 9;"},
+        // its call overtakes its spawn: it has gone to the label's request
+        {"call 1 C d 3; ret C d 4; spawn 1 B C 2;", "incomplete 1..8;incomplete 0..9;"},
+        {"call 1 C d 4; ret C d 5; call 1 W d 2 B; spawn 1 W C 3; ret W d 6;", "incomplete 1..8;incomplete 0..9;"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct script *s = script_new(true, 0);
+        script_run(s, begin);
+        script_run(s, cases[i].between);
+        script_run(s, end);
+        script_run(s, "; now 60000");
+        script_expect(s, cases[i].expected);
+        script_free(s);
+    }
+    // the label's request is over long ago: then it is nobody's
+    struct script *s = script_new(true, 0);
+    script_run(s, "enter 1 A a 0; ret A a 1; now 2000; enter 2 B a 2001; call 1 C d 2003; ret C d 2004; spawn 1 B C 2002; ret B a 2005;"
+                  "now 60000");
+    script_expect(s, "complete 0..1 self 0: Aa 0..1 self 1;incomplete 2001..2005;");
+    script_free(s);
+}
+
 // Serials are those of what a process got or sent last, so that what it sends at what it begins then has a higher one.
 static void sent_right_before(void **state) {
     (void)state;
@@ -289,6 +326,7 @@ int main(void) {
         cmocka_unit_test(lent_worker),       cmocka_unit_test(hops),      cmocka_unit_test(overtaken),
         cmocka_unit_test(serial_at_the_end), cmocka_unit_test(strangers), cmocka_unit_test(queued_cast), cmocka_unit_test(left_open),
         cmocka_unit_test(sent_right_before), cmocka_unit_test(sent_before_by_another),
+        cmocka_unit_test(children),
         cmocka_unit_test(within_a_piece),
         cmocka_unit_test(nobody_knows),      cmocka_unit_test(helper),    cmocka_unit_test(queued_behind_an_answer),
         cmocka_unit_test(answers),           cmocka_unit_test(said),      cmocka_unit_test(begun_while_said)};
