@@ -56,8 +56,8 @@ static void lent_stranger(struct lent *lent, int64_t time) {
     lent->count = lent->count == 0 ? LENT_STRANGERS : lent->count; // it has gone round
 }
 
-// A label is lent from now on; the one that was first of those at its place makes room.
-static void lend(struct tracker *t, uint64_t label) {
+// A label is lent from now on, to this request at least; the one that was first of those at its place makes room.
+static void lend(struct tracker *t, uint64_t label, const struct request *to) {
     uint64_t key = lent_key(t, label);
     struct lent *set = lent_set(t, key);
     t->lends = true;
@@ -70,13 +70,14 @@ static void lend(struct tracker *t, uint64_t label) {
     set[0] = (struct lent){.key = key};
     uint32_t known = request_find(t, label);
     if (known != MAP_NONE && request_at(t, known)->strangers) {
-        lent_stranger(&set[0], request_at(t, known)->last);
+        int64_t last = to->has_end ? to->end : to->last, strange = request_at(t, known)->last;
+        lent_stranger(&set[0], strange < last ? strange : last); // some of them may have been that early
     }
 }
 
 void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label) {
     struct request *r = request_at(t, index);
-    lend(t, label);
+    lend(t, label, r);
     if (!record_add(t, index, &(struct live_span){.start = (int64_t)label, .parent = SPAN_NONE, .tier = RECORD_LENT})) {
         request_hurt(r, REASON_ROOM);
         return;
@@ -415,8 +416,7 @@ static bool answered(struct tracker *t, const struct brought *b, const struct ep
 
 // The sender sent this before it began what it is at. What it was at then has a lower serial. Where it is not known to have worked for the
 // label's request it was at that, if it had begun it itself.
-static uint32_t of_sender_before(struct tracker *t, const struct brought *b, uint32_t labelled, bool own, uint32_t number) {
-    const struct episode *e = episode_find(t, number);
+static uint32_t of_sender_before(struct tracker *t, const struct brought *b, uint32_t labelled, bool own, const struct episode *e) {
     for (int n = 0; e && b->serial < e->clock && n < LOOKED_BACK; n++) {
         e = episode_find(t, e->before);
     }
@@ -441,7 +441,7 @@ static uint32_t of_sender_at_work(struct tracker *t, const struct brought *b, ui
     // and what it sent at this before any answer had come is known, and had a higher one
     early = early || (told && b->serial < open->sent && b->previous != open->got);
     if (early || (told && b->serial < open->clock)) {
-        return of_sender_before(t, b, labelled, own, open->before);
+        return of_sender_before(t, b, labelled, own, episode_find(t, open->before));
     }
     bool lent = lent_find(t, b->label);
     if (!told && !lent && (own || !open->begun)) {
@@ -493,7 +493,10 @@ static uint32_t decide(struct tracker *t, const struct brought *b) {
     if (w.state == WORK_OPEN) {
         return of_sender_at_work(t, b, before, own, &w);
     }
-    return own ? before : of_stranger(t, b, labelled);
+    if (own || w.request == SLAB_NONE) {
+        return own ? before : of_stranger(t, b, labelled); // what it was at long ago tells nothing
+    }
+    return of_sender_before(t, b, labelled, false, episode_at(t, process_find(t, b->from), b->time));
 }
 
 // -- pieces ----------------------------------------------------------------------------------------------------------------
@@ -717,12 +720,13 @@ static bool label_fits(struct tracker *t, struct process *p, const struct tracke
 __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, struct process *p, const struct tracker_call *call,
                                                           uint16_t tier) {
     uint32_t index = request_find(t, call->token);
-    if (index == MAP_NONE && !closed_lately(t, call->token)) {
+    struct process *sender = process_find(t, call->from);
+    bool at_own = sender && begun_here(t, sender, call->time) != SLAB_NONE;
+    // a new label: of a request that it opens, or whose begin is still to come and which is lent already
+    if (index == MAP_NONE && !at_own && !closed_lately(t, call->token)) {
         return request_for(t, call->token, call->time, tier);
     }
     struct brought b = {call->from, call->token, call->serial, call->previous, call->time};
-    struct process *sender = process_find(t, call->from);
-    bool at_own = sender && begun_here(t, sender, call->time) != SLAB_NONE;
     bool hints = sender && (sender->begun != SLAB_NONE || sender->said != 0 || sender->label == call->token ||
                             call->serial > sender->clock);
     // else the label stands in any case; and where returns come without values, waiting would make their joins unclear
@@ -813,7 +817,7 @@ static uint32_t of_process(struct tracker *t, struct process *p, const struct tr
         if (request_at(t, inside)->token == call->token || (p->label == call->token && p->work == inside)) {
             return inside;
         }
-        if (request_find(t, call->token) == MAP_NONE && !closed_lately(t, call->token)) {
+        if (!t->markers && request_find(t, call->token) == MAP_NONE && !closed_lately(t, call->token)) {
             return request_for(t, call->token, call->time, tier);
         }
         // what has no return value may have been left in silence, by an exception: then it is over

@@ -302,5 +302,5 @@ void tracker_exited(struct tracker *t, uint64_t pid, int64_t time) {
     }
     unwind_to(t, p, SLAB_NONE, LEFT_BY_EXCEPTION, time);
     request_died(t, p, crashed, time);
-    process_forget(t, p);
+    process_dies(t, p);
 }

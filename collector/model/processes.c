@@ -58,6 +58,19 @@ void process_forget(struct tracker *t, struct process *p) {
     POOL_GIVE(t, processes, index);
 }
 
+void process_dies(struct tracker *t, struct process *p) {
+    if (t->pool->processes.used > LIMIT_IDLE_PROCESSES) {
+        process_forget(t, p);
+        return;
+    }
+    if (p->waiting != SLAB_NONE) {
+        pieces_settle(t, p, INT64_MAX);
+    }
+    p->said = 0;
+    p->web_open = 0;
+    p->gc_since = p->off_since = INT64_MIN;
+}
+
 void pop_lost(struct tracker *t, struct process *p) {
     while (p->top != SLAB_NONE) {
         const struct call *top = call_at(t, p->top);

@@ -574,7 +574,7 @@ void tracker_end(struct tracker *t, const struct tracker_end *end) {
         p->after_entry = false;
         *e = (struct episode){.start = r->begin,
                               .end = end->time,
-                              .label = p->label,
+                              .label = end->shown != 0 ? end->shown : p->label,
                               .clock = p->begun_clock,
                               .request = index,
                               .generation = r->generation,

@@ -491,6 +491,8 @@ static inline struct process *process_for(struct tracker *t, uint64_t pid, int64
     return p;
 }
 void process_forget(struct tracker *t, struct process *p);
+// It is dead, with nothing open. Calls that it asked for may still come: what it was at is known as long as that of idle ones.
+void process_dies(struct tracker *t, struct process *p);
 // Hands what a call lost in costs to its request, as a record of its own: few calls have any, and a span has no room for it.
 void settle_costs(struct tracker *t, const struct call *call);
 // Takes the top off.

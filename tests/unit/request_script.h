@@ -3,6 +3,7 @@
 //   begin T P time [number] end T P time [error|astray|helper|sending]   the markers of token T in process P, and the identity that the
 //                           begin tells; astray: P had lost the token; helper: of a web server's helper; sending: its response is on its
 //                           way
+//   end T P time serial S   end T P time shows U   with the serial of its token, or the token of another request that P had
 //   web T P time [number]   the begin marker of a request that ends in its process, and the identity that this calls it
 //   says T P time within|from_now|no_more
 //   call T P x time [F [S [L]]] a call of tier x in P; the token came from F, or P, with serial S; F had got serial L last
@@ -260,7 +261,7 @@ static inline void script_end(struct tracker *t, uint64_t token, uint64_t pid, b
 }
 
 static inline void script_command(struct script *s, const char *line) {
-    unsigned long token, serial = 0, previous = 0;
+    unsigned long token, serial = 0, previous = 0, shown;
     char process, tier, from;
     double ms;
     int n;
@@ -281,6 +282,8 @@ static inline void script_command(struct script *s, const char *line) {
         if (n == 4) {
             tracker_name_begun(s->tracker, ref, slice_text(word));
         }
+    } else if (sscanf(line, " end %lu %c %lf shows %lu", &token, &process, &ms, &shown) == 4) {
+        tracker_end(s->tracker, &(struct tracker_end){.token = token, .pid = script_pid(process), .time = script_ns(ms), .shown = shown});
     } else if (sscanf(line, " end %lu %c %lf serial %lu", &token, &process, &ms, &serial) == 4) {
         tracker_end(s->tracker, &(struct tracker_end){.token = token, .pid = script_pid(process), .time = script_ns(ms), .serial = serial});
     } else if ((n = sscanf(line, " end %lu %c %lf %15s", &token, &process, &ms, word)) >= 3) {

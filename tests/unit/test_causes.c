@@ -87,6 +87,46 @@ static void queued_cast(void **state) {
           "complete 0..2 self 0: Aa 0..2 self 2;complete 3..8 self 0: Aa 3..8 self 3, >Ss 4..6 self 2 wait 1;", 1, 0);
 }
 
+// B asks W with the label of A's request, and dies before W's call is told.
+static void dead_sender(void **state) {
+    (void)state;
+    const char *expected = "complete 1..4 self 0: Ba 1..4 self 3, >Wd 5..6 self 0 async wait 1;complete 0..9 self 0: Aa 0..9 self 9;";
+    check("enter 1 A a 0; enter 2 B a 1; ret B a 4; die B 4.1; call 1 W d 5 B; ret W d 6; ret A a 9", expected, 1, 0);
+    // as it does when it lives on
+    check("enter 1 A a 0; enter 2 B a 1; ret B a 4; call 1 W d 5 B; ret W d 6; ret A a 9", expected, 1, 0);
+    // what it was at long ago tells nothing
+    struct script *s = script_new(true, 0);
+    script_run(s, "enter 2 B a 1; ret B a 4; die B 4.1; now 3000; enter 1 A a 3000; call 1 W d 3001 B; ret W d 3002; ret A a 3003;"
+                  "now 60000");
+    script_expect(s, "complete 1..4 self 0: Ba 1..4 self 3;complete 3000..3003 self 0: Aa 3000..3003 self 3, Wd 3001..3002 self 1;");
+    script_free(s);
+}
+
+// The begin of the request whose label W's call shows comes later. The label is B's already.
+static void begin_to_come(void **state) {
+    (void)state;
+    check("enter 1 B b 0; call 2 W d 1 B 5; ret W d 2; enter 2 A a 0.5; ret B b 3; ret A a 4",
+          "complete 0..3 self 0: Bb 0..3 self 2, >Wd 1..2 self 1 wait 1;complete 0.5..4 self 0: Aa 0.5..4 self 3.5;", 1, 0);
+    check("begin 1 B 0; call 2 W d 1 B 5; ret W d 2; begin 2 A 0.5; end 1 B 3; end 2 A 4",
+          "complete 0..3 self 2: Wd 1..2 self 1 wait 1;complete 0.5..4 self 3.5;", 1, 0);
+    // W got it with an answer, from within a call
+    check("enter 1 B b 0; call 1 W d 0.5 B 1; call 2 W e 1 M 5; ret W e 2; ret W d 2.5; enter 2 A a 0.8; ret B b 3; ret A a 4",
+          "complete 0..3 self 0: Bb 0..3 self 1, >Wd 0.5..2.5 self 1 wait 0.5, >>We 1..2 self 1;"
+          "complete 0.8..4 self 0: Aa 0.8..4 self 3.2;", 1, 0);
+}
+
+// B shows the label of A's request at its end mark only: what it asked for under it is its own, and what a process asked for of which
+// nothing is known may be.
+static void shown_at_the_end(void **state) {
+    (void)state;
+    check("begin 1 A 0; begin 2 B 1; end 2 B 4 shows 1; call 1 W d 5 B; ret W d 6; end 1 A 9",
+          "complete 1..4 self 3: Wd 5..6 self 0 async wait 4;complete 0..9 self 9;", 1, 0);
+    struct script *s = script_new(true, 0);
+    script_run(s, "begin 1 A 0; begin 2 B 1; call 1 W d 3 M; ret W d 6; end 2 B 4 shows 1; end 1 A 9; now 60000");
+    script_expect(s, "incomplete 1..4;incomplete 0..9;");
+    script_free(s);
+}
+
 // A child works for the request of its spawner, whatever their label says.
 static void children(void **state) {
     (void)state;
@@ -326,7 +366,7 @@ int main(void) {
         cmocka_unit_test(lent_worker),       cmocka_unit_test(hops),      cmocka_unit_test(overtaken),
         cmocka_unit_test(serial_at_the_end), cmocka_unit_test(strangers), cmocka_unit_test(queued_cast), cmocka_unit_test(left_open),
         cmocka_unit_test(sent_right_before), cmocka_unit_test(sent_before_by_another),
-        cmocka_unit_test(children),
+        cmocka_unit_test(children), cmocka_unit_test(dead_sender), cmocka_unit_test(begin_to_come), cmocka_unit_test(shown_at_the_end),
         cmocka_unit_test(within_a_piece),
         cmocka_unit_test(nobody_knows),      cmocka_unit_test(helper),    cmocka_unit_test(queued_behind_an_answer),
         cmocka_unit_test(answers),           cmocka_unit_test(said),      cmocka_unit_test(begun_while_said)};
