@@ -3,7 +3,7 @@
 %% in that I rem 3 times two; one(I, K) and two(I, K) say how long a call lasts.
 -module(scenario_many).
 
--export([run/4, expected/2, hello_only/2, strange/2]).
+-export([run/4, expected/2, hello_only/2, comes_twice/2, strange/2]).
 
 -define(BATCH_MS, 50).
 -define(FLAGS, 18).
@@ -62,6 +62,19 @@ connect(Port, I, Creation) ->
 -spec hello_only(inet:port_number(), pos_integer()) -> gen_tcp:socket().
 hello_only(Port, I) ->
     hello(Port, I, <<"0.1.0">>).
+
+%% A node comes, and comes again at once, while the first connection stays, for ever silent. `slow' when it was not at once.
+-spec comes_twice(inet:port_number(), pos_integer()) -> kept | pushed_out | slow.
+comes_twice(Port, I) ->
+    Self = self(),
+    First = spawn(fun() -> Socket = hello_only(Port, I), Self ! {self(), there}, receive leave -> gen_tcp:close(Socket) end end),
+    Began = erlang:monotonic_time(millisecond),
+    receive {First, there} -> ok end,
+    Again = try gen_tcp:close(hello_only(Port, I)) of ok -> pushed_out catch error:_ -> kept end,
+    case erlang:monotonic_time(millisecond) - Began < 1000 of
+        true -> Again;
+        false -> First ! leave, slow
+    end.
 
 %% The same of another release, with a clock that is 100 s ahead, and says so.
 -spec strange(inet:port_number(), pos_integer()) -> ok.
