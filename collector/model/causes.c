@@ -724,7 +724,11 @@ __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, str
     bool at_own = sender && begun_here(t, sender, call->time) != SLAB_NONE;
     // a new label: of a request that it opens, or whose begin is still to come and which is lent already
     if (index == MAP_NONE && !at_own && !closed_lately(t, call->token)) {
-        return request_for(t, call->token, call->time, tier);
+        index = request_for(t, call->token, call->time, tier);
+        if (!sender && index != SLAB_NONE) {
+            request_at(t, index)->strangers = true;
+        }
+        return index;
     }
     struct brought b = {call->from, call->token, call->serial, call->previous, call->time};
     bool hints = sender && (sender->begun != SLAB_NONE || sender->said != 0 || sender->label == call->token ||

@@ -115,6 +115,16 @@ static void begin_to_come(void **state) {
           "complete 0.8..4 self 0: Aa 0.8..4 self 3.2;", 1, 0);
 }
 
+// W's call comes before all that tells of B, which asked for it, and of the label.
+static void sender_to_come(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "call 2 W d 1 B; ret W d 2; enter 1 B b 0; call 2 B c 0.8 X; ret B c 0.9; enter 2 A a 0.5; ret B b 3; ret A a 4;"
+                  "now 60000");
+    script_expect(s, "incomplete 0..3;incomplete 0.5..4;");
+    script_free(s);
+}
+
 // B shows the label of A's request at its end mark only: what it asked for under it is its own, and what a process asked for of which
 // nothing is known may be.
 static void shown_at_the_end(void **state) {
@@ -366,7 +376,8 @@ int main(void) {
         cmocka_unit_test(lent_worker),       cmocka_unit_test(hops),      cmocka_unit_test(overtaken),
         cmocka_unit_test(serial_at_the_end), cmocka_unit_test(strangers), cmocka_unit_test(queued_cast), cmocka_unit_test(left_open),
         cmocka_unit_test(sent_right_before), cmocka_unit_test(sent_before_by_another),
-        cmocka_unit_test(children), cmocka_unit_test(dead_sender), cmocka_unit_test(begin_to_come), cmocka_unit_test(shown_at_the_end),
+        cmocka_unit_test(children), cmocka_unit_test(dead_sender), cmocka_unit_test(begin_to_come),
+        cmocka_unit_test(sender_to_come), cmocka_unit_test(shown_at_the_end),
         cmocka_unit_test(within_a_piece),
         cmocka_unit_test(nobody_knows),      cmocka_unit_test(helper),    cmocka_unit_test(queued_behind_an_answer),
         cmocka_unit_test(answers),           cmocka_unit_test(said),      cmocka_unit_test(begun_while_said)};
