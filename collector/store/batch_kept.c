@@ -9,7 +9,7 @@ enum { PID_BYTES = 32 };
 static const uint32_t caps[KEPT_REASONS] = {
     [KEPT_OVER] = LIMIT_KEPT_OVER, [KEPT_FAILED] = LIMIT_KEPT_FAILED, [KEPT_SLOWEST] = LIMIT_KEPT_SLOWEST};
 
-// The numbers stand in the file: schema/002_requests.sql.
+// The numbers stand in the file: schema/007_whole.sql.
 _Static_assert(KEPT_OVER == 0 && KEPT_FAILED == 1 && KEPT_SLOWEST == 2, "reasons as the schema tells them");
 
 struct group {

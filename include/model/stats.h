@@ -2,7 +2,7 @@
 // Rows are increments: the store adds them to what it has. The model fills one while the writer thread reads another; the
 // texts that rows point to are interned and outlive both.
 //
-// What the numbers mean stands with the columns in schema/001_initial.sql. Times are nanoseconds.
+// What the numbers mean stands with the columns in schema/007_whole.sql. Times are nanoseconds.
 #pragma once
 
 #include <stdbool.h>

@@ -16,7 +16,7 @@ struct query {
     const char *identity; // NULL: every identity, each for itself
 };
 
-// The sums of one identity and tier over time and nodes; units as in schema/001_initial.sql.
+// The sums of one identity and tier over time and nodes; units as in schema/007_whole.sql.
 struct query_row {
     const char *identity; // both live as long as the answer
     const char *tier;
