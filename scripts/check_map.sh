@@ -17,6 +17,7 @@ git ls-files | awk '
     }
     FILENAME != "-" && /^## / { in_map = ($0 ~ /^## Map[ \t]*$/); sections[folder] += in_map }
     FILENAME != "-" {
+        lines[folder]++
         take_links($0)
         if (in_map && /^\|[ \t]*`/) take_row($0)
         next
@@ -81,8 +82,11 @@ git ls-files | awk '
     function problem(text) { print text > "/dev/stderr"; problems++ }
     END {
         for (folder in sections) if (sections[folder] != 1) problem(folder "README.md needs exactly one section \"## Map\"")
-        for (path in row_of) if (!(path in used)) problem(path " is on the map of " row_of[path] "README.md, but stands for no tracked file")
+        for (path in row_of) {
+            if (!(path in used)) problem(path " is on the map of " row_of[path] "README.md, but stands for no tracked file")
+        }
         for (path in linked) problem("a link in " linked[path] "README.md leads to " path ", which is no tracked file")
+        if (lines[""] > 250) problem("README.md has " lines[""] " lines; 250 are the most")
         if (problems) exit 1
         print "the maps name every file once"
     }' $(git ls-files README.md '*/README.md') -

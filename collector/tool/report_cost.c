@@ -5,7 +5,7 @@
 
 #include "tool/text.h"
 
-// A call and its return, delivered: 2547 ns (README, What it costs; tests/bench/run.sh), so half of it a
+// A call and its return, delivered: 2547 ns (tests/README.md, What it costs), so half of it a
 // message.
 const double cost_message_ns = 1250;
 // What a message has beyond the ordinary costs the copying of its value and making it an external term:

@@ -192,7 +192,7 @@ static void stale(const struct query_sums *sums, struct buffer *out) {
     buffer_text(out, ".\n"
                      "   Processes work on under others' tokens, as those do that got a pool's worker, a "
                      "lock or a shared answer from\n"
-                     "   another request: calls may be missing where they belong (README, Limits).\n");
+                     "   another request: calls may be missing where they belong (shim/README.md, Limits).\n");
 }
 
 // -- what to do about it

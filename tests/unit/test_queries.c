@@ -1,8 +1,9 @@
-// Every query of README.md and of the manual pages, on a database with asynchronous calls: what each gives is the truth, as it is worked
-// out here, from the same requests, with nothing but sums.
+// Every query of every README.md and of the manual pages, on a database with asynchronous calls: what each gives is the truth, as it is
+// worked out here, from the same requests, with nothing but sums.
 #include "store_fixture.h"
 
 #include <ctype.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <math.h>
 #include <time.h>
@@ -271,12 +272,15 @@ static int judge(const char *at) {
 
 static void queries_tell_the_truth(void **state) {
     (void)state;
-    static const char *const files[] = {SOURCE "/README.md", SOURCE "/collector/install/kprof.1",
-                                        SOURCE "/collector/install/kprof-collector.8"};
+    static const char *const places[] = {SOURCE "/README.md", SOURCE "/*/README.md", SOURCE "/collector/install/kprof*.[18]"};
+    glob_t files;
+    for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+        assert_int_equal(glob(places[p], p > 0 ? GLOB_APPEND : 0, NULL, &files), 0);
+    }
     bool seen[TRUTHS] = {0};
     fill();
-    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
-        char *text = read_text(files[f]);
+    for (size_t f = 0; f < files.gl_pathc; f++) {
+        char *text = read_text(files.gl_pathv[f]);
         // a query stands at the start of a line, or behind the macro of a line of its own
         for (const char *at = text; (at = strstr(at, "SELECT ")); at++) {
             const char *line = at;
@@ -290,6 +294,7 @@ static void queries_tell_the_truth(void **state) {
         }
         free(text);
     }
+    globfree(&files);
     for (int i = 0; i < TRUTHS; i++) {
         if (!seen[i]) {
             fail_msg("nowhere any more: %s", truths[i].query);

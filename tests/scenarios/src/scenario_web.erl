@@ -7,7 +7,7 @@
 -type answer() :: {Status :: pos_integer(), iodata()} | {pieces, [iodata()]}.
 
 %% The process behind the store. Before, everything that is in the node's path besides OTP is loaded, as a release does: who waits for the
-%% code server together with others goes on under the token of one of them (README, Limits).
+%% code server together with others goes on under the token of one of them (shim/README.md, Limits).
 -spec start() -> ok.
 start() ->
     Beams = lists:append([filelib:wildcard("*.beam", Dir) || Dir <- code:get_path(), not lists:prefix(code:lib_dir(), Dir)]),
