@@ -149,7 +149,16 @@ void tracker_upgraded(struct tracker *t, const struct tracker_call *call) {
 
 void tracker_left_out(struct tracker *t, uint64_t pid) {
     struct process *p = process_find(t, pid);
-    if (p && in_entry(t, p)) {
-        lose_token(t, request_at(t, p->begun));
+    if (!p) {
+        return;
     }
+    const struct call *top = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
+    struct request_ref ref = in_entry(t, p) ? (struct request_ref){p->begun, p->begun_generation}
+                             : top          ? piece_ref(t, (struct request_ref){top->request, top->generation})
+                                            : NO_REQUEST;
+    if (ref.index != SPAN_NONE) {
+        lose_token(t, request_at(t, ref.index));
+    }
+    p->last_event = LAST_RETURN; // a return_to that comes now is that call's
+    p->returned = top ? top->request : SLAB_NONE;
 }

@@ -12,7 +12,8 @@
 // Note is what the shim's match specs build: {Token, Identity} or {Token, ask, Args}, and of tiers whose return values do not travel
 // {Token, Caller, Identity, none} or {Token, Caller, ask, Args, none}, with Caller as in return_to. A call of an entry function that has
 // given its process a new token says {Token, entry, Identity} or {Token, entry, ask, Args}, one that the sampler left out and that has
-// taken the process's Token away says {Token, left_out, entry}. In other people's captures Token stands
+// taken the process's Token away says {Token, left_out, entry}, one of a tier that did so under the label of a request that is over
+// {Token, left_out, over}. In other people's captures Token stands
 // alone or somewhere in a tuple. Token is {Flags, Label, Serial, From, LastCount}. Flags of erlang:trace/3 may add elements
 // before Ts.
 #pragma once
@@ -48,7 +49,7 @@ enum message_note {
 enum message_entry {
     ENTRY_NONE,    // nothing, or it is no entry function
     ENTRY_BEGINS,  // its process has a new token
-    ENTRY_LEFT_OUT // its process has no token any more
+    ENTRY_LEFT_OUT // its process has no token any more, whatever it called
 };
 
 // Of two messages of one process the one with the higher serial is the later one. This stands for it and for all higher ones.

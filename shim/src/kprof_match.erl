@@ -132,8 +132,8 @@ spec(Rows, #{returns := Returns, flags := Flags} = How) ->
 traced([], _) ->
     fun(Actions) -> Actions end;
 traced(Stale, Flags) ->
-    Over = all([stale(Stale), done({set_seq_token, sequential_trace_token, []})] ++ [done({trace, Flags, []}) || Flags =/= []]
-               ++ [{message, false}]),
+    Over = all([stale(Stale), {message, {{{get_seq_token}, left_out, over}}}, done({set_seq_token, sequential_trace_token, []})]
+               ++ [done({trace, Flags, []}) || Flags =/= []]),
     fun(Actions) -> [first([Over, all(Actions)])] end.
 
 %% @doc Whether the token of the process that calls has one of these labels, as a condition among actions.

@@ -1,7 +1,8 @@
 %% @doc Labels of requests that are over and that processes still work under, as those of a websocket do under the label of the request
 %% that asked for it: no match specification runs when an entry returns, and a token travels on with each message. The collector, which
 %% knows what is over, tells of such calls ("stale"). From then on whoever calls that tier under that label loses the token there, and
-%% makes no message: he is out of the trace until a request gives him a token again. Nothing else is touched.
+%% one message says so: he is out of the trace until a request gives him a token again. (He may have been lent that label, and work for a
+%% request that is open: that one is incomplete.) Nothing else is touched.
 %%
 %% For that the tier's pattern is set anew, which costs the node some 0.1 ms, and the session up to some 20 where the node has no time. So
 %% changes are gathered: one a second at most, and fewer when one takes long. A label is kept for a minute, and a tier has the latest 64:

@@ -49,11 +49,12 @@ traced(Spec, Labels) ->
     Kept = receive {'DOWN', Ref, process, _, K} -> K end,
     1 = erlang:trace_pattern({?MODULE, called, 1}, false, [local]),
     Told = told(),
-    [{L, Has, lists:member(L, Told)} || {L, Has} <- Kept].
+    [{L, Has, proplists:get_value(L, Told, false)} || {L, Has} <- Kept].
 
 told() ->
     receive
-        {trace, _, call, {_, called, [L]}, _} -> [L | told()];
+        {trace, _, call, {_, called, [L]}, {{_, L, _, _, _}, left_out, over}} -> [{L, left_out} | told()];
+        {trace, _, call, {_, called, [L]}, _} -> [{L, true} | told()];
         {trace, _, _, _, _} -> told()
     after 100 -> []
     end.
@@ -63,7 +64,7 @@ patterns_case() ->
     Rows = [{['$1'], [{'>', '$1', ?LABEL}], late}, {'_', [], undefined}],
     [begin
          Spec = kprof_match:spec(Rows, #{returns => Returns, flags => [], stale => Stale}),
-         ?assertEqual([{L, case lists:member(L, Stale) of true -> none; false -> L end, not lists:member(L, Stale)}
+         ?assertEqual([case lists:member(L, Stale) of true -> {L, none, left_out}; false -> {L, L, true} end
                        || L <- [?LABEL - 1, ?LABEL, ?LABEL + 1]],
                       traced(Spec, [?LABEL - 1, ?LABEL, ?LABEL + 1]))
      end || Returns <- [whole, none], Stale <- [[], [?LABEL], [?LABEL + 1, ?LABEL | lists:seq(100, 161)]]].

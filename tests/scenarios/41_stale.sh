@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Goal of this test: a process that works on under the label of a request that is over, as those of a websocket do, is taken out of the
 # trace: some two seconds after the request's end it has no token, and makes no more messages. Until then each of its calls is counted, as
-# asynchronous or as stale. The requests beside it are right to the last call, one that takes as long as all of that among them.
+# asynchronous or as stale. The requests beside it are right to the last call, one that takes as long as all of that among them. One that is
+# lent such a label is incomplete: it is without a token from there on.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 name=stale_$$
@@ -26,7 +27,7 @@ is "$(run "scenario_stale:sockets($sockets, $events).")" ok "$sockets sockets of
 wait_for 60 "they are done" finished
 unwatch
 plain=$(truth plain)
-all_closed() { ledger_reaches "requests_complete + requests_incomplete + requests_expired" $((plain + sockets + 1)); }
+all_closed() { ledger_reaches "requests_complete + requests_incomplete + requests_expired" $((plain + sockets + 2)); }
 wait_for 20 "all requests are closed" all_closed
 
 is "$(run "[length([Ms || {{over, _}, Ms} <- scenario_stale:truth()])].")" "[$sockets]" "each socket has lost its token while it went on"
@@ -36,7 +37,9 @@ stop_collector
 
 # A socket's request is incomplete where it cannot be told whose work a call was; its calls are stale then.
 complete=$(calls _total socket calls)
-is "$(ledger requests_complete)|$(ledger requests_incomplete+requests_expired)" "$((plain + sockets + 1))|0" "each request is complete"
+is "$(ledger requests_complete)|$(ledger requests_incomplete+requests_expired)" "$((plain + sockets + 1))|1" \
+  "each request is complete but one"
+is "$(ledger incomplete_token)|$(truth borrow)|$(calls _total borrow calls)" "1|1|0" "which was lent a label of a request that is over"
 is "$complete" "$sockets" "those of the sockets"
 for tier in event store; do is "$(calls "$tier" plain calls)" "$plain" "plain requests' calls of $tier, to the last one"; done
 is "$(truth "{plain, event}")" "$plain" "none of which found itself without a token"
@@ -47,6 +50,6 @@ holds "$stale" -gt 0 "calls of sockets were stale"
 is "$(($(calls event socket calls) + $(calls store socket calls) + stale))" "$made" \
   "what sockets called under a token is counted, as stale or not"
 holds "$made" -lt $((sockets * events)) "and is not all"
-is "$(ledger dropped_messages+orphan_returns+decode_errors+lost_tokens)" 0 "nothing was lost"
+is "$(ledger dropped_messages+orphan_returns+decode_errors)|$(ledger lost_tokens)" "0|1" "nothing else was lost"
 counted_once
 intact

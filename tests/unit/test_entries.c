@@ -121,6 +121,10 @@ static void token_replaced(void **state) {
     expect("enter 1 A a 0; leftout A; ret A a 9; leftout A; enter 2 A a 10; ret A a 11",
            "incomplete 0..9;complete 10..11 self 0: Aa 10..11 self 1;", 0, 0, 1);
     expect("leftout B; enter 1 A a 0; leftout B; ret A a 9", "complete 0..9 self 0: Aa 0..9 self 9;", 0, 0, 0);
+    // nor is another process, where a call of the request is open, under whatever label
+    expect("enter 1 A a 0; call 1 B b 1 A; leftout B; ret B b 2; ret A a 9", "incomplete 0..9;", 0, 0, 1);
+    expect("enter 1 A a 0; call 1 B b 1 A; ret B b 2; leftout B; ret A a 9",
+           "complete 0..9 self 0: Aa 0..9 self 8, >Bb 1..2 self 1 wait 1;", 0, 0, 0);
 }
 
 // Tokens are counted without a lock: two requests may get the same.

@@ -792,7 +792,8 @@ static void entries(void **state) {
         enum message_entry entry;
         enum message_note note;
     } cases[] = {{{"entry", "create"}, ENTRY_BEGINS, NOTE_IDENTITY}, {{"entry", "ask", "x"}, ENTRY_BEGINS, NOTE_ARGUMENTS},
-                 {{"left_out", "entry"}, ENTRY_LEFT_OUT, NOTE_NONE}, {{"entry"}, ENTRY_NONE, NOTE_IDENTITY},
+                 {{"left_out", "entry"}, ENTRY_LEFT_OUT, NOTE_NONE}, {{"left_out", "over"}, ENTRY_LEFT_OUT, NOTE_NONE},
+                 {{"entry"}, ENTRY_NONE, NOTE_IDENTITY},
                  {{"left_out"}, ENTRY_NONE, NOTE_IDENTITY}, {{"entry", "entry"}, ENTRY_BEGINS, NOTE_IDENTITY},
                  {{"ask", "entry"}, ENTRY_NONE, NOTE_ARGUMENTS}};
     struct message_reader r = {0};

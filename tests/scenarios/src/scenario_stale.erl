@@ -17,7 +17,11 @@ start() ->
 %% The entry.
 handle(plain) -> ask(plain), done(plain, event, ?MODULE:event(plain)), count(plain);
 handle(long) -> steps(), count(long);
-handle({socket, Events}) -> spawn(fun() -> socket(Events, Events, erlang:monotonic_time(millisecond)) end), count(socket).
+handle(borrow) -> borrow(), count(borrow);
+handle({socket, Events}) ->
+    spawn(fun holder/0),
+    spawn(fun() -> socket(Events, Events, erlang:monotonic_time(millisecond)) end),
+    count(socket).
 
 event(Kind) -> Kind.
 store(Kind) -> Kind.
@@ -28,12 +32,13 @@ step(X) -> X.
 %% Many sockets and, while they are there, plain requests over a few connections and a long one.
 sockets(Sockets, Events) ->
     _ = spawn(fun() -> ?MODULE:handle(long), put_done(long) end),
+    _ = spawn(fun borrowed/0),
     _ = [spawn(fun() -> plain(), put_done({plain, N}) end) || N <- [1, 2, 3]],
     _ = [spawn(fun() -> timer:sleep(N * 10), ?MODULE:handle({socket, Events}) end) || N <- lists:seq(1, Sockets)],
     ets:insert(?MODULE, {sockets, Sockets}),
     ok.
 
-finished() -> length(ets:match(?MODULE, {{done, '_'}})) =:= 4.
+finished() -> length(ets:match(?MODULE, {{done, '_'}})) =:= 5.
 
 %% [{{Kind, Tier}, Calls}], of calls under a token that was still there behind them; [{Kind, Requests}]; and [{over, Ms}] of each socket,
 %% from its request's end, or a little before, to the event behind which it had no token.
@@ -56,6 +61,25 @@ steps() ->
     done(long, step, ?MODULE:step(long)),
     timer:sleep(?EVENT_MS),
     all_closed() orelse steps().
+
+%% Waits, and then asks under the label that a holder hands on.
+borrow() ->
+    ets:insert(?MODULE, {borrower, self()}),
+    receive lent -> ok end,
+    [?MODULE:event(borrow) || _ <- [1, 2, 3]].
+
+%% Holds the label of a socket, calls nothing under it, and hands it on to whoever waits.
+holder() ->
+    case ets:take(?MODULE, borrower) of
+        [{_, Pid}] -> Pid ! lent;
+        [] -> timer:sleep(?EVENT_MS), ets:member(?MODULE, {done, borrow}) orelse holder()
+    end.
+
+borrowed() ->
+    case all_closed() of
+        true -> ?MODULE:handle(borrow), put_done(borrow);
+        false -> timer:sleep(?EVENT_MS), borrowed()
+    end.
 
 %% Every tenth event asks the store, too.
 socket(_, 0, _) ->
