@@ -493,10 +493,12 @@ static uint32_t decide(struct tracker *t, const struct brought *b) {
     if (w.state == WORK_OPEN) {
         return of_sender_at_work(t, b, before, own, &w);
     }
-    if (own || w.request == SLAB_NONE) {
-        return own ? before : of_stranger(t, b, labelled); // what it was at long ago tells nothing
+    // behind the end of a request that it had begun itself, by its serial; what it was at long ago tells nothing
+    const struct episode *e = own || w.request == SLAB_NONE ? NULL : episode_at(t, process_find(t, b->from), b->time);
+    if (e && e->own && e->clock > 0 && b->serial >= e->clock) {
+        return w.request;
     }
-    return of_sender_before(t, b, labelled, false, episode_at(t, process_find(t, b->from), b->time));
+    return own ? before : of_stranger(t, b, labelled);
 }
 
 // -- pieces ----------------------------------------------------------------------------------------------------------------
@@ -723,7 +725,8 @@ __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, str
     struct process *sender = process_find(t, call->from);
     bool at_own = sender && begun_here(t, sender, call->time) != SLAB_NONE;
     // a new label: of a request that it opens, or whose begin is still to come and which is lent already
-    if (index == MAP_NONE && !at_own && !closed_lately(t, call->token)) {
+    bool later = at_own && sender->begun_clock > 0 && call->serial >= sender->begun_clock;
+    if (index == MAP_NONE && !later && !closed_lately(t, call->token)) {
         index = request_for(t, call->token, call->time, tier);
         if (!sender && index != SLAB_NONE) {
             request_at(t, index)->strangers = true;

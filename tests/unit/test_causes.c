@@ -91,9 +91,9 @@ static void queued_cast(void **state) {
 static void dead_sender(void **state) {
     (void)state;
     const char *expected = "complete 1..4 self 0: Ba 1..4 self 3, >Wd 5..6 self 0 async wait 1;complete 0..9 self 0: Aa 0..9 self 9;";
-    check("enter 1 A a 0; enter 2 B a 1; ret B a 4; die B 4.1; call 1 W d 5 B; ret W d 6; ret A a 9", expected, 1, 0);
+    check("enter 1 A a 0; enter 2 B a 1 3; ret B a 4; die B 4.1; call 1 W d 5 B 6; ret W d 6; ret A a 9", expected, 1, 0);
     // as it does when it lives on
-    check("enter 1 A a 0; enter 2 B a 1; ret B a 4; call 1 W d 5 B; ret W d 6; ret A a 9", expected, 1, 0);
+    check("enter 1 A a 0; enter 2 B a 1 3; ret B a 4; call 1 W d 5 B 6; ret W d 6; ret A a 9", expected, 1, 0);
     // what it was at long ago tells nothing
     struct script *s = script_new(true, 0);
     script_run(s, "enter 2 B a 1; ret B a 4; die B 4.1; now 3000; enter 1 A a 3000; call 1 W d 3001 B; ret W d 3002; ret A a 3003;"
@@ -105,10 +105,10 @@ static void dead_sender(void **state) {
 // The begin of the request whose label W's call shows comes later. The label is B's already.
 static void begin_to_come(void **state) {
     (void)state;
-    check("enter 1 B b 0; call 2 W d 1 B 5; ret W d 2; enter 2 A a 0.5; ret B b 3; ret A a 4",
+    check("enter 1 B b 0 3; call 2 W d 1 B 5; ret W d 2; enter 2 A a 0.5; ret B b 3; ret A a 4",
           "complete 0..3 self 0: Bb 0..3 self 2, >Wd 1..2 self 1 wait 1;complete 0.5..4 self 0: Aa 0.5..4 self 3.5;", 1, 0);
-    check("begin 1 B 0; call 2 W d 1 B 5; ret W d 2; begin 2 A 0.5; end 1 B 3; end 2 A 4",
-          "complete 0..3 self 2: Wd 1..2 self 1 wait 1;complete 0.5..4 self 3.5;", 1, 0);
+    check("begin 4 B -2; end 4 B -1 serial 3; begin 1 B 0; call 2 W d 1 B 5; ret W d 2; begin 2 A 0.5; end 1 B 3; end 2 A 4",
+          "complete -2..-1 self 1;complete 0..3 self 2: Wd 1..2 self 1 wait 1;complete 0.5..4 self 3.5;", 1, 0);
     // W got it with an answer, from within a call
     check("enter 1 B b 0; call 1 W d 0.5 B 1; call 2 W e 1 M 5; ret W e 2; ret W d 2.5; enter 2 A a 0.8; ret B b 3; ret A a 4",
           "complete 0..3 self 0: Bb 0..3 self 1, >Wd 0.5..2.5 self 1 wait 0.5, >>We 1..2 self 1;"
