@@ -158,8 +158,8 @@ struct request_ref tracker_enter(struct tracker *t, const struct tracker_call *c
 // A connection becomes a websocket under the token of an entry's request: where that is still open in this process, it ends here, and the
 // calls that it has open there.
 void tracker_upgraded(struct tracker *t, const struct tracker_call *call);
-// A call has taken the token off its process, which was no longer needed, or is missed now: one of an entry that the sampler left out, or of
-// a tier under the label of a request that is over.
+// A call has taken the token off its process, which was no longer needed, or is missed now: one of an entry that the sampler left out, or
+// of a tier under the label of a request that is over.
 void tracker_left_out(struct tracker *t, uint64_t pid);
 
 // The markers. Begin returns its request likewise. Inside of a call that began a request, in the same
