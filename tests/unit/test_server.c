@@ -273,8 +273,11 @@ static void output_total(void **state) {
     }
     assert_true(all <= LIMIT_OUTPUT_ALL_BYTES + SLOW * (in_kernel + b.len));
     assert_true(all >= LIMIT_OUTPUT_ALL_BYTES / 4 * 3);
+    int more = 0; // that the kernel has taken since then, and what made room
     for (int i = 0; i < SLOW; i++) {
-        assert_false(session_send(sessions[i], &b));
+        while (session_send(sessions[i], &b)) {
+            assert_true(++more < 2 * SLOW);
+        }
     }
     struct shim other = shim();
     assert_true(session_send(seen.session, &little));
