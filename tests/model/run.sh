@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The model test: kprof replay on random captures, against the truth of a simulated node. A run draws a new seed and prints it, but for the
-# one of the tests, which is in CMakeLists.txt: so what fails there is what was changed. A
-# capture that differs is made as small as can be, printed, and left in $KPROF_BUILD/model.
+# The model test: kprof replay on random captures, against the truth of a simulated node. A run draws a new seed and prints it; the suite
+# has one of its own, in CMakeLists.txt, so that what fails there is what was changed. A capture that differs is made as small as can be,
+# printed, and left in $KPROF_BUILD/model.
 # KPROF_MODEL_SEED, KPROF_MODEL_REQUESTS and KPROF_MODEL_SHRINK_MS choose the seed, and others than 21000 requests and 60000 ms.
 set -eu
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/src
