@@ -209,7 +209,8 @@ handle_info({'DOWN', Ref, process, _, _}, #s{armed = {Tracer, Patterns, _, Ref}}
 handle_info(watch, #s{attended = undefined} = S) ->
     {noreply, S};
 %% Looks are counted, not the time: for as long as this node stands still itself, nobody's word can come.
-handle_info(watch, #s{attended = {Node, Silent, Leaving}} = S) ->
+handle_info(watch, #s{attended = {Node, Before, Leaving}} = S) ->
+    Silent = Before + ?WATCH_MS,
     case Silent > S#s.silence_ms of
         true ->
             logger:warning("kprof: no word from ~ts for ~b ms, leaving", [Node, S#s.silence_ms]),
@@ -218,7 +219,7 @@ handle_info(watch, #s{attended = {Node, Silent, Leaving}} = S) ->
             {noreply, unattended(S)};
         false ->
             _ = watch_later(),
-            {noreply, S#s{attended = {Node, Silent + ?WATCH_MS, Leaving}}}
+            {noreply, S#s{attended = {Node, Silent, Leaving}}}
     end;
 handle_info(_, S) ->
     {noreply, S}.
