@@ -370,20 +370,17 @@ watch(#t{target = Target} = T) ->
                 _ ->
                     watch(T)
             catch
-                throw:{failed, ?E_DOWN, _} ->
+                throw:{failed, Status, _} ->
                     %% who only is slow to answer is not gone: where it hangs, the connection ends by itself
-                    case lists:member(Target, nodes(connected)) of
-                        true -> watch(T);
-                        false -> gone(T)
-                    end;
-                throw:{failed, _, _} ->
-                    gone(T)
+                    case Status =:= ?E_DOWN andalso lists:member(Target, nodes(connected)) of
+                        true ->
+                            watch(T);
+                        false ->
+                            say("~ts is gone, waiting for it", [Target]),
+                            watch(wait(T, ""))
+                    end
             end
     end.
-
-gone(#t{target = Target} = T) ->
-    say("~ts is gone, waiting for it", [Target]),
-    watch(wait(T, "")).
 
 word(#t{mode = older} = T) -> remote(T, kprof, status, []);
 word(T) -> remote(T, kprof_guard, word, [node()]).
