@@ -304,12 +304,12 @@ void cause_strangers(struct tracker *t, uint32_t index) {
     }
 }
 
-// Nobody can tell which of two requests a call belongs to.
+// Nobody can tell which of two requests a call belongs to. Either may be SLAB_NONE.
 static void hurt_both(struct tracker *t, uint32_t one, uint32_t other) {
-    if (one != SLAB_NONE && one != other) {
+    if (one != SLAB_NONE) {
         request_hurt(request_at(t, one), REASON_CAUSE);
     }
-    if (other != SLAB_NONE && one != other) {
+    if (other != SLAB_NONE) {
         request_hurt(request_at(t, other), REASON_CAUSE);
     }
 }
@@ -322,7 +322,7 @@ static void child_overtook(struct tracker *t, uint32_t index, uint64_t label, ui
     uint32_t labelled = known == MAP_NONE ? SLAB_NONE : known;
     const struct process *c = process_find(t, child);
     bool unplaced = c && c->label == label && c->work == SLAB_NONE;
-    if (labelled != index && (unplaced || (labelled != SLAB_NONE && worked_for(t, labelled, child, 0)))) {
+    if (unplaced || (labelled != SLAB_NONE && worked_for(t, labelled, child, 0))) {
         hurt_both(t, index, labelled);
     }
 }
@@ -426,7 +426,7 @@ static uint32_t of_sender_before(struct tracker *t, const struct brought *b, uin
     if (begun && !own) {
         return index;
     }
-    if ((begun || !own) && lent_find(t, b->label)) {
+    if ((begun || !own) && index != labelled && lent_find(t, b->label)) {
         hurt_both(t, index, labelled);
     }
     return own ? labelled : of_stranger(t, b, labelled);
@@ -454,12 +454,7 @@ static uint32_t of_sender_at_work(struct tracker *t, const struct brought *b, ui
         return open->request;
     }
     // a server may have sent it before, with a higher serial than its own calls tell
-    if (labelled != SLAB_NONE) {
-        request_hurt(request_at(t, labelled), REASON_CAUSE);
-    }
-    if (open->request != SLAB_NONE) {
-        request_hurt(request_at(t, open->request), REASON_CAUSE);
-    }
+    hurt_both(t, labelled, open->request);
     return open->request;
 }
 
