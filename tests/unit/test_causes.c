@@ -1,12 +1,22 @@
 // Whose work a call is: pools, locks and servers that hand on one request's label with another one's answer.
 #include "request_script.h"
 
-// What finished of a script, and how many calls were given to another request than their label's, or were stale.
-static void check(const char *commands, const char *expected, uint64_t recredited, uint64_t stale) {
+// Runs a script to its end, and compares what finished.
+static struct script *run_through(const char *commands, const char *expected) {
     struct script *s = script_new(true, 0);
     script_run(s, commands);
     script_run(s, "now 60000");
     script_expect(s, expected);
+    return s;
+}
+
+static void finishes(const char *commands, const char *expected) {
+    script_free(run_through(commands, expected));
+}
+
+// The same, and how many calls were given to another request than their label's, or were stale.
+static void check(const char *commands, const char *expected, uint64_t recredited, uint64_t stale) {
+    struct script *s = run_through(commands, expected);
     assert_int_equal(s->counts.recredited_calls, recredited);
     script_expect_counts(s, 0, stale, 0);
     script_free(s);
@@ -95,11 +105,8 @@ static void dead_sender(void **state) {
     // as it does when it lives on
     check("enter 1 A a 0; enter 2 B a 1 3; ret B a 4; call 1 W d 5 B 6; ret W d 6; ret A a 9", expected, 1, 0);
     // what it was at long ago tells nothing
-    struct script *s = script_new(true, 0);
-    script_run(s, "enter 2 B a 1; ret B a 4; die B 4.1; now 3000; enter 1 A a 3000; call 1 W d 3001 B; ret W d 3002; ret A a 3003;"
-                  "now 60000");
-    script_expect(s, "complete 1..4 self 0: Ba 1..4 self 3;complete 3000..3003 self 0: Aa 3000..3003 self 3, Wd 3001..3002 self 1;");
-    script_free(s);
+    finishes("enter 2 B a 1; ret B a 4; die B 4.1; now 3000; enter 1 A a 3000; call 1 W d 3001 B; ret W d 3002; ret A a 3003",
+             "complete 1..4 self 0: Ba 1..4 self 3;complete 3000..3003 self 0: Aa 3000..3003 self 3, Wd 3001..3002 self 1;");
 }
 
 // The begin of the request whose label W's call shows comes later. The label is B's already.
@@ -118,11 +125,8 @@ static void begin_to_come(void **state) {
 // W's call comes before all that tells of B, which asked for it, and of the label.
 static void sender_to_come(void **state) {
     (void)state;
-    struct script *s = script_new(true, 0);
-    script_run(s, "call 2 W d 1 B; ret W d 2; enter 1 B b 0; call 2 B c 0.8 X; ret B c 0.9; enter 2 A a 0.5; ret B b 3; ret A a 4;"
-                  "now 60000");
-    script_expect(s, "incomplete 0..3;incomplete 0.5..4;");
-    script_free(s);
+    finishes("call 2 W d 1 B; ret W d 2; enter 1 B b 0; call 2 B c 0.8 X; ret B c 0.9; enter 2 A a 0.5; ret B b 3; ret A a 4",
+             "incomplete 0..3;incomplete 0.5..4;");
 }
 
 // B shows the label of A's request at its end mark only: what it asked for under it is its own, and what a process asked for of which
@@ -131,10 +135,7 @@ static void shown_at_the_end(void **state) {
     (void)state;
     check("begin 1 A 0; begin 2 B 1; end 2 B 4 shows 1; call 1 W d 5 B; ret W d 6; end 1 A 9",
           "complete 1..4 self 3: Wd 5..6 self 0 async wait 4;complete 0..9 self 9;", 1, 0);
-    struct script *s = script_new(true, 0);
-    script_run(s, "begin 1 A 0; begin 2 B 1; call 1 W d 3 M; ret W d 6; end 2 B 4 shows 1; end 1 A 9; now 60000");
-    script_expect(s, "incomplete 1..4;incomplete 0..9;");
-    script_free(s);
+    finishes("begin 1 A 0; begin 2 B 1; call 1 W d 3 M; ret W d 6; end 2 B 4 shows 1; end 1 A 9", "incomplete 1..4;incomplete 0..9;");
 }
 
 // A child works for the request of its spawner, whatever their label says.
@@ -167,11 +168,8 @@ static void children(void **state) {
         script_free(s);
     }
     // the label's request is over long ago: then it is nobody's
-    struct script *s = script_new(true, 0);
-    script_run(s, "enter 1 A a 0; ret A a 1; now 2000; enter 2 B a 2001; call 1 C d 2003; ret C d 2004; spawn 1 B C 2002; ret B a 2005;"
-                  "now 60000");
-    script_expect(s, "complete 0..1 self 0: Aa 0..1 self 1;incomplete 2001..2005;");
-    script_free(s);
+    finishes("enter 1 A a 0; ret A a 1; now 2000; enter 2 B a 2001; call 1 C d 2003; ret C d 2004; spawn 1 B C 2002; ret B a 2005",
+             "complete 0..1 self 0: Aa 0..1 self 1;incomplete 2001..2005;");
 }
 
 // Serials are those of what a process got or sent last, so that what it sends at what it begins then has a higher one.
@@ -198,46 +196,36 @@ static void sent_right_before(void **state) {
 // known: whose label M's is lent to, nobody can tell.
 static void sent_before_by_another(void **state) {
     (void)state;
-    struct script *s = script_new(true, 0);
-    script_run(s, "enter 1 A a 0; enter 2 B a 0; enter 3 M a 0; call 3 B b 0.5 X; ret B b 0.6; call 1 S s 1 A 5; ret S s 2;"
-                  "call 2 S s 3 B 20; call 3 W d 4 S 9 7; ret W d 5; ret S s 6; ret A a 7; ret B a 8; ret M a 9; now 60000");
-    script_expect(s, "incomplete 0..7;incomplete 0..8;incomplete 0..9;");
-    script_free(s);
+    finishes("enter 1 A a 0; enter 2 B a 0; enter 3 M a 0; call 3 B b 0.5 X; ret B b 0.6; call 1 S s 1 A 5; ret S s 2;"
+             "call 2 S s 3 B 20; call 3 W d 4 S 9 7; ret W d 5; ret S s 6; ret A a 7; ret B a 8; ret M a 9",
+             "incomplete 0..7;incomplete 0..8;incomplete 0..9;");
 }
 
 // A call of a request that is over, whose return was lost, is not what its process is at when it has begun and ended another since.
 static void left_open(void **state) {
     (void)state;
-    struct script *s = script_new(true, 0);
-    script_run(s, "begin 1 A 0; call 1 A a 1 X 5; end 1 A 2; begin 2 A 3; end 2 A 4 serial 7; call 2 W d 5 A 9 8; ret W d 6; now 60000");
-    script_expect(s, "incomplete 0..2;complete 3..4 self 1: Wd 5..6 self 0 async wait 2;");
-    script_free(s);
+    finishes("begin 1 A 0; call 1 A a 1 X 5; end 1 A 2; begin 2 A 3; end 2 A 4 serial 7; call 2 W d 5 A 9 8; ret W d 6",
+             "incomplete 0..2;complete 3..4 self 1: Wd 5..6 self 0 async wait 2;");
 }
 
 // A process that has begun two requests makes calls that wait for what their sender was at. When one of the two ends, the calls within
 // these are still theirs.
 static void within_a_piece(void **state) {
     (void)state;
-    struct script *s = script_new(true, 0);
-    script_run(s, "begin 1 A 0; call 1 B x 0.1 A 1; ret B x 0.2; begin 2 A 0.5; call 2 A b 1 B 80; call 2 A c 2 B 80; end 2 C 9; "
-                  "call 2 A d 3 B 80; ret A d 4; ret A c 5; ret A b 6; end 1 A 10; now 60000");
-    script_expect(s, "complete 0.5..9 self 3.5: Ab 1..6 self 2, >Ac 2..5 self 2, >>Ad 3..4 self 1;"
-                     "complete 0..10 self 9.9: Bx 0.1..0.2 self 0.1 wait 0.1;");
-    script_free(s);
+    finishes("begin 1 A 0; call 1 B x 0.1 A 1; ret B x 0.2; begin 2 A 0.5; call 2 A b 1 B 80; call 2 A c 2 B 80; end 2 C 9; "
+             "call 2 A d 3 B 80; ret A d 4; ret A c 5; ret A b 6; end 1 A 10",
+             "complete 0.5..9 self 3.5: Ab 1..6 self 2, >Ac 2..5 self 2, >>Ad 3..4 self 1;"
+             "complete 0..10 self 9.9: Bx 0.1..0.2 self 0.1 wait 0.1;");
 }
 
 // Nothing is known of M, that asks W under a label which B holds, too: both requests are incomplete.
 static void nobody_knows(void **state) {
     (void)state;
-    struct script *s = script_new(true, 0);
-    script_run(s, "enter 1 A a 0; enter 2 B a 1; call 1 B c 2 X; ret B c 3; call 1 W d 4 M; ret W d 5; ret B a 6; ret A a 7; now 60000");
-    script_expect(s, "incomplete 1..6;incomplete 0..7;");
-    script_free(s);
+    finishes("enter 1 A a 0; enter 2 B a 1; call 1 B c 2 X; ret B c 3; call 1 W d 4 M; ret W d 5; ret B a 6; ret A a 7",
+             "incomplete 1..6;incomplete 0..7;");
     // also when B's call is told later
-    s = script_new(true, 0);
-    script_run(s, "enter 1 A a 0; enter 2 B a 1; call 1 W d 4 M; ret W d 5; call 1 B c 3 X; ret B c 4.5; ret B a 6; ret A a 7; now 60000");
-    script_expect(s, "incomplete 1..6;incomplete 0..7;");
-    script_free(s);
+    finishes("enter 1 A a 0; enter 2 B a 1; call 1 W d 4 M; ret W d 5; call 1 B c 3 X; ret B c 4.5; ret B a 6; ret A a 7",
+             "incomplete 1..6;incomplete 0..7;");
 }
 
 // M has asked S, and with the answer sent something to a slow process K, before it began what it is at.
@@ -306,13 +294,11 @@ static void helper(void **state) {
         script_free(s);
     }
     // H was still at it when A began the next one
-    struct script *s = script_new(true, 0);
-    script_run(s, "enter 1 A a 0; enter 2 B a 0.5; call 1 H u 1 A 1; call 1 W d 3.2 B 9; ret W d 3.4; ret B a 4; ret A a 5; "
-                  "enter 3 A a 6 7 H; ret H u 6.5; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11; now 60000");
-    script_expect(s, "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;incomplete 0..6.5;incomplete 6..11;");
-    script_free(s);
+    finishes("enter 1 A a 0; enter 2 B a 0.5; call 1 H u 1 A 1; call 1 W d 3.2 B 9; ret W d 3.4; ret B a 4; ret A a 5; "
+             "enter 3 A a 6 7 H; ret H u 6.5; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11",
+             "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;incomplete 0..6.5;incomplete 6..11;");
     // nobody was lent that label
-    s = script_new(true, 0);
+    struct script *s = script_new(true, 0);
     script_run(s, "enter 1 A a 0; call 1 H u 1 A 1; ret H u 3; ret A a 5");
     script_run(s, cases[0].then);
     script_run(s, "now 60000");
