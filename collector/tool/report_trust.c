@@ -134,7 +134,7 @@ static void losses(const struct ledger_row *l, const char *head, struct buffer *
     buffer_text(out, ".\n");
 }
 
-// Why requests are incomplete; files before version 6 do not tell.
+// Why requests are incomplete.
 static void reasons(const struct ledger_row *l, struct buffer *out) {
     static const struct counted why[] = {
         COUNTED(incomplete_loss, "as messages were lost", "as messages were lost"),
