@@ -108,8 +108,8 @@ CREATE TABLE ledger_rows (
     bytes               INTEGER NOT NULL,  -- bytes received on the data stream
     dropped_messages    INTEGER NOT NULL,  -- messages that the trace port dropped, as it counted them
     orphan_returns      INTEGER NOT NULL,  -- returns whose call was never seen
-    stale_calls         INTEGER NOT NULL,  -- calls of no open request: it was closed for good, never began, or the collector's caps were
-                                           -- reached
+    stale_calls         INTEGER NOT NULL,  -- calls of no open request: it was closed for good, while they ran or before, never began, or
+                                           -- the collector's caps were reached
     decode_errors       INTEGER NOT NULL,  -- frames that were no trace message, or too long
     paused_ms           INTEGER NOT NULL,  -- ms for which nothing was traced because somebody asked for that
     unwound_frames      INTEGER NOT NULL,  -- calls that were left without a return of their own

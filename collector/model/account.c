@@ -86,7 +86,7 @@ static uint64_t count_tiers(const struct account *a, const struct request_result
     for (uint32_t i = 0; i < r->count; i++) {
         const struct span *span = &r->spans[i];
         if (span->open) {
-            continue; // goes on after the request was closed; its return will be nobody's
+            continue; // goes on after the request was closed, and is a stale call
         }
         unknown += span->blind && !span->error;
         uint32_t k = 0;

@@ -206,14 +206,15 @@ static bool whole(struct tracker *t, struct request *r, const struct span *spans
         return false;
     }
     if (r->has_begin) {
-        // What the ending process still has open is a return that never came. Elsewhere it is work that goes on, or, without return
-        // values, may have ended in silence.
+        // Of what has begun before the end and is open, a return never came in the process that ended it. Elsewhere that is work that
+        // goes on, or, without return values, may have ended in silence.
         for (uint32_t i = 0; i < r->spans && r->open > 0; i++) {
-            if (spans[i].open && spans[i].blind) {
+            bool late = !spans[i].open || spans[i].start > r->end;
+            if (!late && spans[i].blind) {
                 t->counts.ambiguous_returns++;
                 return false;
             }
-            if (spans[i].open && spans[i].pid == r->root_pid && spans[i].start <= r->end) {
+            if (!late && spans[i].pid == r->root_pid) {
                 return false;
             }
         }

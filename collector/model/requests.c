@@ -208,6 +208,15 @@ static bool stretched(struct tracker *t, struct request *r) {
     return !s.open;
 }
 
+// Calls of a complete request that go on after it is closed: their returns will be nobody's.
+static void open_spans_stale(struct tracker *t, const struct request_result *result) {
+    for (uint32_t i = 0; i < result->count; i++) {
+        if (result->spans[i].open) {
+            stale_count(t, result->spans[i].tier, 0);
+        }
+    }
+}
+
 static void request_close(struct tracker *t, uint32_t index, enum request_fate fate) {
     struct request *r = request_at(t, index);
     if (r->stretches) {
@@ -229,6 +238,9 @@ static void request_close(struct tracker *t, uint32_t index, enum request_fate f
         struct request_result result = {.identity = identity_of(t, r),
                                         .label = t->options.events.maker ? hash_unmix(r->token) : 0};
         request_judge(t, r, fate, &result);
+        if (result.fate == REQUEST_COMPLETE) {
+            open_spans_stale(t, &result);
+        }
         t->options.events.finished(t->options.events.context, &result);
     }
     if (r->tokens > 0) {

@@ -373,7 +373,7 @@ close(Key, Wanted, #reader{open = Open, labels = Labels, lists = Lists, closed =
     {Fate, R1} = case O of
                      #open{begun = false, ended = no, losses = Losses, damaged = false} -> % nobody's calls
                          {absent, count(stale_calls, length([x || {_, Kind, _, _} <- maps:values(Spans), Kind =/= spawn]), R)};
-                     _ -> judge(O, Wanted, R)
+                     _ -> late_open(Spans, judge(O, Wanted, R))
                  end,
     R2 = R1#reader{open = maps:remove(Key, Open), lists = Lists#{Place := lists:delete(Key, maps:get(Place, Lists))}},
     R3 = case Labels of
@@ -400,8 +400,12 @@ is_over(_, none) -> false;
 is_over(#open{stop = Stop, last = Last, spans = Spans}, LostAt) ->
     max(Stop, Last) < LostAt - ?DISORDER andalso not lists:any(fun(Span) -> element(1, Span) =:= open end, maps:values(Spans)).
 
-%% Whole is what has begin and end, lost nothing, and has nothing open that must have ended: in the process that ended it; or without a
-%% value, as that may have ended in silence.
+%% What goes on when a complete request is closed for good.
+late_open(Spans, {complete, R}) -> {complete, count(stale_calls, length([x || {open, _, _, _} <- maps:values(Spans)]), R)};
+late_open(_, Judged) -> Judged.
+
+%% Whole is what has begin and end, lost nothing, and has nothing open that began before its end and must have ended: in the process that
+%% ended it; or without a value, as that may have ended in silence.
 judge(_, Wanted, R) when Wanted =/= complete -> {Wanted, R};
 judge(#open{damaged = Damaged, ended = Ended, begun = Begun}, _, R) when Damaged; Ended =:= no; not Begun -> {incomplete, R};
 judge(#open{losses = Of} = O, Wanted, #reader{losses = Losses, lost_at = LostAt} = R) when Of =/= Losses ->
@@ -412,7 +416,7 @@ judge(#open{losses = Of} = O, Wanted, #reader{losses = Losses, lost_at = LostAt}
 judge(#open{start = Start, stop = Stop}, _, R) when Stop < Start -> {incomplete, R};
 judge(#open{spans = Spans, stop = Stop, stop_pid = Ender}, _, R) ->
     Bad = [Kind || {_, {open, Kind, Pid, Start}} <- lists:keysort(1, maps:to_list(Spans)),
-                   Kind =:= blind orelse Pid =:= Ender andalso Start =< Stop],
+                   Start =< Stop, Kind =:= blind orelse Pid =:= Ender],
     case Bad of
         [] -> {complete, R};
         [blind | _] -> {incomplete, count(ambiguous_returns, 1, R)};
