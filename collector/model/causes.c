@@ -414,15 +414,20 @@ static bool answered(struct tracker *t, const struct brought *b, const struct ep
            b->serial >= client->begun_clock;
 }
 
-// The sender sent this before it began what it is at. What it was at then has a lower serial. Where it is not known to have worked for the
-// label's request it was at that, if it had begun it itself.
-static uint32_t of_sender_before(struct tracker *t, const struct brought *b, uint32_t labelled, bool own, const struct episode *e) {
+// The latest episode, of this one and those before it, that a process was at when it sent what has this serial; NULL: none that is known.
+static const struct episode *episode_sent(const struct tracker *t, const struct brought *b, const struct episode *e) {
     for (int n = 0; e && b->serial < e->clock && n < LOOKED_BACK; n++) {
         e = episode_find(t, e->before);
     }
-    bool told = e && b->serial >= e->clock;
-    uint32_t index = told ? settled(t, e->request, e->generation) : SLAB_NONE;
-    bool begun = told && (e->own || (index != SLAB_NONE && request_at(t, index)->has_begin && request_at(t, index)->begin_pid == b->from));
+    return e && b->serial >= e->clock ? e : NULL;
+}
+
+// The sender sent this before it began what it is at. What it was at then has a lower serial. Where it is not known to have worked for the
+// label's request it was at that, if it had begun it itself.
+static uint32_t of_sender_before(struct tracker *t, const struct brought *b, uint32_t labelled, bool own, const struct episode *e) {
+    e = episode_sent(t, b, e);
+    uint32_t index = e ? settled(t, e->request, e->generation) : SLAB_NONE;
+    bool begun = e && (e->own || (index != SLAB_NONE && request_at(t, index)->has_begin && request_at(t, index)->begin_pid == b->from));
     if (begun && !own) {
         return index;
     }
@@ -447,6 +452,10 @@ static uint32_t of_sender_at_work(struct tracker *t, const struct brought *b, ui
     if (!told && !lent && (own || !open->begun)) {
         return labelled;
     }
+    // its serials may have been beyond those of the message that brought this: then it may have got another one before
+    if (told && !own && !open->begun && open->got > 0 && clock_next(open->got) < open->clock) {
+        hurt_both(t, labelled, open->request);
+    }
     if (!own || (told && open->begun)) {
         return open->request;
     }
@@ -456,6 +465,26 @@ static uint32_t of_sender_at_work(struct tracker *t, const struct brought *b, ui
     // a server may have sent it before, with a higher serial than its own calls tell
     hurt_both(t, labelled, open->request);
     return open->request;
+}
+
+// The sender was at nothing. What it was at long ago tells nothing.
+static uint32_t of_idle_sender(struct tracker *t, const struct brought *b, uint32_t labelled, bool own) {
+    const struct episode *e = episode_sent(t, b, episode_at(t, process_find(t, b->from), b->time));
+    uint32_t last = e ? settled(t, e->request, e->generation) : SLAB_NONE;
+    bool told = e && e->clock > 0;
+    if (own) {
+        if (told && last != SLAB_NONE && last != labelled && lent_find(t, b->label)) {
+            hurt_both(t, labelled, last); // it was not yet at the one when it did the other under this label
+        }
+        return labelled;
+    }
+    if (last == SLAB_NONE || !e->own) {
+        return of_stranger(t, b, labelled);
+    }
+    if (!told && last != labelled) {
+        hurt_both(t, labelled, last); // it has begun that itself, and sent this before, perhaps
+    }
+    return last;
 }
 
 // The request that a process was at under a label. Of several that have been this label's own it is the latest.
@@ -471,6 +500,10 @@ static uint32_t decide(struct tracker *t, const struct brought *b) {
     struct work w = work_at(t, b->from, b->time);
     if (w.state == WORK_UNKNOWN) {
         return labelled != SLAB_NONE && worked_for(t, labelled, b->from, 0) ? labelled : of_stranger(t, b, labelled);
+    }
+    const struct episode *early = w.label == b->label && b->serial < w.clock ? episode_sent(t, b, episode_find(t, w.before)) : NULL;
+    if (early && early->label == b->label) { // sent before that, under the same label
+        return latest_under(t, b->label, settled(t, early->request, early->generation), labelled);
     }
     if (w.request != SLAB_NONE && w.request == labelled) {
         return labelled;
@@ -488,12 +521,7 @@ static uint32_t decide(struct tracker *t, const struct brought *b) {
     if (w.state == WORK_OPEN) {
         return of_sender_at_work(t, b, before, own, &w);
     }
-    // behind the end of a request that it had begun itself, by its serial; what it was at long ago tells nothing
-    const struct episode *e = own || w.request == SLAB_NONE ? NULL : episode_at(t, process_find(t, b->from), b->time);
-    if (e && e->own && e->clock > 0 && b->serial >= e->clock) {
-        return w.request;
-    }
-    return own ? before : of_stranger(t, b, labelled);
+    return of_idle_sender(t, b, own ? before : labelled, own);
 }
 
 // -- pieces ----------------------------------------------------------------------------------------------------------------
@@ -720,8 +748,9 @@ __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, str
     struct process *sender = process_find(t, call->from);
     bool at_own = sender && begun_here(t, sender, call->time) != SLAB_NONE;
     // a new label: of a request that it opens, or whose begin is still to come and which is lent already
-    bool later = at_own && sender->begun_clock > 0 && call->serial >= sender->begun_clock;
-    if (index == MAP_NONE && !later && !closed_lately(t, call->token)) {
+    bool later = at_own ? sender->begun_clock > 0 && call->serial >= sender->begun_clock
+                        : sender && sender != p && sender->top != SLAB_NONE;
+    if (index == MAP_NONE && !later && !lent_find(t, call->token) && !closed_lately(t, call->token)) {
         index = request_for(t, call->token, call->time, tier);
         if (!sender && index != SLAB_NONE) {
             request_at(t, index)->strangers = true;

@@ -263,6 +263,72 @@ static void queued_behind_an_answer(void **state) {
     script_free(s);
 }
 
+// A label that is not known yet came from a process which is at a request's call, or was lent by one: it is not the sender's own.
+static void new_label_from_work(void **state) {
+    (void)state;
+    check("enter 1 A a 0; call 1 B b 0.5 A 1; call 4 K c 1 B 10; ret K c 1.2; call 4 B e 0.9 B 10; ret B e 0.95; ret B b 1.1;"
+          "enter 4 D d 0.2; ret D d 3; ret A a 4",
+          "complete 0.2..3 self 0: Dd 0.2..3 self 2.8;complete 0..4 self 0: Aa 0..4 self 3.4, >Bb 0.5..1.1 self 0.45 wait 0.5, "
+          ">>Be 0.9..0.95 self 0.05, >>Kc 1..1.2 self 0.2 wait 0.05;", 2, 0);
+    check("enter 1 A a 0; call 1 B b 0.5 A 1; call 4 B e 0.9 B 10; ret B e 0.95; ret B b 1.1; call 4 K c 1.15 B 10; ret K c 1.2;"
+          "enter 4 D d 0.2; ret D d 3; ret A a 4",
+          "complete 0.2..3 self 0: Dd 0.2..3 self 2.8;complete 0..4 self 0: Aa 0..4 self 3.35, >Bb 0.5..1.1 self 0.55 wait 0.5, "
+          ">>Be 0.9..0.95 self 0.05, >Kc 1.15..1.2 self 0.05 wait 0.05;", 2, 0);
+}
+
+// What a sender was at that has nothing open, by the serial.
+static void sent_by_an_idle_one(void **state) {
+    (void)state;
+    // at the first of its two requests
+    check("enter 9 M a 0; enter 1 A a 1 3; ret A a 2; enter 2 A a 3 7; ret A a 4; call 9 S s 5 A 6; ret S s 6; ret M a 9",
+          "complete 1..2 self 0: Aa 1..2 self 1, >Ss 5..6 self 0 async wait 3;complete 3..4 self 0: Aa 3..4 self 1;"
+          "complete 0..9 self 0: Ma 0..9 self 9;", 1, 0);
+    // behind the second's begin, under a label that it was lent at the first
+    finishes("enter 5 M a 0; enter 1 A a 0.5 3; call 5 A c 1 X 5; ret A c 1.1; ret A a 1.5; enter 2 A a 2 8; ret A a 2.5;"
+             "call 5 S s 3 A 10; ret S s 3.2; ret M a 9",
+             "incomplete 0.5..3.2;incomplete 2..2.5;complete 0..9 self 0: Ma 0..9 self 9;");
+    // at its only request, or before: the begin's serial does not tell
+    finishes("enter 6 M a 0; enter 3 A a 1; ret A a 2; call 6 S s 3 A 13; ret S s 4; ret M a 9", "incomplete 1..4;incomplete 0..9;");
+}
+
+// S works for A and then for B, both under M's label.
+static void sent_before_under_the_same(void **state) {
+    (void)state;
+    const char *begin = "enter 1 M a 0; enter 2 A a 0 2; enter 4 B a 0 2; call 1 S s 1 A 5; ret S s 2; call 1 S t 3 B 20;";
+    const char *end = "ret W w 5; ret S t 6; ret A a 7; ret B a 8; ret M a 9; now 60000";
+    const struct {
+        const char *between, *expected;
+    } cases[] = {
+        {"call 1 W w 4 S 6 5;",
+         "complete 0..7 self 0: Aa 0..7 self 5, >Ss 1..2 self 1 wait 1, >Ww 4..5 self 1 wait 2;"
+         "complete 0..8 self 0: Ba 0..8 self 5, >St 3..6 self 3 wait 3;complete 0..9 self 0: Ma 0..9 self 9;"},
+        {"call 1 W w 4 S 21 20;",
+         "complete 0..7 self 0: Aa 0..7 self 6, >Ss 1..2 self 1 wait 1;"
+         "complete 0..8 self 0: Ba 0..8 self 5, >St 3..6 self 2 wait 3, >>Ww 4..5 self 1 wait 1;complete 0..9 self 0: Ma 0..9 self 9;"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct script *s = script_new(true, 0);
+        script_run(s, begin);
+        script_run(s, cases[i].between);
+        script_run(s, end);
+        script_expect(s, cases[i].expected);
+        script_free(s);
+    }
+}
+
+// What P is at has come with an older message than those that it had got: it may have sent that at something that nobody saw.
+static void old_message(void **state) {
+    (void)state;
+    finishes("enter 1 A a 0; enter 4 D a 0; enter 7 C a 0; call 7 P p 0.5 C 50; ret P p 0.6; call 1 P u 1 A 1; call 4 W w 2 P 60 55;"
+             "ret W w 3; ret P u 4; ret A a 5; ret D a 6; ret C a 7",
+             "incomplete 0..5;incomplete 0..6;complete 0..7 self 0: Ca 0..7 self 6.9, >Pp 0.5..0.6 self 0.1 wait 0.5;");
+    // a newer one tells
+    check("enter 1 A a 0; enter 4 D a 0; enter 7 C a 0; call 7 P p 0.5 C 50; ret P p 0.6; call 1 P u 1 A 51; call 4 W w 2 P 60 55;"
+          "ret W w 3; ret P u 4; ret A a 5; ret D a 6; ret C a 7",
+          "complete 0..5 self 0: Aa 0..5 self 2, >Pu 1..4 self 2 wait 1, >>Ww 2..3 self 1 wait 1;complete 0..6 self 0: Da 0..6 self 6;"
+          "complete 0..7 self 0: Ca 0..7 self 6.9, >Pp 0.5..0.6 self 0.1 wait 0.5;", 1, 0);
+}
+
 // H works for A alone, and gets the label of A's request before back with a worker, which another process was lent. A had H's answer before
 // it began the request that it is at.
 static void helper(void **state) {
@@ -359,13 +425,31 @@ static void begun_while_said(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lent_worker),       cmocka_unit_test(hops),      cmocka_unit_test(overtaken),
-        cmocka_unit_test(serial_at_the_end), cmocka_unit_test(strangers), cmocka_unit_test(queued_cast), cmocka_unit_test(left_open),
-        cmocka_unit_test(sent_right_before), cmocka_unit_test(sent_before_by_another),
-        cmocka_unit_test(children), cmocka_unit_test(dead_sender), cmocka_unit_test(begin_to_come),
-        cmocka_unit_test(sender_to_come), cmocka_unit_test(shown_at_the_end),
+        cmocka_unit_test(lent_worker),
+        cmocka_unit_test(hops),
+        cmocka_unit_test(overtaken),
+        cmocka_unit_test(serial_at_the_end),
+        cmocka_unit_test(strangers),
+        cmocka_unit_test(queued_cast),
+        cmocka_unit_test(left_open),
+        cmocka_unit_test(sent_right_before),
+        cmocka_unit_test(sent_before_by_another),
+        cmocka_unit_test(children),
+        cmocka_unit_test(dead_sender),
+        cmocka_unit_test(begin_to_come),
+        cmocka_unit_test(sender_to_come),
+        cmocka_unit_test(shown_at_the_end),
         cmocka_unit_test(within_a_piece),
-        cmocka_unit_test(nobody_knows),      cmocka_unit_test(helper),    cmocka_unit_test(queued_behind_an_answer),
-        cmocka_unit_test(answers),           cmocka_unit_test(said),      cmocka_unit_test(begun_while_said)};
+        cmocka_unit_test(nobody_knows),
+        cmocka_unit_test(helper),
+        cmocka_unit_test(queued_behind_an_answer),
+        cmocka_unit_test(answers),
+        cmocka_unit_test(said),
+        cmocka_unit_test(begun_while_said),
+        cmocka_unit_test(new_label_from_work),
+        cmocka_unit_test(sent_by_an_idle_one),
+        cmocka_unit_test(sent_before_under_the_same),
+        cmocka_unit_test(old_message),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
