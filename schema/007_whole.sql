@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- kprof's database, version 7: every table and view, whole. It is applied once, in one transaction. Later versions are files of their own
 -- (008_….sql), never edits here. Files of versions 1 to 6, from before the first release, are refused.
 --

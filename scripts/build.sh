@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # How quickstart.sh and test.sh build. Sourced, from the repository's root; no program of its own.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env escript
+%% SPDX-License-Identifier: Apache-2.0
 %% Compiles the shim, shim/src/*.erl, into an ebin folder, with the options of shim/rebar.config. What rebar3 does, without rebar3:
 %% who only wants to run kprof needs nothing but Erlang and its compiler. (The shim's tests run through rebar3.)
 %% Usage: build_shim.escript SHIM-FOLDER EBIN-FOLDER

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Checks the maps: the section "## Map" of every README.md. Every tracked file is named exactly once, by the map of the nearest README.md
 # above it, and no map names anything else. Links of a README.md to files lead somewhere. Usage: scripts/check_map.sh
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env escript
+%% SPDX-License-Identifier: Apache-2.0
 %% Writes the shim as a C file, so that the kprof tool can bring it into nodes without any Erlang of its own: terms in external format.
 %%   shim_modules  [{Module, File, Beam}], as code:atomic_load/1 takes them; the beams carry their abstract code
 %%   shim_app      the application specification

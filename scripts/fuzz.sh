@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Builds the fuzz targets with clang and runs them, one after the other.
 #
 # Usage: scripts/fuzz.sh [--seconds N] [--build-dir DIR] [--build-only | --no-build] [target…]
@@ -15,7 +16,7 @@ build=yes
 run=yes
 targets=""
 usage() {
-    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    sed -n '3,9s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 while [ $# -gt 0 ]; do

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs from Debian what kprof needs and this machine lacks; quickstart.sh and test.sh begin with it.
 set -euo pipefail
 

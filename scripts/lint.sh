@@ -1,5 +1,7 @@
 #!/bin/sh
-# Lints collector/ with clang-tidy (.clang-tidy says which checks) and all shell scripts with shellcheck. Finds lines over 140 columns.
+# SPDX-License-Identifier: Apache-2.0
+# Lints collector/ with clang-tidy (.clang-tidy says which checks) and all shell scripts with shellcheck. Finds lines over 140 columns, and
+# sources whose head does not name the license.
 #
 # Usage: scripts/lint.sh [--build-dir DIR] [file…]
 #   --build-dir DIR a configured build (default build), for its compile_commands.json
@@ -39,5 +41,7 @@ if command -v shellcheck >/dev/null; then
 fi
 # letters are counted, not bytes
 LC_ALL=C.UTF-8 git grep -nE '.{141}' -- '*.[ch]' '*.erl' '*.hrl' '*.escript' '*.sh' '*CMakeLists.txt' && status=1
+git grep -L 'SPDX-License-Identifier: Apache-2.0' -- '*.[ch]' '*.erl' '*.hrl' '*.escript' '*.src' '*.config' '*.sh' '*.sql' '*.cmake' \
+    '*CMakeLists.txt' '*.[18]' | sed 's/$/: no SPDX-License-Identifier/' | grep . && status=1
 [ $status -ne 0 ] || echo "clean"
 exit $status

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs a command with another release of Erlang/OTP than the machine's own, from Debian's packages in a private folder.
 set -euo pipefail
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # From a fresh clone to a table of where the requests of a live Erlang node spend their time.
 set -euo pipefail
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Starts the kprof node: loads the shim into a running Erlang node, traces it, and takes everything back on TERM or INT.
 set -euo pipefail
 

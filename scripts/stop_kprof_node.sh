@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Stops a kprof node that start_kprof_node.sh started, and waits until it is gone.
 set -euo pipefail
 

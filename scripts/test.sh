@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs what the tests need and is missing, builds, and runs every test through ctest.
 set -euo pipefail
 

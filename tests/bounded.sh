@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # bounded.sh COMMAND...: runs it and passes on what it says, of which the first 200 KB and the last 100: logs of tests are kept, and read.
 # Ends with its status.
 set -u

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "pipeline_node.h"
 
 uint16_t deliver_identity(struct pipeline_node *n, struct slice text) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the pipeline's files share: a node and its stream.
 //
 //   pipeline.c         nodes, and what their requests are told to

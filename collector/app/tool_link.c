@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/tool_link.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "codec/frame.h"
 
 bool frame_feed(const struct frame_reader *reader, struct slice bytes) {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # bash completion of kprof, kprof-collector and the scripts of the kprof node. It knows nothing itself: it asks the program for
 # its --help, so that every command and option of the installed release is offered.
 

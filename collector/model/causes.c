@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whose work a call is.
 //
 // Its label does not prove it: who waits for a pool's worker, a lock, or an answer that was worked out for somebody else goes on under the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests that begin with a call of an entry function and end with its return.
 //
 // Each such call gets a token of its own from its match spec. No match spec runs when it returns: the process keeps the token, and so does

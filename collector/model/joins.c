@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which of a process's open calls a message ends.
 //
 // A return or an exception names its function: it ends the latest open call of it, and what lies above was unwound. A return_to

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/message_values.h"
 
 static const uint8_t EMPTY[] = {TERM_NIL};

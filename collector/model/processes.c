@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tracker.h"
 
 struct process *process_look_up(struct tracker *t, uint64_t pid) {

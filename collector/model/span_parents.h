@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the parents of a request's spans across processes, and how long spans waited for their process. request_tree.h tells the rules.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the files behind model/requests.h share: a tracker's parts, and the small functions that all of them use.
 //
 //   requests.c        a request's life: opened, named, ended, closed

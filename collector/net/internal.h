@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the files of this folder share: connections, sessions, and who may call what. Everything on the event loop's thread.
 #pragma once
 

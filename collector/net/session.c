@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <event2/buffer.h>
 #include <openssl/crypto.h>
 #include <stdlib.h>

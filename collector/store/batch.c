@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds a batch of increments to the stored rows. Those with a histogram are read, merged and written back, as quantiles cannot
 // be added.
 #include "store/store.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests that are kept whole. Of each bucket, node, identity and reason the slowest stay, up to a cap: longer first, of equally
 // long ones the one that began earlier, then the one that came earlier. So the order of the batches decides nothing but the last.
 #include "internal.h"

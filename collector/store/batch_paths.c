@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows that only add up: times by position in the tree, and what tracing costs.
 #include "internal.h"
 

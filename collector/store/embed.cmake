@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Writes the files of schema/ into a C file, in order: cmake -DOUT=… -DDIR=… -P embed.cmake
 # A file is named NNN_what.sql. The first makes a new database of version NNN; the numbers of the others follow without a gap, as file n
 # brings version n-1 to version n.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether the database still stands where it was opened: files get moved, removed and cut by people while a collector writes them. SQLite
 // goes on with the files that it has open, and would write into what nobody sees, or mix a log into a file that it is not of.
 #include <errno.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "store/query_slow.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names are stored once; rows hold their ids. What the directory's ids are in the file is remembered.
 #include <stdio.h>
 

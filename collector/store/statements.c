@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The SQL of the connection that writes.
 #include "internal.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kprof attach: brings the shim into a node, watches, takes it out.
 #include "tool/attach.h"
 

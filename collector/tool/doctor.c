@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kprof doctor: options and output.
 #include "tool/doctor.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kprof doctor: the collector, the nodes that it knows, and its database.
 #include <inttypes.h>
 #include <stdio.h>

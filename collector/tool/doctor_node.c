@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kprof doctor: a node, asked over the distribution.
 #include <stdio.h>
 #include <stdlib.h>

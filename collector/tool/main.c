@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kprof: the tool that people query and steer with. One table of sub-commands.
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kprof replay: a capture through the collector's own pipeline into a new database.
 #include <errno.h>
 #include <fcntl.h>

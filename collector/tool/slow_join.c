@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What other nodes did for a request, among its own spans. A part's first call tells which process of another node its token came from: the
 // part stands within a call of that one, and below it.
 #include <stdlib.h>

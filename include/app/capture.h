@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a capture file says about itself before it is replayed: the node that wrote it, and how its times read. Pure.
 #pragma once
 

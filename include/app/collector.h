@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon: where server, pipeline and writer are wired together.
 #pragma once
 

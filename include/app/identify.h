@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Questions about identities that only the shim can answer, and the answers remembered by function and arguments.
 // Bounded: LIMIT_ASKS_OPEN questions wait, LIMIT_ASK_CACHE answers are kept. One thread at a time.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which node has made a label. A shim's labels are a number of 26 bits, drawn anew for each trace and told to the collector, above a
 // counter of 32. So a label that comes in another node's stream says whose request that node works for.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From trace bytes to statistics: the way of every message, live and in a replay.
 //
 //   bytes → frames → messages → (tier set) → tracker → account → stats

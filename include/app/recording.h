@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A trace stream kept in a file, for kprof replay, which tells of it what was told live. A full disk ends the
 // recording, never the collecting.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which nodes there are and have been since the collector began, what each does, and what happened to it lately: what `kprof nodes`
 // shows. What was counted stands in the pipeline. Runs on the event loop's thread; times are ns since 1970 UTC.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A flush's rows in the forms that leave the collector: JSON lines for --stats-log, messages for a shim's stats_dumper. Both carry
 // the increment since the flush before.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The collector as a service of a supervisor such as systemd: a listening socket that was opened for it, and word of how it is.
 //
 // Two small protocols, both declared stable by systemd and spoken by other supervisors too: sd_listen_fds(3) is three environment

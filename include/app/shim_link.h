@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One connected shim, as the collector sees it: its messages to the pipeline, its node's wishes, its recording.
 // Runs on the event loop's thread.
 #pragma once

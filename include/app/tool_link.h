@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The connected tools: what they ask, what they watch, what they want of a node. The server's events for sessions of role "tool", see
 // codec/control.h. Runs on the event loop's thread.
 #pragma once

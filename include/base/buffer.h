@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A growable run of bytes with a cap, for text and messages that are built up. A failed append (cap or memory) leaves the buffer
 // marked failed and its content as it was: check once at the end.
 // One thread at a time; buffer_free gives the memory back.

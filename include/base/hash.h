@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A seeded hash for keys that come from a socket: whoever sends them cannot choose them to collide.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every cap of the collector, with its unit and its reason. Whatever the nodes send, memory stays below the sum of
 // these: what does not fit is counted in the ledger, never kept.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The log: one line an event on stderr, "time level text", UTC; to systemd's journal, which has times of its own, "<priority>text".
 // Control bytes in the text are shown as '?', so that nothing a node sends can forge a line or steer a terminal. Any thread may log.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Addresses of hosts, waited for no longer than the caller can: without an answer of any DNS server the resolver takes ten seconds or more.
 #pragma once
 

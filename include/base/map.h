@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A map from 64 bit keys to 32 bit values: open addressing, linear probing, deletion without tombstones.
 // Keys are spread with hash_mix; the key 0 is allowed. Grows by doubling up to what its owner puts in; the owner keeps the cap.
 // One thread at a time.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interned names: a text gets a small number once, and everything after works with the number.
 // Texts are cut at LIMIT_NAME_BYTES (at a UTF-8 border), bytes that are no printable UTF-8 become '?'.
 // One thread at a time; names_text and names_generation may be read by other threads that got the id from the owner afterwards, as long as

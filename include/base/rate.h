@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many of something there are in a time.
 #pragma once
 

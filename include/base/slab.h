@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pool of records of one size, named by a 32 bit index that stays valid until the record is freed.
 // The records lie one behind the other in address space that is reserved for all of them at the first take; memory is taken as they are
 // used, and given back by slab_free and slab_trim only, so that a steady load allocates nothing. One thread at a time.

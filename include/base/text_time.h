@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times as people write them: ISO 8601 in UTC, and lengths such as 30m. Pure: now is an argument.
 #pragma once
 

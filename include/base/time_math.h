@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums of times that nodes and files tell, which may be any 64 bit number: one that does not fit stays at the end of what does.
 #pragma once
 

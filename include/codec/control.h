@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Control messages between shim and collector: length:u32 big-endian, then one msgpack map with text keys, at
 // most LIMIT_CONTROL_BYTES. Unknown keys and types are ignored by both sides. The messages
 // (shim/src/kprof_control.erl is the other side):

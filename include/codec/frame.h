@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frames of a trace port's stream: op:u8, size:u32 big-endian, then for op 0 `size` bytes of one external term, for op 1 nothing, size
 // being the number of dropped messages (trace_ip_drv.c, trace_file_drv.c). An empty frame of op 0 is what the guard's gauge
 // leaves in the stream. Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions as people write them. Erlang's way: shop_http:handle/2, 'my mod':'do it'/2. Elixir's way:
 // MyApp.Repo.all/2 is 'Elixir.MyApp.Repo':all/2, :ets.lookup/2 is ets:lookup/2. Pure.
 #pragma once

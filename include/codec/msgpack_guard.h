@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pre-scan of msgpack bytes from a socket (the msgpack specification, Formats). The library's unpacker allocates what a header claims
 // before it looks at the bytes: `dd 3d0a dd3d 0a` asks it for 34 GB. Behind this scan it allocates by what is there.
 // Pure: no allocation, no recursion.

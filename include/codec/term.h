@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The external term format (erts/emulator/doc: erl_ext_dist), read in place: bounds-checked, without allocation or recursion.
 // Every reader takes a cursor at a term's tag, moves it behind the term, and fails the cursor on anything else. Pure.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls of functions in an Erlang node over a distribution connection, as a hidden C node makes them: a
 // request to the node's rex server (kernel: rpc), an answer to a pid of this call's own. erl_interface
 // encodes; what arrives is framed, bounded and walked here before anybody looks into it, as ei's decoders do

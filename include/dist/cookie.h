@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cookie that Erlang nodes show each other.
 #pragma once
 

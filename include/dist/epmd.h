@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // epmd, which knows the ports of a host's Erlang nodes (erts: erl_dist_protocol, "EPMD Protocol"). IPv4, as
 // erl_interface is. Everything that it answers is hostile. Blocks until the deadline at most.
 #pragma once

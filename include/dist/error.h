@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Why something could not be done in or with a node. One thread at a time, no memory of its own.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A connection to a running Erlang node, as a hidden node that listens nowhere and that epmd does not know.
 // IPv4.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Enters finished requests into the statistics. Pure but for the rows it makes.
 #pragma once
 

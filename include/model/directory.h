@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names that statistics are kept under, shared by all nodes of a collector: small numbers for nodes, identities and tiers.
 // Texts outlive every row that names them and may be read from the writer thread. Ids are given back once nothing names them.
 //

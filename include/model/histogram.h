@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A base-2 exponential histogram as in OpenTelemetry's data model (ExponentialHistogram), scale 5: bucket i counts the values v with
 // 2^(i/32) < v <= 2^((i+1)/32), so that a quantile is at most 1.1 % off. Values are nanoseconds; 0 counts as 1.
 // Histograms are merged by adding counts, whatever time or node they are of.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses the requests that are kept whole: of each node, identity and bucket up to LIMIT_KEPT_OVER that took longer than the threshold,
 // LIMIT_KEPT_FAILED that failed, and LIMIT_KEPT_SLOWEST others; the slowest of each, and of equally slow ones the earliest. A
 // request stands under the first of these reasons that applies, and under no other.

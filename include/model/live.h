@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What has become of requests since the last look, per identity: for people who watch a node, whatever the flushes and buckets do.
 // One thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A trace message as the VM sends it (erts/emulator/beam/erl_trace.c; `erlang:trace/3`, Trace messages), reduced to what
 // rebuilding requests needs. Decoding is pure and allocates nothing; slices point into the frame, those of a function's name perhaps
 // into the reader.

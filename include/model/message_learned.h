@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fast way through a message: nearly all of a stream begin with the same bytes, name one of a few functions and end in a
 // time. What the slow way (message.c) found in one of them it leaves here, for the next ones.
 #pragma once

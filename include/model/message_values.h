@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trace messages without the values of the traced node: what functions returned, why exceptions were raised.
 // For recordings, which shall hold what a replay needs and no more. Pure.
 #pragma once

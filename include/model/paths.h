@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Positions in the tree of spans: a path is a tier below a path, or below the request itself. Ids are from 1 up to LIMIT_PATHS. Those
 // that nothing names any more are given back; until then the writer thread may read what it was handed, while one thread adds.
 //

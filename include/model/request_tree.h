@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One finished request as a tree of spans, and what each span's time is worth. Pure: arrays in, arrays out.
 //
 // A span's parent is the span below it on its process's stack when that is of the same request. The first of a process hangs

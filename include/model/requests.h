@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests of one node, rebuilt from the calls and returns of its processes.
 //
 // Every process has a stack of open calls; a return pops to its match. A call belongs to the request of its token. A request opens with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The statistics gathered between two flushes: a row per (bucket, node, identity, tier) and a ledger row per (bucket, node).
 // Rows are increments: the store adds them to what it has. The model fills one while the writer thread reads another; the
 // texts that rows point to are interned and outlive both.

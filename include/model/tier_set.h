@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions that a node traces, and what a call of each means. Lookup is by hash of module, function and arity; an
 // atom's encoding (Latin-1 or UTF-8) does not matter. One thread at a time.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The handshake in which both ends of a connection prove that they know the same secret, before anything else is said. Pure:
 // frames in, frames out (codec/control.h has their form); nonces are arguments. shim/src/kprof_auth.erl is another client.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The other end of the collector's listener, for tools: one connection of role "tool", on which messages go both ways (codec/control.h).
 // Everything blocks, each call for a stated time at most. Answers the collector's pings by itself while it waits. One thread at a
 // time; an object has an event loop of its own and shares nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shared secret of a collector and those who connect to it, read from a file.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The collector's listening side: takes connections, tells shims from strangers, joins a shim's two connections into a session, and
 // hands messages and trace bytes on. With a secret, every peer first proves that it knows it, and is proven that we do (net/auth.h).
 // The protocol's messages are in codec/control.h. Everything runs on the thread of the event

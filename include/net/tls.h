@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TLS 1.2 and newer for connections, on OpenSSL through libevent's bufferevents. There is no way to do without verification: a client
 // always verifies the collector's certificate and name; a collector verifies its clients' when it is given authorities.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Questions to the stored data: sums over a stretch of time. For connections of store_open_reader; one thread
 // at a time. Each query is one short read transaction.
 #pragma once

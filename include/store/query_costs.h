@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What tracing cost, tier by tier, summed over a stretch of time. For connections of store_open_reader; one thread at a time.
 #pragma once
 

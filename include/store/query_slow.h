@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Questions about the requests that were kept whole. For connections of store_open_reader; one thread at a time; each is one
 // short read transaction.
 #pragma once

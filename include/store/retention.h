@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long rows are kept, by their resolution. A row goes when its bucket lies this far back.
 //
 // A key's row takes about 500 bytes. With 500 keys (50 identities of 10 tiers), in the worst case of every

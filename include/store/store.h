@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The database file: opening it, writing batches of statistics into it, and letting old rows go.
 //
 // One collector writes a file at a time, through one connection, which one thread uses at a time: it may be

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The writer thread: owns the connection that writes, from writer_start to writer_stop, and takes one batch
 // at a time, so that whoever gathers statistics never waits for the disk. All functions here are for one
 // thread, the one that started it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kprof attach, in parts: its command line, and the node that is attached to. One thread.
 #pragma once
 

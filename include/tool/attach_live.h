@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The live numbers of kprof attach: what the collector tells of the node each second, gathered, as a table or
 // as JSON lines. Pure: no socket, no clock. One thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What kprof attach shows while it is attached: the connection to the collector, and the table that is drawn
 // anew each second, or JSON lines. The terminal stays as it is, with its cursor below the table: however this
 // process ends, there is nothing to be put right. One thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sub-commands of the kprof tool. Each is a function like main: argv[0] is the command's own name, the
 // result is the exit status. A command parses its options with getopt_long and has one entry in the table of
 // collector/tool/main.c; --help is answered there.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kprof doctor: what it has found, and the three places where it looks. A finding is a line on something, and what to do about it.
 #pragma once
 

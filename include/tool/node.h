@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of nodes as people give and read them: shop@web1.example.org is also shop@web1, and shop where that is enough to tell.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The nodes that a collector knows, as kprof nodes shows them. Text out, nothing else.
 #pragma once
 

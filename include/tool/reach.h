@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A running collector, as the tool's commands reach it: --collector HOST:PORT, one connection, questions and answers. Every failure is
 // told on stderr, in one line that says what to do.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report: an answer of the store put in order, and written as a table or as JSON.
 #pragma once
 

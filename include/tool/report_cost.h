@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What tracing costs: of each tier, its messages and bytes, an estimate of the time that they take in the
 // traced node, and advice where that is too much.
 #pragma once

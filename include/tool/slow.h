@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests that were kept whole, for people and for programs. Text out, nothing else: the queries are made by
 // kprof slow. All of these take what the store answered, cleaned by the functions below.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The terminal that standard output is, if it is one.
 #pragma once
 

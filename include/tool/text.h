@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text for people: durations, and names that come from the database, shown without control characters and
 // padded to columns.
 #pragma once

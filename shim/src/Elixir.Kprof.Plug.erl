@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests of Plug and Phoenix: the module plug `Kprof.Plug', in Erlang, so that it needs no Elixir to be compiled. Put it first in
 %% the endpoint or router:
 %% ```

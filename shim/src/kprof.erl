@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The public interface of kprof's shim.
 %%
 %% A request begins with {@link set_token/0} and ends with {@link clear_token/0}, or is one call of {@link do_apply/3}.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The application's life: what it puts into the node when it starts, and how it leaves without a trace.
 -module(kprof_app).
 -behaviour(application).

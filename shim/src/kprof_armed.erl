@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What is armed on this node and what is not, function by function, as lines of text for people.
 -module(kprof_armed).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc One arming: a trace port, the relay that carries what comes out of it to the collector, and the flags and patterns of all that is
 %% traced to it. Opened, set, changed and undone as a whole, by one process, which traps exits and gives those that it gets to
 %% {@link ended/3}.

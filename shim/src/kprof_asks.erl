@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The collector's questions to the identity function: some are answered at a time, each by a process of its own
 %% ({@link kprof_identify}), the others wait, a bounded number and size of them.
 -module(kprof_asks).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What `kprof attach' and `kprof detach' ask a node. They are no Erlang nodes, so the thinking is done here, in the target, and
 %% answers have one form: `{ok, Line, Warnings}' or `{error, Status, Line}', texts for people.
 %%

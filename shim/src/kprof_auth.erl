@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The shared secret, and the handshake in which the shim and the collector prove to each other that they know it. Pure: what is
 %% sent and received is {@link kprof_link}'s. include/net/auth.h tells the messages, and what they are worth.
 -module(kprof_auth).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The control connection: reaching the collector, what the shim tells it, and what comes back. include/codec/control.h has the
 %% messages of both sides.
 %%

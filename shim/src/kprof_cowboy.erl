@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests of cowboy 2, over HTTP/1.1 and HTTP/2. Put it first among the stream handlers:
 %% ```
 %% cowboy:start_clear(Name, TransportOptions,

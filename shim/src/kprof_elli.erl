@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests of elli 2 and 3. Put it first among the modules of elli_middleware:
 %% ```
 %% elli:start_link([{port, 8080}, {callback, elli_middleware},

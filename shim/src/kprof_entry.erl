@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Entry functions: requests of an application that has no markers. A call of such a function gives its process a token, and the
 %% request ends when that call returns; the collector sees to the latter. The application is not changed: all this is one trace pattern a
 %% function.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Makes one readable line of each reason that the shim's functions return. Every reason is made here or nowhere:
 %% a new one gets its clause, so that no user ever reads a bare term.
 -module(kprof_error).

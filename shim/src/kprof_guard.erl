@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The guard: whatever happens, tracing does not hurt the node. It runs at priority max, apart from everything
 %% else, and undoes what was set by itself, without asking the session.
 %%

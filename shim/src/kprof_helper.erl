@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What the helpers of web servers share: the way to the shim, which may not be there.
 %%
 %% A helper is configured in a web server, so it belongs to the application, as this module does: either the application has kprof

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests of httpd, the web server of inets. Put it first among the modules that are always run:
 %% ```
 %% inets:start(httpd, [{modules, [kprof_httpd, mod_alias, mod_esi, mod_get, mod_head, mod_log]}, ...])

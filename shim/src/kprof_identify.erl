@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Asks the identity function about one call, for tiers whose function could not be compiled: in a short-lived
 %% process with limits on time and memory, never in the process of a request.
 -module(kprof_identify).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Writes JSON: one value, no white space, so that a row is a line.
 -module(kprof_json).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What stands in the collector's ledger of the time that passes here: for how long nothing was traced, or less than was asked for,
 %% and how often the breaker has tripped. All times are in ms.
 -module(kprof_ledger).

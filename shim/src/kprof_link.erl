@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The two connections to the collector: how they are opened, and the form of the messages on the first.
 -module(kprof_link).
 

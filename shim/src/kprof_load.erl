@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc How much the node traces: bytes of trace messages a second, as the relay counts them; and how many for each second of processor
 %% time, once half a second on end has proved that the node is at its limit. The latter is what tracing takes from the application then,
 %% however fast the machine is and whatever else runs on it. A node that has time left loses nothing.

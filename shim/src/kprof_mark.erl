@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The marker functions. They do nothing; tracing their calls is what tells the collector that a request
 %% begins and ends, in order with everything else that the process does. They live in a module of their own and are
 %% always called with the module's name, so that the compiler cannot inline them.

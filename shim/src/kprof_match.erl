@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Compiles an identity function into the match specifications of the tiers, so that arguments never leave the node.
 %%
 %% That is possible when each clause that can match a tier's call has only patterns of atoms, numbers, strings,

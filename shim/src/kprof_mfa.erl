@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Functions and atoms as people write them: Erlang's way, `shop_http:handle/2', or for what is Elixir's Elixir's, `MyApp.Repo.all/2'.
 %% include/codec/mfa.h is the collector's side.
 -module(kprof_mfa).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests of the misultin web server, for {@link kprof:misultin_req_loop/2}.
 %%
 %% It assumes a request as misultin 0.6 to 0.9 makes it: a tuple whose first element names the module that exports `get/2', with

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests of mochiweb 2.12 and newer. Wrap the loop that mochiweb is given, a fun, `{Module, Function}' or
 %% `{Module, Function, Args}':
 %% ```

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc As much of msgpack as the control connection needs.
 %%
 %% ```

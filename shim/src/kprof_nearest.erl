@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The names on this node that are nearest to one that is not there, for who has mistyped it.
 %%
 %% Near are names that differ in a third of their characters at most, upper and lower case being the same, and modules whose name

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The kprof node: a hidden node of its own that scripts/start_kprof_node.sh starts. It loads the shim into the
 %% target over the distribution, starts tracing from a configuration file, watches, starts again when the target
 %% restarts, and takes everything back out when it is told to end.

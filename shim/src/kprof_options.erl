@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Checks what start_trace is given and brings it into one form, before anything is traced. Reads the
 %% configuration text of a kprof node into the same options.
 -module(kprof_options).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Where things go that the collector sends back for the user of this node: to the stats_dumper and print_calls, and to the
 %% slow_call_callback. Each has a process of its own, linked to the owner, who traps exits.
 -module(kprof_outlets).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Hands on what the collector sends back: the rows of a flush to the stats_dumper, finished requests as indented trees
 %% to where start_trace was called. A process of its own, so that a slow file, fun or terminal holds up nothing else.
 -module(kprof_printer).

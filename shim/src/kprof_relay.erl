@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Carries the bytes of the trace port to the collector, unchanged, and counts its messages, so that none that gets lost on the way
 %% does so untold: in the end the collector is told how many the port gave. When the collector is slow the relay waits, the trace port's
 %% queue fills and the port counts what it drops: nothing in the node waits.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc How many requests get a token: what the user asked for, and the level, the part of it that the guard lets through.
 %%
 %% Asked for is `{one_in, N}', one request in N, or `{per_second, R}', R requests a second at most, in bursts of a tenth of a second's

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc One trace's life. The session brings a {@link kprof_trace} through
 %% ```
 %%            start_trace                        collector lost, dead man

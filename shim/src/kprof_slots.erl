@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The numbers that request processes read on every `set_token': one array of atomics, found through one
 %% persistent term. The term is put once when the application starts and erased when it stops, so that switching
 %% tracing on and off never makes the node scan its processes for an old literal.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Calls the slow_call_callback, never in a process of a request: one call at a time, each in a process of its own with limits
 %% on time and memory. What comes faster than the callback works is thrown away.
 -module(kprof_slow).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Labels of requests that are over and that processes still work under, as those of a websocket do under the label of the request
 %% that asked for it: no match specification runs when an entry returns, and a token travels on with each message. The collector, which
 %% knows what is over, tells of such calls ("stale"). From then on whoever calls that tier under that label loses the token there, and

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Supervises the guard and the session. It owns the table in which the session writes what it is about to set, so
 %% that the next guard can undo it whichever of the two dies first.
 -module(kprof_sup).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What a trace traces: its tiers, some of them entries of requests, the markers and what spawns, as trace patterns. And how many
 %% calls of its entries the sampler has left out.
 -module(kprof_tiers).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Options of TLS towards the collector. Its certificate is always verified: there is no option to do without.
 -module(kprof_tls).
 

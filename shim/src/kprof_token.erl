@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The token of a request: which process has one, when it begins and ends.
 %%
 %% A process that began a request, or entered one that a message brought, remembers it in its dictionary:

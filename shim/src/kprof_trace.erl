@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc One trace: its connection to the collector, its tiers and how they are sampled, what is armed, and what the collector is told of
 %% all that. {@link kprof_session} owns it and decides what happens when; it gets this process' messages, and traps exits.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The trace port, the flags and the patterns: opening, setting, and undoing exactly what was set.
 %%
 %% The port is the one of dbg:trace_port(ip, ...), opened without dbg: its driver listens for one client on an

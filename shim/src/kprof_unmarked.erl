@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Finds out that tiers are called while nothing begins a request: no entry is called, no marker and no token comes from elsewhere,
 %% so that not one message is made and every table stays empty. Nothing else can tell an application that does nothing from one whose
 %% requests nobody has marked.

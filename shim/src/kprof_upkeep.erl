@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Keeps flags as they were set: another tool's clear takes them. They are set again at the next look, every half second, and what was
 %% called since the look before may be missing. (What a reload takes are patterns, for which the guard looks every 10 ms.) And what cannot
 %% be traced is told: functions that are not on this node, processes that somebody else traces.

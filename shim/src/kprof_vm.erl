@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The VM's trace functions, the same on every release. Nothing else in the shim knows one from another.
 %%
 %% From OTP 27 on, flags and patterns live in a trace session of our own: other tools trace beside it, and neither see nor clear

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests of web servers: which are traced although the sampler leaves them out, and what they are called. The servers' helpers
 %% ({@link kprof_helper} and those on top of it) come here; so much of a request's name as strangers choose is
 %% kept from making more names than anybody can read.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests of yaws 2's appmods. Either name this module as the appmod, and yours beside it:
 %% ```
 %% appmods = </, kprof_yaws>

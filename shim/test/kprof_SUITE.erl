@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The shim on a real node, against a collector written in Erlang. Each case has a node of its own.
 -module(kprof_SUITE).
 -include_lib("stdlib/include/assert.hrl").

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What kprof attach's command line stands for in the node.
 -module(kprof_attach_tests).
 -include("patient.hrl").

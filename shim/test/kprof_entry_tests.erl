@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The trace patterns of entries, on the VM that runs the tests.
 -module(kprof_entry_tests).
 -include("patient.hrl").

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What ssl returns, as it was seen on OTP 25, 27 and 29, and the lines that become of it.
 -module(kprof_error_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The guard's word of patterns that were taken off: from when until when calls may not have been traced.
 -module(kprof_guard_tests).
 -include("patient.hrl").

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A collector for tests: accepts control and data connections on one port, welcomes, pings, and keeps what came.
 -module(kprof_mock_collector).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Names that are near to one that is not there.
 -module(kprof_nearest_tests).
 -include("patient.hrl").

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The kprof node's scripts against a target that has nothing of kprof installed.
 -module(kprof_node_SUITE).
 -include_lib("stdlib/include/assert.hrl").

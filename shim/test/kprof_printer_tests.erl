@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(kprof_printer_tests).
 -include("patient.hrl").
 

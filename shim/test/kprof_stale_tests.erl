@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Labels of requests that are over: gathered, set now and then, forgotten; and what the patterns do with them.
 -module(kprof_stale_tests).
 -include("patient.hrl").

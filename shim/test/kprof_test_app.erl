@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A little application to be traced, and what the suites run on the traced node.
 -module(kprof_test_app).
 

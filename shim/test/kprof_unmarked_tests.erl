@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Calls while nothing begins a request: counted by the VM in looks of ten seconds, and undone.
 -module(kprof_unmarked_tests).
 -include_lib("eunit/include/eunit.hrl").

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% eunit, with time limits for what hangs: a test has five seconds of its own accord, which a busy machine may take for nothing. Tests that
 %% are functions say {timeout, 300, ...} themselves.
 -include_lib("eunit/include/eunit.hrl").

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What a traced call costs the node, measured inside it, with the real shim and a collector that takes the data.
 %%
 %% Everything is done in bursts of about a millisecond or less, so that most are not disturbed; where messages are made, with pauses,

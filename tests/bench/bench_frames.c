@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits a capture into its frames and does nothing else: the floor for whoever reads one.
 //
 // usage: bench_frames FILE

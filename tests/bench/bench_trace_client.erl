@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% OTP's own way to read a capture: dbg:trace_client(file, ...) with a handler that sums calls and inclusive time per tier.
 %%
 %% The handler does as little as that can take: a map from process to its stack of tiers and starts, and an array of counters.

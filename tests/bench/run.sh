@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The benchmark: how fast captures are taken in, and what tracing costs a node. Not part of the tests.
 set -euo pipefail
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env escript
+%% SPDX-License-Identifier: Apache-2.0
 %% Usage: frames.escript CAPTURE OUT. Writes one line a frame, found with the VM's own decoder: "term SIZE ARITY KIND", "dropped N", "empty
 %% 0".
 main([In, Out]) ->

@@ -1,4 +1,5 @@
 #!/usr/bin/env escript
+%% SPDX-License-Identifier: Apache-2.0
 %% Usage: joins.escript OUT.cap. What joins calls to their returns and processes to their parents, sent by a real node to a file trace port:
 %% tiers with returns (whole) and without (none: return_to and {caller}), spawns, garbage collections, scheduling, deaths.
 %% The match specifications are the shim's (kprof_mark, kprof_match).

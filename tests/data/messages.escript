@@ -1,4 +1,5 @@
 #!/usr/bin/env escript
+%% SPDX-License-Identifier: Apache-2.0
 %% Usage: messages.escript CAPTURE OUT. Writes what the VM's own decoder finds in each message, one line a message:
 %%   other
 %%   call|return|exception PID M F ARITY TIME TOKEN FROM NOTE CALLER

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The handshake: two frames of a client to a collector, and two of a collector to a client. Nobody gets through without the secret.
 #include "codec/control.h"
 #include "fuzz.h"

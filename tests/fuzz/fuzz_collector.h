@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the targets of the whole collector share: what a node sends, made of the input's bytes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A control frame: framing, the guard, msgpack-c behind it, and every getter.
 #include "base/limits.h"
 #include "codec/control.h"

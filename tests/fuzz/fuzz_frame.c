@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stream of frames: read whole and piece by piece it gives the same frames, none of which leaves the bytes.
 #include "base/limits.h"
 #include "codec/frame.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stream of frames of trace messages: what is read lies inside its frame, and what the reader learned from the messages before changes
 // nothing of what it reads: a reader that knows nothing reads the same. Without the values of the node it still is the same to a
 // replay, and what is left of values is a class and a pid.

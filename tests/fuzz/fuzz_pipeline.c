@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pipeline as a whole: two nodes that say hello, tell their tiers, clocks, totals and gaps, stream frames in pieces, and come and go
 // in any order, through what the collector does with them; without sockets. Every complete request stands in the ledger once.
 #include "app/pipeline.h"

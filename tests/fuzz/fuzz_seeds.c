@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the seeds of the fuzz targets: fuzz_seeds <data folder> <folder of the corpora, which holds a folder per target>.
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The session state machine: connections of shims, tools and strangers that come, say hello or anything else, prove that they know the
 // secret or do not, bring data, fall silent and go, in any order and in pieces, at a server with all that the collector has behind it.
 // Every connection is where its session says, nobody has a session without the secret, and when all are gone nothing is left.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An external term: the walk, the readers and the text stay inside it. erl_interface prints some; it is not instrumented, so the input
 // and all that it allocates end at a page that nobody may touch.
 #include "codec/term.h"

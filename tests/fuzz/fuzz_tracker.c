@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The calls, returns, markers, spawns, deaths, losses and pauses of some processes in any order and at times that run back too, for two
 // nodes that share a pool: every request that began is told once, every call stands in a request or is counted as stale, spans form a tree
 // with times that can be, and when all is over nothing is kept.

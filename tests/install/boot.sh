@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # boot.sh FOLDER LAYER: boots systemd on a copy of this machine's own files, with LAYER on top of them, below FOLDER. Nothing is written but
 # below FOLDER, where a tmpfs takes it, and no setting of the kernel is touched. Run by systemd.sh in namespaces of its own; becomes PID 1.
 set -euo pipefail

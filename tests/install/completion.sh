@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: bash, zsh and fish, each with the completion that is installed for it, offer every command, every option of
 # every command, and files and folders where an option wants one.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: the installed programs are hardened: position independent, all of the dynamic linker's tables read-only before main,
 # no executable stack, stack protector, and the C library's checked functions. (The notes of -fcf-protection are not looked for: Debian's
 # objects around main have none, so that the linker leaves them out.)

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: what `cmake --install` lays down below DESTDIR is enough: with nothing of the source folder, the installed
 # collector and scripts trace a node, and the installed kprof reports what it did. Nothing is written outside DESTDIR.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034
 # What the tests of the installation share: all of ../scenarios/lib.sh, with the programs as they are installed. Sourced, never run.
 source "$(dirname "${BASH_SOURCE[0]}")/../scenarios/lib.sh"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: the Debian package is all that a bare Debian needs: installed by apt in a chroot without compiler and Erlang, its
 # collector runs, its kprof traces a node and reports, with manuals, completions and the service where people look for them; removed, it
 # leaves nothing but what was collected.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: the collector is a good service. It tells its supervisor when it is ready, that it is alive and when it ends, and
 # only then; it takes the port that systemd opened, refuses what is no such port, and the unit lets it do all it does and little else.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: what `cmake --install` lays down is a good service of a real systemd as PID 1, started in namespaces of its own on a
 # copy of this machine's files. Ready only when it listens; its database below /var/lib/kprof and hardening in force while a node is traced;
 # up again after a crash and after a hang, and not after a mistake; its port opened by systemd, over restarts; a secret as a credential;

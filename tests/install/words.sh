@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: the manual pages are clean, and name every command, option and exit status that --help names, and no other.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

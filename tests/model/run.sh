@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The model test: kprof replay on random captures, against the truth of a simulated node. A run draws a new seed and prints it; the suite
 # has one of its own, in CMakeLists.txt, so that what fails there is what was changed. A capture that differs is made as small as can be,
 # printed, and left in $KPROF_BUILD/model.

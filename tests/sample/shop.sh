@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The sample application from the shell: build it, run its node, its load generator, or both.
 set -euo pipefail
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: the helpers of lib.sh fail when what they check is wrong, wait no longer than told, and leave no
 # process behind. Without this a scenario could pass for ever.
 # shellcheck disable=SC2030,SC2031,SC2317  # judgements are tried in shells of their own

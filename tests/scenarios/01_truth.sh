@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: what kprof says about a live node is the truth, to the last call, and it leaves nothing behind: a shop
 # under load is traced through start_kprof_node.sh, and compared with what the shop counted itself; afterwards the node
 # is as it was before.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: a collector that is killed and started again costs the time between, and nothing else. The load
 # notices nothing, the shim comes back by itself, the database is intact, no request is counted twice, and the ledger
 # tells of the gap.

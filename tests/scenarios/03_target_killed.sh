@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: a target that is killed and started again is traced again by itself; one that only hangs for a while is not left.
 # The collector stays, requests that were open at the kill are incomplete, and the node that comes back is the same node.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

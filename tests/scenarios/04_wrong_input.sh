@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: whatever strangers send to the listening port is refused and logged, a flood of them neither fills the
 # log nor the memory, and the tracing of a live node goes on meanwhile, exact to the last call.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

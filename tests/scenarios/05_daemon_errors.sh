@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: what the collector cannot do it says in one clear line, with the exit status that --help names, and
 # whatever file was in its way is left as it was. SIGHUP brings other keys.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

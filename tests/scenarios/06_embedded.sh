@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: an application that has kprof in its own code path starts and steers it by itself. The option list of
 # the documentation works letter for letter, and so do the other forms of each option, identities of every kind, sampling,
 # labels carried by hand, and exceptions, which reach the caller as if nobody looked.

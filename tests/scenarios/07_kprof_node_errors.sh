@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: what start_kprof_node.sh cannot do it says in one clear line with the exit status of its --help, and
 # nothing of it stays in the target; stop_kprof_node.sh stops what runs.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

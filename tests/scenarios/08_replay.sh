@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: a replay tells what the live collector told of the same stream, and the truth of a capture that dbg
 # made; the same every time; and of a file that is damaged or cut it counts what could be read and says where it broke. A recording holds no
 # returned values unless they are asked for, and files are their owner's.

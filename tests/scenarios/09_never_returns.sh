@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: a tier that never returns, a receive loop, would grow its process's stack for ever while it is
 # traced. Its pattern is taken off while tracing goes on, the log says so, and the other tiers are counted to the last call.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

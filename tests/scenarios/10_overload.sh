@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: traced calls far beyond what a trace port carries cannot hurt the node. The guard trips, the node's
 # memory stays bounded (without the guard it grows by some 100 MB a second), the ledger tells for how long nobody looked,
 # the log says so, and afterwards it is traced again. And when a collector stands still until the trace is stopped, the ledger tells each

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: whatever a request is made of, its numbers are right. A node runs every construct there is, under an identity each,
 # and writes down itself what each tier did and when. Calls, errors and asynchronous calls are the same to the last one; total,
 # self, mean and waiting times within 5 % or 50 us a call; lost and stale are what was lost and stale by construction.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: a tier's module is loaded again, twice, while requests run through it. It is traced again within a tenth of a
 # second, what was open meanwhile is incomplete and in no statistics, all that comes later is counted to the last call, and the ledger and
 # the report tell of it. A tier of a module that comes late is traced from then on. Where the module that is loaded, eight times in ten

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: {trace_gc, true} and {trace_scheduling, true} tell of each tier how long it collected garbage and how long it was
 # off the processor, and change no other number: every construct is run under them and compared with the truth. Only processes that
 # work for a request are armed, and in the end none is. Where one of them could kill the node it is refused, with the reason: both before

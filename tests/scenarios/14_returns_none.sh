@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: tiers with #{returns => none} send no return values, so that what they return costs nothing, and their times and
 # counts are the truth all the same. Where the VM's messages leave open what returned, the request is incomplete and the ledger
 # counts it: what is in the statistics is right. Errors are told where they can be: by an exception of the call around, which has not caught

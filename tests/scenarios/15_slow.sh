@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: slow requests, failed ones and the slowest of each identity are kept whole. Their trees of calls are those that the
 # node wrote down itself: parents, begins, durations, outcomes. kprof slow lists and draws them, the log tells of them, and the callback in
 # the node is given them, apart from every request, whatever it does.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: what the collector keeps in memory has its bounds, and what is past them is told. 100,000 open requests fit in
 # 200 MB and are all counted in the end; a request of 100,000 calls is cut, counts as incomplete, is kept so far as it was taken in and
 # says so, while the requests beside it are whole. One of exactly as many calls as are taken in is complete, and many processes in one do

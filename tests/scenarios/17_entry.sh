@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: an application that knows nothing of kprof has requests all the same: those that an entry function handles. They are
 # counted to the last one, over connections that carry thousands of them in one process, whatever they are made of and however they
 # end; their times are the application's own; what a process does behind a request is none of it; and the node is afterwards as it was.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: a request that goes to another traced node is one request, of the node where it began. What the other node does for
 # it is told apart and marked remote; it is no request of that node, no error and no loss of it, and both can be found from each other.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: one collector takes fifty simulated nodes and five real ones at the same time, has the sums of each exactly, and needs
 # no more memory the longer it runs and the more often nodes come back; a node's place is not kept by one that is silent for ever.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

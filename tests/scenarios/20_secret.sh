@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: with --secret-file nobody gets in without the secret, and no shim talks to a collector that does not know it:
 # not with a wrong one or none, not with the recorded bytes of a session, not with a byte changed on the way, not as an
 # impostor that sends back what it gets, and not into another's session. Meanwhile a shim with the secret traces, exact to the last call.

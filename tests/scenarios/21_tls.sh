@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: with --tls-cert everything goes through TLS 1.2 or newer, nothing can be read on the way, the numbers are as exact as
 # without; the shim talks to no collector whose certificate is not the right one (another authority, another name, expired), and with
 # --tls-ca the collector to no shim without one of its authority. Each refusal is told in a line, on both sides.

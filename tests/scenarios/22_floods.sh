@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: floods of connections from many addresses, that say nothing, half a message, nonsense, or a wrong secret, and slow
 # drips from the shim's own address, are harmless: the session of a node under load is not disturbed and its numbers stay exact, another
 # node gets in meanwhile, memory and log stay bounded, and the log says how many lines it left out, also of what shims make it write. TLS

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: the sample application, traced far past what its trace port can carry, stays well. Within 200 ms the guard has acted:
 # from then on, for 30 s, the rate is never less than 70 % of the untraced one, which a twin of the node tells that is under the same load
 # on the same processors and not traced: never in a second on one scheduler, never in 2 s on two, where single seconds of two nodes that

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: kprof attach traces a node that has nothing of kprof, without any Erlang for itself, and what it says is true;
 # however it ends, Ctrl-C, TERM, --for, kprof detach or kill -9, nothing of it stays in the node; what it cannot do it says in one line.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

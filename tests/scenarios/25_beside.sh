@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: kprof and other tools that trace the same node. From OTP 27 on dbg and somebody with a trace session trace the same
 # processes and functions and clear all there is, again and again: each gets its messages, and kprof's numbers are exact to the last call.
 # Before, kprof says who is there: it does not start where new processes are traced, tells of processes that it cannot trace, leaves dbg

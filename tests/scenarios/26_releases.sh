@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: the kprof node and its target may run different releases of OTP. What an older release compiled is loaded as it is;
 # what a newer one compiled is compiled again on the target, and where that has no compiler this is said in one line.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: kprof doctor says what is there when all is well, and finds each thing that is made to be wrong, with what to do
 # and the right exit status; looking changes nothing in the node.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

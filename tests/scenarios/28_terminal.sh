@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: on a real terminal kprof attach shows one table that fits it, wide, narrow, and resized under way; the messages stand
 # above it; Ctrl-C ends it, and leaves nothing in the node and the terminal as it was. Without a terminal there is no table and no colour.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

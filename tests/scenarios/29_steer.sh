@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: `kprof trace` steers a node under load through the collector. A pause takes everything off the node and is in the
 # ledger to the tenth of a second; the sampling that is asked for is the one that the ledger shows; what cannot be done is said.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

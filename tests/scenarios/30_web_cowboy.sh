@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: kprof_cowboy tells of every request of a real cowboy (as Debian's rabbitmq-server brings it) what its client saw,
 # over HTTP/1.1 and HTTP/2, also when many requests share a connection; and no request notices that kprof comes and goes.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

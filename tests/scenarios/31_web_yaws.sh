@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: kprof_yaws tells of every request of an appmod in a real yaws (Debian's package) what its client saw, and no request
 # notices that kprof comes and goes.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

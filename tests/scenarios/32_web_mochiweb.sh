@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: kprof_mochiweb tells of every request of a real mochiweb (Debian's package) what its client saw, and no request notices
 # that kprof comes and goes.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: kprof_httpd tells of every request of httpd (inets) what its client saw, also of those that mod_esi answers, and no
 # request notices that kprof comes and goes.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

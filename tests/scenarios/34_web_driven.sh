@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: the helpers of servers that Debian does not have (elli, Plug and Phoenix, misultin), driven over real HTTP as these
 # servers document that they drive them: what kprof tells is what the clients saw, and no request notices that kprof comes and goes.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: each option of kprof attach does what it says, on a node whose application knows nothing of kprof: entry, tiers,
 # identity of both kinds, sampling, configuration, cookie, collector, end. The live numbers are those of the database, one line a second,
 # nobody sees the tool among the node's neighbours, and the node is afterwards as it was.

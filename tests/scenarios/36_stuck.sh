@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: a node that does not answer holds up nobody, in whatever phase of attaching it stops: kprof attach ends in time with
 # one line that says why, Ctrl-C and detach and doctor do too; and a node that goes on afterwards takes out by itself what had come in.
 # Neither does a DNS server that does not answer when the tool looks for the collector: the trace goes on.

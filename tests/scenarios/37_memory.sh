@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: a shim whose clock nobody knows, with 200 tiers, each with calls of a nanosecond and of half a minute in 235 buckets,
 # takes no more memory than limits.h says, and the collector gives it back: 20 s later it has less than 200 MB. Nothing is counted wrong:
 # each request is in the ledger, and each call under its tier or told to be under _other or nowhere.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: whatever people do to the database of a running collector, it notices, says so, and goes on where the file should
 # stand: every request of a node under load stands in one file and one only, no file is damaged, and no second collector writes beside it.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: who waits for a worker, a connection, a lock or a worked-out answer that somebody else gives back goes on under that
 # one's token, and its calls are its own all the same. Five ways to hand on what is short, with one, two and six waiters for each worker,
 # requests by an entry and by markers. The processes that do the work measure themselves what each request had of them. With tiers in the

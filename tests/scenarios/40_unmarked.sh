@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: where tiers are called but nothing begins a request, everybody who asks is told so, with the number of the calls:
 # kprof attach, nodes, doctor and report. With the first request that ends. Nothing of the counting stays in the node.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

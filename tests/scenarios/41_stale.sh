@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: a process that works on under the label of a request that is over, as those of a websocket do, is taken out of the
 # trace: some two seconds after the request's end it has no token, and makes no more messages. Until then each of its calls is counted, as
 # asynchronous or as stale. The requests beside it are right to the last call, one that takes as long as all of that among them. One that is

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: what many nodes, or hostile ones, bring does not stay. 600 nodes that come one after the other with names of their own
 # are all told apart, though no more than 250 are known at a time. 249 that announce a megabyte of names each, and three that fill the
 # pools of requests, spans, processes, histograms and kept requests together, take no more memory than limits.h says, and 20 s after they

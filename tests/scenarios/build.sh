@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Compiles the sample application and the scenarios' own Erlang modules, once before all scenarios, for each release of OTP apart:
 # into what SCENARIO_EBIN is by default in lib.sh.
 set -euo pipefail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A canary for tests that judge times: how late does a process wake up that runs beside them at the same
  * priority, how much time did the hypervisor take, and how long did the processes that are measured wait for a
  * processor? Where one of these is more than little, the machine was not quiet, and a time that was measured

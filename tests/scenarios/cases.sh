@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034,SC2154
 # What the scenarios of scenario_cases share: the node that runs them, and comparing what kprof says with what is true. Sourced after
 # lib.sh, never run.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034,SC2154
 # Servers of Debian's packages, for scenarios. Sourced behind lib.sh. Nothing is installed and no daemon is started by a package: it is
 # unpacked into $root and runs from there as a process of ours. On another release of OTP it is the package of the suite that carries this

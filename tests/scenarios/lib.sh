@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034,SC2119,SC2120
 # What the scenarios share: starting and ending the real programs, asking the database, and checking. Sourced, never run.
 #

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034,SC2154
 # What the scenarios of systems that nobody here wrote share: starting one, loading it, and comparing what kprof tells with what the clients
 # saw. Sourced behind lib.sh and debian.sh. Such a system keeps its state in the scratch folder, listens on loopback and knows nothing of

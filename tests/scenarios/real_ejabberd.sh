@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: users register with ejabberd, as Debian has it, over its HTTP API, log in, and get messages. kprof, which the server
 # knows nothing of, counts each request once and tells its time within what the clients measured.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

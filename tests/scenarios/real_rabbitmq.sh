@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: the management API of rabbitmq-server, as Debian has it, under load: each request runs in a process of its own below a
 # cowboy that keeps connections, asks the broker's processes, and hands its answer to another process. kprof, which the server knows nothing
 # of, counts each request once and tells its time within what the clients measured.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Goal of this test: yaws, as Debian has it, serves dynamic pages to clients that keep their connections; kprof, which it knows nothing of,
 # counts each request once and tells its time within what the clients measured.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

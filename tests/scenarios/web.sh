@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034,SC2154
 # What the scenarios of web servers share: getting a server, asking it over HTTP, and comparing what the clients saw with what
 # kprof counted. Sourced behind lib.sh.

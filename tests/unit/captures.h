@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The captures of tests/data, for tests that run over all of them.
 #pragma once
 

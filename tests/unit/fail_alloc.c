@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fail_alloc.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scripted allocation failure: the linker gives every unit test these instead of malloc, calloc, realloc and strdup
 // (--wrap), in all code that is linked statically.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For tests of the request model: what a node's processes do as a short script, and what the tracker made of it as text.
 //
 //   begin T P time [number] end T P time [error|astray|helper|sending]   the markers of token T in process P, and the identity that the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A server on loopback that tells what it sees, and peers of it, for tests of net/server.
 #pragma once
 

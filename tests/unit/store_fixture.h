@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For tests of what stores and reads databases: a folder of its own, names, and rows that are counted as the
 // model counts them.
 #pragma once

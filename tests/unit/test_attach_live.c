@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The live table of kprof attach, from messages as the collector sends them.
 #include "tool/attach_live.h"
 

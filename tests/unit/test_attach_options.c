@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command line of kprof attach: what is read of it, and what is said of what is wrong with it.
 #include "tool_fixture.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whose work a call is: pools, locks and servers that hand on one request's label with another one's answer.
 #include "request_script.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls in a node over a socket pair, whose other end is the test: answers as nodes send them, and such as none would.
 #include "dist/channel.h"
 

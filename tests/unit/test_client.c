@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tool's end of the listener, and what the server does with tools: a server in a process of its own, as in life.
 #include "net/client.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The file with the nodes' cookie: what is read of it, whose it may be, and what is said of it.
 #include "dist/cookie.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Spans whose ends or parents need more than their own return: deaths, spawns, return_to, pauses, answers, reloads.
 #include "request_script.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is written is read by SQLite's JSON functions, which know nothing of this writer.
 #include "codec/json.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sum in base/limits.h is true: each of its lines that is memory of ours is filled to the brim here, in a process of its own, and takes
 // no more than the line says, nor much less.
 #include <sys/wait.h>

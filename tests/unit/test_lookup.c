@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lookups that take longer than their caller can wait: the resolver is played here.
 #include "unit.h"
 

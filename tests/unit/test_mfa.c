@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions as Erlang and Elixir write them.
 #include "unit.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kprof nodes and kprof trace against a collector's own parts (roster.c, tool_link.c, pipeline.c) in a process of its own, with a shim that
 // is played here.
 #include "tool/nodes.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every query of every README.md and of the manual pages, on a database with asynchronous calls: what each gives is the truth, as it is
 // worked out here, from the same requests, with nothing but sums.
 #include "store_fixture.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // query.c: sums over time, filters, and which resolution is taken.
 #include "store_fixture.h"
 

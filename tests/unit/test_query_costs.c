@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // query_costs.c: sums by tier, what they are joined with, the time and the node.
 #include "store_fixture.h"
 

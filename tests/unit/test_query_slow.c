@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // query_slow.c: the list with its filters and order, and one request with its spans.
 #include "store_fixture.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parts of requests of other nodes: tokens from 9000 on are of labels that node 7 has made.
 #include "request_script.h"
 

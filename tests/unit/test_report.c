@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // report.c, report_table.c, report_json.c, text.c and main.c: the table to the letter, and the tool as people
 // run it.
 #include "tool_fixture.h"

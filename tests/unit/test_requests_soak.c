@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random requests on random processes, with messages that overtake each other and get lost, against a model that is slow and knows
 // the truth. Prints the seed of a run that fails; KPROF_SOAK_SEED and KPROF_SOAK_RUNS choose others.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // slow.c, slow_table.c, slow_waterfall.c and slow_json.c: the text to the letter from structs, and the
 // command on a database.
 #include "tool_fixture.h"

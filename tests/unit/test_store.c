@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // store.c, batch.c, retention.c: real files, values compared with sums that the test makes itself.
 #include <inttypes.h>
 #include "store_fixture.h"

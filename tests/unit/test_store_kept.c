@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // batch_kept.c and its retention: which requests stay, against an oracle that sorts all that were ever offered.
 #include "store_fixture.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // batch_paths.c and row_ids.c: rows of paths and costs, the paths' texts, and that they go when they are old.
 #include "store_fixture.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files of other versions of the schema: what is refused, and how a file comes to the next version.
 #include "store_fixture.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/tier_set.h"
 
 #include "base/limits.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // writer.c: the thread, batches that wait, a disk that refuses for a while.
 #include "store_fixture.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For tests of the kprof command: running it on the fixture's database, and what it writes.
 #pragma once
 

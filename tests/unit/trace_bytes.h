@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trace messages as a node would send them, put together by hand at the end of `out`.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every unit test includes: cmocka, and small helpers for parsers.
 #pragma once
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What happened, as the simulated node knows it. Times are ns from the start of the capture; every event has a time of its own.
 
 -define(MS, 1000000).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs a plan: capture, replay, and what the database says against the truth.
 -module(model_check).
 

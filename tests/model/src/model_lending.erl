@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Random plans in which labels are lent: more clients than there are workers, locks and worked-out answers, whom the one before hands on
 %% what they wait for, under its label; and messages that wait for long while their sender has begun its next request.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The model test: random captures through the built collector, two at a time, until enough requests were compared.
 -module(model_main).
 

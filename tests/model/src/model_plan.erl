@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Random plans: what processes will do, as terms that can be printed, read back and made smaller. Every number that matters
 %% stands in the plan, so that a smaller plan runs like the larger one did.
 %%

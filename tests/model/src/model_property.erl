@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What must be so of a plan in which labels are lent, whatever the collector makes of its stream: the truth is the simulated node's alone,
 %% which knows what each call was for. No reader of the stream is needed, nor any rule of the collector's.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What a reader of the stream can know: which requests are open when, how they end, and which of them it has to call incomplete. Message by
 %% message, by the rules that requests.h and joins.c state; what the spans' times are and how they hang together is not its business: that
 %% the simulated node knows.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Makes a plan smaller that fails: fewer clients, fewer operations, as long as it still fails and there is time.
 -module(model_shrink).
 

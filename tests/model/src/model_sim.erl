@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs a plan on a simulated node: processes with mailboxes, stacks and sequential trace tokens as the VM has them, one step after the
 %% other in order of time. Tells what happened (spans, requests), and what a real node would have sent about it (events).
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% From what happened to what the collector receives: messages in the order of the stream, with losses.
 -module(model_stream).
 

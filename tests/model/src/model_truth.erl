@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the collector's database must say, worked out from what happened: by the rules of ../shared/DESIGN.md and request_tree.h, and by
 %% other algorithms than the collector's.
 -module(model_truth).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Tier `accounting`: books what changed. It is reached by a cast and takes its time, so that a booking
 %% usually ends after the response has been sent.
 -module(shop_accounting).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The application: prepares what all layers share, starts them, and on the way down lets the
 %% bookings finish before tracing ends, so that a capture holds every call with its return.
 -module(shop_app).

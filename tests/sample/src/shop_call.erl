@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Calls between layers. What fails in the server is raised again, same class and reason, in the
 %% caller: so one failing storage process shows as a failure of every layer above it.
 -module(shop_call).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the shop sells: the items that are there from the start, the ids of new ones, and which
 %% items are in trouble. All of it follows from the id, so that every run fails in the same places.
 -module(shop_catalog).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The commands behind shop.sh that run in a node: `node`, `load`, `truth`.
 %% Exit codes: 0 fine, 1 failed, 2 wrong usage.
 -module(shop_cli).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% One client of the load generator: a connection of its own, one request at a time, then some
 %% thinking. What it asks for follows from its seed alone.
 -module(shop_client).

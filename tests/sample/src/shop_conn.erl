@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% One connection: reads a request, answers it, and so on until the client leaves or is silent
 %% for long. A request that raises becomes a 500, the connection goes on.
 -module(shop_conn).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Supervises the connections; none is restarted.
 -module(shop_conn_sup).
 -behaviour(supervisor).

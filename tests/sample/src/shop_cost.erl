@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The work that a layer pretends to do: a fixed number of hash rounds, so that the amount of
 %% work does not depend on the clock or on who else runs. One unit is about a microsecond of a slow CPU.
 -module(shop_cost).

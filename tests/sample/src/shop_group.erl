@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A group of like gen_servers under one supervisor, each registered as Module_N, so that a
 %% restarted member is found again. Members are picked by key or in turn.
 -module(shop_group).

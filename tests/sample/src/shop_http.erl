@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Tier `http`: one whole request, in the process of its connection.
 -module(shop_http).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A small JSON writer (OTP has one of its own only from 27 on).
 -module(shop_json).
 

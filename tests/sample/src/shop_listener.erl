@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Listens on a port of the loopback interface and holds the acceptors.
 -module(shop_listener).
 -behaviour(gen_server).

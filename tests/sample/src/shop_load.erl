@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The load generator: runs clients in parallel until each has made its requests or the time is
 %% over, and adds up what they measured.
 -module(shop_load).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Tier `render`: turns what a worker found into a page, in a few processes of its own.
 -module(shop_render).
 -behaviour(gen_server).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% From method, target and body to the route and its request. What is not understood is `unknown`.
 -module(shop_router).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Latencies of one request type: exact count, mean and maximum; quantiles from buckets that
 %% grow by 2 % each, so that a long run needs no more memory than a short one.
 -module(shop_stats).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Tier `storage`: fifty processes, each with the items whose key hashes to it, in a table of its own.
 -module(shop_storage).
 -behaviour(gen_server).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The top supervisor: storage, rendering, accounting, workers, then the HTTP front that uses them.
 -module(shop_sup).
 -behaviour(supervisor).

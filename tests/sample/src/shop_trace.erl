@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Tracing, as seen by the application: request/3 marks one request, start/0 and stop/0 switch
 %% dbg on and off. Modes none and kprof are the same here, since kprof is loaded from outside: a request
 %% goes through kprof:do_apply/3 whenever that function is there. Mode dbg marks requests by

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The independent truth: how often each tier was called for each route, how often it failed and
 %% how long it took, counted by the application itself and exact. What a tracer says is compared with it.
 -module(shop_truth).

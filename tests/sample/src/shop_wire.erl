@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% HTTP on a passive socket, both sides: one message in ({packet, http_bin} head, then the body),
 %% one out. Heads and bodies are bounded.
 -module(shop_wire).

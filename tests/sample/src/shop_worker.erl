@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Tier `pool`: the workers. A worker checks a request, gets or changes what it is about in
 %% storage, and books what changed.
 -module(shop_worker).

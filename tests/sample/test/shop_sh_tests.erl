@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% shop.sh as a user runs it: real processes, a real distributed node, real signals.
 -module(shop_sh_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The shop in this very node, over real HTTP: every route's answer, failures, the load generator
 %% against the truth, and what dbg writes against the truth.
 -module(shop_tests).

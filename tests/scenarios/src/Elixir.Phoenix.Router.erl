@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What Kprof.Plug asks Phoenix's module of this name, for scenario_web_plug.
 -module('Elixir.Phoenix.Router').
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What Kprof.Plug asks Plug's module of this name, and what else scenario_web_plug needs of it: as Plug 1 does it.
 -module('Elixir.Plug.Conn').
 

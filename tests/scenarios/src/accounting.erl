@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The accountant: works on its own: the request does not wait for it.
 -module(accounting).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The database: a process that answers one request after another. What fails in it fails again in the caller.
 -module(db).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What kprof_elli asks elli's module of this name, for scenario_web_elli.
 -module(elli_request).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% misultin's requests, for scenario_web_misultin: messages to the connection's process.
 -module(misultin_req).
 

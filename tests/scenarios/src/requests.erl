@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Handles a request with the help of the database's and the accountant's processes.
 -module(requests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Other tools that trace the node that kprof traces: dbg, who sets and clears for the whole node, and from OTP 27 on somebody with a trace
 %% session, as another kprof is.
 -module(scenario_beside).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Writes a capture as somebody does who has dbg and no kprof: requests of network_server, arguments and all, whole terms as tokens.
 %% data/requests.cap was made by it:  erl -noinput -pa EBIN -run scenario_capture main FILE 40
 -module(scenario_capture).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The application of scenario 11: every construct that a request can be made of, one a function, under an identity of its own.
 -module(scenario_cases).
 

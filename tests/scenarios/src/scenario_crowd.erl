@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Nodes in large numbers, in one VM.
 %%   erl -noinput -pa EBIN -run scenario_crowd main PORT pods N          one after the other, each with names of its own
 %%   erl -noinput -pa EBIN -run scenario_crowd main PORT names N FILE    all at once, each with a megabyte of names, until FILE is there

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The application node of scenario 06: kprof is part of it, started and stopped by the application itself.
 -module(scenario_embedded).
 

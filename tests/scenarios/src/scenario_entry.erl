@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% An application that knows nothing of kprof: a server of lines over TCP, one process a connection, that handles one request after the
 %% other. It counts itself what it does. Its client tells how long each request took.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Far more traced calls than a trace port carries: processes that call a tier in a tight loop under a token.
 -module(scenario_flood).
 

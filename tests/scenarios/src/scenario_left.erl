@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What a node looks like to those who want to know whether something was left in it.
 -module(scenario_left).
 

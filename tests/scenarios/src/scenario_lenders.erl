@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Processes that hand something on which another one gave back: the next in the queue gets its answer while they handle the message of
 %% the one before. Nothing in here knows of kprof.
 %%

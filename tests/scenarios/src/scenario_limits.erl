@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Captures of what no scenario can make a node do in time: as many open requests as the collector shall bear, and requests of as many
 %% spans. Frames as a trace port writes them, markers as the shim's.
 %%   erl -noinput -pa EBIN -run scenario_limits main FILE open REQUESTS

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A load of HTTP requests from a program of its own, which measures each of them: from before it is sent until its answer has been read to
 %% the end.
 %%

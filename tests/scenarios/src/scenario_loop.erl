@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A tier that never returns: a server whose receive loop is itself the traced function, as kprof must notice by its calls
 %% that pile up. Beside it an ordinary tier, which must go on being traced.
 -module(scenario_loop).

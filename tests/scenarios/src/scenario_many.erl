@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Many nodes that are not there: each is a process of this node that speaks the shim's protocol and sends the trace messages of requests
 %% whose numbers are known. Node I (1, 2, ...) is named simI@hostI.example.org. Its request K has the identity id_(K rem 4), calls one, and
 %% in that I rem 3 times two; one(I, K) and two(I, K) say how long a call lasts.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Plays the supervisor's end of sd_notify: a datagram socket whose messages are printed, a line each, with the milliseconds since
 %% the first one. argv: the socket's path.
 -module(scenario_notify).

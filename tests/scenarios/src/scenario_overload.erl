@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The sample application under more traced calls than a trace port carries: requests one after the other in some processes, and ten
 %% times a second what became of them.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A shim that lies: speaks kprof's protocol as far as told, then sends what no shim would. Run by scenario 04 as
 %%   erl -run scenario_peer main PORT WHAT
 %% and ends with 0 when the collector closed the connection that misbehaved.

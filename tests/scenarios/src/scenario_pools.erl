@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The application of scenario 39: clients that share workers, a lock or worked-out answers, more of them than there is to share, and the
 %% truth about each of their requests: what it asked for, and how long that took, measured by the processes that did it.
 %%

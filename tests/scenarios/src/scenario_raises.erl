@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Tiers that call each other themselves, with nothing between: what ends them can be told from outside, or not.
 %%
 %%   run/1 ── catch ── outer/1 ── inner/1            raises, or returns

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The application of scenario 12: a module that is loaded again while requests are in it, and one that is loaded late.
 -module(scenario_reload).
 

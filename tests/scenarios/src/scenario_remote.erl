@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Requests that go to another node: a process here asks a server there, both nodes are traced, and the token travels with the message.
 -module(scenario_remote).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The application of scenario 15: requests that take long, that fail, and that do neither, and a callback that notes what it is called
 %% with.
 -module(scenario_slow).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% An application with websockets, as far as a tracer can tell: a request starts a process that goes on for long after its end, and asks
 %% others while it does. Beside it requests that are over soon, and one that takes as long as all of that.
 -module(scenario_stale).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The tiers of the scenarios, and the processes that run them. A tier does what it is told by a fun, and says to scenario_truth when.
 -module(scenario_tiers).
 -behaviour(gen_server).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What is traced on the node that this runs on, on every release: from OTP 27 on kprof traces in a session of its own.
 -module(scenario_trace).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The truth about requests, written down by the application itself: every tier's body says when it is entered and left, in the process
 %% that runs it, and whose child it is, which only who wrote the application knows. Nothing here asks kprof, tokens or traces.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What every web server of the scenarios 30 to 34 serves: the paths below, each with so many calls of the tiers `store' (in the
 %% request's process) and `disk' (in another one) as its truth says. The servers' own glue is in scenario_web_servers.
 -module(scenario_web).

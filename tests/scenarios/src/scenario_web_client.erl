@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What curl cannot do, against the web servers of scenarios 30 to 34: several requests sent before the first answer is read, and a
 %% client that leaves in the middle of an answer; and streams of HTTP/2 whose bodies come in turns, by gun. Prints a line METHOD PATH STATUS
 %% for each, as the scenarios let curl do.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Scenario 30: cowboy, with rules that name a part of the path, a REST handler and a websocket.
 -module(scenario_web_cowboy).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Scenario 34: elli. Drives the callbacks in the order that elli and elli_middleware document, over real HTTP. elli's module elli_request
 %% is here, too.
 -module(scenario_web_elli).

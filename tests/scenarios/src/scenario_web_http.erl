@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A small HTTP/1.1 server, for the helpers of servers that Debian does not have: what such a server does with its callbacks is done by the
 %% modules that start this one. A process serves its connection's requests one after the other.
 -module(scenario_web_http).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Scenario 33: httpd of inets, with this module behind kprof_httpd and mod_esi.
 -module(scenario_web_httpd).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Scenario 34: misultin. Drives the loop as misultin 0.9 does, over real HTTP: each request's loop in a process of its own, that asks its
 %% connection's process for the request and gives it the response, both by messages. Its module misultin_req is here, too.
 -module(scenario_web_misultin).

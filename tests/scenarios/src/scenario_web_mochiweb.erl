@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Scenario 32: mochiweb.
 -module(scenario_web_mochiweb).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Scenario 34: Plug. Drives Kprof.Plug as a pipeline does, with the conn of Plug 1, over real HTTP: as a server that serves a connection's
 %% requests in one process (Bandit), or as one with a process for each (cowboy).
 -module(scenario_web_plug).

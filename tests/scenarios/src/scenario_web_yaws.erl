@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Scenario 31: yaws, with this module as the appmod behind kprof_yaws.
 -module(scenario_web_yaws).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What sits on the wire between shims and collectors, or instead of one of them. Run by scenarios as
 %%   erl -run scenario_wire main WHAT ARGUMENT...
 -module(scenario_wire).
