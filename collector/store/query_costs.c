@@ -13,17 +13,21 @@
 
 // Calls are those of complete requests, which stand once under each identity: under _total they are all together.
 static const char tiers_sql[] =
-    "WITH calls AS (SELECT tier_id, sum(calls) AS calls, sum(duration_ns) AS duration_ns, sum(errors) AS errors FROM stat_rows WHERE " TAKEN
+    "WITH calls AS ("
+    "SELECT tier_id, sum(calls) AS calls, sum(duration_ns) AS duration_ns, sum(errors) AS errors "
+    "FROM stat_rows WHERE " TAKEN
     "AND identity_id = (SELECT id FROM identity_names WHERE name = '_total') GROUP BY tier_id), "
-    "costs AS (SELECT tier_id, sum(messages) AS messages, sum(bytes) AS bytes, min(bucket_start) AS first, "
+    "costs AS ("
+    "SELECT tier_id, sum(messages) AS messages, sum(bytes) AS bytes, min(bucket_start) AS first, "
     "max(bucket_start) AS last FROM cost_rows WHERE " TAKEN "GROUP BY tier_id) "
-    "SELECT t.name, costs.messages, costs.bytes, coalesce(calls.calls, 0), coalesce(calls.duration_ns, 0), first, last, "
-    "coalesce(calls.errors, 0) "
-    "FROM costs JOIN tier_names AS t ON t.id = costs.tier_id LEFT JOIN calls ON calls.tier_id = costs.tier_id "
+    "SELECT t.name, costs.messages, costs.bytes, coalesce(calls.calls, 0), "
+    "coalesce(calls.duration_ns, 0), first, last, coalesce(calls.errors, 0) FROM costs JOIN "
+    "tier_names AS t ON t.id = costs.tier_id LEFT JOIN calls ON calls.tier_id = costs.tier_id "
     "ORDER BY costs.bytes DESC, t.name";
 
 static const char stream_sql[] =
-    "SELECT sum(messages), sum(bytes), min(bucket_start), max(bucket_start) FROM ledger_rows WHERE " TAKEN;
+    "SELECT sum(messages), sum(bytes), min(bucket_start), max(bucket_start) "
+    "FROM ledger_rows WHERE " TAKEN;
 
 // The time that the rows cover grows with every row.
 static void cover(struct costs *costs, int64_t first, int64_t last) {

@@ -43,9 +43,10 @@ static void *room_for_one(void *records, uint32_t count, size_t size) {
 
 // -- requests ----------------------------------------------------------------------------------------------------
 
-#define REQUESTS                                                                                             \
-    "SELECT r.id, n.name, i.name, reason, error, cut, begin_ns, duration_ns, spans, kept_spans, m.name "   \
-    "FROM kept_requests AS r JOIN node_names AS n ON n.id = r.node_id JOIN identity_names AS i ON i.id = r.identity_id "  \
+#define REQUESTS                                                                                   \
+    "SELECT r.id, n.name, i.name, reason, error, cut, begin_ns, duration_ns, spans, kept_spans, "  \
+    "m.name FROM kept_requests AS r JOIN node_names AS n ON n.id = r.node_id "                     \
+    "JOIN identity_names AS i ON i.id = r.identity_id "                                            \
     "LEFT JOIN node_names AS m ON m.id = r.maker_id "
 
 static const char *reason_text(int64_t reason) {

@@ -18,47 +18,59 @@
     column " = " which "(ifnull(" column ", excluded." column "), ifnull(excluded." column ", " column "))"
 
 // The best requests of a bucket, node, identity and reason, from place ?5 on.
-#define KEPT_FROM                                                                                               \
-    "FROM kept_requests WHERE bucket_start = ?1 AND node_id = ?2 AND identity_id = ?3 AND reason = ?4 " \
+#define KEPT_FROM                                                                                  \
+    "FROM kept_requests "                                                                          \
+    "WHERE bucket_start = ?1 AND node_id = ?2 AND identity_id = ?3 AND reason = ?4 "               \
     "ORDER BY duration_ns DESC, begin_ns, id "
 
+// clang-format off
 static const char *const sql[STATEMENTS] = {
     [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
     [STATEMENT_COMMIT] = "COMMIT",
     [STATEMENT_SAVE] = "SAVEPOINT one",
     [STATEMENT_UNDO] = "ROLLBACK TO one",
     [STATEMENT_RELEASE] = "RELEASE one",
-    [STATEMENT_READ_ROW] = "SELECT requests, calls, errors, async_calls, total_ns, self_ns, async_ns, duration_ns, "
-                           "wait_ns, gc_ns, off_cpu_ns, square_ns, min_ns, max_ns, histogram FROM stat_rows "
-                           "WHERE resolution_s = ?1 AND bucket_start = ?2 AND node_id = ?3 AND identity_id = ?4 "
-                           "AND tier_id = ?5",
+    [STATEMENT_READ_ROW] =
+        "SELECT requests, calls, errors, async_calls, total_ns, self_ns, async_ns, duration_ns, "
+        "wait_ns, gc_ns, off_cpu_ns, square_ns, min_ns, max_ns, histogram FROM stat_rows "
+        "WHERE resolution_s = ?1 AND bucket_start = ?2 AND node_id = ?3 AND identity_id = ?4 "
+        "AND tier_id = ?5",
     [STATEMENT_WRITE_ROW] =
-        "REPLACE INTO stat_rows (resolution_s, bucket_start, node_id, identity_id, tier_id, requests, calls, errors, "
-        "async_calls, total_ns, self_ns, async_ns, duration_ns, wait_ns, gc_ns, off_cpu_ns, square_ns, histogram, "
-        "min_ns, max_ns, stddev_ns, p25_ns, p50_ns, p75_ns, p90_ns, p95_ns, p99_ns, p999_ns) "
-        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26,?27,?28)",
+        "REPLACE INTO stat_rows (resolution_s, bucket_start, node_id, identity_id, tier_id, "
+        "requests, calls, errors, async_calls, total_ns, self_ns, async_ns, duration_ns, wait_ns, "
+        "gc_ns, off_cpu_ns, square_ns, histogram, min_ns, max_ns, stddev_ns, p25_ns, p50_ns, "
+        "p75_ns, p90_ns, p95_ns, p99_ns, p999_ns) VALUES "
+        "(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,"
+        "?25,?26,?27,?28)",
+    // of a column that is set twice the last one counts
     [STATEMENT_ADD_LEDGER] =
-        "INSERT INTO ledger_rows (resolution_s, bucket_start, node_id" LEDGER_COLUMNS(NAME_LEDGER) ") "
+        "INSERT INTO ledger_rows (resolution_s, bucket_start, node_id"
+        LEDGER_COLUMNS(NAME_LEDGER) ") "
         "VALUES (?1, ?2, ?3" LEDGER_COLUMNS(BIND_LEDGER) ") ON CONFLICT DO UPDATE SET "
-        "bytes = bytes" LEDGER_COLUMNS(ADD_LEDGER), // of a column that is set twice the last one counts
+        "bytes = bytes" LEDGER_COLUMNS(ADD_LEDGER),
     [STATEMENT_ADD_PATH_ROW] =
-        "INSERT INTO path_rows (resolution_s, bucket_start, node_id, identity_id, path_id, calls, errors, async_calls, "
-        "total_ns, self_ns, async_ns, wait_ns, duration_ns, min_ns, max_ns) "
+        "INSERT INTO path_rows (resolution_s, bucket_start, node_id, identity_id, path_id, calls, "
+        "errors, async_calls, total_ns, self_ns, async_ns, wait_ns, duration_ns, min_ns, max_ns) "
         "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15) ON CONFLICT DO UPDATE SET "
-        GROW("calls") ", " GROW("errors") ", " GROW("async_calls") ", " GROW("total_ns") ", " GROW("self_ns") ", "
-        GROW("async_ns") ", " GROW("wait_ns") ", " GROW("duration_ns") ", " BEST("min", "min_ns") ", "
-        BEST("max", "max_ns"),
+        GROW("calls") ", " GROW("errors") ", " GROW("async_calls") ", " GROW("total_ns") ", "
+        GROW("self_ns") ", " GROW("async_ns") ", " GROW("wait_ns") ", " GROW("duration_ns") ", "
+        BEST("min", "min_ns") ", " BEST("max", "max_ns"),
     [STATEMENT_ADD_COST] =
-        "INSERT INTO cost_rows (resolution_s, bucket_start, node_id, tier_id, messages, bytes, calls, stale_calls) "
-        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8) ON CONFLICT DO UPDATE SET " GROW("messages") ", " GROW("bytes") ", "
-        GROW("calls") ", " GROW("stale_calls"),
+        "INSERT INTO cost_rows "
+        "(resolution_s, bucket_start, node_id, tier_id, messages, bytes, calls, stale_calls) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8) ON CONFLICT DO UPDATE SET "
+        GROW("messages") ", " GROW("bytes") ", " GROW("calls") ", " GROW("stale_calls"),
     [STATEMENT_LAST_KEPT] = "SELECT duration_ns, begin_ns " KEPT_FROM "LIMIT 1 OFFSET ?5",
-    [STATEMENT_PRUNE_KEPT] = "DELETE FROM kept_requests WHERE id IN (SELECT id " KEPT_FROM "LIMIT -1 OFFSET ?5)",
-    [STATEMENT_KEEP] = "INSERT INTO kept_requests (bucket_start, node_id, identity_id, reason, begin_ns, duration_ns, "
-                       "error, cut, spans, kept_spans, maker_id, label) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)",
-    [STATEMENT_KEEP_SPAN] = "INSERT INTO kept_spans (request_id, span, parent, pid, tier_id, start_ns, duration_ns, "
-                            "self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome, caller) "
-                            "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
+    [STATEMENT_PRUNE_KEPT] =
+        "DELETE FROM kept_requests WHERE id IN (SELECT id " KEPT_FROM "LIMIT -1 OFFSET ?5)",
+    [STATEMENT_KEEP] =
+        "INSERT INTO kept_requests (bucket_start, node_id, identity_id, reason, begin_ns, "
+        "duration_ns, error, cut, spans, kept_spans, maker_id, label) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)",
+    [STATEMENT_KEEP_SPAN] =
+        "INSERT INTO kept_spans (request_id, span, parent, pid, tier_id, start_ns, duration_ns, "
+        "self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome, caller) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
     [STATEMENT_ADD_NODE] = "INSERT INTO node_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
     [STATEMENT_ADD_IDENTITY] = "INSERT INTO identity_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
     [STATEMENT_ADD_TIER] = "INSERT INTO tier_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
@@ -68,6 +80,7 @@ static const char *const sql[STATEMENTS] = {
     [STATEMENT_FIND_TIER] = "SELECT id FROM tier_names WHERE name = ?1",
     [STATEMENT_FIND_PATH] = "SELECT id FROM path_names WHERE name = ?1",
 };
+// clang-format on
 
 sqlite3_stmt *store_prepared(struct store *s, enum statement which) {
     if (!s->statements[which] && sqlite3_prepare_v3(s->db, sql[which], -1, SQLITE_PREPARE_PERSISTENT,

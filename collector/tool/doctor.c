@@ -18,20 +18,22 @@ enum { OUTPUT_BYTES = 4 << 20 };
 const char doctor_help[] =
     "usage: kprof doctor [NODE]... [OPTIONS]\n"
     "\n"
-    "Says what is there and what is wrong with it, and what to do: the collector and the nodes that it knows, whether\n"
-    "they trace, lose or pause, how far their clocks are off, and whether versions fit; with --db the database; and each\n"
-    "NODE (name@host) itself, over Erlang's distribution: whether it can be traced, what of kprof is in it, whether each\n"
-    "tier's function is armed, and who else traces there.\n"
+    "Says what is there and what is wrong with it, and what to do: the collector and the nodes\n"
+    "that it knows, whether they trace, lose or pause, how far their clocks are off, and whether\n"
+    "versions fit; with --db the database; and each NODE (name@host) itself, over Erlang's\n"
+    "distribution: whether it can be traced, what of kprof is in it, whether each tier's\n"
+    "function is armed, and who else traces there.\n"
     "\n"
     REACH_HELP
     "  --db FILE               the database that it writes\n"
     "  --cookie-file FILE      a file with the nodes' cookie (default: ~/.erlang.cookie)\n"
     "  --json                  one JSON object instead of text\n"
     "\n"
-    "The JSON object: findings, a list of level (ok, warning, problem), about, text and advice (or null); problems and\n"
-    "warnings, their numbers.\n"
+    "The JSON object: findings, a list of level (ok, warning, problem), about, text and advice\n"
+    "(or null); problems and warnings, their numbers.\n"
     "\n"
-    "Exit status: 0 there are no problems (perhaps warnings), 1 there are, 2 the command line is wrong.\n";
+    "Exit status: 0 there are no problems (perhaps warnings), 1 there are, 2 the command line is\n"
+    "wrong.\n";
 
 static const char *const levels[] = {"ok", "warning", "problem"};
 

@@ -18,8 +18,8 @@ const char trace_help[] =
     "usage: kprof trace NODE pause|resume [--collector HOST:PORT] [--json]\n"
     "       kprof trace NODE sample N|R/s [--collector HOST:PORT] [--json]\n"
     "\n"
-    "Steers the running trace of a node through the collector that it is connected to. NODE's host may be short or\n"
-    "left out where that is enough to tell it from the others.\n"
+    "Steers the running trace of a node through the collector that it is connected to. NODE's\n"
+    "host may be short or left out where that is enough to tell it from the others.\n"
     "\n"
     "  pause          takes all tracing off the node, and keeps it connected\n"
     "  resume         traces again after a pause; also at once after a trip of the breaker\n"
@@ -29,9 +29,9 @@ const char trace_help[] =
     REACH_HELP
     "  --json                  one JSON object: node, command, ok, text\n"
     "\n"
-    "Returns once the node has done it. What the guard lowers under load stays lowered until the load allows\n"
-    "more; kprof nodes shows both. Requests that were open at a pause count as incomplete. A pause ends with\n"
-    "the trace: a trace that is started anew runs.\n"
+    "Returns once the node has done it. What the guard lowers under load stays lowered until the\n"
+    "load allows more; kprof nodes shows both. Requests that were open at a pause count as\n"
+    "incomplete. A pause ends with the trace: a trace that is started anew runs.\n"
     "\n"
     "Exit status: 0, 1 when it was not done, 2 when the command line is wrong.\n";
 

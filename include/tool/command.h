@@ -53,7 +53,8 @@ struct command_sampling {
 
 // What is wanted, for errors.
 #define COMMAND_SAMPLING                                                                                                            \
-    "a number N from 1 to 1073741824, for one request in N, or R/s, R from 1 to 1000000, for at most R requests a second"
+    "a number N from 1 to 1073741824, for one request in N, or R/s, R from 1 to 1000000, "          \
+    "for at most R requests a second"
 
 // Reads N or R/s. False when it is neither.
 bool command_sampling(const char *text, struct command_sampling *out);

@@ -43,14 +43,16 @@ enum { REACH_COLLECTOR = 1000, REACH_SECRET, REACH_TLS, REACH_TLS_CA, REACH_TLS_
         {"tls-cert", required_argument, NULL, REACH_TLS_CERT}, {"tls-key", required_argument, NULL, REACH_TLS_KEY},                 \
         {"tls-name", required_argument, NULL, REACH_TLS_NAME}
 
-#define REACH_HELP                                                                                                                  \
-    "  --collector HOST:PORT   where the collector listens (default: " REACH_DEFAULT ")\n"                                          \
-    "  --secret-file FILE      the secret that the collector was given too\n"                                                       \
-    "  --tls                   through TLS; the collector's certificate is verified with the system's authorities\n"                \
-    "  --tls-ca FILE           through TLS; it is verified with the authorities in FILE\n"                                          \
-    "  --tls-cert FILE         a certificate of one's own, for a collector with --tls-ca,\n"                                        \
-    "  --tls-key FILE          and its key\n"                                                                                      \
-    "  --tls-name NAME         the name in the collector's certificate (default: the host of --collector)\n"
+#define REACH_HELP \
+    "  --collector HOST:PORT   where the collector listens (default: " REACH_DEFAULT ")\n" \
+    "  --secret-file FILE      the secret that the collector was given too\n" \
+    "  --tls                   through TLS; the collector's certificate is verified with the\n" \
+    "                          system's authorities\n" \
+    "  --tls-ca FILE           through TLS; it is verified with the authorities in FILE\n" \
+    "  --tls-cert FILE         a certificate of one's own, for a collector with --tls-ca,\n" \
+    "  --tls-key FILE          and its key\n" \
+    "  --tls-name NAME         the name in the collector's certificate (default: the host of\n" \
+    "                          --collector)\n"
 
 // Takes one of them. False when it is none.
 bool reach_option(struct reach *r, int option, const char *value);
