@@ -115,6 +115,7 @@ find_missing() {
   need procps have ps
   need libcmocka-dev cmocka_there
   need 'clang libclang-rt-dev' compiles clang -fsanitize=fuzzer,address,undefined "$scratch/fuzz.c"
+  need clang-format have clang-format
   need clang-tidy have clang-tidy
   need shellcheck have shellcheck
   need 'erlang-eunit erlang-common-test erlang-tools' has_otp eunit common_test tools

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Lints collector/ with clang-tidy (.clang-tidy says which checks) and all shell scripts with shellcheck. Finds lines over 140 columns, and
-# sources whose head does not name the license.
+# Lints collector/ with clang-tidy (.clang-tidy says which checks) and all shell scripts with shellcheck. Finds C that clang-format would
+# write otherwise (.clang-format), lines over 140 columns, and sources whose head does not name the license.
 #
 # Usage: scripts/lint.sh [--build-dir DIR] [file…]
 #   --build-dir DIR a configured build (default build), for its compile_commands.json
@@ -39,8 +39,10 @@ if command -v shellcheck >/dev/null; then
     # shellcheck disable=SC2046  # paths without blanks
     shellcheck -x -P SCRIPTDIR .ci/run $(git ls-files 'scripts/*.sh' 'tests/*.sh') || status=1
 fi
+# shellcheck disable=SC2046  # paths without blanks
+clang-format --dry-run --Werror $(git ls-files '*.[ch]') || status=1
 # letters are counted, not bytes
-LC_ALL=C.UTF-8 git grep -nE '.{141}' -- '*.[ch]' '*.erl' '*.hrl' '*.escript' '*.sh' '*CMakeLists.txt' && status=1
+LC_ALL=C.UTF-8 git grep -nE '.{141}' -- '*.erl' '*.hrl' '*.escript' '*.sh' '*CMakeLists.txt' && status=1
 git grep -L 'SPDX-License-Identifier: Apache-2.0' -- '*.[ch]' '*.erl' '*.hrl' '*.escript' '*.src' '*.config' '*.sh' '*.sql' '*.cmake' \
     '*CMakeLists.txt' '*.[18]' | sed 's/$/: no SPDX-License-Identifier/' | grep . && status=1
 [ $status -ne 0 ] || echo "clean"

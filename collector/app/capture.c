@@ -20,7 +20,8 @@ static struct slice node_of(struct slice message) {
     return c.failed ? slice_of(NULL, 0) : pid.node.text;
 }
 
-// What the messages of both kinds of time say about how the clocks go together: within a process time only goes on.
+// What the messages of both kinds of time say about how the clocks go together: within a process
+// time only goes on.
 struct clocks {
     uint64_t pid; // of the message before
     enum message_clock clock;

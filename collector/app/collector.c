@@ -28,8 +28,9 @@ enum {
     TICK_MS = 100,
     PING_SECONDS = 2,
     SECOND_NS = 1000000000,
-    MMAP_BYTES = 256 << 10, // allocations from here on have pages of their own, and go back when they are freed
-    LARGE_ROWS = 5000,      // of a flush that is not everyday's
+    // allocations from here on have pages of their own, and go back when they are freed
+    MMAP_BYTES = 256 << 10,
+    LARGE_ROWS = 5000,               // of a flush that is not everyday's
     LINES_BYTES = LIMIT_OUTPUT_BYTES // rows in text, for the log some hundred at a time
 };
 static const int64_t COMPLAIN_NS = 60LL * SECOND_NS;
@@ -47,7 +48,8 @@ struct collector {
     struct pipeline *pipeline;
     struct store *store;
     struct writer *writer;
-    struct stats *spare; // the set that the pipeline does not fill: empty, with the writer, or written
+    // the set that the pipeline does not fill: empty, with the writer, or written
+    struct stats *spare;
     int64_t complain_at; // no further line about what had no room before this, monotonic ns
     FILE *stats_log;
     struct buffer lines;
@@ -55,13 +57,14 @@ struct collector {
     struct tls *tls;      // NULL: plain TCP
 };
 
-// -- flushing ----------------------------------------------------------------------------------------------------------
+// -- flushing -------------------------------------------------------------------------------------
 
 static void write_log(struct collector *c, const struct rows *rows) {
     bool ok = true;
     buffer_reset(&c->lines);
     for (uint32_t from = 0; ok && rows_json(rows, &from, &c->lines); buffer_reset(&c->lines)) {
-        ok = !c->lines.failed && fwrite(c->lines.data, 1, c->lines.len, c->stats_log) == c->lines.len;
+        ok = !c->lines.failed &&
+             fwrite(c->lines.data, 1, c->lines.len, c->stats_log) == c->lines.len;
     }
     if (!ok || fflush(c->stats_log) != 0) {
         log_error("%s: %s; no more rows are written to it", c->options->stats_log, strerror(errno));
@@ -92,14 +95,17 @@ static void hand_out(struct collector *c, const struct stats *stats) {
 static void complain(struct collector *c) {
     bool overflowed = stats_overflowed(c->spare);
     if ((overflowed || stats_coarse(c->spare)) && clock_monotonic() >= c->complain_at) {
-        log_warning("more statistics than the memory for them takes until the database has them: %s",
-                    overflowed ? "some calls stand under _other or nowhere, some of the ledger's counts at another time"
-                               : "some quantiles are coarser than they should be");
+        log_warning(
+            "more statistics than the memory for them takes until the database has them: %s",
+            overflowed ? "some calls stand under _other or nowhere, some of the ledger's counts at "
+                         "another time"
+                       : "some quantiles are coarser than they should be");
         c->complain_at = clock_monotonic() + COMPLAIN_NS;
     }
 }
 
-// Forgets what is written. Much of what it took lies in small pieces, which the allocator keeps unless it is asked.
+// Forgets what is written. Much of what it took lies in small pieces, which the allocator keeps
+// unless it is asked.
 static void forget_written(struct collector *c) {
     bool large = stats_rows(c->spare) > LARGE_ROWS;
     stats_reset(c->spare);
@@ -108,7 +114,8 @@ static void forget_written(struct collector *c) {
     }
 }
 
-// Gives what was gathered to the writer, unless it is busy: then gathering goes on and the next flush tries again.
+// Gives what was gathered to the writer, unless it is busy: then gathering goes on and the next
+// flush tries again.
 static void flush(struct collector *c) {
     if (!writer_idle(c->writer)) {
         writer_retry(c->writer);
@@ -124,12 +131,13 @@ static void flush(struct collector *c) {
     writer_submit(c->writer, c->spare, pipeline_directory(c->pipeline));
 }
 
-// -- events ------------------------------------------------------------------------------------------------------------
+// -- events ---------------------------------------------------------------------------------------
 
 static void on_tick(evutil_socket_t fd, short what, void *context) {
     (void)fd;
     (void)what;
-    pipeline_tick(((struct collector *)context)->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
+    pipeline_tick(((struct collector *)context)->pipeline,
+                  (struct pipeline_now){clock_wall(), clock_monotonic()});
 }
 
 static void on_flush(evutil_socket_t fd, short what, void *context) {
@@ -204,8 +212,11 @@ static bool start_events(struct collector *c) {
     const struct {
         int64_t ns;
         event_callback_fn call;
-    } timers[] = {{TICK_MS * 1000000LL, on_tick}, {c->options->flush_ns, on_flush}, {PING_SECONDS * 1000000000LL, on_ping},
-                  {SECOND_NS, on_second}, {service_watchdog_us() * 1000, on_watchdog}};
+    } timers[] = {{TICK_MS * 1000000LL, on_tick},
+                  {c->options->flush_ns, on_flush},
+                  {PING_SECONDS * 1000000000LL, on_ping},
+                  {SECOND_NS, on_second},
+                  {service_watchdog_us() * 1000, on_watchdog}};
     for (size_t i = 0; i < sizeof timers / sizeof *timers && timers[i].ns > 0; i++) {
         struct timeval every = {timers[i].ns / 1000000000, timers[i].ns % 1000000000 / 1000};
         c->timers[i] = event_new(c->base, -1, EV_PERSIST, timers[i].call, c);
@@ -214,9 +225,11 @@ static bool start_events(struct collector *c) {
         }
     }
     const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    size_t count = c->options->secret_file || c->options->tls_cert ? 3 : 2; // without files to read, SIGHUP does what it always does
+    // without files to read, SIGHUP does what it always does
+    size_t count = c->options->secret_file || c->options->tls_cert ? 3 : 2;
     for (size_t i = 0; i < count; i++) {
-        c->signals[i] = evsignal_new(c->base, numbers[i], numbers[i] == SIGHUP ? on_reload : on_signal, c);
+        c->signals[i] =
+            evsignal_new(c->base, numbers[i], numbers[i] == SIGHUP ? on_reload : on_signal, c);
         if (!c->signals[i] || event_add(c->signals[i], NULL) != 0) {
             return false;
         }
@@ -237,7 +250,7 @@ static void stop_events(struct collector *c) {
     }
 }
 
-// -- start and end -----------------------------------------------------------------------------------------------------
+// -- start and end --------------------------------------------------------------------------------
 
 static int open_outputs(struct collector *c) {
     const struct collector_options *o = c->options;
@@ -246,7 +259,9 @@ static int open_outputs(struct collector *c) {
         log_error("--record %s: not a folder", o->record);
         return EXIT_USAGE;
     }
-    int fd = o->stats_log ? open(o->stats_log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1; // identities may tell of people
+    // identities may tell of people
+    int fd =
+        o->stats_log ? open(o->stats_log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
     if (o->stats_log && (fd < 0 || !(c->stats_log = fdopen(fd, "a")))) {
         log_error("--stats-log %s: %s", o->stats_log, strerror(errno));
         return EXIT_USAGE;
@@ -261,18 +276,23 @@ static int open_store(struct collector *c) {
         return EXIT_OK;
     }
     log_error("%s", error);
-    return status == STORE_FOREIGN || status == STORE_NEWER || status == STORE_OLDER ? EXIT_FOREIGN : EXIT_DATABASE;
+    return status == STORE_FOREIGN || status == STORE_NEWER || status == STORE_OLDER
+               ? EXIT_FOREIGN
+               : EXIT_DATABASE;
 }
 
 // On a socket that systemd opened for us, where there is one; --listen does not count then.
-static int take_socket(struct collector *c, const struct server_options *options, const struct server_events *events) {
+static int take_socket(struct collector *c, const struct server_options *options,
+                       const struct server_events *events) {
     const char *why = "";
     char address[64];
     uint16_t port;
     int fd = service_socket(address, sizeof address, &port, &why);
     if (fd >= 0 && !collector_loopback(address) && !options->secret) {
-        log_error("the socket handed over listens on %s: others than this machine can connect there, so it wants --secret-file FILE",
-                  address);
+        log_error(
+            "the socket handed over listens on %s: others than this machine can connect there, so "
+            "it wants --secret-file FILE",
+            address);
         return EXIT_USAGE;
     }
     c->server = fd >= 0 ? server_new_on(c->base, fd, options, events, &why) : NULL;
@@ -287,8 +307,10 @@ static int take_socket(struct collector *c, const struct server_options *options
 static int open_server(struct collector *c) {
     const char *why = "";
     struct server_events events = shim_link_events(&c->links);
-    struct server_options listen = {
-        .address = c->address, .port = c->options->port, .secret = c->secret.len > 0 ? &c->secret : NULL, .tls = c->tls};
+    struct server_options listen = {.address = c->address,
+                                    .port = c->options->port,
+                                    .secret = c->secret.len > 0 ? &c->secret : NULL,
+                                    .tls = c->tls};
     if (service_activated()) {
         return take_socket(c, &listen, &events);
     }
@@ -297,19 +319,21 @@ static int open_server(struct collector *c) {
     if (c->server) {
         return EXIT_OK;
     }
-    log_error("cannot listen on %s:%u: %s; choose another port with --listen", c->address, c->options->port, why);
+    log_error("cannot listen on %s:%u: %s; choose another port with --listen", c->address,
+              c->options->port, why);
     return EXIT_LISTEN;
 }
 
 // To the log, and to who started us.
 static void tell_ready(struct collector *c) {
     char state[256];
-    log_info("kprof-collector " KPROF_VERSION " listening on %s:%u, writing to %s", c->address, server_port(c->server),
-             c->options->db);
+    log_info("kprof-collector " KPROF_VERSION " listening on %s:%u, writing to %s", c->address,
+             server_port(c->server), c->options->db);
     if (!collector_loopback(c->address) && !c->tls) {
         log_warning("without --tls-cert what nodes send to %s can be read on the way", c->address);
     }
-    snprintf(state, sizeof state, "READY=1\nSTATUS=Listening on %s:%u", c->address, server_port(c->server));
+    snprintf(state, sizeof state, "READY=1\nSTATUS=Listening on %s:%u", c->address,
+             server_port(c->server));
     service_notify(state);
 }
 
@@ -331,7 +355,8 @@ static bool make_parts(struct collector *c) {
                                    .tools = &c->tools,
                                    .record = {c->options->record, c->options->record_values},
                                    .slow_ns = c->options->slow_threshold_ns};
-    c->tools = (struct tool_links){.pipeline = c->pipeline, .shims = &c->links, .roster = &c->roster};
+    c->tools =
+        (struct tool_links){.pipeline = c->pipeline, .shims = &c->links, .roster = &c->roster};
     if (!c->base || !c->pipeline || !c->spare) {
         return false;
     }

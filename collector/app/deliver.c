@@ -3,14 +3,16 @@
 
 uint16_t deliver_identity(struct pipeline_node *n, struct slice text) {
     uint16_t identity = directory_identity_of(&n->pipeline->directory, n->id, text);
-    return identity == IDENTITY_TOTAL || identity == IDENTITY_REMOTE ? IDENTITY_UNDEFINED : identity;
+    return identity == IDENTITY_TOTAL || identity == IDENTITY_REMOTE ? IDENTITY_UNDEFINED
+                                                                     : identity;
 }
 
-// What a name is worth: the first FIRMLY stays, AT_END is for a request that no call has named, nor will by an answer that is still to
-// come, and AT_BEGIN for one that nothing else names.
+// What a name is worth: the first FIRMLY stays, AT_END is for a request that no call has named, nor
+// will by an answer that is still to come, and AT_BEGIN for one that nothing else names.
 enum naming { FIRMLY, AT_END, AT_BEGIN };
 
-static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct slice term, enum naming naming) {
+static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct slice term,
+                         enum naming naming) {
     struct cursor c = cursor_of(term.data, term.len);
     if (!tracker_unnamed(n->tracker, ref) ||
         (term_is_atom(term_peek(&c)) && slice_is(term_atom(&c).text, "undefined"))) {
@@ -33,8 +35,8 @@ static void name_by_term(struct pipeline_node *n, struct request_ref ref, struct
     }
 }
 
-// The term of argument `which` (1 …) of a call that carries its arguments; empty when there is none. room is for a small integer,
-// which has no term of its own when all arguments are such.
+// The term of argument `which` (1 …) of a call that carries its arguments; empty when there is
+// none. room is for a small integer, which has no term of its own when all arguments are such.
 static struct slice argument(const struct message *m, uint32_t which, uint8_t room[2]) {
     if (m->arguments.len == 0) {
         return slice_of(NULL, 0);
@@ -56,7 +58,8 @@ static struct slice argument(const struct message *m, uint32_t which, uint8_t ro
     return term_take(&c);
 }
 
-static void name_by_call(struct pipeline_node *n, struct request_ref ref, const struct traced_function *f, const struct message *m) {
+static void name_by_call(struct pipeline_node *n, struct request_ref ref,
+                         const struct traced_function *f, const struct message *m) {
     if (f->identity_argument > 0) {
         uint8_t room[2];
         struct slice term = argument(m, f->identity_argument, room);
@@ -67,13 +70,15 @@ static void name_by_call(struct pipeline_node *n, struct request_ref ref, const 
         name_by_term(n, ref, m->note, FIRMLY);
     } else if (m->note_kind == NOTE_ARGUMENTS) {
         uint32_t id;
-        if (n->user && n->pipeline->options.identify && identify_call(&n->identify, n->tracker, ref, m, &id)) {
+        if (n->user && n->pipeline->options.identify &&
+            identify_call(&n->identify, n->tracker, ref, m, &id)) {
             n->pipeline->options.identify(n->user, id, f, m->note);
         }
     }
 }
 
-static inline void name_request(struct pipeline_node *n, struct request_ref ref, const struct traced_function *f, const struct message *m) {
+static inline void name_request(struct pipeline_node *n, struct request_ref ref,
+                                const struct traced_function *f, const struct message *m) {
     if (f->identity_argument != 0 || m->note_kind != NOTE_NONE) {
         name_by_call(n, ref, f, m);
     }
@@ -87,7 +92,8 @@ static bool take_atom(struct cursor *c, const char *text) {
     return slice_is(term_atom(c).text, text);
 }
 
-// What an end marker says besides the outcome: token_lost, {token_changed, Label}, sending, or kept.
+// What an end marker says besides the outcome: token_lost, {token_changed, Label}, sending, or
+// kept.
 static void take_how(struct cursor *c, struct tracker_end *end) {
     if (term_is_atom(term_peek(c))) {
         struct slice how = term_atom(c).text;
@@ -95,14 +101,16 @@ static void take_how(struct cursor *c, struct tracker_end *end) {
         end->sending = slice_is(how, "sending");
     } else if (!term_is_tuple(term_peek(c))) {
         term_skip(c);
-    } else if (term_tuple(c) == 2 && take_atom(c, "token_changed") && term_is_integer(term_peek(c))) {
+    } else if (term_tuple(c) == 2 && take_atom(c, "token_changed") &&
+               term_is_integer(term_peek(c))) {
         end->shown = hash_mix((uint64_t)term_integer(c));
     } else {
         cursor_fail(c);
     }
 }
 
-// An end marker: Outcome, {Outcome, How} or, of a web server's helper, {Outcome, How, Identity}. Names the request in the last case.
+// An end marker: Outcome, {Outcome, How} or, of a web server's helper, {Outcome, How, Identity}.
+// Names the request in the last case.
 static struct tracker_end read_end(struct pipeline_node *n, const struct message *m, int64_t time) {
     struct tracker_end end = {.token = m->token, .pid = m->pid, .time = time, .serial = m->serial};
     if (m->note_kind != NOTE_IDENTITY) {
@@ -125,7 +133,8 @@ static struct tracker_end read_end(struct pipeline_node *n, const struct message
 }
 
 // What a process says of itself: within, from_now or no_more.
-static void take_word(struct pipeline_node *n, const struct tracker_call *call, const struct message *m) {
+static void take_word(struct pipeline_node *n, const struct tracker_call *call,
+                      const struct message *m) {
     struct cursor c = cursor_of(m->note.data, m->note_kind == NOTE_IDENTITY ? m->note.len : 0);
     struct slice word = term_is_atom(term_peek(&c)) ? term_atom(&c).text : slice_of(NULL, 0);
     if (slice_is(word, "within")) {
@@ -138,8 +147,8 @@ static void take_word(struct pipeline_node *n, const struct tracker_call *call, 
 }
 
 // What is no tier's call.
-static void deliver_marker(struct pipeline_node *n, const struct traced_function *f, const struct message *m,
-                           const struct tracker_call *call) {
+static void deliver_marker(struct pipeline_node *n, const struct traced_function *f,
+                           const struct message *m, const struct tracker_call *call) {
     switch (f->role) {
     case ROLE_TIER:
         break;
@@ -173,7 +182,8 @@ static void deliver_marker(struct pipeline_node *n, const struct traced_function
     }
 }
 
-void deliver_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time) {
+void deliver_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m,
+                  int64_t time) {
     if (!m->has_token) {
         if (f->role == ROLE_TIER) {
             n->totals.tokenless_calls++;
@@ -199,7 +209,10 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
     if (m->entry == ENTRY_LEFT_OUT) {
         tracker_left_out(n->tracker, m->pid);
     } else {
-        name_request(n, m->entry == ENTRY_BEGINS ? tracker_enter(n->tracker, &call) : tracker_call(n->tracker, &call), f, m);
+        name_request(n,
+                     m->entry == ENTRY_BEGINS ? tracker_enter(n->tracker, &call)
+                                              : tracker_call(n->tracker, &call),
+                     f, m);
     }
 }
 
@@ -212,7 +225,8 @@ static uint64_t spawned(const struct message *m) {
     return message_pid(&c);
 }
 
-void deliver_return(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time) {
+void deliver_return(struct pipeline_node *n, const struct traced_function *f,
+                    const struct message *m, int64_t time) {
     if (f->role == ROLE_TIER) {
         n->totals.returns++;
         tracker_return(n->tracker, m->pid, f->tier, m->kind == MESSAGE_EXCEPTION, time);

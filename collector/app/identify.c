@@ -60,8 +60,8 @@ static uint64_t key_of(const struct message *call) {
     return hash_mix(key) ^ hash_bytes(call->note);
 }
 
-bool identify_call(struct identify *i, struct tracker *t, struct request_ref ref, const struct message *call,
-                   uint32_t *id) {
+bool identify_call(struct identify *i, struct tracker *t, struct request_ref ref,
+                   const struct message *call, uint32_t *id) {
     if (!tracker_unnamed(t, ref)) {
         return false;
     }

@@ -73,7 +73,8 @@ static int parse_listen(const char *text, struct collector_options *out) {
     char *end;
     errno = 0;
     long number = strtol(port, &end, 10);
-    if (end == port || *end || errno || number < 0 || number > 65535 || *port == '-' || *port == '+') {
+    if (end == port || *end || errno || number < 0 || number > 65535 || *port == '-' ||
+        *port == '+') {
         return usage("--listen %s: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711", text);
     }
     size_t len = colon ? (size_t)(colon - text) : 0;
@@ -98,7 +99,8 @@ static int parse_listen(const char *text, struct collector_options *out) {
     return -1;
 }
 
-static int parse_time(const char *name, const char *text, int64_t least, int64_t most, int64_t *ns) {
+static int parse_time(const char *name, const char *text, int64_t least, int64_t most,
+                      int64_t *ns) {
     int64_t value;
     char low[32], high[32];
     if (text_duration_parse(text, &value) && value >= least && value <= most) {
@@ -112,8 +114,21 @@ static int parse_time(const char *name, const char *text, int64_t least, int64_t
 
 int collector_options_parse(int argc, char **argv, struct collector_options *out) {
     enum {
-        LISTEN = 1, DB, BUCKET, FLUSH, TIMEOUT, SLOW, STATS_LOG, RECORD, RECORD_VALUES,
-        SECRET_FILE, TLS_CERT, TLS_KEY, TLS_CA, VERSION, HELP_WANTED
+        LISTEN = 1,
+        DB,
+        BUCKET,
+        FLUSH,
+        TIMEOUT,
+        SLOW,
+        STATS_LOG,
+        RECORD,
+        RECORD_VALUES,
+        SECRET_FILE,
+        TLS_CERT,
+        TLS_KEY,
+        TLS_CA,
+        VERSION,
+        HELP_WANTED
     };
     static const struct option longs[] = {{"listen", required_argument, NULL, LISTEN},
                                           {"db", required_argument, NULL, DB},
@@ -150,7 +165,9 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
         case BUCKET:
             status = parse_time("bucket", optarg, S, 3600 * S, &bucket_ns);
             if (status < 0 && (bucket_ns % S != 0 || 3600 % (bucket_ns / S) != 0)) {
-                status = usage("--bucket %s: want whole seconds that divide an hour, such as 1, 10 or 60", optarg);
+                status = usage(
+                    "--bucket %s: want whole seconds that divide an hour, such as 1, 10 or 60",
+                    optarg);
             }
             break;
         case FLUSH:
@@ -213,9 +230,10 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
         return usage("%s is missing", out->tls_cert ? "--tls-key FILE" : "--tls-cert FILE");
     }
     if (out->address[0] && !collector_loopback(out->address) && !out->secret_file) {
-        return usage("--listen %s: others than this machine can connect there, so it wants --secret-file FILE; "
-                     "make one with: (umask 077; openssl rand -hex 32 >FILE)",
-                     out->address);
+        return usage(
+            "--listen %s: others than this machine can connect there, so it wants --secret-file "
+            "FILE; make one with: (umask 077; openssl rand -hex 32 >FILE)",
+            out->address);
     }
     return -1;
 }

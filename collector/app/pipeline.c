@@ -86,17 +86,19 @@ struct directory *pipeline_directory(struct pipeline *p) {
     return &p->directory;
 }
 
-// -- what the model tells ----------------------------------------------------------------------------------------------
+// -- what the model tells -------------------------------------------------------------------------
 
 // Tells the node's shim or the log of a complete request, as they wish.
 static void tell_calls(struct pipeline_node *n, const struct request_result *result) {
     const struct pipeline_options *o = &n->pipeline->options;
     struct pipeline_calls calls = {result, &n->pipeline->directory, n->account.offset};
     int64_t now = n->pipeline->now.steady; // not the node's time, which it can tell us as it likes
-    if (n->calls_wanted && o->calls && rate_count(&n->calls_rate, now, NANOSECONDS) < LIMIT_CALLS_PER_SECOND) {
+    if (n->calls_wanted && o->calls &&
+        rate_count(&n->calls_rate, now, NANOSECONDS) < LIMIT_CALLS_PER_SECOND) {
         o->calls(n->user, &calls);
     }
-    if (result->end - result->begin > n->slow_ns && o->slow && rate_count(&n->slow_rate, now, NANOSECONDS) < LIMIT_SLOW_PER_SECOND) {
+    if (result->end - result->begin > n->slow_ns && o->slow &&
+        rate_count(&n->slow_rate, now, NANOSECONDS) < LIMIT_SLOW_PER_SECOND) {
         o->slow(n->user, &calls);
     }
 }
@@ -148,8 +150,8 @@ static void on_never_returns(void *context, uint16_t tier) {
     }
 }
 
-// The shim takes whoever works on under a label of its node out of the trace, once that label's request is over: it is told of each call
-// of a tier under one, once a second.
+// The shim takes whoever works on under a label of its node out of the trace, once that label's
+// request is over: it is told of each call of a tier under one, once a second.
 static void tell_stale(struct pipeline_node *n, uint16_t tier, uint64_t label) {
     const struct pipeline *p = n->pipeline;
     int64_t second = p->now.steady / NANOSECONDS;
@@ -173,15 +175,17 @@ static void on_stale(void *context, uint16_t tier, uint64_t over) {
     if (cost) {
         cost->stale_calls++;
     }
-    if (over != 0 && n->user && n->pipeline->options.stale && label_makers_find(&n->pipeline->makers, over) == n->id) {
+    if (over != 0 && n->user && n->pipeline->options.stale &&
+        label_makers_find(&n->pipeline->makers, over) == n->id) {
         tell_stale(n, tier, over);
     }
 }
 
 static void on_met(void *context) {
-    log_info("node %s: markers or a web server's helper begin inside of an entry's calls: each request is "
-             "counted once, and they name it",
-             pipeline_node_name(context));
+    log_info(
+        "node %s: markers or a web server's helper begin inside of an entry's calls: each request "
+        "is counted once, and they name it",
+        pipeline_node_name(context));
 }
 
 struct request_events pipeline_events(struct pipeline_node *n, bool live) {
@@ -194,7 +198,7 @@ struct request_events pipeline_events(struct pipeline_node *n, bool live) {
                                    .met = on_met};
 }
 
-// -- nodes -------------------------------------------------------------------------------------------------------------
+// -- nodes ----------------------------------------------------------------------------------------
 
 static struct pipeline_node *node_new(struct pipeline *p, uint16_t id) {
     struct pipeline_node *n = calloc(1, sizeof *n);

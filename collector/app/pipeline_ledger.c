@@ -24,9 +24,11 @@ void ledger_settle(struct pipeline_node *n) {
     }
     n->totals.stale_calls += counts.stale_calls + counts.refused_calls;
     const struct pipeline_totals *now = &n->totals, *before = &n->settled;
-    if (now->messages != before->messages || now->bytes != before->bytes || now->dropped != before->dropped ||
-        now->decode_errors != before->decode_errors || !all_zero(&counts, sizeof counts)) {
-        int64_t time = n->advanced > n->latest ? n->advanced : n->latest; // of a node that has nothing to do it goes on without messages
+    if (now->messages != before->messages || now->bytes != before->bytes ||
+        now->dropped != before->dropped || now->decode_errors != before->decode_errors ||
+        !all_zero(&counts, sizeof counts)) {
+        // of a node that has nothing to do it goes on without messages
+        int64_t time = n->advanced > n->latest ? n->advanced : n->latest;
         struct ledger_row *row = ledger_at(n, time != INT64_MIN ? time : node_now(n));
         row->messages += now->messages - before->messages;
         row->bytes += now->bytes - before->bytes;
@@ -49,9 +51,11 @@ void ledger_settle_costs(struct pipeline_node *n) {
     for (uint32_t i = 0; i < n->tiers.count && n->latest != INT64_MIN; i++) {
         const struct traced_function *f = &n->tiers.functions[i];
         struct cost *cost = f->role == ROLE_TIER ? &n->costs[i] : NULL;
-        struct cost_row *row = cost && (cost->messages > 0 || cost->stale_calls > 0)
-                                   ? stats_cost(n->account.stats, account_bucket(&n->account, n->latest), n->id, f->tier)
-                                   : NULL;
+        struct cost_row *row =
+            cost && (cost->messages > 0 || cost->stale_calls > 0)
+                ? stats_cost(n->account.stats, account_bucket(&n->account, n->latest), n->id,
+                             f->tier)
+                : NULL;
         if (row) {
             row->messages += cost->messages;
             row->bytes += cost->bytes;
@@ -89,7 +93,8 @@ void pipeline_gap(struct pipeline_node *n, int64_t from_ticks, int64_t until_tic
         tracker_gap(n->tracker, from, until);
         struct ledger_row *row = ledger_at(n, node_now(n));
         row->reloads += reload;
-        from = from > n->untraced_until ? from : n->untraced_until; // several functions at a time count once
+        // several functions at a time count once
+        from = from > n->untraced_until ? from : n->untraced_until;
         if (until > from) {
             row->untraced_ms += (uint64_t)(until - from + MS - 1) / MS;
             n->untraced_until = until;
@@ -105,7 +110,8 @@ uint64_t pipeline_total(struct pipeline_node *n, const struct pipeline_total *to
     struct stream_count *latest = &n->latest_stream, *before = &n->stream_before;
     uint64_t lost = total->unsent < total->messages ? total->unsent : total->messages;
     if (total->labels == latest->labels || total->labels == before->labels) {
-        uint64_t came = total->labels == latest->labels ? node_seen(n) - latest->begun : before->came;
+        uint64_t came =
+            total->labels == latest->labels ? node_seen(n) - latest->begun : before->came;
         lost = total->messages > came ? total->messages - came : 0;
     }
     if (lost == 0) {

@@ -3,7 +3,8 @@
 #include "pipeline_node.h"
 
 enum { IDENTITIES = LIMIT_IDENTITIES + IDENTITIES_FIXED };
-// Looking at all there is takes some milliseconds: at most so often while identities are refused, and while few are left.
+// Looking at all there is takes some milliseconds: at most so often while identities are refused,
+// and while few are left.
 static const int64_t REFUSED_NS = 2LL * NANOSECONDS;
 static const int64_t FEW_NS = 10LL * NANOSECONDS;
 
@@ -58,7 +59,8 @@ static bool few_left(uint32_t count, uint32_t cap) {
 void names_settle(struct pipeline *p) {
     struct directory *d = &p->directory;
     bool refused = d->identity_refused || d->tier_refused || d->paths.refused;
-    bool few = few_left(names_count(&d->identities), d->identities.cap) || directory_tiers_left(d) < LIMIT_TIERS ||
+    bool few = few_left(names_count(&d->identities), d->identities.cap) ||
+               directory_tiers_left(d) < LIMIT_TIERS ||
                few_left(paths_count(&d->paths), LIMIT_PATHS);
     int64_t since = p->now.steady - p->names_settled;
     if ((refused && since >= REFUSED_NS) || (few && since >= FEW_NS)) {

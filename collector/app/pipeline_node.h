@@ -30,7 +30,8 @@ struct pipeline_node {
     void *user;
     struct tier_set tiers;
     uint32_t tier_count; // that it had last
-    bool tiers_had[LIMIT_TIER_NAMES + 1]; // what its tracker may name: its tiers, and those that it had while the stream was open
+    // what its tracker may name: its tiers, and those that it had while the stream was open
+    bool tiers_had[LIMIT_TIER_NAMES + 1];
     struct tracker *tracker;
     struct identify identify;
     struct account account;
@@ -71,7 +72,8 @@ struct pipeline_node {
     int64_t slow_ns; // requests longer than this are told of
     struct rate slow_rate;
 
-    // labels of requests that are over, and a tier that was called under each: what its shim was told of in this second
+    // labels of requests that are over, and a tier that was called under each: what its shim was
+    // told of in this second
     struct stale_label {
         uint64_t label;
         uint16_t tier;
@@ -79,11 +81,13 @@ struct pipeline_node {
     uint32_t stale_count;
     int64_t stale_second;
 
-    int64_t untraced_until; // node time up to which the ledger knows of functions that were not traced
+    // node time up to which the ledger knows of functions that were not traced
+    int64_t untraced_until;
 
-    struct cost costs[2 * LIMIT_TIERS];      // by function of tiers
-    uint16_t cost_of[LIMIT_TIER_NAMES + 1];  // by tier: the index of its function plus 1; 0: it is none of its tiers
-    struct pipeline_totals settled;          // as far as the ledger has it
+    struct cost costs[2 * LIMIT_TIERS]; // by function of tiers
+    // by tier: the index of its function plus 1; 0: it is none of its tiers
+    uint16_t cost_of[LIMIT_TIER_NAMES + 1];
+    struct pipeline_totals settled; // as far as the ledger has it
     struct pipeline_totals totals;
 };
 
@@ -108,7 +112,7 @@ static inline struct cost *node_cost(struct pipeline_node *n, uint16_t tier) {
     return of > 0 ? &n->costs[of - 1] : NULL;
 }
 
-// -- a node's clock and counts --------------------------------------------------------------------------------------------
+// -- a node's clock and counts --------------------------------------------------------------------
 
 // Whether a time lies between -most and most.
 static inline bool node_within(int64_t time, int64_t most) {
@@ -122,14 +126,17 @@ static inline int64_t node_ns(const struct pipeline_node *n, int64_t ticks) {
     }
     __extension__ __int128 ns = ticks;
     ns = ns * NANOSECONDS / n->ticks_per_second;
-    return ns > TRACKER_FARTHEST ? TRACKER_FARTHEST : ns < -TRACKER_FARTHEST ? -TRACKER_FARTHEST : (int64_t)ns;
+    return ns > TRACKER_FARTHEST    ? TRACKER_FARTHEST
+           : ns < -TRACKER_FARTHEST ? -TRACKER_FARTHEST
+                                    : (int64_t)ns;
 }
 
-// The node's time now: by its own word if it gave one, else as if its clock and ours were the same. Whoever sets our clock does not
-// move it.
+// The node's time now: by its own word if it gave one, else as if its clock and ours were the same.
+// Whoever sets our clock does not move it.
 static inline int64_t node_now(const struct pipeline_node *n) {
     const struct pipeline_now *now = &n->pipeline->now;
-    return n->synced ? n->synced_node + (now->steady - n->synced_at.steady) : now->wall - n->account.offset;
+    return n->synced ? n->synced_node + (now->steady - n->synced_at.steady)
+                     : now->wall - n->account.offset;
 }
 
 // All messages that have come, and those known to be lost.
@@ -137,7 +144,7 @@ static inline uint64_t node_seen(const struct pipeline_node *n) {
     return n->totals.messages + n->totals.dropped;
 }
 
-// -- pipeline.c ------------------------------------------------------------------------------------------------------------
+// -- pipeline.c -----------------------------------------------------------------------------------
 
 void node_free(struct pipeline_node *n);
 // The node's tiers are those that are named.
@@ -145,31 +152,35 @@ void node_has_tiers(struct pipeline_node *n);
 // What the tracker of the node's stream tells, and asks.
 struct request_events pipeline_events(struct pipeline_node *n, bool live);
 
-// -- pipeline_stream.c -----------------------------------------------------------------------------------------------------
+// -- pipeline_stream.c ----------------------------------------------------------------------------
 
 // Forgets the start of a frame.
 void partial_free(struct pipeline_node *n);
 // Messages were lost here.
 void stream_lose(struct pipeline_node *n);
 
-// -- pipeline_ledger.c -----------------------------------------------------------------------------------------------------
+// -- pipeline_ledger.c ----------------------------------------------------------------------------
 
 // Enters what was counted since the last time into the ledger's bucket of the stream's time.
 void ledger_settle(struct pipeline_node *n);
 // Enters what the tiers' messages took into the same bucket.
 void ledger_settle_costs(struct pipeline_node *n);
 
-// -- pipeline_names.c ------------------------------------------------------------------------------------------------------
+// -- pipeline_names.c -----------------------------------------------------------------------------
 
-// Time has passed. Where identities, tiers or paths were refused, or soon will be, those that nothing names any more are given back.
+// Time has passed. Where identities, tiers or paths were refused, or soon will be, those that
+// nothing names any more are given back.
 void names_settle(struct pipeline *p);
 
-// -- deliver.c -------------------------------------------------------------------------------------------------------------
+// -- deliver.c ------------------------------------------------------------------------------------
 
 // The directory id of an identity's text; IDENTITY_UNDEFINED for what no request may be called.
 uint16_t deliver_identity(struct pipeline_node *n, struct slice text);
 // Hands a message of a known function to the tracker; time: the node's, in ns.
-void deliver_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time);
-void deliver_return(struct pipeline_node *n, const struct traced_function *f, const struct message *m, int64_t time);
-// The same for one that names no function of ours. Returns the tier whose call it ended, or TIER_NONE.
+void deliver_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m,
+                  int64_t time);
+void deliver_return(struct pipeline_node *n, const struct traced_function *f,
+                    const struct message *m, int64_t time);
+// The same for one that names no function of ours. Returns the tier whose call it ended, or
+// TIER_NONE.
 uint16_t deliver_state(struct pipeline_node *n, const struct message *m, int64_t time);

@@ -9,17 +9,20 @@
 
 enum {
     ADVANCE_NS = 50000000, // stream time between two looks for what is over
-    IDLE_NS = 500000000    // how far a live clock stays behind: what is on its way must not come too late
+    // how far a live clock stays behind: what is on its way must not come too late
+    IDLE_NS = 500000000
 };
-// A node tells its time every second. Where the last time is this old, it may have stood still meanwhile, as a machine that sleeps.
+// A node tells its time every second. Where the last time is this old, it may have stood still
+// meanwhile, as a machine that sleeps.
 static const int64_t LATELY_NS = 5LL * NANOSECONDS;
-// A live message this far from the node's clock has no time worth having: it would close everything, or open a bucket in
-// another century.
+// A live message this far from the node's clock has no time worth having: it would close
+// everything, or open a bucket in another century.
 static const int64_t STRANGE_NS = 3600LL * NANOSECONDS;
-// Once the node has told its time, what is further ahead than its clock and ours may drift apart in between is none either.
+// Once the node has told its time, what is further ahead than its clock and ours may drift apart in
+// between is none either.
 static const int64_t AHEAD_NS = 10LL * NANOSECONDS;
 
-// -- messages ----------------------------------------------------------------------------------------------------------
+// -- messages -------------------------------------------------------------------------------------
 
 // The node's time of a message. Returns false when it has none that can be true.
 static inline bool message_time(struct pipeline_node *n, const struct message *m, int64_t *time) {
@@ -32,8 +35,8 @@ static inline bool message_time(struct pipeline_node *n, const struct message *m
         return false;
     }
     int64_t away;
-    if (n->live && (__builtin_sub_overflow(*time, node_now(n), &away) || !node_within(away, STRANGE_NS) ||
-                    (n->synced && away > AHEAD_NS))) {
+    if (n->live && (__builtin_sub_overflow(*time, node_now(n), &away) ||
+                    !node_within(away, STRANGE_NS) || (n->synced && away > AHEAD_NS))) {
         return false;
     }
     return node_within(*time, TRACKER_FARTHEST);
@@ -129,7 +132,8 @@ static void count_error(struct pipeline_node *n) {
     stream_lose(n);
 }
 
-// The frame at the offset is too large: so many bytes of it, behind those that are there, are passed over when they come.
+// The frame at the offset is too large: so many bytes of it, behind those that are there, are
+// passed over when they come.
 static void pass_over(struct pipeline_node *n, uint64_t bytes) {
     count_error(n);
     n->skipping = bytes;
@@ -158,7 +162,7 @@ static void handle_term(struct pipeline_node *n, struct slice body) {
     }
 }
 
-// -- streams -----------------------------------------------------------------------------------------------------------
+// -- streams --------------------------------------------------------------------------------------
 
 bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *stream) {
     if (n->open) {
@@ -196,8 +200,8 @@ bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *strea
     return true;
 }
 
-// A capture's bytes come from main memory, in frames of some 200: those of a few frames further on are asked for now. A prefetch of
-// what is past the end does nothing.
+// A capture's bytes come from main memory, in frames of some 200: those of a few frames further on
+// are asked for now. A prefetch of what is past the end does nothing.
 static inline void prefetch_ahead(const uint8_t *at) {
     enum { AHEAD = 2048, LINE = 64, LINES = 4 };
     for (int i = 0; i < LINES; i++) {
@@ -205,7 +209,8 @@ static inline void prefetch_ahead(const uint8_t *at) {
     }
 }
 
-// Takes the frames at the start of bytes. Returns how many bytes they were, -1 when a frame is none.
+// Takes the frames at the start of bytes. Returns how many bytes they were, -1 when a frame is
+// none.
 static int64_t take_frames(void *context, struct slice bytes) {
     struct pipeline_node *n = context;
     size_t used = 0;
@@ -250,7 +255,8 @@ void partial_free(struct pipeline_node *n) {
     buffer_free(&n->partial);
 }
 
-// Whether the node may keep so many bytes of a frame that is not whole: always few, and more as long as others find room, too.
+// Whether the node may keep so many bytes of a frame that is not whole: always few, and more as
+// long as others find room, too.
 static bool may_keep(const struct pipeline_node *n, size_t len) {
     size_t others = n->pipeline->partial_bytes - n->partial.room;
     size_t left = others < LIMIT_PARTIAL_BYTES ? LIMIT_PARTIAL_BYTES - others : 0;
@@ -265,7 +271,8 @@ static void partial_settle(struct pipeline_node *n) {
     }
 }
 
-// Keeps the start of a frame. Without room for it, or memory, what is kept of it goes and the rest is passed over when it comes.
+// Keeps the start of a frame. Without room for it, or memory, what is kept of it goes and the rest
+// is passed over when it comes.
 static bool partial_add(void *context, struct slice bytes) {
     struct pipeline_node *n = context;
     partial_settle(n);
@@ -325,11 +332,13 @@ bool pipeline_end(struct pipeline_node *n, bool clean, int64_t *cut_at) {
 void pipeline_answer(struct pipeline_node *n, uint32_t id, const struct slice *identity) {
     if (n->open) {
         uint16_t named = identity ? deliver_identity(n, *identity) : IDENTITY_UNDEFINED;
-        identify_answer(&n->identify, n->tracker, id, named == IDENTITY_UNDEFINED ? DIRECTORY_NONE : named);
+        identify_answer(&n->identify, n->tracker, id,
+                        named == IDENTITY_UNDEFINED ? DIRECTORY_NONE : named);
     }
 }
 
-// Whether the node's time can be told without its messages. A tracker that was sent ahead closes nothing until the node's time is there.
+// Whether the node's time can be told without its messages. A tracker that was sent ahead closes
+// nothing until the node's time is there.
 static bool told_lately(const struct pipeline_node *n) {
     return n->synced && n->pipeline->now.steady - n->synced_at.steady <= LATELY_NS;
 }
@@ -358,8 +367,9 @@ void pipeline_tick(struct pipeline *p, struct pipeline_now now) {
         if (!n) {
             continue;
         }
-        // The gauge's empty frames come every 10 ms while the stream flows. They alone mean that nothing is on its way; with messages
-        // among them time goes on by theirs, and without any bytes the stream is held up.
+        // The gauge's empty frames come every 10 ms while the stream flows. They alone mean that
+        // nothing is on its way; with messages among them time goes on by theirs, and without any
+        // bytes the stream is held up.
         bool idle = n->fresh && n->totals.messages == n->ticked;
         if (n->open && n->live && idle && n->partial.len == 0 && told_lately(n)) {
             int64_t safe = node_now(n) - IDLE_NS;

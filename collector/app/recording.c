@@ -38,13 +38,14 @@ static void file_name(const char *node, char *out, size_t size) {
 }
 
 // A descriptor of a new file, with its path; -1 and errno.
-static int open_new(struct recording *r, const char *dir, const char *node, int64_t session, int64_t now) {
+static int open_new(struct recording *r, const char *dir, const char *node, int64_t session,
+                    int64_t now) {
     char name[128], when[TEXT_TIME_BYTES], number[16] = "";
     file_name(node, name, sizeof name);
     text_time_format(now, false, when);
     for (int i = 2;; i++) {
-        int n =
-            snprintf(r->path, sizeof r->path, "%s/%s-%s-%" PRId64 "%s.cap", dir, name, when, session, number);
+        int n = snprintf(r->path, sizeof r->path, "%s/%s-%s-%" PRId64 "%s.cap", dir, name, when,
+                         session, number);
         if (n < 0 || (size_t)n >= sizeof r->path) {
             errno = ENAMETOOLONG;
             return -1;
@@ -53,12 +54,13 @@ static int open_new(struct recording *r, const char *dir, const char *node, int6
         if (fd >= 0 || errno != EEXIST || i > SAME_NAMES) {
             return fd;
         }
-        snprintf(number, sizeof number, ".%d", i); // a stream that was reopened, or another collector's
+        snprintf(number, sizeof number, ".%d",
+                 i); // a stream that was reopened, or another collector's
     }
 }
 
-struct recording *recording_start(const struct recording_place *place, const char *node, int64_t session,
-                                  int64_t now) {
+struct recording *recording_start(const struct recording_place *place, const char *node,
+                                  int64_t session, int64_t now) {
     struct recording *r = calloc(1, sizeof *r);
     if (!r) {
         return NULL;
@@ -88,8 +90,8 @@ static void write_bytes(struct recording *r, const void *data, size_t len) {
 }
 
 static void write_frame(struct recording *r, uint8_t op, uint32_t size, const void *body) {
-    uint8_t header[FRAME_HEADER] = {op, (uint8_t)(size >> 24), (uint8_t)(size >> 16), (uint8_t)(size >> 8),
-                                    (uint8_t)size};
+    uint8_t header[FRAME_HEADER] = {op, (uint8_t)(size >> 24), (uint8_t)(size >> 16),
+                                    (uint8_t)(size >> 8), (uint8_t)size};
     write_bytes(r, header, sizeof header);
     if (body) {
         write_bytes(r, body, size);
@@ -111,7 +113,8 @@ static void write_term(struct recording *r, struct slice body) {
     }
 }
 
-// Writes the frames at the start of bytes. Returns how many bytes they were, -1 when a frame is none.
+// Writes the frames at the start of bytes. Returns how many bytes they were, -1 when a frame is
+// none.
 static int64_t write_frames(void *context, struct slice bytes) {
     struct recording *r = context;
     size_t used = 0;

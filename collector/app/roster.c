@@ -15,7 +15,8 @@ void roster_free(struct roster *r) {
     }
 }
 
-struct roster_node *roster_join(struct roster *r, uint16_t id, struct pipeline_node *node, int64_t now) {
+struct roster_node *roster_join(struct roster *r, uint16_t id, struct pipeline_node *node,
+                                int64_t now) {
     struct roster_node *n = r->nodes[id];
     if (!n) {
         n = r->nodes[id] = calloc(1, sizeof *n);

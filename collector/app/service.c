@@ -48,7 +48,8 @@ static bool address_of(int fd, char *address, size_t size, uint16_t *port) {
     bool four = storage.ss_family == AF_INET;
     const void *ip = four ? (const void *)&in.sin_addr : (const void *)&in6.sin6_addr;
     *port = ntohs(four ? in.sin_port : in6.sin6_port);
-    return (four || storage.ss_family == AF_INET6) && inet_ntop(storage.ss_family, ip, address, (socklen_t)size);
+    return (four || storage.ss_family == AF_INET6) &&
+           inet_ntop(storage.ss_family, ip, address, (socklen_t)size);
 }
 
 int service_socket(char *address, size_t size, uint16_t *port, const char **why) {
@@ -57,19 +58,23 @@ int service_socket(char *address, size_t size, uint16_t *port, const char **why)
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDNAMES");
     if (!one) {
-        *why = "more than one socket was handed over; the .socket unit wants a single ListenStream=";
+        *why =
+            "more than one socket was handed over; the .socket unit wants a single ListenStream=";
         return -1;
     }
     if (option_of(FIRST_FD, SO_TYPE) != SOCK_STREAM || option_of(FIRST_FD, SO_ACCEPTCONN) != 1) {
-        *why = "what was handed over is no listening stream socket; the .socket unit wants ListenStream= and Accept=no";
+        *why = "what was handed over is no listening stream socket; the .socket unit wants "
+               "ListenStream= and Accept=no";
         return -1;
     }
     if (!address_of(FIRST_FD, address, size, port)) {
-        *why = "the socket that was handed over is not of TCP; shims connect to an address and a port";
+        *why =
+            "the socket that was handed over is not of TCP; shims connect to an address and a port";
         return -1;
     }
     int flags = fcntl(FIRST_FD, F_GETFL);
-    if (flags < 0 || fcntl(FIRST_FD, F_SETFL, flags | O_NONBLOCK) != 0 || fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC) != 0) {
+    if (flags < 0 || fcntl(FIRST_FD, F_SETFL, flags | O_NONBLOCK) != 0 ||
+        fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC) != 0) {
         *why = strerror(errno);
         return -1;
     }
@@ -80,7 +85,8 @@ void service_notify(const char *state) {
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     size_t len = path ? strlen(path) : 0;
-    // a path, or '@' for a name in the abstract namespace; anything else is of a kind that is not known here
+    // a path, or '@' for a name in the abstract namespace; anything else is of a kind that is not
+    // known here
     if (len < 2 || len >= sizeof to.sun_path || (*path != '/' && *path != '@')) {
         return;
     }

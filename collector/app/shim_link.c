@@ -19,16 +19,18 @@ static const char *name_of(const struct shim_link *link) {
 }
 
 // Logs what a node does and says. One that never stops fills no disk, and leaves room for others.
-__attribute__((format(printf, 3, 4))) static void tell(const struct shim_link *link, enum log_level level, const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static void
+tell(const struct shim_link *link, enum log_level level, const char *format, ...) {
     char text[1024];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    log_from(&(struct log_origin){format, &link->seen->lines}, level, "node %s: %s", name_of(link), text);
+    log_from(&(struct log_origin){format, &link->seen->lines}, level, "node %s: %s", name_of(link),
+             text);
 }
 
-// -- to the shim -------------------------------------------------------------------------------------------------------
+// -- to the shim ----------------------------------------------------------------------------------
 
 void shim_link_left_out(struct shim_link *link) {
     if (!link->output_full) {
@@ -45,8 +47,8 @@ void shim_link_send(struct shim_link *link, const struct buffer *messages) {
     }
 }
 
-static void send_function(struct shim_link *link, const char *type, const struct traced_function *f, uint32_t id,
-                          struct slice arguments) {
+static void send_function(struct shim_link *link, const char *type, const struct traced_function *f,
+                          uint32_t id, struct slice arguments) {
     bool question = arguments.data != NULL;
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct buffer term = buffer_make(LIMIT_CONTROL_BYTES);
@@ -69,7 +71,8 @@ static void send_function(struct shim_link *link, const char *type, const struct
     buffer_free(&b);
 }
 
-void shim_link_identify(void *user, uint32_t id, const struct traced_function *function, struct slice arguments) {
+void shim_link_identify(void *user, uint32_t id, const struct traced_function *function,
+                        struct slice arguments) {
     send_function(user, "identify", function, id, arguments);
 }
 
@@ -88,7 +91,8 @@ void shim_link_stale(void *user, const char *tier, uint64_t label) {
     buffer_free(&b);
 }
 
-static void pack_span(struct control_writer *w, const struct pipeline_calls *c, const struct span *span) {
+static void pack_span(struct control_writer *w, const struct pipeline_calls *c,
+                      const struct span *span) {
     char pid[32];
     message_pid_text(span->pid, pid);
     control_map(w, 9);
@@ -100,12 +104,17 @@ static void pack_span(struct control_writer *w, const struct pipeline_calls *c, 
     control_number(w, "self_us", (double)span->self / 1e3);
     control_number(w, "wait_us", (double)span->wait / 1e3);
     control_bool(w, "async", span->async);
-    const char *outcome = span->open ? "open" : span->error ? "error" : span->blind ? "unknown" : "ok";
+    const char *outcome = span->open    ? "open"
+                          : span->error ? "error"
+                          : span->blind ? "unknown"
+                                        : "ok";
     control_text(w, "outcome", slice_text(outcome));
 }
 
-// The spans below `parent`, each followed by those below it. Few spans, no deeper than there are spans.
-static void pack_below(struct control_writer *w, const struct pipeline_calls *c, uint32_t count, uint32_t parent) {
+// The spans below `parent`, each followed by those below it. Few spans, no deeper than there are
+// spans.
+static void pack_below(struct control_writer *w, const struct pipeline_calls *c, uint32_t count,
+                       uint32_t parent) {
     for (uint32_t i = parent == SPAN_NONE ? 0 : parent + 1; i < count; i++) {
         if (c->result->spans[i].parent == parent) {
             pack_span(w, c, &c->result->spans[i]);
@@ -117,13 +126,15 @@ static void pack_below(struct control_writer *w, const struct pipeline_calls *c,
 static void send_request(struct shim_link *link, const char *type, const struct pipeline_calls *c) {
     const struct request_result *r = c->result;
     char started[TEXT_TIME_BYTES];
-    // The spans are in order of their start, parents before children: the first ones are a whole tree.
+    // The spans are in order of their start, parents before children: the first ones are a whole
+    // tree.
     uint32_t count = r->count < LIMIT_CALLS_SPANS ? r->count : LIMIT_CALLS_SPANS;
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, type, 5);
     control_text(&w, "identity", slice_text(names_text(&c->directory->identities, r->identity)));
     control_text(&w, "outcome", slice_text(r->error ? "error" : "ok"));
-    control_text(&w, "started_at", slice_text(text_time_format(r->begin + c->offset, true, started)));
+    control_text(&w, "started_at",
+                 slice_text(text_time_format(r->begin + c->offset, true, started)));
     control_number(&w, "duration_us", (double)(r->end - r->begin) / 1e3);
     control_list(&w, "spans", count);
     pack_below(&w, c, count, SPAN_NONE);
@@ -141,14 +152,15 @@ void shim_link_slow(void *user, const struct pipeline_calls *c) {
     const struct shim_link *link = user;
     const struct request_result *r = c->result;
     char started[TEXT_TIME_BYTES];
-    tell(link, LOG_WARNING, "slow_call %s, %.1f ms, %s, begun %s", names_text(&c->directory->identities, r->identity),
-         (double)(r->end - r->begin) / 1e6, r->error ? "error" : "ok", text_time_format(r->begin + c->offset, true, started));
+    tell(link, LOG_WARNING, "slow_call %s, %.1f ms, %s, begun %s",
+         names_text(&c->directory->identities, r->identity), (double)(r->end - r->begin) / 1e6,
+         r->error ? "error" : "ok", text_time_format(r->begin + c->offset, true, started));
     if (link->slow_wanted) {
         send_request(user, "slow", c);
     }
 }
 
-// -- from the shim -----------------------------------------------------------------------------------------------------
+// -- from the shim --------------------------------------------------------------------------------
 
 static struct shim_link *link_of(const struct shim_links *links, const struct pipeline_node *node) {
     struct shim_link *l = links->first;
@@ -158,8 +170,9 @@ static struct shim_link *link_of(const struct shim_links *links, const struct pi
     return l;
 }
 
-// Whether the node may connect: nobody of its name is there, or one who lives no more. A machine that lost its power or its network says no
-// farewell, and shims tell their time every second. Two living nodes of a name do not push each other out.
+// Whether the node may connect: nobody of its name is there, or one who lives no more. A machine
+// that lost its power or its network says no farewell, and shims tell their time every second. Two
+// living nodes of a name do not push each other out.
 static bool make_way(const struct shim_links *links, const struct pipeline_node *node) {
     struct shim_link *there = link_of(links, node);
     if (there && clock_monotonic() - there->heard < SILENT_NS) {
@@ -183,8 +196,8 @@ static void note_origin(struct roster_node *n, struct control_map hello, const c
     snprintf(n->peer, sizeof n->peer, "%s", peer);
 }
 
-// The node of a name. When there are as many as may be, one that is gone makes room: the one that has been gone for longest, of those of
-// which everything is written.
+// The node of a name. When there are as many as may be, one that is gone makes room: the one that
+// has been gone for longest, of those of which everything is written.
 static struct pipeline_node *node_of(const struct shim_links *links, struct slice name) {
     struct pipeline_node *node = pipeline_node(links->pipeline, name);
     if (!node) {
@@ -202,7 +215,8 @@ static struct pipeline_node *node_of(const struct shim_links *links, struct slic
     return node;
 }
 
-static void *on_hello(void *context, struct session *s, struct control_map hello, const char **refusal) {
+static void *on_hello(void *context, struct session *s, struct control_map hello,
+                      const char **refusal) {
     struct shim_links *links = context;
     struct slice name = {0}, otp = {0};
     int64_t ticks = 0, offset = 0;
@@ -215,7 +229,9 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
     }
     struct pipeline_node *node = node_of(links, name);
     if (!node) {
-        *refusal = "too many nodes: it has as many as it takes, and forgets one that is gone when all of it is written";
+        *refusal =
+            "too many nodes: it has as many as it takes, and forgets one that is gone when all of "
+            "it is written";
         return NULL;
     }
     if (!make_way(links, node)) {
@@ -246,8 +262,10 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
     links->first = link;
     pipeline_set_clock(node, ticks, offset);
     pipeline_set_user(node, link);
-    log_from(&(struct log_origin){.source = &link->seen->lines}, LOG_INFO, "node %s (OTP %.*s) connected from %s", name_of(link),
-             (int)(otp.len < 16 ? otp.len : 16), otp.data ? (const char *)otp.data : "", session_peer(s));
+    log_from(&(struct log_origin){.source = &link->seen->lines}, LOG_INFO,
+             "node %s (OTP %.*s) connected from %s", name_of(link),
+             (int)(otp.len < 16 ? otp.len : 16), otp.data ? (const char *)otp.data : "",
+             session_peer(s));
     return link;
 }
 
@@ -256,7 +274,8 @@ static bool is_atom(struct slice text) {
     return text.len > 0 && text.len <= LIMIT_ATOM_BYTES;
 }
 
-static void add_tier(struct shim_link *link, struct directory *names, struct tier_set *set, struct control_map tier) {
+static void add_tier(struct shim_link *link, struct directory *names, struct tier_set *set,
+                     struct control_map tier) {
     struct slice name = {0}, m = {0}, f = {0};
     int64_t arity = -1;
     control_get_text(tier, "name", &name);
@@ -269,12 +288,13 @@ static void add_tier(struct shim_link *link, struct directory *names, struct tie
         why = "is incomplete, or has a longer name than functions have";
     } else if ((id = directory_tier_of(names, link->node_id, name)) == TIER_TOTAL) {
         why = "has the name of the whole request";
-    } else if (id == DIRECTORY_NONE || tier_set_add(set, m, f, (uint32_t)arity, id) != TIER_SET_OK) {
+    } else if (id == DIRECTORY_NONE ||
+               tier_set_add(set, m, f, (uint32_t)arity, id) != TIER_SET_OK) {
         why = "is one too many, or twice there";
     }
     if (why) {
-        tell(link, LOG_WARNING, "tier %.*s %s and is left out", (int)(name.len < 100 ? name.len : 100),
-             name.data ? (const char *)name.data : "", why);
+        tell(link, LOG_WARNING, "tier %.*s %s and is left out",
+             (int)(name.len < 100 ? name.len : 100), name.data ? (const char *)name.data : "", why);
     }
 }
 
@@ -299,7 +319,8 @@ static void on_tiers(struct shim_link *link, struct control_map message) {
     control_get_bool(message, "slow", &link->slow_wanted);
     tell(link, LOG_INFO, "%u tier%s", set.tiers, set.tiers == 1 ? "" : "s");
     pipeline_want_calls(link->node, calls);
-    pipeline_set_slow(link->node, slow_us >= 0 && slow_us < INT64_MAX / 1000 ? slow_us * 1000 : links->slow_ns);
+    pipeline_set_slow(link->node,
+                      slow_us >= 0 && slow_us < INT64_MAX / 1000 ? slow_us * 1000 : links->slow_ns);
     pipeline_set_tiers(link->node, set);
     session_ready(link->session);
 }
@@ -335,7 +356,8 @@ static void on_clock(struct shim_link *link, struct control_map message) {
 
 // Compares what the shim has told of a stream with what came of it, once nothing more can come.
 static void settle_total(struct shim_link *link) {
-    bool comes = session_streams(link->session) && link->total.labels == pipeline_labels(link->node);
+    bool comes =
+        session_streams(link->session) && link->total.labels == pipeline_labels(link->node);
     if (link->total.labels > 0 && !comes) {
         uint64_t lost = pipeline_total(link->node, &link->total);
         if (lost > 0) {
@@ -362,7 +384,8 @@ static void stream_over(struct shim_link *link) {
     }
     link->streaming = false;
     if (pipeline_end(link->node, link->stopped_cleanly, &cut)) {
-        tell(link, LOG_WARNING, "the trace stream ended in the middle of a frame, at byte %" PRId64, cut);
+        tell(link, LOG_WARNING, "the trace stream ended in the middle of a frame, at byte %" PRId64,
+             cut);
     }
     recording_end(link->recording);
     link->recording = NULL;
@@ -386,8 +409,13 @@ static void on_stopped(struct shim_link *link, struct control_map message) {
     if (orderly && !session_streams(link->session)) {
         stream_over(link);
     }
-    roster_state(link->seen, held ? "held" : slice_is(reason, "tripped") ? "paused" : "idle", clock_wall());
-    tell(link, orderly ? LOG_INFO : LOG_WARNING, "tracing stopped (%.*s) %.*s", (int)(reason.len < 40 ? reason.len : 40), reason.data,
+    roster_state(link->seen,
+                 held                          ? "held"
+                 : slice_is(reason, "tripped") ? "paused"
+                                               : "idle",
+                 clock_wall());
+    tell(link, orderly ? LOG_INFO : LOG_WARNING, "tracing stopped (%.*s) %.*s",
+         (int)(reason.len < 40 ? reason.len : 40), reason.data,
          (int)(text.len < 400 ? text.len : 400), text.data);
 }
 
@@ -395,7 +423,8 @@ static void on_note(const struct shim_link *link, struct control_map message) {
     struct slice level = {0}, text = {0};
     control_get_text(message, "level", &level);
     if (control_get_text(message, "text", &text)) {
-        tell(link, slice_is(level, "warning") ? LOG_WARNING : LOG_INFO, "%.*s", (int)(text.len < 800 ? text.len : 800), text.data);
+        tell(link, slice_is(level, "warning") ? LOG_WARNING : LOG_INFO, "%.*s",
+             (int)(text.len < 800 ? text.len : 800), text.data);
     }
 }
 
@@ -408,7 +437,8 @@ static void on_gap(const struct shim_link *link, struct control_map message) {
     if (control_get_int(message, "from", &from) && control_get_int(message, "until", &until)) {
         pipeline_gap(link->node, from, until, reload);
         tell(link, LOG_INFO, "%s; requests of that moment are incomplete (%.*s)",
-             reload ? "code was reloaded" : "trace flags were taken off", (int)(text.len < 400 ? text.len : 400), text.data);
+             reload ? "code was reloaded" : "trace flags were taken off",
+             (int)(text.len < 400 ? text.len : 400), text.data);
     }
 }
 
@@ -425,7 +455,8 @@ static void on_state(const struct shim_link *link, struct control_map message) {
         roster_state(n, word, clock_wall());
     }
     if (control_get_text(message, "text", &text) && text.len > 0) {
-        roster_event(n, clock_wall(), "%.*s", (int)(text.len < ROSTER_TEXT ? text.len : ROSTER_TEXT), text.data);
+        roster_event(n, clock_wall(), "%.*s",
+                     (int)(text.len < ROSTER_TEXT ? text.len : ROSTER_TEXT), text.data);
     }
 }
 
@@ -476,7 +507,8 @@ static bool on_data_begin(void *user) {
     }
     link->streaming = true;
     if (link->links->record.dir) {
-        link->recording = recording_start(&link->links->record, name_of(link), session_id(link->session), clock_wall());
+        link->recording = recording_start(&link->links->record, name_of(link),
+                                          session_id(link->session), clock_wall());
     }
     return true;
 }
@@ -493,7 +525,8 @@ static bool on_data(void *user, struct slice bytes) {
     return damaged < 0;
 }
 
-// The connection has ended. Whether anything was lost with it the shim tells on the other one, a moment later.
+// The connection has ended. Whether anything was lost with it the shim tells on the other one, a
+// moment later.
 static void on_data_end(void *user) {
     struct shim_link *link = user;
     settle_total(link);
@@ -506,7 +539,8 @@ static void on_data_end(void *user) {
 static void on_closed(void *user) {
     struct shim_link *link = user;
     stream_over(link);
-    log_from(&(struct log_origin){.source = &link->seen->lines}, LOG_INFO, "node %s disconnected", name_of(link));
+    log_from(&(struct log_origin){.source = &link->seen->lines}, LOG_INFO, "node %s disconnected",
+             name_of(link));
     roster_leave(link->seen, clock_wall());
     pipeline_set_user(link->node, NULL);
     pipeline_want_calls(link->node, false);

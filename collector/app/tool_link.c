@@ -24,19 +24,20 @@ struct tool_link {
     struct tool_links *links;
     struct tool_link *previous, *next;
     struct session *session;
-    bool output_full;              // something was left out for it; told once
-    struct watch *watch;           // NULL: none
-    struct roster_node *steered;   // the node that has not answered yet, NULL: none
-    int64_t steer_id;              // names that question
-    int64_t deadline;              // for the answer, on the monotonic clock
+    bool output_full;            // something was left out for it; told once
+    struct watch *watch;         // NULL: none
+    struct roster_node *steered; // the node that has not answered yet, NULL: none
+    int64_t steer_id;            // names that question
+    int64_t deadline;            // for the answer, on the monotonic clock
 };
 
-// -- answers -----------------------------------------------------------------------------------------------------------
+// -- answers --------------------------------------------------------------------------------------
 
 static void send_end(struct tool_link *t, struct buffer *b, struct control_writer *w) {
     bool sent = control_end(w) && session_send(t->session, b);
     if (!sent && !t->output_full) {
-        log_warning("tool at %s: it does not read what it is sent; some is left out", session_peer(t->session));
+        log_warning("tool at %s: it does not read what it is sent; some is left out",
+                    session_peer(t->session));
     }
     t->output_full = !sent;
     buffer_free(b);
@@ -69,7 +70,7 @@ static struct shim_link *shim_of(const struct tool_links *links, const struct ro
     return NULL;
 }
 
-// -- nodes -------------------------------------------------------------------------------------------------------------
+// -- nodes ----------------------------------------------------------------------------------------
 
 static void pack_time(struct control_writer *w, const char *key, int64_t ns) {
     char text[TEXT_TIME_BYTES];
@@ -147,7 +148,7 @@ static void on_nodes(struct tool_link *t) {
     send_end(t, &b, &w);
 }
 
-// -- watching ----------------------------------------------------------------------------------------------------------
+// -- watching -------------------------------------------------------------------------------------
 
 static void stop_watching(struct tool_link *t) {
     struct watch *over = t->watch;
@@ -207,18 +208,22 @@ static void on_watch(struct tool_link *t, struct control_map message) {
     }
 }
 
-static void pack_row(struct control_writer *w, const struct directory *names, const struct live_row *row) {
+static void pack_row(struct control_writer *w, const struct directory *names,
+                     const struct live_row *row) {
     control_map(w, 7);
     control_text(w, "identity", slice_text(names_text(&names->identities, row->identity)));
     control_int(w, "requests", (int64_t)row->requests);
     control_int(w, "errors", (int64_t)row->errors);
-    control_number(w, "mean_us", row->requests > 0 ? (double)row->duration_ns / 1e3 / (double)row->requests : 0);
-    control_number(w, "p99_us", row->requests > 0 ? histogram_quantile(&row->durations, 0.99) / 1e3 : 0);
+    control_number(w, "mean_us",
+                   row->requests > 0 ? (double)row->duration_ns / 1e3 / (double)row->requests : 0);
+    control_number(w, "p99_us",
+                   row->requests > 0 ? histogram_quantile(&row->durations, 0.99) / 1e3 : 0);
     control_int(w, "incomplete", (int64_t)row->incomplete);
     control_int(w, "expired", (int64_t)row->expired);
 }
 
-static bool pack_rows(const struct tool_links *links, const struct watch *watch, int64_t now, struct buffer *out) {
+static bool pack_rows(const struct tool_links *links, const struct watch *watch, int64_t now,
+                      struct buffer *out) {
     struct pipeline_totals t = pipeline_totals(watch->node->node);
     const struct pipeline_totals *before = &watch->before;
     struct control_writer w = control_begin(out, "rows", 12);
@@ -231,7 +236,8 @@ static bool pack_rows(const struct tool_links *links, const struct watch *watch,
     control_int(&w, "unsampled", (int64_t)(t.shim.unsampled - before->shim.unsampled));
     control_int(&w, "dropped_messages", (int64_t)(t.dropped - before->dropped));
     control_int(&w, "decode_errors", (int64_t)(t.decode_errors - before->decode_errors));
-    control_int(&w, "paused_ms", (int64_t)(pipeline_off_ms(&t.shim) - pipeline_off_ms(&before->shim)));
+    control_int(&w, "paused_ms",
+                (int64_t)(pipeline_off_ms(&t.shim) - pipeline_off_ms(&before->shim)));
     control_int(&w, "unmarked_calls", (int64_t)watch->node->unmarked);
     control_list(&w, "identities", live_count(watch->rows));
     for (uint32_t i = 0; i < live_count(watch->rows); i++) {
@@ -255,7 +261,7 @@ static void send_rows(struct tool_links *links, struct watch *watch, int64_t now
     watch->since = now;
 }
 
-// -- steering ----------------------------------------------------------------------------------------------------------
+// -- steering -------------------------------------------------------------------------------------
 
 static void send_traced(struct tool_link *t, bool ok, struct slice text) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
@@ -279,9 +285,12 @@ static bool is_steered(const struct tool_links *links, const struct roster_node 
 static bool pack_steer(struct control_map message, int64_t id, struct buffer *out) {
     struct slice command = {0};
     int64_t n = 0;
-    const char *how = control_get_int(message, "one_in", &n) ? "one_in" : control_get_int(message, "per_second", &n) ? "per_second" : NULL;
+    const char *how = control_get_int(message, "one_in", &n)       ? "one_in"
+                      : control_get_int(message, "per_second", &n) ? "per_second"
+                                                                   : NULL;
     bool known = control_get_text(message, "command", &command) &&
-                 (slice_is(command, "pause") || slice_is(command, "resume") || (slice_is(command, "sample") && how && n > 0));
+                 (slice_is(command, "pause") || slice_is(command, "resume") ||
+                  (slice_is(command, "sample") && how && n > 0));
     struct control_writer w = control_begin(out, "steer", how ? 3 : 2);
     control_int(&w, "id", id);
     control_text(&w, "command", command);
@@ -313,7 +322,8 @@ static void on_trace(struct tool_link *t, struct control_map message) {
     buffer_free(&b);
 }
 
-void tool_link_steered(struct tool_links *links, const struct shim_link *shim, struct control_map answer) {
+void tool_link_steered(struct tool_links *links, const struct shim_link *shim,
+                       struct control_map answer) {
     int64_t id = 0;
     bool ok = false;
     struct slice text = slice_text("");
@@ -344,15 +354,19 @@ void tool_link_second(struct tool_links *links, int64_t now) {
     }
     for (struct tool_link *t = links->first; t; t = t->next) {
         if (t->steered && (now >= t->deadline || !t->steered->connected)) {
-            send_traced(t, false, slice_text(t->steered->connected ? "the node does not answer; its shim may be of an older release"
-                                                                   : "the node is gone"));
+            send_traced(
+                t, false,
+                slice_text(t->steered->connected
+                               ? "the node does not answer; its shim may be of an older release"
+                               : "the node is gone"));
         }
     }
 }
 
-// -- the server's events -----------------------------------------------------------------------------------------------
+// -- the server's events --------------------------------------------------------------------------
 
-static void *on_hello(void *context, struct session *s, struct control_map hello, const char **refusal) {
+static void *on_hello(void *context, struct session *s, struct control_map hello,
+                      const char **refusal) {
     (void)hello;
     struct tool_links *links = context;
     struct tool_link *t = calloc(1, sizeof *t);
@@ -396,5 +410,6 @@ static void on_closed(void *user) {
 }
 
 struct server_events tool_link_events(struct tool_links *links) {
-    return (struct server_events){.context = links, .hello = on_hello, .message = on_message, .closed = on_closed};
+    return (struct server_events){
+        .context = links, .hello = on_hello, .message = on_message, .closed = on_closed};
 }

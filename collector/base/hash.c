@@ -12,7 +12,8 @@ void hash_seed(void) {
     }
 }
 
-// Folds the 128 bit product of its arguments: the multiply-and-fold step that wide multiply hashes are built from.
+// Folds the 128 bit product of its arguments: the multiply-and-fold step that wide multiply hashes
+// are built from.
 static inline uint64_t fold(uint64_t a, uint64_t b) {
     unsigned __int128 p = (unsigned __int128)a * b;
     return (uint64_t)p ^ (uint64_t)(p >> 64);

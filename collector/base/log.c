@@ -40,11 +40,14 @@ void log_set_level(enum log_level level) {
 }
 
 void log_start(void) {
-    const char *stream = getenv("JOURNAL_STREAM"); // systemd.exec(5): inherited, also by those whose stderr is another
+    const char *stream = getenv(
+        "JOURNAL_STREAM"); // systemd.exec(5): inherited, also by those whose stderr is another
     struct stat st;
     char ours[64];
-    to_journal = stream && fstat(STDERR_FILENO, &st) == 0 &&
-                 snprintf(ours, sizeof ours, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino) > 0 && strcmp(stream, ours) == 0;
+    to_journal =
+        stream && fstat(STDERR_FILENO, &st) == 0 &&
+        snprintf(ours, sizeof ours, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino) > 0 &&
+        strcmp(stream, ours) == 0;
 }
 
 static void clean(char *text) {
@@ -77,7 +80,7 @@ static void write_line(enum log_level level, char *text) {
     fprintf(stderr, "%s.%03ldZ %s %s\n", when, now.tv_nsec / 1000000, names[level], text);
 }
 
-// -- what is left out ----------------------------------------------------------------------------------------------------
+// -- what is left out -----------------------------------------------------------------------------
 
 // The record of a kind; the last one is that of all for which there is none left.
 static struct kind *kind_of(const char *name) {
@@ -91,8 +94,10 @@ static struct kind *kind_of(const char *name) {
 
 // Whether one more line may be written, and takes its room.
 static bool allowed(struct kind *k, struct rate_budget *source, int64_t now) {
-    const int64_t each = MINUTE_NS / LIMIT_LOG_LINES_OF_KIND, all = MINUTE_NS / LIMIT_LOG_LINES, rare = MINUTE_NS / LIMIT_LOG_LINES_RARE;
-    bool room = rate_has(&in_all, now, all, LIMIT_LOG_LINES), rarely = rate_has(&k->rarely, now, rare, LIMIT_LOG_LINES_RARE);
+    const int64_t each = MINUTE_NS / LIMIT_LOG_LINES_OF_KIND, all = MINUTE_NS / LIMIT_LOG_LINES,
+                  rare = MINUTE_NS / LIMIT_LOG_LINES_RARE;
+    bool room = rate_has(&in_all, now, all, LIMIT_LOG_LINES),
+         rarely = rate_has(&k->rarely, now, rare, LIMIT_LOG_LINES_RARE);
     if (!rate_has(&k->lines, now, each, LIMIT_LOG_LINES_OF_KIND) || !(room || rarely) ||
         (source && !rate_has(source, now, each, LIMIT_LOG_LINES_OF_KIND))) {
         return false;
@@ -112,8 +117,9 @@ static bool allowed(struct kind *k, struct rate_budget *source, int64_t now) {
 
 static void tell_left_out(struct kind *k, int64_t now) {
     char text[TEXT_BYTES];
-    snprintf(text, sizeof text, "log: %llu more line%s left out in %lld s, like this one: %s", (unsigned long long)k->left_out,
-             k->left_out == 1 ? "" : "s", (long long)((now - k->left_since + SECOND_NS - 1) / SECOND_NS), k->sample);
+    snprintf(text, sizeof text, "log: %llu more line%s left out in %lld s, like this one: %s",
+             (unsigned long long)k->left_out, k->left_out == 1 ? "" : "s",
+             (long long)((now - k->left_since + SECOND_NS - 1) / SECOND_NS), k->sample);
     k->left_out = 0;
     write_line(k->level, text);
 }

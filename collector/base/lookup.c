@@ -76,7 +76,8 @@ int lookup(const char *host, int family, int64_t deadline_ns, struct addrinfo **
         drop();
     }
     pending = pending ? pending : begin(host, family);
-    while (pending && !pending->done && pthread_cond_clockwait(&changed, &mutex, CLOCK_MONOTONIC, &deadline) == 0) {
+    while (pending && !pending->done &&
+           pthread_cond_clockwait(&changed, &mutex, CLOCK_MONOTONIC, &deadline) == 0) {
     }
     if (!pending) {
         error = EAI_MEMORY;

@@ -62,7 +62,8 @@ bool map_remove(struct map *m, uint64_t key, uint32_t value) {
         return false;
     }
     m->count--;
-    // Move later members of the run into the hole when their home lies at or before it, so that no probe stops early.
+    // Move later members of the run into the hole when their home lies at or before it, so that no
+    // probe stops early.
     uint32_t hole = (uint32_t)(s - m->slots);
     for (uint32_t i = (hole + 1) & m->mask; m->slots[i].value != MAP_NONE; i = (i + 1) & m->mask) {
         uint32_t home = (uint32_t)hash_mix(m->slots[i].key) & m->mask;

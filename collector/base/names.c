@@ -7,7 +7,9 @@
 #include "base/limits.h"
 
 bool names_init(struct names *n, uint32_t cap) {
-    *n = (struct names){.cap = cap, .texts = calloc(cap, sizeof *n->texts), .generations = calloc(cap, sizeof *n->generations)};
+    *n = (struct names){.cap = cap,
+                        .texts = calloc(cap, sizeof *n->texts),
+                        .generations = calloc(cap, sizeof *n->generations)};
     if (n->texts && n->generations && map_init(&n->by_hash)) {
         return true;
     }
@@ -26,8 +28,8 @@ void names_free(struct names *n) {
     *n = (struct names){0};
 }
 
-// Bytes of the UTF-8 character at p (n bytes are left), 0 when it is none: overlong forms, surrogates and control characters
-// are none.
+// Bytes of the UTF-8 character at p (n bytes are left), 0 when it is none: overlong forms,
+// surrogates and control characters are none.
 static size_t character(const uint8_t *p, size_t n) {
     if (p[0] < 0x80) {
         return p[0] >= ' ' && p[0] != 0x7f;
@@ -41,8 +43,9 @@ static size_t character(const uint8_t *p, size_t n) {
             return 0;
         }
     }
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
-        (p[0] == 0xf4 && p[1] > 0x8f) || (p[0] == 0xc2 && p[1] < 0xa0)) {
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f) ||
+        (p[0] == 0xc2 && p[1] < 0xa0)) {
         return 0;
     }
     return len;
@@ -78,9 +81,12 @@ bool names_is_clean(struct slice text) {
     return true;
 }
 
-// The id of a text and, where that needs one, its cleaned form, of *len bytes; *len is 0 where the text is known as it is.
-static uint32_t find(const struct names *n, struct slice text, char cleaned[LIMIT_NAME_BYTES + 1], size_t *len) {
-    // A raw text that needs no cleaning is found without copying it; one that does is looked up again, cleaned.
+// The id of a text and, where that needs one, its cleaned form, of *len bytes; *len is 0 where the
+// text is known as it is.
+static uint32_t find(const struct names *n, struct slice text, char cleaned[LIMIT_NAME_BYTES + 1],
+                     size_t *len) {
+    // A raw text that needs no cleaning is found without copying it; one that does is looked up
+    // again, cleaned.
     uint32_t id = map_get(&n->by_hash, hash_bytes(text));
     *len = 0;
     if (id != MAP_NONE && slice_is(text, n->texts[id])) {

@@ -13,7 +13,8 @@ enum {
 };
 
 void slab_init(struct slab *s, size_t size, uint32_t cap) {
-    *s = (struct slab){.size = size < 8 ? 8 : (size + 7) & ~(size_t)7, .cap = cap, .free = SLAB_NONE};
+    *s = (struct slab){
+        .size = size < 8 ? 8 : (size + 7) & ~(size_t)7, .cap = cap, .free = SLAB_NONE};
 }
 
 void slab_free(struct slab *s) {
@@ -37,7 +38,8 @@ static uint32_t take_cold(struct slab *s) {
 
 // slab_take without a free record that is warm; apart, so that the rest needs no stack frame.
 __attribute__((noinline)) static uint32_t take_other(struct slab *s) {
-    if (s->colds == 0 && (s->made == s->cap || (!s->records && !(s->records = malloc(s->size * s->cap))))) {
+    if (s->colds == 0 &&
+        (s->made == s->cap || (!s->records && !(s->records = malloc(s->size * s->cap))))) {
         return SLAB_NONE;
     }
     s->used++;
@@ -60,7 +62,7 @@ void slab_give(struct slab *s, uint32_t index) {
     s->used--;
 }
 
-// -- giving memory back ------------------------------------------------------------------------------------------------
+// -- giving memory back ---------------------------------------------------------------------------
 
 static bool is_cold(const struct slab *s, uint32_t index) {
     return s->cold[index / WORD] >> (index % WORD) & 1;
@@ -71,7 +73,8 @@ static void release(const struct slab *s, uint32_t first, uint32_t end, uintptr_
     uintptr_t from = ((uintptr_t)slab_at(s, first) + page - 1) / page * page;
     uintptr_t until = (uintptr_t)slab_at(s, end) / page * page;
     if (from < until) {
-        madvise(slab_at(s, first) + (from - (uintptr_t)slab_at(s, first)), until - from, MADV_DONTNEED);
+        madvise(slab_at(s, first) + (from - (uintptr_t)slab_at(s, first)), until - from,
+                MADV_DONTNEED);
     }
 }
 
@@ -79,7 +82,8 @@ void slab_trim(struct slab *s) {
     uint32_t warm = s->made - s->used - s->colds;
     bool idle = warm > s->used && warm * s->size >= TRIM_BYTES;
     s->idle_for = idle ? s->idle_for + 1 : 0;
-    if (s->idle_for < TRIM_AFTER || (!s->cold && !(s->cold = calloc(s->cap / WORD + 1, sizeof *s->cold)))) {
+    if (s->idle_for < TRIM_AFTER ||
+        (!s->cold && !(s->cold = calloc(s->cap / WORD + 1, sizeof *s->cold)))) {
         return;
     }
     s->idle_for = 0;

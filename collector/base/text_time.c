@@ -48,8 +48,9 @@ bool text_duration_parse(const char *text, int64_t *ns) {
 }
 
 bool text_time_parse(const char *text, int64_t now_ns, int64_t *ns) {
-    static const char *const formats[] = {"%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S",
-                                          "%Y-%m-%dT%H:%MZ",    "%Y-%m-%d %H:%M",    "%Y-%m-%d"};
+    static const char *const formats[] = {"%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S",
+                                          "%Y-%m-%d %H:%M:%S",  "%Y-%m-%dT%H:%MZ",
+                                          "%Y-%m-%d %H:%M",     "%Y-%m-%d"};
     if (strcmp(text, "now") == 0) {
         *ns = now_ns;
         return true;
@@ -61,7 +62,8 @@ bool text_time_parse(const char *text, int64_t now_ns, int64_t *ns) {
         struct tm same = utc;
         if (end && *end == 0) {
             time_t seconds = timegm(&same);
-            bool fits = seconds >= INT64_MIN / 1000000000 && seconds <= INT64_MAX / 1000000000; // 1677 to 2262
+            // 1677 to 2262
+            bool fits = seconds >= INT64_MIN / 1000000000 && seconds <= INT64_MAX / 1000000000;
             if (fits && same.tm_mday == utc.tm_mday && same.tm_mon == utc.tm_mon) {
                 *ns = (int64_t)seconds * 1000000000;
                 return true;

@@ -39,7 +39,8 @@ struct control *control_decode(struct slice payload) {
     }
     msgpack_unpacked_init(&c->unpacked);
     size_t used = 0;
-    if (msgpack_unpack_next(&c->unpacked, (const char *)payload.data, payload.len, &used) != MSGPACK_UNPACK_SUCCESS ||
+    if (msgpack_unpack_next(&c->unpacked, (const char *)payload.data, payload.len, &used) !=
+            MSGPACK_UNPACK_SUCCESS ||
         c->unpacked.data.type != MSGPACK_OBJECT_MAP) {
         control_free(c);
         return NULL;
@@ -65,7 +66,8 @@ static const msgpack_object *value_of(struct control_map map, const char *key) {
     }
     for (uint32_t i = 0; i < o->via.map.size; i++) {
         const msgpack_object_kv *kv = &o->via.map.ptr[i];
-        if (kv->key.type == MSGPACK_OBJECT_STR && slice_is(slice_of(kv->key.via.str.ptr, kv->key.via.str.size), key)) {
+        if (kv->key.type == MSGPACK_OBJECT_STR &&
+            slice_is(slice_of(kv->key.via.str.ptr, kv->key.via.str.size), key)) {
             return &kv->val;
         }
     }
@@ -140,7 +142,7 @@ struct control_map control_list_at(struct control_list list, uint32_t i) {
     return (struct control_map){i < list.count ? &objects[i] : NULL};
 }
 
-// -- writing -----------------------------------------------------------------------------------------------------------
+// -- writing --------------------------------------------------------------------------------------
 
 static int write_to_buffer(void *out, const char *data, size_t len) {
     return buffer_append(out, data, len) ? 0 : -1;

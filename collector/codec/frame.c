@@ -24,6 +24,7 @@ bool frame_feed(const struct frame_reader *reader, struct slice bytes) {
         return true;
     }
     used = reader->take(reader->context, bytes);
-    return used >= 0 && ((size_t)used == bytes.len ||
-                         reader->keep(reader->context, slice_of(bytes.data + used, bytes.len - (size_t)used)));
+    return used >= 0 &&
+           ((size_t)used == bytes.len ||
+            reader->keep(reader->context, slice_of(bytes.data + used, bytes.len - (size_t)used)));
 }

@@ -20,15 +20,17 @@ static bool upper(char c) {
     return c >= 'A' && c <= 'Z';
 }
 
-// -- reading: each reader takes its part at *at, writes it to out and steps over it -----------------------
+// -- reading: each reader takes its part at *at, writes it to out and steps over it ---------------
 
-// Printable UTF-8 of at most as many characters as an atom may have: a node closes the connection on which an atom comes that is none.
+// Printable UTF-8 of at most as many characters as an atom may have: a node closes the connection
+// on which an atom comes that is none.
 static bool is_atom(const char *text) {
     size_t characters = 0;
     for (const char *p = text; *p; p++) {
         characters += ((unsigned char)*p & 0xc0) != 0x80;
     }
-    return characters > 0 && characters <= MFA_ATOM_CHARACTERS && strcmp(text, "_") != 0 && names_is_clean(slice_text(text));
+    return characters > 0 && characters <= MFA_ATOM_CHARACTERS && strcmp(text, "_") != 0 &&
+           names_is_clean(slice_text(text));
 }
 
 static bool put(char out[MFA_ATOM_BYTES], size_t *len, char c) {
@@ -56,7 +58,8 @@ static bool read_quoted(const char **at, char out[MFA_ATOM_BYTES]) {
 }
 
 // Everything up to a character of stop, or to the end. Bytes beyond ASCII may be letters.
-static bool read_until(const char **at, const char *stop, const char *allowed, char out[MFA_ATOM_BYTES]) {
+static bool read_until(const char **at, const char *stop, const char *allowed,
+                       char out[MFA_ATOM_BYTES]) {
     size_t len = 0;
     out[0] = 0;
     while (**at && !one_of(**at, stop)) {
@@ -69,14 +72,18 @@ static bool read_until(const char **at, const char *stop, const char *allowed, c
 }
 
 static bool read_erlang(const char *text, struct mfa *out) {
-    static const char module[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@.";
-    static const char function[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@?!";
+    static const char module[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@.";
+    static const char function[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@?!";
     const char *at = text;
-    if (!(*at == '\'' ? read_quoted(&at, out->module) : read_until(&at, ":", module, out->module)) ||
+    if (!(*at == '\'' ? read_quoted(&at, out->module)
+                      : read_until(&at, ":", module, out->module)) ||
         *at++ != ':') {
         return false;
     }
-    return (*at == '\'' ? read_quoted(&at, out->function) : read_until(&at, "", function, out->function)) &&
+    return (*at == '\'' ? read_quoted(&at, out->function)
+                        : read_until(&at, "", function, out->function)) &&
            *at == 0;
 }
 
@@ -161,10 +168,12 @@ const char *mfa_parse_argument(const char *text, struct mfa *out, uint32_t *argu
         return "a function with arguments";
     }
     bool one = read_number(colon + 1, argument) && *argument >= 1 && *argument <= out->arity;
-    return one ? NULL : "the number of an argument behind the last colon, from 1 up to the function's arity";
+    return one ? NULL
+               : "the number of an argument behind the last colon, from 1 up to the function's "
+                 "arity";
 }
 
-// -- writing ----------------------------------------------------------------------------------------------
+// -- writing --------------------------------------------------------------------------------------
 
 static char *put_quoted(char *to, const char *text, char quote) {
     *to++ = quote;
@@ -193,7 +202,8 @@ static char *put_elixir_function(char *to, const char *text) {
 
 struct slice mfa_atom(struct slice name) {
     const size_t prefix = sizeof ELIXIR - 1;
-    bool elixir = name.len > prefix && memcmp(name.data, ELIXIR, prefix) == 0 && upper((char)name.data[prefix]);
+    bool elixir = name.len > prefix && memcmp(name.data, ELIXIR, prefix) == 0 &&
+                  upper((char)name.data[prefix]);
     return elixir ? slice_of(name.data + prefix, name.len - prefix) : name;
 }
 

@@ -104,7 +104,8 @@ static inline uint64_t skip_one(struct cursor *c) {
 }
 
 void term_skip(struct cursor *c) {
-    // Every part takes a byte at least, so that a huge claimed count ends with the bytes, not with the count.
+    // Every part takes a byte at least, so that a huge claimed count ends with the bytes, not with
+    // the count.
     for (uint64_t need = 1; need > 0 && !c->failed; need--) {
         need += skip_one(c);
     }
@@ -136,7 +137,7 @@ uint32_t term_list(struct cursor *c, bool *has_tail, struct slice *bytes) {
     return 0;
 }
 
-// -- text ------------------------------------------------------------------------------------------------------------
+// -- text -----------------------------------------------------------------------------------------
 
 struct text {
     char *out;
@@ -215,17 +216,21 @@ static bool put_string(struct text *t, struct cursor *c) {
     return !c->failed;
 }
 
-// Whether a term is an atom, or leads with a node's: all that the walk counts as having no parts but that are no plain bytes.
+// Whether a term is an atom, or leads with a node's: all that the walk counts as having no parts
+// but that are no plain bytes.
 static bool names_atom(uint8_t tag) {
     return term_is_atom(tag) || (tag >= TERM_NEW_PID && tag <= TERM_NEWER_REFERENCE) ||
-           (tag >= TERM_REFERENCE && tag <= TERM_PID) || tag == TERM_NEW_REFERENCE || tag == TERM_V4_PORT;
+           (tag >= TERM_REFERENCE && tag <= TERM_PID) || tag == TERM_NEW_REFERENCE ||
+           tag == TERM_V4_PORT;
 }
 
-// Whether erl_interface's printer may see these bytes: it checks no length and descends without a limit, so the walk must have
-// accepted them, nesting must be small, and nothing may be in it that the walk passes over unread (funs). Its buffers for atoms hold 255
-// characters, and a node's latin-1 name of more than 510 writes one byte past them (decode_atom.c, latin1_to_utf8).
+// Whether erl_interface's printer may see these bytes: it checks no length and descends without a
+// limit, so the walk must have accepted them, nesting must be small, and nothing may be in it that
+// the walk passes over unread (funs). Its buffers for atoms hold 255 characters, and a node's
+// latin-1 name of more than 510 writes one byte past them (decode_atom.c, latin1_to_utf8).
 static bool printable(struct slice term) {
-    enum { DEEPEST = 32, LONGEST_NAMED = 300 }; // bytes: an atom of 255, five words of a reference, and what is around
+    // bytes: an atom of 255, five words of a reference, and what is around
+    enum { DEEPEST = 32, LONGEST_NAMED = 300 };
     uint64_t open[DEEPEST + 1] = {1};
     size_t depth = 0;
     struct cursor c = cursor_of(term.data, term.len);
@@ -239,7 +244,8 @@ static bool printable(struct slice term) {
         open[depth]--;
         uint8_t tag = term_peek(&c);
         const uint8_t *from = c.at;
-        if (tag == TERM_NEW_FUN || tag == TERM_EXPORT || tag == TERM_LARGE_BIG || tag == TERM_FLOAT) {
+        if (tag == TERM_NEW_FUN || tag == TERM_EXPORT || tag == TERM_LARGE_BIG ||
+            tag == TERM_FLOAT) {
             return false;
         }
         uint64_t parts = skip_one(&c);
@@ -258,8 +264,9 @@ static bool printable(struct slice term) {
 
 static void put_printed(struct text *t, struct slice term) {
     enum { LONGEST = 4096, ROOM = 1024 };
-    // The printer reads some tags' lengths as signed and allocates by them: what is long is not printed. It prints to a stream of fixed
-    // size, because its own growing buffer is left without an end when memory is out.
+    // The printer reads some tags' lengths as signed and allocates by them: what is long is not
+    // printed. It prints to a stream of fixed size, because its own growing buffer is left without
+    // an end when memory is out.
     if (term.len <= LONGEST && printable(term)) {
         char printed[ROOM] = "";
         int index = 0;
@@ -309,8 +316,9 @@ static void put_path(struct text *t, struct cursor *c) {
 }
 
 static bool is_method(struct slice name) {
-    static const char *const methods[] = {"GET",   "HEAD",    "POST",     "PUT",       "DELETE", "PATCH", "OPTIONS", "TRACE",  "CONNECT",
-                                          "PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "SEARCH"};
+    static const char *const methods[] = {
+        "GET",      "HEAD",      "POST",  "PUT",  "DELETE", "PATCH", "OPTIONS", "TRACE",  "CONNECT",
+        "PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE",   "LOCK",  "UNLOCK",  "REPORT", "SEARCH"};
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         if (slice_is(name, methods[i])) {
             return true;
@@ -319,7 +327,8 @@ static bool is_method(struct slice name) {
     return false;
 }
 
-// A pair that is a method and a path, as web servers' helpers write it: a '_' that stands at `at` between them becomes " /".
+// A pair that is a method and a path, as web servers' helpers write it: a '_' that stands at `at`
+// between them becomes " /".
 static void join_path(struct text *t, size_t at) {
     bool has_root = t->len > at + 1 && t->out[at + 1] == '/';
     if (at >= t->len || (!has_root && !is_method(slice_of(t->out, at)))) {

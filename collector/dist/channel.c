@@ -34,23 +34,24 @@ void channel_close(struct channel *c) {
     c->used = 0;
 }
 
-// -- sending ----------------------------------------------------------------------------------------------
+// -- sending --------------------------------------------------------------------------------------
 
 static bool encode_atom(ei_x_buff *x, const char *text) {
     return ei_x_encode_atom_len_as(x, text, (int)strlen(text), ERLANG_UTF8, ERLANG_UTF8) == 0;
 }
 
 // {6, From, '', rex} and {From, {call, Module, Function, Arguments, user}}
-static bool encode_call(ei_x_buff *x, const erlang_pid *from, const char *module, const char *function,
-                        const ei_x_buff *arguments) {
+static bool encode_call(ei_x_buff *x, const erlang_pid *from, const char *module,
+                        const char *function, const ei_x_buff *arguments) {
     static const char head[LENGTH + 1] = {0, 0, 0, 0, PASS_THROUGH};
     bool good = ei_x_append_buf(x, head, sizeof head) == 0 && ei_x_encode_version(x) == 0 &&
                 ei_x_encode_tuple_header(x, 4) == 0 && ei_x_encode_long(x, OP_REG_SEND) == 0 &&
                 ei_x_encode_pid(x, from) == 0 && encode_atom(x, "") && encode_atom(x, "rex");
     good = good && ei_x_encode_version(x) == 0 && ei_x_encode_tuple_header(x, 2) == 0 &&
            ei_x_encode_pid(x, from) == 0;
-    good = good && ei_x_encode_tuple_header(x, 5) == 0 && encode_atom(x, "call") && encode_atom(x, module) &&
-           encode_atom(x, function) && ei_x_append(x, arguments) == 0 && encode_atom(x, "user");
+    good = good && ei_x_encode_tuple_header(x, 5) == 0 && encode_atom(x, "call") &&
+           encode_atom(x, module) && encode_atom(x, function) && ei_x_append(x, arguments) == 0 &&
+           encode_atom(x, "user");
     if (!good || x->index > CHANNEL_BYTES) {
         return false;
     }
@@ -59,10 +60,10 @@ static bool encode_call(ei_x_buff *x, const erlang_pid *from, const char *module
     return true;
 }
 
-// -- receiving --------------------------------------------------------------------------------------------
+// -- receiving ------------------------------------------------------------------------------------
 
-// Takes a packet out of what has been read: true and its bytes. False and *need, how many bytes more it
-// takes, at least.
+// Takes a packet out of what has been read: true and its bytes. False and *need, how many bytes
+// more it takes, at least.
 static bool take_packet(struct channel *c, struct slice *packet, size_t *need) {
     struct cursor left = cursor_of(c->in.data + c->used, c->in.len - c->used);
     if (cursor_left(&left) < LENGTH) {
@@ -156,7 +157,8 @@ static bool lost(struct channel *c, struct dist_error *e) {
 static struct slice reason_of(struct slice why) {
     struct cursor c = cursor_of(why.data, why.len);
     if (!term_is_tuple(term_peek(&c)) || term_tuple(&c) != 2 || !term_is_atom(term_peek(&c)) ||
-        !slice_is(term_atom(&c).text, "EXIT") || !term_is_tuple(term_peek(&c)) || term_tuple(&c) != 2) {
+        !slice_is(term_atom(&c).text, "EXIT") || !term_is_tuple(term_peek(&c)) ||
+        term_tuple(&c) != 2) {
         return why;
     }
     return term_take(&c);
@@ -170,18 +172,18 @@ static bool parse_answer(struct slice said, struct slice *result, bool *failed) 
     }
     *result = term_take(&c);
     struct cursor in = cursor_of(result->data, result->len);
-    *failed = term_is_tuple(term_peek(&in)) && term_tuple(&in) == 2 && term_is_atom(term_peek(&in)) &&
-              slice_is(term_atom(&in).text, "badrpc");
+    *failed = term_is_tuple(term_peek(&in)) && term_tuple(&in) == 2 &&
+              term_is_atom(term_peek(&in)) && slice_is(term_atom(&in).text, "badrpc");
     if (*failed) {
         *result = reason_of(term_take(&in));
     }
     return !c.failed;
 }
 
-// -- calls ------------------------------------------------------------------------------------------------
+// -- calls ----------------------------------------------------------------------------------------
 
-static bool send_call(struct channel *c, const erlang_pid *from, const char *module, const char *function,
-                      const ei_x_buff *arguments, int64_t deadline_ns) {
+static bool send_call(struct channel *c, const erlang_pid *from, const char *module,
+                      const char *function, const ei_x_buff *arguments, int64_t deadline_ns) {
     ei_x_buff x;
     errno = ENOMEM;
     if (ei_x_new(&x) != 0) {
@@ -202,13 +204,14 @@ static bool receive_answer(struct channel *c, const erlang_pid *from, int64_t de
         if (!next_packet(c, &packet, deadline_ns)) {
             return false;
         }
-    } while (!parse_message(packet, &to, &said) || to.id != from->num || to.serial != from->serial ||
-             !parse_answer(said, result, failed));
+    } while (!parse_message(packet, &to, &said) || to.id != from->num ||
+             to.serial != from->serial || !parse_answer(said, result, failed));
     return true;
 }
 
-bool channel_call(struct channel *c, const char *module, const char *function, const ei_x_buff *arguments,
-                  int timeout_ms, struct slice *result, struct dist_error *e) {
+bool channel_call(struct channel *c, const char *module, const char *function,
+                  const ei_x_buff *arguments, int timeout_ms, struct slice *result,
+                  struct dist_error *e) {
     int64_t deadline = clock_monotonic() + (int64_t)timeout_ms * MS;
     erlang_pid from;
     bool failed = false;

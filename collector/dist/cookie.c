@@ -9,20 +9,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool owners(int fd, const char *file, char warning[COOKIE_WARNING_BYTES], struct dist_error *e) {
+static bool owners(int fd, const char *file, char warning[COOKIE_WARNING_BYTES],
+                   struct dist_error *e) {
     struct stat s;
     if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode)) {
         return dist_fail(e, DIST_COOKIE, "the cookie file %s is no file", file);
     }
     if (s.st_mode & (S_IWGRP | S_IWOTH)) {
-        return dist_fail(e, DIST_COOKIE,
-                         "the cookie file %s can be written by others than its owner (mode %03o): chmod 400 it",
-                         file, s.st_mode & 0777);
+        return dist_fail(
+            e, DIST_COOKIE,
+            "the cookie file %s can be written by others than its owner (mode %03o): chmod 400 it",
+            file, s.st_mode & 0777);
     }
     if (s.st_mode & (S_IRWXG | S_IRWXO)) {
-        snprintf(warning, COOKIE_WARNING_BYTES,
-                 "the cookie file %.300s can be read by others than its owner (mode %03o): chmod 400 it", file,
-                 s.st_mode & 0777);
+        snprintf(
+            warning, COOKIE_WARNING_BYTES,
+            "the cookie file %.300s can be read by others than its owner (mode %03o): chmod 400 it",
+            file, s.st_mode & 0777);
     }
     return true;
 }
@@ -31,7 +34,8 @@ static bool owners(int fd, const char *file, char warning[COOKIE_WARNING_BYTES],
 static bool read_word(int fd, const char *file, char out[COOKIE_BYTES], struct dist_error *e) {
     ssize_t n = read(fd, out, COOKIE_BYTES);
     if (n < 0) {
-        return dist_fail(e, DIST_COOKIE, "cannot read the cookie file %s: %s", file, strerror(errno));
+        return dist_fail(e, DIST_COOKIE, "cannot read the cookie file %s: %s", file,
+                         strerror(errno));
     }
     while (n > 0 && (out[n - 1] == '\n' || out[n - 1] == '\r')) {
         n--;
@@ -43,7 +47,8 @@ static bool read_word(int fd, const char *file, char out[COOKIE_BYTES], struct d
     out[n] = 0;
     for (const char *p = out; p < out + n; p++) {
         if (*p <= ' ' || *p == 127) {
-            return dist_fail(e, DIST_COOKIE, "the cookie file %s holds more than one word of ASCII", file);
+            return dist_fail(e, DIST_COOKIE, "the cookie file %s holds more than one word of ASCII",
+                             file);
         }
     }
     return true;
@@ -60,8 +65,8 @@ bool cookie_read(const char *file, char out[COOKIE_BYTES], char warning[COOKIE_W
     }
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
-        return dist_fail(e, DIST_COOKIE, "cannot read the cookie file %s: %s%s", file, strerror(errno),
-                         file == own ? "; --cookie-file names another one" : "");
+        return dist_fail(e, DIST_COOKIE, "cannot read the cookie file %s: %s%s", file,
+                         strerror(errno), file == own ? "; --cookie-file names another one" : "");
     }
     bool good = owners(fd, file, warning, e) && read_word(fd, file, out, e);
     close(fd);

@@ -19,10 +19,10 @@ uint16_t epmd_own_port(void) {
     return port > 0 && port <= UINT16_MAX ? (uint16_t)port : EPMD_PORT;
 }
 
-// Sends one request (at most 1 KB) and returns the answer's length, -1 with errno. epmd closes after an
-// answer.
-static ssize_t ask(struct in_addr host, const void *request, size_t len, int64_t deadline_ns, uint8_t *answer,
-                   size_t room) {
+// Sends one request (at most 1 KB) and returns the answer's length, -1 with errno. epmd closes
+// after an answer.
+static ssize_t ask(struct in_addr host, const void *request, size_t len, int64_t deadline_ns,
+                   uint8_t *answer, size_t room) {
     uint8_t packet[1024];
     size_t n = 0;
     ssize_t got = -1;
@@ -45,7 +45,8 @@ static ssize_t ask(struct in_addr host, const void *request, size_t len, int64_t
     return n > 0 || got == 0 ? (ssize_t)n : -1;
 }
 
-enum epmd_answer epmd_port(struct in_addr host, const char *alive, int64_t deadline_ns, uint16_t *port) {
+enum epmd_answer epmd_port(struct in_addr host, const char *alive, int64_t deadline_ns,
+                           uint16_t *port) {
     char request[1 + 255];
     uint8_t answer[1024];
     size_t len = strlen(alive);
@@ -82,7 +83,8 @@ void epmd_names(struct in_addr host, int64_t deadline_ns, char out[EPMD_NAMES_BY
     char *next, *line = strtok_r((char *)answer + 4, "\n", &next);
     for (; line; line = strtok_r(NULL, "\n", &next)) {
         char name[256];
-        if (sscanf(line, "name %255s at port", name) == 1 && used + strlen(name) + 3 < EPMD_NAMES_BYTES) {
+        if (sscanf(line, "name %255s at port", name) == 1 &&
+            used + strlen(name) + 3 < EPMD_NAMES_BYTES) {
             used += (size_t)sprintf(out + used, "%s%s", used ? ", " : "", name);
         }
     }

@@ -16,44 +16,48 @@
 
 enum { OLDEST_OTP = 25, CALL_MS = 10000, MS = 1000000 };
 
-static bool resolve(const char *host, int64_t deadline_ns, struct in_addr *out, struct dist_error *e) {
+static bool resolve(const char *host, int64_t deadline_ns, struct in_addr *out,
+                    struct dist_error *e) {
     struct addrinfo *found;
     int why = lookup(host, AF_INET, deadline_ns, &found);
     if (why == EAI_AGAIN) {
         return dist_fail(e, DIST_DOWN, "host %s: %s", host, gai_strerror(why));
     }
     if (why != 0) {
-        return dist_fail(e, DIST_DOWN, "there is no host %s (%s); NODE is name@host, as node() says in it",
-                         host, gai_strerror(why));
+        return dist_fail(e, DIST_DOWN,
+                         "there is no host %s (%s); NODE is name@host, as node() says in it", host,
+                         gai_strerror(why));
     }
     *out = ((const struct sockaddr_in *)found->ai_addr)->sin_addr;
     freeaddrinfo(found);
     return true;
 }
 
-static bool find_port(const struct node_name *name, struct in_addr host, int64_t deadline_ns, uint16_t *port,
-                      struct dist_error *e) {
+static bool find_port(const struct node_name *name, struct in_addr host, int64_t deadline_ns,
+                      uint16_t *port, struct dist_error *e) {
     char names[EPMD_NAMES_BYTES];
     switch (epmd_port(host, name->alive, deadline_ns, port)) {
     case EPMD_FOUND:
         return true;
     case EPMD_UNKNOWN:
         epmd_names(host, deadline_ns, names);
-        return dist_fail(e, DIST_DOWN, "%s is not up: on %s epmd knows %s%s", name->full, name->host,
-                         *names ? "these names only: " : "no node", names);
+        return dist_fail(e, DIST_DOWN, "%s is not up: on %s epmd knows %s%s", name->full,
+                         name->host, *names ? "these names only: " : "no node", names);
     case EPMD_UNREACHABLE:
-        return dist_fail(e, DIST_DOWN,
-                         "%s is not up: no epmd on %s, port %u (%s); a node with a name starts one, unless a "
-                         "firewall hides it",
-                         name->full, name->host, epmd_own_port(), strerror(errno));
+        return dist_fail(
+            e, DIST_DOWN,
+            "%s is not up: no epmd on %s, port %u (%s); a node with a name starts one, unless a "
+            "firewall hides it",
+            name->full, name->host, epmd_own_port(), strerror(errno));
     case EPMD_GARBAGE:
         break;
     }
-    return dist_fail(e, DIST_DOWN, "%s: what listens on %s, port %u, is no epmd", name->full, name->host,
-                     epmd_own_port());
+    return dist_fail(e, DIST_DOWN, "%s: what listens on %s, port %u, is no epmd", name->full,
+                     name->host, epmd_own_port());
 }
 
-// Our host's part: nobody connects to us, so that any that looks like the node's kind of name will do.
+// Our host's part: nobody connects to us, so that any that looks like the node's kind of name will
+// do.
 static void name_self(struct node *n, const char *own_alive, char host[NODE_PART_BYTES]) {
     if (gethostname(host, NODE_PART_BYTES) != 0) {
         strcpy(host, "localhost");
@@ -68,8 +72,9 @@ static void name_self(struct node *n, const char *own_alive, char host[NODE_PART
 }
 
 // The handshake tells a wrong cookie by closing the connection.
-static bool handshake(struct node *n, const char *own_alive, const char *cookie, struct in_addr host,
-                      uint16_t port, int64_t deadline_ns, struct dist_error *e) {
+static bool handshake(struct node *n, const char *own_alive, const char *cookie,
+                      struct in_addr host, uint16_t port, int64_t deadline_ns,
+                      struct dist_error *e) {
     char own_host[NODE_PART_BYTES];
     unsigned creation;
     char alive[128];
@@ -91,14 +96,16 @@ static bool handshake(struct node *n, const char *own_alive, const char *cookie,
         return dist_fail(e, DIST_DOWN, "%s does not answer", n->name.full);
     }
     return fd == ERL_CONNECT_FAIL
-               ? dist_fail(e, DIST_DOWN, "%s is not up: nobody listens on its port %u", n->name.full, port)
-               : dist_fail(e, DIST_COOKIE,
-                           "%s refused the connection: the cookie is wrong; --cookie-file names a file with "
-                           "the right one",
-                           n->name.full);
+               ? dist_fail(e, DIST_DOWN, "%s is not up: nobody listens on its port %u",
+                           n->name.full, port)
+               : dist_fail(
+                     e, DIST_COOKIE,
+                     "%s refused the connection: the cookie is wrong; --cookie-file names a file "
+                     "with the right one",
+                     n->name.full);
 }
 
-// -- what it is -------------------------------------------------------------------------------------------
+// -- what it is -----------------------------------------------------------------------------------
 
 // Calls a function without arguments, or with one atom, and gives its answer as text.
 static bool ask_text(struct node *n, const char *function, const char *atom, char *out, size_t room,
@@ -110,9 +117,11 @@ static bool ask_text(struct node *n, const char *function, const char *atom, cha
         return dist_fail(e, DIST_OTHER, "no memory");
     }
     if (atom) {
-        good = ei_x_encode_list_header(&arguments, 1) == 0 && ei_x_encode_atom(&arguments, atom) == 0;
+        good =
+            ei_x_encode_list_header(&arguments, 1) == 0 && ei_x_encode_atom(&arguments, atom) == 0;
     }
-    good = (good && ei_x_encode_empty_list(&arguments) == 0) || dist_fail(e, DIST_OTHER, "no memory");
+    good =
+        (good && ei_x_encode_empty_list(&arguments) == 0) || dist_fail(e, DIST_OTHER, "no memory");
     good = good && channel_call(&n->channel, "erlang", function, &arguments, CALL_MS, &result, e);
     ei_x_free(&arguments);
     if (good) {
@@ -130,8 +139,8 @@ static bool learn(struct node *n, struct dist_error *e) {
     }
     n->otp = (int)strtol(release, NULL, 10);
     if (n->otp < OLDEST_OTP) { // before 17 releases were named R16B
-        return dist_fail(e, DIST_OTP, "%s runs OTP %s, kprof needs %d or newer", n->name.full, release,
-                         OLDEST_OTP);
+        return dist_fail(e, DIST_OTP, "%s runs OTP %s, kprof needs %d or newer", n->name.full,
+                         release, OLDEST_OTP);
     }
     if (!node_name_parse(name, "", &n->name)) {
         return dist_fail(e, DIST_OTHER, "%s does not tell its name", n->name.full);
@@ -139,8 +148,8 @@ static bool learn(struct node *n, struct dist_error *e) {
     return true;
 }
 
-bool node_connect(struct node *n, const struct node_name *name, const char *own_alive, const char *cookie,
-                  int timeout_ms, struct dist_error *e) {
+bool node_connect(struct node *n, const struct node_name *name, const char *own_alive,
+                  const char *cookie, int timeout_ms, struct dist_error *e) {
     int64_t deadline = clock_monotonic() + (int64_t)timeout_ms * MS;
     struct in_addr host;
     uint16_t port;

@@ -8,7 +8,7 @@
 
 enum { ENTER_MS = 60000, START_MS = 40000, WORD_MS = 5000, LEAVE_MS = 30000 };
 
-// -- terms: each adds one and returns whether there was memory --------------------------------------------
+// -- terms: each adds one and returns whether there was memory ------------------------------------
 
 static bool put_atom(ei_x_buff *x, const char *text) {
     return ei_x_encode_atom_len_as(x, text, (int)strlen(text), ERLANG_UTF8, ERLANG_UTF8) == 0;
@@ -61,14 +61,16 @@ static bool put_entries(ei_x_buff *x, const struct shim_options *o) {
     for (uint32_t i = 0; good && i < o->entry_count; i++) {
         const struct shim_entry *entry = &o->entries[i];
         good = (!entry->blind || put_tuple(x, 2)) && put_mfa(x, &entry->mfa) &&
-               (!entry->blind || (ei_x_encode_map_header(x, 1) == 0 && put_atom(x, "returns") && put_atom(x, "none")));
+               (!entry->blind || (ei_x_encode_map_header(x, 1) == 0 && put_atom(x, "returns") &&
+                                  put_atom(x, "none")));
     }
     return good && put_nil(x);
 }
 
 static bool put_identity(ei_x_buff *x, const struct shim_options *o) {
-    return o->identity ? put_tuple(x, 2) && put_mfa(x, o->identity) && put_number(x, o->identity_argument)
-                       : put_binary(x, slice_text(o->identity_fun));
+    return o->identity
+               ? put_tuple(x, 2) && put_mfa(x, o->identity) && put_number(x, o->identity_argument)
+               : put_binary(x, slice_text(o->identity_fun));
 }
 
 // A map of what is given
@@ -87,17 +89,19 @@ static bool put_tls(ei_x_buff *x, const struct shim_options *o) {
     }
     bool good = ei_x_encode_map_header(x, given) == 0;
     for (int i = 0; i < PAIRS; i++) {
-        good = good && (pairs[i].value.len == 0 || (put_atom(x, pairs[i].key) && put_binary(x, pairs[i].value)));
+        good = good && (pairs[i].value.len == 0 ||
+                        (put_atom(x, pairs[i].key) && put_binary(x, pairs[i].value)));
     }
     return good;
 }
 
-// [Config, [{Key, Value}]]; the list's cells are written one by one, as their number is not known before.
+// [Config, [{Key, Value}]]; the list's cells are written one by one, as their number is not known
+// before.
 static bool put_options(ei_x_buff *x, const struct shim_options *o) {
     bool good = put_list(x, 2) && put_binary(x, o->config);
     if (o->host) {
-        good = good && put_key(x, "collector") && put_tuple(x, 2) && put_binary(x, slice_text(o->host)) &&
-               put_number(x, o->port);
+        good = good && put_key(x, "collector") && put_tuple(x, 2) &&
+               put_binary(x, slice_text(o->host)) && put_number(x, o->port);
     }
     if (o->secret.len > 0) {
         good = good && put_key(x, "secret") && put_binary(x, o->secret);
@@ -118,7 +122,8 @@ static bool put_options(ei_x_buff *x, const struct shim_options *o) {
         good = good && put_key(x, "wait") && put_atom(x, "true");
     }
     if (o->one_in > 0 || o->per_second > 0) {
-        good = good && put_key(x, "sample") && put_tuple(x, 2) && put_atom(x, o->one_in > 0 ? "one_in" : "per_second") &&
+        good = good && put_key(x, "sample") && put_tuple(x, 2) &&
+               put_atom(x, o->one_in > 0 ? "one_in" : "per_second") &&
                put_number(x, o->one_in > 0 ? o->one_in : o->per_second);
     }
     return good && put_nil(x) && put_nil(x);
@@ -128,8 +133,9 @@ static bool put_options(ei_x_buff *x, const struct shim_options *o) {
 static bool put_enter(ei_x_buff *x, const char *me) {
     return put_list(x, 5) && put_term(x, shim_enter_expr) && put_list(x, 3) && put_tuple(x, 2) &&
            put_atom(x, "App") && put_term(x, shim_app) && put_tuple(x, 2) && put_atom(x, "Me") &&
-           put_atom(x, me) && put_tuple(x, 2) && put_atom(x, "Modules") && put_term(x, shim_modules) &&
-           put_nil(x) && put_atom(x, "none") && put_atom(x, "none") && put_atom(x, "value") && put_nil(x);
+           put_atom(x, me) && put_tuple(x, 2) && put_atom(x, "Modules") &&
+           put_term(x, shim_modules) && put_nil(x) && put_atom(x, "none") && put_atom(x, "none") &&
+           put_atom(x, "value") && put_nil(x);
 }
 
 static bool put_leave(ei_x_buff *x, const char *who) {
@@ -138,7 +144,7 @@ static bool put_leave(ei_x_buff *x, const char *who) {
            put_atom(x, "none") && put_atom(x, "value") && put_nil(x);
 }
 
-// -- answers ----------------------------------------------------------------------------------------------
+// -- answers --------------------------------------------------------------------------------------
 
 static void take_text(struct cursor *c, char *out, size_t room) {
     out[term_text(term_take(c), out, room - 1)] = 0;
@@ -158,7 +164,8 @@ static enum dist_status status_of(struct slice name) {
     static const struct {
         const char *name;
         enum dist_status status;
-    } known[] = {{"config", DIST_CONFIG}, {"load", DIST_LOAD}, {"trace", DIST_TRACE}, {"busy", DIST_BUSY}};
+    } known[] = {
+        {"config", DIST_CONFIG}, {"load", DIST_LOAD}, {"trace", DIST_TRACE}, {"busy", DIST_BUSY}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (slice_is(name, known[i].name)) {
             return known[i].status;
@@ -184,7 +191,8 @@ static bool take_answer(const struct node *n, struct slice answer, struct shim_t
                         struct dist_error *e) {
     struct cursor c = cursor_of(answer.data, answer.len);
     if (!term_is_tuple(term_peek(&c)) || term_tuple(&c) != 3 || !term_is_atom(term_peek(&c))) {
-        return dist_fail(e, DIST_OTHER, "%s has another version of kprof, whose answer is not understood",
+        return dist_fail(e, DIST_OTHER,
+                         "%s has another version of kprof, whose answer is not understood",
                          n->name.full);
     }
     if (slice_is(term_atom(&c).text, "ok")) {
@@ -192,15 +200,16 @@ static bool take_answer(const struct node *n, struct slice answer, struct shim_t
         take_warnings(&c, told->warnings);
         return true;
     }
-    enum dist_status status = term_is_atom(term_peek(&c)) ? status_of(term_atom(&c).text) : DIST_OTHER;
+    enum dist_status status =
+        term_is_atom(term_peek(&c)) ? status_of(term_atom(&c).text) : DIST_OTHER;
     char line[900];
     take_text(&c, line, sizeof line);
     return dist_fail(e, status, "%s: %s", n->name.full, line);
 }
 
 // Ends a list of arguments that was put together: calls, unless memory was out, and frees it.
-static bool call(struct node *n, const char *module, const char *function, ei_x_buff *arguments, bool good,
-                 int timeout_ms, struct slice *answer, struct dist_error *e) {
+static bool call(struct node *n, const char *module, const char *function, ei_x_buff *arguments,
+                 bool good, int timeout_ms, struct slice *answer, struct dist_error *e) {
     good = good ? channel_call(&n->channel, module, function, arguments, timeout_ms, answer, e)
                 : dist_fail(e, DIST_OTHER, "no memory");
     explicit_bzero(arguments->buff, (size_t)arguments->index); // it may hold the secret
@@ -208,16 +217,18 @@ static bool call(struct node *n, const char *module, const char *function, ei_x_
     return good;
 }
 
-// -- the functions ----------------------------------------------------------------------------------------
+// -- the functions --------------------------------------------------------------------------------
 
 bool shim_enter(struct node *n, struct shim_told *told, struct dist_error *e) {
     ei_x_buff x;
     struct slice answer;
     bool good = ei_x_new(&x) == 0 && put_enter(&x, n->self);
-    return call(n, "erl_eval", "expr", &x, good, ENTER_MS, &answer, e) && take_answer(n, answer, told, e);
+    return call(n, "erl_eval", "expr", &x, good, ENTER_MS, &answer, e) &&
+           take_answer(n, answer, told, e);
 }
 
-bool shim_start(struct node *n, const struct shim_options *o, struct shim_told *told, struct dist_error *e) {
+bool shim_start(struct node *n, const struct shim_options *o, struct shim_told *told,
+                struct dist_error *e) {
     ei_x_buff x;
     struct slice answer;
     bool good = ei_x_new(&x) == 0 && put_options(&x, o);
@@ -260,8 +271,8 @@ void shim_collector_wipe(struct node *n, struct shim_collector *c) {
 }
 
 bool shim_word(struct node *n, enum shim_state *state, struct dist_error *e) {
-    static const char *const names[] = {"tracing", "waiting", "paused",
-                                        "held", "idle"}; // in the order of enum shim_state
+    static const char *const names[] = {"tracing", "waiting", "paused", "held",
+                                        "idle"}; // in the order of enum shim_state
     ei_x_buff x;
     struct slice answer;
     bool good = ei_x_new(&x) == 0 && put_list(&x, 1) && put_atom(&x, n->self) && put_nil(&x);
@@ -281,5 +292,6 @@ bool shim_leave(struct node *n, bool ours, struct shim_told *told, struct dist_e
     ei_x_buff x;
     struct slice answer;
     bool good = ei_x_new(&x) == 0 && put_leave(&x, ours ? n->self : "any");
-    return call(n, "erl_eval", "expr", &x, good, LEAVE_MS, &answer, e) && take_answer(n, answer, told, e);
+    return call(n, "erl_eval", "expr", &x, good, LEAVE_MS, &answer, e) &&
+           take_answer(n, answer, told, e);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shim in this binary, made by scripts/embed_shim.escript: terms in external format without the leading
-// 131.
+// The shim in this binary, made by scripts/embed_shim.escript: terms in external format without the
+// leading 131.
 #pragma once
 
 #include "base/bytes.h"

@@ -8,7 +8,8 @@
 
 #include "base/clock.h"
 
-// Waits until the socket is ready. Signals do not end it: who caught one looks when the deadline is over.
+// Waits until the socket is ready. Signals do not end it: who caught one looks when the deadline is
+// over.
 static bool ready(int fd, short events, int64_t deadline_ns) {
     for (;;) {
         int64_t left = deadline_ns - clock_monotonic();

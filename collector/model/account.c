@@ -11,8 +11,10 @@ int64_t account_bucket(const struct account *a, int64_t time) {
     return start * a->bucket_s;
 }
 
-// Past the cap of rows: the row of _other, which is a part of _total. NULL when even that cannot be had.
-__attribute__((noinline)) static struct stat_row *other_row(const struct account *a, struct stat_key key) {
+// Past the cap of rows: the row of _other, which is a part of _total. NULL when even that cannot be
+// had.
+__attribute__((noinline)) static struct stat_row *other_row(const struct account *a,
+                                                            struct stat_key key) {
     if (key.identity == IDENTITY_REMOTE) {
         return NULL;
     }
@@ -21,7 +23,8 @@ __attribute__((noinline)) static struct stat_row *other_row(const struct account
 }
 
 // The row of an identity and tier, or the next best.
-static struct stat_row *row_of(const struct account *a, int64_t bucket, uint16_t identity, uint16_t tier) {
+static struct stat_row *row_of(const struct account *a, int64_t bucket, uint16_t identity,
+                               uint16_t tier) {
     struct stat_key key = {bucket, a->node, identity, tier};
     struct stat_row *row = stats_row(a->stats, key);
     return row ? row : other_row(a, key);
@@ -77,11 +80,13 @@ static void count_whole(struct stat_row *row, const struct request_result *r) {
 
 // Counts a request's spans by tier.
 // Returns the calls of which nobody can tell whether they ended by an exception.
-static uint64_t count_tiers(const struct account *a, const struct request_result *r, int64_t bucket) {
+static uint64_t count_tiers(const struct account *a, const struct request_result *r,
+                            int64_t bucket) {
     struct {
         uint16_t tier;
         struct stat_row *row;
-    } seen[LIMIT_TIER_NAMES + 1]; // the rows of the request's tiers, so that a tier of many calls is looked up once
+    } seen[LIMIT_TIER_NAMES +
+           1]; // the rows of the request's tiers, so that a tier of many calls is looked up once
     uint32_t known = 0;
     uint64_t unknown = 0;
     for (uint32_t i = 0; i < r->count; i++) {
@@ -117,7 +122,8 @@ static void count_paths(const struct account *a, const struct request_result *r,
             continue;
         }
         struct path_row *row = stats_path(a->stats, bucket, a->node, r->identity, path[i]);
-        if (!row && !r->remote) { // past the cap of rows; so the sums over paths stay those of the tiers
+        // past the cap of rows; so the sums over paths stay those of the tiers
+        if (!row && !r->remote) {
             row = stats_path(a->stats, bucket, a->node, IDENTITY_OTHER, PATH_OTHER);
         }
         if (row) {
@@ -127,7 +133,8 @@ static void count_paths(const struct account *a, const struct request_result *r,
 }
 
 // Returns the calls of which nobody can tell whether they ended by an exception.
-static uint64_t count_complete(const struct account *a, const struct request_result *r, int64_t bucket) {
+static uint64_t count_complete(const struct account *a, const struct request_result *r,
+                               int64_t bucket) {
     count_whole(row_of(a, bucket, r->identity, TIER_TOTAL), r);
     uint64_t unknown = count_tiers(a, r, bucket);
     if (a->paths) {

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose work a call is.
 //
-// Its label does not prove it: who waits for a pool's worker, a lock, or an answer that was worked out for somebody else goes on under the
-// label of the one who gave it back, and so do all whom it asks from then on. But the token's From names the process that really asked.
-// What decides, in this order:
+// Its label does not prove it: who waits for a pool's worker, a lock, or an answer that was worked
+// out for somebody else goes on under the label of the one who gave it back, and so do all whom it
+// asks from then on. But the token's From names the process that really asked. What decides, in
+// this order:
 //
 //   - what the process says itself (kprof:with_token/2, set_current_label/1),
 //   - the one request that the process has begun itself and not ended,
-//   - the call that is open in it: what it calls from within is the same work, unless a message of another request came in between,
-//   - what its sender was at when it sent: its own request, its open call, its latest call under that label. A sender that has worked
-//     for the label's request before may have sent this long ago: then the token's serial tells whether it was before the sender began
-//     what it is at now, or behind the answer that ended what it was at before.
+//   - the call that is open in it: what it calls from within is the same work, unless a message of
+//     another request came in between,
+//   - what its sender was at when it sent: its own request, its open call, its latest call under
+//     that label. A sender that has worked for the label's request before may have sent this long
+//     ago: then the token's serial tells whether it was before the sender began what it is at now,
+//     or behind the answer that ended what it was at before.
 //   - the label.
 //
-// Messages of different processes overtake each other. Where the label does not fit what is known of the sender, and the sender's own
-// messages do not reach as far as the call yet, the call and what hangs on it wait in a request of their own, a piece, which is joined
-// to the right one when they do, or DISORDER_NS later.
+// Messages of different processes overtake each other. Where the label does not fit what is known
+// of the sender, and the sender's own messages do not reach as far as the call yet, the call and
+// what hangs on it wait in a request of their own, a piece, which is joined to the right one when
+// they do, or DISORDER_NS later.
 //
-// A label that a process shows while it works for another request is lent. What comes under it from a process of which nothing is known may
-// be of anybody who holds it: then they are all incomplete.
+// A label that a process shows while it works for another request is lent. What comes under it from
+// a process of which nothing is known may be of anybody who holds it: then they are all incomplete.
 #include "tracker.h"
 
 #include "base/hash.h"
@@ -28,7 +32,7 @@ enum {
     LOOKED_THROUGH = 4096 // records of a request
 };
 
-// -- labels that are lent ------------------------------------------------------------------------------------------------
+// -- labels that are lent -------------------------------------------------------------------------
 
 static struct lent *lent_set(const struct tracker *t, uint64_t key) {
     return &t->pool->lent[(key >> 32) % (LIMIT_LENT_LABELS / CLOSED_WAYS) * CLOSED_WAYS];
@@ -57,7 +61,8 @@ static void lent_stranger(struct lent *lent, int64_t time) {
     lent->count = lent->count == 0 ? LENT_STRANGERS : lent->count; // it has gone round
 }
 
-// A label is lent from now on, to this request at least; the one that was first of those at its place makes room.
+// A label is lent from now on, to this request at least; the one that was first of those at its
+// place makes room.
 static void lend(struct tracker *t, uint64_t label, const struct request *to) {
     uint64_t key = lent_key(t, label);
     struct lent *set = lent_set(t, key);
@@ -72,14 +77,17 @@ static void lend(struct tracker *t, uint64_t label, const struct request *to) {
     uint32_t known = request_find(t, label);
     if (known != MAP_NONE && request_at(t, known)->strangers) {
         int64_t last = to->has_end ? to->end : to->last, strange = request_at(t, known)->last;
-        lent_stranger(&set[0], strange < last ? strange : last); // some of them may have been that early
+        // some of them may have been that early
+        lent_stranger(&set[0], strange < last ? strange : last);
     }
 }
 
 void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label) {
     struct request *r = request_at(t, index);
     lend(t, label, r);
-    if (!record_add(t, index, &(struct live_span){.start = (int64_t)label, .parent = SPAN_NONE, .tier = RECORD_LENT})) {
+    if (!record_add(t, index,
+                    &(struct live_span){
+                        .start = (int64_t)label, .parent = SPAN_NONE, .tier = RECORD_LENT})) {
         request_hurt(r, REASON_ROOM);
         return;
     }
@@ -89,7 +97,8 @@ void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label) {
 // A call in a process goes to a request that is not its label's.
 static void recredit(struct tracker *t, const struct process *p, uint32_t index, uint64_t label) {
     t->counts.recredited_calls++;
-    if (p->label != label || p->work != index || p->work_generation != request_at(t, index)->generation) {
+    if (p->label != label || p->work != index ||
+        p->work_generation != request_at(t, index)->generation) {
         cause_borrowed(t, index, label); // else as in the call before
     }
 }
@@ -103,7 +112,8 @@ struct borrower {
 static void doubt_borrowed(void *context, uint32_t i, const struct live_span *record) {
     (void)i;
     struct borrower *b = context;
-    const struct lent *lent = record->tier == RECORD_LENT ? lent_find(b->tracker, (uint64_t)record->start) : NULL;
+    const struct lent *lent =
+        record->tier == RECORD_LENT ? lent_find(b->tracker, (uint64_t)record->start) : NULL;
     uint32_t known = !lent ? 0 : lent->count < LENT_STRANGERS ? lent->count : LENT_STRANGERS;
     for (uint32_t k = 0; k < known; k++) {
         int64_t time = lent->strangers[k];
@@ -121,7 +131,7 @@ bool cause_doubtful(const struct tracker *t, const struct request *r) {
     return b.doubtful;
 }
 
-// -- what a process was at -------------------------------------------------------------------------------------------------
+// -- what a process was at ------------------------------------------------------------------------
 
 enum work_state {
     WORK_UNKNOWN, // nothing is known of the process at that time
@@ -134,10 +144,12 @@ struct work {
     bool begun;       // the process has begun that request itself
     uint32_t request; // SLAB_NONE: it is closed
     uint64_t label;   // that the process showed
-    uint64_t clock;   // no message that it sent at this has a lower serial, as far as is known; 0: unknown
-    uint64_t got;     // serial of the message that brought this; 0: unknown
-    uint64_t sent;    // what it sent at this when it had got more than that has a higher serial; 0: unknown
-    uint32_t before;  // number of the episode before
+    // no message that it sent at this has a lower serial, as far as is known; 0: unknown
+    uint64_t clock;
+    uint64_t got; // serial of the message that brought this; 0: unknown
+    // what it sent at this when it had got more than that has a higher serial; 0: unknown
+    uint64_t sent;
+    uint32_t before; // number of the episode before
 };
 
 static uint32_t settled(const struct tracker *t, uint32_t index, uint32_t generation) {
@@ -154,7 +166,8 @@ static const struct episode *episode_find(const struct tracker *t, uint32_t numb
 }
 
 // The latest episode that had begun by a time.
-static const struct episode *episode_at(const struct tracker *t, const struct process *p, int64_t time) {
+static const struct episode *episode_at(const struct tracker *t, const struct process *p,
+                                        int64_t time) {
     const struct episode *e = episode_find(t, p->episode);
     for (int n = 0; e && e->start > time && n < LOOKED_BACK; n++) {
         e = episode_find(t, e->before);
@@ -163,7 +176,8 @@ static const struct episode *episode_at(const struct tracker *t, const struct pr
 }
 
 // The latest episode before a time in which a process showed a label.
-static const struct episode *episode_under(const struct tracker *t, const struct process *p, uint64_t label, int64_t time) {
+static const struct episode *episode_under(const struct tracker *t, const struct process *p,
+                                           uint64_t label, int64_t time) {
     const struct episode *e = p ? episode_at(t, p, time) : NULL;
     for (int n = 0; e && e->label != label && n < LOOKED_BACK; n++) {
         e = episode_find(t, e->before);
@@ -171,8 +185,8 @@ static const struct episode *episode_under(const struct tracker *t, const struct
     return e && e->label == label ? e : NULL;
 }
 
-// The request that a process has begun before what it does now, and that is not over; SLAB_NONE when there is none, or more than one. An
-// entry is inside of what was begun before it.
+// The request that a process has begun before what it does now, and that is not over; SLAB_NONE
+// when there is none, or more than one. An entry is inside of what was begun before it.
 static uint32_t begun_here(const struct tracker *t, const struct process *p, int64_t now) {
     if (!alive(t, p->begun, p->begun_generation) || (p->begun_open > 1 && !in_entry(t, p))) {
         return SLAB_NONE;
@@ -187,7 +201,8 @@ static uint32_t begun_at(const struct tracker *t, const struct process *p, int64
     return begun != SLAB_NONE && request_at(t, begun)->begin <= time ? begun : SLAB_NONE;
 }
 
-// Whether an open call is of a request that the process had begun, and ended before it began its latest: its return was lost.
+// Whether an open call is of a request that the process had begun, and ended before it began its
+// latest: its return was lost.
 static bool left_open(const struct tracker *t, const struct process *p, const struct call *call) {
     const struct request *r = request_at(t, call->request);
     return call->request != p->begun && r->has_begin && r->has_end && r->begin_pid == p->pid;
@@ -198,8 +213,8 @@ static uint32_t open_call_at(const struct tracker *t, const struct process *p, i
     uint32_t i = p->top;
     for (; i != SLAB_NONE; i = call_at(t, i)->below) {
         const struct call *call = call_at(t, i);
-        if (call->tier != RECORD_SPAWN && alive(t, call->request, call->generation) && span_at(t, call->chunk, call->span)->start <= time &&
-            !left_open(t, p, call)) {
+        if (call->tier != RECORD_SPAWN && alive(t, call->request, call->generation) &&
+            span_at(t, call->chunk, call->span)->start <= time && !left_open(t, p, call)) {
             break;
         }
     }
@@ -256,8 +271,14 @@ static struct work work_at(struct tracker *t, uint64_t pid, int64_t time) {
     }
     enum work_state state = time <= e->end ? WORK_OPEN : WORK_LAST;
     uint32_t index = settled(t, e->request, e->generation);
-    bool own = index != SLAB_NONE && request_at(t, index)->has_begin && request_at(t, index)->begin_pid == pid;
-    return (struct work){.state = state, .begun = own, .request = index, .label = e->label, .clock = e->clock, .before = e->before};
+    bool own = index != SLAB_NONE && request_at(t, index)->has_begin &&
+               request_at(t, index)->begin_pid == pid;
+    return (struct work){.state = state,
+                         .begun = own,
+                         .request = index,
+                         .label = e->label,
+                         .clock = e->clock,
+                         .before = e->before};
 }
 
 struct looked_for {
@@ -268,12 +289,15 @@ struct looked_for {
 
 static void look(void *context, uint32_t i, const struct live_span *record) {
     struct looked_for *l = context;
-    bool span = record->tier < RECORD_NONE && record->pid == l->pid && (l->from == 0 || record->from == l->from);
-    bool child = record->tier == RECORD_SPAWN && l->from == 0 && (record->from == l->pid || record->pid == l->pid);
+    bool span = record->tier < RECORD_NONE && record->pid == l->pid &&
+                (l->from == 0 || record->from == l->from);
+    bool child = record->tier == RECORD_SPAWN && l->from == 0 &&
+                 (record->from == l->pid || record->pid == l->pid);
     l->found = l->found || (i < LOOKED_THROUGH && (span || child));
 }
 
-// Whether a process has made calls for a request, or was spawned for it; with `from` only calls that this one asked for.
+// Whether a process has made calls for a request, or was spawned for it; with `from` only calls
+// that this one asked for.
 static bool worked_for(const struct tracker *t, uint32_t index, uint64_t pid, uint64_t from) {
     const struct request *r = request_at(t, index);
     struct looked_for l = {pid, from, from == 0 && r->has_begin && r->begin_pid == pid};
@@ -291,7 +315,8 @@ struct strangers {
 static void tell_stranger(void *context, uint32_t i, const struct live_span *record) {
     (void)i;
     const struct strangers *s = context;
-    bool late = record->tier < RECORD_NONE && record->parent == SPAN_NONE && record->start > request_at(s->tracker, s->index)->end;
+    bool late = record->tier < RECORD_NONE && record->parent == SPAN_NONE &&
+                record->start > request_at(s->tracker, s->index)->end;
     if (late && record->from != record->pid && !process_find(s->tracker, record->from) &&
         !worked_for(s->tracker, s->index, record->from, 0)) {
         stale_count(s->tracker, record->tier, 0);
@@ -315,9 +340,10 @@ static void hurt_both(struct tracker *t, uint32_t one, uint32_t other) {
     }
 }
 
-// -- children ------------------------------------------------------------------------------------------------------------
+// -- children -------------------------------------------------------------------------------------
 
-// A child's calls that came before its spawn was told, under the label of another request than its, have gone to that one, or to none.
+// A child's calls that came before its spawn was told, under the label of another request than its,
+// have gone to that one, or to none.
 static void child_overtook(struct tracker *t, uint32_t index, uint64_t label, uint64_t child) {
     uint32_t known = request_find(t, label);
     uint32_t labelled = known == MAP_NONE ? SLAB_NONE : known;
@@ -328,7 +354,8 @@ static void child_overtook(struct tracker *t, uint32_t index, uint64_t label, ui
     }
 }
 
-void cause_child(struct tracker *t, const struct process *p, uint32_t index, const struct live_span *spawn) {
+void cause_child(struct tracker *t, const struct process *p, uint32_t index,
+                 const struct live_span *spawn) {
     uint64_t child = spawn->from, label = p->label;
     if (request_find(t, label) == index) {
         return;
@@ -371,7 +398,7 @@ static void child_moves(void *context, uint32_t i, const struct live_span *recor
     }
 }
 
-// -- the decision --------------------------------------------------------------------------------------------------------
+// -- the decision ---------------------------------------------------------------------------------
 
 // What brought a call: a message of a process under a label, with its serial.
 struct brought {
@@ -406,29 +433,35 @@ static const struct live_span *entry_call(const struct tracker *t, const struct 
     return i == SLAB_NONE ? NULL : span_at(t, call_at(t, i)->chunk, call_at(t, i)->span);
 }
 
-// Whether a sender had answered for what it did before the work that it is at when it sent this. The process that had asked for that has
-// begun another request since then: with the answer, and so with a serial from behind it.
+// Whether a sender had answered for what it did before the work that it is at when it sent this.
+// The process that had asked for that has begun another request since then: with the answer, and so
+// with a serial from behind it.
 static bool answered(struct tracker *t, const struct brought *b, const struct episode *before) {
-    const struct process *client = before && before->from != b->from ? process_find(t, before->from) : NULL;
+    const struct process *client =
+        before && before->from != b->from ? process_find(t, before->from) : NULL;
     const struct live_span *entry = client ? entry_call(t, client) : NULL;
-    return entry && entry->from == b->from && entry->start >= before->end && client->begun_clock > before->clock &&
-           b->serial >= client->begun_clock;
+    return entry && entry->from == b->from && entry->start >= before->end &&
+           client->begun_clock > before->clock && b->serial >= client->begun_clock;
 }
 
-// The latest episode, of this one and those before it, that a process was at when it sent what has this serial; NULL: none that is known.
-static const struct episode *episode_sent(const struct tracker *t, const struct brought *b, const struct episode *e) {
+// The latest episode, of this one and those before it, that a process was at when it sent what has
+// this serial; NULL: none that is known.
+static const struct episode *episode_sent(const struct tracker *t, const struct brought *b,
+                                          const struct episode *e) {
     for (int n = 0; e && b->serial < e->clock && n < LOOKED_BACK; n++) {
         e = episode_find(t, e->before);
     }
     return e && b->serial >= e->clock ? e : NULL;
 }
 
-// The sender sent this before it began what it is at. What it was at then has a lower serial. Where it is not known to have worked for the
-// label's request it was at that, if it had begun it itself.
-static uint32_t of_sender_before(struct tracker *t, const struct brought *b, uint32_t labelled, bool own, const struct episode *e) {
+// The sender sent this before it began what it is at. What it was at then has a lower serial. Where
+// it is not known to have worked for the label's request it was at that, if it had begun it itself.
+static uint32_t of_sender_before(struct tracker *t, const struct brought *b, uint32_t labelled,
+                                 bool own, const struct episode *e) {
     e = episode_sent(t, b, e);
     uint32_t index = e ? settled(t, e->request, e->generation) : SLAB_NONE;
-    bool begun = e && (e->own || (index != SLAB_NONE && request_at(t, index)->has_begin && request_at(t, index)->begin_pid == b->from));
+    bool begun = e && (e->own || (index != SLAB_NONE && request_at(t, index)->has_begin &&
+                                  request_at(t, index)->begin_pid == b->from));
     if (begun && !own) {
         return index;
     }
@@ -439,7 +472,8 @@ static uint32_t of_sender_before(struct tracker *t, const struct brought *b, uin
 }
 
 // The sender was at `open`, which the label does not say.
-static uint32_t of_sender_at_work(struct tracker *t, const struct brought *b, uint32_t labelled, bool own, const struct work *open) {
+static uint32_t of_sender_at_work(struct tracker *t, const struct brought *b, uint32_t labelled,
+                                  bool own, const struct work *open) {
     bool highest = b->serial == MESSAGE_LAST_SERIAL && open->clock == MESSAGE_LAST_SERIAL;
     bool told = b->serial > 0 && open->clock > 0 && !highest;
     // an answer to what it sent at this would have a higher serial
@@ -453,7 +487,8 @@ static uint32_t of_sender_at_work(struct tracker *t, const struct brought *b, ui
     if (!told && !lent && (own || !open->begun)) {
         return labelled;
     }
-    // its serials may have been beyond those of the message that brought this: then it may have got another one before
+    // its serials may have been beyond those of the message that brought this: then it may have got
+    // another one before
     if (told && !own && !open->begun && open->got > 0 && clock_next(open->got) < open->clock) {
         hurt_both(t, labelled, open->request);
     }
@@ -469,13 +504,15 @@ static uint32_t of_sender_at_work(struct tracker *t, const struct brought *b, ui
 }
 
 // The sender was at nothing. What it was at long ago tells nothing.
-static uint32_t of_idle_sender(struct tracker *t, const struct brought *b, uint32_t labelled, bool own) {
+static uint32_t of_idle_sender(struct tracker *t, const struct brought *b, uint32_t labelled,
+                               bool own) {
     const struct episode *e = episode_sent(t, b, episode_at(t, process_find(t, b->from), b->time));
     uint32_t last = e ? settled(t, e->request, e->generation) : SLAB_NONE;
     bool told = e && e->clock > 0;
     if (own) {
         if (told && last != SLAB_NONE && last != labelled && lent_find(t, b->label)) {
-            hurt_both(t, labelled, last); // it was not yet at the one when it did the other under this label
+            // it was not yet at the one when it did the other under this label
+            hurt_both(t, labelled, last);
         }
         return labelled;
     }
@@ -488,21 +525,29 @@ static uint32_t of_idle_sender(struct tracker *t, const struct brought *b, uint3
     return last;
 }
 
-// The request that a process was at under a label. Of several that have been this label's own it is the latest.
-static uint32_t latest_under(const struct tracker *t, uint64_t label, uint32_t index, uint32_t labelled) {
-    bool own = index == SLAB_NONE || (request_at(t, index)->token == label && request_at(t, index)->phase != PHASE_PIECE);
+// The request that a process was at under a label. Of several that have been this label's own it is
+// the latest.
+static uint32_t latest_under(const struct tracker *t, uint64_t label, uint32_t index,
+                             uint32_t labelled) {
+    bool own = index == SLAB_NONE ||
+               (request_at(t, index)->token == label && request_at(t, index)->phase != PHASE_PIECE);
     return own ? labelled : index;
 }
 
-// The request that a call belongs to, by what its sender was at; SLAB_NONE: to none that is still open.
+// The request that a call belongs to, by what its sender was at; SLAB_NONE: to none that is still
+// open.
 static uint32_t decide(struct tracker *t, const struct brought *b) {
     uint32_t known = request_find(t, b->label);
     uint32_t labelled = known == MAP_NONE ? SLAB_NONE : known;
     struct work w = work_at(t, b->from, b->time);
     if (w.state == WORK_UNKNOWN) {
-        return labelled != SLAB_NONE && worked_for(t, labelled, b->from, 0) ? labelled : of_stranger(t, b, labelled);
+        return labelled != SLAB_NONE && worked_for(t, labelled, b->from, 0)
+                   ? labelled
+                   : of_stranger(t, b, labelled);
     }
-    const struct episode *early = w.label == b->label && b->serial < w.clock ? episode_sent(t, b, episode_find(t, w.before)) : NULL;
+    const struct episode *early = w.label == b->label && b->serial < w.clock
+                                      ? episode_sent(t, b, episode_find(t, w.before))
+                                      : NULL;
     if (early && early->label == b->label) { // sent before that, under the same label
         return latest_under(t, b->label, settled(t, early->request, early->generation), labelled);
     }
@@ -525,7 +570,7 @@ static uint32_t decide(struct tracker *t, const struct brought *b) {
     return of_idle_sender(t, b, own ? before : labelled, own);
 }
 
-// -- pieces ----------------------------------------------------------------------------------------------------------------
+// -- pieces ---------------------------------------------------------------------------------------
 
 // Opens a request for a call that waits for what its sender was at. SLAB_NONE at the cap.
 static uint32_t piece_open(struct tracker *t, const struct brought *b, struct process *sender) {
@@ -550,8 +595,10 @@ static uint32_t piece_open(struct tracker *t, const struct brought *b, struct pr
     return index;
 }
 
-// What a process remembers as a piece's, its open calls above all, is the other request's now, where the records have got other numbers.
-static void process_move(struct tracker *t, uint64_t pid, uint32_t piece, uint32_t index, uint32_t by) {
+// What a process remembers as a piece's, its open calls above all, is the other request's now,
+// where the records have got other numbers.
+static void process_move(struct tracker *t, uint64_t pid, uint32_t piece, uint32_t index,
+                         uint32_t by) {
     struct process *p = process_find(t, pid);
     if (!p) {
         return;
@@ -597,7 +644,9 @@ static void parents_move(struct tracker *t, const struct request *r, uint32_t by
     for (uint32_t i = 0; i < r->count; i++) {
         struct live_span *record = span_at(t, chunk, i);
         record->parent = record->parent == SPAN_NONE ? SPAN_NONE : record->parent + by;
-        chunk = i % CHUNK_SPANS == CHUNK_SPANS - 1 ? SLAB_AT(&t->pool->chunks, struct chunk, chunk)->next : chunk;
+        chunk = i % CHUNK_SPANS == CHUNK_SPANS - 1
+                    ? SLAB_AT(&t->pool->chunks, struct chunk, chunk)->next
+                    : chunk;
     }
 }
 
@@ -605,7 +654,8 @@ static void parents_move(struct tracker *t, const struct request *r, uint32_t by
 static bool chunks_join(struct tracker *t, uint32_t at, uint32_t index) {
     struct request *piece = request_at(t, at), *r = request_at(t, index);
     struct live_span filler = {.parent = SPAN_NONE, .tier = RECORD_NONE};
-    if (r->spans + piece->spans > LIMIT_SPANS_PER_REQUEST || r->spawns + piece->spawns > LIMIT_SPAWNS_PER_REQUEST ||
+    if (r->spans + piece->spans > LIMIT_SPANS_PER_REQUEST ||
+        r->spawns + piece->spawns > LIMIT_SPAWNS_PER_REQUEST ||
         r->count + piece->count + CHUNK_SPANS > RECORDS) {
         return false;
     }
@@ -627,7 +677,8 @@ static bool chunks_join(struct tracker *t, uint32_t at, uint32_t index) {
     return true;
 }
 
-// A piece is a part of a request from now on. What was told of it as a request of its own holds for that one.
+// A piece is a part of a request from now on. What was told of it as a request of its own holds for
+// that one.
 static void piece_join(struct tracker *t, uint32_t at, uint32_t index) {
     struct request *piece = request_at(t, at), *r = request_at(t, index);
     if (piece->token != r->token && request_find(t, piece->token) != index) {
@@ -655,7 +706,8 @@ static void piece_join(struct tracker *t, uint32_t at, uint32_t index) {
     piece->count = 0;
     piece->into = index;
     piece->into_generation = r->generation;
-    request_list(t, at, PHASE_JOINED, t->now > piece->last ? t->now + GRACE_NS : piece->last + GRACE_NS);
+    request_list(t, at, PHASE_JOINED,
+                 t->now > piece->last ? t->now + GRACE_NS : piece->last + GRACE_NS);
 }
 
 // It is decided where a piece belongs.
@@ -707,13 +759,15 @@ void pieces_settle_due(struct tracker *t, int64_t now) {
 
 struct request_ref piece_settled(const struct tracker *t, struct request_ref ref) {
     uint32_t index = settled(t, ref.index, ref.generation);
-    return index == SLAB_NONE ? NO_REQUEST : (struct request_ref){index, request_at(t, index)->generation};
+    return index == SLAB_NONE ? NO_REQUEST
+                              : (struct request_ref){index, request_at(t, index)->generation};
 }
 
-// -- calls -----------------------------------------------------------------------------------------------------------------
+// -- calls ----------------------------------------------------------------------------------------
 
 // Whether the label says what the sender, as far as its messages have come, is at.
-static bool label_fits(struct tracker *t, struct process *p, const struct tracker_call *call, uint32_t index) {
+static bool label_fits(struct tracker *t, struct process *p, const struct tracker_call *call,
+                       uint32_t index) {
     struct request *r = request_at(t, index);
     struct process *from = call->from == call->pid ? p : process_find(t, call->from);
     if (!from) {
@@ -726,11 +780,14 @@ static bool label_fits(struct tracker *t, struct process *p, const struct tracke
     if (from->said != 0 && has_said(t, from, call->time)) {
         return from->said == call->token;
     }
-    if (from->begun_open > 0 && alive(t, from->begun, from->begun_generation) && !request_at(t, from->begun)->has_end) {
-        return from->begun_open > 1 ? r->begin_pid == call->from && !r->has_end : from->begun == index;
+    if (from->begun_open > 0 && alive(t, from->begun, from->begun_generation) &&
+        !request_at(t, from->begun)->has_end) {
+        return from->begun_open > 1 ? r->begin_pid == call->from && !r->has_end
+                                    : from->begun == index;
     }
     const struct call *top = from->top == SLAB_NONE || from == p ? NULL : call_at(t, from->top);
-    if (top && top->tier != RECORD_SPAWN) { // a spawn that raised stays until the process's next call
+    // a spawn that raised stays until the process's next call
+    if (top && top->tier != RECORD_SPAWN) {
         bool fits = top->request == index && top->generation == r->generation;
         if (fits && call->serial > from->clock) { // it has sent this
             from->clock = call->serial;
@@ -739,19 +796,24 @@ static bool label_fits(struct tracker *t, struct process *p, const struct tracke
         return fits;
     }
     bool latest = from->work == index && from->work_generation == r->generation;
-    return (latest && from->label == call->token) || (!t->lends && (latest || r->begin_pid == call->from));
+    return (latest && from->label == call->token) ||
+           (!t->lends && (latest || r->begin_pid == call->from));
 }
 
-// The request of a call whose label does not fit, or is new. Apart from what is done for nearly every call, which stays small.
-__attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, struct process *p, const struct tracker_call *call,
+// The request of a call whose label does not fit, or is new. Apart from what is done for nearly
+// every call, which stays small.
+__attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, struct process *p,
+                                                          const struct tracker_call *call,
                                                           uint16_t tier) {
     uint32_t index = request_find(t, call->token);
     struct process *sender = process_find(t, call->from);
     bool at_own = sender && begun_here(t, sender, call->time) != SLAB_NONE;
-    // a new label: of a request that it opens, or whose begin is still to come and which is lent already
+    // a new label: of a request that it opens, or whose begin is still to come and which is lent
+    // already
     bool later = at_own ? sender->begun_clock > 0 && call->serial >= sender->begun_clock
                         : sender && sender != p && sender->top != SLAB_NONE;
-    if (index == MAP_NONE && !later && !lent_find(t, call->token) && !closed_lately(t, call->token)) {
+    if (index == MAP_NONE && !later && !lent_find(t, call->token) &&
+        !closed_lately(t, call->token)) {
         index = request_for(t, call->token, call->time, tier);
         if (!sender && index != SLAB_NONE) {
             request_at(t, index)->strangers = true;
@@ -759,9 +821,10 @@ __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, str
         return index;
     }
     struct brought b = {call->from, call->token, call->serial, call->previous, call->time};
-    bool hints = sender && (sender->begun != SLAB_NONE || sender->said != 0 || sender->label == call->token ||
-                            call->serial > sender->clock);
-    // else the label stands in any case; and where returns come without values, waiting would make their joins unclear
+    bool hints = sender && (sender->begun != SLAB_NONE || sender->said != 0 ||
+                            sender->label == call->token || call->serial > sender->clock);
+    // else the label stands in any case; and where returns come without values, waiting would make
+    // their joins unclear
     hints = hints && (!t->blind || t->lends || (at_own && call->serial > sender->clock));
     if (!hints && !lent_find(t, call->token)) {
         return request_for(t, call->token, call->time, tier);
@@ -774,26 +837,33 @@ __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, str
     index = decide(t, &b);
     if (index == SLAB_NONE) {
         stale_count(t, tier, call->token);
-    } else if (request_at(t, index)->token != call->token && request_find(t, call->token) != index) {
+    } else if (request_at(t, index)->token != call->token &&
+               request_find(t, call->token) != index) {
         recredit(t, p, index, call->token);
     }
     return index;
 }
 
 // The request of a call of which nothing in its own process tells.
-static uint32_t sent_by(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier) {
+static uint32_t sent_by(struct tracker *t, struct process *p, const struct tracker_call *call,
+                        uint16_t tier) {
     uint32_t index = request_find(t, call->token);
-    return index != MAP_NONE && label_fits(t, p, call, index) ? index : sent_by_another(t, p, call, tier);
+    return index != MAP_NONE && label_fits(t, p, call, index) ? index
+                                                              : sent_by_another(t, p, call, tier);
 }
 
-// Whether a process that calls under another label than it had does so from within the call that is open: what answers a message that it
-// sent there has a higher serial than its token had. Else it has taken the next message.
-static bool answered_inside(struct tracker *t, const struct process *p, const struct tracker_call *call, uint16_t tier) {
+// Whether a process that calls under another label than it had does so from within the call that is
+// open: what answers a message that it sent there has a higher serial than its token had. Else it
+// has taken the next message.
+static bool answered_inside(struct tracker *t, const struct process *p,
+                            const struct tracker_call *call, uint16_t tier) {
     const struct call *top = call_at(t, p->top);
     uint32_t inside = top->request, known = request_find(t, call->token);
-    bool sender_known = call->from != call->pid && known != MAP_NONE && known != inside && worked_for(t, known, call->from, 0) &&
+    bool sender_known = call->from != call->pid && known != MAP_NONE && known != inside &&
+                        worked_for(t, known, call->from, 0) &&
                         !worked_for(t, inside, call->from, call->pid);
-    return call->serial > p->clock && !sender_known && top->tier != tier; // the same tier again is a loop
+    // the same tier again is a loop
+    return call->serial > p->clock && !sender_known && top->tier != tier;
 }
 
 void tracker_says(struct tracker *t, const struct tracker_call *call, enum tracker_word word) {
@@ -810,7 +880,8 @@ void tracker_says(struct tracker *t, const struct tracker_call *call, enum track
 }
 
 // The request that a process says it works for; SLAB_NONE when it is over, which is counted.
-static uint32_t of_word(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier) {
+static uint32_t of_word(struct tracker *t, struct process *p, const struct tracker_call *call,
+                        uint16_t tier) {
     uint32_t said = request_for(t, p->said, call->time, tier);
     if (said != SLAB_NONE && call->token != p->said && request_find(t, call->token) != said) {
         recredit(t, p, said, call->token);
@@ -818,7 +889,8 @@ static uint32_t of_word(struct tracker *t, struct process *p, const struct track
     return said;
 }
 
-static uint32_t of_process(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier) {
+static uint32_t of_process(struct tracker *t, struct process *p, const struct tracker_call *call,
+                           uint16_t tier) {
     if (p->said != 0 && !p->said_within && p->said != call->token) {
         p->said = 0; // a message has brought another one
     }
@@ -828,8 +900,10 @@ static uint32_t of_process(struct tracker *t, struct process *p, const struct tr
     uint32_t begun = p->begun == SLAB_NONE ? SLAB_NONE : begun_here(t, p, call->time);
     const struct call *top = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
     if (begun != SLAB_NONE) {
-        if (top && top->request != begun && same_request(t, top->request, begun) && alive(t, top->request, top->generation)) {
-            return top->request; // a piece that is to be joined to it, and this call with the one below it
+        if (top && top->request != begun && same_request(t, top->request, begun) &&
+            alive(t, top->request, top->generation)) {
+            // a piece that is to be joined to it, and this call with the one below it
+            return top->request;
         }
         if (call->token != request_at(t, begun)->token && request_find(t, call->token) != begun) {
             recredit(t, p, begun, call->token);
@@ -838,7 +912,8 @@ static uint32_t of_process(struct tracker *t, struct process *p, const struct tr
     }
     const struct episode *last = top || !p->after_entry ? NULL : episode_find(t, p->episode);
     if (last && last->label == call->token) {
-        uint32_t index = settled(t, last->request, last->generation); // its entry has returned, and left it with that label
+        // its entry has returned, and left it with that label
+        uint32_t index = settled(t, last->request, last->generation);
         if (index == SLAB_NONE) {
             stale_count(t, tier, call->token);
         }
@@ -846,10 +921,12 @@ static uint32_t of_process(struct tracker *t, struct process *p, const struct tr
     }
     if (top && alive(t, top->request, top->generation)) {
         uint32_t inside = top->request;
-        if (request_at(t, inside)->token == call->token || (p->label == call->token && p->work == inside)) {
+        if (request_at(t, inside)->token == call->token ||
+            (p->label == call->token && p->work == inside)) {
             return inside;
         }
-        if (!t->markers && request_find(t, call->token) == MAP_NONE && !closed_lately(t, call->token)) {
+        if (!t->markers && request_find(t, call->token) == MAP_NONE &&
+            !closed_lately(t, call->token)) {
             return request_for(t, call->token, call->time, tier);
         }
         // what has no return value may have been left in silence, by an exception: then it is over
@@ -861,12 +938,14 @@ static uint32_t of_process(struct tracker *t, struct process *p, const struct tr
     return sent_by(t, p, call, tier);
 }
 
-uint32_t cause_find(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier) {
+uint32_t cause_find(struct tracker *t, struct process *p, const struct tracker_call *call,
+                    uint16_t tier) {
     t->blind |= call->caller != 0;
     uint32_t index = of_process(t, p, call, tier);
     p->clock = call->serial > p->clock ? call->serial : p->clock;
     if (p->top == SLAB_NONE) {
-        p->since_clock = clock_next(p->clock); // it has sent nothing since it got this, or sent the last
+        // it has sent nothing since it got this, or sent the last
+        p->since_clock = clock_next(p->clock);
         p->got = call->from != call->pid ? call->serial : 0;
         p->sent = 0;
     }

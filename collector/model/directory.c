@@ -8,7 +8,8 @@
 
 enum { NO_NODE = LIMIT_NODES };
 _Static_assert(NO_NODE <= UINT8_MAX, "owners are bytes");
-_Static_assert(LIMIT_SURE_TIER_NAMES * LIMIT_NODES < LIMIT_TIER_NAMES, "some are for those who come first");
+_Static_assert(LIMIT_SURE_TIER_NAMES *LIMIT_NODES < LIMIT_TIER_NAMES,
+               "some are for those who come first");
 
 static bool owners_init(struct directory_owners *o, uint32_t names) {
     o->of = malloc(names);
@@ -21,7 +22,8 @@ void directory_share(struct directory *d) {
     d->tier_owners.sure = LIMIT_SURE_TIER_NAMES;
 }
 
-// Names that are free for those who have all that they are sure of: none of them is kept for anybody.
+// Names that are free for those who have all that they are sure of: none of them is kept for
+// anybody.
 static uint32_t left_of(const struct names *names, const struct directory_owners *o) {
     uint32_t all = names->cap - o->sure * LIMIT_NODES, taken = o->own[NO_NODE];
     for (uint32_t node = 0; node < LIMIT_NODES; node++) {
@@ -96,12 +98,14 @@ uint16_t directory_node(struct directory *d, struct slice name) {
 }
 
 // The id of a name, new if need be and if its node may have one more.
-static uint32_t intern(const struct directory *d, struct names *names, struct directory_owners *o, uint16_t node, struct slice text) {
+static uint32_t intern(const struct directory *d, struct names *names, struct directory_owners *o,
+                       uint16_t node, struct slice text) {
     uint32_t id = names_find(names, text);
     if (id != NAME_NONE) {
         return id;
     }
-    if (d->shared && o->own[node] >= o->sure && o->own[node] - o->sure >= SLAB_SHARE * left_of(names, o)) {
+    if (d->shared && o->own[node] >= o->sure &&
+        o->own[node] - o->sure >= SLAB_SHARE * left_of(names, o)) {
         return NAME_NONE;
     }
     id = names_intern(names, text);

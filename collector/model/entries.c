@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests that begin with a call of an entry function and end with its return.
 //
-// Each such call gets a token of its own from its match spec. No match spec runs when it returns: the process keeps the token, and so does
-// whoever it sends messages to. What tells whether a process is inside of its request is its stack of open calls, which is exact. Tokens
-// are counted in the node without a lock, so that two calls may get the same one when the kernel takes the processor away in between.
+// Each such call gets a token of its own from its match spec. No match spec runs when it returns:
+// the process keeps the token, and so does whoever it sends messages to. What tells whether a
+// process is inside of its request is its stack of open calls, which is exact. Tokens are counted
+// in the node without a lock, so that two calls may get the same one when the kernel takes the
+// processor away in between.
 #include "tracker.h"
 
 #include "base/hash.h"
@@ -15,7 +17,8 @@ static void add_token(struct tracker *t, uint32_t index, uint64_t token) {
     if (request_find(t, token) == index) {
         return;
     }
-    if (request_find(t, token) != MAP_NONE || r->tokens == LIMIT_SPANS_PER_REQUEST || !record_add(t, index, &record)) {
+    if (request_find(t, token) != MAP_NONE || r->tokens == LIMIT_SPANS_PER_REQUEST ||
+        !record_add(t, index, &record)) {
         request_hurt(r, REASON_ROOM); // what comes under it is not found, or is another's already
         return;
     }
@@ -35,7 +38,8 @@ static void free_token(void *context, uint32_t i, const struct live_span *record
     (void)i;
     const struct token_owner *owner = context;
     uint64_t token = (uint64_t)record->start;
-    if (record->tier == RECORD_TOKEN && map_remove(&owner->tracker->by_token, token, owner->index)) {
+    if (record->tier == RECORD_TOKEN &&
+        map_remove(&owner->tracker->by_token, token, owner->index)) {
         remember_closed(owner->tracker, token);
         latest_forget(owner->tracker->tokens, token);
     }
@@ -75,12 +79,13 @@ bool entry_made(const struct tracker *t, uint64_t token) {
     enum { MARKER_BITS = 31, LABEL_BITS = 32 }; // shim/src/kprof_entry.erl
     uint64_t label = hash_unmix(token);
     uint32_t known = map_get(&t->by_token, token);
-    return known != MAP_NONE
-               ? request_at(t, known)->by_entry
-               : t->options.events.maker && label >> LABEL_BITS != 0 && (label >> MARKER_BITS & 1) != 0;
+    return known != MAP_NONE ? request_at(t, known)->by_entry
+                             : t->options.events.maker && label >> LABEL_BITS != 0 &&
+                                   (label >> MARKER_BITS & 1) != 0;
 }
 
-struct request_ref entry_met(struct tracker *t, struct process *p, const struct tracker_call *call) {
+struct request_ref entry_met(struct tracker *t, struct process *p,
+                             const struct tracker_call *call) {
     uint32_t index = p->begun;
     if (request_find(t, call->token) == MAP_NONE) {
         add_token(t, index, call->token);
@@ -100,7 +105,8 @@ struct request_ref entry_met(struct tracker *t, struct process *p, const struct 
     return (struct request_ref){index, r->generation};
 }
 
-// A token that another request has already, and still needs: neither is known to have what comes under it.
+// A token that another request has already, and still needs: neither is known to have what comes
+// under it.
 static bool taken(struct tracker *t, uint64_t token) {
     uint32_t known = request_find(t, token);
     if (known == MAP_NONE || !request_at(t, known)->has_begin || request_at(t, known)->has_end) {
@@ -118,7 +124,8 @@ struct request_ref tracker_enter(struct tracker *t, const struct tracker_call *c
             add_token(t, p->begun, call->token);
             return take_call(t, call, call->tier);
         }
-        // Messages were lost since the call that is open began, perhaps its return: this one is inside of it, or comes after it.
+        // Messages were lost since the call that is open began, perhaps its return: this one is
+        // inside of it, or comes after it.
         doubt = REASON_LOSS;
         request_hurt(request_at(t, p->begun), doubt);
         request_ends(t, p->begun, &(struct tracker_end){.pid = call->pid, .time = call->time});
@@ -155,8 +162,9 @@ void tracker_left_out(struct tracker *t, uint64_t pid) {
     }
     const struct call *top = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
     struct request_ref ref = in_entry(t, p) ? (struct request_ref){p->begun, p->begun_generation}
-                             : top          ? piece_ref(t, (struct request_ref){top->request, top->generation})
-                                            : NO_REQUEST;
+                             : top
+                                 ? piece_ref(t, (struct request_ref){top->request, top->generation})
+                                 : NO_REQUEST;
     if (ref.index != SPAN_NONE) {
         lose_token(t, request_at(t, ref.index));
     }

@@ -10,8 +10,8 @@
 enum { STEPS = 1 << HISTOGRAM_SCALE, VERSION = 1, ROOM_STEP = 64 };
 
 uint32_t histogram_bucket(uint64_t ns) {
-    // boundary[i] = ceil(2^(63 + i/32)), exact: compared with the value shifted so that its highest bit is bit 63. A table, because
-    // exp2l rounds to 64 bits and so puts some borders one too low.
+    // boundary[i] = ceil(2^(63 + i/32)), exact: compared with the value shifted so that its highest
+    // bit is bit 63. A table, because exp2l rounds to 64 bits and so puts some borders one too low.
     static const uint64_t boundary[STEPS] = {
         0x8000000000000000, 0x82cd8698ac2ba1d8, 0x85aac367cc487b15, 0x88980e8092da8528,
         0x8b95c1e3ea8bd6e7, 0x8ea4398b45cd53c1, 0x91c3d373ab11c337, 0x94f4efa8fef70962,
@@ -22,12 +22,12 @@ uint32_t histogram_bucket(uint64_t ns) {
         0xd744fccad69d6af5, 0xdbfbb797daf23756, 0xe0ccdeec2a94e112, 0xe5b906e77c8348a9,
         0xeac0c6e7dd24392f, 0xefe4b99bdcdaf5cc, 0xf5257d152486cc2d, 0xfa83b2db722a033b,
     };
-    // The last boundary at or below each 64th of the way from 2^63 to 2^64; in no such stretch lies more than one more.
+    // The last boundary at or below each 64th of the way from 2^63 to 2^64; in no such stretch lies
+    // more than one more.
     static const uint8_t guess[64] = {
-         0,  0,  1,  2,  2,  3,  4,  4,  5,  6,  6,  7,  7,  8,  9,  9,
-        10, 10, 11, 12, 12, 13, 13, 14, 14, 15, 15, 16, 16, 17, 17, 18,
-        18, 19, 19, 20, 20, 21, 21, 21, 22, 22, 23, 23, 24, 24, 25, 25,
-        25, 26, 26, 27, 27, 27, 28, 28, 29, 29, 29, 30, 30, 30, 31, 31,
+        0,  0,  1,  2,  2,  3,  4,  4,  5,  6,  6,  7,  7,  8,  9,  9,  10, 10, 11, 12, 12, 13,
+        13, 14, 14, 15, 15, 16, 16, 17, 17, 18, 18, 19, 19, 20, 20, 21, 21, 21, 22, 22, 23, 23,
+        24, 24, 25, 25, 25, 26, 26, 27, 27, 27, 28, 28, 29, 29, 29, 30, 30, 30, 31, 31,
     };
     if (ns <= 1) {
         return 0;
@@ -78,7 +78,8 @@ static void coarsen(struct histogram *h) {
     uint32_t first = h->first / 2, end = (h->first + h->len + 1) / 2;
     for (uint32_t i = h->len > 0 ? first : end; i < end; i++) {
         uint64_t low = 2 * i < h->first ? 0 : h->counts[2 * i - h->first];
-        h->counts[i - first] = low + (2 * i + 1 >= h->first + h->len ? 0 : h->counts[2 * i + 1 - h->first]);
+        h->counts[i - first] =
+            low + (2 * i + 1 >= h->first + h->len ? 0 : h->counts[2 * i + 1 - h->first]);
     }
     h->first = first;
     h->len = h->len > 0 ? end - first : 0;
@@ -99,7 +100,8 @@ static bool make_room(struct histogram *h, uint32_t room) {
     return true;
 }
 
-// Widens the window so that it spans first … last, which are buckets of scale 5; it may become coarser.
+// Widens the window so that it spans first … last, which are buckets of scale 5; it may become
+// coarser.
 static bool span(struct histogram *h, uint32_t first, uint32_t last) {
     uint32_t from, len;
     for (;;) {
@@ -189,7 +191,7 @@ double histogram_quantile(const struct histogram *h, double q) {
     return 0; // not reached: the ranks end with the counts
 }
 
-// -- stored form -----------------------------------------------------------------------------------------------------
+// -- stored form ----------------------------------------------------------------------------------
 
 static size_t leb128_put(uint8_t *p, uint64_t value) {
     size_t n = 0;
@@ -228,8 +230,8 @@ bool histogram_write(const struct histogram *h, struct buffer *out) {
     return !out->failed;
 }
 
-// Goes through the stored form: the first and last bucket that it has, both HISTOGRAM_BUCKETS when none. Adds them to h unless that is
-// NULL. Returns false when it is malformed.
+// Goes through the stored form: the first and last bucket that it has, both HISTOGRAM_BUCKETS when
+// none. Adds them to h unless that is NULL. Returns false when it is malformed.
 static bool walk(struct slice bytes, struct histogram *h, uint64_t *first, uint64_t *last) {
     struct cursor c = cursor_of(bytes.data, bytes.len);
     uint64_t bucket = 0;
@@ -240,7 +242,8 @@ static bool walk(struct slice bytes, struct histogram *h, uint64_t *first, uint6
     while (cursor_left(&c) > 0) {
         uint64_t distance = leb128_get(&c);
         uint64_t count = leb128_get(&c);
-        if (c.failed || count == 0 || distance >= HISTOGRAM_BUCKETS - bucket || (distance == 0 && *first < HISTOGRAM_BUCKETS)) {
+        if (c.failed || count == 0 || distance >= HISTOGRAM_BUCKETS - bucket ||
+            (distance == 0 && *first < HISTOGRAM_BUCKETS)) {
             return false;
         }
         bucket += distance;
@@ -261,7 +264,8 @@ bool histogram_valid(struct slice bytes) {
 bool histogram_read(struct histogram *h, struct slice bytes) {
     // Twice: once to see that all of it is well formed and which window it needs, once to add.
     uint64_t first, last;
-    if (!walk(bytes, NULL, &first, &last) || (first < HISTOGRAM_BUCKETS && !span(h, (uint32_t)first, (uint32_t)last))) {
+    if (!walk(bytes, NULL, &first, &last) ||
+        (first < HISTOGRAM_BUCKETS && !span(h, (uint32_t)first, (uint32_t)last))) {
         return false;
     }
     return walk(bytes, h, &first, &last);

@@ -14,19 +14,23 @@ struct place {
     int64_t begin; // ns since 1970 UTC
 };
 
-// The requests of a bucket that were kept so far: those of reason i at places[offsets[i]] …, the best first.
+// The requests of a bucket that were kept so far: those of reason i at places[offsets[i]] …, the
+// best first.
 struct chosen {
     int64_t bucket_start; // INT64_MIN: of none
     uint8_t count[KEPT_REASONS];
     struct place places[LIMIT_KEPT_OVER + LIMIT_KEPT_FAILED + LIMIT_KEPT_SLOWEST];
 };
 
-static const uint8_t offsets[KEPT_REASONS] = {0, LIMIT_KEPT_OVER, LIMIT_KEPT_OVER + LIMIT_KEPT_FAILED};
-static const uint8_t limits[KEPT_REASONS] = {LIMIT_KEPT_OVER, LIMIT_KEPT_FAILED, LIMIT_KEPT_SLOWEST};
+static const uint8_t offsets[KEPT_REASONS] = {0, LIMIT_KEPT_OVER,
+                                              LIMIT_KEPT_OVER + LIMIT_KEPT_FAILED};
+static const uint8_t limits[KEPT_REASONS] = {LIMIT_KEPT_OVER, LIMIT_KEPT_FAILED,
+                                             LIMIT_KEPT_SLOWEST};
 
-// What is known of a node's identity, 568 bytes. Requests close a bit out of order: after the first of a bucket some of the one
-// before may come. A third bucket takes the place of the one that was asked for less lately, also when a clock was set back; what
-// comes for that one afterwards is compared with too few, and the store sorts it out.
+// What is known of a node's identity, 568 bytes. Requests close a bit out of order: after the first
+// of a bucket some of the one before may come. A third bucket takes the place of the one that was
+// asked for less lately, also when a clock was set back; what comes for that one afterwards is
+// compared with too few, and the store sorts it out.
 struct record {
     struct chosen buckets[2];
     uint32_t latest; // which of them was asked for last
@@ -95,8 +99,8 @@ void keep_trim(struct keep *k) {
     map_fit(&k->index);
 }
 
-// The record of a node's identity, made when it is new. A node that has all that it may have begins anew. NULL when others have all, or
-// without memory.
+// The record of a node's identity, made when it is new. A node that has all that it may have begins
+// anew. NULL when others have all, or without memory.
 static struct record *record_of(struct keep *k, uint16_t node, uint16_t identity) {
     uint32_t key = (uint32_t)node << 16 | identity;
     uint32_t i = map_get(&k->index, key);
@@ -138,7 +142,8 @@ static bool better(struct place a, struct place b) {
 }
 
 static bool taken(const struct chosen *c, enum kept_reason reason, struct place p) {
-    return c->count[reason] < limits[reason] || better(p, c->places[offsets[reason] + limits[reason] - 1]);
+    return c->count[reason] < limits[reason] ||
+           better(p, c->places[offsets[reason] + limits[reason] - 1]);
 }
 
 // Puts a taken request in its place; the worst goes when there are too many.
@@ -161,29 +166,33 @@ static uint32_t copy_spans(struct keep *k, const struct request_result *r) {
     uint32_t count = r->count < LIMIT_KEPT_SPANS ? r->count : LIMIT_KEPT_SPANS;
     for (uint32_t i = 0; i < count; i++) {
         const struct span *s = &r->spans[i];
-        k->spans[i] = (struct kept_span){.start = s->start - r->begin,
-                                         .duration = s->open ? 0 : s->end - s->start,
-                                         .self = s->self,
-                                         .wait = s->wait,
-                                         .gc = s->gc,
-                                         .off_cpu = s->off_cpu,
-                                         .pid = s->pid,
-                                         .parent = s->parent,
-                                         .tier = s->tier,
-                                         .open = s->open,
-                                         .error = s->error,
-                                         .async = s->async,
-                                         .blind = s->blind,
-                                         .caller = r->remote && s->parent == SPAN_NONE && s->from != s->pid ? s->from : 0};
+        k->spans[i] = (struct kept_span){
+            .start = s->start - r->begin,
+            .duration = s->open ? 0 : s->end - s->start,
+            .self = s->self,
+            .wait = s->wait,
+            .gc = s->gc,
+            .off_cpu = s->off_cpu,
+            .pid = s->pid,
+            .parent = s->parent,
+            .tier = s->tier,
+            .open = s->open,
+            .error = s->error,
+            .async = s->async,
+            .blind = s->blind,
+            .caller = r->remote && s->parent == SPAN_NONE && s->from != s->pid ? s->from : 0};
     }
     return count;
 }
 
 _Static_assert(SPAN_NONE == UINT32_MAX, "a kept span's parent is written as a span's");
 
-bool keep_offer(struct keep *k, const struct account *a, const struct request_result *result, int64_t over_ns) {
+bool keep_offer(struct keep *k, const struct account *a, const struct request_result *result,
+                int64_t over_ns) {
     struct place place = {result->end - result->begin, result->begin + a->offset};
-    enum kept_reason reason = place.duration > over_ns ? KEPT_OVER : result->error ? KEPT_FAILED : KEPT_SLOWEST;
+    enum kept_reason reason = place.duration > over_ns ? KEPT_OVER
+                              : result->error          ? KEPT_FAILED
+                                                       : KEPT_SLOWEST;
     int64_t bucket_start = account_bucket(a, result->end);
     struct record *record = record_of(k, a->node, result->identity);
     struct chosen *chosen = record ? chosen_of(record, bucket_start) : NULL;

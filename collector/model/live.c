@@ -9,10 +9,10 @@ enum { IDENTITIES = LIMIT_IDENTITIES + IDENTITIES_FIXED }; // as many as a direc
 
 struct live {
     struct histogram_budget budget;
-    uint32_t count;               // rows in use, the first is _total's
-    struct live_row *rows;        // `room` of them, grown as identities come
+    uint32_t count;        // rows in use, the first is _total's
+    struct live_row *rows; // `room` of them, grown as identities come
     uint32_t room;
-    uint32_t place[IDENTITIES];   // of an identity in rows, plus 1; 0: none yet
+    uint32_t place[IDENTITIES]; // of an identity in rows, plus 1; 0: none yet
 };
 
 struct live *live_new(void) {

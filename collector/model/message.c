@@ -79,12 +79,14 @@ static uint64_t read_label(struct cursor *c) {
     return hash_bytes(term_take(c));
 }
 
-// Each spawn multiplies the parent's clock by 16: of one that has overflown, or may soon, no more is known than that it is high.
+// Each spawn multiplies the parent's clock by 16: of one that has overflown, or may soon, no more
+// is known than that it is high.
 static uint64_t read_serial(struct cursor *c) {
     struct cursor serial = *c;
     term_skip(c);
     int64_t value = term_is_integer(term_peek(&serial)) ? term_integer(&serial) : 0;
-    return serial.failed || value < 0 || value > MESSAGE_LAST_SERIAL ? MESSAGE_LAST_SERIAL : (uint64_t)value;
+    return serial.failed || value < 0 || value > MESSAGE_LAST_SERIAL ? MESSAGE_LAST_SERIAL
+                                                                     : (uint64_t)value;
 }
 
 static void read_token(struct cursor *c, struct term_pid traced, struct message *m) {
@@ -100,7 +102,8 @@ static void read_token(struct cursor *c, struct term_pid traced, struct message 
     m->has_token = !c->failed;
 }
 
-// A function that control goes back to: {M, F, A}, or undefined at the bottom of a process. 0 when it is neither.
+// A function that control goes back to: {M, F, A}, or undefined at the bottom of a process. 0 when
+// it is neither.
 static uint32_t read_target(struct cursor *c) {
     enum { UNDEFINED = 2 }; // functions have odd numbers
     if (term_is_atom(term_peek(c))) {
@@ -117,7 +120,8 @@ static uint32_t read_target(struct cursor *c) {
     return c->failed || arity < 0 || arity > 255 ? 0 : message_target(atoms, (uint32_t)arity);
 }
 
-// What a call of an entry function says of itself; ENTRY_NONE, and the cursor stays, when it is no such call's.
+// What a call of an entry function says of itself; ENTRY_NONE, and the cursor stays, when it is no
+// such call's.
 static enum message_entry read_entry(struct cursor *c, uint32_t elements) {
     struct cursor word = *c;
     if (elements < 2 || !term_is_atom(term_peek(&word))) {
@@ -132,8 +136,8 @@ static enum message_entry read_entry(struct cursor *c, uint32_t elements) {
     return begins ? ENTRY_BEGINS : ENTRY_LEFT_OUT;
 }
 
-// Reads what stands behind the token in a message of the shim: [entry,] [Caller,] Identity [, none] or [entry,] [Caller,] ask, Args [,
-// none].
+// Reads what stands behind the token in a message of the shim: [entry,] [Caller,] Identity [, none]
+// or [entry,] [Caller,] ask, Args [, none].
 static void read_rest(struct cursor *c, uint32_t elements, struct message *m) {
     m->entry = read_entry(c, elements);
     if (m->entry == ENTRY_LEFT_OUT) {
@@ -156,8 +160,8 @@ static void read_rest(struct cursor *c, uint32_t elements, struct message *m) {
     }
 }
 
-// Looks for the token in a match spec's message: it is the message, or an element of it. Other people's messages have it
-// anywhere: {Token}, {tag, Token}, ….
+// Looks for the token in a match spec's message: it is the message, or an element of it. Other
+// people's messages have it anywhere: {Token}, {tag, Token}, ….
 static void find_token(struct cursor *c, struct term_pid traced, struct message *m) {
     enum { ELEMENTS = 8 };
     struct cursor start = *c;
@@ -243,7 +247,8 @@ static bool skip_rest(struct cursor *c, uint32_t elements) {
 }
 
 // The elements of messages of one detail that are no calls, behind their event.
-static bool read_state(struct cursor *c, struct term_atom what, bool timed, uint32_t left, struct message *m) {
+static bool read_state(struct cursor *c, struct term_atom what, bool timed, uint32_t left,
+                       struct message *m) {
     uint32_t times = timed ? 1 : 0;
     bool gc = what.text.len > 3 && memcmp(what.text.data, "gc_", 3) == 0;
     if (left != 1 + times) {
@@ -274,8 +279,8 @@ static bool read_state(struct cursor *c, struct term_atom what, bool timed, uint
 }
 
 // The elements behind the pid. Learns from those that message_learned can read next time.
-static bool read_event(struct message_reader *r, struct cursor *c, struct term_pid pid, bool timed, uint32_t left,
-                       struct message *m) {
+static bool read_event(struct message_reader *r, struct cursor *c, struct term_pid pid, bool timed,
+                       uint32_t left, struct message *m) {
     const uint8_t *head = c->at;
     if (!term_is_atom(term_peek(c))) {
         cursor_fail(c);
@@ -315,7 +320,8 @@ static bool read_event(struct message_reader *r, struct cursor *c, struct term_p
 }
 
 // Out of line, so that the fast way is a part of the loop that decodes.
-__attribute__((noinline)) static bool read_any(struct message_reader *r, struct cursor *c, struct message *m) {
+__attribute__((noinline)) static bool read_any(struct message_reader *r, struct cursor *c,
+                                               struct message *m) {
     memset(m, 0, sizeof *m);
     const uint8_t *start = c->at;
     uint32_t arity = term_tuple(c);
@@ -368,8 +374,8 @@ bool message_pid_parse(const char *text, uint64_t *pid) {
     static const char head[] = "<0.";
     const char *at = text + sizeof head - 1;
     uint32_t id = 0, serial = 0;
-    bool good = strncmp(text, head, sizeof head - 1) == 0 && parse_number(&at, &id) && *at++ == '.' && parse_number(&at, &serial) &&
-                strcmp(at, ">") == 0;
+    bool good = strncmp(text, head, sizeof head - 1) == 0 && parse_number(&at, &id) &&
+                *at++ == '.' && parse_number(&at, &serial) && strcmp(at, ">") == 0;
     *pid = good ? id | (uint64_t)serial << 32 : 0;
     return good;
 }

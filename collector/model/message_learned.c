@@ -34,14 +34,16 @@ static inline bool big_value(const uint8_t *p, int64_t *value) {
     return p[0] == TERM_SMALL_BIG && p[1] == 8 && digits <= INT64_MAX;
 }
 
-// -- heads -------------------------------------------------------------------------------------------------------------
+// -- heads ----------------------------------------------------------------------------------------
 
-// Bytes of "event, {Module, Function, Arity}" at p, if its atoms have `lead` bytes before their text, as all of a stream have; 0 when they
-// go past `end` or are too many to keep. Only a length: that these are the bytes of a head is seen when they equal a known one.
+// Bytes of "event, {Module, Function, Arity}" at p, if its atoms have `lead` bytes before their
+// text, as all of a stream have; 0 when they go past `end` or are too many to keep. Only a length:
+// that these are the bytes of a head is seen when they equal a known one.
 static inline size_t head_bytes(const uint8_t *p, const uint8_t *end, size_t lead) {
     enum { TUPLE = 2, ARITY = 2, LEAST = 16 };
     size_t left = (size_t)(end - p);
-    size_t at = lead + p[lead - 1] + TUPLE; // the length's last byte stands before the text; longer atoms than 255 are none of these
+    // the length's last byte stands before the text; longer atoms than 255 are none of these
+    size_t at = lead + p[lead - 1] + TUPLE;
     at = at + lead <= left ? at + lead + p[at + lead - 1] : left;
     at = at + lead <= left ? at + lead + p[at + lead - 1] : left;
     size_t len = at + ARITY;
@@ -53,10 +55,13 @@ static size_t atom_lead(uint8_t tag) {
     return tag == TERM_ATOM ? 3 : tag == TERM_SMALL_ATOM_UTF8 ? 2 : 0;
 }
 
-// Where a head is kept. It need not withstand attacks: whoever makes heads share a place only makes the slow way more frequent.
-static inline struct message_head *head_place(struct message_reader *r, const uint8_t *p, size_t len) {
+// Where a head is kept. It need not withstand attacks: whoever makes heads share a place only makes
+// the slow way more frequent.
+static inline struct message_head *head_place(struct message_reader *r, const uint8_t *p,
+                                              size_t len) {
     // p[3] tells the events apart
-    uint64_t h = ((load64(p + len - 16) + p[3]) * 0xd6e8feb86659fd93ULL ^ load64(p + len - 8)) * 0xe7037ed1a0b428dbULL;
+    uint64_t h = ((load64(p + len - 16) + p[3]) * 0xd6e8feb86659fd93ULL ^ load64(p + len - 8)) *
+                 0xe7037ed1a0b428dbULL;
     return &r->heads[(h >> 32) % MESSAGE_HEADS];
 }
 
@@ -71,7 +76,8 @@ void message_learn_head(struct message_reader *r, const uint8_t *p, size_t len, 
     }
     r->atom_lead = (uint8_t)lead;
     struct message_head *h = head_place(r, p, len);
-    *h = (struct message_head){.len = (uint8_t)len, .kind = (uint8_t)m->kind, .arity = (uint8_t)m->arity};
+    *h = (struct message_head){
+        .len = (uint8_t)len, .kind = (uint8_t)m->kind, .arity = (uint8_t)m->arity};
     memcpy(h->bytes, p, len);
     h->name_at = (uint8_t)(m->name.data - p);
     h->name_len = (uint8_t)m->name.len;
@@ -85,7 +91,8 @@ void message_learn_head(struct message_reader *r, const uint8_t *p, size_t len, 
     m->head = h;
 }
 
-static inline struct message_head *head_find(struct message_reader *r, const uint8_t *p, const uint8_t *end) {
+static inline struct message_head *head_find(struct message_reader *r, const uint8_t *p,
+                                             const uint8_t *end) {
     size_t len = head_bytes(p, end, r->atom_lead);
     if (len == 0) {
         return NULL;
@@ -94,11 +101,15 @@ static inline struct message_head *head_find(struct message_reader *r, const uin
     return h->len == len && bytes_equal(h->bytes, p, len) ? h : NULL;
 }
 
-// -- tokens ------------------------------------------------------------------------------------------------------------
+// -- tokens ---------------------------------------------------------------------------------------
 
-// Bytes of an integer of at most 64 bits at p, 0 when it is something else. BIG_TIME bytes are there.
+// Bytes of an integer of at most 64 bits at p, 0 when it is something else. BIG_TIME bytes are
+// there.
 static inline size_t number_bytes(const uint8_t *p) {
-    return p[0] == TERM_SMALL_INTEGER ? 2 : p[0] == TERM_INTEGER ? 5 : p[0] == TERM_SMALL_BIG && p[1] <= 8 ? 3u + p[1] : 0;
+    return p[0] == TERM_SMALL_INTEGER            ? 2
+           : p[0] == TERM_INTEGER                ? 5
+           : p[0] == TERM_SMALL_BIG && p[1] <= 8 ? 3u + p[1]
+                                                 : 0;
 }
 
 __attribute__((noinline)) static size_t read_big_serial(const uint8_t *p, uint64_t *serial) {
@@ -111,7 +122,8 @@ __attribute__((noinline)) static size_t read_big_serial(const uint8_t *p, uint64
     return bytes;
 }
 
-// Reads a serial at p as message.c does, and returns its bytes; 0 when it is something else. BIG_TIME bytes are there.
+// Reads a serial at p as message.c does, and returns its bytes; 0 when it is something else.
+// BIG_TIME bytes are there.
 static inline size_t read_serial(const uint8_t *p, uint64_t *serial) {
     if (p[0] == TERM_SMALL_INTEGER) {
         *serial = p[1];
@@ -125,10 +137,11 @@ static inline size_t read_serial(const uint8_t *p, uint64_t *serial) {
     return read_big_serial(p, serial);
 }
 
-// A token whose label is a number and whose From is a process of the traced node, in what ends at `end`; behind that
-// are the BIG_TIME bytes of the time, so that a number may be looked at wherever it begins. Returns the token's end, or NULL.
-static inline const uint8_t *read_token(const struct message_reader *r, const uint8_t *p, const uint8_t *end,
-                                        struct message *m) {
+// A token whose label is a number and whose From is a process of the traced node, in what ends at
+// `end`; behind that are the BIG_TIME bytes of the time, so that a number may be looked at wherever
+// it begins. Returns the token's end, or NULL.
+static inline const uint8_t *read_token(const struct message_reader *r, const uint8_t *p,
+                                        const uint8_t *end, struct message *m) {
     enum { TUPLE = 2 };
     size_t pid = r->prefix_len - r->pid_at;
     int64_t label;
@@ -151,8 +164,8 @@ static inline const uint8_t *read_token(const struct message_reader *r, const ui
     p += size;
     size_t serial = p < end ? read_serial(p, &m->serial) : 0;
     p += serial;
-    if (serial == 0 || p >= end || (size_t)(end - p) <= pid + PID_NUMBERS || !bytes_equal(p, r->prefix + r->pid_at, pid) ||
-        load32(p + pid + 8) != r->creation) {
+    if (serial == 0 || p >= end || (size_t)(end - p) <= pid + PID_NUMBERS ||
+        !bytes_equal(p, r->prefix + r->pid_at, pid) || load32(p + pid + 8) != r->creation) {
         return NULL;
     }
     m->token = hash_mix((uint64_t)label);
@@ -163,7 +176,8 @@ static inline const uint8_t *read_token(const struct message_reader *r, const ui
 }
 
 // A call's note up to end: Token, {Token} or {Token, Identity}.
-static inline bool read_note(const struct message_reader *r, const uint8_t *p, const uint8_t *end, struct message *m) {
+static inline bool read_note(const struct message_reader *r, const uint8_t *p, const uint8_t *end,
+                             struct message *m) {
     bool wrapped = end - p > 2 && p[0] == TERM_SMALL_TUPLE && (p[1] == 1 || p[1] == 2);
     uint8_t elements = wrapped ? p[1] : 1;
     p = read_token(r, wrapped ? p + 2 : p, end, m);
@@ -181,14 +195,15 @@ static inline bool read_note(const struct message_reader *r, const uint8_t *p, c
     return p == end;
 }
 
-// -- messages ----------------------------------------------------------------------------------------------------------
+// -- messages -------------------------------------------------------------------------------------
 
 bool message_learned(struct message_reader *r, struct cursor *c, struct message *m) {
     const uint8_t *p = c->at;
     const uint8_t *time = c->end - BIG_TIME;
     size_t start = r->known;
-    if (start == 0 || cursor_left(c) < start + BIG_TIME + LONGEST_LEAD || !bytes_equal(p, r->prefix, r->prefix_len) ||
-        load32(p + start - 4) != r->creation || !big_value(time, &m->time) ||
+    if (start == 0 || cursor_left(c) < start + BIG_TIME + LONGEST_LEAD ||
+        !bytes_equal(p, r->prefix, r->prefix_len) || load32(p + start - 4) != r->creation ||
+        !big_value(time, &m->time) ||
         (uint64_t)m->time - (uint64_t)r->time + NEAR_TIME > 2 * (uint64_t)NEAR_TIME) {
         return false;
     }
@@ -205,7 +220,8 @@ bool message_learned(struct message_reader *r, struct cursor *c, struct message 
     if (!h->meant) {
         m->name = slice_of(h->bytes + h->name_at, h->name_len);
         m->module = (struct term_atom){slice_of(h->bytes + h->module_at, h->module_len), h->latin1};
-        m->function = (struct term_atom){slice_of(h->bytes + h->function_at, h->function_len), h->latin1};
+        m->function =
+            (struct term_atom){slice_of(h->bytes + h->function_at, h->function_len), h->latin1};
     }
     m->arity = h->arity;
     m->target = h->target;
@@ -226,7 +242,8 @@ bool message_learned(struct message_reader *r, struct cursor *c, struct message 
     return true;
 }
 
-void message_learn_start(struct message_reader *r, const uint8_t *start, const uint8_t *at, struct term_pid pid) {
+void message_learn_start(struct message_reader *r, const uint8_t *start, const uint8_t *at,
+                         struct term_pid pid) {
     const uint8_t *end = pid.node.text.data + pid.node.text.len;
     size_t len = (size_t)(end - start);
     r->prefix_len = r->known = 0;
@@ -239,7 +256,9 @@ void message_learn_start(struct message_reader *r, const uint8_t *start, const u
 }
 
 void message_learn_time(struct message_reader *r, struct slice encoded, const struct message *m) {
-    r->big_time = encoded.len == BIG_TIME && encoded.data[0] == TERM_SMALL_BIG && m->clock == MESSAGE_MONOTONIC;
+    r->big_time = encoded.len == BIG_TIME && encoded.data[0] == TERM_SMALL_BIG &&
+                  m->clock == MESSAGE_MONOTONIC;
     r->time = m->time;
-    r->known = r->prefix_len > 0 && r->atom_lead > 0 && r->big_time ? r->prefix_len + PID_NUMBERS : 0;
+    r->known =
+        r->prefix_len > 0 && r->atom_lead > 0 && r->big_time ? r->prefix_len + PID_NUMBERS : 0;
 }

@@ -2,7 +2,8 @@
 #include "model/message_values.h"
 
 static const uint8_t EMPTY[] = {TERM_NIL};
-static const uint8_t USELESS[] = {TERM_SMALL_TUPLE, 2, TERM_SMALL_ATOM_UTF8, 4, 'd', 'r', 'o', 'p', TERM_NIL};
+static const uint8_t USELESS[] = {TERM_SMALL_TUPLE, 2, TERM_SMALL_ATOM_UTF8, 4, 'd', 'r', 'o', 'p',
+                                  TERM_NIL};
 
 static void add(struct buffer *out, struct slice bytes) {
     buffer_append(out, bytes.data, bytes.len);
@@ -12,14 +13,16 @@ static struct slice between(const uint8_t *from, const uint8_t *to) {
     return slice_of(from, (size_t)(to - from));
 }
 
-// Whether a function of the VM made the process that it returned: the one thing that a replay reads of
-// returned values.
+// Whether a function of the VM made the process that it returned: the one thing that a replay reads
+// of returned values.
 static bool spawns(const struct message *m) {
     struct slice name = m->function.text;
-    return slice_is(m->module.text, "erlang") && name.len >= 5 && memcmp(name.data, "spawn", 5) == 0;
+    return slice_is(m->module.text, "erlang") && name.len >= 5 &&
+           memcmp(name.data, "spawn", 5) == 0;
 }
 
-// What stays of a returned value: a pid, and of a pair the pid in front, if it is a spawn function's.
+// What stays of a returned value: a pid, and of a pair the pid in front, if it is a spawn
+// function's.
 static void add_returned(struct buffer *out, const struct message *m) {
     struct cursor c = cursor_of(m->note.data, m->note.len);
     bool pair = term_is_tuple(term_peek(&c)) && term_tuple(&c) == 2;
@@ -48,7 +51,8 @@ static void add_raised(struct buffer *out, const struct message *m) {
 }
 
 // Appends the message between those two places.
-static void add_message(struct buffer *out, const struct message *m, const uint8_t *from, const uint8_t *to) {
+static void add_message(struct buffer *out, const struct message *m, const uint8_t *from,
+                        const uint8_t *to) {
     if (m->kind == MESSAGE_OTHER) {
         add(out, slice_of(USELESS, sizeof USELESS));
     } else if (m->kind != MESSAGE_RETURN && m->kind != MESSAGE_EXCEPTION) {

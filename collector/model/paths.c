@@ -34,7 +34,8 @@ static uint64_t key_of(uint32_t parent, uint16_t tier) {
 static uint32_t add(struct paths *p, uint16_t node, uint32_t parent, uint16_t tier) {
     uint32_t left = LIMIT_PATHS - paths_count(p);
     uint32_t id = p->free != PATH_ROOT ? p->free : p->count + 1;
-    if (left == 0 || (p->shared && p->own[node] >= SLAB_SHARE * left) || !map_set(&p->index, key_of(parent, tier), id)) {
+    if (left == 0 || (p->shared && p->own[node] >= SLAB_SHARE * left) ||
+        !map_set(&p->index, key_of(parent, tier), id)) {
         p->refused = true;
         return PATH_OTHER;
     }
@@ -54,8 +55,10 @@ static uint32_t add(struct paths *p, uint16_t node, uint32_t parent, uint16_t ti
 }
 
 // paths_below without the short cut; apart from it, so that this needs no stack frame.
-__attribute__((noinline)) static uint32_t find(struct paths *p, uint16_t node, uint32_t parent, uint16_t tier) {
-    if (parent == PATH_OTHER || p->all[parent].tier == tier || p->all[parent].depth == LIMIT_PATH_DEPTH) {
+__attribute__((noinline)) static uint32_t find(struct paths *p, uint16_t node, uint32_t parent,
+                                               uint16_t tier) {
+    if (parent == PATH_OTHER || p->all[parent].tier == tier ||
+        p->all[parent].depth == LIMIT_PATH_DEPTH) {
         return parent;
     }
     uint32_t id = map_get(&p->index, key_of(parent, tier));
@@ -89,7 +92,8 @@ void paths_forget(struct paths *p, bool used[LIMIT_PATHS + 1]) {
         if (path->depth > 0 && !used[id]) {
             map_remove(&p->index, key_of(path->parent, path->tier), id);
             p->own[path->owner]--;
-            *path = (struct path){.parent = p->free, .generation = path->generation + 1, .tier = UINT16_MAX};
+            *path = (struct path){
+                .parent = p->free, .generation = path->generation + 1, .tier = UINT16_MAX};
             p->free = id;
             p->removed++;
         }

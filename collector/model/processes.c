@@ -75,7 +75,8 @@ void process_dies(struct tracker *t, struct process *p) {
 void pop_lost(struct tracker *t, struct process *p) {
     while (p->top != SLAB_NONE) {
         const struct call *top = call_at(t, p->top);
-        bool expected = top->losses == t->losses && top->caller == 0; // without a value it may have ended in silence
+        // without a value it may have ended in silence
+        bool expected = top->losses == t->losses && top->caller == 0;
         if (top->tier != RECORD_SPAWN && (expected || alive(t, top->request, top->generation))) {
             return;
         }
@@ -105,9 +106,11 @@ void processes_sweep(struct tracker *t, bool all) {
     uint32_t slots = t->by_pid.mask + 1;
     for (uint32_t i = 0; i < slots;) {
         uint32_t index = t->by_pid.slots[i].value;
-        struct process *p = index == MAP_NONE ? NULL : SLAB_AT(&t->pool->processes, struct process, index);
+        struct process *p =
+            index == MAP_NONE ? NULL : SLAB_AT(&t->pool->processes, struct process, index);
         bool idle = p && (all || t->now - p->last > t->options.timeout_ns);
-        for (uint32_t c = idle && !all ? p->top : SLAB_NONE; c != SLAB_NONE && idle; c = call_at(t, c)->below) {
+        for (uint32_t c = idle && !all ? p->top : SLAB_NONE; c != SLAB_NONE && idle;
+             c = call_at(t, c)->below) {
             idle = !alive(t, call_at(t, c)->request, call_at(t, c)->generation);
         }
         if (idle) {
@@ -118,10 +121,12 @@ void processes_sweep(struct tracker *t, bool all) {
     }
 }
 
-// -- time that a process was not running its calls ------------------------------------------------------------------------
+// -- time that a process was not running its calls ------------------------------------------------
 
-// Adds to the innermost call's costs. None when the pause began before the call: its start or end was lost.
-static void add_cost(struct tracker *t, struct process *p, enum tracker_pause kind, int64_t since, int64_t time) {
+// Adds to the innermost call's costs. None when the pause began before the call: its start or end
+// was lost.
+static void add_cost(struct tracker *t, struct process *p, enum tracker_pause kind, int64_t since,
+                     int64_t time) {
     uint32_t innermost = p->top;
     while (innermost != SLAB_NONE && call_at(t, innermost)->tier == RECORD_SPAWN) {
         innermost = call_at(t, innermost)->below;
@@ -130,7 +135,8 @@ static void add_cost(struct tracker *t, struct process *p, enum tracker_pause ki
         return;
     }
     struct call *top = call_at(t, innermost);
-    if (!alive(t, top->request, top->generation) || span_at(t, top->chunk, top->span)->start > since) {
+    if (!alive(t, top->request, top->generation) ||
+        span_at(t, top->chunk, top->span)->start > since) {
         return;
     }
     if (top->costs == SLAB_NONE) {
@@ -144,7 +150,8 @@ static void add_cost(struct tracker *t, struct process *p, enum tracker_pause ki
     *(kind == PAUSE_GC ? &costs->gc : &costs->off_cpu) += (uint64_t)(time - since);
 }
 
-void tracker_pause(struct tracker *t, uint64_t pid, enum tracker_pause kind, bool begins, int64_t time) {
+void tracker_pause(struct tracker *t, uint64_t pid, enum tracker_pause kind, bool begins,
+                   int64_t time) {
     struct process *p = process_find(t, pid);
     if (!p) {
         return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tracker.h"
 
-// -- records -------------------------------------------------------------------------------------------------------------
+// -- records --------------------------------------------------------------------------------------
 
 bool chunk_add(struct tracker *t, struct request *r) {
     uint32_t chunk = r->count < RECORDS ? POOL_TAKE(t, chunks) : SLAB_NONE;
@@ -18,7 +18,8 @@ bool chunk_add(struct tracker *t, struct request *r) {
     return true;
 }
 
-bool span_add(struct tracker *t, uint32_t index, struct call *call, const struct tracker_call *what) {
+bool span_add(struct tracker *t, uint32_t index, struct call *call,
+              const struct tracker_call *what) {
     struct request *r = request_at(t, index);
     bool spawn = call->tier == RECORD_SPAWN;
     if (spawn ? r->spawns == LIMIT_SPAWNS_PER_REQUEST : r->spans == LIMIT_SPANS_PER_REQUEST) {
@@ -49,7 +50,8 @@ bool span_add(struct tracker *t, uint32_t index, struct call *call, const struct
     r->open += !spawn;
     r->spawns += spawn;
     // Returns that were lost pile up calls too: only what was called since the last loss counts.
-    if (below && !nested && below->losses == t->losses && ++call->requests % LIMIT_LOOP_REQUESTS == 0) {
+    if (below && !nested && below->losses == t->losses &&
+        ++call->requests % LIMIT_LOOP_REQUESTS == 0) {
         tell_never_returns(t, call);
     }
     return true;
@@ -63,7 +65,7 @@ void spans_free(struct tracker *t, struct request *r) {
     }
 }
 
-// -- a request's worth ---------------------------------------------------------------------------------------------------
+// -- a request's worth ----------------------------------------------------------------------------
 
 static void spread_span(struct span *to, const struct live_span *s) {
     to->start = s->start;
@@ -118,8 +120,8 @@ static void spread_mixed(void *context, uint32_t i, const struct live_span *reco
         span->off_cpu += record->end;
     } else if (record->tier == RECORD_SPAWN) {
         if (record->from != 0) {
-            s->spawns[s->spawn_count++] =
-                (struct spawn){record->start, record->pid, record->from, place_of(s, record->parent)};
+            s->spawns[s->spawn_count++] = (struct spawn){record->start, record->pid, record->from,
+                                                         place_of(s, record->parent)};
         }
     } else if (record->tier < RECORD_NONE) {
         s->places[i] = s->span_count;
@@ -142,8 +144,8 @@ static uint32_t spread(struct tracker *t, const struct request *r) {
     return s.spawn_count;
 }
 
-// Without markers: takes begin, end and outcome from the call that opened the request. Returns false when that is not the one that
-// should have, or did not return.
+// Without markers: takes begin, end and outcome from the call that opened the request. Returns
+// false when that is not the one that should have, or did not return.
 static bool rooted(const struct tracker *t, struct request *r, const struct span *spans) {
     uint32_t first = 0;
     for (uint32_t i = 1; i < r->spans; i++) {
@@ -179,8 +181,8 @@ static void framed(struct request *r, const struct span *spans) {
     }
 }
 
-// Whether messages that were lost may have been the request's, and not of its asynchronous calls alone. Of the losses since it opened the
-// first is the nearest.
+// Whether messages that were lost may have been the request's, and not of its asynchronous calls
+// alone. Of the losses since it opened the first is the nearest.
 static bool hit_by_loss(const struct tracker *t, const struct request *r) {
     uint32_t since = t->losses - r->losses;
     if (since == 0) {
@@ -188,7 +190,8 @@ static bool hit_by_loss(const struct tracker *t, const struct request *r) {
     }
     int64_t over = r->last > r->end ? r->last : r->end;
     int64_t lost_at = t->lost_at[(r->losses + 1) % LOSSES];
-    return since > LOSSES || !r->has_end || r->open > 0 || lost_at < over || lost_at - over <= DISORDER_NS;
+    return since > LOSSES || !r->has_end || r->open > 0 || lost_at < over ||
+           lost_at - over <= DISORDER_NS;
 }
 
 // Whether a request that has its end is whole, with begin and end set.
@@ -207,8 +210,9 @@ static bool whole(struct tracker *t, struct request *r, const struct span *spans
         return false;
     }
     if (r->has_begin) {
-        // Of what has begun before the end and is open, a return never came in the process that ended it. Elsewhere that is work that
-        // goes on, or, without return values, may have ended in silence.
+        // Of what has begun before the end and is open, a return never came in the process that
+        // ended it. Elsewhere that is work that goes on, or, without return values, may have ended
+        // in silence.
         for (uint32_t i = 0; i < r->spans && r->open > 0; i++) {
             bool late = !spans[i].open || spans[i].start > r->end;
             if (!late && spans[i].blind) {
@@ -226,7 +230,8 @@ static bool whole(struct tracker *t, struct request *r, const struct span *spans
 }
 
 // Why a request is incomplete that is not good, or was cut.
-static enum incomplete_reason reason_of(const struct tracker *t, const struct request *r, bool good) {
+static enum incomplete_reason reason_of(const struct tracker *t, const struct request *r,
+                                        bool good) {
     if (good) {
         return REASON_LARGE;
     }
@@ -236,21 +241,26 @@ static enum incomplete_reason reason_of(const struct tracker *t, const struct re
     if (hit_by_loss(t, r)) {
         return REASON_LOSS;
     }
-    if (!r->has_end || (!r->has_begin && (t->markers || r->open == 0))) { // without markers: the first call was not the one that begins
+    // without markers: the first call was not the one that begins
+    if (!r->has_end || (!r->has_begin && (t->markers || r->open == 0))) {
         return REASON_END;
     }
     return r->end >= r->begin && in_gap(t, r) ? REASON_GAP : REASON_RETURN;
 }
 
-void request_judge(struct tracker *t, struct request *r, enum request_fate fate, struct request_result *result) {
+void request_judge(struct tracker *t, struct request *r, enum request_fate fate,
+                   struct request_result *result) {
     struct request_tree *tree = t->pool->tree;
     uint32_t spawns = spread(t, r);
     bool good = fate == REQUEST_COMPLETE && whole(t, r, request_tree_spans(tree));
     result->error = r->error;
     result->calls = r->spans + r->beyond;
     result->cut = good && r->cut;
-    result->fate = good && !r->cut ? REQUEST_COMPLETE : fate == REQUEST_EXPIRED ? REQUEST_EXPIRED : REQUEST_INCOMPLETE;
-    result->reason = result->fate == REQUEST_INCOMPLETE ? (uint8_t)reason_of(t, r, good) : REASON_NONE;
+    result->fate = good && !r->cut           ? REQUEST_COMPLETE
+                   : fate == REQUEST_EXPIRED ? REQUEST_EXPIRED
+                                             : REQUEST_INCOMPLETE;
+    result->reason =
+        result->fate == REQUEST_INCOMPLETE ? (uint8_t)reason_of(t, r, good) : REASON_NONE;
     result->begin = good ? r->begin : r->first;
     result->end = good ? r->end : r->last;
     if (good) {

@@ -19,9 +19,10 @@ struct request_tree {
     uint32_t *last_child;
     uint32_t *sibling;
     struct span_parents *parents;
-    int64_t *until;               // up to where the children of a span cover it
-    int64_t *until_above;         // what until_of_tier was before the span
-    int64_t until_of_tier[TIERS]; // latest end of the tier's spans above the one looked at; INT64_MIN: none
+    int64_t *until;       // up to where the children of a span cover it
+    int64_t *until_above; // what until_of_tier was before the span
+    // latest end of the tier's spans above the one looked at; INT64_MIN: none
+    int64_t until_of_tier[TIERS];
 };
 
 struct request_tree *request_tree_new(void) {
@@ -35,7 +36,8 @@ struct request_tree *request_tree_new(void) {
     t->order = malloc(5 * N * sizeof *t->order);
     t->until = malloc(N * sizeof *t->until);
     t->until_above = malloc(N * sizeof *t->until_above);
-    if (!t->spans || !t->sorted || !t->order || !t->until || !t->until_above || !(t->parents = span_parents_new())) {
+    if (!t->spans || !t->sorted || !t->order || !t->until || !t->until_above ||
+        !(t->parents = span_parents_new())) {
         request_tree_free(t);
         return NULL;
     }
@@ -84,7 +86,8 @@ static int by_start(const void *a, const void *b, void *context) {
     return i < j ? -1 : 1; // arrival order is exact within a process
 }
 
-// Fills order, position and sorted. Mostly the spans come sorted; then they stay where they are, and the two arrays swap names.
+// Fills order, position and sorted. Mostly the spans come sorted; then they stay where they are,
+// and the two arrays swap names.
 static void sort_spans(struct request_tree *t, uint32_t count) {
     enum { FEW = 32 };
     uint32_t sorted = 1;
@@ -140,11 +143,13 @@ static void list_children(struct request_tree *t, uint32_t count) {
 static void find_parents(struct request_tree *t, const struct tree_request *request) {
     for (uint32_t i = 0; i < request->count; i++) {
         uint32_t parent = t->sorted[i].parent;
-        t->sorted[i].parent = parent == SPAN_NONE || t->position[parent] >= i ? SPAN_NONE : t->position[parent];
+        t->sorted[i].parent =
+            parent == SPAN_NONE || t->position[parent] >= i ? SPAN_NONE : t->position[parent];
     }
     struct spawn *spawns = span_parents_spawns(t->parents);
     for (uint32_t i = 0; i < request->spawns; i++) {
-        spawns[i].parent = spawns[i].parent == SPAN_NONE ? SPAN_NONE : t->position[spawns[i].parent];
+        spawns[i].parent =
+            spawns[i].parent == SPAN_NONE ? SPAN_NONE : t->position[spawns[i].parent];
     }
     span_parents_find(t->parents, t->sorted, request);
 }
@@ -164,7 +169,8 @@ static int64_t cover(const struct span *span, int64_t end, int64_t *until) {
 static bool is_outermost(const struct request_tree *t, const struct span *span) {
     for (uint32_t i = span->parent; i != SPAN_NONE; i = t->sorted[i].parent) {
         const struct span *above = &t->sorted[i];
-        if (above->tier == span->tier && (above->open || above->end >= span->start)) { // a parent in another process may have ended before
+        // a parent in another process may have ended before
+        if (above->tier == span->tier && (above->open || above->end >= span->start)) {
             return false;
         }
     }
@@ -200,7 +206,8 @@ static void find_outermost(struct request_tree *t, uint32_t count) {
     }
 }
 
-// Takes what a span covers of its parent, and of that what its siblings before it did not, off the parent's self time.
+// Takes what a span covers of its parent, and of that what its siblings before it did not, off the
+// parent's self time.
 static void cover_parent(struct request_tree *t, const struct span *span) {
     struct span *parent = &t->sorted[span->parent];
     if (!parent->async) {

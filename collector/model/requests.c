@@ -8,7 +8,7 @@
 
 enum { SWEEP_SECONDS = 60 };
 
-// -- requests --------------------------------------------------------------------------------------------------------
+// -- requests -------------------------------------------------------------------------------------
 
 static void list_append(struct tracker *t, uint32_t index, enum phase phase, int64_t deadline) {
     struct list *l = &t->lists[phase];
@@ -55,18 +55,19 @@ uint32_t request_new(struct tracker *t, uint64_t token, int64_t time) {
     if (++t->pool->generation == 0) {
         t->pool->generation = 1; // 0 is no request's
     }
-    *request_at(t, index) = (struct request){.token = token,
-                                             .first = time,
-                                             .last = time,
-                                             .generation = t->pool->generation,
-                                             .losses = time <= t->lost_until ? t->losses - 1 : t->losses,
-                                             .first_chunk = SLAB_NONE,
-                                             .last_chunk = SLAB_NONE,
-                                             .name = SLAB_NONE,
-                                             .root = SPAN_NONE,
-                                             .identity = IDENTITY_UNDEFINED,
-                                             .named_place = UINT8_MAX,
-                                             .phase = PHASES};
+    *request_at(t, index) =
+        (struct request){.token = token,
+                         .first = time,
+                         .last = time,
+                         .generation = t->pool->generation,
+                         .losses = time <= t->lost_until ? t->losses - 1 : t->losses,
+                         .first_chunk = SLAB_NONE,
+                         .last_chunk = SLAB_NONE,
+                         .name = SLAB_NONE,
+                         .root = SPAN_NONE,
+                         .identity = IDENTITY_UNDEFINED,
+                         .named_place = UINT8_MAX,
+                         .phase = PHASES};
     return index;
 }
 
@@ -120,7 +121,8 @@ void request_ends(struct tracker *t, uint32_t index, const struct tracker_end *e
 // The node whose request it is a part of, or DIRECTORY_NONE. Our own requests have a begin.
 static uint16_t maker_of(const struct tracker *t, const struct request *r) {
     bool known = t->markers && !r->has_begin && !r->has_end && t->options.events.maker;
-    return known ? t->options.events.maker(t->options.events.context, hash_unmix(r->token)) : DIRECTORY_NONE;
+    return known ? t->options.events.maker(t->options.events.context, hash_unmix(r->token))
+                 : DIRECTORY_NONE;
 }
 
 void stale_count(struct tracker *t, uint16_t tier, uint64_t token) {
@@ -197,8 +199,8 @@ static void stretch_by(void *context, uint32_t i, const struct live_span *record
     }
 }
 
-// The end of a request that stretches is the last return of the calls that its process had open at the end
-// mark. False: one is still open.
+// The end of a request that stretches is the last return of the calls that its process had open at
+// the end mark. False: one is still open.
 static bool stretched(struct tracker *t, struct request *r) {
     struct stretch s = {r, r->end, false};
     each_record(t, r, &s, stretch_by);
@@ -225,19 +227,23 @@ static void request_close(struct tracker *t, uint32_t index, enum request_fate f
     }
     bool marked = t->markers || r->has_begin;
     uint16_t maker = maker_of(t, r);
-    if (map_remove(&t->by_token, r->token, index) && maker == DIRECTORY_NONE) { // else it is another request's by now, or part's
+    // else it is another request's by now, or part's
+    if (map_remove(&t->by_token, r->token, index) && maker == DIRECTORY_NONE) {
         remember_closed(t, r->token);
     }
     latest_forget(t->tokens, r->token);
     if (maker != DIRECTORY_NONE) {
         part_close(t, r, maker);
-    } else if (marked && !r->has_begin && !r->has_end && r->losses == t->losses && r->damage == REASON_NONE) {
-        // Never was a request: calls under somebody's token, or what came after a begin that nobody saw.
+    } else if (marked && !r->has_begin && !r->has_end && r->losses == t->losses &&
+               r->damage == REASON_NONE) {
+        // Never was a request: calls under somebody's token, or what came after a begin that nobody
+        // saw.
         spans_stale(t, r);
     } else {
         cause_strangers(t, index);
         struct request_result result = {.identity = identity_of(t, r),
-                                        .label = t->options.events.maker ? hash_unmix(r->token) : 0};
+                                        .label =
+                                            t->options.events.maker ? hash_unmix(r->token) : 0};
         request_judge(t, r, fate, &result);
         if (result.fate == REQUEST_COMPLETE) {
             open_spans_stale(t, &result);
@@ -288,17 +294,20 @@ uint32_t request_for(struct tracker *t, uint64_t token, int64_t time, uint16_t t
     return index;
 }
 
-// A request has no room: it is counted here, and what comes of it later is stale and counts no second one.
+// A request has no room: it is counted here, and what comes of it later is stale and counts no
+// second one.
 static void refuse_request(struct tracker *t, uint64_t token) {
     t->counts.refused_requests++;
     remember_closed(t, token);
 }
 
-// -- calls -------------------------------------------------------------------------------------------------------------
+// -- calls ----------------------------------------------------------------------------------------
 
 // Without markers: whether this call opens the token's next request, the one before being over.
-static bool opens_again(struct tracker *t, const struct tracker_call *call, const struct process *p) {
-    if (call->tier != t->options.entry || p->top != SLAB_NONE || t->markers || call->tier == TIER_NONE) {
+static bool opens_again(struct tracker *t, const struct tracker_call *call,
+                        const struct process *p) {
+    if (call->tier != t->options.entry || p->top != SLAB_NONE || t->markers ||
+        call->tier == TIER_NONE) {
         return false;
     }
     uint32_t index = request_find(t, call->token);
@@ -318,20 +327,24 @@ static void find_root(struct tracker *t, struct request *r, const struct tracker
 
 // Whether nothing has happened to a request yet, nor, while it is a piece, to its label's.
 static bool unhurt(struct tracker *t, uint32_t index) {
-    uint32_t labelled = is_piece(t, index) ? request_find(t, request_at(t, index)->token) : MAP_NONE;
-    return request_at(t, index)->damage == REASON_NONE && (labelled == MAP_NONE || request_at(t, labelled)->damage == REASON_NONE);
+    uint32_t labelled =
+        is_piece(t, index) ? request_find(t, request_at(t, index)->token) : MAP_NONE;
+    return request_at(t, index)->damage == REASON_NONE &&
+           (labelled == MAP_NONE || request_at(t, labelled)->damage == REASON_NONE);
 }
 
-// A call of another request, or of none, above one whose return has no value: that one was left in silence, most likely.
+// A call of another request, or of none, above one whose return has no value: that one was left in
+// silence, most likely.
 static void doubt_below(struct tracker *t, const struct call *below, uint32_t request) {
-    if (below->caller != 0 && !same_request(t, below->request, request) && alive(t, below->request, below->generation) &&
-        unhurt(t, below->request)) {
+    if (below->caller != 0 && !same_request(t, below->request, request) &&
+        alive(t, below->request, below->generation) && unhurt(t, below->request)) {
         request_hurt(request_at(t, below->request), REASON_RETURN);
         t->counts.ambiguous_returns++;
     }
 }
 
-// What a process calls under the token of its request when the entry has returned: no match spec runs then that could take the token away.
+// What a process calls under the token of its request when the entry has returned: no match spec
+// runs then that could take the token away.
 static bool after_entry(const struct tracker *t, const struct tracker_call *call, uint32_t index) {
     const struct request *r = request_at(t, index);
     return r->by_entry && r->has_end && r->begin_pid == call->pid;
@@ -412,7 +425,8 @@ void tracker_pass(struct tracker *t, uint64_t pid, uint16_t tier, int64_t time) 
     }
 }
 
-// A marker of a request: it is no longer one of a stream without markers, and an end that was found out is none.
+// A marker of a request: it is no longer one of a stream without markers, and an end that was found
+// out is none.
 static struct request *request_marked(struct tracker *t, uint32_t index) {
     struct request *r = request_at(t, index);
     if (r->root != SPAN_NONE) {
@@ -459,10 +473,11 @@ struct request_ref request_begins(struct tracker *t, const struct tracker_call *
     return (struct request_ref){index, r->generation};
 }
 
-// A begin inside of the request that its process has begun with a call, or with a marker under the same
-// token: it names that one. One under an entry's token elsewhere is work for that entry's request. Returns
-// true for these.
-static bool begins_inside(struct tracker *t, const struct tracker_call *call, struct request_ref *ref) {
+// A begin inside of the request that its process has begun with a call, or with a marker under the
+// same token: it names that one. One under an entry's token elsewhere is work for that entry's
+// request. Returns true for these.
+static bool begins_inside(struct tracker *t, const struct tracker_call *call,
+                          struct request_ref *ref) {
     struct process *p = process_find(t, call->pid);
     *ref = NO_REQUEST;
     t->markers = true;
@@ -496,7 +511,8 @@ struct request_ref tracker_web_begin(struct tracker *t, const struct tracker_cal
 
 static void end_of_death(struct tracker *t, uint32_t index, uint64_t pid, int64_t time) {
     struct request *r = request_at(t, index);
-    request_ends(t, index, &(struct tracker_end){.pid = pid, .time = time, .error = !r->sending || r->error});
+    request_ends(t, index,
+                 &(struct tracker_end){.pid = pid, .time = time, .error = !r->sending || r->error});
     r->died = true;
 }
 
@@ -504,7 +520,8 @@ void request_died(struct tracker *t, const struct process *p, bool crashed, int6
     if (crashed && alive(t, p->begun, p->begun_generation) && !request_at(t, p->begun)->has_end) {
         end_of_death(t, p->begun, p->pid, time);
     }
-    // A connection may have had many at a time. Few processes die with one open, so that looking for them is cheap.
+    // A connection may have had many at a time. Few processes die with one open, so that looking
+    // for them is cheap.
     for (enum phase phase = PHASE_NEW; phase <= PHASE_OPEN && p->web_open > 0; phase++) {
         for (uint32_t index = t->lists[phase].head, next; index != SLAB_NONE; index = next) {
             const struct request *r = request_at(t, index);
@@ -519,15 +536,16 @@ void request_died(struct tracker *t, const struct process *p, bool crashed, int6
 // Whether a process has calls of a request open.
 static bool has_open(const struct tracker *t, const struct process *p, uint32_t request) {
     uint32_t i = p->top;
-    while (i != SLAB_NONE && (call_at(t, i)->request != request || call_at(t, i)->tier == RECORD_SPAWN ||
-                              call_at(t, i)->generation != request_at(t, request)->generation)) {
+    while (i != SLAB_NONE &&
+           (call_at(t, i)->request != request || call_at(t, i)->tier == RECORD_SPAWN ||
+            call_at(t, i)->generation != request_at(t, request)->generation)) {
         i = call_at(t, i)->below;
     }
     return i != SLAB_NONE;
 }
 
-// The end mark of what began inside of an entry's call, or behind its return as an exception has left it. That
-// return is the end of the request.
+// The end mark of what began inside of an entry's call, or behind its return as an exception has
+// left it. That return is the end of the request.
 static void ends_inside(struct tracker *t, struct request *r, const struct tracker_end *end) {
     if (end->pid == r->begin_pid) {
         r->failed_inside = r->failed_inside || end->error;
@@ -542,10 +560,12 @@ static void ends_inside(struct tracker *t, struct request *r, const struct track
 void tracker_end(struct tracker *t, const struct tracker_end *end) {
     t->markers = true;
     bool late = request_find(t, end->token) == MAP_NONE && closed_lately(t, end->token);
-    uint32_t index = late ? SLAB_NONE : request_of(t, end->token, end->time); // new: its begin may be late
+    // new: its begin may be late
+    uint32_t index = late ? SLAB_NONE : request_of(t, end->token, end->time);
     struct process *p = process_find(t, end->pid);
     if (p) {
-        p->clock = end->serial > p->clock ? end->serial : p->clock; // the next begin's token is a new one, and shows none
+        // the next begin's token is a new one, and shows none
+        p->clock = end->serial > p->clock ? end->serial : p->clock;
         process_acts(t, p, end->time);
         p->last_event = LAST_RETURN;
         p->returned = index;
@@ -598,17 +618,19 @@ void tracker_end(struct tracker *t, const struct tracker_end *end) {
     request_ends(t, index, end);
 }
 
-// -- identities ------------------------------------------------------------------------------------------------------
+// -- identities -----------------------------------------------------------------------------------
 
 bool tracker_unnamed(const struct tracker *t, struct request_ref ref) {
     ref = piece_ref(t, ref);
     return alive(t, ref.index, ref.generation) &&
-           (request_at(t, ref.index)->identity == IDENTITY_UNDEFINED || request_at(t, ref.index)->met);
+           (request_at(t, ref.index)->identity == IDENTITY_UNDEFINED ||
+            request_at(t, ref.index)->met);
 }
 
 struct request_ref tracker_find(const struct tracker *t, uint64_t token) {
     uint32_t index = map_get(&t->by_token, token);
-    return index == MAP_NONE ? NO_REQUEST : (struct request_ref){index, request_at(t, index)->generation};
+    return index == MAP_NONE ? NO_REQUEST
+                             : (struct request_ref){index, request_at(t, index)->generation};
 }
 
 void tracker_name(struct tracker *t, struct request_ref ref, uint16_t identity) {
@@ -645,7 +667,8 @@ void tracker_name_late(struct tracker *t, struct request_ref ref, uint16_t ident
 
 int tracker_asked(struct tracker *t, struct request_ref ref) {
     ref = piece_ref(t, ref);
-    if (!alive(t, ref.index, ref.generation) || request_at(t, ref.index)->asked == LIMIT_ASKS_PER_REQUEST) {
+    if (!alive(t, ref.index, ref.generation) ||
+        request_at(t, ref.index)->asked == LIMIT_ASKS_PER_REQUEST) {
         return -1;
     }
     request_at(t, ref.index)->answers_due++;
@@ -667,7 +690,7 @@ void tracker_answered(struct tracker *t, struct request_ref ref, int place, uint
     }
 }
 
-// -- loss and time ---------------------------------------------------------------------------------------------------
+// -- loss and time --------------------------------------------------------------------------------
 
 void tracker_lost(struct tracker *t, int64_t latest) {
     t->losses++;
@@ -689,10 +712,12 @@ void tracker_gap(struct tracker *t, int64_t from, int64_t until) {
     t->gaps[t->gap_count++] = (struct gap){from, until};
 }
 
-// Many requests close at a time, and were last touched a second ago: asks for the memory of the next ones while one closes.
+// Many requests close at a time, and were last touched a second ago: asks for the memory of the
+// next ones while one closes.
 static inline void prefetch_closing(const struct tracker *t, const struct request *r) {
     const struct request *next = r->next == SLAB_NONE ? NULL : request_at(t, r->next);
-    const struct request *after = !next || next->next == SLAB_NONE ? NULL : request_at(t, next->next);
+    const struct request *after =
+        !next || next->next == SLAB_NONE ? NULL : request_at(t, next->next);
     if (after) {
         prefetch_chunk(t, after->first_chunk);
         prefetch_closed(t, after->token);
@@ -720,7 +745,8 @@ static bool stretches_on(struct tracker *t, uint32_t index) {
 }
 
 static void close_due(struct tracker *t) {
-    for (uint32_t index = t->lists[PHASE_CLOSING].head; index != SLAB_NONE; index = t->lists[PHASE_CLOSING].head) {
+    for (uint32_t index = t->lists[PHASE_CLOSING].head; index != SLAB_NONE;
+         index = t->lists[PHASE_CLOSING].head) {
         struct request *r = request_at(t, index);
         if (r->deadline > t->now) {
             break;
@@ -742,13 +768,16 @@ static void close_due(struct tracker *t) {
 static bool hopeless(const struct tracker *t, const struct request *r) {
     bool rootless = t->markers ? !r->has_begin : r->root == SPAN_NONE && r->open == 0;
     return rootless && !r->has_begin && t->now - r->last > GRACE_NS &&
-           (r->open == 0 || r->damage != REASON_NONE || maker_of(t, r) == DIRECTORY_NONE); // a part waits for its returns
+           // a part waits for its returns
+           (r->open == 0 || r->damage != REASON_NONE || maker_of(t, r) == DIRECTORY_NONE);
 }
 
-// Looks at the requests that are new no longer. Those that have begun as they should wait for their end from then on.
+// Looks at the requests that are new no longer. Those that have begun as they should wait for their
+// end from then on.
 static void judge_new(struct tracker *t) {
     const struct list *l = &t->lists[PHASE_NEW];
-    for (uint32_t index = l->head; index != SLAB_NONE && request_at(t, index)->deadline <= t->now; index = l->head) {
+    for (uint32_t index = l->head; index != SLAB_NONE && request_at(t, index)->deadline <= t->now;
+         index = l->head) {
         const struct request *r = request_at(t, index);
         if (too_old(t, r)) {
             request_close(t, index, REQUEST_EXPIRED);

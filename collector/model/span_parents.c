@@ -7,29 +7,38 @@
 #include "base/map.h"
 
 enum {
-    // Each span's, its sender (of one that was spawned and only sends), each spawner, and the one that began.
+    // Each span's, its sender (of one that was spawned and only sends), each spawner, and the one
+    // that began.
     PROCESSES = 2 * LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST + 1,
-    SENDERS = LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST, // each span and each spawn brings one at most
-    FEW = 32,                                    // processes or spawns that are looked through one by one
-    REMEMBERED = 256,                            // senders of one process that are looked through
-    AWAITED = 64,                                // and spans at its work, the latest
-    DEEPEST = 64,                                // processes one above the other
-    AHEAD = 64                                   // spans that are looked through for what a sender does next
+    // each span and each spawn brings one at most
+    SENDERS = LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST,
+    // processes or spawns that are looked through one by one
+    FEW = 32,
+    REMEMBERED = 256, // senders of one process that are looked through
+    AWAITED = 64,     // and spans at its work, the latest
+    DEEPEST = 64,     // processes one above the other
+    // spans that are looked through for what a sender does next
+    AHEAD = 64
 };
 
 // A process of the request, as far as the spans up to now tell.
 struct worker {
     uint64_t pid;
-    uint64_t sender;  // whose message or spawn brought what it works at; its own pid: nobody's
+    uint64_t sender;      // whose message or spawn brought what it works at; its own pid: nobody's
     struct worker *giver; // that process; NULL: nobody
-    uint32_t senders; // all it ever had: list in span_parents.senders, SPAN_NONE: none
-    uint32_t last;    // the span last begun here, SPAN_NONE: none
-    uint32_t inner;   // of it and those below it the first that was not over yet when that was asked for last, SPAN_NONE: none
-    uint32_t top;     // the last of these without one below it on the stack
-    uint32_t parent;  // where such spans hang
-    uint32_t given;   // such spans of others at the work that it gave them, unless known to be over: list in span_parents.given
-    int64_t ended;    // end of the one before that, INT64_MIN: there is none
-    int64_t event;    // the last thing it did or got back that is no span of its own, INT64_MIN: none
+    uint32_t senders;     // all it ever had: list in span_parents.senders, SPAN_NONE: none
+    uint32_t last;        // the span last begun here, SPAN_NONE: none
+    // of it and those below it the first that was not over yet when that was asked for last,
+    // SPAN_NONE: none
+    uint32_t inner;
+    uint32_t top;    // the last of these without one below it on the stack
+    uint32_t parent; // where such spans hang
+    // such spans of others at the work that it gave them, unless known to be over: list in
+    // span_parents.given
+    uint32_t given;
+    int64_t ended; // end of the one before that, INT64_MIN: there is none
+    // the last thing it did or got back that is no span of its own, INT64_MIN: none
+    int64_t event;
 };
 
 struct sender {
@@ -61,7 +70,8 @@ struct span_parents *span_parents_new(void) {
     p->senders = malloc(SENDERS * sizeof *p->senders);
     p->spawns = malloc(LIMIT_SPAWNS_PER_REQUEST * sizeof *p->spawns);
     p->given = malloc(LIMIT_SPANS_PER_REQUEST * sizeof *p->given);
-    if (!p->workers || !p->senders || !p->spawns || !p->given || !map_init(&p->by_pid) || !map_init(&p->by_child)) {
+    if (!p->workers || !p->senders || !p->spawns || !p->given || !map_init(&p->by_pid) ||
+        !map_init(&p->by_child)) {
         span_parents_free(p);
         return NULL;
     }
@@ -84,7 +94,7 @@ struct spawn *span_parents_spawns(struct span_parents *p) {
     return p->spawns;
 }
 
-// -- processes -------------------------------------------------------------------------------------------------------------
+// -- processes ------------------------------------------------------------------------------------
 
 static inline uint32_t worker_index(const struct span_parents *p, uint64_t pid) {
     if (p->worker_count > FEW) {
@@ -102,9 +112,11 @@ static inline struct worker *worker_find(const struct span_parents *p, uint64_t 
     return i == MAP_NONE ? NULL : &p->workers[i];
 }
 
-// Past FEW they are found by an index. Without memory for it a process is not found again: its spans hang below the request.
+// Past FEW they are found by an index. Without memory for it a process is not found again: its
+// spans hang below the request.
 __attribute__((noinline, cold)) static void index_workers(struct span_parents *p) {
-    for (uint32_t i = p->worker_count == FEW + 1 ? 0 : p->worker_count - 1; i < p->worker_count; i++) {
+    for (uint32_t i = p->worker_count == FEW + 1 ? 0 : p->worker_count - 1; i < p->worker_count;
+         i++) {
         map_set(&p->by_pid, p->workers[i].pid, i);
     }
 }
@@ -137,7 +149,8 @@ static inline struct worker *worker_for(struct span_parents *p, uint64_t pid) {
     return w;
 }
 
-static void takes_work(struct span_parents *p, struct worker *w, struct worker *giver, uint32_t parent) {
+static void takes_work(struct span_parents *p, struct worker *w, struct worker *giver,
+                       uint32_t parent) {
     bool another = w->senders == SPAN_NONE || w->sender != giver->pid;
     if (another && p->sender_count < SENDERS) { // more only when processes are not found again
         p->senders[p->sender_count] = (struct sender){giver->pid, w->senders};
@@ -158,11 +171,13 @@ static bool had_work_of(const struct span_parents *p, const struct worker *w, ui
     return false;
 }
 
-// -- spawns ----------------------------------------------------------------------------------------------------------------
+// -- spawns ---------------------------------------------------------------------------------------
 
 static int by_time(const void *a, const void *b) {
     const struct spawn *x = a, *y = b;
-    return x->time != y->time ? (x->time < y->time ? -1 : 1) : x->child < y->child ? -1 : x->child > y->child;
+    return x->time != y->time    ? (x->time < y->time ? -1 : 1)
+           : x->child < y->child ? -1
+                                 : x->child > y->child;
 }
 
 static void prepare_spawns(struct span_parents *p, uint32_t count) {
@@ -174,7 +189,8 @@ static void prepare_spawns(struct span_parents *p, uint32_t count) {
         qsort(p->spawns, count, sizeof *p->spawns, by_time);
     }
     p->spawn_count = count;
-    for (uint32_t i = count > FEW ? count : 0; i-- > 0;) { // of several spawns of one number the first stays
+    // of several spawns of one number the first stays
+    for (uint32_t i = count > FEW ? count : 0; i-- > 0;) {
         map_set(&p->by_child, p->spawns[i].child, i);
     }
 }
@@ -199,7 +215,8 @@ static bool works_for(const struct span_parents *p, const struct worker *w, uint
         if (had_work_of(p, w, pid)) {
             return true;
         }
-        const struct spawn *spawn = !w->giver && p->spawn_count > 0 ? spawn_of(p, w->pid) : NULL; // it made no calls itself
+        // it made no calls itself
+        const struct spawn *spawn = !w->giver && p->spawn_count > 0 ? spawn_of(p, w->pid) : NULL;
         if (spawn && spawn->pid == pid) {
             return true;
         }
@@ -208,7 +225,7 @@ static bool works_for(const struct span_parents *p, const struct worker *w, uint
     return false;
 }
 
-// -- parents ---------------------------------------------------------------------------------------------------------------
+// -- parents --------------------------------------------------------------------------------------
 
 static bool over(const struct span *span, int64_t time) {
     return !span->open && span->end < time;
@@ -220,7 +237,8 @@ static uint32_t below(const struct span_parents *p, uint32_t i) {
     return parent != SPAN_NONE && p->spans[parent].pid == p->spans[i].pid ? parent : SPAN_NONE;
 }
 
-// What was open in a process at a time. Times come in order: what is over stays so, and a deep stack is walked down once.
+// What was open in a process at a time. Times come in order: what is over stays so, and a deep
+// stack is walked down once.
 static uint32_t open_at(const struct span_parents *p, struct worker *w, int64_t time) {
     while (w->inner != SPAN_NONE && over(&p->spans[w->inner], time)) {
         w->ended = p->spans[w->inner].end;
@@ -242,8 +260,8 @@ static bool goes_on(const struct span_parents *p, const struct worker *sender, u
     return sender->pid == r->end_pid && r->end < end;
 }
 
-// What a message from a process belongs to. Where no span is open in it, it has either cast from within the last one, or sends, as one
-// that waits for the answer does, after it.
+// What a message from a process belongs to. Where no span is open in it, it has either cast from
+// within the last one, or sends, as one that waits for the answer does, after it.
 static uint32_t origin_of(const struct span_parents *p, struct worker *sender, uint32_t i) {
     uint32_t open = open_at(p, sender, p->spans[i].start);
     if (open != SPAN_NONE) {
@@ -266,12 +284,14 @@ static void take_answers(const struct span_parents *p, struct worker *w, int64_t
     }
 }
 
-// When a process did or got back the last thing that is known of it up to a time; INT64_MIN: nothing.
+// When a process did or got back the last thing that is known of it up to a time; INT64_MIN:
+// nothing.
 static int64_t last_event(const struct span_parents *p, struct worker *w, int64_t time) {
     take_answers(p, w, time);
     uint32_t open = open_at(p, w, time);
     int64_t event = w->ended;
-    for (uint32_t i = open; i != SPAN_NONE; i = below(p, i)) { // those that end right now are open, too
+    // those that end right now are open, too
+    for (uint32_t i = open; i != SPAN_NONE; i = below(p, i)) {
         const struct span *span = &p->spans[i];
         if (span->open || span->end > time) {
             event = event == INT64_MIN ? span->start : event;
@@ -282,12 +302,14 @@ static int64_t last_event(const struct span_parents *p, struct worker *w, int64_
     return event > w->event ? event : w->event;
 }
 
-// A process spawns another, which hangs below the span that did it, or where the spawner itself hangs at that time.
+// A process spawns another, which hangs below the span that did it, or where the spawner itself
+// hangs at that time.
 static void note_spawn(struct span_parents *p, struct spawn *spawn) {
     struct worker *spawner = worker_for(p, spawn->pid);
     spawner->event = spawn->time > spawner->event ? spawn->time : spawner->event;
     if (spawn->parent == SPAN_NONE) {
-        const struct spawn *own = spawner->giver ? NULL : spawn_of(p, spawn->pid); // it made no calls: whose child is it?
+        // it made no calls: whose child is it?
+        const struct spawn *own = spawner->giver ? NULL : spawn_of(p, spawn->pid);
         spawn->parent = own && own < spawn ? own->parent : spawner->parent;
     }
 }
@@ -329,7 +351,8 @@ static void arrived(struct span_parents *p, struct worker *w, uint32_t i) {
     if (again && sent <= p->spans[w->top].end) {
         return; // still the same message
     }
-    if (sent != INT64_MIN && sent <= span->start) { // times may run back, as in a capture while somebody set the clock
+    // times may run back, as in a capture while somebody set the clock
+    if (sent != INT64_MIN && sent <= span->start) {
         span->wait = span->start - sent;
     }
     takes_work(p, w, sender, origin_of(p, sender, i));
@@ -337,7 +360,8 @@ static void arrived(struct span_parents *p, struct worker *w, uint32_t i) {
 
 static void place(struct span_parents *p, struct worker *w, uint32_t i) {
     struct span *span = &p->spans[i];
-    const struct spawn *spawn = p->spawn_count > 0 && w->top == SPAN_NONE && !w->giver ? born(p, w, span->start) : NULL;
+    const struct spawn *spawn =
+        p->spawn_count > 0 && w->top == SPAN_NONE && !w->giver ? born(p, w, span->start) : NULL;
     if (spawn && (span->from == w->pid || span->from == spawn->pid)) {
         span->wait = span->start - spawn->time;
     } else if (span->from != w->pid) {
@@ -348,7 +372,8 @@ static void place(struct span_parents *p, struct worker *w, uint32_t i) {
         p->given[i] = w->giver->given;
         w->giver->given = i;
     }
-    // Clocks are per node, so a parent begins first; damaged input must not make a cycle all the same.
+    // Clocks are per node, so a parent begins first; damaged input must not make a cycle all the
+    // same.
     span->parent = w->parent != SPAN_NONE && w->parent < i ? w->parent : SPAN_NONE;
 }
 
@@ -363,7 +388,8 @@ static bool at_home(const struct span *spans, const struct tree_request *request
     return true;
 }
 
-void span_parents_find(struct span_parents *p, struct span *spans, const struct tree_request *request) {
+void span_parents_find(struct span_parents *p, struct span *spans,
+                       const struct tree_request *request) {
     if (at_home(spans, request)) {
         return;
     }

@@ -12,20 +12,32 @@ enum {
     LEDGER_ROWS = LIMIT_STAT_ROWS + LIMIT_NODES, // the last ones only for nodes that have none
     LATEST_ROWS = 512,
     LATEST_PATHS = 1024,
-    // Rows of _other come on top of those of other identities, and those of _total, of which there is one at most for each of these.
+    // Rows of _other come on top of those of other identities, and those of _total, of which there
+    // is one at most for each of these.
     OTHER_ROWS = LIMIT_STAT_ROWS / 2,
     TOTAL_ROWS = LIMIT_STAT_ROWS + OTHER_ROWS,
     KEEP_BYTES = 1 << 20, // of each kind of memory that an empty set keeps
-    REST_PATHS = 1000,    // path rows held back for the one of each node and bucket that takes what has no room
-    KEPT_ROOM = 512 << 10 // bytes that an empty set keeps for requests; there are that many only now and then
+    // path rows held back for the one of each node and bucket that takes what has no room
+    REST_PATHS = 1000,
+    // bytes that an empty set keeps for requests; there are that many only now and then
+    KEPT_ROOM = 512 << 10
 };
 
 // What a node may have only its share of.
-enum kind { KIND_OWN, KIND_OTHER, KIND_TOTAL, KIND_PATHS, KIND_REST_PATHS, KIND_COSTS, KIND_KEPT, KINDS };
+enum kind {
+    KIND_OWN,
+    KIND_OTHER,
+    KIND_TOTAL,
+    KIND_PATHS,
+    KIND_REST_PATHS,
+    KIND_COSTS,
+    KIND_KEPT,
+    KINDS
+};
 
 static const uint32_t caps[KINDS] = {
-    [KIND_OWN] = LIMIT_STAT_ROWS,  [KIND_OTHER] = OTHER_ROWS,
-    [KIND_TOTAL] = TOTAL_ROWS,     [KIND_PATHS] = LIMIT_PATH_ROWS - REST_PATHS,
+    [KIND_OWN] = LIMIT_STAT_ROWS,        [KIND_OTHER] = OTHER_ROWS,
+    [KIND_TOTAL] = TOTAL_ROWS,           [KIND_PATHS] = LIMIT_PATH_ROWS - REST_PATHS,
     [KIND_REST_PATHS] = LIMIT_PATH_ROWS, [KIND_COSTS] = LIMIT_STAT_ROWS,
     [KIND_KEPT] = LIMIT_KEPT_BYTES};
 
@@ -38,7 +50,8 @@ struct stats {
     struct histogram_budget histograms;
     struct histogram_budget histograms_of[LIMIT_NODES];
     struct map index;
-    struct stat_row *latest[LATEST_ROWS]; // the row that each place of latest_place was asked for last; NULL: none yet
+    // the row that each place of latest_place was asked for last; NULL: none yet
+    struct stat_row *latest[LATEST_ROWS];
     struct slab rows; // never freed one by one: row i is record i
     uint32_t count;
     struct map ledger_index;
@@ -73,7 +86,8 @@ struct stats *stats_new(void) {
     slab_init(&s->costs, sizeof(struct cost_row), LIMIT_STAT_ROWS);
     s->kept = buffer_make(LIMIT_KEPT_BYTES);
     s->kept_spans = buffer_make(LIMIT_KEPT_BYTES);
-    if (!map_init(&s->index) || !map_init(&s->ledger_index) || !map_init(&s->path_index) || !map_init(&s->cost_index)) {
+    if (!map_init(&s->index) || !map_init(&s->ledger_index) || !map_init(&s->path_index) ||
+        !map_init(&s->cost_index)) {
         stats_free(s);
         return NULL;
     }
@@ -150,14 +164,17 @@ void stats_reset(struct stats *s) {
     s->overflowed = false;
 }
 
-// Packs a key into 64 bits: 33 of the bucket's second, 8 of the node, 11 of the identity, 12 of the tier. The directory's
-// limits are below these; a bucket outside 1970 … 2242 is not one that a clock shows.
+// Packs a key into 64 bits: 33 of the bucket's second, 8 of the node, 11 of the identity, 12 of the
+// tier. The directory's limits are below these; a bucket outside 1970 … 2242 is not one that a
+// clock shows.
 static uint64_t packed(struct stat_key k) {
     return ((uint64_t)k.bucket_start & 0x1ffffffffULL) << 31 | (uint64_t)(k.node & 0xff) << 23 |
            (uint64_t)(k.identity & 0x7ff) << 12 | (k.tier & 0xfff);
 }
 
-_Static_assert(LIMIT_NODES <= 256 && LIMIT_IDENTITIES + IDENTITIES_FIXED <= 2048 && LIMIT_TIER_NAMES + 1 <= 4096, "keys fit packed()");
+_Static_assert(LIMIT_NODES <= 256 && LIMIT_IDENTITIES + IDENTITIES_FIXED <= 2048 &&
+                   LIMIT_TIER_NAMES + 1 <= 4096,
+               "keys fit packed()");
 
 // Whether a node may have so many more of a kind.
 static bool has_room(const struct stats *s, enum kind kind, uint16_t node, uint32_t more) {
@@ -171,7 +188,9 @@ static void count_kind(struct stats *s, enum kind kind, uint16_t node, uint32_t 
 }
 
 static enum kind kind_of(uint16_t identity) {
-    return identity == IDENTITY_TOTAL ? KIND_TOTAL : identity == IDENTITY_OTHER ? KIND_OTHER : KIND_OWN;
+    return identity == IDENTITY_TOTAL   ? KIND_TOTAL
+           : identity == IDENTITY_OTHER ? KIND_OTHER
+                                        : KIND_OWN;
 }
 
 // The memory of a row made before a reset serves again, unless another node is to answer for it.
@@ -217,13 +236,16 @@ static struct stat_row *row_find(struct stats *s, struct stat_key key) {
 }
 
 // Apart from the short way that nearly every call takes, so that this needs no stack frame.
-__attribute__((noinline)) static struct stat_row *row_missed(struct stats *s, struct stat_key key, struct stat_row **latest) {
+__attribute__((noinline)) static struct stat_row *row_missed(struct stats *s, struct stat_key key,
+                                                             struct stat_row **latest) {
     return *latest = row_find(s, key);
 }
 
 struct stat_row *stats_row(struct stats *s, struct stat_key key) {
-    // Few identities and tiers make most of the calls: a look at the row used last where this one would be is cheaper than the index.
-    struct stat_row **latest = &s->latest[(key.identity * 37u + key.tier * 5u + key.node) % LATEST_ROWS];
+    // Few identities and tiers make most of the calls: a look at the row used last where this one
+    // would be is cheaper than the index.
+    struct stat_row **latest =
+        &s->latest[(key.identity * 37u + key.tier * 5u + key.node) % LATEST_ROWS];
     struct stat_row *row = *latest;
     if (row && row->key.bucket_start == key.bucket_start && row->key.node == key.node &&
         row->key.identity == key.identity && row->key.tier == key.tier) {
@@ -267,7 +289,8 @@ void stats_add_totals(struct stats *s) {
             continue;
         }
         struct stat_row *total =
-            stats_row(s, (struct stat_key){row->key.bucket_start, row->key.node, IDENTITY_TOTAL, row->key.tier});
+            stats_row(s, (struct stat_key){row->key.bucket_start, row->key.node, IDENTITY_TOTAL,
+                                           row->key.tier});
         if (total) {
             add_row(total, row);
         }
@@ -304,18 +327,21 @@ static struct ledger_row *ledger_find(struct stats *s, int64_t bucket_start, uin
 
 struct ledger_row *stats_ledger(struct stats *s, int64_t bucket_start, uint16_t node) {
     struct ledger_row *latest = s->latest_ledgers[node];
-    return latest && latest->bucket_start == bucket_start ? latest : ledger_find(s, bucket_start, node);
+    return latest && latest->bucket_start == bucket_start ? latest
+                                                          : ledger_find(s, bucket_start, node);
 }
 
-// Packs a path row's key into 64 bits: 31 of the bucket's second (two buckets 68 years apart are never in one set), 8 of the node,
-// 11 of the identity, 14 of the path.
+// Packs a path row's key into 64 bits: 31 of the bucket's second (two buckets 68 years apart are
+// never in one set), 8 of the node, 11 of the identity, 14 of the path.
 static uint64_t packed_path(int64_t bucket_start, uint16_t node, uint16_t identity, uint32_t path) {
-    return ((uint64_t)bucket_start & 0x7fffffff) << 33 | (uint64_t)node << 25 | (uint64_t)identity << 14 | (path & 0x3fff);
+    return ((uint64_t)bucket_start & 0x7fffffff) << 33 | (uint64_t)node << 25 |
+           (uint64_t)identity << 14 | (path & 0x3fff);
 }
 
 _Static_assert(LIMIT_PATHS < 0x3fff, "paths and PATH_OTHER fit packed_path()");
 
-static struct path_row *path_find(struct stats *s, int64_t bucket_start, uint16_t node, uint16_t identity, uint32_t path) {
+static struct path_row *path_find(struct stats *s, int64_t bucket_start, uint16_t node,
+                                  uint16_t identity, uint32_t path) {
     uint64_t key = packed_path(bucket_start, node, identity, path);
     uint32_t i = map_get(&s->path_index, key);
     if (i != MAP_NONE) {
@@ -328,8 +354,11 @@ static struct path_row *path_find(struct stats *s, int64_t bucket_start, uint16_
         s->overflowed = true;
         return NULL;
     }
-    *row = (struct path_row){
-        .bucket_start = bucket_start, .node = node, .identity = identity, .path = path, .min_ns = UINT64_MAX};
+    *row = (struct path_row){.bucket_start = bucket_start,
+                             .node = node,
+                             .identity = identity,
+                             .path = path,
+                             .min_ns = UINT64_MAX};
     if (!rest) {
         count_kind(s, KIND_PATHS, node, 1);
     }
@@ -340,15 +369,19 @@ static struct path_row *path_find(struct stats *s, int64_t bucket_start, uint16_
 }
 
 // As row_missed.
-__attribute__((noinline)) static struct path_row *path_missed(struct stats *s, int64_t bucket_start, uint16_t node,
-                                                              uint16_t identity, uint32_t path, struct path_row **latest) {
+__attribute__((noinline)) static struct path_row *path_missed(struct stats *s, int64_t bucket_start,
+                                                              uint16_t node, uint16_t identity,
+                                                              uint32_t path,
+                                                              struct path_row **latest) {
     return *latest = path_find(s, bucket_start, node, identity, path);
 }
 
-struct path_row *stats_path(struct stats *s, int64_t bucket_start, uint16_t node, uint16_t identity, uint32_t path) {
+struct path_row *stats_path(struct stats *s, int64_t bucket_start, uint16_t node, uint16_t identity,
+                            uint32_t path) {
     struct path_row **latest = &s->latest_paths[(identity * 37u + path + node * 5u) % LATEST_PATHS];
     struct path_row *row = *latest;
-    if (row && row->path == path && row->identity == identity && row->node == node && row->bucket_start == bucket_start) {
+    if (row && row->path == path && row->identity == identity && row->node == node &&
+        row->bucket_start == bucket_start) {
         return row;
     }
     return path_missed(s, bucket_start, node, identity, path, latest);
@@ -360,7 +393,8 @@ struct cost_row *stats_cost(struct stats *s, int64_t bucket_start, uint16_t node
     if (i != MAP_NONE) {
         return slab_at(&s->costs, i);
     }
-    struct cost_row *row = has_room(s, KIND_COSTS, node, 1) ? record(&s->costs, s->cost_count) : NULL;
+    struct cost_row *row =
+        has_room(s, KIND_COSTS, node, 1) ? record(&s->costs, s->cost_count) : NULL;
     if (!row || !map_set(&s->cost_index, key, s->cost_count)) {
         s->overflowed = true;
         return NULL;
@@ -371,7 +405,8 @@ struct cost_row *stats_cost(struct stats *s, int64_t bucket_start, uint16_t node
     return row;
 }
 
-bool stats_keep(struct stats *s, const struct kept_request *request, const struct kept_span *spans) {
+bool stats_keep(struct stats *s, const struct kept_request *request,
+                const struct kept_span *spans) {
     size_t bytes = request->count * sizeof *spans;
     uint32_t all = (uint32_t)(bytes + sizeof *request);
     // Room for the request first, so that no spans are left behind when there is none.
@@ -381,7 +416,8 @@ bool stats_keep(struct stats *s, const struct kept_request *request, const struc
     }
     struct kept_request kept = *request;
     kept.first = (uint32_t)(s->kept_spans.len / sizeof *spans);
-    if (!buffer_append(&s->kept_spans, spans, bytes) || !buffer_append(&s->kept, &kept, sizeof kept)) {
+    if (!buffer_append(&s->kept_spans, spans, bytes) ||
+        !buffer_append(&s->kept, &kept, sizeof kept)) {
         return false;
     }
     count_kind(s, KIND_KEPT, request->node, all);
@@ -391,7 +427,8 @@ bool stats_keep(struct stats *s, const struct kept_request *request, const struc
 void stats_mark(const struct stats *s, struct directory_used *used) {
     for (uint32_t i = 0; i < s->count; i++) {
         const struct stat_row *row = slab_at(&s->rows, i);
-        used->nodes[row->key.node] = used->identities[row->key.identity] = used->tiers[row->key.tier] = true;
+        used->nodes[row->key.node] = used->identities[row->key.identity] =
+            used->tiers[row->key.tier] = true;
     }
     for (uint32_t i = 0; i < s->ledger_count; i++) {
         used->nodes[((const struct ledger_row *)slab_at(&s->ledgers, i))->node] = true;
@@ -421,7 +458,8 @@ void stats_mark(const struct stats *s, struct directory_used *used) {
 }
 
 bool stats_empty(const struct stats *s) {
-    return s->count == 0 && s->ledger_count == 0 && s->path_count == 0 && s->cost_count == 0 && s->kept.len == 0;
+    return s->count == 0 && s->ledger_count == 0 && s->path_count == 0 && s->cost_count == 0 &&
+           s->kept.len == 0;
 }
 
 bool stats_overflowed(const struct stats *s) {
@@ -478,5 +516,7 @@ const struct kept_request *stats_kept_at(const struct stats *s, uint32_t i) {
 
 const struct kept_span *stats_kept_spans(const struct stats *s, uint32_t i) {
     const struct kept_request *kept = stats_kept_at(s, i);
-    return kept->count > 0 ? (const struct kept_span *)(const void *)s->kept_spans.data + kept->first : NULL;
+    return kept->count > 0
+               ? (const struct kept_span *)(const void *)s->kept_spans.data + kept->first
+               : NULL;
 }

@@ -10,19 +10,21 @@ static uint64_t key_of(struct slice module, struct slice function, uint32_t arit
     return hash_mix(hash_bytes(module) + arity) ^ hash_bytes(function);
 }
 
-static struct traced_function *find(const struct tier_set *s, struct slice module, struct slice function,
-                                    uint32_t arity) {
+static struct traced_function *find(const struct tier_set *s, struct slice module,
+                                    struct slice function, uint32_t arity) {
     uint32_t i = map_get(&s->index, key_of(module, function, arity));
     if (i == MAP_NONE) {
         return NULL;
     }
     struct traced_function *f = &s->functions[i];
-    return f->arity == arity && slice_is(module, f->module) && slice_is(function, f->function) ? f : NULL;
+    return f->arity == arity && slice_is(module, f->module) && slice_is(function, f->function)
+               ? f
+               : NULL;
 }
 
 // Adds an entry and sets *made to it.
-static enum tier_set_result add(struct tier_set *s, struct slice module, struct slice function, uint32_t arity,
-                                struct traced_function **made) {
+static enum tier_set_result add(struct tier_set *s, struct slice module, struct slice function,
+                                uint32_t arity, struct traced_function **made) {
     if (s->count == 2 * LIMIT_TIERS || s->bytes + module.len + function.len > LIMIT_TIER_BYTES) {
         return TIER_SET_FULL;
     }
@@ -36,7 +38,8 @@ static enum tier_set_result add(struct tier_set *s, struct slice module, struct 
     *f = (struct traced_function){.arity = arity, .role = ROLE_NAMING, .tier = TIER_NONE};
     f->module = strndup((const char *)module.data, module.len);
     f->function = strndup((const char *)function.data, function.len);
-    if (!f->module || !f->function || !map_set(&s->index, key_of(module, function, arity), s->count)) {
+    if (!f->module || !f->function ||
+        !map_set(&s->index, key_of(module, function, arity), s->count)) {
         free(f->module);
         free(f->function);
         return TIER_SET_NO_MEMORY;
@@ -65,7 +68,8 @@ bool tier_set_init(struct tier_set *s) {
     bool ok = map_init(&s->index) && map_init(&s->by_name);
     for (size_t i = 0; ok && i < sizeof known / sizeof *known; i++) {
         struct traced_function *f;
-        ok = add(s, slice_text(known[i].module), slice_text(known[i].function), known[i].arity, &f) == TIER_SET_OK;
+        ok = add(s, slice_text(known[i].module), slice_text(known[i].function), known[i].arity,
+                 &f) == TIER_SET_OK;
         if (ok) {
             f->role = known[i].role;
         }
@@ -99,8 +103,8 @@ void tier_set_free(struct tier_set *s) {
     *s = (struct tier_set){0};
 }
 
-enum tier_set_result tier_set_add(struct tier_set *s, struct slice module, struct slice function, uint32_t arity,
-                                  uint16_t tier) {
+enum tier_set_result tier_set_add(struct tier_set *s, struct slice module, struct slice function,
+                                  uint32_t arity, uint16_t tier) {
     struct traced_function *f = find(s, module, function, arity);
     if (f && f->role != ROLE_NAMING && f->role != ROLE_SPAWN && f->role != ROLE_UPGRADE) {
         return TIER_SET_DUPLICATE;
@@ -117,10 +121,11 @@ enum tier_set_result tier_set_add(struct tier_set *s, struct slice module, struc
     return result;
 }
 
-enum tier_set_result tier_set_name_by(struct tier_set *s, struct slice module, struct slice function, uint32_t arity,
-                                      uint32_t argument) {
+enum tier_set_result tier_set_name_by(struct tier_set *s, struct slice module,
+                                      struct slice function, uint32_t arity, uint32_t argument) {
     struct traced_function *f = find(s, module, function, arity);
-    bool marker = f && (f->role == ROLE_BEGIN || f->role == ROLE_WEB_BEGIN || f->role == ROLE_END || f->role == ROLE_SAYS);
+    bool marker = f && (f->role == ROLE_BEGIN || f->role == ROLE_WEB_BEGIN || f->role == ROLE_END ||
+                        f->role == ROLE_SAYS);
     if (marker || (f && f->identity_argument != 0)) {
         return TIER_SET_DUPLICATE;
     }

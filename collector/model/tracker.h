@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files behind model/requests.h share: a tracker's parts, and the small functions that all of them use.
+// What the files behind model/requests.h share: a tracker's parts, and the small functions that all
+// of them use.
 //
 //   requests.c        a request's life: opened, named, ended, closed
 //   request_spans.c   its spans and other records, and what they are worth in the end
@@ -18,18 +19,30 @@
 #include "model/requests.h"
 #include "model/tier_set.h"
 
-enum { CHUNK_SPANS = 7, CLOSED_WAYS = 8, LATEST = 256, GAPS = 32, LOSSES = 1024, LENT_STRANGERS = 4 };
+enum {
+    CHUNK_SPANS = 7,
+    CLOSED_WAYS = 8,
+    LATEST = 256,
+    GAPS = 32,
+    LOSSES = 1024,
+    LENT_STRANGERS = 4
+};
 
-// Spans and spawns of a request, for each span what it lost to garbage collection and scheduling, and a token.
+// Spans and spawns of a request, for each span what it lost to garbage collection and scheduling,
+// and a token.
 enum { RECORDS = 3 * LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST };
 
 // Records among a request's spans that are none; they stand in the tier's place.
 enum {
-    RECORD_NONE = TIER_NONE - 5,  // nothing: it fills a chunk
-    RECORD_LENT = TIER_NONE - 4,  // start is a token that a process showed while it worked for the request, and that is another one's
+    RECORD_NONE = TIER_NONE - 5, // nothing: it fills a chunk
+    // start is a token that a process showed while it worked for the request, and that is another
+    // one's
+    RECORD_LENT = TIER_NONE - 4,
     RECORD_TOKEN = TIER_NONE - 3, // start is one more token of the request
-    RECORD_COSTS = TIER_NONE - 2, // of the span `parent`: start is its garbage collection, end its time off the CPU
-    RECORD_SPAWN = TIER_NONE - 1  // pid spawned `from` (0: not known yet) at start, from within the span `parent`
+    // of the span `parent`: start is its garbage collection, end its time off the CPU
+    RECORD_COSTS = TIER_NONE - 2,
+    // pid spawned `from` (0: not known yet) at start, from within the span `parent`
+    RECORD_SPAWN = TIER_NONE - 1
 };
 _Static_assert(LIMIT_TIER_NAMES < RECORD_NONE, "no tier has their numbers");
 
@@ -51,10 +64,10 @@ struct chunk {
     struct live_span spans[CHUNK_SPANS];
 };
 
-// State of a request, and the list that it is in, which is in the order of what the request waits for: to be looked at again
-// (deadline), to expire (first, within a second or so), to be closed (deadline).
-// A piece (causes.c) waits for what its sender was at, and, once it has been joined to a request, for the time when nothing names it any
-// more.
+// State of a request, and the list that it is in, which is in the order of what the request waits
+// for: to be looked at again (deadline), to expire (first, within a second or so), to be closed
+// (deadline). A piece (causes.c) waits for what its sender was at, and, once it has been joined to
+// a request, for the time when nothing names it any more.
 enum phase { PHASE_NEW, PHASE_OPEN, PHASE_CLOSING, PHASE_PIECE, PHASE_JOINED, PHASES };
 
 struct request {
@@ -76,7 +89,8 @@ struct request {
         uint64_t heard;    // of a piece: `previous` of its first call
     };
     uint32_t generation;
-    uint32_t losses; // the tracker's when the request opened: those since then may have been of its messages
+    // the tracker's when the request opened: those since then may have been of its messages
+    uint32_t losses;
     uint32_t previous, next;
     uint32_t first_chunk, last_chunk;
     uint32_t count;  // records
@@ -94,26 +108,30 @@ struct request {
     };
     union {
         uint32_t into; // of a joined piece: its request
-        uint32_t root; // without markers: the record of the span that is the request, SPAN_NONE: none yet; of by_entry: the entry's
+        // without markers: the record of the span that is the request, SPAN_NONE: none yet; of
+        // by_entry: the entry's
+        uint32_t root;
     };
     uint16_t identity;
     uint8_t phase : 4, asked : 4;
     uint8_t answers_due;
     uint8_t named_place; // of the call that named it by an answer
     bool has_begin : 1, has_end : 1;
-    bool died : 1; // its end is the death of the process that began it
-    bool ends_here : 1; // and the death of that process is its end in any case
-    bool by_entry : 1; // began with a call, and ends with its return, in begin_pid
-    bool met : 1; // a marker or helper began inside of that call: it names the request,
+    bool died : 1;          // its end is the death of the process that began it
+    bool ends_here : 1;     // and the death of that process is its end in any case
+    bool by_entry : 1;      // began with a call, and ends with its return, in begin_pid
+    bool met : 1;           // a marker or helper began inside of that call: it names the request,
     bool failed_inside : 1; // and said that it failed
-    bool sending : 1; // its helper has told the outcome, and the end is still to come
-    bool stretches : 1; // its process had calls of it open at the end mark: the last one's return is the end
+    bool sending : 1;       // its helper has told the outcome, and the end is still to come
+    // its process had calls of it open at the end mark: the last one's return is the end
+    bool stretches : 1;
     bool error : 1;
-    bool remote : 1;  // a part of another node's; known when it is closed
-    bool cut : 1;     // a span or a spawn was one too many
+    bool remote : 1;    // a part of another node's; known when it is closed
+    bool cut : 1;       // a span or a spawn was one too many
     bool borrowed : 1;  // it has records of lent labels
     bool strangers : 1; // calls came under its label from processes of which nothing was known
-    uint8_t damage : 4; // enum incomplete_reason: the first thing that happened to it, REASON_NONE: nothing
+    // enum incomplete_reason: the first thing that happened to it, REASON_NONE: nothing
+    uint8_t damage : 4;
 };
 
 _Static_assert(sizeof(struct request) == 128, "two cache lines");
@@ -158,31 +176,38 @@ struct process {
     int64_t gc_since;  // INT64_MIN: not collecting
     int64_t off_since; // INT64_MIN: not off
     uint32_t top;
-    uint32_t begun;   // the request that it began last,
+    uint32_t begun; // the request that it began last,
     uint32_t begun_generation;
     uint32_t guessed; // and the one of which a return_to has ended a call by a guess
     uint32_t guessed_generation;
-    uint32_t returned;  // the request of the call that last_event was about
-    uint32_t web_open;  // requests begun here that end here at the latest, and whose end was not told here
+    uint32_t returned; // the request of the call that last_event was about
+    // requests begun here that end here at the latest, and whose end was not told here
+    uint32_t web_open;
     uint32_t begun_open; // requests begun here that have no end yet
     uint32_t work;       // the request of its latest call, SLAB_NONE: none
     uint32_t work_generation;
-    uint32_t waiting;     // pieces that wait for what it does next: list by next_waiting, SLAB_NONE: none
-    uint32_t episode;     // number of its latest, 0: none
-    uint64_t said;        // the token of the request that it says itself it works for, 0: it says nothing,
+    // pieces that wait for what it does next: list by next_waiting, SLAB_NONE: none
+    uint32_t waiting;
+    uint32_t episode; // number of its latest, 0: none
+    // the token of the request that it says itself it works for, 0: it says nothing,
+    uint64_t said;
     int64_t said_at;      // when it said so
     uint64_t label;       // the token that its latest call showed
     uint64_t clock;       // the highest serial of its tokens, and of what it is known to have sent
     uint64_t begun_clock; // the lowest serial that its messages have since it began `begun`,
     uint64_t since_clock; // and since the first of its open calls began; 0: not known
-    uint64_t got;         // serial of the message that brought the first of its open calls; 0: its token was its own
-    uint64_t sent;        // the highest serial of what it is known to have sent there before it got another message; 0: of nothing
-    uint8_t last_event;   // enum last_event
-    bool said_within;     // it says so whatever its calls show
-    bool after_entry;     // its latest episode is that of an entry's call, which it has made
+    // serial of the message that brought the first of its open calls; 0: its token was its own
+    uint64_t got;
+    // the highest serial of what it is known to have sent there before it got another message; 0:
+    // of nothing
+    uint64_t sent;
+    uint8_t last_event; // enum last_event
+    bool said_within;   // it says so whatever its calls show
+    bool after_entry;   // its latest episode is that of an entry's call, which it has made
 };
 
-// A stretch of time for which a process was at one request: from the first of its open calls, or its begin marker, to its end.
+// A stretch of time for which a process was at one request: from the first of its open calls, or
+// its begin marker, to its end.
 struct episode {
     int64_t start, end;
     uint64_t label; // that it showed last
@@ -190,14 +215,16 @@ struct episode {
     uint32_t request, generation;
     uint64_t from;   // the process that asked for it; 0: it has begun that request itself
     uint32_t before; // number of the episode of this process before it, 0: none
-    bool own;        // the process has begun that request itself: it is that of an entry's call, or ended by a mark
+    // the process has begun that request itself: it is that of an entry's call, or ended by a mark
+    bool own;
 };
 
 // A label that a process has shown while it worked for another request.
 struct lent {
     uint64_t key;
-    int64_t strangers[LENT_STRANGERS]; // times of the latest calls under it from processes of which nothing was known
-    uint32_t count;                    // of such calls
+    // times of the latest calls under it from processes of which nothing was known
+    int64_t strangers[LENT_STRANGERS];
+    uint32_t count; // of such calls
 };
 
 struct request_pool {
@@ -209,7 +236,8 @@ struct request_pool {
     struct slab processes;
     struct request_tree *tree;
     uint32_t *places; // scratch of request_spans.c: record -> place of the span
-    // Tokens closed lately, of all nodes: sets of CLOSED_WAYS keys, the latest first; 0 is none. A set is within a cache line.
+    // Tokens closed lately, of all nodes: sets of CLOSED_WAYS keys, the latest first; 0 is none. A
+    // set is within a cache line.
     uint64_t *closed;
     struct episode *episodes; // of all nodes: LIMIT_EPISODES, each at the place that its number has
     struct lent *lent;        // of all nodes: LIMIT_LENT_LABELS, in sets as those of `closed`
@@ -223,7 +251,8 @@ struct list {
     uint32_t head, tail;
 };
 
-// Answers of a map, each at the place that its key has: few processes and requests make most of the messages at a time.
+// Answers of a map, each at the place that its key has: few processes and requests make most of the
+// messages at a time.
 struct latest {
     uint64_t key;
     uint32_t value;
@@ -250,13 +279,14 @@ struct tracker {
     uint64_t salt; // tells its closed tokens from other nodes'
     int64_t now;
     int64_t swept;
-    uint32_t losses;         // their number; the tracker's first is 1
-    int64_t lost_at[LOSSES]; // of the latest losses, by number: the latest time known when it was noticed
-    int64_t lost_until;      // what was lost was before this
+    uint32_t losses; // their number; the tracker's first is 1
+    // of the latest losses, by number: the latest time known when it was noticed
+    int64_t lost_at[LOSSES];
+    int64_t lost_until; // what was lost was before this
     bool markers;
-    bool met; // events.met was told
-    bool lends; // labels were seen to be lent
-    bool blind; // calls came whose returns have no values
+    bool met;              // events.met was told
+    bool lends;            // labels were seen to be lent
+    bool blind;            // calls came whose returns have no values
     struct gap gaps[GAPS]; // in the order of time; the first stands for all before it
     uint32_t gap_count;
     uint8_t told[LIMIT_TIER_NAMES + 1]; // tiers of which never_returns was told
@@ -266,7 +296,8 @@ struct tracker {
     struct request_counts counts;
 };
 
-// A record of the pool for a tracker, or SLAB_NONE at the cap or when it has more than its share; and back.
+// A record of the pool for a tracker, or SLAB_NONE at the cap or when it has more than its share;
+// and back.
 #define POOL_TAKE(t, kind) slab_take_own(&(t)->pool->kind, &(t)->own.kind, (t)->pool->shared)
 #define POOL_GIVE(t, kind, index) slab_give_own(&(t)->pool->kind, &(t)->own.kind, index)
 
@@ -285,7 +316,8 @@ static inline struct live_span *span_at(const struct tracker *t, uint32_t chunk,
 }
 
 static inline bool alive(const struct tracker *t, uint32_t index, uint32_t generation) {
-    // A given record keeps its fields but the first four bytes, until it is taken again with a new generation.
+    // A given record keeps its fields but the first four bytes, until it is taken again with a new
+    // generation.
     return index != SLAB_NONE && request_at(t, index)->generation == generation;
 }
 
@@ -299,7 +331,8 @@ static inline bool is_piece(const struct tracker *t, uint32_t index) {
     return r->generation != 0 && (r->phase == PHASE_PIECE || r->phase == PHASE_JOINED);
 }
 
-// Whether two requests are one, as far as is known: a piece may become, or has become, part of its label's.
+// Whether two requests are one, as far as is known: a piece may become, or has become, part of its
+// label's.
 static inline bool same_request(const struct tracker *t, uint32_t a, uint32_t b) {
     return a == b || (a != SLAB_NONE && b != SLAB_NONE && (is_piece(t, a) || is_piece(t, b)) &&
                       request_at(t, a)->token == request_at(t, b)->token);
@@ -319,7 +352,7 @@ static inline void prefetch_chunk(const struct tracker *t, uint32_t chunk) {
     }
 }
 
-// -- request_pool.c ----------------------------------------------------------------------------------------------------
+// -- request_pool.c -------------------------------------------------------------------------------
 
 // Asks for the memory that the next three will look at.
 void prefetch_closed(const struct tracker *t, uint64_t token);
@@ -328,18 +361,24 @@ bool closed_lately(const struct tracker *t, uint64_t token);
 // A token is used again: what comes under it is no longer stale.
 void forget_closed(struct tracker *t, uint64_t token);
 
-// -- causes.c ------------------------------------------------------------------------------------------------------------
+// -- causes.c -------------------------------------------------------------------------------------
 
-// The request that a call belongs to, opened if need be; SLAB_NONE when it is stale or past a cap, which is counted.
-uint32_t cause_find(struct tracker *t, struct process *p, const struct tracker_call *call, uint16_t tier);
+// The request that a call belongs to, opened if need be; SLAB_NONE when it is stale or past a cap,
+// which is counted.
+uint32_t cause_find(struct tracker *t, struct process *p, const struct tracker_call *call,
+                    uint16_t tier);
 // A process that works for a request shows another one's label.
 void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label);
-// A process has spawned a child for a request under another one's label, or perhaps so: the child works for the same one.
-void cause_child(struct tracker *t, const struct process *p, uint32_t index, const struct live_span *spawn);
-// A request closes. Calls that came behind its end from processes of which nothing is known may be its asynchronous work, as which they
-// count, or that of whoever was lent its label: they are told as calls under the label of a request that is over.
+// A process has spawned a child for a request under another one's label, or perhaps so: the child
+// works for the same one.
+void cause_child(struct tracker *t, const struct process *p, uint32_t index,
+                 const struct live_span *spawn);
+// A request closes. Calls that came behind its end from processes of which nothing is known may be
+// its asynchronous work, as which they count, or that of whoever was lent its label: they are told
+// as calls under the label of a request that is over.
 void cause_strangers(struct tracker *t, uint32_t index);
-// Whether calls that other requests are known to have had a claim to may have been taken for this one's, or the other way round.
+// Whether calls that other requests are known to have had a claim to may have been taken for this
+// one's, or the other way round.
 bool cause_doubtful(const struct tracker *t, const struct request *r);
 // A process has done what it does up to a time: pieces of before that are settled.
 void pieces_settle(struct tracker *t, struct process *p, int64_t time);
@@ -366,14 +405,15 @@ static inline struct episode *episode_new(struct tracker *t, struct process *p, 
     return &pool->episodes[p->episode % LIMIT_EPISODES];
 }
 
-// -- requests.c --------------------------------------------------------------------------------------------------------
+// -- requests.c -----------------------------------------------------------------------------------
 
 // A request begins, which is not inside of another one.
 struct request_ref request_begins(struct tracker *t, const struct tracker_call *call);
-// The request has its end, of which pid, time and error are looked at. Of several the earliest stays: they may have overtaken each other.
-// But a death is one only as long as no marker comes.
+// The request has its end, of which pid, time and error are looked at. Of several the earliest
+// stays: they may have overtaken each other. But a death is one only as long as no marker comes.
 void request_ends(struct tracker *t, uint32_t index, const struct tracker_end *end);
-// A process is dead: the request that it began last ends if that crashed, and those of tracker_web_begin in any case.
+// A process is dead: the request that it began last ends if that crashed, and those of
+// tracker_web_begin in any case.
 void request_died(struct tracker *t, const struct process *p, bool crashed, int64_t time);
 // The request of a token, or MAP_NONE.
 static inline uint32_t request_find(struct tracker *t, uint64_t token) {
@@ -383,7 +423,8 @@ static inline uint32_t request_find(struct tracker *t, uint64_t token) {
     }
     return latest->value;
 }
-// The request for a message under a token, a call of this tier or a marker's: known, or opened. SLAB_NONE when it is stale or past the cap.
+// The request for a message under a token, a call of this tier or a marker's: known, or opened.
+// SLAB_NONE when it is stale or past the cap.
 uint32_t request_for(struct tracker *t, uint64_t token, int64_t time, uint16_t tier);
 // A new one, in no list, and not found by its token. SLAB_NONE at the cap.
 uint32_t request_new(struct tracker *t, uint64_t token, int64_t time);
@@ -398,33 +439,38 @@ void spans_stale(struct tracker *t, const struct request *r);
 // Takes a call of a tier or a spawn. Returns its request.
 struct request_ref take_call(struct tracker *t, const struct tracker_call *call, uint16_t tier);
 
-// -- entries.c ---------------------------------------------------------------------------------------------------------
+// -- entries.c ------------------------------------------------------------------------------------
 
-// Whether a process is inside a call that began a request: whatever token it shows, it works for that one.
+// Whether a process is inside a call that began a request: whatever token it shows, it works for
+// that one.
 static inline bool in_entry(const struct tracker *t, const struct process *p) {
-    return alive(t, p->begun, p->begun_generation) && request_at(t, p->begun)->by_entry && !request_at(t, p->begun)->has_end;
+    return alive(t, p->begun, p->begun_generation) && request_at(t, p->begun)->by_entry &&
+           !request_at(t, p->begun)->has_end;
 }
-// An entry whose return has no value is called by `caller` in a process that is in_entry. Where the call that is open was made by the
-// same function, an exception has left it, of which no word came: it and what is above it end. False where it may be a call within it.
+// An entry whose return has no value is called by `caller` in a process that is in_entry. Where the
+// call that is open was made by the same function, an exception has left it, of which no word came:
+// it and what is above it end. False where it may be a call within it.
 bool entry_left(struct tracker *t, struct process *p, uint32_t caller, int64_t time);
 // A begin marker in a process that is in_entry: it is the same request, and names it.
 struct request_ref entry_met(struct tracker *t, struct process *p, const struct tracker_call *call);
-// Whether a token is one that an entry made in a node of ours: a marker under it is none of another request.
+// Whether a token is one that an entry made in a node of ours: a marker under it is none of another
+// request.
 bool entry_made(const struct tracker *t, uint64_t token);
 // A request has had no end within the timeout: tells of an entry that is a loop.
 void entry_expired(struct tracker *t, uint32_t index);
 // A request closes: its further tokens are nobody's.
 void entry_tokens_free(struct tracker *t, uint32_t index);
 
-// -- joins.c -----------------------------------------------------------------------------------------------------------
+// -- joins.c --------------------------------------------------------------------------------------
 
 // What a process has open of a request is over, and nobody's from now on: its returns mean nothing.
 void calls_cut(struct tracker *t, const struct process *p, uint32_t request, int64_t time);
 
-// -- request_spans.c ---------------------------------------------------------------------------------------------------
+// -- request_spans.c ------------------------------------------------------------------------------
 
 // Adds a span for a call that was pushed. False at a cap.
-bool span_add(struct tracker *t, uint32_t index, struct call *call, const struct tracker_call *what);
+bool span_add(struct tracker *t, uint32_t index, struct call *call,
+              const struct tracker_call *what);
 // Calls each for every record.
 void each_record(const struct tracker *t, const struct request *r, void *context,
                  void (*each)(void *context, uint32_t i, const struct live_span *record));
@@ -442,10 +488,12 @@ static inline bool record_add(struct tracker *t, uint32_t index, const struct li
     return true;
 }
 void spans_free(struct tracker *t, struct request *r);
-// Works out a request's tree and what it is worth. Sets result's fate, begin, end, error, and spans where it has some.
-void request_judge(struct tracker *t, struct request *r, enum request_fate fate, struct request_result *result);
+// Works out a request's tree and what it is worth. Sets result's fate, begin, end, error, and spans
+// where it has some.
+void request_judge(struct tracker *t, struct request *r, enum request_fate fate,
+                   struct request_result *result);
 
-// -- processes.c -------------------------------------------------------------------------------------------------------
+// -- processes.c ----------------------------------------------------------------------------------
 
 // A process does something: what waited for that goes on.
 static inline void process_acts(struct tracker *t, struct process *p, int64_t time) {
@@ -454,8 +502,10 @@ static inline void process_acts(struct tracker *t, struct process *p, int64_t ti
     }
     p->last = time > p->last ? time : p->last;
 }
-// A call is over, and with it, when it is the last one open in its process, what that was at. The span is the call's; NULL: of nothing.
-static inline void episode_end(struct tracker *t, struct process *p, const struct call *call, const struct live_span *span, int64_t time) {
+// A call is over, and with it, when it is the last one open in its process, what that was at. The
+// span is the call's; NULL: of nothing.
+static inline void episode_end(struct tracker *t, struct process *p, const struct call *call,
+                               const struct live_span *span, int64_t time) {
     if (call->below == SLAB_NONE && span) {
         const struct request *r = request_at(t, call->request);
         uint32_t before;
@@ -474,10 +524,13 @@ static inline void episode_end(struct tracker *t, struct process *p, const struc
 }
 // process_find for a process that was not looked for lately.
 struct process *process_look_up(struct tracker *t, uint64_t pid);
-// A process that has made calls, or NULL. Each message asks for some: the compiler, which sees many callers, would make it a function.
-__attribute__((always_inline)) static inline struct process *process_find(struct tracker *t, uint64_t pid) {
+// A process that has made calls, or NULL. Each message asks for some: the compiler, which sees many
+// callers, would make it a function.
+__attribute__((always_inline)) static inline struct process *process_find(struct tracker *t,
+                                                                          uint64_t pid) {
     const struct latest *latest = &t->processes[pid % LATEST];
-    return latest->key == pid ? SLAB_AT(&t->pool->processes, struct process, latest->value) : process_look_up(t, pid);
+    return latest->key == pid ? SLAB_AT(&t->pool->processes, struct process, latest->value)
+                              : process_look_up(t, pid);
 }
 
 // A new one, which does something; NULL at the cap.
@@ -492,9 +545,11 @@ static inline struct process *process_for(struct tracker *t, uint64_t pid, int64
     return p;
 }
 void process_forget(struct tracker *t, struct process *p);
-// It is dead, with nothing open. Calls that it asked for may still come: what it was at is known as long as that of idle ones.
+// It is dead, with nothing open. Calls that it asked for may still come: what it was at is known as
+// long as that of idle ones.
 void process_dies(struct tracker *t, struct process *p);
-// Hands what a call lost in costs to its request, as a record of its own: few calls have any, and a span has no room for it.
+// Hands what a call lost in costs to its request, as a record of its own: few calls have any, and a
+// span has no room for it.
 void settle_costs(struct tracker *t, const struct call *call);
 // Takes the top off.
 static inline void pop(struct tracker *t, struct process *p) {
@@ -507,10 +562,12 @@ static inline void pop(struct tracker *t, struct process *p) {
     POOL_GIVE(t, calls, top);
 }
 
-// The process calls: takes off calls whose request is closed and whose returns may have been lost or need not come, which would stay for
-// ever, and a spawn that has not returned: it raised, or its return was lost.
+// The process calls: takes off calls whose request is closed and whose returns may have been lost
+// or need not come, which would stay for ever, and a spawn that has not returned: it raised, or its
+// return was lost.
 void pop_lost(struct tracker *t, struct process *p);
-// Calls have piled up in a process, from this one down: the tier that most of them are of never returns.
+// Calls have piled up in a process, from this one down: the tier that most of them are of never
+// returns.
 void tell_never_returns(struct tracker *t, const struct call *top);
 // Puts a call onto its process's stack. NULL at a cap.
 static inline struct call *push(struct tracker *t, struct process *p, uint16_t tier) {
@@ -536,5 +593,6 @@ static inline struct call *push(struct tracker *t, struct process *p, uint16_t t
     p->last_event = LAST_OTHER;
     return call;
 }
-// Forgets processes that did nothing for the request timeout and wait for nothing but closed requests; or all.
+// Forgets processes that did nothing for the request timeout and wait for nothing but closed
+// requests; or all.
 void processes_sweep(struct tracker *t, bool all);

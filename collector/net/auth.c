@@ -8,10 +8,12 @@
 
 #include "codec/control.h"
 
-static const char CLIENT[] = "kprof 1 client", COLLECTOR[] = "kprof 1 collector", SESSION[] = "kprof 1 session";
+static const char CLIENT[] = "kprof 1 client", COLLECTOR[] = "kprof 1 collector",
+                  SESSION[] = "kprof 1 session";
 static const char NO_MEMORY[] = "out of memory";
 
-bool auth_hmac(struct slice key, const char *label, struct slice bytes, uint8_t out[AUTH_PROOF_BYTES]) {
+bool auth_hmac(struct slice key, const char *label, struct slice bytes,
+               uint8_t out[AUTH_PROOF_BYTES]) {
     uint8_t text[32 + sizeof((struct auth *)0)->frames];
     size_t label_len = label ? strlen(label) + 1 : 0;
     unsigned len = 0;
@@ -22,7 +24,8 @@ bool auth_hmac(struct slice key, const char *label, struct slice bytes, uint8_t 
         memcpy(text, label, label_len);
     }
     memcpy(text + label_len, bytes.data, bytes.len);
-    return HMAC(EVP_sha256(), key.data, (int)key.len, text, label_len + bytes.len, out, &len) && len == AUTH_PROOF_BYTES;
+    return HMAC(EVP_sha256(), key.data, (int)key.len, text, label_len + bytes.len, out, &len) &&
+           len == AUTH_PROOF_BYTES;
 }
 
 static struct slice so_far(const struct auth *a) {
@@ -41,13 +44,18 @@ static bool keep(struct auth *a, struct slice frame) {
 
 // Ends a message that was begun at the end of out, and keeps it.
 static const char *send_frame(struct auth *a, struct buffer *out, struct control_writer *w) {
-    return control_end(w) && keep(a, slice_of(out->data + w->start, out->len - w->start)) ? NULL : NO_MEMORY;
+    return control_end(w) && keep(a, slice_of(out->data + w->start, out->len - w->start))
+               ? NULL
+               : NO_MEMORY;
 }
 
-// Decodes the frame that must come next, of this type. NULL when it is another one; else to be freed.
-static struct control *expect(const struct auth *a, int count, struct slice frame, const char *type) {
+// Decodes the frame that must come next, of this type. NULL when it is another one; else to be
+// freed.
+static struct control *expect(const struct auth *a, int count, struct slice frame,
+                              const char *type) {
     struct slice payload, found = {0};
-    if (a->count != count || frame.len == 0 || frame.len > AUTH_FRAME_BYTES || control_frame(frame, &payload) != (long)frame.len) {
+    if (a->count != count || frame.len == 0 || frame.len > AUTH_FRAME_BYTES ||
+        control_frame(frame, &payload) != (long)frame.len) {
         return NULL;
     }
     struct control *c = control_decode(payload);
@@ -58,7 +66,8 @@ static struct control *expect(const struct auth *a, int count, struct slice fram
     return NULL;
 }
 
-static const char *send_proof(struct auth *a, struct slice key, const char *type, const char *label, struct buffer *out) {
+static const char *send_proof(struct auth *a, struct slice key, const char *type, const char *label,
+                              struct buffer *out) {
     uint8_t proof[AUTH_PROOF_BYTES];
     if (!auth_hmac(key, label, so_far(a), proof)) {
         return NO_MEMORY;
@@ -69,26 +78,31 @@ static const char *send_proof(struct auth *a, struct slice key, const char *type
 }
 
 // Whether a frame carries the other side's proof; keeps it.
-static bool proves(struct auth *a, struct slice key, struct slice frame, struct control_map message, const char *label) {
+static bool proves(struct auth *a, struct slice key, struct slice frame, struct control_map message,
+                   const char *label) {
     uint8_t wanted[AUTH_PROOF_BYTES];
     struct slice proof = {0};
-    bool same = auth_hmac(key, label, so_far(a), wanted) && control_get_bytes(message, "proof", &proof) &&
-                proof.len == AUTH_PROOF_BYTES && CRYPTO_memcmp(wanted, proof.data, AUTH_PROOF_BYTES) == 0;
+    bool same = auth_hmac(key, label, so_far(a), wanted) &&
+                control_get_bytes(message, "proof", &proof) && proof.len == AUTH_PROOF_BYTES &&
+                CRYPTO_memcmp(wanted, proof.data, AUTH_PROOF_BYTES) == 0;
     OPENSSL_cleanse(wanted, sizeof wanted);
     return same && keep(a, frame);
 }
 
-// -- the collector -----------------------------------------------------------------------------------------------------
+// -- the collector --------------------------------------------------------------------------------
 
-// Whether the client sees what it should. It is no secret, and proven together with the frame that it came in.
+// Whether the client sees what it should. It is no secret, and proven together with the frame that
+// it came in.
 static bool same_certificate(const struct auth *a, struct slice theirs) {
     if (!a->tls) {
         return theirs.len == 0;
     }
-    return theirs.len == AUTH_CERTIFICATE_BYTES && memcmp(theirs.data, a->certificate, AUTH_CERTIFICATE_BYTES) == 0;
+    return theirs.len == AUTH_CERTIFICATE_BYTES &&
+           memcmp(theirs.data, a->certificate, AUTH_CERTIFICATE_BYTES) == 0;
 }
 
-const char *auth_challenge(struct auth *a, struct slice frame, const uint8_t nonce[AUTH_NONCE_BYTES], struct buffer *out) {
+const char *auth_challenge(struct auth *a, struct slice frame,
+                           const uint8_t nonce[AUTH_NONCE_BYTES], struct buffer *out) {
     struct slice role = {0}, theirs = {0}, certificate = {0};
     int64_t protocol = 0;
     struct control *c = expect(a, 0, frame, "auth");
@@ -108,7 +122,9 @@ const char *auth_challenge(struct auth *a, struct slice frame, const uint8_t non
                memchr(role.data, 0, role.len)) { // a role is text with an end
         why = "damaged authentication";
     } else if (!same_certificate(a, certificate)) {
-        why = "somebody is in between: who connects sees another certificate than this collector's, or TLS ends elsewhere";
+        why =
+            "somebody is in between: who connects sees another certificate than this collector's, "
+            "or TLS ends elsewhere";
     } else {
         memcpy(a->role, role.data, role.len);
     }
@@ -131,9 +147,10 @@ const char *auth_check(struct auth *a, struct slice key, struct slice frame, str
     return good ? send_proof(a, key, "proven", COLLECTOR, out) : "wrong secret";
 }
 
-// -- the client --------------------------------------------------------------------------------------------------------
+// -- the client -----------------------------------------------------------------------------------
 
-const char *auth_begin(struct auth *a, const char *role, int64_t session, const uint8_t nonce[AUTH_NONCE_BYTES], struct buffer *out) {
+const char *auth_begin(struct auth *a, const char *role, int64_t session,
+                       const uint8_t nonce[AUTH_NONCE_BYTES], struct buffer *out) {
     if (strlen(role) >= sizeof a->role) {
         return "no such role";
     }
@@ -155,9 +172,11 @@ const char *auth_begin(struct auth *a, const char *role, int64_t session, const 
 const char *auth_answer(struct auth *a, struct slice key, struct slice frame, struct buffer *out) {
     struct slice nonce = {0};
     struct control *c = expect(a, 1, frame, "challenge");
-    bool good = c && control_get_bytes(control_root(c), "nonce", &nonce) && nonce.len == AUTH_NONCE_BYTES && keep(a, frame);
+    bool good = c && control_get_bytes(control_root(c), "nonce", &nonce) &&
+                nonce.len == AUTH_NONCE_BYTES && keep(a, frame);
     control_free(c);
-    return good ? send_proof(a, key, "answer", CLIENT, out) : "the collector asks for no proof of the secret";
+    return good ? send_proof(a, key, "answer", CLIENT, out)
+                : "the collector asks for no proof of the secret";
 }
 
 const char *auth_confirm(struct auth *a, struct slice key, struct slice frame) {

@@ -31,8 +31,8 @@ struct client {
     bool connected;
     bool closed;
     struct client_error error; // why it is closed
-    char version[64]; // of the collector
-    struct sigaction pipe; // what SIGPIPE did before
+    char version[64];          // of the collector
+    struct sigaction pipe;     // what SIGPIPE did before
 };
 
 static void fail(struct client *c, enum client_fault fault, const char *why) {
@@ -43,7 +43,7 @@ static void fail(struct client *c, enum client_fault fault, const char *why) {
     }
 }
 
-// -- the loop ----------------------------------------------------------------------------------------------------------
+// -- the loop -------------------------------------------------------------------------------------
 
 static void on_timer(evutil_socket_t fd, short what, void *context) {
     (void)fd;
@@ -60,12 +60,16 @@ static void on_end(struct client *c, struct bufferevent *bev, short what) {
     int error = EVUTIL_SOCKET_ERROR();
     const char *tls = c->tls && (what & BEV_EVENT_ERROR) ? tls_error(bev) : NULL;
     char why[CLIENT_WHY_BYTES];
-    if (c->tls && !c->connected && ((what & BEV_EVENT_EOF) || tls == tls_cut || error == ECONNRESET)) {
-        fail(c, CLIENT_REFUSED, "the collector closed the connection instead of speaking TLS; was it started with --tls-cert?");
+    if (c->tls && !c->connected &&
+        ((what & BEV_EVENT_EOF) || tls == tls_cut || error == ECONNRESET)) {
+        fail(c, CLIENT_REFUSED,
+             "the collector closed the connection instead of speaking TLS; was it started with "
+             "--tls-cert?");
     } else if (what & BEV_EVENT_EOF) {
         fail(c, CLIENT_ABSENT, "the collector closed the connection");
     } else {
-        snprintf(why, sizeof why, "%s%s", tls ? "TLS: " : "", tls ? tls : evutil_socket_error_to_string(error));
+        snprintf(why, sizeof why, "%s%s", tls ? "TLS: " : "",
+                 tls ? tls : evutil_socket_error_to_string(error));
         fail(c, tls ? CLIENT_REFUSED : CLIENT_ABSENT, why);
     }
 }
@@ -80,7 +84,8 @@ static void on_event(struct bufferevent *bev, short what, void *context) {
     event_base_loopbreak(c->base);
 }
 
-// Runs the loop until something happens, or until the deadline (of the monotonic clock). Returns false once that has passed.
+// Runs the loop until something happens, or until the deadline (of the monotonic clock). Returns
+// false once that has passed.
 static bool wait_until(struct client *c, int64_t deadline) {
     int64_t left = deadline - clock_monotonic();
     struct timeval most = {left / 1000000000, left % 1000000000 / 1000};
@@ -94,9 +99,10 @@ static bool wait_until(struct client *c, int64_t deadline) {
     return true;
 }
 
-// -- connecting --------------------------------------------------------------------------------------------------------
+// -- connecting -----------------------------------------------------------------------------------
 
-static bool connect_to(struct client *c, const struct client_options *o, const struct addrinfo *address, int64_t deadline) {
+static bool connect_to(struct client *c, const struct client_options *o,
+                       const struct addrinfo *address, int64_t deadline) {
     if (c->bev) {
         bufferevent_free(c->bev);
     }
@@ -160,7 +166,8 @@ static bool send_hello(struct client *c) {
     return sent;
 }
 
-// What it says next, to be freed, and whole in c->frame. NULL when that does not come, with the reason in c->error.
+// What it says next, to be freed, and whole in c->frame. NULL when that does not come, with the
+// reason in c->error.
 static struct control *next_word(struct client *c, int64_t deadline) {
     struct control *message = NULL;
     int64_t left = (deadline - clock_monotonic()) / MS_NS;
@@ -183,7 +190,8 @@ static bool prove(struct client *c, const struct secret *secret, int64_t deadlin
     struct auth a = {0};
     struct buffer out = buffer_make(LIMIT_CONTROL_BYTES);
     uint8_t nonce[AUTH_NONCE_BYTES];
-    const char *why = getrandom(nonce, sizeof nonce, 0) == (ssize_t)sizeof nonce ? NULL : "no random bytes";
+    const char *why =
+        getrandom(nonce, sizeof nonce, 0) == (ssize_t)sizeof nonce ? NULL : "no random bytes";
     a.tls = c->tls;
     if (c->tls && !tls_certificate(c->bev, a.certificate)) {
         why = "TLS without a certificate";
@@ -237,7 +245,8 @@ struct client *client_open(const struct client_options *options, struct client_e
         client_close(c);
         return NULL;
     }
-    if (!connect_any(c, options, deadline) || (options->secret && !prove(c, options->secret, deadline)) || !greet(c, deadline)) {
+    if (!connect_any(c, options, deadline) ||
+        (options->secret && !prove(c, options->secret, deadline)) || !greet(c, deadline)) {
         *error = c->error;
         client_close(c);
         return NULL;
@@ -263,7 +272,7 @@ void client_close(struct client *c) {
     free(c);
 }
 
-// -- messages ----------------------------------------------------------------------------------------------------------
+// -- messages -------------------------------------------------------------------------------------
 
 bool client_send(struct client *c, const struct buffer *messages) {
     return !c->closed && bufferevent_write(c->bev, messages->data, messages->len) == 0;
@@ -278,7 +287,8 @@ static void answer_ping(struct client *c) {
     buffer_free(&b);
 }
 
-// Takes the next message off what has come. NULL when there is none, or what came is none: then the connection is over.
+// Takes the next message off what has come. NULL when there is none, or what came is none: then the
+// connection is over.
 static struct control *take_message(struct client *c) {
     struct evbuffer *input = bufferevent_get_input(c->bev);
     size_t have = evbuffer_get_length(input);
@@ -314,7 +324,8 @@ static void take_bye(struct client *c, struct control_map bye) {
     struct slice reason = slice_text("no reason given");
     char text[CLIENT_WHY_BYTES];
     control_get_text(bye, "reason", &reason);
-    snprintf(text, sizeof text, "it said: %.*s", (int)(reason.len < 200 ? reason.len : 200), (const char *)reason.data);
+    snprintf(text, sizeof text, "it said: %.*s", (int)(reason.len < 200 ? reason.len : 200),
+             (const char *)reason.data);
     c->closed = false;
     fail(c, CLIENT_REFUSED, text);
 }

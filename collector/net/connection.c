@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "internal.h"
 
-// -- closing -----------------------------------------------------------------------------------------------------------
+// -- closing --------------------------------------------------------------------------------------
 
 void connection_free(struct connection *c) {
     struct server *s = c->server;
@@ -60,15 +60,17 @@ void connection_bye(struct connection *c, const char *reason) {
         if (c->bev && c->server->tls) {
             tls_write_now(c->bev, b.data, b.len);
         } else {
-            (void)!send(c->bev ? bufferevent_getfd(c->bev) : event_get_fd(c->first), b.data, b.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+            (void)!send(c->bev ? bufferevent_getfd(c->bev) : event_get_fd(c->first), b.data, b.len,
+                        MSG_DONTWAIT | MSG_NOSIGNAL);
         }
     }
     buffer_free(&b);
 }
 
-// -- reading -----------------------------------------------------------------------------------------------------------
+// -- reading --------------------------------------------------------------------------------------
 
-// A message is on its way. Returns false when it is a large one too many, and the connection is closed.
+// A message is on its way. Returns false when it is a large one too many, and the connection is
+// closed.
 static bool expect_large(struct connection *c, size_t whole) {
     struct server *s = c->server;
     if (c->state != STATE_CONTROL || c->large || whole <= LIMIT_CONTROL_SMALL + CONTROL_HEADER) {
@@ -92,8 +94,8 @@ static void large_over(struct connection *c) {
     }
 }
 
-// Takes control messages off the input until there is no whole one. Returns false when the connection is closed, or has become
-// a data connection.
+// Takes control messages off the input until there is no whole one. Returns false when the
+// connection is closed, or has become a data connection.
 static bool read_messages(struct connection *c) {
     struct evbuffer *input = bufferevent_get_input(c->bev);
     for (;;) {
@@ -106,7 +108,9 @@ static bool read_messages(struct connection *c) {
         struct cursor claim = cursor_of(header, peeked);
         size_t whole = CONTROL_HEADER + (size_t)cursor_u32(&claim);
         if (size < 0 || (c->state == STATE_HELLO && whole > LIMIT_HELLO_BYTES)) {
-            connection_refuse(c, c->state == STATE_HELLO ? strangers_describe(slice_of(header, peeked)) : "a damaged control message");
+            connection_refuse(c, c->state == STATE_HELLO
+                                     ? strangers_describe(slice_of(header, peeked))
+                                     : "a damaged control message");
             return false;
         }
         if (peeked < CONTROL_HEADER) {
@@ -119,7 +123,9 @@ static bool read_messages(struct connection *c) {
         control_frame(frame, &payload);
         struct control *message = control_decode(payload);
         if (!message) {
-            connection_refuse(c, c->state == STATE_HELLO ? strangers_describe(slice_of(header, peeked)) : "a damaged control message");
+            connection_refuse(c, c->state == STATE_HELLO
+                                     ? strangers_describe(slice_of(header, peeked))
+                                     : "a damaged control message");
             return false;
         }
         struct control_map root = control_root(message);
@@ -179,12 +185,13 @@ static void on_event(struct bufferevent *bev, short what, void *context) {
         return;
     }
     if (c->state == STATE_CONTROL && (what & BEV_EVENT_TIMEOUT)) {
-        log_warning("%s at %s has been silent for %d s", session_is_tool(c->session) ? "tool" : "shim", c->peer, SILENCE_SECONDS);
+        log_warning("%s at %s has been silent for %d s",
+                    session_is_tool(c->session) ? "tool" : "shim", c->peer, SILENCE_SECONDS);
     }
     connection_close(c);
 }
 
-// -- beginning ---------------------------------------------------------------------------------------------------------
+// -- beginning ------------------------------------------------------------------------------------
 
 struct connection *connection_new(struct server *s) {
     struct connection *c = calloc(1, sizeof *c);

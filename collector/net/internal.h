@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of this folder share: connections, sessions, and who may call what. Everything on the event loop's thread.
+// What the files of this folder share: connections, sessions, and who may call what. Everything on
+// the event loop's thread.
 #pragma once
 
 #include <event2/bufferevent.h>
@@ -13,7 +14,9 @@
 enum {
     KEY_BYTES = 16,
     PEER_BYTES = 64,
-    SILENCE_SECONDS = 15 // without a word from a shim, which sends its clock every second, or a tool, which answers pings
+    // without a word from a shim, which sends its clock every second, or a tool, which answers
+    // pings
+    SILENCE_SECONDS = 15
 };
 
 enum state { STATE_HELLO, STATE_CONTROL, STATE_DATA };
@@ -51,16 +54,16 @@ struct server {
     struct event *second; // a timer: newcomers that take too long
     struct server_events events;
     struct server_events tool_events; // hello is NULL: no tools
-    struct secret secret; // len 0: none is demanded
-    const struct tls *tls; // NULL: plain TCP
-    struct connection *connections; // newest first
+    struct secret secret;             // len 0: none is demanded
+    const struct tls *tls;            // NULL: plain TCP
+    struct connection *connections;   // newest first
     struct session *sessions;
     uint32_t count; // connections,
     uint32_t most;  // at most
     uint32_t tools; // sessions of these
     uint32_t large; // large messages that are on their way
     int64_t next_session;
-    bool deaf;         // the listener is off until the next second
+    bool deaf; // the listener is off until the next second
     struct handshakes {
         uint64_t address;
         uint32_t count;
@@ -68,14 +71,14 @@ struct server {
     uint32_t handshake_addresses;
 };
 
-// -- strangers.c -----------------------------------------------------------------------------------------------------------
+// -- strangers.c ----------------------------------------------------------------------------------
 
 // One line about a peer that was turned away; a flood of them does not fill the log (base/log.h).
 void strangers_log(const char *peer, const char *why);
 // What the first bytes of somebody who is no shim look like, as a reason to refuse.
 const char *strangers_describe(struct slice bytes);
 
-// -- connection.c ----------------------------------------------------------------------------------------------------------
+// -- connection.c ---------------------------------------------------------------------------------
 
 // A newcomer, that has no socket yet. NULL without memory.
 struct connection *connection_new(struct server *s);
@@ -87,22 +90,23 @@ void connection_close(struct connection *c);
 void connection_refuse(struct connection *c, const char *why);
 // Takes it out of its server's list and frees it, without a word to its session.
 void connection_free(struct connection *c);
-// Says why the connection is closed, right before that: what the kernel's buffer takes now is what arrives. In the middle of another
-// message there is no place for it.
+// Says why the connection is closed, right before that: what the kernel's buffer takes now is what
+// arrives. In the middle of another message there is no place for it.
 void connection_bye(struct connection *c, const char *reason);
 
-// -- newcomer.c ------------------------------------------------------------------------------------------------------------
+// -- newcomer.c -----------------------------------------------------------------------------------
 
 // Takes over a socket that was accepted, if there is room.
 void newcomer_accept(struct server *s, evutil_socket_t fd, const struct sockaddr *address);
-// A message of somebody who has not said who it is, whole (with its length) and decoded. Returns false when the connection is closed.
+// A message of somebody who has not said who it is, whole (with its length) and decoded. Returns
+// false when the connection is closed.
 bool newcomer_message(struct connection *c, struct slice frame, struct control_map message);
 // Every second: refuses those who take too long, and goes on with those who had to wait.
 void newcomer_sweep(struct server *s);
 // Has one go, the oldest of those who crowd; if there is one.
 void newcomer_drop(struct server *s);
 
-// -- session.c -------------------------------------------------------------------------------------------------------------
+// -- session.c ------------------------------------------------------------------------------------
 
 // NULL when there is none of this id.
 struct session *session_find(struct server *s, int64_t id);

@@ -17,7 +17,7 @@ static bool turn_away(struct connection *c, const char *told, const char *why) {
     return false;
 }
 
-// -- accepting ---------------------------------------------------------------------------------------------------------
+// -- accepting ------------------------------------------------------------------------------------
 
 static void peer_name(const struct sockaddr *address, char *out) {
     char host[INET6_ADDRSTRLEN] = "?";
@@ -32,7 +32,8 @@ static void peer_name(const struct sockaddr *address, char *out) {
     }
 }
 
-// What newcomers are counted by: the address, or the network of 2^64 addresses that one owner of IPv6 has.
+// What newcomers are counted by: the address, or the network of 2^64 addresses that one owner of
+// IPv6 has.
 static uint64_t address_of(const struct sockaddr *address) {
     uint64_t prefix = 0;
     uint32_t four;
@@ -48,11 +49,13 @@ static uint64_t address_of(const struct sockaddr *address) {
     return prefix;
 }
 
-// How many newcomers are from an address, and the oldest of them: of those who have said nothing yet, if there are such.
+// How many newcomers are from an address, and the oldest of them: of those who have said nothing
+// yet, if there are such.
 static uint32_t newcomers_of(const struct server *s, uint64_t address, struct connection **oldest) {
     uint32_t count = 0;
     for (struct connection *c = s->connections; c; c = c->next) { // newest first
-        if (c->state == STATE_HELLO && c->address == address && (count++ == 0 || !c->auth || (*oldest)->auth)) {
+        if (c->state == STATE_HELLO && c->address == address &&
+            (count++ == 0 || !c->auth || (*oldest)->auth)) {
             *oldest = c;
         }
     }
@@ -80,7 +83,8 @@ void newcomer_drop(struct server *s) {
     }
 }
 
-// Has a newcomer go when there are too many. Who floods the port crowds out its own kind, not who comes from elsewhere.
+// Has a newcomer go when there are too many. Who floods the port crowds out its own kind, not who
+// comes from elsewhere.
 static void make_room(struct server *s, uint64_t address) {
     struct connection *oldest = NULL;
     uint32_t all = 0;
@@ -109,8 +113,8 @@ static bool may_begin(struct server *s, uint64_t address) {
     return s->handshakes[i].count++ < LIMIT_HANDSHAKES_PER_ADDRESS;
 }
 
-// The first byte is there, on a port of TLS. Only now, and only if it is one of TLS, there is something to be kept for it; who speaks
-// kprof's protocol without can be told.
+// The first byte is there, on a port of TLS. Only now, and only if it is one of TLS, there is
+// something to be kept for it; who speaks kprof's protocol without can be told.
 static void on_first(evutil_socket_t fd, short what, void *context) {
     (void)what;
     struct connection *c = context;
@@ -129,8 +133,11 @@ static void on_first(evutil_socket_t fd, short what, void *context) {
             connection_refuse(c, "out of memory");
         }
     } else if (first[0] == 0) { // the length of a control message
-        turn_away(c, "this collector speaks TLS: start with --tls-ca (start_trace: {tls, #{cacertfile => File}})",
-                  "it speaks without TLS: start it with --tls-ca");
+        turn_away(
+            c,
+            "this collector speaks TLS: start with --tls-ca (start_trace: {tls, #{cacertfile => "
+            "File}})",
+            "it speaks without TLS: start it with --tls-ca");
     } else {
         connection_refuse(c, strangers_describe(slice_of(first, (size_t)got)));
     }
@@ -163,7 +170,9 @@ void newcomer_accept(struct server *s, evutil_socket_t fd, const struct sockaddr
     }
     c->address = address_of(address);
     memcpy(c->peer, peer, sizeof peer);
-    if (!(s->tls ? wait_first(c, fd) : connection_talk(c, bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE)))) {
+    if (!(s->tls
+              ? wait_first(c, fd)
+              : connection_talk(c, bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE)))) {
         evutil_closesocket(fd);
         connection_refuse(c, "out of memory");
     }
@@ -181,7 +190,7 @@ void newcomer_sweep(struct server *s) {
     }
 }
 
-// -- the handshake -----------------------------------------------------------------------------------------------------
+// -- the handshake --------------------------------------------------------------------------------
 
 static const char *challenge(struct connection *c, struct slice frame, struct buffer *out) {
     uint8_t nonce[AUTH_NONCE_BYTES];
@@ -202,7 +211,8 @@ static const char *check(struct connection *c, struct slice frame, struct buffer
         return auth_check(c->auth, secret_slice(&s->secret), frame, out);
     }
     struct session *of = session_find(s, c->auth->session);
-    return of ? auth_check(c->auth, slice_of(of->auth_key, AUTH_KEY_BYTES), frame, out) : "a data connection without a session";
+    return of ? auth_check(c->auth, slice_of(of->auth_key, AUTH_KEY_BYTES), frame, out)
+              : "a data connection without a session";
 }
 
 static bool handshake(struct connection *c, struct slice frame) {
@@ -215,7 +225,7 @@ static bool handshake(struct connection *c, struct slice frame) {
     return why ? turn_away(c, why, why) : true;
 }
 
-// -- hello -------------------------------------------------------------------------------------------------------------
+// -- hello ----------------------------------------------------------------------------------------
 
 static bool hello(struct connection *c, struct control_map message) {
     struct slice role = {0};
@@ -223,7 +233,8 @@ static bool hello(struct connection *c, struct control_map message) {
     control_get_text(message, "role", &role);
     control_get_int(message, "protocol", &protocol);
     if (protocol != CONTROL_PROTOCOL) {
-        return turn_away(c, "this collector speaks protocol 1: use the shim of the same release", "another version of the protocol");
+        return turn_away(c, "this collector speaks protocol 1: use the shim of the same release",
+                         "another version of the protocol");
     }
     if (c->auth && !slice_is(role, c->auth->role)) {
         connection_refuse(c, "a hello of another role than it proved");
@@ -246,11 +257,16 @@ bool newcomer_message(struct connection *c, struct slice frame, struct control_m
         return handshake(c, frame);
     }
     if (demanded && !proven) {
-        return turn_away(c, "this collector demands its secret: start with --secret-file (start_trace: {secret_file, File})", "no secret");
+        return turn_away(
+            c,
+            "this collector demands its secret: start with --secret-file (start_trace: "
+            "{secret_file, File})",
+            "no secret");
     }
     if (slice_is(type, "auth")) {
-        return turn_away(c, "this collector has no secret: start it with --secret-file, or connect without one",
-                         "it has a secret, this collector has none");
+        return turn_away(
+            c, "this collector has no secret: start it with --secret-file, or connect without one",
+            "it has a secret, this collector has none");
     }
     if (!slice_is(type, "hello")) {
         connection_refuse(c, "the first message is no hello");

@@ -35,7 +35,8 @@ static bool take(int fd, const char *path, struct secret *out, char *why) {
     } else if (!S_ISREG(st.st_mode)) {
         snprintf(why, SECRET_ERROR_BYTES, "%s: not a file", path);
     } else if (st.st_mode & S_IRWXO) {
-        snprintf(why, SECRET_ERROR_BYTES, "%s: mode %03o opens the secret to everybody on this machine; chmod 600 it", path,
+        snprintf(why, SECRET_ERROR_BYTES,
+                 "%s: mode %03o opens the secret to everybody on this machine; chmod 600 it", path,
                  (unsigned)st.st_mode & 0777);
     } else if ((len = read_all(fd, bytes, sizeof bytes)) < 0) {
         snprintf(why, SECRET_ERROR_BYTES, "%s: %s", path, strerror(errno));
@@ -45,10 +46,14 @@ static bool take(int fd, const char *path, struct secret *out, char *why) {
         }
         good = len >= LIMIT_SECRET_LEAST && len <= LIMIT_SECRET_BYTES;
         if (len == 0) {
-            snprintf(why, SECRET_ERROR_BYTES, "%s: the file is empty; make a secret with: openssl rand -hex 32", path);
+            snprintf(why, SECRET_ERROR_BYTES,
+                     "%s: the file is empty; make a secret with: openssl rand -hex 32", path);
         } else if (!good) {
-            snprintf(why, SECRET_ERROR_BYTES, "%s: a secret has %d to %d bytes, this one %s; make one with: openssl rand -hex 32",
-                     path, LIMIT_SECRET_LEAST, LIMIT_SECRET_BYTES, len < LIMIT_SECRET_LEAST ? "fewer" : "more");
+            snprintf(
+                why, SECRET_ERROR_BYTES,
+                "%s: a secret has %d to %d bytes, this one %s; make one with: openssl rand -hex 32",
+                path, LIMIT_SECRET_LEAST, LIMIT_SECRET_BYTES,
+                len < LIMIT_SECRET_LEAST ? "fewer" : "more");
         } else {
             memcpy(out->bytes, bytes, (size_t)len);
             out->len = (size_t)len;

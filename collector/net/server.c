@@ -23,14 +23,15 @@ void server_ping(struct server *server) {
     buffer_free(&b);
 }
 
-static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address, int len,
-                      void *context) {
+static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address,
+                      int len, void *context) {
     (void)listener;
     (void)len;
     newcomer_accept(context, fd, address);
 }
 
-// Out of file descriptors, for one. The listener would report it in a loop: it rests for up to a second.
+// Out of file descriptors, for one. The listener would report it in a loop: it rests for up to a
+// second.
 static void on_accept_error(struct evconnlistener *listener, void *context) {
     struct server *s = context;
     strangers_log("a new peer", evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
@@ -52,9 +53,12 @@ static uint32_t most_connections(void) {
     if (files.rlim_cur >= wanted) {
         return LIMIT_CONNECTIONS;
     }
-    uint32_t most = (uint32_t)(files.rlim_cur > 2 * LIMIT_OTHER_FILES ? files.rlim_cur - LIMIT_OTHER_FILES : files.rlim_cur / 4);
-    log_warning("this process may have %u open files: no more than %u connections are taken (ulimit -n %u)",
-                (unsigned)files.rlim_cur, most, (unsigned)wanted);
+    uint32_t most =
+        (uint32_t)(files.rlim_cur > 2 * LIMIT_OTHER_FILES ? files.rlim_cur - LIMIT_OTHER_FILES
+                                                          : files.rlim_cur / 4);
+    log_warning(
+        "this process may have %u open files: no more than %u connections are taken (ulimit -n %u)",
+        (unsigned)files.rlim_cur, most, (unsigned)wanted);
     return most;
 }
 
@@ -87,8 +91,8 @@ void server_set_keys(struct server *s, const struct secret *secret, const struct
 }
 
 // A server without its listener.
-static struct server *server_make(struct event_base *base, const struct server_options *options, const struct server_events *events,
-                                  const char **why) {
+static struct server *server_make(struct event_base *base, const struct server_options *options,
+                                  const struct server_events *events, const char **why) {
     struct server *s = calloc(1, sizeof *s);
     if (!s) {
         *why = "out of memory";
@@ -118,8 +122,8 @@ static struct server *server_listening(struct server *s, const char **why) {
     return s;
 }
 
-struct server *server_new(struct event_base *base, const struct server_options *options, const struct server_events *events,
-                          const char **why) {
+struct server *server_new(struct event_base *base, const struct server_options *options,
+                          const struct server_events *events, const char **why) {
     struct sockaddr_storage storage = {0};
     struct sockaddr_in *in = (void *)&storage;
     struct sockaddr_in6 *in6 = (void *)&storage;
@@ -139,19 +143,20 @@ struct server *server_new(struct event_base *base, const struct server_options *
     if (!s) {
         return NULL;
     }
-    s->listener = evconnlistener_new_bind(base, on_accept, s,
-                                          LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE, 128,
-                                          (struct sockaddr *)&storage, len);
+    s->listener = evconnlistener_new_bind(
+        base, on_accept, s, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE, 128,
+        (struct sockaddr *)&storage, len);
     return server_listening(s, why);
 }
 
-struct server *server_new_on(struct event_base *base, int fd, const struct server_options *options, const struct server_events *events,
-                             const char **why) {
+struct server *server_new_on(struct event_base *base, int fd, const struct server_options *options,
+                             const struct server_events *events, const char **why) {
     struct server *s = server_make(base, options, events, why);
     if (!s) {
         return NULL;
     }
-    s->listener = evconnlistener_new(base, on_accept, s, LEV_OPT_CLOSE_ON_FREE, 0, fd); // 0: it listens already
+    // 0: it listens already
+    s->listener = evconnlistener_new(base, on_accept, s, LEV_OPT_CLOSE_ON_FREE, 0, fd);
     return server_listening(s, why);
 }
 
@@ -164,8 +169,8 @@ void server_free(struct server *s) {
         return;
     }
     evconnlistener_free(s->listener);
-    // The analyzer does not see that the head of a list has nothing before it, and that what is freed is no longer in it.
-    // NOLINTBEGIN(clang-analyzer-unix.Malloc)
+    // The analyzer does not see that the head of a list has nothing before it, and that what is
+    // freed is no longer in it. NOLINTBEGIN(clang-analyzer-unix.Malloc)
     while (s->sessions) {
         connection_bye(s->sessions->control, "the collector is shutting down");
         session_close(s->sessions);

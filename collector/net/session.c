@@ -51,7 +51,8 @@ static size_t waiting(const struct session *s) {
     return s->control ? evbuffer_get_length(bufferevent_get_output(s->control->bev)) : 0;
 }
 
-// Whether so many bytes may wait for it: always few, and more as long as all sessions together leave some for others.
+// Whether so many bytes may wait for it: always few, and more as long as all sessions together
+// leave some for others.
 static bool may_wait(const struct session *s, size_t len) {
     size_t all = 0;
     if (len > LIMIT_SURE_BYTES) {
@@ -73,7 +74,7 @@ bool session_send(struct session *s, const struct buffer *messages) {
     return bufferevent_write(s->control->bev, messages->data, messages->len) == 0;
 }
 
-// -- hello -------------------------------------------------------------------------------------------------------------
+// -- hello ----------------------------------------------------------------------------------------
 
 static bool welcome(struct session *s) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
@@ -102,7 +103,8 @@ static void leave_hello(struct connection *c, enum state state) {
 }
 
 // Makes a session of a connection's first message, for who gets `events`.
-static bool begin(struct connection *c, struct control_map hello, const struct server_events *events) {
+static bool begin(struct connection *c, struct control_map hello,
+                  const struct server_events *events) {
     struct server *server = c->server;
     const char *why = "out of memory";
     struct session *s = calloc(1, sizeof *s);
@@ -127,7 +129,8 @@ static bool begin(struct connection *c, struct control_map hello, const struct s
     server->tools += session_is_tool(s);
     leave_hello(c, STATE_CONTROL);
     bufferevent_setwatermark(c->bev, EV_READ, 0, LIMIT_CONTROL_SMALL + CONTROL_HEADER);
-    bufferevent_set_timeouts(c->bev, &(struct timeval){SILENCE_SECONDS, 0}, &(struct timeval){SILENCE_SECONDS, 0});
+    bufferevent_set_timeouts(c->bev, &(struct timeval){SILENCE_SECONDS, 0},
+                             &(struct timeval){SILENCE_SECONDS, 0});
     if (!welcome(s)) {
         session_close(s);
         return false;
@@ -149,7 +152,8 @@ bool session_hello(struct connection *c, struct control_map hello) {
 bool session_hello_tool(struct connection *c, struct control_map hello) {
     struct server *server = c->server;
     if (!server->tool_events.hello || server->tools >= LIMIT_TOOLS) {
-        connection_bye(c, server->tool_events.hello ? "too many tools are connected" : "no tools are taken here");
+        connection_bye(c, server->tool_events.hello ? "too many tools are connected"
+                                                    : "no tools are taken here");
         connection_refuse(c, "one tool too many");
         return false;
     }
@@ -162,8 +166,8 @@ bool session_hello_data(struct connection *c, struct control_map hello) {
     control_get_int(hello, "session", &id);
     control_get_bytes(hello, "key", &key);
     struct session *s = session_find(c->server, id);
-    if (!s || session_is_tool(s) || key.len != KEY_BYTES || CRYPTO_memcmp(s->key, key.data, KEY_BYTES) != 0 ||
-        (c->auth && c->auth->session != id)) {
+    if (!s || session_is_tool(s) || key.len != KEY_BYTES ||
+        CRYPTO_memcmp(s->key, key.data, KEY_BYTES) != 0 || (c->auth && c->auth->session != id)) {
         connection_refuse(c, "a data connection without a session");
         return false;
     }

@@ -9,7 +9,8 @@ void strangers_log(const char *peer, const char *why) {
 }
 
 const char *strangers_describe(struct slice bytes) {
-    static const char *const http[] = {"GET ", "POST", "HEAD", "PUT ", "OPTI", "DELE", "PATC", "CONN"};
+    static const char *const http[] = {"GET ", "POST", "HEAD", "PUT ",
+                                       "OPTI", "DELE", "PATC", "CONN"};
     for (size_t i = 0; i < sizeof http / sizeof *http; i++) {
         if (bytes.len >= 4 && memcmp(bytes.data, http[i], 4) == 0) {
             return "an HTTP request; this port speaks to kprof's shim only";

@@ -21,12 +21,15 @@ struct tls {
     SSL_CTX *context;
 };
 
-// -- contexts ----------------------------------------------------------------------------------------------------------
+// -- contexts -------------------------------------------------------------------------------------
 
 static bool failed(char *why, const char *file, const char *what) {
     unsigned long code = ERR_peek_last_error();
-    const char *reason = access(file, R_OK) != 0 ? strerror(errno) : code ? ERR_reason_error_string(code) : NULL;
-    snprintf(why, TLS_ERROR_BYTES, "%s: %s%s%s", file, what, reason ? ": " : "", reason ? reason : "");
+    const char *reason = access(file, R_OK) != 0 ? strerror(errno)
+                         : code                  ? ERR_reason_error_string(code)
+                                                 : NULL;
+    snprintf(why, TLS_ERROR_BYTES, "%s: %s%s%s", file, what, reason ? ": " : "",
+             reason ? reason : "");
     ERR_clear_error();
     return false;
 }
@@ -43,7 +46,8 @@ static int no_passphrase(char *to, int size, int writing, void *user) {
 static bool private_file(const char *path, char *why) {
     struct stat st;
     if (stat(path, &st) == 0 && (st.st_mode & S_IRWXO)) {
-        snprintf(why, TLS_ERROR_BYTES, "%s: mode %03o opens the key to everybody on this machine; chmod 600 it", path,
+        snprintf(why, TLS_ERROR_BYTES,
+                 "%s: mode %03o opens the key to everybody on this machine; chmod 600 it", path,
                  (unsigned)st.st_mode & 0777);
         return false;
     }
@@ -61,7 +65,8 @@ static bool own_certificate(SSL_CTX *context, const struct tls_files *files, cha
         return false;
     }
     if (SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) != 1) {
-        return failed(why, files->key, "not the certificate's key, in PEM form and without a passphrase");
+        return failed(why, files->key,
+                      "not the certificate's key, in PEM form and without a passphrase");
     }
     return true;
 }
@@ -92,7 +97,8 @@ static struct tls *bare(bool server, bool verify, char *why) {
     }
     t->context = c;
     SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
-    // connections are few and long: nothing is kept to resume them; and no buffers for those that are silent
+    // connections are few and long: nothing is kept to resume them; and no buffers for those that
+    // are silent
     SSL_CTX_set_options(c, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_num_tickets(c, 0);
     SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
@@ -106,15 +112,18 @@ static struct tls *bare(bool server, bool verify, char *why) {
 
 static struct tls *make(const struct tls_files *files, bool server, char *why) {
     struct tls *t = bare(server, !server || files->ca, why);
-    if (t && ((files->cert && !own_certificate(t->context, files, why)) || !authorities(t->context, files->ca, server, why))) {
+    if (t && ((files->cert && !own_certificate(t->context, files, why)) ||
+              !authorities(t->context, files->ca, server, why))) {
         tls_free(t);
         return NULL;
     }
     return t;
 }
 
-// Gives each certificate of a text to `take`, which does not keep it. False when there is none, or one is not taken.
-static bool each_certificate(struct slice pem, SSL_CTX *context, bool (*take)(SSL_CTX *context, X509 *one, int i)) {
+// Gives each certificate of a text to `take`, which does not keep it. False when there is none, or
+// one is not taken.
+static bool each_certificate(struct slice pem, SSL_CTX *context,
+                             bool (*take)(SSL_CTX *context, X509 *one, int i)) {
     BIO *text = BIO_new_mem_buf(pem.data, (int)pem.len);
     bool good = text;
     int i = 0;
@@ -128,7 +137,8 @@ static bool each_certificate(struct slice pem, SSL_CTX *context, bool (*take)(SS
 }
 
 static bool take_own(SSL_CTX *context, X509 *one, int i) {
-    return (i == 0 ? SSL_CTX_use_certificate(context, one) : SSL_CTX_add1_chain_cert(context, one)) == 1;
+    return (i == 0 ? SSL_CTX_use_certificate(context, one)
+                   : SSL_CTX_add1_chain_cert(context, one)) == 1;
 }
 
 static bool take_authority(SSL_CTX *context, X509 *one, int i) {
@@ -147,11 +157,13 @@ static bool take_key(struct slice pem, SSL_CTX *context) {
 
 struct tls *tls_client_pem(const struct tls_pem *pem, char why[TLS_ERROR_BYTES]) {
     struct tls *t = bare(false, true, why);
-    bool own = t && (pem->cert.len == 0 || (each_certificate(pem->cert, t->context, take_own) && take_key(pem->key, t->context)));
+    bool own = t && (pem->cert.len == 0 || (each_certificate(pem->cert, t->context, take_own) &&
+                                            take_key(pem->key, t->context)));
     bool good = own && (pem->ca.len == 0 ? SSL_CTX_set_default_verify_paths(t->context) == 1
                                          : each_certificate(pem->ca, t->context, take_authority));
     if (t && !good) {
-        snprintf(why, TLS_ERROR_BYTES, "TLS: %s cannot be used", own ? "the authorities" : "the certificate or its key");
+        snprintf(why, TLS_ERROR_BYTES, "TLS: %s cannot be used",
+                 own ? "the authorities" : "the certificate or its key");
         tls_free(t);
         return NULL;
     }
@@ -173,12 +185,15 @@ void tls_free(struct tls *t) {
     }
 }
 
-// -- connections -------------------------------------------------------------------------------------------------------
+// -- connections ----------------------------------------------------------------------------------
 
-static struct bufferevent *wrap(struct event_base *base, evutil_socket_t fd, SSL *ssl, enum bufferevent_ssl_state state) {
-    struct bufferevent *bev = ssl ? bufferevent_openssl_socket_new(base, fd, ssl, state, BEV_OPT_CLOSE_ON_FREE) : NULL;
+static struct bufferevent *wrap(struct event_base *base, evutil_socket_t fd, SSL *ssl,
+                                enum bufferevent_ssl_state state) {
+    struct bufferevent *bev =
+        ssl ? bufferevent_openssl_socket_new(base, fd, ssl, state, BEV_OPT_CLOSE_ON_FREE) : NULL;
     if (bev) {
-        // a connection that is cut looks like one that is closed: what is lost with it the control messages tell
+        // a connection that is cut looks like one that is closed: what is lost with it the control
+        // messages tell
         bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
     }
     return bev;
@@ -203,7 +218,8 @@ static bool wants_name(SSL *ssl, const char *name) {
 
 struct bufferevent *tls_connect(const struct tls *t, struct event_base *base, const char *name) {
     SSL *ssl = SSL_new(t->context);
-    struct bufferevent *bev = ssl && wants_name(ssl, name) ? wrap(base, -1, ssl, BUFFEREVENT_SSL_CONNECTING) : NULL;
+    struct bufferevent *bev =
+        ssl && wants_name(ssl, name) ? wrap(base, -1, ssl, BUFFEREVENT_SSL_CONNECTING) : NULL;
     if (!bev) {
         SSL_free(ssl);
     }

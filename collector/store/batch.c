@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds a batch of increments to the stored rows. Those with a histogram are read, merged and written back, as quantiles cannot
-// be added.
+// Adds a batch of increments to the stored rows. Those with a histogram are read, merged and
+// written back, as quantiles cannot be added.
 #include "store/store.h"
 
 #include <math.h>
@@ -16,9 +16,10 @@ static uint64_t add(uint64_t a, uint64_t b) {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-// -- rows --------------------------------------------------------------------------------------------------------
+// -- rows -----------------------------------------------------------------------------------------
 
-static void bind_key(sqlite3_stmt *statement, uint32_t resolution_s, int64_t bucket, const int64_t ids[3]) {
+static void bind_key(sqlite3_stmt *statement, uint32_t resolution_s, int64_t bucket,
+                     const int64_t ids[3]) {
     sqlite3_bind_int64(statement, 1, resolution_s);
     sqlite3_bind_int64(statement, 2, floor_to(bucket, resolution_s));
     for (int i = 0; i < 3; i++) {
@@ -28,13 +29,15 @@ static void bind_key(sqlite3_stmt *statement, uint32_t resolution_s, int64_t buc
 
 // The counters of a row, in the order in which the SQL names them.
 static void row_counts(struct stat_row *row, uint64_t *counts[COUNTS]) {
-    uint64_t *const all[COUNTS] = {&row->requests, &row->calls,    &row->errors,      &row->async_calls,
-                                   &row->total_ns, &row->self_ns,  &row->async_ns,    &row->duration_ns,
-                                   &row->wait_ns,  &row->gc_ns,    &row->off_cpu_ns};
+    uint64_t *const all[COUNTS] = {&row->requests,    &row->calls,       &row->errors,
+                                   &row->async_calls, &row->total_ns,    &row->self_ns,
+                                   &row->async_ns,    &row->duration_ns, &row->wait_ns,
+                                   &row->gc_ns,       &row->off_cpu_ns};
     memcpy(counts, all, sizeof all);
 }
 
-// Adds the row that the statement stands at to *row and s->merged. Its columns begin with the counters.
+// Adds the row that the statement stands at to *row and s->merged. Its columns begin with the
+// counters.
 static bool add_columns(struct store *s, sqlite3_stmt *reading, struct stat_row *row) {
     enum { SQUARE = COUNTS, MIN, MAX, HISTOGRAM };
     uint64_t *counts[COUNTS];
@@ -53,13 +56,15 @@ static bool add_columns(struct store *s, sqlite3_stmt *reading, struct stat_row 
     struct slice stored = slice_of(blob, (size_t)sqlite3_column_bytes(reading, HISTOGRAM));
     if (!histogram_read(&s->merged, stored)) {
         s->spoilt = !histogram_valid(stored);
-        snprintf(s->error, sizeof s->error, "read a row: %s", s->spoilt ? "its histogram is malformed" : "no memory");
+        snprintf(s->error, sizeof s->error, "read a row: %s",
+                 s->spoilt ? "its histogram is malformed" : "no memory");
         return false;
     }
     return true;
 }
 
-// Adds the stored row under the bound key to *row, whose histogram is s->merged. Nothing happens when there is none.
+// Adds the stored row under the bound key to *row, whose histogram is s->merged. Nothing happens
+// when there is none.
 static bool add_stored(struct store *s, sqlite3_stmt *reading, struct stat_row *row) {
     int rc = sqlite3_step(reading);
     bool ok = rc == SQLITE_DONE || rc == SQLITE_ROW || store_fail(s, "read a row");
@@ -94,7 +99,8 @@ static void bind_durations(struct store *s, sqlite3_stmt *writing, const struct 
     }
 }
 
-static bool write_row(struct store *s, uint32_t resolution_s, const int64_t ids[3], const struct stat_row *increment) {
+static bool write_row(struct store *s, uint32_t resolution_s, const int64_t ids[3],
+                      const struct stat_row *increment) {
     enum { FIRST_COUNT = 6, SQUARE = FIRST_COUNT + COUNTS, HISTOGRAM };
     sqlite3_stmt *reading = store_prepared(s, STATEMENT_READ_ROW);
     sqlite3_stmt *writing = store_prepared(s, STATEMENT_WRITE_ROW);
@@ -108,7 +114,8 @@ static bool write_row(struct store *s, uint32_t resolution_s, const int64_t ids[
     if (!add_stored(s, reading, &row)) {
         return false;
     }
-    if (!histogram_merge(&s->merged, &increment->durations) || !histogram_write(&s->merged, &s->blob)) {
+    if (!histogram_merge(&s->merged, &increment->durations) ||
+        !histogram_write(&s->merged, &s->blob)) {
         snprintf(s->error, sizeof s->error, "write a row: no memory");
         return false;
     }
@@ -128,20 +135,25 @@ static bool row_passed_over(struct store *s, uint32_t resolution_s, const struct
     const struct directory *d = s->directory;
     const struct row_place at = {&resolution_s, 1, row->key.bucket_start, row->key.node};
     return store_pass_over(s, &at, "the row of bucket %lld (%u s), node %s, identity %s, tier %s",
-                           (long long)floor_to(row->key.bucket_start, resolution_s), resolution_s, names_text(&d->nodes, row->key.node),
-                           names_text(&d->identities, row->key.identity), names_text(&d->tiers, row->key.tier));
+                           (long long)floor_to(row->key.bucket_start, resolution_s), resolution_s,
+                           names_text(&d->nodes, row->key.node),
+                           names_text(&d->identities, row->key.identity),
+                           names_text(&d->tiers, row->key.tier));
 }
 
-static bool write_rows(struct store *s, const struct resolutions *resolutions, const struct stats *batch) {
+static bool write_rows(struct store *s, const struct resolutions *resolutions,
+                       const struct stats *batch) {
     for (uint32_t i = 0; i < stats_rows(batch); i++) {
         const struct stat_row *row = stats_row_at(batch, i);
-        const int64_t ids[3] = {store_node_id(s, row->key.node), store_identity_id(s, row->key.identity),
+        const int64_t ids[3] = {store_node_id(s, row->key.node),
+                                store_identity_id(s, row->key.identity),
                                 store_tier_id(s, row->key.tier)};
         if (!ids[0] || !ids[1] || !ids[2]) {
             return false;
         }
         for (int r = 0; r < resolutions->count; r++) {
-            if (!write_row(s, resolutions->all[r], ids, row) && !row_passed_over(s, resolutions->all[r], row)) {
+            if (!write_row(s, resolutions->all[r], ids, row) &&
+                !row_passed_over(s, resolutions->all[r], row)) {
                 return false;
             }
         }
@@ -149,9 +161,10 @@ static bool write_rows(struct store *s, const struct resolutions *resolutions, c
     return true;
 }
 
-// -- the ledger --------------------------------------------------------------------------------------------------
+// -- the ledger -----------------------------------------------------------------------------------
 
-bool store_add_ledger(struct store *s, uint32_t resolution_s, int64_t node, const struct ledger_row *row) {
+bool store_add_ledger(struct store *s, uint32_t resolution_s, int64_t node,
+                      const struct ledger_row *row) {
     sqlite3_stmt *adding = store_prepared(s, STATEMENT_ADD_LEDGER);
     if (!adding) {
         return false;
@@ -163,21 +176,25 @@ bool store_add_ledger(struct store *s, uint32_t resolution_s, int64_t node, cons
     const uint64_t counts[] = {LEDGER_COLUMNS(LEDGER_VALUE)};
 #undef LEDGER_VALUE
     for (int i = 0; i < (int)(sizeof counts / sizeof *counts); i++) {
-        store_bind_count(adding, 4 + i, counts[i] < STORE_LEDGER_MOST ? counts[i] : STORE_LEDGER_MOST);
+        store_bind_count(adding, 4 + i,
+                         counts[i] < STORE_LEDGER_MOST ? counts[i] : STORE_LEDGER_MOST);
     }
     return store_run(s, adding, "write the ledger");
 }
 
-static bool write_ledgers(struct store *s, const struct resolutions *resolutions, const struct stats *batch) {
+static bool write_ledgers(struct store *s, const struct resolutions *resolutions,
+                          const struct stats *batch) {
     for (uint32_t i = 0; i < stats_ledgers(batch); i++) {
         const struct ledger_row *row = stats_ledger_at(batch, i);
         int64_t node = store_node_id(s, row->node);
         for (int r = 0; r < resolutions->count; r++) {
             bool written = node && store_add_ledger(s, resolutions->all[r], node, row);
             const struct row_place at = {&resolutions->all[r], 1, row->bucket_start, row->node};
-            if (!written && !(node && store_pass_over(s, &at, "the ledger of bucket %lld (%u s), node %s",
-                                                      (long long)floor_to(row->bucket_start, resolutions->all[r]), resolutions->all[r],
-                                                      names_text(&s->directory->nodes, row->node)))) {
+            if (!written &&
+                !(node && store_pass_over(
+                              s, &at, "the ledger of bucket %lld (%u s), node %s",
+                              (long long)floor_to(row->bucket_start, resolutions->all[r]),
+                              resolutions->all[r], names_text(&s->directory->nodes, row->node)))) {
                 return false;
             }
         }
@@ -185,7 +202,7 @@ static bool write_ledgers(struct store *s, const struct resolutions *resolutions
     return true;
 }
 
-// -- batches -----------------------------------------------------------------------------------------------------
+// -- batches --------------------------------------------------------------------------------------
 
 static struct resolutions resolutions_of(uint32_t bucket_s) {
     struct resolutions out = {{bucket_s}, 1};
@@ -205,7 +222,8 @@ static bool write_all(struct store *s, uint32_t bucket_s, const struct stats *ba
            store_write_kept(s, &resolutions, batch);
 }
 
-bool store_write(struct store *s, uint32_t bucket_s, const struct stats *batch, const struct directory *names) {
+bool store_write(struct store *s, uint32_t bucket_s, const struct stats *batch,
+                 const struct directory *names) {
     if (stats_empty(batch)) {
         return true;
     }
@@ -217,7 +235,8 @@ bool store_write(struct store *s, uint32_t bucket_s, const struct stats *batch, 
     if (!store_run(s, store_prepared(s, STATEMENT_BEGIN), "begin")) {
         return false;
     }
-    if (write_all(s, bucket_s, batch) && store_run(s, store_prepared(s, STATEMENT_COMMIT), "commit")) {
+    if (write_all(s, bucket_s, batch) &&
+        store_run(s, store_prepared(s, STATEMENT_COMMIT), "commit")) {
         return true;
     }
     // SQLite itself has rolled back after some failures (a full disk), not after others.

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that are kept whole. Of each bucket, node, identity and reason the slowest stay, up to a cap: longer first, of equally
-// long ones the one that began earlier, then the one that came earlier. So the order of the batches decides nothing but the last.
+// Requests that are kept whole. Of each bucket, node, identity and reason the slowest stay, up to a
+// cap: longer first, of equally long ones the one that began earlier, then the one that came
+// earlier. So the order of the batches decides nothing but the last.
 #include "internal.h"
 
 #include "model/message.h"
 
 enum { PID_BYTES = 32 };
 
-static const uint32_t caps[KEPT_REASONS] = {
-    [KEPT_OVER] = LIMIT_KEPT_OVER, [KEPT_FAILED] = LIMIT_KEPT_FAILED, [KEPT_SLOWEST] = LIMIT_KEPT_SLOWEST};
+static const uint32_t caps[KEPT_REASONS] = {[KEPT_OVER] = LIMIT_KEPT_OVER,
+                                            [KEPT_FAILED] = LIMIT_KEPT_FAILED,
+                                            [KEPT_SLOWEST] = LIMIT_KEPT_SLOWEST};
 
 // The numbers stand in the file: schema/007_whole.sql.
-_Static_assert(KEPT_OVER == 0 && KEPT_FAILED == 1 && KEPT_SLOWEST == 2, "reasons as the schema tells them");
+_Static_assert(KEPT_OVER == 0 && KEPT_FAILED == 1 && KEPT_SLOWEST == 2,
+               "reasons as the schema tells them");
 
 struct group {
     int64_t bucket;
@@ -27,8 +30,10 @@ static void bind_group(sqlite3_stmt *statement, const struct group *g) {
     sqlite3_bind_int(statement, 4, g->reason);
 }
 
-// Whether the group is full, and then whether the request is better than the last that stays. False on failure.
-static bool compare(struct store *s, const struct group *g, const struct kept_request *r, bool *full, bool *better) {
+// Whether the group is full, and then whether the request is better than the last that stays. False
+// on failure.
+static bool compare(struct store *s, const struct group *g, const struct kept_request *r,
+                    bool *full, bool *better) {
     sqlite3_stmt *last = store_prepared(s, STATEMENT_LAST_KEPT);
     if (!last) {
         return false;
@@ -41,7 +46,8 @@ static bool compare(struct store *s, const struct group *g, const struct kept_re
     *better = true;
     if (*full) {
         int64_t duration = sqlite3_column_int64(last, 0);
-        *better = r->duration > duration || (r->duration == duration && r->begin < sqlite3_column_int64(last, 1));
+        *better = r->duration > duration ||
+                  (r->duration == duration && r->begin < sqlite3_column_int64(last, 1));
     }
     sqlite3_reset(last);
     return ok;
@@ -73,7 +79,8 @@ static bool keep_request(struct store *s, const struct group *g, const struct ke
     return store_run(s, keeping, "keep a request");
 }
 
-// 0 … 3 as the schema tells them. That a call was ended by an exception is known of blind tiers, too, where it is.
+// 0 … 3 as the schema tells them. That a call was ended by an exception is known of blind tiers,
+// too, where it is.
 static int outcome_of(const struct kept_span *span) {
     return span->open ? 2 : span->error ? 1 : span->blind ? 3 : 0;
 }
@@ -95,7 +102,8 @@ static bool keep_span(struct store *s, int64_t request, uint32_t i, const struct
     }
     sqlite3_bind_text(keeping, 4, pid, -1, SQLITE_STATIC);
     sqlite3_bind_int64(keeping, 5, tier);
-    const int64_t times[] = {span->start, span->duration, span->self, span->wait, span->gc, span->off_cpu};
+    const int64_t times[] = {span->start, span->duration, span->self,
+                             span->wait,  span->gc,       span->off_cpu};
     for (int k = 0; k < 6; k++) {
         sqlite3_bind_int64(keeping, 6 + k, times[k]);
     }
@@ -123,7 +131,8 @@ static bool prune(struct store *s, const struct group *g) {
 // What would be pruned at once is not written at all: a request may have thousands of spans.
 static bool keep(struct store *s, const struct kept_request *r, const struct kept_span *spans) {
     bool full, better;
-    const struct group g = {r->bucket_start, store_node_id(s, r->node), store_identity_id(s, r->identity), r->reason};
+    const struct group g = {r->bucket_start, store_node_id(s, r->node),
+                            store_identity_id(s, r->identity), r->reason};
     if (!g.node || !g.identity || !compare(s, &g, r, &full, &better)) {
         return false;
     }
@@ -143,7 +152,8 @@ static bool keep(struct store *s, const struct kept_request *r, const struct kep
 }
 
 // A request with all of its spans, or nothing of it.
-static bool keep_whole(struct store *s, const struct kept_request *r, const struct kept_span *spans) {
+static bool keep_whole(struct store *s, const struct kept_request *r,
+                       const struct kept_span *spans) {
     if (!store_run(s, store_prepared(s, STATEMENT_SAVE), "keep a request")) {
         return false;
     }
@@ -165,12 +175,15 @@ static bool keep_whole(struct store *s, const struct kept_request *r, const stru
     return kept;
 }
 
-bool store_write_kept(struct store *s, const struct resolutions *resolutions, const struct stats *batch) {
+bool store_write_kept(struct store *s, const struct resolutions *resolutions,
+                      const struct stats *batch) {
     for (uint32_t i = 0; i < stats_kept(batch); i++) {
         const struct kept_request *r = stats_kept_at(batch, i);
-        const struct row_place at = {resolutions->all, resolutions->count, r->bucket_start, r->node};
+        const struct row_place at = {resolutions->all, resolutions->count, r->bucket_start,
+                                     r->node};
         if (!keep_whole(s, r, stats_kept_spans(batch, i)) &&
-            !store_pass_over(s, &at, "a kept request of node %s", names_text(&s->directory->nodes, r->node))) {
+            !store_pass_over(s, &at, "a kept request of node %s",
+                             names_text(&s->directory->nodes, r->node))) {
             return false;
         }
     }

@@ -2,7 +2,8 @@
 // Rows that only add up: times by position in the tree, and what tracing costs.
 #include "internal.h"
 
-static bool write_path(struct store *s, uint32_t resolution_s, const int64_t ids[3], const struct path_row *row) {
+static bool write_path(struct store *s, uint32_t resolution_s, const int64_t ids[3],
+                       const struct path_row *row) {
     enum { FIRST_COUNT = 6, MIN = 14, MAX };
     sqlite3_stmt *adding = store_prepared(s, STATEMENT_ADD_PATH_ROW);
     if (!adding) {
@@ -28,7 +29,8 @@ static bool write_path(struct store *s, uint32_t resolution_s, const int64_t ids
     return store_run(s, adding, "write a path");
 }
 
-bool store_write_paths(struct store *s, const struct resolutions *resolutions, const struct stats *batch) {
+bool store_write_paths(struct store *s, const struct resolutions *resolutions,
+                       const struct stats *batch) {
     for (uint32_t i = 0; i < stats_paths(batch); i++) {
         const struct path_row *row = stats_path_at(batch, i);
         const int64_t ids[3] = {store_node_id(s, row->node), store_identity_id(s, row->identity),
@@ -39,9 +41,10 @@ bool store_write_paths(struct store *s, const struct resolutions *resolutions, c
         for (int r = 0; r < resolutions->count; r++) {
             const struct row_place at = {&resolutions->all[r], 1, row->bucket_start, row->node};
             if (!write_path(s, resolutions->all[r], ids, row) &&
-                !store_pass_over(s, &at, "the path %lld of bucket %lld (%u s), node %s", (long long)ids[2],
-                                 (long long)floor_to(row->bucket_start, resolutions->all[r]), resolutions->all[r],
-                                 names_text(&s->directory->nodes, row->node))) {
+                !store_pass_over(
+                    s, &at, "the path %lld of bucket %lld (%u s), node %s", (long long)ids[2],
+                    (long long)floor_to(row->bucket_start, resolutions->all[r]),
+                    resolutions->all[r], names_text(&s->directory->nodes, row->node))) {
                 return false;
             }
         }
@@ -49,7 +52,8 @@ bool store_write_paths(struct store *s, const struct resolutions *resolutions, c
     return true;
 }
 
-static bool write_cost(struct store *s, uint32_t resolution_s, int64_t node, int64_t tier, const struct cost_row *row) {
+static bool write_cost(struct store *s, uint32_t resolution_s, int64_t node, int64_t tier,
+                       const struct cost_row *row) {
     sqlite3_stmt *adding = store_prepared(s, STATEMENT_ADD_COST);
     if (!adding) {
         return false;
@@ -65,7 +69,8 @@ static bool write_cost(struct store *s, uint32_t resolution_s, int64_t node, int
     return store_run(s, adding, "write a tier's cost");
 }
 
-bool store_write_costs(struct store *s, const struct resolutions *resolutions, const struct stats *batch) {
+bool store_write_costs(struct store *s, const struct resolutions *resolutions,
+                       const struct stats *batch) {
     for (uint32_t i = 0; i < stats_costs(batch); i++) {
         const struct cost_row *row = stats_cost_at(batch, i);
         int64_t node = store_node_id(s, row->node);
@@ -75,8 +80,10 @@ bool store_write_costs(struct store *s, const struct resolutions *resolutions, c
             const struct row_place at = {&resolutions->all[r], 1, row->bucket_start, row->node};
             if (!written &&
                 !(node && tier &&
-                  store_pass_over(s, &at, "the cost of tier %s, bucket %lld (%u s), node %s", names_text(&s->directory->tiers, row->tier),
-                                  (long long)floor_to(row->bucket_start, resolutions->all[r]), resolutions->all[r],
+                  store_pass_over(s, &at, "the cost of tier %s, bucket %lld (%u s), node %s",
+                                  names_text(&s->directory->tiers, row->tier),
+                                  (long long)floor_to(row->bucket_start, resolutions->all[r]),
+                                  resolutions->all[r],
                                   names_text(&s->directory->nodes, row->node)))) {
                 return false;
             }

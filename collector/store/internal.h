@@ -15,11 +15,12 @@
 // "KPRF": the application_id in the header of every kprof database.
 #define STORE_APPLICATION_ID 0x4b505246
 
-// A counter of the ledger stays at this end, more than anybody counts in an hour: nodes tell some of them themselves, and a million rows at
-// their end can still be added up.
+// A counter of the ledger stays at this end, more than anybody counts in an hour: nodes tell some
+// of them themselves, and a million rows at their end can still be added up.
 #define STORE_LEDGER_MOST 8796093022208 // 2 to the power of 43
 
-// What brings a database to a version: the first one a new database, the others one of the version before.
+// What brings a database to a version: the first one a new database, the others one of the version
+// before.
 struct migration {
     int version;
     const char *sql;
@@ -68,22 +69,24 @@ struct store {
     char path[STORE_PATH_BYTES]; // as people gave it,
     char file[STORE_PATH_BYTES]; // and what SQLite opened there
     int64_t file_bytes;          // its length when it was looked at last
-    struct stat wal; // the log, once there is one
+    struct stat wal;             // the log, once there is one
     bool has_wal;
     int64_t wal_pages; // in it, after our last commit
     int64_t page_bytes;
 
     uint64_t set_aside; // rows, see store_set_aside
-    bool spoilt;        // the last failure is of one row, and the next one may be written all the same
+    // the last failure is of one row, and the next one may be written all the same
+    bool spoilt;
     sqlite3_stmt *statements[STATEMENTS]; // of the writer, prepared when first used
 
-    // Row ids of the directory's names, 0 while unknown. Forgotten after a rollback, which may have taken new
-    // names back.
+    // Row ids of the directory's names, 0 while unknown. Forgotten after a rollback, which may have
+    // taken new names back.
     const struct directory *directory;
     struct row_id {
         int64_t row;
         uint32_t generation; // of the name that the id had then
-    } node_ids[LIMIT_NODES], identity_ids[LIMIT_IDENTITIES + IDENTITIES_FIXED], tier_ids[LIMIT_TIER_NAMES + 1],
+    } node_ids[LIMIT_NODES], identity_ids[LIMIT_IDENTITIES + IDENTITIES_FIXED],
+        tier_ids[LIMIT_TIER_NAMES + 1],
         path_ids[LIMIT_PATHS + 1]; // the first is that of PATH_OTHER
 
     struct histogram merged; // scratch of the row being written
@@ -91,18 +94,25 @@ struct store {
     char error[STORE_ERROR_BYTES];
 };
 
-// -- store.c: the start of the file ---------------------------------------------------------------------------------
+// -- store.c: the start of the file ---------------------------------------------------------------
 
 // Where numbers stand in it.
-enum store_header { HEADER_PAGES = 28, HEADER_USER_VERSION = 60, HEADER_APPLICATION_ID = 68, HEADER_BYTES = 100 };
+enum store_header {
+    HEADER_PAGES = 28,
+    HEADER_USER_VERSION = 60,
+    HEADER_APPLICATION_ID = 68,
+    HEADER_BYTES = 100
+};
 
 uint32_t store_header_number(const uint8_t *header, enum store_header at);
-// Whether it is a kprof database's. That is certain: the application id is written with the first table.
+// Whether it is a kprof database's. That is certain: the application id is written with the first
+// table.
 bool store_header_is_ours(const uint8_t *header);
 
-// -- place.c: where the file is ------------------------------------------------------------------------------------
+// -- place.c: where the file is -------------------------------------------------------------------
 
-// Locks the file beside the database. A descriptor, or -1: errno is EWOULDBLOCK when somebody else has it, and *holder who.
+// Locks the file beside the database. A descriptor, or -1: errno is EWOULDBLOCK when somebody else
+// has it, and *holder who.
 int place_lock(const struct store *s, long *holder);
 // Removes that file, and its lock.
 void place_unlock(struct store *s);
@@ -113,25 +123,27 @@ void place_watch(struct store *s);
 // Closes the connection that is out of place.
 void store_leave(struct store *s, enum store_place place);
 
-// -- statements.c: the writer's SQL --------------------------------------------------------------------------------
+// -- statements.c: the writer's SQL ---------------------------------------------------------------
 
 // The statement, prepared, or NULL (store_error says why).
 sqlite3_stmt *store_prepared(struct store *s, enum statement which);
 // Runs a bound statement that yields no rows and makes it ready for the next time. NULL fails.
 bool store_run(struct store *s, sqlite3_stmt *statement, const char *what);
-// Binds a counter. They are unsigned in memory and signed in the file; one that overflows stays at its end.
+// Binds a counter. They are unsigned in memory and signed in the file; one that overflows stays at
+// its end.
 void store_bind_count(sqlite3_stmt *statement, int at, uint64_t value);
 
-// -- row_ids.c: names and their row ids ----------------------------------------------------------------------------
+// -- row_ids.c: names and their row ids -----------------------------------------------------------
 
-// The row id of a name of s->directory, from the cache or the table, new when it must be; 0 on failure.
+// The row id of a name of s->directory, from the cache or the table, new when it must be; 0 on
+// failure.
 int64_t store_node_id(struct store *s, uint16_t id);
 int64_t store_identity_id(struct store *s, uint16_t id);
 int64_t store_tier_id(struct store *s, uint16_t id);
 int64_t store_path_id(struct store *s, uint32_t id);
 void store_forget_ids(struct store *s);
 
-// -- batch_paths.c, batch_kept.c: parts of a batch, within its transaction ---------------------------------------------
+// -- batch_paths.c, batch_kept.c: parts of a batch, within its transaction ------------------------
 
 // The resolutions at which a batch is written.
 struct resolutions {
@@ -148,32 +160,40 @@ struct row_place {
 };
 
 // batch.c: adds a row of the ledger at one resolution; node: its row id.
-bool store_add_ledger(struct store *s, uint32_t resolution_s, int64_t node, const struct ledger_row *row);
-bool store_write_paths(struct store *s, const struct resolutions *resolutions, const struct stats *batch);
-bool store_write_costs(struct store *s, const struct resolutions *resolutions, const struct stats *batch);
-bool store_write_kept(struct store *s, const struct resolutions *resolutions, const struct stats *batch);
+bool store_add_ledger(struct store *s, uint32_t resolution_s, int64_t node,
+                      const struct ledger_row *row);
+bool store_write_paths(struct store *s, const struct resolutions *resolutions,
+                       const struct stats *batch);
+bool store_write_costs(struct store *s, const struct resolutions *resolutions,
+                       const struct stats *batch);
+bool store_write_kept(struct store *s, const struct resolutions *resolutions,
+                      const struct stats *batch);
 
-// -- query.c: shared by the readers' queries -----------------------------------------------------------------------
+// -- query.c: shared by the readers' queries ------------------------------------------------------
 
 // The resolution to take for a query; 0: there is no data at all. Within a transaction.
 uint32_t query_resolution(struct store *s, const struct query *q);
-// Prepares a statement with ?1 the resolution, ?2 and ?3 the first and past-the-last bucket, ?4 the node or NULL; NULL on failure.
-sqlite3_stmt *query_prepare(struct store *s, const char *sql, uint32_t resolution_s, const struct query *q);
+// Prepares a statement with ?1 the resolution, ?2 and ?3 the first and past-the-last bucket, ?4 the
+// node or NULL; NULL on failure.
+sqlite3_stmt *query_prepare(struct store *s, const char *sql, uint32_t resolution_s,
+                            const struct query *q);
 // Says that memory is out, and returns false.
 bool query_no_memory(struct store *s);
 
-// -- store.c -------------------------------------------------------------------------------------------------------
+// -- store.c --------------------------------------------------------------------------------------
 
 // Keeps what SQLite says about the last failure for store_error, and returns false.
 bool store_fail(struct store *s, const char *what);
-// After a failure to write one row: whether it is that row's, which then is told, counted in the ledger and passed over. What: the row, in
-// words.
-__attribute__((format(printf, 3, 4))) bool store_pass_over(struct store *s, const struct row_place *at, const char *what, ...);
+// After a failure to write one row: whether it is that row's, which then is told, counted in the
+// ledger and passed over. What: the row, in words.
+__attribute__((format(printf, 3, 4))) bool
+store_pass_over(struct store *s, const struct row_place *at, const char *what, ...);
 // Closes the connection of a writer, and gives its lock of the file back. The path stays locked.
 void store_disconnect(struct store *s);
 
-// Brings a database of this version, 0 for a new one, to the last version of a list. Each step is whole, or was not: the transaction of one
-// that failed is open still, and ends with the connection.
+// Brings a database of this version, 0 for a new one, to the last version of a list. Each step is
+// whole, or was not: the transaction of one that failed is open still, and ends with the
+// connection.
 bool store_migrate(sqlite3 *db, int64_t version, const struct migration *list, int count);
 
 // Asks for one integer; otherwise when there is no row, it is NULL, or the query fails.

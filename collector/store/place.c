@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the database still stands where it was opened: files get moved, removed and cut by people while a collector writes them. SQLite
-// goes on with the files that it has open, and would write into what nobody sees, or mix a log into a file that it is not of.
+// Whether the database still stands where it was opened: files get moved, removed and cut by people
+// while a collector writes them. SQLite goes on with the files that it has open, and would write
+// into what nobody sees, or mix a log into a file that it is not of.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,7 +25,7 @@ static bool same_file(const struct stat *a, const struct stat *b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// -- locks ---------------------------------------------------------------------------------------------------------------
+// -- locks ----------------------------------------------------------------------------------------
 
 long place_holder(int fd) {
     struct stat st;
@@ -34,9 +35,11 @@ long place_holder(int fd) {
     while (locks && holder == 0 && fgets(line, sizeof line, locks)) {
         long pid;
         uintmax_t inode;
-        // "1: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF"; the devices of some file systems are not those that stat tells
+        // "1: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF"; the devices of some file systems are
+        //                      not those that stat tells
         // NOLINTNEXTLINE(cert-err34-c): the kernel wrote the numbers
-        if (sscanf(line, "%*d: FLOCK %*s WRITE %ld %*x:%*x:%ju", &pid, &inode) == 2 && inode == st.st_ino) {
+        if (sscanf(line, "%*d: FLOCK %*s WRITE %ld %*x:%*x:%ju", &pid, &inode) == 2 &&
+            inode == st.st_ino) {
             holder = pid;
         }
     }
@@ -82,24 +85,26 @@ void place_unlock(struct store *s) {
     }
 }
 
-// -- the file itself -----------------------------------------------------------------------------------------------------
+// -- the file itself ------------------------------------------------------------------------------
 
-// Whether somebody has cut the file or written over its start. It gets shorter by VACUUM, too: then its header tells fewer pages. And while
-// another process copies the log into it, it may have fewer than the header tells: then it does not get shorter.
+// Whether somebody has cut the file or written over its start. It gets shorter by VACUUM, too: then
+// its header tells fewer pages. And while another process copies the log into it, it may have fewer
+// than the header tells: then it does not get shorter.
 static bool is_cut(struct store *s, const struct stat *st) {
     uint8_t header[HEADER_BYTES];
     if (pread(s->lock, header, sizeof header, 0) < (ssize_t)sizeof header) {
         return st->st_size < (off_t)sizeof header;
     }
     bool shorter = st->st_size < s->file_bytes;
-    if (!store_header_is_ours(header) || (shorter && st->st_size < store_header_number(header, HEADER_PAGES) * s->page_bytes)) {
+    if (!store_header_is_ours(header) ||
+        (shorter && st->st_size < store_header_number(header, HEADER_PAGES) * s->page_bytes)) {
         return true;
     }
     s->file_bytes = st->st_size;
     return false;
 }
 
-// -- the write-ahead log -------------------------------------------------------------------------------------------------
+// -- the write-ahead log --------------------------------------------------------------------------
 
 // SQLite has no lock on this file that closing a descriptor of it could take away.
 static enum store_place look_at_wal(struct store *s) {
@@ -128,12 +133,14 @@ static enum store_place look_at_wal(struct store *s) {
     return place;
 }
 
-// After each commit: how many pages the log holds now. SQLite would copy them into the file after a thousand of them, and so do we.
+// After each commit: how many pages the log holds now. SQLite would copy them into the file after a
+// thousand of them, and so do we.
 static int on_commit(void *context, sqlite3 *db, const char *name, int pages) {
     enum { CHECKPOINT_PAGES = 1000 };
     struct store *s = context;
     s->wal_pages = pages;
-    if (pages >= CHECKPOINT_PAGES && look_at_wal(s) == STORE_IN_PLACE) { // of a log that was cut nothing may be copied
+    // of a log that was cut nothing may be copied
+    if (pages >= CHECKPOINT_PAGES && look_at_wal(s) == STORE_IN_PLACE) {
         sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     }
     return SQLITE_OK;
@@ -141,8 +148,10 @@ static int on_commit(void *context, sqlite3 *db, const char *name, int pages) {
 
 void place_watch(struct store *s) {
     struct stat st;
-    const char *file = sqlite3_db_filename(s->db, "main"); // behind symbolic links, where SQLite has the log
-    snprintf(s->file, sizeof s->file, "%s", file && strlen(file) < sizeof s->file - sizeof "-lock" ? file : s->path);
+    const char *file =
+        sqlite3_db_filename(s->db, "main"); // behind symbolic links, where SQLite has the log
+    snprintf(s->file, sizeof s->file, "%s",
+             file && strlen(file) < sizeof s->file - sizeof "-lock" ? file : s->path);
     s->file_bytes = fstat(s->lock, &st) == 0 ? st.st_size : 0;
     s->wal_pages = 0;
     s->has_wal = false;
@@ -159,8 +168,11 @@ enum store_place store_look(struct store *s) {
         return STORE_IN_PLACE;
     }
     if (stat(s->path, &there) != 0) {
-        // what cannot be looked at for another reason (a folder that may not be read any more) may well be there
-        return errno == ENOENT || errno == ENOTDIR ? (ours.st_nlink == 0 ? STORE_REMOVED : STORE_MOVED) : STORE_IN_PLACE;
+        // what cannot be looked at for another reason (a folder that may not be read any more) may
+        // well be there
+        return errno == ENOENT || errno == ENOTDIR
+                   ? (ours.st_nlink == 0 ? STORE_REMOVED : STORE_MOVED)
+                   : STORE_IN_PLACE;
     }
     if (!same_file(&ours, &there)) {
         return ours.st_nlink == 0 ? STORE_REMOVED : STORE_MOVED;
@@ -178,12 +190,15 @@ static bool is_still(const struct store *s, const char *suffix, const struct sta
 void store_leave(struct store *s, enum store_place place) {
     char path[STORE_PATH_BYTES];
     struct stat index;
-    bool ours = s->has_wal && is_still(s, "-wal", &s->wal), indexed = stat(beside(s->file, "-shm", path), &index) == 0;
+    bool ours = s->has_wal && is_still(s, "-wal", &s->wal),
+         indexed = stat(beside(s->file, "-shm", path), &index) == 0;
     if (place == STORE_WAL_CUT || place == STORE_CUT) {
-        // Pages of the log, or those that they belong to, are no more. None of them may get into the file.
+        // Pages of the log, or those that they belong to, are no more. None of them may get into
+        // the file.
         sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     } else {
-        // What is in the log goes into the file that it is of, wherever that is, and not into another one that stands at the path.
+        // What is in the log goes into the file that it is of, wherever that is, and not into
+        // another one that stands at the path.
         sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     }
     store_disconnect(s);

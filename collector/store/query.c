@@ -18,15 +18,15 @@ struct extent {
 
 enum { EXTENTS = 32 }; // resolutions in one file: three for every --bucket it was ever written with
 
-// -- which resolution
-// ----------------------------------------------------------------------------------------------------
+// -- which resolution -----------------------------------------------------------------------------
 
 static int64_t edge(struct store *s, const char *which, uint32_t resolution_s, int64_t otherwise) {
     char sql[256];
-    snprintf(sql, sizeof sql,
-             "SELECT %s(b) FROM (SELECT %s(bucket_start) AS b FROM stat_rows WHERE resolution_s = %u "
-             "UNION ALL SELECT %s(bucket_start) FROM ledger_rows WHERE resolution_s = %u)",
-             which, which, resolution_s, which, resolution_s);
+    snprintf(
+        sql, sizeof sql,
+        "SELECT %s(b) FROM (SELECT %s(bucket_start) AS b FROM stat_rows WHERE resolution_s = %u "
+        "UNION ALL SELECT %s(bucket_start) FROM ledger_rows WHERE resolution_s = %u)",
+        which, which, resolution_s, which, resolution_s);
     return store_integer(s, sql, otherwise);
 }
 
@@ -53,22 +53,23 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-// Whether one resolution's rows reach as far as the other's do within the time asked for, seen in the longer
-// buckets of the two.
+// Whether one resolution's rows reach as far as the other's do within the time asked for, seen in
+// the longer buckets of the two.
 static bool reaches(const struct extent *one, const struct extent *other, const struct query *q) {
     int64_t r = larger(one->resolution_s, other->resolution_s);
     int64_t from = q->from_s == INT64_MIN ? other->first_s : larger(other->first_s, q->from_s);
     int64_t last = q->until_s == INT64_MAX ? other->last_s : smaller(other->last_s, q->until_s - 1);
-    return from > last ||
-           (floor_to(one->first_s, r) <= floor_to(from, r) && floor_to(one->last_s, r) >= floor_to(last, r));
+    return from > last || (floor_to(one->first_s, r) <= floor_to(from, r) &&
+                           floor_to(one->last_s, r) >= floor_to(last, r));
 }
 
 static int64_t overlap(const struct extent *e, const struct query *q) {
-    return time_sub(smaller(time_add(e->last_s, e->resolution_s), q->until_s), larger(e->first_s, q->from_s));
+    return time_sub(smaller(time_add(e->last_s, e->resolution_s), q->until_s),
+                    larger(e->first_s, q->from_s));
 }
 
-// The finest resolution that reaches as far as every other. When none does (written with lengths of buckets
-// that do not divide each other) the one that covers most.
+// The finest resolution that reaches as far as every other. When none does (written with lengths of
+// buckets that do not divide each other) the one that covers most.
 static const struct extent *choose(const struct extent *all, int n, const struct query *q) {
     const struct extent *most = NULL;
     for (int i = 0; i < n; i++) {
@@ -92,21 +93,22 @@ uint32_t query_resolution(struct store *s, const struct query *q) {
     return chosen ? chosen->resolution_s : 0;
 }
 
-sqlite3_stmt *query_prepare(struct store *s, const char *sql, uint32_t resolution_s, const struct query *q) {
+sqlite3_stmt *query_prepare(struct store *s, const char *sql, uint32_t resolution_s,
+                            const struct query *q) {
     sqlite3_stmt *statement;
     if (sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL) != SQLITE_OK) {
         store_fail(s, "query");
         return NULL;
     }
     sqlite3_bind_int64(statement, 1, resolution_s);
-    sqlite3_bind_int64(statement, 2, q->from_s == INT64_MIN ? INT64_MIN : floor_to(q->from_s, resolution_s));
+    sqlite3_bind_int64(statement, 2,
+                       q->from_s == INT64_MIN ? INT64_MIN : floor_to(q->from_s, resolution_s));
     sqlite3_bind_int64(statement, 3, q->until_s);
     sqlite3_bind_text(statement, 4, q->node, -1, SQLITE_STATIC); // NULL binds NULL
     return statement;
 }
 
-// -- sums
-// ------------------------------------------------------------------------------------------------------------------
+// -- sums -----------------------------------------------------------------------------------------
 
 bool query_no_memory(struct store *s) {
     snprintf(s->error, sizeof s->error, "query: no memory");
@@ -122,7 +124,8 @@ static struct query_row *sums_row(struct query_sums *sums, struct map *index, in
         return &sums->rows[i];
     }
     if ((sums->count & (sums->count - 1)) == 0) { // full: 0, 1, 2, 4, …
-        struct query_row *more = realloc(sums->rows, (sums->count ? 2 * sums->count : 1) * sizeof *more);
+        struct query_row *more =
+            realloc(sums->rows, (sums->count ? 2 * sums->count : 1) * sizeof *more);
         if (!more) {
             return NULL;
         }
@@ -141,11 +144,23 @@ static char *copy_text(sqlite3_stmt *statement, int column) {
 }
 
 // Columns of the query below.
-enum { IDENTITY_ID, TIER_ID, IDENTITY, TIER, COUNTS, SQUARE = COUNTS + 11, MIN, MAX, HISTOGRAM, BUCKET };
+enum {
+    IDENTITY_ID,
+    TIER_ID,
+    IDENTITY,
+    TIER,
+    COUNTS,
+    SQUARE = COUNTS + 11,
+    MIN,
+    MAX,
+    HISTOGRAM,
+    BUCKET
+};
 
-static bool add_row(struct store *s, struct query_sums *sums, struct map *index, sqlite3_stmt *from) {
-    struct query_row *row =
-        sums_row(sums, index, sqlite3_column_int64(from, IDENTITY_ID), sqlite3_column_int64(from, TIER_ID));
+static bool add_row(struct store *s, struct query_sums *sums, struct map *index,
+                    sqlite3_stmt *from) {
+    struct query_row *row = sums_row(sums, index, sqlite3_column_int64(from, IDENTITY_ID),
+                                     sqlite3_column_int64(from, TIER_ID));
     if (row && !row->identity) {
         row->identity = copy_text(from, IDENTITY);
         row->tier = copy_text(from, TIER);
@@ -153,8 +168,8 @@ static bool add_row(struct store *s, struct query_sums *sums, struct map *index,
     if (!row || !row->identity || !row->tier) {
         return query_no_memory(s);
     }
-    uint64_t *const counts[] = {&row->requests, &row->calls,   &row->errors,   &row->async_calls,
-                                &row->total_ns, &row->self_ns, &row->async_ns, &row->duration_ns,
+    uint64_t *const counts[] = {&row->requests, &row->calls,   &row->errors,    &row->async_calls,
+                                &row->total_ns, &row->self_ns, &row->async_ns,  &row->duration_ns,
                                 &row->wait_ns,  &row->gc_ns,   &row->off_cpu_ns};
     for (int i = 0; i < SQUARE - COUNTS; i++) {
         *counts[i] += (uint64_t)sqlite3_column_int64(from, COUNTS + i);
@@ -167,7 +182,8 @@ static bool add_row(struct store *s, struct query_sums *sums, struct map *index,
         row->max_ns = max > row->max_ns ? max : row->max_ns;
     }
     const void *blob = sqlite3_column_blob(from, HISTOGRAM);
-    if (!histogram_read(&row->durations, slice_of(blob, (size_t)sqlite3_column_bytes(from, HISTOGRAM)))) {
+    if (!histogram_read(&row->durations,
+                        slice_of(blob, (size_t)sqlite3_column_bytes(from, HISTOGRAM)))) {
         snprintf(s->error, sizeof s->error, "query: a histogram is malformed, or no memory");
         return false;
     }
@@ -191,14 +207,13 @@ static bool add_rows(struct store *s, const struct query *q, struct query_sums *
     }
     sqlite3_stmt *rows = query_prepare(
         s,
-        "SELECT r.identity_id, r.tier_id, i.name, t.name, requests, calls, errors, async_calls, total_ns, "
-        "self_ns, async_ns, duration_ns, wait_ns, gc_ns, off_cpu_ns, square_ns, min_ns, max_ns, histogram, "
-        "bucket_start FROM stat_rows AS r "
-        "CROSS JOIN identity_names AS i ON i.id = r.identity_id CROSS JOIN tier_names AS t ON t.id = "
-        "r.tier_id "
-        "WHERE resolution_s = ?1 AND bucket_start >= ?2 AND bucket_start < ?3 "
-        "AND (?4 IS NULL OR r.node_id = (SELECT id FROM node_names WHERE name = ?4)) "
-        "AND (?5 IS NULL OR r.identity_id = (SELECT id FROM identity_names WHERE name = ?5))",
+        "SELECT r.identity_id, r.tier_id, i.name, t.name, requests, calls, errors, async_calls, "
+        "total_ns, self_ns, async_ns, duration_ns, wait_ns, gc_ns, off_cpu_ns, square_ns, min_ns, "
+        "max_ns, histogram, bucket_start FROM stat_rows AS r CROSS JOIN identity_names AS i ON "
+        "i.id = r.identity_id CROSS JOIN tier_names AS t ON t.id = r.tier_id WHERE resolution_s = "
+        "?1 AND bucket_start >= ?2 AND bucket_start < ?3 AND (?4 IS NULL OR r.node_id = (SELECT "
+        "id FROM node_names WHERE name = ?4)) AND (?5 IS NULL OR r.identity_id = (SELECT id FROM "
+        "identity_names WHERE name = ?5))",
         sums->resolution_s, q);
     if (rows) {
         sqlite3_bind_text(rows, 5, q->identity, -1, SQLITE_STATIC);
@@ -222,10 +237,11 @@ static bool add_rows(struct store *s, const struct query *q, struct query_sums *
 static bool add_ledger(struct store *s, const struct query *q, struct query_sums *sums) {
     sqlite3_stmt *row = query_prepare(
         s,
-        "SELECT min(bucket_start), max(bucket_start)" LEDGER_COLUMNS(SUM_OF) " "
-        "FROM ledger_rows WHERE resolution_s = ?1 AND bucket_start >= ?2 "
-        "AND bucket_start < ?3 "
-        "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4))",
+        "SELECT min(bucket_start), max(bucket_start)" LEDGER_COLUMNS(
+            SUM_OF) " "
+                    "FROM ledger_rows WHERE resolution_s = ?1 AND bucket_start >= ?2 "
+                    "AND bucket_start < ?3 "
+                    "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4))",
         sums->resolution_s, q);
     if (!row) {
         return false;
@@ -278,8 +294,8 @@ bool query_sums(struct store *s, const struct query *q, struct query_sums *out) 
         return store_fail(s, "query");
     }
     out->resolution_s = query_resolution(s, q);
-    bool ok =
-        out->resolution_s == 0 || (add_rows(s, q, out) && add_ledger(s, q, out) && add_stale(s, q, out));
+    bool ok = out->resolution_s == 0 ||
+              (add_rows(s, q, out) && add_ledger(s, q, out) && add_stale(s, q, out));
     sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
     return ok;
 }
@@ -313,16 +329,15 @@ double query_stddev(const struct query_row *row) {
     return variance > 0 ? sqrt(variance) : 0;
 }
 
-// -- what there is
-// ---------------------------------------------------------------------------------------------------------
+// -- what there is --------------------------------------------------------------------------------
 
 bool query_extent(struct store *s, int64_t *first_s, int64_t *last_s) {
     struct extent all[EXTENTS];
     int n = extents(s, all);
     for (int i = 0; i < n; i++) {
         int64_t last = time_add(all[i].last_s, all[i].resolution_s);
-        // The newest data is told as finely as it is kept: a coarse bucket ends later only because it is
-        // longer.
+        // The newest data is told as finely as it is kept: a coarse bucket ends later only because
+        // it is longer.
         *first_s = i == 0                                                     ? all[i].first_s
                    : floor_to(*first_s, all[i].resolution_s) > all[i].first_s ? all[i].first_s
                                                                               : *first_s;

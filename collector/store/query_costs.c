@@ -7,11 +7,12 @@
 #include "internal.h"
 
 // The rows of a resolution in a time, of one node or of all.
-#define TAKEN                                                           \
-    "resolution_s = ?1 AND bucket_start >= ?2 AND bucket_start < ?3 " \
+#define TAKEN                                                                                      \
+    "resolution_s = ?1 AND bucket_start >= ?2 AND bucket_start < ?3 "                              \
     "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4)) "
 
-// Calls are those of complete requests, which stand once under each identity: under _total they are all together.
+// Calls are those of complete requests, which stand once under each identity: under _total they are
+// all together.
 static const char tiers_sql[] =
     "WITH calls AS ("
     "SELECT tier_id, sum(calls) AS calls, sum(duration_ns) AS duration_ns, sum(errors) AS errors "
@@ -39,7 +40,8 @@ static void cover(struct costs *costs, int64_t first, int64_t last) {
 
 static bool add_tier(struct store *s, struct costs *costs, sqlite3_stmt *from) {
     if ((costs->count & (costs->count - 1)) == 0) { // full: 0, 1, 2, 4, …
-        struct cost *more = realloc(costs->rows, (costs->count ? 2 * costs->count : 1) * sizeof *more);
+        struct cost *more =
+            realloc(costs->rows, (costs->count ? 2 * costs->count : 1) * sizeof *more);
         if (!more) {
             return query_no_memory(s);
         }

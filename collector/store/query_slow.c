@@ -35,13 +35,14 @@ static void free_texts(void *texts) {
     }
 }
 
-// Makes room for one more than `count` records of `size` bytes; NULL without memory, and the records are as they were then.
+// Makes room for one more than `count` records of `size` bytes; NULL without memory, and the
+// records are as they were then.
 static void *room_for_one(void *records, uint32_t count, size_t size) {
     bool full = (count & (count - 1)) == 0; // 0, 1, 2, 4, …
     return full ? realloc(records, (count ? 2 * (size_t)count : 1) * size) : records;
 }
 
-// -- requests ----------------------------------------------------------------------------------------------------
+// -- requests -------------------------------------------------------------------------------------
 
 #define REQUESTS                                                                                   \
     "SELECT r.id, n.name, i.name, reason, error, cut, begin_ns, duration_ns, spans, kept_spans, "  \
@@ -53,7 +54,8 @@ static const char *reason_text(int64_t reason) {
     return reason == KEPT_OVER ? "over" : reason == KEPT_FAILED ? "failed" : "slowest";
 }
 
-static bool read_request(struct store *s, sqlite3_stmt *from, void **texts, struct slow_request *out) {
+static bool read_request(struct store *s, sqlite3_stmt *from, void **texts,
+                         struct slow_request *out) {
     *out = (struct slow_request){.id = sqlite3_column_int64(from, 0),
                                  .node = keep_text(texts, from, 1),
                                  .identity = keep_text(texts, from, 2),
@@ -87,9 +89,10 @@ bool query_slow_list(struct store *s, const struct slow_filter *filter, struct s
     sqlite3_stmt *requests;
     *out = (struct slow_list){0};
     if (sqlite3_prepare_v2(s->db,
-                           REQUESTS "WHERE begin_ns >= ?1 AND begin_ns < ?2 AND (?3 IS NULL OR n.name = ?3) "
-                                    "AND (?4 IS NULL OR i.name = ?4) AND (?5 = 0 OR error = 1) "
-                                    "ORDER BY duration_ns DESC, r.id LIMIT ?6",
+                           REQUESTS
+                           "WHERE begin_ns >= ?1 AND begin_ns < ?2 AND (?3 IS NULL OR n.name = ?3) "
+                           "AND (?4 IS NULL OR i.name = ?4) AND (?5 = 0 OR error = 1) "
+                           "ORDER BY duration_ns DESC, r.id LIMIT ?6",
                            -1, &requests, NULL) != SQLITE_OK) {
         return store_fail(s, "query the slow requests");
     }
@@ -114,13 +117,14 @@ void slow_list_free(struct slow_list *list) {
     *list = (struct slow_list){0};
 }
 
-// -- one request and its spans -----------------------------------------------------------------------------------
+// -- one request and its spans --------------------------------------------------------------------
 
 enum { SPAN, PARENT, PID, NAME, START, DURATION, SELF, WAIT, GC, OFF_CPU, ASYNC, OUTCOME, CALLER };
 
 static const char spans_sql[] =
-    "SELECT span, parent, pid, t.name, start_ns, duration_ns, self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome, caller "
-    "FROM kept_spans AS k JOIN tier_names AS t ON t.id = k.tier_id WHERE request_id = ?1 ORDER BY span";
+    "SELECT span, parent, pid, t.name, start_ns, duration_ns, self_ns, wait_ns, gc_ns, "
+    "off_cpu_ns, async, outcome, caller FROM kept_spans AS k JOIN tier_names AS t ON t.id = "
+    "k.tier_id WHERE request_id = ?1 ORDER BY span";
 
 static const char *outcome_text(int64_t outcome) {
     static const char *const texts[] = {"ok", "error", "open"};
@@ -137,7 +141,9 @@ static bool add_span(struct store *s, sqlite3_stmt *from, struct slow_spans *out
         return query_no_memory(s);
     }
     out->spans = more;
-    int64_t parent = sqlite3_column_type(from, PARENT) == SQLITE_INTEGER ? sqlite3_column_int64(from, PARENT) : -1;
+    int64_t parent = sqlite3_column_type(from, PARENT) == SQLITE_INTEGER
+                         ? sqlite3_column_int64(from, PARENT)
+                         : -1;
     bool child = parent >= 0 && parent < out->count;
     struct slow_span span = {.start_ns = sqlite3_column_int64(from, START),
                              .duration_ns = sqlite3_column_int64(from, DURATION),
@@ -196,9 +202,9 @@ static bool add_spans(struct store *s, int64_t id, struct slow_spans *out) {
 }
 
 static const char parts_sql[] =
-    "SELECT r.id, n.name, r.begin_ns, r.duration_ns, r.maker_id IS NOT NULL FROM kept_requests AS one "
-    "JOIN kept_requests AS r ON r.label = one.label AND r.node_id <> one.node_id JOIN node_names AS n ON n.id = r.node_id "
-    "WHERE one.id = ?1 ORDER BY r.begin_ns, r.id";
+    "SELECT r.id, n.name, r.begin_ns, r.duration_ns, r.maker_id IS NOT NULL FROM kept_requests AS "
+    "one JOIN kept_requests AS r ON r.label = one.label AND r.node_id <> one.node_id JOIN "
+    "node_names AS n ON n.id = r.node_id WHERE one.id = ?1 ORDER BY r.begin_ns, r.id";
 
 static bool add_part(struct store *s, sqlite3_stmt *from, struct slow_spans *out) {
     struct slow_part *more = room_for_one(out->parts, out->part_count, sizeof *more);
@@ -237,7 +243,8 @@ bool query_slow_spans(struct store *s, int64_t id, bool *found, struct slow_span
     if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
         return store_fail(s, "query a slow request");
     }
-    bool ok = find_request(s, id, found, out) && (!*found || (add_spans(s, id, out) && add_parts(s, id, out)));
+    bool ok = find_request(s, id, found, out) &&
+              (!*found || (add_spans(s, id, out) && add_parts(s, id, out)));
     sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
     return ok;
 }

@@ -13,15 +13,16 @@ static int64_t keep_s(uint32_t resolution_s) {
                                  : RETENTION_HOURS_S;
 }
 
-// Deletes the oldest rows of a table at a resolution: the buckets before the cut, up to the one that holds
-// row number RETENTION_STEP_ROWS. Returns the rows deleted, -1 on failure.
+// Deletes the oldest rows of a table at a resolution: the buckets before the cut, up to the one
+// that holds row number RETENTION_STEP_ROWS. Returns the rows deleted, -1 on failure.
 static int delete_oldest(struct store *s, const char *table, uint32_t resolution_s, int64_t cut) {
     char sql[512];
-    snprintf(
-        sql, sizeof sql,
-        "DELETE FROM %s WHERE resolution_s = %u AND bucket_start < %lld AND bucket_start <= coalesce((SELECT "
-        "bucket_start FROM %s WHERE resolution_s = %u ORDER BY bucket_start LIMIT 1 OFFSET %d), %lld)",
-        table, resolution_s, (long long)cut, table, resolution_s, RETENTION_STEP_ROWS - 1, (long long)cut);
+    snprintf(sql, sizeof sql,
+             "DELETE FROM %s WHERE resolution_s = %u AND bucket_start < %lld AND bucket_start <= "
+             "coalesce((SELECT bucket_start FROM %s WHERE resolution_s = %u ORDER BY bucket_start "
+             "LIMIT 1 OFFSET %d), %lld)",
+             table, resolution_s, (long long)cut, table, resolution_s, RETENTION_STEP_ROWS - 1,
+             (long long)cut);
     if (sqlite3_exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK) {
         store_fail(s, "delete old rows");
         return -1;
@@ -32,7 +33,8 @@ static int delete_oldest(struct store *s, const char *table, uint32_t resolution
 static bool expire_rows(struct store *s, int64_t now_s) {
     bool more = false;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
-        for (uint32_t r = store_next_resolution(s, tables[t], 0); r != 0; r = store_next_resolution(s, tables[t], r)) {
+        for (uint32_t r = store_next_resolution(s, tables[t], 0); r != 0;
+             r = store_next_resolution(s, tables[t], r)) {
             // Whole hours go, so that where fine rows end the coarser ones are not cut in half.
             int64_t cut = floor_to(now_s - keep_s(r), r < 3600 ? 3600 : r);
             more = delete_oldest(s, tables[t], r, cut) >= RETENTION_STEP_ROWS || more;
@@ -41,10 +43,10 @@ static bool expire_rows(struct store *s, int64_t now_s) {
     return more;
 }
 
-// -- kept requests -----------------------------------------------------------------------------------------------
+// -- kept requests --------------------------------------------------------------------------------
 
-// Deletes the request that a statement stands at, whose columns are id, begin_ns and kept_spans. Returns how many rows these were, 0 on
-// failure.
+// Deletes the request that a statement stands at, whose columns are id, begin_ns and kept_spans.
+// Returns how many rows these were, 0 on failure.
 static int64_t delete_kept(struct store *s, sqlite3_stmt *deleting, sqlite3_stmt *at) {
     int64_t spans = sqlite3_column_int64(at, 2);
     sqlite3_bind_int64(deleting, 1, sqlite3_column_int64(at, 0));
@@ -52,18 +54,22 @@ static int64_t delete_kept(struct store *s, sqlite3_stmt *deleting, sqlite3_stmt
     return store_run(s, deleting, "delete old requests") ? time_add(1, spans < 0 ? 0 : spans) : 0;
 }
 
-// Deletes the requests before the cut, oldest first, while rows is less than a step. Returns the rows.
-static int64_t delete_past(struct store *s, sqlite3_stmt *oldest, sqlite3_stmt *deleting, int64_t cut_ns) {
+// Deletes the requests before the cut, oldest first, while rows is less than a step. Returns the
+// rows.
+static int64_t delete_past(struct store *s, sqlite3_stmt *oldest, sqlite3_stmt *deleting,
+                           int64_t cut_ns) {
     int64_t rows = 0, deleted = 1;
-    for (; deleted > 0 && rows < RETENTION_STEP_SPANS && sqlite3_step(oldest) == SQLITE_ROW; sqlite3_reset(oldest)) {
+    for (; deleted > 0 && rows < RETENTION_STEP_SPANS && sqlite3_step(oldest) == SQLITE_ROW;
+         sqlite3_reset(oldest)) {
         deleted = sqlite3_column_int64(oldest, 1) < cut_ns ? delete_kept(s, deleting, oldest) : 0;
         rows = time_add(rows, deleted);
     }
     return rows;
 }
 
-// How much more is kept than may be, and the node that has most of it. One whose clock is ahead has none that are old: who has most
-// gives up its own oldest, so that no node's requests push out another's.
+// How much more is kept than may be, and the node that has most of it. One whose clock is ahead has
+// none that are old: who has most gives up its own oldest, so that no node's requests push out
+// another's.
 struct excess {
     int64_t requests;
     int64_t spans;
@@ -71,24 +77,33 @@ struct excess {
 };
 
 static bool excess_of(struct store *s, struct excess *e) {
-    e->requests = store_integer(s, "SELECT count(*) FROM kept_requests", 0) - RETENTION_KEPT_REQUESTS;
-    e->spans = time_sub(store_integer(s, "SELECT sum(kept_spans) FROM kept_requests", 0), RETENTION_KEPT_SPANS);
-    e->node = store_integer(s,
-                            e->requests > 0
-                                ? "SELECT node_id FROM kept_requests GROUP BY node_id ORDER BY count(*) DESC, node_id LIMIT 1"
-                                : "SELECT node_id FROM kept_requests GROUP BY node_id ORDER BY sum(kept_spans) DESC, node_id LIMIT 1",
-                            0);
+    e->requests =
+        store_integer(s, "SELECT count(*) FROM kept_requests", 0) - RETENTION_KEPT_REQUESTS;
+    e->spans = time_sub(store_integer(s, "SELECT sum(kept_spans) FROM kept_requests", 0),
+                        RETENTION_KEPT_SPANS);
+    e->node = store_integer(
+        s,
+        e->requests > 0
+            ? "SELECT node_id FROM kept_requests GROUP BY node_id ORDER BY count(*) DESC, node_id "
+              "LIMIT 1"
+            : "SELECT node_id FROM kept_requests GROUP BY node_id ORDER BY sum(kept_spans) DESC, "
+              "node_id LIMIT 1",
+        0);
     return e->requests > 0 || e->spans > 0;
 }
 
-// Deletes what is too much, from the node that has most, and looks anew who that is after some. Returns the rows.
-static int64_t delete_excess(struct store *s, sqlite3_stmt *of_node, sqlite3_stmt *deleting, int64_t rows) {
+// Deletes what is too much, from the node that has most, and looks anew who that is after some.
+// Returns the rows.
+static int64_t delete_excess(struct store *s, sqlite3_stmt *of_node, sqlite3_stmt *deleting,
+                             int64_t rows) {
     enum { AT_ONCE = 2000 }; // requests
     struct excess e;
     while (rows < RETENTION_STEP_SPANS && excess_of(s, &e)) {
         int64_t deleted = 1;
         sqlite3_bind_int64(of_node, 1, e.node);
-        for (int i = 0; i < AT_ONCE && deleted > 0 && rows < RETENTION_STEP_SPANS && (e.requests > 0 || e.spans > 0); i++) {
+        for (int i = 0; i < AT_ONCE && deleted > 0 && rows < RETENTION_STEP_SPANS &&
+                        (e.requests > 0 || e.spans > 0);
+             i++) {
             deleted = sqlite3_step(of_node) == SQLITE_ROW ? delete_kept(s, deleting, of_node) : 0;
             sqlite3_reset(of_node);
             rows = time_add(rows, deleted);
@@ -103,9 +118,11 @@ static int64_t delete_excess(struct store *s, sqlite3_stmt *of_node, sqlite3_stm
 }
 
 static bool expire_kept(struct store *s, int64_t now_s) {
-    static const char *const sql[] = {"SELECT id, begin_ns, kept_spans FROM kept_requests ORDER BY begin_ns LIMIT 1",
-                                      "SELECT id, begin_ns, kept_spans FROM kept_requests WHERE node_id = ?1 ORDER BY begin_ns LIMIT 1",
-                                      "DELETE FROM kept_requests WHERE id = ?1"};
+    static const char *const sql[] = {
+        "SELECT id, begin_ns, kept_spans FROM kept_requests ORDER BY begin_ns LIMIT 1",
+        "SELECT id, begin_ns, kept_spans FROM kept_requests WHERE node_id = ?1 ORDER BY begin_ns "
+        "LIMIT 1",
+        "DELETE FROM kept_requests WHERE id = ?1"};
     enum { OLDEST, OF_NODE, DELETE, COUNT };
     sqlite3_stmt *statements[COUNT] = {NULL};
     bool ok = true, more = false;
@@ -115,8 +132,10 @@ static bool expire_kept(struct store *s, int64_t now_s) {
     if (!ok || sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
         store_fail(s, "delete old requests");
     } else {
-        int64_t rows = delete_past(s, statements[OLDEST], statements[DELETE], time_of_seconds(now_s - RETENTION_KEPT_S));
-        more = delete_excess(s, statements[OF_NODE], statements[DELETE], rows) >= RETENTION_STEP_SPANS;
+        int64_t rows = delete_past(s, statements[OLDEST], statements[DELETE],
+                                   time_of_seconds(now_s - RETENTION_KEPT_S));
+        more =
+            delete_excess(s, statements[OF_NODE], statements[DELETE], rows) >= RETENTION_STEP_SPANS;
         sqlite3_reset(statements[OLDEST]);
         if (sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
             store_fail(s, "delete old requests");

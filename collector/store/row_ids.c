@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names are stored once; rows hold their ids. What the directory's ids are in the file is remembered.
+// Names are stored once; rows hold their ids. What the directory's ids are in the file is
+// remembered.
 #include <stdio.h>
 
 #include "internal.h"
@@ -7,7 +8,8 @@
 enum { PATH_BYTES = LIMIT_PATH_DEPTH * (LIMIT_NAME_BYTES + sizeof " > ") };
 
 // The row id of a text that is not in the cache; 0 on failure.
-static int64_t look_up(struct store *s, enum statement insert, enum statement find, const char *text) {
+static int64_t look_up(struct store *s, enum statement insert, enum statement find,
+                       const char *text) {
     int64_t id = 0;
     sqlite3_stmt *adding = store_prepared(s, insert);
     sqlite3_stmt *finding = store_prepared(s, find);
@@ -30,8 +32,8 @@ static int64_t look_up(struct store *s, enum statement insert, enum statement fi
 }
 
 // The same, remembered in *cached for as long as the directory's id is this name's.
-static int64_t row_of(struct store *s, struct row_id *cached, enum statement insert, enum statement find, const struct names *names,
-                      uint16_t id) {
+static int64_t row_of(struct store *s, struct row_id *cached, enum statement insert,
+                      enum statement find, const struct names *names, uint16_t id) {
     uint32_t generation = names_generation(names, id);
     if (cached->row == 0 || cached->generation != generation) {
         *cached = (struct row_id){look_up(s, insert, find, names_text(names, id)), generation};
@@ -40,18 +42,22 @@ static int64_t row_of(struct store *s, struct row_id *cached, enum statement ins
 }
 
 int64_t store_node_id(struct store *s, uint16_t id) {
-    return row_of(s, &s->node_ids[id], STATEMENT_ADD_NODE, STATEMENT_FIND_NODE, &s->directory->nodes, id);
+    return row_of(s, &s->node_ids[id], STATEMENT_ADD_NODE, STATEMENT_FIND_NODE,
+                  &s->directory->nodes, id);
 }
 
 int64_t store_identity_id(struct store *s, uint16_t id) {
-    return row_of(s, &s->identity_ids[id], STATEMENT_ADD_IDENTITY, STATEMENT_FIND_IDENTITY, &s->directory->identities, id);
+    return row_of(s, &s->identity_ids[id], STATEMENT_ADD_IDENTITY, STATEMENT_FIND_IDENTITY,
+                  &s->directory->identities, id);
 }
 
 int64_t store_tier_id(struct store *s, uint16_t id) {
-    return row_of(s, &s->tier_ids[id], STATEMENT_ADD_TIER, STATEMENT_FIND_TIER, &s->directory->tiers, id);
+    return row_of(s, &s->tier_ids[id], STATEMENT_ADD_TIER, STATEMENT_FIND_TIER,
+                  &s->directory->tiers, id);
 }
 
-// The tiers from the request down, joined. Two paths whose text is the same (a tier's name may hold " > ") are one in the file.
+// The tiers from the request down, joined. Two paths whose text is the same (a tier's name may hold
+// " > ") are one in the file.
 static void path_text(const struct directory *d, uint32_t id, char out[PATH_BYTES]) {
     uint16_t tiers[LIMIT_PATH_DEPTH];
     int depth = 0;
@@ -61,7 +67,8 @@ static void path_text(const struct directory *d, uint32_t id, char out[PATH_BYTE
     }
     out[0] = 0;
     while (depth-- > 0) {
-        int n = snprintf(out + len, PATH_BYTES - len, "%s%s", len > 0 ? " > " : "", names_text(&d->tiers, tiers[depth]));
+        int n = snprintf(out + len, PATH_BYTES - len, "%s%s", len > 0 ? " > " : "",
+                         names_text(&d->tiers, tiers[depth]));
         len += (size_t)n;
     }
 }
@@ -75,7 +82,8 @@ int64_t store_path_id(struct store *s, uint32_t id) {
         if (id != PATH_OTHER) {
             path_text(s->directory, id, text);
         }
-        *cached = (struct row_id){look_up(s, STATEMENT_ADD_PATH, STATEMENT_FIND_PATH, text), generation};
+        *cached =
+            (struct row_id){look_up(s, STATEMENT_ADD_PATH, STATEMENT_FIND_PATH, text), generation};
     }
     return cached->row;
 }

@@ -5,17 +5,20 @@
 #define TEXT_OF(number) #number
 #define TEXT(macro) TEXT_OF(macro)
 
-// Adds to a counter of the row that is there; one that overflows stays at its end, as a table of integers takes nothing else.
-#define GROW(column)                                                                                                   \
-    column " = CASE WHEN " column " > 9223372036854775807 - excluded." column " THEN 9223372036854775807 ELSE " column \
-           " + excluded." column " END"
+// Adds to a counter of the row that is there; one that overflows stays at its end, as a table of
+// integers takes nothing else.
+#define GROW(column)                                                                               \
+    column " = CASE WHEN " column " > 9223372036854775807 - excluded." column                      \
+           " THEN 9223372036854775807 ELSE " column " + excluded." column " END"
 // The same of the ledger's, whose end is STORE_LEDGER_MOST.
-#define ADD_LEDGER(column) ", " #column " = min(" #column " + excluded." #column ", " TEXT(STORE_LEDGER_MOST) ")"
+#define ADD_LEDGER(column)                                                                         \
+    ", " #column " = min(" #column " + excluded." #column ", " TEXT(STORE_LEDGER_MOST) ")"
 #define NAME_LEDGER(column) ", " #column
 #define BIND_LEDGER(column) ", ?"
 // min(a, b) and max(a, b) where either may be NULL.
-#define BEST(which, column) \
-    column " = " which "(ifnull(" column ", excluded." column "), ifnull(excluded." column ", " column "))"
+#define BEST(which, column)                                                                        \
+    column " = " which "(ifnull(" column ", excluded." column "), ifnull(excluded." column         \
+           ", " column "))"
 
 // The best requests of a bucket, node, identity and reason, from place ?5 on.
 #define KEPT_FROM                                                                                  \
@@ -72,7 +75,8 @@ static const char *const sql[STATEMENTS] = {
         "self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome, caller) "
         "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
     [STATEMENT_ADD_NODE] = "INSERT INTO node_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
-    [STATEMENT_ADD_IDENTITY] = "INSERT INTO identity_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
+    [STATEMENT_ADD_IDENTITY] = "INSERT INTO identity_names (name) VALUES (?1) ON CONFLICT DO "
+                               "NOTHING",
     [STATEMENT_ADD_TIER] = "INSERT INTO tier_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
     [STATEMENT_ADD_PATH] = "INSERT INTO path_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
     [STATEMENT_FIND_NODE] = "SELECT id FROM node_names WHERE name = ?1",
@@ -83,8 +87,9 @@ static const char *const sql[STATEMENTS] = {
 // clang-format on
 
 sqlite3_stmt *store_prepared(struct store *s, enum statement which) {
-    if (!s->statements[which] && sqlite3_prepare_v3(s->db, sql[which], -1, SQLITE_PREPARE_PERSISTENT,
-                                                    &s->statements[which], NULL) != SQLITE_OK) {
+    if (!s->statements[which] &&
+        sqlite3_prepare_v3(s->db, sql[which], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[which],
+                           NULL) != SQLITE_OK) {
         store_fail(s, "prepare");
         return NULL;
     }

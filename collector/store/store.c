@@ -16,7 +16,8 @@
 enum {
     BUSY_MS = 5000,
     WAL_BYTES = 64 << 20, // the WAL file is cut back to this after a burst
-    CACHE_KB = 8000       // of the writer: a flush with 50,000 paths takes a third less than with SQLite's 2 MB
+    // of the writer: a flush with 50,000 paths takes a third less than with SQLite's 2 MB
+    CACHE_KB = 8000
 };
 
 __attribute__((format(printf, 3, 4))) static enum store_status
@@ -28,8 +29,7 @@ refuse(char error[STORE_ERROR_BYTES], enum store_status status, const char *form
     return status;
 }
 
-// -- shared with the other files
-// -------------------------------------------------------------------------------------
+// -- shared with the other files ------------------------------------------------------------------
 
 bool store_fail(struct store *s, const char *what) {
     int code = sqlite3_errcode(s->db) & 0xff;
@@ -38,7 +38,8 @@ bool store_fail(struct store *s, const char *what) {
     return false;
 }
 
-// Tells the ledger. False when that cannot be written either, unless its own row is the malformed one.
+// Tells the ledger. False when that cannot be written either, unless its own row is the malformed
+// one.
 static bool enter_passed(struct store *s, const struct row_place *at) {
     const struct ledger_row row = {.bucket_start = at->bucket_start, .unwritten_rows = 1};
     int64_t node = store_node_id(s, at->node);
@@ -61,7 +62,8 @@ bool store_pass_over(struct store *s, const struct row_place *at, const char *wh
     va_end(args);
     s->spoilt = false;
     s->set_aside++;
-    log_error("database: %s is not written (%s); the rest is. So far %llu such rows", row, s->error, (unsigned long long)s->set_aside);
+    log_error("database: %s is not written (%s); the rest is. So far %llu such rows", row, s->error,
+              (unsigned long long)s->set_aside);
     return enter_passed(s, at);
 }
 
@@ -77,7 +79,8 @@ static bool ask_integer(sqlite3 *db, const char *sql, int64_t *value) {
     sqlite3_stmt *statement;
     bool found = false;
     if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK) {
-        found = sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_type(statement, 0) == SQLITE_INTEGER;
+        found = sqlite3_step(statement) == SQLITE_ROW &&
+                sqlite3_column_type(statement, 0) == SQLITE_INTEGER;
         *value = found ? sqlite3_column_int64(statement, 0) : 0;
     }
     sqlite3_finalize(statement);
@@ -92,13 +95,14 @@ int64_t store_integer(struct store *s, const char *sql, int64_t otherwise) {
 uint32_t store_next_resolution(struct store *s, const char *table, uint32_t resolution_s) {
     // A seek in the table's key, not a scan.
     char sql[128];
-    snprintf(sql, sizeof sql, "SELECT min(resolution_s) FROM %s WHERE resolution_s > %u", table, resolution_s);
+    snprintf(sql, sizeof sql, "SELECT min(resolution_s) FROM %s WHERE resolution_s > %u", table,
+             resolution_s);
     int64_t next = store_integer(s, sql, 0);
-    return next > resolution_s && next <= UINT32_MAX ? (uint32_t)next : 0; // whoever edits the file may enter anything
+    // whoever edits the file may enter anything
+    return next > resolution_s && next <= UINT32_MAX ? (uint32_t)next : 0;
 }
 
-// -- what the file is, read without SQLite, which might change a file that is not ours
-// -----------------------------------
+// -- what the file is, read without SQLite, which might change a file that is not ours ------------
 
 uint32_t store_header_number(const uint8_t *header, enum store_header at) {
     struct cursor c = cursor_of(header + at, 4);
@@ -106,22 +110,27 @@ uint32_t store_header_number(const uint8_t *header, enum store_header at) {
 }
 
 bool store_header_is_ours(const uint8_t *header) {
-    return memcmp(header, "SQLite format 3", 16) == 0 && store_header_number(header, HEADER_APPLICATION_ID) == STORE_APPLICATION_ID;
+    return memcmp(header, "SQLite format 3", 16) == 0 &&
+           store_header_number(header, HEADER_APPLICATION_ID) == STORE_APPLICATION_ID;
 }
 
 // Whether a file of this version is for us; 0: there is nothing in it yet.
-static enum store_status check_version(int64_t version, const char *path, char error[STORE_ERROR_BYTES]) {
+static enum store_status check_version(int64_t version, const char *path,
+                                       char error[STORE_ERROR_BYTES]) {
     if (version > store_schema_version) {
-        return refuse(error, STORE_NEWER,
-                      "%s was written by a newer kprof (schema %lld, this one knows %d), and was not touched: "
-                      "use the newer kprof, or name another file",
-                      path, (long long)version, store_schema_version);
+        return refuse(
+            error, STORE_NEWER,
+            "%s was written by a newer kprof (schema %lld, this one knows %d), and was not "
+            "touched: use the newer kprof, or name another file",
+            path, (long long)version, store_schema_version);
     }
     if (version != 0 && version < store_first_version) {
-        return refuse(error, STORE_OLDER,
-                      "%s was written by a kprof from before the first release (schema %lld, this one knows %d and later), and was not "
-                      "touched: read it with that kprof, or name another file and fill it from recordings with kprof replay",
-                      path, (long long)version, store_first_version);
+        return refuse(
+            error, STORE_OLDER,
+            "%s was written by a kprof from before the first release (schema %lld, this one knows "
+            "%d and later), and was not touched: read it with that kprof, or name another file "
+            "and fill it from recordings with kprof replay",
+            path, (long long)version, store_first_version);
     }
     return STORE_OK;
 }
@@ -131,31 +140,39 @@ static enum store_status inspect(int fd, const char *path, char error[STORE_ERRO
     struct stat st;
     uint8_t header[HEADER_BYTES];
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        return refuse(error, STORE_FOREIGN, "%s is no regular file: name another database file", path);
+        return refuse(error, STORE_FOREIGN, "%s is no regular file: name another database file",
+                      path);
     }
     if (st.st_size == 0) {
         return STORE_OK;
     }
-    if (pread(fd, header, sizeof header, 0) != (ssize_t)sizeof header || !store_header_is_ours(header)) {
+    if (pread(fd, header, sizeof header, 0) != (ssize_t)sizeof header ||
+        !store_header_is_ours(header)) {
         return refuse(error, STORE_FOREIGN,
                       "%s is not a kprof database, and was not touched: name another file", path);
     }
     return check_version(store_header_number(header, HEADER_USER_VERSION), path, error);
 }
 
-static enum store_status not_locked(const char *path, int why, long holder, char error[STORE_ERROR_BYTES]) {
+static enum store_status not_locked(const char *path, int why, long holder,
+                                    char error[STORE_ERROR_BYTES]) {
     char process[48] = "";
     if (why != EWOULDBLOCK) {
-        return refuse(error, STORE_UNWRITABLE, "cannot lock %s (%s): name a file on a local disk, in a folder that may be written to", path,
-                      strerror(why));
+        return refuse(
+            error, STORE_UNWRITABLE,
+            "cannot lock %s (%s): name a file on a local disk, in a folder that may be written to",
+            path, strerror(why));
     }
     if (holder > 0) {
         snprintf(process, sizeof process, ", process %ld,", holder);
     }
-    return refuse(error, STORE_IN_USE, "another kprof-collector%s writes %s: stop it, or name another file", process, path);
+    return refuse(error, STORE_IN_USE,
+                  "another kprof-collector%s writes %s: stop it, or name another file", process,
+                  path);
 }
 
-// Opens the file, takes the writer's locks and looks at what it is. The descriptor, or -1 with *status set.
+// Opens the file, takes the writer's locks and looks at what it is. The descriptor, or -1 with
+// *status set.
 static int take(struct store *s, enum store_status *status, char error[STORE_ERROR_BYTES]) {
     const char *path = s->path;
     long holder = 0;
@@ -165,12 +182,14 @@ static int take(struct store *s, enum store_status *status, char error[STORE_ERR
             *status = not_locked(path, errno, holder, error);
             return -1;
         }
-        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600); // SQLite makes the WAL and its index with the same mode
+        // SQLite makes the WAL and its index with the same mode
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     }
     if (fd < 0) {
-        *status = refuse(error, STORE_UNWRITABLE,
-                         "cannot write %s (%s): name a file in a folder that exists and may be written to",
-                         path, strerror(errno));
+        *status = refuse(
+            error, STORE_UNWRITABLE,
+            "cannot write %s (%s): name a file in a folder that exists and may be written to", path,
+            strerror(errno));
         return -1;
     }
     *status = inspect(fd, path, error);
@@ -187,8 +206,7 @@ static int take(struct store *s, enum store_status *status, char error[STORE_ERR
     return fd;
 }
 
-// -- schema
-// ----------------------------------------------------------------------------------------------------------
+// -- schema ---------------------------------------------------------------------------------------
 
 static bool run(sqlite3 *db, const char *sql) {
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
@@ -200,8 +218,8 @@ bool store_migrate(sqlite3 *db, int64_t version, const struct migration *list, i
         if (list[i].version <= version) {
             continue;
         }
-        snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", STORE_APPLICATION_ID,
-                 list[i].version);
+        snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
+                 STORE_APPLICATION_ID, list[i].version);
         if (!run(db, "BEGIN IMMEDIATE") || !run(db, list[i].sql) || !run(db, mark)) {
             return false;
         }
@@ -224,11 +242,12 @@ static enum store_status status_of(sqlite3 *db) {
 
 static enum store_status failed(sqlite3 *db, const char *path, char error[STORE_ERROR_BYTES]) {
     enum store_status status = status_of(db);
-    return refuse(error, status,
-                  status == STORE_UNWRITABLE
-                      ? "cannot write %s (%s): make room, or name a file in a folder that may be written to"
-                      : "cannot use %s (%s): move it away, or name another file",
-                  path, sqlite3_errmsg(db));
+    return refuse(
+        error, status,
+        status == STORE_UNWRITABLE
+            ? "cannot write %s (%s): make room, or name a file in a folder that may be written to"
+            : "cannot use %s (%s): move it away, or name another file",
+        path, sqlite3_errmsg(db));
 }
 
 static enum store_status set_up(sqlite3 *db, const char *path, char error[STORE_ERROR_BYTES]) {
@@ -244,18 +263,19 @@ static enum store_status set_up(sqlite3 *db, const char *path, char error[STORE_
         return status;
     }
     char limits[96];
-    snprintf(limits, sizeof limits, "PRAGMA journal_size_limit = %d; PRAGMA cache_size = -%d", WAL_BYTES, CACHE_KB);
-    // The schema comes before WAL, so that the application id is in the file itself from its first page on.
-    // NORMAL: a power failure may take the last flushes, never the database.
-    if (!store_migrate(db, version, store_migrations, store_migration_count) || !run(db, "PRAGMA journal_mode = WAL") ||
-        !run(db, "PRAGMA synchronous = NORMAL") || !run(db, limits)) {
+    snprintf(limits, sizeof limits, "PRAGMA journal_size_limit = %d; PRAGMA cache_size = -%d",
+             WAL_BYTES, CACHE_KB);
+    // The schema comes before WAL, so that the application id is in the file itself from its first
+    // page on. NORMAL: a power failure may take the last flushes, never the database.
+    if (!store_migrate(db, version, store_migrations, store_migration_count) ||
+        !run(db, "PRAGMA journal_mode = WAL") || !run(db, "PRAGMA synchronous = NORMAL") ||
+        !run(db, limits)) {
         return failed(db, path, error);
     }
     return STORE_OK;
 }
 
-// -- opening and closing
-// ---------------------------------------------------------------------------------------------
+// -- opening and closing --------------------------------------------------------------------------
 
 // Opens what stands at the path, or makes it. On an error nothing is open.
 static enum store_status connect_writer(struct store *s, char error[STORE_ERROR_BYTES]) {
@@ -264,7 +284,8 @@ static enum store_status connect_writer(struct store *s, char error[STORE_ERROR_
     if (s->lock < 0) {
         return status;
     }
-    if (sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+    if (sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
+        SQLITE_OK) {
         status = failed(s->db, s->path, error);
     } else {
         status = set_up(s->db, s->path, error);
@@ -311,13 +332,14 @@ enum store_status store_reopen(struct store *s, enum store_place place) {
     return status;
 }
 
-// A database in WAL mode that nobody writes, in a folder that this user may not write: SQLite can read it
-// only when told that nobody will change it. Without a WAL file all that was ever written is in the file
-// itself.
+// A database in WAL mode that nobody writes, in a folder that this user may not write: SQLite can
+// read it only when told that nobody will change it. Without a WAL file all that was ever written
+// is in the file itself.
 static int open_immutable(const char *path, sqlite3 **db) {
     char wal[4096];
     char *uri = malloc(3 * strlen(path) + sizeof "file:?immutable=1");
-    if (!uri || snprintf(wal, sizeof wal, "%s-wal", path) >= (int)sizeof wal || access(wal, F_OK) == 0) {
+    if (!uri || snprintf(wal, sizeof wal, "%s-wal", path) >= (int)sizeof wal ||
+        access(wal, F_OK) == 0) {
         free(uri);
         return SQLITE_CANTOPEN;
     }
@@ -326,12 +348,14 @@ static int open_immutable(const char *path, sqlite3 **db) {
         to += sprintf(to, *c == '%' || *c == '?' || *c == '#' ? "%%%02x" : "%c", (unsigned char)*c);
     }
     sprintf(to, "?immutable=1");
-    int rc = sqlite3_open_v2(uri, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
+    int rc = sqlite3_open_v2(uri, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
+                             NULL);
     free(uri);
     return rc;
 }
 
-static enum store_status check_reader(struct store *s, const char *path, char error[STORE_ERROR_BYTES]) {
+static enum store_status check_reader(struct store *s, const char *path,
+                                      char error[STORE_ERROR_BYTES]) {
     int64_t id, version;
     sqlite3_busy_timeout(s->db, BUSY_MS);
     bool asked = ask_integer(s->db, "PRAGMA application_id", &id) &&
@@ -344,7 +368,9 @@ static enum store_status check_reader(struct store *s, const char *path, char er
         if (!s->db) {
             return refuse(
                 error, STORE_MISSING,
-                "cannot read %s, which was left open: run this as a user who may write to its folder", path);
+                "cannot read %s, which was left open: run this as a user who may write to its "
+                "folder",
+                path);
         }
         asked = opened == SQLITE_OK && ask_integer(s->db, "PRAGMA application_id", &id) &&
                 ask_integer(s->db, "PRAGMA user_version", &version);
@@ -353,32 +379,38 @@ static enum store_status check_reader(struct store *s, const char *path, char er
         return check_version(version, path, error);
     }
     if (asked || sqlite3_errcode(s->db) == SQLITE_NOTADB) {
-        return refuse(error, STORE_FOREIGN, "%s is not a kprof database: name another file with --db", path);
+        return refuse(error, STORE_FOREIGN,
+                      "%s is not a kprof database: name another file with --db", path);
     }
     return refuse(error, STORE_MISSING, "cannot read %s (%s)", path, sqlite3_errmsg(s->db));
 }
 
-enum store_status store_open_reader(const char *path, struct store **out, char error[STORE_ERROR_BYTES]) {
+enum store_status store_open_reader(const char *path, struct store **out,
+                                    char error[STORE_ERROR_BYTES]) {
     enum store_status status;
     *out = NULL;
     if (access(path, R_OK) != 0) {
         return refuse(error, STORE_MISSING,
-                      "cannot read %s (%s): name the file that kprof-collector writes with --db", path,
-                      strerror(errno));
+                      "cannot read %s (%s): name the file that kprof-collector writes with --db",
+                      path, strerror(errno));
     }
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
-        return refuse(error, STORE_FOREIGN, "%s is a folder: name the file in it that kprof-collector writes with --db", path);
+        return refuse(error, STORE_FOREIGN,
+                      "%s is a folder: name the file in it that kprof-collector writes with --db",
+                      path);
     }
     struct store *s = calloc(1, sizeof *s);
     if (!s) {
         return refuse(error, STORE_FAILED, "no memory to open %s", path);
     }
     s->lock = s->guard = -1;
-    if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+    if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) !=
+        SQLITE_OK) {
         status = refuse(error, STORE_MISSING, "cannot read %s (%s)", path, sqlite3_errmsg(s->db));
     } else {
-        // Two connections that checkpoint can corrupt a WAL file before SQLite 3.51.3: only the writer does.
+        // Two connections that checkpoint can corrupt a WAL file before SQLite 3.51.3: only the
+        // writer does.
         sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         status = check_reader(s, path, error);
     }
@@ -399,8 +431,9 @@ void store_disconnect(struct store *s) {
     s->db = NULL;
     s->directory = NULL; // ids of names are another file's
     if (s->lock >= 0) {
-        close(s->lock); // after the connection: closing a descriptor of the file drops the POSIX locks of all
-                        // others
+        // after the connection: closing a descriptor of the file drops the POSIX locks of all
+        close(s->lock);
+        // others
         s->lock = -1;
     }
 }
@@ -409,7 +442,8 @@ void store_close(struct store *s) {
     if (!s) {
         return;
     }
-    enum store_place place = s->guard >= 0 ? store_look(s) : STORE_CLOSED; // of a reader nothing is watched
+    // of a reader nothing is watched
+    enum store_place place = s->guard >= 0 ? store_look(s) : STORE_CLOSED;
     if (place != STORE_CLOSED && place != STORE_IN_PLACE) {
         store_leave(s, place);
     }

@@ -26,7 +26,8 @@ struct writer {
     pthread_cond_t changed;
     enum state state;
     bool stop;
-    int64_t refused_since;     // when the batch at hand was first refused, monotonic seconds; 0: it was not
+    // when the batch at hand was first refused, monotonic seconds; 0: it was not
+    int64_t refused_since;
     const struct stats *batch; // not NULL unless IDLE
     const struct directory *names;
 
@@ -44,7 +45,7 @@ static int64_t monotonic_s(void) {
     return clock_monotonic() / 1000000000;
 }
 
-// -- the thread ----------------------------------------------------------------------------------------------------------
+// -- the thread -----------------------------------------------------------------------------------
 
 static const char *what_of(enum store_place place) {
     switch (place) {
@@ -53,11 +54,13 @@ static const char *what_of(enum store_place place) {
     case STORE_REMOVED:
         return "the file was removed, with what was in it";
     case STORE_CUT:
-        return "somebody cut the file, or wrote over it: what was in it is lost, in part or all of it";
+        return "somebody cut the file, or wrote over it: what was in it is lost, in part or all "
+               "of it";
     case STORE_WAL_GONE:
         return "its log (-wal) was moved or removed; what was in that is in the file";
     case STORE_WAL_CUT:
-        return "its log (-wal) was cut by somebody: what was written in the last moments may be missing";
+        return "its log (-wal) was cut by somebody: what was written in the last moments may be "
+               "missing";
     default:
         return "";
     }
@@ -66,7 +69,8 @@ static const char *what_of(enum store_place place) {
 // Complains once a minute.
 static void complain(struct writer *w, const char *what) {
     if (monotonic_s() >= w->complain_at) {
-        log_error("database: cannot write (%s); the statistics are kept in memory and tried again", what);
+        log_error("database: cannot write (%s); the statistics are kept in memory and tried again",
+                  what);
         w->complain_at = monotonic_s() + COMPLAIN_S;
     }
 }
@@ -92,7 +96,8 @@ static bool in_place(struct writer *w) {
     return true;
 }
 
-// Writes the batch, into a file that can be found. What went into one that was removed meanwhile has to be written again.
+// Writes the batch, into a file that can be found. What went into one that was removed meanwhile
+// has to be written again.
 static bool write_in_place(struct writer *w) {
     if (!in_place(w)) {
         return false;
@@ -115,7 +120,8 @@ static bool misplaced(const struct writer *w) {
 static bool write_batch(struct writer *w) {
     if (write_in_place(w) || (misplaced(w) && write_in_place(w))) {
         if (w->refusals > 0) {
-            log_info("database: written again, after %llu failed attempts", (unsigned long long)w->refusals);
+            log_info("database: written again, after %llu failed attempts",
+                     (unsigned long long)w->refusals);
         }
         w->refusals = 0;
         return true;
@@ -124,11 +130,13 @@ static bool write_batch(struct writer *w) {
     return false;
 }
 
-// Whether the wall clock has leapt ahead of what is known of the time. It is believed the next time.
+// Whether the wall clock has leapt ahead of what is known of the time. It is believed the next
+// time.
 static bool clock_leapt(struct writer *w, int64_t now) {
     int64_t first, last, ahead = now - monotonic_s();
     if (!w->looked) {
-        w->clock_ahead = query_extent(w->store, &first, &last) ? time_sub(last, monotonic_s()) : ahead;
+        w->clock_ahead =
+            query_extent(w->store, &first, &last) ? time_sub(last, monotonic_s()) : ahead;
         w->looked = true;
     }
     int64_t leap = time_sub(ahead, w->clock_ahead);
@@ -136,9 +144,10 @@ static bool clock_leapt(struct writer *w, int64_t now) {
     if (leap <= RETENTION_AHEAD_S) {
         return false;
     }
-    log_warning("database: the clock leapt %lld hours ahead since the last data; what that makes old is deleted in an hour unless it is "
-                "set back",
-                (long long)leap / 3600);
+    log_warning(
+        "database: the clock leapt %lld hours ahead since the last data; what that makes old is "
+        "deleted in an hour unless it is set back",
+        (long long)leap / 3600);
     return true;
 }
 
@@ -150,7 +159,8 @@ static void expire(struct writer *w) {
     }
     bool more = store_expire(w->store, now);
     if (store_error(w->store)[0]) {
-        log_error("database: old data is not deleted (%s); tried again in a minute", store_error(w->store));
+        log_error("database: old data is not deleted (%s); tried again in a minute",
+                  store_error(w->store));
     }
     w->expire_at = monotonic_s() + (more ? MORE_S : RETENTION_PERIOD_S);
 }
@@ -182,7 +192,8 @@ static void *writer_thread(void *arg) {
             expire(w);
             pthread_mutex_lock(&w->mutex);
         } else {
-            struct timespec until = {.tv_sec = w->look_at < w->expire_at || w->lost ? w->look_at : w->expire_at};
+            struct timespec until = {.tv_sec = w->look_at < w->expire_at || w->lost ? w->look_at
+                                                                                    : w->expire_at};
             pthread_cond_timedwait(&w->changed, &w->mutex, &until);
         }
     }
@@ -190,8 +201,7 @@ static void *writer_thread(void *arg) {
     return NULL;
 }
 
-// -- the caller's side
-// -----------------------------------------------------------------------------------------------------
+// -- the caller's side ----------------------------------------------------------------------------
 
 struct writer *writer_start(struct store *store, const struct writer_options *options) {
     pthread_condattr_t attributes;

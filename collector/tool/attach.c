@@ -36,7 +36,8 @@ struct attach {
     struct screen screen;
 };
 
-// -- signals: the first one ends the trace, another Ctrl-C this process; before anything is in the node, the first one does ----
+// -- signals: the first one ends the trace, another Ctrl-C this process; before anything is in the
+// node, the first one does ----
 
 static int stop_fd = -1;
 static volatile sig_atomic_t stops;
@@ -66,15 +67,19 @@ static void on_stop(int signal) {
 }
 
 static bool catch_signals(void) {
-    struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_RESTART}, ignore = {.sa_handler = SIG_IGN};
+    struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_RESTART},
+                     ignore = {.sa_handler = SIG_IGN};
     struct sigaction hangup;
     stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return stop_fd >= 0 && sigaction(SIGINT, &stop, NULL) == 0 && sigaction(SIGTERM, &stop, NULL) == 0 &&
-           sigaction(SIGHUP, NULL, &hangup) == 0 && (hangup.sa_handler == SIG_IGN || sigaction(SIGHUP, &stop, NULL) == 0) && // nohup
+    return stop_fd >= 0 && sigaction(SIGINT, &stop, NULL) == 0 &&
+           sigaction(SIGTERM, &stop, NULL) == 0 &&
+           // nohup
+           sigaction(SIGHUP, NULL, &hangup) == 0 &&
+           (hangup.sa_handler == SIG_IGN || sigaction(SIGHUP, &stop, NULL) == 0) &&
            sigaction(SIGPIPE, &ignore, NULL) == 0;
 }
 
-// -- what is told -----------------------------------------------------------------------------------------
+// -- what is told ---------------------------------------------------------------------------------
 
 // A line on stderr, where it does not mix with the numbers.
 __attribute__((format(printf, 2, 3))) static void say(struct attach *a, const char *format, ...) {
@@ -101,7 +106,8 @@ static void say_state(struct attach *a) {
         [SHIM_TRACING] = "tracing again",
         [SHIM_WAITING] = "the collector is lost; tracing goes on when it is back",
         [SHIM_PAUSED] =
-            "paused: there were more trace messages than its trace port takes; it tries again by itself",
+            "paused: there were more trace messages than its trace port takes; it tries again by "
+            "itself",
         [SHIM_HELD] = "paused with kprof trace, until kprof trace resumes it",
         [SHIM_IDLE] = "tracing was stopped, starting it again",
         [SHIM_GONE] = "kprof was taken out of it",
@@ -109,7 +115,7 @@ static void say_state(struct attach *a) {
     say(a, "%s: %s", a->shown, what[a->state]);
 }
 
-// -- getting in and out -----------------------------------------------------------------------------------
+// -- getting in and out ---------------------------------------------------------------------------
 
 static void take_out(struct attach *a) {
     struct shim_told told;
@@ -134,7 +140,8 @@ static bool start(struct attach *a, struct dist_error *e) {
         say(a, "tracing %s again", a->shown);
     }
     a->attached = true;
-    a->o->trace.wait = true; // what was there when we came is no mistake when the node has just begun anew
+    // what was there when we came is no mistake when the node has just begun anew
+    a->o->trace.wait = true;
     a->state = SHIM_TRACING;
     a->told[0] = 0;
     return true;
@@ -142,7 +149,8 @@ static bool start(struct attach *a, struct dist_error *e) {
 
 static bool begin(struct attach *a, struct dist_error *e) {
     a->word_ns = clock_monotonic();
-    if (!node_connect(&a->node, &a->o->node, attach_own_name(), a->o->cookie, ATTACH_CONNECT_MS, e)) {
+    if (!node_connect(&a->node, &a->o->node, attach_own_name(), a->o->cookie, ATTACH_CONNECT_MS,
+                      e)) {
         return false;
     }
     node_short(a->node.name.full, a->shown);
@@ -159,22 +167,24 @@ static int finish(struct attach *a) {
     struct dist_error e;
     int broken = a->screen.broken == EPIPE ? 0 : a->screen.broken; // who read it has enough
     screen_close(&a->screen);
-    int status = broken ? command_fail("attach", EXIT_FAILURE, "cannot write the output: %s", strerror(broken)) : EXIT_SUCCESS;
+    int status = broken ? command_fail("attach", EXIT_FAILURE, "cannot write the output: %s",
+                                       strerror(broken))
+                        : EXIT_SUCCESS;
     if (!a->attached) {
         return status;
     }
     if (!shim_leave(&a->node, true, &told, &e)) {
         node_disconnect(&a->node);
         return command_fail("attach", (int)e.status,
-                            "%s; if kprof is still in the node, it leaves by itself within %d s", e.text,
-                            SILENCE_S);
+                            "%s; if kprof is still in the node, it leaves by itself within %d s",
+                            e.text, SILENCE_S);
     }
     node_disconnect(&a->node);
     say(a, "kprof is out of %s", a->shown);
     return status;
 }
 
-// -- watching ---------------------------------------------------------------------------------------------
+// -- watching -------------------------------------------------------------------------------------
 
 static void lost(struct attach *a) {
     node_disconnect(&a->node);
@@ -195,7 +205,8 @@ static bool word(struct attach *a) {
     struct dist_error e;
     enum shim_state before = a->state;
     bool unheard =
-        clock_monotonic() - a->word_ns > SILENCE_S * SECOND; // this host slept: then it has left by itself
+        // this host slept: then it has left by itself
+        clock_monotonic() - a->word_ns > SILENCE_S * SECOND;
     if (!shim_word(&a->node, &a->state, &e)) {
         lost(a);
         return true;
@@ -230,7 +241,8 @@ static bool wait_for_work(struct attach *a) {
     if (n > 0 && fds[1].revents != 0 && !channel_serve(&a->node.channel)) {
         lost(a);
     }
-    const char *why = a->attached ? screen_turn(&a->screen, a->node.name.full, clock_monotonic()) : NULL;
+    const char *why =
+        a->attached ? screen_turn(&a->screen, a->node.name.full, clock_monotonic()) : NULL;
     if (why) {
         say(a, "no live numbers: %s", why);
     }
@@ -251,7 +263,8 @@ static int watch(struct attach *a) {
     return finish(a);
 }
 
-// Completes what the command line says of the collector by what the node has read in the configuration.
+// Completes what the command line says of the collector by what the node has read in the
+// configuration.
 static bool complete_reach(struct attach *a, const struct shim_collector *c) {
     struct reach *r = &a->o->reach;
     char why[TLS_ERROR_BYTES];
@@ -291,7 +304,8 @@ static bool know_collector(struct attach *a) {
     return known;
 }
 
-// A screen for the collector that the node reports to: the command line's, or the one that the configuration names.
+// A screen for the collector that the node reports to: the command line's, or the one that the
+// configuration names.
 static struct screen make_screen(struct attach *a) {
     bool known = know_collector(a);
     struct client_options to = a->o->reach.to;

@@ -12,7 +12,7 @@
 
 enum { CELL = 40, NAME_WIDTH = 40, NAME_LEAST = 12 };
 
-// -- taking rows in ----------------------------------------------------------------------------------------
+// -- taking rows in -------------------------------------------------------------------------------
 
 static void take_text(struct control_map map, const char *key, char *out, size_t room) {
     struct slice text = slice_text("");
@@ -108,25 +108,22 @@ void live_view_free(struct live_view *v) {
     *v = (struct live_view){0};
 }
 
-// -- the table ---------------------------------------------------------------------------------------------
+// -- the table ------------------------------------------------------------------------------------
 
 enum { LAST = 3 }; // lines of the table that are there always: _total, the state, the losses
 
-static const char red[] = "\x1b[31m", yellow[] = "\x1b[33m", bold[] = "\x1b[1m", plain[] = "\x1b[0m";
+static const char red[] = "\x1b[31m", yellow[] = "\x1b[33m", bold[] = "\x1b[1m",
+                  plain[] = "\x1b[0m";
 
-// The numbers of a row, the most important first: where there is little room the last ones are left out. The first three are of the last
-// second, the others of all the time.
+// The numbers of a row, the most important first: where there is little room the last ones are left
+// out. The first three are of the last second, the others of all the time.
 enum { RATE, MEAN, P99, ERRORS, LOST, REQUESTS, FAILED, NUMBERS };
 
 static const struct {
     const char *head;
     uint32_t width;
-} columns[NUMBERS] = {[RATE] = {"req/s", 8},
-                      [MEAN] = {"mean", 9},
-                      [P99] = {"p99", 9},
-                      [ERRORS] = {"errors", 8},
-                      [LOST] = {"lost", 8},
-                      [REQUESTS] = {"requests", 10},
+} columns[NUMBERS] = {[RATE] = {"req/s", 8},    [MEAN] = {"mean", 9}, [P99] = {"p99", 9},
+                      [ERRORS] = {"errors", 8}, [LOST] = {"lost", 8}, [REQUESTS] = {"requests", 10},
                       [FAILED] = {"failed", 8}};
 
 struct cell {
@@ -136,12 +133,15 @@ struct cell {
 
 static void put_cell(struct buffer *out, const struct cell *cell, size_t width, bool colour) {
     buffer_text(out, colour && cell->colour ? cell->colour : "");
-    text_width(cell->text) <= width ? text_pad_left(out, cell->text, width) : text_fit(out, cell->text, width);
+    text_width(cell->text) <= width ? text_pad_left(out, cell->text, width)
+                                    : text_fit(out, cell->text, width);
     buffer_text(out, colour && cell->colour ? plain : "");
 }
 
-static void put_row(const char *name, const struct cell cells[NUMBERS], const struct live_style *style, struct buffer *out) {
-    uint32_t left = style->width > 2 ? style->width - 2 : 0; // a blank, and the last column stays free: the line would wrap
+static void put_row(const char *name, const struct cell cells[NUMBERS],
+                    const struct live_style *style, struct buffer *out) {
+    // a blank, and the last column stays free: the line would wrap
+    uint32_t left = style->width > 2 ? style->width - 2 : 0;
     uint32_t shown = 0;
     while (shown < NUMBERS && left >= NAME_LEAST + columns[shown].width) {
         left -= columns[shown++].width;
@@ -171,9 +171,11 @@ static struct cell count(int64_t n, const char *colour) {
     return cell;
 }
 
-static void put_identity(const struct live_identity *row, const struct live_style *style, struct buffer *out) {
+static void put_identity(const struct live_identity *row, const struct live_style *style,
+                         struct buffer *out) {
     struct cell cells[NUMBERS] = {[MEAN].text = "-", [P99].text = "-"};
-    snprintf(cells[RATE].text, CELL, row->per_second < 9.95 && row->now > 0 ? "%.1f" : "%.0f", row->per_second);
+    snprintf(cells[RATE].text, CELL, row->per_second < 9.95 && row->now > 0 ? "%.1f" : "%.0f",
+             row->per_second);
     if (row->now > 0) {
         text_duration(row->mean_us * 1000, cells[MEAN].text);
         text_duration(row->p99_us * 1000, cells[P99].text);
@@ -187,7 +189,8 @@ static void put_identity(const struct live_identity *row, const struct live_styl
 }
 
 // Puts a line, cut where the terminal ends, so that lines can be counted. Frees it.
-static void put_line(struct buffer *line, const char *colour, const struct live_style *style, struct buffer *out) {
+static void put_line(struct buffer *line, const char *colour, const struct live_style *style,
+                     struct buffer *out) {
     uint32_t width = style->width > 1 ? style->width - 1 : 0;
     buffer_append(line, "", 1);
     if (!line->failed) {
@@ -201,7 +204,8 @@ static void put_line(struct buffer *line, const char *colour, const struct live_
     buffer_free(line);
 }
 
-static void put_state(const struct live_view *v, const struct live_style *style, struct buffer *out) {
+static void put_state(const struct live_view *v, const struct live_style *style,
+                      struct buffer *out) {
     struct buffer line = buffer_make(4096);
     char node[NODE_TEXT_BYTES];
     buffer_printf(&line, " %s: %s", node_short(v->node, node), v->state);
@@ -214,8 +218,10 @@ static void put_state(const struct live_view *v, const struct live_style *style,
     put_line(&line, strcmp(v->state, "tracing") == 0 ? NULL : yellow, style, out);
 }
 
-// What helps where tiers are called but nothing begins a request, below what is the matter where they have no room beside each other.
-static void put_unmarked(const struct live_view *v, const struct live_style *style, struct buffer *out) {
+// What helps where tiers are called but nothing begins a request, below what is the matter where
+// they have no room beside each other.
+static void put_unmarked(const struct live_view *v, const struct live_style *style,
+                         struct buffer *out) {
     const char *advice = v->hint ? TEXT_UNMARKED_ADVICE : "no call of the entry was seen";
     char text[TEXT_UNMARKED_BYTES], whole[2 * TEXT_UNMARKED_BYTES];
     struct buffer line = buffer_make(4096), below = buffer_make(4096);
@@ -234,15 +240,16 @@ static void put_unmarked(const struct live_view *v, const struct live_style *sty
 }
 
 // What was lost of the whole node, or what helps when there is nothing.
-static void put_losses(const struct live_view *v, const struct live_style *style, struct buffer *out) {
+static void put_losses(const struct live_view *v, const struct live_style *style,
+                       struct buffer *out) {
     struct buffer line = buffer_make(4096);
     bool lost = v->incomplete + v->expired + v->dropped_messages + v->decode_errors > 0;
     if (!lost && v->rows[0].requests == 0) {
         buffer_printf(&line, " no request yet%s%s", v->hint ? ": " : "", v->hint ? v->hint : "");
     } else {
         buffer_printf(&line,
-                      " lost: requests incomplete %" PRId64 ", expired %" PRId64 "; messages dropped %" PRId64
-                      ", unreadable %" PRId64,
+                      " lost: requests incomplete %" PRId64 ", expired %" PRId64
+                      "; messages dropped %" PRId64 ", unreadable %" PRId64,
                       v->incomplete, v->expired, v->dropped_messages, v->decode_errors);
     }
     put_line(&line, lost ? yellow : NULL, style, out);
@@ -256,10 +263,12 @@ static bool is_unmarked(const struct live_view *v) {
 static int by_requests(const void *a, const void *b) {
     const struct live_identity *x = *(const struct live_identity *const *)a,
                                *y = *(const struct live_identity *const *)b;
-    return x->requests != y->requests ? (x->requests < y->requests ? 1 : -1) : strcmp(x->name, y->name);
+    return x->requests != y->requests ? (x->requests < y->requests ? 1 : -1)
+                                      : strcmp(x->name, y->name);
 }
 
-static void put_identities(const struct live_view *v, const struct live_style *style, uint32_t room, struct buffer *out) {
+static void put_identities(const struct live_view *v, const struct live_style *style, uint32_t room,
+                           struct buffer *out) {
     const struct live_identity *order[LIVE_ROWS];
     uint32_t count = v->count - 1;
     uint32_t shown = count <= room ? count : room - 1;
@@ -296,7 +305,7 @@ void live_table(const struct live_view *v, const struct live_style *style, struc
     }
 }
 
-// -- JSON --------------------------------------------------------------------------------------------------
+// -- JSON -----------------------------------------------------------------------------------------
 
 static void json_identity(struct json *j, struct control_map map) {
     char name[LIVE_NAME_BYTES];

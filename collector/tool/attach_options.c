@@ -53,8 +53,7 @@ const char attach_help[] =
     "  --for TIME              end after this time, such as 60s or 5m\n"
     "\n"
     "How NODE, and this command for its live table, reach the collector; NODE is sent what is in\n"
-    "the files:\n"
-    REACH_HELP
+    "the files:\n" REACH_HELP
     "What they leave out FILE of --config may say: {collector, {Host, Port}}, {secret_file,\n"
     "File} and {tls, Map}. The files that FILE names are NODE's, their names best absolute: they\n"
     "are read there, and what is in them is sent to this command.\n"
@@ -71,10 +70,10 @@ const char attach_help[] =
     "  3 the node is not up, or is gone         8 the collector is not there, or no trace port\n"
     "  4 wrong cookie, or no cookie file        9 traced already by somebody else\n";
 
-// -- what detach reads, too -------------------------------------------------------------------------------
+// -- what detach reads, too -----------------------------------------------------------------------
 
-int attach_read_node(const char *command, const char *node, const char *cookie_file, struct node_name *name,
-                     char cookie[COOKIE_BYTES], char *warning) {
+int attach_read_node(const char *command, const char *node, const char *cookie_file,
+                     struct node_name *name, char cookie[COOKIE_BYTES], char *warning) {
     char host[256], own[COOKIE_WARNING_BYTES];
     struct dist_error e;
     if (gethostname(host, sizeof host) != 0) {
@@ -101,7 +100,7 @@ const char *attach_own_name(void) {
     return name;
 }
 
-// -- values -----------------------------------------------------------------------------------------------
+// -- values ---------------------------------------------------------------------------------------
 
 static int wrong(const char *option, const char *text, const char *want) {
     return command_fail("attach", EXIT_USAGE, "--%s %s: want %s", option, text, want);
@@ -154,7 +153,9 @@ static int take_identity(struct attach_options *o, const char *text) {
     }
     const char *want = mfa_parse_argument(text, &o->identity, &o->trace.identity_argument);
     if (want) {
-        return command_fail("attach", EXIT_USAGE, "--identity %s: want %s; or a fun of Erlang's, 'fun(...) -> ... end'", text, want);
+        return command_fail("attach", EXIT_USAGE,
+                            "--identity %s: want %s; or a fun of Erlang's, 'fun(...) -> ... end'",
+                            text, want);
     }
     o->trace.identity = &o->identity;
     o->trace.identity_fun = NULL;
@@ -183,7 +184,9 @@ static int take(void *to, int option, const char *value) {
     case 's':
         return take_sample(o, value);
     case 'F':
-        return text_duration_parse(value, &o->for_ns) && o->for_ns > 0 ? EXIT_SUCCESS : wrong("for", value, "a time such as 60s");
+        return text_duration_parse(value, &o->for_ns) && o->for_ns > 0
+                   ? EXIT_SUCCESS
+                   : wrong("for", value, "a time such as 60s");
     case 'f':
         o->config_name = value;
         break;
@@ -202,7 +205,7 @@ static int take(void *to, int option, const char *value) {
     return EXIT_SUCCESS;
 }
 
-// -- files ------------------------------------------------------------------------------------------------
+// -- files ----------------------------------------------------------------------------------------
 
 // Reads a file that `what` names, if there is one.
 static int read_text(const char *name, const char *what, struct buffer *text) {
@@ -225,9 +228,11 @@ static int read_text(const char *name, const char *what, struct buffer *text) {
         return command_fail("attach", DIST_CONFIG, "%s %s is longer than 1 MB", what, name);
     }
     if (fd < 0 || n < 0) {
-        return command_fail("attach", DIST_CONFIG, "cannot read %s %s: %s", what, name, strerror(why));
+        return command_fail("attach", DIST_CONFIG, "cannot read %s %s: %s", what, name,
+                            strerror(why));
     }
-    return text->len > 0 ? EXIT_SUCCESS : command_fail("attach", DIST_CONFIG, "%s %s is empty", what, name);
+    return text->len > 0 ? EXIT_SUCCESS
+                         : command_fail("attach", DIST_CONFIG, "%s %s is empty", what, name);
 }
 
 static int read_files(struct attach_options *o) {
@@ -246,7 +251,7 @@ static int read_files(struct attach_options *o) {
     return status;
 }
 
-// -- the whole --------------------------------------------------------------------------------------------
+// -- the whole ------------------------------------------------------------------------------------
 
 static int check(const struct attach_options *o) {
     if (o->config_name && o->trace.tier_count > 0) {
@@ -254,11 +259,14 @@ static int check(const struct attach_options *o) {
                             "--config and --tier exclude each other: the file names the tiers");
     }
     if (!o->config_name && o->trace.tier_count == 0 && o->trace.entry_count == 0) {
-        return command_fail("attach", EXIT_USAGE,
-                            "what is to be traced? Say --tier, --entry or --config (--help tells more)");
+        return command_fail(
+            "attach", EXIT_USAGE,
+            "what is to be traced? Say --tier, --entry or --config (--help tells more)");
     }
     if (o->trace.per_second > 0 && o->trace.entry_count > 0) { // the node would say so, too
-        return command_fail("attach", EXIT_USAGE, "with --entry say --sample N: its requests are sampled by one in N only");
+        return command_fail(
+            "attach", EXIT_USAGE,
+            "with --entry say --sample N: its requests are sampled by one in N only");
     }
     return EXIT_SUCCESS;
 }
@@ -300,7 +308,9 @@ int attach_options_read(int argc, char **argv, struct attach_options *o) {
     }
     status = status == EXIT_SUCCESS ? check(o) : status;
     status = status == EXIT_SUCCESS ? prepare(o) : status;
-    return status == EXIT_SUCCESS ? attach_read_node("attach", argv[optind], o->cookie_file, &o->node, o->cookie, NULL) : status;
+    return status == EXIT_SUCCESS
+               ? attach_read_node("attach", argv[optind], o->cookie_file, &o->node, o->cookie, NULL)
+               : status;
 }
 
 void attach_options_free(struct attach_options *o) {

@@ -48,18 +48,22 @@ static void connect_and_watch(struct screen *s, const char *node, int64_t now_ns
     s->tried_ns = now_ns;
     s->client = client_open(&s->to, &e);
     if (!s->client && !s->heard) {
-        snprintf(s->why, sizeof s->why, "cannot reach the collector at %s from here: %s", reach_at(&s->to, at), e.text);
+        snprintf(s->why, sizeof s->why, "cannot reach the collector at %s from here: %s",
+                 reach_at(&s->to, at), e.text);
     } else if (s->client && !watch(s, node)) {
         disconnect(s);
     }
 }
 
-// It may be another collector than the node's: the same address means another one there. Right after the start, and when it has been
-// started anew, the node's own one may not know the node for a moment.
+// It may be another collector than the node's: the same address means another one there. Right
+// after the start, and when it has been started anew, the node's own one may not know the node for
+// a moment.
 static void unknown(struct screen *s) {
     char at[REACH_AT_BYTES];
     if (!s->heard && ++s->unknown > 1) {
-        snprintf(s->why, sizeof s->why, "the collector at %s, as seen from here, does not know the node: it reports to another one",
+        snprintf(s->why, sizeof s->why,
+                 "the collector at %s, as seen from here, does not know the node: it reports to "
+                 "another one",
                  reach_at(&s->to, at));
     }
     disconnect(s);
@@ -76,7 +80,8 @@ static void put(struct screen *s, const struct buffer *out) {
     }
 }
 
-// Lines that a terminal of this width makes of a text that was drawn in a wider one: they wrap what is too long for them.
+// Lines that a terminal of this width makes of a text that was drawn in a wider one: they wrap what
+// is too long for them.
 static uint32_t wrapped(const struct buffer *text, uint32_t width) {
     char line[4096];
     uint32_t lines = 0;
@@ -104,9 +109,11 @@ static uint32_t wrapped(const struct buffer *text, uint32_t width) {
 static void put_hidden(struct screen *s, struct buffer *out) {
     uint32_t lines = s->shown.len > 0 ? wrapped(&s->shown, terminal_width()) : 0;
     if (lines >= terminal_height()) {
-        buffer_text(out, "\x1b[2J\x1b[H"); // it is all that can be seen, and its begin has scrolled away
+        buffer_text(out,
+                    "\x1b[2J\x1b[H"); // it is all that can be seen, and its begin has scrolled away
     } else if (lines > 0) {
-        // line by line: what is cleared from its first line on some terminals move into their scrollback
+        // line by line: what is cleared from its first line on some terminals move into their
+        // scrollback
         buffer_printf(out, "\r\x1b[%uA", lines);
         for (uint32_t i = 0; i < lines; i++) {
             buffer_text(out, "\x1b[K\n");
@@ -127,7 +134,8 @@ void screen_show(struct screen *s) {
     if (s->json || !s->to.host) {
         return;
     }
-    struct live_style style = {.width = terminal_width(), .height = terminal_height() - 1, .colour = terminal_colour()};
+    struct live_style style = {
+        .width = terminal_width(), .height = terminal_height() - 1, .colour = terminal_colour()};
     struct buffer out = buffer_make(OUTPUT_BYTES);
     put_hidden(s, &out);
     live_table(&s->view, &style, &s->shown);
@@ -183,7 +191,8 @@ static void read_rows(struct screen *s) {
     }
 }
 
-// Draws anew in a terminal that has another size, once that has stayed for a turn: who draws at a window's edge changes it many times.
+// Draws anew in a terminal that has another size, once that has stayed for a turn: who draws at a
+// window's edge changes it many times.
 static void follow_size(struct screen *s) {
     uint32_t width = terminal_width(), height = terminal_height() - 1;
     bool other = s->shown.len > 0 && (width != s->width || height != s->height);

@@ -27,20 +27,25 @@ static int bad_option(char **argv, int option) {
         arg = letter; // inside a word of several letters getopt has not stepped on yet
     }
     if (option == '?' && optopt != 0 && strchr(arg, '=')) {
-        fprintf(stderr, "kprof %s: %.*s takes no value; kprof %s --help tells more\n", argv[0], (int)strcspn(arg, "="), arg, argv[0]);
+        fprintf(stderr, "kprof %s: %.*s takes no value; kprof %s --help tells more\n", argv[0],
+                (int)strcspn(arg, "="), arg, argv[0]);
     } else if (option == ':') {
-        fprintf(stderr, "kprof %s: %s needs a value; kprof %s --help tells more\n", argv[0], arg, argv[0]);
+        fprintf(stderr, "kprof %s: %s needs a value; kprof %s --help tells more\n", argv[0], arg,
+                argv[0]);
     } else {
-        fprintf(stderr, "kprof %s: unknown option %s; kprof %s --help lists them\n", argv[0], arg, argv[0]);
+        fprintf(stderr, "kprof %s: unknown option %s; kprof %s --help lists them\n", argv[0], arg,
+                argv[0]);
     }
     return EXIT_USAGE;
 }
 
-int command_options(int argc, char **argv, const struct option *options, int (*take)(void *to, int option, const char *value), void *to) {
+int command_options(int argc, char **argv, const struct option *options,
+                    int (*take)(void *to, int option, const char *value), void *to) {
     int status = EXIT_SUCCESS;
     opterr = 0;
     optind = 0; // glibc: start over, also when another command line was parsed in this process
-    for (int o; status == EXIT_SUCCESS && (o = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
+    for (int o;
+         status == EXIT_SUCCESS && (o = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
         status = o == '?' || o == ':' ? bad_option(argv, o) : take(to, o, optarg);
     }
     return status;
@@ -63,8 +68,9 @@ int command_fail(const char *command, int status, const char *format, ...) {
 int command_time(const char *command, const char *option, const char *text, bool up, int64_t *s) {
     int64_t ns;
     if (!text_time_parse(text, clock_wall(), &ns)) {
-        return command_fail(command, EXIT_USAGE, "--%s %s is no time: say 30m, 2d, or 2026-11-20T10:00:00Z",
-                            option, text);
+        return command_fail(command, EXIT_USAGE,
+                            "--%s %s is no time: say 30m, 2d, or 2026-11-20T10:00:00Z", option,
+                            text);
     }
     *s = ns / SECOND_NS - (ns % SECOND_NS < 0) + (up && ns % SECOND_NS != 0);
     return EXIT_SUCCESS;
@@ -86,6 +92,6 @@ bool command_sampling(const char *text, struct command_sampling *out) {
     bool rate = len > 2 && strcmp(text + len - 2, "/s") == 0;
     *out = (struct command_sampling){0};
     snprintf(digits, sizeof digits, "%.*s", (int)(rate ? len - 2 : len), text);
-    return len < sizeof digits &&
-           (rate ? command_number(digits, MOST_PER_SECOND, &out->per_second) : command_number(digits, MOST_ONE_IN, &out->one_in));
+    return len < sizeof digits && (rate ? command_number(digits, MOST_PER_SECOND, &out->per_second)
+                                        : command_number(digits, MOST_ONE_IN, &out->one_in));
 }

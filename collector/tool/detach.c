@@ -19,10 +19,10 @@ const char detach_help[] =
     "  --cookie-file FILE  a file with the node's cookie (default: ~/.erlang.cookie), which\n"
     "                      others may not write and should not read\n"
     "\n"
-    "Exit status: 0 done, 1 there was nothing to take out, or something else, 2 wrong usage, 3 the node is "
-    "not up,\n"
-    "4 wrong cookie, or no cookie file, 5 the node's OTP is older than 25, 9 traced by others than kprof "
-    "attach.\n";
+    "Exit status: 0 done, 1 there was nothing to take out, or something else, 2 wrong usage, 3 "
+    "the node is not up,\n"
+    "4 wrong cookie, or no cookie file, 5 the node's OTP is older than 25, 9 traced by others "
+    "than kprof attach.\n";
 
 static int detach(const struct node_name *name, const char *cookie) {
     struct node node;
@@ -38,7 +38,8 @@ static int detach(const struct node_name *name, const char *cookie) {
         return command_fail("detach", (int)e.status, "%s", e.text);
     }
     if (strcmp(told.line, "nothing") == 0) {
-        return command_fail("detach", NOTHING, "there is nothing of kprof in %s that could be taken out",
+        return command_fail("detach", NOTHING,
+                            "there is nothing of kprof in %s that could be taken out",
                             node.name.full);
     }
     printf("kprof is out of %s\n", node_short(node.name.full, shown));
@@ -64,7 +65,9 @@ int detach_main(int argc, char **argv) {
                               argc == optind ? "which node? Say name@host (--help tells more)"
                                              : "one node at a time (--help tells more)");
     }
-    status = status == EXIT_SUCCESS ? attach_read_node("detach", argv[optind], cookie_file, &name, cookie, NULL) : status;
+    status = status == EXIT_SUCCESS
+                 ? attach_read_node("detach", argv[optind], cookie_file, &name, cookie, NULL)
+                 : status;
     status = status == EXIT_SUCCESS ? detach(&name, cookie) : status;
     explicit_bzero(cookie, sizeof cookie);
     return status;

@@ -23,9 +23,7 @@ const char doctor_help[] =
     "versions fit; with --db the database; and each NODE (name@host) itself, over Erlang's\n"
     "distribution: whether it can be traced, what of kprof is in it, whether each tier's\n"
     "function is armed, and who else traces there.\n"
-    "\n"
-    REACH_HELP
-    "  --db FILE               the database that it writes\n"
+    "\n" REACH_HELP "  --db FILE               the database that it writes\n"
     "  --cookie-file FILE      a file with the nodes' cookie (default: ~/.erlang.cookie)\n"
     "  --json                  one JSON object instead of text\n"
     "\n"
@@ -37,8 +35,8 @@ const char doctor_help[] =
 
 static const char *const levels[] = {"ok", "warning", "problem"};
 
-void doctor_tell(struct doctor *d, enum doctor_level level, const struct doctor_about *about, const char *advice, const char *format,
-                 ...) {
+void doctor_tell(struct doctor *d, enum doctor_level level, const struct doctor_about *about,
+                 const char *advice, const char *format, ...) {
     char text[1024], whole[256], brief[256];
     va_list args;
     va_start(args, format);
@@ -102,7 +100,8 @@ static int parse(int argc, char **argv, struct options *o) {
     uint16_t port;
     *o = (struct options){.reach = {.collector = REACH_DEFAULT}};
     int status = command_options(argc, argv, options, take, o);
-    return status == EXIT_SUCCESS ? reach_address("doctor", o->reach.collector, host, &port) : status;
+    return status == EXIT_SUCCESS ? reach_address("doctor", o->reach.collector, host, &port)
+                                  : status;
 }
 
 static int show(struct doctor *d, const struct options *o) {
@@ -111,10 +110,11 @@ static int show(struct doctor *d, const struct options *o) {
         return command_fail("doctor", EXIT_FAILURE, "no memory");
     }
     if (o->json) {
-        printf("{\"findings\":[%.*s],\"problems\":%u,\"warnings\":%u}\n", (int)d->json.len, (const char *)d->json.data, problems, warnings);
+        printf("{\"findings\":[%.*s],\"problems\":%u,\"warnings\":%u}\n", (int)d->json.len,
+               (const char *)d->json.data, problems, warnings);
     } else {
-        printf("%.*s\n %u problem%s, %u warning%s\n", (int)d->text.len, (const char *)d->text.data, problems, text_plural(problems),
-               warnings, text_plural(warnings));
+        printf("%.*s\n %u problem%s, %u warning%s\n", (int)d->text.len, (const char *)d->text.data,
+               problems, text_plural(problems), warnings, text_plural(warnings));
     }
     return problems > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -24,41 +24,52 @@ enum {
 
 // -- nodes
 
-static void look_at_state(struct doctor *d, const struct doctor_about *about, const struct node_row *n) {
+static void look_at_state(struct doctor *d, const struct doctor_about *about,
+                          const struct node_row *n) {
     char sampling[NODE_WORD], unmarked[TEXT_UNMARKED_BYTES];
     if (n->connected && n->unmarked_calls > 0) {
         doctor_tell(d, DOCTOR_WARNING, about, TEXT_UNMARKED_ADVICE, "armed; %s",
                     text_unmarked((uint64_t)n->unmarked_calls, unmarked));
     }
     if (!n->connected) {
-        doctor_tell(d, DOCTOR_WARNING, about, "if it should be traced: kprof attach, or start_kprof_node.sh",
+        doctor_tell(d, DOCTOR_WARNING, about,
+                    "if it should be traced: kprof attach, or start_kprof_node.sh",
                     "not connected (since %s)", n->since);
     } else if (strcmp(n->state, "paused") == 0) {
         doctor_tell(d, DOCTOR_WARNING, about, "fewer tiers, or kprof trace NODE sample N",
                     "paused by its breaker: more trace messages than its port takes");
     } else if (strcmp(n->state, "held") == 0) {
-        doctor_tell(d, DOCTOR_WARNING, about, "kprof trace NODE resume", "held with kprof trace: nothing is armed");
+        doctor_tell(d, DOCTOR_WARNING, about, "kprof trace NODE resume",
+                    "held with kprof trace: nothing is armed");
     } else if (strcmp(n->state, "tracing") == 0) {
-        doctor_tell(d, DOCTOR_OK, about, NULL, "armed: %" PRId64 " tier%s, sampling %s; %.1f requests/s; OTP %s",
-                    n->tiers, text_plural((uint64_t)n->tiers), nodes_sampling(n, sampling), n->requests_per_s, n->otp);
+        doctor_tell(d, DOCTOR_OK, about, NULL,
+                    "armed: %" PRId64 " tier%s, sampling %s; %.1f requests/s; OTP %s", n->tiers,
+                    text_plural((uint64_t)n->tiers), nodes_sampling(n, sampling), n->requests_per_s,
+                    n->otp);
     } else {
-        doctor_tell(d, DOCTOR_WARNING, about, "kprof attach, or start_trace in the node", "connected, nothing is armed (%s)", n->state);
+        doctor_tell(d, DOCTOR_WARNING, about, "kprof attach, or start_trace in the node",
+                    "connected, nothing is armed (%s)", n->state);
     }
 }
 
-static void look_at_losses(struct doctor *d, const struct doctor_about *about, const struct node_row *n) {
+static void look_at_losses(struct doctor *d, const struct doctor_about *about,
+                           const struct node_row *n) {
     int64_t lost = n->incomplete + n->expired, all = lost + n->complete;
     if (n->dropped_messages > 0 || n->decode_errors > 0) {
-        doctor_tell(d, DOCTOR_WARNING, about, "sample, or trace fewer tiers: kprof report --cost tells which are dear",
-                    "%" PRId64 " messages dropped, %" PRId64 " not understood since the collector started",
+        doctor_tell(d, DOCTOR_WARNING, about,
+                    "sample, or trace fewer tiers: kprof report --cost tells which are dear",
+                    "%" PRId64 " messages dropped, %" PRId64
+                    " not understood since the collector started",
                     n->dropped_messages, n->decode_errors);
     }
     if (lost * 100 > all) {
-        doctor_tell(d, DOCTOR_WARNING, about, "the view ledger tells why: losses, lost tokens, calls that never return",
+        doctor_tell(d, DOCTOR_WARNING, about,
+                    "the view ledger tells why: losses, lost tokens, calls that never return",
                     "%" PRId64 " of %" PRId64 " requests incomplete or expired", lost, all);
     }
     if (n->trips > 0) {
-        doctor_tell(d, DOCTOR_WARNING, about, "kprof nodes --history", "its breaker has tripped %" PRId64 " time%s", n->trips,
+        doctor_tell(d, DOCTOR_WARNING, about, "kprof nodes --history",
+                    "its breaker has tripped %" PRId64 " time%s", n->trips,
                     text_plural((uint64_t)n->trips));
     }
 }
@@ -80,10 +91,14 @@ static void look_at_node(struct doctor *d, const struct node_row *n) {
     if (!n->has_clock) {
         doctor_tell(d, DOCTOR_WARNING, about, NULL, "it has not told its time yet");
     } else if (us > CLOCK_OFF_US || us < -CLOCK_OFF_US) {
-        doctor_tell(d, DOCTOR_WARNING, about, "have both hosts keep the time (NTP): buckets and remote parts stand at the node's time",
-                    "its clock is %s %s the collector's", off, us < 0 ? "behind" : "ahead of");
+        doctor_tell(
+            d, DOCTOR_WARNING, about,
+            "have both hosts keep the time (NTP): buckets and remote parts stand at the node's "
+            "time",
+            "its clock is %s %s the collector's", off, us < 0 ? "behind" : "ahead of");
     } else {
-        doctor_tell(d, DOCTOR_OK, about, NULL, "its clock is %s %s the collector's, delay included", off, us < 0 ? "behind" : "ahead of");
+        doctor_tell(d, DOCTOR_OK, about, NULL, "its clock is %s %s the collector's, delay included",
+                    off, us < 0 ? "behind" : "ahead of");
     }
 }
 
@@ -91,12 +106,14 @@ void doctor_collector(struct doctor *d, struct reach *reach) {
     static const char advice[] =
         "start it (systemctl start kprof-collector), or say with --collector where it is";
     const struct doctor_about *about = &(struct doctor_about){"collector", reach->collector};
-    struct client_error e = {CLIENT_TROUBLE, "see the line above"}; // which reach_prepare has written
+    struct client_error e = {CLIENT_TROUBLE,
+                             "see the line above"}; // which reach_prepare has written
     uint32_t count;
     int64_t unwritten_s;
     struct client *c = reach_prepare("doctor", reach) == 0 ? client_open(&reach->to, &e) : NULL;
     if (!c) {
-        doctor_tell(d, DOCTOR_PROBLEM, about, e.fault == CLIENT_ABSENT ? advice : NULL, "cannot be reached: %s", e.text);
+        doctor_tell(d, DOCTOR_PROBLEM, about, e.fault == CLIENT_ABSENT ? advice : NULL,
+                    "cannot be reached: %s", e.text);
         reach_close(reach);
         return;
     }
@@ -123,7 +140,8 @@ void doctor_collector(struct doctor *d, struct reach *reach) {
         look_at_node(d, &d->rows[i]);
     }
     if (asked && count == 0) {
-        doctor_tell(d, DOCTOR_WARNING, about, "kprof attach, or start_kprof_node.sh", "no node has connected since it started");
+        doctor_tell(d, DOCTOR_WARNING, about, "kprof attach, or start_kprof_node.sh",
+                    "no node has connected since it started");
     }
 }
 
@@ -135,8 +153,10 @@ static void look_at_ledger(struct doctor *d, struct store *s, const struct docto
     if (query_sums(s, &lately, &sums) && sums.has_ledger) {
         const char *verdict = report_verdict(&sums);
         bool good = strcmp(verdict, "ok") == 0;
-        doctor_tell(d, good ? DOCTOR_OK : DOCTOR_WARNING, about, good ? NULL : "kprof report --since 1h tells why",
-                    "%" PRIu64 " complete requests in the last hour, %s", sums.ledger.requests_complete, verdict);
+        doctor_tell(d, good ? DOCTOR_OK : DOCTOR_WARNING, about,
+                    good ? NULL : "kprof report --since 1h tells why",
+                    "%" PRIu64 " complete requests in the last hour, %s",
+                    sums.ledger.requests_complete, verdict);
     }
     query_sums_free(&sums);
 }
@@ -148,12 +168,14 @@ void doctor_database(struct doctor *d, const char *path) {
     struct stat st = {0};
     int64_t first, last, now = clock_wall() / 1000000000;
     if (store_open_reader(path, &s, error) != STORE_OK) {
-        doctor_tell(d, DOCTOR_PROBLEM, about, "say the file that kprof-collector was given with --db", "%s", error);
+        doctor_tell(d, DOCTOR_PROBLEM, about,
+                    "say the file that kprof-collector was given with --db", "%s", error);
         return;
     }
     stat(path, &st);
     if (!query_extent(s, &first, &last)) {
-        doctor_tell(d, DOCTOR_WARNING, about, "statistics come some seconds after the first requests", "holds no data yet");
+        doctor_tell(d, DOCTOR_WARNING, about,
+                    "statistics come some seconds after the first requests", "holds no data yet");
     } else {
         text_time_format(time_of_seconds(last), false, until);
         bool stale = time_sub(now, last) > STALE_S;

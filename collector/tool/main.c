@@ -13,12 +13,15 @@ static const struct command {
     int (*run)(int argc, char **argv);
     const char *help;
 } commands[] = {
-    {"report", "where the time of requests goes: a table of identities and tiers", report_main, report_help},
-    {"slow", "single requests that were kept whole: the list, and one drawn as a waterfall", slow_main,
-     slow_help},
+    {"report", "where the time of requests goes: a table of identities and tiers", report_main,
+     report_help},
+    {"slow", "single requests that were kept whole: the list, and one drawn as a waterfall",
+     slow_main, slow_help},
     {"nodes", "the nodes that a running collector knows, and what they do", nodes_main, nodes_help},
-    {"trace", "pause, resume or sample a node's trace through the collector", trace_main, trace_help},
-    {"attach", "trace a running node, which has nothing of kprof, until Ctrl-C", attach_main, attach_help},
+    {"trace", "pause, resume or sample a node's trace through the collector", trace_main,
+     trace_help},
+    {"attach", "trace a running node, which has nothing of kprof, until Ctrl-C", attach_main,
+     attach_help},
     {"detach", "take kprof out of a node", detach_main, detach_help},
     {"doctor", "what is there, what is wrong with it, and what to do", doctor_main, doctor_help},
     {"replay", "a trace-port capture through the same pipeline into a new database", replay_main,
@@ -28,12 +31,14 @@ static const struct command {
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void help(FILE *to) {
-    fprintf(to, "kprof, a production profiler for Erlang nodes\n\nusage: kprof COMMAND [OPTIONS]\n\n");
+    fprintf(to,
+            "kprof, a production profiler for Erlang nodes\n\nusage: kprof COMMAND [OPTIONS]\n\n");
     for (int i = 0; i < COMMANDS; i++) {
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
     }
-    fprintf(to,
-            "\n  kprof COMMAND --help   tells about a command\n  kprof --version        tells the version\n");
+    fprintf(to, "\n"
+                "  kprof COMMAND --help   tells about a command\n"
+                "  kprof --version        tells the version\n");
 }
 
 static const struct command *find(const char *name) {
@@ -86,7 +91,8 @@ int main(int argc, char **argv) {
     const char *name = asks ? argv[2] : argv[1];
     const struct command *c = find(name);
     if (!c) {
-        fprintf(stderr, "kprof: unknown %s '%s'; kprof --help lists the commands\n", name[0] == '-' ? "option" : "command", name);
+        fprintf(stderr, "kprof: unknown %s '%s'; kprof --help lists the commands\n",
+                name[0] == '-' ? "option" : "command", name);
         return EXIT_USAGE;
     }
     if (asks) { // kprof help COMMAND

@@ -24,7 +24,8 @@ char *node_short(const char *full, char out[NODE_TEXT_BYTES]) {
     if (host && host[1 + strspn(host + 1, "0123456789.:")] != 0) {
         len = (size_t)(host - full) + strcspn(host, ".");
     }
-    snprintf(out, NODE_TEXT_BYTES, "%.*s", (int)(len < NODE_TEXT_BYTES ? len : NODE_TEXT_BYTES - 1), full);
+    snprintf(out, NODE_TEXT_BYTES, "%.*s", (int)(len < NODE_TEXT_BYTES ? len : NODE_TEXT_BYTES - 1),
+             full);
     return out;
 }
 
@@ -74,23 +75,27 @@ void node_search_look(void *search, const char *full) {
     buffer_printf(&s->all, "%s%s", s->meant > 1 ? ", " : "", full);
 }
 
-int node_search_end(const char *command, const char *option, struct node_search *s, const char **node) {
+int node_search_end(const char *command, const char *option, struct node_search *s,
+                    const char **node) {
     int status = EXIT_SUCCESS;
     *node = s->meant > 0 ? s->found : s->text;
     if (s->meant > 1 && !s->exact) {
         buffer_append(&s->all, "", 1);
-        status = command_fail(command, EXIT_USAGE, "%s%s can be any of %u: %s", option, s->text, s->meant,
-                              s->all.failed ? "too many to tell" : (const char *)s->all.data);
+        status =
+            command_fail(command, EXIT_USAGE, "%s%s can be any of %u: %s", option, s->text,
+                         s->meant, s->all.failed ? "too many to tell" : (const char *)s->all.data);
     }
     buffer_free(&s->all);
     return status;
 }
 
-int node_find(const char *command, struct store *store, const char *text, char found[NODE_TEXT_BYTES], const char **node) {
+int node_find(const char *command, struct store *store, const char *text,
+              char found[NODE_TEXT_BYTES], const char **node) {
     struct node_search s = node_search_make(text, found);
     if (!query_nodes(store, node_search_look, &s)) {
         buffer_free(&s.all);
-        return command_fail(command, EXIT_FAILURE, "cannot read the nodes (%s)", store_error(store));
+        return command_fail(command, EXIT_FAILURE, "cannot read the nodes (%s)",
+                            store_error(store));
     }
     return node_search_end(command, "--node ", &s, node);
 }

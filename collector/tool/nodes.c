@@ -19,8 +19,7 @@ const char nodes_help[] =
     "\n"
     "Lists the nodes that a running collector knows: those connected, and those that were since\n"
     "it started.\n"
-    "\n"
-    REACH_HELP
+    "\n" REACH_HELP
     "  --node NAME             only nodes of this name; its host may be short or left out\n"
     "  --history               also what happened to each lately: trips of the breaker,\n"
     "                          sampling, pauses\n"
@@ -73,7 +72,9 @@ static int parse(int argc, char **argv, struct options *o) {
     *o = (struct options){0};
     int status = command_options(argc, argv, options, take, o);
     if (status == EXIT_SUCCESS && optind < argc) {
-        status = command_fail("nodes", EXIT_USAGE, "unexpected argument '%s'; kprof nodes --help tells more", argv[optind]);
+        status =
+            command_fail("nodes", EXIT_USAGE,
+                         "unexpected argument '%s'; kprof nodes --help tells more", argv[optind]);
     }
     return status;
 }
@@ -138,7 +139,8 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct node_row *)a)->node, ((const struct node_row *)b)->node);
 }
 
-int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint32_t *count, int64_t *unwritten_s) {
+int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint32_t *count,
+              int64_t *unwritten_s) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, "nodes", 0);
     control_end(&w);
@@ -175,8 +177,11 @@ static int choose(struct node_row *rows, uint32_t *count, const char *node) {
             rows[(*count)++] = rows[i];
         }
     }
-    return *count > 0 ? EXIT_SUCCESS
-                      : command_fail("nodes", EXIT_FAILURE, "the collector knows no node %s; kprof nodes lists those it knows", node);
+    return *count > 0
+               ? EXIT_SUCCESS
+               : command_fail("nodes", EXIT_FAILURE,
+                              "the collector knows no node %s; kprof nodes lists those it knows",
+                              node);
 }
 
 static int show(const struct node_row *rows, uint32_t count, const struct options *o) {
@@ -198,12 +203,14 @@ static int show(const struct node_row *rows, uint32_t count, const struct option
     return status;
 }
 
-int nodes_find(const char *command, struct client *c, const char *text, char found[NODE_TEXT_BYTES], const char **node) {
+int nodes_find(const char *command, struct client *c, const char *text, char found[NODE_TEXT_BYTES],
+               const char **node) {
     struct node_search s = node_search_make(text, found);
     struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
     uint32_t count = 0;
     int64_t unwritten_s;
-    int status = rows ? nodes_ask(command, c, rows, &count, &unwritten_s) : command_fail(command, EXIT_FAILURE, "no memory");
+    int status = rows ? nodes_ask(command, c, rows, &count, &unwritten_s)
+                      : command_fail(command, EXIT_FAILURE, "no memory");
     for (uint32_t i = 0; i < count; i++) {
         node_search_look(&s, rows[i].node);
     }
@@ -226,9 +233,12 @@ int nodes_main(int argc, char **argv) {
         return status;
     }
     struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
-    status = rows ? nodes_ask("nodes", c, rows, &count, &unwritten_s) : command_fail("nodes", EXIT_FAILURE, "no memory");
+    status = rows ? nodes_ask("nodes", c, rows, &count, &unwritten_s)
+                  : command_fail("nodes", EXIT_FAILURE, "no memory");
     if (unwritten_s > 0) {
-        fprintf(stderr, "kprof nodes: the collector has not been able to write its database for %" PRId64 " s; its log tells why\n",
+        fprintf(stderr,
+                "kprof nodes: the collector has not been able to write its database for %" PRId64
+                " s; its log tells why\n",
                 unwritten_s);
     }
     client_close(c);

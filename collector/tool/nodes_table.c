@@ -15,8 +15,9 @@ static const struct {
     const char *head;
     bool left;
 } columns[COLUMNS] = {
-    {"node", true},      {"state", true},  {"since", false}, {"OTP", false},    {"pid", false}, {"req/s", false},
-    {"sampling", false}, {"level", false}, {"trips", false}, {"paused", false}, {"lost", false},
+    {"node", true},   {"state", true},   {"since", false},    {"OTP", false},
+    {"pid", false},   {"req/s", false},  {"sampling", false}, {"level", false},
+    {"trips", false}, {"paused", false}, {"lost", false},
 };
 
 char *nodes_sampling(const struct node_row *row, char out[NODE_WORD]) {
@@ -51,7 +52,8 @@ static void ago(const char *since, int64_t now, char *out) {
     }
 }
 
-static void fill(const struct node_row *r, const struct node_names *names, int64_t now, char cells[COLUMNS][CELL]) {
+static void fill(const struct node_row *r, const struct node_names *names, int64_t now,
+                 char cells[COLUMNS][CELL]) {
     snprintf(cells[NODE], CELL, "%s", node_names_shown(names, r->node));
     snprintf(cells[STATE], CELL, "%s", r->state);
     ago(r->since, now, cells[SINCE]);
@@ -70,7 +72,8 @@ static void fill(const struct node_row *r, const struct node_names *names, int64
     } else {
         snprintf(cells[PAUSED], CELL, "-");
     }
-    snprintf(cells[LOST], CELL, "%" PRId64 " req, %" PRId64 " msg", r->incomplete + r->expired, r->dropped_messages + r->decode_errors);
+    snprintf(cells[LOST], CELL, "%" PRId64 " req, %" PRId64 " msg", r->incomplete + r->expired,
+             r->dropped_messages + r->decode_errors);
 }
 
 static void put_line(char cells[COLUMNS][CELL], const size_t widths[COLUMNS], struct buffer *out) {
@@ -84,7 +87,8 @@ static void put_line(char cells[COLUMNS][CELL], const size_t widths[COLUMNS], st
 static void put_unmarked(const struct node_row *row, struct buffer *out) {
     char text[TEXT_UNMARKED_BYTES];
     if (row->unmarked_calls > 0) {
-        buffer_printf(out, "   armed; %s: %s\n", text_unmarked((uint64_t)row->unmarked_calls, text), TEXT_UNMARKED_ADVICE);
+        buffer_printf(out, "   armed; %s: %s\n", text_unmarked((uint64_t)row->unmarked_calls, text),
+                      TEXT_UNMARKED_ADVICE);
     }
 }
 
@@ -94,7 +98,8 @@ static void put_history(const struct node_row *row, struct buffer *out) {
     }
 }
 
-void nodes_table(const struct node_row *rows, uint32_t count, bool history, int64_t now, struct buffer *out) {
+void nodes_table(const struct node_row *rows, uint32_t count, bool history, int64_t now,
+                 struct buffer *out) {
     char cells[COLUMNS][CELL];
     size_t widths[COLUMNS];
     struct node_names names = {0};

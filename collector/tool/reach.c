@@ -7,7 +7,8 @@
 
 #include "tool/command.h"
 
-int reach_address(const char *command, const char *text, char host[REACH_HOST_BYTES], uint16_t *port) {
+int reach_address(const char *command, const char *text, char host[REACH_HOST_BYTES],
+                  uint16_t *port) {
     const char *colon = strrchr(text, ':');
     const char *number = colon ? colon + 1 : text;
     const char *start = text;
@@ -18,7 +19,8 @@ int reach_address(const char *command, const char *text, char host[REACH_HOST_BY
         len -= 2;
     }
     if (!command_number(number, 65535, &n) || len >= REACH_HOST_BYTES || (colon && len == 0)) {
-        return command_fail(command, EXIT_USAGE, "--collector %s: want HOST:PORT, as in " REACH_DEFAULT, text);
+        return command_fail(command, EXIT_USAGE,
+                            "--collector %s: want HOST:PORT, as in " REACH_DEFAULT, text);
     }
     snprintf(host, REACH_HOST_BYTES, "%.*s", colon ? (int)len : 9, colon ? start : "127.0.0.1");
     *port = (uint16_t)n;
@@ -27,7 +29,8 @@ int reach_address(const char *command, const char *text, char host[REACH_HOST_BY
 
 char *reach_at(const struct client_options *to, char out[REACH_AT_BYTES]) {
     bool ipv6 = strchr(to->host, ':') != NULL;
-    snprintf(out, REACH_AT_BYTES, "%s%s%s:%u", ipv6 ? "[" : "", to->host, ipv6 ? "]" : "", to->port);
+    snprintf(out, REACH_AT_BYTES, "%s%s%s:%u", ipv6 ? "[" : "", to->host, ipv6 ? "]" : "",
+             to->port);
     return out;
 }
 
@@ -67,7 +70,8 @@ static int make_tls(const char *command, struct reach *r) {
         return command_fail(command, EXIT_USAGE, "--tls-cert and --tls-key go together");
     }
     if (!r->tls && (files->cert || r->tls_name)) {
-        return command_fail(command, EXIT_USAGE, "--tls-cert, --tls-key and --tls-name go with --tls or --tls-ca");
+        return command_fail(command, EXIT_USAGE,
+                            "--tls-cert, --tls-key and --tls-name go with --tls or --tls-ca");
     }
     r->to.tls = r->context = r->tls ? tls_client(files, why) : NULL;
     r->to.tls_name = r->tls_name;
@@ -85,7 +89,8 @@ static int read_secret(const char *command, struct reach *r) {
 
 int reach_prepare(const char *command, struct reach *r) {
     r->to = (struct client_options){.host = r->host, .timeout_ms = REACH_MS};
-    int status = reach_address(command, r->collector ? r->collector : REACH_DEFAULT, r->host, &r->to.port);
+    int status =
+        reach_address(command, r->collector ? r->collector : REACH_DEFAULT, r->host, &r->to.port);
     status = status == EXIT_SUCCESS ? make_tls(command, r) : status;
     return status == EXIT_SUCCESS ? read_secret(command, r) : status;
 }
@@ -97,8 +102,9 @@ struct client *reach_open(const char *command, struct reach *r, int *status) {
     secret_clear(&r->secret);
     if (!c && *status == EXIT_SUCCESS) {
         char at[REACH_AT_BYTES];
-        *status = command_fail(command, EXIT_FAILURE, "cannot reach the collector at %s: %s%s", reach_at(&r->to, at), e.text,
-                               e.fault == CLIENT_ABSENT ? "; name a running one with --collector" : "");
+        *status = command_fail(
+            command, EXIT_FAILURE, "cannot reach the collector at %s: %s%s", reach_at(&r->to, at),
+            e.text, e.fault == CLIENT_ABSENT ? "; name a running one with --collector" : "");
     }
     return c;
 }
@@ -112,17 +118,20 @@ void reach_close(struct reach *r) {
 int reach_ask(const char *command, struct client *c, struct buffer *message) {
     bool sent = !message->failed && message->len > 0 && client_send(c, message);
     buffer_free(message);
-    return sent ? EXIT_SUCCESS : command_fail(command, EXIT_FAILURE, "the collector is gone: %s", client_why(c));
+    return sent ? EXIT_SUCCESS
+                : command_fail(command, EXIT_FAILURE, "the collector is gone: %s", client_why(c));
 }
 
 // Tells what an error message says.
 static void tell_error(const char *command, struct control_map message) {
     struct slice text = slice_text("it gives no reason");
     control_get_text(message, "text", &text);
-    command_fail(command, EXIT_FAILURE, "%.*s", (int)(text.len < 400 ? text.len : 400), (const char *)text.data);
+    command_fail(command, EXIT_FAILURE, "%.*s", (int)(text.len < 400 ? text.len : 400),
+                 (const char *)text.data);
 }
 
-struct control *reach_either(const char *command, struct client *c, const char *type, const char *other, int timeout_ms) {
+struct control *reach_either(const char *command, struct client *c, const char *type,
+                             const char *other, int timeout_ms) {
     for (;;) {
         struct control *message;
         struct slice got = {0};
@@ -151,6 +160,7 @@ struct control *reach_either(const char *command, struct client *c, const char *
     }
 }
 
-struct control *reach_answer(const char *command, struct client *c, const char *type, int timeout_ms) {
+struct control *reach_answer(const char *command, struct client *c, const char *type,
+                             int timeout_ms) {
     return reach_either(command, c, type, type, timeout_ms);
 }

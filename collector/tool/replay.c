@@ -69,7 +69,7 @@ struct replay {
     uint32_t argument; // of it that is the identity, 0: none
     int64_t bucket_ns, timeout_ns, slow_ns;
 
-    int64_t wall;      // time of the first message, when start told it
+    int64_t wall; // time of the first message, when start told it
     int fd;
     bool terminal;    // progress is shown
     uint64_t size;    // of the file, 0: not known
@@ -93,7 +93,7 @@ static int usage(const char *option, const char *text, const char *want) {
     return EXIT_USAGE;
 }
 
-// -- command line ------------------------------------------------------------------------------------------------------
+// -- command line ---------------------------------------------------------------------------------
 
 static int take_tier(struct replay *r, const char *text) {
     const char *equals = strchr(text, '=');
@@ -102,7 +102,8 @@ static int take_tier(struct replay *r, const char *text) {
     }
     struct tier *t = &r->tiers[r->tier_count];
     if (!equals || equals == text || !mfa_parse(equals + 1, &t->mfa)) {
-        return usage("--tier", text, "NAME=MODULE:FUNCTION/ARITY, such as db=my_db:query/2 or db=MyApp.Repo.all/2");
+        return usage("--tier", text,
+                     "NAME=MODULE:FUNCTION/ARITY, such as db=my_db:query/2 or db=MyApp.Repo.all/2");
     }
     t->name = slice_of((const uint8_t *)text, (size_t)(equals - text));
     for (uint32_t i = 0; i < r->tier_count; i++) {
@@ -116,9 +117,10 @@ static int take_tier(struct replay *r, const char *text) {
 
 static int take_bucket(struct replay *r, const char *text) {
     const int64_t second = 1000000000, hour = 3600 * second;
-    bool good = text_duration_parse(text, &r->bucket_ns) && r->bucket_ns >= second && r->bucket_ns <= hour &&
-                r->bucket_ns % second == 0 && hour % r->bucket_ns == 0;
-    return good ? EXIT_SUCCESS : usage("--bucket", text, "whole seconds that divide an hour, such as 1, 10 or 60");
+    bool good = text_duration_parse(text, &r->bucket_ns) && r->bucket_ns >= second &&
+                r->bucket_ns <= hour && r->bucket_ns % second == 0 && hour % r->bucket_ns == 0;
+    return good ? EXIT_SUCCESS
+                : usage("--bucket", text, "whole seconds that divide an hour, such as 1, 10 or 60");
 }
 
 enum { DB = 256, TIER, ENTRY, IDENTITY, START, BUCKET, TIMEOUT, SLOW };
@@ -140,8 +142,9 @@ static int take(void *to, int option, const char *value) {
         return want ? usage("--identity", value, want) : EXIT_SUCCESS;
     case START:
         r->start = value;
-        return text_time_parse(value, clock_wall(), &r->wall) ? EXIT_SUCCESS
-                                                              : usage("--start", value, "a time such as 2026-11-20T10:00:00Z");
+        return text_time_parse(value, clock_wall(), &r->wall)
+                   ? EXIT_SUCCESS
+                   : usage("--start", value, "a time such as 2026-11-20T10:00:00Z");
     case BUCKET:
         return take_bucket(r, value);
     case TIMEOUT:
@@ -151,18 +154,22 @@ static int take(void *to, int option, const char *value) {
     default:
         return text_duration_parse(value, &r->slow_ns) && r->slow_ns <= 3600000000000
                    ? EXIT_SUCCESS
-                   : usage("--slow-threshold", value, "a time of an hour or less, such as 250ms or 0");
+                   : usage("--slow-threshold", value,
+                           "a time of an hour or less, such as 250ms or 0");
     }
     return EXIT_SUCCESS;
 }
 
 static int parse(struct replay *r, int argc, char **argv) {
-    static const struct option options[] = {
-        {"db", required_argument, NULL, DB},         {"tier", required_argument, NULL, TIER},
-        {"entry", required_argument, NULL, ENTRY},   {"identity", required_argument, NULL, IDENTITY},
-        {"start", required_argument, NULL, START},   {"bucket", required_argument, NULL, BUCKET},
-        {"request-timeout", required_argument, NULL, TIMEOUT}, {"slow-threshold", required_argument, NULL, SLOW},
-        {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"db", required_argument, NULL, DB},
+                                            {"tier", required_argument, NULL, TIER},
+                                            {"entry", required_argument, NULL, ENTRY},
+                                            {"identity", required_argument, NULL, IDENTITY},
+                                            {"start", required_argument, NULL, START},
+                                            {"bucket", required_argument, NULL, BUCKET},
+                                            {"request-timeout", required_argument, NULL, TIMEOUT},
+                                            {"slow-threshold", required_argument, NULL, SLOW},
+                                            {NULL, 0, NULL, 0}};
     int status = command_options(argc, argv, options, take, r);
     if (status != EXIT_SUCCESS) {
         return status;
@@ -178,10 +185,10 @@ static int parse(struct replay *r, int argc, char **argv) {
     return EXIT_SUCCESS;
 }
 
-// -- opening -----------------------------------------------------------------------------------------------------------
+// -- opening --------------------------------------------------------------------------------------
 
-// The next piece out of the mapped file. A file that has become shorter ends in a bus error where it is mapped: false, and the rest is
-// read.
+// The next piece out of the mapped file. A file that has become shorter ends in a bus error where
+// it is mapped: false, and the rest is read.
 static bool map_chunk(struct replay *r) {
     struct stat st;
     size_t len = r->size - r->read < CHUNK ? (size_t)(r->size - r->read) : CHUNK;
@@ -195,7 +202,8 @@ static bool map_chunk(struct replay *r) {
     return true;
 }
 
-// The next CHUNK bytes of the file, fewer only at its end, go into r->now, which is empty behind it. False on an error.
+// The next CHUNK bytes of the file, fewer only at its end, go into r->now, which is empty behind
+// it. False on an error.
 static bool read_chunk(struct replay *r) {
     if (r->map && map_chunk(r)) {
         return true;
@@ -241,7 +249,9 @@ static int open_database(struct replay *r) {
     struct stat st;
     char error[STORE_ERROR_BYTES];
     if (stat(r->db, &st) == 0 && st.st_size > 0) {
-        return fail(r->db, "is there already; a replay makes a new database, so that its numbers are the capture's alone");
+        return fail(r->db,
+                    "is there already; a replay makes a new database, so that its numbers are the "
+                    "capture's alone");
     }
     if (store_open(r->db, &r->store, error) != STORE_OK) {
         fprintf(stderr, "kprof replay: %s\n", error);
@@ -252,7 +262,8 @@ static int open_database(struct replay *r) {
 
 // Makes the node with its tiers and clock, ready to be fed.
 static int prepare(struct replay *r) {
-    struct pipeline_options options = {.bucket_s = r->bucket_ns / 1000000000, .timeout_ns = r->timeout_ns};
+    struct pipeline_options options = {.bucket_s = r->bucket_ns / 1000000000,
+                                       .timeout_ns = r->timeout_ns};
     struct capture capture = capture_probe(r->now);
     struct slice name = capture.node.len > 0 ? capture.node : slice_text("capture");
     struct tier_set set;
@@ -266,34 +277,39 @@ static int prepare(struct replay *r) {
     for (uint32_t i = 0; i < r->tier_count; i++) {
         const struct mfa *f = &r->tiers[i].mfa;
         uint16_t tier = directory_tier(pipeline_directory(r->pipeline), r->tiers[i].name);
-        if (tier == TIER_TOTAL ||
-            tier_set_add(&set, slice_text(f->module), slice_text(f->function), f->arity, tier) != TIER_SET_OK) {
+        if (tier == TIER_TOTAL || tier_set_add(&set, slice_text(f->module), slice_text(f->function),
+                                               f->arity, tier) != TIER_SET_OK) {
             tier_set_free(&set);
-            return usage("--tier", (const char *)r->tiers[i].name.data, "every function once, and another name than _total");
+            return usage("--tier", (const char *)r->tiers[i].name.data,
+                         "every function once, and another name than _total");
         }
         if (r->entry && slice_is(r->tiers[i].name, r->entry)) {
             stream.entry = tier;
         }
     }
     if (r->argument > 0) {
-        tier_set_name_by(&set, slice_text(r->identity.module), slice_text(r->identity.function), r->identity.arity, r->argument);
+        tier_set_name_by(&set, slice_text(r->identity.module), slice_text(r->identity.function),
+                         r->identity.arity, r->argument);
     }
     pipeline_set_tiers(r->node, set);
     pipeline_set_slow(r->node, r->slow_ns);
     if (r->entry && stream.entry == TIER_NONE) {
         return usage("--entry", r->entry, "the name of a --tier");
     }
-    // Where only monotonic times are, the first one is --start; where both are, they tell how they go together.
-    pipeline_set_clock(r->node, 1000000000, capture.wall ? capture.offset : r->wall - capture.first);
+    // Where only monotonic times are, the first one is --start; where both are, they tell how they
+    // go together.
+    pipeline_set_clock(r->node, 1000000000,
+                       capture.wall ? capture.offset : r->wall - capture.first);
     return pipeline_begin(r->node, &stream) ? EXIT_SUCCESS : fail(r->file, "out of memory");
 }
 
-// -- reading -----------------------------------------------------------------------------------------------------------
+// -- reading --------------------------------------------------------------------------------------
 
 static bool flush(struct replay *r) {
     stats_reset(r->spare);
     r->spare = pipeline_swap(r->pipeline, r->spare);
-    return store_write(r->store, (uint32_t)(r->bucket_ns / 1000000000), r->spare, pipeline_directory(r->pipeline));
+    return store_write(r->store, (uint32_t)(r->bucket_ns / 1000000000), r->spare,
+                       pipeline_directory(r->pipeline));
 }
 
 static void show_progress(const struct replay *r) {
@@ -308,15 +324,16 @@ static void show_progress(const struct replay *r) {
     }
 }
 
-// Feeds the file. Sets *damaged to the offset of a frame that is none, or of one that is cut off, -1 when all is well. Returns an
-// exit status.
+// Feeds the file. Sets *damaged to the offset of a frame that is none, or of one that is cut off,
+// -1 when all is well. Returns an exit status.
 static int feed(struct replay *r, int64_t *damaged) {
     *damaged = -1;
     while (r->now.len > 0 && *damaged < 0) {
         *damaged = pipeline_feed(r->node, r->now);
         // Always at the same places of the file, so that the result is always the same.
         const struct stats *gathered = pipeline_stats(r->pipeline);
-        bool much = stats_rows(gathered) > FLUSH_ROWS || stats_paths(gathered) > FLUSH_ROWS || stats_kept(gathered) > FLUSH_KEPT;
+        bool much = stats_rows(gathered) > FLUSH_ROWS || stats_paths(gathered) > FLUSH_ROWS ||
+                    stats_kept(gathered) > FLUSH_KEPT;
         if (much && !flush(r)) {
             return fail(r->db, store_error(r->store));
         }
@@ -334,12 +351,14 @@ static int feed(struct replay *r, int64_t *damaged) {
 
 static void summarise(const struct pipeline_totals *t, double seconds) {
     fprintf(stderr,
-            "%" PRIu64 " messages, %" PRIu64 " requests complete, %" PRIu64 " incomplete, %" PRIu64 " expired\n"
+            "%" PRIu64 " messages, %" PRIu64 " requests complete, %" PRIu64 " incomplete, %" PRIu64
+            " expired\n"
             "lost: %" PRIu64 " messages dropped by the node, %" PRIu64 " orphan returns, %" PRIu64
             " stale calls, %" PRIu64 " decode errors\n"
             "%.3f s, %.0f messages/s\n",
-            t->messages, t->complete, t->incomplete, t->expired, t->dropped, t->orphan_returns, t->stale_calls,
-            t->decode_errors, seconds, (double)t->messages / (seconds > 0 ? seconds : 1e-9));
+            t->messages, t->complete, t->incomplete, t->expired, t->dropped, t->orphan_returns,
+            t->stale_calls, t->decode_errors, seconds,
+            (double)t->messages / (seconds > 0 ? seconds : 1e-9));
 }
 
 // Why requests are incomplete, each of them for one reason.
@@ -352,7 +371,8 @@ static void tell_reasons(const struct pipeline_totals *t) {
         [REASON_GAP] = "a function was not traced for a while",
         [REASON_LARGE] = "they had more calls than are taken",
         [REASON_ROOM] = "there was no room for them",
-        [REASON_END] = "they did not begin as they should, or the capture began or ended while they were open",
+        [REASON_END] =
+            "they did not begin as they should, or the capture began or ended while they were open",
     };
     for (int i = 0; i < INCOMPLETE_REASONS; i++) {
         if (texts[i] && t->reasons[i] > 0) {
@@ -364,19 +384,29 @@ static void tell_reasons(const struct pipeline_totals *t) {
 // Nothing came out: what the capture lacks, most likely.
 static void tell_lack(const struct replay *r, const struct pipeline_totals *t) {
     if (t->calls == 0 && t->tokenless_calls == 0) {
-        fprintf(stderr, "no call of a tier is in it: is M:F/A of each --tier what was traced, with the flag call?\n");
+        fprintf(
+            stderr,
+            "no call of a tier is in it: is M:F/A of each --tier what was traced, with the flag "
+            "call?\n");
     } else if (t->calls == 0) {
-        fprintf(stderr,
-                "no request was found: %" PRIu64 " calls of tiers carry no token. Each request needs one of its own,\n"
-                "seq_trace:set_token(label, Integer), and the match specs {message, {get_seq_token}}\n",
-                t->tokenless_calls);
+        fprintf(
+            stderr,
+            "no request was found: %" PRIu64
+            " calls of tiers carry no token. Each request needs one of its own,\n"
+            "seq_trace:set_token(label, Integer), and the match specs {message, {get_seq_token}}\n",
+            t->tokenless_calls);
     } else if (t->returns == 0) {
-        fprintf(stderr, "no request is complete: no call has a return. The match specs need {exception_trace}\n");
+        fprintf(stderr, "no request is complete: no call has a return. The match specs need "
+                        "{exception_trace}\n");
     } else if (r->entry && t->reasons[REASON_END] > 0) {
-        fprintf(stderr,
-                "no request is complete: with --entry one begins where the first call under its token is %s\n", r->entry);
+        fprintf(
+            stderr,
+            "no request is complete: with --entry one begins where the first call under its token "
+            "is %s\n",
+            r->entry);
     } else if (t->complete + t->incomplete + t->expired == 0) {
-        fprintf(stderr, "no request was found: no call came that begins one%s%s\n", r->entry ? ", of " : "", r->entry ? r->entry : "");
+        fprintf(stderr, "no request was found: no call came that begins one%s%s\n",
+                r->entry ? ", of " : "", r->entry ? r->entry : "");
     }
 }
 
@@ -388,21 +418,25 @@ static int finish(const struct replay *r, int64_t damaged, double seconds) {
         tell_lack(r, &t);
     }
     if (t.untimed > 0) {
-        fprintf(stderr, "%" PRIu64 " calls and returns have no timestamp and could not be used\n", t.untimed);
+        fprintf(stderr, "%" PRIu64 " calls and returns have no timestamp and could not be used\n",
+                t.untimed);
     }
     // damage within a frame, its size say, leads to more behind it
-    if (t.first_error >= 0 && t.decode_errors > t.untimed && (damaged < 0 || (t.first_error < damaged && t.untimed == 0))) {
+    if (t.first_error >= 0 && t.decode_errors > t.untimed &&
+        (damaged < 0 || (t.first_error < damaged && t.untimed == 0))) {
         damaged = t.first_error;
     }
     if (damaged < 0) {
         return EXIT_SUCCESS;
     }
-    fprintf(stderr, "kprof replay: %s is damaged or cut off at byte %" PRId64 "\n", r->file, damaged);
+    fprintf(stderr, "kprof replay: %s is damaged or cut off at byte %" PRId64 "\n", r->file,
+            damaged);
     return EXIT_DAMAGED;
 }
 
 int replay_main(int argc, char **argv) {
-    struct replay r = {.fd = -1, .bucket_ns = 10000000000, .timeout_ns = 30000000000, .slow_ns = 1000000000};
+    struct replay r = {
+        .fd = -1, .bucket_ns = 10000000000, .timeout_ns = 30000000000, .slow_ns = 1000000000};
     int64_t damaged = -1;
     int64_t began = 0;
     hash_seed();

@@ -19,51 +19,52 @@ enum { OUTPUT_BYTES = 64 << 20 };
 const char report_help[] =
     "usage: kprof report --db FILE [OPTIONS]\n"
     "\n"
-    "Shows where the time of requests goes: the mean time per request that each identity (row) spends in "
-    "each tier\n"
-    "(column), the slowest identity first, and what these numbers rest on: above them why they cannot be "
-    "trusted, when\n"
+    "Shows where the time of requests goes: the mean time per request that each identity (row) "
+    "spends in each tier\n"
+    "(column), the slowest identity first, and what these numbers rest on: above them why they "
+    "cannot be trusted, when\n"
     "they cannot. Under the totals: what passed in mailboxes and run queues before a tier began.\n"
     "\n"
     "  --db FILE       the database that kprof-collector writes\n"
-    "  --since TIME    from this time on: a length back from now such as 30m, 12h or 2d, or a UTC time such "
-    "as\n"
+    "  --since TIME    from this time on: a length back from now such as 30m, 12h or 2d, or a UTC "
+    "time such as\n"
     "                  2026-11-20T10:00:00Z (default: all there is)\n"
     "  --until TIME    up to this time (default: now)\n"
-    "  --node NAME     only this node (default: all nodes together); what tells it from the others is enough "
-    "of a name\n"
+    "  --node NAME     only this node (default: all nodes together); what tells it from the "
+    "others is enough of a name\n"
     "  --identity NAME only this identity\n"
     "  --wait          the waiting before each tier in the table, instead of its time\n"
     "  --cost          what tracing costs, tier by tier, and advice where it is much\n"
     "  --json          one JSON object instead of the table\n"
     "\n"
-    "The JSON object: from, until (UTC), resolution_s; tiers and identities, in the order of the table; "
-    "rows, one per\n"
-    "identity and tier that has calls, \"_total\" being all identities and the whole request: identity, "
-    "tier, requests,\n"
-    "calls, errors, async_calls, total_us, self_us, async_us, wait_us, gc_us, off_cpu_us, mean_us, "
-    "stddev_us, min_us, max_us, p25_us, p50_us, p75_us, p90_us, p95_us, p99_us, p999_us (over\n"
+    "The JSON object: from, until (UTC), resolution_s; tiers and identities, in the order of the "
+    "table; rows, one per\n"
+    "identity and tier that has calls, \"_total\" being all identities and the whole request: "
+    "identity, tier, requests,\n"
+    "calls, errors, async_calls, total_us, self_us, async_us, wait_us, gc_us, off_cpu_us, "
+    "mean_us, stddev_us, min_us, max_us, p25_us, p50_us, p75_us, p90_us, p95_us, p99_us, p999_us "
+    "(over\n"
     "all calls), per_request_us,\n"
-    "async_per_request_us and wait_per_request_us (the table's numbers); ledger, with the columns of the "
-    "view of that\n"
-    "name: its verdict is ok, unclear, lossy or paused; bias, \"low\" where so many long requests are "
-    "missing that the true\n"
-    "times are higher, else null; and stale_tiers, where calls came when their request was over: tier, "
-    "calls, stale_calls.\n"
+    "async_per_request_us and wait_per_request_us (the table's numbers); ledger, with the columns "
+    "of the view of that\n"
+    "name: its verdict is ok, unclear, lossy or paused; bias, \"low\" where so many long requests "
+    "are missing that the true\n"
+    "times are higher, else null; and stale_tiers, where calls came when their request was over: "
+    "tier, calls, stale_calls.\n"
     "\n"
-    "With --cost: from, until, resolution_s; tiers, most bytes first: tier, messages, bytes, messages_share "
-    "and bytes_share (of the stream, 0 to 1), cost_us (estimated, in the node), calls (of\n"
+    "With --cost: from, until, resolution_s; tiers, most bytes first: tier, messages, bytes, "
+    "messages_share and bytes_share (of the stream, 0 to 1), cost_us (estimated, in the node), "
+    "calls (of\n"
     "complete requests), errors,\n"
-    "bytes_per_call, cost_per_call_us, cost_share (of the tier's mean time) and advice, a list of sample, "
-    "returns_none\n"
-    "and identity_patterns; none and all, what names no tier and the whole stream; estimate, the constants. "
-    "What is\n"
+    "bytes_per_call, cost_per_call_us, cost_share (of the tier's mean time) and advice, a list of "
+    "sample, returns_none\n"
+    "and identity_patterns; none and all, what names no tier and the whole stream; estimate, the "
+    "constants. What is\n"
     "not known is null.\n"
     "\n"
     "Exit status: 0, 1 when there is no data or no database, 2 when the command line is wrong.\n";
 
-// -- order
-// -----------------------------------------------------------------------------------------------------------------
+// -- order ----------------------------------------------------------------------------------------
 
 static bool is_total(const char *name) {
     return strcmp(name, "_total") == 0;
@@ -88,7 +89,8 @@ static int by_rank(const void *a, const void *b) {
 }
 
 // Adds to the rank of a name, which is new or known.
-static void rank(struct ranked *list, uint32_t *count, const char *name, double first, double second) {
+static void rank(struct ranked *list, uint32_t *count, const char *name, double first,
+                 double second) {
     uint32_t i = 0;
     while (i < *count && strcmp(list[i].name, name) != 0) {
         i++;
@@ -104,14 +106,18 @@ static double mean(const struct query_row *row) {
     return row->calls ? (double)row->duration_ns / (double)row->calls : 0;
 }
 
-// Identities by the mean of their whole requests, tiers by their time. The rows of "_total" are the sums of
-// the others, so that counting both changes no order.
+// Identities by the mean of their whole requests, tiers by their time. The rows of "_total" are the
+// sums of the others, so that counting both changes no order.
 static void rank_all(const struct query_sums *sums, struct ranked *identities, uint32_t *n,
                      struct ranked *tiers, uint32_t *m) {
     for (uint32_t i = 0; i < sums->count; i++) {
         const struct query_row *row = &sums->rows[i];
         bool request = is_total(row->tier);
-        rank(identities, n, row->identity, is_total(row->identity) ? HUGE_VAL : request ? mean(row) : 0, 0);
+        rank(identities, n, row->identity,
+             is_total(row->identity) ? HUGE_VAL
+             : request               ? mean(row)
+                                     : 0,
+             0);
         if (!request) {
             rank(tiers, m, row->tier, (double)row->total_ns, (double)row->async_ns);
         }
@@ -152,8 +158,8 @@ bool report_make(struct report *r, struct query_sums *sums) {
         rank_all(sums, identities, &r->identity_count, tiers, &r->tier_count);
         r->identities = names_of(identities, r->identity_count);
         r->tiers = names_of(tiers, r->tier_count);
-        r->cells =
-            calloc((size_t)r->identity_count * (r->tier_count + 1) + 1, sizeof(const struct query_row *));
+        r->cells = calloc((size_t)r->identity_count * (r->tier_count + 1) + 1,
+                          sizeof(const struct query_row *));
         ok = r->identities && r->tiers && r->cells;
     }
     for (uint32_t i = 0; ok && i < sums->count; i++) {
@@ -180,8 +186,7 @@ const struct query_row *report_cell(const struct report *r, uint32_t identity, u
     return r->cells[identity * (r->tier_count + 1) + tier];
 }
 
-// -- the command
-// -----------------------------------------------------------------------------------------------------------
+// -- the command ----------------------------------------------------------------------------------
 
 struct options {
     const char *db;
@@ -250,8 +255,9 @@ static int parse(int argc, char **argv, struct options *o) {
     *o = (struct options){.query = {.from_s = INT64_MIN, .until_s = INT64_MAX}};
     int status = command_options(argc, argv, options, take, o);
     if (status == EXIT_SUCCESS && optind < argc) {
-        status = command_fail("report", EXIT_USAGE,
-                              "unexpected argument '%s'; kprof report --help tells more", argv[optind]);
+        status =
+            command_fail("report", EXIT_USAGE,
+                         "unexpected argument '%s'; kprof report --help tells more", argv[optind]);
     }
     return status == EXIT_SUCCESS ? check(o) : status;
 }
@@ -272,10 +278,12 @@ static int no_data(struct store *store, const struct options *o) {
     query_nodes(store, add_node, &nodes);
     buffer_append(&nodes, "", 1);
     int status = command_fail(
-        "report", EXIT_FAILURE, "no complete requests%s%s%s%s in this time; %s has data from %s to %s, of %s",
+        "report", EXIT_FAILURE,
+        "no complete requests%s%s%s%s in this time; %s has data from %s to %s, of %s",
         o->query.node ? " of node " : "", o->query.node ? o->query.node : "",
-        o->query.identity ? " with identity " : "", o->query.identity ? o->query.identity : "", o->db,
-        text_time_format(time_of_seconds(first), false, from), text_time_format(time_of_seconds(last), false, until),
+        o->query.identity ? " with identity " : "", o->query.identity ? o->query.identity : "",
+        o->db, text_time_format(time_of_seconds(first), false, from),
+        text_time_format(time_of_seconds(last), false, until),
         nodes.failed ? "many nodes" : (const char *)nodes.data);
     buffer_free(&nodes);
     return status;
@@ -286,7 +294,8 @@ static bool no_memory(struct buffer *out) {
     return true;
 }
 
-// The times and what they rest on. Returns whether there is something to show, whatever became of it.
+// The times and what they rest on. Returns whether there is something to show, whatever became of
+// it.
 static bool show_times(const struct options *o, const struct report *report, struct buffer *out) {
     bool any = report->sums->count > 0;
     if (o->json) {
@@ -319,7 +328,8 @@ static bool show_cost(const struct options *o, const struct report *report, stru
     return any;
 }
 
-static int show(struct store *store, const struct options *o, struct query_sums *sums, struct costs *costs) {
+static int show(struct store *store, const struct options *o, struct query_sums *sums,
+                struct costs *costs) {
     struct report report;
     struct buffer out = buffer_make(OUTPUT_BYTES);
     int status = EXIT_SUCCESS;
@@ -363,7 +373,8 @@ int report_main(int argc, char **argv) {
     if (query_sums(store, &o.query, &sums) && (!o.cost || query_costs(store, &o.query, &costs))) {
         status = show(store, &o, &sums, &costs);
     } else {
-        status = command_fail("report", EXIT_FAILURE, "cannot read %s (%s)", o.db, store_error(store));
+        status =
+            command_fail("report", EXIT_FAILURE, "cannot read %s (%s)", o.db, store_error(store));
     }
     costs_free(&costs);
     query_sums_free(&sums);

@@ -71,9 +71,11 @@ void report_cost_json(const struct report_cost *r, struct buffer *out) {
     bool any = r->costs->resolution_s > 0 && r->costs->last_s > r->costs->first_s;
     json_open(&j, '{');
     json_key(&j, "from");
-    any ? json_text(&j, text_time_format(time_of_seconds(r->costs->first_s), false, from)) : json_null(&j);
+    any ? json_text(&j, text_time_format(time_of_seconds(r->costs->first_s), false, from))
+        : json_null(&j);
     json_key(&j, "until");
-    any ? json_text(&j, text_time_format(time_of_seconds(r->costs->last_s), false, until)) : json_null(&j);
+    any ? json_text(&j, text_time_format(time_of_seconds(r->costs->last_s), false, until))
+        : json_null(&j);
     json_key_int(&j, "resolution_s", r->costs->resolution_s);
     json_key(&j, "tiers");
     json_open(&j, '[');

@@ -97,18 +97,27 @@ static void advise(struct buffer *out, const char *tier, const char *what) {
 static void advise_large(struct buffer *out, const struct cost *c, const struct cost_estimate *e) {
     char share[CELL_BYTES], size[TEXT_SIZE_BYTES], text[512];
     percent(e->bytes_share, share);
-    snprintf(text, sizeof text, ": %s a call, %s of all bytes.\n", text_size(e->bytes_per_call, size), share);
+    snprintf(text, sizeof text, ": %s a call, %s of all bytes.\n",
+             text_size(e->bytes_per_call, size), share);
     advise(out, c->tier, text);
     if (e->returns) {
-        buffer_text(out, "   With #{returns => none} what it returns stays on the node. That gives up its errors: most calls that end by\n"
-                         "   an exception will be counted like others. It had none in this time.\n");
+        buffer_text(
+            out, "   With #{returns => none} what it returns stays on the node. That gives up its "
+                 "errors: most calls that end by\n"
+                 "   an exception will be counted like others. It had none in this time.\n");
     } else if (e->keep_returns) {
-        buffer_printf(out,
-                      "   It had %" PRIu64 " error%s: #{returns => none} would hide most of these. Have it return less, or sample\n"
-                      "   ({sample, {one_in, N}}), which counts one request in N only.\n",
-                      c->errors, text_plural(c->errors));
+        buffer_printf(
+            out,
+            "   It had %" PRIu64
+            " error%s: #{returns => none} would hide most of these. Have it return less, or "
+            "sample\n"
+            "   ({sample, {one_in, N}}), which counts one request in N only.\n",
+            c->errors, text_plural(c->errors));
     } else {
-        buffer_text(out, "   An identity function of nothing but patterns and guards leaves its arguments on the node.\n");
+        buffer_text(
+            out,
+            "   An identity function of nothing but patterns and guards leaves its arguments on "
+            "the node.\n");
     }
 }
 
@@ -121,10 +130,13 @@ static void advice(const struct report_cost *r, struct buffer *out) {
         if (e->sample) {
             percent(e->of_time, share);
             text_duration((double)c->duration_ns / (double)c->calls, time);
-            snprintf(text, sizeof text,
-                     ": tracing takes about %s of its %s.\n   Sample ({sample, {one_in, N}}), which counts one request in N only, "
-                     "or trace a function above it, whose\n   time then has this one's in it.\n",
-                     share, time);
+            snprintf(
+                text, sizeof text,
+                ": tracing takes about %s of its %s.\n"
+                "   Sample ({sample, {one_in, N}}), which counts one request in N only, or trace "
+                "a function above it, whose\n"
+                "   time then has this one's in it.\n",
+                share, time);
             buffer_text(out, before);
             advise(out, c->tier, text);
             before = "";
@@ -167,8 +179,10 @@ void report_cost_table(const struct report_cost *r, struct buffer *out) {
     }
     buffer_printf(
         out,
-        "\n Time: in the traced node, estimated: %.0f ns a message and %.0f ns for each byte that it has "
-        "beyond %.0f.\n (none): requests' begins and ends, spawns, and what else names no tier.\n"
+        "\n"
+        " Time: in the traced node, estimated: %.0f ns a message and %.0f ns for each byte that "
+        "it has beyond %.0f.\n"
+        " (none): requests' begins and ends, spawns, and what else names no tier.\n"
         " %s to %s, buckets of %u s\n",
         cost_message_ns, cost_byte_ns, cost_ordinary_bytes,
         text_time_format(time_of_seconds(r->costs->first_s), false, from),

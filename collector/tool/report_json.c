@@ -84,9 +84,11 @@ void report_json(const struct report *r, struct buffer *out) {
     bool any = r->sums->count > 0 || r->sums->has_ledger;
     json_open(&j, '{');
     json_key(&j, "from");
-    any ? json_text(&j, text_time_format(time_of_seconds(r->sums->first_s), false, from)) : json_null(&j);
+    any ? json_text(&j, text_time_format(time_of_seconds(r->sums->first_s), false, from))
+        : json_null(&j);
     json_key(&j, "until");
-    any ? json_text(&j, text_time_format(time_of_seconds(r->sums->last_s), false, until)) : json_null(&j);
+    any ? json_text(&j, text_time_format(time_of_seconds(r->sums->last_s), false, until))
+        : json_null(&j);
     json_key_int(&j, "resolution_s", r->sums->resolution_s);
     names(&j, "tiers", r->tiers, r->tier_count);
     names(&j, "identities", r->identities, r->identity_count);

@@ -7,7 +7,8 @@
 
 #include "tool/text.h"
 
-enum { CELL_BYTES = 160, GAP = 4, AFTER_TIERS = 3 }; // the columns after the tiers: total, requests, errors
+// the columns after the tiers: total, requests, errors
+enum { CELL_BYTES = 160, GAP = 4, AFTER_TIERS = 3 };
 
 static const char totals_label[] = "Totals across all calls:";
 
@@ -17,13 +18,13 @@ enum detail { WAITING, COLLECTING, OFF_CPU, DETAILS };
 static const char *const detail_labels[DETAILS] = {"  waiting before it", "  garbage collection",
                                                    "  off the CPU"};
 
-// -- cells
-// -----------------------------------------------------------------------------------------------------------------
+// -- cells ----------------------------------------------------------------------------------------
 
 // Less than this share of a tier's time is not worth a mark of its own in the cell.
 static const double negligible = 0.01;
 
-// The two parts of a tier's time, in all that the report shows of it: which of them are worth showing.
+// The two parts of a tier's time, in all that the report shows of it: which of them are worth
+// showing.
 struct parts {
     bool sync;
     bool async;
@@ -32,12 +33,14 @@ struct parts {
 static struct parts parts_of(const struct query_row *row) {
     double all = (double)row->total_ns + (double)row->async_ns;
     struct parts p = {.async = row->async_calls > 0 && (double)row->async_ns >= negligible * all};
-    p.sync = !p.async || (row->calls > row->async_calls && (double)row->total_ns >= negligible * all);
+    p.sync =
+        !p.async || (row->calls > row->async_calls && (double)row->total_ns >= negligible * all);
     return p;
 }
 
 // A tier's mean per request of the identity, its asynchronous part behind a '~'.
-static void tier_cell(const struct query_row *row, const struct query_row *request, char out[CELL_BYTES]) {
+static void tier_cell(const struct query_row *row, const struct query_row *request,
+                      char out[CELL_BYTES]) {
     char sync[TEXT_DURATION_BYTES] = "", async[TEXT_DURATION_BYTES] = "";
     if (!row || !request || request->calls == 0) {
         snprintf(out, CELL_BYTES, "-");
@@ -50,7 +53,8 @@ static void tier_cell(const struct query_row *row, const struct query_row *reque
     if (p.async) {
         text_duration((double)row->async_ns / (double)request->calls, async);
     }
-    snprintf(out, CELL_BYTES, "%s%s%s%s", sync, p.sync && p.async ? " " : "", p.async ? "~" : "", async);
+    snprintf(out, CELL_BYTES, "%s%s%s%s", sync, p.sync && p.async ? " " : "", p.async ? "~" : "",
+             async);
 }
 
 static uint64_t detail_ns(const struct query_row *row, enum detail detail) {
@@ -58,8 +62,8 @@ static uint64_t detail_ns(const struct query_row *row, enum detail detail) {
 }
 
 // The same for a tier's waiting and so on; empty behind the tiers.
-static void detail_cell(const struct report *r, uint32_t identity, uint32_t column, enum detail detail,
-                        char out[CELL_BYTES]) {
+static void detail_cell(const struct report *r, uint32_t identity, uint32_t column,
+                        enum detail detail, char out[CELL_BYTES]) {
     const struct query_row *request = report_cell(r, identity, r->tier_count);
     const struct query_row *row = column < r->tier_count ? report_cell(r, identity, column) : NULL;
     if (row && request && request->calls > 0 && detail_ns(row, detail) > 0) {
@@ -91,10 +95,12 @@ static void cell(const struct report *r, enum report_of of, uint32_t identity, u
     } else if (!request) {
         snprintf(out, CELL_BYTES, "-");
     } else if (column == r->tier_count) {
-        text_duration(request->calls ? (double)request->duration_ns / (double)request->calls : 0, out);
+        text_duration(request->calls ? (double)request->duration_ns / (double)request->calls : 0,
+                      out);
     } else {
-        snprintf(out, CELL_BYTES, "%llu",
-                 (unsigned long long)(column == r->tier_count + 1 ? request->calls : request->errors));
+        snprintf(
+            out, CELL_BYTES, "%llu",
+            (unsigned long long)(column == r->tier_count + 1 ? request->calls : request->errors));
     }
 }
 
@@ -122,8 +128,7 @@ static const char *label(const char *identity) {
     return strcmp(identity, "_total") == 0 ? totals_label : identity;
 }
 
-// -- table
-// -----------------------------------------------------------------------------------------------------------------
+// -- table ----------------------------------------------------------------------------------------
 
 static void widen(size_t *width, const char *text) {
     size_t w = text_width(text);
@@ -145,7 +150,8 @@ static size_t *measure(const struct report *r, enum report_of of, uint32_t colum
             widen(&widths[c + 1], text);
         }
     }
-    for (enum detail d = 0; widths && of == REPORT_TIME && r->identity_count > 0 && d < DETAILS; d++) {
+    for (enum detail d = 0; widths && of == REPORT_TIME && r->identity_count > 0 && d < DETAILS;
+         d++) {
         if (has_detail(r, 0, d)) {
             widen(&widths[0], detail_labels[d]);
         }
@@ -218,28 +224,33 @@ static bool any_remote(const struct report *r) {
 
 static void legend(const struct report *r, enum report_of of, struct buffer *out) {
     bool waiting = r->identity_count > 0 && has_detail(r, 0, WAITING);
-    bool parts = r->identity_count > 0 && (has_detail(r, 0, COLLECTING) || has_detail(r, 0, OFF_CPU));
+    bool parts =
+        r->identity_count > 0 && (has_detail(r, 0, COLLECTING) || has_detail(r, 0, OFF_CPU));
     buffer_text(
         out,
         of == REPORT_WAIT
-            ? "\n Mean waiting per request before the calls of each tier; total: of the requests' time.\n"
+            ? "\n"
+              " Mean waiting per request before the calls of each tier; total: of the requests' "
+              "time.\n"
             : "\n Means per request.");
     if (any_async(r)) {
-        buffer_text(out, " ~ asynchronous: calls that ended after their request, not part of its total.\n");
+        buffer_text(
+            out, " ~ asynchronous: calls that ended after their request, not part of its total.\n");
     } else {
         buffer_text(out, of == REPORT_TIME ? "\n" : "");
     }
     if (of == REPORT_WAIT || waiting) {
-        buffer_text(out,
-                    " Waiting: from what the caller last did or got back until the tier began in another process: "
-                    "about the time\n in its mailbox and run queue, not part of the tier's time.");
+        buffer_text(
+            out,
+            " Waiting: from what the caller last did or got back until the tier began in another "
+            "process: about the time\n"
+            " in its mailbox and run queue, not part of the tier's time.");
         buffer_text(out, of == REPORT_WAIT ? "\n" : " --wait shows it for each identity.\n");
     }
     if (of == REPORT_TIME && parts) {
-        buffer_text(
-            out,
-            " Garbage collection, off the CPU: while a call of the tier was its process' innermost; part of "
-            "its time.\n");
+        buffer_text(out,
+                    " Garbage collection, off the CPU: while a call of the tier was its process' "
+                    "innermost; part of its time.\n");
     }
     if (any_remote(r)) {
         buffer_text(out, " _remote: parts of other nodes' requests, not in the totals.\n");

@@ -17,8 +17,9 @@ const char *report_verdict(const struct query_sums *sums) {
     if (l->paused_ms > 0 || l->tripped_ms > 0 || l->away_ms > 0) {
         return "paused";
     }
-    if (l->requests_incomplete > l->incomplete_cause || l->requests_expired > 0 || l->dropped_messages > 0 ||
-        l->orphan_returns > 0 || l->decode_errors > 0 || l->unwound_frames > 0 || l->ambiguous_returns > 0 || l->unwritten_rows > 0) {
+    if (l->requests_incomplete > l->incomplete_cause || l->requests_expired > 0 ||
+        l->dropped_messages > 0 || l->orphan_returns > 0 || l->decode_errors > 0 ||
+        l->unwound_frames > 0 || l->ambiguous_returns > 0 || l->unwritten_rows > 0) {
         return "lossy";
     }
     return report_stale(sums) || l->incomplete_cause > 0 ? "unclear" : "ok";
@@ -28,8 +29,8 @@ bool report_stale(const struct query_sums *sums) {
     return sums->ledger.stale_calls > sums->ledger.calls / 1000;
 }
 
-// Requests of which the statistics know nothing, for reasons that hit the long ones more: the longer one
-// takes, the more can happen to it.
+// Requests of which the statistics know nothing, for reasons that hit the long ones more: the
+// longer one takes, the more can happen to it.
 static uint64_t long_ones_missing(const struct ledger_row *l) {
     uint64_t for_room =
         l->incomplete_room < l->requests_incomplete ? l->incomplete_room : l->requests_incomplete;
@@ -37,7 +38,8 @@ static uint64_t long_ones_missing(const struct ledger_row *l) {
 }
 
 static double all_requests(const struct ledger_row *l) {
-    return (double)l->requests_complete + (double)l->requests_incomplete + (double)l->requests_expired;
+    return (double)l->requests_complete + (double)l->requests_incomplete +
+           (double)l->requests_expired;
 }
 
 bool report_biased(const struct query_sums *sums) {
@@ -46,8 +48,7 @@ bool report_biased(const struct query_sums *sums) {
     return l->requests_complete > 0 && (double)long_ones_missing(l) > much * all_requests(l);
 }
 
-// -- lists
-// -------------------------------------------------------------------------------------------------------------
+// -- lists ----------------------------------------------------------------------------------------
 
 // A list, with commas, in lines of LINE_COLUMNS.
 struct list {
@@ -88,9 +89,11 @@ struct counted {
     size_t at;
     const char *one, *many;
 };
-#define COUNTED(column, one, many) {offsetof(struct ledger_row, column), one, many}
+#define COUNTED(column, one, many)                                                                 \
+    { offsetof(struct ledger_row, column), one, many }
 
-static void counts(struct list *l, const struct ledger_row *row, const struct counted *all, size_t n) {
+static void counts(struct list *l, const struct ledger_row *row, const struct counted *all,
+                   size_t n) {
     for (size_t i = 0; i < n; i++) {
         uint64_t number;
         memcpy(&number, (const char *)row + all[i].at, sizeof number);
@@ -101,14 +104,13 @@ static void counts(struct list *l, const struct ledger_row *row, const struct co
 static void off_for(struct list *l, uint64_t ms, const char *why) {
     char text[ITEM_BYTES], time[TEXT_DURATION_BYTES];
     if (ms > 0) {
-        snprintf(text, sizeof text, "tracing was off for %s %.80s", text_duration((double)ms * 1e6, time),
-                 why);
+        snprintf(text, sizeof text, "tracing was off for %s %.80s",
+                 text_duration((double)ms * 1e6, time), why);
         item(l, text);
     }
 }
 
-// -- what is wrong
-// -----------------------------------------------------------------------------------------------------
+// -- what is wrong --------------------------------------------------------------------------------
 
 static void losses(const struct ledger_row *l, const char *head, struct buffer *out) {
     static const struct counted what[] = {
@@ -122,7 +124,8 @@ static void losses(const struct ledger_row *l, const char *head, struct buffer *
     };
     char text[ITEM_BYTES];
     struct list list = list_begin(out, head);
-    snprintf(text, sizeof text, "by the guard (%llu trip%s)", (unsigned long long)l->trips, text_plural(l->trips));
+    snprintf(text, sizeof text, "by the guard (%llu trip%s)", (unsigned long long)l->trips,
+             text_plural(l->trips));
     off_for(&list, l->tripped_ms, l->trips > 0 ? text : "by the guard");
     off_for(&list, l->away_ms, "without a collector");
     off_for(&list, l->paused_ms, "as asked for");
@@ -142,8 +145,10 @@ static void reasons(const struct ledger_row *l, struct buffer *out) {
         COUNTED(incomplete_cause, "as a call may be another's", "as a call may be another's"),
         COUNTED(incomplete_token, "lost its token", "lost their token"),
         COUNTED(incomplete_return, "without all its returns", "without all their returns"),
-        COUNTED(incomplete_reload, "while a function was not traced", "while a function was not traced"),
-        COUNTED(incomplete_large, "with more calls than are taken", "with more calls than are taken"),
+        COUNTED(incomplete_reload, "while a function was not traced",
+                "while a function was not traced"),
+        COUNTED(incomplete_large, "with more calls than are taken",
+                "with more calls than are taken"),
         COUNTED(incomplete_room, "without room in the collector", "without room in the collector"),
         COUNTED(incomplete_end, "as the trace began or ended", "as the trace began or ended"),
     };
@@ -159,10 +164,11 @@ static void reasons(const struct ledger_row *l, struct buffer *out) {
 
 static void bias(const struct query_sums *sums, struct buffer *out) {
     if (report_biased(sums)) {
-        buffer_printf(out,
-                      " Biased: %llu of %.0f requests are missing, long ones more often than short ones.\n"
-                      "   The true means and percentiles are higher than those below.\n",
-                      (unsigned long long)long_ones_missing(&sums->ledger), all_requests(&sums->ledger));
+        buffer_printf(
+            out,
+            " Biased: %llu of %.0f requests are missing, long ones more often than short ones.\n"
+            "   The true means and percentiles are higher than those below.\n",
+            (unsigned long long)long_ones_missing(&sums->ledger), all_requests(&sums->ledger));
     }
 }
 
@@ -173,7 +179,8 @@ static void stale(const struct query_sums *sums, struct buffer *out) {
         return;
     }
     char of[32] = "";
-    if (sums->ledger.stale_calls <= sums->ledger.calls) { // else they are late ones of calls before this time
+    // else they are late ones of calls before this time
+    if (sums->ledger.stale_calls <= sums->ledger.calls) {
         snprintf(of, sizeof of, " of %llu", (unsigned long long)sums->ledger.calls);
     }
     snprintf(text, sizeof text, " Unclear: %llu%s calls came when their request was over%s",
@@ -190,62 +197,77 @@ static void stale(const struct query_sums *sums, struct buffer *out) {
         buffer_free(&name);
         item(&list, text);
     }
-    buffer_text(out, ".\n"
-                     "   Processes work on under others' tokens, as those do that got a pool's worker, a "
-                     "lock or a shared answer from\n"
-                     "   another request: calls may be missing where they belong (shim/README.md, Limits).\n");
+    buffer_text(
+        out,
+        ".\n"
+        "   Processes work on under others' tokens, as those do that got a pool's worker, a "
+        "lock or a shared answer from\n"
+        "   another request: calls may be missing where they belong (shim/README.md, Limits).\n");
 }
 
-// -- what to do about it
-// -----------------------------------------------------------------------------------------------
+// -- what to do about it --------------------------------------------------------------------------
 
 static void advice(const struct ledger_row *l, struct buffer *out) {
     if (l->trips > 0 || l->tripped_ms > 0) {
-        buffer_text(out, " The node makes more messages than it can deliver: sample ({sample, {one_in, N}}), "
-                         "or trace fewer tiers.\n");
+        buffer_text(
+            out,
+            " The node makes more messages than it can deliver: sample ({sample, {one_in, N}}), "
+            "or trace fewer tiers.\n");
     } else if (l->dropped_messages > 0) {
-        buffer_text(out, " Messages are dropped when the collector, or the way to it, is too slow, or a "
-                         "connection breaks: its log tells.\n");
+        buffer_text(out,
+                    " Messages are dropped when the collector, or the way to it, is too slow, or a "
+                    "connection breaks: its log tells.\n");
     }
     if (l->incomplete_cause > 0) {
         buffer_printf(
             out,
-            " %llu request%s waited for what another one gave back (a pool's connection, a lock, a cache's\n"
-            "   answer), and whose the next calls were cannot be told: a tier around the function that waits "
-            "tells it.\n",
+            " %llu request%s waited for what another one gave back (a pool's connection, a lock, "
+            "a cache's\n"
+            "   answer), and whose the next calls were cannot be told: a tier around the function "
+            "that waits tells it.\n",
             (unsigned long long)l->incomplete_cause, text_plural(l->incomplete_cause));
     }
     if (l->lost_tokens > 0) {
-        buffer_printf(out,
-                      " %llu request%s lost the token on the way, waiting for a connection pool, a lock or "
-                      "an answer that\n"
-                      "   was worked out for another one, or in rpc:call and erpc:call to other nodes. Keep\n"
-                      "   kprof:get_current_label() before such a call, and give it to "
-                      "kprof:set_current_label/1 after it.\n",
-                      (unsigned long long)l->lost_tokens, text_plural(l->lost_tokens));
+        buffer_printf(
+            out,
+            " %llu request%s lost the token on the way, waiting for a connection pool, a lock or "
+            "an answer that\n"
+            "   was worked out for another one, or in rpc:call and erpc:call to other nodes. Keep\n"
+            "   kprof:get_current_label() before such a call, and give it to "
+            "kprof:set_current_label/1 after it.\n",
+            (unsigned long long)l->lost_tokens, text_plural(l->lost_tokens));
     }
     if (l->requests_expired > 0) {
-        buffer_printf(out,
-                      " %llu request%s had no end in time. Where requests take so long, raise the collector's\n"
-                      "   --request-timeout. Else nothing tells the end: kprof:clear_token() is not called, say, or the\n"
-                      "   entry is a function that loops.\n",
-                      (unsigned long long)l->requests_expired, text_plural(l->requests_expired));
+        buffer_printf(
+            out,
+            " %llu request%s had no end in time. Where requests take so long, raise the "
+            "collector's\n"
+            "   --request-timeout. Else nothing tells the end: kprof:clear_token() is not called, "
+            "say, or the\n"
+            "   entry is a function that loops.\n",
+            (unsigned long long)l->requests_expired, text_plural(l->requests_expired));
     }
     if (l->unwritten_rows > 0) {
-        buffer_text(out, " What stands in the database for some rows is malformed: the collector's log tells which.\n");
+        buffer_text(
+            out,
+            " What stands in the database for some rows is malformed: the collector's log tells "
+            "which.\n");
     }
     if (l->ambiguous_returns > 0) {
-        buffer_printf(out,
-                      " %llu return%s could be of more than one call: trace the tiers concerned without "
-                      "returns => none.\n",
-                      (unsigned long long)l->ambiguous_returns, text_plural(l->ambiguous_returns));
+        buffer_printf(
+            out,
+            " %llu return%s could be of more than one call: trace the tiers concerned without "
+            "returns => none.\n",
+            (unsigned long long)l->ambiguous_returns, text_plural(l->ambiguous_returns));
     }
 }
 
 static void coarse(const struct ledger_row *l, struct buffer *out) {
     if (l->coarse_rows > 0) {
-        buffer_text(out, " Coarse: there were more statistics than the memory for them takes, so that percentiles may be off by more\n"
-                         "   than 1.1 %. Counts, sums, means and extremes are exact.\n");
+        buffer_text(out,
+                    " Coarse: there were more statistics than the memory for them takes, so that "
+                    "percentiles may be off by more\n"
+                    "   than 1.1 %. Counts, sums, means and extremes are exact.\n");
     }
 }
 
@@ -256,10 +278,11 @@ static void reloads(const struct ledger_row *l, struct buffer *out) {
                  text_duration((double)l->untraced_ms * 1e6, time));
     }
     if (l->reloads > 0) {
-        buffer_printf(out,
-                      " Code was reloaded %llu time%s%s%s;%s requests that were open then are incomplete.\n",
-                      (unsigned long long)l->reloads, text_plural(l->reloads), text[0] ? ", " : "", text,
-                      text[0] ? "\n  " : "");
+        buffer_printf(
+            out,
+            " Code was reloaded %llu time%s%s%s;%s requests that were open then are incomplete.\n",
+            (unsigned long long)l->reloads, text_plural(l->reloads), text[0] ? ", " : "", text,
+            text[0] ? "\n  " : "");
     } else if (text[0]) {
         buffer_printf(out, " Trace flags were taken off by others: %s.\n", text);
     }
@@ -281,9 +304,12 @@ void report_trust(const struct report *r, struct buffer *out) {
     stale(r->sums, out);
     coarse(l, out);
     advice(l, out);
-    if (l->unmarked_calls > 0 && l->requests_complete + l->requests_incomplete + l->requests_expired + l->requests_unsampled == 0) {
+    if (l->unmarked_calls > 0 && l->requests_complete + l->requests_incomplete +
+                                         l->requests_expired + l->requests_unsampled ==
+                                     0) {
         char text[TEXT_UNMARKED_BYTES];
-        buffer_printf(out, " Armed; %s: %s.\n", text_unmarked(l->unmarked_calls, text), TEXT_UNMARKED_ADVICE);
+        buffer_printf(out, " Armed; %s: %s.\n", text_unmarked(l->unmarked_calls, text),
+                      TEXT_UNMARKED_ADVICE);
     }
     reloads(l, out);
     buffer_text(out, out->len > before ? "\n" : "");
@@ -302,11 +328,13 @@ static const char *completeness(const struct query_sums *sums) {
 
 void report_ledger(const struct report *r, struct buffer *out) {
     const struct ledger_row *l = &r->sums->ledger;
-    const struct query_row *requests = r->identity_count > 0 ? report_cell(r, 0, r->tier_count) : NULL;
+    const struct query_row *requests =
+        r->identity_count > 0 ? report_cell(r, 0, r->tier_count) : NULL;
     uint64_t complete = requests ? requests->calls : 0;
     char from[TEXT_TIME_BYTES], until[TEXT_TIME_BYTES];
     struct list list = {.out = out};
-    bool parts = r->identity_count > 0 && strcmp(r->identities[0], "_remote") == 0; // it has no request of its own
+    bool parts = r->identity_count > 0 &&
+                 strcmp(r->identities[0], "_remote") == 0; // it has no request of its own
     count(&list, complete, parts ? "part of another node's request" : "complete request",
           parts ? "parts of other nodes' requests" : "complete requests");
     if (complete == 0) {
@@ -317,5 +345,6 @@ void report_ledger(const struct report *r, struct buffer *out) {
     count(&list, l->unknown_outcomes, "call of unknown outcome", "calls of unknown outcome");
     buffer_printf(out, "; %s; %s to %s, buckets of %u s\n", completeness(r->sums),
                   text_time_format(time_of_seconds(r->sums->first_s), false, from),
-                  text_time_format(time_of_seconds(r->sums->last_s), false, until), r->sums->resolution_s);
+                  text_time_format(time_of_seconds(r->sums->last_s), false, until),
+                  r->sums->resolution_s);
 }

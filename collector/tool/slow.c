@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/node.h"
 #include "tool/slow.h"
+#include "tool/node.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -14,26 +14,21 @@
 #include "tool/command.h"
 #include "tool/terminal.h"
 
-enum {
-    OUTPUT_BYTES = 256 << 20,
-    LIST = 20,
-    LIST_MOST = 100000,
-    WIDTH_MOST = 1000
-};
+enum { OUTPUT_BYTES = 256 << 20, LIST = 20, LIST_MOST = 100000, WIDTH_MOST = 1000 };
 
 const char slow_help[] =
     "usage: kprof slow --db FILE [OPTIONS]\n"
     "       kprof slow ID --db FILE [--json] [--width N]\n"
     "\n"
-    "Lists the requests that were kept whole, slowest first: those over the collector's --slow-threshold, "
-    "the\n"
-    "slowest few of each identity and time, and those that failed. With an ID, draws one of them: a line a "
-    "call,\n"
+    "Lists the requests that were kept whole, slowest first: those over the collector's "
+    "--slow-threshold, the\n"
+    "slowest few of each identity and time, and those that failed. With an ID, draws one of them: "
+    "a line a call,\n"
     "below the call that it was made under.\n"
     "\n"
     "  --db FILE       the database that kprof-collector writes\n"
-    "  --since TIME    requests that began from this time on: a length back from now such as 30m, 12h or 2d, "
-    "or a\n"
+    "  --since TIME    requests that began from this time on: a length back from now such as 30m, "
+    "12h or 2d, or a\n"
     "                  UTC time such as 2026-11-20T10:00:00Z (default: all there are)\n"
     "  --until TIME    up to this time (default: now)\n"
     "  --node NAME     only of this node; what tells it from the others is enough of a name\n"
@@ -43,8 +38,9 @@ const char slow_help[] =
     "  --width N       columns of the drawing (default: those of the terminal; 100 without one)\n"
     "  --json          one JSON object instead of text\n"
     "\n"
-    "offset: from the request's begin. self: the duration less what the calls below cover, in whatever "
-    "process. wait: for calls that a message or a spawn brought to their process, from what the\n"
+    "offset: from the request's begin. self: the duration less what the calls below cover, in "
+    "whatever process. wait: for calls that a message or a spawn brought to their process, from "
+    "what the\n"
     "caller last did or got back to the start: about the time in the mailbox and the run queue.\n"
     "async: ended after the request. open: no return was seen. unknown: how it ended is not\n"
     "known, its tier has returns => none. gc and off-cpu stand there when they were traced.\n"
@@ -52,8 +48,9 @@ const char slow_help[] =
     "the drawing of their request with their node, below the call that they were made by: ~\n"
     "means placed by that node's clock.\n"
     "\n"
-    "The JSON object: requests, a list of id, node, identity, started_at (UTC), duration_us, outcome, "
-    "reason, complete, spans, kept_spans, remote, origin. With an ID: request, the same of one,\n"
+    "The JSON object: requests, a list of id, node, identity, started_at (UTC), duration_us, "
+    "outcome, reason, complete, spans, kept_spans, remote, origin. With an ID: request, the same "
+    "of one,\n"
     "spans, a list of span, parent, node, pid, name, start_us, duration_us, self_us, wait_us,\n"
     "gc_us, off_cpu_us, async, outcome, and parts, what other nodes did for it, as far as that\n"
     "was kept: id, node, started_at, duration_us, remote. All as in the views slow_requests and\n"
@@ -76,8 +73,8 @@ struct options {
 
 static int number(const char *option, const char *text, int64_t most, int64_t *n) {
     if (!command_number(text, most, n)) {
-        return command_fail("slow", EXIT_USAGE, "--%s %s is no number from 1 to %" PRId64, option, text,
-                            most);
+        return command_fail("slow", EXIT_USAGE, "--%s %s is no number from 1 to %" PRId64, option,
+                            text, most);
     }
     return EXIT_SUCCESS;
 }
@@ -125,11 +122,13 @@ static int take(void *to, int option, const char *value) {
 // What getopt_long has left: at most the ID.
 static int take_id(int argc, char **argv, struct options *o) {
     if (optind + 1 < argc) {
-        return command_fail("slow", EXIT_USAGE, "unexpected argument '%s'; kprof slow --help tells more",
+        return command_fail("slow", EXIT_USAGE,
+                            "unexpected argument '%s'; kprof slow --help tells more",
                             argv[optind + 1]);
     }
     if (optind < argc && !command_number(argv[optind], INT64_MAX, &o->id)) {
-        return command_fail("slow", EXIT_USAGE, "'%s' is no ID; kprof slow --db FILE lists those there are",
+        return command_fail("slow", EXIT_USAGE,
+                            "'%s' is no ID; kprof slow --db FILE lists those there are",
                             argv[optind]);
     }
     return EXIT_SUCCESS;
@@ -145,10 +144,12 @@ static int check(const struct options *o) {
     }
     if (o->id != 0 && o->of_list) {
         return command_fail("slow", EXIT_USAGE,
-                            "--%s chooses from the list; with an ID there is nothing to choose", o->of_list);
+                            "--%s chooses from the list; with an ID there is nothing to choose",
+                            o->of_list);
     }
     if (o->id == 0 && o->width != 0) {
-        return command_fail("slow", EXIT_USAGE, "--width is for the drawing of one request; say its ID");
+        return command_fail("slow", EXIT_USAGE,
+                            "--width is for the drawing of one request; say its ID");
     }
     return EXIT_SUCCESS;
 }
@@ -218,13 +219,15 @@ static int show_list(struct store *store, const struct options *o) {
     status = put(&out);
     slow_list_free(&list);
     if (empty && status == EXIT_SUCCESS) {
-        status = command_fail("slow", EXIT_FAILURE, "%s keeps no %srequest%s", o->db,
-                              o->filter.failed ? "failed " : "", o->of_list ? " of that kind" : " yet");
+        status =
+            command_fail("slow", EXIT_FAILURE, "%s keeps no %srequest%s", o->db,
+                         o->filter.failed ? "failed " : "", o->of_list ? " of that kind" : " yet");
     }
     return status;
 }
 
-static void show_spans(const struct slow_spans *spans, const struct options *o, struct buffer *out) {
+static void show_spans(const struct slow_spans *spans, const struct options *o,
+                       struct buffer *out) {
     struct slow_style style = {.width = o->width ? (uint32_t)o->width : terminal_width(),
                                .utf8 = terminal_utf8(),
                                .colour = terminal_colour()};
@@ -236,13 +239,17 @@ static void show_spans(const struct slow_spans *spans, const struct options *o, 
 }
 
 // Reads what other nodes did for a request, and shows it all.
-static int show_with_parts(struct store *store, const struct options *o, struct slow_spans *spans, struct buffer *out) {
+static int show_with_parts(struct store *store, const struct options *o, struct slow_spans *spans,
+                           struct buffer *out) {
     struct slow_spans *done = calloc(spans->part_count + 1, sizeof *done);
     int status = done ? EXIT_SUCCESS : command_fail("slow", EXIT_FAILURE, "no memory");
     // what a part was done for is not known on its own node
-    for (uint32_t i = 0; done && !spans->request.origin && i < spans->part_count && status == EXIT_SUCCESS; i++) {
+    for (uint32_t i = 0;
+         done && !spans->request.origin && i < spans->part_count && status == EXIT_SUCCESS; i++) {
         bool found;
-        status = query_slow_spans(store, spans->parts[i].id, &found, &done[i]) ? EXIT_SUCCESS : cannot_read(store, o);
+        status = query_slow_spans(store, spans->parts[i].id, &found, &done[i])
+                     ? EXIT_SUCCESS
+                     : cannot_read(store, o);
         if (status == EXIT_SUCCESS && found) { // it may be gone by now
             slow_clean_spans(&done[i]);
         }
@@ -269,7 +276,8 @@ static int show_one(struct store *store, const struct options *o) {
         status = cannot_read(store, o);
     } else if (!found) {
         status = command_fail("slow", EXIT_FAILURE,
-                              "%s keeps no request %" PRId64 "; kprof slow --db FILE lists those there are",
+                              "%s keeps no request %" PRId64
+                              "; kprof slow --db FILE lists those there are",
                               o->db, o->id);
     } else {
         slow_clean_spans(&spans);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other nodes did for a request, among its own spans. A part's first call tells which process of another node its token came from: the
-// part stands within a call of that one, and below it.
+// What other nodes did for a request, among its own spans. A part's first call tells which process
+// of another node its token came from: the part stands within a call of that one, and below it.
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,10 +30,11 @@ struct join {
 };
 
 static int64_t end_of(const struct slow_span *span) {
-    return strcmp(span->outcome, "open") == 0 ? INT64_MAX : time_add(span->start_ns, span->duration_ns);
+    return strcmp(span->outcome, "open") == 0 ? INT64_MAX
+                                              : time_add(span->start_ns, span->duration_ns);
 }
 
-// -- callers ---------------------------------------------------------------------------------------------------------------
+// -- callers --------------------------------------------------------------------------------------
 
 // How well a call fits as the caller of what lasts from begin to end; the least is the best.
 enum fit { AROUND, OPEN, BEFORE, LATER, FITS };
@@ -43,12 +44,13 @@ static enum fit fit_of(const struct slow_span *span, int64_t begin, int64_t end)
     return span->start_ns > begin ? LATER : over >= end ? AROUND : over > begin ? OPEN : BEFORE;
 }
 
-// The call of a process that one from begin to end was made by, most likely: of those that fit best the one that began last. NONE: there is
-// none of that process.
+// The call of a process that one from begin to end was made by, most likely: of those that fit best
+// the one that began last. NONE: there is none of that process.
 static uint32_t call_of(const struct join *j, uint64_t process, int64_t begin, int64_t end) {
     uint32_t best = NONE;
     enum fit best_fit = FITS;
-    for (uint32_t i = process != 0 ? map_get(&j->latest, process) : NONE; i != NONE; i = j->all[i].earlier) {
+    for (uint32_t i = process != 0 ? map_get(&j->latest, process) : NONE; i != NONE;
+         i = j->all[i].earlier) {
         const struct slow_span *span = &j->all[i].span;
         enum fit fit = fit_of(span, begin, end);
         int64_t so_far = best == NONE ? 0 : j->all[best].span.start_ns;
@@ -61,7 +63,8 @@ static uint32_t call_of(const struct join *j, uint64_t process, int64_t begin, i
     return best;
 }
 
-// The same among all calls of the request's own node before one, where nothing is known of the process.
+// The same among all calls of the request's own node before one, where nothing is known of the
+// process.
 static uint32_t own_call(const struct join *j, uint32_t before, int64_t begin, int64_t end) {
     uint32_t best = NONE;
     enum fit best_fit = BEFORE;
@@ -75,13 +78,14 @@ static uint32_t own_call(const struct join *j, uint32_t before, int64_t begin, i
     return best;
 }
 
-// -- gathering, each part where it belongs by time -------------------------------------------------------------------------
+// -- gathering, each part where it belongs by time ------------------------------------------------
 
 static void add(struct join *j, const struct slow_span *span, const char *node) {
     struct joined *to = &j->all[j->count];
     uint64_t pid;
     bool known = message_pid_parse(span->pid, &pid);
-    *to = (struct joined){*span, known ? message_process(slice_text(node), pid) : 0, NONE, j->count};
+    *to =
+        (struct joined){*span, known ? message_process(slice_text(node), pid) : 0, NONE, j->count};
     if (known) {
         to->earlier = map_get(&j->latest, to->process);
         map_set(&j->latest, to->process, j->count); // without memory it is not found: nothing worse
@@ -89,8 +93,8 @@ static void add(struct join *j, const struct slow_span *span, const char *node) 
     j->count++;
 }
 
-// Where something that began and lasted so long by its own node's clock stands within what it was done for: nothing is done before that
-// begins, or begun after its end.
+// Where something that began and lasted so long by its own node's clock stands within what it was
+// done for: nothing is done before that begins, or begun after its end.
 static int64_t within(int64_t begin, int64_t length, int64_t from, int64_t until) {
     int64_t latest = time_sub(until, length);
     return begin < from ? from : begin <= until ? begin : latest > from ? latest : from;
@@ -111,13 +115,16 @@ static bool has_caller(const struct join *j, const struct slow_spans *done) {
 }
 
 // When a part began, from the request's begin.
-static int64_t offset_of(const struct join *j, const struct slow_part *part, const struct slow_spans *done) {
+static int64_t offset_of(const struct join *j, const struct slow_part *part,
+                         const struct slow_spans *done) {
     int64_t offset = time_sub(part->started_ns, j->of->request.started_ns);
     if (has_caller(j, done)) {
         const struct slow_span *first = &done->spans[first_brought(done)];
         int64_t begin = time_add(offset, first->start_ns);
-        const struct slow_span *caller = &j->all[call_of(j, first->caller, begin, time_add(begin, first->duration_ns))].span;
-        return time_sub(within(begin, first->duration_ns, caller->start_ns, end_of(caller)), first->start_ns);
+        const struct slow_span *caller =
+            &j->all[call_of(j, first->caller, begin, time_add(begin, first->duration_ns))].span;
+        return time_sub(within(begin, first->duration_ns, caller->start_ns, end_of(caller)),
+                        first->start_ns);
     }
     return within(offset, part->duration_ns, 0, j->of->request.duration_ns);
 }
@@ -135,8 +142,8 @@ static void add_part(struct join *j, uint32_t i) {
     }
 }
 
-// Callers before what they called; where nothing is known of a caller, in the order of the parts. left: the parts, without those that have
-// no spans.
+// Callers before what they called; where nothing is known of a caller, in the order of the parts.
+// left: the parts, without those that have no spans.
 static void add_parts(struct join *j, uint32_t *left, uint32_t count) {
     while (count > 0) {
         uint32_t later = 0;
@@ -168,11 +175,13 @@ static void gather(struct join *j) {
     add_parts(j, j->places, count);
 }
 
-// -- in the order of time, each below its caller ---------------------------------------------------------------------------
+// -- in the order of time, each below its caller --------------------------------------------------
 
 static int by_start(const void *a, const void *b) {
     const struct joined *x = a, *y = b;
-    return x->span.start_ns != y->span.start_ns ? (x->span.start_ns < y->span.start_ns ? -1 : 1) : x->at < y->at ? -1 : 1;
+    return x->span.start_ns != y->span.start_ns ? (x->span.start_ns < y->span.start_ns ? -1 : 1)
+           : x->at < y->at                      ? -1
+                                                : 1;
 }
 
 // Sorts by start and has the numbers follow.
@@ -193,10 +202,12 @@ static void sort(struct join *j) {
     }
 }
 
-// Whether a call was made for a process, if only by way of others: then what comes from there to that process is an answer.
+// Whether a call was made for a process, if only by way of others: then what comes from there to
+// that process is an answer.
 static bool made_for(const struct join *j, uint32_t call, uint64_t process) {
     for (uint32_t n = 0; call != NONE && n < DEEPEST; n++, call = j->all[call].span.parent) {
-        if (process != 0 && (j->all[call].process == process || j->all[call].span.caller == process)) {
+        if (process != 0 &&
+            (j->all[call].process == process || j->all[call].span.caller == process)) {
             return true;
         }
     }
@@ -221,7 +232,8 @@ static uint32_t parent_of(const struct join *j, uint32_t i) {
     if (answer && one->earlier != NONE) {
         return as_before(j, i);
     }
-    return caller != NONE && caller < i && !answer ? caller : own_call(j, i, one->span.start_ns, end);
+    return caller != NONE && caller < i && !answer ? caller
+                                                   : own_call(j, i, one->span.start_ns, end);
 }
 
 bool slow_join(struct slow_spans *of, const struct slow_spans *done) {

@@ -33,7 +33,8 @@ static void request_json(struct json *j, const struct slow_request *r) {
     json_close(j, '}');
 }
 
-static void span_json(struct json *j, const struct slow_span *s, uint32_t number, const char *node) {
+static void span_json(struct json *j, const struct slow_span *s, uint32_t number,
+                      const char *node) {
     json_open(j, '{');
     json_key_int(j, "span", number);
     json_key(j, "parent");

@@ -54,7 +54,8 @@ enum column { ID, STARTED, NODE, IDENTITY, DURATION, OUTCOME, REASON, SPANS, COL
 static const char *const headings[COLUMNS] = {"id",       "started", "node",   "identity",
                                               "duration", "outcome", "reason", "spans"};
 
-static void cell(const struct slow_request *r, enum column column, const struct node_names *names, char out[CELL_BYTES]) {
+static void cell(const struct slow_request *r, enum column column, const struct node_names *names,
+                 char out[CELL_BYTES]) {
     char text[TEXT_TIME_BYTES];
     switch (column) {
     case ID:
@@ -106,7 +107,8 @@ void slow_table(const struct slow_list *list, const char *db, bool limited, stru
     }
     for (int c = 0; c < COLUMNS; c++) {
         snprintf(cells[c], CELL_BYTES, "%s", headings[c]);
-        bool told = c != NODE || names.count > 1; // where all are of one node their column tells nothing
+        // where all are of one node their column tells nothing
+        bool told = c != NODE || names.count > 1;
         widths[c] = told ? text_width(headings[c]) : 0;
     }
     for (uint32_t i = 0; i < list->count; i++) {

@@ -10,8 +10,8 @@
 #include "tool/node.h"
 #include "tool/text.h"
 
-// The bar's least width, and the one that tier names give way to; the levels that are indented, two columns
-// each; the least that names are cut to.
+// The bar's least width, and the one that tier names give way to; the levels that are indented, two
+// columns each; the least that names are cut to.
 enum { CELL_BYTES = 256, GAP = 2, BAR_LEAST = 10, BAR_WANTED = 24, LEVELS = 12, TIER_LEAST = 24 };
 
 // In the order of a line; the bar stands behind the offset.
@@ -36,8 +36,8 @@ struct waterfall {
 
 // -- tree
 
-// Puts the spans into tree order. Whatever the parents are, every span comes once: only smaller numbers count
-// as parents.
+// Puts the spans into tree order. Whatever the parents are, every span comes once: only smaller
+// numbers count as parents.
 static bool arrange(struct waterfall *w) {
     uint32_t count = w->of->count;
     uint32_t *first = malloc(((size_t)count + 1) * sizeof *first); // child; [count]: at the top
@@ -46,7 +46,8 @@ static bool arrange(struct waterfall *w) {
     for (uint32_t i = 0; ok && i <= count; i++) {
         first[i] = UINT32_MAX;
     }
-    for (uint32_t i = count; ok && i-- > 0;) { // backwards, so that earlier siblings come to stand first
+    // backwards, so that earlier siblings come to stand first
+    for (uint32_t i = count; ok && i-- > 0;) {
         uint32_t parent = w->of->spans[i].parent < i ? w->of->spans[i].parent : count;
         next[i] = first[parent];
         first[parent] = i;
@@ -112,14 +113,16 @@ static void tier_cell(const struct waterfall *w, uint32_t span, char out[CELL_BY
     uint32_t depth = w->depth[span];
     int indent = 2 * (int)(depth < w->levels ? depth : w->levels);
     if (depth > w->levels) {
-        snprintf(out, CELL_BYTES, "%*s[%" PRIu32 "] %s", indent, "", depth, w->of->spans[span].name);
+        snprintf(out, CELL_BYTES, "%*s[%" PRIu32 "] %s", indent, "", depth,
+                 w->of->spans[span].name);
     } else {
         snprintf(out, CELL_BYTES, "%*s%s", indent, "", w->of->spans[span].name);
     }
     text_clean(out); // it may end in the middle of a character
 }
 
-static void cell(const struct waterfall *w, uint32_t span, enum column column, char out[CELL_BYTES]) {
+static void cell(const struct waterfall *w, uint32_t span, enum column column,
+                 char out[CELL_BYTES]) {
     const struct slow_span *s = &w->of->spans[span];
     bool open = is(s->outcome, "open");
     switch (column) {
@@ -143,7 +146,8 @@ static void cell(const struct waterfall *w, uint32_t span, enum column column, c
         duration_or_none(s->off_cpu_ns, s->off_cpu_ns == 0, out);
         break;
     case PROCESS:
-        snprintf(out, CELL_BYTES, "%s%s%s", s->pid, s->node ? " " : "", s->node ? node_names_shown(&w->names, s->node) : "");
+        snprintf(out, CELL_BYTES, "%s%s%s", s->pid, s->node ? " " : "",
+                 s->node ? node_names_shown(&w->names, s->node) : "");
         text_clean(out);
         break;
     case TIER:
@@ -193,7 +197,8 @@ static void share_out(struct waterfall *w) {
 
 // -- bars
 
-// What a column of the bar shows. The eighths of a column that are filled from the left are FILLED + 1 … 8.
+// What a column of the bar shows. The eighths of a column that are filled from the left are FILLED
+// + 1 … 8.
 enum glyph { NOTHING, END, WAITING, OPEN, RIGHT_EIGHTH, RIGHT_HALF, FILLED };
 
 static const char *const blocks[FILLED + 9] = {" ", "│", "╌", "░", "▕", "▐", " ", "▏",
@@ -288,8 +293,10 @@ static void part_line(const struct slow_part *part, int64_t began, struct buffer
     int64_t later = time_sub(part->started_ns, began);
     buffer_printf(out, part->remote ? " Its part on " : " The request itself on ");
     buffer_text(out, part->node);
-    buffer_printf(out, ": %s, begun %s %s, kprof slow %" PRId64 "\n", text_duration((double)part->duration_ns, duration),
-                  text_duration(later < 0 ? -(double)later : (double)later, offset), later < 0 ? "earlier" : "later", part->id);
+    buffer_printf(out, ": %s, begun %s %s, kprof slow %" PRId64 "\n",
+                  text_duration((double)part->duration_ns, duration),
+                  text_duration(later < 0 ? -(double)later : (double)later, offset),
+                  later < 0 ? "earlier" : "later", part->id);
 }
 
 static void header(const struct waterfall *w, struct buffer *out) {
@@ -298,8 +305,8 @@ static void header(const struct waterfall *w, struct buffer *out) {
     paint(w, out, bold);
     buffer_printf(out, " Request %" PRId64 ", ", r->id);
     buffer_text(out, r->identity); // of any length
-    buffer_printf(out, ": %s, %s, at %s on ", text_duration((double)r->duration_ns, duration), r->outcome,
-                  slow_started(r->started_ns, started));
+    buffer_printf(out, ": %s, %s, at %s on ", text_duration((double)r->duration_ns, duration),
+                  r->outcome, slow_started(r->started_ns, started));
     buffer_text(out, r->node);
     paint(w, out, NULL);
     buffer_printf(out, "\n Kept because %s. %" PRIu32 " span%s.\n",
@@ -318,7 +325,8 @@ static void header(const struct waterfall *w, struct buffer *out) {
 }
 
 // The columns of a line from one on; the last one is not padded.
-static void columns(const struct waterfall *w, const char cells[COLUMNS][CELL_BYTES], struct buffer *out) {
+static void columns(const struct waterfall *w, const char cells[COLUMNS][CELL_BYTES],
+                    struct buffer *out) {
     for (int c = DURATION; c < OUTCOME; c++) {
         if (w->widths[c] == 0) {
             continue;
@@ -387,19 +395,26 @@ static void legend(const struct waterfall *w, struct buffer *out) {
         buffer_text(out, w->blind ? "unknown: its tier has returns => none\n" : "\n");
     }
     if (w->remote) {
-        buffer_text(out, "\n ~ on another node: by its clock, but within the call that it hangs below, which has it in self\n");
+        buffer_text(
+            out, "\n"
+                 " ~ on another node: by its clock, but within the call that it hangs below, which "
+                 "has it in self\n");
     }
     if (r->kept < r->spans) {
-        buffer_printf(out, "\n %" PRIu32 " of %" PRIu32 " spans were kept, the first by start.\n", r->kept, r->spans);
+        buffer_printf(out, "\n %" PRIu32 " of %" PRIu32 " spans were kept, the first by start.\n",
+                      r->kept, r->spans);
     }
     if (r->cut) {
         buffer_text(
-            out, "\n It had more spans than the collector takes: it counts as incomplete, and what was cut "
-                 "is not here.\n");
+            out,
+            "\n"
+            " It had more spans than the collector takes: it counts as incomplete, and what was "
+            "cut is not here.\n");
     }
 }
 
-void slow_waterfall(const struct slow_spans *spans, const struct slow_style *style, struct buffer *out) {
+void slow_waterfall(const struct slow_spans *spans, const struct slow_style *style,
+                    struct buffer *out) {
     struct waterfall w = {.of = spans, .style = style};
     w.order = malloc(((size_t)spans->count + 1) * sizeof *w.order);
     w.depth = malloc(((size_t)spans->count + 1) * sizeof *w.depth);

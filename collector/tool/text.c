@@ -44,7 +44,8 @@ char *text_unmarked(uint64_t calls, char out[TEXT_UNMARKED_BYTES]) {
         }
         grouped[len++] = digits[i];
     }
-    snprintf(out, TEXT_UNMARKED_BYTES, "%.*s call%s, but nothing has begun a request", (int)len, grouped, text_plural(calls));
+    snprintf(out, TEXT_UNMARKED_BYTES, "%.*s call%s, but nothing has begun a request", (int)len,
+             grouped, text_plural(calls));
     return out;
 }
 
@@ -57,8 +58,8 @@ static locale_t utf8(void) {
     return locale;
 }
 
-// Reads the character at *at and steps over it; L'\0' at the end, -1 (one byte stepped over) when it is none
-// that may be shown.
+// Reads the character at *at and steps over it; L'\0' at the end, -1 (one byte stepped over) when
+// it is none that may be shown.
 static wint_t next(const char **at) {
     mbstate_t state = {0};
     wchar_t c;

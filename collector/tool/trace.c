@@ -25,9 +25,7 @@ const char trace_help[] =
     "  resume         traces again after a pause; also at once after a trip of the breaker\n"
     "  sample N       one request in N from now on; 1 is all of them\n"
     "  sample R/s     at most R requests a second from now on\n"
-    "\n"
-    REACH_HELP
-    "  --json                  one JSON object: node, command, ok, text\n"
+    "\n" REACH_HELP "  --json                  one JSON object: node, command, ok, text\n"
     "\n"
     "Returns once the node has done it. What the guard lowers under load stays lowered until the\n"
     "load allows more; kprof nodes shows both. Requests that were open at a pause count as\n"
@@ -43,22 +41,28 @@ struct options {
 };
 
 static int take_sample(const char *text, struct options *o) {
-    return command_sampling(text, &o->sampling) ? EXIT_SUCCESS
-                                                : command_fail("trace", EXIT_USAGE, "sample %s: want " COMMAND_SAMPLING, text);
+    return command_sampling(text, &o->sampling)
+               ? EXIT_SUCCESS
+               : command_fail("trace", EXIT_USAGE, "sample %s: want " COMMAND_SAMPLING, text);
 }
 
 static int take_arguments(int argc, char **argv, struct options *o) {
     if (argc < 2) {
-        return command_fail("trace", EXIT_USAGE, "want NODE and one of pause, resume, sample; kprof trace --help tells more");
+        return command_fail(
+            "trace", EXIT_USAGE,
+            "want NODE and one of pause, resume, sample; kprof trace --help tells more");
     }
     o->node = argv[0];
     o->command = argv[1];
     bool sample = strcmp(o->command, "sample") == 0;
     if (!sample && strcmp(o->command, "pause") != 0 && strcmp(o->command, "resume") != 0) {
-        return command_fail("trace", EXIT_USAGE, "'%s' is none of pause, resume, sample", o->command);
+        return command_fail("trace", EXIT_USAGE, "'%s' is none of pause, resume, sample",
+                            o->command);
     }
     if (argc != (sample ? 3 : 2)) {
-        return command_fail("trace", EXIT_USAGE, sample ? "sample wants one value: N or R/s" : "unexpected argument '%s'",
+        return command_fail("trace", EXIT_USAGE,
+                            sample ? "sample wants one value: N or R/s"
+                                   : "unexpected argument '%s'",
                             sample ? "" : argv[2]);
     }
     return sample ? take_sample(argv[2], o) : EXIT_SUCCESS;
@@ -75,7 +79,8 @@ static int take(void *to, int option, const char *value) {
 }
 
 static int parse(int argc, char **argv, struct options *o) {
-    static const struct option options[] = {REACH_OPTIONS, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        REACH_OPTIONS, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
     *o = (struct options){0};
     int status = command_options(argc, argv, options, take, o);
     return status == EXIT_SUCCESS ? take_arguments(argc - optind, argv + optind, o) : status;
@@ -83,7 +88,9 @@ static int parse(int argc, char **argv, struct options *o) {
 
 static int ask(struct client *c, const struct options *o) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    const char *how = o->sampling.one_in > 0 ? "one_in" : o->sampling.per_second > 0 ? "per_second" : NULL;
+    const char *how = o->sampling.one_in > 0       ? "one_in"
+                      : o->sampling.per_second > 0 ? "per_second"
+                                                   : NULL;
     struct control_writer w = control_begin(&b, "trace", how ? 3 : 2);
     control_text(&w, "node", slice_text(o->node));
     control_text(&w, "command", slice_text(o->command));
@@ -128,14 +135,16 @@ int trace_main(int argc, char **argv) {
     char found[NODE_TEXT_BYTES];
     status = nodes_find("trace", c, o.node, found, &o.node);
     status = status == EXIT_SUCCESS ? ask(c, &o) : status;
-    struct control *answer = status == EXIT_SUCCESS ? reach_answer("trace", c, "traced", ANSWER_MS) : NULL;
+    struct control *answer =
+        status == EXIT_SUCCESS ? reach_answer("trace", c, "traced", ANSWER_MS) : NULL;
     if (answer) {
         char text[512];
         bool ok = false;
         struct slice said = slice_text("");
         control_get_bool(control_root(answer), "ok", &ok);
         control_get_text(control_root(answer), "text", &said);
-        snprintf(text, sizeof text, "%.*s", (int)(said.len < sizeof text ? said.len : sizeof text), (const char *)said.data);
+        snprintf(text, sizeof text, "%.*s", (int)(said.len < sizeof text ? said.len : sizeof text),
+                 (const char *)said.data);
         status = show(&o, ok, text);
     } else if (status == EXIT_SUCCESS) {
         status = EXIT_FAILURE;

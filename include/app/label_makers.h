@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which node has made a label. A shim's labels are a number of 26 bits, drawn anew for each trace and told to the collector, above a
-// counter of 32. So a label that comes in another node's stream says whose request that node works for.
+// Which node has made a label. A shim's labels are a number of 26 bits, drawn anew for each trace
+// and told to the collector, above a counter of 32. So a label that comes in another node's stream
+// says whose request that node works for.
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +12,8 @@
 
 enum {
     LABEL_COUNTER_BITS = 32,
-    LABEL_STARTS = 8 // traces of a node that are remembered: its labels live on in processes that hold them
+    // traces of a node that are remembered: its labels live on in processes that hold them
+    LABEL_STARTS = 8
 };
 
 struct label_makers {

@@ -32,8 +32,8 @@ struct collector_options {
     const char *tls_ca; // NULL: clients need no certificates
 };
 
-// Reads the command line; strings point into argv. Returns -1 to go on, or the exit status with which to end at once (after
-// --help and --version, or with the mistake told on stderr).
+// Reads the command line; strings point into argv. Returns -1 to go on, or the exit status with
+// which to end at once (after --help and --version, or with the mistake told on stderr).
 int collector_options_parse(int argc, char **argv, struct collector_options *out);
 
 // Whether an IP address, as text, is the machine's own.

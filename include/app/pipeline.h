@@ -3,7 +3,8 @@
 //
 //   bytes → frames → messages → (tier set) → tracker → account → stats
 //
-// A pipeline knows nodes by name until it is told to forget them; a node that comes back under its name is the same node. One thread.
+// A pipeline knows nodes by name until it is told to forget them; a node that comes back under its
+// name is the same node. One thread.
 #pragma once
 
 #include <stdbool.h>
@@ -29,18 +30,20 @@ struct pipeline_options {
     int64_t bucket_s;
     int64_t timeout_ns; // of requests
     bool shared;        // by nodes that come and go: none may take what others need
-    // What a live collector does when asked to; all may be NULL in a replay. user is the node's, see pipeline_set_user.
-    // The shim shall say whose identity the call of a function is; arguments is the term of their list, without the leading 131. Answer
-    // with pipeline_answer.
-    void (*identify)(void *user, uint32_t id, const struct traced_function *function, struct slice arguments);
+    // What a live collector does when asked to; all may be NULL in a replay. user is the node's,
+    // see pipeline_set_user. The shim shall say whose identity the call of a function is; arguments
+    // is the term of their list, without the leading 131. Answer with pipeline_answer.
+    void (*identify)(void *user, uint32_t id, const struct traced_function *function,
+                     struct slice arguments);
     // The shim shall take this function's pattern off.
     void (*disarm)(void *user, const struct traced_function *function);
-    // Calls of this tier come under a label of the node whose request is over: who makes them shall be traced no longer.
-    // LIMIT_STALE_PER_SECOND at most.
+    // Calls of this tier come under a label of the node whose request is over: who makes them shall
+    // be traced no longer. LIMIT_STALE_PER_SECOND at most.
     void (*stale)(void *user, const char *tier, uint64_t label);
     // A complete request of a node that wants them (pipeline_want_calls).
     void (*calls)(void *user, const struct pipeline_calls *calls);
-    // A complete request that took longer than pipeline_set_slow allows; LIMIT_SLOW_PER_SECOND at most.
+    // A complete request that took longer than pipeline_set_slow allows; LIMIT_SLOW_PER_SECOND at
+    // most.
     void (*slow)(void *user, const struct pipeline_calls *calls);
 };
 
@@ -52,27 +55,33 @@ struct directory *pipeline_directory(struct pipeline *p);
 // The node of a name, known or new; NULL at LIMIT_NODES or without memory.
 struct pipeline_node *pipeline_node(struct pipeline *p, struct slice name);
 uint16_t pipeline_node_id(const struct pipeline_node *n); // in the directory
-// Marks the nodes, by id, that have a user or a stream, or that statistics name which were gathered since the swap before the last: what
-// pipeline_swap gave out last counts as long as it is not reset.
+// Marks the nodes, by id, that have a user or a stream, or that statistics name which were gathered
+// since the swap before the last: what pipeline_swap gave out last counts as long as it is not
+// reset.
 void pipeline_used_nodes(const struct pipeline *p, bool used[LIMIT_NODES]);
-// Tiers' names are about to come: where few more could be had, those that nothing names any more are given back.
+// Tiers' names are about to come: where few more could be had, those that nothing names any more
+// are given back.
 void pipeline_make_room(struct pipeline *p);
 // Forgets a node that is not used, and gives its name and id back.
 void pipeline_forget(struct pipeline *p, uint16_t id);
 const char *pipeline_node_name(const struct pipeline_node *n);
-// What the callbacks get for this node; NULL: no callbacks, and it keeps little memory until it comes back.
+// What the callbacks get for this node; NULL: no callbacks, and it keeps little memory until it
+// comes back.
 void pipeline_set_user(struct pipeline_node *n, void *user);
 void pipeline_want_calls(struct pipeline_node *n, bool wanted);
-// Where its requests are counted besides, for who watches the node; NULL: nowhere. Stays the caller's.
+// Where its requests are counted besides, for who watches the node; NULL: nowhere. Stays the
+// caller's.
 void pipeline_set_live(struct pipeline_node *n, struct live *live);
 // From which duration on its requests are slow; at first none is.
 void pipeline_set_slow(struct pipeline_node *n, int64_t slow_ns);
 // The tiers it traces. Takes the set's content; what was traced before is forgotten.
 void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers);
-// What the labels of its running trace start with, see label_makers.h. The word of a live stream comes on another connection than the
-// stream, and may be there first: it is the open stream's if that has none, else the next one's.
+// What the labels of its running trace start with, see label_makers.h. The word of a live stream
+// comes on another connection than the stream, and may be there first: it is the open stream's if
+// that has none, else the next one's.
 void pipeline_set_labels(struct pipeline_node *n, uint32_t start);
-// How its monotonic time reads: ticks per second (> 0), and the ticks to add to get time since 1970 UTC.
+// How its monotonic time reads: ticks per second (> 0), and the ticks to add to get time since 1970
+// UTC.
 void pipeline_set_clock(struct pipeline_node *n, int64_t ticks_per_second, int64_t offset_ticks);
 
 // The same of a node that is traced already: somebody has set its clock.
@@ -84,8 +93,8 @@ struct pipeline_now {
     int64_t steady; // of a clock that only goes on
 };
 
-// The node said that its monotonic time is at_ticks now. Until it does, after pipeline_set_clock, the two wall clocks count as equal and
-// a live stream's time goes on by its messages alone.
+// The node said that its monotonic time is at_ticks now. Until it does, after pipeline_set_clock,
+// the two wall clocks count as equal and a live stream's time goes on by its messages alone.
 void pipeline_sync(struct pipeline_node *n, int64_t at_ticks, struct pipeline_now now);
 
 struct pipeline_stream {
@@ -94,13 +103,15 @@ struct pipeline_stream {
     uint16_t entry; // without them: the tier that opens a request, or TIER_NONE
 };
 
-// Calls that the node made in between (its monotonic time in ticks) may not have been traced: code was reloaded, or somebody took
-// the trace flags off.
+// Calls that the node made in between (its monotonic time in ticks) may not have been traced: code
+// was reloaded, or somebody took the trace flags off.
 void pipeline_gap(struct pipeline_node *n, int64_t from_ticks, int64_t until_ticks, bool reload);
 
-// The shim's word of a stream of which nothing more comes: how many messages its trace port gave in all, dropped ones included. Those
-// that did not come are lost: they enter the ledger as dropped, and what is open of that stream is incomplete. Of a stream that is not
-// one of the last two here (the collector began anew) they are the `unsent` ones, which never left the node. Returns how many were lost.
+// The shim's word of a stream of which nothing more comes: how many messages its trace port gave in
+// all, dropped ones included. Those that did not come are lost: they enter the ledger as dropped,
+// and what is open of that stream is incomplete. Of a stream that is not one of the last two here
+// (the collector began anew) they are the `unsent` ones, which never left the node. Returns how
+// many were lost.
 struct pipeline_total {
     uint32_t labels; // which stream, by what the labels of its trace start with; not 0
     uint64_t messages;
@@ -110,13 +121,14 @@ uint64_t pipeline_total(struct pipeline_node *n, const struct pipeline_total *to
 // What the labels of the latest stream start with; 0: not told.
 uint32_t pipeline_labels(const struct pipeline_node *n);
 
-// A stream of trace-port bytes of the node begins. One at a time: a stream still open is ended as lost.
+// A stream of trace-port bytes of the node begins. One at a time: a stream still open is ended as
+// lost.
 bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *stream);
-// More bytes of it. Returns -1, or when the bytes are no trace stream the offset in the stream of the frame that is none: the
-// rest is lost then.
+// More bytes of it. Returns -1, or when the bytes are no trace stream the offset in the stream of
+// the frame that is none: the rest is lost then.
 int64_t pipeline_feed(struct pipeline_node *n, struct slice bytes);
-// The stream ended; clean when nothing was cut off. Requests that wait for more are closed. Returns whether bytes of a cut
-// frame were left over, and their offset.
+// The stream ended; clean when nothing was cut off. Requests that wait for more are closed. Returns
+// whether bytes of a cut frame were left over, and their offset.
 bool pipeline_end(struct pipeline_node *n, bool clean, int64_t *cut_at);
 
 // An answer to identify; identity is NULL for none.
@@ -160,10 +172,12 @@ struct pipeline_totals {
     uint64_t tokenless_calls;             // calls of tiers under no token
     uint64_t returns;                     // of tiers, by an exception too, and return_to messages
     struct pipeline_counts shim;
-    uint64_t untimed;     // calls without a timestamp: of no use, counted as decode errors too
-    int64_t first_error;  // offset in the stream of the first frame that could not be decoded, or -1
+    uint64_t untimed; // calls without a timestamp: of no use, counted as decode errors too
+    // offset in the stream of the first frame that could not be decoded, or -1
+    int64_t first_error;
 };
-// By how much the node's clock was ahead of ours when it last told its time, ns, less the message's delay. False: it has not.
+// By how much the node's clock was ahead of ours when it last told its time, ns, less the message's
+// delay. False: it has not.
 bool pipeline_clock_offset(const struct pipeline_node *n, int64_t *ahead);
 // How many tiers it traces.
 uint32_t pipeline_tiers(const struct pipeline_node *n);

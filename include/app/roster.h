@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes there are and have been since the collector began, what each does, and what happened to it lately: what `kprof nodes`
-// shows. What was counted stands in the pipeline. Runs on the event loop's thread; times are ns since 1970 UTC.
+// Which nodes there are and have been since the collector began, what each does, and what happened
+// to it lately: what `kprof nodes` shows. What was counted stands in the pipeline. Runs on the
+// event loop's thread; times are ns since 1970 UTC.
 #pragma once
 
 #include <stdbool.h>
@@ -39,8 +40,10 @@ struct roster_node {
     struct rate_budget lines; // in the log, of what it does and its shim says
     uint64_t unmarked; // calls of tiers, while nothing begins a request; 0 as soon as something has
     struct roster_event events[LIMIT_NODE_EVENTS]; // a ring
-    uint64_t happened;                             // events so far; the latest is events[(happened - 1) % LIMIT_NODE_EVENTS]
-    uint64_t finished[ROSTER_RATE_SECONDS + 1];    // requests, at the end of each of the last seconds, a ring
+    // events so far; the latest is events[(happened - 1) % LIMIT_NODE_EVENTS]
+    uint64_t happened;
+    // requests, at the end of each of the last seconds, a ring
+    uint64_t finished[ROSTER_RATE_SECONDS + 1];
     uint64_t seconds;
 };
 
@@ -50,8 +53,10 @@ struct roster {
 
 void roster_free(struct roster *r);
 // A node has connected. NULL without memory. Valid until roster_free.
-struct roster_node *roster_join(struct roster *r, uint16_t id, struct pipeline_node *node, int64_t now);
-// The node that has been gone for longest among those whose id is not in `used`; NULL when there is none.
+struct roster_node *roster_join(struct roster *r, uint16_t id, struct pipeline_node *node,
+                                int64_t now);
+// The node that has been gone for longest among those whose id is not in `used`; NULL when there is
+// none.
 struct roster_node *roster_oldest(const struct roster *r, const bool used[LIMIT_NODES]);
 // Forgets a node that is gone.
 void roster_forget(struct roster *r, struct roster_node *n);
@@ -59,7 +64,8 @@ void roster_leave(struct roster_node *n, int64_t now);
 // The node's state; told as an event when it is another one.
 void roster_state(struct roster_node *n, const char *state, int64_t now);
 // Something happened. The text is cut, and cleaned of what is no printable UTF-8.
-__attribute__((format(printf, 3, 4))) void roster_event(struct roster_node *n, int64_t now, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void roster_event(struct roster_node *n, int64_t now,
+                                                        const char *format, ...);
 // A second has passed.
 void roster_second(struct roster *r);
 // Requests that finished, per second, over the last ten seconds or since the node is known.

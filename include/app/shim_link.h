@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connected shim, as the collector sees it: its messages to the pipeline, its node's wishes, its recording.
-// Runs on the event loop's thread.
+// One connected shim, as the collector sees it: its messages to the pipeline, its node's wishes,
+// its recording. Runs on the event loop's thread.
 #pragma once
 
 #include "app/pipeline.h"
@@ -21,19 +21,20 @@ struct shim_link {
     uint16_t node_id;
     bool stats_wanted;
     bool slow_wanted; // slow requests are to be sent to it
-    bool stopped_cleanly; // the shim said that its trace ended in order, so that the stream's end loses nothing
-    bool streaming;   // a stream of the node is open in the pipeline
+    // the shim said that its trace ended in order, so that the stream's end loses nothing
+    bool stopped_cleanly;
+    bool streaming;              // a stream of the node is open in the pipeline
     struct pipeline_total total; // told of a stream that still comes; labels 0: of none
-    bool output_full; // something was left out for it; told once
-    int64_t heard;    // when its shim last said something, on the monotonic clock
+    bool output_full;            // something was left out for it; told once
+    int64_t heard;               // when its shim last said something, on the monotonic clock
 };
 
 struct shim_links {
     struct pipeline *pipeline;
-    struct roster *roster;    // told what happens
-    struct tool_links *tools; // told what nodes answer to tools
+    struct roster *roster;         // told what happens
+    struct tool_links *tools;      // told what nodes answer to tools
     struct recording_place record; // dir NULL: none
-    int64_t slow_ns;    // of nodes that do not say themselves when a request is slow
+    int64_t slow_ns;               // of nodes that do not say themselves when a request is slow
     struct shim_link *first;
     bool shutting_down; // streams end because we end
 };
@@ -41,7 +42,8 @@ struct shim_links {
 // The server's events, for these links.
 struct server_events shim_link_events(struct shim_links *links);
 // The pipeline's callbacks; their user is a shim_link.
-void shim_link_identify(void *user, uint32_t id, const struct traced_function *function, struct slice arguments);
+void shim_link_identify(void *user, uint32_t id, const struct traced_function *function,
+                        struct slice arguments);
 void shim_link_disarm(void *user, const struct traced_function *function);
 void shim_link_stale(void *user, const char *tier, uint64_t label);
 void shim_link_calls(void *user, const struct pipeline_calls *calls);

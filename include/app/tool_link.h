@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connected tools: what they ask, what they watch, what they want of a node. The server's events for sessions of role "tool", see
-// codec/control.h. Runs on the event loop's thread.
+// The connected tools: what they ask, what they watch, what they want of a node. The server's
+// events for sessions of role "tool", see codec/control.h. Runs on the event loop's thread.
 #pragma once
 
 #include "app/roster.h"
@@ -20,9 +20,11 @@ struct tool_links {
 
 // The server's events, for these links.
 struct server_events tool_link_events(struct tool_links *links);
-// A second has passed: sends the rows of watched nodes, gives up on nodes that do not answer. now: ns of the monotonic clock.
+// A second has passed: sends the rows of watched nodes, gives up on nodes that do not answer. now:
+// ns of the monotonic clock.
 void tool_link_second(struct tool_links *links, int64_t now);
 // Marks the nodes, by directory id, that somebody watches or waits for.
 void tool_link_mark(const struct tool_links *links, bool nodes[LIMIT_NODES]);
 // A node's answer to what a tool wanted of it.
-void tool_link_steered(struct tool_links *links, const struct shim_link *shim, struct control_map answer);
+void tool_link_steered(struct tool_links *links, const struct shim_link *shim,
+                       struct control_map answer);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A growable run of bytes with a cap, for text and messages that are built up. A failed append (cap or memory) leaves the buffer
-// marked failed and its content as it was: check once at the end.
-// One thread at a time; buffer_free gives the memory back.
+// A growable run of bytes with a cap, for text and messages that are built up. A failed append (cap
+// or memory) leaves the buffer marked failed and its content as it was: check once at the end. One
+// thread at a time; buffer_free gives the memory back.
 #pragma once
 
 #include <stdarg.h>
@@ -22,7 +22,8 @@ struct buffer buffer_make(size_t cap);
 void buffer_free(struct buffer *b);
 // Forgets the content and the failure, keeps the memory.
 void buffer_reset(struct buffer *b);
-// Makes room for n more bytes and returns where they go, or NULL; buffer_grow(b, n) then says how many were written.
+// Makes room for n more bytes and returns where they go, or NULL; buffer_grow(b, n) then says how
+// many were written.
 uint8_t *buffer_reserve(struct buffer *b, size_t n);
 void buffer_grow(struct buffer *b, size_t n);
 // Takes the first n bytes away.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slice of bytes that somebody else owns, and a cursor that reads one without ever passing its end.
+// A slice of bytes that somebody else owns, and a cursor that reads one without ever passing its
+// end.
 //
-// The cursor's one claim primitive is cursor_claim; everything else stands on it. A failed cursor stays failed and
-// yields zeros, so that a reader may check once, at its end. Pure: no allocation, no clock.
+// The cursor's one claim primitive is cursor_claim; everything else stands on it. A failed cursor
+// stays failed and yields zeros, so that a reader may check once, at its end. Pure: no allocation,
+// no clock.
 #pragma once
 
 #include <stdbool.h>

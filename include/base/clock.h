@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clocks, in nanoseconds. For app, tool and the writer's retention; the layers that compute take time as an argument.
+// The clocks, in nanoseconds. For app, tool and the writer's retention; the layers that compute
+// take time as an argument.
 #pragma once
 
 #include <stdint.h>

@@ -6,8 +6,9 @@
 
 #include "base/bytes.h"
 
-// Sets the seed of this process from the kernel's random source. Call once, before the first hash; without it the seed
-// is a constant (tests). Results never leave the process, so that a different seed never changes what is stored.
+// Sets the seed of this process from the kernel's random source. Call once, before the first hash;
+// without it the seed is a constant (tests). Results never leave the process, so that a different
+// seed never changes what is stored.
 void hash_seed(void);
 
 // 64 bit hash of some bytes under the process's seed.

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every cap of the collector, with its unit and its reason. Whatever the nodes send, memory stays below the sum of
-// these: what does not fit is counted in the ledger, never kept.
+// Every cap of the collector, with its unit and its reason. Whatever the nodes send, memory stays
+// below the sum of these: what does not fit is counted in the ledger, never kept.
 //
-// Where several nodes share something, none gets more than three times as much as is free (SLAB_SHARE in base/slab.h): whoever comes finds
-// room; of what nodes keep for long, tier names, each is sure of some. What a burst took goes back within seconds after it; a node that is
-// gone keeps some 150 KB, until another one needs its place.
+// Where several nodes share something, none gets more than three times as much as is free
+// (SLAB_SHARE in base/slab.h): whoever comes finds room; of what nodes keep for long, tier names,
+// each is sure of some. What a burst took goes back within seconds after it; a node that is gone
+// keeps some 150 KB, until another one needs its place.
 //
-// tests/unit/test_limits.c fills each line of the sum below to the brim. What is usual is far below: 100,000 open requests of four open
-// calls in two processes take 84 MB (tests/scenarios/16_limits.sh). The caps are the whole collector's.
+// tests/unit/test_limits.c fills each line of the sum below to the brim. What is usual is far
+// below: 100,000 open requests of four open calls in two processes take 84 MB
+// (tests/scenarios/16_limits.sh). The caps are the whole collector's.
 #pragma once
 
-// -- the sum, MB of 1,000,000 bytes, on a machine of 64 bits -------------------------------------------------------------
+// -- the sum, MB of 1,000,000 bytes, on a machine of 64 bits --------------------------------------
 
-// Requests of all nodes: calls, spans, requests and their names, processes, costs of calls, indexes, and scratch to work a finished one
-// out.
+// Requests of all nodes: calls, spans, requests and their names, processes, costs of calls,
+// indexes, and scratch to work a finished one out.
 #define LIMIT_MB_REQUESTS 200
-// Two sets of statistics, one gathered while the other is written: rows, those of _other and _total too, histograms, the ledger, paths,
-// kept requests.
+// Two sets of statistics, one gathered while the other is written: rows, those of _other and _total
+// too, histograms, the ledger, paths, kept requests.
 #define LIMIT_MB_STATISTICS 170
 // What kept requests are compared with.
 #define LIMIT_MB_KEPT 13
@@ -26,54 +28,60 @@
 #define LIMIT_MB_WATCHED 15
 // Bytes that wait to be read, or to be sent, or for the rest of a frame.
 #define LIMIT_MB_CONNECTIONS 68
-// The programs, their libraries, SQLite's cache of 8 MB, connections and their TLS, names: measured 30, and some 40 KB for each of
-// LIMIT_CONNECTIONS.
+// The programs, their libraries, SQLite's cache of 8 MB, connections and their TLS, names: measured
+// 30, and some 40 KB for each of LIMIT_CONNECTIONS.
 #define LIMIT_MB_REST 55
-#define LIMIT_MB                                                                                                            \
-    (LIMIT_MB_REQUESTS + LIMIT_MB_STATISTICS + LIMIT_MB_KEPT + LIMIT_MB_NODES + LIMIT_MB_WATCHED + LIMIT_MB_CONNECTIONS + \
-     LIMIT_MB_REST)
+#define LIMIT_MB                                                                                   \
+    (LIMIT_MB_REQUESTS + LIMIT_MB_STATISTICS + LIMIT_MB_KEPT + LIMIT_MB_NODES + LIMIT_MB_WATCHED + \
+     LIMIT_MB_CONNECTIONS + LIMIT_MB_REST)
 
-// -- streams -----------------------------------------------------------------------------------------------------
+// -- streams --------------------------------------------------------------------------------------
 
-// Bytes of one trace frame that is decoded. Return values travel whole; larger ones are skipped and counted as lost.
+// Bytes of one trace frame that is decoded. Return values travel whole; larger ones are skipped and
+// counted as lost.
 #define LIMIT_FRAME_BYTES (4u << 20)
 // Bytes a frame may claim at all. More than this is no trace stream, and the connection is refused.
 #define LIMIT_FRAME_CLAIM (256u << 20)
-// Bytes of begun frames of all nodes together whose rest is still to come; each node may keep as many as LIMIT_SURE_BYTES besides. A frame
-// for which there is no room is lost.
+// Bytes of begun frames of all nodes together whose rest is still to come; each node may keep as
+// many as LIMIT_SURE_BYTES besides. A frame for which there is no room is lost.
 #define LIMIT_PARTIAL_BYTES (16u << 20)
 #define LIMIT_SURE_BYTES 16384u
 // Bytes of one control message, as the protocol says.
 #define LIMIT_CONTROL_BYTES (1u << 20)
-// Messages of more than this that are on their way at a time; who begins one more is closed, and may try again.
+// Messages of more than this that are on their way at a time; who begins one more is closed, and
+// may try again.
 #define LIMIT_CONTROL_SMALL 32768u
 #define LIMIT_CONTROL_LARGE 8u
 // Nesting of a control message: a calls message has 4.
 #define LIMIT_CONTROL_DEPTH 8
 // Elements of all maps and arrays of a control message together: 250 tiers of 4 pairs, and room.
 #define LIMIT_CONTROL_ELEMENTS 16384
-// Connections at the same time: two a node, some of tools, and newcomers; fewer where the process may not have so many files. Past it the
-// newest is closed.
+// Connections at the same time: two a node, some of tools, and newcomers; fewer where the process
+// may not have so many files. Past it the newest is closed.
 #define LIMIT_CONNECTIONS 640
-// Those among them that have not yet said who they are; and from one address (one /64 network of IPv6). Past it the oldest from the
-// address that has the most goes: who is what it says takes some milliseconds, who floods the port crowds out its own kind.
+// Those among them that have not yet said who they are; and from one address (one /64 network of
+// IPv6). Past it the oldest from the address that has the most goes: who is what it says takes some
+// milliseconds, who floods the port crowds out its own kind.
 #define LIMIT_NEWCOMERS 128
 #define LIMIT_NEWCOMERS_PER_ADDRESS 64
-// TLS handshakes begun in a second, from one address (one /64 network of IPv6): each takes up to 5 ms of the one thread that
-// also takes traces in. Who is over it waits for the next second.
+// TLS handshakes begun in a second, from one address (one /64 network of IPv6): each takes up to 5
+// ms of the one thread that also takes traces in. Who is over it waits for the next second.
 #define LIMIT_HANDSHAKES_PER_ADDRESS 50
 // Addresses whose handshakes are counted in a second; further ones are not.
 #define LIMIT_HANDSHAKE_ADDRESSES 256
 // Files that are kept for other things than connections.
 #define LIMIT_OTHER_FILES 64
-// Bytes of its first message; a hello has some 200. What strangers can make us keep is this for each connection.
+// Bytes of its first message; a hello has some 200. What strangers can make us keep is this for
+// each connection.
 #define LIMIT_HELLO_BYTES 16384u
 // Seconds that a new connection may take until it has said, and proven, who it is.
 #define LIMIT_HELLO_SECONDS 5
-// Bytes of the shared secret. 16 bytes cannot be guessed if they are random, and passphrases that short should be noticed.
+// Bytes of the shared secret. 16 bytes cannot be guessed if they are random, and passphrases that
+// short should be noticed.
 #define LIMIT_SECRET_LEAST 16
 #define LIMIT_SECRET_BYTES 1024
-// Bytes that may wait to be sent to one shim; past it rows and calls for it are left out and the log says so.
+// Bytes that may wait to be sent to one shim; past it rows and calls for it are left out and the
+// log says so.
 #define LIMIT_OUTPUT_BYTES (4u << 20)
 // The same of all together, besides LIMIT_SURE_BYTES each.
 #define LIMIT_OUTPUT_ALL_BYTES (16u << 20)
@@ -85,48 +93,54 @@
 // Seconds that a node has to answer what a tool wants of it: arming takes a few at most.
 #define LIMIT_STEER_SECONDS 10
 
-// -- requests (per collector) --------------------------------------------------------------------------------------
+// -- requests (per collector) ---------------------------------------------------------------------
 
-// Requests that are open or in their grace time. 128 bytes each, 128 more for the name that a web server's has from its begin, and up to
-// 43 in the index of tokens.
+// Requests that are open or in their grace time. 128 bytes each, 128 more for the name that a web
+// server's has from its begin, and up to 43 in the index of tokens.
 #define LIMIT_OPEN_REQUESTS 150000u
-// Spans of one request; the rest is cut and the request is incomplete. 420 bytes of scratch each, once.
+// Spans of one request; the rest is cut and the request is incomplete. 420 bytes of scratch each,
+// once.
 #define LIMIT_SPANS_PER_REQUEST 20000u
 // Processes that one request spawned; likewise.
 #define LIMIT_SPAWNS_PER_REQUEST 10000u
 // Chunks of seven spans of all open requests together, 288 bytes each: 1.1 million spans in 46 MB.
 #define LIMIT_SPAN_CHUNKS 160000u
-// Open calls of all processes of all nodes, 48 bytes each, and 16 more when garbage collection or scheduling is traced.
+// Open calls of all processes of all nodes, 48 bytes each, and 16 more when garbage collection or
+// scheduling is traced.
 #define LIMIT_OPEN_CALLS 600000u
 // Processes that have made calls lately, 136 bytes each, and up to 43 in the index of pids,
 #define LIMIT_PROCESSES 350000u
-// and among them those without an open call: the memory of many more would be slower than to take them up again.
+// and among them those without an open call: the memory of many more would be slower than to take
+// them up again.
 #define LIMIT_IDLE_PROCESSES 10000u
 // Closed tokens that are remembered, so that what comes late is counted as stale and opens nothing.
 #define LIMIT_CLOSED_TOKENS 32768u
-// What processes were at lately, of all nodes, 56 bytes each: messages of a process may overtake those of another by DISORDER_NS, in which
-// all nodes together end some thousands of calls.
+// What processes were at lately, of all nodes, 56 bytes each: messages of a process may overtake
+// those of another by DISORDER_NS, in which all nodes together end some thousands of calls.
 #define LIMIT_EPISODES 32768u
 // Labels that are remembered as lent, 48 bytes each.
 #define LIMIT_LENT_LABELS 4096u
-// A traced loop that never returns grows its process's stack on the node with every round, and its pattern must go. It shows by its open
-// calls: this many in one process
+// A traced loop that never returns grows its process's stack on the node with every round, and its
+// pattern must go. It shows by its open calls: this many in one process
 #define LIMIT_CALL_DEPTH 20000u
 // or, piled up in one process, calls of this many different requests, which no recursion does.
 #define LIMIT_LOOP_REQUESTS 100u
-// or, of an entry, by a request that has had no end within the request timeout although its process called the entry again this often.
+// or, of an entry, by a request that has had no end within the request timeout although its process
+// called the entry again this often.
 #define LIMIT_LOOP_ENTRIES 10u
 
-// -- names ---------------------------------------------------------------------------------------------------------
+// -- names ----------------------------------------------------------------------------------------
 
 // Nodes that are known; the one that has been gone for longest makes room.
 #define LIMIT_NODES 250u
-// Tiers of one node, and tier names of all nodes. A node keeps its names as long as it is connected: so that many of many names leave some
-// for others, each is sure of so many of them, whoever has the rest.
+// Tiers of one node, and tier names of all nodes. A node keeps its names as long as it is
+// connected: so that many of many names leave some for others, each is sure of so many of them,
+// whoever has the rest.
 #define LIMIT_TIERS 200u
 #define LIMIT_TIER_NAMES 4000u
 #define LIMIT_SURE_TIER_NAMES 12u
-// Bytes of a module's or function's name, 255 characters, and of all that a node traces or names by: 80 each, with 400 of them.
+// Bytes of a module's or function's name, 255 characters, and of all that a node traces or names
+// by: 80 each, with 400 of them.
 #define LIMIT_ATOM_BYTES 1020u
 #define LIMIT_TIER_BYTES 32768u
 // Names of functions in trace messages whose meaning is remembered.
@@ -135,25 +149,28 @@
 #define LIMIT_IDENTITIES 1000u
 // Bytes of an identity, a tier's or a node's name; longer ones are cut.
 #define LIMIT_NAME_BYTES 120u
-// Rows (bucket, node, identity, tier) between two flushes, some 200 bytes each, and a histogram. That has 256 bytes for each power of two
-// between its shortest and its longest call. Half as many of _other come on top, and one of _total for each bucket, node and tier of these.
-// As many rows of the ledger (bucket, node).
+// Rows (bucket, node, identity, tier) between two flushes, some 200 bytes each, and a histogram.
+// That has 256 bytes for each power of two between its shortest and its longest call. Half as many
+// of _other come on top, and one of _total for each bucket, node and tier of these. As many rows of
+// the ledger (bucket, node).
 #define LIMIT_STAT_ROWS 16000u
-// Bytes of these rows' histograms together, besides 512 each. Past it two buckets are taken together, as often as needed: quantiles become
-// coarser.
+// Bytes of these rows' histograms together, besides 512 each. Past it two buckets are taken
+// together, as often as needed: quantiles become coarser.
 #define LIMIT_HISTOGRAM_BYTES (16u << 20)
 // The same of the histograms that a tool watches, a node's.
 #define LIMIT_LIVE_BYTES (256u << 10)
 
-// -- kept requests and paths ---------------------------------------------------------------------------------------------
+// -- kept requests and paths ----------------------------------------------------------------------
 
-// Requests of one node, identity and bucket that are kept whole: over the threshold, failed, and the slowest.
+// Requests of one node, identity and bucket that are kept whole: over the threshold, failed, and
+// the slowest.
 #define LIMIT_KEPT_OVER 10u
 #define LIMIT_KEPT_FAILED 3u
 #define LIMIT_KEPT_SLOWEST 3u
 // Spans kept of one of them, 72 bytes each; a person looks at some hundreds.
 #define LIMIT_KEPT_SPANS 2000u
-// Nodes' identities whose kept requests are remembered, so that further ones are compared with them: 568 bytes each.
+// Nodes' identities whose kept requests are remembered, so that further ones are compared with
+// them: 568 bytes each.
 #define LIMIT_KEEP_RECORDS 20000u
 // Bytes of them between two flushes.
 #define LIMIT_KEPT_BYTES (16u << 20)
@@ -164,7 +181,7 @@
 // Rows (bucket, node, identity, path) between two flushes, 96 bytes each.
 #define LIMIT_PATH_ROWS 50000u
 
-// -- identity questions --------------------------------------------------------------------------------------------
+// -- identity questions ---------------------------------------------------------------------------
 
 // Calls of one request whose arguments may be asked about.
 #define LIMIT_ASKS_PER_REQUEST 8u
@@ -175,9 +192,10 @@
 // Bytes of arguments that are sent with a question.
 #define LIMIT_ASK_BYTES 65536u
 
-// -- times ---------------------------------------------------------------------------------------------------------
+// -- times ----------------------------------------------------------------------------------------
 
-// How long an ended request waits for its asynchronous spans and for messages that overtook each other (up to 4 ms).
+// How long an ended request waits for its asynchronous spans and for messages that overtook each
+// other (up to 4 ms).
 #define GRACE_NS 1000000000LL
 // By how much a message may be older than one of another process that came before it (seen: 4 ms).
 #define DISORDER_NS 4000000LL
@@ -185,15 +203,18 @@
 #define GRACE_ASK_NS 2000000000LL
 // Requests handed to a shim that prints calls, per second and node.
 #define LIMIT_CALLS_PER_SECOND 10
-// Tiers and labels of requests that are over under which they are still called: told to a shim in a second, 16 bytes each and node.
+// Tiers and labels of requests that are over under which they are still called: told to a shim in a
+// second, 16 bytes each and node.
 #define LIMIT_STALE_PER_SECOND 64
 // Slow requests that the log tells of, per second and node.
 #define LIMIT_SLOW_PER_SECOND 5
-// Lines of the log in a minute, and at once when it was quiet before: what a person can read who looks for what happened.
+// Lines of the log in a minute, and at once when it was quiet before: what a person can read who
+// looks for what happened.
 #define LIMIT_LOG_LINES 200
 // Of one kind, and of what one node makes us write: some 100 tiers that are not there.
 #define LIMIT_LOG_LINES_OF_KIND 100
-// Those of a kind that are written though there was room for no more: an error of our own, while others talk.
+// Those of a kind that are written though there was room for no more: an error of our own, while
+// others talk.
 #define LIMIT_LOG_LINES_RARE 5
 // Kinds of lines that are told apart, 280 bytes each; the collector has some 60.
 #define LIMIT_LOG_KINDS 100u

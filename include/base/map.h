@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A map from 64 bit keys to 32 bit values: open addressing, linear probing, deletion without tombstones.
-// Keys are spread with hash_mix; the key 0 is allowed. Grows by doubling up to what its owner puts in; the owner keeps the cap.
-// One thread at a time.
+// A map from 64 bit keys to 32 bit values: open addressing, linear probing, deletion without
+// tombstones. Keys are spread with hash_mix; the key 0 is allowed. Grows by doubling up to what its
+// owner puts in; the owner keeps the cap. One thread at a time.
 #pragma once
 
 #include <stdbool.h>
@@ -35,7 +35,8 @@ void map_clear(struct map *m);
 // Gives memory back when the map is far larger than what is in it. Moves slots.
 void map_fit(struct map *m);
 
-// The slot that holds key, or the free one where it belongs. One always exists: the map is never full.
+// The slot that holds key, or the free one where it belongs. One always exists: the map is never
+// full.
 static inline struct map_slot *map_find(const struct map *m, uint64_t key) {
     for (uint32_t i = (uint32_t)hash_mix(key) & m->mask;; i = (i + 1) & m->mask) {
         struct map_slot *s = &m->slots[i];

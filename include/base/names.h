@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interned names: a text gets a small number once, and everything after works with the number.
-// Texts are cut at LIMIT_NAME_BYTES (at a UTF-8 border), bytes that are no printable UTF-8 become '?'.
-// One thread at a time; names_text and names_generation may be read by other threads that got the id from the owner afterwards, as long as
-// the name is not removed.
+// Texts are cut at LIMIT_NAME_BYTES (at a UTF-8 border), bytes that are no printable UTF-8 become
+// '?'. One thread at a time; names_text and names_generation may be read by other threads that got
+// the id from the owner afterwards, as long as the name is not removed.
 #pragma once
 
 #include <stdbool.h>
@@ -37,7 +37,8 @@ static inline uint32_t names_count(const struct names *n) {
 static inline bool names_has(const struct names *n, uint32_t id) {
     return id < n->count && n->texts[id];
 }
-// Forgets a name: nobody may have its id any more, as another text may get it. names_generation then is another one.
+// Forgets a name: nobody may have its id any more, as another text may get it. names_generation
+// then is another one.
 void names_remove(struct names *n, uint32_t id);
 static inline uint32_t names_generation(const struct names *n, uint32_t id) {
     return n->generations[id];
@@ -45,8 +46,8 @@ static inline uint32_t names_generation(const struct names *n, uint32_t id) {
 // The text of an id.
 const char *names_text(const struct names *n, uint32_t id);
 
-// Copies a text to out with the zero that ends it, cut at a UTF-8 border to room - 1 bytes; bytes that are no printable UTF-8 become '?'.
-// Returns its length.
+// Copies a text to out with the zero that ends it, cut at a UTF-8 border to room - 1 bytes; bytes
+// that are no printable UTF-8 become '?'. Returns its length.
 size_t names_clean(struct slice text, char *out, size_t room);
 // Whether a text is printable UTF-8, so that names_clean changes nothing but what is too long.
 bool names_is_clean(struct slice text);

@@ -11,8 +11,9 @@ struct rate {
     uint32_t count;
 };
 
-// Counts one more at `time`, and returns how many there were before it in its stretch, of `length` in the same unit: below a limit it is
-// within that, and where it is the limit itself it is the first one over it.
+// Counts one more at `time`, and returns how many there were before it in its stretch, of `length`
+// in the same unit: below a limit it is within that, and where it is the limit itself it is the
+// first one over it.
 static inline uint32_t rate_count(struct rate *r, int64_t time, int64_t length) {
     if (r->stretch != time / length) {
         *r = (struct rate){.stretch = time / length};
@@ -26,7 +27,8 @@ struct rate_budget {
 };
 
 // Whether there is one more to take at `now`, of a clock that only goes on.
-static inline bool rate_has(const struct rate_budget *b, int64_t now, int64_t every, int64_t at_once) {
+static inline bool rate_has(const struct rate_budget *b, int64_t now, int64_t every,
+                            int64_t at_once) {
     return b->until - now <= (at_once - 1) * every;
 }
 

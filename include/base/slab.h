@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool of records of one size, named by a 32 bit index that stays valid until the record is freed.
-// The records lie one behind the other in address space that is reserved for all of them at the first take; memory is taken as they are
-// used, and given back by slab_free and slab_trim only, so that a steady load allocates nothing. One thread at a time.
+// A pool of records of one size, named by a 32 bit index that stays valid until the record is
+// freed. The records lie one behind the other in address space that is reserved for all of them at
+// the first take; memory is taken as they are used, and given back by slab_free and slab_trim only,
+// so that a steady load allocates nothing. One thread at a time.
 #pragma once
 
 #include <stdbool.h>
@@ -32,15 +33,16 @@ void slab_free(struct slab *s);
 uint32_t slab_take(struct slab *s);
 // Gives a record back. Its index may be handed out again at once.
 void slab_give(struct slab *s, uint32_t index);
-// Gives the memory of free records back to the system, when few are in use and that was so at the calls before: call once a second. What
-// a given record held is 0 then, or as it was.
+// Gives the memory of free records back to the system, when few are in use and that was so at the
+// calls before: call once a second. What a given record held is 0 then, or as it was.
 void slab_trim(struct slab *s);
 
 enum { SLAB_SHARE = 3 };
 
-// The same for one of several users of a pool, who counts the records that he has in *own. When it is shared, nobody gets more than
-// SLAB_SHARE times as many as are free: one who wants all has three quarters of them, and whoever else comes finds room; n who do have
-// 3/(3n + 1) each, and a third of that stays free.
+// The same for one of several users of a pool, who counts the records that he has in *own. When it
+// is shared, nobody gets more than SLAB_SHARE times as many as are free: one who wants all has
+// three quarters of them, and whoever else comes finds room; n who do have 3/(3n + 1) each, and a
+// third of that stays free.
 static inline uint32_t slab_take_own(struct slab *s, uint32_t *own, bool shared) {
     if (shared && *own >= (uint64_t)SLAB_SHARE * (s->cap - s->used)) {
         return SLAB_NONE;

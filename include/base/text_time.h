@@ -7,13 +7,15 @@
 
 enum { TEXT_TIME_BYTES = 40 };
 
-// Writes "2026-11-20T10:00:00Z", with milliseconds when they are not zero and wanted. ns counts from 1970 UTC. Returns out.
+// Writes "2026-11-20T10:00:00Z", with milliseconds when they are not zero and wanted. ns counts
+// from 1970 UTC. Returns out.
 char *text_time_format(int64_t ns, bool milliseconds, char out[TEXT_TIME_BYTES]);
 
-// Reads a time: "2026-11-20T10:00:00Z", "2026-11-20 10:00", "2026-11-20" (all UTC), "now", or a length back from now such
-// as "30m" or "90s". Returns false and leaves *ns when the text is none of these.
+// Reads a time: "2026-11-20T10:00:00Z", "2026-11-20 10:00", "2026-11-20" (all UTC), "now", or a
+// length back from now such as "30m" or "90s". Returns false and leaves *ns when the text is none
+// of these.
 bool text_time_parse(const char *text, int64_t now_ns, int64_t *ns);
 
-// Reads a length: a number with the unit ms, s, m, h or d, seconds when there is none. False when it is none, or negative, or
-// longer than 100 years.
+// Reads a length: a number with the unit ms, s, m, h or d, seconds when there is none. False when
+// it is none, or negative, or longer than 100 years.
 bool text_duration_parse(const char *text, int64_t *ns);

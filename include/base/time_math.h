@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of times that nodes and files tell, which may be any 64 bit number: one that does not fit stays at the end of what does.
+// Sums of times that nodes and files tell, which may be any 64 bit number: one that does not fit
+// stays at the end of what does.
 #pragma once
 
 #include <stdint.h>
@@ -14,10 +15,13 @@ static inline int64_t time_sub(int64_t a, int64_t b) {
     return __builtin_sub_overflow(a, b, &rest) ? (b < 0 ? INT64_MAX : INT64_MIN) : rest;
 }
 
-// So many units of a time in a smaller one, n of which make one of them: seconds in nanoseconds, say.
+// So many units of a time in a smaller one, n of which make one of them: seconds in nanoseconds,
+// say.
 static inline int64_t time_scale(int64_t units, int64_t n) {
     int64_t product;
-    return __builtin_mul_overflow(units, n, &product) ? ((units < 0) == (n < 0) ? INT64_MAX : INT64_MIN) : product;
+    return __builtin_mul_overflow(units, n, &product)
+               ? ((units < 0) == (n < 0) ? INT64_MAX : INT64_MIN)
+               : product;
 }
 
 // Nanoseconds of seconds.

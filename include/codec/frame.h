@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of a trace port's stream: op:u8, size:u32 big-endian, then for op 0 `size` bytes of one external term, for op 1 nothing, size
-// being the number of dropped messages (trace_ip_drv.c, trace_file_drv.c). An empty frame of op 0 is what the guard's gauge
-// leaves in the stream. Pure.
+// Frames of a trace port's stream: op:u8, size:u32 big-endian, then for op 0 `size` bytes of one
+// external term, for op 1 nothing, size being the number of dropped messages (trace_ip_drv.c,
+// trace_file_drv.c). An empty frame of op 0 is what the guard's gauge leaves in the stream. Pure.
 #pragma once
 
 #include "base/buffer.h"
@@ -9,10 +9,11 @@
 #include "base/limits.h"
 
 enum frame_kind {
-    FRAME_TERM,     // body is one external term, with its leading 131
-    FRAME_DROPPED,  // size messages were dropped here
-    FRAME_EMPTY,    // a heartbeat
-    FRAME_OVERSIZED // a term of size bytes, over LIMIT_FRAME_BYTES: its bytes follow and are the caller's to skip
+    FRAME_TERM,    // body is one external term, with its leading 131
+    FRAME_DROPPED, // size messages were dropped here
+    FRAME_EMPTY,   // a heartbeat
+    // a term of size bytes, over LIMIT_FRAME_BYTES: its bytes follow and are the caller's to skip
+    FRAME_OVERSIZED
 };
 
 struct frame {
@@ -23,8 +24,9 @@ struct frame {
 
 enum { FRAME_HEADER = 5, FRAME_PARTIAL = 0, FRAME_BAD = -1, FRAME_OP_DROPPED = 1 };
 
-// Reads the frame at the start of bytes. Returns the bytes used (for FRAME_OVERSIZED the header's only), FRAME_PARTIAL when
-// more are needed, FRAME_BAD when this is no trace stream: another op, or a claim over LIMIT_FRAME_CLAIM.
+// Reads the frame at the start of bytes. Returns the bytes used (for FRAME_OVERSIZED the header's
+// only), FRAME_PARTIAL when more are needed, FRAME_BAD when this is no trace stream: another op, or
+// a claim over LIMIT_FRAME_CLAIM.
 static inline long frame_next(struct slice bytes, struct frame *frame) {
     if (bytes.len > 0 && bytes.data[0] > FRAME_OP_DROPPED) {
         return FRAME_BAD;
@@ -56,7 +58,8 @@ static inline long frame_next(struct slice bytes, struct frame *frame) {
     return (long)FRAME_HEADER + (long)size;
 }
 
-// Bytes that a frame still lacks of which only the start is there: of its header, or behind that of its body.
+// Bytes that a frame still lacks of which only the start is there: of its header, or behind that of
+// its body.
 static inline size_t frame_missing(struct slice begun) {
     if (begun.len < FRAME_HEADER) {
         return FRAME_HEADER - begun.len;
@@ -68,13 +71,16 @@ static inline size_t frame_missing(struct slice begun) {
 // Who reads a stream that comes in pieces of any size.
 struct frame_reader {
     struct buffer *partial; // the start of a frame whose rest is still to come
-    // Takes the frames at the start of bytes. Returns how many bytes they were, -1 when a frame is none.
+    // Takes the frames at the start of bytes. Returns how many bytes they were, -1 when a frame is
+    // none.
     int64_t (*take)(void *context, struct slice bytes);
-    // Appends bytes to `partial`, or leaves that empty: the frame is given up. False: the stream is over.
+    // Appends bytes to `partial`, or leaves that empty: the frame is given up. False: the stream is
+    // over.
     bool (*keep)(void *context, struct slice bytes);
     void *context;
 };
 
-// The next piece of a stream. A frame begun in earlier ones is completed in `partial`, as far as it needs; the rest is read in place. False
-// when it is no trace stream, or is over; how far it was then is the reader's to know.
+// The next piece of a stream. A frame begun in earlier ones is completed in `partial`, as far as it
+// needs; the rest is read in place. False when it is no trace stream, or is over; how far it was
+// then is the reader's to know.
 bool frame_feed(const struct frame_reader *reader, struct slice bytes);

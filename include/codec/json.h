@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A JSON writer (RFC 8259) onto a buffer. Commas and escapes are its business; that keys and values alternate is the
-// caller's. Bytes that are not UTF-8 become U+FFFD. Numbers that JSON cannot say (NaN, infinities) become null.
+// A JSON writer (RFC 8259) onto a buffer. Commas and escapes are its business; that keys and values
+// alternate is the caller's. Bytes that are not UTF-8 become U+FFFD. Numbers that JSON cannot say
+// (NaN, infinities) become null.
 #pragma once
 
 #include <stdint.h>

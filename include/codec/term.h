@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The external term format (erts/emulator/doc: erl_ext_dist), read in place: bounds-checked, without allocation or recursion.
-// Every reader takes a cursor at a term's tag, moves it behind the term, and fails the cursor on anything else. Pure.
+// The external term format (erts/emulator/doc: erl_ext_dist), read in place: bounds-checked,
+// without allocation or recursion. Every reader takes a cursor at a term's tag, moves it behind the
+// term, and fails the cursor on anything else. Pure.
 #pragma once
 
 #include "base/bytes.h"
@@ -52,7 +53,8 @@ struct term_pid {
 
 // The tag of the next term, 0 at the end.
 static inline uint8_t term_peek(const struct cursor *c) {
-    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it thinks of bytes that begin at NULL and end elsewhere
+    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it thinks of bytes that begin at NULL
+    // and end elsewhere
     return c->at < c->end ? *c->at : 0;
 }
 
@@ -60,12 +62,14 @@ static inline uint8_t term_peek(const struct cursor *c) {
 void term_skip(struct cursor *c);
 // As term_skip, and returns the term's bytes.
 struct slice term_take(struct cursor *c);
-// A list's length; its elements follow, and then, when *has_tail, one more term (NIL in a proper list). A string of bytes is a list whose
-// elements are plain bytes: *bytes is set to them, and nothing follows.
+// A list's length; its elements follow, and then, when *has_tail, one more term (NIL in a proper
+// list). A string of bytes is a list whose elements are plain bytes: *bytes is set to them, and
+// nothing follows.
 uint32_t term_list(struct cursor *c, bool *has_tail, struct slice *bytes);
 
 static inline bool term_is_atom(uint8_t tag) {
-    return tag == TERM_ATOM || tag == TERM_SMALL_ATOM || tag == TERM_ATOM_UTF8 || tag == TERM_SMALL_ATOM_UTF8;
+    return tag == TERM_ATOM || tag == TERM_SMALL_ATOM || tag == TERM_ATOM_UTF8 ||
+           tag == TERM_SMALL_ATOM_UTF8;
 }
 
 static inline bool term_is_tuple(uint8_t tag) {
@@ -76,7 +80,7 @@ static inline bool term_is_integer(uint8_t tag) {
     return tag == TERM_SMALL_INTEGER || tag == TERM_INTEGER || tag == TERM_SMALL_BIG;
 }
 
-// -- the readers of every message: inline --------------------------------------------------------------------------
+// -- the readers of every message: inline ---------------------------------------------------------
 
 // A tuple's arity; its elements follow.
 static inline uint32_t term_tuple(struct cursor *c) {
@@ -106,7 +110,8 @@ static inline struct term_atom term_atom(struct cursor *c) {
         cursor_fail(c);
     }
     const uint8_t *text = cursor_claim(c, len);
-    return (struct term_atom){slice_of(text, text ? len : 0), tag == TERM_ATOM || tag == TERM_SMALL_ATOM};
+    return (struct term_atom){slice_of(text, text ? len : 0),
+                              tag == TERM_ATOM || tag == TERM_SMALL_ATOM};
 }
 
 // An integer of at most 64 bits, signed.
@@ -121,7 +126,7 @@ static inline int64_t term_integer(struct cursor *c) {
         uint8_t sign = cursor_u8(c);
         const uint8_t *p = cursor_claim(c, n);
         uint64_t value = 0;
-        if (p && n == 8) { // as times and labels come
+        if (p && n == 8) {        // as times and labels come
             memcpy(&value, p, 8); // little-endian, like every machine this is built for
             n = 0;
         }
@@ -156,8 +161,9 @@ static inline struct term_pid term_pid(struct cursor *c) {
     return pid;
 }
 
-// A term as the short text that an identity is: an atom's name as mfa_atom shows it, the characters of a string or binary, an integer's
-// digits, a tuple's elements so with '_' between, {a, {b, c}} as "a /b/c", {a, "/b"} as "a /b" and {'GET', b} as "GET /b"; any other
-// term as Erlang prints it. term holds exactly one term without the leading 131.
-// Writes at most size bytes (size > 0) and returns their number; no terminating zero.
+// A term as the short text that an identity is: an atom's name as mfa_atom shows it, the characters
+// of a string or binary, an integer's digits, a tuple's elements so with '_' between, {a, {b, c}}
+// as "a /b/c", {a, "/b"} as "a /b" and {'GET', b} as "GET /b"; any other term as Erlang prints it.
+// term holds exactly one term without the leading 131. Writes at most size bytes (size > 0) and
+// returns their number; no terminating zero.
 size_t term_text(struct slice term, char *out, size_t size);

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-// The numbers are exit statuses of kprof attach and detach, and those of scripts/start_kprof_node.sh.
+// The numbers are exit statuses of kprof attach and detach, and those of
+// scripts/start_kprof_node.sh.
 enum dist_status {
     DIST_OK = 0,
     DIST_OTHER = 1,
@@ -21,14 +22,14 @@ enum dist_status {
 
 struct dist_error {
     enum dist_status status;
-    char text[1024]; // one line without a newline; may hold what the node sent: clean it before a terminal
-                     // sees it
+    // one line without a newline; may hold what the node sent: clean it before a terminal
+    char text[1024];
+    // sees it
 };
 
 // Sets *e. What does not fit is cut. No argument may be part of *e.
-__attribute__((format(printf, 3, 4))) static inline void dist_error_set(struct dist_error *e,
-                                                                        enum dist_status status,
-                                                                        const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static inline void
+dist_error_set(struct dist_error *e, enum dist_status status, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(e->text, sizeof e->text, format, args);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection to a running Erlang node, as a hidden node that listens nowhere and that epmd does not know.
-// IPv4.
+// A connection to a running Erlang node, as a hidden node that listens nowhere and that epmd does
+// not know. IPv4.
 #pragma once
 
 #include "dist/channel.h"
@@ -14,9 +14,9 @@ struct node {
     struct channel channel;
 };
 
-// Connects within timeout_ms, asks for the node's release and its own name. False with *e, which says what to do.
-// own_alive is our name without host. The node stays connected until node_disconnect, or until a call says
-// DIST_DOWN; it must not be moved meanwhile.
-bool node_connect(struct node *n, const struct node_name *name, const char *own_alive, const char *cookie,
-                  int timeout_ms, struct dist_error *e);
+// Connects within timeout_ms, asks for the node's release and its own name. False with *e, which
+// says what to do. own_alive is our name without host. The node stays connected until
+// node_disconnect, or until a call says DIST_DOWN; it must not be moved meanwhile.
+bool node_connect(struct node *n, const struct node_name *name, const char *own_alive,
+                  const char *cookie, int timeout_ms, struct dist_error *e);
 void node_disconnect(struct node *n);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shim in a connected node: bringing it in, starting a trace, giving our word, taking it out. The shim's
-// modules are part of this binary (scripts/embed_shim.escript); the thinking is done by
-// shim/src/kprof_attach.erl, in the node. All functions block, for half a minute at most, and return false
-// with *e.
+// The shim in a connected node: bringing it in, starting a trace, giving our word, taking it out.
+// The shim's modules are part of this binary (scripts/embed_shim.escript); the thinking is done by
+// shim/src/kprof_attach.erl, in the node. All functions block, for half a minute at most, and
+// return false with *e.
 #pragma once
 
 #include "codec/mfa.h"
@@ -37,7 +37,8 @@ struct shim_options {
     const char *identity_fun;   // Erlang text, or
     const struct mfa *identity; // a function, whose
     uint32_t identity_argument; // argument is the identity, 1 the first
-    bool wait;                  // functions that are not there are no error: they are traced once they are
+    // functions that are not there are no error: they are traced once they are
+    bool wait;
     uint32_t one_in, per_second; // sampling: one request in so many, or so many a second at most
 };
 
@@ -47,11 +48,12 @@ struct shim_told {
     char warnings[SHIM_LINES_BYTES]; // lines, each ended by a newline
 };
 
-// Loads and starts the shim. told->line: "loaded", "guest" (the node has its own kprof) or "again" (we had
-// been there: it is tracing).
+// Loads and starts the shim. told->line: "loaded", "guest" (the node has its own kprof) or "again"
+// (we had been there: it is tracing).
 bool shim_enter(struct node *n, struct shim_told *told, struct dist_error *e);
 // Starts the trace. told->line: what is traced, in a few words.
-bool shim_start(struct node *n, const struct shim_options *o, struct shim_told *told, struct dist_error *e);
+bool shim_start(struct node *n, const struct shim_options *o, struct shim_told *told,
+                struct dist_error *e);
 
 // How the node reaches the collector of its trace.
 struct shim_collector {
@@ -71,9 +73,10 @@ void shim_collector_wipe(struct node *n, struct shim_collector *c);
 
 enum shim_state { SHIM_TRACING, SHIM_WAITING, SHIM_PAUSED, SHIM_HELD, SHIM_IDLE, SHIM_GONE };
 
-// Tells the shim that we are here (it leaves by itself after 10 s without), and what it does: it waits for
-// the collector, its guard has paused it, kprof trace has, somebody has stopped it, or taken it out.
+// Tells the shim that we are here (it leaves by itself after 10 s without), and what it does: it
+// waits for the collector, its guard has paused it, kprof trace has, somebody has stopped it, or
+// taken it out.
 bool shim_word(struct node *n, enum shim_state *state, struct dist_error *e);
-// Takes the shim out. With ours only what we began; else what any kprof attach began, or left behind.
-// told->line: "out", or "nothing" when there was nothing to take out.
+// Takes the shim out. With ours only what we began; else what any kprof attach began, or left
+// behind. told->line: "out", or "nothing" when there was nothing to take out.
 bool shim_leave(struct node *n, bool ours, struct shim_told *told, struct dist_error *e);

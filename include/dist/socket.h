@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets with a deadline, a monotonic time in nanoseconds. Failures are told in errno; past the deadline it
-// is ETIMEDOUT.
+// Sockets with a deadline, a monotonic time in nanoseconds. Failures are told in errno; past the
+// deadline it is ETIMEDOUT.
 #pragma once
 
 #include <netinet/in.h>

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names that statistics are kept under, shared by all nodes of a collector: small numbers for nodes, identities and tiers.
-// Texts outlive every row that names them and may be read from the writer thread. Ids are given back once nothing names them.
+// The names that statistics are kept under, shared by all nodes of a collector: small numbers for
+// nodes, identities and tiers. Texts outlive every row that names them and may be read from the
+// writer thread. Ids are given back once nothing names them.
 //
-// Names are charged to the node that first used them. Where several nodes share a directory, none may have more than SLAB_SHARE times as
-// many as are free (base/slab.h); of tiers each is sure of LIMIT_SURE_TIER_NAMES, and this holds for the rest.
+// Names are charged to the node that first used them. Where several nodes share a directory, none
+// may have more than SLAB_SHARE times as many as are free (base/slab.h); of tiers each is sure of
+// LIMIT_SURE_TIER_NAMES, and this holds for the rest.
 #pragma once
 
 #include <stdint.h>
@@ -24,7 +26,7 @@ enum {
 
 // Names by the node that they are charged to.
 struct directory_owners {
-    uint8_t *of;             // by name
+    uint8_t *of;                   // by name
     uint32_t own[LIMIT_NODES + 1]; // how many each has, the last: those of no node
     uint32_t sure;                 // how many each may have in any case, when they are shared
 };

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions in the tree of spans: a path is a tier below a path, or below the request itself. Ids are from 1 up to LIMIT_PATHS. Those
-// that nothing names any more are given back; until then the writer thread may read what it was handed, while one thread adds.
+// Positions in the tree of spans: a path is a tier below a path, or below the request itself. Ids
+// are from 1 up to LIMIT_PATHS. Those that nothing names any more are given back; until then the
+// writer thread may read what it was handed, while one thread adds.
 //
-// A path is charged to the node that first had it. Where several nodes share them, none may have more than SLAB_SHARE times as many as are
-// free (base/slab.h).
+// A path is charged to the node that first had it. Where several nodes share them, none may have
+// more than SLAB_SHARE times as many as are free (base/slab.h).
 //
-// A tier that calls itself directly is one position, not two: recursion makes no new paths. What lies deeper than
-// LIMIT_PATH_DEPTH counts at that depth.
+// A tier that calls itself directly is one position, not two: recursion makes no new paths. What
+// lies deeper than LIMIT_PATH_DEPTH counts at that depth.
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +22,8 @@ enum { PATH_ROOT = 0, PATH_OTHER = UINT32_MAX }; // the request itself; every pa
 enum { PATHS_LATEST = 1024 };
 
 struct path {
-    uint32_t parent;     // PATH_ROOT: below the request; of a free id: the next one that is, PATH_ROOT: none
+    // PATH_ROOT: below the request; of a free id: the next one that is, PATH_ROOT: none
+    uint32_t parent;
     uint32_t generation; // of the id: another one once it was given back
     uint16_t tier;       // directory id
     uint8_t depth;       // 1: below the request; 0: the id is free
@@ -36,15 +38,17 @@ struct paths {
     uint32_t removed; // and of these
     uint32_t free;    // the first free one of them, PATH_ROOT: none
     bool shared;
-    bool refused;     // one was one too many; set back by who gives some back
+    bool refused;                  // one was one too many; set back by who gives some back
     uint32_t own[LIMIT_NODES + 1]; // how many each node has
-    uint16_t latest[PATHS_LATEST]; // the id found last for each value of a cheap hash of parent and tier; PATH_ROOT: none yet
+    // the id found last for each value of a cheap hash of parent and tier; PATH_ROOT: none yet
+    uint16_t latest[PATHS_LATEST];
 };
 
 // Returns false without memory.
 bool paths_init(struct paths *p);
 void paths_free(struct paths *p);
-// The path of a tier below another path (PATH_ROOT, PATH_OTHER too), made when it is new, for a node. PATH_OTHER when there are too many.
+// The path of a tier below another path (PATH_ROOT, PATH_OTHER too), made when it is new, for a
+// node. PATH_OTHER when there are too many.
 uint32_t paths_below(struct paths *p, uint16_t node, uint32_t parent, uint16_t tier);
 // Gives all back but those in use, by id, and those above them, which are marked so, too.
 void paths_forget(struct paths *p, bool used[LIMIT_PATHS + 1]);

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// One finished request as a tree of spans, and what each span's time is worth. Pure: arrays in, arrays out.
+// One finished request as a tree of spans, and what each span's time is worth. Pure: arrays in,
+// arrays out.
 //
-// A span's parent is the span below it on its process's stack when that is of the same request. The first of a process hangs
-//   - of a process that was spawned within the request: below the span that spawned it, or where the spawner's own spans hung at that time,
-//   - else below the span that was open in the process which its token came from, when it began, unless that process itself works for this
-//     one, somewhere up its spans: then the token came back with an answer, and the span hangs where this process's spans before it hang.
-//     Where no span was open there any more: below the last one if that process did something else while the span ran, or had ended the
-//     request (it has cast), else where its own spans hang (it waits for the answer).
-// A span without a parent hangs below the request itself. When all spans are in the process that began the request, nothing came from
-// elsewhere.
+// A span's parent is the span below it on its process's stack when that is of the same request. The
+// first of a process hangs
+//   - of a process that was spawned within the request: below the span that spawned it, or where
+//     the spawner's own spans hung at that time,
+//   - else below the span that was open in the process which its token came from, when it began,
+//     unless that process itself works for this one, somewhere up its spans: then the token came
+//     back with an answer, and the span hangs where this process's spans before it hang. Where no
+//     span was open there any more: below the last one if that process did something else while the
+//     span ran, or had ended the request (it has cast), else where its own spans hang (it waits for
+//     the answer).
+// A span without a parent hangs below the request itself. When all spans are in the process that
+// began the request, nothing came from elsewhere.
 //
-// The first span that a message or a spawn brings to a process has waited since the last thing that the sender is known to have done or got
-// back before: the begin of the request, a span's start or end, a spawn, the end of a span that its message or spawn had brought to another
-// process. It is an estimate: too long by what the sender worked between that and the send, too short where it had sent before that
-// came back. Whether a span that is not the first of its process was brought by another message from the same sender shows only by such a
-// thing in between. A spawned process that was somebody's sender before its first span has not waited since its spawn.
+// The first span that a message or a spawn brings to a process has waited since the last thing that
+// the sender is known to have done or got back before: the begin of the request, a span's start or
+// end, a spawn, the end of a span that its message or spawn had brought to another process. It is
+// an estimate: too long by what the sender worked between that and the send, too short where it had
+// sent before that came back. Whether a span that is not the first of its process was brought by
+// another message from the same sender shows only by such a thing in between. A spawned process
+// that was somebody's sender before its first span has not waited since its spawn.
 #pragma once
 
 #include <stdbool.h>
@@ -26,21 +33,28 @@ struct span {
     int64_t start; // node time, ns
     int64_t end;   // >= start; when open: meaningless
     uint64_t pid;
-    uint64_t from;   // the process its token came from
-    uint32_t parent; // in: the span below it on the stack, in arrival order, or SPAN_NONE. Out: in the sorted order
+    uint64_t from; // the process its token came from
+    // in: the span below it on the stack, in arrival order, or SPAN_NONE. Out: in the sorted order
+    uint32_t parent;
     uint16_t tier;
     bool open;  // its return was not seen
     bool error; // ended by an exception
-    bool blind; // of a tier without return values (return_to): whether it ended by an exception is not known unless error says so
+    // of a tier without return values (return_to): whether it ended by an exception is not known
+    // unless error says so
+    bool blind;
     int64_t gc;      // garbage collection while it was the innermost of its process, ns
     int64_t off_cpu; // the same for being scheduled out, ns
 
     // out
-    bool async;     // ended after its request
-    bool outermost; // none of the same tier goes on above it: its duration counts as the tier's inclusive time
+    bool async; // ended after its request
+    // none of the same tier goes on above it: its duration counts as the tier's inclusive time
+    bool outermost;
     uint32_t depth; // 0: below the request itself
-    int64_t wait;   // in: 0. For the first span that a message brought to its process: from the sender's last event to its start, ns
-    int64_t self;   // duration less the union of what child spans cover, ns; 0 for open and async spans
+    // in: 0. For the first span that a message brought to its process: from the sender's last event
+    // to its start, ns
+    int64_t wait;
+    // duration less the union of what child spans cover, ns; 0 for open and async spans
+    int64_t self;
 };
 
 struct request_tree; // scratch memory, reused
@@ -72,6 +86,7 @@ struct tree_request {
     bool has_begin;
 };
 
-// Works out the tree of the request whose spans and spawns stand in the scratch. Afterwards request_tree_spans holds the spans
-// ordered by start with the out fields set. Returns the request's self time: its duration less the union of all spans.
+// Works out the tree of the request whose spans and spawns stand in the scratch. Afterwards
+// request_tree_spans holds the spans ordered by start with the out fields set. Returns the
+// request's self time: its duration less the union of all spans.
 int64_t request_tree_build(struct request_tree *t, const struct tree_request *request);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The statistics gathered between two flushes: a row per (bucket, node, identity, tier) and a ledger row per (bucket, node).
-// Rows are increments: the store adds them to what it has. The model fills one while the writer thread reads another; the
-// texts that rows point to are interned and outlive both.
+// The statistics gathered between two flushes: a row per (bucket, node, identity, tier) and a
+// ledger row per (bucket, node). Rows are increments: the store adds them to what it has. The model
+// fills one while the writer thread reads another; the texts that rows point to are interned and
+// outlive both.
 //
 // What the numbers mean stands with the columns in schema/007_whole.sql. Times are nanoseconds.
 #pragma once
@@ -28,11 +29,13 @@ struct stat_row {
     uint64_t calls;
     uint64_t errors;
     uint64_t async_calls;
-    uint64_t total_ns;    // outermost calls, async ones not counted
-    uint64_t self_ns;     // of the calls counted in total_ns, less what child spans cover
-    uint64_t async_ns;    // of the async calls
-    uint64_t wait_ns;     // before the calls: from what their caller last did to their start, see request_tree.h
-    uint64_t gc_ns;       // garbage collection while a call was the innermost of its process; 0 unless traced
+    uint64_t total_ns; // outermost calls, async ones not counted
+    uint64_t self_ns;  // of the calls counted in total_ns, less what child spans cover
+    uint64_t async_ns; // of the async calls
+    // before the calls: from what their caller last did to their start, see request_tree.h
+    uint64_t wait_ns;
+    // garbage collection while a call was the innermost of its process; 0 unless traced
+    uint64_t gc_ns;
     uint64_t off_cpu_ns;  // the same for being scheduled out
     uint64_t duration_ns; // sum of all calls' durations
     double square_ns;     // sum of their squares, ns²
@@ -41,42 +44,42 @@ struct stat_row {
     struct histogram durations; // of all calls
 };
 
-// The ledger's counters, in the order of the view's columns: struct, SQL, queries and JSON are all made from this list. What each counts
-// stands in schema/007_whole.sql.
-#define LEDGER_COLUMNS(X)   \
-    X(requests_complete)    \
-    X(requests_incomplete)  \
-    X(requests_expired)     \
-    X(requests_unsampled)   \
-    X(messages)             \
-    X(bytes)                \
-    X(dropped_messages)     \
-    X(orphan_returns)       \
-    X(stale_calls)          \
-    X(decode_errors)        \
-    X(paused_ms)            \
-    X(unwound_frames)       \
-    X(ambiguous_returns)    \
-    X(lost_tokens)          \
-    X(reloads)              \
-    X(trips)                \
-    X(lowered_ms)           \
-    X(incomplete_loss)      \
-    X(incomplete_token)     \
-    X(incomplete_cause)     \
-    X(incomplete_return)    \
-    X(incomplete_reload)    \
-    X(incomplete_large)     \
-    X(incomplete_room)      \
-    X(incomplete_end)       \
-    X(calls)                \
-    X(recredited_calls)     \
-    X(unknown_outcomes)     \
-    X(tripped_ms)           \
-    X(away_ms)              \
-    X(untraced_ms)          \
-    X(unmarked_calls)       \
-    X(coarse_rows)          \
+// The ledger's counters, in the order of the view's columns: struct, SQL, queries and JSON are all
+// made from this list. What each counts stands in schema/007_whole.sql.
+#define LEDGER_COLUMNS(X)                                                                          \
+    X(requests_complete)                                                                           \
+    X(requests_incomplete)                                                                         \
+    X(requests_expired)                                                                            \
+    X(requests_unsampled)                                                                          \
+    X(messages)                                                                                    \
+    X(bytes)                                                                                       \
+    X(dropped_messages)                                                                            \
+    X(orphan_returns)                                                                              \
+    X(stale_calls)                                                                                 \
+    X(decode_errors)                                                                               \
+    X(paused_ms)                                                                                   \
+    X(unwound_frames)                                                                              \
+    X(ambiguous_returns)                                                                           \
+    X(lost_tokens)                                                                                 \
+    X(reloads)                                                                                     \
+    X(trips)                                                                                       \
+    X(lowered_ms)                                                                                  \
+    X(incomplete_loss)                                                                             \
+    X(incomplete_token)                                                                            \
+    X(incomplete_cause)                                                                            \
+    X(incomplete_return)                                                                           \
+    X(incomplete_reload)                                                                           \
+    X(incomplete_large)                                                                            \
+    X(incomplete_room)                                                                             \
+    X(incomplete_end)                                                                              \
+    X(calls)                                                                                       \
+    X(recredited_calls)                                                                            \
+    X(unknown_outcomes)                                                                            \
+    X(tripped_ms)                                                                                  \
+    X(away_ms)                                                                                     \
+    X(untraced_ms)                                                                                 \
+    X(unmarked_calls)                                                                              \
+    X(coarse_rows)                                                                                 \
     X(unwritten_rows)
 
 #define LEDGER_FIELD(name) uint64_t name;
@@ -110,9 +113,9 @@ struct cost_row {
     int64_t bucket_start;
     uint16_t node;
     uint16_t tier;
-    uint64_t messages; // of any kind that named its function
-    uint64_t bytes;    // of these, with their frames
-    uint64_t calls;    // under a token, of complete requests or not
+    uint64_t messages;    // of any kind that named its function
+    uint64_t bytes;       // of these, with their frames
+    uint64_t calls;       // under a token, of complete requests or not
     uint64_t stale_calls; // of them those that count as stale
 };
 
@@ -131,20 +134,24 @@ struct kept_span {
     int64_t wait;
     int64_t gc;
     int64_t off_cpu;
-    uint64_t pid;    // message_pid_text shows it
-    uint32_t parent; // in this request's spans, UINT32_MAX: below the request itself. Always before the span
+    uint64_t pid; // message_pid_text shows it
+    // in this request's spans, UINT32_MAX: below the request itself. Always before the span
+    uint32_t parent;
     uint16_t tier;
     bool open, error, async;
     bool blind; // how it ended is not known unless error says so (returns => none)
-    uint64_t caller; // of a part: the process that its token came from, of another node as message_process has it; 0: below another span
+    // of a part: the process that its token came from, of another node as message_process has it;
+    // 0: below another span
+    uint64_t caller;
 };
 
-// A request that is kept whole. It may stand in several batches of one bucket, the store keeps LIMIT_KEPT of them for each reason.
+// A request that is kept whole. It may stand in several batches of one bucket, the store keeps
+// LIMIT_KEPT of them for each reason.
 struct kept_request {
     int64_t bucket_start;
     uint16_t node;
     uint16_t identity;
-    uint8_t reason;   // enum kept_reason: the first that applies
+    uint8_t reason; // enum kept_reason: the first that applies
     bool error;
     bool cut;         // it had more spans than LIMIT_SPANS_PER_REQUEST, and counts as incomplete
     bool remote;      // it is a part of a request of another node,
@@ -162,37 +169,44 @@ struct stats; // opaque
 // An empty set. NULL without memory.
 struct stats *stats_new(void);
 void stats_free(struct stats *s);
-// From now on no node may have more than SLAB_SHARE times as much as is free (base/slab.h), of rows of each kind, bytes of kept
-// requests and of histograms.
+// From now on no node may have more than SLAB_SHARE times as much as is free (base/slab.h), of rows
+// of each kind, bytes of kept requests and of histograms.
 void stats_share(struct stats *s);
 // Forgets all rows, and keeps some of their memory.
 void stats_reset(struct stats *s);
 
-// The row of a key, made when it is new; NULL at LIMIT_STAT_ROWS (of _other: half as many more) or without memory.
+// The row of a key, made when it is new; NULL at LIMIT_STAT_ROWS (of _other: half as many more) or
+// without memory.
 struct stat_row *stats_row(struct stats *s, struct stat_key key);
 // Counts one finished call of duration ns into a row's calls, durations, minimum and so on.
 void stats_count(struct stat_row *row, uint64_t duration_ns);
-// Adds rows of _total, each the sum of its bucket's, node's and tier's: once, when all is counted, as then one row a call is counted
-// in is enough. The ledger is told of rows whose quantiles are coarse. The caller has counted nothing under _total.
+// Adds rows of _total, each the sum of its bucket's, node's and tier's: once, when all is counted,
+// as then one row a call is counted in is enough. The ledger is told of rows whose quantiles are
+// coarse. The caller has counted nothing under _total.
 void stats_add_totals(struct stats *s);
-// The ledger row of a bucket and node; never NULL. Past LIMIT_STAT_ROWS it is the latest row of that node, in another bucket; without
-// memory perhaps one that nobody reads. Valid until the next call.
+// The ledger row of a bucket and node; never NULL. Past LIMIT_STAT_ROWS it is the latest row of
+// that node, in another bucket; without memory perhaps one that nobody reads. Valid until the next
+// call.
 struct ledger_row *stats_ledger(struct stats *s, int64_t bucket_start, uint16_t node);
 
 // The row of a path, made when it is new; NULL at LIMIT_PATH_ROWS or without memory.
-struct path_row *stats_path(struct stats *s, int64_t bucket_start, uint16_t node, uint16_t identity, uint32_t path);
+struct path_row *stats_path(struct stats *s, int64_t bucket_start, uint16_t node, uint16_t identity,
+                            uint32_t path);
 // The cost row of a tier likewise; NULL at LIMIT_STAT_ROWS.
 struct cost_row *stats_cost(struct stats *s, int64_t bucket_start, uint16_t node, uint16_t tier);
-// Copies a kept request and its spans (request->count of them). False at LIMIT_KEPT_BYTES or without memory: it is not kept.
+// Copies a kept request and its spans (request->count of them). False at LIMIT_KEPT_BYTES or
+// without memory: it is not kept.
 bool stats_keep(struct stats *s, const struct kept_request *request, const struct kept_span *spans);
 
 // Marks what any of it names: what is marked already stays so.
 void stats_mark(const struct stats *s, struct directory_used *used);
 // Whether nothing at all was gathered.
 bool stats_empty(const struct stats *s);
-// Whether something found no row of its own: it is counted under _other, in the ledger at another time, or not at all.
+// Whether something found no row of its own: it is counted under _other, in the ledger at another
+// time, or not at all.
 bool stats_overflowed(const struct stats *s);
-// Whether the memory for histograms was short: quantiles of some rows are coarser than they should be.
+// Whether the memory for histograms was short: quantiles of some rows are coarser than they should
+// be.
 bool stats_coarse(const struct stats *s);
 // Reading, in the order in which the rows were made.
 uint32_t stats_rows(const struct stats *s);

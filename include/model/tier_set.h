@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that a node traces, and what a call of each means. Lookup is by hash of module, function and arity; an
-// atom's encoding (Latin-1 or UTF-8) does not matter. One thread at a time.
+// The functions that a node traces, and what a call of each means. Lookup is by hash of module,
+// function and arity; an atom's encoding (Latin-1 or UTF-8) does not matter. One thread at a time.
 #pragma once
 
 #include "base/map.h"
@@ -34,7 +34,8 @@ struct traced_function {
 
 struct tier_set {
     struct map index;
-    struct map by_name; // hash of a message's encoded name -> index in functions, past them for no entry
+    // hash of a message's encoded name -> index in functions, past them for no entry
+    struct map by_name;
     struct traced_function *functions;
     uint32_t count;
     uint32_t tiers; // how many have ROLE_TIER
@@ -44,17 +45,19 @@ struct tier_set {
 // A set that knows the markers and the spawn functions only. Returns false without memory.
 bool tier_set_init(struct tier_set *s);
 void tier_set_free(struct tier_set *s);
-// Forgets all functions, the markers too, and keeps nearly no memory; only to be freed or replaced after that.
+// Forgets all functions, the markers too, and keeps nearly no memory; only to be freed or replaced
+// after that.
 void tier_set_clear(struct tier_set *s);
 
 enum tier_set_result { TIER_SET_OK, TIER_SET_FULL, TIER_SET_DUPLICATE, TIER_SET_NO_MEMORY };
 
 // Adds a tier; tier is its name's id in the directory.
-enum tier_set_result tier_set_add(struct tier_set *s, struct slice module, struct slice function, uint32_t arity,
-                                  uint16_t tier);
+enum tier_set_result tier_set_add(struct tier_set *s, struct slice module, struct slice function,
+                                  uint32_t arity, uint16_t tier);
 // Makes an argument of a function the identity of its request; the function need not be a tier.
-enum tier_set_result tier_set_name_by(struct tier_set *s, struct slice module, struct slice function, uint32_t arity,
-                                      uint32_t argument);
+enum tier_set_result tier_set_name_by(struct tier_set *s, struct slice module,
+                                      struct slice function, uint32_t arity, uint32_t argument);
 
-// The entry of a message's function, or NULL. Remembers what it finds by the name's bytes, for up to LIMIT_FUNCTION_NAMES names.
+// The entry of a message's function, or NULL. Remembers what it finds by the name's bytes, for up
+// to LIMIT_FUNCTION_NAMES names.
 const struct traced_function *tier_set_find(struct tier_set *s, const struct message *message);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other end of the collector's listener, for tools: one connection of role "tool", on which messages go both ways (codec/control.h).
-// Everything blocks, each call for a stated time at most. Answers the collector's pings by itself while it waits. One thread at a
-// time; an object has an event loop of its own and shares nothing.
+// The other end of the collector's listener, for tools: one connection of role "tool", on which
+// messages go both ways (codec/control.h). Everything blocks, each call for a stated time at most.
+// Answers the collector's pings by itself while it waits. One thread at a time; an object has an
+// event loop of its own and shares nothing.
 #pragma once
 
 #include <stdbool.h>
@@ -26,7 +27,9 @@ enum { CLIENT_WHY_BYTES = 256 };
 enum client_fault {
     CLIENT_TROUBLE, // of our own, such as memory
     CLIENT_ABSENT,  // no collector answers at that address: another one may
-    CLIENT_REFUSED  // there is somebody who does not take us, or is not to be trusted: the text says how to do better
+    // there is somebody who does not take us, or is not to be trusted: the text says how to do
+    // better
+    CLIENT_REFUSED
 };
 
 struct client_error {
@@ -43,14 +46,15 @@ struct client_options {
     const char *tls_name;        // what the collector's certificate must be for; NULL: the host
 };
 
-// Connects, proves the secret (net/auth.h) and is welcomed. NULL and the reason in *error. SIGPIPE is ignored until client_close.
+// Connects, proves the secret (net/auth.h) and is welcomed. NULL and the reason in *error. SIGPIPE
+// is ignored until client_close.
 struct client *client_open(const struct client_options *options, struct client_error *error);
 void client_close(struct client *c);
 
 // Hands over a message that control_end accepted, or several. False when the connection is gone.
 bool client_send(struct client *c, const struct buffer *messages);
-// Waits for the next message and puts it into *message, to be freed with control_free before the next call: its texts last no longer. Who
-// wants to notice signals waits in short pieces.
+// Waits for the next message and puts it into *message, to be freed with control_free before the
+// next call: its texts last no longer. Who wants to notice signals waits in short pieces.
 enum client_status client_next(struct client *c, int timeout_ms, struct control **message);
 // The collector's version, as it says; clean it before it is shown. Until client_close.
 const char *client_version(const struct client *c);

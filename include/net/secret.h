@@ -16,9 +16,10 @@ struct secret {
     size_t len;
 };
 
-// Reads a secret: the content of a file without the newlines at its end, LIMIT_SECRET_LEAST to LIMIT_SECRET_BYTES bytes.
-// The file must be a regular one that is closed to others than its owner and group. On false `why` says in a line what is wrong and what
-// to do. Blocks on the file system; any thread.
+// Reads a secret: the content of a file without the newlines at its end, LIMIT_SECRET_LEAST to
+// LIMIT_SECRET_BYTES bytes. The file must be a regular one that is closed to others than its owner
+// and group. On false `why` says in a line what is wrong and what to do. Blocks on the file system;
+// any thread.
 bool secret_read(const char *path, struct secret *out, char why[SECRET_ERROR_BYTES]);
 // Wipes it.
 void secret_clear(struct secret *s);

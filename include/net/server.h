@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collector's listening side: takes connections, tells shims from strangers, joins a shim's two connections into a session, and
-// hands messages and trace bytes on. With a secret, every peer first proves that it knows it, and is proven that we do (net/auth.h).
-// The protocol's messages are in codec/control.h. Everything runs on the thread of the event
-// loop; nothing blocks. All that a peer can do is capped (limits.h); whoever breaks the protocol is closed and logged,
-// as far as the log takes it (base/log.h).
+// The collector's listening side: takes connections, tells shims from strangers, joins a shim's two
+// connections into a session, and hands messages and trace bytes on. With a secret, every peer
+// first proves that it knows it, and is proven that we do (net/auth.h). The protocol's messages are
+// in codec/control.h. Everything runs on the thread of the event loop; nothing blocks. All that a
+// peer can do is capped (limits.h); whoever breaks the protocol is closed and logged, as far as the
+// log takes it (base/log.h).
 #pragma once
 
 #include <event2/event.h>
@@ -15,47 +16,52 @@
 #include "net/tls.h"
 
 struct server;
-struct session; // one shim: its control connection, and while it traces its data connection. Or one tool, which has the first only
+// one shim: its control connection, and while it traces its data connection. Or one tool, which has
+// the first only
+struct session;
 
 // What happens, told to the layer above. `user` is what hello returned.
 struct server_events {
     void *context;
-    // A shim, or a tool, introduces itself. Returns the user of the session, never NULL, or NULL with *refusal set to the reason, which the
-    // shim is told.
-    void *(*hello)(void *context, struct session *s, struct control_map hello, const char **refusal);
+    // A shim, or a tool, introduces itself. Returns the user of the session, never NULL, or NULL
+    // with *refusal set to the reason, which the shim is told.
+    void *(*hello)(void *context, struct session *s, struct control_map hello,
+                   const char **refusal);
     // A control message after the hello.
     void (*message)(void *user, struct slice type, struct control_map message);
-    // Tools have none of the next three. The data connection is there; false refuses it. Bytes follow once session_ready was called.
+    // Tools have none of the next three. The data connection is there; false refuses it. Bytes
+    // follow once session_ready was called.
     bool (*data_begin)(void *user);
     // Trace-port bytes. False when they are none: the data connection is closed.
     bool (*data)(void *user, struct slice bytes);
     void (*data_end)(void *user);
-    // The control connection is gone; the data connection has ended before. The session is no more: what is sent to it now is thrown away.
+    // The control connection is gone; the data connection has ended before. The session is no more:
+    // what is sent to it now is thrown away.
     void (*closed)(void *user);
 };
 
 struct server_options {
-    const char *address; // IPv4 or IPv6
-    uint16_t port;       // 0: any
+    const char *address;         // IPv4 or IPv6
+    uint16_t port;               // 0: any
     const struct secret *secret; // copied; NULL: nobody has to prove anything
     const struct tls *tls;       // must outlive the server; NULL: plain TCP
 };
 
 // Listens. NULL with *why (static or errno text) when that cannot be had.
-struct server *server_new(struct event_base *base, const struct server_options *options, const struct server_events *events,
-                          const char **why);
-// The same on a TCP socket that listens already, and does not block; address and port do not count. It is the server's from here on; the
-// caller's again when NULL is returned.
-struct server *server_new_on(struct event_base *base, int fd, const struct server_options *options, const struct server_events *events,
-                             const char **why);
+struct server *server_new(struct event_base *base, const struct server_options *options,
+                          const struct server_events *events, const char **why);
+// The same on a TCP socket that listens already, and does not block; address and port do not count.
+// It is the server's from here on; the caller's again when NULL is returned.
+struct server *server_new_on(struct event_base *base, int fd, const struct server_options *options,
+                             const struct server_events *events, const char **why);
 // Takes tools from now on, LIMIT_TOOLS of them at a time. Until then they are refused.
 void server_take_tools(struct server *s, const struct server_events *events);
 // Says bye to every shim and tool, closes everything. Events closed and data_end are still told.
 void server_free(struct server *s);
 // The port it listens on, for port 0.
 uint16_t server_port(const struct server *s);
-// Other keys than those that it began with, for connections to come; those that are there keep theirs. Secret and TLS as in server_options,
-// and each is there exactly if it was from the start.
+// Other keys than those that it began with, for connections to come; those that are there keep
+// theirs. Secret and TLS as in server_options, and each is there exactly if it was from the start.
 void server_set_keys(struct server *s, const struct secret *secret, const struct tls *tls);
 // Pings every shim and tool.
 void server_ping(struct server *s);
@@ -64,12 +70,13 @@ void server_ping(struct server *s);
 const char *session_peer(const struct session *s);
 // Counts the sessions of a server, from 1.
 int64_t session_id(const struct session *s);
-// Ends a session and says why; its events data_end and closed are told. Not from within its own events.
+// Ends a session and says why; its events data_end and closed are told. Not from within its own
+// events.
 void session_dismiss(struct session *s, const char *reason);
 // Whether it has a data connection.
 bool session_streams(const struct session *s);
 // The data connection may be read now: the tiers are known.
 void session_ready(struct session *s);
-// Sends a message that control_end accepted, or several. Returns false when it was left out since more than
-// LIMIT_OUTPUT_BYTES wait already.
+// Sends a message that control_end accepted, or several. Returns false when it was left out since
+// more than LIMIT_OUTPUT_BYTES wait already.
 bool session_send(struct session *s, const struct buffer *messages);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions to the stored data: sums over a stretch of time. For connections of store_open_reader; one thread
-// at a time. Each query is one short read transaction.
+// Questions to the stored data: sums over a stretch of time. For connections of store_open_reader;
+// one thread at a time. Each query is one short read transaction.
 #pragma once
 
 #include <stdbool.h>
@@ -53,16 +53,17 @@ struct query_sums {
     uint32_t count;
     struct ledger_row ledger; // summed; its bucket_start and node mean nothing
     bool has_ledger;          // at least one ledger row was there
-    struct query_stale stale[QUERY_STALE]; // the tiers with the most stale calls, the one with the most first
+    // the tiers with the most stale calls, the one with the most first
+    struct query_stale stale[QUERY_STALE];
     uint32_t stale_count;
-    uint32_t resolution_s;    // of the rows that were taken; 0: there are none at all
-    int64_t first_s;          // the time that the rows taken cover, seconds since 1970 UTC
-    int64_t last_s;           // first second after it
+    uint32_t resolution_s; // of the rows that were taken; 0: there are none at all
+    int64_t first_s;       // the time that the rows taken cover, seconds since 1970 UTC
+    int64_t last_s;        // first second after it
 };
 
-// Sums the rows at the finest resolution that still covers the time asked for (fine rows are not kept as long
-// as coarse ones). On false there is no answer and store_error says why. Give the answer back with
-// query_sums_free, also after false.
+// Sums the rows at the finest resolution that still covers the time asked for (fine rows are not
+// kept as long as coarse ones). On false there is no answer and store_error says why. Give the
+// answer back with query_sums_free, also after false.
 bool query_sums(struct store *s, const struct query *q, struct query_sums *out);
 void query_sums_free(struct query_sums *sums);
 
@@ -74,5 +75,6 @@ double query_stddev(const struct query_row *row);
 // The time for which there is any data at all. False when there is none, or the query failed.
 bool query_extent(struct store *s, int64_t *first_s, int64_t *last_s);
 
-// Calls each for every node that has a name in the file, in alphabetical order. False when the query failed.
+// Calls each for every node that has a name in the file, in alphabetical order. False when the
+// query failed.
 bool query_nodes(struct store *s, void (*each)(void *arg, const char *node), void *arg);

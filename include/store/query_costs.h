@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tracing cost, tier by tier, summed over a stretch of time. For connections of store_open_reader; one thread at a time.
+// What tracing cost, tier by tier, summed over a stretch of time. For connections of
+// store_open_reader; one thread at a time.
 #pragma once
 
 #include "store/query.h"
@@ -23,7 +24,7 @@ struct costs {
     int64_t last_s;
 };
 
-// Sums at the resolution that query_sums would take; query's identity is ignored. On false there is no answer and store_error
-// says why. Give the answer back with costs_free, also after false.
+// Sums at the resolution that query_sums would take; query's identity is ignored. On false there is
+// no answer and store_error says why. Give the answer back with costs_free, also after false.
 bool query_costs(struct store *s, const struct query *q, struct costs *out);
 void costs_free(struct costs *costs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about the requests that were kept whole. For connections of store_open_reader; one thread at a time; each is one
-// short read transaction.
+// Questions about the requests that were kept whole. For connections of store_open_reader; one
+// thread at a time; each is one short read transaction.
 #pragma once
 
 #include "store/query.h"
@@ -22,12 +22,13 @@ struct slow_request {
     bool cut;            // more spans than the collector takes: incomplete
     int64_t started_ns;  // since 1970 UTC
     int64_t duration_ns;
-    uint32_t spans; // that it had
-    uint32_t kept;  // of them
+    uint32_t spans;     // that it had
+    uint32_t kept;      // of them
     const char *origin; // the node whose request it is a part of; NULL: its own node's
 };
 
-// What another node did for the same request, or the request that this is a part of, when that was kept too.
+// What another node did for the same request, or the request that this is a part of, when that was
+// kept too.
 struct slow_part {
     int64_t id;
     const char *node;
@@ -49,14 +50,17 @@ struct slow_span {
     int64_t wait_ns;
     int64_t gc_ns;
     int64_t off_cpu_ns;
-    uint32_t parent;     // index in the answer, always below the span's own; UINT32_MAX: below the request itself
+    // index in the answer, always below the span's own; UINT32_MAX: below the request itself
+    uint32_t parent;
     uint32_t depth;      // 0: below the request itself
     const char *name;    // of the tier
     const char *pid;     // "<0.123.0>"
     const char *outcome; // "ok", "error", "open", "unknown" (returns => none)
     const char *node;    // that it ran on; NULL: the request's. The store knows no others
     bool async;
-    uint64_t caller; // the process of another node that it was made for, as message_process (model/message.h) has it; 0: not known
+    // the process of another node that it was made for, as message_process (model/message.h) has
+    // it; 0: not known
+    uint64_t caller;
 };
 
 struct slow_spans {
@@ -68,7 +72,8 @@ struct slow_spans {
     void *texts;
 };
 
-// On false there is no answer and store_error says why. Give answers back with the free functions, also after false.
+// On false there is no answer and store_error says why. Give answers back with the free functions,
+// also after false.
 bool query_slow_list(struct store *s, const struct slow_filter *filter, struct slow_list *out);
 void slow_list_free(struct slow_list *list);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long rows are kept, by their resolution. A row goes when its bucket lies this far back.
 //
-// A key's row takes about 500 bytes. With 500 keys (50 identities of 10 tiers), in the worst case of every
-// key active all the time: 4.3 GB, 22 GB and 8.8 GB; real systems have a tenth of that, as most identities
-// are rare. A path's row takes about 50 bytes.
+// A key's row takes about 500 bytes. With 500 keys (50 identities of 10 tiers), in the worst case
+// of every key active all the time: 4.3 GB, 22 GB and 8.8 GB; real systems have a tenth of that, as
+// most identities are rare. A path's row takes about 50 bytes.
 #pragma once
 
 // Buckets shorter than a minute: to look into what happened today or yesterday, second by second.
@@ -13,21 +13,23 @@
 // The rest: to compare with the same season last year.
 #define RETENTION_HOURS_S (2LL * 365 * 86400)
 
-// Requests that are kept whole, from their begin: to look at what was slow last week. A request takes about 100 bytes, and each of
-// its spans 45.
+// Requests that are kept whole, from their begin: to look at what was slow last week. A request
+// takes about 100 bytes, and each of its spans 45.
 #define RETENTION_KEPT_S (7LL * 86400)
 // Not more than this many, with not more spans together: 0.5 GB. The oldest go first.
 #define RETENTION_KEPT_REQUESTS 100000
 #define RETENTION_KEPT_SPANS 10000000
 
-// Rows deleted in one transaction: a few milliseconds. A bucket is never left in part, however many rows it has.
+// Rows deleted in one transaction: a few milliseconds. A bucket is never left in part, however many
+// rows it has.
 #define RETENTION_STEP_ROWS 2000
-// Kept requests and their spans likewise; as many as a second may bring, for there is a step a second at most.
+// Kept requests and their spans likewise; as many as a second may bring, for there is a step a
+// second at most.
 #define RETENTION_STEP_SPANS 50000
 // Seconds between two looks for old rows.
 #define RETENTION_PERIOD_S 60
-// A clock that is set days ahead makes everything old. Where it says this much more than the time that has passed since the last look, or
-// at first than the newest data, nothing is deleted
+// A clock that is set days ahead makes everything old. Where it says this much more than the time
+// that has passed since the last look, or at first than the newest data, nothing is deleted
 #define RETENTION_AHEAD_S 86400LL
 // for this many seconds, in which it can be put right.
 #define RETENTION_DOUBT_S 3600

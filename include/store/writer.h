@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writer thread: owns the connection that writes, from writer_start to writer_stop, and takes one batch
-// at a time, so that whoever gathers statistics never waits for the disk. All functions here are for one
-// thread, the one that started it.
+// The writer thread: owns the connection that writes, from writer_start to writer_stop, and takes
+// one batch at a time, so that whoever gathers statistics never waits for the disk. All functions
+// here are for one thread, the one that started it.
 //
-// The use: gather into one set of statistics, hand it over every second, go on gathering into the other.
-// While the writer still holds a batch (a slow disk, a full one), writer_submit says no and the caller
-// gathers on; the next second it asks again, or with writer_retry has it try what was refused.
+// The use: gather into one set of statistics, hand it over every second, go on gathering into the
+// other. While the writer still holds a batch (a slow disk, a full one), writer_submit says no and
+// the caller gathers on; the next second it asks again, or with writer_retry has it try what was
+// refused.
 #pragma once
 
 #include <stdbool.h>
@@ -16,36 +17,38 @@
 struct writer; // opaque
 
 struct writer_options {
-    uint32_t bucket_s;       // length of the batches' buckets, seconds
-    void (*done)(void *arg); // called on the writer thread when a batch is written and the writer idle again;
-                             // may be NULL
+    uint32_t bucket_s; // length of the batches' buckets, seconds
+    // called on the writer thread when a batch is written and the writer idle again;
+    void (*done)(void *arg);
+    // may be NULL
     void *arg;
 };
 
-// Starts the thread. The store stays the caller's, who must not touch it before writer_stop. NULL without
-// memory or threads.
+// Starts the thread. The store stays the caller's, who must not touch it before writer_stop. NULL
+// without memory or threads.
 struct writer *writer_start(struct store *store, const struct writer_options *options);
 
-// Hands a batch over. True: batch must not be changed or read by others until writer_idle says true. False:
-// the writer holds the batch before; nothing was taken. Batches without any row may be handed over; they are
-// done at once.
+// Hands a batch over. True: batch must not be changed or read by others until writer_idle says
+// true. False: the writer holds the batch before; nothing was taken. Batches without any row may be
+// handed over; they are done at once.
 bool writer_submit(struct writer *w, const struct stats *batch, const struct directory *names);
 
-// Has the writer try the batch again that it holds, if the disk refused that. Never takes anything: the batch
-// may have been written a moment ago, and would be written twice.
+// Has the writer try the batch again that it holds, if the disk refused that. Never takes anything:
+// the batch may have been written a moment ago, and would be written twice.
 void writer_retry(struct writer *w);
 
-// True when the writer holds no batch: the last one is written, and its set may be reset and filled again.
+// True when the writer holds no batch: the last one is written, and its set may be reset and filled
+// again.
 bool writer_idle(struct writer *w);
 
-// For how many seconds, begun ones too, the disk has refused the batch that the writer holds; 0 when it does not. NULL
-// is allowed: nothing is refused.
+// For how many seconds, begun ones too, the disk has refused the batch that the writer holds; 0
+// when it does not. NULL is allowed: nothing is refused.
 int64_t writer_refused_s(struct writer *w);
 
-// Waits until the writer holds no batch. False when the disk refuses the batch; the writer still holds it
-// then.
+// Waits until the writer holds no batch. False when the disk refuses the batch; the writer still
+// holds it then.
 bool writer_wait(struct writer *w);
 
-// Writes what was submitted (once more when it was refused before), ends the thread and frees w. False when
-// the batch could not be written and is lost, which the log says too. NULL is allowed.
+// Writes what was submitted (once more when it was refused before), ends the thread and frees w.
+// False when the batch could not be written and is lost, which the log says too. NULL is allowed.
 bool writer_stop(struct writer *w);

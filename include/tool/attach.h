@@ -24,15 +24,16 @@ struct attach_options {
     bool json;
 };
 
-// Reads the command line. EXIT_SUCCESS, or another status and has told why. attach_options_free in either
-// case. o must not be moved.
+// Reads the command line. EXIT_SUCCESS, or another status and has told why. attach_options_free in
+// either case. o must not be moved.
 int attach_options_read(int argc, char **argv, struct attach_options *o);
 void attach_options_free(struct attach_options *o);
 
-// Reads NODE and the cookie for the command `command`. EXIT_SUCCESS, or another status and has told why. warning
-// says what is wrong with the cookie's file all the same, or is ""; NULL: that is told on stderr.
-int attach_read_node(const char *command, const char *node, const char *cookie_file, struct node_name *name,
-                     char cookie[COOKIE_BYTES], char *warning);
+// Reads NODE and the cookie for the command `command`. EXIT_SUCCESS, or another status and has told
+// why. warning says what is wrong with the cookie's file all the same, or is ""; NULL: that is told
+// on stderr.
+int attach_read_node(const char *command, const char *node, const char *cookie_file,
+                     struct node_name *name, char cookie[COOKIE_BYTES], char *warning);
 // Our own name in the distribution, one for each process.
 const char *attach_own_name(void);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The live numbers of kprof attach: what the collector tells of the node each second, gathered, as a table or
-// as JSON lines. Pure: no socket, no clock. One thread.
+// The live numbers of kprof attach: what the collector tells of the node each second, gathered, as
+// a table or as JSON lines. Pure: no socket, no clock. One thread.
 #pragma once
 
 #include "base/buffer.h"
@@ -12,16 +12,19 @@ struct live_identity {
     char name[LIVE_NAME_BYTES];
     double per_second; // of the last second, like the next two
     double mean_us, p99_us;
-    int64_t now;              // complete requests of the last second: 0 leaves the two above without meaning
+    // complete requests of the last second: 0 leaves the two above without meaning
+    int64_t now;
     int64_t requests, errors; // since the beginning, like
-    int64_t lost;             // incomplete and expired requests, by the name that they had got so far
+    // incomplete and expired requests, by the name that they had got so far
+    int64_t lost;
 };
 
 struct live_view {
     char node[256];
     char state[32];
-    double seconds;             // what the last rows cover
-    struct live_identity *rows; // the first one is _total; up to LIVE_ROWS, what comes then is not shown
+    double seconds; // what the last rows cover
+    // the first one is _total; up to LIVE_ROWS, what comes then is not shown
+    struct live_identity *rows;
     uint32_t count;
     const char *hint; // what helps when there are no requests; NULL: nothing
     // since the beginning

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sub-commands of the kprof tool. Each is a function like main: argv[0] is the command's own name, the
-// result is the exit status. A command parses its options with getopt_long and has one entry in the table of
-// collector/tool/main.c; --help is answered there.
+// The sub-commands of the kprof tool. Each is a function like main: argv[0] is the command's own
+// name, the result is the exit status. A command parses its options with getopt_long and has one
+// entry in the table of collector/tool/main.c; --help is answered there.
 #pragma once
 
 #include <stdbool.h>
@@ -29,31 +29,35 @@ extern const char nodes_help[];
 int trace_main(int argc, char **argv);
 extern const char trace_help[];
 
-// Reads a command's options with getopt_long: take gets each one's value of the table, and what was given to it, and returns an exit
-// status. EXIT_SUCCESS, and optind stands at the first argument that is no option (they have been put behind); or the first other status,
-// an unknown option's EXIT_USAGE among them: it has been told on stderr, in one line.
+// Reads a command's options with getopt_long: take gets each one's value of the table, and what was
+// given to it, and returns an exit status. EXIT_SUCCESS, and optind stands at the first argument
+// that is no option (they have been put behind); or the first other status, an unknown option's
+// EXIT_USAGE among them: it has been told on stderr, in one line.
 struct option;
-int command_options(int argc, char **argv, const struct option *options, int (*take)(void *to, int option, const char *value), void *to);
+int command_options(int argc, char **argv, const struct option *options,
+                    int (*take)(void *to, int option, const char *value), void *to);
 
-// Tells one line on stderr, "kprof COMMAND: …", without what could steer a terminal, and returns status.
-__attribute__((format(printf, 3, 4))) int command_fail(const char *command, int status, const char *format,
-                                                       ...);
+// Tells one line on stderr, "kprof COMMAND: …", without what could steer a terminal, and returns
+// status.
+__attribute__((format(printf, 3, 4))) int command_fail(const char *command, int status,
+                                                       const char *format, ...);
 
-// Reads the value of --since or --until into whole seconds: down for a range's begin, up for its end. Returns
-// EXIT_SUCCESS, or EXIT_USAGE and has told why.
+// Reads the value of --since or --until into whole seconds: down for a range's begin, up for its
+// end. Returns EXIT_SUCCESS, or EXIT_USAGE and has told why.
 int command_time(const char *command, const char *option, const char *text, bool up, int64_t *s);
 
 // Reads a whole number of at least one digit and nothing else, from 1 to most. False otherwise.
 bool command_number(const char *text, int64_t most, int64_t *n);
 
-// How many requests are to be traced: one in so many, or so many a second at most. One of the two is 0.
+// How many requests are to be traced: one in so many, or so many a second at most. One of the two
+// is 0.
 struct command_sampling {
     int64_t one_in, per_second;
 };
 
 // What is wanted, for errors.
-#define COMMAND_SAMPLING                                                                                                            \
-    "a number N from 1 to 1073741824, for one request in N, or R/s, R from 1 to 1000000, "          \
+#define COMMAND_SAMPLING                                                                           \
+    "a number N from 1 to 1073741824, for one request in N, or R/s, R from 1 to 1000000, "         \
     "for at most R requests a second"
 
 // Reads N or R/s. False when it is neither.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kprof doctor: what it has found, and the three places where it looks. A finding is a line on something, and what to do about it.
+// kprof doctor: what it has found, and the three places where it looks. A finding is a line on
+// something, and what to do about it.
 #pragma once
 
 #include <stdint.h>
@@ -24,13 +25,17 @@ struct doctor_about {
     const char *name;
 };
 
-// Adds a finding. advice: what to do; NULL: nothing. What it says may come from elsewhere: it is cleaned.
-__attribute__((format(printf, 5, 6))) void doctor_tell(struct doctor *d, enum doctor_level level, const struct doctor_about *about,
+// Adds a finding. advice: what to do; NULL: nothing. What it says may come from elsewhere: it is
+// cleaned.
+__attribute__((format(printf, 5, 6))) void doctor_tell(struct doctor *d, enum doctor_level level,
+                                                       const struct doctor_about *about,
                                                        const char *advice, const char *format, ...);
 
-// The collector, and the nodes as it knows them: d->rows, which the caller frees. reach: how to get to it; its collector is set.
+// The collector, and the nodes as it knows them: d->rows, which the caller frees. reach: how to get
+// to it; its collector is set.
 void doctor_collector(struct doctor *d, struct reach *reach);
 // A database file.
 void doctor_database(struct doctor *d, const char *path);
-// A node itself, over the distribution. name is among d->names. cookie_file: NULL for the user's own.
+// A node itself, over the distribution. name is among d->names. cookie_file: NULL for the user's
+// own.
 void doctor_node(struct doctor *d, const char *name, const char *cookie_file);

@@ -25,23 +25,32 @@ struct node_row {
     bool connected;
     double requests_per_s;
     bool has_clock;
-    int64_t clock_offset_us; // by which its clock is ahead of the collector's, and the delay of a message
-    int64_t tiers;           // that it traces
+    // by which its clock is ahead of the collector's, and the delay of a message
+    int64_t clock_offset_us;
+    int64_t tiers; // that it traces
     int64_t os_pid, one_in, per_second, level_ppm, trips;
-    int64_t complete, incomplete, expired, unsampled, messages, dropped_messages, decode_errors, paused_ms, lowered_ms;
-    int64_t unmarked_calls; // of tiers, while nothing has begun a request
+    int64_t complete, incomplete, expired, unsampled, messages, dropped_messages, decode_errors,
+        paused_ms, lowered_ms;
+    int64_t unmarked_calls;                       // of tiers, while nothing has begun a request
     struct node_event history[LIMIT_NODE_EVENTS]; // oldest first
     uint32_t events;
 };
 
-// Asks a collector for its nodes: fills rows (LIMIT_NODES of them), by name, and counts them. unwritten_s: for how many seconds it has not
-// been able to write its database, 0 when it can. An exit status; has told why when it is none of success.
-int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint32_t *count, int64_t *unwritten_s);
-// The node that a text means among those that a collector knows, as node_find does among those of a database (tool/node.h).
-int nodes_find(const char *command, struct client *c, const char *text, char found[NODE_TEXT_BYTES], const char **node);
-// The sampling that a node's user asked for: "all", "1 in 10", "100/s", or "-" when that is not known. Returns out.
+// Asks a collector for its nodes: fills rows (LIMIT_NODES of them), by name, and counts them.
+// unwritten_s: for how many seconds it has not been able to write its database, 0 when it can. An
+// exit status; has told why when it is none of success.
+int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint32_t *count,
+              int64_t *unwritten_s);
+// The node that a text means among those that a collector knows, as node_find does among those of a
+// database (tool/node.h).
+int nodes_find(const char *command, struct client *c, const char *text, char found[NODE_TEXT_BYTES],
+               const char **node);
+// The sampling that a node's user asked for: "all", "1 in 10", "100/s", or "-" when that is not
+// known. Returns out.
 char *nodes_sampling(const struct node_row *row, char out[NODE_WORD]);
-// A table, a line a node; with history, what happened to each below its line. now: ns since 1970 UTC. Check out->failed.
-void nodes_table(const struct node_row *rows, uint32_t count, bool history, int64_t now, struct buffer *out);
+// A table, a line a node; with history, what happened to each below its line. now: ns since 1970
+// UTC. Check out->failed.
+void nodes_table(const struct node_row *rows, uint32_t count, bool history, int64_t now,
+                 struct buffer *out);
 // One JSON object and a newline; described in `kprof nodes --help`.
 void nodes_json(const struct node_row *rows, uint32_t count, struct buffer *out);

@@ -12,14 +12,16 @@ struct report {
     const struct query_sums *sums;
     const char **identities; // "_total" first, then the one with the slowest requests
     uint32_t identity_count;
-    const char **tiers; // without "_total"; the one with the most time first, those with async time only last
+    // without "_total"; the one with the most time first, those with async time only last
+    const char **tiers;
     uint32_t tier_count;
-    // A row of tier_count + 1 pointers per identity: the tiers in order, then "_total". NULL where an
-    // identity never called a tier.
+    // A row of tier_count + 1 pointers per identity: the tiers in order, then "_total". NULL where
+    // an identity never called a tier.
     const struct query_row **cells;
 };
 
-// Orders an answer. Borrows the sums; their names are cleaned for terminals in place. False without memory.
+// Orders an answer. Borrows the sums; their names are cleaned for terminals in place. False without
+// memory.
 bool report_make(struct report *r, struct query_sums *sums);
 void report_free(struct report *r);
 
@@ -28,20 +30,21 @@ const struct query_row *report_cell(const struct report *r, uint32_t identity, u
 
 // "ok", "unclear", "lossy" or "paused": whether the numbers can be trusted.
 const char *report_verdict(const struct query_sums *sums);
-// Whether so many calls came under tokens of requests that were over that work must have been done under
-// others' tokens.
+// Whether so many calls came under tokens of requests that were over that work must have been done
+// under others' tokens.
 bool report_stale(const struct query_sums *sums);
 // Whether so many long requests are missing that the true times are higher than those told.
 bool report_biased(const struct query_sums *sums);
 
 // What the table's cells are of.
 enum report_of {
-    REPORT_TIME, // under the first row, what tiers waited and lost to garbage collection and scheduling
+    // under the first row, what tiers waited and lost to garbage collection and scheduling
+    REPORT_TIME,
     REPORT_WAIT
 };
 
-// Whole lines above the numbers, and an empty one: why they cannot be trusted and what to do, that code was
-// reloaded. Nothing when all is well.
+// Whole lines above the numbers, and an empty one: why they cannot be trusted and what to do, that
+// code was reloaded. Nothing when all is well.
 void report_trust(const struct report *r, struct buffer *out);
 // The table, its legend and the ledger's line. Check out->failed.
 void report_table(const struct report *r, enum report_of of, struct buffer *out);

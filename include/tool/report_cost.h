@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tracing costs: of each tier, its messages and bytes, an estimate of the time that they take in the
-// traced node, and advice where that is too much.
+// What tracing costs: of each tier, its messages and bytes, an estimate of the time that they take
+// in the traced node, and advice where that is too much.
 #pragma once
 
 #include <stdbool.h>
@@ -19,21 +19,24 @@ struct cost_estimate {
     double per_call_ns; // of it
     double of_time;     // that as a share of the tier's mean time; may be more than 1
     bool sample;        // advice: it takes too much of the tier's time
-    bool returns;       // advice: its returned values are large, and it had no errors, which would hardly be told without them
-    bool keep_returns;  // advice: they are large, but it had errors
-    bool arguments;     // advice: what it is called with is large, for it sends no returned values
+    // advice: its returned values are large, and it had no errors, which would hardly be told
+    // without them
+    bool returns;
+    bool keep_returns; // advice: they are large, but it had errors
+    bool arguments;    // advice: what it is called with is large, for it sends no returned values
 };
 
 struct report_cost {
     const struct costs *costs;
     struct cost_estimate *tiers; // one for each row of costs
-    struct cost other_row;       // what belongs to no tier: markers, spawns, garbage collection, …
+    struct cost other_row; // what belongs to no tier: markers, spawns, garbage collection, …
     struct cost_estimate other;
     struct cost all_row; // the whole stream; its calls are requests
     struct cost_estimate all;
 };
 
-// Estimates. Borrows both; the costs' names are cleaned for terminals in place. False without memory.
+// Estimates. Borrows both; the costs' names are cleaned for terminals in place. False without
+// memory.
 bool report_cost_make(struct report_cost *r, struct costs *costs, const struct query_sums *sums);
 void report_cost_free(struct report_cost *r);
 

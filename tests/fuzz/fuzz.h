@@ -9,9 +9,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 // A statement that must hold for every input.
-#define MUST(condition) \
-    do { \
-        if (!(condition)) { \
-            abort(); \
-        } \
+#define MUST(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            abort();                                                                               \
+        }                                                                                          \
     } while (0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handshake: two frames of a client to a collector, and two of a collector to a client. Nobody gets through without the secret.
+// The handshake: two frames of a client to a collector, and two of a collector to a client. Nobody
+// gets through without the secret.
 #include "codec/control.h"
 #include "fuzz.h"
 #include "net/auth.h"
@@ -7,7 +8,8 @@
 static const uint8_t NONCE[AUTH_NONCE_BYTES] = "a nonce", SECRET[] = "nobody can guess this secret";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    struct slice rest = slice_of(data, size), payload, key = slice_of(SECRET, sizeof SECRET), frames[2];
+    struct slice rest = slice_of(data, size), payload, key = slice_of(SECRET, sizeof SECRET),
+                 frames[2];
     for (int i = 0; i < 2; i++) { // the second is what follows the first, or all when that is none
         long n = control_frame(rest, &payload);
         frames[i] = slice_of(rest.data, n > 0 ? (size_t)n : rest.len);

@@ -15,8 +15,8 @@
 
 enum { FUZZ_NODES = 2, FUZZ_RUNS = 60 };
 
-// A run has nodes of its own, so that it begins as if it were the first. Making a pipeline takes longer than most runs: this many share
-// one.
+// A run has nodes of its own, so that it begins as if it were the first. Making a pipeline takes
+// longer than most runs: this many share one.
 static inline const char *fuzz_name(unsigned run, unsigned node) {
     static char names[3][24];
     snprintf(names[node], sizeof names[node], "%c%u@host", 'a' + node, run);
@@ -48,7 +48,9 @@ static inline struct slice fuzz_bytes(struct fuzz_input *in, size_t most) {
 
 // A number: one that hurts, a small one, a time near now, or any.
 static inline int64_t fuzz_number(struct fuzz_input *in, int64_t now) {
-    static const int64_t sore[] = {0, 1, -1, INT64_MAX, INT64_MIN, UINT32_MAX, TRACKER_FARTHEST, -TRACKER_FARTHEST, 1000000000};
+    static const int64_t sore[] = {
+        0,         1, -1, INT64_MAX, INT64_MIN, UINT32_MAX, TRACKER_FARTHEST, -TRACKER_FARTHEST,
+        1000000000};
     uint8_t what = fuzz_u8(in);
     int64_t any = 0;
     if (what < sizeof sore / sizeof *sore) {
@@ -58,7 +60,8 @@ static inline int64_t fuzz_number(struct fuzz_input *in, int64_t now) {
         return fuzz_u8(in);
     }
     if (what < 240) {
-        return now + ((int64_t)fuzz_u8(in) - 64) * (what < 200 ? 1000000 : 100000000); // -64 … 191 ms, or -6.4 … 19.1 s
+        // -64 … 191 ms, or -6.4 … 19.1 s
+        return now + ((int64_t)fuzz_u8(in) - 64) * (what < 200 ? 1000000 : 100000000);
     }
     for (int i = 0; i < 8; i++) {
         any = (int64_t)((uint64_t)any << 8 | fuzz_u8(in));
@@ -66,7 +69,7 @@ static inline int64_t fuzz_number(struct fuzz_input *in, int64_t now) {
     return any;
 }
 
-// -- trace messages ------------------------------------------------------------------------------------------------------
+// -- trace messages -------------------------------------------------------------------------------
 
 static inline void put(struct buffer *b, const void *bytes, size_t len) {
     buffer_append(b, bytes, len);
@@ -119,18 +122,25 @@ static inline void put_function(struct buffer *b, const char *m, const char *f, 
 static const struct {
     const char *module, *function;
     unsigned arity;
-} FUZZ_FUNCTIONS[] = {{"db", "query", 2},           {"http", "handle", 1},          {"pool", "with", 1},
-                       {"kprof_mark", "request_begin", 1},
-                      {"kprof_mark", "web_begin", 1}, {"kprof_mark", "request_end", 1}, {"kprof_mark", "says", 1},
-                      {"erlang", "spawn", 3},         {"x", "unknown", 0}};
+} FUZZ_FUNCTIONS[] = {{"db", "query", 2},
+                      {"http", "handle", 1},
+                      {"pool", "with", 1},
+                      {"kprof_mark", "request_begin", 1},
+                      {"kprof_mark", "web_begin", 1},
+                      {"kprof_mark", "request_end", 1},
+                      {"kprof_mark", "says", 1},
+                      {"erlang", "spawn", 3},
+                      {"x", "unknown", 0}};
 enum { FUZZ_TIERS = 3, FUZZ_ALL_FUNCTIONS = 9 };
 
 // A frame of the trace port: mostly a message that could be one.
 static inline void fuzz_frame(struct buffer *b, struct fuzz_input *in, int64_t now) {
-    static const char *const notes[] = {"ok", "error", "create", "undefined", "token_lost", "", "within", "from_now", "no_more"};
+    static const char *const notes[] = {"ok", "error",  "create",   "undefined", "token_lost",
+                                        "",   "within", "from_now", "no_more"};
     enum { NOTES = 9 };
-    static const char *const kinds[] = {"call", "call", "call", "return_from", "return_from", "exception_from", "exit", "in", "out",
-                                        "gc_minor_start", "gc_minor_end", "return_to"};
+    static const char *const kinds[] = {
+        "call", "call", "call", "return_from",    "return_from",  "exception_from",
+        "exit", "in",   "out",  "gc_minor_start", "gc_minor_end", "return_to"};
     uint8_t what = fuzz_u8(in), who = fuzz_u8(in), how = fuzz_u8(in);
     if (what >= 252) { // dropped messages, an oversized frame, any bytes
         struct slice any = fuzz_bytes(in, 64);
@@ -174,9 +184,10 @@ static inline void fuzz_frame(struct buffer *b, struct fuzz_input *in, int64_t n
     }
 }
 
-// -- control messages ----------------------------------------------------------------------------------------------------
+// -- control messages -----------------------------------------------------------------------------
 
-static inline void fuzz_hello(struct buffer *b, struct fuzz_input *in, const char *role, const char *node) {
+static inline void fuzz_hello(struct buffer *b, struct fuzz_input *in, const char *role,
+                              const char *node) {
     uint8_t how = fuzz_u8(in);
     struct control_writer w = control_begin(b, "hello", 6);
     control_text(&w, "role", slice_text(role));
@@ -184,7 +195,8 @@ static inline void fuzz_hello(struct buffer *b, struct fuzz_input *in, const cha
     control_text(&w, "node", slice_text(how == 254 ? "" : node));
     control_text(&w, "otp", slice_text("27"));
     control_int(&w, "ticks_per_second", how < 200 ? 1000000000 : fuzz_number(in, 0));
-    control_int(&w, "time_offset", how < 200 ? clock_wall() - clock_monotonic() : fuzz_number(in, 0));
+    control_int(&w, "time_offset",
+                how < 200 ? clock_wall() - clock_monotonic() : fuzz_number(in, 0));
     control_end(&w);
 }
 
@@ -208,10 +220,12 @@ static inline void fuzz_tiers(struct control_writer *w, struct fuzz_input *in) {
 
 // What a shim says behind its hello.
 static inline void fuzz_message(struct buffer *b, struct fuzz_input *in, int64_t now) {
-    static const char *const reasons[] = {"stopped", "tripped", "held", "time_limit", "reload", "?"};
+    static const char *const reasons[] = {"stopped",    "tripped", "held",
+                                          "time_limit", "reload",  "?"};
     enum { CLOCK, REPLY, TIERS, STARTED, STOPPED, TOTAL, GAP, NOTE, STATE, STEERED, TYPES };
-    static const char *const types[TYPES] = {"clock", "identify_reply", "tiers", "trace_started", "trace_stopped", "trace_total",
-                                             "gap", "note", "state", "steered"};
+    static const char *const types[TYPES] = {
+        "clock", "identify_reply", "tiers", "trace_started", "trace_stopped", "trace_total",
+        "gap",   "note",           "state", "steered"};
     static const uint32_t pairs[TYPES] = {6, 2, 5, 1, 2, 3, 4, 2, 6, 3};
     unsigned type = fuzz_u8(in) % TYPES;
     struct control_writer w = control_begin(b, types[type], pairs[type]);
@@ -267,7 +281,7 @@ static inline void fuzz_message(struct buffer *b, struct fuzz_input *in, int64_t
     control_end(&w);
 }
 
-// -- what must hold of statistics ----------------------------------------------------------------------------------------
+// -- what must hold of statistics -----------------------------------------------------------------
 
 // Adds the complete requests of a set's ledgers to *complete.
 static inline void fuzz_check_stats(const struct stats *s, uint64_t *complete) {
@@ -276,7 +290,8 @@ static inline void fuzz_check_stats(const struct stats *s, uint64_t *complete) {
     }
     for (uint32_t i = 0; i < stats_rows(s); i++) {
         const struct stat_row *r = stats_row_at(s, i);
-        MUST(histogram_count(&r->durations) == r->calls && r->errors <= r->calls && r->async_calls <= r->calls);
+        MUST(histogram_count(&r->durations) == r->calls && r->errors <= r->calls &&
+             r->async_calls <= r->calls);
         MUST(r->calls == 0 || r->min_ns <= r->max_ns);
     }
 }

@@ -32,7 +32,8 @@ static void get_all(struct control_map m, int depth) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct slice payload = slice_of(data, size);
     long n = control_frame(slice_of(data, size), &payload);
-    MUST(n == -1 || n == 0 || (n > CONTROL_HEADER && (size_t)n <= size && payload.data + payload.len == data + n));
+    MUST(n == -1 || n == 0 ||
+         (n > CONTROL_HEADER && (size_t)n <= size && payload.data + payload.len == data + n));
     struct control *c = control_decode(payload);
     MUST(!c || msgpack_guard(payload));
     if (c) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream of frames: read whole and piece by piece it gives the same frames, none of which leaves the bytes.
+// A stream of frames: read whole and piece by piece it gives the same frames, none of which leaves
+// the bytes.
 #include "base/limits.h"
 #include "codec/frame.h"
 #include "fuzz.h"
@@ -20,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             return 0;
         }
         MUST((size_t)n <= size - at);
-        MUST(f.kind != FRAME_TERM || (f.body.len == f.size && f.body.data + f.body.len == data + at + n));
+        MUST(f.kind != FRAME_TERM ||
+             (f.body.len == f.size && f.body.data + f.body.len == data + at + n));
         MUST(f.kind != FRAME_OVERSIZED || (n == FRAME_HEADER && f.size > LIMIT_FRAME_BYTES));
         if (f.kind == FRAME_TERM) {
             struct frame g = {0};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stored histogram: malformed bytes change nothing, others can be written and read again with the same counts.
+// A stored histogram: malformed bytes change nothing, others can be written and read again with the
+// same counts.
 #include "model/histogram.h"
 
 #include "fuzz.h"

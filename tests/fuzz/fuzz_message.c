@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream of frames of trace messages: what is read lies inside its frame, and what the reader learned from the messages before changes
-// nothing of what it reads: a reader that knows nothing reads the same. Without the values of the node it still is the same to a
-// replay, and what is left of values is a class and a pid.
+// A stream of frames of trace messages: what is read lies inside its frame, and what the reader
+// learned from the messages before changes nothing of what it reads: a reader that knows nothing
+// reads the same. Without the values of the node it still is the same to a replay, and what is left
+// of values is a class and a pid.
 #include "codec/frame.h"
 #include "model/message_values.h"
 
@@ -12,7 +13,8 @@ static void inside(struct slice part, struct slice body) {
 }
 
 // A function's name may be one that the reader remembers.
-static void inside_or_known(struct slice part, struct slice body, const struct message_reader *reader) {
+static void inside_or_known(struct slice part, struct slice body,
+                            const struct message_reader *reader) {
     const uint8_t *known = (const uint8_t *)reader;
     bool remembered = part.data >= known && part.data + part.len <= known + sizeof *reader;
     if (!remembered) {
@@ -30,27 +32,35 @@ static void must_be_same(const struct message *a, const struct message *b) {
         return;
     }
     MUST(a->clock == b->clock && a->time == b->time && a->pid == b->pid);
-    MUST(slice_equal(a->module.text, b->module.text) && slice_equal(a->function.text, b->function.text));
-    MUST(a->module.latin1 == b->module.latin1 && a->function.latin1 == b->function.latin1 && a->arity == b->arity);
+    MUST(slice_equal(a->module.text, b->module.text) &&
+         slice_equal(a->function.text, b->function.text));
+    MUST(a->module.latin1 == b->module.latin1 && a->function.latin1 == b->function.latin1 &&
+         a->arity == b->arity);
     if (a->kind == MESSAGE_CALL) {
-        MUST(a->note_kind == b->note_kind && a->has_token == b->has_token && same_part(a->arguments, b->arguments));
-        MUST(!a->has_token || (a->token == b->token && a->from == b->from && a->serial == b->serial && a->previous == b->previous));
+        MUST(a->note_kind == b->note_kind && a->has_token == b->has_token &&
+             same_part(a->arguments, b->arguments));
+        MUST(!a->has_token || (a->token == b->token && a->from == b->from &&
+                               a->serial == b->serial && a->previous == b->previous));
         MUST(a->note_kind == NOTE_NONE || same_part(a->note, b->note));
     }
 }
 
 static void must_be_alike(const struct message *m, const struct message *n) {
-    enum { MOST = 3 + 65535 + 3 + 65535 + 13 + 1 }; // a class, or a pair of a pid with its node's name
+    // a class, or a pair of a pid with its node's name
+    enum { MOST = 3 + 65535 + 3 + 65535 + 13 + 1 };
     MUST(m->kind == n->kind);
     if (m->kind == MESSAGE_OTHER) {
         return;
     }
-    MUST(m->clock == n->clock && m->time == n->time && m->pid == n->pid && m->target == n->target && m->arity == n->arity);
+    MUST(m->clock == n->clock && m->time == n->time && m->pid == n->pid && m->target == n->target &&
+         m->arity == n->arity);
     MUST(slice_equal(m->name, n->name) && slice_equal(m->arguments, n->arguments));
-    MUST(m->kind == MESSAGE_RETURN || m->kind == MESSAGE_EXCEPTION ? n->note.len <= MOST : slice_equal(m->note, n->note));
+    MUST(m->kind == MESSAGE_RETURN || m->kind == MESSAGE_EXCEPTION ? n->note.len <= MOST
+                                                                   : slice_equal(m->note, n->note));
 }
 
-static void read_frame(struct message_reader *reader, struct message_reader *hasty, struct slice body) {
+static void read_frame(struct message_reader *reader, struct message_reader *hasty,
+                       struct slice body) {
     struct cursor c;
     uint32_t count = message_frame(body, &c);
     for (uint32_t i = 0; i < count; i++) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pipeline as a whole: two nodes that say hello, tell their tiers, clocks, totals and gaps, stream frames in pieces, and come and go
-// in any order, through what the collector does with them; without sockets. Every complete request stands in the ledger once.
+// The pipeline as a whole: two nodes that say hello, tell their tiers, clocks, totals and gaps,
+// stream frames in pieces, and come and go in any order, through what the collector does with them;
+// without sockets. Every complete request stands in the ledger once.
 #include "app/pipeline.h"
 #include "app/rows.h"
 #include "app/shim_link.h"
@@ -77,7 +78,7 @@ void __wrap_session_dismiss(struct session *s, const char *reason) {
     end_session(fake_of(s));
 }
 
-// -- one run -----------------------------------------------------------------------------------------------------------
+// -- one run --------------------------------------------------------------------------------------
 
 struct run {
     struct pipeline *pipeline;
@@ -106,7 +107,8 @@ static void say(struct run *r, struct fake *f) {
     } else if (c) {
         const char *why = "";
         f->open = true; // it may send from within
-        f->user = events.hello(events.context, (struct session *)(uintptr_t)f, control_root(c), &why);
+        f->user =
+            events.hello(events.context, (struct session *)(uintptr_t)f, control_root(c), &why);
         f->open = f->user != NULL;
         MUST(f->open || *why);
     }
@@ -221,7 +223,10 @@ static struct run begin(void) {
                                        .stale = shim_link_stale,
                                        .calls = shim_link_calls,
                                        .slow = shim_link_slow};
-    kept = (struct run){.pipeline = pipeline_new(&options), .spare = stats_new(), .roster = &roster, .bytes = buffer_make(4 << 20)};
+    kept = (struct run){.pipeline = pipeline_new(&options),
+                        .spare = stats_new(),
+                        .roster = &roster,
+                        .bytes = buffer_make(4 << 20)};
     MUST(kept.pipeline && kept.spare);
     return kept;
 }
@@ -231,7 +236,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct run r = begin();
     uint64_t complete = 0;
     log_set_level(LOG_ERROR);
-    r.links = (struct shim_links){.pipeline = r.pipeline, .roster = r.roster, .tools = &r.tools, .slow_ns = 1000000};
+    r.links = (struct shim_links){
+        .pipeline = r.pipeline, .roster = r.roster, .tools = &r.tools, .slow_ns = 1000000};
     r.tools = (struct tool_links){.pipeline = r.pipeline, .shims = &r.links, .roster = r.roster};
     events = shim_link_events(&r.links);
     pipeline_tick(r.pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});

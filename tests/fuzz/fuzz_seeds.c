@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the seeds of the fuzz targets: fuzz_seeds <data folder> <folder of the corpora, which holds a folder per target>.
+// Writes the seeds of the fuzz targets: fuzz_seeds <data folder> <folder of the corpora, which
+// holds a folder per target>.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,11 +35,13 @@ static void capture(const char *data, const char *name) {
     size_t len = fread(bytes, 1, sizeof bytes, f);
     fclose(f);
     seed("frame", name, 0, slice_of(bytes, len < LARGEST ? len : LARGEST));
-    seed("message", name, FRAMES, slice_of(bytes, len < LARGEST ? len : LARGEST)); // some that follow one another
+    seed("message", name, FRAMES,
+         slice_of(bytes, len < LARGEST ? len : LARGEST)); // some that follow one another
     struct frame frame;
     size_t at = 0;
     long n;
-    for (int i = 0; i < FRAMES && (n = frame_next(slice_of(bytes + at, len - at), &frame)) > 0; i++, at += (size_t)n) {
+    for (int i = 0; i < FRAMES && (n = frame_next(slice_of(bytes + at, len - at), &frame)) > 0;
+         i++, at += (size_t)n) {
         if (frame.kind != FRAME_TERM || frame.body.len > LARGEST) {
             continue;
         }
@@ -72,24 +75,38 @@ static void handshake(void) {
     buffer_free(&got);
 }
 
-// What two nodes do, step by step: the numbers are those of the targets' own steps. A request: its begin, a call and the return, its end,
-// each with a time some milliseconds from now; and a call four seconds later, by which it is over.
+// What two nodes do, step by step: the numbers are those of the targets' own steps. A request: its
+// begin, a call and the return, its end, each with a time some milliseconds from now; and a call
+// four seconds later, by which it is over.
 #define REQUEST 24, 0, 3, 100, 64, 24, 0, 0, 100, 66, 3, 0, 0, 100, 68, 0, 0, 5, 100, 70
 #define LATER 24, 0, 0, 210, 104
 
 static void whole_collector(void) {
-    static const uint8_t pipeline[] = {0, 0, 0, 0, 1, 2, 0x71, 0, 1, 3, 7, 0, 2, 0, 33, REQUEST, 0, 3, LATER, 0, 8, // node a
-                                       3, 0, 0, 3, 1, 2, 3, 3, 2, 3, 33, REQUEST, 3, 3, LATER,                     // node b
-                                       3, 1, 5, 7, 20, 10, 0, 3, 5,                                                // a total
-                                       0, 1, 0, 100, 64, 20, 9, 20, 9, 20, 9, 20, 9, 20, 0, 7,                     // a clock
-                                       0, 1, 6, 100, 60, 100, 70, 0, 4, 0, 9, 40, 0, 13, 252, 9, 0, 0,             // a gap, a loss
-                                       0, 4, 6, 1, 2, 3, 4, 5, 6, 0, 6};
-    static const uint8_t session[] = {0, 0, 0, 1, 0, 0, 5, 0, 2, 0x71, 0, 1, 3, 1, 0, 43, 1, REQUEST, 7, 1, LATER, // node a, its data
-                                      0, 2, 2, 2, 0, 6, 2, 0, 1, 1, 6, 2, 1, 1, 1, 6, 2, 2, 1, 1, 10, 0, 20, 11, 2, // a tool
-                                      8, 3, 5, 1, 2, 3, 4, 5, 10, 0, 255, 9, 1, 10, 0, 254, 9, 0};
-    static const uint8_t proving[] = {1, 0, 0, 4, 0, 0, 4, 0, 0, 1, 0, 0, 5, 0, 2, 3,                         // node a
-                                      0, 1, 4, 1, 6, 4, 1, 6, 3, 1, 0, 43, 1, REQUEST, 7, 1, LATER,           // its data
-                                      0, 2, 4, 2, 250, 4, 2, 250, 1, 2, 0, 0, 3, 4, 3, 1, 4, 3, 1, 2, 3, 0};  // a wrong secret, and a tool
+    // node a
+    static const uint8_t pipeline[] = {0, 0, 0, 0, 1, 2, 0x71, 0, 1, 3, 7, 0, 2, 0, 33, REQUEST, 0,
+                                       3, LATER, 0, 8,
+                                       // node b
+                                       3, 0, 0, 3, 1, 2, 3, 3, 2, 3, 33, REQUEST, 3, 3, LATER,
+                                       // a total
+                                       3, 1, 5, 7, 20, 10, 0, 3, 5,
+                                       // a clock
+                                       0, 1, 0, 100, 64, 20, 9, 20, 9, 20, 9, 20, 9, 20, 0, 7,
+                                       // a gap, a loss
+                                       0, 1, 6, 100, 60, 100, 70, 0, 4, 0, 9, 40, 0, 13, 252, 9, 0,
+                                       0, 0, 4, 6, 1, 2, 3, 4, 5, 6, 0, 6};
+    // node a, its data
+    static const uint8_t session[] = {
+        0, 0, 0, 1, 0, 0, 5, 0, 2, 0x71, 0, 1, 3, 1, 0, 43, 1, REQUEST, 7, 1, LATER,
+        // a tool
+        0, 2, 2, 2, 0, 6, 2, 0, 1, 1, 6, 2, 1, 1, 1, 6, 2, 2, 1, 1, 10, 0, 20, 11, 2, 8, 3, 5, 1, 2,
+        3, 4, 5, 10, 0, 255, 9, 1, 10, 0, 254, 9, 0};
+    // node a
+    static const uint8_t proving[] = {1, 0, 0, 4, 0, 0, 4, 0, 0, 1, 0, 0, 5, 0, 2, 3,
+                                      // its data
+                                      0, 1, 4, 1, 6, 4, 1, 6, 3, 1, 0, 43, 1, REQUEST, 7, 1, LATER,
+                                      // a wrong secret, and a tool
+                                      0, 2, 4, 2, 250, 4, 2, 250, 1, 2, 0, 0, 3, 4, 3, 1, 4, 3, 1,
+                                      2, 3, 0};
     seed("pipeline", "nodes", 0, slice_of(pipeline, sizeof pipeline));
     seed("session", "open", 0, slice_of(session, sizeof session));
     seed("session", "secret", 0, slice_of(proving, sizeof proving));
@@ -100,8 +117,9 @@ int main(int argc, char **argv) {
         return 2;
     }
     to = argv[2];
-    static const char *const captures[] = {"otp25-basic", "otp25-entry", "otp25-kinds", "otp25-meta",
-                                           "otp25-rto",   "otp25-ts",    "otp25-zoo",   "otp27-calls"};
+    static const char *const captures[] = {"otp25-basic", "otp25-entry", "otp25-kinds",
+                                           "otp25-meta",  "otp25-rto",   "otp25-ts",
+                                           "otp25-zoo",   "otp27-calls"};
     for (size_t i = 0; i < sizeof captures / sizeof *captures; i++) {
         capture(argv[1], captures[i]);
     }

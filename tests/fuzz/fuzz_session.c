@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The session state machine: connections of shims, tools and strangers that come, say hello or anything else, prove that they know the
-// secret or do not, bring data, fall silent and go, in any order and in pieces, at a server with all that the collector has behind it.
-// Every connection is where its session says, nobody has a session without the secret, and when all are gone nothing is left.
+// The session state machine: connections of shims, tools and strangers that come, say hello or
+// anything else, prove that they know the secret or do not, bring data, fall silent and go, in any
+// order and in pieces, at a server with all that the collector has behind it. Every connection is
+// where its session says, nobody has a session without the secret, and when all are gone nothing is
+// left.
 #include <arpa/inet.h>
 #include <event2/event.h>
 #include <fcntl.h>
@@ -53,10 +55,11 @@ static void pump(void) {
     }
 }
 
-// -- what must hold ------------------------------------------------------------------------------------------------------
+// -- what must hold -------------------------------------------------------------------------------
 
 static void check(void) {
-    uint32_t connections = 0, newcomers = 0, controls = 0, datas = 0, sessions = 0, told = 0, streams = 0, of_tools = 0;
+    uint32_t connections = 0, newcomers = 0, controls = 0, datas = 0, sessions = 0, told = 0,
+             streams = 0, of_tools = 0;
     for (const struct connection *c = server->connections; c; c = c->next) {
         connections++;
         MUST(!c->next || c->next->previous == c);
@@ -72,7 +75,8 @@ static void check(void) {
         sessions++;
         of_tools += session_is_tool(s);
         streams += s->data != NULL;
-        MUST(s->user && s->control && s->control->session == s && (!s->data || !session_is_tool(s)));
+        MUST(s->user && s->control && s->control->session == s &&
+             (!s->data || !session_is_tool(s)));
     }
     for (const struct shim_link *l = links.first; l; l = l->next) {
         told++;
@@ -81,12 +85,13 @@ static void check(void) {
             MUST(other->node != l->node);
         }
     }
-    MUST(connections == server->count && newcomers <= LIMIT_NEWCOMERS && controls == sessions && datas == streams);
+    MUST(connections == server->count && newcomers <= LIMIT_NEWCOMERS && controls == sessions &&
+         datas == streams);
     MUST(told + of_tools == sessions && of_tools == server->tools && of_tools <= LIMIT_TOOLS);
     MUST(server->secret.len == 0 || proven || sessions == 0);
 }
 
-// -- what peers do -------------------------------------------------------------------------------------------------------
+// -- what peers do --------------------------------------------------------------------------------
 
 static void leaves(struct peer *p) {
     if (p->fd >= 0) {
@@ -97,7 +102,9 @@ static void leaves(struct peer *p) {
 
 static void comes(struct peer *p, uint8_t from) {
     int fds[2];
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(4711), .sin_addr.s_addr = htonl(0x0a000000u | from % 4)};
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons(4711),
+                                  .sin_addr.s_addr = htonl(0x0a000000u | from % 4)};
     leaves(p);
     MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
     p->fd = fds[0];
@@ -128,9 +135,11 @@ static void proves(struct peer *p, uint8_t how, struct buffer *b) {
         sends(p, b);
         return;
     }
-    const struct session *of = strcmp(p->auth.role, "data") == 0 ? session_find(server, p->auth.session) : NULL;
+    const struct session *of =
+        strcmp(p->auth.role, "data") == 0 ? session_find(server, p->auth.session) : NULL;
     if (p->auth.count == 2 || p->auth.count == 1) {
-        if (!auth_answer(&p->auth, of ? slice_of(of->auth_key, AUTH_KEY_BYTES) : key, slice_of(got, len), b)) {
+        if (!auth_answer(&p->auth, of ? slice_of(of->auth_key, AUTH_KEY_BYTES) : key,
+                         slice_of(got, len), b)) {
             proven = proven || how < 250;
             sends(p, b);
         }
@@ -177,7 +186,8 @@ static void time_passes(uint8_t by) {
     }
     newcomer_sweep(server);
     server_ping(server);
-    pipeline_tick(links.pipeline, (struct pipeline_now){clock_wall() + passed, clock_monotonic() + passed});
+    pipeline_tick(links.pipeline,
+                  (struct pipeline_now){clock_wall() + passed, clock_monotonic() + passed});
     roster_second(&roster);
     tool_link_second(&tools, clock_monotonic() + passed);
 }
@@ -266,7 +276,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     server_set_keys(server, secret.len > 0 ? &secret : NULL, NULL);
     proven = false;
-    links = (struct shim_links){.pipeline = pipeline, .roster = &roster, .tools = &tools, .slow_ns = 1000000};
+    links = (struct shim_links){
+        .pipeline = pipeline, .roster = &roster, .tools = &tools, .slow_ns = 1000000};
     tools = (struct tool_links){.pipeline = pipeline, .shims = &links, .roster = &roster};
     server->next_session = 0;
     for (int i = 0; i < PEERS; i++) {

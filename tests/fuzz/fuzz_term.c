@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An external term: the walk, the readers and the text stay inside it. erl_interface prints some; it is not instrumented, so the input
-// and all that it allocates end at a page that nobody may touch.
+// An external term: the walk, the readers and the text stay inside it. erl_interface prints some;
+// it is not instrumented, so the input and all that it allocates end at a page that nobody may
+// touch.
 #include "codec/term.h"
 
 #include <sys/mman.h>
@@ -25,7 +26,8 @@ void *__wrap_malloc(size_t size) {
     for (int i = 0; guarded && i < BLOCKS; i++) {
         if (!blocks[i].pages) {
             size_t room = (size + PAGE - 1) / PAGE * PAGE;
-            uint8_t *pages = mmap(NULL, room + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            uint8_t *pages =
+                mmap(NULL, room + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             MUST(pages != MAP_FAILED && mprotect(pages + room, PAGE, PROT_NONE) == 0);
             blocks[i].pages = pages;
             blocks[i].start = pages + room - size;

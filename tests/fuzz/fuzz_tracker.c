@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls, returns, markers, spawns, deaths, losses and pauses of some processes in any order and at times that run back too, for two
-// nodes that share a pool: every request that began is told once, every call stands in a request or is counted as stale, spans form a tree
-// with times that can be, and when all is over nothing is kept.
+// The calls, returns, markers, spawns, deaths, losses and pauses of some processes in any order and
+// at times that run back too, for two nodes that share a pool: every request that began is told
+// once, every call stands in a request or is counted as stale, spans form a tree with times that
+// can be, and when all is over nothing is kept.
 #include "../../collector/model/tracker.h"
 
 #include "fuzz.h"
@@ -13,7 +14,7 @@ struct node {
     struct tracker *tracker;
     int64_t time, latest;
     bool ran_back;
-    bool marked; // a marker has come: what has no begin is not complete from then on
+    bool marked;            // a marker has come: what has no begin is not complete from then on
     struct request_ref ref; // of the latest request that began
     uint64_t calls, told_calls, told_stale;
     struct request_counts counts;
@@ -33,7 +34,7 @@ static uint8_t next(struct input *in) {
     return in->left > 0 ? *in->data++ : 0;
 }
 
-// -- what is told ------------------------------------------------------------------------------------------------------
+// -- what is told ---------------------------------------------------------------------------------
 
 static void check_span(const struct node *n, const struct request_result *r, uint32_t i) {
     const struct span *span = &r->spans[i];
@@ -48,7 +49,8 @@ static void check_span(const struct node *n, const struct request_result *r, uin
     MUST(span->parent < i);
     const struct span *above = &r->spans[span->parent];
     MUST(span->depth == above->depth + 1);
-    MUST(n->ran_back || above->pid != span->pid || above->open || span->open || span->end <= above->end);
+    MUST(n->ran_back || above->pid != span->pid || above->open || span->open ||
+         span->end <= above->end);
 }
 
 static void on_stale(void *context, uint16_t tier, uint64_t over) {
@@ -63,7 +65,8 @@ static void on_finished(void *context, const struct request_result *r) {
     n->told_calls += r->calls;
     MUST(r->fate <= REQUEST_EXPIRED && (!r->cut || r->fate == REQUEST_INCOMPLETE));
     MUST(!r->remote || r->fate == REQUEST_COMPLETE);
-    MUST((r->fate == REQUEST_INCOMPLETE) == (r->reason != REASON_NONE) && r->reason < INCOMPLETE_REASONS);
+    MUST((r->fate == REQUEST_INCOMPLETE) == (r->reason != REASON_NONE) &&
+         r->reason < INCOMPLETE_REASONS);
     if (r->identity >= FIRST_NAME) {
         told[r->identity - FIRST_NAME]++;
     } else {
@@ -73,7 +76,8 @@ static void on_finished(void *context, const struct request_result *r) {
         MUST(r->count == 0);
         return;
     }
-    MUST(r->count == r->calls && r->begin <= r->end && r->self >= 0 && r->self <= r->end - r->begin);
+    MUST(r->count == r->calls && r->begin <= r->end && r->self >= 0 &&
+         r->self <= r->end - r->begin);
     for (uint32_t i = 0; i < r->count; i++) {
         check_span(n, r, i);
     }
@@ -95,7 +99,7 @@ static void on_never_returns(void *context, uint16_t tier) {
     MUST(tier >= 1 && tier <= TIERS);
 }
 
-// -- what happens ------------------------------------------------------------------------------------------------------
+// -- what happens ---------------------------------------------------------------------------------
 
 static void pass_time(struct node *n, uint8_t by) {
     n->time += ((int64_t)by - 32) * 100000; // -3.2 … 22.3 ms
@@ -103,7 +107,8 @@ static void pass_time(struct node *n, uint8_t by) {
     n->latest = n->time > n->latest ? n->time : n->latest;
 }
 
-// A request has begun, or goes on with an entry's inner call. A name that is its own tells it from then on.
+// A request has begun, or goes on with an entry's inner call. A name that is its own tells it from
+// then on.
 static void begins(struct node *n, struct request_ref ref, bool name_it) {
     n->marked = true;
     if (ref.index == SPAN_NONE || !tracker_unnamed(n->tracker, ref) || begun == BEGUN) {
@@ -111,8 +116,10 @@ static void begins(struct node *n, struct request_ref ref, bool name_it) {
     }
     const struct request *r = request_at(n->tracker, ref.index);
     if (r->identity != IDENTITY_UNDEFINED || !r->has_begin) {
-        return; // a marker in an entry's call might name it anew: then the name that it has would be told of nobody; and what its process
-                // says it works for may never have begun
+        // a marker in an entry's call might name it anew: then the name that it has would be told
+        // of nobody; and what its process
+        return;
+        // says it works for may never have begun
     }
     n->ref = ref;
     if (name_it) {
@@ -123,9 +130,13 @@ static void begins(struct node *n, struct request_ref ref, bool name_it) {
 
 static void ends(struct node *n, const struct tracker_call *call, uint8_t how) {
     n->marked = true;
-    tracker_end(n->tracker, &(struct tracker_end){
-                                .token = call->token, .pid = call->pid, .time = call->time, .error = how & 1, .token_lost = how % 5 == 4,
-                                .by_helper = how % 3 == 1, .sending = how % 7 == 3});
+    tracker_end(n->tracker, &(struct tracker_end){.token = call->token,
+                                                  .pid = call->pid,
+                                                  .time = call->time,
+                                                  .error = how & 1,
+                                                  .token_lost = how % 5 == 4,
+                                                  .by_helper = how % 3 == 1,
+                                                  .sending = how % 7 == 3});
 }
 
 static void asks(struct node *n) {
@@ -139,15 +150,38 @@ static void asks(struct node *n) {
 static void leaps(struct node *n, uint8_t by) {
     n->time += ((int64_t)by - 64) * 250000000; // -16 … 48 s
     // or to the end of what the model can do sums with
-    n->time = by == 255 ? TRACKER_FARTHEST - HOUR_NS : by == 0 ? -TRACKER_FARTHEST + HOUR_NS : n->time;
+    n->time = by == 255 ? TRACKER_FARTHEST - HOUR_NS
+              : by == 0 ? -TRACKER_FARTHEST + HOUR_NS
+                        : n->time;
     n->ran_back |= by < 64;
     n->latest = n->time > n->latest ? n->time : n->latest;
     tracker_advance(n->tracker, n->latest);
 }
 
 static void event(struct node *n, struct input *in) {
-    enum { CALL, RETURN, BLIND_CALL, RETURN_TO, PASS, SPAWN, SPAWNED, EXIT, BEGIN, WEB_BEGIN, END, ENTER, LEFT_OUT, PAUSE, LOST, GAP, ASK,
-           ADVANCE, LEAP, SAYS, EVENTS };
+    enum {
+        CALL,
+        RETURN,
+        BLIND_CALL,
+        RETURN_TO,
+        PASS,
+        SPAWN,
+        SPAWNED,
+        EXIT,
+        BEGIN,
+        WEB_BEGIN,
+        END,
+        ENTER,
+        LEFT_OUT,
+        PAUSE,
+        LOST,
+        GAP,
+        ASK,
+        ADVANCE,
+        LEAP,
+        SAYS,
+        EVENTS
+    };
     uint8_t what = next(in), who = next(in);
     pass_time(n, next(in));
     struct tracker_call call = {.pid = 1 + who % PIDS,
@@ -187,7 +221,8 @@ static void event(struct node *n, struct input *in) {
     case BEGIN:
     case WEB_BEGIN: {
         bool web = what % EVENTS == WEB_BEGIN;
-        struct request_ref ref = web ? tracker_web_begin(n->tracker, &call) : tracker_begin(n->tracker, &call);
+        struct request_ref ref =
+            web ? tracker_web_begin(n->tracker, &call) : tracker_begin(n->tracker, &call);
         // None under an entry's token elsewhere. In its call it is the entry's, which has its name.
         bool inside = ref.index == SPAN_NONE || request_at(n->tracker, ref.index)->by_entry;
         MUST(inside || tracker_unnamed(n->tracker, ref)); // a new one
@@ -208,7 +243,8 @@ static void event(struct node *n, struct input *in) {
         tracker_left_out(n->tracker, call.pid);
         break;
     case PAUSE:
-        tracker_pause(n->tracker, call.pid, who > 128 ? PAUSE_GC : PAUSE_OFF_CPU, what / EVENTS & 1, call.time);
+        tracker_pause(n->tracker, call.pid, who > 128 ? PAUSE_GC : PAUSE_OFF_CPU, what / EVENTS & 1,
+                      call.time);
         break;
     case LOST:
         tracker_lost(n->tracker, n->latest);
@@ -259,7 +295,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                                      .identity = on_identity,
                                                      .never_returns = on_never_returns,
                                                      .stale = on_stale}};
-        nodes[i] = (struct node){.tracker = tracker_new(pool, &options), .time = START, .latest = START, .marked = how & 1};
+        nodes[i] = (struct node){.tracker = tracker_new(pool, &options),
+                                 .time = START,
+                                 .latest = START,
+                                 .marked = how & 1};
         MUST(nodes[i].tracker);
     }
     while (in.left > 0) {
@@ -285,7 +324,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (uint32_t i = 0; i < begun; i++) {
         MUST(told[i] == 1);
     }
-    MUST(request_pool_open(pool) == 0 && pool->names.used == 0 && pool->chunks.used == 0 && pool->calls.used == 0);
+    MUST(request_pool_open(pool) == 0 && pool->names.used == 0 && pool->chunks.used == 0 &&
+         pool->calls.used == 0);
     MUST(pool->costs.used == 0 && pool->processes.used == 0);
     return 0;
 }

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A canary for tests that judge times: how late does a process wake up that runs beside them at the same
- * priority, how much time did the hypervisor take, and how long did the processes that are measured wait for a
- * processor? Where one of these is more than little, the machine was not quiet, and a time that was measured
- * meanwhile says little about what was measured.
+/* A canary for tests that judge times: how late does a process wake up that runs beside them at the
+ * same priority, how much time did the hypervisor take, and how long did the processes that are
+ * measured wait for a processor? Where one of these is more than little, the machine was not quiet,
+ * and a time that was measured meanwhile says little about what was measured.
  *
  *   canary [--pid PID]...
  *
- * Says "watching" when it does, and sleeps for a millisecond again and again, until TERM or INT; then prints one more line and ends
- * with 0:
+ * Says "watching" when it does, and sleeps for a millisecond again and again, until TERM or INT;
+ * then prints one more line and ends with 0:
  *
  *   ms 4210 late_ms 9 worst_ms 8 stolen_ms 10 waited_ms 3
  *
- * ms is for how long it watched. late_ms is by how much its wake-ups came late, those together that were late
- * by more than a millisecond; worst_ms is the latest. stolen_ms is what /proc/stat says that the hypervisor
- * took from all processors. waited_ms is for how long threads of the processes PID were ready to run and did
- * not (of those threads that lived from the begin to the end). The last two are 0 where the system does not say. */
+ * ms is for how long it watched. late_ms is by how much its wake-ups came late, those together that
+ * were late by more than a millisecond; worst_ms is the latest. stolen_ms is what /proc/stat says
+ * that the hypervisor took from all processors. waited_ms is for how long threads of the processes
+ * PID were ready to run and did not (of those threads that lived from the begin to the end). The
+ * last two are 0 where the system does not say. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -63,7 +64,8 @@ static long long stolen_ms(void) {
     return (long long)(ticks * 1000 / (unsigned long long)sysconf(_SC_CLK_TCK));
 }
 
-/* The second number of a thread's schedstat; -1 when the thread is gone, or the system does not say. */
+/* The second number of a thread's schedstat; -1 when the thread is gone, or the system does not
+ * say. */
 static long long waited_ns(const char *path) {
     unsigned long long waited;
     FILE *f = fopen(path, "r");
@@ -148,7 +150,7 @@ int main(int argc, char **argv) {
     }
     waited = waited_ms(); /* before anything else is done */
     printf("ms %lld late_ms %lld worst_ms %lld stolen_ms %lld waited_ms %lld\n",
-           (long long)((now_ns() - began) / 1000000), (long long)(late / 1000000), (long long)(worst / 1000000),
-           stolen_ms() - stolen, waited);
+           (long long)((now_ns() - began) / 1000000), (long long)(late / 1000000),
+           (long long)(worst / 1000000), stolen_ms() - stolen, waited);
     return 0;
 }

@@ -13,7 +13,8 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 char *__wrap_strdup(const char *text);
 
-static __thread volatile long fail_at = -1; // the compiler knows that calloc reads no variable, and would leave stores to it out
+// the compiler knows that calloc reads no variable, and would leave stores to it out
+static __thread volatile long fail_at = -1;
 static __thread bool only_one;
 static __thread long count;
 

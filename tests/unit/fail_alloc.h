@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scripted allocation failure: the linker gives every unit test these instead of malloc, calloc, realloc and strdup
-// (--wrap), in all code that is linked statically.
+// Scripted allocation failure: the linker gives every unit test these instead of malloc, calloc,
+// realloc and strdup (--wrap), in all code that is linked statically.
 #pragma once
 
 // From now on the allocation number n (0: the next one) fails, and all after it; -1: none fails.

@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of the request model: what a node's processes do as a short script, and what the tracker made of it as text.
+// For tests of the request model: what a node's processes do as a short script, and what the
+// tracker made of it as text.
 //
-//   begin T P time [number] end T P time [error|astray|helper|sending]   the markers of token T in process P, and the identity that the
-//                           begin tells; astray: P had lost the token; helper: of a web server's helper; sending: its response is on its
-//                           way
-//   end T P time serial S   end T P time shows U   with the serial of its token, or the token of another request that P had
-//   web T P time [number]   the begin marker of a request that ends in its process, and the identity that this calls it
-//   says T P time within|from_now|no_more
-//   call T P x time [F [S [L]]] a call of tier x in P; the token came from F, or P, with serial S; F had got serial L last
+//   begin T P time [number] end T P time [error|astray|helper|sending]   the markers of token T in
+//                                                                        process P, and the
+//                                                                        identity that the
+//                           begin tells; astray: P had lost the token; helper: of a web server's
+//                           helper; sending: its response is on its way
+//   end T P time serial S   end T P time shows U   with the serial of its token, or the token of
+//                                                  another request that P had
+//   web T P time [number]   the begin marker of a request that ends in its process, and the
+//                           identity that this calls it
+//   says T P time within|from_now|no_more call T P x time [F [S [L]]] a call of tier x in P; the
+//   token came from F, or P, with serial S; F had got serial L last
 //   enter T P x time [S]    the same of an entry, under a token of its own
 //   blind T P x y time      the same of one whose return has no value and goes back to function y
 //   upgrade T P time        P begins to serve a websocket
 //   leftout P               a call of an entry that the sampler left out
 //   ret P x time            exc P x time               its end
-//   none T P x y time [F]   a call whose return has no value and goes back to function y, that of tier y if it is one
+//   none T P x y time [F]   a call whose return has no value and goes back to function y, that of
+//                           tier y if it is one
 //   to P y time             control goes back to function y in P
 //   spawn T P Q time        P spawns Q, and the spawn returns; raise T P time: it does not
 //   die P time              gc|off P from until        what the process does besides
 //   lost [latest]      gap from until      now time      reset
 //
-// Tokens are numbers, processes capital letters, tiers small ones, times milliseconds; commands end with ';'. A finished request is
-// told as "complete 0..30 self 20: Aa 10..20 self 10, >Bb 12..14 self 2 async;", with '>' for each span above, and marks where they
-// are due: inner (not the outermost of its tier), async, open, error, unknown (no value), wait, gc, off.
+// Tokens are numbers, processes capital letters, tiers small ones, times milliseconds; commands end
+// with ';'. A finished request is told as "complete 0..30 self 20: Aa 10..20 self 10, >Bb 12..14
+// self 2 async;", with '>' for each span above, and marks where they are due: inner (not the
+// outermost of its tier), async, open, error, unknown (no value), wait, gc, off.
 #pragma once
 
 #include "unit.h"
@@ -38,14 +45,15 @@ struct script {
     struct request_counts counts; // so far
     uint32_t finished[3];         // by fate
     uint32_t reasons[INCOMPLETE_REASONS];
-    char told[16384];             // finished requests
+    char told[16384]; // finished requests
     size_t len;
     uint32_t named; // how often a name was looked up
     char never[64]; // tiers that never return, in the order of telling
     char stale[64]; // of the first stale calls, likewise
 };
 
-__attribute__((format(printf, 2, 3))) static inline void script_tell(struct script *s, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static inline void script_tell(struct script *s,
+                                                                     const char *format, ...) {
     va_list args;
     va_start(args, format);
     int n = vsnprintf(s->told + s->len, sizeof s->told - s->len, format, args);
@@ -92,12 +100,16 @@ static inline void script_finished(void *context, const struct request_result *r
         for (uint32_t d = 0; d < span->depth; d++) {
             script_tell(s, ">");
         }
-        script_tell(s, "%c%c %s..", (int)('A' + span->pid - 1), 'a' + span->tier - 1, script_ms(span->start, a));
+        script_tell(s, "%c%c %s..", (int)('A' + span->pid - 1), 'a' + span->tier - 1,
+                    script_ms(span->start, a));
         if (!span->open) {
             script_tell(s, "%s self %s", script_ms(span->end, b), script_ms(span->self, c));
         }
         script_tell(s, "%s%s%s%s", span->outermost ? "" : " inner", span->async ? " async" : "",
-                    span->open ? " open" : "", span->error ? " error" : span->blind ? " unknown" : "");
+                    span->open ? " open" : "",
+                    span->error   ? " error"
+                    : span->blind ? " unknown"
+                                  : "");
         script_cost(s, "wait", span->wait);
         script_cost(s, "gc", span->gc);
         script_cost(s, "off", span->off_cpu);
@@ -170,8 +182,9 @@ static inline int64_t script_ns(double ms) {
 }
 
 // caller: 0, or the function that the call returns to.
-static inline struct request_ref script_call_to(struct script *s, uint64_t token, char process, char tier, double ms, char from,
-                                                char caller, unsigned long serial, unsigned long previous) {
+static inline struct request_ref script_call_to(struct script *s, uint64_t token, char process,
+                                                char tier, double ms, char from, char caller,
+                                                unsigned long serial, unsigned long previous) {
     struct tracker_call call = {.pid = script_pid(process),
                                 .token = token,
                                 .serial = serial,
@@ -184,14 +197,18 @@ static inline struct request_ref script_call_to(struct script *s, uint64_t token
     return tracker_call(s->tracker, &call);
 }
 
-static inline struct request_ref script_call(struct script *s, uint64_t token, char process, char tier, double ms,
-                                             char from) {
+static inline struct request_ref script_call(struct script *s, uint64_t token, char process,
+                                             char tier, double ms, char from) {
     return script_call_to(s, token, process, tier, ms, from, 0, 0, 0);
 }
 
-static inline void script_spawn(struct script *s, uint64_t token, char process, char child, double ms) {
-    struct tracker_call call = {
-        .pid = script_pid(process), .token = token, .from = script_pid(process), .time = script_ns(ms), .function = '!'};
+static inline void script_spawn(struct script *s, uint64_t token, char process, char child,
+                                double ms) {
+    struct tracker_call call = {.pid = script_pid(process),
+                                .token = token,
+                                .from = script_pid(process),
+                                .time = script_ns(ms),
+                                .function = '!'};
     tracker_spawn(s->tracker, &call);
     if (child) {
         tracker_spawned(s->tracker, call.pid, script_pid(child));
@@ -205,7 +222,8 @@ static inline bool script_besides(struct script *s, const char *line) {
     double ms, until;
     char word[16];
     int n;
-    if ((n = sscanf(line, " none %lu %c %c %c %lf %c", &token, &process, &tier, &other, &ms, &from)) >= 5) {
+    if ((n = sscanf(line, " none %lu %c %c %c %lf %c", &token, &process, &tier, &other, &ms,
+                    &from)) >= 5) {
         script_call_to(s, token, process, tier, ms, n == 6 ? from : process, other, 0, 0);
     } else if (sscanf(line, " to %c %c %lf", &process, &other, &ms) == 3) {
         tracker_return_to(s->tracker, script_pid(process), (uint32_t)other, script_ns(ms));
@@ -221,7 +239,8 @@ static inline bool script_besides(struct script *s, const char *line) {
     } else if (sscanf(line, " off %c %lf %lf", &process, &ms, &until) == 3) {
         tracker_pause(s->tracker, script_pid(process), PAUSE_OFF_CPU, true, script_ns(ms));
         tracker_pause(s->tracker, script_pid(process), PAUSE_OFF_CPU, false, script_ns(until));
-    } else if ((n = sscanf(line, " enter %lu %c %c %lf %lu %c", &token, &process, &tier, &ms, &serial, &from)) >= 4) {
+    } else if ((n = sscanf(line, " enter %lu %c %c %lf %lu %c", &token, &process, &tier, &ms,
+                           &serial, &from)) >= 4) {
         struct tracker_call call = {.pid = script_pid(process),
                                     .serial = n >= 5 ? serial : 0,
                                     .token = token,
@@ -240,11 +259,20 @@ static inline bool script_besides(struct script *s, const char *line) {
                                     .caller = (uint32_t)other};
         tracker_enter(s->tracker, &call);
     } else if (sscanf(line, " says %lu %c %lf %15s", &token, &process, &ms, word) == 4) {
-        struct tracker_call call = {.pid = script_pid(process), .token = token, .from = script_pid(process), .time = script_ns(ms)};
+        struct tracker_call call = {.pid = script_pid(process),
+                                    .token = token,
+                                    .from = script_pid(process),
+                                    .time = script_ns(ms)};
         bool within = strcmp(word, "within") == 0;
-        tracker_says(s->tracker, &call, within ? SAYS_WITHIN : strcmp(word, "no_more") == 0 ? SAYS_NO_MORE : SAYS_FROM_NOW);
+        tracker_says(s->tracker, &call,
+                     within                         ? SAYS_WITHIN
+                     : strcmp(word, "no_more") == 0 ? SAYS_NO_MORE
+                                                    : SAYS_FROM_NOW);
     } else if (sscanf(line, " upgrade %lu %c %lf", &token, &process, &ms) == 3) {
-        struct tracker_call call = {.pid = script_pid(process), .token = token, .from = script_pid(process), .time = script_ns(ms)};
+        struct tracker_call call = {.pid = script_pid(process),
+                                    .token = token,
+                                    .from = script_pid(process),
+                                    .time = script_ns(ms)};
         tracker_upgraded(s->tracker, &call);
     } else if (sscanf(line, " leftout %c", &process) == 1) {
         tracker_left_out(s->tracker, script_pid(process));
@@ -257,7 +285,8 @@ static inline bool script_besides(struct script *s, const char *line) {
 }
 
 // The end marker without the script.
-static inline void script_end(struct tracker *t, uint64_t token, uint64_t pid, bool error, int64_t time) {
+static inline void script_end(struct tracker *t, uint64_t token, uint64_t pid, bool error,
+                              int64_t time) {
     tracker_end(t, &(struct tracker_end){.token = token, .pid = pid, .time = time, .error = error});
 }
 
@@ -278,15 +307,24 @@ static inline void script_command(struct script *s, const char *line) {
             tracker_name(s->tracker, ref, (uint16_t)atoi(word));
         }
     } else if ((n = sscanf(line, " web %lu %c %lf %15s", &token, &process, &ms, word)) >= 3) {
-        struct tracker_call call = {.pid = script_pid(process), .token = token, .from = script_pid(process), .time = script_ns(ms)};
+        struct tracker_call call = {.pid = script_pid(process),
+                                    .token = token,
+                                    .from = script_pid(process),
+                                    .time = script_ns(ms)};
         struct request_ref ref = tracker_web_begin(s->tracker, &call);
         if (n == 4) {
             tracker_name_begun(s->tracker, ref, slice_text(word));
         }
     } else if (sscanf(line, " end %lu %c %lf shows %lu", &token, &process, &ms, &shown) == 4) {
-        tracker_end(s->tracker, &(struct tracker_end){.token = token, .pid = script_pid(process), .time = script_ns(ms), .shown = shown});
+        tracker_end(s->tracker, &(struct tracker_end){.token = token,
+                                                      .pid = script_pid(process),
+                                                      .time = script_ns(ms),
+                                                      .shown = shown});
     } else if (sscanf(line, " end %lu %c %lf serial %lu", &token, &process, &ms, &serial) == 4) {
-        tracker_end(s->tracker, &(struct tracker_end){.token = token, .pid = script_pid(process), .time = script_ns(ms), .serial = serial});
+        tracker_end(s->tracker, &(struct tracker_end){.token = token,
+                                                      .pid = script_pid(process),
+                                                      .time = script_ns(ms),
+                                                      .serial = serial});
     } else if ((n = sscanf(line, " end %lu %c %lf %15s", &token, &process, &ms, word)) >= 3) {
         struct tracker_end end = {.token = token,
                                   .pid = (uint64_t)(process - 'A' + 1),
@@ -296,7 +334,8 @@ static inline void script_command(struct script *s, const char *line) {
                                   .by_helper = n == 4 && strcmp(word, "helper") == 0,
                                   .sending = n == 4 && strcmp(word, "sending") == 0};
         tracker_end(s->tracker, &end);
-    } else if ((n = sscanf(line, " call %lu %c %c %lf %c %lu %lu", &token, &process, &tier, &ms, &from, &serial, &previous)) >= 4) {
+    } else if ((n = sscanf(line, " call %lu %c %c %lf %c %lu %lu", &token, &process, &tier, &ms,
+                           &from, &serial, &previous)) >= 4) {
         script_call_to(s, token, process, tier, ms, n >= 5 ? from : process, 0, serial, previous);
     } else if (sscanf(line, " ret %c %c %lf", &process, &tier, &ms) == 3) {
         tracker_return(s->tracker, (uint64_t)(process - 'A' + 1), (uint16_t)(tier - 'a' + 1), false,
@@ -345,20 +384,22 @@ static inline void script_expect(struct script *s, const char *expected) {
     s->told[0] = 0;
 }
 
-static inline void script_expect_counts(struct script *s, uint64_t orphans, uint64_t stale, uint64_t refused) {
+static inline void script_expect_counts(struct script *s, uint64_t orphans, uint64_t stale,
+                                        uint64_t refused) {
     assert_int_equal(s->counts.orphan_returns, orphans);
     assert_int_equal(s->counts.stale_calls, stale);
     assert_int_equal(s->counts.refused_calls, refused);
 }
 
-static inline void script_expect_joins(struct script *s, uint64_t unwound, uint64_t ambiguous, uint64_t lost_tokens) {
+static inline void script_expect_joins(struct script *s, uint64_t unwound, uint64_t ambiguous,
+                                       uint64_t lost_tokens) {
     assert_int_equal(s->counts.unwound_frames, unwound);
     assert_int_equal(s->counts.ambiguous_returns, ambiguous);
     assert_int_equal(s->counts.lost_tokens, lost_tokens);
 }
 
-// A whole script with markers, and what finished of it once everything is over; nothing may be orphan or refused, and only what is told
-// to be open is stale.
+// A whole script with markers, and what finished of it once everything is over; nothing may be
+// orphan or refused, and only what is told to be open is stale.
 static inline void script_check(const char *commands, const char *expected) {
     struct script *s = script_new(true, 0);
     uint64_t open = 0;

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "unit.h"
 
-// -- a server, and what it told ----------------------------------------------------------------------------------------
+// -- a server, and what it told -------------------------------------------------------------------
 
 static struct event_base *base;
 static struct server *server;
@@ -28,7 +28,8 @@ static struct {
     bool refuse, refuse_data, refuse_bytes;
 } seen;
 
-static inline void *on_hello(void *context, struct session *s, struct control_map hello, const char **refusal) {
+static inline void *on_hello(void *context, struct session *s, struct control_map hello,
+                             const char **refusal) {
     assert_ptr_equal(context, &seen);
     struct slice node;
     assert_true(strncmp(session_peer(s), "127.0.0.1:", 10) == 0);
@@ -44,7 +45,8 @@ static inline void *on_hello(void *context, struct session *s, struct control_ma
 static inline void on_message(void *user, struct slice type, struct control_map message) {
     (void)message;
     seen.messages++;
-    snprintf(seen.last_type, sizeof seen.last_type, "%.*s", (int)type.len, type.len > 0 ? (const char *)type.data : "");
+    snprintf(seen.last_type, sizeof seen.last_type, "%.*s", (int)type.len,
+             type.len > 0 ? (const char *)type.data : "");
     if (slice_is(type, "tiers")) {
         session_ready(user);
     }
@@ -69,12 +71,15 @@ static inline void on_data_end(void *user) {
 
 static inline void on_closed(void *user) {
     assert_false(session_streams(user));
-    assert_true(session_send(user, &(struct buffer){.data = (uint8_t *)"late", .len = 4})); // the last requests are told to nobody
+    assert_true(
+        session_send(user, &(struct buffer){.data = (uint8_t *)"late",
+                                            .len = 4})); // the last requests are told to nobody
     seen.closed++;
     seen.session = NULL;
 }
 
-static const struct server_events events = {&seen, on_hello, on_message, on_data_begin, on_data, on_data_end, on_closed};
+static const struct server_events events = {&seen,   on_hello,    on_message, on_data_begin,
+                                            on_data, on_data_end, on_closed};
 
 static inline int setup(void **state) {
     (void)state;
@@ -113,20 +118,22 @@ static inline void turn(int ms) {
 }
 
 // Runs the loop until something holds, limited for what hangs.
-#define UNTIL(condition)                                                                                                    \
-    do {                                                                                                                    \
-        for (double end_ = now() + 100; !(condition) && now() < end_;) {                                                     \
-            event_base_loop(base, EVLOOP_NONBLOCK);                                                                         \
-            usleep(200);                                                                                                    \
-        }                                                                                                                   \
-        assert_true(condition);                                                                                             \
+#define UNTIL(condition)                                                                           \
+    do {                                                                                           \
+        for (double end_ = now() + 100; !(condition) && now() < end_;) {                           \
+            event_base_loop(base, EVLOOP_NONBLOCK);                                                \
+            usleep(200);                                                                           \
+        }                                                                                          \
+        assert_true(condition);                                                                    \
     } while (0)
 
-// -- peers -------------------------------------------------------------------------------------------------------------
+// -- peers ----------------------------------------------------------------------------------------
 
 static inline int peer(void) {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(server_port(server)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(server_port(server)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     assert_true(fd >= 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
     fcntl(fd, F_SETFL, O_NONBLOCK);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of what stores and reads databases: a folder of its own, names, and rows that are counted as the
-// model counts them.
+// For tests of what stores and reads databases: a folder of its own, names, and rows that are
+// counted as the model counts them.
 #pragma once
 
 #include "unit.h"
@@ -73,8 +73,8 @@ static inline struct stat_row *fixture_row(struct stats *batch, int64_t bucket, 
 }
 
 // One outermost call that is the only one of its request, under the identity and under "_total".
-static inline void fixture_call(struct stats *batch, int64_t bucket, const char *identity, const char *tier,
-                                uint64_t ns, bool async) {
+static inline void fixture_call(struct stats *batch, int64_t bucket, const char *identity,
+                                const char *tier, uint64_t ns, bool async) {
     const char *const both[] = {identity, "_total"};
     for (int i = 0; i < 2; i++) {
         struct stat_row *row = fixture_row(batch, bucket, "shop@host", both[i], tier);
@@ -92,17 +92,19 @@ static inline uint32_t fixture_path(const char *tiers) {
     uint32_t path = PATH_ROOT;
     for (const char *at = tiers; *at;) {
         size_t len = strcspn(at, "/");
-        path = paths_below(&fixture_names.paths, 0, path, directory_tier(&fixture_names, slice_of((const uint8_t *)at, len)));
+        path = paths_below(&fixture_names.paths, 0, path,
+                           directory_tier(&fixture_names, slice_of((const uint8_t *)at, len)));
         at += len + (at[len] == '/');
     }
     return path;
 }
 
 // One call at a position.
-static inline struct path_row *fixture_path_call(struct stats *batch, int64_t bucket, const char *identity, uint32_t path,
-                                                 uint64_t ns) {
-    struct path_row *row = stats_path(batch, bucket, directory_node(&fixture_names, slice_text("shop@host")),
-                                      directory_identity(&fixture_names, slice_text(identity)), path);
+static inline struct path_row *fixture_path_call(struct stats *batch, int64_t bucket,
+                                                 const char *identity, uint32_t path, uint64_t ns) {
+    struct path_row *row =
+        stats_path(batch, bucket, directory_node(&fixture_names, slice_text("shop@host")),
+                   directory_identity(&fixture_names, slice_text(identity)), path);
     assert_non_null(row);
     row->calls++;
     row->total_ns += ns;
@@ -113,12 +115,15 @@ static inline struct path_row *fixture_path_call(struct stats *batch, int64_t bu
     return row;
 }
 
-// A request of shop@host that is kept with so many spans, each below the one before; change it, then keep it with fixture_keep.
-static inline struct kept_request fixture_request(int64_t bucket, const char *identity, uint8_t reason, int64_t duration,
+// A request of shop@host that is kept with so many spans, each below the one before; change it,
+// then keep it with fixture_keep.
+static inline struct kept_request fixture_request(int64_t bucket, const char *identity,
+                                                  uint8_t reason, int64_t duration,
                                                   uint32_t spans) {
     return (struct kept_request){.bucket_start = bucket,
                                  .node = directory_node(&fixture_names, slice_text("shop@host")),
-                                 .identity = directory_identity(&fixture_names, slice_text(identity)),
+                                 .identity =
+                                     directory_identity(&fixture_names, slice_text(identity)),
                                  .reason = reason,
                                  .begin = bucket * 1000000000,
                                  .duration = duration,
@@ -129,12 +134,13 @@ static inline struct kept_request fixture_request(int64_t bucket, const char *id
 static inline void fixture_keep(struct stats *batch, const struct kept_request *request) {
     struct kept_span *spans = calloc(request->count + 1, sizeof *spans);
     for (uint32_t i = 0; i < request->count; i++) {
-        spans[i] = (struct kept_span){.start = 10 * (int64_t)i,
-                                      .duration = request->duration - 10 * (int64_t)i,
-                                      .self = 10,
-                                      .pid = 100 + i,
-                                      .parent = i - 1, // UINT32_MAX for the first
-                                      .tier = directory_tier(&fixture_names, slice_text(i % 2 ? "db" : "http"))};
+        spans[i] = (struct kept_span){
+            .start = 10 * (int64_t)i,
+            .duration = request->duration - 10 * (int64_t)i,
+            .self = 10,
+            .pid = 100 + i,
+            .parent = i - 1, // UINT32_MAX for the first
+            .tier = directory_tier(&fixture_names, slice_text(i % 2 ? "db" : "http"))};
     }
     assert_true(stats_keep(batch, request, spans));
     free(spans);
@@ -152,12 +158,13 @@ static inline void fixture_fill_ledger(struct ledger_row *row) {
 #undef FIXTURE_NTH
 }
 
-// The first column of the first row of a query, as text; free it. Through a connection of its own, as in a
-// sqlite3 shell.
+// The first column of the first row of a query, as text; free it. Through a connection of its own,
+// as in a sqlite3 shell.
 static inline char *fixture_ask(const char *path, const char *sql) {
     sqlite3 *db;
     sqlite3_stmt *statement;
-    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL),
+                     SQLITE_OK);
     sqlite3_busy_timeout(db, 5000);
     if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK) {
         fail_msg("%s: %s", sql, sqlite3_errmsg(db));

@@ -33,7 +33,8 @@ static void second(struct live_view *v, const struct sent *rows, uint32_t count,
         control_int(&w, "expired", rows[i].expired);
     }
     assert_true(control_end(&w));
-    struct control *message = control_decode(slice_of(b.data + CONTROL_HEADER, b.len - CONTROL_HEADER));
+    struct control *message =
+        control_decode(slice_of(b.data + CONTROL_HEADER, b.len - CONTROL_HEADER));
     assert_non_null(message);
     assert_true(live_take(v, control_root(message)));
     control_free(message);
@@ -49,7 +50,8 @@ static void drawn(const struct live_view *v, const struct live_style *style, con
     buffer_free(&out);
 }
 
-static void draws(const struct live_view *v, uint32_t width, uint32_t height, const char *expected) {
+static void draws(const struct live_view *v, uint32_t width, uint32_t height,
+                  const char *expected) {
     drawn(v, &(struct live_style){.width = width, .height = height}, expected);
 }
 
@@ -81,29 +83,34 @@ static void failed_of_all(void **state) {
 }
 
 static void gathers(void **state) {
-    static const struct sent first[] = {{"_total", 30, 2, 400, 2000, 1, 0}, {"read", 20, 0, 300, 900, 0, 0},
-                                        {"write", 10, 2, 600, 2000, 0, 0},  {"undefined", 0, 0, 0, 0, 1, 0}};
-    static const struct sent then[] = {{"_total", 3, 3, 1000, 1000, 2, 3}, {"write", 3, 3, 1000, 1000, 2, 3}};
+    static const struct sent first[] = {{"_total", 30, 2, 400, 2000, 1, 0},
+                                        {"read", 20, 0, 300, 900, 0, 0},
+                                        {"write", 10, 2, 600, 2000, 0, 0},
+                                        {"undefined", 0, 0, 0, 0, 1, 0}};
+    static const struct sent then[] = {{"_total", 3, 3, 1000, 1000, 2, 3},
+                                       {"write", 3, 3, 1000, 1000, 2, 3}};
     struct live_view v = {0};
     (void)state;
     second(&v, first, 4, 0);
-    draws(&v, 102, 24,
-          " identity                                   req/s     mean      p99  errors    lost  requests  failed\n"
-          " read                                          10   300 µs   900 µs       0       0        20     0 %\n"
-          " write                                        5.0   600 µs   2.0 ms       2       0        10    20 %\n"
-          " undefined                                      0        -        -       0       1         0     0 %\n"
-          " _total                                        15   400 µs   2.0 ms       2       1        30   6.7 %\n"
-          " shop?[2J@host: tracing\n"
-          " lost: requests incomplete 1, expired 0; messages dropped 0, unreadable 0\n");
+    draws(
+        &v, 102, 24,
+        " identity                                   req/s     mean      p99  errors    lost  requests  failed\n"
+        " read                                          10   300 µs   900 µs       0       0        20     0 %\n"
+        " write                                        5.0   600 µs   2.0 ms       2       0        10    20 %\n"
+        " undefined                                      0        -        -       0       1         0     0 %\n"
+        " _total                                        15   400 µs   2.0 ms       2       1        30   6.7 %\n"
+        " shop?[2J@host: tracing\n"
+        " lost: requests incomplete 1, expired 0; messages dropped 0, unreadable 0\n");
     second(&v, then, 2, 7);
-    draws(&v, 102, 24,
-          " identity                                   req/s     mean      p99  errors    lost  requests  failed\n"
-          " read                                           0        -        -       0       0        20     0 %\n"
-          " write                                        1.5   1.0 ms   1.0 ms       5       5        13    38 %\n"
-          " undefined                                      0        -        -       0       1         0     0 %\n"
-          " _total                                       1.5   1.0 ms   1.0 ms       5       6        33    15 %\n"
-          " shop?[2J@host: tracing\n"
-          " lost: requests incomplete 2, expired 0; messages dropped 7, unreadable 0\n");
+    draws(
+        &v, 102, 24,
+        " identity                                   req/s     mean      p99  errors    lost  requests  failed\n"
+        " read                                           0        -        -       0       0        20     0 %\n"
+        " write                                        1.5   1.0 ms   1.0 ms       5       5        13    38 %\n"
+        " undefined                                      0        -        -       0       1         0     0 %\n"
+        " _total                                       1.5   1.0 ms   1.0 ms       5       6        33    15 %\n"
+        " shop?[2J@host: tracing\n"
+        " lost: requests incomplete 2, expired 0; messages dropped 7, unreadable 0\n");
     // where there is little room: the busiest, and the first columns
     draws(&v, 80, 24,
           " identity             req/s     mean      p99  errors    lost  requests  failed\n"
@@ -124,16 +131,18 @@ static void gathers(void **state) {
 }
 
 static void colours(void **state) {
-    static const struct sent rows[] = {{"_total", 30, 2, 400, 2000, 1, 0}, {"read", 20, 0, 300, 900, 0, 0}};
+    static const struct sent rows[] = {{"_total", 30, 2, 400, 2000, 1, 0},
+                                       {"read", 20, 0, 300, 900, 0, 0}};
     struct live_view v = {0};
     (void)state;
     second(&v, rows, 2, 0);
-    drawn(&v, &(struct live_style){.width = 64, .height = 24, .colour = true},
-          "\x1b[1m identity               req/s     mean      p99  errors    lost\n\x1b[0m"
-          " read                      10   300 µs   900 µs       0       0\n"
-          " _total                    15   400 µs   2.0 ms\x1b[31m       2\x1b[0m\x1b[33m       1\x1b[0m\n"
-          " shop?[2J@host: tracing\n"
-          "\x1b[33m lost: requests incomplete 1, expired 0; messages dropped 0, u…\x1b[0m\n");
+    drawn(
+        &v, &(struct live_style){.width = 64, .height = 24, .colour = true},
+        "\x1b[1m identity               req/s     mean      p99  errors    lost\n\x1b[0m"
+        " read                      10   300 µs   900 µs       0       0\n"
+        " _total                    15   400 µs   2.0 ms\x1b[31m       2\x1b[0m\x1b[33m       1\x1b[0m\n"
+        " shop?[2J@host: tracing\n"
+        "\x1b[33m lost: requests incomplete 1, expired 0; messages dropped 0, u…\x1b[0m\n");
     live_view_free(&v);
 }
 
@@ -144,7 +153,8 @@ static void nothing_yet(void **state) {
     control_text(&w, "node", slice_text("shop@host.example.org"));
     control_text(&w, "state", slice_text("held"));
     assert_true(control_end(&w));
-    struct control *message = control_decode(slice_of(b.data + CONTROL_HEADER, b.len - CONTROL_HEADER));
+    struct control *message =
+        control_decode(slice_of(b.data + CONTROL_HEADER, b.len - CONTROL_HEADER));
     (void)state;
     draws(&v, 80, 24, "");
     assert_true(live_take(&v, control_root(message)));
@@ -168,7 +178,8 @@ static void unmarked(void **state) {
     control_text(&w, "state", slice_text("tracing"));
     control_int(&w, "unmarked_calls", 4120);
     assert_true(control_end(&w));
-    struct control *message = control_decode(slice_of(b.data + CONTROL_HEADER, b.len - CONTROL_HEADER));
+    struct control *message =
+        control_decode(slice_of(b.data + CONTROL_HEADER, b.len - CONTROL_HEADER));
     (void)state;
     assert_true(live_take(&v, control_root(message)));
     draws(&v, 80, 24,
@@ -180,9 +191,9 @@ static void unmarked(void **state) {
     v.hint = NULL; // there is an entry
     live_table(&v, &(struct live_style){.width = 120, .height = 24}, &out);
     buffer_append(&out, "", 1);
-    assert_non_null(
-        strstr((const char *)out.data,
-               " armed; 4,120 calls, but nothing has begun a request: no call of the entry was seen\n"));
+    assert_non_null(strstr(
+        (const char *)out.data,
+        " armed; 4,120 calls, but nothing has begun a request: no call of the entry was seen\n"));
     buffer_reset(&out);
     live_json(control_root(message), "now", &out);
     buffer_append(&out, "", 1);
@@ -238,8 +249,9 @@ static void no_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(gathers), cmocka_unit_test(failed_of_all),
-                                       cmocka_unit_test(colours), cmocka_unit_test(nothing_yet), cmocka_unit_test(unmarked),
-                                       cmocka_unit_test(many),    cmocka_unit_test(no_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(gathers),  cmocka_unit_test(failed_of_all),
+                                       cmocka_unit_test(colours),  cmocka_unit_test(nothing_yet),
+                                       cmocka_unit_test(unmarked), cmocka_unit_test(many),
+                                       cmocka_unit_test(no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,9 @@ static struct attach_options o;
 
 // Reads "attach NODE --tier a=b:c/1" and these options, separated by blanks.
 static void reads(const char *options) {
-    char line[512], *words[MOST_WORDS] = {"attach", "shop@h", "--cookie-file", cookie_file, "--tier", "a=b:c/1"}, *next;
+    char line[512], *words[MOST_WORDS] = {"attach",    "shop@h", "--cookie-file",
+                                          cookie_file, "--tier", "a=b:c/1"},
+                    *next;
     int n = 6;
     snprintf(line, sizeof line, "%s", options);
     for (char *word = strtok_r(line, " ", &next); word; word = strtok_r(NULL, " ", &next)) {
@@ -75,25 +77,31 @@ static void wrong(void **state) {
     (void)state;
     const struct {
         const char *arguments, *line;
-    } cases[] = {{"", "which node? Say name@host"},
-                 {"n m", "one node at a time"},
-                 {"n", "what is to be traced? Say --tier, --entry or --config"},
-                 {"n --tier b:c/1", "--tier b:c/1: want NAME=MODULE:FUNCTION/ARITY, such as db=my_db:query/2"},
-                 {"n --entry b", "--entry b: want MODULE:FUNCTION/ARITY"},
-                 {"n --entry b:c/1,returns=some", 
-                  "--entry b:c/1,returns=some: want MODULE:FUNCTION/ARITY, or MODULE:FUNCTION/ARITY,returns=none"},
-                 {"n --entry ,returns=none", "--entry ,returns=none: want MODULE:FUNCTION/ARITY"},
-                 {"n --entry b:c/1 --sample 5/m", "--sample 5/m: want a number N from 1 to 1073741824, for one request in N, or R/s, R"},
-                 {"n --entry b:c/1 --sample 0", "--sample 0: want a number"},
-                 {"n --entry b:c/1 --sample /s", "--sample /s: want a number"},
-                 {"n --entry b:c/1 --sample 1073741825", "want a number"},
-                 {"n --entry b:c/1 --sample 1000001/s", "want a number"},
-                 {"n --sample 5/s --entry b:c/1", "with --entry say --sample N: its requests are sampled by one in N only"},
-                 {"n --entry b:c/1 --identity b:c/1:2",
-                  "--identity b:c/1:2: want the number of an argument behind the last colon, from 1 up to the function's arity; or a fun"},
-                 {"n --entry b:c/1 --identity b:c/1", "--identity b:c/1: want the number of one of its arguments behind it, such as"},
-                 {"n --entry b:c/1 --identity route", "--identity route: want MODULE:FUNCTION/ARITY:ARGUMENT, such as shop_http:handle/2"},
-                 {"n --entry b:c/1 --for x", "--for x: want a time such as 60s"}};
+    } cases[] = {
+        {"", "which node? Say name@host"},
+        {"n m", "one node at a time"},
+        {"n", "what is to be traced? Say --tier, --entry or --config"},
+        {"n --tier b:c/1",
+         "--tier b:c/1: want NAME=MODULE:FUNCTION/ARITY, such as db=my_db:query/2"},
+        {"n --entry b", "--entry b: want MODULE:FUNCTION/ARITY"},
+        {"n --entry b:c/1,returns=some",
+         "--entry b:c/1,returns=some: want MODULE:FUNCTION/ARITY, or MODULE:FUNCTION/ARITY,returns=none"},
+        {"n --entry ,returns=none", "--entry ,returns=none: want MODULE:FUNCTION/ARITY"},
+        {"n --entry b:c/1 --sample 5/m",
+         "--sample 5/m: want a number N from 1 to 1073741824, for one request in N, or R/s, R"},
+        {"n --entry b:c/1 --sample 0", "--sample 0: want a number"},
+        {"n --entry b:c/1 --sample /s", "--sample /s: want a number"},
+        {"n --entry b:c/1 --sample 1073741825", "want a number"},
+        {"n --entry b:c/1 --sample 1000001/s", "want a number"},
+        {"n --sample 5/s --entry b:c/1",
+         "with --entry say --sample N: its requests are sampled by one in N only"},
+        {"n --entry b:c/1 --identity b:c/1:2",
+         "--identity b:c/1:2: want the number of an argument behind the last colon, from 1 up to the function's arity; or a fun"},
+        {"n --entry b:c/1 --identity b:c/1",
+         "--identity b:c/1: want the number of one of its arguments behind it, such as"},
+        {"n --entry b:c/1 --identity route",
+         "--identity route: want MODULE:FUNCTION/ARITY:ARGUMENT, such as shop_http:handle/2"},
+        {"n --entry b:c/1 --for x", "--for x: want a time such as 60s"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char line[512];
         snprintf(line, sizeof line, "attach %s", cases[i].arguments);
@@ -115,7 +123,7 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sampling), cmocka_unit_test(entries), cmocka_unit_test(identity),
-                                       cmocka_unit_test(wrong)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sampling), cmocka_unit_test(entries),
+                                       cmocka_unit_test(identity), cmocka_unit_test(wrong)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

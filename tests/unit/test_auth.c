@@ -5,7 +5,7 @@
 #include "unit.h"
 
 static const uint8_t OURS[AUTH_NONCE_BYTES] = "the client's nonce, 32 bytes....",
-    THEIRS[AUTH_NONCE_BYTES] = "the collector's nonce, 32 bytes.";
+                     THEIRS[AUTH_NONCE_BYTES] = "the collector's nonce, 32 bytes.";
 
 static uint8_t digit(char c) {
     return (uint8_t)(c <= '9' ? c - '0' : c - 'a' + 10);
@@ -48,7 +48,8 @@ static void vectors(void **state) {
         uint8_t key[200], data[200], mac[32], got[32];
         from_hex(cases[i].mac, mac);
         memset(key, 0xaa, sizeof key);
-        assert_true(auth_hmac(cases[i].key ? from_hex(cases[i].key, key) : slice_of(key, 131), NULL, from_hex(cases[i].data, data), got));
+        assert_true(auth_hmac(cases[i].key ? from_hex(cases[i].key, key) : slice_of(key, 131), NULL,
+                              from_hex(cases[i].data, data), got));
         assert_memory_equal(got, mac, 32);
     }
     // a label and its zero stand before the bytes: the same as giving them with the bytes
@@ -56,12 +57,13 @@ static void vectors(void **state) {
     assert_true(auth_hmac(slice_text("key"), "label", slice_text("bytes"), with));
     assert_true(auth_hmac(slice_text("key"), NULL, slice_of("label\0bytes", 11), without));
     assert_memory_equal(with, without, 32);
-    assert_false(auth_hmac(slice_text("key"), "a label that is longer than labels are", slice_text(""), with));
+    assert_false(auth_hmac(slice_text("key"), "a label that is longer than labels are",
+                           slice_text(""), with));
     static const uint8_t many[4 * AUTH_FRAME_BYTES + 32];
     assert_false(auth_hmac(slice_text("key"), "label", slice_of(many, sizeof many), with));
 }
 
-// -- both sides --------------------------------------------------------------------------------------------------------
+// -- both sides -----------------------------------------------------------------------------------
 
 // A handshake on its way: frame i is the bytes from at[i] to at[i + 1].
 struct pair {
@@ -85,9 +87,10 @@ static struct slice frame(const struct pair *p, int i) {
     return slice_of(p->wire.data + p->at[i], p->at[i + 1] - p->at[i]);
 }
 
-// Runs a handshake, with byte `flip` of the wire changed by xor once it was sent; -1: none. Stops at the first objection; returns how many
-// frames were taken.
-static int run(struct pair *p, const char *role, int64_t session, struct slice mine, struct slice yours, long flip) {
+// Runs a handshake, with byte `flip` of the wire changed by xor once it was sent; -1: none. Stops
+// at the first objection; returns how many frames were taken.
+static int run(struct pair *p, const char *role, int64_t session, struct slice mine,
+               struct slice yours, long flip) {
     memset(p, 0, sizeof *p);
     with_certificate(&p->client, seen);
     with_certificate(&p->collector, own);
@@ -120,7 +123,8 @@ static void agree(void **state) {
     assert_int_equal(run(&p, "control", 0, secret, secret, -1), 5);
     assert_string_equal(p.collector.role, "control");
     assert_int_equal(p.collector.session, 0);
-    assert_true(auth_session_key(&p.client, secret, a) && auth_session_key(&p.collector, secret, b));
+    assert_true(auth_session_key(&p.client, secret, a) &&
+                auth_session_key(&p.collector, secret, b));
     assert_memory_equal(a, b, 32);
     // the data connection proves the session's key, and only it
     assert_int_equal(run(&other, "data", 77, slice_of(a, 32), slice_of(b, 32), -1), 5);
@@ -129,7 +133,8 @@ static void agree(void **state) {
     buffer_free(&other.wire);
     assert_int_equal(run(&other, "data", 77, secret, slice_of(b, 32), -1), 3);
     assert_string_equal(other.why, "wrong secret");
-    assert_false(auth_session_key(&other.client, secret, b)); // of a handshake that failed there is none
+    // of a handshake that failed there is none
+    assert_false(auth_session_key(&other.client, secret, b));
     buffer_free(&other.wire);
     buffer_free(&p.wire);
 }
@@ -138,7 +143,8 @@ static void wrong_secret(void **state) {
     (void)state;
     struct pair p;
     struct slice right = slice_text("0123456789abcdef");
-    static const char *const wrong[] = {"0123456789abcdee", "0123456789abcde", "0123456789abcdef0", "1123456789abcdef", ""};
+    static const char *const wrong[] = {"0123456789abcdee", "0123456789abcde", "0123456789abcdef0",
+                                        "1123456789abcdef", ""};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(run(&p, "control", 0, slice_text(wrong[i]), right, -1), 3);
         assert_string_equal(p.why, "wrong secret");
@@ -147,14 +153,17 @@ static void wrong_secret(void **state) {
     }
 }
 
-// Through TLS both must mean the same certificate, and who sits in between cannot say for the client that it saw the right one.
+// Through TLS both must mean the same certificate, and who sits in between cannot say for the
+// client that it saw the right one.
 static void certificates(void **state) {
     (void)state;
-    static const uint8_t ours[AUTH_CERTIFICATE_BYTES] = "the collector's", theirs[AUTH_CERTIFICATE_BYTES] = "somebody's in between";
+    static const uint8_t ours[AUTH_CERTIFICATE_BYTES] = "the collector's",
+                         theirs[AUTH_CERTIFICATE_BYTES] = "somebody's in between";
     static const struct {
         const uint8_t *seen, *own;
         bool good;
-    } cases[] = {{ours, ours, true}, {theirs, ours, false}, {NULL, ours, false}, {ours, NULL, false}};
+    } cases[] = {
+        {ours, ours, true}, {theirs, ours, false}, {NULL, ours, false}, {ours, NULL, false}};
     struct slice secret = slice_text("0123456789abcdef");
     struct pair p;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -166,7 +175,8 @@ static void certificates(void **state) {
     }
     // the certificate replaced on the way: then the proof is of another text
     struct auth client = {0}, collector = {0};
-    struct buffer out = buffer_make(1 << 16), back = buffer_make(1 << 16), answer = buffer_make(1 << 16);
+    struct buffer out = buffer_make(1 << 16), back = buffer_make(1 << 16),
+                  answer = buffer_make(1 << 16);
     with_certificate(&client, theirs);
     with_certificate(&collector, ours);
     assert_null(auth_begin(&client, "control", 0, OURS, &out));
@@ -175,14 +185,16 @@ static void certificates(void **state) {
     memcpy(at, ours, sizeof ours);
     assert_null(auth_challenge(&collector, slice_of(out.data, out.len), THEIRS, &back));
     assert_null(auth_answer(&client, secret, slice_of(back.data, back.len), &answer));
-    assert_string_equal(auth_check(&collector, secret, slice_of(answer.data, answer.len), &back), "wrong secret");
+    assert_string_equal(auth_check(&collector, secret, slice_of(answer.data, answer.len), &back),
+                        "wrong secret");
     buffer_free(&out);
     buffer_free(&back);
     buffer_free(&answer);
     seen = own = NULL;
 }
 
-// Whichever byte of whichever frame is changed on the way, one of the two objects, and the collector never before it was proven to.
+// Whichever byte of whichever frame is changed on the way, one of the two objects, and the
+// collector never before it was proven to.
 static void tampered(void **state) {
     (void)state;
     struct pair p;
@@ -213,7 +225,8 @@ static void replayed(void **state) {
     buffer_reset(&out);
     assert_null(auth_begin(&client, "control", 0, fresh, &out));
     assert_null(auth_answer(&client, secret, frame(&old, 1), &out));
-    assert_string_equal(auth_confirm(&client, secret, frame(&old, 3)), "the collector does not know the secret");
+    assert_string_equal(auth_confirm(&client, secret, frame(&old, 3)),
+                        "the collector does not know the secret");
     buffer_free(&out);
     buffer_free(&old.wire);
 }
@@ -222,26 +235,30 @@ static void replayed(void **state) {
 static void reflected(void **state) {
     (void)state;
     struct slice secret = slice_text("0123456789abcdef");
-    struct buffer begun = buffer_make(1 << 16), answer = buffer_make(1 << 16), back = buffer_make(1 << 16);
+    struct buffer begun = buffer_make(1 << 16), answer = buffer_make(1 << 16),
+                  back = buffer_make(1 << 16);
     struct auth client = {0}, collector = {0};
     assert_null(auth_begin(&client, "control", 0, OURS, &begun));
     struct control_writer w = control_begin(&back, "challenge", 1); // the client's own nonce
     control_bytes(&w, "nonce", slice_of(OURS, sizeof OURS));
     assert_true(control_end(&w));
     assert_null(auth_answer(&client, secret, slice_of(back.data, back.len), &answer));
-    struct control *c = control_decode(slice_of(answer.data + CONTROL_HEADER, answer.len - CONTROL_HEADER));
+    struct control *c =
+        control_decode(slice_of(answer.data + CONTROL_HEADER, answer.len - CONTROL_HEADER));
     struct slice proof;
     assert_true(c && control_get_bytes(control_root(c), "proof", &proof));
     buffer_reset(&back);
     w = control_begin(&back, "proven", 1); // and its own proof
     control_bytes(&w, "proof", proof);
     assert_true(control_end(&w));
-    assert_string_equal(auth_confirm(&client, secret, slice_of(back.data, back.len)), "the collector does not know the secret");
+    assert_string_equal(auth_confirm(&client, secret, slice_of(back.data, back.len)),
+                        "the collector does not know the secret");
     control_free(c);
     // likewise towards the collector: its challenge is no answer
     buffer_reset(&back);
     assert_null(auth_challenge(&collector, slice_of(begun.data, begun.len), THEIRS, &back));
-    assert_string_equal(auth_check(&collector, secret, slice_of(back.data, back.len), &answer), "damaged authentication");
+    assert_string_equal(auth_check(&collector, secret, slice_of(back.data, back.len), &answer),
+                        "damaged authentication");
     buffer_free(&begun);
     buffer_free(&answer);
     buffer_free(&back);
@@ -305,7 +322,8 @@ static void damaged(void **state) {
         }
         buffer_free(&in);
     }
-    assert_string_equal(auth_begin(&(struct auth){0}, "sixteen letters.", 0, OURS, &out), "no such role");
+    assert_string_equal(auth_begin(&(struct auth){0}, "sixteen letters.", 0, OURS, &out),
+                        "no such role");
     struct buffer none = buffer_make(10); // no room for what is to be sent
     struct auth a = {0};
     assert_string_equal(auth_begin(&a, "control", 0, OURS, &none), "out of memory");
@@ -316,9 +334,9 @@ static void damaged(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(vectors),  cmocka_unit_test(agree),     cmocka_unit_test(wrong_secret),
-                                       cmocka_unit_test(tampered), cmocka_unit_test(replayed),  cmocka_unit_test(reflected),
-                                       cmocka_unit_test(certificates),
-                                       cmocka_unit_test(damaged)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(vectors),      cmocka_unit_test(agree),
+                                       cmocka_unit_test(wrong_secret), cmocka_unit_test(tampered),
+                                       cmocka_unit_test(replayed),     cmocka_unit_test(reflected),
+                                       cmocka_unit_test(certificates), cmocka_unit_test(damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,10 +116,14 @@ static void without_memory_the_content_stays(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(appends_and_reads_back),          cmocka_unit_test(holds_exactly_its_cap),
-        cmocka_unit_test(one_large_append_up_to_the_cap),  cmocka_unit_test(printed_text_needs_one_byte_more),
-        cmocka_unit_test(huge_requests_do_not_wrap),       cmocka_unit_test(consume_takes_from_the_front),
-        cmocka_unit_test(reserve_then_grow),               cmocka_unit_test(without_memory_the_content_stays),
+        cmocka_unit_test(appends_and_reads_back),
+        cmocka_unit_test(holds_exactly_its_cap),
+        cmocka_unit_test(one_large_append_up_to_the_cap),
+        cmocka_unit_test(printed_text_needs_one_byte_more),
+        cmocka_unit_test(huge_requests_do_not_wrap),
+        cmocka_unit_test(consume_takes_from_the_front),
+        cmocka_unit_test(reserve_then_grow),
+        cmocka_unit_test(without_memory_the_content_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,8 +30,10 @@ static void the_captures(void **state) {
     static const struct {
         const char *name, *node;
         bool monotonic, wall;
-    } files[] = {{"otp25-basic.cap", "nonode@nohost", true, true}, {"otp25-entry.cap", "nonode@nohost", true, false},
-                 {"otp25-meta.cap", "nonode@nohost", true, true},   {"otp27-calls.cap", "cap27@vm", true, false}};
+    } files[] = {{"otp25-basic.cap", "nonode@nohost", true, true},
+                 {"otp25-entry.cap", "nonode@nohost", true, false},
+                 {"otp25-meta.cap", "nonode@nohost", true, true},
+                 {"otp27-calls.cap", "cap27@vm", true, false}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct slice file = data_file(files[i].name);
         struct capture c = capture_probe(file);
@@ -97,13 +99,15 @@ static void hostile_times(void **state) {
         wall(1, 8999999999000000);
         monotonic(1, times[(i + 1) % 3]);
         struct capture c = probe();
-        assert_true(c.offset > -5000000000000000000 && c.first > -5000000000000000000 && c.first < 5000000000000000000);
+        assert_true(c.offset > -5000000000000000000 && c.first > -5000000000000000000 &&
+                    c.first < 5000000000000000000);
     }
 }
 
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, bytes_setup, bytes_teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {UNIT(the_captures), UNIT(clocks), UNIT(damaged), UNIT(hostile_times)};
+    const struct CMUnitTest tests[] = {UNIT(the_captures), UNIT(clocks), UNIT(damaged),
+                                       UNIT(hostile_times)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

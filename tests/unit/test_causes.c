@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose work a call is: pools, locks and servers that hand on one request's label with another one's answer.
+// Whose work a call is: pools, locks and servers that hand on one request's label with another
+// one's answer.
 #include "request_script.h"
 
 // Runs a script to its end, and compares what finished.
@@ -26,117 +27,157 @@ static void check(const char *commands, const char *expected, uint64_t recredite
 // A pool hands worker W, which A gives back, to B that waits for it: B asks W under A's label.
 static void lent_worker(void **state) {
     (void)state;
-    check("enter 1 A a 0; enter 2 B a 1; call 1 W d 2 A; ret W d 8; call 1 W d 9 B; ret W d 29; ret A a 10; ret B a 30",
-          "complete 0..10 self 0: Aa 0..10 self 4, >Wd 2..8 self 6 wait 2;"
-          "complete 1..30 self 0: Ba 1..30 self 9, >Wd 9..29 self 20 wait 8;",
-          1, 0);
+    check(
+        "enter 1 A a 0; enter 2 B a 1; call 1 W d 2 A; ret W d 8; call 1 W d 9 B; ret W d 29; ret A a 10; ret B a 30",
+        "complete 0..10 self 0: Aa 0..10 self 4, >Wd 2..8 self 6 wait 2;"
+        "complete 1..30 self 0: Ba 1..30 self 9, >Wd 9..29 self 20 wait 8;",
+        1, 0);
     // with markers
-    check("begin 1 A 0; begin 2 B 1; call 1 W d 2 A; ret W d 8; call 1 W d 9 B; ret W d 29; end 1 A 10; end 2 B 30",
-          "complete 0..10 self 4: Wd 2..8 self 6 wait 2;complete 1..30 self 9: Wd 9..29 self 20 wait 8;", 1, 0);
+    check(
+        "begin 1 A 0; begin 2 B 1; call 1 W d 2 A; ret W d 8; call 1 W d 9 B; ret W d 29; end 1 A 10; end 2 B 30",
+        "complete 0..10 self 4: Wd 2..8 self 6 wait 2;complete 1..30 self 9: Wd 9..29 self 20 wait 8;",
+        1, 0);
     // the label's request is over long ago
-    check("enter 1 A a 0; ret A a 5; now 2000; enter 2 B a 2001; call 1 W d 2002 B; ret W d 2003; ret B a 2004",
-          "complete 0..5 self 0: Aa 0..5 self 5;complete 2001..2004 self 0: Ba 2001..2004 self 2, >Wd 2002..2003 self 1 wait 1;", 1, 0);
+    check(
+        "enter 1 A a 0; ret A a 5; now 2000; enter 2 B a 2001; call 1 W d 2002 B; ret W d 2003; ret B a 2004",
+        "complete 0..5 self 0: Aa 0..5 self 5;complete 2001..2004 self 0: Ba 2001..2004 self 2, >Wd 2002..2003 self 1 wait 1;",
+        1, 0);
     // what B calls itself under that label is its own, too
-    check("enter 1 A a 0; enter 2 B a 1; call 1 B c 3 X; ret B c 4; ret B a 5; ret A a 6",
-          "complete 1..5 self 0: Ba 1..5 self 3, >Bc 3..4 self 1;complete 0..6 self 0: Aa 0..6 self 6;", 1, 0);
+    check(
+        "enter 1 A a 0; enter 2 B a 1; call 1 B c 3 X; ret B c 4; ret B a 5; ret A a 6",
+        "complete 1..5 self 0: Ba 1..5 self 3, >Bc 3..4 self 1;complete 0..6 self 0: Aa 0..6 self 6;",
+        1, 0);
 }
 
 // The one that asks another one that asks another one, whatever the label says.
 static void hops(void **state) {
     (void)state;
-    check("enter 1 A a 0; enter 2 B a 1; call 1 W d 2 B; call 1 V e 3 W; call 1 U f 4 V; "
-          "ret U f 5; ret V e 6; ret W d 7; ret B a 8; ret A a 9",
-          "complete 1..8 self 0: Ba 1..8 self 2, >Wd 2..7 self 2 wait 1, >>Ve 3..6 self 2 wait 1, >>>Uf 4..5 self 1 wait 1;"
-          "complete 0..9 self 0: Aa 0..9 self 9;",
-          3, 0);
+    check(
+        "enter 1 A a 0; enter 2 B a 1; call 1 W d 2 B; call 1 V e 3 W; call 1 U f 4 V; "
+        "ret U f 5; ret V e 6; ret W d 7; ret B a 8; ret A a 9",
+        "complete 1..8 self 0: Ba 1..8 self 2, >Wd 2..7 self 2 wait 1, >>Ve 3..6 self 2 wait 1, >>>Uf 4..5 self 1 wait 1;"
+        "complete 0..9 self 0: Aa 0..9 self 9;",
+        3, 0);
 }
 
-// Messages of different processes overtake each other: the worker's call comes before its sender's own messages, or long after them.
+// Messages of different processes overtake each other: the worker's call comes before its sender's
+// own messages, or long after them.
 static void overtaken(void **state) {
     (void)state;
-    check("enter 1 A a 0; enter 3 B a 1; ret B a 2; call 1 W d 9 B; ret W d 11; enter 2 B a 8; ret B a 12; ret A a 20",
-          "complete 1..2 self 0: Ba 1..2 self 1;complete 8..12 self 0: Ba 8..12 self 2, >Wd 9..11 self 2 wait 1;"
-          "complete 0..20 self 0: Aa 0..20 self 20;",
-          1, 0);
-    check("enter 1 A a 0; enter 2 B a 1; ret B a 2; enter 3 B a 2.1; ret B a 2.2; enter 4 B a 2.3; "
-          "call 1 W d 1.5 B; ret W d 1.8; ret B a 3; ret A a 4",
-          "complete 1..2 self 0: Ba 1..2 self 0.7, >Wd 1.5..1.8 self 0.3 wait 0.5;complete 2.1..2.2 self 0: Ba 2.1..2.2 self 0.1;"
-          "complete 2.3..3 self 0: Ba 2.3..3 self 0.7;complete 0..4 self 0: Aa 0..4 self 4;",
-          1, 0);
+    check(
+        "enter 1 A a 0; enter 3 B a 1; ret B a 2; call 1 W d 9 B; ret W d 11; enter 2 B a 8; ret B a 12; ret A a 20",
+        "complete 1..2 self 0: Ba 1..2 self 1;complete 8..12 self 0: Ba 8..12 self 2, >Wd 9..11 self 2 wait 1;"
+        "complete 0..20 self 0: Aa 0..20 self 20;",
+        1, 0);
+    check(
+        "enter 1 A a 0; enter 2 B a 1; ret B a 2; enter 3 B a 2.1; ret B a 2.2; enter 4 B a 2.3; "
+        "call 1 W d 1.5 B; ret W d 1.8; ret B a 3; ret A a 4",
+        "complete 1..2 self 0: Ba 1..2 self 0.7, >Wd 1.5..1.8 self 0.3 wait 0.5;complete 2.1..2.2 self 0: Ba 2.1..2.2 self 0.1;"
+        "complete 2.3..3 self 0: Ba 2.3..3 self 0.7;complete 0..4 self 0: Aa 0..4 self 4;",
+        1, 0);
 }
 
-// The token of a begin marker is a new one and shows no serial. The end marker before it tells what was sent until then.
+// The token of a begin marker is a new one and shows no serial. The end marker before it tells what
+// was sent until then.
 static void serial_at_the_end(void **state) {
     (void)state;
-    check("begin 1 A 0; call 1 W d 1 A 3; ret W d 2; end 1 A 3 serial 7; begin 2 A 4; call 1 W d 5 A 13; ret W d 6; end 2 A 8 serial 15",
-          "complete 0..3 self 2: Wd 1..2 self 1 wait 1;complete 4..8 self 3: Wd 5..6 self 1 wait 1;", 1, 0);
-    check("begin 1 A 0; call 1 W d 1 A 3; ret W d 2; end 1 A 3 serial 7; begin 2 A 4; call 1 W d 5 A 6; ret W d 6; end 2 A 8 serial 15",
-          "complete 0..3 self 2: Wd 1..2 self 1 wait 1, Wd 5..6 self 0 async;complete 4..8 self 4;", 0, 0);
+    check(
+        "begin 1 A 0; call 1 W d 1 A 3; ret W d 2; end 1 A 3 serial 7; begin 2 A 4; call 1 W d 5 A 13; ret W d 6; end 2 A 8 serial 15",
+        "complete 0..3 self 2: Wd 1..2 self 1 wait 1;complete 4..8 self 3: Wd 5..6 self 1 wait 1;",
+        1, 0);
+    check(
+        "begin 1 A 0; call 1 W d 1 A 3; ret W d 2; end 1 A 3 serial 7; begin 2 A 4; call 1 W d 5 A 6; ret W d 6; end 2 A 8 serial 15",
+        "complete 0..3 self 2: Wd 1..2 self 1 wait 1, Wd 5..6 self 0 async;complete 4..8 self 4;",
+        0, 0);
 }
 
-// Nothing is known of W, and the request is over: its asynchronous work, or that of whoever was lent its label?
+// Nothing is known of W, and the request is over: its asynchronous work, or that of whoever was
+// lent its label?
 static void strangers(void **state) {
     (void)state;
     check("begin 1 A 0; call 1 D d 1 W; ret D d 2; end 1 A 3; call 1 D d 4 W; ret D d 5",
           "complete 0..3 self 2: Dd 1..2 self 1, Dd 4..5 self 0 async;", 0, 1);
-    check("begin 1 A 0; end 1 A 3; call 1 D d 4 A; ret D d 5", "complete 0..3 self 3: Dd 4..5 self 0 async wait 4;", 0, 0);
+    check("begin 1 A 0; end 1 A 3; call 1 D d 4 A; ret D d 5",
+          "complete 0..3 self 3: Dd 4..5 self 0 async wait 4;", 0, 0);
 }
 
-// A cast that waited for long in a slow process is of the request that sent it, although its sender has begun another one.
+// A cast that waited for long in a slow process is of the request that sent it, although its sender
+// has begun another one.
 static void queued_cast(void **state) {
     (void)state;
-    check("enter 1 A a 0 5; ret A a 2; enter 2 A a 3 9; call 1 S s 4 A 7; ret S s 6; ret A a 8",
-          "complete 0..2 self 0: Aa 0..2 self 2, >Ss 4..6 self 0 async wait 2;complete 3..8 self 0: Aa 3..8 self 5;", 0, 0);
+    check(
+        "enter 1 A a 0 5; ret A a 2; enter 2 A a 3 9; call 1 S s 4 A 7; ret S s 6; ret A a 8",
+        "complete 0..2 self 0: Aa 0..2 self 2, >Ss 4..6 self 0 async wait 2;complete 3..8 self 0: Aa 3..8 self 5;",
+        0, 0);
     // nor does it become the later one's when the first is closed
-    check("enter 1 A a 0 5; ret A a 2; now 2000; enter 2 A a 2003 9; call 1 S s 2004 A 7; ret S s 2006; ret A a 2008",
-          "complete 0..2 self 0: Aa 0..2 self 2;complete 2003..2008 self 0: Aa 2003..2008 self 5;", 0, 1);
+    check(
+        "enter 1 A a 0 5; ret A a 2; now 2000; enter 2 A a 2003 9; call 1 S s 2004 A 7; ret S s 2006; ret A a 2008",
+        "complete 0..2 self 0: Aa 0..2 self 2;complete 2003..2008 self 0: Aa 2003..2008 self 5;", 0,
+        1);
     // serials of more than 48 bits are all the same one
-    check("enter 1 A a 0 281474976710655; ret A a 2; enter 2 A a 3 281474976710655; call 1 S s 4 A 281474976710655; ret S s 6; ret A a 8",
-          "complete 0..2 self 0: Aa 0..2 self 2, >Ss 4..6 self 0 async wait 2;complete 3..8 self 0: Aa 3..8 self 5;", 0, 0);
+    check(
+        "enter 1 A a 0 281474976710655; ret A a 2; enter 2 A a 3 281474976710655; call 1 S s 4 A 281474976710655; ret S s 6; ret A a 8",
+        "complete 0..2 self 0: Aa 0..2 self 2, >Ss 4..6 self 0 async wait 2;complete 3..8 self 0: Aa 3..8 self 5;",
+        0, 0);
     // but a process that gets its own old label back with a worker shows it with a later serial
-    check("enter 1 A a 0 5; ret A a 2; enter 2 A a 3 9; call 1 S s 4 A 12; ret S s 6; ret A a 8",
-          "complete 0..2 self 0: Aa 0..2 self 2;complete 3..8 self 0: Aa 3..8 self 3, >Ss 4..6 self 2 wait 1;", 1, 0);
+    check(
+        "enter 1 A a 0 5; ret A a 2; enter 2 A a 3 9; call 1 S s 4 A 12; ret S s 6; ret A a 8",
+        "complete 0..2 self 0: Aa 0..2 self 2;complete 3..8 self 0: Aa 3..8 self 3, >Ss 4..6 self 2 wait 1;",
+        1, 0);
 }
 
 // B asks W with the label of A's request, and dies before W's call is told.
 static void dead_sender(void **state) {
     (void)state;
-    const char *expected = "complete 1..4 self 0: Ba 1..4 self 3, >Wd 5..6 self 0 async wait 1;complete 0..9 self 0: Aa 0..9 self 9;";
-    check("enter 1 A a 0; enter 2 B a 1 3; ret B a 4; die B 4.1; call 1 W d 5 B 6; ret W d 6; ret A a 9", expected, 1, 0);
+    const char *expected =
+        "complete 1..4 self 0: Ba 1..4 self 3, >Wd 5..6 self 0 async wait 1;complete 0..9 self 0: Aa 0..9 self 9;";
+    check(
+        "enter 1 A a 0; enter 2 B a 1 3; ret B a 4; die B 4.1; call 1 W d 5 B 6; ret W d 6; ret A a 9",
+        expected, 1, 0);
     // as it does when it lives on
-    check("enter 1 A a 0; enter 2 B a 1 3; ret B a 4; call 1 W d 5 B 6; ret W d 6; ret A a 9", expected, 1, 0);
+    check("enter 1 A a 0; enter 2 B a 1 3; ret B a 4; call 1 W d 5 B 6; ret W d 6; ret A a 9",
+          expected, 1, 0);
     // what it was at long ago tells nothing
-    finishes("enter 2 B a 1; ret B a 4; die B 4.1; now 3000; enter 1 A a 3000; call 1 W d 3001 B; ret W d 3002; ret A a 3003",
-             "complete 1..4 self 0: Ba 1..4 self 3;complete 3000..3003 self 0: Aa 3000..3003 self 3, Wd 3001..3002 self 1;");
+    finishes(
+        "enter 2 B a 1; ret B a 4; die B 4.1; now 3000; enter 1 A a 3000; call 1 W d 3001 B; ret W d 3002; ret A a 3003",
+        "complete 1..4 self 0: Ba 1..4 self 3;complete 3000..3003 self 0: Aa 3000..3003 self 3, Wd 3001..3002 self 1;");
 }
 
 // The begin of the request whose label W's call shows comes later. The label is B's already.
 static void begin_to_come(void **state) {
     (void)state;
-    check("enter 1 B b 0 3; call 2 W d 1 B 5; ret W d 2; enter 2 A a 0.5; ret B b 3; ret A a 4",
-          "complete 0..3 self 0: Bb 0..3 self 2, >Wd 1..2 self 1 wait 1;complete 0.5..4 self 0: Aa 0.5..4 self 3.5;", 1, 0);
-    check("begin 4 B -2; end 4 B -1 serial 3; begin 1 B 0; call 2 W d 1 B 5; ret W d 2; begin 2 A 0.5; end 1 B 3; end 2 A 4",
-          "complete -2..-1 self 1;complete 0..3 self 2: Wd 1..2 self 1 wait 1;complete 0.5..4 self 3.5;", 1, 0);
+    check(
+        "enter 1 B b 0 3; call 2 W d 1 B 5; ret W d 2; enter 2 A a 0.5; ret B b 3; ret A a 4",
+        "complete 0..3 self 0: Bb 0..3 self 2, >Wd 1..2 self 1 wait 1;complete 0.5..4 self 0: Aa 0.5..4 self 3.5;",
+        1, 0);
+    check(
+        "begin 4 B -2; end 4 B -1 serial 3; begin 1 B 0; call 2 W d 1 B 5; ret W d 2; begin 2 A 0.5; end 1 B 3; end 2 A 4",
+        "complete -2..-1 self 1;complete 0..3 self 2: Wd 1..2 self 1 wait 1;complete 0.5..4 self 3.5;",
+        1, 0);
     // W got it with an answer, from within a call
-    check("enter 1 B b 0; call 1 W d 0.5 B 1; call 2 W e 1 M 5; ret W e 2; ret W d 2.5; enter 2 A a 0.8; ret B b 3; ret A a 4",
-          "complete 0..3 self 0: Bb 0..3 self 1, >Wd 0.5..2.5 self 1 wait 0.5, >>We 1..2 self 1;"
-          "complete 0.8..4 self 0: Aa 0.8..4 self 3.2;", 1, 0);
+    check(
+        "enter 1 B b 0; call 1 W d 0.5 B 1; call 2 W e 1 M 5; ret W e 2; ret W d 2.5; enter 2 A a 0.8; ret B b 3; ret A a 4",
+        "complete 0..3 self 0: Bb 0..3 self 1, >Wd 0.5..2.5 self 1 wait 0.5, >>We 1..2 self 1;"
+        "complete 0.8..4 self 0: Aa 0.8..4 self 3.2;",
+        1, 0);
 }
 
 // W's call comes before all that tells of B, which asked for it, and of the label.
 static void sender_to_come(void **state) {
     (void)state;
-    finishes("call 2 W d 1 B; ret W d 2; enter 1 B b 0; call 2 B c 0.8 X; ret B c 0.9; enter 2 A a 0.5; ret B b 3; ret A a 4",
-             "incomplete 0..3;incomplete 0.5..4;");
+    finishes(
+        "call 2 W d 1 B; ret W d 2; enter 1 B b 0; call 2 B c 0.8 X; ret B c 0.9; enter 2 A a 0.5; ret B b 3; ret A a 4",
+        "incomplete 0..3;incomplete 0.5..4;");
 }
 
-// B shows the label of A's request at its end mark only: what it asked for under it is its own, and what a process asked for of which
-// nothing is known may be.
+// B shows the label of A's request at its end mark only: what it asked for under it is its own, and
+// what a process asked for of which nothing is known may be.
 static void shown_at_the_end(void **state) {
     (void)state;
     check("begin 1 A 0; begin 2 B 1; end 2 B 4 shows 1; call 1 W d 5 B; ret W d 6; end 1 A 9",
           "complete 1..4 self 3: Wd 5..6 self 0 async wait 4;complete 0..9 self 9;", 1, 0);
-    finishes("begin 1 A 0; begin 2 B 1; call 1 W d 3 M; ret W d 6; end 2 B 4 shows 1; end 1 A 9", "incomplete 1..4;incomplete 0..9;");
+    finishes("begin 1 A 0; begin 2 B 1; call 1 W d 3 M; ret W d 6; end 2 B 4 shows 1; end 1 A 9",
+             "incomplete 1..4;incomplete 0..9;");
 }
 
 // A child works for the request of its spawner, whatever their label says.
@@ -157,7 +198,8 @@ static void children(void **state) {
          "complete 1..8 self 0: Ba 1..8 self 3, >Wd 2..6 self 3 wait 1, >>Ce 4..5 self 1 wait 1;complete 0..9 self 0: Aa 0..9 self 9;"},
         // its call overtakes its spawn: it has gone to the label's request
         {"call 1 C d 3; ret C d 4; spawn 1 B C 2;", "incomplete 1..8;incomplete 0..9;"},
-        {"call 1 C d 4; ret C d 5; call 1 W d 2 B; spawn 1 W C 3; ret W d 6;", "incomplete 1..8;incomplete 0..9;"},
+        {"call 1 C d 4; ret C d 5; call 1 W d 2 B; spawn 1 W C 3; ret W d 6;",
+         "incomplete 1..8;incomplete 0..9;"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct script *s = script_new(true, 0);
@@ -169,85 +211,109 @@ static void children(void **state) {
         script_free(s);
     }
     // the label's request is over long ago: then it is nobody's
-    finishes("enter 1 A a 0; ret A a 1; now 2000; enter 2 B a 2001; call 1 C d 2003; ret C d 2004; spawn 1 B C 2002; ret B a 2005",
-             "complete 0..1 self 0: Aa 0..1 self 1;incomplete 2001..2005;");
+    finishes(
+        "enter 1 A a 0; ret A a 1; now 2000; enter 2 B a 2001; call 1 C d 2003; ret C d 2004; spawn 1 B C 2002; ret B a 2005",
+        "complete 0..1 self 0: Aa 0..1 self 1;incomplete 2001..2005;");
 }
 
-// Serials are those of what a process got or sent last, so that what it sends at what it begins then has a higher one.
+// Serials are those of what a process got or sent last, so that what it sends at what it begins
+// then has a higher one.
 static void sent_right_before(void **state) {
     (void)state;
     // A sent that under M's label at the end of its first request
-    check("enter 1 A a 0 3; ret A a 2; enter 3 M a 2.5; enter 2 A a 3 7; call 3 S s 4 A 7; ret S s 6; ret A a 8; ret M a 9",
-          "complete 0..2 self 0: Aa 0..2 self 2, >Ss 4..6 self 0 async wait 2;complete 3..8 self 0: Aa 3..8 self 5;"
-          "complete 2.5..9 self 0: Ma 2.5..9 self 6.5;", 1, 0);
-    check("begin 1 A 0; end 1 A 2 serial 7; begin 3 M 2.5; begin 2 A 3; call 3 S s 4 A 7; ret S s 6; end 2 A 8; end 3 M 9",
-          "complete 0..2 self 2: Ss 4..6 self 0 async wait 4;complete 3..8 self 5;complete 2.5..9 self 6.5;", 1, 0);
+    check(
+        "enter 1 A a 0 3; ret A a 2; enter 3 M a 2.5; enter 2 A a 3 7; call 3 S s 4 A 7; ret S s 6; ret A a 8; ret M a 9",
+        "complete 0..2 self 0: Aa 0..2 self 2, >Ss 4..6 self 0 async wait 2;complete 3..8 self 0: Aa 3..8 self 5;"
+        "complete 2.5..9 self 0: Ma 2.5..9 self 6.5;",
+        1, 0);
+    check(
+        "begin 1 A 0; end 1 A 2 serial 7; begin 3 M 2.5; begin 2 A 3; call 3 S s 4 A 7; ret S s 6; end 2 A 8; end 3 M 9",
+        "complete 0..2 self 2: Ss 4..6 self 0 async wait 4;complete 3..8 self 5;complete 2.5..9 self 6.5;",
+        1, 0);
     // and with a later one at the second
-    check("enter 1 A a 0 3; ret A a 2; enter 3 M a 2.5; enter 2 A a 3 7; call 3 S s 4 A 8; ret S s 6; ret A a 8; ret M a 9",
-          "complete 0..2 self 0: Aa 0..2 self 2;complete 3..8 self 0: Aa 3..8 self 3, >Ss 4..6 self 2 wait 1;"
-          "complete 2.5..9 self 0: Ma 2.5..9 self 6.5;", 1, 0);
+    check(
+        "enter 1 A a 0 3; ret A a 2; enter 3 M a 2.5; enter 2 A a 3 7; call 3 S s 4 A 8; ret S s 6; ret A a 8; ret M a 9",
+        "complete 0..2 self 0: Aa 0..2 self 2;complete 3..8 self 0: Aa 3..8 self 3, >Ss 4..6 self 2 wait 1;"
+        "complete 2.5..9 self 0: Ma 2.5..9 self 6.5;",
+        1, 0);
     // the first is closed: it is nobody's
-    check("enter 1 A a 0 3; ret A a 2; now 2000; enter 3 M a 2002; enter 2 A a 2003 7; call 3 S s 2004 A 7; ret S s 2006; ret A a 2008;"
-          "ret M a 2009",
-          "complete 0..2 self 0: Aa 0..2 self 2;complete 2003..2008 self 0: Aa 2003..2008 self 5;"
-          "complete 2002..2009 self 0: Ma 2002..2009 self 7;", 0, 1);
+    check(
+        "enter 1 A a 0 3; ret A a 2; now 2000; enter 3 M a 2002; enter 2 A a 2003 7; call 3 S s 2004 A 7; ret S s 2006; ret A a 2008;"
+        "ret M a 2009",
+        "complete 0..2 self 0: Aa 0..2 self 2;complete 2003..2008 self 0: Aa 2003..2008 self 5;"
+        "complete 2002..2009 self 0: Ma 2002..2009 self 7;",
+        0, 1);
 }
 
-// S, of which nothing is known but its call at A's, sent that before it got the message that it is at, and not for M's request as far as is
-// known: whose label M's is lent to, nobody can tell.
+// S, of which nothing is known but its call at A's, sent that before it got the message that it is
+// at, and not for M's request as far as is known: whose label M's is lent to, nobody can tell.
 static void sent_before_by_another(void **state) {
     (void)state;
-    finishes("enter 1 A a 0; enter 2 B a 0; enter 3 M a 0; call 3 B b 0.5 X; ret B b 0.6; call 1 S s 1 A 5; ret S s 2;"
-             "call 2 S s 3 B 20; call 3 W d 4 S 9 7; ret W d 5; ret S s 6; ret A a 7; ret B a 8; ret M a 9",
-             "incomplete 0..7;incomplete 0..8;incomplete 0..9;");
+    finishes(
+        "enter 1 A a 0; enter 2 B a 0; enter 3 M a 0; call 3 B b 0.5 X; ret B b 0.6; call 1 S s 1 A 5; ret S s 2;"
+        "call 2 S s 3 B 20; call 3 W d 4 S 9 7; ret W d 5; ret S s 6; ret A a 7; ret B a 8; ret M a 9",
+        "incomplete 0..7;incomplete 0..8;incomplete 0..9;");
 }
 
-// A call of a request that is over, whose return was lost, is not what its process is at when it has begun and ended another since.
+// A call of a request that is over, whose return was lost, is not what its process is at when it
+// has begun and ended another since.
 static void left_open(void **state) {
     (void)state;
-    finishes("begin 1 A 0; call 1 A a 1 X 5; end 1 A 2; begin 2 A 3; end 2 A 4 serial 7; call 2 W d 5 A 9 8; ret W d 6",
-             "incomplete 0..2;complete 3..4 self 1: Wd 5..6 self 0 async wait 2;");
+    finishes(
+        "begin 1 A 0; call 1 A a 1 X 5; end 1 A 2; begin 2 A 3; end 2 A 4 serial 7; call 2 W d 5 A 9 8; ret W d 6",
+        "incomplete 0..2;complete 3..4 self 1: Wd 5..6 self 0 async wait 2;");
 }
 
-// A process that has begun two requests makes calls that wait for what their sender was at. When one of the two ends, the calls within
-// these are still theirs.
+// A process that has begun two requests makes calls that wait for what their sender was at. When
+// one of the two ends, the calls within these are still theirs.
 static void within_a_piece(void **state) {
     (void)state;
-    finishes("begin 1 A 0; call 1 B x 0.1 A 1; ret B x 0.2; begin 2 A 0.5; call 2 A b 1 B 80; call 2 A c 2 B 80; end 2 C 9; "
-             "call 2 A d 3 B 80; ret A d 4; ret A c 5; ret A b 6; end 1 A 10",
-             "complete 0.5..9 self 3.5: Ab 1..6 self 2, >Ac 2..5 self 2, >>Ad 3..4 self 1;"
-             "complete 0..10 self 9.9: Bx 0.1..0.2 self 0.1 wait 0.1;");
+    finishes(
+        "begin 1 A 0; call 1 B x 0.1 A 1; ret B x 0.2; begin 2 A 0.5; call 2 A b 1 B 80; call 2 A c 2 B 80; end 2 C 9; "
+        "call 2 A d 3 B 80; ret A d 4; ret A c 5; ret A b 6; end 1 A 10",
+        "complete 0.5..9 self 3.5: Ab 1..6 self 2, >Ac 2..5 self 2, >>Ad 3..4 self 1;"
+        "complete 0..10 self 9.9: Bx 0.1..0.2 self 0.1 wait 0.1;");
 }
 
-// Nothing is known of M, that asks W under a label which B holds, too: both requests are incomplete.
+// Nothing is known of M, that asks W under a label which B holds, too: both requests are
+// incomplete.
 static void nobody_knows(void **state) {
     (void)state;
-    finishes("enter 1 A a 0; enter 2 B a 1; call 1 B c 2 X; ret B c 3; call 1 W d 4 M; ret W d 5; ret B a 6; ret A a 7",
-             "incomplete 1..6;incomplete 0..7;");
+    finishes(
+        "enter 1 A a 0; enter 2 B a 1; call 1 B c 2 X; ret B c 3; call 1 W d 4 M; ret W d 5; ret B a 6; ret A a 7",
+        "incomplete 1..6;incomplete 0..7;");
     // also when B's call is told later
-    finishes("enter 1 A a 0; enter 2 B a 1; call 1 W d 4 M; ret W d 5; call 1 B c 3 X; ret B c 4.5; ret B a 6; ret A a 7",
-             "incomplete 1..6;incomplete 0..7;");
+    finishes(
+        "enter 1 A a 0; enter 2 B a 1; call 1 W d 4 M; ret W d 5; call 1 B c 3 X; ret B c 4.5; ret B a 6; ret A a 7",
+        "incomplete 1..6;incomplete 0..7;");
 }
 
-// M has asked S, and with the answer sent something to a slow process K, before it began what it is at.
+// M has asked S, and with the answer sent something to a slow process K, before it began what it is
+// at.
 static void queued_behind_an_answer(void **state) {
     (void)state;
-    const char *known = "enter 1 A a 0; call 1 M u 1 A 5; call 1 S d 2 M 6 5; ret S d 3; ret M u 4; ret A a 5; enter 2 B a 5.5;"
-                        "call 2 M u 6 B 2;";
+    const char *known =
+        "enter 1 A a 0; call 1 M u 1 A 5; call 1 S d 2 M 6 5; ret S d 3; ret M u 4; ret A a 5; enter 2 B a 5.5;"
+        "call 2 M u 6 B 2;";
     struct script *s = script_new(true, 0);
     script_run(s, known);
     script_run(s, "call 1 K k 7 M 8 7; ret K k 8; ret M u 9; ret B a 10; now 60000");
-    script_expect(s, "complete 0..5 self 0: Aa 0..5 self 2, >Mu 1..4 self 2 wait 1, >>Sd 2..3 self 1 wait 1, >Kk 7..8 self 0 async wait 3;"
-                     "complete 5.5..10 self 0: Ba 5.5..10 self 1.5, >Mu 6..9 self 3 wait 0.5;");
+    script_expect(
+        s,
+        "complete 0..5 self 0: Aa 0..5 self 2, >Mu 1..4 self 2 wait 1, >>Sd 2..3 self 1 wait 1, >Kk 7..8 self 0 async wait 3;"
+        "complete 5.5..10 self 0: Ba 5.5..10 self 1.5, >Mu 6..9 self 3 wait 0.5;");
     script_free(s);
-    // M has asked S, with a higher serial, before it got anything else at B's: what it sent when it had, it had sent before
+    // M has asked S, with a higher serial, before it got anything else at B's: what it sent when it
+    // had, it had sent before
     const char *asked = "call 2 S d 6.5 M 40 2; ret S d 6.7;";
     s = script_new(true, 0);
     script_run(s, known);
     script_run(s, asked);
     script_run(s, "call 1 K k 7 M 39 20; ret K k 8; ret M u 9; ret B a 10; now 60000");
-    script_expect(s, "complete 0..5 self 0: Aa 0..5 self 2, >Mu 1..4 self 2 wait 1, >>Sd 2..3 self 1 wait 1, >Kk 7..8 self 0 async wait 3;"
-                     "complete 5.5..10 self 0: Ba 5.5..10 self 1.5, >Mu 6..9 self 2.8 wait 0.5, >>Sd 6.5..6.7 self 0.2 wait 0.5;");
+    script_expect(
+        s,
+        "complete 0..5 self 0: Aa 0..5 self 2, >Mu 1..4 self 2 wait 1, >>Sd 2..3 self 1 wait 1, >Kk 7..8 self 0 async wait 3;"
+        "complete 5.5..10 self 0: Ba 5.5..10 self 1.5, >Mu 6..9 self 2.8 wait 0.5, >>Sd 6.5..6.7 self 0.2 wait 0.5;");
     script_free(s);
     // but not with a serial behind that one
     s = script_new(true, 0);
@@ -264,38 +330,48 @@ static void queued_behind_an_answer(void **state) {
     script_free(s);
 }
 
-// A label that is not known yet came from a process which is at a request's call, or was lent by one: it is not the sender's own.
+// A label that is not known yet came from a process which is at a request's call, or was lent by
+// one: it is not the sender's own.
 static void new_label_from_work(void **state) {
     (void)state;
-    check("enter 1 A a 0; call 1 B b 0.5 A 1; call 4 K c 1 B 10; ret K c 1.2; call 4 B e 0.9 B 10; ret B e 0.95; ret B b 1.1;"
-          "enter 4 D d 0.2; ret D d 3; ret A a 4",
-          "complete 0.2..3 self 0: Dd 0.2..3 self 2.8;complete 0..4 self 0: Aa 0..4 self 3.4, >Bb 0.5..1.1 self 0.45 wait 0.5, "
-          ">>Be 0.9..0.95 self 0.05, >>Kc 1..1.2 self 0.2 wait 0.05;", 2, 0);
-    check("enter 1 A a 0; call 1 B b 0.5 A 1; call 4 B e 0.9 B 10; ret B e 0.95; ret B b 1.1; call 4 K c 1.15 B 10; ret K c 1.2;"
-          "enter 4 D d 0.2; ret D d 3; ret A a 4",
-          "complete 0.2..3 self 0: Dd 0.2..3 self 2.8;complete 0..4 self 0: Aa 0..4 self 3.35, >Bb 0.5..1.1 self 0.55 wait 0.5, "
-          ">>Be 0.9..0.95 self 0.05, >Kc 1.15..1.2 self 0.05 wait 0.05;", 2, 0);
+    check(
+        "enter 1 A a 0; call 1 B b 0.5 A 1; call 4 K c 1 B 10; ret K c 1.2; call 4 B e 0.9 B 10; ret B e 0.95; ret B b 1.1;"
+        "enter 4 D d 0.2; ret D d 3; ret A a 4",
+        "complete 0.2..3 self 0: Dd 0.2..3 self 2.8;complete 0..4 self 0: Aa 0..4 self 3.4, >Bb 0.5..1.1 self 0.45 wait 0.5, "
+        ">>Be 0.9..0.95 self 0.05, >>Kc 1..1.2 self 0.2 wait 0.05;",
+        2, 0);
+    check(
+        "enter 1 A a 0; call 1 B b 0.5 A 1; call 4 B e 0.9 B 10; ret B e 0.95; ret B b 1.1; call 4 K c 1.15 B 10; ret K c 1.2;"
+        "enter 4 D d 0.2; ret D d 3; ret A a 4",
+        "complete 0.2..3 self 0: Dd 0.2..3 self 2.8;complete 0..4 self 0: Aa 0..4 self 3.35, >Bb 0.5..1.1 self 0.55 wait 0.5, "
+        ">>Be 0.9..0.95 self 0.05, >Kc 1.15..1.2 self 0.05 wait 0.05;",
+        2, 0);
 }
 
 // What a sender was at that has nothing open, by the serial.
 static void sent_by_an_idle_one(void **state) {
     (void)state;
     // at the first of its two requests
-    check("enter 9 M a 0; enter 1 A a 1 3; ret A a 2; enter 2 A a 3 7; ret A a 4; call 9 S s 5 A 6; ret S s 6; ret M a 9",
-          "complete 1..2 self 0: Aa 1..2 self 1, >Ss 5..6 self 0 async wait 3;complete 3..4 self 0: Aa 3..4 self 1;"
-          "complete 0..9 self 0: Ma 0..9 self 9;", 1, 0);
+    check(
+        "enter 9 M a 0; enter 1 A a 1 3; ret A a 2; enter 2 A a 3 7; ret A a 4; call 9 S s 5 A 6; ret S s 6; ret M a 9",
+        "complete 1..2 self 0: Aa 1..2 self 1, >Ss 5..6 self 0 async wait 3;complete 3..4 self 0: Aa 3..4 self 1;"
+        "complete 0..9 self 0: Ma 0..9 self 9;",
+        1, 0);
     // behind the second's begin, under a label that it was lent at the first
-    finishes("enter 5 M a 0; enter 1 A a 0.5 3; call 5 A c 1 X 5; ret A c 1.1; ret A a 1.5; enter 2 A a 2 8; ret A a 2.5;"
-             "call 5 S s 3 A 10; ret S s 3.2; ret M a 9",
-             "incomplete 0.5..3.2;incomplete 2..2.5;complete 0..9 self 0: Ma 0..9 self 9;");
+    finishes(
+        "enter 5 M a 0; enter 1 A a 0.5 3; call 5 A c 1 X 5; ret A c 1.1; ret A a 1.5; enter 2 A a 2 8; ret A a 2.5;"
+        "call 5 S s 3 A 10; ret S s 3.2; ret M a 9",
+        "incomplete 0.5..3.2;incomplete 2..2.5;complete 0..9 self 0: Ma 0..9 self 9;");
     // at its only request, or before: the begin's serial does not tell
-    finishes("enter 6 M a 0; enter 3 A a 1; ret A a 2; call 6 S s 3 A 13; ret S s 4; ret M a 9", "incomplete 1..4;incomplete 0..9;");
+    finishes("enter 6 M a 0; enter 3 A a 1; ret A a 2; call 6 S s 3 A 13; ret S s 4; ret M a 9",
+             "incomplete 1..4;incomplete 0..9;");
 }
 
 // S works for A and then for B, both under M's label.
 static void sent_before_under_the_same(void **state) {
     (void)state;
-    const char *begin = "enter 1 M a 0; enter 2 A a 0 2; enter 4 B a 0 2; call 1 S s 1 A 5; ret S s 2; call 1 S t 3 B 20;";
+    const char *begin =
+        "enter 1 M a 0; enter 2 A a 0 2; enter 4 B a 0 2; call 1 S s 1 A 5; ret S s 2; call 1 S t 3 B 20;";
     const char *end = "ret W w 5; ret S t 6; ret A a 7; ret B a 8; ret M a 9; now 60000";
     const struct {
         const char *between, *expected;
@@ -317,21 +393,25 @@ static void sent_before_under_the_same(void **state) {
     }
 }
 
-// What P is at has come with an older message than those that it had got: it may have sent that at something that nobody saw.
+// What P is at has come with an older message than those that it had got: it may have sent that at
+// something that nobody saw.
 static void old_message(void **state) {
     (void)state;
-    finishes("enter 1 A a 0; enter 4 D a 0; enter 7 C a 0; call 7 P p 0.5 C 50; ret P p 0.6; call 1 P u 1 A 1; call 4 W w 2 P 60 55;"
-             "ret W w 3; ret P u 4; ret A a 5; ret D a 6; ret C a 7",
-             "incomplete 0..5;incomplete 0..6;complete 0..7 self 0: Ca 0..7 self 6.9, >Pp 0.5..0.6 self 0.1 wait 0.5;");
+    finishes(
+        "enter 1 A a 0; enter 4 D a 0; enter 7 C a 0; call 7 P p 0.5 C 50; ret P p 0.6; call 1 P u 1 A 1; call 4 W w 2 P 60 55;"
+        "ret W w 3; ret P u 4; ret A a 5; ret D a 6; ret C a 7",
+        "incomplete 0..5;incomplete 0..6;complete 0..7 self 0: Ca 0..7 self 6.9, >Pp 0.5..0.6 self 0.1 wait 0.5;");
     // a newer one tells
-    check("enter 1 A a 0; enter 4 D a 0; enter 7 C a 0; call 7 P p 0.5 C 50; ret P p 0.6; call 1 P u 1 A 51; call 4 W w 2 P 60 55;"
-          "ret W w 3; ret P u 4; ret A a 5; ret D a 6; ret C a 7",
-          "complete 0..5 self 0: Aa 0..5 self 2, >Pu 1..4 self 2 wait 1, >>Ww 2..3 self 1 wait 1;complete 0..6 self 0: Da 0..6 self 6;"
-          "complete 0..7 self 0: Ca 0..7 self 6.9, >Pp 0.5..0.6 self 0.1 wait 0.5;", 1, 0);
+    check(
+        "enter 1 A a 0; enter 4 D a 0; enter 7 C a 0; call 7 P p 0.5 C 50; ret P p 0.6; call 1 P u 1 A 51; call 4 W w 2 P 60 55;"
+        "ret W w 3; ret P u 4; ret A a 5; ret D a 6; ret C a 7",
+        "complete 0..5 self 0: Aa 0..5 self 2, >Pu 1..4 self 2 wait 1, >>Ww 2..3 self 1 wait 1;complete 0..6 self 0: Da 0..6 self 6;"
+        "complete 0..7 self 0: Ca 0..7 self 6.9, >Pp 0.5..0.6 self 0.1 wait 0.5;",
+        1, 0);
 }
 
-// H works for A alone, and gets the label of A's request before back with a worker, which another process was lent. A had H's answer before
-// it began the request that it is at.
+// H works for A alone, and gets the label of A's request before back with a worker, which another
+// process was lent. A had H's answer before it began the request that it is at.
 static void helper(void **state) {
     (void)state;
     const char *before = "enter 1 A a 0; enter 2 B a 0.5; call 1 H u 1 A 1; ret H u 3;"
@@ -340,30 +420,38 @@ static void helper(void **state) {
         const char *then;
         bool known;
     } cases[] = {
-        {"enter 3 A a 6 7 H; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11", true},
+        {"enter 3 A a 6 7 H; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11",
+         true},
         // the answer that A had got last is another one's
-        {"enter 3 A a 6 7 X; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11", false},
+        {"enter 3 A a 6 7 X; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11",
+         false},
         // or older than what A asked for last
-        {"enter 3 A a 6 1 H; call 3 H u 7 A 2; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11", false},
+        {"enter 3 A a 6 1 H; call 3 H u 7 A 2; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11",
+         false},
         // or older than what H sent
-        {"enter 3 A a 6 30 H; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11", false},
+        {"enter 3 A a 6 30 H; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11",
+         false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct script *s = script_new(true, 0);
         script_run(s, before);
         script_run(s, cases[i].then);
         script_run(s, "now 60000");
-        script_expect(s, cases[i].known ? "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;"
-                                          "complete 0..5 self 0: Aa 0..5 self 3, >Hu 1..3 self 2 wait 1;"
-                                          "complete 6..11 self 0: Aa 6..11 self 2, >Hu 7..10 self 2 wait 1, >>Wd 8..9 self 1 wait 1;"
-                                        : "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;"
-                                          "incomplete 0..5;incomplete 6..11;");
+        script_expect(
+            s,
+            cases[i].known
+                ? "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;"
+                  "complete 0..5 self 0: Aa 0..5 self 3, >Hu 1..3 self 2 wait 1;"
+                  "complete 6..11 self 0: Aa 6..11 self 2, >Hu 7..10 self 2 wait 1, >>Wd 8..9 self 1 wait 1;"
+                : "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;"
+                  "incomplete 0..5;incomplete 6..11;");
         script_free(s);
     }
     // H was still at it when A began the next one
-    finishes("enter 1 A a 0; enter 2 B a 0.5; call 1 H u 1 A 1; call 1 W d 3.2 B 9; ret W d 3.4; ret B a 4; ret A a 5; "
-             "enter 3 A a 6 7 H; ret H u 6.5; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11",
-             "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;incomplete 0..6.5;incomplete 6..11;");
+    finishes(
+        "enter 1 A a 0; enter 2 B a 0.5; call 1 H u 1 A 1; call 1 W d 3.2 B 9; ret W d 3.4; ret B a 4; ret A a 5; "
+        "enter 3 A a 6 7 H; ret H u 6.5; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11",
+        "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;incomplete 0..6.5;incomplete 6..11;");
     // nobody was lent that label
     struct script *s = script_new(true, 0);
     script_run(s, "enter 1 A a 0; call 1 H u 1 A 1; ret H u 3; ret A a 5");
@@ -373,17 +461,23 @@ static void helper(void **state) {
     script_free(s);
 }
 
-// What a server calls from within a call is of that call's request, when the label came with an answer.
+// What a server calls from within a call is of that call's request, when the label came with an
+// answer.
 static void answers(void **state) {
     (void)state;
-    check("begin 1 A 0; begin 2 B 0.5; call 2 W c 1 B 10; call 1 W d 2 X 15; ret W d 3; ret W c 4; end 2 B 5; end 1 A 6",
-          "complete 0.5..5 self 1.5: Wc 1..4 self 2 wait 0.5, >Wd 2..3 self 1;complete 0..6 self 6;", 1, 0);
+    check(
+        "begin 1 A 0; begin 2 B 0.5; call 2 W c 1 B 10; call 1 W d 2 X 15; ret W d 3; ret W c 4; end 2 B 5; end 1 A 6",
+        "complete 0.5..5 self 1.5: Wc 1..4 self 2 wait 0.5, >Wd 2..3 self 1;complete 0..6 self 6;",
+        1, 0);
     // and the next message's when it is none
-    check("begin 1 A 0; begin 2 B 0.5; call 2 W c 1 B 10; call 1 W d 2 A 8; ret W d 3; ret W c 4; end 2 B 5; end 1 A 6",
-          "complete 0.5..5 self 1.5: Wc 1..4 self 3 wait 0.5;complete 0..6 self 5: Wd 2..3 self 1 wait 2;", 0, 0);
+    check(
+        "begin 1 A 0; begin 2 B 0.5; call 2 W c 1 B 10; call 1 W d 2 A 8; ret W d 3; ret W c 4; end 2 B 5; end 1 A 6",
+        "complete 0.5..5 self 1.5: Wc 1..4 self 3 wait 0.5;complete 0..6 self 5: Wd 2..3 self 1 wait 2;",
+        0, 0);
 }
 
-// What a process says itself goes before its own entry, and before the label that a message brings while it says so.
+// What a process says itself goes before its own entry, and before the label that a message brings
+// while it says so.
 static void said(void **state) {
     (void)state;
     const char *begin = "enter 1 A a 0; begin 2 B 0.5;";
@@ -393,13 +487,16 @@ static void said(void **state) {
         uint64_t recredited;
     } cases[] = {
         {"says 2 A 1 within; call 2 A c 2; ret A c 3; call 2 W d 3.5 A; ret W d 4; says 2 A 5 no_more; call 1 A c 6; ret A c 7;",
-         "complete 0.5..8 self 6: Ac 2..3 self 1, Wd 3.5..4 self 0.5 wait 0.5;complete 0..9 self 0: Aa 0..9 self 8, >Ac 6..7 self 1;", 0},
+         "complete 0.5..8 self 6: Ac 2..3 self 1, Wd 3.5..4 self 0.5 wait 0.5;complete 0..9 self 0: Aa 0..9 self 8, >Ac 6..7 self 1;",
+         0},
         // a message has brought A what B, that began 3, gave back
         {"begin 3 C 0.7; says 2 A 1 within; call 3 A c 2; ret A c 3; says 2 A 5 no_more; call 1 A c 6; ret A c 7; end 3 C 7;",
-         "complete 0.7..7 self 6.3;complete 0.5..8 self 6.5: Ac 2..3 self 1;complete 0..9 self 0: Aa 0..9 self 8, >Ac 6..7 self 1;", 1},
+         "complete 0.7..7 self 6.3;complete 0.5..8 self 6.5: Ac 2..3 self 1;complete 0..9 self 0: Aa 0..9 self 8, >Ac 6..7 self 1;",
+         1},
         {"begin 3 C 0.7; says 2 A 1 from_now; call 2 A c 1.5; ret A c 1.7; call 3 A c 2; ret A c 3; end 3 C 7;",
          "complete 0.7..7 self 6.3;complete 0.5..8 self 7.3: Ac 1.5..1.7 self 0.2;"
-         "complete 0..9 self 0: Aa 0..9 self 8, >Ac 2..3 self 1;", 1},
+         "complete 0..9 self 0: Aa 0..9 self 8, >Ac 2..3 self 1;",
+         1},
         // what it begins later is a later word
         {"says 2 A 1 within; says 2 A 1.1 no_more; call 2 A c 2; ret A c 3;",
          "complete 0.5..8 self 7.5;complete 0..9 self 0: Aa 0..9 self 8, >Ac 2..3 self 1;", 1},
@@ -418,10 +515,12 @@ static void said(void **state) {
 // An entry within what a process says is a later word; behind it the process says the same again.
 static void begun_while_said(void **state) {
     (void)state;
-    check("begin 1 B 0; says 1 A 1 within; call 1 A c 1.5; ret A c 2; enter 2 A a 3; call 2 A c 4; ret A c 5; ret A a 6;"
-          "call 1 A c 7; ret A c 8; says 1 A 9 no_more; end 1 B 10",
-          "complete 3..6 self 0: Aa 3..6 self 2, >Ac 4..5 self 1;"
-          "complete 0..10 self 8.5: Ac 1.5..2 self 0.5, Ac 7..8 self 1;", 0, 0);
+    check(
+        "begin 1 B 0; says 1 A 1 within; call 1 A c 1.5; ret A c 2; enter 2 A a 3; call 2 A c 4; ret A c 5; ret A a 6;"
+        "call 1 A c 7; ret A c 8; says 1 A 9 no_more; end 1 B 10",
+        "complete 3..6 self 0: Aa 3..6 self 2, >Ac 4..5 self 1;"
+        "complete 0..10 self 8.5: Ac 1.5..2 self 0.5, Ac 7..8 self 1;",
+        0, 0);
 }
 
 int main(void) {

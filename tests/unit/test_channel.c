@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls in a node over a socket pair, whose other end is the test: answers as nodes send them, and such as none would.
+// Calls in a node over a socket pair, whose other end is the test: answers as nodes send them, and
+// such as none would.
 #include "dist/channel.h"
 
 #include <sys/socket.h>
@@ -16,7 +17,8 @@ static struct channel open_channel(void) {
     int fds[2];
     struct in_addr loopback = {.s_addr = htonl(INADDR_LOOPBACK)};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-    assert_int_equal(ei_connect_xinit(&self, "host", "kprof", "kprof@host", &loopback, "cookie", 7), 0);
+    assert_int_equal(ei_connect_xinit(&self, "host", "kprof", "kprof@host", &loopback, "cookie", 7),
+                     0);
     far = fds[1];
     return channel_make(fds[0], &self, "node@host");
 }
@@ -26,7 +28,8 @@ static void end(struct channel *c) {
     close(far);
 }
 
-// A packet as a node sends it: its length, then pass-through, control and message. The message is {rex, Result}.
+// A packet as a node sends it: its length, then pass-through, control and message. The message is
+// {rex, Result}.
 static size_t packet(uint8_t *out, const erlang_pid *to, const char *result, size_t len) {
     ei_x_buff x;
     assert_int_equal(ei_x_new(&x), 0);
@@ -79,8 +82,8 @@ static void returns(void **state) {
         erlang_pid stranger = next_pid(), pid = next_pid();
         stranger.num += 17;
         answers(bytes, packet(bytes, &stranger, "a\1", 2)); // for somebody else
-        answers("\0\0\0\0", 4);                            // a tick
-        answers("\0\0\0\3abc", 7);                         // no message
+        answers("\0\0\0\0", 4);                             // a tick
+        answers("\0\0\0\3abc", 7);                          // no message
         answers(bytes, packet(bytes, &pid, "a\52", 2));
         assert_true(call(&c, &result, &e));
         assert_int_equal(result.len, 2);
@@ -153,8 +156,8 @@ static void too_long(void **state) {
     end(&c);
 }
 
-// An answer cut anywhere, and with any byte of it changed, is passed over, or taken with a result within the packet: the walk says so, and
-// the sanitizers.
+// An answer cut anywhere, and with any byte of it changed, is passed over, or taken with a result
+// within the packet: the walk says so, and the sanitizers.
 static void damaged(void **state) {
     static const char good[] = "l\0\0\0\2w\2okm\0\0\0\3abcj";
     uint8_t whole[ROOM], bytes[ROOM];
@@ -180,9 +183,11 @@ static void damaged(void **state) {
             }
             answers(whole, n);
             if (call(&c, &result, &e)) {
-                assert_true(result.data >= c.in.data && result.data + result.len <= c.in.data + c.in.len);
+                assert_true(result.data >= c.in.data &&
+                            result.data + result.len <= c.in.data + c.in.len);
             } else {
-                assert_int_equal(e.status, DIST_OTHER); // a changed badrpc at most: the connection stands
+                // a changed badrpc at most: the connection stands
+                assert_int_equal(e.status, DIST_OTHER);
             }
         }
     }
@@ -206,8 +211,9 @@ static void serves(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(returns), cmocka_unit_test(fails),  cmocka_unit_test(silent),
-                                       cmocka_unit_test(closed),  cmocka_unit_test(too_long), cmocka_unit_test(damaged),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(returns),  cmocka_unit_test(fails),
+                                       cmocka_unit_test(silent),   cmocka_unit_test(closed),
+                                       cmocka_unit_test(too_long), cmocka_unit_test(damaged),
                                        cmocka_unit_test(serves)};
     ei_init();
     return cmocka_run_group_tests(tests, NULL, NULL);

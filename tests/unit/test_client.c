@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tool's end of the listener, and what the server does with tools: a server in a process of its own, as in life.
+// The tool's end of the listener, and what the server does with tools: a server in a process of its
+// own, as in life.
 #include "net/client.h"
 
 #include <arpa/inet.h>
@@ -16,11 +17,12 @@
 #include "net/server.h"
 #include "unit.h"
 
-// -- the server's process: tools hear back what they say -----------------------------
+// -- the server's process: tools hear back what they say ------------------------------------------
 
 static struct event_base *base;
 
-static void *on_hello(void *context, struct session *s, struct control_map hello, const char **refusal) {
+static void *on_hello(void *context, struct session *s, struct control_map hello,
+                      const char **refusal) {
     (void)context;
     (void)hello;
     (void)refusal;
@@ -73,18 +75,22 @@ static void start_server(bool tools, const struct secret *secret) {
     assert_int_equal(pipe(ports), 0);
     child = fork();
     if (child == 0) {
-        const struct server_events events = {.hello = on_hello, .message = on_message, .closed = on_closed};
+        const struct server_events events = {
+            .hello = on_hello, .message = on_message, .closed = on_closed};
         const char *why;
         log_set_level(LOG_ERROR);
         base = event_base_new();
-        struct server *s = server_new(base, &(struct server_options){.address = "127.0.0.1", .secret = secret}, &events, &why);
+        struct server *s =
+            server_new(base, &(struct server_options){.address = "127.0.0.1", .secret = secret},
+                       &events, &why);
         struct event *ping = event_new(base, -1, EV_PERSIST, on_ping, s);
         event_add(ping, &(struct timeval){0, 20000});
         if (tools) {
             server_take_tools(s, &events);
         }
         port = server_port(s);
-        _exit(write(ports[1], &port, sizeof port) != sizeof port || event_base_dispatch(base) < 0 || (server_free(s), false));
+        _exit(write(ports[1], &port, sizeof port) != sizeof port || event_base_dispatch(base) < 0 ||
+              (server_free(s), false));
     }
     assert_int_equal(read(ports[0], &port, sizeof port), sizeof port);
     close(ports[0]);
@@ -107,12 +113,13 @@ static int teardown(void **state) {
     return 0;
 }
 
-// -- the client --------------------------------------------------------------------------------------------------------
+// -- the client -----------------------------------------------------------------------------------
 
 static struct client_error error;
 
 static struct client *open_to(const char *host, uint16_t to, int timeout_ms) {
-    return client_open(&(struct client_options){.host = host, .port = to, .timeout_ms = timeout_ms}, &error);
+    return client_open(&(struct client_options){.host = host, .port = to, .timeout_ms = timeout_ms},
+                       &error);
 }
 
 static void expect_error(enum client_fault fault, const char *text) {
@@ -207,7 +214,8 @@ static void strangers(void **state) {
         const char *why;
     } cases[] = {{"HTTP/1.1 400 Bad Request\r\n\r\n", 28, "it does not speak kprof's protocol"},
                  {"\0\0\0\1\xc1", 5, "it does not speak kprof's protocol"},
-                 {"\0\0\0\x0c\x81\xa4type\xa5hello", 17, "it is no kprof-collector, or one of another release"},
+                 {"\0\0\0\x0c\x81\xa4type\xa5hello", 17,
+                  "it is no kprof-collector, or one of another release"},
                  {"\0\0", 2, "it does not answer; is it a kprof-collector?"},
                  {"", 0, "it does not answer; is it a kprof-collector?"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -228,7 +236,7 @@ static void without_memory(void **state) {
     expect_error(CLIENT_TROUBLE, "out of memory");
 }
 
-// -- what the server allows them ---------------------------------------------------------------------------------------
+// -- what the server allows them ------------------------------------------------------------------
 
 static void tools_cap(void **state) {
     (void)state;
@@ -262,7 +270,8 @@ static void secrets(void **state) {
     (void)state;
     static const struct secret right = {"0123456789abcdef", 16}, wrong = {"0123456789abcdee", 16};
     start_server(true, &right);
-    struct client_options o = {.host = "127.0.0.1", .port = port, .timeout_ms = 50000, .secret = &right};
+    struct client_options o = {
+        .host = "127.0.0.1", .port = port, .timeout_ms = 50000, .secret = &right};
     struct client *c = client_open(&o, &error);
     assert_non_null(c);
     ask(c, "alive");
@@ -273,7 +282,9 @@ static void secrets(void **state) {
     expect_error(CLIENT_REFUSED, "it said: wrong secret");
     o.secret = NULL;
     assert_null(client_open(&o, &error));
-    expect_error(CLIENT_REFUSED, "it said: this collector demands its secret: start with --secret-file (start_trace: {secret_file, File})");
+    expect_error(
+        CLIENT_REFUSED,
+        "it said: this collector demands its secret: start with --secret-file (start_trace: {secret_file, File})");
     // somebody who has no secret, and one who does not answer
     o.secret = &right;
     o.timeout_ms = 400;
@@ -290,8 +301,12 @@ static void secrets(void **state) {
 int main(void) {
     signal(SIGPIPE, SIG_DFL);
     const struct CMUnitTest tests[] = {
-        UNIT(talks),          UNIT(nobody_there), UNIT(strangers),
-        UNIT(without_memory), UNIT(tools_cap),    cmocka_unit_test_teardown(no_tools, teardown),
+        UNIT(talks),
+        UNIT(nobody_there),
+        UNIT(strangers),
+        UNIT(without_memory),
+        UNIT(tools_cap),
+        cmocka_unit_test_teardown(no_tools, teardown),
         cmocka_unit_test_teardown(secrets, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@ static struct control *decode(struct guarded *g, const void *bytes, size_t len) 
     return control_decode(guarded_copy(g, bytes, len));
 }
 
-// -- reading ------------------------------------------------------------------------------------------------------------
+// -- reading --------------------------------------------------------------------------------------
 
 static void frames(void **state) {
     (void)state;
@@ -23,7 +23,8 @@ static void frames(void **state) {
         assert_int_equal(control_frame(guarded_copy(&g, "\0\0\0\3abc", len), &payload), 0);
     }
     assert_int_equal(control_frame(guarded_copy(&g, BYTES("\0\0\0\0abc")), &payload), -1);
-    assert_int_equal(control_frame(guarded_copy(&g, BYTES("\0\x10\0\1")), &payload), -1); // a byte over the limit
+    assert_int_equal(control_frame(guarded_copy(&g, BYTES("\0\x10\0\1")), &payload),
+                     -1); // a byte over the limit
     assert_int_equal(control_frame(guarded_copy(&g, BYTES("\0\x10\0\0")), &payload), 0);
     assert_int_equal(control_frame(guarded_copy(&g, BYTES("\xff\xff\xff\xff")), &payload), -1);
     for (size_t len = 1; len < 4; len++) { // an HTTP client is told at its first byte
@@ -32,23 +33,26 @@ static void frames(void **state) {
     uint8_t *bytes = calloc(1, LIMIT_CONTROL_BYTES + 4);
     memcpy(bytes, "\0\x10\0\0", 4);
     assert_int_equal(control_frame(guarded_copy(&g, bytes, LIMIT_CONTROL_BYTES + 3), &payload), 0);
-    assert_int_equal(control_frame(guarded_copy(&g, bytes, LIMIT_CONTROL_BYTES + 4), &payload), LIMIT_CONTROL_BYTES + 4);
+    assert_int_equal(control_frame(guarded_copy(&g, bytes, LIMIT_CONTROL_BYTES + 4), &payload),
+                     LIMIT_CONTROL_BYTES + 4);
     assert_int_equal(payload.len, LIMIT_CONTROL_BYTES);
     free(bytes);
     guarded_free(&g);
 }
 
 // Bytes as the specification writes them, not as our writer does.
-static const char known[] = "\x89"                                     // a map of 9 pairs
-                            "\xa1t\xa5hello"                           // text
-                            "\xa1s\xd9\x02hi"                          // text, the longer form
-                            "\xa1" "b\xc4\x03\x00\x01\x02"             // bytes
-                            "\xa1n\xff"                                // -1
-                            "\xa1u\xcf\x7f\xff\xff\xff\xff\xff\xff\xff" // the largest int64
-                            "\xa1y\xc3"                                // true
-                            "\xa1l\x93\x81\xa1x\x05\x07\x80"           // a list: a map, a number, an empty map
-                            "\xa1z\xc0"                                // nil
-                            "\xa1m\xd3\x80\x00\x00\x00\x00\x00\x00\x00"; // the smallest int64
+static const char known[] =
+    "\x89"            // a map of 9 pairs
+    "\xa1t\xa5hello"  // text
+    "\xa1s\xd9\x02hi" // text, the longer form
+    "\xa1"
+    "b\xc4\x03\x00\x01\x02"                      // bytes
+    "\xa1n\xff"                                  // -1
+    "\xa1u\xcf\x7f\xff\xff\xff\xff\xff\xff\xff"  // the largest int64
+    "\xa1y\xc3"                                  // true
+    "\xa1l\x93\x81\xa1x\x05\x07\x80"             // a list: a map, a number, an empty map
+    "\xa1z\xc0"                                  // nil
+    "\xa1m\xd3\x80\x00\x00\x00\x00\x00\x00\x00"; // the smallest int64
 
 static void known_bytes(void **state) {
     (void)state;
@@ -120,7 +124,8 @@ static void what_is_no_acceptable_map(void **state) {
     assert_false(control_get_text(control_root(c), "type", &s));
     control_free(c);
     // keys that are no text, numbers past int64, extension types: kept out of the way
-    c = decode(&g, BYTES("\x84\x01\x02\xc0\xc0\xa1u\xcf\x80\0\0\0\0\0\0\0\xa1" "e\xd4\x05\x06"));
+    c = decode(&g, BYTES("\x84\x01\x02\xc0\xc0\xa1u\xcf\x80\0\0\0\0\0\0\0\xa1"
+                         "e\xd4\x05\x06"));
     assert_non_null(c);
     int64_t i = 3;
     assert_false(control_get_int(control_root(c), "u", &i));
@@ -146,7 +151,7 @@ static void without_memory(void **state) {
     guarded_free(&g);
 }
 
-// -- writing ------------------------------------------------------------------------------------------------------------
+// -- writing --------------------------------------------------------------------------------------
 
 static void writes_as_the_specification_says(void **state) {
     (void)state;
@@ -162,11 +167,14 @@ static void writes_as_the_specification_says(void **state) {
     control_bytes(&w, "x", slice_of("\0", 1));
     assert_true(control_end(&w));
     static const char expected[] = "before\0\0\0\x2f"
-                                   "\x86\xa4type\xa3" "bye"
+                                   "\x86\xa4type\xa3"
+                                   "bye"
                                    "\xa6reason\xa2no"
                                    "\xa1i\xd0\xdf"
-                                   "\xa1" "b\xc2"
-                                   "\xa1" "d\xcb\x3f\xf8\0\0\0\0\0\0"
+                                   "\xa1"
+                                   "b\xc2"
+                                   "\xa1"
+                                   "d\xcb\x3f\xf8\0\0\0\0\0\0"
                                    "\xa1l\x91\x81\xa1x\xc4\x01\0";
     assert_int_equal(out.len, sizeof expected - 1);
     assert_memory_equal(out.data, expected, out.len);
@@ -177,8 +185,9 @@ static void round_trip(void **state) {
     (void)state;
     struct guarded g = guarded_make(4096);
     struct buffer out = buffer_make(100000);
-    static const int64_t numbers[] = {0, 1, -1, 127, 128, -32, -33, 255, 256, 65535, 65536, INT32_MIN, UINT32_MAX,
-                                      INT64_MAX, INT64_MIN, -128, -129, -32768, -32769};
+    static const int64_t numbers[] = {
+        0,     1,         -1,         127,       128,       -32,  -33,  255,    256,   65535,
+        65536, INT32_MIN, UINT32_MAX, INT64_MAX, INT64_MIN, -128, -129, -32768, -32769};
     enum { N = sizeof numbers / sizeof *numbers };
     char text[300];
     memset(text, 't', sizeof text);
@@ -198,8 +207,10 @@ static void round_trip(void **state) {
         struct control *c = decode(&g, payload.data, payload.len);
         assert_non_null(c);
         assert_true(control_get_text(control_root(c), "type", &s) && slice_is(s, "test"));
-        assert_true(control_get_text(control_root(c), "text", &s) && slice_equal(s, slice_of(text, len)));
-        assert_true(control_get_bytes(control_root(c), "bytes", &s) && slice_equal(s, slice_of(text, len)));
+        assert_true(control_get_text(control_root(c), "text", &s) &&
+                    slice_equal(s, slice_of(text, len)));
+        assert_true(control_get_bytes(control_root(c), "bytes", &s) &&
+                    slice_equal(s, slice_of(text, len)));
         struct control_list l;
         assert_true(control_get_list(control_root(c), "numbers", &l));
         assert_int_equal(l.count, N);
@@ -248,7 +259,8 @@ static void over_the_limit_nothing_is_written(void **state) {
     buffer_free(&out);
 }
 
-// Messages that follow one another in one buffer, without memory at any moment: what was whole stays whole.
+// Messages that follow one another in one buffer, without memory at any moment: what was whole
+// stays whole.
 static void writing_without_memory(void **state) {
     (void)state;
     char text[600];

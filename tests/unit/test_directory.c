@@ -21,7 +21,8 @@ static void fixed_names(void **state) {
     directory_free(&d);
 }
 
-static uint32_t fill(struct directory *d, uint16_t (*add)(struct directory *, struct slice), uint16_t full) {
+static uint32_t fill(struct directory *d, uint16_t (*add)(struct directory *, struct slice),
+                     uint16_t full) {
     char text[16];
     for (uint32_t i = 0;; i++) {
         snprintf(text, sizeof text, "n%u", i);
@@ -38,7 +39,8 @@ static void limits(void **state) {
     assert_int_equal(fill(&d, directory_node, DIRECTORY_NONE), LIMIT_NODES);
     assert_int_equal(fill(&d, directory_tier, DIRECTORY_NONE), LIMIT_TIER_NAMES);
     assert_int_equal(fill(&d, directory_identity, IDENTITY_OTHER), LIMIT_IDENTITIES);
-    assert_int_equal(directory_identity(&d, slice_text("n5")), IDENTITIES_FIXED + 5); // known ones keep their number
+    assert_int_equal(directory_identity(&d, slice_text("n5")),
+                     IDENTITIES_FIXED + 5); // known ones keep their number
     directory_free(&d);
 }
 
@@ -79,7 +81,8 @@ static uint32_t wants_tiers(struct directory *d, uint16_t node, uint32_t many) {
     return got;
 }
 
-// However many nodes want all names of tiers for as long as they are there, each has some that it is sure of.
+// However many nodes want all names of tiers for as long as they are there, each has some that it
+// is sure of.
 static void sure_of_some_tiers(void **state) {
     (void)state;
     struct directory d;
@@ -98,7 +101,8 @@ static void sure_of_some_tiers(void **state) {
     directory_free(&d);
 }
 
-// What is given back makes room, for another name under the same id; what a forgotten node was charged with stays.
+// What is given back makes room, for another name under the same id; what a forgotten node was
+// charged with stays.
 static void given_back(void **state) {
     (void)state;
     struct directory d;
@@ -120,7 +124,8 @@ static void given_back(void **state) {
         if (round >= 200) {
             directory_forget_node(&d, (uint16_t)(round * 7 % 200));
             snprintf(text, sizeof text, "again%u@host", round);
-            assert_int_equal(directory_node(&d, slice_text(text)), round * 7 % 200); // the lowest that is free
+            // the lowest that is free
+            assert_int_equal(directory_node(&d, slice_text(text)), round * 7 % 200);
         }
         if (round >= 240) {
             directory_forget_node(&d, node);
@@ -153,8 +158,10 @@ static void tiers_given_back(void **state) {
     static struct directory_used used;
     struct directory d;
     assert_true(directory_init(&d));
-    uint16_t a = directory_tier_of(&d, 3, slice_text("a")), b = directory_tier_of(&d, 3, slice_text("b"));
-    uint16_t c = directory_tier_of(&d, 3, slice_text("c")), e = directory_tier_of(&d, 3, slice_text("e"));
+    uint16_t a = directory_tier_of(&d, 3, slice_text("a")),
+             b = directory_tier_of(&d, 3, slice_text("b"));
+    uint16_t c = directory_tier_of(&d, 3, slice_text("c")),
+             e = directory_tier_of(&d, 3, slice_text("e"));
     used.paths[paths_below(&d.paths, 3, paths_below(&d.paths, 3, PATH_ROOT, a), b)] = true;
     paths_below(&d.paths, 3, PATH_ROOT, e);
     used.tiers[c] = true;
@@ -175,7 +182,8 @@ int main(void) {
         cmocka_unit_test(limits),
         cmocka_unit_test(a_share_for_each_node),
         cmocka_unit_test(sure_of_some_tiers),
-        cmocka_unit_test(given_back), cmocka_unit_test(tiers_given_back),
+        cmocka_unit_test(given_back),
+        cmocka_unit_test(tiers_given_back),
         cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

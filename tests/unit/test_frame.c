@@ -83,7 +83,8 @@ static void kinds(void **state) {
 
     put_header(bytes, 0, LIMIT_FRAME_BYTES);
     assert_int_equal(frame_next(guarded_copy(&g, bytes, LIMIT_FRAME_BYTES + 4), &f), FRAME_PARTIAL);
-    assert_int_equal(frame_next(guarded_copy(&g, bytes, LIMIT_FRAME_BYTES + 5), &f), LIMIT_FRAME_BYTES + 5);
+    assert_int_equal(frame_next(guarded_copy(&g, bytes, LIMIT_FRAME_BYTES + 5), &f),
+                     LIMIT_FRAME_BYTES + 5);
     assert_int_equal(f.kind, FRAME_TERM);
     assert_int_equal(f.body.len, LIMIT_FRAME_BYTES);
 
@@ -152,7 +153,8 @@ static bool keep(void *context, struct slice bytes) {
     return buffer_append(&s->partial, bytes.data, bytes.len);
 }
 
-// A stream in pieces of any size is the same stream. What its reader does not keep is not asked for again; what is none ends it.
+// A stream in pieces of any size is the same stream. What its reader does not keep is not asked for
+// again; what is none ends it.
 static void pieces(void **state) {
     (void)state;
     struct slice file = data_file("otp25-kinds.cap");
@@ -160,7 +162,8 @@ static void pieces(void **state) {
         struct sink s = {.partial = buffer_make(LIMIT_FRAME_BYTES), .room = SIZE_MAX};
         struct frame_reader reader = {&s.partial, take, keep, &s};
         for (size_t at = 0; at < file.len; at += size) {
-            assert_true(frame_feed(&reader, slice_of(file.data + at, file.len - at < size ? file.len - at : size)));
+            assert_true(frame_feed(
+                &reader, slice_of(file.data + at, file.len - at < size ? file.len - at : size)));
         }
         assert_int_equal(s.frames, 101);
         assert_int_equal(s.bytes, file.len);
@@ -184,10 +187,8 @@ static void pieces(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_captures),
-        cmocka_unit_test(byte_by_byte),
-        cmocka_unit_test(kinds),
-        cmocka_unit_test(truncated_headers),
+        cmocka_unit_test(the_captures), cmocka_unit_test(byte_by_byte),
+        cmocka_unit_test(kinds),        cmocka_unit_test(truncated_headers),
         cmocka_unit_test(pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,8 @@ static void expect_all_different(uint64_t *hashes, size_t n) {
     }
 }
 
-// Every length up to 100 on a guard page, zeros and ones: nothing is read past the end, and every length counts.
+// Every length up to 100 on a guard page, zeros and ones: nothing is read past the end, and every
+// length counts.
 static void lengths_and_borders(void **state) {
     (void)state;
     struct guarded g = guarded_make(128);

@@ -5,15 +5,17 @@
 
 #include "unit.h"
 
-// floor(2^(63 + i/32)), from integer roots: floor of the 32nd root of 2^(32*63 + i). No power of two but the first is on a border.
+// floor(2^(63 + i/32)), from integer roots: floor of the 32nd root of 2^(32*63 + i). No power of
+// two but the first is on a border.
 static const uint64_t border[32] = {
-    0x8000000000000000ULL, 0x82cd8698ac2ba1d7ULL, 0x85aac367cc487b14ULL, 0x88980e8092da8527ULL, 0x8b95c1e3ea8bd6e6ULL,
-    0x8ea4398b45cd53c0ULL, 0x91c3d373ab11c336ULL, 0x94f4efa8fef70961ULL, 0x9837f0518db8a96fULL, 0x9b8d39b9d54e5538ULL,
-    0x9ef5326091a111adULL, 0xa27043030c496818ULL, 0xa5fed6a9b15138eaULL, 0xa9a15ab4ea7c0ef8ULL, 0xad583eea42a14ac6ULL,
-    0xb123f581d2ac258fULL, 0xb504f333f9de6484ULL, 0xb8fbaf4762fb9ee9ULL, 0xbd08a39f580c36beULL, 0xc12c4cca66709456ULL,
-    0xc5672a115506daddULL, 0xc9b9bd866e2f27a2ULL, 0xce248c151f8480e3ULL, 0xd2a81d91f12ae45aULL, 0xd744fccad69d6af4ULL,
-    0xdbfbb797daf23755ULL, 0xe0ccdeec2a94e111ULL, 0xe5b906e77c8348a8ULL, 0xeac0c6e7dd24392eULL, 0xefe4b99bdcdaf5cbULL,
-    0xf5257d152486cc2cULL, 0xfa83b2db722a033aULL,
+    0x8000000000000000ULL, 0x82cd8698ac2ba1d7ULL, 0x85aac367cc487b14ULL, 0x88980e8092da8527ULL,
+    0x8b95c1e3ea8bd6e6ULL, 0x8ea4398b45cd53c0ULL, 0x91c3d373ab11c336ULL, 0x94f4efa8fef70961ULL,
+    0x9837f0518db8a96fULL, 0x9b8d39b9d54e5538ULL, 0x9ef5326091a111adULL, 0xa27043030c496818ULL,
+    0xa5fed6a9b15138eaULL, 0xa9a15ab4ea7c0ef8ULL, 0xad583eea42a14ac6ULL, 0xb123f581d2ac258fULL,
+    0xb504f333f9de6484ULL, 0xb8fbaf4762fb9ee9ULL, 0xbd08a39f580c36beULL, 0xc12c4cca66709456ULL,
+    0xc5672a115506daddULL, 0xc9b9bd866e2f27a2ULL, 0xce248c151f8480e3ULL, 0xd2a81d91f12ae45aULL,
+    0xd744fccad69d6af4ULL, 0xdbfbb797daf23755ULL, 0xe0ccdeec2a94e111ULL, 0xe5b906e77c8348a8ULL,
+    0xeac0c6e7dd24392eULL, 0xefe4b99bdcdaf5cbULL, 0xf5257d152486cc2cULL, 0xfa83b2db722a033aULL,
 };
 
 // The last value of a bucket: floor(2^((bucket + 1) / 32)).
@@ -75,7 +77,7 @@ static void the_middle_is_near(void **state) {
     }
 }
 
-// -- counting -----------------------------------------------------------------------------------------------------------
+// -- counting -------------------------------------------------------------------------------------
 
 static void counts_are_plain(const struct histogram *h, const uint64_t *plain) {
     uint64_t n = 0;
@@ -139,7 +141,7 @@ static void merging_is_adding(void **state) {
     }
 }
 
-// -- quantiles ----------------------------------------------------------------------------------------------------------
+// -- quantiles ------------------------------------------------------------------------------------
 
 static int by_value(const void *a, const void *b) {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -193,7 +195,8 @@ static void quantiles_at_the_ends(void **state) {
     assert_true(histogram_quantile(&h, 0.5) == 0);
     histogram_add(&h, 1000);
     histogram_add(&h, 2000000);
-    double low = histogram_middle(histogram_bucket(1000)), high = histogram_middle(histogram_bucket(2000000));
+    double low = histogram_middle(histogram_bucket(1000)),
+           high = histogram_middle(histogram_bucket(2000000));
     assert_true(histogram_quantile(&h, 0) == low);
     assert_true(histogram_quantile(&h, 0.5) == low);
     assert_true(histogram_quantile(&h, 0.500001) == high);
@@ -205,7 +208,7 @@ static void quantiles_at_the_ends(void **state) {
     histogram_free(&h);
 }
 
-// -- stored form --------------------------------------------------------------------------------------------------------
+// -- stored form ----------------------------------------------------------------------------------
 
 static void known_bytes(void **state) {
     (void)state;
@@ -283,7 +286,8 @@ static void the_largest(void **state) {
     histogram_free(&back);
 }
 
-#define BYTES(text) {text, sizeof(text) - 1}
+#define BYTES(text)                                                                                \
+    { text, sizeof(text) - 1 }
 
 static void malformed_bytes_change_nothing(void **state) {
     (void)state;
@@ -294,16 +298,16 @@ static void malformed_bytes_change_nothing(void **state) {
         BYTES(""),
         BYTES("\2"),
         BYTES("\0"),
-        BYTES("\1\5"),                                         // no count
-        BYTES("\1\x85"),                                       // a cut number
-        BYTES("\1\5\x80"),                                     // a cut count
-        BYTES("\1\5\0"),                                       // a count of zero
-        BYTES("\1\5\1\0\1"),                                   // the same bucket again
-        BYTES("\1\x80\x10\1"),                                 // bucket 2048
-        BYTES("\1\5\1\xfb\x0f\1"),                             // 5 + 2043
-        BYTES("\1\xff\xff\xff\xff\xff\xff\xff\xff\x7f\1"),     // distances that would wrap
+        BYTES("\1\5"),                                     // no count
+        BYTES("\1\x85"),                                   // a cut number
+        BYTES("\1\5\x80"),                                 // a cut count
+        BYTES("\1\5\0"),                                   // a count of zero
+        BYTES("\1\5\1\0\1"),                               // the same bucket again
+        BYTES("\1\x80\x10\1"),                             // bucket 2048
+        BYTES("\1\5\1\xfb\x0f\1"),                         // 5 + 2043
+        BYTES("\1\xff\xff\xff\xff\xff\xff\xff\xff\x7f\1"), // distances that would wrap
         BYTES("\1\5\1\xfb\xff\xff\xff\xff\xff\xff\xff\x7f\1"),
-        BYTES("\1\5\x80\x80\x80\x80\x80\x80\x80\x80\x80\1"),   // a number of more than 63 bits
+        BYTES("\1\5\x80\x80\x80\x80\x80\x80\x80\x80\x80\1"), // a number of more than 63 bits
     };
     struct guarded g = guarded_make(32);
     struct histogram h = {0}, twin = {0};
@@ -374,26 +378,30 @@ static void without_memory_nothing_changes(void **state) {
     histogram_free(&far);
 }
 
-// -- a budget -----------------------------------------------------------------------------------------------------------
+// -- a budget -------------------------------------------------------------------------------------
 
 // What a quantile may be off at most.
 static double error_of(const struct histogram *h) {
     return exp2((double)(1U << h->coarse) / 64) - 1;
 }
 
-// Whatever the budget, each value is counted, quantiles are as near as the buckets are wide, and the memory is what it may be.
+// Whatever the budget, each value is counted, quantiles are as near as the buckets are wide, and
+// the memory is what it may be.
 static void a_budget_costs_precision_alone(void **state) {
     (void)state;
     enum { N = 400 };
     uint64_t seed = 7;
     for (int round = 0; round < 300; round++) {
         struct histogram_budget budget = {.cap = (size_t)(round % 30) * 512};
-        struct histogram h = {.budget = &budget}, merged = {0}, back = {0}, again = {.budget = &budget};
+        struct histogram h = {.budget = &budget}, merged = {0}, back = {0},
+                         again = {.budget = &budget};
         static uint64_t values[N];
         for (int i = 0; i < N; i++) {
             values[i] = random_value(&seed) | 1;
             assert_true(histogram_add(&h, values[i]));
-            assert_int_equal(budget.bytes, h.room > HISTOGRAM_LEAST ? (h.room - HISTOGRAM_LEAST) * sizeof *h.counts : 0);
+            assert_int_equal(budget.bytes, h.room > HISTOGRAM_LEAST
+                                               ? (h.room - HISTOGRAM_LEAST) * sizeof *h.counts
+                                               : 0);
             assert_true(budget.bytes <= budget.cap);
         }
         assert_int_equal(budget.coarse, h.coarse > 0);
@@ -408,12 +416,15 @@ static void a_budget_costs_precision_alone(void **state) {
         for (int i = 0; i < N; i += 7) {
             double q = (i + 0.5) / N, value = (double)values[i];
             assert_true(fabs(histogram_quantile(&h, q) - value) / value < error_of(&h) * 1.0001);
-            assert_true(fabs(histogram_quantile(&back, q) - value) / value < (1 + error_of(&h)) * 1.0111 - 1);
-            assert_true(fabs(histogram_quantile(&merged, q) - value) / value < (1 + error_of(&h)) * 1.0111 - 1);
+            assert_true(fabs(histogram_quantile(&back, q) - value) / value <
+                        (1 + error_of(&h)) * 1.0111 - 1);
+            assert_true(fabs(histogram_quantile(&merged, q) - value) / value <
+                        (1 + error_of(&h)) * 1.0111 - 1);
             double twice = (1 + error_of(&h)) * (1 + error_of(&again)) * 1.0111 - 1;
             assert_true(fabs(histogram_quantile(&again, q) - value) / value < twice * 1.0001);
         }
-        assert_true(histogram_count(&back) == N && histogram_count(&merged) == N && histogram_count(&again) == N);
+        assert_true(histogram_count(&back) == N && histogram_count(&merged) == N &&
+                    histogram_count(&again) == N);
         histogram_free(&h);
         histogram_free(&again);
         assert_int_equal(budget.bytes, 0);
@@ -423,12 +434,14 @@ static void a_budget_costs_precision_alone(void **state) {
     }
 }
 
-// One user of a budget in parts leaves room for the others, and is as fine as can be again when it is reset.
+// One user of a budget in parts leaves room for the others, and is as fine as can be again when it
+// is reset.
 static void a_part_of_a_budget(void **state) {
     (void)state;
     enum { N = 100 };
     static struct histogram hog[N];
-    struct histogram_budget all = {.cap = 100000}, one = {.cap = SIZE_MAX, .all = &all}, other = {.cap = SIZE_MAX, .all = &all};
+    struct histogram_budget all = {.cap = 100000}, one = {.cap = SIZE_MAX, .all = &all},
+                            other = {.cap = SIZE_MAX, .all = &all};
     for (int i = 0; i < N; i++) {
         hog[i].budget = &one;
         for (unsigned bit = 0; bit < 40; bit++) {

@@ -7,8 +7,12 @@
 static struct identify questions;
 
 // Asks about a call of m:f/1 with some argument list. Returns whether the shim is to be asked.
-static bool ask(struct script *s, struct request_ref ref, const char *function, struct slice note, uint32_t *id) {
-    struct message m = {.module = {slice_text("m"), false}, .function = {slice_text(function), false}, .arity = 1, .note = note};
+static bool ask(struct script *s, struct request_ref ref, const char *function, struct slice note,
+                uint32_t *id) {
+    struct message m = {.module = {slice_text("m"), false},
+                        .function = {slice_text(function), false},
+                        .arity = 1,
+                        .note = note};
     return identify_call(&questions, s->tracker, ref, &m, id);
 }
 
@@ -56,7 +60,9 @@ static void remembered(void **state) {
     identify_answer(&questions, s->tracker, 12345, 9); // nobody's
     identify_answer(&questions, s->tracker, other, 6);
     script_run(s, "end 1 A 1; end 2 A 2; end 3 A 3; end 4 A 4; now 2000");
-    script_expect(s, "complete 0..1 as 5 self 1;complete 0..2 as 5 self 2;complete 0..3 as 5 self 3;complete 0..4 as 6 self 4;");
+    script_expect(
+        s,
+        "complete 0..1 as 5 self 1;complete 0..2 as 5 self 2;complete 0..3 as 5 self 3;complete 0..4 as 6 self 4;");
     // an answer after the end of its request is remembered all the same
     struct request_ref five = begin(s, 5);
     assert_true(ask(s, five, "h", slice_text("x"), &id));
@@ -122,6 +128,7 @@ static void without_memory(void **state) {
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {UNIT(remembered), UNIT(limits), cmocka_unit_test(without_memory)};
+    const struct CMUnitTest tests[] = {UNIT(remembered), UNIT(limits),
+                                       cmocka_unit_test(without_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

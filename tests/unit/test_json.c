@@ -12,7 +12,8 @@ static sqlite3 *db;
 // The value of an SQL expression with ?1 = the JSON text, as text; "invalid" when it is no JSON.
 static const char *read_back(const struct buffer *b, const char *expression, char out[1024]) {
     char sql[256];
-    snprintf(sql, sizeof sql, "SELECT CASE WHEN json_valid(?1) THEN %s ELSE 'invalid' END", expression);
+    snprintf(sql, sizeof sql, "SELECT CASE WHEN json_valid(?1) THEN %s ELSE 'invalid' END",
+             expression);
     sqlite3_stmt *s;
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
     sqlite3_bind_text(s, 1, (const char *)b->data, (int)b->len, SQLITE_STATIC);
@@ -50,7 +51,9 @@ static void structure(void **state) {
     json_close(&j, ']');
     json_key_number(&j, "d", 0.5, 3);
     json_close(&j, '}');
-    expect_bytes(&b, "{\"a\":\"x\",\"b\":-5,\"c\":[[],{},true,false,null,-9223372036854775808,\"\"],\"d\":0.5}");
+    expect_bytes(
+        &b,
+        "{\"a\":\"x\",\"b\":-5,\"c\":[[],{},true,false,null,-9223372036854775808,\"\"],\"d\":0.5}");
     char out[1024];
     assert_string_equal(read_back(&b, "json_extract(?1, '$.c[5]')", out), "-9223372036854775808");
     buffer_free(&b);
@@ -114,7 +117,8 @@ static void any_text_is_valid(void **state) {
         char text[24];
         size_t len = random_u64(&seed) % 23;
         for (size_t k = 0; k < len; k++) {
-            static const uint8_t leads[] = {0xc2, 0xe0, 0xed, 0xf0, 0xf4, 0x80, 0x9f, 0xa0, '"', '\\', '\n', 'a'};
+            static const uint8_t leads[] = {0xc2, 0xe0, 0xed, 0xf0, 0xf4, 0x80,
+                                            0x9f, 0xa0, '"',  '\\', '\n', 'a'};
             uint64_t r = random_u64(&seed);
             uint8_t byte = r % 3 ? leads[r % sizeof leads] : (uint8_t)(r >> 8);
             text[k] = byte ? (char)byte : 'x';
@@ -186,8 +190,10 @@ static void past_the_cap_it_fails_and_says_so(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(structure), cmocka_unit_test(texts),
-        cmocka_unit_test(any_text_is_valid), cmocka_unit_test(numbers),
+        cmocka_unit_test(structure),
+        cmocka_unit_test(texts),
+        cmocka_unit_test(any_text_is_valid),
+        cmocka_unit_test(numbers),
         cmocka_unit_test(past_the_cap_it_fails_and_says_so),
     };
     sqlite3_open(":memory:", &db);

@@ -34,10 +34,12 @@ static void remembers_the_last_few(void **state) {
         label_makers_tell(&m, 3, start); // told again when it connects again
     }
     for (uint32_t start = 1; start <= 1000; start++) {
-        assert_int_equal(label_makers_find(&m, label(start, 1)), start > 1000 - LABEL_STARTS ? 3 : DIRECTORY_NONE);
+        assert_int_equal(label_makers_find(&m, label(start, 1)),
+                         start > 1000 - LABEL_STARTS ? 3 : DIRECTORY_NONE);
     }
     assert_int_equal(m.nodes.count, LABEL_STARTS);
-    // another node draws a number that is remembered for node 3: the latest counts, also when node 3 forgets its own
+    // another node draws a number that is remembered for node 3: the latest counts, also when node
+    // 3 forgets its own
     label_makers_tell(&m, 4, 1000);
     for (uint32_t start = 2001; start <= 2000 + LABEL_STARTS; start++) {
         label_makers_tell(&m, 3, start);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum in base/limits.h is true: each of its lines that is memory of ours is filled to the brim here, in a process of its own, and takes
-// no more than the line says, nor much less.
+// The sum in base/limits.h is true: each of its lines that is memory of ours is filled to the brim
+// here, in a process of its own, and takes no more than the line says, nor much less.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ static void expect(const char *line, void (*fill)(void), int64_t besides, int64_
 #endif
 }
 
-// -- requests ----------------------------------------------------------------------------------------------------------
+// -- requests -------------------------------------------------------------------------------------
 
 static void on_finished(void *context, const struct request_result *result) {
     (void)context;
@@ -68,17 +68,20 @@ static void on_never_returns(void *context, uint16_t tier) {
     (void)tier;
 }
 
-// One node that has all: open requests with names and spans, processes, calls with costs, and its indexes.
+// One node that has all: open requests with names and spans, processes, calls with costs, and its
+// indexes.
 static void fill_requests(void) {
-    struct tracker_options options = {
-        .timeout_ns = INT64_MAX / 4,
-        .markers = true,
-        .entry = TIER_NONE,
-        .events = {.finished = on_finished, .identity = on_identity, .never_returns = on_never_returns}};
+    struct tracker_options options = {.timeout_ns = INT64_MAX / 4,
+                                      .markers = true,
+                                      .entry = TIER_NONE,
+                                      .events = {.finished = on_finished,
+                                                 .identity = on_identity,
+                                                 .never_returns = on_never_returns}};
     struct request_pool *pool = request_pool_new();
     struct tracker *t = tracker_new(pool, &options);
     for (uint64_t i = 0; i < LIMIT_OPEN_REQUESTS; i++) {
-        struct tracker_call call = {.pid = i + 1, .token = i + 1, .from = i + 1, .time = (int64_t)i};
+        struct tracker_call call = {
+            .pid = i + 1, .token = i + 1, .from = i + 1, .time = (int64_t)i};
         struct request_ref ref = tracker_begin(t, &call);
         char name[LIMIT_NAME_BYTES + 1];
         memset(name, 'x', LIMIT_NAME_BYTES);
@@ -87,19 +90,25 @@ static void fill_requests(void) {
     }
     for (uint64_t i = 0; i < LIMIT_OPEN_CALLS; i++) {
         uint64_t pid = 1 + i % LIMIT_PROCESSES;
-        struct tracker_call call = {.pid = pid, .token = 1 + i % LIMIT_OPEN_REQUESTS, .from = pid, .time = (int64_t)i, .tier = 1};
+        struct tracker_call call = {.pid = pid,
+                                    .token = 1 + i % LIMIT_OPEN_REQUESTS,
+                                    .from = pid,
+                                    .time = (int64_t)i,
+                                    .tier = 1};
         tracker_call(t, &call);
         tracker_pause(t, pid, PAUSE_GC, true, (int64_t)i + 1);
         tracker_pause(t, pid, PAUSE_GC, false, (int64_t)i + 2);
     }
-    for (uint64_t i = 0; i < 7ULL * LIMIT_SPAN_CHUNKS; i++) { // and spans that have ended, in one process
-        struct tracker_call call = {.pid = 1, .token = 1 + i % LIMIT_OPEN_REQUESTS, .from = 1, .time = 10000000, .tier = 2};
+    // and spans that have ended, in one process
+    for (uint64_t i = 0; i < 7ULL * LIMIT_SPAN_CHUNKS; i++) {
+        struct tracker_call call = {
+            .pid = 1, .token = 1 + i % LIMIT_OPEN_REQUESTS, .from = 1, .time = 10000000, .tier = 2};
         tracker_call(t, &call);
         tracker_return(t, 1, 2, false, 10000001);
     }
 }
 
-// -- statistics --------------------------------------------------------------------------------------------------------
+// -- statistics -----------------------------------------------------------------------------------
 
 static void count(struct stat_row *row) {
     for (unsigned bit = 0; row && bit < OCTAVES; bit++) {
@@ -117,14 +126,16 @@ static void fill_set(void) {
     }
     for (int64_t b = 0; b < LIMIT_STAT_ROWS; b += 10) { // others of _other, so that _total has all
         for (uint16_t tier = 301; tier <= 500; tier++) {
-            count(stats_row(s, (struct stat_key){b, (uint16_t)(tier % LIMIT_NODES), IDENTITY_OTHER, tier}));
+            count(stats_row(
+                s, (struct stat_key){b, (uint16_t)(tier % LIMIT_NODES), IDENTITY_OTHER, tier}));
         }
     }
     for (uint32_t i = 0; i < LIMIT_STAT_ROWS; i++) {
         stats_ledger(s, i, 1)->messages++;
         stats_cost(s, i, 1, 1);
     }
-    for (uint32_t i = 0; stats_path(s, 0, 1, (uint16_t)(i / LIMIT_PATHS), 1 + i % LIMIT_PATHS); i++) {
+    for (uint32_t i = 0; stats_path(s, 0, 1, (uint16_t)(i / LIMIT_PATHS), 1 + i % LIMIT_PATHS);
+         i++) {
     }
     memset(spans, 1, sizeof spans);
     while (stats_keep(s, &(struct kept_request){.count = LIMIT_KEPT_SPANS}, spans)) {
@@ -149,10 +160,11 @@ static void fill_keep(void) {
     }
 }
 
-// -- nodes -------------------------------------------------------------------------------------------------------------
+// -- nodes ----------------------------------------------------------------------------------------
 
 static void fill_nodes(void) {
-    struct pipeline *p = pipeline_new(&(struct pipeline_options){.bucket_s = 10, .timeout_ns = 30000000000, .shared = true});
+    struct pipeline *p = pipeline_new(
+        &(struct pipeline_options){.bucket_s = 10, .timeout_ns = 30000000000, .shared = true});
     for (uint32_t i = 0; i < LIMIT_NODES; i++) {
         char text[100];
         struct tier_set set;
@@ -160,12 +172,14 @@ static void fill_nodes(void) {
         struct pipeline_node *n = pipeline_node(p, slice_text(text));
         assert_true(tier_set_init(&set));
         for (uint32_t k = 0; k < LIMIT_TIERS; k++) {
-            snprintf(text, sizeof text, "a.module.whose.name.is.as.long.as.they.come.and.then.some.more.of.it.%u", k);
+            snprintf(text, sizeof text,
+                     "a.module.whose.name.is.as.long.as.they.come.and.then.some.more.of.it.%u", k);
             uint32_t tier = 1 + k * (LIMIT_TIER_NAMES / LIMIT_TIERS); // far apart
             tier_set_add(&set, slice_text(text), slice_text("function"), 2, (uint16_t)tier);
         }
         pipeline_set_tiers(n, set);
-        assert_true(pipeline_begin(n, &(struct pipeline_stream){.live = true, .markers = true, .entry = TIER_NONE}));
+        assert_true(pipeline_begin(
+            n, &(struct pipeline_stream){.live = true, .markers = true, .entry = TIER_NONE}));
     }
 }
 
@@ -174,19 +188,23 @@ static void fill_watched(void) {
         struct live *l = live_new();
         for (uint16_t identity = 4; identity < LIMIT_IDENTITIES + 4; identity++) {
             for (unsigned bit = 0; bit < OCTAVES - 1; bit++) {
-                live_add(l, &(struct request_result){.fate = REQUEST_COMPLETE, .identity = identity, .end = 1LL << bit});
+                live_add(l, &(struct request_result){
+                                .fate = REQUEST_COMPLETE, .identity = identity, .end = 1LL << bit});
             }
         }
     }
 }
 
-// -- the lines ---------------------------------------------------------------------------------------------------------
+// -- the lines ------------------------------------------------------------------------------------
 
 static void every_line(void **state) {
     (void)state;
     enum { SLOT = 16, MAPS = 3 * 2048 * SLOT }; // of a node: answers, questions, names of functions
-    enum { SCRATCH = 420 * LIMIT_SPANS_PER_REQUEST + 40 * LIMIT_SPAWNS_PER_REQUEST }; // for the largest request
-    _Static_assert(LIMIT_ASK_CACHE <= 1536 && LIMIT_ASKS_OPEN <= 1536 && LIMIT_FUNCTION_NAMES <= 1536, "they fit 2048 slots each");
+    // for the largest request
+    enum { SCRATCH = 420 * LIMIT_SPANS_PER_REQUEST + 40 * LIMIT_SPAWNS_PER_REQUEST };
+    _Static_assert(LIMIT_ASK_CACHE <= 1536 && LIMIT_ASKS_OPEN <= 1536 &&
+                       LIMIT_FUNCTION_NAMES <= 1536,
+                   "they fit 2048 slots each");
     expect("requests", fill_requests, SCRATCH, LIMIT_MB_REQUESTS);
     expect("statistics", fill_statistics, 0, LIMIT_MB_STATISTICS);
     expect("what kept requests are compared with", fill_keep, 0, LIMIT_MB_KEPT);
@@ -198,11 +216,15 @@ static void every_line(void **state) {
 static void connections(void **state) {
     (void)state;
     const int64_t sessions = LIMIT_NODES + LIMIT_TOOLS;
-    int64_t bytes = LIMIT_PARTIAL_BYTES + 2LL * LIMIT_NODES * LIMIT_SURE_BYTES;  // begun frames; a buffer is twice what is in it at most
-    bytes += LIMIT_OUTPUT_ALL_BYTES + sessions * LIMIT_SURE_BYTES;               // what waits to be read by others
-    bytes += LIMIT_CONTROL_LARGE * (int64_t)LIMIT_CONTROL_BYTES + sessions * LIMIT_CONTROL_SMALL + (LIMIT_NEWCOMERS * LIMIT_HELLO_BYTES);
+    // begun frames; a buffer is twice what is in it at most
+    int64_t bytes = LIMIT_PARTIAL_BYTES + 2LL * LIMIT_NODES * LIMIT_SURE_BYTES;
+    // what waits to be read by others
+    bytes += LIMIT_OUTPUT_ALL_BYTES + sessions * LIMIT_SURE_BYTES;
+    bytes += LIMIT_CONTROL_LARGE * (int64_t)LIMIT_CONTROL_BYTES + sessions * LIMIT_CONTROL_SMALL +
+             (LIMIT_NEWCOMERS * LIMIT_HELLO_BYTES);
     print_message("connections: %lld MB of %d\n", (long long)(bytes / MB), LIMIT_MB_CONNECTIONS);
-    assert_true(bytes <= (int64_t)LIMIT_MB_CONNECTIONS * MB && bytes >= (int64_t)LIMIT_MB_CONNECTIONS * MB / 2);
+    assert_true(bytes <= (int64_t)LIMIT_MB_CONNECTIONS * MB &&
+                bytes >= (int64_t)LIMIT_MB_CONNECTIONS * MB / 2);
 }
 
 int main(void) {

@@ -5,12 +5,17 @@
 #include "unit.h"
 
 static void add(struct live *l, uint16_t identity, int64_t duration, bool error) {
-    struct request_result r = {.fate = REQUEST_COMPLETE, .identity = identity, .begin = -5, .end = duration - 5, .error = error};
+    struct request_result r = {.fate = REQUEST_COMPLETE,
+                               .identity = identity,
+                               .begin = -5,
+                               .end = duration - 5,
+                               .error = error};
     live_add(l, &r);
 }
 
 static void lose(struct live *l, uint16_t identity, enum request_fate fate) {
-    struct request_result r = {.fate = fate, .identity = identity, .begin = 5, .end = 3, .error = true};
+    struct request_result r = {
+        .fate = fate, .identity = identity, .begin = 5, .end = 3, .error = true};
     live_add(l, &r);
 }
 

@@ -39,7 +39,8 @@ static void the_line(void **state) {
     log_warning("hello %d", 42);
     capture_end();
     int y, mo, d, h, mi, s, ms, n = 0;
-    assert_int_equal(sscanf(logged, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ %n", &y, &mo, &d, &h, &mi, &s, &ms, &n), 7);
+    assert_int_equal(
+        sscanf(logged, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ %n", &y, &mo, &d, &h, &mi, &s, &ms, &n), 7);
     assert_int_equal(n, TIME_LENGTH);
     assert_true(y >= 2024);
     assert_string_equal(logged + n, "warning hello 42\n");
@@ -101,7 +102,9 @@ static void no_text_forges_a_line_or_steers_a_terminal(void **state) {
                    "2J \xc3\xa9 \xe2\x82\xac \xc2\xa0 \xf0\x9f\x98\x80");
     capture_end();
     // U+009B is the 8 bit form of ESC [
-    assert_string_equal(logged + TIME_LENGTH, "info a?b?c?[2Jd? \xc2?2J ?2J \xc3\xa9 \xe2\x82\xac \xc2\xa0 \xf0\x9f\x98\x80\n");
+    assert_string_equal(
+        logged + TIME_LENGTH,
+        "info a?b?c?[2Jd? \xc2?2J ?2J \xc3\xa9 \xe2\x82\xac \xc2\xa0 \xf0\x9f\x98\x80\n");
 }
 
 static void long_text_is_cut(void **state) {
@@ -132,7 +135,8 @@ static unsigned told_left_out(const char *sample) {
     for (const char *at = logged; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
         snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
         const char *told = strstr(line, " log: ");
-        if (told && strstr(told, sample) && sscanf(told, " log: %u more line%*[s] left out in %u s", &n, &seconds) == 2) {
+        if (told && strstr(told, sample) &&
+            sscanf(told, " log: %u more line%*[s] left out in %u s", &n, &seconds) == 2) {
             sum += n;
         }
     }
@@ -151,8 +155,9 @@ static void floods_are_counted(void **state) {
         log_from(&(struct log_origin){"hello", &node}, LOG_INFO, "node %d", i);
         log_from(&(struct log_origin){"bye", &node}, LOG_INFO, "gone %d", i);
     }
-    log_from(&(struct log_origin){"hello", &other}, LOG_INFO, "the other node"); // is not heard: its kind is used up
-    log_error("our own");                                                      // but this is
+    log_from(&(struct log_origin){"hello", &other}, LOG_INFO,
+             "the other node"); // is not heard: its kind is used up
+    log_error("our own");       // but this is
     log_settle(false);
     assert_int_equal(told_left_out(""), 0); // after ten seconds
     log_settle(true);
@@ -161,7 +166,8 @@ static void floods_are_counted(void **state) {
     assert_in_range(lines_with("\n"), 150, LIMIT_LOG_LINES + 4 * LIMIT_LOG_LINES_RARE + 4);
     assert_int_equal(lines_with("info stranger "), LIMIT_LOG_LINES_OF_KIND);
     assert_int_equal(told_left_out("stranger"), FLOOD - LIMIT_LOG_LINES_OF_KIND);
-    assert_int_equal(told_left_out("node ") + told_left_out("gone "), 2 * FLOOD + 1 - lines_with("info node ") - lines_with("info gone "));
+    assert_int_equal(told_left_out("node ") + told_left_out("gone "),
+                     2 * FLOOD + 1 - lines_with("info node ") - lines_with("info gone "));
     assert_int_equal(lines_with("error our own"), 1);
 }
 
@@ -190,7 +196,8 @@ static void budgets(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_line),
-        cmocka_unit_test(levels), cmocka_unit_test(journal),
+        cmocka_unit_test(levels),
+        cmocka_unit_test(journal),
         cmocka_unit_test(no_text_forges_a_line_or_steers_a_terminal),
         cmocka_unit_test(long_text_is_cut),
         cmocka_unit_test(floods_are_counted),

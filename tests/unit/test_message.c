@@ -9,7 +9,7 @@
 #include "codec/frame.h"
 #include "trace_bytes.h"
 
-// -- comparing ---------------------------------------------------------------------------------------------------------
+// -- comparing ------------------------------------------------------------------------------------
 
 static void same_slice(struct slice a, struct slice b) {
     assert_int_equal(a.len, b.len);
@@ -52,8 +52,8 @@ static void same_message(const struct message *a, const struct message *b) {
     assert_int_equal(a->target, b->target);
 }
 
-// Decodes a message that stands alone both ways: with what the stream taught, and as if it were the first. Both must find the
-// same; returns that.
+// Decodes a message that stands alone both ways: with what the stream taught, and as if it were the
+// first. Both must find the same; returns that.
 static bool both_ways(struct message_reader *learned, struct slice bytes, struct message *m) {
     struct message_reader fresh = {0};
     struct message slow;
@@ -68,9 +68,10 @@ static bool both_ways(struct message_reader *learned, struct slice bytes, struct
     return ok;
 }
 
-// -- the captures ------------------------------------------------------------------------------------------------------
+// -- the captures ---------------------------------------------------------------------------------
 
-// A message as tests/data/messages.escript writes it. Labels and functions are told by the order of their first appearance.
+// A message as tests/data/messages.escript writes it. Labels and functions are told by the order of
+// their first appearance.
 struct seen {
     uint64_t what[64];
     unsigned count;
@@ -93,7 +94,8 @@ struct labels {
 };
 
 static void write_line(const struct message *m, struct labels *labels, char *line, size_t size) {
-    static const char *const kinds[] = {"other", "call", "return", "exception", "return_to", "gc_start", "gc_end", "out", "in", "exited"};
+    static const char *const kinds[] = {"other",    "call",   "return", "exception", "return_to",
+                                        "gc_start", "gc_end", "out",    "in",        "exited"};
     static const char *const notes[] = {"-", "identity", "arguments"};
     char time[32] = "-", token[16] = "-", from[40] = "-", pid[40], caller[16] = "-";
     if (m->kind == MESSAGE_OTHER) {
@@ -118,8 +120,9 @@ static void write_line(const struct message *m, struct labels *labels, char *lin
     if (m->caller != 0) {
         snprintf(caller, sizeof caller, "%u", number(&labels->targets, m->caller));
     }
-    snprintf(line, size, "%s %s %.*s %.*s %u %s %s %s %s %s", kinds[m->kind], pid, (int)m->module.text.len, m->module.text.data,
-             (int)m->function.text.len, m->function.text.data, m->arity, time, token, from,
+    snprintf(line, size, "%s %s %.*s %.*s %u %s %s %s %s %s", kinds[m->kind], pid,
+             (int)m->module.text.len, m->module.text.data, (int)m->function.text.len,
+             m->function.text.data, m->arity, time, token, from,
              m->kind == MESSAGE_CALL ? notes[m->note_kind] : "-", caller);
 }
 
@@ -145,7 +148,8 @@ static void the_captures(void **state) {
             write_line(&m, &labels, line, sizeof line);
             const char *end = strchr(at, '\n');
             if (strlen(line) != (size_t)(end - at) || memcmp(line, at, strlen(line)) != 0) {
-                fail_msg("%s\n  decoded  %s\n  expected %.*s", captures[i], line, (int)(end - at), at);
+                fail_msg("%s\n  decoded  %s\n  expected %.*s", captures[i], line, (int)(end - at),
+                         at);
             }
             at = end + 1;
         }
@@ -155,7 +159,8 @@ static void the_captures(void **state) {
     }
 }
 
-// Cut off anywhere, a message is none, and nothing behind the cut is read; neither by a fresh reader nor by one that knows the stream.
+// Cut off anywhere, a message is none, and nothing behind the cut is read; neither by a fresh
+// reader nor by one that knows the stream.
 static void truncated(void **state) {
     (void)state;
     struct guarded g = guarded_make(1 << 17);
@@ -166,7 +171,8 @@ static void truncated(void **state) {
         struct message_reader learned = {0};
         struct frame frame = {0};
         int messages = 0;
-        for (long n; rest.len > 0 && messages < 150; rest = slice_of(rest.data + n, rest.len - (size_t)n), messages++) {
+        for (long n; rest.len > 0 && messages < 150;
+             rest = slice_of(rest.data + n, rest.len - (size_t)n), messages++) {
             n = frame_next(rest, &frame);
             size_t step = frame.body.len > 2000 ? 97 : 1;
             for (size_t len = 0; len < frame.body.len; len += step) {
@@ -181,7 +187,8 @@ static void truncated(void **state) {
             }
             struct cursor c;
             struct message m;
-            assert_int_equal(message_frame(guarded_copy(&g, frame.body.data, frame.body.len), &c), 1);
+            assert_int_equal(message_frame(guarded_copy(&g, frame.body.data, frame.body.len), &c),
+                             1);
             assert_true(message_decode(&learned, &c, true, &m));
         }
         free((void *)file.data);
@@ -189,7 +196,8 @@ static void truncated(void **state) {
     guarded_free(&g);
 }
 
-// Any byte changed: no crash, and both ways agree unless the change is in the value, which the fast one does not walk.
+// Any byte changed: no crash, and both ways agree unless the change is in the value, which the fast
+// one does not walk.
 static void damaged(void **state) {
     (void)state;
     struct guarded g = guarded_make(1 << 17);
@@ -217,7 +225,7 @@ static void damaged(void **state) {
     free((void *)file.data);
 }
 
-// -- made by hand ------------------------------------------------------------------------------------------------------
+// -- made by hand ---------------------------------------------------------------------------------
 
 // Decodes what was put, both ways, and empties it.
 static bool decode(struct message_reader *reader, struct message *m) {
@@ -241,7 +249,8 @@ static void calls(void **state) {
     assert_int_equal(m.time, -576460751000000000);
     assert_int_equal(m.pid, 100);
     assert_int_equal(m.from, 99);
-    assert_true(m.has_token && slice_is(m.module.text, "db") && slice_is(m.function.text, "query") && m.arity == 2);
+    assert_true(m.has_token && slice_is(m.module.text, "db") &&
+                slice_is(m.function.text, "query") && m.arity == 2);
     assert_int_equal(m.note_kind, NOTE_IDENTITY);
     put_call(101, 7, 99, 5);
     assert_true(decode(&r, &other));
@@ -296,7 +305,8 @@ static void calls(void **state) {
     }
 }
 
-// Where the token came from: a process of the node, of another node, of the node's life before, a port.
+// Where the token came from: a process of the node, of another node, of the node's life before, a
+// port.
 static void origins(void **state) {
     (void)state;
     uint64_t from[5], other_again;
@@ -348,7 +358,8 @@ static void origins(void **state) {
         assert_int_equal(from[4], 0);
         assert_true(from[1] != from[0] && from[2] != from[0] && from[1] != from[2]);
         assert_int_equal(other_again, from[1]);
-        assert_int_equal(from[1], message_process(slice_text("m@h"), from[0])); // as that node's own messages have it
+        assert_int_equal(from[1], message_process(slice_text("m@h"),
+                                                  from[0])); // as that node's own messages have it
         assert_int_equal(from[2], message_process(slice_text("n@h"), from[0]));
     }
 }
@@ -365,14 +376,17 @@ static void process_numbers(void **state) {
     assert_true(message_pid_parse("<0.4294967295.4294967295>", &pid));
     assert_int_equal(pid, UINT64_MAX);
     static const char *const none[] = {
-        "", "<0.1>", "<0.1.2", "<0.1.2>x", "<0.4294967296.0>", "<0.99999999999999999999.0>", "<1.1.2>", "0.1.2", "<0..>"};
+        "",        "<0.1>", "<0.1.2", "<0.1.2>x", "<0.4294967296.0>", "<0.99999999999999999999.0>",
+        "<1.1.2>", "0.1.2", "<0..>"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         assert_false(message_pid_parse(none[i], &pid));
         assert_int_equal(pid, 0);
     }
     assert_true(message_process(slice_text("shop@host"), 123) == 0xd3ae5edfdc504640ULL);
-    assert_true(message_process(slice_text("shop@host1"), 123) != message_process(slice_text("shop@host2"), 123));
-    assert_true(message_process(slice_text("shop@host1"), 123) != message_process(slice_text("shop@host1"), 124));
+    assert_true(message_process(slice_text("shop@host1"), 123) !=
+                message_process(slice_text("shop@host2"), 123));
+    assert_true(message_process(slice_text("shop@host1"), 123) !=
+                message_process(slice_text("shop@host1"), 124));
 }
 
 // Labels are equal when their terms are; a number also when it is written otherwise.
@@ -429,7 +443,8 @@ static void label_terms(void **state) {
     }
 }
 
-// Serials that are as high as can be told, or have gone round, are all the same one; by the slow way and by the fast one.
+// Serials that are as high as can be told, or have gone round, are all the same one; by the slow
+// way and by the fast one.
 static void serials(void **state) {
     (void)state;
     const struct {
@@ -448,7 +463,8 @@ static void serials(void **state) {
         static struct message_reader r;
         struct message m;
         int64_t written = cases[i / 4].written;
-        r = i % 4 == 0 ? (struct message_reader){0} : r; // what it has learned makes the next ones fast
+        // what it has learned makes the next ones fast
+        r = i % 4 == 0 ? (struct message_reader){0} : r;
         put_head(6, "trace_ts", 100);
         put_atom("call");
         put_function("db", "query", 2);
@@ -475,7 +491,8 @@ static void serials(void **state) {
 // Returned values are whatever the application returns, also what looks like the end of a message.
 static void returned_values(void **state) {
     (void)state;
-    static const int64_t steps[] = {0, 1, 999999999, 1000000000, 1000000001, -5, -1000000000, -1000000001, 5000000000000};
+    static const int64_t steps[] = {0,  1,           999999999,   1000000000,   1000000001,
+                                    -5, -1000000000, -1000000001, 5000000000000};
     struct message_reader r = {0};
     struct message m;
     int64_t time = -576460751000000000;
@@ -589,7 +606,8 @@ static void hostile_times(void **state) {
         }
     }
     // times of the calendar past what 64 bits of ns hold, negative ones, too many of a part
-    static const int64_t bad[][3] = {{9001, 0, 0}, {100000, 0, 0}, {-1, 0, 0}, {0, 1000001, 0}, {0, -1, 0}, {0, 0, 1000001}, {0, 0, -1}};
+    static const int64_t bad[][3] = {{9001, 0, 0}, {100000, 0, 0},  {-1, 0, 0}, {0, 1000001, 0},
+                                     {0, -1, 0},   {0, 0, 1000001}, {0, 0, -1}};
     for (int i = 0; i < 7; i++) {
         put_return_head(100);
         put_atom("ok");
@@ -627,7 +645,8 @@ static void any_order(void **state) {
             bool timed = x % 8 != 0, ret = x >> 3 & 1, note = x >> 4 & 1, old = (x >> 5 & 15) == 0;
             const char *node = nodes[(x >> 9) % 16 < 13 ? 0 : (x >> 9) % 16 - 12];
             const char *whence = nodes[(x >> 13) % 8 < 6 ? 0 : (x >> 13) % 8 - 5];
-            uint32_t creation = (x >> 17) % 16 == 0 ? 6 : 5, from_creation = (x >> 21) % 8 == 0 ? 6 : 5;
+            uint32_t creation = (x >> 17) % 16 == 0 ? 6 : 5,
+                     from_creation = (x >> 21) % 8 == 0 ? 6 : 5;
             uint32_t id = (uint32_t)(x >> 25) % 50;
             unsigned form = (x >> 32) % 10;
             put_u8((x >> 36) % 16 == 0 ? TERM_LARGE_TUPLE : TERM_SMALL_TUPLE);
@@ -676,7 +695,7 @@ static void any_order(void **state) {
     }
 }
 
-// -- frames of lists, and what is no message ---------------------------------------------------------------------------
+// -- frames of lists, and what is no message ------------------------------------------------------
 
 static void lists(void **state) {
     (void)state;
@@ -703,7 +722,9 @@ static void lists(void **state) {
     static const struct {
         size_t len;
         const char *bytes;
-    } none[] = {{0, ""}, {1, "\x83"}, {1, "\x82"}, {2, "\x83\x6a"}, {5, "\x83\x6b\0\1a"}, {3, "\x83\x61\1"}, {3, "\x82\x68\0"}};
+    } none[] = {{0, ""},          {1, "\x83"},          {1, "\x82"},
+                {2, "\x83\x6a"},  {5, "\x83\x6b\0\1a"}, {3, "\x83\x61\1"},
+                {3, "\x82\x68\0"}};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         assert_int_equal(message_frame(slice_of(none[i].bytes, none[i].len), &c), 0);
         assert_true(c.failed);
@@ -792,10 +813,13 @@ static void entries(void **state) {
         const char *words[3];
         enum message_entry entry;
         enum message_note note;
-    } cases[] = {{{"entry", "create"}, ENTRY_BEGINS, NOTE_IDENTITY}, {{"entry", "ask", "x"}, ENTRY_BEGINS, NOTE_ARGUMENTS},
-                 {{"left_out", "entry"}, ENTRY_LEFT_OUT, NOTE_NONE}, {{"left_out", "over"}, ENTRY_LEFT_OUT, NOTE_NONE},
+    } cases[] = {{{"entry", "create"}, ENTRY_BEGINS, NOTE_IDENTITY},
+                 {{"entry", "ask", "x"}, ENTRY_BEGINS, NOTE_ARGUMENTS},
+                 {{"left_out", "entry"}, ENTRY_LEFT_OUT, NOTE_NONE},
+                 {{"left_out", "over"}, ENTRY_LEFT_OUT, NOTE_NONE},
                  {{"entry"}, ENTRY_NONE, NOTE_IDENTITY},
-                 {{"left_out"}, ENTRY_NONE, NOTE_IDENTITY}, {{"entry", "entry"}, ENTRY_BEGINS, NOTE_IDENTITY},
+                 {{"left_out"}, ENTRY_NONE, NOTE_IDENTITY},
+                 {{"entry", "entry"}, ENTRY_BEGINS, NOTE_IDENTITY},
                  {{"ask", "entry"}, ENTRY_NONE, NOTE_ARGUMENTS}};
     struct message_reader r = {0};
     struct message m;
@@ -827,9 +851,10 @@ static void entries(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        UNIT(the_captures), UNIT(truncated),       UNIT(damaged),       UNIT(calls), UNIT(origins),
-        UNIT(label_terms),  UNIT(serials), UNIT(returned_values), UNIT(hostile_times), UNIT(any_order), UNIT(lists),
-        UNIT(others),       UNIT(pid_text),        UNIT(entries),       UNIT(process_numbers),
+        UNIT(the_captures),  UNIT(truncated),   UNIT(damaged),         UNIT(calls),
+        UNIT(origins),       UNIT(label_terms), UNIT(serials),         UNIT(returned_values),
+        UNIT(hostile_times), UNIT(any_order),   UNIT(lists),           UNIT(others),
+        UNIT(pid_text),      UNIT(entries),     UNIT(process_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,8 +99,8 @@ static void the_captures(void **state) {
             buffer_reset(&stripped);
             assert_int_equal(message_without_values(&reader, f.body, &stripped), count > 0);
             assert_in_range(stripped.len, 0, f.body.len);
-            assert_int_equal(count > 0 ? decode(slice_of(stripped.data, stripped.len), after, MOST) : 0,
-                             count);
+            assert_int_equal(
+                count > 0 ? decode(slice_of(stripped.data, stripped.len), after, MOST) : 0, count);
             for (uint32_t k = 0; k < count; k++) {
                 same_without_values(&before[k], &after[k]);
                 returns += before[k].kind == MESSAGE_RETURN;

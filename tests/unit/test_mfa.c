@@ -46,8 +46,10 @@ static void erlang_functions(void **state) {
 
 static void atoms(void **state) {
     (void)state;
-    const char *const names[][2] = {{"create", "create"},     {"Elixir.My.App", "My.App"}, {"Elixir", "Elixir"}, {"Elixir.", "Elixir."},
-                                    {"Elixir.my", "Elixir.my"}, {"", ""},                  {"elixir.My", "elixir.My"}};
+    const char *const names[][2] = {{"create", "create"},       {"Elixir.My.App", "My.App"},
+                                    {"Elixir", "Elixir"},       {"Elixir.", "Elixir."},
+                                    {"Elixir.my", "Elixir.my"}, {"", ""},
+                                    {"elixir.My", "elixir.My"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!slice_is(mfa_atom(slice_text(names[i][0])), names[i][1])) {
             fail_msg("%s is not shown as %s", names[i][0], names[i][1]);
@@ -77,11 +79,12 @@ static void elixir_functions(void **state) {
 
 static void no_functions(void **state) {
     static const char *const none[] = {
-        "",         "/",          "a",       "a/1",       "a:b",      "a:b/",    "a:b/x",   "a:b/256",
-        "a:b/-1",   "a:b/1 ",     "a:b/ 1",  ":b/1",      "a:/1",     ":/1",     ":a/1",    ":a./1",
-        "A/1",      "A./1",       "A.B/1",   "A.B./1",    "A.b c/1",  "A..b/1",  "a b:c/1", "a:b c/1",
-        "'a:b/1",   "'a'b:c/1",   "'':b/1",  "a:''/1",    "_:b/1",    "a:_/1",   "'_':b/1", "A.\"b/1",
-        "A.\"\"/1", "A.\"b\"c/1", "a:b\n/1", "'a\n':b/1", "a:b/0001", "a;b:c/1", "a:b/2/1", "A.b+/1",
+        "",          "/",        "a",       "a/1",     "a:b",      "a:b/",       "a:b/x",
+        "a:b/256",   "a:b/-1",   "a:b/1 ",  "a:b/ 1",  ":b/1",     "a:/1",       ":/1",
+        ":a/1",      ":a./1",    "A/1",     "A./1",    "A.B/1",    "A.B./1",     "A.b c/1",
+        "A..b/1",    "a b:c/1",  "a:b c/1", "'a:b/1",  "'a'b:c/1", "'':b/1",     "a:''/1",
+        "_:b/1",     "a:_/1",    "'_':b/1", "A.\"b/1", "A.\"\"/1", "A.\"b\"c/1", "a:b\n/1",
+        "'a\n':b/1", "a:b/0001", "a;b:c/1", "a:b/2/1", "A.b+/1",
     };
     (void)state;
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
@@ -128,8 +131,8 @@ static void long_names(void **state) {
 
 // Every beginning of a good text is read or refused within its bounds (the sanitizers look).
 static void truncated(void **state) {
-    static const char *const texts[] = {"'Elixir.MyApp.Repo':'do it'/12", "MyApp.Repo.\"do \\\" it\"/2",
-                                        ":\"a\\\"b\".c/1"};
+    static const char *const texts[] = {"'Elixir.MyApp.Repo':'do it'/12",
+                                        "MyApp.Repo.\"do \\\" it\"/2", ":\"a\\\"b\".c/1"};
     struct mfa mfa;
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -172,9 +175,10 @@ static void arguments(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(erlang_functions), cmocka_unit_test(atoms), cmocka_unit_test(elixir_functions),
-        cmocka_unit_test(no_functions),     cmocka_unit_test(long_names),
-        cmocka_unit_test(truncated),        cmocka_unit_test(arguments),
+        cmocka_unit_test(erlang_functions), cmocka_unit_test(atoms),
+        cmocka_unit_test(elixir_functions), cmocka_unit_test(no_functions),
+        cmocka_unit_test(long_names),       cmocka_unit_test(truncated),
+        cmocka_unit_test(arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

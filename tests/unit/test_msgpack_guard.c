@@ -12,7 +12,8 @@ static bool accepts(const void *bytes, size_t len) {
 
 #define BYTES(text) text, sizeof(text) - 1
 
-// One value of every format of the specification, the smallest and some more: header, then the bytes that must follow.
+// One value of every format of the specification, the smallest and some more: header, then the
+// bytes that must follow.
 static const struct {
     const char *header;
     size_t header_len;
@@ -161,9 +162,12 @@ static void any_bytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_format_exactly), cmocka_unit_test(headers_that_claim_what_is_not_there),
-        cmocka_unit_test(depth),                cmocka_unit_test(depth_goes_back),
-        cmocka_unit_test(elements),             cmocka_unit_test(any_bytes),
+        cmocka_unit_test(every_format_exactly),
+        cmocka_unit_test(headers_that_claim_what_is_not_there),
+        cmocka_unit_test(depth),
+        cmocka_unit_test(depth_goes_back),
+        cmocka_unit_test(elements),
+        cmocka_unit_test(any_bytes),
     };
     g = guarded_make(70000);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

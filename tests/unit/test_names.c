@@ -35,24 +35,25 @@ static void what_is_no_printable_utf8_becomes_a_question_mark(void **state) {
     } cases[] = {
         {"a\nb\x7f\x01", 5, "a?b??"},
         {"a\0b", 3, "a?b"},
-        {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"}, // 2, 3 and 4 bytes
-        {"\xc3", 1, "?"},                                    // cut
-        {"\xe2\x82", 2, "??"},                               // cut
-        {"\xf0\x9f\x98", 3, "???"},                          // cut
-        {"\x80x", 2, "?x"},                                  // no lead
-        {"\xc0\xaf", 2, "??"},                               // overlong
-        {"\xc1\xbf", 2, "??"},                               // overlong
-        {"\xe0\x9f\xbf", 3, "???"},                          // overlong
-        {"\xf0\x8f\xbf\xbf", 4, "????"},                     // overlong
-        {"\xed\xa0\x80", 3, "???"},                          // a surrogate
-        {"\xed\x9f\xbf", 3, "\xed\x9f\xbf"},                 // the last before them
-        {"\xf4\x8f\xbf\xbf", 4, "\xf4\x8f\xbf\xbf"},         // U+10FFFF
-        {"\xf4\x90\x80\x80", 4, "????"},                     // past it
+        {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9,
+         "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"},    // 2, 3 and 4 bytes
+        {"\xc3", 1, "?"},                            // cut
+        {"\xe2\x82", 2, "??"},                       // cut
+        {"\xf0\x9f\x98", 3, "???"},                  // cut
+        {"\x80x", 2, "?x"},                          // no lead
+        {"\xc0\xaf", 2, "??"},                       // overlong
+        {"\xc1\xbf", 2, "??"},                       // overlong
+        {"\xe0\x9f\xbf", 3, "???"},                  // overlong
+        {"\xf0\x8f\xbf\xbf", 4, "????"},             // overlong
+        {"\xed\xa0\x80", 3, "???"},                  // a surrogate
+        {"\xed\x9f\xbf", 3, "\xed\x9f\xbf"},         // the last before them
+        {"\xf4\x8f\xbf\xbf", 4, "\xf4\x8f\xbf\xbf"}, // U+10FFFF
+        {"\xf4\x90\x80\x80", 4, "????"},             // past it
         {"\xf5\x80\x80\x80", 4, "????"},
         {"\xff", 1, "?"},
-        {"\xc2\x9b", 2, "??"},                               // a control character that steers terminals
+        {"\xc2\x9b", 2, "??"}, // a control character that steers terminals
         {"\xc2\xa0", 2, "\xc2\xa0"},
-        {"\xc3(", 2, "?("},                                  // the character behind is kept
+        {"\xc3(", 2, "?("}, // the character behind is kept
     };
     struct guarded g = guarded_make(16);
     struct names n;
@@ -80,7 +81,8 @@ static void long_texts_are_cut_at_a_character(void **state) {
             memset(text, 'a', sizeof text);
             memcpy(text + at, characters[k], wide);
             const char *out = cleaned(&n, text, sizeof text);
-            size_t expected = at + wide <= LIMIT_NAME_BYTES || at >= LIMIT_NAME_BYTES ? LIMIT_NAME_BYTES : at;
+            size_t expected =
+                at + wide <= LIMIT_NAME_BYTES || at >= LIMIT_NAME_BYTES ? LIMIT_NAME_BYTES : at;
             assert_int_equal(strlen(out), expected);
             assert_memory_equal(out, text, expected);
         }

@@ -9,13 +9,20 @@ static void meant(void **state) {
     const struct {
         const char *full, *text;
         bool is;
-    } cases[] = {{"shop@web1.example.org", "shop@web1.example.org", true}, {"shop@web1.example.org", "shop@web1", true},
-                 {"shop@web1.example.org", "shop@web1.example", true},     {"shop@web1.example.org", "shop", true},
-                 {"shop@web1.example.org", "shop@web", false},             {"shop@web1.example.org", "sho", false},
-                 {"shop@web1.example.org", "shop@", false},                {"shop@web1.example.org", "", false},
-                 {"shop@web1.example.org", "shop@web1.example.org.", false}, {"shop@web1", "shop@web1.example.org", false},
-                 {"shop.a@web1", "shop", false},                           {"shop.a@web1", "shop.a", true},
-                 {"shop", "shop", true},                                   {"shop@web1.example.org", "web1", false}};
+    } cases[] = {{"shop@web1.example.org", "shop@web1.example.org", true},
+                 {"shop@web1.example.org", "shop@web1", true},
+                 {"shop@web1.example.org", "shop@web1.example", true},
+                 {"shop@web1.example.org", "shop", true},
+                 {"shop@web1.example.org", "shop@web", false},
+                 {"shop@web1.example.org", "sho", false},
+                 {"shop@web1.example.org", "shop@", false},
+                 {"shop@web1.example.org", "", false},
+                 {"shop@web1.example.org", "shop@web1.example.org.", false},
+                 {"shop@web1", "shop@web1.example.org", false},
+                 {"shop.a@web1", "shop", false},
+                 {"shop.a@web1", "shop.a", true},
+                 {"shop", "shop", true},
+                 {"shop@web1.example.org", "web1", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (node_meant(cases[i].full, cases[i].text) != cases[i].is) {
             fail_msg("%s as %s", cases[i].full, cases[i].text);
@@ -25,10 +32,13 @@ static void meant(void **state) {
 
 static void short_names(void **state) {
     (void)state;
-    const char *const cases[][2] = {{"shop@web1.example.org", "shop@web1"}, {"shop@web1", "shop@web1"},
+    const char *const cases[][2] = {{"shop@web1.example.org", "shop@web1"},
+                                    {"shop@web1", "shop@web1"},
                                     {"shop@10.0.0.7", "shop@10.0.0.7"},
-                                    {"shop.a@web1.b", "shop.a@web1"},       {"nohost.x", "nohost.x"},
-                                    {"", ""},                               {"shop@", "shop@"}};
+                                    {"shop.a@web1.b", "shop.a@web1"},
+                                    {"nohost.x", "nohost.x"},
+                                    {"", ""},
+                                    {"shop@", "shop@"}};
     char out[NODE_TEXT_BYTES], huge[400];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_string_equal(node_short(cases[i][0], out), cases[i][1]);
@@ -41,10 +51,13 @@ static void short_names(void **state) {
 static void shown_names(void **state) {
     (void)state;
     struct node_names names = {0};
-    const char *const all[] = {"shop@web1.example.org", "shop@web2.example.org", "db@web1.example.org", "db@web1.example.com",
-                               "shop@web1.example.org", "db@web1.example.net", "shop@10.0.0.7"};
-    const char *const shown[] = {"shop@web1", "shop@web2", "db@web1.example.org", "db@web1.example.com",
-                                 "shop@web1", "db@web1.example.net", "shop@10.0.0.7"};
+    const char *const all[] = {"shop@web1.example.org", "shop@web2.example.org",
+                               "db@web1.example.org",   "db@web1.example.com",
+                               "shop@web1.example.org", "db@web1.example.net",
+                               "shop@10.0.0.7"};
+    const char *const shown[] = {"shop@web1",           "shop@web2", "db@web1.example.org",
+                                 "db@web1.example.com", "shop@web1", "db@web1.example.net",
+                                 "shop@10.0.0.7"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         node_names_add(&names, all[i]);
     }
@@ -52,7 +65,8 @@ static void shown_names(void **state) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         assert_string_equal(node_names_shown(&names, all[i]), shown[i]);
     }
-    assert_string_equal(node_names_shown(&names, "other@web1.example.org"), "other@web1.example.org");
+    assert_string_equal(node_names_shown(&names, "other@web1.example.org"),
+                        "other@web1.example.org");
     // of more than can be known those that come later are whole
     static char many[LIMIT_NODES + 2][32];
     names.count = 0;
@@ -65,8 +79,8 @@ static void shown_names(void **state) {
 }
 
 static void fill(void) {
-    static const char *const nodes[] = {"shop@web1.example.org", "shop@web2.example.org", "db@web1.example.org", "db@web1.example.com",
-                                        "cache@web1"};
+    static const char *const nodes[] = {"shop@web1.example.org", "shop@web2.example.org",
+                                        "db@web1.example.org", "db@web1.example.com", "cache@web1"};
     struct stats *batch = stats_new();
     for (uint32_t i = 0; i < 5; i++) {
         struct kept_request r = fixture_request(1763640000, "order", KEPT_OVER, 1000000 + i, 1);
@@ -94,9 +108,11 @@ static void finds(void **state) {
     expect_found("cache", "cache@web1");
     expect_found("none", "none");
     assert_int_equal(tool_ask("slow", "--node shop"), EXIT_USAGE);
-    expect_line("kprof slow: --node shop can be any of 2: shop@web1.example.org, shop@web2.example.org");
+    expect_line(
+        "kprof slow: --node shop can be any of 2: shop@web1.example.org, shop@web2.example.org");
     assert_int_equal(tool_ask("report", "--node db@web1 --json"), EXIT_USAGE);
-    expect_line("kprof report: --node db@web1 can be any of 2: db@web1.example.com, db@web1.example.org");
+    expect_line(
+        "kprof report: --node db@web1 can be any of 2: db@web1.example.com, db@web1.example.org");
     assert_int_equal(tool_ask("report", "--node db@web1 --cost"), EXIT_USAGE);
     assert_int_equal(tool_ask("slow", "--node cache"), 0);
     expect_no_part("shop");
@@ -110,7 +126,9 @@ static void shown_short(void **state) {
     fill();
     assert_int_equal(tool_ask("slow", ""), 0);
     expect_part(" db@web1.example.com ");
-    free(fixture_ask(fixture_db, "DELETE FROM kept_requests WHERE node_id = (SELECT id FROM node_names WHERE name LIKE '%.com')"));
+    free(fixture_ask(
+        fixture_db,
+        "DELETE FROM kept_requests WHERE node_id = (SELECT id FROM node_names WHERE name LIKE '%.com')"));
     assert_int_equal(tool_ask("slow", ""), 0);
     expect_part(" db@web1 ");
     expect_part(" shop@web2 ");
@@ -120,7 +138,8 @@ static void shown_short(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(meant),
-        cmocka_unit_test(short_names), cmocka_unit_test(shown_names),
+        cmocka_unit_test(short_names),
+        cmocka_unit_test(shown_names),
         cmocka_unit_test_setup_teardown(finds, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(shown_short, fixture_setup, fixture_teardown),
     };

@@ -4,7 +4,8 @@
 
 #include "unit.h"
 
-static void reads(const char *text, const char *full, const char *alive, const char *host, bool is_long) {
+static void reads(const char *text, const char *full, const char *alive, const char *host,
+                  bool is_long) {
     struct node_name name;
     assert_true(node_name_parse(text, "here", &name));
     assert_string_equal(name.full, full);
@@ -17,12 +18,14 @@ static void names(void **state) {
     (void)state;
     reads("shop@vm", "shop@vm", "shop", "vm", false);
     reads("shop@127.0.0.1", "shop@127.0.0.1", "shop", "127.0.0.1", true);
-    reads("my-app_1.2@a.example.com", "my-app_1.2@a.example.com", "my-app_1.2", "a.example.com", true);
+    reads("my-app_1.2@a.example.com", "my-app_1.2@a.example.com", "my-app_1.2", "a.example.com",
+          true);
     reads("shop", "shop@here", "shop", "here", false);
 }
 
 static void none(void **state) {
-    static const char *const texts[] = {"", "@", "@vm", "shop@", "a@b@c", "a b@c", "a@b c", "a@b\n", "a/b@c", "a\x1b[2J@c"};
+    static const char *const texts[] = {"",      "@",     "@vm",   "shop@", "a@b@c",
+                                        "a b@c", "a@b c", "a@b\n", "a/b@c", "a\x1b[2J@c"};
     struct node_name name;
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -49,6 +52,7 @@ static void long_ones(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(none), cmocka_unit_test(long_ones)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(none),
+                                       cmocka_unit_test(long_ones)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

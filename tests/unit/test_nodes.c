@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kprof nodes and kprof trace against a collector's own parts (roster.c, tool_link.c, pipeline.c) in a process of its own, with a shim that
-// is played here.
+// kprof nodes and kprof trace against a collector's own parts (roster.c, tool_link.c, pipeline.c)
+// in a process of its own, with a shim that is played here.
 #include "tool/nodes.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@
 #include "net/client.h"
 #include "tool_fixture.h"
 
-// -- the collector's process: two nodes, one of them connected through a shim ------------------------------------------------------------
+// -- the collector's process: two nodes, one of them connected through a shim ---------------------
 
 static struct event_base *base;
 static struct pipeline *p;
@@ -43,16 +43,20 @@ static void run_collector(int ports) {
     base = event_base_new();
     p = pipeline_new(&options);
     pipeline_tick(p, (struct pipeline_now){clock_wall(), clock_monotonic()});
-    shims = (struct shim_links){.pipeline = p, .roster = &roster, .tools = &tools, .slow_ns = INT64_MAX};
+    shims = (struct shim_links){
+        .pipeline = p, .roster = &roster, .tools = &tools, .slow_ns = INT64_MAX};
     tools = (struct tool_links){.pipeline = p, .shims = &shims, .roster = &roster};
-    struct roster_node *gone = roster_join(&roster, directory_node(pipeline_directory(p), slice_text("old@h")),
-                                           pipeline_node(p, slice_text("old@h")), clock_wall());
+    struct roster_node *gone =
+        roster_join(&roster, directory_node(pipeline_directory(p), slice_text("old@h")),
+                    pipeline_node(p, slice_text("old@h")), clock_wall());
     for (int i = 0; i < 40; i++) {
         roster_event(gone, clock_wall(), "event %d\033[2J", i);
     }
     roster_leave(gone, clock_wall());
-    struct server_events shim_events = shim_link_events(&shims), tool_events = tool_link_events(&tools);
-    struct server *s = server_new(base, &(struct server_options){.address = "127.0.0.1"}, &shim_events, &why);
+    struct server_events shim_events = shim_link_events(&shims),
+                         tool_events = tool_link_events(&tools);
+    struct server *s =
+        server_new(base, &(struct server_options){.address = "127.0.0.1"}, &shim_events, &why);
     server_take_tools(s, &tool_events);
     struct event *timer = event_new(base, -1, EV_PERSIST, on_time, NULL);
     event_add(timer, &(struct timeval){0, 10000});
@@ -63,7 +67,7 @@ static void run_collector(int ports) {
 static pid_t child;
 static uint16_t port;
 
-// -- the shim ----------------------------------------------------------------------------------------------------------
+// -- the shim -------------------------------------------------------------------------------------
 
 static int shim;
 
@@ -145,7 +149,8 @@ static void answer_steer(bool ok, const char *text) {
                 char line[200];
                 struct buffer b = buffer_make(4096);
                 struct control_writer w = control_begin(&b, "steered", 3);
-                snprintf(line, sizeof line, "%s %.*s %d", text, (int)command.len, (const char *)command.data, (int)n);
+                snprintf(line, sizeof line, "%s %.*s %d", text, (int)command.len,
+                         (const char *)command.data, (int)n);
                 control_int(&w, "id", id);
                 control_bool(&w, "ok", ok);
                 control_text(&w, "text", slice_text(line));
@@ -164,7 +169,7 @@ static void no_answer(void) {
     }
 }
 
-// -- around a test -----------------------------------------------------------------------------------------------------
+// -- around a test --------------------------------------------------------------------------------
 
 static int setup(void **state) {
     (void)state;
@@ -203,15 +208,17 @@ static int ask(const char *arguments) {
     return tool_run("LC_ALL=C", line);
 }
 
-// -- tests -------------------------------------------------------------------------------------------------------------
+// -- tests ----------------------------------------------------------------------------------------
 
 static void table(void **state) {
     (void)state;
     assert_int_equal(ask("nodes"), 0);
-    expect_part(" node    state    since  OTP   pid  req/s  sampling   level  trips  paused          lost\n old@h   gone  ");
+    expect_part(
+        " node    state    since  OTP   pid  req/s  sampling   level  trips  paused          lost\n old@h   gone  ");
     expect_part("\n shop@h  tracing");
-    expect_part("   27  4321    0.0      50/s  1.25 %      2   1.5 s  0 req, 0 msg\n"
-                "   armed; 1,234,567 calls, but nothing has begun a request: give --entry, or mark requests (README, Your own node)\n");
+    expect_part(
+        "   27  4321    0.0      50/s  1.25 %      2   1.5 s  0 req, 0 msg\n"
+        "   armed; 1,234,567 calls, but nothing has begun a request: give --entry, or mark requests (README, Your own node)\n");
     assert_int_equal(ask("nodes --history"), 0);
     expect_part("  samples 50 requests a second at most\n");
     expect_part("  event 21?[2J\n"); // of 42 events the last 20
@@ -258,13 +265,15 @@ static void steering(void **state) {
     assert_int_equal(ask("trace shop pause"), 0); // its name alone
     expect_output("shop@h: did pause 0\n");
     assert_int_equal(ask("trace shop@h sample 70/s --json"), 0);
-    expect_output("{\"node\":\"shop@h\",\"command\":\"sample\",\"ok\":true,\"text\":\"did sample 70\"}\n");
+    expect_output(
+        "{\"node\":\"shop@h\",\"command\":\"sample\",\"ok\":true,\"text\":\"did sample 70\"}\n");
     no_answer();
     answer_steer(false, "cannot");
     assert_int_equal(ask("trace shop@h resume"), 1);
     expect_line("kprof trace: shop@h: cannot resume 0\n");
     assert_int_equal(ask("trace nobody@h resume"), 1);
-    expect_line("kprof trace: the collector knows no node of this name; kprof nodes lists those it knows\n");
+    expect_line(
+        "kprof trace: the collector knows no node of this name; kprof nodes lists those it knows\n");
     assert_int_equal(ask("trace old@h resume"), 1);
     expect_line("kprof trace: the node is not connected\n");
 }
@@ -275,7 +284,10 @@ static void no_answers(void **state) {
     if (fork() == 0) {
         char bytes[4096] = "";
         size_t have = 0;
-        for (ssize_t got = 1; got > 0 && !memmem(bytes, have, "pause", 5) && have < sizeof bytes; have += got > 0 ? (size_t)got : 0) {
+        for (ssize_t got = 1;
+             got > 0 && !memmem(bytes, have, "pause", 5) && have<sizeof bytes; have += got> 0
+                 ? (size_t)got
+                 : 0) {
             got = read(shim, bytes + have, sizeof bytes - have);
         }
         shutdown(shim, SHUT_RDWR);
@@ -289,38 +301,41 @@ static void command_lines(void **state) {
     (void)state;
     const struct {
         const char *arguments, *line;
-    } cases[] = {{"nodes x", "unexpected argument 'x'"},
-                 {"nodes --json=1", "kprof nodes: --json takes no value; kprof nodes --help tells more"},
-                 {"nodes --jso=1", "kprof nodes: --jso takes no value"},
-                 {"nodes --jsn=1", "kprof nodes: unknown option --jsn=1; "},
-                 {"nodes --collector", "kprof nodes: --collector needs a value; "},
-                 {"nodes -x=1", "kprof nodes: unknown option -x; "},
-                 {"nodes --collector nope", "--collector nope: want HOST:PORT"},
-                 {"nodes --collector :5", "want HOST:PORT"},
-                 {"nodes --collector h:0", "want HOST:PORT"},
-                 {"trace", "want NODE and one of pause, resume, sample"},
-                 {"trace n", "want NODE and one of pause, resume, sample"},
-                 {"trace n dance", "'dance' is none of pause, resume, sample"},
-                 {"trace n pause 5", "unexpected argument '5'"},
-                 {"trace n sample", "sample wants one value"},
-                 {"trace n sample 0", "sample 0: want a number"},
-                 {"trace n sample 5/m", "sample 5/m: want a number"},
-                 {"trace n sample /s", "sample /s: want a number"},
-                 {"trace n sample 99999999999", "want a number"},
-                 {"trace n sample 1000001/s", "R from 1 to 1000000,"}};
+    } cases[] = {
+        {"nodes x", "unexpected argument 'x'"},
+        {"nodes --json=1", "kprof nodes: --json takes no value; kprof nodes --help tells more"},
+        {"nodes --jso=1", "kprof nodes: --jso takes no value"},
+        {"nodes --jsn=1", "kprof nodes: unknown option --jsn=1; "},
+        {"nodes --collector", "kprof nodes: --collector needs a value; "},
+        {"nodes -x=1", "kprof nodes: unknown option -x; "},
+        {"nodes --collector nope", "--collector nope: want HOST:PORT"},
+        {"nodes --collector :5", "want HOST:PORT"},
+        {"nodes --collector h:0", "want HOST:PORT"},
+        {"trace", "want NODE and one of pause, resume, sample"},
+        {"trace n", "want NODE and one of pause, resume, sample"},
+        {"trace n dance", "'dance' is none of pause, resume, sample"},
+        {"trace n pause 5", "unexpected argument '5'"},
+        {"trace n sample", "sample wants one value"},
+        {"trace n sample 0", "sample 0: want a number"},
+        {"trace n sample 5/m", "sample 5/m: want a number"},
+        {"trace n sample /s", "sample /s: want a number"},
+        {"trace n sample 99999999999", "want a number"},
+        {"trace n sample 1000001/s", "R from 1 to 1000000,"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(tool_run("LC_ALL=C", cases[i].arguments), 2);
         expect_line(cases[i].line);
     }
     assert_int_equal(tool_run("LC_ALL=C", "nodes --collector 127.0.0.1:1"), 1);
-    expect_line("kprof nodes: cannot reach the collector at 127.0.0.1:1: Connection refused; name a running one with --collector\n");
+    expect_line(
+        "kprof nodes: cannot reach the collector at 127.0.0.1:1: Connection refused; name a running one with --collector\n");
 }
 
 // What a tool that watches is sent.
 static void watching(void **state) {
     (void)state;
     struct client_error e;
-    struct client *c = client_open(&(struct client_options){.host = "127.0.0.1", .port = port, .timeout_ms = 50000}, &e);
+    struct client *c = client_open(
+        &(struct client_options){.host = "127.0.0.1", .port = port, .timeout_ms = 50000}, &e);
     assert_non_null(c);
     struct buffer b = buffer_make(4096);
     struct control_writer w = control_begin(&b, "watch", 1);
@@ -356,7 +371,12 @@ static void watching(void **state) {
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {UNIT(table), UNIT(chosen), UNIT(json), UNIT(steering), UNIT(no_answers), UNIT(watching),
+    const struct CMUnitTest tests[] = {UNIT(table),
+                                       UNIT(chosen),
+                                       UNIT(json),
+                                       UNIT(steering),
+                                       UNIT(no_answers),
+                                       UNIT(watching),
                                        cmocka_unit_test(command_lines)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,8 @@
 
 enum { ARGS = 24 };
 
-// Runs the parser on a command line in one string, cut at spaces ('_' stands for an empty argument), with its output kept.
+// Runs the parser on a command line in one string, cut at spaces ('_' stands for an empty
+// argument), with its output kept.
 static char said[8192];
 
 static int parse(const char *line, struct collector_options *out) {
@@ -58,10 +59,12 @@ static void good(void **state) {
     assert_int_equal(o.slow_threshold_ns, 1000000000);
     assert_null(o.stats_log);
     assert_null(o.record);
-    assert_int_equal(parse("--db=k.db --listen=[::1]:0 --bucket 1m --flush 100ms --request-timeout 1h --slow-threshold 0 "
-                           "--stats-log s.log",
-                           &o),
-                     -1);
+    assert_int_equal(
+        parse(
+            "--db=k.db --listen=[::1]:0 --bucket 1m --flush 100ms --request-timeout 1h --slow-threshold 0 "
+            "--stats-log s.log",
+            &o),
+        -1);
     assert_string_equal(o.address, "::1");
     assert_int_equal(o.port, 0);
     assert_int_equal(o.bucket_s, 60);
@@ -83,8 +86,11 @@ static void good(void **state) {
     static const struct {
         const char *listen, *address;
         int port;
-    } listens[] = {{"localhost:1", "127.0.0.1", 1},      {"127.0.0.9:65535", "127.0.0.9", 65535}, {":80", "127.0.0.1", 80},
-                   {"[127.0.0.1]:80", "127.0.0.1", 80}, {"0", "127.0.0.1", 0}};
+    } listens[] = {{"localhost:1", "127.0.0.1", 1},
+                   {"127.0.0.9:65535", "127.0.0.9", 65535},
+                   {":80", "127.0.0.1", 80},
+                   {"[127.0.0.1]:80", "127.0.0.1", 80},
+                   {"0", "127.0.0.1", 0}};
     for (size_t i = 0; i < sizeof listens / sizeof *listens; i++) {
         char line[100];
         snprintf(line, sizeof line, "--listen %s --db k.db --record d", listens[i].listen);
@@ -115,19 +121,22 @@ static void mistakes(void **state) {
         {"-x", "unknown option -x"},
         {"--listen x --db k.db", "--listen x: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711"},
         {"--listen _ --db k.db", "--listen : want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711"},
-        {"--listen 65536 --db k.db", "--listen 65536: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711"},
+        {"--listen 65536 --db k.db",
+         "--listen 65536: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711"},
         {"--listen -1 --db k.db", "--listen -1: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711"},
         {"--listen +1 --db k.db", "--listen +1: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711"},
         {"--listen 1x --db k.db", "--listen 1x: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711"},
-        {"--listen 127.0.0.1: --db k.db", "--listen 127.0.0.1:: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711"},
+        {"--listen 127.0.0.1: --db k.db",
+         "--listen 127.0.0.1:: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711"},
         {"--listen 99999999999999999999 --db k.db",
          "--listen 99999999999999999999: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711"},
         {"--listen host.example:1 --db k.db", "--listen: host.example is not an IP address"},
         {"--listen 0.0.0.0:1 --db k.db",
          "--listen 0.0.0.0: others than this machine can connect there, so it wants --secret-file FILE; make "
-                                         "one with: (umask 077; openssl rand -hex 32 >FILE)"},
-        {"--db k.db --listen [::]:1", "--listen ::: others than this machine can connect there, so it wants --secret-file FILE; make one "
-                                      "with: (umask 077; openssl rand -hex 32 >FILE)"},
+         "one with: (umask 077; openssl rand -hex 32 >FILE)"},
+        {"--db k.db --listen [::]:1",
+         "--listen ::: others than this machine can connect there, so it wants --secret-file FILE; make one "
+         "with: (umask 077; openssl rand -hex 32 >FILE)"},
         {"--listen 1 --db k.db --secret-file", "--secret-file needs a value"},
         {"--listen 1 --db k.db --record-values", "--record-values: --record DIR is missing"},
         {"--listen 1 --db k.db --tls-cert c", "--tls-key FILE is missing"},
@@ -142,14 +151,21 @@ static void mistakes(void **state) {
         {"--listen 1 --db k.db --bucket 0", "--bucket 0: want a time between 1 and 3600 seconds"},
         {"--listen 1 --db k.db --bucket 2h", "--bucket 2h: want a time between 1 and 3600 seconds"},
         {"--listen 1 --db k.db --bucket x", "--bucket x: want a time between 1 and 3600 seconds"},
-        {"--listen 1 --db k.db --bucket 1500ms", "--bucket 1500ms: want whole seconds that divide an hour, such as 1, 10 or 60"},
-        {"--listen 1 --db k.db --bucket 7", "--bucket 7: want whole seconds that divide an hour, such as 1, 10 or 60"},
-        {"--listen 1 --db k.db --flush 99ms", "--flush 99ms: want a time between 0.1 and 60 seconds"},
+        {"--listen 1 --db k.db --bucket 1500ms",
+         "--bucket 1500ms: want whole seconds that divide an hour, such as 1, 10 or 60"},
+        {"--listen 1 --db k.db --bucket 7",
+         "--bucket 7: want whole seconds that divide an hour, such as 1, 10 or 60"},
+        {"--listen 1 --db k.db --flush 99ms",
+         "--flush 99ms: want a time between 0.1 and 60 seconds"},
         {"--listen 1 --db k.db --flush 61", "--flush 61: want a time between 0.1 and 60 seconds"},
-        {"--listen 1 --db k.db --request-timeout 999ms", "--request-timeout 999ms: want a time between 1 and 3600 seconds"},
-        {"--listen 1 --db k.db --request-timeout 1d", "--request-timeout 1d: want a time between 1 and 3600 seconds"},
-        {"--listen 1 --db k.db --slow-threshold -1", "--slow-threshold -1: want a time between 0 and 3600 seconds"},
-        {"--listen 1 --db k.db --flush 99999999999999999999d", "--flush 99999999999999999999d: want a time between 0.1 and 60 seconds"},
+        {"--listen 1 --db k.db --request-timeout 999ms",
+         "--request-timeout 999ms: want a time between 1 and 3600 seconds"},
+        {"--listen 1 --db k.db --request-timeout 1d",
+         "--request-timeout 1d: want a time between 1 and 3600 seconds"},
+        {"--listen 1 --db k.db --slow-threshold -1",
+         "--slow-threshold -1: want a time between 0 and 3600 seconds"},
+        {"--listen 1 --db k.db --flush 99999999999999999999d",
+         "--flush 99999999999999999999d: want a time between 0.1 and 60 seconds"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct collector_options o;
@@ -164,9 +180,10 @@ static void help(void **state) {
     (void)state;
     struct collector_options o;
     assert_int_equal(parse("--help", &o), EXIT_OK);
-    static const char *const options[] = {"--listen", "--db", "--bucket", "--flush", "--request-timeout", "--slow-threshold",
-                                          "--stats-log", "--record", "--secret-file", "--tls-cert", "--tls-key", "--tls-ca", "--version",
-                                          "Exit status"};
+    static const char *const options[] = {
+        "--listen",         "--db",        "--bucket",  "--flush",       "--request-timeout",
+        "--slow-threshold", "--stats-log", "--record",  "--secret-file", "--tls-cert",
+        "--tls-key",        "--tls-ca",    "--version", "Exit status"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         assert_non_null(strstr(said, options[i]));
     }
@@ -175,6 +192,7 @@ static void help(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(good), cmocka_unit_test(mistakes), cmocka_unit_test(help)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(good), cmocka_unit_test(mistakes),
+                                       cmocka_unit_test(help)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

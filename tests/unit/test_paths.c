@@ -9,7 +9,8 @@ static void positions(void **state) {
     struct paths p;
     assert_true(paths_init(&p));
     uint32_t a = paths_below(&p, 0, PATH_ROOT, 1), b = paths_below(&p, 0, PATH_ROOT, 2);
-    uint32_t ab = paths_below(&p, 0, a, 2), ba = paths_below(&p, 0, b, 1), aba = paths_below(&p, 0, ab, 1);
+    uint32_t ab = paths_below(&p, 0, a, 2), ba = paths_below(&p, 0, b, 1),
+             aba = paths_below(&p, 0, ab, 1);
     const uint32_t ids[] = {a, b, ab, ba, aba};
     for (uint32_t i = 0; i < 5; i++) {
         assert_int_equal(ids[i], i + 1);
@@ -41,7 +42,8 @@ static void many_parents(void **state) {
         for (uint32_t parent = 1; parent <= MANY; parent++) {
             assert_int_equal(paths_below(&p, 0, parent, TIER), MANY + parent);
         }
-        for (uint32_t parent = 1; parent <= MANY - 1024; parent++) { // two that may stand at one place, in turns
+        // two that may stand at one place, in turns
+        for (uint32_t parent = 1; parent <= MANY - 1024; parent++) {
             assert_int_equal(paths_below(&p, 0, parent + 1024, TIER), MANY + parent + 1024);
             assert_int_equal(paths_below(&p, 0, parent, TIER), MANY + parent);
         }
@@ -94,7 +96,8 @@ static void the_cap(void **state) {
         }
     }
     assert_int_equal(paths_below(&p, 0, PATH_ROOT, 999), PATH_OTHER);
-    assert_int_equal(paths_below(&p, 0, PATH_OTHER, 1), PATH_OTHER); // all that lies below such a one
+    // all that lies below such a one
+    assert_int_equal(paths_below(&p, 0, PATH_OTHER, 1), PATH_OTHER);
     assert_int_equal(paths_below(&p, 0, LIMIT_PATHS, 999), PATH_OTHER);
     assert_int_equal(p.count, LIMIT_PATHS);
     n = 0;
@@ -132,7 +135,8 @@ static void a_share_for_each_node(void **state) {
     paths_free(&p);
 }
 
-// What is not in use is given back, and its id is another path's then; what lies above one in use stays.
+// What is not in use is given back, and its id is another path's then; what lies above one in use
+// stays.
 static void given_back(void **state) {
     (void)state;
     enum { NODE = 7 };
@@ -140,11 +144,13 @@ static void given_back(void **state) {
     struct paths p;
     assert_true(paths_init(&p));
     p.shared = true;
-    uint32_t a = paths_below(&p, NODE, PATH_ROOT, 1), ab = paths_below(&p, NODE, a, 2), abc = paths_below(&p, NODE, ab, 3);
+    uint32_t a = paths_below(&p, NODE, PATH_ROOT, 1), ab = paths_below(&p, NODE, a, 2),
+             abc = paths_below(&p, NODE, ab, 3);
     for (uint32_t round = 0; round < 50; round++) {
         uint16_t tier = (uint16_t)(100 + round);
         for (uint32_t i = 0; i < 1000; i++) {
-            uint32_t id = paths_below(&p, NODE, i % 2 ? abc : PATH_ROOT, (uint16_t)(100 + round * 1000 + i));
+            uint32_t id =
+                paths_below(&p, NODE, i % 2 ? abc : PATH_ROOT, (uint16_t)(100 + round * 1000 + i));
             assert_true(id != PATH_OTHER && id != a && id != ab && id != abc);
         }
         assert_int_equal(paths_count(&p), 1003);
@@ -192,9 +198,14 @@ static void without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(positions), cmocka_unit_test(many_parents), cmocka_unit_test(direct_recursion_is_one_position),
-        cmocka_unit_test(deep),      cmocka_unit_test(the_cap), cmocka_unit_test(a_share_for_each_node),
-        cmocka_unit_test(given_back), cmocka_unit_test(without_memory),
+        cmocka_unit_test(positions),
+        cmocka_unit_test(many_parents),
+        cmocka_unit_test(direct_recursion_is_one_position),
+        cmocka_unit_test(deep),
+        cmocka_unit_test(the_cap),
+        cmocka_unit_test(a_share_for_each_node),
+        cmocka_unit_test(given_back),
+        cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #define MS 1000000LL
 static const int64_t SECOND = 1000000000;
 
-// -- a pipeline with one node ------------------------------------------------------------------------------------------
+// -- a pipeline with one node ---------------------------------------------------------------------
 
 static struct pipeline *p;
 static struct pipeline_node *n;
@@ -20,7 +20,8 @@ static uint64_t stale_label;
 static uint32_t asked_id;
 static int user;
 
-static void on_identify(void *u, uint32_t id, const struct traced_function *f, struct slice arguments) {
+static void on_identify(void *u, uint32_t id, const struct traced_function *f,
+                        struct slice arguments) {
     assert_ptr_equal(u, &user);
     assert_string_equal(f->module, "db");
     assert_true(arguments.len > 0);
@@ -57,8 +58,10 @@ static struct tier_set tiers(void) {
     struct tier_set set;
     struct directory *d = pipeline_directory(p);
     assert_true(tier_set_init(&set));
-    tier_set_add(&set, slice_text("db"), slice_text("query"), 2, directory_tier(d, slice_text("db")));
-    tier_set_add(&set, slice_text("db"), slice_text("loop"), 1, directory_tier(d, slice_text("loop")));
+    tier_set_add(&set, slice_text("db"), slice_text("query"), 2,
+                 directory_tier(d, slice_text("db")));
+    tier_set_add(&set, slice_text("db"), slice_text("loop"), 1,
+                 directory_tier(d, slice_text("loop")));
     tier_set_add(&set, slice_text("b1"), slice_text("f"), 1, directory_tier(d, slice_text("f")));
     return set;
 }
@@ -115,28 +118,37 @@ static struct ledger_row ledger_sum(void) {
         LEDGER_COLUMNS(ADD_COUNT)
 #undef ADD_COUNT
         // Each incomplete request has one reason.
-        assert_int_equal(r->requests_incomplete, r->incomplete_loss + r->incomplete_token + r->incomplete_cause + r->incomplete_return +
-                                                     r->incomplete_reload + r->incomplete_large + r->incomplete_room + r->incomplete_end);
+        assert_int_equal(r->requests_incomplete, r->incomplete_loss + r->incomplete_token +
+                                                     r->incomplete_cause + r->incomplete_return +
+                                                     r->incomplete_reload + r->incomplete_large +
+                                                     r->incomplete_room + r->incomplete_end);
     }
     return sum;
 }
 
-// All statistics as text, rows sorted as they were made; the ledger summed, since its buckets depend on how bytes come in pieces.
+// All statistics as text, rows sorted as they were made; the ledger summed, since its buckets
+// depend on how bytes come in pieces.
 static void dump(struct buffer *b) {
     const struct stats *s = pipeline_stats(p);
     const struct directory *d = pipeline_directory(p);
     const struct ledger_row sum = ledger_sum();
     for (uint32_t i = 0; i < stats_rows(s); i++) {
         const struct stat_row *r = stats_row_at(s, i);
-        buffer_printf(b, "%" PRId64 " %s %s %s: %lu requests %lu calls %lu errors %lu async total %lu self %lu async %lu sum %lu min "
-                         "%lu max %lu histogram %lu\n",
-                      r->key.bucket_start, names_text(&d->nodes, r->key.node), names_text(&d->identities, r->key.identity),
-                      names_text(&d->tiers, r->key.tier), r->requests, r->calls, r->errors, r->async_calls, r->total_ns,
-                      r->self_ns, r->async_ns, r->duration_ns, r->min_ns, r->max_ns, histogram_count(&r->durations));
+        buffer_printf(
+            b,
+            "%" PRId64
+            " %s %s %s: %lu requests %lu calls %lu errors %lu async total %lu self %lu async %lu sum %lu min "
+            "%lu max %lu histogram %lu\n",
+            r->key.bucket_start, names_text(&d->nodes, r->key.node),
+            names_text(&d->identities, r->key.identity), names_text(&d->tiers, r->key.tier),
+            r->requests, r->calls, r->errors, r->async_calls, r->total_ns, r->self_ns, r->async_ns,
+            r->duration_ns, r->min_ns, r->max_ns, histogram_count(&r->durations));
     }
-    buffer_printf(b, "%lu complete %lu incomplete %lu expired %lu messages %lu bytes %lu dropped %lu orphans %lu stale %lu errors\n",
-                  sum.requests_complete, sum.requests_incomplete, sum.requests_expired, sum.messages, sum.bytes,
-                  sum.dropped_messages, sum.orphan_returns, sum.stale_calls, sum.decode_errors);
+    buffer_printf(
+        b,
+        "%lu complete %lu incomplete %lu expired %lu messages %lu bytes %lu dropped %lu orphans %lu stale %lu errors\n",
+        sum.requests_complete, sum.requests_incomplete, sum.requests_expired, sum.messages,
+        sum.bytes, sum.dropped_messages, sum.orphan_returns, sum.stale_calls, sum.decode_errors);
 }
 
 static void expect(const char *expected) {
@@ -149,7 +161,7 @@ static void expect(const char *expected) {
     buffer_free(&b);
 }
 
-// -- messages ----------------------------------------------------------------------------------------------------------
+// -- messages -------------------------------------------------------------------------------------
 
 static void mark(const char *what, uint32_t pid, uint32_t label, const char *note, int64_t time) {
     size_t at = frame_begin();
@@ -193,20 +205,22 @@ static void plain(void **state) {
     assert_int_equal(out.len, 864);
     assert_int_equal(feed(), -1);
     end(true);
-    expect("0 n@h create _total: 1 requests 1 calls 0 errors 0 async total 10000000 self 8000000 async 0 sum 10000000 min 10000000 "
-           "max 10000000 histogram 1\n"
-           "0 n@h create db: 1 requests 1 calls 0 errors 0 async total 2000000 self 2000000 async 0 sum 2000000 min 2000000 max "
-           "2000000 histogram 1\n"
-           "10 n@h create _total: 1 requests 1 calls 0 errors 0 async total 10000000 self 8000000 async 0 sum 10000000 min 10000000 "
-           "max 10000000 histogram 1\n"
-           "10 n@h create db: 1 requests 1 calls 0 errors 0 async total 2000000 self 2000000 async 0 sum 2000000 min 2000000 max "
-           "2000000 histogram 1\n"
-           "2 complete 0 incomplete 0 expired 8 messages 864 bytes 0 dropped 0 orphans 0 stale 0 errors\n");
+    expect(
+        "0 n@h create _total: 1 requests 1 calls 0 errors 0 async total 10000000 self 8000000 async 0 sum 10000000 min 10000000 "
+        "max 10000000 histogram 1\n"
+        "0 n@h create db: 1 requests 1 calls 0 errors 0 async total 2000000 self 2000000 async 0 sum 2000000 min 2000000 max "
+        "2000000 histogram 1\n"
+        "10 n@h create _total: 1 requests 1 calls 0 errors 0 async total 10000000 self 8000000 async 0 sum 10000000 min 10000000 "
+        "max 10000000 histogram 1\n"
+        "10 n@h create db: 1 requests 1 calls 0 errors 0 async total 2000000 self 2000000 async 0 sum 2000000 min 2000000 max "
+        "2000000 histogram 1\n"
+        "2 complete 0 incomplete 0 expired 8 messages 864 bytes 0 dropped 0 orphans 0 stale 0 errors\n");
     // each request's fate stands in its bucket
     const struct stats *s = pipeline_stats(p);
     uint64_t complete[2] = {0};
     for (uint32_t i = 0; i < stats_ledgers(s); i++) {
-        complete[stats_ledger_at(s, i)->bucket_start / 10] += stats_ledger_at(s, i)->requests_complete;
+        complete[stats_ledger_at(s, i)->bucket_start / 10] +=
+            stats_ledger_at(s, i)->requests_complete;
     }
     assert_int_equal(complete[0], 1);
     assert_int_equal(complete[1], 1);
@@ -221,7 +235,11 @@ static void in_pieces(struct slice bytes, bool markers) {
         setup(NULL);
         begin(false, markers);
         for (size_t at = 0; at < bytes.len;) {
-            size_t piece = way == 0 ? bytes.len : way == 1 ? 1 : 1 + random_u64(&random) % (way == 2 ? 10 : way == 3 ? 300 : 9000);
+            size_t piece = way == 0   ? bytes.len
+                           : way == 1 ? 1
+                                      : 1 + random_u64(&random) % (way == 2   ? 10
+                                                                   : way == 3 ? 300
+                                                                              : 9000);
             piece = piece < bytes.len - at ? piece : bytes.len - at;
             assert_int_equal(pipeline_feed(n, slice_of(bytes.data + at, piece)), -1);
             at += piece;
@@ -247,7 +265,8 @@ static void pieces(void **state) {
     assert_int_equal(pipeline_totals(n).messages, 2000);
     assert_int_equal(pipeline_totals(n).bytes, file.len);
     free((void *)file.data);
-    // with everything that a stream has: drops, heartbeats, frames that are too large or no messages
+    // with everything that a stream has: drops, heartbeats, frames that are too large or no
+    // messages
     uint64_t random = 3;
     for (uint32_t i = 1; i < 400; i++) {
         uint64_t x = random_u64(&random);
@@ -339,7 +358,8 @@ static void damage(void **state) {
     end(false);
     t = pipeline_totals(n);
     assert_int_equal(t.complete + t.incomplete, 3);
-    assert_int_equal(t.complete, 1); // the second was over long before the first of the rest was lost
+    // the second was over long before the first of the rest was lost
+    assert_int_equal(t.complete, 1);
     // another stream begins anew
     begin(false, true);
     request(1, 1, 0);
@@ -406,9 +426,10 @@ static void cut_off(void **state) {
     assert_int_equal(pipeline_totals(n).stale_calls, 0);
 }
 
-// -- live --------------------------------------------------------------------------------------------------------------
+// -- live -----------------------------------------------------------------------------------------
 
-static const int64_t NOW = 1795000000000000000, NODE_ZERO = 1700000000000000000; // the node's 0 in ns since 1970
+// the node's 0 in ns since 1970
+static const int64_t NOW = 1795000000000000000, NODE_ZERO = 1700000000000000000;
 
 static const int64_t BOOT = 1700000001000000000; // when the monotonic clock was 0
 
@@ -474,7 +495,8 @@ static void live(void **state) {
                                                 .away_ms = 5,
                                                 .trips = 2,
                                                 .lowered_ms = 300});
-    const struct ledger_row *last = stats_ledger_at(pipeline_stats(p), stats_ledgers(pipeline_stats(p)) - 1);
+    const struct ledger_row *last =
+        stats_ledger_at(pipeline_stats(p), stats_ledgers(pipeline_stats(p)) - 1);
     assert_int_equal(last->requests_unsampled, 7);
     assert_int_equal(last->paused_ms, 1500);
     assert_int_equal(last->tripped_ms, 60);
@@ -486,7 +508,8 @@ static void live(void **state) {
     end(true);
 }
 
-// A node that has nothing to do keeps its ledger fresh: what tells of nothing but life stands where it came.
+// A node that has nothing to do keeps its ledger fresh: what tells of nothing but life stands where
+// it came.
 static void idle(void **state) {
     (void)state;
     const int64_t t = one_request();
@@ -506,7 +529,8 @@ static void idle(void **state) {
     end(true);
 }
 
-// One request after a quiet moment, node time t and the collector's clocks `now`: it is closed as soon as its grace time is over.
+// One request after a quiet moment, node time t and the collector's clocks `now`: it is closed as
+// soon as its grace time is over.
 static void soon_closed(int64_t t, struct pipeline_now now, uint32_t label) {
     uint64_t before = pipeline_totals(n).complete;
     heartbeat();
@@ -514,7 +538,8 @@ static void soon_closed(int64_t t, struct pipeline_now now, uint32_t label) {
     request(1, label, t + 100 * MS);
     feed();
     pipeline_tick(p, now);
-    pipeline_sync(n, t + 2 * SECOND, (struct pipeline_now){now.wall + 2 * SECOND, now.steady + 2 * SECOND});
+    pipeline_sync(n, t + 2 * SECOND,
+                  (struct pipeline_now){now.wall + 2 * SECOND, now.steady + 2 * SECOND});
     heartbeat();
     pipeline_tick(p, (struct pipeline_now){now.wall + 2 * SECOND, now.steady + 2 * SECOND});
     assert_int_equal(pipeline_totals(n).complete, before + 1);
@@ -522,7 +547,8 @@ static void soon_closed(int64_t t, struct pipeline_now now, uint32_t label) {
     assert_int_equal(pipeline_totals(n).decode_errors, 0);
 }
 
-// Nothing sends a quiet node's time ahead of it, where its requests would wait until it has caught up, or be too old at once.
+// Nothing sends a quiet node's time ahead of it, where its requests would wait until it has caught
+// up, or be too old at once.
 static void clocks_jump(void **state) {
     (void)state;
     const int64_t t = NOW - NODE_ZERO, DAY = 86400 * SECOND;
@@ -598,10 +624,12 @@ static uint64_t dropped_in_ledger(void) {
 }
 
 static uint64_t told(uint32_t labels, uint64_t messages, uint64_t unsent) {
-    return pipeline_total(n, &(struct pipeline_total){.labels = labels, .messages = messages, .unsent = unsent});
+    return pipeline_total(
+        n, &(struct pipeline_total){.labels = labels, .messages = messages, .unsent = unsent});
 }
 
-// What a trace port gave and did not come is lost, and what is open then incomplete. Told twice, it is lost once.
+// What a trace port gave and did not come is lost, and what is open then incomplete. Told twice, it
+// is lost once.
 static void totals_told(void **state) {
     (void)state;
     const int64_t t = -5 * SECOND;
@@ -651,10 +679,12 @@ static void totals_told(void **state) {
     assert_int_equal(dropped_in_ledger(), 35);
 }
 
-// A time far from the node's clock is none: neither what was open nor the next buckets suffer more than one message lost.
+// A time far from the node's clock is none: neither what was open nor the next buckets suffer more
+// than one message lost.
 static void strange_times(void **state) {
     (void)state;
-    static const int64_t away[] = {3601, -3601, 86400, -86400, 1000000000, -1000000000, 7000000000, -7000000000};
+    static const int64_t away[] = {3601,       -3601,       86400,      -86400,
+                                   1000000000, -1000000000, 7000000000, -7000000000};
     const int64_t t = NOW - NODE_ZERO;
     pipeline_set_clock(n, SECOND, NODE_ZERO);
     pipeline_tick(p, moment(NOW));
@@ -684,7 +714,8 @@ static void strange_times(void **state) {
 // Clocks and times out of this world, in a replay and live: no sum overflows, and nothing crashes.
 static void hostile_times(void **state) {
     (void)state;
-    static const int64_t wild[] = {INT64_MIN, INT64_MAX, 0, -1, INT64_MAX - 5, INT64_MIN / 2, INT64_MAX / 2};
+    static const int64_t wild[] = {INT64_MIN,     INT64_MAX,    0, -1, INT64_MAX - 5,
+                                   INT64_MIN / 2, INT64_MAX / 2};
     for (unsigned i = 0; i < 7 * 7 * 7; i++) {
         pipeline_set_clock(n, i % 2 ? SECOND : i % 4 ? 1 : 1000000000000, wild[i / 7 % 7]);
         pipeline_tick(p, moment(NOW));
@@ -721,7 +752,7 @@ static void other_ticks(void **state) {
     assert_int_equal(row->key.bucket_start, 10); // ends 15 s after 1970
 }
 
-// -- tokens and names --------------------------------------------------------------------------------------------------
+// -- tokens and names -----------------------------------------------------------------------------
 
 static void ask(uint32_t pid, uint32_t label, unsigned argument, int64_t time) {
     size_t at = frame_begin();
@@ -741,7 +772,8 @@ static void ask(uint32_t pid, uint32_t label, unsigned argument, int64_t time) {
 }
 
 static const char *identity_at(uint32_t row) {
-    return names_text(&pipeline_directory(p)->identities, stats_row_at(pipeline_stats(p), row)->key.identity);
+    return names_text(&pipeline_directory(p)->identities,
+                      stats_row_at(pipeline_stats(p), row)->key.identity);
 }
 
 static void identify(void **state) {
@@ -757,7 +789,7 @@ static void identify(void **state) {
     pipeline_answer(n, asked_id + 1, &text); // nobody's
     pipeline_answer(n, asked_id, &text);
     pipeline_answer(n, asked_id, NULL); // twice
-    ask(1, 1, 6, 3 * MS); // it has its name
+    ask(1, 1, 6, 3 * MS);               // it has its name
     ret(1, 4 * MS);
     mark("request_end", 1, 1, "ok", 5 * MS);
     mark("request_begin", 1, 2, "undefined", 10 * MS);
@@ -807,7 +839,8 @@ static void web_end_changed(uint32_t label, int64_t shown, const char *identity,
     frame_end(at);
 }
 
-static void web_end(uint32_t label, const char *outcome, const char *how, const char *identity, int64_t time) {
+static void web_end(uint32_t label, const char *outcome, const char *how, const char *identity,
+                    int64_t time) {
     size_t at = frame_begin();
     put_head(6, "trace_ts", 1);
     put_atom("call");
@@ -850,11 +883,13 @@ static void named_at_the_end(void **state) {
     static const struct {
         const char *identity;
         uint64_t calls, errors;
-    } expected[] = {{"GET /a", 2, 0}, {"GET /b", 1, 1}, {"mine", 1, 0}, {"asked", 1, 0}, {"undefined", 1, 0}};
+    } expected[] = {
+        {"GET /a", 2, 0}, {"GET /b", 1, 1}, {"mine", 1, 0}, {"asked", 1, 0}, {"undefined", 1, 0}};
     unsigned found = 0;
     for (uint32_t i = 0; i < stats_rows(pipeline_stats(p)); i++) {
         const struct stat_row *row = stats_row_at(pipeline_stats(p), i);
-        for (size_t k = 0; k < sizeof expected / sizeof *expected && row->key.tier == TIER_TOTAL; k++) {
+        for (size_t k = 0; k < sizeof expected / sizeof *expected && row->key.tier == TIER_TOTAL;
+             k++) {
             if (strcmp(identity_at(i), expected[k].identity) == 0) {
                 assert_int_equal(row->calls, expected[k].calls);
                 assert_int_equal(row->errors, expected[k].errors);
@@ -874,12 +909,14 @@ static uint64_t total_calls(const char *identity) {
     uint64_t calls = 0;
     for (uint32_t i = 0; i < stats_rows(pipeline_stats(p)); i++) {
         const struct stat_row *row = stats_row_at(pipeline_stats(p), i);
-        calls += row->key.tier == TIER_TOTAL && strcmp(identity_at(i), identity) == 0 ? row->calls : 0;
+        calls +=
+            row->key.tier == TIER_TOTAL && strcmp(identity_at(i), identity) == 0 ? row->calls : 0;
     }
     return calls;
 }
 
-// What its begin calls a request is its name when no end does, and takes no place in the directory otherwise.
+// What its begin calls a request is its name when no end does, and takes no place in the directory
+// otherwise.
 static void named_at_the_begin(void **state) {
     (void)state;
     begin(false, true);
@@ -899,12 +936,13 @@ static void named_at_the_begin(void **state) {
     assert_int_equal(pipeline_directory(p)->identities.count, IDENTITIES_FIXED + 2);
 }
 
-// A call without arguments where one is the identity, and an end marker that says nothing: no name, and nothing is read. (With clang's
-// sanitizer: no cursor is made of nothing.)
+// A call without arguments where one is the identity, and an end marker that says nothing: no name,
+// and nothing is read. (With clang's sanitizer: no cursor is made of nothing.)
 static void nothing_to_name_by(void **state) {
     (void)state;
     struct tier_set set = tiers();
-    assert_int_equal(tier_set_name_by(&set, slice_text("db"), slice_text("query"), 2, 2), TIER_SET_OK);
+    assert_int_equal(tier_set_name_by(&set, slice_text("db"), slice_text("query"), 2, 2),
+                     TIER_SET_OK);
     pipeline_set_tiers(n, set);
     begin(false, true);
     mark("request_begin", 1, 1, "undefined", 0);
@@ -928,7 +966,8 @@ static void nothing_to_name_by(void **state) {
 static void name_by_argument(void **state) {
     (void)state;
     struct tier_set set = tiers();
-    assert_int_equal(tier_set_name_by(&set, slice_text("db"), slice_text("query"), 2, 2), TIER_SET_OK);
+    assert_int_equal(tier_set_name_by(&set, slice_text("db"), slice_text("query"), 2, 2),
+                     TIER_SET_OK);
     pipeline_set_tiers(n, set);
     begin(false, false);
     for (uint32_t i = 0; i < 3; i++) {
@@ -1015,7 +1054,8 @@ static void loop(void **state) {
     assert_int_equal(disarmed, 1);
 }
 
-// The shim is told of labels of its node that calls come under although their requests are over: each once a second, and so many at most.
+// The shim is told of labels of its node that calls come under although their requests are over:
+// each once a second, and so many at most.
 static void stale_labels(void **state) {
     (void)state;
     enum { OURS = 7, LABEL = 3, SERVED = 2 * LIMIT_STALE_PER_SECOND };
@@ -1182,7 +1222,8 @@ static void untimed(void **state) {
 
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-// Large frames of many nodes that come in pieces: some have room, the others are lost, and what comes behind them is not.
+// Large frames of many nodes that come in pieces: some have room, the others are lost, and what
+// comes behind them is not.
 static void room_for_begun_frames(void **state) {
     (void)state;
     enum { NODES = 12, LARGE = 3 << 20, PIECE = 100000 };
@@ -1223,7 +1264,8 @@ static void room_for_begun_frames(void **state) {
         end(true);
         struct pipeline_totals t = pipeline_totals(n);
         lost += t.decode_errors > 0;
-        assert_true(t.messages == 9 && t.complete == 2 - t.decode_errors && t.decode_errors <= 1 && t.bytes == frame.len + 864);
+        assert_true(t.messages == 9 && t.complete == 2 - t.decode_errors && t.decode_errors <= 1 &&
+                    t.bytes == frame.len + 864);
         assert_true(t.first_error == (t.decode_errors > 0 ? 0 : -1));
     }
     assert_true(lost > 0 && lost <= NODES - 2);
@@ -1234,13 +1276,33 @@ static void room_for_begun_frames(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        UNIT(plain),         UNIT(pieces),      UNIT(drops),    UNIT(damage),           UNIT(cut_off),         UNIT(live),
-        UNIT(strange_times), UNIT(hostile_times), UNIT(other_ticks), UNIT(idle), UNIT(identify), UNIT(name_by_argument),
+        UNIT(plain),
+        UNIT(pieces),
+        UNIT(drops),
+        UNIT(damage),
+        UNIT(cut_off),
+        UNIT(live),
+        UNIT(strange_times),
+        UNIT(hostile_times),
+        UNIT(other_ticks),
+        UNIT(idle),
+        UNIT(identify),
+        UNIT(name_by_argument),
         UNIT(nothing_to_name_by),
-        UNIT(without_a_token), UNIT(totals_told),
-        UNIT(stale_labels),  UNIT(gaps),
-        UNIT(loop),          UNIT(calls_for_printing), UNIT(slow_requests), UNIT(two_nodes), UNIT(untimed),  UNIT(named_at_the_end),
-        UNIT(clocks_jump),   UNIT(clocks_beyond_all), UNIT(node_clock_set), UNIT(named_at_the_begin),
+        UNIT(without_a_token),
+        UNIT(totals_told),
+        UNIT(stale_labels),
+        UNIT(gaps),
+        UNIT(loop),
+        UNIT(calls_for_printing),
+        UNIT(slow_requests),
+        UNIT(two_nodes),
+        UNIT(untimed),
+        UNIT(named_at_the_end),
+        UNIT(clocks_jump),
+        UNIT(clocks_beyond_all),
+        UNIT(node_clock_set),
+        UNIT(named_at_the_begin),
         UNIT(room_for_begun_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names given back, and each node's share of them: nodes that come and go, through the pipeline into a database.
+// Names given back, and each node's share of them: nodes that come and go, through the pipeline
+// into a database.
 #include "app/pipeline.h"
 #include "app/roster.h"
 #include "base/limits.h"
@@ -48,7 +49,8 @@ static void pass(int64_t ns) {
     pipeline_tick(p, now);
 }
 
-static void call(const char *module, const char *function, uint32_t label, const char *note, int64_t time) {
+static void call(const char *module, const char *function, uint32_t label, const char *note,
+                 int64_t time) {
     size_t at = frame_begin();
     put_head(6, "trace_ts", 7);
     put_atom("call");
@@ -146,8 +148,8 @@ static int64_t ask(const char *sql) {
     return n;
 }
 
-// Nodes with names of their own, one after the other, some at a time, while the database is slow: each one's requests stand under its own
-// name and identities.
+// Nodes with names of their own, one after the other, some at a time, while the database is slow:
+// each one's requests stand under its own name and identities.
 static void pods(void **state) {
     (void)state;
     enum { PODS = 800, AT_A_TIME = 40, IDENTITIES = 4 };
@@ -187,17 +189,25 @@ static void pods(void **state) {
         pipeline_end(open[i], true, &cut);
     }
     write_all();
-    assert_int_equal(ask("SELECT count(*) FROM tier_stats WHERE resolution_s = 10 AND identity <> '_total'"), PODS * IDENTITIES);
+    assert_int_equal(
+        ask("SELECT count(*) FROM tier_stats WHERE resolution_s = 10 AND identity <> '_total'"),
+        PODS * IDENTITIES);
     assert_int_equal(ask("SELECT count(*) FROM tier_stats WHERE resolution_s = 10 AND requests = 1 "
                          "AND identity GLOB node || ' work [0-3]'"),
                      PODS * IDENTITIES);
-    assert_int_equal(ask("SELECT sum(requests) FROM tier_stats WHERE resolution_s = 10 AND identity = '_total'"), PODS * IDENTITIES);
-    assert_int_equal(ask("SELECT count(*) FROM slow_requests WHERE identity GLOB node || ' work [0-3]'"), PODS * IDENTITIES);
+    assert_int_equal(
+        ask("SELECT sum(requests) FROM tier_stats WHERE resolution_s = 10 AND identity = '_total'"),
+        PODS * IDENTITIES);
+    assert_int_equal(
+        ask("SELECT count(*) FROM slow_requests WHERE identity GLOB node || ' work [0-3]'"),
+        PODS * IDENTITIES);
     assert_int_equal(ask("SELECT count(*) FROM slow_requests"), PODS * IDENTITIES);
-    assert_int_equal(ask("SELECT sum(requests_complete) FROM ledger WHERE resolution_s = 10"), PODS * IDENTITIES);
+    assert_int_equal(ask("SELECT sum(requests_complete) FROM ledger WHERE resolution_s = 10"),
+                     PODS * IDENTITIES);
 }
 
-// Tiers with names of the pod's own, one in the other, as its shim tells them and as deep as they are many.
+// Tiers with names of the pod's own, one in the other, as its shim tells them and as deep as they
+// are many.
 static void tell_tiers(struct pipeline_node *n, const char *node, uint32_t many) {
     struct tier_set set;
     char name[80], function[16];
@@ -206,14 +216,17 @@ static void tell_tiers(struct pipeline_node *n, const char *node, uint32_t many)
     for (uint32_t k = 0; k < many; k++) {
         snprintf(name, sizeof name, "%s tier %u", node, k);
         snprintf(function, sizeof function, "f%u", k);
-        uint16_t id = directory_tier_of(pipeline_directory(p), pipeline_node_id(n), slice_text(name));
+        uint16_t id =
+            directory_tier_of(pipeline_directory(p), pipeline_node_id(n), slice_text(name));
         assert_true(id != DIRECTORY_NONE);
-        assert_int_equal(tier_set_add(&set, slice_text("m"), slice_text(function), 1, id), TIER_SET_OK);
+        assert_int_equal(tier_set_add(&set, slice_text("m"), slice_text(function), 1, id),
+                         TIER_SET_OK);
     }
     pipeline_set_tiers(n, set);
 }
 
-// Names of tiers, and the paths made of them, are given back like the rest: each pod's calls stand under its own, where they belong.
+// Names of tiers, and the paths made of them, are given back like the rest: each pod's calls stand
+// under its own, where they belong.
 static void pods_with_tiers(void **state) {
     (void)state;
     enum { PODS = 1000, TIERS = 12, REQUESTS = 3 };
@@ -253,20 +266,27 @@ static void pods_with_tiers(void **state) {
         flush(random_u64(&seed) % 4 == 0);
     }
     write_all();
-    assert_int_equal(ask("SELECT sum(requests_complete) FROM ledger WHERE resolution_s = 3600"), PODS * REQUESTS);
-    assert_int_equal(ask("SELECT count(*) FROM (SELECT node, tier, sum(calls) AS calls FROM tier_stats WHERE resolution_s = 3600 "
-                         "AND identity = 'work' AND tier GLOB node || ' tier *' GROUP BY 1, 2) WHERE calls = 3"),
-                     PODS * TIERS);
-    assert_int_equal(ask("SELECT sum(calls) FROM tier_stats WHERE resolution_s = 3600 AND identity = 'work' AND tier <> '_total'"),
-                     PODS * TIERS * REQUESTS);
-    assert_int_equal(ask("SELECT sum(calls) FROM path_stats WHERE resolution_s = 3600 AND identity = 'work' AND path GLOB node || '*' "
-                         "AND (length(path) - length(replace(path, node, ''))) / length(node) = "
-                         "length(path) - length(replace(path, '>', '')) + 1"), // no step of another pod
-                     PODS * TIERS * REQUESTS);
-    assert_int_equal(ask("SELECT count(DISTINCT path) FROM path_stats WHERE resolution_s = 3600 AND identity = 'work'"), PODS * TIERS);
+    assert_int_equal(ask("SELECT sum(requests_complete) FROM ledger WHERE resolution_s = 3600"),
+                     PODS * REQUESTS);
+    assert_int_equal(
+        ask("SELECT count(*) FROM (SELECT node, tier, sum(calls) AS calls FROM tier_stats WHERE resolution_s = 3600 "
+            "AND identity = 'work' AND tier GLOB node || ' tier *' GROUP BY 1, 2) WHERE calls = 3"),
+        PODS * TIERS);
+    assert_int_equal(
+        ask("SELECT sum(calls) FROM tier_stats WHERE resolution_s = 3600 AND identity = 'work' AND tier <> '_total'"),
+        PODS * TIERS * REQUESTS);
+    assert_int_equal(
+        ask("SELECT sum(calls) FROM path_stats WHERE resolution_s = 3600 AND identity = 'work' AND path GLOB node || '*' "
+            "AND (length(path) - length(replace(path, node, ''))) / length(node) = "
+            "length(path) - length(replace(path, '>', '')) + 1"), // no step of another pod
+        PODS * TIERS * REQUESTS);
+    assert_int_equal(
+        ask("SELECT count(DISTINCT path) FROM path_stats WHERE resolution_s = 3600 AND identity = 'work'"),
+        PODS * TIERS);
 }
 
-// Identities of open requests, and of those that are not written, are not given back: no name comes to stand for another one's.
+// Identities of open requests, and of those that are not written, are not given back: no name comes
+// to stand for another one's.
 static void names_in_use_stay(void **state) {
     (void)state;
     enum { ROUNDS = 40, EACH = 100 };
@@ -291,18 +311,25 @@ static void names_in_use_stay(void **state) {
     int64_t cut;
     pipeline_end(n, true, &cut);
     write_all();
-    assert_int_equal(ask("SELECT sum(requests) FROM tier_stats WHERE resolution_s = 10 AND identity = 'long'"), 1);
-    assert_int_equal(ask("SELECT sum(requests) FROM tier_stats WHERE resolution_s = 10 AND identity = '_total'"), ROUNDS * EACH + 1);
-    int64_t other = ask("SELECT ifnull(sum(requests), 0) FROM tier_stats WHERE resolution_s = 10 AND identity = '_other'");
+    assert_int_equal(
+        ask("SELECT sum(requests) FROM tier_stats WHERE resolution_s = 10 AND identity = 'long'"),
+        1);
+    assert_int_equal(
+        ask("SELECT sum(requests) FROM tier_stats WHERE resolution_s = 10 AND identity = '_total'"),
+        ROUNDS * EACH + 1);
+    int64_t other = ask(
+        "SELECT ifnull(sum(requests), 0) FROM tier_stats WHERE resolution_s = 10 AND identity = '_other'");
     assert_true(other < ROUNDS * EACH / 2);
-    assert_int_equal(ask("SELECT count(*) FROM tier_stats WHERE resolution_s = 10 AND identity GLOB 'i[0-9]*' AND requests = 1"),
-                     ROUNDS * EACH - other);
+    assert_int_equal(
+        ask("SELECT count(*) FROM tier_stats WHERE resolution_s = 10 AND identity GLOB 'i[0-9]*' AND requests = 1"),
+        ROUNDS * EACH - other);
 }
 
 // A node with names and requests without end takes none that another needs.
 static void a_share_for_each_node(void **state) {
     (void)state;
-    struct pipeline_node *hog = pipeline_node(p, slice_text("hog@h")), *n = pipeline_node(p, slice_text("n@h"));
+    struct pipeline_node *hog = pipeline_node(p, slice_text("hog@h")),
+                         *n = pipeline_node(p, slice_text("n@h"));
     char identity[32];
     begin(hog);
     begin(n);
@@ -328,9 +355,15 @@ static void a_share_for_each_node(void **state) {
     assert_int_equal(pipeline_totals(n).incomplete, 0);
     pipeline_end(hog, true, &cut);
     write_all();
-    assert_int_equal(ask("SELECT count(*) FROM tier_stats WHERE resolution_s = 10 AND node = 'n@h' AND identity GLOB 'own*'"), 50);
-    assert_int_equal(ask("SELECT count(*) FROM tier_stats WHERE resolution_s = 10 AND node = 'n@h' AND identity = '_other'"), 0);
-    assert_int_equal(ask("SELECT count(*) FROM tier_stats WHERE resolution_s = 10 AND node = 'hog@h' AND identity = '_other'"), 1);
+    assert_int_equal(
+        ask("SELECT count(*) FROM tier_stats WHERE resolution_s = 10 AND node = 'n@h' AND identity GLOB 'own*'"),
+        50);
+    assert_int_equal(
+        ask("SELECT count(*) FROM tier_stats WHERE resolution_s = 10 AND node = 'n@h' AND identity = '_other'"),
+        0);
+    assert_int_equal(
+        ask("SELECT count(*) FROM tier_stats WHERE resolution_s = 10 AND node = 'hog@h' AND identity = '_other'"),
+        1);
 }
 
 int main(void) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every query of every README.md and of the manual pages, on a database with asynchronous calls: what each gives is the truth, as it is
-// worked out here, from the same requests, with nothing but sums.
+// Every query of every README.md and of the manual pages, on a database with asynchronous calls:
+// what each gives is the truth, as it is worked out here, from the same requests, with nothing but
+// sums.
 #include "store_fixture.h"
 
 #include <ctype.h>
@@ -16,10 +17,11 @@ enum { REQUESTS = 40, MS = 1000000, RESULT_BYTES = 4096 };
 
 static int64_t minute; // in which all of them ended, within the last hour
 
-// -- the requests --------------------------------------------------------------------------------------------------------
+// -- the requests ---------------------------------------------------------------------------------
 
-// Request i: a call of http for the most of it; one of storage within it, in every second request; another one of storage which goes on for
-// 6 ms when the request has ended. Each of storage has waited.
+// Request i: a call of http for the most of it; one of storage within it, in every second request;
+// another one of storage which goes on for 6 ms when the request has ended. Each of storage has
+// waited.
 static int64_t duration(int i) {
     return (10 + i) * MS;
 }
@@ -43,7 +45,8 @@ static int64_t sync_time(int i) {
 enum { HTTP_LESS = MS, ASYNC_TIME = 7 * MS, SYNC_WAIT = MS / 5, ASYNC_WAIT = MS / 2 };
 
 static void add_request(struct account *a, struct keep *keep, int i) {
-    uint16_t http = directory_tier(&fixture_names, slice_text("http")), storage = directory_tier(&fixture_names, slice_text("storage"));
+    uint16_t http = directory_tier(&fixture_names, slice_text("http")),
+             storage = directory_tier(&fixture_names, slice_text("storage"));
     int64_t begin = minute * 1000000000 + 1000 * MS, end = begin + duration(i);
     struct span spans[3];
     uint32_t n = 0;
@@ -74,7 +77,8 @@ static void add_request(struct account *a, struct keep *keep, int i) {
                                .outermost = true,
                                .async = true,
                                .wait = ASYNC_WAIT};
-    struct request_result r = {.identity = directory_identity(&fixture_names, slice_text(is_create(i) ? "create" : "read")),
+    struct request_result r = {.identity = directory_identity(
+                                   &fixture_names, slice_text(is_create(i) ? "create" : "read")),
                                .error = is_error(i),
                                .begin = begin,
                                .end = end,
@@ -98,14 +102,15 @@ static void fill(void) {
         add_request(&a, keep, i);
     }
     struct ledger_row *paused = fixture_ledger(batch, minute + 60);
-    paused->requests_incomplete = 4, paused->requests_expired = 5, paused->dropped_messages = 6, paused->stale_calls = 7;
+    paused->requests_incomplete = 4, paused->requests_expired = 5, paused->dropped_messages = 6,
+    paused->stale_calls = 7;
     paused->paused_ms = 10, paused->tripped_ms = 20, paused->away_ms = 30;
     stats_add_totals(batch);
     keep_free(keep);
     fixture_write(batch);
 }
 
-// -- the truth -----------------------------------------------------------------------------------------------------------
+// -- the truth ------------------------------------------------------------------------------------
 
 // The sums of the requests of an identity, NULL: of all.
 struct sums {
@@ -158,19 +163,22 @@ static void time_per_request(char *out) {
 
 static void percentiles(char *out) {
     struct sums s = sums_of(NULL); // most calls are the asynchronous ones
-    tell(out, "%s|%.0f|%.0f|7000|7000|7000\n", utc(minute), s.requests, s.sync_calls + s.async_calls);
+    tell(out, "%s|%.0f|%.0f|7000|7000|7000\n", utc(minute), s.requests,
+         s.sync_calls + s.async_calls);
 }
 
 static void failures(char *out) {
     struct sums create = sums_of("create"), read = sums_of("read");
-    tell(out, "create|%.0f|%.0f|%f\n", create.requests, create.errors, 100 * create.errors / create.requests);
+    tell(out, "create|%.0f|%.0f|%f\n", create.requests, create.errors,
+         100 * create.errors / create.requests);
     tell(out, "read|%.0f|%.0f|%f\n", read.requests, read.errors, 100 * read.errors / read.requests);
 }
 
 static void database_or_queue(char *out) {
     struct sums s = sums_of(NULL);
     double calls = s.sync_calls + s.async_calls;
-    tell(out, "http > storage|%.0f|%f|%f\n", calls, (s.sync + s.async) / calls / 1000, s.waits / calls / 1000);
+    tell(out, "http > storage|%.0f|%f|%f\n", calls, (s.sync + s.async) / calls / 1000,
+         s.waits / calls / 1000);
 }
 
 static void slowest(char *out) {
@@ -198,7 +206,7 @@ static const struct {
 };
 enum { TRUTHS = sizeof truths / sizeof *truths };
 
-// -- the queries ---------------------------------------------------------------------------------------------------------
+// -- the queries ----------------------------------------------------------------------------------
 
 static char *read_text(const char *path) {
     FILE *f = fopen(path, "r");
@@ -273,7 +281,8 @@ static int judge(const char *at) {
 
 static void queries_tell_the_truth(void **state) {
     (void)state;
-    static const char *const places[] = {SOURCE "/README.md", SOURCE "/*/README.md", SOURCE "/collector/install/kprof*.[18]"};
+    static const char *const places[] = {SOURCE "/README.md", SOURCE "/*/README.md",
+                                         SOURCE "/collector/install/kprof*.[18]"};
     glob_t files;
     for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
         assert_int_equal(glob(places[p], p > 0 ? GLOB_APPEND : 0, NULL, &files), 0);
@@ -306,20 +315,22 @@ static void queries_tell_the_truth(void **state) {
 // The columns that can be divided, in both views and at each resolution.
 static void means(void **state) {
     (void)state;
-    static const char *const views[] = {"tier_stats WHERE tier = 'storage' AND", "path_stats WHERE path = 'http > storage' AND"};
+    static const char *const views[] = {"tier_stats WHERE tier = 'storage' AND",
+                                        "path_stats WHERE path = 'http > storage' AND"};
     struct sums s = sums_of(NULL);
     fill();
     for (int v = 0; v < 2; v++) {
         char sql[512], got[RESULT_BYTES] = "", wanted[RESULT_BYTES] = "";
-        snprintf(sql, sizeof sql,
-                 "SELECT sync_calls, async_calls, sync_us / sync_calls, async_us / async_calls, duration_us / calls, mean_us "
-                 "FROM %s identity = '_total'",
-                 views[v]);
+        snprintf(
+            sql, sizeof sql,
+            "SELECT sync_calls, async_calls, sync_us / sync_calls, async_us / async_calls, duration_us / calls, mean_us "
+            "FROM %s identity = '_total'",
+            views[v]);
         run(sql, got);
         for (int r = 0; r < 3; r++) {
             double mean = (s.sync + s.async) / (s.sync_calls + s.async_calls) / 1000;
-            tell(wanted, "%.0f|%.0f|%f|%f|%f|%f\n", s.sync_calls, s.async_calls, s.sync / s.sync_calls / 1000,
-                 s.async / s.async_calls / 1000, mean, mean);
+            tell(wanted, "%.0f|%.0f|%f|%f|%f|%f\n", s.sync_calls, s.async_calls,
+                 s.sync / s.sync_calls / 1000, s.async / s.async_calls / 1000, mean, mean);
         }
         compare(sql, got, wanted, 1e-6);
     }

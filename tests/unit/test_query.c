@@ -15,9 +15,11 @@ static void write_once(struct stats *batch, uint32_t bucket_s) {
     stats_free(batch);
 }
 
-static const struct query_row *find(const struct query_sums *sums, const char *identity, const char *tier) {
+static const struct query_row *find(const struct query_sums *sums, const char *identity,
+                                    const char *tier) {
     for (uint32_t i = 0; i < sums->count; i++) {
-        if (strcmp(sums->rows[i].identity, identity) == 0 && strcmp(sums->rows[i].tier, tier) == 0) {
+        if (strcmp(sums->rows[i].identity, identity) == 0 &&
+            strcmp(sums->rows[i].tier, tier) == 0) {
             return &sums->rows[i];
         }
     }

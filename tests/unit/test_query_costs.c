@@ -6,9 +6,11 @@
 
 enum { NOON = 1763640000 };
 
-static void cost(struct stats *batch, int64_t bucket, const char *node, const char *tier, uint64_t messages, uint64_t bytes) {
-    struct cost_row *row = stats_cost(batch, bucket, directory_node(&fixture_names, slice_text(node)),
-                                      directory_tier(&fixture_names, slice_text(tier)));
+static void cost(struct stats *batch, int64_t bucket, const char *node, const char *tier,
+                 uint64_t messages, uint64_t bytes) {
+    struct cost_row *row =
+        stats_cost(batch, bucket, directory_node(&fixture_names, slice_text(node)),
+                   directory_tier(&fixture_names, slice_text(tier)));
     row->messages += messages;
     row->bytes += bytes;
 }
@@ -38,7 +40,8 @@ static struct costs ask(int64_t from, int64_t until, const char *node) {
     return costs;
 }
 
-static void expect_cost(const struct cost *c, const char *tier, uint64_t messages, uint64_t bytes, uint64_t calls, uint64_t ns) {
+static void expect_cost(const struct cost *c, const char *tier, uint64_t messages, uint64_t bytes,
+                        uint64_t calls, uint64_t ns) {
     assert_string_equal(c->tier, tier);
     assert_int_equal(c->messages, messages);
     assert_int_equal(c->bytes, bytes);
@@ -61,7 +64,8 @@ static void test_sums_of_all(void **state) {
     struct costs costs = ask(INT64_MIN, INT64_MAX, NULL);
     assert_int_equal(costs.count, 3); // most bytes first
     expect_cost(&costs.rows[0], "http", 6, 15000, 0, 0);
-    expect_cost(&costs.rows[1], "db", 63, 3300, 6, 12000); // calls once, not again under each identity
+    expect_cost(&costs.rows[1], "db", 63, 3300, 6,
+                12000); // calls once, not again under each identity
     expect_cost(&costs.rows[2], "never called", 1, 1, 0, 0);
     assert_int_equal(costs.stream_messages, 300);
     assert_int_equal(costs.stream_bytes, 210000);

@@ -16,13 +16,15 @@ static void fill(void) {
         const char *identity;
         uint8_t reason;
         int64_t duration;
-    } all[] = {{0, "shop@host", "create", KEPT_OVER, 500},   {0, "shop@host", "create", KEPT_FAILED, 900},
-               {10, "shop@host", "größe", KEPT_SLOWEST, 20}, {10, "other@host", "create", KEPT_OVER, 500},
-               {20, "shop@host", "create", KEPT_OVER, 7000}, {20, "shop@host", "create", KEPT_FAILED, 1},
-               {30, "other@host", "größe", KEPT_OVER, 30}};
+    } all[] = {
+        {0, "shop@host", "create", KEPT_OVER, 500},   {0, "shop@host", "create", KEPT_FAILED, 900},
+        {10, "shop@host", "größe", KEPT_SLOWEST, 20}, {10, "other@host", "create", KEPT_OVER, 500},
+        {20, "shop@host", "create", KEPT_OVER, 7000}, {20, "shop@host", "create", KEPT_FAILED, 1},
+        {30, "other@host", "größe", KEPT_OVER, 30}};
     struct stats *batch = stats_new();
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        struct kept_request r = fixture_request(NOON + all[i].at, all[i].identity, all[i].reason, all[i].duration, (uint32_t)i);
+        struct kept_request r = fixture_request(NOON + all[i].at, all[i].identity, all[i].reason,
+                                                all[i].duration, (uint32_t)i);
         r.node = directory_node(&fixture_names, slice_text(all[i].node));
         r.error = all[i].reason == KEPT_FAILED || i == 6; // one over the threshold failed, too
         r.cut = i == 4;
@@ -74,7 +76,8 @@ static void test_order_and_filters(void **state) {
     expect_ids(f, "21");
     f.from_s = INT64_MIN + 1, f.until_s = INT64_MAX - 1; // no ns for these
     expect_ids(f, "5214736");
-    f = everything, f.node = "shop@host", f.identity = "create", f.failed = true, f.from_s = NOON + 1;
+    f = everything, f.node = "shop@host", f.identity = "create", f.failed = true,
+    f.from_s = NOON + 1;
     expect_ids(f, "6");
 }
 
@@ -185,18 +188,22 @@ static void test_damaged_trees(void **state) {
     store_close(s);
 }
 
-// Request 1 of shop@host and its parts on other nodes, and a request that has nothing to do with it.
+// Request 1 of shop@host and its parts on other nodes, and a request that has nothing to do with
+// it.
 static void fill_parts(void) {
     static const struct {
         const char *node;
         bool remote;
         uint64_t label;
         int64_t at;
-    } all[] = {{"shop@host", false, 77, 0}, {"db@host", true, 77, 5}, {"db@host", true, 77, 3}, {"web@host", true, 77, -2},
-               {"db@host", true, 78, 5},    {"db@host", false, 0, 1}, {"web@host", false, 0, 1}, {"big@host", false, UINT64_MAX, 0}};
+    } all[] = {{"shop@host", false, 77, 0}, {"db@host", true, 77, 5},
+               {"db@host", true, 77, 3},    {"web@host", true, 77, -2},
+               {"db@host", true, 78, 5},    {"db@host", false, 0, 1},
+               {"web@host", false, 0, 1},   {"big@host", false, UINT64_MAX, 0}};
     struct stats *batch = stats_new();
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        struct kept_request r = fixture_request(NOON, all[i].remote ? "_remote" : "create", KEPT_OVER, 500 + (int64_t)i, 1);
+        struct kept_request r = fixture_request(NOON, all[i].remote ? "_remote" : "create",
+                                                KEPT_OVER, 500 + (int64_t)i, 1);
         r.node = directory_node(&fixture_names, slice_text(all[i].node));
         r.remote = all[i].remote;
         r.maker = directory_node(&fixture_names, slice_text("shop@host"));
@@ -235,10 +242,13 @@ static void test_parts(void **state) {
     expect_parts(5, "shop@host", "");
     expect_parts(6, "", ""); // no label is no label in common
     expect_parts(8, "", "");
-    fixture_expect("SELECT group_concat(remote || coalesce(origin, '-') || coalesce(label, '-')) FROM (SELECT * FROM slow_requests "
-                   "ORDER BY id LIMIT 2)",
-                   "0-77,1shop@host77");
-    fixture_expect("SELECT group_concat(remote, '') FROM (SELECT remote FROM slow_spans ORDER BY request_id)", "01111000");
+    fixture_expect(
+        "SELECT group_concat(remote || coalesce(origin, '-') || coalesce(label, '-')) FROM (SELECT * FROM slow_requests "
+        "ORDER BY id LIMIT 2)",
+        "0-77,1shop@host77");
+    fixture_expect(
+        "SELECT group_concat(remote, '') FROM (SELECT remote FROM slow_spans ORDER BY request_id)",
+        "01111000");
 }
 
 static void test_no_memory(void **state) {

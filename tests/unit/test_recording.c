@@ -58,7 +58,8 @@ static struct slice record(struct slice bytes, size_t piece, bool values) {
     struct recording *r = recording_start(&place, "n@h", 7, NOW);
     assert_non_null(r);
     for (size_t at = 0; at < bytes.len; at += piece) {
-        recording_add(r, slice_of(bytes.data + at, piece < bytes.len - at ? piece : bytes.len - at));
+        recording_add(r,
+                      slice_of(bytes.data + at, piece < bytes.len - at ? piece : bytes.len - at));
     }
     recording_end(r);
     return recorded(NAME);
@@ -256,6 +257,7 @@ int main(void) {
     log_set_level(LOG_ERROR);
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
     const struct CMUnitTest tests[] = {UNIT(file_is_its_owners), UNIT(one_second),
-                                       UNIT(captures_replay_the_same), UNIT(damaged), UNIT(oversized)};
+                                       UNIT(captures_replay_the_same), UNIT(damaged),
+                                       UNIT(oversized)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// report.c, report_table.c, report_json.c, text.c and main.c: the table to the letter, and the tool as people
-// run it.
+// report.c, report_table.c, report_json.c, text.c and main.c: the table to the letter, and the tool
+// as people run it.
 #include "tool_fixture.h"
 
 #include <locale.h>
@@ -10,8 +10,7 @@
 
 enum { NOON = 1763640000, MS = 1000000 };
 
-// -- text
-// ----------------------------------------------------------------------------------------------------------------
+// -- text -----------------------------------------------------------------------------------------
 
 static void test_durations(void **state) {
     (void)state;
@@ -62,7 +61,8 @@ static void test_plurals(void **state) {
     assert_string_equal(text_plural(1), "");
     assert_string_equal(text_plural(2), "s");
     assert_string_equal(text_unmarked(1, text), "1 call, but nothing has begun a request");
-    assert_string_equal(text_unmarked(1234567, text), "1,234,567 calls, but nothing has begun a request");
+    assert_string_equal(text_unmarked(1234567, text),
+                        "1,234,567 calls, but nothing has begun a request");
 }
 
 static void test_fit(void **state) {
@@ -120,8 +120,7 @@ static void test_clean_and_width(void **state) {
     }
 }
 
-// -- the database that the reports are of
-// ------------------------------------------------------------------------------------
+// -- the database that the reports are of ---------------------------------------------------------
 
 // requests of an identity: each takes total ns, and each tier its share of it
 static void requests(struct stats *batch, const char *identity, int n, uint64_t http, uint64_t db,
@@ -177,8 +176,7 @@ static int report(const char *arguments) {
     return tool_ask("report", arguments);
 }
 
-// -- the table
-// -----------------------------------------------------------------------------------------------------------------
+// -- the table ------------------------------------------------------------------------------------
 
 static void test_table(void **state) {
     (void)state;
@@ -237,7 +235,8 @@ static void test_details_under_the_totals(void **state) {
         "s\n");
 }
 
-// A line that has nothing to say is not there, a wide one makes its column wide, and one identity has it too.
+// A line that has nothing to say is not there, a wide one makes its column wide, and one identity
+// has it too.
 static void test_details_that_are_there(void **state) {
     (void)state;
     fill();
@@ -291,25 +290,27 @@ static void test_what_was_lost(void **state) {
     fill();
     lose();
     assert_int_equal(report(""), 0);
-    expect_output_begins(" Paused: tracing was off for 1.5 s as asked for, 3 of 8 requests incomplete, 1 "
-                         "expired, 7 messages dropped,\n"
-                         "   1 orphan return, 10 decode errors.\n"
-                         " Biased: 4 of 8 requests are missing, long ones more often than short ones.\n"
-                         "   The true means and percentiles are higher than those below.\n"
-                         " Messages are dropped when the collector, or the way to it, is too slow, or a "
-                         "connection breaks: its log tells.\n"
-                         " 1 request had no end in time. Where requests take so long, raise the collector's\n"
-                         "   --request-timeout. Else nothing tells the end: kprof:clear_token() is not called, say, or the\n"
-                         "   entry is a function that loops.\n"
-                         "\n"
-                         "                              http");
+    expect_output_begins(
+        " Paused: tracing was off for 1.5 s as asked for, 3 of 8 requests incomplete, 1 "
+        "expired, 7 messages dropped,\n"
+        "   1 orphan return, 10 decode errors.\n"
+        " Biased: 4 of 8 requests are missing, long ones more often than short ones.\n"
+        "   The true means and percentiles are higher than those below.\n"
+        " Messages are dropped when the collector, or the way to it, is too slow, or a "
+        "connection breaks: its log tells.\n"
+        " 1 request had no end in time. Where requests take so long, raise the collector's\n"
+        "   --request-timeout. Else nothing tells the end: kprof:clear_token() is not called, say, or the\n"
+        "   entry is a function that loops.\n"
+        "\n"
+        "                              http");
     expect_part(
         " 4 complete requests, 100 unsampled, 9 calls too late; lost: see above; 2025-11-20T12:00:00Z to "
         "2025-11-20T12:00:20Z, buckets of 10 s\n");
 }
 
 // What report says above the numbers for one ledger row.
-static void expect_trust(const struct ledger_row *ledger, const char *verdict, const char *expected) {
+static void expect_trust(const struct ledger_row *ledger, const char *verdict,
+                         const char *expected) {
     struct query_sums sums = {.ledger = *ledger, .has_ledger = true};
     struct report r;
     struct buffer out = buffer_make(4096);
@@ -329,32 +330,38 @@ static void test_trust(void **state) {
     (void)state;
 #define LEDGER(...) &(const struct ledger_row){.requests_complete = 3988, __VA_ARGS__}
     expect_trust(LEDGER(.requests_unsampled = 7, .calls = 8000, .stale_calls = 8), "ok", "");
-    expect_trust(LEDGER(.coarse_rows = 3), "ok",
-                 " Coarse: there were more statistics than the memory for them takes, so that percentiles may be off by more\n"
-                 "   than 1.1 %. Counts, sums, means and extremes are exact.\n\n");
-    expect_trust(LEDGER(.unwritten_rows = 2), "lossy",
-                 " Lossy: 2 rows not written.\n"
-                 " What stands in the database for some rows is malformed: the collector's log tells which.\n\n");
+    expect_trust(
+        LEDGER(.coarse_rows = 3), "ok",
+        " Coarse: there were more statistics than the memory for them takes, so that percentiles may be off by more\n"
+        "   than 1.1 %. Counts, sums, means and extremes are exact.\n\n");
+    expect_trust(
+        LEDGER(.unwritten_rows = 2), "lossy",
+        " Lossy: 2 rows not written.\n"
+        " What stands in the database for some rows is malformed: the collector's log tells which.\n\n");
     // overload is blamed for trips alone
-    expect_trust(LEDGER(.requests_incomplete = 12, .dropped_messages = 340, .incomplete_loss = 12), "lossy",
-                 " Lossy: 12 of 4000 requests incomplete, 340 messages dropped.\n"
-                 " Incomplete: 12 as messages were lost.\n"
-                 " Messages are dropped when the collector, or the way to it, is too slow, or a connection "
-                 "breaks: its log tells.\n\n");
-    expect_trust(LEDGER(.paused_ms = 1), "paused", " Paused: tracing was off for 1.0 ms as asked for.\n\n");
+    expect_trust(
+        LEDGER(.requests_incomplete = 12, .dropped_messages = 340, .incomplete_loss = 12), "lossy",
+        " Lossy: 12 of 4000 requests incomplete, 340 messages dropped.\n"
+        " Incomplete: 12 as messages were lost.\n"
+        " Messages are dropped when the collector, or the way to it, is too slow, or a connection "
+        "breaks: its log tells.\n\n");
+    expect_trust(LEDGER(.paused_ms = 1), "paused",
+                 " Paused: tracing was off for 1.0 ms as asked for.\n\n");
     expect_trust(LEDGER(.away_ms = 61000), "paused",
                  " Paused: tracing was off for 61 s without a collector.\n\n");
-    expect_trust(LEDGER(.tripped_ms = 2000, .trips = 1, .away_ms = 61000, .paused_ms = 2500), "paused",
-                 " Paused: tracing was off for 2.0 s by the guard (1 trip), tracing was off for 61 s without "
-                 "a collector,\n"
-                 "   tracing was off for 2.5 s as asked for.\n"
-                 " The node makes more messages than it can deliver: sample ({sample, {one_in, N}}), or "
-                 "trace fewer tiers.\n\n");
-    expect_trust(LEDGER(.requests_expired = 1), "lossy",
-                 " Lossy: 1 expired.\n"
-                 " 1 request had no end in time. Where requests take so long, raise the collector's\n"
-                 "   --request-timeout. Else nothing tells the end: kprof:clear_token() is not called, say, or the\n"
-                 "   entry is a function that loops.\n\n");
+    expect_trust(
+        LEDGER(.tripped_ms = 2000, .trips = 1, .away_ms = 61000, .paused_ms = 2500), "paused",
+        " Paused: tracing was off for 2.0 s by the guard (1 trip), tracing was off for 61 s without "
+        "a collector,\n"
+        "   tracing was off for 2.5 s as asked for.\n"
+        " The node makes more messages than it can deliver: sample ({sample, {one_in, N}}), or "
+        "trace fewer tiers.\n\n");
+    expect_trust(
+        LEDGER(.requests_expired = 1), "lossy",
+        " Lossy: 1 expired.\n"
+        " 1 request had no end in time. Where requests take so long, raise the collector's\n"
+        "   --request-timeout. Else nothing tells the end: kprof:clear_token() is not called, say, or the\n"
+        "   entry is a function that loops.\n\n");
     expect_trust(LEDGER(.orphan_returns = 2), "lossy", " Lossy: 2 orphan returns.\n\n");
     expect_trust(LEDGER(.unwound_frames = 1), "lossy", " Lossy: 1 call without its return.\n\n");
     expect_trust(LEDGER(.decode_errors = 1), "lossy", " Lossy: 1 decode error.\n\n");
@@ -383,8 +390,9 @@ static void test_trust(void **state) {
     expect_trust(LEDGER(.reloads = 1, .untraced_ms = 340), "ok",
                  " Code was reloaded 1 time, functions were not traced for 340 ms in all;\n"
                  "   requests that were open then are incomplete.\n\n");
-    expect_trust(LEDGER(.untraced_ms = 340), "ok",
-                 " Trace flags were taken off by others: functions were not traced for 340 ms in all.\n\n");
+    expect_trust(
+        LEDGER(.untraced_ms = 340), "ok",
+        " Trace flags were taken off by others: functions were not traced for 340 ms in all.\n\n");
     // what is missing makes the rest too fast, unless it is too little, or missing for want of room
     expect_trust(LEDGER(.requests_incomplete = 39, .incomplete_end = 39), "lossy",
                  " Lossy: 39 of 4027 requests incomplete.\n"
@@ -392,16 +400,17 @@ static void test_trust(void **state) {
     expect_trust(LEDGER(.requests_incomplete = 41, .incomplete_room = 41), "lossy",
                  " Lossy: 41 of 4029 requests incomplete.\n"
                  " Incomplete: 41 without room in the collector.\n\n");
-    expect_trust(LEDGER(.requests_incomplete = 40, .incomplete_loss = 39, .incomplete_reload = 1,
-                        .requests_expired = 5),
-                 "lossy",
-                 " Lossy: 40 of 4033 requests incomplete, 5 expired.\n"
-                 " Incomplete: 39 as messages were lost, 1 while a function was not traced.\n"
-                 " Biased: 45 of 4033 requests are missing, long ones more often than short ones.\n"
-                 "   The true means and percentiles are higher than those below.\n"
-                 " 5 requests had no end in time. Where requests take so long, raise the collector's\n"
-                 "   --request-timeout. Else nothing tells the end: kprof:clear_token() is not called, say, or the\n"
-                 "   entry is a function that loops.\n\n");
+    expect_trust(
+        LEDGER(.requests_incomplete = 40, .incomplete_loss = 39, .incomplete_reload = 1,
+               .requests_expired = 5),
+        "lossy",
+        " Lossy: 40 of 4033 requests incomplete, 5 expired.\n"
+        " Incomplete: 39 as messages were lost, 1 while a function was not traced.\n"
+        " Biased: 45 of 4033 requests are missing, long ones more often than short ones.\n"
+        "   The true means and percentiles are higher than those below.\n"
+        " 5 requests had no end in time. Where requests take so long, raise the collector's\n"
+        "   --request-timeout. Else nothing tells the end: kprof:clear_token() is not called, say, or the\n"
+        "   entry is a function that loops.\n\n");
 #undef LEDGER
     struct ledger_row all;
     memset(&all, 0xff, sizeof all); // numbers of any size
@@ -419,8 +428,8 @@ static void test_trust(void **state) {
     report_free(&r);
 }
 
-// Calls under tokens of requests that are over: the report says how many, and where, and never that nothing
-// was lost.
+// Calls under tokens of requests that are over: the report says how many, and where, and never that
+// nothing was lost.
 static void test_stale_calls(void **state) {
     (void)state;
     fill();
@@ -436,17 +445,20 @@ static void test_stale_calls(void **state) {
 
     batch = stats_new();
     fixture_ledger(batch, NOON)->stale_calls = 478;
-    struct cost_row *db = stats_cost(batch, NOON, 0, directory_tier(&fixture_names, slice_text("db")));
+    struct cost_row *db =
+        stats_cost(batch, NOON, 0, directory_tier(&fixture_names, slice_text("db")));
     db->stale_calls = 393, db->calls = 410;
-    struct cost_row *http = stats_cost(batch, NOON, 0, directory_tier(&fixture_names, slice_text("http")));
+    struct cost_row *http =
+        stats_cost(batch, NOON, 0, directory_tier(&fixture_names, slice_text("http")));
     http->stale_calls = 85, http->calls = 6598;
     fixture_write(batch);
     assert_int_equal(report(""), 0);
-    assert_string_equal(fixture_ask(fixture_db, "SELECT verdict FROM ledger WHERE resolution_s = 10"),
-                        "unclear");
-    expect_part(" Unclear: 485 of 7008 calls came when their request was over: 400 of 410 of db, 85 of 6598 "
-                "of http.\n"
-                "   Processes work on under others' tokens,");
+    assert_string_equal(
+        fixture_ask(fixture_db, "SELECT verdict FROM ledger WHERE resolution_s = 10"), "unclear");
+    expect_part(
+        " Unclear: 485 of 7008 calls came when their request was over: 400 of 410 of db, 85 of 6598 "
+        "of http.\n"
+        "   Processes work on under others' tokens,");
     expect_part("\n 4 complete requests, 485 calls too late; unclear: see above; 2025");
     assert_int_equal(report("--json"), 0);
     expect_json("$.stale_tiers[0]", "{\"tier\":\"db\",\"calls\":410,\"stale_calls\":400}");
@@ -462,7 +474,8 @@ static void test_filters(void **state) {
     assert_null(strstr(output, "foobar"));
     assert_null(strstr(output, "Totals"));
     expect_part(" 1 complete request;");
-    assert_int_equal(report("--node shop@host --since 2025-11-20 --until '2025-11-20 12:00:01'"), 0);
+    assert_int_equal(report("--node shop@host --since 2025-11-20 --until '2025-11-20 12:00:01'"),
+                     0);
     assert_int_equal(report("--node other@host"), 1);
     expect_line("no complete requests of node other@host in this time; ");
     assert_int_equal(report("--node shop --since 2025-11-20 --until '2025-11-20 12:00:01'"), 0);
@@ -478,8 +491,10 @@ static void test_filters(void **state) {
 static void test_extent_of_any_times(void **state) {
     (void)state;
     fill();
-    free(fixture_ask(fixture_db, "UPDATE stat_rows SET bucket_start = 9223372036854775807 WHERE resolution_s = 10 AND "
-                                 "bucket_start = (SELECT max(bucket_start) FROM stat_rows WHERE resolution_s = 10)"));
+    free(fixture_ask(
+        fixture_db,
+        "UPDATE stat_rows SET bucket_start = 9223372036854775807 WHERE resolution_s = 10 AND "
+        "bucket_start = (SELECT max(bucket_start) FROM stat_rows WHERE resolution_s = 10)"));
     assert_int_equal(report("--node other@host"), 1);
     expect_part(" to 2262-04-11T23:47:16Z, of shop@host\n");
 }
@@ -502,7 +517,8 @@ static void test_losses_without_requests(void **state) {
     (void)state;
     lose();
     assert_int_equal(report(""), 1);
-    expect_part(" Paused: tracing was off for 1.5 s as asked for, 3 of 4 requests incomplete, 1 expired, ");
+    expect_part(
+        " Paused: tracing was off for 1.5 s as asked for, 3 of 4 requests incomplete, 1 expired, ");
     expect_part(" 0 complete requests, 100 unsampled, 9 calls too late; lost: see above; ");
     expect_part("kprof report: no complete requests in this time");
 }
@@ -520,8 +536,7 @@ static void test_control_characters_stay_inside(void **state) {
     assert_null(strchr(output, 27));
 }
 
-// -- json
-// ------------------------------------------------------------------------------------------------------------------------
+// -- json -----------------------------------------------------------------------------------------
 
 static void test_json(void **state) {
     (void)state;
@@ -561,21 +576,21 @@ static void test_json_of_all_there_is(void **state) {
     expect_json("$.rows[2].wait_per_request_us", "1000000");
     expect_json("$.rows[2].gc_us", "2000");
     expect_json("$.rows[1].off_cpu_us", "1000");
-    expect_json("$.ledger",
-                "{\"requests_complete\":5,\"requests_incomplete\":2,\"requests_expired\":3,"
-                "\"requests_unsampled\":4,\"messages\":5,\"bytes\":6,\"dropped_messages\":7,"
-                "\"orphan_returns\":8,\"stale_calls\":9,\"decode_errors\":10,\"paused_ms\":0,"
-                "\"unwound_frames\":12,\"ambiguous_returns\":13,\"lost_tokens\":14,\"reloads\":15,\"trips\":16,\"lowered_ms\":17,"
-                "\"incomplete_loss\":18,\"incomplete_token\":19,\"incomplete_cause\":20,\"incomplete_return\":21,"
-                "\"incomplete_reload\":22,\"incomplete_large\":23,\"incomplete_room\":24,\"incomplete_end\":25,"
-                "\"calls\":26,\"recredited_calls\":27,\"unknown_outcomes\":28,\"tripped_ms\":0,\"away_ms\":0,\"untraced_ms\":31,"
-                "\"unmarked_calls\":32,\"coarse_rows\":33,\"unwritten_rows\":34,"
-                "\"verdict\":\"lossy\"}");
+    expect_json(
+        "$.ledger",
+        "{\"requests_complete\":5,\"requests_incomplete\":2,\"requests_expired\":3,"
+        "\"requests_unsampled\":4,\"messages\":5,\"bytes\":6,\"dropped_messages\":7,"
+        "\"orphan_returns\":8,\"stale_calls\":9,\"decode_errors\":10,\"paused_ms\":0,"
+        "\"unwound_frames\":12,\"ambiguous_returns\":13,\"lost_tokens\":14,\"reloads\":15,\"trips\":16,\"lowered_ms\":17,"
+        "\"incomplete_loss\":18,\"incomplete_token\":19,\"incomplete_cause\":20,\"incomplete_return\":21,"
+        "\"incomplete_reload\":22,\"incomplete_large\":23,\"incomplete_room\":24,\"incomplete_end\":25,"
+        "\"calls\":26,\"recredited_calls\":27,\"unknown_outcomes\":28,\"tripped_ms\":0,\"away_ms\":0,\"untraced_ms\":31,"
+        "\"unmarked_calls\":32,\"coarse_rows\":33,\"unwritten_rows\":34,"
+        "\"verdict\":\"lossy\"}");
     fixture_expect("SELECT verdict FROM ledger WHERE resolution_s = 10", "lossy");
 }
 
-// -- the command line
-// --------------------------------------------------------------------------------------------------------------
+// -- the command line -----------------------------------------------------------------------------
 
 static void test_command_line(void **state) {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// report_cost.c, report_cost_table.c and report_cost_json.c: the estimate, the table to the letter, the
-// advice.
+// report_cost.c, report_cost_table.c and report_cost_json.c: the estimate, the table to the letter,
+// the advice.
 #include "tool_fixture.h"
 
 #include "tool/report_cost.h"
@@ -25,9 +25,10 @@ static void stream_make(struct stream *s) {
         s->rows[i] = (struct cost){names[i], 2000, 220000, 1000, 1000ULL * 100000, 0};
     }
     s->costs = (struct costs){s->rows, 4, 10000, 1100000, 10, NOON, NOON + 20};
-    s->request =
-        (struct query_row){.identity = "_total", .tier = "_total", .calls = 900, .duration_ns = 900ULL * MS};
-    s->sums = (struct query_sums){.rows = &s->request, .count = 1, .ledger = {.requests_complete = 900}};
+    s->request = (struct query_row){
+        .identity = "_total", .tier = "_total", .calls = 900, .duration_ns = 900ULL * MS};
+    s->sums =
+        (struct query_sums){.rows = &s->request, .count = 1, .ledger = {.requests_complete = 900}};
     s->sums.ledger.requests_incomplete = 99;
     s->sums.ledger.requests_expired = 1;
 }
@@ -58,39 +59,40 @@ static void test_table(void **state) {
     s.rows[2].duration_ns = 0;
     s.rows[3].duration_ns = 1000ULL * 100 * MS;
     show(&s, report_cost_table);
-    expect_output(" tier               messages    bytes   bytes a call   of all bytes   est. time   est. "
-                  "time a call   of its time\n"
-                  " -----------------------------------------------------------------------------------------"
-                  "----------------------\n"
-                  " storage                2000   5.0 MB         5.0 KB           83 %       12 ms           "
-                  "   12 µs          12 %\n"
-                  " http                   2000   220 KB          220 B          3.7 %      2.5 ms           "
-                  "  2.5 µs          25 %\n"
-                  " pool                      9    900 B          200 B         <0.1 %       11 µs           "
-                  "  2.5 µs             -\n"
-                  " cache                  2000   220 KB          220 B          3.7 %      2.5 ms           "
-                  "  2.5 µs        <0.1 %\n"
-                  " (none)                 3991   559 KB              -          9.3 %      5.2 ms           "
-                  "       -             -\n"
-                  " -----------------------------------------------------------------------------------------"
-                  "----------------------\n"
-                  " all, per request      10000   6.0 MB         6.0 KB          100 %       22 ms           "
-                  "   22 µs         2.2 %\n"
-                  "\n"
-                  " Time: in the traced node, estimated: 1250 ns a message and 2 ns for each byte that it "
-                  "has beyond 110.\n"
-                  " (none): requests' begins and ends, spawns, and what else names no tier.\n"
-                  " 2025-11-20T12:00:00Z to 2025-11-20T12:00:20Z, buckets of 10 s\n"
-                  "\n"
-                  " storage: tracing takes about 12 % of its 100 µs.\n"
-                  "   Sample ({sample, {one_in, N}}), which counts one request in N only, or trace a function above it, whose\n"
-                  "   time then has this one's in it.\n"
-                  " storage: 5.0 KB a call, 83 % of all bytes.\n"
-                  "   With #{returns => none} what it returns stays on the node. That gives up its errors: most calls that end by\n"
-                  "   an exception will be counted like others. It had none in this time.\n"
-                  " http: tracing takes about 25 % of its 10 µs.\n"
-                  "   Sample ({sample, {one_in, N}}), which counts one request in N only, or trace a function above it, whose\n"
-                  "   time then has this one's in it.\n");
+    expect_output(
+        " tier               messages    bytes   bytes a call   of all bytes   est. time   est. "
+        "time a call   of its time\n"
+        " -----------------------------------------------------------------------------------------"
+        "----------------------\n"
+        " storage                2000   5.0 MB         5.0 KB           83 %       12 ms           "
+        "   12 µs          12 %\n"
+        " http                   2000   220 KB          220 B          3.7 %      2.5 ms           "
+        "  2.5 µs          25 %\n"
+        " pool                      9    900 B          200 B         <0.1 %       11 µs           "
+        "  2.5 µs             -\n"
+        " cache                  2000   220 KB          220 B          3.7 %      2.5 ms           "
+        "  2.5 µs        <0.1 %\n"
+        " (none)                 3991   559 KB              -          9.3 %      5.2 ms           "
+        "       -             -\n"
+        " -----------------------------------------------------------------------------------------"
+        "----------------------\n"
+        " all, per request      10000   6.0 MB         6.0 KB          100 %       22 ms           "
+        "   22 µs         2.2 %\n"
+        "\n"
+        " Time: in the traced node, estimated: 1250 ns a message and 2 ns for each byte that it "
+        "has beyond 110.\n"
+        " (none): requests' begins and ends, spawns, and what else names no tier.\n"
+        " 2025-11-20T12:00:00Z to 2025-11-20T12:00:20Z, buckets of 10 s\n"
+        "\n"
+        " storage: tracing takes about 12 % of its 100 µs.\n"
+        "   Sample ({sample, {one_in, N}}), which counts one request in N only, or trace a function above it, whose\n"
+        "   time then has this one's in it.\n"
+        " storage: 5.0 KB a call, 83 % of all bytes.\n"
+        "   With #{returns => none} what it returns stays on the node. That gives up its errors: most calls that end by\n"
+        "   an exception will be counted like others. It had none in this time.\n"
+        " http: tracing takes about 25 % of its 10 µs.\n"
+        "   Sample ({sample, {one_in, N}}), which counts one request in N only, or trace a function above it, whose\n"
+        "   time then has this one's in it.\n");
 }
 
 static void test_no_advice_no_lines(void **state) {
@@ -158,11 +160,13 @@ static void test_advice(void **state) {
         {2000, 220000, 0, 10000, 1000000, NONE}, // no time: no share
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct cost row = {NULL, cases[i].messages, cases[i].bytes, 1000, 1000000 * cases[i].duration_us, 0};
+        struct cost row = {
+            NULL, cases[i].messages, cases[i].bytes, 1000, 1000000 * cases[i].duration_us, 0};
         struct cost_estimate e = estimate(row, cases[i].all_messages, cases[i].all_bytes);
         if (e.sample != (cases[i].advice == SAMPLE) || e.returns != (cases[i].advice == RETURNS) ||
             e.arguments != (cases[i].advice == ARGUMENTS)) {
-            fail_msg("case %zu: sample %d, returns %d, arguments %d", i, e.sample, e.returns, e.arguments);
+            fail_msg("case %zu: sample %d, returns %d, arguments %d", i, e.sample, e.returns,
+                     e.arguments);
         }
     }
 }
@@ -175,12 +179,14 @@ static void test_errors(void **state) {
     s.rows[3].bytes = 2000000;
     s.costs.stream_bytes = 4000000;
     show(&s, report_cost_table);
-    expect_part(" cache: 2.0 KB a call, 50 % of all bytes.\n   With #{returns => none} what it returns stays on the node. ");
+    expect_part(
+        " cache: 2.0 KB a call, 50 % of all bytes.\n   With #{returns => none} what it returns stays on the node. ");
     show(&s, report_cost_json);
     expect_json("$.tiers[3].advice", "[\"returns_none\"]");
     s.rows[3].errors = 216;
     show(&s, report_cost_table);
-    expect_part(" cache: 2.0 KB a call, 50 % of all bytes.\n   It had 216 errors: #{returns => none} would hide most of these. ");
+    expect_part(
+        " cache: 2.0 KB a call, 50 % of all bytes.\n   It had 216 errors: #{returns => none} would hide most of these. ");
     expect_no_part("With #{returns => none}");
     show(&s, report_cost_json);
     expect_json("$.tiers[3].advice", "[]");
@@ -271,21 +277,24 @@ static void test_json(void **state) {
     expect_json("$.from", "2025-11-20T12:00:00Z");
     expect_json("$.until", "2025-11-20T12:00:20Z");
     expect_json("$.resolution_s", "10");
-    expect_json("$.tiers[0]",
-                "{\"tier\":\"storage\",\"messages\":2000,\"bytes\":5000000,\"messages_share\":0.2,\"bytes_"
-                "share\":0.5,"
-                "\"cost_us\":12060,\"calls\":1000,\"errors\":0,\"bytes_per_call\":5000,\"cost_per_call_us\":12.06,"
-                "\"cost_share\":0.1206,\"advice\":[\"sample\",\"returns_none\"]}");
+    expect_json(
+        "$.tiers[0]",
+        "{\"tier\":\"storage\",\"messages\":2000,\"bytes\":5000000,\"messages_share\":0.2,\"bytes_"
+        "share\":0.5,"
+        "\"cost_us\":12060,\"calls\":1000,\"errors\":0,\"bytes_per_call\":5000,\"cost_per_call_us\":12.06,"
+        "\"cost_share\":0.1206,\"advice\":[\"sample\",\"returns_none\"]}");
     expect_json("$.tiers[1].bytes_per_call", "220");
     expect_json(
         "$.tiers[2]",
         "{\"tier\":\"pool\",\"messages\":0,\"bytes\":0,\"messages_share\":0,\"bytes_share\":0,\"cost_us\":0,"
         "\"calls\":0,\"errors\":0,\"bytes_per_call\":null,\"cost_per_call_us\":null,\"cost_share\":null,\"advice\":[]}");
-    expect_json("$.none", "{\"messages\":4000,\"bytes\":4560000,\"messages_share\":0.4,\"bytes_share\":0.456,"
-                          "\"cost_us\":13240}");
-    expect_json("$.all", "{\"messages\":10000,\"bytes\":10000000,\"messages_share\":1,\"bytes_share\":1,"
-                         "\"cost_us\":30300,\"requests\":1000,\"bytes_per_request\":10000,"
-                         "\"cost_per_request_us\":30.3,\"cost_share\":0.0303}");
+    expect_json("$.none",
+                "{\"messages\":4000,\"bytes\":4560000,\"messages_share\":0.4,\"bytes_share\":0.456,"
+                "\"cost_us\":13240}");
+    expect_json("$.all",
+                "{\"messages\":10000,\"bytes\":10000000,\"messages_share\":1,\"bytes_share\":1,"
+                "\"cost_us\":30300,\"requests\":1000,\"bytes_per_request\":10000,"
+                "\"cost_per_request_us\":30.3,\"cost_share\":0.0303}");
     expect_json("$.estimate", "{\"message_ns\":1250,\"byte_ns\":2,\"ordinary_message_bytes\":110}");
     s.rows[3].messages = 1000;
     s.rows[3].bytes = 2000000;
@@ -301,8 +310,9 @@ static void fill(void) {
         fixture_call(batch, NOON, "create", "_total", 10 * MS, false);
         fixture_call(batch, NOON, "create", "db", 5 * MS, false);
     }
-    struct cost_row *cost = stats_cost(batch, NOON, directory_node(&fixture_names, slice_text("shop@host")),
-                                       directory_tier(&fixture_names, slice_text("db")));
+    struct cost_row *cost =
+        stats_cost(batch, NOON, directory_node(&fixture_names, slice_text("shop@host")),
+                   directory_tier(&fixture_names, slice_text("db")));
     cost->messages = 20;
     cost->bytes = 20000;
     struct ledger_row *ledger = fixture_ledger(batch, NOON);
@@ -317,15 +327,19 @@ static void test_command(void **state) {
     (void)state;
     fill();
     assert_int_equal(tool_ask("report", "--cost"), 0);
-    expect_part(" Code was reloaded 1 time; requests that were open then are incomplete.\n\n tier  ");
-    expect_part("\n db                       20    20 KB         2.0 KB           80 %       61 µs           "
-                "  6.1 µs         "
-                "0.1 %\n");
-    expect_part("\n all, per request         40    25 KB         2.5 KB          100 %       91 µs           "
-                "  9.1 µs         "
-                "0.1 %\n");
-    expect_part(" db: 2.0 KB a call, 80 % of all bytes.\n"
-                "   With #{returns => none} what it returns stays on the node. That gives up its errors: ");
+    expect_part(
+        " Code was reloaded 1 time; requests that were open then are incomplete.\n\n tier  ");
+    expect_part(
+        "\n db                       20    20 KB         2.0 KB           80 %       61 µs           "
+        "  6.1 µs         "
+        "0.1 %\n");
+    expect_part(
+        "\n all, per request         40    25 KB         2.5 KB          100 %       91 µs           "
+        "  9.1 µs         "
+        "0.1 %\n");
+    expect_part(
+        " db: 2.0 KB a call, 80 % of all bytes.\n"
+        "   With #{returns => none} what it returns stays on the node. That gives up its errors: ");
     assert_int_equal(tool_ask("report", "--cost --json"), 0);
     expect_json("$.tiers[0].bytes", "20000");
     expect_json("$.all.requests", "10");
@@ -337,17 +351,20 @@ static void test_command(void **state) {
     expect_line("not with --wait");
 }
 
-// Who edits the file may enter any time. What lies beyond those that can be told is told as the last of them.
+// Who edits the file may enter any time. What lies beyond those that can be told is told as the
+// last of them.
 static void test_times_beyond_all(void **state) {
     (void)state;
     static const char first[] = "1677-09-21T00:12:43Z", last[] = "2262-04-11T23:47:16Z";
     sqlite3 *db;
     fill();
     assert_int_equal(sqlite3_open(fixture_db, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "UPDATE stat_rows SET bucket_start = 9223372036854775806;"
-                                      "UPDATE cost_rows SET bucket_start = 9223372036854775800;"
-                                      "UPDATE ledger_rows SET bucket_start = -9223372036854775807 - 1;",
-                                  NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "UPDATE stat_rows SET bucket_start = 9223372036854775806;"
+                                  "UPDATE cost_rows SET bucket_start = 9223372036854775800;"
+                                  "UPDATE ledger_rows SET bucket_start = -9223372036854775807 - 1;",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
     sqlite3_close(db);
     const char *const texts[] = {"", "--cost"};
     for (int i = 0; i < 2; i++) {
@@ -369,7 +386,8 @@ int main(void) {
         cmocka_unit_test(test_no_advice_no_lines),
         cmocka_unit_test(test_time),
         cmocka_unit_test(test_advice),
-        cmocka_unit_test(test_errors), cmocka_unit_test(test_arguments_line),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_arguments_line),
         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_json),

@@ -4,11 +4,14 @@
 #include "base/limits.h"
 #include "unit.h"
 
-static struct span span_of(uint64_t pid, uint64_t from, int64_t start, int64_t end, uint16_t tier, uint32_t parent) {
-    return (struct span){.start = start, .end = end, .pid = pid, .from = from, .parent = parent, .tier = tier};
+static struct span span_of(uint64_t pid, uint64_t from, int64_t start, int64_t end, uint16_t tier,
+                           uint32_t parent) {
+    return (struct span){
+        .start = start, .end = end, .pid = pid, .from = from, .parent = parent, .tier = tier};
 }
 
-// Spans arrive in any order across processes, and come out in that of their start, parents before children.
+// Spans arrive in any order across processes, and come out in that of their start, parents before
+// children.
 static void order(void **state) {
     (void)state;
     struct request_tree *t = request_tree_new();
@@ -19,7 +22,8 @@ static void order(void **state) {
         s[1] = span_of(2, 1, 31, 32, 3, 0);
         s[2] = span_of(1, 1, 10, 90, 1, SPAN_NONE);
         s[3] = span_of(1, 2, 50, 60, 2, 2);
-        assert_int_equal(request_tree_build(t, &(struct tree_request){.count = 4, .begin = 0, .end = 100}), 20);
+        assert_int_equal(
+            request_tree_build(t, &(struct tree_request){.count = 4, .begin = 0, .end = 100}), 20);
         s = request_tree_spans(t);
         const int64_t starts[] = {10, 30, 31, 50}, self[] = {60, 9, 1, 10};
         const uint32_t parents[] = {SPAN_NONE, 0, 1, 0}, depths[] = {0, 1, 2, 1};
@@ -31,7 +35,8 @@ static void order(void **state) {
             assert_true(s[i].outermost && !s[i].async);
         }
     }
-    assert_int_equal(request_tree_build(t, &(struct tree_request){.count = 0, .begin = 5, .end = 25}), 20);
+    assert_int_equal(
+        request_tree_build(t, &(struct tree_request){.count = 0, .begin = 5, .end = 25}), 20);
     request_tree_free(t);
 }
 
@@ -51,28 +56,33 @@ static void parents(void **state) {
     s[8] = span_of(8, 8, 82, 83, 3, SPAN_NONE);
     request_tree_build(t, &(struct tree_request){.count = 9, .begin = 0, .end = 100});
     s = request_tree_spans(t);
-    const uint32_t expected[] = {SPAN_NONE, 0, 1, 0, SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE};
+    const uint32_t expected[] = {SPAN_NONE, 0,         1,         0,        SPAN_NONE,
+                                 SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE};
     for (int i = 0; i < 9; i++) {
         assert_int_equal(s[i].parent, expected[i]);
     }
     request_tree_free(t);
 }
 
-// Times may run back, as in a capture while somebody set the clock: nothing waits for less than no time.
+// Times may run back, as in a capture while somebody set the clock: nothing waits for less than no
+// time.
 static void begins_before_its_request(void **state) {
     (void)state;
     struct request_tree *t = request_tree_new();
     struct span *s = request_tree_spans(t);
     s[0] = span_of(2, 1, 40, 150, 1, SPAN_NONE);
     s[1] = span_of(3, 1, 130, 140, 1, SPAN_NONE);
-    request_tree_build(t, &(struct tree_request){.count = 2, .begin = 100, .end = 200, .begin_pid = 1, .has_begin = true});
+    request_tree_build(
+        t, &(struct tree_request){
+               .count = 2, .begin = 100, .end = 200, .begin_pid = 1, .has_begin = true});
     s = request_tree_spans(t);
     assert_int_equal(s[0].wait, 0);
     assert_int_equal(s[1].wait, 30);
     request_tree_free(t);
 }
 
-// Spans of hostile input: parents that begin later, ends before their starts' parents, all at the same time.
+// Spans of hostile input: parents that begin later, ends before their starts' parents, all at the
+// same time.
 static void hostile(void **state) {
     (void)state;
     struct request_tree *t = request_tree_new();
@@ -83,11 +93,13 @@ static void hostile(void **state) {
         for (uint32_t i = 0; i < count; i++) {
             uint64_t x = random_u64(&random);
             int64_t start = (int64_t)(x % 8);
-            s[i] = span_of(x >> 8 & 3, x >> 10 & 3, start, start + (int64_t)(x >> 12 & 7), (uint16_t)(1 + (x >> 16 & 1)),
+            s[i] = span_of(x >> 8 & 3, x >> 10 & 3, start, start + (int64_t)(x >> 12 & 7),
+                           (uint16_t)(1 + (x >> 16 & 1)),
                            (x >> 20) % 3 == 0 ? (uint32_t)((x >> 24) % count) : SPAN_NONE);
             s[i].open = (x >> 32 & 7) == 0;
         }
-        int64_t self = request_tree_build(t, &(struct tree_request){.count = count, .begin = 2, .end = 9});
+        int64_t self =
+            request_tree_build(t, &(struct tree_request){.count = count, .begin = 2, .end = 9});
         assert_true(self >= 0 && self <= 7);
         s = request_tree_spans(t);
         for (uint32_t i = 0; i < count; i++) {
@@ -98,7 +110,8 @@ static void hostile(void **state) {
         }
         // nothing of this tree is left in the scratch
         request_tree_spans(t)[0] = span_of(1, 1, 3, 4, 1, SPAN_NONE);
-        assert_int_equal(request_tree_build(t, &(struct tree_request){.count = 1, .begin = 2, .end = 9}), 6);
+        assert_int_equal(
+            request_tree_build(t, &(struct tree_request){.count = 1, .begin = 2, .end = 9}), 6);
         assert_true(request_tree_spans(t)[0].outermost);
     }
     request_tree_free(t);
@@ -117,7 +130,8 @@ static void large(void **state) {
                 s[i] = span_of(1, 1, i, 2 * N - i, 1, i == 0 ? SPAN_NONE : i - 1);
                 break;
             case 1: // children of one span, each in its own process, arriving backwards
-                s[i] = i == N - 1 ? span_of(1, 1, 0, 2 * N, 1, SPAN_NONE) : span_of(2 + i, 1, N - i, N - i + 1, 2, SPAN_NONE);
+                s[i] = i == N - 1 ? span_of(1, 1, 0, 2 * N, 1, SPAN_NONE)
+                                  : span_of(2 + i, 1, N - i, N - i + 1, 2, SPAN_NONE);
                 break;
             case 2: // each from the one before
                 s[i] = span_of(1 + i, i, i, 2 * N - i, 1, SPAN_NONE);
@@ -127,7 +141,8 @@ static void large(void **state) {
                 break;
             }
         }
-        int64_t self = request_tree_build(t, &(struct tree_request){.count = N, .begin = 0, .end = 2 * N});
+        int64_t self =
+            request_tree_build(t, &(struct tree_request){.count = N, .begin = 0, .end = 2 * N});
         s = request_tree_spans(t);
         uint32_t outermost = 0, deepest = 0;
         for (uint32_t i = 0; i < N; i++) {
@@ -160,8 +175,9 @@ static void without_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(order), cmocka_unit_test(parents), cmocka_unit_test(hostile),
-                                       cmocka_unit_test(begins_before_its_request),
-                                       cmocka_unit_test(large), cmocka_unit_test(without_memory)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order),   cmocka_unit_test(parents),
+        cmocka_unit_test(hostile), cmocka_unit_test(begins_before_its_request),
+        cmocka_unit_test(large),   cmocka_unit_test(without_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

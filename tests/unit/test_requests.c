@@ -2,7 +2,7 @@
 #include "base/limits.h"
 #include "request_script.h"
 
-// -- spans -------------------------------------------------------------------------------------------------------------
+// -- spans ----------------------------------------------------------------------------------------
 
 static void plain(void **state) {
     (void)state;
@@ -10,26 +10,30 @@ static void plain(void **state) {
     script_check("begin 1 A 0; call 1 A a 10; ret A a 20; end 1 A 30",
                  "complete 0..30 self 20: Aa 10..20 self 10;");
     // nested, siblings, the same tier several times
-    script_check("begin 1 A 0; call 1 A a 10; call 1 A b 12; ret A b 15; call 1 A b 16; ret A b 18; ret A a 20;"
-                 "call 1 A b 22; ret A b 23; end 1 A 30",
-                 "complete 0..30 self 19: Aa 10..20 self 5, >Ab 12..15 self 3, >Ab 16..18 self 2, Ab 22..23 self 1;");
+    script_check(
+        "begin 1 A 0; call 1 A a 10; call 1 A b 12; ret A b 15; call 1 A b 16; ret A b 18; ret A a 20;"
+        "call 1 A b 22; ret A b 23; end 1 A 30",
+        "complete 0..30 self 19: Aa 10..20 self 5, >Ab 12..15 self 3, >Ab 16..18 self 2, Ab 22..23 self 1;");
     // the outcome
     script_check("begin 1 A 0; call 1 A a 1; exc A a 2; end 1 A 3 error",
                  "complete 0..3 error self 2: Aa 1..2 self 1 error;");
     script_check("begin 1 A 0; call 1 A a 1; call 1 A b 2; exc A b 3; ret A a 4; end 1 A 5",
                  "complete 0..5 self 2: Aa 1..4 self 2, >Ab 2..3 self 1 error;");
     // no time at all
-    script_check("begin 1 A 5; call 1 A a 5; ret A a 5; end 1 A 5", "complete 5..5 self 0: Aa 5..5 self 0;");
+    script_check("begin 1 A 5; call 1 A a 5; ret A a 5; end 1 A 5",
+                 "complete 5..5 self 0: Aa 5..5 self 0;");
 }
 
 // All calls are spans; only the outermost counts as the tier's inclusive time.
 static void recursion(void **state) {
     (void)state;
-    script_check("begin 1 A 0; call 1 A a 1; call 1 A a 2; call 1 A a 3; ret A a 4; ret A a 6; ret A a 9; end 1 A 10",
-                 "complete 0..10 self 2: Aa 1..9 self 4, >Aa 2..6 self 3 inner, >>Aa 3..4 self 1 inner;");
-    script_check("begin 1 A 0; call 1 A a 1; call 1 A b 2; call 1 A a 3; call 1 A b 4; ret A b 5; ret A a 6; ret A b 7;"
-                 "ret A a 8; end 1 A 9",
-                 "complete 0..9 self 2: Aa 1..8 self 2, >Ab 2..7 self 2, >>Aa 3..6 self 2 inner, >>>Ab 4..5 self 1 inner;");
+    script_check(
+        "begin 1 A 0; call 1 A a 1; call 1 A a 2; call 1 A a 3; ret A a 4; ret A a 6; ret A a 9; end 1 A 10",
+        "complete 0..10 self 2: Aa 1..9 self 4, >Aa 2..6 self 3 inner, >>Aa 3..4 self 1 inner;");
+    script_check(
+        "begin 1 A 0; call 1 A a 1; call 1 A b 2; call 1 A a 3; call 1 A b 4; ret A b 5; ret A a 6; ret A b 7;"
+        "ret A a 8; end 1 A 9",
+        "complete 0..9 self 2: Aa 1..8 self 2, >Ab 2..7 self 2, >>Aa 3..6 self 2 inner, >>>Ab 4..5 self 1 inner;");
     // through another process
     script_check("begin 1 A 0; call 1 A a 1; call 1 B a 2 A; ret B a 5; ret A a 8; end 1 A 9",
                  "complete 0..9 self 2: Aa 1..8 self 4, >Ba 2..5 self 3 inner wait 1;");
@@ -38,16 +42,18 @@ static void recursion(void **state) {
 static void across_processes(void **state) {
     (void)state;
     // gen_server:call through three processes: the token's From tells the parent
-    script_check("begin 1 A 0; call 1 A a 1; call 1 B b 3 A; call 1 C c 5 B; ret C c 8; ret B b 10; ret A a 12; end 1 A 13",
-                 "complete 0..13 self 2: Aa 1..12 self 4, >Bb 3..10 self 4 wait 2, >>Cc 5..8 self 3 wait 2;");
+    script_check(
+        "begin 1 A 0; call 1 A a 1; call 1 B b 3 A; call 1 C c 5 B; ret C c 8; ret B b 10; ret A a 12; end 1 A 13",
+        "complete 0..13 self 2: Aa 1..12 self 4, >Bb 3..10 self 4 wait 2, >>Cc 5..8 self 3 wait 2;");
     // without a tier in the middle process the chain is broken: the span hangs below the request
     script_check("begin 1 A 0; call 1 A a 1; call 1 C c 5 B; ret C c 8; ret A a 12; end 1 A 13",
                  "complete 0..13 self 2: Aa 1..12 self 11, Cc 5..8 self 3;");
     // parallel children: self time is the duration less their union
-    script_check("begin 1 A 0; call 1 A a 0; call 1 B b 10 A; call 1 C b 20 A; call 1 D b 50 A; ret B b 30; ret C b 40;"
-                 "ret D b 60; ret A a 100; end 1 A 100",
-                 "complete 0..100 self 0: Aa 0..100 self 60, >Bb 10..30 self 20 wait 10, >Cb 20..40 self 20 wait 20, >Db 50..60 self 10 "
-                 "wait 10;");
+    script_check(
+        "begin 1 A 0; call 1 A a 0; call 1 B b 10 A; call 1 C b 20 A; call 1 D b 50 A; ret B b 30; ret C b 40;"
+        "ret D b 60; ret A a 100; end 1 A 100",
+        "complete 0..100 self 0: Aa 0..100 self 60, >Bb 10..30 self 20 wait 10, >Cb 20..40 self 20 wait 20, >Db 50..60 self 10 "
+        "wait 10;");
     // a child process that outlives the parent span, within the request
     script_check("begin 1 A 0; call 1 A a 10; call 1 B b 15 A; ret A a 20; ret B b 40; end 1 A 50",
                  "complete 0..50 self 20: Aa 10..20 self 5, >Bb 15..40 self 25 wait 5;");
@@ -56,16 +62,18 @@ static void across_processes(void **state) {
                  "complete 0..7 self 5: Aa 1..2 self 1, Bb 5..6 self 1 wait 3;");
 }
 
-// What a span's parent covers is over when it has ended: a call that only came after it is no recursion, and takes its time from the
-// request's own. An answer brings back the token, but is no new work.
+// What a span's parent covers is over when it has ended: a call that only came after it is no
+// recursion, and takes its time from the request's own. An answer brings back the token, but is no
+// new work.
 static void after_the_parent(void **state) {
     (void)state;
     // a direct call, then a server that does the same
     script_check("begin 1 A 0; call 1 A a 10; ret A a 20; call 1 B a 30 A; ret B a 40; end 1 A 50",
                  "complete 0..50 self 30: Aa 10..20 self 10, Ba 30..40 self 10 wait 10;");
     // the answer brought the token back from the server
-    script_check("begin 1 A 0; call 1 B a 10 A; ret B a 20; call 1 A a 30 B; ret A a 40; end 1 A 50",
-                 "complete 0..50 self 30: Ba 10..20 self 10 wait 10, Aa 30..40 self 10;");
+    script_check(
+        "begin 1 A 0; call 1 B a 10 A; ret B a 20; call 1 A a 30 B; ret A a 40; end 1 A 50",
+        "complete 0..50 self 30: Ba 10..20 self 10 wait 10, Aa 30..40 self 10;");
     // begun before the end of the parent: that is recursion
     script_check("begin 1 A 0; call 1 A a 10; call 1 B a 19 A; ret A a 20; ret B a 40; end 1 A 50",
                  "complete 0..50 self 20: Aa 10..20 self 9, >Ba 19..40 self 21 inner wait 9;");
@@ -77,10 +85,13 @@ static void asynchronous(void **state) {
     script_check("begin 1 A 0; call 1 A a 1; ret A a 5; call 1 B b 8 A; end 1 A 10; ret B b 300",
                  "complete 0..10 self 4: Aa 1..5 self 4, >Bb 8..300 self 0 async wait 3;");
     // that begins after it
-    script_check("begin 1 A 0; end 1 A 10; call 1 B b 20 A; ret B b 30", "complete 0..10 self 10: Bb 20..30 self 0 async wait 20;");
+    script_check("begin 1 A 0; end 1 A 10; call 1 B b 20 A; ret B b 30",
+                 "complete 0..10 self 10: Bb 20..30 self 0 async wait 20;");
     // that begins after it and may have ended in silence: its end is not known, the request's is
-    script_check("begin 1 A 0; end 1 A 10; none 1 B b z 20 A", "complete 0..10 self 10: Bb 20.. async open unknown wait 20;");
-    // that outlives the grace time: the request goes without it, which is counted, and its return is nobody's fault
+    script_check("begin 1 A 0; end 1 A 10; none 1 B b z 20 A",
+                 "complete 0..10 self 10: Bb 20.. async open unknown wait 20;");
+    // that outlives the grace time: the request goes without it, which is counted, and its return
+    // is nobody's fault
     struct script *s = script_new(true, 0);
     script_run(s, "begin 1 A 0; call 1 B b 8 A; end 1 A 10; now 1009");
     script_expect(s, "");
@@ -88,36 +99,49 @@ static void asynchronous(void **state) {
     script_expect(s, "complete 0..10 self 8: Bb 8.. async open wait 8;");
     script_run(s, "ret B b 2000");
     script_expect_counts(s, 0, 1, 0);
-    // and the record of the closed request is another's meanwhile, who is called in the middle of it
+    // and the record of the closed request is another's meanwhile, who is called in the middle of
+    // it
     script_run(s, "begin 1 A 2000; call 1 T a 2001 A; end 1 A 2002; now 2950; now 3003");
     s->len = 0;
-    script_run(s, "begin 7 A 3004; call 7 A c 3005; ret A c 3006; call 7 T b 3007; ret T b 3008; ret T a 3009; end 7 A 3010;"
-                  "now 5000");
+    script_run(
+        s,
+        "begin 7 A 3004; call 7 A c 3005; ret A c 3006; call 7 T b 3007; ret T b 3008; ret T a 3009; end 7 A 3010;"
+        "now 5000");
     script_expect(s, "complete 3004..3010 self 4: Ac 3005..3006 self 1, Tb 3007..3008 self 1;");
     // a sync child of an async span
-    script_run(s, "begin 2 A 6000; call 2 B b 6001 A; call 2 B c 6002; ret B c 6003; end 2 A 6004; ret B b 6005; now 9000");
-    script_expect(s, "complete 6000..6004 self 1: Bb 6001..6005 self 0 async wait 1, >Bc 6002..6003 self 1;");
+    script_run(
+        s,
+        "begin 2 A 6000; call 2 B b 6001 A; call 2 B c 6002; ret B c 6003; end 2 A 6004; ret B b 6005; now 9000");
+    script_expect(
+        s, "complete 6000..6004 self 1: Bb 6001..6005 self 0 async wait 1, >Bc 6002..6003 self 1;");
     script_free(s);
 }
 
-// -- what is missing ---------------------------------------------------------------------------------------------------
+// -- what is missing ------------------------------------------------------------------------------
 
 static void unwinding(void **state) {
     (void)state;
     // the return of b never came
-    script_check("begin 1 A 0; call 1 A a 1; call 1 A b 2; ret A a 4; end 1 A 5", "incomplete 0..5;");
+    script_check("begin 1 A 0; call 1 A a 1; call 1 A b 2; ret A a 4; end 1 A 5",
+                 "incomplete 0..5;");
     // nor did that of a, in the process that ended the request
     script_check("begin 1 A 0; call 1 A a 1; end 1 A 5", "incomplete 0..5;");
     // what ends a moment after the marker is async
-    script_check("begin 1 A 0; call 1 A a 1; end 1 A 5; ret A a 6", "complete 0..5 self 1: Aa 1..6 self 0 async;");
+    script_check("begin 1 A 0; call 1 A a 1; end 1 A 5; ret A a 6",
+                 "complete 0..5 self 1: Aa 1..6 self 0 async;");
     // what the ending process begins later does not matter
-    script_check("begin 1 A 0; end 1 A 5; call 1 A a 6", "complete 0..5 self 5: Aa 6.. async open;");
+    script_check("begin 1 A 0; end 1 A 5; call 1 A a 6",
+                 "complete 0..5 self 5: Aa 6.. async open;");
     // the beginning process may go on with what it has open when another one ends the request
-    script_check("begin 1 A 0; call 1 A a 1; end 1 B 5", "complete 0..5 self 1: Aa 1.. async open;");
-    script_check("call 1 A a 1; end 1 B 5; begin 1 A 0; now 5000", "complete 0..5 self 1: Aa 1.. async open;");
+    script_check("begin 1 A 0; call 1 A a 1; end 1 B 5",
+                 "complete 0..5 self 1: Aa 1.. async open;");
+    script_check("call 1 A a 1; end 1 B 5; begin 1 A 0; now 5000",
+                 "complete 0..5 self 1: Aa 1.. async open;");
     // only requests that had something unwound are hurt
     struct script *s = script_new(true, 0);
-    script_run(s, "begin 1 A 0; begin 2 B 0; call 2 S a 1 B; call 1 S b 2 A; ret S a 3; end 1 A 4; end 2 B 4; now 9000");
+    script_run(
+        s,
+        "begin 1 A 0; begin 2 B 0; call 2 S a 1 B; call 1 S b 2 A; ret S a 3; end 1 A 4; end 2 B 4; now 9000");
     script_expect(s, "incomplete 0..4;complete 0..4 self 2: Sa 1..3 self 2 wait 1;");
     script_expect_counts(s, 0, 0, 0);
     script_free(s);
@@ -126,22 +150,30 @@ static void unwinding(void **state) {
 static void orphans(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
-    script_run(s, "ret A a 1; begin 1 A 2; call 1 A a 3; ret A b 4; ret B a 5; ret A a 6; ret A a 7; end 1 A 8; now 9000");
+    script_run(
+        s,
+        "ret A a 1; begin 1 A 2; call 1 A a 3; ret A b 4; ret B a 5; ret A a 6; ret A a 7; end 1 A 8; now 9000");
     script_expect(s, "complete 2..8 self 3: Aa 3..6 self 3;");
     script_expect_counts(s, 4, 0, 0);
     script_free(s);
 }
 
-// What had ended before a loss, by more than messages overtake each other, with nothing open, is not hurt; nor is what begins later.
+// What had ended before a loss, by more than messages overtake each other, with nothing open, is
+// not hurt; nor is what begins later.
 static void losses_after_the_end(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
-    script_run(s, "begin 20 A 100; call 20 B b 101 A; ret B b 102; end 20 A 103; begin 21 A 104; call 21 B b 104.5 A; end 21 A 105;"
-                  "begin 22 A 106; end 22 A 106.5; lost 107.01; lost 107.02; begin 23 A 108; end 23 A 109; now 1500");
-    script_expect(s, "complete 100..103 self 2: Bb 101..102 self 1 wait 1;incomplete 104..105;incomplete 106..106.5;"
-                     "complete 108..109 self 1;");
+    script_run(
+        s,
+        "begin 20 A 100; call 20 B b 101 A; ret B b 102; end 20 A 103; begin 21 A 104; call 21 B b 104.5 A; end 21 A 105;"
+        "begin 22 A 106; end 22 A 106.5; lost 107.01; lost 107.02; begin 23 A 108; end 23 A 109; now 1500");
+    script_expect(
+        s,
+        "complete 100..103 self 2: Bb 101..102 self 1 wait 1;incomplete 104..105;incomplete 106..106.5;"
+        "complete 108..109 self 1;");
     // an asynchronous call makes it later
-    script_run(s, "begin 24 A 2000; call 24 B b 2001 A; end 24 A 2002; ret B b 2010; lost 2013; now 4000");
+    script_run(
+        s, "begin 24 A 2000; call 24 B b 2001 A; end 24 A 2002; ret B b 2010; lost 2013; now 4000");
     script_expect(s, "incomplete 2000..2010;");
     // as many losses as are not remembered one by one
     script_run(s, "begin 25 A 5000; end 25 A 5001");
@@ -172,9 +204,11 @@ static void losses(void **state) {
     script_expect(s, "expired 9000..9000;");
     script_expect_counts(s, 0, 0, 0);
     // calls whose returns were lost leave the stack, so that a server's next requests are as before
-    script_run(s, "begin 7 A 40000; call 7 S a 40001 A; lost; end 7 A 40003; now 42000; begin 8 A 42001;"
-                  "call 8 S a 42002 A; ret S a 42003; end 8 A 42004; ret S a 42005; now 44000");
-    script_expect(s, "incomplete 40000..40003;complete 42001..42004 self 2: Sa 42002..42003 self 1 wait 1;");
+    script_run(
+        s, "begin 7 A 40000; call 7 S a 40001 A; lost; end 7 A 40003; now 42000; begin 8 A 42001;"
+           "call 8 S a 42002 A; ret S a 42003; end 8 A 42004; ret S a 42005; now 44000");
+    script_expect(
+        s, "incomplete 40000..40003;complete 42001..42004 self 2: Sa 42002..42003 self 1 wait 1;");
     script_expect_counts(s, 1, 0, 0);
     script_free(s);
 }
@@ -182,7 +216,8 @@ static void losses(void **state) {
 static void without_a_begin(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
-    // calls under somebody's token are no request: they are given up after the grace time, and another at most
+    // calls under somebody's token are no request: they are given up after the grace time, and
+    // another at most
     script_run(s, "call 1 A a 0; ret A a 1; call 1 A b 2; ret A b 3; now 1003");
     assert_int_equal(request_pool_open(s->pool), 1);
     script_run(s, "now 2003");
@@ -226,8 +261,10 @@ static void reasons(void **state) {
 static void stale_tiers(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
-    script_run(s, "begin 1 A 0; end 1 A 1; now 2000; call 1 T a 2000; call 1 T b 2001; ret T b 2002; ret T a 2003; now 4000;"
-                  "call 2 A b 4000; ret A b 4001; now 9000");
+    script_run(
+        s,
+        "begin 1 A 0; end 1 A 1; now 2000; call 1 T a 2000; call 1 T b 2001; ret T b 2002; ret T a 2003; now 4000;"
+        "call 2 A b 4000; ret A b 4001; now 9000");
     assert_string_equal(s->stale, "abb");
     script_expect_counts(s, 0, 3, 0);
     script_free(s);
@@ -242,7 +279,8 @@ static void expired(void **state) {
     script_expect(s, "expired 0..29000;");
     script_run(s, "end 2 B 30099; now 31099");
     script_expect(s, "complete 100..30099 self 29999;");
-    // what still comes under the expired one is stale, and its returns are no orphans; its end is no call
+    // what still comes under the expired one is stale, and its returns are no orphans; its end is
+    // no call
     script_run(s, "call 1 A a 31100; ret A a 31101; end 1 A 31102; now 40000");
     script_expect(s, "");
     script_expect_counts(s, 0, 1, 0);
@@ -252,11 +290,15 @@ static void expired(void **state) {
 static void stale(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
-    script_run(s, "begin 1 A 0; end 1 A 1; now 2000; call 1 T a 2000; call 1 T b 2001; ret T b 2002; ret T a 2003; end 1 A 2004");
+    script_run(
+        s,
+        "begin 1 A 0; end 1 A 1; now 2000; call 1 T a 2000; call 1 T b 2001; ret T b 2002; ret T a 2003; end 1 A 2004");
     script_expect(s, "complete 0..1 self 1;");
     script_expect_counts(s, 0, 2, 0);
     // a timer's stale call around a good request's in the same server
-    script_run(s, "begin 2 A 3000; call 1 S a 3001; call 2 S b 3002 A; ret S b 3003; ret S a 3004; end 2 A 3005; now 5000");
+    script_run(
+        s,
+        "begin 2 A 3000; call 1 S a 3001; call 2 S b 3002 A; ret S b 3003; ret S a 3004; end 2 A 3005; now 5000");
     script_expect(s, "complete 3000..3005 self 4: Sb 3002..3003 self 1 wait 2;");
     script_expect_counts(s, 0, 3, 0);
     // a begin makes the token good again
@@ -264,9 +306,12 @@ static void stale(void **state) {
     script_expect(s, "complete 6000..6003 self 2: Aa 6001..6002 self 1;");
     script_expect_counts(s, 0, 3, 0);
     // also while the one before is in its grace time, or never ended
-    script_run(s, "begin 1 A 10000; end 1 A 10001; begin 1 A 10002; call 1 A a 10003; ret A a 10004; begin 1 A 10005;"
-                  "end 1 A 10006; now 20000; now 50000");
-    script_expect(s, "complete 10000..10001 self 1;complete 10005..10006 self 1;expired 10002..10004;");
+    script_run(
+        s,
+        "begin 1 A 10000; end 1 A 10001; begin 1 A 10002; call 1 A a 10003; ret A a 10004; begin 1 A 10005;"
+        "end 1 A 10006; now 20000; now 50000");
+    script_expect(
+        s, "complete 10000..10001 self 1;complete 10005..10006 self 1;expired 10002..10004;");
     script_free(s);
 }
 
@@ -288,7 +333,8 @@ static void closed_tokens(void **state) {
     tracker_advance(s->tracker, call.time + 2 * GRACE_NS);
     s->len = 0;
     assert_int_equal(request_pool_open(s->pool), 0);
-    for (uint64_t i = MANY - LIMIT_CLOSED_TOKENS / 16; i < MANY; i++) { // the latest are all remembered
+    // the latest are all remembered
+    for (uint64_t i = MANY - LIMIT_CLOSED_TOKENS / 16; i < MANY; i++) {
         call.token = 1000 + i;
         assert_int_equal(tracker_call(s->tracker, &call).index, SPAN_NONE);
     }
@@ -300,22 +346,32 @@ static void closed_tokens(void **state) {
     script_free(s);
 }
 
-// -- disorder ----------------------------------------------------------------------------------------------------------
+// -- disorder -------------------------------------------------------------------------------------
 
 static void interleaved(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
     // one server, two requests one after the other
-    script_run(s, "begin 1 A 0; begin 2 B 0; call 1 S a 1 A; ret S a 2; call 2 S a 3 B; ret S a 4; call 1 S a 5 A;"
-                  "ret S a 6; end 2 B 9; end 1 A 10; now 5000");
-    script_expect(s, "complete 0..9 self 8: Sa 3..4 self 1 wait 3;complete 0..10 self 8: Sa 1..2 self 1 wait 1, Sa 5..6 self 1;");
+    script_run(
+        s,
+        "begin 1 A 0; begin 2 B 0; call 1 S a 1 A; ret S a 2; call 2 S a 3 B; ret S a 4; call 1 S a 5 A;"
+        "ret S a 6; end 2 B 9; end 1 A 10; now 5000");
+    script_expect(
+        s,
+        "complete 0..9 self 8: Sa 3..4 self 1 wait 3;complete 0..10 self 8: Sa 1..2 self 1 wait 1, Sa 5..6 self 1;");
     // one within the other: a selective receive inside a call. Neither is the other's child
-    script_run(s, "begin 3 A 6000; begin 4 B 6000; call 3 S a 6001 A; call 4 S a 6002 B; ret S a 6003; ret S a 6008;"
-                  "end 3 A 6010; end 4 B 6010; now 9000");
-    script_expect(s, "complete 6000..6010 self 3: Sa 6001..6008 self 7 wait 1;complete 6000..6010 self 9: Sa 6002..6003 self 1 wait 2;");
+    script_run(
+        s,
+        "begin 3 A 6000; begin 4 B 6000; call 3 S a 6001 A; call 4 S a 6002 B; ret S a 6003; ret S a 6008;"
+        "end 3 A 6010; end 4 B 6010; now 9000");
+    script_expect(
+        s,
+        "complete 6000..6010 self 3: Sa 6001..6008 self 7 wait 1;complete 6000..6010 self 9: Sa 6002..6003 self 1 wait 2;");
     // and back in the first's call below it
-    script_run(s, "begin 5 A 10000; begin 6 B 10000; call 5 S a 10001 A; call 6 S b 10002 B; call 5 S c 10003 S;"
-                  "ret S c 10004; ret S b 10005; ret S a 10006; end 5 A 10007; end 6 B 10007; now 20000");
+    script_run(
+        s,
+        "begin 5 A 10000; begin 6 B 10000; call 5 S a 10001 A; call 6 S b 10002 B; call 5 S c 10003 S;"
+        "ret S c 10004; ret S b 10005; ret S a 10006; end 5 A 10007; end 6 B 10007; now 20000");
     script_expect_counts(s, 0, 0, 0);
     script_free(s);
 }
@@ -323,24 +379,29 @@ static void interleaved(void **state) {
 // Across processes messages overtake each other by up to 4 ms.
 static void overtaking(void **state) {
     (void)state;
-    script_check("call 1 B a 2 A; ret B a 3; begin 1 A 0; end 1 A 5", "complete 0..5 self 4: Ba 2..3 self 1 wait 2;");
-    script_check("begin 1 A 0; end 1 A 5; call 1 B a 2 A; ret B a 3", "complete 0..5 self 4: Ba 2..3 self 1 wait 2;");
+    script_check("call 1 B a 2 A; ret B a 3; begin 1 A 0; end 1 A 5",
+                 "complete 0..5 self 4: Ba 2..3 self 1 wait 2;");
+    script_check("begin 1 A 0; end 1 A 5; call 1 B a 2 A; ret B a 3",
+                 "complete 0..5 self 4: Ba 2..3 self 1 wait 2;");
     script_check("end 1 B 5; begin 1 A 0", "complete 0..5 self 5;");
-    script_check("call 1 C c 3 B; call 1 B b 2 A; ret B b 4; ret C c 6; call 1 A a 1; ret A a 7; begin 1 A 0; end 1 A 8",
-                 "complete 0..8 self 2: Aa 1..7 self 4, >Bb 2..4 self 1 wait 1, >>Cc 3..6 self 3 wait 1;");
+    script_check(
+        "call 1 C c 3 B; call 1 B b 2 A; ret B b 4; ret C c 6; call 1 A a 1; ret A a 7; begin 1 A 0; end 1 A 8",
+        "complete 0..8 self 2: Aa 1..7 self 4, >Bb 2..4 self 1 wait 1, >>Cc 3..6 self 3 wait 1;");
     // an end before its begin is no request
     script_check("begin 1 A 5; end 1 A 4", "incomplete 4..5;");
     // a second end changes nothing
     script_check("begin 1 A 0; end 1 A 4; end 1 B 6 error", "complete 0..4 self 4;");
     // a clock that goes back within a process gives no negative time
-    script_check("begin 1 A 0; call 1 A a 4; ret A a 3; end 1 A 9", "complete 0..9 self 9: Aa 4..4 self 0;");
+    script_check("begin 1 A 0; call 1 A a 4; ret A a 3; end 1 A 9",
+                 "complete 0..9 self 9: Aa 4..4 self 0;");
 }
 
 // Requests are told in the order in which they ended, after their grace time.
 static void order_of_closing(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
-    script_run(s, "begin 1 A 0; begin 2 B 1; begin 3 C 2; end 3 C 10; end 1 A 11; end 2 B 12; now 1010");
+    script_run(
+        s, "begin 1 A 0; begin 2 B 1; begin 3 C 2; end 3 C 10; end 1 A 11; end 2 B 12; now 1010");
     script_expect(s, "complete 2..10 self 8;");
     script_run(s, "now 1011.5");
     script_expect(s, "complete 0..11 self 11;");
@@ -351,7 +412,7 @@ static void order_of_closing(void **state) {
     script_free(s);
 }
 
-// -- without markers ---------------------------------------------------------------------------------------------------
+// -- without markers ------------------------------------------------------------------------------
 
 static void raw(void **state) {
     (void)state;
@@ -362,13 +423,17 @@ static void raw(void **state) {
     script_expect(s, "complete 2000..2010 error self 0: Aa 2000..2010 self 10 error;");
     // the root's return opens the grace time: async work
     script_run(s, "call 3 A a 10000; call 3 B b 10001 A; ret A a 10002; ret B b 10500; now 12000");
-    script_expect(s, "complete 10000..10002 self 0: Aa 10000..10002 self 1, >Bb 10001..10500 self 0 async wait 1;");
+    script_expect(
+        s,
+        "complete 10000..10002 self 0: Aa 10000..10002 self 1, >Bb 10001..10500 self 0 async wait 1;");
     // recursion of the root
     script_run(s, "call 4 A a 20000; call 4 A a 20001; ret A a 20002; ret A a 20003; now 22000");
-    script_expect(s, "complete 20000..20003 self 0: Aa 20000..20003 self 2, >Aa 20001..20002 self 1 inner;");
+    script_expect(
+        s, "complete 20000..20003 self 0: Aa 20000..20003 self 2, >Aa 20001..20002 self 1 inner;");
     // the root's call is overtaken by a child's
     script_run(s, "call 5 B b 30001 A; call 5 A a 30000; ret B b 30002; ret A a 30005; now 32000");
-    script_expect(s, "complete 30000..30005 self 0: Aa 30000..30005 self 4, >Bb 30001..30002 self 1 wait 1;");
+    script_expect(
+        s, "complete 30000..30005 self 0: Aa 30000..30005 self 4, >Bb 30001..30002 self 1 wait 1;");
     // never returned
     script_run(s, "call 6 A a 40000; now 70001");
     script_expect(s, "expired 40000..40000;");
@@ -383,13 +448,18 @@ static void entry(void **state) {
     (void)state;
     struct script *s = script_new(false, 'a');
     // one label, the process itself, again and again
-    script_run(s, "call 1 A a 0; call 1 A b 1; ret A b 2; ret A a 3; call 1 A a 4; ret A a 5; now 2000; call 1 A a 3000;"
-                  "ret A a 3001; now 5000");
-    script_expect(s, "complete 0..3 self 0: Aa 0..3 self 2, >Ab 1..2 self 1;complete 4..5 self 0: Aa 4..5 self 1;"
-                     "complete 3000..3001 self 0: Aa 3000..3001 self 1;");
+    script_run(
+        s,
+        "call 1 A a 0; call 1 A b 1; ret A b 2; ret A a 3; call 1 A a 4; ret A a 5; now 2000; call 1 A a 3000;"
+        "ret A a 3001; now 5000");
+    script_expect(
+        s,
+        "complete 0..3 self 0: Aa 0..3 self 2, >Ab 1..2 self 1;complete 4..5 self 0: Aa 4..5 self 1;"
+        "complete 3000..3001 self 0: Aa 3000..3001 self 1;");
     // recursion of the entry is no new request
     script_run(s, "call 2 A a 6000; call 2 A a 6001; ret A a 6002; ret A a 6003; now 8000");
-    script_expect(s, "complete 6000..6003 self 0: Aa 6000..6003 self 2, >Aa 6001..6002 self 1 inner;");
+    script_expect(s,
+                  "complete 6000..6003 self 0: Aa 6000..6003 self 2, >Aa 6001..6002 self 1 inner;");
     // a token whose first call is another tier
     script_run(s, "call 3 A b 9000; call 3 A a 9001; ret A a 9002; ret A b 9003; now 11000");
     script_expect(s, "incomplete 9000..9003;");
@@ -400,7 +470,9 @@ static void entry(void **state) {
     script_expect(s, "incomplete 12000..12001;");
     script_expect_counts(s, 0, 0, 0);
     // stale: other tiers under the token between two entries
-    script_run(s, "call 1 B b 20000; ret B b 20001; now 22000; call 1 A a 23000; ret A a 23001; now 25000");
+    script_run(
+        s,
+        "call 1 B b 20000; ret B b 20001; now 22000; call 1 A a 23000; ret A a 23001; now 25000");
     script_expect(s, "complete 23000..23001 self 0: Aa 23000..23001 self 1;");
     script_expect_counts(s, 0, 1, 0);
     // a lost return: once the request has expired, the token's next entry is good again
@@ -413,7 +485,9 @@ static void entry(void **state) {
 static void markers_are_noticed(void **state) {
     (void)state;
     struct script *s = script_new(false, 0);
-    script_run(s, "call 1 B a 2 A; ret B a 3; begin 1 A 0; call 1 A a 10; ret A a 19; end 1 A 20; now 5000");
+    script_run(
+        s,
+        "call 1 B a 2 A; ret B a 3; begin 1 A 0; call 1 A a 10; ret A a 19; end 1 A 20; now 5000");
     script_expect(s, "complete 0..20 self 10: Ba 2..3 self 1 wait 2, Aa 10..19 self 9;");
     script_free(s);
     s = script_new(false, 0);
@@ -422,17 +496,20 @@ static void markers_are_noticed(void **state) {
     // two requests, the second's begin first
     script_free(s);
     s = script_new(false, 0);
-    script_run(s, "call 1 B a 2 A; ret B a 3; begin 2 C 0; begin 1 A 0; end 2 C 9; end 1 A 20; now 5000");
+    script_run(
+        s, "call 1 B a 2 A; ret B a 3; begin 2 C 0; begin 1 A 0; end 2 C 9; end 1 A 20; now 5000");
     script_expect(s, "complete 0..9 self 9;complete 0..20 self 19: Ba 2..3 self 1 wait 2;");
     // cut off at the start: its begin is not in the stream
     script_free(s);
     s = script_new(false, 0);
-    script_run(s, "call 1 A a 2; ret A a 3; call 1 A a 4; ret A a 5; end 1 A 6; begin 2 A 7; end 2 A 8; now 5000");
+    script_run(
+        s,
+        "call 1 A a 2; ret A a 3; call 1 A a 4; ret A a 5; end 1 A 6; begin 2 A 7; end 2 A 8; now 5000");
     script_expect(s, "incomplete 2..6;complete 7..8 self 1;");
     script_free(s);
 }
 
-// -- identities --------------------------------------------------------------------------------------------------------
+// -- identities -----------------------------------------------------------------------------------
 
 static void names(void **state) {
     (void)state;
@@ -479,7 +556,9 @@ static void begun_names(void **state) {
     assert_int_equal(tracker_asked(s->tracker, tracker_find(s->tracker, 3)), 0);
     tracker_answered(s->tracker, tracker_find(s->tracker, 3), 0, 8);
     script_run(s, "end 3 B 2002; now 4000; web 4 B 4000 25; now 40000");
-    script_expect(s, "complete 0..2000 as 7 self 2000;complete 2001..2002 as 8 self 1;expired 4000..4000 as 25;");
+    script_expect(
+        s,
+        "complete 0..2000 as 7 self 2000;complete 2001..2002 as 8 self 1;expired 4000..4000 as 25;");
     assert_int_equal(s->named, 2); // of what was called otherwise nobody has asked
     tracker_name_begun(s->tracker, ref, slice_text("26")); // a closed request
     script_free(s);
@@ -538,16 +617,19 @@ static void answers(void **state) {
     script_free(s);
 }
 
-// -- never returns -----------------------------------------------------------------------------------------------------
+// -- never returns --------------------------------------------------------------------------------
 
-// A server's loop, called anew under every request, with a tier that does return called by it. Which of the two never returns?
+// A server's loop, called anew under every request, with a tier that does return called by it.
+// Which of the two never returns?
 static void loop(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
     for (unsigned i = 1; i <= 300; i++) {
         char line[200];
-        snprintf(line, sizeof line, "begin %u A %u; call %u S h %u A; ret S h %u; call %u S l %u A; end %u A %u; now %u", i,
-                 10 * i, i, 10 * i + 1, 10 * i + 2, i, 10 * i + 3, i, 10 * i + 4, 10 * i);
+        snprintf(
+            line, sizeof line,
+            "begin %u A %u; call %u S h %u A; ret S h %u; call %u S l %u A; end %u A %u; now %u", i,
+            10 * i, i, 10 * i + 1, 10 * i + 2, i, 10 * i + 3, i, 10 * i + 4, 10 * i);
         script_run(s, line);
         s->len = 0;
         assert_int_equal(strlen(s->never), i > LIMIT_LOOP_REQUESTS);
@@ -593,18 +675,20 @@ static void losses_are_no_loop(void **state) {
     struct script *s = script_new(true, 0);
     for (unsigned i = 1; i <= 300; i++) {
         char line[200];
-        snprintf(line, sizeof line, "begin %u A %u; call %u S h %u A; lost; end %u A %u; now %u", i, i, i, i, i, i, i);
+        snprintf(line, sizeof line, "begin %u A %u; call %u S h %u A; lost; end %u A %u; now %u", i,
+                 i, i, i, i, i, i);
         script_run(s, line);
         s->len = 0;
     }
     assert_string_equal(s->never, "");
-    script_run(s, "now 5000; begin 999 A 5000; call 999 S h 5001; ret S h 5002; end 999 A 5003; now 9000");
+    script_run(
+        s, "now 5000; begin 999 A 5000; call 999 S h 5001; ret S h 5002; end 999 A 5003; now 9000");
     s->told[s->len] = 0;
     assert_non_null(strstr(s->told, "complete 5000..5003 self 2: Sh 5001..5002 self 1;"));
     script_free(s);
 }
 
-// -- caps --------------------------------------------------------------------------------------------------------------
+// -- caps -----------------------------------------------------------------------------------------
 
 static void spans_per_request(void **state) {
     (void)state;
@@ -614,7 +698,9 @@ static void spans_per_request(void **state) {
         script_run(s, "call 1 A a 1; ret A a 2");
     }
     script_expect_counts(s, 0, 0, 0);
-    script_run(s, "call 1 A a 3; call 1 A b 3; ret A b 4; ret A a 4; end 1 A 5; call 2 B a 3; ret B a 4; end 2 B 6; now 5000");
+    script_run(
+        s,
+        "call 1 A a 3; call 1 A b 3; ret A b 4; ret A a 4; end 1 A 5; call 2 B a 3; ret B a 4; end 2 B 6; now 5000");
     script_expect(s, "incomplete 0..5 cut from 20002;complete 0..6 self 5: Ba 3..4 self 1;");
     script_expect_counts(s, 0, 0, 2);
     script_free(s);
@@ -646,9 +732,14 @@ static void open_requests(void **state) {
     script_end(s->tracker, call.token + 1, 1, false, 2); // of a begin that was lost
     struct tracker_call other = {.pid = 2, .token = call.token + 2, .from = 2, .tier = 1};
     assert_int_equal(tracker_enter(s->tracker, &other).index, SPAN_NONE);
-    assert_int_equal(tracker_call(s->tracker, &(struct tracker_call){.pid = 3, .token = call.token + 3, .tier = 1}).index, SPAN_NONE);
+    assert_int_equal(
+        tracker_call(s->tracker,
+                     &(struct tracker_call){.pid = 3, .token = call.token + 3, .tier = 1})
+            .index,
+        SPAN_NONE);
     script_run(s, "");
-    script_expect_counts(s, 0, 1, 2); // a call of the first request; the entry's own, and one that nothing is known of
+    // a call of the first request; the entry's own, and one that nothing is known of
+    script_expect_counts(s, 0, 1, 2);
     assert_int_equal(s->counts.refused_requests, 3);
     // there is room again for what comes late of those who had none: they are counted already
     script_run(s, "end 1 A 0; end 2 A 0; now 2000");
@@ -668,7 +759,8 @@ static void open_requests(void **state) {
     script_free(s);
 }
 
-// Two nodes share a pool: one that opens requests without end takes nothing that the other's need, and gets it all back in time.
+// Two nodes share a pool: one that opens requests without end takes nothing that the other's need,
+// and gets it all back in time.
 static void a_share_for_each_node(void **state) {
     (void)state;
     struct script *hog = script_new(true, 0);
@@ -690,8 +782,10 @@ static void a_share_for_each_node(void **state) {
     assert_int_equal(taken, LIMIT_OPEN_REQUESTS / 4 * 3);
     for (int i = 0; i < 1000; i++) {
         char text[200];
-        snprintf(text, sizeof text, "begin %d A %d; call %d A a %d; call %d B b %d A; ret B b %d; ret A a %d; end %d A %d", i + 1, i, i + 1,
-                 i + 1, i + 1, i + 2, i + 3, i + 4, i + 1, i + 5);
+        snprintf(
+            text, sizeof text,
+            "begin %d A %d; call %d A a %d; call %d B b %d A; ret B b %d; ret A a %d; end %d A %d",
+            i + 1, i, i + 1, i + 1, i + 1, i + 2, i + 3, i + 4, i + 1, i + 5);
         script_run(s, text);
     }
     script_run(s, "now 5000");
@@ -707,7 +801,8 @@ static void a_share_for_each_node(void **state) {
     script_free(hog);
 }
 
-// Processes that die in the middle of a call, one after the other: forgotten, at the latest a timeout and a sweep later.
+// Processes that die in the middle of a call, one after the other: forgotten, at the latest a
+// timeout and a sweep later.
 static void processes(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
@@ -720,20 +815,25 @@ static void processes(void **state) {
     script_run(s, "");
     script_expect_counts(s, 0, 0, 10);
     s->len = 0;
-    script_run(s, "now 1; now 30002; now 61000; now 130000; begin 1000 A 130000; call 1000 A a 130001; ret A a 130002;"
-                  "end 1000 A 130003; now 140000");
+    script_run(
+        s,
+        "now 1; now 30002; now 61000; now 130000; begin 1000 A 130000; call 1000 A a 130001; ret A a 130002;"
+        "end 1000 A 130003; now 140000");
     s->told[s->len] = 0;
     assert_non_null(strstr(s->told, "complete 130000..130003 self 2: Aa 130001..130002 self 1;"));
-    script_expect_counts(s, 0, LIMIT_PROCESSES - 10000, 10); // the request of the refused ones is incomplete, the rest never began
+    // the request of the refused ones is incomplete, the rest never began
+    script_expect_counts(s, 0, LIMIT_PROCESSES - 10000, 10);
     script_free(s);
 }
 
-// -- time and reset ----------------------------------------------------------------------------------------------------
+// -- time and reset -------------------------------------------------------------------------------
 
 static void reset(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
-    script_run(s, "begin 1 A 0; call 1 A a 1; ret A a 2; end 1 A 3; begin 2 B 0; call 2 B a 1; call 3 C a 1; reset");
+    script_run(
+        s,
+        "begin 1 A 0; call 1 A a 1; ret A a 2; end 1 A 3; begin 2 B 0; call 2 B a 1; call 3 C a 1; reset");
     script_expect(s, "complete 0..3 self 2: Aa 1..2 self 1;incomplete 0..1;");
     assert_int_equal(request_pool_open(s->pool), 0);
     script_expect_counts(s, 0, 1, 0); // token 3 never began
@@ -752,8 +852,10 @@ static void extreme_times(void **state) {
     for (size_t markers = 0; markers < 2; markers++) {
         struct script *s = script_new(markers == 1, 0);
         for (uint64_t i = 0; i < 6 * 6 * 6 * 6; i++) {
-            const int64_t a = times[i % 6], b = times[i / 6 % 6], c = times[i / 36 % 6], d = times[i / 216 % 6];
-            struct tracker_call call = {.pid = 1 + i % 7, .token = i, .from = 1, .time = a, .tier = 1};
+            const int64_t a = times[i % 6], b = times[i / 6 % 6], c = times[i / 36 % 6],
+                          d = times[i / 216 % 6];
+            struct tracker_call call = {
+                .pid = 1 + i % 7, .token = i, .from = 1, .time = a, .tier = 1};
             if (markers) {
                 tracker_begin(s->tracker, &call);
             }
@@ -796,7 +898,7 @@ static void two_nodes(void **state) {
     script_free(s);
 }
 
-// -- memory ------------------------------------------------------------------------------------------------------------
+// -- memory ---------------------------------------------------------------------------------------
 
 static void without_memory(void **state) {
     (void)state;
@@ -834,7 +936,9 @@ static void without_memory(void **state) {
         fail_alloc_at(-1);
         tracker_reset(s->tracker);
         struct request_counts counts = tracker_take_counts(s->tracker);
-        assert_int_equal(s->finished[REQUEST_COMPLETE] + s->finished[REQUEST_INCOMPLETE] + counts.refused_requests, 3000);
+        assert_int_equal(s->finished[REQUEST_COMPLETE] + s->finished[REQUEST_INCOMPLETE] +
+                             counts.refused_requests,
+                         3000);
         assert_true(s->finished[REQUEST_COMPLETE] < 3000);
         script_free(s);
     }
@@ -850,7 +954,8 @@ static void end_inside(void **state) {
     // however long that takes
     struct script *s = script_new(true, 0);
     script_run(
-        s, "web 1 A 0; call 1 A a 1; end 1 A 3 helper; now 1500; now 3000; now 4500; ret A a 5000; now 5500");
+        s,
+        "web 1 A 0; call 1 A a 1; end 1 A 3 helper; now 1500; now 3000; now 4500; ret A a 5000; now 5500");
     script_expect(s, "");
     script_run(s, "now 7000");
     script_expect(s, "complete 0..5000 self 1: Aa 1..5000 self 4999;");
@@ -867,7 +972,8 @@ static void end_inside(void **state) {
     script_free(s);
 }
 
-// A response that is sent piece by piece: its outcome comes first, then its end, or that of its process.
+// A response that is sent piece by piece: its outcome comes first, then its end, or that of its
+// process.
 static void sending(void **state) {
     (void)state;
     script_check("web 1 A 0; end 1 A 1 sending; call 1 A a 2; ret A a 8; end 1 A 9 helper",
@@ -891,7 +997,8 @@ int main(void) {
         cmocka_unit_test(asynchronous),
         cmocka_unit_test(unwinding),
         cmocka_unit_test(orphans),
-        cmocka_unit_test(losses), cmocka_unit_test(losses_after_the_end),
+        cmocka_unit_test(losses),
+        cmocka_unit_test(losses_after_the_end),
         cmocka_unit_test(without_a_begin),
         cmocka_unit_test(expired),
         cmocka_unit_test(stale),

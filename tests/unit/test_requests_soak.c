@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random requests on random processes, with messages that overtake each other and get lost, against a model that is slow and knows
-// the truth. Prints the seed of a run that fails; KPROF_SOAK_SEED and KPROF_SOAK_RUNS choose others.
+// Random requests on random processes, with messages that overtake each other and get lost, against
+// a model that is slow and knows the truth. Prints the seed of a run that fails; KPROF_SOAK_SEED
+// and KPROF_SOAK_RUNS choose others.
 //
-// What must hold: a request that is told as complete has exactly the spans, parents, times and outcome that it truly had; one that lost
-// nothing is complete unless messages were lost while the tracker had it; every other one is told as something else or not at all;
-// and at the end nothing is left.
+// What must hold: a request that is told as complete has exactly the spans, parents, times and
+// outcome that it truly had; one that lost nothing is complete unless messages were lost while the
+// tracker had it; every other one is told as something else or not at all; and at the end nothing
+// is left.
 #include "base/limits.h"
 #include "request_script.h"
 
@@ -33,8 +35,8 @@ struct true_request {
     uint64_t pid; // that began it
     int64_t begin, end;
     bool error;
-    bool lost_own;      // one of its messages did not arrive
-    bool seen;          // one did
+    bool lost_own;       // one of its messages did not arrive
+    bool seen;           // one did
     bool lost_meanwhile; // messages were lost after the first that arrived, before it was told
     bool told;
 };
@@ -86,11 +88,12 @@ static void emit(struct world *w, struct event e) {
     w->events[w->count++] = e;
 }
 
-static int64_t work(struct world *w, uint64_t pid, uint64_t from, int64_t t, unsigned depth, uint32_t under, unsigned busy);
+static int64_t work(struct world *w, uint64_t pid, uint64_t from, int64_t t, unsigned depth,
+                    uint32_t under, unsigned busy);
 
 // A call of a tier in a process, with what it does inside. Returns when it ended.
-static int64_t run_span(struct world *w, uint64_t pid, uint64_t from, int64_t t, unsigned depth, uint32_t under,
-                        unsigned busy) {
+static int64_t run_span(struct world *w, uint64_t pid, uint64_t from, int64_t t, unsigned depth,
+                        uint32_t under, unsigned busy) {
     struct true_request *r = &w->requests[w->request];
     if (r->count == SPANS) {
         return t;
@@ -101,13 +104,15 @@ static int64_t run_span(struct world *w, uint64_t pid, uint64_t from, int64_t t,
     emit(w, (struct event){.time = start, .kind = CALL, .pid = pid, .from = from, .tier = tier});
     r->spans[i] = (struct true_span){start, 0, pid, from, under, tier, below(w, 10) == 0};
     int64_t end = later(w, work(w, pid, from, start, depth + 1, i, busy), 3);
-    emit(w, (struct event){.time = end, .kind = RETURN, .pid = pid, .tier = tier, .error = r->spans[i].error});
+    emit(w, (struct event){
+                .time = end, .kind = RETURN, .pid = pid, .tier = tier, .error = r->spans[i].error});
     r->spans[i].end = end;
     return end;
 }
 
 // What a process does for a request. busy: the servers that are waiting for it already.
-static int64_t work(struct world *w, uint64_t pid, uint64_t from, int64_t t, unsigned depth, uint32_t under, unsigned busy) {
+static int64_t work(struct world *w, uint64_t pid, uint64_t from, int64_t t, unsigned depth,
+                    uint32_t under, unsigned busy) {
     for (unsigned n = depth > 5 ? 0 : below(w, 4); n > 0; n--) {
         unsigned server = below(w, SERVERS);
         switch (below(w, 5)) {
@@ -125,7 +130,8 @@ static int64_t work(struct world *w, uint64_t pid, uint64_t from, int64_t t, uns
             break;
         case 3: { // a process of its own, for which nobody waits
             uint64_t child = w->next_pid++;
-            int64_t end = run_span(w, child, pid, t + (int64_t)below(w, 20) * MS, depth, SPAN_NONE, ~0u);
+            int64_t end =
+                run_span(w, child, pid, t + (int64_t)below(w, 20) * MS, depth, SPAN_NONE, ~0u);
             if (below(w, 2) == 0) {
                 run_span(w, child, pid, end, depth, SPAN_NONE, ~0u);
             }
@@ -160,23 +166,27 @@ static int by_arrival(const void *a, const void *b) {
         return x->arrives < y->arrives ? -1 : 1;
     }
     // what is of one process keeps its order; the rest comes as it likes
-    return x->pid == y->pid ? (x->time < y->time ? -1 : 1) : x->number * 2654435761u < y->number * 2654435761u ? -1 : 1;
+    return x->pid == y->pid                                    ? (x->time < y->time ? -1 : 1)
+           : x->number * 2654435761u < y->number * 2654435761u ? -1
+                                                               : 1;
 }
 
-// -- the truth, the slow way -------------------------------------------------------------------------------------------
+// -- the truth, the slow way ----------------------------------------------------------------------
 
 static bool covers(const struct true_span *s, int64_t t) {
     return s->start <= t && t < s->end;
 }
 
-// Who brought a process the work that it does at its spans without one below them, and where these hang.
+// Who brought a process the work that it does at its spans without one below them, and where these
+// hang.
 struct true_context {
     uint64_t sender; // the process itself: nobody
     uint32_t parent;
 };
 
 // The context of a process before a time, by its last span without one below it.
-static struct true_context context_of(const struct true_request *r, const struct true_context *of, uint64_t pid, int64_t time) {
+static struct true_context context_of(const struct true_request *r, const struct true_context *of,
+                                      uint64_t pid, int64_t time) {
     struct true_context found = {pid, SPAN_NONE};
     int64_t latest = INT64_MIN;
     for (uint32_t k = 0; k < r->count; k++) {
@@ -190,7 +200,8 @@ static struct true_context context_of(const struct true_request *r, const struct
 }
 
 // Whether a process has had work of another one, at first hand or further.
-static bool has_worked_for(const struct true_request *r, const struct true_context *of, uint64_t pid, uint64_t whom, int64_t time) {
+static bool has_worked_for(const struct true_request *r, const struct true_context *of,
+                           uint64_t pid, uint64_t whom, int64_t time) {
     for (uint32_t k = 0; k < r->count; k++) {
         const struct true_span *s = &r->spans[k];
         if (s->pid == pid && s->below == SPAN_NONE && s->start < time && of[k].sender == whom) {
@@ -201,12 +212,15 @@ static bool has_worked_for(const struct true_request *r, const struct true_conte
     return sender != pid && has_worked_for(r, of, sender, whom, time);
 }
 
-// The last thing a process did before a time, or got back from those it had given work; INT64_MIN: nothing.
-static int64_t last_done(const struct true_request *r, const struct true_context *of, uint64_t pid, int64_t time) {
+// The last thing a process did before a time, or got back from those it had given work; INT64_MIN:
+// nothing.
+static int64_t last_done(const struct true_request *r, const struct true_context *of, uint64_t pid,
+                         int64_t time) {
     int64_t last = pid == r->pid && r->begin < time ? r->begin : INT64_MIN;
     for (uint32_t k = 0; k < r->count; k++) {
         const struct true_span *s = &r->spans[k];
-        bool given = s->pid != pid && s->below == SPAN_NONE && s->start < time && of[k].sender == pid;
+        bool given =
+            s->pid != pid && s->below == SPAN_NONE && s->start < time && of[k].sender == pid;
         last = given && s->end < time && s->end > last ? s->end : last;
     }
     for (uint32_t k = 0; k < r->count; k++) {
@@ -240,7 +254,8 @@ static bool busy_in(const struct true_request *r, uint64_t pid, int64_t from, in
 }
 
 // What was open in a process at a time; *last: else what was begun last.
-static uint32_t open_in(const struct true_request *r, uint64_t pid, int64_t time, uint32_t *begun_last) {
+static uint32_t open_in(const struct true_request *r, uint64_t pid, int64_t time,
+                        uint32_t *begun_last) {
     uint32_t open = SPAN_NONE, last = SPAN_NONE;
     for (uint32_t k = 0; k < r->count; k++) {
         const struct true_span *p = &r->spans[k];
@@ -255,13 +270,16 @@ static uint32_t open_in(const struct true_request *r, uint64_t pid, int64_t time
     return open;
 }
 
-// The context in which span i hangs, those before it being known, as request_tree.h says. *wait: how long it waited.
-static struct true_context true_context(const struct true_request *r, const struct true_context *of, uint32_t i, int64_t *wait) {
+// The context in which span i hangs, those before it being known, as request_tree.h says. *wait:
+// how long it waited.
+static struct true_context true_context(const struct true_request *r, const struct true_context *of,
+                                        uint32_t i, int64_t *wait) {
     const struct true_span *s = &r->spans[i];
     struct true_context own = context_of(r, of, s->pid, s->start);
     int64_t sent = last_done(r, of, s->from, s->start);
     *wait = 0;
-    if (s->from == s->pid || sent == INT64_MIN || has_worked_for(r, of, s->from, s->pid, s->start) ||
+    if (s->from == s->pid || sent == INT64_MIN ||
+        has_worked_for(r, of, s->from, s->pid, s->start) ||
         (own.sender == s->from && sent <= last_end_of_top(r, s->pid, s->start))) {
         return own;
     }
@@ -270,7 +288,8 @@ static struct true_context true_context(const struct true_request *r, const stru
     if (parent == SPAN_NONE && last != SPAN_NONE && busy_in(r, s->from, s->start, s->end)) {
         parent = last;
     }
-    return (struct true_context){s->from, parent != SPAN_NONE ? parent : context_of(r, of, s->from, s->start).parent};
+    return (struct true_context){
+        s->from, parent != SPAN_NONE ? parent : context_of(r, of, s->from, s->start).parent};
 }
 
 // All parents and waits, in order of start.
@@ -279,7 +298,10 @@ static void true_parents(const struct true_request *r, uint32_t *parents, int64_
     for (int64_t after = INT64_MIN;;) {
         uint32_t i = SPAN_NONE;
         for (uint32_t k = 0; k < r->count; k++) {
-            i = r->spans[k].start > after && (i == SPAN_NONE || r->spans[k].start < r->spans[i].start) ? k : i;
+            i = r->spans[k].start > after &&
+                        (i == SPAN_NONE || r->spans[k].start < r->spans[i].start)
+                    ? k
+                    : i;
         }
         if (i == SPAN_NONE) {
             return;
@@ -294,8 +316,10 @@ static void true_parents(const struct true_request *r, uint32_t *parents, int64_
     }
 }
 
-// How much of from … to is covered by the spans that `of` chooses (its children; all when SPAN_NONE), moment by moment.
-static int64_t true_cover(const struct true_request *r, const uint32_t *parents, uint32_t of, int64_t from, int64_t to) {
+// How much of from … to is covered by the spans that `of` chooses (its children; all when
+// SPAN_NONE), moment by moment.
+static int64_t true_cover(const struct true_request *r, const uint32_t *parents, uint32_t of,
+                          int64_t from, int64_t to) {
     int64_t sum = 0;
     for (int64_t t = from; t < to;) {
         int64_t next = to;
@@ -323,7 +347,8 @@ static void check_complete(const struct true_request *r, const struct request_re
     assert_int_equal(result->count, r->count);
     int64_t waits[SPANS];
     true_parents(r, parents, waits);
-    assert_int_equal(result->self, r->end - r->begin - true_cover(r, parents, SPAN_NONE, r->begin, r->end));
+    assert_int_equal(result->self,
+                     r->end - r->begin - true_cover(r, parents, SPAN_NONE, r->begin, r->end));
     for (uint32_t i = 0; i < r->count; i++) {
         const struct true_span *s = &r->spans[i];
         const struct span *got = NULL;
@@ -335,7 +360,8 @@ static void check_complete(const struct true_request *r, const struct request_re
         uint32_t depth = 0;
         for (uint32_t p = parents[i]; p != SPAN_NONE; p = parents[p]) {
             depth++;
-            outermost = outermost && !(r->spans[p].tier == s->tier && covers(&r->spans[p], s->start));
+            outermost =
+                outermost && !(r->spans[p].tier == s->tier && covers(&r->spans[p], s->start));
         }
         assert_int_equal(got->pid, s->pid);
         assert_int_equal(got->tier, s->tier);
@@ -346,7 +372,8 @@ static void check_complete(const struct true_request *r, const struct request_re
         assert_int_equal(got->outermost, outermost);
         assert_int_equal(got->depth, depth);
         assert_int_equal(got->wait, waits[i]);
-        assert_int_equal(got->self, async ? 0 : s->end - s->start - true_cover(r, parents, i, s->start, s->end));
+        assert_int_equal(
+            got->self, async ? 0 : s->end - s->start - true_cover(r, parents, i, s->start, s->end));
         assert_int_equal(got->parent == SPAN_NONE, parents[i] == SPAN_NONE);
         if (parents[i] != SPAN_NONE) {
             assert_int_equal(result->spans[got->parent].start, r->spans[parents[i]].start);
@@ -354,7 +381,8 @@ static void check_complete(const struct true_request *r, const struct request_re
     }
 }
 
-// A finished request names itself by its identity: 3 + index, given by its begin, or by its first call.
+// A finished request names itself by its identity: 3 + index, given by its begin, or by its first
+// call.
 static void finished(void *context, const struct request_result *result) {
     struct world *w = context;
     w->complete += result->fate == REQUEST_COMPLETE;
@@ -387,7 +415,11 @@ static void lose(struct world *w) {
 }
 
 static void deliver(struct world *w, const struct event *e) {
-    struct tracker_call call = {.pid = e->pid, .token = 1000 + e->request, .from = e->from, .time = e->time, .tier = e->tier};
+    struct tracker_call call = {.pid = e->pid,
+                                .token = 1000 + e->request,
+                                .from = e->from,
+                                .time = e->time,
+                                .tier = e->tier};
     struct request_ref ref = {SPAN_NONE, 0};
     w->requests[e->request].seen = true;
     switch (e->kind) {
@@ -409,14 +441,18 @@ static void deliver(struct world *w, const struct event *e) {
     }
 }
 
-// Messages before a request's begin are few ms of it; lost with nothing seen of it before, nothing tells. They are not lost here.
+// Messages before a request's begin are few ms of it; lost with nothing seen of it before, nothing
+// tells. They are not lost here.
 static bool may_be_lost(const struct world *w, const struct event *e) {
     return w->requests[e->request].seen || e->kind == BEGIN || e->kind == END;
 }
 
 static void run(struct world *w, struct request_pool *pool, bool losses) {
-    struct tracker_options options = {.timeout_ns = 30000LL * MS, .markers = true, .entry = TIER_NONE,
-                                      .events = {.context = w, .finished = finished, .never_returns = never_returns}};
+    struct tracker_options options = {
+        .timeout_ns = 30000LL * MS,
+        .markers = true,
+        .entry = TIER_NONE,
+        .events = {.context = w, .finished = finished, .never_returns = never_returns}};
     w->next_pid = 1 + SERVERS;
     w->damaged = losses;
     for (uint32_t i = 0; i < REQUESTS; i++) {
@@ -472,7 +508,8 @@ static void soak(void **state) {
     for (uint64_t seed = first; seed < first + runs; seed++) {
         memset(w, 0, sizeof *w);
         w->random = w->seed = seed;
-        fprintf(stderr, "\rseed %lu ", (unsigned long)seed); // what stands there when it fails is the seed
+        fprintf(stderr, "\rseed %lu ",
+                (unsigned long)seed); // what stands there when it fails is the seed
         run(w, pool, seed % 2 == 1);
         complete += w->complete;
         others += w->others;

@@ -40,7 +40,8 @@ static void good(void **state) {
         assert_true(reads("0123456789abcdef", 16, modes[i] | 0200, &s, why));
         assert_true(slice_is(secret_slice(&s), "0123456789abcdef"));
     }
-    assert_true(reads("0123456789 abcdef\r\n\n", 20, 0600, &s, why)); // newlines at the end do not count
+    assert_true(
+        reads("0123456789 abcdef\r\n\n", 20, 0600, &s, why)); // newlines at the end do not count
     assert_true(slice_is(secret_slice(&s), "0123456789 abcdef"));
     assert_true(reads("0123\0\xff\n6789abcde ", 16, 0600, &s, why)); // all other bytes do
     assert_true(slice_equal(secret_slice(&s), slice_of("0123\0\xff\n6789abcde ", 16)));
@@ -66,12 +67,18 @@ static void bad(void **state) {
     } cases[] = {
         {"", 0, 0600, ": the file is empty; make a secret with: openssl rand -hex 32"},
         {"\n\r\n", 3, 0600, ": the file is empty; make a secret with: openssl rand -hex 32"},
-        {"0123456789abcde\n", 16, 0600, ": a secret has 16 to 1024 bytes, this one fewer; make one with: openssl rand -hex 32"},
-        {many, LIMIT_SECRET_BYTES + 1, 0600, ": a secret has 16 to 1024 bytes, this one more; make one with: openssl rand -hex 32"},
-        {many, sizeof many, 0600, ": a secret has 16 to 1024 bytes, this one more; make one with: openssl rand -hex 32"},
-        {"0123456789abcdef", 16, 0644, ": mode 644 opens the secret to everybody on this machine; chmod 600 it"},
-        {"0123456789abcdef", 16, 0602, ": mode 602 opens the secret to everybody on this machine; chmod 600 it"},
-        {"0123456789abcdef", 16, 0601, ": mode 601 opens the secret to everybody on this machine; chmod 600 it"},
+        {"0123456789abcde\n", 16, 0600,
+         ": a secret has 16 to 1024 bytes, this one fewer; make one with: openssl rand -hex 32"},
+        {many, LIMIT_SECRET_BYTES + 1, 0600,
+         ": a secret has 16 to 1024 bytes, this one more; make one with: openssl rand -hex 32"},
+        {many, sizeof many, 0600,
+         ": a secret has 16 to 1024 bytes, this one more; make one with: openssl rand -hex 32"},
+        {"0123456789abcdef", 16, 0644,
+         ": mode 644 opens the secret to everybody on this machine; chmod 600 it"},
+        {"0123456789abcdef", 16, 0602,
+         ": mode 602 opens the secret to everybody on this machine; chmod 600 it"},
+        {"0123456789abcdef", 16, 0601,
+         ": mode 601 opens the secret to everybody on this machine; chmod 600 it"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct secret s = {.len = 99};

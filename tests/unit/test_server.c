@@ -20,7 +20,8 @@ static void session(void **state) {
     assert_true(hears(s.control, "ping", NULL));
     // data before the tiers are known waits, also what comes with the hello in one go
     s.data = peer();
-    say_hello_and(s.data, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL}, "first");
+    say_hello_and(s.data, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL},
+                  "first");
     UNTIL(seen.begins == 1);
     put(s.data, " second", 7);
     turn(50);
@@ -75,10 +76,10 @@ static void strangers(void **state) {
     memcpy(other, s.key, 16);
     other[15] ^= 1;
     const struct hello wrong[] = {
-        {"data", 1, s.session, slice_of(other, 16), NULL},      // another key
-        {"data", 1, s.session, slice_of(s.key, 15), NULL},      // a part of it
-        {"data", 1, s.session, slice_of(s.key, 0), NULL},       // none
-        {"data", 1, s.session + 1, slice_of(s.key, 16), NULL},  // another session
+        {"data", 1, s.session, slice_of(other, 16), NULL},     // another key
+        {"data", 1, s.session, slice_of(s.key, 15), NULL},     // a part of it
+        {"data", 1, s.session, slice_of(s.key, 0), NULL},      // none
+        {"data", 1, s.session + 1, slice_of(s.key, 16), NULL}, // another session
         {"data", 1, 0, slice_of(s.key, 16), NULL},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -91,7 +92,8 @@ static void strangers(void **state) {
     // other releases and refusals are told why
     int fd = peer();
     say_hello(fd, &(struct hello){"control", 2, 0, slice_text(""), "n@h"});
-    assert_true(hears(fd, "bye", "this collector speaks protocol 1: use the shim of the same release"));
+    assert_true(
+        hears(fd, "bye", "this collector speaks protocol 1: use the shim of the same release"));
     UNTIL(is_closed(fd));
     close(fd);
     fd = peer();
@@ -103,8 +105,14 @@ static void strangers(void **state) {
     static const struct {
         size_t len;
         const char *bytes;
-    } nonsense[] = {{18, "GET / HTTP/1.0\r\n\r\n"}, {3, "\x16\x03\x01"}, {1, "\x83"},     {4, "\0\0\0\0"},
-                    {4, "\0\x10\0\1"},             {5, "\0\0\0\1\xc0"},  {9, "\0\0\0\5\xdd\x3d\x0a\xdd\x3d"}, {5, "\0\0\0\1\x80"}};
+    } nonsense[] = {{18, "GET / HTTP/1.0\r\n\r\n"},
+                    {3, "\x16\x03\x01"},
+                    {1, "\x83"},
+                    {4, "\0\0\0\0"},
+                    {4, "\0\x10\0\1"},
+                    {5, "\0\0\0\1\xc0"},
+                    {9, "\0\0\0\5\xdd\x3d\x0a\xdd\x3d"},
+                    {5, "\0\0\0\1\x80"}};
     for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++) {
         fd = peer();
         put(fd, nonsense[i].bytes, nonsense[i].len);
@@ -249,8 +257,8 @@ static size_t fill_output(struct session *s, const struct buffer *b) {
     return taken;
 }
 
-// Peers that read nothing have so much waiting for them all together, however many they are; who says little is heard all the same, and
-// when some are gone there is room again.
+// Peers that read nothing have so much waiting for them all together, however many they are; who
+// says little is heard all the same, and when some are gone there is room again.
 static void output_total(void **state) {
     (void)state;
     enum { SLOW = 16, PIECE = 100000 };
@@ -269,8 +277,10 @@ static void output_total(void **state) {
         sessions[i] = seen.session;
         size_t taken = fill_output(sessions[i], &b);
         all += taken;
-        in_kernel = i == 0 ? taken - LIMIT_OUTPUT_BYTES + b.len : in_kernel; // what the first has taken that does not wait here
-        assert_true(taken > 0 || i > 3); // those that come when nearly all is taken may send little only
+        // what the first has taken that does not wait here
+        in_kernel = i == 0 ? taken - LIMIT_OUTPUT_BYTES + b.len : in_kernel;
+        // those that come when nearly all is taken may send little only
+        assert_true(taken > 0 || i > 3);
     }
     assert_true(all <= LIMIT_OUTPUT_ALL_BYTES + SLOW * (in_kernel + b.len));
     assert_true(all >= LIMIT_OUTPUT_ALL_BYTES / 4 * 3);
@@ -295,7 +305,8 @@ static void output_total(void **state) {
     buffer_free(&little);
 }
 
-// Large control messages are taken a few at a time: who begins one more is closed, and may come back. Small ones are taken meanwhile.
+// Large control messages are taken a few at a time: who begins one more is closed, and may come
+// back. Small ones are taken meanwhile.
 static void large_messages(void **state) {
     (void)state;
     enum { LARGE = LIMIT_CONTROL_LARGE, MORE = 3, HALF = 400000 };
@@ -345,7 +356,9 @@ static void large_messages(void **state) {
 static int peer_from(uint32_t last) {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000000 | last)};
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(server_port(server)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(server_port(server)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     assert_true(fd >= 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
@@ -354,7 +367,8 @@ static int peer_from(uint32_t last) {
     return fd;
 }
 
-// Who floods the port crowds out its own kind, the oldest first; whoever else comes, and who is there, is served.
+// Who floods the port crowds out its own kind, the oldest first; whoever else comes, and who is
+// there, is served.
 static void newcomer_caps(void **state) {
     (void)state;
     enum { HERE = LIMIT_NEWCOMERS_PER_ADDRESS, MORE = 30 };
@@ -372,7 +386,8 @@ static void newcomer_caps(void **state) {
     for (unsigned i = 0; i < HERE + MORE; i++) {
         there[i] = peer_from(10 + i);
     }
-    UNTIL(closed_of(here, HERE + MORE) + closed_of(there, HERE + MORE) == 2 * (HERE + MORE) - LIMIT_NEWCOMERS);
+    UNTIL(closed_of(here, HERE + MORE) + closed_of(there, HERE + MORE) ==
+          2 * (HERE + MORE) - LIMIT_NEWCOMERS);
     assert_int_equal(closed_of(there, HERE + MORE), 0);
     struct shim third = shim();
     // one that was said to be too many is not counted any more
@@ -422,7 +437,8 @@ static void connection_cap(void **state) {
     UNTIL(seen.closed == LIMIT_CONNECTIONS + 1);
 }
 
-// Who says nothing, or something too slowly, is closed; a shim at work is not, whatever its data connection does.
+// Who says nothing, or something too slowly, is closed; a shim at work is not, whatever its data
+// connection does.
 static void silence(void **state) {
     (void)state;
     struct shim s = shim();
@@ -430,7 +446,8 @@ static void silence(void **state) {
     int silent = peer(), slow = peer();
     double start = now(), silent_for = 0, slow_for = 0;
     static const uint8_t hello[] = "\0\0\0\x40\x81\xa4type\xa5hello";
-    for (size_t i = 0; now() < start + 2 * LIMIT_HELLO_SECONDS && (silent_for == 0 || slow_for == 0); i++) {
+    for (size_t i = 0;
+         now() < start + 2 * LIMIT_HELLO_SECONDS && (silent_for == 0 || slow_for == 0); i++) {
         if (slow_for == 0 && i < sizeof hello - 1) {
             send(slow, hello + i, 1, MSG_NOSIGNAL);
         }
@@ -474,19 +491,23 @@ static void goodbye(void **state) {
 static void addresses(void **state) {
     (void)state;
     const char *why = NULL;
-    assert_null(server_new(base, &(struct server_options){.address = "127.0.0.1", .port = server_port(server)}, &events, &why)); // in use
+    assert_null(server_new(
+        base, &(struct server_options){.address = "127.0.0.1", .port = server_port(server)},
+        &events, &why)); // in use
     assert_string_equal(why, strerror(EADDRINUSE));
     assert_null(server_new(base, &(struct server_options){.address = "localhost"}, &events, &why));
     assert_string_equal(why, "not an IP address");
     assert_null(server_new(base, &(struct server_options){.address = "192.0.2.1"}, &events, &why));
     assert_string_equal(why, strerror(EADDRNOTAVAIL));
-    struct server *six = server_new(base, &(struct server_options){.address = "::1"}, &events, &why);
+    struct server *six =
+        server_new(base, &(struct server_options){.address = "::1"}, &events, &why);
     if (six) { // where there is IPv6
         assert_true(server_port(six) > 0);
         server_free(six);
     }
     fail_alloc_at(0);
-    struct server *none = server_new(base, &(struct server_options){.address = "127.0.0.1"}, &events, &why);
+    struct server *none =
+        server_new(base, &(struct server_options){.address = "127.0.0.1"}, &events, &why);
     fail_alloc_at(-1);
     assert_null(none);
     assert_string_equal(why, "out of memory");
@@ -496,9 +517,10 @@ static void addresses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        UNIT(session),       UNIT(early_end),      UNIT(strangers), UNIT(refused_data), UNIT(in_pieces), UNIT(output_cap),
-        UNIT(newcomer_caps), UNIT(connection_cap), UNIT(silence),   UNIT(goodbye),      UNIT(addresses),
-        UNIT(output_total),  UNIT(large_messages),
+        UNIT(session),        UNIT(early_end),  UNIT(strangers),     UNIT(refused_data),
+        UNIT(in_pieces),      UNIT(output_cap), UNIT(newcomer_caps), UNIT(connection_cap),
+        UNIT(silence),        UNIT(goodbye),    UNIT(addresses),     UNIT(output_total),
+        UNIT(large_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

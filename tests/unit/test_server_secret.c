@@ -11,13 +11,16 @@ static int setup_secret(void **state) {
     const char *why = NULL;
     setup(state);
     server_free(server);
-    server = server_new(base, &(struct server_options){.address = "127.0.0.1", .secret = &right}, &events, &why);
+    server = server_new(base, &(struct server_options){.address = "127.0.0.1", .secret = &right},
+                        &events, &why);
     assert_non_null(server);
     return 0;
 }
 
-// Goes through the handshake as a client. NULL, or what was wrong; "bye" when the collector said so.
-static const char *prove(int fd, struct auth *a, const char *role, int64_t session_of, struct slice key) {
+// Goes through the handshake as a client. NULL, or what was wrong; "bye" when the collector said
+// so.
+static const char *prove(int fd, struct auth *a, const char *role, int64_t session_of,
+                         struct slice key) {
     static const uint8_t nonce[AUTH_NONCE_BYTES] = "a nonce";
     struct buffer out = buffer_make(1 << 16);
     const char *why = auth_begin(a, role, session_of, nonce, &out);
@@ -28,7 +31,9 @@ static const char *prove(int fd, struct auth *a, const char *role, int64_t sessi
     if (!why) {
         put(fd, out.data, out.len);
         frame = hear_frame(fd);
-        why = frame.len == 0 ? "closed" : memmem(frame.data, frame.len, "bye", 3) ? "bye" : auth_confirm(a, key, frame);
+        why = frame.len == 0                            ? "closed"
+              : memmem(frame.data, frame.len, "bye", 3) ? "bye"
+                                                        : auth_confirm(a, key, frame);
     }
     buffer_free(&out);
     return why;
@@ -45,7 +50,8 @@ static void secret(void **state) {
     welcomed(&s);
     assert_int_equal(seen.hellos, 1);
     assert_null(prove(s.data, &d, "data", s.session, slice_of(key, sizeof key)));
-    say_hello_and(s.data, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL}, "first");
+    say_hello_and(s.data, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL},
+                  "first");
     say(s.control, "tiers");
     UNTIL(seen.data.len == 5);
     // a new trace port of the same shim
@@ -60,7 +66,8 @@ static void secret(void **state) {
     UNTIL(seen.closed == 1);
 }
 
-// A flood of those who say nothing, from its own address, does not crowd out who has begun to prove it.
+// A flood of those who say nothing, from its own address, does not crowd out who has begun to prove
+// it.
 static void begun_before_silent(void **state) {
     (void)state;
     enum { FLOOD = 3 * LIMIT_NEWCOMERS_PER_ADDRESS };
@@ -101,7 +108,9 @@ static void no_secret(void **state) {
     // no handshake
     int fd = peer();
     say_hello(fd, &(struct hello){"control", 1, 0, slice_text(""), "n@h"});
-    assert_true(hears(fd, "bye", "this collector demands its secret: start with --secret-file (start_trace: {secret_file, File})"));
+    assert_true(hears(
+        fd, "bye",
+        "this collector demands its secret: start with --secret-file (start_trace: {secret_file, File})"));
     UNTIL(is_closed(fd));
     close(fd);
     fd = peer();
@@ -113,9 +122,12 @@ static void no_secret(void **state) {
         const char *role;
         int64_t session;
         struct slice key;
-    } wrong[] = {{"control", 0, slice_text("0123456789abcdee")}, {"tool", 0, slice_text("0123456789abcdee")},
-                 {"data", s.session, secret_slice(&right)},      {"control", 0, slice_of(key, sizeof key)},
-                 {"data", s.session + 1, slice_of(key, sizeof key)}, {"data", 0, secret_slice(&right)}};
+    } wrong[] = {{"control", 0, slice_text("0123456789abcdee")},
+                 {"tool", 0, slice_text("0123456789abcdee")},
+                 {"data", s.session, secret_slice(&right)},
+                 {"control", 0, slice_of(key, sizeof key)},
+                 {"data", s.session + 1, slice_of(key, sizeof key)},
+                 {"data", 0, secret_slice(&right)}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         fd = peer();
         a = (struct auth){0};
@@ -163,12 +175,15 @@ static void secret_for_nobody(void **state) {
     (void)state;
     int fd = peer();
     struct auth a = {0};
-    assert_string_equal(prove(fd, &a, "control", 0, secret_slice(&right)), "the collector asks for no proof of the secret");
+    assert_string_equal(prove(fd, &a, "control", 0, secret_slice(&right)),
+                        "the collector asks for no proof of the secret");
     UNTIL(is_closed(fd));
     close(fd);
     fd = peer();
     say(fd, "auth");
-    assert_true(hears(fd, "bye", "this collector has no secret: start it with --secret-file, or connect without one"));
+    assert_true(
+        hears(fd, "bye",
+              "this collector has no secret: start it with --secret-file, or connect without one"));
     close(fd);
 }
 

@@ -135,7 +135,8 @@ static void nobody_to_notify(void **state) {
     char huge[300];
     memset(huge, '/', sizeof huge);
     huge[sizeof huge - 1] = 0;
-    const char *const addresses[] = {"", "/", "@", "vsock:1:2", "relative/path", "/tmp/kprof-unit-nobody-is-here", huge};
+    const char *const addresses[] = {
+        "", "/", "@", "vsock:1:2", "relative/path", "/tmp/kprof-unit-nobody-is-here", huge};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
         setenv("NOTIFY_SOCKET", addresses[i], 1);
         service_notify("READY=1");
@@ -164,8 +165,9 @@ static void watchdog(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_a_listening_socket), cmocka_unit_test(refuses_what_is_none), cmocka_unit_test(meant_for_others),
-        cmocka_unit_test(notifies),                 cmocka_unit_test(nobody_to_notify),     cmocka_unit_test(watchdog),
+        cmocka_unit_test(takes_a_listening_socket), cmocka_unit_test(refuses_what_is_none),
+        cmocka_unit_test(meant_for_others),         cmocka_unit_test(notifies),
+        cmocka_unit_test(nobody_to_notify),         cmocka_unit_test(watchdog),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

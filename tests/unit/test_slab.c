@@ -100,14 +100,16 @@ static size_t resident(const struct slab *s) {
     uintptr_t first = (uintptr_t)s->records / page * page;
     size_t bytes = (uintptr_t)s->records + s->size * s->cap - first;
     assert_true(bytes / page < sizeof pages);
-    assert_int_equal(mincore((uint8_t *)s->records - ((uintptr_t)s->records - first), bytes, pages), 0);
+    assert_int_equal(mincore((uint8_t *)s->records - ((uintptr_t)s->records - first), bytes, pages),
+                     0);
     for (size_t i = 0; i <= (bytes - 1) / page; i++) {
         count += pages[i] & 1;
     }
     return count * page;
 }
 
-// After a burst its memory goes back, whatever is still in use among it; that stays, and the rest can be taken again.
+// After a burst its memory goes back, whatever is still in use among it; that stays, and the rest
+// can be taken again.
 static void a_burst_gives_memory_back(void **state) {
     (void)state;
     enum { N = 300000, EVERY = 997 };

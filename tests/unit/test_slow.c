@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// slow.c, slow_table.c, slow_waterfall.c and slow_json.c: the text to the letter from structs, and the
-// command on a database.
+// slow.c, slow_table.c, slow_waterfall.c and slow_json.c: the text to the letter from structs, and
+// the command on a database.
 #include "tool_fixture.h"
 
 #include "model/message.h"
@@ -126,17 +126,18 @@ static void test_waterfall(void **state) {
     s.request.reason = "failed";
     s.request.outcome = "error";
     out = waterfall(&s, 80, false, false);
-    expect(&out, " Request 12, order: 40 ms, error, at 2025-11-20T12:00:00.123456Z on shop@host\n"
-                 " Kept because it failed. 5 spans.\n"
-                 "\n"
-                 " offset              duration    self    wait  process    tier         outcome\n"
-                 "   0 ns  ########|      40 ms   40 ms       -  <0.100.0>  http         ok\n"
-                 " 1.0 ms  #####   |      20 ms   20 ms       -  <0.100.0>    pool       ok\n"
-                 " 8.0 ms  -###    |      12 ms   12 ms  5.0 ms  <0.55.0>       storage  error\n"
-                 "  30 ms        # |     4.0 ms  4.0 ms       -  <0.100.0>    render     ok\n"
-                 "  35 ms         ###     15 ms       -       -  <0.77.0>   accounting   ok, async\n"
-                 "\n"
-                 " - waited for by its caller, before it began   | end of the request\n");
+    expect(&out,
+           " Request 12, order: 40 ms, error, at 2025-11-20T12:00:00.123456Z on shop@host\n"
+           " Kept because it failed. 5 spans.\n"
+           "\n"
+           " offset              duration    self    wait  process    tier         outcome\n"
+           "   0 ns  ########|      40 ms   40 ms       -  <0.100.0>  http         ok\n"
+           " 1.0 ms  #####   |      20 ms   20 ms       -  <0.100.0>    pool       ok\n"
+           " 8.0 ms  -###    |      12 ms   12 ms  5.0 ms  <0.55.0>       storage  error\n"
+           "  30 ms        # |     4.0 ms  4.0 ms       -  <0.100.0>    render     ok\n"
+           "  35 ms         ###     15 ms       -       -  <0.77.0>   accounting   ok, async\n"
+           "\n"
+           " - waited for by its caller, before it began   | end of the request\n");
 }
 
 static void test_colours(void **state) {
@@ -150,9 +151,10 @@ static void test_colours(void **state) {
     assert_string_equal(
         line_of(&out, FIRST_SPAN),
         "   0 ns  ########\x1b[2m| \x1b[0m     40 ms   40 ms       -  <0.100.0>  http         ok");
-    assert_string_equal(line_of(&out, FIRST_SPAN + 2),
-                        " 8.0 ms  \x1b[2m-\x1b[0m\x1b[31m###    \x1b[0m\x1b[2m| \x1b[0m     12 ms   12 ms  "
-                        "5.0 ms  <0.55.0>       storage  \x1b[31merror\x1b[0m");
+    assert_string_equal(
+        line_of(&out, FIRST_SPAN + 2),
+        " 8.0 ms  \x1b[2m-\x1b[0m\x1b[31m###    \x1b[0m\x1b[2m| \x1b[0m     12 ms   12 ms  "
+        "5.0 ms  <0.55.0>       storage  \x1b[31merror\x1b[0m");
     buffer_free(&out);
 }
 
@@ -195,7 +197,8 @@ static void test_tree_order(void **state) {
                  {2, "      2"},      {0, "    3"},        {5, "      4"}, {1, "    7"}};
     struct slow_span list[8];
     for (int i = 0; i < 8; i++) {
-        list[i] = span(spans[i].parent, spans[i].line + strspn(spans[i].line, " "), "<0.1.0>", i, 1);
+        list[i] =
+            span(spans[i].parent, spans[i].line + strspn(spans[i].line, " "), "<0.1.0>", i, 1);
     }
     struct slow_spans s = {.request = request(1, 10 * MS, 8), .spans = list, .count = 8};
     struct buffer out = waterfall(&s, 80, false, false);
@@ -215,8 +218,8 @@ static void test_tree_order(void **state) {
 
 static void test_open_blind_gc_off_cpu(void **state) {
     (void)state;
-    struct slow_span spans[] = {span(UINT32_MAX, "http", "<0.1.0>", 0, 10), span(0, "db", "<0.1.0>", 2, 0),
-                                span(0, "cache", "<0.1.0>", 1, 1)};
+    struct slow_span spans[] = {span(UINT32_MAX, "http", "<0.1.0>", 0, 10),
+                                span(0, "db", "<0.1.0>", 2, 0), span(0, "cache", "<0.1.0>", 1, 1)};
     spans[0].gc_ns = 1200000;
     spans[0].outcome = "unknown";
     spans[1].outcome = "open";
@@ -227,24 +230,26 @@ static void test_open_blind_gc_off_cpu(void **state) {
     s.request.kept = 3;
     s.request.cut = true;
     struct buffer out = waterfall(&s, 105, true, false);
-    expect(&out, " Request 7, order: 10 ms, ok, at 2025-11-20T12:00:00.123456Z on shop@host\n"
-                 " Kept because it was among the slowest of its time. 5 spans.\n"
-                 "\n"
-                 " offset                                duration    self  wait      gc  off-cpu  process  "
-                 "tier     outcome\n"
-                 "   0 ns  ████████████████████████████     10 ms   10 ms     -  1.2 ms        -  <0.1.0>  "
-                 "http     unknown\n"
-                 " 2.0 ms       ░░░░░░░░░░░░░░░░░░░░░░░         -       -     -       -        -  <0.1.0>    "
-                 "db     open\n"
-                 " 1.0 ms    ▕██▋                          1.0 ms  1.0 ms     -       -   900 ns  <0.1.0>    "
-                 "cache  ok\n"
-                 "\n"
-                 " ░ no return seen   unknown: its tier has returns => none\n"
-                 "\n"
-                 " 3 of 5 spans were kept, the first by start.\n"
-                 "\n"
-                 " It had more spans than the collector takes: it counts as incomplete, and what was cut is "
-                 "not here.\n");
+    expect(
+        &out,
+        " Request 7, order: 10 ms, ok, at 2025-11-20T12:00:00.123456Z on shop@host\n"
+        " Kept because it was among the slowest of its time. 5 spans.\n"
+        "\n"
+        " offset                                duration    self  wait      gc  off-cpu  process  "
+        "tier     outcome\n"
+        "   0 ns  ████████████████████████████     10 ms   10 ms     -  1.2 ms        -  <0.1.0>  "
+        "http     unknown\n"
+        " 2.0 ms       ░░░░░░░░░░░░░░░░░░░░░░░         -       -     -       -        -  <0.1.0>    "
+        "db     open\n"
+        " 1.0 ms    ▕██▋                          1.0 ms  1.0 ms     -       -   900 ns  <0.1.0>    "
+        "cache  ok\n"
+        "\n"
+        " ░ no return seen   unknown: its tier has returns => none\n"
+        "\n"
+        " 3 of 5 spans were kept, the first by start.\n"
+        "\n"
+        " It had more spans than the collector takes: it counts as incomplete, and what was cut is "
+        "not here.\n");
 }
 
 // What is too deep to be indented tells its depth; what is too long for the line is cut.
@@ -258,14 +263,16 @@ static void test_deep_and_narrow(void **state) {
     struct buffer out = waterfall(&s, 140, false, false);
     assert_non_null(strstr(line_of(&out, FIRST_SPAN + 12),
                            "<0.100.0>                          storage_of_the_whole_shop"));
-    assert_non_null(strstr(line_of(&out, FIRST_SPAN + 13),
-                           "<0.100.0>                          [13] storage_of_the_whole_shop  ok"));
+    assert_non_null(
+        strstr(line_of(&out, FIRST_SPAN + 13),
+               "<0.100.0>                          [13] storage_of_the_whole_shop  ok"));
     for (int i = FIRST_SPAN - 1; i < FIRST_SPAN + 40; i++) {
         assert_true(text_width(line_of(&out, i)) <= 140);
     }
     buffer_free(&out);
     out = waterfall(&s, 88, false, false);
-    assert_non_null(strstr(line_of(&out, FIRST_SPAN + 39), "<0.100.0>              [39] storag…  ok"));
+    assert_non_null(
+        strstr(line_of(&out, FIRST_SPAN + 39), "<0.100.0>              [39] storag…  ok"));
     for (int i = FIRST_SPAN - 1; i < FIRST_SPAN + 40; i++) {
         assert_true(text_width(line_of(&out, i)) <= 88);
     }
@@ -297,8 +304,8 @@ static void test_hostile_names(void **state) {
     buffer_free(&out);
 }
 
-// Numbers of any size and parents of any kind: each span has its line, and nothing is read or written past
-// its end (under the sanitizers).
+// Numbers of any size and parents of any kind: each span has its line, and nothing is read or
+// written past its end (under the sanitizers).
 static void test_hostile_numbers(void **state) {
     (void)state;
     static const int64_t values[] = {INT64_MIN, INT64_MIN + 1, -1000000,      -1,       0, 1,
@@ -331,10 +338,12 @@ static void test_hostile_numbers(void **state) {
                                           random_u64(&seed) % 2,
                                           0};
         }
-        struct slow_spans s = {
-            .request = request(1, values[random_u64(&seed) % VALUES], SPANS), .spans = spans, .count = SPANS};
+        struct slow_spans s = {.request = request(1, values[random_u64(&seed) % VALUES], SPANS),
+                               .spans = spans,
+                               .count = SPANS};
         s.request.started_ns = values[random_u64(&seed) % VALUES];
-        struct buffer out = waterfall(&s, (uint32_t)(random_u64(&seed) % 200), round % 2, round % 3 == 0);
+        struct buffer out =
+            waterfall(&s, (uint32_t)(random_u64(&seed) % 200), round % 2, round % 3 == 0);
         assert_false(out.failed);
         assert_true(lines_of(&out) >= FIRST_SPAN + SPANS);
         assert_true(lines_of(&out) <= FIRST_SPAN + SPANS + 4);
@@ -348,7 +357,8 @@ static void test_hostile_numbers(void **state) {
 static void test_parents_that_are_none(void **state) {
     (void)state;
     struct slow_span spans[] = {span(0, "own", "<0.1.0>", 0, 1), span(2, "later", "<0.1.0>", 0, 1),
-                                span(99, "absent", "<0.1.0>", 0, 1), span(2, "child", "<0.1.0>", 0, 1)};
+                                span(99, "absent", "<0.1.0>", 0, 1),
+                                span(2, "child", "<0.1.0>", 0, 1)};
     struct slow_spans s = {.request = request(1, 1 * MS, 4), .spans = spans, .count = 4};
     static const char *const expected[] = {"<0.1.0>  own ", "<0.1.0>  later ", "<0.1.0>  absent ",
                                            "<0.1.0>    child "};
@@ -408,14 +418,15 @@ static void test_list(void **state) {
     slow_clean_list(&list);
     struct buffer out = buffer_make(4096);
     slow_table(&list, "kprof.db", true, &out);
-    expect(&out,
-           " id   started                       identity   duration   outcome   reason   spans\n"
-           " 12   2025-11-20T12:00:00.123456Z   order         40 ms   ok        over     5\n"
-           "  3   2025-11-20T12:00:00.123456Z   größe?       1.2 ms   error     failed   20000, cut\n"
-           "\n"
-           " 2 requests, the slowest first; --limit shows more. Cut: it had more spans than the collector "
-           "takes.\n"
-           " kprof slow ID --db kprof.db draws one.\n");
+    expect(
+        &out,
+        " id   started                       identity   duration   outcome   reason   spans\n"
+        " 12   2025-11-20T12:00:00.123456Z   order         40 ms   ok        over     5\n"
+        "  3   2025-11-20T12:00:00.123456Z   größe?       1.2 ms   error     failed   20000, cut\n"
+        "\n"
+        " 2 requests, the slowest first; --limit shows more. Cut: it had more spans than the collector "
+        "takes.\n"
+        " kprof slow ID --db kprof.db draws one.\n");
     requests[1].node = text("other@host");
     list.count = 1;
     out = buffer_make(4096);
@@ -439,9 +450,10 @@ static void test_started(void **state) {
     static const struct {
         int64_t ns;
         const char *text;
-    } cases[] = {{0, "1970-01-01T00:00:00.000000Z"},         {1999, "1970-01-01T00:00:00.000001Z"},
-                 {-1, "1969-12-31T23:59:59.999999Z"},        {-1000000001, "1969-12-31T23:59:58.999999Z"},
-                 {INT64_MAX, "2262-04-11T23:47:16.854775Z"}, {INT64_MIN, "1677-09-21T00:12:43.145224Z"}};
+    } cases[] = {
+        {0, "1970-01-01T00:00:00.000000Z"},         {1999, "1970-01-01T00:00:00.000001Z"},
+        {-1, "1969-12-31T23:59:59.999999Z"},        {-1000000001, "1969-12-31T23:59:58.999999Z"},
+        {INT64_MAX, "2262-04-11T23:47:16.854775Z"}, {INT64_MIN, "1677-09-21T00:12:43.145224Z"}};
     char out[TEXT_TIME_BYTES];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_string_equal(slow_started(cases[i].ns, out), cases[i].text);
@@ -456,15 +468,17 @@ static void test_list_json(void **state) {
     struct slow_list list = {.requests = &one, .count = 1};
     struct buffer out = buffer_make(4096);
     slow_list_json(&list, &out);
-    expect(&out,
-           "{\"requests\":[{\"id\":12,\"node\":\"shop@host\",\"identity\":\"order\",\"started_at\":"
-           "\"2025-11-20T12:00:00.123456Z\",\"duration_us\":40000.001,\"outcome\":\"ok\",\"reason\":\"over\","
-           "\"complete\":false,\"spans\":5,\"kept_spans\":2,\"remote\":false,\"origin\":null}]}\n");
+    expect(
+        &out,
+        "{\"requests\":[{\"id\":12,\"node\":\"shop@host\",\"identity\":\"order\",\"started_at\":"
+        "\"2025-11-20T12:00:00.123456Z\",\"duration_us\":40000.001,\"outcome\":\"ok\",\"reason\":\"over\","
+        "\"complete\":false,\"spans\":5,\"kept_spans\":2,\"remote\":false,\"origin\":null}]}\n");
 }
 
 static void test_spans_json(void **state) {
     (void)state;
-    struct slow_span spans[] = {span(UINT32_MAX, "http", "<0.1.0>", 0, 40), span(0, "db", "<0.2.0>", 1, 3)};
+    struct slow_span spans[] = {span(UINT32_MAX, "http", "<0.1.0>", 0, 40),
+                                span(0, "db", "<0.2.0>", 1, 3)};
     spans[1].self_ns = 1500;
     spans[1].wait_ns = 2500;
     spans[1].gc_ns = 3500;
@@ -494,38 +508,56 @@ static void test_parts(void **state) {
     struct slow_span one = span(UINT32_MAX, "db", "<0.1.0>", 0, 3);
     struct slow_part parts[] = {{7, text("shop@host"), NOON_NS - 2 * MS, 40 * MS, false},
                                 {9, text("w\x1b@host"), NOON_NS + MS, 5 * MS, true}};
-    struct slow_spans s = {.request = request(12, 3 * MS, 1), .spans = &one, .count = 1, .parts = parts, .part_count = 2};
+    struct slow_spans s = {.request = request(12, 3 * MS, 1),
+                           .spans = &one,
+                           .count = 1,
+                           .parts = parts,
+                           .part_count = 2};
     s.request.origin = text("shop@host");
     struct buffer out = waterfall(&s, 100, false, false);
     buffer_append(&out, "", 1);
-    assert_non_null(strstr((char *)out.data, "\n Remote: a part of a request of shop@host.\n"
-                                             " The request itself on shop@host: 40 ms, begun 2.0 ms earlier, kprof slow 7\n"
-                                             " Its part on w?@host: 5.0 ms, begun 1.0 ms later, kprof slow 9\n"));
+    assert_non_null(
+        strstr((char *)out.data,
+               "\n Remote: a part of a request of shop@host.\n"
+               " The request itself on shop@host: 40 ms, begun 2.0 ms earlier, kprof slow 7\n"
+               " Its part on w?@host: 5.0 ms, begun 1.0 ms later, kprof slow 9\n"));
     buffer_free(&out);
     out = buffer_make(4096);
     slow_spans_json(&s, &out);
     buffer_append(&out, "", 1);
     assert_non_null(strstr((char *)out.data, "\"remote\":true,\"origin\":\"shop@host\"}"));
-    assert_non_null(strstr((char *)out.data, "\"parts\":[{\"id\":7,\"node\":\"shop@host\",\"started_at\":\"2025-11-20T12:00:00.121456Z\","
-                                             "\"duration_us\":40000,\"remote\":false},{\"id\":9,"));
+    assert_non_null(strstr(
+        (char *)out.data,
+        "\"parts\":[{\"id\":7,\"node\":\"shop@host\",\"started_at\":\"2025-11-20T12:00:00.121456Z\","
+        "\"duration_us\":40000,\"remote\":false},{\"id\":9,"));
     buffer_free(&out);
 }
 
-// Parts stand among the request's own calls: where their clock says, but within the request, and below the call that was open.
+// Parts stand among the request's own calls: where their clock says, but within the request, and
+// below the call that was open.
 static void test_joined(void **state) {
     (void)state;
     struct slow_span *own = calloc(3, sizeof *own);
     own[0] = span(UINT32_MAX, "http", "<0.1.0>", 0, 10);
     own[1] = span(0, "ask", "<0.1.0>", 1, 5);
     own[2] = span(0, "page", "<0.1.0>", 7, 2);
-    struct slow_span asked[] = {span(UINT32_MAX, "serve", "<0.8.0>", 0, 4), span(0, "db", "<0.8.0>", 1, 2)};
-    struct slow_span early = span(UINT32_MAX, "early", "<0.9.0>", 0, 1), late = span(UINT32_MAX, "late", "<0.9.0>", 0, 3);
+    struct slow_span asked[] = {span(UINT32_MAX, "serve", "<0.8.0>", 0, 4),
+                                span(0, "db", "<0.8.0>", 1, 2)};
+    struct slow_span early = span(UINT32_MAX, "early", "<0.9.0>", 0, 1),
+                     late = span(UINT32_MAX, "late", "<0.9.0>", 0, 3);
     struct slow_part parts[] = {{3, text("far@host"), NOON_NS - 50 * MS, MS, true},
                                 {4, text("db@w2.example.org"), NOON_NS + 2 * MS, 4 * MS, true},
                                 {5, text("gone@host"), NOON_NS + 3 * MS, MS, true},
                                 {6, text("far@host"), NOON_NS + 50 * MS, 3 * MS, true}};
-    struct slow_spans done[] = {{.spans = &early, .count = 1}, {.spans = asked, .count = 2}, {.count = 0}, {.spans = &late, .count = 1}};
-    struct slow_spans s = {.request = request(12, 10 * MS, 3), .spans = own, .count = 3, .parts = parts, .part_count = 4};
+    struct slow_spans done[] = {{.spans = &early, .count = 1},
+                                {.spans = asked, .count = 2},
+                                {.count = 0},
+                                {.spans = &late, .count = 1}};
+    struct slow_spans s = {.request = request(12, 10 * MS, 3),
+                           .spans = own,
+                           .count = 3,
+                           .parts = parts,
+                           .part_count = 4};
     fail_alloc_at(1);
     bool joined = slow_join(&s, done);
     fail_alloc_at(-1);
@@ -533,23 +565,25 @@ static void test_joined(void **state) {
     assert_int_equal(s.count, 3);
     assert_true(slow_join(&s, done));
     struct buffer out = waterfall(&s, 96, true, false);
-    expect(&out, " Request 12, order: 10 ms, ok, at 2025-11-20T12:00:00.123456Z on shop@host\n"
-                 " Kept because it took longer than the threshold. 3 spans.\n"
-                 " Its part on far@host: 1.0 ms, begun 50 ms earlier, kprof slow 3\n"
-                 " Its part on db@w2.example.org: 4.0 ms, begun 2.0 ms later, kprof slow 4\n"
-                 " Its part on gone@host: 1.0 ms, begun 3.0 ms later, kprof slow 5\n"
-                 " Its part on far@host: 3.0 ms, begun 50 ms later, kprof slow 6\n"
-                 "\n"
-                 "  offset                            duration    self  wait  process           tier       outcome\n"
-                 "    0 ns  ████████████████████████     10 ms   10 ms     -  <0.1.0>           http       ok\n"
-                 "   ~0 ns  ██▍                         1.0 ms  1.0 ms     -  <0.9.0> far@host    early    ok\n"
-                 "  1.0 ms    ▐███████████▍             5.0 ms  5.0 ms     -  <0.1.0>             ask      ok\n"
-                 " ~2.0 ms      ▕█████████▍             4.0 ms  4.0 ms     -  <0.8.0> db@w2         serve  ok\n"
-                 " ~3.0 ms         █████                2.0 ms  2.0 ms     -  <0.8.0> db@w2           db   ok\n"
-                 "  7.0 ms                  ▕████▋      2.0 ms  2.0 ms     -  <0.1.0>             page     ok\n"
-                 " ~7.0 ms                  ▕███████    3.0 ms  3.0 ms     -  <0.9.0> far@host    late     ok\n"
-                 "\n"
-                 " ~ on another node: by its clock, but within the call that it hangs below, which has it in self\n");
+    expect(
+        &out,
+        " Request 12, order: 10 ms, ok, at 2025-11-20T12:00:00.123456Z on shop@host\n"
+        " Kept because it took longer than the threshold. 3 spans.\n"
+        " Its part on far@host: 1.0 ms, begun 50 ms earlier, kprof slow 3\n"
+        " Its part on db@w2.example.org: 4.0 ms, begun 2.0 ms later, kprof slow 4\n"
+        " Its part on gone@host: 1.0 ms, begun 3.0 ms later, kprof slow 5\n"
+        " Its part on far@host: 3.0 ms, begun 50 ms later, kprof slow 6\n"
+        "\n"
+        "  offset                            duration    self  wait  process           tier       outcome\n"
+        "    0 ns  ████████████████████████     10 ms   10 ms     -  <0.1.0>           http       ok\n"
+        "   ~0 ns  ██▍                         1.0 ms  1.0 ms     -  <0.9.0> far@host    early    ok\n"
+        "  1.0 ms    ▐███████████▍             5.0 ms  5.0 ms     -  <0.1.0>             ask      ok\n"
+        " ~2.0 ms      ▕█████████▍             4.0 ms  4.0 ms     -  <0.8.0> db@w2         serve  ok\n"
+        " ~3.0 ms         █████                2.0 ms  2.0 ms     -  <0.8.0> db@w2           db   ok\n"
+        "  7.0 ms                  ▕████▋      2.0 ms  2.0 ms     -  <0.1.0>             page     ok\n"
+        " ~7.0 ms                  ▕███████    3.0 ms  3.0 ms     -  <0.9.0> far@host    late     ok\n"
+        "\n"
+        " ~ on another node: by its clock, but within the call that it hangs below, which has it in self\n");
     free(s.spans);
 }
 
@@ -578,16 +612,20 @@ static int64_t start_of(const struct slow_spans *s, const char *name) {
     return -1;
 }
 
-// What tells its caller hangs there, through any number of nodes whose clocks differ, and an answer is no new work.
+// What tells its caller hangs there, through any number of nodes whose clocks differ, and an answer
+// is no new work.
 static void test_joined_by_callers(void **state) {
     (void)state;
     struct slow_span *own = calloc(3, sizeof *own);
     own[0] = span(UINT32_MAX, "http", "<0.1.0>", 0, 20);
     own[1] = span(0, "ask", "<0.1.0>", 1, 12);
-    own[2] = span(0, "other", "<0.2.0>", 2, 10); // open, too, and begun later, but in another process
-    struct slow_span b[] = {span(UINT32_MAX, "serve", "<0.8.0>", 0, 6), span(0, "db", "<0.8.0>", 1, 5),
+    own[2] =
+        span(0, "other", "<0.2.0>", 2, 10); // open, too, and begun later, but in another process
+    struct slow_span b[] = {span(UINT32_MAX, "serve", "<0.8.0>", 0, 6),
+                            span(0, "db", "<0.8.0>", 1, 5),
                             span(UINT32_MAX, "after", "<0.8.0>", 7, 1)};
-    struct slow_span c[] = {span(UINT32_MAX, "deep", "<0.9.0>", 0, 2), span(0, "deeper", "<0.9.0>", 1, 1)};
+    struct slow_span c[] = {span(UINT32_MAX, "deep", "<0.9.0>", 0, 2),
+                            span(0, "deeper", "<0.9.0>", 1, 1)};
     struct slow_span d[] = {span(UINT32_MAX, "beside", "<0.9.0>", 0, 2)};
     struct slow_span e[] = {span(UINT32_MAX, "guess", "<0.9.0>", 0, 1)};
     b[0].caller = process_of("shop@host", 1);
@@ -595,13 +633,20 @@ static void test_joined_by_callers(void **state) {
     c[0].caller = process_of("b@host", 8);
     d[0].caller = process_of("shop@host", 1);
     e[0].caller = process_of("nobody@host", 1);
-    struct slow_part parts[] = {{3, "far@host", NOON_NS - 50 * MS, 2 * MS, true}, // its clock is behind, and its caller comes after it
+    struct slow_part parts[] = {{3, "far@host", NOON_NS - 50 * MS, 2 * MS,
+                                 true}, // its clock is behind, and its caller comes after it
                                 {4, "b@host", NOON_NS + 2 * MS, 8 * MS, true},
                                 {5, "d@host", NOON_NS + 4 * MS, 2 * MS, true},
                                 {6, "e@host", NOON_NS + 3 * MS, MS, true}};
-    const struct slow_spans done[] = {
-        {.spans = c, .count = 2}, {.spans = b, .count = 3}, {.spans = d, .count = 1}, {.spans = e, .count = 1}};
-    struct slow_spans s = {.request = request(12, 20 * MS, 3), .spans = own, .count = 3, .parts = parts, .part_count = 4};
+    const struct slow_spans done[] = {{.spans = c, .count = 2},
+                                      {.spans = b, .count = 3},
+                                      {.spans = d, .count = 1},
+                                      {.spans = e, .count = 1}};
+    struct slow_spans s = {.request = request(12, 20 * MS, 3),
+                           .spans = own,
+                           .count = 3,
+                           .parts = parts,
+                           .part_count = 4};
     assert_true(slow_join(&s, done));
     assert_int_equal(s.count, 10);
     assert_string_equal(above(&s, "serve"), "ask");
@@ -622,16 +667,18 @@ static struct slow_span hostile_span(uint64_t *seed, uint32_t i) {
     static const int64_t times[] = {INT64_MIN, -5, 0, 1, 2, 3, 7, 20, INT64_MAX};
     uint64_t x = random_u64(seed);
     bool child = (x >> 16 & 1) && i > 0, called = x >> 24 & 3;
-    return (struct slow_span){.start_ns = times[x % 9],
-                              .duration_ns = times[(x >> 4) % 9],
-                              .name = "db",
-                              .pid = pids[(x >> 8) % 5],
-                              .outcome = x >> 12 & 3 ? "ok" : "open",
-                              .parent = child ? (uint32_t)((x >> 20) % i) : UINT32_MAX,
-                              .caller = called ? process_of(nodes[(x >> 26) % 3], 1 + (uint32_t)(x >> 32) % 3) : 0};
+    return (struct slow_span){
+        .start_ns = times[x % 9],
+        .duration_ns = times[(x >> 4) % 9],
+        .name = "db",
+        .pid = pids[(x >> 8) % 5],
+        .outcome = x >> 12 & 3 ? "ok" : "open",
+        .parent = child ? (uint32_t)((x >> 20) % i) : UINT32_MAX,
+        .caller = called ? process_of(nodes[(x >> 26) % 3], 1 + (uint32_t)(x >> 32) % 3) : 0};
 }
 
-// Callers, processes and times of any kind: each call stays, in the order of time (under the sanitizers).
+// Callers, processes and times of any kind: each call stays, in the order of time (under the
+// sanitizers).
 static void test_hostile_joins(void **state) {
     (void)state;
     static const char *const nodes[] = {"shop@host", "b@host", "c@host"};
@@ -642,8 +689,10 @@ static void test_hostile_joins(void **state) {
         struct slow_span spans[PARTS][SPANS];
         struct slow_spans done[PARTS];
         struct slow_part parts[PARTS];
-        struct slow_spans s = {
-            .request = request(1, times[random_u64(&seed) % 9], SPANS), .count = SPANS, .parts = parts, .part_count = PARTS};
+        struct slow_spans s = {.request = request(1, times[random_u64(&seed) % 9], SPANS),
+                               .count = SPANS,
+                               .parts = parts,
+                               .part_count = PARTS};
         uint32_t count = SPANS;
         s.request.started_ns = times[random_u64(&seed) % 9];
         s.spans = calloc(SPANS, sizeof *s.spans);
@@ -655,7 +704,8 @@ static void test_hostile_joins(void **state) {
             for (uint32_t i = 0; i < SPANS; i++) {
                 spans[p][i] = hostile_span(&seed, i);
             }
-            parts[p] = (struct slow_part){p, nodes[x % 3], times[(x >> 4) % 9], times[(x >> 8) % 9], true};
+            parts[p] =
+                (struct slow_part){p, nodes[x % 3], times[(x >> 4) % 9], times[(x >> 8) % 9], true};
             done[p] = (struct slow_spans){.spans = spans[p], .count = x >> 12 & 7 ? SPANS : 0};
             count += done[p].count;
         }
@@ -691,10 +741,11 @@ static void test_command_list(void **state) {
     char hint[200];
     fill();
     assert_int_equal(slow(""), 0);
-    expect_part(" id   started                       identity   duration   outcome   reason   spans\n"
-                "  2   2025-11-20T12:01:00.000000Z   search        50 ms   error     failed   1\n"
-                "  1   2025-11-20T12:00:00.000000Z   order         40 ms   ok        over     3\n"
-                "\n 2 requests, the slowest first.\n");
+    expect_part(
+        " id   started                       identity   duration   outcome   reason   spans\n"
+        "  2   2025-11-20T12:01:00.000000Z   search        50 ms   error     failed   1\n"
+        "  1   2025-11-20T12:00:00.000000Z   order         40 ms   ok        over     3\n"
+        "\n 2 requests, the slowest first.\n");
     snprintf(hint, sizeof hint, " kprof slow ID --db %s draws one.\n", fixture_db);
     expect_part(hint);
     assert_int_equal(slow("--limit 1"), 0);
@@ -738,12 +789,13 @@ static void test_command_one(void **state) {
     expect_line("keeps no request 99; kprof slow --db FILE lists those there are");
 }
 
-// A collector lets go of kept requests at any time, also of a part between the two looks at it and its request.
+// A collector lets go of kept requests at any time, also of a part between the two looks at it and
+// its request.
 static void test_part_gone(void **state) {
     (void)state;
     struct stats *batch = stats_new();
     struct kept_request order = fixture_request(NOON, "order", KEPT_OVER, 40 * MS, 3),
-        part = fixture_request(NOON, "_remote", KEPT_OVER, 4 * MS, 1);
+                        part = fixture_request(NOON, "_remote", KEPT_OVER, 4 * MS, 1);
     order.label = part.label = 77;
     part.remote = true;
     part.maker = part.node;

@@ -10,7 +10,8 @@ static void a_key_has_one_row(void **state) {
     struct stats *s = stats_new();
     // keys that differ in one part each, at the ends of what each part may be
     const int64_t buckets[] = {0, 10, 1795168800, 8589934580};
-    const uint16_t nodes[] = {0, 1, LIMIT_NODES - 1}, identities[] = {0, 1, LIMIT_IDENTITIES + 2}, tiers[] = {0, 1, LIMIT_TIER_NAMES};
+    const uint16_t nodes[] = {0, 1, LIMIT_NODES - 1}, identities[] = {0, 1, LIMIT_IDENTITIES + 2},
+                   tiers[] = {0, 1, LIMIT_TIER_NAMES};
     struct stat_row *rows[4 * 27];
     uint32_t n = 0;
     for (int b = 0; b < 4; b++) {
@@ -79,7 +80,8 @@ static void counting(void **state) {
     assert_int_equal(row->min_ns, 1000);
     assert_int_equal(row->max_ns, 3000);
     assert_int_equal(histogram_count(&row->durations), 3);
-    assert_true(histogram_quantile(&row->durations, 0.5) > 1900 && histogram_quantile(&row->durations, 0.5) < 2100);
+    assert_true(histogram_quantile(&row->durations, 0.5) > 1900 &&
+                histogram_quantile(&row->durations, 0.5) < 2100);
     assert_int_equal(row->requests, 0);
     assert_int_equal(row->total_ns, 0);
     // without memory for the histogram's window the rest is counted
@@ -241,7 +243,7 @@ static void without_memory(void **state) {
     stats_free(s);
 }
 
-// -- paths ----------------------------------------------------------------------------------------------------------------
+// -- paths ----------------------------------------------------------------------------------------
 
 static void every_bit_of_a_path_counts(void **state) {
     (void)state;
@@ -266,7 +268,8 @@ static void every_bit_of_a_path_counts(void **state) {
         const struct path_row *row = stats_path_at(s, i);
         assert_int_equal(row->calls, i + 1);
         assert_true(row->min_ns == UINT64_MAX && row->max_ns == 0 && row->total_ns == 0);
-        assert_ptr_equal(stats_path(s, row->bucket_start, row->node, row->identity, row->path), row);
+        assert_ptr_equal(stats_path(s, row->bucket_start, row->node, row->identity, row->path),
+                         row);
     }
     assert_int_equal(stats_paths(s), n);
     assert_false(stats_empty(s));
@@ -333,7 +336,8 @@ static void costs(void **state) {
     stats_free(s);
 }
 
-// Whichever allocation fails, a new row of a path or tier is there or is not, and all that are there stay.
+// Whichever allocation fails, a new row of a path or tier is there or is not, and all that are
+// there stay.
 static void rows_without_memory(void **state) {
     (void)state;
     struct stats *s = stats_new();
@@ -364,7 +368,7 @@ static void rows_without_memory(void **state) {
     stats_free(s);
 }
 
-// -- kept requests --------------------------------------------------------------------------------------------------------
+// -- kept requests --------------------------------------------------------------------------------
 
 static void kept(void **state) {
     (void)state;
@@ -376,14 +380,16 @@ static void kept(void **state) {
     for (int round = 0; round < 3; round++) {
         assert_true(stats_empty(s));
         for (uint32_t i = 0; i < 40; i++) {
-            struct kept_request request = {.bucket_start = 10, .duration = i, .count = i % 7, .spans = 2 * i, .first = 12345};
+            struct kept_request request = {
+                .bucket_start = 10, .duration = i, .count = i % 7, .spans = 2 * i, .first = 12345};
             assert_true(stats_keep(s, &request, spans + i % 30));
         }
         assert_int_equal(stats_kept(s), 40);
         assert_false(stats_empty(s));
         for (uint32_t i = 0; i < 40; i++) {
             const struct kept_request *request = stats_kept_at(s, i);
-            assert_true(request->bucket_start == 10 && request->duration == i && request->count == i % 7 && request->spans == 2 * i);
+            assert_true(request->bucket_start == 10 && request->duration == i &&
+                        request->count == i % 7 && request->spans == 2 * i);
             for (uint32_t k = 0; k < request->count; k++) {
                 assert_int_equal(stats_kept_spans(s, i)[k].pid, i % 30 + k);
             }
@@ -440,13 +446,15 @@ static void kept_without_memory(void **state) {
     assert_in_range(refused, 10, 30);
     for (uint32_t i = 0; i < 1000; i++) {
         const struct kept_request *request = stats_kept_at(s, i);
-        assert_true(request->duration == i && request->first == 2 * i); // and no spans of those refused lie between
+        // and no spans of those refused lie between
+        assert_true(request->duration == i && request->first == 2 * i);
         assert_true(stats_kept_spans(s, i)[0].start == i && stats_kept_spans(s, i)[1].pid == 2);
     }
     stats_free(s);
 }
 
-// One node that has rows, kept requests and histograms without end leaves others what they need; and all of it goes when it is written.
+// One node that has rows, kept requests and histograms without end leaves others what they need;
+// and all of it goes when it is written.
 static void a_share_for_each_node(void **state) {
     (void)state;
     enum { HOG = 3, OTHER = 200 };
@@ -455,7 +463,9 @@ static void a_share_for_each_node(void **state) {
     stats_share(s);
     for (int round = 0; round < 2; round++) {
         uint32_t n = 0;
-        for (struct stat_row *row; (row = stats_row(s, (struct stat_key){10 * (n / 200), HOG, 77, (uint16_t)(n % 200)})); n++) {
+        for (struct stat_row *row;
+             (row = stats_row(s, (struct stat_key){10 * (n / 200), HOG, 77, (uint16_t)(n % 200)}));
+             n++) {
             for (unsigned bit = 0; bit < 35; bit++) {
                 stats_count(row, 1ULL << bit);
             }
@@ -468,10 +478,12 @@ static void a_share_for_each_node(void **state) {
         }
         while (stats_cost(s, n++, HOG, 1)) {
         }
-        while (stats_keep(s, &(struct kept_request){.node = HOG, .count = LIMIT_KEPT_SPANS}, spans)) {
+        while (
+            stats_keep(s, &(struct kept_request){.node = HOG, .count = LIMIT_KEPT_SPANS}, spans)) {
         }
         for (uint16_t i = 0; i < 1000; i++) {
-            struct stat_row *row = stats_row(s, (struct stat_key){10 * (i / 100), OTHER, (uint16_t)(4 + i % 100), 5});
+            struct stat_row *row =
+                stats_row(s, (struct stat_key){10 * (i / 100), OTHER, (uint16_t)(4 + i % 100), 5});
             assert_non_null(row);
             stats_count(row, 1000 + i);
             stats_count(row, 1000000 + i);
@@ -479,14 +491,16 @@ static void a_share_for_each_node(void **state) {
             assert_non_null(stats_path(s, 10, OTHER, 4, 1U + i));
             assert_non_null(stats_cost(s, 10, OTHER, i));
         }
-        assert_true(stats_keep(s, &(struct kept_request){.node = OTHER, .count = LIMIT_KEPT_SPANS}, spans));
+        assert_true(
+            stats_keep(s, &(struct kept_request){.node = OTHER, .count = LIMIT_KEPT_SPANS}, spans));
         assert_non_null(stats_row(s, (struct stat_key){10, OTHER, IDENTITY_OTHER, 5}));
         stats_add_totals(s);
         struct stat_row *total = stats_row(s, (struct stat_key){10, OTHER, IDENTITY_TOTAL, 5});
         assert_int_equal(total->calls, 200);
         assert_int_equal(histogram_count(&total->durations), 200);
         assert_int_equal(stats_row(s, (struct stat_key){10, HOG, IDENTITY_TOTAL, 5})->calls, 35);
-        uint64_t coarse[2] = {0}, told[2] = {0}; // the ledger tells of whose rows are coarse, and how many
+        // the ledger tells of whose rows are coarse, and how many
+        uint64_t coarse[2] = {0}, told[2] = {0};
         for (uint32_t i = 0; i < stats_rows(s); i++) {
             const struct stat_row *row = stats_row_at(s, i);
             coarse[row->key.node == HOG] += row->durations.coarse > 0;
@@ -498,7 +512,8 @@ static void a_share_for_each_node(void **state) {
         stats_reset(s);
         assert_false(stats_coarse(s) || stats_overflowed(s));
         fail_alloc_at(0);
-        assert_null(stats_row(s, (struct stat_key){10, OTHER, 4, 5})); // so it has given its memory back
+        // so it has given its memory back
+        assert_null(stats_row(s, (struct stat_key){10, OTHER, 4, 5}));
         fail_alloc_at(-1);
     }
     stats_free(s);
@@ -506,12 +521,22 @@ static void a_share_for_each_node(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_key_has_one_row), cmocka_unit_test(every_bit_of_a_key_counts), cmocka_unit_test(counting),
-        cmocka_unit_test(reset_forgets_and_keeps_memory), cmocka_unit_test(the_cap),
-        cmocka_unit_test(ledgers), cmocka_unit_test(ledgers_cap), cmocka_unit_test(without_memory),
-        cmocka_unit_test(every_bit_of_a_path_counts), cmocka_unit_test(the_cap_of_paths), cmocka_unit_test(costs),
-        cmocka_unit_test(rows_without_memory), cmocka_unit_test(kept), cmocka_unit_test(the_cap_of_kept),
-        cmocka_unit_test(kept_without_memory), cmocka_unit_test(a_share_for_each_node),
+        cmocka_unit_test(a_key_has_one_row),
+        cmocka_unit_test(every_bit_of_a_key_counts),
+        cmocka_unit_test(counting),
+        cmocka_unit_test(reset_forgets_and_keeps_memory),
+        cmocka_unit_test(the_cap),
+        cmocka_unit_test(ledgers),
+        cmocka_unit_test(ledgers_cap),
+        cmocka_unit_test(without_memory),
+        cmocka_unit_test(every_bit_of_a_path_counts),
+        cmocka_unit_test(the_cap_of_paths),
+        cmocka_unit_test(costs),
+        cmocka_unit_test(rows_without_memory),
+        cmocka_unit_test(kept),
+        cmocka_unit_test(the_cap_of_kept),
+        cmocka_unit_test(kept_without_memory),
+        cmocka_unit_test(a_share_for_each_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // store.c, batch.c, retention.c: real files, values compared with sums that the test makes itself.
-#include <inttypes.h>
 #include "store_fixture.h"
+#include <inttypes.h>
 
 #include <fcntl.h>
 #include <math.h>
@@ -14,8 +14,7 @@
 
 enum { NOON = 1763640000 }; // 2025-11-20T12:00:00Z
 
-// -- opening
-// -----------------------------------------------------------------------------------------------------------
+// -- opening --------------------------------------------------------------------------------------
 
 static void put_file(const char *path, const char *text) {
     FILE *f = fopen(path, "wb");
@@ -43,8 +42,8 @@ static int files_in_dir(void) {
     return n;
 }
 
-// Opening fails with the status and one line that names the file; not a byte of the file changes, and none
-// comes to lie beside it.
+// Opening fails with the status and one line that names the file; not a byte of the file changes,
+// and none comes to lie beside it.
 static void refused(const char *path, enum store_status expected) {
     struct store *s;
     char error[STORE_ERROR_BYTES] = "";
@@ -124,16 +123,16 @@ static void test_reader_refuses(void **state) {
     char error[STORE_ERROR_BYTES];
     assert_int_equal(store_open_reader(fixture_db, &s, error), STORE_MISSING);
     assert_int_equal(files_in_dir(), 0);
-    put_file(fixture_db, "this is not a database at all, and longer than a header of one hundred bytes has "
-                         "to be, to be sure of it");
+    put_file(fixture_db,
+             "this is not a database at all, and longer than a header of one hundred bytes has "
+             "to be, to be sure of it");
     assert_int_equal(store_open_reader(fixture_db, &s, error), STORE_FOREIGN);
     assert_null(s);
 }
 
-// -- what is written
-// A user who may read the file but write nothing reads a database that nobody has open. Root may write
-// anywhere: become nobody.
-// What is written is its owner's, whatever the umask.
+// -- what is written A user who may read the file but write nothing reads a database that nobody
+// has open. Root may write anywhere: become nobody. What is written is its owner's, whatever the
+// umask.
 static void test_files_are_their_owners(void **state) {
     (void)state;
     static const char *const names[] = {"", "-wal", "-shm"};
@@ -184,25 +183,32 @@ static void expect_columns(const char *view, const char *expected) {
 static void test_views_have_the_promised_columns(void **state) {
     (void)state;
     store_close(fixture_open());
-    expect_columns("tier_stats",
-                   "bucket_start,resolution_s,node,identity,tier,requests,calls,errors,async_calls,total_us,"
-                   "self_us,async_us,mean_us,stddev_us,min_us,max_us,p25_us,p50_us,p75_us,p90_us,p95_us,"
-                   "p99_us,p999_us,wait_us,gc_us,off_cpu_us,sync_calls,duration_us,sync_us");
-    expect_columns("ledger",
-                   "bucket_start,resolution_s,node,requests_complete,requests_incomplete,requests_expired,"
-                   "requests_unsampled,messages,bytes,dropped_messages,orphan_returns,stale_calls,"
-                   "decode_errors,paused_ms,unwound_frames,ambiguous_returns,lost_tokens,reloads,trips,lowered_ms,"
-                   "incomplete_loss,incomplete_token,incomplete_cause,incomplete_return,incomplete_reload,"
-                   "incomplete_large,incomplete_room,incomplete_end,calls,recredited_calls,unknown_outcomes,"
-                   "tripped_ms,away_ms,untraced_ms,unmarked_calls,coarse_rows,unwritten_rows,verdict");
-    expect_columns("path_stats",
-                   "bucket_start,resolution_s,node,identity,path,calls,errors,async_calls,total_us,self_us,"
-                   "async_us,wait_us,mean_us,min_us,max_us,sync_calls,duration_us,sync_us");
-    expect_columns("tier_costs", "bucket_start,resolution_s,node,tier,messages,bytes,calls,stale_calls");
-    expect_columns("slow_requests",
-                   "id,node,identity,started_at,duration_us,outcome,reason,complete,spans,kept_spans,remote,origin,label");
-    expect_columns("slow_spans", "request_id,span,parent,pid,name,start_us,duration_us,self_us,wait_us,gc_us,off_cpu_us,"
-                                 "async,outcome,remote");
+    expect_columns(
+        "tier_stats",
+        "bucket_start,resolution_s,node,identity,tier,requests,calls,errors,async_calls,total_us,"
+        "self_us,async_us,mean_us,stddev_us,min_us,max_us,p25_us,p50_us,p75_us,p90_us,p95_us,"
+        "p99_us,p999_us,wait_us,gc_us,off_cpu_us,sync_calls,duration_us,sync_us");
+    expect_columns(
+        "ledger",
+        "bucket_start,resolution_s,node,requests_complete,requests_incomplete,requests_expired,"
+        "requests_unsampled,messages,bytes,dropped_messages,orphan_returns,stale_calls,"
+        "decode_errors,paused_ms,unwound_frames,ambiguous_returns,lost_tokens,reloads,trips,lowered_ms,"
+        "incomplete_loss,incomplete_token,incomplete_cause,incomplete_return,incomplete_reload,"
+        "incomplete_large,incomplete_room,incomplete_end,calls,recredited_calls,unknown_outcomes,"
+        "tripped_ms,away_ms,untraced_ms,unmarked_calls,coarse_rows,unwritten_rows,verdict");
+    expect_columns(
+        "path_stats",
+        "bucket_start,resolution_s,node,identity,path,calls,errors,async_calls,total_us,self_us,"
+        "async_us,wait_us,mean_us,min_us,max_us,sync_calls,duration_us,sync_us");
+    expect_columns("tier_costs",
+                   "bucket_start,resolution_s,node,tier,messages,bytes,calls,stale_calls");
+    expect_columns(
+        "slow_requests",
+        "id,node,identity,started_at,duration_us,outcome,reason,complete,spans,kept_spans,remote,origin,label");
+    expect_columns(
+        "slow_spans",
+        "request_id,span,parent,pid,name,start_us,duration_us,self_us,wait_us,gc_us,off_cpu_us,"
+        "async,outcome,remote");
 }
 
 static void test_small_batch_to_the_digit(void **state) {
@@ -235,17 +241,20 @@ static void test_small_batch_to_the_digit(void **state) {
         "|| ',' || self_us || ',' || async_us || ',' || mean_us || ',' || min_us || ',' || max_us AS concat "
         "FROM tier_stats WHERE identity = 'create' AND tier = 'db' AND resolution_s = 3600)",
         "shop@host,3,1,1,4.0,2.0,8.0,4.0,1.0,8.0");
-    fixture_expect("SELECT wait_us || ',' || gc_us || ',' || off_cpu_us FROM tier_stats WHERE identity = 'create' AND "
-                   "tier = 'db' AND resolution_s = 3600",
-                   "1.0,0.5,0.25");
+    fixture_expect(
+        "SELECT wait_us || ',' || gc_us || ',' || off_cpu_us FROM tier_stats WHERE identity = 'create' AND "
+        "tier = 'db' AND resolution_s = 3600",
+        "1.0,0.5,0.25");
     // mean 4, deviations 3, 1, 4: variance 26 / 3
-    fixture_expect("SELECT round(stddev_us, 6) FROM tier_stats WHERE identity = 'create' AND tier = 'db' AND "
-                   "resolution_s = 3600",
-                   "2.94392");
-    fixture_expect("SELECT p25_us || ',' || p999_us || ',' || typeof(p25_us) FROM tier_stats WHERE identity "
-                   "= '_total' AND "
-                   "bucket_start = '2025-11-20T12:01:00Z' AND resolution_s = 10",
-                   "8.0,8.0,real"); // between minimum and maximum, not the middle of the histogram's bucket
+    fixture_expect(
+        "SELECT round(stddev_us, 6) FROM tier_stats WHERE identity = 'create' AND tier = 'db' AND "
+        "resolution_s = 3600",
+        "2.94392");
+    fixture_expect(
+        "SELECT p25_us || ',' || p999_us || ',' || typeof(p25_us) FROM tier_stats WHERE identity "
+        "= '_total' AND "
+        "bucket_start = '2025-11-20T12:01:00Z' AND resolution_s = 10",
+        "8.0,8.0,real"); // between minimum and maximum, not the middle of the histogram's bucket
     fixture_expect(
         "SELECT requests || ',' || calls || ',' || (mean_us IS NULL) || (stddev_us IS NULL) || (min_us IS "
         "NULL) || "
@@ -253,8 +262,10 @@ static void test_small_batch_to_the_digit(void **state) {
         "AND resolution_s = 10",
         "1,0,111111");
 #define AND_COLUMN(column) "|| ',' || " #column " "
-    fixture_expect("SELECT ''" LEDGER_COLUMNS(AND_COLUMN) "FROM ledger WHERE resolution_s = 3600 AND node = 'shop@host'",
-                   ",21,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34");
+    fixture_expect(
+        "SELECT ''" LEDGER_COLUMNS(
+            AND_COLUMN) "FROM ledger WHERE resolution_s = 3600 AND node = 'shop@host'",
+        ",21,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34");
 }
 
 // Each counter of the ledger alone, and what it makes of its bucket.
@@ -264,26 +275,45 @@ static void test_verdicts(void **state) {
         size_t at;
         const char *verdict;
     } cases[] = {
-        {offsetof(struct ledger_row, requests_complete), "ok"},      {offsetof(struct ledger_row, requests_incomplete), "lossy"},
-        {offsetof(struct ledger_row, requests_expired), "lossy"},    {offsetof(struct ledger_row, requests_unsampled), "ok"},
-        {offsetof(struct ledger_row, messages), "ok"},               {offsetof(struct ledger_row, bytes), "ok"},
-        {offsetof(struct ledger_row, dropped_messages), "lossy"},    {offsetof(struct ledger_row, orphan_returns), "lossy"},
-        {offsetof(struct ledger_row, stale_calls), "unclear"},       {offsetof(struct ledger_row, decode_errors), "lossy"},
-        {offsetof(struct ledger_row, paused_ms), "paused"},          {offsetof(struct ledger_row, unwound_frames), "lossy"},
-        {offsetof(struct ledger_row, ambiguous_returns), "lossy"},   {offsetof(struct ledger_row, lost_tokens), "ok"},
-        {offsetof(struct ledger_row, reloads), "ok"},                {offsetof(struct ledger_row, trips), "ok"},
-        {offsetof(struct ledger_row, lowered_ms), "ok"},             {offsetof(struct ledger_row, incomplete_loss), "ok"},
-        {offsetof(struct ledger_row, incomplete_token), "ok"},       {offsetof(struct ledger_row, incomplete_cause), "unclear"},
-        {offsetof(struct ledger_row, incomplete_return), "ok"},      {offsetof(struct ledger_row, incomplete_reload), "ok"},
-        {offsetof(struct ledger_row, incomplete_large), "ok"},       {offsetof(struct ledger_row, incomplete_room), "ok"},
-        {offsetof(struct ledger_row, incomplete_end), "ok"},         {offsetof(struct ledger_row, calls), "ok"},
-        {offsetof(struct ledger_row, recredited_calls), "ok"},       {offsetof(struct ledger_row, unknown_outcomes), "ok"},
-        {offsetof(struct ledger_row, tripped_ms), "paused"},         {offsetof(struct ledger_row, away_ms), "paused"},
-        {offsetof(struct ledger_row, untraced_ms), "ok"},            {offsetof(struct ledger_row, unmarked_calls), "ok"},
-        {offsetof(struct ledger_row, coarse_rows), "ok"},            {offsetof(struct ledger_row, unwritten_rows), "lossy"},
+        {offsetof(struct ledger_row, requests_complete), "ok"},
+        {offsetof(struct ledger_row, requests_incomplete), "lossy"},
+        {offsetof(struct ledger_row, requests_expired), "lossy"},
+        {offsetof(struct ledger_row, requests_unsampled), "ok"},
+        {offsetof(struct ledger_row, messages), "ok"},
+        {offsetof(struct ledger_row, bytes), "ok"},
+        {offsetof(struct ledger_row, dropped_messages), "lossy"},
+        {offsetof(struct ledger_row, orphan_returns), "lossy"},
+        {offsetof(struct ledger_row, stale_calls), "unclear"},
+        {offsetof(struct ledger_row, decode_errors), "lossy"},
+        {offsetof(struct ledger_row, paused_ms), "paused"},
+        {offsetof(struct ledger_row, unwound_frames), "lossy"},
+        {offsetof(struct ledger_row, ambiguous_returns), "lossy"},
+        {offsetof(struct ledger_row, lost_tokens), "ok"},
+        {offsetof(struct ledger_row, reloads), "ok"},
+        {offsetof(struct ledger_row, trips), "ok"},
+        {offsetof(struct ledger_row, lowered_ms), "ok"},
+        {offsetof(struct ledger_row, incomplete_loss), "ok"},
+        {offsetof(struct ledger_row, incomplete_token), "ok"},
+        {offsetof(struct ledger_row, incomplete_cause), "unclear"},
+        {offsetof(struct ledger_row, incomplete_return), "ok"},
+        {offsetof(struct ledger_row, incomplete_reload), "ok"},
+        {offsetof(struct ledger_row, incomplete_large), "ok"},
+        {offsetof(struct ledger_row, incomplete_room), "ok"},
+        {offsetof(struct ledger_row, incomplete_end), "ok"},
+        {offsetof(struct ledger_row, calls), "ok"},
+        {offsetof(struct ledger_row, recredited_calls), "ok"},
+        {offsetof(struct ledger_row, unknown_outcomes), "ok"},
+        {offsetof(struct ledger_row, tripped_ms), "paused"},
+        {offsetof(struct ledger_row, away_ms), "paused"},
+        {offsetof(struct ledger_row, untraced_ms), "ok"},
+        {offsetof(struct ledger_row, unmarked_calls), "ok"},
+        {offsetof(struct ledger_row, coarse_rows), "ok"},
+        {offsetof(struct ledger_row, unwritten_rows), "lossy"},
     };
     enum { CASES = sizeof cases / sizeof *cases };
-    assert_int_equal(CASES, (sizeof(struct ledger_row) - offsetof(struct ledger_row, requests_complete)) / 8); // all of them
+    // all of them
+    assert_int_equal(
+        CASES, (sizeof(struct ledger_row) - offsetof(struct ledger_row, requests_complete)) / 8);
     struct stats *batch = stats_new();
     for (int i = 0; i < CASES; i++) {
         *(uint64_t *)((char *)fixture_ledger(batch, NOON + 10 * i) + cases[i].at) = 1;
@@ -293,13 +323,15 @@ static void test_verdicts(void **state) {
     fixture_write(batch);
     char sql[128];
     for (int i = 0; i <= CASES; i++) {
-        snprintf(sql, sizeof sql, "SELECT verdict FROM ledger WHERE resolution_s = 10 LIMIT 1 OFFSET %d", i);
+        snprintf(sql, sizeof sql,
+                 "SELECT verdict FROM ledger WHERE resolution_s = 10 LIMIT 1 OFFSET %d", i);
         fixture_expect(sql, i < CASES ? cases[i].verdict : "paused");
     }
 }
 
-// Some calls come late in any system. More than a thousandth of them mean that processes work under others' tokens; and so do requests of
-// which it cannot be told whose work is theirs, where nothing else is wrong.
+// Some calls come late in any system. More than a thousandth of them mean that processes work under
+// others' tokens; and so do requests of which it cannot be told whose work is theirs, where nothing
+// else is wrong.
 static void test_unclear(void **state) {
     (void)state;
     static const struct {
@@ -323,11 +355,14 @@ static void test_unclear(void **state) {
         row->node = node;
         fixture_write(batch);
         char sql[128];
-        snprintf(sql, sizeof sql, "SELECT group_concat(verdict) FROM ledger "
-                                  "WHERE bucket_start = strftime('%%Y-%%m-%%dT%%H:%%M:%%SZ', %" PRId64 ", 'unixepoch')",
+        snprintf(sql, sizeof sql,
+                 "SELECT group_concat(verdict) FROM ledger "
+                 "WHERE bucket_start = strftime('%%Y-%%m-%%dT%%H:%%M:%%SZ', %" PRId64
+                 ", 'unixepoch')",
                  bucket);
         char expected[64];
-        snprintf(expected, sizeof expected, "%s,%s,%s", cases[i].verdict, cases[i].verdict, cases[i].verdict);
+        snprintf(expected, sizeof expected, "%s,%s,%s", cases[i].verdict, cases[i].verdict,
+                 cases[i].verdict);
         fixture_expect(sql, expected);
     }
 }
@@ -351,8 +386,10 @@ static void test_overflowing_counters_stay_at_their_end(void **state) {
     fixture_expect("SELECT bytes || ',' || messages FROM ledger_rows WHERE resolution_s = 60",
                    "8796093022208,8796093022208");
     fixture_expect("SELECT sum(bytes) FROM ledger_rows", "26388279066624"); // of three resolutions
-    fixture_expect("SELECT group_concat(wait_ns) FROM stat_rows WHERE resolution_s = 60", "9223372036854775807,0");
-    fixture_expect("SELECT wait_ns || ',' || calls FROM path_rows WHERE resolution_s = 60", "9223372036854775807,2");
+    fixture_expect("SELECT group_concat(wait_ns) FROM stat_rows WHERE resolution_s = 60",
+                   "9223372036854775807,0");
+    fixture_expect("SELECT wait_ns || ',' || calls FROM path_rows WHERE resolution_s = 60",
+                   "9223372036854775807,2");
     fixture_expect("SELECT bytes FROM cost_rows WHERE resolution_s = 60", "9223372036854775807");
 }
 
@@ -370,8 +407,9 @@ static void test_resolutions_that_do_not_divide_are_left_out(void **state) {
         assert_true(store_write(s, cases[i].bucket_s, batch, &fixture_names));
         store_close(s);
         stats_free(batch);
-        fixture_expect("SELECT group_concat(r) FROM (SELECT DISTINCT resolution_s AS r FROM tier_stats)",
-                       cases[i].expected);
+        fixture_expect(
+            "SELECT group_concat(r) FROM (SELECT DISTINCT resolution_s AS r FROM tier_stats)",
+            cases[i].expected);
         unlink(fixture_db);
     }
 }
@@ -416,15 +454,17 @@ static void test_random_batches_against_sorted_values(void **state) {
     char sql[256];
     for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
         double truth = (double)all[(int)ceil(quantiles[i].q * N) - 1];
-        snprintf(sql, sizeof sql,
-                 "SELECT %s_us * 1000 FROM tier_stats WHERE resolution_s = 3600 AND identity = 'create'",
-                 quantiles[i].column);
+        snprintf(
+            sql, sizeof sql,
+            "SELECT %s_us * 1000 FROM tier_stats WHERE resolution_s = 3600 AND identity = 'create'",
+            quantiles[i].column);
         char *got = fixture_ask(fixture_db, sql);
         assert_true(fabs(atof(got) / truth - 1) < 0.011);
         free(got);
     }
     char *stddev = fixture_ask(
-        fixture_db, "SELECT printf('%.9e', stddev_us * 1000) FROM tier_stats WHERE resolution_s = 3600");
+        fixture_db,
+        "SELECT printf('%.9e', stddev_us * 1000) FROM tier_stats WHERE resolution_s = 3600");
     assert_true(fabs(atof(stddev) / sqrt(deviations / N) - 1) < 1e-6);
     free(stddev);
     char expected[64];
@@ -456,8 +496,8 @@ static void write_in_batches(const char *path, int batches) {
     struct stats *batch = stats_new();
     assert_int_equal(store_open(path, &s, error), STORE_OK);
     for (int i = 0; i < 120; i++) {
-        fixture_call(batch, NOON + 10 * (i / 20), i % 3 ? "create" : "update", i % 2 ? "db" : "http",
-                     random_u64(&seed) % 90000, i % 5 == 0);
+        fixture_call(batch, NOON + 10 * (i / 20), i % 3 ? "create" : "update",
+                     i % 2 ? "db" : "http", random_u64(&seed) % 90000, i % 5 == 0);
         if ((i + 1) % (120 / batches) == 0) {
             assert_true(store_write(s, 10, batch, &fixture_names));
             stats_reset(batch);
@@ -488,11 +528,11 @@ static void test_names_are_as_given(void **state) {
     assert_true(store_write(s, 10, batch, &fixture_names));
     store_close(s);
     stats_free(batch);
-    fixture_expect("SELECT identity FROM tier_stats WHERE identity <> '_total'", "größe '\"; DROP TABLE");
+    fixture_expect("SELECT identity FROM tier_stats WHERE identity <> '_total'",
+                   "größe '\"; DROP TABLE");
 }
 
-// -- failures
-// --------------------------------------------------------------------------------------------------------------
+// -- failures -------------------------------------------------------------------------------------
 
 static void test_full_disk_keeps_the_batch_whole(void **state) {
     (void)state;
@@ -548,9 +588,10 @@ static void test_malformed_rows_are_passed_over(void **state) {
     struct store *s = fixture_open();
     assert_true(store_write(s, 10, batch, &fixture_names));
     store_close(s);
-    change("UPDATE stat_rows SET histogram = x'ff00ff' WHERE resolution_s = 60 AND identity_id = "
-           "(SELECT id FROM identity_names WHERE name = 'create');"
-           "CREATE TRIGGER no_paths BEFORE UPDATE ON path_rows WHEN new.resolution_s = 10 BEGIN SELECT RAISE(ABORT, 'no'); END");
+    change(
+        "UPDATE stat_rows SET histogram = x'ff00ff' WHERE resolution_s = 60 AND identity_id = "
+        "(SELECT id FROM identity_names WHERE name = 'create');"
+        "CREATE TRIGGER no_paths BEFORE UPDATE ON path_rows WHEN new.resolution_s = 10 BEGIN SELECT RAISE(ABORT, 'no'); END");
     s = fixture_open();
     assert_true(store_write(s, 10, batch, &fixture_names));
     assert_int_equal(store_set_aside(s), 2);
@@ -558,15 +599,23 @@ static void test_malformed_rows_are_passed_over(void **state) {
     assert_int_equal(store_set_aside(s), 4);
     store_close(s);
     stats_free(batch);
-    fixture_expect("SELECT group_concat(calls) FROM (SELECT calls FROM tier_stats WHERE identity = 'create' "
-                   "ORDER BY resolution_s)", "3,1,3");
-    fixture_expect("SELECT group_concat(calls) FROM (SELECT calls FROM tier_stats WHERE identity = 'delete' "
-                   "ORDER BY resolution_s)", "3,3,3");
-    fixture_expect("SELECT group_concat(calls) FROM (SELECT calls FROM path_stats WHERE identity = 'create' "
-                   "ORDER BY resolution_s)", "1,3,3");
+    fixture_expect(
+        "SELECT group_concat(calls) FROM (SELECT calls FROM tier_stats WHERE identity = 'create' "
+        "ORDER BY resolution_s)",
+        "3,1,3");
+    fixture_expect(
+        "SELECT group_concat(calls) FROM (SELECT calls FROM tier_stats WHERE identity = 'delete' "
+        "ORDER BY resolution_s)",
+        "3,3,3");
+    fixture_expect(
+        "SELECT group_concat(calls) FROM (SELECT calls FROM path_stats WHERE identity = 'create' "
+        "ORDER BY resolution_s)",
+        "1,3,3");
     fixture_expect("SELECT requests_complete FROM ledger WHERE resolution_s = 10", "6");
     // told where the rows belong: the path at 10 s, the row at a minute
-    fixture_expect("SELECT group_concat(unwritten_rows || verdict) FROM (SELECT * FROM ledger ORDER BY resolution_s)", "2lossy,2lossy,0ok");
+    fixture_expect(
+        "SELECT group_concat(unwritten_rows || verdict) FROM (SELECT * FROM ledger ORDER BY resolution_s)",
+        "2lossy,2lossy,0ok");
 }
 
 // A malformed row of the ledger can tell of nothing, but stops nobody.
@@ -578,15 +627,20 @@ static void test_a_malformed_ledger_is_passed_over(void **state) {
     struct store *s = fixture_open();
     assert_true(store_write(s, 10, batch, &fixture_names));
     store_close(s);
-    change("CREATE TRIGGER no_ledger BEFORE UPDATE ON ledger_rows WHEN new.resolution_s = 60 BEGIN SELECT RAISE(ABORT, 'no'); END");
+    change(
+        "CREATE TRIGGER no_ledger BEFORE UPDATE ON ledger_rows WHEN new.resolution_s = 60 BEGIN SELECT RAISE(ABORT, 'no'); END");
     s = fixture_open();
     assert_true(store_write(s, 10, batch, &fixture_names));
     assert_int_equal(store_set_aside(s), 1);
     store_close(s);
     stats_free(batch);
-    fixture_expect("SELECT group_concat(requests_complete) FROM (SELECT * FROM ledger ORDER BY resolution_s)", "4,2,4");
-    fixture_expect("SELECT group_concat(calls) FROM (SELECT calls FROM tier_stats WHERE identity = 'create' "
-                   "ORDER BY resolution_s)", "2,2,2");
+    fixture_expect(
+        "SELECT group_concat(requests_complete) FROM (SELECT * FROM ledger ORDER BY resolution_s)",
+        "4,2,4");
+    fixture_expect(
+        "SELECT group_concat(calls) FROM (SELECT calls FROM tier_stats WHERE identity = 'create' "
+        "ORDER BY resolution_s)",
+        "2,2,2");
 }
 
 static void test_no_memory_keeps_the_batch_whole(void **state) {
@@ -611,7 +665,8 @@ static void test_no_memory_keeps_the_batch_whole(void **state) {
     assert_in_range(failures, 1, 9);
     fixture_expect("SELECT calls FROM tier_stats WHERE resolution_s = 3600 AND identity = 'create'",
                    expected);
-    fixture_expect("SELECT calls FROM tier_stats WHERE resolution_s = 10 AND identity = '_total'", expected);
+    fixture_expect("SELECT calls FROM tier_stats WHERE resolution_s = 10 AND identity = '_total'",
+                   expected);
 }
 
 // Writes batch after batch until it is killed; each has as many calls as the ledger has requests.
@@ -623,7 +678,8 @@ static void write_forever(int ready) {
         for (int k = 0; k < 20; k++) {
             char name[24];
             snprintf(name, sizeof name, "identity %d", (int)(random_u64(&seed) % 50));
-            fixture_call(batch, NOON + 10 * (i % 400), name, "db", random_u64(&seed) % 1000000, false);
+            fixture_call(batch, NOON + 10 * (i % 400), name, "db", random_u64(&seed) % 1000000,
+                         false);
             fixture_ledger(batch, NOON + 10 * (i % 400))->requests_complete++;
         }
         if (!store_write(s, 10, batch, &fixture_names) || (i == 0 && write(ready, "x", 1) != 1)) {
@@ -664,11 +720,12 @@ static void test_kill_leaves_whole_batches(void **state) {
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFSIGNALED(status));
         fixture_expect("PRAGMA integrity_check", "ok");
-        fixture_expect("SELECT count(DISTINCT n) || ',' || (min(n) > 0) FROM (SELECT sum(calls) AS n FROM "
-                       "tier_stats GROUP BY "
-                       "resolution_s, identity = '_total' UNION ALL SELECT sum(requests_complete) FROM "
-                       "ledger GROUP BY resolution_s)",
-                       "1,1");
+        fixture_expect(
+            "SELECT count(DISTINCT n) || ',' || (min(n) > 0) FROM (SELECT sum(calls) AS n FROM "
+            "tier_stats GROUP BY "
+            "resolution_s, identity = '_total' UNION ALL SELECT sum(requests_complete) FROM "
+            "ledger GROUP BY resolution_s)",
+            "1,1");
     }
 }
 
@@ -698,8 +755,7 @@ static void test_second_collector_is_refused(void **state) {
     store_close(fixture_open()); // at once: the lock went with the process
 }
 
-// -- retention
-// -------------------------------------------------------------------------------------------------------------
+// -- retention ------------------------------------------------------------------------------------
 
 static void test_old_rows_go(void **state) {
     (void)state;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// batch_paths.c and row_ids.c: rows of paths and costs, the paths' texts, and that they go when they are old.
+// batch_paths.c and row_ids.c: rows of paths and costs, the paths' texts, and that they go when
+// they are old.
 #include "store_fixture.h"
 
 #include "../../collector/store/internal.h"
@@ -33,22 +34,27 @@ static void test_paths_to_the_digit(void **state) {
                         "create|accounting > db|2|0|0|0.8|0.4|0.0|0.0|0.4|0.4|0.4\n"
                         "create|handle > db|4|0|0|12.0|6.0|0.0|1.4|3.0|1.0|5.0\n"
                         "update|handle > db|4|2|2|0.21|2.105|4.0|0.0|1.0525|0.1|2.0");
-    fixture_expect("SELECT group_concat(n, ', ') FROM (SELECT resolution_s || ' ' || bucket_start || ' ' || sum(calls) AS n FROM "
-                   "path_stats WHERE identity = '_total' GROUP BY resolution_s, bucket_start)",
-                   "10 2025-11-20T12:00:50Z 8, 10 2025-11-20T12:01:00Z 2, 60 2025-11-20T12:00:00Z 8, "
-                   "60 2025-11-20T12:01:00Z 2, 3600 2025-11-20T12:00:00Z 10");
+    fixture_expect(
+        "SELECT group_concat(n, ', ') FROM (SELECT resolution_s || ' ' || bucket_start || ' ' || sum(calls) AS n FROM "
+        "path_stats WHERE identity = '_total' GROUP BY resolution_s, bucket_start)",
+        "10 2025-11-20T12:00:50Z 8, 10 2025-11-20T12:01:00Z 2, 60 2025-11-20T12:00:00Z 8, "
+        "60 2025-11-20T12:01:00Z 2, 3600 2025-11-20T12:00:00Z 10");
 }
 
 static void test_a_path_without_calls_has_no_extremes(void **state) {
     (void)state;
     struct store *s = fixture_open();
-    static const char extremes[] = "SELECT ifnull(min_us, '-') || ifnull(max_us, '-') || ifnull(mean_us, '-') FROM path_stats "
-                                   "WHERE resolution_s = 60 AND identity = 'create'";
+    static const char extremes[] =
+        "SELECT ifnull(min_us, '-') || ifnull(max_us, '-') || ifnull(mean_us, '-') FROM path_stats "
+        "WHERE resolution_s = 60 AND identity = 'create'";
     for (int i = 0; i < 3; i++) {
         struct stats *batch = stats_new();
         struct path_row *row = fixture_path_call(batch, NOON, "create", fixture_path("db"), 1000);
         if (i != 1) {
-            *row = (struct path_row){.bucket_start = NOON, .identity = row->identity, .path = row->path, .min_ns = UINT64_MAX};
+            *row = (struct path_row){.bucket_start = NOON,
+                                     .identity = row->identity,
+                                     .path = row->path,
+                                     .min_ns = UINT64_MAX};
         }
         assert_true(store_write(s, 10, batch, &fixture_names));
         stats_free(batch);
@@ -72,13 +78,16 @@ static void test_texts_of_paths(void **state) {
     fixture_path_call(batch, NOON, "create", PATH_OTHER, 1000);
     fixture_path_call(batch, NOON, "create", fixture_path("a/a/a"), 1000);
     fixture_path_call(batch, NOON, "create", fixture_path("a/b"), 1000);
-    fixture_path_call(batch, NOON, "create", fixture_path("a > b"), 3000); // one tier, whose name is a path
+    fixture_path_call(batch, NOON, "create", fixture_path("a > b"),
+                      3000); // one tier, whose name is a path
     fixture_write(batch);
-    fixture_expect("SELECT group_concat(path) FROM (SELECT path FROM path_stats WHERE identity = 'create' AND resolution_s = 10 "
-                   "ORDER BY path)",
-                   expected);
-    fixture_expect("SELECT calls || ',' || mean_us FROM path_stats WHERE identity = 'create' AND resolution_s = 10 AND path = 'a > b'",
-                   "2,2.0");
+    fixture_expect(
+        "SELECT group_concat(path) FROM (SELECT path FROM path_stats WHERE identity = 'create' AND resolution_s = 10 "
+        "ORDER BY path)",
+        expected);
+    fixture_expect(
+        "SELECT calls || ',' || mean_us FROM path_stats WHERE identity = 'create' AND resolution_s = 10 AND path = 'a > b'",
+        "2,2.0");
 }
 
 // The identity that the view makes does not stand there twice, whatever a request is called.
@@ -88,8 +97,9 @@ static void test_an_identity_named_total(void **state) {
     fixture_path_call(batch, NOON, "_total", fixture_path("db"), 1000);
     fixture_path_call(batch, NOON, "create", fixture_path("db"), 1000);
     fixture_write(batch);
-    fixture_expect("SELECT group_concat(n) FROM (SELECT identity || ' ' || calls AS n FROM path_stats WHERE resolution_s = 10 ORDER BY 1)",
-                   "_total 2,create 1");
+    fixture_expect(
+        "SELECT group_concat(n) FROM (SELECT identity || ' ' || calls AS n FROM path_stats WHERE resolution_s = 10 ORDER BY 1)",
+        "_total 2,create 1");
 }
 
 static void test_costs_to_the_digit(void **state) {
@@ -98,19 +108,22 @@ static void test_costs_to_the_digit(void **state) {
     for (int i = 0; i < 2; i++) {
         struct stats *batch = stats_new();
         for (int bucket = 0; bucket < 2; bucket++) {
-            struct cost_row *row = stats_cost(batch, NOON + 50 + 10 * bucket, directory_node(&fixture_names, slice_text("shop@host")),
-                                              directory_tier(&fixture_names, slice_text("db")));
+            struct cost_row *row =
+                stats_cost(batch, NOON + 50 + 10 * bucket,
+                           directory_node(&fixture_names, slice_text("shop@host")),
+                           directory_tier(&fixture_names, slice_text("db")));
             row->messages = 2, row->bytes = 300;
         }
         assert_true(store_write(s, 10, batch, &fixture_names)); // a batch of nothing else
         stats_free(batch);
     }
     store_close(s);
-    fixture_expect("SELECT group_concat(resolution_s || ' ' || bucket_start || ' ' || node || ' ' || tier || ' ' || messages || ' ' || "
-                   "bytes, char(10)) FROM tier_costs",
-                   "10 2025-11-20T12:00:50Z shop@host db 4 600\n10 2025-11-20T12:01:00Z shop@host db 4 600\n"
-                   "60 2025-11-20T12:00:00Z shop@host db 4 600\n60 2025-11-20T12:01:00Z shop@host db 4 600\n"
-                   "3600 2025-11-20T12:00:00Z shop@host db 8 1200");
+    fixture_expect(
+        "SELECT group_concat(resolution_s || ' ' || bucket_start || ' ' || node || ' ' || tier || ' ' || messages || ' ' || "
+        "bytes, char(10)) FROM tier_costs",
+        "10 2025-11-20T12:00:50Z shop@host db 4 600\n10 2025-11-20T12:01:00Z shop@host db 4 600\n"
+        "60 2025-11-20T12:00:00Z shop@host db 4 600\n60 2025-11-20T12:01:00Z shop@host db 4 600\n"
+        "3600 2025-11-20T12:00:00Z shop@host db 8 1200");
 }
 
 // Paths that were new in a batch that was refused are not taken for known afterwards.
@@ -124,18 +137,21 @@ static void test_full_disk_keeps_the_batch_whole(void **state) {
         fixture_path_call(batch, NOON, "create", fixture_path(name), 1000);
     }
     char sql[64];
-    snprintf(sql, sizeof sql, "PRAGMA max_page_count = %lld", (long long)store_integer(s, "PRAGMA page_count", 0) + 3);
+    snprintf(sql, sizeof sql, "PRAGMA max_page_count = %lld",
+             (long long)store_integer(s, "PRAGMA page_count", 0) + 3);
     sqlite3_exec(s->db, sql, NULL, NULL, NULL);
     for (int i = 0; i < 2; i++) {
         assert_false(store_write(s, 10, batch, &fixture_names));
-        fixture_expect("SELECT (SELECT count(*) FROM path_names) + (SELECT count(*) FROM path_rows)", "0");
+        fixture_expect(
+            "SELECT (SELECT count(*) FROM path_names) + (SELECT count(*) FROM path_rows)", "0");
     }
     sqlite3_exec(s->db, "PRAGMA max_page_count = 1000000", NULL, NULL, NULL);
     assert_true(store_write(s, 10, batch, &fixture_names));
     store_close(s);
     stats_free(batch);
-    fixture_expect("SELECT count(*) || ',' || sum(calls) FROM path_stats WHERE identity = 'create' AND resolution_s = 10",
-                   "800,800");
+    fixture_expect(
+        "SELECT count(*) || ',' || sum(calls) FROM path_stats WHERE identity = 'create' AND resolution_s = 10",
+        "800,800");
 }
 
 // Also when no statistics of the resolution are left to lead there.
@@ -170,12 +186,9 @@ static void test_old_rows_go(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define PATHS_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-        PATHS_TEST(test_paths_to_the_digit),
-        PATHS_TEST(test_a_path_without_calls_has_no_extremes),
-        PATHS_TEST(test_texts_of_paths),
-        PATHS_TEST(test_an_identity_named_total),
-        PATHS_TEST(test_costs_to_the_digit),
-        PATHS_TEST(test_full_disk_keeps_the_batch_whole),
+        PATHS_TEST(test_paths_to_the_digit), PATHS_TEST(test_a_path_without_calls_has_no_extremes),
+        PATHS_TEST(test_texts_of_paths),     PATHS_TEST(test_an_identity_named_total),
+        PATHS_TEST(test_costs_to_the_digit), PATHS_TEST(test_full_disk_keeps_the_batch_whole),
         PATHS_TEST(test_old_rows_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,9 +13,10 @@ static struct migration with_next[STEPS];
 static int setup(void **state) {
     assert_int_equal(store_migration_count, 1); // else the lists below begin with more
     with_next[0] = store_migrations[0];
-    with_next[1] = (struct migration){store_schema_version + 1,
-                                      "ALTER TABLE cost_rows ADD COLUMN joules INTEGER NOT NULL DEFAULT 0;"
-                                      "DROP VIEW tier_costs; CREATE VIEW tier_costs AS SELECT messages, joules FROM cost_rows"};
+    with_next[1] = (struct migration){
+        store_schema_version + 1,
+        "ALTER TABLE cost_rows ADD COLUMN joules INTEGER NOT NULL DEFAULT 0;"
+        "DROP VIEW tier_costs; CREATE VIEW tier_costs AS SELECT messages, joules FROM cost_rows"};
     return fixture_setup(state);
 }
 
@@ -39,8 +40,9 @@ static void expect_version(int version) {
 
 static void write_cost(void) {
     struct stats *batch = stats_new();
-    struct cost_row *row = stats_cost(batch, NOON, directory_node(&fixture_names, slice_text("shop@host")),
-                                      directory_tier(&fixture_names, slice_text("db")));
+    struct cost_row *row =
+        stats_cost(batch, NOON, directory_node(&fixture_names, slice_text("shop@host")),
+                   directory_tier(&fixture_names, slice_text("db")));
     row->messages = 7;
     fixture_write(batch);
 }
@@ -55,7 +57,8 @@ static void test_versions_before_the_first_release_are_refused(void **state) {
         free(fixture_ask(fixture_db, sql));
         snprintf(said, sizeof said, "(schema %d, this one knows %d", version, store_first_version);
         for (int reads = 0; reads < 2; reads++) {
-            assert_int_equal((reads ? store_open_reader : store_open)(fixture_db, &s, error), STORE_OLDER);
+            assert_int_equal((reads ? store_open_reader : store_open)(fixture_db, &s, error),
+                             STORE_OLDER);
             assert_null(s);
             assert_non_null(strstr(error, fixture_db));
             assert_non_null(strstr(error, said));

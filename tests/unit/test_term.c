@@ -5,7 +5,7 @@
 #include "codec/frame.h"
 #include "unit.h"
 
-// -- the walk ----------------------------------------------------------------------------------------------------------
+// -- the walk -------------------------------------------------------------------------------------
 
 // Calls what with every term of every capture (without its 131), on a guard page.
 static size_t each_term(void (*what)(struct slice term, struct guarded *scratch)) {
@@ -74,7 +74,8 @@ static void expect_kind(struct slice term, struct guarded *scratch) {
     }
     assert_false(c.failed);
     char line[128];
-    snprintf(line, sizeof line, "term %zu %u %.*s\n", term.len + 1, arity, (int)atom.text.len, (const char *)atom.text.data);
+    snprintf(line, sizeof line, "term %zu %u %.*s\n", term.len + 1, arity, (int)atom.text.len,
+             (const char *)atom.text.data);
     assert_memory_equal(expected_line, line, strlen(line));
     expected_line += strlen(line);
 }
@@ -118,10 +119,11 @@ static void skip_takes(struct guarded *g, const void *bytes, size_t len, size_t 
 static void hostile_counts(void **state) {
     (void)state;
     struct guarded g = guarded_make(64);
-    static const uint8_t counted[] = {TERM_LARGE_TUPLE, TERM_LIST,      TERM_MAP,      TERM_BINARY, TERM_BIT_BINARY,
-                                      TERM_LARGE_BIG,   TERM_NEW_FUN};
+    static const uint8_t counted[] = {TERM_LARGE_TUPLE, TERM_LIST,      TERM_MAP,    TERM_BINARY,
+                                      TERM_BIT_BINARY,  TERM_LARGE_BIG, TERM_NEW_FUN};
     for (size_t i = 0; i < sizeof counted; i++) {
-        uint8_t bytes[12] = {counted[i], 0xff, 0xff, 0xff, 0xff, TERM_NIL, TERM_NIL, TERM_NIL, TERM_NIL, TERM_NIL, TERM_NIL};
+        uint8_t bytes[12] = {counted[i], 0xff,     0xff,     0xff,     0xff,    TERM_NIL,
+                             TERM_NIL,   TERM_NIL, TERM_NIL, TERM_NIL, TERM_NIL};
         skip_fails(&g, bytes, sizeof bytes);
         bytes[1] = 0x80; // negative, for those who read signed
         bytes[2] = bytes[3] = bytes[4] = 0;
@@ -142,8 +144,9 @@ static void every_tag(void **state) {
     skip_takes(&g, BYTES("\x61\x05rest"), 2);
     skip_takes(&g, BYTES("\x62\0\0\0\1rest"), 5);
     skip_takes(&g, BYTES("\x46\0\0\0\0\0\0\0\0rest"), 9);
-    skip_takes(&g, BYTES("\x63"
-                         "1.00000000000000000000e+00\0\0\0\0\0rest"),
+    skip_takes(&g,
+               BYTES("\x63"
+                     "1.00000000000000000000e+00\0\0\0\0\0rest"),
                32);
     skip_takes(&g, BYTES("\x64\0\2okrest"), 5);
     skip_takes(&g, BYTES("\x73\2okrest"), 4);
@@ -170,7 +173,8 @@ static void every_tag(void **state) {
     skip_takes(&g, BYTES("\x5a\0\2\x77\1n\0\0\0\3\0\0\0\1\0\0\0\2rest"), 18);
     // the node of a pid must be an atom
     skip_fails(&g, BYTES("\x58\x61\1\0\0\0\1\0\0\0\2\0\0\0\3rest"));
-    // and tags that are none, among them the version (131), compression (80), atom cache (82), local (121)
+    // and tags that are none, among them the version (131), compression (80), atom cache (82),
+    // local (121)
     uint8_t bytes[40] = {0};
     unsigned known = 0;
     for (unsigned tag = 0; tag < 256; tag++) {
@@ -179,14 +183,18 @@ static void every_tag(void **state) {
         struct cursor c = cursor_of(s.data, s.len);
         term_skip(&c);
         known += !c.failed;
-        assert_false((tag == 131 || tag == 80 || tag == 82 || tag == 121 || tag == 0 || tag == 117) && !c.failed);
+        assert_false(
+            (tag == 131 || tag == 80 || tag == 82 || tag == 121 || tag == 0 || tag == 117) &&
+            !c.failed);
     }
-    // of all tags these 17 are whole when zeros follow; the rest needs a node, a tail, or three parts
+    // of all tags these 17 are whole when zeros follow; the rest needs a node, a tail, or three
+    // parts
     assert_int_equal(known, 17);
     guarded_free(&g);
 }
 
-// A million lists, one in the other, and the same with tuples and maps: the walk uses neither stack nor memory for depth.
+// A million lists, one in the other, and the same with tuples and maps: the walk uses neither stack
+// nor memory for depth.
 static void deep_nesting(void **state) {
     (void)state;
     enum { DEPTH = 1000000 };
@@ -208,7 +216,8 @@ static void deep_nesting(void **state) {
     term_skip(&c);
     assert_true(c.failed);
     char out[64];
-    assert_int_equal(term_text(slice_of(bytes, n), out, sizeof out), 4); // never given to the printer
+    // never given to the printer
+    assert_int_equal(term_text(slice_of(bytes, n), out, sizeof out), 4);
     assert_memory_equal(out, "term", 4);
     for (int i = 0; i < DEPTH; i++) {
         memcpy(bytes + 2 * (size_t)i, "\x68\1", 2);
@@ -223,7 +232,7 @@ static void deep_nesting(void **state) {
     free(bytes);
 }
 
-// -- readers ------------------------------------------------------------------------------------------------------------
+// -- readers --------------------------------------------------------------------------------------
 
 static void integers(void **state) {
     (void)state;
@@ -309,7 +318,7 @@ static void atoms_pids_tuples_lists(void **state) {
     assert_true(c.failed);
 }
 
-// -- texts --------------------------------------------------------------------------------------------------------------
+// -- texts ----------------------------------------------------------------------------------------
 
 static void texts_that_erlang_made(void **state) {
     (void)state;
@@ -349,31 +358,32 @@ static void expect_text(const void *bytes, size_t len, const char *expected) {
 
 static void texts_of_other_terms(void **state) {
     (void)state;
-    expect_text(BYTES("\x68\2\x77\1a\x68\2\x77\1b\x61\3"), "a /b/3");         // a path and its segments
+    expect_text(BYTES("\x68\2\x77\1a\x68\2\x77\1b\x61\3"), "a /b/3"); // a path and its segments
     expect_text(BYTES("\x68\2\x77\1a\x68\0"), "a /");
     expect_text(BYTES("\x68\2\x77\1a\x68\1\x77\1b"), "a /b");
-    expect_text(BYTES("\x68\2\x77\1a\x68\2\x77\1b"), "a /b/term");             // cut short
-    expect_text(BYTES("\x68\2\x77\3GET\x6b\0\2/b"), "GET /b"); // a method and a path
+    expect_text(BYTES("\x68\2\x77\1a\x68\2\x77\1b"), "a /b/term"); // cut short
+    expect_text(BYTES("\x68\2\x77\3GET\x6b\0\2/b"), "GET /b");     // a method and a path
     expect_text(BYTES("\x68\2\x77\3GET\x6b\0\1/"), "GET /");
     expect_text(BYTES("\x68\2\x6b\0\3GET\x77\1b"), "GET /b");
     expect_text(BYTES("\x68\2\x6d\0\0\0\3PUT\x6d\0\0\0\0"), "PUT /");
     expect_text(BYTES("\x68\2\x77\1a\x6b\0\2/b"), "a /b");
     expect_text(BYTES("\x68\3\x77\3GET\x77\1b\x77\1/"), "GET_b_/"); // a pair only
-    expect_text(BYTES("\x68\2\x68\1\x77\1a\x77\1b"), "{a}_b");                // as the printer prints it
+    expect_text(BYTES("\x68\2\x68\1\x77\1a\x77\1b"), "{a}_b");      // as the printer prints it
     expect_text(BYTES("\x46\x3f\xf8\0\0\0\0\0\0"), "1.500000");
     expect_text(BYTES("\x6e\x08\0\xff\xff\xff\xff\xff\xff\xff\xff"), "18446744073709551615");
     expect_text(BYTES("\x6e\x08\1\0\0\0\0\0\0\0\x80"), "-9223372036854775808");
     expect_text(BYTES("\x6e\x09\0\0\0\0\0\0\0\0\0\1"), "16#10000000000000000");
     expect_text(BYTES("\x74\0\0\0\1\x77\1k\x61\1"), "#{k => 1}");
-    expect_text(BYTES("\x6c\0\0\0\2\x77\1x\x61\1\x6a"), "[x, 1]");             // no characters
-    expect_text(BYTES("\x6c\0\0\0\1\x61\1\x61\2"), "[1 | 2]");                 // improper
-    expect_text(BYTES("\x68\3\x6c\0\0\0\1\x77\1x\x6a\x77\1y\x6a"), "[x]_y_");  // the element behind a list is the next one
+    expect_text(BYTES("\x6c\0\0\0\2\x77\1x\x61\1\x6a"), "[x, 1]"); // no characters
+    expect_text(BYTES("\x6c\0\0\0\1\x61\1\x61\2"), "[1 | 2]");     // improper
+    expect_text(BYTES("\x68\3\x6c\0\0\0\1\x77\1x\x6a\x77\1y\x6a"),
+                "[x]_y_"); // the element behind a list is the next one
     expect_text(BYTES("\x4d\0\0\0\2\3\xff\xe0"), "#Bits<255,7:3>");
-    expect_text(BYTES("\x70\0\0\0\4"), "term");                                // funs are not printed
+    expect_text(BYTES("\x70\0\0\0\4"), "term"); // funs are not printed
     expect_text(BYTES("\x71\x77\1m\x77\1f\x61\1"), "term");
     expect_text(BYTES(""), "term");
     expect_text(BYTES("\xff"), "term");
-    expect_text(BYTES("\x68\2\x77\1a"), "a_term");                             // cut short
+    expect_text(BYTES("\x68\2\x77\1a"), "a_term"); // cut short
     expect_text(BYTES("\x69\xff\xff\xff\xff\x77\1a"), "a_term");
 }
 
@@ -397,7 +407,8 @@ static void every_captured_term_has_a_text(void **state) {
     each_term(expect_text_ends);
 }
 
-// Atoms longer than Erlang's, alone and as a node's name: the printer's buffers hold 255 characters.
+// Atoms longer than Erlang's, alone and as a node's name: the printer's buffers hold 255
+// characters.
 static void long_names_are_not_printed(void **state) {
     (void)state;
     uint8_t bytes[1400];
@@ -406,7 +417,8 @@ static void long_names_are_not_printed(void **state) {
     static const struct {
         uint8_t tag;
         size_t tail;
-    } named[] = {{TERM_NEW_PID, 12}, {TERM_NEW_PORT, 8}, {TERM_PID, 9}, {TERM_PORT, 5}, {TERM_REFERENCE, 5}};
+    } named[] = {
+        {TERM_NEW_PID, 12}, {TERM_NEW_PORT, 8}, {TERM_PID, 9}, {TERM_PORT, 5}, {TERM_REFERENCE, 5}};
     for (size_t k = 0; k < 5; k++) {
         for (size_t len = 0; len < 1300; len += len < 240 || len > 260 ? 17 : 1) {
             size_t n = 0;
@@ -418,7 +430,8 @@ static void long_names_are_not_printed(void **state) {
             memset(bytes + n + len, 0, named[k].tail);
             n += len + named[k].tail;
             size_t text = term_text(guarded_copy(&g, bytes, n), out, sizeof out);
-            assert_int_equal(slice_is(slice_of(out, text), "term"), len > 291 - (named[k].tail - 5));
+            assert_int_equal(slice_is(slice_of(out, text), "term"),
+                             len > 291 - (named[k].tail - 5));
         }
     }
     guarded_free(&g);
@@ -431,8 +444,10 @@ static void without_memory_terms_are_not_printed(void **state) {
     size_t n = term_text(slice_of("\x6c\0\0\0\2\x77\1x\x61\1\x6a", 11), out, sizeof out);
     fail_alloc_at(-1);
     assert_true(slice_is(slice_of(out, n), "term") || slice_is(slice_of(out, n), "[x, 1]"));
-    // what the printer itself allocates: a binary's bytes, a big number's digits, a string's characters
-    static const char *const terms[] = {"\x6c\0\0\0\1\x6d\0\0\0\1x\x6a", "\x6c\0\0\0\1\x6e\1\0\1\x6a", "\x6c\0\0\0\1\x6b\0\1x\x6a"};
+    // what the printer itself allocates: a binary's bytes, a big number's digits, a string's
+    // characters
+    static const char *const terms[] = {"\x6c\0\0\0\1\x6d\0\0\0\1x\x6a",
+                                        "\x6c\0\0\0\1\x6e\1\0\1\x6a", "\x6c\0\0\0\1\x6b\0\1x\x6a"};
     static const size_t lens[] = {12, 10, 10};
     for (int i = 0; i < 3; i++) {
         for (long fail = 0; fail < 4; fail++) {
@@ -444,7 +459,8 @@ static void without_memory_terms_are_not_printed(void **state) {
     }
 }
 
-// Mutated captures: whatever the bytes, nothing is read or written outside (the sanitizers and the guard pages watch).
+// Mutated captures: whatever the bytes, nothing is read or written outside (the sanitizers and the
+// guard pages watch).
 static void expect_mutations_survive(struct slice term, struct guarded *scratch) {
     static uint64_t seed = 99;
     if (term.len > 4096) {

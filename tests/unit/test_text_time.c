@@ -55,9 +55,21 @@ static void parses(void **state) {
         }
         assert_int_equal(ns, good[i].ns);
     }
-    static const char *const bad[] = {"",           "x",          "2026-11-20T10:00:00+01:00", "2026-02-29", "2026-02-31",
-                                      "2026-13-01", "2026-11-20x", "2026-11-20T25:00",          "yesterday",  "-5m",
-                                      "5 m",        "9999-01-01", "2262-04-12",                "1677-09-20", "0001-01-01",
+    static const char *const bad[] = {"",
+                                      "x",
+                                      "2026-11-20T10:00:00+01:00",
+                                      "2026-02-29",
+                                      "2026-02-31",
+                                      "2026-13-01",
+                                      "2026-11-20x",
+                                      "2026-11-20T25:00",
+                                      "yesterday",
+                                      "-5m",
+                                      "5 m",
+                                      "9999-01-01",
+                                      "2262-04-12",
+                                      "1677-09-20",
+                                      "0001-01-01",
                                       "now "};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         int64_t ns = 77;
@@ -85,16 +97,17 @@ static void durations(void **state) {
         const char *text;
         int64_t ns;
     } good[] = {
-        {"0", 0},           {"1ms", 1000000},         {"1.5s", 1500000000},          {"2", 2 * S},
-        {"2m", 120 * S},    {"1h", 3600 * S},         {"1d", 86400 * S},             {"0.25ms", 250000},
-        {"36525d", 36525LL * 86400 * S},
+        {"0", 0},          {"1ms", 1000000},   {"1.5s", 1500000000},
+        {"2", 2 * S},      {"2m", 120 * S},    {"1h", 3600 * S},
+        {"1d", 86400 * S}, {"0.25ms", 250000}, {"36525d", 36525LL * 86400 * S},
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         int64_t ns = -1;
         assert_true(text_duration_parse(good[i].text, &ns));
         assert_int_equal(ns, good[i].ns);
     }
-    static const char *const bad[] = {"", "m", "-1s", "1x", "1 s", "1ss", "36526d", "1e300d", "nan", "inf", "infd", "1e999"};
+    static const char *const bad[] = {"",       "m",      "-1s", "1x",  "1 s",  "1ss",
+                                      "36526d", "1e300d", "nan", "inf", "infd", "1e999"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         int64_t ns = 77;
         assert_false(text_duration_parse(bad[i], &ns));

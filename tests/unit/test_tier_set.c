@@ -5,7 +5,8 @@
 #include "unit.h"
 
 // A message whose function's names are encoded one after the other, as UTF-8 or Latin-1.
-static struct message message_of(const char *m, const char *f, uint32_t arity, bool latin1, uint8_t *room) {
+static struct message message_of(const char *m, const char *f, uint32_t arity, bool latin1,
+                                 uint8_t *room) {
     size_t a = strlen(m), b = strlen(f);
     room[0] = latin1 ? TERM_SMALL_ATOM : TERM_SMALL_ATOM_UTF8;
     room[1] = (uint8_t)a;
@@ -19,7 +20,8 @@ static struct message message_of(const char *m, const char *f, uint32_t arity, b
                             .arity = arity};
 }
 
-static const struct traced_function *find(struct tier_set *s, const char *m, const char *f, uint32_t arity, bool latin1) {
+static const struct traced_function *find(struct tier_set *s, const char *m, const char *f,
+                                          uint32_t arity, bool latin1) {
     static uint8_t room[600];
     struct message message = message_of(m, f, arity, latin1, room);
     const struct traced_function *first = tier_set_find(s, &message);
@@ -27,7 +29,8 @@ static const struct traced_function *find(struct tier_set *s, const char *m, con
     return first;
 }
 
-static enum tier_set_result add(struct tier_set *s, const char *m, const char *f, uint32_t arity, uint16_t tier) {
+static enum tier_set_result add(struct tier_set *s, const char *m, const char *f, uint32_t arity,
+                                uint16_t tier) {
     return tier_set_add(s, slice_text(m), slice_text(f), arity, tier);
 }
 
@@ -49,20 +52,25 @@ static void roles(void **state) {
     assert_null(find(&s, "query", "db", 2, false));
     assert_null(find(&s, "db", "query", UINT32_MAX, false));
     assert_int_equal(add(&s, "db", "query", 2, 8), TIER_SET_DUPLICATE);
-    assert_int_equal(add(&s, "db", "query", 3, 7), TIER_SET_OK); // one tier may have several functions
+    assert_int_equal(add(&s, "db", "query", 3, 7),
+                     TIER_SET_OK); // one tier may have several functions
     assert_int_equal(add(&s, "kprof_mark", "request_end", 1, 9), TIER_SET_DUPLICATE);
     assert_int_equal(s.tiers, 2);
     // an argument that names, of a tier and of none
-    assert_int_equal(tier_set_name_by(&s, slice_text("db"), slice_text("query"), 2, 1), TIER_SET_OK);
+    assert_int_equal(tier_set_name_by(&s, slice_text("db"), slice_text("query"), 2, 1),
+                     TIER_SET_OK);
     assert_int_equal(find(&s, "db", "query", 2, false)->identity_argument, 1);
     assert_int_equal(find(&s, "db", "query", 2, false)->role, ROLE_TIER);
-    assert_int_equal(tier_set_name_by(&s, slice_text("db"), slice_text("query"), 2, 2), TIER_SET_DUPLICATE);
+    assert_int_equal(tier_set_name_by(&s, slice_text("db"), slice_text("query"), 2, 2),
+                     TIER_SET_DUPLICATE);
     assert_int_equal(tier_set_name_by(&s, slice_text("web"), slice_text("get"), 1, 1), TIER_SET_OK);
     assert_int_equal(find(&s, "web", "get", 1, false)->role, ROLE_NAMING);
     assert_int_equal(find(&s, "web", "get", 1, false)->tier, TIER_NONE);
     assert_int_equal(add(&s, "web", "get", 1, 9), TIER_SET_OK); // becomes a tier
     assert_int_equal(find(&s, "web", "get", 1, false)->tier, 9);
-    assert_int_equal(tier_set_name_by(&s, slice_text("kprof_mark"), slice_text("request_begin"), 1, 1), TIER_SET_DUPLICATE);
+    assert_int_equal(
+        tier_set_name_by(&s, slice_text("kprof_mark"), slice_text("request_begin"), 1, 1),
+        TIER_SET_DUPLICATE);
     tier_set_free(&s);
 }
 
@@ -73,7 +81,12 @@ static void encodings(void **state) {
     char longest[256], expected[511];
     assert_true(tier_set_init(&s));
     assert_int_equal(add(&s, "größe", "ÿ", 1, 3), TIER_SET_OK);
-    assert_int_equal(find(&s, "gr\xf6\xdf" "e", "\xff", 1, true)->tier, 3);
+    assert_int_equal(find(&s,
+                          "gr\xf6\xdf"
+                          "e",
+                          "\xff", 1, true)
+                         ->tier,
+                     3);
     assert_int_equal(find(&s, "größe", "ÿ", 1, false)->tier, 3);
     assert_null(find(&s, "größe", "ÿ", 1, true));
     memset(longest, 0xe4, 255);
@@ -129,7 +142,7 @@ static void without_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(roles), cmocka_unit_test(encodings), cmocka_unit_test(limits),
-                                       cmocka_unit_test(without_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(roles), cmocka_unit_test(encodings),
+                                       cmocka_unit_test(limits), cmocka_unit_test(without_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

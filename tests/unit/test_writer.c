@@ -112,7 +112,8 @@ static void test_refused_batch_is_kept_and_written_once(void **state) {
     stats_free(batch);
 }
 
-// As the collector does: what it hands over stands in the file once, whenever the writer ends in between.
+// As the collector does: what it hands over stands in the file once, whenever the writer ends in
+// between.
 static void test_each_batch_is_written_once(void **state) {
     (void)state;
     enum { BATCHES = 100 };
@@ -203,7 +204,8 @@ static void run_until_told(struct store *s, const char *text) {
     assert_non_null(strstr(logged, text));
 }
 
-// The clock may be wrong, as that of a machine without a battery is until it has asked for the time.
+// The clock may be wrong, as that of a machine without a battery is until it has asked for the
+// time.
 static void test_a_leap_of_the_clock_deletes_nothing(void **state) {
     (void)state;
     struct store *s = with_old_rows(false);
@@ -215,13 +217,17 @@ static void test_a_leap_of_the_clock_deletes_nothing(void **state) {
 static void test_what_cannot_be_deleted_is_told(void **state) {
     (void)state;
     struct store *s = with_old_rows(true);
-    assert_int_equal(sqlite3_exec(s->db, "CREATE TRIGGER t BEFORE DELETE ON stat_rows BEGIN SELECT RAISE(ABORT, 'stuck'); END", NULL,
-                                  NULL, NULL), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(
+            s->db,
+            "CREATE TRIGGER t BEFORE DELETE ON stat_rows BEGIN SELECT RAISE(ABORT, 'stuck'); END",
+            NULL, NULL, NULL),
+        SQLITE_OK);
     run_until_told(s, "error database: old data is not deleted (delete old rows: stuck)");
     store_close(s);
 }
 
-// -- the file's place ------------------------------------------------------------------------------------------------------
+// -- the file's place -----------------------------------------------------------------------------
 
 static void in_shell(const char *format) {
     char command[512];
@@ -247,31 +253,35 @@ static void expect_calls_in(const char *file, const char *expected) {
     memcpy(fixture_db, before, sizeof before);
 }
 
-// The writer looks at the file at the begin of each second: waits until it has done so, and gives that second.
+// The writer looks at the file at the begin of each second: waits until it has done so, and gives
+// that second.
 static int64_t wait_for_a_second(void) {
     enum { S = 1000000000 };
     usleep((useconds_t)((S - clock_monotonic() % S) / 1000 + 20000));
     return clock_monotonic() / S;
 }
 
-// What people do to the file of a running collector, and where the calls stand that were written before and after.
+// What people do to the file of a running collector, and where the calls stand that were written
+// before and after.
 static void test_out_of_place(void **state) {
     static const struct {
-        const char *what, *before, *after; // before: in `old`, when that is there; after: in the file
-    } cases[] = {{"mv kprof.db old", "3", "2"},
-                 {"for f in kprof.db kprof.db-wal kprof.db-shm; do mv $f old${f#kprof.db}; done", "3", "2"},
-                 {"rm kprof.db", NULL, "2"},
-                 {"rm kprof.db kprof.db-wal kprof.db-shm", NULL, "2"},
-                 {"mv kprof.db old; : >kprof.db", "3", "2"},
-                 {"mv kprof.db old; cp old kprof.db", "3", "2"},
-                 {"cp other.db x && mv x kprof.db", NULL, "3"},
-                 {"rm kprof.db-wal", NULL, "5"},
-                 {"mv kprof.db-wal x", NULL, "5"},
-                 {": >kprof.db-wal", NULL, "2"},
-                 {"truncate -s 5000 kprof.db-wal", NULL, "2"},
-                 {": >kprof.db", NULL, "2"},
-                 {"truncate -s 0 kprof.db && sqlite3 -readonly kprof.db 'SELECT 1' >x", NULL, "2"},
-                 {"sqlite3 kprof.db 'VACUUM; PRAGMA wal_checkpoint(FULL)' >x", NULL, "5"}};
+        // before: in `old`, when that is there; after: in the file
+        const char *what, *before, *after;
+    } cases[] = {
+        {"mv kprof.db old", "3", "2"},
+        {"for f in kprof.db kprof.db-wal kprof.db-shm; do mv $f old${f#kprof.db}; done", "3", "2"},
+        {"rm kprof.db", NULL, "2"},
+        {"rm kprof.db kprof.db-wal kprof.db-shm", NULL, "2"},
+        {"mv kprof.db old; : >kprof.db", "3", "2"},
+        {"mv kprof.db old; cp old kprof.db", "3", "2"},
+        {"cp other.db x && mv x kprof.db", NULL, "3"},
+        {"rm kprof.db-wal", NULL, "5"},
+        {"mv kprof.db-wal x", NULL, "5"},
+        {": >kprof.db-wal", NULL, "2"},
+        {"truncate -s 5000 kprof.db-wal", NULL, "2"},
+        {": >kprof.db", NULL, "2"},
+        {"truncate -s 0 kprof.db && sqlite3 -readonly kprof.db 'SELECT 1' >x", NULL, "2"},
+        {"sqlite3 kprof.db 'VACUUM; PRAGMA wal_checkpoint(FULL)' >x", NULL, "5"}};
     (void)state;
     struct stats *batch = one_call();
     fixture_write(one_call());
@@ -285,7 +295,8 @@ static void test_out_of_place(void **state) {
         assert_int_equal(store_look(s), STORE_IN_PLACE);
         int64_t second = wait_for_a_second();
         in_shell(cases[i].what);
-        if (clock_monotonic() / 1000000000 != second) { // the writer may have looked at what was half done: once more
+        // the writer may have looked at what was half done: once more
+        if (clock_monotonic() / 1000000000 != second) {
             assert_true(writer_stop(w));
             store_close(s);
             i--;
@@ -304,9 +315,12 @@ static void test_out_of_place(void **state) {
     stats_free(batch);
 }
 
-// A part of the file is gone, or something else stands in it: nothing can be written until somebody takes it away, and that is told.
+// A part of the file is gone, or something else stands in it: nothing can be written until somebody
+// takes it away, and that is told.
 static void test_a_file_that_was_cut(void **state) {
-    static const char *const cases[] = {"truncate -s 8192 kprof.db", "printf 'something else' | dd of=kprof.db conv=notrunc status=none"};
+    static const char *const cases[] = {
+        "truncate -s 8192 kprof.db",
+        "printf 'something else' | dd of=kprof.db conv=notrunc status=none"};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct stats *batch = one_call();
@@ -350,19 +364,22 @@ static void test_a_link_to_the_file(void **state) {
     stats_free(batch);
 }
 
-// Without anything to write it is noticed all the same; what cannot be opened is tried again, and the way back is taken.
+// Without anything to write it is noticed all the same; what cannot be opened is tried again, and
+// the way back is taken.
 static void test_the_way_back(void **state) {
     (void)state;
     struct store *s = fixture_open();
     struct writer *w = start(s);
     struct stats *batch = one_call();
     write_calls(w, batch, 1);
-    in_shell("mv kprof.db old && echo 'a diary, longer than the header of a database has to be' >kprof.db");
+    in_shell(
+        "mv kprof.db old && echo 'a diary, longer than the header of a database has to be' >kprof.db");
     struct stat st = {0};
     char old[sizeof fixture_db + 8], wal[sizeof fixture_db + 8];
     snprintf(old, sizeof old, "%.60s/old", fixture_dir);
     snprintf(wal, sizeof wal, "%s-wal", fixture_db);
-    for (int i = 0; i < 500 && stat(wal, &st) == 0; i++) { // it is left within a second: its log is in it then
+    // it is left within a second: its log is in it then
+    for (int i = 0; i < 500 && stat(wal, &st) == 0; i++) {
         usleep(20000);
     }
     assert_int_not_equal(stat(wal, &st), 0);

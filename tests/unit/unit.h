@@ -18,7 +18,8 @@
 #include "base/bytes.h"
 #include "fail_alloc.h"
 
-// Memory whose last byte is the last of a page, with an unreadable page behind it: whoever reads past it dies.
+// Memory whose last byte is the last of a page, with an unreadable page behind it: whoever reads
+// past it dies.
 struct guarded {
     uint8_t *pages;
     size_t size; // of the readable part
@@ -26,7 +27,8 @@ struct guarded {
 
 static inline struct guarded guarded_make(size_t room) {
     size_t size = (room + 4095) / 4096 * 4096 + 4096;
-    uint8_t *pages = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *pages =
+        mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(pages != MAP_FAILED);
     assert_int_equal(mprotect(pages + size, 4096, PROT_NONE), 0);
     return (struct guarded){pages, size};
