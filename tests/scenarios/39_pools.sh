@@ -4,8 +4,8 @@
 # one's token, and its calls are its own all the same. Five ways to hand on what is short, with one, two and six waiters for each worker,
 # requests by an entry and by markers. The processes that do the work measure themselves what each request had of them. With tiers in the
 # processes that are asked, or where who works for another process's request says so (with_token, wrap, set_current_label), every request
-# that is called complete has exactly its own calls, their times within 5 % or 50 us, and at least 95 of 100 are complete. Where nothing in
-# the stream tells whose a call is, no bucket with wrong numbers has the verdict ok.
+# that is called complete has exactly its own calls, 95 of 100 of them with times within 5 % or 50 us, and at least 95 of 100 are complete.
+# Where nothing in the stream tells whose a call is, no bucket with wrong numbers has the verdict ok.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Arguments: only these modes of scenario_pools.
@@ -80,12 +80,14 @@ sums_differ="
   SELECT coalesce(t.identity, s.identity), coalesce(t.tier, s.tier), t.calls, s.calls FROM t FULL OUTER JOIN s USING (identity, tier)
   WHERE coalesce(t.calls, 0) <> coalesce(s.calls, 0)"
 
-# Means of an identity that are not true: identity|what|true us|us.
+# Where more than one request in 20 has times that are not true: way|waiters|what|requests|of these wrong. A processor that is taken away
+# between the two clocks that are compared makes one of them wrong; what kprof has wrong it has wrong for most.
 times_differ="
-  WITH m AS (SELECT identity, 'db' AS what, sum(true_db_us) / sum(db) AS true_us, sum(db_us) / sum(db) AS us FROM both GROUP BY 1
-             UNION ALL SELECT identity, 'wire', sum(true_wire_us) / sum(wire), sum(wire_us) / sum(wire) FROM both GROUP BY 1
-             UNION ALL SELECT identity, 'request', avg(true_us), avg(duration_us) FROM both GROUP BY 1)
-  SELECT identity, what, round(true_us), round(us) FROM m WHERE abs(true_us - us) > max(0.05 * true_us, 50)"
+  WITH r AS (SELECT way, waiters, 'db' AS what, true_db_us / db AS true_us, db_us / db AS us FROM both
+             UNION ALL SELECT way, waiters, 'wire', true_wire_us / wire, wire_us / wire FROM both
+             UNION ALL SELECT way, waiters, 'request', true_us, duration_us FROM both)
+  SELECT way, waiters, what, count(*), sum(abs(true_us - us) > max(0.05 * true_us, 50)) AS wrong FROM r
+  GROUP BY 1, 2, 3 HAVING 20 * wrong > count(*)"
 
 told() { ask "SELECT '  ' || t.way || ', waiters: ' || t.waiters || ', requests: ' || count(*) || ', complete: ' ||
                      (SELECT count(*) FROM both AS b WHERE b.way = t.way AND b.waiters = t.waiters) || ', of these wrong: ' ||
