@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Lints collector/ with clang-tidy (.clang-tidy says which checks) and all shell scripts with shellcheck. Finds C that clang-format would
-# write otherwise (.clang-format), lines over 140 columns, and sources whose head does not name the license.
+# write otherwise (.clang-format), lines of Erlang over 100 columns and of scripts over 140, and sources whose head does not name the
+# license.
 #
 # Usage: scripts/lint.sh [--build-dir DIR] [file…]
 #   --build-dir DIR a configured build (default build), for its compile_commands.json
@@ -42,7 +43,8 @@ fi
 # shellcheck disable=SC2046  # paths without blanks
 clang-format --dry-run --Werror $(git ls-files '*.[ch]') || status=1
 # letters are counted, not bytes
-LC_ALL=C.UTF-8 git grep -nE '.{141}' -- '*.erl' '*.hrl' '*.escript' '*.sh' '*CMakeLists.txt' && status=1
+LC_ALL=C.UTF-8 git grep -nE '.{101}' -- '*.erl' '*.hrl' '*.escript' && status=1
+LC_ALL=C.UTF-8 git grep -nE '.{141}' -- '*.sh' '*CMakeLists.txt' && status=1
 git grep -L 'SPDX-License-Identifier: Apache-2.0' -- '*.[ch]' '*.erl' '*.hrl' '*.escript' '*.src' '*.config' '*.sh' '*.sql' '*.cmake' \
     '*CMakeLists.txt' '*.[18]' | sed 's/$/: no SPDX-License-Identifier/' | grep . && status=1
 [ $status -ne 0 ] || echo "clean"

@@ -1,27 +1,29 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Requests of Plug and Phoenix: the module plug `Kprof.Plug', in Erlang, so that it needs no Elixir to be compiled. Put it first in
-%% the endpoint or router:
-%% ```
-%% plug Kprof.Plug
-%% '''
-%% A request begins here and ends when its response is about to be sent (`register_before_send'): from inside of the controller, so that the
-%% tiers which are open then are the request's, and the last one's return is its end. A response in chunks, or of a file, is sent from there
-%% on: then it ends when Bandit tells through telemetry that it is over, or, under cowboy, with its process. It is called by its method
-%% and the
-%% route that Phoenix or Plug.Router found, or what `plug Kprof.Plug, route: &MyApp.route/2' makes of method and path; without any, see
-%% {@link kprof_web:identity/1}. Statuses from 500 are errors. A request that asks for a websocket ends at once. `sample_weights' go by what
-%% is known here: such a route function's, or `GET /users/*'.
+%% @doc Requests of Plug and Phoenix: the module plug `Kprof.Plug', in Erlang, so that it needs no
+%% Elixir to be compiled. Put it first in the endpoint or router: ``` plug Kprof.Plug ''' A request
+%% begins here and ends when its response is about to be sent (`register_before_send'): from inside
+%% of the controller, so that the tiers which are open then are the request's, and the last one's
+%% return is its end. A response in chunks, or of a file, is sent from there on: then it ends when
+%% Bandit tells through telemetry that it is over, or, under cowboy, with its process. It is called
+%% by its method and the route that Phoenix or Plug.Router found, or what `plug Kprof.Plug, route:
+%% &MyApp.route/2' makes of method and path; without any, see {@link kprof_web:identity/1}. Statuses
+%% from 500 are errors. A request that asks for a websocket ends at once. `sample_weights' go by
+%% what is known here: such a route function's, or `GET /users/*'.
 %%
-%% When a plug raises before a router is reached, whoever answers has the connection of before this plug. Then Phoenix and Bandit tell
-%% through telemetry that the request is over. Where its process ends instead, as it does under cowboy, that is its end, in an error,
-%% and its name is without the router's route: also for a client that leaves, as cowboy kills the process then. Under Plug.Cowboy and
-%% Phoenix's Cowboy2Adapter you may use kprof_cowboy instead of this, not both. kprof_helper tells how this module gets into a node.
+%% When a plug raises before a router is reached, whoever answers has the connection of before this
+%% plug. Then Phoenix and Bandit tell through telemetry that the request is over. Where its process
+%% ends instead, as it does under cowboy, that is its end, in an error, and its name is without the
+%% router's route: also for a client that leaves, as cowboy kills the process then. Under
+%% Plug.Cowboy and Phoenix's Cowboy2Adapter you may use kprof_cowboy instead of this, not both.
+%% kprof_helper tells how this module gets into a node.
 -module('Elixir.Kprof.Plug').
 
 -export([init/1, call/2, handle_event/4, '__info__'/1]).
 
--define(KEY, '$kprof_plug').    % {Request, Method, Options} of the process that works for it
--define(SENT_LATER, [set_chunked, set_file]).    % states of a connection whose response begins to be sent
+% {Request, Method, Options} of the process that works for it
+-define(KEY, '$kprof_plug').
+% states of a connection whose response begins to be sent
+-define(SENT_LATER, [set_chunked, set_file]).
 -define(EVENTS, [[phoenix, error_rendered], [bandit, request, stop], [bandit, request, exception]]).
 
 %% @private
@@ -44,9 +46,11 @@ init(Options) ->
 call(#{private := #{?KEY := _}} = Conn, _) ->
     Conn;
 call(#{req_headers := Headers, method := Method} = Conn, Options) ->
-    Header = fun(<<"upgrade">>) when Method =:= <<"CONNECT">> -> <<"websocket">>; % of HTTP/2
-                (Name) -> proplists:get_value(Name, Headers)
-             end,
+    % of HTTP/2
+    Header = fun
+        (<<"upgrade">>) when Method =:= <<"CONNECT">> -> <<"websocket">>;
+        (Name) -> proplists:get_value(Name, Headers)
+    end,
     case kprof_helper:begin_or_upgrade(Header, fun() -> facts(Conn, Method, Options) end) of
         off -> Conn;
         Request -> begun({Request, Method, Options}, Conn)
@@ -55,7 +59,12 @@ call(#{req_headers := Headers, method := Method} = Conn, Options) ->
 begun(Begun, Conn) ->
     listen(),
     _ = put(?KEY, Begun),
-    try #{private := Private} = Registered = 'Elixir.Plug.Conn':register_before_send(Conn, fun(Sent) -> sent(Begun, Sent), Sent end),
+    try
+        #{private := Private} =
+            Registered = 'Elixir.Plug.Conn':register_before_send(Conn, fun(Sent) ->
+                sent(Begun, Sent),
+                Sent
+            end),
         Registered#{private := Private#{?KEY => true}}
     catch
         _:_ ->
@@ -81,34 +90,73 @@ listen() ->
     persistent_term:get(?KEY, false) orelse
         begin
             ok = persistent_term:put(?KEY, true),
-            try telemetry:attach_many(?MODULE, ?EVENTS, fun ?MODULE:handle_event/4, []), ok catch _:_ -> ok end
+            try
+                telemetry:attach_many(?MODULE, ?EVENTS, fun ?MODULE:handle_event/4, []),
+                ok
+            catch
+                _:_ -> ok
+            end
         end.
 
 %% @private
 -spec handle_event([atom()], map(), map(), term()) -> ok.
 handle_event(Event, _, #{conn := Conn} = Told, _) ->
     case get(?KEY) of
-        undefined -> ok;
-        Begun -> ended(Begun, Conn#{status := try status(Event, Told) catch _:_ -> 500 end})
+        undefined ->
+            ok;
+        Begun ->
+            ended(Begun, Conn#{
+                status :=
+                    try
+                        status(Event, Told)
+                    catch
+                        _:_ -> 500
+                    end
+            })
     end;
 handle_event(_, _, _, _) ->
     ok.
 
-status([phoenix | _], #{status := Status}) -> Status;
-status([_, _, exception], #{exception := Exception}) -> 'Elixir.Plug.Conn.Status':code('Elixir.Plug.Exception':status(Exception));
-status([_, _, stop], #{conn := #{status := Status}}) -> Status.
+status([phoenix | _], #{status := Status}) ->
+    Status;
+status([_, _, exception], #{exception := Exception}) ->
+    'Elixir.Plug.Conn.Status':code('Elixir.Plug.Exception':status(Exception));
+status([_, _, stop], #{conn := #{status := Status}}) ->
+    Status.
 
 %% --- names ---
 
 %% Plug.Head makes GET of HEAD.
 facts(#{method := Method, request_path := Path} = Conn, Asked, Options) ->
-    #{method => case Asked of <<"HEAD">> -> Asked; _ -> Method end, path => Path, status => maps:get(status, Conn, undefined),
-      route => case proplists:get_value(route, Options) of undefined -> route(Conn); Route -> Route end}.
+    #{
+        method =>
+            case Asked of
+                <<"HEAD">> -> Asked;
+                _ -> Method
+            end,
+        path => Path,
+        status => maps:get(status, Conn, undefined),
+        route =>
+            case proplists:get_value(route, Options) of
+                undefined -> route(Conn);
+                Route -> Route
+            end
+    }.
 
-%% Phoenix forgets the pattern, but can be asked again; about what was forwarded to the router, without what led there.
-route(#{private := #{phoenix_router := Router} = Private, method := Method, request_path := Path, host := Host}) ->
+%% Phoenix forgets the pattern, but can be asked again; about what was forwarded to the router,
+%% without what led there.
+route(#{
+    private := #{phoenix_router := Router} = Private,
+    method := Method,
+    request_path := Path,
+    host := Host
+}) ->
     Prefix = prefix(maps:get(Router, Private, [])),
-    case 'Elixir.Phoenix.Router':route_info(Router, Method, lists:nthtail(length(Prefix), segments(Path)), Host) of
+    case
+        'Elixir.Phoenix.Router':route_info(
+            Router, Method, lists:nthtail(length(Prefix), segments(Path)), Host
+        )
+    of
         #{route := Route} -> iolist_to_binary([[$/, Part] || Part <- Prefix] ++ [Route]);
         error -> undefined
     end;
@@ -117,7 +165,8 @@ route(#{private := #{plug_route := {Route, _}}}) ->
 route(_) ->
     undefined.
 
-%% Plug.Router calls `match _' so, and what it forwards from `/*glob'. What fits anything is no route.
+%% Plug.Router calls `match _' so, and what it forwards from `/*glob'. What fits anything is no
+%% route.
 own(<<"/*_path">>) -> undefined;
 own(Route) -> binary:replace(Route, <<"/*_path">>, <<"/*">>).
 

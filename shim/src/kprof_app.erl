@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The application's life: what it puts into the node when it starts, and how it leaves without a trace.
+%% @doc The application's life: what it puts into the node when it starts, and how it leaves without
+%% a trace.
 -module(kprof_app).
 -behaviour(application).
 
@@ -13,8 +14,11 @@
 start(_Type, _Args) ->
     _ = kprof_slots:create(),
     case kprof_sup:start_link() of
-        {ok, Pid} -> {ok, Pid};
-        Error -> _ = kprof_slots:erase(), {error, Error}
+        {ok, Pid} ->
+            {ok, Pid};
+        Error ->
+            _ = kprof_slots:erase(),
+            {error, Error}
     end.
 
 %% @private
@@ -27,69 +31,127 @@ stop(_State) ->
     _ = kprof_slots:erase(),
     ok.
 
-%% @doc The modules of the shim, as a target gets them. The web servers' helpers are not among them: they are the application's that is
-%% configured with them, which may not miss them, and come and go with it. Nor is {@link kprof_node}, which runs on a node of its own.
+%% @doc The modules of the shim, as a target gets them. The web servers' helpers are not among them:
+%% they are the application's that is configured with them, which may not miss them, and come and go
+%% with it. Nor is {@link kprof_node}, which runs on a node of its own.
 -spec modules() -> [module()].
 modules() ->
-    [kprof, kprof_app, kprof_armed, kprof_arming, kprof_asks, kprof_attach, kprof_auth, kprof_control, kprof_entry, kprof_error,
-     kprof_guard, kprof_identify, kprof_json, kprof_ledger, kprof_link, kprof_load, kprof_mark, kprof_match, kprof_mfa,
-     kprof_misultin, kprof_msgpack, kprof_nearest, kprof_options, kprof_outlets, kprof_printer, kprof_relay, kprof_sampling, kprof_session,
-     kprof_slots, kprof_slow, kprof_stale, kprof_sup, kprof_tiers, kprof_tls, kprof_token, kprof_trace, kprof_tracer, kprof_unmarked,
-     kprof_upkeep, kprof_vm, kprof_web].
+    [
+        kprof,
+        kprof_app,
+        kprof_armed,
+        kprof_arming,
+        kprof_asks,
+        kprof_attach,
+        kprof_auth,
+        kprof_control,
+        kprof_entry,
+        kprof_error,
+        kprof_guard,
+        kprof_identify,
+        kprof_json,
+        kprof_ledger,
+        kprof_link,
+        kprof_load,
+        kprof_mark,
+        kprof_match,
+        kprof_mfa,
+        kprof_misultin,
+        kprof_msgpack,
+        kprof_nearest,
+        kprof_options,
+        kprof_outlets,
+        kprof_printer,
+        kprof_relay,
+        kprof_sampling,
+        kprof_session,
+        kprof_slots,
+        kprof_slow,
+        kprof_stale,
+        kprof_sup,
+        kprof_tiers,
+        kprof_tls,
+        kprof_token,
+        kprof_trace,
+        kprof_tracer,
+        kprof_unmarked,
+        kprof_upkeep,
+        kprof_vm,
+        kprof_web
+    ].
 
-%% @doc Stops the application, then deletes and purges its modules. The last step is done by a process that runs code of the
-%% standard library only: one that runs ours would be in its own way. What is still used, by a long request in {@link kprof:do_apply/3} say,
-%% is left until it is not.
+%% @doc Stops the application, then deletes and purges its modules. The last step is done by a
+%% process that runs code of the standard library only: one that runs ours would be in its own way.
+%% What is still used, by a long request in {@link kprof:do_apply/3} say, is left until it is not.
 %%
-%% Who comes and who goes take turns ({@link kprof_attach:enter/3}): the modules that are deleted must not be those that somebody has just
-%% brought. Who does not get its turn for 20 s goes all the same.
+%% Who comes and who goes take turns ({@link kprof_attach:enter/3}): the modules that are deleted
+%% must not be those that somebody has just brought. Who does not get its turn for 20 s goes all the
+%% same.
 -spec unload() -> ok.
 unload() ->
     Mine = my_turn(?TURNS),
-    try take_out()
-    after Mine andalso done()
+    try
+        take_out()
+    after
+        Mine andalso done()
     end.
 
-my_turn(0) -> false;
-my_turn(N) -> is_my_turn() orelse begin timer:sleep(?TURN_MS), my_turn(N - 1) end.
+my_turn(0) ->
+    false;
+my_turn(N) ->
+    is_my_turn() orelse
+        begin
+            timer:sleep(?TURN_MS),
+            my_turn(N - 1)
+        end.
 
 is_my_turn() -> global:set_lock({?MODULE, self()}, [node()], 0).
 done() -> global:del_lock({?MODULE, self()}, [node()]).
 
-%% @doc The same, while `Sup' is the application's supervisor still. Who comes meanwhile takes it out or over by itself.
+%% @doc The same, while `Sup' is the application's supervisor still. Who comes meanwhile takes it
+%% out or over by itself.
 -spec unload(pid()) -> ok.
 unload(Sup) ->
     case whereis(kprof_sup) =:= Sup andalso is_my_turn() of
         true ->
             try whereis(kprof_sup) =:= Sup andalso take_out() of
                 _ -> ok
-            after done()
+            after
+                done()
             end;
         false ->
             case whereis(kprof_sup) of
-                Sup -> timer:sleep(?TURN_MS), unload(Sup);
-                _ -> ok
+                Sup ->
+                    timer:sleep(?TURN_MS),
+                    unload(Sup);
+                _ ->
+                    ok
             end
     end.
 
 take_out() ->
-    %% stopping an application kills every process that has its group leader, and the guard's children do
+    %% stopping an application kills every process that has its group leader, and the guard's
+    %% children do
     true = group_leader(whereis(init), self()),
     _ = application:stop(kprof),
     _ = application:unload(kprof),
     Modules = [M || M <- modules(), code:is_loaded(M) =/= false],
-    lists:foreach(fun(M) -> code:soft_purge(M) andalso code:delete(M) end, Modules),    % another may do the same at this time
+    % another may do the same at this time
+    lists:foreach(fun(M) -> code:soft_purge(M) andalso code:delete(M) end, Modules),
     _ = spawn(erl_eval, exprs, [purging(), [{'Modules', Modules}]]),
     ok.
 
 purging() ->
-    {ok, Tokens, _} = erl_scan:string("
-        Purge = fun Again(Ms, Wait) ->
-                        case [M || M <- Ms, not code:soft_purge(M)] of
-                            Left when Left =/= [], Wait < 60000 -> timer:sleep(Wait), Again(Left, 2 * Wait);
-                            _ -> ok
-                        end
-                end,
-        Purge(Modules, 10)."),
+    {ok, Tokens, _} = erl_scan:string(
+        "\n"
+        "        Purge = fun Again(Ms, Wait) ->\n"
+        "                        case [M || M <- Ms, not code:soft_purge(M)] of\n"
+        "                            Left when Left =/= [], Wait < 60000 -> timer:sleep(Wait), "
+        "Again(Left, 2 * Wait);\n"
+        "                            _ -> ok\n"
+        "                        end\n"
+        "                end,\n"
+        "        Purge(Modules, 10)."
+    ),
     {ok, Exprs} = erl_parse:parse_exprs(Tokens),
     Exprs.

@@ -1,24 +1,41 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc One arming: a trace port, the relay that carries what comes out of it to the collector, and the flags and patterns of all that is
-%% traced to it. Opened, set, changed and undone as a whole, by one process, which traps exits and gives those that it gets to
-%% {@link ended/3}.
+%% @doc One arming: a trace port, the relay that carries what comes out of it to the collector, and
+%% the flags and patterns of all that is traced to it. Opened, set, changed and undone as a whole,
+%% by one process, which traps exits and gives those that it gets to {@link ended/3}.
 %%
-%% A trace port is never used twice: its next client would begin in the middle of a message. After the guard has tripped, what is in the
-%% port is still delivered until the next arming; and when the collector is lost it is still counted. So nothing gets lost untold:
-%% {@link total/1} is what the collector compares with what came.
+%% A trace port is never used twice: its next client would begin in the middle of a message. After
+%% the guard has tripped, what is in the port is still delivered until the next arming; and when the
+%% collector is lost it is still counted. So nothing gets lost untold: {@link total/1} is what the
+%% collector compares with what came.
 -module(kprof_arming).
 
--export([new/0, tracer/1, open/3, set/3, set_flags/3, change/4, disarm/2, drain/1, drop/2, tripped/1, finish/1]).
+-export([
+    new/0,
+    tracer/1,
+    open/3,
+    set/3,
+    set_flags/3,
+    change/4,
+    disarm/2,
+    drain/1,
+    drop/2,
+    tripped/1,
+    finish/1
+]).
 -export([event/2, ended/3, messages/1, total/1, told/1]).
 
 -export_type([arming/0]).
 
 -define(DRAIN_MS, 2500).
 
--record(arming, {tracer = undefined :: undefined | kprof_tracer:tracer(),
-                 relay = undefined :: undefined | kprof_relay:relay(),
-                 draining = undefined :: undefined | {kprof_tracer:tracer(), kprof_relay:relay()},   % of a port that gets no more messages
-                 total = none :: none | total()}).       % of the last port, if it is closed and the collector has not been told
+-record(arming, {
+    tracer = undefined :: undefined | kprof_tracer:tracer(),
+    relay = undefined :: undefined | kprof_relay:relay(),
+    % of a port that gets no more messages
+    draining = undefined :: undefined | {kprof_tracer:tracer(), kprof_relay:relay()},
+    % of the last port, if it is closed and the collector has not been told
+    total = none :: none | total()
+}).
 -opaque arming() :: #arming{}.
 -type total() :: {Messages :: non_neg_integer(), Unsent :: non_neg_integer()}.
 %% What {@link kprof_relay:total/1} tells.
@@ -33,24 +50,33 @@ new() ->
 tracer(#arming{tracer = Tracer}) ->
     Tracer.
 
-%% @doc Opens a trace port and the way from it to the collector, on which `Counted' counts bytes. Nothing is traced yet.
--spec open(kprof_control:control(), counters:counters_ref(), arming()) -> {ok, arming()} | {error, term()}.
+%% @doc Opens a trace port and the way from it to the collector, on which `Counted' counts bytes.
+%% Nothing is traced yet.
+-spec open(kprof_control:control(), counters:counters_ref(), arming()) ->
+    {ok, arming()} | {error, term()}.
 open(Control, Counted, #arming{tracer = undefined} = A) ->
     case kprof_tracer:open() of
         {ok, Tracer, In} ->
             case kprof_control:open_data(Control) of
-                {ok, Out} -> {ok, A#arming{tracer = Tracer, relay = kprof_relay:start_link(In, Out, Counted)}};
-                {error, _} = Error -> kprof_tracer:close(Tracer, now), Error
+                {ok, Out} ->
+                    {ok, A#arming{
+                        tracer = Tracer, relay = kprof_relay:start_link(In, Out, Counted)
+                    }};
+                {error, _} = Error ->
+                    kprof_tracer:close(Tracer, now),
+                    Error
             end;
         {error, _} = Error ->
             Error
     end.
 
-%% @doc Sets everything. `Also' are processes that are not traced, besides those that an arming knows.
+%% @doc Sets everything. `Also' are processes that are not traced, besides those that an arming
+%% knows.
 -spec set(kprof_tiers:tiers(), [pid()], arming()) -> ok.
 set(Tiers, Also, #arming{tracer = Tracer} = A) ->
     Patterns = kprof_tiers:patterns(Tiers),
-    ok = kprof_guard:arm(Tracer, Patterns),     % before anything is set
+    % before anything is set
+    ok = kprof_guard:arm(Tracer, Patterns),
     kprof_tracer:set_patterns(Tracer, Patterns),
     ok = kprof_guard:is_set(Tracer),
     set_flags(Tiers, Also, A).
@@ -62,7 +88,11 @@ set_flags(Tiers, Also, #arming{tracer = Tracer} = A) ->
 
 own(Also, #arming{tracer = Tracer, relay = Relay}) ->
     Also ++ kprof_relay:processes(Relay) ++
-        [P || P <- [self(), kprof_tracer:keeper(Tracer), whereis(kprof_guard), whereis(kprof_sup)], is_pid(P)].
+        [
+            P
+         || P <- [self(), kprof_tracer:keeper(Tracer), whereis(kprof_guard), whereis(kprof_sup)],
+            is_pid(P)
+        ].
 
 %% @doc Sets what is another after a change, and takes off what is gone.
 -spec change(kprof_tiers:tiers(), kprof_tiers:tiers(), [pid()], arming()) -> ok.
@@ -70,23 +100,33 @@ change(_, _, _, #arming{tracer = undefined}) ->
     ok;
 change(Before, After, Also, #arming{tracer = Tracer} = A) ->
     {Olds, News} = {kprof_tiers:patterns(Before), kprof_tiers:patterns(After)},
-    ok = kprof_guard:update(News),      % first: it sets again what it misses
-    kprof_tracer:undo_patterns(Tracer, [Old || {MFA, _} = Old <- Olds, not lists:keymember(MFA, 1, News)]),
+    % first: it sets again what it misses
+    ok = kprof_guard:update(News),
+    kprof_tracer:undo_patterns(Tracer, [
+        Old
+     || {MFA, _} = Old <- Olds, not lists:keymember(MFA, 1, News)
+    ]),
     kprof_tracer:set_patterns(Tracer, News -- Olds),
     ok = kprof_guard:is_set(Tracer),
-    _ = kprof_tiers:flags(After) =/= kprof_tiers:flags(Before) andalso kprof_tracer:no_return_to(Tracer, own(Also, A)),
+    _ =
+        kprof_tiers:flags(After) =/= kprof_tiers:flags(Before) andalso
+            kprof_tracer:no_return_to(Tracer, own(Also, A)),
     kprof_guard:yield(Tracer, News).
 
-%% @doc Undoes all that is set. The guard undoes; when it is not there (it died, and we are being taken down after it) we do it ourselves.
+%% @doc Undoes all that is set. The guard undoes; when it is not there (it died, and we are being
+%% taken down after it) we do it ourselves.
 -spec disarm(kprof_tiers:tiers(), arming()) -> ok.
 disarm(_, #arming{tracer = undefined}) ->
     ok;
 disarm(Tiers, #arming{tracer = Tracer}) ->
-    try kprof_guard:disarm()
-    catch exit:_ -> kprof_tracer:undo(Tracer, kprof_tiers:patterns(Tiers))
+    try
+        kprof_guard:disarm()
+    catch
+        exit:_ -> kprof_tracer:undo(Tracer, kprof_tiers:patterns(Tiers))
     end.
 
-%% @doc Delivers what is on its way, counts it after some seconds, and closes everything. To be disarmed before.
+%% @doc Delivers what is on its way, counts it after some seconds, and closes everything. To be
+%% disarmed before.
 -spec drain(arming()) -> arming().
 drain(#arming{tracer = Tracer, relay = Relay} = A) when Tracer =/= undefined, Relay =/= undefined ->
     kprof_tracer:close(Tracer, drain),
@@ -95,7 +135,8 @@ drain(#arming{tracer = Tracer, relay = Relay} = A) when Tracer =/= undefined, Re
 drain(A) ->
     close(finish(A)).
 
-%% @doc Undoes and closes everything at once. What is on its way is counted, but nobody waits for that.
+%% @doc Undoes and closes everything at once. What is on its way is counted, but nobody waits for
+%% that.
 -spec drop(kprof_tiers:tiers(), arming()) -> arming().
 drop(Tiers, A) ->
     ok = disarm(Tiers, A),
@@ -107,21 +148,30 @@ give_up(#arming{draining = {_, Relay}} = A) ->
 give_up(A) ->
     A.
 
-%% @doc The guard has tripped and undone everything: what is in the port is still delivered, but nobody waits for it.
+%% @doc The guard has tripped and undone everything: what is in the port is still delivered, but
+%% nobody waits for it.
 -spec tripped(arming()) -> arming().
 tripped(A) ->
     behind(A).
 
 %% Has the port of what is undone emptied behind our back.
-behind(#arming{tracer = Tracer, relay = Relay} = A) when Tracer =/= undefined, Relay =/= undefined ->
-    _ = spawn(fun() -> kprof_tracer:close(Tracer, drain), kprof_relay:drain(Relay) end),
+behind(#arming{tracer = Tracer, relay = Relay} = A) when
+    Tracer =/= undefined, Relay =/= undefined
+->
+    _ = spawn(fun() ->
+        kprof_tracer:close(Tracer, drain),
+        kprof_relay:drain(Relay)
+    end),
     A#arming{tracer = undefined, relay = undefined, draining = {Tracer, Relay}};
 behind(A) ->
     close(A).
 
 %% Without a relay there is nobody who could count.
-close(#arming{tracer = undefined} = A) -> A;
-close(#arming{tracer = Tracer} = A) -> kprof_tracer:close(Tracer, now), A#arming{tracer = undefined}.
+close(#arming{tracer = undefined} = A) ->
+    A;
+close(#arming{tracer = Tracer} = A) ->
+    kprof_tracer:close(Tracer, now),
+    A#arming{tracer = undefined}.
 
 %% @doc Delivers no more of what was to be delivered behind our back, and waits until it is counted.
 -spec finish(arming()) -> arming().
@@ -146,11 +196,14 @@ event(_, _) ->
     none.
 
 %% @doc A linked process or port has ended: what that means here.
--spec ended(pid() | port(), term(), arming()) -> {drained, arming()} | {lost, Why :: unicode:chardata(), arming()} | none.
+-spec ended(pid() | port(), term(), arming()) ->
+    {drained, arming()} | {lost, Why :: unicode:chardata(), arming()} | none.
 ended(Pid, Why, #arming{relay = Relay, draining = Draining} = A) when is_pid(Pid) ->
     case is_relay(Pid, Relay) of
         true ->
-            {lost, io_lib:format("the relay ended (~0tp)", [Why]), A#arming{relay = undefined, total = kprof_relay:total(Relay)}};
+            {lost, io_lib:format("the relay ended (~0tp)", [Why]), A#arming{
+                relay = undefined, total = kprof_relay:total(Relay)
+            }};
         false when Draining =/= undefined ->
             {Tracer, Drained} = Draining,
             case is_relay(Pid, Drained) of
@@ -176,7 +229,8 @@ is_relay(Pid, Relay) -> kprof_relay:pid(Relay) =:= Pid.
 messages(#arming{relay = undefined}) -> 0;
 messages(#arming{relay = Relay}) -> element(1, kprof_relay:total(Relay)).
 
-%% @doc How many messages the last trace port gave, once that is closed and until it is {@link told/1}.
+%% @doc How many messages the last trace port gave, once that is closed and until it is {@link
+%% told/1}.
 -spec total(arming()) -> none | total().
 total(#arming{total = Total}) ->
     Total.

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The shared secret, and the handshake in which the shim and the collector prove to each other that they know it. Pure: what is
-%% sent and received is {@link kprof_link}'s. include/net/auth.h tells the messages, and what they are worth.
+%% @doc The shared secret, and the handshake in which the shim and the collector prove to each other
+%% that they know it. Pure: what is sent and received is {@link kprof_link}'s. include/net/auth.h
+%% tells the messages, and what they are worth.
 -module(kprof_auth).
 
 -export([available/0, secret/1, read_file/1, start/3, answer/3, confirm/3]).
@@ -19,7 +20,8 @@
 -opaque handshake() :: iodata().
 %% All frames so far, with their lengths.
 
-%% @doc Whether this node can do it: HMAC comes from OTP's application crypto, which a release may leave out.
+%% @doc Whether this node can do it: HMAC comes from OTP's application crypto, which a release may
+%% leave out.
 -spec available() -> boolean().
 available() ->
     code:ensure_loaded(crypto) =:= {module, crypto}.
@@ -45,12 +47,22 @@ trim(Bytes) ->
 
 %% @doc A secret from a file, which must be closed to others than its owner and group.
 -spec read_file(file:name_all()) ->
-          {ok, secret()}
-              | {error, empty | short | long | no_file | {mode, non_neg_integer()} | file:posix() | badarg | terminated | system_limit}.
+    {ok, secret()}
+    | {error,
+        empty
+        | short
+        | long
+        | no_file
+        | {mode, non_neg_integer()}
+        | file:posix()
+        | badarg
+        | terminated
+        | system_limit}.
 read_file(Path) ->
     case file:read_file_info(Path, [raw]) of
         {ok, #file_info{type = Type}} when Type =/= regular -> {error, no_file};
-        {ok, #file_info{mode = Mode}} when Mode band 8#007 =/= 0 -> {error, {mode, Mode band 8#777}};
+        {ok, #file_info{mode = Mode}} when Mode band 8#007 =/= 0 ->
+            {error, {mode, Mode band 8#777}};
         {ok, _} ->
             read(file:open(Path, [read, raw, binary]));
         Error ->
@@ -69,29 +81,45 @@ read({ok, File}) ->
 read(Error) ->
     Error.
 
-%% @doc The first message. Role is `control', or `data' with the number of its session. Certificate is the collector's, as DER, where
-%% the connection is one of TLS.
--spec start(control | data, undefined | integer(), undefined | binary()) -> {Payload :: binary(), handshake()}.
+%% @doc The first message. Role is `control', or `data' with the number of its session. Certificate
+%% is the collector's, as DER, where the connection is one of TLS.
+-spec start(control | data, undefined | integer(), undefined | binary()) ->
+    {Payload :: binary(), handshake()}.
 start(Role, Session, Certificate) ->
-    Auth = #{type => auth, protocol => 1, role => Role, nonce => {bin, crypto:strong_rand_bytes(?NONCE)}},
-    Payload = encode(maps:merge(Auth, maps:from_list([{session, Session} || Session =/= undefined] ++
-                                                     [{certificate, {bin, crypto:hash(sha256, Certificate)}}
-                                                      || Certificate =/= undefined]))),
+    Auth = #{
+        type => auth, protocol => 1, role => Role, nonce => {bin, crypto:strong_rand_bytes(?NONCE)}
+    },
+    Payload = encode(
+        maps:merge(
+            Auth,
+            maps:from_list(
+                [{session, Session} || Session =/= undefined] ++
+                    [
+                        {certificate, {bin, crypto:hash(sha256, Certificate)}}
+                     || Certificate =/= undefined
+                    ]
+            )
+        )
+    ),
     {Payload, frame(Payload)}.
 
 %% @doc The answer to the collector's challenge.
--spec answer(secret(), Challenge :: binary(), handshake()) -> {ok, Payload :: binary(), handshake()} | error.
+-spec answer(secret(), Challenge :: binary(), handshake()) ->
+    {ok, Payload :: binary(), handshake()} | error.
 answer(Secret, Challenge, Frames0) ->
     case kprof_msgpack:decode(Challenge) of
         {ok, #{<<"type">> := <<"challenge">>, <<"nonce">> := {bin, <<_:?NONCE/binary>>}}} ->
             Frames = [Frames0 | frame(Challenge)],
-            Payload = encode(#{type => answer, proof => {bin, hmac(Secret, <<"kprof 1 client">>, Frames)}}),
+            Payload = encode(#{
+                type => answer, proof => {bin, hmac(Secret, <<"kprof 1 client">>, Frames)}
+            }),
             {ok, Payload, [Frames | frame(Payload)]};
         _ ->
             error
     end.
 
-%% @doc Checks the collector's own proof. What is returned proves that a data connection belongs to the control connection that this was.
+%% @doc Checks the collector's own proof. What is returned proves that a data connection belongs to
+%% the control connection that this was.
 -spec confirm(secret(), Proven :: binary(), handshake()) -> {ok, SessionKey :: secret()} | error.
 confirm(Secret, Proven, Frames0) ->
     Wanted = hmac(Secret, <<"kprof 1 collector">>, Frames0),

@@ -1,21 +1,41 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The control connection: reaching the collector, what the shim tells it, and what comes back. include/codec/control.h has the
-%% messages of both sides.
+%% @doc The control connection: reaching the collector, what the shim tells it, and what comes back.
+%% include/codec/control.h has the messages of both sides.
 %%
-%% While there is no connection nothing is told, and that is no error: whoever reconnects tells the collector how things are then.
+%% While there is no connection nothing is told, and that is no error: whoever reconnects tells the
+%% collector how things are then.
 -module(kprof_control).
 
--export([new/1, name/1, reached/1, failure/2, connect/1, open_data/1, is_connected/1, close/1, listen/1, event/2]).
--export([tell/2, started/2, stopped/3, total/3, state/4, clock/2, note/3, gap/4, identified/3, steered/4]).
+-export([
+    new/1,
+    name/1,
+    reached/1,
+    failure/2,
+    connect/1,
+    open_data/1,
+    is_connected/1,
+    close/1,
+    listen/1,
+    event/2
+]).
+-export([
+    tell/2, started/2, stopped/3, total/3, state/4, clock/2, note/3, gap/4, identified/3, steered/4
+]).
 
 -export_type([control/0, failure/0, reached/0]).
 
--record(control, {host :: string(),        % as people know it
-                  target :: kprof_link:target(),
-                  connection = undefined :: undefined | kprof_link:connection(),
-                  session = undefined :: undefined | kprof_link:session()}).   % from welcome, for the data connection
+-record(control, {
+    % as people know it
+    host :: string(),
+    target :: kprof_link:target(),
+    connection = undefined :: undefined | kprof_link:connection(),
+    % from welcome, for the data connection
+    session = undefined :: undefined | kprof_link:session()
+}).
 -opaque control() :: #control{}.
--type reached() :: {Host :: binary(), inet:port_number(), Secret :: binary(), false | kprof_tls:pem()}.
+-type reached() :: {
+    Host :: binary(), inet:port_number(), Secret :: binary(), false | kprof_tls:pem()
+}.
 -type failure() :: {collector, Host :: string(), inet:port_number(), Why :: term()}.
 
 %% @doc To the collector of these options; not connected yet.
@@ -28,11 +48,21 @@ new(#{collector := {Text, Host, Port}, secret := Secret, tls := Tls}) ->
 name(#control{host = Host, target = #{port := Port}}) ->
     {Host, Port}.
 
-%% @doc Where it listens and what it takes to be let in: the secret, empty without one, and what TLS needs.
+%% @doc Where it listens and what it takes to be let in: the secret, empty without one, and what TLS
+%% needs.
 -spec reached(control()) -> reached().
 reached(#control{host = Host, target = #{port := Port, secret := Secret, tls := Tls}}) ->
-    Known = case Secret of undefined -> <<>>; _ -> Secret() end,
-    {unicode:characters_to_binary(Host), Port, Known, Tls =/= undefined andalso kprof_tls:as_pem(Tls)}.
+    Known =
+        case Secret of
+            undefined -> <<>>;
+            _ -> Secret()
+        end,
+    {
+        unicode:characters_to_binary(Host),
+        Port,
+        Known,
+        Tls =/= undefined andalso kprof_tls:as_pem(Tls)
+    }.
 
 %% @doc What went wrong with the collector, as {@link kprof_error} knows it.
 -spec failure(term(), control()) -> failure().
@@ -44,19 +74,30 @@ failure(Why, Control) ->
 -spec connect(control()) -> {ok, control()} | {error, failure()}.
 connect(#control{target = Target} = Control) ->
     case kprof_link:connect(Target, hello()) of
-        {ok, Connection, Session} -> {ok, Control#control{connection = Connection, session = Session}};
-        {error, Why} -> {error, failure(Why, Control)}
+        {ok, Connection, Session} ->
+            {ok, Control#control{connection = Connection, session = Session}};
+        {error, Why} ->
+            {error, failure(Why, Control)}
     end.
 
 hello() ->
-    Version = case application:get_key(kprof, vsn) of
-                  {ok, V} -> list_to_binary(V);
-                  undefined -> <<"unknown">>
-              end,
-    #{type => <<"hello">>, role => <<"control">>, protocol => 1, node => node(),
-      otp => list_to_binary(erlang:system_info(otp_release)), os_pid => list_to_integer(os:getpid()),
-      ticks_per_second => erlang:convert_time_unit(1, second, native), time_offset => erlang:time_offset(),
-      creation => erlang:system_info(creation), version => Version}.
+    Version =
+        case application:get_key(kprof, vsn) of
+            {ok, V} -> list_to_binary(V);
+            undefined -> <<"unknown">>
+        end,
+    #{
+        type => <<"hello">>,
+        role => <<"control">>,
+        protocol => 1,
+        node => node(),
+        otp => list_to_binary(erlang:system_info(otp_release)),
+        os_pid => list_to_integer(os:getpid()),
+        ticks_per_second => erlang:convert_time_unit(1, second, native),
+        time_offset => erlang:time_offset(),
+        creation => erlang:system_info(creation),
+        version => Version
+    }.
 
 %% @doc Opens the data connection that belongs to it.
 -spec open_data(control()) -> {ok, kprof_link:connection()} | {error, failure()}.
@@ -82,29 +123,41 @@ close(#control{connection = Connection} = Control) ->
 %% @doc Has the next message sent to the owner, who gives it to {@link event/2}.
 -spec listen(control()) -> ok.
 listen(#control{connection = Connection}) ->
-    _ = kprof_link:active(Connection),    % closed: its owner is told
+    % closed: its owner is told
+    _ = kprof_link:active(Connection),
     ok.
 
 %% @doc What a message that the owner got means; `none' when it is not of this connection.
--spec event(term(), undefined | control()) -> {message, #{binary() => kprof_msgpack:value()}} | {lost, Why :: unicode:chardata()} | none.
-event({Tag, Socket, Bytes}, #control{connection = {_, Socket}} = Control) when Tag =:= tcp; Tag =:= ssl ->
+-spec event(term(), undefined | control()) ->
+    {message, #{binary() => kprof_msgpack:value()}} | {lost, Why :: unicode:chardata()} | none.
+event({Tag, Socket, Bytes}, #control{connection = {_, Socket}} = Control) when
+    Tag =:= tcp; Tag =:= ssl
+->
     ok = kprof_guard:heard(),
     ok = listen(Control),
     case kprof_link:decode(Bytes) of
-        {ok, #{<<"type">> := <<"bye">>} = Bye} -> {lost, ["it said: ", element(2, kprof_link:bye(Bye))]};
-        {ok, #{<<"type">> := _} = Message} -> {message, Message};
-        _ -> {lost, "it does not speak kprof's protocol"}
+        {ok, #{<<"type">> := <<"bye">>} = Bye} ->
+            {lost, ["it said: ", element(2, kprof_link:bye(Bye))]};
+        {ok, #{<<"type">> := _} = Message} ->
+            {message, Message};
+        _ ->
+            {lost, "it does not speak kprof's protocol"}
     end;
-event({Tag, Socket}, #control{connection = {_, Socket}}) when Tag =:= tcp_closed; Tag =:= ssl_closed ->
+event({Tag, Socket}, #control{connection = {_, Socket}}) when
+    Tag =:= tcp_closed; Tag =:= ssl_closed
+->
     {lost, "it closed the connection"};
-event({Tag, Socket, Why}, #control{connection = {_, Socket}}) when Tag =:= tcp_error; Tag =:= ssl_error ->
+event({Tag, Socket, Why}, #control{connection = {_, Socket}}) when
+    Tag =:= tcp_error; Tag =:= ssl_error
+->
     {lost, kprof_error:network(Why)};
 event(_, _) ->
     none.
 
 %% --- telling ---
 
-%% @doc Tells the collector something. Who hears of an error may leave it at that: the connection's end is told to its owner, too.
+%% @doc Tells the collector something. Who hears of an error may leave it at that: the connection's
+%% end is told to its owner, too.
 -spec tell(#{type := binary(), _ => _}, control()) -> ok | {error, term()}.
 tell(_, #control{connection = undefined}) -> ok;
 tell(Message, #control{connection = Connection}) -> kprof_link:send(Connection, Message).
@@ -117,14 +170,27 @@ started(Labels, Control) ->
 %% @doc Tracing has ended.
 -spec stopped(atom(), unicode:chardata(), control()) -> ok.
 stopped(Reason, Text, Control) ->
-    told(#{type => <<"trace_stopped">>, at => erlang:monotonic_time(), reason => Reason, text => text(Text)}, Control).
+    told(
+        #{
+            type => <<"trace_stopped">>,
+            at => erlang:monotonic_time(),
+            reason => Reason,
+            text => text(Text)
+        },
+        Control
+    ).
 
 %% @doc After that: how many messages there were in all, and how many of them were not sent.
--spec total(non_neg_integer(), {non_neg_integer(), non_neg_integer()}, control()) -> ok | {error, term()}.
+-spec total(non_neg_integer(), {non_neg_integer(), non_neg_integer()}, control()) ->
+    ok | {error, term()}.
 total(Labels, {Messages, Unsent}, Control) ->
-    tell(#{type => <<"trace_total">>, labels => Labels, messages => Messages, unsent => Unsent}, Control).
+    tell(
+        #{type => <<"trace_total">>, labels => Labels, messages => Messages, unsent => Unsent},
+        Control
+    ).
 
-%% @doc What the session does now, and why; `Fields' are the sampling's, and how often the breaker has tripped.
+%% @doc What the session does now, and why; `Fields' are the sampling's, and how often the breaker
+%% has tripped.
 -spec state(atom(), unicode:chardata(), map(), control()) -> ok.
 state(State, Text, Fields, Control) ->
     told(Fields#{type => <<"state">>, state => State, text => text(Text)}, Control).
@@ -132,7 +198,12 @@ state(State, Text, Fields, Control) ->
 %% @doc The time, and what stands in the ledger of that since the last time.
 -spec clock(map(), control()) -> ok | {error, term()}.
 clock(Fields, Control) ->
-    tell(Fields#{type => <<"clock">>, at => erlang:monotonic_time(), time_offset => erlang:time_offset()}, Control).
+    tell(
+        Fields#{
+            type => <<"clock">>, at => erlang:monotonic_time(), time_offset => erlang:time_offset()
+        },
+        Control
+    ).
 
 %% @doc Something for people to read.
 -spec note(info | warning, unicode:chardata(), control()) -> ok.
@@ -140,9 +211,13 @@ note(Level, Text, Control) ->
     told(#{type => <<"note">>, level => Level, text => text(Text)}, Control).
 
 %% @doc Calls between these, in native time, may not have been traced. `Text' tells which.
--spec gap(reload | flags, {From :: integer(), Until :: integer()}, unicode:chardata(), control()) -> ok.
+-spec gap(reload | flags, {From :: integer(), Until :: integer()}, unicode:chardata(), control()) ->
+    ok.
 gap(Reason, {From, Until}, Text, Control) ->
-    told(#{type => <<"gap">>, from => From, until => Until, reason => Reason, text => text(Text)}, Control).
+    told(
+        #{type => <<"gap">>, from => From, until => Until, reason => Reason, text => text(Text)},
+        Control
+    ).
 
 %% @doc The answer to its question `Id'.
 -spec identified(integer(), binary() | nil, control()) -> ok.

@@ -3,16 +3,17 @@
 %% ```
 %% elli:start_link([{port, 8080}, {callback, elli_middleware},
 %%                  {callback_args, [{mods, [{kprof_elli, []}, {my_callback, []}]}]}])
-%% '''
-%% A request begins when its body has been read and ends when elli tells that the answer is sent. Statuses from 500 are errors, also those
-%% that elli gives for a callback that crashes. `{kprof_elli, [{route, fun(Method, Path) -> Route}]}' names requests; without it see
-%% {@link kprof_web:identity/1}. kprof_helper tells how this module gets into a node.
+%% ''' A request begins when its body has been read and ends when elli tells that the answer is
+%% sent. Statuses from 500 are errors, also those that elli gives for a callback that crashes.
+%% `{kprof_elli, [{route, fun(Method, Path) -> Route}]}' names requests; without it see {@link
+%% kprof_web:identity/1}. kprof_helper tells how this module gets into a node.
 -module(kprof_elli).
 
 %% An elli_handler, which is not there when this is compiled.
 -export([handle/2, preprocess/2, postprocess/3, handle_event/3]).
 
--define(KEY, '$kprof_elli').    % the request and elli's: a file that cannot be opened is told without it
+% the request and elli's: a file that cannot be opened is told without it
+-define(KEY, '$kprof_elli').
 
 %% @private
 -spec preprocess(Req, [{route, fun()}]) -> Req.
@@ -51,5 +52,10 @@ ended(Status, Options) ->
     end.
 
 facts(Req, Status, Options) ->
-    #{method => elli_request:method(Req), path => elli_request:raw_path(Req), status => Status, named => true,
-      route => proplists:get_value(route, Options)}.
+    #{
+        method => elli_request:method(Req),
+        path => elli_request:raw_path(Req),
+        status => Status,
+        named => true,
+        route => proplists:get_value(route, Options)
+    }.

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Makes one readable line of each reason that the shim's functions return. Every reason is made here or nowhere:
-%% a new one gets its clause, so that no user ever reads a bare term.
+%% @doc Makes one readable line of each reason that the shim's functions return. Every reason is
+%% made here or nowhere: a new one gets its clause, so that no user ever reads a bare term.
 -module(kprof_error).
 
 -export([format/1, network/1, secret/1]).
@@ -10,96 +10,165 @@
 format(Reason) ->
     lists:flatten(text(Reason)).
 
-text(not_started) -> "kprof is not running: call kprof:start() first";
-text(already_tracing) -> "kprof is tracing already: call kprof:stop_trace() first";
-text(not_tracing) -> "nothing is being traced";
-text(options_not_a_list) -> "the options must be a list of {Option, Value}";
+text(not_started) ->
+    "kprof is not running: call kprof:start() first";
+text(already_tracing) ->
+    "kprof is tracing already: call kprof:stop_trace() first";
+text(not_tracing) ->
+    "nothing is being traced";
+text(options_not_a_list) ->
+    "the options must be a list of {Option, Value}";
 text({bad_option, {Name, _}}) when is_atom(Name) -> io_lib:format("unknown option ~tp", [Name]);
-text({bad_option, Option}) -> io_lib:format("unknown option ~0tp", [Option]);
-text({duplicate_option, Name}) -> io_lib:format("the option ~tp is given twice", [Name]);
-text({missing_option, tier_config}) -> "the option tier_config is missing, or an entry";
-text({missing_option, Name}) -> io_lib:format("the option ~tp is missing", [Name]);
-text({bad_value, Name, Value, Wanted}) -> io_lib:format("the option ~tp wants ~ts, not ~0tP", [Name, Wanted, Value, 20]);
+text({bad_option, Option}) ->
+    io_lib:format("unknown option ~0tp", [Option]);
+text({duplicate_option, Name}) ->
+    io_lib:format("the option ~tp is given twice", [Name]);
+text({missing_option, tier_config}) ->
+    "the option tier_config is missing, or an entry";
+text({missing_option, Name}) ->
+    io_lib:format("the option ~tp is missing", [Name]);
+text({bad_value, Name, Value, Wanted}) ->
+    io_lib:format("the option ~tp wants ~ts, not ~0tP", [Name, Wanted, Value, 20]);
 text({unsafe_option, Name, Otp, Erts, {Issue, What}}) ->
-    io_lib:format("the option ~tp could kill this node, of OTP ~ts (erts ~ts), and is refused: ~ts (github.com/erlang/otp/issues/~b)",
-                  [Name, Otp, Erts, What, Issue]);
+    io_lib:format(
+        "the option ~tp could kill this node, of OTP ~ts (erts ~ts), and is refused: ~ts "
+        "(github.com/erlang/otp/issues/~b)",
+        [Name, Otp, Erts, What, Issue]
+    );
 text({bad_tier, Tier}) ->
-    io_lib:format("a tier is {Name, {Module, Function, Arity}} or {Name, {Module, Function, Arity}, #{returns => none}}, not ~0tP",
-                  [Tier, 20]);
-text({bad_tier_option, Name, Key}) -> io_lib:format("the tier ~ts has no option ~0tP: there is returns only", [Name, Key, 10]);
+    io_lib:format(
+        "a tier is {Name, {Module, Function, Arity}} or {Name, {Module, Function, Arity}, "
+        "#{returns => none}}, not ~0tP",
+        [Tier, 20]
+    );
+text({bad_tier_option, Name, Key}) ->
+    io_lib:format("the tier ~ts has no option ~0tP: there is returns only", [Name, Key, 10]);
 text({bad_tier_value, Name, Key, Value, Wanted}) ->
     io_lib:format("the tier ~ts: ~ts wants ~ts, not ~0tP", [Name, Key, Wanted, Value, 10]);
-text({bad_tier_name, Name, Why}) -> io_lib:format("the tier name ~0tP ~ts", [Name, 20, Why]);
-text({duplicate_tier, Name}) -> io_lib:format("two tiers are named ~ts", [Name]);
-text({duplicate_function, MFA, A, B}) -> io_lib:format("~ts is given to two tiers, ~ts and ~ts", [mfa(MFA), A, B]);
-text({too_many_tiers, N, Max}) -> io_lib:format("~b tiers are more than the ~b that one trace may have", [N, Max]);
-text({duplicate_entry, MFA}) -> io_lib:format("the entry ~ts is given twice", [mfa(MFA)]);
+text({bad_tier_name, Name, Why}) ->
+    io_lib:format("the tier name ~0tP ~ts", [Name, 20, Why]);
+text({duplicate_tier, Name}) ->
+    io_lib:format("two tiers are named ~ts", [Name]);
+text({duplicate_function, MFA, A, B}) ->
+    io_lib:format("~ts is given to two tiers, ~ts and ~ts", [mfa(MFA), A, B]);
+text({too_many_tiers, N, Max}) ->
+    io_lib:format("~b tiers are more than the ~b that one trace may have", [N, Max]);
+text({duplicate_entry, MFA}) ->
+    io_lib:format("the entry ~ts is given twice", [mfa(MFA)]);
 text({wildcard_tier, Name, MFA}) ->
     io_lib:format("the tier ~ts is a wildcard, ~ts: name one function", [Name, mfa(MFA)]);
-text({own_module, Name, MFA}) -> io_lib:format("the tier ~ts is kprof's own function ~ts", [Name, mfa(MFA)]);
+text({own_module, Name, MFA}) ->
+    io_lib:format("the tier ~ts is kprof's own function ~ts", [Name, mfa(MFA)]);
 text({unknown_function, Name, MFA}) ->
     case mfa(MFA) of
-        Name -> io_lib:format("there is no function ~ts", [Name]);    % an entry that no tier names is known by its function
+        % an entry that no tier names is known by its function
+        Name -> io_lib:format("there is no function ~ts", [Name]);
         Text -> io_lib:format("the tier ~ts: there is no function ~ts", [Name, Text])
     end;
 text({nowhere, Option, {M, _, _} = MFA, {module, Near}}) ->
-    io_lib:format("~ts~ts: there is no module ~ts~ts; with --wait it is traced once it is loaded",
-                  [Option, mfa(MFA), kprof_mfa:atom(M), near(Near)]);
+    io_lib:format(
+        "~ts~ts: there is no module ~ts~ts; with --wait it is traced once it is loaded",
+        [Option, mfa(MFA), kprof_mfa:atom(M), near(Near)]
+    );
 text({nowhere, Option, MFA, {function, Near}}) ->
-    io_lib:format("~ts~ts: there is no such function~ts; with --wait it is traced once it is there", [Option, mfa(MFA), near(Near)]);
+    io_lib:format(
+        "~ts~ts: there is no such function~ts; with --wait it is traced once it is there", [
+            Option, mfa(MFA), near(Near)
+        ]
+    );
 text({names_nothing, MFA, N, Traced}) ->
-    io_lib:format("--identity ~ts:~b: that is no entry and no tier, whose calls alone can name a request; want one of ~ts",
-                  [mfa(MFA), N, lists:join(", ", [mfa(Of) || Of <- Traced])]);
+    io_lib:format(
+        "--identity ~ts:~b: that is no entry and no tier, whose calls alone can name a request; "
+        "want one of ~ts",
+        [mfa(MFA), N, lists:join(", ", [mfa(Of) || Of <- Traced])]
+    );
 text({already_traced, Name, MFA}) ->
     io_lib:format("the tier ~ts: ~ts is being traced by somebody else already", [Name, mfa(MFA)]);
 text({foreign_tracer, Tracer}) ->
-    io_lib:format("new processes are being traced by somebody else already (~0tp), and before OTP 27 a process has one tracer", [Tracer]);
-text({stats_file, Path, Why}) -> io_lib:format("cannot write the stats_dumper file ~ts: ~ts", [Path, posix(Why)]);
-text({collector, Host, Port, Why}) -> io_lib:format("the collector at ~ts:~b ~ts", [Host, Port, collector(Why)]);
-text(secret_twice) -> "the options secret and secret_file are given both";
-text({bad_secret, undefined, Why}) -> ["the option secret: ", secret(Why)];
-text({bad_secret, Path, Why}) -> io_lib:format("the secret file ~0tp: ~ts", [Path, secret(Why)]);
-text({bad_tls, Why}) -> ["the option tls: ", Why];
+    io_lib:format(
+        "new processes are being traced by somebody else already (~0tp), and before OTP 27 a "
+        "process has one tracer",
+        [Tracer]
+    );
+text({stats_file, Path, Why}) ->
+    io_lib:format("cannot write the stats_dumper file ~ts: ~ts", [Path, posix(Why)]);
+text({collector, Host, Port, Why}) ->
+    io_lib:format("the collector at ~ts:~b ~ts", [Host, Port, collector(Why)]);
+text(secret_twice) ->
+    "the options secret and secret_file are given both";
+text({bad_secret, undefined, Why}) ->
+    ["the option secret: ", secret(Why)];
+text({bad_secret, Path, Why}) ->
+    io_lib:format("the secret file ~0tp: ~ts", [Path, secret(Why)]);
+text({bad_tls, Why}) ->
+    ["the option tls: ", Why];
 text({no_application, App, For}) ->
-    io_lib:format("~ts wants OTP's application ~ts, which is not on this node: add it to its release", [For, App]);
+    io_lib:format(
+        "~ts wants OTP's application ~ts, which is not on this node: add it to its release", [
+            For, App
+        ]
+    );
 text(no_runtime_tools) ->
     "the trace port's driver, trace_ip_drv of the application runtime_tools, is not on this node";
-text({trace_driver, Why}) -> io_lib:format("the trace port's driver cannot be loaded: ~ts", [erl_ddll:format_error(Why)]);
-text({trace_port, Why}) -> io_lib:format("the trace port cannot be opened: ~0tp", [Why]);
+text({trace_driver, Why}) ->
+    io_lib:format("the trace port's driver cannot be loaded: ~ts", [erl_ddll:format_error(Why)]);
+text({trace_port, Why}) ->
+    io_lib:format("the trace port cannot be opened: ~0tp", [Why]);
 text({trace_port_taken, N}) ->
     io_lib:format("somebody else connected to the trace port ~b times before kprof could", [N]);
-text({config, Line, Why}) -> io_lib:format("line ~ts: ~ts", [line(Line), Why]);
-text(Other) -> io_lib:format("~0tP", [Other, 30]).
+text({config, Line, Why}) ->
+    io_lib:format("line ~ts: ~ts", [line(Line), Why]);
+text(Other) ->
+    io_lib:format("~0tP", [Other, 30]).
 
 near([]) -> "";
 near(Names) -> [", but ", lists:join(", ", Names)].
 
-collector(timeout) -> "did not answer in time";
-collector({bye, Text}) -> ["refused: ", Text];
-collector(closed) -> "closed the connection";
-collector(no_tls) -> "closed the connection instead of speaking TLS: was it started with --tls-cert?";
-collector(unproven) -> "does not know the secret: nothing was sent to it";
+collector(timeout) ->
+    "did not answer in time";
+collector({bye, Text}) ->
+    ["refused: ", Text];
+collector(closed) ->
+    "closed the connection";
+collector(no_tls) ->
+    "closed the connection instead of speaking TLS: was it started with --tls-cert?";
+collector(unproven) ->
+    "does not know the secret: nothing was sent to it";
 collector({tls_alert, {_, Text}} = Alert) ->
     {Whose, _} = alert(Text),
-    [case string:find(Whose, "received") of nomatch -> "cannot be trusted: "; _ -> "does not trust this node: " end, network(Alert)];
-collector({protocol, emsgsize}) -> "does not speak kprof's protocol, or wants TLS (the option tls)";
-collector({protocol, Why}) -> io_lib:format("does not speak kprof's protocol (~0tP)", [Why, 10]);
-collector(Why) -> ["cannot be reached: ", network(Why)].
+    [
+        case string:find(Whose, "received") of
+            nomatch -> "cannot be trusted: ";
+            _ -> "does not trust this node: "
+        end,
+        network(Alert)
+    ];
+collector({protocol, emsgsize}) ->
+    "does not speak kprof's protocol, or wants TLS (the option tls)";
+collector({protocol, Why}) ->
+    io_lib:format("does not speak kprof's protocol (~0tP)", [Why, 10]);
+collector(Why) ->
+    ["cannot be reached: ", network(Why)].
 
 %% @doc What gen_tcp and ssl return, as text.
 -spec network(term()) -> iodata().
-network({tls_alert, {unknown_ca, _}}) -> "TLS: the certificate is of an unknown authority";
-network({tls_alert, {certificate_expired, _}}) -> "TLS: the certificate has expired";
-network({tls_alert, {certificate_required, _}}) -> "TLS: no certificate was given";
+network({tls_alert, {unknown_ca, _}}) ->
+    "TLS: the certificate is of an unknown authority";
+network({tls_alert, {certificate_expired, _}}) ->
+    "TLS: the certificate has expired";
+network({tls_alert, {certificate_required, _}}) ->
+    "TLS: no certificate was given";
 network({tls_alert, {_, Text}}) ->
     {_, What} = alert(Text),
     case string:find(What, "hostname_check_failed") of
         nomatch -> ["TLS: ", lists:join(" ", string:lexemes(What, " \n"))];
         _ -> "TLS: the certificate is for another name"
     end;
-network(Why) -> posix(Why).
+network(Why) ->
+    posix(Why).
 
-%% What ssl says of an alert: whether it was received or generated, and what is wrong, which from OTP 27 on may hold any word.
+%% What ssl says of an alert: whether it was received or generated, and what is wrong, which from
+%% OTP 27 on may hold any word.
 alert(Text) ->
     case string:split(Text, "ALERT:") of
         [Whose, What] -> {Whose, What};
@@ -108,20 +177,30 @@ alert(Text) ->
 
 %% @doc What is wrong with a secret.
 -spec secret(term()) -> iodata().
-secret(empty) -> "it is empty; make one with: openssl rand -hex 32";
-secret(short) -> "it has fewer than 16 bytes; make one with: openssl rand -hex 32";
-secret(long) -> "it has more than 1024 bytes; make one with: openssl rand -hex 32";
-secret(no_binary) -> "it is no binary";
-secret(no_file) -> "it is not a file";
-secret({mode, Mode}) -> io_lib:format("mode ~3.8.0b opens the secret to everybody on that machine; chmod 600 it", [Mode]);
-secret(Why) -> file:format_error(Why).
+secret(empty) ->
+    "it is empty; make one with: openssl rand -hex 32";
+secret(short) ->
+    "it has fewer than 16 bytes; make one with: openssl rand -hex 32";
+secret(long) ->
+    "it has more than 1024 bytes; make one with: openssl rand -hex 32";
+secret(no_binary) ->
+    "it is no binary";
+secret(no_file) ->
+    "it is not a file";
+secret({mode, Mode}) ->
+    io_lib:format("mode ~3.8.0b opens the secret to everybody on that machine; chmod 600 it", [
+        Mode
+    ]);
+secret(Why) ->
+    file:format_error(Why).
 
 posix(Why) when is_atom(Why) ->
     case inet:format_error(Why) of
         "unknown POSIX error" ++ _ -> atom_to_list(Why);
         Text -> Text
     end;
-posix(Why) -> io_lib:format("~0tP", [Why, 10]).
+posix(Why) ->
+    io_lib:format("~0tP", [Why, 10]).
 
 line({Line, _Column}) -> integer_to_list(Line);
 line(Line) when is_integer(Line) -> integer_to_list(Line);

@@ -1,22 +1,34 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The guard: whatever happens, tracing does not hurt the node. It runs at priority max, apart from everything
-%% else, and undoes what was set by itself, without asking the session.
+%% @doc The guard: whatever happens, tracing does not hurt the node. It runs at priority max, apart
+%% from everything else, and undoes what was set by itself, without asking the session.
 %%
-%% <ul>
-%% <li>Gauge: every 10 ms an empty command to the trace port that must not wait. 8 refusals in a row mean that the
-%% node makes messages faster than the port takes them, and trip the breaker.</li>
-%% <li>Every 10 ms also a look whether the patterns are still set, 100 ns each: the load of a module takes its functions' off. They are set
-%% again at once, and the session is told for how long they may have been off. Of more than 64, so many at a time.</li>
-%% <li>Dead man's switch: 10 s without a byte from the collector, and all is undone. 10 s without a word from
-%% who loaded us, a kprof node or `kprof attach', and all is undone and unloaded.
-%% (The application's environment can say `silence_ms' for another time.)</li>
-%% <li>The session's death: what it had set is undone. What an earlier guard left behind is undone at the start.</li>
-%% </ul>
+%% <ul> <li>Gauge: every 10 ms an empty command to the trace port that must not wait. 8 refusals in
+%% a row mean that the node makes messages faster than the port takes them, and trip the
+%% breaker.</li> <li>Every 10 ms also a look whether the patterns are still set, 100 ns each: the
+%% load of a module takes its functions' off. They are set again at once, and the session is told
+%% for how long they may have been off. Of more than 64, so many at a time.</li> <li>Dead man's
+%% switch: 10 s without a byte from the collector, and all is undone. 10 s without a word from who
+%% loaded us, a kprof node or `kprof attach', and all is undone and unloaded. (The application's
+%% environment can say `silence_ms' for another time.)</li> <li>The session's death: what it had set
+%% is undone. What an earlier guard left behind is undone at the start.</li> </ul>
 -module(kprof_guard).
 -behaviour(gen_server).
 
--export([start_link/0, arm/2, armed/1, is_set/1, yield/2, update/1, counting/1, disarm/0, heard/0, attend/1, attend/2, leave/0, leave/1,
-         word/1, attended_by/0]).
+-export([
+    start_link/0,
+    arm/2,
+    armed/1,
+    is_set/1,
+    yield/2,
+    update/1,
+    counting/1,
+    disarm/0,
+    heard/0,
+    attend/1, attend/2,
+    leave/0, leave/1,
+    word/1,
+    attended_by/0
+]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(TICK_MS, 10).
@@ -24,29 +36,41 @@
 -define(SILENCE_MS, 10000).
 -define(WATCH_MS, 1000).
 
--define(LOOKS, 64).    % patterns looked at in a tick
+% patterns looked at in a tick
+-define(LOOKS, 64).
 
--record(s, {armed = undefined :: undefined | {kprof_tracer:tracer(), [kprof_tracer:pattern()], pid(), reference()},
-            refusals = 0 :: non_neg_integer(),
-            looks = false :: boolean(),                      % at the patterns; not while their owner sets some
-            unseen = [] :: [kprof_tracer:pattern()],         % not looked at yet in this round, which began at round_at;
-            round_at = 0 :: integer(),                       % native time. At
-            set_at = undefined :: undefined | integer(),     % all were set; undefined: never yet
-            silence_ms = ?SILENCE_MS :: pos_integer(),
-            heard = 0 :: integer(),                          % monotonic ms of the collector's last byte
-            attended = undefined :: undefined | {node(), non_neg_integer(), leaving()}}). % ms without a word of the kprof node's
+-record(s, {
+    armed = undefined ::
+        undefined | {kprof_tracer:tracer(), [kprof_tracer:pattern()], pid(), reference()},
+    refusals = 0 :: non_neg_integer(),
+    % at the patterns; not while their owner sets some
+    looks = false :: boolean(),
+    % not looked at yet in this round, which began at round_at;
+    unseen = [] :: [kprof_tracer:pattern()],
+    % native time. At
+    round_at = 0 :: integer(),
+    % all were set; undefined: never yet
+    set_at = undefined :: undefined | integer(),
+    silence_ms = ?SILENCE_MS :: pos_integer(),
+    % monotonic ms of the collector's last byte
+    heard = 0 :: integer(),
+    % ms without a word of the kprof node's
+    attended = undefined :: undefined | {node(), non_neg_integer(), leaving()}
+}).
 
 -type leaving() :: unload | stop | stop_trace.
-%% What is done when that node goes: everything is taken out, or the application stopped that was there already, or its trace only.
+%% What is done when that node goes: everything is taken out, or the application stopped that was
+%% there already, or its trace only.
 
 %% @doc Starts the guard, registered as `kprof_guard'.
 -spec start_link() -> {ok, pid()} | ignore | {error, term()}.
 start_link() ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
-%% @doc Tells what the caller, the tracer's owner, is about to set. From now on the guard watches its port and the caller.
-%% After an undo of its own it sends the caller `{kprof_guard, tripped | dead_man}'. The port is left open, for what is in it to be
-%% delivered or counted: the caller closes it.
+%% @doc Tells what the caller, the tracer's owner, is about to set. From now on the guard watches
+%% its port and the caller. After an undo of its own it sends the caller `{kprof_guard, tripped |
+%% dead_man}'. The port is left open, for what is in it to be delivered or counted: the caller
+%% closes it.
 -spec arm(kprof_tracer:tracer(), [kprof_tracer:pattern()]) -> ok.
 arm(Tracer, Patterns) ->
     gen_server:call(?MODULE, {arm, Tracer, Patterns}, 10000).
@@ -56,19 +80,24 @@ arm(Tracer, Patterns) ->
 armed(Tracer) ->
     ets:match_object(?MODULE, {armed, Tracer, '_'}) =/= [].
 
-%% @doc All that was told of by {@link arm/2} or {@link update/1} is set. From now on the guard sets patterns again that are taken off, and
-%% sends the owner `{kprof_guard, {reset, From, Until, MFAs}}': in that native time calls of these may not have been traced.
+%% @doc All that was told of by {@link arm/2} or {@link update/1} is set. From now on the guard sets
+%% patterns again that are taken off, and sends the owner `{kprof_guard, {reset, From, Until,
+%% MFAs}}': in that native time calls of these may not have been traced.
 -spec is_set(kprof_tracer:tracer()) -> ok.
 is_set(Tracer) ->
     gen_server:cast(?MODULE, {set, Tracer, erlang:monotonic_time()}).
 
-%% @doc To be called by who has set flags or patterns: they stay only while the guard watches them. It may have undone everything a moment
-%% ago, and its word is on its way. The guard gives up {@link armed/1} before it undoes, so that one of the two sees what the other did.
+%% @doc To be called by who has set flags or patterns: they stay only while the guard watches them.
+%% It may have undone everything a moment ago, and its word is on its way. The guard gives up {@link
+%% armed/1} before it undoes, so that one of the two sees what the other did.
 -spec yield(kprof_tracer:tracer(), [kprof_tracer:pattern()]) -> ok.
 yield(Tracer, Patterns) ->
     case armed(Tracer) of
-        true -> ok;
-        false -> close_slots(), kprof_tracer:undo(Tracer, Patterns)
+        true ->
+            ok;
+        false ->
+            close_slots(),
+            kprof_tracer:undo(Tracer, Patterns)
     end.
 
 %% @doc Replaces the patterns that would be undone.
@@ -76,7 +105,8 @@ yield(Tracer, Patterns) ->
 update(Patterns) ->
     gen_server:call(?MODULE, {update, Patterns}, 10000).
 
-%% @doc The session counts entry calls in the trace control word, which is to be put back when all is undone.
+%% @doc The session counts entry calls in the trace control word, which is to be put back when all
+%% is undone.
 -spec counting(non_neg_integer()) -> ok.
 counting(Before) ->
     true = ets:insert(?MODULE, {counting, Before}),
@@ -102,21 +132,26 @@ attend(Node) ->
 attend(Node, Leaving) ->
     gen_server:call(?MODULE, {attend, Node, Leaving}, 10000).
 
-%% @doc That node goes now. Returns when everything is as it was before it came, but for modules that it had loaded.
+%% @doc That node goes now. Returns when everything is as it was before it came, but for modules
+%% that it had loaded.
 -spec leave() -> ok.
 leave() ->
     leave(gen_server:call(?MODULE, leave, 10000)).
 
 %% @private
 -spec leave(leaving() | undefined) -> ok.
-leave(unload) -> kprof_app:unload();
+leave(unload) ->
+    kprof_app:unload();
 leave(stop) ->
     %% stopping an application kills every process that has its group leader
     true = group_leader(whereis(init), self()),
     _ = kprof:stop(),
     ok;
-leave(stop_trace) -> _ = kprof:stop_trace(), ok;
-leave(undefined) -> ok.
+leave(stop_trace) ->
+    _ = kprof:stop_trace(),
+    ok;
+leave(undefined) ->
+    ok.
 
 %% Somebody else may be coming at this moment.
 abandoned(unload, Sup) -> kprof_app:unload(Sup);
@@ -138,11 +173,17 @@ attended_by() ->
 init([]) ->
     _ = process_flag(priority, max),
     _ = process_flag(trap_exit, true),
-    lists:foreach(fun({armed, Tracer, Patterns}) -> _ = undo(Tracer, Patterns) end, ets:lookup(?MODULE, armed)),
-    Attended = case ets:lookup(?MODULE, attended) of
-                   [{attended, Node, Leaving}] -> _ = watch_later(), {Node, 0, Leaving};
-                   [] -> undefined
-               end,
+    lists:foreach(
+        fun({armed, Tracer, Patterns}) -> _ = undo(Tracer, Patterns) end, ets:lookup(?MODULE, armed)
+    ),
+    Attended =
+        case ets:lookup(?MODULE, attended) of
+            [{attended, Node, Leaving}] ->
+                _ = watch_later(),
+                {Node, 0, Leaving};
+            [] ->
+                undefined
+        end,
     {ok, #s{attended = Attended, silence_ms = application:get_env(kprof, silence_ms, ?SILENCE_MS)}}.
 
 %% @private
@@ -152,7 +193,13 @@ handle_call({arm, Tracer, Patterns}, {Owner, _}, S0) ->
     true = ets:insert(?MODULE, {armed, Tracer, Patterns}),
     Ref = erlang:monitor(process, Owner),
     _ = S0#s.armed =/= undefined orelse tick_later(),
-    {reply, ok, S#s{armed = {Tracer, Patterns, Owner, Ref}, refusals = 0, heard = now_ms(), looks = false, set_at = undefined}};
+    {reply, ok, S#s{
+        armed = {Tracer, Patterns, Owner, Ref},
+        refusals = 0,
+        heard = now_ms(),
+        looks = false,
+        set_at = undefined
+    }};
 handle_call({update, Patterns}, _, #s{armed = {Tracer, _, Owner, Ref}} = S) ->
     true = ets:insert(?MODULE, {armed, Tracer, Patterns}),
     {reply, ok, S#s{armed = {Tracer, Patterns, Owner, Ref}, looks = false}};
@@ -182,7 +229,11 @@ handle_cast(heard, S) ->
     {noreply, S#s{heard = now_ms()}};
 handle_cast({set, Tracer, At}, #s{armed = {Tracer, _, _, _}, set_at = Before} = S) ->
     %% those that were set before may have been taken off while the others were set
-    From = case Before of undefined -> At; _ -> Before end,
+    From =
+        case Before of
+            undefined -> At;
+            _ -> Before
+        end,
     {noreply, S#s{looks = true, unseen = [], round_at = From, set_at = From}};
 handle_cast({set, _, _}, S) ->
     {noreply, S};
@@ -199,9 +250,13 @@ handle_info(tick, #s{armed = {Tracer, _, _, _}} = S0) ->
     S = S0#s{refusals = refusals(Tracer, S0#s.refusals)},
     Silent = now_ms() - S#s.heard > S#s.silence_ms,
     if
-        S#s.refusals >= ?REFUSALS -> {noreply, act(tripped, S)};
-        Silent -> {noreply, act(dead_man, S)};
-        true -> _ = tick_later(), {noreply, look(S)}
+        S#s.refusals >= ?REFUSALS ->
+            {noreply, act(tripped, S)};
+        Silent ->
+            {noreply, act(dead_man, S)};
+        true ->
+            _ = tick_later(),
+            {noreply, look(S)}
     end;
 handle_info({'DOWN', Ref, process, _, _}, #s{armed = {Tracer, Patterns, _, Ref}} = S) ->
     _ = undo(Tracer, Patterns) =:= counted andalso spawn(kprof_entry, clear_tokens, []),
@@ -209,7 +264,8 @@ handle_info({'DOWN', Ref, process, _, _}, #s{armed = {Tracer, Patterns, _, Ref}}
     {noreply, forget(S)};
 handle_info(watch, #s{attended = undefined} = S) ->
     {noreply, S};
-%% Looks are counted, not the time: for as long as this node stands still itself, nobody's word can come.
+%% Looks are counted, not the time: for as long as this node stands still itself, nobody's word can
+%% come.
 handle_info(watch, #s{attended = {Node, Before, Leaving}} = S) ->
     Silent = Before + ?WATCH_MS,
     case Silent > S#s.silence_ms of
@@ -225,7 +281,8 @@ handle_info(watch, #s{attended = {Node, Before, Leaving}} = S) ->
 handle_info(_, S) ->
     {noreply, S}.
 
-%% The application ends, and the session before us was killed for taking too long: what it had set is undone in any case.
+%% The application ends, and the session before us was killed for taking too long: what it had set
+%% is undone in any case.
 %% @private
 -spec terminate(term(), #s{}) -> ok.
 terminate(_, #s{armed = undefined}) ->
@@ -239,7 +296,8 @@ refusals(Tracer, Before) ->
         true -> 0;
         false -> Before + 1
     catch
-        error:badarg -> 0    % closed: its owner hears of that by itself
+        % closed: its owner hears of that by itself
+        error:badarg -> 0
     end.
 
 %% --- patterns ---
@@ -265,7 +323,8 @@ look(#s{unseen = Unseen, armed = {Tracer, _, Owner, _}, set_at = From} = S, N) -
             S#s{unseen = Later}
     end.
 
-%% First what stops the messages, then the word. What has piled up in the port is a bounded amount once nothing is added.
+%% First what stops the messages, then the word. What has piled up in the port is a bounded amount
+%% once nothing is added.
 act(Why, #s{armed = {Tracer, Patterns, Owner, _}} = S) ->
     _ = undo(Tracer, Patterns),
     Owner ! {?MODULE, Why},
@@ -276,8 +335,11 @@ undo(Tracer, Patterns) ->
     close_slots(),
     kprof_tracer:undo(Tracer, Patterns),
     case ets:take(?MODULE, counting) of
-        [{counting, Before}] -> kprof_entry:uncount(Before), counted;
-        [] -> ok
+        [{counting, Before}] ->
+            kprof_entry:uncount(Before),
+            counted;
+        [] ->
+            ok
     end.
 
 close_slots() ->

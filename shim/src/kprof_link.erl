@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The two connections to the collector: how they are opened, and the form of the messages on the first.
+%% @doc The two connections to the collector: how they are opened, and the form of the messages on
+%% the first.
 -module(kprof_link).
 
 -export([connect/2, open_data/2, send/2, decode/1, bye/1, active/1, close/1]).
@@ -11,29 +12,41 @@
 -define(MAX_FRAME, 1048576).
 -define(SNDBUF, 262144).
 
--type target() :: #{host := inet:ip_address() | inet:hostname(), port := inet:port_number(),
-                    secret => undefined | kprof_auth:secret(), tls => undefined | kprof_tls:options()}.
-%% Where the collector is. With `secret', nothing is said before both sides have proven that they know it; with `tls', through TLS.
+-type target() :: #{
+    host := inet:ip_address() | inet:hostname(),
+    port := inet:port_number(),
+    secret => undefined | kprof_auth:secret(),
+    tls => undefined | kprof_tls:options()
+}.
+%% Where the collector is. With `secret', nothing is said before both sides have proven that they
+%% know it; with `tls', through TLS.
 -type connection() :: {gen_tcp, gen_tcp:socket()} | {ssl, ssl:sslsocket()}.
-%% The module whose functions the socket is for. Messages `{tcp | ssl, Socket, Bytes}', `{tcp_closed | ssl_closed, Socket}' and
-%% `{tcp_error | ssl_error, Socket, Why}' come from an active one.
+%% The module whose functions the socket is for. Messages `{tcp | ssl, Socket, Bytes}', `{tcp_closed
+%% | ssl_closed, Socket}' and `{tcp_error | ssl_error, Socket, Why}' come from an active one.
 -opaque session() :: {integer(), Key :: binary(), undefined | kprof_auth:secret()}.
 %% What a data connection proves with that it belongs to the control connection.
 -type message() :: #{binary() => kprof_msgpack:value()}.
 
-%% @doc Opens the control connection: handshakes, hello, then welcome. Takes 7 seconds at most. Errors: what gen_tcp and ssl say,
-%% `timeout', `no_tls' when it closes instead of speaking TLS, `{bye, Text}' when it refuses, `unproven' when it does not know the secret,
-%% `{protocol, _}' when it is no collector.
+%% @doc Opens the control connection: handshakes, hello, then welcome. Takes 7 seconds at most.
+%% Errors: what gen_tcp and ssl say, `timeout', `no_tls' when it closes instead of speaking TLS,
+%% `{bye, Text}' when it refuses, `unproven' when it does not know the secret, `{protocol, _}' when
+%% it is no collector.
 -spec connect(target(), message() | map()) -> {ok, connection(), session()} | {error, term()}.
 connect(Target, Hello) ->
     Options = [{packet_size, ?MAX_FRAME}, {send_timeout, 5000}, {send_timeout_close, true}],
-    opened(Target, Options, control, undefined, maps:get(secret, Target, undefined),
-           fun(Connection, Key, Deadline) ->
-                   case send(Connection, Hello) of
-                       ok -> welcome(Connection, Key, Deadline);
-                       {error, _} -> {error, closed}
-                   end
-           end).
+    opened(
+        Target,
+        Options,
+        control,
+        undefined,
+        maps:get(secret, Target, undefined),
+        fun(Connection, Key, Deadline) ->
+            case send(Connection, Hello) of
+                ok -> welcome(Connection, Key, Deadline);
+                {error, _} -> {error, closed}
+            end
+        end
+    ).
 
 welcome(Connection, SessionKey, Deadline) ->
     case next(Connection, Deadline) of
@@ -53,15 +66,27 @@ welcome(Connection, SessionKey, Deadline) ->
 -spec open_data(target(), session()) -> {ok, connection()} | {error, term()}.
 open_data(Target, {Id, Key, SessionKey}) ->
     %% no send_timeout: a slow collector makes the relay wait, and the trace port drop
-    opened(Target, [{sndbuf, ?SNDBUF}], data, Id, SessionKey,
-           fun({Module, Socket} = Connection, _, _) ->
-                   Sent = send(Connection, #{type => <<"hello">>, role => <<"data">>, protocol => 1, session => Id, key => {bin, Key}}),
-                   case Sent =:= ok andalso setopts(Module, Socket, [{packet, raw}]) of
-                       ok -> {ok, Connection};
-                       false -> Sent;
-                       Error -> Error
-                   end
-           end).
+    opened(
+        Target,
+        [{sndbuf, ?SNDBUF}],
+        data,
+        Id,
+        SessionKey,
+        fun({Module, Socket} = Connection, _, _) ->
+            Sent = send(Connection, #{
+                type => <<"hello">>,
+                role => <<"data">>,
+                protocol => 1,
+                session => Id,
+                key => {bin, Key}
+            }),
+            case Sent =:= ok andalso setopts(Module, Socket, [{packet, raw}]) of
+                ok -> {ok, Connection};
+                false -> Sent;
+                Error -> Error
+            end
+        end
+    ).
 
 %% Opens a connection and proves the secret; then Use goes on. On an error it is closed.
 opened(#{host := Host, port := Port} = Target, More, Role, Id, Secret, Use) ->
@@ -69,10 +94,11 @@ opened(#{host := Host, port := Port} = Target, More, Role, Id, Secret, Use) ->
     case open(Host, Port, Options, maps:get(tls, Target, undefined)) of
         {ok, Connection} ->
             Deadline = erlang:monotonic_time(millisecond) + ?WELCOME_MS,
-            Result = case authenticate(Connection, Role, Id, Secret, Deadline) of
-                         {ok, Key} -> Use(Connection, Key, Deadline);
-                         Failed -> Failed
-                     end,
+            Result =
+                case authenticate(Connection, Role, Id, Secret, Deadline) of
+                    {ok, Key} -> Use(Connection, Key, Deadline);
+                    Failed -> Failed
+                end,
             _ = is_tuple(Result) andalso element(1, Result) =:= error andalso close(Connection),
             Result;
         Error ->
@@ -105,7 +131,8 @@ authenticate(Connection, Role, Id, Secret, Deadline) ->
             Error
     end.
 
-%% The one that the collector has shown. A connection that has ended meanwhile has none: what is sent next tells.
+%% The one that the collector has shown. A connection that has ended meanwhile has none: what is
+%% sent next tells.
 certificate({ssl, Socket}) ->
     case ssl:peercert(Socket) of
         {ok, Der} -> Der;
@@ -142,25 +169,39 @@ next({Module, Socket}, Deadline) ->
                 {ok, Message} -> {ok, Message, Bytes};
                 {error, Why} -> {error, {protocol, Why}}
             end;
-        {error, emsgsize} -> {error, {protocol, emsgsize}};
-        Error -> Error
+        {error, emsgsize} ->
+            {error, {protocol, emsgsize}};
+        Error ->
+            Error
     end.
 
-%% @doc Why the collector says bye. It may be nobody's that is known: what goes to terminals and logs is a line, and not long.
+%% @doc Why the collector says bye. It may be nobody's that is known: what goes to terminals and
+%% logs is a line, and not long.
 -spec bye(message()) -> {bye, string()}.
 bye(Bye) ->
     case Bye of
         #{<<"reason">> := Reason} when is_binary(Reason) ->
-            Text = case unicode:characters_to_list(binary:part(Reason, 0, min(400, byte_size(Reason)))) of
-                       Chars when is_list(Chars) -> Chars;
-                       {_, Chars, _} -> Chars    % not UTF-8, or cut within a letter
-                   end,
-            {bye, [case C < $\s orelse C >= 127 andalso C < 160 of true -> $?; false -> C end || C <- Text]};
+            Text =
+                case
+                    unicode:characters_to_list(binary:part(Reason, 0, min(400, byte_size(Reason))))
+                of
+                    Chars when is_list(Chars) -> Chars;
+                    % not UTF-8, or cut within a letter
+                    {_, Chars, _} -> Chars
+                end,
+            {bye, [
+                case C < $\s orelse C >= 127 andalso C < 160 of
+                    true -> $?;
+                    false -> C
+                end
+             || C <- Text
+            ]};
         _ ->
             {bye, "no reason given"}
     end.
 
-%% @doc Sends one message on the control connection; waits 5 seconds at most, then the connection is closed.
+%% @doc Sends one message on the control connection; waits 5 seconds at most, then the connection is
+%% closed.
 -spec send(connection(), map()) -> ok | {error, term()}.
 send({Module, Socket}, Message) ->
     Module:send(Socket, kprof_msgpack:encode(Message)).
@@ -188,5 +229,6 @@ close({Module, Socket}) ->
     try Module:close(Socket) of
         _ -> ok
     catch
-        _:_ -> ok    % ssl is stopped
+        % ssl is stopped
+        _:_ -> ok
     end.

@@ -1,16 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests of the misultin web server, for {@link kprof:misultin_req_loop/2}.
 %%
-%% It assumes a request as misultin 0.6 to 0.9 makes it: a tuple whose first element names the module that exports `get/2', with
-%% `get(method, Req)' an atom or text, `get(uri, Req)' a path or `{abs_path, Path}', and `get(headers, Req)' a list of pairs. From anything
-%% else the request has no name. misultin answers in another process: the status is known when the loop's last act is to respond,
-%% as its result then is `{response, Status, _, _}', `{stream_head, Status, _}' or
-%% `{stream_error, Status}'; and a loop that crashes, or that misultin kills because the client has left, is an error.
+%% It assumes a request as misultin 0.6 to 0.9 makes it: a tuple whose first element names the
+%% module that exports `get/2', with `get(method, Req)' an atom or text, `get(uri, Req)' a path or
+%% `{abs_path, Path}', and `get(headers, Req)' a list of pairs. From anything else the request has
+%% no name. misultin answers in another process: the status is known when the loop's last act is to
+%% respond, as its result then is `{response, Status, _, _}', `{stream_head, Status, _}' or
+%% `{stream_error, Status}'; and a loop that crashes, or that misultin kills because the client has
+%% left, is an error.
 -module(kprof_misultin).
 
 -export([req_loop/2]).
 
--define(KEY, '$kprof_misultin').    % what a traced request is called
+% what a traced request is called
+-define(KEY, '$kprof_misultin').
 
 %% @private
 -spec req_loop(Req, fun((Req) -> Result)) -> Result.
@@ -37,7 +40,11 @@ known(Req) ->
     Facts.
 
 ended(Request, Status) ->
-    Facts = case erase(?KEY) of undefined -> #{}; Known -> Known end,
+    Facts =
+        case erase(?KEY) of
+            undefined -> #{};
+            Known -> Known
+        end,
     kprof:end_request(Request, fun() -> Facts#{status => Status} end).
 
 %% Headers that misultin knows are atoms.

@@ -10,9 +10,9 @@
 %%   {bin, Binary}                  bin
 %%   list                           array
 %%   map (keys binary or atom)      map
-%% '''
-%% Decoding gives binaries for str, `{bin, B}' for bin and `{ext, Type, B}' for extensions. It takes bytes that a
-%% stranger may have made: depth is capped, and a count is believed only as far as the bytes that are there.
+%% ''' Decoding gives binaries for str, `{bin, B}' for bin and `{ext, Type, B}' for extensions. It
+%% takes bytes that a stranger may have made: depth is capped, and a count is believed only as far
+%% as the bytes that are there.
 -module(kprof_msgpack).
 
 -export([encode/1, decode/1]).
@@ -21,24 +21,41 @@
 
 -define(MAX_DEPTH, 16).
 
--type value() :: integer() | float() | boolean() | nil | binary() | {bin, binary()} | {ext, -128..127, binary()}
-               | [value()] | #{value() => value()} | atom().
+-type value() ::
+    integer()
+    | float()
+    | boolean()
+    | nil
+    | binary()
+    | {bin, binary()}
+    | {ext, -128..127, binary()}
+    | [value()]
+    | #{value() => value()}
+    | atom().
 
-%% @doc The bytes of a value. Fails with `badarg' on what has no form in msgpack, such as integers beyond 64 bits.
+%% @doc The bytes of a value. Fails with `badarg' on what has no form in msgpack, such as integers
+%% beyond 64 bits.
 -spec encode(value()) -> iodata().
-encode(nil) -> <<16#c0>>;
-encode(false) -> <<16#c2>>;
-encode(true) -> <<16#c3>>;
+encode(nil) ->
+    <<16#c0>>;
+encode(false) ->
+    <<16#c2>>;
+encode(true) ->
+    <<16#c3>>;
 encode(A) when is_atom(A) -> encode_str(atom_to_binary(A, utf8));
 encode(I) when is_integer(I) -> encode_int(I);
 encode(F) when is_float(F) -> <<16#cb, F:64/float>>;
 encode(B) when is_binary(B) -> encode_str(B);
 encode({bin, B}) when is_binary(B) -> [head(byte_size(B), none, 16#c4, 16#c5, 16#c6), B];
-encode(L) when is_list(L) -> [head(length(L), {16, 16#90}, none, 16#dc, 16#dd) | [encode(E) || E <- L]];
+encode(L) when is_list(L) ->
+    [head(length(L), {16, 16#90}, none, 16#dc, 16#dd) | [encode(E) || E <- L]];
 encode(M) when is_map(M) ->
-    [head(map_size(M), {16, 16#80}, none, 16#de, 16#df)
-     | maps:fold(fun(K, V, Acc) -> [encode(K), encode(V) | Acc] end, [], M)];
-encode(Other) -> error(badarg, [Other]).
+    [
+        head(map_size(M), {16, 16#80}, none, 16#de, 16#df)
+        | maps:fold(fun(K, V, Acc) -> [encode(K), encode(V) | Acc] end, [], M)
+    ];
+encode(Other) ->
+    error(badarg, [Other]).
 
 encode_int(I) when I >= 0, I < 16#80 -> <<I>>;
 encode_int(I) when I < 0, I >= -32 -> <<I:8/signed>>;
@@ -61,8 +78,8 @@ head(N, _, Tag, _, _) when is_integer(Tag), N =< 16#ff -> <<Tag, N>>;
 head(N, _, _, Tag, _) when N =< 16#ffff -> <<Tag, N:16>>;
 head(N, _, _, _, Tag) when N =< 16#ffffffff -> <<Tag, N:32>>.
 
-%% @doc Decodes exactly one value. Errors: `truncated', `too_deep', `trailing' (bytes after the value), `bad_tag'.
-%% A float that is no number (NaN, infinity) decodes to `nil'.
+%% @doc Decodes exactly one value. Errors: `truncated', `too_deep', `trailing' (bytes after the
+%% value), `bad_tag'. A float that is no number (NaN, infinity) decodes to `nil'.
 -spec decode(binary()) -> {ok, value()} | {error, truncated | too_deep | trailing | bad_tag}.
 decode(Bin) when is_binary(Bin) ->
     try value(Bin, ?MAX_DEPTH) of
@@ -133,7 +150,8 @@ array(_, _, 0) -> throw(too_deep);
 array(N, Bin, _) when N > byte_size(Bin) -> throw(truncated);
 array(N, Bin, D) -> array(N, Bin, D - 1, []).
 
-array(0, Bin, _, Acc) -> {lists:reverse(Acc), Bin};
+array(0, Bin, _, Acc) ->
+    {lists:reverse(Acc), Bin};
 array(N, Bin, D, Acc) ->
     {V, R} = value(Bin, D),
     array(N - 1, R, D, [V | Acc]).
@@ -142,7 +160,8 @@ map(_, _, 0) -> throw(too_deep);
 map(N, Bin, _) when 2 * N > byte_size(Bin) -> throw(truncated);
 map(N, Bin, D) -> map(N, Bin, D - 1, []).
 
-map(0, Bin, _, Acc) -> {maps:from_list(lists:reverse(Acc)), Bin};
+map(0, Bin, _, Acc) ->
+    {maps:from_list(lists:reverse(Acc)), Bin};
 map(N, Bin, D, Acc) ->
     {K, R1} = value(Bin, D),
     {V, R2} = value(R1, D),

@@ -1,10 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The kprof node: a hidden node of its own that scripts/start_kprof_node.sh starts. It loads the shim into the
-%% target over the distribution, starts tracing from a configuration file, watches, starts again when the target
-%% restarts, and takes everything back out when it is told to end.
+%% @doc The kprof node: a hidden node of its own that scripts/start_kprof_node.sh starts. It loads
+%% the shim into the target over the distribution, starts tracing from a configuration file,
+%% watches, starts again when the target restarts, and takes everything back out when it is told to
+%% end.
 %%
-%% It listens on no port and needs no epmd for itself. Its words to the shim ({@link kprof_guard:word/1}) are the dead
-%% man's switch: without them the shim unloads itself after 10 seconds.
+%% It listens on no port and needs no epmd for itself. Its words to the shim ({@link
+%% kprof_guard:word/1}) are the dead man's switch: without them the shim unloads itself after 10
+%% seconds.
 -module(kprof_node).
 -behaviour(gen_event).
 
@@ -29,37 +31,57 @@
 -define(E_TRACE, 8).
 -define(E_BUSY, 9).
 
--record(t, {target :: node(),
-            ebin :: file:filename(),
-            config :: binary(),
-            config_name :: string(),
-            given = [] :: [kprof:option()],    % how to reach the collector, instead of what the configuration says
-            entries = [] :: [kprof:entry()],           % besides those of the configuration,
-            wait = false :: boolean(),                 % which may come later
-            parent :: string(),
-            mode = loaded :: loaded | guest | older}).
-%% guest: the target has a kprof of its own, which we leave there. older: so it has, one that does not know who attends to it.
+-record(t, {
+    target :: node(),
+    ebin :: file:filename(),
+    config :: binary(),
+    config_name :: string(),
+    % how to reach the collector, instead of what the configuration says
+    given = [] :: [kprof:option()],
+    % besides those of the configuration,
+    entries = [] :: [kprof:entry()],
+    % which may come later
+    wait = false :: boolean(),
+    parent :: string(),
+    mode = loaded :: loaded | guest | older
+}).
+%% guest: the target has a kprof of its own, which we leave there. older: so it has, one that does
+%% not know who attends to it.
 
-%% @doc Runs a kprof node; ends the emulator. Its parameters are environment variables, set by the script: KPROF_TARGET,
-%% KPROF_OWN_NAME, KPROF_CONFIG (a file or empty), KPROF_ENTRIES (a function a line), KPROF_WAIT (anything), KPROF_EBIN,
-%% KPROF_COLLECTOR (HOST:PORT or empty), KPROF_SECRET_FILE, KPROF_TLS (anything), KPROF_TLS_CA,
-%% KPROF_TLS_CERT, KPROF_TLS_KEY, KPROF_TLS_NAME (each may be empty), KPROF_PARENT (a process id).
+%% @doc Runs a kprof node; ends the emulator. Its parameters are environment variables, set by the
+%% script: KPROF_TARGET, KPROF_OWN_NAME, KPROF_CONFIG (a file or empty), KPROF_ENTRIES (a function a
+%% line), KPROF_WAIT (anything), KPROF_EBIN, KPROF_COLLECTOR (HOST:PORT or empty),
+%% KPROF_SECRET_FILE, KPROF_TLS (anything), KPROF_TLS_CA, KPROF_TLS_CERT, KPROF_TLS_KEY,
+%% KPROF_TLS_NAME (each may be empty), KPROF_PARENT (a process id).
 -spec main() -> no_return().
 main() ->
-    ok = logger:set_primary_config(level, none),    % failures are told in one line, by us
+    % failures are told in one line, by us
+    ok = logger:set_primary_config(level, none),
     ok = gen_event:swap_handler(erl_signal_server, {erl_signal_handler, []}, {?MODULE, self()}),
     try
         Target = env("KPROF_TARGET"),
         ConfigName = env("KPROF_CONFIG"),
-        Config = case ConfigName =/= "" andalso file:read_file(ConfigName) of
-                     false -> <<>>;
-                     {ok, Text} -> Text;
-                     {error, Why} -> fail(?E_CONFIG, "cannot read ~ts: ~ts", [ConfigName, file:format_error(Why)])
-                 end,
-        T = #t{target = list_to_atom(Target), ebin = env("KPROF_EBIN"), config = Config, config_name = ConfigName,
-               entries = [entry(Line) || Line <- string:lexemes(env("KPROF_ENTRIES"), "\n")], wait = env("KPROF_WAIT") =/= "",
-               given = collector(env("KPROF_COLLECTOR")) ++ secret(env("KPROF_SECRET_FILE")) ++ tls(env("KPROF_TLS")),
-               parent = env("KPROF_PARENT")},
+        Config =
+            case ConfigName =/= "" andalso file:read_file(ConfigName) of
+                false ->
+                    <<>>;
+                {ok, Text} ->
+                    Text;
+                {error, Why} ->
+                    fail(?E_CONFIG, "cannot read ~ts: ~ts", [ConfigName, file:format_error(Why)])
+            end,
+        T = #t{
+            target = list_to_atom(Target),
+            ebin = env("KPROF_EBIN"),
+            config = Config,
+            config_name = ConfigName,
+            entries = [entry(Line) || Line <- string:lexemes(env("KPROF_ENTRIES"), "\n")],
+            wait = env("KPROF_WAIT") =/= "",
+            given =
+                collector(env("KPROF_COLLECTOR")) ++ secret(env("KPROF_SECRET_FILE")) ++
+                    tls(env("KPROF_TLS")),
+            parent = env("KPROF_PARENT")
+        },
         start_distribution(env("KPROF_OWN_NAME"), Target),
         watch(begin_tracing(T))
     catch
@@ -67,7 +89,12 @@ main() ->
             io:put_chars(standard_error, ["start_kprof_node: ", Line, $\n]),
             halt(Status);
         Class:Reason:Stack ->
-            io:put_chars(standard_error, io_lib:format("start_kprof_node: ~0tp:~0tP ~0tP~n", [Class, Reason, 20, Stack, 20])),
+            io:put_chars(
+                standard_error,
+                io_lib:format("start_kprof_node: ~0tp:~0tP ~0tP~n", [
+                    Class, Reason, 20, Stack, 20
+                ])
+            ),
             halt(?E_OTHER)
     end.
 
@@ -77,10 +104,15 @@ fail(Status, Format, Args) ->
     throw({failed, Status, unicode:characters_to_binary(io_lib:format(Format, Args))}).
 
 entry(Text0) ->
-    {Text, Entry} = case lists:suffix(",returns=none", Text0) of
-                        true -> {lists:sublist(Text0, length(Text0) - length(",returns=none")), fun(MFA) -> {MFA, #{returns => none}} end};
-                        false -> {Text0, fun(MFA) -> MFA end}
-                    end,
+    {Text, Entry} =
+        case lists:suffix(",returns=none", Text0) of
+            true ->
+                {lists:sublist(Text0, length(Text0) - length(",returns=none")), fun(MFA) ->
+                    {MFA, #{returns => none}}
+                end};
+            false ->
+                {Text0, fun(MFA) -> MFA end}
+        end,
     case kprof_mfa:parse(Text) of
         {ok, MFA} -> Entry(MFA);
         error -> fail(?E_USAGE, "--entry wants Module:Function/Arity, not ~ts", [Text])
@@ -91,8 +123,10 @@ collector("") ->
 collector(Text) ->
     case string:split(Text, ":", trailing) of
         [Host, Digits] when Host =/= "" ->
-            try [{collector, {string:trim(Host, both, "[]"), list_to_integer(Digits)}}]
-            catch error:badarg -> fail(?E_OTHER, "--collector wants HOST:PORT, not ~ts", [Text])
+            try
+                [{collector, {string:trim(Host, both, "[]"), list_to_integer(Digits)}}]
+            catch
+                error:badarg -> fail(?E_OTHER, "--collector wants HOST:PORT, not ~ts", [Text])
             end;
         _ ->
             fail(?E_OTHER, "--collector wants HOST:PORT, not ~ts", [Text])
@@ -110,9 +144,20 @@ secret(File) ->
 tls("") ->
     [];
 tls(_) ->
-    Files = [{Key, content(Path)} || {Key, Name} <- [{cacerts, "KPROF_TLS_CA"}, {cert, "KPROF_TLS_CERT"}, {key, "KPROF_TLS_KEY"}],
-                                     Path <- [env(Name)], Path =/= ""],
-    [{tls, maps:from_list(Files ++ [{server_name, Name} || Name <- [env("KPROF_TLS_NAME")], Name =/= ""])}].
+    Files = [
+        {Key, content(Path)}
+     || {Key, Name} <- [
+            {cacerts, "KPROF_TLS_CA"}, {cert, "KPROF_TLS_CERT"}, {key, "KPROF_TLS_KEY"}
+        ],
+        Path <- [env(Name)],
+        Path =/= ""
+    ],
+    [
+        {tls,
+            maps:from_list(
+                Files ++ [{server_name, Name} || Name <- [env("KPROF_TLS_NAME")], Name =/= ""]
+            )}
+    ].
 
 content(Path) ->
     case file:read_file(Path) of
@@ -122,11 +167,16 @@ content(Path) ->
 
 start_distribution(Own, Target) ->
     [_, TargetHost] = string:split(Target, "@"),
-    {Domain, Name} = case lists:member($., TargetHost) of
-                         false -> {shortnames, Own};
-                         true -> {longnames, Own ++ "@" ++ long_host()}
-                     end,
-    case net_kernel:start(list_to_atom(Name), #{name_domain => Domain, hidden => true, dist_listen => false}) of
+    {Domain, Name} =
+        case lists:member($., TargetHost) of
+            false -> {shortnames, Own};
+            true -> {longnames, Own ++ "@" ++ long_host()}
+        end,
+    case
+        net_kernel:start(list_to_atom(Name), #{
+            name_domain => Domain, hidden => true, dist_listen => false
+        })
+    of
         {ok, _} -> ok;
         {error, Why} -> fail(?E_OTHER, "cannot make a node of this process: ~0tP", [Why, 10])
     end.
@@ -161,12 +211,15 @@ begin_tracing(T0) ->
 
 connect(Target) ->
     case net_kernel:connect_node(Target) of
-        true -> ok;
+        true ->
+            ok;
         _ ->
             [Name, Host] = string:split(atom_to_list(Target), "@"),
             case reachable(Name, Host) of
-                true -> fail(?E_COOKIE, "~ts refused the connection: the cookie is wrong", [Target]);
-                Why -> fail(?E_DOWN, "~ts is not up (~ts)", [Target, Why])
+                true ->
+                    fail(?E_COOKIE, "~ts refused the connection: the cookie is wrong", [Target]);
+                Why ->
+                    fail(?E_DOWN, "~ts is not up (~ts)", [Target, Why])
             end
     end.
 
@@ -178,8 +231,11 @@ reachable(Name, Host) ->
             case erl_epmd:port_please(Name, Address, 3000) of
                 {port, Port, _} ->
                     case gen_tcp:connect(Address, Port, [], 3000) of
-                        {ok, Socket} -> _ = gen_tcp:close(Socket), true;
-                        {error, Why} -> ["its port: ", inet:format_error(Why)]
+                        {ok, Socket} ->
+                            _ = gen_tcp:close(Socket),
+                            true;
+                        {error, Why} ->
+                            ["its port: ", inet:format_error(Why)]
                     end;
                 _ ->
                     ["no node of that name on ", Host]
@@ -191,9 +247,15 @@ reachable(Name, Host) ->
 check_otp(Release) ->
     try list_to_integer(Release) of
         N when N >= ?MIN_OTP -> ok;
-        _ -> {error, ["runs OTP ", Release, ", kprof needs ", integer_to_list(?MIN_OTP), " or newer"]}
+        _ ->
+            {error, [
+                "runs OTP ", Release, ", kprof needs ", integer_to_list(?MIN_OTP), " or newer"
+            ]}
     catch
-        error:badarg -> {error, ["runs OTP ", Release, ", kprof needs ", integer_to_list(?MIN_OTP), " or newer"]}
+        error:badarg ->
+            {error, [
+                "runs OTP ", Release, ", kprof needs ", integer_to_list(?MIN_OTP), " or newer"
+            ]}
     end.
 
 %% What of kprof the target has already.
@@ -207,9 +269,17 @@ presence(#t{target = Target} = T) ->
                 {Me, Status} when Status =/= idle ->
                     ours;
                 {Other, _} ->
-                    Alive = Other =/= Me andalso lists:member(Other, remote(T, erlang, nodes, [connected])),
-                    Alive andalso fail(?E_BUSY, "~ts is traced by ~ts already: end that first, with kprof detach or, where it runs, "
-                                       "stop_kprof_node.sh", [Target, Other]),
+                    Alive =
+                        Other =/= Me andalso
+                            lists:member(Other, remote(T, erlang, nodes, [connected])),
+                    Alive andalso
+                        fail(
+                            ?E_BUSY,
+                            "~ts is traced by ~ts already: end that first, with kprof detach or, "
+                            "where it runs, "
+                            "stop_kprof_node.sh",
+                            [Target, Other]
+                        ),
                     unload(T),
                     absent
             end;
@@ -219,13 +289,24 @@ presence(#t{target = Target} = T) ->
         {_, true} ->
             Me = node(),
             case {remote(T, kprof, status, []), attends_guest(T)} of
-                {idle, _} -> {guest, stop_trace};
-                {_, Me} -> ours;
+                {idle, _} ->
+                    {guest, stop_trace};
+                {_, Me} ->
+                    ours;
                 {_, undefined} ->
-                    fail(?E_BUSY, "~ts is being traced already, by its own kprof: the application must call kprof:stop_trace()", [Target]);
+                    fail(
+                        ?E_BUSY,
+                        "~ts is being traced already, by its own kprof: the application must call "
+                        "kprof:stop_trace()",
+                        [Target]
+                    );
                 {_, Other} ->
-                    fail(?E_BUSY, "~ts is traced by ~ts already: end that first, with kprof detach or, where it runs, stop_kprof_node.sh",
-                         [Target, Other])
+                    fail(
+                        ?E_BUSY,
+                        "~ts is traced by ~ts already: end that first, with kprof detach or, "
+                        "where it runs, stop_kprof_node.sh",
+                        [Target, Other]
+                    )
             end;
         {_, false} ->
             {guest, stop}
@@ -233,8 +314,10 @@ presence(#t{target = Target} = T) ->
 
 %% Its own kprof may be an older one.
 attends_guest(T) ->
-    try remote(T, kprof_guard, attended_by, [])
-    catch throw:{failed, ?E_OTHER, _} -> undefined
+    try
+        remote(T, kprof_guard, attended_by, [])
+    catch
+        throw:{failed, ?E_OTHER, _} -> undefined
     end.
 
 attend_guest(Leaving, T) ->
@@ -260,8 +343,11 @@ load(#t{ebin = Ebin, target = Target} = T) ->
         {error, {already_loaded, kprof}} -> ok
     end,
     case remote(T, kprof, start, []) of
-        ok -> ok;
-        {error, Reason} -> unload(T), fail(?E_LOAD, "~ts cannot start the shim: ~0tP", [Target, Reason, 20])
+        ok ->
+            ok;
+        {error, Reason} ->
+            unload(T),
+            fail(?E_LOAD, "~ts cannot start the shim: ~0tP", [Target, Reason, 20])
     end,
     ok = remote(T, kprof_guard, attend, [node()]).
 
@@ -275,8 +361,12 @@ load(Beams, Built, T) ->
 load_compiled(Beams, Built, #t{target = Target} = T) ->
     Release = remote(T, erlang, system_info, [otp_release]),
     remote(T, code, which, [compile]) =/= non_existing orelse
-        fail(?E_LOAD, "~ts runs OTP ~ts, which cannot load what OTP ~b compiled, and has no compiler: build kprof with OTP ~ts",
-             [Target, Release, Built, Release]),
+        fail(
+            ?E_LOAD,
+            "~ts runs OTP ~ts, which cannot load what OTP ~b compiled, and has no compiler: build "
+            "kprof with OTP ~ts",
+            [Target, Release, Built, Release]
+        ),
     say("compiling the shim on ~ts, which runs OTP ~ts", [Target, Release]),
     case load_modules([{M, compiled(M, Bytes, T)} || {M, Bytes} <- Beams], T) of
         ok -> ok;
@@ -285,7 +375,9 @@ load_compiled(Beams, Built, #t{target = Target} = T) ->
 
 %% From the forms that its debug information holds.
 compiled(M, Bytes, #t{target = Target} = T) ->
-    {ok, {M, [{abstract_code, {raw_abstract_v1, Forms}}]}} = beam_lib:chunks(Bytes, [abstract_code]),
+    {ok, {M, [{abstract_code, {raw_abstract_v1, Forms}}]}} = beam_lib:chunks(Bytes, [
+        abstract_code
+    ]),
     case remote(T, compile, noenv_forms, [Forms, [debug_info]], ?COMPILE_MS) of
         {ok, M, Binary} -> Binary;
         {ok, M, Binary, _} -> Binary;
@@ -296,8 +388,11 @@ load_modules([], _) ->
     ok;
 load_modules([{M, Bytes} | More], #t{target = Target} = T) ->
     %% loading kills whoever runs code of the time before
-    remote(T, code, soft_purge, [M]) orelse fail(?E_BUSY, "~ts still works on requests of an earlier trace", [Target]),
-    case remote(T, code, load_binary, [M, ?ORIGIN ++ "/" ++ atom_to_list(M) ++ ".beam", Bytes]) of
+    remote(T, code, soft_purge, [M]) orelse
+        fail(?E_BUSY, "~ts still works on requests of an earlier trace", [Target]),
+    case
+        remote(T, code, load_binary, [M, ?ORIGIN ++ "/" ++ atom_to_list(M) ++ ".beam", Bytes])
+    of
         {module, M} -> load_modules(More, T);
         {error, Why} -> {error, {M, Why}}
     end.
@@ -312,24 +407,40 @@ trace(#t{target = Target, config = Text, config_name = Name} = T) ->
     _ = T#t.wait orelse lists:foreach(fun(Entry) -> is_there(Entry, T) end, T#t.entries),
     case remote(T, kprof_options, parse, [Text]) of
         {ok, Options0} ->
-            Options = with_entries(T#t.entries, T#t.given ++ [O || O <- Options0, not kprof_attach:overridden(O, T#t.given)]),
+            Options = with_entries(
+                T#t.entries,
+                T#t.given ++ [O || O <- Options0, not kprof_attach:overridden(O, T#t.given)]
+            ),
             case remote(T, kprof, start_trace, [Options], 30000) of
-                ok -> say("tracing ~ts: ~ts", [Target, kprof_attach:describe(Options)]), warn(T), T;
-                {error, Reason} -> take_out(T), fail(status(Reason), "~ts: ~ts", [Target, kprof_error:format(Reason)])
+                ok ->
+                    say("tracing ~ts: ~ts", [Target, kprof_attach:describe(Options)]),
+                    warn(T),
+                    T;
+                {error, Reason} ->
+                    take_out(T),
+                    fail(status(Reason), "~ts: ~ts", [Target, kprof_error:format(Reason)])
             end;
         {error, Reason} ->
             take_out(T),
             fail(?E_CONFIG, "~ts: ~ts", [Name, kprof_error:format(Reason)])
     end.
 
-%% What a command line names is typed. The target's own kprof may be older than the search for what was meant.
+%% What a command line names is typed. The target's own kprof may be older than the search for what
+%% was meant.
 is_there(Entry, #t{target = Target} = T) ->
-    MFA = case Entry of {{_, _, _} = F, _} -> F; F -> F end,
+    MFA =
+        case Entry of
+            {{_, _, _} = F, _} -> F;
+            F -> F
+        end,
     try remote(T, kprof_nearest, missing, [MFA]) of
-        none -> ok;
+        none ->
+            ok;
         Missing ->
             take_out(T),
-            fail(?E_CONFIG, "~ts: ~ts", [Target, kprof_error:format({nowhere, "--entry ", MFA, Missing})])
+            fail(?E_CONFIG, "~ts: ~ts", [
+                Target, kprof_error:format({nowhere, "--entry ", MFA, Missing})
+            ])
     catch
         throw:{failed, ?E_OTHER, _} -> ok
     end.
@@ -339,15 +450,22 @@ with_entries([], Options) ->
     Options;
 with_entries(Entries, Options) ->
     case lists:keytake(entry, 1, Options) of
-        {value, {entry, More}, Rest} when is_list(More) -> [{entry, lists:usort(Entries ++ More)} | Rest];
-        {value, {entry, One}, Rest} -> [{entry, lists:usort([One | Entries])} | Rest];
-        false -> [{entry, lists:usort(Entries)} | Options]
+        {value, {entry, More}, Rest} when is_list(More) ->
+            [{entry, lists:usort(Entries ++ More)} | Rest];
+        {value, {entry, One}, Rest} ->
+            [{entry, lists:usort([One | Entries])} | Rest];
+        false ->
+            [{entry, lists:usort(Entries)} | Options]
     end.
 
 %% The target's own kprof may be older than the warnings.
 warn(T) ->
-    try lists:foreach(fun(Line) -> say("warning: ~ts", [Line]) end, remote(T, kprof_session, warnings, []))
-    catch throw:{failed, _, _} -> ok
+    try
+        lists:foreach(
+            fun(Line) -> say("warning: ~ts", [Line]) end, remote(T, kprof_session, warnings, [])
+        )
+    catch
+        throw:{failed, _, _} -> ok
     end.
 
 status(Reason) ->
@@ -363,24 +481,25 @@ watch(#t{target = Target} = T) ->
     receive
         stop -> finish(T)
     after ?WORD_MS ->
-            _ = parent_lives(T) orelse finish(T),
-            try word(T) of
-                idle ->
-                    say("tracing was stopped on ~ts, starting it again", [Target]),
-                    watch(wait(T, ""));
-                _ ->
-                    watch(T)
-            catch
-                throw:{failed, Status, _} ->
-                    %% who only is slow to answer is not gone: where it hangs, the connection ends by itself
-                    case Status =:= ?E_DOWN andalso lists:member(Target, nodes(connected)) of
-                        true ->
-                            watch(T);
-                        false ->
-                            say("~ts is gone, waiting for it", [Target]),
-                            watch(wait(T, ""))
-                    end
-            end
+        _ = parent_lives(T) orelse finish(T),
+        try word(T) of
+            idle ->
+                say("tracing was stopped on ~ts, starting it again", [Target]),
+                watch(wait(T, ""));
+            _ ->
+                watch(T)
+        catch
+            throw:{failed, Status, _} ->
+                %% who only is slow to answer is not gone: where it hangs, the connection ends
+                %% by itself
+                case Status =:= ?E_DOWN andalso lists:member(Target, nodes(connected)) of
+                    true ->
+                        watch(T);
+                    false ->
+                        say("~ts is gone, waiting for it", [Target]),
+                        watch(wait(T, ""))
+                end
+        end
     end.
 
 word(#t{mode = older} = T) -> remote(T, kprof, status, []);
@@ -391,13 +510,17 @@ wait(T, Told) ->
     receive
         stop -> finish(T)
     after ?RETRY_MS ->
-            _ = parent_lives(T) orelse finish(T),
-            try begin_tracing(T)
-            catch
-                throw:{failed, ?E_DOWN, Line} -> wait(T, Line);
-                throw:{failed, _, Line} when Line =:= Told -> wait(T, Told);
-                throw:{failed, _, Line} -> say("~ts", [Line]), wait(T, Line)
-            end
+        _ = parent_lives(T) orelse finish(T),
+        try
+            begin_tracing(T)
+        catch
+            throw:{failed, ?E_DOWN, Line} ->
+                wait(T, Line);
+            throw:{failed, _, Line} when Line =:= Told -> wait(T, Told);
+            throw:{failed, _, Line} ->
+                say("~ts", [Line]),
+                wait(T, Line)
+        end
     end.
 
 %% The script that started us may have been killed without a chance to tell.
@@ -406,8 +529,10 @@ parent_lives(#t{parent = Pid}) ->
 
 -spec finish(#t{}) -> no_return().
 finish(T) ->
-    try take_out(T)
-    catch throw:{failed, _, _} -> ok
+    try
+        take_out(T)
+    catch
+        throw:{failed, _, _} -> ok
     end,
     halt(0).
 
@@ -425,13 +550,17 @@ unload(T) ->
     _ = remote(T, kprof_app, unload, [], 20000),
     unloaded(T, 100).
 
-%% The purge is the last thing that the target does by itself, one module after the other. What is still used it purges later.
+%% The purge is the last thing that the target does by itself, one module after the other. What is
+%% still used it purges later.
 unloaded(_, 0) ->
     ok;
 unloaded(T, N) ->
     case remote(T, lists, any, [fun erlang:check_old_code/1, kprof_app:modules()]) of
-        false -> ok;
-        true -> timer:sleep(20), unloaded(T, N - 1)
+        false ->
+            ok;
+        true ->
+            timer:sleep(20),
+            unloaded(T, N - 1)
     end.
 
 %% --- small things ---
@@ -440,13 +569,18 @@ remote(T, M, F, A) ->
     remote(T, M, F, A, ?CALL_MS).
 
 remote(#t{target = Target}, M, F, A, Timeout) ->
-    try erpc:call(Target, M, F, A, Timeout)
+    try
+        erpc:call(Target, M, F, A, Timeout)
     catch
-        error:{erpc, notsup} -> fail(?E_OTP, "~ts runs an OTP older than ~b", [Target, ?MIN_OTP]);
-        error:{erpc, Why} -> fail(?E_DOWN, "~ts is not up (~0tp)", [Target, Why]);
+        error:{erpc, notsup} ->
+            fail(?E_OTP, "~ts runs an OTP older than ~b", [Target, ?MIN_OTP]);
+        error:{erpc, Why} ->
+            fail(?E_DOWN, "~ts is not up (~0tp)", [Target, Why]);
         %% without the stack, which shows arguments, the secret among them
-        _:{exception, Why, _} -> fail(?E_OTHER, "~ts: ~ts:~ts failed: ~0tP", [Target, M, F, Why, 20]);
-        _:Why -> fail(?E_OTHER, "~ts: ~ts:~ts failed: ~0tP", [Target, M, F, Why, 20])
+        _:{exception, Why, _} ->
+            fail(?E_OTHER, "~ts: ~ts:~ts failed: ~0tP", [Target, M, F, Why, 20]);
+        _:Why ->
+            fail(?E_OTHER, "~ts: ~ts:~ts failed: ~0tP", [Target, M, F, Why, 20])
     end.
 
 say(Format, Args) ->
@@ -460,8 +594,11 @@ init({Owner, _}) -> {ok, Owner}.
 
 %% @private
 -spec handle_event(term(), pid()) -> {ok, pid()}.
-handle_event(sigterm, Owner) -> Owner ! stop, {ok, Owner};
-handle_event(_, Owner) -> {ok, Owner}.
+handle_event(sigterm, Owner) ->
+    Owner ! stop,
+    {ok, Owner};
+handle_event(_, Owner) ->
+    {ok, Owner}.
 
 %% @private
 -spec handle_call(term(), pid()) -> {ok, ok, pid()}.

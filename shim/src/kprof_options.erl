@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Checks what start_trace is given and brings it into one form, before anything is traced. Reads the
-%% configuration text of a kprof node into the same options.
+%% @doc Checks what start_trace is given and brings it into one form, before anything is traced.
+%% Reads the configuration text of a kprof node into the same options.
 -module(kprof_options).
 
 -export([check/1, parse/1]).
@@ -13,67 +13,99 @@
 -define(FORCED_PER_SECOND, 5).
 
 -type tier() :: #{name := binary(), mfa := mfa(), returns := none | whole, entry := boolean()}.
--type options() :: #{tiers := [tier()],
-                     identity_f := kprof:identity_fun() | undefined,
-                     print_calls := boolean(),
-                     stats_dumper := kprof:stats_dumper(),
-                     collector := {string(), inet:ip_address() | inet:hostname(), inet:port_number()},
-                     secret := kprof_auth:secret() | undefined,
-                     tls := kprof_tls:options() | undefined,
-                     sample := kprof_sampling:asked(),
-                     weights := #{binary() => number()},
-                     force_header := undefined | {binary(), pos_integer()},
-                     slow_us := non_neg_integer() | undefined,
-                     slow_callback := kprof:slow_call_callback() | undefined,
-                     flags := [garbage_collection | running],
-                     leader := pid()}.
-%% force_header: its name in lower case, and how many requests a second it may force. collector: the host as text, as gen_tcp takes it, and
-%% the port. leader: where print_calls prints. flags: what processes are traced for besides while they work for a request.
+-type options() :: #{
+    tiers := [tier()],
+    identity_f := kprof:identity_fun() | undefined,
+    print_calls := boolean(),
+    stats_dumper := kprof:stats_dumper(),
+    collector := {string(), inet:ip_address() | inet:hostname(), inet:port_number()},
+    secret := kprof_auth:secret() | undefined,
+    tls := kprof_tls:options() | undefined,
+    sample := kprof_sampling:asked(),
+    weights := #{binary() => number()},
+    force_header := undefined | {binary(), pos_integer()},
+    slow_us := non_neg_integer() | undefined,
+    slow_callback := kprof:slow_call_callback() | undefined,
+    flags := [garbage_collection | running],
+    leader := pid()
+}.
+%% force_header: its name in lower case, and how many requests a second it may force. collector: the
+%% host as text, as gen_tcp takes it, and the port. leader: where print_calls prints. flags: what
+%% processes are traced for besides while they work for a request.
 
-%% @doc Checks options. Loads the tiers' modules if they are not loaded yet; changes nothing else. A module that cannot be loaded
-%% is no error: it may come later.
+%% @doc Checks options. Loads the tiers' modules if they are not loaded yet; changes nothing else. A
+%% module that cannot be loaded is no error: it may come later.
 -spec check(term()) -> {ok, options()} | {error, term()}.
 check(Options) ->
     try
         is_list(Options) andalso length(Options) >= 0 orelse throw(options_not_a_list),
         Map = lists:foldl(fun collect/2, #{}, Options),
-        is_map_key(tier_config, Map) orelse is_map_key(entry, Map) orelse throw({missing_option, tier_config}),
+        is_map_key(tier_config, Map) orelse is_map_key(entry, Map) orelse
+            throw({missing_option, tier_config}),
         Checked = maps:map(fun value/2, maps:remove(tier_config, maps:merge(defaults(), Map))),
         Tiers = tiers(maps:get(tier_config, Map, []), maps:get(entry, Checked)),
         lists:foreach(fun(Tier) -> traceable(Tier, maps:get(wait, Checked)) end, Tiers),
         samplable(Tiers, maps:get(sample, Checked)),
-        #{stats_dumper := Dumper, sample := Sample, sample_weights := Weights, slow_call_threshold := SlowUs,
-          slow_call_callback := SlowCallback, trace_gc := Gc, trace_scheduling := Scheduling} = Checked,
-        Flags = [safe(Flag, Option)
-                 || {Option, Flag, true} <- [{trace_gc, garbage_collection, Gc}, {trace_scheduling, running, Scheduling}]],
+        #{
+            stats_dumper := Dumper,
+            sample := Sample,
+            sample_weights := Weights,
+            slow_call_threshold := SlowUs,
+            slow_call_callback := SlowCallback,
+            trace_gc := Gc,
+            trace_scheduling := Scheduling
+        } = Checked,
+        Flags = [
+            safe(Flag, Option)
+         || {Option, Flag, true} <- [
+                {trace_gc, garbage_collection, Gc}, {trace_scheduling, running, Scheduling}
+            ]
+        ],
         writable(Dumper),
-        {ok, #{tiers => Tiers,
-               identity_f => maps:get(identity_f, Checked),
-               print_calls => maps:get(print_calls, Checked),
-               stats_dumper => Dumper,
-               collector => maps:get(collector, Checked),
-               secret => secret(maps:get(secret, Checked), maps:get(secret_file, Checked)),
-               tls => tls(maps:get(tls, Checked)),
-               sample => Sample,
-               weights => Weights,
-               force_header => maps:get(force_header, Checked),
-               slow_us => SlowUs,
-               slow_callback => SlowCallback,
-               flags => Flags,
-               leader => group_leader()}}
+        {ok, #{
+            tiers => Tiers,
+            identity_f => maps:get(identity_f, Checked),
+            print_calls => maps:get(print_calls, Checked),
+            stats_dumper => Dumper,
+            collector => maps:get(collector, Checked),
+            secret => secret(maps:get(secret, Checked), maps:get(secret_file, Checked)),
+            tls => tls(maps:get(tls, Checked)),
+            sample => Sample,
+            weights => Weights,
+            force_header => maps:get(force_header, Checked),
+            slow_us => SlowUs,
+            slow_callback => SlowCallback,
+            flags => Flags,
+            leader => group_leader()
+        }}
     catch
         throw:Reason -> {error, Reason};
         error:badarg -> {error, options_not_a_list}
     end.
 
 defaults() ->
-    #{entry => [], identity_f => undefined, print_calls => false, stats_dumper => false, collector => {"127.0.0.1", 4711},
-      secret => undefined, secret_file => undefined, tls => false, sample => {one_in, 1}, sample_weights => #{}, force_header => undefined,
-      slow_call_threshold => undefined, slow_call_callback => undefined, trace_gc => false,
-      trace_scheduling => false, wait => false}.
+    #{
+        entry => [],
+        identity_f => undefined,
+        print_calls => false,
+        stats_dumper => false,
+        collector => {"127.0.0.1", 4711},
+        secret => undefined,
+        secret_file => undefined,
+        tls => false,
+        sample => {one_in, 1},
+        sample_weights => #{},
+        force_header => undefined,
+        slow_call_threshold => undefined,
+        slow_call_callback => undefined,
+        trace_gc => false,
+        trace_scheduling => false,
+        wait => false
+    }.
 
 collect({Name, Value}, Map) when is_atom(Name) ->
-    Name =:= tier_config orelse is_map_key(Name, defaults()) orelse throw({bad_option, {Name, Value}}),
+    Name =:= tier_config orelse is_map_key(Name, defaults()) orelse
+        throw({bad_option, {Name, Value}}),
     is_map_key(Name, Map) andalso throw({duplicate_option, Name}),
     Map#{Name => Value};
 collect(Other, _) ->
@@ -81,49 +113,81 @@ collect(Other, _) ->
 
 %% --- values ---
 
-value(entry, V) -> entries(V);
-value(identity_f, undefined) -> undefined;
+value(entry, V) ->
+    entries(V);
+value(identity_f, undefined) ->
+    undefined;
 value(identity_f, F) when is_function(F, 1) -> F;
-value(identity_f, V) -> bad(identity_f, V, "a fun of one argument, {M, F, Args}");
+value(identity_f, V) ->
+    bad(identity_f, V, "a fun of one argument, {M, F, Args}");
 value(print_calls, B) when is_boolean(B) -> B;
-value(print_calls, V) -> bad(print_calls, V, "true or false");
-value(stats_dumper, false) -> false;
-value(stats_dumper, {file, Path} = D) when is_list(Path), Path =/= []; is_binary(Path), Path =/= <<>> ->
+value(print_calls, V) ->
+    bad(print_calls, V, "true or false");
+value(stats_dumper, false) ->
+    false;
+value(stats_dumper, {file, Path} = D) when
+    is_list(Path), Path =/= []; is_binary(Path), Path =/= <<>>
+->
     is_binary(Path) orelse io_lib:char_list(Path) orelse bad(stats_dumper, D, "a path of text"),
     D;
 value(stats_dumper, {'fun', F} = D) when is_function(F, 1) -> D;
 value(stats_dumper, {pid, P} = D) when is_pid(P) -> D;
-value(stats_dumper, V) -> bad(stats_dumper, V, "false, {file, Path}, {'fun', fun/1} or {pid, Pid}");
-value(collector, {Host, Port} = V) when is_integer(Port), Port > 0, Port =< 65535 -> collector(Host, Port, V);
-value(collector, V) -> bad(collector, V, "{Host, Port}");
-value(secret, Secret) -> Secret;    % checked later, and never shown
-value(secret_file, Path) -> Path;
-value(tls, false) -> false;
+value(stats_dumper, V) ->
+    bad(stats_dumper, V, "false, {file, Path}, {'fun', fun/1} or {pid, Pid}");
+value(collector, {Host, Port} = V) when is_integer(Port), Port > 0, Port =< 65535 ->
+    collector(Host, Port, V);
+value(collector, V) ->
+    bad(collector, V, "{Host, Port}");
+% checked later, and never shown
+value(secret, Secret) ->
+    Secret;
+value(secret_file, Path) ->
+    Path;
+value(tls, false) ->
+    false;
 value(tls, Map) when is_map(Map) -> Map;
-value(tls, _) -> throw({bad_tls, "it is false or a map"});
+value(tls, _) ->
+    throw({bad_tls, "it is false or a map"});
 value(sample, V) ->
-    kprof_sampling:is_asked(V) orelse bad(sample, V, "{one_in, N} with N from 1 on, or {per_second, R} with R from 1 to 1000000"),
+    kprof_sampling:is_asked(V) orelse
+        bad(sample, V, "{one_in, N} with N from 1 on, or {per_second, R} with R from 1 to 1000000"),
     V;
 value(sample_weights, Weights) when is_map(Weights), map_size(Weights) =< ?MAX_WEIGHTS ->
     maps:fold(fun(Identity, W, Acc) -> Acc#{weighted(Identity, W) => W} end, #{}, Weights);
-value(sample_weights, V) -> bad(sample_weights, V, "a map from identities to numbers, 1000 at most");
-value(force_header, undefined) -> undefined;
+value(sample_weights, V) ->
+    bad(sample_weights, V, "a map from identities to numbers, 1000 at most");
+value(force_header, undefined) ->
+    undefined;
 value(force_header, {Name, N} = V) when is_integer(N), N >= 1, N =< 1000 -> {header(Name, V), N};
-value(force_header, Name) -> {header(Name, Name), ?FORCED_PER_SECOND};
-value(slow_call_threshold, undefined) -> undefined;
+value(force_header, Name) ->
+    {header(Name, Name), ?FORCED_PER_SECOND};
+value(slow_call_threshold, undefined) ->
+    undefined;
 value(slow_call_threshold, N) when is_integer(N), N >= 0, N < 1 bsl 62 -> N;
-value(slow_call_threshold, V) -> bad(slow_call_threshold, V, "microseconds, an integer from 0 on");
-value(slow_call_callback, undefined) -> undefined;
+value(slow_call_threshold, V) ->
+    bad(slow_call_threshold, V, "microseconds, an integer from 0 on");
+value(slow_call_callback, undefined) ->
+    undefined;
 value(slow_call_callback, F) when is_function(F, 2) -> F;
-value(slow_call_callback, V) -> bad(slow_call_callback, V, "a fun of two arguments, Spans and Identity");
-value(Name, B) when is_boolean(B), Name =:= trace_gc orelse Name =:= trace_scheduling orelse Name =:= wait -> B;
-value(Name, V) -> bad(Name, V, "true or false").
+value(slow_call_callback, V) ->
+    bad(slow_call_callback, V, "a fun of two arguments, Spans and Identity");
+value(Name, B) when
+    is_boolean(B), Name =:= trace_gc orelse Name =:= trace_scheduling orelse Name =:= wait
+->
+    B;
+value(Name, V) ->
+    bad(Name, V, "true or false").
 
 %% The node comes before what is traced of it.
 safe(Flag, Option) ->
     case kprof_vm:unsafe(Flag) of
-        no -> Flag;
-        Danger -> throw({unsafe_option, Option, erlang:system_info(otp_release), erlang:system_info(version), Danger})
+        no ->
+            Flag;
+        Danger ->
+            throw(
+                {unsafe_option, Option, erlang:system_info(otp_release),
+                    erlang:system_info(version), Danger}
+            )
     end.
 
 weighted(Identity, W) when is_number(W), W >= 0, W =< 1.0e6 ->
@@ -136,7 +200,8 @@ weighted(_, W) ->
 
 %% Match specifications draw by the count of calls alone.
 samplable(Tiers, {per_second, _} = Sample) ->
-    lists:any(fun(#{entry := Entry}) -> Entry end, Tiers) andalso bad(sample, Sample, "{one_in, N} where there are entry functions"),
+    lists:any(fun(#{entry := Entry}) -> Entry end, Tiers) andalso
+        bad(sample, Sample, "{one_in, N} where there are entry functions"),
     ok;
 samplable(_, _) ->
     ok.
@@ -145,9 +210,14 @@ bad(Name, Value, Wanted) ->
     throw({bad_value, Name, Value, Wanted}).
 
 header(Name, V) ->
-    Text = try string:lowercase(to_text(Name)) catch error:_ -> <<>> end,
-    is_binary(Text) andalso re:run(Text, "^[a-z0-9-]{1,64}$", [dollar_endonly]) =/= nomatch
-        orelse bad(force_header, V, "a header's name, or {Name, PerSecond} with PerSecond from 1 to 1000"),
+    Text =
+        try
+            string:lowercase(to_text(Name))
+        catch
+            error:_ -> <<>>
+        end,
+    is_binary(Text) andalso re:run(Text, "^[a-z0-9-]{1,64}$", [dollar_endonly]) =/= nomatch orelse
+        bad(force_header, V, "a header's name, or {Name, PerSecond} with PerSecond from 1 to 1000"),
     Text.
 
 collector(Host, Port, V) when is_tuple(Host) ->
@@ -171,7 +241,12 @@ secret(undefined, undefined) ->
 secret(Bytes, Path) ->
     Bytes =:= undefined orelse Path =:= undefined orelse throw(secret_twice),
     kprof_auth:available() orelse throw({no_application, crypto, "the secret"}),
-    case if Path =:= undefined -> kprof_auth:secret(Bytes); true -> kprof_auth:read_file(Path) end of
+    case
+        if
+            Path =:= undefined -> kprof_auth:secret(Bytes);
+            true -> kprof_auth:read_file(Path)
+        end
+    of
         {ok, Secret} -> Secret;
         {error, Why} -> throw({bad_secret, Path, Why})
     end.
@@ -181,8 +256,11 @@ tls(Map) -> kprof_tls:options(Map).
 
 writable({file, Path}) ->
     case file:open(Path, [append, raw]) of
-        {ok, Fd} -> _ = file:close(Fd), ok;
-        {error, Why} -> throw({stats_file, Path, Why})
+        {ok, Fd} ->
+            _ = file:close(Fd),
+            ok;
+        {error, Why} ->
+            throw({stats_file, Path, Why})
     end;
 writable(_) ->
     ok.
@@ -191,8 +269,14 @@ writable(_) ->
 
 tiers(Config, Entries) when is_list(Config), length(Config) + length(Entries) =< ?MAX_TIERS ->
     Named = [tier(T) || T <- Config],
-    Unnamed = [Entry || {MFA, _} = Entry <- Entries, not lists:any(fun(#{mfa := Of}) -> Of =:= MFA end, Named)],
-    Tiers = [entry(Tier, Entries) || Tier <- Named ++ [tier({kprof_mfa:text(MFA), MFA, More}) || {MFA, More} <- Unnamed]],
+    Unnamed = [
+        Entry
+     || {MFA, _} = Entry <- Entries, not lists:any(fun(#{mfa := Of}) -> Of =:= MFA end, Named)
+    ],
+    Tiers = [
+        entry(Tier, Entries)
+     || Tier <- Named ++ [tier({kprof_mfa:text(MFA), MFA, More}) || {MFA, More} <- Unnamed]
+    ],
     _ = lists:foldl(fun unique/2, #{}, Tiers),
     Tiers;
 tiers(Config, Entries) when is_list(Config) ->
@@ -205,8 +289,8 @@ tier({Name, {_, _, _} = MFA}) ->
 tier({Name, {M, F, A} = MFA, More}) when is_map(More) ->
     Text = name(Name),
     lists:any(fun(X) -> X =:= '_' end, [M, F, A]) andalso throw({wildcard_tier, Text, MFA}),
-    is_atom(M) andalso is_atom(F) andalso is_integer(A) andalso A >= 0 andalso A =< 255
-        orelse throw({bad_tier, {Name, MFA}}),
+    is_atom(M) andalso is_atom(F) andalso is_integer(A) andalso A >= 0 andalso A =< 255 orelse
+        throw({bad_tier, {Name, MFA}}),
     maps:foreach(fun(Key, Value) -> tier_option(Text, Key, Value) end, More),
     #{name => Text, mfa => MFA, returns => maps:get(returns, More, whole), entry => false};
 tier(Other) ->
@@ -222,32 +306,54 @@ entry(#{mfa := MFA, returns := Returns} = Tier, Entries) ->
 entries(Entries) when is_list(Entries) ->
     All = [entry(E) || E <- Entries],
     MFAs = [MFA || {MFA, _} <- All],
-    MFAs -- (MFAs -- lists:usort(MFAs)) =:= MFAs orelse throw({duplicate_entry, hd(MFAs -- lists:usort(MFAs))}),
+    MFAs -- (MFAs -- lists:usort(MFAs)) =:= MFAs orelse
+        throw({duplicate_entry, hd(MFAs -- lists:usort(MFAs))}),
     All;
 entries(Entry) when is_tuple(Entry) ->
     entries([Entry]);
 entries(V) ->
-    bad(entry, V, "{Module, Function, Arity}, {{Module, Function, Arity}, #{returns => none}}, or a list of such").
+    bad(
+        entry,
+        V,
+        "{Module, Function, Arity}, {{Module, Function, Arity}, #{returns => none}}, or a list of "
+        "such"
+    ).
 
-entry({M, F, A} = MFA) when is_atom(M), is_atom(F), is_integer(A), A >= 0, A =< 255, M =/= '_', F =/= '_' ->
+entry({M, F, A} = MFA) when
+    is_atom(M), is_atom(F), is_integer(A), A >= 0, A =< 255, M =/= '_', F =/= '_'
+->
     {MFA, #{}};
 entry({{M, F, A} = MFA, More}) when is_map(More), is_atom(M), is_atom(F), is_integer(A) ->
     maps:foreach(fun(Key, Value) -> tier_option(kprof_mfa:text(MFA), Key, Value) end, More),
     {_, _} = entry(MFA),
     {MFA, More};
 entry(V) ->
-    bad(entry, V, "{Module, Function, Arity} of one function, or {{Module, Function, Arity}, #{returns => none}}, or a list of such").
+    bad(
+        entry,
+        V,
+        "{Module, Function, Arity} of one function, or {{Module, Function, Arity}, #{returns => "
+        "none}}, or a list of such"
+    ).
 
 tier_option(_, returns, Value) when Value =:= none; Value =:= whole -> ok;
-tier_option(Name, returns, Value) -> throw({bad_tier_value, Name, returns, Value, "none or whole"});
-tier_option(Name, Key, _) -> throw({bad_tier_option, Name, Key}).
+tier_option(Name, returns, Value) ->
+    throw({bad_tier_value, Name, returns, Value, "none or whole"});
+tier_option(Name, Key, _) ->
+    throw({bad_tier_option, Name, Key}).
 
 name(Name) ->
-    Text = try to_text(Name) catch error:_ -> throw({bad_tier_name, Name, "is no text"}) end,
+    Text =
+        try
+            to_text(Name)
+        catch
+            error:_ -> throw({bad_tier_name, Name, "is no text"})
+        end,
     is_binary(Text) andalso Text =/= <<>> orelse throw({bad_tier_name, Name, "is no text"}),
     byte_size(Text) =< ?MAX_NAME orelse throw({bad_tier_name, Name, "is longer than 255 bytes"}),
-    Text =/= <<"_total">> orelse throw({bad_tier_name, Name, "is taken: it means the whole request"}),
-    Text =/= <<"_other">> orelse throw({bad_tier_name, Name, "is taken: it means what is over the limits"}),
+    Text =/= <<"_total">> orelse
+        throw({bad_tier_name, Name, "is taken: it means the whole request"}),
+    Text =/= <<"_other">> orelse
+        throw({bad_tier_name, Name, "is taken: it means what is over the limits"}),
     Text.
 
 to_text(A) when is_atom(A), A =/= '_' -> kprof_mfa:atom(A);
@@ -265,23 +371,25 @@ traceable(#{name := Name, mfa := {M, _, _} = MFA}, Wait) ->
     Loaded = code:ensure_loaded(M),
     case {Loaded, kprof_vm:function(MFA)} of
         {_, free} -> ok;
-        {{error, _}, absent} -> ok;    % it may be loaded later
+        % it may be loaded later
+        {{error, _}, absent} -> ok;
         {_, absent} when Wait -> ok;
         {_, absent} -> throw({unknown_function, Name, MFA});
         {_, taken} -> throw({already_traced, Name, MFA})
     end.
 
-
 %% --- the configuration text of a kprof node ---
 
-%% @doc Evaluates a configuration text: options as one list, or one after the other, each ended by a full stop. Funs in
-%% it are local to this node.
+%% @doc Evaluates a configuration text: options as one list, or one after the other, each ended by a
+%% full stop. Funs in it are local to this node.
 -spec parse(binary()) -> {ok, [term()]} | {error, term()}.
 parse(Text) ->
     case unicode:characters_to_list(Text) of
         Chars when is_list(Chars) ->
-            try {ok, forms(Chars, 1, [])}
-            catch throw:Reason -> {error, Reason}
+            try
+                {ok, forms(Chars, 1, [])}
+            catch
+                throw:Reason -> {error, Reason}
             end;
         _ ->
             {error, {config, 1, "this is no UTF-8 text"}}
@@ -297,9 +405,12 @@ forms(Chars, Line, Acc) ->
             throw({config, At, Module:format_error(What)});
         {more, Continuation} ->
             case erl_scan:tokens(Continuation, eof, Line) of
-                {done, {eof, _}, _} -> Acc;
-                {done, {ok, Tokens, _}, _} -> Acc ++ options(evaluate(Tokens));
-                {done, {error, {At, Module, What}, _}, _} -> throw({config, At, Module:format_error(What)})
+                {done, {eof, _}, _} ->
+                    Acc;
+                {done, {ok, Tokens, _}, _} ->
+                    Acc ++ options(evaluate(Tokens));
+                {done, {error, {At, Module, What}, _}, _} ->
+                    throw({config, At, Module:format_error(What)})
             end
     end.
 
@@ -309,12 +420,18 @@ evaluate(Tokens) ->
             try erl_eval:exprs(Exprs, erl_eval:new_bindings()) of
                 {value, Value, _} -> Value
             catch
-                _:Reason -> throw({config, erl_scan:line(hd(Tokens)), io_lib:format("cannot be evaluated: ~0tP", [Reason, 20])})
+                _:Reason ->
+                    throw(
+                        {config, erl_scan:line(hd(Tokens)),
+                            io_lib:format("cannot be evaluated: ~0tP", [Reason, 20])}
+                    )
             end;
         {error, {At, Module, What}} ->
             case lists:flatten(Module:format_error(What)) of
                 "syntax error before: " ++ Rest when Rest =:= ""; Rest =:= "'.'" ->
-                    throw({config, At, "it ends too early: is an end, a bracket or a quote missing?"});
+                    throw(
+                        {config, At, "it ends too early: is an end, a bracket or a quote missing?"}
+                    );
                 Text ->
                     throw({config, At, Text})
             end

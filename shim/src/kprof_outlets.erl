@@ -1,15 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Where things go that the collector sends back for the user of this node: to the stats_dumper and print_calls, and to the
-%% slow_call_callback. Each has a process of its own, linked to the owner, who traps exits.
+%% @doc Where things go that the collector sends back for the user of this node: to the stats_dumper
+%% and print_calls, and to the slow_call_callback. Each has a process of its own, linked to the
+%% owner, who traps exits.
 -module(kprof_outlets).
 
 -export([none/0, start/1, stop/1, pids/1, fields/1, give/2, ended/2]).
 
 -export_type([outlets/0]).
 
--record(outlets, {options = #{} :: #{} | kprof_options:options(),
-                  printer = undefined :: undefined | pid(),
-                  slow = undefined :: undefined | pid()}).
+-record(outlets, {
+    options = #{} :: #{} | kprof_options:options(),
+    printer = undefined :: undefined | pid(),
+    slow = undefined :: undefined | pid()
+}).
 -opaque outlets() :: #outlets{}.
 
 %% @doc None.
@@ -41,8 +44,18 @@ pids(#outlets{printer = Printer, slow = Slow}) ->
     [Pid || Pid <- [Printer, Slow], is_pid(Pid)].
 
 %% @doc What the collector is told: which messages are wanted.
--spec fields(outlets()) -> #{stats := boolean(), calls := boolean(), slow := boolean(), slow_threshold_us => non_neg_integer()}.
-fields(#outlets{options = #{stats_dumper := Dumper, print_calls := Calls, slow_callback := Callback, slow_us := Us}}) ->
+-spec fields(outlets()) ->
+    #{
+        stats := boolean(),
+        calls := boolean(),
+        slow := boolean(),
+        slow_threshold_us => non_neg_integer()
+    }.
+fields(#outlets{
+    options = #{
+        stats_dumper := Dumper, print_calls := Calls, slow_callback := Callback, slow_us := Us
+    }
+}) ->
     Wanted = #{stats => Dumper =/= false, calls => Calls, slow => Callback =/= undefined},
     case Us of
         undefined -> Wanted;
@@ -51,7 +64,9 @@ fields(#outlets{options = #{stats_dumper := Dumper, print_calls := Calls, slow_c
 
 %% @doc Gives a message to whom it is for, if it is for any of them.
 -spec give(#{binary() => kprof_msgpack:value()}, outlets()) -> ok.
-give(#{<<"type">> := <<"stats">>, <<"rows">> := Rows}, #outlets{printer = Pid}) when is_list(Rows), is_pid(Pid) ->
+give(#{<<"type">> := <<"stats">>, <<"rows">> := Rows}, #outlets{printer = Pid}) when
+    is_list(Rows), is_pid(Pid)
+->
     kprof_printer:stats(Pid, [kprof_printer:row(R) || R <- Rows, is_map(R)]);
 give(#{<<"type">> := <<"calls">>} = Message, #outlets{printer = Pid}) when is_pid(Pid) ->
     kprof_printer:calls(Pid, Message);
@@ -62,6 +77,9 @@ give(_, _) ->
 
 %% @doc A process has ended: if it was one of them, it is started again.
 -spec ended(pid() | port(), outlets()) -> outlets().
-ended(Pid, #outlets{options = Options, printer = Pid} = Outlets) -> Outlets#outlets{printer = printer(Options)};
-ended(Pid, #outlets{options = Options, slow = Pid} = Outlets) -> Outlets#outlets{slow = slow(Options)};
-ended(_, Outlets) -> Outlets.
+ended(Pid, #outlets{options = Options, printer = Pid} = Outlets) ->
+    Outlets#outlets{printer = printer(Options)};
+ended(Pid, #outlets{options = Options, slow = Pid} = Outlets) ->
+    Outlets#outlets{slow = slow(Options)};
+ended(_, Outlets) ->
+    Outlets.

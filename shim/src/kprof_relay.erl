@@ -1,43 +1,57 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Carries the bytes of the trace port to the collector, unchanged, and counts its messages, so that none that gets lost on the way
-%% does so untold: in the end the collector is told how many the port gave. When the collector is slow the relay waits, the trace port's
-%% queue fills and the port counts what it drops: nothing in the node waits.
+%% @doc Carries the bytes of the trace port to the collector, unchanged, and counts its messages, so
+%% that none that gets lost on the way does so untold: in the end the collector is told how many the
+%% port gave. When the collector is slow the relay waits, the trace port's queue fills and the port
+%% counts what it drops: nothing in the node waits.
 %%
-%% A few bytes are no reason to wake up: after little it lets some milliseconds' messages gather in its socket's buffer, and takes them in
-%% one go. That is most of what a message costs the node while there are few: else each wakes a poll thread, this process and the collector.
+%% A few bytes are no reason to wake up: after little it lets some milliseconds' messages gather in
+%% its socket's buffer, and takes them in one go. That is most of what a message costs the node
+%% while there are few: else each wakes a poll thread, this process and the collector.
 %%
-%% What may block, the connection to the collector, is a process of its own, the sender. So the relay can be told at any time to give the
-%% collector up: then it only counts what is still to come. The collector's end does the same.
+%% What may block, the connection to the collector, is a process of its own, the sender. So the
+%% relay can be told at any time to give the collector up: then it only counts what is still to
+%% come. The collector's end does the same.
 -module(kprof_relay).
 
--export([start_link/3, pid/1, processes/1, drain/1, drain/2, give_up/1, finish/1, total/1, count/2]).
+-export([
+    start_link/3, pid/1, processes/1, drain/1, drain/2, give_up/1, finish/1, total/1, count/2
+]).
 
 -export_type([relay/0, place/0]).
 
 -define(IDLE_MS, 200).
--define(COUNT_MS, 2000).    % what is in a trace port is bounded, and nothing is in the way
+% what is in a trace port is bounded, and nothing is in the way
+-define(COUNT_MS, 2000).
 -define(GATHER_MS, 10).
 -define(GATHER_MAX_MS, 40).
--define(LITTLE, 32768).     % bytes: an eighth of the socket's buffer, so that there is room for a burst of what follows
+% bytes: an eighth of the socket's buffer, so that there is room for a burst of what follows
+-define(LITTLE, 32768).
 -define(MESSAGES, 1).
 -define(UNSENT, 2).
 
--record(way, {owner :: pid(),
-              in :: gen_tcp:socket(),
-              sender :: pid(),
-              counted :: counters:counters_ref(),   % bytes
-              total :: counters:counters_ref(),
-              place = 0 :: place(),
-              carries = true :: boolean(),    % false: it only counts
-              drains = false :: boolean()}).  % nothing is added to the port any more: silence is the end
+-record(way, {
+    owner :: pid(),
+    in :: gen_tcp:socket(),
+    sender :: pid(),
+    % bytes
+    counted :: counters:counters_ref(),
+    total :: counters:counters_ref(),
+    place = 0 :: place(),
+    % false: it only counts
+    carries = true :: boolean(),
+    % nothing is added to the port any more: silence is the end
+    drains = false :: boolean()
+}).
 
 -opaque relay() :: {pid(), Sender :: pid(), Total :: counters:counters_ref()}.
 -type place() :: non_neg_integer() | binary().
-%% Between two pieces of the stream: how many bytes the frame begun still lacks, or the begin of a header.
+%% Between two pieces of the stream: how many bytes the frame begun still lacks, or the begin of a
+%% header.
 
-%% @doc Starts a relay from the trace port's socket, which stays whose it is ({@link kprof_tracer:open/0}), to a connection of the
-%% caller's, which its sender becomes the owner of. `Counted' counts the bytes that came from the port. The caller gets
-%% `{kprof_relay, Pid, Why}' when the collector has ended the connection, after which the relay counts only; and its exit,
+%% @doc Starts a relay from the trace port's socket, which stays whose it is ({@link
+%% kprof_tracer:open/0}), to a connection of the caller's, which its sender becomes the owner of.
+%% `Counted' counts the bytes that came from the port. The caller gets `{kprof_relay, Pid, Why}'
+%% when the collector has ended the connection, after which the relay counts only; and its exit,
 %% `{trace_port, Why}', when there is no more to come.
 -spec start_link(gen_tcp:socket(), kprof_link:connection(), counters:counters_ref()) -> relay().
 start_link(In, {Module, Out} = Connection, Counted) ->
@@ -45,7 +59,17 @@ start_link(In, {Module, Out} = Connection, Counted) ->
     Sender = spawn_link(fun() -> send(Connection) end),
     _ = Module:controlling_process(Out, Sender),
     Way = #way{owner = self(), in = In, sender = Sender, counted = Counted, total = Total},
-    {spawn_opt(fun() -> link(Sender), next(Way) end, [link, {fullsweep_after, 20}]), Sender, Total}.
+    {
+        spawn_opt(
+            fun() ->
+                link(Sender),
+                next(Way)
+            end,
+            [link, {fullsweep_after, 20}]
+        ),
+        Sender,
+        Total
+    }.
 
 %% @doc The process whose exit tells the relay's end.
 -spec pid(relay()) -> pid().
@@ -57,7 +81,8 @@ pid({Pid, _, _}) ->
 processes({Pid, Sender, _}) ->
     [Pid, Sender].
 
-%% @doc Nothing is added to the port any more: has the relay carry on until nothing has come for 200 ms, then close the connection and exit.
+%% @doc Nothing is added to the port any more: has the relay carry on until nothing has come for 200
+%% ms, then close the connection and exit.
 -spec drain(relay()) -> ok.
 drain({Pid, _, _}) ->
     Pid ! drain,
@@ -67,7 +92,8 @@ drain({Pid, _, _}) ->
 -spec drain(relay(), timeout()) -> ok.
 drain({Pid, _, _} = Relay, Timeout) ->
     ok = drain(Relay),
-    receive {'EXIT', Pid, _} -> ok
+    receive
+        {'EXIT', Pid, _} -> ok
     after Timeout -> finish(Relay)
     end.
 
@@ -77,19 +103,23 @@ give_up({Pid, _, _}) ->
     Pid ! give_up,
     ok.
 
-%% @doc Has it do so, drain, and waits for its end, 2 seconds at most: then it is killed. The caller must be the one that started it, and
-%% trap exits.
+%% @doc Has it do so, drain, and waits for its end, 2 seconds at most: then it is killed. The caller
+%% must be the one that started it, and trap exits.
 -spec finish(relay()) -> ok.
 finish({Pid, _, _} = Relay) ->
     ok = give_up(Relay),
     ok = drain(Relay),
-    receive {'EXIT', Pid, _} -> ok
+    receive
+        {'EXIT', Pid, _} -> ok
     after ?COUNT_MS ->
-            exit(Pid, kill),
-            receive {'EXIT', Pid, _} -> ok end
+        exit(Pid, kill),
+        receive
+            {'EXIT', Pid, _} -> ok
+        end
     end.
 
-%% @doc The messages that the port has given so far, those included that it had dropped, and how many of them were not given to the sender.
+%% @doc The messages that the port has given so far, those included that it had dropped, and how
+%% many of them were not given to the sender.
 -spec total(relay()) -> {Messages :: non_neg_integer(), Unsent :: non_neg_integer()}.
 total({_, _, Total}) ->
     {counters:get(Total, ?MESSAGES), counters:get(Total, ?UNSENT)}.
@@ -119,15 +149,24 @@ pass(Bytes, #way{sender = Sender} = Way) ->
 
 %% The end, or silence when that is the end: the connection is closed with all that is on its way.
 over(Why, #way{carries = Carries, sender = Sender} = Way) ->
-    _ = Carries andalso begin Sender ! {close, self()}, sent(Way) end,
+    _ =
+        Carries andalso
+            begin
+                Sender ! {close, self()},
+                sent(Way)
+            end,
     exit({trace_port, Why}).
 
 %% Waits for the sender, or for the word to give it up.
 sent(#way{owner = Owner} = Way) ->
     receive
-        {sent, ok} -> Way;
-        {sent, {error, Why}} -> Owner ! {?MODULE, self(), Why}, Way#way{carries = false};
-        give_up -> abandon(Way)
+        {sent, ok} ->
+            Way;
+        {sent, {error, Why}} ->
+            Owner ! {?MODULE, self(), Why},
+            Way#way{carries = false};
+        give_up ->
+            abandon(Way)
     end.
 
 abandon(#way{sender = Sender} = Way) ->
@@ -161,8 +200,9 @@ send({Module, Out} = Connection) ->
 
 %% --- counting ---
 
-%% @doc How many messages begin in a piece of a trace port's stream (trace_ip_drv.c), and where it stops: `<<0, Size:32, Message>>', one
-%% without a message when the guard has asked, and `<<1, Count:32>>' for messages that were dropped.
+%% @doc How many messages begin in a piece of a trace port's stream (trace_ip_drv.c), and where it
+%% stops: `<<0, Size:32, Message>>', one without a message when the guard has asked, and `<<1,
+%% Count:32>>' for messages that were dropped.
 -spec count(binary(), place()) -> {non_neg_integer(), place()}.
 count(Bytes, Missing) when is_integer(Missing) -> count(Bytes, Missing, 0);
 count(Bytes, Begun) -> count(<<Begun/binary, Bytes/binary>>, 0, 0).

@@ -2,14 +2,14 @@
 %% @doc One trace's life. The session brings a {@link kprof_trace} through
 %% ```
 %%            start_trace                        collector lost, dead man
-%%     idle ──────────────> tracing ────────────────────────────────────> waiting (0.2 .. 2 s between tries)
+%%     idle ──────────────> tracing ────────────────────────────────────> waiting (0.2 .. 2 s
+%%     between tries)
 %%      ^                    │  ^  ^                                         │
 %%      │ stop_trace         │  │  └─────────────────────────────────────────┘
 %%      └── from anywhere    v  │ after a pause that doubles, 1 .. 60 s, at half the sampling
 %%                          paused (the guard has tripped); what is in the port is still delivered
-%% '''
-%% and a tool takes it from anywhere but idle to `held' and back. Then only the control connection is there, and so it is after the
-%% collector was lost and found again.
+%% ''' and a tool takes it from anywhere but idle to `held' and back. Then only the control
+%% connection is there, and so it is after the collector was lost and found again.
 -module(kprof_session).
 -behaviour(gen_statem).
 
@@ -22,17 +22,22 @@
 -define(RETRY_MAX_MS, 2000).
 -define(PAUSE_MIN_MS, 1000).
 -define(PAUSE_MAX_MS, 60000).
--define(CALM_MS, 60000).        % armed for this long without a trip: the next pause is the shortest again
+% armed for this long without a trip: the next pause is the shortest again
+-define(CALM_MS, 60000).
 
 -type status() :: idle | tracing | waiting | paused | held.
 
 %% Of a state other than idle. In that the data are the slots.
--record(d, {slots :: kprof_slots:slots(),
-            trace :: kprof_trace:trace(),
-            held = false :: boolean(),                  % a tool has paused it: while waiting, too
-            retry_ms = ?RETRY_MIN_MS :: pos_integer(),
-            pause_ms = ?PAUSE_MIN_MS :: pos_integer(),
-            armed_at :: integer()}).                    % ms
+-record(d, {
+    slots :: kprof_slots:slots(),
+    trace :: kprof_trace:trace(),
+    % a tool has paused it: while waiting, too
+    held = false :: boolean(),
+    retry_ms = ?RETRY_MIN_MS :: pos_integer(),
+    pause_ms = ?PAUSE_MIN_MS :: pos_integer(),
+    % ms
+    armed_at :: integer()
+}).
 -type data() :: kprof_slots:slots() | #d{}.
 
 %% @doc Starts the session, registered as `kprof_session'.
@@ -51,13 +56,15 @@ stop_trace() ->
     call(stop).
 
 call(Request) ->
-    try gen_statem:call(?MODULE, Request, 30000)
+    try
+        gen_statem:call(?MODULE, Request, 30000)
     catch
         exit:{noproc, _} -> {error, not_started};
         exit:{shutdown, _} -> {error, not_started}
     end.
 
-%% @doc A line of text for each tier whose function is not on this node, and one when there are processes that cannot be traced.
+%% @doc A line of text for each tier whose function is not on this node, and one when there are
+%% processes that cannot be traced.
 -spec warnings() -> [string()] | {error, not_started}.
 warnings() ->
     call(warnings).
@@ -67,8 +74,9 @@ warnings() ->
 armed() ->
     call(armed).
 
-%% @doc How the trace's collector is reached: where it listens, the secret (empty: none), and what TLS needs (`false': there is none).
-%% kprof attach asks it, which has only the text of a configuration whose files are this node's.
+%% @doc How the trace's collector is reached: where it listens, the secret (empty: none), and what
+%% TLS needs (`false': there is none). kprof attach asks it, which has only the text of a
+%% configuration whose files are this node's.
 -spec collector() -> kprof_control:reached() | {error, not_started | not_tracing}.
 collector() ->
     call(collector).
@@ -76,8 +84,10 @@ collector() ->
 %% @doc What the session does; never waits for it.
 -spec status() -> not_started | status().
 status() ->
-    try ets:lookup_element(kprof_guard, status, 2)
-    catch error:badarg -> not_started
+    try
+        ets:lookup_element(kprof_guard, status, 2)
+    catch
+        error:badarg -> not_started
     end.
 
 %% @private
@@ -89,7 +99,8 @@ callback_mode() ->
 -spec init([]) -> {ok, status(), data()}.
 init([]) ->
     _ = process_flag(trap_exit, true),
-    _ = process_flag(priority, high),     % it lowers the sampling of a node that has no time
+    % it lowers the sampling of a node that has no time
+    _ = process_flag(priority, high),
     true = ets:insert(kprof_guard, {status, idle}),
     {ok, idle, kprof_slots:create()}.
 
@@ -99,7 +110,8 @@ terminate(_, idle, _) -> ok;
 terminate(_, _, #d{trace = Trace}) -> kprof_trace:stop(Trace).
 
 %% @private
--spec handle_event(gen_statem:event_type(), term(), status(), data()) -> gen_statem:event_handler_result(status(), data()).
+-spec handle_event(gen_statem:event_type(), term(), status(), data()) ->
+    gen_statem:event_handler_result(status(), data()).
 handle_event({call, From}, {start, Options}, idle, Slots) ->
     _ = seq_trace:set_token([]),
     start(From, Options, Slots);
@@ -111,7 +123,6 @@ handle_event({call, From}, What, idle, _) when What =:= warnings; What =:= armed
     {keep_state_and_data, {reply, From, []}};
 handle_event(_, _, idle, _) ->
     keep_state_and_data;
-
 handle_event({call, From}, {start, _}, _, _) ->
     {keep_state_and_data, {reply, From, {error, already_tracing}}};
 handle_event({call, From}, stop, _, #d{slots = Slots, trace = Trace}) ->
@@ -123,7 +134,6 @@ handle_event({call, From}, armed, _, #d{trace = Trace}) ->
     {keep_state_and_data, {reply, From, kprof_trace:armed(Trace)}};
 handle_event({call, From}, collector, _, #d{trace = Trace}) ->
     {keep_state_and_data, {reply, From, kprof_trace:reached(Trace)}};
-
 handle_event(info, {'EXIT', From, Why}, State, #d{trace = Trace0} = D) ->
     case kprof_trace:ended(From, Why, Trace0) of
         {ok, Trace} -> {keep_state, D#d{trace = Trace}};
@@ -132,7 +142,11 @@ handle_event(info, {'EXIT', From, Why}, State, #d{trace = Trace0} = D) ->
 handle_event(info, {'DOWN', Ref, process, _, Why}, _, #d{trace = Trace} = D) ->
     {keep_state, D#d{trace = kprof_trace:answered(Ref, Why, Trace)}};
 handle_event(info, {kprof_guard, tripped}, tracing, #d{trace = Trace, pause_ms = Pause} = D) ->
-    next(paused, D#d{trace = kprof_trace:tripped(Pause, Trace), pause_ms = min(2 * Pause, ?PAUSE_MAX_MS)}, again_in(Pause));
+    next(
+        paused,
+        D#d{trace = kprof_trace:tripped(Pause, Trace), pause_ms = min(2 * Pause, ?PAUSE_MAX_MS)},
+        again_in(Pause)
+    );
 handle_event(info, {kprof_guard, {reset, From, Until, MFAs}}, tracing, #d{trace = Trace}) ->
     ok = kprof_trace:reset({From, Until}, MFAs, Trace),
     keep_state_and_data;
@@ -141,12 +155,15 @@ handle_event(info, {kprof_guard, dead_man}, tracing, #d{trace = Trace} = D) ->
     lost("it has been silent for too long", tracing, D);
 handle_event(info, Info, State, #d{trace = Trace} = D) ->
     case kprof_trace:event(Info, Trace) of
-        {message, #{<<"type">> := <<"steer">>, <<"id">> := Id} = Message} -> steer(Message, Id, State, D);
-        {message, Message} -> {keep_state, D#d{trace = kprof_trace:message(Message, Trace)}};
-        {lost, Why} -> lost(Why, State, D);
-        none -> keep_state_and_data
+        {message, #{<<"type">> := <<"steer">>, <<"id">> := Id} = Message} ->
+            steer(Message, Id, State, D);
+        {message, Message} ->
+            {keep_state, D#d{trace = kprof_trace:message(Message, Trace)}};
+        {lost, Why} ->
+            lost(Why, State, D);
+        none ->
+            keep_state_and_data
     end;
-
 handle_event({timeout, load}, load, tracing, #d{trace = Trace} = D) ->
     {keep_state, D#d{trace = kprof_trace:load(Trace)}, load_later()};
 handle_event({timeout, look}, look, tracing, #d{trace = Trace} = D) ->
@@ -158,7 +175,6 @@ handle_event({timeout, clock}, clock, State, #d{trace = Trace0} = D) ->
     end;
 handle_event({timeout, again}, again, _, D) ->
     again(D);
-
 handle_event(_, _, _, _) ->
     keep_state_and_data.
 
@@ -168,7 +184,9 @@ start(From, Options, Slots) ->
     case connect_and_arm(kprof_trace:new(Slots, Options)) of
         {ok, Trace} ->
             ok = kprof_trace:tell_state(tracing, "", Trace),
-            next(tracing, #d{slots = Slots, trace = Trace, armed_at = now_ms()}, [{reply, From, ok} | timers()]);
+            next(tracing, #d{slots = Slots, trace = Trace, armed_at = now_ms()}, [
+                {reply, From, ok} | timers()
+            ]);
         {error, Why, Trace} ->
             ok = kprof_trace:discard(Trace),
             {keep_state_and_data, {reply, From, {error, Why}}}
@@ -182,10 +200,14 @@ connect_and_arm(Trace0) ->
 
 lost(Why, State, #d{trace = Trace} = D0) ->
     {Host, Port} = kprof_trace:collector(Trace),
-    State =:= waiting orelse logger:warning("kprof: the collector at ~ts:~b is lost: ~ts; trying again", [Host, Port, Why]),
+    State =:= waiting orelse
+        logger:warning("kprof: the collector at ~ts:~b is lost: ~ts; trying again", [
+            Host, Port, Why
+        ]),
     D = D0#d{trace = kprof_trace:let_go(Trace)},
     case State of
-        paused -> {keep_state, D};    % its pause ends in a new connection
+        % its pause ends in a new connection
+        paused -> {keep_state, D};
         _ -> next(waiting, D#d{retry_ms = ?RETRY_MIN_MS}, again_in(?RETRY_MIN_MS))
     end.
 
@@ -203,13 +225,19 @@ again(#d{trace = Trace0} = D) ->
         {ok, Trace} ->
             logger:notice("kprof: tracing again"),
             ok = kprof_trace:tell_state(tracing, "", Trace),
-            next(tracing, D#d{trace = Trace, retry_ms = ?RETRY_MIN_MS, armed_at = now_ms()}, timers());
+            next(
+                tracing, D#d{trace = Trace, retry_ms = ?RETRY_MIN_MS, armed_at = now_ms()}, timers()
+            );
         Error ->
             wait(Error, D)
     end.
 
 wait({error, Why, Trace}, #d{retry_ms = Wait} = D) ->
-    next(waiting, D#d{trace = kprof_trace:waits(Why, Trace), retry_ms = min(2 * Wait, ?RETRY_MAX_MS)}, again_in(Wait)).
+    next(
+        waiting,
+        D#d{trace = kprof_trace:waits(Why, Trace), retry_ms = min(2 * Wait, ?RETRY_MAX_MS)},
+        again_in(Wait)
+    ).
 
 %% Who hears of a state by an answer finds it in status/0 at once.
 next(State, Data, Actions) ->
@@ -232,7 +260,9 @@ steer(#{<<"command">> := <<"pause">>}, Id, _, #d{trace = Trace0} = D) ->
     Trace = kprof_trace:hold(Trace0),
     logger:notice("kprof: paused by a tool"),
     ok = kprof_trace:tell_state(held, "", Trace),
-    Next = next(held, D#d{trace = Trace, held = true}, [{{timeout, again}, cancel}, {{timeout, look}, cancel}]),
+    Next = next(held, D#d{trace = Trace, held = true}, [
+        {{timeout, again}, cancel}, {{timeout, look}, cancel}
+    ]),
     ok = kprof_trace:steered(Id, true, "paused", Trace),
     Next;
 steer(#{<<"command">> := <<"resume">>}, Id, tracing, D) ->
@@ -240,19 +270,25 @@ steer(#{<<"command">> := <<"resume">>}, Id, tracing, D) ->
 steer(#{<<"command">> := <<"resume">>}, Id, _, #d{trace = Trace0} = D0) ->
     case again(D0#d{held = false, trace = kprof_trace:wanted(Trace0)}) of
         {next_state, tracing, #d{trace = Trace} = D, Timers} ->
-            ok = kprof_trace:steered(Id, true, ["traced again: ", kprof_trace:describe(Trace)], Trace),
+            ok = kprof_trace:steered(
+                Id, true, ["traced again: ", kprof_trace:describe(Trace)], Trace
+            ),
             {next_state, tracing, D, [{{timeout, again}, cancel} | Timers]};
         NotYet ->
-            NotYet      % the connection is gone, and with it who asked
+            % the connection is gone, and with it who asked
+            NotYet
     end;
 steer(#{<<"command">> := <<"sample">>} = Message, Id, State, #d{trace = Trace0} = D) ->
-    Asked = case Message of
-                #{<<"one_in">> := N} -> {one_in, N};
-                _ -> {per_second, maps:get(<<"per_second">>, Message, none)}
-            end,
+    Asked =
+        case Message of
+            #{<<"one_in">> := N} -> {one_in, N};
+            _ -> {per_second, maps:get(<<"per_second">>, Message, none)}
+        end,
     case kprof_trace:sample(Asked, State, Trace0) of
-        {ok, Trace} -> steered(Id, true, ["samples ", kprof_trace:describe(Trace)], D#d{trace = Trace});
-        {error, Text} -> steered(Id, false, Text, D)
+        {ok, Trace} ->
+            steered(Id, true, ["samples ", kprof_trace:describe(Trace)], D#d{trace = Trace});
+        {error, Text} ->
+            steered(Id, false, Text, D)
     end;
 steer(_, Id, _, D) ->
     steered(Id, false, "its shim cannot do that; it may be of an older release", D).
@@ -268,7 +304,13 @@ clock_later() -> {{timeout, clock}, ?CLOCK_MS, clock}.
 load_later() -> {{timeout, load}, kprof_load:interval(), load}.
 again_in(Ms) -> {{timeout, again}, Ms, again}.
 look_later() -> {{timeout, look}, ?LOOK_MS, look}.
-no_timers() -> [{{timeout, clock}, cancel}, {{timeout, look}, cancel}, {{timeout, load}, cancel}, {{timeout, again}, cancel}].
+no_timers() ->
+    [
+        {{timeout, clock}, cancel},
+        {{timeout, look}, cancel},
+        {{timeout, load}, cancel},
+        {{timeout, again}, cancel}
+    ].
 
 now_ms() ->
     erlang:monotonic_time(millisecond).

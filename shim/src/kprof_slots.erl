@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The numbers that request processes read on every `set_token': one array of atomics, found through one
-%% persistent term. The term is put once when the application starts and erased when it stops, so that switching
-%% tracing on and off never makes the node scan its processes for an old literal.
+%% @doc The numbers that request processes read on every `set_token': one array of atomics, found
+%% through one persistent term. The term is put once when the application starts and erased when it
+%% stops, so that switching tracing on and off never makes the node scan its processes for an old
+%% literal.
 %%
 %% Words that many schedulers write stand on cache lines apart from the ones that everybody reads:
 %% ```
@@ -17,15 +18,45 @@
 %%   49       the time in us up to which forced samples are used up
 %%   57       when the next token is due, in that unit
 %%   65..     ring of labels whose request has ended, at 65 + label rem 8192
-%%   8257..   ring of labels that a process of their request was without for a while, at 8257 + label rem 8192
+%%   8257..   ring of labels that a process of their request was without for a while, at 8257 +
+%%            label rem 8192
 %% '''
 -module(kprof_slots).
 
--export([create/0, erase/0, find/0, open/2, close/1, set_one_in/2, one_in/1, base/1, old_bases/1, base_number/1, new_base/0,
-         next/1, seen/1, is_label/1, count_unsampled/1, count_unsampled/2, unsampled/1, sub_unsampled/2, set_forced/2,
-         lower_forced/2, may_force/1,
-         set_interval/2, interval/1, take_due/3, per_second/0, set_weighted/2, is_weighted/1,
-         take_forced/1, whose/2, mark_ended/2, ended/2, mark_lost/2, lost/2]).
+-export([
+    create/0,
+    erase/0,
+    find/0,
+    open/2,
+    close/1,
+    set_one_in/2,
+    one_in/1,
+    base/1,
+    old_bases/1,
+    base_number/1,
+    new_base/0,
+    next/1,
+    seen/1,
+    is_label/1,
+    count_unsampled/1, count_unsampled/2,
+    unsampled/1,
+    sub_unsampled/2,
+    set_forced/2,
+    lower_forced/2,
+    may_force/1,
+    set_interval/2,
+    interval/1,
+    take_due/3,
+    per_second/0,
+    set_weighted/2,
+    is_weighted/1,
+    take_forced/1,
+    whose/2,
+    mark_ended/2,
+    ended/2,
+    mark_lost/2,
+    lost/2
+]).
 
 -export_type([slots/0, label/0]).
 
@@ -41,7 +72,9 @@
 -define(UNSAMPLED, 33).
 -define(FORCED_UNTIL, 49).
 -define(DUE, 57).
--define(UNITS, 64).         % of time, in a microsecond: fine enough for a million tokens a second, and times are still small integers
+% of time, in a microsecond: fine enough for a million tokens a second, and times are still small
+% integers
+-define(UNITS, 64).
 -define(TRIES, 3).
 -define(RING, 65).
 -define(RING_SIZE, 8192).
@@ -52,7 +85,8 @@
 
 -type slots() :: atomics:atomics_ref().
 -type label() :: pos_integer().
-%% A request's label: a random base of 26 bits above a counter of 31, or what {@link kprof_entry} makes of its own.
+%% A request's label: a random base of 26 bits above a counter of 31, or what {@link kprof_entry}
+%% makes of its own.
 
 %% @doc Makes the array and publishes it. An array that is already there is kept and returned.
 -spec create() -> slots().
@@ -66,7 +100,8 @@ create() ->
             Slots
     end.
 
-%% @doc Takes the persistent term away. Costs the node one scan of all processes, as every erase does.
+%% @doc Takes the persistent term away. Costs the node one scan of all processes, as every erase
+%% does.
 -spec erase() -> boolean().
 erase() ->
     persistent_term:erase(?KEY).
@@ -76,14 +111,17 @@ erase() ->
 find() ->
     persistent_term:get(?KEY, undefined).
 
-%% @doc Begins a trace: remembers the base in force as an old one and installs `Base'. Tokens are still off.
+%% @doc Begins a trace: remembers the base in force as an old one and installs `Base'. Tokens are
+%% still off.
 -spec open(slots(), non_neg_integer()) -> ok.
 open(Slots, Base) ->
     ok = atomics:put(Slots, ?ONE_IN, 0),
     ok = atomics:put(Slots, ?SEEN, 0),
     Olds = [atomics:get(Slots, ?BASE + I) || I <- lists:seq(0, ?OLD_BASES - 1)],
-    lists:foreach(fun({I, B}) -> atomics:put(Slots, ?BASE + I, B) end,
-                  lists:zip(lists:seq(1, ?OLD_BASES), Olds)),
+    lists:foreach(
+        fun({I, B}) -> atomics:put(Slots, ?BASE + I, B) end,
+        lists:zip(lists:seq(1, ?OLD_BASES), Olds)
+    ),
     atomics:put(Slots, ?BASE, Base).
 
 %% @doc Ends a trace: from now on `set_token' does nothing.
@@ -117,8 +155,9 @@ interval(Slots) ->
 per_second() ->
     1000000 * ?UNITS.
 
-%% @doc Takes a token of a bucket that gets one every `Interval' and holds a tenth of a second's worth, at least one; `Cost' is how long
-%% this one takes to come back. Without a lock: who loses a race several times goes without.
+%% @doc Takes a token of a bucket that gets one every `Interval' and holds a tenth of a second's
+%% worth, at least one; `Cost' is how long this one takes to come back. Without a lock: who loses a
+%% race several times goes without.
 -spec take_due(slots(), pos_integer(), pos_integer()) -> boolean().
 take_due(Slots, Interval, Cost) ->
     take_due(Slots, max(0, per_second() div 10 - Interval), Cost, ?TRIES).
@@ -129,7 +168,8 @@ take_due(Slots, Ahead, Cost, Tries) ->
     Now = now_units(),
     Due = atomics:get(Slots, ?DUE),
     Due - Now =< Ahead andalso
-        (atomics:compare_exchange(Slots, ?DUE, Due, max(Due, Now) + Cost) =:= ok orelse take_due(Slots, Ahead, Cost, Tries - 1)).
+        (atomics:compare_exchange(Slots, ?DUE, Due, max(Due, Now) + Cost) =:= ok orelse
+            take_due(Slots, Ahead, Cost, Tries - 1)).
 
 now_units() ->
     erlang:monotonic_time(microsecond) * ?UNITS.
@@ -137,7 +177,14 @@ now_units() ->
 %% @doc Whether identities have weights ({@link kprof_sampling}).
 -spec set_weighted(slots(), boolean()) -> ok.
 set_weighted(Slots, Weighted) ->
-    atomics:put(Slots, ?WEIGHTED, case Weighted of true -> 1; false -> 0 end).
+    atomics:put(
+        Slots,
+        ?WEIGHTED,
+        case Weighted of
+            true -> 1;
+            false -> 0
+        end
+    ).
 
 %% @doc That.
 -spec is_weighted(slots()) -> boolean().
@@ -154,7 +201,8 @@ base(Slots) ->
 old_bases(Slots) ->
     [atomics:get(Slots, ?BASE + I) || I <- lists:seq(1, ?OLD_BASES)].
 
-%% @doc What the labels of the newest trace start with, above their counter: so the collector knows them in other nodes' streams.
+%% @doc What the labels of the newest trace start with, above their counter: so the collector knows
+%% them in other nodes' streams.
 -spec base_number(slots()) -> non_neg_integer().
 base_number(Slots) ->
     base(Slots) bsr ?LABEL_BITS.
@@ -164,7 +212,8 @@ base_number(Slots) ->
 new_base() ->
     rand:uniform((1 bsl ?BASE_BITS) - 1) bsl ?LABEL_BITS.
 
-%% @doc Counts one request and returns its number in the trace, from 1, which the sampler and the label are made of.
+%% @doc Counts one request and returns its number in the trace, from 1, which the sampler and the
+%% label are made of.
 -spec next(slots()) -> integer().
 next(Slots) ->
     atomics:add_get(Slots, ?SEEN, 1).
@@ -211,19 +260,22 @@ lower_forced(Slots, Part) ->
 may_force(Slots) ->
     atomics:get(Slots, ?FORCED) > 0.
 
-%% @doc Takes one forced sample of those of this second, where there may be some. Every sample uses up its share of time, which may run
-%% ahead of the clock by a second. Who is overtaken by another process gets none.
+%% @doc Takes one forced sample of those of this second, where there may be some. Every sample uses
+%% up its share of time, which may run ahead of the clock by a second. Who is overtaken by another
+%% process gets none.
 -spec take_forced(slots()) -> boolean().
 take_forced(Slots) ->
     Now = now_us(),
     Before = atomics:get(Slots, ?FORCED_UNTIL),
     Until = max(Before, Now) + 1000000 div atomics:get(Slots, ?FORCED_NOW),
-    Until =< Now + 1000000 andalso atomics:compare_exchange(Slots, ?FORCED_UNTIL, Before, Until) =:= ok.
+    Until =< Now + 1000000 andalso
+        atomics:compare_exchange(Slots, ?FORCED_UNTIL, Before, Until) =:= ok.
 
 now_us() ->
     erlang:monotonic_time(microsecond).
 
-%% @doc Tells whose a seq_trace label is: of the running trace, of an earlier one, or somebody else's.
+%% @doc Tells whose a seq_trace label is: of the running trace, of an earlier one, or somebody
+%% else's.
 -spec whose(slots(), term()) -> current | stale | foreign.
 whose(Slots, Label) when is_integer(Label), Label > ?LABEL_MASK ->
     Base = (Label bsr ?LABEL_BITS) bsl ?LABEL_BITS,
@@ -245,7 +297,8 @@ whose_old(Slots, Base, I) ->
 %% @doc Whether a label has the form of ours; it may be another node's.
 -spec is_label(term()) -> boolean().
 is_label(Label) ->
-    is_integer(Label) andalso Label > ?LABEL_MASK andalso Label < 1 bsl (?BASE_BITS + ?LABEL_BITS).
+    is_integer(Label) andalso Label > ?LABEL_MASK andalso
+        Label < 1 bsl (?BASE_BITS + ?LABEL_BITS).
 
 %% @doc Remembers that the request of `Label' has ended, for processes that still carry its token.
 -spec mark_ended(slots(), label()) -> ok.
@@ -262,7 +315,8 @@ ended(Slots, Label) ->
 mark_lost(Slots, Label) ->
     atomics:put(Slots, ?LOST_RING + Label rem ?RING_SIZE, Label).
 
-%% @doc Whether a process was found without the token of `Label'. The memory is as short as that of {@link ended/2}.
+%% @doc Whether a process was found without the token of `Label'. The memory is as short as that of
+%% {@link ended/2}.
 -spec lost(slots(), label()) -> boolean().
 lost(Slots, Label) ->
     atomics:get(Slots, ?LOST_RING + Label rem ?RING_SIZE) =:= Label.

@@ -1,29 +1,34 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Calls the slow_call_callback, never in a process of a request: one call at a time, each in a process of its own with limits
-%% on time and memory. What comes faster than the callback works is thrown away.
+%% @doc Calls the slow_call_callback, never in a process of a request: one call at a time, each in a
+%% process of its own with limits on time and memory. What comes faster than the callback works is
+%% thrown away.
 -module(kprof_slow).
 
 -export([start_link/1, slow/2, stop/1, spans/1]).
 
 -define(MAX_WAITING, 20).
 -define(RUN_MS, 5000).
--define(HEAP_WORDS, 8000000).    % 64 MB
+% 64 MB
+-define(HEAP_WORDS, 8000000).
 -define(STOP_MS, 1000).
 
--record(s, {callback :: kprof:slow_call_callback(),
-            owner :: pid(),
-            run = undefined :: undefined | {pid(), reference(), Timer :: reference()},
-            waiting = queue:new() :: queue:queue(map()),
-            failed = false :: boolean()}).    % the last call failed, and has been told; the next success ends that
+-record(s, {
+    callback :: kprof:slow_call_callback(),
+    owner :: pid(),
+    run = undefined :: undefined | {pid(), reference(), Timer :: reference()},
+    waiting = queue:new() :: queue:queue(map()),
+    % the last call failed, and has been told; the next success ends that
+    failed = false :: boolean()
+}).
 
 %% @doc Starts the caller of one trace's callback, linked to the process that starts it.
 -spec start_link(kprof:slow_call_callback()) -> pid().
 start_link(Callback) ->
     Owner = self(),
     spawn_link(fun() ->
-                       _ = process_flag(trap_exit, true),
-                       loop(#s{callback = Callback, owner = Owner})
-               end).
+        _ = process_flag(trap_exit, true),
+        loop(#s{callback = Callback, owner = Owner})
+    end).
 
 %% @doc Gives it a slow request, as the collector tells it.
 -spec slow(pid(), map()) -> ok.
@@ -37,8 +42,12 @@ stop(Pid) ->
     Ref = erlang:monitor(process, Pid),
     _ = unlink(Pid),
     Pid ! stop,
-    receive {'DOWN', Ref, process, Pid, _} -> ok
-    after 2 * ?STOP_MS -> exit(Pid, kill), _ = erlang:demonitor(Ref, [flush]), ok
+    receive
+        {'DOWN', Ref, process, Pid, _} -> ok
+    after 2 * ?STOP_MS ->
+        exit(Pid, kill),
+        _ = erlang:demonitor(Ref, [flush]),
+        ok
     end.
 
 loop(#s{run = Run, owner = Owner} = S) ->
@@ -69,7 +78,10 @@ wait(Message, #s{waiting = Waiting} = S) ->
 next(#s{run = undefined, waiting = Waiting, callback = Callback} = S) ->
     case queue:out(Waiting) of
         {{value, Message}, Rest} ->
-            Limits = [monitor, {max_heap_size, #{size => ?HEAP_WORDS, kill => true, error_logger => false}}],
+            Limits = [
+                monitor,
+                {max_heap_size, #{size => ?HEAP_WORDS, kill => true, error_logger => false}}
+            ],
             {Pid, Ref} = spawn_opt(fun() -> run(Callback, Message) end, Limits),
             S#s{run = {Pid, Ref, erlang:start_timer(?RUN_MS, self(), too_long)}, waiting = Rest};
         {empty, _} ->
@@ -79,8 +91,10 @@ next(S) ->
     S.
 
 run(Callback, Message) ->
-    try Callback(spans(Message), identity(Message))
-    catch Class:Reason:Stack -> exit({kprof_slow_call, Class, Reason, Stack})
+    try
+        Callback(spans(Message), identity(Message))
+    catch
+        Class:Reason:Stack -> exit({kprof_slow_call, Class, Reason, Stack})
     end.
 
 done(normal, S) ->
@@ -97,17 +111,33 @@ reason(Why) -> Why.
 last(undefined) ->
     ok;
 last({_, Ref, _} = Run) ->
-    receive {'DOWN', Ref, process, _, _} -> ok
+    receive
+        {'DOWN', Ref, process, _, _} -> ok
     after ?STOP_MS -> kill(Run)
     end.
 
 kill(undefined) -> true;
 kill({Pid, _, _}) -> exit(Pid, kill).
 
-%% @doc The spans of a message as the callback is given them: atoms for the names that spans are known to have, and for outcomes.
+%% @doc The spans of a message as the callback is given them: atoms for the names that spans are
+%% known to have, and for outcomes.
 -spec spans(map()) -> [kprof:span()].
 spans(#{<<"spans">> := Spans}) when is_list(Spans) ->
-    Names = [tier, depth, pid, span, parent, start_us, duration_us, self_us, wait_us, gc_us, off_cpu_us, async, outcome],
+    Names = [
+        tier,
+        depth,
+        pid,
+        span,
+        parent,
+        start_us,
+        duration_us,
+        self_us,
+        wait_us,
+        gc_us,
+        off_cpu_us,
+        async,
+        outcome
+    ],
     [outcome(kprof_printer:named(Span, Names)) || Span <- Spans, is_map(Span)];
 spans(_) ->
     [].

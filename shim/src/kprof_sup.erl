@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Supervises the guard and the session. It owns the table in which the session writes what it is about to set, so
-%% that the next guard can undo it whichever of the two dies first.
+%% @doc Supervises the guard and the session. It owns the table in which the session writes what it
+%% is about to set, so that the next guard can undo it whichever of the two dies first.
 -module(kprof_sup).
 -behaviour(supervisor).
 
@@ -16,7 +16,12 @@ start_link() ->
 init([]) ->
     _ = ets:new(kprof_guard, [named_table, public, set]),
     _ = ets:new(kprof_weights, [named_table, public, set, {read_concurrency, true}]),
-    Child = fun(M, Shutdown) -> #{id => M, start => {M, start_link, []}, shutdown => Shutdown, modules => [M]} end,
-    %% the guard undoes what a session that was killed has left, which must not be cut short: a timer that is set right after the whole
-    %% machine was suspended may fire at once
-    {ok, {#{strategy => rest_for_one, intensity => 3, period => 60}, [Child(kprof_guard, infinity), Child(kprof_session, 8000)]}}.
+    Child = fun(M, Shutdown) ->
+        #{id => M, start => {M, start_link, []}, shutdown => Shutdown, modules => [M]}
+    end,
+    %% the guard undoes what a session that was killed has left, which must not be cut short: a
+    %% timer that is set right after the whole machine was suspended may fire at once
+    {ok,
+        {#{strategy => rest_for_one, intensity => 3, period => 60}, [
+            Child(kprof_guard, infinity), Child(kprof_session, 8000)
+        ]}}.

@@ -1,31 +1,50 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The token of a request: which process has one, when it begins and ends.
 %%
-%% A process that began a request, or entered one that a message brought, remembers it in its dictionary:
-%% `{Label, Depth, StartedAt, Kind}'. `Label' is 0 when the sampler left the request out, so that nested calls do not
-%% draw again. `Kind' is `own' when the outermost `set_token' was made here, `carried' when the token came with a
-%% message; the last `clear_token' ends the request only in the first case. It is `web' for a request of a web server's helper,
-%% which is over when the helper says so, and `{inside, Before}' when that has begun under the token Before of an entry: then it is the
-%% entry's request, most likely. Whether its process is inside of the entry's call the collector knows ({@link kprof_entry}); what this
-%% process does next may be that one's, so it has the entry's token again afterwards. A marker under such a token begins nothing, but
-%% names the request of the call that it is in.
+%% A process that began a request, or entered one that a message brought, remembers it in its
+%% dictionary: `{Label, Depth, StartedAt, Kind}'. `Label' is 0 when the sampler left the request
+%% out, so that nested calls do not draw again. `Kind' is `own' when the outermost `set_token' was
+%% made here, `carried' when the token came with a message; the last `clear_token' ends the request
+%% only in the first case. It is `web' for a request of a web server's helper, which is over when
+%% the helper says so, and `{inside, Before}' when that has begun under the token Before of an
+%% entry: then it is the entry's request, most likely. Whether its process is inside of the entry's
+%% call the collector knows ({@link kprof_entry}); what this process does next may be that one's, so
+%% it has the entry's token again afterwards. A marker under such a token begins nothing, but names
+%% the request of the call that it is in.
 %%
-%% A message without a token takes the process' own away, and what is called until it is put back is not traced. Who finds that,
-%% the end of the request or a nested entry, says so in the end marker: such a request has no right numbers. Putting it back by
-%% hand is the caller's word that nothing was missed. Another request's token, of who gave back what this one waited for, hides
-%% nothing: the end marker says which it was.
+%% A message without a token takes the process' own away, and what is called until it is put back is
+%% not traced. Who finds that, the end of the request or a nested entry, says so in the end marker:
+%% such a request has no right numbers. Putting it back by hand is the caller's word that nothing
+%% was missed. Another request's token, of who gave back what this one waited for, hides nothing:
+%% the end marker says which it was.
 %%
-%% Labels that are not ours (the application's own use of seq_trace) are never overwritten nor cleared.
+%% Labels that are not ours (the application's own use of seq_trace) are never overwritten nor
+%% cleared.
 -module(kprof_token).
 
--export([set/3, clear/0, run/5, begin_web/3, send_web/4, end_web/4, label/0, set_label/1, with/2, wrap/1, take_up/1, put_back/1]).
+-export([
+    set/3,
+    clear/0,
+    run/5,
+    begin_web/3,
+    send_web/4,
+    end_web/4,
+    label/0,
+    set_label/1,
+    with/2,
+    wrap/1,
+    take_up/1,
+    put_back/1
+]).
 
 -define(KEY, '$kprof_token').
--define(SAID, '$kprof_said').    % the label that the process works for within a function (with/2)
+% the label that the process works for within a function (with/2)
+-define(SAID, '$kprof_said').
 -define(TIMEOUT_MS, 60000).
 -define(MAX_IDENTITY, 255).
 -define(IS_WEB(Kind), (Kind =:= web orelse element(1, Kind) =:= inside)).
--define(BY_ENTRY(Label), (Label band 16#80000000 =/= 0)).    % of ours: kprof_entry
+% of ours: kprof_entry
+-define(BY_ENTRY(Label), (Label band 16#80000000 =/= 0)).
 
 %% @doc Begins a request, or counts a nested one. `OneIn' is the sampling in force.
 -spec set(kprof_slots:slots(), pos_integer(), kprof:identity()) -> ok.
@@ -65,20 +84,24 @@ clear() ->
             ok
     end.
 
-%% @doc Runs `apply(M, F, A)' as a request: ends it with the outcome and re-raises what was thrown, with its stack.
-%% Inside a request it is a plain apply.
--spec run(kprof_slots:slots(), pos_integer(), kprof:identity(), {module(), atom()} | fun(), [term()]) -> term().
+%% @doc Runs `apply(M, F, A)' as a request: ends it with the outcome and re-raises what was thrown,
+%% with its stack. Inside a request it is a plain apply.
+-spec run(kprof_slots:slots(), pos_integer(), kprof:identity(), {module(), atom()} | fun(), [
+    term()
+]) ->
+    term().
 run(Slots, OneIn, Identity, What, Args) ->
     Now = now_ms(),
-    Begun = case get(?KEY) of
-                undefined ->
-                    enter(Slots, OneIn, Identity, Now, 0);
-                {Label, _, At, _} ->
-                    case live(Slots, Label, At, Now) of
-                        true -> {nested, restore_lost(Slots, Label)};
-                        false -> enter(Slots, OneIn, Identity, Now, Label)
-                    end
-            end,
+    Begun =
+        case get(?KEY) of
+            undefined ->
+                enter(Slots, OneIn, Identity, Now, 0);
+            {Label, _, At, _} ->
+                case live(Slots, Label, At, Now) of
+                    true -> {nested, restore_lost(Slots, Label)};
+                    false -> enter(Slots, OneIn, Identity, Now, Label)
+                end
+        end,
     case Begun of
         {begun, New} ->
             try call(What, Args) of
@@ -91,20 +114,27 @@ run(Slots, OneIn, Identity, What, Args) ->
                     erlang:raise(Class, Reason, Stack)
             end;
         {carried, _} ->
-            %% the pair that enter counted is not needed: the function's own end is no end of the request
+            %% the pair that enter counted is not needed: the function's own end is no end of the
+            %% request
             _ = erase(?KEY),
             call(What, Args);
         _ ->
             call(What, Args)
     end.
 
-%% @doc Begins the request of a web server's helper. A server's processes serve one request after the other and hear from those before:
-%% a token that came with a message is no reason to take this request for a part of that one. `Ask(forced)' tells whether the request
-%% is to be traced although the sampler leaves it out, and is asked only then; `Ask(name)' what it is called, before its time begins: of
-%% one that is traced, and of each one while identities have weights. Gives the label, 0 when the request was left out, or `off' when there
-%% is nothing to end: inside a request that this process has marked, or under a foreign token.
--spec begin_web(kprof_slots:slots(), pos_integer(), fun((forced) -> boolean()) | fun((name) -> kprof:identity())) ->
-          kprof_slots:label() | 0 | off.
+%% @doc Begins the request of a web server's helper. A server's processes serve one request after
+%% the other and hear from those before: a token that came with a message is no reason to take this
+%% request for a part of that one. `Ask(forced)' tells whether the request is to be traced although
+%% the sampler leaves it out, and is asked only then; `Ask(name)' what it is called, before its time
+%% begins: of one that is traced, and of each one while identities have weights. Gives the label, 0
+%% when the request was left out, or `off' when there is nothing to end: inside a request that this
+%% process has marked, or under a foreign token.
+-spec begin_web(
+    kprof_slots:slots(),
+    pos_integer(),
+    fun((forced) -> boolean()) | fun((name) -> kprof:identity())
+) ->
+    kprof_slots:label() | 0 | off.
 begin_web(Slots, OneIn, Ask) ->
     Now = now_ms(),
     case get(?KEY) of
@@ -115,8 +145,11 @@ begin_web(Slots, OneIn, Ask) ->
             draw_web(Slots, OneIn, Ask, Now);
         {Label, _, At, _} ->
             case live(Slots, Label, At, Now) of
-                true -> restore_lost(Slots, Label), off;
-                false -> draw_web(Slots, OneIn, Ask, Now)
+                true ->
+                    restore_lost(Slots, Label),
+                    off;
+                false ->
+                    draw_web(Slots, OneIn, Ask, Now)
             end;
         undefined ->
             draw_web(Slots, OneIn, Ask, Now)
@@ -131,40 +164,62 @@ draw_web(Slots, OneIn, Ask, Now) ->
             off;
         current when ?BY_ENTRY(Before) ->
             %% the entry has drawn already
-            begun(Slots, kprof_slots:next(Slots), Ask(name), Now, {inside, seq_trace:get_token()});
+            begun(
+                Slots, kprof_slots:next(Slots), Ask(name), Now, {inside, seq_trace:get_token()}
+            );
         _ ->
             N = kprof_slots:next(Slots),
-            Name = case kprof_slots:is_weighted(Slots) of true -> Ask(name); false -> later end,
+            Name =
+                case kprof_slots:is_weighted(Slots) of
+                    true -> Ask(name);
+                    false -> later
+                end,
             case kprof_sampling:takes(Slots, OneIn, N, Name) orelse Ask(forced) of
-                true -> begun(Slots, N, case Name of later -> Ask(name); _ -> Name end, Now, web);
-                false -> left_out(Slots, Now, Before, web)
+                true ->
+                    begun(
+                        Slots,
+                        N,
+                        case Name of
+                            later -> Ask(name);
+                            _ -> Name
+                        end,
+                        Now,
+                        web
+                    );
+                false ->
+                    left_out(Slots, Now, Before, web)
             end
     end.
 
-%% @doc Tells the outcome and the name of a request of {@link begin_web/3} whose response is on its way: it goes on, under its token, until
-%% {@link end_web/4}, or until its process ends.
+%% @doc Tells the outcome and the name of a request of {@link begin_web/3} whose response is on its
+%% way: it goes on, under its token, until {@link end_web/4}, or until its process ends.
 -spec send_web(kprof_slots:label(), kprof:outcome(), boolean(), kprof:identity()) -> ok.
 send_web(Label, Outcome, Lost, Identity) ->
     Slots = kprof_slots:find(),
     case Slots =/= undefined andalso is_open(Slots, Label) of
         true ->
             Before = seq_trace:get_token(),
-            _ = (Lost orelse seen(Slots, Label, kind(Label), Before) =:= token_lost) andalso kprof_slots:mark_lost(Slots, Label),
+            _ =
+                (Lost orelse seen(Slots, Label, kind(Label), Before) =:= token_lost) andalso
+                    kprof_slots:mark_lost(Slots, Label),
             _ = seq_trace:set_token(label, Label),
             kprof_mark:request_end({Outcome, sending, identity(Identity)});
         false ->
             ok
     end.
 
-%% @doc Ends a request of {@link begin_web/3}, in whatever process, which should have its token. `Lost': a process that worked for it was
-%% without. `Identity' names the request, unless a call has; `undefined' leaves it the name of its begin.
+%% @doc Ends a request of {@link begin_web/3}, in whatever process, which should have its token.
+%% `Lost': a process that worked for it was without. `Identity' names the request, unless a call
+%% has; `undefined' leaves it the name of its begin.
 -spec end_web(kprof_slots:label() | 0, kprof:outcome(), boolean(), kprof:identity()) -> ok.
 end_web(Label, Outcome, Lost, Identity) ->
     Kind = kind(Label),
     _ = Kind =/= none andalso erase(?KEY),
     Slots = kprof_slots:find(),
     _ = Label =:= 0 andalso Slots =/= undefined andalso drop_of_entry(Slots),
-    _ = Lost andalso Label > 0 andalso Slots =/= undefined andalso kprof_slots:mark_lost(Slots, Label),
+    _ =
+        Lost andalso Label > 0 andalso Slots =/= undefined andalso
+            kprof_slots:mark_lost(Slots, Label),
     finish(Slots, Label, Kind, {Outcome, kept, identity(Identity)}).
 
 %% How this process has begun a web request, `none' if it has not.
@@ -182,7 +237,8 @@ drop_of_entry(Slots) ->
         _ -> ok
     end.
 
-%% @doc The label of the request that this process works for, `undefined' when there is none of the running trace.
+%% @doc The label of the request that this process works for, `undefined' when there is none of the
+%% running trace.
 -spec label() -> kprof_slots:label() | undefined.
 label() ->
     case kprof_slots:find() of
@@ -196,11 +252,14 @@ label() ->
             end
     end.
 
-%% @doc Takes up the request `Label', or with `undefined' drops the one that the process has. A label that is not of the
-%% running trace is ignored, and so is the call when the process carries a foreign token.
+%% @doc Takes up the request `Label', or with `undefined' drops the one that the process has. A
+%% label that is not of the running trace is ignored, and so is the call when the process carries a
+%% foreign token.
 -spec set_label(kprof_slots:label() | undefined) -> ok.
 set_label(Label) ->
-    _ = enter_label(Label) =:= Label andalso is_integer(Label) andalso kprof_mark:says(from_now),
+    _ =
+        enter_label(Label) =:= Label andalso is_integer(Label) andalso
+            kprof_mark:says(from_now),
     ok.
 
 %% Gives the label that the process has then, if it is one of ours.
@@ -224,35 +283,53 @@ enter_label(Label) when is_integer(Label) ->
             undefined
     end.
 
-%% @doc Runs `Fun' for the request `Label', or for none; then the process has again what it had before.
+%% @doc Runs `Fun' for the request `Label', or for none; then the process has again what it had
+%% before.
 -spec with(kprof_slots:label() | undefined, fun(() -> Result)) -> Result.
 with(Label, Fun) ->
     Before = take_up(Label),
-    try Fun() after put_back(Before) end.
+    try
+        Fun()
+    after
+        put_back(Before)
+    end.
 
-%% @doc Takes up the request `Label', as {@link set_label/1}, until {@link put_back/1} gets what this gives: within that the process works
-%% for it, whatever messages bring. The request that this process began is what it has again, whatever token a message had brought it
-%% meanwhile.
+%% @doc Takes up the request `Label', as {@link set_label/1}, until {@link put_back/1} gets what
+%% this gives: within that the process works for it, whatever messages bring. The request that this
+%% process began is what it has again, whatever token a message had brought it meanwhile.
 -spec take_up(kprof_slots:label() | undefined) -> {term(), term(), term()}.
 take_up(Label) ->
     Entry = get(?KEY),
     Token = seq_trace:get_token(),
     Said = get(?SAID),
-    _ = case enter_label(Label) of
-            Label when is_integer(Label) -> _ = put(?SAID, Label), kprof_mark:says(within);
-            _ -> ok
+    _ =
+        case enter_label(Label) of
+            Label when is_integer(Label) ->
+                _ = put(?SAID, Label),
+                kprof_mark:says(within);
+            _ ->
+                ok
         end,
-    {Entry, case is_mine(Label, Entry) of true -> seq_trace:get_token(); false -> Token end, Said}.
+    {Entry,
+        case is_mine(Label, Entry) of
+            true -> seq_trace:get_token();
+            false -> Token
+        end, Said}.
 
 %% @doc Puts back what the process had before.
 -spec put_back({term(), term(), term()}) -> ok.
 put_back({Entry, Token, Said}) ->
-    _ = case Entry of undefined -> erase(?KEY); _ -> put(?KEY, Entry) end,
+    _ =
+        case Entry of
+            undefined -> erase(?KEY);
+            _ -> put(?KEY, Entry)
+        end,
     say_again(get(?SAID), Said),
     _ = seq_trace:set_token(Token),
     ok.
 
-%% The function is over within which the process worked for the request of `Label', and it works for that of `Before' again.
+%% The function is over within which the process worked for the request of `Label', and it works for
+%% that of `Before' again.
 say_again(Label, Label) ->
     ok;
 say_again(Label, undefined) ->
@@ -264,8 +341,9 @@ say_again(_, Before) ->
     _ = put(?SAID, Before),
     kprof_mark:says(within).
 
-%% @doc A function that runs `Fun' for the request which this process works for. It may lie in a table when kprof leaves the node, and a
-%% function of our own could not be called any more then: so it is one that the standard library interprets.
+%% @doc A function that runs `Fun' for the request which this process works for. It may lie in a
+%% table when kprof leaves the node, and a function of our own could not be called any more then: so
+%% it is one that the standard library interprets.
 -spec wrap(fun()) -> fun().
 wrap(Fun) ->
     {arity, Arity} = erlang:fun_info(Fun, arity),
@@ -278,26 +356,36 @@ wrap(Fun) ->
     end.
 
 %% fun(A, ...) ->
-%%     Before = erlang:function_exported(kprof_token, take_up, 1) andalso (catch kprof_token:take_up(Label)),
-%%     try Fun(A, ...) after is_tuple(Before) andalso (catch kprof_token:put_back(Before)) end
+%%     Before = erlang:function_exported(kprof_token, take_up, 1) andalso (catch
+%%     kprof_token:take_up(Label)), try Fun(A, ...) after is_tuple(Before) andalso (catch
+%%     kprof_token:put_back(Before)) end
 %% end
 wrapped(Arity) ->
     Args = lists:sublist([{var, 1, V} || V <- ['A', 'B', 'C', 'D']], Arity),
     Call = fun(M, F, As) -> {call, 1, {remote, 1, {atom, 1, M}, {atom, 1, F}}, As} end,
     Take = {'catch', 1, Call(?MODULE, take_up, [{var, 1, 'Label'}])},
     Back = {'catch', 1, Call(?MODULE, put_back, [{var, 1, 'Before'}])},
-    Known = Call(erlang, function_exported, [{atom, 1, ?MODULE}, {atom, 1, take_up}, {integer, 1, 1}]),
+    Known = Call(erlang, function_exported, [
+        {atom, 1, ?MODULE}, {atom, 1, take_up}, {integer, 1, 1}
+    ]),
     Taken = Call(erlang, is_tuple, [{var, 1, 'Before'}]),
-    {'fun', 1, {clauses, [{clause, 1, Args, [],
-                           [{match, 1, {var, 1, 'Before'}, {op, 1, 'andalso', Known, Take}},
-                            {'try', 1, [{call, 1, {var, 1, 'Fun'}, Args}], [], [], [{op, 1, 'andalso', Taken, Back}]}]}]}}.
+    {'fun', 1,
+        {clauses, [
+            {clause, 1, Args, [], [
+                {match, 1, {var, 1, 'Before'}, {op, 1, 'andalso', Known, Take}},
+                {'try', 1, [{call, 1, {var, 1, 'Fun'}, Args}], [], [], [
+                    {op, 1, 'andalso', Taken, Back}
+                ]}
+            ]}
+        ]}}.
 
 is_mine(Label, {Label, _, _, _}) -> true;
 is_mine(_, _) -> false.
 
 %% --- entering ---
 
-%% Abandoned is the label that this process' own dictionary gave up, 0 when none: it does not count as carried.
+%% Abandoned is the label that this process' own dictionary gave up, 0 when none: it does not count
+%% as carried.
 enter(Slots, OneIn, Identity, Now, Abandoned) ->
     Label = seq_label(),
     case Label =/= undefined andalso kprof_slots:whose(Slots, Label) of
@@ -312,7 +400,9 @@ enter(Slots, OneIn, Identity, Now, Abandoned) ->
                     sample(Slots, OneIn, Identity, Now, Label);
                 false ->
                     _ = put(?KEY, {Label, 1, Now, carried}),
-                    _ = ?BY_ENTRY(Label) andalso Identity =/= undefined andalso kprof_mark:request_begin(identity(Identity)),
+                    _ =
+                        ?BY_ENTRY(Label) andalso Identity =/= undefined andalso
+                            kprof_mark:request_begin(identity(Identity)),
                     {carried, Label}
             end;
         _ ->
@@ -342,7 +432,8 @@ left_out(Slots, Now, Before, Kind) ->
     _ = put(?KEY, {0, 1, Now, Kind}),
     0.
 
-%% A dictionary entry counts while its request can still be open: of this trace, not ended elsewhere, not too old.
+%% A dictionary entry counts while its request can still be open: of this trace, not ended
+%% elsewhere, not too old.
 live(_, _, At, Now) when Now - At > ?TIMEOUT_MS ->
     false;
 live(_, 0, _, _) ->
@@ -350,8 +441,8 @@ live(_, 0, _, _) ->
 live(Slots, Label, _, _) ->
     kprof_slots:whose(Slots, Label) =:= current andalso not kprof_slots:ended(Slots, Label).
 
-%% A message without a token has cleared ours, or one with another request's has replaced it: take it up again, and remember
-%% that it was lost.
+%% A message without a token has cleared ours, or one with another request's has replaced it: take
+%% it up again, and remember that it was lost.
 restore_lost(_, 0) ->
     ok;
 restore_lost(Slots, Label) ->
@@ -366,7 +457,9 @@ restore(Slots, Label) ->
             _ = seq_trace:set_token(label, Label),
             ok;
         Other ->
-            _ = kprof_slots:whose(Slots, Other) =:= foreign orelse seq_trace:set_token(label, Label),
+            _ =
+                kprof_slots:whose(Slots, Other) =:= foreign orelse
+                    seq_trace:set_token(label, Label),
             ok
     end.
 
@@ -379,7 +472,8 @@ clear_carried() ->
         Slots ->
             Label = seq_label(),
             case Label =/= undefined andalso kprof_slots:whose(Slots, Label) of
-                current when ?BY_ENTRY(Label) -> ok;    % it ends when the entry returns
+                % it ends when the entry returns
+                current when ?BY_ENTRY(Label) -> ok;
                 current -> finish(Slots, Label, ok);
                 stale -> drop_token();
                 _ -> ok
@@ -417,34 +511,52 @@ finish(Slots, Label, Kind, End) ->
     end,
     Entered = by_entry(Slots, Before),
     case Kind of
-        _ when Foreign -> _ = seq_trace:set_token(Before), ok;
-        {inside, _} when Entered -> _ = seq_trace:set_token(Before), ok;
-        {inside, Token} -> _ = seq_trace:set_token(Token), ok;
-        _ -> drop_token()
+        _ when Foreign ->
+            _ = seq_trace:set_token(Before),
+            ok;
+        {inside, _} when Entered ->
+            _ = seq_trace:set_token(Before),
+            ok;
+        {inside, Token} ->
+            _ = seq_trace:set_token(Token),
+            ok;
+        _ ->
+            drop_token()
     end.
 
 is_open(Slots, Label) ->
     kprof_slots:whose(Slots, Label) =:= current andalso not kprof_slots:ended(Slots, Label).
 
-by_entry(Slots, {_, Label, _, _, _}) -> kprof_slots:whose(Slots, Label) =:= current andalso ?BY_ENTRY(Label);
-by_entry(_, _) -> false.
+by_entry(Slots, {_, Label, _, _, _}) ->
+    kprof_slots:whose(Slots, Label) =:= current andalso ?BY_ENTRY(Label);
+by_entry(_, _) ->
+    false.
 
-%% What became of the token. Where every request has one, another request's has come with what that one gave back, and nothing was missed.
-%% Else there may have been none in between. Inside of an entry's call it may be that of another such call
-%% within, and the collector knows whose the work is.
+%% What became of the token. Where every request has one, another request's has come with what that
+%% one gave back, and nothing was missed. Else there may have been none in between. Inside of an
+%% entry's call it may be that of another such call within, and the collector knows whose the work
+%% is.
 seen(Slots, Label, Kind, Token) ->
     case kprof_slots:lost(Slots, Label) of
-        true -> token_lost;
+        true ->
+            token_lost;
         false when is_tuple(Token), element(2, Token) =:= Label -> kept;
         false when is_tuple(Token), tuple_size(Kind) =:= 2 ->
-            case kprof_slots:whose(Slots, element(2, Token)) of current -> kept; _ -> token_lost end;
+            case kprof_slots:whose(Slots, element(2, Token)) of
+                current -> kept;
+                _ -> token_lost
+            end;
         false when is_tuple(Token) ->
             Other = element(2, Token),
-            case kprof_slots:whose(Slots, Other) =:= current andalso kprof_sampling:takes_all(Slots) of
+            case
+                kprof_slots:whose(Slots, Other) =:= current andalso
+                    kprof_sampling:takes_all(Slots)
+            of
                 true -> {token_changed, Other};
                 false -> token_lost
             end;
-        false -> token_lost
+        false ->
+            token_lost
     end.
 
 with_token_word(kept, End) -> End;
@@ -481,9 +593,11 @@ part(B) when is_binary(B) -> binary:copy(binary:part(B, 0, ?MAX_IDENTITY));
 part(L) when is_list(L) -> text(L, ?MAX_IDENTITY, []);
 part(_) -> undefined.
 
-text([C | Cs], N, Acc) when is_integer(C), C >= 0, C =< 16#10ffff, N > 0 -> text(Cs, N - 1, [C | Acc]);
+text([C | Cs], N, Acc) when is_integer(C), C >= 0, C =< 16#10ffff, N > 0 ->
+    text(Cs, N - 1, [C | Acc]);
 text(Rest, N, Acc) when Rest =:= []; N =:= 0 -> lists:reverse(Acc);
-text(_, _, _) -> undefined.
+text(_, _, _) ->
+    undefined.
 
 now_ms() ->
     erlang:monotonic_time(millisecond).

@@ -1,41 +1,65 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc One trace: its connection to the collector, its tiers and how they are sampled, what is armed, and what the collector is told of
-%% all that. {@link kprof_session} owns it and decides what happens when; it gets this process' messages, and traps exits.
+%% @doc One trace: its connection to the collector, its tiers and how they are sampled, what is
+%% armed, and what the collector is told of all that. {@link kprof_session} owns it and decides what
+%% happens when; it gets this process' messages, and traps exits.
 %%
-%% Each arming is hello, welcome, clock, tiers, a new trace port, the data connection, flags and patterns, trace_started.
+%% Each arming is hello, welcome, clock, tiers, a new trace port, the data connection, flags and
+%% patterns, trace_started.
 -module(kprof_trace).
 
--export([new/2, connect/1, listen/1, arm/1, hold/1, wanted/1, let_go/1, tripped/2, silent/1, waits/2, stop/1, discard/1]).
+-export([
+    new/2,
+    connect/1,
+    listen/1,
+    arm/1,
+    hold/1,
+    wanted/1,
+    let_go/1,
+    tripped/2,
+    silent/1,
+    waits/2,
+    stop/1,
+    discard/1
+]).
 -export([event/2, ended/3, answered/3, message/2, sample/3, load/1, look/1, reset/3, clock/1]).
 -export([tell_state/3, steered/4, describe/1, warnings/1, armed/1, collector/1, reached/1]).
 
 -export_type([trace/0]).
 
--record(trace, {slots :: kprof_slots:slots(),
-                options :: kprof_options:options(),
-                control :: kprof_control:control(),
-                tiers :: kprof_tiers:tiers(),
-                sampling :: kprof_sampling:sampling(),
-                outlets :: kprof_outlets:outlets(),
-                arming = kprof_arming:new() :: kprof_arming:arming(),
-                seen = kprof_upkeep:new() :: kprof_upkeep:seen(),
-                stale = kprof_stale:new() :: kprof_stale:stale(),
-                unmarked = kprof_unmarked:new() :: kprof_unmarked:unmarked(),
-                load = kprof_load:new() :: kprof_load:load(),
-                ledger = kprof_ledger:new() :: kprof_ledger:ledger(),
-                asks = kprof_asks:new() :: kprof_asks:asks()}).
+-record(trace, {
+    slots :: kprof_slots:slots(),
+    options :: kprof_options:options(),
+    control :: kprof_control:control(),
+    tiers :: kprof_tiers:tiers(),
+    sampling :: kprof_sampling:sampling(),
+    outlets :: kprof_outlets:outlets(),
+    arming = kprof_arming:new() :: kprof_arming:arming(),
+    seen = kprof_upkeep:new() :: kprof_upkeep:seen(),
+    stale = kprof_stale:new() :: kprof_stale:stale(),
+    unmarked = kprof_unmarked:new() :: kprof_unmarked:unmarked(),
+    load = kprof_load:new() :: kprof_load:load(),
+    ledger = kprof_ledger:new() :: kprof_ledger:ledger(),
+    asks = kprof_asks:new() :: kprof_asks:asks()
+}).
 -opaque trace() :: #trace{}.
 
 %% @doc A trace with these options, neither connected nor armed.
 -spec new(kprof_slots:slots(), kprof_options:options()) -> trace().
 new(Slots, #{sample := Asked} = Options) ->
     %% what hands things on to the user is there before new processes are traced
-    #trace{slots = Slots, options = Options, control = kprof_control:new(Options), tiers = kprof_tiers:new(Options),
-           sampling = kprof_sampling:new(Asked), outlets = kprof_outlets:start(Options)}.
+    #trace{
+        slots = Slots,
+        options = Options,
+        control = kprof_control:new(Options),
+        tiers = kprof_tiers:new(Options),
+        sampling = kprof_sampling:new(Asked),
+        outlets = kprof_outlets:start(Options)
+    }.
 
 %% --- arming and undoing ---
 
-%% @doc Connects to the collector, unless that is done, and tells it the time and the tiers. After an error nothing is connected or armed.
+%% @doc Connects to the collector, unless that is done, and tells it the time and the tiers. After
+%% an error nothing is connected or armed.
 -spec connect(trace()) -> {ok, trace()} | {error, term(), trace()}.
 connect(#trace{control = Control} = T) ->
     case kprof_control:is_connected(Control) of
@@ -51,7 +75,8 @@ reach(none, T) ->
         {error, Why} -> {error, Why, T}
     end.
 
-%% The time goes first: the collector reads no trace before the tiers, and without the time it takes its own clock for ours.
+%% The time goes first: the collector reads no trace before the tiers, and without the time it takes
+%% its own clock for ours.
 introduce(T0) ->
     case clock(T0) of
         {ok, T} -> introduced(tell_tiers(T), T);
@@ -64,9 +89,15 @@ introduced({error, Why}, #trace{control = Control} = T) ->
     {error, kprof_control:failure(Why, Control), let_go(T)}.
 
 tell_tiers(#trace{tiers = Tiers, outlets = Outlets, control = Control}) ->
-    kprof_control:tell((maps:merge(kprof_tiers:fields(Tiers), kprof_outlets:fields(Outlets)))#{type => <<"tiers">>}, Control).
+    kprof_control:tell(
+        (maps:merge(kprof_tiers:fields(Tiers), kprof_outlets:fields(Outlets)))#{
+            type => <<"tiers">>
+        },
+        Control
+    ).
 
-%% @doc Has the collector's next message sent to this process, for {@link event/2}. Arming does so, too.
+%% @doc Has the collector's next message sent to this process, for {@link event/2}. Arming does so,
+%% too.
 -spec listen(trace()) -> ok.
 listen(#trace{control = Control}) ->
     kprof_control:listen(Control).
@@ -80,7 +111,14 @@ arm(#trace{control = Control, load = Load} = T0) ->
         {error, Why} -> {error, Why, let_go(T)}
     end.
 
-set(#trace{slots = Slots, options = #{weights := Weights, force_header := Header}, control = Control, sampling = Sampling} = T) ->
+set(
+    #trace{
+        slots = Slots,
+        options = #{weights := Weights, force_header := Header},
+        control = Control,
+        sampling = Sampling
+    } = T
+) ->
     ok = kprof_slots:open(Slots, kprof_slots:new_base()),
     Tiers = kprof_tiers:arm(Slots, Sampling, T#trace.tiers),
     ok = kprof_arming:set(Tiers, kprof_outlets:pids(T#trace.outlets), T#trace.arming),
@@ -92,8 +130,12 @@ set(#trace{slots = Slots, options = #{weights := Weights, force_header := Header
     ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
     ok = kprof_control:started(kprof_slots:base_number(Slots), Control),
     ok = listen(T),
-    T#trace{tiers = Tiers, ledger = kprof_ledger:traced(now_ms(), T#trace.ledger), load = kprof_load:begin_at(now_ms(), T#trace.load),
-            seen = kprof_upkeep:begin_at(SetAt, Tiers, Tracer, Control, T#trace.seen)}.
+    T#trace{
+        tiers = Tiers,
+        ledger = kprof_ledger:traced(now_ms(), T#trace.ledger),
+        load = kprof_load:begin_at(now_ms(), T#trace.load),
+        seen = kprof_upkeep:begin_at(SetAt, Tiers, Tracer, Control, T#trace.seen)
+    }.
 
 %% @doc Everything off but the control connection. What was sent arrives.
 -spec hold(trace()) -> trace().
@@ -123,7 +165,9 @@ wind_down(#trace{slots = Slots} = T) ->
     Tiers = kprof_tiers:count_left_out(Slots, T#trace.tiers),
     ok = kprof_arming:disarm(Tiers, T#trace.arming),
     ok = kprof_tiers:clear_tokens(Tiers),
-    tell_total(T#trace{tiers = kprof_tiers:disarmed(Tiers), arming = kprof_arming:drain(T#trace.arming)}).
+    tell_total(T#trace{
+        tiers = kprof_tiers:disarmed(Tiers), arming = kprof_arming:drain(T#trace.arming)
+    }).
 
 %% @doc Ends a trace that nothing is armed of.
 -spec discard(trace()) -> ok.
@@ -136,18 +180,30 @@ let_go(#trace{slots = Slots, tiers = Tiers, control = Control} = T) ->
     ok = kprof_slots:close(Slots),
     Arming = kprof_arming:drop(Tiers, T#trace.arming),
     %% an answer must not reach the next session: its questions have the same numbers
-    T#trace{tiers = kprof_tiers:disarmed(Tiers), arming = Arming, control = kprof_control:close(Control), asks = kprof_asks:new(),
-            ledger = kprof_ledger:gone(now_ms(), T#trace.ledger)}.
+    T#trace{
+        tiers = kprof_tiers:disarmed(Tiers),
+        arming = Arming,
+        control = kprof_control:close(Control),
+        asks = kprof_asks:new(),
+        ledger = kprof_ledger:gone(now_ms(), T#trace.ledger)
+    }.
 
-%% @doc The guard has tripped: everything is undone, and what is in the port is still delivered. Sampled is half of what was from now on, or
-%% less. The caller tries again in `Pause' ms.
+%% @doc The guard has tripped: everything is undone, and what is in the port is still delivered.
+%% Sampled is half of what was from now on, or less. The caller tries again in `Pause' ms.
 -spec tripped(pos_integer(), trace()) -> trace().
 tripped(Pause, #trace{load = Load, sampling = Before, control = Control} = T0) ->
     Rate = kprof_load:rate(kprof_load:look(now_ms(), Load)),
     Sampling = kprof_sampling:tripped(Rate, now_ms(), Before),
-    T = T0#trace{sampling = Sampling, tiers = kprof_tiers:disarmed(T0#trace.tiers), ledger = kprof_ledger:tripped(T0#trace.ledger)},
-    Text = io_lib:format("the node made trace messages faster than its trace port takes them: paused for ~b s, then ~ts",
-                         [Pause div 1000, kprof_sampling:describe(Sampling)]),
+    T = T0#trace{
+        sampling = Sampling,
+        tiers = kprof_tiers:disarmed(T0#trace.tiers),
+        ledger = kprof_ledger:tripped(T0#trace.ledger)
+    },
+    Text = io_lib:format(
+        "the node made trace messages faster than its trace port takes them: paused for ~b s, "
+        "then ~ts",
+        [Pause div 1000, kprof_sampling:describe(Sampling)]
+    ),
     logger:warning("kprof: ~ts", [Text]),
     ok = kprof_control:stopped(tripped, Text, Control),
     ok = tell_state(paused, Text, T),
@@ -166,20 +222,27 @@ waits(_, T) ->
     untraced(away, T).
 
 untraced(Why, #trace{ledger = Ledger, unmarked = Unmarked} = T) ->
-    T#trace{ledger = kprof_ledger:untraced(now_ms(), Why, Ledger), unmarked = kprof_unmarked:disarmed(Unmarked)}.
+    T#trace{
+        ledger = kprof_ledger:untraced(now_ms(), Why, Ledger),
+        unmarked = kprof_unmarked:disarmed(Unmarked)
+    }.
 
 %% --- what comes ---
 
-%% @doc What a message that the owner got means, if it is the collector's: see {@link kprof_control:event/2}.
--spec event(term(), trace()) -> {message, #{binary() => kprof_msgpack:value()}} | {lost, Why :: unicode:chardata()} | none.
+%% @doc What a message that the owner got means, if it is the collector's: see {@link
+%% kprof_control:event/2}.
+-spec event(term(), trace()) ->
+    {message, #{binary() => kprof_msgpack:value()}} | {lost, Why :: unicode:chardata()} | none.
 event(Info, #trace{control = Control, arming = Arming}) ->
     case kprof_arming:event(Info, Arming) of
         none -> kprof_control:event(Info, Control);
         Lost -> Lost
     end.
 
-%% @doc A linked process or port has ended; `lost' means that there is nothing left that would carry data.
--spec ended(pid() | port(), term(), trace()) -> {ok, trace()} | {lost, Why :: unicode:chardata(), trace()}.
+%% @doc A linked process or port has ended; `lost' means that there is nothing left that would carry
+%% data.
+-spec ended(pid() | port(), term(), trace()) ->
+    {ok, trace()} | {lost, Why :: unicode:chardata(), trace()}.
 ended(From, Why, #trace{arming = Arming0, outlets = Outlets} = T) ->
     case kprof_arming:ended(From, Why, Arming0) of
         {drained, Arming} -> {ok, tell_total(T#trace{arming = Arming})};
@@ -189,7 +252,11 @@ ended(From, Why, #trace{arming = Arming0, outlets = Outlets} = T) ->
 
 %% @doc A monitored process has ended: it may be one that was asked for an identity.
 -spec answered(reference(), term(), trace()) -> trace().
-answered(Ref, Why, #trace{options = #{identity_f := Fun}, asks = Asks0, control = Control} = T) when is_function(Fun) ->
+answered(
+    Ref, Why, #trace{options = #{identity_f := Fun}, asks = Asks0, control = Control} = T
+) when
+    is_function(Fun)
+->
     case kprof_asks:answered(Ref, Why, Fun, Asks0) of
         {Id, Identity, Asks} ->
             ok = kprof_control:identified(Id, Identity, Control),
@@ -202,16 +269,31 @@ answered(_, _, T) ->
 
 %% @doc Does what a message of the collector's wants.
 -spec message(#{binary() => kprof_msgpack:value()}, trace()) -> trace().
-message(#{<<"type">> := <<"identify">>, <<"id">> := Id, <<"m">> := M, <<"f">> := F, <<"args">> := {bin, Args}},
-        #trace{options = #{identity_f := Fun}, asks = Asks, control = Control} = T)
-  when is_integer(Id), is_binary(M), is_binary(F) ->
+message(
+    #{
+        <<"type">> := <<"identify">>,
+        <<"id">> := Id,
+        <<"m">> := M,
+        <<"f">> := F,
+        <<"args">> := {bin, Args}
+    },
+    #trace{options = #{identity_f := Fun}, asks = Asks, control = Control} = T
+) when
+    is_integer(Id), is_binary(M), is_binary(F)
+->
     case is_function(Fun) of
-        true -> T#trace{asks = kprof_asks:ask({Id, M, F, Args}, Fun, Asks)};
-        false -> ok = kprof_control:identified(Id, nil, Control), T
+        true ->
+            T#trace{asks = kprof_asks:ask({Id, M, F, Args}, Fun, Asks)};
+        false ->
+            ok = kprof_control:identified(Id, nil, Control),
+            T
     end;
 message(#{<<"type">> := <<"disarm">>, <<"m">> := M, <<"f">> := F, <<"a">> := A} = Message, T) ->
     take_off({M, F, A}, maps:get(<<"reason">>, Message, <<"no reason given">>), T);
-message(#{<<"type">> := <<"stale">>, <<"tier">> := Tier, <<"label">> := Label}, #trace{slots = Slots, tiers = Tiers, stale = Stale} = T) ->
+message(
+    #{<<"type">> := <<"stale">>, <<"tier">> := Tier, <<"label">> := Label},
+    #trace{slots = Slots, tiers = Tiers, stale = Stale} = T
+) ->
     Known = lists:any(fun(#{name := Name}) -> Name =:= Tier end, kprof_tiers:list(Tiers)),
     case Known andalso kprof_slots:whose(Slots, Label) =/= foreign of
         true -> T#trace{stale = kprof_stale:told(now_ms(), Tier, Label, Stale)};
@@ -244,15 +326,19 @@ changed(After, #trace{tiers = Before, outlets = Outlets, arming = Arming} = T) -
 -spec sample(kprof_sampling:asked(), atom(), trace()) -> {ok, trace()} | {error, string()}.
 sample(Asked, State, #trace{sampling = Sampling, tiers = Tiers} = T) ->
     case {kprof_sampling:is_asked(Asked), Asked, kprof_tiers:has_entries(Tiers)} of
-        {false, _, _} -> {error, "that number is too large"};
-        {true, {per_second, _}, true} -> {error, "entry functions are sampled by one in N only"};
-        {true, _, _} -> {ok, sampled(kprof_sampling:ask(Asked, Sampling), State, T)}
+        {false, _, _} ->
+            {error, "that number is too large"};
+        {true, {per_second, _}, true} ->
+            {error, "entry functions are sampled by one in N only"};
+        {true, _, _} ->
+            {ok, sampled(kprof_sampling:ask(Asked, Sampling), State, T)}
     end.
 
 %% The one place where the sampling changes while a trace is there.
 sampled(Sampling, State, #trace{slots = Slots, tiers = Tiers, arming = Arming} = T0) ->
     T1 = T0#trace{sampling = Sampling},
-    T = case kprof_arming:tracer(Arming) of
+    T =
+        case kprof_arming:tracer(Arming) of
             undefined ->
                 T1;
             _ ->
@@ -263,15 +349,22 @@ sampled(Sampling, State, #trace{slots = Slots, tiers = Tiers, arming = Arming} =
     ok = tell_state(State, ["samples ", kprof_sampling:describe(Sampling)], T),
     T.
 
-%% @doc To be called every {@link kprof_load:interval/0} ms while it is armed: takes as much as this node has room for.
+%% @doc To be called every {@link kprof_load:interval/0} ms while it is armed: takes as much as this
+%% node has room for.
 -spec load(trace()) -> trace().
 load(#trace{sampling = Before, load = Load0, ledger = Ledger} = T0) ->
     Load = kprof_load:look(now_ms(), Load0),
-    T = T0#trace{load = Load, ledger = case kprof_sampling:lowered(Before) of
-                                           true -> kprof_ledger:lowered(kprof_load:interval(), Ledger);
-                                           false -> Ledger
-                                       end},
-    case kprof_sampling:follow(kprof_load:rate(Load), kprof_load:per_cpu(Load), now_ms(), Before) of
+    T = T0#trace{
+        load = Load,
+        ledger =
+            case kprof_sampling:lowered(Before) of
+                true -> kprof_ledger:lowered(kprof_load:interval(), Ledger);
+                false -> Ledger
+            end
+    },
+    case
+        kprof_sampling:follow(kprof_load:rate(Load), kprof_load:per_cpu(Load), now_ms(), Before)
+    of
         Before ->
             T;
         Sampling ->
@@ -283,22 +376,41 @@ load(#trace{sampling = Before, load = Load0, ledger = Ledger} = T0) ->
 log_level(Before, Sampling, Load) ->
     case {kprof_sampling:lowered(Before), kprof_sampling:lowered(Sampling)} of
         {false, true} ->
-            logger:notice("kprof: ~b kB of trace messages a second are too much for this node: sampling ~ts, and more again as the "
-                          "load falls", [kprof_load:rate(Load) div 1000, kprof_sampling:describe(Sampling)]);
+            logger:notice(
+                "kprof: ~b kB of trace messages a second are too much for this node: sampling ~ts, "
+                "and more again as the "
+                "load falls",
+                [kprof_load:rate(Load) div 1000, kprof_sampling:describe(Sampling)]
+            );
         {true, false} ->
-            logger:notice("kprof: the load has fallen: sampling ~ts again", [kprof_sampling:describe(Sampling)]);
+            logger:notice("kprof: the load has fallen: sampling ~ts again", [
+                kprof_sampling:describe(Sampling)
+            ]);
         _ ->
             ok
     end.
 
 %% --- from time to time ---
 
-%% @doc Every half second: sets again what others took off, and takes those out who work for requests that are over, while it is armed.
+%% @doc Every half second: sets again what others took off, and takes those out who work for
+%% requests that are over, while it is armed.
 -spec look(trace()) -> trace().
-look(#trace{arming = Arming, tiers = Tiers, outlets = Outlets, control = Control, seen = Seen} = T) ->
+look(
+    #trace{arming = Arming, tiers = Tiers, outlets = Outlets, control = Control, seen = Seen} =
+        T
+) ->
     case kprof_guard:armed(kprof_arming:tracer(Arming)) of
-        true -> stale(unmarked(T#trace{seen = kprof_upkeep:look(Tiers, kprof_outlets:pids(Outlets), Arming, Control, Seen)}));
-        false -> T      % the guard has undone everything: its word is on its way
+        true ->
+            stale(
+                unmarked(T#trace{
+                    seen = kprof_upkeep:look(
+                        Tiers, kprof_outlets:pids(Outlets), Arming, Control, Seen
+                    )
+                })
+            );
+        % the guard has undone everything: its word is on its way
+        false ->
+            T
     end.
 
 %% @doc The guard has set patterns again.
@@ -319,26 +431,36 @@ stale(#trace{slots = Slots, sampling = Sampling, tiers = Tiers, stale = Before} 
 %% Whether anything begins a request at all.
 unmarked(#trace{slots = Slots, tiers = Tiers, arming = Arming, unmarked = Unmarked} = T) ->
     Tracer = kprof_arming:tracer(Arming),
-    Begun = kprof_slots:seen(Slots) > 0 orelse kprof_tiers:entered(Tiers) orelse kprof_arming:messages(Arming) > 0,
+    Begun =
+        kprof_slots:seen(Slots) > 0 orelse kprof_tiers:entered(Tiers) orelse
+            kprof_arming:messages(Arming) > 0,
     MFAs = [MFA || #{mfa := MFA} <- kprof_tiers:list(Tiers)],
     Looked = T#trace{unmarked = kprof_unmarked:look(now_ms(), Begun, Tracer, MFAs, Unmarked)},
     ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
     Looked.
 
-%% @doc Every second: tells the collector the time, and what stands in its ledger. Nothing while there is no connection.
+%% @doc Every second: tells the collector the time, and what stands in its ledger. Nothing while
+%% there is no connection.
 -spec clock(trace()) -> {ok, trace()} | {error, term()}.
 clock(#trace{slots = Slots, control = Control} = T0) ->
     case kprof_control:is_connected(Control) of
         true ->
-            T = T0#trace{tiers = kprof_tiers:count_left_out(Slots, T0#trace.tiers),
-                         ledger = kprof_ledger:count(now_ms(), T0#trace.ledger)},
+            T = T0#trace{
+                tiers = kprof_tiers:count_left_out(Slots, T0#trace.tiers),
+                ledger = kprof_ledger:count(now_ms(), T0#trace.ledger)
+            },
             Unsampled = kprof_slots:unsampled(Slots),
             Unmarked = T#trace.unmarked,
-            Fields = maps:merge(kprof_ledger:fields(T#trace.ledger), kprof_unmarked:fields(Unmarked)),
+            Fields = maps:merge(
+                kprof_ledger:fields(T#trace.ledger), kprof_unmarked:fields(Unmarked)
+            ),
             case kprof_control:clock(Fields#{unsampled => Unsampled}, Control) of
                 ok ->
                     ok = kprof_slots:sub_unsampled(Slots, Unsampled),
-                    {ok, T#trace{ledger = kprof_ledger:told(T#trace.ledger), unmarked = kprof_unmarked:told(Unmarked)}};
+                    {ok, T#trace{
+                        ledger = kprof_ledger:told(T#trace.ledger),
+                        unmarked = kprof_unmarked:told(Unmarked)
+                    }};
                 {error, _} = Error ->
                     Error
             end;
@@ -351,16 +473,24 @@ clock(#trace{slots = Slots, control = Control} = T0) ->
 %% Of the trace port before the next one, whose labels begin otherwise.
 tell_total(#trace{slots = Slots, arming = Arming, control = Control} = T) ->
     Total = kprof_arming:total(Arming),
-    case Total =/= none andalso kprof_control:is_connected(Control)
-        andalso kprof_control:total(kprof_slots:base_number(Slots), Total, Control) of
+    case
+        Total =/= none andalso kprof_control:is_connected(Control) andalso
+            kprof_control:total(kprof_slots:base_number(Slots), Total, Control)
+    of
         ok -> T#trace{arming = kprof_arming:told(Arming)};
-        _ -> T      % it is when the collector is back
+        % it is when the collector is back
+        _ -> T
     end.
 
 %% @doc Tells the collector the session's state, and why.
 -spec tell_state(atom(), unicode:chardata(), trace()) -> ok.
 tell_state(State, Text, #trace{sampling = Sampling, ledger = Ledger, control = Control}) ->
-    kprof_control:state(State, Text, (kprof_sampling:fields(Sampling))#{trips => kprof_ledger:trips(Ledger)}, Control).
+    kprof_control:state(
+        State,
+        Text,
+        (kprof_sampling:fields(Sampling))#{trips => kprof_ledger:trips(Ledger)},
+        Control
+    ).
 
 %% @doc Answers a tool's command.
 -spec steered(term(), boolean(), unicode:chardata(), trace()) -> ok.
@@ -372,7 +502,8 @@ steered(Id, Ok, Text, #trace{control = Control}) ->
 describe(#trace{sampling = Sampling}) ->
     kprof_sampling:describe(Sampling).
 
-%% @doc A line of text for each tier whose function is not on this node, and one when there are processes that cannot be traced.
+%% @doc A line of text for each tier whose function is not on this node, and one when there are
+%% processes that cannot be traced.
 -spec warnings(trace()) -> [string()].
 warnings(#trace{tiers = Tiers, seen = Seen}) ->
     kprof_upkeep:warnings(Tiers, Seen).
@@ -382,8 +513,11 @@ warnings(#trace{tiers = Tiers, seen = Seen}) ->
 armed(#trace{tiers = AllTiers, arming = Arming, seen = Seen, unmarked = Unmarked}) ->
     Tiers = kprof_tiers:list(AllTiers),
     Calls = kprof_unmarked:calls(Unmarked),
-    kprof_armed:lines(Tiers, kprof_arming:tracer(Arming))
-        ++ [{warning, unicode:characters_to_binary(Line)} || Line <- kprof_upkeep:foreign(Seen) ++ kprof_armed:unmarked(Calls, Tiers)].
+    kprof_armed:lines(Tiers, kprof_arming:tracer(Arming)) ++
+        [
+            {warning, unicode:characters_to_binary(Line)}
+         || Line <- kprof_upkeep:foreign(Seen) ++ kprof_armed:unmarked(Calls, Tiers)
+        ].
 
 %% @doc Where its collector listens.
 -spec collector(trace()) -> {Host :: string(), inet:port_number()}.

@@ -1,20 +1,41 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The trace port, the flags and the patterns: opening, setting, and undoing exactly what was set.
+%% @doc The trace port, the flags and the patterns: opening, setting, and undoing exactly what was
+%% set.
 %%
-%% The port is the one of dbg:trace_port(ip, ...), opened without dbg: its driver listens for one client on an
-%% ephemeral port, and that client must be us.
+%% The port is the one of dbg:trace_port(ip, ...), opened without dbg: its driver listens for one
+%% client on an ephemeral port, and that client must be us.
 -module(kprof_tracer).
 
--export([open/0, port/1, keeper/1, prove/2, close/2, set_flags/3, no_return_to/2, set_patterns/2, state/2, others/1, undo/2,
-         undo_patterns/2, count_calls/2, counted_calls/2, count_no_calls/2, missing/2, absent/2, flags_owner/1, foreign_processes/1]).
+-export([
+    open/0,
+    port/1,
+    keeper/1,
+    prove/2,
+    close/2,
+    set_flags/3,
+    no_return_to/2,
+    set_patterns/2,
+    state/2,
+    others/1,
+    undo/2,
+    undo_patterns/2,
+    count_calls/2,
+    counted_calls/2,
+    count_no_calls/2,
+    missing/2,
+    absent/2,
+    flags_owner/1,
+    foreign_processes/1
+]).
 
 -export_type([tracer/0, pattern/0]).
 
--opaque tracer() :: {port(), kprof_vm:session(), Keeper :: pid()}.    % keep it: the session ends with its handle
+% keep it: the session ends with its handle
+-opaque tracer() :: {port(), kprof_vm:session(), Keeper :: pid()}.
 -type pattern() :: {mfa(), [tuple()]}.
 
-%% Messages the driver keeps while its client is slow. Below 1000 it can crash the node; the node's memory is
-%% bounded by the guard, not by this.
+%% Messages the driver keeps while its client is slow. Below 1000 it can crash the node; the node's
+%% memory is bounded by the guard, not by this.
 -define(QUEUE, 8192).
 -define(FLAGS, [call, arity, monotonic_timestamp]).
 %% All that can be set on a process, the last ones by match specifications.
@@ -25,10 +46,12 @@
 -define(LINGER_MS, 100).
 -define(BUFFER, 262144).
 
-%% @doc Opens a trace port and its one client connection, proven to be ours before anything is traced ({@link prove/2}). Both live as
-%% long as the caller: it hears of the port's end as if it were linked to it, and when it ends itself, however it does, what is traced
-%% ends before the port. (Where processes are traced for scheduling, the other way round could kill the VM, otp#5984.) The connection
-%% ends when the port does, by itself, and never before: whoever reads it may die, but must not close it.
+%% @doc Opens a trace port and its one client connection, proven to be ours before anything is
+%% traced ({@link prove/2}). Both live as long as the caller: it hears of the port's end as if it
+%% were linked to it, and when it ends itself, however it does, what is traced ends before the port.
+%% (Where processes are traced for scheduling, the other way round could kill the VM, otp#5984.) The
+%% connection ends when the port does, by itself, and never before: whoever reads it may die, but
+%% must not close it.
 -spec open() -> {ok, tracer(), gen_tcp:socket()} | {error, term()}.
 open() ->
     case load_driver() of
@@ -59,15 +82,19 @@ connect(Port) ->
     case gen_tcp:connect({127, 0, 0, 1}, Number, Options, ?PROOF_MS) of
         {ok, Socket} ->
             case prove(Port, Socket) of
-                ok -> {ok, Socket};
-                Error -> ok = gen_tcp:close(Socket), Error
+                ok ->
+                    {ok, Socket};
+                Error ->
+                    ok = gen_tcp:close(Socket),
+                    Error
             end;
         Error ->
             Error
     end.
 
-%% @doc Proves that a socket is the port's one client: a frame of random bytes that went into the port must be the first thing that comes
-%% out of the socket. Who holds the place instead gets those bytes and nothing else, and who sits behind the socket cannot know them.
+%% @doc Proves that a socket is the port's one client: a frame of random bytes that went into the
+%% port must be the first thing that comes out of the socket. Who holds the place instead gets those
+%% bytes and nothing else, and who sits behind the socket cannot know them.
 -spec prove(port(), gen_tcp:socket()) -> ok | {error, taken}.
 prove(Port, Socket) ->
     Nonce = nonce(),
@@ -77,19 +104,23 @@ prove(Port, Socket) ->
         _ -> {error, taken}
     end.
 
-%% A port whose client goes takes the next one, with what still waits to be sent, and strangers may be standing in line. So the owner of
-%% both is a process that does nothing else. It uses the driver, too: that is unloaded, and its ports with it, when its last user ends.
+%% A port whose client goes takes the next one, with what still waits to be sent, and strangers may
+%% be standing in line. So the owner of both is a process that does nothing else. It uses the
+%% driver, too: that is unloaded, and its ports with it, when its last user ends.
 keep(Port, Session, Socket) ->
     Owner = self(),
     {Keeper, Ref} = spawn_monitor(fun() ->
         _ = load_driver(),
         Owner ! {keeps, self()},
-        keeper(Port, Session, Owner, erlang:monitor(port, Port), erlang:monitor(process, Owner)),
+        keeper(
+            Port, Session, Owner, erlang:monitor(port, Port), erlang:monitor(process, Owner)
+        ),
         gen_tcp:close(Socket)
     end),
     receive
         {keeps, Keeper} -> _ = erlang:demonitor(Ref, [flush]);
-        {'DOWN', Ref, process, _, _} -> ok    % then nothing below works, and the port is told to have ended
+        % then nothing below works, and the port is told to have ended
+        {'DOWN', Ref, process, _, _} -> ok
     end,
     ok = gen_tcp:controlling_process(Socket, Keeper),
     _ = quietly(fun() -> erlang:port_connect(Port, Keeper) end),
@@ -102,7 +133,9 @@ keeper(Port, Session, Owner, PortRef, OwnerRef) ->
             Owner ! {'EXIT', Port, Why};
         {'DOWN', OwnerRef, process, _, _} ->
             _ = kprof_vm:end_session(Session),
-            receive after ?LINGER_MS -> quietly(fun() -> port_close(Port) end) end
+            receive
+            after ?LINGER_MS -> quietly(fun() -> port_close(Port) end)
+            end
     end.
 
 %% Not from OTP's crypto, which the node may not have, or not have loaded.
@@ -133,10 +166,17 @@ load_driver([], Why) ->
     {error, {trace_driver, Why}};
 load_driver([Dir | Dirs], Before) ->
     case erl_ddll:load_driver(Dir, "trace_ip_drv") of
-        ok -> ok;
+        ok ->
+            ok;
         {error, Why} ->
             Exists = filelib:wildcard(filename:join(Dir, "trace_ip_drv.*")) =/= [],
-            load_driver(Dirs, if Exists -> Why; true -> Before end)
+            load_driver(
+                Dirs,
+                if
+                    Exists -> Why;
+                    true -> Before
+                end
+            )
     end.
 
 %% @doc The port, for who watches it.
@@ -149,15 +189,21 @@ port({Port, _, _}) ->
 keeper({_, _, Keeper}) ->
     Keeper.
 
-%% @doc Closes the port. With `drain' what the node has sent to it reaches the driver first: a round trip that
-%% queues behind the trace messages, given up after 2 seconds.
+%% @doc Closes the port. With `drain' what the node has sent to it reaches the driver first: a round
+%% trip that queues behind the trace messages, given up after 2 seconds.
 -spec close(tracer(), drain | now) -> ok.
 close({Port, _, _}, now) ->
     close_port(Port);
 close({Port, _, _}, drain) ->
-    {Pid, Ref} = spawn_monitor(fun() -> quietly(fun() -> erlang:port_control(Port, $p, "") end) end),
-    receive {'DOWN', Ref, process, Pid, _} -> ok
-    after 2000 -> exit(Pid, kill), _ = erlang:demonitor(Ref, [flush]), ok
+    {Pid, Ref} = spawn_monitor(fun() ->
+        quietly(fun() -> erlang:port_control(Port, $p, "") end)
+    end),
+    receive
+        {'DOWN', Ref, process, Pid, _} -> ok
+    after 2000 ->
+        exit(Pid, kill),
+        _ = erlang:demonitor(Ref, [flush]),
+        ok
     end.
 
 %% port_close waits behind what is queued: that is nothing to wait for.
@@ -167,19 +213,21 @@ close_port(Port) ->
 
 %% The port may be closed already.
 quietly(Fun) ->
-    try Fun()
-    catch error:badarg -> closed
+    try
+        Fun()
+    catch
+        error:badarg -> closed
     end.
 
-%% @doc Sets the process flags on all processes, those to come included, but not on `Exempt', the shim's own. `More' are flags
-%% besides the ones that every trace needs.
+%% @doc Sets the process flags on all processes, those to come included, but not on `Exempt', the
+%% shim's own. `More' are flags besides the ones that every trace needs.
 -spec set_flags(tracer(), [return_to], [pid()]) -> ok.
 set_flags({_, Session, _}, More, Exempt) ->
     ok = kprof_vm:trace(Session, all, true, More ++ ?FLAGS),
     lists:foreach(fun(Pid) -> kprof_vm:trace(Session, Pid, false, ?ALL_FLAGS) end, Exempt).
 
-%% @doc Takes return_to off all processes. From OTP 27 on the VM takes all flags off processes to come when it is told to take one:
-%% the others are set again.
+%% @doc Takes return_to off all processes. From OTP 27 on the VM takes all flags off processes to
+%% come when it is told to take one: the others are set again.
 -spec no_return_to(tracer(), [pid()]) -> ok.
 no_return_to({_, Session, _} = Tracer, Exempt) ->
     ok = kprof_vm:trace(Session, all, false, [return_to]),
@@ -190,7 +238,8 @@ no_return_to({_, Session, _} = Tracer, Exempt) ->
 set_patterns({_, Session, _}, Patterns) ->
     lists:foreach(fun({MFA, Spec}) -> kprof_vm:pattern(Session, MFA, Spec) end, Patterns).
 
-%% @doc The patterns that are not in force although their functions are there: after a reload of their module.
+%% @doc The patterns that are not in force although their functions are there: after a reload of
+%% their module.
 -spec missing(tracer(), [pattern()]) -> [pattern()].
 missing({_, Session, _}, Patterns) ->
     [P || {MFA, _} = P <- Patterns, kprof_vm:info(Session, MFA, traced) =:= false].
@@ -210,7 +259,8 @@ state({_, Session, _}, {MFA, Spec}) ->
         _ -> foreign
     end.
 
-%% @doc Who else traces on this node, as far as that can be told: names of trace sessions, or the tracer of processes to come.
+%% @doc Who else traces on this node, as far as that can be told: names of trace sessions, or the
+%% tracer of processes to come.
 -spec others(tracer()) -> [term()].
 others({Port, Session, _}) ->
     [Other || Other <- kprof_vm:others(Session), Other =/= Port].
@@ -220,7 +270,8 @@ others({Port, Session, _}) ->
 flags_owner({Port, Session, _}) ->
     case kprof_vm:info(Session, new, tracer) of
         Port -> us;
-        ended -> us;      % and the guard's word of that is on its way
+        % and the guard's word of that is on its way
+        ended -> us;
         [] -> nobody;
         Other -> {other, Other}
     end.
@@ -230,8 +281,8 @@ flags_owner({Port, Session, _}) ->
 foreign_processes({_, Session, _}) ->
     kprof_vm:foreign_processes(Session).
 
-%% @doc Takes flags and patterns off. Processes that somebody else traces, and patterns that are not ours (any more), are
-%% left alone. The port may be closed already.
+%% @doc Takes flags and patterns off. Processes that somebody else traces, and patterns that are not
+%% ours (any more), are left alone. The port may be closed already.
 -spec undo(tracer(), [pattern()]) -> ok.
 undo({_, Session, _} = Tracer, Patterns) ->
     case kprof_vm:end_session(Session) of
@@ -243,8 +294,8 @@ undo({_, Session, _} = Tracer, Patterns) ->
             undo_patterns(Tracer, Patterns)
     end.
 
-%% @doc Has the VM count the calls of functions, but not of those that somebody else counts, and returns which. The guard knows, before it
-%% is done: {@link undo/2} ends that, too.
+%% @doc Has the VM count the calls of functions, but not of those that somebody else counts, and
+%% returns which. The guard knows, before it is done: {@link undo/2} ends that, too.
 -spec count_calls(tracer(), [mfa()]) -> [mfa()].
 count_calls({_, Session, _}, MFAs) ->
     Free = [MFA || MFA <- MFAs, kprof_vm:info(Session, MFA, call_count) =:= false],
@@ -277,9 +328,11 @@ known_counted() ->
 -spec undo_patterns(tracer(), [pattern()]) -> ok.
 undo_patterns({_, Session, _}, Patterns) ->
     lists:foreach(
-      fun({MFA, Spec}) ->
-              case kprof_vm:info(Session, MFA, match_spec) of
-                  Spec -> kprof_vm:pattern(Session, MFA, false);
-                  _ -> 0
-              end
-      end, Patterns).
+        fun({MFA, Spec}) ->
+            case kprof_vm:info(Session, MFA, match_spec) of
+                Spec -> kprof_vm:pattern(Session, MFA, false);
+                _ -> 0
+            end
+        end,
+        Patterns
+    ).

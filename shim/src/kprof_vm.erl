@@ -1,23 +1,41 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The VM's trace functions, the same on every release. Nothing else in the shim knows one from another.
+%% @doc The VM's trace functions, the same on every release. Nothing else in the shim knows one from
+%% another.
 %%
-%% From OTP 27 on, flags and patterns live in a trace session of our own: other tools trace beside it, and neither see nor clear
-%% what is in it. Before, the node has one set of patterns and each process one tracer: who comes second must stay away, which
-%% {@link function/1}, {@link foreign_tracer/0} and {@link foreign_processes/1} are for.
+%% From OTP 27 on, flags and patterns live in a trace session of our own: other tools trace beside
+%% it, and neither see nor clear what is in it. Before, the node has one set of patterns and each
+%% process one tracer: who comes second must stay away, which {@link function/1}, {@link
+%% foreign_tracer/0} and {@link foreign_processes/1} are for.
 %%
-%% A session lives as long as its handle is kept. What is set in one that has ended is set nowhere, and is no error: the guard may end
-%% it under the hands of who is setting.
+%% A session lives as long as its handle is kept. What is set in one that has ended is set nowhere,
+%% and is no error: the guard may end it under the hands of who is setting.
 -module(kprof_vm).
 
--export([session/1, end_session/1, trace/4, pattern/3, count/3, info/3, function/1, foreign_tracer/0, foreign_processes/1,
-         others/1, kills_in_silence/0, unsafe/1, unsafe/2, version/0]).
+-export([
+    session/1,
+    end_session/1,
+    trace/4,
+    pattern/3,
+    count/3,
+    info/3,
+    function/1,
+    foreign_tracer/0,
+    foreign_processes/1,
+    others/1,
+    kills_in_silence/0,
+    unsafe/1, unsafe/2,
+    version/0
+]).
 
 -export_type([session/0, danger/0]).
 
--opaque session() :: port() | {reference(), term()}.    % before OTP 27 the port stands for all that is traced to it
--type danger() :: {Issue :: pos_integer(), What :: string()}.    % an issue of github.com/erlang/otp, and what it does
+% before OTP 27 the port stands for all that is traced to it
+-opaque session() :: port() | {reference(), term()}.
+% an issue of github.com/erlang/otp, and what it does
+-type danger() :: {Issue :: pos_integer(), What :: string()}.
 
-%% The first version of erts in each line of releases in which otp#11624 is mended, such as [[15, 2, 7, 9], [17, 1, 2]]: none is known.
+%% The first version of erts in each line of releases in which otp#11624 is mended, such as [[15, 2,
+%% 7, 9], [17, 1, 2]]: none is known.
 -define(GC_MENDED, []).
 
 %% @doc Begins a session that traces to a port. Nothing is traced yet.
@@ -28,8 +46,8 @@ session(Port) ->
         false -> Port
     end.
 
-%% @doc Ends a session together with all that was set in it; ended already is fine. `false': this release knows no sessions, and what was
-%% set is still there, for the caller to take off.
+%% @doc Ends a session together with all that was set in it; ended already is fine. `false': this
+%% release knows no sessions, and what was set is still there, for the caller to take off.
 -spec end_session(session()) -> boolean().
 end_session(Port) when is_port(Port) ->
     false;
@@ -37,8 +55,8 @@ end_session(Session) ->
     _ = trace:session_destroy(Session),
     true.
 
-%% @doc Sets or clears flags: of `all' processes, those to come included, or of one. A process that is gone or that somebody else
-%% traces is left alone, and so is everything once the port is closed.
+%% @doc Sets or clears flags: of `all' processes, those to come included, or of one. A process that
+%% is gone or that somebody else traces is left alone, and so is everything once the port is closed.
 -spec trace(session(), all | pid(), boolean(), [atom()]) -> ok.
 trace(Session, What, On, Flags) ->
     try trace_flags(Session, What, On, Flags) of
@@ -52,14 +70,16 @@ trace_flags(Port, What, On, Flags) when is_port(Port) ->
 trace_flags(Session, What, On, Flags) ->
     trace:process(Session, What, On, Flags).
 
-%% @doc Sets the pattern of a function, for local calls, too; `false' takes it off. Returns how many functions match, 0 or 1.
+%% @doc Sets the pattern of a function, for local calls, too; `false' takes it off. Returns how many
+%% functions match, 0 or 1.
 -spec pattern(session(), mfa(), [tuple()] | false) -> non_neg_integer().
 pattern(Port, MFA, Spec) when is_port(Port) ->
     erlang:trace_pattern(MFA, Spec, [local]);
 pattern(Session, MFA, Spec) ->
     unless_ended(Session, 0, fun() -> trace:function(Session, MFA, Spec, [local]) end).
 
-%% @doc Has the calls of a function counted, in all processes, or no longer. What is gone or ended is left alone.
+%% @doc Has the calls of a function counted, in all processes, or no longer. What is gone or ended
+%% is left alone.
 -spec count(session(), mfa(), boolean()) -> ok.
 count(Port, MFA, On) when is_port(Port) ->
     _ = erlang:trace_pattern(MFA, On, [call_count]),
@@ -68,20 +88,28 @@ count(Session, MFA, On) ->
     _ = unless_ended(Session, 0, fun() -> trace:function(Session, MFA, On, [call_count]) end),
     ok.
 
-%% @doc What `erlang:trace_info/2' tells of processes to come or of a function, the value alone; `ended' of a session that is over.
+%% @doc What `erlang:trace_info/2' tells of processes to come or of a function, the value alone;
+%% `ended' of a session that is over.
 -spec info(session(), new | mfa(), atom()) -> term().
 info(Port, What, Item) when is_port(Port) ->
     element(2, erlang:trace_info(What, Item));
 info(Session, What, Item) ->
     unless_ended(Session, ended, fun() -> element(2, trace:info(Session, What, Item)) end).
 
-%% @doc Whether a function is there, and free for us to trace: `taken' when somebody else does and we cannot be beside them.
+%% @doc Whether a function is there, and free for us to trace: `taken' when somebody else does and
+%% we cannot be beside them.
 -spec function(mfa()) -> absent | free | taken.
 function(MFA) ->
     case erlang:trace_info(MFA, traced) of
-        {traced, undefined} -> absent;
-        {traced, false} -> free;
-        {traced, _} -> case has_sessions() of true -> free; false -> taken end
+        {traced, undefined} ->
+            absent;
+        {traced, false} ->
+            free;
+        {traced, _} ->
+            case has_sessions() of
+                true -> free;
+                false -> taken
+            end
     end.
 
 %% @doc Who traces processes to come, when we would take that from them. Ask while we trace nothing.
@@ -93,34 +121,51 @@ foreign_tracer() ->
         {tracer, Tracer} -> {tracer, Tracer}
     end.
 
-%% @doc How many processes somebody else traces, so that we cannot. Takes some microseconds a process before OTP 27.
+%% @doc How many processes somebody else traces, so that we cannot. Takes some microseconds a
+%% process before OTP 27.
 -spec foreign_processes(session()) -> non_neg_integer().
 foreign_processes(Port) when is_port(Port) ->
-    length([P || P <- processes(), {tracer, Tracer} <- [erlang:trace_info(P, tracer)], Tracer =/= [], Tracer =/= Port]);
+    length([
+        P
+     || P <- processes(),
+        {tracer, Tracer} <- [erlang:trace_info(P, tracer)],
+        Tracer =/= [],
+        Tracer =/= Port
+    ]);
 foreign_processes(_) ->
     0.
 
-%% @doc Who else traces here: names of other trace sessions, and the tracer of processes to come outside of sessions.
+%% @doc Who else traces here: names of other trace sessions, and the tracer of processes to come
+%% outside of sessions.
 -spec others(session()) -> [term()].
 others(Session) ->
-    Sessions = case is_port(Session) of
-                   true -> [];
-                   false -> [Name || {Name, _} = S <- trace:session_info(all), S =/= element(2, Session), Name =/= legacy]
-               end,
+    Sessions =
+        case is_port(Session) of
+            true ->
+                [];
+            false ->
+                [
+                    Name
+                 || {Name, _} = S <- trace:session_info(all),
+                    S =/= element(2, Session),
+                    Name =/= legacy
+                ]
+        end,
     case erlang:trace_info(new, tracer) of
         {tracer, []} -> Sessions;
         {tracer, Tracer} -> Sessions ++ [Tracer]
     end.
 
-%% @doc Whether a process that is killed is gone without a trace message but for the one of its death. Before OTP 27 the calls that it was
-%% in end by an exception each.
+%% @doc Whether a process that is killed is gone without a trace message but for the one of its
+%% death. Before OTP 27 the calls that it was in end by an exception each.
 -spec kills_in_silence() -> boolean().
 kills_in_silence() ->
     has_sessions().
 
-%% @doc Why tracing processes for this could kill this node. Measured with processes that are on dirty schedulers all the time: erts
-%% 13.1.5 died within 300 rounds of setting and clearing either flag; 15.2.7 and 17.1 did not in 20,000 with `running' in a session that
-%% ended before its port did, but within 200 where the port was first ({@link kprof_tracer:open/0} sees to that).
+%% @doc Why tracing processes for this could kill this node. Measured with processes that are on
+%% dirty schedulers all the time: erts 13.1.5 died within 300 rounds of setting and clearing either
+%% flag; 15.2.7 and 17.1 did not in 20,000 with `running' in a session that ended before its port
+%% did, but within 200 where the port was first ({@link kprof_tracer:open/0} sees to that).
 -spec unsafe(garbage_collection | running) -> no | danger().
 unsafe(Flag) ->
     unsafe(Flag, version()).
@@ -128,13 +173,19 @@ unsafe(Flag) ->
 %% @doc The same of any version of erts.
 -spec unsafe(garbage_collection | running, Erts :: [non_neg_integer()]) -> no | danger().
 unsafe(_, Erts) when Erts < [13, 2] ->
-    {6448, "a process that is on a dirty scheduler (for a file, say, or to collect a large heap) when the trace ends takes the VM down "
-           "with it"};
+    {6448,
+        "a process that is on a dirty scheduler (for a file, say, or to collect a large heap) when "
+        "the trace ends takes the VM down "
+        "with it"};
 unsafe(garbage_collection, Erts) when Erts >= [15] ->
     case [V || V <- ?GC_MENDED, hd(V) =:= hd(Erts), Erts >= V] of
-        [] -> {11624, "a process whose garbage collections are traced in two trace sessions takes the VM down with it, and any tool may "
-                      "open a second one"};
-        _ -> no
+        [] ->
+            {11624,
+                "a process whose garbage collections are traced in two trace sessions takes the VM "
+                "down with it, and any tool may "
+                "open a second one"};
+        _ ->
+            no
     end;
 unsafe(_, _) ->
     no.
@@ -142,12 +193,18 @@ unsafe(_, _) ->
 %% @doc The version of erts, as a list that compares.
 -spec version() -> [non_neg_integer()].
 version() ->
-    [list_to_integer(N) || N <- string:lexemes(hd(string:lexemes(erlang:system_info(version), "-")), ".")].
+    [
+        list_to_integer(N)
+     || N <- string:lexemes(hd(string:lexemes(erlang:system_info(version), "-")), ".")
+    ].
 
 unless_ended(Session, Ended, Fun) ->
-    try Fun()
+    try
+        Fun()
     catch
-        error:badarg:Stack -> has_ended(Session) orelse erlang:raise(error, badarg, Stack), Ended
+        error:badarg:Stack ->
+            has_ended(Session) orelse erlang:raise(error, badarg, Stack),
+            Ended
     end.
 
 has_ended(Session) ->

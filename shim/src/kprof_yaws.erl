@@ -4,20 +4,21 @@
 %% appmods = </, kprof_yaws>
 %% <opaque>
 %%     kprof_appmod = my_appmod
-%% </opaque>
-%% '''
-%% or let yours call it: `out(Arg) -> kprof_yaws:out(Arg, fun handle/1)', which also goes for the out functions of .yaws pages.
+%% </opaque> ''' or let yours call it: `out(Arg) -> kprof_yaws:out(Arg, fun handle/1)', which also
+%% goes for the out functions of .yaws pages.
 %%
-%% A request is one run of out/1, or several when the body comes in parts (`get_more'). What yaws sends afterwards is not in it, nor are
-%% streams. (When a client leaves in the middle of such a body, yaws ends the process, and so the request, in an error.)
-%% Its status is that among what out/1 returns; what it raises, or returns as `{'EXIT', Reason}', is an error. `out(Arg, Fun,
-%% fun(Method, Path) -> Route end)' names requests; without it see {@link kprof_web:identity/1}. kprof_helper tells how this module gets
-%% into a node.
+%% A request is one run of out/1, or several when the body comes in parts (`get_more'). What yaws
+%% sends afterwards is not in it, nor are streams. (When a client leaves in the middle of such a
+%% body, yaws ends the process, and so the request, in an error.) Its status is that among what
+%% out/1 returns; what it raises, or returns as `{'EXIT', Reason}', is an error. `out(Arg, Fun,
+%% fun(Method, Path) -> Route end)' names requests; without it see {@link kprof_web:identity/1}.
+%% kprof_helper tells how this module gets into a node.
 -module(kprof_yaws).
 
 -export([out/1, out/2, out/3]).
 
--define(KEY, '$kprof_yaws').    % the request whose body comes in parts
+% the request whose body comes in parts
+-define(KEY, '$kprof_yaws').
 
 %% @doc What yaws calls of an appmod. It goes on to the one that the server's opaque names.
 -spec out(term()) -> term().
@@ -31,13 +32,20 @@ out(Arg, Fun) ->
     out(Arg, Fun, undefined).
 
 %% @doc Runs `Fun' as a request. `Route' names it.
--spec out(Arg, fun((Arg) -> Out), undefined | fun((Method :: binary(), Path :: binary()) -> term())) -> Out.
+-spec out(
+    Arg, fun((Arg) -> Out), undefined | fun((Method :: binary(), Path :: binary()) -> term())
+) -> Out.
 out(Arg, Fun, Route) ->
-    Request = case erase(?KEY) of
-                  undefined -> kprof_helper:begin_request(fun(Name) -> header(Name, Arg) end,
-                                                          fun() -> facts(Arg, undefined, Route) end);
-                  Open -> Open
-              end,
+    Request =
+        case erase(?KEY) of
+            undefined ->
+                kprof_helper:begin_request(
+                    fun(Name) -> header(Name, Arg) end,
+                    fun() -> facts(Arg, undefined, Route) end
+                );
+            Open ->
+                Open
+        end,
     try Fun(Arg) of
         {get_more, _, _} = More when Request =/= off ->
             _ = put(?KEY, Request),
@@ -60,19 +68,41 @@ appmod(Opaque) ->
     end.
 
 header(Name, Arg) ->
-    kprof_helper:header(Name, [{Key, Value} || {http_header, _, Key, _, Value} <- yaws_api:headers_other(yaws_api:arg_headers(Arg))]).
+    kprof_helper:header(Name, [
+        {Key, Value}
+     || {http_header, _, Key, _, Value} <- yaws_api:headers_other(yaws_api:arg_headers(Arg))
+    ]).
 
 facts(Arg, Status, Route) ->
     Req = yaws_api:arg_req(Arg),
-    Path = case yaws_api:http_request_path(Req) of
-               {abs_path, Text} -> Text;
-               Other -> Other
-           end,
-    #{method => yaws_api:http_request_method(Req), path => Path, status => Status, named => true, route => Route}.
+    Path =
+        case yaws_api:http_request_path(Req) of
+            {abs_path, Text} -> Text;
+            Other -> Other
+        end,
+    #{
+        method => yaws_api:http_request_method(Req),
+        path => Path,
+        status => Status,
+        named => true,
+        route => Route
+    }.
 
 %% The last one counts, as it does for yaws.
 status(Out) when is_list(Out) ->
-    lists:foldl(fun(Part, Before) -> case status(Part) of undefined -> Before; New -> New end end, undefined, Out);
-status({status, Status}) -> Status;
-status({'EXIT', Reason}) -> {exit, Reason};
-status(_) -> undefined.
+    lists:foldl(
+        fun(Part, Before) ->
+            case status(Part) of
+                undefined -> Before;
+                New -> New
+            end
+        end,
+        undefined,
+        Out
+    );
+status({status, Status}) ->
+    Status;
+status({'EXIT', Reason}) ->
+    {exit, Reason};
+status(_) ->
+    undefined.

@@ -4,41 +4,126 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
--export([strangers_in_line/1, traces_a_request/1, undoes_everything/1, refuses_before_tracing/1, no_collector/1, collector_says_bye/1,
-         reconnects/1, dead_man/1, kprof_node_silent/1, code_reload/1, flags_taken_off/1, gauge_trips/1,
-         slow_collector/1, losses_told/1, steered/1, web_in_flight/1, weights/1,
-         session_crash/1, guard_crash/1, both_crash/1, app_stop_while_tracing/1,
-         app_stop_while_stuck/1,
-         samples/1, asks/1, disarm/1, stale_labels/1, stats_dumper/1, print_calls/1, returns_none/1, returns_none_taken_off/1, spawns/1,
-         spawns_of_others/1, deaths/1, undoes_all_flags/1, gc_and_scheduling/1, token_lost/1, module_comes_later/1, slow_call_callback/1,
-         do_apply_outcomes/1, across_processes/1, foreign_tracing_untouched/1, foreign_tracer/1,
-         rubbish_from_collector/1, own_processes_untraced/1]).
+-export([
+    strangers_in_line/1,
+    traces_a_request/1,
+    undoes_everything/1,
+    refuses_before_tracing/1,
+    no_collector/1,
+    collector_says_bye/1,
+    reconnects/1,
+    dead_man/1,
+    kprof_node_silent/1,
+    code_reload/1,
+    flags_taken_off/1,
+    gauge_trips/1,
+    slow_collector/1,
+    losses_told/1,
+    steered/1,
+    web_in_flight/1,
+    weights/1,
+    session_crash/1,
+    guard_crash/1,
+    both_crash/1,
+    app_stop_while_tracing/1,
+    app_stop_while_stuck/1,
+    samples/1,
+    asks/1,
+    disarm/1,
+    stale_labels/1,
+    stats_dumper/1,
+    print_calls/1,
+    returns_none/1,
+    returns_none_taken_off/1,
+    spawns/1,
+    spawns_of_others/1,
+    deaths/1,
+    undoes_all_flags/1,
+    gc_and_scheduling/1,
+    token_lost/1,
+    module_comes_later/1,
+    slow_call_callback/1,
+    do_apply_outcomes/1,
+    across_processes/1,
+    foreign_tracing_untouched/1,
+    foreign_tracer/1,
+    rubbish_from_collector/1,
+    own_processes_untraced/1
+]).
 
--define(TIERS, {tier_config, [{outer, {kprof_test_app, outer, 1}}, {inner, {kprof_test_app, inner, 1}}]}).
+-define(TIERS,
+    {tier_config, [{outer, {kprof_test_app, outer, 1}}, {inner, {kprof_test_app, inner, 1}}]}
+).
 
 %% Limits are for what hangs, here and below: ten times what is usual, and more.
 suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
-    [traces_a_request, undoes_everything, refuses_before_tracing, no_collector, collector_says_bye, reconnects, dead_man,
-     kprof_node_silent, code_reload, flags_taken_off, gauge_trips, steered, web_in_flight, weights,
-     slow_collector, losses_told, session_crash,
-     guard_crash, both_crash, app_stop_while_tracing, app_stop_while_stuck, samples, asks, disarm, stale_labels, stats_dumper, print_calls,
-     returns_none,
-     returns_none_taken_off, spawns, spawns_of_others, deaths,
-     undoes_all_flags, gc_and_scheduling, token_lost, module_comes_later, slow_call_callback, do_apply_outcomes, across_processes,
-     foreign_tracing_untouched, foreign_tracer, rubbish_from_collector, own_processes_untraced,
-     strangers_in_line].
+    [
+        traces_a_request,
+        undoes_everything,
+        refuses_before_tracing,
+        no_collector,
+        collector_says_bye,
+        reconnects,
+        dead_man,
+        kprof_node_silent,
+        code_reload,
+        flags_taken_off,
+        gauge_trips,
+        steered,
+        web_in_flight,
+        weights,
+        slow_collector,
+        losses_told,
+        session_crash,
+        guard_crash,
+        both_crash,
+        app_stop_while_tracing,
+        app_stop_while_stuck,
+        samples,
+        asks,
+        disarm,
+        stale_labels,
+        stats_dumper,
+        print_calls,
+        returns_none,
+        returns_none_taken_off,
+        spawns,
+        spawns_of_others,
+        deaths,
+        undoes_all_flags,
+        gc_and_scheduling,
+        token_lost,
+        module_comes_later,
+        slow_call_callback,
+        do_apply_outcomes,
+        across_processes,
+        foreign_tracing_untouched,
+        foreign_tracer,
+        rubbish_from_collector,
+        own_processes_untraced,
+        strangers_in_line
+    ].
 
 init_per_testcase(Case, Config) ->
-    Paths = lists:append([["-pa", D] || D <- [filename:dirname(code:which(M)) || M <- [kprof, ?MODULE]]]),
-    {ok, Peer, _} = peer:start(#{connection => standard_io, args => Paths ++ ["-kernel", "logger_level", "critical"]}),
+    Paths = lists:append([
+        ["-pa", D]
+     || D <- [filename:dirname(code:which(M)) || M <- [kprof, ?MODULE]]
+    ]),
+    {ok, Peer, _} = peer:start(#{
+        connection => standard_io, args => Paths ++ ["-kernel", "logger_level", "critical"]
+    }),
     Mock = kprof_mock_collector:start(),
     Short = lists:member(Case, [dead_man, kprof_node_silent]),
     _ = Short andalso call(Peer, application, set_env, [kprof, silence_ms, 3000]),
     ok = call(Peer, kprof, start, []),
-    %% what requests call is there, as in a release: who waits for the code server together with others goes on under one of their tokens
-    [{module, _} = call(Peer, code, ensure_loaded, [M]) || M <- [kprof_test_app, kprof_helper, timer]],
+    %% what requests call is there, as in a release: who waits for the code server together with
+    %% others goes on under one of their tokens
+    [
+        {module, _} = call(Peer, code, ensure_loaded, [M])
+     || M <- [kprof_test_app, kprof_helper, timer]
+    ],
     [{peer, Peer}, {mock, Mock} | Config].
 
 end_per_testcase(_, Config) ->
@@ -52,11 +137,21 @@ mock(Config) -> proplists:get_value(mock, Config).
 call(Peer, M, F, A) -> peer:call(Peer, M, F, A, 300000).
 
 start_trace(Config, More) ->
-    call(peer(Config), kprof, start_trace, [[{collector, {"127.0.0.1", kprof_mock_collector:port(mock(Config))}}, ?TIERS | More]]).
+    call(peer(Config), kprof, start_trace, [
+        [{collector, {"127.0.0.1", kprof_mock_collector:port(mock(Config))}}, ?TIERS | More]
+    ]).
 
 wait(Fun) -> wait(Fun, 3000).
-wait(_, 0) -> error(waited_too_long);
-wait(Fun, N) -> case Fun() of true -> ok; _ -> timer:sleep(50), wait(Fun, N - 1) end.
+wait(_, 0) ->
+    error(waited_too_long);
+wait(Fun, N) ->
+    case Fun() of
+        true ->
+            ok;
+        _ ->
+            timer:sleep(50),
+            wait(Fun, N - 1)
+    end.
 
 stop_trace(Config) ->
     ok = call(peer(Config), kprof, stop_trace, []),
@@ -64,27 +159,43 @@ stop_trace(Config) ->
 
 %% What was sent has arrived when the collector has seen the end of it, not when the shim is done.
 arrived(Config) ->
-    wait(fun() -> not lists:member(open, kprof_mock_collector:data_connections(mock(Config))) end).
+    wait(fun() ->
+        not lists:member(open, kprof_mock_collector:data_connections(mock(Config)))
+    end).
 
-%% Times are judged on a quiet machine: a process beside the test tells how late it woke up, at most, in milliseconds.
+%% Times are judged on a quiet machine: a process beside the test tells how late it woke up, at
+%% most, in milliseconds.
 canary() -> spawn_link(fun() -> canary(0) end).
 
 canary(Worst) ->
     Until = erlang:monotonic_time(millisecond) + 5,
-    receive {how_late, From} -> From ! {self(), Worst}
+    receive
+        {how_late, From} -> From ! {self(), Worst}
     after 5 -> canary(max(Worst, erlang:monotonic_time(millisecond) - Until))
     end.
 
-%% A judgement of time, made last: what does not hold is not judged where the machine was not quiet, and the case is skipped.
+%% A judgement of time, made last: what does not hold is not judged where the machine was not quiet,
+%% and the case is skipped.
 timely(Canary, Holds, What) ->
     Canary ! {how_late, self()},
-    Late = receive {Canary, Ms} -> Ms end,
+    Late =
+        receive
+            {Canary, Ms} -> Ms
+        end,
     ct:pal("~p; the canary woke up ~b ms late at most", [What, Late]),
     if
-        Holds -> ok;
-        Late > 20 -> {skip, lists:flatten(io_lib:format("not judged: ~0tp: the machine was not quiet, a process woke up ~b ms late",
-                                                        [What, Late]))};
-        true -> error({too_late, What, {the_machine_was_quiet, Late}})
+        Holds ->
+            ok;
+        Late > 20 ->
+            {skip,
+                lists:flatten(
+                    io_lib:format(
+                        "not judged: ~0tp: the machine was not quiet, a process woke up ~b ms late",
+                        [What, Late]
+                    )
+                )};
+        true ->
+            error({too_late, What, {the_machine_was_quiet, Late}})
     end.
 
 %% How long F takes, in milliseconds.
@@ -95,20 +206,35 @@ lasts(F) ->
 %% Whether this release traces in sessions: those of others are beside ours then.
 has_sessions() -> list_to_integer(erlang:system_info(otp_release)) >= 27.
 
-notes(Mock) -> [Text || #{<<"type">> := <<"note">>, <<"text">> := Text} <- kprof_mock_collector:control(Mock)].
+notes(Mock) ->
+    [
+        Text
+     || #{<<"type">> := <<"note">>, <<"text">> := Text} <- kprof_mock_collector:control(Mock)
+    ].
 gaps(Mock) -> [Gap || #{<<"type">> := <<"gap">>} = Gap <- kprof_mock_collector:control(Mock)].
 
 wait_status(Peer, Status) -> wait(fun() -> call(Peer, kprof, status, []) =:= Status end).
 
-%% Lose has the shim lose its collector, which is there all the time: so it is back in 0.2 s, and a look at its status may miss that.
+%% Lose has the shim lose its collector, which is there all the time: so it is back in 0.2 s, and a
+%% look at its status may miss that.
 lost_and_back(Peer, Mock, Lose) ->
-    Hellos = fun() -> length([x || #{<<"type">> := <<"hello">>} <- kprof_mock_collector:control(Mock)]) end,
+    Hellos = fun() ->
+        length([x || #{<<"type">> := <<"hello">>} <- kprof_mock_collector:control(Mock)])
+    end,
     Before = Hellos(),
     _ = Lose(),
     wait(fun() -> Hellos() > Before end),
     wait_status(Peer, tracing).
 
-calls_of(Messages, F) -> [M || M <- Messages, is_tuple(M), tuple_size(M) >= 5, element(3, M) =:= call, element(2, element(4, M)) =:= F].
+calls_of(Messages, F) ->
+    [
+        M
+     || M <- Messages,
+        is_tuple(M),
+        tuple_size(M) >= 5,
+        element(3, M) =:= call,
+        element(2, element(4, M)) =:= F
+    ].
 
 nothing_left(Peer, Before) ->
     wait(fun() -> call(Peer, kprof_test_app, snapshot, []) =:= Before end).
@@ -117,27 +243,60 @@ nothing_left(Peer, Before) ->
 
 traces_a_request(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
-    Text = <<"{identity_f, fun({kprof_test_app, inner, [create]}) -> {made, \"it\"}; (_) -> undefined end}.">>,
+    Text =
+        <<
+            "{identity_f, "
+            "fun({kprof_test_app, inner, [create]}) -> {made, \"it\"}; (_) -> undefined end}."
+        >>,
     {ok, Identity} = call(Peer, kprof_options, parse, [Text]),
     ok = start_trace(Config, [{slow_call_threshold, 5} | Identity]),
     ?assertEqual(tracing, call(Peer, kprof, status, [])),
-    ?assertMatch(#{<<"role">> := <<"control">>, <<"protocol">> := 1, <<"otp">> := _, <<"os_pid">> := _, <<"ticks_per_second">> := _,
-                   <<"time_offset">> := _, <<"creation">> := _, <<"version">> := <<"0.1.0">>},
-                 kprof_mock_collector:wait_control(Mock, <<"hello">>)),
-    ?assertMatch(#{<<"identity">> := <<"spec">>, <<"slow_threshold_us">> := 5, <<"stats">> := false, <<"calls">> := false,
-                   <<"tiers">> := [#{<<"name">> := <<"outer">>, <<"m">> := <<"kprof_test_app">>, <<"f">> := <<"outer">>, <<"a">> := 1}, _]},
-                 kprof_mock_collector:wait_control(Mock, <<"tiers">>)),
+    ?assertMatch(
+        #{
+            <<"role">> := <<"control">>,
+            <<"protocol">> := 1,
+            <<"otp">> := _,
+            <<"os_pid">> := _,
+            <<"ticks_per_second">> := _,
+            <<"time_offset">> := _,
+            <<"creation">> := _,
+            <<"version">> := <<"0.1.0">>
+        },
+        kprof_mock_collector:wait_control(Mock, <<"hello">>)
+    ),
+    ?assertMatch(
+        #{
+            <<"identity">> := <<"spec">>,
+            <<"slow_threshold_us">> := 5,
+            <<"stats">> := false,
+            <<"calls">> := false,
+            <<"tiers">> := [
+                #{
+                    <<"name">> := <<"outer">>,
+                    <<"m">> := <<"kprof_test_app">>,
+                    <<"f">> := <<"outer">>,
+                    <<"a">> := 1
+                },
+                _
+            ]
+        },
+        kprof_mock_collector:wait_control(Mock, <<"tiers">>)
+    ),
     _ = kprof_mock_collector:wait_control(Mock, <<"trace_started">>),
     ok = call(Peer, kprof_test_app, requests, [1, name, create]),
     ok = stop_trace(Config),
-    _ = kprof_mock_collector:wait_control(Mock, <<"trace_stopped">>, fun(#{<<"reason">> := R}) -> R =:= <<"stopped">> end),
+    _ = kprof_mock_collector:wait_control(Mock, <<"trace_stopped">>, fun(#{<<"reason">> := R}) ->
+        R =:= <<"stopped">>
+    end),
     App = kprof_test_app,
-    [{trace_ts, P, call, {kprof_mark, request_begin, 1}, {Token, name}, T1},
-     {trace_ts, P, call, {App, outer, 1}, {Token, undefined}, T2},
-     {trace_ts, P, call, {App, inner, 1}, {Token, {made, "it"}}, T3},
-     {trace_ts, P, return_from, {App, inner, 1}, {inner, create}, T4},
-     {trace_ts, P, return_from, {App, outer, 1}, {outer, {inner, create}}, T5},
-     {trace_ts, P, call, {kprof_mark, request_end, 1}, {Token, ok}, T6}] = kprof_mock_collector:messages(Mock),
+    [
+        {trace_ts, P, call, {kprof_mark, request_begin, 1}, {Token, name}, T1},
+        {trace_ts, P, call, {App, outer, 1}, {Token, undefined}, T2},
+        {trace_ts, P, call, {App, inner, 1}, {Token, {made, "it"}}, T3},
+        {trace_ts, P, return_from, {App, inner, 1}, {inner, create}, T4},
+        {trace_ts, P, return_from, {App, outer, 1}, {outer, {inner, create}}, T5},
+        {trace_ts, P, call, {kprof_mark, request_end, 1}, {Token, ok}, T6}
+    ] = kprof_mock_collector:messages(Mock),
     {_, Label, _, _, _} = Token,
     ?assert(Label > 16#ffffffff),
     ?assertEqual([T1, T2, T3, T4, T5, T6], lists:sort([T1, T2, T3, T4, T5, T6])).
@@ -146,26 +305,35 @@ traces_a_request(Config) ->
 undoes_everything(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     Before = call(Peer, kprof_test_app, snapshot, []),
-    [begin
-         ok = start_trace(Config, []),
-         ?assertNotEqual(Before, call(Peer, kprof_test_app, snapshot, [])),
-         _ = call(Peer, kprof_test_app, outer, [untraced]),
-         ok = call(Peer, kprof_test_app, requests_and_stop, [500]),
-         ?assertEqual(Before, call(Peer, kprof_test_app, snapshot, []))
-     end || _ <- [1, 2]],
+    [
+        begin
+            ok = start_trace(Config, []),
+            ?assertNotEqual(Before, call(Peer, kprof_test_app, snapshot, [])),
+            _ = call(Peer, kprof_test_app, outer, [untraced]),
+            ok = call(Peer, kprof_test_app, requests_and_stop, [500]),
+            ?assertEqual(Before, call(Peer, kprof_test_app, snapshot, []))
+        end
+     || _ <- [1, 2]
+    ],
     ?assertEqual({error, not_tracing}, call(Peer, kprof, stop_trace, [])),
     Messages = kprof_mock_collector:wait_messages(Mock, fun(Ms) -> length(Ms) >= 6000 end),
     ?assertEqual(6000, length(Messages)),
     ?assertEqual(1000, length(calls_of(Messages, inner))),
     wait(fun() -> kprof_mock_collector:data_connections(Mock) =:= [closed, closed] end),
-    ?assertEqual([], [P || P <- call(Peer, erlang, ports, []), {name, N} <- [call(Peer, erlang, port_info, [P, name])],
-                      lists:prefix("trace_ip", N)]).
+    ?assertEqual([], [
+        P
+     || P <- call(Peer, erlang, ports, []),
+        {name, N} <- [call(Peer, erlang, port_info, [P, name])],
+        lists:prefix("trace_ip", N)
+    ]).
 
 refuses_before_tracing(Config) ->
     Peer = peer(Config),
     Before = call(Peer, kprof_test_app, snapshot, []),
     {error, {unknown_function, <<"t">>, {kprof_test_app, nope, 3}}} =
-        call(Peer, kprof, start_trace, [[{tier_config, [{ok, {kprof_test_app, outer, 1}}, {t, {kprof_test_app, nope, 3}}]}]]),
+        call(Peer, kprof, start_trace, [
+            [{tier_config, [{ok, {kprof_test_app, outer, 1}}, {t, {kprof_test_app, nope, 3}}]}]
+        ]),
     ?assertEqual(Before, call(Peer, kprof_test_app, snapshot, [])),
     ok = start_trace(Config, []),
     {error, already_tracing} = start_trace(Config, []),
@@ -202,7 +370,8 @@ reconnects(Config) ->
     kprof_mock_collector:stop(Mock),
     wait_status(Peer, waiting),
     nothing_left(Peer, Before),
-    ok = call(Peer, kprof_test_app, requests, [5, x, y]),    % untraced, and unharmed
+    % untraced, and unharmed
+    ok = call(Peer, kprof_test_app, requests, [5, x, y]),
     timer:sleep(1000),
     Again = kprof_mock_collector:start(Port),
     try
@@ -214,11 +383,17 @@ reconnects(Config) ->
         Passed = erlang:monotonic_time(millisecond) - Began,
         ?assertEqual({Ms, Passed, true}, {Ms, Passed, Ms >= 1000 andalso Ms =< Passed}),
         kprof_mock_collector:drop_connections(Again),
-        wait(fun() -> length([1 || #{<<"type">> := <<"trace_started">>} <- kprof_mock_collector:control(Again)]) =:= 2 end),
+        wait(fun() ->
+            length([
+                1
+             || #{<<"type">> := <<"trace_started">>} <- kprof_mock_collector:control(Again)
+            ]) =:= 2
+        end),
         wait_status(Peer, tracing),
         ok = call(Peer, kprof, stop_trace, []),
         nothing_left(Peer, Before)
-    after kprof_mock_collector:stop(Again)
+    after
+        kprof_mock_collector:stop(Again)
     end.
 
 dead_man(Config) ->
@@ -230,7 +405,9 @@ dead_man(Config) ->
     kprof_mock_collector:set(Mock, ping, false),
     timer:sleep(1500),
     Status = call(Peer, kprof, status, []),
-    _ = kprof_mock_collector:wait_control(Mock, <<"trace_stopped">>, fun(#{<<"reason">> := R}) -> R =:= <<"dead_man">> end),
+    _ = kprof_mock_collector:wait_control(Mock, <<"trace_stopped">>, fun(#{<<"reason">> := R}) ->
+        R =:= <<"dead_man">>
+    end),
     wait_status(Peer, waiting),
     nothing_left(Peer, Before),
     timely(Canary, Status =:= tracing, {half_the_time_is_over, Status}).
@@ -242,10 +419,16 @@ kprof_node_silent(Config) ->
     Canary = canary(),
     ok = call(Peer, kprof_guard, attend, ['kprof_1@nowhere']),
     timer:sleep(2000),
-    Statuses = [catch call(Peer, kprof_guard, word, ['kprof_1@nowhere']), timer:sleep(1500), catch call(Peer, kprof, status, [])],
+    Statuses = [
+        catch call(Peer, kprof_guard, word, ['kprof_1@nowhere']),
+        timer:sleep(1500),
+        catch call(Peer, kprof, status, [])
+    ],
     wait(fun() -> call(Peer, code, is_loaded, [kprof]) =:= false end),
     wait(fun() -> call(Peer, erlang, check_old_code, [kprof_app]) =:= false end),
-    ?assertEqual(false, lists:keymember(kprof, 1, call(Peer, application, which_applications, []))),
+    ?assertEqual(
+        false, lists:keymember(kprof, 1, call(Peer, application, which_applications, []))
+    ),
     ?assertEqual(none, call(Peer, persistent_term, get, [kprof_slots, none])),
     {[], {flags, []}, {tracer, []}, [], []} = call(Peer, kprof_test_app, snapshot, []),
     timely(Canary, Statuses =:= [tracing, ok, tracing], {it_stays_while_it_hears, Statuses}).
@@ -255,24 +438,50 @@ kprof_node_silent(Config) ->
 code_reload(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     {_, _} = call(Peer, kprof_test_app, compile_reload, [kprof_reloaded, 1]),
-    ok = call(Peer, kprof, start_trace,
-              [[{collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}}, {tier_config, [{f, {kprof_reloaded, f, 0}}]}]]),
+    ok = call(
+        Peer,
+        kprof,
+        start_trace,
+        [
+            [
+                {collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}},
+                {tier_config, [{f, {kprof_reloaded, f, 0}}]}
+            ]
+        ]
+    ),
     #{<<"at">> := Started} = kprof_mock_collector:wait_control(Mock, <<"trace_started">>),
     timer:sleep(1200),
     Canary = canary(),
     {Loading, Loaded} = call(Peer, kprof_test_app, compile_reload, [kprof_reloaded, 2]),
-    wait(fun() -> call(Peer, kprof_test_app, trace_info, [{kprof_reloaded, f, 0}, traced]) =:= {traced, local} end),
+    wait(fun() ->
+        call(Peer, kprof_test_app, trace_info, [{kprof_reloaded, f, 0}, traced]) =:=
+            {traced, local}
+    end),
     2 = call(Peer, kprof, do_apply, [kprof_reloaded, f, []]),
-    #{<<"from">> := From, <<"until">> := Until, <<"reason">> := <<"reload">>, <<"text">> := <<"f">>} =
+    #{
+        <<"from">> := From,
+        <<"until">> := Until,
+        <<"reason">> := <<"reload">>,
+        <<"text">> := <<"f">>
+    } =
         kprof_mock_collector:wait_control(Mock, <<"gap">>),
     ?assert(From >= Started andalso From < Loaded andalso Until > Loading),
     ok = stop_trace(Config),
-    ?assertMatch([_], [M || #{<<"type">> := <<"gap">>} = M <- kprof_mock_collector:control(Mock)]),
-    ?assertMatch([_], [M || {_, _, return_from, {kprof_reloaded, f, 0}, 2, _} = M <- kprof_mock_collector:messages(Mock)]),
+    ?assertMatch([_], [
+        M
+     || #{<<"type">> := <<"gap">>} = M <- kprof_mock_collector:control(Mock)
+    ]),
+    ?assertMatch([_], [
+        M
+     || {_, _, return_from, {kprof_reloaded, f, 0}, 2, _} = M <- kprof_mock_collector:messages(
+            Mock
+        )
+    ]),
     Ms = call(Peer, erlang, convert_time_unit, [Until - From, native, millisecond]),
     timely(Canary, Ms < 1000, {traced_again_within_ms, Ms}).
 
-%% Who clears all tracing of the node takes ours off, unless it is in a session; then it is set again.
+%% Who clears all tracing of the node takes ours off, unless it is in a session; then it is set
+%% again.
 flags_taken_off(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     ok = start_trace(Config, []),
@@ -283,7 +492,9 @@ flags_taken_off(Config) ->
             timer:sleep(1200),
             ?assertEqual([], notes(Mock) ++ gaps(Mock));
         false ->
-            _ = kprof_mock_collector:wait_control(Mock, <<"gap">>, fun(#{<<"reason">> := R}) -> R =:= <<"flags">> end),
+            _ = kprof_mock_collector:wait_control(Mock, <<"gap">>, fun(#{<<"reason">> := R}) ->
+                R =:= <<"flags">>
+            end),
             ?assertMatch([_, _], notes(Mock))
     end,
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
@@ -302,7 +513,9 @@ gauge_trips(Config) ->
     ok = call(Peer, kprof_test_app, stop_hot, []),
     ct:pal("memory: ~b MB before, ~b MB at most", [Start div 1000000, Peak div 1000000]),
     #{<<"text">> := Text} =
-        kprof_mock_collector:wait_control(Mock, <<"trace_stopped">>, fun(#{<<"reason">> := R}) -> R =:= <<"tripped">> end),
+        kprof_mock_collector:wait_control(Mock, <<"trace_stopped">>, fun(#{<<"reason">> := R}) ->
+            R =:= <<"tripped">>
+        end),
     ct:pal("~ts", [Text]),
     ?assert(Peak - Start < 500000000),
     wait_status(Peer, tracing),
@@ -311,21 +524,41 @@ gauge_trips(Config) ->
     nothing_left(Peer, Before),
     Control = kprof_mock_collector:control(Mock),
     Told = lists:sum([Ms || #{<<"type">> := <<"clock">>, <<"tripped_ms">> := Ms} <- Control]),
-    ?assertEqual(Told, lists:sum([Ms || #{<<"type">> := <<"clock">>, <<"paused_ms">> := Ms} <- Control])),
+    ?assertEqual(
+        Told, lists:sum([Ms || #{<<"type">> := <<"clock">>, <<"paused_ms">> := Ms} <- Control])
+    ),
     {Trips, Untraced} = untraced(Control),
     Passed = call(Peer, erlang, convert_time_unit, [Untraced, native, millisecond]),
     ct:pal("~b trips; ~b ms are told, ~b passed", [Trips, Told, Passed]),
     ?assert(Passed >= 1000 * Trips),
-    %% one process looks at the same clock for both, one moment after the other: 7 ms apart was the most, beside the load and others
+    %% one process looks at the same clock for both, one moment after the other: 7 ms apart was the
+    %% most, beside the load and others
     ?assert(abs(Told - Passed) =< 60 * Trips + Passed div 50).
 
-%% How often it tripped, and the time from each trip to the next begin of tracing, by the node's own clock.
+%% How often it tripped, and the time from each trip to the next begin of tracing, by the node's own
+%% clock.
 untraced(Control) ->
     {Trips, Time, none} = lists:foldl(
-        fun(#{<<"type">> := <<"trace_stopped">>, <<"reason">> := <<"tripped">>, <<"at">> := At}, {N, Sum, none}) -> {N + 1, Sum, At};
-           (#{<<"type">> := <<"trace_started">>, <<"at">> := At}, {N, Sum, Since}) when is_integer(Since) -> {N, Sum + At - Since, none};
-           (_, Acc) -> Acc
-        end, {0, 0, none}, Control),
+        fun
+            (
+                #{
+                    <<"type">> := <<"trace_stopped">>,
+                    <<"reason">> := <<"tripped">>,
+                    <<"at">> := At
+                },
+                {N, Sum, none}
+            ) ->
+                {N + 1, Sum, At};
+            (#{<<"type">> := <<"trace_started">>, <<"at">> := At}, {N, Sum, Since}) when
+                is_integer(Since)
+            ->
+                {N, Sum + At - Since, none};
+            (_, Acc) ->
+                Acc
+        end,
+        {0, 0, none},
+        Control
+    ),
     {Trips, Time}.
 
 %% The trace's data connection has come, and is not read any more.
@@ -340,73 +573,138 @@ slow_collector(Config) ->
     read_no_more(Mock),
     timer:sleep(500),
     Start = call(Peer, erlang, memory, [total]),
-    [begin ok = call(Peer, kprof_test_app, requests, [100, x, y]), timer:sleep(10) end || _ <- lists:seq(1, 250)],
+    [
+        begin
+            ok = call(Peer, kprof_test_app, requests, [100, x, y]),
+            timer:sleep(10)
+        end
+     || _ <- lists:seq(1, 250)
+    ],
     ?assertEqual(tracing, call(Peer, kprof, status, [])),
     ?assert(call(Peer, erlang, memory, [total]) - Start < 50000000),
     kprof_mock_collector:set(Mock, read, true),
     _ = kprof_mock_collector:wait_messages(Mock, fun(Ms) -> [x || {dropped, _} <- Ms] =/= [] end),
     ok = stop_trace(Config),
-    %% each message is there or counted as dropped; so may be what the deaths of the 250 who made the requests told, three each at most
+    %% each message is there or counted as dropped; so may be what the deaths of the 250 who made
+    %% the requests told, three each at most
     Messages = kprof_mock_collector:messages(Mock),
     Dropped = lists:sum([N || {dropped, N} <- Messages]),
-    Unsampled = lists:sum([U || #{<<"type">> := <<"clock">>, <<"unsampled">> := U} <- kprof_mock_collector:control(Mock)]),
+    Unsampled = lists:sum([
+        U
+     || #{<<"type">> := <<"clock">>, <<"unsampled">> := U} <- kprof_mock_collector:control(Mock)
+    ]),
     More = length([M || M <- Messages, tuple_size(M) >= 5]) + Dropped - 6 * (25000 - Unsampled),
-    ct:pal("~b messages dropped, ~b requests not sampled, ~b more than were made", [Dropped, Unsampled, More]),
+    ct:pal("~b messages dropped, ~b requests not sampled, ~b more than were made", [
+        Dropped, Unsampled, More
+    ]),
     ?assert(Dropped > 0 andalso More >= 0 andalso More =< 3 * 250).
 
-%% However tracing ends while the collector does not read: it is told, then or when it is back, how many messages the trace port gave;
-%% those are all that were made, whether they got into the port, out of it or to the collector, or not; and some more, as in the case
-%% before, and as a full port counts among what it drops what the guard asks it with.
+%% However tracing ends while the collector does not read: it is told, then or when it is back, how
+%% many messages the trace port gave; those are all that were made, whether they got into the port,
+%% out of it or to the collector, or not; and some more, as in the case before, and as a full port
+%% counts among what it drops what the guard asks it with.
 losses_told(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     Stop = fun() -> ok = call(Peer, kprof, stop_trace, []) end,
-    Drop = fun() -> lost_and_back(Peer, Mock, fun() -> kprof_mock_collector:drop_connections(Mock) end), Stop() end,
-    Pause = fun() -> true = steer(Mock, 1, #{command => pause}), Stop() end,
-    [begin
-         kprof_mock_collector:clear(Mock),
-         ok = start_trace(Config, []),
-         #{<<"labels">> := Labels} = kprof_mock_collector:wait_control(Mock, <<"trace_started">>),
-         read_no_more(Mock),
-         timer:sleep(300),
-         [begin ok = call(Peer, kprof_test_app, requests, [100, x, y]), timer:sleep(10) end || _ <- lists:seq(1, 250)],
-         ?assertEqual(tracing, call(Peer, kprof, status, [])),
-         End(),
-         #{<<"messages">> := Messages, <<"unsent">> := Unsent} =
-             kprof_mock_collector:wait_control(Mock, <<"trace_total">>, fun(#{<<"labels">> := L}) -> L =:= Labels end),
-         kprof_mock_collector:set(Mock, read, true),
-         ok = arrived(Config),
-         All = kprof_mock_collector:all_messages(Mock),
-         Dropped = lists:sum([N || {dropped, N} <- All]),
-         Came = length([M || M <- All, tuple_size(M) > 2]),
-         Deaths = length([M || M <- All, tuple_size(M) > 2, element(3, M) =:= out_exited]),
-         %% on a machine that is busy otherwise the guard may lower the rate
-         Unsampled = lists:sum([U || #{<<"type">> := <<"clock">>, <<"unsampled">> := U} <- kprof_mock_collector:control(Mock)]),
-         ct:pal("~s: ~b messages, of which ~b came, and the word of ~b dropped ones; ~b were not sent; ~b requests not sampled",
-                [Name, Messages, Came, Dropped, Unsent, Unsampled]),
-         More = Messages - 6 * (25000 - Unsampled),
-         ?assert(More >= Deaths andalso More =< 1000),
-         ?assert(Unsent > 0)
-     end || {Name, End} <- [{stop, Stop}, {pause, Pause}, {lost, Drop}]].
+    Drop = fun() ->
+        lost_and_back(Peer, Mock, fun() -> kprof_mock_collector:drop_connections(Mock) end),
+        Stop()
+    end,
+    Pause = fun() ->
+        true = steer(Mock, 1, #{command => pause}),
+        Stop()
+    end,
+    [
+        begin
+            kprof_mock_collector:clear(Mock),
+            ok = start_trace(Config, []),
+            #{<<"labels">> := Labels} = kprof_mock_collector:wait_control(
+                Mock, <<"trace_started">>
+            ),
+            read_no_more(Mock),
+            timer:sleep(300),
+            [
+                begin
+                    ok = call(Peer, kprof_test_app, requests, [100, x, y]),
+                    timer:sleep(10)
+                end
+             || _ <- lists:seq(1, 250)
+            ],
+            ?assertEqual(tracing, call(Peer, kprof, status, [])),
+            End(),
+            #{<<"messages">> := Messages, <<"unsent">> := Unsent} =
+                kprof_mock_collector:wait_control(Mock, <<"trace_total">>, fun(
+                    #{<<"labels">> := L}
+                ) ->
+                    L =:= Labels
+                end),
+            kprof_mock_collector:set(Mock, read, true),
+            ok = arrived(Config),
+            All = kprof_mock_collector:all_messages(Mock),
+            Dropped = lists:sum([N || {dropped, N} <- All]),
+            Came = length([M || M <- All, tuple_size(M) > 2]),
+            Deaths = length([M || M <- All, tuple_size(M) > 2, element(3, M) =:= out_exited]),
+            %% on a machine that is busy otherwise the guard may lower the rate
+            Unsampled = lists:sum([
+                U
+             || #{<<"type">> := <<"clock">>, <<"unsampled">> := U} <- kprof_mock_collector:control(
+                    Mock
+                )
+            ]),
+            ct:pal(
+                "~s: ~b messages, of which ~b came, and the word of ~b dropped ones; ~b were not "
+                "sent; ~b requests not sampled",
+                [Name, Messages, Came, Dropped, Unsent, Unsampled]
+            ),
+            More = Messages - 6 * (25000 - Unsampled),
+            ?assert(More >= Deaths andalso More =< 1000),
+            ?assert(Unsent > 0)
+        end
+     || {Name, End} <- [{stop, Stop}, {pause, Pause}, {lost, Drop}]
+    ].
 
-%% Strangers stand in line at the trace port, which takes the next client with all that waits to be sent once ours is gone. However often
-%% the collector goes, the relay dies, or the session: they get nothing of the trace. Theirs may be a proof's 16 random bytes.
+%% Strangers stand in line at the trace port, which takes the next client with all that waits to be
+%% sent once ours is gone. However often the collector goes, the relay dies, or the session: they
+%% get nothing of the trace. Theirs may be a proof's 16 random bytes.
 strangers_in_line(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
-    Line = spawn_link(fun() -> process_flag(trap_exit, true), in_line([], []) end),
-    Ends = [fun() -> kprof_mock_collector:drop_connections(Mock) end, fun() -> ok = call(Peer, kprof_test_app, kill_relay, []) end,
-            fun() -> ok = call(Peer, kprof_test_app, kill, [[kprof_session]]) end, fun() -> ok = call(Peer, kprof, stop_trace, []) end],
-    [begin
-         wait(fun() -> lists:member(start_trace(Config, []), [ok, {error, already_tracing}]) end),
-         wait_status(Peer, tracing),
-         Line ! {port, call(Peer, kprof_test_app, trace_port, [])},
-         read_no_more(Mock),
-         [begin ok = call(Peer, kprof_test_app, requests, [100, x, y]), timer:sleep(5) end || _ <- lists:seq(1, 100)],
-         End(),
-         timer:sleep(300),
-         kprof_mock_collector:set(Mock, read, true)
-     end || _ <- lists:seq(1, 2), End <- Ends],
+    Line = spawn_link(fun() ->
+        process_flag(trap_exit, true),
+        in_line([], [])
+    end),
+    Ends = [
+        fun() -> kprof_mock_collector:drop_connections(Mock) end,
+        fun() -> ok = call(Peer, kprof_test_app, kill_relay, []) end,
+        fun() -> ok = call(Peer, kprof_test_app, kill, [[kprof_session]]) end,
+        fun() -> ok = call(Peer, kprof, stop_trace, []) end
+    ],
+    [
+        begin
+            wait(fun() ->
+                lists:member(start_trace(Config, []), [ok, {error, already_tracing}])
+            end),
+            wait_status(Peer, tracing),
+            Line ! {port, call(Peer, kprof_test_app, trace_port, [])},
+            read_no_more(Mock),
+            [
+                begin
+                    ok = call(Peer, kprof_test_app, requests, [100, x, y]),
+                    timer:sleep(5)
+                end
+             || _ <- lists:seq(1, 100)
+            ],
+            End(),
+            timer:sleep(300),
+            kprof_mock_collector:set(Mock, read, true)
+        end
+     || _ <- lists:seq(1, 2), End <- Ends
+    ],
     Line ! {got, self()},
-    {Tries, Got} = receive {Line, N, Bytes} -> {N, Bytes} after 60000 -> error(no_line) end,
+    {Tries, Got} =
+        receive
+            {Line, N, Bytes} -> {N, Bytes}
+        after 60000 -> error(no_line)
+        end,
     ct:pal("~b connections of strangers; they got ~0tP", [Tries, Got, 30]),
     ?assert(Tries > 100),
     ?assertEqual([], [B || B <- Got, byte_size(B) > 5 + 16]).
@@ -417,16 +715,26 @@ in_line(Pids, Got) ->
         {port, Port} ->
             [exit(P, kill) || P <- Pids],
             Self = self(),
-            in_line([spawn_link(fun() -> stranger(Self, Port) end) || _ <- lists:seq(1, 4)], Got);
-        {stranger, Bytes} -> in_line(Pids, [Bytes | Got]);
-        {'EXIT', _, _} -> in_line(Pids, Got);
-        {got, From} -> From ! {self(), length(Got), [B || B <- Got, B =/= <<>>]}
+            in_line(
+                [spawn_link(fun() -> stranger(Self, Port) end) || _ <- lists:seq(1, 4)], Got
+            );
+        {stranger, Bytes} ->
+            in_line(Pids, [Bytes | Got]);
+        {'EXIT', _, _} ->
+            in_line(Pids, Got);
+        {got, From} ->
+            From ! {self(), length(Got), [B || B <- Got, B =/= <<>>]}
     end.
 
 stranger(Line, Port) ->
     case gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}], 1000) of
         {ok, Socket} ->
-            Line ! {stranger, case gen_tcp:recv(Socket, 0, 1000) of {ok, Bytes} -> Bytes; {error, _} -> <<>> end},
+            Line !
+                {stranger,
+                    case gen_tcp:recv(Socket, 0, 1000) of
+                        {ok, Bytes} -> Bytes;
+                        {error, _} -> <<>>
+                    end},
             gen_tcp:close(Socket);
         {error, _} ->
             timer:sleep(1)
@@ -467,7 +775,8 @@ app_stop_while_tracing(Config) ->
     _ = kprof_mock_collector:wait_control(Mock, <<"trace_stopped">>),
     ok = call(Peer, kprof_test_app, requests, [1, x, y]).
 
-%% The session does nothing any more when the application stops: it is killed in the end, and nothing stays all the same.
+%% The session does nothing any more when the application stops: it is killed in the end, and
+%% nothing stays all the same.
 app_stop_while_stuck(Config) ->
     Peer = peer(Config),
     Before = call(Peer, kprof_test_app, snapshot, []),
@@ -480,10 +789,15 @@ app_stop_while_stuck(Config) ->
 
 steer(Mock, Id, More) ->
     ok = kprof_mock_collector:send(Mock, More#{type => steer, id => Id}),
-    #{<<"ok">> := Ok} = kprof_mock_collector:wait_control(Mock, <<"steered">>, fun(#{<<"id">> := I}) -> I =:= Id end),
+    #{<<"ok">> := Ok} = kprof_mock_collector:wait_control(Mock, <<"steered">>, fun(
+        #{<<"id">> := I}
+    ) ->
+        I =:= Id
+    end),
     Ok.
 
-%% A tool pauses the trace, samples it otherwise, and resumes it; the collector may be lost meanwhile.
+%% A tool pauses the trace, samples it otherwise, and resumes it; the collector may be lost
+%% meanwhile.
 steered(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     Before = call(Peer, kprof_test_app, snapshot, []),
@@ -492,7 +806,9 @@ steered(Config) ->
     ?assert(steer(Mock, 1, #{command => sample, one_in => 5})),
     ?assertEqual(5, OneIn()),
     #{<<"state">> := <<"tracing">>, <<"level_ppm">> := 1000000, <<"trips">> := 0} =
-        kprof_mock_collector:wait_control(Mock, <<"state">>, fun(#{<<"one_in">> := N}) -> N =:= 5 end),
+        kprof_mock_collector:wait_control(Mock, <<"state">>, fun(#{<<"one_in">> := N}) ->
+            N =:= 5
+        end),
     ok = call(Peer, kprof_test_app, requests, [10, x, y]),
     ?assert(steer(Mock, 2, #{command => pause})),
     ?assertEqual(held, call(Peer, kprof, status, [])),
@@ -505,10 +821,16 @@ steered(Config) ->
     ?assertNot(steer(Mock, 5, #{command => sample, per_second => 1000001})),
     ?assertNot(steer(Mock, 6, #{command => dance})),
     ?assertEqual(0, OneIn()),
-    _ = kprof_mock_collector:wait_control(Mock, <<"clock">>, fun(#{<<"paused_ms">> := Ms}) -> Ms > 500 end),
+    _ = kprof_mock_collector:wait_control(Mock, <<"clock">>, fun(#{<<"paused_ms">> := Ms}) ->
+        Ms > 500
+    end),
     kprof_mock_collector:clear(Mock),
     kprof_mock_collector:drop_connections(Mock),
-    #{<<"per_second">> := 1000000} = kprof_mock_collector:wait_control(Mock, <<"state">>, fun(#{<<"state">> := S}) -> S =:= <<"held">> end),
+    #{<<"per_second">> := 1000000} = kprof_mock_collector:wait_control(Mock, <<"state">>, fun(
+        #{<<"state">> := S}
+    ) ->
+        S =:= <<"held">>
+    end),
     wait_status(Peer, held),
     nothing_left(Peer, Before),
     ?assert(steer(Mock, 7, #{command => resume})),
@@ -518,70 +840,126 @@ steered(Config) ->
     ?assertEqual(10 * 6, length(kprof_mock_collector:messages(Mock))),
     nothing_left(Peer, Before).
 
-%% Web requests that are open when the trace is paused, goes on, is sampled otherwise, loses its collector, stops: their processes notice
-%% nothing, and none that has both its begin and its end lacks anything in between.
+%% Web requests that are open when the trace is paused, goes on, is sampled otherwise, loses its
+%% collector, stops: their processes notice nothing, and none that has both its begin and its end
+%% lacks anything in between.
 web_in_flight(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     Before = call(Peer, kprof_test_app, snapshot, []),
     ok = start_trace(Config, []),
     Pids = call(Peer, kprof_test_app, web_load, [8]),
-    Steps = [#{command => pause}, #{command => resume}, #{command => sample, one_in => 3}, #{command => pause}, #{command => resume},
-             lose, #{command => sample, one_in => 1}, #{command => pause}, #{command => resume}, stop, #{command => pause},
-             #{command => resume}],
-    [begin
-         timer:sleep(100),
-         case Step of
-             lose ->
-                 kprof_mock_collector:drop_connections(Mock),
-                 wait(fun() -> length(kprof_mock_collector:data_connections(Mock)) > Id div 2 end),
-                 wait_status(Peer, tracing);
-             stop ->
-                 ok = stop_trace(Config),
-                 ok = start_trace(Config, []);
-             _ ->
-                 ?assert(steer(Mock, Id, Step))
-         end
-     end || {Id, Step} <- lists:zip(lists:seq(1, length(Steps)), Steps)],
-    Enough = fun(Ms) -> length([M || {_, _, call, {kprof_mark, request_end, 1}, _, _} = M <- Ms]) > 80 end,
+    Steps = [
+        #{command => pause},
+        #{command => resume},
+        #{command => sample, one_in => 3},
+        #{command => pause},
+        #{command => resume},
+        lose,
+        #{command => sample, one_in => 1},
+        #{command => pause},
+        #{command => resume},
+        stop,
+        #{command => pause},
+        #{command => resume}
+    ],
+    [
+        begin
+            timer:sleep(100),
+            case Step of
+                lose ->
+                    kprof_mock_collector:drop_connections(Mock),
+                    wait(fun() ->
+                        length(kprof_mock_collector:data_connections(Mock)) > Id div 2
+                    end),
+                    wait_status(Peer, tracing);
+                stop ->
+                    ok = stop_trace(Config),
+                    ok = start_trace(Config, []);
+                _ ->
+                    ?assert(steer(Mock, Id, Step))
+            end
+        end
+     || {Id, Step} <- lists:zip(lists:seq(1, length(Steps)), Steps)
+    ],
+    Enough = fun(Ms) ->
+        length([M || {_, _, call, {kprof_mark, request_end, 1}, _, _} = M <- Ms]) > 80
+    end,
     _ = kprof_mock_collector:wait_messages(Mock, Enough),
     ok = stop_trace(Config),
-    ?assertEqual([{in_order, [], []}], lists:usort(call(Peer, kprof_test_app, web_stop, [Pids]))),
+    ?assertEqual(
+        [{in_order, [], []}], lists:usort(call(Peer, kprof_test_app, web_stop, [Pids]))
+    ),
     nothing_left(Peer, Before),
-    {Whole, Cut} = lists:partition(fun(Request) -> lists:last(Request) =:= request_end end,
-                                   lists:append([requests_of(P, kprof_mock_collector:messages(Mock)) || P <- Pids])),
-    ?assertEqual([[web_begin, outer, inner, {inner}, {outer}, inner, {inner}, request_end]], lists:usort(Whole)),
+    {Whole, Cut} = lists:partition(
+        fun(Request) -> lists:last(Request) =:= request_end end,
+        lists:append([requests_of(P, kprof_mock_collector:messages(Mock)) || P <- Pids])
+    ),
+    ?assertEqual(
+        [[web_begin, outer, inner, {inner}, {outer}, inner, {inner}, request_end]],
+        lists:usort(Whole)
+    ),
     ?assert(length(Whole) > 50),
-    %% a pause finds those of eight processes, and so does whatever else ends the tracing for a while
+    %% a pause finds those of eight processes, and so does whatever else ends the tracing for a
+    %% while
     ?assert(length(Cut) =< 6 * 8),
     ?assert(length(Cut) > 6).
 
 %% What a process did, from one begin to the next.
 requests_of(Pid, Messages) ->
-    lists:foldl(fun({call, web_begin}, Requests) -> [[web_begin] | Requests];
-                   (_, []) -> [];
-                   ({call, F}, [Request | Requests]) -> [Request ++ [F] | Requests];
-                   ({return_from, F}, [Request | Requests]) -> [Request ++ [{F}] | Requests]
-                end, [], [{What, F} || {trace_ts, P, What, {_, F, _}, _, _} <- Messages, P =:= Pid]).
+    lists:foldl(
+        fun
+            ({call, web_begin}, Requests) -> [[web_begin] | Requests];
+            (_, []) -> [];
+            ({call, F}, [Request | Requests]) -> [Request ++ [F] | Requests];
+            ({return_from, F}, [Request | Requests]) -> [Request ++ [{F}] | Requests]
+        end,
+        [],
+        [{What, F} || {trace_ts, P, What, {_, F, _}, _, _} <- Messages, P =:= Pid]
+    ).
 
 weights(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     Weights = #{often => 50, "never" => 0, "GET /often" => 50, "GET /never" => 0},
     ok = start_trace(Config, [{sample, {one_in, 100}}, {sample_weights, Weights}]),
-    [ok = call(Peer, kprof_test_app, requests, [200, Identity, y]) || Identity <- [often, other, <<"never">>]],
-    [call(Peer, kprof_test_app, web_request, [Path, 0]) || Path <- ["/often", "/other", "/never"], _ <- lists:seq(1, 200)],
+    [
+        ok = call(Peer, kprof_test_app, requests, [200, Identity, y])
+     || Identity <- [often, other, <<"never">>]
+    ],
+    [
+        call(Peer, kprof_test_app, web_request, [Path, 0])
+     || Path <- ["/often", "/other", "/never"], _ <- lists:seq(1, 200)
+    ],
     ok = stop_trace(Config),
     Messages = kprof_mock_collector:messages(Mock),
-    Identities = [I || {trace_ts, _, call, {kprof_mark, request_begin, 1}, {_, I}, _} <- Messages],
-    ?assertEqual({100, 2, 0}, {length([x || often <- Identities]), length([x || other <- Identities]), length(Identities) - 102}),
+    Identities = [
+        I
+     || {trace_ts, _, call, {kprof_mark, request_begin, 1}, {_, I}, _} <- Messages
+    ],
+    ?assertEqual({100, 2, 0}, {
+        length([x || often <- Identities]),
+        length([x || other <- Identities]),
+        length(Identities) - 102
+    }),
     Web = [I || {trace_ts, _, call, {kprof_mark, web_begin, 1}, {_, I}, _} <- Messages],
-    ?assertEqual({100, 2, 0}, {length([x || <<"GET /often">> <- Web]), length([x || <<"GET /other">> <- Web]), length(Web) - 102}).
+    ?assertEqual({100, 2, 0}, {
+        length([x || <<"GET /often">> <- Web]),
+        length([x || <<"GET /other">> <- Web]),
+        length(Web) - 102
+    }).
 
 samples(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     ok = start_trace(Config, [{sample, {one_in, 10}}]),
     ok = call(Peer, kprof_test_app, requests, [200, x, y]),
     %% what one clock message tells, the next does not
-    Unsampled = fun() -> lists:sum([U || #{<<"type">> := <<"clock">>, <<"unsampled">> := U} <- kprof_mock_collector:control(Mock)]) end,
+    Unsampled = fun() ->
+        lists:sum([
+            U
+         || #{<<"type">> := <<"clock">>, <<"unsampled">> := U} <- kprof_mock_collector:control(
+                Mock
+            )
+        ])
+    end,
     wait(fun() -> Unsampled() >= 180 end),
     timer:sleep(1200),
     ok = stop_trace(Config),
@@ -590,53 +968,102 @@ samples(Config) ->
 
 asks(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
-    {ok, Identity} = call(Peer, kprof_options, parse, [<<"{identity_f, fun({_, inner, [X]}) -> list_to_atom(\"user_\" ++ X) end}.">>]),
+    {ok, Identity} = call(Peer, kprof_options, parse, [
+        <<"{identity_f, fun({_, inner, [X]}) -> list_to_atom(\"user_\" ++ X) end}.">>
+    ]),
     ok = start_trace(Config, Identity),
-    ?assertMatch(#{<<"identity">> := <<"ask">>}, kprof_mock_collector:wait_control(Mock, <<"tiers">>)),
+    ?assertMatch(
+        #{<<"identity">> := <<"ask">>}, kprof_mock_collector:wait_control(Mock, <<"tiers">>)
+    ),
     _ = call(Peer, kprof_test_app, request, [undefined, "bob"]),
     [{trace_ts, _, call, {kprof_test_app, inner, 1}, {_, ask, Args}, _}] =
-        calls_of(kprof_mock_collector:wait_messages(Mock, fun(Ms) -> length(Ms) >= 6 end), inner),
+        calls_of(
+            kprof_mock_collector:wait_messages(Mock, fun(Ms) -> length(Ms) >= 6 end), inner
+        ),
     ?assertEqual(["bob"], Args),
-    [kprof_mock_collector:send(Mock, #{type => identify, id => Id, m => kprof_test_app, f => inner, a => 1,
-                                       args => {bin, term_to_binary(A)}})
-     || {Id, A} <- [{1, Args}, {2, [17]}]],
-    ?assertMatch(#{<<"identity">> := <<"user_bob">>},
-                 kprof_mock_collector:wait_control(Mock, <<"identify_reply">>, fun(#{<<"id">> := Id}) -> Id =:= 1 end)),
-    ?assertMatch(#{<<"identity">> := nil},
-                 kprof_mock_collector:wait_control(Mock, <<"identify_reply">>, fun(#{<<"id">> := Id}) -> Id =:= 2 end)).
+    [
+        kprof_mock_collector:send(Mock, #{
+            type => identify,
+            id => Id,
+            m => kprof_test_app,
+            f => inner,
+            a => 1,
+            args => {bin, term_to_binary(A)}
+        })
+     || {Id, A} <- [{1, Args}, {2, [17]}]
+    ],
+    ?assertMatch(
+        #{<<"identity">> := <<"user_bob">>},
+        kprof_mock_collector:wait_control(Mock, <<"identify_reply">>, fun(#{<<"id">> := Id}) ->
+            Id =:= 1
+        end)
+    ),
+    ?assertMatch(
+        #{<<"identity">> := nil},
+        kprof_mock_collector:wait_control(Mock, <<"identify_reply">>, fun(#{<<"id">> := Id}) ->
+            Id =:= 2
+        end)
+    ).
 
 disarm(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     Before = call(Peer, kprof_test_app, snapshot, []),
     ok = start_trace(Config, []),
-    kprof_mock_collector:send(Mock, #{type => disarm, m => kprof_test_app, f => inner, a => 1, reason => <<"never returns">>}),
-    _ = kprof_mock_collector:wait_control(Mock, <<"tiers">>, fun(#{<<"tiers">> := Ts}) -> length(Ts) =:= 1 end),
+    kprof_mock_collector:send(Mock, #{
+        type => disarm, m => kprof_test_app, f => inner, a => 1, reason => <<"never returns">>
+    }),
+    _ = kprof_mock_collector:wait_control(Mock, <<"tiers">>, fun(#{<<"tiers">> := Ts}) ->
+        length(Ts) =:= 1
+    end),
     _ = kprof_mock_collector:wait_control(Mock, <<"note">>),
-    timer:sleep(1500),   % it is not set again
+    % it is not set again
+    timer:sleep(1500),
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
     ok = stop_trace(Config),
     ?assertEqual([], calls_of(kprof_mock_collector:messages(Mock), inner)),
     ?assertMatch([_], calls_of(kprof_mock_collector:messages(Mock), outer)),
     nothing_left(Peer, Before).
 
-%% Who calls a tier under the label of a request that is over loses the token there, and goes on untraced. Others are left alone.
+%% Who calls a tier under the label of a request that is over loses the token there, and goes on
+%% untraced. Others are left alone.
 stale_labels(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     Before = call(Peer, kprof_test_app, snapshot, []),
     ok = start_trace(Config, []),
     [Over, Open] = Pids = [call(Peer, kprof_test_app, works_on, []) || _ <- [1, 2]],
-    Inner = fun(Messages, Pid) -> [L || {_, P, call, {_, inner, 1}, {{_, L, _, _, _}, _}, _} <- Messages, P =:= Pid] end,
-    Messages = kprof_mock_collector:wait_messages(Mock, fun(Ms) -> lists:all(fun(P) -> Inner(Ms, P) =/= [] end, Pids) end),
+    Inner = fun(Messages, Pid) ->
+        [L || {_, P, call, {_, inner, 1}, {{_, L, _, _, _}, _}, _} <- Messages, P =:= Pid]
+    end,
+    Messages = kprof_mock_collector:wait_messages(Mock, fun(Ms) ->
+        lists:all(fun(P) -> Inner(Ms, P) =/= [] end, Pids)
+    end),
     [[Label], [Another]] = [lists:usort(Inner(Messages, P)) || P <- Pids],
     ?assertNotEqual(Label, Another),
-    [kprof_mock_collector:send(Mock, #{type => stale, tier => T, label => L})
-     || {T, L} <- [{<<"outer">>, Label}, {<<"no_tier">>, Label}, {<<"inner">>, 1 bsl 50}, {<<"inner">>, Label}]],
-    Token = fun(Pid) -> element(2, call(Peer, erlang, process_info, [Pid, sequential_trace_token])) end,
+    [
+        kprof_mock_collector:send(Mock, #{type => stale, tier => T, label => L})
+     || {T, L} <- [
+            {<<"outer">>, Label},
+            {<<"no_tier">>, Label},
+            {<<"inner">>, 1 bsl 50},
+            {<<"inner">>, Label}
+        ]
+    ],
+    Token = fun(Pid) ->
+        element(2, call(Peer, erlang, process_info, [Pid, sequential_trace_token]))
+    end,
     wait(fun() -> Token(Over) =:= [] end),
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
-    N = length(Inner(kprof_mock_collector:wait_messages(Mock, fun(Ms) -> length(calls_of(Ms, request_begin)) =:= 3 end), Over)),
+    N = length(
+        Inner(
+            kprof_mock_collector:wait_messages(Mock, fun(Ms) ->
+                length(calls_of(Ms, request_begin)) =:= 3
+            end),
+            Over
+        )
+    ),
     After = kprof_mock_collector:wait_messages(
-              Mock, fun(Ms) -> length(Inner(Ms, Open)) > length(Inner(Messages, Open)) + 20 end),
+        Mock, fun(Ms) -> length(Inner(Ms, Open)) > length(Inner(Messages, Open)) + 20 end
+    ),
     ?assertEqual(N, length(Inner(After, Over))),
     ?assertMatch({_, Another, _, _, _}, Token(Open)),
     [?assert(call(Peer, erlang, exit, [P, kill])) || P <- Pids],
@@ -649,35 +1076,76 @@ stats_dumper(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     Path = filename:join(proplists:get_value(priv_dir, Config), "stats.log"),
     Keeper = call(Peer, erlang, spawn, [kprof_test_app, keep_alive, []]),
-    {ok, [F]} = call(Peer, kprof_options, parse, [<<"fun(Rows) -> persistent_term:put(rows, Rows) end.">>]),
+    {ok, [F]} = call(Peer, kprof_options, parse, [
+        <<"fun(Rows) -> persistent_term:put(rows, Rows) end.">>
+    ]),
     Send = fun(Dumper, Arrived) ->
-                   ok = start_trace(Config, [{stats_dumper, Dumper}]),
-                   kprof_mock_collector:send(Mock, #{type => stats, rows => rows()}),
-                   wait(Arrived),
-                   ok = stop_trace(Config)
-           end,
+        ok = start_trace(Config, [{stats_dumper, Dumper}]),
+        kprof_mock_collector:send(Mock, #{type => stats, rows => rows()}),
+        wait(Arrived),
+        ok = stop_trace(Config)
+    end,
     Send({file, Path}, fun() -> filelib:file_size(Path) > 0 end),
-    ?assertEqual({ok, <<"{\"requests\":3,\"tier\":\"db\",\"total_us\":1.5}\n">>}, file:read_file(Path)),
+    ?assertEqual(
+        {ok, <<"{\"requests\":3,\"tier\":\"db\",\"total_us\":1.5}\n">>}, file:read_file(Path)
+    ),
     ?assertMatch(#{<<"stats">> := true}, kprof_mock_collector:wait_control(Mock, <<"tiers">>)),
     Send({'fun', F}, fun() -> call(Peer, persistent_term, get, [rows, none]) =/= none end),
-    ?assertEqual([#{tier => <<"db">>, requests => 3, total_us => 1.5}], call(Peer, persistent_term, get, [rows])),
-    Send({pid, Keeper}, fun() -> call(Peer, erlang, process_info, [Keeper, message_queue_len]) =:= {message_queue_len, 1} end),
-    ?assertEqual({messages, [{kprof_stats, [#{tier => <<"db">>, requests => 3, total_us => 1.5}]}]},
-                 call(Peer, erlang, process_info, [Keeper, messages])).
+    ?assertEqual(
+        [#{tier => <<"db">>, requests => 3, total_us => 1.5}],
+        call(Peer, persistent_term, get, [rows])
+    ),
+    Send({pid, Keeper}, fun() ->
+        call(Peer, erlang, process_info, [Keeper, message_queue_len]) =:= {message_queue_len, 1}
+    end),
+    ?assertEqual(
+        {messages, [{kprof_stats, [#{tier => <<"db">>, requests => 3, total_us => 1.5}]}]},
+        call(Peer, erlang, process_info, [Keeper, messages])
+    ).
 
 %% Trees are printed to the group leader of start_trace's caller.
 print_calls(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
-    {Leader, ok} = call(Peer, kprof_test_app, with_leader,
-                        [kprof, start_trace, [[?TIERS, {collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}}, {print_calls, true}]]]),
+    {Leader, ok} = call(
+        Peer,
+        kprof_test_app,
+        with_leader,
+        [
+            kprof,
+            start_trace,
+            [
+                [
+                    ?TIERS,
+                    {collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}},
+                    {print_calls, true}
+                ]
+            ]
+        ]
+    ),
     ?assertMatch(#{<<"calls">> := true}, kprof_mock_collector:wait_control(Mock, <<"tiers">>)),
-    kprof_mock_collector:send(Mock, #{type => calls, identity => <<"read">>, outcome => ok, started_at => <<"2026">>, duration_us => 1500.0,
-                                      spans => [#{tier => outer, depth => 0, pid => <<"<0.9.0>">>, start_us => 0.0, duration_us => 7.0,
-                                                  self_us => 2.0, async => false, outcome => ok}]}),
+    kprof_mock_collector:send(Mock, #{
+        type => calls,
+        identity => <<"read">>,
+        outcome => ok,
+        started_at => <<"2026">>,
+        duration_us => 1500.0,
+        spans => [
+            #{
+                tier => outer,
+                depth => 0,
+                pid => <<"<0.9.0>">>,
+                start_us => 0.0,
+                duration_us => 7.0,
+                self_us => 2.0,
+                async => false,
+                outcome => ok
+            }
+        ]
+    }),
     Printed = fun() ->
-                      _ = call(Peer, erlang, send, [Leader, {text, printed}]),
-                      string:find(call(Peer, persistent_term, get, [printed, ""]), "  outer ") =/= nomatch
-              end,
+        _ = call(Peer, erlang, send, [Leader, {text, printed}]),
+        string:find(call(Peer, persistent_term, get, [printed, ""]), "  outer ") =/= nomatch
+    end,
     wait(Printed),
     ok = stop_trace(Config),
     Text = call(Peer, persistent_term, get, [printed]),
@@ -689,40 +1157,65 @@ returns_none(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     Before = call(Peer, kprof_test_app, snapshot, []),
     App = kprof_test_app,
-    ok = call(Peer, kprof, start_trace, [[{collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}},
-                                          {tier_config, [{outer, {App, outer, 1}, #{returns => none}}, {inner, {App, inner, 1}}]}]]),
-    ?assertMatch(#{<<"tiers">> := [#{<<"name">> := <<"outer">>, <<"returns">> := <<"none">>}, Inner]}
-                 when not is_map_key(<<"returns">>, Inner),
-                 kprof_mock_collector:wait_control(Mock, <<"tiers">>)),
+    ok = call(Peer, kprof, start_trace, [
+        [
+            {collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}},
+            {tier_config, [
+                {outer, {App, outer, 1}, #{returns => none}}, {inner, {App, inner, 1}}
+            ]}
+        ]
+    ]),
+    ?assertMatch(
+        #{<<"tiers">> := [#{<<"name">> := <<"outer">>, <<"returns">> := <<"none">>}, Inner]} when
+            not is_map_key(<<"returns">>, Inner),
+        kprof_mock_collector:wait_control(Mock, <<"tiers">>)
+    ),
     ok = call(Peer, App, requests, [1, x, y]),
     ok = stop_trace(Config),
-    ?assertMatch([{trace_ts, P, call, {kprof_mark, request_begin, 1}, {T, x}, _},
-                  {trace_ts, P, return_to, {kprof_token, begun, 5}, _},
-                  {trace_ts, P, call, {App, outer, 1}, {T, {App, request, 2}, undefined, none}, _},
-                  {trace_ts, P, call, {App, inner, 1}, {T, undefined}, _},
-                  {trace_ts, P, return_from, {App, inner, 1}, _, _},
-                  {trace_ts, P, return_to, {App, outer, 1}, _},
-                  {trace_ts, P, return_to, {App, request, 2}, _},
-                  {trace_ts, P, call, {kprof_mark, request_end, 1}, {T, ok}, _},
-                  {trace_ts, P, return_to, {kprof_token, finish, 4}, _}], kprof_mock_collector:messages(Mock)),
+    ?assertMatch(
+        [
+            {trace_ts, P, call, {kprof_mark, request_begin, 1}, {T, x}, _},
+            {trace_ts, P, return_to, {kprof_token, begun, 5}, _},
+            {trace_ts, P, call, {App, outer, 1}, {T, {App, request, 2}, undefined, none}, _},
+            {trace_ts, P, call, {App, inner, 1}, {T, undefined}, _},
+            {trace_ts, P, return_from, {App, inner, 1}, _, _},
+            {trace_ts, P, return_to, {App, outer, 1}, _},
+            {trace_ts, P, return_to, {App, request, 2}, _},
+            {trace_ts, P, call, {kprof_mark, request_end, 1}, {T, ok}, _},
+            {trace_ts, P, return_to, {kprof_token, finish, 4}, _}
+        ],
+        kprof_mock_collector:messages(Mock)
+    ),
     nothing_left(Peer, Before).
 
 %% The flag goes with the last tier that needs it.
 returns_none_taken_off(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
-    ok = call(Peer, kprof, start_trace, [[{collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}},
-                                          {tier_config, [{outer, {kprof_test_app, outer, 1}, #{returns => none}},
-                                                         {inner, {kprof_test_app, inner, 1}}]}]]),
+    ok = call(Peer, kprof, start_trace, [
+        [
+            {collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}},
+            {tier_config, [
+                {outer, {kprof_test_app, outer, 1}, #{returns => none}},
+                {inner, {kprof_test_app, inner, 1}}
+            ]}
+        ]
+    ]),
     Flags = fun() ->
-                    {flags, Fs} = call(Peer, kprof_test_app, trace_info, [call(Peer, erlang, whereis, [kernel_sup]), flags]),
-                    lists:sort(Fs)
-            end,
+        {flags, Fs} = call(Peer, kprof_test_app, trace_info, [
+            call(Peer, erlang, whereis, [kernel_sup]), flags
+        ]),
+        lists:sort(Fs)
+    end,
     ?assertEqual([arity, call, monotonic_timestamp, return_to], Flags()),
-    kprof_mock_collector:send(Mock, #{type => disarm, m => kprof_test_app, f => outer, a => 1, reason => <<"never returns">>}),
+    kprof_mock_collector:send(Mock, #{
+        type => disarm, m => kprof_test_app, f => outer, a => 1, reason => <<"never returns">>
+    }),
     wait(fun() -> Flags() =:= [arity, call, monotonic_timestamp] end),
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
     ok = stop_trace(Config),
-    ?assertMatch([_, _, {trace_ts, _, return_from, _, _, _}, _], kprof_mock_collector:messages(Mock)).
+    ?assertMatch(
+        [_, _, {trace_ts, _, return_from, _, _, _}, _], kprof_mock_collector:messages(Mock)
+    ).
 
 %% Each spawn tells its child, which begins with itself as the sender of its token.
 spawns(Config) ->
@@ -731,54 +1224,115 @@ spawns(Config) ->
     ok = start_trace(Config, []),
     Children = call(Peer, kprof_test_app, spawner, []),
     Last = call(Peer, erlang, spawn, [kprof_test_app, inner, [no_token]]),
-    wait(fun() -> not lists:any(fun(P) -> call(Peer, erlang, is_process_alive, [P]) end, [Last | Children]) end),
+    wait(fun() ->
+        not lists:any(fun(P) -> call(Peer, erlang, is_process_alive, [P]) end, [Last | Children])
+    end),
     ok = stop_trace(Config),
     Messages = kprof_mock_collector:messages(Mock),
-    [{_, Spawner, call, _, {{_, Label, _, _, _}, spawner}, _}] = calls_of(Messages, request_begin),
-    Called = [{F, A} || {_, P, call, {erlang, F, A}, {{_, L, _, _, _}}, _} <- Messages, P =:= Spawner, L =:= Label],
-    ?assertEqual([{spawn_opt, 4}, {spawn_opt, 4}, {spawn, 3}, {spawn_link, 3}, {spawn, 3}, {spawn, 3}, {spawn_opt, 4}], Called),
-    Pids = [case Value of {P, Ref} when is_reference(Ref) -> P; P -> P end
-            || {_, S, return_from, {erlang, _, _}, Value, _} <- Messages, S =:= Spawner],
+    [{_, Spawner, call, _, {{_, Label, _, _, _}, spawner}, _}] = calls_of(
+        Messages, request_begin
+    ),
+    Called = [
+        {F, A}
+     || {_, P, call, {erlang, F, A}, {{_, L, _, _, _}}, _} <- Messages,
+        P =:= Spawner,
+        L =:= Label
+    ],
+    ?assertEqual(
+        [
+            {spawn_opt, 4},
+            {spawn_opt, 4},
+            {spawn, 3},
+            {spawn_link, 3},
+            {spawn, 3},
+            {spawn, 3},
+            {spawn_opt, 4}
+        ],
+        Called
+    ),
+    Pids = [
+        case Value of
+            {P, Ref} when is_reference(Ref) -> P;
+            P -> P
+        end
+     || {_, S, return_from, {erlang, _, _}, Value, _} <- Messages, S =:= Spawner
+    ],
     ?assertEqual(lists:sort(Children), lists:sort(Pids)),
     Child = lists:last(Children),
-    ?assertMatch([{_, Child, call, _, {{_, Label, _, Child, _}, undefined}, _}], calls_of(Messages, inner)),
+    ?assertMatch(
+        [{_, Child, call, _, {{_, Label, _, Child, _}, undefined}, _}],
+        calls_of(Messages, inner)
+    ),
     nothing_left(Peer, Before).
 
-%% A function that spawns can be a tier, which wins, and stays somebody else's when it is traced already.
+%% A function that spawns can be a tier, which wins, and stays somebody else's when it is traced
+%% already.
 spawns_of_others(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     1 = call(Peer, erlang, trace_pattern, [{erlang, spawn_link, 3}, true, [local]]),
     Before = call(Peer, kprof_test_app, snapshot, []),
-    ok = call(Peer, kprof, start_trace,
-              [[{collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}}, {tier_config, [{starts, {erlang, spawn_opt, 4}}]}]]),
-    ?assertEqual({match_spec, []}, call(Peer, erlang, trace_info, [{erlang, spawn_link, 3}, match_spec])),
+    ok = call(
+        Peer,
+        kprof,
+        start_trace,
+        [
+            [
+                {collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}},
+                {tier_config, [{starts, {erlang, spawn_opt, 4}}]}
+            ]
+        ]
+    ),
+    ?assertEqual(
+        {match_spec, []}, call(Peer, erlang, trace_info, [{erlang, spawn_link, 3}, match_spec])
+    ),
     _ = call(Peer, kprof_test_app, spawner, []),
     timer:sleep(1100),
     ok = stop_trace(Config),
     Messages = kprof_mock_collector:messages(Mock),
-    ?assertMatch([{_, _, call, _, {_, undefined}, _}, {_, _, call, _, {_, undefined}, _}, {_, _, call, _, {_, undefined}, _}],
-                 calls_of(Messages, spawn_opt)),
-    ?assertMatch([_], [M || {_, _, exception_from, {erlang, spawn_opt, 4}, _, _} = M <- Messages]),
+    ?assertMatch(
+        [
+            {_, _, call, _, {_, undefined}, _},
+            {_, _, call, _, {_, undefined}, _},
+            {_, _, call, _, {_, undefined}, _}
+        ],
+        calls_of(Messages, spawn_opt)
+    ),
+    ?assertMatch([_], [
+        M
+     || {_, _, exception_from, {erlang, spawn_opt, 4}, _, _} = M <- Messages
+    ]),
     ?assertEqual([], [M || #{<<"type">> := <<"gap">>} = M <- kprof_mock_collector:control(Mock)]),
     nothing_left(Peer, Before).
 
-%% The death of a process that began a request is told, with its request open or not; nobody else's is.
+%% The death of a process that began a request is told, with its request open or not; nobody else's
+%% is.
 deaths(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     ok = start_trace(Config, []),
     [Began, Never] = [call(Peer, erlang, spawn, [kprof_test_app, worker, []]) || _ <- [1, 2]],
     _ = call(Peer, kprof_test_app, work, [Began, collects]),
     [call(Peer, erlang, exit, [P, kill]) || P <- [Began, Never]],
-    Deaths = fun() -> [M || M <- kprof_mock_collector:all_messages(Mock), element(3, M) =:= out_exited] end,
+    Deaths = fun() ->
+        [M || M <- kprof_mock_collector:all_messages(Mock), element(3, M) =:= out_exited]
+    end,
     wait(fun() -> Deaths() =/= [] end),
-    wait(fun() -> not lists:any(fun(P) -> call(Peer, erlang, is_process_alive, [P]) end, [Began, Never]) end),
+    wait(fun() ->
+        not lists:any(fun(P) -> call(Peer, erlang, is_process_alive, [P]) end, [Began, Never])
+    end),
     ok = stop_trace(Config),
     ?assertMatch([{trace_ts, Began, out_exited, 0, _}], Deaths()).
 
 undoes_all_flags(Config) ->
-    ?assertEqual({[arity, call, exiting, garbage_collection, monotonic_timestamp, return_to, running], {flags, []}, {flags, []},
-                  {traced, false}, []},
-                 call(peer(Config), kprof_test_app, flags_undone, [])).
+    ?assertEqual(
+        {
+            [arity, call, exiting, garbage_collection, monotonic_timestamp, return_to, running],
+            {flags, []},
+            {flags, []},
+            {traced, false},
+            []
+        },
+        call(peer(Config), kprof_test_app, flags_undone, [])
+    ).
 
 %% Collections and scheduling are told of processes that work for a request, and only while they do.
 gc_and_scheduling(Config) ->
@@ -787,34 +1341,59 @@ gc_and_scheduling(Config) ->
     Server = call(Peer, erlang, spawn, [kprof_test_app, server, []]),
     Worker = call(Peer, erlang, spawn, [kprof_test_app, worker, []]),
     Base = [arity, call, monotonic_timestamp],
-    Deaths = [exiting || has_sessions()],    % of who calls a tier, where a kill tells nothing else
+    % of who calls a tier, where a kill tells nothing else
+    Deaths = [exiting || has_sessions()],
     Early = kprof_vm:version() < [13, 2],
     Refused = [garbage_collection || has_sessions() orelse Early] ++ [running || Early],
-    [begin
-         kprof_mock_collector:clear(Mock),
-         ok = start_trace(Config, Options),
-         Flags = fun(P) -> {flags, Fs} = call(Peer, kprof_test_app, trace_info, [P, flags]), lists:sort(Fs) end,
-         {flags, After} = call(Peer, kprof_test_app, work, [Worker, collects]),
-         ?assertEqual(lists:sort([exiting | Base]), lists:sort(After)),
-         %% a token that comes with a message arms, a call without one disarms
-         _ = call(Peer, kprof_test_app, hop, [Server]),
-         ?assertEqual(lists:sort(Base ++ Deaths ++ Armed), Flags(Server)),
-         _ = call(Peer, kprof_test_app, ask, [Server, x]),
-         ?assertEqual(lists:sort(Base ++ Deaths), Flags(Server)),
-         _ = call(Peer, kprof_test_app, hop, [Server]),
-         ok = stop_trace(Config),
-         Kinds = [element(3, M) || M <- kprof_mock_collector:messages(Mock), element(2, M) =:= Worker],
-         ct:pal("~p", [Kinds]),
-         ?assertEqual(call, hd(Kinds)),
-         ?assertEqual(call, lists:last(Kinds)),
-         ?assertEqual(lists:member(garbage_collection, Armed), lists:member(gc_major_start, Kinds)
-                      andalso lists:member(gc_major_end, Kinds)),
-         ?assertEqual(lists:member(running, Armed), lists:member(out, Kinds) andalso lists:member(in, Kinds))
-     end || {Options, Armed} <- [{[{trace_gc, true}], [garbage_collection]}, {[{trace_scheduling, true}], [running]},
-                                 {[{trace_gc, true}, {trace_scheduling, true}], [garbage_collection, running]}, {[], []}],
-            Armed -- Refused =:= Armed],
-    [?assertMatch({error, {unsafe_option, Option, _, _, _}}, start_trace(Config, [{Option, true}]))
-     || {Option, Flag} <- [{trace_gc, garbage_collection}, {trace_scheduling, running}], lists:member(Flag, Refused)],
+    [
+        begin
+            kprof_mock_collector:clear(Mock),
+            ok = start_trace(Config, Options),
+            Flags = fun(P) ->
+                {flags, Fs} = call(Peer, kprof_test_app, trace_info, [P, flags]),
+                lists:sort(Fs)
+            end,
+            {flags, After} = call(Peer, kprof_test_app, work, [Worker, collects]),
+            ?assertEqual(lists:sort([exiting | Base]), lists:sort(After)),
+            %% a token that comes with a message arms, a call without one disarms
+            _ = call(Peer, kprof_test_app, hop, [Server]),
+            ?assertEqual(lists:sort(Base ++ Deaths ++ Armed), Flags(Server)),
+            _ = call(Peer, kprof_test_app, ask, [Server, x]),
+            ?assertEqual(lists:sort(Base ++ Deaths), Flags(Server)),
+            _ = call(Peer, kprof_test_app, hop, [Server]),
+            ok = stop_trace(Config),
+            Kinds = [
+                element(3, M)
+             || M <- kprof_mock_collector:messages(Mock), element(2, M) =:= Worker
+            ],
+            ct:pal("~p", [Kinds]),
+            ?assertEqual(call, hd(Kinds)),
+            ?assertEqual(call, lists:last(Kinds)),
+            ?assertEqual(
+                lists:member(garbage_collection, Armed),
+                lists:member(gc_major_start, Kinds) andalso
+                    lists:member(gc_major_end, Kinds)
+            ),
+            ?assertEqual(
+                lists:member(running, Armed),
+                lists:member(out, Kinds) andalso lists:member(in, Kinds)
+            )
+        end
+     || {Options, Armed} <- [
+            {[{trace_gc, true}], [garbage_collection]},
+            {[{trace_scheduling, true}], [running]},
+            {[{trace_gc, true}, {trace_scheduling, true}], [garbage_collection, running]},
+            {[], []}
+        ],
+        Armed -- Refused =:= Armed
+    ],
+    [
+        ?assertMatch(
+            {error, {unsafe_option, Option, _, _, _}}, start_trace(Config, [{Option, true}])
+        )
+     || {Option, Flag} <- [{trace_gc, garbage_collection}, {trace_scheduling, running}],
+        lists:member(Flag, Refused)
+    ],
     nothing_left(Peer, Before),
     [call(Peer, erlang, exit, [P, kill]) || P <- [Server, Worker]].
 
@@ -825,55 +1404,118 @@ token_lost(Config) ->
     ok = call(Peer, kprof_test_app, loses, [Server]),
     _ = call(Peer, kprof_test_app, hop, [Server]),
     ok = stop_trace(Config),
-    ?assertEqual([{ok, token_lost}, ok],
-                 [O || {_, _, call, {kprof_mark, request_end, 1}, {_, O}, _} <- kprof_mock_collector:messages(Mock)]).
+    ?assertEqual(
+        [{ok, token_lost}, ok],
+        [
+            O
+         || {_, _, call, {kprof_mark, request_end, 1}, {_, O}, _} <- kprof_mock_collector:messages(
+                Mock
+            )
+        ]
+    ).
 
 %% A tier whose module is not there is told, and traced once it is.
 module_comes_later(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     Before = call(Peer, kprof_test_app, snapshot, []),
     MFA = {kprof_later, f, 0},
-    ok = call(Peer, kprof, start_trace, [[{collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}},
-                                          {tier_config, [{later, MFA}, {gone, {kprof_later, g, 7}},
-                                                         {outer, {kprof_test_app, outer, 1}}]}]]),
-    Told = fun(Text) -> kprof_mock_collector:wait_control(Mock, <<"note">>, fun(#{<<"text">> := T}) -> T =:= Text end) end,
-    Line = "tier later: no module kprof_later on this node (yet); it is traced once it is loaded",
+    ok = call(Peer, kprof, start_trace, [
+        [
+            {collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}},
+            {tier_config, [
+                {later, MFA},
+                {gone, {kprof_later, g, 7}},
+                {outer, {kprof_test_app, outer, 1}}
+            ]}
+        ]
+    ]),
+    Told = fun(Text) ->
+        kprof_mock_collector:wait_control(Mock, <<"note">>, fun(#{<<"text">> := T}) ->
+            T =:= Text
+        end)
+    end,
+    Line =
+        "tier later: no module kprof_later on this node (yet); it is traced once it is loaded",
     ?assertMatch(#{<<"level">> := <<"warning">>}, Told(list_to_binary(Line))),
     ?assertMatch([Line, "tier gone: " ++ _], call(Peer, kprof_session, warnings, [])),
     timer:sleep(700),
     Canary = canary(),
     {_, _} = call(Peer, kprof_test_app, compile_reload, [kprof_later, 1]),
-    Ms = lasts(fun() -> wait(fun() -> call(Peer, kprof_test_app, trace_info, [MFA, traced]) =:= {traced, local} end) end),
+    Ms = lasts(fun() ->
+        wait(fun() ->
+            call(Peer, kprof_test_app, trace_info, [MFA, traced]) =:= {traced, local}
+        end)
+    end),
     1 = call(Peer, kprof, do_apply, [kprof_later, f, []]),
-    ?assertMatch(#{<<"reason">> := <<"reload">>, <<"text">> := <<"later">>}, kprof_mock_collector:wait_control(Mock, <<"gap">>)),
+    ?assertMatch(
+        #{<<"reason">> := <<"reload">>, <<"text">> := <<"later">>},
+        kprof_mock_collector:wait_control(Mock, <<"gap">>)
+    ),
     _ = Told(<<"tier gone: there is no function kprof_later:g/7 (any more)">>),
     wait(fun() -> length(call(Peer, kprof_session, warnings, [])) =:= 1 end),
     timer:sleep(1200),
-    Notes = [T || #{<<"type">> := <<"note">>, <<"text">> := T} <- kprof_mock_collector:control(Mock)],
-    ?assertEqual(length(Notes), length(lists:usort(Notes))),      % each is told once
+    Notes = [
+        T
+     || #{<<"type">> := <<"note">>, <<"text">> := T} <- kprof_mock_collector:control(Mock)
+    ],
+    % each is told once
+    ?assertEqual(length(Notes), length(lists:usort(Notes))),
     ok = stop_trace(Config),
-    ?assertMatch([_], [M || {_, _, return_from, {kprof_later, f, 0}, 1, _} = M <- kprof_mock_collector:messages(Mock)]),
+    ?assertMatch([_], [
+        M
+     || {_, _, return_from, {kprof_later, f, 0}, 1, _} = M <- kprof_mock_collector:messages(
+            Mock
+        )
+    ]),
     nothing_left(Peer, Before),
     timely(Canary, Ms =< 800, {traced_within_ms, Ms}).
 
 slow_call_callback(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
-    {ok, Callback} = call(Peer, kprof_options, parse,
-                          [<<"{slow_call_callback,"
-                             " fun(Spans, Identity) -> persistent_term:put(slow, {Spans, Identity, seq_trace:get_token()}) end}.">>]),
+    {ok, Callback} = call(
+        Peer,
+        kprof_options,
+        parse,
+        [
+            <<
+                "{slow_call_callback,"
+                " fun(Spans, Identity) -> persistent_term:put(slow, {Spans, Identity, "
+                "seq_trace:get_token()}) end}."
+            >>
+        ]
+    ),
     Callers = fun() ->
-                      [P || P <- call(Peer, erlang, processes, []),
-                            {current_function, {kprof_slow, _, _}} <- [call(Peer, erlang, process_info, [P, current_function])]]
-              end,
-    {error, _} = call(Peer, kprof, start_trace, [[{collector, {"127.0.0.1", 1}}, ?TIERS | Callback]]),
+        [
+            P
+         || P <- call(Peer, erlang, processes, []),
+            {current_function, {kprof_slow, _, _}} <- [
+                call(Peer, erlang, process_info, [P, current_function])
+            ]
+        ]
+    end,
+    {error, _} = call(Peer, kprof, start_trace, [
+        [{collector, {"127.0.0.1", 1}}, ?TIERS | Callback]
+    ]),
     ?assertEqual([], Callers()),
     ok = start_trace(Config, Callback),
     ?assertMatch(#{<<"slow">> := true}, kprof_mock_collector:wait_control(Mock, <<"tiers">>)),
-    kprof_mock_collector:send(Mock, #{type => slow, identity => <<"read">>, outcome => ok, started_at => <<"2026">>, duration_us => 1500.0,
-                                      spans => [#{tier => <<"db">>, depth => 0, wait_us => 3.0, async => true, outcome => ok}]}),
+    kprof_mock_collector:send(Mock, #{
+        type => slow,
+        identity => <<"read">>,
+        outcome => ok,
+        started_at => <<"2026">>,
+        duration_us => 1500.0,
+        spans => [#{tier => <<"db">>, depth => 0, wait_us => 3.0, async => true, outcome => ok}]
+    }),
     wait(fun() -> call(Peer, persistent_term, get, [slow, none]) =/= none end),
-    ?assertEqual({[#{tier => <<"db">>, depth => 0, wait_us => 3.0, async => true, outcome => ok}], <<"read">>, []},
-                 call(Peer, persistent_term, get, [slow])),
+    ?assertEqual(
+        {
+            [#{tier => <<"db">>, depth => 0, wait_us => 3.0, async => true, outcome => ok}],
+            <<"read">>,
+            []
+        },
+        call(Peer, persistent_term, get, [slow])
+    ),
     %% its process may be killed
     [Slow] = Callers(),
     ?assertEqual({flags, []}, call(Peer, kprof_test_app, trace_info, [Slow, flags])),
@@ -888,26 +1530,49 @@ slow_call_callback(Config) ->
 rubbish_from_collector(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     ok = start_trace(Config, []),
-    [kprof_mock_collector:send(Mock, M) || M <- [#{type => unheard_of}, #{type => disarm}, #{type => disarm, m => 1, f => 2, a => x},
-                                                 #{type => identify, id => a},
-                                                 #{type => identify, id => 1, m => <<"m">>, f => <<"f">>, args => {bin, <<>>}},
-                                                 #{type => stats, rows => 17}, #{type => stats, rows => [1]}, #{type => calls},
-                                                 #{type => slow}, #{type => stale}, #{type => stale, tier => 1, label => x}]],
+    [
+        kprof_mock_collector:send(Mock, M)
+     || M <- [
+            #{type => unheard_of},
+            #{type => disarm},
+            #{type => disarm, m => 1, f => 2, a => x},
+            #{type => identify, id => a},
+            #{type => identify, id => 1, m => <<"m">>, f => <<"f">>, args => {bin, <<>>}},
+            #{type => stats, rows => 17},
+            #{type => stats, rows => [1]},
+            #{type => calls},
+            #{type => slow},
+            #{type => stale},
+            #{type => stale, tier => 1, label => x}
+        ]
+    ],
     timer:sleep(300),
     ?assertEqual(tracing, call(Peer, kprof, status, [])),
     lost_and_back(Peer, Mock, fun() -> kprof_mock_collector:send(Mock, [not_a_map]) end),
-    lost_and_back(Peer, Mock, fun() -> kprof_mock_collector:send(Mock, #{type => bye, reason => <<"going down">>}) end).
+    lost_and_back(Peer, Mock, fun() ->
+        kprof_mock_collector:send(Mock, #{type => bye, reason => <<"going down">>})
+    end).
 
 %% --- what is seen ---
 
 do_apply_outcomes(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     ok = start_trace(Config, []),
-    [catch call(Peer, kprof, do_apply, [kprof_test_app, boom, [Class]]) || Class <- [error, exit, throw]],
+    [
+        catch call(Peer, kprof, do_apply, [kprof_test_app, boom, [Class]])
+     || Class <- [error, exit, throw]
+    ],
     {outer, {inner, 1}} = call(Peer, kprof, do_apply, [kprof_test_app, outer, [1]]),
     ok = stop_trace(Config),
-    ?assertEqual([error, exit, throw, ok],
-                 [O || {_, _, call, {kprof_mark, request_end, 1}, {_, O}, _} <- kprof_mock_collector:messages(Mock)]).
+    ?assertEqual(
+        [error, exit, throw, ok],
+        [
+            O
+         || {_, _, call, {kprof_mark, request_end, 1}, {_, O}, _} <- kprof_mock_collector:messages(
+                Mock
+            )
+        ]
+    ).
 
 across_processes(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
@@ -920,10 +1585,14 @@ across_processes(Config) ->
     [{_, Server, call, _, {{_, Label, _, A, _}, undefined}, _}] = calls_of(Messages, outer),
     [_] = calls_of(Messages, request_end).
 
-%% What somebody else traces stays as it is, before, during and after; before OTP 27 it is told that we cannot.
+%% What somebody else traces stays as it is, before, during and after; before OTP 27 it is told that
+%% we cannot.
 foreign_tracing_untouched(Config) ->
     Peer = peer(Config),
-    [Traced, Tracer] = [call(Peer, erlang, spawn, [kprof_test_app, keep_alive, []]) || _ <- [1, 2]],
+    [Traced, Tracer] = [
+        call(Peer, erlang, spawn, [kprof_test_app, keep_alive, []])
+     || _ <- [1, 2]
+    ],
     1 = call(Peer, erlang, trace, [Traced, true, [call, {tracer, Tracer}]]),
     1 = call(Peer, erlang, trace_pattern, [{kprof_test_app, slow, 0}, true, [local]]),
     Before = call(Peer, kprof_test_app, snapshot, []),
@@ -932,14 +1601,22 @@ foreign_tracing_untouched(Config) ->
     case has_sessions() of
         true ->
             ?assertEqual([], call(Peer, kprof_session, warnings, [])),
-            ?assertMatch({tracer, Port} when is_port(Port), call(Peer, kprof_test_app, trace_info, [Traced, tracer]));
+            ?assertMatch(
+                {tracer, Port} when is_port(Port),
+                call(Peer, kprof_test_app, trace_info, [Traced, tracer])
+            );
         false ->
-            ?assertMatch(["1 process is traced by somebody else" ++ _], call(Peer, kprof_session, warnings, []))
+            ?assertMatch(
+                ["1 process is traced by somebody else" ++ _],
+                call(Peer, kprof_session, warnings, [])
+            )
     end,
     %% somebody takes a function over while we trace it: from then on it is theirs
     1 = call(Peer, erlang, trace_pattern, [{kprof_test_app, inner, 1}, true, [local]]),
     ok = stop_trace(Config),
-    ?assertEqual({traced, local}, call(Peer, erlang, trace_info, [{kprof_test_app, inner, 1}, traced])),
+    ?assertEqual(
+        {traced, local}, call(Peer, erlang, trace_info, [{kprof_test_app, inner, 1}, traced])
+    ),
     _ = call(Peer, erlang, trace_pattern, [{kprof_test_app, inner, 1}, false, [local]]),
     nothing_left(Peer, Before).
 
@@ -947,9 +1624,10 @@ foreign_tracing_untouched(Config) ->
 foreign_tracer(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     Tracer = call(Peer, erlang, spawn, [kprof_test_app, keep_alive, []]),
-    Trace = fun(true) -> call(Peer, erlang, trace, [new, true, [call, {tracer, Tracer}]]);
-               (false) -> call(Peer, erlang, trace, [new, false, [all]])
-            end,
+    Trace = fun
+        (true) -> call(Peer, erlang, trace, [new, true, [call, {tracer, Tracer}]]);
+        (false) -> call(Peer, erlang, trace, [new, false, [all]])
+    end,
     _ = Trace(true),
     case has_sessions() of
         true ->
@@ -961,17 +1639,19 @@ foreign_tracer(Config) ->
             _ = Trace(false),
             ok = start_trace(Config, []),
             _ = Trace(true),
-            _ = kprof_mock_collector:wait_control(Mock, <<"gap">>, fun(#{<<"reason">> := R}) -> R =:= <<"flags">> end),
+            _ = kprof_mock_collector:wait_control(Mock, <<"gap">>, fun(#{<<"reason">> := R}) ->
+                R =:= <<"flags">>
+            end),
             timer:sleep(1200),
             ?assertMatch([<<"somebody else (", _/binary>>], notes(Mock))
     end,
     ?assertEqual({tracer, Tracer}, call(Peer, erlang, trace_info, [new, tracer])),
     _ = Trace(false),
     NewIsOurs = fun() ->
-                        New = call(Peer, erlang, spawn, [kprof_test_app, worker, []]),
-                        {flags, Flags} = call(Peer, kprof_test_app, trace_info, [New, flags]),
-                        Flags =/= []
-                end,
+        New = call(Peer, erlang, spawn, [kprof_test_app, worker, []]),
+        {flags, Flags} = call(Peer, kprof_test_app, trace_info, [New, flags]),
+        Flags =/= []
+    end,
     wait(NewIsOurs),
     timer:sleep(1200),
     Told = notes(Mock) ++ gaps(Mock),
@@ -983,6 +1663,19 @@ foreign_tracer(Config) ->
 own_processes_untraced(Config) ->
     Peer = peer(Config),
     ok = start_trace(Config, []),
-    [?assertEqual({Name, {flags, []}}, {Name, call(Peer, kprof_test_app, trace_info, [call(Peer, erlang, whereis, [Name]), flags])})
-     || Name <- [kprof_sup, kprof_guard, kprof_session]],
-    ?assertMatch({flags, [_ | _]}, call(Peer, kprof_test_app, trace_info, [call(Peer, erlang, whereis, [kernel_sup]), flags])).
+    [
+        ?assertEqual(
+            {Name, {flags, []}},
+            {Name,
+                call(Peer, kprof_test_app, trace_info, [
+                    call(Peer, erlang, whereis, [Name]), flags
+                ])}
+        )
+     || Name <- [kprof_sup, kprof_guard, kprof_session]
+    ],
+    ?assertMatch(
+        {flags, [_ | _]},
+        call(Peer, kprof_test_app, trace_info, [
+            call(Peer, erlang, whereis, [kernel_sup]), flags
+        ])
+    ).

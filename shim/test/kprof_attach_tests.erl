@@ -5,7 +5,8 @@
 
 -define(MFA, {'Elixir.MyApp.Endpoint', call, 2}).
 
-%% What the match specification of `--identity MyApp.Endpoint.call/2:1' says of a call, and what the fun says.
+%% What the match specification of `--identity MyApp.Endpoint.call/2:1' says of a call, and what the
+%% fun says.
 names(Argument) ->
     Fun = kprof_attach:by_argument(?MFA, 1),
     {M, F, _} = ?MFA,
@@ -17,22 +18,45 @@ names(Argument) ->
     Said.
 
 conn(Path) ->
-    #{'__struct__' => 'Elixir.Plug.Conn', method => <<"GET">>, path_info => Path, secret_key_base => <<"secret">>, owner => self()}.
+    #{
+        '__struct__' => 'Elixir.Plug.Conn',
+        method => <<"GET">>,
+        path_info => Path,
+        secret_key_base => <<"secret">>,
+        owner => self()
+    }.
 
 argument_test_() ->
-    [?_assertEqual(Name, names(Argument))
-     || {Argument, Name} <- [{create, create}, {17, 17}, {1.5, 1.5}, {<<"text">>, <<"text">>}, {"text", "text"},
-                             {{a, <<"b">>}, {a, <<"b">>}},
-                             {conn([]), {<<"GET">>, {}}},
-                             {conn([<<"users">>]), {<<"GET">>, {<<"users">>}}},
-                             {conn([<<"users">>, <<"17">>, <<"edit">>]), {<<"GET">>, {<<"users">>, '*'}}},
-                             {#{'__struct__' => 'Elixir.MyApp.User', id => 7}, 'Elixir.MyApp.User'},
-                             {{arg, self(), #{}}, arg}, {{user, 17}, user},
-                             %% no names, however they look
-                             {#{a => 1}, undefined}, {self(), undefined}, {make_ref(), undefined}, {{}, undefined}, {{1, 2}, undefined},
-                             {[], undefined}, {[self()], undefined}, {[1 | 2], undefined}, {fun lists:map/2, undefined},
-                             {#{'__struct__' => 1}, undefined}, {binary:copy(<<"x">>, 5000), undefined},
-                             {lists:duplicate(5000, $x), undefined}]].
+    [
+        ?_assertEqual(Name, names(Argument))
+     || {Argument, Name} <- [
+            {create, create},
+            {17, 17},
+            {1.5, 1.5},
+            {<<"text">>, <<"text">>},
+            {"text", "text"},
+            {{a, <<"b">>}, {a, <<"b">>}},
+            {conn([]), {<<"GET">>, {}}},
+            {conn([<<"users">>]), {<<"GET">>, {<<"users">>}}},
+            {conn([<<"users">>, <<"17">>, <<"edit">>]), {<<"GET">>, {<<"users">>, '*'}}},
+            {#{'__struct__' => 'Elixir.MyApp.User', id => 7}, 'Elixir.MyApp.User'},
+            {{arg, self(), #{}}, arg},
+            {{user, 17}, user},
+            %% no names, however they look
+            {#{a => 1}, undefined},
+            {self(), undefined},
+            {make_ref(), undefined},
+            {{}, undefined},
+            {{1, 2}, undefined},
+            {[], undefined},
+            {[self()], undefined},
+            {[1 | 2], undefined},
+            {fun lists:map/2, undefined},
+            {#{'__struct__' => 1}, undefined},
+            {binary:copy(<<"x">>, 5000), undefined},
+            {lists:duplicate(5000, $x), undefined}
+        ]
+    ].
 
 %% Calls of other functions are not named by it.
 others_test_() -> {timeout, 300, fun others_case/0}.
@@ -40,7 +64,9 @@ others_case() ->
     Fun = kprof_attach:by_argument(?MFA, 2),
     ?assertEqual(b, Fun({'Elixir.MyApp.Endpoint', call, [a, b]})),
     ?assertEqual(undefined, Fun({'Elixir.MyApp.Endpoint', run, [a, b]})),
-    ?assertEqual({spec, [{'_', [], undefined}]}, kprof_match:rows(kprof_match:prepare(Fun), {lists, map, 2})).
+    ?assertEqual(
+        {spec, [{'_', [], undefined}]}, kprof_match:rows(kprof_match:prepare(Fun), {lists, map, 2})
+    ).
 
 %% Names that have to be quoted.
 quoted_test_() -> {timeout, 300, fun quoted_case/0}.

@@ -13,30 +13,41 @@ entry(Name, F) when is_function(F) -> {Name, F()};
 entry(Name, X) -> {Name, ?MODULE:plain(X)}.
 plain(X) -> X.
 
-settings(OneIn) -> #{base => ?BASE, olds => [?OLD, 0], one_in => OneIn, flags => [], returns => whole}.
+settings(OneIn) ->
+    #{base => ?BASE, olds => [?OLD, 0], one_in => OneIn, flags => [], returns => whole}.
 
 rows(Text) ->
     {ok, [F]} = kprof_options:parse(list_to_binary(Text ++ ".")),
     {_, Rows} = kprof_match:rows(kprof_match:prepare(F), ?ENTRY),
     Rows.
 
-%% What a new process that runs Fun sends while the entry is traced so: {Function, Note} of each call, and its token in the end.
+%% What a new process that runs Fun sends while the entry is traced so: {Function, Note} of each
+%% call, and its token in the end.
 traced(Spec, Fun) ->
     Before = kprof_entry:count(),
     Tracer = self(),
     1 = erlang:trace_pattern(?ENTRY, Spec, [local]),
-    1 = erlang:trace_pattern({?MODULE, plain, 1}, kprof_match:spec([{'_', [], undefined}], #{returns => whole, flags => []}), [local]),
+    1 = erlang:trace_pattern(
+        {?MODULE, plain, 1},
+        kprof_match:spec([{'_', [], undefined}], #{returns => whole, flags => []}),
+        [local]
+    ),
     {Pid, Ref} = spawn_monitor(fun() ->
-                                       1 = erlang:trace(self(), true, [call, arity, {tracer, Tracer}]),
-                                       Fun(),
-                                       1 = erlang:trace(self(), false, [call, arity]),
-                                       exit(seq_trace:get_token())
-                               end),
-    Token = receive {'DOWN', Ref, process, Pid, T} -> T end,
+        1 = erlang:trace(self(), true, [call, arity, {tracer, Tracer}]),
+        Fun(),
+        1 = erlang:trace(self(), false, [call, arity]),
+        exit(seq_trace:get_token())
+    end),
+    Token =
+        receive
+            {'DOWN', Ref, process, Pid, T} -> T
+        end,
     _ = [erlang:trace_pattern(MFA, false, [local]) || MFA <- [?ENTRY, {?MODULE, plain, 1}]],
     ok = kprof_entry:uncount(Before),
     Delivered = erlang:trace_delivered(Pid),
-    receive {trace_delivered, Pid, Delivered} -> ok end,
+    receive
+        {trace_delivered, Pid, Delivered} -> ok
+    end,
     {messages(Pid), label(Token)}.
 
 messages(Pid) ->
@@ -58,21 +69,62 @@ upgrades_test_() -> {timeout, 300, fun upgrades_case/0}.
 upgrades_case() ->
     [{{cowboy_websocket, takeover, 7}, Spec} | _] = kprof_entry:upgrades(?BASE),
     Ours = ?BASE bor 16#80000001,
-    ?assertMatch({[{entry, {{_, Ours, _, _, _}, upgraded}}], none}, traced(Spec, fun() -> token(Ours), entry(create, fun() -> ok end) end)),
-    [?assertEqual({[], Label}, traced(Spec, fun() -> token(Label), entry(create, fun() -> ok end) end))
-     || Label <- [?BASE bor 1, ?OLD bor 16#80000001, foreign]],
+    ?assertMatch(
+        {[{entry, {{_, Ours, _, _, _}, upgraded}}], none},
+        traced(Spec, fun() ->
+            token(Ours),
+            entry(create, fun() -> ok end)
+        end)
+    ),
+    [
+        ?assertEqual(
+            {[], Label},
+            traced(Spec, fun() ->
+                token(Label),
+                entry(create, fun() -> ok end)
+            end)
+        )
+     || Label <- [?BASE bor 1, ?OLD bor 16#80000001, foreign]
+    ],
     ?assertEqual({[], none}, traced(Spec, fun() -> entry(create, fun() -> ok end) end)).
 
 begins_test_() -> {timeout, 300, fun begins_case/0}.
 begins_case() ->
-    Spec = kprof_entry:spec(rows("fun({_, _, [create, _]}) -> c; ({_, _, [X, _]}) when is_integer(X) -> X; (_) -> undefined end"),
-                            settings(1)),
-    {Messages, Last} = traced(Spec,
-                              fun() -> entry(create, 1), entry(17, 2), entry("x", 3), catch entry(create, fun() -> error(no) end) end),
-    ?assertMatch([{entry, {{_, _, _, _, _}, entry, c}}, {plain, {_, undefined}}, {returned, plain}, {returned, entry},
-                  {entry, {_, entry, 17}}, {plain, _}, {returned, plain}, {returned, entry},
-                  {entry, {_, entry, undefined}}, {plain, _}, {returned, plain}, {returned, entry},
-                  {entry, {_, entry, c}}, {raised, entry}], Messages),
+    Spec = kprof_entry:spec(
+        rows(
+            "fun({_, _, [create, _]}) -> c; ({_, _, [X, _]}) when is_integer(X) -> X; (_) -> "
+            "undefined end"
+        ),
+        settings(1)
+    ),
+    {Messages, Last} = traced(
+        Spec,
+        fun() ->
+            entry(create, 1),
+            entry(17, 2),
+            entry("x", 3),
+            catch entry(create, fun() -> error(no) end)
+        end
+    ),
+    ?assertMatch(
+        [
+            {entry, {{_, _, _, _, _}, entry, c}},
+            {plain, {_, undefined}},
+            {returned, plain},
+            {returned, entry},
+            {entry, {_, entry, 17}},
+            {plain, _},
+            {returned, plain},
+            {returned, entry},
+            {entry, {_, entry, undefined}},
+            {plain, _},
+            {returned, plain},
+            {returned, entry},
+            {entry, {_, entry, c}},
+            {raised, entry}
+        ],
+        Messages
+    ),
     Labels = [label(T) || {entry, {T, entry, _}} <- Messages],
     ?assertEqual(4, length(lists:usort(Labels))),
     ?assertEqual([5], lists:usort([L bsr 32 || L <- Labels])),
@@ -81,35 +133,86 @@ begins_case() ->
     %% what is called inside is under the same token
     ?assertEqual(lists:sublist(Labels, 3), [label(T) || {plain, {T, _}} <- Messages]).
 
-%% Without its value an entry tells where it returns to, and the VM when it does: under its own token, and under a marker's.
+%% Without its value an entry tells where it returns to, and the VM when it does: under its own
+%% token, and under a marker's.
 without_value_test_() -> {timeout, 300, fun without_value_case/0}.
 without_value_case() ->
     Spec = kprof_entry:spec([{'_', [], x}], (settings(1))#{returns := none}),
-    {[{entry, First}, {plain, _}, {returned, plain}, {entry, Second}, {plain, _}, {returned, plain}], _} =
-        traced(Spec, fun() -> entry(a, 1), token(?BASE + 5), entry(a, 1), ok end),
-    ?assertMatch({{_, L, _, _, _}, entry, {?MODULE, _, _}, x, none} when L > ?BASE + 16#80000000, First),
+    {
+        [
+            {entry, First},
+            {plain, _},
+            {returned, plain},
+            {entry, Second},
+            {plain, _},
+            {returned, plain}
+        ],
+        _
+    } =
+        traced(Spec, fun() ->
+            entry(a, 1),
+            token(?BASE + 5),
+            entry(a, 1),
+            ok
+        end),
+    ?assertMatch(
+        {{_, L, _, _, _}, entry, {?MODULE, _, _}, x, none} when L > ?BASE + 16#80000000, First
+    ),
     ?assertMatch({{_, ?BASE + 5, _, _, _}, {?MODULE, _, _}, x, none}, Second),
-    ?assertMatch({[{entry, {_, entry, {_, _, _}, ask, [a, 1], none}} | _], _},
-                 traced(kprof_entry:spec([{'_', [], ask}], (settings(1))#{returns := none}), fun() -> entry(a, 1), ok end)).
+    ?assertMatch(
+        {[{entry, {_, entry, {_, _, _}, ask, [a, 1], none}} | _], _},
+        traced(kprof_entry:spec([{'_', [], ask}], (settings(1))#{returns := none}), fun() ->
+            entry(a, 1),
+            ok
+        end)
+    ).
 
 asks_test_() -> {timeout, 300, fun asks_case/0}.
 asks_case() ->
     {[{entry, {_, entry, ask, [a, 1]}}, {plain, _} | _], _} =
         traced(kprof_entry:spec([{'_', [], ask}], settings(1)), fun() -> entry(a, 1) end).
 
-%% Tokens of ours are replaced, those of markers kept, those of others left alone, whatever term they are.
+%% Tokens of ours are replaced, those of markers kept, those of others left alone, whatever term
+%% they are.
 tokens_test_() -> {timeout, 300, fun tokens_case/0}.
 tokens_case() ->
     Spec = kprof_entry:spec([{'_', [], x}], settings(1)),
-    Under = fun(Label) -> {[First | _], Last} = traced(Spec, fun() -> token(Label), entry(a, 1) end), {First, Last} end,
-    [?assertMatch({{entry, {{_, L, _, _, _}, entry, x}}, L} when L =/= Label, Under(Label))
-     || Label <- [?BASE + 16#80000000, ?BASE + 16#ffffffff, ?OLD, ?OLD + 77, ?OLD + 16#80000001]],
-    [?assertMatch({{entry, {{_, Label, _, _, _}, x}}, Label}, Under(Label)) || Label <- [?BASE, ?BASE + 16#7fffffff]],
-    [?assertMatch({{plain, _}, Label}, Under(Label))
-     || Label <- [0, 17, foo, {a, b}, "text", <<"b">>, self(), make_ref(), ?BASE - (1 bsl 33), ?BASE + (1 bsl 32), float(1 bsl 70),
-                  1 bsl 90, #{}]].
+    Under = fun(Label) ->
+        {[First | _], Last} = traced(Spec, fun() ->
+            token(Label),
+            entry(a, 1)
+        end),
+        {First, Last}
+    end,
+    [
+        ?assertMatch({{entry, {{_, L, _, _, _}, entry, x}}, L} when L =/= Label, Under(Label))
+     || Label <- [?BASE + 16#80000000, ?BASE + 16#ffffffff, ?OLD, ?OLD + 77, ?OLD + 16#80000001]
+    ],
+    [
+        ?assertMatch({{entry, {{_, Label, _, _, _}, x}}, Label}, Under(Label))
+     || Label <- [?BASE, ?BASE + 16#7fffffff]
+    ],
+    [
+        ?assertMatch({{plain, _}, Label}, Under(Label))
+     || Label <- [
+            0,
+            17,
+            foo,
+            {a, b},
+            "text",
+            <<"b">>,
+            self(),
+            make_ref(),
+            ?BASE - (1 bsl 33),
+            ?BASE + (1 bsl 32),
+            float(1 bsl 70),
+            1 bsl 90,
+            #{}
+        ]
+    ].
 
-%% One in three gets a token; the others have none afterwards, and who had one tells that it is gone.
+%% One in three gets a token; the others have none afterwards, and who had one tells that it is
+%% gone.
 samples_test_() -> {timeout, 300, fun samples_case/0}.
 samples_case() ->
     Spec = kprof_entry:spec([{'_', [], x}], settings(3)),
@@ -118,38 +221,67 @@ samples_case() ->
     ?assertEqual(3, length([1 || {entry, {_, left_out, entry}} <- Messages])),
     ?assertEqual(3, length([1 || {plain, _} <- Messages])),
     %% under others' tokens and markers' nothing is drawn
-    {Foreign, foo} = traced(Spec, fun() -> token(foo), [entry(N, 1) || N <- lists:seq(0, 8)] end),
+    {Foreign, foo} = traced(Spec, fun() ->
+        token(foo),
+        [entry(N, 1) || N <- lists:seq(0, 8)]
+    end),
     ?assertEqual([], [1 || {entry, _} <- Foreign]),
-    {Marker, ?BASE + 1} = traced(Spec, fun() -> token(?BASE + 1), [entry(N, 1) || N <- lists:seq(0, 8)] end),
+    {Marker, ?BASE + 1} = traced(Spec, fun() ->
+        token(?BASE + 1),
+        [entry(N, 1) || N <- lists:seq(0, 8)]
+    end),
     ?assertEqual(9, length([1 || {entry, {_, x}} <- Marker])),
     %% a token of an earlier trace is taken away in silence
-    {Old, none} = traced(Spec, fun() -> entry(0, 1), seq_trace:set_token([]), token(?OLD + 1), entry(1, 1) end),
+    {Old, none} = traced(Spec, fun() ->
+        entry(0, 1),
+        seq_trace:set_token([]),
+        token(?OLD + 1),
+        entry(1, 1)
+    end),
     ?assertEqual([], [1 || {entry, {_, left_out, entry}} <- Old]),
     %% none at all
-    {[], none} = traced(kprof_entry:spec([{'_', [], x}], settings(0)), fun() -> [entry(N, 1) || N <- lists:seq(0, 8)] end).
+    {[], none} = traced(kprof_entry:spec([{'_', [], x}], settings(0)), fun() ->
+        [entry(N, 1) || N <- lists:seq(0, 8)]
+    end).
 
 unsampled_test_() -> {timeout, 300, fun unsampled_case/0}.
 unsampled_case() ->
-    [?assertEqual({From, To, N, length([1 || I <- lists:seq(From, To - 1), I rem N =/= 0])},
-                  {From, To, N, kprof_entry:unsampled(From, To, N)})
-     || From <- lists:seq(0, 12), To <- lists:seq(From, 25), N <- [1, 2, 3, 7]],
+    [
+        ?assertEqual(
+            {From, To, N, length([1 || I <- lists:seq(From, To - 1), I rem N =/= 0])},
+            {From, To, N, kprof_entry:unsampled(From, To, N)}
+        )
+     || From <- lists:seq(0, 12), To <- lists:seq(From, 25), N <- [1, 2, 3, 7]
+    ],
     ?assertEqual(5, kprof_entry:unsampled(0, 5, 0)),
     ?assertEqual(3 + 2, kprof_entry:unsampled(16#fffffff - 2, 3, 4)).
 
-%% Calls at the same time have labels of their own, but for few: the kernel may take the processor away in between.
+%% Calls at the same time have labels of their own, but for few: the kernel may take the processor
+%% away in between.
 concurrent_test_() ->
     {timeout, 60, fun() ->
         Before = kprof_entry:count(),
         Tracer = self(),
         1 = erlang:trace_pattern(?ENTRY, kprof_entry:spec([{'_', [], x}], settings(1)), [local]),
-        Runs = [spawn_monitor(fun() ->
-                                      1 = erlang:trace(self(), true, [call, arity, {tracer, Tracer}]),
-                                      [entry(a, 1) || _ <- lists:seq(1, 2000)] end)
-                || _ <- lists:seq(1, 8)],
-        [receive {'DOWN', Ref, process, _, normal} -> ok end || {_, Ref} <- Runs],
+        Runs = [
+            spawn_monitor(fun() ->
+                1 = erlang:trace(self(), true, [call, arity, {tracer, Tracer}]),
+                [entry(a, 1) || _ <- lists:seq(1, 2000)]
+            end)
+         || _ <- lists:seq(1, 8)
+        ],
+        [
+            receive
+                {'DOWN', Ref, process, _, normal} -> ok
+            end
+         || {_, Ref} <- Runs
+        ],
         1 = erlang:trace_pattern(?ENTRY, false, [local]),
         ok = kprof_entry:uncount(Before),
-        Labels = lists:append([[label(T) || {entry, {T, entry, x}} <- messages(Pid)] || {Pid, _} <- Runs]),
+        Labels = lists:append([
+            [label(T) || {entry, {T, entry, x}} <- messages(Pid)]
+         || {Pid, _} <- Runs
+        ]),
         ?assertEqual(16000, length(Labels)),
         ?assert(length(lists:usort(Labels)) >= 16000 - 16)
     end}.
@@ -159,7 +291,14 @@ clear_tokens_test_() -> {timeout, 300, fun clear_tokens_case/0}.
 clear_tokens_case() ->
     Slots = kprof_slots:create(),
     ok = kprof_slots:open(Slots, ?BASE),
-    Holder = fun(Label) -> spawn(fun() -> token(Label), receive stop -> ok end end) end,
+    Holder = fun(Label) ->
+        spawn(fun() ->
+            token(Label),
+            receive
+                stop -> ok
+            end
+        end)
+    end,
     Ours = Holder(?BASE + 16#80000005),
     wait(fun() -> holds(Ours) end),
     Foreign = Holder(foo),
@@ -173,6 +312,13 @@ clear_tokens_case() ->
     exit(Ours, kill),
     _ = kprof_slots:erase().
 
-holds(Pid) -> {sequential_trace_token, Token} = process_info(Pid, sequential_trace_token), is_tuple(Token).
+holds(Pid) ->
+    {sequential_trace_token, Token} = process_info(Pid, sequential_trace_token),
+    is_tuple(Token).
 
-wait(F) -> F() orelse begin timer:sleep(10), wait(F) end.
+wait(F) ->
+    F() orelse
+        begin
+            timer:sleep(10),
+            wait(F)
+        end.

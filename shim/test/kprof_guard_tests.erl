@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The guard's word of patterns that were taken off: from when until when calls may not have been traced.
+%% The guard's word of patterns that were taken off: from when until when calls may not have been
+%% traced.
 -module(kprof_guard_tests).
 -include("patient.hrl").
 
@@ -7,8 +8,11 @@
 
 %% A module with f/0, loaded, or loaded again: that takes its patterns off.
 load() ->
-    {ok, ?RELOADED, Beam} = compile:forms([{attribute, 1, module, ?RELOADED}, {attribute, 1, export, [{f, 0}]},
-                                           {function, 1, f, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}]),
+    {ok, ?RELOADED, Beam} = compile:forms([
+        {attribute, 1, module, ?RELOADED},
+        {attribute, 1, export, [{f, 0}]},
+        {function, 1, f, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}
+    ]),
     _ = code:purge(?RELOADED),
     {module, ?RELOADED} = code:load_binary(?RELOADED, "nowhere", Beam),
     ok.
@@ -22,7 +26,8 @@ guarded(Test) ->
     ok = kprof_guard:arm(Tracer, [Pattern]),
     ok = kprof_tracer:set_patterns(Tracer, [Pattern]),
     ok = kprof_guard:is_set(Tracer),
-    try Test(Tracer, Pattern)
+    try
+        Test(Tracer, Pattern)
     after
         ok = kprof_guard:disarm(),
         kprof_tracer:close(Tracer, now),
@@ -36,7 +41,8 @@ guarded(Test) ->
 told(Tracer, Pattern, Look) ->
     ok = load(),
     After = erlang:monotonic_time(),
-    timer:sleep(50),    % some looks
+    % some looks
+    timer:sleep(50),
     Look(),
     receive
         {kprof_guard, {reset, From, Until, MFAs}} ->
@@ -50,7 +56,8 @@ told(Tracer, Pattern, Look) ->
 reload_test() ->
     guarded(fun(Tracer, Pattern) -> told(Tracer, Pattern, fun() -> ok end) end).
 
-%% While their owner sets others nothing is looked at; what a reload takes off then was so since the look before, not since all were set.
+%% While their owner sets others nothing is looked at; what a reload takes off then was so since the
+%% look before, not since all were set.
 reload_while_others_are_set_test() ->
     guarded(fun(Tracer, Pattern) ->
         timer:sleep(50),

@@ -20,22 +20,43 @@ reasons_case() ->
     Tripped = kprof_ledger:untraced(0, tripped, kprof_ledger:new()),
     %% the collector goes during the pause, which lasts all the same; then the shim waits for it
     Away = kprof_ledger:untraced(100, away, kprof_ledger:gone(40, Tripped)),
-    ?assertEqual(#{paused_ms => 130, tripped_ms => 100, away_ms => 30}, Off(kprof_ledger:count(130, Away))),
+    ?assertEqual(
+        #{paused_ms => 130, tripped_ms => 100, away_ms => 30}, Off(kprof_ledger:count(130, Away))
+    ),
     %% somebody asks for a pause, and the collector goes and does not come back
-    Asked = kprof_ledger:untraced(200, away, kprof_ledger:gone(150, kprof_ledger:untraced(110, asked, Tripped))),
-    ?assertEqual(#{paused_ms => 210, tripped_ms => 110, away_ms => 0}, Off(kprof_ledger:count(210, Asked))),
+    Asked = kprof_ledger:untraced(
+        200, away, kprof_ledger:gone(150, kprof_ledger:untraced(110, asked, Tripped))
+    ),
+    ?assertEqual(
+        #{paused_ms => 210, tripped_ms => 110, away_ms => 0}, Off(kprof_ledger:count(210, Asked))
+    ),
     %% they want a trace again, and it takes a while
-    Wanted = kprof_ledger:traced(330, kprof_ledger:untraced(320, away, kprof_ledger:wanted(300, Asked))),
+    Wanted = kprof_ledger:traced(
+        330, kprof_ledger:untraced(320, away, kprof_ledger:wanted(300, Asked))
+    ),
     ?assertEqual(#{paused_ms => 330, tripped_ms => 110, away_ms => 10}, Off(Wanted)),
     %% it goes while all is well
-    ?assertEqual(#{paused_ms => 5, tripped_ms => 0, away_ms => 5},
-                 Off(kprof_ledger:count(405, kprof_ledger:untraced(402, away, kprof_ledger:gone(400, kprof_ledger:told(Wanted)))))).
+    ?assertEqual(
+        #{paused_ms => 5, tripped_ms => 0, away_ms => 5},
+        Off(
+            kprof_ledger:count(
+                405,
+                kprof_ledger:untraced(402, away, kprof_ledger:gone(400, kprof_ledger:told(Wanted)))
+            )
+        )
+    ).
 
 %% Trips are told once, and remembered.
 trips_test_() -> {timeout, 300, fun trips_case/0}.
 trips_case() ->
     L = kprof_ledger:told(kprof_ledger:lowered(50, kprof_ledger:tripped(kprof_ledger:new()))),
-    ?assertEqual(#{paused_ms => 0, tripped_ms => 0, away_ms => 0, lowered_ms => 0, trips => 0}, kprof_ledger:fields(L)),
+    ?assertEqual(
+        #{paused_ms => 0, tripped_ms => 0, away_ms => 0, lowered_ms => 0, trips => 0},
+        kprof_ledger:fields(L)
+    ),
     Again = kprof_ledger:lowered(50, kprof_ledger:lowered(50, kprof_ledger:tripped(L))),
-    ?assertEqual(#{paused_ms => 0, tripped_ms => 0, away_ms => 0, lowered_ms => 100, trips => 1}, kprof_ledger:fields(Again)),
+    ?assertEqual(
+        #{paused_ms => 0, tripped_ms => 0, away_ms => 0, lowered_ms => 100, trips => 1},
+        kprof_ledger:fields(Again)
+    ),
     ?assertEqual(2, kprof_ledger:trips(Again)).

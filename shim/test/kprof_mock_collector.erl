@@ -1,9 +1,24 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% A collector for tests: accepts control and data connections on one port, welcomes, pings, and keeps what came.
+%% A collector for tests: accepts control and data connections on one port, welcomes, pings, and
+%% keeps what came.
 -module(kprof_mock_collector).
 
--export([start/0, start/1, port/1, stop/1, control/1, wait_control/2, wait_control/3, data/1, messages/1, all_messages/1, wait_messages/2,
-         send/2, set/3, clear/1, drop_connections/1, data_connections/1]).
+-export([
+    start/0, start/1,
+    port/1,
+    stop/1,
+    control/1,
+    wait_control/2, wait_control/3,
+    data/1,
+    messages/1,
+    all_messages/1,
+    wait_messages/2,
+    send/2,
+    set/3,
+    clear/1,
+    drop_connections/1,
+    data_connections/1
+]).
 
 start() -> start(0).
 
@@ -11,15 +26,27 @@ start() -> start(0).
 start(Port) ->
     Owner = self(),
     Pid = spawn(fun() ->
-                        {ok, Listen} = gen_tcp:listen(Port, [binary, {active, false}, {reuseaddr, true}, {ip, {127, 0, 0, 1}}]),
-                        {ok, Number} = inet:port(Listen),
-                        Self = self(),
-                        spawn_link(fun() -> accept(Listen, Self) end),
-                        Owner ! {self(), Number},
-                        loop(#{port => Number, control => [], data => [], sockets => [], datas => [], ping => true,
-                               welcome => true})
-                end),
-    receive {Pid, _} -> Pid after 60000 -> error(mock_collector) end.
+        {ok, Listen} = gen_tcp:listen(Port, [
+            binary, {active, false}, {reuseaddr, true}, {ip, {127, 0, 0, 1}}
+        ]),
+        {ok, Number} = inet:port(Listen),
+        Self = self(),
+        spawn_link(fun() -> accept(Listen, Self) end),
+        Owner ! {self(), Number},
+        loop(#{
+            port => Number,
+            control => [],
+            data => [],
+            sockets => [],
+            datas => [],
+            ping => true,
+            welcome => true
+        })
+    end),
+    receive
+        {Pid, _} -> Pid
+    after 60000 -> error(mock_collector)
+    end.
 
 port(Pid) -> ask(Pid, port).
 control(Pid) -> ask(Pid, control).
@@ -33,41 +60,65 @@ drop_connections(Pid) -> ask(Pid, drop).
 stop(Pid) ->
     Ref = erlang:monitor(process, Pid),
     exit(Pid, kill),
-    receive {'DOWN', Ref, _, _, _} -> ok end.
+    receive
+        {'DOWN', Ref, _, _, _} -> ok
+    end.
 
-%% The first control message that has Type (and fulfils Fun). Limits are for what hangs. What came instead is told in short: a suite that
-%% fails prints it, and logs are kept.
+%% The first control message that has Type (and fulfils Fun). Limits are for what hangs. What came
+%% instead is told in short: a suite that fails prints it, and logs are kept.
 wait_control(Pid, Type) -> wait_control(Pid, Type, fun(_) -> true end).
 wait_control(Pid, Type, Fun) -> wait_control(Pid, Type, Fun, deadline()).
 
 wait_control(Pid, Type, Fun, Deadline) ->
     Control = control(Pid),
-    case {[M || #{<<"type">> := T} = M <- Control, T =:= Type, Fun(M)], erlang:monotonic_time(millisecond) > Deadline} of
-        {[M | _], _} -> M;
-        {[], true} -> error({no_control_message, Type, short(Control)});
-        {[], false} -> timer:sleep(20), wait_control(Pid, Type, Fun, Deadline)
+    case
+        {
+            [M || #{<<"type">> := T} = M <- Control, T =:= Type, Fun(M)],
+            erlang:monotonic_time(millisecond) > Deadline
+        }
+    of
+        {[M | _], _} ->
+            M;
+        {[], true} ->
+            error({no_control_message, Type, short(Control)});
+        {[], false} ->
+            timer:sleep(20),
+            wait_control(Pid, Type, Fun, Deadline)
     end.
 
 deadline() -> erlang:monotonic_time(millisecond) + 100000.
 
 %% The last of a list, in few words.
 short(List) ->
-    {length(List), lists:flatten(io_lib:format("~0tP", [lists:nthtail(max(0, length(List) - 20), List), 400]))}.
+    {
+        length(List),
+        lists:flatten(io_lib:format("~0tP", [lists:nthtail(max(0, length(List) - 20), List), 400]))
+    }.
 
-%% The trace messages of all data connections, in the order of the connections; the number dropped is {dropped, N}. The deaths
-%% of processes, which come whenever they like, are only among all_messages.
-messages(Pid) -> [M || M <- all_messages(Pid), tuple_size(M) < 3 orelse element(3, M) =/= out_exited].
+%% The trace messages of all data connections, in the order of the connections; the number dropped
+%% is {dropped, N}. The deaths of processes, which come whenever they like, are only among
+%% all_messages.
+messages(Pid) ->
+    [M || M <- all_messages(Pid), tuple_size(M) < 3 orelse element(3, M) =/= out_exited].
 all_messages(Pid) -> lists:append([frames(B) || B <- data(Pid)]).
 
-%% Those, once they fulfil Fun. Looking at many takes long: the next look comes after as long a time.
+%% Those, once they fulfil Fun. Looking at many takes long: the next look comes after as long a
+%% time.
 wait_messages(Pid, Fun) -> wait_messages(Pid, Fun, deadline()).
 
 wait_messages(Pid, Fun, Deadline) ->
-    {Us, {Messages, Fulfils}} = timer:tc(fun() -> Ms = messages(Pid), {Ms, Fun(Ms)} end),
+    {Us, {Messages, Fulfils}} = timer:tc(fun() ->
+        Ms = messages(Pid),
+        {Ms, Fun(Ms)}
+    end),
     case {Fulfils, erlang:monotonic_time(millisecond) > Deadline} of
-        {true, _} -> Messages;
-        {false, true} -> error({messages, short(Messages)});
-        {false, false} -> timer:sleep(50 + Us div 1000), wait_messages(Pid, Fun, Deadline)
+        {true, _} ->
+            Messages;
+        {false, true} ->
+            error({messages, short(Messages)});
+        {false, false} ->
+            timer:sleep(50 + Us div 1000),
+            wait_messages(Pid, Fun, Deadline)
     end.
 
 frames(<<0, 0:32, R/binary>>) -> frames(R);
@@ -79,8 +130,11 @@ ask(Pid, What) ->
     Ref = erlang:monitor(process, Pid),
     Pid ! {ask, self(), Ref, What},
     receive
-        {Ref, Reply} -> _ = erlang:demonitor(Ref, [flush]), Reply;
-        {'DOWN', Ref, _, _, Why} -> error({mock_collector, Why})
+        {Ref, Reply} ->
+            _ = erlang:demonitor(Ref, [flush]),
+            Reply;
+        {'DOWN', Ref, _, _, Why} ->
+            error({mock_collector, Why})
     after 100000 -> error(mock_collector_timeout)
     end.
 
@@ -117,13 +171,26 @@ read_control(Socket, Server) ->
     end.
 
 read_data(Socket, Server) ->
-    Read = case get(read) of undefined -> true; R -> R end,
-    receive {read, New} -> put(read, New) after 0 -> ok end,
+    Read =
+        case get(read) of
+            undefined -> true;
+            R -> R
+        end,
+    receive
+        {read, New} -> put(read, New)
+    after 0 -> ok
+    end,
     case Read andalso gen_tcp:recv(Socket, 0, 200) of
-        false -> timer:sleep(50), read_data(Socket, Server);
-        {ok, Bytes} -> Server ! {data, self(), Bytes}, read_data(Socket, Server);
-        {error, timeout} -> read_data(Socket, Server);
-        {error, _} -> Server ! {data_closed, self()}
+        false ->
+            timer:sleep(50),
+            read_data(Socket, Server);
+        {ok, Bytes} ->
+            Server ! {data, self(), Bytes},
+            read_data(Socket, Server);
+        {error, timeout} ->
+            read_data(Socket, Server);
+        {error, _} ->
+            Server ! {data_closed, self()}
     end.
 
 loop(S) ->
@@ -133,10 +200,18 @@ loop(S) ->
         {control, Socket, Hello} ->
             case S of
                 #{welcome := true} ->
-                    frame(Socket, #{type => welcome, session => 7, key => {bin, <<0:128>>}, version => <<"mock">>}),
+                    frame(Socket, #{
+                        type => welcome,
+                        session => 7,
+                        key => {bin, <<0:128>>},
+                        version => <<"mock">>
+                    }),
                     _ = maps:get(ping, S) andalso erlang:send_after(0, self(), ping);
-                #{welcome := silent} -> ok;
-                #{welcome := Reason} -> frame(Socket, #{type => bye, reason => Reason}), gen_tcp:close(Socket)
+                #{welcome := silent} ->
+                    ok;
+                #{welcome := Reason} ->
+                    frame(Socket, #{type => bye, reason => Reason}),
+                    gen_tcp:close(Socket)
             end,
             loop(S#{control := [Hello | maps:get(control, S)], socket => Socket});
         {message, M} ->
@@ -156,7 +231,8 @@ loop(S) ->
                 #{ping := true, socket := Socket} ->
                     frame(Socket, #{type => ping}),
                     erlang:send_after(1000, self(), ping);
-                _ -> ok
+                _ ->
+                    ok
             end,
             loop(S);
         {ask, From, Ref, What} ->
@@ -168,14 +244,22 @@ loop(S) ->
 keep(_, Chunks, #{keep := false}) -> Chunks;
 keep(Bytes, Chunks, _) -> [Bytes | Chunks].
 
-answer(port, S) -> {maps:get(port, S), S};
-answer(control, S) -> {lists:reverse(maps:get(control, S)), S};
-answer(data, S) -> {[iolist_to_binary(lists:reverse(C)) || {_, _, C} <- lists:reverse(maps:get(datas, S))], S};
-answer(data_connections, S) -> {[State || {_, State, _} <- maps:get(datas, S)], S};
-answer({send, M}, S) -> {frame(maps:get(socket, S), M), S};
-answer({set, read, V}, S) -> {[P ! {read, V} || {P, _, _} <- maps:get(datas, S)], S};
-answer({set, K, V}, S) -> {ok, S#{K => V}};
-answer(clear, S) -> {ok, S#{control := [], datas := [{P, St, []} || {P, St, _} <- maps:get(datas, S)]}};
+answer(port, S) ->
+    {maps:get(port, S), S};
+answer(control, S) ->
+    {lists:reverse(maps:get(control, S)), S};
+answer(data, S) ->
+    {[iolist_to_binary(lists:reverse(C)) || {_, _, C} <- lists:reverse(maps:get(datas, S))], S};
+answer(data_connections, S) ->
+    {[State || {_, State, _} <- maps:get(datas, S)], S};
+answer({send, M}, S) ->
+    {frame(maps:get(socket, S), M), S};
+answer({set, read, V}, S) ->
+    {[P ! {read, V} || {P, _, _} <- maps:get(datas, S)], S};
+answer({set, K, V}, S) ->
+    {ok, S#{K => V}};
+answer(clear, S) ->
+    {ok, S#{control := [], datas := [{P, St, []} || {P, St, _} <- maps:get(datas, S)]}};
 answer(drop, S) ->
     [gen_tcp:close(Socket) || Socket <- maps:get(sockets, S)],
     {ok, S#{sockets := []}}.

@@ -3,18 +3,37 @@
 -include("patient.hrl").
 
 tiers(List, Fun) ->
-    kprof_tiers:new(#{tiers => [#{name => Name, mfa => MFA, returns => Returns, entry => Entry} || {Name, MFA, Returns, Entry} <- List],
-                      identity_f => Fun, flags => []}).
+    kprof_tiers:new(#{
+        tiers => [
+            #{name => Name, mfa => MFA, returns => Returns, entry => Entry}
+         || {Name, MFA, Returns, Entry} <- List
+        ],
+        identity_f => Fun,
+        flags => []
+    }).
 
 %% What the collector is told; whether it has to ask for identities.
 fields_test_() -> {timeout, 300, fun fields_case/0}.
 fields_case() ->
     List = [{<<"a">>, {lists, nth, 2}, whole, false}, {<<"b">>, {lists, sort, 1}, none, false}],
-    Told = [#{name => <<"a">>, m => lists, f => nth, a => 2}, #{name => <<"b">>, m => lists, f => sort, a => 1, returns => none}],
+    Told = [
+        #{name => <<"a">>, m => lists, f => nth, a => 2},
+        #{name => <<"b">>, m => lists, f => sort, a => 1, returns => none}
+    ],
     ?assertEqual(#{tiers => Told, identity => none}, kprof_tiers:fields(tiers(List, undefined))),
-    {value, Spec, _} = erl_eval:exprs(parsed("fun({lists, nth, [N, _]}) -> N; (_) -> undefined end."), []),
+    {value, Spec, _} = erl_eval:exprs(
+        parsed("fun({lists, nth, [N, _]}) -> N; (_) -> undefined end."), []
+    ),
     ?assertEqual(#{tiers => Told, identity => spec}, kprof_tiers:fields(tiers(List, Spec))),
-    ?assertMatch(#{identity := ask}, kprof_tiers:fields(tiers(List, fun(Call) -> self() ! Call, undefined end))).
+    ?assertMatch(
+        #{identity := ask},
+        kprof_tiers:fields(
+            tiers(List, fun(Call) ->
+                self() ! Call,
+                undefined
+            end)
+        )
+    ).
 
 parsed(Text) ->
     {ok, Tokens, _} = erl_scan:string(Text),
@@ -24,12 +43,19 @@ parsed(Text) ->
 %% A tier that is taken off takes its flag with it; one that is not there takes nothing.
 take_off_test_() -> {timeout, 300, fun take_off_case/0}.
 take_off_case() ->
-    All = tiers([{<<"a">>, {lists, nth, 2}, whole, true}, {<<"b">>, {lists, sort, 1}, none, false}], undefined),
+    All = tiers(
+        [{<<"a">>, {lists, nth, 2}, whole, true}, {<<"b">>, {lists, sort, 1}, none, false}],
+        undefined
+    ),
     ?assertEqual([return_to], kprof_tiers:flags(All)),
     ?assertEqual({[], All}, kprof_tiers:take_off({<<"lists">>, <<"sort">>, 2}, All)),
     {[#{name := <<"b">>}], Rest} = kprof_tiers:take_off({<<"lists">>, <<"sort">>, 1}, All),
     ?assertEqual([], kprof_tiers:flags(Rest)),
-    ?assertEqual([{lists, sort, 1}], [MFA || {MFA, _} <- kprof_tiers:patterns(All)] -- [MFA || {MFA, _} <- kprof_tiers:patterns(Rest)]),
+    ?assertEqual(
+        [{lists, sort, 1}],
+        [MFA || {MFA, _} <- kprof_tiers:patterns(All)] --
+            [MFA || {MFA, _} <- kprof_tiers:patterns(Rest)]
+    ),
     ?assert(kprof_tiers:has_entries(Rest)),
     {[_], None} = kprof_tiers:take_off({<<"lists">>, <<"nth">>, 2}, Rest),
     ?assertNot(kprof_tiers:has_entries(None)).

@@ -37,19 +37,37 @@ owner(How) ->
             normal -> ok
         end
     end),
-    Tracer = receive {tracer, T} -> T end,
+    Tracer =
+        receive
+            {tracer, T} -> T
+        end,
     Keeper = erlang:monitor(process, kprof_tracer:keeper(Tracer)),
     case How of
         kill -> exit(Pid, kill);
         normal -> Pid ! normal;
         close -> kprof_tracer:close(Tracer, now)
     end,
-    Reason = receive {'DOWN', Ref, process, _, R} -> R after 60000 -> hangs end,
-    ?assertEqual(case How of kill -> killed; normal -> normal; close -> {told, true, normal} end, Reason),
+    Reason =
+        receive
+            {'DOWN', Ref, process, _, R} -> R
+        after 60000 -> hangs
+        end,
+    ?assertEqual(
+        case How of
+            kill -> killed;
+            normal -> normal;
+            close -> {told, true, normal}
+        end,
+        Reason
+    ),
     ?assert(How =:= close orelse erlang:port_info(kprof_tracer:port(Tracer)) =/= undefined),
-    receive {'DOWN', Keeper, process, _, _} -> ok after 60000 -> error(kept) end,
+    receive
+        {'DOWN', Keeper, process, _, _} -> ok
+    after 60000 -> error(kept)
+    end,
     ?assertEqual(undefined, erlang:port_info(kprof_tracer:port(Tracer))),
-    ?assert(lists:member(kprof_tracer:flags_owner(Tracer), [us, nobody])).    % `us' of a session that has ended
+    % `us' of a session that has ended
+    ?assert(lists:member(kprof_tracer:flags_owner(Tracer), [us, nobody])).
 
 %% Somebody was faster: the proof arrives there, and not here.
 stranger_test_() -> {timeout, 300, fun stranger_case/0}.
@@ -64,11 +82,18 @@ stranger_case() ->
     [gen_tcp:close(S) || S <- [Stranger, Ours]],
     port_close(Port).
 
-%% Somebody sits behind our socket who knows how frames look, but not the one that went into the port.
+%% Somebody sits behind our socket who knows how frames look, but not the one that went into the
+%% port.
 impostor_test_() ->
-    [{Name, {timeout, 300, fun() -> impostor(Bytes) end}}
-     || {Name, Bytes} <- [{"empty frames", binary:copy(<<0, 0:32>>, 10)}, {"a frame of that size", <<0, 16:32, 0:128>>},
-                          {"something", crypto:strong_rand_bytes(100)}, {"nothing", <<>>}]].
+    [
+        {Name, {timeout, 300, fun() -> impostor(Bytes) end}}
+     || {Name, Bytes} <- [
+            {"empty frames", binary:copy(<<0, 0:32>>, 10)},
+            {"a frame of that size", <<0, 16:32, 0:128>>},
+            {"something", crypto:strong_rand_bytes(100)},
+            {"nothing", <<>>}
+        ]
+    ].
 
 impostor(Bytes) ->
     {Port, Number} = bare(),

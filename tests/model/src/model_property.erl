@@ -1,26 +1,37 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% What must be so of a plan in which labels are lent, whatever the collector makes of its stream: the truth is the simulated node's alone,
-%% which knows what each call was for. No reader of the stream is needed, nor any rule of the collector's.
+%% What must be so of a plan in which labels are lent, whatever the collector makes of its stream:
+%% the truth is the simulated node's alone, which knows what each call was for. No reader of the
+%% stream is needed, nor any rule of the collector's.
 %%
 %% - A request is counted once.
-%% - One that is called complete has exactly its own calls, with their times; or the verdict of its bucket is not ok.
-%% - Where whoever is asked works in a tier, most are complete, and nearly all of these have their own calls whatever the verdict:
-%%   model_main sums them up.
+%% - One that is called complete has exactly its own calls, with their times; or the verdict of its
+%%   bucket is not ok.
+%% - Where whoever is asked works in a tier, most are complete, and nearly all of these have their
+%%   own calls whatever the verdict: model_main sums them up.
 -module(model_property).
 
 -export([lines/6]).
 
 -include("model.hrl").
 
--define(UNSURE, (100 * ?MS)). % near a request's closing nobody knows what still came in time
+% near a request's closing nobody knows what still came in time
+-define(UNSURE, (100 * ?MS)).
 
-%% @doc What is not so, as lines of text, and {Complete, Unclear, InTime}: how many requests are complete; how many of these have not their
-%% own calls, where the verdict says so; and how many of an evident plan have not even those that ended in time.
--spec lines(map(), map(), map(), map(), map(), [atom()]) -> {[iodata()], {non_neg_integer(), non_neg_integer(), non_neg_integer()}}.
+%% @doc What is not so, as lines of text, and {Complete, Unclear, InTime}: how many requests are
+%% complete; how many of these have not their own calls, where the verdict says so; and how many of
+%% an evident plan have not even those that ended in time.
+-spec lines(map(), map(), map(), map(), map(), [atom()]) ->
+    {[iodata()], {non_neg_integer(), non_neg_integer(), non_neg_integer()}}.
 lines(#{kind := Kind}, Spans, Requests, Rows, Verdicts, Features) ->
     ByRequest = maps:groups_from_list(fun(#span{req = Id}) -> Id end, maps:values(Spans)),
-    Named = maps:from_list([{atom_to_binary(I), R} || #req{identity = I} = R <- maps:values(Requests)]),
-    Judged = [{maps:get(I, Verdicts), request(I, Named, ByRequest, Of, Features)} || {I, Of} <- lists:sort(maps:to_list(Rows))],
+    Named = maps:from_list([
+        {atom_to_binary(I), R}
+     || #req{identity = I} = R <- maps:values(Requests)
+    ]),
+    Judged = [
+        {maps:get(I, Verdicts), request(I, Named, ByRequest, Of, Features)}
+     || {I, Of} <- lists:sort(maps:to_list(Rows))
+    ],
     Wrong = [{Verdict, How, Line} || {Verdict, {How, Line}} <- Judged],
     Told = [Line || {<<"ok">>, _, Line} <- Wrong],
     InTime = [x || Kind =:= evident, {_, wrong, _} <- Wrong],
@@ -28,22 +39,33 @@ lines(#{kind := Kind}, Spans, Requests, Rows, Verdicts, Features) ->
 
 request(Identity, Named, ByRequest, Stored, Features) ->
     case Named of
-        #{Identity := #req{stop = none}} -> {wrong, [Identity, ": is complete, and had no end"]};
+        #{Identity := #req{stop = none}} ->
+            {wrong, [Identity, ": is complete, and had no end"]};
         #{Identity := #req{id = Id, stop = End} = R} ->
             Closing = End + ?GRACE,
             Spans = maps:get(Id, ByRequest, []),
-            Sure = [S || #span{start = Start, stop = Stop} = S <- Spans, Start < Closing - ?UNSURE, Stop < Closing - ?UNSURE],
-            case length([x || #span{start = Start} <- Spans, Start < Closing + ?UNSURE]) =:= length(Sure) of
+            Sure = [
+                S
+             || #span{start = Start, stop = Stop} = S <- Spans,
+                Start < Closing - ?UNSURE,
+                Stop < Closing - ?UNSURE
+            ],
+            case
+                length([x || #span{start = Start} <- Spans, Start < Closing + ?UNSURE]) =:=
+                    length(Sure)
+            of
                 true -> same(Identity, model_truth:request_rows(R, Sure), Stored, Features);
                 false -> unsure
             end;
-        _ -> {wrong, [Identity, ": nobody has begun it"]}
+        _ ->
+            {wrong, [Identity, ": nobody has begun it"]}
     end.
 
 %% late: only what ran behind its end is not so.
 same(Identity, Truth, Stored, Features) ->
     case model_check:same(Identity, own(Truth), own(Stored), Features) of
-        [] -> right;
+        [] ->
+            right;
         [Line | _] ->
             case model_check:same(Identity, in_time(Truth), in_time(Stored), Features) of
                 [] -> {late, Line};
@@ -53,14 +75,23 @@ same(Identity, Truth, Stored, Features) ->
 
 %% Calls, errors, and how long they took.
 own(Rows) ->
-    tiers(fun({Of, Calls, Errors, Async, Total, _, Late, _, _, _, Min, Max}) ->
-              {Of, Calls, Errors, Async, Total, 0, Late, 0, 0, 0, Min, Max}
-          end, Rows).
+    tiers(
+        fun({Of, Calls, Errors, Async, Total, _, Late, _, _, _, Min, Max}) ->
+            {Of, Calls, Errors, Async, Total, 0, Late, 0, 0, 0, Min, Max}
+        end,
+        Rows
+    ).
 
 in_time(Rows) ->
-    maps:filter(fun(_, Numbers) -> element(2, Numbers) > 0 end,
-                tiers(fun({_, Calls, _, Async, Total, _, _, _, _, _, _, _}) ->
-                          {0, Calls - Async, 0, 0, Total, 0, 0, 0, 0, 0, 0, 0}
-                      end, Rows)).
+    maps:filter(
+        fun(_, Numbers) -> element(2, Numbers) > 0 end,
+        tiers(
+            fun({_, Calls, _, Async, Total, _, _, _, _, _, _, _}) ->
+                {0, Calls - Async, 0, 0, Total, 0, 0, 0, 0, 0, 0, 0}
+            end,
+            Rows
+        )
+    ).
 
-tiers(Fun, Rows) -> maps:from_list([{{tier, Tier}, Fun(Numbers)} || {{tier, Tier}, Numbers} <- maps:to_list(Rows)]).
+tiers(Fun, Rows) ->
+    maps:from_list([{{tier, Tier}, Fun(Numbers)} || {{tier, Tier}, Numbers} <- maps:to_list(Rows)]).

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Makes a plan smaller that fails: fewer clients, fewer operations, as long as it still fails and there is time.
+%% Makes a plan smaller that fails: fewer clients, fewer operations, as long as it still fails and
+%% there is time.
 -module(model_shrink).
 
 -export([plan/3]).
@@ -17,7 +18,8 @@ in_time() -> erlang:monotonic_time(millisecond) < get(until).
 
 %% Leaves out runs of clients, long runs first.
 clients(Plan, Fails, Length) ->
-    Left = leave_out(Plan, Fails, Length, 1), % the first one makes the stream a marked one
+    % the first one makes the stream a marked one
+    Left = leave_out(Plan, Fails, Length, 1),
     case Length of
         1 -> Left;
         _ -> clients(Left, Fails, Length div 2)
@@ -30,7 +32,8 @@ leave_out(#{clients := Clients} = Plan, Fails, Length, At) when At < length(Clie
         true -> leave_out(Without, Fails, Length, At);
         false -> leave_out(Plan, Fails, Length, At + Length)
     end;
-leave_out(Plan, _, _, _) -> Plan.
+leave_out(Plan, _, _, _) ->
+    Plan.
 
 %% One step after the other.
 smaller(Plan, Fails) ->
@@ -39,7 +42,8 @@ smaller(Plan, Fails) ->
         Smaller -> smaller(Smaller, Fails)
     end.
 
-first(_, []) -> false;
+first(_, []) ->
+    false;
 first(Fails, [Plan | Rest]) ->
     case in_time() andalso Fails(Plan) of
         true -> Plan;
@@ -47,25 +51,38 @@ first(Fails, [Plan | Rest]) ->
     end.
 
 steps(#{clients := Clients, drops := Drops} = Plan) ->
-    [Plan#{Option := Simple}
-     || {Option, Simple} <- [{batch, 1}, {disorder, 0}, {gc, false}, {sched, false}], maps:get(Option, Plan) =/= Simple]
-        ++ [Plan#{drops := D} || D <- without_one(Drops)]
-        ++ [Plan#{clients := [hd(Clients) | C]} || C <- without_one(tl(Clients))]
-        ++ [Plan#{clients := [hd(Clients) | C]}
-            || C <- each(fun({Start, Program}) -> [{Start, P} || P <- programs(Program)] end, tl(Clients))].
+    [
+        Plan#{Option := Simple}
+     || {Option, Simple} <- [{batch, 1}, {disorder, 0}, {gc, false}, {sched, false}],
+        maps:get(Option, Plan) =/= Simple
+    ] ++
+        [Plan#{drops := D} || D <- without_one(Drops)] ++
+        [Plan#{clients := [hd(Clients) | C]} || C <- without_one(tl(Clients))] ++
+        [
+            Plan#{clients := [hd(Clients) | C]}
+         || C <- each(
+                fun({Start, Program}) -> [{Start, P} || P <- programs(Program)] end, tl(Clients)
+            )
+        ].
 
-without_one(List) -> [lists:sublist(List, N - 1) ++ lists:nthtail(N, List) || N <- lists:seq(1, length(List))].
+without_one(List) ->
+    [lists:sublist(List, N - 1) ++ lists:nthtail(N, List) || N <- lists:seq(1, length(List))].
 
 %% The lists that have one element changed in one of the ways that Ways gives.
 each(Ways, List) ->
-    [lists:sublist(List, N - 1) ++ [Other | lists:nthtail(N, List)] || N <- lists:seq(1, length(List)), Other <- Ways(lists:nth(N, List))].
+    [
+        lists:sublist(List, N - 1) ++ [Other | lists:nthtail(N, List)]
+     || N <- lists:seq(1, length(List)), Other <- Ways(lists:nth(N, List))
+    ].
 
 %% An operation less, one replaced by what it runs, or one with a smaller program.
 programs(Program) ->
-    without_one(Program)
-        ++ [lists:sublist(Program, N - 1) ++ Inner ++ lists:nthtail(N, Program)
-            || N <- lists:seq(1, length(Program)), Inner <- inner(lists:nth(N, Program))]
-        ++ each(fun op/1, Program).
+    without_one(Program) ++
+        [
+            lists:sublist(Program, N - 1) ++ Inner ++ lists:nthtail(N, Program)
+         || N <- lists:seq(1, length(Program)), Inner <- inner(lists:nth(N, Program))
+        ] ++
+        each(fun op/1, Program).
 
 inner({'catch', Body, _}) -> [Body];
 inner({Kind, _, Body}) when Kind =:= tier; Kind =:= tail; Kind =:= call -> [Body];
@@ -74,14 +91,22 @@ inner({each, Body}) -> [Body];
 inner(_) -> [].
 
 op({gather, Parts}) ->
-    [{gather, P} || P <- without_one(Parts), P =/= []]
-        ++ [{gather, P} || P <- each(fun({W, B}) -> [{W, S} || S <- programs(B)] end, Parts)];
-op({'catch', Body, Then}) -> [{'catch', B, Then} || B <- programs(Body)] ++ [{'catch', Body, T} || T <- programs(Then)];
-op({kill, Body, Ns}) -> [{kill, B, Ns} || B <- programs(Body)];
-op({hire, Body}) -> [{hire, B} || B <- programs(Body)];
-op({helper, Body}) -> [{helper, B} || B <- programs(Body)];
-op({each, Body}) -> [{each, B} || B <- programs(Body)];
-op({plain, Body}) -> [{plain, B} || B <- programs(Body)];
-op({request, Label, Identity, Named, How, Body}) -> [{request, Label, Identity, Named, How, B} || B <- programs(Body)];
+    [{gather, P} || P <- without_one(Parts), P =/= []] ++
+        [{gather, P} || P <- each(fun({W, B}) -> [{W, S} || S <- programs(B)] end, Parts)];
+op({'catch', Body, Then}) ->
+    [{'catch', B, Then} || B <- programs(Body)] ++ [{'catch', Body, T} || T <- programs(Then)];
+op({kill, Body, Ns}) ->
+    [{kill, B, Ns} || B <- programs(Body)];
+op({hire, Body}) ->
+    [{hire, B} || B <- programs(Body)];
+op({helper, Body}) ->
+    [{helper, B} || B <- programs(Body)];
+op({each, Body}) ->
+    [{each, B} || B <- programs(Body)];
+op({plain, Body}) ->
+    [{plain, B} || B <- programs(Body)];
+op({request, Label, Identity, Named, How, Body}) ->
+    [{request, Label, Identity, Named, How, B} || B <- programs(Body)];
 op({Kind, A, Body}) when is_list(Body), Kind =/= request -> [{Kind, A, B} || B <- programs(Body)];
-op(_) -> [].
+op(_) ->
+    [].

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% From what happened to what the collector receives: messages in the order of the stream, with losses.
+%% From what happened to what the collector receives: messages in the order of the stream, with
+%% losses.
 -module(model_stream).
 
 -export([make/2]).
@@ -12,45 +13,75 @@ make(#{drops := Drops, disorder := Disorder, batch := Batch}, Events) ->
     Items = lose(Drops, arrange(Disorder, Events)),
     {encode(Batch, Items), Items}.
 
-%% Exact order in each process; between processes a message may come up to Disorder later than others of a later time.
+%% Exact order in each process; between processes a message may come up to Disorder later than
+%% others of a later time.
 arrange(Disorder, Events) ->
-    {Arriving, _} = lists:mapfoldl(fun(#event{time = Time, proc = Id} = E, Before) ->
-                                       Arrives = max(Time + erlang:phash2({Time, Id}, Disorder + 1), maps:get(Id, Before, 0)),
-                                       {{Arrives, Time, E}, Before#{Id => Arrives}}
-                                   end, #{}, Events),
+    {Arriving, _} = lists:mapfoldl(
+        fun(#event{time = Time, proc = Id} = E, Before) ->
+            Arrives = max(Time + erlang:phash2({Time, Id}, Disorder + 1), maps:get(Id, Before, 0)),
+            {{Arrives, Time, E}, Before#{Id => Arrives}}
+        end,
+        #{},
+        Events
+    ),
     [E || {_, _, E} <- lists:sort(Arriving)].
 
 %% From the first message of a time on, so many are lost.
-lose([], Events) -> Events;
+lose([], Events) ->
+    Events;
 lose(Drops, Events) ->
     Numbered = lists:zip(lists:seq(1, length(Events)), Events),
     Ranges = lists:append([range(Drop, Numbered) || Drop <- Drops]),
-    gather(Numbered, sets:from_list([N || {From, To} <- Ranges, N <- lists:seq(From, To - 1)], [{version, 2}])).
+    gather(
+        Numbered,
+        sets:from_list([N || {From, To} <- Ranges, N <- lists:seq(From, To - 1)], [{version, 2}])
+    ).
 
-%% unseen: all that is in the stream of a request before its begin, so that nothing of it has been seen when it is lost.
+%% unseen: all that is in the stream of a request before its begin, so that nothing of it has been
+%% seen when it is lost.
 range({unseen, Since}, Numbered) ->
     Later = lists:sublist([E || {_, #event{time = T}} = E <- Numbered, T >= Since], 3000),
-    Begins = [{Id, N} || {N, #event{about = [Id], term = Term}} <- Later, element(4, Term) =:= {kprof_mark, request_begin, 1}],
-    lists:sublist([{First, Begin} || {Id, Begin} <- Begins,
-                                     First <- lists:sublist([N || {N, #event{about = [I]}} <- Later, I =:= Id], 1), First < Begin], 1);
+    Begins = [
+        {Id, N}
+     || {N, #event{about = [Id], term = Term}} <- Later,
+        element(4, Term) =:= {kprof_mark, request_begin, 1}
+    ],
+    lists:sublist(
+        [
+            {First, Begin}
+         || {Id, Begin} <- Begins,
+            First <- lists:sublist([N || {N, #event{about = [I]}} <- Later, I =:= Id], 1),
+            First < Begin
+        ],
+        1
+    );
 range({Since, Count}, Numbered) ->
-    [{First, First + Count} || {First, _} <- lists:sublist([E || {_, #event{time = T}} = E <- Numbered, T >= Since], 1)].
+    [
+        {First, First + Count}
+     || {First, _} <- lists:sublist([E || {_, #event{time = T}} = E <- Numbered, T >= Since], 1)
+    ].
 
-gather([], _) -> [];
+gather([], _) ->
+    [];
 gather([{N, E} | Rest] = All, Lost) ->
     case sets:is_element(N, Lost) of
-        false -> [E | gather(Rest, Lost)];
+        false ->
+            [E | gather(Rest, Lost)];
         true ->
             {Gone, Kept} = lists:splitwith(fun({I, _}) -> sets:is_element(I, Lost) end, All),
             [{lost, [G || {_, G} <- Gone]} | gather(Kept, Lost)]
     end.
 
-%% -- bytes -------------------------------------------------------------------------------------------------------------
+%% -- bytes ----------------------------------------------------------------------------------------
 
-encode(_, []) -> [];
-encode(Batch, [{lost, Events} | Rest]) -> [<<1, (length(Events)):32>> | encode(Batch, Rest)];
-encode(1, [#event{term = Term} | Rest]) -> [frame(Term) | encode(1, Rest)];
-encode(Batch, Items) -> % as a tracer process sends them
+encode(_, []) ->
+    [];
+encode(Batch, [{lost, Events} | Rest]) ->
+    [<<1, (length(Events)):32>> | encode(Batch, Rest)];
+encode(1, [#event{term = Term} | Rest]) ->
+    [frame(Term) | encode(1, Rest)];
+% as a tracer process sends them
+encode(Batch, Items) ->
     {Together, Rest} = batch(Batch, Items, []),
     [frame(Together) | encode(Batch, Rest)].
 

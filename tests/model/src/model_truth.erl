@@ -1,85 +1,166 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% What the collector's database must say, worked out from what happened: by the rules of ../shared/DESIGN.md and request_tree.h, and by
-%% other algorithms than the collector's.
+%% What the collector's database must say, worked out from what happened: by the rules of
+%% ../shared/DESIGN.md and request_tree.h, and by other algorithms than the collector's.
 -module(model_truth).
 
 -export([of_capture/3, request_rows/2]).
 
 -include("model.hrl").
 
--define(LEDGER, [messages, dropped_messages, decode_errors, requests_complete, requests_incomplete, requests_expired, orphan_returns,
-                 stale_calls, unwound_frames, ambiguous_returns, lost_tokens]).
--define(AHEAD, 64). % so many spans the collector looks ahead for what a sender does next
+-define(LEDGER, [
+    messages,
+    dropped_messages,
+    decode_errors,
+    requests_complete,
+    requests_incomplete,
+    requests_expired,
+    orphan_returns,
+    stale_calls,
+    unwound_frames,
+    ambiguous_returns,
+    lost_tokens
+]).
+% so many spans the collector looks ahead for what a sender does next
+-define(AHEAD, 64).
 
 %% @doc For each identity the numbers of its complete requests; the ledger; and what was found out.
-%%   rows: identity => #{{tier, Name} | {path, Text} => Numbers}
-%%   Numbers: {requests, calls, errors, async_calls, total, self, async, wait, gc, off, min, max}, times in ns
-%%   ledger: column => number
-%%   blind: of the requests with calls without values those that are complete, and the others
-%%   wrong: what the rules must not do
--spec of_capture(#{integer() => #span{}}, #{integer() => #req{}}, [#event{} | {lost, [#event{}]}]) -> map().
+%%   rows: identity => #{{tier, Name} | {path, Text} => Numbers} Numbers: {requests, calls, errors,
+%%   async_calls, total, self, async, wait, gc, off, min, max}, times in ns ledger: column => number
+%%   blind: of the requests with calls without values those that are complete, and the others wrong:
+%%   what the rules must not do
+-spec of_capture(#{integer() => #span{}}, #{integer() => #req{}}, [
+    #event{} | {lost, [#event{}]}
+]) ->
+    map().
 of_capture(Spans, Requests, Items) ->
     #{fates := Fates, counts := Counts} = Read = model_reader:read(Items),
     ByRequest = maps:groups_from_list(fun(#span{req = Id}) -> Id end, maps:values(Spans)),
-    Whole = [{told(maps:get(Id, Requests), F, Read), seen(F, maps:get(Id, ByRequest, []), Read)}
-             || {Id, #fate{fate = complete} = F} <- lists:keysort(1, maps:to_list(Fates))],
+    Whole = [
+        {told(maps:get(Id, Requests), F, Read), seen(F, maps:get(Id, ByRequest, []), Read)}
+     || {Id, #fate{fate = complete} = F} <- lists:keysort(1, maps:to_list(Fates))
+    ],
     Named = maps:groups_from_list(fun({R, Seen}) -> identity(R, Seen) end, Whole),
-    Rows = maps:map(fun(_, Same) -> lists:foldl(fun({R, Seen}, Sum) -> merge(request_rows(R, Seen), Sum) end, #{}, Same) end, Named),
+    Rows = maps:map(
+        fun(_, Same) ->
+            lists:foldl(fun({R, Seen}, Sum) -> merge(request_rows(R, Seen), Sum) end, #{}, Same)
+        end,
+        Named
+    ),
     Blind = [Fate || #fate{fate = Fate, blind = N} <- maps:values(Fates), N > 0],
-    Unknown = length([x || {_, Seen} <- Whole, #span{tier = T, stop = Stop, error = false} <- Seen, Stop =/= open,
-                          model_plan:returns(T) =:= none]),
-    #{rows => Rows, total => lists:foldl(fun merge/2, #{}, maps:values(Rows)),
-      ledger => (maps:merge(maps:from_keys(?LEDGER, 0), Counts))#{unknown_outcomes => Unknown},
-      blind => {length([x || complete <- Blind]), length([x || Fate <- Blind, Fate =/= complete])},
-      wrong => wrong(Requests, Fates, Read) ++ guessed(Whole, Spans)}.
+    Unknown = length([
+        x
+     || {_, Seen} <- Whole,
+        #span{tier = T, stop = Stop, error = false} <- Seen,
+        Stop =/= open,
+        model_plan:returns(T) =:= none
+    ]),
+    #{
+        rows => Rows,
+        total => lists:foldl(fun merge/2, #{}, maps:values(Rows)),
+        ledger => (maps:merge(maps:from_keys(?LEDGER, 0), Counts))#{
+            unknown_outcomes => Unknown
+        },
+        blind => {
+            length([x || complete <- Blind]), length([x || Fate <- Blind, Fate =/= complete])
+        },
+        wrong => wrong(Requests, Fates, Read) ++ guessed(Whole, Spans)
+    }.
 
 identity(#req{named = mark, identity = Identity}, _) -> atom_to_binary(Identity);
 identity(_, []) -> <<"undefined">>;
 identity(#req{identity = Identity}, _) -> atom_to_binary(Identity).
 
-%% A request as far as the collector can know it: with its end, and without what came after it was closed.
-told(#req{links = Links, acts = Acts} = R, #fate{closed = Closed, stop = Stop, error = Error, stop_pid = Pid}, #{seen := Seen}) ->
-    InTime = fun(Time) -> case Seen of #{Time := Place} -> Place < Closed; _ -> true end end,
-    R#req{stop = Stop, error = Error, stop_pid = Pid, acts = [A || {_, Time} = A <- Acts, InTime(Time)],
-          links = maps:filter(fun(_, {_, _, _, Told}) -> InTime(Told) end, Links)}.
+%% A request as far as the collector can know it: with its end, and without what came after it was
+%% closed.
+told(
+    #req{links = Links, acts = Acts} = R,
+    #fate{closed = Closed, stop = Stop, error = Error, stop_pid = Pid},
+    #{seen := Seen}
+) ->
+    InTime = fun(Time) ->
+        case Seen of
+            #{Time := Place} -> Place < Closed;
+            _ -> true
+        end
+    end,
+    R#req{
+        stop = Stop,
+        error = Error,
+        stop_pid = Pid,
+        acts = [A || {_, Time} = A <- Acts, InTime(Time)],
+        links = maps:filter(fun(_, {_, _, _, Told}) -> InTime(Told) end, Links)
+    }.
 
-%% The spans of which the call was taken, with their ends as far as these came in time, and what is known of how they ended.
+%% The spans of which the call was taken, with their ends as far as these came in time, and what is
+%% known of how they ended.
 seen(#fate{key = Key, closed = Closed}, Spans, #{taken := Taken, seen := Seen, raised := Raised}) ->
-    [case Seen of #{Stop := Place} when Place >= Closed -> S#span{stop = open}; _ -> known(S, Raised) end % lost is more than any number
-     || #span{start = Start, stop = Stop} = S <- Spans, maps:get(Start, Taken, none) =:= Key].
+    % lost is more than any number
+    [
+        case Seen of
+            #{Stop := Place} when Place >= Closed -> S#span{stop = open};
+            _ -> known(S, Raised)
+        end
+     || #span{start = Start, stop = Stop} = S <- Spans, maps:get(Start, Taken, none) =:= Key
+    ].
 
 known(#span{tier = Tier, start = Start, error = Error} = S, Raised) ->
-    S#span{error = case model_plan:returns(Tier) of none -> is_map_key(Start, Raised); whole -> Error end}.
+    S#span{
+        error =
+            case model_plan:returns(Tier) of
+                none -> is_map_key(Start, Raised);
+                whole -> Error
+            end
+    }.
 
-%% What the rules must not do: doubt requests that nothing speaks against; and take something else for the end than the first end marker,
-%% unless that did not come, or not in time; nor call a request complete of which a message was lost up to its end.
+%% What the rules must not do: doubt requests that nothing speaks against; and take something else
+%% for the end than the first end marker, unless that did not come, or not in time; nor call a
+%% request complete of which a message was lost up to its end.
 wrong(Requests, Fates, #{seen := Seen, counts := Counts}) ->
-    [io_lib:format("rules: ~s is doubted, and has only calls with values", [Name])
-     || not is_map_key(dropped_messages, Counts), {Id, #fate{damaged = true, blind = 0, lost = false}} <- maps:to_list(Fates),
-     #req{identity = Name} <- [maps:get(Id, Requests)]]
-        ++ [io_lib:format("rules: ~s ends at ~b, not ~b", [Name, Stop, First])
-            || {Id, #fate{fate = complete, stop = Stop, closed = Closed}} <- maps:to_list(Fates),
+    [
+        io_lib:format("rules: ~s is doubted, and has only calls with values", [Name])
+     || not is_map_key(dropped_messages, Counts),
+        {Id, #fate{damaged = true, blind = 0, lost = false}} <- maps:to_list(Fates),
+        #req{identity = Name} <- [maps:get(Id, Requests)]
+    ] ++
+        [
+            io_lib:format("rules: ~s ends at ~b, not ~b", [Name, Stop, First])
+         || {Id, #fate{fate = complete, stop = Stop, closed = Closed}} <- maps:to_list(Fates),
             #req{identity = Name, stop = First} <- [maps:get(Id, Requests)],
-               First =/= none, First =/= Stop, maps:get(First, Seen) < Closed]
-        ++ [io_lib:format("rules: ~s is complete without its message of ~b", [Name, Time])
-            || {Id, #fate{fate = complete, stop = Stop}} <- maps:to_list(Fates),
-               #req{identity = Name, acts = Acts} <- [maps:get(Id, Requests)],
-               {_, Time} <- Acts, Time =< Stop, maps:get(Time, Seen, none) =:= lost].
+            First =/= none,
+            First =/= Stop,
+            maps:get(First, Seen) < Closed
+        ] ++
+        [
+            io_lib:format("rules: ~s is complete without its message of ~b", [Name, Time])
+         || {Id, #fate{fate = complete, stop = Stop}} <- maps:to_list(Fates),
+            #req{identity = Name, acts = Acts} <- [maps:get(Id, Requests)],
+            {_, Time} <- Acts,
+            Time =< Stop,
+            maps:get(Time, Seen, none) =:= lost
+        ].
 
 %% Nor say of a call that it raised which has not.
 guessed(Whole, Spans) ->
-    [io_lib:format("rules: the call of ~s at ~b is said to have raised", [T, Start])
-     || {_, Seen} <- Whole, #span{id = Id, tier = T, start = Start, error = true, stop = Stop} <- Seen, Stop =/= open,
-        #{Id := #span{error = false}} <- [Spans]].
+    [
+        io_lib:format("rules: the call of ~s at ~b is said to have raised", [T, Start])
+     || {_, Seen} <- Whole,
+        #span{id = Id, tier = T, start = Start, error = true, stop = Stop} <- Seen,
+        Stop =/= open,
+        #{Id := #span{error = false}} <- [Spans]
+    ].
 
 merge(A, B) -> maps:merge_with(fun(_, X, Y) -> add(X, Y) end, A, B).
 
 add(A, B) ->
     [Min1, Max1 | Sums1] = lists:reverse(tuple_to_list(A)),
     [Min2, Max2 | Sums2] = lists:reverse(tuple_to_list(B)),
-    list_to_tuple(lists:reverse([max(Min1, Min2), min(Max1, Max2) | lists:zipwith(fun erlang:'+'/2, Sums1, Sums2)])).
+    list_to_tuple(
+        lists:reverse([
+            max(Min1, Min2), min(Max1, Max2) | lists:zipwith(fun erlang:'+'/2, Sums1, Sums2)
+        ])
+    ).
 
-%% -- one request ---------------------------------------------------------------------------------------------------------
+%% -- one request ----------------------------------------------------------------------------------
 
 %% @doc What a request with these spans is worth.
 request_rows(#req{start = Begin, stop = End, error = Error} = R, Seen) ->
@@ -87,13 +168,38 @@ request_rows(#req{start = Begin, stop = End, error = Error} = R, Seen) ->
     {Parents, Waits} = parents(R, Spans),
     ById = maps:from_list([{S#span.id, S} || S <- Spans]),
     Children = maps:groups_from_list(fun(#span{id = Id}) -> maps:get(Id, Parents) end, Spans),
-    Whole = {1, 1, count(Error), 0, End - Begin, uncovered(Begin, End, Spans), 0, 0, 0, 0, End - Begin, End - Begin},
-    lists:foldl(fun(#span{stop = open}, Rows) -> Rows;
-                   (S, Rows) ->
-                        Numbers = numbers(S, End, Parents, ById, maps:get(S#span.id, Children, []), maps:get(S#span.id, Waits, 0)),
-                        first(S#span.tier, merge(#{{tier, atom_to_binary(S#span.tier)} => Numbers,
-                                                   {path, path(S#span.id, Parents, ById)} => at_path(S, Parents, ById, Numbers)}, Rows))
-                end, #{{tier, <<"_total">>} => Whole}, Spans).
+    Whole =
+        {1, 1, count(Error), 0, End - Begin, uncovered(Begin, End, Spans), 0, 0, 0, 0,
+            End - Begin, End - Begin},
+    lists:foldl(
+        fun
+            (#span{stop = open}, Rows) ->
+                Rows;
+            (S, Rows) ->
+                Numbers = numbers(
+                    S,
+                    End,
+                    Parents,
+                    ById,
+                    maps:get(S#span.id, Children, []),
+                    maps:get(S#span.id, Waits, 0)
+                ),
+                first(
+                    S#span.tier,
+                    merge(
+                        #{
+                            {tier, atom_to_binary(S#span.tier)} => Numbers,
+                            {path, path(S#span.id, Parents, ById)} => at_path(
+                                S, Parents, ById, Numbers
+                            )
+                        },
+                        Rows
+                    )
+                )
+        end,
+        #{{tier, <<"_total">>} => Whole},
+        Spans
+    ).
 
 %% A request counts once for each tier that it called.
 first(Tier, Rows) ->
@@ -102,28 +208,47 @@ first(Tier, Rows) ->
 
 numbers(#span{start = Start, stop = Stop} = S, End, Parents, ById, Children, Wait) ->
     Duration = Stop - Start,
-    {Async, Total, Self, Late} = case Stop > End of
-                                     true -> {1, 0, 0, Duration};
-                                     false -> {0, case recursive(S, Parents, ById) of true -> 0; false -> Duration end,
-                                               uncovered(Start, Stop, Children), 0}
-                                 end,
-    {0, 1, count(S#span.error), Async, Total, Self, Late, Wait, S#span.gc, S#span.off,
-     Duration, Duration}.
+    {Async, Total, Self, Late} =
+        case Stop > End of
+            true ->
+                {1, 0, 0, Duration};
+            false ->
+                {0,
+                    case recursive(S, Parents, ById) of
+                        true -> 0;
+                        false -> Duration
+                    end, uncovered(Start, Stop, Children), 0}
+        end,
+    {0, 1, count(S#span.error), Async, Total, Self, Late, Wait, S#span.gc, S#span.off, Duration,
+        Duration}.
 
 %% At a position, only a call that hangs below one of the same position is a recursion.
-at_path(#span{id = Id, tier = Tier, stop = Stop, start = Start}, Parents, ById, {_, _, _, 0, _, _, _, _, _, _, _, _} = Numbers) ->
+at_path(
+    #span{id = Id, tier = Tier, stop = Stop, start = Start},
+    Parents,
+    ById,
+    {_, _, _, 0, _, _, _, _, _, _, _, _} = Numbers
+) ->
     case maps:get(Id, Parents) of
-        Parent when is_map_key(Parent, ById), (map_get(Parent, ById))#span.tier =:= Tier -> setelement(5, Numbers, 0);
-        _ -> setelement(5, Numbers, Stop - Start)
+        Parent when is_map_key(Parent, ById), (map_get(Parent, ById))#span.tier =:= Tier ->
+            setelement(5, Numbers, 0);
+        _ ->
+            setelement(5, Numbers, Stop - Start)
     end;
-at_path(_, _, _, Numbers) -> Numbers.
+at_path(_, _, _, Numbers) ->
+    Numbers.
 
 count(true) -> 1;
 count(false) -> 0.
 
 %% Whether a call of the same tier goes on above this one.
 recursive(#span{id = Id, tier = Tier, start = Start}, Parents, ById) ->
-    lists:any(fun(#span{tier = T, stop = Stop}) -> T =:= Tier andalso (Stop =:= open orelse Stop >= Start) end, above(Id, Parents, ById)).
+    lists:any(
+        fun(#span{tier = T, stop = Stop}) ->
+            T =:= Tier andalso (Stop =:= open orelse Stop >= Start)
+        end,
+        above(Id, Parents, ById)
+    ).
 
 above(Id, Parents, ById) ->
     case maps:get(Id, Parents) of
@@ -133,7 +258,10 @@ above(Id, Parents, ById) ->
 
 %% The tiers from the request down. One that calls itself is one position.
 path(Id, Parents, ById) ->
-    Tiers = lists:reverse([atom_to_binary(T) || #span{tier = T} <- [maps:get(Id, ById) | above(Id, Parents, ById)]]),
+    Tiers = lists:reverse([
+        atom_to_binary(T)
+     || #span{tier = T} <- [maps:get(Id, ById) | above(Id, Parents, ById)]
+    ]),
     iolist_to_binary(lists:join(<<" > ">>, once(Tiers))).
 
 once([T, T | Rest]) -> once([T | Rest]);
@@ -142,19 +270,33 @@ once([]) -> [].
 
 %% How much of a stretch of time no span covers: cut at every border, piece by piece.
 uncovered(From, To, Spans) ->
-    Reach = fun(open) -> To; (Stop) -> Stop end,
-    Borders = lists:usort([From, To] ++ [T || #span{start = A, stop = B} <- Spans, T <- [A, Reach(B)], T > From, T < To]),
+    Reach = fun
+        (open) -> To;
+        (Stop) -> Stop
+    end,
+    Borders = lists:usort(
+        [From, To] ++
+            [T || #span{start = A, stop = B} <- Spans, T <- [A, Reach(B)], T > From, T < To]
+    ),
     Pieces = lists:zip(lists:droplast(Borders), tl(Borders)),
-    lists:sum([B - A || {A, B} <- Pieces, not lists:any(fun(#span{start = S, stop = E}) -> S =< A andalso Reach(E) >= B end, Spans)]).
+    lists:sum([
+        B - A
+     || {A, B} <- Pieces,
+        not lists:any(
+            fun(#span{start = S, stop = E}) -> S =< A andalso Reach(E) >= B end, Spans
+        )
+    ]).
 
-%% -- parents --------------------------------------------------------------------------------------------------------------
+%% -- parents --------------------------------------------------------------------------------------
 
-%% The context of a process: {Parent, Giver, AllGivers, Latest}: where its outermost spans hang, from which process it got the work,
-%% from which it ever got some, and the last outermost span. The rules are those of request_tree.h; a token tells only which process
-%% had it last, so the truth is what these rules make of it:
+%% The context of a process: {Parent, Giver, AllGivers, Latest}: where its outermost spans hang,
+%% from which process it got the work, from which it ever got some, and the last outermost span. The
+%% rules are those of request_tree.h; a token tells only which process had it last, so the truth is
+%% what these rules make of it:
 %%   - a process that shows itself as From goes on with what it was doing;
-%%   - a span hangs below what was open in the sender when it began, not when the message was sent; where nothing was, below what the sender
-%%     had done last if it went on while the span ran, or had ended the request; else beside it;
+%%   - a span hangs below what was open in the sender when it began, not when the message was sent;
+%%     where nothing was, below what the sender had done last if it went on while the span ran, or
+%%     had ended the request; else beside it;
 %%   - a second message of the same sender shows only by what the sender did in between;
 %%   - a process without spans of its own that was not spawned within the request is not there;
 %%   - where all calls are in the process that began the request, nothing has come from elsewhere.
@@ -165,61 +307,95 @@ parents(#req{pid = Home} = R, Spans) ->
     end.
 
 placed(#req{links = Links} = R, Spans) ->
-    Steps = lists:keysort(1, [{S#span.start, S} || S <- Spans]
-                          ++ [{Born, {Child, Spawner, Open}} || {Child, {Spawner, Open, Born, _}} <- maps:to_list(Links)]),
-    {Parents, Waits, _} = lists:foldl(fun({_, Step}, So) -> placed(Step, R, Spans, So) end, {#{}, #{}, #{}}, Steps),
+    Steps = lists:keysort(
+        1,
+        [{S#span.start, S} || S <- Spans] ++
+            [
+                {Born, {Child, Spawner, Open}}
+             || {Child, {Spawner, Open, Born, _}} <- maps:to_list(Links)
+            ]
+    ),
+    {Parents, Waits, _} = lists:foldl(
+        fun({_, Step}, So) -> placed(Step, R, Spans, So) end, {#{}, #{}, #{}}, Steps
+    ),
     {Parents, Waits}.
 
-%% A spawned process hangs below the span that was open in the spawner, or what the spawner hangs below.
+%% A spawned process hangs below the span that was open in the spawner, or what the spawner hangs
+%% below.
 placed({Child, Spawner, Open}, _, _, {Parents, Waits, Contexts}) ->
-    Parent = case Open of
-                 none -> element(1, context(Spawner, Contexts));
-                 _ -> Open
-             end,
+    Parent =
+        case Open of
+            none -> element(1, context(Spawner, Contexts));
+            _ -> Open
+        end,
     {Parents, Waits, Contexts#{{spawned, Child} => {Parent, Spawner, [Spawner], none}}};
 placed(#span{id = Id, pid = Pid} = S, R, Spans, {Parents, Waits, Contexts}) ->
     case stack_parent(S, Spans) of
         none ->
             {Wait, Shown, {Parent, Giver, Givers, _}} = arrives(S, R, Spans, Contexts),
             Given = [S#span.stop | maps:get({given, Giver}, Contexts, [])],
-            {Parents#{Id => Parent}, Waits#{Id => Wait},
-             Contexts#{Pid => {Parent, Giver, Givers, S}, {given, Giver} => Given, {shown, Shown} => true}};
-        Below -> {Parents#{Id => Below}, Waits, Contexts}
+            {Parents#{Id => Parent}, Waits#{Id => Wait}, Contexts#{
+                Pid => {Parent, Giver, Givers, S},
+                {given, Giver} => Given,
+                {shown, Shown} => true
+            }};
+        Below ->
+            {Parents#{Id => Below}, Waits, Contexts}
     end.
 
-stack_parent(#span{below = none}, _) -> none;
+stack_parent(#span{below = none}, _) ->
+    none;
 stack_parent(#span{below = Below}, Spans) ->
     case lists:keymember(Below, #span.id, Spans) of
         true -> Below;
         false -> none
     end.
 
-%% An outermost span of its process: how long it waited, whom it has shown as a sender, and the context that it has.
+%% An outermost span of its process: how long it waited, whom it has shown as a sender, and the
+%% context that it has.
 arrives(#span{pid = Pid, from = From, start = Start} = S, R, Spans, Contexts) ->
     {_, Giver, Givers, Latest} = Context = context(Pid, Contexts),
     Sent = [T || T <- events(From, R, Contexts), T =< Start],
-    Same = Giver =:= From andalso case Latest of
-                                      none -> false;
-                                      #span{stop = open} -> true;
-                                      #span{stop = Stop} -> lists:max([0 | Sent]) =< Stop
-                                  end,
-    Slept = Latest =:= none andalso Giver =/= none andalso not is_map_key({shown, Pid}, Contexts), % since it was spawned, perhaps
+    Same =
+        Giver =:= From andalso
+            case Latest of
+                none -> false;
+                #span{stop = open} -> true;
+                #span{stop = Stop} -> lists:max([0 | Sent]) =< Stop
+            end,
+    % since it was spawned, perhaps
+    Slept =
+        Latest =:= none andalso Giver =/= none andalso not is_map_key({shown, Pid}, Contexts),
     if
-        Slept, From =:= Pid orelse From =:= Giver -> {Start - element(3, maps:get(Pid, R#req.links)), none, Context};
-        From =:= Pid -> {0, none, Context};
-        Sent =:= []; Same -> {0, From, Context};
+        Slept, From =:= Pid orelse From =:= Giver ->
+            {Start - element(3, maps:get(Pid, R#req.links)), none, Context};
+        From =:= Pid ->
+            {0, none, Context};
+        Sent =:= []; Same ->
+            {0, From, Context};
         true ->
             case works_for(From, Pid, Contexts, 64) of
-                true -> {0, From, Context}; % it is an answer
-                false -> {Start - lists:max(Sent), From, {open_in(From, S, R, Spans, Contexts), From, [From | Givers], Latest}}
+                % it is an answer
+                true ->
+                    {0, From, Context};
+                false ->
+                    {Start - lists:max(Sent), From, {
+                        open_in(From, S, R, Spans, Contexts), From, [From | Givers], Latest
+                    }}
             end
     end.
 
-%% What a process is known to have done or got back: began the request, began or ended a span, spawned, was spawned, or had an outermost
-%% span of another process end that it had given work to. (That is an atom when it has not ended, and later than any time.)
+%% What a process is known to have done or got back: began the request, began or ended a span,
+%% spawned, was spawned, or had an outermost span of another process end that it had given work to.
+%% (That is an atom when it has not ended, and later than any time.)
 events(Pid, #req{acts = Acts, links = Links}, Contexts) ->
-    [T || {P, T} <- Acts, P =:= Pid] ++ [T || {Child, {Spawner, _, T, _}} <- maps:to_list(Links), Child =:= Pid orelse Spawner =:= Pid]
-        ++ maps:get({given, Pid}, Contexts, []).
+    [T || {P, T} <- Acts, P =:= Pid] ++
+        [
+            T
+         || {Child, {Spawner, _, T, _}} <- maps:to_list(Links),
+            Child =:= Pid orelse Spawner =:= Pid
+        ] ++
+        maps:get({given, Pid}, Contexts, []).
 
 %% A process is born with a context when it was spawned within the request.
 context(Pid, Contexts) ->
@@ -229,16 +405,23 @@ context(Pid, Contexts) ->
         _ -> {none, none, [], none}
     end.
 
-works_for(_, _, _, 0) -> false;
+works_for(_, _, _, 0) ->
+    false;
 works_for(Pid, For, Contexts, N) ->
     {_, Giver, Givers, _} = context(Pid, Contexts),
-    lists:member(For, Givers) orelse (Giver =/= none andalso works_for(Giver, For, Contexts, N - 1)).
+    lists:member(For, Givers) orelse
+        (Giver =/= none andalso works_for(Giver, For, Contexts, N - 1)).
 
-%% The innermost span open in the sender; else what it did last if it does not wait for this span, else what it hangs below itself.
+%% The innermost span open in the sender; else what it did last if it does not wait for this span,
+%% else what it hangs below itself.
 open_in(Sender, S, #req{stop = End, stop_pid = Ender}, Spans, Contexts) ->
     #span{start = Start, stop = Stop} = S,
-    Own = lists:reverse([E || #span{pid = P, start = T} = E <- Spans, P =:= Sender, T < Start]), % the latest first
-    During = lists:sublist([P || #span{pid = P, start = T} <- Spans, T > Start, T < Stop], ?AHEAD), % any number is less than the atom open
+    % the latest first
+    Own = lists:reverse([E || #span{pid = P, start = T} = E <- Spans, P =:= Sender, T < Start]),
+    % any number is less than the atom open
+    During = lists:sublist(
+        [P || #span{pid = P, start = T} <- Spans, T > Start, T < Stop], ?AHEAD
+    ),
     GoesOn = lists:member(Sender, During) orelse (Sender =:= Ender andalso End < Stop),
     case {[E || #span{stop = Over} = E <- Own, Over =:= open orelse Over >= Start], Own} of
         {[#span{id = Open} | _], _} -> Open;

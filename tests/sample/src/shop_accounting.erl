@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Tier `accounting`: books what changed. It is reached by a cast and takes its time, so that a booking
-%% usually ends after the response has been sent.
+%% Tier `accounting`: books what changed. It is reached by a cast and takes its time, so that a
+%% booking usually ends after the response has been sent.
 -module(shop_accounting).
 -behaviour(gen_server).
 
@@ -39,9 +39,12 @@ pending() ->
 -spec drain(non_neg_integer()) -> drained | timeout.
 drain(Ms) ->
     case pending() of
-        0 -> drained;
+        0 ->
+            drained;
         _ when Ms =< 0 -> timeout;
-        _ -> timer:sleep(?POLL_MS), drain(Ms - ?POLL_MS)
+        _ ->
+            timer:sleep(?POLL_MS),
+            drain(Ms - ?POLL_MS)
     end.
 
 -spec init([]) -> {ok, none}.

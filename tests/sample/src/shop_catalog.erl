@@ -24,7 +24,11 @@ ids() ->
 %% Each fiftieth item is sold out.
 -spec item(id()) -> item().
 item(Id) ->
-    Stock = if Id rem 50 =:= 0 -> 0; true -> ?STOCK end,
+    Stock =
+        if
+            Id rem 50 =:= 0 -> 0;
+            true -> ?STOCK
+        end,
     #{id => Id, name => name(Id), price => 100 + Id * 7 rem 900, stock => Stock}.
 
 %% New ids come round again after a while: a long run with many creations stays small.
@@ -40,4 +44,8 @@ trouble(_Id) -> none.
 
 name(Id) ->
     Kinds = {<<"lamp">>, <<"chair">>, <<"table">>, <<"shelf">>, <<"clock">>},
-    <<(element(Id rem tuple_size(Kinds) + 1, Kinds))/binary, " no. ", (integer_to_binary(Id))/binary>>.
+    <<
+        (element(Id rem tuple_size(Kinds) + 1, Kinds))/binary,
+        " no. ",
+        (integer_to_binary(Id))/binary
+    >>.

@@ -5,7 +5,8 @@
 
 -export([main/0]).
 
--define(DRAIN_POLLS, 100). % of 100 ms each
+% of 100 ms each
+-define(DRAIN_POLLS, 100).
 
 -spec main() -> ok | no_return().
 main() ->
@@ -21,16 +22,19 @@ main() ->
 command("node", Options) ->
     ok = set_env(Options),
     case application:ensure_all_started(shop) of
-        {ok, _} -> announce(shop_listener:port(), Options);
-        {error, {shop, Reason}} -> throw({failed, io_lib:format("the shop does not start: ~0p", [Reason])})
+        {ok, _} ->
+            announce(shop_listener:port(), Options);
+        {error, {shop, Reason}} ->
+            throw({failed, io_lib:format("the shop does not start: ~0p", [Reason])})
     end;
 command("load", Options) ->
     need(port, Options),
     Summary = shop_load:run(maps:without([json], Options)),
-    Text = case Options of
-               #{json := true} -> [shop_json:encode(Summary), $\n];
-               #{} -> shop_load:table(Summary)
-           end,
+    Text =
+        case Options of
+            #{json := true} -> [shop_json:encode(Summary), $\n];
+            #{} -> shop_load:table(Summary)
+        end,
     io:put_chars(Text),
     case Summary of
         #{clients_gave_up := 0, requests := N} when N > 0 -> erlang:halt(0);
@@ -43,10 +47,15 @@ command("truth", Options) ->
 
 set_env(Options) ->
     _ = application:load(shop),
-    [application:set_env(shop, Key, Value) || {Key, Value} <- maps:to_list(Options), Key =/= port_file],
+    [
+        application:set_env(shop, Key, Value)
+     || {Key, Value} <- maps:to_list(Options), Key =/= port_file
+    ],
     case Options of
-        #{trace := dbg} when not is_map_key(capture, Options) -> throw({usage, "--trace dbg needs --capture FILE"});
-        #{} -> ok
+        #{trace := dbg} when not is_map_key(capture, Options) ->
+            throw({usage, "--trace dbg needs --capture FILE"});
+        #{} ->
+            ok
     end.
 
 %% The port file appears whole or not at all.
@@ -64,21 +73,44 @@ truth(Port, Polls) ->
     {ok, {http_response, _, 200, _}, _, Body} = shop_wire:recv(Socket, 5000),
     gen_tcp:close(Socket),
     case binary:match(Body, <<"\"pending\":0,">>) of
-        {_, _} -> Body;
-        nomatch when Polls > 0 -> timer:sleep(100), truth(Port, Polls - 1);
-        nomatch -> throw({failed, "bookings are still pending"})
+        {_, _} ->
+            Body;
+        nomatch when Polls > 0 ->
+            timer:sleep(100),
+            truth(Port, Polls - 1);
+        nomatch ->
+            throw({failed, "bookings are still pending"})
     end.
 
 connected({ok, Socket}) -> {ok, Socket};
 connected({error, Reason}) -> throw({failed, ["cannot connect: ", inet:format_error(Reason)]}).
 
 allowed("node") ->
-    #{"--port" => port, "--port-file" => text, "--trace" => mode, "--capture" => text, "--truth" => boolean,
-      "--accounting-wait-ms" => count, "--http-cost" => count, "--pool-cost" => count,
-      "--storage-cost" => count, "--render-cost" => count, "--accounting-cost" => count};
+    #{
+        "--port" => port,
+        "--port-file" => text,
+        "--trace" => mode,
+        "--capture" => text,
+        "--truth" => boolean,
+        "--accounting-wait-ms" => count,
+        "--http-cost" => count,
+        "--pool-cost" => count,
+        "--storage-cost" => count,
+        "--render-cost" => count,
+        "--accounting-cost" => count
+    };
 allowed("load") ->
-    #{"--host" => text, "--port" => port, "--clients" => positive, "--requests" => positive, "--seconds" => positive,
-      "--think" => count, "--seed" => count, "--mix" => mix, "--json" => flag};
+    #{
+        "--host" => text,
+        "--port" => port,
+        "--clients" => positive,
+        "--requests" => positive,
+        "--seconds" => positive,
+        "--think" => count,
+        "--seed" => count,
+        "--mix" => mix,
+        "--json" => flag
+    };
 allowed("truth") ->
     #{"--port" => port}.
 
@@ -86,15 +118,27 @@ options([], _Allowed, Options) ->
     Options;
 options([Name | Rest], Allowed, Options) ->
     case {Allowed, Rest} of
-        {#{Name := flag}, _} -> options(Rest, Allowed, Options#{key(Name) => true});
-        {#{Name := Type}, [Text | More]} -> options(More, Allowed, Options#{key(Name) => value(Type, Name, Text)});
-        {#{Name := _}, []} -> throw({usage, [Name, " needs a value"]});
-        _ -> throw({usage, ["unknown option ", Name]})
+        {#{Name := flag}, _} ->
+            options(Rest, Allowed, Options#{key(Name) => true});
+        {#{Name := Type}, [Text | More]} ->
+            options(More, Allowed, Options#{key(Name) => value(Type, Name, Text)});
+        {#{Name := _}, []} ->
+            throw({usage, [Name, " needs a value"]});
+        _ ->
+            throw({usage, ["unknown option ", Name]})
     end.
 
 %% Only names from the tables above come here.
 key("--" ++ Name) ->
-    list_to_atom(lists:map(fun($-) -> $_; (C) -> C end, Name)).
+    list_to_atom(
+        lists:map(
+            fun
+                ($-) -> $_;
+                (C) -> C
+            end,
+            Name
+        )
+    ).
 
 value(text, _Name, Text) ->
     Text;
@@ -105,14 +149,28 @@ value(Type, Name, Text) ->
         error:_ -> throw({usage, [Name, " cannot be ", Text]})
     end.
 
-parse(count, Text) -> N = list_to_integer(Text), true = N >= 0, N;
-parse(positive, Text) -> N = list_to_integer(Text), true = N > 0, N;
-parse(port, Text) -> N = list_to_integer(Text), true = N >= 0 andalso N < 65536, N;
-parse(boolean, "true") -> true;
-parse(boolean, "false") -> false;
-parse(mode, "none") -> none;
-parse(mode, "kprof") -> kprof;
-parse(mode, "dbg") -> dbg;
+parse(count, Text) ->
+    N = list_to_integer(Text),
+    true = N >= 0,
+    N;
+parse(positive, Text) ->
+    N = list_to_integer(Text),
+    true = N > 0,
+    N;
+parse(port, Text) ->
+    N = list_to_integer(Text),
+    true = N >= 0 andalso N < 65536,
+    N;
+parse(boolean, "true") ->
+    true;
+parse(boolean, "false") ->
+    false;
+parse(mode, "none") ->
+    none;
+parse(mode, "kprof") ->
+    kprof;
+parse(mode, "dbg") ->
+    dbg;
 parse(mix, Text) ->
     Mix = [weight(string:split(Part, "=")) || Part <- string:lexemes(Text, ",")],
     true = lists:sum([W || {_, W} <- Mix]) > 0,

@@ -6,18 +6,30 @@
 -export([run/1, types/0]).
 -export_type([plan/0, result/0]).
 
--type plan() :: #{host := inet:hostname(), port := inet:port_number(), seed := term(),
-                  mix := [{shop_truth:route(), non_neg_integer()}],
-                  requests := non_neg_integer(), deadline := integer(), % native monotonic time
-                  think_ms := non_neg_integer()}.
--type result() :: #{types := #{shop_truth:route() => shop_stats:stats()},
-                    connection_errors := non_neg_integer(), gave_up := boolean()}.
+-type plan() :: #{
+    host := inet:hostname(),
+    port := inet:port_number(),
+    seed := term(),
+    mix := [{shop_truth:route(), non_neg_integer()}],
+    % native monotonic time
+    requests := non_neg_integer(),
+    deadline := integer(),
+    think_ms := non_neg_integer()
+}.
+-type result() :: #{
+    types := #{shop_truth:route() => shop_stats:stats()},
+    connection_errors := non_neg_integer(),
+    gave_up := boolean()
+}.
 
 -define(TIMEOUT, 60000).
 -define(PAUSE_MS, 100).
--define(MOST_ERRORS, 20). % of the connection, in a row
+% of the connection, in a row
+-define(MOST_ERRORS, 20).
 
--record(client, {plan, socket = none, rand, last_created = 0, stats = #{}, errors = 0, in_a_row = 0}).
+-record(client, {
+    plan, socket = none, rand, last_created = 0, stats = #{}, errors = 0, in_a_row = 0
+}).
 
 %% The request types and their usual weights.
 -spec types() -> [{shop_truth:route(), pos_integer()}].
@@ -28,8 +40,11 @@ types() ->
 run(#{seed := Seed, requests := Requests} = Plan) ->
     Client = loop(Requests, #client{plan = Plan, rand = rand:seed_s(exsss, Seed)}),
     Client#client.socket =:= none orelse gen_tcp:close(Client#client.socket),
-    #{types => Client#client.stats, connection_errors => Client#client.errors,
-      gave_up => Client#client.in_a_row >= ?MOST_ERRORS}.
+    #{
+        types => Client#client.stats,
+        connection_errors => Client#client.errors,
+        gave_up => Client#client.in_a_row >= ?MOST_ERRORS
+    }.
 
 loop(0, Client) ->
     Client;
@@ -63,15 +78,20 @@ one(#client{socket = Socket} = Client0) ->
             Ns = erlang:convert_time_unit(erlang:monotonic_time() - Start, native, nanosecond),
             Stats = maps:get(Type, Client#client.stats, shop_stats:new()),
             Known = created(Type, Status, Page, Client),
-            left(Keep, Known#client{in_a_row = 0, stats = (Client#client.stats)#{
-                                        Type => shop_stats:add(Stats, Status, Ns)}});
+            left(Keep, Known#client{
+                in_a_row = 0,
+                stats = (Client#client.stats)#{
+                    Type => shop_stats:add(Stats, Status, Ns)
+                }
+            });
         error ->
             gen_tcp:close(Socket),
             failed(Client#client{socket = none})
     end.
 
 exchange(Socket, Method, Target, Body) ->
-    _ = shop_wire:send_request(Socket, Method, Target, Body), % a failure shows in recv
+    % a failure shows in recv
+    _ = shop_wire:send_request(Socket, Method, Target, Body),
     case shop_wire:recv(Socket, ?TIMEOUT) of
         {ok, {http_response, _, Status, _}, Keep, Page} -> {ok, Status, Keep, Page};
         _ -> error
@@ -104,7 +124,8 @@ pick(Draw, [{Type, Weight} | _]) when Draw =< Weight -> Type;
 pick(Draw, [{_, Weight} | Rest]) -> pick(Draw - Weight, Rest).
 
 request(read, _, Rand0) ->
-    {Id, Rand} = rand:uniform_s(1020, Rand0), % a few do not exist
+    % a few do not exist
+    {Id, Rand} = rand:uniform_s(1020, Rand0),
     {{"GET", ["/items/", integer_to_list(Id)], ""}, Rand};
 request(search, _, Rand0) ->
     {N, Rand} = rand:uniform_s(3, Rand0),
@@ -116,11 +137,15 @@ request(update, _, Rand0) ->
     {Price, Rand} = rand:uniform_s(999, Rand1),
     {{"PUT", ["/items/", integer_to_list(Id)], ["price=", integer_to_list(Price)]}, Rand};
 request(delete, 0, Rand) ->
-    {{"DELETE", "/items/999999", ""}, Rand}; % nothing of ours is there yet
+    % nothing of ours is there yet
+    {{"DELETE", "/items/999999", ""}, Rand};
 request(delete, Id, Rand) ->
     {{"DELETE", ["/items/", integer_to_list(Id)], ""}, Rand};
 request(order, _, Rand0) ->
     {A, Rand1} = rand:uniform_s(998, Rand0),
-    {{"POST", "/orders", ["ids=" | lists:join($,, [integer_to_list(A + N) || N <- [0, 1, 2]])]}, Rand1};
+    {
+        {"POST", "/orders", ["ids=" | lists:join($,, [integer_to_list(A + N) || N <- [0, 1, 2]])]},
+        Rand1
+    };
 request(unknown, _, Rand) ->
     {{"GET", "/nowhere", ""}, Rand}.

@@ -35,7 +35,8 @@ serve(Socket) ->
 %% The pages under /_ are about the shop, not of it: neither traced nor counted.
 answer('GET', <<"/_truth">>, _Body) ->
     {200, [shop_json:encode(shop_truth:read()), $\n]};
-answer(_Method, <<"/_", _/bits>>, _Body) ->    % OTP 29 does not load what 25 makes of _/binary
+% OTP 29 does not load what 25 makes of _/binary
+answer(_Method, <<"/_", _/bits>>, _Body) ->
     {404, <<"no such page\n">>};
 answer(Method, Target, Body) ->
     {Route, Request} = shop_router:route(Method, Target, Body),

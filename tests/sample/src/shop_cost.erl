@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The work that a layer pretends to do: a fixed number of hash rounds, so that the amount of
-%% work does not depend on the clock or on who else runs. One unit is about a microsecond of a slow CPU.
+%% The work that a layer pretends to do: a fixed number of hash rounds, so that the amount of work
+%% does not depend on the clock or on who else runs. One unit is about a microsecond of a slow CPU.
 -module(shop_cost).
 
 -export([init/0, burn/1]).
@@ -9,8 +9,10 @@
 
 -spec init() -> ok.
 init() ->
-    [persistent_term:put({?MODULE, Tier}, application:get_env(shop, env(Tier), 0))
-     || Tier <- ?TIERS],
+    [
+        persistent_term:put({?MODULE, Tier}, application:get_env(shop, env(Tier), 0))
+     || Tier <- ?TIERS
+    ],
     persistent_term:put({?MODULE, block}, binary:copy(<<"shop">>, 8)).
 
 -spec burn(shop_truth:tier()) -> ok.

@@ -14,9 +14,11 @@ start_link(Module, Size) ->
 init({Module, Size}) ->
     Names = [name(Module, N) || N <- lists:seq(0, Size - 1)],
     persistent_term:put({?MODULE, Module}, {list_to_tuple(Names), atomics:new(1, [])}),
-    {ok, {#{strategy => one_for_one},
-          [#{id => Name, start => {Module, start_link, [Name, {N, Size}]}}
-           || {N, Name} <- lists:zip(lists:seq(0, Size - 1), Names)]}}.
+    {ok,
+        {#{strategy => one_for_one}, [
+            #{id => Name, start => {Module, start_link, [Name, {N, Size}]}}
+         || {N, Name} <- lists:zip(lists:seq(0, Size - 1), Names)
+        ]}}.
 
 %% The member that owns Key, always the same one.
 -spec by_key(module(), term()) -> atom().

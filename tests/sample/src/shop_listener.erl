@@ -34,12 +34,13 @@ accept(Listen) ->
     case gen_tcp:accept(Listen) of
         {ok, Socket} -> shop_conn_sup:serve(Socket);
         {error, closed} -> exit(normal);
-        {error, _} -> timer:sleep(?PAUSE_MS) % out of descriptors, say: they come back
+        % out of descriptors, say: they come back
+        {error, _} -> timer:sleep(?PAUSE_MS)
     end,
     accept(Listen).
 
 -spec handle_call(port, gen_server:from(), gen_tcp:socket()) ->
-          {reply, inet:port_number(), gen_tcp:socket()}.
+    {reply, inet:port_number(), gen_tcp:socket()}.
 handle_call(port, _From, Listen) ->
     {ok, Port} = inet:port(Listen),
     {reply, Port, Listen}.

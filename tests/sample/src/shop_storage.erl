@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Tier `storage`: fifty processes, each with the items whose key hashes to it, in a table of its own.
+%% Tier `storage`: fifty processes, each with the items whose key hashes to it, in a table of its
+%% own.
 -module(shop_storage).
 -behaviour(gen_server).
 
@@ -7,10 +8,13 @@
 -export([init/1, handle_call/3, handle_cast/2]).
 -export_type([op/0]).
 
--type op() :: {read | take | give_back | delete, shop_catalog:id()}
-            | {write, shop_catalog:item()} | {search, binary()}.
+-type op() ::
+    {read | take | give_back | delete, shop_catalog:id()}
+    | {write, shop_catalog:item()}
+    | {search, binary()}.
 
--define(MOST_HITS, 3). % per process
+% per process
+-define(MOST_HITS, 3).
 
 -spec start_link(atom(), {non_neg_integer(), pos_integer()}) -> {ok, pid()} | {error, term()}.
 start_link(Name, _Place) ->
@@ -63,8 +67,11 @@ do({give_back, Id}, Table) ->
         not_found -> ok
     end;
 do({search, Text}, Table) ->
-    Hits = [Item || {_Id, #{name := Name} = Item} <- ets:tab2list(Table),
-                    binary:match(Name, Text) =/= nomatch],
+    Hits = [
+        Item
+     || {_Id, #{name := Name} = Item} <- ets:tab2list(Table),
+        binary:match(Name, Text) =/= nomatch
+    ],
     lists:sublist(Hits, ?MOST_HITS).
 
 raise_trouble({search, _}) ->
@@ -85,12 +92,14 @@ owner(Op) ->
 -spec init(atom()) -> {ok, ets:table()}.
 init(Name) ->
     Table = ets:new(Name, [private]),
-    [ets:insert(Table, {Id, shop_catalog:item(Id)})
-     || Id <- shop_catalog:ids(), shop_group:by_key(?MODULE, Id) =:= Name],
+    [
+        ets:insert(Table, {Id, shop_catalog:item(Id)})
+     || Id <- shop_catalog:ids(), shop_group:by_key(?MODULE, Id) =:= Name
+    ],
     {ok, Table}.
 
 -spec handle_call({shop_truth:route(), op()}, gen_server:from(), ets:table()) ->
-          {reply, term(), ets:table()}.
+    {reply, term(), ets:table()}.
 handle_call(Job, _From, Table) ->
     {reply, shop_call:answer(fun() -> run(Job, Table) end), Table}.
 

@@ -11,13 +11,23 @@ start_link() ->
 
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
-    Groups = [group(Module, Env) || {Module, Env} <- [{shop_storage, storages},
-                                                      {shop_render, renderers},
-                                                      {shop_accounting, accountants},
-                                                      {shop_worker, workers}]],
-    Front = [#{id => shop_conn_sup, type => supervisor,
-               start => {shop_conn_sup, start_link, []}},
-             #{id => shop_listener, start => {shop_listener, start_link, []}}],
+    Groups = [
+        group(Module, Env)
+     || {Module, Env} <- [
+            {shop_storage, storages},
+            {shop_render, renderers},
+            {shop_accounting, accountants},
+            {shop_worker, workers}
+        ]
+    ],
+    Front = [
+        #{
+            id => shop_conn_sup,
+            type => supervisor,
+            start => {shop_conn_sup, start_link, []}
+        },
+        #{id => shop_listener, start => {shop_listener, start_link, []}}
+    ],
     {ok, {#{strategy => one_for_one}, Groups ++ Front}}.
 
 group(Module, Env) ->

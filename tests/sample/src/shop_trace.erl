@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Tracing, as seen by the application: request/3 marks one request, start/0 and stop/0 switch
-%% dbg on and off. Modes none and kprof are the same here, since kprof is loaded from outside: a request
-%% goes through kprof:do_apply/3 whenever that function is there. Mode dbg marks requests by
-%% itself and lets dbg write what trace-port readers can replay.
+%% Tracing, as seen by the application: request/3 marks one request, start/0 and stop/0 switch dbg
+%% on and off. Modes none and kprof are the same here, since kprof is loaded from outside: a request
+%% goes through kprof:do_apply/3 whenever that function is there. Mode dbg marks requests by itself
+%% and lets dbg write what trace-port readers can replay.
 -module(shop_trace).
 
 -export([request/3, start/0, stop/0]).

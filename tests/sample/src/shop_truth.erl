@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The independent truth: how often each tier was called for each route, how often it failed and
-%% how long it took, counted by the application itself and exact. What a tracer says is compared with it.
+%% The independent truth: how often each tier was called for each route, how often it failed and how
+%% long it took, counted by the application itself and exact. What a tracer says is compared with
+%% it.
 -module(shop_truth).
 
 -export([init/0, span/3, read/0, tiers/0, routes/0]).
@@ -10,16 +11,19 @@
 -type route() :: read | search | create | update | delete | order | unknown.
 
 -define(ROUTES, 7).
--define(FIELDS, 3). % calls, errors, inclusive ns
+% calls, errors, inclusive ns
+-define(FIELDS, 3).
 
 %% The functions behind the tiers, as kprof.config names them too.
 -spec tiers() -> [{tier(), mfa()}].
 tiers() ->
-    [{http, {shop_http, handle_request, 2}},
-     {pool, {shop_worker, work, 2}},
-     {storage, {shop_storage, run, 2}},
-     {render, {shop_render, page, 2}},
-     {accounting, {shop_accounting, book, 1}}].
+    [
+        {http, {shop_http, handle_request, 2}},
+        {pool, {shop_worker, work, 2}},
+        {storage, {shop_storage, run, 2}},
+        {render, {shop_render, page, 2}},
+        {accounting, {shop_accounting, book, 1}}
+    ].
 
 -spec routes() -> [route()].
 routes() ->
@@ -27,10 +31,11 @@ routes() ->
 
 -spec init() -> ok.
 init() ->
-    Counters = case application:get_env(shop, truth, true) of
-                   true -> counters:new(length(tiers()) * ?ROUTES * ?FIELDS, [atomics]);
-                   false -> off
-               end,
+    Counters =
+        case application:get_env(shop, truth, true) of
+            true -> counters:new(length(tiers()) * ?ROUTES * ?FIELDS, [atomics]);
+            false -> off
+        end,
     persistent_term:put(?MODULE, Counters).
 
 %% Runs Fun as one call of Tier. Counted when it ends: who has seen the response to a request
@@ -65,9 +70,12 @@ read() ->
             #{enabled => false, pending => Pending};
         Counters ->
             Tiers = maps:from_list([{Tier, rows(Counters, Tier)} || {Tier, _} <- tiers()]),
-            Routes = maps:map(fun(_Route, #{calls := Calls, errors := Errors}) ->
-                                  #{requests => Calls, errors => Errors}
-                              end, maps:get(http, Tiers)),
+            Routes = maps:map(
+                fun(_Route, #{calls := Calls, errors := Errors}) ->
+                    #{requests => Calls, errors => Errors}
+                end,
+                maps:get(http, Tiers)
+            ),
             #{enabled => true, pending => Pending, routes => Routes, tiers => Tiers}
     end.
 
@@ -75,9 +83,11 @@ rows(Counters, Tier) ->
     maps:from_list([{Route, row(Counters, slot(Tier, Route))} || Route <- routes()]).
 
 row(Counters, Slot) ->
-    #{calls => counters:get(Counters, Slot),
-      errors => counters:get(Counters, Slot + 1),
-      inclusive_ns => counters:get(Counters, Slot + 2)}.
+    #{
+        calls => counters:get(Counters, Slot),
+        errors => counters:get(Counters, Slot + 1),
+        inclusive_ns => counters:get(Counters, Slot + 2)
+    }.
 
 slot(Tier, Route) ->
     (tier_index(Tier) * ?ROUTES + route_index(Route)) * ?FIELDS + 1.

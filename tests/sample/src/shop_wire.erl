@@ -8,8 +8,9 @@
 -define(MOST_HEADERS, 100).
 -define(MOST_BODY, 1048576).
 
--type start() :: {http_request, atom() | binary(), term(), {integer(), integer()}}
-               | {http_response, {integer(), integer()}, integer(), binary()}.
+-type start() ::
+    {http_request, atom() | binary(), term(), {integer(), integer()}}
+    | {http_response, {integer(), integer()}, integer(), binary()}.
 
 -spec options() -> [gen_tcp:option()].
 options() ->
@@ -47,7 +48,11 @@ headers(Socket, Timeout, Start, {Length, Keep} = Head, Left) ->
     end.
 
 length_of(Text) ->
-    try binary_to_integer(Text) catch error:badarg -> -1 end.
+    try
+        binary_to_integer(Text)
+    catch
+        error:badarg -> -1
+    end.
 
 body(_Socket, _Timeout, 0) ->
     {ok, <<>>};
@@ -62,17 +67,36 @@ body(_Socket, _Timeout, _Length) ->
 
 -spec respond(gen_tcp:socket(), 100..599, boolean(), iodata()) -> ok | {error, term()}.
 respond(Socket, Status, Keep, Body) ->
-    Connection = case Keep of true -> "keep-alive"; false -> "close" end,
-    send(Socket, ["HTTP/1.1 ", integer_to_list(Status), " ", phrase(Status),
-                  "\r\nConnection: ", Connection], Body).
+    Connection =
+        case Keep of
+            true -> "keep-alive";
+            false -> "close"
+        end,
+    send(
+        Socket,
+        [
+            "HTTP/1.1 ",
+            integer_to_list(Status),
+            " ",
+            phrase(Status),
+            "\r\nConnection: ",
+            Connection
+        ],
+        Body
+    ).
 
 -spec send_request(gen_tcp:socket(), iodata(), iodata(), iodata()) -> ok | {error, term()}.
 send_request(Socket, Method, Target, Body) ->
     send(Socket, [Method, " ", Target, " HTTP/1.1\r\nHost: shop"], Body).
 
 send(Socket, Head, Body) ->
-    gen_tcp:send(Socket, [Head, "\r\nContent-Length: ", integer_to_list(iolist_size(Body)),
-                          "\r\n\r\n", Body]).
+    gen_tcp:send(Socket, [
+        Head,
+        "\r\nContent-Length: ",
+        integer_to_list(iolist_size(Body)),
+        "\r\n\r\n",
+        Body
+    ]).
 
 phrase(200) -> "OK";
 phrase(201) -> "Created";

@@ -24,29 +24,58 @@ routes_test_() ->
         ?assertMatch({_, _}, binary:match(Changed, <<"\"price\":42">>)),
         ?assertMatch({200, _}, http(Port, "DELETE", path(Id), "")),
         ?assertMatch({201, _}, http(Port, "POST", "/orders", "ids=1,2,3")),
-        [?assertMatch({404, _}, http(Port, Method, path(Gone), Body))
-         || Gone <- [Id, ?LOST], {Method, Body} <- [{"GET", ""}, {"PUT", "price=1"}, {"DELETE", ""}]],
-        [?assertMatch({404, _}, http(Port, Method, Target, Body))
-         || {Method, Target, Body} <- [{"GET", "/", ""}, {"GET", "/items/x", ""}, {"PATCH", "/items/1", ""},
-                                       {"POST", "/orders", "ids=1,two"}, {"POST", "/orders", ""}]],
+        [
+            ?assertMatch({404, _}, http(Port, Method, path(Gone), Body))
+         || Gone <- [Id, ?LOST], {Method, Body} <- [{"GET", ""}, {"PUT", "price=1"}, {"DELETE", ""}]
+        ],
+        [
+            ?assertMatch({404, _}, http(Port, Method, Target, Body))
+         || {Method, Target, Body} <- [
+                {"GET", "/", ""},
+                {"GET", "/items/x", ""},
+                {"PATCH", "/items/1", ""},
+                {"POST", "/orders", "ids=1,two"},
+                {"POST", "/orders", ""}
+            ]
+        ],
         fails(http(Port, "POST", "/orders", "ids=1,50,2"), <<"error: {sold_out,50}">>),
         fails(http(Port, "POST", "/orders", "ids=1,999999"), <<"error: {not_found,999999}">>),
         fails(http(Port, "GET", path(?THROWS), ""), <<"throw: busy">>),
         fails(http(Port, "PUT", path(?EXITS), "price=1"), <<"exit: disk_failure">>),
         drained = shop_accounting:drain(5000),
         #{routes := Routes, tiers := Tiers} = shop_truth:read(),
-        ?assertEqual(#{read => {4, 1}, search => {1, 0}, create => {1, 0}, update => {4, 1},
-                       delete => {3, 0}, order => {3, 2}, unknown => {5, 0}},
-                     maps:map(fun(_, #{requests := R, errors := E}) -> {R, E} end, Routes)),
+        ?assertEqual(
+            #{
+                read => {4, 1},
+                search => {1, 0},
+                create => {1, 0},
+                update => {4, 1},
+                delete => {3, 0},
+                order => {3, 2},
+                unknown => {5, 0}
+            },
+            maps:map(fun(_, #{requests := R, errors := E}) -> {R, E} end, Routes)
+        ),
         %% An order of three: three taken, then three read. Sold out: one taken, one refused, one
         %% given back; the lost one likewise.
-        ?assertMatch(#{storage := #{order := #{calls := 12, errors := 0},
-                                    read := #{calls := 4, errors := 1},
-                                    search := #{calls := 10}},
-                       pool := #{order := #{calls := 3, errors := 2}, unknown := #{calls := 0}},
-                       render := #{order := #{calls := 1}},
-                       accounting := #{order := #{calls := 1}, create := #{calls := 1},
-                                       update := #{calls := 1}, delete := #{calls := 1}}}, Tiers)
+        ?assertMatch(
+            #{
+                storage := #{
+                    order := #{calls := 12, errors := 0},
+                    read := #{calls := 4, errors := 1},
+                    search := #{calls := 10}
+                },
+                pool := #{order := #{calls := 3, errors := 2}, unknown := #{calls := 0}},
+                render := #{order := #{calls := 1}},
+                accounting := #{
+                    order := #{calls := 1},
+                    create := #{calls := 1},
+                    update := #{calls := 1},
+                    delete := #{calls := 1}
+                }
+            },
+            Tiers
+        )
     end).
 
 %% Goal: what a sold-out order had taken is given back.
@@ -70,7 +99,9 @@ booking_outlives_test_() ->
 %% Goal: clients and server agree, request by request, and the mix follows from the seed.
 load_test_() ->
     with_shop("clients and server agree", [], fun(Port) ->
-        Run = fun(Seed) -> shop_load:run(#{port => Port, clients => 3, requests => 301, seed => Seed}) end,
+        Run = fun(Seed) ->
+            shop_load:run(#{port => Port, clients => 3, requests => 301, seed => Seed})
+        end,
         #{requests := 301, connection_errors := 0, clients_gave_up := 0, types := Types} = Run(1),
         #{routes := Routes} = shop_truth:read(),
         ?assertEqual(counts(Types), truth_counts(Routes)),
@@ -82,19 +113,24 @@ load_test_() ->
 
 %% Goal: a client whose server is gone ends after a bounded number of tries.
 load_without_server_test_() ->
-    {"no server", {timeout, 300, fun() ->
-        {ok, Socket} = gen_tcp:listen(0, []),
-        {ok, Port} = inet:port(Socket),
-        gen_tcp:close(Socket),
-        ?assertMatch(#{requests := 0, connection_errors := 20, clients_gave_up := 1},
-                     shop_load:run(#{port => Port, clients => 1, seconds => 20}))
-    end}}.
+    {"no server",
+        {timeout, 300, fun() ->
+            {ok, Socket} = gen_tcp:listen(0, []),
+            {ok, Port} = inet:port(Socket),
+            gen_tcp:close(Socket),
+            ?assertMatch(
+                #{requests := 0, connection_errors := 20, clients_gave_up := 1},
+                shop_load:run(#{port => Port, clients => 1, seconds => 20})
+            )
+        end}}.
 
 %% Goal: with truth off the shop works and says that it does not count.
 truth_off_test_() ->
     with_shop("truth off", [{truth, false}], fun(Port) ->
         {200, _} = http(Port, "GET", "/items/7", ""),
-        ?assertMatch({200, <<"{\"enabled\":false,\"pending\":0}\n">>}, http(Port, "GET", "/_truth", ""))
+        ?assertMatch(
+            {200, <<"{\"enabled\":false,\"pending\":0}\n">>}, http(Port, "GET", "/_truth", "")
+        )
     end).
 
 %% Goal: once kprof is loaded, requests go through it; and no longer once it is gone.
@@ -117,27 +153,45 @@ through_kprof_test_() ->
 dbg_capture_test_() ->
     {_, _, Scratch} = shop_sh_tests:paths(),
     File = filename:join(Scratch, "dbg.cap"),
-    [with_shop("dbg writes", [{trace, dbg}, {capture, File}], fun(Port) ->
-         shop_load:run(#{port => Port, clients => 4, requests => 400}),
-         drained = shop_accounting:drain(5000),
-         persistent_term:put(?MODULE, shop_truth:read())
-     end),
-     {"the capture agrees with the truth", fun() -> compare(File, persistent_term:get(?MODULE)) end}].
+    [
+        with_shop("dbg writes", [{trace, dbg}, {capture, File}], fun(Port) ->
+            shop_load:run(#{port => Port, clients => 4, requests => 400}),
+            drained = shop_accounting:drain(5000),
+            persistent_term:put(?MODULE, shop_truth:read())
+        end),
+        {"the capture agrees with the truth", fun() ->
+            compare(File, persistent_term:get(?MODULE))
+        end}
+    ].
 
 compare(File, #{tiers := Tiers, routes := Routes}) ->
     {ok, Bytes} = file:read_file(File),
     Messages = frames(Bytes),
-    [begin
-         Truth = fun(Key) -> lists:sum([maps:get(Key, Row) || Row <- maps:values(maps:get(Tier, Tiers))]) end,
-         ?assertEqual({Tier, Truth(calls)},
-                      {Tier, length([x || {trace_ts, _, call, F, _, _} <- Messages, F =:= MFA])}),
-         ?assertEqual({Tier, Truth(errors)},
-                      {Tier, length([x || {trace_ts, _, exception_from, F, _, _} <- Messages, F =:= MFA])}),
-         ?assertEqual({Tier, Truth(calls) - Truth(errors)},
-                      {Tier, length([x || {trace_ts, _, return_from, F, _, _} <- Messages, F =:= MFA])})
-     end || {Tier, MFA} <- shop_truth:tiers()],
+    [
+        begin
+            Truth = fun(Key) ->
+                lists:sum([maps:get(Key, Row) || Row <- maps:values(maps:get(Tier, Tiers))])
+            end,
+            ?assertEqual(
+                {Tier, Truth(calls)},
+                {Tier, length([x || {trace_ts, _, call, F, _, _} <- Messages, F =:= MFA])}
+            ),
+            ?assertEqual(
+                {Tier, Truth(errors)},
+                {Tier, length([x || {trace_ts, _, exception_from, F, _, _} <- Messages, F =:= MFA])}
+            ),
+            ?assertEqual(
+                {Tier, Truth(calls) - Truth(errors)},
+                {Tier, length([x || {trace_ts, _, return_from, F, _, _} <- Messages, F =:= MFA])}
+            )
+        end
+     || {Tier, MFA} <- shop_truth:tiers()
+    ],
     Tokens = [Token || {trace_ts, _, call, _, Token, _} <- Messages],
-    Labels = lists:usort([Label || {_Flags, Label, _Serial, _From, _Last} <- Tokens, is_integer(Label)]),
+    Labels = lists:usort([
+        Label
+     || {_Flags, Label, _Serial, _From, _Last} <- Tokens, is_integer(Label)
+    ]),
     ?assertEqual(lists:sum([N || #{requests := N} <- maps:values(Routes)]), length(Labels)),
     ?assertEqual([], [T || T <- Tokens, tuple_size(T) =/= 5]),
     ?assert(lists:all(fun(M) -> is_integer(element(tuple_size(M), M)) end, Messages)).
@@ -164,11 +218,15 @@ modules_test() ->
     Files = filelib:wildcard(filename:join([filename:dirname(Config), "src", "*.erl"])),
     _ = application:load(shop),
     {ok, Modules} = application:get_key(shop, modules),
-    ?assertEqual([list_to_atom(filename:basename(File, ".erl")) || File <- Files], lists:sort(Modules)).
+    ?assertEqual(
+        [list_to_atom(filename:basename(File, ".erl")) || File <- Files], lists:sort(Modules)
+    ).
 
 %% Goal: quantiles are within the two percent that the buckets promise.
 stats_test() ->
-    Stats = lists:foldl(fun(N, S) -> shop_stats:add(S, 200, N * 1000) end, shop_stats:new(), lists:seq(1, 1000)),
+    Stats = lists:foldl(
+        fun(N, S) -> shop_stats:add(S, 200, N * 1000) end, shop_stats:new(), lists:seq(1, 1000)
+    ),
     #{count := 2000, mean_us := Mean, p50_us := P50, p99_us := P99, max_us := Max} =
         shop_stats:summary(shop_stats:merge(Stats, Stats)),
     ?assertEqual({500.5, 1000.0}, {Mean, Max}),
@@ -178,17 +236,19 @@ stats_test() ->
 %% Helpers
 
 with_shop(Title, Env, Test) ->
-    {Title, {timeout, 600, fun() ->
-        _ = application:load(shop),
-        [ok = application:set_env(shop, Key, Value) || {Key, Value} <- Env],
-        ok = application:start(shop),
-        try
-            Test(shop_listener:port())
-        after
-            ok = application:stop(shop),
-            ok = application:unload(shop) % so that the next test finds the defaults
-        end
-    end}}.
+    {Title,
+        {timeout, 600, fun() ->
+            _ = application:load(shop),
+            [ok = application:set_env(shop, Key, Value) || {Key, Value} <- Env],
+            ok = application:start(shop),
+            try
+                Test(shop_listener:port())
+            after
+                ok = application:stop(shop),
+                % so that the next test finds the defaults
+                ok = application:unload(shop)
+            end
+        end}}.
 
 path(Id) -> "/items/" ++ integer_to_list(Id).
 
@@ -206,13 +266,24 @@ counts(Types) ->
     maps:map(fun(_, #{count := Count, errors := Errors}) -> {Count, Errors} end, Types).
 
 truth_counts(Routes) ->
-    maps:from_list([{Route, {Requests, Errors}}
-                    || {Route, #{requests := Requests, errors := Errors}} <- maps:to_list(Routes), Requests > 0]).
+    maps:from_list([
+        {Route, {Requests, Errors}}
+     || {Route, #{requests := Requests, errors := Errors}} <- maps:to_list(Routes), Requests > 0
+    ]).
 
 load_fake_kprof() ->
-    Source = ["-module(kprof).", "-export([do_apply/3]).",
-              "do_apply(M, F, A) -> counters:add(persistent_term:get(fake_kprof), 1, 1), apply(M, F, A)."],
-    Forms = [begin {ok, T, _} = erl_scan:string(Line), {ok, Form} = erl_parse:parse_form(T), Form end
-             || Line <- Source],
+    Source = [
+        "-module(kprof).",
+        "-export([do_apply/3]).",
+        "do_apply(M, F, A) -> counters:add(persistent_term:get(fake_kprof), 1, 1), apply(M, F, A)."
+    ],
+    Forms = [
+        begin
+            {ok, T, _} = erl_scan:string(Line),
+            {ok, Form} = erl_parse:parse_form(T),
+            Form
+        end
+     || Line <- Source
+    ],
     {ok, kprof, Beam} = compile:forms(Forms),
     {module, kprof} = code:load_binary(kprof, "fake", Beam).

@@ -1,11 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% What Kprof.Plug asks Plug's module of this name, and what else scenario_web_plug needs of it: as Plug 1 does it.
+%% What Kprof.Plug asks Plug's module of this name, and what else scenario_web_plug needs of it: as
+%% Plug 1 does it.
 -module('Elixir.Plug.Conn').
 
 -export([register_before_send/2, send_resp/3, send_chunked/2]).
 
 -spec register_before_send(map(), fun((map()) -> map())) -> map().
-register_before_send(#{state := unset, private := Private} = Conn, Callback) when is_function(Callback, 1) ->
+register_before_send(#{state := unset, private := Private} = Conn, Callback) when
+    is_function(Callback, 1)
+->
     Conn#{private := Private#{before_send => [Callback | maps:get(before_send, Private, [])]}}.
 
 -spec send_resp(map(), pos_integer(), iodata()) -> map().
@@ -21,4 +24,8 @@ send_chunked(Conn, Status) ->
     Sent#{state := chunked}.
 
 before_send(#{private := Private} = Conn, State) ->
-    lists:foldl(fun(Callback, C) -> #{state := State} = Callback(C) end, Conn#{state := State}, maps:get(before_send, Private, [])).
+    lists:foldl(
+        fun(Callback, C) -> #{state := State} = Callback(C) end,
+        Conn#{state := State},
+        maps:get(before_send, Private, [])
+    ).

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The database: a process that answers one request after another. What fails in it fails again in the caller.
+%% The database: a process that answers one request after another. What fails in it fails again in
+%% the caller.
 -module(db).
 
 -export([start/0, request/1, network_request/1]).
@@ -7,7 +8,13 @@
 -spec start() -> ok.
 start() ->
     scenario_embedded:server(?MODULE, fun({From, Ref, What}) ->
-        From ! {Ref, try {ok, network_request(What)} catch error:Why -> {raise, Why} end}
+        From !
+            {Ref,
+                try
+                    {ok, network_request(What)}
+                catch
+                    error:Why -> {raise, Why}
+                end}
     end).
 
 -spec request(term()) -> term().

@@ -18,4 +18,5 @@ body({req, #{body := Body}}) -> Body.
 
 %% The last one first, and their names as they came.
 -spec headers(tuple()) -> [{binary(), binary()}].
-headers({req, #{headers := Headers}}) -> [{string:uppercase(Name), Value} || {Name, Value} <- lists:reverse(Headers)].
+headers({req, #{headers := Headers}}) ->
+    [{string:uppercase(Name), Value} || {Name, Value} <- lists:reverse(Headers)].

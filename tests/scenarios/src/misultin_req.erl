@@ -9,7 +9,9 @@
 -spec get(atom(), request()) -> term().
 get(What, {misultin_req, Pid, _}) ->
     Pid ! {self(), {reqinfo, What}},
-    receive {Pid, Info} -> Info end.
+    receive
+        {Pid, Info} -> Info
+    end.
 
 -spec respond(pos_integer(), list(), iodata(), request()) -> term().
 respond(Status, Headers, Body, {misultin_req, Pid, _}) -> Pid ! {response, Status, Headers, Body}.

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The application of scenario 06, with the modules that kprof's documentation takes for its example. A request is a text such
-%% as "create 7"; network_server answers it in the caller's process.
+%% The application of scenario 06, with the modules that kprof's documentation takes for its
+%% example. A request is a text such as "create 7"; network_server answers it in the caller's
+%% process.
 -module(network_server).
 
 -export([run/1, parse_request/1]).

@@ -1,9 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Other tools that trace the node that kprof traces: dbg, who sets and clears for the whole node, and from OTP 27 on somebody with a trace
-%% session, as another kprof is.
+%% Other tools that trace the node that kprof traces: dbg, who sets and clears for the whole node,
+%% and from OTP 27 on somebody with a trace session, as another kprof is.
 -module(scenario_beside).
 
--export([sessions/0, dbg_on/0, dbg_off/0, begin_churn/0, end_churn/0, new_traced/0, one_traced/0, stop/1]).
+-export([
+    sessions/0, dbg_on/0, dbg_off/0, begin_churn/0, end_churn/0, new_traced/0, one_traced/0, stop/1
+]).
 
 -define(MFA, {shop_http, handle_request, 2}).
 
@@ -44,7 +46,9 @@ begin_churn() ->
 -spec end_churn() -> [non_neg_integer()].
 end_churn() ->
     churn ! {stop, self()},
-    receive {churned, Counts} -> Counts end.
+    receive
+        {churned, Counts} -> Counts
+    end.
 
 churn(Rounds) ->
     receive
@@ -68,7 +72,12 @@ round() ->
     exit(Tracer, kill),
     {Dbg, counters:get(Count, 1)}.
 
-counted(Count) -> receive _ -> counters:add(Count, 1, 1), counted(Count) end.
+counted(Count) ->
+    receive
+        _ ->
+            counters:add(Count, 1, 1),
+            counted(Count)
+    end.
 
 %% Somebody traces new processes, or one; until stop/1.
 -spec new_traced() -> pid().
@@ -77,7 +86,11 @@ new_traced() -> tracer(new).
 one_traced() -> tracer(whereis(kernel_sup)).
 
 tracer(What) ->
-    Tracer = spawn(fun() -> receive stop -> ok end end),
+    Tracer = spawn(fun() ->
+        receive
+            stop -> ok
+        end
+    end),
     _ = erlang:trace(What, true, [call, {tracer, Tracer}]),
     Tracer.
 

@@ -1,19 +1,26 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Far more traced calls than a trace port carries: processes that call a tier in a tight loop under a token.
+%% Far more traced calls than a trace port carries: processes that call a tier in a tight loop under
+%% a token.
 -module(scenario_flood).
 
 -export([run/2, requests/1, most/0]).
 -export([tick/1]).
 
-%% Runs N processes for so many milliseconds, each a request after another of a thousand calls, and watches the node's memory.
-%% Gives how many calls were made. The processes end by themselves, whatever becomes of the caller.
+%% Runs N processes for so many milliseconds, each a request after another of a thousand calls, and
+%% watches the node's memory. Gives how many calls were made. The processes end by themselves,
+%% whatever becomes of the caller.
 -spec run(pos_integer(), pos_integer()) -> non_neg_integer().
 run(N, Ms) ->
     Self = self(),
     Deadline = erlang:monotonic_time(millisecond) + Ms,
     true = register(scenario_memory, spawn(fun() -> watch(0) end)),
     Pids = [spawn(fun() -> Self ! {self(), loop(Deadline, 0)} end) || _ <- lists:seq(1, N)],
-    lists:sum([receive {Pid, Calls} -> Calls end || Pid <- Pids]).
+    lists:sum([
+        receive
+            {Pid, Calls} -> Calls
+        end
+     || Pid <- Pids
+    ]).
 
 loop(Deadline, Calls) ->
     case erlang:monotonic_time(millisecond) < Deadline of
@@ -33,14 +40,22 @@ tick(N) -> N.
 -spec most() -> non_neg_integer().
 most() ->
     case whereis(scenario_memory) of
-        undefined -> error(no_run);
-        Pid -> Pid ! {read, self()}, receive {most, Bytes} -> Bytes after 60000 -> error(timeout) end
+        undefined ->
+            error(no_run);
+        Pid ->
+            Pid ! {read, self()},
+            receive
+                {most, Bytes} -> Bytes
+            after 60000 -> error(timeout)
+            end
     end.
 
 watch(Most) ->
     _ = erlang:process_flag(priority, high),
     receive
-        {read, From} -> From ! {most, Most}, watch(Most)
+        {read, From} ->
+            From ! {most, Most},
+            watch(Most)
     after 20 ->
         watch(max(Most, erlang:memory(total)))
     end.

@@ -4,15 +4,20 @@
 
 -export([prepare/0, snapshot/1, differences/1]).
 
-%% As in a release, all modules are there from the start: what OTP loads when it is first used would look like something left.
+%% As in a release, all modules are there from the start: what OTP loads when it is first used would
+%% look like something left.
 prepare() ->
     Apps = [kernel, stdlib, compiler, runtime_tools, crypto],
-    _ = inet_gethost_native:gethostbyname("localhost"),    % OTP starts it when it first looks for a host: for who is to be answered, say
-    lists:foreach(fun(App) ->
-                          _ = application:load(App),
-                          {ok, Modules} = application:get_key(App, modules),
-                          lists:foreach(fun code:ensure_loaded/1, Modules)
-                  end, Apps),
+    % OTP starts it when it first looks for a host: for who is to be answered, say
+    _ = inet_gethost_native:gethostbyname("localhost"),
+    lists:foreach(
+        fun(App) ->
+            _ = application:load(App),
+            {ok, Modules} = application:get_key(App, modules),
+            lists:foreach(fun code:ensure_loaded/1, Modules)
+        end,
+        Apps
+    ),
     ok.
 
 %% snapshot(Name): keeps what is there under that name.
@@ -23,7 +28,10 @@ snapshot(Name) ->
 %% differences(Name): what is there and was not, and what is missing, by kind; [] when nothing is.
 differences(Name) ->
     {ok, [Before]} = file:consult(file(Name)),
-    [{Kind, {more, New -- Old}, {less, Old -- New}} || {{Kind, New}, {Kind, Old}} <- lists:zip(take(), Before), New =/= Old].
+    [
+        {Kind, {more, New -- Old}, {less, Old -- New}}
+     || {{Kind, New}, {Kind, Old}} <- lists:zip(take(), Before), New =/= Old
+    ].
 
 put_away(Name, Term) -> ok = file:write_file(file(Name), io_lib:format("~0tp.~n", [Term])).
 
@@ -32,25 +40,42 @@ file(Name) -> filename:join(os:getenv("HOME"), Name ++ ".snapshot").
 %% Texts only, so that what is no term on paper (pids, funs) can be kept.
 take() ->
     Modules = lists:sort([M || {M, _} <- code:all_loaded()]),
-    [{modules, Modules},
-     {old_code, [M || M <- Modules, erlang:check_old_code(M)]},
-     {patterns, [{M, F, A, text(Info)} || M <- Modules, {F, A} <- M:module_info(functions),
-                                          Info <- [erlang:trace_info({M, F, A}, all)], Info =/= {all, false}, Info =/= {all, undefined}]},
-     {flags, [text({who(P), Flags}) || P <- processes(), {flags, Flags} <- [erlang:trace_info(P, flags)], Flags =/= []]
-             ++ [text({New, erlang:trace_info(New, flags)}) || New <- [new_processes, new_ports]]},
-     {trace_sessions, sessions()},
-     {seq_tracer, text(seq_trace:get_system_tracer())},
-     {trace_control_word, [erlang:system_info(trace_control_word)]},
-     {processes, lists:sort([text(who(P)) || P <- processes()])},
-     {registered, lists:sort(registered())},
-     {ports, lists:sort([text(erlang:port_info(P, name)) || P <- erlang:ports()])},
-     {listeners, lists:sort([text(inet:sockname(P)) || P <- erlang:ports(), {ok, [listen | _]} <- [prim_inet:getstatus(P)]])},
-     {drivers, lists:sort(element(2, erl_ddll:loaded_drivers()))},
-     {persistent_terms, lists:sort([text(Key) || {Key, _} <- persistent_term:get()])},
-     {tables, lists:sort([text(ets:info(T, name)) || T <- ets:all()])},
-     {applications, lists:sort(application:loaded_applications())}].
+    [
+        {modules, Modules},
+        {old_code, [M || M <- Modules, erlang:check_old_code(M)]},
+        {patterns, [
+            {M, F, A, text(Info)}
+         || M <- Modules,
+            {F, A} <- M:module_info(functions),
+            Info <- [erlang:trace_info({M, F, A}, all)],
+            Info =/= {all, false},
+            Info =/= {all, undefined}
+        ]},
+        {flags,
+            [
+                text({who(P), Flags})
+             || P <- processes(), {flags, Flags} <- [erlang:trace_info(P, flags)], Flags =/= []
+            ] ++
+                [text({New, erlang:trace_info(New, flags)}) || New <- [new_processes, new_ports]]},
+        {trace_sessions, sessions()},
+        {seq_tracer, text(seq_trace:get_system_tracer())},
+        {trace_control_word, [erlang:system_info(trace_control_word)]},
+        {processes, lists:sort([text(who(P)) || P <- processes()])},
+        {registered, lists:sort(registered())},
+        {ports, lists:sort([text(erlang:port_info(P, name)) || P <- erlang:ports()])},
+        {listeners,
+            lists:sort([
+                text(inet:sockname(P))
+             || P <- erlang:ports(), {ok, [listen | _]} <- [prim_inet:getstatus(P)]
+            ])},
+        {drivers, lists:sort(element(2, erl_ddll:loaded_drivers()))},
+        {persistent_terms, lists:sort([text(Key) || {Key, _} <- persistent_term:get()])},
+        {tables, lists:sort([text(ets:info(T, name)) || T <- ets:all()])},
+        {applications, lists:sort(application:loaded_applications())}
+    ].
 
-%% Trace sessions, which hold patterns and flags that nobody else sees; before OTP 27 there are none.
+%% Trace sessions, which hold patterns and flags that nobody else sees; before OTP 27 there are
+%% none.
 sessions() ->
     case erlang:function_exported(trace, session_info, 1) of
         true -> lists:sort([text(Session) || Session <- trace:session_info(all)]);
@@ -59,8 +84,10 @@ sessions() ->
 
 who(P) ->
     case process_info(P, [registered_name, initial_call, dictionary]) of
-        [{registered_name, Name}, {initial_call, Call}, {dictionary, D}] -> {Name, proplists:get_value('$initial_call', D, Call)};
-        undefined -> gone
+        [{registered_name, Name}, {initial_call, Call}, {dictionary, D}] ->
+            {Name, proplists:get_value('$initial_call', D, Call)};
+        undefined ->
+            gone
     end.
 
 text(Term) -> lists:flatten(io_lib:format("~0tp", [Term])).

@@ -1,11 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Processes that hand something on which another one gave back: the next in the queue gets its answer while they handle the message of
-%% the one before. Nothing in here knows of kprof.
+%% Processes that hand something on which another one gave back: the next in the queue gets its
+%% answer while they handle the message of the one before. Nothing in here knows of kprof.
 %%
 %%   hand     a process with a queue of waiters, written by hand: {out, From, Ref} and {in, Worker}
-%%   boy      a gen_server that monitors who has a worker: a call that may wait, and a cast behind which gen_server:reply/2 ends one
-%%   holder   a table for each connection, which stands for it: ets:give_away/3 lends it and brings it back; its user works in a
-%%            process of its own
+%%   boy      a gen_server that monitors who has a worker: a call that may wait, and a cast behind
+%%            which gen_server:reply/2 ends one
+%%   holder   a table for each connection, which stands for it: ets:give_away/3 lends it and brings
+%%            it back; its user works in a process of its own
 %%   lock     one at a time
 %%   cache    the first who asks for a key works the answer out, for all who have asked meanwhile
 -module(scenario_lenders).
@@ -19,7 +20,9 @@
 -type lender() :: {hand | boy | holder | lock | cache, pid()}.
 -type lent() :: term().
 
--record(boy, {free :: [pid()], waiting = queue:new() :: queue:queue(), users = #{} :: #{pid() => reference()}}).
+-record(boy, {
+    free :: [pid()], waiting = queue:new() :: queue:queue(), users = #{} :: #{pid() => reference()}
+}).
 -record(holder, {free :: [ets:tid()], waiting = queue:new() :: queue:queue()}).
 -record(lock, {held = false :: boolean(), waiting = queue:new() :: queue:queue()}).
 -record(cache, {values = #{} :: #{term() => {value, term()} | {waiting, [term()]}}}).
@@ -40,7 +43,9 @@ stop({_, Pid}) -> exit(Pid, kill).
 take({hand, Pool}) ->
     Ref = make_ref(),
     Pool ! {out, self(), Ref},
-    receive {Ref, Worker} -> {Worker, Worker} end;
+    receive
+        {Ref, Worker} -> {Worker, Worker}
+    end;
 take({boy, Pool}) ->
     Worker = gen_server:call(Pool, take, 60000),
     {Worker, Worker};
@@ -58,10 +63,16 @@ take({lock, Lock}) ->
     {undefined, lock}.
 
 -spec give(lender(), {pid() | undefined, lent()}) -> ok.
-give({hand, Pool}, {_, Worker}) -> Pool ! {in, Worker}, ok;
-give({boy, Pool}, {_, Worker}) -> gen_server:cast(Pool, {give, Worker});
-give({holder, Pool}, {_, Table}) -> true = ets:give_away(Table, Pool, back), ok;
-give({lock, Lock}, _) -> gen_server:cast(Lock, give).
+give({hand, Pool}, {_, Worker}) ->
+    Pool ! {in, Worker},
+    ok;
+give({boy, Pool}, {_, Worker}) ->
+    gen_server:cast(Pool, {give, Worker});
+give({holder, Pool}, {_, Table}) ->
+    true = ets:give_away(Table, Pool, back),
+    ok;
+give({lock, Lock}, _) ->
+    gen_server:cast(Lock, give).
 
 %% What a cache has, or the order to work it out.
 -spec look_up(lender(), term()) -> {value, term()} | work.
@@ -75,11 +86,16 @@ put({cache, Cache}, Key, Value) -> gen_server:cast(Cache, {put, Key, Value}).
 hand(Free, Waiting) ->
     receive
         {out, From, Ref} when Free =:= [] -> hand(Free, queue:in({From, Ref}, Waiting));
-        {out, From, Ref} -> From ! {Ref, hd(Free)}, hand(tl(Free), Waiting);
+        {out, From, Ref} ->
+            From ! {Ref, hd(Free)},
+            hand(tl(Free), Waiting);
         {in, Worker} ->
             case queue:out(Waiting) of
-                {{value, {From, Ref}}, Rest} -> From ! {Ref, Worker}, hand(Free, Rest);
-                {empty, _} -> hand([Worker | Free], Waiting)
+                {{value, {From, Ref}}, Rest} ->
+                    From ! {Ref, Worker},
+                    hand(Free, Rest);
+                {empty, _} ->
+                    hand([Worker | Free], Waiting)
             end
     end.
 
@@ -106,9 +122,12 @@ handle_call(take, _, #lock{} = S) ->
     {reply, ok, S#lock{held = true}};
 handle_call({look_up, Key}, From, #cache{values = Values} = S) ->
     case Values of
-        #{Key := {value, Value}} -> {reply, {value, Value}, S};
-        #{Key := {waiting, Others}} -> {noreply, S#cache{values = Values#{Key := {waiting, [From | Others]}}}};
-        #{} -> {reply, work, S#cache{values = Values#{Key => {waiting, []}}}}
+        #{Key := {value, Value}} ->
+            {reply, {value, Value}, S};
+        #{Key := {waiting, Others}} ->
+            {noreply, S#cache{values = Values#{Key := {waiting, [From | Others]}}}};
+        #{} ->
+            {reply, work, S#cache{values = Values#{Key => {waiting, []}}}}
     end.
 
 handle_cast({give, Worker}, #boy{users = Users} = S) ->
@@ -117,8 +136,11 @@ handle_cast({give, Worker}, #boy{users = Users} = S) ->
     {noreply, given_back(Worker, S#boy{users = maps:remove(Worker, Users)})};
 handle_cast(give, #lock{waiting = Waiting} = S) ->
     case queue:out(Waiting) of
-        {{value, From}, Rest} -> gen_server:reply(From, ok), {noreply, S#lock{waiting = Rest}};
-        {empty, _} -> {noreply, S#lock{held = false}}
+        {{value, From}, Rest} ->
+            gen_server:reply(From, ok),
+            {noreply, S#lock{waiting = Rest}};
+        {empty, _} ->
+            {noreply, S#lock{held = false}}
     end;
 handle_cast({put, Key, Value}, #cache{values = Values} = S) ->
     #{Key := {waiting, Others}} = Values,
@@ -138,8 +160,11 @@ handle_info({take, User, Lock}, #holder{free = [Table | Free]} = S) ->
     {noreply, S#holder{free = Free}};
 handle_info({'ETS-TRANSFER', Table, _, back}, #holder{free = Free, waiting = Waiting} = S) ->
     case queue:out(Waiting) of
-        {{value, {User, Lock}}, Rest} -> true = ets:give_away(Table, User, Lock), {noreply, S#holder{waiting = Rest}};
-        {empty, _} -> {noreply, S#holder{free = [Table | Free]}}
+        {{value, {User, Lock}}, Rest} ->
+            true = ets:give_away(Table, User, Lock),
+            {noreply, S#holder{waiting = Rest}};
+        {empty, _} ->
+            {noreply, S#holder{free = [Table | Free]}}
     end.
 
 lent(Worker, User, #boy{users = Users} = S) ->

@@ -1,28 +1,48 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Many nodes that are not there: each is a process of this node that speaks the shim's protocol and sends the trace messages of requests
-%% whose numbers are known. Node I (1, 2, ...) is named simI@hostI.example.org. Its request K has the identity id_(K rem 4), calls one, and
-%% in that I rem 3 times two; one(I, K) and two(I, K) say how long a call lasts.
+%% Many nodes that are not there: each is a process of this node that speaks the shim's protocol and
+%% sends the trace messages of requests whose numbers are known. Node I (1, 2, ...) is named
+%% simI@hostI.example.org. Its request K has the identity id_(K rem 4), calls one, and in that I rem
+%% 3 times two; one(I, K) and two(I, K) say how long a call lasts.
 -module(scenario_many).
 
 -export([run/4, expected/2, hello_only/2, comes_twice/2, strange/2]).
 
 -define(BATCH_MS, 50).
 -define(FLAGS, 18).
--define(GAP, 50000).   % ns between two requests
+% ns between two requests
+-define(GAP, 50000).
 
-%% Nodes 1 .. Count each send Batches batches of PerBatch requests, one batch every 50 ms, and stop in order. Creation is that of their
-%% pids.
--spec run(inet:port_number(), pos_integer(), {Batches :: pos_integer(), PerBatch :: pos_integer()}, pos_integer()) -> ok.
+%% Nodes 1 .. Count each send Batches batches of PerBatch requests, one batch every 50 ms, and stop
+%% in order. Creation is that of their pids.
+-spec run(
+    inet:port_number(),
+    pos_integer(),
+    {Batches :: pos_integer(), PerBatch :: pos_integer()},
+    pos_integer()
+) -> ok.
 run(Port, Count, Size, Creation) ->
     Nodes = [spawn_monitor(fun() -> node(Port, I, Size, Creation) end) || I <- lists:seq(1, Count)],
-    [receive {'DOWN', Ref, process, Pid, Why} -> normal = Why after 120000 -> exit(hangs) end || {Pid, Ref} <- Nodes],
+    [
+        receive
+            {'DOWN', Ref, process, Pid, Why} -> normal = Why
+        after 120000 -> exit(hangs)
+        end
+     || {Pid, Ref} <- Nodes
+    ],
     ok.
 
-%% What the statistics must hold of node I after N requests: requests, calls of two, ns of one and of two, errors.
+%% What the statistics must hold of node I after N requests: requests, calls of two, ns of one and
+%% of two, errors.
 -spec expected(pos_integer(), pos_integer()) -> [integer()].
 expected(I, N) ->
     Ks = lists:seq(1, N),
-    [N, N * (I rem 3), lists:sum([one(I, K) || K <- Ks]), (I rem 3) * lists:sum([two(I, K) || K <- Ks]), length([K || K <- Ks, failed(K)])].
+    [
+        N,
+        N * (I rem 3),
+        lists:sum([one(I, K) || K <- Ks]),
+        (I rem 3) * lists:sum([two(I, K) || K <- Ks]),
+        length([K || K <- Ks, failed(K)])
+    ].
 
 one(I, K) -> 10000 + 100 * I + K rem 1000.
 two(I, K) -> 1000 + I + K rem 10.
@@ -35,61 +55,123 @@ name(I) -> lists:flatten(io_lib:format("sim~b@host~b.example.org", [I, I])).
 node(Port, I, Size, Creation) ->
     {Control, Data} = connect(Port, I, Creation),
     Label = (I * 1000 + Creation) bsl 32,
-    ok = say(Control, #{type => <<"trace_started">>, at => erlang:monotonic_time(), labels => Label bsr 32}),
+    ok = say(Control, #{
+        type => <<"trace_started">>, at => erlang:monotonic_time(), labels => Label bsr 32
+    }),
     ok = batches(Control, Data, I, Size, {Label, Creation}, 1),
-    quiet(Control, Data, 40),      % until all is closed: grace and half a second behind
-    ok = say(Control, #{type => <<"trace_stopped">>, at => erlang:monotonic_time(), reason => <<"stopped">>, text => <<>>}),
+    % until all is closed: grace and half a second behind
+    quiet(Control, Data, 40),
+    ok = say(Control, #{
+        type => <<"trace_stopped">>,
+        at => erlang:monotonic_time(),
+        reason => <<"stopped">>,
+        text => <<>>
+    }),
     ok = gen_tcp:close(Data),
     timer:sleep(200),
     gen_tcp:close(Control).
 
 connect(Port, I, Creation) ->
     {ok, Control} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, 4}]),
-    ok = say(Control, #{type => <<"hello">>, role => <<"control">>, protocol => 1, node => list_to_binary(name(I)), otp => <<"25">>,
-                        os_pid => I,
-                        ticks_per_second => 1000000000, time_offset => erlang:time_offset(nanosecond), creation => Creation,
-                        version => <<"0.1.0">>}),
+    ok = say(Control, #{
+        type => <<"hello">>,
+        role => <<"control">>,
+        protocol => 1,
+        node => list_to_binary(name(I)),
+        otp => <<"25">>,
+        os_pid => I,
+        ticks_per_second => 1000000000,
+        time_offset => erlang:time_offset(nanosecond),
+        creation => Creation,
+        version => <<"0.1.0">>
+    }),
     #{<<"session">> := Session, <<"key">> := {bin, Key}} = welcome(Control),
-    ok = inet:setopts(Control, [{active, true}]),    % pings come, and are of no interest
-    ok = say(Control, #{type => <<"tiers">>, identity => <<"none">>, stats => false, calls => false, slow => false,
-                        tiers => [#{name => <<"one">>, m => <<"sim">>, f => <<"one">>, a => 1},
-                                  #{name => <<"two">>, m => <<"sim">>, f => <<"two">>, a => 1}]}),
+    % pings come, and are of no interest
+    ok = inet:setopts(Control, [{active, true}]),
+    ok = say(Control, #{
+        type => <<"tiers">>,
+        identity => <<"none">>,
+        stats => false,
+        calls => false,
+        slow => false,
+        tiers => [
+            #{name => <<"one">>, m => <<"sim">>, f => <<"one">>, a => 1},
+            #{name => <<"two">>, m => <<"sim">>, f => <<"two">>, a => 1}
+        ]
+    }),
     {ok, Data} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, 4}]),
-    ok = say(Data, #{type => <<"hello">>, role => <<"data">>, protocol => 1, session => Session, key => {bin, Key}}),
+    ok = say(Data, #{
+        type => <<"hello">>,
+        role => <<"data">>,
+        protocol => 1,
+        session => Session,
+        key => {bin, Key}
+    }),
     ok = inet:setopts(Data, [{packet, raw}]),
     {Control, Data}.
 
-%% The control connection of a node that then says nothing more, as one whose machine has lost its power. Stays open while the caller lives.
+%% The control connection of a node that then says nothing more, as one whose machine has lost its
+%% power. Stays open while the caller lives.
 -spec hello_only(inet:port_number(), pos_integer()) -> gen_tcp:socket().
 hello_only(Port, I) ->
     hello(Port, I, <<"0.1.0">>).
 
-%% A node comes, and comes again at once, while the first connection stays, for ever silent. `slow' when it was not at once.
+%% A node comes, and comes again at once, while the first connection stays, for ever silent. `slow'
+%% when it was not at once.
 -spec comes_twice(inet:port_number(), pos_integer()) -> kept | pushed_out | slow.
 comes_twice(Port, I) ->
     Self = self(),
-    First = spawn(fun() -> Socket = hello_only(Port, I), Self ! {self(), there}, receive leave -> gen_tcp:close(Socket) end end),
+    First = spawn(fun() ->
+        Socket = hello_only(Port, I),
+        Self ! {self(), there},
+        receive
+            leave -> gen_tcp:close(Socket)
+        end
+    end),
     Began = erlang:monotonic_time(millisecond),
-    receive {First, there} -> ok end,
-    Again = try gen_tcp:close(hello_only(Port, I)) of ok -> pushed_out catch error:_ -> kept end,
+    receive
+        {First, there} -> ok
+    end,
+    Again =
+        try gen_tcp:close(hello_only(Port, I)) of
+            ok -> pushed_out
+        catch
+            error:_ -> kept
+        end,
     case erlang:monotonic_time(millisecond) - Began < 1000 of
-        true -> Again;
-        false -> First ! leave, slow
+        true ->
+            Again;
+        false ->
+            First ! leave,
+            slow
     end.
 
 %% The same of another release, with a clock that is 100 s ahead, and says so.
 -spec strange(inet:port_number(), pos_integer()) -> ok.
 strange(Port, I) ->
     Control = hello(Port, I, <<"9.9.9">>),
-    say(Control, #{type => <<"clock">>, at => erlang:monotonic_time(nanosecond) + 100000000000,
-                   time_offset => erlang:time_offset(nanosecond), unsampled => 0,
-                   paused_ms => 0}).
+    say(Control, #{
+        type => <<"clock">>,
+        at => erlang:monotonic_time(nanosecond) + 100000000000,
+        time_offset => erlang:time_offset(nanosecond),
+        unsampled => 0,
+        paused_ms => 0
+    }).
 
 hello(Port, I, Version) ->
     {ok, Control} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, 4}]),
-    ok = say(Control, #{type => <<"hello">>, role => <<"control">>, protocol => 1, node => list_to_binary(name(I)), otp => <<"25">>,
-                        os_pid => I,
-                        ticks_per_second => 1000000000, time_offset => erlang:time_offset(nanosecond), creation => 1, version => Version}),
+    ok = say(Control, #{
+        type => <<"hello">>,
+        role => <<"control">>,
+        protocol => 1,
+        node => list_to_binary(name(I)),
+        otp => <<"25">>,
+        os_pid => I,
+        ticks_per_second => 1000000000,
+        time_offset => erlang:time_offset(nanosecond),
+        creation => 1,
+        version => Version
+    }),
     #{<<"type">> := <<"welcome">>} = welcome(Control),
     Control.
 
@@ -101,15 +183,23 @@ welcome(Control) ->
 say(Socket, Map) -> gen_tcp:send(Socket, kprof_msgpack:encode(Map)).
 
 clock(Control) ->
-    ok = say(Control, #{type => <<"clock">>, at => erlang:monotonic_time(nanosecond), time_offset => erlang:time_offset(nanosecond),
-                        unsampled => 0, paused_ms => 0}).
+    ok = say(Control, #{
+        type => <<"clock">>,
+        at => erlang:monotonic_time(nanosecond),
+        time_offset => erlang:time_offset(nanosecond),
+        unsampled => 0,
+        paused_ms => 0
+    }).
 
 batches(_, _, _, {0, _}, _, _) ->
     ok;
 batches(Control, Data, I, {Left, PerBatch}, Trace, K) ->
     _ = Left rem 20 =:= 0 andalso clock(Control),
     Now = erlang:monotonic_time(nanosecond),
-    Frames = [request(I, N, Now - (K + PerBatch - N) * ?GAP, Trace) || N <- lists:seq(K, K + PerBatch - 1)],
+    Frames = [
+        request(I, N, Now - (K + PerBatch - N) * ?GAP, Trace)
+     || N <- lists:seq(K, K + PerBatch - 1)
+    ],
     ok = gen_tcp:send(Data, [Frames, <<0, 0:32>>]),
     timer:sleep(?BATCH_MS),
     batches(Control, Data, I, {Left - 1, PerBatch}, Trace, K + PerBatch).
@@ -132,21 +222,31 @@ request(I, K, At, {Label, Creation}) ->
     {Calls, End} = twos(I rem 3, Pid, Token, two(I, K), At + 1000, []),
     Done = At + one(I, K),
     true = End < Done,
-    Outcome = case failed(K) of true -> error; false -> ok end,
-    [frame({trace_ts, Pid, call, {kprof_mark, request_begin, 1}, {Token, Identity}, At}),
-     frame({trace_ts, Pid, call, {sim, one, 1}, {Token, undefined}, At}),
-     Calls,
-     case failed(K) of
-         true -> frame({trace_ts, Pid, exception_from, {sim, one, 1}, {error, on_purpose}, Done});
-         false -> frame({trace_ts, Pid, return_from, {sim, one, 1}, ok, Done})
-     end,
-     frame({trace_ts, Pid, call, {kprof_mark, request_end, 1}, {Token, Outcome}, Done})].
+    Outcome =
+        case failed(K) of
+            true -> error;
+            false -> ok
+        end,
+    [
+        frame({trace_ts, Pid, call, {kprof_mark, request_begin, 1}, {Token, Identity}, At}),
+        frame({trace_ts, Pid, call, {sim, one, 1}, {Token, undefined}, At}),
+        Calls,
+        case failed(K) of
+            true ->
+                frame({trace_ts, Pid, exception_from, {sim, one, 1}, {error, on_purpose}, Done});
+            false ->
+                frame({trace_ts, Pid, return_from, {sim, one, 1}, ok, Done})
+        end,
+        frame({trace_ts, Pid, call, {kprof_mark, request_end, 1}, {Token, Outcome}, Done})
+    ].
 
 twos(0, _, _, _, At, Acc) ->
     {lists:reverse(Acc), At};
 twos(N, Pid, Token, Lasts, At, Acc) ->
-    Call = [frame({trace_ts, Pid, call, {sim, two, 1}, {Token, undefined}, At}),
-            frame({trace_ts, Pid, return_from, {sim, two, 1}, ok, At + Lasts})],
+    Call = [
+        frame({trace_ts, Pid, call, {sim, two, 1}, {Token, undefined}, At}),
+        frame({trace_ts, Pid, return_from, {sim, two, 1}, ok, At + Lasts})
+    ],
     twos(N - 1, Pid, Token, Lasts, At + Lasts + 10, [Call | Acc]).
 
 frame(Term) ->

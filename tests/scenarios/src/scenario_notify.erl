@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Plays the supervisor's end of sd_notify: a datagram socket whose messages are printed, a line each, with the milliseconds since
-%% the first one. argv: the socket's path.
+%% Plays the supervisor's end of sd_notify: a datagram socket whose messages are printed, a line
+%% each, with the milliseconds since the first one. argv: the socket's path.
 -module(scenario_notify).
 -export([main/0]).
 
@@ -13,6 +13,10 @@ main() ->
 loop(Socket, First) ->
     {ok, Bytes} = socket:recv(Socket),
     Now = erlang:monotonic_time(millisecond),
-    Start = case First of undefined -> Now; _ -> First end,
+    Start =
+        case First of
+            undefined -> Now;
+            _ -> First
+        end,
     [io:format("~b ~ts~n", [Now - Start, Line]) || Line <- string:split(Bytes, "\n", all)],
     loop(Socket, Start).

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% A shim that lies: speaks kprof's protocol as far as told, then sends what no shim would. Run by scenario 04 as
+%% A shim that lies: speaks kprof's protocol as far as told, then sends what no shim would. Run by
+%% scenario 04 as
 %%   erl -run scenario_peer main PORT WHAT
 %% and ends with 0 when the collector closed the connection that misbehaved.
 -module(scenario_peer).
@@ -10,20 +11,42 @@
 
 -spec main([string()]) -> no_return().
 main([Port, What]) ->
-    Result = try peer(list_to_atom(What), list_to_integer(Port))
-             catch Class:Why:Stack -> {Class, Why, Stack}
-             end,
+    Result =
+        try
+            peer(list_to_atom(What), list_to_integer(Port))
+        catch
+            Class:Why:Stack -> {Class, Why, Stack}
+        end,
     io:format("~s: ~0tp~n", [What, Result]),
-    halt(case Result of closed -> 0; _ -> 1 end).
+    halt(
+        case Result of
+            closed -> 0;
+            _ -> 1
+        end
+    ).
 
 %% Not even a hello.
-peer(deep, Port) -> raw(Port, framed([binary:copy(<<16#91>>, 500000), 1]));
-peer(wide, Port) -> raw(Port, framed(<<16#dd, 16#3d0a0000:32, 16#dd, 16#3d0a0000:32>>));
-peer(stranger, Port) -> raw(Port, framed(kprof_msgpack:encode(#{type => clock})));
-peer(version, Port) -> raw(Port, framed(kprof_msgpack:encode(hello(#{protocol => 99}))));
+peer(deep, Port) ->
+    raw(Port, framed([binary:copy(<<16#91>>, 500000), 1]));
+peer(wide, Port) ->
+    raw(Port, framed(<<16#dd, 16#3d0a0000:32, 16#dd, 16#3d0a0000:32>>));
+peer(stranger, Port) ->
+    raw(Port, framed(kprof_msgpack:encode(#{type => clock})));
+peer(version, Port) ->
+    raw(Port, framed(kprof_msgpack:encode(hello(#{protocol => 99}))));
 peer(no_session, Port) ->
-    raw(Port, framed(kprof_msgpack:encode(#{type => hello, role => data, protocol => 1, session => 1,
-                                           key => {bin, binary:copy(<<0>>, 16)}})));
+    raw(
+        Port,
+        framed(
+            kprof_msgpack:encode(#{
+                type => hello,
+                role => data,
+                protocol => 1,
+                session => 1,
+                key => {bin, binary:copy(<<0>>, 16)}
+            })
+        )
+    );
 %% A good hello, then damage on the control connection.
 peer(control_huge, Port) ->
     {ok, {_, Control}, _} = connect(Port),
@@ -33,44 +56,64 @@ peer(control_huge, Port) ->
 %% A good hello, then notes for the log without an end, or nearly.
 peer(chatter, Port) ->
     {ok, {_, Socket} = Control, _} = connect(Port),
-    [ok = kprof_link:send(Control, #{type => note, level => warning, text => <<"chatter">>}) || _ <- lists:seq(1, 20000)],
+    [
+        ok = kprof_link:send(Control, #{type => note, level => warning, text => <<"chatter">>})
+     || _ <- lists:seq(1, 20000)
+    ],
     ok = inet:setopts(Socket, [{packet, raw}]),
     ok = gen_tcp:send(Socket, <<16#ffffffff:32, "and so on">>),
     closed(Socket);
 %% A good hello and a good data connection, then a stream that is none.
-peer(data_huge, Port) -> data(Port, <<0, 16#ffffffff:32, 131, 104, 5>>);
-peer(data_random, Port) -> data(Port, <<2, (rand:bytes(100000))/binary>>);
+peer(data_huge, Port) ->
+    data(Port, <<0, 16#ffffffff:32, 131, 104, 5>>);
+peer(data_random, Port) ->
+    data(Port, <<2, (rand:bytes(100000))/binary>>);
 %% Frames whole and well counted, with terms that are damaged: counted, and the connection stays.
 peer(data_terms, Port) ->
     {ok, Control, Session} = connect(Port),
     {ok, {_, Data}} = kprof_link:open_data(target(Port), Session),
-    [ok = gen_tcp:send(Data, [<<0, (byte_size(B)):32>>, B]) || _ <- lists:seq(1, 100), B <- [rand:bytes(50)]],
+    [
+        ok = gen_tcp:send(Data, [<<0, (byte_size(B)):32>>, B])
+     || _ <- lists:seq(1, 100), B <- [rand:bytes(50)]
+    ],
     timer:sleep(500),
-    ok = kprof_link:send(Control, #{type => trace_stopped, at => erlang:monotonic_time(), reason => stopped, text => <<>>}),
+    ok = kprof_link:send(Control, #{
+        type => trace_stopped, at => erlang:monotonic_time(), reason => stopped, text => <<>>
+    }),
     gen_tcp:close(Data),
     timer:sleep(300),
     kprof_link:close(Control),
     closed;
-%% 3000 sessions, one behind the other, of 30 names. What is refused since the last of that name is still there is made again.
+%% 3000 sessions, one behind the other, of 30 names. What is refused since the last of that name is
+%% still there is made again.
 peer(hellos, Port) ->
     hellos(Port, 3000);
-%% A session whose data connection is opened anew a thousand times, each time with a stream that is none.
+%% A session whose data connection is opened anew a thousand times, each time with a stream that is
+%% none.
 peer(streams, Port) ->
     {ok, Control, Session} = connect(Port),
-    [begin
-         {ok, {_, Data}} = kprof_link:open_data(target(Port), Session),
-         ok = gen_tcp:send(Data, <<2, 0, 0>>),
-         closed = closed(Data)
-     end || _ <- lists:seq(1, 1000)],
+    [
+        begin
+            {ok, {_, Data}} = kprof_link:open_data(target(Port), Session),
+            ok = gen_tcp:send(Data, <<2, 0, 0>>),
+            closed = closed(Data)
+        end
+     || _ <- lists:seq(1, 1000)
+    ],
     kprof_link:close(Control),
     closed.
 
-hellos(_, 0) -> closed;
+hellos(_, 0) ->
+    closed;
 hellos(Port, N) ->
     Name = list_to_binary(["liar", integer_to_list(N rem 30), "@localhost"]),
     case kprof_link:connect(target(Port), hello(#{node => Name})) of
-        {ok, Control, _} -> kprof_link:close(Control), hellos(Port, N - 1);
-        _ -> timer:sleep(10), hellos(Port, N)
+        {ok, Control, _} ->
+            kprof_link:close(Control),
+            hellos(Port, N - 1);
+        _ ->
+            timer:sleep(10),
+            hellos(Port, N)
     end.
 
 data(Port, Bytes) ->
@@ -83,16 +126,34 @@ data(Port, Bytes) ->
 
 connect(Port) ->
     {ok, Control, Session} = kprof_link:connect(target(Port), hello(#{})),
-    ok = kprof_link:send(Control, #{type => tiers, identity => none, stats => false, calls => false,
-                                    tiers => [#{name => <<"http">>, m => shop_http, f => handle_request, a => 2}]}),
+    ok = kprof_link:send(Control, #{
+        type => tiers,
+        identity => none,
+        stats => false,
+        calls => false,
+        tiers => [#{name => <<"http">>, m => shop_http, f => handle_request, a => 2}]
+    }),
     {ok, Control, Session}.
 
 target(Port) ->
     #{host => "127.0.0.1", port => Port}.
 
 hello(More) ->
-    maps:merge(#{type => hello, role => control, protocol => 1, node => <<"liar@localhost">>, otp => <<"25">>, os_pid => 1,
-                 ticks_per_second => 1000000000, time_offset => erlang:time_offset(), creation => 1, version => <<"0">>}, More).
+    maps:merge(
+        #{
+            type => hello,
+            role => control,
+            protocol => 1,
+            node => <<"liar@localhost">>,
+            otp => <<"25">>,
+            os_pid => 1,
+            ticks_per_second => 1000000000,
+            time_offset => erlang:time_offset(),
+            creation => 1,
+            version => <<"0">>
+        },
+        More
+    ).
 
 framed(Payload) ->
     Bytes = iolist_to_binary(Payload),

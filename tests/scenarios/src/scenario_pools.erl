@@ -1,13 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The application of scenario 39: clients that share workers, a lock or worked-out answers, more of them than there is to share, and the
-%% truth about each of their requests: what it asked for, and how long that took, measured by the processes that did it.
+%% The application of scenario 39: clients that share workers, a lock or worked-out answers, more of
+%% them than there is to share, and the truth about each of their requests: what it asked for, and
+%% how long that took, measured by the processes that did it.
 %%
-%%   client ── handle/2 ─┬─ its helper (carried, handed, said) ─┬─ waits in a lender (scenario_lenders)
+%%   client ── handle/2 ─┬─ its helper (carried, handed, said) ─┬─ waits in a lender
+%%   (scenario_lenders)
 %%                       └──────────────────────────────────────┴─ asks the worker: db/1 there
 %%
-%% holder: db/1 is called where it asks, and wire/1 in the connection. deep: the worker has no tier and asks a backend, with db/1 there.
+%% holder: db/1 is called where it asks, and wire/1 in the connection. deep: the worker has no tier
+%% and asks a backend, with db/1 there.
 %%
-%% A fast request calls db twice for a millisecond, a slow one once for ten. With the cache, the first for a key calls db once more.
+%% A fast request calls db twice for a millisecond, a slow one once for ten. With the cache, the
+%% first for a key calls db once more.
 -module(scenario_pools).
 -behaviour(gen_server).
 
@@ -18,15 +22,27 @@
 -export_type([mode/0]).
 
 -type mode() :: entry | marked | handed | said | deep | carried.
-%% entry, marked: requests begin with an entry, or with markers; tiers are in the processes that are asked. handed: another process, in
-%% which a tier is open, does it for the one that began it. deep: who is asked has no tier, but asks somebody who has. carried: as
-%% handed, without the tier. said: as carried, and the helper says whose work it does: set_current_label/1 behind the wait, with_token/2 or
-%% wrap/1 around it.
+%% entry, marked: requests begin with an entry, or with markers; tiers are in the processes that are
+%% asked. handed: another process, in which a tier is open, does it for the one that began it. deep:
+%% who is asked has no tier, but asks somebody who has. carried: as handed, without the tier. said:
+%% as carried, and the helper says whose work it does: set_current_label/1 behind the wait,
+%% with_token/2 or wrap/1 around it.
 
--record(row, {id :: pos_integer(), identity :: atom(), way :: atom(), waiters :: pos_integer(), start :: integer(),
-              stop :: integer() | undefined, db = 0 :: integer(), db_ns = 0 :: integer(), wire = 0 :: integer(), wire_ns = 0 :: integer()}).
+-record(row, {
+    id :: pos_integer(),
+    identity :: atom(),
+    way :: atom(),
+    waiters :: pos_integer(),
+    start :: integer(),
+    stop :: integer() | undefined,
+    db = 0 :: integer(),
+    db_ns = 0 :: integer(),
+    wire = 0 :: integer(),
+    wire_ns = 0 :: integer()
+}).
 
--define(REQUESTS, 10). % of a client, every other one fast
+% of a client, every other one fast
+-define(REQUESTS, 10).
 
 %% --- tracing ---
 
@@ -34,24 +50,40 @@
 start() ->
     Self = self(),
     _ = spawn(fun() ->
-        ?MODULE = ets:new(?MODULE, [named_table, public, {keypos, #row.id}, {write_concurrency, true}]),
+        ?MODULE = ets:new(?MODULE, [
+            named_table, public, {keypos, #row.id}, {write_concurrency, true}
+        ]),
         Self ! up,
-        receive stop -> ok end
+        receive
+            stop -> ok
+        end
     end),
-    receive up -> ok end.
+    receive
+        up -> ok
+    end.
 
 -spec trace(inet:port_number(), mode()) -> ok | {error, term()}.
 trace(Port, Mode) ->
     true = ets:delete_all_objects(?MODULE),
     ok = kprof:start(),
-    Tiers = [{db, {?MODULE, db, 1}}, {wire, {?MODULE, wire, 1}}] ++ [{use, {?MODULE, use, 1}} || Mode =:= handed],
-    Begin = case marks(Mode) of
-        true -> [{tier_config, [{handle, {?MODULE, handle, 2}} | Tiers]}];
-        false -> [{tier_config, Tiers}, {entry, {?MODULE, handle, 2}}]
-    end,
+    Tiers =
+        [{db, {?MODULE, db, 1}}, {wire, {?MODULE, wire, 1}}] ++
+            [{use, {?MODULE, use, 1}} || Mode =:= handed],
+    Begin =
+        case marks(Mode) of
+            true -> [{tier_config, [{handle, {?MODULE, handle, 2}} | Tiers]}];
+            false -> [{tier_config, Tiers}, {entry, {?MODULE, handle, 2}}]
+        end,
     %% so that all of them are kept
-    kprof:start_trace([{collector, {"127.0.0.1", Port}}, {slow_call_threshold, 0},
-                       {identity_f, fun({scenario_pools, handle, [Identity, _]}) -> Identity; (_) -> undefined end} | Begin]).
+    kprof:start_trace([
+        {collector, {"127.0.0.1", Port}},
+        {slow_call_threshold, 0},
+        {identity_f, fun
+            ({scenario_pools, handle, [Identity, _]}) -> Identity;
+            (_) -> undefined
+        end}
+        | Begin
+    ]).
 
 marks(Mode) -> lists:member(Mode, [marked, said, carried]).
 
@@ -61,23 +93,50 @@ marks(Mode) -> lists:member(Mode, [marked, said, carried]).
 -spec run(mode(), atom(), pos_integer()) -> pos_integer().
 run(Mode, Way, Waiters) ->
     Backends = [server() || Mode =:= deep, _ <- [1, 2]],
-    Shared = case Way of lock -> [server()]; _ -> [server(), server()] end,
+    Shared =
+        case Way of
+            lock -> [server()];
+            _ -> [server(), server()]
+        end,
     Lender = scenario_lenders:start(Way, Shared),
     Clients = length(Shared) * (1 + Waiters),
-    Ways = [#{mode => Mode, way => Way, waiters => Waiters, lender => Lender, client => I, worker => nth(I, Shared),
-              backend => case Backends of [] -> none; _ -> nth(I, Backends) end} || I <- lists:seq(1, Clients)],
+    Ways = [
+        #{
+            mode => Mode,
+            way => Way,
+            waiters => Waiters,
+            lender => Lender,
+            client => I,
+            worker => nth(I, Shared),
+            backend =>
+                case Backends of
+                    [] -> none;
+                    _ -> nth(I, Backends)
+                end
+        }
+     || I <- lists:seq(1, Clients)
+    ],
     Pids = [spawn_monitor(fun() -> client(W) end) || W <- Ways],
-    _ = [receive {'DOWN', Ref, process, Pid, Why} -> normal = Why after 60000 -> exit(hangs) end || {Pid, Ref} <- Pids],
+    _ = [
+        receive
+            {'DOWN', Ref, process, Pid, Why} -> normal = Why
+        after 60000 -> exit(hangs)
+        end
+     || {Pid, Ref} <- Pids
+    ],
     scenario_lenders:stop(Lender),
     lists:foreach(fun gen_server:stop/1, Shared ++ Backends),
     Clients * ?REQUESTS.
 
-%% The same, begun early in a bucket of 10 s: so the requests are within one, with what comes late of them.
+%% The same, begun early in a bucket of 10 s: so the requests are within one, with what comes late
+%% of them.
 -spec run_in_bucket(mode(), atom(), pos_integer()) -> pos_integer().
 run_in_bucket(Mode, Way, Waiters) ->
     case erlang:system_time(millisecond) rem 10000 of
         Early when Early < 6000 -> run(Mode, Way, Waiters);
-        Late -> timer:sleep(10000 - Late), run_in_bucket(Mode, Way, Waiters)
+        Late ->
+            timer:sleep(10000 - Late),
+            run_in_bucket(Mode, Way, Waiters)
     end.
 
 nth(I, List) -> lists:nth(1 + I rem length(List), List).
@@ -85,20 +144,31 @@ nth(I, List) -> lists:nth(1 + I rem length(List), List).
 %% Every client has a name of its own for its fast requests and one for its slow ones.
 client(#{mode := Mode, way := Way, waiters := Waiters, client := Client} = W) ->
     Helper = spawn_link(fun helper/0),
-    Of = fun(Kind) -> list_to_atom(lists:flatten(io_lib:format("~s.~b.~s.~b", [Way, Waiters, Kind, Client]))) end,
+    Of = fun(Kind) ->
+        list_to_atom(lists:flatten(io_lib:format("~s.~b.~s.~b", [Way, Waiters, Kind, Client])))
+    end,
     Kinds = {{fast, Of(fast)}, {slow, Of(slow)}},
-    lists:foreach(fun(N) ->
-        {Kind, Identity} = element(1 + (N + Client) rem 2, Kinds),
-        Id = erlang:unique_integer([positive]),
-        begins(Mode, Kind, Identity, W#{id => Id, kind => Kind, key => N, helper => Helper, identity => Identity})
-    end, lists:seq(1, ?REQUESTS)),
+    lists:foreach(
+        fun(N) ->
+            {Kind, Identity} = element(1 + (N + Client) rem 2, Kinds),
+            Id = erlang:unique_integer([positive]),
+            begins(Mode, Kind, Identity, W#{
+                id => Id, kind => Kind, key => N, helper => Helper, identity => Identity
+            })
+        end,
+        lists:seq(1, ?REQUESTS)
+    ),
     unlink(Helper),
     exit(Helper, kill).
 
 begins(Mode, slow, Identity, W) ->
     case marks(Mode) of
-        true -> ok = kprof:set_token(Identity), request(W), ok = kprof:clear_token();
-        false -> ?MODULE:handle(Identity, W)
+        true ->
+            ok = kprof:set_token(Identity),
+            request(W),
+            ok = kprof:clear_token();
+        false ->
+            ?MODULE:handle(Identity, W)
     end;
 begins(Mode, fast, Identity, W) ->
     case marks(Mode) of
@@ -111,12 +181,25 @@ handle(_, W) -> request(W).
 
 %% The request, in the process that begins it.
 -spec request(map()) -> ok.
-request(#{id := Id, identity := Identity, way := Way, waiters := Waiters, mode := Mode, helper := Helper} = W) ->
-    true = ets:insert(?MODULE, #row{id = Id, identity = Identity, way = Way, waiters = Waiters, start = os_ns()}),
+request(
+    #{
+        id := Id,
+        identity := Identity,
+        way := Way,
+        waiters := Waiters,
+        mode := Mode,
+        helper := Helper
+    } = W
+) ->
+    true = ets:insert(?MODULE, #row{
+        id = Id, identity = Identity, way = Way, waiters = Waiters, start = os_ns()
+    }),
     case lists:member(Mode, [handed, said, carried]) of
         true ->
             Helper ! {do, self(), job(W)},
-            receive {Helper, ok} -> ok end;
+            receive
+                {Helper, ok} -> ok
+            end;
         false ->
             works(W)
     end,
@@ -127,8 +210,10 @@ request(#{id := Id, identity := Identity, way := Way, waiters := Waiters, mode :
 os_ns() -> erlang:system_time(nanosecond).
 
 %% What a helper does for the request. Each of the three ways to say so has its turn.
-job(#{mode := handed} = W) -> fun() -> ?MODULE:use(W) end;
-job(#{mode := carried} = W) -> fun() -> works(W) end;
+job(#{mode := handed} = W) ->
+    fun() -> ?MODULE:use(W) end;
+job(#{mode := carried} = W) ->
+    fun() -> works(W) end;
 job(#{mode := said, key := Key} = W) ->
     Label = kprof:get_current_label(),
     case Key rem 3 of
@@ -138,30 +223,48 @@ job(#{mode := said, key := Key} = W) ->
     end.
 
 helper() ->
-    receive {do, From, Job} -> ok = Job(), From ! {self(), ok} end,
+    receive
+        {do, From, Job} ->
+            ok = Job(),
+            From ! {self(), ok}
+    end,
     helper().
 
 -spec use(map()) -> ok.
-use(W) -> works(W), ok.
+use(W) ->
+    works(W),
+    ok.
 
 works(#{way := cache, lender := Cache, worker := Worker, key := Key} = W) ->
     case scenario_lenders:look_up(Cache, Key) of
-        work -> asks(Worker, 10, W), scenario_lenders:put(Cache, Key, worked_out);
-        {value, worked_out} -> ok
+        work ->
+            asks(Worker, 10, W),
+            scenario_lenders:put(Cache, Key, worked_out);
+        {value, worked_out} ->
+            ok
     end,
     says(W),
     asks_all(Worker, W);
 works(#{lender := Lender, worker := Fixed} = W) ->
     {Worker, _} = Lent = scenario_lenders:take(Lender),
     says(W),
-    asks_all(case Worker of undefined -> Fixed; _ -> Worker end, W),
+    asks_all(
+        case Worker of
+            undefined -> Fixed;
+            _ -> Worker
+        end,
+        W
+    ),
     scenario_lenders:give(Lender, Lent).
 
 says(#{label := Label}) -> ok = kprof:set_current_label(Label);
 says(_) -> ok.
 
-asks_all(Worker, #{kind := fast} = W) -> asks(Worker, 1, W), asks(Worker, 1, W);
-asks_all(Worker, #{kind := slow} = W) -> asks(Worker, 10, W).
+asks_all(Worker, #{kind := fast} = W) ->
+    asks(Worker, 1, W),
+    asks(Worker, 1, W);
+asks_all(Worker, #{kind := slow} = W) ->
+    asks(Worker, 10, W).
 
 asks(Connection, Ms, #{way := holder, mode := Mode, id := Id}) when Mode =/= deep ->
     measured(#row.db, Id, fun() -> ?MODULE:db({Connection, Id, Ms}) end);
@@ -183,9 +286,12 @@ server() ->
 
 init([]) -> {ok, none}.
 
-handle_call({db, Id, Ms, none}, _, S) -> {reply, measured(#row.db, Id, fun() -> ?MODULE:db(Ms) end), S};
-handle_call({db, Id, Ms, Backend}, _, S) -> {reply, gen_server:call(Backend, {db, Id, Ms, none}, 60000), S};
-handle_call({wire, Id, Ms}, _, S) -> {reply, measured(#row.wire, Id, fun() -> ?MODULE:wire(Ms) end), S}.
+handle_call({db, Id, Ms, none}, _, S) ->
+    {reply, measured(#row.db, Id, fun() -> ?MODULE:db(Ms) end), S};
+handle_call({db, Id, Ms, Backend}, _, S) ->
+    {reply, gen_server:call(Backend, {db, Id, Ms, none}, 60000), S};
+handle_call({wire, Id, Ms}, _, S) ->
+    {reply, measured(#row.wire, Id, fun() -> ?MODULE:wire(Ms) end), S}.
 
 handle_cast(_, S) -> {noreply, S}.
 
@@ -199,13 +305,28 @@ measured(What, Id, F) ->
     _ = ets:update_counter(?MODULE, Id, [{What, 1}, {What + 1, Took}]),
     Result.
 
-%% Into a file, a line a request: identity, way, waiters, begin and end in ns since 1970, calls of db and their ns, those of wire.
+%% Into a file, a line a request: identity, way, waiters, begin and end in ns since 1970, calls of
+%% db and their ns, those of wire.
 -spec truth(file:name_all()) -> pos_integer().
 truth(File) ->
     Rows = lists:keysort(#row.start, ets:tab2list(?MODULE)),
-    ok = file:write_file(File, [io_lib:format("~s|~s|~b|~b|~b|~b|~b|~b|~b~n",
-                                              [R#row.identity, R#row.way, R#row.waiters, R#row.start, R#row.stop, R#row.db, R#row.db_ns,
-                                               R#row.wire, R#row.wire_ns]) || R <- Rows]),
+    ok = file:write_file(File, [
+        io_lib:format(
+            "~s|~s|~b|~b|~b|~b|~b|~b|~b~n",
+            [
+                R#row.identity,
+                R#row.way,
+                R#row.waiters,
+                R#row.start,
+                R#row.stop,
+                R#row.db,
+                R#row.db_ns,
+                R#row.wire,
+                R#row.wire_ns
+            ]
+        )
+     || R <- Rows
+    ]),
     length(Rows).
 
 %% How many requests there were.

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% An application with websockets, as far as a tracer can tell: a request starts a process that goes on for long after its end, and asks
-%% others while it does. Beside it requests that are over soon, and one that takes as long as all of that.
+%% An application with websockets, as far as a tracer can tell: a request starts a process that goes
+%% on for long after its end, and asks others while it does. Beside it requests that are over soon,
+%% and one that takes as long as all of that.
 -module(scenario_stale).
 
 -export([start/0, handle/1, event/1, store/1, step/1, sockets/2, finished/0, truth/0]).
@@ -11,14 +12,23 @@ start() ->
     _ = ets:new(?MODULE, [named_table, public, {write_concurrency, true}, {keypos, 1}]),
     true = register(scenario_stale_store, spawn(fun serve/0)),
     true = register(scenario_stale_owner, self()),
-    receive after infinity -> ok end.
+    receive
+    after infinity -> ok
+    end.
 
 %% --- what is traced ---
 
 %% The entry.
-handle(plain) -> ask(plain), done(plain, event, ?MODULE:event(plain)), count(plain);
-handle(long) -> steps(), count(long);
-handle(borrow) -> borrow(), count(borrow);
+handle(plain) ->
+    ask(plain),
+    done(plain, event, ?MODULE:event(plain)),
+    count(plain);
+handle(long) ->
+    steps(),
+    count(long);
+handle(borrow) ->
+    borrow(),
+    count(borrow);
 handle({socket, Events}) ->
     spawn(fun holder/0),
     spawn(fun() -> socket(Events, Events, erlang:monotonic_time(millisecond)) end),
@@ -32,17 +42,33 @@ step(X) -> X.
 
 %% Many sockets and, while they are there, plain requests over a few connections and a long one.
 sockets(Sockets, Events) ->
-    _ = spawn(fun() -> ?MODULE:handle(long), put_done(long) end),
+    _ = spawn(fun() ->
+        ?MODULE:handle(long),
+        put_done(long)
+    end),
     _ = spawn(fun borrowed/0),
-    _ = [spawn(fun() -> plain(), put_done({plain, N}) end) || N <- [1, 2, 3]],
-    _ = [spawn(fun() -> timer:sleep(N * 10), ?MODULE:handle({socket, Events}) end) || N <- lists:seq(1, Sockets)],
+    _ = [
+        spawn(fun() ->
+            plain(),
+            put_done({plain, N})
+        end)
+     || N <- [1, 2, 3]
+    ],
+    _ = [
+        spawn(fun() ->
+            timer:sleep(N * 10),
+            ?MODULE:handle({socket, Events})
+        end)
+     || N <- lists:seq(1, Sockets)
+    ],
     ets:insert(?MODULE, {sockets, Sockets}),
     ok.
 
 finished() -> length(ets:match(?MODULE, {{done, '_'}})) =:= 5.
 
-%% [{{Kind, Tier}, Calls}], of calls under a token that was still there behind them; [{Kind, Requests}]; and [{over, Ms}] of each socket,
-%% from its request's end, or a little before, to the event behind which it had no token.
+%% [{{Kind, Tier}, Calls}], of calls under a token that was still there behind them; [{Kind,
+%% Requests}]; and [{over, Ms}] of each socket, from its request's end, or a little before, to the
+%% event behind which it had no token.
 truth() -> [Row || Row <- ets:tab2list(?MODULE), tuple_size(Row) =:= 2].
 
 put_done(Who) -> ets:insert(?MODULE, {{done, Who}}).
@@ -51,7 +77,11 @@ count(Key) -> ets:update_counter(?MODULE, Key, 1, {Key, 0}).
 done(Kind, Tier, Kind) -> seq_trace:get_token() =/= [] andalso count({Kind, Tier}).
 
 closed() -> ets:lookup(?MODULE, closed).
-all_closed() -> case {closed(), ets:lookup(?MODULE, sockets)} of {[{_, N}], [{_, N}]} -> true; _ -> false end.
+all_closed() ->
+    case {closed(), ets:lookup(?MODULE, sockets)} of
+        {[{_, N}], [{_, N}]} -> true;
+        _ -> false
+    end.
 
 plain() ->
     ?MODULE:handle(plain),
@@ -66,20 +96,29 @@ steps() ->
 %% Waits, and then asks under the label that a holder hands on.
 borrow() ->
     ets:insert(?MODULE, {borrower, self()}),
-    receive lent -> ok end,
+    receive
+        lent -> ok
+    end,
     [?MODULE:event(borrow) || _ <- [1, 2, 3]].
 
 %% Holds the label of a socket, calls nothing under it, and hands it on to whoever waits.
 holder() ->
     case ets:take(?MODULE, borrower) of
-        [{_, Pid}] -> Pid ! lent;
-        [] -> timer:sleep(?EVENT_MS), ets:member(?MODULE, {done, borrow}) orelse holder()
+        [{_, Pid}] ->
+            Pid ! lent;
+        [] ->
+            timer:sleep(?EVENT_MS),
+            ets:member(?MODULE, {done, borrow}) orelse holder()
     end.
 
 borrowed() ->
     case all_closed() of
-        true -> ?MODULE:handle(borrow), put_done(borrow);
-        false -> timer:sleep(?EVENT_MS), borrowed()
+        true ->
+            ?MODULE:handle(borrow),
+            put_done(borrow);
+        false ->
+            timer:sleep(?EVENT_MS),
+            borrowed()
     end.
 
 %% Every tenth event asks the store, too.
@@ -99,8 +138,14 @@ socket(All, N, Since) ->
 ask(Kind) ->
     Ref = make_ref(),
     scenario_stale_store ! {self(), Ref, Kind},
-    receive Ref -> ok end.
+    receive
+        Ref -> ok
+    end.
 
 serve() ->
-    receive {From, Ref, Kind} -> done(Kind, store, ?MODULE:store(Kind)), From ! Ref end,
+    receive
+        {From, Ref, Kind} ->
+            done(Kind, store, ?MODULE:store(Kind)),
+            From ! Ref
+    end,
     serve().

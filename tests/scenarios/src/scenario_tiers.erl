@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The tiers of the scenarios, and the processes that run them. A tier does what it is told by a fun, and says to scenario_truth when.
+%% The tiers of the scenarios, and the processes that run them. A tier does what it is told by a
+%% fun, and says to scenario_truth when.
 -module(scenario_tiers).
 -behaviour(gen_server).
 
@@ -13,23 +14,35 @@
 
 -spec tiers() -> [{atom(), mfa()}].
 tiers() ->
-    [{handle, {?MODULE, handle, 2}} | [{Tier, {?MODULE, Tier, 1}} || Tier <- [alpha, beta, gamma, delta]]].
+    [
+        {handle, {?MODULE, handle, 2}}
+        | [{Tier, {?MODULE, Tier, 1}} || Tier <- [alpha, beta, gamma, delta]]
+    ].
 
 %% Names its request, by the identity function of the trace.
 -spec handle(atom(), work()) -> term().
 handle(_Identity, F) -> scenario_truth:span(handle, F).
 
 -spec alpha(body()) -> term().
-alpha({tail, First, Next}) -> scenario_truth:tail(alpha, First), Next();
-alpha(F) -> scenario_truth:span(alpha, F).
+alpha({tail, First, Next}) ->
+    scenario_truth:tail(alpha, First),
+    Next();
+alpha(F) ->
+    scenario_truth:span(alpha, F).
 
 -spec beta(body()) -> term().
-beta({tail, First, Next}) -> scenario_truth:tail(beta, First), Next();
-beta(F) -> scenario_truth:span(beta, F).
+beta({tail, First, Next}) ->
+    scenario_truth:tail(beta, First),
+    Next();
+beta(F) ->
+    scenario_truth:span(beta, F).
 
 -spec gamma(body()) -> term().
-gamma({tail, First, Next}) -> scenario_truth:tail(gamma, First), Next();
-gamma(F) -> scenario_truth:span(gamma, F).
+gamma({tail, First, Next}) ->
+    scenario_truth:tail(gamma, First),
+    Next();
+gamma(F) ->
+    scenario_truth:span(gamma, F).
 
 -spec delta(work()) -> term().
 delta(F) -> scenario_truth:span(delta, F).
@@ -41,7 +54,8 @@ delta(F) -> scenario_truth:span(delta, F).
 request(Identity, F) ->
     kprof:do_apply(scenario_truth, request, [Identity, fun() -> ?MODULE:handle(Identity, F) end]).
 
-%% A request between two marks, with a name and no tier of its own. An exception of F passes by the second.
+%% A request between two marks, with a name and no tier of its own. An exception of F passes by the
+%% second.
 -spec marked(atom(), work()) -> term().
 marked(Identity, F) ->
     ok = kprof:set_token(Identity),
@@ -71,20 +85,31 @@ cast(Server, F) -> gen_server:cast(Server, {do, scenario_truth:ctx(), F}).
 -spec hold(atom(), fun((term(), scenario_truth:context()) -> term())) -> term().
 hold(Server, F) -> gen_server:call(Server, {hold, scenario_truth:ctx(), F}).
 
-%% A timer of the process that calls this, whose work is Context's, or that of whom the process has worked for last.
+%% A timer of the process that calls this, whose work is Context's, or that of whom the process has
+%% worked for last.
 -spec later(pos_integer(), scenario_truth:context() | latest, work()) -> reference().
 later(Ms, Context, F) -> erlang:send_after(Ms, self(), {do, Context, F}).
 
 %% Each server does its work at the same time as the others. Gives their answers.
 -spec ask_all([{atom(), work()}]) -> [term()].
 ask_all(Questions) ->
-    Asked = [gen_server:send_request(Server, {do, scenario_truth:ctx(), F}) || {Server, F} <- Questions],
-    [begin {reply, Answer} = gen_server:receive_response(Id, 5000), Answer end || Id <- Asked].
+    Asked = [
+        gen_server:send_request(Server, {do, scenario_truth:ctx(), F})
+     || {Server, F} <- Questions
+    ],
+    [
+        begin
+            {reply, Answer} = gen_server:receive_response(Id, 5000),
+            Answer
+        end
+     || Id <- Asked
+    ].
 
 %% The state is the context of the last message.
 init([]) -> {ok, none}.
 
-handle_call({do, Context, F}, _, _) -> {reply, scenario_truth:under(Context, F), Context};
+handle_call({do, Context, F}, _, _) ->
+    {reply, scenario_truth:under(Context, F), Context};
 handle_call({hold, Context, F}, From, _) ->
     _ = scenario_truth:under(Context, fun() -> F(From, Context) end),
     {noreply, Context}.

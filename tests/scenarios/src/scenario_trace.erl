@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% What is traced on the node that this runs on, on every release: from OTP 27 on kprof traces in a session of its own.
+%% What is traced on the node that this runs on, on every release: from OTP 27 on kprof traces in a
+%% session of its own.
 -module(scenario_trace).
 
 -export([info/2, sessions/0, left/0]).
@@ -23,4 +24,12 @@ sessions() ->
 %% Flags that processes have without a session, and sessions of kprof.
 -spec left() -> {[atom()], [term()]}.
 left() ->
-    {lists:usort(lists:append([Flags || P <- processes(), {flags, Flags} <- [erlang:trace_info(P, flags)]])), sessions()}.
+    {
+        lists:usort(
+            lists:append([
+                Flags
+             || P <- processes(), {flags, Flags} <- [erlang:trace_info(P, flags)]
+            ])
+        ),
+        sessions()
+    }.

@@ -3,24 +3,52 @@
 -module(scenario_web_cowboy).
 
 -export([start/1, wait_for_request/1, init/2, info/3, kill_connections/1]).
--export([forbidden/2, resource_exists/2, content_types_provided/2, to_text/2, websocket_init/1, websocket_handle/2, websocket_info/2]).
+-export([
+    forbidden/2,
+    resource_exists/2,
+    content_types_provided/2,
+    to_text/2,
+    websocket_init/1,
+    websocket_handle/2,
+    websocket_info/2
+]).
 
 -spec start(map()) -> inet:port_number().
 start(More) ->
     {ok, _} = application:ensure_all_started(cowboy),
-    Dispatch = cowboy_router:compile([{'_', [{"/users/:id", ?MODULE, []}, {"/items/:number", [{number, int}], ?MODULE, []},
-                                             {"/items/:name", ?MODULE, []}, {"/rest/:what", ?MODULE, rest},
-                                             {"/odd/:what", ?MODULE, odd}, {"/ws", ?MODULE, ws}, {"/[...]", ?MODULE, []}]}]),
-    {ok, _} = cowboy:start_clear(?MODULE, [{ip, {127, 0, 0, 1}}, {port, 0}],
-                                 maps:merge(#{env => #{dispatch => Dispatch}, stream_handlers => [kprof_cowboy, cowboy_stream_h],
-                                              max_keepalive => 100000, request_timeout => 60000, enable_connect_protocol => true},
-                                            More)),
+    Dispatch = cowboy_router:compile([
+        {'_', [
+            {"/users/:id", ?MODULE, []},
+            {"/items/:number", [{number, int}], ?MODULE, []},
+            {"/items/:name", ?MODULE, []},
+            {"/rest/:what", ?MODULE, rest},
+            {"/odd/:what", ?MODULE, odd},
+            {"/ws", ?MODULE, ws},
+            {"/[...]", ?MODULE, []}
+        ]}
+    ]),
+    {ok, _} = cowboy:start_clear(
+        ?MODULE,
+        [{ip, {127, 0, 0, 1}}, {port, 0}],
+        maps:merge(
+            #{
+                env => #{dispatch => Dispatch},
+                stream_handlers => [kprof_cowboy, cowboy_stream_h],
+                max_keepalive => 100000,
+                request_timeout => 60000,
+                enable_connect_protocol => true
+            },
+            More
+        )
+    ),
     ranch:get_port(?MODULE).
 
 %% New connections may take so long for a request.
 -spec wait_for_request(pos_integer()) -> ok.
 wait_for_request(Ms) ->
-    ranch:set_protocol_options(?MODULE, (ranch:get_protocol_options(?MODULE))#{request_timeout => Ms}).
+    ranch:set_protocol_options(?MODULE, (ranch:get_protocol_options(?MODULE))#{
+        request_timeout => Ms
+    }).
 
 %% Once so many requests are stuck.
 -spec kill_connections(pos_integer()) -> ok.
@@ -38,15 +66,19 @@ init(Req, odd) ->
     odd(cowboy_req:binding(what, Req), Req);
 init(Req0, State) ->
     {Body, Req1} = body(Req0, []),
-    Req = case scenario_web:handle(cowboy_req:method(Req1), cowboy_req:path(Req1), Body) of
-              {pieces, Pieces} ->
-                  Req2 = cowboy_req:stream_reply(200, #{}, Req1),
-                  [ok = cowboy_req:stream_body(Piece(), nofin, Req2) || Piece <- scenario_web:pieces(Pieces)],
-                  ok = cowboy_req:stream_body(<<>>, fin, Req2),
-                  Req2;
-              {Status, Answer} ->
-                  cowboy_req:reply(Status, #{}, Answer, Req1)
-          end,
+    Req =
+        case scenario_web:handle(cowboy_req:method(Req1), cowboy_req:path(Req1), Body) of
+            {pieces, Pieces} ->
+                Req2 = cowboy_req:stream_reply(200, #{}, Req1),
+                [
+                    ok = cowboy_req:stream_body(Piece(), nofin, Req2)
+                 || Piece <- scenario_web:pieces(Pieces)
+                ],
+                ok = cowboy_req:stream_body(<<>>, fin, Req2),
+                Req2;
+            {Status, Answer} ->
+                cowboy_req:reply(Status, #{}, Answer, Req1)
+        end,
     {ok, Req, State}.
 
 %% Answers that are not one reply at the end.
@@ -71,16 +103,28 @@ odd(<<"work">>, Req) ->
     {ok, Req, odd};
 odd(What, Req) when What =:= <<"loop">>; What =:= <<"sleep">> ->
     Self = self(),
-    _ = spawn(fun() -> [begin timer:sleep(20), Self ! Message end || Message <- [one, two, last]] end),
+    _ = spawn(fun() ->
+        [
+            begin
+                timer:sleep(20),
+                Self ! Message
+            end
+         || Message <- [one, two, last]
+        ]
+    end),
     case What of
         <<"loop">> -> {cowboy_loop, Req, odd};
         <<"sleep">> -> {cowboy_loop, Req, odd, hibernate}
     end.
 
-%% Without a token the messages that a loop lives on would take the request's away: what it spawned has it.
+%% Without a token the messages that a loop lives on would take the request's away: what it spawned
+%% has it.
 -spec info(term(), map(), odd) -> {ok, map(), odd, hibernate} | {stop, map(), odd}.
-info(last, Req, odd) -> {stop, cowboy_req:reply(200, #{}, scenario_web:store(<<"loop">>), Req), odd};
-info(_, Req, odd) -> _ = scenario_web:store(<<"loop">>), {ok, Req, odd, hibernate}.
+info(last, Req, odd) ->
+    {stop, cowboy_req:reply(200, #{}, scenario_web:store(<<"loop">>), Req), odd};
+info(_, Req, odd) ->
+    _ = scenario_web:store(<<"loop">>),
+    {ok, Req, odd, hibernate}.
 
 %% In several reads, so that the connection process hands the body over piece by piece.
 body(Req0, Read) ->
@@ -108,10 +152,14 @@ to_text(Req, What) -> {scenario_web:store(What), Req, What}.
 %% --- as a websocket: none of its requests ---
 
 -spec websocket_init(ws) -> {ok, ws}.
-websocket_init(ws) -> _ = scenario_web:store(<<"websocket">>), {ok, ws}.
+websocket_init(ws) ->
+    _ = scenario_web:store(<<"websocket">>),
+    {ok, ws}.
 
 -spec websocket_handle({text, binary()}, ws) -> {reply, {text, binary()}, ws}.
-websocket_handle({text, Text}, ws) -> _ = scenario_web:store(<<"frame">>), {reply, {text, Text}, ws}.
+websocket_handle({text, Text}, ws) ->
+    _ = scenario_web:store(<<"frame">>),
+    {reply, {text, Text}, ws}.
 
 -spec websocket_info(term(), ws) -> {ok, ws}.
 websocket_info(_, ws) -> {ok, ws}.

@@ -1,11 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% A small HTTP/1.1 server, for the helpers of servers that Debian does not have: what such a server does with its callbacks is done by the
-%% modules that start this one. A process serves its connection's requests one after the other.
+%% A small HTTP/1.1 server, for the helpers of servers that Debian does not have: what such a server
+%% does with its callbacks is done by the modules that start this one. A process serves its
+%% connection's requests one after the other.
 -module(scenario_web_http).
 
 -export([start/1, reply/4, begin_chunks/2, chunk/2]).
 
--type request() :: #{method := binary(), path := binary(), headers := [{binary(), binary()}], body := binary(), socket := gen_tcp:socket()}.
+-type request() :: #{
+    method := binary(),
+    path := binary(),
+    headers := [{binary(), binary()}],
+    body := binary(),
+    socket := gen_tcp:socket()
+}.
 %% Names of headers are in lower case.
 
 %% Serve answers one request, and says whether the connection stays.
@@ -13,18 +20,32 @@
 start(Serve) ->
     Self = self(),
     _ = spawn(fun() ->
-                      {ok, L} = gen_tcp:listen(0,
-                                               [binary, {ip, {127, 0, 0, 1}}, {active, false}, {packet, http_bin}, {nodelay, true},
-                                                {backlog, 100}]),
-                      {ok, Port} = inet:port(L),
-                      Self ! {self(), Port},
-                      accept(L, Serve)
-              end),
-    receive {_, Port} when is_integer(Port) -> Port end.
+        {ok, L} = gen_tcp:listen(
+            0,
+            [
+                binary,
+                {ip, {127, 0, 0, 1}},
+                {active, false},
+                {packet, http_bin},
+                {nodelay, true},
+                {backlog, 100}
+            ]
+        ),
+        {ok, Port} = inet:port(L),
+        Self ! {self(), Port},
+        accept(L, Serve)
+    end),
+    receive
+        {_, Port} when is_integer(Port) -> Port
+    end.
 
 accept(L, Serve) ->
     {ok, S} = gen_tcp:accept(L),
-    Pid = spawn(fun() -> receive go -> serve(S, Serve) end end),
+    Pid = spawn(fun() ->
+        receive
+            go -> serve(S, Serve)
+        end
+    end),
     ok = gen_tcp:controlling_process(S, Pid),
     Pid ! go,
     accept(L, Serve).
@@ -36,7 +57,15 @@ serve(S, Serve) ->
             Headers = headers(S),
             ok = inet:setopts(S, [{packet, raw}]),
             Body = body(S, Headers),
-            case Serve(#{method => to_binary(Method), path => Path, headers => Headers, body => Body, socket => S}) of
+            case
+                Serve(#{
+                    method => to_binary(Method),
+                    path => Path,
+                    headers => Headers,
+                    body => Body,
+                    socket => S
+                })
+            of
                 keep -> serve(S, Serve);
                 close -> gen_tcp:close(S)
             end;
@@ -46,8 +75,10 @@ serve(S, Serve) ->
 
 headers(S) ->
     case gen_tcp:recv(S, 0) of
-        {ok, {http_header, _, Name, _, Value}} -> [{string:lowercase(to_binary(Name)), Value} | headers(S)];
-        {ok, http_eoh} -> []
+        {ok, {http_header, _, Name, _, Value}} ->
+            [{string:lowercase(to_binary(Name)), Value} | headers(S)];
+        {ok, http_eoh} ->
+            []
     end.
 
 body(S, Headers) ->
@@ -55,11 +86,21 @@ body(S, Headers) ->
         undefined -> ok;
         _ -> ok = gen_tcp:send(S, "HTTP/1.1 100 Continue\r\n\r\n")
     end,
-    case {proplists:get_value(<<"transfer-encoding">>, Headers), proplists:get_value(<<"content-length">>, Headers)} of
-        {<<"chunked">>, _} -> iolist_to_binary(chunks(S));
-        {_, undefined} -> <<>>;
-        {_, <<"0">>} -> <<>>;
-        {_, Length} -> {ok, Body} = gen_tcp:recv(S, binary_to_integer(Length)), Body
+    case
+        {
+            proplists:get_value(<<"transfer-encoding">>, Headers),
+            proplists:get_value(<<"content-length">>, Headers)
+        }
+    of
+        {<<"chunked">>, _} ->
+            iolist_to_binary(chunks(S));
+        {_, undefined} ->
+            <<>>;
+        {_, <<"0">>} ->
+            <<>>;
+        {_, Length} ->
+            {ok, Body} = gen_tcp:recv(S, binary_to_integer(Length)),
+            Body
     end.
 
 chunks(S) ->
@@ -67,13 +108,20 @@ chunks(S) ->
     {ok, Line} = gen_tcp:recv(S, 0),
     ok = inet:setopts(S, [{packet, raw}]),
     case binary_to_integer(string:trim(Line), 16) of
-        0 -> {ok, _} = gen_tcp:recv(S, 2), [];
-        Size -> {ok, Bytes} = gen_tcp:recv(S, Size + 2), [binary_part(Bytes, 0, Size) | chunks(S)]
+        0 ->
+            {ok, _} = gen_tcp:recv(S, 2),
+            [];
+        Size ->
+            {ok, Bytes} = gen_tcp:recv(S, Size + 2),
+            [binary_part(Bytes, 0, Size) | chunks(S)]
     end.
 
--spec reply(gen_tcp:socket(), pos_integer(), [{iodata(), iodata()}], iodata()) -> ok | {error, term()}.
+-spec reply(gen_tcp:socket(), pos_integer(), [{iodata(), iodata()}], iodata()) ->
+    ok | {error, term()}.
 reply(S, Status, Headers, Body) ->
-    gen_tcp:send(S, [head(Status, [{"Content-Length", integer_to_list(iolist_size(Body))} | Headers]), Body]).
+    gen_tcp:send(S, [
+        head(Status, [{"Content-Length", integer_to_list(iolist_size(Body))} | Headers]), Body
+    ]).
 
 -spec begin_chunks(gen_tcp:socket(), pos_integer()) -> ok | {error, term()}.
 begin_chunks(S, Status) ->
@@ -85,7 +133,13 @@ chunk(S, Data) ->
     gen_tcp:send(S, [integer_to_list(iolist_size(Data), 16), "\r\n", Data, "\r\n"]).
 
 head(Status, Headers) ->
-    ["HTTP/1.1 ", integer_to_list(Status), " whatever\r\n", [[K, ": ", V, "\r\n"] || {K, V} <- Headers], "\r\n"].
+    [
+        "HTTP/1.1 ",
+        integer_to_list(Status),
+        " whatever\r\n",
+        [[K, ": ", V, "\r\n"] || {K, V} <- Headers],
+        "\r\n"
+    ].
 
 to_binary(A) when is_atom(A) -> atom_to_binary(A, utf8);
 to_binary(B) -> B.

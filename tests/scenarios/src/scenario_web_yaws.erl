@@ -10,10 +10,20 @@ start(_) ->
     {ok, Taken} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
     {ok, Port} = inet:port(Taken),
     ok = gen_tcp:close(Taken),
-    ok = yaws:start_embedded(Root, [{port, Port}, {listen, {127, 0, 0, 1}}, {servername, "h"}, {partial_post_size, 4096},
-                                    {appmods, [{"/", kprof_yaws}]},
-                                    {opaque, [{"kprof_appmod", "scenario_web_yaws"}]}, {flags, [{access_log, false}, {auth_log, false}]}],
-                             [{logdir, Root}], "scenario"),
+    ok = yaws:start_embedded(
+        Root,
+        [
+            {port, Port},
+            {listen, {127, 0, 0, 1}},
+            {servername, "h"},
+            {partial_post_size, 4096},
+            {appmods, [{"/", kprof_yaws}]},
+            {opaque, [{"kprof_appmod", "scenario_web_yaws"}]},
+            {flags, [{access_log, false}, {auth_log, false}]}
+        ],
+        [{logdir, Root}],
+        "scenario"
+    ),
     Port.
 
 %% A body that comes in parts is gathered in the state that yaws keeps for us.
@@ -31,14 +41,18 @@ gathered(undefined) -> <<>>.
 answer(Arg, Body) ->
     Req = yaws_api:arg_req(Arg),
     {abs_path, Path} = yaws_api:http_request_path(Req),
-    case scenario_web:handle(atom_to_binary(yaws_api:http_request_method(Req), utf8), list_to_binary(Path), Body) of
+    case
+        scenario_web:handle(
+            atom_to_binary(yaws_api:http_request_method(Req), utf8), list_to_binary(Path), Body
+        )
+    of
         {pieces, Pieces} ->
             Yaws = self(),
             [First | Rest] = scenario_web:pieces(Pieces),
             _ = spawn(fun() ->
-                              [yaws_api:stream_chunk_deliver(Yaws, Piece()) || Piece <- Rest],
-                              yaws_api:stream_chunk_end(Yaws)
-                      end),
+                [yaws_api:stream_chunk_deliver(Yaws, Piece()) || Piece <- Rest],
+                yaws_api:stream_chunk_end(Yaws)
+            end),
             {streamcontent, "text/plain", First()};
         {Status, Answer} ->
             [{status, Status}, {content, "text/plain", Answer}]

@@ -17,5 +17,8 @@ attach_many(_, Events, Handler, Config) when is_list(Events) ->
 
 -spec execute([atom()], map(), map()) -> ok.
 execute(Event, Measurements, Metadata) ->
-    _ = [Handler(Event, Measurements, Metadata, Config) || {E, Handler, Config} <- persistent_term:get(?MODULE, []), E =:= Event],
+    _ = [
+        Handler(Event, Measurements, Metadata, Config)
+     || {E, Handler, Config} <- persistent_term:get(?MODULE, []), E =:= Event
+    ],
     ok.
