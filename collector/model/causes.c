@@ -715,6 +715,9 @@ static void piece_settle(struct tracker *t, uint32_t at) {
     struct request *piece = request_at(t, at);
     struct brought b = {piece->sender, piece->token, piece->serial, piece->heard, piece->begin};
     uint32_t index = decide(t, &b);
+    if (index == SLAB_NONE && request_find(t, b.label) == MAP_NONE && !closed_lately(t, b.label)) {
+        index = request_for(t, b.label, b.time, TIER_NONE); // nobody has shown the label before
+    }
     if (index == SLAB_NONE || index == at) {
         spans_stale(t, piece);
         request_forget(t, at);
@@ -810,8 +813,9 @@ __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, str
     bool at_own = sender && begun_here(t, sender, call->time) != SLAB_NONE;
     // a new label: of a request that it opens, or whose begin is still to come and which is lent
     // already
-    bool later = at_own ? sender->begun_clock > 0 && call->serial >= sender->begun_clock
-                        : sender && sender != p && sender->top != SLAB_NONE;
+    bool later = sender && sender != p &&
+                 (at_own ? sender->begun_clock == 0 || call->serial >= sender->begun_clock
+                         : sender->top != SLAB_NONE);
     if (index == MAP_NONE && !later && !lent_find(t, call->token) &&
         !closed_lately(t, call->token)) {
         index = request_for(t, call->token, call->time, tier);
@@ -855,15 +859,18 @@ static uint32_t sent_by(struct tracker *t, struct process *p, const struct track
 // Whether a process that calls under another label than it had does so from within the call that is
 // open: what answers a message that it sent there has a higher serial than its token had. Else it
 // has taken the next message.
-static bool answered_inside(struct tracker *t, const struct process *p,
+static bool answered_inside(const struct tracker *t, const struct process *p,
                             const struct tracker_call *call, uint16_t tier) {
-    const struct call *top = call_at(t, p->top);
-    uint32_t inside = top->request, known = request_find(t, call->token);
-    bool sender_known = call->from != call->pid && known != MAP_NONE && known != inside &&
-                        worked_for(t, known, call->from, 0) &&
-                        !worked_for(t, inside, call->from, call->pid);
     // the same tier again is a loop
-    return call->serial > p->clock && !sender_known && top->tier != tier;
+    return call->serial > p->clock && call_at(t, p->top)->tier != tier;
+}
+
+// Whether who has sent the answer is known to have worked for the label's request, and not for the
+// one that the open call is of: then it may be the next message, too.
+static bool sent_for_another(struct tracker *t, const struct tracker_call *call, uint32_t inside) {
+    uint32_t known = request_find(t, call->token);
+    return call->from != call->pid && known != MAP_NONE && known != inside &&
+           worked_for(t, known, call->from, 0) && !worked_for(t, inside, call->from, call->pid);
 }
 
 void tracker_says(struct tracker *t, const struct tracker_call *call, enum tracker_word word) {
@@ -931,8 +938,15 @@ static uint32_t of_process(struct tracker *t, struct process *p, const struct tr
         }
         // what has no return value may have been left in silence, by an exception: then it is over
         if (top->caller == 0 && answered_inside(t, p, call, tier)) {
-            recredit(t, p, inside, call->token);
-            return inside;
+            if (!sent_for_another(t, call, inside)) {
+                recredit(t, p, inside, call->token);
+                return inside;
+            }
+            uint32_t index = sent_by(t, p, call, tier);
+            if (index != inside && lent_find(t, call->token)) {
+                hurt_both(t, inside, index);
+            }
+            return index;
         }
     }
     return sent_by(t, p, call, tier);

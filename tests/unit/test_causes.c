@@ -348,6 +348,43 @@ static void new_label_from_work(void **state) {
         2, 0);
 }
 
+// A label that is not known yet came from a process inside of its only entry, whose serial tells
+// nothing.
+static void new_label_from_entry(void **state) {
+    (void)state;
+    check("enter 7 A a 0; call 14 S s 1 A 5; ret S s 2; enter 14 B b 0.5; ret B b 4; ret A a 5",
+          "complete 0.5..4 self 0: Bb 0.5..4 self 3.5;"
+          "complete 0..5 self 0: Aa 0..5 self 4, >Ss 1..2 self 1 wait 1;",
+          1, 0);
+}
+
+// P asks from within a call under a label that came from W, which has worked for the label's
+// request: it may have lent it, or sent P the next message.
+static void answered_by_a_known_one(void **state) {
+    (void)state;
+    const char *begin =
+        "begin 5 M 0; call 5 W d 0.5 M 3; ret W d 0.6; begin 4 A 0.1; begin 2 B 0.2;"
+        "call 2 P p 0.7 B 1;";
+    const char *end = "call 5 P q 1 W 28; ret P q 2; ret P p 3; end 5 M 4; end 2 B 5; end 4 A 6;"
+                      "now 60000";
+    struct script *s = script_new(true, 0);
+    script_run(s, begin);
+    script_run(s, "call 5 A c 0.8 X 9; ret A c 0.9;"); // it has lent it to A
+    script_run(s, end);
+    script_expect(s, "incomplete 0..4;incomplete 0.2..5;"
+                     "complete 0.1..6 self 5.8: Ac 0.8..0.9 self 0.1;");
+    script_free(s);
+    // nobody was lent it
+    s = script_new(true, 0);
+    script_run(s, begin);
+    script_run(s, end);
+    script_expect(s,
+                  "complete 0..4 self 2.9: Wd 0.5..0.6 self 0.1 wait 0.5, Pq 1..2 self 1 wait 0.4;"
+                  "complete 0.2..5 self 2.5: Pp 0.7..3 self 2.3 wait 0.5;"
+                  "complete 0.1..6 self 5.9;");
+    script_free(s);
+}
+
 // What a sender was at that has nothing open, by the serial.
 static void sent_by_an_idle_one(void **state) {
     (void)state;
@@ -547,6 +584,8 @@ int main(void) {
         cmocka_unit_test(said),
         cmocka_unit_test(begun_while_said),
         cmocka_unit_test(new_label_from_work),
+        cmocka_unit_test(new_label_from_entry),
+        cmocka_unit_test(answered_by_a_known_one),
         cmocka_unit_test(sent_by_an_idle_one),
         cmocka_unit_test(sent_before_under_the_same),
         cmocka_unit_test(old_message),
