@@ -54,12 +54,11 @@ load_http "$port" 8 400 8
 # the overview is worked out once for all who ask at that time, and answered to each of them under one token
 may_lose=150 tells_seen
 "$kprof" report --db "$db"
-holds "$(sql "SELECT sum(calls) FROM tier_stats WHERE resolution_s = 10 AND tier = 'login' AND identity = '_total'")" \
-  -ge 3200 "each has been authenticated"
-for tier in augment channel; do
-  holds "$(sql "SELECT coalesce(sum(calls), 0) FROM tier_stats WHERE resolution_s = 10 AND tier = '$tier' AND identity = '_total'")" \
-    -ge 400 "calls of the tier $tier"
-done
+calls() { sql "SELECT coalesce(sum(calls), 0) FROM tier_stats WHERE resolution_s = 10 AND tier = '$1' AND identity = '_total'"; }
+if [ "$lowered" -eq 0 ]; then
+  holds "$(calls login)" -ge 3200 "each has been authenticated"
+  for tier in augment channel; do holds "$(calls $tier)" -ge 400 "calls of the tier $tier"; done
+fi
 detach_system
 is "$(state)" "$before" "the server is as it was before"
 load_http "$port" 2 40 0

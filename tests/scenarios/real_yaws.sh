@@ -65,7 +65,9 @@ tells_seen
 "$kprof" report --db "$db"
 told() { sql "SELECT CAST($1 AS INTEGER) FROM tier_stats WHERE resolution_s = 3600 AND identity = '$2' AND tier = '$3'"; }
 holds "$(told 'sum(total_us) / sum(calls)' 'GET /waits.yaws?x=1' _total)" -ge 4000 "a page that sleeps 4 ms takes them, us"
-for tier in request page; do is "$(told 'sum(calls)' _total $tier)" 3200 "calls of the tier $tier: one a request"; done
+if [ "$lowered" -eq 0 ]; then
+  for tier in request page; do is "$(told 'sum(calls)' _total $tier)" 3200 "calls of the tier $tier: one a request"; done
+fi
 detach_system
 is "$(state)" "$before" "yaws is as it was before"
 stop_collector
