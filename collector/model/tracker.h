@@ -8,7 +8,7 @@
 //   processes.c       processes and their stacks of open calls
 //   joins.c           which call a return, a return_to or a death ends
 //   entries.c         requests that begin with a call and end with its return
-//   causes.c          whose work a call is
+//   causes.c          whose work a call is, with the files of causes.h
 #pragma once
 
 #include "base/limits.h"
@@ -66,7 +66,7 @@ struct chunk {
 
 // State of a request, and the list that it is in, which is in the order of what the request waits
 // for: to be looked at again (deadline), to expire (first, within a second or so), to be closed
-// (deadline). A piece (causes.c) waits for what its sender was at, and, once it has been joined to
+// (deadline). A piece (pieces.c) waits for what its sender was at, and, once it has been joined to
 // a request, for the time when nothing names it any more.
 enum phase { PHASE_NEW, PHASE_OPEN, PHASE_CLOSING, PHASE_PIECE, PHASE_JOINED, PHASES };
 

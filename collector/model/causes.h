@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files that tell whose work a call is have of each other: lent_labels.c, work.c,
+// children.c, senders.c, pieces.c and causes.c, each of which uses those before it.
+#pragma once
+
+#include "tracker.h"
+
+enum {
+    LOOKED_BACK = 64 // episodes of a process that are looked through
+};
+
+// Nobody can tell which of two requests a call belongs to. Either may be SLAB_NONE.
+static inline void requests_doubt(struct tracker *t, uint32_t one, uint32_t other) {
+    if (one != SLAB_NONE) {
+        request_hurt(request_at(t, one), REASON_CAUSE);
+    }
+    if (other != SLAB_NONE) {
+        request_hurt(request_at(t, other), REASON_CAUSE);
+    }
+}
+
+// -- lent_labels.c --------------------------------------------------------------------------------
+
+// What is known of a label that is lent; NULL: it is not. The pool's, good until the next one is
+// lent.
+struct lent *lent_find(const struct tracker *t, uint64_t label);
+// A call came under a lent label, from a process of which nothing is known.
+void lent_stranger(struct lent *lent, int64_t time);
+
+// -- work.c ---------------------------------------------------------------------------------------
+
+enum work_state {
+    WORK_UNKNOWN, // nothing is known of the process at that time
+    WORK_LAST,    // nothing was open in it; this is the last that was
+    WORK_OPEN
+};
+
+struct work {
+    enum work_state state;
+    bool begun;       // the process has begun that request itself
+    uint32_t request; // SLAB_NONE: it is closed
+    uint64_t label;   // that the process showed
+    // no message that it sent at this has a lower serial, as far as is known; 0: unknown
+    uint64_t clock;
+    uint64_t got; // serial of the message that brought this; 0: unknown
+    // what it sent at this when it had got more than that has a higher serial; 0: unknown
+    uint64_t sent;
+    uint32_t before; // number of the episode before
+};
+
+// A request, or the one that it was joined to; SLAB_NONE when that is no longer there.
+uint32_t work_settled(const struct tracker *t, uint32_t index, uint32_t generation);
+// Of a number that an episode has; NULL for 0, and when it was forgotten.
+const struct episode *episode_find(const struct tracker *t, uint32_t number);
+// The latest episode that had begun by a time.
+const struct episode *episode_at(const struct tracker *t, const struct process *p, int64_t time);
+// The latest episode before a time in which a process showed a label.
+const struct episode *episode_under(const struct tracker *t, const struct process *p,
+                                    uint64_t label, int64_t time);
+// The request that a process has begun before what it does now, and that is not over; SLAB_NONE
+// when there is none, or more than one. An entry is inside of what was begun before it.
+uint32_t begun_here(const struct tracker *t, const struct process *p, int64_t now);
+// Whether a process said at a time that it works for a request, and has begun none since then.
+bool has_said(const struct tracker *t, const struct process *p, int64_t time);
+// What a process was at, as far as its messages have come.
+struct work work_at(struct tracker *t, uint64_t pid, int64_t time);
+// Whether a process has made calls for a request, or was spawned for it; with `from` only calls
+// that this one asked for.
+bool worked_for(const struct tracker *t, uint32_t index, uint64_t pid, uint64_t from);
+
+// -- children.c -----------------------------------------------------------------------------------
+
+// A piece is joined to a request: what it spawned under another one's label are that one's
+// children.
+void children_move(struct tracker *t, const struct request *piece, uint32_t index);
+
+// -- senders.c ------------------------------------------------------------------------------------
+
+// What brought a call: a message of a process under a label, with its serial.
+struct brought {
+    uint64_t from;
+    uint64_t label;
+    uint64_t serial;
+    uint64_t previous; // of the message that the process had got last
+    int64_t time;      // of the call
+};
+
+// The request that a call belongs to, by what its sender was at; SLAB_NONE: to none that is still
+// open.
+uint32_t sender_request(struct tracker *t, const struct brought *b);
+
+// -- pieces.c -------------------------------------------------------------------------------------
+
+// Opens a request for a call that waits for what its sender was at. SLAB_NONE at the cap.
+uint32_t piece_open(struct tracker *t, const struct brought *b, struct process *sender);

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Labels that are lent: that a process shows while it works for another request. And the doubts
+// about requests that come of them.
+#include "causes.h"
+
+#include "base/hash.h"
+
+static struct lent *lent_set(const struct tracker *t, uint64_t key) {
+    return &t->pool->lent[(key >> 32) % (LIMIT_LENT_LABELS / CLOSED_WAYS) * CLOSED_WAYS];
+}
+
+static uint64_t lent_key(const struct tracker *t, uint64_t label) {
+    return hash_mix(label ^ t->salt) | 1; // never 0
+}
+
+struct lent *lent_find(const struct tracker *t, uint64_t label) {
+    if (!t->lends) {
+        return NULL;
+    }
+    uint64_t key = lent_key(t, label);
+    struct lent *set = lent_set(t, key);
+    for (int i = 0; i < CLOSED_WAYS; i++) {
+        if (set[i].key == key) {
+            return &set[i];
+        }
+    }
+    return NULL;
+}
+
+void lent_stranger(struct lent *lent, int64_t time) {
+    lent->strangers[lent->count++ % LENT_STRANGERS] = time;
+    lent->count = lent->count == 0 ? LENT_STRANGERS : lent->count; // it has gone round
+}
+
+// A label is lent from now on, to this request at least; the one that was first of those at its
+// place makes room.
+static void lend(struct tracker *t, uint64_t label, const struct request *to) {
+    uint64_t key = lent_key(t, label);
+    struct lent *set = lent_set(t, key);
+    t->lends = true;
+    if (lent_find(t, label)) {
+        return;
+    }
+    for (int i = CLOSED_WAYS - 1; i > 0; i--) {
+        set[i] = set[i - 1];
+    }
+    set[0] = (struct lent){.key = key};
+    uint32_t known = request_find(t, label);
+    if (known != MAP_NONE && request_at(t, known)->strangers) {
+        int64_t last = to->has_end ? to->end : to->last, strange = request_at(t, known)->last;
+        // some of them may have been that early
+        lent_stranger(&set[0], strange < last ? strange : last);
+    }
+}
+
+void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label) {
+    struct request *r = request_at(t, index);
+    lend(t, label, r);
+    if (!record_add(t, index,
+                    &(struct live_span){
+                        .start = (int64_t)label, .parent = SPAN_NONE, .tier = RECORD_LENT})) {
+        request_hurt(r, REASON_ROOM);
+        return;
+    }
+    r->borrowed = true;
+}
+
+struct borrower {
+    const struct tracker *tracker;
+    const struct request *request;
+    bool doubtful;
+};
+
+static void doubt_borrowed(void *context, uint32_t i, const struct live_span *record) {
+    (void)i;
+    struct borrower *b = context;
+    const struct lent *lent =
+        record->tier == RECORD_LENT ? lent_find(b->tracker, (uint64_t)record->start) : NULL;
+    uint32_t known = !lent ? 0 : lent->count < LENT_STRANGERS ? lent->count : LENT_STRANGERS;
+    for (uint32_t k = 0; k < known; k++) {
+        int64_t time = lent->strangers[k];
+        // of more than are remembered one may have been before the oldest
+        bool early = lent->count > LENT_STRANGERS || time >= b->request->begin;
+        b->doubtful = b->doubtful || (time <= b->request->end && early);
+    }
+}
+
+bool cause_doubtful(const struct tracker *t, const struct request *r) {
+    struct borrower b = {t, r, r->strangers && lent_find(t, r->token)};
+    if (r->borrowed && !b.doubtful) {
+        each_record(t, r, &b, doubt_borrowed);
+    }
+    return b.doubtful;
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// The request of a call by what its sender was at when it sent.
+#include "causes.h"
+
+// A call from a process of which nothing tells what it was at.
+static uint32_t of_stranger(struct tracker *t, const struct brought *b, uint32_t labelled) {
+    struct lent *lent = lent_find(t, b->label);
+    if (lent) {
+        lent_stranger(lent, b->time);
+    }
+    if (labelled != SLAB_NONE) {
+        request_at(t, labelled)->strangers = true;
+    }
+    return labelled;
+}
+
+// The call of an entry that is open in a process, or NULL.
+static const struct live_span *entry_call(const struct tracker *t, const struct process *p) {
+    if (!in_entry(t, p)) {
+        return NULL;
+    }
+    uint32_t i = p->top, root = request_at(t, p->begun)->root;
+    while (i != SLAB_NONE && (call_at(t, i)->request != p->begun || call_at(t, i)->span != root)) {
+        i = call_at(t, i)->below;
+    }
+    return i == SLAB_NONE ? NULL : span_at(t, call_at(t, i)->chunk, call_at(t, i)->span);
+}
+
+// Whether a sender had answered for what it did before the work that it is at when it sent this.
+// The process that had asked for that has begun another request since then: with the answer, and so
+// with a serial from behind it.
+static bool answered(struct tracker *t, const struct brought *b, const struct episode *before) {
+    const struct process *client =
+        before && before->from != b->from ? process_find(t, before->from) : NULL;
+    const struct live_span *entry = client ? entry_call(t, client) : NULL;
+    return entry && entry->from == b->from && entry->start >= before->end &&
+           client->begun_clock > before->clock && b->serial >= client->begun_clock;
+}
+
+// The latest episode, of this one and those before it, that a process was at when it sent what has
+// this serial; NULL: none that is known.
+static const struct episode *episode_sent(const struct tracker *t, const struct brought *b,
+                                          const struct episode *e) {
+    for (int n = 0; e && b->serial < e->clock && n < LOOKED_BACK; n++) {
+        e = episode_find(t, e->before);
+    }
+    return e && b->serial >= e->clock ? e : NULL;
+}
+
+// The sender sent this before it began what it is at. What it was at then has a lower serial. Where
+// it is not known to have worked for the label's request it was at that, if it had begun it itself.
+static uint32_t of_sender_before(struct tracker *t, const struct brought *b, uint32_t labelled,
+                                 bool own, const struct episode *e) {
+    e = episode_sent(t, b, e);
+    uint32_t index = e ? work_settled(t, e->request, e->generation) : SLAB_NONE;
+    bool begun = e && (e->own || (index != SLAB_NONE && request_at(t, index)->has_begin &&
+                                  request_at(t, index)->begin_pid == b->from));
+    if (begun && !own) {
+        return index;
+    }
+    if ((begun || !own) && index != labelled && lent_find(t, b->label)) {
+        requests_doubt(t, index, labelled);
+    }
+    return own ? labelled : of_stranger(t, b, labelled);
+}
+
+// The sender was at `open`, which the label does not say.
+static uint32_t of_sender_at_work(struct tracker *t, const struct brought *b, uint32_t labelled,
+                                  bool own, const struct work *open) {
+    bool highest = b->serial == MESSAGE_LAST_SERIAL && open->clock == MESSAGE_LAST_SERIAL;
+    bool told = b->serial > 0 && open->clock > 0 && !highest;
+    // an answer to what it sent at this would have a higher serial
+    bool early = told && b->previous > 0 && b->previous <= open->clock;
+    // and what it sent at this before any answer had come is known, and had a higher one
+    early = early || (told && b->serial < open->sent && b->previous != open->got);
+    if (early || (told && b->serial < open->clock)) {
+        return of_sender_before(t, b, labelled, own, episode_find(t, open->before));
+    }
+    bool lent = lent_find(t, b->label);
+    if (!told && !lent && (own || !open->begun)) {
+        return labelled;
+    }
+    // its serials may have been beyond those of the message that brought this: then it may have got
+    // another one before
+    if (told && !own && !open->begun && open->got > 0 && clock_next(open->got) < open->clock) {
+        requests_doubt(t, labelled, open->request);
+    }
+    if (!own || (told && open->begun)) {
+        return open->request;
+    }
+    if (told && lent && b->previous > 0 && answered(t, b, episode_find(t, open->before))) {
+        return open->request;
+    }
+    // a server may have sent it before, with a higher serial than its own calls tell
+    requests_doubt(t, labelled, open->request);
+    return open->request;
+}
+
+// The sender was at nothing. What it was at long ago tells nothing.
+static uint32_t of_idle_sender(struct tracker *t, const struct brought *b, uint32_t labelled,
+                               bool own) {
+    const struct episode *e = episode_sent(t, b, episode_at(t, process_find(t, b->from), b->time));
+    uint32_t last = e ? work_settled(t, e->request, e->generation) : SLAB_NONE;
+    bool told = e && e->clock > 0;
+    if (own) {
+        if (told && last != SLAB_NONE && last != labelled && lent_find(t, b->label)) {
+            // it was not yet at the one when it did the other under this label
+            requests_doubt(t, labelled, last);
+        }
+        return labelled;
+    }
+    if (last == SLAB_NONE || !e->own) {
+        return of_stranger(t, b, labelled);
+    }
+    if (!told && last != labelled) {
+        requests_doubt(t, labelled,
+                       last); // it has begun that itself, and sent this before, perhaps
+    }
+    return last;
+}
+
+// The request that a process was at under a label. Of several that have been this label's own it is
+// the latest.
+static uint32_t latest_under(const struct tracker *t, uint64_t label, uint32_t index,
+                             uint32_t labelled) {
+    bool own = index == SLAB_NONE ||
+               (request_at(t, index)->token == label && request_at(t, index)->phase != PHASE_PIECE);
+    return own ? labelled : index;
+}
+
+uint32_t sender_request(struct tracker *t, const struct brought *b) {
+    uint32_t known = request_find(t, b->label);
+    uint32_t labelled = known == MAP_NONE ? SLAB_NONE : known;
+    struct work w = work_at(t, b->from, b->time);
+    if (w.state == WORK_UNKNOWN) {
+        return labelled != SLAB_NONE && worked_for(t, labelled, b->from, 0)
+                   ? labelled
+                   : of_stranger(t, b, labelled);
+    }
+    const struct episode *early = w.label == b->label && b->serial < w.clock
+                                      ? episode_sent(t, b, episode_find(t, w.before))
+                                      : NULL;
+    if (early && early->label == b->label) { // sent before that, under the same label
+        return latest_under(t, b->label, work_settled(t, early->request, early->generation),
+                            labelled);
+    }
+    if (w.request != SLAB_NONE && w.request == labelled) {
+        return labelled;
+    }
+    if (w.label == b->label) {
+        return latest_under(t, b->label, w.request, labelled); // it was at that under this label
+    }
+    // what it did under this label before, perhaps in a piece
+    const struct episode *under = episode_under(t, process_find(t, b->from), b->label, b->time);
+    uint32_t before = labelled;
+    if (under) {
+        before =
+            latest_under(t, b->label, work_settled(t, under->request, under->generation), labelled);
+    }
+    bool own = under || (before != SLAB_NONE && worked_for(t, before, b->from, 0));
+    if (w.state == WORK_OPEN) {
+        return of_sender_at_work(t, b, before, own, &w);
+    }
+    return of_idle_sender(t, b, own ? before : labelled, own);
+}
+
+struct strangers {
+    struct tracker *tracker;
+    uint32_t index;
+};
+
+static void tell_stranger(void *context, uint32_t i, const struct live_span *record) {
+    (void)i;
+    const struct strangers *s = context;
+    bool late = record->tier < RECORD_NONE && record->parent == SPAN_NONE &&
+                record->start > request_at(s->tracker, s->index)->end;
+    if (late && record->from != record->pid && !process_find(s->tracker, record->from) &&
+        !worked_for(s->tracker, s->index, record->from, 0)) {
+        stale_count(s->tracker, record->tier, 0);
+    }
+}
+
+void cause_strangers(struct tracker *t, uint32_t index) {
+    const struct request *r = request_at(t, index);
+    if (r->strangers && r->has_end) {
+        each_record(t, r, &(struct strangers){t, index}, tell_stranger);
+    }
+}
