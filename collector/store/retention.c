@@ -120,8 +120,8 @@ static int64_t delete_excess(struct store *s, sqlite3_stmt *of_node, sqlite3_stm
 static bool expire_kept(struct store *s, int64_t now_s) {
     static const char *const sql[] = {
         "SELECT id, begin_ns, kept_spans FROM kept_requests ORDER BY begin_ns LIMIT 1",
-        "SELECT id, begin_ns, kept_spans FROM kept_requests WHERE node_id = ?1 ORDER BY begin_ns "
-        "LIMIT 1",
+        ("SELECT id, begin_ns, kept_spans FROM kept_requests WHERE node_id = ?1 "
+         "ORDER BY begin_ns LIMIT 1"),
         "DELETE FROM kept_requests WHERE id = ?1"};
     enum { OLDEST, OF_NODE, DELETE, COUNT };
     sqlite3_stmt *statements[COUNT] = {NULL};

@@ -75,8 +75,8 @@ static const char *const sql[STATEMENTS] = {
         "self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome, caller) "
         "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
     [STATEMENT_ADD_NODE] = "INSERT INTO node_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
-    [STATEMENT_ADD_IDENTITY] = "INSERT INTO identity_names (name) VALUES (?1) ON CONFLICT DO "
-                               "NOTHING",
+    [STATEMENT_ADD_IDENTITY] =
+        "INSERT INTO identity_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
     [STATEMENT_ADD_TIER] = "INSERT INTO tier_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
     [STATEMENT_ADD_PATH] = "INSERT INTO path_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
     [STATEMENT_FIND_NODE] = "SELECT id FROM node_names WHERE name = ?1",

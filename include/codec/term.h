@@ -53,8 +53,7 @@ struct term_pid {
 
 // The tag of the next term, 0 at the end.
 static inline uint8_t term_peek(const struct cursor *c) {
-    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it thinks of bytes that begin at NULL
-    // and end elsewhere
+    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): bytes do not begin at NULL
     return c->at < c->end ? *c->at : 0;
 }
 

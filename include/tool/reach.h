@@ -64,8 +64,8 @@ enum {
     "  --tls-ca FILE           through TLS; it is verified with the authorities in FILE\n"         \
     "  --tls-cert FILE         a certificate of one's own, for a collector with --tls-ca,\n"       \
     "  --tls-key FILE          and its key\n"                                                      \
-    "  --tls-name NAME         the name in the collector's certificate (default: the host of\n"    \
-    "                          --collector)\n"
+    "  --tls-name NAME         the name in the collector's certificate (default: the\n"            \
+    "                          host of --collector)\n"
 
 // Takes one of them. False when it is none.
 bool reach_option(struct reach *r, int option, const char *value);
