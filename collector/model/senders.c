@@ -112,10 +112,6 @@ static uint32_t of_idle_sender(struct tracker *t, const struct brought *b, uint3
     if (last == SLAB_NONE || !e->own) {
         return of_stranger(t, b, labelled);
     }
-    if (!told && last != labelled) {
-        requests_doubt(t, labelled,
-                       last); // it has begun that itself, and sent this before, perhaps
-    }
     return last;
 }
 
