@@ -232,11 +232,13 @@ spans(Samples, Seconds) ->
 is_fair(Twin, Span, Seconds) ->
     foreign(Twin, Span) =< ?FOREIGN_MS * Seconds.
 
+%% Who had no time at all made no requests: others had it then, and the span is not fair.
 ratio(Time, Twin, {A, B}) ->
     Twins =
         (at(B, #at.requests, Twin) - at(A, #at.requests, Twin)) /
-            (at(B, Time, Twin) - at(A, Time, Twin)),
-    (B#at.requests - A#at.requests) / (element(Time, B) - element(Time, A)) / Twins.
+            max(1, at(B, Time, Twin) - at(A, Time, Twin)),
+    (B#at.requests - A#at.requests) / max(1, element(Time, B) - element(Time, A)) /
+        max(0.001, Twins).
 
 foreign(Twin, {A, B}) ->
     (B#at.busy_ms - A#at.busy_ms) - (B#at.own_ms - A#at.own_ms) -
