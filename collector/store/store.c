@@ -432,8 +432,8 @@ void store_disconnect(struct store *s) {
     s->directory = NULL; // ids of names are another file's
     if (s->lock >= 0) {
         // after the connection: closing a descriptor of the file drops the POSIX locks of all
-        close(s->lock);
         // others
+        close(s->lock);
         s->lock = -1;
     }
 }

@@ -36,8 +36,10 @@ struct attach {
     struct screen screen;
 };
 
-// -- signals: the first one ends the trace, another Ctrl-C this process; before anything is in the
-// node, the first one does ----
+// -- signals --------------------------------------------------------------------------------------
+
+// The first one ends the trace, another Ctrl-C this process; before anything is in the node, the
+// first one does.
 
 static int stop_fd = -1;
 static volatile sig_atomic_t stops;

@@ -22,9 +22,8 @@ enum dist_status {
 
 struct dist_error {
     enum dist_status status;
-    // one line without a newline; may hold what the node sent: clean it before a terminal
+    // one line without a newline; may hold what the node sent: clean it before a terminal sees it
     char text[1024];
-    // sees it
 };
 
 // Sets *e. What does not fit is cut. No argument may be part of *e.

@@ -3,13 +3,13 @@
 // messages), reduced to what rebuilding requests needs. Decoding is pure and allocates nothing;
 // slices point into the frame, those of a function's name perhaps into the reader.
 //
-//   {trace | trace_ts, Pid, call,           {M,F,A or Args} [, Note], [Ts]}     Note: the match
-//                                                                               spec's message
+//   {trace | trace_ts, Pid, call,           {M,F,A or Args} [, Note], [Ts]}
 //   {trace | trace_ts, Pid, return_from,    {M,F,A}, Value, [Ts]}
 //   {trace | trace_ts, Pid, exception_from, {M,F,A}, {Class, Value}, [Ts]}
 //   {trace | trace_ts, Pid, return_to,      {M,F,A} | undefined, [Ts]}
 //   {trace | trace_ts, Pid, gc_minor_start | gc_minor_end | gc_major_start | gc_major_end, Info,
-//   [Ts]} {trace | trace_ts, Pid, in | out | out_exited, {M,F,A} | 0, [Ts]}
+//    [Ts]}
+//   {trace | trace_ts, Pid, in | out | out_exited, {M,F,A} | 0, [Ts]}
 //
 // Note is what the shim's match specs build: {Token, Identity} or {Token, ask, Args}, and of tiers
 // whose return values do not travel {Token, Caller, Identity, none} or {Token, Caller, ask, Args,

@@ -107,11 +107,10 @@ struct request_events {
 // Counted since the last tracker_take_counts.
 struct request_counts {
     uint64_t orphan_returns; // returns whose call was not seen
-    // calls under a token whose request is closed, or that never had a begin; and of those behind a
-    // request's end
+    // calls under a token whose request is closed, or that never had a begin, and those that go on
+    // when it is closed; and of those behind a request's end that count as its asynchronous ones
+    // the calls that a process asked for of which nothing is known
     uint64_t stale_calls;
-    // that count as its asynchronous ones the calls that a process asked
-    // for of which nothing is known
     uint64_t refused_calls;    // calls past a cap of limits.h: their requests are incomplete
     uint64_t refused_requests; // begins past one: incomplete requests of which nothing else is told
     // calls that had to return and did not before the one below them: their requests are incomplete
@@ -212,12 +211,12 @@ struct tracker_end {
     bool token_lost; // the process had not had the token all the time: calls may be missing
     uint64_t serial; // of the token; 0: not known
     uint64_t shown;  // the token of another request that it had in the end; 0: its own
-    // of a web server, perhaps from inside of calls: what its process has open of the request
+    // of a web server, perhaps from inside of calls: what its process has open of the request then
+    // belongs to it
     bool by_helper;
-    // then belongs to it
-    // no end yet: the outcome of a response that is being sent. The next end mark, or the
+    // no end yet: the outcome of a response that is being sent. The next end mark, or the process's
+    // death, is the end
     bool sending;
-    // process's death, is the end
 };
 void tracker_end(struct tracker *t, const struct tracker_end *end);
 

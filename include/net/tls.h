@@ -23,9 +23,8 @@ struct tls_files {
     const char *cert;
     const char *key; // of it, PEM, not encrypted, closed to others than its owner and group
     // authorities that the other side's certificate must come from; NULL: a collector asks for
-    // none, a client takes the
+    // none, a client takes the system's
     const char *ca;
-    // system's
 };
 
 // A context for the listening side. NULL with `why`: a line that names the file and says what is

@@ -18,9 +18,8 @@ struct writer; // opaque
 
 struct writer_options {
     uint32_t bucket_s; // length of the batches' buckets, seconds
-    // called on the writer thread when a batch is written and the writer idle again;
+    // called on the writer thread when a batch is written and the writer idle again; may be NULL
     void (*done)(void *arg);
-    // may be NULL
     void *arg;
 };
 

@@ -1,14 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests of Plug and Phoenix: the module plug `Kprof.Plug', in Erlang, so that it needs no
-%% Elixir to be compiled. Put it first in the endpoint or router: ``` plug Kprof.Plug ''' A request
-%% begins here and ends when its response is about to be sent (`register_before_send'): from inside
-%% of the controller, so that the tiers which are open then are the request's, and the last one's
-%% return is its end. A response in chunks, or of a file, is sent from there on: then it ends when
-%% Bandit tells through telemetry that it is over, or, under cowboy, with its process. It is called
-%% by its method and the route that Phoenix or Plug.Router found, or what `plug Kprof.Plug, route:
-%% &MyApp.route/2' makes of method and path; without any, see {@link kprof_web:identity/1}. Statuses
-%% from 500 are errors. A request that asks for a websocket ends at once. `sample_weights' go by
-%% what is known here: such a route function's, or `GET /users/*'.
+%% Elixir to be compiled. Put it first in the endpoint or router:
+%% ```
+%% plug Kprof.Plug
+%% '''
+%% A request begins here and ends when its response is about to be sent (`register_before_send'):
+%% from inside of the controller, so that the tiers which are open then are the request's, and the
+%% last one's return is its end. A response in chunks, or of a file, is sent from there on: then it
+%% ends when Bandit tells through telemetry that it is over, or, under cowboy, with its process. It
+%% is called by its method and the
+%% route that Phoenix or Plug.Router found, or what `plug Kprof.Plug, route: &MyApp.route/2' makes
+%% of method and path; without any, see {@link kprof_web:identity/1}. Statuses from 500 are errors.
+%% A request that asks for a websocket ends at once. `sample_weights' go by what is known here: such
+%% a route function's, or `GET /users/*'.
 %%
 %% When a plug raises before a router is reached, whoever answers has the connection of before this
 %% plug. Then Phoenix and Bandit tell through telemetry that the request is over. Where its process

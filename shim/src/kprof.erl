@@ -146,10 +146,11 @@ unload() ->
 %% makes a line of text of the reason. Once started, the shim keeps its connection to the collector
 %% by itself until {@link stop_trace/0}.
 %%
-%% <ul> <li>`{entry, Entry | [Entry]}', with Entry `{M, F, A}' or `{{M, F, A}, #{returns => none}}':
-%% each call of this function is a request, from the call to its return, in an application that has
-%% no markers. It is a tier, too, under the name that tier_config gives it or under its own. A call
-%% of an entry inside of another's, in the same process, is part of that one's request. What its
+%% <ul>
+%% <li>`{entry, Entry | [Entry]}', with Entry `{M, F, A}' or `{{M, F, A}, #{returns => none}}': each
+%% call of this function is a request, from the call to its return, in an application that has no
+%% markers. It is a tier, too, under the name that tier_config gives it or under its own. A call of
+%% an entry inside of another's, in the same process, is part of that one's request. What its
 %% process does after the return is no part of it, but what others do then because of its messages
 %% is taken for asynchronous work, until the process gets a message without a token, or for a
 %% second: who calls a tier under its label later is taken out of the trace. At the end all tokens
@@ -158,45 +159,53 @@ unload() ->
 %% calls name the request. With `returns => none' what it returns, a whole conn perhaps, stays at
 %% home: its request ends when the VM tells that control is back in its caller. One that ended in an
 %% exception which its caller has not caught itself is incomplete then; one whose caller has counts
-%% as ok.</li> <li>`{tier_config, [{Name, {M, F, A}} | {Name, {M, F, A}, #{returns => none |
-%% whole}}]}', required without an entry: the functions to time. A module that is not on the node is
-%% told as a warning, and its tier is traced within some 10 ms once the module is loaded; so is a
-%% tier whose module was loaded anew. With `returns => none' no returned value is sent and tail
-%% calls stay tail calls: for tiers that return large terms. Their errors are not seen.</li>
+%% as ok.</li>
+%% <li>`{tier_config, [{Name, {M, F, A}} | {Name, {M, F, A}, #{returns => none | whole}}]}',
+%% required without an entry: the functions to time. A module that is not on the node is told as a
+%% warning, and its tier is traced within some 10 ms once the module is loaded; so is a tier whose
+%% module was loaded anew. With `returns => none' no returned value is sent and tail calls stay tail
+%% calls: for tiers that return large terms. Their errors are not seen.</li>
 %% <li>`{identity_f, fun(({M, F, Args}) -> Identity | undefined)}': names a request from the calls
 %% of its tiers; the first that is not `undefined' counts. Patterns and guards are compiled into the
 %% match specification; a fun that does more is asked in a process of its own on this node.</li>
 %% <li>`{print_calls, boolean()}', default false: prints finished requests as trees where
-%% start_trace was called, ten a second at most.</li> <li>`{stats_dumper, false | {file, Path} |
-%% {'fun', F} | {pid, Pid}}', default false.</li> <li>`{collector, {Host, Port}}', default
-%% `{"127.0.0.1", 4711}'.</li> <li>`{secret_file, Path}', or the bytes themselves, `{secret,
-%% Binary}': what the collector was given as `--secret-file', 16 to 1024 bytes. Both sides prove
-%% that they know it before anything else is said; it never travels. The file must be closed to
-%% others than its owner and group. Needs OTP's application crypto. It does not encrypt: for that
-%% there is</li> <li>`{tls, false | tls()}', default false: the connections to the collector go
-%% through TLS, see {@type tls()}.</li> <li>`{sample, {one_in, N}}', default 1: one request in N
-%% gets a token. `{sample, {per_second, R}}': at most R requests a second do, in bursts of a tenth
-%% of a second's worth; not for entry functions.</li> <li>`{sample_weights, #{Identity => W}}': a
-%% request whose {@link set_token/1} names that identity counts as W requests to the sampler, so
-%% that it is W times as likely to be traced, or never with 0. W is a number up to a million;
-%% without one it is 1. So does one of a web server's helper that its begin names so, `"GET
-%% /users/:id"' say: `Kprof.Plug' knows no route then, unless its option `route' makes it, but `"GET
-%% /users/*"'.</li> <li>`{force_header, Name}' or `{force_header, {Name, PerSecond}}': a web request
-%% with this header, `x-trace-request: true' say (or `1', `yes', `on'; of several values the first
-%% one counts), gets a token although `sample' leaves it out; so do 5 a second at most unless said
+%% start_trace was called, ten a second at most.</li>
+%% <li>`{stats_dumper, false | {file, Path} | {'fun', F} | {pid, Pid}}', default false.</li>
+%% <li>`{collector, {Host, Port}}', default `{"127.0.0.1", 4711}'.</li>
+%% <li>`{secret_file, Path}', or the bytes themselves, `{secret, Binary}': what the collector was
+%% given as `--secret-file', 16 to 1024 bytes. Both sides prove that they know it before anything
+%% else is said; it never travels. The file must be closed to others than its owner and group. Needs
+%% OTP's application crypto. It does not encrypt: for that there is</li>
+%% <li>`{tls, false | tls()}', default false: the connections to the collector go through TLS, see
+%% {@type tls()}.</li>
+%% <li>`{sample, {one_in, N}}', default 1: one request in N gets a token. `{sample, {per_second,
+%% R}}': at most R requests a second do, in bursts of a tenth of a second's worth; not for entry
+%% functions.</li>
+%% <li>`{sample_weights, #{Identity => W}}': a request whose {@link set_token/1} names that identity
+%% counts as W requests to the sampler, so that it is W times as likely to be traced, or never with
+%% 0. W is a number up to a million; without one it is 1. So does one of a web server's helper that
+%% its begin names so, `"GET /users/:id"' say: `Kprof.Plug' knows no route then, unless its option
+%% `route' makes it, but `"GET /users/*"'.</li>
+%% <li>`{force_header, Name}' or `{force_header, {Name, PerSecond}}': a web request with this
+%% header, `x-trace-request: true' say (or `1', `yes', `on'; of several values the first one
+%% counts), gets a token although `sample' leaves it out; so do 5 a second at most unless said
 %% otherwise, and fewer, but one, while the guard lowers the sampling. Whoever can send requests can
 %% send headers: a proxy in front should take this one off, or its name be known to few. Default:
-%% none.</li> <li>`{slow_call_threshold, Microseconds}': requests longer than this are kept whole by
-%% the collector.</li> <li>`{slow_call_callback, fun((Spans, Identity) -> any())}': called on this
-%% node with every slow request, five a second at most. It runs in a process of its own, one call at
-%% a time, 20 wait at most and the rest is thrown away; a call is killed after 5 seconds or at 64
-%% MB. `Spans' is a list of {@type span()} in the order of their begin, `Identity' a binary.</li>
+%% none.</li>
+%% <li>`{slow_call_threshold, Microseconds}': requests longer than this are kept whole by the
+%% collector.</li>
+%% <li>`{slow_call_callback, fun((Spans, Identity) -> any())}': called on this node with every slow
+%% request, five a second at most. It runs in a process of its own, one call at a time, 20 wait at
+%% most and the rest is thrown away; a call is killed after 5 seconds or at 64 MB. `Spans' is a list
+%% of {@type span()} in the order of their begin, `Identity' a binary.</li>
 %% <li>`{trace_gc, boolean()}', `{trace_scheduling, boolean()}', default false: tell for how long
 %% processes collected garbage, or were scheduled out, while they worked for a request. Only
 %% processes that hold a token pay for it. Refused where it could kill the node: both before OTP
 %% 25.3 (otp#6448), trace_gc from OTP 27 on (otp#11624, not mended in any release that this one
-%% knows).</li> <li>`{wait, boolean()}', default false: a function that is not in its module is no
-%% error; it is traced once the module has been loaded with it.</li> </ul>
+%% knows).</li>
+%% <li>`{wait, boolean()}', default false: a function that is not in its module is no error; it is
+%% traced once the module has been loaded with it.</li>
+%% </ul>
 -spec start_trace([option()]) -> ok | {error, term()}.
 start_trace(Options) ->
     %% first, for our own tracing would look like somebody else's
@@ -270,14 +279,24 @@ get_current_label() ->
 %% without ending it. A label of an earlier trace is ignored, and a process with a foreign seq_trace
 %% token keeps that.
 %%
-%% This is how to carry on after what takes the token away: ``` Label = kprof:get_current_label(),
-%% Result = rpc:call(Node, M, F, A), ok = kprof:set_current_label(Label) ''' and after what was
-%% worked out, or given back, for another request: the worker of a pool that this one had to wait
-%% for comes with the token of the request that had it before. ``` Label =
-%% kprof:get_current_label(), poolboy:transaction(Pool, fun(Worker) -> ok =
-%% kprof:set_current_label(Label), gen_server:call(Worker, Job) end) ''' The request does not count
-%% as damaged then: nothing but the call itself ran without the token. A request that was begun in
-%% this process is still ended by its {@link clear_token/0} or {@link do_apply/3}.
+%% This is how to carry on after what takes the token away:
+%% ```
+%% Label = kprof:get_current_label(),
+%% Result = rpc:call(Node, M, F, A),
+%% ok = kprof:set_current_label(Label)
+%% '''
+%% and after what was worked out, or given back, for another request: the worker of a pool that this
+%% one had to wait for comes with the token of the request that had it before.
+%% ```
+%% Label = kprof:get_current_label(),
+%% poolboy:transaction(Pool, fun(Worker) ->
+%%     ok = kprof:set_current_label(Label),
+%%     gen_server:call(Worker, Job)
+%% end)
+%% '''
+%% The request does not count as damaged then: nothing but the call itself ran without the token. A
+%% request that was begun in this process is still ended by its {@link clear_token/0} or {@link
+%% do_apply/3}.
 -spec set_current_label(label() | undefined) -> ok.
 set_current_label(Label) when Label =:= undefined; is_integer(Label) ->
     kprof_token:set_label(Label).
@@ -285,7 +304,9 @@ set_current_label(Label) when Label =:= undefined; is_integer(Label) ->
 %% @doc Runs `Fun' for the request of `Label', as {@link get_current_label/0} gave it where the work
 %% was ordered; afterwards the process has the token that it had before. With `undefined' it runs
 %% for no request. For servers and workers that take their work from an ETS table, a queue or a
-%% port, and for a gen_server that answers later than it is asked: ``` handle_call(get, From, S) ->
+%% port, and for a gen_server that answers later than it is asked:
+%% ```
+%% handle_call(get, From, S) ->
 %%     {noreply, queue(From, kprof:get_current_label(), S)};
 %% handle_info({ready, Value}, S0) ->
 %%     {{From, Label}, S} = next(S0),
@@ -296,9 +317,12 @@ with_token(Label, Fun) when is_function(Fun, 0) ->
     kprof_token:with(Label, Fun).
 
 %% @doc A function like `Fun' that runs for the request which this process works for now, in
-%% whatever process it is called: ``` true = ets:insert(jobs, {Id, kprof:wrap(fun() -> render(Page)
-%% end)}) ''' Without a request it is `Fun' itself. It may be called as often as you like, also when
-%% the request is over (what it does counts as asynchronous then), and when kprof has left the node.
+%% whatever process it is called:
+%% ```
+%% true = ets:insert(jobs, {Id, kprof:wrap(fun() -> render(Page) end)})
+%% '''
+%% Without a request it is `Fun' itself. It may be called as often as you like, also when the
+%% request is over (what it does counts as asynchronous then), and when kprof has left the node.
 %% `Fun' has up to four arguments; of more it is given back as it is.
 -spec wrap(Fun) -> Fun when Fun :: fun().
 wrap(Fun) when is_function(Fun) ->
@@ -325,9 +349,9 @@ send_request(Request, Facts) when is_integer(Request), is_function(Facts, 0) ->
 end_request(Request, Facts) when is_integer(Request), is_function(Facts, 0) ->
     kprof_web:end_request(Request, Facts).
 
-%% @doc Runs one request of the misultin web server: wrap the loop that misultin is given, `{loop,
-%% fun(Req) -> kprof:misultin_req_loop(Req, fun handle/1) end}'. {@link kprof_misultin} tells what
-%% it assumes.
+%% @doc Runs one request of the misultin web server: wrap the loop that misultin is given,
+%% `{loop, fun(Req) -> kprof:misultin_req_loop(Req, fun handle/1) end}'. {@link kprof_misultin}
+%% tells what it assumes.
 -spec misultin_req_loop(Req, fun((Req) -> Result)) -> Result.
 misultin_req_loop(Req, LoopFun) when is_function(LoopFun, 1) ->
     ?OFF_OR(_Slots, _OneIn, LoopFun(Req), kprof_misultin:req_loop(Req, LoopFun)).

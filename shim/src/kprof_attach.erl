@@ -54,8 +54,8 @@ enter(Me, Modules, App) ->
     Release = list_to_integer(erlang:system_info(otp_release)),
     Load =
         fun() ->
-            %% A release loads what older ones compiled, until it forgets an instruction: trying
-            %% in vain would leave errors in the node's log
+            %% A release loads what older ones compiled, until it forgets an instruction: trying in
+            %% vain would leave errors in the node's log
             Loads = Release >= ?OTP_RELEASE andalso Release =< max(?LOADS_25, ?OTP_RELEASE + 2),
             First =
                 if

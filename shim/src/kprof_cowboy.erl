@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests of cowboy 2, over HTTP/1.1 and HTTP/2. Put it first among the stream handlers:
 %% ```
-%% cowboy:start_clear(Name, TransportOptions,
-%%                    #{env => #{dispatch => Dispatch}, stream_handlers => [kprof_cowboy,
-%%                    cowboy_stream_h]})
-%% ''' A request begins with its headers and ends when its response is handed to the connection or
+%% cowboy:start_clear(Name, TransportOptions, #{
+%%     env => #{dispatch => Dispatch}, stream_handlers => [kprof_cowboy, cowboy_stream_h]
+%% })
+%% '''
+%% A request begins with its headers and ends when its response is handed to the connection or
 %% broken off. It is called by its method and the path pattern of the dispatch rules that it fits,
 %% or what `kprof_route => fun(Method, Path) -> Route' among the protocol options makes of it.
 %% Without either, see {@link kprof_web:identity/1}. Statuses from 500 and crashes are errors. What

@@ -3,8 +3,9 @@
 %% ```
 %% elli:start_link([{port, 8080}, {callback, elli_middleware},
 %%                  {callback_args, [{mods, [{kprof_elli, []}, {my_callback, []}]}]}])
-%% ''' A request begins when its body has been read and ends when elli tells that the answer is
-%% sent. Statuses from 500 are errors, also those that elli gives for a callback that crashes.
+%% '''
+%% A request begins when its body has been read and ends when elli tells that the answer is sent.
+%% Statuses from 500 are errors, also those that elli gives for a callback that crashes.
 %% `{kprof_elli, [{route, fun(Method, Path) -> Route}]}' names requests; without it see {@link
 %% kprof_web:identity/1}. kprof_helper tells how this module gets into a node.
 -module(kprof_elli).

@@ -4,16 +4,18 @@
 %% latter. The application is not changed: all this is one trace pattern a function.
 %%
 %% A label is a small integer, since `set_seq_token' must not be given what a match specification
-%% builds: ```
+%% builds:
+%% ```
 %%   bits  57..32  the base of the running trace (kprof_slots)
 %%         31      1: of an entry; labels of the markers have 0
 %%         30..28  the trace control word before the call, modulo 8
 %%         27..0   and what it was when it was counted up
-%% ''' The trace control word, one for the node, counts the calls, and is what the sampler draws
-%% from. Match specifications count it up without a lock, but its setting is an exchange: of two
-%% calls that count at the same time both see it in another place, and their labels differ all the
-%% same. And one that set it back, since the kernel had taken the processor from it after its look,
-%% sees that, and puts it forward.
+%% '''
+%% The trace control word, one for the node, counts the calls, and is what the sampler draws from.
+%% Match specifications count it up without a lock, but its setting is an exchange: of two calls
+%% that count at the same time both see it in another place, and their labels differ all the same.
+%% And one that set it back, since the kernel had taken the processor from it after its look, sees
+%% that, and puts it forward.
 %%
 %% No match specification runs when a function returns: the process keeps its token until it is
 %% given another one or gets a message without one. A call that finds a token of ours, of this trace

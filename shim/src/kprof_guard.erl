@@ -2,15 +2,18 @@
 %% @doc The guard: whatever happens, tracing does not hurt the node. It runs at priority max, apart
 %% from everything else, and undoes what was set by itself, without asking the session.
 %%
-%% <ul> <li>Gauge: every 10 ms an empty command to the trace port that must not wait. 8 refusals in
-%% a row mean that the node makes messages faster than the port takes them, and trip the
-%% breaker.</li> <li>Every 10 ms also a look whether the patterns are still set, 100 ns each: the
-%% load of a module takes its functions' off. They are set again at once, and the session is told
-%% for how long they may have been off. Of more than 64, so many at a time.</li> <li>Dead man's
-%% switch: 10 s without a byte from the collector, and all is undone. 10 s without a word from who
-%% loaded us, a kprof node or `kprof attach', and all is undone and unloaded. (The application's
-%% environment can say `silence_ms' for another time.)</li> <li>The session's death: what it had set
-%% is undone. What an earlier guard left behind is undone at the start.</li> </ul>
+%% <ul>
+%% <li>Gauge: every 10 ms an empty command to the trace port that must not wait. 8 refusals in a row
+%% mean that the node makes messages faster than the port takes them, and trip the breaker.</li>
+%% <li>Every 10 ms also a look whether the patterns are still set, 100 ns each: the load of a module
+%% takes its functions' off. They are set again at once, and the session is told for how long they
+%% may have been off. Of more than 64, so many at a time.</li>
+%% <li>Dead man's switch: 10 s without a byte from the collector, and all is undone. 10 s without a
+%% word from who loaded us, a kprof node or `kprof attach', and all is undone and unloaded.
+%% (The application's environment can say `silence_ms' for another time.)</li>
+%% <li>The session's death: what it had set is undone. What an earlier guard left behind is undone
+%% at the start.</li>
+%% </ul>
 -module(kprof_guard).
 -behaviour(gen_server).
 

@@ -1,9 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests of httpd, the web server of inets. Put it first among the modules that are always
-%% run: ``` inets:start(httpd, [{modules, [kprof_httpd, mod_alias, mod_esi, mod_get, mod_head,
-%% mod_log]}, ...]) ''' It runs those behind it, as httpd would, so a request lasts from the first
-%% module to the last; what httpd itself sends after them is not in it. A crash of a module is an
-%% error, and httpd's to answer; its log names this module then. A request whose body comes in parts
+%% run:
+%% ```
+%% inets:start(httpd, [
+%%     {modules, [kprof_httpd, mod_alias, mod_esi, mod_get, mod_head, mod_log]}, ...
+%% ])
+%% '''
+%% It runs those behind it, as httpd would, so a request lasts from the first module to the last;
+%% what httpd itself sends after them is not in it. A crash of a module is an error, and httpd's to
+%% answer; its log names this module then. A request whose body comes in parts
 %% (`max_client_body_chunk') lasts until the last one. `{kprof_route, fun(Method, Path) -> Route}'
 %% in the server's configuration names requests; without it see {@link kprof_web:identity/1}.
 %% kprof_helper tells how this module gets into a node.

@@ -26,8 +26,8 @@
     last = none :: none | non_neg_integer(),
     % of the last two looks
     rate = 0 :: non_neg_integer(),
-    %% the half second under way: its begin, the looks so far, and those of them at which
-    %% too many waited
+    %% the half second under way: its begin, the looks so far, and those of them at which too many
+    %% waited
     since = none :: none | {At :: integer(), Bytes :: non_neg_integer(), cpu_ms()},
     looks = 0 :: non_neg_integer(),
     full = 0 :: non_neg_integer(),

@@ -4,10 +4,10 @@
 %%
 %% That is possible when each clause that can match a tier's call has only patterns of atoms,
 %% numbers, strings, lists and tuples, guards that match specifications know, and a body that is a
-%% literal, a variable, a call of a guard's function such as map_get, or a pair of these. Clauses
-%% keep their order, one guard alternative each, so the first that matches decides, as in the fun; a
-%% clause with the body `undefined' says nothing but still ends the search. Everything else is left
-%% to the fun itself: `ask'.
+%% literal, a variable, a call of a guard's function such as map_get, or a pair of these.
+%% Clauses keep their order, one guard alternative each, so the first that matches decides, as in
+%% the fun; a clause with the body `undefined' says nothing but still ends the search. Everything
+%% else is left to the fun itself: `ask'.
 %%
 %% Also made here are the patterns of the functions that spawn.
 -module(kprof_match).

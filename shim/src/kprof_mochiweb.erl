@@ -1,14 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests of mochiweb 2.12 and newer. Wrap the loop that mochiweb is given, a fun, `{Module,
-%% Function}' or `{Module, Function, Args}': ``` mochiweb_http:start([{port, 8080}, {loop,
-%% kprof_mochiweb:loop({my_web, loop})}]) ''' A request is one run of the loop. Its status is that
-%% of the response which the loop returns, as `mochiweb_request:respond/2' and the like give it; a
-%% loop that returns something else has answered, and one that raises an error is one. (A loop that
-%% exits with `normal' or `{shutdown, _}' has lost its client.) A loop that goes on with
-%% `mochiweb_http:reentry/1' never ends its request: the next one on its connection makes it
-%% incomplete, and the end of the connection an error. `loop(Loop, #{route => fun(Method, Path) ->
-%% Route})' names requests; without it see {@link kprof_web:identity/1}. kprof_helper tells how this
-%% module gets into a node.
+%% Function}' or `{Module, Function, Args}':
+%% ```
+%% mochiweb_http:start([{port, 8080}, {loop, kprof_mochiweb:loop({my_web, loop})}])
+%% '''
+%% A request is one run of the loop. Its status is that of the response which the loop returns, as
+%% `mochiweb_request:respond/2' and the like give it; a loop that returns something else has
+%% answered, and one that raises an error is one. (A loop that exits with `normal' or `{shutdown,
+%% _}' has lost its client.) A loop that goes on with `mochiweb_http:reentry/1' never ends its
+%% request: the next one on its connection makes it incomplete, and the end of the connection an
+%% error. `loop(Loop, #{route => fun(Method, Path) -> Route})' names requests; without it see {@link
+%% kprof_web:identity/1}. kprof_helper tells how this module gets into a node.
 -module(kprof_mochiweb).
 
 -export([loop/1, loop/2]).

@@ -10,9 +10,10 @@
 %%   {bin, Binary}                  bin
 %%   list                           array
 %%   map (keys binary or atom)      map
-%% ''' Decoding gives binaries for str, `{bin, B}' for bin and `{ext, Type, B}' for extensions. It
-%% takes bytes that a stranger may have made: depth is capped, and a count is believed only as far
-%% as the bytes that are there.
+%% '''
+%% Decoding gives binaries for str, `{bin, B}' for bin and `{ext, Type, B}' for extensions. It takes
+%% bytes that a stranger may have made: depth is capped, and a count is believed only as far as the
+%% bytes that are there.
 -module(kprof_msgpack).
 
 -export([encode/1, decode/1]).

@@ -490,8 +490,8 @@ watch(#t{target = Target} = T) ->
                 watch(T)
         catch
             throw:{failed, Status, _} ->
-                %% who only is slow to answer is not gone: where it hangs, the connection ends
-                %% by itself
+                %% who only is slow to answer is not gone: where it hangs, the connection ends by
+                %% itself
                 case Status =:= ?E_DOWN andalso lists:member(Target, nodes(connected)) of
                     true ->
                         watch(T);

@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc One trace's life. The session brings a {@link kprof_trace} through
 %% ```
-%%            start_trace                        collector lost, dead man
-%%     idle ──────────────> tracing ────────────────────────────────────> waiting (0.2 .. 2 s
-%%     between tries)
-%%      ^                    │  ^  ^                                         │
-%%      │ stop_trace         │  │  └─────────────────────────────────────────┘
+%%            start_trace                collector lost, dead man
+%%     idle ──────────────> tracing ───────────────────────────> waiting (0.2 .. 2 s between tries)
+%%      ^                    │  ^  ^                                │
+%%      │ stop_trace         │  │  └────────────────────────────────┘
 %%      └── from anywhere    v  │ after a pause that doubles, 1 .. 60 s, at half the sampling
 %%                          paused (the guard has tripped); what is in the port is still delivered
-%% ''' and a tool takes it from anywhere but idle to `held' and back. Then only the control
-%% connection is there, and so it is after the collector was lost and found again.
+%% '''
+%% and a tool takes it from anywhere but idle to `held' and back. Then only the control connection
+%% is there, and so it is after the collector was lost and found again.
 -module(kprof_session).
 -behaviour(gen_statem).
 

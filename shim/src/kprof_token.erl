@@ -356,9 +356,9 @@ wrap(Fun) ->
     end.
 
 %% fun(A, ...) ->
-%%     Before = erlang:function_exported(kprof_token, take_up, 1) andalso (catch
-%%     kprof_token:take_up(Label)), try Fun(A, ...) after is_tuple(Before) andalso (catch
-%%     kprof_token:put_back(Before)) end
+%%     Before = erlang:function_exported(kprof_token, take_up, 1) andalso
+%%         (catch kprof_token:take_up(Label)),
+%%     try Fun(A, ...) after is_tuple(Before) andalso (catch kprof_token:put_back(Before)) end
 %% end
 wrapped(Arity) ->
     Args = lists:sublist([{var, 1, V} || V <- ['A', 'B', 'C', 'D']], Arity),

@@ -4,8 +4,10 @@
 %% appmods = </, kprof_yaws>
 %% <opaque>
 %%     kprof_appmod = my_appmod
-%% </opaque> ''' or let yours call it: `out(Arg) -> kprof_yaws:out(Arg, fun handle/1)', which also
-%% goes for the out functions of .yaws pages.
+%% </opaque>
+%% '''
+%% or let yours call it: `out(Arg) -> kprof_yaws:out(Arg, fun handle/1)', which also goes for the
+%% out functions of .yaws pages.
 %%
 %% A request is one run of out/1, or several when the body comes in parts (`get_more'). What yaws
 %% sends afterwards is not in it, nor are streams. (When a client leaves in the middle of such a

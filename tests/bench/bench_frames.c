@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Splits a capture into its frames and does nothing else: the floor for whoever reads one.
 //
-// usage: bench_frames FILE Prints: frames N dropped N bytes N cpu_us N wall_us N. The times hold
-// mapping the file and its page faults, as replay's do. Exit status: 0 done, 1 cannot be read, 2
-// damaged or cut.
+// usage: bench_frames FILE
+// Prints: frames N dropped N bytes N cpu_us N wall_us N. The times hold mapping the file and its
+// page faults, as replay's do. Exit status: 0 done, 1 cannot be read, 2 damaged or cut.
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

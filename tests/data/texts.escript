@@ -1,5 +1,7 @@
 #!/usr/bin/env escript
-%% -*- coding: utf-8 -*- SPDX-License-Identifier: Apache-2.0 Usage: texts.escript OUT.bin OUT.txt.
+%% -*- coding: utf-8 -*-
+%% SPDX-License-Identifier: Apache-2.0
+%% Usage: texts.escript OUT.bin OUT.txt.
 %% Terms, and the text of each as an identity: what include/codec/term.h says of term_text, written
 %% a second time in Erlang.
 main([Bin, Txt]) ->

@@ -2,17 +2,19 @@
 // For tests of the request model: what a node's processes do as a short script, and what the
 // tracker made of it as text.
 //
-//   begin T P time [number] end T P time [error|astray|helper|sending]   the markers of token T in
-//                                                                        process P, and the
-//                                                                        identity that the
-//                           begin tells; astray: P had lost the token; helper: of a web server's
-//                           helper; sending: its response is on its way
+//   begin T P time [number]
+//   end T P time [error|astray|helper|sending]
+//                           the markers of token T in process P, and the identity that the begin
+//                           tells; astray: P had lost the token; helper: of a web server's helper;
+//                           sending: its response is on its way
 //   end T P time serial S   end T P time shows U   with the serial of its token, or the token of
 //                                                  another request that P had
 //   web T P time [number]   the begin marker of a request that ends in its process, and the
 //                           identity that this calls it
-//   says T P time within|from_now|no_more call T P x time [F [S [L]]] a call of tier x in P; the
-//   token came from F, or P, with serial S; F had got serial L last
+//   says T P time within|from_now|no_more
+//   call T P x time [F [S [L]]]
+//                           a call of tier x in P; the token came from F, or P, with serial S; F
+//                           had got serial L last
 //   enter T P x time [S]    the same of an entry, under a token of its own
 //   blind T P x y time      the same of one whose return has no value and goes back to function y
 //   upgrade T P time        P begins to serve a websocket

@@ -130,9 +130,9 @@ static void test_reader_refuses(void **state) {
     assert_null(s);
 }
 
-// -- what is written A user who may read the file but write nothing reads a database that nobody
-// has open. Root may write anywhere: become nobody. What is written is its owner's, whatever the
-// umask.
+// -- what is written ------------------------------------------------------------------------------
+
+// What is written is its owner's, whatever the umask.
 static void test_files_are_their_owners(void **state) {
     (void)state;
     static const char *const names[] = {"", "-wal", "-shm"};
@@ -153,6 +153,8 @@ static void test_files_are_their_owners(void **state) {
     stats_free(batch);
 }
 
+// A user who may read the file but write nothing reads a database that nobody has open. Root may
+// write anywhere: become nobody.
 static void test_reads_without_write_permission(void **state) {
     (void)state;
     store_close(fixture_open());
@@ -172,7 +174,7 @@ static void test_reads_without_write_permission(void **state) {
     assert_int_equal(status, 0);
 }
 
-// -----------------------------------------------------------------------------------------------------
+// -- the views ------------------------------------------------------------------------------------
 
 static void expect_columns(const char *view, const char *expected) {
     char sql[128];

@@ -16,9 +16,10 @@
 
 -include("model.hrl").
 
-%% state: run (a step is on its way) | idle | {gather, Missing} | dead stack: open spans, innermost
-%% first. silent: spans that are over right now and no message has told so yet, innermost first,
-%% each with whether it raised. k: what is still to be done, operations and frames:
+%% state: run (a step is on its way) | idle | {gather, Missing} | dead
+%% stack: open spans, innermost first. silent: spans that are over right now and no message has told
+%% so yet, innermost first, each with whether it raised. k: what is still to be done, operations and
+%% frames:
 %%   {frame, Spans, Caller, Function}   a function's; its spans (after tail calls more than one, the
 %%                                      last called first)
 %%   {'catch', Then}, {ended, RequestId, How}, {reply, To, Worker}, {lender, What, Who, Worker},

@@ -24,10 +24,12 @@
 -define(AHEAD, 64).
 
 %% @doc For each identity the numbers of its complete requests; the ledger; and what was found out.
-%%   rows: identity => #{{tier, Name} | {path, Text} => Numbers} Numbers: {requests, calls, errors,
-%%   async_calls, total, self, async, wait, gc, off, min, max}, times in ns ledger: column => number
-%%   blind: of the requests with calls without values those that are complete, and the others wrong:
-%%   what the rules must not do
+%%   rows: identity => #{{tier, Name} | {path, Text} => Numbers}
+%%   Numbers: {requests, calls, errors, async_calls, total, self, async, wait, gc, off, min, max},
+%%     times in ns
+%%   ledger: column => number
+%%   blind: of the requests with calls without values those that are complete, and the others
+%%   wrong: what the rules must not do
 -spec of_capture(#{integer() => #span{}}, #{integer() => #req{}}, [
     #event{} | {lost, [#event{}]}
 ]) ->
