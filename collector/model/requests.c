@@ -245,7 +245,7 @@ static void request_close(struct tracker *t, uint32_t index, enum request_fate f
                                         .label =
                                             t->options.events.maker ? hash_unmix(r->token) : 0};
         request_judge(t, r, fate, &result);
-        if (result.fate == REQUEST_COMPLETE) {
+        if (result.fate == REQUEST_COMPLETE && r->open > 0) {
             open_spans_stale(t, &result);
         }
         t->options.events.finished(t->options.events.context, &result);
