@@ -34,6 +34,13 @@ static void recredit(struct tracker *t, const struct process *p, uint32_t index,
     }
 }
 
+// The innermost call that is open in a process, NULL: none. A spawn that raised stays on its stack
+// until the process's next call.
+static const struct call *open_call(const struct tracker *t, const struct process *p) {
+    const struct call *top = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
+    return top && top->tier != RECORD_SPAWN ? top : NULL;
+}
+
 // Whether the label says what the sender, as far as its messages have come, is at.
 static bool label_fits(struct tracker *t, struct process *p, const struct tracker_call *call,
                        uint32_t index) {
@@ -54,9 +61,8 @@ static bool label_fits(struct tracker *t, struct process *p, const struct tracke
         return from->begun_open > 1 ? r->begin_pid == call->from && !r->has_end
                                     : from->begun == index;
     }
-    const struct call *top = from->top == SLAB_NONE || from == p ? NULL : call_at(t, from->top);
-    // a spawn that raised stays until the process's next call
-    if (top && top->tier != RECORD_SPAWN) {
+    const struct call *top = from == p ? NULL : open_call(t, from);
+    if (top) {
         bool fits = top->request == index && top->generation == r->generation;
         if (fits && call->serial > from->clock) { // it has sent this
             from->clock = call->serial;
@@ -81,7 +87,7 @@ __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, str
     // already
     bool later = sender && sender != p &&
                  (at_own ? sender->begun_clock == 0 || call->serial >= sender->begun_clock
-                         : sender->top != SLAB_NONE);
+                         : open_call(t, sender) != NULL);
     if (index == MAP_NONE && !later && !lent_find(t, call->token) &&
         !closed_lately(t, call->token)) {
         index = request_for(t, call->token, call->time, tier);
@@ -162,6 +168,33 @@ static uint32_t of_word(struct tracker *t, struct process *p, const struct track
     return said;
 }
 
+// The request of a call in a process that has another one open, of a request that is there.
+static uint32_t of_open_call(struct tracker *t, struct process *p, const struct tracker_call *call,
+                             uint16_t tier) {
+    const struct call *top = call_at(t, p->top);
+    uint32_t inside = top->request;
+    if (request_at(t, inside)->token == call->token ||
+        (p->label == call->token && p->work == inside)) {
+        return inside;
+    }
+    if (!t->markers && request_find(t, call->token) == MAP_NONE && !closed_lately(t, call->token)) {
+        return request_for(t, call->token, call->time, tier);
+    }
+    // what has no return value may have been left in silence, by an exception: then it is over
+    if (top->caller != 0 || !answered_inside(t, p, call, tier)) {
+        return sent_by(t, p, call, tier);
+    }
+    if (!sent_for_another(t, call, inside)) {
+        recredit(t, p, inside, call->token);
+        return inside;
+    }
+    uint32_t index = sent_by(t, p, call, tier);
+    if (index != inside && lent_find(t, call->token)) {
+        requests_doubt(t, inside, index);
+    }
+    return index;
+}
+
 static uint32_t of_process(struct tracker *t, struct process *p, const struct tracker_call *call,
                            uint16_t tier) {
     if (p->said != 0 && !p->said_within && p->said != call->token) {
@@ -192,30 +225,8 @@ static uint32_t of_process(struct tracker *t, struct process *p, const struct tr
         }
         return index;
     }
-    if (top && alive(t, top->request, top->generation)) {
-        uint32_t inside = top->request;
-        if (request_at(t, inside)->token == call->token ||
-            (p->label == call->token && p->work == inside)) {
-            return inside;
-        }
-        if (!t->markers && request_find(t, call->token) == MAP_NONE &&
-            !closed_lately(t, call->token)) {
-            return request_for(t, call->token, call->time, tier);
-        }
-        // what has no return value may have been left in silence, by an exception: then it is over
-        if (top->caller == 0 && answered_inside(t, p, call, tier)) {
-            if (!sent_for_another(t, call, inside)) {
-                recredit(t, p, inside, call->token);
-                return inside;
-            }
-            uint32_t index = sent_by(t, p, call, tier);
-            if (index != inside && lent_find(t, call->token)) {
-                requests_doubt(t, inside, index);
-            }
-            return index;
-        }
-    }
-    return sent_by(t, p, call, tier);
+    return top && alive(t, top->request, top->generation) ? of_open_call(t, p, call, tier)
+                                                          : sent_by(t, p, call, tier);
 }
 
 uint32_t cause_find(struct tracker *t, struct process *p, const struct tracker_call *call,

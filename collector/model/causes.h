@@ -9,6 +9,11 @@ enum {
     LOOKED_BACK = 64 // episodes of a process that are looked through
 };
 
+// Whether a process has begun a request itself.
+static inline bool begun_by(const struct request *r, uint64_t pid) {
+    return r->has_begin && r->begin_pid == pid;
+}
+
 // Nobody can tell which of two requests a call belongs to. Either may be SLAB_NONE.
 static inline void requests_doubt(struct tracker *t, uint32_t one, uint32_t other) {
     if (one != SLAB_NONE) {
@@ -85,8 +90,8 @@ struct brought {
     int64_t time;      // of the call
 };
 
-// The request that a call belongs to, by what its sender was at; SLAB_NONE: to none that is still
-// open.
+// The request that a call belongs to, by what its sender was at, opened if nobody has shown its
+// label before; SLAB_NONE: to none that is still open.
 uint32_t sender_request(struct tracker *t, const struct brought *b);
 
 // -- pieces.c -------------------------------------------------------------------------------------

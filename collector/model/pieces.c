@@ -145,9 +145,6 @@ static void piece_settle(struct tracker *t, uint32_t at) {
     struct request *piece = request_at(t, at);
     struct brought b = {piece->sender, piece->token, piece->serial, piece->heard, piece->begin};
     uint32_t index = sender_request(t, &b);
-    if (index == SLAB_NONE && request_find(t, b.label) == MAP_NONE && !closed_lately(t, b.label)) {
-        index = request_for(t, b.label, b.time, TIER_NONE); // nobody has shown the label before
-    }
     if (index == SLAB_NONE || index == at) {
         spans_stale(t, piece);
         request_forget(t, at);

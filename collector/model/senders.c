@@ -53,8 +53,7 @@ static uint32_t of_sender_before(struct tracker *t, const struct brought *b, uin
                                  bool own, const struct episode *e) {
     e = episode_sent(t, b, e);
     uint32_t index = e ? work_settled(t, e->request, e->generation) : SLAB_NONE;
-    bool begun = e && (e->own || (index != SLAB_NONE && request_at(t, index)->has_begin &&
-                                  request_at(t, index)->begin_pid == b->from));
+    bool begun = e && (e->own || (index != SLAB_NONE && begun_by(request_at(t, index), b->from)));
     if (begun && !own) {
         return index;
     }
@@ -101,18 +100,14 @@ static uint32_t of_idle_sender(struct tracker *t, const struct brought *b, uint3
                                bool own) {
     const struct episode *e = episode_sent(t, b, episode_at(t, process_find(t, b->from), b->time));
     uint32_t last = e ? work_settled(t, e->request, e->generation) : SLAB_NONE;
-    bool told = e && e->clock > 0;
     if (own) {
-        if (told && last != SLAB_NONE && last != labelled && lent_find(t, b->label)) {
+        if (last != SLAB_NONE && last != labelled && e->clock > 0 && lent_find(t, b->label)) {
             // it was not yet at the one when it did the other under this label
             requests_doubt(t, labelled, last);
         }
         return labelled;
     }
-    if (last == SLAB_NONE || !e->own) {
-        return of_stranger(t, b, labelled);
-    }
-    return last;
+    return last != SLAB_NONE && e->own ? last : of_stranger(t, b, labelled);
 }
 
 // The request that a process was at under a label. Of several that have been this label's own it is
@@ -124,7 +119,8 @@ static uint32_t latest_under(const struct tracker *t, uint64_t label, uint32_t i
     return own ? labelled : index;
 }
 
-uint32_t sender_request(struct tracker *t, const struct brought *b) {
+// The request that a call belongs to, of those that are open; SLAB_NONE: it is none of these.
+static uint32_t decide(struct tracker *t, const struct brought *b) {
     uint32_t known = request_find(t, b->label);
     uint32_t labelled = known == MAP_NONE ? SLAB_NONE : known;
     struct work w = work_at(t, b->from, b->time);
@@ -158,6 +154,13 @@ uint32_t sender_request(struct tracker *t, const struct brought *b) {
         return of_sender_at_work(t, b, before, own, &w);
     }
     return of_idle_sender(t, b, own ? before : labelled, own);
+}
+
+uint32_t sender_request(struct tracker *t, const struct brought *b) {
+    uint32_t index = decide(t, b);
+    bool is_new =
+        index == SLAB_NONE && request_find(t, b->label) == MAP_NONE && !closed_lately(t, b->label);
+    return is_new ? request_for(t, b->label, b->time, TIER_NONE) : index;
 }
 
 struct strangers {

@@ -55,7 +55,7 @@ static uint32_t begun_at(const struct tracker *t, const struct process *p, int64
 // latest: its return was lost.
 static bool left_open(const struct tracker *t, const struct process *p, const struct call *call) {
     const struct request *r = request_at(t, call->request);
-    return call->request != p->begun && r->has_begin && r->has_end && r->begin_pid == p->pid;
+    return call->request != p->begun && r->has_end && begun_by(r, p->pid);
 }
 
 // The innermost of a process's open calls that had begun by a time, SLAB_NONE: none.
@@ -120,8 +120,7 @@ struct work work_at(struct tracker *t, uint64_t pid, int64_t time) {
     }
     enum work_state state = time <= e->end ? WORK_OPEN : WORK_LAST;
     uint32_t index = work_settled(t, e->request, e->generation);
-    bool own = index != SLAB_NONE && request_at(t, index)->has_begin &&
-               request_at(t, index)->begin_pid == pid;
+    bool own = index != SLAB_NONE && begun_by(request_at(t, index), pid);
     return (struct work){.state = state,
                          .begun = own,
                          .request = index,
@@ -147,7 +146,7 @@ static void look(void *context, uint32_t i, const struct live_span *record) {
 
 bool worked_for(const struct tracker *t, uint32_t index, uint64_t pid, uint64_t from) {
     const struct request *r = request_at(t, index);
-    struct looked_for l = {pid, from, from == 0 && r->has_begin && r->begin_pid == pid};
+    struct looked_for l = {pid, from, from == 0 && begun_by(r, pid)};
     if (!l.found) {
         each_record(t, r, &l, look);
     }
