@@ -76,12 +76,7 @@ begin_request(Slots, OneIn, Header, Facts) ->
 send_request(0, _) ->
     ok;
 send_request(Label, Get) ->
-    {Outcome, Lost, Identity} =
-        try
-            told(Get())
-        catch
-            _:_ -> {ok, false, undefined}
-        end,
+    {Outcome, Lost, Identity} = asked(Get),
     kprof_token:send_web(Label, Outcome, Lost, Identity).
 
 %% @doc Ends it. `Facts' is asked only when the request is traced; when it fails, the request has
@@ -90,13 +85,16 @@ send_request(Label, Get) ->
 end_request(0, _) ->
     kprof_token:end_web(0, ok, false, undefined);
 end_request(Label, Get) ->
-    {Outcome, Lost, Identity} =
-        try
-            told(Get())
-        catch
-            _:_ -> {ok, false, undefined}
-        end,
+    {Outcome, Lost, Identity} = asked(Get),
     kprof_token:end_web(Label, Outcome, Lost, Identity).
+
+%% A fun that fails has nothing to tell.
+asked(Get) ->
+    try
+        told(Get())
+    catch
+        _:_ -> {ok, false, undefined}
+    end.
 
 told(Facts) ->
     {
