@@ -59,6 +59,9 @@ state() {
      erlang:system_info(trace_control_word), [T || P <- processes(), {_, T} <- [process_info(P, sequential_trace_token)], T =/= []]}.'
 }
 
+# calls TIER: of complete requests.
+calls() { sql "SELECT coalesce(sum(calls), 0) FROM tier_stats WHERE resolution_s = 10 AND tier = '$1' AND identity = '_total'"; }
+
 # tells_seen: for each kind of request kprof counted what the clients did, to the last one, and its mean time is not over theirs, and not
 # far below: at least $least percent of it (what remains is the server's way to the entry and back, the network, and the client). Of a
 # thousand requests $may_lose at most may have lost their token: they are in no mean, but the ledger has each. Where the guard has lowered

@@ -62,7 +62,6 @@ load_http "$port" 8 400 8
 # mnesia's locker grants one process its lock while it works for another one, and under that one's token
 may_lose=10 tells_seen
 "$kprof" report --db "$db"
-calls() { sql "SELECT coalesce(sum(calls), 0) FROM tier_stats WHERE resolution_s = 10 AND tier = '$1' AND identity = '_total'"; }
 if [ "$lowered" -eq 0 ]; then
   for tier in command auth register route; do holds "$(calls $tier)" -ge 400 "calls of the tier $tier"; done
 fi

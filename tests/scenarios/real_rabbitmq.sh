@@ -54,7 +54,6 @@ load_http "$port" 8 400 8
 # the overview is worked out once for all who ask at that time, and answered to each of them under one token
 may_lose=150 tells_seen
 "$kprof" report --db "$db"
-calls() { sql "SELECT coalesce(sum(calls), 0) FROM tier_stats WHERE resolution_s = 10 AND tier = '$1' AND identity = '_total'"; }
 if [ "$lowered" -eq 0 ]; then
   holds "$(calls login)" -ge 3200 "each has been authenticated"
   for tier in augment channel; do holds "$(calls $tier)" -ge 400 "calls of the tier $tier"; done
