@@ -16,6 +16,18 @@ static void finishes(const char *commands, const char *expected) {
     script_free(run_through(commands, expected));
 }
 
+// The same of a script in three parts.
+static void finishes_with(const char *begin, const char *between, const char *end,
+                          const char *expected) {
+    struct script *s = script_new(true, 0);
+    script_run(s, begin);
+    script_run(s, between);
+    script_run(s, end);
+    script_run(s, "now 60000");
+    script_expect(s, expected);
+    script_free(s);
+}
+
 // The same, and how many calls were given to another request than their label's, or were stale.
 static void check(const char *commands, const char *expected, uint64_t recredited, uint64_t stale) {
     struct script *s = run_through(commands, expected);
@@ -202,13 +214,7 @@ static void children(void **state) {
          "incomplete 1..8;incomplete 0..9;"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct script *s = script_new(true, 0);
-        script_run(s, begin);
-        script_run(s, cases[i].between);
-        script_run(s, end);
-        script_run(s, "; now 60000");
-        script_expect(s, cases[i].expected);
-        script_free(s);
+        finishes_with(begin, cases[i].between, end, cases[i].expected);
     }
     // the label's request is over long ago: then it is nobody's
     finishes(
@@ -295,39 +301,23 @@ static void queued_behind_an_answer(void **state) {
     const char *known =
         "enter 1 A a 0; call 1 M u 1 A 5; call 1 S d 2 M 6 5; ret S d 3; ret M u 4; ret A a 5; enter 2 B a 5.5;"
         "call 2 M u 6 B 2;";
-    struct script *s = script_new(true, 0);
-    script_run(s, known);
-    script_run(s, "call 1 K k 7 M 8 7; ret K k 8; ret M u 9; ret B a 10; now 60000");
-    script_expect(
-        s,
+    finishes_with(
+        known, "", "call 1 K k 7 M 8 7; ret K k 8; ret M u 9; ret B a 10",
         "complete 0..5 self 0: Aa 0..5 self 2, >Mu 1..4 self 2 wait 1, >>Sd 2..3 self 1 wait 1, >Kk 7..8 self 0 async wait 3;"
         "complete 5.5..10 self 0: Ba 5.5..10 self 1.5, >Mu 6..9 self 3 wait 0.5;");
-    script_free(s);
     // M has asked S, with a higher serial, before it got anything else at B's: what it sent when it
     // had, it had sent before
     const char *asked = "call 2 S d 6.5 M 40 2; ret S d 6.7;";
-    s = script_new(true, 0);
-    script_run(s, known);
-    script_run(s, asked);
-    script_run(s, "call 1 K k 7 M 39 20; ret K k 8; ret M u 9; ret B a 10; now 60000");
-    script_expect(
-        s,
+    finishes_with(
+        known, asked, "call 1 K k 7 M 39 20; ret K k 8; ret M u 9; ret B a 10",
         "complete 0..5 self 0: Aa 0..5 self 2, >Mu 1..4 self 2 wait 1, >>Sd 2..3 self 1 wait 1, >Kk 7..8 self 0 async wait 3;"
         "complete 5.5..10 self 0: Ba 5.5..10 self 1.5, >Mu 6..9 self 2.8 wait 0.5, >>Sd 6.5..6.7 self 0.2 wait 0.5;");
-    script_free(s);
     // but not with a serial behind that one
-    s = script_new(true, 0);
-    script_run(s, known);
-    script_run(s, asked);
-    script_run(s, "call 1 K k 7 M 41 20; ret K k 8; ret M u 9; ret B a 10; now 60000");
-    script_expect(s, "incomplete 0..5;incomplete 5.5..10;");
-    script_free(s);
+    finishes_with(known, asked, "call 1 K k 7 M 41 20; ret K k 8; ret M u 9; ret B a 10",
+                  "incomplete 0..5;incomplete 5.5..10;");
     // an answer to what it asked for since then could have come with that serial
-    s = script_new(true, 0);
-    script_run(s, known);
-    script_run(s, "call 1 K k 7 M 9 8; ret K k 8; ret M u 9; ret B a 10; now 60000");
-    script_expect(s, "incomplete 0..5;incomplete 5.5..10;");
-    script_free(s);
+    finishes_with(known, "", "call 1 K k 7 M 9 8; ret K k 8; ret M u 9; ret B a 10",
+                  "incomplete 0..5;incomplete 5.5..10;");
 }
 
 // A label that is not known yet came from a process which is at a request's call, or was lent by
@@ -365,24 +355,16 @@ static void answered_by_a_known_one(void **state) {
     const char *begin =
         "begin 5 M 0; call 5 W d 0.5 M 3; ret W d 0.6; begin 4 A 0.1; begin 2 B 0.2;"
         "call 2 P p 0.7 B 1;";
-    const char *end = "call 5 P q 1 W 28; ret P q 2; ret P p 3; end 5 M 4; end 2 B 5; end 4 A 6;"
-                      "now 60000";
-    struct script *s = script_new(true, 0);
-    script_run(s, begin);
-    script_run(s, "call 5 A c 0.8 X 9; ret A c 0.9;"); // it has lent it to A
-    script_run(s, end);
-    script_expect(s, "incomplete 0..4;incomplete 0.2..5;"
-                     "complete 0.1..6 self 5.8: Ac 0.8..0.9 self 0.1;");
-    script_free(s);
+    const char *end = "call 5 P q 1 W 28; ret P q 2; ret P p 3; end 5 M 4; end 2 B 5; end 4 A 6";
+    // it has lent it to A
+    finishes_with(begin, "call 5 A c 0.8 X 9; ret A c 0.9;", end,
+                  "incomplete 0..4;incomplete 0.2..5;"
+                  "complete 0.1..6 self 5.8: Ac 0.8..0.9 self 0.1;");
     // nobody was lent it
-    s = script_new(true, 0);
-    script_run(s, begin);
-    script_run(s, end);
-    script_expect(s,
+    finishes_with(begin, "", end,
                   "complete 0..4 self 2.9: Wd 0.5..0.6 self 0.1 wait 0.5, Pq 1..2 self 1 wait 0.4;"
                   "complete 0.2..5 self 2.5: Pp 0.7..3 self 2.3 wait 0.5;"
                   "complete 0.1..6 self 5.9;");
-    script_free(s);
 }
 
 // What a sender was at that has nothing open, by the serial.
@@ -411,7 +393,7 @@ static void sent_before_under_the_same(void **state) {
     (void)state;
     const char *begin =
         "enter 1 M a 0; enter 2 A a 0 2; enter 4 B a 0 2; call 1 S s 1 A 5; ret S s 2; call 1 S t 3 B 20;";
-    const char *end = "ret W w 5; ret S t 6; ret A a 7; ret B a 8; ret M a 9; now 60000";
+    const char *end = "ret W w 5; ret S t 6; ret A a 7; ret B a 8; ret M a 9";
     const struct {
         const char *between, *expected;
     } cases[] = {
@@ -423,12 +405,7 @@ static void sent_before_under_the_same(void **state) {
          "complete 0..8 self 0: Ba 0..8 self 5, >St 3..6 self 2 wait 3, >>Ww 4..5 self 1 wait 1;complete 0..9 self 0: Ma 0..9 self 9;"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct script *s = script_new(true, 0);
-        script_run(s, begin);
-        script_run(s, cases[i].between);
-        script_run(s, end);
-        script_expect(s, cases[i].expected);
-        script_free(s);
+        finishes_with(begin, cases[i].between, end, cases[i].expected);
     }
 }
 
@@ -472,19 +449,14 @@ static void helper(void **state) {
          false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct script *s = script_new(true, 0);
-        script_run(s, before);
-        script_run(s, cases[i].then);
-        script_run(s, "now 60000");
-        script_expect(
-            s,
+        finishes_with(
+            before, "", cases[i].then,
             cases[i].known
                 ? "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;"
                   "complete 0..5 self 0: Aa 0..5 self 3, >Hu 1..3 self 2 wait 1;"
                   "complete 6..11 self 0: Aa 6..11 self 2, >Hu 7..10 self 2 wait 1, >>Wd 8..9 self 1 wait 1;"
                 : "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;"
                   "incomplete 0..5;incomplete 6..11;");
-        script_free(s);
     }
     // H was still at it when A began the next one
     finishes(
@@ -492,12 +464,8 @@ static void helper(void **state) {
         "enter 3 A a 6 7 H; ret H u 6.5; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11",
         "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;incomplete 0..6.5;incomplete 6..11;");
     // nobody was lent that label
-    struct script *s = script_new(true, 0);
-    script_run(s, "enter 1 A a 0; call 1 H u 1 A 1; ret H u 3; ret A a 5");
-    script_run(s, cases[0].then);
-    script_run(s, "now 60000");
-    script_expect(s, "incomplete 0..5;incomplete 6..11;");
-    script_free(s);
+    finishes_with("enter 1 A a 0; call 1 H u 1 A 1; ret H u 3; ret A a 5", "", cases[0].then,
+                  "incomplete 0..5;incomplete 6..11;");
 }
 
 // What a server calls from within a call is of that call's request, when the label came with an
