@@ -211,15 +211,6 @@ static bool stretched(struct tracker *t, struct request *r) {
     return !s.open;
 }
 
-// Calls of a complete request that go on after it is closed: their returns will be nobody's.
-static void open_spans_stale(struct tracker *t, const struct request_result *result) {
-    for (uint32_t i = 0; i < result->count; i++) {
-        if (result->spans[i].open) {
-            stale_count(t, result->spans[i].tier, 0);
-        }
-    }
-}
-
 static void request_close(struct tracker *t, uint32_t index, enum request_fate fate) {
     struct request *r = request_at(t, index);
     if (r->stretches) {
@@ -240,14 +231,11 @@ static void request_close(struct tracker *t, uint32_t index, enum request_fate f
         // saw.
         spans_stale(t, r);
     } else {
-        cause_strangers(t, index);
         struct request_result result = {.identity = identity_of(t, r),
                                         .label =
                                             t->options.events.maker ? hash_unmix(r->token) : 0};
         request_judge(t, r, fate, &result);
-        if (result.fate == REQUEST_COMPLETE && r->open > 0) {
-            open_spans_stale(t, &result);
-        }
+        cause_stale(t, index, result.fate == REQUEST_COMPLETE);
         t->options.events.finished(t->options.events.context, &result);
     }
     if (r->tokens > 0) {

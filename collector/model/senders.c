@@ -163,25 +163,33 @@ uint32_t sender_request(struct tracker *t, const struct brought *b) {
     return is_new ? request_for(t, b->label, b->time, TIER_NONE) : index;
 }
 
-struct strangers {
+struct closing {
     struct tracker *tracker;
     uint32_t index;
+    bool open;      // open calls are stale
+    bool strangers; // calls of strangers behind the end are
 };
 
-static void tell_stranger(void *context, uint32_t i, const struct live_span *record) {
+static bool of_stranger_late(const struct closing *c, const struct live_span *record) {
+    return record->parent == SPAN_NONE && record->from != record->pid &&
+           record->start > request_at(c->tracker, c->index)->end &&
+           !process_find(c->tracker, record->from) &&
+           !worked_for(c->tracker, c->index, record->from, 0);
+}
+
+static void tell_stale(void *context, uint32_t i, const struct live_span *record) {
     (void)i;
-    const struct strangers *s = context;
-    bool late = record->tier < RECORD_NONE && record->parent == SPAN_NONE &&
-                record->start > request_at(s->tracker, s->index)->end;
-    if (late && record->from != record->pid && !process_find(s->tracker, record->from) &&
-        !worked_for(s->tracker, s->index, record->from, 0)) {
-        stale_count(s->tracker, record->tier, 0);
+    const struct closing *c = context;
+    if (record->tier < RECORD_NONE &&
+        ((c->open && record->open) || (c->strangers && of_stranger_late(c, record)))) {
+        stale_count(c->tracker, record->tier, 0);
     }
 }
 
-void cause_strangers(struct tracker *t, uint32_t index) {
+void cause_stale(struct tracker *t, uint32_t index, bool complete) {
     const struct request *r = request_at(t, index);
-    if (r->strangers && r->has_end) {
-        each_record(t, r, &(struct strangers){t, index}, tell_stranger);
+    struct closing c = {t, index, complete && r->open > 0, r->strangers && r->has_end};
+    if (c.open || c.strangers) {
+        each_record(t, r, &c, tell_stale);
     }
 }

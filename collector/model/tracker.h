@@ -373,10 +373,11 @@ void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label);
 // works for the same one.
 void cause_child(struct tracker *t, const struct process *p, uint32_t index,
                  const struct live_span *spawn);
-// A request closes. Calls that came behind its end from processes of which nothing is known may be
-// its asynchronous work, as which they count, or that of whoever was lent its label: they are told
-// as calls under the label of a request that is over.
-void cause_strangers(struct tracker *t, uint32_t index);
+// A request closes. These of its calls are told as stale, each once: what is still open when it is
+// complete, as the return will be nobody's; and what came behind its end from processes of which
+// nothing is known, which may be its asynchronous work, as which it counts too, or that of whoever
+// was lent its label.
+void cause_stale(struct tracker *t, uint32_t index, bool complete);
 // Whether calls that other requests are known to have had a claim to may have been taken for this
 // one's, or the other way round.
 bool cause_doubtful(const struct tracker *t, const struct request *r);

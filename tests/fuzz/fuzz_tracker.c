@@ -116,10 +116,9 @@ static void begins(struct node *n, struct request_ref ref, bool name_it) {
     }
     const struct request *r = request_at(n->tracker, ref.index);
     if (r->identity != IDENTITY_UNDEFINED || !r->has_begin) {
-        // a marker in an entry's call might name it anew: then the name that it has would be told
-        // of nobody; and what its process
+        // A marker in an entry's call might name it anew: then the name that it has would be told
+        // of nobody. And what its process says it works for may never have begun.
         return;
-        // says it works for may never have begun
     }
     n->ref = ref;
     if (name_it) {

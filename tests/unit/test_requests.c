@@ -270,6 +270,19 @@ static void stale_tiers(void **state) {
     script_free(s);
 }
 
+// A stranger's call behind the end, or one that is still open when the request closes, is stale as
+// well as told, but not twice when it is both.
+static void stale_once(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "begin 1 A 0; end 1 A 10; call 1 C a 11 X; ret C a 12; call 1 D b 13 X;"
+                  "call 1 E c 14 A; now 9000");
+    script_expect(s, "complete 0..10 self 10: Ca 11..12 self 0 async, Db 13.. async open, "
+                     "Ec 14.. async open wait 14;");
+    assert_string_equal(s->stale, "abc");
+    script_free(s);
+}
+
 static void expired(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
@@ -1003,6 +1016,7 @@ int main(void) {
         cmocka_unit_test(expired),
         cmocka_unit_test(stale),
         cmocka_unit_test(stale_tiers),
+        cmocka_unit_test(stale_once),
         cmocka_unit_test(reasons),
         cmocka_unit_test(closed_tokens),
         cmocka_unit_test(interleaved),
