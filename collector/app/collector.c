@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "app/pipeline.h"
+#include "ingest/pipeline.h"
 #include "app/roster.h"
 #include "app/rows.h"
 #include "app/service.h"

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/capture.h"
-#include "app/pipeline.h"
+#include "ingest/capture.h"
+#include "ingest/pipeline.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"

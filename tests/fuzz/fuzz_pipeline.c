@@ -2,7 +2,7 @@
 // The pipeline as a whole: two nodes that say hello, tell their tiers, clocks, totals and gaps,
 // stream frames in pieces, and come and go in any order, through what the collector does with them;
 // without sockets. Every complete request stands in the ledger once.
-#include "app/pipeline.h"
+#include "ingest/pipeline.h"
 #include "app/rows.h"
 #include "app/shim_link.h"
 #include "app/tool_link.h"

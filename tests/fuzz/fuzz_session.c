@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../collector/net/internal.h"
-#include "app/pipeline.h"
+#include "net/internal.h"
+#include "ingest/pipeline.h"
 #include "app/shim_link.h"
 #include "app/tool_link.h"
 #include "base/log.h"

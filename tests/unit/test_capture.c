@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/capture.h"
+#include "ingest/capture.h"
 
 #include "trace_bytes.h"
 

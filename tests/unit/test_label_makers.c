@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/label_makers.h"
+#include "ingest/label_makers.h"
 
 #include "model/directory.h"
 #include "unit.h"

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "app/pipeline.h"
+#include "ingest/pipeline.h"
 #include "base/limits.h"
 #include "model/keep.h"
 #include "model/live.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/pipeline.h"
+#include "ingest/pipeline.h"
 
 #include <inttypes.h>
 
-#include "app/capture.h"
+#include "ingest/capture.h"
 #include "base/limits.h"
 #include "captures.h"
 #include "trace_bytes.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/recording.h"
+#include "ingest/recording.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/pipeline.h"
+#include "ingest/pipeline.h"
 #include "base/log.h"
 #include "captures.h"
 #include "codec/frame.h"

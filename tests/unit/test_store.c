@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "../../collector/store/internal.h"
+#include "store/internal.h"
 #include "store/retention.h"
 
 enum { NOON = 1763640000 }; // 2025-11-20T12:00:00Z

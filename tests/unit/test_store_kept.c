@@ -3,7 +3,7 @@
 // ever offered.
 #include "store_fixture.h"
 
-#include "../../collector/store/internal.h"
+#include "store/internal.h"
 #include "store/retention.h"
 
 enum {

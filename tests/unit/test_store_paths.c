@@ -3,7 +3,7 @@
 // they are old.
 #include "store_fixture.h"
 
-#include "../../collector/store/internal.h"
+#include "store/internal.h"
 
 enum { NOON = 1763640000 };
 

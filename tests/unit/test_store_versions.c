@@ -2,7 +2,7 @@
 // Files of other versions of the schema: what is refused, and how a file comes to the next version.
 #include "store_fixture.h"
 
-#include "../../collector/store/internal.h"
+#include "store/internal.h"
 
 enum { NOON = 1763640000 };
 

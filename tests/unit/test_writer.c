@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "../../collector/store/internal.h"
+#include "store/internal.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "store/writer.h"

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "app/pipeline.h"
+#include "ingest/pipeline.h"
 #include "base/bytes.h"
 #include "base/limits.h"
 #include "base/rate.h"

@@ -8,9 +8,9 @@
 //   deliver.c          what a message means to the tracker
 #pragma once
 
-#include "app/identify.h"
-#include "app/label_makers.h"
-#include "app/pipeline.h"
+#include "ingest/identify.h"
+#include "ingest/label_makers.h"
+#include "ingest/pipeline.h"
 #include "base/limits.h"
 #include "base/rate.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/recording.h"
+#include "ingest/recording.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
 // its recording. Runs on the event loop's thread.
 #pragma once
 
-#include "app/pipeline.h"
-#include "app/recording.h"
+#include "ingest/pipeline.h"
+#include "ingest/recording.h"
 #include "app/roster.h"
 #include "base/buffer.h"
 #include "net/server.h"

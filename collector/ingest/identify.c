@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/identify.h"
+#include "ingest/identify.h"
 
 #include <stdlib.h>
 
