@@ -58,7 +58,7 @@ CREATE TABLE stat_rows (
     p95_ns       REAL,
     p99_ns       REAL,
     p999_ns      REAL,
-    histogram    BLOB NOT NULL,     -- of the durations of all calls in ns, in the form of include/model/histogram.h
+    histogram    BLOB NOT NULL,     -- of the durations of all calls in ns, in the form of include/model/stats/histogram.h
     PRIMARY KEY (resolution_s, bucket_start, node_id, identity_id, tier_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -182,7 +182,7 @@ CREATE TABLE kept_spans (
     async       INTEGER NOT NULL,  -- 1: ended after its request
     outcome     INTEGER NOT NULL,  -- 0: returned, 1: ended by an exception, 2: no return was seen, 3: how it ended is not known
     caller      INTEGER,           -- the process that its token came from, of another node; NULL: none, or not known. Programs that
-                                   -- know how processes are numbered (message_process in include/model/message.h) put the parts of a
+                                   -- know how processes are numbered (message_process in include/model/message/message.h) put the parts of a
                                    -- request together by it, as kprof slow does
     PRIMARY KEY (request_id, span)
 ) STRICT, WITHOUT ROWID;

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/buffer.h"
-#include "model/directory.h"
-#include "model/stats.h"
+#include "model/directory/directory.h"
+#include "model/stats/stats.h"
 
 struct rows {
     const struct stats *stats;

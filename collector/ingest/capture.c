@@ -2,8 +2,8 @@
 #include "ingest/capture.h"
 
 #include "codec/frame.h"
-#include "model/message.h"
-#include "model/requests.h"
+#include "model/message/message.h"
+#include "model/requests/requests.h"
 
 enum { FRAMES = 2000 }; // looked at, at most
 

@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
-#include "model/directory.h"
+#include "model/directory/directory.h"
 
 struct question {
     uint64_t key;

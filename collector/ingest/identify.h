@@ -5,8 +5,8 @@
 #pragma once
 
 #include "base/map.h"
-#include "model/message.h"
-#include "model/requests.h"
+#include "model/message/message.h"
+#include "model/requests/requests.h"
 
 struct identify {
     // hash of function and arguments -> identity, DIRECTORY_NONE: it names nothing

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/label_makers.h"
 
-#include "model/directory.h"
+#include "model/directory/directory.h"
 
 bool label_makers_init(struct label_makers *m) {
     *m = (struct label_makers){0};

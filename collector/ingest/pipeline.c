@@ -9,7 +9,7 @@
 #include "base/time_math.h"
 #include "codec/frame.h"
 #include "codec/mfa.h"
-#include "model/keep.h"
+#include "model/stats/keep.h"
 
 struct pipeline *pipeline_new(const struct pipeline_options *options) {
     struct pipeline *p = calloc(1, sizeof *p);

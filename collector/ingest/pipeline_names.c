@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/keep.h"
+#include "model/stats/keep.h"
 #include "pipeline_node.h"
 
 enum { IDENTITIES = LIMIT_IDENTITIES + IDENTITIES_FIXED };

@@ -5,7 +5,7 @@
 
 #include "base/time_math.h"
 #include "codec/frame.h"
-#include "model/keep.h"
+#include "model/stats/keep.h"
 
 enum {
     ADVANCE_NS = 50000000, // stream time between two looks for what is over

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/text_time.h"
 #include "codec/frame.h"
-#include "model/message_values.h"
+#include "model/message/message_values.h"
 
 enum { SAME_NAMES = 1000 }; // streams of a node that begin within one second
 

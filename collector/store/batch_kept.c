@@ -4,7 +4,7 @@
 // earlier. So the order of the batches decides nothing but the last.
 #include "internal.h"
 
-#include "model/message.h"
+#include "model/message/message.h"
 
 enum { PID_BYTES = 32 };
 

@@ -6,7 +6,7 @@
 
 #include "base/map.h"
 #include "base/time_math.h"
-#include "model/message.h"
+#include "model/message/message.h"
 #include "tool/slow.h"
 
 enum { DEEPEST = 256 }; // calls that are looked through, one above the other

@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/account.h"
-#include "model/directory.h"
-#include "model/live.h"
-#include "model/message.h"
-#include "model/tier_set.h"
+#include "model/directory/directory.h"
+#include "model/message/message.h"
+#include "model/message/tier_set.h"
+#include "model/stats/account.h"
+#include "model/stats/live.h"
 
 struct pipeline;
 struct pipeline_node;

@@ -3,8 +3,8 @@
 // disk ends the recording, never the collecting.
 //
 // Returned values and the reasons of exceptions are left out unless they are wanted
-// (model/message_values.h): a frame that cannot be understood becomes one that a replay counts as
-// undecodable, too, and behind what is no frame at all nothing is kept.
+// (model/message/message_values.h): a frame that cannot be understood becomes one that a replay
+// counts as undecodable, too, and behind what is no frame at all nothing is kept.
 #pragma once
 
 #include "base/bytes.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/histogram.h"
+#include "model/stats/histogram.h"
 #include "store/store.h"
 
 // Which rows. Buckets that only overlap the time count whole; what was taken is told in the answer.

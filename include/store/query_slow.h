@@ -58,8 +58,8 @@ struct slow_span {
     const char *outcome; // "ok", "error", "open", "unknown" (returns => none)
     const char *node;    // that it ran on; NULL: the request's. The store knows no others
     bool async;
-    // the process of another node that it was made for, as message_process (model/message.h) has
-    // it; 0: not known
+    // the process of another node that it was made for, as message_process
+    // (model/message/message.h) has it; 0: not known
     uint64_t caller;
 };
 

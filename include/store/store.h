@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/directory.h"
-#include "model/stats.h"
+#include "model/directory/directory.h"
+#include "model/stats/stats.h"
 
 enum store_status {
     STORE_OK,

@@ -10,8 +10,8 @@
 #include "codec/control.h"
 #include "codec/term.h"
 #include "fuzz.h"
-#include "model/requests.h"
-#include "model/stats.h"
+#include "model/requests/requests.h"
+#include "model/stats/stats.h"
 
 enum { FUZZ_NODES = 2, FUZZ_RUNS = 60 };
 

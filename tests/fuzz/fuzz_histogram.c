@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stored histogram: malformed bytes change nothing, others can be written and read again with the
 // same counts.
-#include "model/histogram.h"
+#include "model/stats/histogram.h"
 
 #include "fuzz.h"
 

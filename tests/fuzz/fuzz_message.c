@@ -4,7 +4,7 @@
 // reads the same. Without the values of the node it still is the same to a replay, and what is left
 // of values is a class and a pid.
 #include "codec/frame.h"
-#include "model/message_values.h"
+#include "model/message/message_values.h"
 
 #include "fuzz.h"
 

@@ -7,7 +7,7 @@
 #include "codec/control.h"
 #include "codec/frame.h"
 #include "codec/term.h"
-#include "model/histogram.h"
+#include "model/stats/histogram.h"
 #include "net/auth.h"
 
 static const char *to;

@@ -3,7 +3,7 @@
 // at times that run back too, for two nodes that share a pool: every request that began is told
 // once, every call stands in a request or is counted as stale, spans form a tree with times that
 // can be, and when all is over nothing is kept.
-#include "model/tracker.h"
+#include "model/requests/tracker.h"
 
 #include "fuzz.h"
 

@@ -35,9 +35,9 @@
 
 #include "unit.h"
 
-#include "model/directory.h"
-#include "model/requests.h"
-#include "model/tier_set.h"
+#include "model/directory/directory.h"
+#include "model/message/tier_set.h"
+#include "model/requests/requests.h"
 
 enum { SCRIPT_MS = 1000000 };
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "model/directory.h"
-#include "model/stats.h"
+#include "model/directory/directory.h"
+#include "model/stats/stats.h"
 #include "store/store.h"
 
 static char fixture_dir[64];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/directory.h"
+#include "model/directory/directory.h"
 
 #include "base/limits.h"
 #include "unit.h"

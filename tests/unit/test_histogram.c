@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/histogram.h"
+#include "model/stats/histogram.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/keep.h"
+#include "model/stats/keep.h"
 
 #include "base/limits.h"
-#include "model/directory.h"
+#include "model/directory/directory.h"
 #include "unit.h"
 
 static const int64_t SECOND = 1000000000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/label_makers.h"
 
-#include "model/directory.h"
+#include "model/directory/directory.h"
 #include "unit.h"
 
 static uint64_t label(uint32_t start, uint32_t counter) {

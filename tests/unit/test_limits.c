@@ -4,11 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ingest/pipeline.h"
 #include "base/limits.h"
-#include "model/keep.h"
-#include "model/live.h"
-#include "model/requests.h"
+#include "ingest/pipeline.h"
+#include "model/requests/requests.h"
+#include "model/stats/keep.h"
+#include "model/stats/live.h"
 #include "unit.h"
 
 enum { MB = 1000000, OCTAVES = 64 };

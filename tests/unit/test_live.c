@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/live.h"
+#include "model/stats/live.h"
 
-#include "model/directory.h"
+#include "model/directory/directory.h"
 #include "unit.h"
 
 static void add(struct live *l, uint16_t identity, int64_t duration, bool error) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/message.h"
+#include "model/message/message.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/message_values.h"
+#include "model/message/message_values.h"
 
 #include "captures.h"
 #include "codec/frame.h"

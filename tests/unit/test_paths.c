@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/paths.h"
+#include "model/directory/paths.h"
 
 #include "base/limits.h"
 #include "unit.h"

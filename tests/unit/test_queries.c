@@ -10,8 +10,8 @@
 #include <math.h>
 #include <time.h>
 
-#include "model/account.h"
-#include "model/keep.h"
+#include "model/stats/account.h"
+#include "model/stats/keep.h"
 
 enum { REQUESTS = 40, MS = 1000000, RESULT_BYTES = 4096 };
 

@@ -3,7 +3,7 @@
 // the command on a database.
 #include "tool_fixture.h"
 
-#include "model/message.h"
+#include "model/message/message.h"
 #include "tool/slow.h"
 #include "tool/text.h"
 

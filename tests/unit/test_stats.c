@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/stats.h"
+#include "model/stats/stats.h"
 
 #include "base/limits.h"
-#include "model/directory.h"
+#include "model/directory/directory.h"
 #include "unit.h"
 
 static void a_key_has_one_row(void **state) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/tier_set.h"
+#include "model/message/tier_set.h"
 
 #include "base/limits.h"
 #include "unit.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/live.h"
+#include "model/stats/live.h"
 
 #include <stdlib.h>
 
-#include "model/directory.h"
+#include "model/directory/directory.h"
 
 enum { IDENTITIES = LIMIT_IDENTITIES + IDENTITIES_FIXED }; // as many as a directory has
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/message_learned.h"
+#include "model/message/message_learned.h"
 
 #include "base/hash.h"
 

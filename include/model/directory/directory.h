@@ -12,7 +12,7 @@
 
 #include "base/limits.h"
 #include "base/names.h"
-#include "model/paths.h"
+#include "model/directory/paths.h"
 
 enum {
     IDENTITY_TOTAL = 0,     // "_total": all identities together

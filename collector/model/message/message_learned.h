@@ -4,7 +4,7 @@
 // here, for the next ones.
 #pragma once
 
-#include "model/message.h"
+#include "model/message/message.h"
 
 // Reads a message that ends where the cursor does, if it is of the known shapes; the same as the
 // slow way would, except that a returned value, which can be any size and is of no use, is not

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files behind model/requests.h share: a tracker's parts, and the small functions that all
-// of them use.
+// What the files behind model/requests/requests.h share: a tracker's parts, and the small functions
+// that all of them use.
 //
 //   requests.c        a request's life: opened, named, ended, closed
 //   request_spans.c   its spans and other records, and what they are worth in the end
@@ -14,10 +14,10 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/slab.h"
-#include "model/directory.h"
-#include "model/message.h"
-#include "model/requests.h"
-#include "model/tier_set.h"
+#include "model/directory/directory.h"
+#include "model/message/message.h"
+#include "model/message/tier_set.h"
+#include "model/requests/requests.h"
 
 enum {
     CHUNK_SPANS = 7,

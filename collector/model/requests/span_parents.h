@@ -3,7 +3,7 @@
 // process. request_tree.h tells the rules.
 #pragma once
 
-#include "model/request_tree.h"
+#include "model/requests/request_tree.h"
 
 struct span_parents; // scratch memory, reused
 

@@ -5,8 +5,8 @@
 
 #include "base/map.h"
 #include "codec/term.h"
-#include "model/directory.h"
-#include "model/message.h"
+#include "model/directory/directory.h"
+#include "model/message/message.h"
 
 enum {
     TIER_NONE = UINT16_MAX // of a function that is traced for another reason

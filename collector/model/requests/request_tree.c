@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/request_tree.h"
+#include "model/requests/request_tree.h"
 
 #include <stdlib.h>
 #include <string.h>

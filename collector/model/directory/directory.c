@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/directory.h"
+#include "model/directory/directory.h"
 
 #include <stdlib.h>
 

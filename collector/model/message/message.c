@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/message.h"
+#include "model/message/message.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "model/message_learned.h"
+#include "model/message/message_learned.h"
 
 uint32_t message_frame(struct slice body, struct cursor *c) {
     *c = cursor_of(body.data, body.len);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/stats.h"
+#include "model/stats/stats.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/limits.h"
-#include "model/directory.h"
+#include "model/directory/directory.h"
 
 enum {
     LEDGER_ROWS = LIMIT_STAT_ROWS + LIMIT_NODES, // the last ones only for nodes that have none

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/keep.h"
+#include "model/stats/keep.h"
 
 #include <stdlib.h>
 
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/slab.h"
-#include "model/directory.h"
+#include "model/directory/directory.h"
 
 // What one kept request is compared by.
 struct place {

@@ -2,9 +2,9 @@
 // Enters finished requests into the statistics. Pure but for the rows it makes.
 #pragma once
 
-#include "model/paths.h"
-#include "model/requests.h"
-#include "model/stats.h"
+#include "model/directory/paths.h"
+#include "model/requests/requests.h"
+#include "model/stats/stats.h"
 
 struct account {
     struct stats *stats;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/buffer.h"
-#include "model/message.h"
+#include "model/message/message.h"
 
 // Appends a frame's body as a replay needs it. [] stands for a returned value, but for the process
 // that a spawn function returned, and for the reason of an exception; messages of no use here are

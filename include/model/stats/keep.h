@@ -10,7 +10,7 @@
 // LIMIT_KEEP_RECORDS; what does not fit is taken without comparing.
 #pragma once
 
-#include "model/account.h"
+#include "model/stats/account.h"
 
 struct keep; // opaque; one thread
 

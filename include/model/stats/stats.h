@@ -13,12 +13,12 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/slab.h"
-#include "model/directory.h"
-#include "model/histogram.h"
+#include "model/directory/directory.h"
+#include "model/stats/histogram.h"
 
 struct stat_key {
     int64_t bucket_start; // seconds since 1970 UTC, a multiple of the bucket's length
-    uint16_t node;        // ids of model/directory.h
+    uint16_t node;        // ids of model/directory/directory.h
     uint16_t identity;
     uint16_t tier;
 };
@@ -95,7 +95,7 @@ struct path_row {
     int64_t bucket_start;
     uint16_t node;
     uint16_t identity;
-    uint32_t path; // of model/paths.h
+    uint32_t path; // of model/directory/paths.h
     uint64_t calls;
     uint64_t errors;
     uint64_t async_calls;
@@ -126,7 +126,7 @@ enum kept_reason {
     KEPT_REASONS
 };
 
-// A span of a kept request: as in model/request_tree.h, times from the request's begin.
+// A span of a kept request: as in model/requests/request_tree.h, times from the request's begin.
 struct kept_span {
     int64_t start;
     int64_t duration; // 0 when open

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "base/limits.h"
-#include "model/histogram.h"
-#include "model/requests.h"
+#include "model/requests/requests.h"
+#include "model/stats/histogram.h"
 
 struct live_row {
     uint16_t identity;    // directory id

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/account.h"
+#include "model/stats/account.h"
 
 #include "base/limits.h"
-#include "model/directory.h"
+#include "model/directory/directory.h"
 
 int64_t account_bucket(const struct account *a, int64_t time) {
     int64_t length = a->bucket_s * 1000000000;

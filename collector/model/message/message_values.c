@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/message_values.h"
+#include "model/message/message_values.h"
 
 static const uint8_t EMPTY[] = {TERM_NIL};
 static const uint8_t USELESS[] = {TERM_SMALL_TUPLE, 2, TERM_SMALL_ATOM_UTF8, 4, 'd', 'r', 'o', 'p',
