@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool/attach.h"
+#include "tool/attach/attach.h"
 #include "tool/command.h"
 #include "tool/node.h"
 

@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "codec/json.h"
 #include "tool/command.h"
-#include "tool/nodes.h"
+#include "tool/nodes/nodes.h"
 #include "tool/reach.h"
 #include "tool/text.h"
 

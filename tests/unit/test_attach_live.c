@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The live table of kprof attach, from messages as the collector sends them.
-#include "tool/attach_live.h"
+#include "tool/attach/live.h"
 
 #include "base/limits.h"
 #include "unit.h"

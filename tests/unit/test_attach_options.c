@@ -4,7 +4,7 @@
 
 #include <fcntl.h>
 
-#include "tool/attach.h"
+#include "tool/attach/attach.h"
 #include "tool/command.h"
 
 enum { MOST_WORDS = 16 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kprof nodes and kprof trace against a collector's own parts (roster.c, tool_link.c, pipeline.c)
 // in a process of its own, with a shim that is played here.
-#include "tool/nodes.h"
+#include "tool/nodes/nodes.h"
 
 #include <arpa/inet.h>
 #include <event2/event.h>

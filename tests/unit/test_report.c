@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// report.c, report_table.c, report_json.c, text.c and main.c: the table to the letter, and the tool
+// Files of report/ and tool/report/, text.c and main.c: the table to the letter, and the tool
 // as people run it.
 #include "tool_fixture.h"
 
 #include <locale.h>
 
-#include "tool/report.h"
+#include "report/trust.h"
+#include "tool/report/print.h"
 #include "tool/text.h"
 
 enum { NOON = 1763640000, MS = 1000000 };
@@ -315,7 +316,7 @@ static void expect_trust(const struct ledger_row *ledger, const char *verdict,
     struct report r;
     struct buffer out = buffer_make(4096);
     assert_true(report_make(&r, &sums));
-    assert_string_equal(report_verdict(&sums), verdict);
+    assert_string_equal(trust_verdict(&sums), verdict);
     report_trust(&r, &out);
     buffer_append(&out, "", 1);
     assert_false(out.failed);

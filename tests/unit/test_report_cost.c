@@ -3,7 +3,7 @@
 // the advice.
 #include "tool_fixture.h"
 
-#include "tool/report_cost.h"
+#include "tool/report/print.h"
 
 enum { NOON = 1763640000, MS = 1000000 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// slow.c, slow_table.c, slow_waterfall.c and slow_json.c: the text to the letter from structs, and
+// Files of report/ and tool/slow/: the text to the letter from structs, and
 // the command on a database.
 #include "tool_fixture.h"
 
 #include "model/message/message.h"
-#include "tool/slow.h"
+#include "tool/slow/print.h"
 #include "tool/text.h"
 
 enum { MS = 1000000 };

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/report.h"
+
+#include "base/text_time.h"
+#include "base/time_math.h"
+#include "codec/json.h"
+#include "report/trust.h"
+
+static void key_us(struct json *j, const char *key, double ns) {
+    json_key_number(j, key, ns / 1000, 3);
+}
+
+static void names(struct json *j, const char *key, const char *const *list, uint32_t count) {
+    json_key(j, key);
+    json_open(j, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        json_text(j, list[i]);
+    }
+    json_close(j, ']');
+}
+
+static void quantiles(struct json *j, const struct query_row *row) {
+    static const struct {
+        const char *key;
+        double q;
+    } list[] = {{"p25_us", 0.25}, {"p50_us", 0.5},  {"p75_us", 0.75},  {"p90_us", 0.9},
+                {"p95_us", 0.95}, {"p99_us", 0.99}, {"p999_us", 0.999}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        key_us(j, list[i].key, query_quantile(row, list[i].q));
+    }
+}
+
+static void one_row(struct json *j, const struct query_row *row, const struct query_row *request) {
+    double requests = request && request->calls ? (double)request->calls : 0;
+    json_open(j, '{');
+    json_key_text(j, "identity", row->identity);
+    json_key_text(j, "tier", row->tier);
+    json_key_int(j, "requests", (int64_t)row->requests);
+    json_key_int(j, "calls", (int64_t)row->calls);
+    json_key_int(j, "errors", (int64_t)row->errors);
+    json_key_int(j, "async_calls", (int64_t)row->async_calls);
+    key_us(j, "total_us", (double)row->total_ns);
+    key_us(j, "self_us", (double)row->self_ns);
+    key_us(j, "async_us", (double)row->async_ns);
+    key_us(j, "wait_us", (double)row->wait_ns);
+    key_us(j, "gc_us", (double)row->gc_ns);
+    key_us(j, "off_cpu_us", (double)row->off_cpu_ns);
+    key_us(j, "mean_us", row->calls ? (double)row->duration_ns / (double)row->calls : 0);
+    key_us(j, "stddev_us", query_stddev(row));
+    key_us(j, "min_us", (double)row->min_ns);
+    key_us(j, "max_us", (double)row->max_ns);
+    quantiles(j, row);
+    key_us(j, "per_request_us", requests > 0 ? (double)row->total_ns / requests : 0);
+    key_us(j, "async_per_request_us", requests > 0 ? (double)row->async_ns / requests : 0);
+    key_us(j, "wait_per_request_us", requests > 0 ? (double)row->wait_ns / requests : 0);
+    json_close(j, '}');
+}
+
+static void ledger(struct json *j, const struct query_sums *sums) {
+    const struct ledger_row *l = &sums->ledger;
+    json_key(j, "ledger");
+    json_open(j, '{');
+#define KEY_COUNT(column) json_key_int(j, #column, (int64_t)l->column);
+    LEDGER_COLUMNS(KEY_COUNT)
+#undef KEY_COUNT
+    json_key_text(j, "verdict", trust_verdict(sums));
+    json_close(j, '}');
+    json_key(j, "bias");
+    trust_biased(sums) ? json_text(j, "low") : json_null(j);
+    json_key(j, "stale_tiers");
+    json_open(j, '[');
+    for (uint32_t i = 0; i < sums->stale_count; i++) {
+        json_open(j, '{');
+        json_key_text(j, "tier", sums->stale[i].tier);
+        json_key_int(j, "calls", (int64_t)sums->stale[i].calls);
+        json_key_int(j, "stale_calls", (int64_t)sums->stale[i].stale_calls);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
+void report_json(const struct report *r, struct buffer *out) {
+    struct json j = json_make(out);
+    char from[TEXT_TIME_BYTES], until[TEXT_TIME_BYTES];
+    bool any = r->sums->count > 0 || r->sums->has_ledger;
+    json_open(&j, '{');
+    json_key(&j, "from");
+    any ? json_text(&j, text_time_format(time_of_seconds(r->sums->first_s), false, from))
+        : json_null(&j);
+    json_key(&j, "until");
+    any ? json_text(&j, text_time_format(time_of_seconds(r->sums->last_s), false, until))
+        : json_null(&j);
+    json_key_int(&j, "resolution_s", r->sums->resolution_s);
+    names(&j, "tiers", r->tiers, r->tier_count);
+    names(&j, "identities", r->identities, r->identity_count);
+    json_key(&j, "rows");
+    json_open(&j, '[');
+    for (uint32_t i = 0; i < r->identity_count; i++) {
+        const struct query_row *request = report_cell(r, i, r->tier_count);
+        for (uint32_t t = 0; t <= r->tier_count; t++) {
+            const struct query_row *row =
+                report_cell(r, i, (t + r->tier_count) % (r->tier_count + 1)); // "_total" first
+            if (row) {
+                one_row(&j, row, request);
+            }
+        }
+    }
+    json_close(&j, ']');
+    ledger(&j, r->sums);
+    json_close(&j, '}');
+    buffer_text(out, "\n");
+}

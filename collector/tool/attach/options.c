@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "base/names.h"
+#include "base/text_time.h"
+#include "tool/attach/attach.h"
+#include "tool/command.h"
+
+enum { FILE_BYTES = 1 << 20, CHUNK = 65536 };
+
+const char attach_help[] =
+    "usage: kprof attach NODE [--tier NAME=M:F/A]... [--entry M:F/A]... [OPTIONS]\n"
+    "       kprof attach NODE --config FILE [OPTIONS]\n"
+    "\n"
+    "Traces the running Erlang or Elixir node NODE (name@host, as node() says in it; without\n"
+    "@host one on this host) until Ctrl-C, TERM or the end of --for, and takes everything back\n"
+    "out of it. The node needs nothing but OTP 25 or newer with runtime_tools; this host needs\n"
+    "no Erlang. When NODE restarts, tracing starts again. When this command is killed, the node\n"
+    "takes kprof out by itself within 10 s.\n"
+    "\n"
+    "What is traced:\n"
+    "  --tier NAME=M:F/A       time the calls of this function as a tier; give it for every tier\n"
+    "  --entry M:F/A           each call of this function is a request; it may be given more\n"
+    "                          than once. Without it the application must mark its requests\n"
+    "                          (kprof:do_apply/3). With ,returns=none behind it what it returns\n"
+    "                          does not leave the node, and requests that fail may be incomplete\n"
+    "  --identity M:F/A:N      argument N (1 is the first) of this call names the request, an\n"
+    "                          atom or text; a Plug.Conn is called GET /users/*, another struct\n"
+    "                          or a record by its name, what has none undefined. Or an Erlang\n"
+    "                          fun as text, which can look into them, 'fun({shop_http, handle,\n"
+    "                          [Route | _]}) -> Route; (_) -> undefined end'\n"
+    "  --sample N|R/s          trace one request in N, or at most R requests a second: that one\n"
+    "                          not with --entry\n"
+    "  --config FILE           the options of kprof:start_trace/1 as Erlang terms, each or one\n"
+    "                          list of them ended by a full stop; they are evaluated on NODE.\n"
+    "                          What is given besides goes before them\n"
+    "  --wait                  a module or function that is not there is no mistake: it is\n"
+    "                          traced once it is\n"
+    "M:F/A is shop_http:handle/2, 'my mod':'do it'/2, or as Elixir writes it: MyApp.Repo.all/2,\n"
+    ":ets.lookup/2.\n"
+    "\n"
+    "How NODE is reached, and for how long:\n"
+    "  --cookie-file FILE      a file with the node's cookie (default: ~/.erlang.cookie), which\n"
+    "                          others may not write and should not read; the cookie never stands\n"
+    "                          on a command line\n"
+    "  --for TIME              end after this time, such as 60s or 5m\n"
+    "\n"
+    "How NODE, and this command for its live table, reach the collector; NODE is sent what is in\n"
+    "the files:\n" REACH_HELP
+    "What they leave out FILE of --config may say: {collector, {Host, Port}}, {secret_file,\n"
+    "File} and {tls, Map}. The files that FILE names are NODE's, their names best absolute: they\n"
+    "are read there, and what is in them is sent to this command.\n"
+    "\n"
+    "A terminal shows a table of the last second and of what was counted and lost since the\n"
+    "beginning:\n"
+    "  --json                  instead, and without a terminal too: each second a JSON object in\n"
+    "                          a line\n"
+    "\n"
+    "Exit status\n"
+    "  0 ended as told, or by kprof detach      5 the node's OTP is older than 25\n"
+    "  1 something else                         6 what is to be traced is wrong\n"
+    "  2 wrong usage                            7 the node does not load the shim\n"
+    "  3 the node is not up, or is gone         8 the collector is not there, or no trace port\n"
+    "  4 wrong cookie, or no cookie file        9 traced already by somebody else\n";
+
+// -- what detach reads, too -----------------------------------------------------------------------
+
+int attach_read_node(const char *command, const char *node, const char *cookie_file,
+                     struct node_name *name, char cookie[COOKIE_BYTES], char *warning) {
+    char host[256], own[COOKIE_WARNING_BYTES];
+    struct dist_error e;
+    if (gethostname(host, sizeof host) != 0) {
+        strcpy(host, "localhost");
+    }
+    host[sizeof host - 1] = 0;
+    host[strcspn(host, ".")] = 0;
+    if (!node_name_parse(node, host, name)) {
+        return command_fail(command, EXIT_USAGE,
+                            "%s is no name of a node: want name@host, as node() says in it", node);
+    }
+    if (!cookie_read(cookie_file, cookie, warning ? warning : own, &e)) {
+        return command_fail(command, (int)e.status, "%s", e.text);
+    }
+    if (!warning && *own) {
+        fprintf(stderr, "kprof %s: warning: %s\n", command, own);
+    }
+    return EXIT_SUCCESS;
+}
+
+const char *attach_own_name(void) {
+    static char name[40]; // the prefix is known to kprof_attach:leave/1
+    snprintf(name, sizeof name, "kprof_attach_%ld", (long)getpid());
+    return name;
+}
+
+// -- values ---------------------------------------------------------------------------------------
+
+static int wrong(const char *option, const char *text, const char *want) {
+    return command_fail("attach", EXIT_USAGE, "--%s %s: want %s", option, text, want);
+}
+
+// NAME=M:F/A
+static int take_tier(struct attach_options *o, const char *text) {
+    const char *equals = strchr(text, '=');
+    if (o->trace.tier_count == SHIM_TIERS) {
+        return wrong("tier", text, "fewer tiers");
+    }
+    struct shim_tier *tier = &o->tiers[o->trace.tier_count];
+    if (!equals || equals == text || !mfa_parse(equals + 1, &tier->mfa)) {
+        return wrong("tier", text,
+                     "NAME=MODULE:FUNCTION/ARITY, such as db=my_db:query/2 or db=MyApp.Repo.all/2");
+    }
+    tier->name = slice_of((const uint8_t *)text, (size_t)(equals - text));
+    if (tier->name.len > LIMIT_NAME_BYTES || !names_is_clean(tier->name)) {
+        return wrong("tier", text, "printable UTF-8 of at most 120 bytes as its name");
+    }
+    o->trace.tiers = o->tiers;
+    o->trace.tier_count++;
+    return EXIT_SUCCESS;
+}
+
+static int take_entry(struct attach_options *o, const char *text) {
+    if (o->trace.entry_count == SHIM_ENTRIES) {
+        return wrong("entry", text, "fewer entries");
+    }
+    static const char blind[] = ",returns=none";
+    struct shim_entry *entry = &o->entries[o->trace.entry_count];
+    char mfa[MFA_TEXT_BYTES];
+    size_t len = strlen(text), end = sizeof blind - 1;
+    entry->blind = len > end && strcmp(text + len - end, blind) == 0;
+    snprintf(mfa, sizeof mfa, "%.*s", (int)(entry->blind ? len - end : len), text);
+    if (len >= sizeof mfa || !mfa_parse(mfa, &entry->mfa)) {
+        return wrong("entry", text, "MODULE:FUNCTION/ARITY, or MODULE:FUNCTION/ARITY,returns=none");
+    }
+    o->trace.entries = o->entries;
+    o->trace.entry_count++;
+    return EXIT_SUCCESS;
+}
+
+static int take_identity(struct attach_options *o, const char *text) {
+    const char *start = text + strspn(text, " \t\n");
+    if (strncmp(start, "fun", 3) == 0 && strchr("( \t\n", start[3])) {
+        o->trace.identity_fun = start;
+        o->trace.identity = NULL; // the last one counts
+        return EXIT_SUCCESS;
+    }
+    const char *want = mfa_parse_argument(text, &o->identity, &o->trace.identity_argument);
+    if (want) {
+        return command_fail("attach", EXIT_USAGE,
+                            "--identity %s: want %s; or a fun of Erlang's, 'fun(...) -> ... end'",
+                            text, want);
+    }
+    o->trace.identity = &o->identity;
+    o->trace.identity_fun = NULL;
+    return EXIT_SUCCESS;
+}
+
+static int take_sample(struct attach_options *o, const char *text) {
+    struct command_sampling sampling;
+    if (!command_sampling(text, &sampling)) {
+        return wrong("sample", text, COMMAND_SAMPLING);
+    }
+    o->trace.one_in = (uint32_t)sampling.one_in;
+    o->trace.per_second = (uint32_t)sampling.per_second;
+    return EXIT_SUCCESS;
+}
+
+static int take(void *to, int option, const char *value) {
+    struct attach_options *o = to;
+    switch (option) {
+    case 't':
+        return take_tier(o, value);
+    case 'e':
+        return take_entry(o, value);
+    case 'i':
+        return take_identity(o, value);
+    case 's':
+        return take_sample(o, value);
+    case 'F':
+        return text_duration_parse(value, &o->for_ns) && o->for_ns > 0
+                   ? EXIT_SUCCESS
+                   : wrong("for", value, "a time such as 60s");
+    case 'f':
+        o->config_name = value;
+        break;
+    case 'k':
+        o->cookie_file = value;
+        break;
+    case 'j':
+        o->json = true;
+        break;
+    case 'w':
+        o->trace.wait = true;
+        break;
+    default:
+        reach_option(&o->reach, option, value);
+    }
+    return EXIT_SUCCESS;
+}
+
+// -- files ----------------------------------------------------------------------------------------
+
+// Reads a file that `what` names, if there is one.
+static int read_text(const char *name, const char *what, struct buffer *text) {
+    if (!name) {
+        return EXIT_SUCCESS;
+    }
+    ssize_t n = 1;
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    errno = fd < 0 ? errno : 0;
+    while (fd >= 0 && n > 0 && !text->failed) {
+        uint8_t *to = buffer_reserve(text, CHUNK);
+        n = to ? read(fd, to, CHUNK) : -1;
+        buffer_grow(text, n > 0 ? (size_t)n : 0);
+    }
+    int why = errno;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (text->failed || text->len > FILE_BYTES) {
+        return command_fail("attach", DIST_CONFIG, "%s %s is longer than 1 MB", what, name);
+    }
+    if (fd < 0 || n < 0) {
+        return command_fail("attach", DIST_CONFIG, "cannot read %s %s: %s", what, name,
+                            strerror(why));
+    }
+    return text->len > 0 ? EXIT_SUCCESS
+                         : command_fail("attach", DIST_CONFIG, "%s %s is empty", what, name);
+}
+
+static int read_files(struct attach_options *o) {
+    const struct {
+        const char *name, *what;
+        struct slice *text;
+    } files[ATTACH_FILES] = {{o->config_name, "the configuration file", &o->trace.config},
+                             {o->reach.tls_files.ca, "the authorities", &o->trace.tls_ca},
+                             {o->reach.tls_files.cert, "the certificate", &o->trace.tls_cert},
+                             {o->reach.tls_files.key, "the key", &o->trace.tls_key}};
+    int status = EXIT_SUCCESS;
+    for (int i = 0; i < ATTACH_FILES && status == EXIT_SUCCESS; i++) {
+        status = read_text(files[i].name, files[i].what, &o->files[i]);
+        *files[i].text = slice_of(o->files[i].data, o->files[i].len);
+    }
+    return status;
+}
+
+// -- the whole ------------------------------------------------------------------------------------
+
+static int check(const struct attach_options *o) {
+    if (o->config_name && o->trace.tier_count > 0) {
+        return command_fail("attach", EXIT_USAGE,
+                            "--config and --tier exclude each other: the file names the tiers");
+    }
+    if (!o->config_name && o->trace.tier_count == 0 && o->trace.entry_count == 0) {
+        return command_fail(
+            "attach", EXIT_USAGE,
+            "what is to be traced? Say --tier, --entry or --config (--help tells more)");
+    }
+    if (o->trace.per_second > 0 && o->trace.entry_count > 0) { // the node would say so, too
+        return command_fail(
+            "attach", EXIT_USAGE,
+            "with --entry say --sample N: its requests are sampled by one in N only");
+    }
+    return EXIT_SUCCESS;
+}
+
+// How the node is to reach the collector; a configuration may say so, too.
+static int prepare(struct attach_options *o) {
+    int status = reach_prepare("attach", &o->reach);
+    o->trace.host = o->reach.collector || !o->config_name ? o->reach.host : NULL;
+    o->trace.port = o->reach.to.port;
+    o->trace.secret = secret_slice(&o->reach.secret);
+    o->trace.tls = o->reach.tls;
+    o->trace.tls_name = o->reach.tls_name;
+    return status == EXIT_SUCCESS ? read_files(o) : status;
+}
+
+int attach_options_read(int argc, char **argv, struct attach_options *o) {
+    static const struct option options[] = {
+        REACH_OPTIONS,
+        {"cookie-file", required_argument, NULL, 'k'},
+        {"tier", required_argument, NULL, 't'},
+        {"entry", required_argument, NULL, 'e'},
+        {"identity", required_argument, NULL, 'i'},
+        {"sample", required_argument, NULL, 's'},
+        {"config", required_argument, NULL, 'f'},
+        {"for", required_argument, NULL, 'F'},
+        {"wait", no_argument, NULL, 'w'},
+        {"json", no_argument, NULL, 'j'},
+        {NULL, 0, NULL, 0},
+    };
+    memset(o, 0, sizeof *o);
+    for (int i = 0; i < ATTACH_FILES; i++) {
+        o->files[i] = buffer_make(FILE_BYTES + CHUNK);
+    }
+    int status = command_options(argc, argv, options, take, o);
+    if (status == EXIT_SUCCESS && argc - optind != 1) {
+        status = command_fail("attach", EXIT_USAGE,
+                              argc == optind ? "which node? Say name@host (--help tells more)"
+                                             : "one node at a time (--help tells more)");
+    }
+    status = status == EXIT_SUCCESS ? check(o) : status;
+    status = status == EXIT_SUCCESS ? prepare(o) : status;
+    return status == EXIT_SUCCESS
+               ? attach_read_node("attach", argv[optind], o->cookie_file, &o->node, o->cookie, NULL)
+               : status;
+}
+
+void attach_options_free(struct attach_options *o) {
+    explicit_bzero(o->cookie, sizeof o->cookie);
+    for (int i = 0; i < ATTACH_FILES; i++) {
+        if (o->files[i].len > 0) {
+            explicit_bzero(o->files[i].data, o->files[i].len); // one is a key
+        }
+        buffer_free(&o->files[i]);
+    }
+    reach_close(&o->reach);
+}

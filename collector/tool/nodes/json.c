@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/json.h"
+#include "tool/nodes/nodes.h"
+
+static void put_sampling(struct json *j, const struct node_row *row) {
+    bool known = row->level_ppm > 0;
+    const char *const keys[] = {"one_in", "per_second"};
+    const int64_t values[] = {row->one_in, row->per_second};
+    for (int i = 0; i < 2; i++) {
+        json_key(j, keys[i]);
+        if (known) {
+            json_int(j, values[i]);
+        } else {
+            json_null(j);
+        }
+    }
+    json_key(j, "level");
+    if (known) {
+        json_number(j, (double)row->level_ppm / 1e6, 6);
+    } else {
+        json_null(j);
+    }
+}
+
+static void put_counts(struct json *j, const struct node_row *row) {
+    json_key_int(j, "complete", row->complete);
+    json_key_int(j, "incomplete", row->incomplete);
+    json_key_int(j, "expired", row->expired);
+    json_key_int(j, "unsampled", row->unsampled);
+    json_key_int(j, "messages", row->messages);
+    json_key_int(j, "dropped_messages", row->dropped_messages);
+    json_key_int(j, "decode_errors", row->decode_errors);
+    json_key_int(j, "paused_ms", row->paused_ms);
+    json_key_int(j, "lowered_ms", row->lowered_ms);
+    json_key_int(j, "unmarked_calls", row->unmarked_calls);
+}
+
+static void put_history(struct json *j, const struct node_row *row) {
+    json_key(j, "history");
+    json_open(j, '[');
+    for (uint32_t i = 0; i < row->events; i++) {
+        json_open(j, '{');
+        json_key_text(j, "at", row->history[i].at);
+        json_key_text(j, "text", row->history[i].text);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
+static void put_node(struct json *j, const struct node_row *row) {
+    json_open(j, '{');
+    json_key_text(j, "node", row->node);
+    json_key(j, "connected");
+    json_bool(j, row->connected);
+    json_key_text(j, "since", row->since);
+    json_key_text(j, "state", row->state);
+    json_key_text(j, "peer", row->peer);
+    json_key_text(j, "otp", row->otp);
+    json_key_text(j, "version", row->version);
+    json_key_int(j, "os_pid", row->os_pid);
+    put_sampling(j, row);
+    json_key_int(j, "trips", row->trips);
+    json_key_number(j, "requests_per_s", row->requests_per_s, 1);
+    put_counts(j, row);
+    put_history(j, row);
+    json_close(j, '}');
+}
+
+void nodes_json(const struct node_row *rows, uint32_t count, struct buffer *out) {
+    struct json j = json_make(out);
+    json_open(&j, '{');
+    json_key(&j, "nodes");
+    json_open(&j, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        put_node(&j, &rows[i]);
+    }
+    json_close(&j, ']');
+    json_close(&j, '}');
+    buffer_text(out, "\n");
+}

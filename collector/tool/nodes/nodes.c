@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/nodes/nodes.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "tool/command.h"
+#include "tool/reach.h"
+#include "tool/text.h"
+
+enum { OUTPUT_BYTES = 64 << 20 };
+
+const char nodes_help[] =
+    "usage: kprof nodes [--collector HOST:PORT] [--node NAME] [--history] [--json]\n"
+    "\n"
+    "Lists the nodes that a running collector knows: those connected, and those that were since\n"
+    "it started.\n"
+    "\n" REACH_HELP
+    "  --node NAME             only nodes of this name; its host may be short or left out\n"
+    "  --history               also what happened to each lately: trips of the breaker,\n"
+    "                          sampling, pauses\n"
+    "  --json                  one JSON object instead of text\n"
+    "\n"
+    "node: with its short host where that tells it from the others; whole in JSON. state:\n"
+    "tracing, paused (the breaker has tripped: the node made messages faster than its trace port\n"
+    "takes them), held (paused with kprof trace), idle, gone. sampling: what was asked for;\n"
+    "level: what the guard lets through of that under load. req/s: requests that were traced,\n"
+    "over the last ten seconds. lost: requests that were incomplete or expired, and messages\n"
+    "that the trace port dropped or that could not be decoded, since the collector started.\n"
+    "\n"
+    "The JSON object: nodes, a list of node, connected, since (UTC), state, peer, otp, version,\n"
+    "os_pid, one_in and per_second (of which one is 0, null when not known), level (0 to 1),\n"
+    "trips, requests_per_s, and since the collector started: complete, incomplete, expired,\n"
+    "unsampled, messages, dropped_messages, decode_errors, paused_ms, lowered_ms;\n"
+    "unmarked_calls, of tiers, while nothing has begun a request (0 as soon as something has);\n"
+    "and history, a list of at (UTC) and text, oldest first.\n"
+    "\n"
+    "Exit status: 0, 1 when the collector cannot be reached or knows no such node, 2 when the\n"
+    "command line is wrong.\n";
+
+struct options {
+    struct reach reach;
+    const char *node; // NULL: all
+    bool history;
+    bool json;
+};
+
+static int take(void *to, int option, const char *value) {
+    struct options *o = to;
+    if (option == 'n') {
+        o->node = value;
+    } else if (option == 'h') {
+        o->history = true;
+    } else if (option == 'j') {
+        o->json = true;
+    } else {
+        reach_option(&o->reach, option, value);
+    }
+    return EXIT_SUCCESS;
+}
+
+static int parse(int argc, char **argv, struct options *o) {
+    static const struct option options[] = {REACH_OPTIONS,
+                                            {"node", required_argument, NULL, 'n'},
+                                            {"history", no_argument, NULL, 'h'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {NULL, 0, NULL, 0}};
+    *o = (struct options){0};
+    int status = command_options(argc, argv, options, take, o);
+    if (status == EXIT_SUCCESS && optind < argc) {
+        status =
+            command_fail("nodes", EXIT_USAGE,
+                         "unexpected argument '%s'; kprof nodes --help tells more", argv[optind]);
+    }
+    return status;
+}
+
+// -- reading the answer
+
+static void take_text(struct control_map map, const char *key, char *out, size_t room) {
+    struct slice text = slice_text("");
+    control_get_text(map, key, &text);
+    snprintf(out, room, "%.*s", (int)(text.len < room ? text.len : room), (const char *)text.data);
+    text_clean(out);
+}
+
+static void take_history(struct control_map message, struct node_row *row) {
+    struct control_list list = {0};
+    control_get_list(message, "history", &list);
+    row->events = list.count < LIMIT_NODE_EVENTS ? list.count : LIMIT_NODE_EVENTS;
+    for (uint32_t i = 0; i < row->events; i++) {
+        struct control_map event = control_list_at(list, i);
+        take_text(event, "at", row->history[i].at, NODE_TIME);
+        take_text(event, "text", row->history[i].text, NODE_TEXT);
+    }
+}
+
+static void take_node(struct control_map m, struct node_row *row) {
+    const struct {
+        const char *key;
+        int64_t *value;
+    } numbers[] = {{"os_pid", &row->os_pid},
+                   {"tiers", &row->tiers},
+                   {"one_in", &row->one_in},
+                   {"per_second", &row->per_second},
+                   {"level_ppm", &row->level_ppm},
+                   {"trips", &row->trips},
+                   {"complete", &row->complete},
+                   {"incomplete", &row->incomplete},
+                   {"expired", &row->expired},
+                   {"unsampled", &row->unsampled},
+                   {"messages", &row->messages},
+                   {"dropped_messages", &row->dropped_messages},
+                   {"decode_errors", &row->decode_errors},
+                   {"paused_ms", &row->paused_ms},
+                   {"lowered_ms", &row->lowered_ms},
+                   {"unmarked_calls", &row->unmarked_calls}};
+    *row = (struct node_row){0};
+    take_text(m, "node", row->node, sizeof row->node);
+    take_text(m, "since", row->since, sizeof row->since);
+    take_text(m, "peer", row->peer, sizeof row->peer);
+    take_text(m, "otp", row->otp, sizeof row->otp);
+    take_text(m, "version", row->version, sizeof row->version);
+    take_text(m, "state", row->state, sizeof row->state);
+    control_get_bool(m, "connected", &row->connected);
+    row->has_clock = control_get_int(m, "clock_offset_us", &row->clock_offset_us);
+    control_get_number(m, "requests_per_s", &row->requests_per_s);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        control_get_int(m, numbers[i].key, numbers[i].value);
+    }
+    take_history(m, row);
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const struct node_row *)a)->node, ((const struct node_row *)b)->node);
+}
+
+int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint32_t *count,
+              int64_t *unwritten_s) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, "nodes", 0);
+    control_end(&w);
+    int status = reach_ask(command, c, &b);
+    *count = 0;
+    *unwritten_s = 0;
+    while (status == EXIT_SUCCESS) {
+        struct control *message = reach_either(command, c, "node", "nodes", REACH_MS);
+        struct slice type = {0};
+        if (!message) {
+            return EXIT_FAILURE;
+        }
+        control_get_text(control_root(message), "type", &type);
+        bool one = slice_is(type, "node");
+        if (one && *count < LIMIT_NODES) {
+            take_node(control_root(message), &rows[(*count)++]);
+        }
+        control_get_int(control_root(message), "unwritten_s", unwritten_s);
+        control_free(message);
+        if (!one) {
+            break;
+        }
+    }
+    qsort(rows, *count, sizeof *rows, by_name);
+    return status;
+}
+
+// Leaves those of the nodes that may be meant.
+static int choose(struct node_row *rows, uint32_t *count, const char *node) {
+    uint32_t all = *count;
+    *count = 0;
+    for (uint32_t i = 0; i < all; i++) {
+        if (node_meant(rows[i].node, node)) {
+            rows[(*count)++] = rows[i];
+        }
+    }
+    return *count > 0
+               ? EXIT_SUCCESS
+               : command_fail("nodes", EXIT_FAILURE,
+                              "the collector knows no node %s; kprof nodes lists those it knows",
+                              node);
+}
+
+static int show(const struct node_row *rows, uint32_t count, const struct options *o) {
+    struct buffer out = buffer_make(OUTPUT_BYTES);
+    int status = EXIT_SUCCESS;
+    if (o->json) {
+        nodes_json(rows, count, &out);
+    } else if (count > 0) {
+        nodes_table(rows, count, o->history, clock_wall(), &out);
+    } else {
+        fprintf(stderr, "kprof nodes: no node has connected to this collector since it started\n");
+    }
+    if (out.failed) {
+        status = command_fail("nodes", EXIT_FAILURE, "no memory");
+    } else if (out.len > 0) {
+        fwrite(out.data, 1, out.len, stdout);
+    }
+    buffer_free(&out);
+    return status;
+}
+
+int nodes_find(const char *command, struct client *c, const char *text, char found[NODE_TEXT_BYTES],
+               const char **node) {
+    struct node_search s = node_search_make(text, found);
+    struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
+    uint32_t count = 0;
+    int64_t unwritten_s;
+    int status = rows ? nodes_ask(command, c, rows, &count, &unwritten_s)
+                      : command_fail(command, EXIT_FAILURE, "no memory");
+    for (uint32_t i = 0; i < count; i++) {
+        node_search_look(&s, rows[i].node);
+    }
+    free(rows);
+    int told = node_search_end(command, "", &s, node);
+    return status == EXIT_SUCCESS ? told : status;
+}
+
+int nodes_main(int argc, char **argv) {
+    struct options o;
+    uint32_t count = 0;
+    int64_t unwritten_s = 0;
+    int status = parse(argc, argv, &o);
+    if (status != EXIT_SUCCESS) {
+        return status;
+    }
+    struct client *c = reach_open("nodes", &o.reach, &status);
+    if (!c) {
+        reach_close(&o.reach);
+        return status;
+    }
+    struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
+    status = rows ? nodes_ask("nodes", c, rows, &count, &unwritten_s)
+                  : command_fail("nodes", EXIT_FAILURE, "no memory");
+    if (unwritten_s > 0) {
+        fprintf(stderr,
+                "kprof nodes: the collector has not been able to write its database for %" PRId64
+                " s; its log tells why\n",
+                unwritten_s);
+    }
+    client_close(c);
+    reach_close(&o.reach);
+    if (status == EXIT_SUCCESS && o.node) {
+        status = choose(rows, &count, o.node);
+    }
+    if (status == EXIT_SUCCESS) {
+        status = show(rows, count, &o);
+    }
+    free(rows);
+    return status;
+}

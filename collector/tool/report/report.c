@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text_time.h"
+#include "base/time_math.h"
+#include "tool/command.h"
+#include "tool/node.h"
+#include "tool/report/print.h"
+#include "tool/text.h"
+
+enum { OUTPUT_BYTES = 64 << 20 };
+
+const char report_help[] =
+    "usage: kprof report --db FILE [OPTIONS]\n"
+    "\n"
+    "Shows where the time of requests goes: the mean time per request that each identity (row) "
+    "spends in each tier\n"
+    "(column), the slowest identity first, and what these numbers rest on: above them why they "
+    "cannot be trusted, when\n"
+    "they cannot. Under the totals: what passed in mailboxes and run queues before a tier began.\n"
+    "\n"
+    "  --db FILE       the database that kprof-collector writes\n"
+    "  --since TIME    from this time on: a length back from now such as 30m, 12h or 2d, or a UTC "
+    "time such as\n"
+    "                  2026-11-20T10:00:00Z (default: all there is)\n"
+    "  --until TIME    up to this time (default: now)\n"
+    "  --node NAME     only this node (default: all nodes together); what tells it from the "
+    "others is enough of a name\n"
+    "  --identity NAME only this identity\n"
+    "  --wait          the waiting before each tier in the table, instead of its time\n"
+    "  --cost          what tracing costs, tier by tier, and advice where it is much\n"
+    "  --json          one JSON object instead of the table\n"
+    "\n"
+    "The JSON object: from, until (UTC), resolution_s; tiers and identities, in the order of the "
+    "table; rows, one per\n"
+    "identity and tier that has calls, \"_total\" being all identities and the whole request: "
+    "identity, tier, requests,\n"
+    "calls, errors, async_calls, total_us, self_us, async_us, wait_us, gc_us, off_cpu_us, "
+    "mean_us, stddev_us, min_us, max_us, p25_us, p50_us, p75_us, p90_us, p95_us, p99_us, p999_us "
+    "(over\n"
+    "all calls), per_request_us,\n"
+    "async_per_request_us and wait_per_request_us (the table's numbers); ledger, with the columns "
+    "of the view of that\n"
+    "name: its verdict is ok, unclear, lossy or paused; bias, \"low\" where so many long requests "
+    "are missing that the true\n"
+    "times are higher, else null; and stale_tiers, where calls came when their request was over: "
+    "tier, calls, stale_calls.\n"
+    "\n"
+    "With --cost: from, until, resolution_s; tiers, most bytes first: tier, messages, bytes, "
+    "messages_share and bytes_share (of the stream, 0 to 1), cost_us (estimated, in the node), "
+    "calls (of\n"
+    "complete requests), errors,\n"
+    "bytes_per_call, cost_per_call_us, cost_share (of the tier's mean time) and advice, a list of "
+    "sample, returns_none\n"
+    "and identity_patterns; none and all, what names no tier and the whole stream; estimate, the "
+    "constants. What is\n"
+    "not known is null.\n"
+    "\n"
+    "Exit status: 0, 1 when there is no data or no database, 2 when the command line is wrong.\n";
+
+// -- the command ----------------------------------------------------------------------------------
+
+struct options {
+    const char *db;
+    struct query query;
+    enum report_of of;
+    bool cost;
+    bool json;
+};
+
+static int check(const struct options *o) {
+    if (!o->db) {
+        return command_fail("report", EXIT_USAGE,
+                            "which database? Say --db FILE, the file that kprof-collector writes");
+    }
+    if (o->query.from_s >= o->query.until_s) {
+        return command_fail("report", EXIT_USAGE, "--since is not before --until");
+    }
+    if (o->cost && (o->query.identity || o->of == REPORT_WAIT)) {
+        return command_fail("report", EXIT_USAGE,
+                            "--cost is a table of its own, of all identities: not with %s",
+                            o->query.identity ? "--identity" : "--wait");
+    }
+    return EXIT_SUCCESS;
+}
+
+static int take(void *to, int option, const char *value) {
+    struct options *o = to;
+    switch (option) {
+    case 'd':
+        o->db = value;
+        break;
+    case 's':
+        return command_time("report", "since", value, false, &o->query.from_s);
+    case 'u':
+        return command_time("report", "until", value, true, &o->query.until_s);
+    case 'n':
+        o->query.node = value;
+        break;
+    case 'i':
+        o->query.identity = value;
+        break;
+    case 'w':
+        o->of = REPORT_WAIT;
+        break;
+    case 'c':
+        o->cost = true;
+        break;
+    default:
+        o->json = true;
+    }
+    return EXIT_SUCCESS;
+}
+
+static int parse(int argc, char **argv, struct options *o) {
+    static const struct option options[] = {
+        {"db", required_argument, NULL, 'd'},
+        {"since", required_argument, NULL, 's'},
+        {"until", required_argument, NULL, 'u'},
+        {"node", required_argument, NULL, 'n'},
+        {"identity", required_argument, NULL, 'i'},
+        {"wait", no_argument, NULL, 'w'},
+        {"cost", no_argument, NULL, 'c'},
+        {"json", no_argument, NULL, 'j'},
+        {NULL, 0, NULL, 0},
+    };
+    *o = (struct options){.query = {.from_s = INT64_MIN, .until_s = INT64_MAX}};
+    int status = command_options(argc, argv, options, take, o);
+    if (status == EXIT_SUCCESS && optind < argc) {
+        status =
+            command_fail("report", EXIT_USAGE,
+                         "unexpected argument '%s'; kprof report --help tells more", argv[optind]);
+    }
+    return status == EXIT_SUCCESS ? check(o) : status;
+}
+
+static void add_node(void *arg, const char *node) {
+    struct buffer *out = arg;
+    buffer_printf(out, "%s%s", out->len > 0 ? ", " : "", node);
+}
+
+// Nothing was found: says what there is instead.
+static int no_data(struct store *store, const struct options *o) {
+    char from[TEXT_TIME_BYTES], until[TEXT_TIME_BYTES];
+    int64_t first, last;
+    if (!query_extent(store, &first, &last)) {
+        return command_fail("report", EXIT_FAILURE, "%s holds no data yet", o->db);
+    }
+    struct buffer nodes = buffer_make(1024); // more names than this are left out
+    query_nodes(store, add_node, &nodes);
+    buffer_append(&nodes, "", 1);
+    int status = command_fail(
+        "report", EXIT_FAILURE,
+        "no complete requests%s%s%s%s in this time; %s has data from %s to %s, of %s",
+        o->query.node ? " of node " : "", o->query.node ? o->query.node : "",
+        o->query.identity ? " with identity " : "", o->query.identity ? o->query.identity : "",
+        o->db, text_time_format(time_of_seconds(first), false, from),
+        text_time_format(time_of_seconds(last), false, until),
+        nodes.failed ? "many nodes" : (const char *)nodes.data);
+    buffer_free(&nodes);
+    return status;
+}
+
+static bool no_memory(struct buffer *out) {
+    out->failed = true;
+    return true;
+}
+
+// The times and what they rest on. Returns whether there is something to show, whatever became of
+// it.
+static bool show_times(const struct options *o, const struct report *report, struct buffer *out) {
+    bool any = report->sums->count > 0;
+    if (o->json) {
+        report_json(report, out);
+    } else if (any) {
+        report_trust(report, out);
+        report_table(report, o->of, out);
+    } else if (report->sums->has_ledger) {
+        report_trust(report, out);
+        report_ledger(report, out);
+    }
+    return any;
+}
+
+// The same for what tracing costs.
+static bool show_cost(const struct options *o, const struct report *report, struct costs *costs,
+                      struct buffer *out) {
+    struct report_cost cost;
+    bool any = costs->count > 0 || costs->stream_messages > 0;
+    if (!report_cost_make(&cost, costs, report->sums)) {
+        return no_memory(out);
+    }
+    if (o->json) {
+        report_cost_json(&cost, out);
+    } else if (any) {
+        report_trust(report, out);
+        report_cost_table(&cost, out);
+    }
+    report_cost_free(&cost);
+    return any;
+}
+
+static int show(struct store *store, const struct options *o, struct query_sums *sums,
+                struct costs *costs) {
+    struct report report;
+    struct buffer out = buffer_make(OUTPUT_BYTES);
+    int status = EXIT_SUCCESS;
+    report_clean(sums);
+    report_clean_costs(costs);
+    if (!report_make(&report, sums)) {
+        return command_fail("report", EXIT_FAILURE, "no memory");
+    }
+    bool any = o->cost ? show_cost(o, &report, costs, &out) : show_times(o, &report, &out);
+    if (out.failed) {
+        status = command_fail("report", EXIT_FAILURE, "no memory");
+    } else if (out.len > 0) {
+        fwrite(out.data, 1, out.len, stdout);
+    }
+    if (!any && status == EXIT_SUCCESS) {
+        status = no_data(store, o);
+    }
+    buffer_free(&out);
+    report_free(&report);
+    return status;
+}
+
+int report_main(int argc, char **argv) {
+    struct options o;
+    struct store *store;
+    struct query_sums sums;
+    struct costs costs = {0};
+    char error[STORE_ERROR_BYTES], node[NODE_TEXT_BYTES];
+    int status = parse(argc, argv, &o);
+    if (status != EXIT_SUCCESS) {
+        return status;
+    }
+    if (store_open_reader(o.db, &store, error) != STORE_OK) {
+        return command_fail("report", EXIT_FAILURE, "%s", error);
+    }
+    if (o.query.node) {
+        status = node_find("report", store, o.query.node, node, &o.query.node);
+    }
+    if (status != EXIT_SUCCESS) {
+        store_close(store);
+        return status;
+    }
+    if (query_sums(store, &o.query, &sums) && (!o.cost || query_costs(store, &o.query, &costs))) {
+        status = show(store, &o, &sums, &costs);
+    } else {
+        status =
+            command_fail("report", EXIT_FAILURE, "cannot read %s (%s)", o.db, store_error(store));
+    }
+    costs_free(&costs);
+    query_sums_free(&sums);
+    store_close(store);
+    return status;
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <getopt.h>
+#include <inttypes.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool/command.h"
+#include "tool/node.h"
+#include "tool/slow/print.h"
+#include "tool/terminal.h"
+
+enum { OUTPUT_BYTES = 256 << 20, LIST = 20, LIST_MOST = 100000, WIDTH_MOST = 1000 };
+
+const char slow_help[] =
+    "usage: kprof slow --db FILE [OPTIONS]\n"
+    "       kprof slow ID --db FILE [--json] [--width N]\n"
+    "\n"
+    "Lists the requests that were kept whole, slowest first: those over the collector's "
+    "--slow-threshold, the\n"
+    "slowest few of each identity and time, and those that failed. With an ID, draws one of them: "
+    "a line a call,\n"
+    "below the call that it was made under.\n"
+    "\n"
+    "  --db FILE       the database that kprof-collector writes\n"
+    "  --since TIME    requests that began from this time on: a length back from now such as 30m, "
+    "12h or 2d, or a\n"
+    "                  UTC time such as 2026-11-20T10:00:00Z (default: all there are)\n"
+    "  --until TIME    up to this time (default: now)\n"
+    "  --node NAME     only of this node; what tells it from the others is enough of a name\n"
+    "  --identity NAME only of this identity\n"
+    "  --failed        only those that ended in an exception\n"
+    "  --limit N       this many at most (default: 20)\n"
+    "  --width N       columns of the drawing (default: those of the terminal; 100 without one)\n"
+    "  --json          one JSON object instead of text\n"
+    "\n"
+    "offset: from the request's begin. self: the duration less what the calls below cover, in "
+    "whatever process. wait: for calls that a message or a spawn brought to their process, from "
+    "what the\n"
+    "caller last did or got back to the start: about the time in the mailbox and the run queue.\n"
+    "async: ended after the request. open: no return was seen. unknown: how it ended is not\n"
+    "known, its tier has returns => none. gc and off-cpu stand there when they were traced.\n"
+    "_remote: a part of a request of another node. Such parts, when they were kept too, stand in\n"
+    "the drawing of their request with their node, below the call that they were made by: ~\n"
+    "means placed by that node's clock.\n"
+    "\n"
+    "The JSON object: requests, a list of id, node, identity, started_at (UTC), duration_us, "
+    "outcome, reason, complete, spans, kept_spans, remote, origin. With an ID: request, the same "
+    "of one,\n"
+    "spans, a list of span, parent, node, pid, name, start_us, duration_us, self_us, wait_us,\n"
+    "gc_us, off_cpu_us, async, outcome, and parts, what other nodes did for it, as far as that\n"
+    "was kept: id, node, started_at, duration_us, remote. All as in the views slow_requests and\n"
+    "slow_spans, but that the spans of parts stand among the request's own, as they are drawn:\n"
+    "span and parent number this list. complete, async and remote are booleans.\n"
+    "\n"
+    "Colours: on terminals, unless NO_COLOR is set. Exit status: 0, 1 when there is no such\n"
+    "request or no database, 2 when the command line is wrong.\n";
+
+struct options {
+    const char *db;
+    struct slow_filter filter;
+    int64_t id; // 0: the list
+    int64_t width;
+    bool json;
+    const char *of_list; // an option that was given and is for the list only
+};
+
+// -- options
+
+static int number(const char *option, const char *text, int64_t most, int64_t *n) {
+    if (!command_number(text, most, n)) {
+        return command_fail("slow", EXIT_USAGE, "--%s %s is no number from 1 to %" PRId64, option,
+                            text, most);
+    }
+    return EXIT_SUCCESS;
+}
+
+static int take(void *to, int option, const char *value) {
+    struct options *o = to;
+    int64_t n = LIST;
+    int status = EXIT_SUCCESS;
+    switch (option) {
+    case 'd':
+        o->db = value;
+        break;
+    case 'j':
+        o->json = true;
+        break;
+    case 's':
+        o->of_list = "since";
+        return command_time("slow", "since", value, false, &o->filter.from_s);
+    case 'u':
+        o->of_list = "until";
+        return command_time("slow", "until", value, true, &o->filter.until_s);
+    case 'n':
+        o->of_list = "node";
+        o->filter.node = value;
+        break;
+    case 'i':
+        o->of_list = "identity";
+        o->filter.identity = value;
+        break;
+    case 'f':
+        o->of_list = "failed";
+        o->filter.failed = true;
+        break;
+    case 'l':
+        o->of_list = "limit";
+        status = number("limit", value, LIST_MOST, &n);
+        o->filter.most = (uint32_t)n;
+        break;
+    default:
+        return number("width", value, WIDTH_MOST, &o->width);
+    }
+    return status;
+}
+
+// What getopt_long has left: at most the ID.
+static int take_id(int argc, char **argv, struct options *o) {
+    if (optind + 1 < argc) {
+        return command_fail("slow", EXIT_USAGE,
+                            "unexpected argument '%s'; kprof slow --help tells more",
+                            argv[optind + 1]);
+    }
+    if (optind < argc && !command_number(argv[optind], INT64_MAX, &o->id)) {
+        return command_fail("slow", EXIT_USAGE,
+                            "'%s' is no ID; kprof slow --db FILE lists those there are",
+                            argv[optind]);
+    }
+    return EXIT_SUCCESS;
+}
+
+static int check(const struct options *o) {
+    if (!o->db) {
+        return command_fail("slow", EXIT_USAGE,
+                            "which database? Say --db FILE, the file that kprof-collector writes");
+    }
+    if (o->filter.from_s >= o->filter.until_s) {
+        return command_fail("slow", EXIT_USAGE, "--since is not before --until");
+    }
+    if (o->id != 0 && o->of_list) {
+        return command_fail("slow", EXIT_USAGE,
+                            "--%s chooses from the list; with an ID there is nothing to choose",
+                            o->of_list);
+    }
+    if (o->id == 0 && o->width != 0) {
+        return command_fail("slow", EXIT_USAGE,
+                            "--width is for the drawing of one request; say its ID");
+    }
+    return EXIT_SUCCESS;
+}
+
+static int parse(int argc, char **argv, struct options *o) {
+    static const struct option options[] = {
+        {"db", required_argument, NULL, 'd'},       {"since", required_argument, NULL, 's'},
+        {"until", required_argument, NULL, 'u'},    {"node", required_argument, NULL, 'n'},
+        {"identity", required_argument, NULL, 'i'}, {"failed", no_argument, NULL, 'f'},
+        {"limit", required_argument, NULL, 'l'},    {"width", required_argument, NULL, 'w'},
+        {"json", no_argument, NULL, 'j'},           {NULL, 0, NULL, 0},
+    };
+    *o = (struct options){.filter = {.from_s = INT64_MIN, .until_s = INT64_MAX, .most = LIST}};
+    int status = command_options(argc, argv, options, take, o);
+    status = status == EXIT_SUCCESS ? take_id(argc, argv, o) : status;
+    return status == EXIT_SUCCESS ? check(o) : status;
+}
+
+// -- the terminal
+
+// Whether the user's locale says that characters beyond ASCII can be shown.
+static bool terminal_utf8(void) {
+    locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    bool utf8 = locale && strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+    if (locale) {
+        freelocale(locale);
+    }
+    return utf8;
+}
+
+// -- the command
+
+static int put(struct buffer *out) {
+    int status = EXIT_SUCCESS;
+    if (out->failed) {
+        status = command_fail("slow", EXIT_FAILURE, "no memory");
+    } else if (out->len > 0) {
+        fwrite(out->data, 1, out->len, stdout);
+    }
+    buffer_free(out);
+    return status;
+}
+
+static int cannot_read(struct store *store, const struct options *o) {
+    return command_fail("slow", EXIT_FAILURE, "cannot read %s (%s)", o->db, store_error(store));
+}
+
+static int show_list(struct store *store, const struct options *o) {
+    struct slow_list list;
+    struct buffer out = buffer_make(OUTPUT_BYTES);
+    int status = EXIT_SUCCESS;
+    struct slow_filter one_more = o->filter; // so that it shows whether there are more
+    one_more.most++;
+    if (!query_slow_list(store, &one_more, &list)) {
+        slow_list_free(&list);
+        return cannot_read(store, o);
+    }
+    bool empty = list.count == 0;
+    bool limited = list.count > o->filter.most;
+    list.count -= limited;
+    slow_clean_list(&list);
+    if (o->json) {
+        slow_list_json(&list, &out);
+    } else if (!empty) {
+        slow_table(&list, o->db, limited, &out);
+    }
+    status = put(&out);
+    slow_list_free(&list);
+    if (empty && status == EXIT_SUCCESS) {
+        status =
+            command_fail("slow", EXIT_FAILURE, "%s keeps no %srequest%s", o->db,
+                         o->filter.failed ? "failed " : "", o->of_list ? " of that kind" : " yet");
+    }
+    return status;
+}
+
+static void show_spans(const struct slow_spans *spans, const struct options *o,
+                       struct buffer *out) {
+    struct slow_style style = {.width = o->width ? (uint32_t)o->width : terminal_width(),
+                               .utf8 = terminal_utf8(),
+                               .colour = terminal_colour()};
+    if (o->json) {
+        slow_spans_json(spans, out);
+    } else {
+        slow_waterfall(spans, &style, out);
+    }
+}
+
+static int show_one(struct store *store, const struct options *o) {
+    struct slow_whole whole;
+    struct buffer out = buffer_make(OUTPUT_BYTES);
+    int status;
+    switch (slow_read(store, o->id, &whole)) {
+    case SLOW_FOUND:
+        slow_clean_spans(&whole.spans);
+        show_spans(&whole.spans, o, &out);
+        status = put(&out);
+        break;
+    case SLOW_NONE:
+        status = command_fail("slow", EXIT_FAILURE,
+                              "%s keeps no request %" PRId64
+                              "; kprof slow --db FILE lists those there are",
+                              o->db, o->id);
+        break;
+    case SLOW_UNREAD:
+        status = cannot_read(store, o);
+        break;
+    default:
+        status = command_fail("slow", EXIT_FAILURE, "no memory");
+    }
+    slow_whole_free(&whole);
+    return status;
+}
+
+int slow_main(int argc, char **argv) {
+    struct options o;
+    struct store *store;
+    char error[STORE_ERROR_BYTES], node[NODE_TEXT_BYTES];
+    int status = parse(argc, argv, &o);
+    if (status != EXIT_SUCCESS) {
+        return status;
+    }
+    if (store_open_reader(o.db, &store, error) != STORE_OK) {
+        return command_fail("slow", EXIT_FAILURE, "%s", error);
+    }
+    if (o.filter.node) {
+        status = node_find("slow", store, o.filter.node, node, &o.filter.node);
+    }
+    if (status == EXIT_SUCCESS) {
+        status = o.id != 0 ? show_one(store, &o) : show_list(store, &o);
+    }
+    store_close(store);
+    return status;
+}
