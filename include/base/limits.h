@@ -7,7 +7,7 @@
 // each is sure of some. What a burst took goes back within seconds after it; a node that is gone
 // keeps some 150 KB, until another one needs its place.
 //
-// tests/unit/test_limits.c fills each line of the sum below to the brim. What is usual is far
+// tests/unit/app/test_limits.c fills each line of the sum below to the brim. What is usual is far
 // below: 100,000 open requests of four open calls in two processes take 84 MB
 // (tests/scenarios/16_limits.sh). The caps are the whole collector's.
 #pragma once
