@@ -1,6 +1,6 @@
 #!/usr/bin/env escript
 %% SPDX-License-Identifier: Apache-2.0
-%% Compiles the shim, shim/src/*.erl, into an ebin folder, with the options of shim/rebar.config.
+%% Compiles the shim, all below shim/src, into an ebin folder, with the options of shim/rebar.config.
 %% What rebar3 does, without rebar3: who only wants to run kprof needs nothing but Erlang and its
 %% compiler. (The shim's tests run through rebar3.) Usage: build_shim.escript SHIM-FOLDER
 %% EBIN-FOLDER
@@ -8,7 +8,7 @@ main([Shim, Ebin]) ->
     {ok, Config} = file:consult(filename:join(Shim, "rebar.config")),
     Options = proplists:get_value(erl_opts, Config, []),
     ok = filelib:ensure_path(Ebin),
-    Sources = lists:sort(filelib:wildcard(filename:join([Shim, "src", "*.erl"]))),
+    Sources = lists:sort(filelib:wildcard(filename:join([Shim, "src", "**", "*.erl"]))),
     Modules = [
         compiled(compile:file(Source, [report, {outdir, Ebin} | Options]))
      || Source <- Sources

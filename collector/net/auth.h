@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The handshake in which both ends of a connection prove that they know the same secret, before
 // anything else is said. Pure: frames in, frames out (codec/control.h has their form); nonces are
-// arguments. shim/src/kprof_auth.erl is another client.
+// arguments. shim/src/link/kprof_auth.erl is another client.
 //
 //   client -> collector    auth        protocol, role "control", "data" or "tool", nonce (32
 //                                      bytes); of role "data" also session; through TLS also

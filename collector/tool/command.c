@@ -15,7 +15,7 @@
 
 enum {
     SECOND_NS = 1000000000,
-    MOST_ONE_IN = 1 << 30, // what the shim takes (shim/src/kprof_sampling.erl)
+    MOST_ONE_IN = 1 << 30, // what the shim takes (shim/src/guard/kprof_sampling.erl)
     MOST_PER_SECOND = 1000000
 };
 

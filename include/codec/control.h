@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control messages between shim and collector: length:u32 big-endian, then one msgpack map with
 // text keys, at most LIMIT_CONTROL_BYTES. Unknown keys and types are ignored by both sides. The
-// messages (shim/src/kprof_control.erl is the other side):
+// messages (shim/src/link/kprof_control.erl is the other side):
 //
 //   Where there is a secret, the four messages of net/auth.h come first: auth, challenge, answer,
 //   proven.

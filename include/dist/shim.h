@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shim in a connected node: bringing it in, starting a trace, giving our word, taking it out.
 // The shim's modules are part of this binary (scripts/embed_shim.escript); the thinking is done by
-// shim/src/kprof_attach.erl, in the node. All functions block, for half a minute at most, and
+// shim/src/node/kprof_attach.erl, in the node. All functions block, for half a minute at most, and
 // return false with *e.
 #pragma once
 

@@ -76,7 +76,7 @@ static void lose_token(struct tracker *t, struct request *r) {
 }
 
 bool entry_made(const struct tracker *t, uint64_t token) {
-    enum { MARKER_BITS = 31, LABEL_BITS = 32 }; // shim/src/kprof_entry.erl
+    enum { MARKER_BITS = 31, LABEL_BITS = 32 }; // shim/src/requests/kprof_entry.erl
     uint64_t label = hash_unmix(token);
     uint32_t known = map_get(&t->by_token, token);
     return known != MAP_NONE ? request_at(t, known)->by_entry
