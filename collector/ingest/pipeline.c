@@ -88,39 +88,6 @@ struct directory *pipeline_directory(struct pipeline *p) {
 
 // -- what the model tells -------------------------------------------------------------------------
 
-// Tells the node's shim or the log of a complete request, as they wish.
-static void tell_calls(struct pipeline_node *n, const struct request_result *result) {
-    const struct pipeline_options *o = &n->pipeline->options;
-    struct pipeline_calls calls = {result, &n->pipeline->directory, n->account.offset};
-    int64_t now = n->pipeline->now.steady; // not the node's time, which it can tell us as it likes
-    if (n->calls_wanted && o->calls &&
-        rate_count(&n->calls_rate, now, NANOSECONDS) < LIMIT_CALLS_PER_SECOND) {
-        o->calls(n->user, &calls);
-    }
-    if (result->end - result->begin > n->slow_ns && o->slow &&
-        rate_count(&n->slow_rate, now, NANOSECONDS) < LIMIT_SLOW_PER_SECOND) {
-        o->slow(n->user, &calls);
-    }
-}
-
-static void on_finished(void *context, const struct request_result *result) {
-    struct pipeline_node *n = context;
-    n->totals.complete += result->fate == REQUEST_COMPLETE && !result->remote;
-    n->totals.incomplete += result->fate == REQUEST_INCOMPLETE;
-    n->totals.reasons[result->reason] += result->fate == REQUEST_INCOMPLETE;
-    n->totals.expired += result->fate == REQUEST_EXPIRED;
-    account_request(&n->account, result);
-    if (result->fate == REQUEST_COMPLETE || result->cut) {
-        keep_offer(n->pipeline->keep, &n->account, result, n->slow_ns);
-    }
-    if (n->live_rows && !result->remote) {
-        live_add(n->live_rows, result);
-    }
-    if (n->user && result->fate == REQUEST_COMPLETE && !result->remote) {
-        tell_calls(n, result);
-    }
-}
-
 // Labels tell only what shims have told of them.
 static uint16_t on_maker(void *context, uint64_t label) {
     struct pipeline_node *n = context;
@@ -190,7 +157,7 @@ static void on_met(void *context) {
 
 struct request_events pipeline_events(struct pipeline_node *n, bool live) {
     return (struct request_events){.context = n,
-                                   .finished = on_finished,
+                                   .finished = takers_take,
                                    .maker = live ? on_maker : NULL,
                                    .identity = on_identity,
                                    .never_returns = on_never_returns,

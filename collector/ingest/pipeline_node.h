@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the pipeline's files share: a node and its stream.
 //
-//   pipeline.c         nodes, and what their requests are told to
+//   pipeline.c         nodes
+//   takers.c           what their finished requests are told to
 //   pipeline_stream.c  a node's stream: its frames, their messages' time, what is over
 //   pipeline_ledger.c  what was seen and lost
 //   pipeline_names.c   names given back
@@ -151,6 +152,11 @@ void node_free(struct pipeline_node *n);
 void node_has_tiers(struct pipeline_node *n);
 // What the tracker of the node's stream tells, and asks.
 struct request_events pipeline_events(struct pipeline_node *n, bool live);
+
+// -- takers.c -------------------------------------------------------------------------------------
+
+// A request of a node (struct pipeline_node *) has finished.
+void takers_take(void *node, const struct request_result *result);
 
 // -- pipeline_stream.c ----------------------------------------------------------------------------
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a finished request is told to: all takers in the list below, which decide themselves whether
+// it is for them.
+#include "pipeline_node.h"
+
+#include "model/stats/keep.h"
+
+typedef void taker(struct pipeline_node *n, const struct request_result *result);
+
+static void count(struct pipeline_node *n, const struct request_result *result) {
+    n->totals.complete += result->fate == REQUEST_COMPLETE && !result->remote;
+    n->totals.incomplete += result->fate == REQUEST_INCOMPLETE;
+    n->totals.reasons[result->reason] += result->fate == REQUEST_INCOMPLETE;
+    n->totals.expired += result->fate == REQUEST_EXPIRED;
+}
+
+static void add_to_statistics(struct pipeline_node *n, const struct request_result *result) {
+    account_request(&n->account, result);
+}
+
+static void offer_to_keep(struct pipeline_node *n, const struct request_result *result) {
+    if (result->fate == REQUEST_COMPLETE || result->cut) {
+        keep_offer(n->pipeline->keep, &n->account, result, n->slow_ns);
+    }
+}
+
+static void add_to_live(struct pipeline_node *n, const struct request_result *result) {
+    if (n->live_rows && !result->remote) {
+        live_add(n->live_rows, result);
+    }
+}
+
+// Tells the node's shim or the log of a complete request, as they wish.
+static void tell_user(struct pipeline_node *n, const struct request_result *result) {
+    if (!n->user || result->fate != REQUEST_COMPLETE || result->remote) {
+        return;
+    }
+    const struct pipeline_options *o = &n->pipeline->options;
+    struct pipeline_calls calls = {result, &n->pipeline->directory, n->account.offset};
+    int64_t now = n->pipeline->now.steady; // not the node's time, which it can tell us as it likes
+    if (n->calls_wanted && o->calls &&
+        rate_count(&n->calls_rate, now, NANOSECONDS) < LIMIT_CALLS_PER_SECOND) {
+        o->calls(n->user, &calls);
+    }
+    if (result->end - result->begin > n->slow_ns && o->slow &&
+        rate_count(&n->slow_rate, now, NANOSECONDS) < LIMIT_SLOW_PER_SECOND) {
+        o->slow(n->user, &calls);
+    }
+}
+
+static taker *const takers[] = {count, add_to_statistics, offer_to_keep, add_to_live, tell_user};
+
+void takers_take(void *node, const struct request_result *result) {
+    for (size_t i = 0; i < sizeof takers / sizeof *takers; i++) {
+        takers[i](node, result);
+    }
+}
