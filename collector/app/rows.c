@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/rows.h"
 
-#include <math.h>
-
 #include "base/text_time.h"
 #include "base/time_math.h"
 #include "codec/control.h"
@@ -26,14 +24,11 @@ struct fields {
 };
 
 static double quantile_us(const struct stat_row *row, double q) {
-    double ns = histogram_quantile(&row->durations, q);
-    return fmin(fmax(ns, (double)row->min_ns), (double)row->max_ns) / 1e3;
+    return stat_quantile(&row->durations, q, row->min_ns, row->max_ns) / 1e3;
 }
 
 static struct fields fields_of(const struct rows *r, const struct stat_row *row) {
-    double calls = row->calls > 0 ? (double)row->calls : 1;
-    double mean = (double)row->duration_ns / calls;
-    double variance = row->square_ns / calls - mean * mean;
+    double mean = row->calls > 0 ? (double)row->duration_ns / (double)row->calls : 0;
     struct fields f = {
         .node = names_text(&r->names->nodes, row->key.node),
         .identity = names_text(&r->names->identities, row->key.identity),
@@ -47,7 +42,7 @@ static struct fields fields_of(const struct rows *r, const struct stat_row *row)
                   {"self_us", (double)row->self_ns / 1e3},
                   {"async_us", (double)row->async_ns / 1e3},
                   {"mean_us", mean / 1e3},
-                  {"stddev_us", variance > 0 ? sqrt(variance) / 1e3 : 0},
+                  {"stddev_us", stat_stddev(row->calls, row->duration_ns, row->square_ns) / 1e3},
                   {"min_us", row->calls > 0 ? (double)row->min_ns / 1e3 : 0},
                   {"max_us", (double)row->max_ns / 1e3},
                   {"p50_us", quantile_us(row, 0.5)},

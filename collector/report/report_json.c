@@ -19,37 +19,23 @@ static void names(struct json *j, const char *key, const char *const *list, uint
     json_close(j, ']');
 }
 
-static void quantiles(struct json *j, const struct query_row *row) {
-    static const struct {
-        const char *key;
-        double q;
-    } list[] = {{"p25_us", 0.25}, {"p50_us", 0.5},  {"p75_us", 0.75},  {"p90_us", 0.9},
-                {"p95_us", 0.95}, {"p99_us", 0.99}, {"p999_us", 0.999}};
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        key_us(j, list[i].key, query_quantile(row, list[i].q));
-    }
-}
-
 static void one_row(struct json *j, const struct query_row *row, const struct query_row *request) {
     double requests = request && request->calls ? (double)request->calls : 0;
     json_open(j, '{');
     json_key_text(j, "identity", row->identity);
     json_key_text(j, "tier", row->tier);
-    json_key_int(j, "requests", (int64_t)row->requests);
-    json_key_int(j, "calls", (int64_t)row->calls);
-    json_key_int(j, "errors", (int64_t)row->errors);
-    json_key_int(j, "async_calls", (int64_t)row->async_calls);
-    key_us(j, "total_us", (double)row->total_ns);
-    key_us(j, "self_us", (double)row->self_ns);
-    key_us(j, "async_us", (double)row->async_ns);
-    key_us(j, "wait_us", (double)row->wait_ns);
-    key_us(j, "gc_us", (double)row->gc_ns);
-    key_us(j, "off_cpu_us", (double)row->off_cpu_ns);
+#define KEY_COUNT(name) json_key_int(j, #name, (int64_t)row->name);
+#define KEY_TIME(name) key_us(j, #name "_us", (double)row->name##_ns);
+    STAT_SUMS(KEY_COUNT, KEY_TIME)
+#undef KEY_COUNT
+#undef KEY_TIME
     key_us(j, "mean_us", row->calls ? (double)row->duration_ns / (double)row->calls : 0);
     key_us(j, "stddev_us", query_stddev(row));
     key_us(j, "min_us", (double)row->min_ns);
     key_us(j, "max_us", (double)row->max_ns);
-    quantiles(j, row);
+#define KEY_QUANTILE(name, q) key_us(j, #name "_us", query_quantile(row, q));
+    STAT_QUANTILES(KEY_QUANTILE)
+#undef KEY_QUANTILE
     key_us(j, "per_request_us", requests > 0 ? (double)row->total_ns / requests : 0);
     key_us(j, "async_per_request_us", requests > 0 ? (double)row->async_ns / requests : 0);
     key_us(j, "wait_per_request_us", requests > 0 ? (double)row->wait_ns / requests : 0);

@@ -32,8 +32,7 @@ uint64_t trust_long_missing(const struct ledger_row *l) {
 bool trust_biased(const struct query_sums *sums) {
     static const double much = 0.01; // what makes a 99th percentile another one
     const struct ledger_row *l = &sums->ledger;
-    return l->requests_complete > 0 &&
-           (double)trust_long_missing(l) > much * trust_requests(l);
+    return l->requests_complete > 0 && (double)trust_long_missing(l) > much * trust_requests(l);
 }
 
 bool trust_unmarked(const struct ledger_row *l) {

@@ -3,14 +3,28 @@
 // written back, as quantiles cannot be added.
 #include "store/store.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "internal.h"
 
-enum { MINUTE_S = 60, HOUR_S = 3600, COUNTS = 11, QUANTILES = 7 };
+#define QUANTILE(name, q) q,
+static const double quantiles[] = {STAT_QUANTILES(QUANTILE)};
+#undef QUANTILE
 
-static const double quantiles[QUANTILES] = {0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999};
+enum { MINUTE_S = 60, HOUR_S = 3600, QUANTILES = sizeof quantiles / sizeof *quantiles };
+
+// The columns of STATEMENT_READ_ROW, and the parameters of STATEMENT_WRITE_ROW behind the key.
+enum { READ_DURATION, READ_SQUARE, READ_MIN, READ_MAX, READ_HISTOGRAM, READ_SUMS };
+enum {
+    WRITE_DURATION = 6,
+    WRITE_SQUARE,
+    WRITE_HISTOGRAM,
+    WRITE_MIN,
+    WRITE_MAX,
+    WRITE_STDDEV,
+    WRITE_QUANTILES,
+    WRITE_SUMS = WRITE_QUANTILES + QUANTILES
+};
 
 static uint64_t add(uint64_t a, uint64_t b) {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
@@ -27,33 +41,25 @@ static void bind_key(sqlite3_stmt *statement, uint32_t resolution_s, int64_t buc
     }
 }
 
-// The counters of a row, in the order in which the SQL names them.
-static void row_counts(struct stat_row *row, uint64_t *counts[COUNTS]) {
-    uint64_t *const all[COUNTS] = {&row->requests,    &row->calls,       &row->errors,
-                                   &row->async_calls, &row->total_ns,    &row->self_ns,
-                                   &row->async_ns,    &row->duration_ns, &row->wait_ns,
-                                   &row->gc_ns,       &row->off_cpu_ns};
-    memcpy(counts, all, sizeof all);
-}
-
-// Adds the row that the statement stands at to *row and s->merged. Its columns begin with the
-// counters.
+// Adds the row that the statement stands at to *row and s->merged.
 static bool add_columns(struct store *s, sqlite3_stmt *reading, struct stat_row *row) {
-    enum { SQUARE = COUNTS, MIN, MAX, HISTOGRAM };
-    uint64_t *counts[COUNTS];
-    row_counts(row, counts);
-    for (int i = 0; i < COUNTS; i++) {
-        *counts[i] = add(*counts[i], (uint64_t)sqlite3_column_int64(reading, i));
-    }
-    row->square_ns += sqlite3_column_double(reading, SQUARE);
-    if (sqlite3_column_type(reading, MIN) == SQLITE_INTEGER) {
-        uint64_t min = (uint64_t)sqlite3_column_int64(reading, MIN);
-        uint64_t max = (uint64_t)sqlite3_column_int64(reading, MAX);
+    int at = READ_SUMS;
+#define ADD_COUNT(name) row->name = add(row->name, (uint64_t)sqlite3_column_int64(reading, at++));
+#define ADD_TIME(name) ADD_COUNT(name##_ns)
+    STAT_SUMS(ADD_COUNT, ADD_TIME)
+#undef ADD_COUNT
+#undef ADD_TIME
+    row->duration_ns =
+        add(row->duration_ns, (uint64_t)sqlite3_column_int64(reading, READ_DURATION));
+    row->square_ns += sqlite3_column_double(reading, READ_SQUARE);
+    if (sqlite3_column_type(reading, READ_MIN) == SQLITE_INTEGER) {
+        uint64_t min = (uint64_t)sqlite3_column_int64(reading, READ_MIN);
+        uint64_t max = (uint64_t)sqlite3_column_int64(reading, READ_MAX);
         row->min_ns = min < row->min_ns ? min : row->min_ns;
         row->max_ns = max > row->max_ns ? max : row->max_ns;
     }
-    const void *blob = sqlite3_column_blob(reading, HISTOGRAM);
-    struct slice stored = slice_of(blob, (size_t)sqlite3_column_bytes(reading, HISTOGRAM));
+    const void *blob = sqlite3_column_blob(reading, READ_HISTOGRAM);
+    struct slice stored = slice_of(blob, (size_t)sqlite3_column_bytes(reading, READ_HISTOGRAM));
     if (!histogram_read(&s->merged, stored)) {
         s->spoilt = !histogram_valid(stored);
         snprintf(s->error, sizeof s->error, "read a row: %s",
@@ -75,33 +81,26 @@ static bool add_stored(struct store *s, sqlite3_stmt *reading, struct stat_row *
     return ok;
 }
 
-static double between(double value, uint64_t min, uint64_t max) {
-    return value < (double)min ? (double)min : value > (double)max ? (double)max : value;
-}
-
-// Binds ?19 … ?28: what exists only when there were calls.
+// Binds what exists only when there were calls.
 static void bind_durations(struct store *s, sqlite3_stmt *writing, const struct stat_row *row) {
-    enum { MIN = 19, MAX, STDDEV, FIRST_QUANTILE };
     if (row->calls == 0) {
-        for (int i = MIN; i < FIRST_QUANTILE + QUANTILES; i++) {
+        for (int i = WRITE_MIN; i < WRITE_SUMS; i++) {
             sqlite3_bind_null(writing, i);
         }
         return;
     }
-    store_bind_count(writing, MIN, row->min_ns);
-    store_bind_count(writing, MAX, row->max_ns);
-    double mean = (double)row->duration_ns / (double)row->calls;
-    double variance = row->square_ns / (double)row->calls - mean * mean;
-    sqlite3_bind_double(writing, STDDEV, variance > 0 ? sqrt(variance) : 0);
+    store_bind_count(writing, WRITE_MIN, row->min_ns);
+    store_bind_count(writing, WRITE_MAX, row->max_ns);
+    sqlite3_bind_double(writing, WRITE_STDDEV,
+                        stat_stddev(row->calls, row->duration_ns, row->square_ns));
     for (int i = 0; i < QUANTILES; i++) {
-        double value = histogram_quantile(&s->merged, quantiles[i]);
-        sqlite3_bind_double(writing, FIRST_QUANTILE + i, between(value, row->min_ns, row->max_ns));
+        sqlite3_bind_double(writing, WRITE_QUANTILES + i,
+                            stat_quantile(&s->merged, quantiles[i], row->min_ns, row->max_ns));
     }
 }
 
 static bool write_row(struct store *s, uint32_t resolution_s, const int64_t ids[3],
                       const struct stat_row *increment) {
-    enum { FIRST_COUNT = 6, SQUARE = FIRST_COUNT + COUNTS, HISTOGRAM };
     sqlite3_stmt *reading = store_prepared(s, STATEMENT_READ_ROW);
     sqlite3_stmt *writing = store_prepared(s, STATEMENT_WRITE_ROW);
     struct stat_row row = *increment;
@@ -120,13 +119,15 @@ static bool write_row(struct store *s, uint32_t resolution_s, const int64_t ids[
         return false;
     }
     bind_key(writing, resolution_s, row.key.bucket_start, ids);
-    uint64_t *counts[COUNTS];
-    row_counts(&row, counts);
-    for (int i = 0; i < COUNTS; i++) {
-        store_bind_count(writing, FIRST_COUNT + i, *counts[i]);
-    }
-    sqlite3_bind_double(writing, SQUARE, row.square_ns);
-    sqlite3_bind_blob(writing, HISTOGRAM, s->blob.data, (int)s->blob.len, SQLITE_STATIC);
+    int at = WRITE_SUMS;
+#define BIND_COUNT(name) store_bind_count(writing, at++, row.name);
+#define BIND_TIME(name) BIND_COUNT(name##_ns)
+    STAT_SUMS(BIND_COUNT, BIND_TIME)
+#undef BIND_COUNT
+#undef BIND_TIME
+    store_bind_count(writing, WRITE_DURATION, row.duration_ns);
+    sqlite3_bind_double(writing, WRITE_SQUARE, row.square_ns);
+    sqlite3_bind_blob(writing, WRITE_HISTOGRAM, s->blob.data, (int)s->blob.len, SQLITE_STATIC);
     bind_durations(s, writing, &row);
     return store_run(s, writing, "write a row");
 }

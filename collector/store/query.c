@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/query.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,8 +148,9 @@ enum {
     TIER_ID,
     IDENTITY,
     TIER,
-    COUNTS,
-    SQUARE = COUNTS + 11,
+    SUMS,
+    DURATION = SUMS + STORE_SUMS,
+    SQUARE,
     MIN,
     MAX,
     HISTOGRAM,
@@ -168,12 +168,13 @@ static bool add_row(struct store *s, struct query_sums *sums, struct map *index,
     if (!row || !row->identity || !row->tier) {
         return query_no_memory(s);
     }
-    uint64_t *const counts[] = {&row->requests, &row->calls,   &row->errors,    &row->async_calls,
-                                &row->total_ns, &row->self_ns, &row->async_ns,  &row->duration_ns,
-                                &row->wait_ns,  &row->gc_ns,   &row->off_cpu_ns};
-    for (int i = 0; i < SQUARE - COUNTS; i++) {
-        *counts[i] += (uint64_t)sqlite3_column_int64(from, COUNTS + i);
-    }
+    int at = SUMS;
+#define ADD_COUNT(name) row->name += (uint64_t)sqlite3_column_int64(from, at++);
+#define ADD_TIME(name) row->name##_ns += (uint64_t)sqlite3_column_int64(from, at++);
+    STAT_SUMS(ADD_COUNT, ADD_TIME)
+#undef ADD_COUNT
+#undef ADD_TIME
+    row->duration_ns += (uint64_t)sqlite3_column_int64(from, DURATION);
     row->square_ns += sqlite3_column_double(from, SQUARE);
     if (sqlite3_column_type(from, MIN) == SQLITE_INTEGER) {
         uint64_t min = (uint64_t)sqlite3_column_int64(from, MIN);
@@ -207,9 +208,8 @@ static bool add_rows(struct store *s, const struct query *q, struct query_sums *
     }
     sqlite3_stmt *rows = query_prepare(
         s,
-        "SELECT r.identity_id, r.tier_id, i.name, t.name, requests, calls, errors, async_calls, "
-        "total_ns, self_ns, async_ns, duration_ns, wait_ns, gc_ns, off_cpu_ns, square_ns, min_ns, "
-        "max_ns, histogram, bucket_start FROM stat_rows AS r CROSS JOIN identity_names AS i ON "
+        "SELECT r.identity_id, r.tier_id, i.name, t.name" STORE_SUM_NAMES ", duration_ns, "
+        "square_ns, min_ns, max_ns, histogram, bucket_start FROM stat_rows AS r CROSS JOIN identity_names AS i ON "
         "i.id = r.identity_id CROSS JOIN tier_names AS t ON t.id = r.tier_id WHERE resolution_s = "
         "?1 AND bucket_start >= ?2 AND bucket_start < ?3 AND (?4 IS NULL OR r.node_id = (SELECT "
         "id FROM node_names WHERE name = ?4)) AND (?5 IS NULL OR r.identity_id = (SELECT id FROM "
@@ -314,19 +314,11 @@ void query_sums_free(struct query_sums *sums) {
 }
 
 double query_quantile(const struct query_row *row, double q) {
-    double value = histogram_quantile(&row->durations, q);
-    return value < (double)row->min_ns   ? (double)row->min_ns
-           : value > (double)row->max_ns ? (double)row->max_ns
-                                         : value;
+    return stat_quantile(&row->durations, q, row->min_ns, row->max_ns);
 }
 
 double query_stddev(const struct query_row *row) {
-    if (row->calls == 0) {
-        return 0;
-    }
-    double mean = (double)row->duration_ns / (double)row->calls;
-    double variance = row->square_ns / (double)row->calls - mean * mean;
-    return variance > 0 ? sqrt(variance) : 0;
+    return stat_stddev(row->calls, row->duration_ns, row->square_ns);
 }
 
 // -- what there is --------------------------------------------------------------------------------

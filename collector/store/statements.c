@@ -14,7 +14,9 @@
 #define ADD_LEDGER(column)                                                                         \
     ", " #column " = min(" #column " + excluded." #column ", " TEXT(STORE_LEDGER_MOST) ")"
 #define NAME_LEDGER(column) ", " #column
-#define BIND_LEDGER(column) ", ?"
+#define BIND_COLUMN(column) ", ?"
+#define NAME_QUANTILE(name, q) ", " #name "_ns"
+#define BIND_QUANTILE(name, q) ", ?"
 // min(a, b) and max(a, b) where either may be NULL.
 #define BEST(which, column)                                                                        \
     column " = " which "(ifnull(" column ", excluded." column "), ifnull(excluded." column         \
@@ -34,22 +36,20 @@ static const char *const sql[STATEMENTS] = {
     [STATEMENT_UNDO] = "ROLLBACK TO one",
     [STATEMENT_RELEASE] = "RELEASE one",
     [STATEMENT_READ_ROW] =
-        "SELECT requests, calls, errors, async_calls, total_ns, self_ns, async_ns, duration_ns, "
-        "wait_ns, gc_ns, off_cpu_ns, square_ns, min_ns, max_ns, histogram FROM stat_rows "
+        "SELECT duration_ns, square_ns, min_ns, max_ns, histogram" STORE_SUM_NAMES " FROM stat_rows "
         "WHERE resolution_s = ?1 AND bucket_start = ?2 AND node_id = ?3 AND identity_id = ?4 "
         "AND tier_id = ?5",
     [STATEMENT_WRITE_ROW] =
         "REPLACE INTO stat_rows (resolution_s, bucket_start, node_id, identity_id, tier_id, "
-        "requests, calls, errors, async_calls, total_ns, self_ns, async_ns, duration_ns, wait_ns, "
-        "gc_ns, off_cpu_ns, square_ns, histogram, min_ns, max_ns, stddev_ns, p25_ns, p50_ns, "
-        "p75_ns, p90_ns, p95_ns, p99_ns, p999_ns) VALUES "
-        "(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,"
-        "?25,?26,?27,?28)",
+        "duration_ns, square_ns, histogram, min_ns, max_ns, stddev_ns" STAT_QUANTILES(NAME_QUANTILE)
+        STORE_SUM_NAMES ") VALUES "
+        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" STAT_QUANTILES(BIND_QUANTILE)
+        STAT_SUMS(BIND_COLUMN, BIND_COLUMN) ")",
     // of a column that is set twice the last one counts
     [STATEMENT_ADD_LEDGER] =
         "INSERT INTO ledger_rows (resolution_s, bucket_start, node_id"
         LEDGER_COLUMNS(NAME_LEDGER) ") "
-        "VALUES (?1, ?2, ?3" LEDGER_COLUMNS(BIND_LEDGER) ") ON CONFLICT DO UPDATE SET "
+        "VALUES (?1, ?2, ?3" LEDGER_COLUMNS(BIND_COLUMN) ") ON CONFLICT DO UPDATE SET "
         "bytes = bytes" LEDGER_COLUMNS(ADD_LEDGER),
     [STATEMENT_ADD_PATH_ROW] =
         "INSERT INTO path_rows (resolution_s, bucket_start, node_id, identity_id, path_id, calls, "

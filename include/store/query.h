@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/stats/histogram.h"
 #include "store/store.h"
 
 // Which rows. Buckets that only overlap the time count whole; what was taken is told in the answer.
@@ -21,21 +20,7 @@ struct query {
 struct query_row {
     const char *identity; // both live as long as the answer
     const char *tier;
-    uint64_t requests;
-    uint64_t calls;
-    uint64_t errors;
-    uint64_t async_calls;
-    uint64_t total_ns;
-    uint64_t self_ns;
-    uint64_t async_ns;
-    uint64_t wait_ns;
-    uint64_t gc_ns;
-    uint64_t off_cpu_ns;
-    uint64_t duration_ns;
-    double square_ns;
-    uint64_t min_ns; // both 0 without calls
-    uint64_t max_ns;
-    struct histogram durations;
+    STAT_FIELDS // min_ns and max_ns are 0 without calls
 };
 
 // Where calls came under tokens of requests that were over.

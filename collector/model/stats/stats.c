@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/stats/stats.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -263,17 +264,28 @@ void stats_count(struct stat_row *row, uint64_t ns) {
     histogram_add(&row->durations, ns);
 }
 
+double stat_stddev(uint64_t calls, uint64_t duration_ns, double square_ns) {
+    if (calls == 0) {
+        return 0;
+    }
+    double mean = (double)duration_ns / (double)calls;
+    double variance = square_ns / (double)calls - mean * mean;
+    return variance > 0 ? sqrt(variance) : 0;
+}
+
+double stat_quantile(const struct histogram *durations, double q, uint64_t min_ns,
+                     uint64_t max_ns) {
+    double ns = histogram_quantile(durations, q);
+    ns = ns < (double)min_ns ? (double)min_ns : ns;
+    return ns > (double)max_ns ? (double)max_ns : ns;
+}
+
 static void add_row(struct stat_row *to, const struct stat_row *row) {
-    to->requests += row->requests;
-    to->calls += row->calls;
-    to->errors += row->errors;
-    to->async_calls += row->async_calls;
-    to->total_ns += row->total_ns;
-    to->self_ns += row->self_ns;
-    to->async_ns += row->async_ns;
-    to->wait_ns += row->wait_ns;
-    to->gc_ns += row->gc_ns;
-    to->off_cpu_ns += row->off_cpu_ns;
+#define ADD_COUNT(name) to->name += row->name;
+#define ADD_TIME(name) ADD_COUNT(name##_ns)
+    STAT_SUMS(ADD_COUNT, ADD_TIME)
+#undef ADD_COUNT
+#undef ADD_TIME
     to->duration_ns += row->duration_ns;
     to->square_ns += row->square_ns;
     to->min_ns = row->min_ns < to->min_ns ? row->min_ns : to->min_ns;

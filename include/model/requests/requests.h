@@ -19,6 +19,7 @@
 // One thread at a time, for all trackers that share a pool.
 #pragma once
 
+#include "base/bytes.h"
 #include "model/requests/request_tree.h"
 
 // Memory for the open requests of all nodes, capped by limits.h.

@@ -23,26 +23,52 @@ struct stat_key {
     uint16_t tier;
 };
 
+// What a row of statistics adds up, counts and times (ns), in the order of the table's columns:
+// structs, SQL, queries and JSON are all made from this list, as is the sum of all calls' durations
+// (duration_ns) that stands behind it.
+//   requests     that touched the tier
+//   total_ns     outermost calls, async ones not counted
+//   self_ns      of the calls counted in total_ns, less what child spans cover
+//   async_ns     of the async calls
+//   wait_ns      before the calls, from what their caller last did (request_tree.h)
+//   gc_ns        garbage collection while a call was innermost; 0 unless traced
+//   off_cpu_ns   the same for being scheduled out
+#define STAT_SUMS(COUNT, TIME)                                                                     \
+    COUNT(requests)                                                                                \
+    COUNT(calls)                                                                                   \
+    COUNT(errors)                                                                                  \
+    COUNT(async_calls)                                                                             \
+    TIME(total)                                                                                    \
+    TIME(self)                                                                                     \
+    TIME(async)                                                                                    \
+    TIME(wait)                                                                                     \
+    TIME(gc)                                                                                       \
+    TIME(off_cpu)
+
+// The quantiles of durations that are stored and told.
+#define STAT_QUANTILES(X)                                                                          \
+    X(p25, 0.25) X(p50, 0.5) X(p75, 0.75) X(p90, 0.9) X(p95, 0.95) X(p99, 0.99) X(p999, 0.999)
+
+#define STAT_COUNT_FIELD(name) uint64_t name;
+#define STAT_TIME_FIELD(name) uint64_t name##_ns;
+// What rows have in common, here and where they are read back.
+#define STAT_FIELDS                                                                                \
+    STAT_SUMS(STAT_COUNT_FIELD, STAT_TIME_FIELD)                                                   \
+    uint64_t duration_ns; /* sum of all calls' durations */                                        \
+    double square_ns;     /* sum of their squares, ns² */                                         \
+    uint64_t min_ns;                                                                               \
+    uint64_t max_ns;                                                                               \
+    struct histogram durations; /* of all calls */
+
 struct stat_row {
     struct stat_key key;
-    uint64_t requests; // that touched the tier
-    uint64_t calls;
-    uint64_t errors;
-    uint64_t async_calls;
-    uint64_t total_ns; // outermost calls, async ones not counted
-    uint64_t self_ns;  // of the calls counted in total_ns, less what child spans cover
-    uint64_t async_ns; // of the async calls
-    // before the calls: from what their caller last did to their start, see request_tree.h
-    uint64_t wait_ns;
-    // garbage collection while a call was the innermost of its process; 0 unless traced
-    uint64_t gc_ns;
-    uint64_t off_cpu_ns;  // the same for being scheduled out
-    uint64_t duration_ns; // sum of all calls' durations
-    double square_ns;     // sum of their squares, ns²
-    uint64_t min_ns;
-    uint64_t max_ns;
-    struct histogram durations; // of all calls
+    STAT_FIELDS
 };
+
+// The standard deviation in ns of calls whose durations have these sums; 0 without calls.
+double stat_stddev(uint64_t calls, uint64_t duration_ns, double square_ns);
+// A quantile (0 … 1) of durations in ns, between the shortest and the longest.
+double stat_quantile(const struct histogram *durations, double q, uint64_t min_ns, uint64_t max_ns);
 
 // The ledger's counters, in the order of the view's columns: struct, SQL, queries and JSON are all
 // made from this list. What each counts stands in schema/007_whole.sql.
