@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ingest/pipeline.h"
 #include "base/bytes.h"
 #include "base/limits.h"
 #include "base/rate.h"
+#include "ingest/pipeline.h"
 
 enum { ROSTER_TEXT = 200, ROSTER_WORD = 64, ROSTER_RATE_SECONDS = 10 };
 
@@ -35,7 +35,7 @@ struct roster_node {
     char otp[ROSTER_WORD];
     char version[ROSTER_WORD]; // of the shim
     int64_t os_pid;
-    char state[ROSTER_WORD]; // idle, tracing, paused (by the breaker), held (by a tool), gone
+    char state[ROSTER_WORD]; // idle, tracing, tripped (by the guard), paused (by a tool), gone
     struct roster_sampling sampling;
     struct rate_budget lines; // in the log, of what it does and its shim says
     uint64_t unmarked; // calls of tiers, while nothing begins a request; 0 as soon as something has

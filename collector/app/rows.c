@@ -82,11 +82,11 @@ bool rows_json(const struct rows *r, uint32_t *from, struct buffer *out) {
 
 static void pack_row(struct control_writer *w, const struct fields *f) {
     control_map(w, FIELDS);
-    control_text(w, "bucket_start", slice_text(f->bucket_start));
-    control_int(w, "resolution_s", f->resolution_s);
-    control_text(w, "node", slice_text(f->node));
-    control_text(w, "identity", slice_text(f->identity));
-    control_text(w, "tier", slice_text(f->tier));
+    control_text(w, FIELD_BUCKET_START, slice_text(f->bucket_start));
+    control_int(w, FIELD_RESOLUTION_S, f->resolution_s);
+    control_text(w, FIELD_NODE, slice_text(f->node));
+    control_text(w, FIELD_IDENTITY, slice_text(f->identity));
+    control_text(w, FIELD_TIER, slice_text(f->tier));
     for (size_t k = 0; k < sizeof f->counts / sizeof *f->counts; k++) {
         control_int(w, f->counts[k].name, (int64_t)f->counts[k].value);
     }
@@ -107,8 +107,8 @@ bool rows_messages(const struct rows *r, uint16_t node, struct buffer *out) {
         if (count == 0) {
             return true;
         }
-        struct control_writer w = control_begin(out, "stats", 1);
-        control_list(&w, "rows", count);
+        struct control_writer w = control_begin(out, CONTROL_STATS, 1);
+        control_list(&w, FIELD_ROWS, count);
         for (uint32_t k = first; k < i; k++) {
             if (stats_row_at(r->stats, k)->key.node == node) {
                 struct fields f = fields_of(r, stats_row_at(r->stats, k));

@@ -53,16 +53,16 @@ static void send_function(struct shim_link *link, const char *type, const struct
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct buffer term = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, type, question ? 5 : 4);
-    control_text(&w, "m", slice_text(f->module));
-    control_text(&w, "f", slice_text(f->function));
-    control_int(&w, "a", f->arity);
+    control_text(&w, FIELD_M, slice_text(f->module));
+    control_text(&w, FIELD_F, slice_text(f->function));
+    control_int(&w, FIELD_A, f->arity);
     if (question) {
-        control_int(&w, "id", id);
+        control_int(&w, FIELD_ID, id);
         buffer_append(&term, &(uint8_t){TERM_VERSION}, 1);
         buffer_append(&term, arguments.data, arguments.len);
-        control_bytes(&w, "args", slice_of(term.data, term.len));
+        control_bytes(&w, FIELD_ARGS, slice_of(term.data, term.len));
     } else {
-        control_text(&w, "reason", slice_text("its calls pile up and never return"));
+        control_text(&w, FIELD_REASON, slice_text("its calls pile up and never return"));
     }
     if (control_end(&w) && !term.failed) {
         shim_link_send(link, &b);
@@ -73,18 +73,18 @@ static void send_function(struct shim_link *link, const char *type, const struct
 
 void shim_link_identify(void *user, uint32_t id, const struct traced_function *function,
                         struct slice arguments) {
-    send_function(user, "identify", function, id, arguments);
+    send_function(user, CONTROL_IDENTIFY, function, id, arguments);
 }
 
 void shim_link_disarm(void *user, const struct traced_function *function) {
-    send_function(user, "disarm", function, 0, slice_of(NULL, 0));
+    send_function(user, CONTROL_DISARM, function, 0, slice_of(NULL, 0));
 }
 
 void shim_link_stale(void *user, const char *tier, uint64_t label) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, "stale", 2);
-    control_text(&w, "tier", slice_text(tier));
-    control_int(&w, "label", (int64_t)label);
+    struct control_writer w = control_begin(&b, CONTROL_STALE, 2);
+    control_text(&w, FIELD_TIER, slice_text(tier));
+    control_int(&w, FIELD_LABEL, (int64_t)label);
     if (control_end(&w)) {
         shim_link_send(user, &b);
     }
@@ -96,19 +96,19 @@ static void pack_span(struct control_writer *w, const struct pipeline_calls *c,
     char pid[32];
     message_pid_text(span->pid, pid);
     control_map(w, 9);
-    control_text(w, "tier", slice_text(names_text(&c->directory->tiers, span->tier)));
-    control_int(w, "depth", span->depth);
-    control_text(w, "pid", slice_text(pid));
-    control_number(w, "start_us", (double)(span->start - c->result->begin) / 1e3);
-    control_number(w, "duration_us", span->open ? 0 : (double)(span->end - span->start) / 1e3);
-    control_number(w, "self_us", (double)span->self / 1e3);
-    control_number(w, "wait_us", (double)span->wait / 1e3);
-    control_bool(w, "async", span->async);
+    control_text(w, FIELD_TIER, slice_text(names_text(&c->directory->tiers, span->tier)));
+    control_int(w, FIELD_DEPTH, span->depth);
+    control_text(w, FIELD_PID, slice_text(pid));
+    control_number(w, FIELD_START_US, (double)(span->start - c->result->begin) / 1e3);
+    control_number(w, FIELD_DURATION_US, span->open ? 0 : (double)(span->end - span->start) / 1e3);
+    control_number(w, FIELD_SELF_US, (double)span->self / 1e3);
+    control_number(w, FIELD_WAIT_US, (double)span->wait / 1e3);
+    control_bool(w, FIELD_ASYNC, span->async);
     const char *outcome = span->open    ? "open"
                           : span->error ? "error"
                           : span->blind ? "unknown"
                                         : "ok";
-    control_text(w, "outcome", slice_text(outcome));
+    control_text(w, FIELD_OUTCOME, slice_text(outcome));
 }
 
 // The spans below `parent`, each followed by those below it. Few spans, no deeper than there are
@@ -131,12 +131,13 @@ static void send_request(struct shim_link *link, const char *type, const struct 
     uint32_t count = r->count < LIMIT_CALLS_SPANS ? r->count : LIMIT_CALLS_SPANS;
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, type, 5);
-    control_text(&w, "identity", slice_text(names_text(&c->directory->identities, r->identity)));
-    control_text(&w, "outcome", slice_text(r->error ? "error" : "ok"));
-    control_text(&w, "started_at",
+    control_text(&w, FIELD_IDENTITY,
+                 slice_text(names_text(&c->directory->identities, r->identity)));
+    control_text(&w, FIELD_OUTCOME, slice_text(r->error ? "error" : "ok"));
+    control_text(&w, FIELD_STARTED_AT,
                  slice_text(text_time_format(r->begin + c->offset, true, started)));
-    control_number(&w, "duration_us", (double)(r->end - r->begin) / 1e3);
-    control_list(&w, "spans", count);
+    control_number(&w, FIELD_DURATION_US, (double)(r->end - r->begin) / 1e3);
+    control_list(&w, FIELD_SPANS, count);
     pack_below(&w, c, count, SPAN_NONE);
     if (control_end(&w)) {
         shim_link_send(link, &b);
@@ -145,7 +146,7 @@ static void send_request(struct shim_link *link, const char *type, const struct 
 }
 
 void shim_link_calls(void *user, const struct pipeline_calls *c) {
-    send_request(user, "calls", c);
+    send_request(user, CONTROL_CALLS, c);
 }
 
 void shim_link_slow(void *user, const struct pipeline_calls *c) {
@@ -156,7 +157,7 @@ void shim_link_slow(void *user, const struct pipeline_calls *c) {
          names_text(&c->directory->identities, r->identity), (double)(r->end - r->begin) / 1e6,
          r->error ? "error" : "ok", text_time_format(r->begin + c->offset, true, started));
     if (link->slow_wanted) {
-        send_request(user, "slow", c);
+        send_request(user, CONTROL_SLOW, c);
     }
 }
 
@@ -188,9 +189,9 @@ static bool make_way(const struct shim_links *links, const struct pipeline_node 
 // What `kprof nodes` tells of a node besides its name.
 static void note_origin(struct roster_node *n, struct control_map hello, const char *peer) {
     struct slice otp = slice_text(""), version = slice_text("");
-    control_get_text(hello, "otp", &otp);
-    control_get_text(hello, "version", &version);
-    control_get_int(hello, "os_pid", &n->os_pid);
+    control_get_text(hello, FIELD_OTP, &otp);
+    control_get_text(hello, FIELD_VERSION, &version);
+    control_get_int(hello, FIELD_OS_PID, &n->os_pid);
     names_clean(otp, n->otp, sizeof n->otp);
     names_clean(version, n->version, sizeof n->version);
     snprintf(n->peer, sizeof n->peer, "%s", peer);
@@ -220,10 +221,10 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
     struct shim_links *links = context;
     struct slice name = {0}, otp = {0};
     int64_t ticks = 0, offset = 0;
-    control_get_text(hello, "otp", &otp);
-    if (!control_get_text(hello, "node", &name) || name.len == 0 ||
-        !control_get_int(hello, "ticks_per_second", &ticks) || ticks < 1 || ticks > 1000000000000 ||
-        !control_get_int(hello, "time_offset", &offset)) {
+    control_get_text(hello, FIELD_OTP, &otp);
+    if (!control_get_text(hello, FIELD_NODE, &name) || name.len == 0 ||
+        !control_get_int(hello, FIELD_TICKS_PER_SECOND, &ticks) || ticks < 1 ||
+        ticks > 1000000000000 || !control_get_int(hello, FIELD_TIME_OFFSET, &offset)) {
         *refusal = "the hello lacks node, ticks_per_second or time_offset";
         return NULL;
     }
@@ -278,10 +279,10 @@ static void add_tier(struct shim_link *link, struct directory *names, struct tie
                      struct control_map tier) {
     struct slice name = {0}, m = {0}, f = {0};
     int64_t arity = -1;
-    control_get_text(tier, "name", &name);
-    control_get_text(tier, "m", &m);
-    control_get_text(tier, "f", &f);
-    control_get_int(tier, "a", &arity);
+    control_get_text(tier, FIELD_NAME, &name);
+    control_get_text(tier, FIELD_M, &m);
+    control_get_text(tier, FIELD_F, &f);
+    control_get_int(tier, FIELD_A, &arity);
     const char *why = NULL;
     uint16_t id = DIRECTORY_NONE;
     if (name.len == 0 || !is_atom(m) || !is_atom(f) || arity < 0 || arity > 255) {
@@ -307,16 +308,16 @@ static void on_tiers(struct shim_link *link, struct control_map message) {
         return;
     }
     pipeline_make_room(links->pipeline);
-    control_get_list(message, "tiers", &list);
+    control_get_list(message, FIELD_TIERS, &list);
     for (uint32_t i = 0; i < list.count; i++) {
         add_tier(link, pipeline_directory(links->pipeline), &set, control_list_at(list, i));
     }
     bool calls = false;
     int64_t slow_us = -1;
-    control_get_bool(message, "calls", &calls);
-    control_get_int(message, "slow_threshold_us", &slow_us);
-    control_get_bool(message, "stats", &link->stats_wanted);
-    control_get_bool(message, "slow", &link->slow_wanted);
+    control_get_bool(message, FIELD_CALLS, &calls);
+    control_get_int(message, FIELD_SLOW_THRESHOLD_US, &slow_us);
+    control_get_bool(message, FIELD_STATS, &link->stats_wanted);
+    control_get_bool(message, FIELD_SLOW, &link->slow_wanted);
     tell(link, LOG_INFO, "%u tier%s", set.tiers, set.tiers == 1 ? "" : "s");
     pipeline_want_calls(link->node, calls);
     pipeline_set_slow(link->node,
@@ -333,24 +334,24 @@ static uint64_t get_count(struct control_map message, const char *key) {
 
 static void on_clock(struct shim_link *link, struct control_map message) {
     int64_t at, offset;
-    if (control_get_int(message, "time_offset", &offset)) {
+    if (control_get_int(message, FIELD_TIME_OFFSET, &offset)) {
         pipeline_set_offset(link->node, offset);
     }
-    if (control_get_int(message, "at", &at)) {
+    if (control_get_int(message, FIELD_AT, &at)) {
         pipeline_sync(link->node, at, (struct pipeline_now){clock_wall(), clock_monotonic()});
     }
-    uint64_t off = get_count(message, "paused_ms"), tripped = get_count(message, "tripped_ms"),
-             away = get_count(message, "away_ms");
+    uint64_t off = get_count(message, FIELD_OFF_MS), tripped = get_count(message, FIELD_TRIPPED_MS),
+             away = get_count(message, FIELD_AWAY_MS);
     tripped = tripped < off ? tripped : off;
     away = away < off - tripped ? away : off - tripped;
-    struct pipeline_counts counts = {.unsampled = get_count(message, "unsampled"),
+    struct pipeline_counts counts = {.unsampled = get_count(message, FIELD_UNSAMPLED),
                                      .paused_ms = off - tripped - away,
                                      .tripped_ms = tripped,
                                      .away_ms = away,
-                                     .trips = get_count(message, "trips"),
-                                     .lowered_ms = get_count(message, "lowered_ms"),
-                                     .unmarked_calls = get_count(message, "unmarked_calls")};
-    link->seen->unmarked = get_count(message, "unmarked");
+                                     .trips = get_count(message, FIELD_TRIPS),
+                                     .lowered_ms = get_count(message, FIELD_LOWERED_MS),
+                                     .unmarked_calls = get_count(message, FIELD_UNMARKED_CALLS)};
+    link->seen->unmarked = get_count(message, FIELD_UNMARKED);
     pipeline_count(link->node, &counts);
 }
 
@@ -369,10 +370,10 @@ static void settle_total(struct shim_link *link) {
 
 static void on_total(struct shim_link *link, struct control_map message) {
     int64_t labels;
-    if (control_get_int(message, "labels", &labels) && labels > 0 && labels <= UINT32_MAX) {
+    if (control_get_int(message, FIELD_LABELS, &labels) && labels > 0 && labels <= UINT32_MAX) {
         link->total = (struct pipeline_total){.labels = (uint32_t)labels,
-                                              .messages = get_count(message, "messages"),
-                                              .unsent = get_count(message, "unsent")};
+                                              .messages = get_count(message, FIELD_MESSAGES),
+                                              .unsent = get_count(message, FIELD_UNSENT)};
         settle_total(link);
     }
 }
@@ -393,7 +394,7 @@ static void stream_over(struct shim_link *link) {
 
 static void on_started(const struct shim_link *link, struct control_map message) {
     int64_t labels;
-    if (control_get_int(message, "labels", &labels) && labels > 0 && labels <= UINT32_MAX) {
+    if (control_get_int(message, FIELD_LABELS, &labels) && labels > 0 && labels <= UINT32_MAX) {
         pipeline_set_labels(link->node, (uint32_t)labels);
     }
     tell(link, LOG_INFO, "tracing");
@@ -401,18 +402,18 @@ static void on_started(const struct shim_link *link, struct control_map message)
 
 static void on_stopped(struct shim_link *link, struct control_map message) {
     struct slice reason = slice_text("unknown"), text = slice_text("");
-    control_get_text(message, "reason", &reason);
-    control_get_text(message, "text", &text);
-    bool held = slice_is(reason, "held");
-    bool orderly = held || slice_is(reason, "stopped") || slice_is(reason, "time_limit");
+    control_get_text(message, FIELD_REASON, &reason);
+    control_get_text(message, FIELD_TEXT, &text);
+    bool paused = slice_is(reason, STATE_PAUSED);
+    bool orderly = paused || slice_is(reason, "stopped") || slice_is(reason, "time_limit");
     link->stopped_cleanly = orderly;
     if (orderly && !session_streams(link->session)) {
         stream_over(link);
     }
     roster_state(link->seen,
-                 held                          ? "held"
-                 : slice_is(reason, "tripped") ? "paused"
-                                               : "idle",
+                 paused                            ? STATE_PAUSED
+                 : slice_is(reason, STATE_TRIPPED) ? STATE_TRIPPED
+                                                   : STATE_IDLE,
                  clock_wall());
     tell(link, orderly ? LOG_INFO : LOG_WARNING, "tracing stopped (%.*s) %.*s",
          (int)(reason.len < 40 ? reason.len : 40), reason.data,
@@ -421,9 +422,9 @@ static void on_stopped(struct shim_link *link, struct control_map message) {
 
 static void on_note(const struct shim_link *link, struct control_map message) {
     struct slice level = {0}, text = {0};
-    control_get_text(message, "level", &level);
-    if (control_get_text(message, "text", &text)) {
-        tell(link, slice_is(level, "warning") ? LOG_WARNING : LOG_INFO, "%.*s",
+    control_get_text(message, FIELD_LEVEL, &level);
+    if (control_get_text(message, FIELD_TEXT, &text)) {
+        tell(link, slice_is(level, LEVEL_WARNING) ? LOG_WARNING : LOG_INFO, "%.*s",
              (int)(text.len < 800 ? text.len : 800), text.data);
     }
 }
@@ -431,10 +432,11 @@ static void on_note(const struct shim_link *link, struct control_map message) {
 static void on_gap(const struct shim_link *link, struct control_map message) {
     int64_t from, until;
     struct slice text = slice_text(""), reason = slice_text("");
-    control_get_text(message, "text", &text);
-    control_get_text(message, "reason", &reason);
-    bool reload = slice_is(reason, "reload");
-    if (control_get_int(message, "from", &from) && control_get_int(message, "until", &until)) {
+    control_get_text(message, FIELD_TEXT, &text);
+    control_get_text(message, FIELD_REASON, &reason);
+    bool reload = slice_is(reason, GAP_RELOAD);
+    if (control_get_int(message, FIELD_FROM, &from) &&
+        control_get_int(message, FIELD_UNTIL, &until)) {
         pipeline_gap(link->node, from, until, reload);
         tell(link, LOG_INFO, "%s; requests of that moment are incomplete (%.*s)",
              reload ? "code was reloaded" : "trace flags were taken off",
@@ -446,15 +448,15 @@ static void on_state(const struct shim_link *link, struct control_map message) {
     struct roster_node *n = link->seen;
     struct slice state = {0}, text = {0};
     char word[ROSTER_WORD];
-    control_get_int(message, "one_in", &n->sampling.one_in);
-    control_get_int(message, "per_second", &n->sampling.per_second);
-    control_get_int(message, "level_ppm", &n->sampling.level_ppm);
-    control_get_int(message, "trips", &n->sampling.trips);
-    if (control_get_text(message, "state", &state)) {
+    control_get_int(message, FIELD_ONE_IN, &n->sampling.one_in);
+    control_get_int(message, FIELD_PER_SECOND, &n->sampling.per_second);
+    control_get_int(message, FIELD_LEVEL_PPM, &n->sampling.level_ppm);
+    control_get_int(message, FIELD_TRIPS, &n->sampling.trips);
+    if (control_get_text(message, FIELD_STATE, &state)) {
         names_clean(state, word, sizeof word);
         roster_state(n, word, clock_wall());
     }
-    if (control_get_text(message, "text", &text) && text.len > 0) {
+    if (control_get_text(message, FIELD_TEXT, &text) && text.len > 0) {
         roster_event(n, clock_wall(), "%.*s",
                      (int)(text.len < ROSTER_TEXT ? text.len : ROSTER_TEXT), text.data);
     }
@@ -463,8 +465,8 @@ static void on_state(const struct shim_link *link, struct control_map message) {
 static void on_identify_reply(struct shim_link *link, struct control_map message) {
     int64_t id;
     struct slice identity;
-    if (control_get_int(message, "id", &id) && id >= 0 && id <= UINT32_MAX) {
-        bool named = control_get_text(message, "identity", &identity);
+    if (control_get_int(message, FIELD_ID, &id) && id >= 0 && id <= UINT32_MAX) {
+        bool named = control_get_text(message, FIELD_IDENTITY, &identity);
         pipeline_answer(link->node, (uint32_t)id, named ? &identity : NULL);
     }
 }
@@ -472,26 +474,26 @@ static void on_identify_reply(struct shim_link *link, struct control_map message
 static void on_message(void *user, struct slice type, struct control_map message) {
     struct shim_link *link = user;
     link->heard = clock_monotonic();
-    if (slice_is(type, "clock")) {
+    if (slice_is(type, CONTROL_CLOCK)) {
         on_clock(link, message);
-    } else if (slice_is(type, "identify_reply")) {
+    } else if (slice_is(type, CONTROL_IDENTIFY_REPLY)) {
         on_identify_reply(link, message);
-    } else if (slice_is(type, "tiers")) {
+    } else if (slice_is(type, CONTROL_TIERS)) {
         on_tiers(link, message);
-    } else if (slice_is(type, "trace_started")) {
+    } else if (slice_is(type, CONTROL_TRACE_STARTED)) {
         on_started(link, message);
-        roster_state(link->seen, "tracing", clock_wall());
-    } else if (slice_is(type, "trace_stopped")) {
+        roster_state(link->seen, STATE_TRACING, clock_wall());
+    } else if (slice_is(type, CONTROL_TRACE_STOPPED)) {
         on_stopped(link, message);
-    } else if (slice_is(type, "trace_total")) {
+    } else if (slice_is(type, CONTROL_TRACE_TOTAL)) {
         on_total(link, message);
-    } else if (slice_is(type, "gap")) {
+    } else if (slice_is(type, CONTROL_GAP)) {
         on_gap(link, message);
-    } else if (slice_is(type, "note")) {
+    } else if (slice_is(type, CONTROL_NOTE)) {
         on_note(link, message);
-    } else if (slice_is(type, "state")) {
+    } else if (slice_is(type, CONTROL_STATE)) {
         on_state(link, message);
-    } else if (slice_is(type, "steered")) {
+    } else if (slice_is(type, CONTROL_STEERED)) {
         tool_link_steered(link->links->tools, link, message);
     }
 }

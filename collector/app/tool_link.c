@@ -45,15 +45,15 @@ static void send_end(struct tool_link *t, struct buffer *b, struct control_write
 
 static void send_error(struct tool_link *t, const char *text) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, "error", 1);
-    control_text(&w, "text", slice_text(text));
+    struct control_writer w = control_begin(&b, CONTROL_ERROR, 1);
+    control_text(&w, FIELD_TEXT, slice_text(text));
     send_end(t, &b, &w);
 }
 
 // The node that a message names; NULL and the tool is told.
 static struct roster_node *named_node(struct tool_link *t, struct control_map message) {
     struct slice name = {0};
-    control_get_text(message, "node", &name);
+    control_get_text(message, FIELD_NODE, &name);
     struct roster_node *node = roster_find(t->links->roster, name);
     if (!node) {
         send_error(t, "the collector knows no node of this name; kprof nodes lists those it knows");
@@ -79,12 +79,12 @@ static void pack_time(struct control_writer *w, const char *key, int64_t ns) {
 
 static void pack_history(struct control_writer *w, const struct roster_node *n) {
     uint64_t count = n->happened < LIMIT_NODE_EVENTS ? n->happened : LIMIT_NODE_EVENTS;
-    control_list(w, "history", (uint32_t)count);
+    control_list(w, FIELD_HISTORY, (uint32_t)count);
     for (uint64_t i = n->happened - count; i < n->happened; i++) {
         const struct roster_event *event = &n->events[i % LIMIT_NODE_EVENTS];
         control_map(w, 2);
-        pack_time(w, "at", event->at);
-        control_text(w, "text", slice_text(event->text));
+        pack_time(w, FIELD_AT, event->at);
+        control_text(w, FIELD_TEXT, slice_text(event->text));
     }
 }
 
@@ -94,38 +94,38 @@ static void send_node(struct tool_link *t, const struct roster_node *n) {
     const struct {
         const char *key;
         uint64_t value;
-    } counts[] = {{"os_pid", (uint64_t)n->os_pid},
-                  {"tiers", pipeline_tiers(n->node)},
-                  {"one_in", (uint64_t)n->sampling.one_in},
-                  {"per_second", (uint64_t)n->sampling.per_second},
-                  {"level_ppm", (uint64_t)n->sampling.level_ppm},
-                  {"trips", (uint64_t)n->sampling.trips},
-                  {"complete", totals.complete},
-                  {"incomplete", totals.incomplete},
-                  {"expired", totals.expired},
-                  {"unsampled", totals.shim.unsampled},
-                  {"messages", totals.messages},
-                  {"dropped_messages", totals.dropped},
-                  {"decode_errors", totals.decode_errors},
-                  {"paused_ms", pipeline_off_ms(&totals.shim)},
-                  {"lowered_ms", totals.shim.lowered_ms},
-                  {"unmarked_calls", n->unmarked}};
+    } counts[] = {{FIELD_OS_PID, (uint64_t)n->os_pid},
+                  {FIELD_TIERS, pipeline_tiers(n->node)},
+                  {FIELD_ONE_IN, (uint64_t)n->sampling.one_in},
+                  {FIELD_PER_SECOND, (uint64_t)n->sampling.per_second},
+                  {FIELD_LEVEL_PPM, (uint64_t)n->sampling.level_ppm},
+                  {FIELD_TRIPS, (uint64_t)n->sampling.trips},
+                  {FIELD_COMPLETE, totals.complete},
+                  {FIELD_INCOMPLETE, totals.incomplete},
+                  {FIELD_EXPIRED, totals.expired},
+                  {FIELD_UNSAMPLED, totals.shim.unsampled},
+                  {FIELD_MESSAGES, totals.messages},
+                  {FIELD_DROPPED_MESSAGES, totals.dropped},
+                  {FIELD_DECODE_ERRORS, totals.decode_errors},
+                  {FIELD_OFF_MS, pipeline_off_ms(&totals.shim)},
+                  {FIELD_LOWERED_MS, totals.shim.lowered_ms},
+                  {FIELD_UNMARKED_CALLS, n->unmarked}};
     enum { COUNTS = sizeof counts / sizeof *counts };
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     int64_t ahead = 0;
     bool told = n->connected && pipeline_clock_offset(n->node, &ahead);
-    struct control_writer w = control_begin(&b, "node", COUNTS + 9 + told);
+    struct control_writer w = control_begin(&b, CONTROL_NODE, COUNTS + 9 + told);
     if (told) {
-        control_int(&w, "clock_offset_us", ahead / 1000);
+        control_int(&w, FIELD_CLOCK_OFFSET_US, ahead / 1000);
     }
-    control_text(&w, "node", slice_text(pipeline_node_name(n->node)));
-    control_bool(&w, "connected", n->connected);
-    control_text(&w, "since", slice_text(text_time_format(n->since, false, since)));
-    control_text(&w, "peer", slice_text(n->peer));
-    control_text(&w, "otp", slice_text(n->otp));
-    control_text(&w, "version", slice_text(n->version));
-    control_text(&w, "state", slice_text(n->state));
-    control_number(&w, "requests_per_s", roster_rate(n));
+    control_text(&w, FIELD_NODE, slice_text(pipeline_node_name(n->node)));
+    control_bool(&w, FIELD_CONNECTED, n->connected);
+    control_text(&w, FIELD_SINCE, slice_text(text_time_format(n->since, false, since)));
+    control_text(&w, FIELD_PEER, slice_text(n->peer));
+    control_text(&w, FIELD_OTP, slice_text(n->otp));
+    control_text(&w, FIELD_VERSION, slice_text(n->version));
+    control_text(&w, FIELD_STATE, slice_text(n->state));
+    control_number(&w, FIELD_REQUESTS_PER_S, roster_rate(n));
     for (size_t i = 0; i < COUNTS; i++) {
         control_int(&w, counts[i].key, (int64_t)counts[i].value);
     }
@@ -142,9 +142,9 @@ static void on_nodes(struct tool_link *t) {
         }
     }
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, "nodes", 2);
-    control_int(&w, "count", count);
-    control_int(&w, "unwritten_s", writer_refused_s(t->links->writer));
+    struct control_writer w = control_begin(&b, CONTROL_NODES, 2);
+    control_int(&w, FIELD_COUNT, count);
+    control_int(&w, FIELD_UNWRITTEN_S, writer_refused_s(t->links->writer));
     send_end(t, &b, &w);
 }
 
@@ -211,35 +211,35 @@ static void on_watch(struct tool_link *t, struct control_map message) {
 static void pack_row(struct control_writer *w, const struct directory *names,
                      const struct live_row *row) {
     control_map(w, 7);
-    control_text(w, "identity", slice_text(names_text(&names->identities, row->identity)));
-    control_int(w, "requests", (int64_t)row->requests);
-    control_int(w, "errors", (int64_t)row->errors);
-    control_number(w, "mean_us",
+    control_text(w, FIELD_IDENTITY, slice_text(names_text(&names->identities, row->identity)));
+    control_int(w, FIELD_REQUESTS, (int64_t)row->requests);
+    control_int(w, FIELD_ERRORS, (int64_t)row->errors);
+    control_number(w, FIELD_MEAN_US,
                    row->requests > 0 ? (double)row->duration_ns / 1e3 / (double)row->requests : 0);
-    control_number(w, "p99_us",
+    control_number(w, FIELD_P99_US,
                    row->requests > 0 ? histogram_quantile(&row->durations, 0.99) / 1e3 : 0);
-    control_int(w, "incomplete", (int64_t)row->incomplete);
-    control_int(w, "expired", (int64_t)row->expired);
+    control_int(w, FIELD_INCOMPLETE, (int64_t)row->incomplete);
+    control_int(w, FIELD_EXPIRED, (int64_t)row->expired);
 }
 
 static bool pack_rows(const struct tool_links *links, const struct watch *watch, int64_t now,
                       struct buffer *out) {
     struct pipeline_totals t = pipeline_totals(watch->node->node);
     const struct pipeline_totals *before = &watch->before;
-    struct control_writer w = control_begin(out, "rows", 12);
-    control_text(&w, "node", slice_text(pipeline_node_name(watch->node->node)));
-    control_bool(&w, "connected", watch->node->connected);
-    control_text(&w, "state", slice_text(watch->node->state));
-    control_number(&w, "seconds", (double)(now - watch->since) / SECOND_NS);
-    control_int(&w, "incomplete", (int64_t)(t.incomplete - before->incomplete));
-    control_int(&w, "expired", (int64_t)(t.expired - before->expired));
-    control_int(&w, "unsampled", (int64_t)(t.shim.unsampled - before->shim.unsampled));
-    control_int(&w, "dropped_messages", (int64_t)(t.dropped - before->dropped));
-    control_int(&w, "decode_errors", (int64_t)(t.decode_errors - before->decode_errors));
-    control_int(&w, "paused_ms",
+    struct control_writer w = control_begin(out, CONTROL_ROWS, 12);
+    control_text(&w, FIELD_NODE, slice_text(pipeline_node_name(watch->node->node)));
+    control_bool(&w, FIELD_CONNECTED, watch->node->connected);
+    control_text(&w, FIELD_STATE, slice_text(watch->node->state));
+    control_number(&w, FIELD_SECONDS, (double)(now - watch->since) / SECOND_NS);
+    control_int(&w, FIELD_INCOMPLETE, (int64_t)(t.incomplete - before->incomplete));
+    control_int(&w, FIELD_EXPIRED, (int64_t)(t.expired - before->expired));
+    control_int(&w, FIELD_UNSAMPLED, (int64_t)(t.shim.unsampled - before->shim.unsampled));
+    control_int(&w, FIELD_DROPPED_MESSAGES, (int64_t)(t.dropped - before->dropped));
+    control_int(&w, FIELD_DECODE_ERRORS, (int64_t)(t.decode_errors - before->decode_errors));
+    control_int(&w, FIELD_OFF_MS,
                 (int64_t)(pipeline_off_ms(&t.shim) - pipeline_off_ms(&before->shim)));
-    control_int(&w, "unmarked_calls", (int64_t)watch->node->unmarked);
-    control_list(&w, "identities", live_count(watch->rows));
+    control_int(&w, FIELD_UNMARKED_CALLS, (int64_t)watch->node->unmarked);
+    control_list(&w, FIELD_IDENTITIES, live_count(watch->rows));
     for (uint32_t i = 0; i < live_count(watch->rows); i++) {
         pack_row(&w, pipeline_directory(links->pipeline), live_at(watch->rows, i));
     }
@@ -265,9 +265,9 @@ static void send_rows(struct tool_links *links, struct watch *watch, int64_t now
 
 static void send_traced(struct tool_link *t, bool ok, struct slice text) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, "traced", 2);
-    control_bool(&w, "ok", ok);
-    control_text(&w, "text", text);
+    struct control_writer w = control_begin(&b, CONTROL_STEERED, 2);
+    control_bool(&w, FIELD_OK, ok);
+    control_text(&w, FIELD_TEXT, text);
     send_end(t, &b, &w);
     t->steered = NULL;
 }
@@ -285,15 +285,15 @@ static bool is_steered(const struct tool_links *links, const struct roster_node 
 static bool pack_steer(struct control_map message, int64_t id, struct buffer *out) {
     struct slice command = {0};
     int64_t n = 0;
-    const char *how = control_get_int(message, "one_in", &n)       ? "one_in"
-                      : control_get_int(message, "per_second", &n) ? "per_second"
-                                                                   : NULL;
-    bool known = control_get_text(message, "command", &command) &&
-                 (slice_is(command, "pause") || slice_is(command, "resume") ||
-                  (slice_is(command, "sample") && how && n > 0));
-    struct control_writer w = control_begin(out, "steer", how ? 3 : 2);
-    control_int(&w, "id", id);
-    control_text(&w, "command", command);
+    const char *how = control_get_int(message, FIELD_ONE_IN, &n)       ? FIELD_ONE_IN
+                      : control_get_int(message, FIELD_PER_SECOND, &n) ? FIELD_PER_SECOND
+                                                                       : NULL;
+    bool known = control_get_text(message, FIELD_COMMAND, &command) &&
+                 (slice_is(command, STEER_PAUSE) || slice_is(command, STEER_RESUME) ||
+                  (slice_is(command, STEER_SAMPLE) && how && n > 0));
+    struct control_writer w = control_begin(out, CONTROL_STEER, how ? 3 : 2);
+    control_int(&w, FIELD_ID, id);
+    control_text(&w, FIELD_COMMAND, command);
     if (how) {
         control_int(&w, how, n);
     }
@@ -327,9 +327,9 @@ void tool_link_steered(struct tool_links *links, const struct shim_link *shim,
     int64_t id = 0;
     bool ok = false;
     struct slice text = slice_text("");
-    control_get_int(answer, "id", &id);
-    control_get_bool(answer, "ok", &ok);
-    control_get_text(answer, "text", &text);
+    control_get_int(answer, FIELD_ID, &id);
+    control_get_bool(answer, FIELD_OK, &ok);
+    control_get_text(answer, FIELD_TEXT, &text);
     for (struct tool_link *t = links->first; t; t = t->next) {
         if (t->steered && t->steered->node == shim->node && t->steer_id == id) {
             send_traced(t, ok, text);
@@ -384,13 +384,13 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
 
 static void on_message(void *user, struct slice type, struct control_map message) {
     struct tool_link *t = user;
-    if (slice_is(type, "nodes")) {
+    if (slice_is(type, CONTROL_NODES)) {
         on_nodes(t);
-    } else if (slice_is(type, "watch")) {
+    } else if (slice_is(type, CONTROL_WATCH)) {
         on_watch(t, message);
-    } else if (slice_is(type, "trace")) {
+    } else if (slice_is(type, CONTROL_STEER)) {
         on_trace(t, message);
-    } else if (!slice_is(type, "pong")) {
+    } else if (!slice_is(type, CONTROL_PONG)) {
         send_error(t, "this collector does not know that request; is it older than the tool?");
     }
 }

@@ -271,7 +271,7 @@ void shim_collector_wipe(struct node *n, struct shim_collector *c) {
 }
 
 bool shim_word(struct node *n, enum shim_state *state, struct dist_error *e) {
-    static const char *const names[] = {"tracing", "waiting", "paused", "held",
+    static const char *const names[] = {"tracing", "waiting", "tripped", "paused",
                                         "idle"}; // in the order of enum shim_state
     ei_x_buff x;
     struct slice answer;

@@ -59,7 +59,7 @@ static struct control *expect(const struct auth *a, int count, struct slice fram
         return NULL;
     }
     struct control *c = control_decode(payload);
-    if (c && control_get_text(control_root(c), "type", &found) && slice_is(found, type)) {
+    if (c && control_get_text(control_root(c), FIELD_TYPE, &found) && slice_is(found, type)) {
         return c;
     }
     control_free(c);
@@ -73,7 +73,7 @@ static const char *send_proof(struct auth *a, struct slice key, const char *type
         return NO_MEMORY;
     }
     struct control_writer w = control_begin(out, type, 1);
-    control_bytes(&w, "proof", slice_of(proof, sizeof proof));
+    control_bytes(&w, FIELD_PROOF, slice_of(proof, sizeof proof));
     return send_frame(a, out, &w);
 }
 
@@ -83,7 +83,7 @@ static bool proves(struct auth *a, struct slice key, struct slice frame, struct 
     uint8_t wanted[AUTH_PROOF_BYTES];
     struct slice proof = {0};
     bool same = auth_hmac(key, label, so_far(a), wanted) &&
-                control_get_bytes(message, "proof", &proof) && proof.len == AUTH_PROOF_BYTES &&
+                control_get_bytes(message, FIELD_PROOF, &proof) && proof.len == AUTH_PROOF_BYTES &&
                 CRYPTO_memcmp(wanted, proof.data, AUTH_PROOF_BYTES) == 0;
     OPENSSL_cleanse(wanted, sizeof wanted);
     return same && keep(a, frame);
@@ -105,16 +105,16 @@ const char *auth_challenge(struct auth *a, struct slice frame,
                            const uint8_t nonce[AUTH_NONCE_BYTES], struct buffer *out) {
     struct slice role = {0}, theirs = {0}, certificate = {0};
     int64_t protocol = 0;
-    struct control *c = expect(a, 0, frame, "auth");
+    struct control *c = expect(a, 0, frame, CONTROL_AUTH);
     if (!c) {
         return "no authentication";
     }
     struct control_map m = control_root(c);
-    control_get_int(m, "protocol", &protocol);
-    control_get_int(m, "session", &a->session);
-    control_get_text(m, "role", &role);
-    control_get_bytes(m, "nonce", &theirs);
-    control_get_bytes(m, "certificate", &certificate);
+    control_get_int(m, FIELD_PROTOCOL, &protocol);
+    control_get_int(m, FIELD_SESSION, &a->session);
+    control_get_text(m, FIELD_ROLE, &role);
+    control_get_bytes(m, FIELD_NONCE, &theirs);
+    control_get_bytes(m, FIELD_CERTIFICATE, &certificate);
     const char *why = NULL;
     if (protocol != CONTROL_PROTOCOL) {
         why = "another version of the protocol";
@@ -132,19 +132,19 @@ const char *auth_challenge(struct auth *a, struct slice frame,
     if (why || !keep(a, frame)) {
         return why ? why : NO_MEMORY;
     }
-    struct control_writer w = control_begin(out, "challenge", 1);
-    control_bytes(&w, "nonce", slice_of(nonce, AUTH_NONCE_BYTES));
+    struct control_writer w = control_begin(out, CONTROL_CHALLENGE, 1);
+    control_bytes(&w, FIELD_NONCE, slice_of(nonce, AUTH_NONCE_BYTES));
     return send_frame(a, out, &w);
 }
 
 const char *auth_check(struct auth *a, struct slice key, struct slice frame, struct buffer *out) {
-    struct control *c = expect(a, 2, frame, "answer");
+    struct control *c = expect(a, 2, frame, CONTROL_ANSWER);
     if (!c) {
         return "damaged authentication";
     }
     bool good = proves(a, key, frame, control_root(c), CLIENT);
     control_free(c);
-    return good ? send_proof(a, key, "proven", COLLECTOR, out) : "wrong secret";
+    return good ? send_proof(a, key, CONTROL_PROVEN, COLLECTOR, out) : "wrong secret";
 }
 
 // -- the client -----------------------------------------------------------------------------------
@@ -156,31 +156,31 @@ const char *auth_begin(struct auth *a, const char *role, int64_t session,
     }
     strcpy(a->role, role);
     a->session = session;
-    struct control_writer w = control_begin(out, "auth", 3 + (session != 0) + a->tls);
-    control_int(&w, "protocol", CONTROL_PROTOCOL);
-    control_text(&w, "role", slice_text(role));
-    control_bytes(&w, "nonce", slice_of(nonce, AUTH_NONCE_BYTES));
+    struct control_writer w = control_begin(out, CONTROL_AUTH, 3 + (session != 0) + a->tls);
+    control_int(&w, FIELD_PROTOCOL, CONTROL_PROTOCOL);
+    control_text(&w, FIELD_ROLE, slice_text(role));
+    control_bytes(&w, FIELD_NONCE, slice_of(nonce, AUTH_NONCE_BYTES));
     if (session) {
-        control_int(&w, "session", session);
+        control_int(&w, FIELD_SESSION, session);
     }
     if (a->tls) {
-        control_bytes(&w, "certificate", slice_of(a->certificate, AUTH_CERTIFICATE_BYTES));
+        control_bytes(&w, FIELD_CERTIFICATE, slice_of(a->certificate, AUTH_CERTIFICATE_BYTES));
     }
     return send_frame(a, out, &w);
 }
 
 const char *auth_answer(struct auth *a, struct slice key, struct slice frame, struct buffer *out) {
     struct slice nonce = {0};
-    struct control *c = expect(a, 1, frame, "challenge");
-    bool good = c && control_get_bytes(control_root(c), "nonce", &nonce) &&
+    struct control *c = expect(a, 1, frame, CONTROL_CHALLENGE);
+    bool good = c && control_get_bytes(control_root(c), FIELD_NONCE, &nonce) &&
                 nonce.len == AUTH_NONCE_BYTES && keep(a, frame);
     control_free(c);
-    return good ? send_proof(a, key, "answer", CLIENT, out)
+    return good ? send_proof(a, key, CONTROL_ANSWER, CLIENT, out)
                 : "the collector asks for no proof of the secret";
 }
 
 const char *auth_confirm(struct auth *a, struct slice key, struct slice frame) {
-    struct control *c = expect(a, 3, frame, "proven");
+    struct control *c = expect(a, 3, frame, CONTROL_PROVEN);
     bool good = c && proves(a, key, frame, control_root(c), COLLECTOR);
     control_free(c);
     return good ? NULL : "the collector does not know the secret";

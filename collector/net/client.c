@@ -157,10 +157,10 @@ static bool connect_any(struct client *c, const struct client_options *o, int64_
 
 static bool send_hello(struct client *c) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, "hello", 3);
-    control_text(&w, "role", slice_text("tool"));
-    control_int(&w, "protocol", CONTROL_PROTOCOL);
-    control_text(&w, "version", slice_text(KPROF_VERSION));
+    struct control_writer w = control_begin(&b, CONTROL_HELLO, 3);
+    control_text(&w, FIELD_ROLE, slice_text(CONTROL_ROLE_TOOL));
+    control_int(&w, FIELD_PROTOCOL, CONTROL_PROTOCOL);
+    control_text(&w, FIELD_VERSION, slice_text(KPROF_VERSION));
     bool sent = control_end(&w) && client_send(c, &b);
     buffer_free(&b);
     return sent;
@@ -196,7 +196,7 @@ static bool prove(struct client *c, const struct secret *secret, int64_t deadlin
     if (c->tls && !tls_certificate(c->bev, a.certificate)) {
         why = "TLS without a certificate";
     }
-    why = why ? why : auth_begin(&a, "tool", 0, nonce, &out);
+    why = why ? why : auth_begin(&a, CONTROL_ROLE_TOOL, 0, nonce, &out);
     why = why ? why : auth_answer(&a, secret_slice(secret), exchange(c, &out, deadline), &out);
     why = why ? why : auth_confirm(&a, secret_slice(secret), exchange(c, &out, deadline));
     buffer_free(&out);
@@ -216,9 +216,9 @@ static bool greet(struct client *c, int64_t deadline) {
     if (!message) {
         return false;
     }
-    control_get_text(control_root(message), "type", &type);
-    bool welcome = slice_is(type, "welcome");
-    control_get_text(control_root(message), "version", &version);
+    control_get_text(control_root(message), FIELD_TYPE, &type);
+    bool welcome = slice_is(type, CONTROL_WELCOME);
+    control_get_text(control_root(message), FIELD_VERSION, &version);
     snprintf(c->version, sizeof c->version, "%.*s", (int)(version.len < 64 ? version.len : 63),
              version.data ? (const char *)version.data : "");
     control_free(message);
@@ -280,7 +280,7 @@ bool client_send(struct client *c, const struct buffer *messages) {
 
 static void answer_ping(struct client *c) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, "pong", 0);
+    struct control_writer w = control_begin(&b, CONTROL_PONG, 0);
     if (control_end(&w)) {
         client_send(c, &b);
     }
@@ -323,7 +323,7 @@ static struct control *take_message(struct client *c) {
 static void take_bye(struct client *c, struct control_map bye) {
     struct slice reason = slice_text("no reason given");
     char text[CLIENT_WHY_BYTES];
-    control_get_text(bye, "reason", &reason);
+    control_get_text(bye, FIELD_REASON, &reason);
     snprintf(text, sizeof text, "it said: %.*s", (int)(reason.len < 200 ? reason.len : 200),
              (const char *)reason.data);
     c->closed = false;
@@ -335,10 +335,10 @@ static struct control *next_message(struct client *c) {
     struct control *message;
     while ((message = take_message(c))) {
         struct slice type = {0};
-        control_get_text(control_root(message), "type", &type);
-        if (slice_is(type, "bye")) {
+        control_get_text(control_root(message), FIELD_TYPE, &type);
+        if (slice_is(type, CONTROL_BYE)) {
             take_bye(c, control_root(message));
-        } else if (slice_is(type, "ping")) {
+        } else if (slice_is(type, CONTROL_PING)) {
             answer_ping(c);
         } else {
             return message;

@@ -54,8 +54,8 @@ void connection_refuse(struct connection *c, const char *why) {
 
 void connection_bye(struct connection *c, const char *reason) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, "bye", 1);
-    control_text(&w, "reason", slice_text(reason));
+    struct control_writer w = control_begin(&b, CONTROL_BYE, 1);
+    control_text(&w, FIELD_REASON, slice_text(reason));
     if (control_end(&w) && (!c->bev || evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)) {
         if (c->bev && c->server->tls) {
             tls_write_now(c->bev, b.data, b.len);
@@ -134,7 +134,7 @@ static bool read_messages(struct connection *c) {
             open = newcomer_message(c, frame, root);
         } else {
             struct slice type = {0};
-            control_get_text(root, "type", &type);
+            control_get_text(root, FIELD_TYPE, &type);
             c->session->events->message(c->session->user, type, root);
         }
         control_free(message);

@@ -207,7 +207,7 @@ static const char *challenge(struct connection *c, struct slice frame, struct bu
 
 static const char *check(struct connection *c, struct slice frame, struct buffer *out) {
     struct server *s = c->server;
-    if (strcmp(c->auth->role, "data") != 0) {
+    if (strcmp(c->auth->role, CONTROL_ROLE_DATA) != 0) {
         return auth_check(c->auth, secret_slice(&s->secret), frame, out);
     }
     struct session *of = session_find(s, c->auth->session);
@@ -230,8 +230,8 @@ static bool handshake(struct connection *c, struct slice frame) {
 static bool hello(struct connection *c, struct control_map message) {
     struct slice role = {0};
     int64_t protocol = 0;
-    control_get_text(message, "role", &role);
-    control_get_int(message, "protocol", &protocol);
+    control_get_text(message, FIELD_ROLE, &role);
+    control_get_int(message, FIELD_PROTOCOL, &protocol);
     if (protocol != CONTROL_PROTOCOL) {
         return turn_away(c, "this collector speaks protocol 1: use the shim of the same release",
                          "another version of the protocol");
@@ -240,10 +240,10 @@ static bool hello(struct connection *c, struct control_map message) {
         connection_refuse(c, "a hello of another role than it proved");
         return false;
     }
-    if (slice_is(role, "data")) {
+    if (slice_is(role, CONTROL_ROLE_DATA)) {
         return session_hello_data(c, message);
     }
-    if (slice_is(role, "tool")) {
+    if (slice_is(role, CONTROL_ROLE_TOOL)) {
         return session_hello_tool(c, message);
     }
     return session_hello(c, message);
@@ -252,8 +252,8 @@ static bool hello(struct connection *c, struct control_map message) {
 bool newcomer_message(struct connection *c, struct slice frame, struct control_map message) {
     struct slice type = {0};
     bool proven = c->auth && c->auth->count == 4, demanded = c->server->secret.len > 0;
-    control_get_text(message, "type", &type);
-    if (demanded && !proven && !slice_is(type, "hello")) {
+    control_get_text(message, FIELD_TYPE, &type);
+    if (demanded && !proven && !slice_is(type, CONTROL_HELLO)) {
         return handshake(c, frame);
     }
     if (demanded && !proven) {
@@ -263,12 +263,12 @@ bool newcomer_message(struct connection *c, struct slice frame, struct control_m
             "{secret_file, File})",
             "no secret");
     }
-    if (slice_is(type, "auth")) {
+    if (slice_is(type, CONTROL_AUTH)) {
         return turn_away(
             c, "this collector has no secret: start it with --secret-file, or connect without one",
             "it has a secret, this collector has none");
     }
-    if (!slice_is(type, "hello")) {
+    if (!slice_is(type, CONTROL_HELLO)) {
         connection_refuse(c, "the first message is no hello");
         return false;
     }

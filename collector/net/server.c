@@ -14,7 +14,7 @@
 
 void server_ping(struct server *server) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, "ping", 0);
+    struct control_writer w = control_begin(&b, CONTROL_PING, 0);
     if (control_end(&w)) {
         for (struct session *s = server->sessions; s; s = s->next) {
             session_send(s, &b);

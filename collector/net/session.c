@@ -78,10 +78,10 @@ bool session_send(struct session *s, const struct buffer *messages) {
 
 static bool welcome(struct session *s) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, "welcome", 3);
-    control_int(&w, "session", s->id);
-    control_bytes(&w, "key", slice_of(s->key, KEY_BYTES));
-    control_text(&w, "version", slice_text(KPROF_VERSION));
+    struct control_writer w = control_begin(&b, CONTROL_WELCOME, 3);
+    control_int(&w, FIELD_SESSION, s->id);
+    control_bytes(&w, FIELD_KEY, slice_of(s->key, KEY_BYTES));
+    control_text(&w, FIELD_VERSION, slice_text(KPROF_VERSION));
     bool sent = control_end(&w) && session_send(s, &b);
     buffer_free(&b);
     return sent;
@@ -163,8 +163,8 @@ bool session_hello_tool(struct connection *c, struct control_map hello) {
 bool session_hello_data(struct connection *c, struct control_map hello) {
     int64_t id = 0;
     struct slice key = {0};
-    control_get_int(hello, "session", &id);
-    control_get_bytes(hello, "key", &key);
+    control_get_int(hello, FIELD_SESSION, &id);
+    control_get_bytes(hello, FIELD_KEY, &key);
     struct session *s = session_find(c->server, id);
     if (!s || session_is_tool(s) || key.len != KEY_BYTES ||
         CRYPTO_memcmp(s->key, key.data, KEY_BYTES) != 0 || (c->auth && c->auth->session != id)) {

@@ -125,7 +125,7 @@ int reach_ask(const char *command, struct client *c, struct buffer *message) {
 // Tells what an error message says.
 static void tell_error(const char *command, struct control_map message) {
     struct slice text = slice_text("it gives no reason");
-    control_get_text(message, "text", &text);
+    control_get_text(message, FIELD_TEXT, &text);
     command_fail(command, EXIT_FAILURE, "%.*s", (int)(text.len < 400 ? text.len : 400),
                  (const char *)text.data);
 }
@@ -145,11 +145,11 @@ struct control *reach_either(const char *command, struct client *c, const char *
         case CLIENT_MESSAGE:
             break;
         }
-        control_get_text(control_root(message), "type", &got);
+        control_get_text(control_root(message), FIELD_TYPE, &got);
         if (slice_is(got, type) || slice_is(got, other)) {
             return message;
         }
-        bool refused = slice_is(got, "error");
+        bool refused = slice_is(got, CONTROL_ERROR);
         if (refused) {
             tell_error(command, control_root(message));
         }

@@ -54,8 +54,8 @@ static int take_arguments(int argc, char **argv, struct options *o) {
     }
     o->node = argv[0];
     o->command = argv[1];
-    bool sample = strcmp(o->command, "sample") == 0;
-    if (!sample && strcmp(o->command, "pause") != 0 && strcmp(o->command, "resume") != 0) {
+    bool sample = strcmp(o->command, STEER_SAMPLE) == 0;
+    if (!sample && strcmp(o->command, STEER_PAUSE) != 0 && strcmp(o->command, STEER_RESUME) != 0) {
         return command_fail("trace", EXIT_USAGE, "'%s' is none of pause, resume, sample",
                             o->command);
     }
@@ -88,12 +88,12 @@ static int parse(int argc, char **argv, struct options *o) {
 
 static int ask(struct client *c, const struct options *o) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    const char *how = o->sampling.one_in > 0       ? "one_in"
-                      : o->sampling.per_second > 0 ? "per_second"
+    const char *how = o->sampling.one_in > 0       ? FIELD_ONE_IN
+                      : o->sampling.per_second > 0 ? FIELD_PER_SECOND
                                                    : NULL;
-    struct control_writer w = control_begin(&b, "trace", how ? 3 : 2);
-    control_text(&w, "node", slice_text(o->node));
-    control_text(&w, "command", slice_text(o->command));
+    struct control_writer w = control_begin(&b, CONTROL_STEER, how ? 3 : 2);
+    control_text(&w, FIELD_NODE, slice_text(o->node));
+    control_text(&w, FIELD_COMMAND, slice_text(o->command));
     if (how) {
         control_int(&w, how, o->sampling.one_in + o->sampling.per_second); // one of them is 0
     }
@@ -136,13 +136,13 @@ int trace_main(int argc, char **argv) {
     status = nodes_find("trace", c, o.node, found, &o.node);
     status = status == EXIT_SUCCESS ? ask(c, &o) : status;
     struct control *answer =
-        status == EXIT_SUCCESS ? reach_answer("trace", c, "traced", ANSWER_MS) : NULL;
+        status == EXIT_SUCCESS ? reach_answer("trace", c, CONTROL_STEERED, ANSWER_MS) : NULL;
     if (answer) {
         char text[512];
         bool ok = false;
         struct slice said = slice_text("");
-        control_get_bool(control_root(answer), "ok", &ok);
-        control_get_text(control_root(answer), "text", &said);
+        control_get_bool(control_root(answer), FIELD_OK, &ok);
+        control_get_text(control_root(answer), FIELD_TEXT, &said);
         snprintf(text, sizeof text, "%.*s", (int)(said.len < sizeof text ? said.len : sizeof text),
                  (const char *)said.data);
         status = show(&o, ok, text);

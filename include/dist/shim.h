@@ -71,7 +71,7 @@ bool shim_collector(struct node *n, struct shim_collector *out);
 // Wipes what was secret. Before another function of this header.
 void shim_collector_wipe(struct node *n, struct shim_collector *c);
 
-enum shim_state { SHIM_TRACING, SHIM_WAITING, SHIM_PAUSED, SHIM_HELD, SHIM_IDLE, SHIM_GONE };
+enum shim_state { SHIM_TRACING, SHIM_WAITING, SHIM_TRIPPED, SHIM_PAUSED, SHIM_IDLE, SHIM_GONE };
 
 // Tells the shim that we are here (it leaves by itself after 10 s without), and what it does: it
 // waits for the collector, its guard has paused it, kprof trace has, somebody has stopped it, or

@@ -223,8 +223,8 @@ stop_trace() ->
     kprof_session:stop_trace().
 
 %% @doc What the shim does now: `idle' (no trace), `tracing', `waiting' (for the collector),
-%% `paused' (the breaker has tripped), `held' (a tool has paused the trace).
--spec status() -> not_started | idle | tracing | waiting | paused | held.
+%% `tripped' (by the guard), `paused' (with `kprof trace').
+-spec status() -> not_started | idle | tracing | waiting | tripped | paused.
 status() ->
     kprof_session:status().
 

@@ -379,7 +379,7 @@ reconnects(Config) ->
         ok = call(Peer, kprof_test_app, requests, [5, x, y]),
         Messages = kprof_mock_collector:wait_messages(Again, fun(Ms) -> length(Ms) >= 30 end),
         ?assertEqual(30, length(Messages)),
-        #{<<"paused_ms">> := Ms} = kprof_mock_collector:wait_control(Again, <<"clock">>),
+        #{<<"off_ms">> := Ms} = kprof_mock_collector:wait_control(Again, <<"clock">>),
         Passed = erlang:monotonic_time(millisecond) - Began,
         ?assertEqual({Ms, Passed, true}, {Ms, Passed, Ms >= 1000 andalso Ms =< Passed}),
         kprof_mock_collector:drop_connections(Again),
@@ -525,7 +525,7 @@ gauge_trips(Config) ->
     Control = kprof_mock_collector:control(Mock),
     Told = lists:sum([Ms || #{<<"type">> := <<"clock">>, <<"tripped_ms">> := Ms} <- Control]),
     ?assertEqual(
-        Told, lists:sum([Ms || #{<<"type">> := <<"clock">>, <<"paused_ms">> := Ms} <- Control])
+        Told, lists:sum([Ms || #{<<"type">> := <<"clock">>, <<"off_ms">> := Ms} <- Control])
     ),
     {Trips, Untraced} = untraced(Control),
     Passed = call(Peer, erlang, convert_time_unit, [Untraced, native, millisecond]),
@@ -811,7 +811,7 @@ steered(Config) ->
         end),
     ok = call(Peer, kprof_test_app, requests, [10, x, y]),
     ?assert(steer(Mock, 2, #{command => pause})),
-    ?assertEqual(held, call(Peer, kprof, status, [])),
+    ?assertEqual(paused, call(Peer, kprof, status, [])),
     nothing_left(Peer, Before),
     ok = arrived(Config),
     ?assertEqual(2 * 6, length(kprof_mock_collector:messages(Mock))),
@@ -821,7 +821,7 @@ steered(Config) ->
     ?assertNot(steer(Mock, 5, #{command => sample, per_second => 1000001})),
     ?assertNot(steer(Mock, 6, #{command => dance})),
     ?assertEqual(0, OneIn()),
-    _ = kprof_mock_collector:wait_control(Mock, <<"clock">>, fun(#{<<"paused_ms">> := Ms}) ->
+    _ = kprof_mock_collector:wait_control(Mock, <<"clock">>, fun(#{<<"off_ms">> := Ms}) ->
         Ms > 500
     end),
     kprof_mock_collector:clear(Mock),
@@ -829,9 +829,9 @@ steered(Config) ->
     #{<<"per_second">> := 1000000} = kprof_mock_collector:wait_control(Mock, <<"state">>, fun(
         #{<<"state">> := S}
     ) ->
-        S =:= <<"held">>
+        S =:= <<"paused">>
     end),
-    wait_status(Peer, held),
+    wait_status(Peer, paused),
     nothing_left(Peer, Before),
     ?assert(steer(Mock, 7, #{command => resume})),
     ?assertEqual(tracing, call(Peer, kprof, status, [])),

@@ -220,7 +220,7 @@ static inline void fuzz_tiers(struct control_writer *w, struct fuzz_input *in) {
 
 // What a shim says behind its hello.
 static inline void fuzz_message(struct buffer *b, struct fuzz_input *in, int64_t now) {
-    static const char *const reasons[] = {"stopped",    "tripped", "held",
+    static const char *const reasons[] = {"stopped",    "tripped", "paused",
                                           "time_limit", "reload",  "?"};
     enum { CLOCK, REPLY, TIERS, STARTED, STOPPED, TOTAL, GAP, NOTE, STATE, STEERED, TYPES };
     static const char *const types[TYPES] = {
@@ -234,7 +234,7 @@ static inline void fuzz_message(struct buffer *b, struct fuzz_input *in, int64_t
         control_int(&w, "at", fuzz_number(in, now));
         control_int(&w, "time_offset", fuzz_number(in, clock_wall() - now));
         control_int(&w, "unsampled", fuzz_number(in, 1));
-        control_int(&w, "paused_ms", fuzz_number(in, 1));
+        control_int(&w, "off_ms", fuzz_number(in, 1));
         control_int(&w, "trips", fuzz_number(in, 1));
         control_int(&w, "lowered_ms", fuzz_number(in, 1));
         break;

@@ -161,7 +161,7 @@ static void brings_data(struct fuzz_input *in, struct buffer *b) {
 }
 
 static void asks(struct fuzz_input *in, struct buffer *b) {
-    static const char *const types[] = {"nodes", "watch", "trace", "pong", "?"};
+    static const char *const types[] = {"nodes", "watch", "steer", "pong", "?"};
     static const char *const commands[] = {"pause", "resume", "sample", "?"};
     uint8_t how = fuzz_u8(in);
     struct control_writer w = control_begin(b, types[how % 5], 4);

@@ -22,7 +22,7 @@ peak=$(sed -n 's/^VmHWM:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$node_pid/status"
 holds $(((most - before) / 1048576)) -le 300 "the node's memory grows by a bounded amount, MB"
 holds $(((peak - rss_before) / 1024)) -le 300 "and so does what the system gives it, MB"
 has "$collector_log" "warning node $name@localhost: tracing stopped \(tripped\)" "the collector's log tells of the trip"
-has "$scratch/$name.log" 'kprof: .*paused' "and so does the node's"
+has "$scratch/$name.log" 'kprof: .*tripped for' "and so does the node's"
 
 status_is() { [ "$(target_eval "$name@localhost" 'kprof:status().')" = "$1" ]; }
 wait_for 70 "it is traced again" status_is tracing
@@ -43,7 +43,7 @@ raised() {
     awk 'NR > 1 && $1 < last { up = 1 } { last = $1 } END { exit !up }'
 }
 wait_for 30 "kprof nodes tells that the sampling was raised again" raised
-has "$scratch/history" '^ +20.* (paused|the node made trace messages faster)' "and of the trip"
+has "$scratch/history" '^ +20.* (tripped|the node made trace messages faster)' "and of the trip"
 stop_tracing
 trips=$(grep -c 'tracing stopped (tripped)' "$collector_log")
 

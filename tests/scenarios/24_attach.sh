@@ -142,7 +142,7 @@ steer() { "$kprof" trace "$node" "$1" --collector "127.0.0.1:$collector_port" >"
 steer pause
 wait_for 10 "the pause is told" grep -q "^$node: paused with kprof trace" "$attach_log"
 sleep 12
-is "$(target_eval "$node" 'kprof:status().')" held "a pause lasts longer than the node waits for a word of a tool that is gone"
+is "$(target_eval "$node" 'kprof:status().')" paused "a pause lasts longer than the node waits for a word of a tool that is gone"
 steer resume
 wait_for 10 "its end is told" grep -q "^$node: tracing again" "$attach_log"
 steer pause

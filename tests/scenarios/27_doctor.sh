@@ -85,7 +85,7 @@ doctor 0 "${at[@]}" --cookie-file "$scratch/COOKIE" "$name@localhost"
 says "^ warning  node $name@localhost: the cookie file $scratch/COOKIE can be read by others than its owner"
 "$kprof" trace "$name@localhost" pause --collector "127.0.0.1:$collector_port" >"$scratch/trace.log" || fail "kprof trace pause"
 doctor 0 "${at[@]}"
-says "^ warning  node $name@localhost: held with kprof trace: nothing is armed"
+says "^ warning  node $name@localhost: paused with kprof trace: nothing is armed"
 says '^ +-> kprof trace NODE resume$'
 "$kprof" trace "$name@localhost" resume --collector "127.0.0.1:$collector_port" >"$scratch/trace.log" || fail "kprof trace resume"
 "$kprof" trace "$name@localhost" pause --collector "127.0.0.1:$collector_port" >"$scratch/trace.log" || fail "kprof trace pause"

@@ -62,7 +62,7 @@ steer 0 "$name@localhost" pause --json
 is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/steer.txt'), '\$.node', '\$.command', '\$.ok')")" \
   "[\"$name@localhost\",\"pause\",true]" "JSON tells it"
 began=$(date +%s%3N)
-is "$(listed state)" held "the node is held"
+is "$(listed state)" paused "the node is paused"
 is "$(target_eval "$name@localhost" "$traced_functions")" 0 "nothing is traced any more"
 is "$(target_eval "$name@localhost" '[P || P <- processes(), {flags, [_ | _]} <- [scenario_trace:info(P, flags)]].')" "[]" \
   "and no process is"

@@ -107,8 +107,8 @@ static void say_state(struct attach *a) {
     static const char *const what[] = {
         [SHIM_TRACING] = "tracing again",
         [SHIM_WAITING] = "the collector is lost; tracing goes on when it is back",
-        [SHIM_PAUSED] = "paused: more trace messages than its trace port takes; it tries again",
-        [SHIM_HELD] = "paused with kprof trace, until kprof trace resumes it",
+        [SHIM_TRIPPED] = "tripped: more trace messages than its trace port takes; it tries again",
+        [SHIM_PAUSED] = "paused with kprof trace, until kprof trace resumes it",
         [SHIM_IDLE] = "tracing was stopped, starting it again",
         [SHIM_GONE] = "kprof was taken out of it",
     };

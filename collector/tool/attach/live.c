@@ -47,18 +47,18 @@ static struct live_identity *row_of(struct live_view *v, const char *name) {
 
 static void take_identity(struct live_view *v, struct control_map map) {
     char name[LIVE_NAME_BYTES];
-    take_text(map, "identity", name, sizeof name);
+    take_text(map, FIELD_IDENTITY, name, sizeof name);
     struct live_identity *row = row_of(v, name);
     if (row) {
         row->now = 0;
-        add_int(map, "requests", &row->now);
+        add_int(map, FIELD_REQUESTS, &row->now);
         row->requests += row->now;
-        add_int(map, "errors", &row->errors);
-        add_int(map, "incomplete", &row->lost);
-        add_int(map, "expired", &row->lost);
+        add_int(map, FIELD_ERRORS, &row->errors);
+        add_int(map, FIELD_INCOMPLETE, &row->lost);
+        add_int(map, FIELD_EXPIRED, &row->lost);
         row->per_second = v->seconds > 0 ? (double)row->now / v->seconds : 0;
-        control_get_number(map, "mean_us", &row->mean_us);
-        control_get_number(map, "p99_us", &row->p99_us);
+        control_get_number(map, FIELD_MEAN_US, &row->mean_us);
+        control_get_number(map, FIELD_P99_US, &row->p99_us);
     }
 }
 
@@ -84,22 +84,22 @@ bool live_take(struct live_view *v, struct control_map rows) {
     }
     row_of(v, "_total"); // the first one, also when nothing has finished yet
     no_rates(v);
-    take_text(rows, "node", v->node, sizeof v->node);
-    take_text(rows, "state", v->state, sizeof v->state);
+    take_text(rows, FIELD_NODE, v->node, sizeof v->node);
+    take_text(rows, FIELD_STATE, v->state, sizeof v->state);
     v->seconds = 0;
-    control_get_number(rows, "seconds", &v->seconds);
-    control_get_list(rows, "identities", &list);
+    control_get_number(rows, FIELD_SECONDS, &v->seconds);
+    control_get_list(rows, FIELD_IDENTITIES, &list);
     for (uint32_t i = 0; i < list.count; i++) {
         take_identity(v, control_list_at(list, i));
     }
-    add_int(rows, "incomplete", &v->incomplete);
-    add_int(rows, "expired", &v->expired);
-    add_int(rows, "unsampled", &v->unsampled);
-    add_int(rows, "dropped_messages", &v->dropped_messages);
-    add_int(rows, "decode_errors", &v->decode_errors);
-    add_int(rows, "paused_ms", &v->paused_ms);
+    add_int(rows, FIELD_INCOMPLETE, &v->incomplete);
+    add_int(rows, FIELD_EXPIRED, &v->expired);
+    add_int(rows, FIELD_UNSAMPLED, &v->unsampled);
+    add_int(rows, FIELD_DROPPED_MESSAGES, &v->dropped_messages);
+    add_int(rows, FIELD_DECODE_ERRORS, &v->decode_errors);
+    add_int(rows, FIELD_OFF_MS, &v->off_ms);
     v->unmarked_calls = 0;
-    add_int(rows, "unmarked_calls", &v->unmarked_calls);
+    add_int(rows, FIELD_UNMARKED_CALLS, &v->unmarked_calls);
     return true;
 }
 
@@ -212,10 +212,10 @@ static void put_state(const struct live_view *v, const struct live_style *style,
     if (v->unsampled > 0) {
         buffer_printf(&line, "; %" PRId64 " requests not sampled", v->unsampled);
     }
-    if (v->paused_ms > 0) {
-        buffer_printf(&line, "; paused for %.1f s", (double)v->paused_ms / 1000);
+    if (v->off_ms > 0) {
+        buffer_printf(&line, "; not traced for %.1f s", (double)v->off_ms / 1000);
     }
-    put_line(&line, strcmp(v->state, "tracing") == 0 ? NULL : yellow, style, out);
+    put_line(&line, strcmp(v->state, STATE_TRACING) == 0 ? NULL : yellow, style, out);
 }
 
 // What helps where tiers are called but nothing begins a request, below what is the matter where
@@ -311,13 +311,13 @@ static void json_identity(struct json *j, struct control_map map) {
     char name[LIVE_NAME_BYTES];
     int64_t requests = 0, errors = 0, incomplete = 0, expired = 0;
     double mean = 0, p99 = 0;
-    take_text(map, "identity", name, sizeof name);
-    control_get_int(map, "requests", &requests);
-    control_get_int(map, "errors", &errors);
-    control_get_number(map, "mean_us", &mean);
-    control_get_number(map, "p99_us", &p99);
-    control_get_int(map, "incomplete", &incomplete);
-    control_get_int(map, "expired", &expired);
+    take_text(map, FIELD_IDENTITY, name, sizeof name);
+    control_get_int(map, FIELD_REQUESTS, &requests);
+    control_get_int(map, FIELD_ERRORS, &errors);
+    control_get_number(map, FIELD_MEAN_US, &mean);
+    control_get_number(map, FIELD_P99_US, &p99);
+    control_get_int(map, FIELD_INCOMPLETE, &incomplete);
+    control_get_int(map, FIELD_EXPIRED, &expired);
     json_open(j, '{');
     json_key_text(j, "identity", name);
     json_key_int(j, "requests", requests);
@@ -330,20 +330,20 @@ static void json_identity(struct json *j, struct control_map map) {
 }
 
 void live_json(struct control_map rows, const char *at, struct buffer *out) {
-    static const char *const counts[] = {"incomplete",       "expired",       "unsampled",
-                                         "dropped_messages", "decode_errors", "paused_ms",
-                                         "unmarked_calls"};
+    static const char *const counts[] = {
+        FIELD_INCOMPLETE,    FIELD_EXPIRED, FIELD_UNSAMPLED,     FIELD_DROPPED_MESSAGES,
+        FIELD_DECODE_ERRORS, FIELD_OFF_MS,  FIELD_UNMARKED_CALLS};
     struct json j = json_make(out);
     struct control_list list = {0};
     char text[256];
     double seconds = 0;
     json_open(&j, '{');
     json_key_text(&j, "at", at);
-    take_text(rows, "node", text, sizeof text);
+    take_text(rows, FIELD_NODE, text, sizeof text);
     json_key_text(&j, "node", text);
-    take_text(rows, "state", text, sizeof text);
+    take_text(rows, FIELD_STATE, text, sizeof text);
     json_key_text(&j, "state", text);
-    control_get_number(rows, "seconds", &seconds);
+    control_get_number(rows, FIELD_SECONDS, &seconds);
     json_key_number(&j, "seconds", seconds, 3);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         int64_t n = 0;
@@ -352,7 +352,7 @@ void live_json(struct control_map rows, const char *at, struct buffer *out) {
     }
     json_key(&j, "identities");
     json_open(&j, '[');
-    control_get_list(rows, "identities", &list);
+    control_get_list(rows, FIELD_IDENTITIES, &list);
     for (uint32_t i = 0; i < list.count; i++) {
         json_identity(&j, control_list_at(list, i));
     }

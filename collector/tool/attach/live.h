@@ -28,7 +28,7 @@ struct live_view {
     uint32_t count;
     const char *hint; // what helps when there are no requests; NULL: nothing
     // since the beginning
-    int64_t incomplete, expired, unsampled, dropped_messages, decode_errors, paused_ms;
+    int64_t incomplete, expired, unsampled, dropped_messages, decode_errors, off_ms;
     int64_t unmarked_calls; // of tiers, while nothing has begun a request
 };
 

@@ -31,8 +31,8 @@ static void disconnect(struct screen *s) {
 
 static bool watch(struct screen *s, const char *node) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, "watch", 1);
-    control_text(&w, "node", slice_text(node));
+    struct control_writer w = control_begin(&b, CONTROL_WATCH, 1);
+    control_text(&w, FIELD_NODE, slice_text(node));
     bool sent = control_end(&w) && client_send(s->client, &b);
     buffer_free(&b);
     return sent;
@@ -173,8 +173,8 @@ static void read_rows(struct screen *s) {
         if (status != CLIENT_MESSAGE) {
             break;
         }
-        control_get_text(control_root(message), "type", &type);
-        bool rows = slice_is(type, "rows"), error = slice_is(type, "error");
+        control_get_text(control_root(message), FIELD_TYPE, &type);
+        bool rows = slice_is(type, CONTROL_ROWS), error = slice_is(type, CONTROL_ERROR);
         if (rows) {
             s->heard = true;
             show(s, control_root(message));

@@ -9,11 +9,11 @@
 #include "base/clock.h"
 #include "base/text_time.h"
 #include "base/time_math.h"
+#include "report/trust.h"
 #include "store/query.h"
 #include "tool/doctor/doctor.h"
 #include "tool/nodes/nodes.h"
 #include "tool/reach.h"
-#include "report/trust.h"
 #include "tool/text.h"
 
 enum {
@@ -35,13 +35,13 @@ static void look_at_state(struct doctor *d, const struct doctor_about *about,
         doctor_tell(d, DOCTOR_WARNING, about,
                     "if it should be traced: kprof attach, or start_kprof_node.sh",
                     "not connected (since %s)", n->since);
-    } else if (strcmp(n->state, "paused") == 0) {
+    } else if (strcmp(n->state, STATE_TRIPPED) == 0) {
         doctor_tell(d, DOCTOR_WARNING, about, "fewer tiers, or kprof trace NODE sample N",
-                    "paused by its breaker: more trace messages than its port takes");
-    } else if (strcmp(n->state, "held") == 0) {
+                    "tripped: more trace messages than its port takes");
+    } else if (strcmp(n->state, STATE_PAUSED) == 0) {
         doctor_tell(d, DOCTOR_WARNING, about, "kprof trace NODE resume",
-                    "held with kprof trace: nothing is armed");
-    } else if (strcmp(n->state, "tracing") == 0) {
+                    "paused with kprof trace: nothing is armed");
+    } else if (strcmp(n->state, STATE_TRACING) == 0) {
         doctor_tell(d, DOCTOR_OK, about, NULL,
                     "armed: %" PRId64 " tier%s, sampling %s; %.1f requests/s; OTP %s", n->tiers,
                     text_plural((uint64_t)n->tiers), nodes_sampling(n, sampling), n->requests_per_s,

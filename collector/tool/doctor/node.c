@@ -131,9 +131,9 @@ static void look_at_kprof(struct doctor *d, struct node *n, const struct doctor_
         return;
     }
     ask_atom(n, "kprof_session", "status", state);
-    bool traced = strcmp(state, "tracing") == 0 || strcmp(state, "waiting") == 0 ||
-                  strcmp(state, "paused") == 0 || strcmp(state, "held") == 0;
-    if (strcmp(state, "waiting") == 0) {
+    bool traced = strcmp(state, STATE_TRACING) == 0 || strcmp(state, STATE_WAITING) == 0 ||
+                  strcmp(state, STATE_TRIPPED) == 0 || strcmp(state, STATE_PAUSED) == 0;
+    if (strcmp(state, STATE_WAITING) == 0) {
         doctor_tell(d, DOCTOR_WARNING, about, "is the collector running, and reached from there?",
                     "kprof is in it and waits for its collector");
     } else {

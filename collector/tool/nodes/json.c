@@ -30,7 +30,7 @@ static void put_counts(struct json *j, const struct node_row *row) {
     json_key_int(j, "messages", row->messages);
     json_key_int(j, "dropped_messages", row->dropped_messages);
     json_key_int(j, "decode_errors", row->decode_errors);
-    json_key_int(j, "paused_ms", row->paused_ms);
+    json_key_int(j, "off_ms", row->off_ms);
     json_key_int(j, "lowered_ms", row->lowered_ms);
     json_key_int(j, "unmarked_calls", row->unmarked_calls);
 }

@@ -26,8 +26,8 @@ const char nodes_help[] =
     "  --json                  one JSON object instead of text\n"
     "\n"
     "node: with its short host where that tells it from the others; whole in JSON. state:\n"
-    "tracing, paused (the breaker has tripped: the node made messages faster than its trace port\n"
-    "takes them), held (paused with kprof trace), idle, gone. sampling: what was asked for;\n"
+    "tracing, tripped (by the guard: the node made messages faster than its trace port\n"
+    "takes them), paused (with kprof trace), idle, gone. sampling: what was asked for;\n"
     "level: what the guard lets through of that under load. req/s: requests that were traced,\n"
     "over the last ten seconds. lost: requests that were incomplete or expired, and messages\n"
     "that the trace port dropped or that could not be decoded, since the collector started.\n"
@@ -35,7 +35,7 @@ const char nodes_help[] =
     "The JSON object: nodes, a list of node, connected, since (UTC), state, peer, otp, version,\n"
     "os_pid, one_in and per_second (of which one is 0, null when not known), level (0 to 1),\n"
     "trips, requests_per_s, and since the collector started: complete, incomplete, expired,\n"
-    "unsampled, messages, dropped_messages, decode_errors, paused_ms, lowered_ms;\n"
+    "unsampled, messages, dropped_messages, decode_errors, off_ms, lowered_ms;\n"
     "unmarked_calls, of tiers, while nothing has begun a request (0 as soon as something has);\n"
     "and history, a list of at (UTC) and text, oldest first.\n"
     "\n"
@@ -90,12 +90,12 @@ static void take_text(struct control_map map, const char *key, char *out, size_t
 
 static void take_history(struct control_map message, struct node_row *row) {
     struct control_list list = {0};
-    control_get_list(message, "history", &list);
+    control_get_list(message, FIELD_HISTORY, &list);
     row->events = list.count < LIMIT_NODE_EVENTS ? list.count : LIMIT_NODE_EVENTS;
     for (uint32_t i = 0; i < row->events; i++) {
         struct control_map event = control_list_at(list, i);
-        take_text(event, "at", row->history[i].at, NODE_TIME);
-        take_text(event, "text", row->history[i].text, NODE_TEXT);
+        take_text(event, FIELD_AT, row->history[i].at, NODE_TIME);
+        take_text(event, FIELD_TEXT, row->history[i].text, NODE_TEXT);
     }
 }
 
@@ -103,32 +103,32 @@ static void take_node(struct control_map m, struct node_row *row) {
     const struct {
         const char *key;
         int64_t *value;
-    } numbers[] = {{"os_pid", &row->os_pid},
-                   {"tiers", &row->tiers},
-                   {"one_in", &row->one_in},
-                   {"per_second", &row->per_second},
-                   {"level_ppm", &row->level_ppm},
-                   {"trips", &row->trips},
-                   {"complete", &row->complete},
-                   {"incomplete", &row->incomplete},
-                   {"expired", &row->expired},
-                   {"unsampled", &row->unsampled},
-                   {"messages", &row->messages},
-                   {"dropped_messages", &row->dropped_messages},
-                   {"decode_errors", &row->decode_errors},
-                   {"paused_ms", &row->paused_ms},
-                   {"lowered_ms", &row->lowered_ms},
-                   {"unmarked_calls", &row->unmarked_calls}};
+    } numbers[] = {{FIELD_OS_PID, &row->os_pid},
+                   {FIELD_TIERS, &row->tiers},
+                   {FIELD_ONE_IN, &row->one_in},
+                   {FIELD_PER_SECOND, &row->per_second},
+                   {FIELD_LEVEL_PPM, &row->level_ppm},
+                   {FIELD_TRIPS, &row->trips},
+                   {FIELD_COMPLETE, &row->complete},
+                   {FIELD_INCOMPLETE, &row->incomplete},
+                   {FIELD_EXPIRED, &row->expired},
+                   {FIELD_UNSAMPLED, &row->unsampled},
+                   {FIELD_MESSAGES, &row->messages},
+                   {FIELD_DROPPED_MESSAGES, &row->dropped_messages},
+                   {FIELD_DECODE_ERRORS, &row->decode_errors},
+                   {FIELD_OFF_MS, &row->off_ms},
+                   {FIELD_LOWERED_MS, &row->lowered_ms},
+                   {FIELD_UNMARKED_CALLS, &row->unmarked_calls}};
     *row = (struct node_row){0};
-    take_text(m, "node", row->node, sizeof row->node);
-    take_text(m, "since", row->since, sizeof row->since);
-    take_text(m, "peer", row->peer, sizeof row->peer);
-    take_text(m, "otp", row->otp, sizeof row->otp);
-    take_text(m, "version", row->version, sizeof row->version);
-    take_text(m, "state", row->state, sizeof row->state);
-    control_get_bool(m, "connected", &row->connected);
-    row->has_clock = control_get_int(m, "clock_offset_us", &row->clock_offset_us);
-    control_get_number(m, "requests_per_s", &row->requests_per_s);
+    take_text(m, FIELD_NODE, row->node, sizeof row->node);
+    take_text(m, FIELD_SINCE, row->since, sizeof row->since);
+    take_text(m, FIELD_PEER, row->peer, sizeof row->peer);
+    take_text(m, FIELD_OTP, row->otp, sizeof row->otp);
+    take_text(m, FIELD_VERSION, row->version, sizeof row->version);
+    take_text(m, FIELD_STATE, row->state, sizeof row->state);
+    control_get_bool(m, FIELD_CONNECTED, &row->connected);
+    row->has_clock = control_get_int(m, FIELD_CLOCK_OFFSET_US, &row->clock_offset_us);
+    control_get_number(m, FIELD_REQUESTS_PER_S, &row->requests_per_s);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         control_get_int(m, numbers[i].key, numbers[i].value);
     }
@@ -142,7 +142,7 @@ static int by_name(const void *a, const void *b) {
 int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint32_t *count,
               int64_t *unwritten_s) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, "nodes", 0);
+    struct control_writer w = control_begin(&b, CONTROL_NODES, 0);
     control_end(&w);
     int status = reach_ask(command, c, &b);
     *count = 0;
@@ -153,12 +153,12 @@ int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint
         if (!message) {
             return EXIT_FAILURE;
         }
-        control_get_text(control_root(message), "type", &type);
-        bool one = slice_is(type, "node");
+        control_get_text(control_root(message), FIELD_TYPE, &type);
+        bool one = slice_is(type, CONTROL_NODE);
         if (one && *count < LIMIT_NODES) {
             take_node(control_root(message), &rows[(*count)++]);
         }
-        control_get_int(control_root(message), "unwritten_s", unwritten_s);
+        control_get_int(control_root(message), FIELD_UNWRITTEN_S, unwritten_s);
         control_free(message);
         if (!one) {
             break;

@@ -30,7 +30,7 @@ struct node_row {
     int64_t tiers; // that it traces
     int64_t os_pid, one_in, per_second, level_ppm, trips;
     int64_t complete, incomplete, expired, unsampled, messages, dropped_messages, decode_errors,
-        paused_ms, lowered_ms;
+        off_ms, lowered_ms;
     int64_t unmarked_calls;                       // of tiers, while nothing has begun a request
     struct node_event history[LIMIT_NODE_EVENTS]; // oldest first
     uint32_t events;

@@ -9,15 +9,15 @@
 
 enum { CELL = NODE_TEXT, SECOND_NS = 1000000000 };
 
-enum { NODE, STATE, SINCE, OTP, PID, RATE, SAMPLING, LEVEL, TRIPS, PAUSED, LOST, COLUMNS };
+enum { NODE, STATE, SINCE, OTP, PID, RATE, SAMPLING, LEVEL, TRIPS, OFF, LOST, COLUMNS };
 
 static const struct {
     const char *head;
     bool left;
 } columns[COLUMNS] = {
-    {"node", true},   {"state", true},   {"since", false},    {"OTP", false},
-    {"pid", false},   {"req/s", false},  {"sampling", false}, {"level", false},
-    {"trips", false}, {"paused", false}, {"lost", false},
+    {"node", true},   {"state", true},  {"since", false},    {"OTP", false},
+    {"pid", false},   {"req/s", false}, {"sampling", false}, {"level", false},
+    {"trips", false}, {"off", false},   {"lost", false},
 };
 
 char *nodes_sampling(const struct node_row *row, char out[NODE_WORD]) {
@@ -67,10 +67,10 @@ static void fill(const struct node_row *r, const struct node_names *names, int64
         snprintf(cells[LEVEL], CELL, "-");
     }
     snprintf(cells[TRIPS], CELL, "%" PRId64, r->trips);
-    if (r->paused_ms > 0) {
-        text_duration((double)r->paused_ms * 1e6, cells[PAUSED]);
+    if (r->off_ms > 0) {
+        text_duration((double)r->off_ms * 1e6, cells[OFF]);
     } else {
-        snprintf(cells[PAUSED], CELL, "-");
+        snprintf(cells[OFF], CELL, "-");
     }
     snprintf(cells[LOST], CELL, "%" PRId64 " req, %" PRId64 " msg", r->incomplete + r->expired,
              r->dropped_messages + r->decode_errors);

@@ -161,7 +161,7 @@ abandoned(unload, Sup) -> kprof_app:unload(Sup);
 abandoned(Leaving, _) -> leave(Leaving).
 
 %% @doc The kprof node's word that it is there. Returns what the shim does.
--spec word(node()) -> idle | tracing | waiting | paused | held | not_started.
+-spec word(node()) -> idle | tracing | waiting | tripped | paused | not_started.
 word(Node) ->
     gen_server:cast(?MODULE, {word, Node}),
     kprof:status().

@@ -92,11 +92,11 @@ count(Now, #ledger{untraced_since = Since, why = Why, untraced_ms = Ms} = Ledger
         )
     }.
 
-%% @doc What the collector is told of it: paused_ms is all the time without a trace, of which
+%% @doc What the collector is told of it: off_ms is all the time without a trace, of which
 %% tripped_ms and away_ms are parts.
 -spec fields(ledger()) ->
     #{
-        paused_ms := non_neg_integer(),
+        off_ms := non_neg_integer(),
         tripped_ms := non_neg_integer(),
         away_ms := non_neg_integer(),
         lowered_ms := non_neg_integer(),
@@ -104,7 +104,7 @@ count(Now, #ledger{untraced_since = Since, why = Why, untraced_ms = Ms} = Ledger
     }.
 fields(#ledger{untraced_ms = Untraced, lowered_ms = Lowered, new_trips = Trips}) ->
     #{
-        paused_ms => lists:sum(maps:values(Untraced)),
+        off_ms => lists:sum(maps:values(Untraced)),
         tripped_ms => maps:get(tripped, Untraced, 0),
         away_ms => maps:get(away, Untraced, 0),
         lowered_ms => Lowered,

@@ -6,9 +6,9 @@
 %%      ^                    │  ^  ^                                │
 %%      │ stop_trace         │  │  └────────────────────────────────┘
 %%      └── from anywhere    v  │ after a pause that doubles, 1 .. 60 s, at half the sampling
-%%                          paused (the guard has tripped); what is in the port is still delivered
+%%                          tripped (by the guard); what is in the port is still delivered
 %% '''
-%% and a tool takes it from anywhere but idle to `held' and back. Then only the control connection
+%% and a tool takes it from anywhere but idle to `paused' and back. Then only the control connection
 %% is there, and so it is after the collector was lost and found again.
 -module(kprof_session).
 -behaviour(gen_statem).
@@ -25,14 +25,14 @@
 % armed for this long without a trip: the next pause is the shortest again
 -define(CALM_MS, 60000).
 
--type status() :: idle | tracing | waiting | paused | held.
+-type status() :: idle | tracing | waiting | tripped | paused.
 
 %% Of a state other than idle. In that the data are the slots.
 -record(d, {
     slots :: kprof_slots:slots(),
     trace :: kprof_trace:trace(),
     % a tool has paused it: while waiting, too
-    held = false :: boolean(),
+    paused = false :: boolean(),
     retry_ms = ?RETRY_MIN_MS :: pos_integer(),
     pause_ms = ?PAUSE_MIN_MS :: pos_integer(),
     % ms
@@ -143,7 +143,7 @@ handle_event(info, {'DOWN', Ref, process, _, Why}, _, #d{trace = Trace} = D) ->
     {keep_state, D#d{trace = kprof_trace:answered(Ref, Why, Trace)}};
 handle_event(info, {kprof_guard, tripped}, tracing, #d{trace = Trace, pause_ms = Pause} = D) ->
     next(
-        paused,
+        tripped,
         D#d{trace = kprof_trace:tripped(Pause, Trace), pause_ms = min(2 * Pause, ?PAUSE_MAX_MS)},
         again_in(Pause)
     );
@@ -207,16 +207,16 @@ lost(Why, State, #d{trace = Trace} = D0) ->
     D = D0#d{trace = kprof_trace:let_go(Trace)},
     case State of
         % its pause ends in a new connection
-        paused -> {keep_state, D};
+        tripped -> {keep_state, D};
         _ -> next(waiting, D#d{retry_ms = ?RETRY_MIN_MS}, again_in(?RETRY_MIN_MS))
     end.
 
-again(#d{held = true, trace = Trace0} = D) ->
+again(#d{paused = true, trace = Trace0} = D) ->
     case kprof_trace:connect(Trace0) of
         {ok, Trace} ->
             ok = kprof_trace:listen(Trace),
-            ok = kprof_trace:tell_state(held, "", Trace),
-            next(held, D#d{trace = Trace, retry_ms = ?RETRY_MIN_MS}, [clock_later()]);
+            ok = kprof_trace:tell_state(paused, "", Trace),
+            next(paused, D#d{trace = Trace, retry_ms = ?RETRY_MIN_MS}, [clock_later()]);
         Error ->
             wait(Error, D)
     end;
@@ -254,13 +254,13 @@ calm(_, D) ->
 
 %% --- what a tool wants ---
 
-steer(#{<<"command">> := <<"pause">>}, Id, held, D) ->
+steer(#{<<"command">> := <<"pause">>}, Id, paused, D) ->
     steered(Id, true, "is paused already", D);
 steer(#{<<"command">> := <<"pause">>}, Id, _, #d{trace = Trace0} = D) ->
     Trace = kprof_trace:hold(Trace0),
     logger:notice("kprof: paused by a tool"),
-    ok = kprof_trace:tell_state(held, "", Trace),
-    Next = next(held, D#d{trace = Trace, held = true}, [
+    ok = kprof_trace:tell_state(paused, "", Trace),
+    Next = next(paused, D#d{trace = Trace, paused = true}, [
         {{timeout, again}, cancel}, {{timeout, look}, cancel}
     ]),
     ok = kprof_trace:steered(Id, true, "paused", Trace),
@@ -268,7 +268,7 @@ steer(#{<<"command">> := <<"pause">>}, Id, _, #d{trace = Trace0} = D) ->
 steer(#{<<"command">> := <<"resume">>}, Id, tracing, D) ->
     steered(Id, true, "is being traced already", D);
 steer(#{<<"command">> := <<"resume">>}, Id, _, #d{trace = Trace0} = D0) ->
-    case again(D0#d{held = false, trace = kprof_trace:wanted(Trace0)}) of
+    case again(D0#d{paused = false, trace = kprof_trace:wanted(Trace0)}) of
         {next_state, tracing, #d{trace = Trace} = D, Timers} ->
             ok = kprof_trace:steered(
                 Id, true, ["traced again: ", kprof_trace:describe(Trace)], Trace

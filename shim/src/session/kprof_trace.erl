@@ -141,7 +141,7 @@ set(
 -spec hold(trace()) -> trace().
 hold(T0) ->
     T = untraced(asked, wind_down(T0)),
-    ok = kprof_control:stopped(held, "paused by a tool", T#trace.control),
+    ok = kprof_control:stopped(paused, "paused by a tool", T#trace.control),
     T.
 
 %% @doc It is to be armed again.
@@ -200,13 +200,13 @@ tripped(Pause, #trace{load = Load, sampling = Before, control = Control} = T0) -
         ledger = kprof_ledger:tripped(T0#trace.ledger)
     },
     Text = io_lib:format(
-        "the node made trace messages faster than its trace port takes them: paused for ~b s, "
+        "the node made trace messages faster than its trace port takes them: tripped for ~b s, "
         "then ~ts",
         [Pause div 1000, kprof_sampling:describe(Sampling)]
     ),
     logger:warning("kprof: ~ts", [Text]),
     ok = kprof_control:stopped(tripped, Text, Control),
-    ok = tell_state(paused, Text, T),
+    ok = tell_state(tripped, Text, T),
     untraced(tripped, T#trace{arming = kprof_arming:tripped(T#trace.arming)}).
 
 %% @doc The guard has undone everything, as the collector was silent.

@@ -155,7 +155,7 @@ strange(Port, I) ->
         at => erlang:monotonic_time(nanosecond) + 100000000000,
         time_offset => erlang:time_offset(nanosecond),
         unsampled => 0,
-        paused_ms => 0
+        off_ms => 0
     }).
 
 hello(Port, I, Version) ->
@@ -188,7 +188,7 @@ clock(Control) ->
         at => erlang:monotonic_time(nanosecond),
         time_offset => erlang:time_offset(nanosecond),
         unsampled => 0,
-        paused_ms => 0
+        off_ms => 0
     }).
 
 batches(_, _, _, {0, _}, _, _) ->

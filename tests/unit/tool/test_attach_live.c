@@ -151,7 +151,7 @@ static void nothing_yet(void **state) {
     struct buffer b = buffer_make(4096);
     struct control_writer w = control_begin(&b, "rows", 2);
     control_text(&w, "node", slice_text("shop@host.example.org"));
-    control_text(&w, "state", slice_text("held"));
+    control_text(&w, "state", slice_text("paused"));
     assert_true(control_end(&w));
     struct control *message =
         control_decode(slice_of(b.data + CONTROL_HEADER, b.len - CONTROL_HEADER));
@@ -161,7 +161,7 @@ static void nothing_yet(void **state) {
     draws(&v, 80, 24,
           " identity             req/s     mean      p99  errors    lost  requests  failed\n"
           " _total                   0        -        -       0       0         0     0 %\n"
-          " shop@host: held\n"
+          " shop@host: paused\n"
           " no request yet: are there any\n");
     control_free(message);
     buffer_free(&b);

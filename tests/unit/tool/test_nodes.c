@@ -109,7 +109,7 @@ static void say_clock(void) {
     control_int(&w, "at", 0);
     control_int(&w, "time_offset", 0);
     control_int(&w, "unsampled", 77);
-    control_int(&w, "paused_ms", 1500);
+    control_int(&w, "off_ms", 1500);
     control_int(&w, "tripped_ms", 900);
     control_int(&w, "away_ms", 5000); // more than there is left
     control_int(&w, "trips", 2);
@@ -214,7 +214,7 @@ static void table(void **state) {
     (void)state;
     assert_int_equal(ask("nodes"), 0);
     expect_part(
-        " node    state    since  OTP   pid  req/s  sampling   level  trips  paused          lost\n old@h   gone  ");
+        " node    state    since  OTP   pid  req/s  sampling   level  trips     off          lost\n old@h   gone  ");
     expect_part("\n shop@h  tracing");
     expect_part(
         "   27  4321    0.0      50/s  1.25 %      2   1.5 s  0 req, 0 msg\n"
@@ -251,7 +251,7 @@ static void json(void **state) {
     expect_json("$.nodes[1].level", "0.0125");
     expect_json("$.nodes[1].trips", "2");
     expect_json("$.nodes[1].unsampled", "77");
-    expect_json("$.nodes[1].paused_ms", "1500");
+    expect_json("$.nodes[1].off_ms", "1500");
     expect_json("$.nodes[1].lowered_ms", "300");
     expect_json("$.nodes[0].unmarked_calls", "0");
     expect_json("$.nodes[1].unmarked_calls", "1234567");
@@ -348,7 +348,7 @@ static void watching(void **state) {
         struct control_list identities = {0};
         double seconds = 0;
         bool connected = false;
-        int64_t paused = -1;
+        int64_t off = -1;
         assert_int_equal(client_next(c, 50000, &message), CLIENT_MESSAGE);
         struct control_map rows = control_root(message);
         assert_true(control_get_text(rows, "type", &type) && slice_is(type, "rows"));
@@ -357,8 +357,8 @@ static void watching(void **state) {
         assert_true(control_get_bool(rows, "connected", &connected) && connected);
         assert_true(control_get_number(rows, "seconds", &seconds) && seconds >= 0 && seconds < 20);
         assert_true(control_get_list(rows, "identities", &identities) && identities.count == 0);
-        assert_true(control_get_int(rows, "paused_ms", &paused));
-        assert_int_equal(paused, i == 1 ? 1500 : 0);
+        assert_true(control_get_int(rows, "off_ms", &off));
+        assert_int_equal(off, i == 1 ? 1500 : 0);
         control_free(message);
         if (i == 0) {
             say_clock();

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control protocol, the C side: its messages, who sends which when, and their names, fields and
+// words. shim/src/link/kprof_protocol.erl is the shim's side. Unknown keys and types are ignored by
+// both.
+//
+//   Where there is a secret, the four messages of net/auth.h come first: auth, challenge, answer,
+//   proven.
+//
+//   shim -> collector
+//     hello           role "control" or "data", protocol 1, node, otp, os_pid, ticks_per_second,
+//                     time_offset, creation, version;
+//                     of role "data": protocol, session, key, and after it the trace port's raw
+//                     bytes for ever
+//     tiers           tiers [{name, m, f, a, returns}], identity "none" | "spec" | "ask",
+//                     slow_threshold_us, stats, calls, slow;
+//                     returns "none": return values of the tier do not travel; stats, calls, slow:
+//                     what it wants to be sent
+//     trace_started   at, labels
+//                     at: the node's monotonic time in ticks, here and below; labels: what the
+//                     labels of its requests start with, above 32 bits of counter
+//     trace_stopped   at, reason, text
+//     clock           at, time_offset, unsampled, off_ms, tripped_ms, away_ms, trips,
+//                     lowered_ms, unmarked_calls, unmarked
+//                     before the tiers and every second; all but the first two since the clock
+//                     message before. off_ms: all the time without a trace, and of it what was
+//                     the breaker's doing, and when there was no collector; the rest somebody asked
+//                     for. unmarked_calls: calls of tiers while nothing had begun a request;
+//                     unmarked: the same of the whole trace, 0 as soon as something has begun one
+//     gap             from, until, reason "reload" | "flags", text
+//                     the node's monotonic time: calls of tiers between the two may not have been
+//                     traced
+//     trace_total     labels (as in trace_started), messages, unsent
+//                     after a trace's end: the messages that its trace port gave, dropped ones
+//                     included, and how many of them were never sent. What its data connection did
+//                     not bring is lost
+//     identify_reply  id, identity (text or nil)
+//     note            level, text
+//     state           state "tracing" | "tripped" (by the guard) | "paused" (by steer), one_in,
+//                     per_second (0: no such bound), level_ppm (what the guard lets through of
+//                     these), trips (of the breaker), text (why, or empty)
+//                     at first and whenever it changes
+//     steered         id, ok, text
+//   collector -> shim
+//     welcome         session, key (16 bytes), version
+//     ping            every 2 s
+//     identify        id, m, f, a, args (external term of the argument list)
+//     disarm          m, f, a, reason
+//     stale           tier, label: the tier is called under this label, whose request is over
+//     stats           rows [{bucket_start, resolution_s, node, identity, tier, requests, …}]
+//     calls           identity, outcome, started_at, duration_us, spans [{tier, depth, pid, …}]:
+//                     a finished request
+//     slow            the same of one that took longer than slow_threshold_us
+//     steer           id, command "pause" | "resume" | "sample", one_in or per_second: answered by
+//                     steered
+//     bye             reason
+//
+// And between a tool (role "tool": protocol, version) and the collector, which welcomes and pings
+// it likewise:
+//
+//   tool -> collector
+//     nodes
+//     watch           node: from now on its rows every second, instead of another node's
+//     steer           node, command, one_in or per_second: answered by steered, or error
+//     pong            to every ping
+//   collector -> tool
+//     node            node, connected, since, …: one for each node, see collector/app/tool_link.c;
+//                     then nodes
+//     nodes           count, unwritten_s: for how long the database could not be written, 0: it can
+//                     be
+//     rows            node, connected, state, seconds (what the rows cover), identities [{identity,
+//                     requests, errors, mean_us, p99_us, incomplete, expired}], the first one
+//                     _total; and incomplete, expired, unsampled, dropped_messages, decode_errors,
+//                     off_ms of that time (all without a trace); unmarked_calls of the whole
+//                     trace, as long as nothing has begun a request
+//     steered         ok, text: what the node answered
+//     error           text: what was asked for cannot be
+#pragma once
+
+enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
+
+// -- types of messages ----------------------------------------------------------------------------
+
+// the handshake, net/auth.h
+#define CONTROL_AUTH "auth"
+#define CONTROL_CHALLENGE "challenge"
+#define CONTROL_ANSWER "answer"
+#define CONTROL_PROVEN "proven"
+// shim -> collector; a tool says hello, too
+#define CONTROL_HELLO "hello"
+#define CONTROL_TIERS "tiers"
+#define CONTROL_TRACE_STARTED "trace_started"
+#define CONTROL_TRACE_STOPPED "trace_stopped"
+#define CONTROL_CLOCK "clock"
+#define CONTROL_GAP "gap"
+#define CONTROL_TRACE_TOTAL "trace_total"
+#define CONTROL_IDENTIFY_REPLY "identify_reply"
+#define CONTROL_NOTE "note"
+#define CONTROL_STATE "state"
+#define CONTROL_STEERED "steered"
+// collector -> shim; welcome, ping and bye to tools, too
+#define CONTROL_WELCOME "welcome"
+#define CONTROL_PING "ping"
+#define CONTROL_IDENTIFY "identify"
+#define CONTROL_DISARM "disarm"
+#define CONTROL_STALE "stale"
+#define CONTROL_STATS "stats"
+#define CONTROL_CALLS "calls"
+#define CONTROL_SLOW "slow"
+#define CONTROL_STEER "steer"
+#define CONTROL_BYE "bye"
+// tool -> collector; steer, too
+#define CONTROL_NODES "nodes"
+#define CONTROL_WATCH "watch"
+#define CONTROL_PONG "pong"
+// collector -> tool; nodes, behind each node, and steered, too
+#define CONTROL_NODE "node"
+#define CONTROL_ROWS "rows"
+#define CONTROL_ERROR "error"
+
+// -- words of fields ------------------------------------------------------------------------------
+
+// role
+#define CONTROL_ROLE_DATA "data"
+#define CONTROL_ROLE_TOOL "tool"
+// state; as long as a shim tells nothing a node is idle
+#define STATE_IDLE "idle"
+#define STATE_TRACING "tracing"
+#define STATE_WAITING "waiting" // for its collector
+#define STATE_TRIPPED "tripped"
+#define STATE_PAUSED "paused"
+// command
+#define STEER_PAUSE "pause"
+#define STEER_RESUME "resume"
+#define STEER_SAMPLE "sample"
+// level of a note
+#define LEVEL_WARNING "warning"
+// reason of a gap
+#define GAP_RELOAD "reload"
+
+// -- fields ---------------------------------------------------------------------------------------
+
+#define FIELD_A "a"
+#define FIELD_ARGS "args"
+#define FIELD_ASYNC "async"
+#define FIELD_AT "at"
+#define FIELD_AWAY_MS "away_ms"
+#define FIELD_BUCKET_START "bucket_start"
+#define FIELD_CALLS "calls"
+#define FIELD_CERTIFICATE "certificate"
+#define FIELD_CLOCK_OFFSET_US "clock_offset_us"
+#define FIELD_COMMAND "command"
+#define FIELD_COMPLETE "complete"
+#define FIELD_CONNECTED "connected"
+#define FIELD_COUNT "count"
+#define FIELD_DECODE_ERRORS "decode_errors"
+#define FIELD_DEPTH "depth"
+#define FIELD_DROPPED_MESSAGES "dropped_messages"
+#define FIELD_DURATION_US "duration_us"
+#define FIELD_ERRORS "errors"
+#define FIELD_EXPIRED "expired"
+#define FIELD_F "f"
+#define FIELD_FROM "from"
+#define FIELD_HISTORY "history"
+#define FIELD_ID "id"
+#define FIELD_IDENTITIES "identities"
+#define FIELD_IDENTITY "identity"
+#define FIELD_INCOMPLETE "incomplete"
+#define FIELD_KEY "key"
+#define FIELD_LABEL "label"
+#define FIELD_LABELS "labels"
+#define FIELD_LEVEL "level"
+#define FIELD_LEVEL_PPM "level_ppm"
+#define FIELD_LOWERED_MS "lowered_ms"
+#define FIELD_M "m"
+#define FIELD_MEAN_US "mean_us"
+#define FIELD_MESSAGES "messages"
+#define FIELD_NAME "name"
+#define FIELD_NODE "node"
+#define FIELD_NONCE "nonce"
+#define FIELD_OFF_MS "off_ms"
+#define FIELD_OK "ok"
+#define FIELD_ONE_IN "one_in"
+#define FIELD_OS_PID "os_pid"
+#define FIELD_OTP "otp"
+#define FIELD_OUTCOME "outcome"
+#define FIELD_P99_US "p99_us"
+#define FIELD_PEER "peer"
+#define FIELD_PER_SECOND "per_second"
+#define FIELD_PID "pid"
+#define FIELD_PROOF "proof"
+#define FIELD_PROTOCOL "protocol"
+#define FIELD_REASON "reason"
+#define FIELD_REQUESTS "requests"
+#define FIELD_REQUESTS_PER_S "requests_per_s"
+#define FIELD_RESOLUTION_S "resolution_s"
+#define FIELD_ROLE "role"
+#define FIELD_ROWS "rows"
+#define FIELD_SECONDS "seconds"
+#define FIELD_SELF_US "self_us"
+#define FIELD_SESSION "session"
+#define FIELD_SINCE "since"
+#define FIELD_SLOW "slow"
+#define FIELD_SLOW_THRESHOLD_US "slow_threshold_us"
+#define FIELD_SPANS "spans"
+#define FIELD_STARTED_AT "started_at"
+#define FIELD_START_US "start_us"
+#define FIELD_STATE "state"
+#define FIELD_STATS "stats"
+#define FIELD_TEXT "text"
+#define FIELD_TICKS_PER_SECOND "ticks_per_second"
+#define FIELD_TIER "tier"
+#define FIELD_TIERS "tiers"
+#define FIELD_TIME_OFFSET "time_offset"
+#define FIELD_TRIPPED_MS "tripped_ms"
+#define FIELD_TRIPS "trips"
+#define FIELD_TYPE "type"
+#define FIELD_UNMARKED "unmarked"
+#define FIELD_UNMARKED_CALLS "unmarked_calls"
+#define FIELD_UNSAMPLED "unsampled"
+#define FIELD_UNSENT "unsent"
+#define FIELD_UNTIL "until"
+#define FIELD_UNWRITTEN_S "unwritten_s"
+#define FIELD_VERSION "version"
+#define FIELD_WAIT_US "wait_us"
