@@ -62,6 +62,7 @@ modules() ->
         kprof_options,
         kprof_outlets,
         kprof_printer,
+        kprof_protocol,
         kprof_relay,
         kprof_sampling,
         kprof_session,

@@ -86,19 +86,12 @@ read(Error) ->
 -spec start(control | data, undefined | integer(), undefined | binary()) ->
     {Payload :: binary(), handshake()}.
 start(Role, Session, Certificate) ->
-    Auth = #{
-        type => auth, protocol => 1, role => Role, nonce => {bin, crypto:strong_rand_bytes(?NONCE)}
-    },
+    Seen = [crypto:hash(sha256, Certificate) || Certificate =/= undefined],
     Payload = encode(
-        maps:merge(
-            Auth,
-            maps:from_list(
-                [{session, Session} || Session =/= undefined] ++
-                    [
-                        {certificate, {bin, crypto:hash(sha256, Certificate)}}
-                     || Certificate =/= undefined
-                    ]
-            )
+        kprof_protocol:auth(
+            Role,
+            {Session, hd(Seen ++ [undefined])},
+            crypto:strong_rand_bytes(?NONCE)
         )
     ),
     {Payload, frame(Payload)}.
@@ -107,12 +100,12 @@ start(Role, Session, Certificate) ->
 -spec answer(secret(), Challenge :: binary(), handshake()) ->
     {ok, Payload :: binary(), handshake()} | error.
 answer(Secret, Challenge, Frames0) ->
-    case kprof_msgpack:decode(Challenge) of
-        {ok, #{<<"type">> := <<"challenge">>, <<"nonce">> := {bin, <<_:?NONCE/binary>>}}} ->
+    case kprof_protocol:decode(Challenge) of
+        {ok, {challenge, <<_:?NONCE/binary>>}} ->
             Frames = [Frames0 | frame(Challenge)],
-            Payload = encode(#{
-                type => answer, proof => {bin, hmac(Secret, <<"kprof 1 client">>, Frames)}
-            }),
+            Payload = encode(
+                kprof_protocol:answer(hmac(Secret, <<"kprof 1 client">>, Frames))
+            ),
             {ok, Payload, [Frames | frame(Payload)]};
         _ ->
             error
@@ -123,8 +116,8 @@ answer(Secret, Challenge, Frames0) ->
 -spec confirm(secret(), Proven :: binary(), handshake()) -> {ok, SessionKey :: secret()} | error.
 confirm(Secret, Proven, Frames0) ->
     Wanted = hmac(Secret, <<"kprof 1 collector">>, Frames0),
-    case kprof_msgpack:decode(Proven) of
-        {ok, #{<<"type">> := <<"proven">>, <<"proof">> := {bin, <<Proof:32/binary>>}}} ->
+    case kprof_protocol:decode(Proven) of
+        {ok, {proven, <<Proof:32/binary>>}} ->
             case crypto:hash_equals(Wanted, Proof) of
                 true ->
                     Key = hmac(Secret, <<"kprof 1 session">>, [Frames0 | frame(Proven)]),
@@ -140,7 +133,7 @@ hmac(Secret, Label, Frames) ->
     crypto:mac(hmac, sha256, Secret(), [Label, 0, Frames]).
 
 encode(Message) ->
-    iolist_to_binary(kprof_msgpack:encode(Message)).
+    iolist_to_binary(kprof_protocol:encode(Message)).
 
 frame(Payload) ->
     [<<(byte_size(Payload)):32>>, Payload].

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The control connection: reaching the collector, what the shim tells it, and what comes back.
-%% include/codec/control.h has the messages of both sides.
+%% {@link kprof_protocol} has the messages.
 %%
 %% While there is no connection nothing is told, and that is no error: whoever reconnects tells the
 %% collector how things are then.
@@ -18,9 +18,7 @@
     listen/1,
     event/2
 ]).
--export([
-    tell/2, started/2, stopped/3, total/3, state/4, clock/2, note/3, gap/4, identified/3, steered/4
-]).
+-export([tell/2, told/2]).
 
 -export_type([control/0, failure/0, reached/0]).
 
@@ -73,31 +71,12 @@ failure(Why, Control) ->
 %% @doc Connects: hello and welcome. What comes after is not read before {@link listen/1}.
 -spec connect(control()) -> {ok, control()} | {error, failure()}.
 connect(#control{target = Target} = Control) ->
-    case kprof_link:connect(Target, hello()) of
+    case kprof_link:connect(Target, kprof_protocol:hello()) of
         {ok, Connection, Session} ->
             {ok, Control#control{connection = Connection, session = Session}};
         {error, Why} ->
             {error, failure(Why, Control)}
     end.
-
-hello() ->
-    Version =
-        case application:get_key(kprof, vsn) of
-            {ok, V} -> list_to_binary(V);
-            undefined -> <<"unknown">>
-        end,
-    #{
-        type => <<"hello">>,
-        role => <<"control">>,
-        protocol => 1,
-        node => node(),
-        otp => list_to_binary(erlang:system_info(otp_release)),
-        os_pid => list_to_integer(os:getpid()),
-        ticks_per_second => erlang:convert_time_unit(1, second, native),
-        time_offset => erlang:time_offset(),
-        creation => erlang:system_info(creation),
-        version => Version
-    }.
 
 %% @doc Opens the data connection that belongs to it.
 -spec open_data(control()) -> {ok, kprof_link:connection()} | {error, failure()}.
@@ -129,18 +108,18 @@ listen(#control{connection = Connection}) ->
 
 %% @doc What a message that the owner got means; `none' when it is not of this connection.
 -spec event(term(), undefined | control()) ->
-    {message, #{binary() => kprof_msgpack:value()}} | {lost, Why :: unicode:chardata()} | none.
+    {message, kprof_protocol:told()} | {lost, Why :: unicode:chardata()} | none.
 event({Tag, Socket, Bytes}, #control{connection = {_, Socket}} = Control) when
     Tag =:= tcp; Tag =:= ssl
 ->
     ok = kprof_guard:heard(),
     ok = listen(Control),
-    case kprof_link:decode(Bytes) of
-        {ok, #{<<"type">> := <<"bye">>} = Bye} ->
-            {lost, ["it said: ", element(2, kprof_link:bye(Bye))]};
-        {ok, #{<<"type">> := _} = Message} ->
+    case kprof_protocol:decode(Bytes) of
+        {ok, {bye, Why}} ->
+            {lost, ["it said: ", Why]};
+        {ok, Message} ->
             {message, Message};
-        _ ->
+        {error, _} ->
             {lost, "it does not speak kprof's protocol"}
     end;
 event({Tag, Socket}, #control{connection = {_, Socket}}) when
@@ -158,80 +137,12 @@ event(_, _) ->
 
 %% @doc Tells the collector something. Who hears of an error may leave it at that: the connection's
 %% end is told to its owner, too.
--spec tell(#{type := binary(), _ => _}, control()) -> ok | {error, term()}.
+-spec tell(kprof_protocol:message(), control()) -> ok | {error, term()}.
 tell(_, #control{connection = undefined}) -> ok;
 tell(Message, #control{connection = Connection}) -> kprof_link:send(Connection, Message).
 
-%% @doc Tracing begins; requests' labels start with `Labels'.
--spec started(non_neg_integer(), control()) -> ok.
-started(Labels, Control) ->
-    told(#{type => <<"trace_started">>, at => erlang:monotonic_time(), labels => Labels}, Control).
-
-%% @doc Tracing has ended.
--spec stopped(atom(), unicode:chardata(), control()) -> ok.
-stopped(Reason, Text, Control) ->
-    told(
-        #{
-            type => <<"trace_stopped">>,
-            at => erlang:monotonic_time(),
-            reason => Reason,
-            text => text(Text)
-        },
-        Control
-    ).
-
-%% @doc After that: how many messages there were in all, and how many of them were not sent.
--spec total(non_neg_integer(), {non_neg_integer(), non_neg_integer()}, control()) ->
-    ok | {error, term()}.
-total(Labels, {Messages, Unsent}, Control) ->
-    tell(
-        #{type => <<"trace_total">>, labels => Labels, messages => Messages, unsent => Unsent},
-        Control
-    ).
-
-%% @doc What the session does now, and why; `Fields' are the sampling's, and how often the breaker
-%% has tripped.
--spec state(atom(), unicode:chardata(), map(), control()) -> ok.
-state(State, Text, Fields, Control) ->
-    told(Fields#{type => <<"state">>, state => State, text => text(Text)}, Control).
-
-%% @doc The time, and what stands in the ledger of that since the last time.
--spec clock(map(), control()) -> ok | {error, term()}.
-clock(Fields, Control) ->
-    tell(
-        Fields#{
-            type => <<"clock">>, at => erlang:monotonic_time(), time_offset => erlang:time_offset()
-        },
-        Control
-    ).
-
-%% @doc Something for people to read.
--spec note(info | warning, unicode:chardata(), control()) -> ok.
-note(Level, Text, Control) ->
-    told(#{type => <<"note">>, level => Level, text => text(Text)}, Control).
-
-%% @doc Calls between these, in native time, may not have been traced. `Text' tells which.
--spec gap(reload | flags, {From :: integer(), Until :: integer()}, unicode:chardata(), control()) ->
-    ok.
-gap(Reason, {From, Until}, Text, Control) ->
-    told(
-        #{type => <<"gap">>, from => From, until => Until, reason => Reason, text => text(Text)},
-        Control
-    ).
-
-%% @doc The answer to its question `Id'.
--spec identified(integer(), binary() | nil, control()) -> ok.
-identified(Id, Identity, Control) ->
-    told(#{type => <<"identify_reply">>, id => Id, identity => Identity}, Control).
-
-%% @doc The answer to a tool's command.
--spec steered(term(), boolean(), unicode:chardata(), control()) -> ok.
-steered(Id, Ok, Text, Control) ->
-    told(#{type => <<"steered">>, id => Id, ok => Ok, text => text(Text)}, Control).
-
+%% @doc The same, where nobody has to hear of an error.
+-spec told(kprof_protocol:message(), control()) -> ok.
 told(Message, Control) ->
     _ = tell(Message, Control),
     ok.
-
-text(Text) ->
-    unicode:characters_to_binary(Text).

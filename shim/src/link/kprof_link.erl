@@ -3,7 +3,7 @@
 %% the first.
 -module(kprof_link).
 
--export([connect/2, open_data/2, send/2, decode/1, bye/1, active/1, close/1]).
+-export([connect/2, open_data/2, send/2, active/1, close/1]).
 
 -export_type([target/0, connection/0, session/0]).
 
@@ -25,13 +25,13 @@
 %% | ssl_closed, Socket}' and `{tcp_error | ssl_error, Socket, Why}' come from an active one.
 -opaque session() :: {integer(), Key :: binary(), undefined | kprof_auth:secret()}.
 %% What a data connection proves with that it belongs to the control connection.
--type message() :: #{binary() => kprof_msgpack:value()}.
 
 %% @doc Opens the control connection: handshakes, hello, then welcome. Takes 7 seconds at most.
 %% Errors: what gen_tcp and ssl say, `timeout', `no_tls' when it closes instead of speaking TLS,
 %% `{bye, Text}' when it refuses, `unproven' when it does not know the secret, `{protocol, _}' when
 %% it is no collector.
--spec connect(target(), message() | map()) -> {ok, connection(), session()} | {error, term()}.
+-spec connect(target(), kprof_protocol:message()) ->
+    {ok, connection(), session()} | {error, term()}.
 connect(Target, Hello) ->
     Options = [{packet_size, ?MAX_FRAME}, {send_timeout, 5000}, {send_timeout_close, true}],
     opened(
@@ -50,14 +50,12 @@ connect(Target, Hello) ->
 
 welcome(Connection, SessionKey, Deadline) ->
     case next(Connection, Deadline) of
-        {ok, #{<<"type">> := <<"welcome">>, <<"session">> := Id, <<"key">> := {bin, Key}}, _} ->
+        {ok, {welcome, Id, Key}, _} ->
             {ok, Connection, {Id, Key, SessionKey}};
-        {ok, #{<<"type">> := <<"bye">>} = Bye, _} ->
-            {error, bye(Bye)};
-        {ok, #{<<"type">> := _}, _} ->
+        {ok, {bye, _} = Bye, _} ->
+            {error, Bye};
+        {ok, _, _} ->
             welcome(Connection, SessionKey, Deadline);
-        {ok, Other, _} ->
-            {error, {protocol, Other}};
         Error ->
             Error
     end.
@@ -73,13 +71,7 @@ open_data(Target, {Id, Key, SessionKey}) ->
         Id,
         SessionKey,
         fun({Module, Socket} = Connection, _, _) ->
-            Sent = send(Connection, #{
-                type => <<"hello">>,
-                role => <<"data">>,
-                protocol => 1,
-                session => Id,
-                key => {bin, Key}
-            }),
+            Sent = send(Connection, kprof_protocol:data_hello(Id, Key)),
             case Sent =:= ok andalso setopts(Module, Socket, [{packet, raw}]) of
                 ok -> {ok, Connection};
                 false -> Sent;
@@ -155,17 +147,17 @@ confirm(Connection, Secret, Answer, Answered, Deadline) ->
 %% Sends a frame of the handshake. The bytes of what answers it, unless that is a refusal.
 exchange({Module, Socket} = Connection, Frame, Deadline) ->
     case Module:send(Socket, Frame) =:= ok andalso next(Connection, Deadline) of
-        {ok, #{<<"type">> := <<"bye">>} = Bye, _} -> {error, bye(Bye)};
+        {ok, {bye, _} = Bye, _} -> {error, Bye};
         {ok, _, Bytes} -> {ok, Bytes};
         false -> {error, closed};
         Error -> Error
     end.
 
-%% The next message: decoded, and its bytes.
+%% The next message: what it says, and its bytes.
 next({Module, Socket}, Deadline) ->
     case Module:recv(Socket, 0, max(0, Deadline - erlang:monotonic_time(millisecond))) of
         {ok, Bytes} ->
-            case decode(Bytes) of
+            case kprof_protocol:decode(Bytes) of
                 {ok, Message} -> {ok, Message, Bytes};
                 {error, Why} -> {error, {protocol, Why}}
             end;
@@ -175,45 +167,11 @@ next({Module, Socket}, Deadline) ->
             Error
     end.
 
-%% @doc Why the collector says bye. It may be nobody's that is known: what goes to terminals and
-%% logs is a line, and not long.
--spec bye(message()) -> {bye, string()}.
-bye(Bye) ->
-    case Bye of
-        #{<<"reason">> := Reason} when is_binary(Reason) ->
-            Text =
-                case
-                    unicode:characters_to_list(binary:part(Reason, 0, min(400, byte_size(Reason))))
-                of
-                    Chars when is_list(Chars) -> Chars;
-                    % not UTF-8, or cut within a letter
-                    {_, Chars, _} -> Chars
-                end,
-            {bye, [
-                case C < $\s orelse C >= 127 andalso C < 160 of
-                    true -> $?;
-                    false -> C
-                end
-             || C <- Text
-            ]};
-        _ ->
-            {bye, "no reason given"}
-    end.
-
 %% @doc Sends one message on the control connection; waits 5 seconds at most, then the connection is
 %% closed.
--spec send(connection(), map()) -> ok | {error, term()}.
+-spec send(connection(), kprof_protocol:message()) -> ok | {error, term()}.
 send({Module, Socket}, Message) ->
-    Module:send(Socket, kprof_msgpack:encode(Message)).
-
-%% @doc One message of the control connection.
--spec decode(binary()) -> {ok, message()} | {error, term()}.
-decode(Bytes) ->
-    case kprof_msgpack:decode(Bytes) of
-        {ok, Map} when is_map(Map) -> {ok, Map};
-        {ok, _} -> {error, no_map};
-        Error -> Error
-    end.
+    Module:send(Socket, kprof_protocol:encode(Message)).
 
 %% @doc Has the next message sent to the connection's owner.
 -spec active(connection()) -> ok | {error, term()}.

@@ -63,15 +63,13 @@ fields(#outlets{
     end.
 
 %% @doc Gives a message to whom it is for, if it is for any of them.
--spec give(#{binary() => kprof_msgpack:value()}, outlets()) -> ok.
-give(#{<<"type">> := <<"stats">>, <<"rows">> := Rows}, #outlets{printer = Pid}) when
-    is_list(Rows), is_pid(Pid)
-->
-    kprof_printer:stats(Pid, [kprof_printer:row(R) || R <- Rows, is_map(R)]);
-give(#{<<"type">> := <<"calls">>} = Message, #outlets{printer = Pid}) when is_pid(Pid) ->
-    kprof_printer:calls(Pid, Message);
-give(#{<<"type">> := <<"slow">>} = Message, #outlets{slow = Pid}) when is_pid(Pid) ->
-    kprof_slow:slow(Pid, Message);
+-spec give(kprof_protocol:told(), outlets()) -> ok.
+give({stats, Rows}, #outlets{printer = Pid}) when is_pid(Pid) ->
+    kprof_printer:stats(Pid, [kprof_printer:row(R) || R <- Rows]);
+give({calls, Request}, #outlets{printer = Pid}) when is_pid(Pid) ->
+    kprof_printer:calls(Pid, Request);
+give({slow, Request}, #outlets{slow = Pid}) when is_pid(Pid) ->
+    kprof_slow:slow(Pid, Request);
 give(_, _) ->
     ok.
 

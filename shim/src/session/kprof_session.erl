@@ -155,8 +155,8 @@ handle_event(info, {kprof_guard, dead_man}, tracing, #d{trace = Trace} = D) ->
     lost("it has been silent for too long", tracing, D);
 handle_event(info, Info, State, #d{trace = Trace} = D) ->
     case kprof_trace:event(Info, Trace) of
-        {message, #{<<"type">> := <<"steer">>, <<"id">> := Id} = Message} ->
-            steer(Message, Id, State, D);
+        {message, {steer, Id, Command}} ->
+            steer(Command, Id, State, D);
         {message, Message} ->
             {keep_state, D#d{trace = kprof_trace:message(Message, Trace)}};
         {lost, Why} ->
@@ -254,10 +254,10 @@ calm(_, D) ->
 
 %% --- what a tool wants ---
 
-steer(#{<<"command">> := <<"pause">>}, Id, paused, D) ->
+steer(pause, Id, paused, D) ->
     steered(Id, true, "is paused already", D);
-steer(#{<<"command">> := <<"pause">>}, Id, _, #d{trace = Trace0} = D) ->
-    Trace = kprof_trace:hold(Trace0),
+steer(pause, Id, _, #d{trace = Trace0} = D) ->
+    Trace = kprof_trace:pause(Trace0),
     logger:notice("kprof: paused by a tool"),
     ok = kprof_trace:tell_state(paused, "", Trace),
     Next = next(paused, D#d{trace = Trace, paused = true}, [
@@ -265,9 +265,9 @@ steer(#{<<"command">> := <<"pause">>}, Id, _, #d{trace = Trace0} = D) ->
     ]),
     ok = kprof_trace:steered(Id, true, "paused", Trace),
     Next;
-steer(#{<<"command">> := <<"resume">>}, Id, tracing, D) ->
+steer(resume, Id, tracing, D) ->
     steered(Id, true, "is being traced already", D);
-steer(#{<<"command">> := <<"resume">>}, Id, _, #d{trace = Trace0} = D0) ->
+steer(resume, Id, _, #d{trace = Trace0} = D0) ->
     case again(D0#d{paused = false, trace = kprof_trace:wanted(Trace0)}) of
         {next_state, tracing, #d{trace = Trace} = D, Timers} ->
             ok = kprof_trace:steered(
@@ -278,19 +278,14 @@ steer(#{<<"command">> := <<"resume">>}, Id, _, #d{trace = Trace0} = D0) ->
             % the connection is gone, and with it who asked
             NotYet
     end;
-steer(#{<<"command">> := <<"sample">>} = Message, Id, State, #d{trace = Trace0} = D) ->
-    Asked =
-        case Message of
-            #{<<"one_in">> := N} -> {one_in, N};
-            _ -> {per_second, maps:get(<<"per_second">>, Message, none)}
-        end,
+steer({sample, Asked}, Id, State, #d{trace = Trace0} = D) ->
     case kprof_trace:sample(Asked, State, Trace0) of
         {ok, Trace} ->
             steered(Id, true, ["samples ", kprof_trace:describe(Trace)], D#d{trace = Trace});
         {error, Text} ->
             steered(Id, false, Text, D)
     end;
-steer(_, Id, _, D) ->
+steer(unknown, Id, _, D) ->
     steered(Id, false, "its shim cannot do that; it may be of an older release", D).
 
 steered(Id, Ok, Text, #d{trace = Trace} = D) ->

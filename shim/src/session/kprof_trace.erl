@@ -12,7 +12,7 @@
     connect/1,
     listen/1,
     arm/1,
-    hold/1,
+    pause/1,
     wanted/1,
     let_go/1,
     tripped/2,
@@ -89,12 +89,8 @@ introduced({error, Why}, #trace{control = Control} = T) ->
     {error, kprof_control:failure(Why, Control), let_go(T)}.
 
 tell_tiers(#trace{tiers = Tiers, outlets = Outlets, control = Control}) ->
-    kprof_control:tell(
-        (maps:merge(kprof_tiers:fields(Tiers), kprof_outlets:fields(Outlets)))#{
-            type => <<"tiers">>
-        },
-        Control
-    ).
+    Fields = maps:merge(kprof_tiers:fields(Tiers), kprof_outlets:fields(Outlets)),
+    kprof_control:tell(kprof_protocol:tiers(Fields), Control).
 
 %% @doc Has the collector's next message sent to this process, for {@link event/2}. Arming does so,
 %% too.
@@ -128,7 +124,7 @@ set(
     ok = kprof_sampling:put(Slots, Sampling),
     Tracer = kprof_arming:tracer(T#trace.arming),
     ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
-    ok = kprof_control:started(kprof_slots:base_number(Slots), Control),
+    ok = kprof_control:told(kprof_protocol:started(kprof_slots:base_number(Slots)), Control),
     ok = listen(T),
     T#trace{
         tiers = Tiers,
@@ -138,10 +134,10 @@ set(
     }.
 
 %% @doc Everything off but the control connection. What was sent arrives.
--spec hold(trace()) -> trace().
-hold(T0) ->
+-spec pause(trace()) -> trace().
+pause(T0) ->
     T = untraced(asked, wind_down(T0)),
-    ok = kprof_control:stopped(paused, "paused by a tool", T#trace.control),
+    ok = kprof_control:told(kprof_protocol:stopped(paused, "paused by a tool"), T#trace.control),
     T.
 
 %% @doc It is to be armed again.
@@ -154,7 +150,9 @@ wanted(#trace{ledger = Ledger} = T) ->
 stop(T0) ->
     T = wind_down(T0),
     _ = clock(T),
-    ok = kprof_control:stopped(stopped, "stop_trace was called", T#trace.control),
+    ok = kprof_control:told(
+        kprof_protocol:stopped(stopped, "stop_trace was called"), T#trace.control
+    ),
     discard(T),
     _ = let_go(T),
     ok.
@@ -205,14 +203,14 @@ tripped(Pause, #trace{load = Load, sampling = Before, control = Control} = T0) -
         [Pause div 1000, kprof_sampling:describe(Sampling)]
     ),
     logger:warning("kprof: ~ts", [Text]),
-    ok = kprof_control:stopped(tripped, Text, Control),
+    ok = kprof_control:told(kprof_protocol:stopped(tripped, Text), Control),
     ok = tell_state(tripped, Text, T),
     untraced(tripped, T#trace{arming = kprof_arming:tripped(T#trace.arming)}).
 
 %% @doc The guard has undone everything, as the collector was silent.
 -spec silent(trace()) -> ok.
 silent(#trace{control = Control}) ->
-    kprof_control:stopped(dead_man, "no word from the collector", Control).
+    kprof_control:told(kprof_protocol:stopped(dead_man, "no word from the collector"), Control).
 
 %% @doc A try has failed, for this reason.
 -spec waits(term(), trace()) -> trace().
@@ -259,7 +257,7 @@ answered(
 ->
     case kprof_asks:answered(Ref, Why, Fun, Asks0) of
         {Id, Identity, Asks} ->
-            ok = kprof_control:identified(Id, Identity, Control),
+            ok = kprof_control:told(kprof_protocol:identified(Id, Identity), Control),
             T#trace{asks = Asks};
         none ->
             T
@@ -268,32 +266,21 @@ answered(_, _, T) ->
     T.
 
 %% @doc Does what a message of the collector's wants.
--spec message(#{binary() => kprof_msgpack:value()}, trace()) -> trace().
+-spec message(kprof_protocol:told(), trace()) -> trace().
 message(
-    #{
-        <<"type">> := <<"identify">>,
-        <<"id">> := Id,
-        <<"m">> := M,
-        <<"f">> := F,
-        <<"args">> := {bin, Args}
-    },
+    {identify, Id, {M, F}, Arguments},
     #trace{options = #{identity_f := Fun}, asks = Asks, control = Control} = T
-) when
-    is_integer(Id), is_binary(M), is_binary(F)
-->
+) ->
     case is_function(Fun) of
         true ->
-            T#trace{asks = kprof_asks:ask({Id, M, F, Args}, Fun, Asks)};
+            T#trace{asks = kprof_asks:ask({Id, M, F, Arguments}, Fun, Asks)};
         false ->
-            ok = kprof_control:identified(Id, nil, Control),
+            ok = kprof_control:told(kprof_protocol:identified(Id, nil), Control),
             T
     end;
-message(#{<<"type">> := <<"disarm">>, <<"m">> := M, <<"f">> := F, <<"a">> := A} = Message, T) ->
-    take_off({M, F, A}, maps:get(<<"reason">>, Message, <<"no reason given">>), T);
-message(
-    #{<<"type">> := <<"stale">>, <<"tier">> := Tier, <<"label">> := Label},
-    #trace{slots = Slots, tiers = Tiers, stale = Stale} = T
-) ->
+message({disarm, Function, Reason}, T) ->
+    take_off(Function, Reason, T);
+message({stale, Tier, Label}, #trace{slots = Slots, tiers = Tiers, stale = Stale} = T) ->
     Known = lists:any(fun(#{name := Name}) -> Name =:= Tier end, kprof_tiers:list(Tiers)),
     case Known andalso kprof_slots:whose(Slots, Label) =/= foreign of
         true -> T#trace{stale = kprof_stale:told(now_ms(), Tier, Label, Stale)};
@@ -312,7 +299,7 @@ take_off(Wanted, Reason, #trace{tiers = Before} = T0) ->
             Text = io_lib:format("the tier ~ts (~0tp) is taken off: ~ts", [Name, MFA, Reason]),
             logger:warning("kprof: ~ts", [Text]),
             _ = tell_tiers(T),
-            ok = kprof_control:note(warning, Text, T#trace.control),
+            ok = kprof_control:told(kprof_protocol:note(warning, Text), T#trace.control),
             T
     end.
 
@@ -362,9 +349,7 @@ load(#trace{sampling = Before, load = Load0, ledger = Ledger} = T0) ->
                 false -> Ledger
             end
     },
-    case
-        kprof_sampling:follow(kprof_load:rate(Load), kprof_load:per_cpu(Load), now_ms(), Before)
-    of
+    case kprof_sampling:follow(kprof_load:rate(Load), kprof_load:per_cpu(Load), now_ms(), Before) of
         Before ->
             T;
         Sampling ->
@@ -454,7 +439,9 @@ clock(#trace{slots = Slots, control = Control} = T0) ->
             Fields = maps:merge(
                 kprof_ledger:fields(T#trace.ledger), kprof_unmarked:fields(Unmarked)
             ),
-            case kprof_control:clock(Fields#{unsampled => Unsampled}, Control) of
+            case
+                kprof_control:tell(kprof_protocol:clock(Fields#{unsampled => Unsampled}), Control)
+            of
                 ok ->
                     ok = kprof_slots:sub_unsampled(Slots, Unsampled),
                     {ok, T#trace{
@@ -475,7 +462,7 @@ tell_total(#trace{slots = Slots, arming = Arming, control = Control} = T) ->
     Total = kprof_arming:total(Arming),
     case
         Total =/= none andalso kprof_control:is_connected(Control) andalso
-            kprof_control:total(kprof_slots:base_number(Slots), Total, Control)
+            kprof_control:tell(kprof_protocol:total(kprof_slots:base_number(Slots), Total), Control)
     of
         ok -> T#trace{arming = kprof_arming:told(Arming)};
         % it is when the collector is back
@@ -485,17 +472,17 @@ tell_total(#trace{slots = Slots, arming = Arming, control = Control} = T) ->
 %% @doc Tells the collector the session's state, and why.
 -spec tell_state(atom(), unicode:chardata(), trace()) -> ok.
 tell_state(State, Text, #trace{sampling = Sampling, ledger = Ledger, control = Control}) ->
-    kprof_control:state(
-        State,
-        Text,
-        (kprof_sampling:fields(Sampling))#{trips => kprof_ledger:trips(Ledger)},
+    kprof_control:told(
+        kprof_protocol:state(State, Text, (kprof_sampling:fields(Sampling))#{
+            trips => kprof_ledger:trips(Ledger)
+        }),
         Control
     ).
 
 %% @doc Answers a tool's command.
 -spec steered(term(), boolean(), unicode:chardata(), trace()) -> ok.
 steered(Id, Ok, Text, #trace{control = Control}) ->
-    kprof_control:steered(Id, Ok, Text, Control).
+    kprof_control:told(kprof_protocol:steered(Id, Ok, Text), Control).
 
 %% @doc How much is sampled, in words.
 -spec describe(trace()) -> string().

@@ -51,18 +51,28 @@ look(Tiers, Also, Arming, Control, Seen0) ->
                 Seen0#seen{owner = us};
             {nobody, _} ->
                 kprof_arming:set_flags(Tiers, Also, Arming),
-                kprof_control:gap(
-                    flags, {Seen0#seen.at, erlang:monotonic_time()}, "all tiers", Control
+                kprof_control:told(
+                    kprof_protocol:gap(
+                        flags, {Seen0#seen.at, erlang:monotonic_time()}, "all tiers"
+                    ),
+                    Control
                 ),
-                kprof_control:note(
-                    warning, "somebody took the trace flags off; they are set again", Control
+                kprof_control:told(
+                    kprof_protocol:note(
+                        warning, "somebody took the trace flags off; they are set again"
+                    ),
+                    Control
                 ),
                 untraceable(Tracer, Control, Seen0#seen{owner = us});
             {{other, _} = Owner, #seen{owner = Before}} ->
-                kprof_control:gap(
-                    flags, {Seen0#seen.at, erlang:monotonic_time()}, "all tiers", Control
+                kprof_control:told(
+                    kprof_protocol:gap(
+                        flags, {Seen0#seen.at, erlang:monotonic_time()}, "all tiers"
+                    ),
+                    Control
                 ),
-                Owner =:= Before orelse kprof_control:note(warning, taken(Owner), Control),
+                Owner =:= Before orelse
+                    kprof_control:told(kprof_protocol:note(warning, taken(Owner)), Control),
                 Seen0#seen{owner = Owner}
         end,
     ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
@@ -75,8 +85,10 @@ look(Tiers, Also, Arming, Control, Seen0) ->
 ) -> ok.
 reset(Time, MFAs, Tiers, Control) ->
     Names = lists:join(", ", [kprof_armed:name(MFA, kprof_tiers:list(Tiers)) || MFA <- MFAs]),
-    kprof_control:gap(reload, Time, Names, Control),
-    kprof_control:note(info, ["patterns set again after a code reload: ", Names], Control).
+    kprof_control:told(kprof_protocol:gap(reload, Time, Names), Control),
+    kprof_control:told(
+        kprof_protocol:note(info, ["patterns set again after a code reload: ", Names]), Control
+    ).
 
 taken({other, Tracer}) ->
     io_lib:format(
@@ -101,8 +113,9 @@ tell_absent(Tiers, Tracer, Control, #seen{absent = Before} = Seen) ->
     ],
     lists:foreach(
         fun(Absence) ->
-            kprof_control:note(
-                warning, kprof_armed:absent(Absence, kprof_tiers:list(Tiers)), Control
+            kprof_control:told(
+                kprof_protocol:note(warning, kprof_armed:absent(Absence, kprof_tiers:list(Tiers))),
+                Control
             )
         end,
         Absent -- Before
@@ -111,7 +124,10 @@ tell_absent(Tiers, Tracer, Control, #seen{absent = Before} = Seen) ->
 
 untraceable(Tracer, Control, Seen0) ->
     Seen = Seen0#seen{foreign = kprof_tracer:foreign_processes(Tracer)},
-    lists:foreach(fun(Line) -> kprof_control:note(warning, Line, Control) end, foreign(Seen)),
+    lists:foreach(
+        fun(Line) -> kprof_control:told(kprof_protocol:note(warning, Line), Control) end,
+        foreign(Seen)
+    ),
     Seen.
 
 %% @doc We cannot begin, since that tracer traces new processes. Told once: it keeps them until it

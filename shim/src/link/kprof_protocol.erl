@@ -1,0 +1,210 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The control protocol, the shim's side: the messages that it sends, and what the collector's
+%% mean. Who sends which when, and what the fields are, stands in include/codec/protocol.h.
+-module(kprof_protocol).
+
+-export([encode/1, decode/1]).
+-export([auth/3, answer/1, hello/0, data_hello/2]).
+-export([
+    tiers/1, started/1, stopped/2, total/2, clock/1, gap/3, identified/2, note/2, state/3, steered/3
+]).
+
+-export_type([message/0, told/0, command/0]).
+
+-define(VERSION, 1).
+
+-type message() :: #{type := atom(), atom() => kprof_msgpack:value()}.
+%% One to the collector.
+-type command() :: pause | resume | {sample, {one_in | per_second, term()}} | unknown.
+-type told() ::
+    {welcome, Session :: integer(), Key :: binary()}
+    | {bye, Why :: string()}
+    | {challenge, Nonce :: binary()}
+    | {proven, Proof :: binary()}
+    | {identify, Id :: integer(), {M :: binary(), F :: binary()}, Arguments :: binary()}
+    | {disarm, {M :: term(), F :: term(), A :: term()}, Reason :: term()}
+    | {stale, Tier :: term(), Label :: term()}
+    | {stats, Rows :: [map()]}
+    | {calls | slow, #{binary() => kprof_msgpack:value()}}
+    | {steer, Id :: term(), command()}
+    | {other, Type :: term()}.
+%% One of the collector's. `other' is nothing that the shim knows, or not as it knows it.
+
+%% @doc The bytes of a message, without the frame.
+-spec encode(message()) -> iodata().
+encode(Message) ->
+    kprof_msgpack:encode(Message).
+
+%% @doc What a message of the collector's says.
+-spec decode(binary()) -> {ok, told()} | {error, term()}.
+decode(Bytes) ->
+    case kprof_msgpack:decode(Bytes) of
+        {ok, #{<<"type">> := Type} = Map} -> {ok, told(Type, Map)};
+        {ok, Map} when is_map(Map) -> {error, no_type};
+        {ok, _} -> {error, no_map};
+        Error -> Error
+    end.
+
+told(<<"welcome">>, #{<<"session">> := Id, <<"key">> := {bin, Key}}) ->
+    {welcome, Id, Key};
+told(<<"bye">>, Map) ->
+    {bye, reason(Map)};
+told(<<"challenge">>, #{<<"nonce">> := {bin, Nonce}}) ->
+    {challenge, Nonce};
+told(<<"proven">>, #{<<"proof">> := {bin, Proof}}) ->
+    {proven, Proof};
+told(<<"identify">>, #{
+    <<"id">> := Id, <<"m">> := M, <<"f">> := F, <<"args">> := {bin, Arguments}
+}) when is_integer(Id), is_binary(M), is_binary(F) ->
+    {identify, Id, {M, F}, Arguments};
+told(<<"disarm">>, #{<<"m">> := M, <<"f">> := F, <<"a">> := A} = Map) ->
+    {disarm, {M, F, A}, maps:get(<<"reason">>, Map, <<"no reason given">>)};
+told(<<"stale">>, #{<<"tier">> := Tier, <<"label">> := Label}) ->
+    {stale, Tier, Label};
+told(<<"stats">>, #{<<"rows">> := Rows}) when is_list(Rows) ->
+    {stats, [Row || Row <- Rows, is_map(Row)]};
+told(<<"calls">>, Map) ->
+    {calls, Map};
+told(<<"slow">>, Map) ->
+    {slow, Map};
+told(<<"steer">>, #{<<"id">> := Id} = Map) ->
+    {steer, Id, command(Map)};
+told(Type, _) ->
+    {other, Type}.
+
+command(#{<<"command">> := <<"pause">>}) -> pause;
+command(#{<<"command">> := <<"resume">>}) -> resume;
+command(#{<<"command">> := <<"sample">>, <<"one_in">> := N}) -> {sample, {one_in, N}};
+command(#{<<"command">> := <<"sample">>, <<"per_second">> := N}) -> {sample, {per_second, N}};
+command(#{<<"command">> := <<"sample">>}) -> {sample, {per_second, none}};
+command(_) -> unknown.
+
+%% Why the collector says bye. It may be nobody's that is known: what goes to terminals and logs is
+%% a line, and not long.
+reason(#{<<"reason">> := Reason}) when is_binary(Reason) ->
+    Text =
+        case unicode:characters_to_list(binary:part(Reason, 0, min(400, byte_size(Reason)))) of
+            Chars when is_list(Chars) -> Chars;
+            % not UTF-8, or cut within a letter
+            {_, Chars, _} -> Chars
+        end,
+    [
+        case C < $\s orelse C >= 127 andalso C < 160 of
+            true -> $?;
+            false -> C
+        end
+     || C <- Text
+    ];
+reason(_) ->
+    "no reason given".
+
+%% --- before the hello, where there is a secret ---
+
+%% @doc The first word of the handshake. `Certificate' is the hash of the collector's.
+-spec auth(
+    control | data, {undefined | integer(), undefined | binary()}, Nonce :: binary()
+) -> message().
+auth(Role, {Session, Certificate}, Nonce) ->
+    Auth = #{type => auth, protocol => ?VERSION, role => Role, nonce => {bin, Nonce}},
+    maps:merge(
+        Auth,
+        maps:from_list(
+            [{session, Session} || Session =/= undefined] ++
+                [{certificate, {bin, Certificate}} || Certificate =/= undefined]
+        )
+    ).
+
+%% @doc The answer to a challenge.
+-spec answer(Proof :: binary()) -> message().
+answer(Proof) ->
+    #{type => answer, proof => {bin, Proof}}.
+
+%% --- hello ---
+
+%% @doc Of the control connection.
+-spec hello() -> message().
+hello() ->
+    Version =
+        case application:get_key(kprof, vsn) of
+            {ok, V} -> list_to_binary(V);
+            undefined -> <<"unknown">>
+        end,
+    #{
+        type => hello,
+        role => control,
+        protocol => ?VERSION,
+        node => node(),
+        otp => list_to_binary(erlang:system_info(otp_release)),
+        os_pid => list_to_integer(os:getpid()),
+        ticks_per_second => erlang:convert_time_unit(1, second, native),
+        time_offset => erlang:time_offset(),
+        creation => erlang:system_info(creation),
+        version => Version
+    }.
+
+%% @doc Of the data connection; raw bytes follow.
+-spec data_hello(integer(), Key :: binary()) -> message().
+data_hello(Session, Key) ->
+    #{type => hello, role => data, protocol => ?VERSION, session => Session, key => {bin, Key}}.
+
+%% --- of a trace ---
+
+%% @doc What is traced, and what is wanted back.
+-spec tiers(map()) -> message().
+tiers(Fields) ->
+    Fields#{type => tiers}.
+
+%% @doc Tracing begins; requests' labels start with `Labels'.
+-spec started(non_neg_integer()) -> message().
+started(Labels) ->
+    #{type => trace_started, at => erlang:monotonic_time(), labels => Labels}.
+
+%% @doc Tracing has ended.
+-spec stopped(atom(), unicode:chardata()) -> message().
+stopped(Reason, Text) ->
+    #{
+        type => trace_stopped,
+        at => erlang:monotonic_time(),
+        reason => Reason,
+        text => text(Text)
+    }.
+
+%% @doc After that: how many messages there were in all, and how many of them were not sent.
+-spec total(non_neg_integer(), {non_neg_integer(), non_neg_integer()}) -> message().
+total(Labels, {Messages, Unsent}) ->
+    #{type => trace_total, labels => Labels, messages => Messages, unsent => Unsent}.
+
+%% @doc The time, and what stands in the ledger of that since the last time.
+-spec clock(map()) -> message().
+clock(Fields) ->
+    Fields#{type => clock, at => erlang:monotonic_time(), time_offset => erlang:time_offset()}.
+
+%% @doc Calls between these, in native time, may not have been traced. `Text' tells which.
+-spec gap(reload | flags, {From :: integer(), Until :: integer()}, unicode:chardata()) ->
+    message().
+gap(Reason, {From, Until}, Text) ->
+    #{type => gap, from => From, until => Until, reason => Reason, text => text(Text)}.
+
+%% @doc The answer to the collector's question `Id'.
+-spec identified(integer(), binary() | nil) -> message().
+identified(Id, Identity) ->
+    #{type => identify_reply, id => Id, identity => Identity}.
+
+%% @doc Something for people to read.
+-spec note(info | warning, unicode:chardata()) -> message().
+note(Level, Text) ->
+    #{type => note, level => Level, text => text(Text)}.
+
+%% @doc What the session does now, and why; `Fields' are the sampling's, and how often the breaker
+%% has tripped.
+-spec state(atom(), unicode:chardata(), map()) -> message().
+state(State, Text, Fields) ->
+    Fields#{type => state, state => State, text => text(Text)}.
+
+%% @doc The answer to a tool's command.
+-spec steered(term(), boolean(), unicode:chardata()) -> message().
+steered(Id, Ok, Text) ->
+    #{type => steered, id => Id, ok => Ok, text => text(Text)}.
+
+text(Text) ->
+    unicode:characters_to_binary(Text).
