@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "ingest/pipeline.h"
 #include "app/roster.h"
 #include "app/rows.h"
 #include "app/service.h"
@@ -22,6 +21,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "ingest/pipeline.h"
 #include "store/writer.h"
 
 enum {
@@ -187,7 +187,7 @@ static int read_keys(const struct collector_options *o, struct secret *secret, s
         log_error("%s", tls_why);
         return EXIT_USAGE;
     }
-    return EXIT_OK;
+    return EXIT_SUCCESS;
 }
 
 // SIGHUP: a certificate was renewed, or a secret changed.
@@ -197,7 +197,7 @@ static void on_reload(evutil_socket_t number, short what, void *context) {
     struct collector *c = context;
     struct secret secret = {0};
     struct tls *tls = NULL;
-    if (read_keys(c->options, &secret, &tls) == EXIT_OK) {
+    if (read_keys(c->options, &secret, &tls) == EXIT_SUCCESS) {
         server_set_keys(c->server, secret.len > 0 ? &secret : NULL, tls);
         tls_free(c->tls);
         c->tls = tls;
@@ -266,14 +266,14 @@ static int open_outputs(struct collector *c) {
         log_error("--stats-log %s: %s", o->stats_log, strerror(errno));
         return EXIT_USAGE;
     }
-    return EXIT_OK;
+    return EXIT_SUCCESS;
 }
 
 static int open_store(struct collector *c) {
     char error[STORE_ERROR_BYTES];
     enum store_status status = store_open(c->options->db, &c->store, error);
     if (status == STORE_OK) {
-        return EXIT_OK;
+        return EXIT_SUCCESS;
     }
     log_error("%s", error);
     return status == STORE_FOREIGN || status == STORE_NEWER || status == STORE_OLDER
@@ -301,7 +301,7 @@ static int take_socket(struct collector *c, const struct server_options *options
         return EXIT_LISTEN;
     }
     snprintf(c->address, sizeof c->address, "%s", address);
-    return EXIT_OK;
+    return EXIT_SUCCESS;
 }
 
 static int open_server(struct collector *c) {
@@ -317,7 +317,7 @@ static int open_server(struct collector *c) {
     snprintf(c->address, sizeof c->address, "%s", c->options->address);
     c->server = server_new(c->base, &listen, &events, &why);
     if (c->server) {
-        return EXIT_OK;
+        return EXIT_SUCCESS;
     }
     log_error("cannot listen on %s:%u: %s; choose another port with --listen", c->address,
               c->options->port, why);
@@ -394,30 +394,30 @@ int collector_run(const struct collector_options *options) {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); // a file that may not get longer is an error, like a full disk
     int status = read_keys(options, &c.secret, &c.tls);
-    if (status == EXIT_OK) {
+    if (status == EXIT_SUCCESS) {
         status = open_outputs(&c);
     }
-    if (status == EXIT_OK) {
+    if (status == EXIT_SUCCESS) {
         status = open_store(&c);
     }
-    if (status == EXIT_OK && !make_parts(&c)) {
+    if (status == EXIT_SUCCESS && !make_parts(&c)) {
         log_error("out of memory");
-        status = EXIT_FAILED;
+        status = EXIT_FAILURE;
     }
-    if (status == EXIT_OK) {
+    if (status == EXIT_SUCCESS) {
         status = open_server(&c);
     }
-    if (status == EXIT_OK) {
+    if (status == EXIT_SUCCESS) {
         struct server_events tools = tool_link_events(&c.tools);
         server_take_tools(c.server, &tools);
         tell_ready(&c);
         if (event_base_dispatch(c.base) < 0) {
             log_error("the event loop failed");
-            status = EXIT_FAILED;
+            status = EXIT_FAILURE;
         }
     }
     if (c.server && !finish(&c)) {
-        status = EXIT_FAILED;
+        status = EXIT_FAILURE;
     }
     writer_stop(c.writer);
     stop_events(&c);

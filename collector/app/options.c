@@ -202,10 +202,10 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
             break;
         case VERSION:
             puts("kprof-collector " KPROF_VERSION);
-            return EXIT_OK;
+            return EXIT_SUCCESS;
         case HELP_WANTED:
             fputs(HELP, stdout);
-            return EXIT_OK;
+            return EXIT_SUCCESS;
         case ':':
             return usage("%s needs a value", argv[optind - 1]);
         default:

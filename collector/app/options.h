@@ -5,15 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Exit statuses of kprof-collector; its --help tells them.
-enum collector_exit {
-    EXIT_OK = 0,
-    EXIT_FAILED = 1,   // something broke while it ran
-    EXIT_USAGE = 2,    // the command line
-    EXIT_LISTEN = 3,   // the address or port cannot be had
-    EXIT_DATABASE = 4, // the database cannot be written, or is another collector's
-    EXIT_FOREIGN = 5   // the file is no kprof database, or one of a newer kprof
-};
+#include "base/exit_status.h"
 
 struct collector_options {
     char address[64]; // empty: only a socket that was handed over, see service.h

@@ -3,10 +3,10 @@
 // its recording. Runs on the event loop's thread.
 #pragma once
 
-#include "ingest/pipeline.h"
-#include "ingest/recording.h"
 #include "app/roster.h"
 #include "base/buffer.h"
+#include "ingest/pipeline.h"
+#include "ingest/recording.h"
 #include "net/server.h"
 
 struct tool_links;

@@ -9,11 +9,11 @@
 //   deliver.c          what a message means to the tracker
 #pragma once
 
+#include "base/limits.h"
+#include "base/rate.h"
 #include "ingest/identify.h"
 #include "ingest/label_makers.h"
 #include "ingest/pipeline.h"
-#include "base/limits.h"
-#include "base/rate.h"
 
 // What the messages of a tier took since the last settling.
 struct cost {

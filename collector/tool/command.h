@@ -7,9 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum {
-    EXIT_USAGE = 2 // a wrong option or argument; other failures end with EXIT_FAILURE
-};
+#include "base/exit_status.h"
 
 int report_main(int argc, char **argv);
 extern const char report_help[];

@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ingest/capture.h"
-#include "ingest/pipeline.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/text_time.h"
 #include "codec/mfa.h"
+#include "ingest/capture.h"
+#include "ingest/pipeline.h"
 #include "store/store.h"
 #include "tool/command.h"
 
@@ -54,7 +54,7 @@ const char replay_help[] =
     "A summary goes to stderr. Exit status: 0 done, 1 failed, 2 the file is damaged or cut (what\n"
     "could be read was counted), or wrong usage.\n";
 
-enum { EXIT_DAMAGED = 2, CHUNK = 1 << 20, FLUSH_ROWS = 4000, FLUSH_KEPT = 200 };
+enum { CHUNK = 1 << 20, FLUSH_ROWS = 4000, FLUSH_KEPT = 200 };
 
 struct tier {
     struct slice name; // in its argument

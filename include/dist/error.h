@@ -6,18 +6,19 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-// The numbers are exit statuses of kprof attach and detach, and those of
-// scripts/start_kprof_node.sh.
+#include "base/exit_status.h"
+
+// Exit statuses of kprof attach and detach.
 enum dist_status {
-    DIST_OK = 0,
-    DIST_OTHER = 1,
-    DIST_DOWN = 3,   // the node cannot be reached, or is gone
-    DIST_COOKIE = 4, // it has another cookie
-    DIST_OTP = 5,    // its release is too old
-    DIST_CONFIG = 6, // what is to be traced is not as it must be
-    DIST_LOAD = 7,   // it does not take the shim's modules
-    DIST_TRACE = 8,  // no collector, or no trace port
-    DIST_BUSY = 9    // somebody else traces it
+    DIST_OK = EXIT_SUCCESS,
+    DIST_OTHER = EXIT_FAILURE,
+    DIST_DOWN = EXIT_NODE_DOWN,
+    DIST_COOKIE = EXIT_NODE_COOKIE,
+    DIST_OTP = EXIT_NODE_OTP,
+    DIST_CONFIG = EXIT_CONFIG,
+    DIST_LOAD = EXIT_NODE_LOAD,
+    DIST_TRACE = EXIT_TRACE,
+    DIST_BUSY = EXIT_NODE_BUSY
 };
 
 struct dist_error {

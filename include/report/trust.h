@@ -15,8 +15,8 @@ bool trust_stale(const struct query_sums *sums);
 // Whether so many long requests are missing that the true times are higher than those told.
 bool trust_biased(const struct query_sums *sums);
 
-// All requests that began and were not left out by sampling. No integer: an edited database may tell
-// of more than one holds.
+// All requests that began and were not left out by sampling. No integer: an edited database may
+// tell of more than one holds.
 double trust_requests(const struct ledger_row *l);
 // Of these, those of which the statistics know nothing for reasons that hit the long ones more: the
 // longer one takes, the more can happen to it.

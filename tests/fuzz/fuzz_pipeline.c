@@ -2,12 +2,12 @@
 // The pipeline as a whole: two nodes that say hello, tell their tiers, clocks, totals and gaps,
 // stream frames in pieces, and come and go in any order, through what the collector does with them;
 // without sockets. Every complete request stands in the ledger once.
-#include "ingest/pipeline.h"
 #include "app/rows.h"
 #include "app/shim_link.h"
 #include "app/tool_link.h"
 #include "base/log.h"
 #include "fuzz_collector.h"
+#include "ingest/pipeline.h"
 
 // A session, as far as shim_link.c needs one.
 static struct fake {

@@ -12,12 +12,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/internal.h"
-#include "ingest/pipeline.h"
 #include "app/shim_link.h"
 #include "app/tool_link.h"
 #include "base/log.h"
 #include "fuzz_collector.h"
+#include "ingest/pipeline.h"
+#include "net/internal.h"
 
 enum { PEERS = 5 };
 

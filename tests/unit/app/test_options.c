@@ -179,7 +179,7 @@ static void mistakes(void **state) {
 static void help(void **state) {
     (void)state;
     struct collector_options o;
-    assert_int_equal(parse("--help", &o), EXIT_OK);
+    assert_int_equal(parse("--help", &o), EXIT_SUCCESS);
     static const char *const options[] = {
         "--listen",         "--db",        "--bucket",  "--flush",       "--request-timeout",
         "--slow-threshold", "--stats-log", "--record",  "--secret-file", "--tls-cert",
@@ -187,7 +187,7 @@ static void help(void **state) {
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         assert_non_null(strstr(said, options[i]));
     }
-    assert_int_equal(parse("--version --nonsense", &o), EXIT_OK);
+    assert_int_equal(parse("--version --nonsense", &o), EXIT_SUCCESS);
     assert_string_equal(said, "kprof-collector " KPROF_VERSION "\n");
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names given back, and each node's share of them: nodes that come and go, through the pipeline
 // into a database.
-#include "ingest/pipeline.h"
 #include "app/roster.h"
 #include "base/limits.h"
+#include "ingest/pipeline.h"
 #include "store_fixture.h"
 #include "trace_bytes.h"
 

@@ -3,9 +3,9 @@
 
 #include <inttypes.h>
 
-#include "ingest/capture.h"
 #include "base/limits.h"
 #include "captures.h"
+#include "ingest/capture.h"
 #include "trace_bytes.h"
 
 #define MS 1000000LL

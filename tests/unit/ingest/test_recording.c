@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ingest/pipeline.h"
 #include "base/log.h"
 #include "captures.h"
 #include "codec/frame.h"
+#include "ingest/pipeline.h"
 #include "trace_bytes.h"
 
 static char dir[] = "/tmp/kprof-recording.XXXXXX";

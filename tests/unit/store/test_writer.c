@@ -4,9 +4,9 @@
 
 #include <stdatomic.h>
 
-#include "store/internal.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "store/internal.h"
 #include "store/writer.h"
 
 enum { NOON = 1763640000 };
