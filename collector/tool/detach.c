@@ -19,10 +19,9 @@ const char detach_help[] =
     "  --cookie-file FILE  a file with the node's cookie (default: ~/.erlang.cookie), which\n"
     "                      others may not write and should not read\n"
     "\n"
-    "Exit status: 0 done, 1 there was nothing to take out, or something else, 2 wrong usage, 3 "
-    "the node is not up,\n"
-    "4 wrong cookie, or no cookie file, 5 the node's OTP is older than 25, 9 traced by others "
-    "than kprof attach.\n";
+    "Exit status: 0 done, 1 there was nothing to take out, or something else, 2 wrong usage,\n"
+    "3 the node is not up, 4 wrong cookie, or no cookie file, 5 the node's OTP is older than 25,\n"
+    "9 traced by others than kprof attach.\n";
 
 static int detach(const struct node_name *name, const char *cookie) {
     struct node node;

@@ -260,9 +260,9 @@ static void legend(const struct report *r, enum report_of of, struct buffer *out
     if (of == REPORT_WAIT || waiting) {
         buffer_text(
             out,
-            " Waiting: from what the caller last did or got back until the tier began in another "
-            "process: about the time\n"
-            " in its mailbox and run queue, not part of the tier's time.");
+            " Waiting: the time from what the caller is last known to have done to the tier's start "
+            "in another process, about\n"
+            " that in its mailbox and run queue. It is no part of the tier's time.");
         buffer_text(out, of == REPORT_WAIT ? "\n" : " --wait shows it for each identity.\n");
     }
     if (of == REPORT_TIME && parts) {

@@ -145,7 +145,7 @@ set_interval(Slots, Interval) ->
     atomics:put(Slots, ?DUE, now_units()),
     atomics:put(Slots, ?INTERVAL, Interval).
 
-%% @doc That time.
+%% @doc The time between two tokens.
 -spec interval(slots()) -> non_neg_integer().
 interval(Slots) ->
     atomics:get(Slots, ?INTERVAL).
@@ -186,7 +186,7 @@ set_weighted(Slots, Weighted) ->
         end
     ).
 
-%% @doc That.
+%% @doc Whether they have.
 -spec is_weighted(slots()) -> boolean().
 is_weighted(Slots) ->
     atomics:get(Slots, ?WEIGHTED) =:= 1.

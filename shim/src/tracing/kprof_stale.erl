@@ -70,7 +70,7 @@ due(Now, #stale{labels = Before, changed = Changed} = S) ->
         labels = maps:filter(fun(_, Labels) -> Labels =/= [] end, Kept), changed = []
     }}.
 
-%% @doc That change was made, from `Began' to `Ended', in ms.
+%% @doc The patterns have been changed, from `Began' to `Ended', in ms.
 -spec changed(integer(), integer(), stale()) -> stale().
 changed(Began, Ended, S) ->
     S#stale{next = Ended + max(?APART_MS, ?SHARE * (Ended - Began))}.
