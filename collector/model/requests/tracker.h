@@ -408,14 +408,9 @@ static inline struct episode *episode_new(struct tracker *t, struct process *p, 
 
 // -- requests.c -----------------------------------------------------------------------------------
 
-// A request begins, which is not inside of another one.
-struct request_ref request_begins(struct tracker *t, const struct tracker_call *call);
 // The request has its end, of which pid, time and error are looked at. Of several the earliest
 // stays: they may have overtaken each other. But a death is one only as long as no marker comes.
 void request_ends(struct tracker *t, uint32_t index, const struct tracker_end *end);
-// A process is dead: the request that it began last ends if that crashed, and those of
-// tracker_web_begin in any case.
-void request_died(struct tracker *t, const struct process *p, bool crashed, int64_t time);
 // The request of a token, or MAP_NONE.
 static inline uint32_t request_find(struct tracker *t, uint64_t token) {
     struct latest *latest = &t->tokens[token % LATEST];
@@ -437,6 +432,24 @@ void request_forget(struct tracker *t, uint32_t index);
 void stale_count(struct tracker *t, uint16_t tier, uint64_t token);
 // All calls of a request are stale.
 void spans_stale(struct tracker *t, const struct request *r);
+// The request of a token: known, or opened. SLAB_NONE past the cap.
+uint32_t request_under(struct tracker *t, uint64_t token, int64_t time);
+// A token is no longer that of the request that it was.
+void request_leave_token(struct tracker *t, uint64_t token);
+// A request has no room: it is counted here, and what comes of it later is stale and counts no
+// second one.
+void request_refuse(struct tracker *t, uint64_t token);
+
+// -- markers.c ------------------------------------------------------------------------------------
+
+// A request begins, which is not inside of another one.
+struct request_ref request_begins(struct tracker *t, const struct tracker_call *call);
+// A process is dead: the request that it began last ends if that crashed, and those of
+// tracker_web_begin in any case.
+void request_died(struct tracker *t, const struct process *p, bool crashed, int64_t time);
+
+// -- calls.c --------------------------------------------------------------------------------------
+
 // Takes a call of a tier or a spawn. Returns its request.
 struct request_ref take_call(struct tracker *t, const struct tracker_call *call, uint16_t tier);
 
