@@ -352,7 +352,7 @@ static bool make_parts(struct collector *c) {
     c->spare = stats_new();
     c->links = (struct shim_links){.pipeline = c->pipeline,
                                    .roster = &c->roster,
-                                   .tools = &c->tools,
+                                   .steering = tool_link_steering(&c->tools),
                                    .record = {c->options->record, c->options->record_values},
                                    .slow_ns = c->options->slow_threshold_ns};
     c->tools =

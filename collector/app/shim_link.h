@@ -5,11 +5,21 @@
 
 #include "app/roster.h"
 #include "base/buffer.h"
+#include "base/log.h"
 #include "ingest/pipeline.h"
 #include "ingest/recording.h"
 #include "net/server.h"
 
-struct tool_links;
+struct shim_link;
+
+// Who else has to do with nodes.
+struct shim_steering {
+    void *context;
+    // A node's answer to what it was steered to.
+    void (*steered)(void *context, const struct shim_link *shim, struct control_map answer);
+    // Marks the nodes, by directory id, that must not be forgotten.
+    void (*mark)(const void *context, bool nodes[LIMIT_NODES]);
+};
 
 struct shim_link {
     struct shim_links *links;
@@ -31,8 +41,8 @@ struct shim_link {
 
 struct shim_links {
     struct pipeline *pipeline;
-    struct roster *roster;         // told what happens
-    struct tool_links *tools;      // told what nodes answer to tools
+    struct roster *roster; // told what happens
+    struct shim_steering steering;
     struct recording_place record; // dir NULL: none
     int64_t slow_ns;               // of nodes that do not say themselves when a request is slow
     struct shim_link *first;
@@ -41,6 +51,21 @@ struct shim_links {
 
 // The server's events, for these links.
 struct server_events shim_link_events(struct shim_links *links);
+// Logs what a node does and says. One that never stops fills no disk, and leaves room for others.
+__attribute__((format(printf, 3, 4))) void
+shim_link_tell(const struct shim_link *link, enum log_level level, const char *format, ...);
+// Ends the stream that is open in the pipeline, and its recording.
+void shim_link_end_stream(struct shim_link *link);
+// Compares what the shim has told of a stream with what came of it, once nothing more can come.
+void shim_link_settle(struct shim_link *link);
+
+// -- shim_messages.c ------------------------------------------------------------------------------
+
+// The shim says something. user: a shim_link.
+void shim_link_message(void *user, struct slice type, struct control_map message);
+
+// -- shim_wishes.c --------------------------------------------------------------------------------
+
 // The pipeline's callbacks; their user is a shim_link.
 void shim_link_identify(void *user, uint32_t id, const struct traced_function *function,
                         struct slice arguments);

@@ -300,7 +300,7 @@ static bool pack_steer(struct control_map message, int64_t id, struct buffer *ou
     return control_end(&w) && known;
 }
 
-static void on_trace(struct tool_link *t, struct control_map message) {
+static void on_steer(struct tool_link *t, struct control_map message) {
     struct roster_node *node = named_node(t, message);
     if (!node) {
         return;
@@ -322,8 +322,8 @@ static void on_trace(struct tool_link *t, struct control_map message) {
     buffer_free(&b);
 }
 
-void tool_link_steered(struct tool_links *links, const struct shim_link *shim,
-                       struct control_map answer) {
+static void on_steered(void *context, const struct shim_link *shim, struct control_map answer) {
+    const struct tool_links *links = context;
     int64_t id = 0;
     bool ok = false;
     struct slice text = slice_text("");
@@ -337,7 +337,8 @@ void tool_link_steered(struct tool_links *links, const struct shim_link *shim,
     }
 }
 
-void tool_link_mark(const struct tool_links *links, bool nodes[LIMIT_NODES]) {
+static void mark_needed(const void *context, bool nodes[LIMIT_NODES]) {
+    const struct tool_links *links = context;
     for (const struct tool_link *t = links->first; t; t = t->next) {
         if (t->watch) {
             nodes[pipeline_node_id(t->watch->node->node)] = true;
@@ -346,6 +347,10 @@ void tool_link_mark(const struct tool_links *links, bool nodes[LIMIT_NODES]) {
             nodes[pipeline_node_id(t->steered->node)] = true;
         }
     }
+}
+
+struct shim_steering tool_link_steering(struct tool_links *links) {
+    return (struct shim_steering){links, on_steered, mark_needed};
 }
 
 void tool_link_second(struct tool_links *links, int64_t now) {
@@ -389,7 +394,7 @@ static void on_message(void *user, struct slice type, struct control_map message
     } else if (slice_is(type, CONTROL_WATCH)) {
         on_watch(t, message);
     } else if (slice_is(type, CONTROL_STEER)) {
-        on_trace(t, message);
+        on_steer(t, message);
     } else if (!slice_is(type, CONTROL_PONG)) {
         send_error(t, "this collector does not know that request; is it older than the tool?");
     }

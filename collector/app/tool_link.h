@@ -23,8 +23,6 @@ struct server_events tool_link_events(struct tool_links *links);
 // A second has passed: sends the rows of watched nodes, gives up on nodes that do not answer. now:
 // ns of the monotonic clock.
 void tool_link_second(struct tool_links *links, int64_t now);
-// Marks the nodes, by directory id, that somebody watches or waits for.
-void tool_link_mark(const struct tool_links *links, bool nodes[LIMIT_NODES]);
-// A node's answer to what a tool wanted of it.
-void tool_link_steered(struct tool_links *links, const struct shim_link *shim,
-                       struct control_map answer);
+// Has nodes' answers brought to the tool that wanted them, and keeps the nodes that somebody
+// watches or waits for.
+struct shim_steering tool_link_steering(struct tool_links *links);

@@ -236,8 +236,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct run r = begin();
     uint64_t complete = 0;
     log_set_level(LOG_ERROR);
-    r.links = (struct shim_links){
-        .pipeline = r.pipeline, .roster = r.roster, .tools = &r.tools, .slow_ns = 1000000};
+    r.links = (struct shim_links){.pipeline = r.pipeline,
+                                  .roster = r.roster,
+                                  .steering = tool_link_steering(&r.tools),
+                                  .slow_ns = 1000000};
     r.tools = (struct tool_links){.pipeline = r.pipeline, .shims = &r.links, .roster = r.roster};
     events = shim_link_events(&r.links);
     pipeline_tick(r.pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});

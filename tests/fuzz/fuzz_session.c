@@ -276,8 +276,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     server_set_keys(server, secret.len > 0 ? &secret : NULL, NULL);
     proven = false;
-    links = (struct shim_links){
-        .pipeline = pipeline, .roster = &roster, .tools = &tools, .slow_ns = 1000000};
+    links = (struct shim_links){.pipeline = pipeline,
+                                .roster = &roster,
+                                .steering = tool_link_steering(&tools),
+                                .slow_ns = 1000000};
     tools = (struct tool_links){.pipeline = pipeline, .shims = &links, .roster = &roster};
     server->next_session = 0;
     for (int i = 0; i < PEERS; i++) {

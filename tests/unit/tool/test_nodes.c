@@ -43,8 +43,10 @@ static void run_collector(int ports) {
     base = event_base_new();
     p = pipeline_new(&options);
     pipeline_tick(p, (struct pipeline_now){clock_wall(), clock_monotonic()});
-    shims = (struct shim_links){
-        .pipeline = p, .roster = &roster, .tools = &tools, .slow_ns = INT64_MAX};
+    shims = (struct shim_links){.pipeline = p,
+                                .roster = &roster,
+                                .steering = tool_link_steering(&tools),
+                                .slow_ns = INT64_MAX};
     tools = (struct tool_links){.pipeline = p, .shims = &shims, .roster = &roster};
     struct roster_node *gone =
         roster_join(&roster, directory_node(pipeline_directory(p), slice_text("old@h")),
