@@ -216,10 +216,10 @@ static void table(void **state) {
     (void)state;
     assert_int_equal(ask("nodes"), 0);
     expect_part(
-        " node    state    since  OTP   pid  req/s  sampling   level  trips     off          lost\n old@h   gone  ");
+        " node    state    since  OTP   pid  req/s  sampling   level  trips    off          lost\n old@h   gone  ");
     expect_part("\n shop@h  tracing");
     expect_part(
-        "   27  4321    0.0      50/s  1.25 %      2   1.5 s  0 req, 0 msg\n"
+        "   27  4321    0.0      50/s  1.25 %      2  1.5 s  0 req, 0 msg\n"
         "   armed; 1,234,567 calls, but nothing has begun a request: give --entry, or mark requests (README, Your own node)\n");
     assert_int_equal(ask("nodes --history"), 0);
     expect_part("  samples 50 requests a second at most\n");

@@ -37,6 +37,7 @@ static void stream_make(struct stream *s) {
 static void show(struct stream *s, void (*how)(const struct report_cost *r, struct buffer *out)) {
     struct report_cost r;
     struct buffer out = buffer_make(sizeof output - 1);
+    report_clean_costs(&s->costs);
     assert_true(report_cost_make(&r, &s->costs, &s->sums));
     how(&r, &out);
     assert_false(out.failed);
