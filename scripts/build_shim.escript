@@ -1,9 +1,10 @@
 #!/usr/bin/env escript
 %% SPDX-License-Identifier: Apache-2.0
-%% Compiles the shim, all below shim/src, into an ebin folder, with the options of shim/rebar.config.
-%% What rebar3 does, without rebar3: who only wants to run kprof needs nothing but Erlang and its
-%% compiler. (The shim's tests run through rebar3.) Usage: build_shim.escript SHIM-FOLDER
-%% EBIN-FOLDER
+%% Compiles the shim, all below shim/src, into an ebin folder, with the options of
+%% shim/rebar.config. What rebar3 does, without rebar3: who only wants to run kprof needs nothing
+%% but Erlang and its compiler. (The shim's tests run through rebar3.)
+%%
+%% Usage: build_shim.escript SHIM-FOLDER EBIN-FOLDER
 main([Shim, Ebin]) ->
     {ok, Config} = file:consult(filename:join(Shim, "rebar.config")),
     Options = proplists:get_value(erl_opts, Config, []),

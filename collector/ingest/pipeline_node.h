@@ -25,6 +25,8 @@ struct cost {
 
 enum { NANOSECONDS = 1000000000 }; // per second
 
+// What belongs together stands together: there are some hundred of these.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 struct pipeline_node {
     struct pipeline *pipeline;
     uint16_t id;

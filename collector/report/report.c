@@ -87,7 +87,10 @@ bool report_make(struct report *r, const struct query_sums *sums) {
     struct ranked *tiers = calloc(sums->count + 1, sizeof *tiers);
     bool ok = identities && tiers;
     if (ok) {
-        rank_all(sums, identities, &r->identity_count, tiers, &r->tier_count);
+        uint32_t identity_count = 0, tier_count = 0;
+        rank_all(sums, identities, &identity_count, tiers, &tier_count);
+        r->identity_count = identity_count;
+        r->tier_count = tier_count;
         r->identities = names_of(identities, r->identity_count);
         r->tiers = names_of(tiers, r->tier_count);
         r->cells = calloc((size_t)r->identity_count * (r->tier_count + 1) + 1,

@@ -20,8 +20,8 @@
 #define STORE_LEDGER_MOST 8796093022208 // 2 to the power of 43
 
 // Of STAT_SUMS: how many there are, and ", requests, calls, …" for SQL.
-#define STORE_ONE(name) +1
-enum { STORE_SUMS = 0 STAT_SUMS(STORE_ONE, STORE_ONE) };
+#define STORE_ONE(name) 0,
+enum { STORE_SUMS = sizeof(const char[]){STAT_SUMS(STORE_ONE, STORE_ONE)} };
 #define STORE_COUNT_NAME(name) ", " #name
 #define STORE_TIME_NAME(name) ", " #name "_ns"
 #define STORE_SUM_NAMES STAT_SUMS(STORE_COUNT_NAME, STORE_TIME_NAME)

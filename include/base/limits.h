@@ -60,8 +60,8 @@
 // may not have so many files. Past it the newest is closed.
 #define LIMIT_CONNECTIONS 640
 // Those among them that have not yet said who they are; and from one address (one /64 network of
-// IPv6). Past it the oldest from the address that has the most goes. A shim or a tool says who it is
-// within milliseconds; a flood loses its own connections.
+// IPv6). Past it the oldest from the address that has the most goes. A shim or a tool says who it
+// is within milliseconds; a flood loses its own connections.
 #define LIMIT_NEWCOMERS 128
 #define LIMIT_NEWCOMERS_PER_ADDRESS 64
 // TLS handshakes begun in a second, from one address (one /64 network of IPv6): each takes up to 5

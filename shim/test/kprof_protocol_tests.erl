@@ -18,7 +18,7 @@ bye_test_() ->
     ] ++
         [?_assertEqual({ok, {bye, "no reason given"}}, decoded(#{type => bye}))].
 
-%% What is none of the collector's messages, or lacks a field, is told apart from what is no message.
+%% What is none of the collector's messages, or lacks a field, is told from what is no message.
 others_test_() ->
     [
         ?_assertEqual({ok, {other, <<"ping">>}}, decoded(#{type => ping})),

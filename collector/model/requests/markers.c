@@ -22,7 +22,8 @@ struct request_ref request_begins(struct tracker *t, const struct tracker_call *
     t->markers = true;
     uint32_t known = map_get(&t->by_token, call->token);
     if (known != MAP_NONE && request_at(t, known)->has_begin) {
-        request_leave_token(t, call->token); // it is used again: the request before it closes by itself
+        request_leave_token(
+            t, call->token); // it is used again: the request before it closes by itself
     }
     forget_closed(t, call->token);
     uint32_t index = request_under(t, call->token, call->time);

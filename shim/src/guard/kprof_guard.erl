@@ -135,8 +135,8 @@ attend(Node) ->
 attend(Node, Leaving) ->
     gen_server:call(?MODULE, {attend, Node, Leaving}, 10000).
 
-%% @doc The node that {@link attend/2} named goes now. Returns when everything is as it was before it came, but for modules
-%% that it had loaded.
+%% @doc The node that {@link attend/2} named goes now. Returns when everything is as it was before
+%% it came, but for modules that it had loaded.
 -spec leave() -> ok.
 leave() ->
     leave(gen_server:call(?MODULE, leave, 10000)).
