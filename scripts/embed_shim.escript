@@ -5,39 +5,29 @@
 %%   shim_modules  [{Module, File, Beam}], as code:atomic_load/1 takes them; the beams carry their
 %%                 abstract code
 %%   shim_app      the application specification
-%% shim_enter_expr, shim_leave_expr   expressions for erl_eval that call kprof_attach:enter(Me,
-%%                                    Modules, App) and leave(Who) with these
-%% bindings Usage: embed_shim.escript EBIN-FOLDER OUT.c
+%%   shim_enter_expr, shim_leave_expr   what erl_eval has to evaluate, see kprof_visit:expression/2
+%% Usage: embed_shim.escript EBIN-FOLDER OUT.c
 main([Ebin, Out]) ->
     {ok, [{application, kprof, _} = App]} = file:consult(filename:join(Ebin, "kprof.app")),
     {module, kprof_app} = code:load_abs(filename:join(Ebin, "kprof_app")),
     Modules = [module(Ebin, M) || M <- kprof_app:modules()],
-    {_, _, Attach} = lists:keyfind(kprof_attach, 1, Modules),
-    {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Attach, [abstract_code]),
+    Visit = filename:join(Ebin, "kprof_visit"),
+    {module, kprof_visit} = code:load_abs(Visit),
     ok = file:write_file(Out, [
         "#include \"shim_bytes.h\"\n",
         bytes(modules, Modules),
         bytes(app, App),
-        bytes(enter_expr, call(enter, ['Me', 'Modules', 'App'], Forms)),
-        bytes(leave_expr, call(leave, ['Who'], Forms))
+        bytes(enter_expr, kprof_visit:expression(enter, Visit)),
+        bytes(leave_expr, kprof_visit:expression(leave, Visit))
     ]);
 main(_) ->
     io:put_chars(standard_error, "usage: embed_shim.escript EBIN-FOLDER OUT.c\n"),
     halt(2).
 
-%% The folder in the name marks modules that came from outside: kprof_node and kprof_attach look for
-%% it.
+%% The folder in the name marks modules that came from outside: kprof_visit looks for it.
 module(Ebin, M) ->
     {ok, Beam} = file:read_file(filename:join(Ebin, atom_to_list(M) ++ ".beam")),
     {M, "kprof_node/" ++ atom_to_list(M) ++ ".beam", Beam}.
-
-%% An expression that calls a function whose definition it brings along.
-call(Name, Parameters, Forms) ->
-    [Clauses] = [
-        Clauses
-     || {function, _, F, A, Clauses} <- Forms, F =:= Name, A =:= length(Parameters)
-    ],
-    {call, 1, {'fun', 1, {clauses, Clauses}}, [{var, 1, P} || P <- Parameters]}.
 
 bytes(Name, Term) ->
     <<131, Bytes/binary>> = term_to_binary(Term),

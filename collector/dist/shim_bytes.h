@@ -7,6 +7,6 @@
 
 extern const struct slice shim_modules; // what code:atomic_load/1 takes
 extern const struct slice shim_app;     // what application:load/1 takes
-extern const struct slice
-    shim_enter_expr; // expressions, what erl_eval:expr/5 takes: kprof_attach:enter/3 and leave/1
+// what erl_eval:expr/5 takes: kprof_visit:enter/3 and leave/1
+extern const struct slice shim_enter_expr;
 extern const struct slice shim_leave_expr;

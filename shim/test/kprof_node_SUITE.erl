@@ -325,7 +325,7 @@ twice(Config) ->
     {9, [Other]} = ends(
         start(Config, ["--pid-file", filename:join(get(dir, Config), "other.pid")])
     ),
-    ?assertNotEqual(nomatch, string:find(Other, "is traced by kprof_")),
+    ?assertNotEqual(nomatch, string:find(Other, "traced already by kprof_")),
     tracing = call(get(peer, Config), kprof, status, []),
     _ = os:cmd("kill -TERM " ++ os_pid(Port)),
     ?assertMatch({0, _}, ends(Port)).
@@ -373,7 +373,7 @@ attach_compiles(Config) ->
     Peer = get(peer, Config),
     Modules = modules(fun of_another_release/1),
     {error, [_ | _]} = call(Peer, code, atomic_load, [Modules]),
-    {ok, <<"loaded">>, []} = attach(enter, [node(), Modules, app()], Peer),
+    {ok, <<"compiled">>, []} = attach(enter, [node(), Modules, app()], Peer),
     idle = call(Peer, kprof, status, []),
     {ok, <<"out">>, []} = attach(leave, [node()], Peer),
     clean(Peer),
@@ -498,7 +498,7 @@ attach(Name, Args, Peer) ->
     Answer.
 
 clauses(Name, Arity) ->
-    {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(code:which(kprof_attach), [
+    {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(code:which(kprof_visit), [
         abstract_code
     ]),
     [Clauses] = [Clauses || {function, _, F, A, Clauses} <- Forms, F =:= Name, A =:= Arity],

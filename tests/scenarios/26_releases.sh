@@ -53,7 +53,7 @@ has_not "$scratch/newer_$$.log" 're-compile' "all without a word in the target's
 start_erl "older_$$"
 rm -f "$kprof_log"
 KPROF_EBIN=$scratch/newer PATH=$bin:$PATH start_tracing "older_$$" "$scratch/config"
-has "$kprof_log" "compiling the shim on older_$$@localhost, which runs OTP $own" "what OTP $newest compiled is compiled on the target"
+has "$kprof_log" "compiled the shim on older_$$@localhost" "what OTP $newest compiled is compiled on the target"
 requests "older_$$"
 stop_tracing
 is "$(target_eval "older_$$@localhost" '[M || {M, _} <- code:all_loaded(), lists:prefix("kprof", atom_to_list(M))].')" "[]" \

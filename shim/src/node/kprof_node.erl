@@ -16,9 +16,9 @@
 -define(WORD_MS, 2000).
 -define(RETRY_MS, 1000).
 -define(CALL_MS, 10000).
--define(COMPILE_MS, 60000).
+% it may have to compile
+-define(VISIT_MS, 60000).
 -define(MIN_OTP, 25).
--define(ORIGIN, "kprof_node").
 
 %% The statuses that start_kprof_node.sh --help lists.
 -define(E_OTHER, 1).
@@ -42,11 +42,8 @@
     entries = [] :: [kprof:entry()],
     % which may come later
     wait = false :: boolean(),
-    parent :: string(),
-    mode = loaded :: loaded | guest | older
+    parent :: string()
 }).
-%% guest: the target has a kprof of its own, which we leave there. older: so it has, one that does
-%% not know who attends to it.
 
 %% @doc Runs a kprof node; ends the emulator. Its parameters are environment variables, set by the
 %% script: KPROF_TARGET, KPROF_OWN_NAME, KPROF_CONFIG (a file or empty), KPROF_ENTRIES (a function a
@@ -83,7 +80,8 @@ main() ->
             parent = env("KPROF_PARENT")
         },
         start_distribution(env("KPROF_OWN_NAME"), Target),
-        watch(begin_tracing(T))
+        _ = begin_tracing(T),
+        watch(T)
     catch
         throw:{failed, Status, Line} ->
             io:put_chars(standard_error, ["start_kprof_node: ", Line, $\n]),
@@ -197,16 +195,12 @@ begin_tracing(T0) ->
         ok -> ok;
         {error, Line} -> fail(?E_OTP, "~ts ~ts", [T0#t.target, Line])
     end,
-    case presence(T0) of
-        ours ->
-            say("tracing ~ts again", [T0#t.target]),
-            T0;
-        {guest, Leaving} ->
-            ok = remote(T0, kprof, start, []),
-            trace(attend_guest(Leaving, T0));
-        absent ->
-            load(T0),
-            trace(T0#t{mode = loaded})
+    case visit(enter, [{'Me', node()}, {'Modules', modules(T0)}, {'App', app(T0)}], T0) of
+        <<"again">> ->
+            say("tracing ~ts again", [T0#t.target]);
+        How ->
+            How =:= <<"compiled">> andalso say("compiled the shim on ~ts", [T0#t.target]),
+            trace(T0)
     end.
 
 connect(Target) ->
@@ -258,144 +252,24 @@ check_otp(Release) ->
             ]}
     end.
 
-%% What of kprof the target has already.
-presence(#t{target = Target} = T) ->
-    case {remote(T, code, which, [kprof]), is_running(T)} of
-        {non_existing, _} ->
-            absent;
-        {?ORIGIN ++ _, true} ->
-            Me = node(),
-            case {remote(T, kprof_guard, attended_by, []), remote(T, kprof, status, [])} of
-                {Me, Status} when Status =/= idle ->
-                    ours;
-                {Other, _} ->
-                    Alive =
-                        Other =/= Me andalso
-                            lists:member(Other, remote(T, erlang, nodes, [connected])),
-                    Alive andalso
-                        fail(
-                            ?E_BUSY,
-                            "~ts is traced by ~ts already: end that first, with kprof detach or, "
-                            "where it runs, "
-                            "stop_kprof_node.sh",
-                            [Target, Other]
-                        ),
-                    unload(T),
-                    absent
-            end;
-        {?ORIGIN ++ _, false} ->
-            unload(T),
-            absent;
-        {_, true} ->
-            Me = node(),
-            case {remote(T, kprof, status, []), attends_guest(T)} of
-                {idle, _} ->
-                    {guest, stop_trace};
-                {_, Me} ->
-                    ours;
-                {_, undefined} ->
-                    fail(
-                        ?E_BUSY,
-                        "~ts is being traced already, by its own kprof: the application must call "
-                        "kprof:stop_trace()",
-                        [Target]
-                    );
-                {_, Other} ->
-                    fail(
-                        ?E_BUSY,
-                        "~ts is traced by ~ts already: end that first, with kprof detach or, "
-                        "where it runs, stop_kprof_node.sh",
-                        [Target, Other]
-                    )
-            end;
-        {_, false} ->
-            {guest, stop}
+%% Has the target do what {@link kprof_visit} says. Returns its word.
+visit(Name, Bindings, #t{target = Target, ebin = Ebin} = T) ->
+    Expression = kprof_visit:expression(Name, filename:join(Ebin, "kprof_visit")),
+    case remote(T, erl_eval, expr, [Expression, Bindings, none, none, value], ?VISIT_MS) of
+        {ok, Word, _} -> Word;
+        {error, Why, Line} -> fail(status_of(Why), "~ts: ~ts", [Target, Line])
     end.
 
-%% Its own kprof may be an older one.
-attends_guest(T) ->
-    try
-        remote(T, kprof_guard, attended_by, [])
-    catch
-        throw:{failed, ?E_OTHER, _} -> undefined
-    end.
+app(#t{ebin = Ebin}) ->
+    {ok, [App]} = file:consult(filename:join(Ebin, "kprof.app")),
+    App.
 
-attend_guest(Leaving, T) ->
-    try remote(T, kprof_guard, attend, [node(), Leaving]) of
-        ok -> T#t{mode = guest}
-    catch
-        throw:{failed, ?E_OTHER, _} -> T#t{mode = older}
-    end.
-
-is_running(T) ->
-    lists:keymember(kprof, 1, remote(T, application, which_applications, [])).
-
-load(#t{ebin = Ebin, target = Target} = T) ->
-    {ok, [{application, kprof, Keys} = App]} = file:consult(filename:join(Ebin, "kprof.app")),
-    Beams = [{M, beam(Ebin, M)} || M <- kprof_app:modules()],
-    Release = list_to_integer(remote(T, erlang, system_info, [otp_release])),
-    case proplists:get_value(built_on, proplists:get_value(env, Keys, []), Release) of
-        Built when Built =< Release -> load(Beams, Built, T);
-        Built -> load_compiled(Beams, Built, T)
-    end,
-    case remote(T, application, load, [App]) of
-        ok -> ok;
-        {error, {already_loaded, kprof}} -> ok
-    end,
-    case remote(T, kprof, start, []) of
-        ok ->
-            ok;
-        {error, Reason} ->
-            unload(T),
-            fail(?E_LOAD, "~ts cannot start the shim: ~0tP", [Target, Reason, 20])
-    end,
-    ok = remote(T, kprof_guard, attend, [node()]).
-
-%% A release loads what older ones compiled, until it forgets an instruction.
-load(Beams, Built, T) ->
-    case load_modules(Beams, T) of
-        ok -> ok;
-        {error, _} -> load_compiled(Beams, Built, T)
-    end.
-
-load_compiled(Beams, Built, #t{target = Target} = T) ->
-    Release = remote(T, erlang, system_info, [otp_release]),
-    remote(T, code, which, [compile]) =/= non_existing orelse
-        fail(
-            ?E_LOAD,
-            "~ts runs OTP ~ts, which cannot load what OTP ~b compiled, and has no compiler: build "
-            "kprof with OTP ~ts",
-            [Target, Release, Built, Release]
-        ),
-    say("compiling the shim on ~ts, which runs OTP ~ts", [Target, Release]),
-    case load_modules([{M, compiled(M, Bytes, T)} || {M, Bytes} <- Beams], T) of
-        ok -> ok;
-        {error, {M, Why}} -> fail(?E_LOAD, "~ts cannot load ~ts: ~0tp", [Target, M, Why])
-    end.
-
-%% From the forms that its debug information holds.
-compiled(M, Bytes, #t{target = Target} = T) ->
-    {ok, {M, [{abstract_code, {raw_abstract_v1, Forms}}]}} = beam_lib:chunks(Bytes, [
-        abstract_code
-    ]),
-    case remote(T, compile, noenv_forms, [Forms, [debug_info]], ?COMPILE_MS) of
-        {ok, M, Binary} -> Binary;
-        {ok, M, Binary, _} -> Binary;
-        _ -> fail(?E_LOAD, "~ts cannot compile ~ts", [Target, M])
-    end.
-
-load_modules([], _) ->
-    ok;
-load_modules([{M, Bytes} | More], #t{target = Target} = T) ->
-    %% loading kills whoever runs code of the time before
-    remote(T, code, soft_purge, [M]) orelse
-        fail(?E_BUSY, "~ts still works on requests of an earlier trace", [Target]),
-    case
-        remote(T, code, load_binary, [M, ?ORIGIN ++ "/" ++ atom_to_list(M) ++ ".beam", Bytes])
-    of
-        {module, M} -> load_modules(More, T);
-        {error, Why} -> {error, {M, Why}}
-    end.
+%% The folder in the name marks modules that came from outside: kprof_visit looks for it.
+modules(#t{ebin = Ebin}) ->
+    [
+        {M, "kprof_node/" ++ atom_to_list(M) ++ ".beam", beam(Ebin, M)}
+     || M <- kprof_app:modules()
+    ].
 
 beam(Ebin, M) ->
     case file:read_file(filename:join(Ebin, atom_to_list(M) ++ ".beam")) of
@@ -414,8 +288,7 @@ trace(#t{target = Target, config = Text, config_name = Name} = T) ->
             case remote(T, kprof, start_trace, [Options], 30000) of
                 ok ->
                     say("tracing ~ts: ~ts", [Target, kprof_attach:describe(Options)]),
-                    warn(T),
-                    T;
+                    warn(T);
                 {error, Reason} ->
                     take_out(T),
                     fail(status(Reason), "~ts: ~ts", [Target, kprof_error:format(Reason)])
@@ -458,7 +331,6 @@ with_entries(Entries, Options) ->
             [{entry, lists:usort(Entries)} | Options]
     end.
 
-%% The target's own kprof may be older than the warnings.
 warn(T) ->
     try
         lists:foreach(
@@ -468,12 +340,13 @@ warn(T) ->
         throw:{failed, _, _} -> ok
     end.
 
-status(Reason) ->
-    case kprof_attach:status(Reason) of
-        trace -> ?E_TRACE;
-        busy -> ?E_BUSY;
-        _ -> ?E_CONFIG
-    end.
+status(Reason) -> status_of(kprof_attach:status(Reason)).
+
+status_of(trace) -> ?E_TRACE;
+status_of(busy) -> ?E_BUSY;
+status_of(load) -> ?E_LOAD;
+status_of(config) -> ?E_CONFIG;
+status_of(other) -> ?E_OTHER.
 
 %% --- watching ---
 
@@ -485,7 +358,7 @@ watch(#t{target = Target} = T) ->
         try word(T) of
             idle ->
                 say("tracing was stopped on ~ts, starting it again", [Target]),
-                watch(wait(T, ""));
+                wait(T, "");
             _ ->
                 watch(T)
         catch
@@ -497,12 +370,11 @@ watch(#t{target = Target} = T) ->
                         watch(T);
                     false ->
                         say("~ts is gone, waiting for it", [Target]),
-                        watch(wait(T, ""))
+                        wait(T, "")
                 end
         end
     end.
 
-word(#t{mode = older} = T) -> remote(T, kprof, status, []);
 word(T) -> remote(T, kprof_guard, word, [node()]).
 
 %% Tries until tracing runs again; each new reason is told once.
@@ -511,8 +383,8 @@ wait(T, Told) ->
         stop -> finish(T)
     after ?RETRY_MS ->
         _ = parent_lives(T) orelse finish(T),
-        try
-            begin_tracing(T)
+        try begin_tracing(T) of
+            _ -> watch(T)
         catch
             throw:{failed, ?E_DOWN, Line} ->
                 wait(T, Line);
@@ -538,30 +410,9 @@ finish(T) ->
 
 %% --- getting out ---
 
-take_out(#t{mode = guest} = T) ->
-    ok = remote(T, kprof_guard, leave, [], 15000);
-take_out(#t{mode = older} = T) ->
-    _ = remote(T, kprof, stop_trace, [], 15000),
-    ok;
-take_out(#t{mode = loaded} = T) ->
-    unload(T).
-
-unload(T) ->
-    _ = remote(T, kprof_app, unload, [], 20000),
-    unloaded(T, 100).
-
-%% The purge is the last thing that the target does by itself, one module after the other. What is
-%% still used it purges later.
-unloaded(_, 0) ->
-    ok;
-unloaded(T, N) ->
-    case remote(T, lists, any, [fun erlang:check_old_code/1, kprof_app:modules()]) of
-        false ->
-            ok;
-        true ->
-            timer:sleep(20),
-            unloaded(T, N - 1)
-    end.
+take_out(T) ->
+    _ = visit(leave, [{'Who', node()}], T),
+    ok.
 
 %% --- small things ---
 

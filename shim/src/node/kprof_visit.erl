@@ -1,0 +1,326 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The one way into a node and out of it, of `kprof attach', `kprof detach' and the kprof node:
+%% sees what is there, loads or compiles the shim, and takes it out again.
+%%
+%% The node need not know anything of kprof: whoever visits carries the abstract code of these
+%% functions and has erl_eval run it there. So they call no function of this module.
+-module(kprof_visit).
+
+-export([enter/3, leave/1, expression/2]).
+
+% the newest release that was seen to load what OTP 25 compiled: tests/scenarios/26_releases.sh
+-define(LOADS_25, 29).
+
+%% @doc What erl_eval has to evaluate to call one of these functions, with the values of the
+%% variables `Me', `Modules' and `App' for {@link enter/3}, and `Who' for {@link leave/1}. `Beam' is
+%% this module, with its abstract code.
+-spec expression(enter | leave, binary() | file:filename()) -> erl_parse:abstract_expr().
+expression(enter, Beam) -> call(enter, ['Me', 'Modules', 'App'], Beam);
+expression(leave, Beam) -> call(leave, ['Who'], Beam).
+
+call(Name, Parameters, Beam) ->
+    {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Beam, [abstract_code]),
+    [Clauses] = [
+        Clauses
+     || {function, _, F, A, Clauses} <- Forms, F =:= Name, A =:= length(Parameters)
+    ],
+    {call, 1, {'fun', 1, {clauses, Clauses}}, [{var, 1, P} || P <- Parameters]}.
+
+%% @doc Brings the shim into this node and starts it, unless it is there already. From now on the
+%% node that says it is here must give its word ({@link kprof_guard:word/1}). `Modules' is what
+%% code:atomic_load/1 takes; a release that does not load what another one compiled gets them
+%% compiled anew from the abstract code in them, which takes it a second. Nothing is traced yet. The
+%% line tells how it was: `loaded', `compiled' (likewise, but compiled anew), `guest' (the node has a
+%% kprof of its own) or `again' (we had been there).
+-spec enter(node(), [{module(), file:filename(), binary()}], term()) -> kprof_attach:answer().
+enter(Me, Modules, App) ->
+    Text = fun(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)) end,
+    Compiled =
+        fun(Beam) ->
+            {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Beam, [abstract_code]),
+            {ok, _, Binary} = compile:forms(Forms, [return_errors]),
+            Binary
+        end,
+    %% the modules go one by one; those that a long request still runs stay for longer
+    Gone = fun
+        Wait(_, 0) ->
+            ok;
+        Wait(Ms, N) ->
+            lists:any(fun erlang:check_old_code/1, Ms) andalso
+                begin
+                    timer:sleep(20),
+                    Wait(Ms, N - 1)
+                end
+    end,
+    Unload = fun() ->
+        Ms = kprof_app:modules(),
+        _ = kprof_app:unload(),
+        Gone(Ms, 50)
+    end,
+    Brought = fun(How, Ms) ->
+        case code:atomic_load(Ms) of
+            ok -> {ok, How};
+            Error -> Error
+        end
+    end,
+    Release = list_to_integer(erlang:system_info(otp_release)),
+    Load =
+        fun() ->
+            %% A release loads what older ones compiled, until it forgets an instruction: trying in
+            %% vain would leave errors in the node's log
+            Loads = Release >= ?OTP_RELEASE andalso Release =< max(?LOADS_25, ?OTP_RELEASE + 2),
+            First =
+                if
+                    Loads -> code:atomic_load(Modules);
+                    true -> {error, [{kprof, badfile}]}
+                end,
+            Loaded =
+                case First of
+                    ok ->
+                        {ok, <<"loaded">>};
+                    {error, Refused} ->
+                        case
+                            {
+                                lists:all(fun({_, Why}) -> Why =:= badfile end, Refused),
+                                code:which(compile)
+                            }
+                        of
+                            {true, non_existing} when Loads -> {error, no_compiler};
+                            % it may
+                            {true, non_existing} ->
+                                Brought(<<"loaded">>, Modules);
+                            {true, _} ->
+                                try
+                                    Brought(<<"compiled">>, [
+                                        {M, File, Compiled(Beam)}
+                                     || {M, File, Beam} <- Modules
+                                    ])
+                                catch
+                                    _:Why -> {error, {cannot_compile, Why}}
+                                end;
+                            % not_purged: a function of an earlier kprof still runs
+                            {false, _} ->
+                                {error, Refused}
+                        end
+                end,
+            case Loaded of
+                {ok, How} ->
+                    _ = application:load(App),
+                    case kprof:start() of
+                        ok ->
+                            ok = kprof_guard:attend(Me, unload),
+                            {ok, How, []};
+                        {error, Reason} ->
+                            _ = Unload(),
+                            {error, load, Text("the shim does not start: ~0tP", [Reason, 20])}
+                    end;
+                {error, Reason} when
+                    Reason =:= no_compiler; element(2, hd(Reason)) =:= badfile
+                ->
+                    {error, load,
+                        Text(
+                            "it runs OTP ~b, which cannot load what OTP ~b compiled, and has no "
+                            "compiler: "
+                            "take a kprof built with OTP ~b",
+                            [Release, ?OTP_RELEASE, Release]
+                        )};
+                {error, Reason} ->
+                    {error, load,
+                        Text("OTP ~b does not load the shim's modules: ~0tP", [
+                            Release, Reason, 20
+                        ])}
+            end
+        end,
+    Busy = fun
+        (undefined) ->
+            {error, busy, <<
+                "traced already by its own kprof: "
+                "the application must call kprof:stop_trace()"
+            >>};
+        (Who) ->
+            Advice =
+                case lists:prefix("kprof_attach_", atom_to_list(Who)) of
+                    true ->
+                        ["Ctrl-C ends that, or kprof detach ", atom_to_list(node())];
+                    false ->
+                        "stop that kprof node where it runs, with scripts/stop_kprof_node.sh"
+                end,
+            {error, busy, Text("traced already by ~ts: ~ts", [Who, Advice])}
+    end,
+    Come =
+        fun() ->
+            Running = whereis(kprof_sup) =/= undefined,
+            case code:which(kprof) of
+                non_existing ->
+                    Load();
+                "kprof_node/" ++ _ when Running ->
+                    Attendant =
+                        try
+                            kprof_guard:attended_by()
+                        catch
+                            exit:_ -> undefined
+                        end,
+                    Alive = lists:member(Attendant, nodes(connected)),
+                    case kprof:status() of
+                        Status when Attendant =:= Me, Status =/= idle -> {ok, <<"again">>, []};
+                        _ when Alive, Attendant =/= Me -> Busy(Attendant);
+                        _ ->
+                            _ = Unload(),
+                            Load()
+                    end;
+                "kprof_node/" ++ _ ->
+                    _ = Unload(),
+                    Load();
+                _ ->
+                    Leaving =
+                        case Running of
+                            true -> stop_trace;
+                            false -> stop
+                        end,
+                    try
+                        case kprof:start() of
+                            ok ->
+                                case {kprof:status(), kprof_guard:attended_by()} of
+                                    {idle, _} ->
+                                        ok = kprof_guard:attend(Me, Leaving),
+                                        {ok, <<"guest">>, []};
+                                    {_, Me} ->
+                                        {ok, <<"again">>, []};
+                                    {_, Other} ->
+                                        Busy(Other)
+                                end;
+                            {error, Reason} ->
+                                {error, load,
+                                    Text("the node's own kprof does not start: ~0tP", [
+                                        Reason, 20
+                                    ])}
+                        end
+                    catch
+                        error:undef ->
+                            _ = Running orelse application:stop(kprof),
+                            {error, load,
+                                Text(
+                                    "its own module kprof, ~ts, is of another release than this "
+                                    "tool: take the tool of that "
+                                    "one",
+                                    [code:which(kprof)]
+                                )}
+                    end
+            end
+        end,
+    %% who comes and who goes take turns, as kprof_app:unload/0 does: what one takes out must not be
+    %% what the other has just brought
+    Turn = fun
+        Try(0) ->
+            false;
+        Try(N) ->
+            global:set_lock({kprof_app, self()}, [node()], 0) orelse
+                begin
+                    timer:sleep(20),
+                    Try(N - 1)
+                end
+    end,
+    case Turn(1500) of
+        true ->
+            try
+                Come()
+            after
+                global:del_lock({kprof_app, self()}, [node()])
+            end;
+        false ->
+            {error, busy,
+                <<"another kprof has been coming or going there for half a minute: try again">>}
+    end.
+
+%% @doc Ends the trace and takes out whatever {@link enter/3} brought. `Who' is the node that
+%% entered, or `any' for `kprof detach', which does not end what others than the tool began. Returns
+%% once the last module is gone.
+-spec leave(node() | any) -> kprof_attach:answer().
+leave(Who) ->
+    Gone = fun
+        Wait(_, 0) ->
+            ok;
+        Wait(Ms, N) ->
+            lists:any(fun erlang:check_old_code/1, Ms) andalso
+                begin
+                    timer:sleep(20),
+                    Wait(Ms, N - 1)
+                end
+    end,
+    Unload = fun() ->
+        Ms = kprof_app:modules(),
+        _ = kprof_app:unload(),
+        _ = Gone(Ms, 50),
+        {ok, <<"out">>, []}
+    end,
+    Nothing = {ok, <<"nothing">>, []},
+    ByNode = fun(Node) ->
+        {error, busy,
+            iolist_to_binary([
+                "traced by the kprof node ",
+                atom_to_binary(Node),
+                ": stop it where it runs, with scripts/stop_kprof_node.sh"
+            ])}
+    end,
+    Go =
+        fun() ->
+            Running = whereis(kprof_sup) =/= undefined,
+            Attendant =
+                try Running andalso kprof_guard:attended_by() of
+                    false -> undefined;
+                    By -> By
+                catch
+                    % its own kprof is an older one
+                    error:undef -> undefined;
+                    % the application is ending it
+                    exit:_ -> undefined
+                end,
+            Ours =
+                Attendant =:= Who orelse
+                    (Who =:= any andalso lists:prefix("kprof_attach_", atom_to_list(Attendant))),
+            Alive = lists:member(Attendant, nodes(connected)),
+            case code:which(kprof) of
+                non_existing ->
+                    Nothing;
+                "kprof_node/" ++ _ when Ours; not Running; not Alive, Who =:= any -> Unload();
+                "kprof_node/" ++ _ when Who =/= any -> Nothing;
+                "kprof_node/" ++ _ ->
+                    ByNode(Attendant);
+                _ when Ours ->
+                    ok = kprof_guard:leave(),
+                    {ok, <<"out">>, []};
+                _ when not Running; Attendant =:= undefined, Who =/= any -> Nothing;
+                _ ->
+                    case kprof:status() of
+                        idle ->
+                            Nothing;
+                        _ when Attendant =/= undefined -> ByNode(Attendant);
+                        _ ->
+                            {error, busy, <<
+                                "traced by its own kprof: "
+                                "the application must call kprof:stop_trace()"
+                            >>}
+                    end
+            end
+        end,
+    Turn = fun
+        Try(0) ->
+            false;
+        Try(N) ->
+            global:set_lock({kprof_app, self()}, [node()], 0) orelse
+                begin
+                    timer:sleep(20),
+                    Try(N - 1)
+                end
+    end,
+    case Turn(1250) of
+        true ->
+            try
+                Go()
+            after
+                global:del_lock({kprof_app, self()}, [node()])
+            end;
+        false ->
+            {error, busy,
+                <<"another kprof has been coming or going there for half a minute: try again">>}
+    end.
