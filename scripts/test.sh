@@ -5,7 +5,7 @@ set -euo pipefail
 
 usage() {
   cat <<'END'
-usage: test.sh [--quick | --sanitize] [--no-install] [-- CTEST-OPTION...]
+usage: test.sh [--quick | --long | --sanitize] [--no-install] [-- CTEST-OPTION...]
 
 Builds into build/ and runs all tests there: C units, the shim's eunit and common_test suites through rebar3, the sample
 application's own tests, whole-system scenarios, some seconds of fuzzing, and lint.
@@ -14,6 +14,8 @@ A test that judges times does so while the machine is quiet: a process beside it
 skipped, and says so; its counts were judged all the same.
 
   --quick        the tests that tell most for their time: C units, the shim's eunit, three scenarios and lint; some two minutes
+  --long         instead of all those what looks for more for hours: each fuzz target for ten minutes, the model with other
+                 seeds and ten times as many requests
   --sanitize     build into build-sanitize/ with the address and undefined-behaviour sanitizers instead, and run the C
                  tests and the scenarios with those programs
   --no-install   install nothing; say what is missing, if anything is
@@ -25,11 +27,12 @@ END
 
 die() { echo "test: $2" >&2; exit "$1"; }
 
-quick=no sanitize=no install=yes
+quick=no long=no sanitize=no install=yes
 while [ $# -gt 0 ]; do
   case $1 in
     --help|-h) usage; exit 0 ;;
     --quick) quick=yes ;;
+    --long) long=yes ;;
     --sanitize) sanitize=yes ;;
     --no-install) install=no ;;
     --) shift; break ;;
@@ -38,7 +41,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-[ "$quick$sanitize" != yesyes ] || die 2 "--quick or --sanitize? (--help tells more)"
+case $quick$long$sanitize in *yes*yes*) die 2 "one of --quick, --long and --sanitize (--help tells more)" ;; esac
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [ "$install" = yes ]; then scripts/install.sh test; else scripts/install.sh --check test; fi
@@ -47,6 +50,7 @@ dir=build
 configure=(-DBUILD_TESTING=ON -DKPROF_SANITIZE=OFF)
 run=(--test-dir build --output-on-failure --no-tests=error -j "$((2 * $(nproc)))") # tests/CMakeLists.txt
 [ "$quick" = no ] || run+=(-L '^quick$')
+[ "$long" = no ] || run+=(-C long -L '^long$')
 if [ "$sanitize" = yes ]; then
   dir=build-sanitize
   configure=(-DBUILD_TESTING=ON -DKPROF_SANITIZE=ON)
