@@ -13,7 +13,8 @@ application's own tests, whole-system scenarios, some seconds of fuzzing, and li
 A test that judges times does so while the machine is quiet: a process beside it tells. One that never was given a quiet moment is
 skipped, and says so; its counts were judged all the same.
 
-  --quick        the tests that tell most for their time: C units, the shim's eunit, three scenarios and lint; some two minutes
+  --quick        the tests that tell most for their time: C units, the shim's eunit, three scenarios and lint
+                 without clang's static analyzer; some two minutes
   --long         instead of all those what looks for more for hours: each fuzz target for ten minutes, the model with other
                  seeds and ten times as many requests
   --sanitize     build into build-sanitize/ with the address and undefined-behaviour sanitizers instead, and run the C
@@ -49,7 +50,7 @@ if [ "$install" = yes ]; then scripts/install.sh test; else scripts/install.sh -
 dir=build
 configure=(-DBUILD_TESTING=ON -DKPROF_SANITIZE=OFF)
 run=(--test-dir build --output-on-failure --no-tests=error -j "$((2 * $(nproc)))") # tests/CMakeLists.txt
-[ "$quick" = no ] || run+=(-L '^quick$')
+[ "$quick" = no ] || run+=(-C quick -L '^quick$')
 [ "$long" = no ] || run+=(-C long -L '^long$')
 if [ "$sanitize" = yes ]; then
   dir=build-sanitize

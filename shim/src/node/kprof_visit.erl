@@ -30,8 +30,8 @@ call(Name, Parameters, Beam) ->
 %% node that says it is here must give its word ({@link kprof_guard:word/1}). `Modules' is what
 %% code:atomic_load/1 takes; a release that does not load what another one compiled gets them
 %% compiled anew from the abstract code in them, which takes it a second. Nothing is traced yet. The
-%% line tells how it was: `loaded', `compiled' (likewise, but compiled anew), `guest' (the node has a
-%% kprof of its own) or `again' (we had been there).
+%% line tells how it was: `loaded', `compiled' (and loaded), `guest' (the node has a kprof of its
+%% own) or `again' (we had been there).
 -spec enter(node(), [{module(), file:filename(), binary()}], term()) -> kprof_attach:answer().
 enter(Me, Modules, App) ->
     Text = fun(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)) end,
