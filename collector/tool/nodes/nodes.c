@@ -27,7 +27,7 @@ const char nodes_help[] =
     "\n"
     "node: with its short host where that tells it from the others; whole in JSON. state:\n"
     "tracing, tripped (by the guard: the node made messages faster than its trace port\n"
-    "takes them), paused (with kprof trace), idle, gone. sampling: what was asked for;\n"
+    "takes them), paused (with kprof trace), idle, gone. sampling: of requests, as asked for;\n"
     "level: what the guard lets through of that under load. req/s: requests that were traced,\n"
     "over the last ten seconds. lost: requests that were incomplete or expired, and messages\n"
     "that the trace port dropped or that could not be decoded, since the collector started.\n"
