@@ -35,6 +35,8 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(TICK_MS, 10).
+% a tick that is later has been held up with all else
+-define(LATE_MS, 1000).
 -define(REFUSALS, 8).
 -define(SILENCE_MS, 10000).
 -define(WATCH_MS, 1000).
@@ -55,8 +57,9 @@
     % all were set; undefined: never yet
     set_at = undefined :: undefined | integer(),
     silence_ms = ?SILENCE_MS :: pos_integer(),
-    % monotonic ms of the collector's last byte
-    heard = 0 :: integer(),
+    % ms without a byte of the collector's, as of the last tick; and when that was
+    silent = 0 :: non_neg_integer(),
+    ticked = 0 :: integer(),
     % ms without a word of the kprof node's
     attended = undefined :: undefined | {node(), non_neg_integer(), leaving()}
 }).
@@ -199,7 +202,8 @@ handle_call({arm, Tracer, Patterns}, {Owner, _}, S0) ->
     {reply, ok, S#s{
         armed = {Tracer, Patterns, Owner, Ref},
         refusals = 0,
-        heard = now_ms(),
+        silent = 0,
+        ticked = now_ms(),
         looks = false,
         set_at = undefined
     }};
@@ -229,7 +233,7 @@ handle_call(attended_by, _, #s{attended = {Node, _, _}} = S) ->
 %% @private
 -spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
 handle_cast(heard, S) ->
-    {noreply, S#s{heard = now_ms()}};
+    {noreply, S#s{silent = 0}};
 handle_cast({set, Tracer, At}, #s{armed = {Tracer, _, _, _}, set_at = Before} = S) ->
     %% those that were set before may have been taken off while the others were set
     From =
@@ -250,12 +254,14 @@ handle_cast({word, _}, S) ->
 handle_info(tick, #s{armed = undefined} = S) ->
     {noreply, S};
 handle_info(tick, #s{armed = {Tracer, _, _, _}} = S0) ->
-    S = S0#s{refusals = refusals(Tracer, S0#s.refusals)},
-    Silent = now_ms() - S#s.heard > S#s.silence_ms,
+    Now = now_ms(),
+    %% for as long as this node stands still itself, nobody's word can come
+    Silent = S0#s.silent + min(Now - S0#s.ticked, ?LATE_MS),
+    S = S0#s{refusals = refusals(Tracer, S0#s.refusals), silent = Silent, ticked = Now},
     if
         S#s.refusals >= ?REFUSALS ->
             {noreply, act(tripped, S)};
-        Silent ->
+        Silent > S#s.silence_ms ->
             {noreply, act(dead_man, S)};
         true ->
             _ = tick_later(),
