@@ -2,17 +2,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Writes the shim as a C file, so that the kprof tool can bring it into nodes without any Erlang of
 %% its own: terms in external format.
-%%   shim_modules  [{Module, File, Beam}], as code:atomic_load/1 takes them; the beams carry their
-%%                 abstract code
+%%   shim_modules  what kprof_visit:modules/1 gives
 %%   shim_app      the application specification
 %%   shim_enter_expr, shim_leave_expr   what erl_eval has to evaluate, see kprof_visit:expression/2
 %% Usage: embed_shim.escript EBIN-FOLDER OUT.c
 main([Ebin, Out]) ->
     {ok, [{application, kprof, _} = App]} = file:consult(filename:join(Ebin, "kprof.app")),
     {module, kprof_app} = code:load_abs(filename:join(Ebin, "kprof_app")),
-    Modules = [module(Ebin, M) || M <- kprof_app:modules()],
     Visit = filename:join(Ebin, "kprof_visit"),
     {module, kprof_visit} = code:load_abs(Visit),
+    Modules = kprof_visit:modules(Ebin),
     ok = file:write_file(Out, [
         "#include \"shim_bytes.h\"\n",
         bytes(modules, Modules),
@@ -23,11 +22,6 @@ main([Ebin, Out]) ->
 main(_) ->
     io:put_chars(standard_error, "usage: embed_shim.escript EBIN-FOLDER OUT.c\n"),
     halt(2).
-
-%% The folder in the name marks modules that came from outside: kprof_visit looks for it.
-module(Ebin, M) ->
-    {ok, Beam} = file:read_file(filename:join(Ebin, atom_to_list(M) ++ ".beam")),
-    {M, "kprof_node/" ++ atom_to_list(M) ++ ".beam", Beam}.
 
 bytes(Name, Term) ->
     <<131, Bytes/binary>> = term_to_binary(Term),

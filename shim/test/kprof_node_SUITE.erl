@@ -372,7 +372,9 @@ attach_loads(Config) ->
 attach_compiles(Config) ->
     Peer = get(peer, Config),
     Modules = modules(fun of_another_release/1),
-    {error, [_ | _]} = call(Peer, code, atomic_load, [Modules]),
+    {error, [_ | _]} = call(Peer, code, atomic_load, [
+        [{M, File, Beam} || {M, File, Beam, _} <- Modules]
+    ]),
     {ok, <<"compiled">>, []} = attach(enter, [node(), Modules, app()], Peer),
     idle = call(Peer, kprof, status, []),
     {ok, <<"out">>, []} = attach(leave, [node()], Peer),
@@ -450,7 +452,8 @@ change(Enter, Leave, App, Moment) ->
      || {Pid, Ref} <- [Left, Came]
     ],
     _ = [exit(Pid, kill) || Pid <- Busy],
-    Found = {A, B, [M || {M, _, _} <- Modules, code:is_loaded(M) =:= false], catch kprof:status()},
+    Found =
+        {A, B, [M || {M, _, _, _} <- Modules, code:is_loaded(M) =:= false], catch kprof:status()},
     _ = (catch Go(Second)),
     _ = [
         begin
@@ -458,7 +461,7 @@ change(Enter, Leave, App, Moment) ->
             code:delete(M),
             code:purge(M)
         end
-     || {M, _, _} <- Modules
+     || {M, _, _, _} <- Modules
     ],
     Found.
 
@@ -506,11 +509,8 @@ clauses(Name, Arity) ->
 
 modules(Change) ->
     [
-        begin
-            {M, Beam, _} = code:get_object_code(M),
-            {M, "kprof_node/" ++ atom_to_list(M) ++ ".beam", Change(Beam)}
-        end
-     || M <- kprof_app:modules()
+        {M, File, Change(Beam), Forms}
+     || {M, File, Beam, Forms} <- kprof_visit:modules(filename:dirname(code:which(kprof)))
     ].
 
 app() ->

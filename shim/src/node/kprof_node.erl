@@ -195,7 +195,13 @@ begin_tracing(T0) ->
         ok -> ok;
         {error, Line} -> fail(?E_OTP, "~ts ~ts", [T0#t.target, Line])
     end,
-    case visit(enter, [{'Me', node()}, {'Modules', modules(T0)}, {'App', app(T0)}], T0) of
+    case
+        visit(
+            enter,
+            #{'Me' => node(), 'Modules' => kprof_visit:modules(T0#t.ebin), 'App' => app(T0)},
+            T0
+        )
+    of
         <<"again">> ->
             say("tracing ~ts again", [T0#t.target]);
         How ->
@@ -255,7 +261,9 @@ check_otp(Release) ->
 %% Has the target do what {@link kprof_visit} says. Returns its word.
 visit(Name, Bindings, #t{target = Target, ebin = Ebin} = T) ->
     Expression = kprof_visit:expression(Name, filename:join(Ebin, "kprof_visit")),
-    case remote(T, erl_eval, expr, [Expression, Bindings, none, none, value], ?VISIT_MS) of
+    % a list, in the order of the names, is what all releases take
+    Sorted = lists:sort(maps:to_list(Bindings)),
+    case remote(T, erl_eval, expr, [Expression, Sorted, none, none, value], ?VISIT_MS) of
         {ok, Word, _} -> Word;
         {error, Why, Line} -> fail(status_of(Why), "~ts: ~ts", [Target, Line])
     end.
@@ -263,19 +271,6 @@ visit(Name, Bindings, #t{target = Target, ebin = Ebin} = T) ->
 app(#t{ebin = Ebin}) ->
     {ok, [App]} = file:consult(filename:join(Ebin, "kprof.app")),
     App.
-
-%% The folder in the name marks modules that came from outside: kprof_visit looks for it.
-modules(#t{ebin = Ebin}) ->
-    [
-        {M, "kprof_node/" ++ atom_to_list(M) ++ ".beam", beam(Ebin, M)}
-     || M <- kprof_app:modules()
-    ].
-
-beam(Ebin, M) ->
-    case file:read_file(filename:join(Ebin, atom_to_list(M) ++ ".beam")) of
-        {ok, Bytes} -> Bytes;
-        {error, Why} -> fail(?E_LOAD, "~ts/~ts.beam: ~ts", [Ebin, M, file:format_error(Why)])
-    end.
 
 trace(#t{target = Target, config = Text, config_name = Name} = T) ->
     _ = T#t.wait orelse lists:foreach(fun(Entry) -> is_there(Entry, T) end, T#t.entries),
@@ -411,7 +406,7 @@ finish(T) ->
 %% --- getting out ---
 
 take_out(T) ->
-    _ = visit(leave, [{'Who', node()}], T),
+    _ = visit(leave, #{'Who' => node()}, T),
     ok.
 
 %% --- small things ---

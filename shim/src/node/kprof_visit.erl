@@ -6,10 +6,28 @@
 %% functions and has erl_eval run it there. So they call no function of this module.
 -module(kprof_visit).
 
--export([enter/3, leave/1, expression/2]).
+-export([enter/3, leave/1, expression/2, modules/1]).
+
+-export_type([carried/0]).
 
 % the newest release that was seen to load what OTP 25 compiled: tests/scenarios/26_releases.sh
 -define(LOADS_25, 29).
+
+-type carried() :: {module(), file:filename(), Beam :: binary(), Forms :: binary()}.
+%% A module of the shim as a visitor brings it. Its forms stand beside the beam: an older release
+%% cannot read a newer one's beam at all.
+
+%% @doc The shim's modules out of this folder. The folder in their names marks those that came from
+%% outside; {@link enter/3} looks for it.
+-spec modules(file:filename()) -> [carried()].
+modules(Ebin) ->
+    [carried(M, filename:join(Ebin, atom_to_list(M) ++ ".beam")) || M <- kprof_app:modules()].
+
+carried(M, File) ->
+    {ok, M, Chunks} = beam_lib:all_chunks(File),
+    {ok, {M, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(File, [abstract_code]),
+    {ok, Beam} = beam_lib:build_module(lists:keydelete("Dbgi", 1, Chunks)),
+    {M, "kprof_node/" ++ filename:basename(File), Beam, term_to_binary(Forms, [compressed])}.
 
 %% @doc What erl_eval has to evaluate to call one of these functions, with the values of the
 %% variables `Me', `Modules' and `App' for {@link enter/3}, and `Who' for {@link leave/1}. `Beam' is
@@ -27,20 +45,19 @@ call(Name, Parameters, Beam) ->
     {call, 1, {'fun', 1, {clauses, Clauses}}, [{var, 1, P} || P <- Parameters]}.
 
 %% @doc Brings the shim into this node and starts it, unless it is there already. From now on the
-%% node that says it is here must give its word ({@link kprof_guard:word/1}). `Modules' is what
-%% code:atomic_load/1 takes; a release that does not load what another one compiled gets them
-%% compiled anew from the abstract code in them, which takes it a second. Nothing is traced yet. The
-%% line tells how it was: `loaded', `compiled' (and loaded), `guest' (the node has a kprof of its
-%% own) or `again' (we had been there).
--spec enter(node(), [{module(), file:filename(), binary()}], term()) -> kprof_attach:answer().
+%% node that says it is here must give its word ({@link kprof_guard:word/1}). A release that does
+%% not load what another one compiled compiles the modules anew, which takes it a second. Nothing is
+%% traced yet. The line tells how it was: `loaded', `compiled' (and loaded), `guest' (the node has a
+%% kprof of its own) or `again' (we had been there).
+-spec enter(node(), [carried()], term()) -> kprof_attach:answer().
 enter(Me, Modules, App) ->
     Text = fun(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)) end,
     Compiled =
-        fun(Beam) ->
-            {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Beam, [abstract_code]),
-            {ok, _, Binary} = compile:forms(Forms, [return_errors]),
+        fun(Forms) ->
+            {ok, _, Binary} = compile:forms(binary_to_term(Forms), [return_errors]),
             Binary
         end,
+    Beams = [{M, File, Beam} || {M, File, Beam, _} <- Modules],
     %% the modules go one by one; those that a long request still runs stay for longer
     Gone = fun
         Wait(_, 0) ->
@@ -71,7 +88,7 @@ enter(Me, Modules, App) ->
             Loads = Release >= ?OTP_RELEASE andalso Release =< max(?LOADS_25, ?OTP_RELEASE + 2),
             First =
                 if
-                    Loads -> code:atomic_load(Modules);
+                    Loads -> code:atomic_load(Beams);
                     true -> {error, [{kprof, badfile}]}
                 end,
             Loaded =
@@ -88,12 +105,12 @@ enter(Me, Modules, App) ->
                             {true, non_existing} when Loads -> {error, no_compiler};
                             % it may
                             {true, non_existing} ->
-                                Brought(<<"loaded">>, Modules);
+                                Brought(<<"loaded">>, Beams);
                             {true, _} ->
                                 try
                                     Brought(<<"compiled">>, [
-                                        {M, File, Compiled(Beam)}
-                                     || {M, File, Beam} <- Modules
+                                        {M, File, Compiled(Forms)}
+                                     || {M, File, _, Forms} <- Modules
                                     ])
                                 catch
                                     _:Why -> {error, {cannot_compile, Why}}
