@@ -54,7 +54,7 @@ enter(Me, Modules, App) ->
     Text = fun(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)) end,
     Compiled =
         fun(Forms) ->
-            {ok, _, Binary} = compile:forms(binary_to_term(Forms), [return_errors]),
+            {ok, _, Binary} = compile:noenv_forms(binary_to_term(Forms), [return_errors]),
             Binary
         end,
     Beams = [{M, File, Beam} || {M, File, Beam, _} <- Modules],
