@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// report_cost.c, report_cost_table.c and report_cost_json.c: the estimate, the table to the letter,
+// Files of report/ and tool/report/ on costs: the estimate, the table to the letter,
 // the advice.
 #include "tool_fixture.h"
 
