@@ -359,12 +359,12 @@ old_otp(_) ->
 
 attach_loads(Config) ->
     Peer = get(peer, Config),
-    {ok, <<"loaded">>, []} = attach(enter, [node(), modules(fun(Beam) -> Beam end), app()], Peer),
+    {ok, <<"loaded">>, []} = enter(modules(fun(Beam) -> Beam end), Peer),
     ?assertEqual([], [
         M
      || M <- kprof_app:modules(), call(Peer, M, module_info, [md5]) =/= M:module_info(md5)
     ]),
-    {ok, <<"out">>, []} = attach(leave, [node()], Peer),
+    {ok, <<"out">>, []} = leave(Peer),
     clean(Peer).
 
 %% A release that does not know an instruction compiles the modules itself. Without a compiler it
@@ -375,16 +375,16 @@ attach_compiles(Config) ->
     {error, [_ | _]} = call(Peer, code, atomic_load, [
         [{M, File, Beam} || {M, File, Beam, _} <- Modules]
     ]),
-    {ok, <<"compiled">>, []} = attach(enter, [node(), Modules, app()], Peer),
+    {ok, <<"compiled">>, []} = enter(Modules, Peer),
     idle = call(Peer, kprof, status, []),
-    {ok, <<"out">>, []} = attach(leave, [node()], Peer),
+    {ok, <<"out">>, []} = leave(Peer),
     clean(Peer),
     true = call(Peer, code, del_path, [compiler]),
     [
         true = call(Peer, code, delete, [M])
      || {M, _} <- call(Peer, code, all_loaded, []), lists:member(M, compiler_modules())
     ],
-    {error, load, Text} = attach(enter, [node(), Modules, app()], Peer),
+    {error, load, Text} = enter(Modules, Peer),
     ?assertMatch(
         {match, _},
         re:run(
@@ -404,10 +404,7 @@ attach_while_another_leaves(Config) ->
     {?MODULE, Beam, File} = code:get_object_code(?MODULE),
     {module, _} = call(Peer, code, load_binary, [?MODULE, File, Beam]),
     ok = call(Peer, persistent_term, put, [kprof_test_modules, modules(fun(B) -> B end)]),
-    [Enter, Leave] = [
-        {'fun', 1, {clauses, clauses(Name, Arity)}}
-     || {Name, Arity} <- [{enter, 3}, {leave, 1}]
-    ],
+    [Enter, Leave] = [expression(Name) || Name <- [enter, leave]],
     Moments = [begun, stopping, stopped, deleting, deleted],
     Found = [
         {Moment, peer:call(Peer, ?MODULE, change, [Enter, Leave, app(), Moment], 120000)}
@@ -427,11 +424,11 @@ attach_while_another_leaves(Config) ->
 %% In the target: what who leaves is told, what who comes at that moment is told, what of its
 %% modules is not there, and the shim's state.
 change(Enter, Leave, App, Moment) ->
-    {value, Come, _} = erl_eval:expr(Enter, []),
-    {value, Go, _} = erl_eval:expr(Leave, []),
     Modules = persistent_term:get(kprof_test_modules),
     [First, Second] = ['kprof_attach_1@nowhere', 'kprof_attach_2@nowhere'],
-    {ok, <<"loaded">>, []} = Come(First, Modules, App),
+    Come = fun(Me) -> evaluated(Enter, [{'App', App}, {'Me', Me}, {'Modules', Modules}]) end,
+    Go = fun(Who) -> evaluated(Leave, [{'Who', Who}]) end,
+    {ok, <<"loaded">>, []} = Come(First),
     Busy = [spawn(fun busy/0) || _ <- lists:seq(1, erlang:system_info(schedulers_online))],
     Left = spawn_monitor(fun() ->
         _ = process_flag(priority, low),
@@ -440,7 +437,7 @@ change(Enter, Leave, App, Moment) ->
     Came = spawn_monitor(fun() ->
         _ = process_flag(priority, high),
         ok = wait_for(Moment),
-        exit({answer, Come(Second, Modules, App)})
+        exit({answer, Come(Second)})
     end),
     [A, B] = [
         receive
@@ -484,28 +481,17 @@ has_come(stopped) -> whereis(kprof_sup) =:= undefined;
 has_come(deleting) -> code:is_loaded(kprof) =:= false;
 has_come(deleted) -> code:is_loaded(kprof_link) =:= false.
 
-%% As the tool has it done: from the function's abstract code, in a node that does not have it.
-attach(Name, Args, Peer) ->
-    {value, Answer, _} = call(
-        Peer,
-        erl_eval,
-        expr,
-        [
-            {call, 1, {'fun', 1, {clauses, clauses(Name, length(Args))}}, [
-                erl_parse:abstract(Arg)
-             || Arg <- Args
-            ]},
-            []
-        ]
-    ),
-    Answer.
+%% As the tool has it done: from the functions' abstract code, in a node that does not have them.
+enter(Modules, Peer) ->
+    Bindings = [{'App', app()}, {'Me', node()}, {'Modules', Modules}],
+    call(Peer, erl_eval, expr, [expression(enter), Bindings, none, none, value]).
 
-clauses(Name, Arity) ->
-    {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(code:which(kprof_visit), [
-        abstract_code
-    ]),
-    [Clauses] = [Clauses || {function, _, F, A, Clauses} <- Forms, F =:= Name, A =:= Arity],
-    Clauses.
+leave(Peer) ->
+    call(Peer, erl_eval, expr, [expression(leave), [{'Who', node()}], none, none, value]).
+
+evaluated(Expression, Bindings) -> erl_eval:expr(Expression, Bindings, none, none, value).
+
+expression(Name) -> kprof_visit:expression(Name, code:which(kprof_visit)).
 
 modules(Change) ->
     [

@@ -34,6 +34,8 @@
 -record(t, {
     target :: node(),
     ebin :: file:filename(),
+    % the shim, as it goes into the target
+    modules :: [kprof_visit:carried()],
     config :: binary(),
     config_name :: string(),
     % how to reach the collector, instead of what the configuration says
@@ -70,6 +72,7 @@ main() ->
         T = #t{
             target = list_to_atom(Target),
             ebin = env("KPROF_EBIN"),
+            modules = kprof_visit:modules(env("KPROF_EBIN")),
             config = Config,
             config_name = ConfigName,
             entries = [entry(Line) || Line <- string:lexemes(env("KPROF_ENTRIES"), "\n")],
@@ -198,7 +201,7 @@ begin_tracing(T0) ->
     case
         visit(
             enter,
-            #{'Me' => node(), 'Modules' => kprof_visit:modules(T0#t.ebin), 'App' => app(T0)},
+            #{'Me' => node(), 'Modules' => T0#t.modules, 'App' => app(T0)},
             T0
         )
     of

@@ -3,22 +3,27 @@
 %% sees what is there, loads or compiles the shim, and takes it out again.
 %%
 %% The node need not know anything of kprof: whoever visits carries the abstract code of these
-%% functions and has erl_eval run it there. So they call no function of this module.
+%% functions and has erl_eval run it there. So they call no function of this module; what {@link
+%% enter/5} and {@link leave/3} share they are given.
 -module(kprof_visit).
 
--export([enter/3, leave/1, expression/2, modules/1]).
+-export([expression/2, modules/1]).
+-export([enter/5, leave/3, in_turn/2, unload/0]).
 
 -export_type([carried/0]).
 
 % the newest release that was seen to load what OTP 25 compiled: tests/scenarios/26_releases.sh
 -define(LOADS_25, 29).
 
+-type in_turn() :: fun((pos_integer(), fun(() -> Answer)) -> Answer).
+-type unload() :: fun(() -> ok).
+%% in_turn/2 and unload/0.
 -type carried() :: {module(), file:filename(), Beam :: binary(), Forms :: binary()}.
 %% A module of the shim as a visitor brings it. Its forms stand beside the beam: an older release
 %% cannot read a newer one's beam at all.
 
 %% @doc The shim's modules out of this folder. The folder in their names marks those that came from
-%% outside; {@link enter/3} looks for it.
+%% outside; {@link enter/5} looks for it.
 -spec modules(file:filename()) -> [carried()].
 modules(Ebin) ->
     [carried(M, filename:join(Ebin, atom_to_list(M) ++ ".beam")) || M <- kprof_app:modules()].
@@ -29,28 +34,31 @@ carried(M, File) ->
     {ok, Beam} = beam_lib:build_module(lists:keydelete("Dbgi", 1, Chunks)),
     {M, "kprof_node/" ++ filename:basename(File), Beam, term_to_binary(Forms, [compressed])}.
 
-%% @doc What erl_eval has to evaluate to call one of these functions, with the values of the
-%% variables `Me', `Modules' and `App' for {@link enter/3}, and `Who' for {@link leave/1}. `Beam' is
-%% this module, with its abstract code.
+%% @doc What erl_eval has to evaluate to enter, with the values of the variables `Me', `Modules' and
+%% `App', or to leave, with that of `Who'. `Beam' is this module, with its abstract code.
 -spec expression(enter | leave, binary() | file:filename()) -> erl_parse:abstract_expr().
-expression(enter, Beam) -> call(enter, ['Me', 'Modules', 'App'], Beam);
-expression(leave, Beam) -> call(leave, ['Who'], Beam).
-
-call(Name, Parameters, Beam) ->
+expression(Name, Beam) ->
     {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Beam, [abstract_code]),
-    [Clauses] = [
-        Clauses
-     || {function, _, F, A, Clauses} <- Forms, F =:= Name, A =:= length(Parameters)
+    [Enter, Leave, InTurn, Unload] = [
+        {'fun', 1, {clauses, Clauses}}
+     || Function <- [enter, leave, in_turn, unload],
+        {function, _, F, _, Clauses} <- Forms,
+        F =:= Function
     ],
-    {call, 1, {'fun', 1, {clauses, Clauses}}, [{var, 1, P} || P <- Parameters]}.
+    {Called, Parameters} =
+        case Name of
+            enter -> {Enter, ['Me', 'Modules', 'App']};
+            leave -> {Leave, ['Who']}
+        end,
+    {call, 1, Called, [InTurn, Unload | [{var, 1, P} || P <- Parameters]]}.
 
 %% @doc Brings the shim into this node and starts it, unless it is there already. From now on the
 %% node that says it is here must give its word ({@link kprof_guard:word/1}). A release that does
 %% not load what another one compiled compiles the modules anew, which takes it a second. Nothing is
 %% traced yet. The line tells how it was: `loaded', `compiled' (and loaded), `guest' (the node has a
 %% kprof of its own) or `again' (we had been there).
--spec enter(node(), [carried()], term()) -> kprof_attach:answer().
-enter(Me, Modules, App) ->
+-spec enter(in_turn(), unload(), node(), [carried()], term()) -> kprof_attach:answer().
+enter(InTurn, Unload, Me, Modules, App) ->
     Text = fun(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)) end,
     Compiled =
         fun(Forms) ->
@@ -58,22 +66,6 @@ enter(Me, Modules, App) ->
             Binary
         end,
     Beams = [{M, File, Beam} || {M, File, Beam, _} <- Modules],
-    %% the modules go one by one; those that a long request still runs stay for longer
-    Gone = fun
-        Wait(_, 0) ->
-            ok;
-        Wait(Ms, N) ->
-            lists:any(fun erlang:check_old_code/1, Ms) andalso
-                begin
-                    timer:sleep(20),
-                    Wait(Ms, N - 1)
-                end
-    end,
-    Unload = fun() ->
-        Ms = kprof_app:modules(),
-        _ = kprof_app:unload(),
-        Gone(Ms, 50)
-    end,
     Brought = fun(How, Ms) ->
         case code:atomic_load(Ms) of
             ok -> {ok, How};
@@ -128,7 +120,7 @@ enter(Me, Modules, App) ->
                             ok = kprof_guard:attend(Me, unload),
                             {ok, How, []};
                         {error, Reason} ->
-                            _ = Unload(),
+                            ok = Unload(),
                             {error, load, Text("the shim does not start: ~0tP", [Reason, 20])}
                     end;
                 {error, Reason} when
@@ -182,11 +174,11 @@ enter(Me, Modules, App) ->
                         Status when Attendant =:= Me, Status =/= idle -> {ok, <<"again">>, []};
                         _ when Alive, Attendant =/= Me -> Busy(Attendant);
                         _ ->
-                            _ = Unload(),
+                            ok = Unload(),
                             Load()
                     end;
                 "kprof_node/" ++ _ ->
-                    _ = Unload(),
+                    ok = Unload(),
                     Load();
                 _ ->
                     Leaving =
@@ -225,51 +217,14 @@ enter(Me, Modules, App) ->
                     end
             end
         end,
-    %% who comes and who goes take turns, as kprof_app:unload/0 does: what one takes out must not be
-    %% what the other has just brought
-    Turn = fun
-        Try(0) ->
-            false;
-        Try(N) ->
-            global:set_lock({kprof_app, self()}, [node()], 0) orelse
-                begin
-                    timer:sleep(20),
-                    Try(N - 1)
-                end
-    end,
-    case Turn(1500) of
-        true ->
-            try
-                Come()
-            after
-                global:del_lock({kprof_app, self()}, [node()])
-            end;
-        false ->
-            {error, busy,
-                <<"another kprof has been coming or going there for half a minute: try again">>}
-    end.
+    InTurn(1500, Come).
 
-%% @doc Ends the trace and takes out whatever {@link enter/3} brought. `Who' is the node that
+%% @doc Ends the trace and takes out whatever {@link enter/5} brought. `Who' is the node that
 %% entered, or `any' for `kprof detach', which does not end what others than the tool began. Returns
 %% once the last module is gone.
--spec leave(node() | any) -> kprof_attach:answer().
-leave(Who) ->
-    Gone = fun
-        Wait(_, 0) ->
-            ok;
-        Wait(Ms, N) ->
-            lists:any(fun erlang:check_old_code/1, Ms) andalso
-                begin
-                    timer:sleep(20),
-                    Wait(Ms, N - 1)
-                end
-    end,
-    Unload = fun() ->
-        Ms = kprof_app:modules(),
-        _ = kprof_app:unload(),
-        _ = Gone(Ms, 50),
-        {ok, <<"out">>, []}
-    end,
+-spec leave(in_turn(), unload(), node() | any) -> kprof_attach:answer().
+leave(InTurn, Unload, Who) ->
+    Out = {ok, <<"out">>, []},
     Nothing = {ok, <<"nothing">>, []},
     ByNode = fun(Node) ->
         {error, busy,
@@ -299,13 +254,15 @@ leave(Who) ->
             case code:which(kprof) of
                 non_existing ->
                     Nothing;
-                "kprof_node/" ++ _ when Ours; not Running; not Alive, Who =:= any -> Unload();
+                "kprof_node/" ++ _ when Ours; not Running; not Alive, Who =:= any ->
+                    ok = Unload(),
+                    Out;
                 "kprof_node/" ++ _ when Who =/= any -> Nothing;
                 "kprof_node/" ++ _ ->
                     ByNode(Attendant);
                 _ when Ours ->
                     ok = kprof_guard:leave(),
-                    {ok, <<"out">>, []};
+                    Out;
                 _ when not Running; Attendant =:= undefined, Who =/= any -> Nothing;
                 _ ->
                     case kprof:status() of
@@ -320,6 +277,13 @@ leave(Who) ->
                     end
             end
         end,
+    InTurn(1250, Go).
+
+%% @private
+%% Who comes and who goes take turns, as kprof_app:unload/0 does: what one takes out must not be
+%% what the other has just brought. Tries so many times, 20 ms apart.
+-spec in_turn(pos_integer(), fun(() -> kprof_attach:answer())) -> kprof_attach:answer().
+in_turn(Tries, Do) ->
     Turn = fun
         Try(0) ->
             false;
@@ -330,10 +294,10 @@ leave(Who) ->
                     Try(N - 1)
                 end
     end,
-    case Turn(1250) of
+    case Turn(Tries) of
         true ->
             try
-                Go()
+                Do()
             after
                 global:del_lock({kprof_app, self()}, [node()])
             end;
@@ -341,3 +305,24 @@ leave(Who) ->
             {error, busy,
                 <<"another kprof has been coming or going there for half a minute: try again">>}
     end.
+
+%% @private
+%% Takes the shim out. The modules go one by one; those that a long request still runs stay for
+%% longer. (No variable here may have the name of one that {@link expression/2} is given.)
+-spec unload() -> ok.
+unload() ->
+    Ms = kprof_app:modules(),
+    Gone = fun
+        Wait(0) ->
+            ok;
+        Wait(N) ->
+            case lists:any(fun erlang:check_old_code/1, Ms) of
+                true ->
+                    timer:sleep(20),
+                    Wait(N - 1);
+                false ->
+                    ok
+            end
+    end,
+    _ = kprof_app:unload(),
+    Gone(50).
