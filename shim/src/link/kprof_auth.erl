@@ -86,14 +86,12 @@ read(Error) ->
 -spec start(control | data, undefined | integer(), undefined | binary()) ->
     {Payload :: binary(), handshake()}.
 start(Role, Session, Certificate) ->
-    Seen = [crypto:hash(sha256, Certificate) || Certificate =/= undefined],
-    Payload = encode(
-        kprof_protocol:auth(
-            Role,
-            {Session, hd(Seen ++ [undefined])},
-            crypto:strong_rand_bytes(?NONCE)
-        )
-    ),
+    Seen =
+        case Certificate of
+            undefined -> undefined;
+            _ -> crypto:hash(sha256, Certificate)
+        end,
+    Payload = encode(kprof_protocol:auth(Role, Session, Seen, crypto:strong_rand_bytes(?NONCE))),
     {Payload, frame(Payload)}.
 
 %% @doc The answer to the collector's challenge.

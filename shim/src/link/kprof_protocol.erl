@@ -4,7 +4,7 @@
 -module(kprof_protocol).
 
 -export([encode/1, decode/1]).
--export([auth/3, answer/1, hello/0, data_hello/2]).
+-export([auth/4, answer/1, hello/0, data_hello/2]).
 -export([
     tiers/1, started/1, stopped/2, total/2, clock/1, gap/3, identified/2, note/2, state/3, steered/3
 ]).
@@ -102,16 +102,13 @@ reason(_) ->
 
 %% @doc The first word of the handshake. `Certificate' is the hash of the collector's.
 -spec auth(
-    control | data, {undefined | integer(), undefined | binary()}, Nonce :: binary()
+    control | data, undefined | integer(), Certificate :: undefined | binary(), Nonce :: binary()
 ) -> message().
-auth(Role, {Session, Certificate}, Nonce) ->
-    Auth = #{type => auth, protocol => ?VERSION, role => Role, nonce => {bin, Nonce}},
-    maps:merge(
-        Auth,
-        maps:from_list(
+auth(Role, Session, Certificate, Nonce) ->
+    maps:from_list(
+        [{type, auth}, {protocol, ?VERSION}, {role, Role}, {nonce, {bin, Nonce}}] ++
             [{session, Session} || Session =/= undefined] ++
-                [{certificate, {bin, Certificate}} || Certificate =/= undefined]
-        )
+            [{certificate, {bin, Certificate}} || Certificate =/= undefined]
     ).
 
 %% @doc The answer to a challenge.
