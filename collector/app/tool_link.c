@@ -263,7 +263,7 @@ static void send_rows(struct tool_links *links, struct watch *watch, int64_t now
 
 // -- steering -------------------------------------------------------------------------------------
 
-static void send_traced(struct tool_link *t, bool ok, struct slice text) {
+static void send_steered(struct tool_link *t, bool ok, struct slice text) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, CONTROL_STEERED, 2);
     control_bool(&w, FIELD_OK, ok);
@@ -332,7 +332,7 @@ static void on_steered(void *context, const struct shim_link *shim, struct contr
     control_get_text(answer, FIELD_TEXT, &text);
     for (struct tool_link *t = links->first; t; t = t->next) {
         if (t->steered && t->steered->node == shim->node && t->steer_id == id) {
-            send_traced(t, ok, text);
+            send_steered(t, ok, text);
         }
     }
 }
@@ -359,7 +359,7 @@ void tool_link_second(struct tool_links *links, int64_t now) {
     }
     for (struct tool_link *t = links->first; t; t = t->next) {
         if (t->steered && (now >= t->deadline || !t->steered->connected)) {
-            send_traced(
+            send_steered(
                 t, false,
                 slice_text(t->steered->connected
                                ? "the node does not answer; its shim may be of an older release"

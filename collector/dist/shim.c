@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "codec/protocol.h"
 #include "codec/term.h"
 #include "shim_bytes.h"
 
@@ -271,8 +272,11 @@ void shim_collector_wipe(struct node *n, struct shim_collector *c) {
 }
 
 bool shim_word(struct node *n, enum shim_state *state, struct dist_error *e) {
-    static const char *const names[] = {"tracing", "waiting", "tripped", "paused",
-                                        "idle"}; // in the order of enum shim_state
+    static const char *const names[] = {[SHIM_TRACING] = STATE_TRACING,
+                                        [SHIM_WAITING] = STATE_WAITING,
+                                        [SHIM_TRIPPED] = STATE_TRIPPED,
+                                        [SHIM_PAUSED] = STATE_PAUSED,
+                                        [SHIM_IDLE] = STATE_IDLE};
     ei_x_buff x;
     struct slice answer;
     bool good = ei_x_new(&x) == 0 && put_list(&x, 1) && put_atom(&x, n->self) && put_nil(&x);

@@ -51,6 +51,14 @@ int command_options(int argc, char **argv, const struct option *options,
     return status;
 }
 
+int command_at_most(int argc, char **argv, int most) {
+    return optind + most >= argc
+               ? EXIT_SUCCESS
+               : command_fail(argv[0], EXIT_USAGE,
+                              "unexpected argument '%s'; kprof %s --help tells more",
+                              argv[optind + most], argv[0]);
+}
+
 int command_fail(const char *command, int status, const char *format, ...) {
     struct buffer line = buffer_make(4096);
     char text[2048];

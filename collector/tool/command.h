@@ -35,6 +35,10 @@ struct option;
 int command_options(int argc, char **argv, const struct option *options,
                     int (*take)(void *to, int option, const char *value), void *to);
 
+// After command_options: whether no more than `most` arguments are left that are no options.
+// EXIT_SUCCESS, or EXIT_USAGE and has told of the first one too many.
+int command_at_most(int argc, char **argv, int most);
+
 // Tells one line on stderr, "kprof COMMAND: …", without what could steer a terminal, and returns
 // status.
 __attribute__((format(printf, 3, 4))) int command_fail(const char *command, int status,

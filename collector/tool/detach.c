@@ -59,11 +59,7 @@ int detach_main(int argc, char **argv) {
     char cookie[COOKIE_BYTES];
     struct node_name name;
     int status = command_options(argc, argv, options, take_cookie_file, &cookie_file);
-    if (status == EXIT_SUCCESS && argc - optind != 1) {
-        status = command_fail("detach", EXIT_USAGE,
-                              argc == optind ? "which node? Say name@host (--help tells more)"
-                                             : "one node at a time (--help tells more)");
-    }
+    status = status == EXIT_SUCCESS ? attach_one_node(argc, argv) : status;
     status = status == EXIT_SUCCESS
                  ? attach_read_node("detach", argv[optind], cookie_file, &name, cookie, NULL)
                  : status;

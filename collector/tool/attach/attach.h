@@ -29,6 +29,9 @@ struct attach_options {
 int attach_options_read(int argc, char **argv, struct attach_options *o);
 void attach_options_free(struct attach_options *o);
 
+// After command_options: whether one node is left, and nothing else. EXIT_SUCCESS, or EXIT_USAGE
+// and has told why.
+int attach_one_node(int argc, char **argv);
 // Reads NODE and the cookie for the command `command`. EXIT_SUCCESS, or another status and has told
 // why. warning says what is wrong with the cookie's file all the same, or is ""; NULL: that is told
 // on stderr.

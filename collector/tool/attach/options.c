@@ -72,6 +72,14 @@ const char attach_help[] =
 
 // -- what detach reads, too -----------------------------------------------------------------------
 
+int attach_one_node(int argc, char **argv) {
+    return argc - optind == 1
+               ? EXIT_SUCCESS
+               : command_fail(argv[0], EXIT_USAGE,
+                              argc == optind ? "which node? Say name@host (--help tells more)"
+                                             : "one node at a time (--help tells more)");
+}
+
 int attach_read_node(const char *command, const char *node, const char *cookie_file,
                      struct node_name *name, char cookie[COOKIE_BYTES], char *warning) {
     char host[256], own[COOKIE_WARNING_BYTES];
@@ -301,11 +309,7 @@ int attach_options_read(int argc, char **argv, struct attach_options *o) {
         o->files[i] = buffer_make(FILE_BYTES + CHUNK);
     }
     int status = command_options(argc, argv, options, take, o);
-    if (status == EXIT_SUCCESS && argc - optind != 1) {
-        status = command_fail("attach", EXIT_USAGE,
-                              argc == optind ? "which node? Say name@host (--help tells more)"
-                                             : "one node at a time (--help tells more)");
-    }
+    status = status == EXIT_SUCCESS ? attach_one_node(argc, argv) : status;
     status = status == EXIT_SUCCESS ? check(o) : status;
     status = status == EXIT_SUCCESS ? prepare(o) : status;
     return status == EXIT_SUCCESS

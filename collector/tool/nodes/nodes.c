@@ -71,12 +71,7 @@ static int parse(int argc, char **argv, struct options *o) {
                                             {NULL, 0, NULL, 0}};
     *o = (struct options){0};
     int status = command_options(argc, argv, options, take, o);
-    if (status == EXIT_SUCCESS && optind < argc) {
-        status =
-            command_fail("nodes", EXIT_USAGE,
-                         "unexpected argument '%s'; kprof nodes --help tells more", argv[optind]);
-    }
-    return status;
+    return status == EXIT_SUCCESS ? command_at_most(argc, argv, 0) : status;
 }
 
 // -- reading the answer

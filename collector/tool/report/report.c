@@ -121,11 +121,7 @@ static int parse(int argc, char **argv, struct options *o) {
     };
     *o = (struct options){.query = {.from_s = INT64_MIN, .until_s = INT64_MAX}};
     int status = command_options(argc, argv, options, take, o);
-    if (status == EXIT_SUCCESS && optind < argc) {
-        status =
-            command_fail("report", EXIT_USAGE,
-                         "unexpected argument '%s'; kprof report --help tells more", argv[optind]);
-    }
+    status = status == EXIT_SUCCESS ? command_at_most(argc, argv, 0) : status;
     return status == EXIT_SUCCESS ? check(o) : status;
 }
 

@@ -119,17 +119,14 @@ static int take(void *to, int option, const char *value) {
 
 // What getopt_long has left: at most the ID.
 static int take_id(int argc, char **argv, struct options *o) {
-    if (optind + 1 < argc) {
-        return command_fail("slow", EXIT_USAGE,
-                            "unexpected argument '%s'; kprof slow --help tells more",
-                            argv[optind + 1]);
+    int status = command_at_most(argc, argv, 1);
+    if (status == EXIT_SUCCESS && optind < argc &&
+        !command_number(argv[optind], INT64_MAX, &o->id)) {
+        status =
+            command_fail("slow", EXIT_USAGE,
+                         "'%s' is no ID; kprof slow --db FILE lists those there are", argv[optind]);
     }
-    if (optind < argc && !command_number(argv[optind], INT64_MAX, &o->id)) {
-        return command_fail("slow", EXIT_USAGE,
-                            "'%s' is no ID; kprof slow --db FILE lists those there are",
-                            argv[optind]);
-    }
-    return EXIT_SUCCESS;
+    return status;
 }
 
 static int check(const struct options *o) {

@@ -28,12 +28,9 @@ void slow_clean_spans(struct slow_spans *spans) {
     for (uint32_t i = 0; i < spans->count; i++) {
         text_clean((char *)spans->spans[i].name);
         text_clean((char *)spans->spans[i].pid);
-        if (spans->spans[i].node) {
-            text_clean((char *)spans->spans[i].node);
-        }
     }
     for (uint32_t i = 0; i < spans->part_count; i++) {
-        text_clean((char *)spans->parts[i].node);
+        text_clean((char *)spans->parts[i].node); // its spans' node, too
     }
 }
 
