@@ -97,15 +97,16 @@ __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, str
         return index;
     }
     struct brought b = {call->from, call->token, call->serial, call->previous, call->time};
+    bool waits = !sender || sender->last < call->time;
     bool hints = sender && (sender->begun != SLAB_NONE || sender->said != 0 ||
                             sender->label == call->token || call->serial > sender->clock);
     // else the label stands in any case; and where returns come without values, waiting would make
     // their joins unclear
     hints = hints && (!t->blind || t->lends || (at_own && call->serial > sender->clock));
-    if (!hints && !lent_find(t, call->token)) {
+    if (waits && !hints && !lent_find(t, call->token)) {
         return request_for(t, call->token, call->time, tier);
     }
-    if (!sender || sender->last < call->time) {
+    if (waits) {
         index = piece_open(t, &b, sender);
         t->counts.refused_calls += index == SLAB_NONE;
         return index;

@@ -182,6 +182,18 @@ static void sender_to_come(void **state) {
         "incomplete 0..3;incomplete 0.5..4;");
 }
 
+// W's call comes when S, which asked for it, is at its next call already: what it was at then is
+// known, whatever its serials are by now.
+static void behind_the_sender(void **state) {
+    (void)state;
+    check(
+        "enter 1 A a 0; enter 2 B b 0; call 2 S c 1 B 3; ret S c 3; call 2 S d 4 B 30; call 1 W e 2 S 12; ret W e 2.5;"
+        "ret S d 5; ret B b 6; ret A a 7",
+        "complete 0..6 self 0: Bb 0..6 self 3, >Sc 1..3 self 1.5 wait 1, >>We 2..2.5 self 0.5 wait 1, >Sd 4..5 self 1;"
+        "complete 0..7 self 0: Aa 0..7 self 7;",
+        1, 0);
+}
+
 // B shows the label of A's request at its end mark only: what it asked for under it is its own, and
 // what a process asked for of which nothing is known may be.
 static void shown_at_the_end(void **state) {
@@ -545,6 +557,7 @@ int main(void) {
         cmocka_unit_test(dead_sender),
         cmocka_unit_test(begin_to_come),
         cmocka_unit_test(sender_to_come),
+        cmocka_unit_test(behind_the_sender),
         cmocka_unit_test(shown_at_the_end),
         cmocka_unit_test(within_a_piece),
         cmocka_unit_test(nobody_knows),
