@@ -143,7 +143,8 @@ static uint32_t decide(struct tracker *t, const struct brought *b) {
         return latest_under(t, b->label, w.request, labelled); // it was at that under this label
     }
     // what it did under this label before, perhaps in a piece
-    const struct episode *under = episode_under(t, process_find(t, b->from), b->label, b->time);
+    const struct episode *under =
+        episode_under(t, process_find(t, b->from), b->label, b->serial, b->time);
     uint32_t before = labelled;
     if (under) {
         before =

@@ -29,12 +29,12 @@ const struct episode *episode_at(const struct tracker *t, const struct process *
 }
 
 const struct episode *episode_under(const struct tracker *t, const struct process *p,
-                                    uint64_t label, int64_t time) {
+                                    uint64_t label, uint64_t serial, int64_t time) {
     const struct episode *e = p ? episode_at(t, p, time) : NULL;
-    for (int n = 0; e && e->label != label && n < LOOKED_BACK; n++) {
+    for (int n = 0; e && (e->label != label || serial < e->clock) && n < LOOKED_BACK; n++) {
         e = episode_find(t, e->before);
     }
-    return e && e->label == label ? e : NULL;
+    return e && e->label == label && serial >= e->clock ? e : NULL;
 }
 
 uint32_t begun_here(const struct tracker *t, const struct process *p, int64_t now) {

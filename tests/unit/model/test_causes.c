@@ -421,6 +421,18 @@ static void sent_before_under_the_same(void **state) {
     }
 }
 
+// S has sent W something at A's request, before it worked for B under the same label, and for M
+// under another one.
+static void sent_before_both(void **state) {
+    (void)state;
+    finishes(
+        "enter 2 B a 0 2; enter 1 A a 0 2; enter 3 M a 0; call 1 S s 1 A 5; ret S s 2; call 1 S t 3 B 20; ret S t 4;"
+        "call 2 B b 4.5; ret B b 4.6; call 3 S u 5 M 30; call 1 W w 6 S 6 5; ret W w 7; ret S u 8; ret A a 9; ret B a 10; ret M a 11",
+        "complete 0..9 self 0: Aa 0..9 self 7, >Ss 1..2 self 1 wait 1, >Ww 6..7 self 1 wait 4;"
+        "complete 0..10 self 0: Ba 0..10 self 8.9, >St 3..4 self 1 wait 3, >Bb 4.5..4.6 self 0.1;"
+        "complete 0..11 self 0: Ma 0..11 self 8, >Su 5..8 self 3 wait 5;");
+}
+
 // What P is at has come with an older message than those that it had got: it may have sent that at
 // something that nobody saw.
 static void old_message(void **state) {
@@ -571,6 +583,7 @@ int main(void) {
         cmocka_unit_test(answered_by_a_known_one),
         cmocka_unit_test(sent_by_an_idle_one),
         cmocka_unit_test(sent_before_under_the_same),
+        cmocka_unit_test(sent_before_both),
         cmocka_unit_test(old_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
