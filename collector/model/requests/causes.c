@@ -190,7 +190,7 @@ static uint32_t of_open_call(struct tracker *t, struct process *p, const struct 
         return inside;
     }
     uint32_t index = sent_by(t, p, call, tier);
-    if (index != inside && lent_find(t, call->token)) {
+    if (index != inside && t->lends) {
         requests_doubt(t, inside, index);
     }
     return index;

@@ -372,7 +372,10 @@ static void answered_by_a_known_one(void **state) {
     finishes_with(begin, "call 5 A c 0.8 X 9; ret A c 0.9;", end,
                   "incomplete 0..4;incomplete 0.2..5;"
                   "complete 0.1..6 self 5.8: Ac 0.8..0.9 self 0.1;");
-    // nobody was lent it
+    // another label was lent: this one may have been, too
+    finishes_with(begin, "call 4 M c 0.8 X 9; ret M c 0.9;", end,
+                  "incomplete 0..4;incomplete 0.2..5;complete 0.1..6 self 5.9;");
+    // nobody was lent any
     finishes_with(begin, "", end,
                   "complete 0..4 self 2.9: Wd 0.5..0.6 self 0.1 wait 0.5, Pq 1..2 self 1 wait 0.4;"
                   "complete 0.2..5 self 2.5: Pp 0.7..3 self 2.3 wait 0.5;"
