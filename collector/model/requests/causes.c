@@ -51,6 +51,7 @@ static bool label_fits(struct tracker *t, struct process *p, const struct tracke
         return !t->lends || !lent_find(t, call->token);
     }
     if (from == p && p->work == SLAB_NONE) {
+        r->unasked = true;
         return !t->lends || !lent_find(t, call->token); // it has done nothing else yet
     }
     if (from->said != 0 && has_said(t, from, call->time)) {
@@ -91,8 +92,9 @@ __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, str
     if (index == MAP_NONE && !later && !lent_find(t, call->token) &&
         !closed_lately(t, call->token)) {
         index = request_for(t, call->token, call->time, tier);
-        if (!sender && index != SLAB_NONE) {
-            request_at(t, index)->strangers = true;
+        if (index != SLAB_NONE) {
+            request_at(t, index)->strangers = !sender;
+            request_at(t, index)->unasked = sender == p;
         }
         return index;
     }

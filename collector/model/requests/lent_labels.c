@@ -5,6 +5,10 @@
 
 #include "base/hash.h"
 
+enum {
+    LOOKED_FOR = 64 // processes of a request whose arrival is looked for
+};
+
 static struct lent *lent_set(const struct tracker *t, uint64_t key) {
     return &t->pool->lent[(key >> 32) % (LIMIT_LENT_LABELS / CLOSED_WAYS) * CLOSED_WAYS];
 }
@@ -32,6 +36,48 @@ void lent_stranger(struct lent *lent, int64_t time) {
     lent->count = lent->count == 0 ? LENT_STRANGERS : lent->count; // it has gone round
 }
 
+struct arrival {
+    uint64_t pid;
+    bool told;
+};
+
+static void look_for_arrival(void *context, uint32_t i, const struct live_span *record) {
+    (void)i;
+    struct arrival *a = context;
+    a->told = a->told || (record->tier == RECORD_SPAWN && record->from == a->pid) ||
+              (record->tier < RECORD_NONE && record->pid == a->pid && record->from != a->pid);
+}
+
+struct unasked {
+    const struct tracker *tracker;
+    const struct request *request;
+    uint64_t first; // its first process
+    uint32_t looked_for;
+    bool found;
+};
+
+static void look_for_unasked(void *context, uint32_t i, const struct live_span *record) {
+    (void)i;
+    struct unasked *u = context;
+    if (u->found || record->tier >= RECORD_NONE || record->parent != SPAN_NONE ||
+        record->from != record->pid || record->pid == u->first) {
+        return;
+    }
+    struct arrival a = {record->pid, false};
+    if (u->looked_for++ < LOOKED_FOR) {
+        each_record(u->tracker, u->request, &a, look_for_arrival);
+    }
+    u->found = !a.told;
+}
+
+// Whether nobody is known by now to have asked, or spawned, a process that made calls for a
+// request: their token was its own, as it had sent something before.
+static bool has_unasked(const struct tracker *t, const struct request *r) {
+    struct unasked u = {t, r, r->has_begin ? r->begin_pid : r->root_pid, 0, false};
+    each_record(t, r, &u, look_for_unasked);
+    return u.found;
+}
+
 // A label is lent from now on, to this request at least; the one that was first of those at its
 // place makes room.
 static void lend(struct tracker *t, uint64_t label, const struct request *to) {
@@ -46,8 +92,10 @@ static void lend(struct tracker *t, uint64_t label, const struct request *to) {
     }
     set[0] = (struct lent){.key = key};
     uint32_t known = request_find(t, label);
-    if (known != MAP_NONE && request_at(t, known)->strangers) {
-        int64_t last = to->has_end ? to->end : to->last, strange = request_at(t, known)->last;
+    struct request *r = known == MAP_NONE ? NULL : request_at(t, known);
+    if (r && (r->strangers || (r->unasked && has_unasked(t, r)))) {
+        r->strangers = true;
+        int64_t last = to->has_end ? to->end : to->last, strange = r->last;
         // some of them may have been that early
         lent_stranger(&set[0], strange < last ? strange : last);
     }

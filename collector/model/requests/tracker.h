@@ -130,6 +130,7 @@ struct request {
     bool cut : 1;       // a span or a spawn was one too many
     bool borrowed : 1;  // it has records of lent labels
     bool strangers : 1; // calls came under its label from processes of which nothing was known
+    bool unasked : 1;   // and from such ones that nobody was known to have asked
     // enum incomplete_reason: the first thing that happened to it, REASON_NONE: nothing
     uint8_t damage : 4;
 };

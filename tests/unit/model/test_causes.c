@@ -202,6 +202,14 @@ static void shown_at_the_end(void **state) {
           "complete 1..4 self 3: Wd 5..6 self 0 async wait 4;complete 0..9 self 9;", 1, 0);
     finishes("begin 1 A 0; begin 2 B 1; call 1 W d 3 M; ret W d 6; end 2 B 4 shows 1; end 1 A 9",
              "incomplete 1..4;incomplete 0..9;");
+    // so may be what one did who shows the label as its own, and whom nobody is known to have asked
+    const char *begin = "begin 1 A 0; begin 2 B 1;", *end = "end 2 B 4 shows 1; end 1 A 9";
+    finishes_with(begin, "call 1 W d 3; ret W d 3.5;", end, "incomplete 1..4;incomplete 0..9;");
+    finishes_with(begin, "call 1 W c 2 A; ret W c 2.5; call 1 W d 3; ret W d 3.5;", end,
+                  "complete 1..4 self 3;"
+                  "complete 0..9 self 8: Wc 2..2.5 self 0.5 wait 2, Wd 3..3.5 self 0.5;");
+    finishes_with(begin, "spawn 1 A W 2; call 1 W d 3; ret W d 3.5;", end,
+                  "complete 1..4 self 3;complete 0..9 self 8.5: Wd 3..3.5 self 0.5 wait 1;");
 }
 
 // A child works for the request of its spawner, whatever their label says.
