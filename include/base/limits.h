@@ -120,6 +120,9 @@
 #define LIMIT_EPISODES 32768u
 // Labels that are remembered as lent, 48 bytes each.
 #define LIMIT_LENT_LABELS 4096u
+// Calls of a node that came before what their senders did until then, 48 bytes each: they are
+// looked at again when DISORDER_NS has passed, or when further ones have no room.
+#define LIMIT_CALLS_AHEAD 128u
 // A traced loop that never returns grows its process's stack on the node with every round, and its
 // pattern must go. It shows by its open calls: this many in one process
 #define LIMIT_CALL_DEPTH 20000u

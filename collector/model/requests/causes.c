@@ -19,7 +19,8 @@
 // Messages of different processes overtake each other. Where the label does not fit what is known
 // of the sender, and the sender's own messages do not reach as far as the call yet, the call and
 // what hangs on it wait in a request of their own, a piece, which is joined to the right one when
-// they do, or DISORDER_NS later.
+// they do, or DISORDER_NS later. Where it fits, or nothing is known of the sender, the call goes by
+// it, and is looked at again then (ahead.c).
 //
 // A label that a process shows while it works for another request is lent. What comes under it from
 // a process of which nothing is known may be of anybody who holds it: then they are all incomplete.
@@ -42,10 +43,9 @@ static const struct call *open_call(const struct tracker *t, const struct proces
 }
 
 // Whether the label says what the sender, as far as its messages have come, is at.
-static bool label_fits(struct tracker *t, struct process *p, const struct tracker_call *call,
-                       uint32_t index) {
+static bool label_fits(struct tracker *t, const struct process *p, struct process *from,
+                       const struct tracker_call *call, uint32_t index) {
     struct request *r = request_at(t, index);
-    struct process *from = call->from == call->pid ? p : process_find(t, call->from);
     if (!from) {
         r->strangers = true;
         return !t->lends || !lent_find(t, call->token);
@@ -126,9 +126,18 @@ __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, str
 // The request of a call of which nothing in its own process tells.
 static uint32_t sent_by(struct tracker *t, struct process *p, const struct tracker_call *call,
                         uint16_t tier) {
+    struct process *from = call->from == call->pid ? p : process_find(t, call->from);
     uint32_t index = request_find(t, call->token);
-    return index != MAP_NONE && label_fits(t, p, call, index) ? index
-                                                              : sent_by_another(t, p, call, tier);
+    if (index == MAP_NONE || !label_fits(t, p, from, call, index)) {
+        index = sent_by_another(t, p, call, tier);
+    }
+    // a known one is at the same until it has the answer, unless labels are lent; its word stands
+    bool ahead = !from || (t->lends && from->last < call->time && from->said != call->token);
+    if (ahead && index != SLAB_NONE && request_find(t, call->token) == index) {
+        struct brought b = {call->from, call->token, call->serial, call->previous, call->time};
+        ahead_note(t, index, &b);
+    }
+    return index;
 }
 
 // Whether a process that calls under another label than it had does so from within the call that is

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files that tell whose work a call is have of each other: lent_labels.c, work.c,
-// children.c, senders.c, pieces.c and causes.c, each of which uses those before it.
+// children.c, senders.c, ahead.c, pieces.c and causes.c, each of which uses those before it.
 #pragma once
 
 #include "tracker.h"
@@ -82,18 +82,14 @@ void children_move(struct tracker *t, const struct request *piece, uint32_t inde
 
 // -- senders.c ------------------------------------------------------------------------------------
 
-// What brought a call: a message of a process under a label, with its serial.
-struct brought {
-    uint64_t from;
-    uint64_t label;
-    uint64_t serial;
-    uint64_t previous; // of the message that the process had got last
-    int64_t time;      // of the call
-};
-
 // The request that a call belongs to, by what its sender was at, opened if nobody has shown its
 // label before; SLAB_NONE: to none that is still open.
 uint32_t sender_request(struct tracker *t, const struct brought *b);
+
+// -- ahead.c --------------------------------------------------------------------------------------
+
+// A call goes by its label to this request, ahead of its sender's messages.
+void ahead_note(struct tracker *t, uint32_t index, const struct brought *b);
 
 // -- pieces.c -------------------------------------------------------------------------------------
 

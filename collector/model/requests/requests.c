@@ -395,6 +395,7 @@ static void expire_open(struct tracker *t) {
 void tracker_advance(struct tracker *t, int64_t now) {
     t->now = now > t->now ? now : t->now;
     pieces_settle_due(t, t->now);
+    ahead_settle(t, t->now);
     close_due(t);
     judge_new(t);
     expire_open(t);
@@ -406,6 +407,7 @@ void tracker_advance(struct tracker *t, int64_t now) {
 
 void tracker_reset(struct tracker *t) {
     pieces_settle_due(t, INT64_MAX);
+    ahead_settle(t, INT64_MAX);
     while (t->lists[PHASE_CLOSING].head != SLAB_NONE) {
         request_close(t, t->lists[PHASE_CLOSING].head, REQUEST_COMPLETE);
     }

@@ -252,6 +252,21 @@ struct list {
     uint32_t head, tail;
 };
 
+// What brought a call: a message of a process under a label, with its serial.
+struct brought {
+    uint64_t from;
+    uint64_t label;
+    uint64_t serial;
+    uint64_t previous; // of the message that the process had got last
+    int64_t time;      // of the call
+};
+
+// A call that went by its label to a request, ahead of its sender's messages.
+struct ahead {
+    struct brought brought;
+    uint32_t request, generation;
+};
+
 // Answers of a map, each at the place that its key has: few processes and requests make most of the
 // messages at a time.
 struct latest {
@@ -290,6 +305,8 @@ struct tracker {
     bool blind;            // calls came whose returns have no values
     struct gap gaps[GAPS]; // in the order of time; the first stands for all before it
     uint32_t gap_count;
+    struct ahead ahead[LIMIT_CALLS_AHEAD]; // from the first on, round
+    uint32_t ahead_first, ahead_count;
     uint8_t told[LIMIT_TIER_NAMES + 1]; // tiers of which never_returns was told
     struct {
         uint32_t requests, names, chunks, calls, costs, processes;
@@ -382,6 +399,9 @@ void cause_stale(struct tracker *t, uint32_t index, bool complete);
 // Whether calls that other requests are known to have had a claim to may have been taken for this
 // one's, or the other way round.
 bool cause_doubtful(const struct tracker *t, const struct request *r);
+// Looks again at the calls that went by their label ahead of their senders' messages, and whose
+// senders' messages have come by now.
+void ahead_settle(struct tracker *t, int64_t now);
 // A process has done what it does up to a time: pieces of before that are settled.
 void pieces_settle(struct tracker *t, struct process *p, int64_t time);
 // Settles those that wait for no more messages by now, and forgets the joined ones.

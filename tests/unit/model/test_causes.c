@@ -182,6 +182,39 @@ static void sender_to_come(void **state) {
         "incomplete 0..3;incomplete 0.5..4;");
 }
 
+// W's calls come before what B, which asked for them, did until then. They go to their label's
+// request. When B turns out to have been at another one, both are incomplete.
+static void ahead_of_the_sender(void **state) {
+    (void)state;
+    const char *expected_doubt = "incomplete 1..5;incomplete 0..6;";
+    // nothing was known of B
+    finishes("enter 1 A a 0; call 1 W d 3 B 9; ret W d 4; enter 2 B b 1 2; ret B b 5; ret A a 6",
+             expected_doubt);
+    // not even of the label
+    finishes("call 1 W d 3 B 9; ret W d 4; enter 2 B b 1 2; ret B b 5; enter 1 A a 0; ret A a 6",
+             expected_doubt);
+    // the label is B's own
+    finishes(
+        "enter 1 A a 0; call 2 W d 3 B 9; ret W d 4; enter 2 B b 1 2; ret B b 5; ret A a 6",
+        "complete 1..5 self 0: Bb 1..5 self 3, >Wd 3..4 self 1 wait 2;complete 0..6 self 0: Aa 0..6 self 6;");
+    // B was not yet at its own, or had sent that before
+    finishes(
+        "enter 1 A a 0; call 1 W d 3 B 9; ret W d 4; enter 2 B b 3.5 9; ret B b 5; ret A a 6",
+        "complete 3.5..5 self 0: Bb 3.5..5 self 1.5;complete 0..6 self 0: Aa 0..6 self 6, Wd 3..4 self 1;");
+    // B was known to be at the label's request, which had been lent, and is at its next one
+    const char *lent = "enter 1 B b 0 3; enter 3 M a 0; call 1 M d 1 X; ret M d 1.5;";
+    finishes_with(lent, "call 1 W d 5 B 20; ret W d 6; ret B b 4; enter 2 B b 4.5 15;",
+                  "ret B b 8; ret M a 9",
+                  "incomplete 0..6;incomplete 4.5..8;"
+                  "complete 0..9 self 0: Ma 0..9 self 8.5, >Md 1..1.5 self 0.5;");
+    // and had sent that at the one before
+    finishes_with(
+        lent, "call 1 W d 5 B 12; ret W d 6; ret B b 4; enter 2 B b 4.5 15;",
+        "ret B b 8; ret M a 9",
+        "complete 0..4 self 0: Bb 0..4 self 4, >Wd 5..6 self 0 async wait 1;complete 4.5..8 self 0: Bb 4.5..8 self 3.5;"
+        "complete 0..9 self 0: Ma 0..9 self 8.5, >Md 1..1.5 self 0.5;");
+}
+
 // W's call comes when S, which asked for it, is at its next call already: what it was at then is
 // known, whatever its serials are by now.
 static void behind_the_sender(void **state) {
@@ -580,6 +613,7 @@ int main(void) {
         cmocka_unit_test(dead_sender),
         cmocka_unit_test(begin_to_come),
         cmocka_unit_test(sender_to_come),
+        cmocka_unit_test(ahead_of_the_sender),
         cmocka_unit_test(behind_the_sender),
         cmocka_unit_test(shown_at_the_end),
         cmocka_unit_test(within_a_piece),
