@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/trust.h"
 
+#include <stdio.h>
+
+#include "base/text_amount.h"
+
 const char *trust_verdict(const struct query_sums *sums) {
     const struct ledger_row *l = &sums->ledger;
     if (l->paused_ms > 0 || l->tripped_ms > 0 || l->away_ms > 0) {
@@ -37,4 +41,11 @@ bool trust_biased(const struct query_sums *sums) {
 
 bool trust_unmarked(const struct ledger_row *l) {
     return l->unmarked_calls > 0 && trust_requests(l) + (double)l->requests_unsampled == 0;
+}
+
+char *trust_unmarked_text(uint64_t calls, char out[TRUST_UNMARKED_BYTES]) {
+    char count[TEXT_GROUPED_BYTES];
+    snprintf(out, TRUST_UNMARKED_BYTES, "%s call%s, but nothing has begun a request",
+             text_grouped(calls, count), text_plural(calls));
+    return out;
 }

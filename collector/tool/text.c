@@ -2,52 +2,9 @@
 #include "tool/text.h"
 
 #include <locale.h>
-#include <stdio.h>
 #include <string.h>
 #include <wchar.h>
 #include <wctype.h>
-
-// A value with the unit that leaves it two or three digits; the last unit takes what is left.
-static void scaled(double value, const char *const *units, int last, char *out, size_t room) {
-    int unit = 0;
-    // 999.5 and more would be shown as 1000
-    while (unit < last && value >= 999.5) {
-        value /= 1000;
-        unit++;
-    }
-    const char *format = unit > 0 && value < 9.95 ? "%.1f %s" : "%.0f %s";
-    snprintf(out, room, format, value, units[unit]);
-}
-
-char *text_duration(double ns, char out[TEXT_DURATION_BYTES]) {
-    static const char *const units[] = {"ns", "µs", "ms", "s"};
-    scaled(ns, units, 3, out, TEXT_DURATION_BYTES);
-    return out;
-}
-
-char *text_size(double bytes, char out[TEXT_SIZE_BYTES]) {
-    static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
-    scaled(bytes, units, 4, out, TEXT_SIZE_BYTES);
-    return out;
-}
-
-const char *text_plural(uint64_t count) {
-    return count == 1 ? "" : "s";
-}
-
-char *text_unmarked(uint64_t calls, char out[TEXT_UNMARKED_BYTES]) {
-    char digits[24], grouped[32];
-    size_t n = (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)calls), len = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (i > 0 && (n - i) % 3 == 0) {
-            grouped[len++] = ',';
-        }
-        grouped[len++] = digits[i];
-    }
-    snprintf(out, TEXT_UNMARKED_BYTES, "%.*s call%s, but nothing has begun a request", (int)len,
-             grouped, text_plural(calls));
-    return out;
-}
 
 // The libc's tables of characters, whatever the user's locale is.
 static locale_t utf8(void) {

@@ -23,3 +23,8 @@ double trust_requests(const struct ledger_row *l);
 uint64_t trust_long_missing(const struct ledger_row *l);
 // Whether tiers were called, but nothing has begun a request.
 bool trust_unmarked(const struct ledger_row *l);
+// What is said then: "4,120 calls, but nothing has begun a request". Returns out.
+enum { TRUST_UNMARKED_BYTES = 160 };
+char *trust_unmarked_text(uint64_t calls, char out[TRUST_UNMARKED_BYTES]);
+// And what to do about it.
+#define TRUST_UNMARKED_ADVICE "give --entry, or mark requests (README, Your own node)"

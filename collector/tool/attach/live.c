@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text_amount.h"
 #include "codec/json.h"
+#include "report/trust.h"
 #include "tool/node.h"
 #include "tool/text.h"
 
@@ -222,10 +224,10 @@ static void put_state(const struct live_view *v, const struct live_style *style,
 // they have no room beside each other.
 static void put_unmarked(const struct live_view *v, const struct live_style *style,
                          struct buffer *out) {
-    const char *advice = v->hint ? TEXT_UNMARKED_ADVICE : "no call of the entry was seen";
-    char text[TEXT_UNMARKED_BYTES], whole[2 * TEXT_UNMARKED_BYTES];
+    const char *advice = v->hint ? TRUST_UNMARKED_ADVICE : "no call of the entry was seen";
+    char text[TRUST_UNMARKED_BYTES], whole[2 * TRUST_UNMARKED_BYTES];
     struct buffer line = buffer_make(4096), below = buffer_make(4096);
-    text_unmarked((uint64_t)v->unmarked_calls, text);
+    trust_unmarked_text((uint64_t)v->unmarked_calls, text);
     snprintf(whole, sizeof whole, " armed; %s: %s", text, advice);
     if (text_width(whole) < style->width || style->height <= LAST + 1) {
         buffer_text(&line, whole);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/text_amount.h"
 #include "base/text_time.h"
 #include "base/time_math.h"
 #include "report/trust.h"
@@ -14,7 +15,6 @@
 #include "tool/doctor/doctor.h"
 #include "tool/nodes/nodes.h"
 #include "tool/reach.h"
-#include "tool/text.h"
 
 enum {
     CLOCK_OFF_US = 1000000, // of two hosts that keep the time: far less
@@ -26,10 +26,10 @@ enum {
 
 static void look_at_state(struct doctor *d, const struct doctor_about *about,
                           const struct node_row *n) {
-    char sampling[NODE_WORD], unmarked[TEXT_UNMARKED_BYTES];
+    char sampling[NODE_WORD], unmarked[TRUST_UNMARKED_BYTES];
     if (n->connected && n->unmarked_calls > 0) {
-        doctor_tell(d, DOCTOR_WARNING, about, TEXT_UNMARKED_ADVICE, "armed; %s",
-                    text_unmarked((uint64_t)n->unmarked_calls, unmarked));
+        doctor_tell(d, DOCTOR_WARNING, about, TRUST_UNMARKED_ADVICE, "armed; %s",
+                    trust_unmarked_text((uint64_t)n->unmarked_calls, unmarked));
     }
     if (!n->connected) {
         doctor_tell(d, DOCTOR_WARNING, about,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text_amount.h"
 #include "codec/json.h"
 #include "tool/command.h"
 #include "tool/reach.h"

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text_amount.h"
 #include "codec/term.h"
 #include "dist/cookie.h"
 #include "tool/attach/attach.h"
 #include "tool/doctor/doctor.h"
-#include "tool/text.h"
 
 enum {
     ASK_MS = 3000,

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text_amount.h"
 #include "base/text_time.h"
+#include "report/trust.h"
 #include "tool/nodes/nodes.h"
 #include "tool/text.h"
 
@@ -85,10 +87,11 @@ static void put_line(char cells[COLUMNS][CELL], const size_t widths[COLUMNS], st
 }
 
 static void put_unmarked(const struct node_row *row, struct buffer *out) {
-    char text[TEXT_UNMARKED_BYTES];
+    char text[TRUST_UNMARKED_BYTES];
     if (row->unmarked_calls > 0) {
-        buffer_printf(out, "   armed; %s: %s\n", text_unmarked((uint64_t)row->unmarked_calls, text),
-                      TEXT_UNMARKED_ADVICE);
+        buffer_printf(out, "   armed; %s: %s\n",
+                      trust_unmarked_text((uint64_t)row->unmarked_calls, text),
+                      TRUST_UNMARKED_ADVICE);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/text_amount.h"
 #include "base/text_time.h"
 #include "base/time_math.h"
 #include "tool/text.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text_amount.h"
 #include "tool/text.h"
 
 // the columns after the tiers: total, requests, errors

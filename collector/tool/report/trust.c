@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text_amount.h"
 #include "base/text_time.h"
 #include "base/time_math.h"
 #include "report/trust.h"
@@ -269,9 +270,9 @@ void report_trust(const struct report *r, struct buffer *out) {
     coarse(l, out);
     advice(l, out);
     if (trust_unmarked(l)) {
-        char text[TEXT_UNMARKED_BYTES];
-        buffer_printf(out, " Armed; %s: %s.\n", text_unmarked(l->unmarked_calls, text),
-                      TEXT_UNMARKED_ADVICE);
+        char text[TRUST_UNMARKED_BYTES];
+        buffer_printf(out, " Armed; %s: %s.\n", trust_unmarked_text(l->unmarked_calls, text),
+                      TRUST_UNMARKED_ADVICE);
     }
     reloads(l, out);
     buffer_text(out, out->len > before ? "\n" : "");

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text_amount.h"
 #include "tool/node.h"
 #include "tool/slow/print.h"
 #include "tool/text.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text_amount.h"
 #include "base/time_math.h"
 #include "tool/node.h"
 #include "tool/slow/print.h"

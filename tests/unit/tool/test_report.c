@@ -13,59 +13,6 @@ enum { NOON = 1763640000, MS = 1000000 };
 
 // -- text -----------------------------------------------------------------------------------------
 
-static void test_durations(void **state) {
-    (void)state;
-    static const struct {
-        double ns;
-        const char *text;
-    } cases[] = {{0, "0 ns"},
-                 {1, "1 ns"},
-                 {999, "999 ns"},
-                 {999.6, "1.0 µs"},
-                 {1000, "1.0 µs"},
-                 {1234, "1.2 µs"},
-                 {9949, "9.9 µs"},
-                 {9951, "10 µs"},
-                 {12345, "12 µs"},
-                 {999499, "999 µs"},
-                 {999500, "1.0 ms"},
-                 {50e6, "50 ms"},
-                 {120e6, "120 ms"},
-                 {1.234e9, "1.2 s"},
-                 {59.6e9, "60 s"},
-                 {1234.4e9, "1234 s"},
-                 {9.2e18, "9200000000 s"}};
-    char text[TEXT_DURATION_BYTES];
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_string_equal(text_duration(cases[i].ns, text), cases[i].text);
-    }
-}
-
-static void test_sizes(void **state) {
-    (void)state;
-    static const struct {
-        double bytes;
-        const char *text;
-    } cases[] = {{0, "0 B"},       {999, "999 B"},     {999.6, "1.0 KB"},
-                 {1234, "1.2 KB"}, {50e3, "50 KB"},    {1.5e6, "1.5 MB"},
-                 {2e9, "2.0 GB"},  {9.96e12, "10 TB"}, {1.8e19, "18000000 TB"}};
-    char text[TEXT_SIZE_BYTES];
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_string_equal(text_size(cases[i].bytes, text), cases[i].text);
-    }
-}
-
-static void test_plurals(void **state) {
-    (void)state;
-    char text[TEXT_UNMARKED_BYTES];
-    assert_string_equal(text_plural(0), "s");
-    assert_string_equal(text_plural(1), "");
-    assert_string_equal(text_plural(2), "s");
-    assert_string_equal(text_unmarked(1, text), "1 call, but nothing has begun a request");
-    assert_string_equal(text_unmarked(1234567, text),
-                        "1,234,567 calls, but nothing has begun a request");
-}
-
 static void test_fit(void **state) {
     (void)state;
     static const struct {
@@ -307,6 +254,14 @@ static void test_what_was_lost(void **state) {
     expect_part(
         " 4 complete requests, 100 unsampled, 9 calls too late; lost: see above; 2025-11-20T12:00:00Z to "
         "2025-11-20T12:00:20Z, buckets of 10 s\n");
+}
+
+static void test_unmarked(void **state) {
+    (void)state;
+    char text[TRUST_UNMARKED_BYTES];
+    assert_string_equal(trust_unmarked_text(1, text), "1 call, but nothing has begun a request");
+    assert_string_equal(trust_unmarked_text(1234567, text),
+                        "1,234,567 calls, but nothing has begun a request");
 }
 
 // What report says above the numbers for one ledger row.
@@ -639,9 +594,6 @@ static void test_command_line(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define REPORT_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-        cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_plurals),
         cmocka_unit_test(test_fit),
         cmocka_unit_test(test_clean_and_width),
         REPORT_TEST(test_table),
@@ -649,6 +601,7 @@ int main(void) {
         REPORT_TEST(test_details_that_are_there),
         REPORT_TEST(test_wait),
         REPORT_TEST(test_what_was_lost),
+        cmocka_unit_test(test_unmarked),
         cmocka_unit_test(test_trust),
         REPORT_TEST(test_stale_calls),
         REPORT_TEST(test_filters),
