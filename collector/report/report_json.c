@@ -4,10 +4,17 @@
 #include "base/text_time.h"
 #include "base/time_math.h"
 #include "codec/json.h"
+#include "report/findings.h"
 #include "report/trust.h"
 
 static void key_us(struct json *j, const char *key, double ns) {
     json_key_number(j, key, ns / 1000, 3);
+}
+
+// What there is of a text, else null.
+static void key_some(struct json *j, const char *key, const char *text) {
+    json_key(j, key);
+    text ? json_text(j, text) : json_null(j);
 }
 
 static void names(struct json *j, const char *key, const char *const *list, uint32_t count) {
@@ -65,17 +72,52 @@ static void ledger(struct json *j, const struct query_sums *sums) {
     json_close(j, ']');
 }
 
+static void finding(struct json *j, const struct finding *f) {
+    char since[TEXT_TIME_BYTES];
+    json_open(j, '{');
+    json_key_text(j, "kind", finding_kind_name(f->kind));
+    json_key_text(j, "level", finding_level_name(f->level));
+    key_some(j, "since",
+             f->since_s == 0 ? NULL : text_time_format(time_of_seconds(f->since_s), false, since));
+    key_some(j, "title", f->title);
+    key_some(j, "text", f->text[0] ? f->text : NULL);
+    json_key(j, "counts");
+    json_open(j, '[');
+    for (uint32_t i = 0; i < f->count; i++) {
+        json_open(j, '{');
+        json_key_text(j, "name", f->counts[i].name);
+        json_key_int(j, "count", (int64_t)f->counts[i].count);
+        json_key(j, "of");
+        f->counts[i].of > 0 ? json_int(j, (int64_t)f->counts[i].of) : json_null(j);
+        json_key_text(j, "text", f->counts[i].text);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+    key_some(j, "meaning", f->meaning);
+    key_some(j, "advice", f->advice);
+    json_close(j, '}');
+}
+
+static void findings(struct json *j, const struct query_sums *sums) {
+    struct findings f;
+    findings_make(&f, sums);
+    json_key(j, "findings");
+    json_open(j, '[');
+    for (uint32_t i = 0; i < f.count; i++) {
+        finding(j, &f.list[i]);
+    }
+    json_close(j, ']');
+}
+
 void report_json(const struct report *r, struct buffer *out) {
     struct json j = json_make(out);
     char from[TEXT_TIME_BYTES], until[TEXT_TIME_BYTES];
     bool any = r->sums->count > 0 || r->sums->has_ledger;
     json_open(&j, '{');
-    json_key(&j, "from");
-    any ? json_text(&j, text_time_format(time_of_seconds(r->sums->first_s), false, from))
-        : json_null(&j);
-    json_key(&j, "until");
-    any ? json_text(&j, text_time_format(time_of_seconds(r->sums->last_s), false, until))
-        : json_null(&j);
+    key_some(&j, "from",
+             any ? text_time_format(time_of_seconds(r->sums->first_s), false, from) : NULL);
+    key_some(&j, "until",
+             any ? text_time_format(time_of_seconds(r->sums->last_s), false, until) : NULL);
     json_key_int(&j, "resolution_s", r->sums->resolution_s);
     names(&j, "tiers", r->tiers, r->tier_count);
     names(&j, "identities", r->identities, r->identity_count);
@@ -93,6 +135,7 @@ void report_json(const struct report *r, struct buffer *out) {
     }
     json_close(&j, ']');
     ledger(&j, r->sums);
+    findings(&j, r->sums);
     json_close(&j, '}');
     buffer_text(out, "\n");
 }

@@ -2,6 +2,7 @@
 #include "report/trust.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text_amount.h"
 
@@ -16,6 +17,16 @@ const char *trust_verdict(const struct query_sums *sums) {
         return "lossy";
     }
     return trust_stale(sums) || l->incomplete_cause > 0 ? "unclear" : "ok";
+}
+
+const char *trust_completeness(const struct query_sums *sums) {
+    const struct ledger_row *l = &sums->ledger;
+    const char *verdict = trust_verdict(sums);
+    if (strcmp(verdict, "ok") != 0) {
+        return strcmp(verdict, "unclear") == 0 ? "unclear" : "lost";
+    }
+    return l->stale_calls > 0 || l->untraced_ms > 0 || l->lost_tokens > 0 ? "no request lost"
+                                                                          : "nothing lost";
 }
 
 bool trust_stale(const struct query_sums *sums) {

@@ -233,15 +233,16 @@ static bool add_rows(struct store *s, const struct query *q, struct query_sums *
 }
 
 #define SUM_OF(column) ", sum(" #column ")"
+#define SINCE(column) ", min(bucket_start) FILTER (WHERE " #column " > 0)"
 
 static bool add_ledger(struct store *s, const struct query *q, struct query_sums *sums) {
     sqlite3_stmt *row = query_prepare(
         s,
-        "SELECT min(bucket_start), max(bucket_start)" LEDGER_COLUMNS(
-            SUM_OF) " "
-                    "FROM ledger_rows WHERE resolution_s = ?1 AND bucket_start >= ?2 "
-                    "AND bucket_start < ?3 "
-                    "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4))",
+        "SELECT min(bucket_start), max(bucket_start)" LEDGER_COLUMNS(SUM_OF) LEDGER_COLUMNS(
+            SINCE) " "
+                   "FROM ledger_rows WHERE resolution_s = ?1 AND bucket_start >= ?2 "
+                   "AND bucket_start < ?3 "
+                   "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4))",
         sums->resolution_s, q);
     if (!row) {
         return false;
@@ -253,6 +254,9 @@ static bool add_ledger(struct store *s, const struct query *q, struct query_sums
 #define TAKE_SUM(column) l->column = (uint64_t)sqlite3_column_int64(row, at++);
         LEDGER_COLUMNS(TAKE_SUM)
 #undef TAKE_SUM
+#define TAKE_SINCE(column) sums->since.column = sqlite3_column_int64(row, at++);
+        LEDGER_COLUMNS(TAKE_SINCE)
+#undef TAKE_SINCE
         cover(sums, sqlite3_column_int64(row, 0));
         cover(sums, sqlite3_column_int64(row, 1));
         sums->has_ledger = true;

@@ -9,6 +9,9 @@
 
 // "ok", "unclear", "lossy" or "paused": the same rule as in the view ledger.
 const char *trust_verdict(const struct query_sums *sums);
+// How much of what happened is in the numbers: "nothing lost", "no request lost", "unclear" or
+// "lost".
+const char *trust_completeness(const struct query_sums *sums);
 // Whether so many calls came under tokens of requests that were over that work must have been done
 // under others' tokens.
 bool trust_stale(const struct query_sums *sums);

@@ -32,12 +32,21 @@ struct query_stale {
 
 enum { QUERY_STALE = 6 };
 
+// The start of the first bucket in which a column of the ledger was not 0, seconds since 1970 UTC;
+// 0: in none.
+#define LEDGER_SINCE(column) int64_t column;
+struct ledger_since {
+    LEDGER_COLUMNS(LEDGER_SINCE)
+};
+#undef LEDGER_SINCE
+
 // An answer. All zero and no rows: nothing there.
 struct query_sums {
     struct query_row *rows; // in no order
     uint32_t count;
     struct ledger_row ledger; // summed; its bucket_start and node mean nothing
-    bool has_ledger;          // at least one ledger row was there
+    struct ledger_since since;
+    bool has_ledger; // at least one ledger row was there
     // the tiers with the most stale calls, the one with the most first
     struct query_stale stale[QUERY_STALE];
     uint32_t stale_count;

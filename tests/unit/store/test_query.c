@@ -95,6 +95,29 @@ static void test_sums_over_time_and_nodes(void **state) {
     query_sums_free(&sums);
 }
 
+// Since when: of each column of the ledger the first bucket in which it was not 0.
+static void test_since_when(void **state) {
+    (void)state;
+    store_close(fixture_open());
+    struct stats *batch = stats_new();
+    for (int i = 0; i < 4; i++) {
+        fixture_ledger(batch, NOON + 10 * i)->requests_complete = 1;
+    }
+    fixture_ledger(batch, NOON + 10)->dropped_messages = 2;
+    fixture_ledger(batch, NOON + 20)->dropped_messages = 1;
+    fixture_ledger(batch, NOON + 30)->stale_calls = 3;
+    fixture_write(batch);
+    struct query_sums sums = ask(INT64_MIN, INT64_MAX, NULL, NULL);
+    assert_int_equal(sums.since.requests_complete, NOON);
+    assert_int_equal(sums.since.dropped_messages, NOON + 10);
+    assert_int_equal(sums.since.stale_calls, NOON + 30);
+    assert_int_equal(sums.since.trips, 0);
+    query_sums_free(&sums);
+    sums = ask(NOON + 20, INT64_MAX, NULL, NULL);
+    assert_int_equal(sums.since.dropped_messages, NOON + 20);
+    query_sums_free(&sums);
+}
+
 static void test_a_bucket_that_overlaps_counts_whole(void **state) {
     (void)state;
     struct stats *batch = stats_new();
@@ -205,6 +228,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #define QUERY_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
         QUERY_TEST(test_sums_over_time_and_nodes),
+        QUERY_TEST(test_since_when),
         QUERY_TEST(test_a_bucket_that_overlaps_counts_whole),
         QUERY_TEST(test_finest_resolution_that_covers),
         QUERY_TEST(test_other_bucket_lengths_meet_in_the_minutes),

@@ -5,6 +5,7 @@
 
 #include <locale.h>
 
+#include "report/findings.h"
 #include "report/trust.h"
 #include "tool/report/print.h"
 #include "tool/text.h"
@@ -246,14 +247,38 @@ static void test_what_was_lost(void **state) {
         "   The true means and percentiles are higher than those below.\n"
         " Messages are dropped when the collector, or the way to it, is too slow, or a "
         "connection breaks: its log tells.\n"
-        " 1 request had no end in time. Where requests take so long, raise the collector's\n"
-        "   --request-timeout. Else nothing tells the end: kprof:clear_token() is not called, say, or the\n"
-        "   entry is a function that loops.\n"
+        " 1 request had no end in time:\n"
+        "   where requests take so long, raise the collector's --request-timeout; else nothing tells the end:\n"
+        "   kprof:clear_token() is not called, say, or the entry is a function that loops.\n"
         "\n"
         "                              http");
     expect_part(
         " 4 complete requests, 100 unsampled, 9 calls too late; lost: see above; 2025-11-20T12:00:00Z to "
         "2025-11-20T12:00:20Z, buckets of 10 s\n");
+}
+
+// However large the numbers are, nothing is cut and no finding or count is one too many.
+static void test_findings_of_everything(void **state) {
+    (void)state;
+    struct query_sums sums = {.stale_count = QUERY_STALE};
+    struct findings f;
+    memset(&sums.ledger, 0xff, sizeof sums.ledger);
+    for (uint32_t i = 0; i < QUERY_STALE; i++) {
+        sums.stale[i] = (struct query_stale){"db", UINT64_MAX, UINT64_MAX};
+    }
+    findings_make(&f, &sums);
+    assert_true(f.count <= FINDINGS);
+    assert_int_equal(f.counted, FINDING_COUNTS);
+    for (uint32_t i = 0; i < f.count; i++) {
+        const struct finding *one = &f.list[i];
+        assert_true(strlen(one->text) < FINDING_TEXT_BYTES - 1);
+        assert_true(one->text[0] || one->count > 0);
+        assert_false(one->meaning && one->advice);
+        assert_true(i == 0 || one->kind > f.list[i - 1].kind);
+        for (uint32_t k = 0; k < one->count; k++) {
+            assert_true(strlen(one->counts[k].text) < FINDING_COUNT_BYTES - 1);
+        }
+    }
 }
 
 static void test_unmarked(void **state) {
@@ -288,8 +313,9 @@ static void test_trust(void **state) {
     expect_trust(LEDGER(.requests_unsampled = 7, .calls = 8000, .stale_calls = 8), "ok", "");
     expect_trust(
         LEDGER(.coarse_rows = 3), "ok",
-        " Coarse: there were more statistics than the memory for them takes, so that percentiles may be off by more\n"
-        "   than 1.1 %. Counts, sums, means and extremes are exact.\n\n");
+        " Coarse: there were more statistics than the memory for them takes, so that percentiles may be off by more than "
+        "1.1 %.\n"
+        "   Counts, sums, means and extremes are exact.\n\n");
     expect_trust(
         LEDGER(.unwritten_rows = 2), "lossy",
         " Lossy: 2 rows not written.\n"
@@ -315,9 +341,9 @@ static void test_trust(void **state) {
     expect_trust(
         LEDGER(.requests_expired = 1), "lossy",
         " Lossy: 1 expired.\n"
-        " 1 request had no end in time. Where requests take so long, raise the collector's\n"
-        "   --request-timeout. Else nothing tells the end: kprof:clear_token() is not called, say, or the\n"
-        "   entry is a function that loops.\n\n");
+        " 1 request had no end in time:\n"
+        "   where requests take so long, raise the collector's --request-timeout; else nothing tells the end:\n"
+        "   kprof:clear_token() is not called, say, or the entry is a function that loops.\n\n");
     expect_trust(LEDGER(.orphan_returns = 2), "lossy", " Lossy: 2 orphan returns.\n\n");
     expect_trust(LEDGER(.unwound_frames = 1), "lossy", " Lossy: 1 call without its return.\n\n");
     expect_trust(LEDGER(.decode_errors = 1), "lossy", " Lossy: 1 decode error.\n\n");
@@ -330,22 +356,23 @@ static void test_trust(void **state) {
         LEDGER(.requests_incomplete = 12, .lost_tokens = 12, .incomplete_token = 12), "lossy",
         " Lossy: 12 of 4000 requests incomplete.\n"
         " Incomplete: 12 lost their token.\n"
-        " 12 requests lost the token on the way, waiting for a connection pool, a lock or an answer that\n"
-        "   was worked out for another one, or in rpc:call and erpc:call to other nodes. Keep\n"
-        "   kprof:get_current_label() before such a call, and give it to kprof:set_current_label/1 after "
+        " 12 requests lost the token on the way, waiting for a connection pool, a lock or an answer that was "
+        "worked out for\n"
+        "   another one, or in rpc:call and erpc:call to other nodes:\n"
+        "   keep kprof:get_current_label() before such a call, and give it to kprof:set_current_label/1 after "
         "it.\n\n");
     expect_trust(
         LEDGER(.requests_incomplete = 12, .incomplete_cause = 12), "unclear",
         " Unclear: 12 of 4000 requests incomplete.\n"
         " Incomplete: 12 as a call may be another's.\n"
-        " 12 requests waited for what another one gave back (a pool's connection, a lock, a cache's\n"
-        "   answer), and whose the next calls were cannot be told: a tier around the function that waits "
-        "tells it.\n\n");
+        " 12 requests waited for what another one gave back (a pool's connection, a lock, a cache's answer), and "
+        "whose the next\n"
+        "   calls were cannot be told: a tier around the function that waits tells it.\n\n");
     expect_trust(LEDGER(.reloads = 2), "ok",
-                 " Code was reloaded 2 times; requests that were open then are incomplete.\n\n");
+                 " Code was reloaded 2 times. Requests that were open then are incomplete.\n\n");
     expect_trust(LEDGER(.reloads = 1, .untraced_ms = 340), "ok",
-                 " Code was reloaded 1 time, functions were not traced for 340 ms in all;\n"
-                 "   requests that were open then are incomplete.\n\n");
+                 " Code was reloaded 1 time, functions were not traced for 340 ms in all. "
+                 "Requests that were open then are incomplete.\n\n");
     expect_trust(
         LEDGER(.untraced_ms = 340), "ok",
         " Trace flags were taken off by others: functions were not traced for 340 ms in all.\n\n");
@@ -364,9 +391,9 @@ static void test_trust(void **state) {
         " Incomplete: 39 as messages were lost, 1 while a function was not traced.\n"
         " Biased: 45 of 4033 requests are missing, long ones more often than short ones.\n"
         "   The true means and percentiles are higher than those below.\n"
-        " 5 requests had no end in time. Where requests take so long, raise the collector's\n"
-        "   --request-timeout. Else nothing tells the end: kprof:clear_token() is not called, say, or the\n"
-        "   entry is a function that loops.\n\n");
+        " 5 requests had no end in time:\n"
+        "   where requests take so long, raise the collector's --request-timeout; else nothing tells the end:\n"
+        "   kprof:clear_token() is not called, say, or the entry is a function that loops.\n\n");
 #undef LEDGER
     struct ledger_row all;
     memset(&all, 0xff, sizeof all); // numbers of any size
@@ -419,6 +446,11 @@ static void test_stale_calls(void **state) {
     assert_int_equal(report("--json"), 0);
     expect_json("$.stale_tiers[0]", "{\"tier\":\"db\",\"calls\":410,\"stale_calls\":400}");
     expect_json("$.ledger.verdict", "unclear");
+    expect_json("$.findings[0].kind", "stale");
+    expect_json("$.findings[0].level", "warning");
+    expect_json("$.findings[0].text", "485 of 7008 calls came when their request was over");
+    expect_json("$.findings[0].counts[1]",
+                "{\"name\":\"http\",\"count\":85,\"of\":6598,\"text\":\"85 of 6598\"}");
     assert_int_equal(report("--cost"), 0);
     expect_part(" Unclear: 485 of 7008 calls came when ");
 }
@@ -546,6 +578,34 @@ static void test_json_of_all_there_is(void **state) {
     fixture_expect("SELECT verdict FROM ledger WHERE resolution_s = 10", "lossy");
 }
 
+// What stands above the table, as data: why, since when, how many, what to do.
+static void test_json_of_findings(void **state) {
+    (void)state;
+    fill();
+    assert_int_equal(report("--json"), 0);
+    expect_json("$.findings", "[]");
+    lose();
+    assert_int_equal(report("--json"), 0);
+    expect_json("$.findings[#-1].kind", "expired");
+    expect_json("$.findings[0].kind", "paused");
+    expect_json("$.findings[0].level", "problem");
+    expect_json("$.findings[0].since", "2025-11-20T12:00:10Z"); // the ten seconds before were whole
+    expect_json("$.findings[0].title", "Paused");
+    expect_json("$.findings[0].counts[0]", "{\"name\":\"paused_ms\",\"count\":1500,\"of\":null,"
+                                           "\"text\":\"tracing was off for 1.5 s as asked for\"}");
+    expect_json("$.findings[0].counts[1]", "{\"name\":\"requests_incomplete\",\"count\":3,\"of\":8,"
+                                           "\"text\":\"3 of 8 requests incomplete\"}");
+    expect_json("$.findings[1].kind", "biased");
+    expect_json("$.findings[1].meaning",
+                "The true means and percentiles are higher than those below.");
+    expect_json(
+        "$.findings[2]",
+        "{\"kind\":\"dropped\",\"level\":\"problem\",\"since\":\"2025-11-20T12:00:10Z\","
+        "\"title\":null,\"text\":\"Messages are dropped when the collector, or the way to it, is "
+        "too slow, or a connection breaks\",\"counts\":[],\"meaning\":null,"
+        "\"advice\":\"its log tells\"}");
+}
+
 // -- the command line -----------------------------------------------------------------------------
 
 static void test_command_line(void **state) {
@@ -601,6 +661,7 @@ int main(void) {
         REPORT_TEST(test_details_that_are_there),
         REPORT_TEST(test_wait),
         REPORT_TEST(test_what_was_lost),
+        cmocka_unit_test(test_findings_of_everything),
         cmocka_unit_test(test_unmarked),
         cmocka_unit_test(test_trust),
         REPORT_TEST(test_stale_calls),
@@ -611,6 +672,7 @@ int main(void) {
         REPORT_TEST(test_control_characters_stay_inside),
         REPORT_TEST(test_json),
         REPORT_TEST(test_json_of_all_there_is),
+        REPORT_TEST(test_json_of_findings),
         REPORT_TEST(test_command_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

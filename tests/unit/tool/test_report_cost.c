@@ -329,7 +329,7 @@ static void test_command(void **state) {
     fill();
     assert_int_equal(tool_ask("report", "--cost"), 0);
     expect_part(
-        " Code was reloaded 1 time; requests that were open then are incomplete.\n\n tier  ");
+        " Code was reloaded 1 time. Requests that were open then are incomplete.\n\n tier  ");
     expect_part(
         "\n db                       20    20 KB         2.0 KB           80 %       61 µs           "
         "  6.1 µs         "
