@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "net/connection.h"
+
 #include <event2/buffer.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/log.h"
-#include "internal.h"
+#include "net/strangers.h"
 
 // -- closing --------------------------------------------------------------------------------------
 
 void connection_free(struct connection *c) {
-    struct server *s = c->server;
+    struct connections *all = c->all;
     if (c->previous) {
         c->previous->next = c->next;
     } else {
-        s->connections = c->next;
+        all->newest = c->next;
     }
     if (c->next) {
         c->next->previous = c->previous;
     }
-    s->count--;
-    s->large -= c->large;
+    all->count--;
+    all->large -= c->large;
     if (c->first) {
         evutil_closesocket(event_get_fd(c->first));
         event_free(c->first);
@@ -34,17 +35,7 @@ void connection_free(struct connection *c) {
 }
 
 void connection_close(struct connection *c) {
-    switch (c->state) {
-    case STATE_HELLO:
-        connection_free(c);
-        break;
-    case STATE_CONTROL:
-        session_close(c->session);
-        break;
-    case STATE_DATA:
-        session_end_data(c->session);
-        break;
-    }
+    c->owner->close(c);
 }
 
 void connection_refuse(struct connection *c, const char *why) {
@@ -57,7 +48,7 @@ void connection_bye(struct connection *c, const char *reason) {
     struct control_writer w = control_begin(&b, CONTROL_BYE, 1);
     control_text(&w, FIELD_REASON, slice_text(reason));
     if (control_end(&w) && (!c->bev || evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)) {
-        if (c->bev && c->server->tls) {
+        if (c->bev && c->all->tls) {
             tls_write_now(c->bev, b.data, b.len);
         } else {
             (void)!send(c->bev ? bufferevent_getfd(c->bev) : event_get_fd(c->first), b.data, b.len,
@@ -72,15 +63,14 @@ void connection_bye(struct connection *c, const char *reason) {
 // A message is on its way. Returns false when it is a large one too many, and the connection is
 // closed.
 static bool expect_large(struct connection *c, size_t whole) {
-    struct server *s = c->server;
     if (c->state != STATE_CONTROL || c->large || whole <= LIMIT_CONTROL_SMALL + CONTROL_HEADER) {
         return true;
     }
-    if (s->large == LIMIT_CONTROL_LARGE) {
+    if (c->all->large == LIMIT_CONTROL_LARGE) {
         connection_refuse(c, "too many large messages at a time");
         return false;
     }
-    s->large++;
+    c->all->large++;
     c->large = true;
     bufferevent_setwatermark(c->bev, EV_READ, 0, LIMIT_CONTROL_BYTES + CONTROL_HEADER);
     return true;
@@ -89,7 +79,7 @@ static bool expect_large(struct connection *c, size_t whole) {
 static void large_over(struct connection *c) {
     if (c->large) {
         c->large = false;
-        c->server->large--;
+        c->all->large--;
         bufferevent_setwatermark(c->bev, EV_READ, 0, LIMIT_CONTROL_SMALL + CONTROL_HEADER);
     }
 }
@@ -128,15 +118,7 @@ static bool read_messages(struct connection *c) {
                                      : "a damaged control message");
             return false;
         }
-        struct control_map root = control_root(message);
-        bool open = true;
-        if (c->state == STATE_HELLO) {
-            open = newcomer_message(c, frame, root);
-        } else {
-            struct slice type = {0};
-            control_get_text(root, FIELD_TYPE, &type);
-            c->session->events->message(c->session->user, type, root);
-        }
+        bool open = c->owner->message(c, frame, control_root(message));
         control_free(message);
         if (!open) {
             return false;
@@ -156,54 +138,36 @@ static void on_read(struct bufferevent *bev, void *context) {
         return;
     }
     if (c->state == STATE_DATA) {
-        session_read(c->session);
-    }
-}
-
-// A newcomer's connection has ended.
-static void left(struct connection *c, short what) {
-    const char *tls = c->server->tls && (what & BEV_EVENT_ERROR) ? tls_error(c->bev) : NULL;
-    char why[128];
-    if (tls) {
-        snprintf(why, sizeof why, "TLS: %s", tls);
-        connection_refuse(c, why);
-    } else if (evbuffer_get_length(bufferevent_get_input(c->bev)) > 0) {
-        connection_refuse(c, "closed in the middle of its first message");
-    } else {
-        connection_close(c);
+        c->owner->bytes(c);
     }
 }
 
 static void on_event(struct bufferevent *bev, short what, void *context) {
     (void)bev;
     struct connection *c = context;
-    if (what & BEV_EVENT_CONNECTED) {
-        return; // TLS is agreed on
+    if (!(what & BEV_EVENT_CONNECTED)) { // else TLS is agreed on
+        c->owner->ended(c, what);
     }
-    if (c->state == STATE_HELLO) {
-        left(c, what);
-        return;
-    }
-    if (c->state == STATE_CONTROL && (what & BEV_EVENT_TIMEOUT)) {
-        log_warning("%s at %s has been silent for %d s",
-                    session_is_tool(c->session) ? "tool" : "shim", c->peer, SILENCE_SECONDS);
-    }
-    connection_close(c);
 }
 
 // -- beginning ------------------------------------------------------------------------------------
 
-struct connection *connection_new(struct server *s) {
+struct connection *connection_new(struct connections *all, const struct connection_owner *owner,
+                                  void *owned_by) {
     struct connection *c = calloc(1, sizeof *c);
     if (!c) {
         return NULL;
     }
-    *c = (struct connection){.server = s, .next = s->connections, .since = clock_monotonic()};
+    *c = (struct connection){.all = all,
+                             .next = all->newest,
+                             .owner = owner,
+                             .owned_by = owned_by,
+                             .since = clock_monotonic()};
     if (c->next) {
         c->next->previous = c;
     }
-    s->connections = c;
-    s->count++;
+    all->newest = c;
+    all->count++;
     return c;
 }
 
@@ -216,4 +180,13 @@ bool connection_talk(struct connection *c, struct bufferevent *bev) {
     bufferevent_setwatermark(bev, EV_READ, 0, LIMIT_HELLO_BYTES);
     bufferevent_enable(bev, EV_READ | EV_WRITE);
     return true;
+}
+
+void connection_give(struct connection *c, enum state state, const struct connection_owner *owner,
+                     void *owned_by) {
+    c->state = state;
+    c->owner = owner;
+    c->owned_by = owned_by;
+    free(c->auth);
+    c->auth = NULL;
 }

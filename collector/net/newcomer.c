@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "net/newcomer.h"
+
 #include <arpa/inet.h>
+#include <event2/buffer.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -9,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "internal.h"
+#include "net/strangers.h"
 
 static bool turn_away(struct connection *c, const char *told, const char *why) {
     connection_bye(c, told);
@@ -51,9 +54,10 @@ static uint64_t address_of(const struct sockaddr *address) {
 
 // How many newcomers are from an address, and the oldest of them: of those who have said nothing
 // yet, if there are such.
-static uint32_t newcomers_of(const struct server *s, uint64_t address, struct connection **oldest) {
+static uint32_t newcomers_of(const struct connections *all, uint64_t address,
+                             struct connection **oldest) {
     uint32_t count = 0;
-    for (struct connection *c = s->connections; c; c = c->next) { // newest first
+    for (struct connection *c = all->newest; c; c = c->next) {
         if (c->state == STATE_HELLO && c->address == address &&
             (count++ == 0 || !c->auth || (*oldest)->auth)) {
             *oldest = c;
@@ -63,11 +67,11 @@ static uint32_t newcomers_of(const struct server *s, uint64_t address, struct co
 }
 
 // The oldest newcomer of the address that has the most of them; NULL when there is none.
-static struct connection *crowding(const struct server *s) {
+static struct connection *crowding(const struct connections *all) {
     struct connection *oldest = NULL, *of = NULL;
     uint32_t most = 0;
-    for (struct connection *c = s->connections; c; c = c->next) {
-        uint32_t count = c->state == STATE_HELLO ? newcomers_of(s, c->address, &of) : 0;
+    for (struct connection *c = all->newest; c; c = c->next) {
+        uint32_t count = c->state == STATE_HELLO ? newcomers_of(all, c->address, &of) : 0;
         if (count > most) {
             most = count;
             oldest = of;
@@ -76,41 +80,42 @@ static struct connection *crowding(const struct server *s) {
     return oldest;
 }
 
-void newcomer_drop(struct server *s) {
-    struct connection *oldest = crowding(s);
+void newcomer_drop(struct newcomers *n) {
+    struct connection *oldest = crowding(n->connections);
     if (oldest) {
         connection_refuse(oldest, "too many newcomers");
     }
 }
 
-// Has a newcomer go when there are too many. Who floods the port crowds out its own kind, not who
-// comes from elsewhere.
-static void make_room(struct server *s, uint64_t address) {
+// Has a newcomer go when there are too many: of a flood from one address one of its own, not one
+// from elsewhere.
+static void make_room(struct newcomers *n, uint64_t address) {
+    const struct connections *all = n->connections;
     struct connection *oldest = NULL;
-    uint32_t all = 0;
-    for (struct connection *c = s->connections; c; c = c->next) {
-        all += c->state == STATE_HELLO;
+    uint32_t count = 0;
+    for (struct connection *c = all->newest; c; c = c->next) {
+        count += c->state == STATE_HELLO;
     }
-    if (newcomers_of(s, address, &oldest) >= LIMIT_NEWCOMERS_PER_ADDRESS) {
+    if (newcomers_of(all, address, &oldest) >= LIMIT_NEWCOMERS_PER_ADDRESS) {
         connection_refuse(oldest, "too many newcomers from its address");
-    } else if (all >= LIMIT_NEWCOMERS || s->count >= s->most) {
-        newcomer_drop(s);
+    } else if (count >= LIMIT_NEWCOMERS || all->count >= all->most) {
+        newcomer_drop(n);
     }
 }
 
 // Counts a handshake. False when its address has begun too many in this second.
-static bool may_begin(struct server *s, uint64_t address) {
+static bool may_begin(struct newcomers *n, uint64_t address) {
     uint32_t i = 0;
-    while (i < s->handshake_addresses && s->handshakes[i].address != address) {
+    while (i < n->handshake_addresses && n->handshakes[i].address != address) {
         i++;
     }
     if (i == LIMIT_HANDSHAKE_ADDRESSES) {
         return true;
     }
-    if (i == s->handshake_addresses) {
-        s->handshakes[s->handshake_addresses++] = (struct handshakes){.address = address};
+    if (i == n->handshake_addresses) {
+        n->handshakes[n->handshake_addresses++] = (struct handshakes){.address = address};
     }
-    return s->handshakes[i].count++ < LIMIT_HANDSHAKES_PER_ADDRESS;
+    return n->handshakes[i].count++ < LIMIT_HANDSHAKES_PER_ADDRESS;
 }
 
 // The first byte is there, on a port of TLS. Only now, and only if it is one of TLS, there is
@@ -123,12 +128,12 @@ static void on_first(evutil_socket_t fd, short what, void *context) {
     if (got <= 0) {
         connection_close(c);
     } else if (first[0] == 0x16) { // a record of TLS with a handshake in it
-        if (!may_begin(c->server, c->address)) {
+        if (!may_begin(c->owned_by, c->address)) {
             return; // the sweep goes on with it
         }
         event_free(c->first);
         c->first = NULL;
-        if (!connection_talk(c, tls_accept(c->server->tls, c->server->base, fd))) {
+        if (!connection_talk(c, tls_accept(c->all->tls, c->all->base, fd))) {
             evutil_closesocket(fd);
             connection_refuse(c, "out of memory");
         }
@@ -144,50 +149,12 @@ static void on_first(evutil_socket_t fd, short what, void *context) {
 }
 
 static bool wait_first(struct connection *c, evutil_socket_t fd) {
-    c->first = event_new(c->server->base, fd, EV_READ, on_first, c);
+    c->first = event_new(c->all->base, fd, EV_READ, on_first, c);
     if (c->first && event_add(c->first, NULL) != 0) {
         event_free(c->first);
         c->first = NULL;
     }
     return c->first != NULL;
-}
-
-void newcomer_accept(struct server *s, evutil_socket_t fd, const struct sockaddr *address) {
-    char peer[PEER_BYTES];
-    peer_name(address, peer);
-    make_room(s, address_of(address));
-    if (s->count >= s->most) {
-        strangers_log(peer, "too many connections");
-        evutil_closesocket(fd);
-        return;
-    }
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    struct connection *c = connection_new(s);
-    if (!c) {
-        evutil_closesocket(fd);
-        strangers_log(peer, "out of memory");
-        return;
-    }
-    c->address = address_of(address);
-    memcpy(c->peer, peer, sizeof peer);
-    if (!(s->tls
-              ? wait_first(c, fd)
-              : connection_talk(c, bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE)))) {
-        evutil_closesocket(fd);
-        connection_refuse(c, "out of memory");
-    }
-}
-
-void newcomer_sweep(struct server *s) {
-    int64_t since = clock_monotonic() - LIMIT_HELLO_SECONDS * 1000000000LL;
-    for (struct connection *c = s->connections, *next; c; c = next) {
-        next = c->next;
-        if (c->state == STATE_HELLO && c->since <= since) {
-            connection_refuse(c, "no whole message in time");
-        } else if (c->first && !event_pending(c->first, EV_READ, NULL)) {
-            event_add(c->first, NULL);
-        }
-    }
 }
 
 // -- the handshake --------------------------------------------------------------------------------
@@ -198,7 +165,7 @@ static const char *challenge(struct connection *c, struct slice frame, struct bu
     if (!c->auth || getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) {
         return "out of memory";
     }
-    c->auth->tls = c->server->tls != NULL;
+    c->auth->tls = c->all->tls != NULL;
     if (c->auth->tls && !tls_certificate(c->bev, c->auth->certificate)) {
         return "no certificate";
     }
@@ -206,11 +173,11 @@ static const char *challenge(struct connection *c, struct slice frame, struct bu
 }
 
 static const char *check(struct connection *c, struct slice frame, struct buffer *out) {
-    struct server *s = c->server;
+    const struct newcomers *n = c->owned_by;
     if (strcmp(c->auth->role, CONTROL_ROLE_DATA) != 0) {
-        return auth_check(c->auth, secret_slice(&s->secret), frame, out);
+        return auth_check(c->auth, secret_slice(&n->sessions->secret), frame, out);
     }
-    struct session *of = session_find(s, c->auth->session);
+    struct session *of = session_find(n->sessions, c->auth->session);
     return of ? auth_check(c->auth, slice_of(of->auth_key, AUTH_KEY_BYTES), frame, out)
               : "a data connection without a session";
 }
@@ -240,18 +207,20 @@ static bool hello(struct connection *c, struct control_map message) {
         connection_refuse(c, "a hello of another role than it proved");
         return false;
     }
+    struct sessions *sessions = ((struct newcomers *)c->owned_by)->sessions;
     if (slice_is(role, CONTROL_ROLE_DATA)) {
-        return session_hello_data(c, message);
+        return session_hello_data(sessions, c, message);
     }
     if (slice_is(role, CONTROL_ROLE_TOOL)) {
-        return session_hello_tool(c, message);
+        return session_hello_tool(sessions, c, message);
     }
-    return session_hello(c, message);
+    return session_hello(sessions, c, message);
 }
 
-bool newcomer_message(struct connection *c, struct slice frame, struct control_map message) {
+static bool newcomer_message(struct connection *c, struct slice frame, struct control_map message) {
+    const struct newcomers *n = c->owned_by;
     struct slice type = {0};
-    bool proven = c->auth && c->auth->count == 4, demanded = c->server->secret.len > 0;
+    bool proven = c->auth && c->auth->count == 4, demanded = n->sessions->secret.len > 0;
     control_get_text(message, FIELD_TYPE, &type);
     if (demanded && !proven && !slice_is(type, CONTROL_HELLO)) {
         return handshake(c, frame);
@@ -273,4 +242,62 @@ bool newcomer_message(struct connection *c, struct slice frame, struct control_m
         return false;
     }
     return hello(c, message);
+}
+
+static void newcomer_ended(struct connection *c, short what) {
+    const char *tls = c->all->tls && (what & BEV_EVENT_ERROR) ? tls_error(c->bev) : NULL;
+    char why[128];
+    if (tls) {
+        snprintf(why, sizeof why, "TLS: %s", tls);
+        connection_refuse(c, why);
+    } else if (evbuffer_get_length(bufferevent_get_input(c->bev)) > 0) {
+        connection_refuse(c, "closed in the middle of its first message");
+    } else {
+        connection_close(c);
+    }
+}
+
+static const struct connection_owner newcomer = {
+    .message = newcomer_message, .ended = newcomer_ended, .close = connection_free};
+
+// -- coming ---------------------------------------------------------------------------------------
+
+void newcomer_accept(struct newcomers *n, evutil_socket_t fd, const struct sockaddr *address) {
+    struct connections *all = n->connections;
+    char peer[PEER_BYTES];
+    peer_name(address, peer);
+    make_room(n, address_of(address));
+    if (all->count >= all->most) {
+        strangers_log(peer, "too many connections");
+        evutil_closesocket(fd);
+        return;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    struct connection *c = connection_new(all, &newcomer, n);
+    if (!c) {
+        evutil_closesocket(fd);
+        strangers_log(peer, "out of memory");
+        return;
+    }
+    c->address = address_of(address);
+    memcpy(c->peer, peer, sizeof peer);
+    if (!(all->tls
+              ? wait_first(c, fd)
+              : connection_talk(c, bufferevent_socket_new(all->base, fd, BEV_OPT_CLOSE_ON_FREE)))) {
+        evutil_closesocket(fd);
+        connection_refuse(c, "out of memory");
+    }
+}
+
+void newcomer_sweep(struct newcomers *n) {
+    int64_t since = clock_monotonic() - LIMIT_HELLO_SECONDS * 1000000000LL;
+    n->handshake_addresses = 0;
+    for (struct connection *c = n->connections->newest, *next; c; c = next) {
+        next = c->next;
+        if (c->state == STATE_HELLO && c->since <= since) {
+            connection_refuse(c, "no whole message in time");
+        } else if (c->first && !event_pending(c->first, EV_READ, NULL)) {
+            event_add(c->first, NULL);
+        }
+    }
 }

@@ -10,13 +10,14 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "internal.h"
+#include "net/internal.h"
+#include "net/strangers.h"
 
 void server_ping(struct server *server) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, CONTROL_PING, 0);
     if (control_end(&w)) {
-        for (struct session *s = server->sessions; s; s = s->next) {
+        for (struct session *s = server->sessions.newest; s; s = s->next) {
             session_send(s, &b);
         }
     }
@@ -27,7 +28,8 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
                       int len, void *context) {
     (void)listener;
     (void)len;
-    newcomer_accept(context, fd, address);
+    struct server *s = context;
+    newcomer_accept(&s->newcomers, fd, address);
 }
 
 // Out of file descriptors, for one. The listener would report it in a loop: it rests for up to a
@@ -35,7 +37,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 static void on_accept_error(struct evconnlistener *listener, void *context) {
     struct server *s = context;
     strangers_log("a new peer", evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
-    newcomer_drop(s);
+    newcomer_drop(&s->newcomers);
     s->deaf = evconnlistener_disable(listener) == 0;
 }
 
@@ -67,7 +69,7 @@ static void server_drop(struct server *s) {
     if (s->second) {
         event_free(s->second);
     }
-    secret_clear(&s->secret);
+    secret_clear(&s->sessions.secret);
     free(s);
 }
 
@@ -75,18 +77,17 @@ static void on_second(evutil_socket_t fd, short what, void *context) {
     (void)fd;
     (void)what;
     struct server *s = context;
-    s->handshake_addresses = 0;
-    newcomer_sweep(s);
+    newcomer_sweep(&s->newcomers);
     if (s->deaf) {
         s->deaf = evconnlistener_enable(s->listener) != 0;
     }
 }
 
 void server_set_keys(struct server *s, const struct secret *secret, const struct tls *tls) {
-    s->tls = tls;
-    secret_clear(&s->secret);
+    s->connections.tls = tls;
+    secret_clear(&s->sessions.secret);
     if (secret) {
-        s->secret = *secret;
+        s->sessions.secret = *secret;
     }
 }
 
@@ -98,9 +99,10 @@ static struct server *server_make(struct event_base *base, const struct server_o
         *why = "out of memory";
         return NULL;
     }
-    s->base = base;
-    s->events = *events;
-    s->most = most_connections();
+    s->connections = (struct connections){.base = base, .most = most_connections()};
+    s->sessions.shims = *events;
+    s->newcomers.connections = &s->connections;
+    s->newcomers.sessions = &s->sessions;
     server_set_keys(s, options->secret, options->tls);
     s->second = event_new(base, -1, EV_PERSIST, on_second, s);
     if (!s->second || event_add(s->second, &(struct timeval){1, 0}) != 0) {
@@ -161,7 +163,7 @@ struct server *server_new_on(struct event_base *base, int fd, const struct serve
 }
 
 void server_take_tools(struct server *s, const struct server_events *events) {
-    s->tool_events = *events;
+    s->sessions.tools = *events;
 }
 
 void server_free(struct server *s) {
@@ -171,12 +173,12 @@ void server_free(struct server *s) {
     evconnlistener_free(s->listener);
     // The analyzer does not see that the head of a list has nothing before it, and that what is
     // freed is no longer in it. NOLINTBEGIN(clang-analyzer-unix.Malloc)
-    while (s->sessions) {
-        connection_bye(s->sessions->control, "the collector is shutting down");
-        session_close(s->sessions);
+    while (s->sessions.newest) {
+        connection_bye(s->sessions.newest->control, "the collector is shutting down");
+        session_close(s->sessions.newest);
     }
-    while (s->connections) {
-        connection_free(s->connections); // the others went with their sessions
+    while (s->connections.newest) {
+        connection_free(s->connections.newest); // the others went with their sessions
     }
     // NOLINTEND(clang-analyzer-unix.Malloc)
     server_drop(s);

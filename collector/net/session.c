@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "net/session.h"
+
 #include <event2/buffer.h>
 #include <openssl/crypto.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
 #include "base/limits.h"
-#include "internal.h"
+#include "base/log.h"
+#include "net/sessions.h"
+#include "net/strangers.h"
 
 enum {
-    READ_BYTES = 256 * 1024 // of a data connection in one go
+    READ_BYTES = 256 * 1024, // of a data connection in one go
+    // without a word from a shim, which sends its clock every second, or a tool, which answers
+    // pings
+    SILENCE_SECONDS = 15
 };
 
-void session_end_data(struct session *s) {
+// Ends the data connection of a session, if there is one.
+static void end_data(struct session *s) {
     struct connection *data = s->data;
     if (data) {
         s->data = NULL;
@@ -21,17 +29,17 @@ void session_end_data(struct session *s) {
 }
 
 void session_close(struct session *s) {
-    struct server *server = s->server;
-    session_end_data(s);
+    struct sessions *all = s->all;
+    end_data(s);
     if (s->previous) {
         s->previous->next = s->next;
     } else {
-        server->sessions = s->next;
+        all->newest = s->next;
     }
     if (s->next) {
         s->next->previous = s->previous;
     }
-    server->tools -= session_is_tool(s);
+    all->tool_count -= session_is_tool(s);
     connection_free(s->control);
     s->control = NULL; // what the end of its stream has to be told finds nobody
     s->events->closed(s->user);
@@ -39,7 +47,7 @@ void session_close(struct session *s) {
 }
 
 bool session_is_tool(const struct session *s) {
-    return s->events == &s->server->tool_events;
+    return s->events == &s->all->tools;
 }
 
 void session_dismiss(struct session *s, const char *reason) {
@@ -56,7 +64,7 @@ static size_t waiting(const struct session *s) {
 static bool may_wait(const struct session *s, size_t len) {
     size_t all = 0;
     if (len > LIMIT_SURE_BYTES) {
-        for (const struct session *other = s->server->sessions; other; other = other->next) {
+        for (const struct session *other = s->all->newest; other; other = other->next) {
             all += other != s && waiting(other) > LIMIT_SURE_BYTES ? waiting(other) : 0;
         }
     }
@@ -74,6 +82,62 @@ bool session_send(struct session *s, const struct buffer *messages) {
     return bufferevent_write(s->control->bev, messages->data, messages->len) == 0;
 }
 
+// -- what its connections tell --------------------------------------------------------------------
+
+static bool control_message(struct connection *c, struct slice frame, struct control_map message) {
+    (void)frame;
+    struct session *s = c->owned_by;
+    struct slice type = {0};
+    control_get_text(message, FIELD_TYPE, &type);
+    s->events->message(s->user, type, message);
+    return true;
+}
+
+static void control_close(struct connection *c) {
+    session_close(c->owned_by);
+}
+
+static void control_ended(struct connection *c, short what) {
+    if (what & BEV_EVENT_TIMEOUT) {
+        log_warning("%s at %s has been silent for %d s",
+                    session_is_tool(c->owned_by) ? "tool" : "shim", c->peer, SILENCE_SECONDS);
+    }
+    session_close(c->owned_by);
+}
+
+static const struct connection_owner control_owner = {
+    .message = control_message, .ended = control_ended, .close = control_close};
+
+// Hands on what the data connection, which is there, has brought, once that may be read.
+static void read_data(struct session *s) {
+    struct connection *c = s->data;
+    struct evbuffer *input = bufferevent_get_input(c->bev);
+    struct evbuffer_iovec extent;
+    while (s->ready && evbuffer_peek(input, -1, NULL, &extent, 1) > 0 && extent.iov_len > 0) {
+        if (!s->events->data(s->user, slice_of(extent.iov_base, extent.iov_len))) {
+            connection_refuse(c, "the trace stream is damaged");
+            return;
+        }
+        evbuffer_drain(input, extent.iov_len);
+    }
+}
+
+static void data_bytes(struct connection *c) {
+    read_data(c->owned_by);
+}
+
+static void data_close(struct connection *c) {
+    end_data(c->owned_by);
+}
+
+static void data_ended(struct connection *c, short what) {
+    (void)what;
+    end_data(c->owned_by);
+}
+
+static const struct connection_owner data_owner = {
+    .bytes = data_bytes, .ended = data_ended, .close = data_close};
+
 // -- hello ----------------------------------------------------------------------------------------
 
 static bool welcome(struct session *s) {
@@ -87,47 +151,38 @@ static bool welcome(struct session *s) {
     return sent;
 }
 
-struct session *session_find(struct server *server, int64_t id) {
-    struct session *s = server->sessions;
+struct session *session_find(const struct sessions *all, int64_t id) {
+    struct session *s = all->newest;
     while (s && s->id != id) {
         s = s->next;
     }
     return s;
 }
 
-// The connection has said who it is: what proved it is needed no more.
-static void leave_hello(struct connection *c, enum state state) {
-    c->state = state;
-    free(c->auth);
-    c->auth = NULL;
-}
-
 // Makes a session of a connection's first message, for who gets `events`.
-static bool begin(struct connection *c, struct control_map hello,
+static bool begin(struct sessions *all, struct connection *c, struct control_map hello,
                   const struct server_events *events) {
-    struct server *server = c->server;
     const char *why = "out of memory";
     struct session *s = calloc(1, sizeof *s);
     if (!s || getrandom(s->key, KEY_BYTES, 0) != KEY_BYTES ||
-        (c->auth && !auth_session_key(c->auth, secret_slice(&server->secret), s->auth_key))) {
+        (c->auth && !auth_session_key(c->auth, secret_slice(&all->secret), s->auth_key))) {
         goto err0;
     }
-    s->server = server;
+    s->all = all;
     s->events = events;
-    s->control = c;
-    s->id = ++server->next_session;
-    c->session = s; // session_peer works from here on
+    s->control = c; // session_peer works from here on
+    s->id = ++all->last_id;
     s->user = events->hello(events->context, s, hello, &why);
     if (!s->user) {
         goto err0;
     }
-    s->next = server->sessions;
+    s->next = all->newest;
     if (s->next) {
         s->next->previous = s;
     }
-    server->sessions = s;
-    server->tools += session_is_tool(s);
-    leave_hello(c, STATE_CONTROL);
+    all->newest = s;
+    all->tool_count += session_is_tool(s);
+    connection_give(c, STATE_CONTROL, &control_owner, s);
     bufferevent_setwatermark(c->bev, EV_READ, 0, LIMIT_CONTROL_SMALL + CONTROL_HEADER);
     bufferevent_set_timeouts(c->bev, &(struct timeval){SILENCE_SECONDS, 0},
                              &(struct timeval){SILENCE_SECONDS, 0});
@@ -138,47 +193,44 @@ static bool begin(struct connection *c, struct control_map hello,
     return true;
 err0:
     free(s);
-    c->session = NULL;
     connection_bye(c, why);
     strangers_log(c->peer, why);
     connection_free(c);
     return false;
 }
 
-bool session_hello(struct connection *c, struct control_map hello) {
-    return begin(c, hello, &c->server->events);
+bool session_hello(struct sessions *all, struct connection *c, struct control_map hello) {
+    return begin(all, c, hello, &all->shims);
 }
 
-bool session_hello_tool(struct connection *c, struct control_map hello) {
-    struct server *server = c->server;
-    if (!server->tool_events.hello || server->tools >= LIMIT_TOOLS) {
-        connection_bye(c, server->tool_events.hello ? "too many tools are connected"
-                                                    : "no tools are taken here");
+bool session_hello_tool(struct sessions *all, struct connection *c, struct control_map hello) {
+    if (!all->tools.hello || all->tool_count >= LIMIT_TOOLS) {
+        connection_bye(c, all->tools.hello ? "too many tools are connected"
+                                           : "no tools are taken here");
         connection_refuse(c, "one tool too many");
         return false;
     }
-    return begin(c, hello, &server->tool_events);
+    return begin(all, c, hello, &all->tools);
 }
 
-bool session_hello_data(struct connection *c, struct control_map hello) {
+bool session_hello_data(struct sessions *all, struct connection *c, struct control_map hello) {
     int64_t id = 0;
     struct slice key = {0};
     control_get_int(hello, FIELD_SESSION, &id);
     control_get_bytes(hello, FIELD_KEY, &key);
-    struct session *s = session_find(c->server, id);
+    struct session *s = session_find(all, id);
     if (!s || session_is_tool(s) || key.len != KEY_BYTES ||
         CRYPTO_memcmp(s->key, key.data, KEY_BYTES) != 0 || (c->auth && c->auth->session != id)) {
         connection_refuse(c, "a data connection without a session");
         return false;
     }
-    session_end_data(s); // the shim opened a new trace port
+    end_data(s); // the shim opened a new trace port
     if (!s->events->data_begin(s->user)) {
         connection_refuse(c, "no memory for its data connection");
         return false;
     }
     s->data = c;
-    c->session = s;
-    leave_hello(c, STATE_DATA);
+    connection_give(c, STATE_DATA, &data_owner, s);
     bufferevent_set_timeouts(c->bev, NULL, NULL);
     bufferevent_setwatermark(c->bev, EV_READ, 0, READ_BYTES);
     bufferevent_set_max_single_read(c->bev, READ_BYTES);
@@ -188,24 +240,11 @@ bool session_hello_data(struct connection *c, struct control_map hello) {
     return true;
 }
 
-void session_read(struct session *s) {
-    struct connection *c = s->data;
-    struct evbuffer *input = bufferevent_get_input(c->bev);
-    struct evbuffer_iovec extent;
-    while (s->ready && evbuffer_peek(input, -1, NULL, &extent, 1) > 0 && extent.iov_len > 0) {
-        if (!s->events->data(s->user, slice_of(extent.iov_base, extent.iov_len))) {
-            connection_refuse(c, "the trace stream is damaged");
-            return;
-        }
-        evbuffer_drain(input, extent.iov_len);
-    }
-}
-
 void session_ready(struct session *s) {
     s->ready = true;
     if (s->data) {
         bufferevent_enable(s->data->bev, EV_READ);
-        session_read(s);
+        read_data(s);
     }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "net/strangers.h"
+
 #include <string.h>
 
 #include "base/log.h"
-#include "internal.h"
 
 void strangers_log(const char *peer, const char *why) {
     log_warning("connection from %s refused: %s", peer, why);

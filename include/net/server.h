@@ -1,44 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The collector's listening side: takes connections, tells shims from strangers, joins a shim's two
-// connections into a session, and hands messages and trace bytes on. With a secret, every peer
-// first proves that it knows it, and is proven that we do (net/auth.h). The protocol's messages are
-// in codec/control.h. Everything runs on the thread of the event loop; nothing blocks. All that a
-// peer can do is capped (limits.h); whoever breaks the protocol is closed and logged, as far as the
-// log takes it (base/log.h).
+// connections into a session (net/session.h), and hands messages and trace bytes on. With a secret,
+// every peer first proves that it knows it, and is proven that we do (net/auth.h). The protocol's
+// messages are in codec/control.h. Everything runs on the thread of the event loop; nothing blocks.
+// All that a peer can do is capped (limits.h); whoever breaks the protocol is closed and logged, as
+// far as the log takes it (base/log.h).
 #pragma once
 
 #include <event2/event.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "codec/control.h"
 #include "net/secret.h"
+#include "net/session.h"
 #include "net/tls.h"
 
 struct server;
-// one shim: its control connection, and while it traces its data connection. Or one tool, which has
-// the first only
-struct session;
-
-// What happens, told to the layer above. `user` is what hello returned.
-struct server_events {
-    void *context;
-    // A shim, or a tool, introduces itself. Returns the user of the session, never NULL, or NULL
-    // with *refusal set to the reason, which the shim is told.
-    void *(*hello)(void *context, struct session *s, struct control_map hello,
-                   const char **refusal);
-    // A control message after the hello.
-    void (*message)(void *user, struct slice type, struct control_map message);
-    // Tools have none of the next three. The data connection is there; false refuses it. Bytes
-    // follow once session_ready was called.
-    bool (*data_begin)(void *user);
-    // Trace-port bytes. False when they are none: the data connection is closed.
-    bool (*data)(void *user, struct slice bytes);
-    void (*data_end)(void *user);
-    // The control connection is gone; the data connection has ended before. The session is no more:
-    // what is sent to it now is thrown away.
-    void (*closed)(void *user);
-};
 
 struct server_options {
     const char *address;         // IPv4 or IPv6
@@ -65,18 +42,3 @@ uint16_t server_port(const struct server *s);
 void server_set_keys(struct server *s, const struct secret *secret, const struct tls *tls);
 // Pings every shim and tool.
 void server_ping(struct server *s);
-
-// Where a shim connects from, "127.0.0.1:40312".
-const char *session_peer(const struct session *s);
-// Counts the sessions of a server, from 1.
-int64_t session_id(const struct session *s);
-// Ends a session and says why; its events data_end and closed are told. Not from within its own
-// events.
-void session_dismiss(struct session *s, const char *reason);
-// Whether it has a data connection.
-bool session_streams(const struct session *s);
-// The data connection may be read now: the tiers are known.
-void session_ready(struct session *s);
-// Sends a message that control_end accepted, or several. Returns false when it was left out since
-// more than LIMIT_OUTPUT_BYTES wait already.
-bool session_send(struct session *s, const struct buffer *messages);

@@ -60,35 +60,37 @@ static void pump(void) {
 static void check(void) {
     uint32_t connections = 0, newcomers = 0, controls = 0, datas = 0, sessions = 0, told = 0,
              streams = 0, of_tools = 0;
-    for (const struct connection *c = server->connections; c; c = c->next) {
+    for (const struct connection *c = server->connections.newest; c; c = c->next) {
         connections++;
         MUST(!c->next || c->next->previous == c);
         newcomers += c->state == STATE_HELLO;
         controls += c->state == STATE_CONTROL;
         datas += c->state == STATE_DATA;
-        MUST((c->state == STATE_HELLO) == (c->session == NULL));
+        MUST((c->state == STATE_HELLO) == (c->owned_by == &server->newcomers));
         MUST(c->state == STATE_HELLO || !c->auth);
-        MUST(c->state != STATE_CONTROL || c->session->control == c);
-        MUST(c->state != STATE_DATA || c->session->data == c);
+        MUST(c->state != STATE_CONTROL || ((const struct session *)c->owned_by)->control == c);
+        MUST(c->state != STATE_DATA || ((const struct session *)c->owned_by)->data == c);
     }
-    for (const struct session *s = server->sessions; s; s = s->next) {
+    for (const struct session *s = server->sessions.newest; s; s = s->next) {
         sessions++;
         of_tools += session_is_tool(s);
         streams += s->data != NULL;
-        MUST(s->user && s->control && s->control->session == s &&
+        MUST(s->user && s->control && s->control->owned_by == s &&
              (!s->data || !session_is_tool(s)));
     }
     for (const struct shim_link *l = links.first; l; l = l->next) {
         told++;
-        MUST(l->seen->connected && session_find(server, session_id(l->session)) == l->session);
+        MUST(l->seen->connected &&
+             session_find(&server->sessions, session_id(l->session)) == l->session);
         for (const struct shim_link *other = l->next; other; other = other->next) {
             MUST(other->node != l->node);
         }
     }
-    MUST(connections == server->count && newcomers <= LIMIT_NEWCOMERS && controls == sessions &&
-         datas == streams);
-    MUST(told + of_tools == sessions && of_tools == server->tools && of_tools <= LIMIT_TOOLS);
-    MUST(server->secret.len == 0 || proven || sessions == 0);
+    MUST(connections == server->connections.count && newcomers <= LIMIT_NEWCOMERS &&
+         controls == sessions && datas == streams);
+    MUST(told + of_tools == sessions && of_tools == server->sessions.tool_count &&
+         of_tools <= LIMIT_TOOLS);
+    MUST(server->sessions.secret.len == 0 || proven || sessions == 0);
 }
 
 // -- what peers do --------------------------------------------------------------------------------
@@ -108,7 +110,7 @@ static void comes(struct peer *p, uint8_t from) {
     leaves(p);
     MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
     p->fd = fds[0];
-    newcomer_accept(server, fds[1], (const struct sockaddr *)&address);
+    newcomer_accept(&server->newcomers, fds[1], (const struct sockaddr *)&address);
 }
 
 static void sends(const struct peer *p, const struct buffer *b) {
@@ -136,7 +138,7 @@ static void proves(struct peer *p, uint8_t how, struct buffer *b) {
         return;
     }
     const struct session *of =
-        strcmp(p->auth.role, "data") == 0 ? session_find(server, p->auth.session) : NULL;
+        strcmp(p->auth.role, "data") == 0 ? session_find(&server->sessions, p->auth.session) : NULL;
     if (p->auth.count == 2 || p->auth.count == 1) {
         if (!auth_answer(&p->auth, of ? slice_of(of->auth_key, AUTH_KEY_BYTES) : key,
                          slice_of(got, len), b)) {
@@ -147,7 +149,7 @@ static void proves(struct peer *p, uint8_t how, struct buffer *b) {
 }
 
 static void brings_data(struct fuzz_input *in, struct buffer *b) {
-    const struct session *s = server->sessions;
+    const struct session *s = server->sessions.newest;
     uint8_t how = fuzz_u8(in);
     for (int i = how % 4; i > 0 && s && s->next; i--) {
         s = s->next;
@@ -175,7 +177,7 @@ static void asks(struct fuzz_input *in, struct buffer *b) {
 static void time_passes(uint8_t by) {
     int64_t passed = (int64_t)by * 100000000;
     if (by == 255) { // who has not said hello within five seconds goes
-        for (struct connection *c = server->connections; c; c = c->next) {
+        for (struct connection *c = server->connections.newest; c; c = c->next) {
             c->since -= LIMIT_HELLO_SECONDS * 1000000000LL;
         }
     }
@@ -184,7 +186,7 @@ static void time_passes(uint8_t by) {
             l->heard -= 60000000000;
         }
     }
-    newcomer_sweep(server);
+    newcomer_sweep(&server->newcomers);
     server_ping(server);
     pipeline_tick(links.pipeline,
                   (struct pipeline_now){clock_wall() + passed, clock_monotonic() + passed});
@@ -281,7 +283,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                 .steering = tool_link_steering(&tools),
                                 .slow_ns = 1000000};
     tools = (struct tool_links){.pipeline = pipeline, .shims = &links, .roster = &roster};
-    server->next_session = 0;
+    server->sessions.last_id = 0;
     for (int i = 0; i < PEERS; i++) {
         peers[i] = (struct peer){.fd = -1};
     }
@@ -297,11 +299,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
         pump();
     }
-    while (server->connections) {
-        connection_close(server->connections);
+    while (server->connections.newest) {
+        connection_close(server->connections.newest);
     }
     check();
-    MUST(!server->sessions && !links.first && !tools.first && !tools.watches && server->count == 0);
+    MUST(!server->sessions.newest && !links.first && !tools.first && !tools.watches &&
+         server->connections.count == 0);
     for (int i = 0; i < PEERS; i++) {
         leaves(&peers[i]);
     }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sessions of a server, and what they are made of; net/session.h has what can be done with one.
+// Everything on the event loop's thread.
+#pragma once
+
+#include "net/connection.h"
+#include "net/secret.h"
+#include "net/session.h"
+
+enum { KEY_BYTES = 16 };
+
+struct session {
+    struct sessions *all;
+    const struct server_events *events; // of shims, or of tools
+    struct session *previous, *next;
+    struct connection *control;
+    struct connection *data; // NULL while there is none
+    void *user;
+    int64_t id;
+    uint8_t key[KEY_BYTES];           // tells that the data connection is the same shim's
+    uint8_t auth_key[AUTH_KEY_BYTES]; // proves it, when there is a secret
+    bool ready;
+};
+
+struct sessions {
+    struct server_events shims;
+    struct server_events tools; // hello is NULL: none are taken
+    struct secret secret;       // len 0: none is demanded
+    struct session *newest;     // then the older ones
+    uint32_t tool_count;
+    int64_t last_id;
+};
+
+// NULL when there is none of this id.
+struct session *session_find(const struct sessions *all, int64_t id);
+// A newcomer's hello of role "control", "tool" or "data": it belongs to a session from here on. All
+// return false when the connection is closed.
+bool session_hello(struct sessions *all, struct connection *c, struct control_map hello);
+bool session_hello_tool(struct sessions *all, struct connection *c, struct control_map hello);
+bool session_hello_data(struct sessions *all, struct connection *c, struct control_map hello);
+// Whether it is a tool's.
+bool session_is_tool(const struct session *s);
+// Ends a session and its connections.
+void session_close(struct session *s);
