@@ -12,7 +12,7 @@
 #include "base/time_math.h"
 #include "report/trust.h"
 #include "store/query.h"
-#include "tool/doctor/doctor.h"
+#include "tool/doctor/checks.h"
 #include "tool/nodes/nodes.h"
 #include "tool/reach.h"
 

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // kprof doctor: options and output.
-#include "tool/doctor/doctor.h"
-
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/text_amount.h"
-#include "codec/json.h"
 #include "tool/command.h"
+#include "tool/doctor/checks.h"
 #include "tool/reach.h"
-#include "tool/text.h"
-
-enum { OUTPUT_BYTES = 4 << 20 };
 
 const char doctor_help[] =
     "usage: kprof doctor [NODE]... [OPTIONS]\n"
@@ -33,38 +26,6 @@ const char doctor_help[] =
     "\n"
     "Exit status: 0 there are no problems (perhaps warnings), 1 there are, 2 the command line is\n"
     "wrong.\n";
-
-static const char *const levels[] = {"ok", "warning", "problem"};
-
-void doctor_tell(struct doctor *d, enum doctor_level level, const struct doctor_about *about,
-                 const char *advice, const char *format, ...) {
-    char text[1024], whole[256], brief[256];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    snprintf(whole, sizeof whole, "%s %s", about->kind, about->name);
-    snprintf(brief, sizeof brief, "%s %s", about->kind, node_names_shown(&d->names, about->name));
-    text_clean(text);
-    text_clean(whole);
-    text_clean(brief);
-    d->found[level]++;
-    buffer_printf(&d->text, " %-9s%s: %s\n", levels[level], brief, text);
-    if (advice) {
-        buffer_printf(&d->text, "          -> %s\n", advice);
-    }
-    if (d->json.len > 0) {
-        buffer_text(&d->json, ",");
-    }
-    struct json j = json_make(&d->json);
-    json_open(&j, '{');
-    json_key_text(&j, "level", levels[level]);
-    json_key_text(&j, "about", whole);
-    json_key_text(&j, "text", text);
-    json_key(&j, "advice");
-    advice ? json_text(&j, advice) : json_null(&j);
-    json_close(&j, '}');
-}
 
 struct options {
     struct reach reach;
@@ -122,7 +83,7 @@ static int show(struct doctor *d, const struct options *o) {
 
 int doctor_main(int argc, char **argv) {
     struct options o;
-    struct doctor d = {.text = buffer_make(OUTPUT_BYTES), .json = buffer_make(OUTPUT_BYTES)};
+    struct doctor d = doctor_make();
     int status = parse(argc, argv, &o);
     if (status == EXIT_SUCCESS) {
         int nodes = optind; // getopt has put them behind the options
@@ -138,8 +99,6 @@ int doctor_main(int argc, char **argv) {
         }
         status = show(&d, &o);
     }
-    buffer_free(&d.text);
-    buffer_free(&d.json);
-    free(d.rows);
+    doctor_free(&d);
     return status;
 }

@@ -9,7 +9,7 @@
 #include "codec/term.h"
 #include "dist/cookie.h"
 #include "tool/attach/attach.h"
-#include "tool/doctor/doctor.h"
+#include "tool/doctor/checks.h"
 
 enum {
     ASK_MS = 3000,

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// kprof doctor: what it has found, and the three places where it looks. A finding is a line on
-// something, and what to do about it.
+// What kprof doctor has found. A finding is a line on something, and what to do about it.
 #pragma once
 
 #include <stdint.h>
 
 #include "base/buffer.h"
 #include "tool/node.h"
-#include "tool/reach.h"
 
 enum doctor_level { DOCTOR_OK, DOCTOR_WARNING, DOCTOR_PROBLEM, DOCTOR_LEVELS };
 
@@ -16,7 +14,7 @@ struct doctor {
     struct buffer json; // and as the objects of a JSON list, separated by commas
     uint32_t found[DOCTOR_LEVELS];
     struct node_names names; // those that are looked at, so that lines have short ones
-    struct node_row *rows;   // of those that the collector knows; NULL: none
+    struct node_row *rows;   // of those that the collector knows, on the heap; NULL: none
 };
 
 // What a finding is on.
@@ -25,17 +23,10 @@ struct doctor_about {
     const char *name;
 };
 
+struct doctor doctor_make(void);
+void doctor_free(struct doctor *d);
 // Adds a finding. advice: what to do; NULL: nothing. What it says may come from elsewhere: it is
 // cleaned.
 __attribute__((format(printf, 5, 6))) void doctor_tell(struct doctor *d, enum doctor_level level,
                                                        const struct doctor_about *about,
                                                        const char *advice, const char *format, ...);
-
-// The collector, and the nodes as it knows them: d->rows, which the caller frees. reach: how to get
-// to it; its collector is set.
-void doctor_collector(struct doctor *d, struct reach *reach);
-// A database file.
-void doctor_database(struct doctor *d, const char *path);
-// A node itself, over the distribution. name is among d->names. cookie_file: NULL for the user's
-// own.
-void doctor_node(struct doctor *d, const char *name, const char *cookie_file);
