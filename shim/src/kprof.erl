@@ -273,7 +273,7 @@ do_apply(M, F, A) ->
 %% message goes (through ETS, say) and taken up there with {@link set_current_label/1}.
 -spec get_current_label() -> label() | undefined.
 get_current_label() ->
-    kprof_token:label().
+    kprof_label:current().
 
 %% @doc Takes up a request by its label; `undefined' makes the process forget the one it has,
 %% without ending it. A label of an earlier trace is ignored, and a process with a foreign seq_trace
@@ -299,7 +299,7 @@ get_current_label() ->
 %% do_apply/3}.
 -spec set_current_label(label() | undefined) -> ok.
 set_current_label(Label) when Label =:= undefined; is_integer(Label) ->
-    kprof_token:set_label(Label).
+    kprof_label:set(Label).
 
 %% @doc Runs `Fun' for the request of `Label', as {@link get_current_label/0} gave it where the work
 %% was ordered; afterwards the process has the token that it had before. With `undefined' it runs
@@ -314,7 +314,7 @@ set_current_label(Label) when Label =:= undefined; is_integer(Label) ->
 %% '''
 -spec with_token(label() | undefined, fun(() -> Result)) -> Result.
 with_token(Label, Fun) when is_function(Fun, 0) ->
-    kprof_token:with(Label, Fun).
+    kprof_label:with(Label, Fun).
 
 %% @doc A function like `Fun' that runs for the request which this process works for now, in
 %% whatever process it is called:
@@ -326,7 +326,7 @@ with_token(Label, Fun) when is_function(Fun, 0) ->
 %% `Fun' has up to four arguments; of more it is given back as it is.
 -spec wrap(Fun) -> Fun when Fun :: fun().
 wrap(Fun) when is_function(Fun) ->
-    ?OFF_OR(_Slots, _OneIn, Fun, kprof_token:wrap(Fun)).
+    ?OFF_OR(_Slots, _OneIn, Fun, kprof_label:wrap(Fun)).
 
 %% @doc Begins a web server's request; `Header' looks up one of its headers, named in lower case.
 %% This is for helpers such as {@link kprof_helper}, which know when a request ends whatever

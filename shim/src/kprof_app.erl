@@ -50,6 +50,7 @@ modules() ->
         kprof_guard,
         kprof_identify,
         kprof_json,
+        kprof_label,
         kprof_ledger,
         kprof_link,
         kprof_load,

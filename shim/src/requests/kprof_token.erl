@@ -28,18 +28,11 @@
     run/5,
     begin_web/3,
     send_web/4,
-    end_web/4,
-    label/0,
-    set_label/1,
-    with/2,
-    wrap/1,
-    take_up/1,
-    put_back/1
+    end_web/4
 ]).
+-export([label/0, restore/2, drop/0, remembered/0, remember/1]).
 
 -define(KEY, '$kprof_token').
-% the label that the process works for within a function (with/2)
--define(SAID, '$kprof_said').
 -define(TIMEOUT_MS, 60000).
 -define(MAX_IDENTITY, 255).
 -define(IS_WEB(Kind), (Kind =:= web orelse element(1, Kind) =:= inside)).
@@ -156,7 +149,7 @@ begin_web(Slots, OneIn, Ask) ->
     end.
 
 draw_web(Slots, OneIn, Ask, Now) ->
-    Before = seq_label(),
+    Before = label(),
     case Before =/= undefined andalso kprof_slots:whose(Slots, Before) of
         foreign ->
             _ = erase(?KEY),
@@ -231,163 +224,18 @@ kind(Label) ->
 
 %% An entry that was called in a request that the sampler left out has left its token.
 drop_of_entry(Slots) ->
-    Label = seq_label(),
+    Label = label(),
     case Label =/= undefined andalso kprof_slots:whose(Slots, Label) of
-        current when ?BY_ENTRY(Label) -> drop_token();
+        current when ?BY_ENTRY(Label) -> drop();
         _ -> ok
     end.
-
-%% @doc The label of the request that this process works for, `undefined' when there is none of the
-%% running trace.
--spec label() -> kprof_slots:label() | undefined.
-label() ->
-    case kprof_slots:find() of
-        undefined ->
-            undefined;
-        Slots ->
-            Label = seq_label(),
-            case kprof_slots:whose(Slots, Label) of
-                current -> Label;
-                _ -> undefined
-            end
-    end.
-
-%% @doc Takes up the request `Label', or with `undefined' drops the one that the process has. A
-%% label that is not of the running trace is ignored, and so is the call when the process carries a
-%% foreign token.
--spec set_label(kprof_slots:label() | undefined) -> ok.
-set_label(Label) ->
-    _ =
-        enter_label(Label) =:= Label andalso is_integer(Label) andalso
-            kprof_mark:says(from_now),
-    ok.
-
-%% Gives the label that the process has then, if it is one of ours.
-enter_label(undefined) ->
-    _ = erase(?KEY),
-    Slots = kprof_slots:find(),
-    case Slots =:= undefined orelse kprof_slots:whose(Slots, seq_label()) of
-        W when W =:= current; W =:= stale -> drop_token();
-        _ -> ok
-    end,
-    undefined;
-enter_label(Label) when is_integer(Label) ->
-    Slots = kprof_slots:find(),
-    case Slots =/= undefined andalso kprof_slots:whose(Slots, Label) of
-        current ->
-            %% a request that was begun here is still ended here
-            _ = is_mine(Label, get(?KEY)) orelse erase(?KEY),
-            ok = restore(Slots, Label),
-            seq_label();
-        _ ->
-            undefined
-    end.
-
-%% @doc Runs `Fun' for the request `Label', or for none; then the process has again what it had
-%% before.
--spec with(kprof_slots:label() | undefined, fun(() -> Result)) -> Result.
-with(Label, Fun) ->
-    Before = take_up(Label),
-    try
-        Fun()
-    after
-        put_back(Before)
-    end.
-
-%% @doc Takes up the request `Label', as {@link set_label/1}, until {@link put_back/1} gets what
-%% this gives: within that the process works for it, whatever messages bring. The request that this
-%% process began is what it has again, whatever token a message had brought it meanwhile.
--spec take_up(kprof_slots:label() | undefined) -> {term(), term(), term()}.
-take_up(Label) ->
-    Entry = get(?KEY),
-    Token = seq_trace:get_token(),
-    Said = get(?SAID),
-    _ =
-        case enter_label(Label) of
-            Label when is_integer(Label) ->
-                _ = put(?SAID, Label),
-                kprof_mark:says(within);
-            _ ->
-                ok
-        end,
-    {Entry,
-        case is_mine(Label, Entry) of
-            true -> seq_trace:get_token();
-            false -> Token
-        end, Said}.
-
-%% @doc Puts back what the process had before.
--spec put_back({term(), term(), term()}) -> ok.
-put_back({Entry, Token, Said}) ->
-    _ =
-        case Entry of
-            undefined -> erase(?KEY);
-            _ -> put(?KEY, Entry)
-        end,
-    say_again(get(?SAID), Said),
-    _ = seq_trace:set_token(Token),
-    ok.
-
-%% The function is over within which the process worked for the request of `Label', and it works for
-%% that of `Before' again.
-say_again(Label, Label) ->
-    ok;
-say_again(Label, undefined) ->
-    _ = seq_trace:set_token(label, Label),
-    _ = erase(?SAID),
-    kprof_mark:says(no_more);
-say_again(_, Before) ->
-    _ = seq_trace:set_token(label, Before),
-    _ = put(?SAID, Before),
-    kprof_mark:says(within).
-
-%% @doc A function that runs `Fun' for the request which this process works for. It may lie in a
-%% table when kprof leaves the node, and a function of our own could not be called any more then: so
-%% it is one that the standard library interprets.
--spec wrap(fun()) -> fun().
-wrap(Fun) ->
-    {arity, Arity} = erlang:fun_info(Fun, arity),
-    case label() of
-        Label when is_integer(Label), Arity =< 4 ->
-            {value, Wrapped, _} = erl_eval:expr(wrapped(Arity), [{'Label', Label}, {'Fun', Fun}]),
-            Wrapped;
-        _ ->
-            Fun
-    end.
-
-%% fun(A, ...) ->
-%%     Before = erlang:function_exported(kprof_token, take_up, 1) andalso
-%%         (catch kprof_token:take_up(Label)),
-%%     try Fun(A, ...) after is_tuple(Before) andalso (catch kprof_token:put_back(Before)) end
-%% end
-wrapped(Arity) ->
-    Args = lists:sublist([{var, 1, V} || V <- ['A', 'B', 'C', 'D']], Arity),
-    Call = fun(M, F, As) -> {call, 1, {remote, 1, {atom, 1, M}, {atom, 1, F}}, As} end,
-    Take = {'catch', 1, Call(?MODULE, take_up, [{var, 1, 'Label'}])},
-    Back = {'catch', 1, Call(?MODULE, put_back, [{var, 1, 'Before'}])},
-    Known = Call(erlang, function_exported, [
-        {atom, 1, ?MODULE}, {atom, 1, take_up}, {integer, 1, 1}
-    ]),
-    Taken = Call(erlang, is_tuple, [{var, 1, 'Before'}]),
-    {'fun', 1,
-        {clauses, [
-            {clause, 1, Args, [], [
-                {match, 1, {var, 1, 'Before'}, {op, 1, 'andalso', Known, Take}},
-                {'try', 1, [{call, 1, {var, 1, 'Fun'}, Args}], [], [], [
-                    {op, 1, 'andalso', Taken, Back}
-                ]}
-            ]}
-        ]}}.
-
-is_mine(Label, {Label, _, _, _}) -> true;
-is_mine(_, _) -> false.
 
 %% --- entering ---
 
 %% Abandoned is the label that this process' own dictionary gave up, 0 when none: it does not count
 %% as carried.
 enter(Slots, OneIn, Identity, Now, Abandoned) ->
-    Label = seq_label(),
+    Label = label(),
     case Label =/= undefined andalso kprof_slots:whose(Slots, Label) of
         foreign ->
             _ = erase(?KEY),
@@ -428,7 +276,7 @@ begun(Slots, N, Identity, Now, Kind) ->
 
 left_out(Slots, Now, Before, Kind) ->
     kprof_slots:count_unsampled(Slots),
-    _ = Before =:= undefined orelse drop_token(),
+    _ = Before =:= undefined orelse drop(),
     _ = put(?KEY, {0, 1, Now, Kind}),
     0.
 
@@ -446,22 +294,8 @@ live(Slots, Label, _, _) ->
 restore_lost(_, 0) ->
     ok;
 restore_lost(Slots, Label) ->
-    _ = seq_label() =:= Label orelse kprof_slots:mark_lost(Slots, Label),
+    _ = label() =:= Label orelse kprof_slots:mark_lost(Slots, Label),
     restore(Slots, Label).
-
-restore(Slots, Label) ->
-    case seq_label() of
-        Label ->
-            ok;
-        undefined ->
-            _ = seq_trace:set_token(label, Label),
-            ok;
-        Other ->
-            _ =
-                kprof_slots:whose(Slots, Other) =:= foreign orelse
-                    seq_trace:set_token(label, Label),
-            ok
-    end.
 
 %% --- leaving ---
 
@@ -470,12 +304,12 @@ clear_carried() ->
         undefined ->
             ok;
         Slots ->
-            Label = seq_label(),
+            Label = label(),
             case Label =/= undefined andalso kprof_slots:whose(Slots, Label) of
                 % it ends when the entry returns
                 current when ?BY_ENTRY(Label) -> ok;
                 current -> finish(Slots, Label, ok);
-                stale -> drop_token();
+                stale -> drop();
                 _ -> ok
             end
     end.
@@ -496,7 +330,7 @@ finish(Slots, Label, End) ->
 finish(_, 0, _, _) ->
     ok;
 finish(undefined, _, _, _) ->
-    drop_token();
+    drop();
 finish(Slots, Label, Kind, End) ->
     Before = seq_trace:get_token(),
     Foreign = is_tuple(Before) andalso kprof_slots:whose(Slots, element(2, Before)) =:= foreign,
@@ -521,7 +355,7 @@ finish(Slots, Label, Kind, End) ->
             _ = seq_trace:set_token(Token),
             ok;
         _ ->
-            drop_token()
+            drop()
     end.
 
 is_open(Slots, Label) ->
@@ -564,17 +398,56 @@ with_token_word(Word, {Outcome, kept, Identity}) -> {Outcome, Word, Identity};
 with_token_word(_, {_, token_lost} = End) -> End;
 with_token_word(Word, Outcome) -> {Outcome, Word}.
 
-drop_token() ->
-    _ = seq_trace:set_token([]),
-    ok.
+%% --- what a process has ---
 
-%% --- small things ---
-
-seq_label() ->
+%% @doc The label of its token, `undefined' without one.
+-spec label() -> term().
+label() ->
     case seq_trace:get_token(label) of
         {label, Label} -> Label;
         _ -> undefined
     end.
+
+%% @doc Gives it the token of a request again, unless it carries a foreign one.
+-spec restore(kprof_slots:slots(), kprof_slots:label()) -> ok.
+restore(Slots, Label) ->
+    case label() of
+        Label ->
+            ok;
+        undefined ->
+            _ = seq_trace:set_token(label, Label),
+            ok;
+        Other ->
+            _ =
+                kprof_slots:whose(Slots, Other) =:= foreign orelse
+                    seq_trace:set_token(label, Label),
+            ok
+    end.
+
+%% @doc Takes its token away.
+-spec drop() -> ok.
+drop() ->
+    _ = seq_trace:set_token([]),
+    ok.
+
+%% @doc The request that it remembers, with its label: the one that it has begun, or entered.
+-spec remembered() -> {kprof_slots:label() | 0, tuple()} | undefined.
+remembered() ->
+    case get(?KEY) of
+        undefined -> undefined;
+        Request -> {element(1, Request), Request}
+    end.
+
+%% @doc Has it remember what {@link remembered/0} gave.
+-spec remember({kprof_slots:label() | 0, tuple()} | undefined) -> ok.
+remember(undefined) ->
+    _ = erase(?KEY),
+    ok;
+remember({_, Request}) ->
+    _ = put(?KEY, Request),
+    ok.
+
+%% --- small things ---
 
 call({M, F}, Args) -> apply(M, F, Args);
 call(Fun, Args) -> apply(Fun, Args).
