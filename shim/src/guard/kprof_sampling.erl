@@ -35,7 +35,8 @@
     weigh/1,
     describe/1,
     fields/1,
-    lowered/1
+    lowered/1,
+    log/3
 ]).
 -export([tripped/3, follow/4, budget/0]).
 
@@ -209,6 +210,23 @@ describe(S) ->
     case one_in(S) of
         1 -> "every request";
         N -> "one request in " ++ integer_to_list(N)
+    end.
+
+%% @doc Logs that the level begins or ceases to be lowered, at so many bytes a second: what lies
+%% between is told to the collector.
+-spec log(non_neg_integer(), Before :: sampling(), After :: sampling()) -> ok.
+log(Rate, Before, After) ->
+    case {lowered(Before), lowered(After)} of
+        {false, true} ->
+            logger:notice(
+                "kprof: ~b kB of trace messages a second are too much for this node: sampling ~ts, "
+                "and more again as the load falls",
+                [Rate div 1000, describe(After)]
+            );
+        {true, false} ->
+            logger:notice("kprof: the load has fallen: sampling ~ts again", [describe(After)]);
+        _ ->
+            ok
     end.
 
 %% @doc What the collector is told.

@@ -3,9 +3,9 @@
 %% process of its own ({@link kprof_identify}), the others wait, a bounded number and size of them.
 -module(kprof_asks).
 
--export([new/0, ask/3, answered/4]).
+-export([new/1, forget/1, ask/2, answered/3]).
 
--export_type([asks/0, question/0]).
+-export_type([asks/0, question/0, answer/0]).
 
 -define(MAX_RUNNING, 16).
 % as many as the collector has open
@@ -14,7 +14,9 @@
 -define(MAX_BYTES, 1048576).
 
 -type question() :: {Id :: integer(), M :: binary(), F :: binary(), Args :: binary()}.
+-type answer() :: {Id :: integer(), Identity :: binary() | nil}.
 -record(asks, {
+    f :: kprof:identity_fun() | undefined,
     running = #{} :: #{reference() => integer()},
     waiting = queue:new() :: queue:queue(question()),
     count = 0 :: non_neg_integer(),
@@ -22,44 +24,51 @@
 }).
 -opaque asks() :: #asks{}.
 
-%% @doc No question.
--spec new() -> asks().
-new() ->
-    #asks{}.
+%% @doc No question yet to this function, or where there is none.
+-spec new(kprof:identity_fun() | undefined) -> asks().
+new(Fun) ->
+    #asks{f = Fun}.
 
-%% @doc One more question. Who asks remembers the answer: when there are too many questions, none is
-%% better than a wrong one.
--spec ask(question(), kprof:identity_fun(), asks()) -> asks().
-ask(
-    {_, _, _, Args} = Question, Fun, #asks{waiting = Waiting, count = Count, bytes = Bytes} = Asks
-) when
+%% @doc Forgets all questions: what still answers one is nobody's.
+-spec forget(asks()) -> asks().
+forget(#asks{f = Fun}) ->
+    new(Fun).
+
+%% @doc One more question, with its answer where there is nobody to ask. Who asks remembers the
+%% answer: when there are too many questions, none is better than a wrong one.
+-spec ask(question(), asks()) -> {answer() | none, asks()}.
+ask({Id, _, _, _}, #asks{f = undefined} = Asks) ->
+    {{Id, nil}, Asks};
+ask({_, _, _, Args} = Question, #asks{waiting = Waiting, count = Count, bytes = Bytes} = Asks) when
     Count < ?MAX_WAITING, Bytes + byte_size(Args) =< ?MAX_BYTES
 ->
-    next(Fun, Asks#asks{
-        waiting = queue:in(Question, Waiting), count = Count + 1, bytes = Bytes + byte_size(Args)
-    });
-ask(_, _, Asks) ->
-    Asks.
+    {none,
+        next(Asks#asks{
+            waiting = queue:in(Question, Waiting),
+            count = Count + 1,
+            bytes = Bytes + byte_size(Args)
+        })};
+ask(_, Asks) ->
+    {none, Asks}.
 
 %% @doc What a `DOWN' message answers; `none' when it is of no question.
--spec answered(reference(), Why :: term(), kprof:identity_fun(), asks()) ->
-    {Id :: integer(), binary() | nil, asks()} | none.
-answered(Ref, Why, Fun, #asks{running = Running} = Asks) ->
+-spec answered(reference(), Why :: term(), asks()) -> {answer() | none, asks()}.
+answered(Ref, Why, #asks{running = Running} = Asks) ->
     case maps:take(Ref, Running) of
-        {Id, Rest} -> {Id, kprof_identify:result(Why), next(Fun, Asks#asks{running = Rest})};
-        error -> none
+        {Id, Rest} -> {{Id, kprof_identify:result(Why)}, next(Asks#asks{running = Rest})};
+        error -> {none, Asks}
     end.
 
-next(Fun, #asks{running = Running, waiting = Waiting, count = Count, bytes = Bytes} = Asks) when
+next(#asks{f = Fun, running = Running, waiting = Waiting, count = Count, bytes = Bytes} = Asks) when
     Count > 0, map_size(Running) < ?MAX_RUNNING
 ->
     {{value, {Id, M, F, Args}}, Rest} = queue:out(Waiting),
     {_, Ref} = kprof_identify:start(Fun, {M, F, Args}),
-    next(Fun, Asks#asks{
+    next(Asks#asks{
         running = Running#{Ref => Id},
         waiting = Rest,
         count = Count - 1,
         bytes = Bytes - byte_size(Args)
     });
-next(_, Asks) ->
+next(Asks) ->
     Asks.

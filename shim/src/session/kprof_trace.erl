@@ -39,13 +39,13 @@
     unmarked = kprof_unmarked:new() :: kprof_unmarked:unmarked(),
     load = kprof_load:new() :: kprof_load:load(),
     ledger = kprof_ledger:new() :: kprof_ledger:ledger(),
-    asks = kprof_asks:new() :: kprof_asks:asks()
+    asks :: kprof_asks:asks()
 }).
 -opaque trace() :: #trace{}.
 
 %% @doc A trace with these options, neither connected nor armed.
 -spec new(kprof_slots:slots(), kprof_options:options()) -> trace().
-new(Slots, #{sample := Asked} = Options) ->
+new(Slots, #{sample := Asked, identity_f := Fun} = Options) ->
     %% what hands things on to the user is there before new processes are traced
     #trace{
         slots = Slots,
@@ -53,6 +53,7 @@ new(Slots, #{sample := Asked} = Options) ->
         control = kprof_control:new(Options),
         tiers = kprof_tiers:new(Options),
         sampling = kprof_sampling:new(Asked),
+        asks = kprof_asks:new(Fun),
         outlets = kprof_outlets:start(Options)
     }.
 
@@ -174,7 +175,7 @@ discard(#trace{outlets = Outlets}) ->
 
 %% @doc Undoes and closes everything at once, keeping only what the next try needs.
 -spec let_go(trace()) -> trace().
-let_go(#trace{slots = Slots, tiers = Tiers, control = Control} = T) ->
+let_go(#trace{slots = Slots, tiers = Tiers, control = Control, asks = Asks} = T) ->
     ok = kprof_slots:close(Slots),
     Arming = kprof_arming:drop(Tiers, T#trace.arming),
     %% an answer must not reach the next session: its questions have the same numbers
@@ -182,7 +183,7 @@ let_go(#trace{slots = Slots, tiers = Tiers, control = Control} = T) ->
         tiers = kprof_tiers:disarmed(Tiers),
         arming = Arming,
         control = kprof_control:close(Control),
-        asks = kprof_asks:new(),
+        asks = kprof_asks:forget(Asks),
         ledger = kprof_ledger:gone(now_ms(), T#trace.ledger)
     }.
 
@@ -250,34 +251,19 @@ ended(From, Why, #trace{arming = Arming0, outlets = Outlets} = T) ->
 
 %% @doc A monitored process has ended: it may be one that was asked for an identity.
 -spec answered(reference(), term(), trace()) -> trace().
-answered(
-    Ref, Why, #trace{options = #{identity_f := Fun}, asks = Asks0, control = Control} = T
-) when
-    is_function(Fun)
-->
-    case kprof_asks:answered(Ref, Why, Fun, Asks0) of
-        {Id, Identity, Asks} ->
-            ok = kprof_control:told(kprof_protocol:identified(Id, Identity), Control),
-            T#trace{asks = Asks};
-        none ->
-            T
-    end;
-answered(_, _, T) ->
-    T.
+answered(Ref, Why, #trace{asks = Asks} = T) ->
+    identified(kprof_asks:answered(Ref, Why, Asks), T).
+
+identified({none, Asks}, T) ->
+    T#trace{asks = Asks};
+identified({{Id, Identity}, Asks}, #trace{control = Control} = T) ->
+    ok = kprof_control:told(kprof_protocol:identified(Id, Identity), Control),
+    T#trace{asks = Asks}.
 
 %% @doc Does what a message of the collector's wants.
 -spec message(kprof_protocol:told(), trace()) -> trace().
-message(
-    {identify, Id, {M, F}, Arguments},
-    #trace{options = #{identity_f := Fun}, asks = Asks, control = Control} = T
-) ->
-    case is_function(Fun) of
-        true ->
-            T#trace{asks = kprof_asks:ask({Id, M, F, Arguments}, Fun, Asks)};
-        false ->
-            ok = kprof_control:told(kprof_protocol:identified(Id, nil), Control),
-            T
-    end;
+message({identify, Id, {M, F}, Arguments}, #trace{asks = Asks} = T) ->
+    identified(kprof_asks:ask({Id, M, F, Arguments}, Asks), T);
 message({disarm, Function, Reason}, T) ->
     take_off(Function, Reason, T);
 message({stale, Tier, Label}, #trace{slots = Slots, tiers = Tiers, stale = Stale} = T) ->
@@ -353,26 +339,8 @@ load(#trace{sampling = Before, load = Load0, ledger = Ledger} = T0) ->
         Before ->
             T;
         Sampling ->
-            log_level(Before, Sampling, Load),
+            ok = kprof_sampling:log(kprof_load:rate(Load), Before, Sampling),
             sampled(Sampling, tracing, T)
-    end.
-
-%% Only its begin and end: what lies between is told to the collector.
-log_level(Before, Sampling, Load) ->
-    case {kprof_sampling:lowered(Before), kprof_sampling:lowered(Sampling)} of
-        {false, true} ->
-            logger:notice(
-                "kprof: ~b kB of trace messages a second are too much for this node: sampling ~ts, "
-                "and more again as the "
-                "load falls",
-                [kprof_load:rate(Load) div 1000, kprof_sampling:describe(Sampling)]
-            );
-        {true, false} ->
-            logger:notice("kprof: the load has fallen: sampling ~ts again", [
-                kprof_sampling:describe(Sampling)
-            ]);
-        _ ->
-            ok
     end.
 
 %% --- from time to time ---
