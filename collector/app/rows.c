@@ -6,54 +6,61 @@
 #include "codec/control.h"
 #include "codec/json.h"
 
-enum { ROWS_PER_MESSAGE = 200, FIELDS = 23 };
+#define ONE(...) 1,
+#define NONE(...)
+enum {
+    ROWS_PER_MESSAGE = 200,
+    KEYS = 5, // bucket_start, resolution_s, node, identity, tier
+    // STAT_SUMS, mean, standard deviation, minimum, maximum, quantiles
+    NUMBERS = sizeof(const char[]){STAT_SUMS(ONE, ONE) 1, 1, 1, 1, STAT_QUANTILES(NONE, ONE)}
+};
+#undef ONE
+#undef NONE
 
-// A row's numbers by name, in the order of the view tier_stats.
+// A row as it goes out.
 struct fields {
     char bucket_start[TEXT_TIME_BYTES];
     const char *node, *identity, *tier;
     int64_t resolution_s;
-    struct {
+    struct number {
         const char *name;
-        uint64_t value;
-    } counts[4];
-    struct {
-        const char *name;
-        double value;
-    } times[14];
+        bool is_time; // else a count
+        uint64_t count;
+        double us;
+    } numbers[NUMBERS];
 };
 
-static double quantile_us(const struct stat_row *row, double q) {
-    return stat_quantile(&row->durations, q, row->min_ns, row->max_ns) / 1e3;
+static struct number time_of(const char *name, double ns) {
+    return (struct number){.name = name, .is_time = true, .us = ns / 1e3};
+}
+
+static void put_numbers(struct number *to, const struct stat_row *row) {
+#define PUT_COUNT(name) *to++ = (struct number){#name, .count = row->name};
+#define PUT_TIME(name) *to++ = time_of(#name "_us", (double)row->name##_ns);
+    STAT_SUMS(PUT_COUNT, PUT_TIME)
+#undef PUT_COUNT
+#undef PUT_TIME
+    *to++ = time_of("mean_us", row->calls > 0 ? (double)row->duration_ns / (double)row->calls : 0);
+    *to++ = time_of("stddev_us", stat_stddev(row->calls, row->duration_ns, row->square_ns));
+    *to++ = time_of("min_us", row->calls > 0 ? (double)row->min_ns : 0);
+    *to++ = time_of("max_us", (double)row->max_ns);
+#define NO_QUANTILE(name, q)
+#define PUT_QUANTILE(name, q)                                                                      \
+    *to++ = time_of(#name "_us", stat_quantile(&row->durations, q, row->min_ns, row->max_ns));
+    STAT_QUANTILES(NO_QUANTILE, PUT_QUANTILE)
+#undef NO_QUANTILE
+#undef PUT_QUANTILE
 }
 
 static struct fields fields_of(const struct rows *r, const struct stat_row *row) {
-    double mean = row->calls > 0 ? (double)row->duration_ns / (double)row->calls : 0;
     struct fields f = {
         .node = names_text(&r->names->nodes, row->key.node),
         .identity = names_text(&r->names->identities, row->key.identity),
         .tier = names_text(&r->names->tiers, row->key.tier),
         .resolution_s = r->bucket_s,
-        .counts = {{"requests", row->requests},
-                   {"calls", row->calls},
-                   {"errors", row->errors},
-                   {"async_calls", row->async_calls}},
-        .times = {{"total_us", (double)row->total_ns / 1e3},
-                  {"self_us", (double)row->self_ns / 1e3},
-                  {"async_us", (double)row->async_ns / 1e3},
-                  {"mean_us", mean / 1e3},
-                  {"stddev_us", stat_stddev(row->calls, row->duration_ns, row->square_ns) / 1e3},
-                  {"min_us", row->calls > 0 ? (double)row->min_ns / 1e3 : 0},
-                  {"max_us", (double)row->max_ns / 1e3},
-                  {"p50_us", quantile_us(row, 0.5)},
-                  {"p90_us", quantile_us(row, 0.9)},
-                  {"p99_us", quantile_us(row, 0.99)},
-                  {"p999_us", quantile_us(row, 0.999)},
-                  {"wait_us", (double)row->wait_ns / 1e3},
-                  {"gc_us", (double)row->gc_ns / 1e3},
-                  {"off_cpu_us", (double)row->off_cpu_ns / 1e3}},
     };
     text_time_format(time_of_seconds(row->key.bucket_start), false, f.bucket_start);
+    put_numbers(f.numbers, row);
     return f;
 }
 
@@ -68,11 +75,10 @@ bool rows_json(const struct rows *r, uint32_t *from, struct buffer *out) {
         json_key_text(&j, "node", f.node);
         json_key_text(&j, "identity", f.identity);
         json_key_text(&j, "tier", f.tier);
-        for (size_t k = 0; k < sizeof f.counts / sizeof *f.counts; k++) {
-            json_key_int(&j, f.counts[k].name, (int64_t)f.counts[k].value);
-        }
-        for (size_t k = 0; k < sizeof f.times / sizeof *f.times; k++) {
-            json_key_number(&j, f.times[k].name, f.times[k].value, 3);
+        for (size_t k = 0; k < NUMBERS; k++) {
+            const struct number *n = &f.numbers[k];
+            n->is_time ? json_key_number(&j, n->name, n->us, 3)
+                       : json_key_int(&j, n->name, (int64_t)n->count);
         }
         json_close(&j, '}');
         buffer_text(out, "\n");
@@ -81,21 +87,17 @@ bool rows_json(const struct rows *r, uint32_t *from, struct buffer *out) {
 }
 
 static void pack_row(struct control_writer *w, const struct fields *f) {
-    control_map(w, FIELDS);
+    control_map(w, KEYS + NUMBERS);
     control_text(w, FIELD_BUCKET_START, slice_text(f->bucket_start));
     control_int(w, FIELD_RESOLUTION_S, f->resolution_s);
     control_text(w, FIELD_NODE, slice_text(f->node));
     control_text(w, FIELD_IDENTITY, slice_text(f->identity));
     control_text(w, FIELD_TIER, slice_text(f->tier));
-    for (size_t k = 0; k < sizeof f->counts / sizeof *f->counts; k++) {
-        control_int(w, f->counts[k].name, (int64_t)f->counts[k].value);
-    }
-    for (size_t k = 0; k < sizeof f->times / sizeof *f->times; k++) {
-        control_number(w, f->times[k].name, f->times[k].value);
+    for (size_t k = 0; k < NUMBERS; k++) {
+        const struct number *n = &f->numbers[k];
+        n->is_time ? control_number(w, n->name, n->us) : control_int(w, n->name, (int64_t)n->count);
     }
 }
-
-_Static_assert(FIELDS == 5 + 4 + 14, "as many as pack_row writes");
 
 bool rows_messages(const struct rows *r, uint16_t node, struct buffer *out) {
     uint32_t total = stats_rows(r->stats);

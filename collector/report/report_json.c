@@ -41,7 +41,7 @@ static void one_row(struct json *j, const struct query_row *row, const struct qu
     key_us(j, "min_us", (double)row->min_ns);
     key_us(j, "max_us", (double)row->max_ns);
 #define KEY_QUANTILE(name, q) key_us(j, #name "_us", query_quantile(row, q));
-    STAT_QUANTILES(KEY_QUANTILE)
+    STAT_QUANTILES(KEY_QUANTILE, KEY_QUANTILE)
 #undef KEY_QUANTILE
     key_us(j, "per_request_us", requests > 0 ? (double)row->total_ns / requests : 0);
     key_us(j, "async_per_request_us", requests > 0 ? (double)row->async_ns / requests : 0);

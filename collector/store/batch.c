@@ -8,7 +8,7 @@
 #include "internal.h"
 
 #define QUANTILE(name, q) q,
-static const double quantiles[] = {STAT_QUANTILES(QUANTILE)};
+static const double quantiles[] = {STAT_QUANTILES(QUANTILE, QUANTILE)};
 #undef QUANTILE
 
 enum { MINUTE_S = 60, HOUR_S = 3600, QUANTILES = sizeof quantiles / sizeof *quantiles };

@@ -41,9 +41,9 @@ static const char *const sql[STATEMENTS] = {
         "AND tier_id = ?5",
     [STATEMENT_WRITE_ROW] =
         "REPLACE INTO stat_rows (resolution_s, bucket_start, node_id, identity_id, tier_id, "
-        "duration_ns, square_ns, histogram, min_ns, max_ns, stddev_ns" STAT_QUANTILES(NAME_QUANTILE)
+        "duration_ns, square_ns, histogram, min_ns, max_ns, stddev_ns" STAT_QUANTILES(NAME_QUANTILE, NAME_QUANTILE)
         STORE_SUM_NAMES ") VALUES "
-        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" STAT_QUANTILES(BIND_QUANTILE)
+        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" STAT_QUANTILES(BIND_QUANTILE, BIND_QUANTILE)
         STAT_SUMS(BIND_COLUMN, BIND_COLUMN) ")",
     // of a column that is set twice the last one counts
     [STATEMENT_ADD_LEDGER] =
