@@ -20,17 +20,6 @@
 -define(VISIT_MS, 60000).
 -define(MIN_OTP, 25).
 
-%% The statuses that start_kprof_node.sh --help lists.
--define(E_OTHER, 1).
--define(E_USAGE, 2).
--define(E_DOWN, 3).
--define(E_COOKIE, 4).
--define(E_OTP, 5).
--define(E_CONFIG, 6).
--define(E_LOAD, 7).
--define(E_TRACE, 8).
--define(E_BUSY, 9).
-
 -record(t, {
     target :: node(),
     ebin :: file:filename(),
@@ -67,7 +56,7 @@ main() ->
                 {ok, Text} ->
                     Text;
                 {error, Why} ->
-                    fail(?E_CONFIG, "cannot read ~ts: ~ts", [ConfigName, file:format_error(Why)])
+                    fail(config, "cannot read ~ts: ~ts", [ConfigName, file:format_error(Why)])
             end,
         T = #t{
             target = list_to_atom(Target),
@@ -86,9 +75,9 @@ main() ->
         _ = begin_tracing(T),
         watch(T)
     catch
-        throw:{failed, Status, Line} ->
+        throw:{failed, Kind, Line} ->
             io:put_chars(standard_error, ["start_kprof_node: ", Line, $\n]),
-            halt(Status);
+            halt(status(Kind));
         Class:Reason:Stack ->
             io:put_chars(
                 standard_error,
@@ -96,13 +85,25 @@ main() ->
                     Class, Reason, 20, Stack, 20
                 ])
             ),
-            halt(?E_OTHER)
+            halt(status(other))
     end.
 
 env(Name) -> os:getenv(Name, "").
 
-fail(Status, Format, Args) ->
-    throw({failed, Status, unicode:characters_to_binary(io_lib:format(Format, Args))}).
+fail(Kind, Format, Args) ->
+    throw({failed, Kind, unicode:characters_to_binary(io_lib:format(Format, Args))}).
+
+%% The exit statuses, which start_kprof_node.sh --help lists: those of kprof attach
+%% (include/base/exit_status.h).
+status(other) -> 1;
+status(usage) -> 2;
+status(down) -> 3;
+status(cookie) -> 4;
+status(otp) -> 5;
+status(config) -> 6;
+status(load) -> 7;
+status(trace) -> 8;
+status(busy) -> 9.
 
 entry(Text0) ->
     {Text, Entry} =
@@ -116,21 +117,18 @@ entry(Text0) ->
         end,
     case kprof_mfa:parse(Text) of
         {ok, MFA} -> Entry(MFA);
-        error -> fail(?E_USAGE, "--entry wants Module:Function/Arity, not ~ts", [Text])
+        error -> fail(usage, "--entry wants Module:Function/Arity, not ~ts", [Text])
     end.
 
 collector("") ->
     [];
 collector(Text) ->
-    case string:split(Text, ":", trailing) of
-        [Host, Digits] when Host =/= "" ->
-            try
-                [{collector, {string:trim(Host, both, "[]"), list_to_integer(Digits)}}]
-            catch
-                error:badarg -> fail(?E_OTHER, "--collector wants HOST:PORT, not ~ts", [Text])
-            end;
-        _ ->
-            fail(?E_OTHER, "--collector wants HOST:PORT, not ~ts", [Text])
+    try
+        [Host, Digits] = string:split(Text, ":", trailing),
+        true = Host =/= "",
+        [{collector, {string:trim(Host, both, "[]"), list_to_integer(Digits)}}]
+    catch
+        error:_ -> fail(other, "--collector wants HOST:PORT, not ~ts", [Text])
     end.
 
 %% The files lie here, not on the target: it gets what is in them.
@@ -139,7 +137,7 @@ secret("") ->
 secret(File) ->
     case kprof_auth:read_file(File) of
         {ok, Secret} -> [{secret, Secret()}];
-        {error, Why} -> fail(?E_CONFIG, "~ts: ~ts", [File, kprof_error:secret(Why)])
+        {error, Why} -> fail(config, "~ts: ~ts", [File, kprof_error:secret(Why)])
     end.
 
 tls("") ->
@@ -163,7 +161,7 @@ tls(_) ->
 content(Path) ->
     case file:read_file(Path) of
         {ok, Bytes} -> Bytes;
-        {error, Why} -> fail(?E_CONFIG, "cannot read ~ts: ~ts", [Path, file:format_error(Why)])
+        {error, Why} -> fail(config, "cannot read ~ts: ~ts", [Path, file:format_error(Why)])
     end.
 
 start_distribution(Own, Target) ->
@@ -179,7 +177,7 @@ start_distribution(Own, Target) ->
         })
     of
         {ok, _} -> ok;
-        {error, Why} -> fail(?E_OTHER, "cannot make a node of this process: ~0tP", [Why, 10])
+        {error, Why} -> fail(other, "cannot make a node of this process: ~0tP", [Why, 10])
     end.
 
 %% Nobody connects to us: any host that looks like a long one will do.
@@ -196,7 +194,7 @@ begin_tracing(T0) ->
     connect(T0#t.target),
     case check_otp(remote(T0, erlang, system_info, [otp_release])) of
         ok -> ok;
-        {error, Line} -> fail(?E_OTP, "~ts ~ts", [T0#t.target, Line])
+        {error, Line} -> fail(otp, "~ts ~ts", [T0#t.target, Line])
     end,
     case
         visit(
@@ -220,9 +218,9 @@ connect(Target) ->
             [Name, Host] = string:split(atom_to_list(Target), "@"),
             case reachable(Name, Host) of
                 true ->
-                    fail(?E_COOKIE, "~ts refused the connection: the cookie is wrong", [Target]);
+                    fail(cookie, "~ts refused the connection: the cookie is wrong", [Target]);
                 Why ->
-                    fail(?E_DOWN, "~ts is not up (~ts)", [Target, Why])
+                    fail(down, "~ts is not up (~ts)", [Target, Why])
             end
     end.
 
@@ -268,7 +266,7 @@ visit(Name, Bindings, #t{target = Target, ebin = Ebin} = T) ->
     Sorted = lists:sort(maps:to_list(Bindings)),
     case remote(T, erl_eval, expr, [Expression, Sorted, none, none, value], ?VISIT_MS) of
         {ok, Word, _} -> Word;
-        {error, Why, Line} -> fail(status_of(Why), "~ts: ~ts", [Target, Line])
+        {error, Why, Line} -> fail(Why, "~ts: ~ts", [Target, Line])
     end.
 
 app(#t{ebin = Ebin}) ->
@@ -289,11 +287,13 @@ trace(#t{target = Target, config = Text, config_name = Name} = T) ->
                     warn(T);
                 {error, Reason} ->
                     take_out(T),
-                    fail(status(Reason), "~ts: ~ts", [Target, kprof_error:format(Reason)])
+                    fail(kprof_attach:status(Reason), "~ts: ~ts", [
+                        Target, kprof_error:format(Reason)
+                    ])
             end;
         {error, Reason} ->
             take_out(T),
-            fail(?E_CONFIG, "~ts: ~ts", [Name, kprof_error:format(Reason)])
+            fail(config, "~ts: ~ts", [Name, kprof_error:format(Reason)])
     end.
 
 %% What a command line names is typed. The target's own kprof may be older than the search for what
@@ -309,11 +309,11 @@ is_there(Entry, #t{target = Target} = T) ->
             ok;
         Missing ->
             take_out(T),
-            fail(?E_CONFIG, "~ts: ~ts", [
+            fail(config, "~ts: ~ts", [
                 Target, kprof_error:format({nowhere, "--entry ", MFA, Missing})
             ])
     catch
-        throw:{failed, ?E_OTHER, _} -> ok
+        throw:{failed, other, _} -> ok
     end.
 
 %% Those of the command line besides those of the file.
@@ -338,14 +338,6 @@ warn(T) ->
         throw:{failed, _, _} -> ok
     end.
 
-status(Reason) -> status_of(kprof_attach:status(Reason)).
-
-status_of(trace) -> ?E_TRACE;
-status_of(busy) -> ?E_BUSY;
-status_of(load) -> ?E_LOAD;
-status_of(config) -> ?E_CONFIG;
-status_of(other) -> ?E_OTHER.
-
 %% --- watching ---
 
 watch(#t{target = Target} = T) ->
@@ -360,10 +352,10 @@ watch(#t{target = Target} = T) ->
             _ ->
                 watch(T)
         catch
-            throw:{failed, Status, _} ->
+            throw:{failed, Kind, _} ->
                 %% who only is slow to answer is not gone: where it hangs, the connection ends by
                 %% itself
-                case Status =:= ?E_DOWN andalso lists:member(Target, nodes(connected)) of
+                case Kind =:= down andalso lists:member(Target, nodes(connected)) of
                     true ->
                         watch(T);
                     false ->
@@ -384,7 +376,7 @@ wait(T, Told) ->
         try begin_tracing(T) of
             _ -> watch(T)
         catch
-            throw:{failed, ?E_DOWN, Line} ->
+            throw:{failed, down, Line} ->
                 wait(T, Line);
             throw:{failed, _, Line} when Line =:= Told -> wait(T, Told);
             throw:{failed, _, Line} ->
@@ -422,14 +414,14 @@ remote(#t{target = Target}, M, F, A, Timeout) ->
         erpc:call(Target, M, F, A, Timeout)
     catch
         error:{erpc, notsup} ->
-            fail(?E_OTP, "~ts runs an OTP older than ~b", [Target, ?MIN_OTP]);
+            fail(otp, "~ts runs an OTP older than ~b", [Target, ?MIN_OTP]);
         error:{erpc, Why} ->
-            fail(?E_DOWN, "~ts is not up (~0tp)", [Target, Why]);
+            fail(down, "~ts is not up (~0tp)", [Target, Why]);
         %% without the stack, which shows arguments, the secret among them
         _:{exception, Why, _} ->
-            fail(?E_OTHER, "~ts: ~ts:~ts failed: ~0tP", [Target, M, F, Why, 20]);
+            fail(other, "~ts: ~ts:~ts failed: ~0tP", [Target, M, F, Why, 20]);
         _:Why ->
-            fail(?E_OTHER, "~ts: ~ts:~ts failed: ~0tP", [Target, M, F, Why, 20])
+            fail(other, "~ts: ~ts:~ts failed: ~0tP", [Target, M, F, Why, 20])
     end.
 
 say(Format, Args) ->
