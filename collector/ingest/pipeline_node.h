@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "base/rate.h"
+#include "codec/frame.h"
 #include "ingest/identify.h"
 #include "ingest/label_makers.h"
 #include "ingest/pipeline.h"
@@ -57,15 +58,14 @@ struct pipeline_node {
     bool bad; // no trace stream any more: what still comes is passed over
     struct message_reader reader;
     struct buffer partial; // the start of a frame whose rest is still to come
-    uint64_t skipping;     // bytes of an oversized frame still to pass over
-    int64_t skipped;       // where it begins
-    int64_t offset;        // in the stream, of the next byte to be looked at
-    int64_t latest;        // node time of the latest message
-    int64_t advanced;      // node time of the last tracker_advance
-    int64_t advance_at;    // and of the next one
-    bool lost;             // messages were lost, and none has come since
-    bool fresh;            // bytes came since the last tick
-    uint64_t ticked;       // messages when that was
+    struct frame_place place;
+    int64_t skipped;    // where the oversized frame begins that is passed over
+    int64_t latest;     // node time of the latest message
+    int64_t advanced;   // node time of the last tracker_advance
+    int64_t advance_at; // and of the next one
+    bool lost;          // messages were lost, and none has come since
+    bool fresh;         // bytes came since the last tick
+    uint64_t ticked;    // messages when that was
 
     struct live *live_rows; // NULL: nobody watches
 

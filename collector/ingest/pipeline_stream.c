@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/time_math.h"
-#include "codec/frame.h"
 #include "model/stats/keep.h"
 
 enum {
@@ -127,7 +126,7 @@ static bool handle(struct pipeline_node *n, const struct message *m, size_t byte
 static void count_error(struct pipeline_node *n) {
     n->totals.decode_errors++;
     if (n->totals.first_error < 0) {
-        n->totals.first_error = n->offset;
+        n->totals.first_error = n->place.offset;
     }
     stream_lose(n);
 }
@@ -136,8 +135,8 @@ static void count_error(struct pipeline_node *n) {
 // passed over when they come.
 static void pass_over(struct pipeline_node *n, uint64_t bytes) {
     count_error(n);
-    n->skipping = bytes;
-    n->skipped = n->offset;
+    n->place.skipping = bytes;
+    n->skipped = n->place.offset;
 }
 
 static void handle_term(struct pipeline_node *n, struct slice body) {
@@ -192,8 +191,7 @@ bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *strea
     n->bad = false;
     n->lost = false;
     n->reader = (struct message_reader){0};
-    n->skipping = 0;
-    n->offset = 0;
+    n->place = (struct frame_place){0};
     n->latest = INT64_MIN;
     n->advanced = n->advance_at = INT64_MIN;
     n->totals.first_error = -1;
@@ -209,45 +207,29 @@ static inline void prefetch_ahead(const uint8_t *at) {
     }
 }
 
-// Takes the frames at the start of bytes. Returns how many bytes they were, -1 when a frame is
-// none.
+static inline void take_frame(void *context, const struct frame *frame) {
+    struct pipeline_node *n = context;
+    switch (frame->kind) {
+    case FRAME_TERM:
+        prefetch_ahead(frame->body.data);
+        handle_term(n, frame->body);
+        break;
+    case FRAME_DROPPED:
+        n->totals.dropped += frame->size;
+        stream_lose(n);
+        break;
+    case FRAME_OVERSIZED:
+        n->totals.messages++;
+        pass_over(n, frame->size);
+        break;
+    case FRAME_EMPTY:
+        break;
+    }
+}
+
 static int64_t take_frames(void *context, struct slice bytes) {
     struct pipeline_node *n = context;
-    size_t used = 0;
-    for (;;) {
-        if (n->skipping > 0) {
-            size_t skip = bytes.len - used < n->skipping ? bytes.len - used : (size_t)n->skipping;
-            n->skipping -= skip;
-            n->offset += (int64_t)skip;
-            used += skip;
-        }
-        struct frame frame;
-        prefetch_ahead(bytes.data + used);
-        long size = frame_next(slice_of(bytes.data + used, bytes.len - used), &frame);
-        if (size == FRAME_PARTIAL) {
-            return (int64_t)used;
-        }
-        if (size == FRAME_BAD) {
-            return -1;
-        }
-        switch (frame.kind) {
-        case FRAME_TERM:
-            handle_term(n, frame.body);
-            break;
-        case FRAME_DROPPED:
-            n->totals.dropped += frame.size;
-            stream_lose(n);
-            break;
-        case FRAME_OVERSIZED:
-            n->totals.messages++;
-            pass_over(n, frame.size);
-            break;
-        case FRAME_EMPTY:
-            break;
-        }
-        used += (size_t)size;
-        n->offset += size;
-    }
+    return frame_each(&n->place, bytes, take_frame, n);
 }
 
 void partial_free(struct pipeline_node *n) {
@@ -286,7 +268,7 @@ static bool partial_add(void *context, struct slice bytes) {
         memcpy(header + have, bytes.data, FRAME_HEADER - have);
         n->totals.messages++;
         pass_over(n, frame_missing(slice_of(header, FRAME_HEADER)) + FRAME_HEADER - len);
-        n->offset += (int64_t)len;
+        n->place.offset += (int64_t)len;
         partial_free(n);
         return true;
     }
@@ -296,7 +278,7 @@ static bool partial_add(void *context, struct slice bytes) {
 int64_t pipeline_feed(struct pipeline_node *n, struct slice bytes) {
     struct frame_reader reader = {&n->partial, take_frames, partial_add, n};
     if (n->bad) {
-        return n->offset;
+        return n->place.offset;
     }
     n->totals.bytes += bytes.len;
     n->fresh = true;
@@ -307,7 +289,7 @@ int64_t pipeline_feed(struct pipeline_node *n, struct slice bytes) {
     }
     partial_settle(n);
     ledger_settle(n);
-    return n->bad ? n->offset : -1;
+    return n->bad ? n->place.offset : -1;
 }
 
 bool pipeline_end(struct pipeline_node *n, bool clean, int64_t *cut_at) {
@@ -315,9 +297,9 @@ bool pipeline_end(struct pipeline_node *n, bool clean, int64_t *cut_at) {
         return false;
     }
     n->open = false;
-    bool cut = n->partial.len > 0 || n->skipping > 0;
+    bool cut = n->partial.len > 0 || n->place.skipping > 0;
     if (cut) {
-        *cut_at = n->skipping > 0 ? n->skipped : n->offset;
+        *cut_at = n->place.skipping > 0 ? n->skipped : n->place.offset;
         count_error(n);
     } else if (!clean) {
         tracker_lost(n->tracker, n->latest);

@@ -24,7 +24,7 @@ struct recording {
     struct message_reader reader;
     struct buffer partial; // the start of a frame whose rest is still to come
     struct buffer body;    // one without values
-    uint64_t skipping;     // bytes of an oversized frame still to pass over
+    struct frame_place place;
 };
 
 // A node's name as part of a file's: what could leave the folder or hide the file becomes '_'.
@@ -113,40 +113,28 @@ static void write_term(struct recording *r, struct slice body) {
     }
 }
 
-// Writes the frames at the start of bytes. Returns how many bytes they were, -1 when a frame is
-// none.
+static inline void write_one(void *context, const struct frame *frame) {
+    struct recording *r = context;
+    switch (frame->kind) {
+    case FRAME_TERM:
+        write_term(r, frame->body);
+        break;
+    case FRAME_DROPPED:
+        write_frame(r, FRAME_OP_DROPPED, frame->size, NULL);
+        break;
+    case FRAME_OVERSIZED:
+        write_unusable(r);
+        r->place.skipping = frame->size;
+        break;
+    case FRAME_EMPTY:
+        write_frame(r, 0, 0, NULL);
+        break;
+    }
+}
+
 static int64_t write_frames(void *context, struct slice bytes) {
     struct recording *r = context;
-    size_t used = 0;
-    for (;;) {
-        size_t skip = bytes.len - used < r->skipping ? bytes.len - used : (size_t)r->skipping;
-        struct frame frame;
-        r->skipping -= skip;
-        used += skip;
-        long size = frame_next(slice_of(bytes.data + used, bytes.len - used), &frame);
-        if (size == FRAME_PARTIAL) {
-            return (int64_t)used;
-        }
-        if (size == FRAME_BAD) {
-            return -1;
-        }
-        switch (frame.kind) {
-        case FRAME_TERM:
-            write_term(r, frame.body);
-            break;
-        case FRAME_DROPPED:
-            write_frame(r, FRAME_OP_DROPPED, frame.size, NULL);
-            break;
-        case FRAME_OVERSIZED:
-            write_unusable(r);
-            r->skipping = frame.size;
-            break;
-        case FRAME_EMPTY:
-            write_frame(r, 0, 0, NULL);
-            break;
-        }
-        used += (size_t)size;
-    }
+    return frame_each(&r->place, bytes, write_one, r);
 }
 
 static bool keep_partial(void *context, struct slice bytes) {
@@ -171,7 +159,7 @@ void recording_end(struct recording *r) {
     }
     // Of a frame that was cut off only that it was there.
     size_t begun = r->partial.len < FRAME_HEADER ? r->partial.len : FRAME_HEADER;
-    if (r->skipping > 0 || (begun > 0 && !r->over)) {
+    if (r->place.skipping > 0 || (begun > 0 && !r->over)) {
         static const uint8_t header[FRAME_HEADER] = {0, 0, 0, 0, 1};
         write_bytes(r, header, begun > 0 ? begun : FRAME_HEADER);
     }

@@ -123,25 +123,27 @@ static void truncated_headers(void **state) {
     guarded_free(&g);
 }
 
-// What came out of a stream: frames and their bytes.
+// What came out of a stream.
 struct sink {
     struct buffer partial;
-    size_t frames, bytes;
-    size_t room; // more is not kept: the frame is given up, as its reader says
-    bool over;   // likewise, but the stream ends there
+    struct frame_place place;
+    size_t frames;
+    int64_t last_at; // where the last one began
+    bool skips;      // passes over as many bytes as the frame before tells of dropped messages
+    size_t room;     // more is not kept: the frame is given up, as its reader says
+    bool over;       // likewise, but the stream ends there
 };
+
+static void take_one(void *context, const struct frame *frame) {
+    struct sink *s = context;
+    s->frames++;
+    s->last_at = s->place.offset;
+    s->place.skipping = s->skips && frame->kind == FRAME_DROPPED ? frame->size : 0;
+}
 
 static int64_t take(void *context, struct slice bytes) {
     struct sink *s = context;
-    struct frame frame;
-    size_t used = 0;
-    long n;
-    while ((n = frame_next(slice_of(bytes.data + used, bytes.len - used), &frame)) > 0) {
-        s->frames++;
-        s->bytes += (size_t)n;
-        used += (size_t)n;
-    }
-    return n == FRAME_BAD ? -1 : (int64_t)used;
+    return frame_each(&s->place, bytes, take_one, s);
 }
 
 static bool keep(void *context, struct slice bytes) {
@@ -166,7 +168,7 @@ static void pieces(void **state) {
                 &reader, slice_of(file.data + at, file.len - at < size ? file.len - at : size)));
         }
         assert_int_equal(s.frames, 101);
-        assert_int_equal(s.bytes, file.len);
+        assert_int_equal(s.place.offset, file.len);
         assert_int_equal(s.partial.len, 0);
         buffer_free(&s.partial);
     }
@@ -185,11 +187,34 @@ static void pieces(void **state) {
     free((void *)file.data);
 }
 
+// What is to be skipped behind a frame is, however it comes, and the place is that of each frame.
+static void skipped(void **state) {
+    (void)state;
+    uint8_t bytes[64] = {0};
+    put_header(bytes, 0, 0);
+    put_header(bytes + 5, 1, 20); // 20 bytes of no frame follow
+    memset(bytes + 10, 0xff, 20);
+    put_header(bytes + 30, 0, 0);
+    for (size_t size = 1; size <= 35; size++) {
+        struct sink s = {
+            .partial = buffer_make(LIMIT_FRAME_BYTES), .room = SIZE_MAX, .skips = true};
+        struct frame_reader reader = {&s.partial, take, keep, &s};
+        for (size_t at = 0; at < 35; at += size) {
+            assert_true(frame_feed(&reader, slice_of(bytes + at, 35 - at < size ? 35 - at : size)));
+        }
+        assert_int_equal(s.frames, 3);
+        assert_int_equal(s.last_at, 30);
+        assert_int_equal(s.place.offset, 35);
+        assert_int_equal(s.place.skipping, 0);
+        buffer_free(&s.partial);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_captures), cmocka_unit_test(byte_by_byte),
         cmocka_unit_test(kinds),        cmocka_unit_test(truncated_headers),
-        cmocka_unit_test(pieces),
+        cmocka_unit_test(pieces),       cmocka_unit_test(skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
