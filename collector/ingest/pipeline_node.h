@@ -59,13 +59,12 @@ struct pipeline_node {
     struct message_reader reader;
     struct buffer partial; // the start of a frame whose rest is still to come
     struct frame_place place;
-    int64_t skipped;    // where the oversized frame begins that is passed over
-    int64_t latest;     // node time of the latest message
-    int64_t advanced;   // node time of the last tracker_advance
-    int64_t advance_at; // and of the next one
-    bool lost;          // messages were lost, and none has come since
-    bool fresh;         // bytes came since the last tick
-    uint64_t ticked;    // messages when that was
+    int64_t skipped;  // where the oversized frame begins that is passed over
+    int64_t latest;   // node time of the latest message
+    int64_t advanced; // node time of the last tracker_advance
+    bool lost;        // messages were lost, and none has come since
+    bool fresh;       // bytes came since the last tick
+    uint64_t ticked;  // messages when that was
 
     struct live *live_rows; // NULL: nobody watches
 

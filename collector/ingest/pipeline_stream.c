@@ -69,7 +69,6 @@ void stream_lose(struct pipeline_node *n) {
 
 static void advance(struct pipeline_node *n, int64_t now) {
     n->advanced = now;
-    n->advance_at = time_add(now, ADVANCE_NS);
     tracker_advance(n->tracker, now);
     ledger_settle(n);
     ledger_settle_costs(n);
@@ -82,7 +81,7 @@ static inline void pass_time(struct pipeline_node *n, int64_t time) {
     }
     if (time > n->latest) {
         n->latest = time;
-        if (time >= n->advance_at) {
+        if (time >= time_add(n->advanced, ADVANCE_NS)) {
             advance(n, time);
         }
     }
@@ -193,7 +192,7 @@ bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *strea
     n->reader = (struct message_reader){0};
     n->place = (struct frame_place){0};
     n->latest = INT64_MIN;
-    n->advanced = n->advance_at = INT64_MIN;
+    n->advanced = INT64_MIN;
     n->totals.first_error = -1;
     return true;
 }
