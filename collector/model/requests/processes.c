@@ -47,9 +47,7 @@ void settle_costs(struct tracker *t, const struct call *call) {
 }
 
 void process_forget(struct tracker *t, struct process *p) {
-    if (p->waiting != SLAB_NONE) {
-        pieces_settle(t, p, INT64_MAX);
-    }
+    pieces_settle(t, p, INT64_MAX);
     while (p->top != SLAB_NONE) {
         pop(t, p);
     }
@@ -64,9 +62,7 @@ void process_dies(struct tracker *t, struct process *p) {
         process_forget(t, p);
         return;
     }
-    if (p->waiting != SLAB_NONE) {
-        pieces_settle(t, p, INT64_MAX);
-    }
+    pieces_settle(t, p, INT64_MAX);
     p->said = 0;
     p->web_open = 0;
     p->gc_since = p->off_since = INT64_MIN;
