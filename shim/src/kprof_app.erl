@@ -61,6 +61,7 @@ modules() ->
         kprof_msgpack,
         kprof_nearest,
         kprof_options,
+        kprof_outlet,
         kprof_outlets,
         kprof_printer,
         kprof_protocol,

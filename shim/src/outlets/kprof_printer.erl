@@ -4,7 +4,7 @@
 %% file, fun or terminal holds up nothing else.
 -module(kprof_printer).
 
--export([start_link/2, stats/2, calls/2, stop/1, format/1, row/1, named/2]).
+-export([start_link/2, stats/2, calls/2, stop/1, format/1, row/1]).
 
 -define(MAX_WAITING, 100).
 
@@ -26,16 +26,7 @@ calls(Pid, Calls) ->
 %% @doc Ends it after what it has been given; waits a second at most.
 -spec stop(pid()) -> ok.
 stop(Pid) ->
-    Ref = erlang:monitor(process, Pid),
-    _ = unlink(Pid),
-    Pid ! stop,
-    receive
-        {'DOWN', Ref, process, Pid, _} -> ok
-    after 1000 ->
-        exit(Pid, kill),
-        _ = erlang:demonitor(Ref, [flush]),
-        ok
-    end.
+    kprof_outlet:stop(Pid, 1000).
 
 give(Pid, Message) ->
     case erlang:process_info(Pid, message_queue_len) of
@@ -88,7 +79,7 @@ print(Leader, Text) ->
 %% @doc A row as it came, with atoms for the names that rows are known to have.
 -spec row(#{binary() => term()}) -> kprof:stats_row().
 row(Row) ->
-    named(Row, [
+    kprof_outlet:named(Row, [
         bucket_start,
         resolution_s,
         node,
@@ -104,21 +95,6 @@ row(Row) ->
         min_us,
         max_us
     ]).
-
-%% @doc A map as it came, with atoms for these names.
--spec named(#{binary() => term()}, [atom()]) -> #{atom() | binary() => term()}.
-named(Map, Names) ->
-    lists:foldl(
-        fun(Name, Acc) ->
-            Key = atom_to_binary(Name, utf8),
-            case maps:take(Key, Acc) of
-                {Value, Rest} -> Rest#{Name => Value};
-                error -> Acc
-            end
-        end,
-        Map,
-        Names
-    ).
 
 %% @doc A finished request as text: a line for the request, and one for each span, indented by its
 %% depth.

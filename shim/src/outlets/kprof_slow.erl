@@ -39,16 +39,7 @@ slow(Pid, Message) ->
 %% @doc Ends it, and the call that runs after a second at most. What waits is thrown away.
 -spec stop(pid()) -> ok.
 stop(Pid) ->
-    Ref = erlang:monitor(process, Pid),
-    _ = unlink(Pid),
-    Pid ! stop,
-    receive
-        {'DOWN', Ref, process, Pid, _} -> ok
-    after 2 * ?STOP_MS ->
-        exit(Pid, kill),
-        _ = erlang:demonitor(Ref, [flush]),
-        ok
-    end.
+    kprof_outlet:stop(Pid, 2 * ?STOP_MS).
 
 loop(#s{run = Run, owner = Owner} = S) ->
     receive
@@ -138,7 +129,7 @@ spans(#{<<"spans">> := Spans}) when is_list(Spans) ->
         async,
         outcome
     ],
-    [outcome(kprof_printer:named(Span, Names)) || Span <- Spans, is_map(Span)];
+    [outcome(kprof_outlet:named(Span, Names)) || Span <- Spans, is_map(Span)];
 spans(_) ->
     [].
 
