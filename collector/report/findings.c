@@ -114,12 +114,12 @@ static void add_off(struct findings *f, const char *name, uint64_t ms, int64_t f
 static void find_losses(struct findings *f, const struct query_sums *sums, enum finding_kind kind,
                         enum finding_level level, const char *title) {
     static const struct column columns[] = {
-        COLUMN(requests_expired, "expired", "expired"),
+        COLUMN(requests_expired, "request expired", "requests expired"),
         COLUMN(dropped_messages, "message dropped", "messages dropped"),
-        COLUMN(orphan_returns, "orphan return", "orphan returns"),
+        COLUMN(orphan_returns, "return without its call", "returns without their call"),
         COLUMN(unwound_frames, "call without its return", "calls without their return"),
         COLUMN(ambiguous_returns, "ambiguous return", "ambiguous returns"),
-        COLUMN(decode_errors, "decode error", "decode errors"),
+        COLUMN(decode_errors, "message not understood", "messages not understood"),
         COLUMN(unwritten_rows, "row not written", "rows not written"),
     };
     const struct ledger_row *l = &sums->ledger;
@@ -145,16 +145,18 @@ static void find_losses(struct findings *f, const struct query_sums *sums, enum 
 static void find_reasons(struct findings *f, const struct query_sums *sums,
                          enum finding_level level) {
     static const struct column columns[] = {
-        COLUMN(incomplete_loss, "as messages were lost", "as messages were lost"),
-        COLUMN(incomplete_cause, "as a call may be another's", "as a call may be another's"),
-        COLUMN(incomplete_token, "lost its token", "lost their token"),
+        COLUMN(incomplete_loss, "because messages were lost", "because messages were lost"),
+        COLUMN(incomplete_cause, "because a call may be another request's",
+               "because a call may be another request's"),
+        COLUMN(incomplete_token, "that lost its token", "that lost their token"),
         COLUMN(incomplete_return, "without all its returns", "without all their returns"),
         COLUMN(incomplete_reload, "while a function was not traced",
                "while a function was not traced"),
-        COLUMN(incomplete_large, "with more calls than are taken",
-               "with more calls than are taken"),
-        COLUMN(incomplete_room, "without room in the collector", "without room in the collector"),
-        COLUMN(incomplete_end, "as the trace began or ended", "as the trace began or ended"),
+        COLUMN(incomplete_large, "with more calls than the collector takes",
+               "with more calls than the collector takes"),
+        COLUMN(incomplete_room, "because the collector had no room",
+               "because the collector had no room"),
+        COLUMN(incomplete_end, "while the trace began or ended", "while the trace began or ended"),
     };
     struct finding *one = begin(f, FINDING_INCOMPLETE, level, "Incomplete");
     add_columns(f, sums, columns, sizeof columns / sizeof *columns);
@@ -182,7 +184,7 @@ static void find_bias(struct findings *f, const struct query_sums *sums) {
         since(one, sums->since.requests_expired);
         say(one, "%llu of %.0f requests are missing, long ones more often than short ones",
             (unsigned long long)trust_long_missing(&sums->ledger), trust_requests(&sums->ledger));
-        one->meaning = "The true means and percentiles are higher than those below.";
+        one->meaning = "The true means and percentiles are higher than those shown.";
     }
 }
 
@@ -206,8 +208,8 @@ static void find_stale(struct findings *f, const struct query_sums *sums) {
                   (unsigned long long)tier->stale_calls, (unsigned long long)tier->calls);
     }
     one->meaning =
-        "Processes work on under others' tokens, as those do that got a pool's worker, a lock or a "
-        "shared answer from another request: calls may be missing where they belong "
+        "Processes go on under the token of another request, as those do that got a pool's "
+        "worker, a lock or a shared answer from it. Calls may be missing where they belong "
         "(shim/README.md, Limits).";
 }
 
@@ -215,8 +217,8 @@ static void find_coarse(struct findings *f, const struct query_sums *sums) {
     if (sums->ledger.coarse_rows > 0) {
         struct finding *one = begin(f, FINDING_COARSE, FINDING_WARNING, "Coarse");
         since(one, sums->since.coarse_rows);
-        say(one, "there were more statistics than the memory for them takes, so that percentiles "
-                 "may be off by more than 1.1 %%");
+        say(one,
+            "the memory for statistics was full, so percentiles may be off by more than 1.1 %%");
         one->meaning = "Counts, sums, means and extremes are exact.";
     }
 }
@@ -234,9 +236,9 @@ static void find_overload(struct findings *f, const struct query_sums *sums) {
     } else if (l->dropped_messages > 0) {
         struct finding *one = begin(f, FINDING_DROPPED, FINDING_PROBLEM, NULL);
         since(one, sums->since.dropped_messages);
-        say(one, "Messages are dropped when the collector, or the way to it, is too slow, or a "
+        say(one, "Messages are dropped when the collector or the network is too slow, or when a "
                  "connection breaks");
-        one->advice = "its log tells";
+        one->advice = "the collector's log tells which";
     }
 }
 
@@ -256,24 +258,24 @@ static void find_requests(struct findings *f, const struct query_sums *sums) {
         find_some(f, FINDING_LENT, FINDING_WARNING, l->incomplete_cause,
                   sums->since.incomplete_cause, "request",
                   "waited for what another one gave back (a pool's connection, a lock, a cache's "
-                  "answer), and whose the next calls were cannot be told")
-            ->advice = "a tier around the function that waits tells it";
+                  "answer), and nobody can tell whose the next calls were")
+            ->advice = "make the function that waits a tier";
     }
     if (l->lost_tokens > 0) {
         find_some(f, FINDING_LOST_TOKENS, FINDING_PROBLEM, l->lost_tokens, sums->since.lost_tokens,
                   "request",
-                  "lost the token on the way, waiting for a connection pool, a lock or an answer "
-                  "that was worked out for another one, or in rpc:call and erpc:call to other "
-                  "nodes")
-            ->advice = "keep kprof:get_current_label() before such a call, and give it to "
-                       "kprof:set_current_label/1 after it";
+                  "lost the token on the way: waiting for a connection pool, a lock or another "
+                  "request's answer, or in rpc:call or erpc:call to another node")
+            ->advice =
+            "keep what kprof:get_current_label() gives before such a call, and give it to "
+            "kprof:set_current_label/1 after it";
     }
     if (l->requests_expired > 0) {
         find_some(f, FINDING_EXPIRED, FINDING_PROBLEM, l->requests_expired,
-                  sums->since.requests_expired, "request", "had no end in time")
-            ->advice = "where requests take so long, raise the collector's --request-timeout; else "
-                       "nothing tells the end: kprof:clear_token() is not called, say, or the "
-                       "entry is a function that loops";
+                  sums->since.requests_expired, "request", "did not end in time")
+            ->advice = "where requests take so long, raise the collector's --request-timeout; "
+                       "otherwise nothing ends them, because kprof:clear_token() is not called, "
+                       "say, or the entry is a function that loops";
     }
 }
 
@@ -282,13 +284,14 @@ static void find_rest(struct findings *f, const struct query_sums *sums) {
     if (l->unwritten_rows > 0) {
         struct finding *one = begin(f, FINDING_UNWRITTEN, FINDING_PROBLEM, NULL);
         since(one, sums->since.unwritten_rows);
-        say(one, "What stands in the database for some rows is malformed");
+        say(one,
+            "Some rows were not written, because the database holds malformed ones in their place");
         one->advice = "the collector's log tells which";
     }
     if (l->ambiguous_returns > 0) {
         find_some(f, FINDING_AMBIGUOUS, FINDING_PROBLEM, l->ambiguous_returns,
-                  sums->since.ambiguous_returns, "return", "could be of more than one call")
-            ->advice = "trace the tiers concerned without returns => none";
+                  sums->since.ambiguous_returns, "return", "could belong to more than one call")
+            ->advice = "trace these tiers without returns => none";
     }
     if (trust_unmarked(l)) {
         char text[TRUST_UNMARKED_BYTES];
@@ -307,13 +310,14 @@ static void find_reloads(struct findings *f, const struct query_sums *sums) {
         struct finding *one = begin(f, FINDING_RELOADED, FINDING_NOTE, NULL);
         since(one, sums->since.reloads);
         say(one, "Code was reloaded %llu time%s%s%s%s", (unsigned long long)l->reloads,
-            text_plural(l->reloads), l->untraced_ms > 0 ? ", functions were not traced for " : "",
+            text_plural(l->reloads),
+            l->untraced_ms > 0 ? ", and functions were not traced for " : "",
             l->untraced_ms > 0 ? time : "", l->untraced_ms > 0 ? " in all" : "");
         one->meaning = "Requests that were open then are incomplete.";
     } else if (l->untraced_ms > 0) {
         struct finding *one = begin(f, FINDING_UNTRACED, FINDING_NOTE, NULL);
         since(one, sums->since.untraced_ms);
-        say(one, "Trace flags were taken off by others: functions were not traced for %s in all",
+        say(one, "Somebody else took trace flags off: functions were not traced for %s in all",
             time);
     }
 }

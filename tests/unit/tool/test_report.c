@@ -240,15 +240,15 @@ static void test_what_was_lost(void **state) {
     lose();
     assert_int_equal(report(""), 0);
     expect_output_begins(
-        " Paused: tracing was off for 1.5 s as asked for, 3 of 8 requests incomplete, 1 "
-        "expired, 7 messages dropped,\n"
-        "   1 orphan return, 10 decode errors.\n"
+        " Paused: tracing was off for 1.5 s as asked for, 3 of 8 requests incomplete, 1 request expired, "
+        "7 messages dropped,\n"
+        "   1 return without its call, 10 messages not understood.\n"
         " Biased: 4 of 8 requests are missing, long ones more often than short ones.\n"
-        "   The true means and percentiles are higher than those below.\n"
-        " Messages are dropped when the collector, or the way to it, is too slow, or a "
-        "connection breaks: its log tells.\n"
-        " 1 request had no end in time:\n"
-        "   where requests take so long, raise the collector's --request-timeout; else nothing tells the end:\n"
+        "   The true means and percentiles are higher than those shown.\n"
+        " Messages are dropped when the collector or the network is too slow, or when a connection breaks:\n"
+        "   the collector's log tells which.\n"
+        " 1 request did not end in time:\n"
+        "   where requests take so long, raise the collector's --request-timeout; otherwise nothing ends them, because\n"
         "   kprof:clear_token() is not called, say, or the entry is a function that loops.\n"
         "\n"
         "                              http");
@@ -313,20 +313,21 @@ static void test_trust(void **state) {
     expect_trust(LEDGER(.requests_unsampled = 7, .calls = 8000, .stale_calls = 8), "ok", "");
     expect_trust(
         LEDGER(.coarse_rows = 3), "ok",
-        " Coarse: there were more statistics than the memory for them takes, so that percentiles may be off by more than "
+        " Coarse: the memory for statistics was full, so percentiles may be off by more than "
         "1.1 %.\n"
         "   Counts, sums, means and extremes are exact.\n\n");
     expect_trust(
         LEDGER(.unwritten_rows = 2), "lossy",
         " Lossy: 2 rows not written.\n"
-        " What stands in the database for some rows is malformed: the collector's log tells which.\n\n");
+        " Some rows were not written, because the database holds malformed ones in their place:\n"
+        "   the collector's log tells which.\n\n");
     // overload is blamed for trips alone
     expect_trust(
         LEDGER(.requests_incomplete = 12, .dropped_messages = 340, .incomplete_loss = 12), "lossy",
         " Lossy: 12 of 4000 requests incomplete, 340 messages dropped.\n"
-        " Incomplete: 12 as messages were lost.\n"
-        " Messages are dropped when the collector, or the way to it, is too slow, or a connection "
-        "breaks: its log tells.\n\n");
+        " Incomplete: 12 because messages were lost.\n"
+        " Messages are dropped when the collector or the network is too slow, or when a connection breaks:\n"
+        "   the collector's log tells which.\n\n");
     expect_trust(LEDGER(.paused_ms = 1), "paused",
                  " Paused: tracing was off for 1.0 ms as asked for.\n\n");
     expect_trust(LEDGER(.away_ms = 61000), "paused",
@@ -340,59 +341,57 @@ static void test_trust(void **state) {
         "trace fewer tiers.\n\n");
     expect_trust(
         LEDGER(.requests_expired = 1), "lossy",
-        " Lossy: 1 expired.\n"
-        " 1 request had no end in time:\n"
-        "   where requests take so long, raise the collector's --request-timeout; else nothing tells the end:\n"
+        " Lossy: 1 request expired.\n"
+        " 1 request did not end in time:\n"
+        "   where requests take so long, raise the collector's --request-timeout; otherwise nothing ends them, because\n"
         "   kprof:clear_token() is not called, say, or the entry is a function that loops.\n\n");
-    expect_trust(LEDGER(.orphan_returns = 2), "lossy", " Lossy: 2 orphan returns.\n\n");
+    expect_trust(LEDGER(.orphan_returns = 2), "lossy", " Lossy: 2 returns without their call.\n\n");
     expect_trust(LEDGER(.unwound_frames = 1), "lossy", " Lossy: 1 call without its return.\n\n");
-    expect_trust(LEDGER(.decode_errors = 1), "lossy", " Lossy: 1 decode error.\n\n");
+    expect_trust(LEDGER(.decode_errors = 1), "lossy", " Lossy: 1 message not understood.\n\n");
     expect_trust(
         LEDGER(.ambiguous_returns = 2), "lossy",
         " Lossy: 2 ambiguous returns.\n"
-        " 2 returns could be of more than one call: trace the tiers concerned without returns => none.\n\n");
+        " 2 returns could belong to more than one call: trace these tiers without returns => none.\n\n");
     // pools first, rpc after
     expect_trust(
         LEDGER(.requests_incomplete = 12, .lost_tokens = 12, .incomplete_token = 12), "lossy",
         " Lossy: 12 of 4000 requests incomplete.\n"
-        " Incomplete: 12 lost their token.\n"
-        " 12 requests lost the token on the way, waiting for a connection pool, a lock or an answer that was "
-        "worked out for\n"
-        "   another one, or in rpc:call and erpc:call to other nodes:\n"
-        "   keep kprof:get_current_label() before such a call, and give it to kprof:set_current_label/1 after "
+        " Incomplete: 12 that lost their token.\n"
+        " 12 requests lost the token on the way: waiting for a connection pool, a lock or another request's answer, or in\n"
+        "   rpc:call or erpc:call to another node:\n"
+        "   keep what kprof:get_current_label() gives before such a call, and give it to kprof:set_current_label/1 after "
         "it.\n\n");
     expect_trust(
         LEDGER(.requests_incomplete = 12, .incomplete_cause = 12), "unclear",
         " Unclear: 12 of 4000 requests incomplete.\n"
-        " Incomplete: 12 as a call may be another's.\n"
-        " 12 requests waited for what another one gave back (a pool's connection, a lock, a cache's answer), and "
-        "whose the next\n"
-        "   calls were cannot be told: a tier around the function that waits tells it.\n\n");
+        " Incomplete: 12 because a call may be another request's.\n"
+        " 12 requests waited for what another one gave back (a pool's connection, a lock, a cache's answer), and nobody can\n"
+        "   tell whose the next calls were: make the function that waits a tier.\n\n");
     expect_trust(LEDGER(.reloads = 2), "ok",
                  " Code was reloaded 2 times. Requests that were open then are incomplete.\n\n");
     expect_trust(LEDGER(.reloads = 1, .untraced_ms = 340), "ok",
-                 " Code was reloaded 1 time, functions were not traced for 340 ms in all. "
-                 "Requests that were open then are incomplete.\n\n");
+                 " Code was reloaded 1 time, and functions were not traced for 340 ms in all.\n"
+                 "   Requests that were open then are incomplete.\n\n");
     expect_trust(
         LEDGER(.untraced_ms = 340), "ok",
-        " Trace flags were taken off by others: functions were not traced for 340 ms in all.\n\n");
+        " Somebody else took trace flags off: functions were not traced for 340 ms in all.\n\n");
     // what is missing makes the rest too fast, unless it is too little, or missing for want of room
     expect_trust(LEDGER(.requests_incomplete = 39, .incomplete_end = 39), "lossy",
                  " Lossy: 39 of 4027 requests incomplete.\n"
-                 " Incomplete: 39 as the trace began or ended.\n\n");
+                 " Incomplete: 39 while the trace began or ended.\n\n");
     expect_trust(LEDGER(.requests_incomplete = 41, .incomplete_room = 41), "lossy",
                  " Lossy: 41 of 4029 requests incomplete.\n"
-                 " Incomplete: 41 without room in the collector.\n\n");
+                 " Incomplete: 41 because the collector had no room.\n\n");
     expect_trust(
         LEDGER(.requests_incomplete = 40, .incomplete_loss = 39, .incomplete_reload = 1,
                .requests_expired = 5),
         "lossy",
-        " Lossy: 40 of 4033 requests incomplete, 5 expired.\n"
-        " Incomplete: 39 as messages were lost, 1 while a function was not traced.\n"
+        " Lossy: 40 of 4033 requests incomplete, 5 requests expired.\n"
+        " Incomplete: 39 because messages were lost, 1 while a function was not traced.\n"
         " Biased: 45 of 4033 requests are missing, long ones more often than short ones.\n"
-        "   The true means and percentiles are higher than those below.\n"
-        " 5 requests had no end in time:\n"
-        "   where requests take so long, raise the collector's --request-timeout; else nothing tells the end:\n"
+        "   The true means and percentiles are higher than those shown.\n"
+        " 5 requests did not end in time:\n"
+        "   where requests take so long, raise the collector's --request-timeout; otherwise nothing ends them, because\n"
         "   kprof:clear_token() is not called, say, or the entry is a function that loops.\n\n");
 #undef LEDGER
     struct ledger_row all;
@@ -441,7 +440,7 @@ static void test_stale_calls(void **state) {
     expect_part(
         " Unclear: 485 of 7008 calls came when their request was over: 400 of 410 of db, 85 of 6598 "
         "of http.\n"
-        "   Processes work on under others' tokens,");
+        "   Processes go on under the token of another request,");
     expect_part("\n 4 complete requests, 485 calls too late; unclear: see above; 2025");
     assert_int_equal(report("--json"), 0);
     expect_json("$.stale_tiers[0]", "{\"tier\":\"db\",\"calls\":410,\"stale_calls\":400}");
@@ -506,7 +505,7 @@ static void test_losses_without_requests(void **state) {
     lose();
     assert_int_equal(report(""), 1);
     expect_part(
-        " Paused: tracing was off for 1.5 s as asked for, 3 of 4 requests incomplete, 1 expired, ");
+        " Paused: tracing was off for 1.5 s as asked for, 3 of 4 requests incomplete, 1 request expired,");
     expect_part(" 0 complete requests, 100 unsampled, 9 calls too late; lost: see above; ");
     expect_part("kprof report: no complete requests in this time");
 }
@@ -597,13 +596,12 @@ static void test_json_of_findings(void **state) {
                                            "\"text\":\"3 of 8 requests incomplete\"}");
     expect_json("$.findings[1].kind", "biased");
     expect_json("$.findings[1].meaning",
-                "The true means and percentiles are higher than those below.");
+                "The true means and percentiles are higher than those shown.");
     expect_json(
         "$.findings[2]",
         "{\"kind\":\"dropped\",\"level\":\"problem\",\"since\":\"2025-11-20T12:00:10Z\","
-        "\"title\":null,\"text\":\"Messages are dropped when the collector, or the way to it, is "
-        "too slow, or a connection breaks\",\"counts\":[],\"meaning\":null,"
-        "\"advice\":\"its log tells\"}");
+        "\"title\":null,\"text\":\"Messages are dropped when the collector or the network is too slow, or when a connection breaks\",\"counts\":[],\"meaning\":null,"
+        "\"advice\":\"the collector's log tells which\"}");
 }
 
 // -- the command line -----------------------------------------------------------------------------
