@@ -95,11 +95,11 @@ static void hand_out(struct collector *c, const struct stats *stats) {
 static void complain(struct collector *c) {
     bool overflowed = stats_overflowed(c->spare);
     if ((overflowed || stats_coarse(c->spare)) && clock_monotonic() >= c->complain_at) {
-        log_warning(
-            "more statistics than the memory for them takes until the database has them: %s",
-            overflowed ? "some calls stand under _other or nowhere, some of the ledger's counts at "
-                         "another time"
-                       : "some quantiles are coarser than they should be");
+        log_warning("the memory for statistics is full until the database has taken them: %s",
+                    overflowed
+                        ? "some calls are counted under _other or not at all, and some of the "
+                          "ledger's counts in another bucket"
+                        : "some quantiles are coarser than they should be");
         c->complain_at = clock_monotonic() + COMPLAIN_NS;
     }
 }
@@ -289,10 +289,10 @@ static int take_socket(struct collector *c, const struct server_options *options
     uint16_t port;
     int fd = service_socket(address, sizeof address, &port, &why);
     if (fd >= 0 && !collector_loopback(address) && !options->secret) {
-        log_error(
-            "the socket handed over listens on %s: others than this machine can connect there, so "
-            "it wants --secret-file FILE",
-            address);
+        log_error("the socket handed over listens on %s: other machines can connect there, so "
+                  "--secret-file "
+                  "FILE is required",
+                  address);
         return EXIT_USAGE;
     }
     c->server = fd >= 0 ? server_new_on(c->base, fd, options, events, &why) : NULL;

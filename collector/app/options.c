@@ -230,10 +230,9 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
         return usage("%s is missing", out->tls_cert ? "--tls-key FILE" : "--tls-cert FILE");
     }
     if (out->address[0] && !collector_loopback(out->address) && !out->secret_file) {
-        return usage(
-            "--listen %s: others than this machine can connect there, so it wants --secret-file "
-            "FILE; make one with: (umask 077; openssl rand -hex 32 >FILE)",
-            out->address);
+        return usage("--listen %s: other machines can connect there, so --secret-file FILE is "
+                     "required; make one with: (umask 077; openssl rand -hex 32 >FILE)",
+                     out->address);
     }
     return -1;
 }

@@ -97,8 +97,8 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
     struct pipeline_node *node = node_of(links, name);
     if (!node) {
         *refusal =
-            "too many nodes: it has as many as it takes, and forgets one that is gone when all of "
-            "it is written";
+            "too many nodes: the collector has no room for one more until a node is gone and its "
+            "statistics are written";
         return NULL;
     }
     if (!make_way(links, node)) {

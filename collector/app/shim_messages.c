@@ -24,12 +24,12 @@ static void add_tier(struct shim_link *link, struct directory *names, struct tie
     const char *why = NULL;
     uint16_t id = DIRECTORY_NONE;
     if (name.len == 0 || !is_atom(m) || !is_atom(f) || arity < 0 || arity > 255) {
-        why = "is incomplete, or has a longer name than functions have";
+        why = "is incomplete, or its name is longer than a function's can be";
     } else if ((id = directory_tier_of(names, link->node_id, name)) == TIER_TOTAL) {
         why = "has the name of the whole request";
     } else if (id == DIRECTORY_NONE ||
                tier_set_add(set, m, f, (uint32_t)arity, id) != TIER_SET_OK) {
-        why = "is one too many, or twice there";
+        why = "is given twice, or is one too many";
     }
     if (why) {
         shim_link_tell(link, LOG_WARNING, "tier %.*s %s and is left out",
@@ -150,7 +150,7 @@ static void on_gap(const struct shim_link *link, struct control_map message) {
     if (control_get_int(message, FIELD_FROM, &from) &&
         control_get_int(message, FIELD_UNTIL, &until)) {
         pipeline_gap(link->node, from, until, reload);
-        shim_link_tell(link, LOG_INFO, "%s; requests of that moment are incomplete (%.*s)",
+        shim_link_tell(link, LOG_INFO, "%s; requests that were open then are incomplete (%.*s)",
                        reload ? "code was reloaded" : "trace flags were taken off",
                        (int)(text.len < 400 ? text.len : 400), text.data);
     }

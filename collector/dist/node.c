@@ -41,18 +41,19 @@ static bool find_port(const struct node_name *name, struct in_addr host, int64_t
         return true;
     case EPMD_UNKNOWN:
         epmd_names(host, deadline_ns, names);
-        return dist_fail(e, DIST_DOWN, "%s is not up: on %s epmd knows %s%s", name->full,
-                         name->host, *names ? "these names only: " : "no node", names);
+        return dist_fail(e, DIST_DOWN, "%s is not up: epmd on %s knows %s%s", name->full,
+                         name->host, *names ? "only " : "no node", names);
     case EPMD_UNREACHABLE:
         return dist_fail(
             e, DIST_DOWN,
-            "%s is not up: no epmd on %s, port %u (%s); a node with a name starts one, unless a "
-            "firewall hides it",
+            "%s is not up: no epmd on %s, port %u (%s); each named node starts one, but a "
+            "firewall may "
+            "hide it",
             name->full, name->host, epmd_own_port(), strerror(errno));
     case EPMD_GARBAGE:
         break;
     }
-    return dist_fail(e, DIST_DOWN, "%s: what listens on %s, port %u, is no epmd", name->full,
+    return dist_fail(e, DIST_DOWN, "%s: what listens on %s, port %u, is not epmd", name->full,
                      name->host, epmd_own_port());
 }
 

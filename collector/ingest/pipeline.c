@@ -150,8 +150,8 @@ static void on_stale(void *context, uint16_t tier, uint64_t over) {
 
 static void on_met(void *context) {
     log_info(
-        "node %s: markers or a web server's helper begin inside of an entry's calls: each request "
-        "is counted once, and they name it",
+        "node %s: markers or a web server's helper begin requests inside of an entry's calls: each "
+        "is counted once, under the name that they give",
         pipeline_node_name(context));
 }
 

@@ -122,9 +122,8 @@ const char *auth_challenge(struct auth *a, struct slice frame,
                memchr(role.data, 0, role.len)) { // a role is text with an end
         why = "damaged authentication";
     } else if (!same_certificate(a, certificate)) {
-        why =
-            "somebody is in between: who connects sees another certificate than this collector's, "
-            "or TLS ends elsewhere";
+        why = "somebody is in between: the client sees another certificate than this collector's "
+              "(TLS may end in a proxy)";
     } else {
         memcpy(a->role, role.data, role.len);
     }

@@ -54,13 +54,11 @@ static const char *what_of(enum store_place place) {
     case STORE_REMOVED:
         return "the file was removed, with what was in it";
     case STORE_CUT:
-        return "somebody cut the file, or wrote over it: what was in it is lost, in part or all "
-               "of it";
+        return "somebody cut the file, or wrote over it: some or all of what was in it is lost";
     case STORE_WAL_GONE:
-        return "its log (-wal) was moved or removed; what was in that is in the file";
+        return "its log (-wal) was moved or removed; what was in the log is in the file";
     case STORE_WAL_CUT:
-        return "its log (-wal) was cut by somebody: what was written in the last moments may be "
-               "missing";
+        return "somebody cut its log (-wal): what was written in the last moments may be missing";
     default:
         return "";
     }
@@ -145,8 +143,8 @@ static bool clock_leapt(struct writer *w, int64_t now) {
         return false;
     }
     log_warning(
-        "database: the clock leapt %lld hours ahead since the last data; what that makes old is "
-        "deleted in an hour unless it is set back",
+        "database: the clock is suddenly %lld hours ahead of the last data. What is too old by it "
+        "is deleted in an hour, unless the clock is set back",
         (long long)leap / 3600);
     return true;
 }

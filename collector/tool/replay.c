@@ -353,8 +353,8 @@ static void summarise(const struct pipeline_totals *t, double seconds) {
     fprintf(stderr,
             "%" PRIu64 " messages, %" PRIu64 " requests complete, %" PRIu64 " incomplete, %" PRIu64
             " expired\n"
-            "lost: %" PRIu64 " messages dropped by the node, %" PRIu64 " orphan returns, %" PRIu64
-            " stale calls, %" PRIu64 " decode errors\n"
+            "lost: %" PRIu64 " messages dropped by the node, %" PRIu64
+            " returns without their call, %" PRIu64 " calls too late, %" PRIu64 " not understood\n"
             "%.3f s, %.0f messages/s\n",
             t->messages, t->complete, t->incomplete, t->expired, t->dropped, t->orphan_returns,
             t->stale_calls, t->decode_errors, seconds,

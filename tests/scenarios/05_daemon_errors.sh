@@ -27,7 +27,7 @@ refuses 2 '\-\-db needs a value' "an option without its value" --listen 0 --db
 for port in '' x 65536 -1 4711x 127.0.0.1: ; do refuses 2 'want \[ADDR:\]PORT' "the port '$port'" --listen "$port" --db "$new"; done
 refuses 2 'not an IP address' "a host name" --listen example.org:4711 --db "$new"
 for address in 0.0.0.0 192.0.2.1 '[::]'; do
-  refuses 2 'others than this machine.*--secret-file FILE' "the address $address" --listen "$address:4711" --db "$new"
+  refuses 2 'other machines can connect.*--secret-file FILE' "the address $address" --listen "$address:4711" --db "$new"
 done
 refuses 2 '--secret-file .*nowhere: No such file' "a secret that is not there" --listen 0 --db "$new" --secret-file "$scratch/nowhere"
 refuses 2 '--secret-file .*run: not a file' "a folder as secret" --listen 0 --db "$new" --secret-file "$scratch/run"

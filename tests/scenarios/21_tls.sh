@@ -214,7 +214,7 @@ between=$!
 wait_for 20 "somebody is in between" test -s "$scratch/between.port"
 at=(--collector "127.0.0.1:$(cat "$scratch/between.port")")
 refuses 'refused: somebody is in between' "a secret through somebody in between" "${with[@]}" "${at[@]}"
-refused 'somebody is in between: who connects sees another certificate' "  and the collector tells it"
+refused 'somebody is in between: the client sees another certificate' "  and the collector tells it"
 if "$kprof" nodes "${at[@]}" "${with[@]}" >"$scratch/nodes.log" 2>&1; then fail "kprof nodes through somebody in between"; fi
 has "$scratch/nodes.log" 'somebody is in between' "kprof nodes, likewise"
 kill -KILL -- "-$between"

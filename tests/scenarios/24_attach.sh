@@ -213,7 +213,7 @@ refuses 2 'printable UTF-8' "a tier's name that is none" attach "$node" --tier $
 refuses 2 'want name@host' "a node's name that is none" attach $'n\xff@localhost' "${tiers[@]}"
 refuses 2 'a time such as 60s' "no time at all" attach "$node" "${tiers[@]}" --for 0
 refuses 3 "no host nowhere.invalid" "a host that is not there" attach x@nowhere.invalid "${tiers[@]}"
-refuses 3 "epmd knows .*$name" "a name that is not there" attach "nobody_$$@localhost" "${tiers[@]}"
+refuses 3 "epmd on .* knows .*$name" "a name that is not there" attach "nobody_$$@localhost" "${tiers[@]}"
 chmod 666 "$scratch/wrong"
 refuses 4 'can be written by others .*chmod 400' "a cookie file that others can write" \
   attach "$node" "${tiers[@]}" --cookie-file "$scratch/wrong"

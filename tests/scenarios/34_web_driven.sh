@@ -41,7 +41,7 @@ with_entry() {
   tells_seen "$1: entry and plug together are one request" "$routes"
   times_fit
   chunks_count
-  is "$(grep -c "node $name@localhost: .*begin inside of an entry's calls" "$collector_log")" 1 "the log says so once"
+  is "$(grep -c "node $name@localhost: .*begin requests inside of an entry's calls" "$collector_log")" 1 "the log says so once"
   is "$(sql "SELECT count(*) FROM path_stats WHERE path NOT LIKE 'scenario_web_plug:endpoint/2%' AND path <> '_total'")" 0 \
     "all calls hang below the entry's"
   stop_tracing

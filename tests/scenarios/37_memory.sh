@@ -25,7 +25,7 @@ calls=$(sql "SELECT ifnull(sum(calls), 0) FROM tier_stats WHERE resolution_s = 3
 total=$(sql "SELECT ifnull(sum(calls), 0) FROM tier_stats WHERE resolution_s = 3600 AND identity = '_total' AND tier <> '_total'")
 is "$total" "$calls" "_total has what the identities have"
 if [ "$calls" -ne "$((2 * buckets * tiers))" ]; then
-  has "$collector_log" 'more statistics than the memory for them takes' "what had no room was told"
+  has "$collector_log" 'the memory for statistics is full' "what had no room was told"
 fi
 holds "$calls" -le "$((2 * buckets * tiers))" "no call is counted twice"
 is "$(sql "SELECT count(*) FROM tier_stats WHERE resolution_s = 3600 AND tier <> '_total' AND (min_us <> 0.001 OR max_us < 28999999)")" 0 \

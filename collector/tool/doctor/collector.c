@@ -57,7 +57,7 @@ static void look_at_losses(struct doctor *d, const struct doctor_about *about,
     int64_t lost = n->incomplete + n->expired, all = lost + n->complete;
     if (n->dropped_messages > 0 || n->decode_errors > 0) {
         doctor_tell(d, DOCTOR_WARNING, about,
-                    "sample, or trace fewer tiers: kprof report --cost tells which are dear",
+                    "sample, or trace fewer tiers: kprof report --cost tells which cost most",
                     "%" PRId64 " messages dropped, %" PRId64
                     " not understood since the collector started",
                     n->dropped_messages, n->decode_errors);
@@ -93,7 +93,7 @@ static void look_at_node(struct doctor *d, const struct node_row *n) {
     } else if (us > CLOCK_OFF_US || us < -CLOCK_OFF_US) {
         doctor_tell(
             d, DOCTOR_WARNING, about,
-            "have both hosts keep the time (NTP): buckets and remote parts stand at the node's "
+            "set the clocks of both hosts right (NTP): buckets and remote parts go by the node's "
             "time",
             "its clock is %s %s the collector's", off, us < 0 ? "behind" : "ahead of");
     } else {

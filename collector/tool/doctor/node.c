@@ -62,7 +62,7 @@ static void look_at_clock(struct doctor *d, struct node *n, const struct doctor_
             ns = theirs - (before + (after - before) / 2);
     bool far = ns > CLOCK_OFF_NS || ns < -CLOCK_OFF_NS;
     doctor_tell(d, far ? DOCTOR_WARNING : DOCTOR_OK, about,
-                far ? "have both hosts keep the time (NTP)" : NULL,
+                far ? "set the clocks of both hosts right (NTP)" : NULL,
                 "its clock is %s %s this host's", text_duration((double)(ns < 0 ? -ns : ns), off),
                 ns < 0 ? "behind" : "ahead of");
 }
@@ -110,7 +110,7 @@ static void look_at_foreign(struct doctor *d, struct node *n, const struct docto
         term_skip(&c);
         if (!c.failed && term_peek(&c) != TERM_NIL) {
             doctor_tell(d, DOCTOR_WARNING, about,
-                        "end that first: before OTP 27 a process has one tracer",
+                        "end that first: before OTP 27 a process can have only one tracer",
                         "somebody else traces new processes there");
         }
     }
@@ -153,7 +153,7 @@ void doctor_node(struct doctor *d, const char *text, const char *cookie_file) {
         0) { // has told on stderr why
         doctor_tell(d, DOCTOR_PROBLEM, about,
                     "name it as node() says in it, and its cookie with --cookie-file",
-                    "its name or the cookie is no use");
+                    "its name or the cookie cannot be used");
         return;
     }
     if (*warning) {

@@ -103,16 +103,17 @@ static void advise_large(struct buffer *out, const struct cost *c, const struct 
     advise(out, c->tier, text);
     if (e->returns) {
         buffer_text(
-            out, "   With #{returns => none} what it returns stays on the node. That gives up its "
-                 "errors: most calls that end by\n"
-                 "   an exception will be counted like others. It had none in this time.\n");
+            out,
+            "   With #{returns => none} what it returns stays on the node. Its errors are lost by "
+            "that: most calls that end\n"
+            "   in an exception are counted like others. It had none in this time.\n");
     } else if (e->keep_returns) {
         buffer_printf(
             out,
             "   It had %" PRIu64
             " error%s: #{returns => none} would hide most of these. Have it return less, or "
             "sample\n"
-            "   ({sample, {one_in, N}}), which counts one request in N only.\n",
+            "   ({sample, {one_in, N}}), which traces only one request in N.\n",
             c->errors, text_plural(c->errors));
     } else {
         buffer_text(
@@ -134,9 +135,9 @@ static void advice(const struct report_cost *r, struct buffer *out) {
             snprintf(
                 text, sizeof text,
                 ": tracing takes about %s of its %s.\n"
-                "   Sample ({sample, {one_in, N}}), which counts one request in N only, or trace "
-                "a function above it, whose\n"
-                "   time then has this one's in it.\n",
+                "   Sample ({sample, {one_in, N}}), which traces only one request in N, or trace "
+                "a function above it instead,\n"
+                "   whose time includes this one's.\n",
                 share, time);
             buffer_text(out, before);
             advise(out, c->tier, text);
@@ -181,9 +182,9 @@ void report_cost_table(const struct report_cost *r, struct buffer *out) {
     buffer_printf(
         out,
         "\n"
-        " Time: in the traced node, estimated: %.0f ns a message and %.0f ns for each byte that "
-        "it has beyond %.0f.\n"
-        " (none): requests' begins and ends, spawns, and what else names no tier.\n"
+        " Time: estimated, in the traced node: %.0f ns a message, and %.0f ns for each of its "
+        "bytes over %.0f.\n"
+        " (none): begins and ends of requests, spawns, and whatever else names no tier.\n"
         " %s to %s, buckets of %u s\n",
         cost_message_ns, cost_byte_ns, cost_ordinary_bytes,
         text_time_format(time_of_seconds(r->costs->first_s), false, from),

@@ -261,9 +261,9 @@ static void legend(const struct report *r, enum report_of of, struct buffer *out
     if (of == REPORT_WAIT || waiting) {
         buffer_text(
             out,
-            " Waiting: the time from what the caller is last known to have done to the tier's start "
-            "in another process, about\n"
-            " that in its mailbox and run queue. It is no part of the tier's time.");
+            " Waiting: before a tier's call begins in another process, about its time in mailbox "
+            "and run queue. It is counted from\n"
+            " the last that the caller is known to have done, and is no part of the tier's time.");
         buffer_text(out, of == REPORT_WAIT ? "\n" : " --wait shows it for each identity.\n");
     }
     if (of == REPORT_TIME && parts) {

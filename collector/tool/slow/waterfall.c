@@ -380,7 +380,7 @@ static void legend(const struct waterfall *w, struct buffer *out) {
         const char *between = "";
         buffer_text(out, "\n ");
         if (w->waited) {
-            buffer_printf(out, "%s waited for by its caller, before it began", glyphs[WAITING]);
+            buffer_printf(out, "%s its caller waited for it to begin", glyphs[WAITING]);
             between = "   ";
         }
         if (w->open) {
@@ -396,9 +396,10 @@ static void legend(const struct waterfall *w, struct buffer *out) {
     }
     if (w->remote) {
         buffer_text(
-            out, "\n"
-                 " ~ on another node: by its clock, but within the call that it hangs below, which "
-                 "has it in self\n");
+            out,
+            "\n"
+            " ~ on another node: timed by that node's clock, drawn within the call above it, and "
+            "part of that call's self time\n");
     }
     if (r->kept < r->spans) {
         buffer_printf(out, "\n %" PRIu32 " of %" PRIu32 " spans were kept, the first by start.\n",

@@ -132,18 +132,16 @@ static void mistakes(void **state) {
          "--listen 99999999999999999999: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711"},
         {"--listen host.example:1 --db k.db", "--listen: host.example is not an IP address"},
         {"--listen 0.0.0.0:1 --db k.db",
-         "--listen 0.0.0.0: others than this machine can connect there, so it wants --secret-file FILE; make "
-         "one with: (umask 077; openssl rand -hex 32 >FILE)"},
+         "--listen 0.0.0.0: other machines can connect there, so --secret-file FILE is required; make one with: (umask 077; openssl rand -hex 32 >FILE)"},
         {"--db k.db --listen [::]:1",
-         "--listen ::: others than this machine can connect there, so it wants --secret-file FILE; make one "
-         "with: (umask 077; openssl rand -hex 32 >FILE)"},
+         "--listen ::: other machines can connect there, so --secret-file FILE is required; make one with: (umask 077; openssl rand -hex 32 >FILE)"},
         {"--listen 1 --db k.db --secret-file", "--secret-file needs a value"},
         {"--listen 1 --db k.db --record-values", "--record-values: --record DIR is missing"},
         {"--listen 1 --db k.db --tls-cert c", "--tls-key FILE is missing"},
         {"--listen 1 --db k.db --tls-key k", "--tls-cert FILE is missing"},
         {"--listen 1 --db k.db --tls-ca a", "--tls-cert FILE is missing"},
         {"--listen [::]:1 --db k.db --tls-cert c --tls-key k --tls-ca a",
-         "--listen ::: others than this machine can connect there, so it wants --secret-file FILE; make one with: (umask 077; "
+         "--listen ::: other machines can connect there, so --secret-file FILE is required; make one with: (umask 077; "
          "openssl rand -hex "
          "32 >FILE)"},
         {"--listen aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1 --db k.db",

@@ -209,7 +209,7 @@ static void run_until_told(struct store *s, const char *text) {
 static void test_a_leap_of_the_clock_deletes_nothing(void **state) {
     (void)state;
     struct store *s = with_old_rows(false);
-    run_until_told(s, "the clock leapt ");
+    run_until_told(s, "the clock is suddenly ");
     store_close(s);
     fixture_expect(old_rows, "6"); // of two identities at three resolutions
 }

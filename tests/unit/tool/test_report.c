@@ -176,8 +176,8 @@ static void test_details_under_the_totals(void **state) {
         " foobar                       40 ms         -        ~2.0 ms     40 ms           3         0\n"
         "\n"
         " Means per request. ~ asynchronous: calls that ended after their request, not part of its total.\n"
-        " Waiting: the time from what the caller is last known to have done to the tier's start in another process, about\n"
-        " that in its mailbox and run queue. It is no part of the tier's time. --wait shows it for each identity.\n"
+        " Waiting: before a tier's call begins in another process, about its time in mailbox and run queue. It is counted from\n"
+        " the last that the caller is known to have done, and is no part of the tier's time. --wait shows it for each identity.\n"
         " Garbage collection, off the CPU: while a call of the tier was its process' innermost; part of its "
         "time.\n"
         " 4 complete requests; nothing lost; 2025-11-20T12:00:00Z to 2025-11-20T12:00:10Z, buckets of 10 "
@@ -220,8 +220,8 @@ static void test_wait(void **state) {
         "\n"
         " Mean waiting per request before the calls of each tier; total: of the requests' time.\n"
         " ~ asynchronous: calls that ended after their request, not part of its total.\n"
-        " Waiting: the time from what the caller is last known to have done to the tier's start in another process, about\n"
-        " that in its mailbox and run queue. It is no part of the tier's time.\n"
+        " Waiting: before a tier's call begins in another process, about its time in mailbox and run queue. It is counted from\n"
+        " the last that the caller is known to have done, and is no part of the tier's time.\n"
         " 4 complete requests; nothing lost; 2025-11-20T12:00:00Z to 2025-11-20T12:00:10Z, buckets of 10 "
         "s\n");
 }

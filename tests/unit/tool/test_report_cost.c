@@ -80,20 +80,19 @@ static void test_table(void **state) {
         " all, per request      10000   6.0 MB         6.0 KB          100 %       22 ms           "
         "   22 µs         2.2 %\n"
         "\n"
-        " Time: in the traced node, estimated: 1250 ns a message and 2 ns for each byte that it "
-        "has beyond 110.\n"
-        " (none): requests' begins and ends, spawns, and what else names no tier.\n"
+        " Time: estimated, in the traced node: 1250 ns a message, and 2 ns for each of its bytes over 110.\n"
+        " (none): begins and ends of requests, spawns, and whatever else names no tier.\n"
         " 2025-11-20T12:00:00Z to 2025-11-20T12:00:20Z, buckets of 10 s\n"
         "\n"
         " storage: tracing takes about 12 % of its 100 µs.\n"
-        "   Sample ({sample, {one_in, N}}), which counts one request in N only, or trace a function above it, whose\n"
-        "   time then has this one's in it.\n"
+        "   Sample ({sample, {one_in, N}}), which traces only one request in N, or trace a function above it instead,\n"
+        "   whose time includes this one's.\n"
         " storage: 5.0 KB a call, 83 % of all bytes.\n"
-        "   With #{returns => none} what it returns stays on the node. That gives up its errors: most calls that end by\n"
-        "   an exception will be counted like others. It had none in this time.\n"
+        "   With #{returns => none} what it returns stays on the node. Its errors are lost by that: most calls that end\n"
+        "   in an exception are counted like others. It had none in this time.\n"
         " http: tracing takes about 25 % of its 10 µs.\n"
-        "   Sample ({sample, {one_in, N}}), which counts one request in N only, or trace a function above it, whose\n"
-        "   time then has this one's in it.\n");
+        "   Sample ({sample, {one_in, N}}), which traces only one request in N, or trace a function above it instead,\n"
+        "   whose time includes this one's.\n");
 }
 
 static void test_no_advice_no_lines(void **state) {
@@ -340,7 +339,7 @@ static void test_command(void **state) {
         "0.1 %\n");
     expect_part(
         " db: 2.0 KB a call, 80 % of all bytes.\n"
-        "   With #{returns => none} what it returns stays on the node. That gives up its errors: ");
+        "   With #{returns => none} what it returns stays on the node. Its errors are lost by that: ");
     assert_int_equal(tool_ask("report", "--cost --json"), 0);
     expect_json("$.tiers[0].bytes", "20000");
     expect_json("$.all.requests", "10");

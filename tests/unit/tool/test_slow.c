@@ -122,7 +122,7 @@ static void test_waterfall(void **state) {
         "  35 ms                       █████████     15 ms       -       -  <0.77.0>   accounting   ok, "
         "async\n"
         "\n"
-        " ╌ waited for by its caller, before it began   │ end of the request\n");
+        " ╌ its caller waited for it to begin   │ end of the request\n");
     s.request.reason = "failed";
     s.request.outcome = "error";
     out = waterfall(&s, 80, false, false);
@@ -137,7 +137,7 @@ static void test_waterfall(void **state) {
            "  30 ms        # |     4.0 ms  4.0 ms       -  <0.100.0>    render     ok\n"
            "  35 ms         ###     15 ms       -       -  <0.77.0>   accounting   ok, async\n"
            "\n"
-           " - waited for by its caller, before it began   | end of the request\n");
+           " - its caller waited for it to begin   | end of the request\n");
 }
 
 static void test_colours(void **state) {
@@ -583,7 +583,7 @@ static void test_joined(void **state) {
         "  7.0 ms                  ▕████▋      2.0 ms  2.0 ms     -  <0.1.0>             page     ok\n"
         " ~7.0 ms                  ▕███████    3.0 ms  3.0 ms     -  <0.9.0> far@host    late     ok\n"
         "\n"
-        " ~ on another node: by its clock, but within the call that it hangs below, which has it in self\n");
+        " ~ on another node: timed by that node's clock, drawn within the call above it, and part of that call's self time\n");
     free(s.spans);
 }
 
