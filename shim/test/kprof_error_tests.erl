@@ -59,8 +59,8 @@ function_test_() ->
             )
         ),
         ?_assertEqual(
-            "--identity MyApp.Endpont.call/2:1: that is no entry and no tier, whose calls alone "
-            "can name a request; want one of "
+            "--identity MyApp.Endpont.call/2:1: that is no entry and no tier, and only calls "
+            "of these can name a request; want one of "
             "MyApp.Endpoint.call/2, lists:sum/1",
             kprof_error:format(
                 {names_nothing, {'Elixir.MyApp.Endpont', call, 2}, 1, [

@@ -87,7 +87,7 @@ errors_test_() ->
                 {"{Module, Function, Arity}", [{entry, {lists, nth, 256}}]},
                 {"lists:nth/2 is given twice", [{entry, [{lists, nth, 2}, {lists, nth, 2}]}]},
                 {"none or whole", [{entry, {{lists, nth, 2}, #{returns => some}}}]},
-                {"returns only", [{entry, {{lists, nth, 2}, #{x => 1}}}]},
+                {"the only one is returns", [{entry, {{lists, nth, 2}, #{x => 1}}}]},
                 {"{Module, Function, Arity}", [{entry, {{lists, nth, '_'}, #{returns => none}}}]},
                 {"{Module, Function, Arity}", [{entry, [{lists, nth}]}]},
                 {"lists:nth/2 is given twice", [

@@ -174,7 +174,7 @@ is "$(trace ", {secret, <<\"$(cat "$scratch/other")\">>}")" "\"the collector at 
 is "$(trace ", {secret_file, \"$scratch/open\"}")" \
   "\"the secret file \\\"$scratch/open\\\": mode 644 opens the secret to everybody on that machine; chmod 600 it\"" "a file that is open"
 is "$(trace ', {secret, <<"short">>}')" '"the option secret: it has fewer than 16 bytes; make one with: openssl rand -hex 32"' "a short one"
-is "$(trace ", {secret, <<\"0123456789abcdef\">>}, {secret_file, \"x\"}")" '"the options secret and secret_file are given both"' "both"
+is "$(trace ", {secret, <<\"0123456789abcdef\">>}, {secret_file, \"x\"}")" '"the options secret and secret_file exclude each other"' "both"
 is "$(target_eval "embedded_$$@localhost" \
   '[begin _ = code:del_path(A), _ = application:unload(A), code:purge(A), code:delete(A) end || A <- [ssl, crypto]],
    code:which(crypto).')" \

@@ -201,7 +201,7 @@ refuses 'does not trust this node|closed the connection' "a shim's certificate t
   --tls-key "$pki/lapsed.key"
 refuses 'refused: this collector demands its secret' "no secret, through TLS" --tls-ca "$pki/ours.pem" --tls-cert "$pki/shim.pem" \
   --tls-key "$pki/shim.key"
-want=6 refuses 'the option tls: .*wants its key' "a certificate without key" "${with[@]}" --tls-cert "$pki/shim.pem"
+want=6 refuses 'the option tls: .*needs its key' "a certificate without key" "${with[@]}" --tls-cert "$pki/shim.pem"
 is "$(grep -c ' connected from ' "$collector_log" || true)" 0 "none of them became a session"
 
 "$kprof" nodes --collector "127.0.0.1:$collector_port" "${with[@]}" --tls-cert "$pki/shim.pem" \

@@ -123,7 +123,7 @@ target_eval "elixir_$$@localhost" \
   "ok = kprof:start(), kprof:start_trace([{entry, {lists, seq, 2}}, {tier_config, [{repo, {'Elixir.MyApp.Repo', all, 2}}]},
                                          {collector, {\"127.0.0.1\", $collector_port}}])." >/dev/null
 doctor 0 "${at[@]}" "elixir_$$@localhost"
-says "^ warning  node elixir_$$@localhost: tier repo, MyApp.Repo.all/2: not on this node; it is armed once it is$"
+says "^ warning  node elixir_$$@localhost: tier repo, MyApp.Repo.all/2: not on this node yet; it is armed once it is loaded$"
 says "^ ok       node elixir_$$@localhost: entry lists:seq/2: armed$"
 target_eval "elixir_$$@localhost" "kprof:stop_trace()." >/dev/null
 

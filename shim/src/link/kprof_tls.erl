@@ -89,7 +89,7 @@ content(FileKey, TextKey, Map) ->
         #{FileKey := _, TextKey := _} ->
             throw(
                 {bad_tls, [
-                    atom_to_list(FileKey), " and ", atom_to_list(TextKey), " are given both"
+                    atom_to_list(FileKey), " and ", atom_to_list(TextKey), " exclude each other"
                 ]}
             );
         #{FileKey := Path} ->
@@ -145,7 +145,7 @@ own({CertName, Cert}, {KeyName, Key}) ->
     end;
 own(_, _) ->
     throw(
-        {bad_tls, "a certificate of this node's own wants its key too, and the key a certificate"}
+        {bad_tls, "a certificate of this node's own needs its key, and the key its certificate"}
     ).
 
 pem(Bytes) ->

@@ -210,8 +210,7 @@ enter(InTurn, Unload, Me, Modules, App) ->
                             {error, load,
                                 Text(
                                     "its own module kprof, ~ts, is of another release than this "
-                                    "tool: take the tool of that "
-                                    "one",
+                                    "tool: use the tool of that release",
                                     [code:which(kprof)]
                                 )}
                     end

@@ -42,7 +42,7 @@ text({bad_tier, Tier}) ->
         [Tier, 20]
     );
 text({bad_tier_option, Name, Key}) ->
-    io_lib:format("the tier ~ts has no option ~0tP: there is returns only", [Name, Key, 10]);
+    io_lib:format("the tier ~ts has no option ~0tP: the only one is returns", [Name, Key, 10]);
 text({bad_tier_value, Name, Key, Value, Wanted}) ->
     io_lib:format("the tier ~ts: ~ts wants ~ts, not ~0tP", [Name, Key, Wanted, Value, 10]);
 text({bad_tier_name, Name, Why}) ->
@@ -78,8 +78,8 @@ text({nowhere, Option, MFA, {function, Near}}) ->
     );
 text({names_nothing, MFA, N, Traced}) ->
     io_lib:format(
-        "--identity ~ts:~b: that is no entry and no tier, whose calls alone can name a request; "
-        "want one of ~ts",
+        "--identity ~ts:~b: that is no entry and no tier, and only calls of these can name a "
+        "request; want one of ~ts",
         [mfa(MFA), N, lists:join(", ", [mfa(Of) || Of <- Traced])]
     );
 text({already_traced, Name, MFA}) ->
@@ -95,7 +95,7 @@ text({stats_file, Path, Why}) ->
 text({collector, Host, Port, Why}) ->
     io_lib:format("the collector at ~ts:~b ~ts", [Host, Port, collector(Why)]);
 text(secret_twice) ->
-    "the options secret and secret_file are given both";
+    "the options secret and secret_file exclude each other";
 text({bad_secret, undefined, Why}) ->
     ["the option secret: ", secret(Why)];
 text({bad_secret, Path, Why}) ->

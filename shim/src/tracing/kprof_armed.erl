@@ -33,10 +33,11 @@ tier(Tier, off) ->
     line(
         warning,
         Tier,
-        "not armed; it is set again within some 10 ms, unless it was found never to return"
+        "not armed: its trace pattern is set again within some 10 ms, unless it was found never "
+        "to return"
     );
 tier(Tier, absent) ->
-    line(warning, Tier, "not on this node; it is armed once it is");
+    line(warning, Tier, "not on this node yet; it is armed once it is loaded");
 tier(Tier, foreign) ->
     line(warning, Tier, "somebody else's trace pattern is there").
 
@@ -96,7 +97,7 @@ foreign(N) ->
             io_lib:format(
                 "~b process~ts traced by somebody else, and before OTP 27 a process has one "
                 "tracer: "
-                "what happens there is not seen",
+                "kprof does not see what they do",
                 [
                     N,
                     case N of

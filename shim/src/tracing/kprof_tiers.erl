@@ -200,8 +200,8 @@ clear_tokens(Tiers) ->
     case has_entries(Tiers) andalso kprof_entry:clear_tokens() of
         foreign ->
             logger:notice(
-                "kprof: this node uses seq_trace itself: tokens of kprof's are left to get lost by "
-                "themselves"
+                "kprof: this node uses seq_trace itself, so kprof's tokens are not taken away: "
+                "they get lost by themselves"
             );
         _ ->
             ok
