@@ -28,6 +28,15 @@ char *text_size(double bytes, char out[TEXT_SIZE_BYTES]) {
     return out;
 }
 
+char *text_percent(double share, char out[TEXT_PERCENT_BYTES]) {
+    if (share > 0 && share < 0.0005) {
+        snprintf(out, TEXT_PERCENT_BYTES, "<0.1 %%");
+    } else {
+        snprintf(out, TEXT_PERCENT_BYTES, share < 0.0995 ? "%.1f %%" : "%.0f %%", 100 * share);
+    }
+    return out;
+}
+
 char *text_grouped(uint64_t count, char out[TEXT_GROUPED_BYTES]) {
     char digits[24];
     size_t n = (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)count), len = 0;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/cost.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/text_amount.h"
 
 // A call and its return, delivered: 2547 ns (tests/README.md, What it costs), so half of it a
 // message.
@@ -102,4 +106,54 @@ bool report_cost_make(struct report_cost *r, const struct costs *costs,
 void report_cost_free(struct report_cost *r) {
     free(r->tiers);
     *r = (struct report_cost){0};
+}
+
+// What to do about a tier whose messages are large, and what that gives up.
+static void find_large(const struct cost *c, const struct cost_estimate *e,
+                       struct cost_finding *out) {
+    char share[TEXT_PERCENT_BYTES], size[TEXT_SIZE_BYTES];
+    snprintf(out->text, sizeof out->text, "%s a call, %s of all bytes",
+             text_size(e->bytes_per_call, size), text_percent(e->bytes_share, share));
+    if (e->returns) {
+        out->kind = "returns_none";
+        snprintf(
+            out->advice, sizeof out->advice,
+            "With #{returns => none} what it returns stays on the node. Its errors are lost by "
+            "that: most calls that end in an exception are counted like others. It had none in "
+            "this time.");
+    } else if (e->keep_returns) {
+        out->kind = "keep_returns";
+        snprintf(out->advice, sizeof out->advice,
+                 "It had %" PRIu64
+                 " error%s: #{returns => none} would hide most of these. Have it return less, or "
+                 "sample ({sample, {one_in, N}}), which traces only one request in N.",
+                 c->errors, text_plural(c->errors));
+    } else {
+        out->kind = "identity_patterns";
+        snprintf(out->advice, sizeof out->advice,
+                 "An identity function of nothing but patterns and guards leaves its arguments on "
+                 "the node.");
+    }
+}
+
+uint32_t report_cost_findings(const struct report_cost *r, uint32_t i,
+                              struct cost_finding out[COST_FINDINGS]) {
+    const struct cost *c = &r->costs->rows[i];
+    const struct cost_estimate *e = &r->tiers[i];
+    uint32_t n = 0;
+    if (e->sample) {
+        char share[TEXT_PERCENT_BYTES], time[TEXT_DURATION_BYTES];
+        struct cost_finding *one = &out[n++];
+        one->kind = "sample";
+        snprintf(one->text, sizeof one->text, "tracing takes about %s of its %s",
+                 text_percent(e->of_time, share),
+                 text_duration((double)c->duration_ns / (double)c->calls, time));
+        snprintf(one->advice, sizeof one->advice,
+                 "Sample ({sample, {one_in, N}}), which traces only one request in N, or trace a "
+                 "function above it instead, whose time includes this one's.");
+    }
+    if (e->returns || e->keep_returns || e->arguments) {
+        find_large(c, e, &out[n++]);
+    }
+    return n;
 }

@@ -20,7 +20,11 @@ static void body(struct json *j, const struct cost *row, const struct cost_estim
     json_key_number(j, "cost_us", e->ns / 1000, 3);
 }
 
-static void tier(struct json *j, const struct cost *row, const struct cost_estimate *e) {
+static void tier(struct json *j, const struct report_cost *r, uint32_t i) {
+    const struct cost *row = &r->costs->rows[i];
+    const struct cost_estimate *e = &r->tiers[i];
+    struct cost_finding findings[COST_FINDINGS];
+    uint32_t count = report_cost_findings(r, i, findings);
     json_open(j, '{');
     json_key_text(j, "tier", row->tier);
     body(j, row, e);
@@ -39,6 +43,16 @@ static void tier(struct json *j, const struct cost *row, const struct cost_estim
     }
     if (e->arguments) {
         json_text(j, "identity_patterns");
+    }
+    json_close(j, ']');
+    json_key(j, "findings");
+    json_open(j, '[');
+    for (uint32_t k = 0; k < count; k++) {
+        json_open(j, '{');
+        json_key_text(j, "kind", findings[k].kind);
+        json_key_text(j, "text", findings[k].text);
+        json_key_text(j, "advice", findings[k].advice);
+        json_close(j, '}');
     }
     json_close(j, ']');
     json_close(j, '}');
@@ -80,7 +94,7 @@ void report_cost_json(const struct report_cost *r, struct buffer *out) {
     json_key(&j, "tiers");
     json_open(&j, '[');
     for (uint32_t i = 0; i < r->costs->count; i++) {
-        tier(&j, &r->costs->rows[i], &r->tiers[i]);
+        tier(&j, r, i);
     }
     json_close(&j, ']');
     sums(&j, r);

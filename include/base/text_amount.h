@@ -4,7 +4,12 @@
 
 #include <stdint.h>
 
-enum { TEXT_DURATION_BYTES = 32, TEXT_SIZE_BYTES = 32, TEXT_GROUPED_BYTES = 32 };
+enum {
+    TEXT_DURATION_BYTES = 32,
+    TEXT_SIZE_BYTES = 32,
+    TEXT_PERCENT_BYTES = 32,
+    TEXT_GROUPED_BYTES = 32
+};
 
 // "340 ns", "1.2 ms", "50 ms", "3.1 s": two or three digits; from 1000 s on whole seconds. Returns
 // out.
@@ -12,6 +17,9 @@ char *text_duration(double ns, char out[TEXT_DURATION_BYTES]);
 
 // "340 B", "1.2 KB", "50 MB": in thousands, two or three digits. Returns out.
 char *text_size(double bytes, char out[TEXT_SIZE_BYTES]);
+
+// Of a share (1 is all): "83 %", "3.7 %", "<0.1 %". Returns out.
+char *text_percent(double share, char out[TEXT_PERCENT_BYTES]);
 
 // "1,234,567". Returns out.
 char *text_grouped(uint64_t count, char out[TEXT_GROUPED_BYTES]);

@@ -40,6 +40,18 @@ bool report_cost_make(struct report_cost *r, const struct costs *costs,
                       const struct query_sums *sums);
 void report_cost_free(struct report_cost *r);
 
+// What is to be said of what a tier costs: "text. Advice."
+struct cost_finding {
+    const char
+        *kind;     // of which advice it is: sample, returns_none, keep_returns, identity_patterns
+    char text[96]; // "tracing takes about 12 % of its 100 µs"
+    char advice[256]; // what to do and what that gives up, whole sentences
+};
+enum { COST_FINDINGS = 2 };
+// Of tier i of r->costs. Returns how many there are.
+uint32_t report_cost_findings(const struct report_cost *r, uint32_t i,
+                              struct cost_finding out[COST_FINDINGS]);
+
 // One JSON object and a newline; described in `kprof report --help`. Check out->failed.
 void report_cost_json(const struct report_cost *r, struct buffer *out);
 

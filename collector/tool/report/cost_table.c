@@ -7,6 +7,7 @@
 #include "base/text_amount.h"
 #include "base/text_time.h"
 #include "base/time_math.h"
+#include "tool/lines.h"
 #include "tool/text.h"
 
 enum { CELL_BYTES = 160, GAP = 3 };
@@ -33,14 +34,6 @@ static struct line line_at(const struct report_cost *r, uint32_t i) {
                                 : (struct line){"all, per request", &r->all_row, &r->all};
 }
 
-static void percent(double share, char out[CELL_BYTES]) {
-    if (share > 0 && share < 0.0005) {
-        snprintf(out, CELL_BYTES, "<0.1 %%");
-    } else {
-        snprintf(out, CELL_BYTES, share < 0.0995 ? "%.1f %%" : "%.0f %%", 100 * share);
-    }
-}
-
 static void cell(const struct line *l, enum column column, char out[CELL_BYTES]) {
     const double numbers[COLUMNS] = {0,
                                      0,
@@ -62,7 +55,7 @@ static void cell(const struct line *l, enum column column, char out[CELL_BYTES])
     } else if (column == TIME || column == TIME_CALL) {
         text_duration(numbers[column], out);
     } else {
-        percent(numbers[column], out);
+        text_percent(numbers[column], out);
     }
 }
 
@@ -88,64 +81,19 @@ static void rule(struct buffer *out, const size_t *widths) {
 }
 
 // Names are of any length: not through a format.
-static void advise(struct buffer *out, const char *tier, const char *what) {
-    buffer_text(out, " ");
-    buffer_text(out, tier);
-    buffer_text(out, what);
-}
-
-// What to do about a tier whose messages are large, and what that gives up.
-static void advise_large(struct buffer *out, const struct cost *c, const struct cost_estimate *e) {
-    char share[CELL_BYTES], size[TEXT_SIZE_BYTES], text[512];
-    percent(e->bytes_share, share);
-    snprintf(text, sizeof text, ": %s a call, %s of all bytes.\n",
-             text_size(e->bytes_per_call, size), share);
-    advise(out, c->tier, text);
-    if (e->returns) {
-        buffer_text(
-            out,
-            "   With #{returns => none} what it returns stays on the node. Its errors are lost by "
-            "that: most calls that end\n"
-            "   in an exception are counted like others. It had none in this time.\n");
-    } else if (e->keep_returns) {
-        buffer_printf(
-            out,
-            "   It had %" PRIu64
-            " error%s: #{returns => none} would hide most of these. Have it return less, or "
-            "sample\n"
-            "   ({sample, {one_in, N}}), which traces only one request in N.\n",
-            c->errors, text_plural(c->errors));
-    } else {
-        buffer_text(
-            out,
-            "   An identity function of nothing but patterns and guards leaves its arguments on "
-            "the node.\n");
-    }
-}
-
 static void advice(const struct report_cost *r, struct buffer *out) {
-    char share[CELL_BYTES], time[TEXT_DURATION_BYTES], text[512];
+    struct cost_finding findings[COST_FINDINGS];
     const char *before = "\n";
     for (uint32_t i = 0; i < r->costs->count; i++) {
-        const struct cost *c = &r->costs->rows[i];
-        const struct cost_estimate *e = &r->tiers[i];
-        if (e->sample) {
-            percent(e->of_time, share);
-            text_duration((double)c->duration_ns / (double)c->calls, time);
-            snprintf(
-                text, sizeof text,
-                ": tracing takes about %s of its %s.\n"
-                "   Sample ({sample, {one_in, N}}), which traces only one request in N, or trace "
-                "a function above it instead,\n"
-                "   whose time includes this one's.\n",
-                share, time);
+        uint32_t n = report_cost_findings(r, i, findings);
+        for (uint32_t k = 0; k < n; k++) {
+            struct lines l = {.out = out, .column = 2};
             buffer_text(out, before);
-            advise(out, c->tier, text);
-            before = "";
-        }
-        if (e->returns || e->keep_returns || e->arguments) {
-            buffer_text(out, before);
-            advise_large(out, c, e);
+            buffer_text(out, " ");
+            buffer_text(out, r->costs->rows[i].tier);
+            buffer_printf(out, ": %s.\n  ", findings[k].text);
+            lines_sentence(&l, findings[k].advice, "");
+            buffer_text(out, "\n");
             before = "";
         }
     }

@@ -8,50 +8,12 @@
 #include "base/time_math.h"
 #include "report/findings.h"
 #include "report/trust.h"
+#include "tool/lines.h"
 #include "tool/text.h"
 
-enum { LINE_COLUMNS = 118, PIECE_BYTES = 512, TIER_COLUMNS = 40 };
+enum { TIER_COLUMNS = 40, COUNT_BYTES = 128 };
 
-// -- lines ----------------------------------------------------------------------------------------
-
-// What is printed of one finding: lines of LINE_COLUMNS, those behind the first indented.
-struct lines {
-    struct buffer *out;
-    size_t column; // 0: nothing is printed yet
-};
-
-static bool fits(const struct lines *l, const char *text) {
-    return l->column + 1 + text_width(text) <= LINE_COLUMNS;
-}
-
-static void next_line(struct lines *l) {
-    if (l->column > 0) {
-        buffer_text(l->out, "\n  ");
-        l->column = 2;
-    }
-}
-
-// What stands on one line.
-static void piece(struct lines *l, const char *text) {
-    if (!fits(l, text)) {
-        next_line(l);
-    }
-    buffer_text(l->out, " ");
-    buffer_text(l->out, text);
-    l->column += 1 + text_width(text);
-}
-
-// Sentences, on this line if they fit there.
-static void text_and(struct lines *l, const char *text, const char *stop) {
-    char whole[PIECE_BYTES];
-    snprintf(whole, sizeof whole, "%s%s", text, stop);
-    if (!fits(l, whole)) {
-        next_line(l);
-    }
-    for (char *rest, *word = strtok_r(whole, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        piece(l, word);
-    }
-}
+// -- findings -------------------------------------------------------------------------------------
 
 static void put_count(struct lines *l, const struct finding *of, const struct finding_count *count,
                       const char *stop) {
@@ -64,7 +26,7 @@ static void put_count(struct lines *l, const struct finding *of, const struct fi
     }
     buffer_text(&text, stop);
     buffer_append(&text, "", 1);
-    piece(l, text.failed ? count->text : (const char *)text.data);
+    lines_piece(l, text.failed ? count->text : (const char *)text.data);
     buffer_free(&text);
 }
 
@@ -72,19 +34,19 @@ static void put_finding(const struct finding *f, struct buffer *out) {
     struct lines l = {.out = out};
     const char *end = f->advice ? ":" : ".";
     if (f->title) {
-        text_and(&l, f->title, ":");
+        lines_sentence(&l, f->title, ":");
     }
     if (f->text[0]) {
-        text_and(&l, f->text, f->count > 0 ? ":" : end);
+        lines_sentence(&l, f->text, f->count > 0 ? ":" : end);
     }
     for (uint32_t i = 0; i < f->count; i++) {
         put_count(&l, f, &f->counts[i], i + 1 < f->count ? "," : end);
     }
     if (f->meaning) {
-        text_and(&l, f->meaning, "");
+        lines_sentence(&l, f->meaning, "");
     }
     if (f->advice) {
-        text_and(&l, f->advice, ".");
+        lines_sentence(&l, f->advice, ".");
     }
     buffer_text(out, "\n");
 }
@@ -121,12 +83,12 @@ void report_ledger(const struct report *r, struct buffer *out) {
     bool ok = strcmp(trust_verdict(r->sums), "ok") == 0;
     struct lines lines = {.out = out};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        char text[PIECE_BYTES];
+        char text[COUNT_BYTES];
         if (i == 0 || counts[i].n > 0) {
             buffer_text(out, i > 0 ? "," : "");
             snprintf(text, sizeof text, "%llu %s", (unsigned long long)counts[i].n,
                      counts[i].n == 1 ? counts[i].one : counts[i].many);
-            piece(&lines, text);
+            lines_piece(&lines, text);
         }
     }
     buffer_printf(

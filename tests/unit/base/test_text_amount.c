@@ -45,6 +45,19 @@ static void test_sizes(void **state) {
     }
 }
 
+static void test_percents(void **state) {
+    (void)state;
+    static const struct {
+        double share;
+        const char *text;
+    } cases[] = {{0, "0.0 %"},      {0.0004, "<0.1 %"}, {0.0005, "0.1 %"}, {0.037, "3.7 %"},
+                 {0.0994, "9.9 %"}, {0.0995, "10 %"},   {0.834, "83 %"},   {2.5, "250 %"}};
+    char text[TEXT_PERCENT_BYTES];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_string_equal(text_percent(cases[i].share, text), cases[i].text);
+    }
+}
+
 static void test_counts(void **state) {
     (void)state;
     char text[TEXT_GROUPED_BYTES];
@@ -62,6 +75,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_durations),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_percents),
         cmocka_unit_test(test_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

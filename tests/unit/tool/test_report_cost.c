@@ -85,14 +85,17 @@ static void test_table(void **state) {
         " 2025-11-20T12:00:00Z to 2025-11-20T12:00:20Z, buckets of 10 s\n"
         "\n"
         " storage: tracing takes about 12 % of its 100 µs.\n"
-        "   Sample ({sample, {one_in, N}}), which traces only one request in N, or trace a function above it instead,\n"
-        "   whose time includes this one's.\n"
+        "   Sample ({sample, {one_in, N}}), which traces only one request in N, or trace a function above it instead, "
+        "whose\n"
+        "   time includes this one's.\n"
         " storage: 5.0 KB a call, 83 % of all bytes.\n"
-        "   With #{returns => none} what it returns stays on the node. Its errors are lost by that: most calls that end\n"
-        "   in an exception are counted like others. It had none in this time.\n"
+        "   With #{returns => none} what it returns stays on the node. Its errors are lost by that: most calls that end "
+        "in an\n"
+        "   exception are counted like others. It had none in this time.\n"
         " http: tracing takes about 25 % of its 10 µs.\n"
-        "   Sample ({sample, {one_in, N}}), which traces only one request in N, or trace a function above it instead,\n"
-        "   whose time includes this one's.\n");
+        "   Sample ({sample, {one_in, N}}), which traces only one request in N, or trace a function above it instead, "
+        "whose\n"
+        "   time includes this one's.\n");
 }
 
 static void test_no_advice_no_lines(void **state) {
@@ -282,12 +285,18 @@ static void test_json(void **state) {
         "{\"tier\":\"storage\",\"messages\":2000,\"bytes\":5000000,\"messages_share\":0.2,\"bytes_"
         "share\":0.5,"
         "\"cost_us\":12060,\"calls\":1000,\"errors\":0,\"bytes_per_call\":5000,\"cost_per_call_us\":12.06,"
-        "\"cost_share\":0.1206,\"advice\":[\"sample\",\"returns_none\"]}");
+        "\"cost_share\":0.1206,\"advice\":[\"sample\",\"returns_none\"],"
+        "\"findings\":[{\"kind\":\"sample\",\"text\":\"tracing takes about 12 % of its 100 µs\","
+        "\"advice\":\"Sample ({sample, {one_in, N}}), which traces only one request in N, or trace a function above it "
+        "instead, whose time includes this one's.\"},"
+        "{\"kind\":\"returns_none\",\"text\":\"5.0 KB a call, 50 % of all bytes\","
+        "\"advice\":\"With #{returns => none} what it returns stays on the node. Its errors are lost by that: most calls "
+        "that end in an exception are counted like others. It had none in this time.\"}]}");
     expect_json("$.tiers[1].bytes_per_call", "220");
     expect_json(
         "$.tiers[2]",
         "{\"tier\":\"pool\",\"messages\":0,\"bytes\":0,\"messages_share\":0,\"bytes_share\":0,\"cost_us\":0,"
-        "\"calls\":0,\"errors\":0,\"bytes_per_call\":null,\"cost_per_call_us\":null,\"cost_share\":null,\"advice\":[]}");
+        "\"calls\":0,\"errors\":0,\"bytes_per_call\":null,\"cost_per_call_us\":null,\"cost_share\":null,\"advice\":[],\"findings\":[]}");
     expect_json("$.none",
                 "{\"messages\":4000,\"bytes\":4560000,\"messages_share\":0.4,\"bytes_share\":0.456,"
                 "\"cost_us\":13240}");
