@@ -15,11 +15,11 @@ stop_kprof_node.sh) everything is taken back out of NAME, which needs nothing in
 
   --node NAME            the target node
   --cookie-file FILE     a file with its cookie; the cookie never stands on a command line
-  --config FILE          the options of kprof:start_trace/1, as Erlang terms, each or one list of them ended by a full
-                         stop. Funs are allowed; they are evaluated on the target
-  --entry M:F/A          each call of this function is a request, in a node whose application says nothing of kprof; may be
-                         given several times, and beside a file. It must be there,
-  --wait                 or may come later
+  --config FILE          the options of kprof:start_trace/1 as Erlang terms: each one, or one list of all, ended by a
+                         full stop. Funs are allowed; they are evaluated on the target
+  --entry M:F/A          each call of this function is a request; the application need not say anything of kprof. May be
+                         given several times, and beside --config
+  --wait                 the functions of --entry need not be there yet: they are traced once they are loaded
   --collector HOST:PORT  where the collector listens, as seen from the target (overrides the file)
   --secret-file FILE     the secret that the collector was given too (overrides the file)
   --tls                  through TLS; the collector's certificate is verified with the target system's authorities

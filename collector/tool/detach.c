@@ -13,8 +13,8 @@ enum { NOTHING = 1 };
 const char detach_help[] =
     "usage: kprof detach NODE [--cookie-file FILE]\n"
     "\n"
-    "Takes out of the node NODE what kprof attach brought in, wherever that runs or ran; it ends\n"
-    "then.\n"
+    "Takes out of the node NODE what kprof attach brought in, on whatever host that runs or ran.\n"
+    "A kprof attach that still runs ends.\n"
     "\n"
     "  --cookie-file FILE  a file with the node's cookie (default: ~/.erlang.cookie), which\n"
     "                      others may not write and should not read\n"
