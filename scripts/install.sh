@@ -11,7 +11,7 @@ Looks for what kprof needs, and installs from Debian (or Ubuntu) what is missing
 already, from wherever, is left alone; when nothing is missing, nothing is done.
 
   run      what building and running take: C compiler, CMake, libevent, OpenSSL, msgpack-c, SQLite, Erlang/OTP
-  test     the same and what the tests take: cmocka, clang, rebar3, shellcheck, ...
+  test     the same and what the tests take: cmocka, clang, rebar3, Elixir, shellcheck, ...
   --check  installs nothing, only says what is missing
 
 exit status: 0 nothing is missing (any more); 1 something is; 2 wrong usage
@@ -121,6 +121,7 @@ find_missing() {
   need 'erlang-eunit erlang-common-test erlang-tools' has_otp eunit common_test tools
   need 'erlang-crypto erlang-public-key erlang-ssl' has_otp crypto public_key ssl
   need rebar3 have rebar3
+  need elixir have mix
   need erlang-proper has_otp proper
   need systemd have systemd-socket-activate
   need iproute2 have ip
