@@ -30,8 +30,9 @@ gone "$kprof_pid" && fail "the kprof node ended with the target"
 incomplete() { [ "$(ledger requests_incomplete)" -ge 1 ]; }
 wait_for 10 "requests that were open are incomplete" incomplete
 complete=$(ledger requests_complete)
-# Those that had ended within the second before are incomplete too: bookings of theirs may be missing.
-seen=$((complete + $(ledger requests_incomplete)))
+# Those that had ended within the second before are incomplete too: bookings of theirs may be missing. Where the guard lowers the rate,
+# which it does on a busy machine, the others are counted.
+seen=$((complete + $(ledger requests_incomplete+requests_unsampled)))
 holds "$seen" -le $((first + 8)) "no more requests than there were, those open at the kill included"
 holds "$seen" -ge $((first * 3 / 4)) "few are unknown to the ledger"
 
