@@ -184,6 +184,32 @@
 // Rows (bucket, node, identity, path) between two flushes, 96 bytes each.
 #define LIMIT_PATH_ROWS 50000u
 
+// -- profiles -------------------------------------------------------------------------------------
+
+// Names of functions in a profile, and of what groups its stacks; as many names of their modules.
+#define LIMIT_PROFILE_FRAMES 15000u
+// Stacks of a profile, 12 bytes each and up to 43 in their index: further ones count as the stack
+// below.
+#define LIMIT_PROFILE_STACKS 60000u
+// Frames of a stack; deeper ones are one frame. A person looks at some dozens, a browser draws some
+// thousands.
+#define LIMIT_PROFILE_DEPTH 256u
+// Weights of a profile's stacks, 24 bytes each and up to 43 in their index; and of all requests of
+// a full trace together whose fate is not known yet.
+#define LIMIT_PROFILE_WEIGHTS 60000u
+#define LIMIT_FULL_WEIGHTS 60000u
+// Requests of a full trace that are open, or whose fate is not known yet: further ones are not
+// taken.
+#define LIMIT_FULL_REQUESTS 64u
+// Those that are known to be over, so that what comes late begins none anew.
+#define LIMIT_FULL_CLOSED 1024u
+// Processes of a full trace, and their open calls, 28 bytes each.
+#define LIMIT_FULL_PROCESSES 4096u
+#define LIMIT_FULL_CALLS 100000u
+// Messages of a full trace that wait for those that they have overtaken, 64 bytes each: what a
+// trace port gives in DISORDER_NS is a tenth.
+#define LIMIT_FULL_HELD 32768u
+
 // -- identity questions ---------------------------------------------------------------------------
 
 // Calls of one request whose arguments may be asked about.

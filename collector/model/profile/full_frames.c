@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "full_state.h"
+
+#include <stdlib.h>
+
+enum {
+    FIRST_ROOM = 16,
+    FARTHEST_CALLER = 256 // calls from the top that are looked at for the one that calls
+};
+
+static bool grow(struct full_trace *f, struct full_process *p) {
+    if (p->depth < p->room) {
+        return true;
+    }
+    uint32_t more = p->room == 0 ? FIRST_ROOM : 2 * p->room;
+    struct open_call *grown = f->open_calls - p->room + more <= LIMIT_FULL_CALLS
+                                  ? realloc(p->calls, more * sizeof *grown)
+                                  : NULL;
+    if (grown) {
+        f->open_calls += more - p->room;
+        p->calls = grown;
+        p->room = more;
+    }
+    return grown != NULL;
+}
+
+bool frames_open(struct full_trace *f, struct full_process *p, uint32_t stack) {
+    p->depth = 0;
+    if (!grow(f, p)) {
+        return false;
+    }
+    p->depth = 1;
+    p->calls[0] = (struct open_call){.stack = stack, .number = ++p->numbers};
+    return true;
+}
+
+// Takes off what lies above so many calls; the first one stays.
+static void cut_to(struct full_process *p, uint32_t depth) {
+    p->depth = depth > 1 ? depth : 1;
+}
+
+// What is known of a doubted call at the next call: it has made that; a tail call has ended it
+// before; or, as somebody else calls what it calls, it goes on.
+static bool over(const struct open_call *doubted, const struct full_event *e) {
+    if (e->caller == doubted->function) {
+        return false;
+    }
+    return e->caller != doubted->caller || e->function == doubted->function;
+}
+
+// The depth of the open call that is the caller, 0: none that is near is it.
+static uint32_t depth_of(const struct full_process *p, uint32_t caller) {
+    uint32_t lowest = p->depth > FARTHEST_CALLER ? p->depth - FARTHEST_CALLER : 1;
+    for (uint32_t depth = p->depth; depth > lowest; depth--) {
+        if (p->calls[depth - 1].function == caller) {
+            return depth;
+        }
+    }
+    return 0;
+}
+
+static void count_call(struct full_trace *f, const struct full_process *p, uint32_t stack) {
+    struct weight *w = full_request_weight(f, p->request, stack);
+    if (w) {
+        w->calls++;
+    }
+}
+
+void frames_call(struct full_trace *f, struct full_process *p, const struct full_event *e) {
+    if (top_call(p)->doubted && over(top_call(p), e)) {
+        cut_to(p, p->depth - 1);
+    }
+    top_call(p)->doubted = false;
+    times_settle(f, p);
+    uint32_t at = e->caller != 0 ? depth_of(p, e->caller) : 0;
+    if (at > 0) {
+        cut_to(p, at);
+    }
+    struct open_call *top = top_call(p);
+    if (at > 0 && top->function == e->function) {
+        top->repeats++;
+        count_call(f, p, top->stack);
+        return;
+    }
+    if (!grow(f, p)) {
+        p->request->damaged = true;
+        return;
+    }
+    top = top_call(p);
+    // a function that calls itself through others that are not traced is one stack likewise
+    uint32_t stack = top->function == e->function
+                         ? top->stack
+                         : stacks_push(&f->profile.stacks, top->stack, e->frame);
+    p->calls[p->depth++] = (struct open_call){
+        .function = e->function, .caller = e->caller, .stack = stack, .number = ++p->numbers};
+    count_call(f, p, stack);
+}
+
+void frames_return_to(struct full_trace *f, struct full_process *p, uint32_t function) {
+    if (p->depth == 1) {
+        times_settle(f, p);
+        return;
+    }
+    struct open_call *top = top_call(p);
+    if (top->doubted && top->caller != function) {
+        cut_to(p, p->depth - 1);
+        top = top_call(p);
+    }
+    top->doubted = false;
+    times_settle(f, p);
+    if (top->function == function && top->repeats > 0) {
+        top->repeats--;
+        return;
+    }
+    uint32_t lowest = p->depth > FARTHEST_CALLER ? p->depth - FARTHEST_CALLER : 1;
+    for (uint32_t depth = p->depth; depth > lowest; depth--) {
+        const struct open_call *call = &p->calls[depth - 1];
+        if (call->caller == function) {
+            cut_to(p, depth - 1);
+            top = top_call(p);
+            // It may have made that call itself, or left it to the one that has ended.
+            top->doubted = top->caller == function && top->function != function;
+            return;
+        }
+        if (call->function == function && depth < p->depth) {
+            cut_to(p, depth);
+            return;
+        }
+    }
+    if (p->depth > 1 && p->calls[1].caller == function) { // the first one of many
+        cut_to(p, 1);
+    }
+}

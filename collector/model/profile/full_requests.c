@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "full_state.h"
+
+struct full_request *full_request_of(struct full_trace *f, uint64_t token) {
+    uint32_t at = map_get(&f->by_token, token);
+    return at >= LIMIT_FULL_REQUESTS ? NULL : &f->requests[at];
+}
+
+// Its place is free; what still comes under its token begins nothing.
+static void forget(struct full_trace *f, struct full_request *r) {
+    uint64_t *oldest = &f->forgotten[f->forgotten_count % LIMIT_FULL_CLOSED];
+    if (f->forgotten_count++ >= LIMIT_FULL_CLOSED) {
+        map_remove(&f->by_token, *oldest, LIMIT_FULL_REQUESTS);
+    }
+    *oldest = r->token;
+    map_remove(&f->by_token, r->token, (uint32_t)(r - f->requests));
+    map_set(&f->by_token, r->token, LIMIT_FULL_REQUESTS);
+    r->phase = FULL_FREE;
+    f->weights -= r->weights.count;
+    weights_clear(&r->weights);
+}
+
+struct full_request *full_request_open(struct full_trace *f, uint64_t token) {
+    uint32_t at = map_get(&f->by_token, token);
+    if (at != MAP_NONE) {
+        return at == LIMIT_FULL_REQUESTS ? NULL : &f->requests[at];
+    }
+    at = 0;
+    while (at < LIMIT_FULL_REQUESTS && f->requests[at].phase != FULL_FREE) {
+        at++;
+    }
+    if (at == LIMIT_FULL_REQUESTS || !map_set(&f->by_token, token, at)) {
+        f->profile.counts.refused++;
+        return NULL;
+    }
+    struct full_request *r = &f->requests[at];
+    struct weights weights = r->weights;
+    *r = (struct full_request){.token = token,
+                               .phase = FULL_OPEN,
+                               .root = NO_PROCESS,
+                               .first = NO_PROCESS,
+                               .weights = weights};
+    return r;
+}
+
+struct weight *full_request_weight(struct full_trace *f, struct full_request *r, uint32_t stack) {
+    uint32_t before = r->weights.count;
+    struct weight *w = weights_at(&r->weights, stack, before + LIMIT_FULL_WEIGHTS - f->weights);
+    f->weights += r->weights.count - before;
+    r->damaged = r->damaged || !w;
+    return w;
+}
+
+// The weights of a request that has ended and is complete are the profile's.
+static void merge(struct full_trace *f, struct full_request *r) {
+    struct profile_counts *counts = &f->profile.counts;
+    int64_t ns = 0;
+    for (uint32_t i = 0; i < r->weights.count; i++) {
+        const struct weight *w = &r->weights.all[i];
+        profile_add(&f->profile, profile_key((uint32_t)w->key, r->identity, PROFILE_NOBODY),
+                    w->calls, w->ns);
+        ns += w->ns;
+    }
+    if (ns < r->duration) {
+        uint32_t missing = stacks_push(&f->profile.stacks, STACK_ROOT, f->missing);
+        profile_add(&f->profile, profile_key(missing, r->identity, PROFILE_NOBODY), 0,
+                    r->duration - ns);
+        counts->missing_ns += r->duration - ns;
+    } else {
+        counts->parallel_ns += ns - r->duration;
+    }
+    counts->requests++;
+    counts->duration_ns += r->duration;
+    counts->messages += r->messages;
+    counts->processes += r->processes;
+}
+
+// Once it has ended and its fate is known, it is taken or left.
+static void decide(struct full_trace *f, struct full_request *r) {
+    if (r->phase != FULL_ENDED || !r->told) {
+        return;
+    }
+    if (r->damaged || !r->complete) {
+        f->profile.counts.incomplete++;
+    } else if (!full_trace_done(f)) {
+        merge(f, r);
+    }
+    forget(f, r);
+}
+
+void full_request_ends(struct full_trace *f, struct full_request *r, int64_t time) {
+    while (r->first != NO_PROCESS) {
+        struct full_process *p = process_at(f, r->first);
+        times_pass(f, p, time);
+        if (r->first == r->root) {
+            times_change(p, p->state == PROCESS_OUT ? FULL_IN : FULL_GC_END);
+            times_settle(f, p);
+        }
+        full_request_left(f, p);
+    }
+    r->ended = time;
+    r->phase = FULL_ENDED;
+    decide(f, r);
+}
+
+bool full_request_joined(struct full_trace *f, uint32_t process, struct full_request *r,
+                         uint32_t asker, int64_t time) {
+    struct full_process *p = process_at(f, process);
+    uint32_t stack = STACK_ROOT;
+    p->asker = NO_PROCESS;
+    if (asker != NO_PROCESS && process_at(f, asker)->request == r) {
+        struct full_process *who = process_at(f, asker);
+        times_asked(f, who, time);
+        stack = top_call(who)->stack;
+        top_call(who)->children++;
+        p->asker = asker;
+        p->asker_depth = who->depth;
+        p->asker_number = top_call(who)->number;
+    }
+    times_drop(p);
+    p->since = time;
+    if (!frames_open(f, p, stack)) {
+        r->damaged = true;
+        p->depth = 0;
+        return false;
+    }
+    p->request = r;
+    p->previous = NO_PROCESS;
+    p->next = r->first;
+    if (r->first != NO_PROCESS) {
+        process_at(f, r->first)->previous = process;
+    }
+    r->first = process;
+    r->processes++;
+    return true;
+}
+
+void full_request_left(struct full_trace *f, struct full_process *p) {
+    struct full_request *r = p->request;
+    if (!r) {
+        return;
+    }
+    struct full_process *asker = p->asker == NO_PROCESS ? NULL : process_at(f, p->asker);
+    if (asker && asker->request == r && asker->depth >= p->asker_depth &&
+        asker->calls[p->asker_depth - 1].number == p->asker_number) {
+        times_pass(f, asker, p->since);
+        asker->calls[p->asker_depth - 1].children--;
+        asker->waits = asker->waits || asker->state == PROCESS_OUT;
+    }
+    *(p->previous == NO_PROCESS ? &r->first : &process_at(f, p->previous)->next) = p->next;
+    if (p->next != NO_PROCESS) {
+        process_at(f, p->next)->previous = p->previous;
+    }
+    times_drop(p);
+    p->request = NULL;
+    p->asker = NO_PROCESS;
+    p->depth = 0;
+}
+
+void full_trace_fate(struct full_trace *f, const struct full_fate *fate) {
+    struct full_request *r = full_request_of(f, fate->token);
+    bool wanted = !f->only[0] || slice_is(fate->identity, f->only);
+    if (fate->begin < f->options.since) {
+        wanted = false; // its begin was not traced
+    } else if (!wanted) {
+        f->profile.counts.others += fate->complete;
+    }
+    if (!r) {
+        f->profile.counts.unseen += fate->complete && wanted;
+        return;
+    }
+    if (!wanted) {
+        full_request_ends(f, r, r->phase == FULL_ENDED ? r->ended : f->held.latest);
+        forget(f, r);
+        return;
+    }
+    uint32_t name = names_intern(&f->profile.stacks.names, fate->identity);
+    r->told = true;
+    r->complete = fate->complete && name != NAME_NONE;
+    r->identity = (uint16_t)name;
+    r->duration = fate->duration;
+    decide(f, r);
+}
+
+void full_trace_lost(struct full_trace *f) {
+    f->profile.counts.lost++;
+    for (uint32_t i = 0; i < LIMIT_FULL_REQUESTS; i++) {
+        struct full_request *r = &f->requests[i];
+        if (r->phase == FULL_OPEN ||
+            (r->phase == FULL_ENDED && r->ended > f->held.latest - DISORDER_NS)) {
+            r->damaged = true;
+        }
+    }
+}

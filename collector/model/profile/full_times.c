@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "full_state.h"
+
+// Askers of askers that are looked at: what waits for somebody who waits, and so on.
+enum { FARTHEST_ASKER = 16 };
+
+void times_pass(struct full_trace *f, struct full_process *p, int64_t time) {
+    int64_t passed = time > p->since ? time - p->since : 0;
+    p->since = time > p->since ? time : p->since;
+    if (p->depth == 0) {
+        return;
+    }
+    bool served = top_call(p)->children > 0;
+    struct unsettled *u = &p->unsettled;
+    if (p->state == PROCESS_COLLECTS) {
+        u->gc += passed;
+    } else if (served && (p->state == PROCESS_OUT || !f->options.scheduling)) {
+        u->under += passed;
+    } else if (p->state == PROCESS_OUT) {
+        p->out_ns += passed;
+    } else {
+        u->run += passed;
+    }
+}
+
+static void add(struct full_trace *f, struct full_request *r, uint32_t stack, uint32_t frame,
+                int64_t ns) {
+    if (ns <= 0) {
+        return;
+    }
+    if (frame != UINT32_MAX) {
+        stack = stacks_push(&f->profile.stacks, stack, frame);
+    }
+    struct weight *w = full_request_weight(f, r, stack);
+    if (w) {
+        w->ns += ns;
+    }
+}
+
+// The asker's call that a process works for, if it is on top there still.
+static struct full_process *asker_of(const struct full_trace *f, const struct full_process *p) {
+    struct full_process *asker = p->asker == NO_PROCESS ? NULL : process_at(f, p->asker);
+    bool there = asker && asker->request == p->request && asker->depth == p->asker_depth &&
+                 top_call(asker)->number == p->asker_number;
+    return there ? asker : NULL;
+}
+
+// So much of the time that others waited for this process is its own.
+static void take_from_askers(struct full_trace *f, const struct full_process *p, int64_t ns) {
+    struct full_process *asker = asker_of(f, p);
+    for (int i = 0; asker && i < FARTHEST_ASKER; i++) {
+        times_pass(f, asker, p->since);
+        int64_t under = asker->unsettled.under;
+        asker->unsettled.under -= ns < under ? ns : under;
+        asker->waits = true;
+        asker = asker_of(f, asker);
+    }
+}
+
+void times_settle(struct full_trace *f, struct full_process *p) {
+    struct unsettled u = p->unsettled;
+    p->unsettled = (struct unsettled){0};
+    if (p->depth == 0 || !p->request) {
+        return;
+    }
+    uint32_t stack = top_call(p)->stack;
+    // who sleeps while nobody does anything for him does not wait for them
+    bool waits = p->waits || !f->options.scheduling;
+    *(waits ? &u.waiting : &u.asleep) += u.under;
+    p->waits = false;
+    add(f, p->request, stack, UINT32_MAX, u.run);
+    add(f, p->request, stack, f->waiting, u.waiting);
+    add(f, p->request, stack, f->asleep, u.asleep);
+    add(f, p->request, stack, f->gc, u.gc);
+    take_from_askers(f, p, u.run + u.waiting + u.asleep + u.gc);
+}
+
+void times_drop(struct full_process *p) {
+    p->unsettled = (struct unsettled){0};
+    p->out_ns = 0;
+    p->waits = false;
+}
+
+void times_asked(struct full_trace *f, struct full_process *asker, int64_t time) {
+    times_pass(f, asker, time);
+    struct unsettled *u = &asker->unsettled;
+    if (asker->state == PROCESS_OUT) {
+        u->waiting += asker->out_ns;
+        asker->out_ns = 0;
+    } else if (!f->options.scheduling) {
+        u->waiting += u->run;
+        u->run = 0;
+    }
+    int64_t under = u->under; // of others, who work for it still
+    u->under = 0;
+    times_settle(f, asker);
+    u->under = under;
+    asker->waits = true;
+}
+
+void times_change(struct full_process *p, enum full_event_kind kind) {
+    struct unsettled *u = &p->unsettled;
+    if (p->state == PROCESS_OUT) {
+        *(p->waits ? &u->waiting : &u->asleep) += p->out_ns;
+        p->out_ns = 0;
+    }
+    p->state = kind == FULL_OUT        ? PROCESS_OUT
+               : kind == FULL_GC_START ? PROCESS_COLLECTS
+                                       : PROCESS_RUNS;
+}

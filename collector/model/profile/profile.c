@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/profile/profile.h"
+
+bool profile_init(struct profile *p) {
+    *p = (struct profile){0};
+    if (stacks_init(&p->stacks) && weights_init(&p->weights) && map_init(&p->applications)) {
+        return true;
+    }
+    profile_free(p);
+    return false;
+}
+
+void profile_free(struct profile *p) {
+    stacks_free(&p->stacks);
+    weights_free(&p->weights);
+    map_free(&p->applications);
+    *p = (struct profile){0};
+}
+
+void profile_module(struct profile *p, struct slice module, struct slice application) {
+    uint32_t name = names_intern(&p->stacks.names, module);
+    uint32_t of = names_intern(&p->stacks.names, application);
+    if (name != NAME_NONE && of != NAME_NONE) {
+        map_set(&p->applications, name, of);
+    }
+}
+
+const char *profile_application(const struct profile *p, uint32_t module) {
+    uint32_t of = module == NAME_NONE ? MAP_NONE : map_get(&p->applications, module);
+    return of == MAP_NONE ? "" : names_text(&p->stacks.names, of);
+}
+
+void profile_add(struct profile *p, uint64_t key, uint64_t calls, int64_t ns) {
+    uint32_t stack = profile_key_stack(key);
+    for (;;) {
+        struct weight *w = weights_at(
+            &p->weights, profile_key(stack, profile_key_identity(key), profile_key_process(key)),
+            LIMIT_PROFILE_WEIGHTS);
+        if (w) {
+            w->calls += calls;
+            w->ns += ns;
+            return;
+        }
+        p->stacks.full = true;
+        if (stack == STACK_ROOT) {
+            return;
+        }
+        stack = p->stacks.all[stack].parent;
+    }
+}

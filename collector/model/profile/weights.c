@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/profile/weights.h"
+
+#include <stdlib.h>
+
+enum { FIRST_ROOM = 64 };
+
+bool weights_init(struct weights *w) {
+    *w = (struct weights){0};
+    return map_init(&w->index);
+}
+
+void weights_free(struct weights *w) {
+    map_free(&w->index);
+    free(w->all);
+    *w = (struct weights){0};
+}
+
+void weights_clear(struct weights *w) {
+    map_clear(&w->index);
+    if (w->room > FIRST_ROOM) {
+        free(w->all);
+        w->all = NULL;
+        w->room = 0;
+    }
+    w->count = 0;
+}
+
+struct weight *weights_at(struct weights *w, uint64_t key, uint32_t cap) {
+    uint32_t at = map_get(&w->index, key);
+    if (at != MAP_NONE) {
+        return &w->all[at];
+    }
+    at = w->count;
+    if (at >= cap) {
+        return NULL;
+    }
+    if (at == w->room) {
+        uint32_t more = w->room == 0 ? FIRST_ROOM : 2 * w->room;
+        struct weight *grown = realloc(w->all, more * sizeof *grown);
+        if (!grown) {
+            return NULL;
+        }
+        w->all = grown;
+        w->room = more;
+    }
+    if (!map_set(&w->index, key, at)) {
+        return NULL;
+    }
+    w->count++;
+    w->all[at] = (struct weight){.key = key};
+    return &w->all[at];
+}

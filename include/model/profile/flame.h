@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Profiles as a tree of weighted frames, for whatever draws them or writes them to a file: one
+// metric, grouped, depth first. Two profiles, or two parts of one, can be weighed in the same tree,
+// to be compared. One thread at a time.
+#pragma once
+
+#include "model/profile/profile.h"
+
+enum flame_metric {
+    FLAME_WALL,    // ns, whatever the process did
+    FLAME_SELF,    // ns, of functions that ran
+    FLAME_WAITING, // ns, waiting for others
+    FLAME_ASLEEP,  // ns, scheduled out
+    FLAME_GC,      // ns, garbage collection
+    FLAME_CALLS,   // calls
+    FLAME_METRICS
+};
+// The metric's name, as in --metric; and what it counts, "ns" or "calls".
+const char *flame_metric_name(enum flame_metric metric);
+const char *flame_metric_unit(enum flame_metric metric);
+// The metric of a name; false: there is none.
+bool flame_metric_parse(const char *name, enum flame_metric *metric);
+
+enum flame_group { FLAME_UNGROUPED, FLAME_BY_IDENTITY };
+
+struct flame_options {
+    enum flame_metric metric;
+    enum flame_group group; // the lowest frames
+    bool no_asleep;         // of FLAME_WALL: without what processes slept
+    const char *only;       // requests of this identity; NULL: all
+};
+
+// A frame of the tree. Names are the profile's, and valid as long as that is.
+struct flame_frame {
+    const char *name;
+    const char *module;      // "" of what is no function
+    const char *application; // "" when it is not known
+    uint8_t kind;            // enum frame_kind
+};
+
+// What a node weighs, itself and with all above it.
+struct flame_weight {
+    int64_t total;
+    int64_t self;
+};
+
+// A node: depth first, children by kind and name. Node 0 is the root.
+struct flame_node {
+    uint32_t frame;
+    uint32_t parent; // the root has itself
+    uint32_t depth;  // 0: the root
+    uint32_t end;    // the first node behind it that is not above it
+    struct flame_weight weight;
+    struct flame_weight before; // of what was added as FLAME_BEFORE
+    uint64_t calls;             // of the frame there, of what was added as FLAME_AFTER
+};
+
+struct flame {
+    struct flame_frame *frames;
+    struct flame_node *nodes;
+    uint32_t frame_count, node_count;
+    uint32_t deepest; // depth
+    uint32_t frame_room, node_room;
+    struct map by_frame, by_node; // while weights are added
+};
+
+enum flame_side { FLAME_AFTER, FLAME_BEFORE };
+
+// An empty tree. False without memory.
+bool flame_init(struct flame *t);
+void flame_free(struct flame *t);
+// Adds a profile's weights. It must outlive the tree. False without memory: the tree may only be
+// freed then.
+bool flame_add(struct flame *t, const struct profile *p, const struct flame_options *options,
+               enum flame_side side);
+// All is added: puts the nodes in order, and adds up what is above each. False without memory.
+bool flame_finish(struct flame *t);
+
+// The frames of one name of a tree, wherever they stand: in a table of functions.
+struct flame_function {
+    uint32_t frame;
+    struct flame_weight weight; // total: where it stands above itself, counted once
+    struct flame_weight before;
+};
+// The functions of a finished tree, by frame; free() them. NULL without memory.
+struct flame_function *flame_functions(const struct flame *t);

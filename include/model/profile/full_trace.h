@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// A full trace: every function that chosen requests of a node run, made into the weights of stacks.
+//
+// It takes the calls and returns of all functions in the processes that the requests go through.
+// Return values do not travel: a call tells its caller, and a return_to where control goes.
+//
+//   - A call whose caller is an open call of its process lies on that one. What lay above has ended
+//     by a tail call, or by an exception that was caught.
+//   - A call whose caller is not traced (a function of OTP's) lies on the latest open call.
+//   - A process that begins to work for a request lies on the open call of the process that its
+//     token came from.
+//
+// Time is given to one stack at a time in each process: to the function on top while it runs, to
+// waiting, asleep and garbage collection on top of it while it does not. While a process is
+// scheduled out, and another one works for it, the time is that one's. A request's weights
+// therefore add up to its duration, plus what ran in parallel. What a process does between the last
+// message of a request and one of another (it idles) counts nowhere.
+//
+// Which requests are complete, and what they are called, is the tracker's word (requests.h), which
+// comes later. Times are the node's, ns. One thread at a time.
+#pragma once
+
+#include "model/message/message.h"
+#include "model/profile/profile.h"
+
+struct full_trace; // opaque
+
+struct full_trace_options {
+    int64_t since;     // node time: requests that began before are not taken
+    uint32_t requests; // how many are wanted
+    const char *only;  // of this identity, copied; NULL: of any
+    bool scheduling;   // scheduling is traced: else waiting is told by messages alone, and what a
+                       // process sleeps is its function's own time
+};
+
+// NULL without memory.
+struct full_trace *full_trace_new(const struct full_trace_options *options);
+void full_trace_free(struct full_trace *f);
+
+// What a call is besides.
+enum full_role {
+    FULL_PLAIN,
+    FULL_IS_ENTRY, // it begins a request, which ends with its return
+    FULL_IS_BEGIN, // a marker: its process begins a request,
+    FULL_IS_END    // or ends it
+};
+
+// A message of a flagged process, with its time. Calls under no token and messages of no use do
+// nothing.
+void full_trace_message(struct full_trace *f, const struct message *m, int64_t time,
+                        enum full_role role);
+// Messages were lost here. What is open is incomplete.
+void full_trace_lost(struct full_trace *f);
+// No message of before this time is on its way any more.
+void full_trace_advance(struct full_trace *f, int64_t time);
+
+// What became of a request.
+struct full_fate {
+    uint64_t token;
+    bool complete;
+    struct slice identity;
+    int64_t begin;    // node time
+    int64_t duration; // ns
+};
+void full_trace_fate(struct full_trace *f, const struct full_fate *fate);
+
+// Whether as many requests as wanted are there.
+bool full_trace_done(const struct full_trace *f);
+// What there is so far. Requests whose fate is not known are not in it. It stays the trace's, and
+// is valid until full_trace_free.
+struct profile *full_trace_profile(struct full_trace *f);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// A profile: stacks of a node, and what they weigh. It is made by a full trace of requests
+// (full_trace.h) or of samples, drawn and compared as a tree (flame.h), and kept in the database.
+//
+// One thread at a time.
+#pragma once
+
+#include "model/profile/stacks.h"
+#include "model/profile/weights.h"
+
+enum profile_kind { PROFILE_FULL, PROFILE_SAMPLES };
+
+// What a weight is of: a stack, and the names (of stacks.names) of the request's identity and of
+// the process, PROFILE_NOBODY where there is none.
+enum { PROFILE_NOBODY = UINT16_MAX };
+_Static_assert(2 * LIMIT_PROFILE_FRAMES < PROFILE_NOBODY, "names fit 16 bits");
+
+static inline uint64_t profile_key(uint32_t stack, uint16_t identity, uint16_t process) {
+    return (uint64_t)stack << 32 | (uint32_t)identity << 16 | process;
+}
+static inline uint32_t profile_key_stack(uint64_t key) {
+    return (uint32_t)(key >> 32);
+}
+static inline uint16_t profile_key_identity(uint64_t key) {
+    return (uint16_t)(key >> 16);
+}
+static inline uint16_t profile_key_process(uint64_t key) {
+    return (uint16_t)key;
+}
+
+// What a full trace has got.
+struct profile_counts {
+    uint64_t requests;   // that the weights are of: complete ones
+    uint64_t incomplete; // requests that are left out: messages were lost, or their joins unclear
+    uint64_t others;     // complete requests of another identity than the one asked for
+    uint64_t unseen;     // complete requests of which no function was traced
+    uint64_t refused;    // requests for which there was no room at the time
+    uint64_t processes;  // that worked for requests
+    uint64_t messages;   // of use, of all requests
+    uint64_t lost;       // times that messages were lost
+    int64_t duration_ns; // of the requests, begin to end
+    int64_t parallel_ns; // what ran besides, while others of the same request did
+    int64_t missing_ns;  // of duration_ns: what no process is known to have done
+};
+
+struct profile {
+    struct stacks stacks;
+    struct weights weights;  // by profile_key: ns of the stack itself, calls of its last frame
+    struct map applications; // a module's name (of stacks.names) -> its application's
+    struct profile_counts counts;
+};
+
+// Returns false without memory.
+bool profile_init(struct profile *p);
+void profile_free(struct profile *p);
+
+// A module is an application's. Without memory, or when there are too many names, that stays
+// unknown.
+void profile_module(struct profile *p, struct slice module, struct slice application);
+// The application of a module's name; "" when it is not known.
+const char *profile_application(const struct profile *p, uint32_t module);
+
+// Adds to a weight. What finds no room (LIMIT_PROFILE_WEIGHTS) goes to the stack below, and sets
+// stacks.full.
+void profile_add(struct profile *p, uint64_t key, uint64_t calls, int64_t ns);
