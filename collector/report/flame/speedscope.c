@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// speedscope's own form (https://www.speedscope.app/file-format-schema.json): frames that all
+// profiles share, and a profile for each metric.
+#include "report/flame/forms.h"
+
+#include <stdlib.h>
+
+#include "codec/json.h"
+
+struct metric_part {
+    const char *name;
+    const char *unit;
+    int64_t (*value)(const struct flame *t, uint32_t node);
+};
+
+static int64_t all_of(const struct flame *t, uint32_t node) {
+    return t->nodes[node].weight.self;
+}
+
+static int64_t running(const struct flame *t, uint32_t node) {
+    return flame_runs(flame_frame_of(t, node)) ? t->nodes[node].weight.self : 0;
+}
+
+static int64_t waiting(const struct flame *t, uint32_t node) {
+    return flame_frame_of(t, node)->kind == FRAME_WAITING ? t->nodes[node].weight.self : 0;
+}
+
+static int64_t calls(const struct flame *t, uint32_t node) {
+    return (int64_t)t->nodes[node].calls;
+}
+
+static void put_frames(struct json *j, const struct flame *t) {
+    json_key(j, "frames");
+    json_open(j, '[');
+    for (uint32_t i = 0; i < t->frame_count; i++) {
+        json_open(j, '{');
+        json_key_text(j, "name", t->frames[i].name);
+        if (t->frames[i].module[0]) {
+            json_key_text(j, "file", t->frames[i].module);
+        }
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
+static void put_stack(struct json *j, const struct flame *t, const uint32_t *path, uint32_t depth) {
+    json_open(j, '[');
+    for (uint32_t i = depth == 0 ? 0 : 1; i <= depth; i++) {
+        json_int(j, t->nodes[path[i]].frame);
+    }
+    json_close(j, ']');
+}
+
+static void put_profile(struct json *j, const struct flame *t, const struct metric_part *part,
+                        uint32_t *path) {
+    int64_t sum = 0;
+    json_open(j, '{');
+    json_key_text(j, "type", "sampled");
+    json_key_text(j, "name", part->name);
+    json_key_text(j, "unit", part->unit);
+    json_key(j, "samples");
+    json_open(j, '[');
+    for (uint32_t i = 0; i < t->node_count; i++) {
+        path[t->nodes[i].depth] = i;
+        if (part->value(t, i) > 0) {
+            put_stack(j, t, path, t->nodes[i].depth);
+            sum += part->value(t, i);
+        }
+    }
+    json_close(j, ']');
+    json_key(j, "weights");
+    json_open(j, '[');
+    for (uint32_t i = 0; i < t->node_count; i++) {
+        if (part->value(t, i) > 0) {
+            json_int(j, part->value(t, i));
+        }
+    }
+    json_close(j, ']');
+    json_key_int(j, "startValue", 0);
+    json_key_int(j, "endValue", sum);
+    json_close(j, '}');
+}
+
+void flame_speedscope(const struct flame_drawing *d, struct buffer *out) {
+    static const struct metric_part of_wall[] = {{"wall", "nanoseconds", all_of},
+                                                 {"self", "nanoseconds", running},
+                                                 {"waiting", "nanoseconds", waiting},
+                                                 {"calls", "none", calls}};
+    struct metric_part own = {flame_metric_name(d->metric),
+                              d->metric == FLAME_CALLS ? "none" : "nanoseconds", all_of};
+    bool wall = d->metric == FLAME_WALL;
+    uint32_t *path = malloc((d->tree->deepest + 1) * sizeof *path);
+    if (!path) {
+        out->failed = true;
+        return;
+    }
+    struct json j = json_make(out);
+    json_open(&j, '{');
+    json_key_text(&j, "$schema", "https://www.speedscope.app/file-format-schema.json");
+    json_key_text(&j, "name", d->title);
+    json_key_text(&j, "exporter", "kprof " KPROF_VERSION);
+    json_key_int(&j, "activeProfileIndex", 0);
+    json_key(&j, "shared");
+    json_open(&j, '{');
+    put_frames(&j, d->tree);
+    json_close(&j, '}');
+    json_key(&j, "profiles");
+    json_open(&j, '[');
+    for (size_t i = 0; i < (wall ? sizeof of_wall / sizeof *of_wall : 1); i++) {
+        put_profile(&j, d->tree, wall ? &of_wall[i] : &own, path);
+    }
+    json_close(&j, ']');
+    json_close(&j, '}');
+    buffer_text(out, "\n");
+    free(path);
+}

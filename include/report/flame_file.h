@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flame graphs as files, in the forms that other programs read:
+//
+//   .svg              a picture that is searched and zoomed in a browser, from disk; no foreign
+//                     script
+//   .collapsed        stacks joined with ";", and a number: flamegraph.pl, speedscope, …
+//   .speedscope.json  speedscope.app; a profile for each metric
+//   .callgrind        callgrind_annotate, KCachegrind
+//   .perf.txt         the text of perf script: FlameScope, stackcollapse-perf.pl
+#pragma once
+
+#include "base/buffer.h"
+#include "model/profile/flame.h"
+
+enum flame_format {
+    FLAME_SVG,
+    FLAME_COLLAPSED,
+    FLAME_SPEEDSCOPE,
+    FLAME_CALLGRIND,
+    FLAME_PERF,
+    FLAME_FORMATS
+};
+// What a file's name ends with, with its point.
+const char *flame_format_ending(enum flame_format format);
+// The format of a file by the ending of its name, or of the ending itself, with or without its
+// point; false: none ends so.
+bool flame_format_of(const char *name, enum flame_format *format);
+
+struct flame_drawing {
+    const struct flame *tree; // finished; where `metric` is wall time all forms are whole
+    enum flame_metric metric; // of the tree
+    const char *title;        // what it is of: text in one line
+    const char *const *notes; // lines below it, the last one NULL: what it shows, what was cut
+    int64_t started_ns;       // since 1970 UTC
+    bool compared;            // with what was added to the tree as FLAME_BEFORE
+};
+
+// Appends the file. False when the buffer has failed (its cap, or memory).
+bool flame_file(const struct flame_drawing *d, enum flame_format format, struct buffer *out);

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/flame_file.h"
+
+#include "base/text_amount.h"
+#include "unit.h"
+
+static struct profile profile;
+static struct flame tree;
+static struct buffer out;
+
+// Adds a weight of a stack, "a;b;c".
+static void add(const char *stack, uint64_t calls, int64_t ns) {
+    char text[256];
+    strcpy(text, stack);
+    uint32_t at = STACK_ROOT;
+    for (char *rest, *name = strtok_r(text, ";", &rest); name; name = strtok_r(NULL, ";", &rest)) {
+        bool waits = strcmp(name, "waiting") == 0;
+        at = stacks_push(&profile.stacks, at,
+                         stacks_frame(&profile.stacks, waits ? FRAME_WAITING : FRAME_FUNCTION,
+                                      slice_text(name), slice_text(waits ? "" : "shop_http")));
+    }
+    profile_add(&profile, profile_key(at, PROFILE_NOBODY, PROFILE_NOBODY), calls, ns);
+}
+
+static int prepare(void **state) {
+    (void)state;
+    assert_true(profile_init(&profile) && flame_init(&tree));
+    out = buffer_make(64 << 20);
+    return 0;
+}
+
+static int forget(void **state) {
+    (void)state;
+    flame_free(&tree);
+    profile_free(&profile);
+    buffer_free(&out);
+    return 0;
+}
+
+static const char *file(enum flame_format format, enum flame_metric metric) {
+    static const char *const notes[] = {"20 requests of <shop@host>", "asleep is left out", NULL};
+    struct flame_options options = {.metric = metric};
+    struct flame_drawing d = {.tree = &tree,
+                              .metric = metric,
+                              .title = "create & \"read\"",
+                              .notes = notes,
+                              .started_ns = 1700000000000000000};
+    assert_true(flame_add(&tree, &profile, &options, FLAME_AFTER));
+    assert_true(flame_finish(&tree));
+    assert_true(flame_file(&d, format, &out));
+    buffer_append(&out, "", 1);
+    return (const char *)out.data;
+}
+
+static void a_request(void) {
+    add("shop:handle/1", 1, 2000400);
+    add("shop:handle/1;lists:map/2", 3, 500);
+    add("shop:handle/1;-f/1-fun-0-/1 + (x);y", 2, 3000000);
+    add("shop:handle/1;waiting", 0, 7000000);
+    add("shop:handle/1;lists:map/2;shop:handle/1;lists:map/2", 1, 1000000);
+}
+
+static void collapsed(void **state) {
+    (void)state;
+    a_request();
+    assert_string_equal(file(FLAME_COLLAPSED, FLAME_WALL),
+                        "shop:handle/1 2000\n"
+                        "shop:handle/1;-f/1-fun-0-/1 + (x);y 3000\n"
+                        "shop:handle/1;lists:map/2 1\n"
+                        "shop:handle/1;lists:map/2;shop:handle/1;lists:map/2 1000\n"
+                        "shop:handle/1;waiting 7000\n");
+}
+
+static void collapsed_calls(void **state) {
+    (void)state;
+    add("a", 3, 1);
+    add("a;b", 5, 1);
+    assert_string_equal(file(FLAME_COLLAPSED, FLAME_CALLS), "a 3\na;b 5\n");
+}
+
+static void perf(void **state) {
+    (void)state;
+    add("shop:handle/1", 1, 2000);
+    add("shop:handle/1;-f/1-fun-0-/1 ->+ (x)", 1, 1000000000);
+    assert_string_equal(file(FLAME_PERF, FLAME_WALL),
+                        "kprof 1/1 [000] 1700000000.000000: 2000 wall-ns:\n"
+                        "\tffffffff shop:handle/1 (shop_http)\n\n"
+                        "kprof 1/1 [000] 1700000000.000002: 1000000000 wall-ns:\n"
+                        "\tffffffff -f/1-fun-0-/1 -.. .x. (shop_http)\n"
+                        "\tffffffff shop:handle/1 (shop_http)\n\n");
+}
+
+// A call inside of the same call does not count its time twice.
+static void callgrind(void **state) {
+    (void)state;
+    a_request();
+    const char *text = file(FLAME_CALLGRIND, FLAME_WALL);
+    assert_non_null(strstr(text, "# callgrind format\nversion: 1\n"));
+    assert_non_null(strstr(text, "events: wall_ns\nsummary: 13000900\n"));
+    assert_non_null(
+        strstr(text, "fn=(1) all\n0 0\ncfn=(2) shop:handle/1\ncalls=1 0\n0 13000900\n"));
+    assert_non_null(strstr(text, "\nfn=(2)\n0 2000400\n"));
+    const char *map = strstr(text, "\nfn=(3)\n0 1000500\n");
+    assert_non_null(map);
+    assert_non_null(strstr(text, "cfn=(3) lists:map/2\ncalls=4 0\n0 1000500\n"));
+    assert_non_null(strstr(map, "cfn=(2)\ncalls=1 0\n0 1000000\n"));
+}
+
+static void speedscope(void **state) {
+    (void)state;
+    add("a", 3, 10);
+    add("a;b", 5, 20);
+    add("a;waiting", 0, 30);
+    const char *text = file(FLAME_SPEEDSCOPE, FLAME_WALL);
+    assert_non_null(strstr(text,
+                           "\"shared\":{\"frames\":[{\"name\":\"all\"},{\"name\":\"a\",\"file\":"
+                           "\"shop_http\"},{\"name\":\"b\",\"file\":\"shop_http\"},"
+                           "{\"name\":\"waiting\"}]}"));
+    assert_non_null(strstr(text, "{\"type\":\"sampled\",\"name\":\"wall\",\"unit\":\"nanoseconds\","
+                                 "\"samples\":[[1],[1,2],[1,3]],\"weights\":[10,20,30],"
+                                 "\"startValue\":0,\"endValue\":60}"));
+    assert_non_null(strstr(text,
+                           "\"name\":\"self\",\"unit\":\"nanoseconds\",\"samples\":[[1],[1,2]],"
+                           "\"weights\":[10,20],\"startValue\":0,\"endValue\":30}"));
+    assert_non_null(strstr(text,
+                           "\"name\":\"waiting\",\"unit\":\"nanoseconds\",\"samples\":[[1,3]],"
+                           "\"weights\":[30],"));
+    assert_non_null(strstr(text, "\"name\":\"calls\",\"unit\":\"none\",\"samples\":[[1],[1,2]],"
+                                 "\"weights\":[3,5],"));
+}
+
+static uint32_t occurrences(const char *text, const char *of) {
+    uint32_t n = 0;
+    for (; (text = strstr(text, of)); text += strlen(of)) {
+        n++;
+    }
+    return n;
+}
+
+static void svg(void **state) {
+    (void)state;
+    a_request();
+    add("<b>&", 1, 500000);
+    const char *text = file(FLAME_SVG, FLAME_WALL);
+    assert_non_null(strstr(text, ">create &amp; &quot;read&quot;</text>"));
+    assert_non_null(strstr(text, ">20 requests of &lt;shop@host&gt;</text>"));
+    assert_non_null(strstr(text, "<title>&lt;b&gt;&amp;\n500 µs, 3.70 %, 1 call</title>"));
+    assert_non_null(strstr(text, "<title>shop:handle/1\n13 ms, 96.30 %, self 2.0 ms, 1 call"));
+    assert_int_equal(occurrences(text, "<g><title>"), 9);
+    assert_int_equal(occurrences(text, "<g"), occurrences(text, "</g>"));
+    assert_null(strstr(text, "nan"));
+    assert_string_equal(text + strlen(text) - 17, "]]></script>\n</svg>\n" + 3);
+}
+
+// Many narrow frames: some are merged, nothing is lost from sight, and the file stays small.
+static void svg_of_many(void **state) {
+    (void)state;
+    uint64_t random = 9;
+    for (int i = 0; i < 50000; i++) {
+        char stack[128];
+        uint64_t r = random_u64(&random);
+        sprintf(stack, "a%d;long_module_name:function_name%d/3;c%d", (int)(r % 30),
+                (int)(r >> 8) % 300, (int)(r >> 20) % 40);
+        add(stack, 1, 1 + (int64_t)(r >> 40) % 5000);
+    }
+    const char *text = file(FLAME_SVG, FLAME_WALL);
+    assert_true(out.len < 2000000);
+    assert_in_range(occurrences(text, "<g><title>"), 1000, 6000);
+    assert_true(occurrences(text, "narrow frames\n") > 100);
+}
+
+static void nothing(void **state) {
+    (void)state;
+    for (enum flame_format format = 0; format < FLAME_FORMATS; format++) {
+        const char *text = file(format, FLAME_WALL), *script = strstr(text, "<script>");
+        size_t len = script ? (size_t)(script - text) : strlen(text);
+        assert_null(memmem(text, len, "\"nan", 4));
+        assert_null(memmem(text, len, "\"inf", 4));
+        forget(NULL);
+        prepare(NULL);
+    }
+}
+
+static void formats(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        enum flame_format format;
+    } all[] = {{"a.svg", FLAME_SVG},
+               {"svg", FLAME_SVG},
+               {"x/y.perf.txt", FLAME_PERF},
+               {"perf.txt", FLAME_PERF},
+               {"a.b.collapsed", FLAME_COLLAPSED},
+               {".speedscope.json", FLAME_SPEEDSCOPE},
+               {"callgrind", FLAME_CALLGRIND}};
+    enum flame_format format;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        assert_true(flame_format_of(all[i].name, &format));
+        assert_int_equal(format, all[i].format);
+    }
+    static const char *const none[] = {"", "a", "a.txt", "svgz", "a.json", "xsvg", "a.svg "};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_false(flame_format_of(none[i], &format));
+    }
+}
+
+static void no_memory_or_room(void **state) {
+    (void)state;
+    a_request();
+    file(FLAME_SVG, FLAME_WALL);
+    struct flame_drawing d = {.tree = &tree, .metric = FLAME_WALL, .title = ""};
+    for (enum flame_format format = 0; format < FLAME_FORMATS; format++) {
+        struct buffer small = buffer_make(10);
+        assert_false(flame_file(&d, format, &small));
+        buffer_free(&small);
+        fail_alloc_at(0);
+        struct buffer none = buffer_make(1 << 20);
+        assert_false(flame_file(&d, format, &none));
+        fail_alloc_at(-1);
+        buffer_free(&none);
+    }
+}
+
+#define A_FILE(test) cmocka_unit_test_setup_teardown(test, prepare, forget)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        A_FILE(collapsed),         A_FILE(collapsed_calls), A_FILE(perf),
+        A_FILE(callgrind),         A_FILE(speedscope),      A_FILE(svg),
+        A_FILE(svg_of_many),       A_FILE(nothing),         A_FILE(formats),
+        A_FILE(no_memory_or_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
