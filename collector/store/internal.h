@@ -142,6 +142,9 @@ void store_bind_count(sqlite3_stmt *statement, int at, uint64_t value);
 
 // -- row_ids.c: names and their row ids -----------------------------------------------------------
 
+// The row id of a text, new when it must be; 0 on failure.
+int64_t store_name_id(struct store *s, enum statement insert, enum statement find,
+                      const char *text);
 // The row id of a name of s->directory, from the cache or the table, new when it must be; 0 on
 // failure.
 int64_t store_node_id(struct store *s, uint16_t id);

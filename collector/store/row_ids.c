@@ -7,9 +7,8 @@
 
 enum { PATH_BYTES = LIMIT_PATH_DEPTH * (LIMIT_NAME_BYTES + sizeof " > ") };
 
-// The row id of a text that is not in the cache; 0 on failure.
-static int64_t look_up(struct store *s, enum statement insert, enum statement find,
-                       const char *text) {
+int64_t store_name_id(struct store *s, enum statement insert, enum statement find,
+                      const char *text) {
     int64_t id = 0;
     sqlite3_stmt *adding = store_prepared(s, insert);
     sqlite3_stmt *finding = store_prepared(s, find);
@@ -36,7 +35,8 @@ static int64_t row_of(struct store *s, struct row_id *cached, enum statement ins
                       enum statement find, const struct names *names, uint16_t id) {
     uint32_t generation = names_generation(names, id);
     if (cached->row == 0 || cached->generation != generation) {
-        *cached = (struct row_id){look_up(s, insert, find, names_text(names, id)), generation};
+        *cached =
+            (struct row_id){store_name_id(s, insert, find, names_text(names, id)), generation};
     }
     return cached->row;
 }
@@ -82,8 +82,8 @@ int64_t store_path_id(struct store *s, uint32_t id) {
         if (id != PATH_OTHER) {
             path_text(s->directory, id, text);
         }
-        *cached =
-            (struct row_id){look_up(s, STATEMENT_ADD_PATH, STATEMENT_FIND_PATH, text), generation};
+        *cached = (struct row_id){store_name_id(s, STATEMENT_ADD_PATH, STATEMENT_FIND_PATH, text),
+                                  generation};
     }
     return cached->row;
 }

@@ -43,7 +43,19 @@ struct profile_counts {
     int64_t missing_ns;  // of duration_ns: what no process is known to have done
 };
 
+enum { PROFILE_TEXT_BYTES = LIMIT_NAME_BYTES + 4, PROFILE_SETTINGS_BYTES = 1024 };
+
+// What a profile is of.
+struct profile_head {
+    enum profile_kind kind;
+    char name[PROFILE_TEXT_BYTES]; // what it was asked for by; may be empty
+    char node[PROFILE_TEXT_BYTES];
+    int64_t begin_ns, end_ns;              // since 1970 UTC
+    char settings[PROFILE_SETTINGS_BYTES]; // a JSON object: what was asked for
+};
+
 struct profile {
+    struct profile_head head;
     struct stacks stacks;
     struct weights weights;  // by profile_key: ns of the stack itself, calls of its last frame
     struct map applications; // a module's name (of stacks.names) -> its application's

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/keep_profile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+#include "model/profile/flame.h"
+
+// The numbers stand in the file: schema/008_profiles.sql.
+_Static_assert(PROFILE_FULL == 0 && PROFILE_SAMPLES == 1, "kinds as the schema tells them");
+_Static_assert(FRAME_FUNCTION == 0 && FRAME_WAITING == 1 && FRAME_ASLEEP == 2 && FRAME_GC == 3 &&
+                   FRAME_CUT == 4 && FRAME_GROUP == 5,
+               "frames as the schema tells them");
+enum { METRIC_WALL, METRIC_CALLS };
+
+static const char what[] = "keep a profile";
+
+struct keeping {
+    struct store *store;
+    const struct profile *profile;
+    int64_t id;
+    int64_t rows;
+    const struct flame *tree; // of all identities: its nodes are the stacks
+};
+
+static sqlite3_stmt *prepare(struct store *s, const char *sql) {
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL) != SQLITE_OK) {
+        store_fail(s, what);
+    }
+    return statement;
+}
+
+static bool add_head(struct keeping *k) {
+    struct store *s = k->store;
+    const struct profile_head *h = &k->profile->head;
+    const struct profile_counts *c = &k->profile->counts;
+    int64_t node = store_name_id(s, STATEMENT_ADD_NODE, STATEMENT_FIND_NODE, h->node);
+    sqlite3_stmt *adding =
+        prepare(s, "INSERT INTO profile_rows (kind, name, node_id, begin_ns, end_ns, settings, "
+                   "requests, incomplete, others, unseen, refused, processes, messages, losses, "
+                   "duration_ns, parallel_ns, missing_ns, cut, rows) "
+                   "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,0)");
+    if (node == 0 || !adding) {
+        sqlite3_finalize(adding);
+        return false;
+    }
+    sqlite3_bind_int(adding, 1, h->kind);
+    sqlite3_bind_text(adding, 2, h->name, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(adding, 3, node);
+    sqlite3_bind_int64(adding, 4, h->begin_ns);
+    sqlite3_bind_int64(adding, 5, h->end_ns);
+    sqlite3_bind_text(adding, 6, h->settings, -1, SQLITE_STATIC);
+    const uint64_t counts[] = {c->requests, c->incomplete, c->others,   c->unseen,
+                               c->refused,  c->processes,  c->messages, c->lost};
+    for (int i = 0; i < 8; i++) {
+        store_bind_count(adding, 7 + i, counts[i]);
+    }
+    sqlite3_bind_int64(adding, 15, c->duration_ns);
+    sqlite3_bind_int64(adding, 16, c->parallel_ns);
+    sqlite3_bind_int64(adding, 17, c->missing_ns);
+    sqlite3_bind_int(adding, 18, k->profile->stacks.full);
+    bool ok = store_run(s, adding, what);
+    sqlite3_finalize(adding);
+    k->id = sqlite3_last_insert_rowid(s->db);
+    return ok;
+}
+
+static bool add_frames(struct keeping *k) {
+    sqlite3_stmt *adding = prepare(k->store, "INSERT INTO profile_frame_rows (profile_id, frame, "
+                                             "kind, name, module, application) "
+                                             "VALUES (?1,?2,?3,?4,?5,?6)");
+    bool ok = adding != NULL;
+    for (uint32_t i = 0; ok && i < k->tree->frame_count; i++) {
+        const struct flame_frame *f = &k->tree->frames[i];
+        sqlite3_bind_int64(adding, 1, k->id);
+        sqlite3_bind_int64(adding, 2, i);
+        sqlite3_bind_int(adding, 3, f->kind);
+        sqlite3_bind_text(adding, 4, f->name, -1, SQLITE_STATIC);
+        sqlite3_bind_text(adding, 5, f->module, -1, SQLITE_STATIC);
+        sqlite3_bind_text(adding, 6, f->application, -1, SQLITE_STATIC);
+        ok = store_run(k->store, adding, what);
+        k->rows++;
+    }
+    sqlite3_finalize(adding);
+    return ok;
+}
+
+static bool add_stacks(struct keeping *k) {
+    sqlite3_stmt *adding = prepare(k->store, "INSERT INTO profile_stack_rows (profile_id, stack, "
+                                             "parent, level, frame) VALUES (?1,?2,?3,?4,?5)");
+    bool ok = adding != NULL;
+    for (uint32_t i = 0; ok && i < k->tree->node_count; i++) {
+        const struct flame_node *n = &k->tree->nodes[i];
+        sqlite3_bind_int64(adding, 1, k->id);
+        sqlite3_bind_int64(adding, 2, i);
+        sqlite3_bind_int64(adding, 3, n->parent);
+        sqlite3_bind_int64(adding, 4, n->depth);
+        sqlite3_bind_int64(adding, 5, n->frame);
+        ok = store_run(k->store, adding, what);
+        k->rows++;
+    }
+    sqlite3_finalize(adding);
+    return ok;
+}
+
+// -- values, identity by identity -----------------------------------------------------------------
+
+// What is known of a node of a part of the tree.
+struct placed {
+    uint32_t stack; // its number: the node of the whole tree
+    uint32_t next;  // where its next child is looked for there; both have them in the same order
+    uint64_t calls; // of it and all above it
+};
+
+// The node of the whole tree above another one; UINT32_MAX: there is none from `at` on.
+static uint32_t find_node(const struct flame *whole, uint32_t below, uint32_t at,
+                          const struct flame_frame *frame) {
+    for (; at < whole->nodes[below].end; at = whole->nodes[at].end) {
+        const struct flame_frame *f = &whole->frames[whole->nodes[at].frame];
+        if (f->kind == frame->kind && strcmp(f->name, frame->name) == 0) {
+            return at;
+        }
+    }
+    return UINT32_MAX;
+}
+
+static bool add_value(struct keeping *k, sqlite3_stmt *adding, uint32_t stack, int64_t value,
+                      int64_t self) {
+    if (value == 0 && self == 0) {
+        return true;
+    }
+    sqlite3_bind_int64(adding, 4, stack);
+    sqlite3_bind_int64(adding, 5, value);
+    sqlite3_bind_int64(adding, 6, self);
+    k->rows++;
+    return store_run(k->store, adding, what);
+}
+
+static bool place_node(const struct keeping *k, const struct flame *part, struct placed *places,
+                       uint32_t i) {
+    if (i == 0) {
+        places[0].stack = 0;
+        places[0].next = 1;
+        return true;
+    }
+    struct placed *below = &places[part->nodes[i].parent];
+    uint32_t stack =
+        find_node(k->tree, below->stack, below->next, &part->frames[part->nodes[i].frame]);
+    if (stack == UINT32_MAX) {
+        snprintf(k->store->error, sizeof k->store->error, "%s: its stacks do not fit", what);
+        return false;
+    }
+    below->next = k->tree->nodes[stack].end;
+    places[i].stack = stack;
+    places[i].next = stack + 1;
+    return true;
+}
+
+static bool add_part(struct keeping *k, sqlite3_stmt *adding, const struct flame *part,
+                     struct placed *places) {
+    for (uint32_t i = part->node_count; i > 0; i--) {
+        const struct flame_node *n = &part->nodes[i - 1];
+        places[i - 1].calls += n->calls;
+        if (i > 1) {
+            places[n->parent].calls += places[i - 1].calls;
+        }
+    }
+    for (uint32_t i = 0; i < part->node_count; i++) {
+        const struct flame_node *n = &part->nodes[i];
+        if (!place_node(k, part, places, i)) {
+            return false;
+        }
+        sqlite3_bind_int(adding, 2, METRIC_WALL);
+        bool ok = add_value(k, adding, places[i].stack, n->weight.total, n->weight.self);
+        sqlite3_bind_int(adding, 2, METRIC_CALLS);
+        if (!ok ||
+            !add_value(k, adding, places[i].stack, (int64_t)places[i].calls, (int64_t)n->calls)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool no_memory(struct store *s) {
+    snprintf(s->error, sizeof s->error, "%s: no memory", what);
+    return false;
+}
+
+static bool add_identity(struct keeping *k, sqlite3_stmt *adding, const char *identity) {
+    struct flame part;
+    int64_t row =
+        store_name_id(k->store, STATEMENT_ADD_IDENTITY, STATEMENT_FIND_IDENTITY, identity);
+    struct flame_options options = {.metric = FLAME_WALL, .only = identity};
+    if (row == 0) {
+        return false;
+    }
+    if (!flame_init(&part)) {
+        return no_memory(k->store);
+    }
+    bool made = flame_add(&part, k->profile, &options, FLAME_AFTER) && flame_finish(&part);
+    struct placed *places = made ? calloc(part.node_count, sizeof *places) : NULL;
+    sqlite3_bind_int64(adding, 1, k->id);
+    sqlite3_bind_int64(adding, 3, row);
+    bool ok = places ? add_part(k, adding, &part, places) : no_memory(k->store);
+    free(places);
+    flame_free(&part);
+    return ok;
+}
+
+static bool add_values(struct keeping *k) {
+    const struct weights *w = &k->profile->weights;
+    sqlite3_stmt *adding = prepare(k->store, "INSERT INTO profile_value_rows (profile_id, metric, "
+                                             "identity_id, stack, value, self) "
+                                             "VALUES (?1,?2,?3,?4,?5,?6)");
+    bool *done = calloc(PROFILE_NOBODY + 1, sizeof *done);
+    bool ok = adding && (done || no_memory(k->store));
+    for (uint32_t i = 0; ok && i < w->count; i++) {
+        uint16_t identity = profile_key_identity(w->all[i].key);
+        if (!done[identity] && identity != PROFILE_NOBODY) {
+            done[identity] = true;
+            ok = add_identity(k, adding, names_text(&k->profile->stacks.names, identity));
+        }
+    }
+    free(done);
+    sqlite3_finalize(adding);
+    return ok;
+}
+
+static bool add_row_count(struct keeping *k) {
+    sqlite3_stmt *setting = prepare(k->store, "UPDATE profile_rows SET rows = ?2 WHERE id = ?1");
+    if (setting) {
+        sqlite3_bind_int64(setting, 1, k->id);
+        sqlite3_bind_int64(setting, 2, k->rows);
+    }
+    bool ok = store_run(k->store, setting, what);
+    sqlite3_finalize(setting);
+    return ok;
+}
+
+bool store_keep_profile(struct store *s, const struct profile *p, int64_t *id) {
+    struct flame tree;
+    struct flame_options options = {.metric = FLAME_WALL};
+    struct keeping k = {.store = s, .profile = p, .tree = &tree};
+    s->error[0] = 0;
+    if (!flame_init(&tree)) {
+        return no_memory(s);
+    }
+    bool made = flame_add(&tree, p, &options, FLAME_AFTER) && flame_finish(&tree);
+    bool ok = (made || no_memory(s)) && store_run(s, store_prepared(s, STATEMENT_BEGIN), what);
+    if (ok) {
+        ok = add_head(&k) && add_frames(&k) && add_stacks(&k) && add_values(&k) &&
+             add_row_count(&k) && store_run(s, store_prepared(s, STATEMENT_COMMIT), what);
+        if (!ok) {
+            sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+        }
+    }
+    flame_free(&tree);
+    *id = k.id;
+    return ok;
+}

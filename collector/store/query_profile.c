@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/query_profile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "internal.h"
+
+#define LINES                                                                                       \
+    "SELECT p.id, kind, p.name, n.name, begin_ns, end_ns, settings, requests, incomplete, others, " \
+    "unseen, refused, processes, messages, losses, duration_ns, parallel_ns, missing_ns, cut, "     \
+    "rows FROM profile_rows AS p JOIN node_names AS n ON n.id = p.node_id "
+
+enum {
+    ID,
+    KIND,
+    NAME,
+    NODE,
+    BEGIN,
+    END,
+    SETTINGS,
+    COUNTS,
+    DURATION = COUNTS + 8,
+    PARALLEL,
+    MISSING,
+    CUT,
+    ROWS
+};
+
+static const char *text(sqlite3_stmt *from, int column) {
+    const unsigned char *bytes = sqlite3_column_text(from, column);
+    return bytes ? (const char *)bytes : "";
+}
+
+static void read_line(sqlite3_stmt *from, struct profile_line *out) {
+    *out = (struct profile_line){.id = sqlite3_column_int64(from, ID),
+                                 .cut = sqlite3_column_int64(from, CUT) != 0,
+                                 .rows = sqlite3_column_int64(from, ROWS)};
+    struct profile_head *h = &out->head;
+    h->kind = sqlite3_column_int64(from, KIND) == PROFILE_SAMPLES ? PROFILE_SAMPLES : PROFILE_FULL;
+    snprintf(h->name, sizeof h->name, "%s", text(from, NAME));
+    snprintf(h->node, sizeof h->node, "%s", text(from, NODE));
+    snprintf(h->settings, sizeof h->settings, "%s", text(from, SETTINGS));
+    h->begin_ns = sqlite3_column_int64(from, BEGIN);
+    h->end_ns = sqlite3_column_int64(from, END);
+    struct profile_counts *c = &out->counts;
+    uint64_t *const counts[] = {&c->requests, &c->incomplete, &c->others,   &c->unseen,
+                                &c->refused,  &c->processes,  &c->messages, &c->lost};
+    for (int i = 0; i < 8; i++) {
+        *counts[i] = (uint64_t)sqlite3_column_int64(from, COUNTS + i);
+    }
+    c->duration_ns = sqlite3_column_int64(from, DURATION);
+    c->parallel_ns = sqlite3_column_int64(from, PARALLEL);
+    c->missing_ns = sqlite3_column_int64(from, MISSING);
+}
+
+static bool add_line(struct store *s, sqlite3_stmt *from, struct profile_list *list) {
+    bool full = (list->count & (list->count - 1)) == 0; // 0, 1, 2, 4, …
+    if (full) {
+        size_t room = list->count ? 2 * (size_t)list->count : 1;
+        struct profile_line *more = realloc(list->lines, room * sizeof *more);
+        if (!more) {
+            return query_no_memory(s);
+        }
+        list->lines = more;
+    }
+    read_line(from, &list->lines[list->count++]);
+    return true;
+}
+
+bool query_profiles(struct store *s, const struct profile_filter *filter,
+                    struct profile_list *out) {
+    sqlite3_stmt *lines;
+    *out = (struct profile_list){0};
+    if (sqlite3_prepare_v2(s->db,
+                           LINES "WHERE end_ns >= ?1 AND end_ns < ?2 AND (?3 IS NULL OR n.name = "
+                                 "?3) ORDER BY end_ns DESC, p.id DESC LIMIT ?4",
+                           -1, &lines, NULL) != SQLITE_OK) {
+        return store_fail(s, "query the profiles");
+    }
+    sqlite3_bind_int64(lines, 1, time_of_seconds(filter->from_s));
+    sqlite3_bind_int64(lines, 2, time_of_seconds(filter->until_s));
+    sqlite3_bind_text(lines, 3, filter->node, -1, SQLITE_STATIC); // NULL binds NULL
+    sqlite3_bind_int64(lines, 4, filter->most);
+    int rc = SQLITE_ERROR;
+    bool ok = true;
+    while (ok && (rc = sqlite3_step(lines)) == SQLITE_ROW) {
+        ok = add_line(s, lines, out);
+    }
+    ok = ok && (rc == SQLITE_DONE || store_fail(s, "query the profiles"));
+    sqlite3_finalize(lines);
+    return ok;
+}
+
+void profile_list_free(struct profile_list *list) {
+    free(list->lines);
+    *list = (struct profile_list){0};
+}
+
+// -- one profile ----------------------------------------------------------------------------------
+
+static const char what[] = "query a profile";
+
+// Whoever edits the file may enter anything: of numbers those count that fit.
+struct reading {
+    struct store *store;
+    int64_t id;
+    struct profile *profile;
+    uint32_t *frames; // the file's -> the profile's
+    uint32_t frame_count;
+    uint32_t *stacks; // likewise
+    uint32_t stack_count;
+};
+
+// Runs a question of one profile, row by row. False on failure; store_error says why.
+static bool each_row(struct reading *r, const char *sql,
+                     bool (*row)(struct reading *r, sqlite3_stmt *at)) {
+    sqlite3_stmt *rows;
+    if (sqlite3_prepare_v2(r->store->db, sql, -1, &rows, NULL) != SQLITE_OK) {
+        return store_fail(r->store, what);
+    }
+    sqlite3_bind_int64(rows, 1, r->id);
+    int rc = SQLITE_ERROR;
+    bool ok = true;
+    while (ok && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+        ok = row(r, rows);
+    }
+    ok = ok && (rc == SQLITE_DONE || store_fail(r->store, what));
+    sqlite3_finalize(rows);
+    return ok;
+}
+
+static bool damaged(struct reading *r, const char *why) {
+    snprintf(r->store->error, sizeof r->store->error, "%s: %s", what, why);
+    return false;
+}
+
+static bool read_head(struct reading *r, sqlite3_stmt *at) {
+    struct profile_line line;
+    read_line(at, &line);
+    r->profile->head = line.head;
+    r->profile->counts = line.counts;
+    r->profile->stacks.full = line.cut;
+    r->frame_count = 1; // found
+    return true;
+}
+
+static bool read_frame(struct reading *r, sqlite3_stmt *at) {
+    int64_t number = sqlite3_column_int64(at, 0), kind = sqlite3_column_int64(at, 1);
+    if (number != r->frame_count || r->frame_count == LIMIT_PROFILE_FRAMES || kind < 0 ||
+        kind > FRAME_GROUP) {
+        return damaged(r, "its frames are not in order");
+    }
+    const char *module = text(at, 3);
+    uint32_t frame = stacks_frame(&r->profile->stacks, (enum frame_kind)kind,
+                                  slice_text(text(at, 2)), slice_text(module));
+    if (module[0] && text(at, 4)[0]) {
+        profile_module(r->profile, slice_text(module), slice_text(text(at, 4)));
+    }
+    r->frames[r->frame_count++] = frame;
+    return frame != UINT32_MAX || query_no_memory(r->store);
+}
+
+static bool read_stack(struct reading *r, sqlite3_stmt *at) {
+    int64_t number = sqlite3_column_int64(at, 0), parent = sqlite3_column_int64(at, 1),
+            frame = sqlite3_column_int64(at, 2);
+    if (number != r->stack_count || r->stack_count == LIMIT_PROFILE_STACKS || frame < 0 ||
+        frame >= r->frame_count || parent < 0 || (number > 0 && parent >= number)) {
+        return damaged(r, "its stacks are not in order");
+    }
+    r->stacks[r->stack_count++] =
+        number == 0 ? STACK_ROOT
+                    : stacks_push(&r->profile->stacks, r->stacks[parent], r->frames[frame]);
+    return true;
+}
+
+static bool read_value(struct reading *r, sqlite3_stmt *at) {
+    int64_t stack = sqlite3_column_int64(at, 2), self = sqlite3_column_int64(at, 3);
+    if (stack < 0 || stack >= r->stack_count || self < 0) {
+        return damaged(r, "its values are of no stack");
+    }
+    uint32_t identity = names_intern(&r->profile->stacks.names, slice_text(text(at, 1)));
+    bool wall = sqlite3_column_int64(at, 0) == 0;
+    if (identity == NAME_NONE) {
+        return query_no_memory(r->store);
+    }
+    profile_add(r->profile, profile_key(r->stacks[stack], (uint16_t)identity, PROFILE_NOBODY),
+                wall ? 0 : (uint64_t)self, wall ? self : 0);
+    return true;
+}
+
+static bool read_all(struct reading *r, bool *found) {
+    r->frame_count = 0;
+    if (!each_row(r, LINES "WHERE p.id = ?1", read_head)) {
+        return false;
+    }
+    *found = r->frame_count > 0;
+    r->frame_count = r->stack_count = 0;
+    return !*found ||
+           (each_row(r,
+                     "SELECT frame, kind, name, module, application FROM profile_frame_rows "
+                     "WHERE profile_id = ?1 ORDER BY frame",
+                     read_frame) &&
+            each_row(r,
+                     "SELECT stack, parent, frame FROM profile_stack_rows WHERE profile_id = ?1 "
+                     "ORDER BY stack",
+                     read_stack) &&
+            each_row(r,
+                     "SELECT metric, i.name, stack, self FROM profile_value_rows AS v "
+                     "JOIN identity_names AS i ON i.id = v.identity_id "
+                     "WHERE profile_id = ?1 AND self <> 0",
+                     read_value));
+}
+
+bool query_profile(struct store *s, int64_t id, bool *found, struct profile *out) {
+    struct reading r = {.store = s,
+                        .id = id,
+                        .profile = out,
+                        .frames = malloc(LIMIT_PROFILE_FRAMES * sizeof *r.frames),
+                        .stacks = malloc(LIMIT_PROFILE_STACKS * sizeof *r.stacks)};
+    bool ok = profile_init(out) && r.frames && r.stacks;
+    *found = false;
+    if (!ok) {
+        query_no_memory(s);
+    } else if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
+        ok = store_fail(s, what);
+    } else {
+        ok = read_all(&r, found);
+        sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
+    }
+    free(r.frames);
+    free(r.stacks);
+    return ok;
+}
+
+bool query_profile_named(struct store *s, const char *name, int64_t *id) {
+    sqlite3_stmt *finding;
+    *id = 0;
+    if (sqlite3_prepare_v2(s->db, "SELECT max(id) FROM profile_rows WHERE name = ?1", -1, &finding,
+                           NULL) != SQLITE_OK) {
+        return store_fail(s, what);
+    }
+    sqlite3_bind_text(finding, 1, name, -1, SQLITE_STATIC);
+    bool ok = sqlite3_step(finding) == SQLITE_ROW || store_fail(s, what);
+    *id = ok ? sqlite3_column_int64(finding, 0) : 0;
+    sqlite3_finalize(finding);
+    return ok;
+}

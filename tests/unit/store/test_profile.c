@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Profiles written and read back, and what the views say of them.
+#include "store_fixture.h"
+
+#include "model/profile/flame.h"
+#include "store/keep_profile.h"
+#include "store/query_profile.h"
+
+static void add(struct profile *p, const char *identity, const char *stack, uint64_t calls,
+                int64_t ns) {
+    char text[256];
+    strcpy(text, stack);
+    uint32_t at = STACK_ROOT;
+    for (char *rest, *name = strtok_r(text, ";", &rest); name; name = strtok_r(NULL, ";", &rest)) {
+        bool waits = strcmp(name, "waiting") == 0;
+        at = stacks_push(&p->stacks, at,
+                         stacks_frame(&p->stacks, waits ? FRAME_WAITING : FRAME_FUNCTION,
+                                      slice_text(name), slice_text(waits ? "" : "shop_http")));
+    }
+    uint32_t who = names_intern(&p->stacks.names, slice_text(identity));
+    profile_add(p, profile_key(at, (uint16_t)who, PROFILE_NOBODY), calls, ns);
+}
+
+static void fill(struct profile *p) {
+    assert_true(profile_init(p));
+    p->head = (struct profile_head){.kind = PROFILE_FULL,
+                                    .name = "slow one",
+                                    .node = "shop@host",
+                                    .begin_ns = 1763640000000000000,
+                                    .end_ns = 1763640002500000000,
+                                    .settings = "{\"requests\":20}"};
+    p->counts = (struct profile_counts){1, 2, 3, 4, 5, 6, 7, 8, 9000, 1000, 500};
+    profile_module(p, slice_text("shop_http"), slice_text("shop"));
+    add(p, "create", "b", 1, 3000);
+    add(p, "create", "a;c;d", 2, 2000);
+    add(p, "create", "a;c;waiting", 0, 7000);
+    add(p, "read", "a;c;e", 1, 1000);
+    add(p, "read", "a;f", 0, 4000);
+    add(p, "read", "g;c;d", 9, 0);
+}
+
+static int64_t keep(const struct profile *p) {
+    int64_t id;
+    struct store *s = fixture_open();
+    assert_true(store_keep_profile(s, p, &id));
+    store_close(s);
+    return id;
+}
+
+static void views(void **state) {
+    (void)state;
+    struct profile p;
+    fill(&p);
+    assert_int_equal(keep(&p), 1);
+    fixture_expect("SELECT kind || '|' || name || '|' || node || '|' || started_at || '|' || "
+                   "duration_ms || '|' || requests || '|' || incomplete || '|' || others || '|' || "
+                   "unseen || '|' || refused || '|' || processes || '|' || messages || '|' || "
+                   "losses || '|' || requests_us || '|' || parallel_us || '|' || missing_us "
+                   "FROM profiles",
+                   "full|slow one|shop@host|2025-11-20T12:00:00Z|2500|1|2|3|4|5|6|7|8|9.0|1.0|0.5");
+    fixture_expect("SELECT group_concat(level || label || value || '/' || self, ' ') "
+                   "FROM profile_flame WHERE profile = 1 AND metric = 'wall'",
+                   "0all17.0/0.0 1a14.0/0.0 2c10.0/0.0 3d2.0/2.0 3e1.0/1.0 3waiting7.0/7.0 "
+                   "2f4.0/4.0 1b3.0/3.0");
+    fixture_expect("SELECT group_concat(level || label || value || '/' || self, ' ') "
+                   "FROM profile_flame WHERE profile = 1 AND metric = 'calls'",
+                   "0all13/0 1a3/0 2c3/0 3d2/2 3e1/1 1b1/1 1g9/0 2c9/0 3d9/9");
+    fixture_expect("SELECT sum(self) FROM profile_stacks WHERE identity = 'read' AND metric = "
+                   "'wall' AND kind = 'function' AND application = 'shop'",
+                   "5.0");
+    profile_free(&p);
+}
+
+static void drawn(const struct profile *p, enum flame_metric metric, char *out) {
+    struct flame t;
+    struct flame_options options = {.metric = metric, .group = FLAME_BY_IDENTITY};
+    assert_true(flame_init(&t) && flame_add(&t, p, &options, FLAME_AFTER) && flame_finish(&t));
+    *out = 0;
+    for (uint32_t i = 0; i < t.node_count; i++) {
+        const struct flame_node *n = &t.nodes[i];
+        const struct flame_frame *f = &t.frames[n->frame];
+        out += sprintf(out, "%d %s %s %s %d %d %d\n", (int)n->depth, f->name, f->module,
+                       f->application, (int)n->weight.total, (int)n->weight.self, (int)n->calls);
+    }
+    flame_free(&t);
+}
+
+static void read_back(void **state) {
+    (void)state;
+    static char before[4096], after[4096];
+    struct profile p, q;
+    bool found;
+    fill(&p);
+    keep(&p);
+    assert_int_equal(keep(&p), 2);
+    struct store *s = fixture_reader();
+    for (enum flame_metric m = 0; m < FLAME_METRICS; m++) {
+        assert_true(query_profile(s, 2, &found, &q));
+        assert_true(found);
+        drawn(&p, m, before);
+        drawn(&q, m, after);
+        assert_string_equal(after, before);
+        assert_memory_equal(&p.counts, &q.counts, sizeof p.counts);
+        assert_string_equal(q.head.name, p.head.name);
+        assert_string_equal(q.head.node, p.head.node);
+        assert_string_equal(q.head.settings, p.head.settings);
+        assert_int_equal(q.head.begin_ns, p.head.begin_ns);
+        profile_free(&q);
+    }
+    assert_true(query_profile(s, 3, &found, &q));
+    assert_false(found);
+    profile_free(&q);
+    int64_t id;
+    assert_true(query_profile_named(s, "slow one", &id));
+    assert_int_equal(id, 2);
+    assert_true(query_profile_named(s, "no such", &id));
+    assert_int_equal(id, 0);
+    struct profile_list list;
+    struct profile_filter filter = {.until_s = INT64_MAX, .most = 10};
+    assert_true(query_profiles(s, &filter, &list));
+    assert_int_equal(list.count, 2);
+    assert_int_equal(list.lines[0].id, 2);
+    assert_string_equal(list.lines[1].head.node, "shop@host");
+    assert_int_equal(list.lines[0].rows, list.lines[1].rows);
+    profile_list_free(&list);
+    filter.node = "other@host";
+    assert_true(query_profiles(s, &filter, &list));
+    assert_int_equal(list.count, 0);
+    profile_list_free(&list);
+    store_close(s);
+    profile_free(&p);
+}
+
+// A profile goes whole, and its number is no other's.
+static void deleted(void **state) {
+    (void)state;
+    struct profile p;
+    fill(&p);
+    keep(&p);
+    free(fixture_ask(fixture_db, "DELETE FROM profile_rows"));
+    fixture_expect("SELECT (SELECT count(*) FROM profile_frame_rows) + (SELECT count(*) FROM "
+                   "profile_stack_rows) + (SELECT count(*) FROM profile_value_rows)",
+                   "0");
+    assert_int_equal(keep(&p), 2);
+    profile_free(&p);
+}
+
+// What somebody has edited is an error, and nothing worse.
+static void edited(void **state) {
+    (void)state;
+    static const char *const edits[] = {
+        "UPDATE profile_stack_rows SET parent = 99 WHERE stack = 3",
+        "UPDATE profile_stack_rows SET frame = -1 WHERE stack = 3",
+        "DELETE FROM profile_stack_rows WHERE stack = 2",
+        "UPDATE profile_frame_rows SET kind = 77 WHERE frame = 2",
+        "UPDATE profile_frame_rows SET frame = 1000000 WHERE frame = 2",
+        "UPDATE profile_value_rows SET stack = 1000 WHERE stack = 3",
+        "UPDATE profile_value_rows SET self = -5 WHERE stack = 3",
+    };
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        struct profile p, q;
+        bool found;
+        fill(&p);
+        int64_t id = keep(&p);
+        free(fixture_ask(fixture_db, edits[i]));
+        struct store *s = fixture_reader();
+        assert_false(query_profile(s, id, &found, &q));
+        assert_true(strlen(store_error(s)) > 0);
+        profile_free(&q);
+        store_close(s);
+        profile_free(&p);
+    }
+}
+
+// A million calls in a usual number of stacks take less than 5 MB.
+static void size(void **state) {
+    (void)state;
+    struct profile p;
+    assert_true(profile_init(&p));
+    strcpy(p.head.node, "shop@host");
+    strcpy(p.head.settings, "{}");
+    uint64_t random = 5;
+    for (uint32_t i = 0; i < 1000000; i++) {
+        uint32_t at = STACK_ROOT;
+        uint64_t r = random_u64(&random);
+        for (uint32_t d = 0; d < 3 + r % 20; d++) {
+            char name[64];
+            uint64_t which = r >> 8 & 15;
+            sprintf(name, "shop_application_module_%d:function_%d/3", (int)d, (int)(which % 5));
+            r = r * 6364136223846793005u + (d % 4 ? 0 : 1442695040888963407u);
+            at = stacks_push(&p.stacks, at,
+                             stacks_frame(&p.stacks, FRAME_FUNCTION, slice_text(name),
+                                          slice_text("shop_application_module")));
+        }
+        profile_add(&p, profile_key(at, (uint16_t)names_intern(&p.stacks.names, slice_text("i")),
+                                    PROFILE_NOBODY),
+                    1, 1000 + i % 100);
+    }
+    keep(&p);
+    char *bytes = fixture_ask(fixture_db, "SELECT sum(pgsize) < 5000000 FROM dbstat WHERE name LIKE "
+                                          "'profile%'");
+    assert_string_equal(bytes, "1");
+    free(bytes);
+    profile_free(&p);
+}
+
+#define A_FILE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {A_FILE(views),  A_FILE(read_back), A_FILE(deleted),
+                                       A_FILE(edited), A_FILE(size)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
