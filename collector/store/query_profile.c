@@ -152,7 +152,7 @@ static bool read_frame(struct reading *r, sqlite3_stmt *at) {
         return damaged(r, "its frames are not in order");
     }
     const char *module = text(at, 3);
-    uint32_t frame = stacks_frame(&r->profile->stacks, (enum frame_kind)kind,
+    uint32_t frame = stacks_frame(&r->profile->stacks, (enum stack_frame_kind)kind,
                                   slice_text(text(at, 2)), slice_text(module));
     if (module[0] && text(at, 4)[0]) {
         profile_module(r->profile, slice_text(module), slice_text(text(at, 4)));

@@ -111,11 +111,11 @@ static uint32_t node_above(struct flame *t, uint32_t node, uint32_t frame) {
 // Whether a weight is drawn, on which stack, and as what.
 static bool is_drawn(const struct profile *p, const struct weight *w, const struct flame_options *o,
                      uint32_t *stack, int64_t *value) {
-    static const enum frame_kind of_kind[FLAME_METRICS] = {
+    static const enum stack_frame_kind of_kind[FLAME_METRICS] = {
         [FLAME_WAITING] = FRAME_WAITING, [FLAME_ASLEEP] = FRAME_ASLEEP, [FLAME_GC] = FRAME_GC};
     *stack = profile_key_stack(w->key);
     *value = w->ns;
-    enum frame_kind kind = stacks_frame_of(&p->stacks, *stack)->kind;
+    enum stack_frame_kind kind = stacks_frame_of(&p->stacks, *stack)->kind;
     switch (o->metric) {
     case FLAME_CALLS:
         *value = (int64_t)w->calls;
@@ -143,7 +143,7 @@ struct adding {
 static uint32_t frame_in_tree(const struct adding *a, uint32_t frame) {
     const struct stacks *s = &a->profile->stacks;
     if (a->frames[frame] == 0) {
-        const struct frame *f = &s->frames[frame];
+        const struct stack_frame *f = &s->frames[frame];
         a->frames[frame] =
             1 +
             frame_at(a->tree, &(struct flame_frame){

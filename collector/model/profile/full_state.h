@@ -42,8 +42,9 @@ struct full_process {
     uint32_t numbers; // of calls, given so far
     int64_t since;    // its time is settled up to here
     struct unsettled unsettled;
-    int64_t out_ns; // of this time out, so far
-    bool waits;     // since the last sign somebody has done something for it
+    int64_t out_ns;    // of this time out, so far,
+    int64_t out_under; // and of it what others have worked for it meanwhile, as far as is known
+    bool waits;        // in it somebody has done something for it
     uint8_t state;  // enum process_state
     // the call that it works for: of a process; NO_PROCESS: none
     uint32_t asker, asker_depth, asker_number;

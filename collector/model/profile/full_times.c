@@ -14,10 +14,10 @@ void times_pass(struct full_trace *f, struct full_process *p, int64_t time) {
     struct unsettled *u = &p->unsettled;
     if (p->state == PROCESS_COLLECTS) {
         u->gc += passed;
-    } else if (served && (p->state == PROCESS_OUT || !f->options.scheduling)) {
-        u->under += passed;
     } else if (p->state == PROCESS_OUT) {
-        p->out_ns += passed;
+        *(served ? &p->out_under : &p->out_ns) += passed;
+    } else if (served && !f->options.scheduling) {
+        u->under += passed;
     } else {
         u->run += passed;
     }
@@ -45,13 +45,19 @@ static struct full_process *asker_of(const struct full_trace *f, const struct fu
     return there ? asker : NULL;
 }
 
+// Takes so much of a time, or all there is. Returns what is still to be taken.
+static int64_t take_from(int64_t *time, int64_t ns) {
+    int64_t taken = ns < *time ? ns : *time;
+    *time -= taken;
+    return ns - taken;
+}
+
 // So much of the time that others waited for this process is its own.
 static void take_from_askers(struct full_trace *f, const struct full_process *p, int64_t ns) {
     struct full_process *asker = asker_of(f, p);
     for (int i = 0; asker && i < FARTHEST_ASKER; i++) {
         times_pass(f, asker, p->since);
-        int64_t under = asker->unsettled.under;
-        asker->unsettled.under -= ns < under ? ns : under;
+        take_from(&asker->unsettled.under, take_from(&asker->out_under, ns));
         asker->waits = true;
         asker = asker_of(f, asker);
     }
@@ -64,10 +70,7 @@ void times_settle(struct full_trace *f, struct full_process *p) {
         return;
     }
     uint32_t stack = top_call(p)->stack;
-    // who sleeps while nobody does anything for him does not wait for them
-    bool waits = p->waits || !f->options.scheduling;
-    *(waits ? &u.waiting : &u.asleep) += u.under;
-    p->waits = false;
+    u.waiting += u.under;
     add(f, p->request, stack, UINT32_MAX, u.run);
     add(f, p->request, stack, f->waiting, u.waiting);
     add(f, p->request, stack, f->asleep, u.asleep);
@@ -77,8 +80,7 @@ void times_settle(struct full_trace *f, struct full_process *p) {
 
 void times_drop(struct full_process *p) {
     p->unsettled = (struct unsettled){0};
-    p->out_ns = 0;
-    p->waits = false;
+    p->out_ns = p->out_under = 0;
 }
 
 void times_asked(struct full_trace *f, struct full_process *asker, int64_t time) {
@@ -101,8 +103,11 @@ void times_asked(struct full_trace *f, struct full_process *asker, int64_t time)
 void times_change(struct full_process *p, enum full_event_kind kind) {
     struct unsettled *u = &p->unsettled;
     if (p->state == PROCESS_OUT) {
+        // who sleeps while nobody does anything for him does not wait for them
         *(p->waits ? &u->waiting : &u->asleep) += p->out_ns;
-        p->out_ns = 0;
+        *(p->waits ? &u->under : &u->asleep) += p->out_under;
+        p->out_ns = p->out_under = 0;
+        p->waits = false;
     }
     p->state = kind == FULL_OUT        ? PROCESS_OUT
                : kind == FULL_GC_START ? PROCESS_COLLECTS

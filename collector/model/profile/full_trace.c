@@ -9,7 +9,7 @@
 
 enum { FIRST_ROOM = 64 };
 
-static uint32_t special(struct full_trace *f, enum frame_kind kind, const char *name) {
+static uint32_t special(struct full_trace *f, enum stack_frame_kind kind, const char *name) {
     return stacks_frame(&f->profile.stacks, kind, slice_text(name), slice_of(NULL, 0));
 }
 

@@ -49,7 +49,7 @@ void stacks_free(struct stacks *s) {
     *s = (struct stacks){0};
 }
 
-uint32_t stacks_frame(struct stacks *s, enum frame_kind kind, struct slice name,
+uint32_t stacks_frame(struct stacks *s, enum stack_frame_kind kind, struct slice name,
                       struct slice module) {
     uint32_t text = names_intern(&s->names, name);
     uint64_t key = (uint64_t)kind << 32 | text;
@@ -65,7 +65,7 @@ uint32_t stacks_frame(struct stacks *s, enum frame_kind kind, struct slice name,
         s->full = true;
         return UINT32_MAX;
     }
-    s->frames[frame] = (struct frame){.name = text, .module = of, .kind = (uint8_t)kind};
+    s->frames[frame] = (struct stack_frame){.name = text, .module = of, .kind = (uint8_t)kind};
     s->frame_count++;
     return frame;
 }

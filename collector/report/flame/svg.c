@@ -75,14 +75,15 @@ static uint32_t number_of(const char *text) {
     return h ^ h >> 15;
 }
 
-// A colour for each application, functions of it in shades; of a module whose application is not
-// known, by its name up to the first "_" or ".".
+// A colour for each application, modules and functions of it in shades; of a module whose
+// application is not known, by its name up to the first "_" or ".".
 static void put_function_colour(struct buffer *out, const struct flame_frame *f) {
     char family[64];
     const char *of = f->application[0] ? f->application : f->module;
     size_t len = f->application[0] ? strlen(of) : strcspn(of, "_");
     snprintf(family, sizeof family, "%.*s", (int)(len < 60 ? len : 60), of);
-    uint32_t hue = number_of(family) % 360, shade = number_of(f->name);
+    uint32_t shade = number_of(f->name);
+    uint32_t hue = (number_of(family) + number_of(f->module) % 24) % 360;
     buffer_printf(out, "hsl(%u,%u%%,%u%%)", hue, 55 + shade % 20, 62 + shade / 32 % 16);
 }
 
@@ -105,7 +106,7 @@ static void put_colour(const struct layout *l, const struct flame_node *n) {
         put_change_colour(l, n);
         return;
     }
-    switch ((enum frame_kind)f->kind) {
+    switch ((enum stack_frame_kind)f->kind) {
     case FRAME_FUNCTION:
         put_function_colour(l->out, f);
         break;

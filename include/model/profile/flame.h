@@ -35,7 +35,7 @@ struct flame_frame {
     const char *name;
     const char *module;      // "" of what is no function
     const char *application; // "" when it is not known
-    uint8_t kind;            // enum frame_kind
+    uint8_t kind;            // enum stack_frame_kind
 };
 
 // What a node weighs, itself and with all above it.

@@ -13,7 +13,7 @@
 #include "base/map.h"
 #include "base/names.h"
 
-enum frame_kind {
+enum stack_frame_kind {
     FRAME_FUNCTION,
     FRAME_WAITING, // for another process to begin, or to be run again after it
     FRAME_ASLEEP,  // scheduled out for any other reason
@@ -25,10 +25,10 @@ enum frame_kind {
 // The stack without a frame, and no stack.
 enum { STACK_ROOT = 0, STACK_NONE = UINT32_MAX };
 
-struct frame {
+struct stack_frame {
     uint32_t name;   // of stacks.names, as it is shown
     uint32_t module; // of a function: likewise; else NAME_NONE
-    uint8_t kind;    // enum frame_kind
+    uint8_t kind;    // enum stack_frame_kind
 };
 
 struct stack {
@@ -39,7 +39,7 @@ struct stack {
 
 struct stacks {
     struct names names;
-    struct frame *frames;
+    struct stack_frame *frames;
     struct stack *all;
     uint32_t frame_count, stack_count;
     uint32_t frame_room, stack_room; // allocated
@@ -54,7 +54,7 @@ void stacks_free(struct stacks *s);
 // The frame of a kind and a name, new or known; its number, or UINT32_MAX when there is no room
 // (LIMIT_PROFILE_FRAMES). module is empty for what is no function. Names are cut at
 // LIMIT_NAME_BYTES.
-uint32_t stacks_frame(struct stacks *s, enum frame_kind kind, struct slice name,
+uint32_t stacks_frame(struct stacks *s, enum stack_frame_kind kind, struct slice name,
                       struct slice module);
 
 // The stack of a frame on top of another stack, new or known. What lies deeper than
@@ -62,7 +62,7 @@ uint32_t stacks_frame(struct stacks *s, enum frame_kind kind, struct slice name,
 // it is the stack below.
 uint32_t stacks_push(struct stacks *s, uint32_t below, uint32_t frame);
 
-static inline const struct frame *stacks_frame_of(const struct stacks *s, uint32_t stack) {
+static inline const struct stack_frame *stacks_frame_of(const struct stacks *s, uint32_t stack) {
     return &s->frames[s->all[stack].frame];
 }
 static inline const char *stacks_name_of(const struct stacks *s, uint32_t stack) {
