@@ -165,9 +165,9 @@ void flame_callgrind(const struct flame_drawing *d, struct buffer *out) {
     if (edges && functions && named) {
         buffer_printf(out,
                       "# callgrind format\nversion: 1\ncreator: kprof-%s\npositions: line\n"
-                      "events: %s_%s\nsummary: %" PRId64 "\n\nfl=(1) %s\n",
+                      "events: %s_%s\nsummary: %" PRId64 "\n\nfl=???\n",
                       KPROF_VERSION, flame_metric_name(d->metric), flame_metric_unit(d->metric),
-                      t->nodes[0].weight.total, "kprof");
+                      t->nodes[0].weight.total);
         put_functions(d, functions, edges, edges_of(t, edges), named, out);
     } else {
         out->failed = true;

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/flame.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text_amount.h"
+#include "base/text_time.h"
+
+// -- finding --------------------------------------------------------------------------------------
+
+static bool number_of(const char *text, int64_t *id) {
+    char *end;
+    bool digits = text[0] != 0 && text[strspn(text, "0123456789")] == 0 && strlen(text) < 19;
+    *id = digits ? strtoll(text, &end, 10) : 0;
+    return *id > 0;
+}
+
+// Reads a profile by its number or name.
+static enum flame_found find(struct store *s, const char *what, int64_t *id, struct profile *out) {
+    bool found;
+    if (!number_of(what, id) && !query_profile_named(s, what, id)) {
+        return FLAME_UNREAD;
+    }
+    if (*id == 0) {
+        return FLAME_NONE;
+    }
+    return !query_profile(s, *id, &found, out) ? FLAME_UNREAD : found ? FLAME_FOUND : FLAME_NONE;
+}
+
+// -- what is said of it ---------------------------------------------------------------------------
+
+__attribute__((format(printf, 2, 3))) static void note(struct flame_answer *a, const char *format,
+                                                       ...) {
+    uint32_t n = 0;
+    while (a->note_lines[n]) {
+        n++;
+    }
+    if (n < FLAME_NOTES) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(a->notes[n], FLAME_NOTE_BYTES, format, args);
+        va_end(args);
+        a->note_lines[n] = a->notes[n];
+    }
+}
+
+static void put_title(struct flame_answer *a, const struct flame_question *q) {
+    const struct profile_head *h = &a->profile.head;
+    char started[TEXT_TIME_BYTES];
+    snprintf(a->title, sizeof a->title, "%s%s%s of %s, %s",
+             q->weighed.only ? q->weighed.only : h->name, q->weighed.only || h->name[0] ? ": " : "",
+             flame_metric_name(q->weighed.metric), h->node,
+             text_time_format(h->begin_ns, false, started));
+}
+
+static void put_notes(struct flame_answer *a, const struct flame_question *q) {
+    const struct profile_counts *c = &a->profile.counts;
+    char one[TEXT_DURATION_BYTES];
+    note(a, "Profile %" PRId64 ": %" PRIu64 " request%s, together %s, in %" PRIu64 " process%s",
+         a->id, c->requests, text_plural(c->requests), text_duration((double)c->duration_ns, one),
+         c->processes, c->processes == 1 ? "" : "es");
+    if (c->parallel_ns > 0) {
+        note(a, "%s more ran in parallel", text_duration((double)c->parallel_ns, one));
+    }
+    if (c->missing_ns > 0) {
+        note(a, "Of %s nothing is known: they passed in processes that were not followed",
+             text_duration((double)c->missing_ns, one));
+    }
+    if (c->incomplete + c->refused > 0) {
+        note(a,
+             "Left out: %" PRIu64 " request%s of which messages were lost or could not be "
+             "joined, %" PRIu64 " for which there was no room",
+             c->incomplete, text_plural(c->incomplete), c->refused);
+    }
+    if (a->profile.stacks.full) {
+        note(a, "Too many stacks: some count as the function below them");
+    }
+    if (q->weighed.metric == FLAME_WALL && q->weighed.no_asleep) {
+        note(a, "What processes slept is left out");
+    }
+    if (q->before) {
+        note(a,
+             "Compared with profile %" PRId64 ": red is more, blue is less; widths are of "
+             "profile %" PRId64 ", both as heavy in all",
+             a->before_id, a->id);
+    }
+}
+
+// -- answering ------------------------------------------------------------------------------------
+
+static enum flame_found weigh(struct flame_answer *a, const struct flame_question *q) {
+    bool ok = flame_init(&a->tree) && flame_add(&a->tree, &a->profile, &q->weighed, FLAME_AFTER) &&
+              (!q->before || flame_add(&a->tree, &a->before, &q->weighed, FLAME_BEFORE)) &&
+              flame_finish(&a->tree) && (a->functions = flame_functions(&a->tree));
+    return ok ? FLAME_FOUND : FLAME_NO_MEMORY;
+}
+
+enum flame_found flame_ask(struct store *s, const struct flame_question *question,
+                           struct flame_answer *a) {
+    *a = (struct flame_answer){0};
+    enum flame_found found = find(s, question->profile, &a->id, &a->profile);
+    if (found == FLAME_FOUND && question->before) {
+        found = find(s, question->before, &a->before_id, &a->before);
+        found = found == FLAME_NONE ? FLAME_NONE_BEFORE : found;
+    }
+    found = found == FLAME_FOUND ? weigh(a, question) : found;
+    if (found == FLAME_FOUND) {
+        put_title(a, question);
+        put_notes(a, question);
+        a->drawing = (struct flame_drawing){.tree = &a->tree,
+                                            .metric = question->weighed.metric,
+                                            .title = a->title,
+                                            .notes = a->note_lines,
+                                            .started_ns = a->profile.head.begin_ns,
+                                            .compared = question->before != NULL};
+    }
+    return found;
+}
+
+void flame_answer_free(struct flame_answer *a) {
+    free(a->functions);
+    flame_free(&a->tree);
+    profile_free(&a->profile);
+    profile_free(&a->before);
+    *a = (struct flame_answer){0};
+}
+
+// -- the table of functions -----------------------------------------------------------------------
+
+double flame_scale(const struct flame_answer *a) {
+    const struct flame_node *root = a->tree.nodes;
+    return a->drawing.compared && root->before.total > 0
+               ? (double)root->weight.total / (double)root->before.total
+               : 1;
+}
+
+struct ranked {
+    uint32_t frame;
+    double worth;
+    const char *name;
+};
+
+static int by_worth(const void *left, const void *right) {
+    const struct ranked *a = left, *b = right;
+    return a->worth != b->worth ? (a->worth > b->worth ? -1 : 1) : strcmp(a->name, b->name);
+}
+
+uint32_t *flame_ranked(const struct flame_answer *a, uint32_t *count) {
+    struct ranked *all = malloc(a->tree.frame_count * sizeof *all);
+    uint32_t *frames = malloc(a->tree.frame_count * sizeof *frames);
+    *count = 0;
+    for (uint32_t i = 0; all && frames && i < a->tree.frame_count; i++) {
+        const struct flame_function *f = &a->functions[i];
+        double before = a->drawing.compared ? (double)f->before.self * flame_scale(a) : 0;
+        double worth = fabs((double)f->weight.self - before);
+        if (worth > 0) {
+            all[(*count)++] = (struct ranked){i, worth, a->tree.frames[i].name};
+        }
+    }
+    if (all && frames) {
+        qsort(all, *count, sizeof *all, by_worth);
+        for (uint32_t i = 0; i < *count; i++) {
+            frames[i] = all[i].frame;
+        }
+    } else {
+        free(frames);
+        frames = NULL;
+    }
+    free(all);
+    return frames;
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/flame.h"
+
+#include "base/text_time.h"
+#include "codec/json.h"
+
+static void key_us(struct json *j, const char *key, int64_t ns) {
+    json_key_number(j, key, (double)ns / 1000, 3);
+}
+
+static void key_bool(struct json *j, const char *key, bool value) {
+    json_key(j, key);
+    json_bool(j, value);
+}
+
+static void put_profile(struct json *j, int64_t id, const struct profile_head *h,
+                        const struct profile_counts *c, bool cut) {
+    char started[TEXT_TIME_BYTES];
+    json_key_int(j, "id", id);
+    json_key_text(j, "kind", h->kind == PROFILE_FULL ? "full" : "samples");
+    json_key_text(j, "name", h->name);
+    json_key_text(j, "node", h->node);
+    json_key_text(j, "started_at", text_time_format(h->begin_ns, true, started));
+    json_key_int(j, "duration_ms", (h->end_ns - h->begin_ns) / 1000000);
+    const struct {
+        const char *key;
+        uint64_t value;
+    } counts[] = {{"requests", c->requests}, {"incomplete", c->incomplete},
+                  {"others", c->others},     {"unseen", c->unseen},
+                  {"refused", c->refused},   {"processes", c->processes},
+                  {"messages", c->messages}, {"losses", c->lost}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        json_key_int(j, counts[i].key, (int64_t)counts[i].value);
+    }
+    key_us(j, "requests_us", c->duration_ns);
+    key_us(j, "parallel_us", c->parallel_ns);
+    key_us(j, "missing_us", c->missing_ns);
+    key_bool(j, "cut", cut);
+}
+
+void flame_list_json(const struct profile_list *list, struct buffer *out) {
+    struct json j = json_make(out);
+    json_open(&j, '{');
+    json_key(&j, "profiles");
+    json_open(&j, '[');
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct profile_line *l = &list->lines[i];
+        json_open(&j, '{');
+        put_profile(&j, l->id, &l->head, &l->counts, l->cut);
+        json_close(&j, '}');
+    }
+    json_close(&j, ']');
+    json_close(&j, '}');
+    buffer_text(out, "\n");
+}
+
+// Times in µs, calls as they are.
+static void key_value(struct json *j, const struct flame_answer *a, const char *key,
+                      int64_t value) {
+    if (a->drawing.metric == FLAME_CALLS) {
+        json_key_int(j, key, value);
+    } else {
+        key_us(j, key, value);
+    }
+}
+
+static void put_stack(struct json *j, const struct flame_answer *a, uint32_t i) {
+    static const char *const kinds[] = {"function", "waiting", "asleep", "gc", "cut", "group"};
+    const struct flame_node *n = &a->tree.nodes[i];
+    const struct flame_frame *f = &a->tree.frames[n->frame];
+    json_open(j, '{');
+    json_key_int(j, "stack", i);
+    json_key_int(j, "parent", n->parent);
+    json_key_int(j, "level", n->depth);
+    json_key_text(j, "name", f->name);
+    json_key_text(j, "kind", kinds[f->kind]);
+    json_key_text(j, "module", f->module);
+    json_key_text(j, "application", f->application);
+    key_value(j, a, "value", n->weight.total);
+    key_value(j, a, "self", n->weight.self);
+    json_key_int(j, "calls", (int64_t)n->calls);
+    if (a->drawing.compared) {
+        key_value(j, a, "before_value", n->before.total);
+        key_value(j, a, "before_self", n->before.self);
+    }
+    json_close(j, '}');
+}
+
+void flame_json(const struct flame_answer *a, struct buffer *out) {
+    struct json j = json_make(out);
+    json_open(&j, '{');
+    put_profile(&j, a->id, &a->profile.head, &a->profile.counts, a->profile.stacks.full);
+    json_key_text(&j, "metric", flame_metric_name(a->drawing.metric));
+    json_key_text(&j, "unit", a->drawing.metric == FLAME_CALLS ? "calls" : "us");
+    if (a->drawing.compared) {
+        json_key_int(&j, "before", a->before_id);
+    }
+    json_key(&j, "notes");
+    json_open(&j, '[');
+    for (const char *const *line = a->note_lines; *line; line++) {
+        json_text(&j, *line);
+    }
+    json_close(&j, ']');
+    json_key(&j, "stacks");
+    json_open(&j, '[');
+    for (uint32_t i = 0; i < a->tree.node_count; i++) {
+        put_stack(&j, a, i);
+    }
+    json_close(&j, ']');
+    json_close(&j, '}');
+    buffer_text(out, "\n");
+}

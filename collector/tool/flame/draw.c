@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/flame/draw.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tool/command.h"
+#include "tool/flame/print.h"
+#include "tool/text.h"
+
+enum { OUTPUT_BYTES = 512 << 20 };
+
+static bool write_file(const char *name, const struct buffer *bytes) {
+    FILE *f = fopen(name, "wb");
+    bool ok = f && (bytes->len == 0 || fwrite(bytes->data, 1, bytes->len, f) == bytes->len);
+    return f ? fclose(f) == 0 && ok : false;
+}
+
+static int make_file(const struct draw_options *o, uint32_t i, const struct flame_answer *a) {
+    const char *name = o->files[i].name;
+    struct buffer out = buffer_make(OUTPUT_BYTES);
+    int status = EXIT_SUCCESS;
+    if (!flame_file(&a->drawing, o->files[i].format, &out)) {
+        status = command_fail("flame", EXIT_FAILURE, "no memory for %s", name);
+    } else if (!write_file(name, &out)) {
+        status = command_fail("flame", EXIT_FAILURE, "cannot write %s: %s", name, strerror(errno));
+    } else if (!o->json) {
+        printf("wrote %s\n", name);
+    }
+    buffer_free(&out);
+    return status;
+}
+
+static int print(const struct draw_options *o, const struct flame_answer *a) {
+    struct buffer out = buffer_make(OUTPUT_BYTES);
+    if (o->json) {
+        flame_json(a, &out);
+    } else {
+        for (const char *const *line = a->note_lines; *line; line++) {
+            char text[FLAME_NOTE_BYTES];
+            snprintf(text, sizeof text, "%s", *line);
+            text_clean(text);
+            buffer_printf(&out, "%s\n", text);
+        }
+        buffer_text(&out, "\n");
+        flame_table(a, o->most, &out);
+    }
+    if (out.len > 0) {
+        fwrite(out.data, 1, out.len, stdout);
+    }
+    bool failed = out.failed;
+    buffer_free(&out);
+    return failed ? command_fail("flame", EXIT_FAILURE, "no memory") : EXIT_SUCCESS;
+}
+
+static int draw(const struct draw_options *o, const struct flame_answer *a) {
+    if (a->tree.nodes[0].weight.total == 0 && a->tree.nodes[0].before.total == 0) {
+        return command_fail("flame", EXIT_FAILURE,
+                            "nothing in profile %s weighs anything by %s%s%s", o->question.profile,
+                            flame_metric_name(o->question.weighed.metric),
+                            o->question.weighed.only ? " in requests of " : "",
+                            o->question.weighed.only ? o->question.weighed.only : "");
+    }
+    int status = print(o, a);
+    for (uint32_t i = 0; status == EXIT_SUCCESS && i < o->file_count; i++) {
+        status = make_file(o, i, a);
+    }
+    return status;
+}
+
+int draw_profile(const struct draw_options *o) {
+    static struct flame_answer answer; // large
+    struct store *store;
+    char error[STORE_ERROR_BYTES];
+    int status;
+    if (store_open_reader(o->db, &store, error) != STORE_OK) {
+        return command_fail("flame", EXIT_FAILURE, "%s", error);
+    }
+    switch (flame_ask(store, &o->question, &answer)) {
+    case FLAME_FOUND:
+        status = draw(o, &answer);
+        break;
+    case FLAME_NONE:
+    case FLAME_NONE_BEFORE:
+        status = command_fail("flame", EXIT_FAILURE,
+                              "%s keeps no profile %s; kprof profiles --db FILE lists those there "
+                              "are",
+                              o->db,
+                              answer.id == 0 || !o->question.before ? o->question.profile
+                                                                    : o->question.before);
+        break;
+    case FLAME_UNREAD:
+        status =
+            command_fail("flame", EXIT_FAILURE, "cannot read %s (%s)", o->db, store_error(store));
+        break;
+    default:
+        status = command_fail("flame", EXIT_FAILURE, "no memory");
+    }
+    flame_answer_free(&answer);
+    store_close(store);
+    return status;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A profile that is asked for, weighed as a tree, with what is to be known of it. The tool prints
+// it, the page draws it, flame_file.h makes files of it. One thread at a time.
+#pragma once
+
+#include "report/flame_file.h"
+#include "store/query_profile.h"
+
+struct flame_question {
+    const char *profile;          // a number, or the name that it was asked for by
+    const char *before;           // another one, to compare with; NULL: none
+    struct flame_options weighed; // what of it
+};
+
+enum { FLAME_NOTES = 8, FLAME_NOTE_BYTES = 400 };
+
+struct flame_answer {
+    int64_t id, before_id; // before_id 0: compared with none
+    struct profile profile, before;
+    struct flame tree;
+    struct flame_function *functions; // of it, by frame
+    char title[FLAME_NOTE_BYTES];
+    char notes[FLAME_NOTES][FLAME_NOTE_BYTES];
+    const char *note_lines[FLAME_NOTES + 1]; // those there are, and NULL
+    struct flame_drawing drawing;            // of all that, for flame_file
+};
+
+enum flame_found {
+    FLAME_FOUND,
+    FLAME_NONE,        // there is no such profile
+    FLAME_NONE_BEFORE, // or none to compare with
+    FLAME_UNREAD,      // store_error says why
+    FLAME_NO_MEMORY
+};
+
+// Answers. The answer must not be moved; give it back with flame_answer_free, whatever came of it.
+enum flame_found flame_ask(struct store *s, const struct flame_question *question,
+                           struct flame_answer *out);
+void flame_answer_free(struct flame_answer *a);
+
+// The functions in the order in which they matter: the heaviest by themselves first or, where two
+// profiles are compared, those whose own time has changed most. By frame; free() it. NULL without
+// memory. Frames that weigh nothing are not among them.
+uint32_t *flame_ranked(const struct flame_answer *a, uint32_t *count);
+// How much a weight of the profile before counts, so that both are as heavy; 1 without one.
+double flame_scale(const struct flame_answer *a);
+
+// JSON: the profiles there are; one profile with its stacks, depth first. One object and a newline
+// each, described in kprof profiles --help and kprof flame --help. Check out->failed.
+void flame_list_json(const struct profile_list *list, struct buffer *out);
+void flame_json(const struct flame_answer *a, struct buffer *out);
