@@ -146,9 +146,18 @@ static void take_word(struct pipeline_node *n, const struct tracker_call *call,
     }
 }
 
+// What a marker is to a full trace; false: nothing.
+static bool full_role(enum function_role role, const struct tracker_end *end, enum full_role *out) {
+    *out = role == ROLE_END ? FULL_IS_END : role == ROLE_NAMING ? FULL_PLAIN : FULL_IS_BEGIN;
+    return role == ROLE_NAMING || role == ROLE_BEGIN || role == ROLE_WEB_BEGIN ||
+           (role == ROLE_END && !end->sending);
+}
+
 // What is no tier's call.
 static void deliver_marker(struct pipeline_node *n, const struct traced_function *f,
                            const struct message *m, const struct tracker_call *call) {
+    struct tracker_end end = {0};
+    enum full_role role;
     switch (f->role) {
     case ROLE_TIER:
         break;
@@ -162,11 +171,10 @@ static void deliver_marker(struct pipeline_node *n, const struct traced_function
         }
         break;
     }
-    case ROLE_END: {
-        struct tracker_end end = read_end(n, m, call->time);
+    case ROLE_END:
+        end = read_end(n, m, call->time);
         tracker_end(n->tracker, &end);
         break;
-    }
     case ROLE_SAYS:
         take_word(n, call, m);
         break;
@@ -179,6 +187,9 @@ static void deliver_marker(struct pipeline_node *n, const struct traced_function
     case ROLE_NAMING:
         name_request(n, tracker_find(n->tracker, m->token), f, m);
         break;
+    }
+    if (n->full && full_role(f->role, &end, &role)) {
+        full_trace_message(n->full, m, call->time, role);
     }
 }
 
@@ -206,6 +217,9 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
     }
     n->costs[f - n->tiers.functions].calls++;
     n->totals.calls++;
+    if (n->full) {
+        full_trace_message(n->full, m, time, m->entry == ENTRY_BEGINS ? FULL_IS_ENTRY : FULL_PLAIN);
+    }
     if (m->entry == ENTRY_LEFT_OUT) {
         tracker_left_out(n->tracker, m->pid);
     } else {
@@ -229,6 +243,9 @@ void deliver_return(struct pipeline_node *n, const struct traced_function *f,
                     const struct message *m, int64_t time) {
     if (f->role == ROLE_TIER) {
         n->totals.returns++;
+        if (n->full) {
+            full_trace_message(n->full, m, time, FULL_PLAIN);
+        }
         tracker_return(n->tracker, m->pid, f->tier, m->kind == MESSAGE_EXCEPTION, time);
     } else if (f->role == ROLE_SPAWN) {
         tracker_spawned(n->tracker, m->pid, m->kind == MESSAGE_RETURN ? spawned(m) : 0);
@@ -236,6 +253,9 @@ void deliver_return(struct pipeline_node *n, const struct traced_function *f,
 }
 
 uint16_t deliver_state(struct pipeline_node *n, const struct message *m, int64_t time) {
+    if (n->full) {
+        full_trace_message(n->full, m, time, FULL_PLAIN);
+    }
     switch (m->kind) {
     case MESSAGE_RETURN_TO:
         n->totals.returns++;

@@ -239,6 +239,15 @@ void pipeline_want_calls(struct pipeline_node *n, bool wanted) {
     n->calls_wanted = wanted;
 }
 
+void pipeline_set_full(struct pipeline_node *n, struct full_trace *full) {
+    n->full = full;
+    n->reader = (struct message_reader){0}; // what it has learned does without names
+}
+
+int64_t pipeline_ns(const struct pipeline_node *n, int64_t ticks) {
+    return node_ns(n, ticks);
+}
+
 void pipeline_set_live(struct pipeline_node *n, struct live *live) {
     n->live_rows = live;
 }

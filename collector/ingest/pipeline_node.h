@@ -66,7 +66,8 @@ struct pipeline_node {
     bool fresh;       // bytes came since the last tick
     uint64_t ticked;  // messages when that was
 
-    struct live *live_rows; // NULL: nobody watches
+    struct live *live_rows;  // NULL: nobody watches
+    struct full_trace *full; // NULL: none
 
     // calls for printing
     bool calls_wanted;
@@ -183,7 +184,8 @@ void names_settle(struct pipeline *p);
 
 // The directory id of an identity's text; IDENTITY_UNDEFINED for what no request may be called.
 uint16_t deliver_identity(struct pipeline_node *n, struct slice text);
-// Hands a message of a known function to the tracker; time: the node's, in ns.
+// Hands a message of a known function to the tracker, and to the full trace where there is one;
+// time: the node's, in ns.
 void deliver_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m,
                   int64_t time);
 void deliver_return(struct pipeline_node *n, const struct traced_function *f,

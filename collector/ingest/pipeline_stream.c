@@ -43,7 +43,7 @@ static inline bool message_time(struct pipeline_node *n, const struct message *m
 
 // What the message's function means. The reader keeps it with what it knows of such messages.
 static const struct traced_function *function_of(struct pipeline_node *n, const struct message *m) {
-    if (!m->head) {
+    if (!m->head || n->full) { // which needs the function's name each time
         return tier_set_find(&n->tiers, m);
     }
     if (!m->head->meant) {
@@ -65,10 +65,16 @@ void stream_lose(struct pipeline_node *n) {
     tracker_lost(n->tracker, n->latest);
     tracker_lost_until(n->tracker, INT64_MAX); // until the next message tells the time
     n->lost = true;
+    if (n->full) {
+        full_trace_lost(n->full);
+    }
 }
 
 static void advance(struct pipeline_node *n, int64_t now) {
     n->advanced = now;
+    if (n->full) { // before requests are closed, which waits far longer
+        full_trace_advance(n->full, time_sub(now, DISORDER_NS));
+    }
     tracker_advance(n->tracker, now);
     ledger_settle(n);
     ledger_settle_costs(n);
@@ -106,6 +112,10 @@ static bool handle(struct pipeline_node *n, const struct message *m, size_t byte
     }
     const struct traced_function *f = function_of(n, m);
     if (!f) {
+        if (n->full && message_time(n, m, &time)) {
+            pass_time(n, time);
+            full_trace_message(n->full, m, time, FULL_PLAIN);
+        }
         return true;
     }
     count_cost(&n->costs[f - n->tiers.functions], bytes); // of what is no tier it goes nowhere

@@ -30,6 +30,20 @@ static void add_to_live(struct pipeline_node *n, const struct request_result *re
     }
 }
 
+// Tells the node's full trace what became of the request.
+static void tell_full(struct pipeline_node *n, const struct request_result *result) {
+    if (!n->full || result->remote || result->label == 0) {
+        return;
+    }
+    const char *identity = names_text(&n->pipeline->directory.identities, result->identity);
+    struct full_fate fate = {.token = hash_mix(result->label),
+                             .complete = result->fate == REQUEST_COMPLETE,
+                             .identity = slice_text(identity),
+                             .begin = result->begin,
+                             .duration = result->end - result->begin};
+    full_trace_fate(n->full, &fate);
+}
+
 // Tells the node's shim or the log of a complete request, as they wish.
 static void tell_user(struct pipeline_node *n, const struct request_result *result) {
     if (!n->user || result->fate != REQUEST_COMPLETE || result->remote) {
@@ -48,7 +62,8 @@ static void tell_user(struct pipeline_node *n, const struct request_result *resu
     }
 }
 
-static taker *const takers[] = {count, add_to_statistics, offer_to_keep, add_to_live, tell_user};
+static taker *const takers[] = {count,       add_to_statistics, offer_to_keep,
+                                add_to_live, tell_user,         tell_full};
 
 void takers_take(void *node, const struct request_result *result) {
     for (size_t i = 0; i < sizeof takers / sizeof *takers; i++) {

@@ -13,6 +13,7 @@
 #include "model/directory/directory.h"
 #include "model/message/message.h"
 #include "model/message/tier_set.h"
+#include "model/profile/full_trace.h"
 #include "model/stats/account.h"
 #include "model/stats/live.h"
 
@@ -72,6 +73,11 @@ void pipeline_want_calls(struct pipeline_node *n, bool wanted);
 // Where its requests are counted besides, for who watches the node; NULL: nowhere. Stays the
 // caller's.
 void pipeline_set_live(struct pipeline_node *n, struct live *live);
+// A full trace of its requests has begun: from now on all messages of its stream go to it, too, and
+// what became of requests. NULL: it is over. Stays the caller's.
+void pipeline_set_full(struct pipeline_node *n, struct full_trace *full);
+// Node time in ns of a time in its ticks.
+int64_t pipeline_ns(const struct pipeline_node *n, int64_t ticks);
 // From which duration on its requests are slow; at first none is.
 void pipeline_set_slow(struct pipeline_node *n, int64_t slow_ns);
 // The tiers it traces. Takes the set's content; what was traced before is forgotten.

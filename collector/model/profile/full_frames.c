@@ -96,6 +96,18 @@ void frames_call(struct full_trace *f, struct full_process *p, const struct full
     count_call(f, p, stack);
 }
 
+void frames_return(struct full_trace *f, struct full_process *p, uint32_t function) {
+    times_settle(f, p);
+    uint32_t at = depth_of(p, function);
+    if (at > 0 && p->calls[at - 1].repeats > 0) {
+        cut_to(p, at);
+        top_call(p)->repeats--;
+    } else if (at > 0) {
+        cut_to(p, at - 1);
+    }
+    top_call(p)->doubted = false;
+}
+
 void frames_return_to(struct full_trace *f, struct full_process *p, uint32_t function) {
     if (p->depth == 1) {
         times_settle(f, p);

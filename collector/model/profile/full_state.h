@@ -45,7 +45,8 @@ struct full_process {
     int64_t out_ns;    // of this time out, so far,
     int64_t out_under; // and of it what others have worked for it meanwhile, as far as is known
     bool waits;        // in it somebody has done something for it
-    uint8_t state;  // enum process_state
+    uint8_t state;     // enum process_state
+    bool returned;     // its last message was a FULL_RETURN
     // the call that it works for: of a process; NO_PROCESS: none
     uint32_t asker, asker_depth, asker_number;
 };
@@ -101,6 +102,8 @@ static inline struct open_call *top_call(const struct full_process *p) {
 
 // A call of a process that works for a request, on what it has open.
 void frames_call(struct full_trace *f, struct full_process *p, const struct full_event *e);
+// The latest open call of a function has returned, or has ended by an exception.
+void frames_return(struct full_trace *f, struct full_process *p, uint32_t function);
 // Control has gone back to a function.
 void frames_return_to(struct full_trace *f, struct full_process *p, uint32_t function);
 // Puts the first call there, of the stack that all others of the process lie on. False without

@@ -184,7 +184,38 @@ static void calls(struct full_trace *f, const struct full_event *e) {
         return;
     }
     p->state = PROCESS_RUNS;
+    p->returned = false;
     frames_call(f, p, e);
+}
+
+// A call has ended. When it was the last one of the process, that works for its request no longer;
+// the last one of an entry ends the request.
+static void returns(struct full_trace *f, struct full_process *p, uint32_t at,
+                    const struct full_event *e) {
+    struct full_request *r = p->request;
+    if (e->kind == FULL_RETURN) {
+        frames_return(f, p, e->function);
+    } else if (!p->returned) { // else it is that one's, and tells nothing new
+        frames_return_to(f, p, e->function);
+    }
+    p->returned = e->kind == FULL_RETURN;
+    if (p->depth > 1) {
+        return;
+    }
+    if (r->root != at) {
+        full_request_left(f, p);
+    } else if (r->by_entry) {
+        full_request_ends(f, r, e->time);
+    }
+}
+
+static void dies(struct full_trace *f, uint32_t at, int64_t time) {
+    struct full_request *r = process_at(f, at)->request;
+    if (r && r->root == at) {
+        full_request_ends(f, r, time);
+        r->root = NO_PROCESS;
+    }
+    process_gone(f, at);
 }
 
 // A message of a process that names no token.
@@ -195,33 +226,22 @@ static void goes_on(struct full_trace *f, const struct full_event *e) {
         return;
     }
     times_pass(f, p, e->time);
-    struct full_request *r = p->request;
-    if (r) {
-        r->messages++;
+    if (p->request) {
+        p->request->messages++;
     }
-    if (e->kind == FULL_EXITED) {
-        if (r && r->root == at) {
-            full_request_ends(f, r, e->time);
-            r->root = NO_PROCESS;
+    switch (e->kind) {
+    case FULL_EXITED:
+        dies(f, at, e->time);
+        break;
+    case FULL_RETURN:
+    case FULL_RETURN_TO:
+        if (p->request) {
+            returns(f, p, at, e);
         }
-        process_gone(f, at);
-        return;
-    }
-    if (e->kind != FULL_RETURN_TO) {
+        break;
+    default:
         times_change(p, e->kind);
-        return;
-    }
-    if (!r) {
-        return;
-    }
-    frames_return_to(f, p, e->function);
-    if (p->depth > 1) {
-        return;
-    }
-    if (r->root != at) {
-        full_request_left(f, p);
-    } else if (r->by_entry) {
-        full_request_ends(f, r, e->time);
+        break;
     }
 }
 
@@ -287,6 +307,10 @@ static uint32_t frame_of(struct full_trace *f, const struct message *m) {
     return frame;
 }
 
+static uint32_t function_of(const struct message *m) {
+    return m->target != 0 ? m->target : message_target(m->name, m->arity);
+}
+
 static bool event_of(struct full_trace *f, const struct message *m, enum full_role role,
                      struct full_event *e) {
     switch (m->kind) {
@@ -302,9 +326,14 @@ static bool event_of(struct full_trace *f, const struct message *m, enum full_ro
                                           : FULL_CALL;
         if (role == FULL_PLAIN || role == FULL_IS_ENTRY) {
             e->frame = frame_of(f, m);
-            e->function = m->target != 0 ? m->target : message_target(m->name, m->arity);
+            e->function = function_of(m);
             e->caller = m->caller;
         }
+        return true;
+    case MESSAGE_RETURN:
+    case MESSAGE_EXCEPTION:
+        e->kind = FULL_RETURN;
+        e->function = function_of(m);
         return true;
     case MESSAGE_RETURN_TO:
         e->kind = FULL_RETURN_TO;

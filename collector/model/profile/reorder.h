@@ -9,9 +9,11 @@
 
 enum full_event_kind {
     FULL_CALL,
-    FULL_ENTRY, // a call that begins its request, and whose return ends it
-    FULL_BEGIN, // a marker: its process is the request's
-    FULL_END,   // and the request's end
+    FULL_ENTRY,  // a call that begins its request, and whose return ends it
+    FULL_BEGIN,  // a marker: its process is the request's
+    FULL_END,    // and the request's end
+    FULL_RETURN, // with a value: of a call that tells no caller; a return_to of its own comes
+                 // behind
     FULL_RETURN_TO,
     FULL_OUT, // scheduled out,
     FULL_IN,  // and in again

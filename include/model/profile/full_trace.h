@@ -2,7 +2,8 @@
 // A full trace: every function that chosen requests of a node run, made into the weights of stacks.
 //
 // It takes the calls and returns of all functions in the processes that the requests go through.
-// Return values do not travel: a call tells its caller, and a return_to where control goes.
+// Return values do not travel: a call tells its caller, and a return_to where control goes. Only
+// calls of tiers tell no caller, and have returns of their own.
 //
 //   - A call whose caller is an open call of its process lies on that one. What lay above has ended
 //     by a tail call, or by an exception that was caught.

@@ -208,6 +208,29 @@ static void functions_between(void **s) {
     end(30, "a 1 15\na;b 1 1\na;fun 2 2\na;fun;named 2 4\na;outer 2 4\na;outer;inner 2 4\n");
 }
 
+static void return_of(uint64_t pid, int64_t us, const char *function) {
+    struct message m = {.kind = MESSAGE_RETURN, .pid = pid, .name = slice_text(function)};
+    full_trace_message(trace, &m, us * US, FULL_PLAIN);
+}
+
+// A tier's call tells no caller; its return has a value, and a return_to behind it.
+static void a_tier(void **s) {
+    (void)s;
+    begin(true);
+    entry(0, "a");
+    call(P, P, 1, "fun", "map");
+    call(P, P, 2, "tier", NULL);
+    call(P, P, 3, "b", "tier");
+    return_to(P, 4, "tier");
+    return_of(P, 6, "tier");
+    return_to(P, 6, "map"); // the tier's: a function that is not traced had called it
+    call(P, P, 8, "c", "fun");
+    return_to(P, 9, "fun");
+    return_to(P, 10, "map");
+    return_to(P, 11, "bottom");
+    end(11, "a 1 2\na;fun 1 4\na;fun;c 1 1\na;fun;tier 1 3\na;fun;tier;b 1 1\n");
+}
+
 static void asleep_and_gc(void **s) {
     (void)s;
     begin(true);
@@ -521,6 +544,7 @@ int main(void) {
         cmocka_unit_test(recursion),
         cmocka_unit_test(exceptions),
         cmocka_unit_test(functions_between),
+        cmocka_unit_test(a_tier),
         cmocka_unit_test(asleep_and_gc),
         cmocka_unit_test(markers),
         cmocka_unit_test(a_server),
