@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "app/flames.h"
 #include "app/roster.h"
 #include "app/rows.h"
 #include "app/service.h"
@@ -44,6 +45,7 @@ struct collector {
     char address[64]; // that it listens on
     struct shim_links links;
     struct tool_links tools;
+    struct flames flames;
     struct roster roster;
     struct pipeline *pipeline;
     struct store *store;
@@ -136,8 +138,9 @@ static void flush(struct collector *c) {
 static void on_tick(evutil_socket_t fd, short what, void *context) {
     (void)fd;
     (void)what;
-    pipeline_tick(((struct collector *)context)->pipeline,
-                  (struct pipeline_now){clock_wall(), clock_monotonic()});
+    struct collector *c = context;
+    pipeline_tick(c->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
+    flame_tick(&c->flames, clock_monotonic(), false);
 }
 
 static void on_flush(evutil_socket_t fd, short what, void *context) {
@@ -167,6 +170,7 @@ static void on_second(evutil_socket_t fd, short what, void *context) {
     log_settle(false);
     roster_second(&c->roster);
     tool_link_second(&c->tools, clock_monotonic());
+    flame_tick(&c->flames, clock_monotonic(), true);
 }
 
 static void on_signal(evutil_socket_t number, short what, void *context) {
@@ -353,17 +357,18 @@ static bool make_parts(struct collector *c) {
     c->links = (struct shim_links){.pipeline = c->pipeline,
                                    .roster = &c->roster,
                                    .steering = tool_link_steering(&c->tools),
+                                   .flames = &c->flames,
                                    .record = {c->options->record, c->options->record_values},
                                    .slow_ns = c->options->slow_threshold_ns};
-    c->tools =
-        (struct tool_links){.pipeline = c->pipeline, .shims = &c->links, .roster = &c->roster};
+    c->tools = (struct tool_links){
+        .pipeline = c->pipeline, .shims = &c->links, .roster = &c->roster, .flames = &c->flames};
     if (!c->base || !c->pipeline || !c->spare) {
         return false;
     }
     stats_share(c->spare);
     pipeline_tick(c->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
     c->writer = writer_start(c->store, &writing);
-    c->tools.writer = c->writer;
+    c->tools.writer = c->flames.writer = c->writer;
     return c->writer && start_events(c);
 }
 
@@ -373,6 +378,9 @@ static bool finish(struct collector *c) {
     c->links.shutting_down = true;
     server_free(c->server);
     c->server = NULL;
+    if (c->writer) {
+        flames_end(&c->flames);
+    }
     bool written = !c->writer || writer_wait(c->writer);
     if (!written) { // what came since then waits behind it: once more, for both
         writer_retry(c->writer);

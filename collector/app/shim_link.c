@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "app/flames.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -209,6 +210,7 @@ static void on_data_end(void *user) {
 static void on_closed(void *user) {
     struct shim_link *link = user;
     shim_link_end_stream(link);
+    flame_lost(link->links->flames, link);
     log_from(&(struct log_origin){.source = &link->seen->lines}, LOG_INFO, "node %s disconnected",
              name_of(link));
     roster_leave(link->seen, clock_wall());

@@ -11,6 +11,7 @@
 #include "net/server.h"
 
 struct shim_link;
+struct flames;
 
 // Who else has to do with nodes.
 struct shim_steering {
@@ -43,6 +44,7 @@ struct shim_links {
     struct pipeline *pipeline;
     struct roster *roster; // told what happens
     struct shim_steering steering;
+    struct flames *flames;         // full traces
     struct recording_place record; // dir NULL: none
     int64_t slow_ns;               // of nodes that do not say themselves when a request is slow
     struct shim_link *first;

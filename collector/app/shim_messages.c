@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "app/flames.h"
 #include "app/shim_link.h"
 #include "base/clock.h"
 #include "base/limits.h"
@@ -207,5 +208,9 @@ void shim_link_message(void *user, struct slice type, struct control_map message
         on_state(link, message);
     } else if (slice_is(type, CONTROL_STEERED)) {
         link->links->steering.steered(link->links->steering.context, link, message);
+    } else if (slice_is(type, CONTROL_FULL_STARTED)) {
+        flame_started(link->links->flames, link, message);
+    } else if (slice_is(type, CONTROL_FULL_STOPPED)) {
+        flame_stopped(link->links->flames, link, message);
     }
 }

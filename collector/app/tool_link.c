@@ -337,6 +337,27 @@ static void on_steered(void *context, const struct shim_link *shim, struct contr
     }
 }
 
+// -- full traces ----------------------------------------------------------------------------------
+
+static void tell_flame(void *user, const struct buffer *message, bool last) {
+    struct tool_link *t = user;
+    session_send(t->session, message); // who does not read misses a second
+    (void)last;
+}
+
+static void on_flame(struct tool_link *t, struct control_map message) {
+    const struct roster_node *node = named_node(t, message);
+    struct shim_link *shim = node ? shim_of(t->links, node) : NULL;
+    struct flame_asker asker = {t, tell_flame};
+    if (node) {
+        const char *why = shim ? flame_begin(t->links->flames, shim, message, &asker)
+                               : "the node is not connected";
+        if (why) {
+            send_error(t, why);
+        }
+    }
+}
+
 static void mark_needed(const void *context, bool nodes[LIMIT_NODES]) {
     const struct tool_links *links = context;
     for (const struct tool_link *t = links->first; t; t = t->next) {
@@ -395,6 +416,10 @@ static void on_message(void *user, struct slice type, struct control_map message
         on_watch(t, message);
     } else if (slice_is(type, CONTROL_STEER)) {
         on_steer(t, message);
+    } else if (slice_is(type, CONTROL_FLAME)) {
+        on_flame(t, message);
+    } else if (slice_is(type, CONTROL_FLAME_STOP)) {
+        flame_stop(t->links->flames, t, false);
     } else if (!slice_is(type, CONTROL_PONG)) {
         send_error(t, "this collector does not know that request; is it older than the tool?");
     }
@@ -403,6 +428,7 @@ static void on_message(void *user, struct slice type, struct control_map message
 static void on_closed(void *user) {
     struct tool_link *t = user;
     stop_watching(t);
+    flame_stop(t->links->flames, t, true);
     if (t->previous) {
         t->previous->next = t->next;
     } else {

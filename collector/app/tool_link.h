@@ -3,6 +3,7 @@
 // events for sessions of role "tool", see codec/control.h. Runs on the event loop's thread.
 #pragma once
 
+#include "app/flames.h"
 #include "app/roster.h"
 #include "app/shim_link.h"
 #include "net/server.h"
@@ -13,6 +14,7 @@ struct tool_links {
     struct shim_links *shims;
     struct roster *roster;
     struct writer *writer; // asked whether it can write; NULL: nothing is written
+    struct flames *flames; // full traces
     struct tool_link *first;
     struct watch *watches; // the nodes that somebody watches
     int64_t last_id;       // of the questions to nodes

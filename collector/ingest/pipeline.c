@@ -244,6 +244,10 @@ void pipeline_set_full(struct pipeline_node *n, struct full_trace *full) {
     n->reader = (struct message_reader){0}; // what it has learned does without names
 }
 
+uint32_t pipeline_processes(const struct pipeline_node *n, uint64_t *pids, uint32_t room) {
+    return n->tracker ? tracker_processes(n->tracker, pids, room) : 0;
+}
+
 int64_t pipeline_ns(const struct pipeline_node *n, int64_t ticks) {
     return node_ns(n, ticks);
 }

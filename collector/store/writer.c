@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/time_math.h"
+#include "store/keep_profile.h"
 #include "store/query.h"
 #include "store/retention.h"
 
@@ -30,12 +31,15 @@ struct writer {
     int64_t refused_since;
     const struct stats *batch; // not NULL unless IDLE
     const struct directory *names;
+    const struct profile *profile; // to be kept, NULL: none,
+    int64_t profile_id;            // and its number once it is; 0 before
 
     // the thread's own
     uint64_t refusals;   // of the batch at hand
     int64_t complain_at; // no further line in the log before this
     int64_t look_at;     // when the file's place is looked at next
     bool lost;           // the file is out of place, and nothing could be opened instead
+    int64_t keep_at;     // when a profile is tried next
     int64_t expire_at;   // when old rows are looked for next
     bool looked;         // they have been looked for before, when
     int64_t clock_ahead; // the wall clock was this far ahead of the monotonic one, seconds
@@ -163,6 +167,20 @@ static void expire(struct writer *w) {
     w->expire_at = monotonic_s() + (more ? MORE_S : RETENTION_PERIOD_S);
 }
 
+// Keeps the profile at hand. Its number; 0 when that cannot be done now.
+static int64_t keep_profile(struct writer *w, const struct profile *profile) {
+    int64_t id;
+    w->keep_at = monotonic_s() + MORE_S;
+    if (!in_place(w)) {
+        return 0;
+    }
+    if (store_keep_profile(w->store, profile, &id)) {
+        return id;
+    }
+    complain(w, store_error(w->store));
+    return 0;
+}
+
 static void *writer_thread(void *arg) {
     struct writer *w = arg;
     pthread_mutex_lock(&w->mutex);
@@ -179,6 +197,13 @@ static void *writer_thread(void *arg) {
                 w->options.done(w->options.arg);
                 pthread_mutex_lock(&w->mutex);
             }
+        } else if (w->profile && w->profile_id == 0 && (w->stop || monotonic_s() >= w->keep_at)) {
+            const struct profile *profile = w->profile;
+            pthread_mutex_unlock(&w->mutex);
+            int64_t id = keep_profile(w, profile);
+            pthread_mutex_lock(&w->mutex);
+            w->profile_id = id;
+            w->profile = id == 0 && w->stop ? NULL : profile; // it is tried once more
         } else if (w->stop) {
             break;
         } else if (monotonic_s() >= w->look_at) {
@@ -190,8 +215,9 @@ static void *writer_thread(void *arg) {
             expire(w);
             pthread_mutex_lock(&w->mutex);
         } else {
-            struct timespec until = {.tv_sec = w->look_at < w->expire_at || w->lost ? w->look_at
-                                                                                    : w->expire_at};
+            int64_t next = w->look_at < w->expire_at || w->lost ? w->look_at : w->expire_at;
+            bool keeps = w->profile && w->profile_id == 0;
+            struct timespec until = {.tv_sec = keeps && w->keep_at < next ? w->keep_at : next};
             pthread_cond_timedwait(&w->changed, &w->mutex, &until);
         }
     }
@@ -234,6 +260,30 @@ bool writer_submit(struct writer *w, const struct stats *batch, const struct dir
     }
     pthread_mutex_unlock(&w->mutex);
     return taken;
+}
+
+bool writer_keep(struct writer *w, const struct profile *profile) {
+    pthread_mutex_lock(&w->mutex);
+    bool taken = !w->profile;
+    if (taken) {
+        w->profile = profile;
+        w->profile_id = 0;
+        pthread_cond_broadcast(&w->changed);
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return taken;
+}
+
+bool writer_kept(struct writer *w, const struct profile **profile, int64_t *id) {
+    pthread_mutex_lock(&w->mutex);
+    bool kept = w->profile && w->profile_id != 0;
+    if (kept) {
+        *profile = w->profile;
+        *id = w->profile_id;
+        w->profile = NULL;
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return kept;
 }
 
 static void try_again(struct writer *w) {

@@ -198,6 +198,12 @@
 // a full trace together whose fate is not known yet.
 #define LIMIT_PROFILE_WEIGHTS 60000u
 #define LIMIT_FULL_WEIGHTS 60000u
+// Full traces at a time, of all nodes; what each takes is less than 20 MB.
+#define LIMIT_FULL_TRACES 4u
+// Processes that a shim is told to trace fully from the start.
+#define LIMIT_FULL_PIDS 1000u
+// Applications and modules that a full trace names.
+#define LIMIT_FULL_NAMES 100u
 // Requests of a full trace that are open, or whose fate is not known yet: further ones are not
 // taken.
 #define LIMIT_FULL_REQUESTS 64u

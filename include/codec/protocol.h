@@ -40,6 +40,11 @@
 //                     these), trips (of the breaker), text (why, or empty)
 //                     at first and whenever it changes
 //     steered         id, ok, text
+//     full_started    id, at, functions, processes, scheduling, gc, modules [{name, application}]
+//                     a full trace: how many functions have patterns and how many processes flags;
+//                     scheduling, gc: whether these are traced
+//     full_stopped    id, reason "done" | "time_limit" | "tripped" | "error", text
+//                     of the answer to full, too, when it cannot be
 //   collector -> shim
 //     welcome         session, key (16 bytes), version
 //     ping            every 2 s
@@ -52,6 +57,11 @@
 //     slow            the same of one that took longer than slow_threshold_us
 //     steer           id, command "pause" | "resume" | "sample", one_in or per_second: answered by
 //                     steered
+//     full            id, seconds, all, applications [{name}], modules [{name}] (with *),
+//                     processes [{pid}]
+//                     trace every function of these modules in these processes, and in those that
+//                     they spawn, for so long at most: answered by full_started or full_stopped
+//     full_stop       id
 //     bye             reason
 //
 // And between a tool (role "tool": protocol, version) and the collector, which welcomes and pings
@@ -61,6 +71,9 @@
 //     nodes
 //     watch           node: from now on its rows every second, instead of another node's
 //     steer           node, command, one_in or per_second: answered by steered, or error
+//     flame           node, requests, seconds, only, name, all, applications, modules: a full trace
+//                     of so many requests; answered by flaming until flamed
+//     flame_stop      no more: what there is is kept
 //     pong            to every ping
 //   collector -> tool
 //     node            node, connected, since, …: one for each node, see collector/app/tool_link.c;
@@ -73,6 +86,10 @@
 //                     off_ms of that time (all without a trace); unmarked_calls of the whole
 //                     trace, as long as nothing has begun a request
 //     steered         ok, text: what the node answered
+//     flaming         requests (that are there), incomplete, others, unseen, functions, processes,
+//                     messages: every second
+//     flamed          profile (its number; 0: there is none), reason, text, and all that flaming
+//                     has
 //     error           text: what was asked for cannot be
 #pragma once
 
@@ -97,6 +114,8 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_NOTE "note"
 #define CONTROL_STATE "state"
 #define CONTROL_STEERED "steered"
+#define CONTROL_FULL_STARTED "full_started"
+#define CONTROL_FULL_STOPPED "full_stopped"
 // collector -> shim; welcome, ping and bye to tools, too
 #define CONTROL_WELCOME "welcome"
 #define CONTROL_PING "ping"
@@ -107,14 +126,20 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_CALLS "calls"
 #define CONTROL_SLOW "slow"
 #define CONTROL_STEER "steer"
+#define CONTROL_FULL "full"
+#define CONTROL_FULL_STOP "full_stop"
 #define CONTROL_BYE "bye"
 // tool -> collector; steer, too
 #define CONTROL_NODES "nodes"
 #define CONTROL_WATCH "watch"
+#define CONTROL_FLAME "flame"
+#define CONTROL_FLAME_STOP "flame_stop"
 #define CONTROL_PONG "pong"
 // collector -> tool; nodes, behind each node, and steered, too
 #define CONTROL_NODE "node"
 #define CONTROL_ROWS "rows"
+#define CONTROL_FLAMING "flaming"
+#define CONTROL_FLAMED "flamed"
 #define CONTROL_ERROR "error"
 
 // -- words of fields ------------------------------------------------------------------------------
@@ -140,6 +165,9 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 // -- fields ---------------------------------------------------------------------------------------
 
 #define FIELD_A "a"
+#define FIELD_ALL "all"
+#define FIELD_APPLICATION "application"
+#define FIELD_APPLICATIONS "applications"
 #define FIELD_ARGS "args"
 #define FIELD_ASYNC "async"
 #define FIELD_AT "at"
@@ -160,6 +188,8 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_EXPIRED "expired"
 #define FIELD_F "f"
 #define FIELD_FROM "from"
+#define FIELD_FUNCTIONS "functions"
+#define FIELD_GC "gc"
 #define FIELD_HISTORY "history"
 #define FIELD_ID "id"
 #define FIELD_IDENTITIES "identities"
@@ -174,19 +204,24 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_M "m"
 #define FIELD_MEAN_US "mean_us"
 #define FIELD_MESSAGES "messages"
+#define FIELD_MODULES "modules"
 #define FIELD_NAME "name"
 #define FIELD_NODE "node"
 #define FIELD_NONCE "nonce"
 #define FIELD_OFF_MS "off_ms"
 #define FIELD_OK "ok"
 #define FIELD_ONE_IN "one_in"
+#define FIELD_ONLY "only"
 #define FIELD_OS_PID "os_pid"
+#define FIELD_OTHERS "others"
 #define FIELD_OTP "otp"
 #define FIELD_OUTCOME "outcome"
 #define FIELD_P99_US "p99_us"
 #define FIELD_PEER "peer"
 #define FIELD_PER_SECOND "per_second"
 #define FIELD_PID "pid"
+#define FIELD_PROCESSES "processes"
+#define FIELD_PROFILE "profile"
 #define FIELD_PROOF "proof"
 #define FIELD_PROTOCOL "protocol"
 #define FIELD_REASON "reason"
@@ -195,6 +230,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_RESOLUTION_S "resolution_s"
 #define FIELD_ROLE "role"
 #define FIELD_ROWS "rows"
+#define FIELD_SCHEDULING "scheduling"
 #define FIELD_SECONDS "seconds"
 #define FIELD_SELF_US "self_us"
 #define FIELD_SESSION "session"
@@ -217,6 +253,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_UNMARKED "unmarked"
 #define FIELD_UNMARKED_CALLS "unmarked_calls"
 #define FIELD_UNSAMPLED "unsampled"
+#define FIELD_UNSEEN "unseen"
 #define FIELD_UNSENT "unsent"
 #define FIELD_UNTIL "until"
 #define FIELD_UNWRITTEN_S "unwritten_s"

@@ -76,6 +76,9 @@ void pipeline_set_live(struct pipeline_node *n, struct live *live);
 // A full trace of its requests has begun: from now on all messages of its stream go to it, too, and
 // what became of requests. NULL: it is over. Stays the caller's.
 void pipeline_set_full(struct pipeline_node *n, struct full_trace *full);
+// The processes that its requests go through, as far as they have called tiers lately: room of them
+// at most, their number.
+uint32_t pipeline_processes(const struct pipeline_node *n, uint64_t *pids, uint32_t room);
 // Node time in ns of a time in its ticks.
 int64_t pipeline_ns(const struct pipeline_node *n, int64_t ticks);
 // From which duration on its requests are slow; at first none is.

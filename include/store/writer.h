@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/profile/profile.h"
 #include "store/store.h"
 
 struct writer; // opaque
@@ -35,6 +36,13 @@ bool writer_submit(struct writer *w, const struct stats *batch, const struct dir
 // Has the writer try the batch again that it holds, if the disk refused that. Never takes anything:
 // the batch may have been written a moment ago, and would be written twice.
 void writer_retry(struct writer *w);
+
+// Hands a profile over to be kept. True: it must not be changed or freed until writer_kept gives it
+// back. False: the writer has one already.
+bool writer_keep(struct writer *w, const struct profile *profile);
+// Whether a profile that was handed over is written: then it is the caller's again, and *id its
+// number in the database. What cannot be written is tried again every second.
+bool writer_kept(struct writer *w, const struct profile **profile, int64_t *id);
 
 // True when the writer holds no batch: the last one is written, and its set may be reset and filled
 // again.

@@ -117,6 +117,16 @@ void processes_sweep(struct tracker *t, bool all) {
     }
 }
 
+uint32_t tracker_processes(const struct tracker *t, uint64_t *pids, uint32_t room) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i <= t->by_pid.mask && count < room; i++) {
+        if (t->by_pid.slots[i].value != MAP_NONE) {
+            pids[count++] = t->by_pid.slots[i].key;
+        }
+    }
+    return count;
+}
+
 // -- time that a process was not running its calls ------------------------------------------------
 
 // Adds to the innermost call's costs. None when the pause began before the call: its start or end

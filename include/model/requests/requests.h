@@ -258,6 +258,8 @@ void tracker_reset(struct tracker *t);
 void tracker_advance(struct tracker *t, int64_t now);
 // The counts since the last call.
 struct request_counts tracker_take_counts(struct tracker *t);
+// The processes that have made calls lately: room of them at most, their number.
+uint32_t tracker_processes(const struct tracker *t, uint64_t *pids, uint32_t room);
 // As request_pool_trim.
 void tracker_trim(struct tracker *t);
 // Marks the identities of its open requests, by directory id.

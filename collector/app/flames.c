@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/flames.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "codec/json.h"
+
+enum {
+    SECOND_NS = 1000000000,
+    MOST_REQUESTS = 100000,
+    MOST_SECONDS = 3600,
+    START_SECONDS = 10, // until a shim has set its patterns, and taken them off
+    REASON_BYTES = 32,
+    TEXT_BYTES = 400
+};
+// Behind the last message of the trace the fates of requests come: their grace time, and that of
+// questions about their identity.
+static const int64_t FATES_NS = GRACE_NS + GRACE_ASK_NS + SECOND_NS;
+
+enum flame_state {
+    ASKED,    // the shim has not answered yet
+    RUNS,     // it traces
+    STOPPING, // it was told to stop
+    CLOSING,  // it has stopped, and fates may come still
+    WRITES,   // the profile waits for the writer, or is with it
+    OVER
+};
+
+struct flame {
+    struct flame *next;
+    struct flame_asker asker;
+    const struct shim_link *shim; // NULL: it is gone
+    struct pipeline_node *node;
+    struct full_trace *trace; // NULL until it runs
+    enum flame_state state;
+    int64_t id;
+    int64_t since;    // of the state, monotonic ns
+    int64_t started;  // when it began to run, ns since 1970
+    int64_t requests; // wanted
+    int64_t seconds;
+    char only[LIMIT_NAME_BYTES + 4]; // "": any
+    char name[LIMIT_NAME_BYTES + 4];
+    int64_t functions, processes; // as the shim tells
+    bool scheduling;
+    bool handed; // to the writer
+    char reason[REASON_BYTES];
+    char text[TEXT_BYTES];
+};
+
+// -- to the tool ----------------------------------------------------------------------------------
+
+static void put_counts(struct control_writer *w, const struct flame *f) {
+    struct profile_counts none = {0};
+    const struct profile_counts *c = f->trace ? &full_trace_profile(f->trace)->counts : &none;
+    const struct {
+        const char *key;
+        uint64_t value;
+    } counts[] = {{FIELD_REQUESTS, c->requests},
+                  {FIELD_INCOMPLETE, c->incomplete},
+                  {FIELD_OTHERS, c->others},
+                  {FIELD_UNSEEN, c->unseen},
+                  {FIELD_MESSAGES, c->messages},
+                  {FIELD_FUNCTIONS, (uint64_t)f->functions},
+                  {FIELD_PROCESSES, (uint64_t)f->processes}};
+    _Static_assert(sizeof counts / sizeof *counts == 7, "as many as are announced");
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        control_int(w, counts[i].key, (int64_t)counts[i].value);
+    }
+}
+
+static void tell(struct flame *f, bool last, int64_t profile) {
+    if (!f->asker.user) {
+        return;
+    }
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w =
+        control_begin(&b, last ? CONTROL_FLAMED : CONTROL_FLAMING, last ? 10 : 7);
+    if (last) {
+        control_int(&w, FIELD_PROFILE, profile);
+        control_text(&w, FIELD_REASON, slice_text(f->reason));
+        control_text(&w, FIELD_TEXT, slice_text(f->text));
+    }
+    put_counts(&w, f);
+    if (control_end(&w)) {
+        f->asker.tell(f->asker.user, &b, last);
+    }
+    buffer_free(&b);
+}
+
+static void enter(struct flame *f, enum flame_state state) {
+    f->state = state;
+    f->since = clock_monotonic();
+}
+
+// It is over; profile: its number, 0: there is none.
+static void end(struct flame *f, int64_t profile) {
+    tell(f, true, profile);
+    if (f->trace && f->state < WRITES) {
+        pipeline_set_full(f->node, NULL);
+    }
+    full_trace_free(f->trace);
+    f->trace = NULL;
+    enter(f, OVER);
+}
+
+// -- to the shim ----------------------------------------------------------------------------------
+
+// Copies a list of maps with a text each.
+static void put_names(struct control_writer *w, const char *key, struct control_map from) {
+    struct control_list list = {0};
+    control_get_list(from, key, &list);
+    control_list(w, key, list.count);
+    for (uint32_t i = 0; i < list.count; i++) {
+        struct slice name = slice_text("");
+        control_get_text(control_list_at(list, i), FIELD_NAME, &name);
+        control_map(w, 1);
+        control_text(w, FIELD_NAME, name);
+    }
+}
+
+static bool too_many(struct control_map message, const char *key) {
+    struct control_list list = {0};
+    control_get_list(message, key, &list);
+    return list.count > LIMIT_FULL_NAMES;
+}
+
+static bool ask_shim(const struct flame *f, struct shim_link *shim, struct control_map message) {
+    static uint64_t pids[LIMIT_FULL_PIDS];
+    uint32_t count = pipeline_processes(f->node, pids, LIMIT_FULL_PIDS);
+    bool all = false;
+    control_get_bool(message, FIELD_ALL, &all);
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, CONTROL_FULL, 6);
+    control_int(&w, FIELD_ID, f->id);
+    control_int(&w, FIELD_SECONDS, f->seconds);
+    control_bool(&w, FIELD_ALL, all);
+    put_names(&w, FIELD_APPLICATIONS, message);
+    put_names(&w, FIELD_MODULES, message);
+    control_list(&w, FIELD_PROCESSES, count);
+    for (uint32_t i = 0; i < count; i++) {
+        char pid[32];
+        message_pid_text(pids[i], pid);
+        control_map(&w, 1);
+        control_text(&w, FIELD_PID, slice_text(pid));
+    }
+    bool fits = control_end(&w);
+    if (fits) {
+        shim_link_send(shim, &b);
+    }
+    buffer_free(&b);
+    return fits;
+}
+
+static void stop_shim(struct flame *f) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, CONTROL_FULL_STOP, 1);
+    control_int(&w, FIELD_ID, f->id);
+    if (control_end(&w) && f->shim) {
+        shim_link_send((struct shim_link *)f->shim, &b);
+    }
+    buffer_free(&b);
+    enter(f, STOPPING);
+}
+
+// -- its life -------------------------------------------------------------------------------------
+
+static struct flame *flame_of(const struct flames *flames, const struct shim_link *shim) {
+    struct flame *f = flames->first;
+    while (f && f->shim != shim) {
+        f = f->next;
+    }
+    return f;
+}
+
+static void copy(char *to, size_t room, struct slice text) {
+    names_clean(text, to, room);
+}
+
+const char *flame_begin(struct flames *flames, struct shim_link *shim, struct control_map message,
+                        const struct flame_asker *asker) {
+    int64_t requests = 0, seconds = 0;
+    struct slice only = slice_text(""), name = slice_text("");
+    control_get_int(message, FIELD_REQUESTS, &requests);
+    control_get_int(message, FIELD_SECONDS, &seconds);
+    control_get_text(message, FIELD_ONLY, &only);
+    control_get_text(message, FIELD_NAME, &name);
+    if (requests < 1 || requests > MOST_REQUESTS || seconds < 1 || seconds > MOST_SECONDS) {
+        return "this collector takes 1 to 100000 requests, and 1 to 3600 seconds";
+    }
+    if (too_many(message, FIELD_APPLICATIONS) || too_many(message, FIELD_MODULES)) {
+        return "these are more applications or modules than a full trace may name";
+    }
+    if (flame_of(flames, shim)) {
+        return "a full trace of this node runs already; try again when it is over";
+    }
+    if (flames->count >= LIMIT_FULL_TRACES) {
+        return "the collector takes no more full traces at a time; try again when one is over";
+    }
+    struct flame *f = calloc(1, sizeof *f);
+    if (!f) {
+        return "the collector is out of memory";
+    }
+    *f = (struct flame){.next = flames->first,
+                        .asker = *asker,
+                        .shim = shim,
+                        .node = shim->node,
+                        .id = ++flames->last_id,
+                        .requests = requests,
+                        .seconds = seconds};
+    copy(f->only, sizeof f->only, only);
+    copy(f->name, sizeof f->name, name);
+    enter(f, ASKED);
+    if (!ask_shim(f, shim, message)) {
+        free(f);
+        return "these names are too long for a message";
+    }
+    flames->first = f;
+    flames->count++;
+    return NULL;
+}
+
+static void set_reason(struct flame *f, const char *reason, const char *text) {
+    if (!f->reason[0]) {
+        snprintf(f->reason, sizeof f->reason, "%s", reason);
+        snprintf(f->text, sizeof f->text, "%s", text);
+    }
+}
+
+void flame_stop(struct flames *flames, const void *user, bool gone) {
+    for (struct flame *f = flames->first; f; f = f->next) {
+        if (f->asker.user == user) {
+            if (f->state == ASKED || f->state == RUNS) {
+                set_reason(f, "stopped", "the tool wanted no more");
+                stop_shim(f);
+            }
+            f->asker.user = gone ? NULL : f->asker.user;
+        }
+    }
+}
+
+static struct flame *named(const struct flames *flames, const struct shim_link *shim,
+                           struct control_map message) {
+    int64_t id = 0;
+    struct flame *f = flame_of(flames, shim);
+    return f && control_get_int(message, FIELD_ID, &id) && id == f->id ? f : NULL;
+}
+
+// The modules that have patterns, and whose they are.
+static void take_modules(struct profile *p, struct control_map message) {
+    struct control_list list = {0};
+    control_get_list(message, FIELD_MODULES, &list);
+    for (uint32_t i = 0; i < list.count; i++) {
+        struct slice module, application;
+        struct control_map one = control_list_at(list, i);
+        if (control_get_text(one, FIELD_NAME, &module) &&
+            control_get_text(one, FIELD_APPLICATION, &application) && application.len > 0) {
+            profile_module(p, module, application);
+        }
+    }
+}
+
+void flame_started(struct flames *flames, const struct shim_link *shim,
+                   struct control_map message) {
+    struct flame *f = named(flames, shim, message);
+    int64_t at = 0;
+    if (!f || f->trace || !control_get_int(message, FIELD_AT, &at)) {
+        return;
+    }
+    control_get_int(message, FIELD_FUNCTIONS, &f->functions);
+    control_get_int(message, FIELD_PROCESSES, &f->processes);
+    control_get_bool(message, FIELD_SCHEDULING, &f->scheduling);
+    struct full_trace_options options = {.since = pipeline_ns(f->node, at),
+                                         .requests = (uint32_t)f->requests,
+                                         .only = f->only[0] ? f->only : NULL,
+                                         .scheduling = f->scheduling};
+    f->trace = full_trace_new(&options);
+    if (!f->trace) {
+        set_reason(f, "error", "the collector is out of memory");
+        stop_shim(f);
+        return;
+    }
+    f->started = clock_wall();
+    take_modules(full_trace_profile(f->trace), message);
+    pipeline_set_full(f->node, f->trace);
+    if (f->state == ASKED) {
+        enter(f, RUNS);
+    }
+}
+
+void flame_stopped(struct flames *flames, const struct shim_link *shim,
+                   struct control_map message) {
+    struct flame *f = named(flames, shim, message);
+    struct slice reason = slice_text("error"), text = slice_text("");
+    if (!f || f->state >= CLOSING) {
+        return;
+    }
+    control_get_text(message, FIELD_REASON, &reason);
+    control_get_text(message, FIELD_TEXT, &text);
+    char word[REASON_BYTES], said[TEXT_BYTES];
+    names_clean(reason, word, sizeof word);
+    names_clean(text, said, sizeof said);
+    set_reason(f, word, said);
+    if (f->trace) {
+        enter(f, CLOSING);
+    } else {
+        end(f, 0);
+    }
+}
+
+void flame_lost(struct flames *flames, const struct shim_link *shim) {
+    struct flame *f = flame_of(flames, shim);
+    if (f) {
+        set_reason(f, "error", "the node is gone");
+        f->shim = NULL;
+        if (f->state < CLOSING && f->trace) {
+            enter(f, CLOSING);
+        } else if (f->state < CLOSING) {
+            end(f, 0);
+        }
+    }
+}
+
+// What was asked for, as a JSON object.
+static void put_settings(const struct flame *f, struct profile_head *head) {
+    struct buffer b = buffer_make(sizeof head->settings - 1);
+    struct json j = json_make(&b);
+    json_open(&j, '{');
+    json_key_int(&j, "requests", f->requests);
+    json_key_int(&j, "seconds", f->seconds);
+    json_key_int(&j, "functions", f->functions);
+    json_key_int(&j, "processes", f->processes);
+    json_key(&j, "scheduling");
+    json_bool(&j, f->scheduling);
+    if (f->only[0]) {
+        json_key_text(&j, "only", f->only);
+    }
+    json_close(&j, '}');
+    snprintf(head->settings, sizeof head->settings, "%.*s", b.failed ? 2 : (int)b.len,
+             b.failed ? "{}" : (const char *)b.data);
+    buffer_free(&b);
+}
+
+// No more fates come: the profile is what there is.
+static void close_profile(struct flame *f) {
+    struct profile *p = full_trace_profile(f->trace);
+    full_trace_advance(f->trace, INT64_MAX);
+    pipeline_set_full(f->node, NULL);
+    if (p->counts.requests == 0) {
+        f->state = WRITES;
+        end(f, 0);
+        return;
+    }
+    p->head.kind = PROFILE_FULL;
+    p->head.begin_ns = f->started;
+    p->head.end_ns = clock_wall();
+    snprintf(p->head.name, sizeof p->head.name, "%s", f->name);
+    snprintf(p->head.node, sizeof p->head.node, "%s", pipeline_node_name(f->node));
+    put_settings(f, &p->head);
+    enter(f, WRITES);
+}
+
+static void step(struct flames *flames, struct flame *f, int64_t now) {
+    int64_t waited = now - f->since;
+    switch (f->state) {
+    case ASKED:
+    case STOPPING:
+        if (waited > (int64_t)START_SECONDS * SECOND_NS) {
+            set_reason(f, "error", "the node does not answer; its shim may be of an older release");
+            if (f->trace) {
+                enter(f, CLOSING);
+            } else {
+                end(f, 0);
+            }
+        }
+        break;
+    case RUNS:
+        if (full_trace_done(f->trace)) {
+            set_reason(f, "done", "");
+            stop_shim(f);
+        }
+        break;
+    case CLOSING:
+        if (full_trace_done(f->trace) || waited > FATES_NS) {
+            close_profile(f);
+        }
+        break;
+    case WRITES:
+        f->handed = f->handed || writer_keep(flames->writer, full_trace_profile(f->trace));
+        break;
+    case OVER:
+        break;
+    }
+}
+
+static void take_kept(struct flames *flames) {
+    const struct profile *kept;
+    int64_t id;
+    while (writer_kept(flames->writer, &kept, &id)) {
+        for (struct flame *f = flames->first; f; f = f->next) {
+            if (f->trace && full_trace_profile(f->trace) == kept) {
+                end(f, id);
+                break;
+            }
+        }
+    }
+}
+
+void flame_tick(struct flames *flames, int64_t now, bool second) {
+    take_kept(flames);
+    for (struct flame **at = &flames->first; *at;) {
+        struct flame *f = *at;
+        step(flames, f, now);
+        if (second && f->state < OVER) {
+            tell(f, false, 0);
+        }
+        if (f->state == OVER) {
+            *at = f->next;
+            free(f);
+            flames->count--;
+        } else {
+            at = &f->next;
+        }
+    }
+}
+
+void flames_end(struct flames *flames) {
+    enum { MOST_MS = 3000, STEP_MS = 20 };
+    for (struct flame *f = flames->first; f; f = f->next) {
+        set_reason(f, "error", "the collector ended");
+        if (f->trace && f->state < WRITES) {
+            close_profile(f);
+        } else if (!f->trace) {
+            end(f, 0);
+        }
+    }
+    for (int ms = 0; flames->first && ms < MOST_MS; ms += STEP_MS) {
+        flame_tick(flames, clock_monotonic(), false);
+        struct timespec wait = {.tv_nsec = STEP_MS * 1000000};
+        nanosleep(&wait, NULL);
+    }
+}

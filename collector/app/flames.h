@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Full traces that tools have asked for: what the shims are told, what becomes of their messages,
+// the profile in the end. Runs on the event loop's thread.
+//
+//   tool            flame --+                          +--> flaming, every second --> flamed
+//   here                    +--> full        stop? ----+--> full_stop     keep --+
+//   shim                          +--> full_started         +--> full_stopped    writer
+#pragma once
+
+#include "app/shim_link.h"
+#include "store/writer.h"
+
+struct flame;
+
+// Who is told of a full trace.
+struct flame_asker {
+    void *user; // NULL: nobody any more
+    // A message for the tool: flaming or flamed. After flamed nothing more comes.
+    void (*tell)(void *user, const struct buffer *message, bool last);
+};
+
+struct flames {
+    struct writer *writer;
+    struct flame *first;
+    uint32_t count;
+    int64_t last_id;
+};
+
+// A tool asks for a full trace of a node. NULL: it is begun; else why it is not.
+const char *flame_begin(struct flames *flames, struct shim_link *shim, struct control_map message,
+                        const struct flame_asker *asker);
+// The tool wants no more, or is gone: what there is is kept. Of the latter nobody is told.
+void flame_stop(struct flames *flames, const void *user, bool gone);
+// What a shim says of a full trace.
+void flame_started(struct flames *flames, const struct shim_link *shim, struct control_map message);
+void flame_stopped(struct flames *flames, const struct shim_link *shim, struct control_map message);
+// A shim is gone.
+void flame_lost(struct flames *flames, const struct shim_link *shim);
+// Time passes: some ten times a second. now: ns of the monotonic clock; second: a second is over,
+// too.
+void flame_tick(struct flames *flames, int64_t now, bool second);
+// The daemon ends: waits until what there is is kept. The writer must run still.
+void flames_end(struct flames *flames);
