@@ -5,6 +5,7 @@
 
 -export([encode/1, decode/1]).
 -export([auth/4, answer/1, hello/0, data_hello/2]).
+-export([full_started/1, full_stopped/3]).
 -export([
     tiers/1, started/1, stopped/2, total/2, clock/1, gap/3, identified/2, note/2, state/3, steered/3
 ]).
@@ -27,6 +28,8 @@
     | {stats, Rows :: [map()]}
     | {calls | slow, #{binary() => kprof_msgpack:value()}}
     | {steer, Id :: term(), command()}
+    | {full, kprof_full:wanted()}
+    | {full_stop, Id :: term()}
     | {other, Type :: term()}.
 %% One of the collector's. `other' is nothing that the shim knows, or not as it knows it.
 
@@ -69,8 +72,28 @@ told(<<"slow">>, Map) ->
     {slow, Map};
 told(<<"steer">>, #{<<"id">> := Id} = Map) ->
     {steer, Id, command(Map)};
+told(<<"full">>, #{<<"id">> := Id, <<"seconds">> := Seconds} = Map) when
+    is_integer(Id), is_integer(Seconds), Seconds > 0
+->
+    {full, #{
+        id => Id,
+        seconds => Seconds,
+        all => maps:get(<<"all">>, Map, false) =:= true,
+        applications => texts(<<"applications">>, <<"name">>, Map),
+        modules => texts(<<"modules">>, <<"name">>, Map),
+        processes => texts(<<"processes">>, <<"pid">>, Map)
+    }};
+told(<<"full_stop">>, #{<<"id">> := Id}) ->
+    {full_stop, Id};
 told(Type, _) ->
     {other, Type}.
+
+%% The texts under a key of the maps in a list.
+texts(List, Key, Map) ->
+    case maps:get(List, Map, []) of
+        Maps when is_list(Maps) -> [Text || #{Key := Text} <- Maps, is_binary(Text)];
+        _ -> []
+    end.
 
 command(#{<<"command">> := <<"pause">>}) -> pause;
 command(#{<<"command">> := <<"resume">>}) -> resume;
@@ -197,6 +220,16 @@ note(Level, Text) ->
 -spec state(atom(), unicode:chardata(), map()) -> message().
 state(State, Text, Fields) ->
     Fields#{type => state, state => State, text => text(Text)}.
+
+%% @doc A full trace has begun; `Fields' are {@link kprof_full:fields/1}.
+-spec full_started(map()) -> message().
+full_started(Fields) ->
+    Fields#{type => full_started}.
+
+%% @doc It is over, or has not begun.
+-spec full_stopped(term(), atom(), unicode:chardata()) -> message().
+full_stopped(Id, Reason, Text) ->
+    #{type => full_stopped, id => Id, reason => Reason, text => text(Text)}.
 
 %% @doc The answer to a tool's command.
 -spec steered(term(), boolean(), unicode:chardata()) -> message().

@@ -12,7 +12,7 @@
 %% Also made here are the patterns of the functions that spawn.
 -module(kprof_match).
 
--export([prepare/1, rows/2, spec/2, spawns/0, stale/1]).
+-export([prepare/1, rows/2, spec/2, spawns/0, full/0, stale/1]).
 -export([done/1, all/1, first/1]).
 
 -export_type([prepared/0, kind/0, row/0, how/0]).
@@ -144,6 +144,12 @@ spawns() ->
     Spec = [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}}}}, {return_trace}]}],
     [{{erlang, F, A}, Spec} || {F, A} <- [{spawn, 3}, {spawn_link, 3}, {spawn_opt, 4}]].
 
+%% @doc The trace pattern of all functions in a full trace: only while the process holds a token, a
+%% call tells it, and who has called. No return is traced, and no exception.
+-spec full() -> [tuple()].
+full() ->
+    [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, undefined, none}}}]}].
+
 %% @doc How the identity of a function's calls is found. The first row that a call fits counts; the
 %% last one takes every call.
 -spec rows(prepared(), mfa()) -> {kind(), [row()]}.
@@ -223,8 +229,7 @@ traced(Stale, Flags) ->
 %% actions.
 -spec stale([kprof_slots:label()]) -> tuple().
 stale(Labels) ->
-    {is_map_key, {element, 2, {get_seq_token}},
-        {const, maps:from_list([{L, []} || L <- Labels])}}.
+    {is_map_key, {element, 2, {get_seq_token}}, {const, maps:from_list([{L, []} || L <- Labels])}}.
 
 %% @doc An action as a condition that holds.
 -spec done(tuple()) -> tuple().

@@ -39,6 +39,7 @@
     unmarked = kprof_unmarked:new() :: kprof_unmarked:unmarked(),
     load = kprof_load:new() :: kprof_load:load(),
     ledger = kprof_ledger:new() :: kprof_ledger:ledger(),
+    full = none :: none | kprof_full:full(),
     asks :: kprof_asks:asks()
 }).
 -opaque trace() :: #trace{}.
@@ -159,7 +160,8 @@ stop(T0) ->
     ok.
 
 %% Tokens, flags and patterns first, then what is on its way.
-wind_down(#trace{slots = Slots} = T) ->
+wind_down(#trace{slots = Slots} = T0) ->
+    T = full_gone(error, "the trace was stopped", T0),
     ok = kprof_slots:close(Slots),
     Tiers = kprof_tiers:count_left_out(Slots, T#trace.tiers),
     ok = kprof_arming:disarm(Tiers, T#trace.arming),
@@ -175,7 +177,8 @@ discard(#trace{outlets = Outlets}) ->
 
 %% @doc Undoes and closes everything at once, keeping only what the next try needs.
 -spec let_go(trace()) -> trace().
-let_go(#trace{slots = Slots, tiers = Tiers, control = Control, asks = Asks} = T) ->
+let_go(#trace{slots = Slots, tiers = Tiers, control = Control, asks = Asks} = T0) ->
+    T = full_gone(error, "the collector is lost", T0),
     ok = kprof_slots:close(Slots),
     Arming = kprof_arming:drop(Tiers, T#trace.arming),
     %% an answer must not reach the next session: its questions have the same numbers
@@ -206,7 +209,9 @@ tripped(Pause, #trace{load = Load, sampling = Before, control = Control} = T0) -
     logger:warning("kprof: ~ts", [Text]),
     ok = kprof_control:told(kprof_protocol:stopped(tripped, Text), Control),
     ok = tell_state(tripped, Text, T),
-    untraced(tripped, T#trace{arming = kprof_arming:tripped(T#trace.arming)}).
+    untraced(
+        tripped, full_gone(tripped, Text, T#trace{arming = kprof_arming:tripped(T#trace.arming)})
+    ).
 
 %% @doc The guard has undone everything, as the collector was silent.
 -spec silent(trace()) -> ok.
@@ -264,6 +269,13 @@ identified({{Id, Identity}, Asks}, #trace{control = Control} = T) ->
 -spec message(kprof_protocol:told(), trace()) -> trace().
 message({identify, Id, {M, F}, Arguments}, #trace{asks = Asks} = T) ->
     identified(kprof_asks:ask({Id, M, F, Arguments}, Asks), T);
+message({full, Wanted}, T) ->
+    full(Wanted, T);
+message({full_stop, Id}, #trace{full = Full} = T) ->
+    case Full =/= none andalso kprof_full:id(Full) =:= Id of
+        true -> full_over(done, "", T);
+        false -> T
+    end;
 message({disarm, Function, Reason}, T) ->
     take_off(Function, Reason, T);
 message({stale, Tier, Label}, #trace{slots = Slots, tiers = Tiers, stale = Stale} = T) ->
@@ -292,6 +304,62 @@ take_off(Wanted, Reason, #trace{tiers = Before} = T0) ->
 changed(After, #trace{tiers = Before, outlets = Outlets, arming = Arming} = T) ->
     ok = kprof_arming:change(Before, After, kprof_outlets:pids(Outlets), Arming),
     T#trace{tiers = After}.
+
+%% --- a full trace ---
+
+full(#{id := Id} = Wanted, #trace{arming = Arming, tiers = Tiers} = T) ->
+    Tracer = kprof_arming:tracer(Arming),
+    Exempt = kprof_arming:processes(kprof_outlets:pids(T#trace.outlets), Arming),
+    Begun =
+        case T#trace.full of
+            none when Tracer =:= undefined ->
+                {error, "it is not traced at the moment"};
+            none ->
+                kprof_full:start(
+                    Wanted, Tracer, kprof_tiers:patterns(Tiers), {Exempt, bytes(T)}
+                );
+            _ ->
+                {error, "another full trace runs already"}
+        end,
+    case Begun of
+        {ok, Full} ->
+            logger:notice("kprof: a full trace begins; the tiers rest meanwhile"),
+            ok = kprof_control:told(
+                kprof_protocol:full_started(kprof_full:fields(Full)), T#trace.control
+            ),
+            ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
+            T#trace{full = Full, ledger = kprof_ledger:untraced(now_ms(), asked, T#trace.ledger)};
+        {error, Why} ->
+            ok = kprof_control:told(kprof_protocol:full_stopped(Id, error, Why), T#trace.control),
+            T
+    end.
+
+bytes(#trace{load = Load}) ->
+    counters:get(kprof_load:counter(Load), 1).
+
+%% It ends while all is armed: the tiers are traced again.
+full_over(_, _, #trace{full = none} = T) ->
+    T;
+full_over(Reason, Text, #trace{full = Full, arming = Arming, tiers = Tiers} = T) ->
+    Tracer = kprof_arming:tracer(Arming),
+    ok = kprof_full:stop(Tracer, kprof_tiers:patterns(Tiers), Full),
+    ok = kprof_arming:set_flags(Tiers, kprof_outlets:pids(T#trace.outlets), Arming),
+    ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
+    Now = now_ms(),
+    full_gone(Reason, Text, T#trace{
+        ledger = kprof_ledger:traced(Now, T#trace.ledger),
+        load = kprof_load:begin_at(Now, T#trace.load)
+    }).
+
+%% It has ended with all else.
+full_gone(_, _, #trace{full = none} = T) ->
+    T;
+full_gone(Reason, Text, #trace{full = Full, control = Control} = T) ->
+    logger:notice("kprof: the full trace is over (~ts)", [Reason]),
+    ok = kprof_control:told(
+        kprof_protocol:full_stopped(kprof_full:id(Full), Reason, Text), Control
+    ),
+    T#trace{full = none}.
 
 %% --- sampling ---
 
@@ -325,6 +393,11 @@ sampled(Sampling, State, #trace{slots = Slots, tiers = Tiers, arming = Arming} =
 %% @doc To be called every {@link kprof_load:interval/0} ms while it is armed: takes as much as this
 %% node has room for.
 -spec load(trace()) -> trace().
+load(#trace{full = Full} = T) when Full =/= none ->
+    case kprof_full:look(now_ms(), bytes(T), Full) of
+        go_on -> T;
+        {over, Reason, Text} -> full_over(Reason, Text, T)
+    end;
 load(#trace{sampling = Before, load = Load0, ledger = Ledger} = T0) ->
     Load = kprof_load:look(now_ms(), Load0),
     T = T0#trace{
@@ -348,6 +421,9 @@ load(#trace{sampling = Before, load = Load0, ledger = Ledger} = T0) ->
 %% @doc Every half second: sets again what others took off, and takes those out who work for
 %% requests that are over, while it is armed.
 -spec look(trace()) -> trace().
+% the tiers rest
+look(#trace{full = Full} = T) when Full =/= none ->
+    T;
 look(
     #trace{arming = Arming, tiers = Tiers, outlets = Outlets, control = Control, seen = Seen} =
         T

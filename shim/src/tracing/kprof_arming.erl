@@ -15,6 +15,7 @@
     open/3,
     set/3,
     set_flags/3,
+    processes/2,
     change/4,
     disarm/2,
     drain/1,
@@ -85,6 +86,11 @@ set(Tiers, Also, #arming{tracer = Tracer} = A) ->
 -spec set_flags(kprof_tiers:tiers(), [pid()], arming()) -> ok.
 set_flags(Tiers, Also, #arming{tracer = Tracer} = A) ->
     kprof_tracer:set_flags(Tracer, kprof_tiers:flags(Tiers), own(Also, A)).
+
+%% @doc The processes that are not traced: the shim's own, and `Also'.
+-spec processes([pid()], arming()) -> [pid()].
+processes(Also, #arming{tracer = undefined}) -> Also;
+processes(Also, A) -> own(Also, A).
 
 own(Also, #arming{tracer = Tracer, relay = Relay}) ->
     Also ++ kprof_relay:processes(Relay) ++

@@ -27,6 +27,7 @@
     flags_owner/1,
     foreign_processes/1
 ]).
+-export([rest/1, flag/3, set_modules/2, undo_modules/3, is_free/3]).
 
 -export_type([tracer/0, pattern/0]).
 
@@ -39,7 +40,7 @@
 -define(QUEUE, 8192).
 -define(FLAGS, [call, arity, monotonic_timestamp]).
 %% All that can be set on a process, the last ones by match specifications.
--define(ALL_FLAGS, [return_to, garbage_collection, running, exiting | ?FLAGS]).
+-define(ALL_FLAGS, [return_to, garbage_collection, running, exiting, set_on_spawn | ?FLAGS]).
 -define(ATTEMPTS, 3).
 -define(PROOF_MS, 2000).
 -define(NONCE, 16).
@@ -290,8 +291,76 @@ undo({_, Session, _} = Tracer, Patterns) ->
             ok;
         false ->
             ok = kprof_vm:trace(Session, all, false, ?ALL_FLAGS),
-            ok = count_no_calls(Tracer, known_counted()),
+            ok = count_no_calls(Tracer, known(counted)),
+            ok = undo_modules(Tracer, known(modules), Patterns),
             undo_patterns(Tracer, Patterns)
+    end.
+
+%% --- full traces ---
+
+%% @doc Takes all flags off all processes. Patterns stay.
+-spec rest(tracer()) -> ok.
+rest({_, Session, _}) ->
+    kprof_vm:trace(Session, all, false, ?ALL_FLAGS).
+
+%% @doc Sets flags on one process.
+-spec flag(tracer(), pid(), [atom()]) -> ok.
+flag({_, Session, _}, Pid, Flags) ->
+    kprof_vm:trace(Session, Pid, true, Flags).
+
+%% @doc Whether nobody else traces a function of a module, as far as we would take that away.
+%% `Patterns' are ours.
+-spec is_free(tracer(), module(), [pattern()]) -> boolean().
+is_free({_, Session, _}, Module, Patterns) ->
+    not is_port(Session) orelse foreign(Session, Module, Patterns) =:= [].
+
+%% @doc Sets the pattern of a full trace on all functions of modules, also on those that have one of
+%% ours. Returns how many functions these are. The guard knows, before it is done: {@link undo/2}
+%% ends that, too.
+-spec set_modules(tracer(), [module()]) -> non_neg_integer().
+set_modules({_, Session, _}, Modules) ->
+    know(modules, Modules),
+    Spec = kprof_match:full(),
+    lists:sum([kprof_vm:pattern(Session, {M, '_', '_'}, Spec) || M <- Modules]).
+
+%% @doc Takes all patterns off the functions of modules, `Patterns', which are ours, among them, but
+%% not those that somebody else has set meanwhile.
+-spec undo_modules(tracer(), [module()], [pattern()]) -> ok.
+undo_modules({_, Session, _}, Modules, Patterns) ->
+    lists:foreach(fun(M) -> undo_module(Session, M, Patterns) end, Modules),
+    know(modules, []).
+
+undo_module(Session, Module, Patterns) ->
+    case is_port(Session) andalso foreign(Session, Module, Patterns) of
+        Foreign when is_list(Foreign), Foreign =/= [] ->
+            lists:foreach(
+                fun(MFA) -> kprof_vm:pattern(Session, MFA, false) end,
+                functions(Module) -- Foreign
+            );
+        _ ->
+            _ = kprof_vm:pattern(Session, {Module, '_', '_'}, false),
+            ok
+    end.
+
+%% The functions of a module that have another pattern than ours.
+foreign(Session, Module, Patterns) ->
+    Full = kprof_match:full(),
+    [
+        MFA
+     || MFA <- functions(Module),
+        Spec <- [kprof_vm:info(Session, MFA, match_spec)],
+        Spec =/= false,
+        Spec =/= undefined,
+        Spec =/= Full,
+        not lists:member({MFA, Spec}, Patterns)
+    ].
+
+functions(Module) ->
+    try Module:module_info(functions) of
+        Functions -> [{Module, F, A} || {F, A} <- Functions]
+    catch
+        % it was unloaded
+        error:undef -> []
     end.
 
 %% @doc Has the VM count the calls of functions, but not of those that somebody else counts, and
@@ -299,7 +368,7 @@ undo({_, Session, _} = Tracer, Patterns) ->
 -spec count_calls(tracer(), [mfa()]) -> [mfa()].
 count_calls({_, Session, _}, MFAs) ->
     Free = [MFA || MFA <- MFAs, kprof_vm:info(Session, MFA, call_count) =:= false],
-    know_counted(Free),
+    know(counted, Free),
     lists:foreach(fun(MFA) -> kprof_vm:count(Session, MFA, true) end, Free),
     Free.
 
@@ -312,15 +381,16 @@ counted_calls({_, Session, _}, MFAs) ->
 -spec count_no_calls(tracer(), [mfa()]) -> ok.
 count_no_calls({_, Session, _}, MFAs) ->
     lists:foreach(fun(MFA) -> kprof_vm:count(Session, MFA, false) end, MFAs),
-    know_counted([]).
+    know(counted, []).
 
-know_counted(MFAs) ->
-    _ = ets:whereis(kprof_guard) =:= undefined orelse ets:insert(kprof_guard, {counted, MFAs}),
+%% What is set besides patterns, for whoever has to undo it.
+know(What, List) ->
+    _ = ets:whereis(kprof_guard) =:= undefined orelse ets:insert(kprof_guard, {What, List}),
     ok.
 
-known_counted() ->
-    case ets:whereis(kprof_guard) =/= undefined andalso ets:lookup(kprof_guard, counted) of
-        [{counted, MFAs}] -> MFAs;
+known(What) ->
+    case ets:whereis(kprof_guard) =/= undefined andalso ets:lookup(kprof_guard, What) of
+        [{What, List}] -> List;
         _ -> []
     end.
 

@@ -1,0 +1,200 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A full trace: every function of some modules, in the processes that requests go through.
+%%
+%% The patterns of so many functions must never meet the flag `call' on all processes: who is
+%% traced without a token pays 0.3 µs for each call. So the trace of the tiers rests meanwhile: its
+%% flags are off, and only the processes that were named have them, with what they spawn. First the
+%% flags go, then the patterns come, then the chosen processes are flagged; back it goes the other
+%% way round.
+%%
+%% Nothing but names leaves the node: a call tells its function, its caller and the token. The guard
+%% watches as over every trace, and takes these patterns off with the others ({@link
+%% kprof_tracer:undo/2}). Before OTP 27 a module in which somebody else traces a function is left
+%% alone.
+-module(kprof_full).
+
+-export([start/4, stop/3, look/3, id/1, fields/1]).
+
+-export_type([full/0, wanted/0]).
+
+%% bytes from the trace port: some seconds of one busy process
+-define(MOST_BYTES, 500000000).
+-define(FLAGS, [call, return_to, arity, monotonic_timestamp, set_on_spawn, exiting]).
+%% without patterns unless all are wanted: their time is their callers'
+-define(OTP, [erts, kernel, stdlib, compiler, runtime_tools]).
+
+-record(full, {
+    id :: integer(),
+    modules :: [{module(), Application :: atom()}],
+    functions :: non_neg_integer(),
+    processes :: non_neg_integer(),
+    flags :: [atom()],
+    % ms
+    until :: integer(),
+    % bytes that had come from the port when it began
+    bytes :: non_neg_integer(),
+    % native time
+    at :: integer()
+}).
+-opaque full() :: #full{}.
+
+-type wanted() :: #{
+    id := integer(),
+    seconds := pos_integer(),
+    all := boolean(),
+    applications := [binary()],
+    modules := [binary()],
+    processes := [binary()]
+}.
+%% modules: names, which may hold `*'. With neither applications nor modules: all that are loaded
+%% but OTP's own; `all': these, too. processes: as they print themselves here.
+
+%% @doc Begins, while the tiers are traced. `Exempt' are the shim's own processes; `Bytes' what has
+%% come from the trace port so far. On an error nothing has changed.
+-spec start(wanted(), kprof_tracer:tracer(), [kprof_tracer:pattern()], {[pid()], integer()}) ->
+    {ok, full()} | {error, string()}.
+start(Wanted, Tracer, Patterns, {Exempt, Bytes}) ->
+    case free(chosen(Wanted), Tracer, Patterns) of
+        [] ->
+            {error, "no module that is loaded has such a name"};
+        Modules ->
+            {ok, begun(Wanted, Modules, Tracer, Patterns, {Exempt, Bytes})}
+    end.
+
+begun(#{id := Id, seconds := Seconds} = Wanted, Modules, Tracer, Patterns, {Exempt, Bytes}) ->
+    Names = [M || {M, _} <- Modules],
+    Flags = flags(),
+    ok = kprof_tracer:rest(Tracer),
+    Functions = kprof_tracer:set_modules(Tracer, Names),
+    % those of the tiers in these modules are others again
+    ok = kprof_tracer:set_patterns(Tracer, of_modules(Names, Patterns)),
+    Pids = processes(maps:get(processes, Wanted)) -- Exempt,
+    ok = lists:foreach(fun(Pid) -> kprof_tracer:flag(Tracer, Pid, Flags) end, Pids),
+    #full{
+        id = Id,
+        modules = Modules,
+        functions = Functions,
+        processes = length(Pids),
+        flags = Flags,
+        until = now_ms() + 1000 * Seconds,
+        bytes = Bytes,
+        at = erlang:monotonic_time()
+    }.
+
+%% @doc Ends: the chosen processes are traced no longer, and of these functions only those that the
+%% tiers have. The caller sets the tiers' flags again.
+-spec stop(kprof_tracer:tracer(), [kprof_tracer:pattern()], full()) -> ok.
+stop(Tracer, Patterns, #full{modules = Modules}) ->
+    Names = [M || {M, _} <- Modules],
+    ok = kprof_tracer:rest(Tracer),
+    ok = kprof_tracer:undo_modules(Tracer, Names, Patterns),
+    kprof_tracer:set_patterns(Tracer, of_modules(Names, Patterns)).
+
+%% @doc Whether it has to end by itself: why.
+-spec look(integer(), non_neg_integer(), full()) -> go_on | {over, atom(), string()}.
+look(Now, _, #full{until = Until}) when Now >= Until ->
+    {over, time_limit, "the time is over"};
+look(_, Bytes, #full{bytes = Before}) when Bytes - Before > ?MOST_BYTES ->
+    {over, time_limit, "it had made 500 MB of messages"};
+look(_, _, _) ->
+    go_on.
+
+-spec id(full()) -> integer().
+id(#full{id = Id}) ->
+    Id.
+
+%% @doc What the collector is told of it.
+-spec fields(full()) -> map().
+fields(#full{modules = Modules, functions = Functions, processes = Processes} = F) ->
+    #{
+        id => F#full.id,
+        at => F#full.at,
+        functions => Functions,
+        processes => Processes,
+        scheduling => lists:member(running, F#full.flags),
+        gc => lists:member(garbage_collection, F#full.flags),
+        modules => [
+            #{name => atom_to_binary(M, utf8), application => atom_to_binary(A, utf8)}
+         || {M, A} <- Modules, A =/= undefined
+        ]
+    }.
+
+%% What can be traced without danger on this release.
+flags() ->
+    ?FLAGS ++ [F || F <- [running, garbage_collection], kprof_vm:unsafe(F) =:= no].
+
+of_modules(Names, Patterns) ->
+    Set = sets:from_list(Names),
+    [P || {{M, _, _}, _} = P <- Patterns, sets:is_element(M, Set)].
+
+%% --- modules ---
+
+%% The loaded modules that are wanted, each with its application.
+chosen(#{all := All, applications := Apps, modules := Masks}) ->
+    Of = applications(),
+    Own = sets:from_list(kprof_app:modules()),
+    Loaded = [
+        {M, maps:get(M, Of, undefined)}
+     || {M, _} <- code:all_loaded(), not sets:is_element(M, Own)
+    ],
+    Named = [re(Mask) || Mask <- Masks],
+    [One || One <- Loaded, is_wanted(One, All, Apps, Named)].
+
+is_wanted({_, App}, All, [], []) ->
+    All orelse not (App =:= undefined orelse lists:member(App, ?OTP));
+is_wanted({M, App}, _, Apps, Named) ->
+    lists:member(atom_to_binary(App, utf8), Apps) orelse
+        lists:any(
+            fun(Mask) -> re:run(atom_to_list(M), Mask, [{capture, none}]) =:= match end, Named
+        ).
+
+%% A name with `*' for anything.
+re(Mask) ->
+    Parts = [
+        re:replace(Part, "[][.^$|()\\\\+?{}]", "\\\\&", [global, {return, list}, unicode])
+     || Part <- string:split(Mask, "*", all)
+    ],
+    {ok, Re} = re:compile(["^", lists:join(".*", Parts), "$"], [unicode]),
+    Re.
+
+applications() ->
+    Preloaded = [{M, erts} || M <- erlang:pre_loaded()],
+    maps:from_list(
+        [
+            {M, App}
+         || {App, _, _} <- application:loaded_applications(),
+            {ok, Ms} <- [application:get_key(App, modules)],
+            M <- Ms
+        ] ++ Preloaded
+    ).
+
+%% Without those in which somebody else traces, where we would take that away.
+free(Modules, Tracer, Patterns) ->
+    [One || {M, _} = One <- Modules, kprof_tracer:is_free(Tracer, M, Patterns)].
+
+%% --- processes ---
+
+%% Those that are there still, and who has made them: what these make next works for requests, too.
+processes(Texts) ->
+    Pids = [Pid || Text <- Texts, Pid <- pid(Text), is_process_alive(Pid)],
+    lists:usort(Pids ++ lists:append([parents(Pid) || Pid <- Pids])).
+
+pid(Text) ->
+    try list_to_pid(binary_to_list(Text)) of
+        Pid when node(Pid) =:= node() -> [Pid];
+        _ -> []
+    catch
+        error:badarg -> []
+    end.
+
+%% The VM's own, and supervisors of applications, make many that have nothing to do with requests.
+parents(Pid) ->
+    try process_info(Pid, parent) of
+        {parent, Parent} when is_pid(Parent), node(Parent) =:= node() -> [Parent];
+        _ -> []
+    catch
+        error:badarg -> []
+    end.
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).
