@@ -1,18 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text_time.h"
 #include "tool/command.h"
 #include "tool/flame/draw.h"
+#include "tool/flame/live.h"
 
 enum { FUNCTIONS = 20, FUNCTIONS_MOST = 100000 };
 
 const char flame_help[] =
-    "usage: kprof flame --profile ID --db FILE [--out FILE]... [OPTIONS]\n"
+    "usage: kprof flame NODE [--db FILE [--out FILE]...] [OPTIONS]\n"
+    "       kprof flame --profile ID --db FILE [--out FILE]... [OPTIONS]\n"
     "\n"
-    "Draws a profile that was kept: prints the functions that it spends most in, and writes flame\n"
-    "graphs. kprof profiles lists the profiles there are.\n"
+    "Traces every function that requests of a node run, for a moment, and draws where their time\n"
+    "goes: the functions that they spend most in, and flame graphs. The node is one that kprof\n"
+    "traces already, connected to the collector; its tiers rest meanwhile. With --profile it draws\n"
+    "what was kept; kprof profiles lists that. Ctrl-C ends the trace, and keeps what there is.\n"
+    "\n"
+    "  --requests N    so many requests (default: 20)\n"
+    "  --for TIME      for so long at most (default: 30s)\n"
+    "  --only NAME     only requests of this identity\n"
+    "  --app APP       functions of this application, again and again\n"
+    "  --module NAME   functions of this module, again and again; * stands for anything\n"
+    "  --all-modules   functions of erts, kernel and stdlib, too (default: all but these)\n" REACH_HELP
     "\n"
     "  --db FILE       the database that kprof-collector writes\n"
     "  --profile ID    a profile's number, or the name that it was asked for by\n"
@@ -25,7 +38,6 @@ const char flame_help[] =
     "  --format ENDING the form of the files whose names do not end so\n"
     "  --metric NAME   wall (default), self, waiting, asleep, gc, calls\n"
     "  --no-asleep     leave out what processes slept\n"
-    "  --only NAME     only requests of this identity\n"
     "  --by-identity   a frame for each identity below all others\n"
     "  --before ID     compare with this profile, as heavy in all: red is more, blue is less\n"
     "  --limit N       so many functions in the table (default: 20)\n"
@@ -39,13 +51,50 @@ const char flame_help[] =
     "first; compared with another profile also before, and of each stack before_value and\n"
     "before_self.\n"
     "\n"
-    "Exit status: 0, 1 when there is no such profile or no database, 2 when the command line is\n"
-    "wrong.\n";
+    "Exit status: 0, 1 when there is no profile or no database, 2 when the command line is wrong.\n";
 
 struct options {
     struct draw_options draw;
+    struct live_options live;
     const char *format;
 };
+
+static int take_name(const char *option, const char *value, const char **names, uint32_t *count) {
+    if (*count == LIMIT_FULL_NAMES) {
+        return command_fail("flame", EXIT_USAGE, "--%s: %u at most", option, LIMIT_FULL_NAMES);
+    }
+    names[(*count)++] = value;
+    return EXIT_SUCCESS;
+}
+
+// The options of a full trace.
+static int take_live(struct live_options *o, int option, const char *value) {
+    int64_t ns = 0;
+    switch (option) {
+    case 'r':
+        return command_number(value, 100000, &o->requests)
+                   ? EXIT_SUCCESS
+                   : command_fail("flame", EXIT_USAGE,
+                                  "--requests %s is no number from 1 to 100000", value);
+    case 't':
+        if (!text_duration_parse(value, &ns) || ns < 1000000000 || ns > 3600000000000) {
+            return command_fail("flame", EXIT_USAGE,
+                                "--for %s is no length from 1s to 1h, such as 30s", value);
+        }
+        o->seconds = (ns + 999999999) / 1000000000;
+        return EXIT_SUCCESS;
+    case 'A':
+        return take_name("app", value, o->applications, &o->application_count);
+    case 'M':
+        return take_name("module", value, o->modules, &o->module_count);
+    case 'L':
+        o->all_modules = true;
+        return EXIT_SUCCESS;
+    default:
+        reach_option(&o->reach, option, value);
+        return EXIT_SUCCESS;
+    }
+}
 
 static int take(void *to, int option, const char *value) {
     struct options *o = to;
@@ -89,12 +138,15 @@ static int take(void *to, int option, const char *value) {
     case 'j':
         o->draw.json = true;
         break;
-    default:
+    case 'l':
         if (!command_number(value, FUNCTIONS_MOST, &n)) {
             return command_fail("flame", EXIT_USAGE, "--limit %s is no number from 1 to %d", value,
                                 FUNCTIONS_MOST);
         }
         o->draw.most = (uint32_t)n;
+        break;
+    default:
+        return take_live(&o->live, option, value);
     }
     return EXIT_SUCCESS;
 }
@@ -123,35 +175,77 @@ static int take_formats(struct options *o) {
 }
 
 static int check(struct options *o) {
-    if (!o->draw.db) {
+    const char *profile = o->draw.question.profile;
+    if (!o->live.node && !profile) {
+        return command_fail("flame", EXIT_USAGE,
+                            "of what? Say NODE, or --profile ID; kprof profiles --db FILE lists "
+                            "those there are");
+    }
+    if (o->live.node && profile) {
+        return command_fail("flame", EXIT_USAGE,
+                            "NODE makes a profile, --profile draws one: say one of them");
+    }
+    if (!o->draw.db && (profile || o->draw.file_count > 0 || o->draw.json)) {
         return command_fail("flame", EXIT_USAGE,
                             "which database? Say --db FILE, the file that kprof-collector writes");
-    }
-    if (!o->draw.question.profile) {
-        return command_fail("flame", EXIT_USAGE,
-                            "which profile? Say --profile ID; kprof profiles --db FILE lists those "
-                            "there are");
     }
     return take_formats(o);
 }
 
 static int parse(int argc, char **argv, struct options *o) {
     static const struct option options[] = {
-        {"db", required_argument, NULL, 'd'},     {"profile", required_argument, NULL, 'p'},
-        {"before", required_argument, NULL, 'b'}, {"out", required_argument, NULL, 'o'},
-        {"format", required_argument, NULL, 'f'}, {"metric", required_argument, NULL, 'm'},
-        {"no-asleep", no_argument, NULL, 'a'},    {"only", required_argument, NULL, 'i'},
-        {"by-identity", no_argument, NULL, 'g'},  {"limit", required_argument, NULL, 'l'},
-        {"json", no_argument, NULL, 'j'},         {NULL, 0, NULL, 0},
+        {"db", required_argument, NULL, 'd'},
+        {"profile", required_argument, NULL, 'p'},
+        {"before", required_argument, NULL, 'b'},
+        {"out", required_argument, NULL, 'o'},
+        {"format", required_argument, NULL, 'f'},
+        {"metric", required_argument, NULL, 'm'},
+        {"no-asleep", no_argument, NULL, 'a'},
+        {"only", required_argument, NULL, 'i'},
+        {"by-identity", no_argument, NULL, 'g'},
+        {"limit", required_argument, NULL, 'l'},
+        {"json", no_argument, NULL, 'j'},
+        {"requests", required_argument, NULL, 'r'},
+        {"for", required_argument, NULL, 't'},
+        {"app", required_argument, NULL, 'A'},
+        {"module", required_argument, NULL, 'M'},
+        {"all-modules", no_argument, NULL, 'L'},
+        REACH_OPTIONS,
+        {NULL, 0, NULL, 0},
     };
-    *o = (struct options){.draw.most = FUNCTIONS};
+    *o = (struct options){.draw.most = FUNCTIONS, .live = {.requests = 20, .seconds = 30}};
     int status = command_options(argc, argv, options, take, o);
-    status = status == EXIT_SUCCESS ? command_at_most(argc, argv, 0) : status;
+    status = status == EXIT_SUCCESS ? command_at_most(argc, argv, 1) : status;
+    o->live.node = status == EXIT_SUCCESS && optind < argc ? argv[optind] : NULL;
+    o->live.only = o->draw.question.weighed.only;
+    o->live.quiet = o->draw.json;
     return status == EXIT_SUCCESS ? check(o) : status;
+}
+
+// Makes a profile and, where there is a database to read it from, draws it.
+static int make(struct options *o) {
+    static char number[24];
+    int64_t profile;
+    int status = EXIT_SUCCESS;
+    if (live_flame(&o->live, &profile, &status) != LIVE_KEPT) {
+        return status;
+    }
+    if (!o->draw.db) {
+        printf("kept as profile %" PRId64 "; kprof flame --profile %" PRId64
+               " --db FILE --out FILE.svg draws it\n",
+               profile, profile);
+        return status;
+    }
+    snprintf(number, sizeof number, "%" PRId64, profile);
+    o->draw.question.profile = number;
+    return draw_profile(&o->draw);
 }
 
 int flame_main(int argc, char **argv) {
     static struct options o;
     int status = parse(argc, argv, &o);
-    return status == EXIT_SUCCESS ? draw_profile(&o.draw) : status;
+    if (status != EXIT_SUCCESS) {
+        return status;
+    }
+    return o.live.node ? make(&o) : draw_profile(&o.draw);
 }

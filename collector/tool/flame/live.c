@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/flame/live.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool/command.h"
+#include "tool/nodes/nodes.h"
+#include "tool/text.h"
+
+enum { LOOK_MS = 100, SILENT_MS = 15000, TEXT_BYTES = 400 };
+
+// -- Ctrl-C ---------------------------------------------------------------------------------------
+
+static volatile sig_atomic_t stops; // how often
+
+static void on_stop(int number) {
+    if (++stops > 1) {
+        _exit(128 + number);
+    }
+}
+
+static void catch_signals(void) {
+    struct sigaction stop = {.sa_handler = on_stop};
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+}
+
+// -- messages -------------------------------------------------------------------------------------
+
+static void put_names(struct control_writer *w, const char *key, const char *const *names,
+                      uint32_t count) {
+    control_list(w, key, count);
+    for (uint32_t i = 0; i < count; i++) {
+        control_map(w, 1);
+        control_text(w, FIELD_NAME, slice_text(names[i]));
+    }
+}
+
+static int ask(struct client *c, const struct live_options *o, const char *node) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, CONTROL_FLAME, o->only ? 7 : 6);
+    control_text(&w, FIELD_NODE, slice_text(node));
+    control_int(&w, FIELD_REQUESTS, o->requests);
+    control_int(&w, FIELD_SECONDS, o->seconds);
+    control_bool(&w, FIELD_ALL, o->all_modules);
+    put_names(&w, FIELD_APPLICATIONS, o->applications, o->application_count);
+    put_names(&w, FIELD_MODULES, o->modules, o->module_count);
+    if (o->only) {
+        control_text(&w, FIELD_ONLY, slice_text(o->only));
+    }
+    control_end(&w);
+    return reach_ask("flame", c, &b);
+}
+
+static void ask_to_stop(struct client *c) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, CONTROL_FLAME_STOP, 0);
+    if (control_end(&w)) {
+        client_send(c, &b);
+    }
+    buffer_free(&b);
+}
+
+static int64_t count_of(struct control_map m, const char *key) {
+    int64_t n = 0;
+    control_get_int(m, key, &n);
+    return n;
+}
+
+static void show_progress(const struct live_options *o, struct control_map m) {
+    if (o->quiet) {
+        return;
+    }
+    bool draws = isatty(STDERR_FILENO);
+    fprintf(stderr,
+            "%s%" PRId64 " of %" PRId64 " requests, %" PRId64 " messages (%" PRId64
+            " functions in %" PRId64 " processes)%s",
+            draws ? "\r\033[K" : "", count_of(m, FIELD_REQUESTS), o->requests,
+            count_of(m, FIELD_MESSAGES), count_of(m, FIELD_FUNCTIONS), count_of(m, FIELD_PROCESSES),
+            draws ? "" : "\n");
+}
+
+// Why there is no profile, in one line.
+static int tell_none(const struct live_options *o, struct control_map m, const char *text) {
+    int64_t others = count_of(m, FIELD_OTHERS), unseen = count_of(m, FIELD_UNSEEN),
+            incomplete = count_of(m, FIELD_INCOMPLETE);
+    if (text[0] && count_of(m, FIELD_FUNCTIONS) == 0) {
+        return command_fail("flame", EXIT_FAILURE, "%s", text);
+    }
+    if (incomplete > 0) {
+        return command_fail("flame", EXIT_FAILURE,
+                            "%" PRId64 " request%s came, and of each messages were lost or could "
+                            "not be joined",
+                            incomplete, text_plural((uint64_t)incomplete));
+    }
+    if (unseen > 0) {
+        return command_fail("flame", EXIT_FAILURE,
+                            "%" PRId64 " request%s came, but through processes that were not "
+                            "followed, or through none of these modules",
+                            unseen, text_plural((uint64_t)unseen));
+    }
+    if (others > 0) {
+        return command_fail("flame", EXIT_FAILURE, "%" PRId64 " request%s came, but none of %s",
+                            others, text_plural((uint64_t)others), o->only ? o->only : "these");
+    }
+    return command_fail("flame", EXIT_FAILURE, "no request came");
+}
+
+static enum live_end take_end(const struct live_options *o, struct control_map m, int64_t *profile,
+                              int *status) {
+    char text[TEXT_BYTES];
+    struct slice said = slice_text("");
+    if (!o->quiet && isatty(STDERR_FILENO)) {
+        fputs("\r\033[K", stderr);
+    }
+    control_get_text(m, FIELD_TEXT, &said);
+    snprintf(text, sizeof text, "%.*s", (int)(said.len < TEXT_BYTES ? said.len : TEXT_BYTES - 1),
+             (const char *)said.data);
+    text_clean(text);
+    *profile = count_of(m, FIELD_PROFILE);
+    if (*profile == 0) {
+        *status = tell_none(o, m, text);
+        return LIVE_NONE;
+    }
+    return LIVE_KEPT;
+}
+
+static int gone(struct client *c) {
+    return command_fail("flame", EXIT_FAILURE, "the collector is gone: %s", client_why(c));
+}
+
+static enum live_end follow(struct client *c, const struct live_options *o, int64_t *profile,
+                            int *status) {
+    bool stopping = false;
+    int silent = 0;
+    for (;;) {
+        struct control *message;
+        if (stops > 0 && !stopping) {
+            stopping = true;
+            ask_to_stop(c);
+        }
+        switch (client_next(c, LOOK_MS, &message)) {
+        case CLIENT_CLOSED:
+            *status = gone(c);
+            return LIVE_FAILED;
+        case CLIENT_TIMEOUT:
+            silent += LOOK_MS;
+            if (silent > SILENT_MS) {
+                *status = command_fail("flame", EXIT_FAILURE, "the collector does not answer");
+                return LIVE_FAILED;
+            }
+            continue;
+        case CLIENT_MESSAGE:
+            break;
+        }
+        struct control_map m = control_root(message);
+        struct slice type = slice_text(""), text = slice_text("it gives no reason");
+        enum live_end end = LIVE_FAILED;
+        bool over = true;
+        silent = 0;
+        control_get_text(m, FIELD_TYPE, &type);
+        if (slice_is(type, CONTROL_FLAMED)) {
+            end = take_end(o, m, profile, status);
+        } else if (slice_is(type, CONTROL_ERROR)) {
+            control_get_text(m, FIELD_TEXT, &text);
+            *status = command_fail("flame", EXIT_FAILURE, "%.*s",
+                                   (int)(text.len < TEXT_BYTES ? text.len : TEXT_BYTES),
+                                   (const char *)text.data);
+        } else {
+            over = false;
+            if (slice_is(type, CONTROL_FLAMING)) {
+                show_progress(o, m);
+            }
+        }
+        control_free(message);
+        if (over) {
+            return end;
+        }
+    }
+}
+
+enum live_end live_flame(const struct live_options *options, int64_t *profile, int *status) {
+    struct reach reach = options->reach;
+    char found[NODE_TEXT_BYTES];
+    const char *node = options->node;
+    enum live_end end = LIVE_FAILED;
+    *profile = 0;
+    struct client *c = reach_open("flame", &reach, status);
+    if (c) {
+        *status = nodes_find("flame", c, options->node, found, &node);
+        *status = *status == EXIT_SUCCESS ? ask(c, options, node) : *status;
+        if (*status == EXIT_SUCCESS) {
+            catch_signals();
+            end = follow(c, options, profile, status);
+        }
+        client_close(c);
+    }
+    reach_close(&reach);
+    return end;
+}

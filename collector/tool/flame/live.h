@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A full trace of a node's requests, through the collector that it is connected to.
+#pragma once
+
+#include "base/limits.h"
+#include "tool/reach.h"
+
+struct live_options {
+    struct reach reach;
+    const char *node;
+    int64_t requests, seconds;
+    const char *only; // NULL: any identity
+    const char *applications[LIMIT_FULL_NAMES], *modules[LIMIT_FULL_NAMES];
+    uint32_t application_count, module_count;
+    bool all_modules;
+    bool quiet; // nothing but errors
+};
+
+// What came of it.
+enum live_end {
+    LIVE_KEPT,   // there is a profile
+    LIVE_NONE,   // there is none; why has been told
+    LIVE_FAILED, // or it could not be asked for
+};
+
+// Asks, shows how far it is, and waits for the end; Ctrl-C ends it early, and keeps what there is.
+// *profile: its number.
+enum live_end live_flame(const struct live_options *o, int64_t *profile, int *status);
