@@ -149,8 +149,52 @@ static bool expire_kept(struct store *s, int64_t now_s) {
     return more;
 }
 
+// -- profiles -------------------------------------------------------------------------------------
+
+// Deletes the profile of a question with one row, its id and how many rows it has. Returns these, 0
+// when there is none, or on failure.
+static int64_t delete_profile(struct store *s, const char *which, int64_t cut_ns) {
+    static const char what[] = "delete old profiles";
+    sqlite3_stmt *at = NULL, *deleting = NULL;
+    int64_t rows = 0;
+    if (sqlite3_prepare_v2(s->db, which, -1, &at, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(s->db, "DELETE FROM profile_rows WHERE id = ?1", -1, &deleting, NULL) !=
+            SQLITE_OK) {
+        store_fail(s, what);
+    } else {
+        sqlite3_bind_int64(at, 1, cut_ns);
+        if (sqlite3_step(at) == SQLITE_ROW) {
+            int64_t has = sqlite3_column_int64(at, 1);
+            sqlite3_bind_int64(deleting, 1, sqlite3_column_int64(at, 0));
+            sqlite3_reset(at);
+            // whoever edits the file may enter anything
+            rows = store_run(s, deleting, what) ? time_add(1, has < 0 ? 0 : has) : 0;
+        }
+    }
+    sqlite3_finalize(at);
+    sqlite3_finalize(deleting);
+    return rows;
+}
+
+// A profile a step: of one with many rows it takes as long as some seconds' statistics.
+static bool expire_profiles(struct store *s, int64_t now_s) {
+    int64_t cut_ns = time_of_seconds(now_s - RETENTION_PROFILES_S);
+    if (delete_profile(
+            s, "SELECT id, rows FROM profile_rows WHERE end_ns < ?1 ORDER BY end_ns LIMIT 1",
+            cut_ns) > 0) {
+        return true;
+    }
+    return store_integer(s, "SELECT sum(rows) FROM profile_rows", 0) > RETENTION_PROFILE_ROWS &&
+           delete_profile(s,
+                          "SELECT id, rows FROM profile_rows WHERE node_id = (SELECT node_id FROM "
+                          "profile_rows GROUP BY node_id ORDER BY sum(rows) DESC LIMIT 1) "
+                          "ORDER BY end_ns LIMIT 1",
+                          0) > 0;
+}
+
 bool store_expire(struct store *s, int64_t now_s) {
     s->error[0] = 0;
     bool rows = expire_rows(s, now_s);
-    return expire_kept(s, now_s) || rows;
+    bool kept = expire_kept(s, now_s);
+    return expire_profiles(s, now_s) || kept || rows;
 }

@@ -20,6 +20,12 @@
 #define RETENTION_KEPT_REQUESTS 100000
 #define RETENTION_KEPT_SPANS 10000000
 
+// Profiles, from their end: to compare with last week.
+#define RETENTION_PROFILES_S (7LL * 86400)
+// Rows of all profiles together, some 25 bytes each: 0.5 GB. The oldest go first, of the node that
+// has most.
+#define RETENTION_PROFILE_ROWS 20000000
+
 // Rows deleted in one transaction: a few milliseconds. A bucket is never left in part, however many
 // rows it has.
 #define RETENTION_STEP_ROWS 2000

@@ -145,6 +145,32 @@ static void deleted(void **state) {
     profile_free(&p);
 }
 
+// A week after their end they go; and when there are too many rows, the oldest of who has most.
+static void retention(void **state) {
+    (void)state;
+    const int64_t end_s = 1763640002, week_s = 7 * 86400;
+    struct profile p;
+    fill(&p);
+    keep(&p);
+    struct store *s = fixture_open();
+    store_expire(s, end_s + week_s - 1);
+    fixture_expect("SELECT count(*) FROM profile_rows", "1");
+    assert_true(store_expire(s, end_s + week_s + 1));
+    fixture_expect("SELECT count(*) FROM profile_rows", "0");
+    store_close(s);
+    keep(&p);
+    keep(&p);
+    strcpy(p.head.node, "other@host");
+    keep(&p);
+    free(fixture_ask(fixture_db, "UPDATE profile_rows SET rows = 9000000"));
+    s = fixture_open();
+    assert_true(store_expire(s, end_s));
+    assert_false(store_expire(s, end_s));
+    store_close(s);
+    fixture_expect("SELECT group_concat(id, ' ') FROM profile_rows", "3 4");
+    profile_free(&p);
+}
+
 // What somebody has edited is an error, and nothing worse.
 static void edited(void **state) {
     (void)state;
@@ -192,13 +218,15 @@ static void size(void **state) {
                              stacks_frame(&p.stacks, FRAME_FUNCTION, slice_text(name),
                                           slice_text("shop_application_module")));
         }
-        profile_add(&p, profile_key(at, (uint16_t)names_intern(&p.stacks.names, slice_text("i")),
-                                    PROFILE_NOBODY),
+        profile_add(&p,
+                    profile_key(at, (uint16_t)names_intern(&p.stacks.names, slice_text("i")),
+                                PROFILE_NOBODY),
                     1, 1000 + i % 100);
     }
     keep(&p);
-    char *bytes = fixture_ask(fixture_db, "SELECT sum(pgsize) < 5000000 FROM dbstat WHERE name LIKE "
-                                          "'profile%'");
+    char *bytes =
+        fixture_ask(fixture_db, "SELECT sum(pgsize) < 5000000 FROM dbstat WHERE name LIKE "
+                                "'profile%'");
     assert_string_equal(bytes, "1");
     free(bytes);
     profile_free(&p);
@@ -207,7 +235,7 @@ static void size(void **state) {
 #define A_FILE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {A_FILE(views),  A_FILE(read_back), A_FILE(deleted),
-                                       A_FILE(edited), A_FILE(size)};
+    const struct CMUnitTest tests[] = {A_FILE(views),     A_FILE(read_back), A_FILE(deleted),
+                                       A_FILE(retention), A_FILE(edited),    A_FILE(size)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
