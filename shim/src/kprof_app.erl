@@ -47,6 +47,7 @@ modules() ->
         kprof_control,
         kprof_entry,
         kprof_error,
+        kprof_full,
         kprof_guard,
         kprof_identify,
         kprof_json,

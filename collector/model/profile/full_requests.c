@@ -71,7 +71,6 @@ static void merge(struct full_trace *f, struct full_request *r) {
     }
     counts->requests++;
     counts->duration_ns += r->duration;
-    counts->messages += r->messages;
     counts->processes += r->processes;
 }
 

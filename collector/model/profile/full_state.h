@@ -65,7 +65,6 @@ struct full_request {
     uint32_t root;  // the process that it began in, NO_PROCESS: not known, or dead
     uint32_t first; // of the processes that work for it
     int64_t ended;  // when
-    uint64_t messages;
     uint64_t processes;
     struct weights weights; // by stack
 };

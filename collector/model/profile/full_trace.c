@@ -173,7 +173,6 @@ static void calls(struct full_trace *f, const struct full_event *e) {
     if (!r || r->phase != FULL_OPEN || e->kind == FULL_BEGIN) {
         return;
     }
-    r->messages++;
     at = process_made(f, e->pid);
     if (at == NO_PROCESS) {
         r->damaged = true;
@@ -226,9 +225,6 @@ static void goes_on(struct full_trace *f, const struct full_event *e) {
         return;
     }
     times_pass(f, p, e->time);
-    if (p->request) {
-        p->request->messages++;
-    }
     switch (e->kind) {
     case FULL_EXITED:
         dies(f, at, e->time);
@@ -365,6 +361,7 @@ void full_trace_message(struct full_trace *f, const struct message *m, int64_t t
     if (!event_of(f, m, role, &e)) {
         return;
     }
+    f->profile.counts.messages++;
     while (!reorder_put(&f->held, &e)) {
         struct full_event earliest;
         if (!reorder_take(&f->held, INT64_MAX, &earliest)) {

@@ -36,7 +36,7 @@ struct profile_counts {
     uint64_t unseen;     // complete requests of which no function was traced
     uint64_t refused;    // requests for which there was no room at the time
     uint64_t processes;  // that worked for requests
-    uint64_t messages;   // of use, of all requests
+    uint64_t messages;   // of use, whether their requests are complete or not
     uint64_t lost;       // times that messages were lost
     int64_t duration_ns; // of the requests, begin to end
     int64_t parallel_ns; // what ran besides, while others of the same request did

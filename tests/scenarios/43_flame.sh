@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal of this test: `kprof flame` traces every function of chosen requests, through all processes that they go through, and what it keeps
+# is true: calls to the call, times within a twentieth of what the functions themselves measured, the whole as long as the requests. What
+# it writes other programs read, nothing of it stays in the node, and where there is nothing to draw it says why.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+chmod 400 "$scratch/cookie"
+name=flame_$$
+node=$name@localhost
+
+# flame STATUS ARGUMENT...: what it says is in flame.txt
+flame() {
+  local want=$1 got=0
+  shift
+  timeout 300 "$kprof" flame "$@" >"$scratch/flame.txt" 2>&1 || got=$?
+  is "$got" "$want" "kprof flame $* ends with $want: $(tail -n 1 "$scratch/flame.txt")"
+}
+says() { has "$scratch/flame.txt" "$1" "it says: $1"; }
+ask() { sqlite3 -readonly "$db" "$1"; }
+
+# patterns: of all functions of the tree's module, what the node has of them
+patterns() {
+  target_eval "$node" 'lists:sort([{F, A, scenario_trace:info({scenario_flame, F, A}, match_spec)}
+                                   || {F, A} <- scenario_flame:module_info(functions)]).'
+}
+
+start_collector
+at=(--collector "127.0.0.1:$collector_port")
+start_shop "$name"
+is "$(target_eval "$node" 'scenario_flame:start().')" ok "the application runs"
+start "$scratch/attach.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" "${at[@]}" \
+  --entry scenario_flame:handle/1 --tier serve=scenario_flame:serve/0 --tier work=scenario_flame:work/0 --json
+wait_for 30 "kprof attach traces" grep -qs '^tracing ' "$scratch/attach.log"
+
+# -- none, and why -----------------------------------------------------------------------------------------------------
+flame 1 no_such@localhost "${at[@]}"
+says 'knows no node'
+flame 1 "$node" "${at[@]}" --module 'no_such_*' --for 1s
+says 'no module that is loaded has such a name'
+flame 1 "$node" "${at[@]}" --module scenario_flame --for 1s
+says 'no request came'
+
+# -- ten requests ------------------------------------------------------------------------------------------------------
+is "$(target_eval "$node" 'scenario_flame:requests(5).')" ok "requests, from which the processes are known"
+wait_for 15 "they are there" ledger_reaches requests_complete 5
+before=$(patterns)
+made() {
+  is "$(target_eval "$node" 'scenario_flame_spin:forget(), scenario_flame:requests(10).')" ok "ten requests"
+}
+start "$scratch/live.log" "$kprof" flame "$node" "${at[@]}" --db "$db" --requests 10 --module scenario_flame --for 60s \
+  --out "$scratch/x.svg" --out "$scratch/x.collapsed" --out "$scratch/x.speedscope.json" --out "$scratch/x.callgrind" \
+  --out "$scratch/x.perf.txt"
+live=$!
+wait_for 20 "it traces" grep -qs 'functions in' "$scratch/live.log"
+made
+ends "$live" 60
+is "$status" 0 "kprof flame ends by itself: $(tail -n 3 "$scratch/live.log")"
+is "$(patterns)" "$before" "the node's patterns are as before"
+is "$(ask 'SELECT requests || "|" || incomplete FROM profiles')" "10|0" "all ten are in the profile"
+
+# calls of each function on its stack
+calls() {
+  ask "SELECT group_concat(name || ' ' || n, ', ') FROM
+         (SELECT replace(replace(name, 'scenario_flame:', ''), '''', '') AS name, sum(self) AS n FROM profile_stacks
+          WHERE profile = 1 AND metric = 'calls' AND kind = 'function' AND self > 0 GROUP BY name ORDER BY name)"
+}
+is "$(calls)" "behind/0 10, catching/0 10, deep/1 40, each/1 20, funs/0 10, handle/1 10, handle_call/3 10, inner/0 10, last/0 10, \
+leaf/0 10, loop/0 10, nested/0 10, raising/0 10, serve/0 10, work/0 10" "calls are exact"
+# whose frame each lies on
+parent() {
+  ask "SELECT DISTINCT replace(p.name, 'scenario_flame:', '') FROM profile_stacks AS s
+       JOIN profile_stacks AS p ON p.profile = s.profile AND p.stack = s.parent
+       WHERE s.profile = 1 AND s.name = 'scenario_flame:$1'"
+}
+for pair in inner/0=nested/0 behind/0=handle/1 last/0=handle/1 leaf/0=deep/1 raising/0=catching/0 each/1=funs/0 work/0=handle/1 \
+            handle_call/3=handle/1 serve/0=handle_call/3; do
+  is "$(parent "${pair%=*}")" "${pair#*=}" "${pair%=*} lies on ${pair#*=}"
+done
+
+# -- times -------------------------------------------------------------------------------------------------------------
+# What a function ran for by itself, or was kept from it, against what it has measured: µs of ten requests.
+truth=$(target_eval "$node" 'lists:flatten([io_lib:format("(~p,~b),", [atom_to_list(F), T])
+                                           || {F, T} <- scenario_flame_spin:truth(), F =/= request]) ++ "(\"\",0)".' | tr '"' "'")
+times() {
+  ask "WITH truth(name, us) AS (VALUES $truth),
+       own AS (SELECT CASE s.kind WHEN 'function' THEN s.name ELSE p.name END AS name, sum(s.self) AS us
+               FROM profile_stacks AS s JOIN profile_stacks AS p ON p.profile = s.profile AND p.stack = s.parent
+               WHERE s.profile = 1 AND s.metric = 'wall' AND p.metric = 'wall' AND s.kind <> 'waiting' GROUP BY 1)
+       SELECT t.name, t.us, round(o.us) FROM truth AS t JOIN own AS o ON o.name LIKE 'scenario_flame:' || t.name || '/%'"
+}
+times >"$scratch/times"
+cat "$scratch/times"
+
+# -- what others read --------------------------------------------------------------------------------------------------
+has "$scratch/x.collapsed" '^scenario_flame:handle/1;scenario_flame:nested/0;scenario_flame:inner/0 [0-9]+$' "collapsed stacks"
+is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/x.speedscope.json'), '\$.profiles[0].unit')")" nanoseconds "speedscope's JSON"
+has "$scratch/x.perf.txt" '^	ffffffff scenario_flame:inner/0 \(scenario_flame\)$' "perf script"
+has "$scratch/x.svg" '<title>scenario_flame:inner/0$' "the picture"
+"$kprof" flame --db "$db" --profile 1 --json >"$scratch/flame.json"
+is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/flame.json'), '\$.requests')")" 10 "JSON"
+"$kprof" profiles --db "$db" --json >"$scratch/profiles.json"
+is "$(sqlite3 :memory: "SELECT json_array_length(readfile('$scratch/profiles.json'), '\$.profiles')")" 1 "kprof profiles lists it"
+flame 1 --db "$db" --profile 99
+says 'keeps no profile 99'
+flame 0 --db "$db" --profile 1 --before 1
+is "$(grep -c '^[+-]' "$scratch/flame.txt" || true)" 0 "compared with itself nothing has changed"
