@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -17,11 +18,14 @@ enum {
     REASON_BYTES = 32,
     TEXT_BYTES = 400
 };
+// For so long the processes of requests are learned, once there is one.
+static const int64_t LEARN_NS = SECOND_NS / 2;
 // Behind the last message of the trace the fates of requests come: their grace time, and that of
 // questions about their identity.
 static const int64_t FATES_NS = GRACE_NS + GRACE_ASK_NS + SECOND_NS;
 
 enum flame_state {
+    LEARNS,   // which processes requests go through
     ASKED,    // the shim has not answered yet
     RUNS,     // it traces
     STOPPING, // it was told to stop
@@ -39,9 +43,13 @@ struct flame {
     enum flame_state state;
     int64_t id;
     int64_t since;    // of the state, monotonic ns
+    int64_t learned;  // when the first request had come, ns after that; 0: none has
     int64_t started;  // when it began to run, ns since 1970
     int64_t requests; // wanted
     int64_t seconds;
+    bool all_modules;
+    char *applications[LIMIT_FULL_NAMES], *modules[LIMIT_FULL_NAMES];
+    uint32_t application_count, module_count;
     char only[LIMIT_NAME_BYTES + 4]; // "": any
     char name[LIMIT_NAME_BYTES + 4];
     int64_t functions, processes; // as the shim tells
@@ -109,37 +117,26 @@ static void end(struct flame *f, int64_t profile) {
 
 // -- to the shim ----------------------------------------------------------------------------------
 
-// Copies a list of maps with a text each.
-static void put_names(struct control_writer *w, const char *key, struct control_map from) {
-    struct control_list list = {0};
-    control_get_list(from, key, &list);
-    control_list(w, key, list.count);
-    for (uint32_t i = 0; i < list.count; i++) {
-        struct slice name = slice_text("");
-        control_get_text(control_list_at(list, i), FIELD_NAME, &name);
+static void put_names(struct control_writer *w, const char *key, char *const *names,
+                      uint32_t count) {
+    control_list(w, key, count);
+    for (uint32_t i = 0; i < count; i++) {
         control_map(w, 1);
-        control_text(w, FIELD_NAME, name);
+        control_text(w, FIELD_NAME, slice_text(names[i]));
     }
 }
 
-static bool too_many(struct control_map message, const char *key) {
-    struct control_list list = {0};
-    control_get_list(message, key, &list);
-    return list.count > LIMIT_FULL_NAMES;
-}
-
-static bool ask_shim(const struct flame *f, struct shim_link *shim, struct control_map message) {
+// Tells the shim what to trace. False when that is too long for a message.
+static bool ask_shim(struct flame *f) {
     static uint64_t pids[LIMIT_FULL_PIDS];
     uint32_t count = pipeline_processes(f->node, pids, LIMIT_FULL_PIDS);
-    bool all = false;
-    control_get_bool(message, FIELD_ALL, &all);
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, CONTROL_FULL, 6);
     control_int(&w, FIELD_ID, f->id);
     control_int(&w, FIELD_SECONDS, f->seconds);
-    control_bool(&w, FIELD_ALL, all);
-    put_names(&w, FIELD_APPLICATIONS, message);
-    put_names(&w, FIELD_MODULES, message);
+    control_bool(&w, FIELD_ALL, f->all_modules);
+    put_names(&w, FIELD_APPLICATIONS, f->applications, f->application_count);
+    put_names(&w, FIELD_MODULES, f->modules, f->module_count);
     control_list(&w, FIELD_PROCESSES, count);
     for (uint32_t i = 0; i < count; i++) {
         char pid[32];
@@ -149,9 +146,10 @@ static bool ask_shim(const struct flame *f, struct shim_link *shim, struct contr
     }
     bool fits = control_end(&w);
     if (fits) {
-        shim_link_send(shim, &b);
+        shim_link_send((struct shim_link *)f->shim, &b);
     }
     buffer_free(&b);
+    enter(f, ASKED);
     return fits;
 }
 
@@ -180,6 +178,34 @@ static void copy(char *to, size_t room, struct slice text) {
     names_clean(text, to, room);
 }
 
+// Copies the texts of a list of maps. False when there are too many, or without memory.
+static bool take_names(struct control_map message, const char *key, char **names, uint32_t *count) {
+    struct control_list list = {0};
+    control_get_list(message, key, &list);
+    for (uint32_t i = 0; i < list.count; i++) {
+        struct slice name;
+        if (!control_get_text(control_list_at(list, i), FIELD_NAME, &name)) {
+            continue;
+        }
+        if (*count == LIMIT_FULL_NAMES ||
+            !(names[*count] = strndup((const char *)name.data, name.len))) {
+            return false;
+        }
+        ++*count;
+    }
+    return true;
+}
+
+static void free_flame(struct flame *f) {
+    for (uint32_t i = 0; i < f->application_count; i++) {
+        free(f->applications[i]);
+    }
+    for (uint32_t i = 0; i < f->module_count; i++) {
+        free(f->modules[i]);
+    }
+    free(f);
+}
+
 const char *flame_begin(struct flames *flames, struct shim_link *shim, struct control_map message,
                         const struct flame_asker *asker) {
     int64_t requests = 0, seconds = 0;
@@ -190,9 +216,6 @@ const char *flame_begin(struct flames *flames, struct shim_link *shim, struct co
     control_get_text(message, FIELD_NAME, &name);
     if (requests < 1 || requests > MOST_REQUESTS || seconds < 1 || seconds > MOST_SECONDS) {
         return "this collector takes 1 to 100000 requests, and 1 to 3600 seconds";
-    }
-    if (too_many(message, FIELD_APPLICATIONS) || too_many(message, FIELD_MODULES)) {
-        return "these are more applications or modules than a full trace may name";
     }
     if (flame_of(flames, shim)) {
         return "a full trace of this node runs already; try again when it is over";
@@ -213,11 +236,13 @@ const char *flame_begin(struct flames *flames, struct shim_link *shim, struct co
                         .seconds = seconds};
     copy(f->only, sizeof f->only, only);
     copy(f->name, sizeof f->name, name);
-    enter(f, ASKED);
-    if (!ask_shim(f, shim, message)) {
-        free(f);
-        return "these names are too long for a message";
+    control_get_bool(message, FIELD_ALL, &f->all_modules);
+    if (!take_names(message, FIELD_APPLICATIONS, f->applications, &f->application_count) ||
+        !take_names(message, FIELD_MODULES, f->modules, &f->module_count)) {
+        free_flame(f);
+        return "these are more applications or modules than a full trace may name";
     }
+    enter(f, LEARNS);
     flames->first = f;
     flames->count++;
     return NULL;
@@ -233,8 +258,8 @@ static void set_reason(struct flame *f, const char *reason, const char *text) {
 void flame_stop(struct flames *flames, const void *user, bool gone) {
     for (struct flame *f = flames->first; f; f = f->next) {
         if (f->asker.user == user) {
+            set_reason(f, "stopped", "the tool wanted no more");
             if (f->state == ASKED || f->state == RUNS) {
-                set_reason(f, "stopped", "the tool wanted no more");
                 stop_shim(f);
             }
             f->asker.user = gone ? NULL : f->asker.user;
@@ -363,9 +388,27 @@ static void close_profile(struct flame *f) {
     enter(f, WRITES);
 }
 
+// Which processes requests go through is not known before one has come.
+static void learn(struct flame *f, int64_t waited) {
+    uint64_t pid;
+    bool known = pipeline_processes(f->node, &pid, 1) > 0;
+    if (f->reason[0] || (!known && waited >= f->seconds * SECOND_NS)) {
+        set_reason(f, "time_limit", "");
+        end(f, 0);
+    } else if (known && f->learned == 0) {
+        f->learned = waited > 0 ? waited : 1;
+    } else if (known && waited - f->learned > LEARN_NS && !ask_shim(f)) {
+        set_reason(f, "error", "these names are too long for a message");
+        end(f, 0);
+    }
+}
+
 static void step(struct flames *flames, struct flame *f, int64_t now) {
     int64_t waited = now - f->since;
     switch (f->state) {
+    case LEARNS:
+        learn(f, waited);
+        break;
     case ASKED:
     case STOPPING:
         if (waited > (int64_t)START_SECONDS * SECOND_NS) {
@@ -419,7 +462,7 @@ void flame_tick(struct flames *flames, int64_t now, bool second) {
         }
         if (f->state == OVER) {
             *at = f->next;
-            free(f);
+            free_flame(f);
             flames->count--;
         } else {
             at = &f->next;

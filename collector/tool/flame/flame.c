@@ -6,19 +6,30 @@
 
 #include "base/text_time.h"
 #include "tool/command.h"
+#include "tool/flame/around.h"
 #include "tool/flame/draw.h"
 #include "tool/flame/live.h"
 
 enum { FUNCTIONS = 20, FUNCTIONS_MOST = 100000 };
 
+// Options of kprof attach, behind those of reach.h.
+enum { ENTRY = 2000, TIER, IDENTITY, CONFIG, COOKIE_FILE };
+
+static const char own_database[] = "kprof.db";
+
 const char flame_help[] =
-    "usage: kprof flame NODE [--db FILE [--out FILE]...] [OPTIONS]\n"
+    "usage: kprof flame NODE [--entry M:F/A]... [OPTIONS] [--out FILE]...\n"
     "       kprof flame --profile ID --db FILE [--out FILE]... [OPTIONS]\n"
     "\n"
     "Traces every function that requests of a node run, for a moment, and draws where their time\n"
-    "goes: the functions that they spend most in, and flame graphs. The node is one that kprof\n"
-    "traces already, connected to the collector; its tiers rest meanwhile. With --profile it draws\n"
-    "what was kept; kprof profiles lists that. Ctrl-C ends the trace, and keeps what there is.\n"
+    "goes: the functions that they spend most in, and flame graphs. With --profile it draws what\n"
+    "was kept; kprof profiles lists that. Ctrl-C ends the trace, and keeps what there is.\n"
+    "\n"
+    "With --collector the node is one that kprof traces already, connected to that collector; its\n"
+    "tiers rest meanwhile. Without, a collector of its own writes --db, for as long as this takes,\n"
+    "and kprof is brought into the node and taken out again, as kprof attach does, with these:\n"
+    "\n"
+    "  --entry, --tier, --identity, --config, --cookie-file   see kprof attach --help\n"
     "\n"
     "  --requests N    so many requests (default: 20)\n"
     "  --for TIME      for so long at most (default: 30s)\n"
@@ -27,7 +38,7 @@ const char flame_help[] =
     "  --module NAME   functions of this module, again and again; * stands for anything\n"
     "  --all-modules   functions of erts, kernel and stdlib, too (default: all but these)\n" REACH_HELP
     "\n"
-    "  --db FILE       the database that kprof-collector writes\n"
+    "  --db FILE       the database (default without --collector: kprof.db)\n"
     "  --profile ID    a profile's number, or the name that it was asked for by\n"
     "  --out FILE      write a file, again and again; its form is told by its ending:\n"
     "                    .svg             a picture for browsers: click to zoom, / to search\n"
@@ -56,8 +67,20 @@ const char flame_help[] =
 struct options {
     struct draw_options draw;
     struct live_options live;
+    struct around_options around;
     const char *format;
 };
+
+// An option of kprof attach, and its value.
+static int take_attach(struct around_options *o, const char *name, const char *value) {
+    enum { MORE = 4 }; // arguments that are added to these
+    if (o->argument_count + 2 > AROUND_ARGUMENTS - MORE) {
+        return command_fail("flame", EXIT_USAGE, "%s: too many of these", name);
+    }
+    o->arguments[o->argument_count++] = name;
+    o->arguments[o->argument_count++] = value;
+    return EXIT_SUCCESS;
+}
 
 static int take_name(const char *option, const char *value, const char **names, uint32_t *count) {
     if (*count == LIMIT_FULL_NAMES) {
@@ -145,6 +168,16 @@ static int take(void *to, int option, const char *value) {
         }
         o->draw.most = (uint32_t)n;
         break;
+    case ENTRY:
+        return take_attach(&o->around, "--entry", value);
+    case TIER:
+        return take_attach(&o->around, "--tier", value);
+    case IDENTITY:
+        return take_attach(&o->around, "--identity", value);
+    case CONFIG:
+        return take_attach(&o->around, "--config", value);
+    case COOKIE_FILE:
+        return take_attach(&o->around, "--cookie-file", value);
     default:
         return take_live(&o->live, option, value);
     }
@@ -185,6 +218,19 @@ static int check(struct options *o) {
         return command_fail("flame", EXIT_USAGE,
                             "NODE makes a profile, --profile draws one: say one of them");
     }
+    if (o->live.node && !o->live.reach.collector) {
+        o->draw.db = o->draw.db ? o->draw.db : own_database;
+        o->around.db = o->draw.db;
+        o->around.node = o->live.node;
+        if (o->around.argument_count == 0) {
+            return command_fail("flame", EXIT_USAGE,
+                                "which requests? Say --entry M:F/A, the function that handles one, "
+                                "or --collector HOST:PORT of a node that kprof traces already");
+        }
+    }
+    if (o->around.argument_count > 0 && !o->live.node) {
+        return command_fail("flame", EXIT_USAGE, "%s is for NODE", o->around.arguments[0]);
+    }
     if (!o->draw.db && (profile || o->draw.file_count > 0 || o->draw.json)) {
         return command_fail("flame", EXIT_USAGE,
                             "which database? Say --db FILE, the file that kprof-collector writes");
@@ -224,10 +270,20 @@ static int parse(int argc, char **argv, struct options *o) {
 
 // Makes a profile and, where there is a database to read it from, draws it.
 static int make(struct options *o) {
+    static struct around around;
     static char number[24];
-    int64_t profile;
-    int status = EXIT_SUCCESS;
-    if (live_flame(&o->live, &profile, &status) != LIVE_KEPT) {
+    int64_t profile = 0;
+    enum live_end end = LIVE_FAILED;
+    live_catch_signals();
+    int status = around_begin(&around, &o->around, &o->live.reach);
+    if (status == EXIT_SUCCESS) {
+        if (o->around.db && !o->live.quiet) {
+            fprintf(stderr, "a collector of its own writes %s\n", o->around.db);
+        }
+        end = live_flame(&o->live, &profile, &status);
+    }
+    around_end(&around);
+    if (end != LIVE_KEPT) {
         return status;
     }
     if (!o->draw.db) {

@@ -23,7 +23,7 @@ static void on_stop(int number) {
     }
 }
 
-static void catch_signals(void) {
+void live_catch_signals(void) {
     struct sigaction stop = {.sa_handler = on_stop};
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
@@ -194,7 +194,6 @@ enum live_end live_flame(const struct live_options *options, int64_t *profile, i
         *status = nodes_find("flame", c, options->node, found, &node);
         *status = *status == EXIT_SUCCESS ? ask(c, options, node) : *status;
         if (*status == EXIT_SUCCESS) {
-            catch_signals();
             end = follow(c, options, profile, status);
         }
         client_close(c);

@@ -16,6 +16,9 @@ struct live_options {
     bool quiet; // nothing but errors
 };
 
+// From now on Ctrl-C and TERM end a full trace, and a second one this process.
+void live_catch_signals(void);
+
 // What came of it.
 enum live_end {
     LIVE_KEPT,   // there is a profile
