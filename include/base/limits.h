@@ -209,6 +209,10 @@
 #define LIMIT_FULL_REQUESTS 64u
 // Those that are known to be over, so that what comes late begins none anew.
 #define LIMIT_FULL_CLOSED 1024u
+// Events on the line of time of one request, 24 bytes each, and its processes: a person looks at
+// some thousands. Of all requests whose fate is not known yet there are ten times as many at most.
+#define LIMIT_TIMELINE_EVENTS 20000u
+#define LIMIT_TIMELINE_LINES 1000u
 // Processes of a full trace, and their open calls, 28 bytes each.
 #define LIMIT_FULL_PROCESSES 4096u
 #define LIMIT_FULL_CALLS 100000u

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "full_state.h"
 
+// Of the timelines of all requests whose fate is not known.
+enum { MOST_EVENTS = 10 * LIMIT_TIMELINE_EVENTS };
+
 struct full_request *full_request_of(struct full_trace *f, uint64_t token) {
     uint32_t at = map_get(&f->by_token, token);
     return at >= LIMIT_FULL_REQUESTS ? NULL : &f->requests[at];
@@ -17,7 +20,9 @@ static void forget(struct full_trace *f, struct full_request *r) {
     map_set(&f->by_token, r->token, LIMIT_FULL_REQUESTS);
     r->phase = FULL_FREE;
     f->weights -= r->weights.count;
+    f->events -= r->timeline.count;
     weights_clear(&r->weights);
+    timeline_clear(&r->timeline);
 }
 
 struct full_request *full_request_open(struct full_trace *f, uint64_t token) {
@@ -35,11 +40,13 @@ struct full_request *full_request_open(struct full_trace *f, uint64_t token) {
     }
     struct full_request *r = &f->requests[at];
     struct weights weights = r->weights;
+    struct timeline timeline = r->timeline;
     *r = (struct full_request){.token = token,
                                .phase = FULL_OPEN,
                                .root = NO_PROCESS,
                                .first = NO_PROCESS,
-                               .weights = weights};
+                               .weights = weights,
+                               .timeline = timeline};
     return r;
 }
 
@@ -49,6 +56,25 @@ struct weight *full_request_weight(struct full_trace *f, struct full_request *r,
     f->weights += r->weights.count - before;
     r->damaged = r->damaged || !w;
     return w;
+}
+
+// The longest request's timeline is the profile's, from its begin on.
+static void keep_timeline(struct full_trace *f, struct full_request *r) {
+    struct profile *p = &f->profile;
+    if (r->duration <= p->timeline_ns || r->timeline.count == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < r->timeline.count; i++) {
+        struct timeline_event *e = &r->timeline.events[i];
+        e->time = e->time > r->began ? e->time - r->began : 0;
+    }
+    f->events -= r->timeline.count;
+    struct timeline before = p->timeline;
+    p->timeline = r->timeline;
+    p->timeline_ns = r->duration;
+    p->timeline_identity = r->identity;
+    r->timeline = before;
+    timeline_clear(&r->timeline);
 }
 
 // The weights of a request that has ended and is complete are the profile's.
@@ -69,6 +95,7 @@ static void merge(struct full_trace *f, struct full_request *r) {
     } else {
         counts->parallel_ns += ns - r->duration;
     }
+    keep_timeline(f, r);
     counts->requests++;
     counts->duration_ns += r->duration;
     counts->processes += r->processes;
@@ -118,6 +145,8 @@ bool full_request_joined(struct full_trace *f, uint32_t process, struct full_req
     }
     times_drop(p);
     p->since = time;
+    p->shown =
+        (struct timeline_event){.stack = STACK_NONE, .line = timeline_line(&r->timeline, p->pid)};
     if (!frames_open(f, p, stack)) {
         r->damaged = true;
         p->depth = 0;
@@ -151,9 +180,30 @@ void full_request_left(struct full_trace *f, struct full_process *p) {
         process_at(f, p->next)->previous = p->previous;
     }
     times_drop(p);
+    p->depth = 0;
+    full_request_show(f, p, p->since);
     p->request = NULL;
     p->asker = NO_PROCESS;
     p->depth = 0;
+}
+
+void full_request_show(struct full_trace *f, struct full_process *p, int64_t time) {
+    static const enum timeline_state states[] = {[PROCESS_RUNS] = TIMELINE_RUNS,
+                                                 [PROCESS_OUT] = TIMELINE_OUT,
+                                                 [PROCESS_COLLECTS] = TIMELINE_COLLECTS};
+    struct full_request *r = p->request;
+    struct timeline_event e = {.time = time,
+                               .stack = p->depth > 0 ? top_call(p)->stack : STACK_ROOT,
+                               .line = p->shown.line,
+                               .state = p->depth > 0 ? (uint8_t)states[p->state] : TIMELINE_LEFT};
+    if (!r || (e.stack == p->shown.stack && e.state == p->shown.state)) {
+        return;
+    }
+    uint32_t before = r->timeline.count, left = MOST_EVENTS - f->events;
+    timeline_add(&r->timeline, &e,
+                 left < LIMIT_TIMELINE_EVENTS - before ? before + left : LIMIT_TIMELINE_EVENTS);
+    f->events += r->timeline.count - before;
+    p->shown = e;
 }
 
 void full_trace_fate(struct full_trace *f, const struct full_fate *fate) {
@@ -177,6 +227,7 @@ void full_trace_fate(struct full_trace *f, const struct full_fate *fate) {
     r->told = true;
     r->complete = fate->complete && name != NAME_NONE;
     r->identity = (uint16_t)name;
+    r->began = fate->begin;
     r->duration = fate->duration;
     decide(f, r);
 }

@@ -47,6 +47,7 @@ struct full_process {
     bool waits;        // in it somebody has done something for it
     uint8_t state;     // enum process_state
     bool returned;     // its last message was a FULL_RETURN
+    struct timeline_event shown; // the last of its on the line of time of its request
     // the call that it works for: of a process; NO_PROCESS: none
     uint32_t asker, asker_depth, asker_number;
 };
@@ -61,12 +62,13 @@ struct full_request {
     bool told;     // its fate is known,
     bool complete; // and this
     uint16_t identity;
-    int64_t duration;
-    uint32_t root;  // the process that it began in, NO_PROCESS: not known, or dead
-    uint32_t first; // of the processes that work for it
-    int64_t ended;  // when
+    int64_t began, duration; // of its fate
+    uint32_t root;           // the process that it began in, NO_PROCESS: not known, or dead
+    uint32_t first;          // of the processes that work for it
+    int64_t ended;           // when
     uint64_t processes;
-    struct weights weights; // by stack
+    struct weights weights;   // by stack
+    struct timeline timeline; // its times are the node's
 };
 
 struct full_trace {
@@ -83,6 +85,7 @@ struct full_trace {
     uint64_t forgotten[LIMIT_FULL_CLOSED]; // tokens, a ring
     uint32_t forgotten_count;
     uint32_t weights;               // of all requests
+    uint32_t events;                // of all their timelines
     struct full_process *processes; // process_made of them were ever used
     struct map by_pid;              // -> index
     uint32_t process_made, process_room, process_free;
@@ -138,3 +141,5 @@ bool full_request_joined(struct full_trace *f, uint32_t process, struct full_req
                          uint32_t asker, int64_t time);
 // And does so no longer.
 void full_request_left(struct full_trace *f, struct full_process *p);
+// Something has happened to a process: its request's timeline shows what it is at now.
+void full_request_show(struct full_trace *f, struct full_process *p, int64_t time);

@@ -49,6 +49,7 @@ void full_trace_free(struct full_trace *f) {
     }
     for (uint32_t i = 0; i < LIMIT_FULL_REQUESTS; i++) {
         weights_free(&f->requests[i].weights);
+        timeline_free(&f->requests[i].timeline);
     }
     for (uint32_t i = 0; i < f->process_made; i++) {
         free(f->processes[i].calls);
@@ -185,6 +186,7 @@ static void calls(struct full_trace *f, const struct full_event *e) {
     p->state = PROCESS_RUNS;
     p->returned = false;
     frames_call(f, p, e);
+    full_request_show(f, p, e->time);
 }
 
 // A call has ended. When it was the last one of the process, that works for its request no longer;
@@ -199,6 +201,7 @@ static void returns(struct full_trace *f, struct full_process *p, uint32_t at,
     }
     p->returned = e->kind == FULL_RETURN;
     if (p->depth > 1) {
+        full_request_show(f, p, e->time);
         return;
     }
     if (r->root != at) {
@@ -237,6 +240,7 @@ static void goes_on(struct full_trace *f, const struct full_event *e) {
         break;
     default:
         times_change(p, e->kind);
+        full_request_show(f, p, e->time);
         break;
     }
 }

@@ -14,6 +14,7 @@ void profile_free(struct profile *p) {
     stacks_free(&p->stacks);
     weights_free(&p->weights);
     map_free(&p->applications);
+    timeline_free(&p->timeline);
     *p = (struct profile){0};
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "model/profile/stacks.h"
+#include "model/profile/timeline.h"
 #include "model/profile/weights.h"
 
 enum profile_kind { PROFILE_FULL, PROFILE_SAMPLES };
@@ -60,6 +61,9 @@ struct profile {
     struct weights weights;  // by profile_key: ns of the stack itself, calls of its last frame
     struct map applications; // a module's name (of stacks.names) -> its application's
     struct profile_counts counts;
+    struct timeline timeline;   // of the longest of its requests; no events: there is none
+    int64_t timeline_ns;        // how long that was
+    uint16_t timeline_identity; // what it was called, a name of stacks.names
 };
 
 // Returns false without memory.

@@ -317,6 +317,36 @@ static void a_loop(void **s) {
     end(60, "a 1 20\na;asleep 0 30\na;b 1 1\na;handle 1 4\na;loop 1 0\na;waiting 0 5\n");
 }
 
+// The longest request stands on a line of time: µs, process, state, function.
+static void the_longest(void **s) {
+    (void)s;
+    begin(true);
+    entry(1000, "short");
+    return_to(P, 1005, "bottom");
+    call_of(TOKEN + 1, P, P, 2000, "a", "bottom", FULL_IS_ENTRY);
+    call_of(TOKEN + 1, P, P, 2001, "get", "a", FULL_PLAIN);
+    state(P, 2003, MESSAGE_OUT);
+    call_of(TOKEN + 1, Q, P, 2006, "handle", "gen_server", FULL_PLAIN);
+    return_to(Q, 2018, "gen_server");
+    state(P, 2024, MESSAGE_IN);
+    return_to(P, 2026, "a");
+    return_to(P, 2027, "bottom");
+    fate_of(TOKEN + 1, true, 2000, 27, "long");
+    fate_of(TOKEN, true, 1000, 5, "short");
+    const struct profile *p = full_trace_profile(trace);
+    assert_int_equal(p->timeline_ns, 27 * US);
+    assert_string_equal(names_text(&p->stacks.names, p->timeline_identity), "long");
+    char text[1024], *to = text;
+    for (uint32_t i = 0; i < p->timeline.count; i++) {
+        const struct timeline_event *e = &p->timeline.events[i];
+        to += sprintf(to, "%d %d %d %s\n", (int)(e->time / US), (int)p->timeline.pids[e->line],
+                      e->state, stacks_name_of(&p->stacks, e->stack));
+    }
+    assert_string_equal(text, "0 1 0 m:a/0\n1 1 0 m:get/0\n3 1 1 m:get/0\n6 2 0 m:handle/0\n"
+                              "18 2 3 all\n24 1 0 m:get/0\n26 1 0 m:a/0\n27 1 3 all\n");
+    full_trace_free(trace);
+}
+
 // Two processes at a time are more time than passes.
 static void parallel(void **s) {
     (void)s;
@@ -550,6 +580,7 @@ int main(void) {
         cmocka_unit_test(a_server),
         cmocka_unit_test(a_server_by_messages),
         cmocka_unit_test(a_loop),
+        cmocka_unit_test(the_longest),
         cmocka_unit_test(parallel),
         cmocka_unit_test(not_followed),
         cmocka_unit_test(disorder),
