@@ -4,7 +4,9 @@
 //   .svg              a picture that is searched and zoomed in a browser, from disk; no foreign
 //                     script
 //   .collapsed        stacks joined with ";", and a number: flamegraph.pl, speedscope, …
-//   .speedscope.json  speedscope.app; a profile for each metric
+//   .speedscope.json  speedscope.app; a profile for each metric, and for the longest request one
+//                     for each of its processes
+//   .chrome.json      the longest request on a line of time: Perfetto, chrome://tracing
 //   .callgrind        callgrind_annotate, KCachegrind
 //   .perf.txt         the text of perf script: FlameScope, stackcollapse-perf.pl
 #pragma once
@@ -16,6 +18,7 @@ enum flame_format {
     FLAME_SVG,
     FLAME_COLLAPSED,
     FLAME_SPEEDSCOPE,
+    FLAME_CHROME,
     FLAME_CALLGRIND,
     FLAME_PERF,
     FLAME_FORMATS
@@ -27,12 +30,13 @@ const char *flame_format_ending(enum flame_format format);
 bool flame_format_of(const char *name, enum flame_format *format);
 
 struct flame_drawing {
-    const struct flame *tree; // finished; where `metric` is wall time all forms are whole
-    enum flame_metric metric; // of the tree
-    const char *title;        // what it is of: text in one line
-    const char *const *notes; // lines below it, the last one NULL: what it shows, what was cut
-    int64_t started_ns;       // since 1970 UTC
-    bool compared;            // with what was added to the tree as FLAME_BEFORE
+    const struct flame *tree;      // finished; where `metric` is wall time all forms are whole
+    enum flame_metric metric;      // of the tree
+    const char *title;             // what it is of: text in one line
+    const char *const *notes;      // lines below it, the last one NULL: what it shows, what was cut
+    int64_t started_ns;            // since 1970 UTC
+    const struct profile *profile; // whose longest request is drawn; NULL: none is
+    bool compared;                 // with what was added to the tree as FLAME_BEFORE
 };
 
 // Appends the file. False when the buffer has failed (its cap, or memory).

@@ -117,6 +117,7 @@ enum flame_found flame_ask(struct store *s, const struct flame_question *questio
                                             .title = a->title,
                                             .notes = a->note_lines,
                                             .started_ns = a->profile.head.begin_ns,
+                                            .profile = &a->profile,
                                             .compared = question->before != NULL};
     }
     return found;

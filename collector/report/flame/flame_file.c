@@ -10,6 +10,7 @@ static const struct {
     [FLAME_SVG] = {".svg", flame_svg},
     [FLAME_COLLAPSED] = {".collapsed", flame_collapsed},
     [FLAME_SPEEDSCOPE] = {".speedscope.json", flame_speedscope},
+    [FLAME_CHROME] = {".chrome.json", flame_chrome},
     [FLAME_CALLGRIND] = {".callgrind", flame_callgrind},
     [FLAME_PERF] = {".perf.txt", flame_perf},
 };

@@ -8,8 +8,22 @@
 void flame_svg(const struct flame_drawing *d, struct buffer *out);
 void flame_collapsed(const struct flame_drawing *d, struct buffer *out);
 void flame_speedscope(const struct flame_drawing *d, struct buffer *out);
+void flame_chrome(const struct flame_drawing *d, struct buffer *out);
 void flame_callgrind(const struct flame_drawing *d, struct buffer *out);
 void flame_perf(const struct flame_drawing *d, struct buffer *out);
+
+// The longest request of a profile, walked through: in one of its processes (a line of its
+// timeline) frames are opened and closed, each within the one before.
+struct timeline_walk {
+    void *context;
+    // frame: of profile->stacks, or WALK_OUT, WALK_COLLECTS. time: ns from the request's begin
+    void (*frame)(void *context, bool opens, uint32_t frame, int64_t time);
+};
+#define WALK_OUT UINT32_MAX            // it is scheduled out
+#define WALK_COLLECTS (UINT32_MAX - 1) // or collects garbage
+void timeline_walk(const struct profile *p, uint16_t line, const struct timeline_walk *walk);
+// What a frame is called there.
+const char *timeline_frame_name(const struct profile *p, uint32_t frame);
 
 // The frame of a node.
 static inline const struct flame_frame *flame_frame_of(const struct flame *t, uint32_t node) {

@@ -3,9 +3,11 @@
 // profiles share, and a profile for each metric.
 #include "report/flame/forms.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "codec/json.h"
+#include "model/message/message.h"
 
 struct metric_part {
     const char *name;
@@ -29,7 +31,8 @@ static int64_t calls(const struct flame *t, uint32_t node) {
     return (int64_t)t->nodes[node].calls;
 }
 
-static void put_frames(struct json *j, const struct flame *t) {
+// The frames of the tree, behind them those of the longest request's timeline.
+static void put_frames(struct json *j, const struct flame *t, const struct profile *p) {
     json_key(j, "frames");
     json_open(j, '[');
     for (uint32_t i = 0; i < t->frame_count; i++) {
@@ -40,7 +43,52 @@ static void put_frames(struct json *j, const struct flame *t) {
         }
         json_close(j, '}');
     }
+    for (uint32_t i = 0; p && i < p->stacks.frame_count + 2; i++) {
+        json_open(j, '{');
+        json_key_text(j, "name",
+                      timeline_frame_name(p, i < p->stacks.frame_count    ? i
+                                             : i == p->stacks.frame_count ? WALK_OUT
+                                                                          : WALK_COLLECTS));
+        json_close(j, '}');
+    }
     json_close(j, ']');
+}
+
+struct evented {
+    struct json *json;
+    const struct flame *tree;
+    const struct profile *profile;
+};
+
+static void put_event(void *context, bool opens, uint32_t frame, int64_t time) {
+    const struct evented *e = context;
+    uint32_t count = e->profile->stacks.frame_count;
+    uint32_t at = frame == WALK_OUT ? count : frame == WALK_COLLECTS ? count + 1 : frame;
+    json_open(e->json, '{');
+    json_key_text(e->json, "type", opens ? "O" : "C");
+    json_key_int(e->json, "frame", e->tree->frame_count + at);
+    json_key_int(e->json, "at", time);
+    json_close(e->json, '}');
+}
+
+// The longest request in one of its processes.
+static void put_evented(struct json *j, const struct flame_drawing *d, uint16_t line) {
+    struct evented e = {j, d->tree, d->profile};
+    struct timeline_walk walk = {&e, put_event};
+    char name[96], pid[32];
+    message_pid_text(d->profile->timeline.pids[line], pid);
+    snprintf(name, sizeof name, "longest request, %u: %s", line + 1u, pid);
+    json_open(j, '{');
+    json_key_text(j, "type", "evented");
+    json_key_text(j, "name", name);
+    json_key_text(j, "unit", "nanoseconds");
+    json_key_int(j, "startValue", 0);
+    json_key_int(j, "endValue", d->profile->timeline_ns);
+    json_key(j, "events");
+    json_open(j, '[');
+    timeline_walk(d->profile, line, &walk);
+    json_close(j, ']');
+    json_close(j, '}');
 }
 
 static void put_stack(struct json *j, const struct flame *t, const uint32_t *path, uint32_t depth) {
@@ -102,12 +150,15 @@ void flame_speedscope(const struct flame_drawing *d, struct buffer *out) {
     json_key_int(&j, "activeProfileIndex", 0);
     json_key(&j, "shared");
     json_open(&j, '{');
-    put_frames(&j, d->tree);
+    put_frames(&j, d->tree, d->profile);
     json_close(&j, '}');
     json_key(&j, "profiles");
     json_open(&j, '[');
     for (size_t i = 0; i < (wall ? sizeof of_wall / sizeof *of_wall : 1); i++) {
         put_profile(&j, d->tree, wall ? &of_wall[i] : &own, path);
+    }
+    for (uint32_t line = 0; d->profile && line < d->profile->timeline.lines; line++) {
+        put_evented(&j, d, (uint16_t)line);
     }
     json_close(&j, ']');
     json_close(&j, '}');

@@ -44,6 +44,7 @@ const char flame_help[] =
     "                    .svg             a picture for browsers: click to zoom, / to search\n"
     "                    .collapsed       stacks and numbers, for flamegraph.pl and others\n"
     "                    .speedscope.json for speedscope.app\n"
+    "                    .chrome.json     the longest request on a line of time, for Perfetto\n"
     "                    .callgrind       for callgrind_annotate and KCachegrind\n"
     "                    .perf.txt        as perf script prints it\n"
     "  --format ENDING the form of the files whose names do not end so\n"
@@ -189,8 +190,8 @@ static int take_formats(struct options *o) {
     enum flame_format given = FLAME_SVG;
     if (o->format && !flame_format_of(o->format, &given)) {
         return command_fail("flame", EXIT_USAGE,
-                            "--format %s is none of svg, collapsed, speedscope.json, callgrind, "
-                            "perf.txt",
+                            "--format %s is none of svg, collapsed, speedscope.json, chrome.json, "
+                            "callgrind, perf.txt",
                             o->format);
     }
     for (uint32_t i = 0; i < o->draw.file_count; i++) {
@@ -198,7 +199,8 @@ static int take_formats(struct options *o) {
             if (!o->format) {
                 return command_fail("flame", EXIT_USAGE,
                                     "--out %s: its name ends with none of .svg, .collapsed, "
-                                    ".speedscope.json, .callgrind, .perf.txt; say --format",
+                                    ".speedscope.json, .chrome.json, .callgrind, .perf.txt; say "
+                                    "--format",
                                     o->draw.files[i].name);
             }
             o->draw.files[i].format = given;

@@ -129,6 +129,90 @@ static void speedscope(void **state) {
                                  "\"weights\":[3,5],"));
 }
 
+static uint32_t stack_of(const char *stack) {
+    char text[256];
+    strcpy(text, stack);
+    uint32_t at = STACK_ROOT;
+    for (char *rest, *name = strtok_r(text, ";", &rest); name; name = strtok_r(NULL, ";", &rest)) {
+        at = stacks_push(&profile.stacks, at,
+                         stacks_frame(&profile.stacks, FRAME_FUNCTION, slice_text(name),
+                                      slice_text("shop_http")));
+    }
+    return at;
+}
+
+// The longest request: two processes, of which one sleeps.
+static void a_timeline(void) {
+    add("a;b", 1, 10);
+    uint16_t one = timeline_line(&profile.timeline, 77), two = timeline_line(&profile.timeline, 78);
+    const struct timeline_event events[] = {
+        {0, stack_of("a"), one, TIMELINE_RUNS},       {1000, stack_of("a;b;c"), one, TIMELINE_RUNS},
+        {2000, stack_of("a;b;c"), one, TIMELINE_OUT}, {2500, stack_of("a;x"), two, TIMELINE_RUNS},
+        {3000, STACK_ROOT, two, TIMELINE_LEFT},       {3500, stack_of("a;d"), one, TIMELINE_RUNS},
+    };
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        timeline_add(&profile.timeline, &events[i], 100);
+    }
+    profile.timeline_ns = 5000;
+}
+
+static const char *of_request(enum flame_format format) {
+    struct flame_options options = {.metric = FLAME_WALL};
+    struct flame_drawing d = {
+        .tree = &tree, .metric = FLAME_WALL, .title = "t", .profile = &profile};
+    a_timeline();
+    assert_true(flame_add(&tree, &profile, &options, FLAME_AFTER));
+    assert_true(flame_finish(&tree));
+    assert_true(flame_file(&d, format, &out));
+    buffer_append(&out, "", 1);
+    return (const char *)out.data;
+}
+
+static void chrome(void **state) {
+    (void)state;
+#define EVENT(phase, name, tid, ts)                                                                \
+    "{\"ph\":\"" phase "\",\"name\":\"" name "\",\"pid\":1,\"tid\":" tid ",\"ts\":" ts "}"
+    assert_string_equal(
+        of_request(FLAME_CHROME),
+        "{\"displayTimeUnit\":\"ns\",\"traceEvents\":["
+        "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":1,\"ts\":0,\"args\":{\"name\":"
+        "\"<0.77.0>\"}}," EVENT("B", "a", "1", "0") "," EVENT("B", "b", "1", "1") "," EVENT("B", "c", "1", "1") "," EVENT("B", "scheduled out", "1", "2") "," EVENT(
+            "E", "scheduled out", "1",
+            "3.5") "," EVENT("E", "c", "1",
+                             "3.5") "," EVENT("E", "b", "1",
+                                              "3.5") "," EVENT("B", "d", "1",
+                                                               "3.5") "," EVENT("E", "d", "1",
+                                                                                "5") "," EVENT("E",
+                                                                                               "a",
+                                                                                               "1",
+                                                                                               "5") ","
+                                                                                                    "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":2,\"ts\":0,\"args\":{\"name\":"
+                                                                                                    "\"<0.78.0>\"}}," EVENT("B", "a", "2", "2.5") "," EVENT(
+                                                                                                        "B",
+                                                                                                        "x",
+                                                                                                        "2",
+                                                                                                        "2.5") "," EVENT("E",
+                                                                                                                         "x",
+                                                                                                                         "2",
+                                                                                                                         "3") "," EVENT("E",
+                                                                                                                                        "a",
+                                                                                                                                        "2",
+                                                                                                                                        "3") "]}\n");
+#undef EVENT
+}
+
+static void speedscope_of_a_request(void **state) {
+    (void)state;
+    const char *text = of_request(FLAME_SPEEDSCOPE);
+    const char *second = strstr(text, "\"name\":\"longest request, 2: <0.78.0>\"");
+    assert_non_null(strstr(text, "\"name\":\"longest request, 1: <0.77.0>\""));
+    assert_non_null(second);
+    assert_non_null(strstr(second, "\"startValue\":0,\"endValue\":5000,\"events\":["
+                                   "{\"type\":\"O\",\"frame\":4,\"at\":2500},"
+                                   "{\"type\":\"O\",\"frame\":"));
+    assert_non_null(strstr(second, ",\"at\":3000},{\"type\":\"C\",\"frame\":4,\"at\":3000}]}"));
+}
+
 static uint32_t occurrences(const char *text, const char *of) {
     uint32_t n = 0;
     for (; (text = strstr(text, of)); text += strlen(of)) {
@@ -174,8 +258,8 @@ static void nothing(void **state) {
     for (enum flame_format format = 0; format < FLAME_FORMATS; format++) {
         const char *text = file(format, FLAME_WALL), *script = strstr(text, "<script>");
         size_t len = script ? (size_t)(script - text) : strlen(text);
-        assert_null(memmem(text, len, "\"nan", 4));
-        assert_null(memmem(text, len, "\"inf", 4));
+        assert_null(memmem(text, len, ":nan", 4));
+        assert_null(memmem(text, len, ":inf", 4));
         forget(NULL);
         prepare(NULL);
     }
@@ -225,10 +309,12 @@ static void no_memory_or_room(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        A_FILE(collapsed),         A_FILE(collapsed_calls), A_FILE(perf),
-        A_FILE(callgrind),         A_FILE(speedscope),      A_FILE(svg),
-        A_FILE(svg_of_many),       A_FILE(nothing),         A_FILE(formats),
-        A_FILE(no_memory_or_room),
+        A_FILE(collapsed),   A_FILE(collapsed_calls),
+        A_FILE(perf),        A_FILE(callgrind),
+        A_FILE(speedscope),  A_FILE(svg),
+        A_FILE(svg_of_many), A_FILE(nothing),
+        A_FILE(chrome),      A_FILE(speedscope_of_a_request),
+        A_FILE(formats),     A_FILE(no_memory_or_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
