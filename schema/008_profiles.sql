@@ -24,6 +24,8 @@ CREATE TABLE profile_rows (
     parallel_ns   INTEGER NOT NULL,  -- ns that processes worked besides, while others of the same request did
     missing_ns    INTEGER NOT NULL,  -- ns of duration_ns that no process is known to have worked or waited
     cut           INTEGER NOT NULL,  -- 1: some stacks found no room, and count as the ones below
+    longest_ns    INTEGER NOT NULL,  -- ns, of the longest of the requests; 0: it is not kept
+    longest       BLOB,              -- it on a line of time, in the form of include/model/profile/timeline.h
     rows          INTEGER NOT NULL   -- of the tables below
 ) STRICT;
 CREATE INDEX profile_rows_by_end ON profile_rows (end_ns);

@@ -14,6 +14,7 @@ _Static_assert(FRAME_FUNCTION == 0 && FRAME_WAITING == 1 && FRAME_ASLEEP == 2 &&
                    FRAME_CUT == 4 && FRAME_GROUP == 5,
                "frames as the schema tells them");
 enum { METRIC_WALL, METRIC_CALLS };
+enum { MOST_TIMELINE_BYTES = 24 * LIMIT_TIMELINE_EVENTS + 10 * LIMIT_TIMELINE_LINES + 64 };
 
 static const char what[] = "keep a profile";
 
@@ -23,6 +24,7 @@ struct keeping {
     int64_t id;
     int64_t rows;
     const struct flame *tree; // of all identities: its nodes are the stacks
+    struct buffer longest;    // the stored form of the timeline
 };
 
 static sqlite3_stmt *prepare(struct store *s, const char *sql) {
@@ -33,6 +35,50 @@ static sqlite3_stmt *prepare(struct store *s, const char *sql) {
     return statement;
 }
 
+static bool no_memory(struct store *s) {
+    snprintf(s->error, sizeof s->error, "%s: no memory", what);
+    return false;
+}
+
+// -- the timeline ---------------------------------------------------------------------------------
+
+// The node of a frame above another node; that one when there is none.
+static uint32_t node_above(const struct keeping *k, uint32_t below,
+                           const struct stack_frame *frame) {
+    const char *name = names_text(&k->profile->stacks.names, frame->name);
+    for (uint32_t at = below + 1; at < k->tree->nodes[below].end; at = k->tree->nodes[at].end) {
+        const struct flame_frame *f = &k->tree->frames[k->tree->nodes[at].frame];
+        if (f->kind == frame->kind && strcmp(f->name, name) == 0) {
+            return at;
+        }
+    }
+    return below;
+}
+
+// Packs the timeline with the numbers that stacks have in the file. A stack comes behind the one
+// below it.
+static bool pack_longest(struct keeping *k) {
+    const struct profile *p = k->profile;
+    uint32_t *nodes = calloc(p->stacks.stack_count, sizeof *nodes);
+    struct timeline renamed = p->timeline;
+    renamed.events = malloc((p->timeline.count + 1) * sizeof *renamed.events);
+    bool ok = nodes && renamed.events;
+    for (uint32_t i = 1; ok && i < p->stacks.stack_count; i++) {
+        const struct stack *s = &p->stacks.all[i];
+        nodes[i] = node_above(k, nodes[s->parent], &p->stacks.frames[s->frame]);
+    }
+    for (uint32_t i = 0; ok && i < p->timeline.count; i++) {
+        renamed.events[i] = p->timeline.events[i];
+        renamed.events[i].stack = nodes[p->timeline.events[i].stack];
+    }
+    ok = ok && timeline_pack(&renamed, &k->longest);
+    free(renamed.events);
+    free(nodes);
+    return ok || no_memory(k->store);
+}
+
+// -- rows -----------------------------------------------------------------------------------------
+
 static bool add_head(struct keeping *k) {
     struct store *s = k->store;
     const struct profile_head *h = &k->profile->head;
@@ -41,8 +87,9 @@ static bool add_head(struct keeping *k) {
     sqlite3_stmt *adding =
         prepare(s, "INSERT INTO profile_rows (kind, name, node_id, begin_ns, end_ns, settings, "
                    "requests, incomplete, others, unseen, refused, processes, messages, losses, "
-                   "duration_ns, parallel_ns, missing_ns, cut, rows) "
-                   "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,0)");
+                   "duration_ns, parallel_ns, missing_ns, cut, longest_ns, longest, rows) "
+                   "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,"
+                   "?20,0)");
     if (node == 0 || !adding) {
         sqlite3_finalize(adding);
         return false;
@@ -62,6 +109,10 @@ static bool add_head(struct keeping *k) {
     sqlite3_bind_int64(adding, 16, c->parallel_ns);
     sqlite3_bind_int64(adding, 17, c->missing_ns);
     sqlite3_bind_int(adding, 18, k->profile->stacks.full);
+    sqlite3_bind_int64(adding, 19, k->longest.len > 0 ? k->profile->timeline_ns : 0);
+    if (k->longest.len > 0) {
+        sqlite3_bind_blob64(adding, 20, k->longest.data, k->longest.len, SQLITE_STATIC);
+    }
     bool ok = store_run(s, adding, what);
     sqlite3_finalize(adding);
     k->id = sqlite3_last_insert_rowid(s->db);
@@ -184,11 +235,6 @@ static bool add_part(struct keeping *k, sqlite3_stmt *adding, const struct flame
     return true;
 }
 
-static bool no_memory(struct store *s) {
-    snprintf(s->error, sizeof s->error, "%s: no memory", what);
-    return false;
-}
-
 static bool add_identity(struct keeping *k, sqlite3_stmt *adding, const char *identity) {
     struct flame part;
     int64_t row =
@@ -243,13 +289,15 @@ static bool add_row_count(struct keeping *k) {
 bool store_keep_profile(struct store *s, const struct profile *p, int64_t *id) {
     struct flame tree;
     struct flame_options options = {.metric = FLAME_WALL};
-    struct keeping k = {.store = s, .profile = p, .tree = &tree};
+    struct keeping k = {
+        .store = s, .profile = p, .tree = &tree, .longest = buffer_make(MOST_TIMELINE_BYTES)};
     s->error[0] = 0;
     if (!flame_init(&tree)) {
         return no_memory(s);
     }
     bool made = flame_add(&tree, p, &options, FLAME_AFTER) && flame_finish(&tree);
-    bool ok = (made || no_memory(s)) && store_run(s, store_prepared(s, STATEMENT_BEGIN), what);
+    bool ok = (made || no_memory(s)) && (p->timeline.count == 0 || pack_longest(&k)) &&
+              store_run(s, store_prepared(s, STATEMENT_BEGIN), what);
     if (ok) {
         ok = add_head(&k) && add_frames(&k) && add_stacks(&k) && add_values(&k) &&
              add_row_count(&k) && store_run(s, store_prepared(s, STATEMENT_COMMIT), what);
@@ -258,6 +306,7 @@ bool store_keep_profile(struct store *s, const struct profile *p, int64_t *id) {
         }
     }
     flame_free(&tree);
+    buffer_free(&k.longest);
     *id = k.id;
     return ok;
 }

@@ -189,6 +189,19 @@ static bool read_value(struct reading *r, sqlite3_stmt *at) {
     return true;
 }
 
+static bool read_longest(struct reading *r, sqlite3_stmt *at) {
+    struct timeline *t = &r->profile->timeline;
+    struct slice bytes = slice_of(sqlite3_column_blob(at, 0), (size_t)sqlite3_column_bytes(at, 0));
+    if (!timeline_unpack(bytes, r->stack_count, t)) {
+        return damaged(r, "its longest request cannot be read");
+    }
+    for (uint32_t i = 0; i < t->count; i++) {
+        t->events[i].stack = r->stacks[t->events[i].stack];
+    }
+    r->profile->timeline_ns = sqlite3_column_int64(at, 1);
+    return true;
+}
+
 static bool read_all(struct reading *r, bool *found) {
     r->frame_count = 0;
     if (!each_row(r, LINES "WHERE p.id = ?1", read_head)) {
@@ -205,6 +218,9 @@ static bool read_all(struct reading *r, bool *found) {
                      "SELECT stack, parent, frame FROM profile_stack_rows WHERE profile_id = ?1 "
                      "ORDER BY stack",
                      read_stack) &&
+            each_row(
+                r, "SELECT longest, longest_ns FROM profile_rows WHERE id = ?1 AND longest_ns > 0",
+                read_longest) &&
             each_row(r,
                      "SELECT metric, i.name, stack, self FROM profile_value_rows AS v "
                      "JOIN identity_names AS i ON i.id = v.identity_id "

@@ -37,6 +37,24 @@ static void fill(struct profile *p) {
     add(p, "read", "a;c;e", 1, 1000);
     add(p, "read", "a;f", 0, 4000);
     add(p, "read", "g;c;d", 9, 0);
+    uint16_t line = timeline_line(&p->timeline, 77);
+    for (uint32_t i = 0; i < p->stacks.stack_count; i++) {
+        struct timeline_event e = {1000 * i, i, line, TIMELINE_RUNS};
+        timeline_add(&p->timeline, &e, 100);
+    }
+    p->timeline_ns = 9000;
+}
+
+// The stacks of the timeline, "all a;b a;c …".
+static void timeline_text(const struct profile *p, char *out) {
+    *out = 0;
+    for (uint32_t i = 0; i < p->timeline.count; i++) {
+        out += sprintf(out, " %d:", (int)p->timeline.events[i].time);
+        for (uint32_t s = p->timeline.events[i].stack; s != STACK_ROOT;
+             s = p->stacks.all[s].parent) {
+            out += sprintf(out, "%s;", stacks_name_of(&p->stacks, s));
+        }
+    }
 }
 
 static int64_t keep(const struct profile *p) {
@@ -100,6 +118,10 @@ static void read_back(void **state) {
         drawn(&p, m, before);
         drawn(&q, m, after);
         assert_string_equal(after, before);
+        timeline_text(&p, before);
+        timeline_text(&q, after);
+        assert_string_equal(after, before);
+        assert_int_equal(q.timeline_ns, 9000);
         assert_memory_equal(&p.counts, &q.counts, sizeof p.counts);
         assert_string_equal(q.head.name, p.head.name);
         assert_string_equal(q.head.node, p.head.node);
@@ -182,6 +204,8 @@ static void edited(void **state) {
         "UPDATE profile_frame_rows SET frame = 1000000 WHERE frame = 2",
         "UPDATE profile_value_rows SET stack = 1000 WHERE stack = 3",
         "UPDATE profile_value_rows SET self = -5 WHERE stack = 3",
+        "UPDATE profile_rows SET longest = x'0102'",
+        "UPDATE profile_rows SET longest = NULL",
     };
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
         struct profile p, q;
