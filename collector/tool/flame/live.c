@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text_amount.h"
 #include "tool/command.h"
 #include "tool/nodes/nodes.h"
 #include "tool/text.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text_amount.h"
 #include "base/text_time.h"
 #include "tool/flame/print.h"
 #include "tool/node.h"
