@@ -126,10 +126,11 @@ static void put_names(struct control_writer *w, const char *key, char *const *na
     }
 }
 
-// Tells the shim what to trace. False when that is too long for a message.
-static bool ask_shim(struct flame *f) {
+// Tells the shim what to trace; without processes it only looks whether there are such modules.
+// False when that is too long for a message.
+static bool ask_shim(struct flame *f, bool begin) {
     static uint64_t pids[LIMIT_FULL_PIDS];
-    uint32_t count = pipeline_processes(f->node, pids, LIMIT_FULL_PIDS);
+    uint32_t count = begin ? pipeline_processes(f->node, pids, LIMIT_FULL_PIDS) : 0;
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, CONTROL_FULL, 6);
     control_int(&w, FIELD_ID, f->id);
@@ -149,7 +150,6 @@ static bool ask_shim(struct flame *f) {
         shim_link_send((struct shim_link *)f->shim, &b);
     }
     buffer_free(&b);
-    enter(f, ASKED);
     return fits;
 }
 
@@ -168,7 +168,7 @@ static void stop_shim(struct flame *f) {
 
 static struct flame *flame_of(const struct flames *flames, const struct shim_link *shim) {
     struct flame *f = flames->first;
-    while (f && f->shim != shim) {
+    while (f && (f->shim != shim || f->state == OVER)) {
         f = f->next;
     }
     return f;
@@ -241,6 +241,10 @@ const char *flame_begin(struct flames *flames, struct shim_link *shim, struct co
         !take_names(message, FIELD_MODULES, f->modules, &f->module_count)) {
         free_flame(f);
         return "these are more applications or modules than a full trace may name";
+    }
+    if (!ask_shim(f, false)) {
+        free_flame(f);
+        return "the names of these applications and modules are too long for a message";
     }
     enter(f, LEARNS);
     flames->first = f;
@@ -397,9 +401,13 @@ static void learn(struct flame *f, int64_t waited) {
         end(f, 0);
     } else if (known && f->learned == 0) {
         f->learned = waited > 0 ? waited : 1;
-    } else if (known && waited - f->learned > LEARN_NS && !ask_shim(f)) {
-        set_reason(f, "error", "these names are too long for a message");
-        end(f, 0);
+    } else if (known && waited - f->learned > LEARN_NS) {
+        if (ask_shim(f, true)) {
+            enter(f, ASKED);
+        } else {
+            set_reason(f, "error", "these processes and names are too many for a message");
+            end(f, 0);
+        }
     }
 }
 

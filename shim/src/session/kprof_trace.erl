@@ -307,6 +307,13 @@ changed(After, #trace{tiers = Before, outlets = Outlets, arming = Arming} = T) -
 
 %% --- a full trace ---
 
+full(#{id := Id, processes := []} = Wanted, T) ->
+    %% no requests have come yet
+    _ = [
+        kprof_control:told(kprof_protocol:full_stopped(Id, error, Why), T#trace.control)
+     || {error, Why} <- [kprof_full:check(Wanted)]
+    ],
+    T;
 full(#{id := Id} = Wanted, #trace{arming = Arming, tiers = Tiers} = T) ->
     Tracer = kprof_arming:tracer(Arming),
     Exempt = kprof_arming:processes(kprof_outlets:pids(T#trace.outlets), Arming),

@@ -13,7 +13,7 @@
 %% alone.
 -module(kprof_full).
 
--export([start/4, stop/3, look/3, id/1, fields/1]).
+-export([check/1, start/4, stop/3, look/3, id/1, fields/1]).
 
 -export_type([full/0, wanted/0]).
 
@@ -49,6 +49,14 @@
 %% modules: names, which may hold `*'. With neither applications nor modules: all that are loaded
 %% but OTP's own; `all': these, too. processes: as they print themselves here.
 
+%% @doc Whether there are such modules at all.
+-spec check(wanted()) -> ok | {error, string()}.
+check(Wanted) ->
+    case chosen(Wanted) of
+        [] -> {error, "no module that is loaded has such a name"};
+        _ -> ok
+    end.
+
 %% @doc Begins, while the tiers are traced. `Exempt' are the shim's own processes; `Bytes' what has
 %% come from the trace port so far. On an error nothing has changed.
 -spec start(wanted(), kprof_tracer:tracer(), [kprof_tracer:pattern()], {[pid()], integer()}) ->
@@ -56,7 +64,7 @@
 start(Wanted, Tracer, Patterns, {Exempt, Bytes}) ->
     case free(chosen(Wanted), Tracer, Patterns) of
         [] ->
-            {error, "no module that is loaded has such a name"};
+            {error, "somebody else traces functions of all modules that have such a name"};
         Modules ->
             {ok, begun(Wanted, Modules, Tracer, Patterns, {Exempt, Bytes})}
     end.
