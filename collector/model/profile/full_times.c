@@ -70,7 +70,8 @@ void times_settle(struct full_trace *f, struct full_process *p) {
         return;
     }
     uint32_t stack = top_call(p)->stack;
-    u.waiting += u.under;
+    // without a sign of those who work for it it may have gone on long since
+    *(f->options.scheduling ? &u.waiting : &u.run) += u.under;
     add(f, p->request, stack, UINT32_MAX, u.run);
     add(f, p->request, stack, f->waiting, u.waiting);
     add(f, p->request, stack, f->asleep, u.asleep);

@@ -5,7 +5,7 @@
 -module(scenario_flame).
 -behaviour(gen_server).
 
--import(scenario_flame_spin, [spin/2]).
+-import(scenario_flame_spin, [spin/2, sleep/2]).
 
 -export([start/0, requests/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
@@ -48,7 +48,7 @@ handle(_) ->
         done -> ok
     end,
     ok = gen_server:call(scenario_flame_server, serve),
-    timer:sleep(5),
+    sleep(handle, 5),
     spin(handle, 1).
 
 nested() ->

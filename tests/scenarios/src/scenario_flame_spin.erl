@@ -3,7 +3,7 @@
 %% patterns.
 -module(scenario_flame_spin).
 
--export([start/0, requests/2, spin/2, truth/0, forget/0]).
+-export([start/0, requests/2, spin/2, sleep/2, truth/0, forget/0]).
 
 %% The table lives as long as the node.
 start() ->
@@ -32,6 +32,12 @@ requests(Handle, N) ->
 spin(Who, Ms) ->
     Begin = erlang:monotonic_time(),
     until(Begin + erlang:convert_time_unit(Ms, millisecond, native)),
+    count(Who, erlang:monotonic_time() - Begin).
+
+%% In which it is kept from running, on its own account likewise.
+sleep(Who, Ms) ->
+    Begin = erlang:monotonic_time(),
+    timer:sleep(Ms),
     count(Who, erlang:monotonic_time() - Begin).
 
 until(End) ->

@@ -317,6 +317,20 @@ static void a_loop(void **s) {
     end(60, "a 1 20\na;asleep 0 30\na;b 1 1\na;handle 1 4\na;loop 1 0\na;waiting 0 5\n");
 }
 
+// The same by messages alone: behind the last sign of the loop its caller goes on.
+static void a_loop_by_messages(void **s) {
+    (void)s;
+    begin(false);
+    entry(0, "a");
+    call(Q, P, 4, "handle", "loop");
+    return_to(Q, 8, "loop");
+    call(Q, P, 9, "loop", "bottom");
+    call(P, P, 13, "b", "a");
+    return_to(P, 14, "a");
+    return_to(P, 60, "bottom");
+    end(60, "a 1 50\na;b 1 1\na;handle 1 4\na;loop 1 0\na;waiting 0 5\n");
+}
+
 // The longest request stands on a line of time: µs, process, state, function.
 static void the_longest(void **s) {
     (void)s;
@@ -580,6 +594,7 @@ int main(void) {
         cmocka_unit_test(a_server),
         cmocka_unit_test(a_server_by_messages),
         cmocka_unit_test(a_loop),
+        cmocka_unit_test(a_loop_by_messages),
         cmocka_unit_test(the_longest),
         cmocka_unit_test(parallel),
         cmocka_unit_test(not_followed),
