@@ -80,17 +80,29 @@ static void put_counts(struct control_writer *w, const struct flame *f) {
     }
 }
 
+static void put_others(struct control_writer *w, const struct flame *f) {
+    uint32_t count = 0;
+    const struct full_other *others = f->trace ? full_trace_others(f->trace, &count) : NULL;
+    control_list(w, FIELD_IDENTITIES, count);
+    for (uint32_t i = 0; i < count; i++) {
+        control_map(w, 2);
+        control_text(w, FIELD_IDENTITY, slice_text(others[i].identity));
+        control_int(w, FIELD_REQUESTS, (int64_t)others[i].requests);
+    }
+}
+
 static void tell(struct flame *f, bool last, int64_t profile) {
     if (!f->asker.user) {
         return;
     }
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w =
-        control_begin(&b, last ? CONTROL_FLAMED : CONTROL_FLAMING, last ? 10 : 7);
+        control_begin(&b, last ? CONTROL_FLAMED : CONTROL_FLAMING, last ? 11 : 7);
     if (last) {
         control_int(&w, FIELD_PROFILE, profile);
         control_text(&w, FIELD_REASON, slice_text(f->reason));
         control_text(&w, FIELD_TEXT, slice_text(f->text));
+        put_others(&w, f);
     }
     put_counts(&w, f);
     if (control_end(&w)) {

@@ -23,6 +23,14 @@ enum {
     EXIT_TRACE = 8,       // no collector, or no trace port
     EXIT_NODE_BUSY = 9,   // somebody else traces it
 
+    // kprof flame: why there is no profile
+    EXIT_NO_REQUEST = 10,       // no request came
+    EXIT_OTHERS = 11,           // requests came, but of other identities
+    EXIT_NO_FUNCTION = 12,      // no module has such a name
+    EXIT_UNSEEN = 13,           // requests came, but through no process that was followed
+    EXIT_DAMAGED_REQUESTS = 14, // of all that came messages were lost, or could not be joined
+    EXIT_TRIPPED = 15,          // the guard has ended it
+
     // kprof replay
     EXIT_DAMAGED = 2 // the file is damaged or cut; what could be read was counted
 };

@@ -89,7 +89,7 @@
 //     flaming         requests (that are there), incomplete, others, unseen, functions, processes,
 //                     messages: every second
 //     flamed          profile (its number; 0: there is none), reason, text, and all that flaming
-//                     has
+//                     has; identities [{identity, requests}]: of others, the first of them
 //     error           text: what was asked for cannot be
 #pragma once
 

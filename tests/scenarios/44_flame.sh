@@ -36,9 +36,9 @@ wait_for 30 "kprof attach traces" grep -qs '^tracing ' "$scratch/attach.log"
 # -- none, and why -----------------------------------------------------------------------------------------------------
 flame 1 no_such@localhost "${at[@]}"
 says 'knows no node'
-flame 1 "$node" "${at[@]}" --module 'no_such_*' --for 1s
+flame 12 "$node" "${at[@]}" --module 'no_such_*' --for 1s
 says 'no module that is loaded has such a name'
-flame 1 "$node" "${at[@]}" --module scenario_flame --for 1s
+flame 10 "$node" "${at[@]}" --module scenario_flame --for 1s
 says 'no request came'
 
 # -- ten requests ------------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ profile() {
     --out "$scratch/x.svg" --out "$scratch/x.collapsed" --out "$scratch/x.speedscope.json" --out "$scratch/x.callgrind" \
     --out "$scratch/x.perf.txt"
   live=$!
-  wait_for 20 "it traces" grep -qs 'functions in' "$scratch/live.log"
+  wait_for 20 "it traces" grep -qs '[1-9][0-9]* functions in' "$scratch/live.log"
   is "$(target_eval "$node" 'scenario_flame:requests(10).')" ok "ten requests"
   ends "$live" 60
   is "$status" 0 "kprof flame ends by itself: $(tail -n 1 "$scratch/live.log")"
@@ -114,3 +114,14 @@ flame 1 --db "$db" --profile 99
 says 'keeps no profile 99'
 flame 0 --db "$db" --profile 1 --before 1
 is "$(grep -c '^[+-]' "$scratch/flame.txt" || true)" 0 "compared with itself nothing has changed"
+
+# -- ten requests, of another identity ---------------------------------------------------------------------------------
+start "$scratch/flame.txt" "$kprof" flame "$node" "${at[@]}" --for 5s --module scenario_flame --only no_such_identity
+live=$!
+wait_for 20 "it traces" grep -qs '[1-9][0-9]* functions in' "$scratch/flame.txt"
+is "$(target_eval "$node" 'scenario_flame:requests(10).')" ok "ten requests"
+ends "$live" 60
+is "$status" 11 "kprof flame --only no_such_identity ends with 11: $(tail -n 1 "$scratch/flame.txt")"
+says '10 requests came, but none of no_such_identity: 10 undefined'
+is "$(patterns)" "$before" "the node's patterns are as before"
+is "$(ask 'SELECT count(*) FROM profiles')" "$(ask 'SELECT max(id) FROM profiles')" "of that nothing is kept"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "full_state.h"
 
+#include <stdio.h>
+#include <string.h>
+
 // Of the timelines of all requests whose fate is not known.
 enum { MOST_EVENTS = 10 * LIMIT_TIMELINE_EVENTS };
 
@@ -206,13 +209,35 @@ void full_request_show(struct full_trace *f, struct full_process *p, int64_t tim
     p->shown = e;
 }
 
+static void count_other(struct full_trace *f, struct slice identity) {
+    char name[LIMIT_NAME_BYTES + 4];
+    uint32_t i = 0;
+    names_clean(identity, name, sizeof name);
+    while (i < f->other_count && strcmp(f->others[i].identity, name) != 0) {
+        i++;
+    }
+    if (i == FULL_OTHERS) {
+        return;
+    }
+    if (i == f->other_count) {
+        snprintf(f->others[f->other_count++].identity, sizeof name, "%s", name);
+    }
+    f->others[i].requests++;
+}
+
+const struct full_other *full_trace_others(const struct full_trace *f, uint32_t *count) {
+    *count = f->other_count;
+    return f->others;
+}
+
 void full_trace_fate(struct full_trace *f, const struct full_fate *fate) {
     struct full_request *r = full_request_of(f, fate->token);
     bool wanted = !f->only[0] || slice_is(fate->identity, f->only);
     if (fate->begin < f->options.since) {
         wanted = false; // its begin was not traced
-    } else if (!wanted) {
-        f->profile.counts.others += fate->complete;
+    } else if (!wanted && fate->complete) {
+        f->profile.counts.others++;
+        count_other(f, fate->identity);
     }
     if (!r) {
         f->profile.counts.unseen += fate->complete && wanted;

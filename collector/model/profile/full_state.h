@@ -84,6 +84,8 @@ struct full_trace {
     struct map by_token;
     uint64_t forgotten[LIMIT_FULL_CLOSED]; // tokens, a ring
     uint32_t forgotten_count;
+    struct full_other others[FULL_OTHERS];
+    uint32_t other_count;
     uint32_t weights;               // of all requests
     uint32_t events;                // of all their timelines
     struct full_process *processes; // process_made of them were ever used

@@ -63,7 +63,10 @@ const char flame_help[] =
     "first; compared with another profile also before, and of each stack before_value and\n"
     "before_self.\n"
     "\n"
-    "Exit status: 0, 1 when there is no profile or no database, 2 when the command line is wrong.\n";
+    "Exit status: 0, 1 when it cannot be asked for, 2 when the command line is wrong; and where there\n"
+    "is no profile: 10 no request came, 11 requests came, but of other identities, 12 no module has\n"
+    "such a name, 13 requests came, but through no process or module that was followed, 14 messages\n"
+    "of all that came were lost or could not be joined, 15 the guard of the node has ended it.\n";
 
 struct options {
     struct draw_options draw;

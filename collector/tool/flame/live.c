@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/exit_status.h"
 #include "base/text_amount.h"
 #include "tool/command.h"
 #include "tool/nodes/nodes.h"
@@ -85,30 +86,62 @@ static void show_progress(const struct live_options *o, struct control_map m) {
             draws ? "" : "\n");
 }
 
-// Why there is no profile, in one line.
+// "3 cart, 1 create": the other identities. Returns out.
+static char *others_text(struct control_map m, char out[TEXT_BYTES]) {
+    struct control_list list = {0};
+    size_t len = 0;
+    control_get_list(m, FIELD_IDENTITIES, &list);
+    out[0] = 0;
+    for (uint32_t i = 0; i < list.count && len + 1 < TEXT_BYTES; i++) {
+        struct control_map one = control_list_at(list, i);
+        struct slice name = slice_text("");
+        control_get_text(one, FIELD_IDENTITY, &name);
+        int n = snprintf(out + len, TEXT_BYTES - len, "%s%" PRId64 " %.*s", len > 0 ? ", " : "",
+                         count_of(one, FIELD_REQUESTS), (int)(name.len < 80 ? name.len : 80),
+                         (const char *)name.data);
+        len = n > 0 ? len + (size_t)n : len;
+    }
+    text_clean(out);
+    return out;
+}
+
+// Why there is no profile, in one line, with an exit status of its own.
 static int tell_none(const struct live_options *o, struct control_map m, const char *text) {
-    int64_t others = count_of(m, FIELD_OTHERS), unseen = count_of(m, FIELD_UNSEEN),
-            incomplete = count_of(m, FIELD_INCOMPLETE);
-    if (text[0] && count_of(m, FIELD_FUNCTIONS) == 0) {
+    uint64_t others = (uint64_t)count_of(m, FIELD_OTHERS),
+             unseen = (uint64_t)count_of(m, FIELD_UNSEEN),
+             incomplete = (uint64_t)count_of(m, FIELD_INCOMPLETE);
+    char names[TEXT_BYTES];
+    struct slice reason = slice_text("");
+    control_get_text(m, FIELD_REASON, &reason);
+    if (slice_is(reason, "no_function")) {
+        return command_fail("flame", EXIT_NO_FUNCTION, "%s", text);
+    }
+    if (slice_is(reason, "tripped")) {
+        return command_fail("flame", EXIT_TRIPPED, "the guard of the node has ended it: %s", text);
+    }
+    if (text[0] && slice_is(reason, "error")) {
         return command_fail("flame", EXIT_FAILURE, "%s", text);
     }
     if (incomplete > 0) {
-        return command_fail("flame", EXIT_FAILURE,
-                            "%" PRId64 " request%s came, and of each messages were lost or could "
-                            "not be joined",
-                            incomplete, text_plural((uint64_t)incomplete));
+        return command_fail("flame", EXIT_DAMAGED_REQUESTS,
+                            "%" PRIu64 " request%s came, and of each messages were lost or could "
+                            "not be joined; kprof report tells why",
+                            incomplete, text_plural(incomplete));
     }
     if (unseen > 0) {
-        return command_fail("flame", EXIT_FAILURE,
-                            "%" PRId64 " request%s came, but through processes that were not "
-                            "followed, or through none of these modules",
-                            unseen, text_plural((uint64_t)unseen));
+        return command_fail("flame", EXIT_UNSEEN,
+                            "%" PRIu64 " request%s came, but ran through none of these modules, or "
+                            "in processes that were not followed",
+                            unseen, text_plural(unseen));
     }
     if (others > 0) {
-        return command_fail("flame", EXIT_FAILURE, "%" PRId64 " request%s came, but none of %s",
-                            others, text_plural((uint64_t)others), o->only ? o->only : "these");
+        return command_fail("flame", EXIT_OTHERS, "%" PRIu64 " request%s came, but none of %s: %s",
+                            others, text_plural(others), o->only ? o->only : "these",
+                            others_text(m, names));
     }
-    return command_fail("flame", EXIT_FAILURE, "no request came");
+    return command_fail(
+        "flame", EXIT_NO_REQUEST,
+        "no request came in that time; kprof doctor tells whether requests are marked");
 }
 
 static enum live_end take_end(const struct live_options *o, struct control_map m, int64_t *profile,

@@ -65,6 +65,15 @@ struct full_fate {
 };
 void full_trace_fate(struct full_trace *f, const struct full_fate *fate);
 
+// Requests that were not taken, as they have another identity than the one asked for.
+enum { FULL_OTHERS = 8 }; // identities that are told, the first that come
+struct full_other {
+    char identity[LIMIT_NAME_BYTES + 4];
+    uint64_t requests;
+};
+// Returns them, and how many they are. They are the trace's.
+const struct full_other *full_trace_others(const struct full_trace *f, uint32_t *count);
+
 // Whether as many requests as wanted are there.
 bool full_trace_done(const struct full_trace *f);
 // What there is so far. Requests whose fate is not known are not in it. It stays the trace's, and

@@ -310,7 +310,7 @@ changed(After, #trace{tiers = Before, outlets = Outlets, arming = Arming} = T) -
 full(#{id := Id, processes := []} = Wanted, T) ->
     %% no requests have come yet
     _ = [
-        kprof_control:told(kprof_protocol:full_stopped(Id, error, Why), T#trace.control)
+        kprof_control:told(kprof_protocol:full_stopped(Id, no_function, Why), T#trace.control)
      || {error, Why} <- [kprof_full:check(Wanted)]
     ],
     T;
