@@ -39,7 +39,15 @@ enum slow_read slow_read(struct store *store, int64_t id, struct slow_whole *out
     if (!query_slow_spans(store, id, &found, &out->spans)) {
         return SLOW_UNREAD;
     }
-    return found ? read_parts(store, out) : SLOW_NONE;
+    if (!found) {
+        return SLOW_NONE;
+    }
+    struct profile_filter of_such = {.from_s = INT64_MIN,
+                                     .until_s = INT64_MAX,
+                                     .node = out->spans.request.node,
+                                     .identity = out->spans.request.identity,
+                                     .most = SLOW_PROFILES};
+    return query_profiles(store, &of_such, &out->profiles) ? read_parts(store, out) : SLOW_UNREAD;
 }
 
 void slow_whole_free(struct slow_whole *whole) {
@@ -48,5 +56,6 @@ void slow_whole_free(struct slow_whole *whole) {
     }
     free(whole->parts);
     slow_spans_free(&whole->spans);
+    profile_list_free(&whole->profiles);
     *whole = (struct slow_whole){0};
 }

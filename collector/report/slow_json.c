@@ -64,6 +64,15 @@ static void part_json(struct json *j, const struct slow_part *part) {
     json_close(j, '}');
 }
 
+static void profile_json(struct json *j, const struct profile_line *line) {
+    char ended[TEXT_TIME_BYTES];
+    json_open(j, '{');
+    json_key_int(j, "id", line->id);
+    json_key_text(j, "ended_at", slow_started(line->head.end_ns, ended));
+    json_key_int(j, "requests", (int64_t)line->counts.requests);
+    json_close(j, '}');
+}
+
 void slow_list_json(const struct slow_list *list, struct buffer *out) {
     struct json j = json_make(out);
     json_open(&j, '{');
@@ -77,7 +86,8 @@ void slow_list_json(const struct slow_list *list, struct buffer *out) {
     buffer_text(out, "\n");
 }
 
-void slow_spans_json(const struct slow_spans *spans, struct buffer *out) {
+void slow_spans_json(const struct slow_spans *spans, const struct profile_list *profiles,
+                     struct buffer *out) {
     struct json j = json_make(out);
     json_open(&j, '{');
     json_key(&j, "request");
@@ -92,6 +102,12 @@ void slow_spans_json(const struct slow_spans *spans, struct buffer *out) {
     json_open(&j, '[');
     for (uint32_t i = 0; i < spans->part_count; i++) {
         part_json(&j, &spans->parts[i]);
+    }
+    json_close(&j, ']');
+    json_key(&j, "profiles");
+    json_open(&j, '[');
+    for (uint32_t i = 0; i < profiles->count; i++) {
+        profile_json(&j, &profiles->lines[i]);
     }
     json_close(&j, ']');
     json_close(&j, '}');

@@ -73,8 +73,12 @@ bool query_profiles(struct store *s, const struct profile_filter *filter,
     sqlite3_stmt *lines;
     *out = (struct profile_list){0};
     if (sqlite3_prepare_v2(s->db,
-                           LINES "WHERE end_ns >= ?1 AND end_ns < ?2 AND (?3 IS NULL OR n.name = "
-                                 "?3) ORDER BY end_ns DESC, p.id DESC LIMIT ?4",
+                           LINES
+                           "WHERE end_ns >= ?1 AND end_ns < ?2 AND (?3 IS NULL OR n.name = "
+                           "?3) AND (?5 IS NULL OR EXISTS (SELECT 1 FROM profile_value_rows AS v "
+                           "JOIN identity_names AS i ON i.id = v.identity_id WHERE "
+                           "v.profile_id = p.id AND v.metric = 0 AND i.name = ?5 AND "
+                           "v.stack = 0)) ORDER BY end_ns DESC, p.id DESC LIMIT ?4",
                            -1, &lines, NULL) != SQLITE_OK) {
         return store_fail(s, "query the profiles");
     }
@@ -82,6 +86,7 @@ bool query_profiles(struct store *s, const struct profile_filter *filter,
     sqlite3_bind_int64(lines, 2, time_of_seconds(filter->until_s));
     sqlite3_bind_text(lines, 3, filter->node, -1, SQLITE_STATIC); // NULL binds NULL
     sqlite3_bind_int64(lines, 4, filter->most);
+    sqlite3_bind_text(lines, 5, filter->identity, -1, SQLITE_STATIC);
     int rc = SQLITE_ERROR;
     bool ok = true;
     while (ok && (rc = sqlite3_step(lines)) == SQLITE_ROW) {

@@ -8,12 +8,17 @@
 
 #include "base/buffer.h"
 #include "base/text_time.h"
+#include "store/query_profile.h"
 #include "store/query_slow.h"
+
+// Profiles of requests of the same identity that are named, the latest.
+enum { SLOW_PROFILES = 3 };
 
 // A request, what other nodes did for it among its own spans.
 struct slow_whole {
     struct slow_spans spans;
-    struct slow_spans *parts; // of spans.part_count: where the other nodes' texts lie
+    struct slow_spans *parts;     // of spans.part_count: where the other nodes' texts lie
+    struct profile_list profiles; // of its node and identity: the code that such requests run
 };
 
 enum slow_read { SLOW_FOUND, SLOW_NONE, SLOW_UNREAD, SLOW_NO_MEMORY };
@@ -36,4 +41,6 @@ bool slow_join(struct slow_spans *of, const struct slow_spans *done);
 
 // One JSON object and a newline each; described in `kprof slow --help`. Check out->failed.
 void slow_list_json(const struct slow_list *list, struct buffer *out);
-void slow_spans_json(const struct slow_spans *spans, struct buffer *out);
+// profiles: of struct slow_whole.
+void slow_spans_json(const struct slow_spans *spans, const struct profile_list *profiles,
+                     struct buffer *out);

@@ -110,6 +110,9 @@ is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/flame.json'), '\$
 "$kprof" profiles --db "$db" --json >"$scratch/profiles.json"
 is "$(sqlite3 :memory: "SELECT json_array_length(readfile('$scratch/profiles.json'), '\$.profiles')")" "$(ask 'SELECT count(*) FROM profiles')" \
   "kprof profiles lists it"
+slow=$(ask 'SELECT id FROM slow_requests LIMIT 1')
+"$kprof" slow "$slow" --db "$db" >"$scratch/slow.txt"
+has "$scratch/slow.txt" '^ Profiles of such requests:.* 1 .10 requests.' "kprof slow names the profiles of its identity"
 flame 1 --db "$db" --profile 99
 says 'keeps no profile 99'
 flame 0 --db "$db" --profile 1 --before 1

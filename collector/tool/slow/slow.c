@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text_amount.h"
 #include "tool/command.h"
 #include "tool/node.h"
 #include "tool/slow/print.h"
@@ -50,7 +51,9 @@ const char slow_help[] =
     "outcome, reason, complete, spans, kept_spans, remote, origin.\n"
     "With an ID it has request, the same of one; spans, a list of span, parent, node, pid, name,\n"
     "start_us, duration_us, self_us, wait_us, gc_us, off_cpu_us, async, outcome; and parts, what\n"
-    "other nodes did for it as far as that was kept: id, node, started_at, duration_us, remote.\n"
+    "other nodes did for it as far as that was kept: id, node, started_at, duration_us, remote;\n"
+    "and profiles, the latest that kprof flame has made of requests of its node and identity: id,\n"
+    "ended_at, requests.\n"
     "All is as in the views slow_requests and slow_spans, except that the spans of parts stand\n"
     "among the request's own, as drawn: span and parent number this list. complete, async and\n"
     "remote are booleans.\n"
@@ -221,15 +224,32 @@ static int show_list(struct store *store, const struct options *o) {
     return status;
 }
 
-static void show_spans(const struct slow_spans *spans, const struct options *o,
+// Profiles of such requests, and how to draw the latest.
+static void put_profiles(const struct profile_list *profiles, const struct options *o,
+                         struct buffer *out) {
+    if (profiles->count == 0) {
+        return;
+    }
+    buffer_text(out, "\n Profiles of such requests:");
+    for (uint32_t i = 0; i < profiles->count; i++) {
+        const struct profile_line *p = &profiles->lines[i];
+        buffer_printf(out, "%s %" PRId64 " (%" PRIu64 " request%s)", i > 0 ? "," : "", p->id,
+                      p->counts.requests, text_plural(p->counts.requests));
+    }
+    buffer_printf(out, "; kprof flame --profile %" PRId64 " --db %s draws the latest.\n",
+                  profiles->lines[0].id, o->db);
+}
+
+static void show_whole(const struct slow_whole *whole, const struct options *o,
                        struct buffer *out) {
     struct slow_style style = {.width = o->width ? (uint32_t)o->width : terminal_width(),
                                .utf8 = terminal_utf8(),
                                .colour = terminal_colour()};
     if (o->json) {
-        slow_spans_json(spans, out);
+        slow_spans_json(&whole->spans, &whole->profiles, out);
     } else {
-        slow_waterfall(spans, &style, out);
+        slow_waterfall(&whole->spans, &style, out);
+        put_profiles(&whole->profiles, o, out);
     }
 }
 
@@ -240,7 +260,7 @@ static int show_one(struct store *store, const struct options *o) {
     switch (slow_read(store, o->id, &whole)) {
     case SLOW_FOUND:
         slow_clean_spans(&whole.spans);
-        show_spans(&whole.spans, o, &out);
+        show_whole(&whole, o, &out);
         status = put(&out);
         break;
     case SLOW_NONE:

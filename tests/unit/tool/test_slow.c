@@ -9,6 +9,8 @@
 
 enum { MS = 1000000 };
 
+static const struct profile_list no_profiles;
+
 static const int64_t NOON_NS = 1763640000123456789;
 
 // Names in memory of their own: they are cleaned in place.
@@ -348,7 +350,7 @@ static void test_hostile_numbers(void **state) {
         assert_true(lines_of(&out) >= FIRST_SPAN + SPANS);
         assert_true(lines_of(&out) <= FIRST_SPAN + SPANS + 4);
         buffer_reset(&out);
-        slow_spans_json(&s, &out);
+        slow_spans_json(&s, &no_profiles, &out);
         assert_int_equal(lines_of(&out), 1);
         buffer_free(&out);
     }
@@ -369,7 +371,7 @@ static void test_parents_that_are_none(void **state) {
         }
     }
     buffer_reset(&out);
-    slow_spans_json(&s, &out);
+    slow_spans_json(&s, &no_profiles, &out);
     buffer_append(&out, "", 1);
     assert_non_null(strstr((char *)out.data, "\"span\":0,\"parent\":null"));
     assert_non_null(strstr((char *)out.data, "\"span\":1,\"parent\":null"));
@@ -487,7 +489,9 @@ static void test_spans_json(void **state) {
     spans[1].outcome = "error";
     struct slow_spans s = {.request = request(12, 40 * MS, 2), .spans = spans, .count = 2};
     struct buffer out = buffer_make(4096);
-    slow_spans_json(&s, &out);
+    struct profile_line line = {.id = 7, .head.end_ns = NOON_NS, .counts.requests = 20};
+    struct profile_list profiles = {&line, 1};
+    slow_spans_json(&s, &profiles, &out);
     expect(
         &out,
         "{\"request\":{\"id\":12,\"node\":\"shop@host\",\"identity\":\"order\",\"started_at\":"
@@ -499,7 +503,8 @@ static void test_spans_json(void **state) {
         "{\"span\":1,\"parent\":0,\"node\":\"shop@host\",\"pid\":\"<0.2.0>\",\"name\":\"db\",\"start_us\":1000,\"duration_us\":3000,"
         "\"self_us\":1.5,\"wait_us\":2.5,\"gc_us\":3.5,\"off_cpu_us\":4.5,\"async\":true,\"outcome\":"
         "\"error\"}"
-        "],\"parts\":[]}\n");
+        "],\"parts\":[],\"profiles\":[{\"id\":7,\"ended_at\":\"2025-11-20T12:00:00.123456Z\","
+        "\"requests\":20}]}\n");
 }
 
 // A request of two nodes, seen from both.
@@ -523,7 +528,7 @@ static void test_parts(void **state) {
                " Its part on w?@host: 5.0 ms, begun 1.0 ms later, kprof slow 9\n"));
     buffer_free(&out);
     out = buffer_make(4096);
-    slow_spans_json(&s, &out);
+    slow_spans_json(&s, &no_profiles, &out);
     buffer_append(&out, "", 1);
     assert_non_null(strstr((char *)out.data, "\"remote\":true,\"origin\":\"shop@host\"}"));
     assert_non_null(strstr(
