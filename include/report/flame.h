@@ -7,16 +7,21 @@
 #include "store/query_profile.h"
 
 struct flame_question {
-    const char *profile;          // a number, or the name that it was asked for by
-    const char *before;           // another one, to compare with; NULL: none
+    const char *profile; // a number, or the name that it was asked for by
+    const char *before;  // another one, to compare with; NULL: none
+    // or all of its node that ended in that time, but not itself; until 0: none
+    int64_t before_from_s, before_until_s;
     struct flame_options weighed; // what of it
 };
 
-enum { FLAME_NOTES = 8, FLAME_NOTE_BYTES = 400 };
+enum { FLAME_NOTES = 8, FLAME_NOTE_BYTES = 400, FLAME_MOST_BEFORE = 64 };
 
 struct flame_answer {
-    int64_t id, before_id; // before_id 0: compared with none
-    struct profile profile, before;
+    int64_t id;
+    struct profile profile;
+    int64_t before_ids[FLAME_MOST_BEFORE]; // that it is compared with
+    struct profile *before;                // of before_count
+    uint32_t before_count;
     struct flame tree;
     struct flame_function *functions; // of it, by frame
     char title[FLAME_NOTE_BYTES];

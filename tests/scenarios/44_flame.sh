@@ -115,8 +115,28 @@ slow=$(ask 'SELECT id FROM slow_requests LIMIT 1')
 has "$scratch/slow.txt" '^ Profiles of such requests:.* 1 .10 requests.' "kprof slow names the profiles of its identity"
 flame 1 --db "$db" --profile 99
 says 'keeps no profile 99'
+flame 1 --db "$db" --profile 1 --before-range 2d..1d
+says 'keeps no other profile'
+flame 2 --db "$db" --profile 1 --before-range 2d
+says 'is not FROM..UNTIL'
 flame 0 --db "$db" --profile 1 --before 1
 is "$(grep -c '^[+-]' "$scratch/flame.txt" || true)" 0 "compared with itself nothing has changed"
+
+# -- compared with those before it --------------------------------------------------------------------------------------
+for n in 1 2; do
+  start "$scratch/live.log" "$kprof" flame "$node" "${at[@]}" --requests 5 --module scenario_flame --for 60s
+  live=$!
+  wait_for 20 "it traces" grep -qs '[1-9][0-9]* functions in' "$scratch/live.log"
+  is "$(target_eval "$node" 'scenario_flame:requests(5).')" ok "five requests"
+  ends "$live" 60
+done
+last=$(ask 'SELECT max(id) FROM profiles')
+others=$(ask "SELECT group_concat(id) FROM (SELECT id FROM profiles WHERE id <> $last ORDER BY id DESC)")
+flame 0 --db "$db" --profile "$last" --before-range 1h..0s --json
+is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/flame.txt'), '\$.before')")" "[$others]" "compared with all others"
+is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/flame.txt'), '\$.stacks[0].before_value')")" \
+  "$(ask "SELECT value FROM (SELECT sum(value) AS value FROM profile_stacks WHERE metric = 'wall' AND stack = 0 AND profile <> $last)" |
+    sed 's/\.0$//')" "as heavy as they are together"
 
 # -- ten requests, of another identity ---------------------------------------------------------------------------------
 start "$scratch/flame.txt" "$kprof" flame "$node" "${at[@]}" --for 5s --module scenario_flame --only no_such_identity

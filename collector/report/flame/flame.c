@@ -83,20 +83,70 @@ static void put_notes(struct flame_answer *a, const struct flame_question *q) {
     if (q->weighed.metric == FLAME_WALL && q->weighed.no_asleep) {
         note(a, "What processes slept is left out");
     }
-    if (q->before) {
+    if (a->before_count == 1) {
         note(a,
              "Compared with profile %" PRId64 ": red is more, blue is less; widths are of "
              "profile %" PRId64 ", both as heavy in all",
-             a->before_id, a->id);
+             a->before_ids[0], a->id);
+    } else if (a->before_count > 1) {
+        note(a,
+             "Compared with %" PRIu32 " profiles, %" PRId64 " to %" PRId64
+             ": red is more, blue is less; widths are of profile %" PRId64 ", both as heavy in all",
+             a->before_count, a->before_ids[a->before_count - 1], a->before_ids[0], a->id);
     }
 }
 
 // -- answering ------------------------------------------------------------------------------------
 
+// The profiles to compare with: their numbers.
+static enum flame_found find_before(struct store *s, const struct flame_question *q,
+                                    struct flame_answer *a) {
+    struct profile_filter of_range = {.from_s = q->before_from_s,
+                                      .until_s = q->before_until_s,
+                                      .node = a->profile.head.node,
+                                      .most = FLAME_MOST_BEFORE};
+    struct profile_list list;
+    if (!query_profiles(s, &of_range, &list)) {
+        return FLAME_UNREAD;
+    }
+    for (uint32_t i = 0; i < list.count; i++) {
+        if (list.lines[i].id != a->id) {
+            a->before_ids[a->before_count++] = list.lines[i].id;
+        }
+    }
+    profile_list_free(&list);
+    return a->before_count > 0 ? FLAME_FOUND : FLAME_NONE_BEFORE;
+}
+
+static enum flame_found read_before(struct store *s, const struct flame_question *q,
+                                    struct flame_answer *a) {
+    if (!q->before) {
+        enum flame_found found = find_before(s, q, a);
+        if (found != FLAME_FOUND) {
+            return found;
+        }
+    }
+    uint32_t count = q->before ? 1 : a->before_count;
+    a->before = calloc(count, sizeof *a->before);
+    a->before_count = a->before ? count : 0;
+    for (uint32_t i = 0; i < a->before_count; i++) {
+        char number[24];
+        snprintf(number, sizeof number, "%" PRId64, a->before_ids[i]);
+        enum flame_found found =
+            find(s, q->before ? q->before : number, &a->before_ids[i], &a->before[i]);
+        if (found != FLAME_FOUND) {
+            return found == FLAME_NONE ? FLAME_NONE_BEFORE : found;
+        }
+    }
+    return a->before ? FLAME_FOUND : FLAME_NO_MEMORY;
+}
+
 static enum flame_found weigh(struct flame_answer *a, const struct flame_question *q) {
-    bool ok = flame_init(&a->tree) && flame_add(&a->tree, &a->profile, &q->weighed, FLAME_AFTER) &&
-              (!q->before || flame_add(&a->tree, &a->before, &q->weighed, FLAME_BEFORE)) &&
-              flame_finish(&a->tree) && (a->functions = flame_functions(&a->tree));
+    bool ok = flame_init(&a->tree) && flame_add(&a->tree, &a->profile, &q->weighed, FLAME_AFTER);
+    for (uint32_t i = 0; ok && i < a->before_count; i++) {
+        ok = flame_add(&a->tree, &a->before[i], &q->weighed, FLAME_BEFORE);
+    }
+    ok = ok && flame_finish(&a->tree) && (a->functions = flame_functions(&a->tree));
     return ok ? FLAME_FOUND : FLAME_NO_MEMORY;
 }
 
@@ -104,9 +154,9 @@ enum flame_found flame_ask(struct store *s, const struct flame_question *questio
                            struct flame_answer *a) {
     *a = (struct flame_answer){0};
     enum flame_found found = find(s, question->profile, &a->id, &a->profile);
-    if (found == FLAME_FOUND && question->before) {
-        found = find(s, question->before, &a->before_id, &a->before);
-        found = found == FLAME_NONE ? FLAME_NONE_BEFORE : found;
+    bool compared = question->before || question->before_until_s != 0;
+    if (found == FLAME_FOUND && compared) {
+        found = read_before(s, question, a);
     }
     found = found == FLAME_FOUND ? weigh(a, question) : found;
     if (found == FLAME_FOUND) {
@@ -118,7 +168,7 @@ enum flame_found flame_ask(struct store *s, const struct flame_question *questio
                                             .notes = a->note_lines,
                                             .started_ns = a->profile.head.begin_ns,
                                             .profile = &a->profile,
-                                            .compared = question->before != NULL};
+                                            .compared = compared};
     }
     return found;
 }
@@ -127,7 +177,10 @@ void flame_answer_free(struct flame_answer *a) {
     free(a->functions);
     flame_free(&a->tree);
     profile_free(&a->profile);
-    profile_free(&a->before);
+    for (uint32_t i = 0; i < a->before_count; i++) {
+        profile_free(&a->before[i]);
+    }
+    free(a->before);
     *a = (struct flame_answer){0};
 }
 

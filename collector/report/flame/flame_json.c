@@ -93,7 +93,12 @@ void flame_json(const struct flame_answer *a, struct buffer *out) {
     json_key_text(&j, "metric", flame_metric_name(a->drawing.metric));
     json_key_text(&j, "unit", a->drawing.metric == FLAME_CALLS ? "calls" : "us");
     if (a->drawing.compared) {
-        json_key_int(&j, "before", a->before_id);
+        json_key(&j, "before");
+        json_open(&j, '[');
+        for (uint32_t i = 0; i < a->before_count; i++) {
+            json_int(&j, a->before_ids[i]);
+        }
+        json_close(&j, ']');
     }
     json_key(&j, "notes");
     json_open(&j, '[');

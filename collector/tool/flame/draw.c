@@ -69,6 +69,12 @@ static int draw(const struct draw_options *o, const struct flame_answer *a) {
     return status;
 }
 
+static int none(const struct draw_options *o, const char *profile) {
+    return command_fail("flame", EXIT_FAILURE,
+                        "%s keeps no profile %s; kprof profiles --db FILE lists those there are",
+                        o->db, profile);
+}
+
 int draw_profile(const struct draw_options *o) {
     static struct flame_answer answer; // large
     struct store *store;
@@ -82,13 +88,15 @@ int draw_profile(const struct draw_options *o) {
         status = draw(o, &answer);
         break;
     case FLAME_NONE:
+        status = none(o, o->question.profile);
+        break;
     case FLAME_NONE_BEFORE:
-        status = command_fail("flame", EXIT_FAILURE,
-                              "%s keeps no profile %s; kprof profiles --db FILE lists those there "
-                              "are",
-                              o->db,
-                              answer.id == 0 || !o->question.before ? o->question.profile
-                                                                    : o->question.before);
+        status = o->question.before
+                     ? none(o, o->question.before)
+                     : command_fail("flame", EXIT_FAILURE,
+                                    "%s keeps no other profile of this node that ended in that "
+                                    "time; kprof profiles --db FILE lists those there are",
+                                    o->db);
         break;
     case FLAME_UNREAD:
         status =

@@ -52,6 +52,9 @@ const char flame_help[] =
     "  --no-asleep     leave out what processes slept\n"
     "  --by-identity   a frame for each identity below all others\n"
     "  --before ID     compare with this profile, as heavy in all: red is more, blue is less\n"
+    "  --before-range FROM..UNTIL\n"
+    "                  compare with all profiles of the node that ended in that time: lengths back\n"
+    "                  from now such as 2d..1d, or UTC times such as 2026-11-20T10:00:00Z\n"
     "  --limit N       so many functions in the table (default: 20)\n"
     "  --json          one JSON object instead of the table\n"
     "\n"
@@ -60,8 +63,8 @@ const char flame_help[] =
     "\n"
     "The JSON object has the columns of the view profiles, and metric, unit, notes, and stacks: a\n"
     "list of stack, parent, level, name, kind, module, application, value, self, calls, depth\n"
-    "first; compared with another profile also before, and of each stack before_value and\n"
-    "before_self.\n"
+    "first; compared with others also before, a list of their ids, and of each stack before_value\n"
+    "and before_self.\n"
     "\n"
     "Exit status: 0, 1 when it cannot be asked for, 2 when the command line is wrong; and where there\n"
     "is no profile: 10 no request came, 11 requests came, but of other identities, 12 no module has\n"
@@ -123,6 +126,20 @@ static int take_live(struct live_options *o, int option, const char *value) {
     }
 }
 
+// FROM..UNTIL.
+static int take_range(struct flame_question *q, const char *value) {
+    char from[64];
+    const char *dots = strstr(value, "..");
+    if (!dots || (size_t)(dots - value) >= sizeof from) {
+        return command_fail("flame", EXIT_USAGE, "--before-range %s is not FROM..UNTIL", value);
+    }
+    snprintf(from, sizeof from, "%.*s", (int)(dots - value), value);
+    int status = command_time("flame", "before-range", from, false, &q->before_from_s);
+    return status == EXIT_SUCCESS
+               ? command_time("flame", "before-range", dots + 2, true, &q->before_until_s)
+               : status;
+}
+
 static int take(void *to, int option, const char *value) {
     struct options *o = to;
     struct flame_options *weighed = &o->draw.question.weighed;
@@ -137,6 +154,8 @@ static int take(void *to, int option, const char *value) {
     case 'b':
         o->draw.question.before = value;
         break;
+    case 'B':
+        return take_range(&o->draw.question, value);
     case 'o':
         if (o->draw.file_count == DRAW_FILES) {
             return command_fail("flame", EXIT_USAGE, "--out: %d files at most", DRAW_FILES);
@@ -248,6 +267,7 @@ static int parse(int argc, char **argv, struct options *o) {
         {"db", required_argument, NULL, 'd'},
         {"profile", required_argument, NULL, 'p'},
         {"before", required_argument, NULL, 'b'},
+        {"before-range", required_argument, NULL, 'B'},
         {"out", required_argument, NULL, 'o'},
         {"format", required_argument, NULL, 'f'},
         {"metric", required_argument, NULL, 'm'},
