@@ -53,6 +53,7 @@ struct flame {
     char only[LIMIT_NAME_BYTES + 4]; // "": any
     char name[LIMIT_NAME_BYTES + 4];
     int64_t functions, processes; // as the shim tells
+    bool new_processes;           // those that are made are traced, too
     bool scheduling;
     bool handed; // to the writer
     char reason[REASON_BYTES];
@@ -97,7 +98,7 @@ static void tell(struct flame *f, bool last, int64_t profile) {
     }
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w =
-        control_begin(&b, last ? CONTROL_FLAMED : CONTROL_FLAMING, last ? 11 : 7);
+        control_begin(&b, last ? CONTROL_FLAMED : CONTROL_FLAMING, last ? 12 : 8);
     if (last) {
         control_int(&w, FIELD_PROFILE, profile);
         control_text(&w, FIELD_REASON, slice_text(f->reason));
@@ -105,6 +106,7 @@ static void tell(struct flame *f, bool last, int64_t profile) {
         put_others(&w, f);
     }
     put_counts(&w, f);
+    control_bool(&w, FIELD_NEW_PROCESSES, f->new_processes);
     if (control_end(&w)) {
         f->asker.tell(f->asker.user, &b, last);
     }
@@ -313,6 +315,7 @@ void flame_started(struct flames *flames, const struct shim_link *shim,
     }
     control_get_int(message, FIELD_FUNCTIONS, &f->functions);
     control_get_int(message, FIELD_PROCESSES, &f->processes);
+    control_get_bool(message, FIELD_NEW_PROCESSES, &f->new_processes);
     control_get_bool(message, FIELD_SCHEDULING, &f->scheduling);
     struct full_trace_options options = {.since = pipeline_ns(f->node, at),
                                          .requests = (uint32_t)f->requests,
@@ -346,6 +349,10 @@ void flame_stopped(struct flames *flames, const struct shim_link *shim,
     names_clean(text, said, sizeof said);
     set_reason(f, word, said);
     if (f->trace) {
+        int64_t at;
+        if (control_get_int(message, FIELD_AT, &at)) {
+            full_trace_until(f->trace, pipeline_ns(f->node, at));
+        }
         enter(f, CLOSING);
     } else {
         end(f, 0);
@@ -374,6 +381,8 @@ static void put_settings(const struct flame *f, struct profile_head *head) {
     json_key_int(&j, "seconds", f->seconds);
     json_key_int(&j, "functions", f->functions);
     json_key_int(&j, "processes", f->processes);
+    json_key(&j, "new_processes");
+    json_bool(&j, f->new_processes);
     json_key(&j, "scheduling");
     json_bool(&j, f->scheduling);
     if (f->only[0]) {

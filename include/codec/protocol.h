@@ -40,10 +40,13 @@
 //                     these), trips (of the breaker), text (why, or empty)
 //                     at first and whenever it changes
 //     steered         id, ok, text
-//     full_started    id, at, functions, processes, scheduling, gc, modules [{name, application}]
-//                     a full trace: how many functions have patterns and how many processes flags;
-//                     scheduling, gc: whether these are traced
-//     full_stopped    id, reason "done" | "time_limit" | "tripped" | "error", text
+//     full_started    id, at, functions, processes, new_processes, scheduling, gc, modules [{name,
+//                     application}]
+//                     a full trace: how many functions have patterns and how many processes flags,
+//                     and whether all that are made have them, too; scheduling, gc: whether these
+//                     are traced
+//     full_stopped    id, at (since when), reason "done" | "time_limit" | "tripped" | "no_function" |
+//                     "error", text
 //                     of the answer to full, too, when it cannot be
 //   collector -> shim
 //     welcome         session, key (16 bytes), version
@@ -87,7 +90,7 @@
 //                     trace, as long as nothing has begun a request
 //     steered         ok, text: what the node answered
 //     flaming         requests (that are there), incomplete, others, unseen, functions, processes,
-//                     messages: every second
+//                     messages, new_processes: every second
 //     flamed          profile (its number; 0: there is none), reason, text, and all that flaming
 //                     has; identities [{identity, requests}]: of others, the first of them
 //     error           text: what was asked for cannot be
@@ -206,6 +209,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_MESSAGES "messages"
 #define FIELD_MODULES "modules"
 #define FIELD_NAME "name"
+#define FIELD_NEW_PROCESSES "new_processes"
 #define FIELD_NODE "node"
 #define FIELD_NONCE "nonce"
 #define FIELD_OFF_MS "off_ms"

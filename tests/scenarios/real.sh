@@ -111,3 +111,29 @@ tells_seen() {
                     sum(unwound_frames) FROM ledger WHERE resolution_s = 10")" "0|0|0|0|0|0" "nothing was lost on the way"
   counted_once
 }
+
+# draws PORT ENTRY: while the clients go on, a flame graph of twenty requests, which begin with that function. On a busy machine the guard
+# may end it before.
+draws() {
+  local live functions id
+  for _ in 1 2 3 4 5; do
+    start "$scratch/flame.log" "$kprof" flame "$name@localhost" --collector "127.0.0.1:$collector_port" --db "$db" --requests 20 --for 60s \
+      --out "$scratch/flame.svg" --out "$scratch/flame.collapsed"
+    live=$!
+    load_http "$1" 2 600 5
+    ends "$live" 90
+    cat "$scratch/flame.log"
+    is "$(awk -F'|' '$3 > 0' "$scratch/seen")" "" "no request fails meanwhile"
+    grep -q 'the guard of the node has' "$scratch/flame.log" || break
+    sleep 15 # it is more careful for a while
+  done
+  timely "$(grep -c 'the guard of the node has' "$scratch/flame.log")" -eq 0 "the guard lets it come to its end"
+  is "$status" 0 "kprof flame ends well"
+  id=$(sql 'SELECT max(id) FROM profiles')
+  grep -q 'the guard of the node has' "$scratch/flame.log" || is "$(sql "SELECT requests FROM profiles WHERE id = $id")" 20 "of twenty requests"
+  has "$scratch/flame.collapsed" "^$2(;[^ ]+)+ [0-9]+$" "they begin with $2"
+  functions=$(sql "SELECT count(DISTINCT name) FROM profile_stacks WHERE profile = $id AND kind = 'function'")
+  holds "$functions" -ge 30 "functions in the picture"
+  is "$(sql "SELECT sum(value) > 0.99 * (SELECT requests_us FROM profiles WHERE id = $id) FROM profile_stacks
+             WHERE profile = $id AND metric = 'wall' AND stack = 0")" 1 "it has all of the requests' time"
+}

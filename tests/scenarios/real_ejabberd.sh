@@ -65,6 +65,7 @@ may_lose=10 tells_seen
 if [ "$lowered" -eq 0 ]; then
   for tier in command auth register route; do holds "$(calls $tier)" -ge 400 "calls of the tier $tier"; done
 fi
+draws "$port" mod_http_api:process/2
 detach_system
 is "$(state)" "$before" "the server is as it was before"
 load_http "$port" 2 100 0

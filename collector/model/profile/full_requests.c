@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/time_math.h"
+
 // Of the timelines of all requests whose fate is not known.
 enum { MOST_EVENTS = 10 * LIMIT_TIMELINE_EVENTS };
 
@@ -233,8 +235,8 @@ const struct full_other *full_trace_others(const struct full_trace *f, uint32_t 
 void full_trace_fate(struct full_trace *f, const struct full_fate *fate) {
     struct full_request *r = full_request_of(f, fate->token);
     bool wanted = !f->only[0] || slice_is(fate->identity, f->only);
-    if (fate->begin < f->options.since) {
-        wanted = false; // its begin was not traced
+    if (fate->begin < f->options.since || time_add(fate->begin, fate->duration) > f->until) {
+        wanted = false; // its begin, or its end, was not traced
     } else if (!wanted && fate->complete) {
         f->profile.counts.others++;
         count_other(f, fate->identity);
@@ -255,6 +257,10 @@ void full_trace_fate(struct full_trace *f, const struct full_fate *fate) {
     r->began = fate->begin;
     r->duration = fate->duration;
     decide(f, r);
+}
+
+void full_trace_until(struct full_trace *f, int64_t time) {
+    f->until = time;
 }
 
 void full_trace_lost(struct full_trace *f) {

@@ -74,6 +74,7 @@ struct full_request {
 struct full_trace {
     struct full_trace_options options;
     char only[LIMIT_NAME_BYTES + 4];
+    int64_t until; // node time
     struct profile profile;
     struct reorder held;
     struct map frames;                     // hash of a message's function -> frame

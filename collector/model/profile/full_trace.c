@@ -20,6 +20,7 @@ struct full_trace *full_trace_new(const struct full_trace_options *options) {
     }
     f->options = *options;
     f->options.only = NULL;
+    f->until = INT64_MAX;
     f->process_free = NO_PROCESS;
     if (options->only) {
         names_clean(slice_text(options->only), f->only, sizeof f->only);

@@ -77,13 +77,14 @@ static void show_progress(const struct live_options *o, struct control_map m) {
     if (o->quiet) {
         return;
     }
-    bool draws = isatty(STDERR_FILENO);
+    bool draws = isatty(STDERR_FILENO), fresh = false;
+    control_get_bool(m, FIELD_NEW_PROCESSES, &fresh);
     fprintf(stderr,
             "%s%" PRId64 " of %" PRId64 " requests, %" PRId64 " messages (%" PRId64
-            " functions in %" PRId64 " processes)%s",
+            " functions in %" PRId64 " processes%s)%s",
             draws ? "\r\033[K" : "", count_of(m, FIELD_REQUESTS), o->requests,
             count_of(m, FIELD_MESSAGES), count_of(m, FIELD_FUNCTIONS), count_of(m, FIELD_PROCESSES),
-            draws ? "" : "\n");
+            fresh ? " and in new ones" : "", draws ? "" : "\n");
 }
 
 // "3 cart, 1 create": the other identities. Returns out.
@@ -144,6 +145,19 @@ static int tell_none(const struct live_options *o, struct control_map m, const c
         "no request came in that time; kprof doctor tells whether requests are marked");
 }
 
+// Why there are fewer requests than wanted.
+static void tell_early(const struct live_options *o, struct control_map m, const char *text) {
+    int64_t requests = count_of(m, FIELD_REQUESTS);
+    struct slice reason = slice_text("");
+    control_get_text(m, FIELD_REASON, &reason);
+    if (requests < o->requests) {
+        fprintf(stderr, "%" PRId64 " of %" PRId64 " requests: it ended early, as %s%s\n", requests,
+                o->requests,
+                slice_is(reason, "tripped") ? "the guard of the node has tripped: " : "",
+                text[0] ? text : "the time was over");
+    }
+}
+
 static enum live_end take_end(const struct live_options *o, struct control_map m, int64_t *profile,
                               int *status) {
     char text[TEXT_BYTES];
@@ -160,6 +174,7 @@ static enum live_end take_end(const struct live_options *o, struct control_map m
         *status = tell_none(o, m, text);
         return LIVE_NONE;
     }
+    tell_early(o, m, text);
     return LIVE_KEPT;
 }
 

@@ -52,6 +52,8 @@ void full_trace_message(struct full_trace *f, const struct message *m, int64_t t
                         enum full_role role);
 // Messages were lost here. What is open is incomplete.
 void full_trace_lost(struct full_trace *f);
+// It has ended at that time: requests that ended later are not taken.
+void full_trace_until(struct full_trace *f, int64_t time);
 // No message of before this time is on its way any more.
 void full_trace_advance(struct full_trace *f, int64_t time);
 

@@ -5,7 +5,7 @@
 
 -export([encode/1, decode/1]).
 -export([auth/4, answer/1, hello/0, data_hello/2]).
--export([full_started/1, full_stopped/3]).
+-export([full_started/1, full_stopped/4]).
 -export([
     tiers/1, started/1, stopped/2, total/2, clock/1, gap/3, identified/2, note/2, state/3, steered/3
 ]).
@@ -226,10 +226,10 @@ state(State, Text, Fields) ->
 full_started(Fields) ->
     Fields#{type => full_started}.
 
-%% @doc It is over, or has not begun.
--spec full_stopped(term(), atom(), unicode:chardata()) -> message().
-full_stopped(Id, Reason, Text) ->
-    #{type => full_stopped, id => Id, reason => Reason, text => text(Text)}.
+%% @doc It is over since then, by {@link erlang:monotonic_time/0}, or has not begun.
+-spec full_stopped(term(), integer(), atom(), unicode:chardata()) -> message().
+full_stopped(Id, At, Reason, Text) ->
+    #{type => full_stopped, id => Id, at => At, reason => Reason, text => text(Text)}.
 
 %% @doc The answer to a tool's command.
 -spec steered(term(), boolean(), unicode:chardata()) -> message().

@@ -310,7 +310,10 @@ changed(After, #trace{tiers = Before, outlets = Outlets, arming = Arming} = T) -
 full(#{id := Id, processes := []} = Wanted, T) ->
     %% no requests have come yet
     _ = [
-        kprof_control:told(kprof_protocol:full_stopped(Id, no_function, Why), T#trace.control)
+        kprof_control:told(
+            kprof_protocol:full_stopped(Id, erlang:monotonic_time(), no_function, Why),
+            T#trace.control
+        )
      || {error, Why} <- [kprof_full:check(Wanted)]
     ],
     T;
@@ -337,7 +340,10 @@ full(#{id := Id} = Wanted, #trace{arming = Arming, tiers = Tiers} = T) ->
             ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
             T#trace{full = Full, ledger = kprof_ledger:untraced(now_ms(), asked, T#trace.ledger)};
         {error, Why} ->
-            ok = kprof_control:told(kprof_protocol:full_stopped(Id, error, Why), T#trace.control),
+            ok = kprof_control:told(
+                kprof_protocol:full_stopped(Id, erlang:monotonic_time(), error, Why),
+                T#trace.control
+            ),
             T
     end.
 
@@ -349,22 +355,27 @@ full_over(_, _, #trace{full = none} = T) ->
     T;
 full_over(Reason, Text, #trace{full = Full, arming = Arming, tiers = Tiers} = T) ->
     Tracer = kprof_arming:tracer(Arming),
+    %% what ends later is not traced to its end
+    At = erlang:monotonic_time(),
     ok = kprof_full:stop(Tracer, kprof_tiers:patterns(Tiers), Full),
     ok = kprof_arming:set_flags(Tiers, kprof_outlets:pids(T#trace.outlets), Arming),
     ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
     Now = now_ms(),
-    full_gone(Reason, Text, T#trace{
+    full_gone(Reason, Text, At, T#trace{
         ledger = kprof_ledger:traced(Now, T#trace.ledger),
         load = kprof_load:begin_at(Now, T#trace.load)
     }).
 
 %% It has ended with all else.
-full_gone(_, _, #trace{full = none} = T) ->
+full_gone(Reason, Text, T) ->
+    full_gone(Reason, Text, erlang:monotonic_time(), T).
+
+full_gone(_, _, _, #trace{full = none} = T) ->
     T;
-full_gone(Reason, Text, #trace{full = Full, control = Control} = T) ->
+full_gone(Reason, Text, At, #trace{full = Full, control = Control} = T) ->
     logger:notice("kprof: the full trace is over (~ts)", [Reason]),
     ok = kprof_control:told(
-        kprof_protocol:full_stopped(kprof_full:id(Full), Reason, Text), Control
+        kprof_protocol:full_stopped(kprof_full:id(Full), At, Reason, Text), Control
     ),
     T#trace{full = none}.
 

@@ -28,6 +28,8 @@
     modules :: [{module(), Application :: atom()}],
     functions :: non_neg_integer(),
     processes :: non_neg_integer(),
+    % flagged, too
+    new :: boolean(),
     flags :: [atom()],
     % ms
     until :: integer(),
@@ -76,13 +78,15 @@ begun(#{id := Id, seconds := Seconds} = Wanted, Modules, Tracer, Patterns, {Exem
     Functions = kprof_tracer:set_modules(Tracer, Names),
     % those of the tiers in these modules are others again
     ok = kprof_tracer:set_patterns(Tracer, of_modules(Names, Patterns)),
-    Pids = processes(maps:get(processes, Wanted)) -- Exempt,
-    ok = lists:foreach(fun(Pid) -> kprof_tracer:flag(Tracer, Pid, Flags) end, Pids),
+    {Pids, New} = processes(maps:get(processes, Wanted)),
+    Flagged = (Pids -- Exempt) ++ [new_processes || New],
+    ok = lists:foreach(fun(Which) -> kprof_tracer:flag(Tracer, Which, Flags) end, Flagged),
     #full{
         id = Id,
         modules = Modules,
         functions = Functions,
-        processes = length(Pids),
+        processes = length(Pids -- Exempt),
+        new = New,
         flags = Flags,
         until = now_ms() + 1000 * Seconds,
         bytes = Bytes,
@@ -119,6 +123,7 @@ fields(#full{modules = Modules, functions = Functions, processes = Processes} = 
         at => F#full.at,
         functions => Functions,
         processes => Processes,
+        new_processes => F#full.new,
         scheduling => lists:member(running, F#full.flags),
         gc => lists:member(garbage_collection, F#full.flags),
         modules => [
@@ -183,9 +188,13 @@ free(Modules, Tracer, Patterns) ->
 %% --- processes ---
 
 %% Those that are there still, and who has made them: what these make next works for requests, too.
+%% Where most are gone already, requests run in processes of their own, and so will the next ones:
+%% all new processes are wanted then.
 processes(Texts) ->
-    Pids = [Pid || Text <- Texts, Pid <- pid(Text), is_process_alive(Pid)],
-    lists:usort(Pids ++ lists:append([parents(Pid) || Pid <- Pids])).
+    Named = [Pid || Text <- Texts, Pid <- pid(Text)],
+    Pids = [Pid || Pid <- Named, is_process_alive(Pid)],
+    Parents = lists:append([parents(Pid) || Pid <- Pids]),
+    {lists:usort(Pids ++ Parents), 2 * length(Pids) < length(Named)}.
 
 pid(Text) ->
     try list_to_pid(binary_to_list(Text)) of

@@ -303,10 +303,10 @@ undo({_, Session, _} = Tracer, Patterns) ->
 rest({_, Session, _}) ->
     kprof_vm:trace(Session, all, false, ?ALL_FLAGS).
 
-%% @doc Sets flags on one process.
--spec flag(tracer(), pid(), [atom()]) -> ok.
-flag({_, Session, _}, Pid, Flags) ->
-    kprof_vm:trace(Session, Pid, true, Flags).
+%% @doc Sets flags on one process, or on all that will be made.
+-spec flag(tracer(), pid() | new_processes, [atom()]) -> ok.
+flag({_, Session, _}, Which, Flags) ->
+    kprof_vm:trace(Session, Which, true, Flags).
 
 %% @doc Whether nobody else traces a function of a module, as far as we would take that away.
 %% `Patterns' are ours.

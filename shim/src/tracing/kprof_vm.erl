@@ -57,7 +57,7 @@ end_session(Session) ->
 
 %% @doc Sets or clears flags: of `all' processes, those to come included, or of one. A process that
 %% is gone or that somebody else traces is left alone, and so is everything once the port is closed.
--spec trace(session(), all | pid(), boolean(), [atom()]) -> ok.
+-spec trace(session(), all | new_processes | pid(), boolean(), [atom()]) -> ok.
 trace(Session, What, On, Flags) ->
     try trace_flags(Session, What, On, Flags) of
         _ -> ok

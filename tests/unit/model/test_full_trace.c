@@ -446,6 +446,14 @@ static void what_is_taken(void **s) {
     fate_of(7, true, 2000, 15, "create");
     assert_string_equal(drawn(), "a 2 10\nnot followed 0 10\n");
     assert_int_equal(c->missing_ns, 10 * US);
+    // it has ended before the second one has
+    full_trace_until(trace, 3004 * US);
+    one_request(8, 2990);
+    one_request(9, 3000);
+    fate_of(8, true, 2990, 5, "create");
+    fate_of(9, true, 3000, 5, "create");
+    assert_int_equal(c->requests, 3);
+    assert_int_equal(c->others, 1);
     full_trace_free(trace);
 }
 
