@@ -206,7 +206,7 @@
 #define LIMIT_FULL_NAMES 100u
 // Requests of a full trace that are open, or whose fate is not known yet: further ones are not
 // taken.
-#define LIMIT_FULL_REQUESTS 64u
+#define LIMIT_FULL_REQUESTS 256u
 // Those that are known to be over, so that what comes late begins none anew.
 #define LIMIT_FULL_CLOSED 1024u
 // Events on the line of time of one request, 24 bytes each, and its processes: a person looks at

@@ -112,15 +112,16 @@ tells_seen() {
   counted_once
 }
 
-# draws PORT ENTRY: while the clients go on, a flame graph of twenty requests, which begin with that function. On a busy machine the guard
-# may end it before.
+# draws PORT ENTRY OPTION...: while the clients go on, a flame graph of twenty requests, which begin with that function. On a busy machine
+# the guard may end it before.
 draws() {
-  local live functions id
+  local port=$1 entry=$2 live functions id
+  shift 2
   for _ in 1 2 3 4 5; do
-    start "$scratch/flame.log" "$kprof" flame "$name@localhost" --collector "127.0.0.1:$collector_port" --db "$db" --requests 20 --for 60s \
+    start "$scratch/flame.log" "$kprof" flame "$name@localhost" --collector "127.0.0.1:$collector_port" --db "$db" --requests 20 --for 60s "$@" \
       --out "$scratch/flame.svg" --out "$scratch/flame.collapsed"
     live=$!
-    load_http "$1" 2 600 5
+    load_http "$port" 2 600 5
     ends "$live" 90
     cat "$scratch/flame.log"
     is "$(awk -F'|' '$3 > 0' "$scratch/seen")" "" "no request fails meanwhile"
@@ -131,7 +132,7 @@ draws() {
   is "$status" 0 "kprof flame ends well"
   id=$(sql 'SELECT max(id) FROM profiles')
   grep -q 'the guard of the node has' "$scratch/flame.log" || is "$(sql "SELECT requests FROM profiles WHERE id = $id")" 20 "of twenty requests"
-  has "$scratch/flame.collapsed" "^$2(;[^ ]+)+ [0-9]+$" "they begin with $2"
+  has "$scratch/flame.collapsed" "^$entry(;[^ ]+)+ [0-9]+$" "they begin with $entry"
   functions=$(sql "SELECT count(DISTINCT name) FROM profile_stacks WHERE profile = $id AND kind = 'function'")
   holds "$functions" -ge 30 "functions in the picture"
   is "$(sql "SELECT sum(value) > 0.99 * (SELECT requests_us FROM profiles WHERE id = $id) FROM profile_stacks

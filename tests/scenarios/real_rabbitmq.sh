@@ -58,7 +58,8 @@ if [ "$lowered" -eq 0 ]; then
   holds "$(calls login)" -ge 3200 "each has been authenticated"
   for tier in augment channel; do holds "$(calls $tier)" -ge 400 "calls of the tier $tier"; done
 fi
-draws "$port" cowboy_stream_h:request_process/3
+# all of the broker would be some 2,000 calls a request
+draws "$port" cowboy_stream_h:request_process/3 --app rabbitmq_management --app cowboy --app rabbitmq_web_dispatch
 detach_system
 is "$(state)" "$before" "the server is as it was before"
 load_http "$port" 2 40 0

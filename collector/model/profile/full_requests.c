@@ -14,15 +14,20 @@ struct full_request *full_request_of(struct full_trace *f, uint64_t token) {
     return at >= LIMIT_FULL_REQUESTS ? NULL : &f->requests[at];
 }
 
-// Its place is free; what still comes under its token begins nothing.
-static void forget(struct full_trace *f, struct full_request *r) {
+// What still comes under a token begins nothing.
+static void forget_token(struct full_trace *f, uint64_t token) {
     uint64_t *oldest = &f->forgotten[f->forgotten_count % LIMIT_FULL_CLOSED];
     if (f->forgotten_count++ >= LIMIT_FULL_CLOSED) {
         map_remove(&f->by_token, *oldest, LIMIT_FULL_REQUESTS);
     }
-    *oldest = r->token;
+    *oldest = token;
+    map_set(&f->by_token, token, LIMIT_FULL_REQUESTS);
+}
+
+// Its place is free.
+static void forget(struct full_trace *f, struct full_request *r) {
     map_remove(&f->by_token, r->token, (uint32_t)(r - f->requests));
-    map_set(&f->by_token, r->token, LIMIT_FULL_REQUESTS);
+    forget_token(f, r->token);
     r->phase = FULL_FREE;
     f->weights -= r->weights.count;
     f->events -= r->timeline.count;
@@ -41,6 +46,7 @@ struct full_request *full_request_open(struct full_trace *f, uint64_t token) {
     }
     if (at == LIMIT_FULL_REQUESTS || !map_set(&f->by_token, token, at)) {
         f->profile.counts.refused++;
+        forget_token(f, token);
         return NULL;
     }
     struct full_request *r = &f->requests[at];
@@ -242,7 +248,8 @@ void full_trace_fate(struct full_trace *f, const struct full_fate *fate) {
         count_other(f, fate->identity);
     }
     if (!r) {
-        f->profile.counts.unseen += fate->complete && wanted;
+        bool unknown = map_get(&f->by_token, fate->token) == MAP_NONE;
+        f->profile.counts.unseen += fate->complete && wanted && unknown;
         return;
     }
     if (!wanted) {
