@@ -12,6 +12,7 @@ awk -v rooms="directory message requests stats profile" '
     BEGIN {
         cut_from["model/requests/tracker"] = "model/requests/requests" # the structs behind it
         cut_from["model/requests/span_parents"] = "model/requests/request_tree"
+        cut_from["model/profile/full_state"] = "model/profile/full_trace"
         cut_from["model/message/message_learned"] = "model/message/message"
         cut_from["ingest/pipeline_node"] = "ingest/pipeline"
         cut_from["net/internal"] = "net/server"

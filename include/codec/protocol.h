@@ -45,8 +45,8 @@
 //                     a full trace: how many functions have patterns and how many processes flags,
 //                     and whether all that are made have them, too; scheduling, gc: whether these
 //                     are traced
-//     full_stopped    id, at (since when), reason "done" | "time_limit" | "tripped" | "no_function" |
-//                     "error", text
+//     full_stopped    id, at (since when), reason "done" | "time_limit" | "tripped" |
+//                     "no_function" | "error", text
 //                     of the answer to full, too, when it cannot be
 //   collector -> shim
 //     welcome         session, key (16 bytes), version

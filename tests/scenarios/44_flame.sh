@@ -81,6 +81,9 @@ profile() {
 watched=("$(target_eval "$node" 'list_to_integer(os:getpid()).')")
 in_quiet "times by function" profile
 
+# of_json FILE PLACE
+of_json() { sqlite3 :memory: "SELECT json_extract(readfile('$scratch/$1'), '\$.$2')"; }
+
 # calls of each function on its stack
 calls() {
   ask "SELECT group_concat(name || ' ' || n, ', ') FROM
@@ -102,14 +105,13 @@ done
 
 # -- what others read --------------------------------------------------------------------------------------------------
 has "$scratch/x.collapsed" '^scenario_flame:handle/1;scenario_flame:nested/0;scenario_flame:inner/0 [0-9]+$' "collapsed stacks"
-is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/x.speedscope.json'), '\$.profiles[0].unit')")" nanoseconds "speedscope's JSON"
+is "$(of_json x.speedscope.json profiles[0].unit)" nanoseconds "speedscope's JSON"
 has "$scratch/x.perf.txt" '^	ffffffff scenario_flame:inner/0 \(scenario_flame\)$' "perf script"
 has "$scratch/x.svg" '<title>scenario_flame:inner/0$' "the picture"
 "$kprof" flame --db "$db" --profile 1 --json >"$scratch/flame.json"
-is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/flame.json'), '\$.requests')")" 10 "JSON"
+is "$(of_json flame.json requests)" 10 "JSON"
 "$kprof" profiles --db "$db" --json >"$scratch/profiles.json"
-is "$(sqlite3 :memory: "SELECT json_array_length(readfile('$scratch/profiles.json'), '\$.profiles')")" "$(ask 'SELECT count(*) FROM profiles')" \
-  "kprof profiles lists it"
+is "$(of_json profiles.json profiles[0].id)" "$(ask 'SELECT max(id) FROM profiles')" "kprof profiles lists it"
 slow=$(ask 'SELECT id FROM slow_requests LIMIT 1')
 "$kprof" slow "$slow" --db "$db" >"$scratch/slow.txt"
 has "$scratch/slow.txt" '^ Profiles of such requests:.* 1 .10 requests.' "kprof slow names the profiles of its identity"
@@ -123,7 +125,7 @@ flame 0 --db "$db" --profile 1 --before 1
 is "$(grep -c '^[+-]' "$scratch/flame.txt" || true)" 0 "compared with itself nothing has changed"
 
 # -- compared with those before it --------------------------------------------------------------------------------------
-for n in 1 2; do
+for _ in 1 2; do
   start "$scratch/live.log" "$kprof" flame "$node" "${at[@]}" --requests 5 --module scenario_flame --for 60s
   live=$!
   wait_for 20 "it traces" grep -qs '[1-9][0-9]* functions in' "$scratch/live.log"
@@ -133,8 +135,8 @@ done
 last=$(ask 'SELECT max(id) FROM profiles')
 others=$(ask "SELECT group_concat(id) FROM (SELECT id FROM profiles WHERE id <> $last ORDER BY id DESC)")
 flame 0 --db "$db" --profile "$last" --before-range 1h..0s --json
-is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/flame.txt'), '\$.before')")" "[$others]" "compared with all others"
-is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/flame.txt'), '\$.stacks[0].before_value')")" \
+is "$(of_json flame.txt before)" "[$others]" "compared with all others"
+is "$(of_json flame.txt stacks[0].before_value)" \
   "$(ask "SELECT value FROM (SELECT sum(value) AS value FROM profile_stacks WHERE metric = 'wall' AND stack = 0 AND profile <> $last)" |
     sed 's/\.0$//')" "as heavy as they are together"
 

@@ -118,8 +118,8 @@ draws() {
   local port=$1 entry=$2 live functions id
   shift 2
   for _ in 1 2 3 4 5; do
-    start "$scratch/flame.log" "$kprof" flame "$name@localhost" --collector "127.0.0.1:$collector_port" --db "$db" --requests 20 --for 60s "$@" \
-      --out "$scratch/flame.svg" --out "$scratch/flame.collapsed"
+    start "$scratch/flame.log" "$kprof" flame "$name@localhost" --collector "127.0.0.1:$collector_port" --db "$db" "$@" \
+      --requests 20 --for 60s --out "$scratch/flame.svg" --out "$scratch/flame.collapsed"
     live=$!
     load_http "$port" 2 600 5
     ends "$live" 90
@@ -131,7 +131,8 @@ draws() {
   timely "$(grep -c 'the guard of the node has' "$scratch/flame.log")" -eq 0 "the guard lets it come to its end"
   is "$status" 0 "kprof flame ends well"
   id=$(sql 'SELECT max(id) FROM profiles')
-  grep -q 'the guard of the node has' "$scratch/flame.log" || is "$(sql "SELECT requests FROM profiles WHERE id = $id")" 20 "of twenty requests"
+  grep -q 'the guard of the node has' "$scratch/flame.log" ||
+    is "$(sql "SELECT requests FROM profiles WHERE id = $id")" 20 "of twenty requests"
   has "$scratch/flame.collapsed" "^$entry(;[^ ]+)+ [0-9]+$" "they begin with $entry"
   functions=$(sql "SELECT count(DISTINCT name) FROM profile_stacks WHERE profile = $id AND kind = 'function'")
   holds "$functions" -ge 30 "functions in the picture"

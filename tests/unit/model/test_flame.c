@@ -5,8 +5,8 @@
 
 static uint32_t frame(struct profile *p, const char *name) {
     enum stack_frame_kind kind = strcmp(name, "waiting") == 0  ? FRAME_WAITING
-                           : strcmp(name, "asleep") == 0 ? FRAME_ASLEEP
-                                                         : FRAME_FUNCTION;
+                                 : strcmp(name, "asleep") == 0 ? FRAME_ASLEEP
+                                                               : FRAME_FUNCTION;
     return stacks_frame(&p->stacks, kind, slice_text(name), slice_text(kind ? "" : "mod"));
 }
 
