@@ -10,7 +10,8 @@ usage: install.sh [--check] run|test
 Looks for what kprof needs, and installs from Debian (or Ubuntu) what is missing, as root or through sudo. What is there
 already, from wherever, is left alone; when nothing is missing, nothing is done.
 
-  run      what building and running take: C compiler, CMake, libevent, OpenSSL, msgpack-c, SQLite, Erlang/OTP
+  run      what building and running take: C compiler, CMake, libevent, OpenSSL, msgpack-c, protobuf-c, zlib, SQLite,
+           Erlang/OTP
   test     the same and what the tests take: cmocka, clang, rebar3, Elixir, shellcheck, ...
   --check  installs nothing, only says what is missing
 
@@ -105,6 +106,9 @@ find_missing() {
   need libevent-dev libevent_there
   need libssl-dev has_library 'openssl >= 1.1.1'
   need "$(msgpack_package)" msgpack_there
+  need libprotobuf-c-dev has_library 'libprotobuf-c >= 1.4'
+  need protobuf-c-compiler have protoc-c
+  need zlib1g-dev has_library zlib
   need libsqlite3-dev has_library 'sqlite3 >= 3.40'
   need sqlite3 have sqlite3
   need 'erlang-base erlang-dev erlang-runtime-tools' has_otp runtime_tools erl_interface

@@ -7,6 +7,8 @@
 //   .speedscope.json  speedscope.app; a profile for each metric, and for the longest request one
 //                     for each of its processes
 //   .chrome.json      the longest request on a line of time: Perfetto, chrome://tracing
+//   .pprof            go tool pprof and what else reads its profiles: all metrics at once; requests
+//                     are told apart by labels, never by frames
 //   .callgrind        callgrind_annotate, KCachegrind
 //   .perf.txt         the text of perf script: FlameScope, stackcollapse-perf.pl
 #pragma once
@@ -19,6 +21,7 @@ enum flame_format {
     FLAME_COLLAPSED,
     FLAME_SPEEDSCOPE,
     FLAME_CHROME,
+    FLAME_PPROF,
     FLAME_CALLGRIND,
     FLAME_PERF,
     FLAME_FORMATS
@@ -30,12 +33,12 @@ const char *flame_format_ending(enum flame_format format);
 bool flame_format_of(const char *name, enum flame_format *format);
 
 struct flame_drawing {
-    const struct flame *tree;      // finished; where `metric` is wall time all forms are whole
-    enum flame_metric metric;      // of the tree
+    const struct flame *tree;      // finished; where its metric is wall time all forms are whole
+    struct flame_options weighed;  // how
     const char *title;             // what it is of: text in one line
     const char *const *notes;      // lines below it, the last one NULL: what it shows, what was cut
     int64_t started_ns;            // since 1970 UTC
-    const struct profile *profile; // whose longest request is drawn; NULL: none is
+    const struct profile *profile; // that the tree is of; NULL: no longest request, and no .pprof
     bool compared;                 // with what was added to the tree as FLAME_BEFORE
 };
 

@@ -163,7 +163,7 @@ enum flame_found flame_ask(struct store *s, const struct flame_question *questio
         put_title(a, question);
         put_notes(a, question);
         a->drawing = (struct flame_drawing){.tree = &a->tree,
-                                            .metric = question->weighed.metric,
+                                            .weighed = question->weighed,
                                             .title = a->title,
                                             .notes = a->note_lines,
                                             .started_ns = a->profile.head.begin_ns,

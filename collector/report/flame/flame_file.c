@@ -11,6 +11,7 @@ static const struct {
     [FLAME_COLLAPSED] = {".collapsed", flame_collapsed},
     [FLAME_SPEEDSCOPE] = {".speedscope.json", flame_speedscope},
     [FLAME_CHROME] = {".chrome.json", flame_chrome},
+    [FLAME_PPROF] = {".pprof", flame_pprof},
     [FLAME_CALLGRIND] = {".callgrind", flame_callgrind},
     [FLAME_PERF] = {".perf.txt", flame_perf},
 };

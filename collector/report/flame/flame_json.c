@@ -57,7 +57,7 @@ void flame_list_json(const struct profile_list *list, struct buffer *out) {
 // Times in µs, calls as they are.
 static void key_value(struct json *j, const struct flame_answer *a, const char *key,
                       int64_t value) {
-    if (a->drawing.metric == FLAME_CALLS) {
+    if (a->drawing.weighed.metric == FLAME_CALLS) {
         json_key_int(j, key, value);
     } else {
         key_us(j, key, value);
@@ -90,8 +90,8 @@ void flame_json(const struct flame_answer *a, struct buffer *out) {
     struct json j = json_make(out);
     json_open(&j, '{');
     put_profile(&j, a->id, &a->profile.head, &a->profile.counts, a->profile.stacks.full);
-    json_key_text(&j, "metric", flame_metric_name(a->drawing.metric));
-    json_key_text(&j, "unit", a->drawing.metric == FLAME_CALLS ? "calls" : "us");
+    json_key_text(&j, "metric", flame_metric_name(a->drawing.weighed.metric));
+    json_key_text(&j, "unit", a->drawing.weighed.metric == FLAME_CALLS ? "calls" : "us");
     if (a->drawing.compared) {
         json_key(&j, "before");
         json_open(&j, '[');

@@ -9,6 +9,7 @@ void flame_svg(const struct flame_drawing *d, struct buffer *out);
 void flame_collapsed(const struct flame_drawing *d, struct buffer *out);
 void flame_speedscope(const struct flame_drawing *d, struct buffer *out);
 void flame_chrome(const struct flame_drawing *d, struct buffer *out);
+void flame_pprof(const struct flame_drawing *d, struct buffer *out);
 void flame_callgrind(const struct flame_drawing *d, struct buffer *out);
 void flame_perf(const struct flame_drawing *d, struct buffer *out);
 

@@ -134,9 +134,9 @@ void flame_speedscope(const struct flame_drawing *d, struct buffer *out) {
                                                  {"self", "nanoseconds", running},
                                                  {"waiting", "nanoseconds", waiting},
                                                  {"calls", "none", calls}};
-    struct metric_part own = {flame_metric_name(d->metric),
-                              d->metric == FLAME_CALLS ? "none" : "nanoseconds", all_of};
-    bool wall = d->metric == FLAME_WALL;
+    struct metric_part own = {flame_metric_name(d->weighed.metric),
+                              d->weighed.metric == FLAME_CALLS ? "none" : "nanoseconds", all_of};
+    bool wall = d->weighed.metric == FLAME_WALL;
     uint32_t *path = malloc((d->tree->deepest + 1) * sizeof *path);
     if (!path) {
         out->failed = true;

@@ -164,7 +164,7 @@ static void lay_out_within(struct layout *l) {
 
 static char *value_text(const struct flame_drawing *d, int64_t value,
                         char out[TEXT_DURATION_BYTES]) {
-    if (d->metric != FLAME_CALLS) {
+    if (d->weighed.metric != FLAME_CALLS) {
         return text_duration((double)value, out);
     }
     snprintf(out, TEXT_DURATION_BYTES, "%" PRId64 " call%s", value, value == 1 ? "" : "s");
@@ -185,7 +185,7 @@ static void put_tooltip(const struct layout *l, const struct flame_node *n) {
     if (n->weight.self != n->weight.total) {
         buffer_printf(l->out, ", self %s", value_text(l->d, n->weight.self, text));
     }
-    if (n->calls > 0 && l->d->metric != FLAME_CALLS) {
+    if (n->calls > 0 && l->d->weighed.metric != FLAME_CALLS) {
         buffer_printf(l->out, ", %" PRIu64 " call%s", n->calls, n->calls == 1 ? "" : "s");
     }
     if (l->d->compared) {

@@ -23,7 +23,7 @@ static void put_clean(struct buffer *out, const char *name, const char *bad, cha
 
 // flamegraph.pl and its like add up what stands behind the last space: whole numbers, times in µs.
 static int64_t collapsed_value(const struct flame_drawing *d, int64_t self) {
-    return d->metric == FLAME_CALLS ? self : (self + 500) / 1000;
+    return d->weighed.metric == FLAME_CALLS ? self : (self + 500) / 1000;
 }
 
 void flame_collapsed(const struct flame_drawing *d, struct buffer *out) {
@@ -66,7 +66,7 @@ void flame_perf(const struct flame_drawing *d, struct buffer *out) {
             continue;
         }
         buffer_printf(out, "kprof 1/1 [000] %.6f: %" PRId64 " %s-%s:\n", seconds, self,
-                      flame_metric_name(d->metric), flame_metric_unit(d->metric));
+                      flame_metric_name(d->weighed.metric), flame_metric_unit(d->weighed.metric));
         for (uint32_t node = i; node != 0 || i == 0; node = t->nodes[node].parent) {
             const struct flame_frame *f = flame_frame_of(t, node);
             buffer_text(out, "\tffffffff ");
@@ -166,8 +166,8 @@ void flame_callgrind(const struct flame_drawing *d, struct buffer *out) {
         buffer_printf(out,
                       "# callgrind format\nversion: 1\ncreator: kprof-%s\npositions: line\n"
                       "events: %s_%s\nsummary: %" PRId64 "\n\nfl=???\n",
-                      KPROF_VERSION, flame_metric_name(d->metric), flame_metric_unit(d->metric),
-                      t->nodes[0].weight.total);
+                      KPROF_VERSION, flame_metric_name(d->weighed.metric),
+                      flame_metric_unit(d->weighed.metric), t->nodes[0].weight.total);
         put_functions(d, functions, edges, edges_of(t, edges), named, out);
     } else {
         out->failed = true;

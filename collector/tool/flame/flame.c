@@ -45,12 +45,13 @@ const char flame_help[] =
     "                    .collapsed       stacks and numbers, for flamegraph.pl and others\n"
     "                    .speedscope.json for speedscope.app\n"
     "                    .chrome.json     the longest request on a line of time, for Perfetto\n"
+    "                    .pprof           for go tool pprof, with all metrics\n"
     "                    .callgrind       for callgrind_annotate and KCachegrind\n"
     "                    .perf.txt        as perf script prints it\n"
     "  --format ENDING the form of the files whose names do not end so\n"
     "  --metric NAME   wall (default), self, waiting, asleep, gc, calls\n"
     "  --no-asleep     leave out what processes slept\n"
-    "  --by-identity   a frame for each identity below all others\n"
+    "  --by-identity   a frame for each identity below all others (.pprof has labels for that)\n"
     "  --before ID     compare with this profile, as heavy in all: red is more, blue is less\n"
     "  --before-range FROM..UNTIL\n"
     "                  compare with all profiles of the node that ended in that time: lengths back\n"
@@ -213,7 +214,7 @@ static int take_formats(struct options *o) {
     if (o->format && !flame_format_of(o->format, &given)) {
         return command_fail("flame", EXIT_USAGE,
                             "--format %s is none of svg, collapsed, speedscope.json, chrome.json, "
-                            "callgrind, perf.txt",
+                            "pprof, callgrind, perf.txt",
                             o->format);
     }
     for (uint32_t i = 0; i < o->draw.file_count; i++) {
@@ -221,8 +222,8 @@ static int take_formats(struct options *o) {
             if (!o->format) {
                 return command_fail("flame", EXIT_USAGE,
                                     "--out %s: its name ends with none of .svg, .collapsed, "
-                                    ".speedscope.json, .chrome.json, .callgrind, .perf.txt; say "
-                                    "--format",
+                                    ".speedscope.json, .chrome.json, .pprof, .callgrind, "
+                                    ".perf.txt; say --format",
                                     o->draw.files[i].name);
             }
             o->draw.files[i].format = given;

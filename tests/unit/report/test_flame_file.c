@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/flame_file.h"
 
+#include <zlib.h>
+
 #include "base/text_amount.h"
+#include "pprof.pb-c.h"
 #include "unit.h"
 
 static struct profile profile;
@@ -41,7 +44,7 @@ static const char *file(enum flame_format format, enum flame_metric metric) {
     static const char *const notes[] = {"20 requests of <shop@host>", "asleep is left out", NULL};
     struct flame_options options = {.metric = metric};
     struct flame_drawing d = {.tree = &tree,
-                              .metric = metric,
+                              .weighed = options,
                               .title = "create & \"read\"",
                               .notes = notes,
                               .started_ns = 1700000000000000000};
@@ -158,8 +161,7 @@ static void a_timeline(void) {
 
 static const char *of_request(enum flame_format format) {
     struct flame_options options = {.metric = FLAME_WALL};
-    struct flame_drawing d = {
-        .tree = &tree, .metric = FLAME_WALL, .title = "t", .profile = &profile};
+    struct flame_drawing d = {.tree = &tree, .weighed = options, .title = "t", .profile = &profile};
     a_timeline();
     assert_true(flame_add(&tree, &profile, &options, FLAME_AFTER));
     assert_true(flame_finish(&tree));
@@ -211,6 +213,159 @@ static void speedscope_of_a_request(void **state) {
                                    "{\"type\":\"O\",\"frame\":4,\"at\":2500},"
                                    "{\"type\":\"O\",\"frame\":"));
     assert_non_null(strstr(second, ",\"at\":3000},{\"type\":\"C\",\"frame\":4,\"at\":3000}]}"));
+}
+
+// What was written, unpacked.
+static Pprof__Profile *read_pprof(void) {
+    static uint8_t bytes[16 << 20];
+    z_stream zip = {.next_in = out.data,
+                    .avail_in = (uInt)out.len,
+                    .next_out = bytes,
+                    .avail_out = sizeof bytes};
+    assert_int_equal(inflateInit2(&zip, 15 + 16), Z_OK);
+    assert_int_equal(inflate(&zip, Z_FINISH), Z_STREAM_END);
+    assert_int_equal(zip.avail_in, 0);
+    Pprof__Profile *p = pprof__profile__unpack(NULL, sizeof bytes - zip.avail_out, bytes);
+    inflateEnd(&zip);
+    assert_non_null(p);
+    assert_string_equal(p->string_table[0], "");
+    assert_int_equal(p->n_function, p->n_location);
+    return p;
+}
+
+// A sample as a line: its stack, its values, its labels.
+static void put_sample(const Pprof__Profile *p, const Pprof__Sample *s, struct buffer *to) {
+    for (size_t i = s->n_location_id; i > 0; i--) {
+        const Pprof__Location *place = p->location[s->location_id[i - 1] - 1];
+        const Pprof__Function *function = p->function[place->line[0]->function_id - 1];
+        assert_int_equal(place->id, s->location_id[i - 1]);
+        assert_int_equal(function->id, place->line[0]->function_id);
+        buffer_printf(to, "%s%s", p->string_table[function->name], i > 1 ? ";" : "");
+    }
+    assert_int_equal(s->n_value, p->n_sample_type);
+    for (size_t i = 0; i < s->n_value; i++) {
+        buffer_printf(to, " %lld", (long long)s->value[i]);
+    }
+    for (size_t i = 0; i < s->n_label; i++) {
+        buffer_printf(to, " %s=%s", p->string_table[s->label[i]->key],
+                      p->string_table[s->label[i]->str]);
+    }
+    buffer_text(to, "\n");
+}
+
+static void expect_samples(const char *expected) {
+    struct buffer lines = buffer_make(1 << 20);
+    Pprof__Profile *p = read_pprof();
+    for (size_t i = 0; i < p->n_sample; i++) {
+        put_sample(p, p->sample[i], &lines);
+    }
+    buffer_append(&lines, "", 1);
+    assert_string_equal((const char *)lines.data, expected);
+    buffer_free(&lines);
+    pprof__profile__free_unpacked(p, NULL);
+}
+
+// Weights of two identities, one of them in a process that has a name, and of nobody.
+static void weights_of_many(void) {
+    uint16_t create = (uint16_t)names_intern(&profile.stacks.names, slice_text("create")),
+             read = (uint16_t)names_intern(&profile.stacks.names, slice_text("read")),
+             writer = (uint16_t)names_intern(&profile.stacks.names, slice_text("writer"));
+    static const enum stack_frame_kind kinds[] = {FRAME_WAITING, FRAME_ASLEEP, FRAME_GC};
+    static const char *const names[] = {"waiting", "asleep", "collects"};
+    uint32_t a = stack_of("a"), ab = stack_of("a;b");
+    profile_add(&profile, profile_key(a, create, PROFILE_NOBODY), 2, 10);
+    profile_add(&profile, profile_key(ab, create, writer), 3, 20);
+    profile_add(&profile, profile_key(ab, read, PROFILE_NOBODY), 1, 30);
+    profile_add(&profile, profile_key(STACK_ROOT, PROFILE_NOBODY, PROFILE_NOBODY), 0, 5);
+    for (int i = 0; i < 3; i++) {
+        uint32_t frame =
+            stacks_frame(&profile.stacks, kinds[i], slice_text(names[i]), slice_text(""));
+        profile_add(&profile,
+                    profile_key(stacks_push(&profile.stacks, a, frame), read, PROFILE_NOBODY), 0,
+                    100 + i);
+    }
+    strcpy(profile.head.node, "shop@host");
+    profile.head.begin_ns = 1700000000000000000;
+    profile.head.end_ns = 1700000002000000000;
+}
+
+static void write_pprof(const struct flame_options *options) {
+    static const char *const notes[] = {"20 requests", "some are left out", NULL};
+    struct flame_drawing d = {.tree = &tree,
+                              .weighed = *options,
+                              .title = "create",
+                              .notes = notes,
+                              .started_ns = profile.head.begin_ns,
+                              .profile = &profile};
+    assert_true(flame_file(&d, FLAME_PPROF, &out));
+}
+
+// All metrics of all stacks, and whose they are.
+static void pprof(void **state) {
+    (void)state;
+    weights_of_many();
+    write_pprof(&(struct flame_options){.metric = FLAME_SELF});
+    expect_samples("a 2 10 0 0 0 10 node=shop@host identity=create\n"
+                   "a;b 3 20 0 0 0 20 node=shop@host identity=create process=writer\n"
+                   "a;b 1 30 0 0 0 30 node=shop@host identity=read\n"
+                   "all 0 5 0 0 0 5 node=shop@host\n"
+                   "a;waiting 0 0 100 0 0 100 node=shop@host identity=read\n"
+                   "a;asleep 0 0 0 101 0 101 node=shop@host identity=read\n"
+                   "a;collects 0 0 0 0 102 102 node=shop@host identity=read\n");
+    Pprof__Profile *p = read_pprof();
+    static const char *const types[] = {"calls",   "count",       "self",   "nanoseconds",
+                                        "waiting", "nanoseconds", "asleep", "nanoseconds",
+                                        "gc",      "nanoseconds", "wall",   "nanoseconds"};
+    assert_int_equal(p->n_sample_type, 6);
+    for (size_t i = 0; i < p->n_sample_type; i++) {
+        assert_string_equal(p->string_table[p->sample_type[i]->type], types[2 * i]);
+        assert_string_equal(p->string_table[p->sample_type[i]->unit], types[2 * i + 1]);
+    }
+    assert_string_equal(p->string_table[p->default_sample_type], "self");
+    assert_int_equal(p->n_comment, 3);
+    assert_string_equal(p->string_table[p->comment[0]], "create");
+    assert_string_equal(p->string_table[p->comment[2]], "some are left out");
+    assert_true(p->time_nanos == 1700000000000000000 && p->duration_nanos == 2000000000);
+    assert_string_equal(p->string_table[p->function[1]->filename], "shop_http");
+    pprof__profile__free_unpacked(p, NULL);
+}
+
+static void pprof_of_some(void **state) {
+    (void)state;
+    weights_of_many();
+    write_pprof(&(struct flame_options){.only = "read", .no_asleep = true});
+    expect_samples("a;b 1 30 0 0 0 30 node=shop@host identity=read\n"
+                   "a;waiting 0 0 100 0 0 100 node=shop@host identity=read\n"
+                   "a;collects 0 0 0 0 102 102 node=shop@host identity=read\n");
+    out.len = 0;
+    write_pprof(&(struct flame_options){.only = "no such identity"});
+    expect_samples("");
+}
+
+// As many stacks as there may be, as deep and with as long names as they may be: each is there.
+static void pprof_of_all(void **state) {
+    (void)state;
+    char name[LIMIT_NAME_BYTES + 1];
+    uint32_t frames[LIMIT_PROFILE_DEPTH + 8];
+    for (uint32_t i = 0; i < sizeof frames / sizeof *frames; i++) {
+        snprintf(name, sizeof name, "%0*u", (int)LIMIT_NAME_BYTES, i);
+        frames[i] =
+            stacks_frame(&profile.stacks, FRAME_FUNCTION, slice_text(name), slice_text("m"));
+    }
+    for (uint32_t i = 0; profile.stacks.stack_count < LIMIT_PROFILE_STACKS; i++) {
+        uint32_t at = stacks_push(&profile.stacks, STACK_ROOT,
+                                  frames[i / LIMIT_PROFILE_DEPTH % LIMIT_PROFILE_DEPTH]);
+        at = stacks_push(&profile.stacks, at, frames[i % LIMIT_PROFILE_DEPTH]);
+        for (uint32_t k = 0; k < LIMIT_PROFILE_DEPTH + 6; k++) {
+            at = stacks_push(&profile.stacks, at, frames[k]);
+        }
+        profile_add(&profile, profile_key(at, PROFILE_NOBODY, PROFILE_NOBODY), 1, 7);
+    }
+    write_pprof(&(struct flame_options){0});
+    Pprof__Profile *p = read_pprof();
+    assert_int_equal(p->n_sample, profile.weights.count);
+    assert_int_equal(p->sample[0]->n_location_id, LIMIT_PROFILE_DEPTH + 1);
+    pprof__profile__free_unpacked(p, NULL);
 }
 
 static uint32_t occurrences(const char *text, const char *of) {
@@ -276,6 +431,7 @@ static void formats(void **state) {
                {"perf.txt", FLAME_PERF},
                {"a.b.collapsed", FLAME_COLLAPSED},
                {".speedscope.json", FLAME_SPEEDSCOPE},
+               {"x.pprof", FLAME_PPROF},
                {"callgrind", FLAME_CALLGRIND}};
     enum flame_format format;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -292,7 +448,7 @@ static void no_memory_or_room(void **state) {
     (void)state;
     a_request();
     file(FLAME_SVG, FLAME_WALL);
-    struct flame_drawing d = {.tree = &tree, .metric = FLAME_WALL, .title = ""};
+    struct flame_drawing d = {.tree = &tree, .title = ""};
     for (enum flame_format format = 0; format < FLAME_FORMATS; format++) {
         struct buffer small = buffer_make(10);
         assert_false(flame_file(&d, format, &small));
@@ -309,12 +465,21 @@ static void no_memory_or_room(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        A_FILE(collapsed),   A_FILE(collapsed_calls),
-        A_FILE(perf),        A_FILE(callgrind),
-        A_FILE(speedscope),  A_FILE(svg),
-        A_FILE(svg_of_many), A_FILE(nothing),
-        A_FILE(chrome),      A_FILE(speedscope_of_a_request),
-        A_FILE(formats),     A_FILE(no_memory_or_room),
+        A_FILE(collapsed),
+        A_FILE(collapsed_calls),
+        A_FILE(perf),
+        A_FILE(callgrind),
+        A_FILE(speedscope),
+        A_FILE(svg),
+        A_FILE(svg_of_many),
+        A_FILE(nothing),
+        A_FILE(chrome),
+        A_FILE(speedscope_of_a_request),
+        A_FILE(pprof),
+        A_FILE(pprof_of_some),
+        A_FILE(pprof_of_all),
+        A_FILE(formats),
+        A_FILE(no_memory_or_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
