@@ -57,29 +57,41 @@ static void put_perf_name(struct buffer *out, const char *name) {
     put_clean(out, name, "+()>\n", '.');
 }
 
-void flame_perf(const struct flame_drawing *d, struct buffer *out) {
+static void put_perf_sample(const struct flame_drawing *d, uint32_t stack, int64_t time,
+                            int64_t period, struct buffer *out) {
+    enum { SECOND = 1000000000 };
     const struct flame *t = d->tree;
-    double seconds = (double)d->started_ns / 1e9;
+    buffer_printf(out, "kprof 1/1 [000] %" PRId64 ".%09" PRId64 ": %" PRId64 " %s-%s:\n",
+                  time / SECOND, time % SECOND, period, flame_metric_name(d->weighed.metric),
+                  flame_metric_unit(d->weighed.metric));
+    uint32_t node = stack;
+    do {
+        const struct flame_frame *f = flame_frame_of(t, node);
+        buffer_text(out, "\tffffffff ");
+        put_perf_name(out, f->name);
+        buffer_text(out, " (");
+        put_perf_name(out, f->module[0] ? f->module : "kprof");
+        buffer_text(out, ")\n");
+        node = t->nodes[node].parent;
+    } while (node != 0);
+    buffer_text(out, "\n");
+}
+
+// stackcollapse-perf.pl adds up periods, FlameScope counts samples, speedscope takes the time since
+// the one before: so that all see the same, a stack has as many samples as it has of a small
+// period, each at its end.
+void flame_perf(const struct flame_drawing *d, struct buffer *out) {
+    enum { SAMPLES = 5000 };
+    const struct flame *t = d->tree;
+    int64_t most = t->nodes[0].weight.total / SAMPLES + 1, time = d->started_ns;
     for (uint32_t i = 0; i < t->node_count; i++) {
-        int64_t self = t->nodes[i].weight.self;
-        if (self <= 0) {
-            continue;
+        int64_t rest = t->nodes[i].weight.self;
+        while (rest > 0 && !out->failed) {
+            int64_t period = rest < most ? rest : most;
+            time += period;
+            rest -= period;
+            put_perf_sample(d, i, time, period, out);
         }
-        buffer_printf(out, "kprof 1/1 [000] %.6f: %" PRId64 " %s-%s:\n", seconds, self,
-                      flame_metric_name(d->weighed.metric), flame_metric_unit(d->weighed.metric));
-        for (uint32_t node = i; node != 0 || i == 0; node = t->nodes[node].parent) {
-            const struct flame_frame *f = flame_frame_of(t, node);
-            buffer_text(out, "\tffffffff ");
-            put_perf_name(out, f->name);
-            buffer_text(out, " (");
-            put_perf_name(out, f->module[0] ? f->module : "kprof");
-            buffer_text(out, ")\n");
-            if (i == 0) {
-                break;
-            }
-        }
-        buffer_text(out, "\n");
-        seconds += (double)self / 1e9;
     }
 }
 

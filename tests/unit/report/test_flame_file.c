@@ -84,13 +84,31 @@ static void collapsed_calls(void **state) {
 static void perf(void **state) {
     (void)state;
     add("shop:handle/1", 1, 2000);
-    add("shop:handle/1;-f/1-fun-0-/1 ->+ (x)", 1, 1000000000);
-    assert_string_equal(file(FLAME_PERF, FLAME_WALL),
-                        "kprof 1/1 [000] 1700000000.000000: 2000 wall-ns:\n"
-                        "\tffffffff shop:handle/1 (shop_http)\n\n"
-                        "kprof 1/1 [000] 1700000000.000002: 1000000000 wall-ns:\n"
-                        "\tffffffff -f/1-fun-0-/1 -.. .x. (shop_http)\n"
-                        "\tffffffff shop:handle/1 (shop_http)\n\n");
+    add("shop:handle/1;-f/1-fun-0-/1 ->+ (x)", 1, 3000);
+    assert_non_null(strstr(file(FLAME_PERF, FLAME_WALL),
+                           "kprof 1/1 [000] 1700000000.000001998: 2 wall-ns:\n"
+                           "\tffffffff shop:handle/1 (shop_http)\n\n"
+                           "kprof 1/1 [000] 1700000000.000002000: 2 wall-ns:\n"
+                           "\tffffffff shop:handle/1 (shop_http)\n\n"
+                           "kprof 1/1 [000] 1700000000.000002002: 2 wall-ns:\n"
+                           "\tffffffff -f/1-fun-0-/1 -.. .x. (shop_http)\n"
+                           "\tffffffff shop:handle/1 (shop_http)\n\n"));
+}
+
+// Samples as many as stacks are heavy, and their periods add up.
+static void perf_samples(void **state) {
+    (void)state;
+    add("a", 1, 250000003);
+    add("b", 1, 750000000);
+    const char *text = file(FLAME_PERF, FLAME_WALL);
+    int64_t sum = 0, samples[2] = {0};
+    for (const char *at = text; (at = strstr(at, ": ")); at++) {
+        sum += strtoll(at + 2, NULL, 10);
+        samples[strchr(at, '\t')[10] == 'b']++;
+    }
+    assert_int_equal(sum, 1000000003);
+    assert_in_range(samples[0], 1249, 1251);
+    assert_in_range(samples[1], 3749, 3751);
 }
 
 // A call inside of the same call does not count its time twice.
@@ -468,6 +486,7 @@ int main(void) {
         A_FILE(collapsed),
         A_FILE(collapsed_calls),
         A_FILE(perf),
+        A_FILE(perf_samples),
         A_FILE(callgrind),
         A_FILE(speedscope),
         A_FILE(svg),
