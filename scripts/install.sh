@@ -137,6 +137,11 @@ find_missing() {
   need tmux have tmux
   need dpkg-dev have dpkg-shlibdeps
   need debootstrap have debootstrap
+  # what reads flame graphs
+  need chromium have chromium
+  need npm have npm
+  need golang-go have go
+  need valgrind have callgrind_annotate
 }
 
 find_missing
