@@ -60,7 +60,7 @@ struct flame {
     char text[TEXT_BYTES];
 };
 
-// -- to the tool ----------------------------------------------------------------------------------
+// -- to who has asked -----------------------------------------------------------------------------
 
 static void put_counts(struct control_writer *w, const struct flame *f) {
     struct profile_counts none = {0};
@@ -363,6 +363,7 @@ void flame_lost(struct flames *flames, const struct shim_link *shim) {
     struct flame *f = flame_of(flames, shim);
     if (f) {
         set_reason(f, "error", "the node is gone");
+        f->asker.user = f->asker.user == shim ? NULL : f->asker.user;
         f->shim = NULL;
         if (f->state < CLOSING && f->trace) {
             enter(f, CLOSING);

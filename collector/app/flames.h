@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Full traces that tools have asked for: what the shims are told, what becomes of their messages,
-// the profile in the end. Runs on the event loop's thread.
+// Full traces that tools and nodes have asked for: what the shims are told, what becomes of their
+// messages, the profile in the end. Runs on the event loop's thread.
 //
 //   tool            flame --+                          +--> flaming, every second --> flamed
 //   here                    +--> full        stop? ----+--> full_stop     keep --+
@@ -12,10 +12,10 @@
 
 struct flame;
 
-// Who is told of a full trace.
+// Who is told of a full trace: a tool, or the node's shim.
 struct flame_asker {
     void *user; // NULL: nobody any more
-    // A message for the tool: flaming or flamed. After flamed nothing more comes.
+    // A message for it: flaming or flamed (last). After that nothing more comes.
     void (*tell)(void *user, const struct buffer *message, bool last);
 };
 
@@ -26,7 +26,7 @@ struct flames {
     int64_t last_id;
 };
 
-// A tool asks for a full trace of a node. NULL: it is begun; else why it is not.
+// Somebody asks for a full trace of a node. NULL: it is begun; else why it is not.
 const char *flame_begin(struct flames *flames, struct shim_link *shim, struct control_map message,
                         const struct flame_asker *asker);
 // The tool wants no more, or is gone: what there is is kept. Of the latter nobody is told.
@@ -34,7 +34,7 @@ void flame_stop(struct flames *flames, const void *user, bool gone);
 // What a shim says of a full trace.
 void flame_started(struct flames *flames, const struct shim_link *shim, struct control_map message);
 void flame_stopped(struct flames *flames, const struct shim_link *shim, struct control_map message);
-// A shim is gone.
+// A shim is gone. If it had asked itself, it is told nothing more.
 void flame_lost(struct flames *flames, const struct shim_link *shim);
 // Time passes: some ten times a second. now: ns of the monotonic clock; second: a second is over,
 // too.

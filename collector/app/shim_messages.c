@@ -184,6 +184,28 @@ static void on_identify_reply(struct shim_link *link, struct control_map message
     }
 }
 
+static void tell_flamed(void *user, const struct buffer *message, bool last) {
+    if (last) {
+        shim_link_send(user, message);
+    }
+}
+
+static void on_flame(struct shim_link *link, struct control_map message) {
+    struct flame_asker asker = {link, tell_flamed};
+    const char *why = flame_begin(link->links->flames, link, message, &asker);
+    if (why) {
+        struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+        struct control_writer w = control_begin(&b, CONTROL_FLAMED, 3);
+        control_int(&w, FIELD_PROFILE, 0);
+        control_text(&w, FIELD_REASON, slice_text("error"));
+        control_text(&w, FIELD_TEXT, slice_text(why));
+        if (control_end(&w)) {
+            shim_link_send(link, &b);
+        }
+        buffer_free(&b);
+    }
+}
+
 void shim_link_message(void *user, struct slice type, struct control_map message) {
     struct shim_link *link = user;
     link->heard = clock_monotonic();
@@ -212,5 +234,7 @@ void shim_link_message(void *user, struct slice type, struct control_map message
         flame_started(link->links->flames, link, message);
     } else if (slice_is(type, CONTROL_FULL_STOPPED)) {
         flame_stopped(link->links->flames, link, message);
+    } else if (slice_is(type, CONTROL_FLAME)) {
+        on_flame(link, message);
     }
 }

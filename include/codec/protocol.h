@@ -48,6 +48,8 @@
 //     full_stopped    id, at (since when), reason "done" | "time_limit" | "tripped" |
 //                     "no_function" | "error", text
 //                     of the answer to full, too, when it cannot be
+//     flame           requests, seconds, only, name, all, applications [{name}], modules [{name}]:
+//                     the node itself wants a full trace, one at a time; answered by flamed
 //   collector -> shim
 //     welcome         session, key (16 bytes), version
 //     ping            every 2 s
@@ -65,6 +67,7 @@
 //                     trace every function of these modules in these processes, and in those that
 //                     they spawn, for so long at most: answered by full_started or full_stopped
 //     full_stop       id
+//     flamed          as to a tool, of the full trace that the node has wanted
 //     bye             reason
 //
 // And between a tool (role "tool": protocol, version) and the collector, which welcomes and pings
@@ -119,6 +122,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_STEERED "steered"
 #define CONTROL_FULL_STARTED "full_started"
 #define CONTROL_FULL_STOPPED "full_stopped"
+#define CONTROL_FLAME "flame" // a tool, too
 // collector -> shim; welcome, ping and bye to tools, too
 #define CONTROL_WELCOME "welcome"
 #define CONTROL_PING "ping"
@@ -131,18 +135,17 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_STEER "steer"
 #define CONTROL_FULL "full"
 #define CONTROL_FULL_STOP "full_stop"
+#define CONTROL_FLAMED "flamed" // to tools, too
 #define CONTROL_BYE "bye"
-// tool -> collector; steer, too
+// tool -> collector; steer and flame, too
 #define CONTROL_NODES "nodes"
 #define CONTROL_WATCH "watch"
-#define CONTROL_FLAME "flame"
 #define CONTROL_FLAME_STOP "flame_stop"
 #define CONTROL_PONG "pong"
-// collector -> tool; nodes, behind each node, and steered, too
+// collector -> tool; nodes, behind each node, steered and flamed, too
 #define CONTROL_NODE "node"
 #define CONTROL_ROWS "rows"
 #define CONTROL_FLAMING "flaming"
-#define CONTROL_FLAMED "flamed"
 #define CONTROL_ERROR "error"
 
 // -- words of fields ------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 -module(kprof).
 
 -export([start/0, stop/0, unload/0, start_trace/1, stop_trace/0, status/0, format_error/1]).
+-export([flame/1]).
 -export([
     set_token/0, set_token/1,
     clear_token/0,
@@ -31,6 +32,7 @@
     tier/0,
     entry/0,
     option/0,
+    flame_options/0,
     label/0,
     identity_fun/0,
     stats_dumper/0,
@@ -108,6 +110,17 @@
     | {trace_scheduling, boolean()}
     | {wait, boolean()}.
 %% See {@link start_trace/1}.
+
+-type flame_options() :: #{
+    requests => pos_integer(),
+    seconds => pos_integer(),
+    identity => identity(),
+    name => text(),
+    applications => [text()],
+    modules => [text()],
+    all_modules => boolean()
+}.
+%% See {@link flame/1}.
 
 -define(OFF_OR(Slots, OneIn, Off, On),
     case persistent_term:get(kprof_slots, undefined) of
@@ -227,6 +240,25 @@ stop_trace() ->
 -spec status() -> not_started | idle | tracing | waiting | tripped | paused.
 status() ->
     kprof_session:status().
+
+%% @doc Traces every function that some requests of this node run, while the node is traced, and
+%% returns the number of the profile that the collector keeps: `kprof flame --profile NUMBER' draws
+%% it. The collector does as for `kprof flame NODE'; the tiers rest meanwhile. One at a time on a
+%% node, whoever asks. It returns when the profile is kept: after `requests' complete requests (20),
+%% or `seconds' (30) with those that came until then.
+%% <ul>
+%% <li>`identity': only requests that are called so.</li>
+%% <li>`applications', `modules': whose functions; modules may have `*' in them. Without either all
+%% that are loaded but those of OTP, with `all_modules => true' these, too. The time of a function
+%% that is not traced is its caller's.</li>
+%% <li>`name': what the profile is called.</li>
+%% </ul>
+-spec flame(flame_options()) -> {ok, Profile :: pos_integer()} | {error, term()}.
+flame(Options) ->
+    case kprof_flame:check(Options) of
+        {ok, Wanted} -> kprof_session:flame(Wanted);
+        Error -> Error
+    end.
 
 %% @doc One line of text for a reason that {@link start_trace/1} or another function of this module
 %% returned.

@@ -47,6 +47,7 @@ modules() ->
         kprof_control,
         kprof_entry,
         kprof_error,
+        kprof_flame,
         kprof_full,
         kprof_guard,
         kprof_identify,

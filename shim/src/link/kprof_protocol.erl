@@ -5,7 +5,7 @@
 
 -export([encode/1, decode/1]).
 -export([auth/4, answer/1, hello/0, data_hello/2]).
--export([full_started/1, full_stopped/4]).
+-export([full_started/1, full_stopped/4, flame/1]).
 -export([
     tiers/1, started/1, stopped/2, total/2, clock/1, gap/3, identified/2, note/2, state/3, steered/3
 ]).
@@ -30,6 +30,7 @@
     | {steer, Id :: term(), command()}
     | {full, kprof_full:wanted()}
     | {full_stop, Id :: term()}
+    | {flamed, kprof_flame:flamed()}
     | {other, Type :: term()}.
 %% One of the collector's. `other' is nothing that the shim knows, or not as it knows it.
 
@@ -85,8 +86,29 @@ told(<<"full">>, #{<<"id">> := Id, <<"seconds">> := Seconds} = Map) when
     }};
 told(<<"full_stop">>, #{<<"id">> := Id}) ->
     {full_stop, Id};
+told(<<"flamed">>, #{<<"profile">> := Profile} = Map) when is_integer(Profile), Profile >= 0 ->
+    Counts = [requests, incomplete, others, unseen],
+    Texts = [reason, text],
+    {flamed,
+        maps:from_list(
+            [{profile, Profile}] ++
+                [{Key, count(atom_to_binary(Key, utf8), Map)} || Key <- Counts] ++
+                [{Key, line(maps:get(atom_to_binary(Key, utf8), Map, <<>>))} || Key <- Texts]
+        )};
 told(Type, _) ->
     {other, Type}.
+
+count(Key, Map) ->
+    case Map of
+        #{Key := N} when is_integer(N), N >= 0 -> N;
+        _ -> 0
+    end.
+
+line(Text) ->
+    case reason(#{<<"reason">> => Text}) of
+        "no reason given" -> <<>>;
+        Line -> unicode:characters_to_binary(Line)
+    end.
 
 %% The texts under a key of the maps in a list.
 texts(List, Key, Map) ->
@@ -230,6 +252,11 @@ full_started(Fields) ->
 -spec full_stopped(term(), integer(), atom(), unicode:chardata()) -> message().
 full_stopped(Id, At, Reason, Text) ->
     #{type => full_stopped, id => Id, at => At, reason => Reason, text => text(Text)}.
+
+%% @doc This node wants a full trace; `Fields' are {@link kprof_flame:check/1}'s.
+-spec flame(map()) -> message().
+flame(Fields) ->
+    Fields#{type => flame}.
 
 %% @doc The answer to a tool's command.
 -spec steered(term(), boolean(), unicode:chardata()) -> message().

@@ -82,6 +82,16 @@ text({names_nothing, MFA, N, Traced}) ->
         "request; want one of ~ts",
         [mfa(MFA), N, lists:join(", ", [mfa(Of) || Of <- Traced])]
     );
+text({bad_flame, Options}) ->
+    io_lib:format("a full trace's options are a map, not ~0tP", [Options, 20]);
+text(flame_runs) ->
+    "a full trace that this node asked for runs already: try again when it is over";
+text(no_answer) ->
+    "the collector did not answer: it may be of an older release";
+text({not_now, State}) ->
+    io_lib:format("nothing is traced at the moment: kprof is ~ts", [State]);
+text({no_profile, Why}) ->
+    ["there is no profile: ", Why];
 text({already_traced, Name, MFA}) ->
     io_lib:format("the tier ~ts: ~ts is being traced by somebody else already", [Name, mfa(MFA)]);
 text({foreign_tracer, Tracer}) ->

@@ -14,6 +14,7 @@
 -behaviour(gen_statem).
 
 -export([start_link/0, start_trace/1, stop_trace/0, status/0, warnings/0, armed/0, collector/0]).
+-export([flame/1]).
 -export([callback_mode/0, init/1, handle_event/4, terminate/3]).
 
 -define(CLOCK_MS, 1000).
@@ -81,6 +82,18 @@ armed() ->
 collector() ->
     call(collector).
 
+%% @doc Has the collector make a full trace of this node, and waits for its profile's number.
+-spec flame(kprof_flame:wanted()) -> {ok, pos_integer()} | {error, term()}.
+flame(Wanted) ->
+    Patience = kprof_flame:patience(Wanted),
+    try
+        gen_statem:call(?MODULE, {flame, Wanted}, Patience)
+    catch
+        exit:{timeout, _} -> {error, no_answer};
+        exit:{noproc, _} -> {error, not_started};
+        exit:{shutdown, _} -> {error, not_started}
+    end.
+
 %% @doc What the session does; never waits for it.
 -spec status() -> not_started | status().
 status() ->
@@ -117,6 +130,8 @@ handle_event({call, From}, {start, Options}, idle, Slots) ->
     start(From, Options, Slots);
 handle_event({call, From}, stop, idle, _) ->
     {keep_state_and_data, {reply, From, {error, not_tracing}}};
+handle_event({call, From}, {flame, _}, idle, _) ->
+    {keep_state_and_data, {reply, From, {error, not_tracing}}};
 handle_event({call, From}, collector, idle, _) ->
     {keep_state_and_data, {reply, From, {error, not_tracing}}};
 handle_event({call, From}, What, idle, _) when What =:= warnings; What =:= armed ->
@@ -134,6 +149,15 @@ handle_event({call, From}, armed, _, #d{trace = Trace}) ->
     {keep_state_and_data, {reply, From, kprof_trace:armed(Trace)}};
 handle_event({call, From}, collector, _, #d{trace = Trace}) ->
     {keep_state_and_data, {reply, From, kprof_trace:reached(Trace)}};
+handle_event({call, From}, {flame, Wanted}, tracing, #d{trace = Trace0} = D) ->
+    %% who asks may work for a request, and what is sent from here does not
+    _ = seq_trace:set_token([]),
+    case kprof_trace:flame(From, Wanted, Trace0) of
+        {ok, Trace} -> {keep_state, D#d{trace = Trace}};
+        {error, _} = Error -> {keep_state_and_data, {reply, From, Error}}
+    end;
+handle_event({call, From}, {flame, _}, State, _) ->
+    {keep_state_and_data, {reply, From, {error, {not_now, State}}}};
 handle_event(info, {'EXIT', From, Why}, State, #d{trace = Trace0} = D) ->
     case kprof_trace:ended(From, Why, Trace0) of
         {ok, Trace} -> {keep_state, D#d{trace = Trace}};

@@ -21,6 +21,7 @@
     stop/1,
     discard/1
 ]).
+-export([flame/3]).
 -export([event/2, ended/3, answered/3, message/2, sample/3, load/1, look/1, reset/3, clock/1]).
 -export([tell_state/3, steered/4, describe/1, warnings/1, armed/1, collector/1, reached/1]).
 
@@ -40,6 +41,7 @@
     load = kprof_load:new() :: kprof_load:load(),
     ledger = kprof_ledger:new() :: kprof_ledger:ledger(),
     full = none :: none | kprof_full:full(),
+    flame = kprof_flame:new() :: kprof_flame:waiting(),
     asks :: kprof_asks:asks()
 }).
 -opaque trace() :: #trace{}.
@@ -186,6 +188,7 @@ let_go(#trace{slots = Slots, tiers = Tiers, control = Control, asks = Asks} = T0
         tiers = kprof_tiers:disarmed(Tiers),
         arming = Arming,
         control = kprof_control:close(Control),
+        flame = kprof_flame:lost(T#trace.flame),
         asks = kprof_asks:forget(Asks),
         ledger = kprof_ledger:gone(now_ms(), T#trace.ledger)
     }.
@@ -276,6 +279,8 @@ message({full_stop, Id}, #trace{full = Full} = T) ->
         true -> full_over(done, "", T);
         false -> T
     end;
+message({flamed, Told}, #trace{flame = Flame} = T) ->
+    T#trace{flame = kprof_flame:flamed(Told, Flame)};
 message({disarm, Function, Reason}, T) ->
     take_off(Function, Reason, T);
 message({stale, Tier, Label}, #trace{slots = Slots, tiers = Tiers, stale = Stale} = T) ->
@@ -306,6 +311,17 @@ changed(After, #trace{tiers = Before, outlets = Outlets, arming = Arming} = T) -
     T#trace{tiers = After}.
 
 %% --- a full trace ---
+
+%% @doc Asks the collector for one. Who waits for its profile gets a reply.
+-spec flame(gen_statem:from(), kprof_flame:wanted(), trace()) -> {ok, trace()} | {error, term()}.
+flame(From, Wanted, #trace{flame = Before, control = Control} = T) ->
+    case kprof_flame:ask(From, now_ms() + kprof_flame:patience(Wanted), Before) of
+        {ok, Flame} ->
+            ok = kprof_control:told(kprof_protocol:flame(Wanted), Control),
+            {ok, T#trace{flame = Flame}};
+        Error ->
+            Error
+    end.
 
 full(#{id := Id, processes := []} = Wanted, T) ->
     %% no requests have come yet
