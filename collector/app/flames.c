@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "codec/json.h"
 
@@ -39,14 +40,15 @@ struct flame {
     struct flame_asker asker;
     const struct shim_link *shim; // NULL: it is gone
     struct pipeline_node *node;
-    struct full_trace *trace; // NULL until it runs
+    struct full_trace *trace; // NULL until it takes messages
     enum flame_state state;
     int64_t id;
     int64_t since;    // of the state, monotonic ns
     int64_t learned;  // when the first request had come, ns after that; 0: none has
-    int64_t started;  // when it began to run, ns since 1970
+    int64_t started;  // when it began to run, ns since 1970; 0: it does not yet
     int64_t requests; // wanted
     int64_t seconds;
+    int64_t label; // of the one request that is wanted, which is about to begin; 0: any
     bool all_modules;
     char *applications[LIMIT_FULL_NAMES], *modules[LIMIT_FULL_NAMES];
     uint32_t application_count, module_count;
@@ -118,14 +120,18 @@ static void enter(struct flame *f, enum flame_state state) {
     f->since = clock_monotonic();
 }
 
-// It is over; profile: its number, 0: there is none.
-static void end(struct flame *f, int64_t profile) {
-    tell(f, true, profile);
+static void drop_trace(struct flame *f) {
     if (f->trace && f->state < WRITES) {
         pipeline_set_full(f->node, NULL);
     }
     full_trace_free(f->trace);
     f->trace = NULL;
+}
+
+// It is over; profile: its number, 0: there is none.
+static void end(struct flame *f, int64_t profile) {
+    tell(f, true, profile);
+    drop_trace(f);
     enter(f, OVER);
 }
 
@@ -146,8 +152,9 @@ static bool ask_shim(struct flame *f, bool begin) {
     static uint64_t pids[LIMIT_FULL_PIDS];
     uint32_t count = begin ? pipeline_processes(f->node, pids, LIMIT_FULL_PIDS) : 0;
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_FULL, 6);
+    struct control_writer w = control_begin(&b, CONTROL_FULL, 7);
     control_int(&w, FIELD_ID, f->id);
+    control_int(&w, FIELD_LABEL, f->label);
     control_int(&w, FIELD_SECONDS, f->seconds);
     control_bool(&w, FIELD_ALL, f->all_modules);
     put_names(&w, FIELD_APPLICATIONS, f->applications, f->application_count);
@@ -220,6 +227,20 @@ static void free_flame(struct flame *f) {
     free(f);
 }
 
+// From now on the node's messages go to it. False without memory.
+static bool take_messages(struct flame *f, int64_t since) {
+    struct full_trace_options options = {.since = since,
+                                         .requests = (uint32_t)f->requests,
+                                         .token = f->label ? hash_mix((uint64_t)f->label) : 0,
+                                         .only = f->only[0] ? f->only : NULL,
+                                         .scheduling = f->scheduling};
+    f->trace = full_trace_new(&options);
+    if (f->trace) {
+        pipeline_set_full(f->node, f->trace);
+    }
+    return f->trace;
+}
+
 const char *flame_begin(struct flames *flames, struct shim_link *shim, struct control_map message,
                         const struct flame_asker *asker) {
     int64_t requests = 0, seconds = 0;
@@ -256,11 +277,19 @@ const char *flame_begin(struct flames *flames, struct shim_link *shim, struct co
         free_flame(f);
         return "these are more applications or modules than a full trace may name";
     }
-    if (!ask_shim(f, false)) {
+    if (asker->user == shim && control_get_int(message, FIELD_LABEL, &f->label) && f->label != 0) {
+        control_get_bool(message, FIELD_SCHEDULING, &f->scheduling);
+        if (!take_messages(f, INT64_MIN)) { // before the shim lets the request begin
+            free_flame(f);
+            return "the collector is out of memory";
+        }
+    }
+    if (!ask_shim(f, f->trace)) {
+        drop_trace(f);
         free_flame(f);
         return "the names of these applications and modules are too long for a message";
     }
-    enter(f, LEARNS);
+    enter(f, f->trace ? ASKED : LEARNS);
     flames->first = f;
     flames->count++;
     return NULL;
@@ -310,26 +339,20 @@ void flame_started(struct flames *flames, const struct shim_link *shim,
                    struct control_map message) {
     struct flame *f = named(flames, shim, message);
     int64_t at = 0;
-    if (!f || f->trace || !control_get_int(message, FIELD_AT, &at)) {
+    if (!f || f->started || !control_get_int(message, FIELD_AT, &at)) {
         return;
     }
     control_get_int(message, FIELD_FUNCTIONS, &f->functions);
     control_get_int(message, FIELD_PROCESSES, &f->processes);
     control_get_bool(message, FIELD_NEW_PROCESSES, &f->new_processes);
     control_get_bool(message, FIELD_SCHEDULING, &f->scheduling);
-    struct full_trace_options options = {.since = pipeline_ns(f->node, at),
-                                         .requests = (uint32_t)f->requests,
-                                         .only = f->only[0] ? f->only : NULL,
-                                         .scheduling = f->scheduling};
-    f->trace = full_trace_new(&options);
-    if (!f->trace) {
+    if (!f->trace && !take_messages(f, pipeline_ns(f->node, at))) {
         set_reason(f, "error", "the collector is out of memory");
         stop_shim(f);
         return;
     }
     f->started = clock_wall();
     take_modules(full_trace_profile(f->trace), message);
-    pipeline_set_full(f->node, f->trace);
     if (f->state == ASKED) {
         enter(f, RUNS);
     }
@@ -348,7 +371,7 @@ void flame_stopped(struct flames *flames, const struct shim_link *shim,
     names_clean(reason, word, sizeof word);
     names_clean(text, said, sizeof said);
     set_reason(f, word, said);
-    if (f->trace) {
+    if (f->started) {
         int64_t at;
         if (control_get_int(message, FIELD_AT, &at)) {
             full_trace_until(f->trace, pipeline_ns(f->node, at));
@@ -365,7 +388,7 @@ void flame_lost(struct flames *flames, const struct shim_link *shim) {
         set_reason(f, "error", "the node is gone");
         f->asker.user = f->asker.user == shim ? NULL : f->asker.user;
         f->shim = NULL;
-        if (f->state < CLOSING && f->trace) {
+        if (f->state < CLOSING && f->started) {
             enter(f, CLOSING);
         } else if (f->state < CLOSING) {
             end(f, 0);
@@ -443,7 +466,7 @@ static void step(struct flames *flames, struct flame *f, int64_t now) {
     case STOPPING:
         if (waited > (int64_t)START_SECONDS * SECOND_NS) {
             set_reason(f, "error", "the node does not answer; its shim may be of an older release");
-            if (f->trace) {
+            if (f->started) {
                 enter(f, CLOSING);
             } else {
                 end(f, 0);

@@ -49,7 +49,9 @@
 //                     "no_function" | "error", text
 //                     of the answer to full, too, when it cannot be
 //     flame           requests, seconds, only, name, all, applications [{name}], modules [{name}]:
-//                     the node itself wants a full trace, one at a time; answered by flamed
+//                     the node itself wants a full trace, one at a time; answered by flamed. With
+//                     label and scheduling (whether that will be traced): of the request with this
+//                     label, which begins when the shim has been told full
 //   collector -> shim
 //     welcome         session, key (16 bytes), version
 //     ping            every 2 s
@@ -63,7 +65,7 @@
 //     steer           id, command "pause" | "resume" | "sample", one_in or per_second: answered by
 //                     steered
 //     full            id, seconds, all, applications [{name}], modules [{name}] (with *),
-//                     processes [{pid}]
+//                     processes [{pid}], label (of the request that a header wants traced, or 0)
 //                     trace every function of these modules in these processes, and in those that
 //                     they spawn, for so long at most: answered by full_started or full_stopped
 //     full_stop       id

@@ -23,6 +23,7 @@
     begin_request/2,
     send_request/2,
     end_request/2,
+    flame_name/1,
     misultin_req_loop/2
 ]).
 
@@ -104,6 +105,8 @@
     | {sample, {one_in, pos_integer()} | {per_second, pos_integer()}}
     | {sample_weights, #{identity() => number()}}
     | {force_header, Name :: text() | {Name :: text(), PerSecond :: 1..1000}}
+    | {flame_header, Name :: text(), Secret :: any | text()}
+    | {flame_header, Name :: text(), Secret :: any | text(), flame_options()}
     | {slow_call_threshold, non_neg_integer()}
     | {slow_call_callback, slow_call_callback()}
     | {trace_gc, boolean()}
@@ -205,6 +208,15 @@ unload() ->
 %% otherwise, and fewer, but one, while the guard lowers the sampling. Whoever can send requests can
 %% send headers: a proxy in front should take this one off, or its name be known to few. Default:
 %% none.</li>
+%% <li>`{flame_header, Name, Secret}': a web request with this header, whose value is the secret (16
+%% to 255 letters, digits and `-._~+/='), is traced fully, and its flame graph kept, as {@link
+%% flame/1} does it. With `any' in the secret's place `x-trace-request: true' is enough: for test
+%% systems, as strangers can send that. The request waits for it 50 ms at most. One at a time, five
+%% a minute at most, fewer where they take long; any other goes on as it would without, and the log
+%% says why. The profile's name is in the answer's header `x-kprof-profile', where the helper can
+%% set it, and in the log. With mochiweb, httpd and misultin it is in the log only.
+%% `{flame_header, Name, Secret, #{modules => …}}': with the options of {@link flame/1} but
+%% `requests', `identity' and `name'. Default: none.</li>
 %% <li>`{slow_call_threshold, Microseconds}': requests longer than this are kept whole by the
 %% collector.</li>
 %% <li>`{slow_call_callback, fun((Spans, Identity) -> any())}': called on this node with every slow
@@ -380,6 +392,12 @@ send_request(Request, Facts) when is_integer(Request), is_function(Facts, 0) ->
 -spec end_request(label() | 0, fun(() -> kprof_web:facts())) -> ok.
 end_request(Request, Facts) when is_integer(Request), is_function(Facts, 0) ->
     kprof_web:end_request(Request, Facts).
+
+%% @doc What the profile of such a request is called, which a header has had traced fully
+%% (`flame_header'); `undefined' of all others. It is for the answer's header.
+-spec flame_name(label() | 0 | off) -> binary() | undefined.
+flame_name(Request) ->
+    kprof_flame_header:name_of(Request).
 
 %% @doc Runs one request of the misultin web server: wrap the loop that misultin is given,
 %% `{loop, fun(Req) -> kprof:misultin_req_loop(Req, fun handle/1) end}'. {@link kprof_misultin}

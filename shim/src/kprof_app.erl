@@ -48,6 +48,7 @@ modules() ->
         kprof_entry,
         kprof_error,
         kprof_flame,
+        kprof_flame_header,
         kprof_full,
         kprof_guard,
         kprof_identify,

@@ -269,6 +269,40 @@ force_header_case() ->
         ]
     ].
 
+%% Whatever is wrong with it, the secret is not in the error.
+flame_header_test_() -> {timeout, 300, fun flame_header_case/0}.
+flame_header_case() ->
+    Secret = "0123456789abcdef",
+    {ok, #{flame_header := {Name, Fun, #{seconds := 30}}}} = kprof_options:check(
+        [?TIERS, {flame_header, "X-Flame", Secret}]
+    ),
+    ?assertEqual({<<"x-flame">>, <<"0123456789abcdef">>}, {Name, Fun()}),
+    ?assertMatch(
+        {ok, #{flame_header := {_, any, #{seconds := 7, modules := [_]}}}},
+        kprof_options:check(
+            [?TIERS, {flame_header, x, any, #{seconds => 7, modules => ["my_*"]}}]
+        )
+    ),
+    ?assertMatch({ok, #{flame_header := undefined}}, kprof_options:check([?TIERS])),
+    [
+        begin
+            {error, Reason} = kprof_options:check([?TIERS, Bad]),
+            Text = kprof_error:format(Reason),
+            ?assertEqual(nomatch, string:find(Text, "0123456789")),
+            ?assertNotEqual(nomatch, string:find(Text, "flame_header"))
+        end
+     || Bad <- [
+            {flame_header, "X-Flame"},
+            {flame_header, "x y", Secret},
+            {flame_header, "X-Flame", "0123456789abcde"},
+            {flame_header, "X-Flame", "0123456789abcdef "},
+            {flame_header, "X-Flame", {secret, Secret}},
+            {flame_header, "X-Flame", Secret, [{seconds, 7}]},
+            {flame_header, "X-Flame", Secret, #{requests => 7}},
+            {flame_header, "X-Flame", Secret, #{}, more}
+        ]
+    ].
+
 already_traced_test_() -> {timeout, 300, fun already_traced_case/0}.
 already_traced_case() ->
     1 = erlang:trace_pattern({lists, nth, 2}, true, [local]),

@@ -48,3 +48,28 @@ is "$(sql "SELECT name || '|' || requests FROM profiles WHERE id = 1")" "from in
 is "$(calls 1 scenario_web:store/1)" 5 "has the calls of its requests"
 is "$(patterns)" "$before" "the node's patterns are as before"
 stop_tracing
+
+# -- the header --------------------------------------------------------------------------------------------------------
+secret=$(head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n')
+# asked PATH [CURL-OPTION...]: the name of the profile that the answer tells, empty without one
+asked() { curl -sS -m 20 -o /dev/null -D - "${@:2}" "http://127.0.0.1:$port$1" | tr -d '\r' | sed -n 's/^x-kprof-profile: //Ip'; }
+# kept NAME: the number of the profile
+kept() { sql "SELECT id FROM profiles WHERE name = '$1'"; }
+is_kept() { [ -n "$(kept "$1")" ]; }
+log=$scratch/$name.log
+
+rm -f "$kprof_log"
+web_config '{sample, {one_in, 1000000}}' "{flame_header, \"X-Trace-Request\", \"$secret\"}"
+start_tracing "$name" "$scratch/web.config"
+for wrong in true "${secret%?}" "${secret}0" "0${secret#?}" ''; do
+  is "$(asked /users/1 -H "X-Trace-Request: $wrong")" '' "another word than the secret does nothing"
+done
+is "$(asked /users/2)" '' "nor does none"
+profile=$(asked /users/3 -H "X-Trace-Request: $secret")
+has <(echo "$profile") '^flame-[0-9a-z]+$' "the answer tells the profile's name"
+wait_for 15 "it is kept" is_kept "$profile"
+is "$(sql "SELECT requests || '|' || incomplete FROM profiles WHERE name = '$profile'")" "1|0" "of one request, which is complete"
+is "$(sql "SELECT DISTINCT identity FROM profile_stacks WHERE profile = $(kept "$profile")")" "GET /users/:id" "under its route"
+is "$(calls "$(kept "$profile")" scenario_web:store/1)" 1 "its process was traced"
+has "$log" "$profile is kept as profile $(kept "$profile")" "the log says so, too"
+is "$(patterns)" "$before" "the node's patterns are as before"

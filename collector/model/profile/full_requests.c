@@ -35,10 +35,18 @@ static void forget(struct full_trace *f, struct full_request *r) {
     timeline_clear(&r->timeline);
 }
 
+// Than the one that is wanted.
+static bool is_another(const struct full_trace *f, uint64_t token) {
+    return f->options.token != 0 && token != f->options.token;
+}
+
 struct full_request *full_request_open(struct full_trace *f, uint64_t token) {
     uint32_t at = map_get(&f->by_token, token);
     if (at != MAP_NONE) {
         return at == LIMIT_FULL_REQUESTS ? NULL : &f->requests[at];
+    }
+    if (is_another(f, token)) {
+        return NULL;
     }
     at = 0;
     while (at < LIMIT_FULL_REQUESTS && f->requests[at].phase != FULL_FREE) {
@@ -241,8 +249,9 @@ const struct full_other *full_trace_others(const struct full_trace *f, uint32_t 
 void full_trace_fate(struct full_trace *f, const struct full_fate *fate) {
     struct full_request *r = full_request_of(f, fate->token);
     bool wanted = !f->only[0] || slice_is(fate->identity, f->only);
-    if (fate->begin < f->options.since || time_add(fate->begin, fate->duration) > f->until) {
-        wanted = false; // its begin, or its end, was not traced
+    if (fate->begin < f->options.since || time_add(fate->begin, fate->duration) > f->until ||
+        is_another(f, fate->token)) {
+        wanted = false; // its begin, or its end, was not traced, or nothing of it is wanted
     } else if (!wanted && fate->complete) {
         f->profile.counts.others++;
         count_other(f, fate->identity);

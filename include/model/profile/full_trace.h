@@ -29,6 +29,7 @@ struct full_trace; // opaque
 struct full_trace_options {
     int64_t since;     // node time: requests that began before are not taken
     uint32_t requests; // how many are wanted
+    uint64_t token;    // only this one (message.h); 0: any
     const char *only;  // of this identity, copied; NULL: of any
     bool scheduling;   // scheduling is traced: else waiting is told by messages alone, and what a
                        // process sleeps is its function's own time

@@ -13,7 +13,11 @@
 %%   11       1 = identities have weights
 %%   12       requests a second that a header may force a sample of, 0: none
 %%   13       how many of them the guard lets through
+%%   14       1 = a header may ask for a full trace of its request
+%%   15       the label of the request that is traced so, 0: none
+%%   16       when the last refusal of such a trace was told, in s
 %%   17       requests seen by the sampler
+%%   25       the time in ms up to which such traces are used up
 %%   33       requests that the sampler left out, not yet told to the collector
 %%   49       the time in us up to which forced samples are used up
 %%   57       when the next token is due, in that unit
@@ -51,6 +55,13 @@
     set_weighted/2,
     is_weighted/1,
     take_forced/1,
+    set_flame_header/2,
+    may_flame/1,
+    take_flame/1,
+    charge_flame/2,
+    take_refusal/1,
+    set_full/2,
+    full/1,
     whose/2,
     mark_ended/2,
     ended/2,
@@ -68,7 +79,11 @@
 -define(WEIGHTED, 11).
 -define(FORCED, 12).
 -define(FORCED_NOW, 13).
+-define(FLAMES, 14).
+-define(FULL, 15).
+-define(REFUSED, 16).
 -define(SEEN, 17).
+-define(FLAMES_UNTIL, 25).
 -define(UNSAMPLED, 33).
 -define(FORCED_UNTIL, 49).
 -define(DUE, 57).
@@ -76,6 +91,12 @@
 % integers
 -define(UNITS, 64).
 -define(TRIES, 3).
+% full traces that headers ask for: five at once, and then five a minute
+-define(FLAME_MS, 12000).
+-define(FLAMES_AHEAD_MS, 60000).
+% patterns stand a tenth of the time at most
+-define(FLAME_PRICE, 10).
+-define(HOUR_MS, 3600000).
 -define(RING, 65).
 -define(RING_SIZE, 8192).
 -define(LOST_RING, (?RING + ?RING_SIZE)).
@@ -273,6 +294,62 @@ take_forced(Slots) ->
 
 now_us() ->
     erlang:monotonic_time(microsecond).
+
+%% @doc Whether a header may ask for a full trace of its request, from now on.
+-spec set_flame_header(slots(), boolean()) -> ok.
+set_flame_header(Slots, May) ->
+    Now = now_ms(),
+    Until = atomics:get(Slots, ?FLAMES_UNTIL),
+    % at first it says nothing; later what is used up stays so, from one arming to the next
+    Until > Now + ?HOUR_MS andalso atomics:put(Slots, ?FLAMES_UNTIL, Now),
+    ok = set_full(Slots, 0),
+    atomics:put(
+        Slots,
+        ?FLAMES,
+        case May of
+            true -> 1;
+            false -> 0
+        end
+    ).
+
+-spec may_flame(slots()) -> boolean().
+may_flame(Slots) ->
+    atomics:get(Slots, ?FLAMES) =:= 1.
+
+%% @doc Takes one of these traces, where there may be one: each uses up its share of time, which may
+%% run ahead of the clock by a minute.
+-spec take_flame(slots()) -> boolean().
+take_flame(Slots) ->
+    Now = now_ms(),
+    Before = atomics:get(Slots, ?FLAMES_UNTIL),
+    Until = max(Before, Now) + ?FLAME_MS,
+    Until =< Now + ?FLAMES_AHEAD_MS andalso
+        atomics:compare_exchange(Slots, ?FLAMES_UNTIL, Before, Until) =:= ok.
+
+%% @doc The patterns of one have stood for so many ms, which uses up ten times that.
+-spec charge_flame(slots(), non_neg_integer()) -> ok.
+charge_flame(Slots, Ms) ->
+    atomics:add(Slots, ?FLAMES_UNTIL, ?FLAME_PRICE * Ms).
+
+%% @doc Whether a refusal may be told: one a second.
+-spec take_refusal(slots()) -> boolean().
+take_refusal(Slots) ->
+    Now = erlang:monotonic_time(second),
+    Before = atomics:get(Slots, ?REFUSED),
+    Now =/= Before andalso atomics:compare_exchange(Slots, ?REFUSED, Before, Now) =:= ok.
+
+%% @doc Sets the request that is traced so; 0 is none.
+-spec set_full(slots(), label() | 0) -> ok.
+set_full(Slots, Label) ->
+    atomics:put(Slots, ?FULL, Label).
+
+%% @doc Which one is.
+-spec full(slots()) -> label() | 0.
+full(Slots) ->
+    atomics:get(Slots, ?FULL).
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).
 
 %% @doc Tells whose a seq_trace label is: of the running trace, of an earlier one, or somebody
 %% else's.

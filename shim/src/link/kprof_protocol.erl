@@ -82,7 +82,8 @@ told(<<"full">>, #{<<"id">> := Id, <<"seconds">> := Seconds} = Map) when
         all => maps:get(<<"all">>, Map, false) =:= true,
         applications => texts(<<"applications">>, <<"name">>, Map),
         modules => texts(<<"modules">>, <<"name">>, Map),
-        processes => texts(<<"processes">>, <<"pid">>, Map)
+        processes => texts(<<"processes">>, <<"pid">>, Map),
+        label => maps:get(<<"label">>, Map, 0)
     }};
 told(<<"full_stop">>, #{<<"id">> := Id}) ->
     {full_stop, Id};

@@ -117,15 +117,18 @@ run(Slots, OneIn, Identity, What, Args) ->
 
 %% @doc Begins the request of a web server's helper. A server's processes serve one request after
 %% the other and hear from those before: a token that came with a message is no reason to take this
-%% request for a part of that one. `Ask(forced)' tells whether the request is to be traced although
-%% the sampler leaves it out, and is asked only then; `Ask(name)' what it is called, before its time
+%% request for a part of that one. `Ask({full, Label})' tells whether the request, with this label,
+%% is traced fully, whatever the sampler does; it has none inside of an entry's call. `Ask(forced)'
+%% tells whether the request is to be traced although the sampler leaves it out, and is asked only
+%% then; `Ask(name)' what it is called, before its time
 %% begins: of one that is traced, and of each one while identities have weights. Gives the label, 0
 %% when the request was left out, or `off' when there is nothing to end: inside a request that this
 %% process has marked, or under a foreign token.
 -spec begin_web(
     kprof_slots:slots(),
     pos_integer(),
-    fun((forced) -> boolean()) | fun((name) -> kprof:identity())
+    fun((forced | {full, kprof_slots:label() | none}) -> boolean())
+    | fun((name) -> kprof:identity())
 ) ->
     kprof_slots:label() | 0 | off.
 begin_web(Slots, OneIn, Ask) ->
@@ -157,6 +160,7 @@ draw_web(Slots, OneIn, Ask, Now) ->
             off;
         current when ?BY_ENTRY(Before) ->
             %% the entry has drawn already
+            _ = Ask({full, none}),
             begun(
                 Slots, kprof_slots:next(Slots), Ask(name), Now, {inside, seq_trace:get_token()}
             );
@@ -167,7 +171,10 @@ draw_web(Slots, OneIn, Ask, Now) ->
                     true -> Ask(name);
                     false -> later
                 end,
-            case kprof_sampling:takes(Slots, OneIn, N, Name) orelse Ask(forced) of
+            case
+                Ask({full, label(Slots, N)}) orelse kprof_sampling:takes(Slots, OneIn, N, Name) orelse
+                    Ask(forced)
+            of
                 true ->
                     begun(
                         Slots,
@@ -265,7 +272,7 @@ sample(Slots, OneIn, Identity, Now, Before) ->
     end.
 
 begun(Slots, N, Identity, Now, Kind) ->
-    Label = kprof_slots:base(Slots) bor (N band 16#7fffffff),
+    Label = label(Slots, N),
     _ = seq_trace:set_token(label, Label),
     _ = put(?KEY, {Label, 1, Now, Kind}),
     case Kind of
@@ -273,6 +280,9 @@ begun(Slots, N, Identity, Now, Kind) ->
         _ -> kprof_mark:web_begin(identity(Identity))
     end,
     Label.
+
+label(Slots, N) ->
+    kprof_slots:base(Slots) bor (N band 16#7fffffff).
 
 left_out(Slots, Now, Before, Kind) ->
     kprof_slots:count_unsampled(Slots),

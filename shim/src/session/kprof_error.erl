@@ -82,6 +82,9 @@ text({names_nothing, MFA, N, Traced}) ->
         "request; want one of ~ts",
         [mfa(MFA), N, lists:join(", ", [mfa(Of) || Of <- Traced])]
     );
+text(bad_flame_header) ->
+    "the option flame_header is {flame_header, Name, Secret}, with 16 to 255 letters, digits and "
+    "-._~+/= as the secret, or any; make one with: openssl rand -hex 16";
 text({bad_flame, Options}) ->
     io_lib:format("a full trace's options are a map, not ~0tP", [Options, 20]);
 text(flame_runs) ->

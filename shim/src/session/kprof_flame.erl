@@ -1,12 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Full traces that this node itself asks its collector for ({@link kprof:flame/1}): what may
-%% be asked for, who waits for the profile, and what he is told.
+%% @doc Full traces that this node itself asks its collector for: for a caller of {@link
+%% kprof:flame/1}, who waits for the profile, or for a web request ({@link kprof_flame_header}),
+%% which waits until it is traced.
 %%
 %% The collector begins such a trace as it does for a tool, and answers when the profile is kept. It
 %% takes one of a node at a time, so at most one is waited for here.
 -module(kprof_flame).
 
 -export([new/0, check/1, patience/1, ask/3, flamed/2, lost/1, answer/1]).
+-export([begins/3, claim/2, stands/2, gave_up/2, is_gone/1, over/2]).
 
 -export_type([waiting/0, wanted/0, flamed/0]).
 
@@ -19,7 +21,18 @@
 % ms, besides the time that it traces: patterns, fates of requests, the writer
 -define(MORE_MS, 60000).
 
--type waiting() :: none | {gen_statem:from(), Until :: integer()}.
+-record(request, {
+    label :: kprof_slots:label(),
+    process :: pid(),
+    answer :: reference(),
+    % native time
+    until :: integer(),
+    % ms, since when its patterns stand
+    since = none :: none | integer() | over,
+    % how long the collector has for the profile, ms
+    patience :: integer()
+}).
+-type waiting() :: none | {gen_statem:from(), Until :: integer()} | #request{}.
 -type wanted() :: #{atom() => kprof_msgpack:value()}.
 %% The fields of the message to the collector.
 -type flamed() :: #{
@@ -116,18 +129,118 @@ patience(#{seconds := Seconds}) ->
 
 %% @doc Somebody is about to wait; `Until' in ms.
 -spec ask(gen_statem:from(), integer(), waiting()) -> {ok, waiting()} | {error, flame_runs}.
-ask(From, Until, none) ->
-    {ok, {From, Until}};
-ask(From, Until, {_, Before}) ->
-    %% a collector that knows nothing of this never answers
-    case erlang:monotonic_time(millisecond) > Before of
+ask(From, Until, Waiting) ->
+    case is_free(Waiting) of
         true -> {ok, {From, Until}};
         false -> {error, flame_runs}
     end.
 
+%% A collector that knows nothing of this never answers.
+is_free(none) -> true;
+is_free({_, Until}) -> now_ms() > Until;
+is_free(#request{patience = Until}) -> now_ms() > Until.
+
+%% --- of a web request ---
+
+%% @doc A request is about to begin: what the collector is to be asked. Where that cannot be now,
+%% the request has its answer.
+-spec begins(kprof_flame_header:ask(), wanted(), waiting()) -> {ok, wanted(), waiting()} | no.
+begins(#{label := Label, process := Pid, answer := Answer, until := Until}, Wanted, Waiting) ->
+    Native = erlang:monotonic_time(),
+    case is_free(Waiting) of
+        % it has given up
+        _ when Native >= Until ->
+            no;
+        true ->
+            {ok,
+                Wanted#{
+                    requests => 1,
+                    name => kprof_flame_header:name(Label),
+                    label => Label,
+                    scheduling => kprof_vm:unsafe(running) =:= no
+                },
+                #request{
+                    label = Label,
+                    process = Pid,
+                    answer = Answer,
+                    until = Until,
+                    patience = now_ms() + patience(Wanted)
+                }};
+        false ->
+            Answer ! {Answer, {no, "another one is traced so, or its profile is not kept yet"}},
+            no
+    end.
+
+%% @doc The collector has told to trace the request of this label: its process, if it waits still.
+-spec claim(term(), waiting()) -> {ok, pid()} | late.
+claim(Label, #request{label = Label, process = Pid, until = Until, since = none}) ->
+    case erlang:monotonic_time() < Until of
+        true -> {ok, Pid};
+        false -> late
+    end;
+claim(_, _) ->
+    late.
+
+%% @doc All stands, and the request may begin; unless that took too long.
+-spec stands(kprof_slots:slots(), waiting()) -> {ok | late, waiting()}.
+stands(Slots, #request{label = Label, answer = Answer, until = Until} = R) ->
+    Waiting = R#request{since = now_ms()},
+    case erlang:monotonic_time() < Until of
+        true ->
+            % before the request asks for its name
+            ok = kprof_slots:set_full(Slots, Label),
+            Answer ! {Answer, stands},
+            logger:notice("kprof: a header has a request traced fully, as ~ts", [
+                kprof_flame_header:name(Label)
+            ]),
+            {ok, Waiting};
+        false ->
+            {late, Waiting}
+    end.
+
+%% @doc The request of this label has ended, or waits no longer: whether it was traced until now.
+-spec gave_up(kprof_slots:label(), waiting()) -> {boolean(), waiting()}.
+gave_up(Label, #request{label = Label, since = Since} = R) ->
+    {is_integer(Since), R#request{until = erlang:monotonic_time()}};
+gave_up(_, Waiting) ->
+    {false, Waiting}.
+
+%% @doc Whether the process of a request that is traced is gone: then it has ended, though nobody
+%% may have said so.
+-spec is_gone(waiting()) -> boolean().
+is_gone(#request{process = Pid, since = Since}) when is_integer(Since) ->
+    not is_process_alive(Pid);
+is_gone(_) ->
+    false.
+
+%% @doc The patterns stand no longer.
+-spec over(kprof_slots:slots(), waiting()) -> waiting().
+over(Slots, #request{since = Since} = R) when is_integer(Since) ->
+    ok = kprof_slots:set_full(Slots, 0),
+    ok = kprof_slots:charge_flame(Slots, now_ms() - Since),
+    R#request{since = over};
+over(_, Waiting) ->
+    Waiting.
+
+%% --- the end ---
+
 %% @doc The collector has told the end.
 -spec flamed(flamed(), waiting()) -> waiting().
 flamed(_, none) ->
+    none;
+flamed(Told, #request{answer = Answer, since = none}) ->
+    %% who has given up is not there any more
+    {error, {_, Why}} = answer(Told),
+    Answer ! {Answer, {no, Why}},
+    none;
+flamed(Told, #request{label = Label}) ->
+    Name = kprof_flame_header:name(Label),
+    case answer(Told) of
+        {ok, Profile} ->
+            logger:notice("kprof: ~ts is kept as profile ~b", [Name, Profile]);
+        {error, {_, Why}} ->
+            logger:warning("kprof: ~ts: there is no profile: ~ts", [Name, Why])
+    end,
     none;
 flamed(Told, {From, _}) ->
     gen_statem:reply(From, answer(Told)),
@@ -136,6 +249,13 @@ flamed(Told, {From, _}) ->
 %% @doc The collector is gone, or this trace is over.
 -spec lost(waiting()) -> waiting().
 lost(none) ->
+    none;
+lost(#request{since = none}) ->
+    none;
+lost(#request{label = Label}) ->
+    logger:warning("kprof: ~ts: there is no profile: the connection to the collector ended", [
+        kprof_flame_header:name(Label)
+    ]),
     none;
 lost({From, _}) ->
     gen_statem:reply(From, {error, {no_profile, "the connection to the collector ended"}}),
@@ -169,3 +289,6 @@ answer(#{reason := Reason, text := Text} = Told) ->
 
 came(1, Why) -> "1 request came, but " ++ Why;
 came(N, Why) -> lists:flatten(io_lib:format("~b requests came, but ~ts", [N, Why])).
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).

@@ -11,6 +11,7 @@
 -define(MAX_NAME, 255).
 -define(MAX_WEIGHTS, 1000).
 -define(FORCED_PER_SECOND, 5).
+-define(FORCE_WANTS, "a header's name, or {Name, PerSecond} with PerSecond from 1 to 1000").
 
 -type tier() :: #{name := binary(), mfa := mfa(), returns := none | whole, entry := boolean()}.
 -type options() :: #{
@@ -24,6 +25,7 @@
     sample := kprof_sampling:asked(),
     weights := #{binary() => number()},
     force_header := undefined | {binary(), pos_integer()},
+    flame_header := undefined | kprof_flame_header:header(),
     slow_us := non_neg_integer() | undefined,
     slow_callback := kprof:slow_call_callback() | undefined,
     flags := [garbage_collection | running],
@@ -73,6 +75,7 @@ check(Options) ->
             sample => Sample,
             weights => Weights,
             force_header => maps:get(force_header, Checked),
+            flame_header => maps:get(flame_header, Checked),
             slow_us => SlowUs,
             slow_callback => SlowCallback,
             flags => Flags,
@@ -96,6 +99,7 @@ defaults() ->
         sample => {one_in, 1},
         sample_weights => #{},
         force_header => undefined,
+        flame_header => undefined,
         slow_call_threshold => undefined,
         slow_call_callback => undefined,
         trace_gc => false,
@@ -103,6 +107,12 @@ defaults() ->
         wait => false
     }.
 
+collect({flame_header, Name, Secret}, Map) ->
+    collect({flame_header, {Name, Secret, #{}}}, Map);
+collect({flame_header, Name, Secret, Options}, Map) ->
+    collect({flame_header, {Name, Secret, Options}}, Map);
+collect(Other, _) when is_tuple(Other), element(1, Other) =:= flame_header, tuple_size(Other) > 2 ->
+    throw(bad_flame_header);
 collect({Name, Value}, Map) when is_atom(Name) ->
     Name =:= tier_config orelse is_map_key(Name, defaults()) orelse
         throw({bad_option, {Name, Value}}),
@@ -158,9 +168,21 @@ value(sample_weights, V) ->
     bad(sample_weights, V, "a map from identities to numbers, 1000 at most");
 value(force_header, undefined) ->
     undefined;
-value(force_header, {Name, N} = V) when is_integer(N), N >= 1, N =< 1000 -> {header(Name, V), N};
+value(force_header, {Name, N}) when is_integer(N), N >= 1, N =< 1000 ->
+    {header(force_header, Name, ?FORCE_WANTS), N};
 value(force_header, Name) ->
-    {header(Name, Name), ?FORCED_PER_SECOND};
+    {header(force_header, Name, ?FORCE_WANTS), ?FORCED_PER_SECOND};
+value(flame_header, undefined) ->
+    undefined;
+value(flame_header, {Name, Secret, Options}) when is_map(Options) ->
+    {
+        header(flame_header, Name, "{flame_header, Name, Secret} with the name of a header"),
+        header_secret(Secret),
+        flame(Options)
+    };
+% it may hold the secret
+value(flame_header, _) ->
+    throw(bad_flame_header);
 value(slow_call_threshold, undefined) ->
     undefined;
 value(slow_call_threshold, N) when is_integer(N), N >= 0, N < 1 bsl 62 -> N;
@@ -209,7 +231,7 @@ samplable(_, _) ->
 bad(Name, Value, Wanted) ->
     throw({bad_value, Name, Value, Wanted}).
 
-header(Name, V) ->
+header(Option, Name, Wanted) ->
     Text =
         try
             string:lowercase(to_text(Name))
@@ -217,8 +239,30 @@ header(Name, V) ->
             error:_ -> <<>>
         end,
     is_binary(Text) andalso re:run(Text, "^[a-z0-9-]{1,64}$", [dollar_endonly]) =/= nomatch orelse
-        bad(force_header, V, "a header's name, or {Name, PerSecond} with PerSecond from 1 to 1000"),
+        bad(Option, Name, Wanted),
     Text.
+
+%% It is never shown.
+header_secret(any) ->
+    any;
+header_secret(Given) ->
+    try
+        Text = to_text(Given),
+        match = re:run(Text, "^[A-Za-z0-9._~+/=-]{16,255}$", [dollar_endonly, {capture, none}]),
+        fun() -> Text end
+    catch
+        _:_ -> throw(bad_flame_header)
+    end.
+
+flame(Options) ->
+    case kprof_flame:check(Options) of
+        _ when is_map_key(requests, Options); is_map_key(identity, Options) ->
+            bad(flame_header, Options, "options other than requests and identity");
+        {ok, Wanted} ->
+            Wanted;
+        {error, Reason} ->
+            throw(Reason)
+    end.
 
 collector(Host, Port, V) when is_tuple(Host) ->
     case inet:ntoa(Host) of

@@ -177,6 +177,8 @@ handle_event(info, {kprof_guard, {reset, From, Until, MFAs}}, tracing, #d{trace 
 handle_event(info, {kprof_guard, dead_man}, tracing, #d{trace = Trace} = D) ->
     ok = kprof_trace:silent(Trace),
     lost("it has been silent for too long", tracing, D);
+handle_event(info, {kprof_flame_header, What}, tracing, #d{trace = Trace} = D) ->
+    {keep_state, D#d{trace = kprof_trace:flame_header(What, Trace)}};
 handle_event(info, Info, State, #d{trace = Trace} = D) ->
     case kprof_trace:event(Info, Trace) of
         {message, {steer, Id, Command}} ->

@@ -21,11 +21,13 @@
     stop/1,
     discard/1
 ]).
--export([flame/3]).
+-export([flame/3, flame_header/2]).
 -export([event/2, ended/3, answered/3, message/2, sample/3, load/1, look/1, reset/3, clock/1]).
 -export([tell_state/3, steered/4, describe/1, warnings/1, armed/1, collector/1, reached/1]).
 
 -export_type([trace/0]).
+
+-define(TOO_LATE, "the request waits for 50 ms, and its patterns did not stand by then").
 
 -record(trace, {
     slots :: kprof_slots:slots(),
@@ -114,7 +116,7 @@ arm(#trace{control = Control, load = Load} = T0) ->
 set(
     #trace{
         slots = Slots,
-        options = #{weights := Weights, force_header := Header},
+        options = #{weights := Weights, force_header := Header, flame_header := Flame},
         control = Control,
         sampling = Sampling
     } = T
@@ -125,6 +127,7 @@ set(
     SetAt = erlang:monotonic_time(),
     ok = kprof_sampling:weigh(Weights),
     ok = kprof_web:force(Slots, Header),
+    ok = kprof_flame_header:set(Slots, Flame),
     ok = kprof_sampling:put(Slots, Sampling),
     Tracer = kprof_arming:tracer(T#trace.arming),
     ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
@@ -272,8 +275,10 @@ identified({{Id, Identity}, Asks}, #trace{control = Control} = T) ->
 -spec message(kprof_protocol:told(), trace()) -> trace().
 message({identify, Id, {M, F}, Arguments}, #trace{asks = Asks} = T) ->
     identified(kprof_asks:ask({Id, M, F, Arguments}, Asks), T);
-message({full, Wanted}, T) ->
+message({full, #{label := 0} = Wanted}, T) ->
     full(Wanted, T);
+message({full, Wanted}, T) ->
+    full_of_request(Wanted, T);
 message({full_stop, Id}, #trace{full = Full} = T) ->
     case Full =/= none andalso kprof_full:id(Full) =:= Id of
         true -> full_over(done, "", T);
@@ -323,7 +328,55 @@ flame(From, Wanted, #trace{flame = Before, control = Control} = T) ->
             Error
     end.
 
-full(#{id := Id, processes := []} = Wanted, T) ->
+%% @doc A web request wants to be traced fully, or has ended: {@link kprof_flame_header}.
+-spec flame_header(
+    {begins, kprof_flame_header:ask()}
+    | {ended | gave_up, kprof_slots:label()}
+    | {refused, unicode:chardata()},
+    trace()
+) -> trace().
+flame_header({begins, Ask}, #trace{options = #{flame_header := {_, _, Wanted}}} = T) ->
+    case kprof_flame:begins(Ask, Wanted, T#trace.flame) of
+        {ok, Asked, Flame} ->
+            ok = kprof_control:told(kprof_protocol:flame(Asked), T#trace.control),
+            T#trace{flame = Flame};
+        no ->
+            T
+    end;
+flame_header({refused, Why}, T) ->
+    logger:notice("kprof: a request whose header asked for a full trace gets none: ~ts", [Why]),
+    T;
+flame_header({What, Label}, #trace{flame = Before} = T0) ->
+    case kprof_flame:gave_up(Label, Before) of
+        {true, Flame} when What =:= ended -> full_over(done, "", T0#trace{flame = Flame});
+        {true, Flame} -> full_over(error, ?TOO_LATE, T0#trace{flame = Flame});
+        {false, _} -> T0
+    end;
+flame_header(_, T) ->
+    T.
+
+full_of_request(#{id := Id, label := Label} = Wanted, #trace{flame = Flame} = T) ->
+    case kprof_flame:claim(Label, Flame) of
+        {ok, Pid} ->
+            request_begins(Id, full(Wanted#{own => [Pid]}, T));
+        late ->
+            ok = kprof_control:told(
+                kprof_protocol:full_stopped(Id, error, ?TOO_LATE), T#trace.control
+            ),
+            T
+    end.
+
+%% Where it cannot be, the collector has been told why, and tells it back.
+request_begins(Id, #trace{slots = Slots, full = Full, flame = Flame0} = T) ->
+    case
+        Full =/= none andalso kprof_full:id(Full) =:= Id andalso kprof_flame:stands(Slots, Flame0)
+    of
+        false -> T;
+        {ok, Flame} -> T#trace{flame = Flame};
+        {late, Flame} -> full_over(error, ?TOO_LATE, T#trace{flame = Flame})
+    end.
+
+full(#{id := Id, processes := []} = Wanted, T) when not is_map_key(own, Wanted) ->
     %% no requests have come yet
     _ = [
         kprof_control:told(
@@ -393,7 +446,7 @@ full_gone(Reason, Text, At, #trace{full = Full, control = Control} = T) ->
     ok = kprof_control:told(
         kprof_protocol:full_stopped(kprof_full:id(Full), At, Reason, Text), Control
     ),
-    T#trace{full = none}.
+    T#trace{full = none, flame = kprof_flame:over(T#trace.slots, T#trace.flame)}.
 
 %% --- sampling ---
 
@@ -428,8 +481,9 @@ sampled(Sampling, State, #trace{slots = Slots, tiers = Tiers, arming = Arming} =
 %% node has room for.
 -spec load(trace()) -> trace().
 load(#trace{full = Full} = T) when Full =/= none ->
-    case kprof_full:look(now_ms(), bytes(T), Full) of
+    case kprof_flame:is_gone(T#trace.flame) orelse kprof_full:look(now_ms(), bytes(T), Full) of
         go_on -> T;
+        true -> full_over(done, "", T);
         {over, Reason, Text} -> full_over(Reason, Text, T)
     end;
 load(#trace{sampling = Before, load = Load0, ledger = Ledger} = T0) ->

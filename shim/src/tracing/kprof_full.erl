@@ -46,10 +46,13 @@
     all := boolean(),
     applications := [binary()],
     modules := [binary()],
-    processes := [binary()]
+    processes := [binary()],
+    label => term(),
+    own => [pid()]
 }.
 %% modules: names, which may hold `*'. With neither applications nor modules: all that are loaded
-%% but OTP's own; `all': these, too. processes: as they print themselves here.
+%% but OTP's own; `all': these, too. processes: as they print themselves here; own: more of them, of a request
+%% that waits to begin.
 
 %% @doc Whether there are such modules at all.
 -spec check(wanted()) -> ok | {error, string()}.
@@ -79,13 +82,14 @@ begun(#{id := Id, seconds := Seconds} = Wanted, Modules, Tracer, Patterns, {Exem
     % those of the tiers in these modules are others again
     ok = kprof_tracer:set_patterns(Tracer, of_modules(Names, Patterns)),
     {Pids, New} = processes(maps:get(processes, Wanted)),
-    Flagged = (Pids -- Exempt) ++ [new_processes || New],
+    Chosen = (maps:get(own, Wanted, []) ++ Pids) -- Exempt,
+    Flagged = Chosen ++ [new_processes || New],
     ok = lists:foreach(fun(Which) -> kprof_tracer:flag(Tracer, Which, Flags) end, Flagged),
     #full{
         id = Id,
         modules = Modules,
         functions = Functions,
-        processes = length(Pids -- Exempt),
+        processes = length(Chosen),
         new = New,
         flags = Flags,
         until = now_ms() + 1000 * Seconds,

@@ -69,7 +69,11 @@ begun(Begun, Conn) ->
                 sent(Begun, Sent),
                 Sent
             end),
-        Registered#{private := Private#{?KEY => true}}
+        lists:foldl(
+            fun({Name, Value}, To) -> 'Elixir.Plug.Conn':put_resp_header(To, Name, Value) end,
+            Registered#{private := Private#{?KEY => true}},
+            kprof_helper:answer_headers(element(1, Begun))
+        )
     catch
         _:_ ->
             %% a response is on its way already

@@ -29,6 +29,8 @@
     status = undefined :: undefined | integer() | {error | exit | throw, term()},
     % the request's process was without the token
     lost = false :: boolean(),
+    % headers that the answer has besides
+    answer = #{} :: #{binary() => binary()},
     next :: term()
 }).
 
@@ -42,13 +44,14 @@ init(Id, #{method := Method, path := Path, headers := Headers} = Req, Opts) ->
         opts = Opts,
         next = undefined
     },
+    Request = kprof_helper:begin_stream(
+        fun(Name) -> maps:get(Name, Headers, undefined) end, fun() -> facts(S0) end
+    ),
     S = S0#stream{
-        request = kprof_helper:begin_stream(
-            fun(Name) -> maps:get(Name, Headers, undefined) end, fun() -> facts(S0) end
-        )
+        request = Request, answer = maps:from_list(kprof_helper:answer_headers(Request))
     },
     try cowboy_stream:init(Id, Req, Opts) of
-        {Commands, Next} -> {Commands, sent(Commands, S#stream{next = Next})}
+        {Commands, Next} -> {answer(Commands, S), sent(Commands, S#stream{next = Next})}
     catch
         Class:Reason:Stack ->
             %% cowboy knows no stream that could be terminated
@@ -61,7 +64,7 @@ init(Id, #{method := Method, path := Path, headers := Headers} = Req, Opts) ->
 data(Id, IsFin, Data, #stream{next = Next0} = S) ->
     ok = kprof_helper:resume(S#stream.request),
     {Commands, Next} = cowboy_stream:data(Id, IsFin, Data, Next0),
-    {Commands, sent(Commands, S#stream{next = Next})}.
+    {answer(Commands, S), sent(Commands, S#stream{next = Next})}.
 
 %% @private
 -spec info(term(), term(), #stream{}) -> {list(), #stream{}}.
@@ -69,7 +72,7 @@ info(Id, Info, #stream{request = Request, next = Next0} = S) ->
     Lost = S#stream.lost orelse is_answer(Info) andalso not kprof_helper:has_token(Request),
     ok = kprof_helper:resume(Request),
     {Commands, Next} = cowboy_stream:info(Id, Info, Next0),
-    switching(Commands, left(Info, sent(Commands, S#stream{lost = Lost, next = Next}))).
+    switching(answer(Commands, S), left(Info, sent(Commands, S#stream{lost = Lost, next = Next}))).
 
 %% @private
 -spec terminate(term(), term(), #stream{}) -> term().
@@ -149,6 +152,24 @@ is_answer(Info) when is_tuple(Info), tuple_size(Info) > 0 ->
     ]);
 is_answer(_) ->
     false.
+
+%% The commands with our headers in the answer.
+answer(Commands, #stream{answer = More}) when map_size(More) =:= 0 ->
+    Commands;
+answer(Commands, #stream{answer = More}) ->
+    [
+        case Command of
+            {What, Status, Headers, Body} when
+                is_map(Headers), What =:= response orelse What =:= error_response
+            ->
+                {What, Status, maps:merge(Headers, More), Body};
+            {headers, Status, Headers} when is_map(Headers) ->
+                {headers, Status, maps:merge(Headers, More)};
+            _ ->
+                Command
+        end
+     || Command <- Commands
+    ].
 
 sent(Commands, S) -> lists:foldl(fun command/2, S, Commands).
 

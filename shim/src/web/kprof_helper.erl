@@ -18,7 +18,8 @@
     header/2,
     begin_stream/2,
     resume/1,
-    has_token/1
+    has_token/1,
+    answer_headers/1
 ]).
 
 -export_type([request/0, header_fun/0, facts/0]).
@@ -147,6 +148,25 @@ header(Name, Headers) ->
 
 text(Key) when is_atom(Key) -> atom_to_binary(Key, utf8);
 text(Key) -> iolist_to_binary(Key).
+
+%% @doc The headers that the answer of a request is to have besides, with names in lower case: the
+%% name of its profile where a header has had it traced fully (`flame_header'), else none. To be
+%% asked for as soon as it has begun.
+-spec answer_headers(request()) -> [{Name :: binary(), Value :: binary()}].
+answer_headers(Request) when is_integer(Request), Request > 0 ->
+    case erlang:function_exported(kprof, flame_name, 1) of
+        true ->
+            try kprof:flame_name(Request) of
+                undefined -> [];
+                Name -> [{<<"x-kprof-profile">>, Name}]
+            catch
+                _:_ -> []
+            end;
+        false ->
+            []
+    end;
+answer_headers(_) ->
+    [].
 
 %% --- for processes that serve several requests at a time ---
 

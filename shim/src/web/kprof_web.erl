@@ -6,7 +6,15 @@
 -module(kprof_web).
 
 -export([
-    begin_request/4, send_request/2, end_request/2, force/2, outcome/1, identity/1, is_method/1
+    begin_request/4,
+    send_request/2,
+    end_request/2,
+    force/2,
+    outcome/1,
+    identity/1,
+    is_method/1,
+    is_true/1,
+    first_value/1
 ]).
 
 -export_type([facts/0]).
@@ -60,6 +68,10 @@
     kprof_slots:label() | 0 | off.
 begin_request(Slots, OneIn, Header, Facts) ->
     kprof_token:begin_web(Slots, OneIn, fun
+        ({full, none}) ->
+            kprof_flame_header:inside_entry(Slots, Header);
+        ({full, Label}) ->
+            kprof_flame_header:begins(Slots, Header, Label);
         (forced) ->
             forced(Slots, Header);
         (name) ->
@@ -86,7 +98,8 @@ end_request(0, _) ->
     kprof_token:end_web(0, ok, false, undefined);
 end_request(Label, Get) ->
     {Outcome, Lost, Identity} = asked(Get),
-    kprof_token:end_web(Label, Outcome, Lost, Identity).
+    kprof_token:end_web(Label, Outcome, Lost, Identity),
+    kprof_flame_header:ended(Label).
 
 %% A fun that fails has nothing to tell.
 asked(Get) ->
@@ -130,18 +143,25 @@ force(Slots, {Name, PerSecond}) ->
 forced(Slots, Header) ->
     kprof_slots:may_force(Slots) andalso
         try
-            wanted(Header(ets:lookup_element(kprof_guard, force_header, 2)))
+            is_true(Header(ets:lookup_element(kprof_guard, force_header, 2)))
         catch
             _:_ -> false
         end andalso
         kprof_slots:take_forced(Slots).
 
-wanted(undefined) ->
+%% @doc Whether a header's value says yes.
+-spec is_true(text() | undefined) -> boolean().
+is_true(undefined) ->
     false;
-wanted(Value) ->
-    %% some servers join the values of a header that came several times, others give the first one
+is_true(Value) ->
+    lists:member(string:lowercase(first_value(Value)), [<<"true">>, <<"1">>, <<"yes">>, <<"on">>]).
+
+%% @doc Of several values the first one. Some servers join the values of a header that came several
+%% times, others give the first one.
+-spec first_value(text()) -> binary().
+first_value(Value) ->
     [First | _] = binary:split(to_binary(Value), <<",">>),
-    lists:member(string:lowercase(string:trim(First)), [<<"true">>, <<"1">>, <<"yes">>, <<"on">>]).
+    string:trim(First).
 
 %% --- what happened ---
 

@@ -414,6 +414,27 @@ static void one_request(uint64_t token, int64_t us) {
     return_to(P, us + 5, "bottom");
 }
 
+// Of the one request that is wanted, whatever else its processes do.
+static void one_token(void **s) {
+    (void)s;
+    options.token = 3;
+    begin(true);
+    options.token = 0;
+    const struct profile_counts *c = &full_trace_profile(trace)->counts;
+    for (uint64_t token = 1; token <= 200; token++) { // more than there is room for at a time
+        one_request(token, (int64_t)(100 * token));
+    }
+    full_trace_advance(trace, INT64_MAX);
+    fate_of(2, true, 200, 5, "create");
+    fate_of(3, true, 300, 5, "read");
+    assert_string_equal(drawn(), "a 1 5\n");
+    assert_int_equal(c->requests, 1);
+    assert_int_equal(c->others, 0);
+    assert_int_equal(c->unseen, 0);
+    assert_int_equal(c->refused, 0);
+    full_trace_free(trace);
+}
+
 static void what_is_taken(void **s) {
     (void)s;
     options = (struct full_trace_options){.only = "create", .since = 50 * US};
@@ -607,6 +628,7 @@ int main(void) {
         cmocka_unit_test(parallel),
         cmocka_unit_test(not_followed),
         cmocka_unit_test(disorder),
+        cmocka_unit_test(one_token),
         cmocka_unit_test(what_is_taken),
         cmocka_unit_test(another_token),
         cmocka_unit_test(bounds),

@@ -1,0 +1,205 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(kprof_flame_header_tests).
+-include("patient.hrl").
+
+-define(SECRET, <<"0123456789abcdefABCDEF">>).
+
+%% --- the secret ---
+
+fits_test_() ->
+    Secret = fun() -> ?SECRET end,
+    Size = byte_size(?SECRET),
+    Other = fun(I) ->
+        <<Before:I/binary, C, After/binary>> = ?SECRET,
+        <<Before/binary, (C bxor 1), After/binary>>
+    end,
+    [
+        ?_assert(kprof_flame_header:fits(V, Secret))
+     || V <- [
+            ?SECRET,
+            binary_to_list(?SECRET),
+            <<" ", ?SECRET/binary, " ">>,
+            <<?SECRET/binary, ",other">>
+        ]
+    ] ++
+        [?_assertNot(kprof_flame_header:fits(Other(I), Secret)) || I <- lists:seq(0, Size - 1)] ++
+        [
+            ?_assertNot(kprof_flame_header:fits(V, Secret))
+         || V <- [
+                undefined,
+                <<>>,
+                <<"true">>,
+                binary:part(?SECRET, 0, Size - 1),
+                <<?SECRET/binary, "0">>,
+                string:uppercase(?SECRET)
+            ]
+        ] ++
+        [?_assert(kprof_flame_header:fits(V, any)) || V <- [<<"true">>, "1", <<" Yes,no">>]] ++
+        [?_assertNot(kprof_flame_header:fits(V, any)) || V <- [undefined, <<"false">>, <<>>]].
+
+%% It takes as many steps wherever a guess goes wrong.
+constant_time_test_() ->
+    Secret = binary:copy(<<"s">>, 200),
+    Steps = fun(Guess) ->
+        lists:min([steps(Guess, fun() -> Secret end) || _ <- lists:seq(1, 20)])
+    end,
+    [
+        ?_assertEqual(Steps(Secret), Steps(<<(binary:copy(<<"s">>, I))/binary, "x", After/binary>>))
+     || I <- [0, 1, 100, 199], After <- [binary:copy(<<"s">>, 199 - I)]
+    ].
+
+steps(Guess, Secret) ->
+    Self = self(),
+    _ = spawn(fun() ->
+        {_, Before} = process_info(self(), reductions),
+        _ = kprof_flame_header:fits(Guess, Secret),
+        {_, After} = process_info(self(), reductions),
+        Self ! {steps, After - Before}
+    end),
+    receive
+        {steps, N} -> N
+    end.
+
+%% --- how many ---
+
+with_slots(Fun) ->
+    Slots = kprof_slots:create(),
+    ok = kprof_slots:open(Slots, kprof_slots:new_base()),
+    _ = ets:new(kprof_guard, [named_table, public]),
+    try
+        Fun(Slots)
+    after
+        true = ets:delete(kprof_guard),
+        kprof_slots:close(Slots),
+        kprof_slots:erase()
+    end.
+
+%% Five at once and no more; what has stood long uses up those to come; a new arming gives none.
+rate_test_() -> {timeout, 300, fun rate_case/0}.
+rate_case() ->
+    with_slots(fun(Slots) ->
+        Taken = fun() -> length([x || _ <- lists:seq(1, 100), kprof_slots:take_flame(Slots)]) end,
+        kprof_slots:set_flame_header(Slots, true),
+        ?assertEqual(5, Taken()),
+        kprof_slots:set_flame_header(Slots, true),
+        ?assertEqual(0, Taken()),
+        % as if twenty-four seconds had passed
+        kprof_slots:charge_flame(Slots, -2400),
+        ?assertEqual(2, Taken()),
+        kprof_slots:charge_flame(Slots, -2400),
+        kprof_slots:charge_flame(Slots, 2400),
+        ?assertEqual(0, Taken())
+    end).
+
+refusals_test_() -> {timeout, 300, fun refusals_case/0}.
+refusals_case() ->
+    with_slots(fun(Slots) ->
+        Told = length([x || _ <- lists:seq(1, 1000), kprof_slots:take_refusal(Slots)]),
+        % a second may end meanwhile
+        ?assert(Told >= 1 andalso Told =< 3)
+    end).
+
+%% --- the wait ---
+
+%% A session that does what it is told, and what it was told.
+with_session(Answer, Fun) ->
+    Self = self(),
+    Session = spawn_link(fun() ->
+        true = register(kprof_session, self()),
+        Self ! ready,
+        session(Self, Answer)
+    end),
+    receive
+        ready -> ok
+    end,
+    try
+        with_slots(fun(Slots) ->
+            ok = kprof_flame_header:set(Slots, {<<"x-flame">>, fun() -> ?SECRET end, #{}}),
+            Fun(Slots)
+        end)
+    after
+        true = unlink(Session),
+        Ref = monitor(process, Session),
+        exit(Session, kill),
+        receive
+            {'DOWN', Ref, process, _, _} -> ok
+        end
+    end.
+
+session(Test, Answer) ->
+    receive
+        {kprof_flame_header, {begins, #{answer := Alias} = Ask}} ->
+            Test ! {told, seq_trace:get_token(), maps:get(label, Ask)},
+            Answer(Alias),
+            session(Test, Answer);
+        {kprof_flame_header, Else} ->
+            Test ! {told, seq_trace:get_token(), Else},
+            session(Test, Answer)
+    end.
+
+told() ->
+    receive
+        {told, Token, What} -> {Token, What}
+    after 5000 -> nothing
+    end.
+
+begins(Slots) ->
+    kprof_flame_header:begins(Slots, fun(<<"x-flame">>) -> ?SECRET end, 77).
+
+stands_test_() -> {timeout, 300, fun stands_case/0}.
+stands_case() ->
+    with_session(fun(Alias) -> Alias ! {Alias, stands} end, fun(Slots) ->
+        _ = seq_trace:set_token(label, 17),
+        ?assert(begins(Slots)),
+        ?assertEqual({label, 17}, seq_trace:get_token(label)),
+        _ = seq_trace:set_token([]),
+        ?assertEqual({[], 77}, told()),
+        ok = kprof_slots:set_full(Slots, 77),
+        ?assertEqual(<<"flame-25">>, kprof_flame_header:name_of(77)),
+        ?assertEqual(undefined, kprof_flame_header:name_of(78)),
+        % one at a time
+        ?assertNot(begins(Slots)),
+        ?assertMatch({[], {refused, _}}, told()),
+        kprof_flame_header:ended(78),
+        kprof_flame_header:ended(77),
+        ?assertEqual({[], {ended, 77}}, told()),
+        ?assertEqual({messages, []}, process_info(self(), messages))
+    end).
+
+refused_test_() -> {timeout, 300, fun refused_case/0}.
+refused_case() ->
+    with_session(fun(Alias) -> Alias ! {Alias, {no, "not now"}} end, fun(Slots) ->
+        ?assertNot(begins(Slots)),
+        ?assertEqual({[], 77}, told()),
+        ?assertEqual({[], {refused, "not now"}}, told()),
+        ?assertNot(kprof_flame_header:begins(Slots, fun(_) -> <<"true">> end, 77)),
+        ?assertNot(kprof_flame_header:begins(Slots, fun(_) -> error(oops) end, 77)),
+        ok = kprof_flame_header:set(Slots, undefined),
+        ?assertNot(kprof_flame_header:begins(Slots, fun(_) -> ?SECRET end, 77)),
+        ?assertEqual({messages, []}, process_info(self(), messages))
+    end).
+
+%% It waits no longer than it may, and what comes later is nobody's.
+late_test_() -> {timeout, 300, fun late_case/0}.
+late_case() ->
+    Late = fun(Alias) ->
+        timer:sleep(200),
+        Alias ! {Alias, stands}
+    end,
+    with_session(Late, fun(Slots) ->
+        {Us, Begins} = timer:tc(fun() -> begins(Slots) end),
+        ?assertNot(Begins),
+        % of 50 ms, on a busy machine
+        ?assert(Us >= 50000 andalso Us < 190000),
+        ?assertEqual([{[], 77}, {[], {gave_up, 77}}], [told(), told()]),
+        ?assertMatch({[], {refused, _}}, told()),
+        timer:sleep(250),
+        ?assertEqual({messages, []}, process_info(self(), messages))
+    end).
+
+without_session_test_() -> {timeout, 300, fun without_session_case/0}.
+without_session_case() ->
+    with_slots(fun(Slots) ->
+        ok = kprof_flame_header:set(Slots, {<<"x-flame">>, any, #{}}),
+        ?assertNot(kprof_flame_header:begins(Slots, fun(_) -> <<"true">> end, 77))
+    end).
