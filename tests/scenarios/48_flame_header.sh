@@ -36,14 +36,13 @@ is "$(target_eval "$node" '{error, Why} = kprof:flame(#{modules => ["no_such_*"]
 # one connection, whose process makes those of its requests
 # shellcheck disable=SC2046
 ask $(printf '/slow\n/users/1\n%.0s' {1..200}) & asks=$!
-target_eval "$node" 'kprof:flame(#{requests => 5, identity => {"GET", "/users/:id"}, name => "from inside"}).' >"$scratch/flame1" &
-first=$!
-sleep 1
-is "$(target_eval "$node" '{error, Why} = kprof:flame(#{}), kprof:format_error(Why).')" \
-  '"a full trace that this node asked for runs already: try again when it is over"' "one at a time"
-wait "$first"
+is "$(target_eval "$node" 'Self = self(),
+  spawn(fun() -> Self ! {first, kprof:flame(#{requests => 5, identity => {"GET", "/users/:id"}, name => "from inside"})} end),
+  timer:sleep(100),
+  {error, Why} = kprof:flame(#{}),
+  {receive {first, First} -> First end, kprof:format_error(Why)}.')" \
+  '{{ok,1},"a full trace that this node asked for runs already: try again when it is over"}' "kprof:flame/1, one at a time"
 wait "$asks"
-is "$(cat "$scratch/flame1")" '{ok,1}' "kprof:flame/1"
 is "$(sql "SELECT name || '|' || requests FROM profiles WHERE id = 1")" "from inside|5" "its profile"
 is "$(calls 1 scenario_web:store/1)" 5 "has the calls of its requests"
 is "$(patterns)" "$before" "the node's patterns are as before"
@@ -71,5 +70,94 @@ wait_for 15 "it is kept" is_kept "$profile"
 is "$(sql "SELECT requests || '|' || incomplete FROM profiles WHERE name = '$profile'")" "1|0" "of one request, which is complete"
 is "$(sql "SELECT DISTINCT identity FROM profile_stacks WHERE profile = $(kept "$profile")")" "GET /users/:id" "under its route"
 is "$(calls "$(kept "$profile")" scenario_web:store/1)" 1 "its process was traced"
-has "$log" "$profile is kept as profile $(kept "$profile")" "the log says so, too"
+wait_for 5 "the log says so, too" grep -q "$profile is kept as profile $(kept "$profile")" "$log"
 is "$(patterns)" "$before" "the node's patterns are as before"
+
+# -- not many, and not for long -----------------------------------------------------------------------------------------
+# untraced WHY: the last request ran without, and the log says why
+untraced() {
+  is "$profile" '' "one runs untraced"
+  wait_for 5 "the log says why: $1" grep -q "asked for a full trace gets none: $1" "$log"
+}
+# nothing is under way that the next one would have to wait for
+may() { [ "$(target_eval "$node" 'kprof_slots:full(kprof_slots:find()).')" = 0 ]; }
+
+# what comes while one is traced, or kept
+asked /long -H "X-Trace-Request: $secret" >"$scratch/long" & long=$!
+sleep 0.3
+profile=$(asked /users/4 -H "X-Trace-Request: $secret")
+untraced 'another one is traced so'
+wait "$long"
+profile=$(cat "$scratch/long")
+wait_for 15 "the long one is kept" is_kept "$profile"
+is "$(patterns)" "$before" "the node's patterns are as before"
+
+# who cannot have it within 50 ms goes on
+wait_for 15 "the next one may come" may
+is "$(target_eval "$node" 'sys:suspend(kprof_session).')" ok "the session is kept busy"
+began=$(date +%s%N)
+profile=$(asked /users/5 -H "X-Trace-Request: $secret")
+took=$((($(date +%s%N) - began) / 1000000))
+is "$(target_eval "$node" 'sys:resume(kprof_session).')" ok "and no longer"
+untraced 'the patterns did not stand within 50 ms'
+holds "$took" -lt 1000 "and has not waited for it, ms"
+is "$(patterns)" "$before" "the node's patterns are as before"
+
+# many, one after the other
+made=0
+for i in {1..12}; do
+  profile=$(asked /users/6 -H "X-Trace-Request: $secret")
+  [ -n "$profile" ] || break
+  made=$((made + 1))
+  wait_for 15 "number $i is kept" is_kept "$profile"
+done
+untraced 'there were too many lately'
+holds "$made" -le 4 "five are the most"
+# one whose process dies is over
+target_eval "$node" 'atomics:put(kprof_slots:find(), 25, erlang:monotonic_time(millisecond)).' >"$scratch/forgiven"
+wait_for 15 "the next one may come" may
+target_eval "$node" 'Slots = kprof_slots:find(),
+  Until = fun Again(F) -> F() orelse begin timer:sleep(5), Again(F) end end,
+  Until(fun() -> kprof_slots:full(Slots) =/= 0 end),
+  [exit(P, kill) || P <- ranch:procs(scenario_web_cowboy, connections)],
+  element(1, timer:tc(fun() -> Until(fun() -> kprof_slots:full(Slots) =:= 0 end) end)) div 1000.' >"$scratch/killed" & killed=$!
+sleep 1.5
+asked /long -H "X-Trace-Request: $secret" 2>>"$scratch/curl.log" || true # it gets no answer
+wait "$killed"
+holds "$(cat "$scratch/killed")" -lt 600 "its trace is over, after ms"
+is "$(patterns)" "$before" "the node's patterns are as before"
+stop_tracing
+
+# -- for test systems: no secret -----------------------------------------------------------------------------------------
+rm -f "$kprof_log"
+web_config '{flame_header, "X-Trace-Request", any, #{modules => ["scenario_web*"]}}'
+start_tracing "$name" "$scratch/web.config"
+is "$(asked /users/7 -H 'X-Trace-Request: no')" '' "no is no"
+profile=$(asked /pieces --http2-prior-knowledge -H 'X-Trace-Request: true')
+has <(echo "$profile") '^flame-[0-9a-z]+$' "yes is enough, and an answer in parts tells the name, too"
+wait_for 15 "it is kept" is_kept "$profile"
+is "$(sql "SELECT group_concat(module) FROM (SELECT DISTINCT module FROM profile_stacks
+           WHERE profile = $(kept "$profile") AND kind = 'function' ORDER BY 1)")" \
+  "scenario_web,scenario_web_cowboy" "of the modules that were named"
+stop_tracing
+
+# -- other servers' helpers: the answer's header --------------------------------------------------------------------------
+# answers_with SERVER MODULE HELPER [ARGUMENT...]: in a node of its own
+answers_with() {
+  local server=$1
+  name=$1_$$ node=$1_$$@localhost
+  shift
+  rm -f "$kprof_log"
+  serve "$@"
+  start_tracing "$name" "$scratch/web.config"
+  profile=$(asked /users/8 -H 'X-Trace-Request: true')
+  has <(echo "$profile") '^flame-[0-9a-z]+$' "$server: the answer tells the profile's name"
+  wait_for 15 "it is kept" is_kept "$profile"
+  is "$(calls "$(kept "$profile")" scenario_web:store/1)" 1 "its process was traced"
+  stop_tracing
+}
+answers_with plug scenario_web_plug Elixir.Kprof.Plug
+answers_with elli scenario_web_elli kprof_elli
+debian erlang-yaws
+answers_with yaws scenario_web_yaws kprof_yaws -- -pa "$root"/usr/lib/yaws-*/ebin -run file set_cwd "$scratch"
+stop_collector

@@ -198,7 +198,7 @@ stands(Slots, #request{label = Label, answer = Answer, until = Until} = R) ->
             {late, Waiting}
     end.
 
-%% @doc The request of this label has ended, or waits no longer: whether it was traced until now.
+%% @doc The request of this label is over, or waits no longer: whether it is traced until now.
 -spec gave_up(kprof_slots:label(), waiting()) -> {boolean(), waiting()}.
 gave_up(Label, #request{label = Label, since = Since} = R) ->
     {is_integer(Since), R#request{until = erlang:monotonic_time()}};

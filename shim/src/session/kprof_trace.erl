@@ -27,6 +27,7 @@
 
 -export_type([trace/0]).
 
+-define(LINGER_MS, 200).
 -define(TOO_LATE, "the request waits for 50 ms, and its patterns did not stand by then").
 
 -record(trace, {
@@ -331,7 +332,7 @@ flame(From, Wanted, #trace{flame = Before, control = Control} = T) ->
 %% @doc A web request wants to be traced fully, or has ended: {@link kprof_flame_header}.
 -spec flame_header(
     {begins, kprof_flame_header:ask()}
-    | {ended | gave_up, kprof_slots:label()}
+    | {ended | over | gave_up, kprof_slots:label()}
     | {refused, unicode:chardata()},
     trace()
 ) -> trace().
@@ -346,9 +347,13 @@ flame_header({begins, Ask}, #trace{options = #{flame_header := {_, _, Wanted}}} 
 flame_header({refused, Why}, T) ->
     logger:notice("kprof: a request whose header asked for a full trace gets none: ~ts", [Why]),
     T;
+flame_header({ended, Label}, T) ->
+    %% some tell it while calls are open, whose returns are still to come
+    _ = erlang:send_after(?LINGER_MS, self(), {kprof_flame_header, {over, Label}}),
+    T;
 flame_header({What, Label}, #trace{flame = Before} = T0) ->
     case kprof_flame:gave_up(Label, Before) of
-        {true, Flame} when What =:= ended -> full_over(done, "", T0#trace{flame = Flame});
+        {true, Flame} when What =:= over -> full_over(done, "", T0#trace{flame = Flame});
         {true, Flame} -> full_over(error, ?TOO_LATE, T0#trace{flame = Flame});
         {false, _} -> T0
     end;

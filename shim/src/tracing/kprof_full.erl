@@ -103,8 +103,11 @@ begun(#{id := Id, seconds := Seconds} = Wanted, Modules, Tracer, Patterns, {Exem
 stop(Tracer, Patterns, #full{modules = Modules}) ->
     Names = [M || {M, _} <- Modules],
     ok = kprof_tracer:rest(Tracer),
+    % it does not take those for reloaded that are set again here
+    ok = kprof_guard:update(Patterns),
     ok = kprof_tracer:undo_modules(Tracer, Names, Patterns),
-    kprof_tracer:set_patterns(Tracer, of_modules(Names, Patterns)).
+    ok = kprof_tracer:set_patterns(Tracer, of_modules(Names, Patterns)),
+    kprof_guard:is_set(Tracer).
 
 %% @doc Whether it has to end by itself: why.
 -spec look(integer(), non_neg_integer(), full()) -> go_on | {over, atom(), string()}.

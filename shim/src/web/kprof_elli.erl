@@ -13,7 +13,7 @@
 %% An elli_handler, which is not there when this is compiled.
 -export([handle/2, preprocess/2, postprocess/3, handle_event/3]).
 
-% the request and elli's: a file that cannot be opened is told without it
+% the request, elli's, and headers of the answer: a file that cannot be opened is told without it
 -define(KEY, '$kprof_elli').
 
 %% @private
@@ -23,7 +23,7 @@ preprocess(Req, Options) ->
     Header = fun(Name) -> kprof_helper:header(Name, elli_request:headers(Req)) end,
     case kprof_helper:begin_or_upgrade(Header, fun() -> facts(Req, undefined, Options) end) of
         off -> _ = erase(?KEY);
-        Request -> _ = put(?KEY, {Request, Req})
+        Request -> _ = put(?KEY, {Request, Req, kprof_helper:answer_headers(Request)})
     end,
     Req.
 
@@ -35,7 +35,18 @@ handle(_, _) ->
 %% @private
 -spec postprocess(term(), Response, list()) -> Response.
 postprocess(_, Response, _) ->
-    Response.
+    case get(?KEY) of
+        {_, _, [_ | _] = More} -> with_headers(Response, More);
+        _ -> Response
+    end.
+
+%% The forms of a response that elli takes.
+with_headers({chunk, Headers, Initial}, More) -> {chunk, More ++ Headers, Initial};
+with_headers({chunk, Headers}, More) -> {chunk, More ++ Headers};
+with_headers({Code, Headers, Body}, More) when is_list(Headers) -> {Code, More ++ Headers, Body};
+with_headers({Code, {file, _} = File}, More) -> {Code, More, File};
+with_headers({Code, Body}, More) -> {Code, More, Body};
+with_headers(Other, _) -> Other.
 
 %% @private
 -spec handle_event(atom(), [term()], [{route, fun()}]) -> ok.
@@ -48,7 +59,7 @@ ended(Status, Options) ->
     case erase(?KEY) of
         undefined ->
             ok;
-        {Request, Req} ->
+        {Request, Req, _} ->
             kprof_helper:end_request(Request, fun() -> facts(Req, Status, Options) end)
     end.
 

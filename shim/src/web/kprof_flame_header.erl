@@ -84,9 +84,11 @@ differences(<<>>, <<>>, Found) ->
     Found.
 
 may_begin(Slots, Label) ->
-    case kprof_slots:full(Slots) =:= 0 andalso kprof_slots:take_flame(Slots) of
+    Free = kprof_slots:full(Slots) =:= 0,
+    case Free andalso kprof_slots:take_flame(Slots) of
         true -> without_token(fun() -> begin_trace(Slots, Label) end);
-        false -> refused(Slots, "another one is traced so, or there were too many lately")
+        false when Free -> refused(Slots, "there were too many lately");
+        false -> refused(Slots, "another one is traced so")
     end.
 
 begin_trace(Slots, Label) ->

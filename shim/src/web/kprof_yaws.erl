@@ -48,13 +48,14 @@ out(Arg, Fun, Route) ->
             Open ->
                 Open
         end,
+    Headers = kprof_helper:answer_headers(Request),
     try Fun(Arg) of
         {get_more, _, _} = More when Request =/= off ->
             _ = put(?KEY, Request),
             More;
         Out ->
             kprof_helper:end_request(Request, fun() -> facts(Arg, status(Out), Route) end),
-            Out
+            with_headers(Headers, Out)
     catch
         Class:Reason:Stack ->
             kprof_helper:end_request(Request, fun() -> facts(Arg, {Class, Reason}, Route) end),
@@ -62,6 +63,24 @@ out(Arg, Fun, Route) ->
     end.
 
 %% Of yaws.conf both are text.
+%% What is no answer, or one that lists cannot hold, stays as it is.
+with_headers([], Out) ->
+    Out;
+with_headers(More, Out) ->
+    Headers = [{header, unicode:characters_to_list([Name, ": ", Value])} || {Name, Value} <- More],
+    Answers = [html, ehtml, exhtml, content, status, header, redirect, streamcontent],
+    if
+        is_list(Out) ->
+            Headers ++ Out;
+        is_tuple(Out), tuple_size(Out) > 0 ->
+            case lists:member(element(1, Out), Answers) of
+                true -> Headers ++ [Out];
+                false -> Out
+            end;
+        true ->
+            Out
+    end.
+
 appmod(Opaque) ->
     case [Module || {Key, Module} <- Opaque, Key =:= "kprof_appmod" orelse Key =:= kprof_appmod] of
         [Module | _] when is_list(Module) -> list_to_atom(Module);

@@ -48,6 +48,7 @@ endpoint(#{method := Method, path := Path, headers := Headers, body := Body, soc
         request_path => Path,
         host => <<"h">>,
         req_headers => Headers,
+        resp_headers => [],
         private => #{},
         status => nil,
         state => unset,
