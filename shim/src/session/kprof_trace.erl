@@ -366,7 +366,8 @@ full_of_request(#{id := Id, label := Label} = Wanted, #trace{flame = Flame} = T)
             request_begins(Id, full(Wanted#{own => [Pid]}, T));
         late ->
             ok = kprof_control:told(
-                kprof_protocol:full_stopped(Id, error, ?TOO_LATE), T#trace.control
+                kprof_protocol:full_stopped(Id, erlang:monotonic_time(), error, ?TOO_LATE),
+                T#trace.control
             ),
             T
     end.
