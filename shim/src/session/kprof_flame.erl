@@ -269,7 +269,7 @@ answer(#{reason := Reason, text := Text} = Told) ->
     #{incomplete := Incomplete, others := Others, unseen := Unseen} = Told,
     Why =
         if
-            Reason =:= <<"error">>, Text =/= <<>> ->
+            (Reason =:= <<"error">> orelse Reason =:= <<"no_function">>), Text =/= <<>> ->
                 unicode:characters_to_list(Text);
             Incomplete > 0 ->
                 came(Incomplete, "of each messages were lost or could not be joined");
