@@ -81,15 +81,14 @@ begun(#{id := Id, seconds := Seconds} = Wanted, Modules, Tracer, Patterns, {Exem
     Functions = kprof_tracer:set_modules(Tracer, Names),
     % those of the tiers in these modules are others again
     ok = kprof_tracer:set_patterns(Tracer, of_modules(Names, Patterns)),
-    {Pids, New} = processes(maps:get(processes, Wanted)),
-    Chosen = (maps:get(own, Wanted, []) ++ Pids) -- Exempt,
-    Flagged = Chosen ++ [new_processes || New],
+    {Pids, New} = processes(Wanted),
+    Flagged = (Pids -- Exempt) ++ [new_processes || New],
     ok = lists:foreach(fun(Which) -> kprof_tracer:flag(Tracer, Which, Flags) end, Flagged),
     #full{
         id = Id,
         modules = Modules,
         functions = Functions,
-        processes = length(Chosen),
+        processes = length(Pids -- Exempt),
         new = New,
         flags = Flags,
         until = now_ms() + 1000 * Seconds,
@@ -197,7 +196,11 @@ free(Modules, Tracer, Patterns) ->
 %% Those that are there still, and who has made them: what these make next works for requests, too.
 %% Where most are gone already, requests run in processes of their own, and so will the next ones:
 %% all new processes are wanted then.
-processes(Texts) ->
+processes(#{own := Own} = Wanted) ->
+    % the process of a request that waits to begin makes its own
+    {Pids, _} = processes(maps:remove(own, Wanted)),
+    {lists:usort(Own ++ Pids), false};
+processes(#{processes := Texts}) ->
     Named = [Pid || Text <- Texts, Pid <- pid(Text)],
     Pids = [Pid || Pid <- Named, is_process_alive(Pid)],
     Parents = lists:append([parents(Pid) || Pid <- Pids]),
