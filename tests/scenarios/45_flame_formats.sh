@@ -137,7 +137,8 @@ is "$(rows_of seconds | awk -F'|' -v s="$whole" '{ d = s / 1e9 - $2; print (d >=
 # browse URL: its document, when its scripts are done, is in $scratch/dom.
 browse() {
   HOME=$scratch/home timeout 300 chromium --headless --no-sandbox --enable-unsafe-swiftshader --no-first-run \
-    --disable-background-networking --proxy-server=127.0.0.1:9 --allow-file-access-from-files --user-data-dir="$scratch/browser" --window-size=1400,2000 \
+    --disable-background-networking --proxy-server=127.0.0.1:9 --allow-file-access-from-files \
+    --user-data-dir="$scratch/browser" --window-size=1400,2000 \
     --enable-logging=stderr --virtual-time-budget=20000 --dump-dom "$1" >"$scratch/dom" 2>"$scratch/browser.txt" || fail "chromium with $1"
   grep CONSOLE "$scratch/browser.txt" >"$scratch/browser.log" || true # what scripts say
 }
@@ -184,7 +185,7 @@ speedscope=${XDG_CACHE_HOME:-$HOME/.cache}/kprof/speedscope-1.25.0
 speedscope_sum=cpf9HWTZf1ijLXBJrk87Ve/54tnYx6rlf0gUThvn3ook6h63hLXVOQiMf44PT+XoV503cPfvfiT5gP5vojp6Ag==
 if [ ! -d "$speedscope" ]; then
   if (cd "$scratch" && HOME=$scratch/home timeout 300 npm pack --silent speedscope@1.25.0 >npm.log 2>&1); then
-    is "$(openssl dgst -sha512 -binary "$scratch/speedscope-1.25.0.tgz" | base64 -w 0)" "$speedscope_sum" "npm's package is the one that is known"
+    is "$(openssl dgst -sha512 -binary "$scratch/speedscope-1.25.0.tgz" | base64 -w 0)" "$speedscope_sum" "npm's package is the known one"
     tar -xzf "$scratch/speedscope-1.25.0.tgz" -C "$scratch"
     mkdir -p "$(dirname "$speedscope")"
     mv -T "$scratch/package" "$speedscope" || [ -d "$speedscope" ]

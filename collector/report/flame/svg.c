@@ -19,7 +19,8 @@ enum {
     TITLE = 30,
     NOTE = 16,
     FOOT = 30,
-    MOST_FRAMES = 6000, // 300 bytes each, so that the file stays below 2 MB
+    MOST_FRAMES = 6000,   // a person looks at some hundreds; usually 200 bytes each,
+    MOST_BYTES = 1900000, // fewer where they are long: all forms of the file stay below 2 MB
     LEAST_CHARACTERS = 3
 };
 // px: a monospaced font of 11 px, and how narrow a frame may be.
@@ -28,11 +29,13 @@ static const double CHARACTER = 6.63, NARROWEST = 0.1;
 // Of the nodes of a drawing that are drawn.
 struct layout {
     const struct flame_drawing *d;
-    double *x;    // of each node, px; -1: it is not drawn
-    double scale; // px for each unit
-    double least; // px: narrower ones are merged
-    uint32_t drawn;
-    double top; // px: where the highest frame begins
+    double *x;        // of each node, px; -1: it is not drawn
+    uint32_t *order;  // the nodes that are wide enough, the widest first
+    uint32_t wide;    // how many that are,
+    uint32_t drawn;   // and of these the first ones are drawn
+    uint32_t deepest; // depth that may be drawn
+    double scale;     // px for each unit
+    double top;       // px: where the highest frame begins
     struct buffer *out;
 };
 
@@ -128,35 +131,52 @@ static void put_colour(const struct layout *l, const struct flame_node *n) {
 
 // -- layout ---------------------------------------------------------------------------------------
 
-// Gives each node that is wide enough its place. Returns how many are drawn.
-static uint32_t lay_out(struct layout *l) {
+static double width_of(const struct layout *l, uint32_t node) {
+    return (double)l->d->tree->nodes[node].weight.total * l->scale;
+}
+
+// The heaviest first. None stands before the one that it lies on, which is as heavy at least.
+static int by_weight(const void *left, const void *right, void *nodes) {
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    int64_t x = ((const struct flame_node *)nodes)[a].weight.total;
+    int64_t y = ((const struct flame_node *)nodes)[b].weight.total;
+    return x != y ? (x > y ? -1 : 1) : (a > b) - (a < b);
+}
+
+static void find_wide(struct layout *l) {
     const struct flame *t = l->d->tree;
-    uint32_t drawn = 0;
+    uint32_t deepest = 0;
+    l->wide = 0;
+    for (uint32_t i = 0; i < t->node_count; i++) {
+        if (i == 0 || width_of(l, i) >= NARROWEST) {
+            l->order[l->wide++] = i;
+            deepest = t->nodes[i].depth > deepest ? t->nodes[i].depth : deepest;
+        }
+    }
+    l->deepest = deepest < t->deepest ? deepest + 1 : deepest; // narrow ones lie on it
+    qsort_r(l->order, l->wide, sizeof *l->order, by_weight, t->nodes);
+}
+
+// Gives the first nodes of the order their places.
+static void lay_out(struct layout *l) {
+    const struct flame *t = l->d->tree;
     for (uint32_t i = 0; i < t->node_count; i++) {
         l->x[i] = -1;
     }
-    l->x[0] = 0;
+    for (uint32_t i = 0; i < l->drawn; i++) {
+        l->x[l->order[i]] = 0;
+    }
     for (uint32_t i = 0; i < t->node_count; i++) {
-        if (l->x[i] < 0) {
+        double x = l->x[i];
+        if (x < 0) {
             continue;
         }
-        drawn++;
-        double x = l->x[i];
         for (uint32_t child = i + 1; child < t->nodes[i].end; child = t->nodes[child].end) {
-            double width = (double)t->nodes[child].weight.total * l->scale;
-            if (width >= l->least) {
+            if (l->x[child] >= 0) {
                 l->x[child] = x;
             }
-            x += width;
+            x += width_of(l, child);
         }
-    }
-    return drawn;
-}
-
-static void lay_out_within(struct layout *l) {
-    l->least = NARROWEST;
-    while ((l->drawn = lay_out(l)) > MOST_FRAMES) {
-        l->least *= 1.5;
     }
 }
 
@@ -195,14 +215,14 @@ static void put_tooltip(const struct layout *l, const struct flame_node *n) {
 }
 
 static void put_box(const struct layout *l, uint32_t depth, double x, double width) {
-    double y = l->top + (double)(l->d->tree->deepest - depth) * ROW;
+    double y = l->top + (double)(l->deepest - depth) * ROW;
     buffer_printf(l->out, "<rect x=\"%.2f\" y=\"%.0f\" width=\"%.2f\" height=\"%d\" fill=\"",
                   MARGIN + x, y, width, ROW - 1);
 }
 
 static void put_label(const struct layout *l, uint32_t depth, double x, double width,
                       const char *name) {
-    double y = l->top + (double)(l->d->tree->deepest - depth) * ROW;
+    double y = l->top + (double)(l->deepest - depth) * ROW;
     size_t room = width > 6 ? (size_t)((width - 6) / CHARACTER) : 0;
     if (room < LEAST_CHARACTERS) {
         return;
@@ -220,7 +240,7 @@ static void put_label(const struct layout *l, uint32_t depth, double x, double w
 
 static void put_node(const struct layout *l, uint32_t i) {
     const struct flame_node *n = &l->d->tree->nodes[i];
-    double width = (double)n->weight.total * l->scale;
+    double width = width_of(l, i);
     buffer_text(l->out, "<g><title>");
     put_tooltip(l, n);
     buffer_text(l->out, "</title>");
@@ -231,11 +251,12 @@ static void put_node(const struct layout *l, uint32_t i) {
     buffer_text(l->out, "</g>\n");
 }
 
-// The children of a node that are too narrow, next to one another: one frame, if that is wide
-// enough.
+// Children of a node that are not drawn, next to one another: one frame, unless that is narrower
+// than all that are.
 static void put_merged(const struct layout *l, uint32_t depth, uint32_t count, double x,
                        double width) {
-    if (count == 0 || width < l->least) {
+    double narrowest = width_of(l, l->order[l->drawn - 1]);
+    if (count == 0 || width < NARROWEST || width < narrowest) {
         return;
     }
     buffer_printf(l->out, "<g class=\"m\"><title>%" PRIu32 " narrow frame%s\n%.2f %%</title>",
@@ -249,7 +270,7 @@ static void put_merged_children(const struct layout *l, uint32_t i) {
     double x = l->x[i], from = x;
     uint32_t count = 0;
     for (uint32_t child = i + 1; child < t->nodes[i].end; child = t->nodes[child].end) {
-        double width = (double)t->nodes[child].weight.total * l->scale;
+        double width = width_of(l, child);
         if (l->x[child] >= 0) {
             put_merged(l, t->nodes[i].depth + 1, count, from, x - from);
             count = 0;
@@ -300,32 +321,43 @@ static void put_head(const struct layout *l, double height) {
                   MARGIN, height - 10, WIDTH - MARGIN, height - 10);
 }
 
+static void put_frames(const struct layout *l) {
+    for (uint32_t i = 0; i < l->d->tree->node_count; i++) {
+        if (l->x[i] >= 0) {
+            put_node(l, i);
+            put_merged_children(l, i);
+        }
+    }
+}
+
 void flame_svg(const struct flame_drawing *d, struct buffer *out) {
     const struct flame *t = d->tree;
     int64_t total = t->nodes[0].weight.total;
     struct layout l = {.d = d,
                        .x = malloc(t->node_count * sizeof *l.x),
+                       .order = malloc(t->node_count * sizeof *l.order),
                        .scale = total > 0 ? (double)(WIDTH - 2 * MARGIN) / (double)total : 0,
-                       .top = TITLE,
+                       .top = TITLE + NOTE / 2.0,
                        .out = out};
-    if (!l.x) {
-        out->failed = true;
-        return;
-    }
     for (const char *const *note = d->notes; note && *note; note++) {
         l.top += NOTE;
     }
-    l.top += NOTE / 2.0;
-    lay_out_within(&l);
-    put_head(&l, l.top + (t->deepest + 1.0) * ROW + FOOT);
-    for (uint32_t i = 0; i < t->node_count; i++) {
-        if (l.x[i] >= 0) {
-            put_node(&l, i);
-            put_merged_children(&l, i);
+    if (l.x && l.order) {
+        find_wide(&l);
+        put_head(&l, l.top + (l.deepest + 1.0) * ROW + FOOT);
+        size_t head = out->len, most = head + MOST_BYTES;
+        l.drawn = l.wide < MOST_FRAMES ? l.wide : MOST_FRAMES;
+        for (; l.drawn > 0; l.drawn = out->len > most ? l.drawn * 3 / 4 : 0) {
+            out->len = head;
+            lay_out(&l);
+            put_frames(&l);
         }
+        buffer_text(out, "</g>\n<script><![CDATA[\n");
+        buffer_text(out, flame_svg_script);
+        buffer_text(out, "]]></script>\n</svg>\n");
+    } else {
+        out->failed = true;
     }
-    buffer_text(out, "</g>\n<script><![CDATA[\n");
-    buffer_text(out, flame_svg_script);
-    buffer_text(out, "]]></script>\n</svg>\n");
     free(l.x);
+    free(l.order);
 }

@@ -13,7 +13,7 @@ static struct buffer out;
 
 // Adds a weight of a stack, "a;b;c".
 static void add(const char *stack, uint64_t calls, int64_t ns) {
-    char text[256];
+    char text[1024];
     strcpy(text, stack);
     uint32_t at = STACK_ROOT;
     for (char *rest, *name = strtok_r(text, ";", &rest); name; name = strtok_r(NULL, ";", &rest)) {
@@ -426,6 +426,61 @@ static void svg_of_many(void **state) {
     assert_true(occurrences(text, "narrow frames\n") > 100);
 }
 
+// As many as there is room for are drawn, although all are as wide.
+static void svg_of_equals(void **state) {
+    (void)state;
+    for (int i = 0; i < 9000; i++) {
+        char stack[32];
+        sprintf(stack, "a;f%d", i);
+        add(stack, 1, 1000);
+    }
+    const char *text = file(FLAME_SVG, FLAME_WALL);
+    assert_int_equal(occurrences(text, "<g><title>"), 6000);
+    assert_non_null(strstr(text, "<title>3002 narrow frames\n33.36 %</title>"));
+}
+
+// More than 100,000 stacks of two profiles, whose names are as long as they may be and take five
+// times as much in XML.
+static void svg_at_its_largest(void **state) {
+    (void)state;
+    struct profile after = profile, before;
+    uint64_t random = 9;
+    assert_true(profile_init(&before));
+    for (int side = 0; side < 2; side++) {
+        profile = side == 0 ? after : before;
+        for (uint32_t i = 0; profile.stacks.stack_count < LIMIT_PROFILE_STACKS; i++) {
+            char name[LIMIT_NAME_BYTES + 1];
+            uint32_t at = STACK_ROOT;
+            for (uint32_t depth = 0; depth < 50; depth++) {
+                memset(name, '&', sizeof name);
+                sprintf(name + 100, "%u", (37 * i + depth) % 4000 + (depth > 10 ? 4000 * side : 0));
+                at = stacks_push(&profile.stacks, at,
+                                 stacks_frame(&profile.stacks, FRAME_FUNCTION, slice_text(name),
+                                              slice_text("m")));
+            }
+            profile_add(&profile, profile_key(at, PROFILE_NOBODY, PROFILE_NOBODY), 1,
+                        (int64_t)(random_u64(&random) % 1000000));
+        }
+        side == 0 ? (after = profile) : (before = profile);
+    }
+    profile = after;
+    struct flame_options options = {.metric = FLAME_WALL};
+    assert_true(flame_add(&tree, &before, &options, FLAME_BEFORE));
+    struct flame_drawing d = {.tree = &tree, .title = "", .compared = true};
+    assert_true(flame_add(&tree, &profile, &options, FLAME_AFTER));
+    assert_true(flame_finish(&tree));
+    assert_true(tree.node_count > 100000);
+    assert_true(flame_file(&d, FLAME_SVG, &out));
+    buffer_append(&out, "", 1);
+    const char *text = (const char *)out.data;
+    print_message("%zu bytes, %u frames\n", out.len, occurrences(text, "<g><title>"));
+    assert_in_range(out.len, 1400000, 2000000);
+    assert_true(occurrences(text, "<g><title>") > 2000);
+    assert_true(occurrences(text, "narrow frames\n") > 0);
+    assert_int_equal(occurrences(text, "<svg"), 1);
+    profile_free(&before);
+}
+
 static void nothing(void **state) {
     (void)state;
     for (enum flame_format format = 0; format < FLAME_FORMATS; format++) {
@@ -491,6 +546,8 @@ int main(void) {
         A_FILE(speedscope),
         A_FILE(svg),
         A_FILE(svg_of_many),
+        A_FILE(svg_of_equals),
+        A_FILE(svg_at_its_largest),
         A_FILE(nothing),
         A_FILE(chrome),
         A_FILE(speedscope_of_a_request),
