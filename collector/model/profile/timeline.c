@@ -14,6 +14,9 @@ void timeline_free(struct timeline *t) {
 }
 
 void timeline_clear(struct timeline *t) {
+    if (t->room > FIRST_ROOM) {
+        timeline_free(t);
+    }
     t->count = t->lines = 0;
     t->cut = false;
 }

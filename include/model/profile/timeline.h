@@ -32,7 +32,7 @@ struct timeline {
 };
 
 void timeline_free(struct timeline *t);
-// Forgets all, and keeps the memory.
+// Forgets all, and keeps the memory of some.
 void timeline_clear(struct timeline *t);
 // A new line for a process; UINT16_MAX without room, or when there are LIMIT_TIMELINE_LINES.
 uint16_t timeline_line(struct timeline *t, uint64_t pid);

@@ -6,6 +6,9 @@
 
 #include "base/limits.h"
 #include "ingest/pipeline.h"
+#include "model/message/message.h"
+#include "model/profile/flame.h"
+#include "model/profile/full_trace.h"
 #include "model/requests/requests.h"
 #include "model/stats/keep.h"
 #include "model/stats/live.h"
@@ -195,6 +198,83 @@ static void fill_watched(void) {
     }
 }
 
+// -- profiles -------------------------------------------------------------------------------------
+
+// The function of a number: its module and itself, as long as names may be, and told apart.
+static struct slice function_of(uint32_t number, char text[LIMIT_NAME_BYTES + 1]) {
+    memset(text, 'x', LIMIT_NAME_BYTES);
+    text[LIMIT_NAME_BYTES] = 0;
+    text[snprintf(text, LIMIT_NAME_BYTES, "%u", number)] = '_';
+    return slice_text(text);
+}
+
+// Calls of all functions, each open below the next one of its process, until there is room for none
+// any more: of requests, processes, open calls, lines of time; the last ones are held back.
+static void fill_full_trace(struct full_trace *f) {
+    enum { MESSAGES = 400000 };
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        char text[LIMIT_NAME_BYTES + 1];
+        uint32_t process = i % LIMIT_FULL_PROCESSES;
+        bool first = i < LIMIT_FULL_REQUESTS; // the others join these
+        struct slice name = function_of(i * 7919 % LIMIT_PROFILE_FRAMES, text);
+        struct message m = {.kind = MESSAGE_CALL,
+                            .pid = 1 + process,
+                            .has_token = true,
+                            .token = 1 + process % LIMIT_FULL_REQUESTS,
+                            .from = 1 + process % LIMIT_FULL_REQUESTS,
+                            .name = name,
+                            .module.text = name,
+                            .function.text = slice_text("f")};
+        full_trace_message(f, &m, i, first ? FULL_IS_ENTRY : FULL_PLAIN);
+    }
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        struct message m = {.kind = i / LIMIT_FULL_PROCESSES % 2 ? MESSAGE_IN : MESSAGE_OUT,
+                            .pid = 1 + i % LIMIT_FULL_PROCESSES};
+        full_trace_message(f, &m, MESSAGES + i, FULL_PLAIN);
+    }
+}
+
+static void fill_profile(struct profile *p) {
+    char text[LIMIT_NAME_BYTES + 1];
+    for (uint32_t i = 0; i < LIMIT_PROFILE_FRAMES; i++) {
+        struct slice name = function_of(LIMIT_PROFILE_FRAMES + i, text);
+        stacks_frame(&p->stacks, FRAME_FUNCTION, name, name);
+        profile_module(p, function_of(i, text), slice_text("application"));
+    }
+    for (uint32_t i = 1; p->stacks.stack_count < LIMIT_PROFILE_STACKS; i++) {
+        stacks_push(&p->stacks, i / LIMIT_PROFILE_FRAMES, i % LIMIT_PROFILE_FRAMES);
+    }
+    for (uint32_t i = 1; i < LIMIT_PROFILE_WEIGHTS; i++) {
+        profile_add(p, profile_key(i, 0, PROFILE_NOBODY), 1, 1);
+    }
+    for (int64_t i = 0; i < LIMIT_TIMELINE_EVENTS; i++) {
+        struct timeline_event e = {i, (uint32_t)i, 0, TIMELINE_RUNS};
+        timeline_add(&p->timeline, &e, LIMIT_TIMELINE_EVENTS);
+    }
+}
+
+// All full traces that there may be. The writer has one of their profiles as a tree, and the part
+// of an identity besides.
+static void fill_profiles(void) {
+    struct flame_options options = {.metric = FLAME_WALL};
+    struct profile *p = NULL;
+    for (uint32_t i = 0; i < LIMIT_FULL_TRACES; i++) {
+        struct full_trace *f = full_trace_new(
+            &(struct full_trace_options){.requests = UINT32_MAX, .scheduling = true});
+        assert_non_null(f);
+        fill_full_trace(f);
+        p = full_trace_profile(f);
+        fill_profile(p);
+        assert_int_equal(p->stacks.frame_count, LIMIT_PROFILE_FRAMES);
+        assert_int_equal(p->stacks.stack_count, LIMIT_PROFILE_STACKS);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct flame tree;
+        assert_true(flame_init(&tree) && flame_add(&tree, p, &options, FLAME_AFTER) &&
+                    flame_finish(&tree));
+    }
+}
+
 // -- the lines ------------------------------------------------------------------------------------
 
 static void every_line(void **state) {
@@ -210,6 +290,9 @@ static void every_line(void **state) {
     expect("what kept requests are compared with", fill_keep, 0, LIMIT_MB_KEPT);
     expect("nodes", fill_nodes, (int64_t)LIMIT_NODES * MAPS, LIMIT_MB_NODES);
     expect("watched nodes", fill_watched, 0, LIMIT_MB_WATCHED);
+    // while the second tree is put in order
+    enum { ORDER = LIMIT_PROFILE_STACKS * (sizeof(struct flame_node) + 20) };
+    expect("profiles", fill_profiles, ORDER, LIMIT_MB_PROFILES);
 }
 
 // What is not ours to allocate: as many bytes as the caps say.

@@ -43,6 +43,26 @@ static void there_and_back(void **state) {
     buffer_free(&b);
 }
 
+// A long one gives its memory back when it is cleared: there are as many as requests.
+static void cleared(void **state) {
+    (void)state;
+    struct timeline t = made();
+    timeline_clear(&t);
+    assert_int_equal(t.count + t.lines, 0);
+    timeline_free(&t);
+    t = made();
+    for (uint32_t i = 0; i < LIMIT_TIMELINE_EVENTS; i++) {
+        struct timeline_event e = {200000000000 + i, i, 0, TIMELINE_RUNS};
+        timeline_add(&t, &e, LIMIT_TIMELINE_EVENTS);
+    }
+    assert_int_equal(t.count, LIMIT_TIMELINE_EVENTS);
+    assert_true(t.cut);
+    timeline_clear(&t);
+    assert_int_equal(t.count + t.lines + t.room, 0);
+    assert_false(t.cut);
+    timeline_free(&t);
+}
+
 // Cut anywhere, or with something behind it, it is refused; nothing is read past its end.
 static void damaged(void **state) {
     (void)state;
@@ -107,7 +127,8 @@ static void without_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(there_and_back), cmocka_unit_test(damaged),
-                                       cmocka_unit_test(caps), cmocka_unit_test(without_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(there_and_back), cmocka_unit_test(cleared),
+                                       cmocka_unit_test(damaged), cmocka_unit_test(caps),
+                                       cmocka_unit_test(without_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
