@@ -227,18 +227,23 @@ static void free_flame(struct flame *f) {
     free(f);
 }
 
-// From now on the node's messages go to it. False without memory.
-static bool take_messages(struct flame *f, int64_t since) {
+// From now on the node's messages go to it. NULL, or why they do not.
+static const char *take_messages(struct flames *flames, struct flame *f, int64_t since) {
     struct full_trace_options options = {.since = since,
                                          .requests = (uint32_t)f->requests,
                                          .token = f->label ? hash_mix((uint64_t)f->label) : 0,
                                          .only = f->only[0] ? f->only : NULL,
                                          .scheduling = f->scheduling};
-    f->trace = full_trace_new(&options);
-    if (f->trace) {
-        pipeline_set_full(f->node, f->trace);
+    if (!pipeline_spare(f->node, true)) {
+        return "the collector has too many open requests for a full trace beside them";
     }
-    return f->trace;
+    flames->spared = f->node;
+    f->trace = full_trace_new(&options);
+    if (!f->trace) {
+        return "the collector is out of memory";
+    }
+    pipeline_set_full(f->node, f->trace);
+    return NULL;
 }
 
 const char *flame_begin(struct flames *flames, struct shim_link *shim, struct control_map message,
@@ -279,9 +284,10 @@ const char *flame_begin(struct flames *flames, struct shim_link *shim, struct co
     }
     if (asker->user == shim && control_get_int(message, FIELD_LABEL, &f->label) && f->label != 0) {
         control_get_bool(message, FIELD_SCHEDULING, &f->scheduling);
-        if (!take_messages(f, INT64_MIN)) { // before the shim lets the request begin
+        const char *why = take_messages(flames, f, INT64_MIN); // before the request begins
+        if (why) {
             free_flame(f);
-            return "the collector is out of memory";
+            return why;
         }
     }
     if (!ask_shim(f, f->trace)) {
@@ -346,8 +352,9 @@ void flame_started(struct flames *flames, const struct shim_link *shim,
     control_get_int(message, FIELD_PROCESSES, &f->processes);
     control_get_bool(message, FIELD_NEW_PROCESSES, &f->new_processes);
     control_get_bool(message, FIELD_SCHEDULING, &f->scheduling);
-    if (!f->trace && !take_messages(f, pipeline_ns(f->node, at))) {
-        set_reason(f, "error", "the collector is out of memory");
+    const char *why = f->trace ? NULL : take_messages(flames, f, pipeline_ns(f->node, at));
+    if (why) {
+        set_reason(f, "error", why);
         stop_shim(f);
         return;
     }
@@ -506,10 +513,12 @@ static void take_kept(struct flames *flames) {
 }
 
 void flame_tick(struct flames *flames, int64_t now, bool second) {
+    bool traces = false;
     take_kept(flames);
     for (struct flame **at = &flames->first; *at;) {
         struct flame *f = *at;
         step(flames, f, now);
+        traces = traces || f->trace;
         if (second && f->state < OVER) {
             tell(f, false, 0);
         }
@@ -520,6 +529,10 @@ void flame_tick(struct flames *flames, int64_t now, bool second) {
         } else {
             at = &f->next;
         }
+    }
+    if (flames->spared && !traces) {
+        pipeline_spare(flames->spared, false);
+        flames->spared = NULL;
     }
 }
 

@@ -23,6 +23,7 @@ struct flames {
     struct writer *writer;
     struct flame *first;
     uint32_t count;
+    struct pipeline_node *spared; // for one of it half of the room for requests is kept; or NULL
     int64_t last_id;
 };
 

@@ -14,7 +14,16 @@ enum {
 
 void slab_init(struct slab *s, size_t size, uint32_t cap) {
     *s = (struct slab){
-        .size = size < 8 ? 8 : (size + 7) & ~(size_t)7, .cap = cap, .free = SLAB_NONE};
+        .size = size < 8 ? 8 : (size + 7) & ~(size_t)7, .cap = cap, .most = cap, .free = SLAB_NONE};
+}
+
+bool slab_limit(struct slab *s, uint32_t most) {
+    most = most < s->cap ? most : s->cap;
+    if (s->used > most) {
+        return false;
+    }
+    s->most = most;
+    return true;
 }
 
 void slab_free(struct slab *s) {
@@ -48,6 +57,9 @@ __attribute__((noinline)) static uint32_t take_other(struct slab *s) {
 
 uint32_t slab_take(struct slab *s) {
     uint32_t index = s->free;
+    if (s->used >= s->most) {
+        return SLAB_NONE;
+    }
     if (index == SLAB_NONE) {
         return take_other(s);
     }

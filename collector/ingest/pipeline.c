@@ -244,6 +244,10 @@ void pipeline_set_full(struct pipeline_node *n, struct full_trace *full) {
     n->reader = (struct message_reader){0}; // what it has learned does without names
 }
 
+bool pipeline_spare(struct pipeline_node *n, bool half) {
+    return request_pool_spare(n->pipeline->pool, half);
+}
+
 uint32_t pipeline_processes(const struct pipeline_node *n, uint64_t *pids, uint32_t room) {
     return n->tracker ? tracker_processes(n->tracker, pids, room) : 0;
 }

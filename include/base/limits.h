@@ -15,8 +15,10 @@
 // -- the sum, MB of 1,000,000 bytes, on a machine of 64 bits --------------------------------------
 
 // Requests of all nodes: calls, spans, requests and their names, processes, costs of calls,
-// indexes, and scratch to work a finished one out.
+// indexes, and scratch to work a finished one out. Full traces and their profiles, and one of these
+// while it is written, have theirs of it: meanwhile half as many requests may be open.
 #define LIMIT_MB_REQUESTS 200
+#define LIMIT_MB_PROFILES 85
 // Two sets of statistics, one gathered while the other is written: rows, those of _other and _total
 // too, histograms, the ledger, paths, kept requests.
 #define LIMIT_MB_STATISTICS 170
@@ -26,8 +28,6 @@
 #define LIMIT_MB_NODES 75
 // Nodes that LIMIT_TOOLS tools watch.
 #define LIMIT_MB_WATCHED 15
-// Full traces and their profiles, and one of these while it is written.
-#define LIMIT_MB_PROFILES 140
 // Bytes that wait to be read, or to be sent, or for the rest of a frame.
 #define LIMIT_MB_CONNECTIONS 68
 // The programs, their libraries, SQLite's cache of 8 MB, connections and their TLS, names: measured
@@ -35,7 +35,7 @@
 #define LIMIT_MB_REST 55
 #define LIMIT_MB                                                                                   \
     (LIMIT_MB_REQUESTS + LIMIT_MB_STATISTICS + LIMIT_MB_KEPT + LIMIT_MB_NODES + LIMIT_MB_WATCHED + \
-     LIMIT_MB_PROFILES + LIMIT_MB_CONNECTIONS + LIMIT_MB_REST)
+     LIMIT_MB_CONNECTIONS + LIMIT_MB_REST)
 
 // -- streams --------------------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@
 #define LIMIT_PROFILE_WEIGHTS 60000u
 #define LIMIT_FULL_WEIGHTS 60000u
 // Full traces at a time, of all nodes; what each takes is less than 30 MB.
-#define LIMIT_FULL_TRACES 4u
+#define LIMIT_FULL_TRACES 2u
 // Processes that a shim is told to trace fully from the start.
 #define LIMIT_FULL_PIDS 1000u
 // Applications and modules that a full trace names.

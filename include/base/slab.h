@@ -15,6 +15,7 @@ struct slab {
     uint8_t *records;
     size_t size;   // bytes of a record: a multiple of 8
     uint32_t cap;  // records at most
+    uint32_t most; // and for now, slab_limit
     uint32_t made; // records ever handed out: indexes below it were used
     uint32_t used; // records in use
     uint32_t free; // head of the free list, threaded through the records' first 4 bytes
@@ -29,6 +30,9 @@ struct slab {
 void slab_init(struct slab *s, size_t size, uint32_t cap);
 // Frees every record.
 void slab_free(struct slab *s);
+// Hands out no further records for now when so many are in use; SLAB_NONE: the cap again. False,
+// and nothing has changed, when more are.
+bool slab_limit(struct slab *s, uint32_t most);
 // A record, not cleared, or SLAB_NONE at the cap or without memory.
 uint32_t slab_take(struct slab *s);
 // Gives a record back. Its index may be handed out again at once.
@@ -44,7 +48,7 @@ enum { SLAB_SHARE = 3 };
 // three quarters of them, and whoever else comes finds room; n who do have 3/(3n + 1) each, and a
 // third of that stays free.
 static inline uint32_t slab_take_own(struct slab *s, uint32_t *own, bool shared) {
-    if (shared && *own >= (uint64_t)SLAB_SHARE * (s->cap - s->used)) {
+    if (shared && *own >= (uint64_t)SLAB_SHARE * (s->most - s->used)) {
         return SLAB_NONE;
     }
     uint32_t index = slab_take(s);

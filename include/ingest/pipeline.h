@@ -76,6 +76,9 @@ void pipeline_set_live(struct pipeline_node *n, struct live *live);
 // A full trace of its requests has begun: from now on all messages of its stream go to it, too, and
 // what became of requests. NULL: it is over. Stays the caller's.
 void pipeline_set_full(struct pipeline_node *n, struct full_trace *full);
+// From now on half as many requests may be open, of all nodes, as full traces take memory; or no
+// longer. False, and nothing has changed, when there are more.
+bool pipeline_spare(struct pipeline_node *n, bool half);
 // The processes that its requests go through, as far as they have called tiers lately: room of them
 // at most, their number.
 uint32_t pipeline_processes(const struct pipeline_node *n, uint64_t *pids, uint32_t room);

@@ -54,6 +54,21 @@ void request_pool_share(struct request_pool *p) {
     p->shared = true;
 }
 
+bool request_pool_spare(struct request_pool *p, bool half) {
+    struct slab *slabs[] = {&p->requests, &p->names, &p->chunks,
+                            &p->calls,    &p->costs, &p->processes};
+    enum { SLABS = sizeof slabs / sizeof *slabs };
+    uint32_t i = 0;
+    while (i < SLABS && slab_limit(slabs[i], half ? slabs[i]->cap / 2 : SLAB_NONE)) {
+        i++;
+    }
+    bool all = i == SLABS;
+    while (!all && i > 0) {
+        slab_limit(slabs[--i], SLAB_NONE);
+    }
+    return all;
+}
+
 void request_pool_trim(struct request_pool *p) {
     slab_trim(&p->requests);
     slab_trim(&p->names);

@@ -32,6 +32,9 @@ uint32_t request_pool_open(const struct request_pool *p);
 // From now on no node may take all of it: each has at most SLAB_SHARE times what is free
 // (base/slab.h).
 void request_pool_share(struct request_pool *p);
+// From now on half of it stays free for something else, or no longer. False, and nothing has
+// changed, when more than half is in use.
+bool request_pool_spare(struct request_pool *p, bool half);
 // Gives back what a burst took and is needed no more. Call once a second.
 void request_pool_trim(struct request_pool *p);
 

@@ -73,14 +73,13 @@ static void on_never_returns(void *context, uint16_t tier) {
 
 // One node that has all: open requests with names and spans, processes, calls with costs, and its
 // indexes.
-static void fill_requests(void) {
+static void fill_requests_of(struct request_pool *pool) {
     struct tracker_options options = {.timeout_ns = INT64_MAX / 4,
                                       .markers = true,
                                       .entry = TIER_NONE,
                                       .events = {.finished = on_finished,
                                                  .identity = on_identity,
                                                  .never_returns = on_never_returns}};
-    struct request_pool *pool = request_pool_new();
     struct tracker *t = tracker_new(pool, &options);
     for (uint64_t i = 0; i < LIMIT_OPEN_REQUESTS; i++) {
         struct tracker_call call = {
@@ -109,6 +108,17 @@ static void fill_requests(void) {
         tracker_call(t, &call);
         tracker_return(t, 1, 2, false, 10000001);
     }
+}
+
+static void fill_requests(void) {
+    fill_requests_of(request_pool_new());
+}
+
+static void fill_half(void) {
+    struct request_pool *pool = request_pool_new();
+    assert_true(request_pool_spare(pool, true));
+    fill_requests_of(pool);
+    assert_false(request_pool_open(pool) > LIMIT_OPEN_REQUESTS / 2);
 }
 
 // -- statistics -----------------------------------------------------------------------------------
@@ -293,6 +303,7 @@ static void every_line(void **state) {
     // while the second tree is put in order
     enum { ORDER = LIMIT_PROFILE_STACKS * (sizeof(struct flame_node) + 20) };
     expect("profiles", fill_profiles, ORDER, LIMIT_MB_PROFILES);
+    expect("requests beside them", fill_half, 0, LIMIT_MB_REQUESTS - LIMIT_MB_PROFILES);
 }
 
 // What is not ours to allocate: as many bytes as the caps say.

@@ -30,6 +30,30 @@ static void records_are_apart_and_stay(void **state) {
     }
 }
 
+// Fewer for now: not when more are in use, and no one takes another one then.
+static void fewer_for_now(void **state) {
+    (void)state;
+    struct slab s;
+    uint32_t own = 0;
+    slab_init(&s, 8, 10);
+    for (int i = 0; i < 6; i++) {
+        assert_int_not_equal(slab_take_own(&s, &own, false), SLAB_NONE);
+    }
+    assert_false(slab_limit(&s, 5));
+    assert_true(slab_limit(&s, 6));
+    assert_int_equal(slab_take(&s), SLAB_NONE);
+    slab_give_own(&s, &own, 3);
+    assert_int_equal(slab_take_own(&s, &own, true), SLAB_NONE); // it has its share
+    assert_int_equal(slab_take(&s), 3);
+    assert_int_equal(slab_take(&s), SLAB_NONE);
+    assert_true(slab_limit(&s, SLAB_NONE));
+    for (int i = 6; i < 10; i++) {
+        assert_int_equal(slab_take(&s), i);
+    }
+    assert_int_equal(slab_take(&s), SLAB_NONE);
+    slab_free(&s);
+}
+
 static void records_are_aligned_for_anything(void **state) {
     (void)state;
     struct slab s;
@@ -208,6 +232,7 @@ static void nobody_takes_all_of_a_shared_slab(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_are_apart_and_stay),
+        cmocka_unit_test(fewer_for_now),
         cmocka_unit_test(records_are_aligned_for_anything),
         cmocka_unit_test(random_takes_and_gives),
         cmocka_unit_test(without_memory),
