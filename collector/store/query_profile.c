@@ -32,17 +32,25 @@ static const char *text(sqlite3_stmt *from, int column) {
     return bytes ? (const char *)bytes : "";
 }
 
+// What may be added to another such number. Whoever edits the file may enter anything: times are
+// brought within bounds, a profile of which other numbers do not fit is refused.
+static const int64_t LARGEST = INT64_MAX / 2;
+
+static int64_t within(int64_t value, int64_t least, int64_t most) {
+    return value < least ? least : value > most ? most : value;
+}
+
 static void read_line(sqlite3_stmt *from, struct profile_line *out) {
     *out = (struct profile_line){.id = sqlite3_column_int64(from, ID),
                                  .cut = sqlite3_column_int64(from, CUT) != 0,
                                  .rows = sqlite3_column_int64(from, ROWS)};
     struct profile_head *h = &out->head;
     h->kind = sqlite3_column_int64(from, KIND) == PROFILE_SAMPLES ? PROFILE_SAMPLES : PROFILE_FULL;
-    snprintf(h->name, sizeof h->name, "%s", text(from, NAME));
-    snprintf(h->node, sizeof h->node, "%s", text(from, NODE));
-    snprintf(h->settings, sizeof h->settings, "%s", text(from, SETTINGS));
-    h->begin_ns = sqlite3_column_int64(from, BEGIN);
-    h->end_ns = sqlite3_column_int64(from, END);
+    names_clean(slice_text(text(from, NAME)), h->name, sizeof h->name);
+    names_clean(slice_text(text(from, NODE)), h->node, sizeof h->node);
+    names_clean(slice_text(text(from, SETTINGS)), h->settings, sizeof h->settings);
+    h->begin_ns = within(sqlite3_column_int64(from, BEGIN), 0, LARGEST);
+    h->end_ns = within(sqlite3_column_int64(from, END), h->begin_ns, LARGEST);
     struct profile_counts *c = &out->counts;
     uint64_t *const counts[] = {&c->requests, &c->incomplete, &c->others,   &c->unseen,
                                 &c->refused,  &c->processes,  &c->messages, &c->lost};
@@ -106,7 +114,6 @@ void profile_list_free(struct profile_list *list) {
 
 static const char what[] = "query a profile";
 
-// Whoever edits the file may enter anything: of numbers those count that fit.
 struct reading {
     struct store *store;
     int64_t id;
@@ -115,6 +122,7 @@ struct reading {
     uint32_t frame_count;
     uint32_t *stacks; // likewise
     uint32_t stack_count;
+    int64_t wall, calls; // of all values so far
 };
 
 // Runs a question of one profile, row by row. False on failure; store_error says why.
@@ -186,6 +194,11 @@ static bool read_value(struct reading *r, sqlite3_stmt *at) {
     }
     uint32_t identity = names_intern(&r->profile->stacks.names, slice_text(text(at, 1)));
     bool wall = sqlite3_column_int64(at, 0) == 0;
+    int64_t *sum = wall ? &r->wall : &r->calls;
+    if (self > LARGEST - *sum) {
+        return damaged(r, "its values are too large");
+    }
+    *sum += self;
     if (identity == NAME_NONE) {
         return query_no_memory(r->store);
     }

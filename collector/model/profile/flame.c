@@ -204,9 +204,8 @@ static bool add_weights(const struct adding *a, const struct flame_options *o,
 
 bool flame_add(struct flame *t, const struct profile *p, const struct flame_options *options,
                enum flame_side side) {
-    enum { DEEPEST = LIMIT_PROFILE_DEPTH + 4 }; // what is cut, and special frames on top
     struct adding a = {t, p, calloc(p->stacks.frame_count, sizeof *a.frames),
-                       malloc(DEEPEST * sizeof *a.path)};
+                       malloc(STACK_DEEPEST * sizeof *a.path)};
     bool ok = a.frames && a.path && add_weights(&a, options, side);
     free(a.frames);
     free(a.path);

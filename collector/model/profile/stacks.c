@@ -92,7 +92,7 @@ static uint32_t child(struct stacks *s, uint32_t below, uint32_t frame) {
 
 uint32_t stacks_push(struct stacks *s, uint32_t below, uint32_t frame) {
     uint32_t depth = s->all[below].depth;
-    if (frame == UINT32_MAX) {
+    if (frame == UINT32_MAX || depth == STACK_DEEPEST) {
         return below;
     }
     if (depth < LIMIT_PROFILE_DEPTH || s->frames[frame].kind != FRAME_FUNCTION) {

@@ -53,8 +53,7 @@ static void move(const struct profile *p, const struct timeline_walk *walk, uint
 }
 
 void timeline_walk(const struct profile *p, uint16_t line, const struct timeline_walk *walk) {
-    enum { DEEPEST = LIMIT_PROFILE_DEPTH + 4 };
-    uint32_t path[DEEPEST];
+    uint32_t path[STACK_DEEPEST];
     struct open_frames now = {STACK_ROOT, 0}, nothing = now;
     for (uint32_t i = 0; i < p->timeline.count; i++) {
         const struct timeline_event *e = &p->timeline.events[i];

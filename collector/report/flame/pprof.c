@@ -178,7 +178,7 @@ static int64_t value_of(const struct weight *weight, enum stack_frame_kind kind,
 }
 
 static void put_stack(struct writing *w, const struct stacks *s, const struct weight *weight) {
-    uint64_t places[LIMIT_PROFILE_DEPTH + 4]; // what is cut, and special frames on top
+    uint64_t places[STACK_DEEPEST];
     int64_t values[METRICS];
     Pprof__Label labels[] = {PPROF__LABEL__INIT, PPROF__LABEL__INIT, PPROF__LABEL__INIT};
     Pprof__Sample sample = PPROF__SAMPLE__INIT;

@@ -25,6 +25,9 @@ enum stack_frame_kind {
 // The stack without a frame, and no stack.
 enum { STACK_ROOT = 0, STACK_NONE = UINT32_MAX };
 
+// Frames of the deepest stack: functions, FRAME_CUT, and one thing that was done instead.
+enum { STACK_DEEPEST = LIMIT_PROFILE_DEPTH + 2 };
+
 struct stack_frame {
     uint32_t name;   // of stacks.names, as it is shown
     uint32_t module; // of a function: likewise; else NAME_NONE
@@ -58,8 +61,8 @@ uint32_t stacks_frame(struct stacks *s, enum stack_frame_kind kind, struct slice
                       struct slice module);
 
 // The stack of a frame on top of another stack, new or known. What lies deeper than
-// LIMIT_PROFILE_DEPTH is one stack there, of a frame FRAME_CUT. Without room (LIMIT_PROFILE_STACKS)
-// it is the stack below.
+// LIMIT_PROFILE_DEPTH is one stack there, of a frame FRAME_CUT. Without room
+// (LIMIT_PROFILE_STACKS), and past STACK_DEEPEST, it is the stack below.
 uint32_t stacks_push(struct stacks *s, uint32_t below, uint32_t frame);
 
 static inline const struct stack_frame *stacks_frame_of(const struct stacks *s, uint32_t stack) {
