@@ -241,6 +241,7 @@ void pipeline_want_calls(struct pipeline_node *n, bool wanted) {
 
 void pipeline_set_full(struct pipeline_node *n, struct full_trace *full) {
     n->full = full;
+    n->full_apart = false;
     n->reader = (struct message_reader){0}; // what it has learned does without names
 }
 

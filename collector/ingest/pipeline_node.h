@@ -68,6 +68,7 @@ struct pipeline_node {
 
     struct live *live_rows;  // NULL: nobody watches
     struct full_trace *full; // NULL: none
+    bool full_apart;         // it has a trace session of its own
 
     // calls for printing
     bool calls_wanted;

@@ -25,7 +25,7 @@ static const int64_t AHEAD_NS = 10LL * NANOSECONDS;
 
 // The node's time of a message. Returns false when it has none that can be true.
 static inline bool message_time(struct pipeline_node *n, const struct message *m, int64_t *time) {
-    if (m->clock == MESSAGE_MONOTONIC) {
+    if (m->clock == MESSAGE_MONOTONIC || m->clock == MESSAGE_STRICT) {
         *time = node_ns(n, m->time);
     } else if (m->clock == MESSAGE_UNTIMED) {
         n->totals.untimed++;
@@ -93,11 +93,28 @@ static inline void pass_time(struct pipeline_node *n, int64_t time) {
     }
 }
 
+// A message of the trace session that a full trace has of its own: it is nobody else's.
+static bool handle_full(struct pipeline_node *n, const struct message *m) {
+    int64_t time;
+    if (!message_time(n, m, &time)) {
+        return false;
+    }
+    pass_time(n, time);
+    if (n->full) {
+        n->full_apart = true;
+        full_trace_message(n->full, m, time, FULL_PLAIN);
+    }
+    return true;
+}
+
 // Takes a message of that many bytes. Returns false when it should have been of use and is not.
 static bool handle(struct pipeline_node *n, const struct message *m, size_t bytes) {
     int64_t time;
     if (m->kind == MESSAGE_OTHER) {
         return true;
+    }
+    if (n->live && m->clock == MESSAGE_STRICT) {
+        return handle_full(n, m);
     }
     if (m->kind > MESSAGE_EXCEPTION) {
         if (!message_time(n, m, &time)) {

@@ -81,6 +81,11 @@ profile() {
 watched=("$(target_eval "$node" 'list_to_integer(os:getpid()).')")
 in_quiet "times by function" profile
 
+wait_for 15 "all requests are counted" ledger_reaches requests_complete 15
+if [ "$(otp_release)" -ge 27 ]; then is "$(ledger paused_ms)" 0 "the tiers were traced all the time"
+else holds "$(ledger paused_ms)" -gt 0 "the tiers rested, which the ledger tells"; fi
+is "$(ledger decode_errors)" 0 "all messages were understood"
+
 # of_json FILE PLACE
 of_json() { sqlite3 :memory: "SELECT json_extract(readfile('$scratch/$1'), '\$.$2')"; }
 

@@ -222,7 +222,7 @@ static void read_time(struct cursor *c, struct message *m) {
     if (arity == 2) { // strict_monotonic_timestamp: {Monotonic, Unique}
         m->time = term_integer(c);
         term_skip(c);
-        m->clock = MESSAGE_MONOTONIC;
+        m->clock = MESSAGE_STRICT;
     } else if (arity == 3) { // {MegaSeconds, Seconds, MicroSeconds}
         uint64_t mega = (uint64_t)term_integer(c);
         uint64_t seconds = (uint64_t)term_integer(c);

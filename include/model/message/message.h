@@ -38,9 +38,9 @@ enum message_kind {
 
 enum message_clock {
     MESSAGE_UNTIMED,
-    // time is in the node's ticks (monotonic_timestamp, strict_monotonic_timestamp)
-    MESSAGE_MONOTONIC,
-    MESSAGE_WALL // time is nanoseconds since 1970 (timestamp, cpu_timestamp)
+    MESSAGE_MONOTONIC, // time is in the node's ticks (monotonic_timestamp)
+    MESSAGE_STRICT,    // the same, of strict_monotonic_timestamp
+    MESSAGE_WALL       // time is nanoseconds since 1970 (timestamp, cpu_timestamp)
 };
 
 enum message_note {

@@ -408,12 +408,25 @@ full(#{id := Id} = Wanted, #trace{arming = Arming, tiers = Tiers} = T) ->
         end,
     case Begun of
         {ok, Full} ->
-            logger:notice("kprof: a full trace begins; the tiers rest meanwhile"),
+            Rests = kprof_full:rests(Full),
+            logger:notice("kprof: a full trace begins~ts", [
+                case Rests of
+                    true -> "; the tiers rest meanwhile";
+                    false -> ""
+                end
+            ]),
             ok = kprof_control:told(
                 kprof_protocol:full_started(kprof_full:fields(Full)), T#trace.control
             ),
             ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
-            T#trace{full = Full, ledger = kprof_ledger:untraced(now_ms(), asked, T#trace.ledger)};
+            T#trace{
+                full = Full,
+                ledger =
+                    case Rests of
+                        true -> kprof_ledger:untraced(now_ms(), asked, T#trace.ledger);
+                        false -> T#trace.ledger
+                    end
+            };
         {error, Why} ->
             ok = kprof_control:told(
                 kprof_protocol:full_stopped(Id, erlang:monotonic_time(), error, Why),
@@ -433,12 +446,18 @@ full_over(Reason, Text, #trace{full = Full, arming = Arming, tiers = Tiers} = T)
     %% what ends later is not traced to its end
     At = erlang:monotonic_time(),
     ok = kprof_full:stop(Tracer, kprof_tiers:patterns(Tiers), Full),
-    ok = kprof_arming:set_flags(Tiers, kprof_outlets:pids(T#trace.outlets), Arming),
-    ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
     Now = now_ms(),
+    Ledger =
+        case kprof_full:rests(Full) of
+            true ->
+                ok = kprof_arming:set_flags(Tiers, kprof_outlets:pids(T#trace.outlets), Arming),
+                kprof_ledger:traced(Now, T#trace.ledger);
+            false ->
+                T#trace.ledger
+        end,
+    ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
     full_gone(Reason, Text, At, T#trace{
-        ledger = kprof_ledger:traced(Now, T#trace.ledger),
-        load = kprof_load:begin_at(Now, T#trace.load)
+        ledger = Ledger, load = kprof_load:begin_at(Now, T#trace.load)
     }).
 
 %% It has ended with all else.
@@ -515,10 +534,13 @@ load(#trace{sampling = Before, load = Load0, ledger = Ledger} = T0) ->
 %% @doc Every half second: sets again what others took off, and takes those out who work for
 %% requests that are over, while it is armed.
 -spec look(trace()) -> trace().
-% the tiers rest
-look(#trace{full = Full} = T) when Full =/= none ->
-    T;
-look(
+look(#trace{full = Full} = T) ->
+    case Full =/= none andalso kprof_full:rests(Full) of
+        true -> T;
+        false -> looked(T)
+    end.
+
+looked(
     #trace{arming = Arming, tiers = Tiers, outlets = Outlets, control = Control, seen = Seen} =
         T
 ) ->

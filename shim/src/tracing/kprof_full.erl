@@ -2,10 +2,14 @@
 %% @doc A full trace: every function of some modules, in the processes that requests go through.
 %%
 %% The patterns of so many functions must never meet the flag `call' on all processes: who is
-%% traced without a token pays 0.3 µs for each call. So the trace of the tiers rests meanwhile: its
-%% flags are off, and only the processes that were named have them, with what they spawn. First the
-%% flags go, then the patterns come, then the chosen processes are flagged; back it goes the other
-%% way round.
+%% traced without a token pays 0.3 µs for each call. From OTP 27 on they are in a trace session of
+%% their own, in which only the processes that were named have flags, with what they spawn; the
+%% trace of the tiers goes on beside it. Functions of tiers are left to that: both sessions write to
+%% one port, in the order of each process, and tell of no call twice. Which of the two a message is
+%% of the collector sees by its time: here it is a strict one.
+%%
+%% Before, the trace of the tiers rests meanwhile: its flags are off. First the flags go, then the
+%% patterns come, then the chosen processes are flagged; back it goes the other way round.
 %%
 %% Nothing but names leaves the node: a call tells its function, its caller and the token. The guard
 %% watches as over every trace, and takes these patterns off with the others ({@link
@@ -13,18 +17,20 @@
 %% alone.
 -module(kprof_full).
 
--export([check/1, start/4, stop/3, look/3, id/1, fields/1]).
+-export([check/1, start/4, stop/3, look/3, id/1, rests/1, fields/1]).
 
 -export_type([full/0, wanted/0]).
 
 %% bytes from the trace port: some seconds of one busy process
 -define(MOST_BYTES, 500000000).
--define(FLAGS, [call, return_to, arity, monotonic_timestamp, set_on_spawn, exiting]).
+-define(FLAGS, [call, return_to, arity, set_on_spawn, exiting]).
 %% without patterns unless all are wanted: their time is their callers'
 -define(OTP, [erts, kernel, stdlib, compiler, runtime_tools]).
 
 -record(full, {
     id :: integer(),
+    % the tiers rest
+    rests :: boolean(),
     modules :: [{module(), Application :: atom()}],
     functions :: non_neg_integer(),
     processes :: non_neg_integer(),
@@ -76,16 +82,17 @@ start(Wanted, Tracer, Patterns, {Exempt, Bytes}) ->
 
 begun(#{id := Id, seconds := Seconds} = Wanted, Modules, Tracer, Patterns, {Exempt, Bytes}) ->
     Names = [M || {M, _} <- Modules],
-    Flags = flags(),
-    ok = kprof_tracer:rest(Tracer),
-    Functions = kprof_tracer:set_modules(Tracer, Names),
-    % those of the tiers in these modules are others again
-    ok = kprof_tracer:set_patterns(Tracer, of_modules(Names, Patterns)),
+    Own = kprof_tracer:full(Tracer),
+    Rests = Own =:= Tracer,
+    Flags = flags(Rests),
+    _ = Rests andalso kprof_tracer:rest(Tracer),
+    Functions = kprof_tracer:set_modules(Own, Names, of_modules(Names, Patterns)),
     {Pids, New} = processes(Wanted),
     Flagged = (Pids -- Exempt) ++ [new_processes || New],
-    ok = lists:foreach(fun(Which) -> kprof_tracer:flag(Tracer, Which, Flags) end, Flagged),
+    ok = lists:foreach(fun(Which) -> kprof_tracer:flag(Own, Which, Flags) end, Flagged),
     #full{
         id = Id,
+        rests = Rests,
         modules = Modules,
         functions = Functions,
         processes = length(Pids -- Exempt),
@@ -97,8 +104,10 @@ begun(#{id := Id, seconds := Seconds} = Wanted, Modules, Tracer, Patterns, {Exem
     }.
 
 %% @doc Ends: the chosen processes are traced no longer, and of these functions only those that the
-%% tiers have. The caller sets the tiers' flags again.
+%% tiers have. Where these rest, the caller sets their flags again.
 -spec stop(kprof_tracer:tracer(), [kprof_tracer:pattern()], full()) -> ok.
+stop(Tracer, _, #full{rests = false}) ->
+    kprof_tracer:full_over(Tracer);
 stop(Tracer, Patterns, #full{modules = Modules}) ->
     Names = [M || {M, _} <- Modules],
     ok = kprof_tracer:rest(Tracer),
@@ -121,6 +130,11 @@ look(_, _, _) ->
 id(#full{id = Id}) ->
     Id.
 
+%% @doc Whether the tiers are not traced meanwhile.
+-spec rests(full()) -> boolean().
+rests(#full{rests = Rests}) ->
+    Rests.
+
 %% @doc What the collector is told of it.
 -spec fields(full()) -> map().
 fields(#full{modules = Modules, functions = Functions, processes = Processes} = F) ->
@@ -139,8 +153,13 @@ fields(#full{modules = Modules, functions = Functions, processes = Processes} = 
     }.
 
 %% What can be traced without danger on this release.
-flags() ->
-    ?FLAGS ++ [F || F <- [running, garbage_collection], kprof_vm:unsafe(F) =:= no].
+flags(Rests) ->
+    Time =
+        case Rests of
+            true -> monotonic_timestamp;
+            false -> strict_monotonic_timestamp
+        end,
+    [Time | ?FLAGS] ++ [F || F <- [running, garbage_collection], kprof_vm:unsafe(F) =:= no].
 
 of_modules(Names, Patterns) ->
     Set = sets:from_list(Names),

@@ -27,7 +27,7 @@
     flags_owner/1,
     foreign_processes/1
 ]).
--export([rest/1, flag/3, set_modules/2, undo_modules/3, is_free/3]).
+-export([full/1, full_over/1, rest/1, flag/3, set_modules/3, undo_modules/3, is_free/3]).
 
 -export_type([tracer/0, pattern/0]).
 
@@ -114,7 +114,7 @@ keep(Port, Session, Socket) ->
         _ = load_driver(),
         Owner ! {keeps, self()},
         keeper(
-            Port, Session, Owner, erlang:monitor(port, Port), erlang:monitor(process, Owner)
+            Port, Session, Owner, erlang:monitor(port, Port), erlang:monitor(process, Owner), none
         ),
         gen_tcp:close(Socket)
     end),
@@ -128,12 +128,14 @@ keep(Port, Session, Socket) ->
     true = unlink(Port),
     Keeper.
 
-keeper(Port, Session, Owner, PortRef, OwnerRef) ->
+keeper(Port, Session, Owner, PortRef, OwnerRef, Full) ->
     receive
         {'DOWN', PortRef, port, _, Why} ->
             Owner ! {'EXIT', Port, Why};
+        {beside, Full} ->
+            keeper(Port, Session, Owner, PortRef, OwnerRef, Full);
         {'DOWN', OwnerRef, process, _, _} ->
-            _ = kprof_vm:end_session(Session),
+            _ = [kprof_vm:end_session(S) || S <- [Full, Session], S =/= none],
             receive
             after ?LINGER_MS -> quietly(fun() -> port_close(Port) end)
             end
@@ -286,6 +288,7 @@ foreign_processes({_, Session, _}) ->
 %% ours (any more), are left alone. The port may be closed already.
 -spec undo(tracer(), [pattern()]) -> ok.
 undo({_, Session, _} = Tracer, Patterns) ->
+    ok = full_over(Tracer),
     case kprof_vm:end_session(Session) of
         true ->
             ok;
@@ -297,6 +300,26 @@ undo({_, Session, _} = Tracer, Patterns) ->
     end.
 
 %% --- full traces ---
+
+%% @doc The tracer of a full trace, to the same port. From OTP 27 on it has a session of its own,
+%% which the guard and the keeper know: {@link undo/2} ends it, too, and so does {@link
+%% full_over/1}. Before, it is the same one.
+-spec full(tracer()) -> tracer().
+full({Port, Session, Keeper} = Tracer) ->
+    case kprof_vm:beside(Session, Port) of
+        Session ->
+            Tracer;
+        Own ->
+            know(beside, [Own]),
+            Keeper ! {beside, Own},
+            {Port, Own, Keeper}
+    end.
+
+%% @doc Ends the session of a full trace, if there is one, with all that is set in it.
+-spec full_over(tracer()) -> ok.
+full_over({_, Session, _}) ->
+    lists:foreach(fun kprof_vm:end_session/1, known(beside) -- [Session]),
+    know(beside, []).
 
 %% @doc Takes all flags off all processes. Patterns stay.
 -spec rest(tracer()) -> ok.
@@ -314,14 +337,22 @@ flag({_, Session, _}, Which, Flags) ->
 is_free({_, Session, _}, Module, Patterns) ->
     not is_port(Session) orelse foreign(Session, Module, Patterns) =:= [].
 
-%% @doc Sets the pattern of a full trace on all functions of modules, also on those that have one of
-%% ours. Returns how many functions these are. The guard knows, before it is done: {@link undo/2}
-%% ends that, too.
--spec set_modules(tracer(), [module()]) -> non_neg_integer().
-set_modules({_, Session, _}, Modules) ->
-    know(modules, Modules),
+%% @doc Sets the pattern of a full trace on all functions of modules but those of the tiers, which
+%% keep theirs. Returns how many functions these are. The guard knows, before it is done: {@link
+%% undo/2} ends that, too.
+-spec set_modules(tracer(), [module()], Tiers :: [pattern()]) -> non_neg_integer().
+set_modules({_, Session, _} = Tracer, Modules, Tiers) ->
+    is_port(Session) andalso know(modules, Modules),
     Spec = kprof_match:full(),
-    lists:sum([kprof_vm:pattern(Session, {M, '_', '_'}, Spec) || M <- Modules]).
+    Functions = lists:sum([kprof_vm:pattern(Session, {M, '_', '_'}, Spec) || M <- Modules]),
+    case is_port(Session) of
+        true ->
+            ok = set_patterns(Tracer, Tiers);
+        % both sessions would tell of each call
+        false ->
+            lists:foreach(fun({MFA, _}) -> kprof_vm:pattern(Session, MFA, false) end, Tiers)
+    end,
+    Functions.
 
 %% @doc Takes all patterns off the functions of modules, `Patterns', which are ours, among them, but
 %% not those that somebody else has set meanwhile.

@@ -13,6 +13,7 @@
 
 -export([
     session/1,
+    beside/2,
     end_session/1,
     trace/4,
     pattern/3,
@@ -45,6 +46,14 @@ session(Port) ->
         true -> trace:session_create(kprof, Port, []);
         false -> Port
     end.
+
+%% @doc A session beside that one, to the same port, for what must not meet its flags: a full trace.
+%% The same one where this release knows no sessions.
+-spec beside(session(), port()) -> session().
+beside(Session, _) when is_port(Session) ->
+    Session;
+beside(_, Port) ->
+    trace:session_create(kprof_full, Port, []).
 
 %% @doc Ends a session together with all that was set in it; ended already is fine. `false': this
 %% release knows no sessions, and what was set is still there, for the caller to take off.
@@ -148,6 +157,7 @@ others(Session) ->
                     Name
                  || {Name, _} = S <- trace:session_info(all),
                     S =/= element(2, Session),
+                    Name =/= kprof_full,
                     Name =/= legacy
                 ]
         end,

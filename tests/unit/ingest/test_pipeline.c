@@ -455,6 +455,57 @@ static int64_t one_request(void) {
     return t;
 }
 
+// A call of the tier, and a return from elsewhere to who calls it, as the trace session of a full
+// trace tells them.
+static void told_strictly(int64_t time) {
+    size_t at = frame_begin();
+    put_head(6, "trace_ts", 1);
+    put_atom("call");
+    put_function("db", "query", 2);
+    put_tuple(2);
+    put_token(7, 1);
+    put_atom("create");
+    put_tuple(2);
+    put_big(time);
+    put_small(1);
+    frame_end(at);
+    at = frame_begin();
+    put_head(5, "trace_ts", 1);
+    put_atom("return_to");
+    put_function("a", "b", 0);
+    put_tuple(2);
+    put_big(time + MS);
+    put_small(2);
+    frame_end(at);
+}
+
+// What a full trace has a session for is no tier's, and no tracker's.
+static void full_apart(void **state) {
+    (void)state;
+    struct full_trace_options options = {.since = 0, .requests = 1, .scheduling = true};
+    struct full_trace *full = full_trace_new(&options);
+    assert_non_null(full);
+    const int64_t t = one_request();
+    uint64_t calls = pipeline_totals(n).calls, returns = pipeline_totals(n).returns;
+    told_strictly(t + 20 * MS); // before the collector knows of it
+    feed();
+    pipeline_set_full(n, full);
+    told_strictly(t + 30 * MS);
+    feed();
+    assert_int_equal(full_trace_profile(full)->counts.messages, 2);
+    assert_int_equal(pipeline_totals(n).calls, calls);
+    assert_int_equal(pipeline_totals(n).returns, returns);
+    call(1, 8, t + 40 * MS); // the tiers' own are both's
+    ret(1, t + 41 * MS);
+    feed();
+    assert_int_equal(full_trace_profile(full)->counts.messages, 4);
+    assert_int_equal(pipeline_totals(n).calls, calls + 1);
+    assert_int_equal(pipeline_totals(n).decode_errors, 0);
+    pipeline_set_full(n, NULL);
+    full_trace_free(full);
+    end(true);
+}
+
 static void live(void **state) {
     (void)state;
     const int64_t t = one_request();
@@ -1282,6 +1333,7 @@ int main(void) {
         UNIT(damage),
         UNIT(cut_off),
         UNIT(live),
+        UNIT(full_apart),
         UNIT(strange_times),
         UNIT(hostile_times),
         UNIT(other_ticks),

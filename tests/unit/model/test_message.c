@@ -573,7 +573,7 @@ static void returned_values(void **state) {
             break;
         }
         assert_true(decode(&r, &m));
-        assert_int_equal(m.clock, i % 3 == 2 ? MESSAGE_MONOTONIC : MESSAGE_WALL);
+        assert_int_equal(m.clock, i % 3 == 2 ? MESSAGE_STRICT : MESSAGE_WALL);
         assert_int_equal(m.time, i % 3 == 0   ? 1795175210242794000
                                  : i % 3 == 1 ? 1795000017000000000
                                               : time + 5);
