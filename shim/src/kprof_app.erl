@@ -6,6 +6,8 @@
 
 -export([start/2, stop/1, modules/0, unload/0, unload/1]).
 
+% for the session and the guard to undo everything
+-define(END_MS, 10000).
 -define(TURN_MS, 20).
 -define(TURNS, 1000).
 
@@ -13,6 +15,7 @@
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Args) ->
     _ = kprof_slots:create(),
+    _ = ets:new(kprof_guard, [named_table, public, set]),
     case kprof_sup:start_link() of
         {ok, Pid} ->
             {ok, Pid};
@@ -28,8 +31,30 @@ stop(_State) ->
         undefined -> ok;
         Slots -> kprof_slots:close(Slots)
     end,
+    lists:foreach(fun wait_for_end/1, [kprof_session, kprof_guard]),
+    Leaving = kprof_guard:undo_left(),
     _ = kprof_slots:erase(),
+    _ = Leaving =:= unload andalso leave(),
     ok.
+
+%% Where the supervisor was killed both still undo what was set, and all processes that have this
+%% one's group leader are killed next.
+wait_for_end(Name) ->
+    Ref = erlang:monitor(process, Name),
+    receive
+        {'DOWN', Ref, process, _, _} -> ok
+    after ?END_MS -> erlang:demonitor(Ref, [flush])
+    end.
+
+%% The supervisor has died, and the guard with it, before who brought kprof has taken it out.
+leave() ->
+    Pid = spawn(fun() ->
+        receive
+            go -> unload()
+        end
+    end),
+    true = group_leader(whereis(init), Pid),
+    Pid ! go.
 
 %% @doc The modules of the shim, as a target gets them. The web servers' helpers are not among them:
 %% they are the application's that is configured with them, which may not miss them, and come and go

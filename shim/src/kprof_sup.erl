@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Supervises the guard and the session. It owns the table in which the session writes what it
-%% is about to set, so that the next guard can undo it whichever of the two dies first.
+%% @doc Supervises the guard and the session. The table in which the session writes what it is about
+%% to set is the application's ({@link kprof_app:start/2}), so that it can be undone whoever dies
+%% first.
 -module(kprof_sup).
 -behaviour(supervisor).
 
@@ -14,7 +15,6 @@ start_link() ->
 %% @private
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
-    _ = ets:new(kprof_guard, [named_table, public, set]),
     _ = ets:new(kprof_weights, [named_table, public, set, {read_concurrency, true}]),
     Child = fun(M, Shutdown) ->
         #{id => M, start => {M, start_link, []}, shutdown => Shutdown, modules => [M]}

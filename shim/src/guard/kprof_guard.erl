@@ -30,7 +30,8 @@
     attend/1, attend/2,
     leave/0, leave/1,
     word/1,
-    attended_by/0
+    attended_by/0,
+    undo_left/0
 ]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -174,14 +175,24 @@ word(Node) ->
 attended_by() ->
     gen_server:call(?MODULE, attended_by, 10000).
 
+%% @doc Undoes what a guard has left that was killed. Returns how who brought kprof wanted it to go;
+%% undefined: nobody did.
+-spec undo_left() -> leaving() | undefined.
+undo_left() ->
+    lists:foreach(
+        fun({armed, Tracer, Patterns}) -> _ = undo(Tracer, Patterns) end, ets:lookup(?MODULE, armed)
+    ),
+    case ets:lookup(?MODULE, attended) of
+        [{attended, _, Leaving}] -> Leaving;
+        [] -> undefined
+    end.
+
 %% @private
 -spec init([]) -> {ok, #s{}}.
 init([]) ->
     _ = process_flag(priority, max),
     _ = process_flag(trap_exit, true),
-    lists:foreach(
-        fun({armed, Tracer, Patterns}) -> _ = undo(Tracer, Patterns) end, ets:lookup(?MODULE, armed)
-    ),
+    _ = undo_left(),
     Attended =
         case ets:lookup(?MODULE, attended) of
             [{attended, Node, Leaving}] ->
