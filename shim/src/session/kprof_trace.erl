@@ -167,8 +167,11 @@ stop(T0) ->
 
 %% Tokens, flags and patterns first, then what is on its way.
 wind_down(#trace{slots = Slots} = T0) ->
-    T = full_gone(error, "the trace was stopped", T0),
     ok = kprof_slots:close(Slots),
+    _ =
+        T0#trace.full =:= none orelse
+            kprof_full:off(kprof_tiers:patterns(T0#trace.tiers), T0#trace.full),
+    T = full_gone(error, "the trace was stopped", T0),
     Tiers = kprof_tiers:count_left_out(Slots, T#trace.tiers),
     ok = kprof_arming:disarm(Tiers, T#trace.arming),
     ok = kprof_tiers:clear_tokens(Tiers),

@@ -17,7 +17,7 @@
 %% alone.
 -module(kprof_full).
 
--export([check/1, start/4, stop/3, look/3, id/1, rests/1, fields/1]).
+-export([check/1, start/4, stop/3, off/2, look/3, id/1, rests/1, fields/1]).
 
 -export_type([full/0, wanted/0]).
 
@@ -29,7 +29,8 @@
 
 -record(full, {
     id :: integer(),
-    % the tiers rest
+    tracer :: kprof_tracer:tracer(),
+    % the tiers rest: it is theirs
     rests :: boolean(),
     modules :: [{module(), Application :: atom()}],
     functions :: non_neg_integer(),
@@ -92,6 +93,7 @@ begun(#{id := Id, seconds := Seconds} = Wanted, Modules, Tracer, Patterns, {Exem
     ok = lists:foreach(fun(Which) -> kprof_tracer:flag(Own, Which, Flags) end, Flagged),
     #full{
         id = Id,
+        tracer = Own,
         rests = Rests,
         modules = Modules,
         functions = Functions,
@@ -106,16 +108,22 @@ begun(#{id := Id, seconds := Seconds} = Wanted, Modules, Tracer, Patterns, {Exem
 %% @doc Ends: the chosen processes are traced no longer, and of these functions only those that the
 %% tiers have. Where these rest, the caller sets their flags again.
 -spec stop(kprof_tracer:tracer(), [kprof_tracer:pattern()], full()) -> ok.
-stop(Tracer, _, #full{rests = false}) ->
-    kprof_tracer:full_over(Tracer);
-stop(Tracer, Patterns, #full{modules = Modules}) ->
-    Names = [M || {M, _} <- Modules],
-    ok = kprof_tracer:rest(Tracer),
+stop(Tracer, Patterns, #full{modules = Modules, rests = Rests} = F) ->
     % it does not take those for reloaded that are set again here
     ok = kprof_guard:update(Patterns),
-    ok = kprof_tracer:undo_modules(Tracer, Names, Patterns),
-    ok = kprof_tracer:set_patterns(Tracer, of_modules(Names, Patterns)),
+    ok = off(Patterns, F),
+    _ =
+        Rests andalso
+            kprof_tracer:set_patterns(Tracer, of_modules([M || {M, _} <- Modules], Patterns)),
     kprof_guard:is_set(Tracer).
+
+%% @doc The same before all else is undone. What the guard knows may be gone with the supervisor.
+-spec off([kprof_tracer:pattern()], full()) -> ok.
+off(_, #full{rests = false, tracer = Own}) ->
+    kprof_tracer:full_over(Own);
+off(Patterns, #full{tracer = Tracer, modules = Modules}) ->
+    ok = kprof_tracer:rest(Tracer),
+    kprof_tracer:undo_modules(Tracer, [M || {M, _} <- Modules], Patterns).
 
 %% @doc Whether it has to end by itself: why.
 -spec look(integer(), non_neg_integer(), full()) -> go_on | {over, atom(), string()}.

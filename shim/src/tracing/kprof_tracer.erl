@@ -288,7 +288,8 @@ foreign_processes({_, Session, _}) ->
 %% ours (any more), are left alone. The port may be closed already.
 -spec undo(tracer(), [pattern()]) -> ok.
 undo({_, Session, _} = Tracer, Patterns) ->
-    ok = full_over(Tracer),
+    lists:foreach(fun kprof_vm:end_session/1, known(beside)),
+    know(beside, []),
     case kprof_vm:end_session(Session) of
         true ->
             ok;
@@ -315,10 +316,10 @@ full({Port, Session, Keeper} = Tracer) ->
             {Port, Own, Keeper}
     end.
 
-%% @doc Ends the session of a full trace, if there is one, with all that is set in it.
+%% @doc Ends the session of a full trace, with all that is set in it.
 -spec full_over(tracer()) -> ok.
-full_over({_, Session, _}) ->
-    lists:foreach(fun kprof_vm:end_session/1, known(beside) -- [Session]),
+full_over({_, Own, _}) ->
+    true = kprof_vm:end_session(Own),
     know(beside, []).
 
 %% @doc Takes all flags off all processes. Patterns stay.

@@ -1,0 +1,76 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% What of a full trace stands on the node that this runs on; and the shim's own processes, to be
+%% killed in the middle of one.
+-module(scenario_undone).
+
+-export([stands/0, victims/0, kill/1]).
+
+%% How many functions have the pattern of a full trace, in any trace session.
+-spec stands() -> non_neg_integer().
+stands() ->
+    Spec = [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, undefined, none}}}]}],
+    length([
+        F
+     || {M, _} <- code:all_loaded(),
+        {F, A} <- functions(M),
+        Session <- sessions(),
+        {match_spec, Set} <- [info(Session, {M, F, A})],
+        Set =:= Spec
+    ]).
+
+functions(Module) ->
+    try
+        Module:module_info(functions)
+    catch
+        % it is being unloaded
+        error:undef -> []
+    end.
+
+info(legacy, MFA) ->
+    erlang:trace_info(MFA, match_spec);
+info(Session, MFA) ->
+    try
+        trace:info(Session, MFA, match_spec)
+    catch
+        % it has ended meanwhile
+        error:badarg -> ended
+    end.
+
+sessions() ->
+    case erlang:function_exported(trace, session_info, 1) of
+        true -> [S || {_, _} = S <- trace:session_info(all)];
+        false -> [legacy]
+    end.
+
+%% The names of the shim's processes: the registered one, or the function of the shim's that they
+%% began with.
+-spec victims() -> [atom()].
+victims() ->
+    lists:usort([Name || {Name, _} <- own()]).
+
+own() ->
+    Shim = [M || {M, _} <- code:all_loaded(), lists:prefix("kprof", atom_to_list(M))],
+    lists:append([[{Name, P} || Name <- names(P, Shim)] || P <- processes()]).
+
+names(P, Shim) ->
+    case process_info(P, [registered_name, current_stacktrace, dictionary]) of
+        [{_, Registered}, {_, Stack}, {_, Dictionary}] ->
+            {_, {Module, _, _}} = lists:keyfind(
+                '$initial_call', 1, Dictionary ++ [{'$initial_call', {none, none, 0}}]
+            ),
+            Called = [M || {M, _, _, _} <- lists:reverse(Stack), lists:member(M, Shim)],
+            case Called ++ [M || M <- [Module, Registered], lists:member(M, Shim ++ [kprof_sup])] of
+                [] -> [];
+                _ when is_atom(Registered) -> [Registered];
+                [M | _] -> [M]
+            end;
+        undefined ->
+            []
+    end.
+
+%% Kills all of that name, and says how many they were.
+-spec kill(atom()) -> non_neg_integer().
+kill(Name) ->
+    Pids = lists:usort([P || {N, P} <- own(), N =:= Name]),
+    lists:foreach(fun(P) -> exit(P, kill) end, Pids),
+    length(Pids).
