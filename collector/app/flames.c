@@ -21,6 +21,9 @@ enum {
 };
 // For so long the processes of requests are learned, once there is one.
 static const int64_t LEARN_NS = SECOND_NS / 2;
+// Patterns stand for so long at a time, and as long again while a request is open; between two such
+// windows they are off for that long. Requests that are rare cost the others little.
+static const int64_t WINDOW_NS = 5LL * SECOND_NS;
 // Behind the last message of the trace the fates of requests come: their grace time, and that of
 // questions about their identity.
 static const int64_t FATES_NS = GRACE_NS + GRACE_ASK_NS + SECOND_NS;
@@ -29,6 +32,8 @@ enum flame_state {
     LEARNS,   // which processes requests go through
     ASKED,    // the shim has not answered yet
     RUNS,     // it traces
+    PAUSES,   // it was told to stop for now
+    RESTS,    // it does not trace, and will again
     STOPPING, // it was told to stop
     CLOSING,  // it has stopped, and fates may come still
     WRITES,   // the profile waits for the writer, or is with it
@@ -46,6 +51,7 @@ struct flame {
     int64_t since;    // of the state, monotonic ns
     int64_t learned;  // when the first request had come, ns after that; 0: none has
     int64_t started;  // when it began to run, ns since 1970; 0: it does not yet
+    int64_t deadline; // monotonic ns; 0: the shim has not been asked to begin
     int64_t requests; // wanted
     int64_t seconds;
     int64_t label; // of the one request that is wanted, which is about to begin; 0: any
@@ -146,8 +152,15 @@ static void put_names(struct control_writer *w, const char *key, char *const *na
     }
 }
 
-// Tells the shim what to trace; without processes it only looks whether there are such modules.
-// False when that is too long for a message.
+// How long it may run still, rounded up. Its time begins when this is asked first.
+static int64_t seconds_left(struct flame *f) {
+    int64_t now = clock_monotonic();
+    f->deadline = f->deadline > 0 ? f->deadline : now + f->seconds * SECOND_NS;
+    return f->deadline > now ? (f->deadline - now) / SECOND_NS + 1 : 0;
+}
+
+// Tells the shim what to trace, for longer than it will: it is told when to stop. Without processes
+// it only looks whether there are such modules. False when that is too long for a message.
 static bool ask_shim(struct flame *f, bool begin) {
     static uint64_t pids[LIMIT_FULL_PIDS];
     uint32_t count = begin ? pipeline_processes(f->node, pids, LIMIT_FULL_PIDS) : 0;
@@ -155,7 +168,7 @@ static bool ask_shim(struct flame *f, bool begin) {
     struct control_writer w = control_begin(&b, CONTROL_FULL, 7);
     control_int(&w, FIELD_ID, f->id);
     control_int(&w, FIELD_LABEL, f->label);
-    control_int(&w, FIELD_SECONDS, f->seconds);
+    control_int(&w, FIELD_SECONDS, begin ? seconds_left(f) + START_SECONDS : f->seconds);
     control_bool(&w, FIELD_ALL, f->all_modules);
     put_names(&w, FIELD_APPLICATIONS, f->applications, f->application_count);
     put_names(&w, FIELD_MODULES, f->modules, f->module_count);
@@ -174,7 +187,11 @@ static bool ask_shim(struct flame *f, bool begin) {
     return fits;
 }
 
-static void stop_shim(struct flame *f) {
+// STOPPING, or PAUSES. What comes after this moment may have lost its patterns.
+static void stop_shim(struct flame *f, enum flame_state state) {
+    if (f->trace) {
+        full_trace_shut(f->trace, pipeline_node_time(f->node));
+    }
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, CONTROL_FULL_STOP, 1);
     control_int(&w, FIELD_ID, f->id);
@@ -182,7 +199,7 @@ static void stop_shim(struct flame *f) {
         shim_link_send((struct shim_link *)f->shim, &b);
     }
     buffer_free(&b);
-    enter(f, STOPPING);
+    enter(f, state);
 }
 
 // -- its life -------------------------------------------------------------------------------------
@@ -313,7 +330,7 @@ void flame_stop(struct flames *flames, const void *user, bool gone) {
         if (f->asker.user == user) {
             set_reason(f, "stopped", "the tool wanted no more");
             if (f->state == ASKED || f->state == RUNS) {
-                stop_shim(f);
+                stop_shim(f, STOPPING);
             }
             f->asker.user = gone ? NULL : f->asker.user;
         }
@@ -345,17 +362,22 @@ void flame_started(struct flames *flames, const struct shim_link *shim,
                    struct control_map message) {
     struct flame *f = named(flames, shim, message);
     int64_t at = 0;
-    if (!f || f->started || !control_get_int(message, FIELD_AT, &at)) {
+    if (!f || (f->started && f->state != ASKED) || !control_get_int(message, FIELD_AT, &at)) {
         return;
     }
     control_get_int(message, FIELD_FUNCTIONS, &f->functions);
     control_get_int(message, FIELD_PROCESSES, &f->processes);
     control_get_bool(message, FIELD_NEW_PROCESSES, &f->new_processes);
     control_get_bool(message, FIELD_SCHEDULING, &f->scheduling);
+    if (f->started) { // another window
+        full_trace_open(f->trace, pipeline_ns(f->node, at));
+        enter(f, RUNS);
+        return;
+    }
     const char *why = f->trace ? NULL : take_messages(flames, f, pipeline_ns(f->node, at));
     if (why) {
         set_reason(f, "error", why);
-        stop_shim(f);
+        stop_shim(f, STOPPING);
         return;
     }
     f->started = clock_wall();
@@ -377,11 +399,15 @@ void flame_stopped(struct flames *flames, const struct shim_link *shim,
     char word[REASON_BYTES], said[TEXT_BYTES];
     names_clean(reason, word, sizeof word);
     names_clean(text, said, sizeof said);
+    if (f->state == PAUSES && !f->reason[0] && slice_is(reason, "done")) {
+        enter(f, RESTS);
+        return;
+    }
     set_reason(f, word, said);
     if (f->started) {
         int64_t at;
         if (control_get_int(message, FIELD_AT, &at)) {
-            full_trace_until(f->trace, pipeline_ns(f->node, at));
+            full_trace_shut(f->trace, pipeline_ns(f->node, at));
         }
         enter(f, CLOSING);
     } else {
@@ -463,6 +489,35 @@ static void learn(struct flame *f, int64_t waited) {
     }
 }
 
+// A window is open: whether it, or all, is over.
+static void run(struct flame *f, int64_t now) {
+    int64_t waited = now - f->since;
+    bool waits = full_trace_busy(f->trace) && waited < 2 * WINDOW_NS;
+    if (full_trace_done(f->trace)) {
+        set_reason(f, "done", "");
+        stop_shim(f, STOPPING);
+    } else if (now >= f->deadline) {
+        set_reason(f, "time_limit", "");
+        stop_shim(f, STOPPING);
+    } else if (waited > WINDOW_NS && !waits && f->label == 0) {
+        stop_shim(f, PAUSES);
+    }
+}
+
+// Between two windows. Fates of requests of the last one still come.
+static void rest(struct flame *f, int64_t now) {
+    if (f->reason[0] || full_trace_done(f->trace) || now >= f->deadline) {
+        set_reason(f, now >= f->deadline ? "time_limit" : "done", "");
+        enter(f, CLOSING);
+    } else if (now - f->since > WINDOW_NS) {
+        if (ask_shim(f, true)) {
+            enter(f, ASKED);
+        } else {
+            set_reason(f, "error", "these processes and names are too many for a message");
+        }
+    }
+}
+
 static void step(struct flames *flames, struct flame *f, int64_t now) {
     int64_t waited = now - f->since;
     switch (f->state) {
@@ -470,6 +525,7 @@ static void step(struct flames *flames, struct flame *f, int64_t now) {
         learn(f, waited);
         break;
     case ASKED:
+    case PAUSES:
     case STOPPING:
         if (waited > (int64_t)START_SECONDS * SECOND_NS) {
             set_reason(f, "error", "the node does not answer; its shim may be of an older release");
@@ -481,10 +537,10 @@ static void step(struct flames *flames, struct flame *f, int64_t now) {
         }
         break;
     case RUNS:
-        if (full_trace_done(f->trace)) {
-            set_reason(f, "done", "");
-            stop_shim(f);
-        }
+        run(f, now);
+        break;
+    case RESTS:
+        rest(f, now);
         break;
     case CLOSING:
         if (full_trace_done(f->trace) || waited > FATES_NS) {

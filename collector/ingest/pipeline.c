@@ -257,6 +257,10 @@ int64_t pipeline_ns(const struct pipeline_node *n, int64_t ticks) {
     return node_ns(n, ticks);
 }
 
+int64_t pipeline_node_time(const struct pipeline_node *n) {
+    return node_now(n);
+}
+
 void pipeline_set_live(struct pipeline_node *n, struct live *live) {
     n->live_rows = live;
 }

@@ -84,6 +84,8 @@ bool pipeline_spare(struct pipeline_node *n, bool half);
 uint32_t pipeline_processes(const struct pipeline_node *n, uint64_t *pids, uint32_t room);
 // Node time in ns of a time in its ticks.
 int64_t pipeline_ns(const struct pipeline_node *n, int64_t ticks);
+// Node time at the last tick, as far as the node has told it.
+int64_t pipeline_node_time(const struct pipeline_node *n);
 // From which duration on its requests are slow; at first none is.
 void pipeline_set_slow(struct pipeline_node *n, int64_t slow_ns);
 // The tiers it traces. Takes the set's content; what was traced before is forgotten.

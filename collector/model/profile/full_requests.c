@@ -62,6 +62,7 @@ struct full_request *full_request_open(struct full_trace *f, uint64_t token) {
     struct timeline timeline = r->timeline;
     *r = (struct full_request){.token = token,
                                .phase = FULL_OPEN,
+                               .since = f->since,
                                .root = NO_PROCESS,
                                .first = NO_PROCESS,
                                .weights = weights,
@@ -249,8 +250,12 @@ const struct full_other *full_trace_others(const struct full_trace *f, uint32_t 
 void full_trace_fate(struct full_trace *f, const struct full_fate *fate) {
     struct full_request *r = full_request_of(f, fate->token);
     bool wanted = !f->only[0] || slice_is(fate->identity, f->only);
-    if (fate->begin < f->options.since || time_add(fate->begin, fate->duration) > f->until ||
-        is_another(f, fate->token)) {
+    // one of a window before has ended in that
+    bool before = r && r->phase == FULL_ENDED && r->since < f->since;
+    bool whole = before
+                     ? fate->begin >= r->since
+                     : fate->begin >= f->since && time_add(fate->begin, fate->duration) <= f->until;
+    if (!whole || is_another(f, fate->token)) {
         wanted = false; // its begin, or its end, was not traced, or nothing of it is wanted
     } else if (!wanted && fate->complete) {
         f->profile.counts.others++;
@@ -275,8 +280,32 @@ void full_trace_fate(struct full_trace *f, const struct full_fate *fate) {
     decide(f, r);
 }
 
-void full_trace_until(struct full_trace *f, int64_t time) {
-    f->until = time;
+void full_trace_shut(struct full_trace *f, int64_t until) {
+    f->until = until < f->until ? until : f->until;
+}
+
+void full_trace_open(struct full_trace *f, int64_t since) {
+    full_trace_advance(f, INT64_MAX);
+    for (uint32_t i = 0; i < LIMIT_FULL_REQUESTS; i++) {
+        struct full_request *r = &f->requests[i];
+        if (r->phase == FULL_OPEN) { // its end has not been traced
+            full_request_ends(f, r, f->held.latest);
+            if (r->phase == FULL_ENDED) {
+                forget(f, r);
+            }
+        }
+    }
+    f->since = since;
+    f->until = INT64_MAX;
+}
+
+bool full_trace_busy(const struct full_trace *f) {
+    for (uint32_t i = 0; i < LIMIT_FULL_REQUESTS; i++) {
+        if (f->requests[i].phase == FULL_OPEN) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void full_trace_lost(struct full_trace *f) {

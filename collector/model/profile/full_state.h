@@ -62,6 +62,7 @@ struct full_request {
     bool told;     // its fate is known,
     bool complete; // and this
     uint16_t identity;
+    int64_t since;           // when the window was opened that it began in
     int64_t began, duration; // of its fate
     uint32_t root;           // the process that it began in, NO_PROCESS: not known, or dead
     uint32_t first;          // of the processes that work for it
@@ -73,8 +74,8 @@ struct full_request {
 
 struct full_trace {
     struct full_trace_options options;
+    int64_t since, until; // the window; INT64_MAX: it is open
     char only[LIMIT_NAME_BYTES + 4];
-    int64_t until; // node time
     struct profile profile;
     struct reorder held;
     struct map frames;                     // hash of a message's function -> frame

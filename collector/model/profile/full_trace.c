@@ -20,6 +20,7 @@ struct full_trace *full_trace_new(const struct full_trace_options *options) {
     }
     f->options = *options;
     f->options.only = NULL;
+    f->since = options->since;
     f->until = INT64_MAX;
     f->process_free = NO_PROCESS;
     if (options->only) {
@@ -363,7 +364,7 @@ static bool event_of(struct full_trace *f, const struct message *m, enum full_ro
 void full_trace_message(struct full_trace *f, const struct message *m, int64_t time,
                         enum full_role role) {
     struct full_event e = {.time = time, .pid = m->pid};
-    if (!event_of(f, m, role, &e)) {
+    if (time > f->until || !event_of(f, m, role, &e)) {
         return;
     }
     f->profile.counts.messages++;

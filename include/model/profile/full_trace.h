@@ -27,7 +27,7 @@
 struct full_trace; // opaque
 
 struct full_trace_options {
-    int64_t since;     // node time: requests that began before are not taken
+    int64_t since;     // node time from which on functions are traced
     uint32_t requests; // how many are wanted
     uint64_t token;    // only this one (message.h); 0: any
     const char *only;  // of this identity, copied; NULL: of any
@@ -53,10 +53,15 @@ void full_trace_message(struct full_trace *f, const struct message *m, int64_t t
                         enum full_role role);
 // Messages were lost here. What is open is incomplete.
 void full_trace_lost(struct full_trace *f);
-// It has ended at that time: requests that ended later are not taken.
-void full_trace_until(struct full_trace *f, int64_t time);
 // No message of before this time is on its way any more.
 void full_trace_advance(struct full_trace *f, int64_t time);
+
+// Functions are traced no longer after `until`, and again from `since` on; node time. Requests are
+// taken that lie whole within such a window, of which the first is open from the start.
+void full_trace_shut(struct full_trace *f, int64_t until);
+void full_trace_open(struct full_trace *f, int64_t since);
+// Whether there is a request that has begun and not ended.
+bool full_trace_busy(const struct full_trace *f);
 
 // What became of a request.
 struct full_fate {

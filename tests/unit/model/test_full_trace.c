@@ -468,13 +468,47 @@ static void what_is_taken(void **s) {
     assert_string_equal(drawn(), "a 2 10\nnot followed 0 10\n");
     assert_int_equal(c->missing_ns, 10 * US);
     // it has ended before the second one has
-    full_trace_until(trace, 3004 * US);
+    full_trace_shut(trace, 3004 * US);
     one_request(8, 2990);
     one_request(9, 3000);
     fate_of(8, true, 2990, 5, "create");
     fate_of(9, true, 3000, 5, "create");
     assert_int_equal(c->requests, 3);
     assert_int_equal(c->others, 1);
+    full_trace_free(trace);
+}
+
+// Only requests count that lie whole within a window, whenever their fate is told.
+static void windows(void **s) {
+    (void)s;
+    options = (struct full_trace_options){.since = 100 * US};
+    begin(true);
+    options = (struct full_trace_options){0};
+    const struct profile_counts *c = &full_trace_profile(trace)->counts;
+    one_request(1, 200);
+    call_of(2, P, P, 900, "a", "bottom", FULL_IS_ENTRY); // open when the window is shut
+    full_trace_shut(trace, 1000 * US);
+    full_trace_shut(trace, 1100 * US); // is shut already
+    call_of(2, P, P, 1050, "b", "a", FULL_PLAIN);
+    return_to(P, 1060, "bottom");
+    one_request(3, 2000); // between two windows
+    full_trace_advance(trace, INT64_MAX);
+    assert_true(full_trace_busy(trace)); // with 2
+    fate_of(3, true, 2000, 5, "create");
+    assert_int_equal(c->unseen, 0);
+    full_trace_open(trace, 3000 * US);
+    assert_false(full_trace_busy(trace));
+    fate_of(2, true, 900, 160, "create");
+    fate_of(1, true, 200, 5, "create"); // late
+    one_request(4, 3000);
+    fate_of(4, true, 2990, 15, "create"); // began before the second one
+    one_request(5, 4000);
+    fate_of(5, true, 4000, 5, "create");
+    fate_of(6, true, 4000, 5, "create");
+    assert_int_equal(c->requests, 2);
+    assert_int_equal(c->incomplete, 0);
+    assert_int_equal(c->unseen, 1);
+    assert_string_equal(drawn(), "a 2 10\n");
     full_trace_free(trace);
 }
 
@@ -630,6 +664,7 @@ int main(void) {
         cmocka_unit_test(disorder),
         cmocka_unit_test(one_token),
         cmocka_unit_test(what_is_taken),
+        cmocka_unit_test(windows),
         cmocka_unit_test(another_token),
         cmocka_unit_test(bounds),
         cmocka_unit_test(any_messages),

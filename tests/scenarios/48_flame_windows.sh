@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal of this test: where requests are rare, the patterns of `kprof flame` stand for 5 s at a time with pauses of the same length, until
+# there are as many as are wanted, or its time is over. Requests that do not lie whole in such a window are not in the profile.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+chmod 400 "$scratch/cookie"
+name=windows_$$
+node=$name@localhost
+
+stands() { [ "$(target_eval "$node" 'scenario_undone:stands().')" -gt 0 ]; }
+is_off() { ! stands; }
+request() { is "$(target_eval "$node" "scenario_flame:requests($1).")" ok "$1 requests $2"; }
+attached() { grep -qs '^tracing ' "$scratch/attach.log"; }
+# flame REQUESTS SECONDS: in the background
+flame() {
+  start "$scratch/flame.log" "$kprof" flame "$node" --collector "127.0.0.1:$collector_port" --db "$db" --requests "$1" \
+    --module scenario_flame --for "$2"
+  flame=$!
+}
+
+start_collector
+start_shop "$name"
+is "$(target_eval "$node" 'scenario_flame:start().')" ok "the application runs"
+start "$scratch/attach.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" --collector "127.0.0.1:$collector_port" \
+  --entry scenario_flame:handle/1 --tier serve=scenario_flame:serve/0 --json
+wait_for 30 "kprof attach traces" attached
+request 2 "from which the processes are known"
+
+flame 4 60s
+wait_for 20 "patterns stand" stands
+request 1 "in the first window"
+wait_for 10 "they are off" is_off
+request 3 "between two windows"
+wait_for 10 "patterns stand again" stands
+request 3 "in the second one"
+ends "$flame" 30
+is "$status" 0 "it ends with the last request wanted: $(tail -n 1 "$scratch/flame.log")"
+is "$(sql 'SELECT requests || "|" || incomplete FROM profiles WHERE id = 1')" "4|0" "the profile has those of both windows"
+is "$(sql "SELECT sum(self) FROM profile_stacks WHERE profile = 1 AND metric = 'calls' AND name = 'scenario_flame:inner/0'")" 4 "each whole"
+is_off || fail "patterns still stand"
+
+flame 4 13s
+wait_for 20 "patterns stand" stands
+request 1 "of four"
+ends "$flame" 40
+is "$status" 0 "it ends when its time is over, with what it has: $(tail -n 1 "$scratch/flame.log")"
+is "$(sql 'SELECT requests || "|" || incomplete FROM profiles WHERE id = 2')" "1|0" "that is one"
+is_off || fail "patterns still stand"
