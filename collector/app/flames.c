@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "app/flame_missed.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -64,6 +65,7 @@ struct flame {
     bool new_processes;           // those that are made are traced, too
     bool scheduling;
     bool handed; // to the writer
+    struct flame_missed missed;
     char reason[REASON_BYTES];
     char text[TEXT_BYTES];
 };
@@ -106,12 +108,13 @@ static void tell(struct flame *f, bool last, int64_t profile) {
     }
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w =
-        control_begin(&b, last ? CONTROL_FLAMED : CONTROL_FLAMING, last ? 12 : 8);
+        control_begin(&b, last ? CONTROL_FLAMED : CONTROL_FLAMING, last ? 13 : 8);
     if (last) {
         control_int(&w, FIELD_PROFILE, profile);
         control_text(&w, FIELD_REASON, slice_text(f->reason));
         control_text(&w, FIELD_TEXT, slice_text(f->text));
         put_others(&w, f);
+        missed_put(&f->missed, f->trace, &w);
     }
     put_counts(&w, f);
     control_bool(&w, FIELD_NEW_PROCESSES, f->new_processes);
@@ -164,6 +167,9 @@ static int64_t seconds_left(struct flame *f) {
 static bool ask_shim(struct flame *f, bool begin) {
     static uint64_t pids[LIMIT_FULL_PIDS];
     uint32_t count = begin ? pipeline_processes(f->node, pids, LIMIT_FULL_PIDS) : 0;
+    if (begin && f->trace) { // of a window before
+        count += missed_pids(&f->missed, f->trace, pids + count, LIMIT_FULL_PIDS - count);
+    }
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, CONTROL_FULL, 7);
     control_int(&w, FIELD_ID, f->id);
@@ -187,10 +193,17 @@ static bool ask_shim(struct flame *f, bool begin) {
     return fits;
 }
 
+static void ask_missed(struct flame *f) {
+    if (f->shim) {
+        missed_ask(&f->missed, f->trace, (struct shim_link *)f->shim, f->id);
+    }
+}
+
 // STOPPING, or PAUSES. What comes after this moment may have lost its patterns.
 static void stop_shim(struct flame *f, enum flame_state state) {
     if (f->trace) {
         full_trace_shut(f->trace, pipeline_node_time(f->node));
+        ask_missed(f);
     }
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, CONTROL_FULL_STOP, 1);
@@ -344,6 +357,14 @@ static struct flame *named(const struct flames *flames, const struct shim_link *
     return f && control_get_int(message, FIELD_ID, &id) && id == f->id ? f : NULL;
 }
 
+void flame_missed_told(struct flames *flames, const struct shim_link *shim,
+                       struct control_map message) {
+    struct flame *f = named(flames, shim, message);
+    if (f && f->trace) {
+        missed_take(&f->missed, f->trace, message);
+    }
+}
+
 // The modules that have patterns, and whose they are.
 static void take_modules(struct profile *p, struct control_map message) {
     struct control_list list = {0};
@@ -492,6 +513,7 @@ static void learn(struct flame *f, int64_t waited) {
 // A window is open: whether it, or all, is over.
 static void run(struct flame *f, int64_t now) {
     int64_t waited = now - f->since;
+    ask_missed(f);
     bool waits = full_trace_busy(f->trace) && waited < 2 * WINDOW_NS;
     if (full_trace_done(f->trace)) {
         set_reason(f, "done", "");

@@ -35,6 +35,9 @@ void flame_stop(struct flames *flames, const void *user, bool gone);
 // What a shim says of a full trace.
 void flame_started(struct flames *flames, const struct shim_link *shim, struct control_map message);
 void flame_stopped(struct flames *flames, const struct shim_link *shim, struct control_map message);
+// Processes that it was not followed into.
+void flame_missed_told(struct flames *flames, const struct shim_link *shim,
+                       struct control_map message);
 // A shim is gone. If it had asked itself, it is told nothing more.
 void flame_lost(struct flames *flames, const struct shim_link *shim);
 // Time passes: some ten times a second. now: ns of the monotonic clock; second: a second is over,

@@ -234,6 +234,8 @@ void shim_link_message(void *user, struct slice type, struct control_map message
         flame_started(link->links->flames, link, message);
     } else if (slice_is(type, CONTROL_FULL_STOPPED)) {
         flame_stopped(link->links->flames, link, message);
+    } else if (slice_is(type, CONTROL_FULL_MISSED)) {
+        flame_missed_told(link->links->flames, link, message);
     } else if (slice_is(type, CONTROL_FLAME)) {
         on_flame(link, message);
     }

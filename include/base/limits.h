@@ -218,6 +218,9 @@
 // Processes of a full trace, and their open calls, 28 bytes each.
 #define LIMIT_FULL_PROCESSES 4096u
 #define LIMIT_FULL_CALLS 100000u
+// Processes of a full trace that may have had no flag, of which its shim is asked: the first that
+// come.
+#define LIMIT_FULL_SUSPECTS 32u
 // Messages of a full trace that wait for those that they have overtaken, 64 bytes each: what a
 // trace port gives in DISORDER_NS is a tenth.
 #define LIMIT_FULL_HELD 32768u

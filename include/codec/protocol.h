@@ -52,6 +52,7 @@
 //                     the node itself wants a full trace, one at a time; answered by flamed. With
 //                     label and scheduling (whether that will be traced): of the request with this
 //                     label, which begins when the shim has been told full
+//     full_missed     id, processes [{pid, name}]: the answer to full_more, those that had no flag
 //   collector -> shim
 //     welcome         session, key (16 bytes), version
 //     ping            every 2 s
@@ -69,6 +70,7 @@
 //                     trace every function of these modules in these processes, and in those that
 //                     they spawn, for so long at most: answered by full_started or full_stopped
 //     full_stop       id
+//     full_more       id, processes [{pid}]: requests go through these, too
 //     flamed          as to a tool, of the full trace that the node has wanted
 //     bye             reason
 //
@@ -97,7 +99,9 @@
 //     flaming         requests (that are there), incomplete, others, unseen, functions, processes,
 //                     messages, new_processes: every second
 //     flamed          profile (its number; 0: there is none), reason, text, and all that flaming
-//                     has; identities [{identity, requests}]: of others, the first of them
+//                     has; identities [{identity, requests}]: of others, the first of them; missed
+//                     [{pid, name, requests}]: processes that were not followed into, and in how
+//                     many of the requests
 //     error           text: what was asked for cannot be
 #pragma once
 
@@ -125,6 +129,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_FULL_STARTED "full_started"
 #define CONTROL_FULL_STOPPED "full_stopped"
 #define CONTROL_FLAME "flame" // a tool, too
+#define CONTROL_FULL_MISSED "full_missed"
 // collector -> shim; welcome, ping and bye to tools, too
 #define CONTROL_WELCOME "welcome"
 #define CONTROL_PING "ping"
@@ -137,6 +142,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_STEER "steer"
 #define CONTROL_FULL "full"
 #define CONTROL_FULL_STOP "full_stop"
+#define CONTROL_FULL_MORE "full_more"
 #define CONTROL_FLAMED "flamed" // to tools, too
 #define CONTROL_BYE "bye"
 // tool -> collector; steer and flame, too
@@ -212,6 +218,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_M "m"
 #define FIELD_MEAN_US "mean_us"
 #define FIELD_MESSAGES "messages"
+#define FIELD_MISSED "missed"
 #define FIELD_MODULES "modules"
 #define FIELD_NAME "name"
 #define FIELD_NEW_PROCESSES "new_processes"

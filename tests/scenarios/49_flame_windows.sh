@@ -1,21 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal of this test: where requests are rare, the patterns of `kprof flame` stand for 5 s at a time with pauses of the same length, until
-# there are as many as are wanted, or its time is over. Requests that do not lie whole in such a window are not in the profile.
+# there are as many as are wanted, or its time is over. Requests that do not lie whole in such a window are not in the profile. Processes that
+# could not be followed into are told, and followed from then on.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 chmod 400 "$scratch/cookie"
 name=windows_$$
 node=$name@localhost
 
-stands() { [ "$(target_eval "$node" 'scenario_undone:stands().')" -gt 0 ]; }
+stands() { [ "$( (trap - EXIT; target_eval "$node" 'scenario_undone:stands().') )" -gt 0 ]; }
 is_off() { ! stands; }
 request() { is "$(target_eval "$node" "scenario_flame:requests($1).")" ok "$1 requests $2"; }
 attached() { grep -qs '^tracing ' "$scratch/attach.log"; }
 # flame REQUESTS SECONDS: in the background
 flame() {
   start "$scratch/flame.log" "$kprof" flame "$node" --collector "127.0.0.1:$collector_port" --db "$db" --requests "$1" \
-    --module scenario_flame --for "$2"
+    --module scenario_flame --module timer --for "$2"
   flame=$!
 }
 
@@ -29,6 +30,8 @@ request 2 "from which the processes are known"
 
 flame 4 60s
 wait_for 20 "patterns stand" stands
+is "$(target_eval "$node" 'gen_server:stop(scenario_flame_server),
+  {ok, _} = gen_server:start({local, scenario_flame_server}, scenario_flame, [], []), ok.')" ok "one of the processes is another now"
 request 1 "in the first window"
 wait_for 10 "they are off" is_off
 request 3 "between two windows"
@@ -39,6 +42,13 @@ is "$status" 0 "it ends with the last request wanted: $(tail -n 1 "$scratch/flam
 is "$(sql 'SELECT requests || "|" || incomplete FROM profiles WHERE id = 1')" "4|0" "the profile has those of both windows"
 is "$(sql "SELECT sum(self) FROM profile_stacks WHERE profile = 1 AND metric = 'calls' AND name = 'scenario_flame:inner/0'")" 4 "each whole"
 is_off || fail "patterns still stand"
+
+has "$scratch/flame.log" '^not followed into <0\.[0-9.]+> scenario_flame_server: it had no flag yet; 1 of 4 requests$' \
+  "who was not followed at first is told"
+is "$(sql "SELECT sum(self) FROM profile_stacks WHERE profile = 1 AND metric = 'calls' AND name = 'scenario_flame:handle_call/3'")" 3 \
+  "and followed from then on"
+
+is "$(ledger reloads)" 0 "and the tiers are as they were, which nobody takes for a reload"
 
 flame 4 13s
 wait_for 20 "patterns stand" stands

@@ -119,6 +119,9 @@ static void merge(struct full_trace *f, struct full_request *r) {
     counts->requests++;
     counts->duration_ns += r->duration;
     counts->processes += r->processes;
+    for (uint32_t i = 0; i < f->suspect_count; i++) {
+        f->suspects[i].requests += r->suspects >> i & 1;
+    }
 }
 
 // Once it has ended and its fate is known, it is taken or left.
@@ -224,6 +227,25 @@ void full_request_show(struct full_trace *f, struct full_process *p, int64_t tim
                  left < LIMIT_TIMELINE_EVENTS - before ? before + left : LIMIT_TIMELINE_EVENTS);
     f->events += r->timeline.count - before;
     p->shown = e;
+}
+
+void full_request_suspects(struct full_trace *f, struct full_request *r, uint64_t pid) {
+    uint32_t i = 0;
+    while (i < f->suspect_count && f->suspects[i].pid != pid) {
+        i++;
+    }
+    if (i == LIMIT_FULL_SUSPECTS) {
+        return;
+    }
+    if (i == f->suspect_count) {
+        f->suspects[f->suspect_count++] = (struct full_suspect){.pid = pid};
+    }
+    r->suspects |= 1u << i;
+}
+
+const struct full_suspect *full_trace_suspects(const struct full_trace *f, uint32_t *count) {
+    *count = f->suspect_count;
+    return f->suspects;
 }
 
 static void count_other(struct full_trace *f, struct slice identity) {

@@ -47,6 +47,7 @@ struct full_process {
     bool waits;        // in it somebody has done something for it
     uint8_t state;     // enum process_state
     bool returned;     // its last message was a FULL_RETURN
+    bool flagged;      // some of its messages were apart
     struct timeline_event shown; // the last of its on the line of time of its request
     // the call that it works for: of a process; NO_PROCESS: none
     uint32_t asker, asker_depth, asker_number;
@@ -68,6 +69,7 @@ struct full_request {
     uint32_t first;          // of the processes that work for it
     int64_t ended;           // when
     uint64_t processes;
+    uint32_t suspects;        // a bit for each
     struct weights weights;   // by stack
     struct timeline timeline; // its times are the node's
 };
@@ -88,6 +90,9 @@ struct full_trace {
     uint32_t forgotten_count;
     struct full_other others[FULL_OTHERS];
     uint32_t other_count;
+    struct full_suspect suspects[LIMIT_FULL_SUSPECTS];
+    uint32_t suspect_count;
+    bool apart;                     // messages of a trace session of its own have come
     uint32_t weights;               // of all requests
     uint32_t events;                // of all their timelines
     struct full_process *processes; // process_made of them were ever used
@@ -145,5 +150,7 @@ bool full_request_joined(struct full_trace *f, uint32_t process, struct full_req
                          uint32_t asker, int64_t time);
 // And does so no longer.
 void full_request_left(struct full_trace *f, struct full_process *p);
+// A process that may not be followed works for a request.
+void full_request_suspects(struct full_trace *f, struct full_request *r, uint64_t pid);
 // Something has happened to a process: its request's timeline shows what it is at now.
 void full_request_show(struct full_trace *f, struct full_process *p, int64_t time);

@@ -145,6 +145,15 @@ static void begins(struct full_trace *f, const struct full_event *e) {
     full_request_joined(f, at, r, NO_PROCESS, e->time);
 }
 
+// A process that a token came from, and that has called nothing. (One of another node, which has a
+// hash for a number, its shim does not know.)
+static void look_at_sender(struct full_trace *f, struct full_request *r,
+                           const struct full_event *e) {
+    if (e->from != 0 && e->from != e->pid && process_of(f, e->from) == NO_PROCESS) {
+        full_request_suspects(f, r, e->from);
+    }
+}
+
 // The process that asked for what begins now: the token's sender, or else who has begun the
 // request and waits.
 static uint32_t asker_of(const struct full_trace *f, const struct full_request *r, uint32_t at,
@@ -184,6 +193,11 @@ static void calls(struct full_trace *f, const struct full_event *e) {
     p = process_at(f, at);
     if (!p->request && !full_request_joined(f, at, r, asker_of(f, r, at, e->from), e->time)) {
         return;
+    }
+    look_at_sender(f, r, e);
+    p->flagged = p->flagged || e->apart;
+    if (f->apart && !p->flagged) { // all that is known of it is from the tiers
+        full_request_suspects(f, r, p->pid);
     }
     p->state = PROCESS_RUNS;
     p->returned = false;
@@ -225,10 +239,14 @@ static void dies(struct full_trace *f, uint32_t at, int64_t time) {
 // A message of a process that names no token.
 static void goes_on(struct full_trace *f, const struct full_event *e) {
     uint32_t at = process_of(f, e->pid);
+    if (at == NO_PROCESS && e->apart && e->kind == FULL_IN) { // what it calls next may be a tier
+        at = process_made(f, e->pid);
+    }
     struct full_process *p = at == NO_PROCESS ? NULL : process_at(f, at);
     if (!p) {
         return;
     }
+    p->flagged = p->flagged || e->apart;
     times_pass(f, p, e->time);
     switch (e->kind) {
     case FULL_EXITED:
@@ -363,7 +381,8 @@ static bool event_of(struct full_trace *f, const struct message *m, enum full_ro
 
 void full_trace_message(struct full_trace *f, const struct message *m, int64_t time,
                         enum full_role role) {
-    struct full_event e = {.time = time, .pid = m->pid};
+    struct full_event e = {.time = time, .pid = m->pid, .apart = m->clock == MESSAGE_STRICT};
+    f->apart = f->apart || e.apart;
     if (time > f->until || !event_of(f, m, role, &e)) {
         return;
     }

@@ -32,6 +32,7 @@ struct full_event {
     uint32_t function;
     uint32_t caller; // (message.h)
     uint8_t kind;    // enum full_event_kind
+    bool apart;      // of the trace session that is the full trace's own
 };
 
 // A heap: the first is the earliest, and none is earlier than that at half its place.

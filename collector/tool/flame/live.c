@@ -158,6 +158,27 @@ static void tell_early(const struct live_options *o, struct control_map m, const
     }
 }
 
+// "not followed into <0.123.0> my_pool_worker: it had no flag yet; 3 of 20 requests", one a line.
+static void tell_missed(struct control_map m) {
+    struct control_list list = {0};
+    control_get_list(m, FIELD_MISSED, &list);
+    for (uint32_t i = 0; i < list.count; i++) {
+        struct control_map one = control_list_at(list, i);
+        struct slice pid = slice_text(""), name = slice_text("");
+        char text[TEXT_BYTES];
+        int64_t of = count_of(m, FIELD_REQUESTS);
+        control_get_text(one, FIELD_PID, &pid);
+        control_get_text(one, FIELD_NAME, &name);
+        snprintf(text, sizeof text, "%.*s%s%.*s", (int)(pid.len < 40 ? pid.len : 40),
+                 (const char *)pid.data, name.len > 0 ? " " : "",
+                 (int)(name.len < 200 ? name.len : 200), (const char *)name.data);
+        text_clean(text);
+        fprintf(stderr,
+                "not followed into %s: it had no flag yet; %" PRId64 " of %" PRId64 " request%s\n",
+                text, count_of(one, FIELD_REQUESTS), of, text_plural((uint64_t)of));
+    }
+}
+
 static enum live_end take_end(const struct live_options *o, struct control_map m, int64_t *profile,
                               int *status) {
     char text[TEXT_BYTES];
@@ -170,6 +191,9 @@ static enum live_end take_end(const struct live_options *o, struct control_map m
              (const char *)said.data);
     text_clean(text);
     *profile = count_of(m, FIELD_PROFILE);
+    if (!o->quiet) {
+        tell_missed(m);
+    }
     if (*profile == 0) {
         *status = tell_none(o, m, text);
         return LIVE_NONE;

@@ -82,6 +82,15 @@ struct full_other {
 // Returns them, and how many they are. They are the trace's.
 const struct full_other *full_trace_others(const struct full_trace *f, uint32_t *count);
 
+// A process that may not have been followed into: it has sent a request's token on, or called a
+// tier, and nothing else is known of it. Only its node knows whether it had a flag.
+struct full_suspect {
+    uint64_t pid;
+    uint64_t requests; // of the profile's: those that it worked for so
+};
+// Returns them, in the order in which they came, and how many they are. They are the trace's.
+const struct full_suspect *full_trace_suspects(const struct full_trace *f, uint32_t *count);
+
 // Whether as many requests as wanted are there.
 bool full_trace_done(const struct full_trace *f);
 // What there is so far. Requests whose fate is not known are not in it. It stays the trace's, and

@@ -288,6 +288,17 @@ message({full_stop, Id}, #trace{full = Full} = T) ->
         true -> full_over(done, "", T);
         false -> T
     end;
+message({full_more, Id, Processes}, #trace{full = Full, arming = Arming} = T) ->
+    _ =
+        Full =/= none andalso kprof_full:id(Full) =:= Id andalso
+            begin
+                Exempt = kprof_arming:processes(kprof_outlets:pids(T#trace.outlets), Arming),
+                Missed = kprof_full:more(Processes, Exempt, Full),
+                Patterns = kprof_tiers:patterns(T#trace.tiers),
+                ok = kprof_guard:yield(kprof_arming:tracer(Arming), Patterns),
+                kprof_control:told(kprof_protocol:full_missed(Id, Missed), T#trace.control)
+            end,
+    T;
 message({flamed, Told}, #trace{flame = Flame} = T) ->
     T#trace{flame = kprof_flame:flamed(Told, Flame)};
 message({disarm, Function, Reason}, T) ->

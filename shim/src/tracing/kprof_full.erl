@@ -17,12 +17,16 @@
 %% alone.
 -module(kprof_full).
 
--export([check/1, start/4, stop/3, off/2, look/3, id/1, rests/1, fields/1]).
+-export([check/1, start/4, more/3, stop/3, off/2, look/3, id/1, rests/1, fields/1]).
 
 -export_type([full/0, wanted/0]).
 
 %% bytes from the trace port: some seconds of one busy process
 -define(MOST_BYTES, 500000000).
+% processes at a time
+-define(MOST_MORE, 100).
+% for the names of processes
+-define(NAMES_MS, 100).
 -define(FLAGS, [call, return_to, arity, set_on_spawn, exiting]).
 %% without patterns unless all are wanted: their time is their callers'
 -define(OTP, [erts, kernel, stdlib, compiler, runtime_tools]).
@@ -104,6 +108,40 @@ begun(#{id := Id, seconds := Seconds} = Wanted, Modules, Tracer, Patterns, {Exem
         bytes = Bytes,
         at = erlang:monotonic_time()
     }.
+
+%% @doc Requests go through these processes, too: those that have no flag get it, and are returned,
+%% with what they are called. Nothing is known of who is gone.
+-spec more([binary()], Exempt :: [pid()], full()) -> [{binary(), unicode:chardata()}].
+more(Texts, Exempt, #full{tracer = Tracer, flags = Flags}) ->
+    Missed = [
+        {Text, Pid}
+     || Text <- lists:sublist(Texts, ?MOST_MORE),
+        Pid <- pid(Text),
+        is_process_alive(Pid),
+        not lists:member(Pid, Exempt),
+        not kprof_tracer:is_flagged(Tracer, Pid)
+    ],
+    lists:foreach(fun({_, Pid}) -> kprof_tracer:flag(Tracer, Pid, Flags) end, Missed),
+    Names = names([Pid || {_, Pid} <- Missed]),
+    [{Text, proplists:get_value(Pid, Names, "")} || {Text, Pid} <- Missed].
+
+%% A process that is busy with native code does not answer: nobody waits long for that.
+names(Pids) ->
+    {Helper, Ref} = spawn_monitor(fun() -> exit({names, [{Pid, name(Pid)} || Pid <- Pids]}) end),
+    receive
+        {'DOWN', Ref, process, _, {names, Names}} -> Names;
+        {'DOWN', Ref, process, _, _} -> []
+    after ?NAMES_MS ->
+        exit(Helper, kill),
+        _ = erlang:demonitor(Ref, [flush]),
+        []
+    end.
+
+name(Pid) ->
+    case process_info(Pid, registered_name) of
+        {registered_name, Name} when is_atom(Name) -> atom_to_list(Name);
+        _ -> io_lib:format("~ts", [kprof_mfa:text(proc_lib:translate_initial_call(Pid))])
+    end.
 
 %% @doc Ends: the chosen processes are traced no longer, and of these functions only those that the
 %% tiers have. Where these rest, the caller sets their flags again.

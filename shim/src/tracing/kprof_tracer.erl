@@ -27,7 +27,9 @@
     flags_owner/1,
     foreign_processes/1
 ]).
--export([full/1, full_over/1, rest/1, flag/3, set_modules/3, undo_modules/3, is_free/3]).
+-export([
+    full/1, full_over/1, rest/1, flag/3, is_flagged/2, set_modules/3, undo_modules/3, is_free/3
+]).
 
 -export_type([tracer/0, pattern/0]).
 
@@ -331,6 +333,14 @@ rest({_, Session, _}) ->
 -spec flag(tracer(), pid() | new_processes, [atom()]) -> ok.
 flag({_, Session, _}, Which, Flags) ->
     kprof_vm:trace(Session, Which, true, Flags).
+
+%% @doc Whether the calls of a process are traced, or never will be.
+-spec is_flagged(tracer(), pid()) -> boolean().
+is_flagged({_, Session, _}, Pid) ->
+    case kprof_vm:flags(Session, Pid) of
+        Flags when is_list(Flags) -> lists:member(call, Flags);
+        _ -> true
+    end.
 
 %% @doc Whether nobody else traces a function of a module, as far as we would take that away.
 %% `Patterns' are ours.

@@ -19,6 +19,7 @@
     pattern/3,
     count/3,
     info/3,
+    flags/2,
     function/1,
     foreign_tracer/0,
     foreign_processes/1,
@@ -104,6 +105,19 @@ info(Port, What, Item) when is_port(Port) ->
     element(2, erlang:trace_info(What, Item));
 info(Session, What, Item) ->
     unless_ended(Session, ended, fun() -> element(2, trace:info(Session, What, Item)) end).
+
+%% @doc The flags of a process; `ended' of a session that is over.
+-spec flags(session(), pid()) -> [atom()] | gone | ended.
+flags(Session, Pid) ->
+    try trace_info(Session, Pid) of
+        {flags, Flags} when is_list(Flags) -> Flags;
+        _ -> gone
+    catch
+        error:badarg -> ended
+    end.
+
+trace_info(Port, Pid) when is_port(Port) -> erlang:trace_info(Pid, flags);
+trace_info(Session, Pid) -> trace:info(Session, Pid, flags).
 
 %% @doc Whether a function is there, and free for us to trace: `taken' when somebody else does and
 %% we cannot be beside them.

@@ -478,6 +478,57 @@ static void what_is_taken(void **s) {
     full_trace_free(trace);
 }
 
+static void apart(uint64_t pid, int64_t us, enum message_kind kind) {
+    struct message m = {.kind = kind, .clock = MESSAGE_STRICT, .pid = pid};
+    full_trace_message(trace, &m, us * US, FULL_PLAIN);
+}
+
+// Who may not have been followed, and how many requests that concerns.
+static void suspects(void **s) {
+    (void)s;
+    uint32_t count;
+    begin(true);
+    for (uint64_t token = 1; token <= 3; token++) {
+        int64_t t = (int64_t)(100 * token);
+        call_of(token, P, P, t, "a", "bottom", FULL_IS_ENTRY);
+        call_of(token, Q, token == 3 ? P : R, t + 1, "b", "bottom", FULL_PLAIN); // R is not known
+        return_to(Q, t + 2, "bottom");
+        return_to(P, t + 5, "bottom");
+        fate_of(token, token != 1, t, 5, "create");
+    }
+    const struct full_suspect *all = full_trace_suspects(trace, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(all[0].pid, R);
+    assert_int_equal(all[0].requests, 1); // 1 is incomplete, 3 did not go through it
+    // with a session of its own, who calls a tier and tells that session nothing
+    apart(P, 1000, MESSAGE_IN);
+    apart(Q, 1000, MESSAGE_IN);
+    for (uint64_t token = 4; token <= 5; token++) {
+        int64_t t = (int64_t)(1000 * token);
+        call_of(token, P, P, t, "a", "bottom", FULL_IS_ENTRY);
+        call_of(token, Q, P, t + 1, "b", "bottom", FULL_PLAIN);
+        call_of(token, 9, P, t + 1, "b", "bottom", FULL_PLAIN);
+        return_to(Q, t + 2, "bottom");
+        return_to(9, t + 2, "bottom");
+        return_to(P, t + 5, "bottom");
+        fate_of(token, true, t, 5, "create");
+    }
+    all = full_trace_suspects(trace, &count);
+    assert_int_equal(count, 2);
+    assert_int_equal(all[1].pid, 9);
+    assert_int_equal(all[1].requests, 2);
+    // no more than there is room for
+    for (uint64_t i = 0; i < LIMIT_FULL_SUSPECTS + 5; i++) {
+        call_of(6, P, 100 + i, 10000 + (int64_t)i, "a", "bottom",
+                i > 0 ? FULL_PLAIN : FULL_IS_ENTRY);
+    }
+    return_to(P, 11000, "bottom");
+    fate_of(6, true, 10000, 1000, "create");
+    full_trace_suspects(trace, &count);
+    assert_int_equal(count, LIMIT_FULL_SUSPECTS);
+    full_trace_free(trace);
+}
+
 // Only requests count that lie whole within a window, whenever their fate is told.
 static void windows(void **s) {
     (void)s;
@@ -664,6 +715,7 @@ int main(void) {
         cmocka_unit_test(disorder),
         cmocka_unit_test(one_token),
         cmocka_unit_test(what_is_taken),
+        cmocka_unit_test(suspects),
         cmocka_unit_test(windows),
         cmocka_unit_test(another_token),
         cmocka_unit_test(bounds),
