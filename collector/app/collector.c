@@ -5,6 +5,7 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -46,6 +47,7 @@ struct collector {
     struct shim_links links;
     struct tool_links tools;
     struct flames flames;
+    char database[PATH_MAX]; // its file, as tools find it
     struct roster roster;
     struct pipeline *pipeline;
     struct store *store;
@@ -369,6 +371,7 @@ static bool make_parts(struct collector *c) {
     pipeline_tick(c->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
     c->writer = writer_start(c->store, &writing);
     c->tools.writer = c->flames.writer = c->writer;
+    c->tools.database = realpath(c->options->db, c->database);
     return c->writer && start_events(c);
 }
 

@@ -142,9 +142,11 @@ static void on_nodes(struct tool_link *t) {
         }
     }
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_NODES, 2);
+    struct control_writer w = control_begin(&b, CONTROL_NODES, 3);
     control_int(&w, FIELD_COUNT, count);
     control_int(&w, FIELD_UNWRITTEN_S, writer_refused_s(t->links->writer));
+    const char *database = t->links->database;
+    control_text(&w, FIELD_DATABASE, slice_text(database ? database : ""));
     send_end(t, &b, &w);
 }
 

@@ -14,6 +14,7 @@ struct tool_links {
     struct shim_links *shims;
     struct roster *roster;
     struct writer *writer; // asked whether it can write; NULL: nothing is written
+    const char *database;  // absolute path; NULL: not known
     struct flames *flames; // full traces
     struct tool_link *first;
     struct watch *watches; // the nodes that somebody watches

@@ -89,7 +89,7 @@
 //     node            node, connected, since, …: one for each node, see collector/app/tool_link.c;
 //                     then nodes
 //     nodes           count, unwritten_s: for how long the database could not be written, 0: it can
-//                     be
+//                     be; database: its absolute path, "" when it is not known
 //     rows            node, connected, state, seconds (what the rows cover), identities [{identity,
 //                     requests, errors, mean_us, p99_us, incomplete, expired}], the first one
 //                     _total; and incomplete, expired, unsampled, dropped_messages, decode_errors,
@@ -194,6 +194,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_COMPLETE "complete"
 #define FIELD_CONNECTED "connected"
 #define FIELD_COUNT "count"
+#define FIELD_DATABASE "database"
 #define FIELD_DECODE_ERRORS "decode_errors"
 #define FIELD_DEPTH "depth"
 #define FIELD_DROPPED_MESSAGES "dropped_messages"

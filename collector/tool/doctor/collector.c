@@ -109,7 +109,7 @@ void doctor_collector(struct doctor *d, struct reach *reach) {
     struct client_error e = {CLIENT_TROUBLE,
                              "see the line above"}; // which reach_prepare has written
     uint32_t count;
-    int64_t unwritten_s;
+    struct nodes_collector of = {0};
     struct client *c = reach_prepare("doctor", reach) == 0 ? client_open(&reach->to, &e) : NULL;
     if (!c) {
         doctor_tell(d, DOCTOR_PROBLEM, about, e.fault == CLIENT_ABSENT ? advice : NULL,
@@ -118,7 +118,7 @@ void doctor_collector(struct doctor *d, struct reach *reach) {
         return;
     }
     d->rows = calloc(LIMIT_NODES, sizeof *d->rows);
-    bool asked = d->rows && nodes_ask("doctor", c, d->rows, &count, &unwritten_s) == 0;
+    bool asked = d->rows && nodes_ask("doctor", c, d->rows, &count, &of) == 0;
     if (!asked) {
         doctor_tell(d, DOCTOR_PROBLEM, about, "its log tells more", "does not tell of its nodes");
     } else if (strcmp(client_version(c), KPROF_VERSION) != 0) {
@@ -127,9 +127,9 @@ void doctor_collector(struct doctor *d, struct reach *reach) {
     } else {
         doctor_tell(d, DOCTOR_OK, about, NULL, "runs, version " KPROF_VERSION);
     }
-    if (asked && unwritten_s > 0) {
+    if (asked && of.unwritten_s > 0) {
         doctor_tell(d, DOCTOR_PROBLEM, about, "make room on its disk; its log tells why",
-                    "has not been able to write its database for %" PRId64 " s", unwritten_s);
+                    "has not been able to write its database for %" PRId64 " s", of.unwritten_s);
     }
     client_close(c);
     reach_close(reach);

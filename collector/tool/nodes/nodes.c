@@ -135,13 +135,13 @@ static int by_name(const void *a, const void *b) {
 }
 
 int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint32_t *count,
-              int64_t *unwritten_s) {
+              struct nodes_collector *of) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, CONTROL_NODES, 0);
     control_end(&w);
     int status = reach_ask(command, c, &b);
     *count = 0;
-    *unwritten_s = 0;
+    *of = (struct nodes_collector){0};
     while (status == EXIT_SUCCESS) {
         struct control *message = reach_either(command, c, "node", "nodes", REACH_MS);
         struct slice type = {0};
@@ -153,7 +153,12 @@ int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint
         if (one && *count < LIMIT_NODES) {
             take_node(control_root(message), &rows[(*count)++]);
         }
-        control_get_int(control_root(message), FIELD_UNWRITTEN_S, unwritten_s);
+        control_get_int(control_root(message), FIELD_UNWRITTEN_S, &of->unwritten_s);
+        struct slice path = slice_text("");
+        control_get_text(control_root(message), FIELD_DATABASE, &path);
+        if (path.len > 0 && path.len < sizeof of->database) {
+            memcpy(of->database, path.data, path.len); // the rest is zero
+        }
         control_free(message);
         if (!one) {
             break;
@@ -203,8 +208,8 @@ int nodes_find(const char *command, struct client *c, const char *text, char fou
     struct node_search s = node_search_make(text, found);
     struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
     uint32_t count = 0;
-    int64_t unwritten_s;
-    int status = rows ? nodes_ask(command, c, rows, &count, &unwritten_s)
+    struct nodes_collector of;
+    int status = rows ? nodes_ask(command, c, rows, &count, &of)
                       : command_fail(command, EXIT_FAILURE, "no memory");
     for (uint32_t i = 0; i < count; i++) {
         node_search_look(&s, rows[i].node);
@@ -217,7 +222,7 @@ int nodes_find(const char *command, struct client *c, const char *text, char fou
 int nodes_main(int argc, char **argv) {
     struct options o;
     uint32_t count = 0;
-    int64_t unwritten_s = 0;
+    struct nodes_collector of = {0};
     int status = parse(argc, argv, &o);
     if (status != EXIT_SUCCESS) {
         return status;
@@ -228,13 +233,13 @@ int nodes_main(int argc, char **argv) {
         return status;
     }
     struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
-    status = rows ? nodes_ask("nodes", c, rows, &count, &unwritten_s)
+    status = rows ? nodes_ask("nodes", c, rows, &count, &of)
                   : command_fail("nodes", EXIT_FAILURE, "no memory");
-    if (unwritten_s > 0) {
+    if (of.unwritten_s > 0) {
         fprintf(stderr,
                 "kprof nodes: the collector has not been able to write its database for %" PRId64
                 " s; its log tells why\n",
-                unwritten_s);
+                of.unwritten_s);
     }
     client_close(c);
     reach_close(&o.reach);

@@ -10,7 +10,7 @@
 #include "net/client.h"
 #include "tool/node.h"
 
-enum { NODE_TEXT = 240, NODE_WORD = 64, NODE_TIME = 40 };
+enum { NODE_TEXT = 240, NODE_WORD = 64, NODE_TIME = 40, NODES_PATH_BYTES = 4096 };
 
 struct node_event {
     char at[NODE_TIME]; // UTC
@@ -36,11 +36,16 @@ struct node_row {
     uint32_t events;
 };
 
-// Asks a collector for its nodes: fills rows (LIMIT_NODES of them), by name, and counts them.
-// unwritten_s: for how many seconds it has not been able to write its database, 0 when it can. An
+// What a collector says of itself with them.
+struct nodes_collector {
+    int64_t unwritten_s; // for how long it has not been able to write its database; 0: it can
+    char database[NODES_PATH_BYTES]; // its absolute path on the collector's host; "": not known
+};
+
+// Asks a collector for its nodes: fills rows (LIMIT_NODES of them), by name, and counts them. An
 // exit status; has told why when it is none of success.
 int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint32_t *count,
-              int64_t *unwritten_s);
+              struct nodes_collector *of);
 // The node that a text means among those that a collector knows, as node_find does among those of a
 // database (tool/node.h).
 int nodes_find(const char *command, struct client *c, const char *text, char found[NODE_TEXT_BYTES],

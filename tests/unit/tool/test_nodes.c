@@ -24,6 +24,7 @@ static struct pipeline *p;
 static struct roster roster;
 static struct tool_links tools;
 static struct shim_links shims;
+static struct flames flames;
 
 static void on_time(evutil_socket_t fd, short what, void *context) {
     (void)fd;
@@ -46,8 +47,13 @@ static void run_collector(int ports) {
     shims = (struct shim_links){.pipeline = p,
                                 .roster = &roster,
                                 .steering = tool_link_steering(&tools),
+                                .flames = &flames,
                                 .slow_ns = INT64_MAX};
-    tools = (struct tool_links){.pipeline = p, .shims = &shims, .roster = &roster};
+    tools = (struct tool_links){.pipeline = p,
+                                .shims = &shims,
+                                .roster = &roster,
+                                .flames = &flames,
+                                .database = "/there/kprof.db"};
     struct roster_node *gone =
         roster_join(&roster, directory_node(pipeline_directory(p), slice_text("old@h")),
                     pipeline_node(p, slice_text("old@h")), clock_wall());
