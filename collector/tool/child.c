@@ -13,11 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STEP_MS = 20, PATH_BYTES = 4096, CHUNK = 4096 };
+enum { STEP_MS = 20, PATH_BYTES = 4096, CHUNK = 4096, SAID_BYTES = 1 << 20 };
 
-static void sleep_ms(int ms) {
+// False: a signal was caught.
+static bool sleep_ms(int ms) {
     struct timespec wait = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-    nanosleep(&wait, NULL);
+    return nanosleep(&wait, NULL) == 0;
 }
 
 // The path of a program in our own folder.
@@ -34,8 +35,7 @@ static bool beside(const char *name, char path[PATH_BYTES]) {
 
 static _Noreturn void become(const char *path, const char *const *argv, int said, int keep,
                              pid_t parent) {
-    // Ctrl-C is for this process, which ends its children in its own order
-    setpgid(0, 0);
+    setpgid(0, 0); // Ctrl-C is for its parent
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     int nothing = open("/dev/null", O_RDWR);
     dup2(nothing, STDIN_FILENO);
@@ -65,7 +65,6 @@ bool child_start(struct child *c, const char *const *argv, int keep) {
     }
     if (c->pid < 0) {
         c->pid = 0;
-        close(c->said);
         return false;
     }
     return true;
@@ -86,36 +85,56 @@ static bool next_line(struct child *c, char line[CHILD_LINE_BYTES]) {
 }
 
 bool child_gone(struct child *c) {
-    int status;
+    int status = 0;
     if (c->pid > 0 && waitpid(c->pid, &status, WNOHANG) == c->pid) {
         c->pid = 0;
+        c->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
     return c->pid == 0;
 }
 
+void child_last_line(struct child *c, char line[CHILD_LINE_BYTES]) {
+    char chunk[CHUNK];
+    off_t size = c->said >= 0 ? lseek(c->said, 0, SEEK_END) : 0;
+    off_t from = size > CHUNK ? size - CHUNK : 0;
+    ssize_t len = size > 0 ? pread(c->said, chunk, sizeof chunk, from) : 0;
+    while (len > 0 && chunk[len - 1] == '\n') {
+        len--;
+    }
+    const char *before = len > 0 ? memrchr(chunk, '\n', (size_t)len) : NULL;
+    const char *start = before ? before + 1 : chunk;
+    int n = len > 0 ? (int)(chunk + len - start) : 0;
+    snprintf(line, CHILD_LINE_BYTES, "%.*s", n, start);
+}
+
 bool child_line(struct child *c, const char *text, int ms, char line[CHILD_LINE_BYTES]) {
-    char last[CHILD_LINE_BYTES] = "";
-    bool gone = false;
+    bool over = false;
     for (;;) {
         while (next_line(c, line)) {
             if (strstr(line, text)) {
                 return true;
             }
-            memcpy(last, line, sizeof last);
         }
-        if (gone || ms <= 0) {
-            memcpy(line, last, sizeof last);
+        if (over) {
+            child_last_line(c, line);
             return false;
         }
-        gone = child_gone(c); // what it said last is read once more
-        sleep_ms(STEP_MS);
+        over = child_gone(c) || ms <= 0; // what it said last is read once more
+        over = !sleep_ms(STEP_MS) || over;
         ms -= STEP_MS;
     }
 }
 
-void child_end(struct child *c, int signal, int ms) {
+void child_forget(struct child *c) {
+    // it appends, so that what it says next stands at the new end
+    if (lseek(c->said, 0, SEEK_END) > SAID_BYTES && ftruncate(c->said, 0) == 0) {
+        c->taken = 0;
+    }
+}
+
+int child_stop(struct child *c, int ms) {
     if (c->pid > 0) {
-        kill(c->pid, signal);
+        kill(c->pid, SIGTERM);
     }
     for (; !child_gone(c) && ms > 0; ms -= STEP_MS) {
         sleep_ms(STEP_MS);
@@ -124,9 +143,16 @@ void child_end(struct child *c, int signal, int ms) {
         kill(c->pid, SIGKILL);
         waitpid(c->pid, NULL, 0);
         c->pid = 0;
+        c->status = 128 + SIGKILL;
     }
+    return c->status;
+}
+
+int child_end(struct child *c, int ms) {
+    int status = child_stop(c, ms);
     if (c->said >= 0) {
         close(c->said);
     }
     c->said = -1;
+    return status;
 }

@@ -95,16 +95,20 @@ int reach_prepare(const char *command, struct reach *r) {
     return status == EXIT_SUCCESS ? read_secret(command, r) : status;
 }
 
+int reach_fail(const char *command, const struct client_options *to, const struct client_error *e) {
+    char at[REACH_AT_BYTES];
+    return command_fail(command, EXIT_FAILURE, "cannot reach the collector at %s: %s%s",
+                        reach_at(to, at), e->text,
+                        e->fault == CLIENT_ABSENT ? "; name a running one with --collector" : "");
+}
+
 struct client *reach_open(const char *command, struct reach *r, int *status) {
     struct client_error e;
     *status = reach_prepare(command, r);
     struct client *c = *status == EXIT_SUCCESS ? client_open(&r->to, &e) : NULL;
     secret_clear(&r->secret);
     if (!c && *status == EXIT_SUCCESS) {
-        char at[REACH_AT_BYTES];
-        *status = command_fail(
-            command, EXIT_FAILURE, "cannot reach the collector at %s: %s%s", reach_at(&r->to, at),
-            e.text, e.fault == CLIENT_ABSENT ? "; name a running one with --collector" : "");
+        *status = reach_fail(command, &r->to, &e);
     }
     return c;
 }

@@ -75,6 +75,8 @@ int reach_prepare(const char *command, struct reach *r);
 // Prepares and connects. NULL with *status set to an exit status, and has told why. reach_close in
 // either case, after client_close.
 struct client *reach_open(const char *command, struct reach *r, int *status);
+// Tells why client_open failed. EXIT_FAILURE.
+int reach_fail(const char *command, const struct client_options *to, const struct client_error *e);
 void reach_close(struct reach *r);
 // Asks: sends the message that control_end accepted. The buffer is freed. EXIT_SUCCESS, or has told
 // why not.

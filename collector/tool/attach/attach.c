@@ -16,6 +16,7 @@
 #include "tool/attach/screen.h"
 #include "tool/command.h"
 #include "tool/node.h"
+#include "tool/own.h"
 #include "tool/text.h"
 
 enum { MS = 1000000, SILENCE_S = 10, TURN_MS = 100 };
@@ -23,6 +24,7 @@ enum { MS = 1000000, SILENCE_S = 10, TURN_MS = 100 };
 static const int64_t SECOND = 1000000000;
 static const int64_t WORD_NS = 2000000000;  // between two words to the shim
 static const int64_t RETRY_NS = 1000000000; // between two tries to come back
+enum { PROBE_MS = 1000 };
 
 struct attach {
     struct attach_options *o;
@@ -33,6 +35,9 @@ struct attach {
     int64_t word_ns; // when the shim last heard us; while not attached, when we last tried
     int64_t end_ns;  // 0: no end
     char told[1024]; // why the last try failed
+    struct own own;  // its collector, when it has one of its own
+    bool settled;    // which collector it is has been found out
+    bool watched;    // it has been in the node
     struct screen screen;
 };
 
@@ -115,6 +120,74 @@ static void say_state(struct attach *a) {
     say(a, "%s: %s", a->shown, what[a->state]);
 }
 
+// -- its collector --------------------------------------------------------------------------------
+
+static bool has_own(const struct attach *a) {
+    return a->own.db != NULL;
+}
+
+// Whether a collector answers where one is by default; it may refuse us.
+static bool default_answers(struct attach *a) {
+    struct client_options to = a->o->reach.to;
+    struct client_error e;
+    to.timeout_ms = PROBE_MS;
+    struct client *c = client_open(&to, &e);
+    client_close(c);
+    return c || e.fault != CLIENT_ABSENT;
+}
+
+// Where a collector of its own listens: --listen, in which the address may be missing or all of
+// them.
+static void put_listen(const struct attach *a, const char *here, char out[REACH_AT_BYTES]) {
+    const char *listen = a->o->listen ? a->o->listen : "0";
+    bool whole = strchr(listen, ':') != NULL;
+    snprintf(out, REACH_AT_BYTES, "%s%s%s", whole ? "" : here, whole ? "" : ":", listen);
+}
+
+static bool begin_own(struct attach *a, struct dist_error *e) {
+    char here[INET_ADDRSTRLEN], listen[REACH_AT_BYTES], why[CHILD_LINE_BYTES];
+    static char at[REACH_AT_BYTES + INET_ADDRSTRLEN]; // reach points to it
+    struct reach *r = &a->o->reach;
+    own_address_of(a->node.channel.fd, here);
+    put_listen(a, here, listen);
+    struct own_options options = {a->o->db ? a->o->db : OWN_DATABASE, listen, r->secret_file};
+    if (!own_begin(&a->own, &options, why)) {
+        return dist_fail(e, DIST_TRACE, "no collector of its own: %s", why);
+    }
+    bool all = strncmp(a->own.at, "0.0.0.0:", 8) == 0;
+    snprintf(at, sizeof at, "%s%s", all ? here : "", all ? strrchr(a->own.at, ':') : a->own.at);
+    r->collector = at;
+    r->secret_file = r->secret_file ? r->secret_file : a->own.secret.file;
+    return attach_options_reach(a->o) == EXIT_SUCCESS ||
+           dist_fail(e, DIST_TRACE, "no collector of its own");
+}
+
+// Finds out which collector it is, and has it run. The default one is on this host's loopback:
+// nodes on other hosts do not reach that.
+static bool settle(struct attach *a, struct dist_error *e) {
+    char here[INET_ADDRSTRLEN];
+    bool own = a->o->db ||
+               (a->o->either && (!own_address_of(a->node.channel.fd, here) || !default_answers(a)));
+    a->settled = a->settled || !own || begin_own(a, e);
+    return a->settled;
+}
+
+static void say_collector(struct attach *a) {
+    const char *at = a->o->reach.collector;
+    char here[INET_ADDRSTRLEN];
+    if (has_own(a)) {
+        say(a, "running a collector at %s, which writes %s", at, a->own.db);
+        if (!own_address_of(a->node.channel.fd, here)) {
+            say(a,
+                "warning: what is traced travels readable from %s to here; a collector with TLS "
+                "is named with --collector",
+                a->shown);
+        }
+    } else if (a->o->either) {
+        say(a, "using the collector at " REACH_DEFAULT);
+    }
+}
+
 // -- getting in and out ---------------------------------------------------------------------------
 
 static void take_out(struct attach *a) {
@@ -130,9 +203,13 @@ static bool start(struct attach *a, struct dist_error *e) {
         return false;
     }
     if (strcmp(told.line, "again") != 0) {
-        if (!shim_start(&a->node, &a->o->trace, &told, e)) {
+        bool first = !a->settled;
+        if (!settle(a, e) || !shim_start(&a->node, &a->o->trace, &told, e)) {
             take_out(a);
             return false;
+        }
+        if (first) {
+            say_collector(a);
         }
         say(a, "tracing %s: %s", a->shown, told.line);
         say_warnings(a, told.warnings);
@@ -246,7 +323,26 @@ static bool wait_for_work(struct attach *a) {
     if (why) {
         say(a, "no live numbers: %s", why);
     }
-    return stops == 0 && a->screen.broken == 0 && (a->end_ns == 0 || clock_monotonic() < a->end_ns);
+    char ignored[CHILD_LINE_BYTES];
+    bool collector = !has_own(a) || own_runs(&a->own, ignored);
+    return stops == 0 && collector && a->screen.broken == 0 &&
+           (a->end_ns == 0 || clock_monotonic() < a->end_ns);
+}
+
+// Has a collector of its own write what there is.
+static int end_own(struct attach *a, int status) {
+    char why[CHILD_LINE_BYTES];
+    if (a->watched && !own_runs(&a->own, why)) {
+        return command_fail("attach", DIST_TRACE, "its collector has ended: %s", why);
+    }
+    if (!own_end(&a->own, !a->watched, why)) {
+        return command_fail("attach", EXIT_FAILURE, "its collector could not write everything: %s",
+                            why);
+    }
+    if (a->watched) {
+        say(a, "%s holds what was traced; kprof report --db FILE shows it", a->own.db);
+    }
+    return status;
 }
 
 static int watch(struct attach *a) {
@@ -318,7 +414,7 @@ static struct screen make_screen(struct attach *a) {
 
 int attach_main(int argc, char **argv) {
     static struct attach_options o;
-    struct attach a = {.o = &o};
+    struct attach a = {.o = &o, .own = OWN_NONE};
     struct dist_error e;
     int status = attach_options_read(argc, argv, &o);
     if (status == EXIT_SUCCESS && !catch_signals()) {
@@ -328,10 +424,12 @@ int attach_main(int argc, char **argv) {
         if (begin(&a, &e)) {
             a.screen = make_screen(&a);
             a.end_ns = o.for_ns ? clock_monotonic() + o.for_ns : 0;
+            a.watched = true;
             status = watch(&a);
         } else {
             status = command_fail("attach", (int)e.status, "%s", e.text);
         }
+        status = has_own(&a) ? end_own(&a, status) : status;
     }
     attach_options_free(&o);
     return status;

@@ -13,6 +13,9 @@ struct attach_options {
     struct node_name node;
     const char *cookie_file;
     char cookie[COOKIE_BYTES];
+    const char *db;            // of a collector of its own; NULL: none, or see either
+    const char *listen;        // where that listens; NULL: where the node reaches this host
+    bool either;               // nothing is said of a collector: the default one, or one of its own
     struct reach reach;        // prepared
     struct shim_options trace; // points into the rest
     struct shim_tier tiers[SHIM_TIERS];
@@ -27,6 +30,9 @@ struct attach_options {
 // Reads the command line. EXIT_SUCCESS, or another status and has told why. attach_options_free in
 // either case. o must not be moved.
 int attach_options_read(int argc, char **argv, struct attach_options *o);
+// Has the node, and this command, reach the collector that o->reach tells of: anew, once that has
+// changed. EXIT_SUCCESS, or another status and has told why.
+int attach_options_reach(struct attach_options *o);
 void attach_options_free(struct attach_options *o);
 
 // After command_options: whether one node is left, and nothing else. EXIT_SUCCESS, or EXIT_USAGE

@@ -12,6 +12,7 @@
 #include "base/text_time.h"
 #include "tool/attach/attach.h"
 #include "tool/command.h"
+#include "tool/own.h"
 
 enum { FILE_BYTES = 1 << 20, CHUNK = 65536 };
 
@@ -52,8 +53,18 @@ const char attach_help[] =
     "                          on a command line\n"
     "  --for TIME              end after this time, such as 60s or 5m\n"
     "\n"
-    "How NODE, and this command for its live table, reach the collector. What is in the files is\n"
-    "sent to NODE:\n" REACH_HELP
+    "Where the trace goes. Without any of these it is the collector of 127.0.0.1:4711 when one\n"
+    "answers there, else one of this command's own that writes kprof.db; the first line says\n"
+    "which:\n"
+    "  --db FILE               run a collector for as long as this command lasts, which writes\n"
+    "                          this database and demands a secret made for the occasion, or\n"
+    "                          that of --secret-file\n"
+    "  --listen [ADDR:]PORT    where that one listens. Default: a free port of loopback; for\n"
+    "                          NODE on another host, of the address by which it reaches this\n"
+    "                          one, and what is traced travels readable\n"
+    "\n"
+    "How NODE, and this command for its live table, reach a collector that runs. What is in the\n"
+    "files is sent to NODE:\n" REACH_HELP
     "The file of --config may say what these leave out: {collector, {Host, Port}}, {secret_file,\n"
     "File} and {tls, Map}. Files that it names are read on NODE, so give absolute names; what is\n"
     "in them is sent to this command.\n"
@@ -207,6 +218,12 @@ static int take(void *to, int option, const char *value) {
     case 'w':
         o->trace.wait = true;
         break;
+    case 'd':
+        o->db = value;
+        break;
+    case 'l':
+        o->listen = value;
+        break;
     default:
         reach_option(&o->reach, option, value);
     }
@@ -261,6 +278,25 @@ static int read_files(struct attach_options *o) {
 
 // -- the whole ------------------------------------------------------------------------------------
 
+// Which collector. With a configuration that, too, may tell.
+static int choose_collector(struct attach_options *o) {
+    const struct reach *r = &o->reach;
+    bool own = o->db || o->listen;
+    if (own && r->collector) {
+        return command_fail("attach", EXIT_USAGE,
+                            "--collector names a collector that runs, --db and --listen are for "
+                            "one of this command's own: say one of them");
+    }
+    if (own && (r->tls || r->tls_files.cert || r->tls_files.key || r->tls_name)) {
+        return command_fail("attach", EXIT_USAGE,
+                            "a collector of this command's own is without TLS; start one with "
+                            "kprof-collector --tls-cert, and name it with --collector");
+    }
+    o->db = own && !o->db ? OWN_DATABASE : o->db;
+    o->either = !own && !o->config_name && !r->collector && !r->secret_file && !r->tls;
+    return EXIT_SUCCESS;
+}
+
 static int check(const struct attach_options *o) {
     if (o->config_name && o->trace.tier_count > 0) {
         return command_fail("attach", EXIT_USAGE,
@@ -279,15 +315,15 @@ static int check(const struct attach_options *o) {
     return EXIT_SUCCESS;
 }
 
-// How the node is to reach the collector; a configuration may say so, too.
-static int prepare(struct attach_options *o) {
+int attach_options_reach(struct attach_options *o) {
+    reach_close(&o->reach);
     int status = reach_prepare("attach", &o->reach);
     o->trace.host = o->reach.collector || !o->config_name ? o->reach.host : NULL;
     o->trace.port = o->reach.to.port;
     o->trace.secret = secret_slice(&o->reach.secret);
     o->trace.tls = o->reach.tls;
     o->trace.tls_name = o->reach.tls_name;
-    return status == EXIT_SUCCESS ? read_files(o) : status;
+    return status;
 }
 
 int attach_options_read(int argc, char **argv, struct attach_options *o) {
@@ -301,6 +337,8 @@ int attach_options_read(int argc, char **argv, struct attach_options *o) {
         {"config", required_argument, NULL, 'f'},
         {"for", required_argument, NULL, 'F'},
         {"wait", no_argument, NULL, 'w'},
+        {"db", required_argument, NULL, 'd'},
+        {"listen", required_argument, NULL, 'l'},
         {"json", no_argument, NULL, 'j'},
         {NULL, 0, NULL, 0},
     };
@@ -311,7 +349,9 @@ int attach_options_read(int argc, char **argv, struct attach_options *o) {
     int status = command_options(argc, argv, options, take, o);
     status = status == EXIT_SUCCESS ? attach_one_node(argc, argv) : status;
     status = status == EXIT_SUCCESS ? check(o) : status;
-    status = status == EXIT_SUCCESS ? prepare(o) : status;
+    status = status == EXIT_SUCCESS ? choose_collector(o) : status;
+    status = status == EXIT_SUCCESS ? attach_options_reach(o) : status;
+    status = status == EXIT_SUCCESS ? read_files(o) : status;
     return status == EXIT_SUCCESS
                ? attach_read_node("attach", argv[optind], o->cookie_file, &o->node, o->cookie, NULL)
                : status;

@@ -73,6 +73,26 @@ static void identity(void **state) {
     assert_string_equal(o.trace.identity_fun, "fun(_)->x%end");
 }
 
+// Which collector it is: one that is named, one of its own, or either.
+static void collector(void **state) {
+    (void)state;
+    reads("");
+    assert_true(o.either);
+    assert_null(o.db);
+    reads("--collector 127.0.0.1:1");
+    assert_false(o.either);
+    assert_null(o.db);
+    reads("--tls");
+    assert_false(o.either);
+    reads("--db x.db");
+    assert_false(o.either);
+    assert_string_equal(o.db, "x.db");
+    reads("--listen 0");
+    assert_false(o.either);
+    assert_string_equal(o.db, "kprof.db");
+    assert_string_equal(o.listen, "0");
+}
+
 static void wrong(void **state) {
     (void)state;
     const struct {
@@ -101,6 +121,9 @@ static void wrong(void **state) {
          "--identity b:c/1: want the number of one of its arguments behind it, such as"},
         {"n --entry b:c/1 --identity route",
          "--identity route: want MODULE:FUNCTION/ARITY:ARGUMENT, such as shop_http:handle/2"},
+        {"n --entry b:c/1 --db x --collector 127.0.0.1:1", "say one of them"},
+        {"n --entry b:c/1 --listen 0 --collector 127.0.0.1:1", "say one of them"},
+        {"n --entry b:c/1 --db x --tls", "a collector of this command's own is without TLS"},
         {"n --entry b:c/1 --for x", "--for x: want a time such as 60s"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char line[512];
@@ -124,6 +147,7 @@ static int teardown(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(sampling), cmocka_unit_test(entries),
-                                       cmocka_unit_test(identity), cmocka_unit_test(wrong)};
+                                       cmocka_unit_test(identity), cmocka_unit_test(collector),
+                                       cmocka_unit_test(wrong)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
