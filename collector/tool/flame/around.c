@@ -2,112 +2,120 @@
 #include "tool/flame/around.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "tool/command.h"
 #include "tool/text.h"
 
-enum { COLLECTOR_MS = 15000, ATTACH_MS = 60000, END_MS = 15000, SECRET_BYTES = 24 };
+enum { ATTACH_MS = 60000, END_MS = 60000 };
 
-// A file without a name that holds a new secret.
-static bool make_secret(struct around *a) {
-    uint8_t bytes[SECRET_BYTES];
-    char text[2 * SECRET_BYTES + 1];
-    a->secret = memfd_create("secret", MFD_CLOEXEC);
-    if (a->secret < 0 || fchmod(a->secret, 0600) != 0 ||
-        getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) {
-        return false;
+static const char running[] = "running a collector at ", tracing[] = "tracing ";
+
+// -- its command line -----------------------------------------------------------------------------
+
+static void put(struct around_options *o, const char *name, const char *value) {
+    if (value) {
+        o->arguments[o->argument_count++] = name;
+        o->arguments[o->argument_count++] = value;
     }
-    for (int i = 0; i < SECRET_BYTES; i++) {
-        sprintf(text + 2 * i, "%02x", bytes[i]);
-    }
-    snprintf(a->secret_file, sizeof a->secret_file, "/proc/self/fd/%d", a->secret);
-    return write(a->secret, text, sizeof text - 1) == (ssize_t)sizeof text - 1;
 }
 
-static int failed(const char *what, const char *line) {
-    char text[CHILD_LINE_BYTES];
-    snprintf(text, sizeof text, "%s", line);
-    text_clean(text);
-    return command_fail("flame", EXIT_FAILURE, "%s: %s", what,
-                        text[0] ? text : "it says nothing of why");
+// Which collector.
+static void put_collector(struct around_options *o, const struct around *a, const struct reach *r) {
+    bool own = o->db != NULL;
+    put(o, "--db", o->db);
+    put(o, "--listen", o->listen);
+    put(o, "--collector", own ? NULL : r->collector ? r->collector : REACH_DEFAULT);
+    put(o, "--secret-file", own ? a->secret.file : r->secret_file);
+    put(o, "--tls-ca", r->tls_files.ca);
+    put(o, "--tls-cert", r->tls_files.cert);
+    put(o, "--tls-key", r->tls_files.key);
+    put(o, "--tls-name", r->tls_name);
+    if (r->tls) {
+        o->arguments[o->argument_count++] = "--tls";
+    }
 }
 
-static int start_collector(struct around *a, const char *db) {
-    char line[CHILD_LINE_BYTES], *at, *end;
-    if (!make_secret(a)) {
-        return command_fail("flame", EXIT_FAILURE, "cannot make a secret: %s", strerror(errno));
-    }
-    const char *argv[] = {"kprof-collector", "--listen",     "127.0.0.1:0", "--db", db,
-                          "--secret-file",   a->secret_file, NULL};
-    if (!child_start(&a->collector, argv, a->secret)) {
-        return command_fail("flame", EXIT_FAILURE, "cannot start kprof-collector: %s",
-                            strerror(errno));
-    }
-    if (!child_line(&a->collector, " listening on ", COLLECTOR_MS, line)) {
-        return failed("the collector does not start", line);
-    }
-    at = strstr(line, " listening on ") + strlen(" listening on ");
-    end = strchr(at, ',');
-    snprintf(a->at, sizeof a->at, "%.*s", (int)(end ? end - at : (long)strlen(at)), at);
-    return EXIT_SUCCESS;
+static bool start(struct around *a, const struct around_options *o, const struct reach *reach) {
+    struct around_options all = *o;
+    const char *argv[AROUND_ARGUMENTS + 4] = {"kprof", "attach", o->node};
+    put_collector(&all, a, reach);
+    memcpy(argv + 3, all.arguments, all.argument_count * sizeof *argv);
+    return child_start(&a->attach, argv, a->secret.fd);
 }
 
-static int start_attach(struct around *a, const struct around_options *o, const char *collector) {
-    enum { OWN = 8 };
-    const char *argv[AROUND_ARGUMENTS + OWN];
-    char line[CHILD_LINE_BYTES];
-    uint32_t n = 0;
-    argv[n++] = "kprof";
-    argv[n++] = "attach";
-    argv[n++] = o->node;
-    argv[n++] = "--json"; // no live table
-    if (collector) {
-        argv[n++] = "--collector";
-        argv[n++] = collector;
+// -- what it says ---------------------------------------------------------------------------------
+
+static void tell(const struct around_options *o, const char *line) {
+    if (*line && !o->quiet) {
+        fprintf(stderr, "%s\n", line); // clean: it is meant for a terminal
     }
-    for (uint32_t i = 0; i < o->argument_count; i++) {
-        argv[n++] = o->arguments[i];
-    }
-    argv[n] = NULL;
-    if (!child_start(&a->attach, argv, a->secret)) {
-        return command_fail("flame", EXIT_FAILURE, "cannot start kprof attach: %s",
-                            strerror(errno));
-    }
-    return child_line(&a->attach, "tracing ", ATTACH_MS, line)
-               ? EXIT_SUCCESS
-               : failed("kprof does not get into the node", line);
 }
+
+// Why it has ended, or does not get on.
+static int failed(struct around *a, const char *line) {
+    static const char name[] = "kprof attach: ";
+    bool gone = child_gone(&a->attach);
+    const char *text = strncmp(line, name, sizeof name - 1) == 0 ? line + sizeof name - 1 : line;
+    if (gone && a->attach.status == EXIT_NODE_BUSY) {
+        return command_fail("flame", EXIT_NODE_BUSY,
+                            "%s; or name the collector that it is connected to with --collector",
+                            text);
+    }
+    return command_fail("flame", gone && a->attach.status ? a->attach.status : EXIT_FAILURE, "%s",
+                        *text ? text : "kprof attach does not get into the node");
+}
+
+// Until it traces.
+static int follow(struct around *a, const struct around_options *o, struct reach *reach) {
+    char line[CHILD_LINE_BYTES], before[CHILD_LINE_BYTES] = "";
+    while (child_line(&a->attach, "", ATTACH_MS, line)) {
+        tell(o, before); // the last one may tell why it has ended
+        memcpy(before, line, sizeof before);
+        if (strncmp(line, running, sizeof running - 1) == 0) {
+            const char *at = line + sizeof running - 1;
+            snprintf(a->at, sizeof a->at, "%.*s", (int)strcspn(at, ","), at);
+            reach->collector = a->at;
+            reach->secret_file = a->secret.file;
+        } else if (strncmp(line, tracing, sizeof tracing - 1) == 0) {
+            tell(o, line);
+            a->began = true;
+            return EXIT_SUCCESS;
+        }
+    }
+    return failed(a, before);
+}
+
+// -- begin and end --------------------------------------------------------------------------------
 
 int around_begin(struct around *a, const struct around_options *o, struct reach *reach) {
-    struct around_options with = *o;
-    int status = EXIT_SUCCESS;
-    *a = (struct around){.secret = -1, .collector.said = -1, .attach.said = -1};
-    if (o->db) {
-        status = start_collector(a, o->db);
-        reach->collector = a->at;
-        reach->secret_file = a->secret_file;
-        with.arguments[with.argument_count++] = "--secret-file";
-        with.arguments[with.argument_count++] = a->secret_file;
+    *a = AROUND_NONE;
+    if (o->db && !own_secret_make(&a->secret)) {
+        return command_fail("flame", EXIT_FAILURE, "cannot make a secret: %s", strerror(errno));
     }
-    if (status == EXIT_SUCCESS && o->argument_count > 0) {
-        status = start_attach(a, &with, reach->collector);
-    }
-    return status;
+    return start(a, o, reach) ? follow(a, o, reach)
+                              : command_fail("flame", EXIT_FAILURE, "cannot start kprof attach: %s",
+                                             strerror(errno));
 }
 
-void around_end(struct around *a) {
-    child_end(&a->attach, SIGTERM, END_MS);
-    child_end(&a->collector, SIGTERM, END_MS);
-    if (a->secret >= 0) {
-        close(a->secret);
+// It has not ended as it should.
+static int tell_end(struct around *a, int status) {
+    char line[CHILD_LINE_BYTES];
+    if (status > 128) {
+        return command_fail("flame", EXIT_FAILURE,
+                            "kprof attach was killed; the node takes kprof out by itself within "
+                            "10 s");
     }
-    a->secret = -1;
+    child_last_line(&a->attach, line);
+    return failed(a, line);
+}
+
+int around_end(struct around *a) {
+    int status = child_stop(&a->attach, END_MS); // 0 when there is none
+    // what it says when it does not begin has been told
+    status = status == EXIT_SUCCESS || !a->began ? status : tell_end(a, status);
+    child_end(&a->attach, 0);
+    own_secret_end(&a->secret);
+    return status;
 }

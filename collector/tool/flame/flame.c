@@ -13,9 +13,7 @@
 enum { FUNCTIONS = 20, FUNCTIONS_MOST = 100000 };
 
 // Options of kprof attach, behind those of reach.h.
-enum { ENTRY = 2000, TIER, IDENTITY, CONFIG, COOKIE_FILE };
-
-static const char own_database[] = "kprof.db";
+enum { ENTRY = 2000, TIER, IDENTITY, CONFIG, COOKIE_FILE, LISTEN };
 
 const char flame_help[] =
     "usage: kprof flame NODE [--entry M:F/A]... [OPTIONS] [--out FILE]...\n"
@@ -29,12 +27,21 @@ const char flame_help[] =
     "which, and in how many of the requests. Where requests are rare, functions are traced for 5 s\n"
     "at a time, with pauses of 5 s.\n"
     "\n"
-    "With --collector the node is one that kprof traces already, connected to that collector; before\n"
-    "OTP 27 its tiers rest meanwhile. Without, a collector of its own writes --db, for as long as\n"
-    "this takes, and kprof is brought into the node and taken out again, as kprof attach does, with\n"
-    "these:\n"
+    "A node that kprof traces already goes on being traced, and its requests are taken; before\n"
+    "OTP 27 its tiers rest for that moment. Into another one kprof is brought for as long as this takes, and taken\n"
+    "out again. Its requests are told by these, as for kprof attach:\n"
+    "  --entry M:F/A   each call of this function is a request\n"
+    "  --tier NAME=M:F/A       processes that the calls of this function run in are traced, too\n"
+    "  --identity M:F/A:N      argument N of this call names the request\n"
+    "  --config FILE   these and more as Erlang terms\n"
+    "  --cookie-file FILE      a file with the node's cookie (default: ~/.erlang.cookie)\n"
     "\n"
-    "  --entry, --tier, --identity, --config, --cookie-file   see kprof attach --help\n"
+    "The collector is the one of --collector. With --db in its place one is run for as long as this\n"
+    "takes. Without either the one of 127.0.0.1:4711 is taken when it answers, else one is run that\n"
+    "writes kprof.db; the first line says which. The one that is run demands a secret that is made\n"
+    "for the occasion.\n"
+    "  --listen [ADDR:]PORT    where it listens (default: a free port of loopback, or for a node\n"
+    "                          on another host of the address by which it reaches this one)\n"
     "\n"
     "  --requests N    so many requests (default: 20)\n"
     "  --for TIME      for so long at most (default: 30s)\n"
@@ -43,7 +50,7 @@ const char flame_help[] =
     "  --module NAME   functions of this module, again and again; * stands for anything\n"
     "  --all-modules   functions of erts, kernel and stdlib, too (default: all but these)\n" REACH_HELP
     "\n"
-    "  --db FILE       the database (default without --collector: kprof.db)\n"
+    "  --db FILE       the database\n"
     "  --profile ID    a profile's number, or the name that it was asked for by\n"
     "  --out FILE      write a file, again and again; its form is told by its ending:\n"
     "                    .svg             a picture for browsers: click to zoom, / to search\n"
@@ -72,8 +79,8 @@ const char flame_help[] =
     "first; compared with others also before, a list of their ids, and of each stack before_value\n"
     "and before_self.\n"
     "\n"
-    "Exit status: 0, 1 when it cannot be asked for, 2 when the command line is wrong; and where there\n"
-    "is no profile: 10 no request came, 11 requests came, but of other identities, 12 no module has\n"
+    "Exit status: 0, 1 when it cannot be asked for, 2 when the command line is wrong, 3 to 9 those of\n"
+    "kprof attach, when kprof does not get into the node; and where there is no profile: 10 no request came, 11 requests came, but of other identities, 12 no module has\n"
     "such a name, 13 requests came, but through no process or module that was followed, 14 messages\n"
     "of all that came were lost or could not be joined, 15 the guard of the node has ended it.\n";
 
@@ -86,7 +93,7 @@ struct options {
 
 // An option of kprof attach, and its value.
 static int take_attach(struct around_options *o, const char *name, const char *value) {
-    enum { MORE = 4 }; // arguments that are added to these
+    enum { MORE = 20 }; // that say which collector
     if (o->argument_count + 2 > AROUND_ARGUMENTS - MORE) {
         return command_fail("flame", EXIT_USAGE, "%s: too many of these", name);
     }
@@ -207,6 +214,9 @@ static int take(void *to, int option, const char *value) {
         return take_attach(&o->around, "--config", value);
     case COOKIE_FILE:
         return take_attach(&o->around, "--cookie-file", value);
+    case LISTEN:
+        o->around.listen = value;
+        break;
     default:
         return take_live(&o->live, option, value);
     }
@@ -248,20 +258,15 @@ static int check(struct options *o) {
         return command_fail("flame", EXIT_USAGE,
                             "NODE makes a profile, --profile draws one: say one of them");
     }
-    if (o->live.node && !o->live.reach.collector) {
-        o->draw.db = o->draw.db ? o->draw.db : own_database;
-        o->around.db = o->draw.db;
-        o->around.node = o->live.node;
-        if (o->around.argument_count == 0) {
-            return command_fail("flame", EXIT_USAGE,
-                                "which requests? Say --entry M:F/A, the function that handles one, "
-                                "or --collector HOST:PORT of a node that kprof traces already");
-        }
-    }
     if (o->around.argument_count > 0 && !o->live.node) {
         return command_fail("flame", EXIT_USAGE, "%s is for NODE", o->around.arguments[0]);
     }
-    if (!o->draw.db && (profile || o->draw.file_count > 0 || o->draw.json)) {
+    if (o->around.listen && (!o->live.node || o->live.reach.collector)) {
+        return command_fail("flame", EXIT_USAGE,
+                            "--listen is for a collector of this command's own, --collector names "
+                            "one that runs");
+    }
+    if (!o->draw.db && profile) {
         return command_fail("flame", EXIT_USAGE,
                             "which database? Say --db FILE, the file that kprof-collector writes");
     }
@@ -287,6 +292,12 @@ static int parse(int argc, char **argv, struct options *o) {
         {"app", required_argument, NULL, 'A'},
         {"module", required_argument, NULL, 'M'},
         {"all-modules", no_argument, NULL, 'L'},
+        {"entry", required_argument, NULL, ENTRY},
+        {"tier", required_argument, NULL, TIER},
+        {"identity", required_argument, NULL, IDENTITY},
+        {"config", required_argument, NULL, CONFIG},
+        {"cookie-file", required_argument, NULL, COOKIE_FILE},
+        {"listen", required_argument, NULL, LISTEN},
         REACH_OPTIONS,
         {NULL, 0, NULL, 0},
     };
@@ -299,22 +310,72 @@ static int parse(int argc, char **argv, struct options *o) {
     return status == EXIT_SUCCESS ? check(o) : status;
 }
 
+static const char no_database[] =
+    "which database? Say --db FILE, the file that this collector writes";
+
+// Looks for the collector: one that runs and where the node is, one that runs, or one of its own.
+static int settle(struct options *o, struct live_seen *seen) {
+    struct reach *r = &o->live.reach;
+    bool named = r->collector || r->secret_file || r->tls;
+    bool may_run = named || (!o->draw.db && !o->around.listen);
+    int status = may_run ? live_look(&o->live, !named, seen) : EXIT_SUCCESS;
+    bool uses = seen->there && (named || seen->traced || own_is_here(o->live.node));
+    if (status != EXIT_SUCCESS) {
+        return status;
+    }
+    if (uses) {
+        o->draw.db = o->draw.db || !seen->database[0] ? o->draw.db : seen->database;
+        if (!named && !o->live.quiet) {
+            fputs("using the collector at " REACH_DEFAULT "\n", stderr);
+        }
+        return o->draw.db || (o->draw.file_count == 0 && !o->draw.json)
+                   ? EXIT_SUCCESS
+                   : command_fail("flame", EXIT_USAGE, "%s", no_database);
+    }
+    o->draw.db = o->draw.db ? o->draw.db : OWN_DATABASE;
+    o->around.db = o->draw.db;
+    return o->around.argument_count > 0
+               ? EXIT_SUCCESS
+               : command_fail("flame", EXIT_USAGE,
+                              "which requests? Say --entry M:F/A, the function that handles one; "
+                              "or --collector HOST:PORT of a node that kprof traces already");
+}
+
+static int make_profile(struct options *o, struct around *around, bool traced, int64_t *profile) {
+    int status = EXIT_SUCCESS;
+    *profile = 0;
+    if (!traced && o->around.argument_count > 0) {
+        o->around.node = o->live.node;
+        o->around.quiet = o->live.quiet;
+        status = around_begin(around, &o->around, &o->live.reach);
+    } else if (traced && o->around.argument_count > 0 && !o->live.quiet) {
+        fprintf(stderr,
+                "%s is traced already: its requests are taken as they are, %s does not "
+                "count\n",
+                o->live.node, o->around.arguments[0]);
+    }
+    if (status == EXIT_SUCCESS) {
+        live_flame(&o->live, profile, &status);
+    }
+    return status;
+}
+
 // Makes a profile and, where there is a database to read it from, draws it.
 static int make(struct options *o) {
     static struct around around;
+    static struct live_seen seen; // the database's path lies there
     static char number[24];
     int64_t profile = 0;
-    enum live_end end = LIVE_FAILED;
-    live_catch_signals();
-    int status = around_begin(&around, &o->around, &o->live.reach);
-    if (status == EXIT_SUCCESS) {
-        if (o->around.db && !o->live.quiet) {
-            fprintf(stderr, "a collector of its own writes %s\n", o->around.db);
-        }
-        end = live_flame(&o->live, &profile, &status);
+    around = AROUND_NONE;
+    int status = settle(o, &seen);
+    if (status != EXIT_SUCCESS) {
+        return status;
     }
-    around_end(&around);
-    if (end != LIVE_KEPT) {
+    live_catch_signals();
+    status = make_profile(o, &around, seen.traced, &profile);
+    int left = around_end(&around);
+    status = status == EXIT_SUCCESS ? left : status;
+    if (profile == 0 || status != EXIT_SUCCESS) {
         return status;
     }
     if (!o->draw.db) {

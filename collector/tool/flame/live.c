@@ -4,13 +4,14 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/exit_status.h"
 #include "base/text_amount.h"
 #include "tool/command.h"
-#include "tool/nodes/nodes.h"
 #include "tool/text.h"
 
 enum { LOOK_MS = 100, SILENT_MS = 15000, TEXT_BYTES = 400 };
@@ -254,6 +255,45 @@ static enum live_end follow(struct client *c, const struct live_options *o, int6
             return end;
         }
     }
+}
+
+// Whether this host has that file: what the collector says of another host's is nothing to us.
+static bool is_here(const char *database) {
+    struct stat st;
+    return database[0] == '/' && stat(database, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static int look(struct client *c, const char *node, struct live_seen *seen) {
+    struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
+    struct nodes_collector of = {0};
+    uint32_t count = 0;
+    int status = rows ? nodes_ask("flame", c, rows, &count, &of)
+                      : command_fail("flame", EXIT_FAILURE, "no memory");
+    for (uint32_t i = 0; i < count; i++) {
+        seen->traced = seen->traced || (rows[i].connected && node_meant(rows[i].node, node));
+    }
+    snprintf(seen->database, sizeof seen->database, "%s", is_here(of.database) ? of.database : "");
+    free(rows);
+    return status;
+}
+
+int live_look(const struct live_options *o, bool optional, struct live_seen *seen) {
+    struct reach reach = o->reach;
+    struct client_error e;
+    int status = reach_prepare("flame", &reach);
+    *seen = (struct live_seen){0};
+    if (status == EXIT_SUCCESS) {
+        struct client *c = client_open(&reach.to, &e);
+        seen->there = c || e.fault != CLIENT_ABSENT;
+        if (c) {
+            status = look(c, o->node, seen);
+        } else if (seen->there || !optional) {
+            status = reach_fail("flame", &reach.to, &e);
+        }
+        client_close(c);
+    }
+    reach_close(&reach);
+    return status;
 }
 
 enum live_end live_flame(const struct live_options *options, int64_t *profile, int *status) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/limits.h"
+#include "tool/nodes/nodes.h"
 #include "tool/reach.h"
 
 struct live_options {
@@ -26,6 +27,16 @@ enum live_end {
     LIVE_FAILED, // or it could not be asked for
 };
 
+// A collector before it is asked.
+struct live_seen {
+    bool there;                      // it answers
+    bool traced;                     // the node is connected to it
+    char database[NODES_PATH_BYTES]; // that it writes, where this host has such a file; "": unknown
+};
+
+// Looks at the collector that o->reach tells of. Where it is `optional` it need not answer.
+// EXIT_SUCCESS, or another status and has told why.
+int live_look(const struct live_options *o, bool optional, struct live_seen *seen);
 // Asks, shows how far it is, and waits for the end; Ctrl-C ends it early, and keeps what there is.
 // *profile: its number.
 enum live_end live_flame(const struct live_options *o, int64_t *profile, int *status);
