@@ -5,6 +5,8 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 chmod 400 "$scratch/cookie"
+mkdir "$scratch/here"
+cd "$scratch/here" # where a collector of its own writes kprof.db: what it refuses leaves none
 name=attach_$$
 node=$name@localhost
 attach_log=$scratch/attach.log
@@ -238,6 +240,7 @@ config 'lists:duplicate(1 bsl 40, x).'
 refuses 6 'cannot be evaluated' "a configuration that eats memory" attach "$node" --config "$scratch/config"
 refuses 8 '127.0.0.1:1 cannot be reached' "no collector" attach "$node" "${tiers[@]}" --collector 127.0.0.1:1
 untouched "by all that"
+is "$(echo ./*)" './*' "and no database is made"
 attach "$node" --wait --tier db=shop_http:nowhere/2 --entry nowhere:at_all/0 --for 1s
 ends "$attach_pid" 20
 is "$status" 0 "with --wait it traces,"
