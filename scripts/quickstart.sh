@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# From a fresh clone to a table of where the requests of a live Erlang node spend their time.
+# From a fresh clone to a table of where the requests of a live Erlang node spend their time, and a flame graph of them.
 set -euo pipefail
 
 usage() {
@@ -8,8 +8,9 @@ usage() {
 usage: quickstart.sh [--seconds N] [--no-install] [--db FILE]
 
 Installs from Debian what is missing, builds kprof into build/, starts the collector and a small shop (an Erlang node of
-its own) with clients that keep it busy, traces the shop for some seconds, and shows where the time of its requests went.
-Everything that it starts is ended again, also on Ctrl-C; the database stays.
+its own) with clients that keep it busy, traces the shop for some seconds, and shows where the time of its requests went: a
+table, and a flame graph of twenty requests for a browser, kprof-flame.svg in the current folder. Everything that it starts
+is ended again, also on Ctrl-C; the database and the picture stay.
 
   --seconds N    how long to trace (default 15)
   --no-install   install nothing; say what is missing, if anything is
@@ -60,6 +61,11 @@ if [ ! -d "$(dirname "$db")" ] || [ ! -w "$(dirname "$db")" ]; then
   exit 1
 fi
 db=$(cd "$(dirname "$db")" && pwd)/$(basename "$db")
+picture=$PWD/kprof-flame.svg
+for ((i = 2; ; i++)); do
+  [ -e "$picture" ] || break
+  picture=$PWD/kprof-flame-$i.svg
+done
 
 # --- what runs, and its end ---
 
@@ -234,6 +240,7 @@ lives "$epmd_pid" || fail "epmd did not start" epmd
 
 node=shop@127.0.0.1
 head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$scratch/cookie"
+chmod 400 "$scratch/cookie"
 start shop env SHOP_EBIN="$build/sample/ebin" "$shop" node --name "$node" --cookie-file "$scratch/cookie"
 shop_pid=$!
 await 60 shop 'listening on ' "$shop_pid" "the shop"
@@ -272,7 +279,7 @@ while passed=$((SECONDS - began)); [ "$passed" -lt "$seconds" ]; do
 done
 check_all
 
-# --- the end, in order: no new requests, what is under way comes in, the node is itself again, all is written ---
+# --- the end of tracing, in order: no new requests, what is under way comes in, the node is itself again, all is written ---
 
 ticker "            taking tracing out of the shop"
 stop_at_once "$load"
@@ -281,6 +288,21 @@ sleep 2 # a request is closed a second after its end
 after=$(answered) || fail "the shop does not answer" shop
 requests=$((after - before))
 stop "$kprof_pid" 30 || fail "taking tracing out of the shop failed" kprof
+
+# --- a flame graph: one command, which needs nothing of what ran above ---
+
+ticker "            tracing every function of 20 requests"
+start load env SHOP_EBIN="$build/sample/ebin" "$shop" load --port "$shop_port" --clients 2 --think 20 --seconds 600
+load=$!
+start flame "$build/kprof" flame "$node" --cookie-file "$scratch/cookie" --config "$top/tests/sample/kprof.config" \
+  --module 'shop_*' --db "$scratch/flame.db" --out "$picture"
+wait $! || fail "kprof flame failed" flame
+stop_at_once "$load"
+load=
+say "flame graph drawn, of 20 requests"
+
+# --- the end ---
+
 stop "$shop_pid" || fail "the shop did not end well" shop
 stop "$collector" || fail "the collector did not end well" collector
 stop "$epmd_pid" || true
@@ -315,4 +337,6 @@ The table again, what the tracing cost, and the slowest requests, one of which \
 The slowest calls, and which requests fail:
   sqlite3 -box $(shown "$db") "$slowest"
   sqlite3 -box $(shown "$db") "$failing"
+Every function that 20 of the requests ran, to be opened in a browser; \`kprof flame NODE --entry M:F/A' draws your node's:
+  $(shown "$picture")
 END
