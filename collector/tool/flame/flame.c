@@ -80,9 +80,10 @@ const char flame_help[] =
     "and before_self.\n"
     "\n"
     "Exit status: 0, 1 when it cannot be asked for, 2 when the command line is wrong, 3 to 9 those of\n"
-    "kprof attach, when kprof does not get into the node; and where there is no profile: 10 no request came, 11 requests came, but of other identities, 12 no module has\n"
-    "such a name, 13 requests came, but through no process or module that was followed, 14 messages\n"
-    "of all that came were lost or could not be joined, 15 the guard of the node has ended it.\n";
+    "kprof attach when kprof does not get into the node; and where there is no profile: 10 no request\n"
+    "came, 11 requests came, but of other identities, 12 no module has such a name, 13 requests came,\n"
+    "but through no process or module that was followed, 14 messages of all that came were lost or\n"
+    "could not be joined, 15 the guard of the node has ended it.\n";
 
 struct options {
     struct draw_options draw;
