@@ -32,9 +32,10 @@ static const char *text(sqlite3_stmt *from, int column) {
     return bytes ? (const char *)bytes : "";
 }
 
-// What may be added to another such number. Whoever edits the file may enter anything: times are
-// brought within bounds, a profile of which other numbers do not fit is refused.
-static const int64_t LARGEST = INT64_MAX / 2;
+// Whoever edits the file may enter anything: times are brought within bounds, a profile of which
+// other numbers do not fit is refused. Values of some hundred profiles can be added up: what
+// those of one come to is a number that a double holds exactly, 104 days.
+static const int64_t LATEST = INT64_MAX / 2, LARGEST = 1LL << 53;
 
 static int64_t within(int64_t value, int64_t least, int64_t most) {
     return value < least ? least : value > most ? most : value;
@@ -49,8 +50,8 @@ static void read_line(sqlite3_stmt *from, struct profile_line *out) {
     names_clean(slice_text(text(from, NAME)), h->name, sizeof h->name);
     names_clean(slice_text(text(from, NODE)), h->node, sizeof h->node);
     names_clean(slice_text(text(from, SETTINGS)), h->settings, sizeof h->settings);
-    h->begin_ns = within(sqlite3_column_int64(from, BEGIN), 0, LARGEST);
-    h->end_ns = within(sqlite3_column_int64(from, END), h->begin_ns, LARGEST);
+    h->begin_ns = within(sqlite3_column_int64(from, BEGIN), 0, LATEST);
+    h->end_ns = within(sqlite3_column_int64(from, END), h->begin_ns, LATEST);
     struct profile_counts *c = &out->counts;
     uint64_t *const counts[] = {&c->requests, &c->incomplete, &c->others,   &c->unseen,
                                 &c->refused,  &c->processes,  &c->messages, &c->lost};

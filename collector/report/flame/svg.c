@@ -303,9 +303,9 @@ static void put_head(const struct layout *l, double height) {
     buffer_printf(out, "<text id=\"title\" x=\"%d\" y=\"20\">", MARGIN);
     put_text(out, l->d->title);
     buffer_text(out, "</text>\n");
-    double y = TITLE + NOTE - 4;
+    int y = TITLE + NOTE - 4;
     for (const char *const *note = l->d->notes; note && *note; note++, y += NOTE) {
-        buffer_printf(out, "<text class=\"note\" x=\"%d\" y=\"%.0f\">", MARGIN, y);
+        buffer_printf(out, "<text class=\"note\" x=\"%d\" y=\"%d\">", MARGIN, y);
         put_text(out, *note);
         buffer_text(out, "</text>\n");
     }

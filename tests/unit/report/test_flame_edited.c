@@ -282,6 +282,10 @@ static void heavy(void **state) {
     assert_false(drawn_after("UPDATE profile_value_rows SET self = 9223372036854775807 "
                              "WHERE metric = 1"));
     assert_false(drawn_after("UPDATE profile_value_rows SET self = -1"));
+    assert_false(drawn_after("UPDATE profile_value_rows SET self = 9007199254740992 WHERE stack = "
+                             "(SELECT max(stack) FROM profile_value_rows WHERE self > 0)"));
+    assert_true(drawn_after("UPDATE profile_value_rows SET self = 9007199254000000 WHERE stack = "
+                            "(SELECT max(stack) FROM profile_value_rows WHERE self > 0)"));
 }
 
 static void times(void **state) {
