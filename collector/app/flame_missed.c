@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/flame_missed.h"
 
+#include "codec/protocol.h"
+
 #include <string.h>
 
 enum { PID_BYTES = 32 };
 
-void missed_ask(struct flame_missed *m, const struct full_trace *trace, struct shim_link *shim,
-                int64_t id) {
+void missed_ask(struct flame_missed *m, const struct full_trace *trace,
+                const struct flame_shim *shim, int64_t id) {
     uint32_t count;
     const struct full_suspect *suspects = full_trace_suspects(trace, &count);
     if (count == m->asked) {
@@ -23,7 +25,7 @@ void missed_ask(struct flame_missed *m, const struct full_trace *trace, struct s
         control_text(&w, FIELD_PID, slice_text(pid));
     }
     if (control_end(&w)) {
-        shim_link_send(shim, &b);
+        shim->send(shim->link, &b);
     }
     buffer_free(&b);
 }

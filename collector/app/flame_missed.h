@@ -4,7 +4,8 @@
 // is followed.
 #pragma once
 
-#include "app/shim_link.h"
+#include "app/flame_shim.h"
+#include "codec/control.h"
 #include "model/profile/full_trace.h"
 
 enum { MISSED_NAME_BYTES = 128 };
@@ -19,8 +20,8 @@ struct flame_missed {
 };
 
 // Asks the shim about those that have come since the last time; id: the full trace's.
-void missed_ask(struct flame_missed *m, const struct full_trace *trace, struct shim_link *shim,
-                int64_t id);
+void missed_ask(struct flame_missed *m, const struct full_trace *trace,
+                const struct flame_shim *shim, int64_t id);
 // Takes the shim's answer.
 void missed_take(struct flame_missed *m, const struct full_trace *trace,
                  struct control_map message);

@@ -44,7 +44,7 @@ enum flame_state {
 struct flame {
     struct flame *next;
     struct flame_asker asker;
-    const struct shim_link *shim; // NULL: it is gone
+    struct flame_shim shim; // its link is NULL when it is gone
     struct pipeline_node *node;
     struct full_trace *trace; // NULL until it takes messages
     enum flame_state state;
@@ -187,15 +187,15 @@ static bool ask_shim(struct flame *f, bool begin) {
     }
     bool fits = control_end(&w);
     if (fits) {
-        shim_link_send((struct shim_link *)f->shim, &b);
+        f->shim.send(f->shim.link, &b);
     }
     buffer_free(&b);
     return fits;
 }
 
 static void ask_missed(struct flame *f) {
-    if (f->shim) {
-        missed_ask(&f->missed, f->trace, (struct shim_link *)f->shim, f->id);
+    if (f->shim.link) {
+        missed_ask(&f->missed, f->trace, &f->shim, f->id);
     }
 }
 
@@ -208,8 +208,8 @@ static void stop_shim(struct flame *f, enum flame_state state) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, CONTROL_FULL_STOP, 1);
     control_int(&w, FIELD_ID, f->id);
-    if (control_end(&w) && f->shim) {
-        shim_link_send((struct shim_link *)f->shim, &b);
+    if (control_end(&w) && f->shim.link) {
+        f->shim.send(f->shim.link, &b);
     }
     buffer_free(&b);
     enter(f, state);
@@ -217,9 +217,9 @@ static void stop_shim(struct flame *f, enum flame_state state) {
 
 // -- its life -------------------------------------------------------------------------------------
 
-static struct flame *flame_of(const struct flames *flames, const struct shim_link *shim) {
+static struct flame *flame_of(const struct flames *flames, const void *link) {
     struct flame *f = flames->first;
-    while (f && (f->shim != shim || f->state == OVER)) {
+    while (f && (f->shim.link != link || f->state == OVER)) {
         f = f->next;
     }
     return f;
@@ -276,8 +276,8 @@ static const char *take_messages(struct flames *flames, struct flame *f, int64_t
     return NULL;
 }
 
-const char *flame_begin(struct flames *flames, struct shim_link *shim, struct control_map message,
-                        const struct flame_asker *asker) {
+const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
+                        struct control_map message, const struct flame_asker *asker) {
     int64_t requests = 0, seconds = 0;
     struct slice only = slice_text(""), name = slice_text("");
     control_get_int(message, FIELD_REQUESTS, &requests);
@@ -287,7 +287,7 @@ const char *flame_begin(struct flames *flames, struct shim_link *shim, struct co
     if (requests < 1 || requests > MOST_REQUESTS || seconds < 1 || seconds > MOST_SECONDS) {
         return "this collector takes 1 to 100000 requests, and 1 to 3600 seconds";
     }
-    if (flame_of(flames, shim)) {
+    if (flame_of(flames, shim->link)) {
         return "a full trace of this node runs already; try again when it is over";
     }
     if (flames->count >= LIMIT_FULL_TRACES) {
@@ -299,7 +299,7 @@ const char *flame_begin(struct flames *flames, struct shim_link *shim, struct co
     }
     *f = (struct flame){.next = flames->first,
                         .asker = *asker,
-                        .shim = shim,
+                        .shim = *shim,
                         .node = shim->node,
                         .id = ++flames->last_id,
                         .requests = requests,
@@ -312,7 +312,8 @@ const char *flame_begin(struct flames *flames, struct shim_link *shim, struct co
         free_flame(f);
         return "these are more applications or modules than a full trace may name";
     }
-    if (asker->user == shim && control_get_int(message, FIELD_LABEL, &f->label) && f->label != 0) {
+    if (asker->user == shim->link && control_get_int(message, FIELD_LABEL, &f->label) &&
+        f->label != 0) {
         control_get_bool(message, FIELD_SCHEDULING, &f->scheduling);
         const char *why = take_messages(flames, f, INT64_MIN); // before the request begins
         if (why) {
@@ -350,16 +351,15 @@ void flame_stop(struct flames *flames, const void *user, bool gone) {
     }
 }
 
-static struct flame *named(const struct flames *flames, const struct shim_link *shim,
+static struct flame *named(const struct flames *flames, const void *link,
                            struct control_map message) {
     int64_t id = 0;
-    struct flame *f = flame_of(flames, shim);
+    struct flame *f = flame_of(flames, link);
     return f && control_get_int(message, FIELD_ID, &id) && id == f->id ? f : NULL;
 }
 
-void flame_missed_told(struct flames *flames, const struct shim_link *shim,
-                       struct control_map message) {
-    struct flame *f = named(flames, shim, message);
+void flame_missed_told(struct flames *flames, const void *link, struct control_map message) {
+    struct flame *f = named(flames, link, message);
     if (f && f->trace) {
         missed_take(&f->missed, f->trace, message);
     }
@@ -379,9 +379,8 @@ static void take_modules(struct profile *p, struct control_map message) {
     }
 }
 
-void flame_started(struct flames *flames, const struct shim_link *shim,
-                   struct control_map message) {
-    struct flame *f = named(flames, shim, message);
+void flame_started(struct flames *flames, const void *link, struct control_map message) {
+    struct flame *f = named(flames, link, message);
     int64_t at = 0;
     if (!f || (f->started && f->state != ASKED) || !control_get_int(message, FIELD_AT, &at)) {
         return;
@@ -408,9 +407,8 @@ void flame_started(struct flames *flames, const struct shim_link *shim,
     }
 }
 
-void flame_stopped(struct flames *flames, const struct shim_link *shim,
-                   struct control_map message) {
-    struct flame *f = named(flames, shim, message);
+void flame_stopped(struct flames *flames, const void *link, struct control_map message) {
+    struct flame *f = named(flames, link, message);
     struct slice reason = slice_text("error"), text = slice_text("");
     if (!f || f->state >= CLOSING) {
         return;
@@ -436,12 +434,12 @@ void flame_stopped(struct flames *flames, const struct shim_link *shim,
     }
 }
 
-void flame_lost(struct flames *flames, const struct shim_link *shim) {
-    struct flame *f = flame_of(flames, shim);
+void flame_lost(struct flames *flames, const void *link) {
+    struct flame *f = flame_of(flames, link);
     if (f) {
         set_reason(f, "error", "the node is gone");
-        f->asker.user = f->asker.user == shim ? NULL : f->asker.user;
-        f->shim = NULL;
+        f->asker.user = f->asker.user == link ? NULL : f->asker.user;
+        f->shim.link = NULL;
         if (f->state < CLOSING && f->started) {
             enter(f, CLOSING);
         } else if (f->state < CLOSING) {

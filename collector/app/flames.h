@@ -7,7 +7,8 @@
 //   shim                          +--> full_started         +--> full_stopped    writer
 #pragma once
 
-#include "app/shim_link.h"
+#include "app/flame_shim.h"
+#include "codec/control.h"
 #include "store/writer.h"
 
 struct flame;
@@ -28,18 +29,17 @@ struct flames {
 };
 
 // Somebody asks for a full trace of a node. NULL: it is begun; else why it is not.
-const char *flame_begin(struct flames *flames, struct shim_link *shim, struct control_map message,
-                        const struct flame_asker *asker);
+const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
+                        struct control_map message, const struct flame_asker *asker);
 // The tool wants no more, or is gone: what there is is kept. Of the latter nobody is told.
 void flame_stop(struct flames *flames, const void *user, bool gone);
-// What a shim says of a full trace.
-void flame_started(struct flames *flames, const struct shim_link *shim, struct control_map message);
-void flame_stopped(struct flames *flames, const struct shim_link *shim, struct control_map message);
+// What a shim says of a full trace; link: of struct flame_shim.
+void flame_started(struct flames *flames, const void *link, struct control_map message);
+void flame_stopped(struct flames *flames, const void *link, struct control_map message);
 // Processes that it was not followed into.
-void flame_missed_told(struct flames *flames, const struct shim_link *shim,
-                       struct control_map message);
+void flame_missed_told(struct flames *flames, const void *link, struct control_map message);
 // A shim is gone. If it had asked itself, it is told nothing more.
-void flame_lost(struct flames *flames, const struct shim_link *shim);
+void flame_lost(struct flames *flames, const void *link);
 // Time passes: some ten times a second. now: ns of the monotonic clock; second: a second is over,
 // too.
 void flame_tick(struct flames *flames, int64_t now, bool second);

@@ -3,6 +3,7 @@
 // its recording. Runs on the event loop's thread.
 #pragma once
 
+#include "app/flame_shim.h"
 #include "app/roster.h"
 #include "base/buffer.h"
 #include "base/log.h"
@@ -77,5 +78,7 @@ void shim_link_calls(void *user, const struct pipeline_calls *calls);
 void shim_link_slow(void *user, const struct pipeline_calls *calls);
 // Sends messages, or leaves them out when too much waits for the shim already.
 void shim_link_send(struct shim_link *link, const struct buffer *messages);
+// The same for a full trace.
+struct flame_shim shim_link_of_flame(struct shim_link *link);
 // Some had to be left out: tells so, once.
 void shim_link_left_out(struct shim_link *link);

@@ -192,7 +192,8 @@ static void tell_flamed(void *user, const struct buffer *message, bool last) {
 
 static void on_flame(struct shim_link *link, struct control_map message) {
     struct flame_asker asker = {link, tell_flamed};
-    const char *why = flame_begin(link->links->flames, link, message, &asker);
+    struct flame_shim shim = shim_link_of_flame(link);
+    const char *why = flame_begin(link->links->flames, &shim, message, &asker);
     if (why) {
         struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
         struct control_writer w = control_begin(&b, CONTROL_FLAMED, 3);

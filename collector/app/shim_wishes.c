@@ -22,6 +22,14 @@ void shim_link_send(struct shim_link *link, const struct buffer *messages) {
     }
 }
 
+static void send_of_flame(void *link, const struct buffer *messages) {
+    shim_link_send(link, messages);
+}
+
+struct flame_shim shim_link_of_flame(struct shim_link *link) {
+    return (struct flame_shim){link, link->node, send_of_flame};
+}
+
 static void send_function(struct shim_link *link, const char *type, const struct traced_function *f,
                           uint32_t id, struct slice arguments) {
     bool question = arguments.data != NULL;

@@ -349,10 +349,11 @@ static void tell_flame(void *user, const struct buffer *message, bool last) {
 
 static void on_flame(struct tool_link *t, struct control_map message) {
     const struct roster_node *node = named_node(t, message);
-    struct shim_link *shim = node ? shim_of(t->links, node) : NULL;
+    struct shim_link *link = node ? shim_of(t->links, node) : NULL;
     struct flame_asker asker = {t, tell_flame};
     if (node) {
-        const char *why = shim ? flame_begin(t->links->flames, shim, message, &asker)
+        struct flame_shim shim = link ? shim_link_of_flame(link) : (struct flame_shim){0};
+        const char *why = link ? flame_begin(t->links->flames, &shim, message, &asker)
                                : "the node is not connected";
         if (why) {
             send_error(t, why);

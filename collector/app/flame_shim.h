@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node's shim, as full traces need it: they lie below the links to shims.
+#pragma once
+
+#include "base/buffer.h"
+#include "ingest/pipeline.h"
+
+struct flame_shim {
+    void *link; // NULL: it is gone
+    struct pipeline_node *node;
+    // Sends messages, or leaves them out when too much waits for the shim already.
+    void (*send)(void *link, const struct buffer *messages);
+};
