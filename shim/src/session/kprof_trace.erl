@@ -326,7 +326,17 @@ take_off(Wanted, Reason, #trace{tiers = Before} = T0) ->
             T
     end.
 
-changed(After, #trace{tiers = Before, outlets = Outlets, arming = Arming} = T) ->
+changed(After, #trace{tiers = Before, full = Full} = T) ->
+    %% flags of the tiers that are set on all processes must not meet the patterns of a full trace
+    case
+        Full =/= none andalso kprof_full:rests(Full) andalso
+            kprof_tiers:flags(After) =/= kprof_tiers:flags(Before)
+    of
+        true -> change(After, full_over(error, "the tiers have changed", T));
+        false -> change(After, T)
+    end.
+
+change(After, #trace{tiers = Before, outlets = Outlets, arming = Arming} = T) ->
     ok = kprof_arming:change(Before, After, kprof_outlets:pids(Outlets), Arming),
     T#trace{tiers = After}.
 
