@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal of this test: where requests are rare, the patterns of `kprof flame` stand for 5 s at a time with pauses of the same length, until
-# there are as many as are wanted, or its time is over. Requests that do not lie whole in such a window are not in the profile. Processes that
-# could not be followed into are told, and followed from then on.
+# there are as many as are wanted, or its time is over. Requests that do not lie whole in such a window are not in the profile. Processes
+# that could not be followed into are told, and followed from then on. Two nodes are traced fully at once.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 chmod 400 "$scratch/cookie"
@@ -57,3 +57,31 @@ ends "$flame" 40
 is "$status" 0 "it ends when its time is over, with what it has: $(tail -n 1 "$scratch/flame.log")"
 is "$(sql 'SELECT requests || "|" || incomplete FROM profiles WHERE id = 2')" "1|0" "that is one"
 is_off || fail "patterns still stand"
+
+# two nodes at once
+other=other_$$
+first=$node
+start_shop "$other"
+node=$other@localhost
+is "$(target_eval "$node" 'scenario_flame:start().')" ok "the application runs on another node"
+start "$scratch/attach2.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" --collector "127.0.0.1:$collector_port" \
+  --entry scenario_flame:handle/1 --json
+wait_for 30 "kprof attach traces it, too" grep -qs '^tracing ' "$scratch/attach2.log"
+request 2 "from which its processes are known"
+flame 3 60s
+wait_for 20 "patterns stand there" stands
+both=("$flame")
+node=$first
+mv "$scratch/flame.log" "$scratch/flame1.log"
+flame 2 60s
+wait_for 20 "and here" stands
+both+=("$flame")
+request 2 "here"
+node=$other@localhost
+request 3 "there"
+for flame in "${both[@]}"; do
+  ends "$flame" 30
+  is "$status" 0 "each ends"
+done
+is "$(sql 'SELECT group_concat(node || " " || requests, ", ") FROM (SELECT * FROM profiles WHERE id > 2 ORDER BY requests)')" \
+  "$first 2, $node 3" "each with its own requests"
