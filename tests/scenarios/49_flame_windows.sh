@@ -9,8 +9,9 @@ chmod 400 "$scratch/cookie"
 name=windows_$$
 node=$name@localhost
 
-stands() { [ "$( (trap - EXIT; target_eval "$node" 'scenario_undone:stands().') )" -gt 0 ]; }
-is_off() { ! stands; }
+off() { is "$(target_eval "$node" 'scenario_undone:stands().')" 0 "$1"; }
+# within BOOLEAN EXPRESSION WHAT: once patterns stand, or not, before they are off or on again
+within() { is "$(target_eval "$node" "scenario_undone:await($1), $2.")" ok "$3"; }
 request() { is "$(target_eval "$node" "scenario_flame:requests($1).")" ok "$1 requests $2"; }
 attached() { grep -qs '^tracing ' "$scratch/attach.log"; }
 # flame REQUESTS SECONDS: in the background
@@ -29,19 +30,16 @@ wait_for 30 "kprof attach traces" attached
 request 2 "from which the processes are known"
 
 flame 4 60s
-wait_for 20 "patterns stand" stands
-is "$(target_eval "$node" 'gen_server:stop(scenario_flame_server),
-  {ok, _} = gen_server:start({local, scenario_flame_server}, scenario_flame, [], []), ok.')" ok "one of the processes is another now"
-request 1 "in the first window"
-wait_for 10 "they are off" is_off
-request 3 "between two windows"
-wait_for 10 "patterns stand again" stands
-request 3 "in the second one"
+within true 'gen_server:stop(scenario_flame_server),
+  {ok, _} = gen_server:start({local, scenario_flame_server}, scenario_flame, [], []),
+  scenario_flame:requests(1)' "a request in the first window, through a process that is another now"
+within false 'scenario_flame:requests(3)' "three between two windows"
+within true 'scenario_flame:requests(3)' "three in the second one"
 ends "$flame" 30
 is "$status" 0 "it ends with the last request wanted: $(tail -n 1 "$scratch/flame.log")"
 is "$(sql 'SELECT requests || "|" || incomplete FROM profiles WHERE id = 1')" "4|0" "the profile has those of both windows"
 is "$(sql "SELECT sum(self) FROM profile_stacks WHERE profile = 1 AND metric = 'calls' AND name = 'scenario_flame:inner/0'")" 4 "each whole"
-is_off || fail "patterns still stand"
+off "no patterns are left"
 
 has "$scratch/flame.log" '^not followed into <0\.[0-9.]+> scenario_flame_server: it had no flag yet; 1 of 4 requests$' \
   "who was not followed at first is told"
@@ -51,12 +49,11 @@ is "$(sql "SELECT sum(self) FROM profile_stacks WHERE profile = 1 AND metric = '
 is "$(ledger reloads)" 0 "and the tiers are as they were, which nobody takes for a reload"
 
 flame 4 13s
-wait_for 20 "patterns stand" stands
-request 1 "of four"
+within true 'scenario_flame:requests(1)' "one of four"
 ends "$flame" 40
 is "$status" 0 "it ends when its time is over, with what it has: $(tail -n 1 "$scratch/flame.log")"
 is "$(sql 'SELECT requests || "|" || incomplete FROM profiles WHERE id = 2')" "1|0" "that is one"
-is_off || fail "patterns still stand"
+off "no patterns are left"
 
 # two nodes at once
 other=other_$$
@@ -69,16 +66,16 @@ start "$scratch/attach2.log" "$kprof" attach "$node" --cookie-file "$scratch/coo
 wait_for 30 "kprof attach traces it, too" grep -qs '^tracing ' "$scratch/attach2.log"
 request 2 "from which its processes are known"
 flame 3 60s
-wait_for 20 "patterns stand there" stands
 both=("$flame")
+within true ok "patterns stand there"
 node=$first
 mv "$scratch/flame.log" "$scratch/flame1.log"
 flame 2 60s
-wait_for 20 "and here" stands
 both+=("$flame")
-request 2 "here"
-node=$other@localhost
-request 3 "there"
+for node in "$first" "$other@localhost"; do
+  is "$(target_eval "$node" 'spawn(fun() -> [{scenario_flame:requests(1), timer:sleep(200)} || _ <- lists:seq(1, 100)] end), ok.')" ok \
+    "requests of $node"
+done
 for flame in "${both[@]}"; do
   ends "$flame" 30
   is "$status" 0 "each ends"

@@ -3,7 +3,7 @@
 %% killed in the middle of one.
 -module(scenario_undone).
 
--export([stands/0, victims/0, kill/1]).
+-export([stands/0, await/1, victims/0, kill/1]).
 
 %% How many functions have the pattern of a full trace, in any trace session.
 -spec stands() -> non_neg_integer().
@@ -17,6 +17,21 @@ stands() ->
         {match_spec, Set} <- [info(Session, {M, F, A})],
         Set =:= Spec
     ]).
+
+%% Waits until some have, or none.
+-spec await(boolean()) -> ok.
+await(Some) ->
+    await(Some, 600).
+
+await(Some, Tries) when Tries > 0 ->
+    case stands() > 0 of
+        % the flags come after the patterns
+        Some ->
+            timer:sleep(200);
+        _ ->
+            timer:sleep(50),
+            await(Some, Tries - 1)
+    end.
 
 functions(Module) ->
     try
