@@ -90,10 +90,11 @@ answer_test_() ->
 %% One at a time; who was never answered is in nobody's way.
 ask_test_() ->
     Now = erlang:monotonic_time(millisecond),
-    {ok, Waiting} = kprof_flame:ask({self(), one}, Now + 60000, kprof_flame:new()),
-    {ok, Late} = kprof_flame:ask({self(), one}, Now - 1, kprof_flame:new()),
+    Nobody = spawn(fun() -> ok end),
+    {ok, Waiting} = kprof_flame:ask({Nobody, one}, Now + 60000, kprof_flame:new()),
+    {ok, Late} = kprof_flame:ask({Nobody, one}, Now - 1, kprof_flame:new()),
     [
-        ?_assertEqual({error, flame_runs}, kprof_flame:ask({self(), two}, Now + 60000, Waiting)),
-        ?_assertMatch({ok, _}, kprof_flame:ask({self(), two}, Now + 60000, Late)),
-        ?_assertMatch({ok, _}, kprof_flame:ask({self(), two}, Now, kprof_flame:lost(Waiting)))
+        ?_assertEqual({error, flame_runs}, kprof_flame:ask({Nobody, two}, Now + 60000, Waiting)),
+        ?_assertMatch({ok, _}, kprof_flame:ask({Nobody, two}, Now + 60000, Late)),
+        ?_assertMatch({ok, _}, kprof_flame:ask({Nobody, two}, Now, kprof_flame:lost(Waiting)))
     ].

@@ -10,6 +10,7 @@ debian rabbitmq-server
 plugins=$(echo "$root"/usr/lib/rabbitmq/lib/rabbitmq_server-*/plugins)
 name=header_$$
 node=$name@localhost
+log=$scratch/$name.log
 start_collector
 serve scenario_web_cowboy kprof_cowboy -- -pa "$plugins"/cowboy-*/ebin "$plugins"/cowlib-*/ebin "$plugins"/ranch-*/ebin
 
@@ -52,10 +53,24 @@ stop_tracing
 secret=$(head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n')
 # asked PATH [CURL-OPTION...]: the name of the profile that the answer tells, empty without one
 asked() { curl -sS -m 20 -o /dev/null -D - "${@:2}" "http://127.0.0.1:$port$1" | tr -d '\r' | sed -n 's/^x-kprof-profile: //Ip'; }
+# named PATH [CURL-OPTION...]: asks until it was traced, as a busy machine takes more than 50 ms for its patterns. Sets profile.
+named() {
+  local i
+  for i in {1..8}; do
+    profile=$(asked "$@")
+    [ -z "$profile" ] || return 0
+    [ "$i" = 1 ] || forgive
+    sleep 0.5
+  done
+  fail "no request was traced: $(grep 'gets none' "$log" | tail -n 1)"
+}
+# as if none had been traced lately
+forgive() {
+  is "$(target_eval "$node" 'atomics:put(kprof_slots:find(), 25, erlang:monotonic_time(millisecond)).')" ok "as if none had been lately"
+}
 # kept NAME: the number of the profile
 kept() { sql "SELECT id FROM profiles WHERE name = '$1'"; }
 is_kept() { [ -n "$(kept "$1")" ]; }
-log=$scratch/$name.log
 
 rm -f "$kprof_log"
 web_config '{sample, {one_in, 1000000}}' "{flame_header, \"X-Trace-Request\", \"$secret\"}"
@@ -64,7 +79,7 @@ for wrong in true "${secret%?}" "${secret}0" "0${secret#?}" ''; do
   is "$(asked /users/1 -H "X-Trace-Request: $wrong")" '' "another word than the secret does nothing"
 done
 is "$(asked /users/2)" '' "nor does none"
-profile=$(asked /users/3 -H "X-Trace-Request: $secret")
+named /users/3 -H "X-Trace-Request: $secret"
 has <(echo "$profile") '^flame-[0-9a-z]+$' "the answer tells the profile's name"
 wait_for 15 "it is kept" is_kept "$profile"
 is "$(sql "SELECT requests || '|' || incomplete FROM profiles WHERE name = '$profile'")" "1|0" "of one request, which is complete"
@@ -83,8 +98,10 @@ untraced() {
 may() { [ "$(target_eval "$node" 'kprof_slots:full(kprof_slots:find()).')" = 0 ]; }
 
 # what comes while one is traced, or kept
-asked /long -H "X-Trace-Request: $secret" >"$scratch/long" & long=$!
-sleep 0.3
+forgive
+(named /long -H "X-Trace-Request: $secret"; echo "$profile" >"$scratch/long") & long=$!
+traces() { ! may; }
+wait_for 10 "a long one is traced" traces
 profile=$(asked /users/4 -H "X-Trace-Request: $secret")
 untraced 'another one is traced so'
 wait "$long"
@@ -94,6 +111,7 @@ is "$(patterns)" "$before" "the node's patterns are as before"
 
 # who cannot have it within 50 ms goes on
 wait_for 15 "the next one may come" may
+forgive
 is "$(target_eval "$node" 'sys:suspend(kprof_session).')" ok "the session is kept busy"
 began=$(date +%s%N)
 profile=$(asked /users/5 -H "X-Trace-Request: $secret")
@@ -105,16 +123,16 @@ is "$(patterns)" "$before" "the node's patterns are as before"
 
 # many, one after the other
 made=0
+too_many() { grep -q 'asked for a full trace gets none: there were too many lately' "$log"; }
 for i in {1..12}; do
   profile=$(asked /users/6 -H "X-Trace-Request: $secret")
-  [ -n "$profile" ] || break
-  made=$((made + 1))
-  wait_for 15 "number $i is kept" is_kept "$profile"
+  ! too_many || break
+  [ -z "$profile" ] || { made=$((made + 1)) && wait_for 15 "it is kept" is_kept "$profile"; }
+  sleep 0.5
 done
 untraced 'there were too many lately'
-holds "$made" -le 4 "five are the most"
+holds "$made" -le 4 "of five, with the one before"
 # one whose process dies is over
-target_eval "$node" 'atomics:put(kprof_slots:find(), 25, erlang:monotonic_time(millisecond)).' >"$scratch/forgiven"
 wait_for 15 "the next one may come" may
 target_eval "$node" 'Slots = kprof_slots:find(),
   Until = fun Again(F) -> F() orelse begin timer:sleep(5), Again(F) end end,
@@ -122,7 +140,9 @@ target_eval "$node" 'Slots = kprof_slots:find(),
   [exit(P, kill) || P <- ranch:procs(scenario_web_cowboy, connections)],
   element(1, timer:tc(fun() -> Until(fun() -> kprof_slots:full(Slots) =:= 0 end) end)) div 1000.' >"$scratch/killed" & killed=$!
 sleep 1.5
-asked /long -H "X-Trace-Request: $secret" 2>>"$scratch/curl.log" || true # it gets no answer
+for i in {1..8}; do # they get no answer
+  gone "$killed" || { forgive && asked /long -H "X-Trace-Request: $secret" 2>>"$scratch/curl.log"; } || true
+done
 wait "$killed"
 holds "$(cat "$scratch/killed")" -lt 600 "its trace is over, after ms"
 is "$(patterns)" "$before" "the node's patterns are as before"
@@ -133,7 +153,7 @@ rm -f "$kprof_log"
 web_config '{flame_header, "X-Trace-Request", any, #{modules => ["scenario_web*"]}}'
 start_tracing "$name" "$scratch/web.config"
 is "$(asked /users/7 -H 'X-Trace-Request: no')" '' "no is no"
-profile=$(asked /pieces --http2-prior-knowledge -H 'X-Trace-Request: true')
+named /pieces --http2-prior-knowledge -H 'X-Trace-Request: true'
 has <(echo "$profile") '^flame-[0-9a-z]+$' "yes is enough, and an answer in parts tells the name, too"
 wait_for 15 "it is kept" is_kept "$profile"
 is "$(sql "SELECT group_concat(module) FROM (SELECT DISTINCT module FROM profile_stacks
@@ -145,12 +165,12 @@ stop_tracing
 # answers_with SERVER MODULE HELPER [ARGUMENT...]: in a node of its own
 answers_with() {
   local server=$1
-  name=$1_$$ node=$1_$$@localhost
+  name=$1_$$ node=$1_$$@localhost log=$scratch/$1_$$.log
   shift
   rm -f "$kprof_log"
   serve "$@"
   start_tracing "$name" "$scratch/web.config"
-  profile=$(asked /users/8 -H 'X-Trace-Request: true')
+  named /users/8 -H 'X-Trace-Request: true'
   has <(echo "$profile") '^flame-[0-9a-z]+$' "$server: the answer tells the profile's name"
   wait_for 15 "it is kept" is_kept "$profile"
   is "$(calls "$(kept "$profile")" scenario_web:store/1)" 1 "its process was traced"
