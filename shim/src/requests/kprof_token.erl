@@ -172,7 +172,8 @@ draw_web(Slots, OneIn, Ask, Now) ->
                     false -> later
                 end,
             case
-                Ask({full, label(Slots, N)}) orelse kprof_sampling:takes(Slots, OneIn, N, Name) orelse
+                Ask({full, label(Slots, N)}) orelse
+                    kprof_sampling:takes(Slots, OneIn, N, Name) orelse
                     Ask(forced)
             of
                 true ->

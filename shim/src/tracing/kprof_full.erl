@@ -62,8 +62,8 @@
     own => [pid()]
 }.
 %% modules: names, which may hold `*'. With neither applications nor modules: all that are loaded
-%% but OTP's own; `all': these, too. processes: as they print themselves here; own: more of them, of a request
-%% that waits to begin.
+%% but OTP's own; `all': these, too. processes: as they print themselves here; own: more of them, of
+%% a request that waits to begin.
 
 %% @doc Whether there are such modules at all.
 -spec check(wanted()) -> ok | {error, string()}.
