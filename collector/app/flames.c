@@ -568,6 +568,10 @@ static void step(struct flames *flames, struct flame *f, int64_t now) {
         }
         break;
     case WRITES:
+        if (!flames->writer) {
+            end(f, 0);
+            break;
+        }
         f->handed = f->handed || writer_keep(flames->writer, full_trace_profile(f->trace));
         break;
     case OVER:
@@ -578,7 +582,7 @@ static void step(struct flames *flames, struct flame *f, int64_t now) {
 static void take_kept(struct flames *flames) {
     const struct profile *kept;
     int64_t id;
-    while (writer_kept(flames->writer, &kept, &id)) {
+    while (flames->writer && writer_kept(flames->writer, &kept, &id)) {
         for (struct flame *f = flames->first; f; f = f->next) {
             if (f->trace && full_trace_profile(f->trace) == kept) {
                 end(f, id);
@@ -624,7 +628,7 @@ void flames_end(struct flames *flames) {
     }
     for (int ms = 0; flames->first && ms < MOST_MS; ms += STEP_MS) {
         flame_tick(flames, clock_monotonic(), false);
-        struct timespec wait = {.tv_nsec = STEP_MS * 1000000};
+        struct timespec wait = {.tv_nsec = flames->first ? STEP_MS * 1000000 : 0};
         nanosleep(&wait, NULL);
     }
 }

@@ -21,7 +21,7 @@ struct flame_asker {
 };
 
 struct flames {
-    struct writer *writer;
+    struct writer *writer; // NULL: profiles are not kept
     struct flame *first;
     uint32_t count;
     struct pipeline_node *spared; // for one of it half of the room for requests is kept; or NULL

@@ -222,11 +222,27 @@ static inline void fuzz_tiers(struct control_writer *w, struct fuzz_input *in) {
 static inline void fuzz_message(struct buffer *b, struct fuzz_input *in, int64_t now) {
     static const char *const reasons[] = {"stopped",    "tripped", "paused",
                                           "time_limit", "reload",  "?"};
-    enum { CLOCK, REPLY, TIERS, STARTED, STOPPED, TOTAL, GAP, NOTE, STATE, STEERED, TYPES };
+    enum {
+        CLOCK,
+        REPLY,
+        TIERS,
+        STARTED,
+        STOPPED,
+        TOTAL,
+        GAP,
+        NOTE,
+        STATE,
+        STEERED,
+        FLAME,
+        FULL_STARTED,
+        FULL_STOPPED,
+        TYPES
+    };
     static const char *const types[TYPES] = {
-        "clock", "identify_reply", "tiers", "trace_started", "trace_stopped", "trace_total",
-        "gap",   "note",           "state", "steered"};
-    static const uint32_t pairs[TYPES] = {6, 2, 5, 1, 2, 3, 4, 2, 6, 3};
+        "clock",       "identify_reply", "tiers", "trace_started", "trace_stopped", "trace_total",
+        "gap",         "note",           "state", "steered",       "flame",         "full_started",
+        "full_stopped"};
+    static const uint32_t pairs[TYPES] = {6, 2, 5, 1, 2, 3, 4, 2, 6, 3, 5, 6, 4};
     unsigned type = fuzz_u8(in) % TYPES;
     struct control_writer w = control_begin(b, types[type], pairs[type]);
     switch (type) {
@@ -275,6 +291,30 @@ static inline void fuzz_message(struct buffer *b, struct fuzz_input *in, int64_t
     case STEERED:
         control_int(&w, "id", fuzz_number(in, 1));
         control_bool(&w, "ok", fuzz_u8(in) & 1);
+        control_text(&w, "text", fuzz_bytes(in, 255));
+        break;
+    case FLAME:
+        control_int(&w, "requests", fuzz_number(in, 1));
+        control_int(&w, "seconds", fuzz_number(in, 1));
+        control_int(&w, "label", fuzz_u8(in) % 4);
+        control_bool(&w, "scheduling", fuzz_u8(in) & 1);
+        control_text(&w, "only", fuzz_bytes(in, 20));
+        break;
+    case FULL_STARTED:
+        control_int(&w, "id", fuzz_u8(in) % 8);
+        control_int(&w, "at", fuzz_number(in, now));
+        control_int(&w, "functions", fuzz_number(in, 1));
+        control_bool(&w, "scheduling", fuzz_u8(in) & 1);
+        control_bool(&w, "new_processes", fuzz_u8(in) & 1);
+        control_list(&w, "modules", 1);
+        control_map(&w, 2);
+        control_text(&w, "name", fuzz_bytes(in, 255));
+        control_text(&w, "application", fuzz_bytes(in, 255));
+        break;
+    case FULL_STOPPED:
+        control_int(&w, "id", fuzz_u8(in) % 8);
+        control_int(&w, "at", fuzz_number(in, now));
+        control_text(&w, "reason", fuzz_bytes(in, 20));
         control_text(&w, "text", fuzz_bytes(in, 255));
         break;
     }

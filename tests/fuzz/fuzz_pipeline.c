@@ -87,8 +87,9 @@ struct run {
     unsigned number; // of those that share the pipeline
     struct shim_links links;
     struct tool_links tools;
-    uint64_t complete; // in the ledgers that were handed out
-    int64_t passed;    // of the time that the collector is told
+    struct flames flames; // of which only shims' come
+    uint64_t complete;    // in the ledgers that were handed out
+    int64_t passed;       // of the time that the collector is told
     struct buffer bytes;
 };
 
@@ -188,6 +189,7 @@ static void step(struct run *r, struct fake *f, const char *name, struct fuzz_in
         // fall through
     case TICK:
         pipeline_tick(r->pipeline, (struct pipeline_now){clock_wall() + r->passed, now_of(r)});
+        flame_tick(&r->flames, now_of(r), true);
         roster_second(r->roster);
         break;
     case FLUSH:
@@ -239,8 +241,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     r.links = (struct shim_links){.pipeline = r.pipeline,
                                   .roster = r.roster,
                                   .steering = tool_link_steering(&r.tools),
+                                  .flames = &r.flames,
                                   .slow_ns = 1000000};
-    r.tools = (struct tool_links){.pipeline = r.pipeline, .shims = &r.links, .roster = r.roster};
+    r.tools = (struct tool_links){
+        .pipeline = r.pipeline, .shims = &r.links, .roster = r.roster, .flames = &r.flames};
     events = shim_link_events(&r.links);
     pipeline_tick(r.pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
     while (in.left > 0) {
@@ -254,6 +258,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
     }
     MUST(!r.links.first);
+    flames_end(&r.flames);
+    MUST(!r.flames.first);
     flush(&r);
     for (uint32_t i = 0; i < LIMIT_NODES; i++) {
         complete += r.roster->nodes[i] ? pipeline_totals(r.roster->nodes[i]->node).complete : 0;

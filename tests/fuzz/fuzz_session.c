@@ -34,6 +34,7 @@ static struct event_base *base;
 static struct server *server;
 static struct shim_links links;
 static struct tool_links tools;
+static struct flames flames;
 static struct roster roster;
 static bool proven; // somebody has proven that it knows the secret
 
@@ -163,14 +164,17 @@ static void brings_data(struct fuzz_input *in, struct buffer *b) {
 }
 
 static void asks(struct fuzz_input *in, struct buffer *b) {
-    static const char *const types[] = {"nodes", "watch", "steer", "pong", "?"};
+    static const char *const types[] = {"nodes", "watch", "steer",     "pong",
+                                        "?",     "flame", "flame_stop"};
     static const char *const commands[] = {"pause", "resume", "sample", "?"};
     uint8_t how = fuzz_u8(in);
-    struct control_writer w = control_begin(b, types[how % 5], 4);
-    control_text(&w, "node", slice_text(how / 5 % 8 == 7 ? "" : fuzz_name(number, how / 5 % 3u)));
+    struct control_writer w = control_begin(b, types[how % 7], 6);
+    control_text(&w, "node", slice_text(how / 7 % 8 == 7 ? "" : fuzz_name(number, how / 7 % 3u)));
     control_text(&w, "command", slice_text(commands[how / 16 % 4]));
     control_int(&w, "one_in", fuzz_number(in, 1));
     control_int(&w, "per_second", fuzz_number(in, 1));
+    control_int(&w, "requests", fuzz_number(in, 1));
+    control_int(&w, "seconds", fuzz_number(in, 1));
     control_end(&w);
 }
 
@@ -192,6 +196,7 @@ static void time_passes(uint8_t by) {
                   (struct pipeline_now){clock_wall() + passed, clock_monotonic() + passed});
     roster_second(&roster);
     tool_link_second(&tools, clock_monotonic() + passed);
+    flame_tick(&flames, clock_monotonic() + passed, true);
 }
 
 static void step(struct fuzz_input *in, struct buffer *b) {
@@ -281,8 +286,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     links = (struct shim_links){.pipeline = pipeline,
                                 .roster = &roster,
                                 .steering = tool_link_steering(&tools),
+                                .flames = &flames,
                                 .slow_ns = 1000000};
-    tools = (struct tool_links){.pipeline = pipeline, .shims = &links, .roster = &roster};
+    tools = (struct tool_links){
+        .pipeline = pipeline, .shims = &links, .roster = &roster, .flames = &flames};
     server->sessions.last_id = 0;
     for (int i = 0; i < PEERS; i++) {
         peers[i] = (struct peer){.fd = -1};
@@ -303,6 +310,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         connection_close(server->connections.newest);
     }
     check();
+    flames_end(&flames);
+    MUST(!flames.first && flames.count == 0);
     MUST(!server->sessions.newest && !links.first && !tools.first && !tools.watches &&
          server->connections.count == 0);
     for (int i = 0; i < PEERS; i++) {
