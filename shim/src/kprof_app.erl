@@ -50,7 +50,8 @@ wait_for_end(Name) ->
 leave() ->
     Pid = spawn(fun() ->
         receive
-            go -> unload()
+            % whoever comes before takes over what is there
+            go -> unload(undefined)
         end
     end),
     true = group_leader(whereis(init), Pid),
@@ -139,9 +140,9 @@ my_turn(N) ->
 is_my_turn() -> global:set_lock({?MODULE, self()}, [node()], 0).
 done() -> global:del_lock({?MODULE, self()}, [node()]).
 
-%% @doc The same, while `Sup' is the application's supervisor still. Who comes meanwhile takes it
-%% out or over by itself.
--spec unload(pid()) -> ok.
+%% @doc The same, while `Sup' is the application's supervisor still; undefined: while there is none.
+%% Who comes meanwhile takes it out or over by itself.
+-spec unload(pid() | undefined) -> ok.
 unload(Sup) ->
     case whereis(kprof_sup) =:= Sup andalso is_my_turn() of
         true ->
@@ -164,6 +165,14 @@ take_out() ->
     %% stopping an application kills every process that has its group leader, and the guard's
     %% children do
     true = group_leader(whereis(init), self()),
+    %% nobody else has to take it out
+    _ =
+        try
+            ets:delete(kprof_guard, attended)
+        catch
+            % it is stopped already
+            error:badarg -> ok
+        end,
     _ = application:stop(kprof),
     _ = application:unload(kprof),
     Modules = [M || M <- modules(), code:is_loaded(M) =/= false],
