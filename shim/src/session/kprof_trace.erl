@@ -204,8 +204,10 @@ let_go(#trace{slots = Slots, tiers = Tiers, control = Control, asks = Asks} = T0
 %% Sampled is half of what was from now on, or less. The caller tries again in `Pause' ms.
 -spec tripped(pos_integer(), trace()) -> trace().
 tripped(Pause, #trace{load = Load, sampling = Before, control = Control} = T0) ->
-    Rate = kprof_load:rate(kprof_load:look(now_ms(), Load)),
-    Sampling = kprof_sampling:tripped(Rate, now_ms(), Before),
+    %% the guard has undone it: what is done below takes its time on a busy node
+    Now = now_ms(),
+    Rate = kprof_load:rate(kprof_load:look(Now, Load)),
+    Sampling = kprof_sampling:tripped(Rate, Now, Before),
     T = T0#trace{
         sampling = Sampling,
         tiers = kprof_tiers:disarmed(T0#trace.tiers),
@@ -219,9 +221,8 @@ tripped(Pause, #trace{load = Load, sampling = Before, control = Control} = T0) -
     logger:warning("kprof: ~ts", [Text]),
     ok = kprof_control:told(kprof_protocol:stopped(tripped, Text), Control),
     ok = tell_state(tripped, Text, T),
-    untraced(
-        tripped, full_gone(tripped, Text, T#trace{arming = kprof_arming:tripped(T#trace.arming)})
-    ).
+    Gone = full_gone(tripped, Text, T#trace{arming = kprof_arming:tripped(T#trace.arming)}),
+    untraced(tripped, Now, Gone).
 
 %% @doc The guard has undone everything, as the collector was silent.
 -spec silent(trace()) -> ok.
@@ -235,9 +236,12 @@ waits({foreign_tracer, Tracer}, #trace{seen = Seen} = T) ->
 waits(_, T) ->
     untraced(away, T).
 
-untraced(Why, #trace{ledger = Ledger, unmarked = Unmarked} = T) ->
+untraced(Why, T) ->
+    untraced(Why, now_ms(), T).
+
+untraced(Why, Now, #trace{ledger = Ledger, unmarked = Unmarked} = T) ->
     T#trace{
-        ledger = kprof_ledger:untraced(now_ms(), Why, Ledger),
+        ledger = kprof_ledger:untraced(Now, Why, Ledger),
         unmarked = kprof_unmarked:disarmed(Unmarked)
     }.
 
