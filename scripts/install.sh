@@ -5,7 +5,7 @@ set -euo pipefail
 
 usage() {
   cat <<'END'
-usage: install.sh [--check] run|test
+usage: install.sh [--check] run|test|long
 
 Looks for what kprof needs, and installs from Debian (or Ubuntu) what is missing, as root or through sudo. What is there
 already, from wherever, is left alone; when nothing is missing, nothing is done.
@@ -13,6 +13,7 @@ already, from wherever, is left alone; when nothing is missing, nothing is done.
   run      what building and running take: C compiler, CMake, libevent, OpenSSL, msgpack-c, protobuf-c, zlib, SQLite,
            Erlang/OTP
   test     the same and what the tests take: cmocka, clang, rebar3, Elixir, shellcheck, ...
+  long     the same and what test.sh --long takes: a browser, npm, Go, valgrind; large
   --check  installs nothing, only says what is missing
 
 exit status: 0 nothing is missing (any more); 1 something is; 2 wrong usage
@@ -26,12 +27,12 @@ while [ $# -gt 0 ]; do
   case $1 in
     --help|-h) usage; exit 0 ;;
     --check) check=yes ;;
-    run|test) wanted=$1 ;;
+    run|test|long) wanted=$1 ;;
     *) die 2 "unknown word $1 (--help tells more)" ;;
   esac
   shift
 done
-[ -n "$wanted" ] || die 2 "run or test? (--help tells more)"
+[ -n "$wanted" ] || die 2 "run, test or long? (--help tells more)"
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/kprof-install.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
@@ -112,7 +113,7 @@ find_missing() {
   need libsqlite3-dev has_library 'sqlite3 >= 3.40'
   need sqlite3 have sqlite3
   need 'erlang-base erlang-dev erlang-runtime-tools' has_otp runtime_tools erl_interface
-  [ "$wanted" = test ] || return 0
+  [ "$wanted" != run ] || return 0
   need git have git
   need curl have curl
   need openssl have openssl
@@ -137,6 +138,7 @@ find_missing() {
   need tmux have tmux
   need dpkg-dev have dpkg-shlibdeps
   need debootstrap have debootstrap
+  [ "$wanted" = long ] || return 0
   # what reads flame graphs
   need chromium have chromium
   need npm have npm

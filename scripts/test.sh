@@ -16,7 +16,7 @@ skipped, and says so; its counts were judged all the same.
   --quick        the tests that tell most for their time: C units, the shim's eunit, three scenarios and lint
                  without clang's static analyzer; some two minutes
   --long         instead of all those what looks for more for hours: each fuzz target for ten minutes, the model with other
-                 seeds and ten times as many requests
+                 seeds and ten times as many requests; and other programs, which are large, read what kprof flame writes
   --sanitize     build into build-sanitize/ with the address and undefined-behaviour sanitizers instead, and run the C
                  tests and the scenarios with those programs
   --no-install   install nothing; say what is missing, if anything is
@@ -45,7 +45,9 @@ done
 case $quick$long$sanitize in *yes*yes*) die 2 "one of --quick, --long and --sanitize (--help tells more)" ;; esac
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-if [ "$install" = yes ]; then scripts/install.sh test; else scripts/install.sh --check test; fi
+needs='test'
+[ "$long" = no ] || needs=long
+if [ "$install" = yes ]; then scripts/install.sh "$needs"; else scripts/install.sh --check "$needs"; fi
 
 dir=build
 configure=(-DBUILD_TESTING=ON -DKPROF_SANITIZE=OFF)
