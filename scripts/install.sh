@@ -113,6 +113,7 @@ find_missing() {
   need libsqlite3-dev has_library 'sqlite3 >= 3.40'
   need sqlite3 have sqlite3
   need 'erlang-base erlang-dev erlang-runtime-tools' has_otp runtime_tools erl_interface
+  need erlang-crypto has_otp crypto # a secret takes it
   [ "$wanted" != run ] || return 0
   need git have git
   need curl have curl
