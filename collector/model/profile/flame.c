@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_ROOM = 64 };
+#include "base/array.h"
 
 static const struct {
     const char *name, *unit;
@@ -33,12 +33,10 @@ bool flame_metric_parse(const char *name, enum flame_metric *metric) {
 }
 
 bool flame_init(struct flame *t) {
-    *t = (struct flame){.frames = malloc(FIRST_ROOM * sizeof *t->frames),
-                        .nodes = malloc(FIRST_ROOM * sizeof *t->nodes),
-                        .frame_room = FIRST_ROOM,
-                        .node_room = FIRST_ROOM};
-    bool maps = map_init(&t->by_frame) && map_init(&t->by_node);
-    if (!t->frames || !t->nodes || !maps) {
+    *t = (struct flame){0};
+    if (!map_init(&t->by_frame) || !map_init(&t->by_node) ||
+        !array_grow((void **)&t->frames, &t->frame_room, 0, sizeof *t->frames) ||
+        !array_grow((void **)&t->nodes, &t->node_room, 0, sizeof *t->nodes)) {
         flame_free(t);
         return false;
     }
@@ -56,19 +54,6 @@ void flame_free(struct flame *t) {
     *t = (struct flame){0};
 }
 
-// Doubles the room of an array that is full; false without memory.
-static bool grow(void **records, uint32_t *room, uint32_t count, size_t size) {
-    if (count < *room) {
-        return true;
-    }
-    void *grown = realloc(*records, 2 * (size_t)*room * size);
-    if (grown) {
-        *records = grown;
-        *room *= 2;
-    }
-    return grown != NULL;
-}
-
 // The frame of a kind and a name; UINT32_MAX without memory.
 static uint32_t frame_at(struct flame *t, const struct flame_frame *frame) {
     uint64_t key = hash_bytes(slice_text(frame->name)) + frame->kind;
@@ -77,7 +62,7 @@ static uint32_t frame_at(struct flame *t, const struct flame_frame *frame) {
         return at;
     }
     at = t->frame_count;
-    if (!grow((void **)&t->frames, &t->frame_room, at, sizeof *t->frames) ||
+    if (!array_grow((void **)&t->frames, &t->frame_room, at, sizeof *t->frames) ||
         !map_set(&t->by_frame, key, at)) {
         return UINT32_MAX;
     }
@@ -95,7 +80,7 @@ static uint32_t node_above(struct flame *t, uint32_t node, uint32_t frame) {
         return at;
     }
     at = t->node_count;
-    if (!grow((void **)&t->nodes, &t->node_room, at, sizeof *t->nodes) ||
+    if (!array_grow((void **)&t->nodes, &t->node_room, at, sizeof *t->nodes) ||
         !map_set(&t->by_node, key, at)) {
         return UINT32_MAX;
     }

@@ -3,9 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/limits.h"
-
-enum { FIRST_ROOM = 256 };
 
 static bool earlier(const struct full_event *a, const struct full_event *b) {
     return a->time < b->time || (a->time == b->time && a->order < b->order);
@@ -16,22 +15,9 @@ void reorder_free(struct reorder *r) {
     *r = (struct reorder){0};
 }
 
-static bool grow(struct reorder *r) {
-    if (r->count < r->room) {
-        return true;
-    }
-    uint32_t more = r->room == 0 ? FIRST_ROOM : 2 * r->room;
-    struct full_event *grown =
-        more <= LIMIT_FULL_HELD ? realloc(r->heap, more * sizeof *grown) : NULL;
-    if (grown) {
-        r->heap = grown;
-        r->room = more;
-    }
-    return grown != NULL;
-}
-
 bool reorder_put(struct reorder *r, const struct full_event *event) {
-    if (!grow(r)) {
+    if (r->count == LIMIT_FULL_HELD ||
+        !array_grow((void **)&r->heap, &r->room, r->count, sizeof *r->heap)) {
         return false;
     }
     struct full_event added = *event;

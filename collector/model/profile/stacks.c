@@ -3,24 +3,10 @@
 
 #include <stdlib.h>
 
-enum { FIRST_ROOM = 64 };
+#include "base/array.h"
 
 // The name of the frame that STACK_ROOT has.
 static const char ROOT[] = "all";
-
-// Makes room for one more in an array of records of a size; false without memory.
-static bool grow(void **records, uint32_t *room, uint32_t count, size_t size) {
-    if (count < *room) {
-        return true;
-    }
-    uint32_t more = *room == 0 ? FIRST_ROOM : 2 * *room;
-    void *grown = realloc(*records, more * size);
-    if (grown) {
-        *records = grown;
-        *room = more;
-    }
-    return grown != NULL;
-}
 
 bool stacks_init(struct stacks *s) {
     *s = (struct stacks){0};
@@ -30,7 +16,7 @@ bool stacks_init(struct stacks *s) {
     }
     bool ok = map_init(&s->by_frame) && map_init(&s->by_stack) &&
               stacks_frame(s, FRAME_GROUP, slice_text(ROOT), slice_of(NULL, 0)) != UINT32_MAX &&
-              grow((void **)&s->all, &s->stack_room, 0, sizeof *s->all);
+              array_grow((void **)&s->all, &s->stack_room, 0, sizeof *s->all);
     if (!ok) {
         stacks_free(s);
         return false;
@@ -60,7 +46,7 @@ uint32_t stacks_frame(struct stacks *s, enum stack_frame_kind kind, struct slice
     uint32_t of = module.len > 0 ? names_intern(&s->names, module) : NAME_NONE;
     frame = s->frame_count;
     if (text == NAME_NONE || frame == LIMIT_PROFILE_FRAMES ||
-        !grow((void **)&s->frames, &s->frame_room, frame, sizeof *s->frames) ||
+        !array_grow((void **)&s->frames, &s->frame_room, frame, sizeof *s->frames) ||
         !map_set(&s->by_frame, key, frame)) {
         s->full = true;
         return UINT32_MAX;
@@ -79,7 +65,7 @@ static uint32_t child(struct stacks *s, uint32_t below, uint32_t frame) {
     }
     stack = s->stack_count;
     if (stack == LIMIT_PROFILE_STACKS ||
-        !grow((void **)&s->all, &s->stack_room, stack, sizeof *s->all) ||
+        !array_grow((void **)&s->all, &s->stack_room, stack, sizeof *s->all) ||
         !map_set(&s->by_stack, key, stack)) {
         s->full = true;
         return below;

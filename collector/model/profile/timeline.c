@@ -3,9 +3,10 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/limits.h"
 
-enum { FIRST_ROOM = 64, STATES = TIMELINE_LEFT + 1 };
+enum { STATES = TIMELINE_LEFT + 1 };
 
 void timeline_free(struct timeline *t) {
     free(t->events);
@@ -14,30 +15,16 @@ void timeline_free(struct timeline *t) {
 }
 
 void timeline_clear(struct timeline *t) {
-    if (t->room > FIRST_ROOM) {
+    if (t->room > ARRAY_FIRST_ROOM) {
         timeline_free(t);
     }
     t->count = t->lines = 0;
     t->cut = false;
 }
 
-// Room for one more; false without memory.
-static bool grow(void **records, uint32_t *room, uint32_t count, size_t size) {
-    if (count < *room) {
-        return true;
-    }
-    uint32_t more = *room == 0 ? FIRST_ROOM : 2 * *room;
-    void *grown = realloc(*records, more * size);
-    if (grown) {
-        *records = grown;
-        *room = more;
-    }
-    return grown != NULL;
-}
-
 uint16_t timeline_line(struct timeline *t, uint64_t pid) {
     if (t->lines == LIMIT_TIMELINE_LINES ||
-        !grow((void **)&t->pids, &t->line_room, t->lines, sizeof *t->pids)) {
+        !array_grow((void **)&t->pids, &t->line_room, t->lines, sizeof *t->pids)) {
         t->cut = true;
         return UINT16_MAX;
     }
@@ -50,7 +37,7 @@ void timeline_add(struct timeline *t, const struct timeline_event *event, uint32
         return;
     }
     if (event->line == UINT16_MAX || t->count >= cap ||
-        !grow((void **)&t->events, &t->room, t->count, sizeof *t->events)) {
+        !array_grow((void **)&t->events, &t->room, t->count, sizeof *t->events)) {
         t->cut = true;
         return;
     }

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { FIRST_ROOM = 64 };
+#include "base/array.h"
 
 bool weights_init(struct weights *w) {
     *w = (struct weights){0};
@@ -18,7 +18,7 @@ void weights_free(struct weights *w) {
 
 void weights_clear(struct weights *w) {
     map_clear(&w->index);
-    if (w->room > FIRST_ROOM) {
+    if (w->room > ARRAY_FIRST_ROOM) {
         free(w->all);
         w->all = NULL;
         w->room = 0;
@@ -35,16 +35,8 @@ struct weight *weights_at(struct weights *w, uint64_t key, uint32_t cap) {
     if (at >= cap) {
         return NULL;
     }
-    if (at == w->room) {
-        uint32_t more = w->room == 0 ? FIRST_ROOM : 2 * w->room;
-        struct weight *grown = realloc(w->all, more * sizeof *grown);
-        if (!grown) {
-            return NULL;
-        }
-        w->all = grown;
-        w->room = more;
-    }
-    if (!map_set(&w->index, key, at)) {
+    if (!array_grow((void **)&w->all, &w->room, at, sizeof *w->all) ||
+        !map_set(&w->index, key, at)) {
         return NULL;
     }
     w->count++;
