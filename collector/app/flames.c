@@ -225,10 +225,6 @@ static struct flame *flame_of(const struct flames *flames, const void *link) {
     return f;
 }
 
-static void copy(char *to, size_t room, struct slice text) {
-    names_clean(text, to, room);
-}
-
 // Copies the texts of a list of maps. False when there are too many, or without memory.
 static bool take_names(struct control_map message, const char *key, char **names, uint32_t *count) {
     struct control_list list = {0};
@@ -304,8 +300,8 @@ const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
                         .id = ++flames->last_id,
                         .requests = requests,
                         .seconds = seconds};
-    copy(f->only, sizeof f->only, only);
-    copy(f->name, sizeof f->name, name);
+    names_clean(only, f->only, sizeof f->only);
+    names_clean(name, f->name, sizeof f->name);
     control_get_bool(message, FIELD_ALL, &f->all_modules);
     if (!take_names(message, FIELD_APPLICATIONS, f->applications, &f->application_count) ||
         !take_names(message, FIELD_MODULES, f->modules, &f->module_count)) {
@@ -489,6 +485,16 @@ static void close_profile(struct flame *f) {
     enter(f, WRITES);
 }
 
+// The shim is told to begin. False when that cannot be, and that is the reason.
+static bool begin(struct flame *f) {
+    if (!ask_shim(f, true)) {
+        set_reason(f, "error", "these processes and names are too many for a message");
+        return false;
+    }
+    enter(f, ASKED);
+    return true;
+}
+
 // Which processes requests go through is not known before one has come.
 static void learn(struct flame *f, int64_t waited) {
     uint64_t pid;
@@ -498,13 +504,8 @@ static void learn(struct flame *f, int64_t waited) {
         end(f, 0);
     } else if (known && f->learned == 0) {
         f->learned = waited > 0 ? waited : 1;
-    } else if (known && waited - f->learned > LEARN_NS) {
-        if (ask_shim(f, true)) {
-            enter(f, ASKED);
-        } else {
-            set_reason(f, "error", "these processes and names are too many for a message");
-            end(f, 0);
-        }
+    } else if (known && waited - f->learned > LEARN_NS && !begin(f)) {
+        end(f, 0);
     }
 }
 
@@ -530,11 +531,7 @@ static void rest(struct flame *f, int64_t now) {
         set_reason(f, now >= f->deadline ? "time_limit" : "done", "");
         enter(f, CLOSING);
     } else if (now - f->since > WINDOW_NS) {
-        if (ask_shim(f, true)) {
-            enter(f, ASKED);
-        } else {
-            set_reason(f, "error", "these processes and names are too many for a message");
-        }
+        begin(f);
     }
 }
 
@@ -622,7 +619,7 @@ void flames_end(struct flames *flames) {
         set_reason(f, "error", "the collector ended");
         if (f->trace && f->state < WRITES) {
             close_profile(f);
-        } else if (!f->trace) {
+        } else if (!f->trace && f->state != OVER) {
             end(f, 0);
         }
     }
