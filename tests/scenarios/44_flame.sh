@@ -17,7 +17,6 @@ flame() {
   is "$got" "$want" "kprof flame $* ends with $want: $(tail -n 1 "$scratch/flame.txt")"
 }
 says() { has "$scratch/flame.txt" "$1" "it says: $1"; }
-ask() { sqlite3 -readonly "$db" "$1"; }
 
 # patterns: of all functions of the tree's module, what the node has of them
 patterns() {
@@ -49,7 +48,7 @@ before=$(patterns)
 # What each function ran for by itself, or was kept from it, against what it has measured, and the whole against the requests' durations,
 # where that is not within a twentieth or 50 µs a request, the whole within a hundredth: name|µs that are true|µs of the profile.
 times_differ() {
-  ask "WITH truth(name, us) AS (VALUES $truth),
+  sql "WITH truth(name, us) AS (VALUES $truth),
        own AS (SELECT CASE s.kind WHEN 'function' THEN s.name ELSE p.name END AS name, sum(s.self) AS us
                FROM profile_stacks AS s JOIN profile_stacks AS p ON p.profile = s.profile AND p.stack = s.parent
                WHERE s.profile = $1 AND s.metric = 'wall' AND p.metric = 'wall' AND s.kind <> 'waiting' GROUP BY 1)
@@ -74,7 +73,7 @@ profile() {
   ends "$live" 60
   is "$status" 0 "kprof flame ends by itself: $(tail -n 1 "$scratch/live.log")"
   is "$(patterns)" "$before" "the node's patterns are as before"
-  is "$(ask "SELECT requests || '|' || incomplete FROM profiles WHERE id = $round")" "10|0" "all ten are in the profile"
+  is "$(sql "SELECT requests || '|' || incomplete FROM profiles WHERE id = $round")" "10|0" "all ten are in the profile"
   truth=$(target_eval "$node" 'scenario_flame_spin:truth().' | sed "s/{\([a-z_]*\),\([0-9]*\)}/('\1',\2)/g; s/[][]//g")
   differ=$(times_differ "$round")
 }
@@ -91,7 +90,7 @@ of_json() { sqlite3 :memory: "SELECT json_extract(readfile('$scratch/$1'), '\$.$
 
 # calls of each function on its stack
 calls() {
-  ask "SELECT group_concat(name || ' ' || n, ', ') FROM
+  sql "SELECT group_concat(name || ' ' || n, ', ') FROM
          (SELECT replace(replace(name, 'scenario_flame:', ''), '''', '') AS name, sum(self) AS n FROM profile_stacks
           WHERE profile = 1 AND metric = 'calls' AND kind = 'function' AND self > 0 GROUP BY name ORDER BY name)"
 }
@@ -99,7 +98,7 @@ is "$(calls)" "behind/0 10, catching/0 10, deep/1 40, each/1 20, funs/0 10, hand
 leaf/0 10, loop/0 10, nested/0 10, raising/0 10, serve/0 10, work/0 10" "calls are exact"
 # whose frame each lies on
 parent() {
-  ask "SELECT DISTINCT replace(p.name, 'scenario_flame:', '') FROM profile_stacks AS s
+  sql "SELECT DISTINCT replace(p.name, 'scenario_flame:', '') FROM profile_stacks AS s
        JOIN profile_stacks AS p ON p.profile = s.profile AND p.stack = s.parent
        WHERE s.profile = 1 AND s.name = 'scenario_flame:$1'"
 }
@@ -116,10 +115,10 @@ has "$scratch/x.svg" '<title>scenario_flame:inner/0$' "the picture"
 "$kprof" flame --db "$db" --profile 1 --json >"$scratch/flame.json"
 is "$(of_json flame.json requests)" 10 "JSON"
 "$kprof" profiles --db "$db" --json >"$scratch/profiles.json"
-is "$(of_json profiles.json profiles[0].id)" "$(ask 'SELECT max(id) FROM profiles')" "kprof profiles lists it"
-slow=$(ask 'SELECT id FROM slow_requests LIMIT 1')
+is "$(of_json profiles.json profiles[0].id)" "$(sql 'SELECT max(id) FROM profiles')" "kprof profiles lists it"
+slow=$(sql 'SELECT id FROM slow_requests LIMIT 1')
 "$kprof" slow "$slow" --db "$db" >"$scratch/slow.txt"
-latest=$(ask 'SELECT max(id) FROM profiles')
+latest=$(sql 'SELECT max(id) FROM profiles')
 has "$scratch/slow.txt" "^ Profiles of such requests: $latest .10 requests." "kprof slow names the profiles of its identity"
 flame 1 --db "$db" --profile 99
 says 'keeps no profile 99'
@@ -138,12 +137,12 @@ for _ in 1 2; do
   is "$(target_eval "$node" 'scenario_flame:requests(5).')" ok "five requests"
   ends "$live" 60
 done
-last=$(ask 'SELECT max(id) FROM profiles')
-others=$(ask "SELECT group_concat(id) FROM (SELECT id FROM profiles WHERE id <> $last ORDER BY id DESC)")
+last=$(sql 'SELECT max(id) FROM profiles')
+others=$(sql "SELECT group_concat(id) FROM (SELECT id FROM profiles WHERE id <> $last ORDER BY id DESC)")
 flame 0 --db "$db" --profile "$last" --before-range 1h..0s --json
 is "$(of_json flame.txt before)" "[$others]" "compared with all others"
 is "$(of_json flame.txt stacks[0].before_value)" \
-  "$(ask "SELECT value FROM (SELECT sum(value) AS value FROM profile_stacks WHERE metric = 'wall' AND stack = 0 AND profile <> $last)" |
+  "$(sql "SELECT value FROM (SELECT sum(value) AS value FROM profile_stacks WHERE metric = 'wall' AND stack = 0 AND profile <> $last)" |
     sed 's/\.0$//')" "as heavy as they are together"
 
 # -- ten requests, of another identity ---------------------------------------------------------------------------------
@@ -155,4 +154,4 @@ ends "$live" 60
 is "$status" 11 "kprof flame --only no_such_identity ends with 11: $(tail -n 1 "$scratch/flame.txt")"
 says '10 requests came, but none of no_such_identity: 10 undefined'
 is "$(patterns)" "$before" "the node's patterns are as before"
-is "$(ask 'SELECT count(*) FROM profiles')" "$(ask 'SELECT max(id) FROM profiles')" "of that nothing is kept"
+is "$(sql 'SELECT count(*) FROM profiles')" "$(sql 'SELECT max(id) FROM profiles')" "of that nothing is kept"

@@ -27,8 +27,7 @@ is "$(target_eval "$node" 'scenario_flame:requests(10).')" ok "ten requests"
 ends "$live" 60
 is "$status" 0 "kprof flame ends by itself: $(tail -n 3 "$scratch/live.log")"
 
-ask() { sqlite3 -readonly "$db" "$1"; }
-is "$(ask 'SELECT requests FROM profiles')" 10 "there is a profile of ten requests"
+is "$(sql 'SELECT requests FROM profiles')" 10 "there is a profile of ten requests"
 
 # truth METRIC: name|itself|with all above it, ns or calls, of the functions that weigh anything. No function lies above itself.
 truth() {
@@ -39,7 +38,7 @@ truth() {
     self) kinds="'function'" ;;
     *) kinds="'$metric'" ;;
   esac
-  ask "WITH RECURSIVE s AS (SELECT stack, parent, name, CASE WHEN kind IN ($kinds) THEN self ELSE 0 END AS self FROM profile_stacks
+  sql "WITH RECURSIVE s AS (SELECT stack, parent, name, CASE WHEN kind IN ($kinds) THEN self ELSE 0 END AS self FROM profile_stacks
                   WHERE profile = 1 AND metric = '$of'),
             up(stack, self, name, top) AS (
               SELECT stack, self, name, 1 FROM s WHERE self > 0
@@ -50,8 +49,8 @@ truth() {
        GROUP BY name ORDER BY name"
 }
 truth wall >"$scratch/truth"
-whole=$(ask "SELECT CAST(round(sum(self) * 1000) AS INTEGER) FROM profile_stacks WHERE profile = 1 AND metric = 'wall'")
-stacks=$(ask "SELECT count(*) FROM profile_stacks WHERE profile = 1 AND metric = 'wall'")
+whole=$(sql "SELECT CAST(round(sum(self) * 1000) AS INTEGER) FROM profile_stacks WHERE profile = 1 AND metric = 'wall'")
+stacks=$(sql "SELECT count(*) FROM profile_stacks WHERE profile = 1 AND metric = 'wall'")
 holds "$(wc -l <"$scratch/truth")" -ge 15 "the profile has many functions"
 holds "$whole" -gt 100000000 "and lasts long enough to be judged"
 
@@ -222,7 +221,7 @@ for metric in wall self waiting; do
         '$1 == name { d = $2 - is; print ((d < 0 ? -d : d) <= $3) }' "$scratch/list")" 1 "and $metric in all"
 done
 # the longest request, a profile for each process: the first one is with it from begin to end
-longest=$(ask 'SELECT longest_ns FROM profile_rows')
+longest=$(sql 'SELECT longest_ns FROM profile_rows')
 lasts_as_long() {
   is "$(awk -F'|' -v is="$longest" 'NR == 1 { d = $2 - is; print ((d < 0 ? -d : d) <= $3) }' "$1")" 1 \
     "the longest request is as long as it was ($longest ns)"
