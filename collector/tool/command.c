@@ -73,6 +73,23 @@ int command_fail(const char *command, int status, const char *format, ...) {
     return status;
 }
 
+int command_database(const char *command, const char *db) {
+    return db ? EXIT_SUCCESS
+              : command_fail(command, EXIT_USAGE,
+                             "which database? Say --db FILE, the file that kprof-collector writes");
+}
+
+int command_print(const char *command, struct buffer *out) {
+    int status = EXIT_SUCCESS;
+    if (out->failed) {
+        status = command_fail(command, EXIT_FAILURE, "no memory");
+    } else if (out->len > 0) {
+        fwrite(out->data, 1, out->len, stdout);
+    }
+    buffer_free(out);
+    return status;
+}
+
 int command_time(const char *command, const char *option, const char *text, bool up, int64_t *s) {
     int64_t ns;
     if (!text_time_parse(text, clock_wall(), &ns)) {

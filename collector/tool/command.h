@@ -48,6 +48,14 @@ int command_at_most(int argc, char **argv, int most);
 __attribute__((format(printf, 3, 4))) int command_fail(const char *command, int status,
                                                        const char *format, ...);
 
+// Whether a database was named with --db. EXIT_SUCCESS, or EXIT_USAGE and has told of it.
+int command_database(const char *command, const char *db);
+
+// Prints what a command has to say on stdout, and frees it. EXIT_SUCCESS; or EXIT_FAILURE without
+// memory: it has told so, and printed nothing.
+struct buffer;
+int command_print(const char *command, struct buffer *out);
+
 // Reads the value of --since or --until into whole seconds: down for a range's begin, up for its
 // end. Returns EXIT_SUCCESS, or EXIT_USAGE and has told why.
 int command_time(const char *command, const char *option, const char *text, bool up, int64_t *s);

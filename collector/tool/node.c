@@ -99,3 +99,16 @@ int node_find(const char *command, struct store *store, const char *text,
     }
     return node_search_end(command, "--node ", &s, node);
 }
+
+int node_open(const char *command, const char *db, const char **node, char found[NODE_TEXT_BYTES],
+              struct store **store) {
+    char error[STORE_ERROR_BYTES];
+    if (store_open_reader(db, store, error) != STORE_OK) {
+        return command_fail(command, EXIT_FAILURE, "%s", error);
+    }
+    int status = *node ? node_find(command, *store, *node, found, node) : EXIT_SUCCESS;
+    if (status != EXIT_SUCCESS) {
+        store_close(*store);
+    }
+    return status;
+}

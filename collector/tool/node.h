@@ -60,3 +60,8 @@ int node_search_end(const char *command, const char *option, struct node_search 
 // read.
 int node_find(const char *command, struct store *store, const char *text,
               char found[NODE_TEXT_BYTES], const char **node);
+
+// Opens a database to ask it, and finds the node that *node names among its nodes; NULL: any is
+// meant. EXIT_SUCCESS, and *store is the caller's to close; or it has told why not.
+int node_open(const char *command, const char *db, const char **node, char found[NODE_TEXT_BYTES],
+              struct store **store);

@@ -46,12 +46,7 @@ static int print(const struct draw_options *o, const struct flame_answer *a) {
         buffer_text(&out, "\n");
         flame_table(a, o->most, &out);
     }
-    if (out.len > 0) {
-        fwrite(out.data, 1, out.len, stdout);
-    }
-    bool failed = out.failed;
-    buffer_free(&out);
-    return failed ? command_fail("flame", EXIT_FAILURE, "no memory") : EXIT_SUCCESS;
+    return command_print("flame", &out);
 }
 
 static int draw(const struct draw_options *o, const struct flame_answer *a) {

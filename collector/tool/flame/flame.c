@@ -267,9 +267,8 @@ static int check(struct options *o) {
                             "--listen is for a collector of this command's own, --collector names "
                             "one that runs");
     }
-    if (!o->draw.db && profile) {
-        return command_fail("flame", EXIT_USAGE,
-                            "which database? Say --db FILE, the file that kprof-collector writes");
+    if (profile && command_database("flame", o->draw.db) != EXIT_SUCCESS) {
+        return EXIT_USAGE;
     }
     return take_formats(o);
 }

@@ -70,12 +70,7 @@ static int parse(int argc, char **argv, struct options *o) {
     *o = (struct options){.filter = {.from_s = INT64_MIN, .until_s = INT64_MAX, .most = LIST}};
     int status = command_options(argc, argv, options, take, o);
     status = status == EXIT_SUCCESS ? command_at_most(argc, argv, 0) : status;
-    if (status == EXIT_SUCCESS && !o->db) {
-        status = command_fail("profiles", EXIT_USAGE,
-                              "which database? Say --db FILE, the file that kprof-collector "
-                              "writes");
-    }
-    return status;
+    return status == EXIT_SUCCESS ? command_database("profiles", o->db) : status;
 }
 
 static int show(struct store *store, const struct options *o) {
@@ -92,37 +87,27 @@ static int show(struct store *store, const struct options *o) {
         } else if (list.count > 0) {
             flame_list_table(&list, &out);
         }
-        if (out.len > 0) {
-            fwrite(out.data, 1, out.len, stdout);
-        }
-        if (out.failed) {
-            status = command_fail("profiles", EXIT_FAILURE, "no memory");
-        } else if (list.count == 0) {
+        status = command_print("profiles", &out);
+        if (status == EXIT_SUCCESS && list.count == 0) {
             status = command_fail("profiles", EXIT_FAILURE,
                                   "%s keeps no profile%s; kprof flame NODE makes one", o->db,
                                   o->filter.node ? " of that node" : "");
         }
     }
     profile_list_free(&list);
-    buffer_free(&out);
     return status;
 }
 
 int profiles_main(int argc, char **argv) {
     struct options o;
     struct store *store;
-    char error[STORE_ERROR_BYTES], node[NODE_TEXT_BYTES];
+    char node[NODE_TEXT_BYTES];
     int status = parse(argc, argv, &o);
-    if (status != EXIT_SUCCESS) {
-        return status;
+    status =
+        status == EXIT_SUCCESS ? node_open("profiles", o.db, &o.filter.node, node, &store) : status;
+    if (status == EXIT_SUCCESS) {
+        status = show(store, &o);
+        store_close(store);
     }
-    if (store_open_reader(o.db, &store, error) != STORE_OK) {
-        return command_fail("profiles", EXIT_FAILURE, "%s", error);
-    }
-    if (o.filter.node) {
-        status = node_find("profiles", store, o.filter.node, node, &o.filter.node);
-    }
-    status = status == EXIT_SUCCESS ? show(store, &o) : status;
-    store_close(store);
     return status;
 }

@@ -186,7 +186,6 @@ static int choose(struct node_row *rows, uint32_t *count, const char *node) {
 
 static int show(const struct node_row *rows, uint32_t count, const struct options *o) {
     struct buffer out = buffer_make(OUTPUT_BYTES);
-    int status = EXIT_SUCCESS;
     if (o->json) {
         nodes_json(rows, count, &out);
     } else if (count > 0) {
@@ -194,13 +193,7 @@ static int show(const struct node_row *rows, uint32_t count, const struct option
     } else {
         fprintf(stderr, "kprof nodes: no node has connected to this collector since it started\n");
     }
-    if (out.failed) {
-        status = command_fail("nodes", EXIT_FAILURE, "no memory");
-    } else if (out.len > 0) {
-        fwrite(out.data, 1, out.len, stdout);
-    }
-    buffer_free(&out);
-    return status;
+    return command_print("nodes", &out);
 }
 
 int nodes_find(const char *command, struct client *c, const char *text, char found[NODE_TEXT_BYTES],

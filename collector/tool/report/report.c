@@ -71,9 +71,8 @@ struct options {
 };
 
 static int check(const struct options *o) {
-    if (!o->db) {
-        return command_fail("report", EXIT_USAGE,
-                            "which database? Say --db FILE, the file that kprof-collector writes");
+    if (command_database("report", o->db) != EXIT_SUCCESS) {
+        return EXIT_USAGE;
     }
     if (o->query.from_s >= o->query.until_s) {
         return command_fail("report", EXIT_USAGE, "--since is not before --until");
@@ -202,22 +201,16 @@ static int show(struct store *store, const struct options *o, struct query_sums 
                 struct costs *costs) {
     struct report report;
     struct buffer out = buffer_make(OUTPUT_BYTES);
-    int status = EXIT_SUCCESS;
     report_clean(sums);
     report_clean_costs(costs);
     if (!report_make(&report, sums)) {
         return command_fail("report", EXIT_FAILURE, "no memory");
     }
     bool any = o->cost ? show_cost(o, &report, costs, &out) : show_times(o, &report, &out);
-    if (out.failed) {
-        status = command_fail("report", EXIT_FAILURE, "no memory");
-    } else if (out.len > 0) {
-        fwrite(out.data, 1, out.len, stdout);
-    }
+    int status = command_print("report", &out);
     if (!any && status == EXIT_SUCCESS) {
         status = no_data(store, o);
     }
-    buffer_free(&out);
     report_free(&report);
     return status;
 }
@@ -227,19 +220,11 @@ int report_main(int argc, char **argv) {
     struct store *store;
     struct query_sums sums;
     struct costs costs = {0};
-    char error[STORE_ERROR_BYTES], node[NODE_TEXT_BYTES];
+    char node[NODE_TEXT_BYTES];
     int status = parse(argc, argv, &o);
+    status =
+        status == EXIT_SUCCESS ? node_open("report", o.db, &o.query.node, node, &store) : status;
     if (status != EXIT_SUCCESS) {
-        return status;
-    }
-    if (store_open_reader(o.db, &store, error) != STORE_OK) {
-        return command_fail("report", EXIT_FAILURE, "%s", error);
-    }
-    if (o.query.node) {
-        status = node_find("report", store, o.query.node, node, &o.query.node);
-    }
-    if (status != EXIT_SUCCESS) {
-        store_close(store);
         return status;
     }
     if (query_sums(store, &o.query, &sums) && (!o.cost || query_costs(store, &o.query, &costs))) {

@@ -133,9 +133,8 @@ static int take_id(int argc, char **argv, struct options *o) {
 }
 
 static int check(const struct options *o) {
-    if (!o->db) {
-        return command_fail("slow", EXIT_USAGE,
-                            "which database? Say --db FILE, the file that kprof-collector writes");
+    if (command_database("slow", o->db) != EXIT_SUCCESS) {
+        return EXIT_USAGE;
     }
     if (o->filter.from_s >= o->filter.until_s) {
         return command_fail("slow", EXIT_USAGE, "--since is not before --until");
@@ -180,17 +179,6 @@ static bool terminal_utf8(void) {
 
 // -- the command
 
-static int put(struct buffer *out) {
-    int status = EXIT_SUCCESS;
-    if (out->failed) {
-        status = command_fail("slow", EXIT_FAILURE, "no memory");
-    } else if (out->len > 0) {
-        fwrite(out->data, 1, out->len, stdout);
-    }
-    buffer_free(out);
-    return status;
-}
-
 static int cannot_read(struct store *store, const struct options *o) {
     return command_fail("slow", EXIT_FAILURE, "cannot read %s (%s)", o->db, store_error(store));
 }
@@ -214,7 +202,7 @@ static int show_list(struct store *store, const struct options *o) {
     } else if (!empty) {
         slow_table(&list, o->db, limited, &out);
     }
-    status = put(&out);
+    status = command_print("slow", &out);
     slow_list_free(&list);
     if (empty && status == EXIT_SUCCESS) {
         status =
@@ -261,7 +249,7 @@ static int show_one(struct store *store, const struct options *o) {
     case SLOW_FOUND:
         slow_clean_spans(&whole.spans);
         show_whole(&whole, o, &out);
-        status = put(&out);
+        status = command_print("slow", &out);
         break;
     case SLOW_NONE:
         status = command_fail("slow", EXIT_FAILURE,
@@ -282,20 +270,13 @@ static int show_one(struct store *store, const struct options *o) {
 int slow_main(int argc, char **argv) {
     struct options o;
     struct store *store;
-    char error[STORE_ERROR_BYTES], node[NODE_TEXT_BYTES];
+    char node[NODE_TEXT_BYTES];
     int status = parse(argc, argv, &o);
-    if (status != EXIT_SUCCESS) {
-        return status;
-    }
-    if (store_open_reader(o.db, &store, error) != STORE_OK) {
-        return command_fail("slow", EXIT_FAILURE, "%s", error);
-    }
-    if (o.filter.node) {
-        status = node_find("slow", store, o.filter.node, node, &o.filter.node);
-    }
+    status =
+        status == EXIT_SUCCESS ? node_open("slow", o.db, &o.filter.node, node, &store) : status;
     if (status == EXIT_SUCCESS) {
         status = o.id != 0 ? show_one(store, &o) : show_list(store, &o);
+        store_close(store);
     }
-    store_close(store);
     return status;
 }
