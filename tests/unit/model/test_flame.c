@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/profile/flame.h"
 
+#include "profile_fixture.h"
 #include "unit.h"
-
-static uint32_t frame(struct profile *p, const char *name) {
-    enum stack_frame_kind kind = strcmp(name, "waiting") == 0  ? FRAME_WAITING
-                                 : strcmp(name, "asleep") == 0 ? FRAME_ASLEEP
-                                                               : FRAME_FUNCTION;
-    return stacks_frame(&p->stacks, kind, slice_text(name), slice_text(kind ? "" : "mod"));
-}
 
 // Adds a weight of a stack, "a;b;c", of an identity's.
 static void add(struct profile *p, const char *identity, const char *stack, uint64_t calls,
                 int64_t ns) {
-    char text[256];
-    strcpy(text, stack);
-    uint32_t at = STACK_ROOT;
-    for (char *rest, *name = strtok_r(text, ";", &rest); name; name = strtok_r(NULL, ";", &rest)) {
-        at = stacks_push(&p->stacks, at, frame(p, name));
-    }
-    uint16_t who = (uint16_t)names_intern(&p->stacks.names, slice_text(identity));
-    profile_add(p, profile_key(at, who, PROFILE_NOBODY), calls, ns);
+    fixture_weight(p, "mod", identity, stack, calls, ns);
 }
 
 static void fill(struct profile *p) {
@@ -165,7 +152,7 @@ static void large(void **state) {
         for (uint32_t d = 0; d < depth; d++) {
             char name[32];
             sprintf(name, "f%d", (int)(random_u64(&random) % 20));
-            at = stacks_push(&p.stacks, at, frame(&p, name));
+            at = stacks_push(&p.stacks, at, fixture_frame(&p, "mod", name));
         }
         profile_add(&p, profile_key(at, (uint16_t)(r >> 32 & 3), PROFILE_NOBODY), 1, 1 + i % 7);
         sum += 1 + i % 7;

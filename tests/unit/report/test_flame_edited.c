@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Profiles of databases that somebody has edited: whatever stands in them, they are refused with a
 // reason, or drawn in each form as its readers take it.
+#include "profile_fixture.h"
 #include "store_fixture.h"
 
 #include <zlib.h>
@@ -19,22 +20,7 @@ static size_t whole_len;
 // -- a database -----------------------------------------------------------------------------------
 
 static void add(struct profile *p, const char *identity, const char *stack, int64_t ns) {
-    static const char *const special[] = {
-        [FRAME_WAITING] = "waiting", [FRAME_ASLEEP] = "asleep", [FRAME_GC] = "gc"};
-    char text[256];
-    strcpy(text, stack);
-    uint32_t at = STACK_ROOT;
-    for (char *rest, *name = strtok_r(text, ";", &rest); name; name = strtok_r(NULL, ";", &rest)) {
-        enum stack_frame_kind kind = FRAME_FUNCTION;
-        for (int k = FRAME_WAITING; k <= FRAME_GC; k++) {
-            kind = strcmp(name, special[k]) == 0 ? (enum stack_frame_kind)k : kind;
-        }
-        at = stacks_push(&p->stacks, at,
-                         stacks_frame(&p->stacks, kind, slice_text(name),
-                                      slice_text(kind == FRAME_FUNCTION ? "shop_http" : "")));
-    }
-    uint32_t who = names_intern(&p->stacks.names, slice_text(identity));
-    profile_add(p, profile_key(at, (uint16_t)who, PROFILE_NOBODY), 2, ns);
+    fixture_weight(p, "shop_http", identity, stack, 2, ns);
 }
 
 static void write_whole(void) {

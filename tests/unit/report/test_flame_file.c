@@ -5,6 +5,7 @@
 
 #include "base/text_amount.h"
 #include "pprof.pb-c.h"
+#include "profile_fixture.h"
 #include "unit.h"
 
 static struct profile profile;
@@ -13,16 +14,7 @@ static struct buffer out;
 
 // Adds a weight of a stack, "a;b;c".
 static void add(const char *stack, uint64_t calls, int64_t ns) {
-    char text[1024];
-    strcpy(text, stack);
-    uint32_t at = STACK_ROOT;
-    for (char *rest, *name = strtok_r(text, ";", &rest); name; name = strtok_r(NULL, ";", &rest)) {
-        bool waits = strcmp(name, "waiting") == 0;
-        at = stacks_push(&profile.stacks, at,
-                         stacks_frame(&profile.stacks, waits ? FRAME_WAITING : FRAME_FUNCTION,
-                                      slice_text(name), slice_text(waits ? "" : "shop_http")));
-    }
-    profile_add(&profile, profile_key(at, PROFILE_NOBODY, PROFILE_NOBODY), calls, ns);
+    fixture_weight(&profile, "shop_http", NULL, stack, calls, ns);
 }
 
 static int prepare(void **state) {
@@ -151,15 +143,7 @@ static void speedscope(void **state) {
 }
 
 static uint32_t stack_of(const char *stack) {
-    char text[256];
-    strcpy(text, stack);
-    uint32_t at = STACK_ROOT;
-    for (char *rest, *name = strtok_r(text, ";", &rest); name; name = strtok_r(NULL, ";", &rest)) {
-        at = stacks_push(&profile.stacks, at,
-                         stacks_frame(&profile.stacks, FRAME_FUNCTION, slice_text(name),
-                                      slice_text("shop_http")));
-    }
-    return at;
+    return fixture_stack(&profile, "shop_http", stack);
 }
 
 // The longest request: two processes, of which one sleeps.

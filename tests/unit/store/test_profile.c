@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Profiles written and read back, and what the views say of them.
+#include "profile_fixture.h"
 #include "store_fixture.h"
 
 #include "model/profile/flame.h"
@@ -8,17 +9,7 @@
 
 static void add(struct profile *p, const char *identity, const char *stack, uint64_t calls,
                 int64_t ns) {
-    char text[256];
-    strcpy(text, stack);
-    uint32_t at = STACK_ROOT;
-    for (char *rest, *name = strtok_r(text, ";", &rest); name; name = strtok_r(NULL, ";", &rest)) {
-        bool waits = strcmp(name, "waiting") == 0;
-        at = stacks_push(&p->stacks, at,
-                         stacks_frame(&p->stacks, waits ? FRAME_WAITING : FRAME_FUNCTION,
-                                      slice_text(name), slice_text(waits ? "" : "shop_http")));
-    }
-    uint32_t who = names_intern(&p->stacks.names, slice_text(identity));
-    profile_add(p, profile_key(at, (uint16_t)who, PROFILE_NOBODY), calls, ns);
+    fixture_weight(p, "shop_http", identity, stack, calls, ns);
 }
 
 static void fill(struct profile *p) {
