@@ -44,8 +44,7 @@ enum flame_state {
 struct flame {
     struct flame *next;
     struct flame_asker asker;
-    struct flame_shim shim; // its link is NULL when it is gone
-    struct pipeline_node *node;
+    struct flame_shim shim;   // its link is NULL when it is gone
     struct full_trace *trace; // NULL until it takes messages
     enum flame_state state;
     int64_t id;
@@ -131,7 +130,7 @@ static void enter(struct flame *f, enum flame_state state) {
 
 static void drop_trace(struct flame *f) {
     if (f->trace && f->state < WRITES) {
-        pipeline_set_full(f->node, NULL);
+        pipeline_set_full(f->shim.node, NULL);
     }
     full_trace_free(f->trace);
     f->trace = NULL;
@@ -166,7 +165,7 @@ static int64_t seconds_left(struct flame *f) {
 // it only looks whether there are such modules. False when that is too long for a message.
 static bool ask_shim(struct flame *f, bool begin) {
     static uint64_t pids[LIMIT_FULL_PIDS];
-    uint32_t count = begin ? pipeline_processes(f->node, pids, LIMIT_FULL_PIDS) : 0;
+    uint32_t count = begin ? pipeline_processes(f->shim.node, pids, LIMIT_FULL_PIDS) : 0;
     if (begin && f->trace) { // of a window before
         count += missed_pids(&f->missed, f->trace, pids + count, LIMIT_FULL_PIDS - count);
     }
@@ -202,7 +201,7 @@ static void ask_missed(struct flame *f) {
 // STOPPING, or PAUSES. What comes after this moment may have lost its patterns.
 static void stop_shim(struct flame *f, enum flame_state state) {
     if (f->trace) {
-        full_trace_shut(f->trace, pipeline_node_time(f->node));
+        full_trace_shut(f->trace, pipeline_node_time(f->shim.node));
         ask_missed(f);
     }
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
@@ -260,15 +259,15 @@ static const char *take_messages(struct flames *flames, struct flame *f, int64_t
                                          .token = f->label ? hash_mix((uint64_t)f->label) : 0,
                                          .only = f->only[0] ? f->only : NULL,
                                          .scheduling = f->scheduling};
-    if (!pipeline_spare(f->node, true)) {
+    if (!pipeline_spare(f->shim.node, true)) {
         return "the collector has too many open requests for a full trace beside them";
     }
-    flames->spared = f->node;
+    flames->spared = f->shim.node;
     f->trace = full_trace_new(&options);
     if (!f->trace) {
         return "the collector is out of memory";
     }
-    pipeline_set_full(f->node, f->trace);
+    pipeline_set_full(f->shim.node, f->trace);
     return NULL;
 }
 
@@ -296,7 +295,6 @@ const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
     *f = (struct flame){.next = flames->first,
                         .asker = *asker,
                         .shim = *shim,
-                        .node = shim->node,
                         .id = ++flames->last_id,
                         .requests = requests,
                         .seconds = seconds};
@@ -386,11 +384,11 @@ void flame_started(struct flames *flames, const void *link, struct control_map m
     control_get_bool(message, FIELD_NEW_PROCESSES, &f->new_processes);
     control_get_bool(message, FIELD_SCHEDULING, &f->scheduling);
     if (f->started) { // another window
-        full_trace_open(f->trace, pipeline_ns(f->node, at));
+        full_trace_open(f->trace, pipeline_ns(f->shim.node, at));
         enter(f, RUNS);
         return;
     }
-    const char *why = f->trace ? NULL : take_messages(flames, f, pipeline_ns(f->node, at));
+    const char *why = f->trace ? NULL : take_messages(flames, f, pipeline_ns(f->shim.node, at));
     if (why) {
         set_reason(f, "error", why);
         stop_shim(f, STOPPING);
@@ -422,7 +420,7 @@ void flame_stopped(struct flames *flames, const void *link, struct control_map m
     if (f->started) {
         int64_t at;
         if (control_get_int(message, FIELD_AT, &at)) {
-            full_trace_shut(f->trace, pipeline_ns(f->node, at));
+            full_trace_shut(f->trace, pipeline_ns(f->shim.node, at));
         }
         enter(f, CLOSING);
     } else {
@@ -470,7 +468,7 @@ static void put_settings(const struct flame *f, struct profile_head *head) {
 static void close_profile(struct flame *f) {
     struct profile *p = full_trace_profile(f->trace);
     full_trace_advance(f->trace, INT64_MAX);
-    pipeline_set_full(f->node, NULL);
+    pipeline_set_full(f->shim.node, NULL);
     if (p->counts.requests == 0) {
         f->state = WRITES;
         end(f, 0);
@@ -480,7 +478,7 @@ static void close_profile(struct flame *f) {
     p->head.begin_ns = f->started;
     p->head.end_ns = clock_wall();
     snprintf(p->head.name, sizeof p->head.name, "%s", f->name);
-    snprintf(p->head.node, sizeof p->head.node, "%s", pipeline_node_name(f->node));
+    snprintf(p->head.node, sizeof p->head.node, "%s", pipeline_node_name(f->shim.node));
     put_settings(f, &p->head);
     enter(f, WRITES);
 }
@@ -498,7 +496,7 @@ static bool begin(struct flame *f) {
 // Which processes requests go through is not known before one has come.
 static void learn(struct flame *f, int64_t waited) {
     uint64_t pid;
-    bool known = pipeline_processes(f->node, &pid, 1) > 0;
+    bool known = pipeline_processes(f->shim.node, &pid, 1) > 0;
     if (f->reason[0] || (!known && waited >= f->seconds * SECOND_NS)) {
         set_reason(f, "time_limit", "");
         end(f, 0);
