@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/terminal.h"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -41,4 +43,13 @@ bool terminal_draws(void) {
 bool terminal_colour(void) {
     const char *no = getenv("NO_COLOR");
     return terminal_draws() && !(no && *no);
+}
+
+bool terminal_utf8(void) {
+    locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    bool utf8 = locale && strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+    if (locale) {
+        freelocale(locale);
+    }
+    return utf8;
 }

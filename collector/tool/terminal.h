@@ -13,3 +13,5 @@ uint32_t terminal_height(void);
 bool terminal_draws(void);
 // Whether it may be coloured (no-color.org).
 bool terminal_colour(void);
+// Whether the user's locale says that characters beyond ASCII can be shown.
+bool terminal_utf8(void);

@@ -120,6 +120,31 @@ slow=$(sql 'SELECT id FROM slow_requests LIMIT 1')
 "$kprof" slow "$slow" --db "$db" >"$scratch/slow.txt"
 latest=$(sql 'SELECT max(id) FROM profiles')
 has "$scratch/slow.txt" "^ Profiles of such requests: $latest .10 requests." "kprof slow names the profiles of its identity"
+
+# the longest request as a waterfall
+flame 0 --db "$db" --profile 1 --waterfall --width 140
+says '^ The longest request of profile 1, '
+says '^ +offset +duration +self .* process +function$'
+says '[█#].*<0\.[0-9]+\.0> +scenario_flame:inner/0$'
+flame 0 --db "$db" --profile 1 --waterfall --limit 3
+says '^ 3 of [0-9]+ calls are drawn, those at which most time passed: [1-9][0-9]\.[0-9] % of all'
+is "$(grep -c '<0\.[0-9]*\.0>' "$scratch/flame.txt")" 3 "so many lines"
+flame 0 --db "$db" --profile 1 --waterfall --json
+of_json flame.txt spans >"$scratch/spans.json"
+# NAME=PARENT pairs of its calls, and whether they are of one process
+below() {
+  sqlite3 :memory: "WITH s AS (SELECT replace(value ->> 'name', 'scenario_flame:', '') AS name, value ->> 'pid' AS pid, key,
+                                      value ->> 'parent' AS parent FROM json_each(readfile('$scratch/spans.json')))
+                    SELECT DISTINCT b.name || '=' || coalesce(p.name, 'none') || iif(b.pid IS p.pid, '', ', another process')
+                    FROM s AS b LEFT JOIN s AS p ON p.key = b.parent WHERE b.name = '$1'"
+}
+for pair in handle/1=none,* inner/0=nested/0 leaf/0=deep/1 "handle_call/3=handle/1, another process" serve/0=handle_call/3; do
+  # shellcheck disable=SC2053 # a pattern
+  [[ $(below "${pair%%=*}") == $pair ]] || fail "of the waterfall $(below "${pair%%=*}") instead of $pair"
+done
+flame 2 --db "$db" --profile 1 --waterfall --before 1
+says 'there is nothing to compare'
+
 flame 1 --db "$db" --profile 99
 says 'keeps no profile 99'
 flame 1 --db "$db" --profile 1 --before-range 2d..1d

@@ -183,6 +183,8 @@ bool full_request_joined(struct full_trace *f, uint32_t process, struct full_req
     }
     r->first = process;
     r->processes++;
+    p->state = PROCESS_RUNS;
+    full_request_show(f, p, time); // what it lies on
     return true;
 }
 

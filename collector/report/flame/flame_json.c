@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/flame.h"
+#include "report/longest.h"
 
 #include "base/text_time.h"
 #include "codec/json.h"
@@ -110,6 +111,45 @@ void flame_json(const struct flame_answer *a, struct buffer *out) {
     json_open(&j, '[');
     for (uint32_t i = 0; i < a->tree.node_count; i++) {
         put_stack(&j, a, i);
+    }
+    json_close(&j, ']');
+    json_close(&j, '}');
+    buffer_text(out, "\n");
+}
+
+// -- the longest request
+// ---------------------------------------------------------------------------
+
+static void put_call(struct json *j, const struct slow_span *s, uint32_t number) {
+    json_open(j, '{');
+    json_key_int(j, "span", number);
+    json_key(j, "parent");
+    s->parent < number ? json_int(j, s->parent) : json_null(j);
+    json_key_text(j, "pid", s->pid);
+    json_key_text(j, "name", s->name);
+    key_us(j, "start_us", s->start_ns);
+    json_key(j, "duration_us");
+    s->outcome[0] ? json_null(j) : json_number(j, (double)s->duration_ns / 1000, 3);
+    key_us(j, "self_us", s->self_ns);
+    key_us(j, "gc_us", s->gc_ns);
+    key_us(j, "off_cpu_us", s->off_cpu_ns);
+    json_close(j, '}');
+}
+
+void longest_json(const struct longest *longest, int64_t id, struct buffer *out) {
+    const struct slow_request *r = &longest->spans.request;
+    struct json j = json_make(out);
+    json_open(&j, '{');
+    json_key_int(&j, "profile", id);
+    json_key_text(&j, "node", r->node);
+    json_key_text(&j, "identity", r->identity);
+    key_us(&j, "duration_us", r->duration_ns);
+    json_key(&j, "cut");
+    json_bool(&j, r->cut);
+    json_key(&j, "spans");
+    json_open(&j, '[');
+    for (uint32_t i = 0; i < longest->spans.count; i++) {
+        put_call(&j, &longest->spans.spans[i], i);
     }
     json_close(&j, ']');
     json_close(&j, '}');

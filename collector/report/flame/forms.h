@@ -23,6 +23,15 @@ struct timeline_walk {
 #define WALK_OUT UINT32_MAX            // it is scheduled out
 #define WALK_COLLECTS (UINT32_MAX - 1) // or collects garbage
 void timeline_walk(const struct profile *p, uint16_t line, const struct timeline_walk *walk);
+
+// The same event by event. What is open in a process: all zero at first.
+struct timeline_place {
+    uint32_t stack; // STACK_ROOT: nothing
+    uint32_t extra; // WALK_OUT or WALK_COLLECTS on top of it, 0: neither
+};
+// NULL: the request is over.
+void timeline_step(const struct profile *p, const struct timeline_walk *walk,
+                   struct timeline_place *now, const struct timeline_event *event);
 // What a frame is called there.
 const char *timeline_frame_name(const struct profile *p, uint32_t frame);
 

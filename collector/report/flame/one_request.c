@@ -14,12 +14,6 @@ const char *timeline_frame_name(const struct profile *p, uint32_t frame) {
                                     : names_text(&p->stacks.names, p->stacks.frames[frame].name);
 }
 
-// What is open in a process.
-struct open_frames {
-    uint32_t stack; // STACK_ROOT: nothing
-    uint32_t extra; // WALK_OUT or WALK_COLLECTS on top of it, 0: neither
-};
-
 // The stack that two have in common.
 static uint32_t common(const struct stack *all, uint32_t a, uint32_t b) {
     while (a != b) {
@@ -30,7 +24,7 @@ static uint32_t common(const struct stack *all, uint32_t a, uint32_t b) {
 }
 
 static void move(const struct profile *p, const struct timeline_walk *walk, uint32_t *path,
-                 struct open_frames *now, struct open_frames next, int64_t time) {
+                 struct timeline_place *now, struct timeline_place next, int64_t time) {
     const struct stack *all = p->stacks.all;
     uint32_t shared = common(all, now->stack, next.stack), depth = 0;
     if (now->extra != 0 && (now->extra != next.extra || now->stack != next.stack)) {
@@ -52,20 +46,28 @@ static void move(const struct profile *p, const struct timeline_walk *walk, uint
     *now = next;
 }
 
-void timeline_walk(const struct profile *p, uint16_t line, const struct timeline_walk *walk) {
+void timeline_step(const struct profile *p, const struct timeline_walk *walk,
+                   struct timeline_place *now, const struct timeline_event *event) {
     uint32_t path[STACK_DEEPEST];
-    struct open_frames now = {STACK_ROOT, 0}, nothing = now;
+    struct timeline_place next = {STACK_ROOT, 0};
+    int64_t time = event && event->time < p->timeline_ns ? event->time : p->timeline_ns;
+    if (event && event->state != TIMELINE_LEFT) {
+        next.stack = event->stack;
+        next.extra = event->state == TIMELINE_OUT        ? WALK_OUT
+                     : event->state == TIMELINE_COLLECTS ? WALK_COLLECTS
+                                                         : 0;
+    }
+    move(p, walk, path, now, next, time);
+}
+
+void timeline_walk(const struct profile *p, uint16_t line, const struct timeline_walk *walk) {
+    struct timeline_place now = {STACK_ROOT, 0};
     for (uint32_t i = 0; i < p->timeline.count; i++) {
-        const struct timeline_event *e = &p->timeline.events[i];
-        if (e->line == line) {
-            struct open_frames next = {e->stack, e->state == TIMELINE_OUT        ? WALK_OUT
-                                                 : e->state == TIMELINE_COLLECTS ? WALK_COLLECTS
-                                                                                 : 0};
-            move(p, walk, path, &now, e->state == TIMELINE_LEFT ? nothing : next,
-                 e->time < p->timeline_ns ? e->time : p->timeline_ns);
+        if (p->timeline.events[i].line == line) {
+            timeline_step(p, walk, &now, &p->timeline.events[i]);
         }
     }
-    move(p, walk, path, &now, nothing, p->timeline_ns);
+    timeline_step(p, walk, &now, NULL);
 }
 
 // -- Chrome ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 #include "tool/flame/print.h"
 #include "tool/text.h"
 
-enum { OUTPUT_BYTES = 512 << 20 };
+enum { OUTPUT_BYTES = 512 << 20, FUNCTIONS = 20, CALLS = 40 };
 
 static bool write_file(const char *name, const struct buffer *bytes) {
     FILE *f = fopen(name, "wb");
@@ -44,8 +44,23 @@ static int print(const struct draw_options *o, const struct flame_answer *a) {
             buffer_printf(&out, "%s\n", text);
         }
         buffer_text(&out, "\n");
-        flame_table(a, o->most, &out);
+        flame_table(a, o->most ? o->most : FUNCTIONS, &out);
     }
+    return command_print("flame", &out);
+}
+
+static int print_request(const struct draw_options *o, const struct flame_answer *a) {
+    const struct waterfall_style style = waterfall_style(o->width);
+    struct buffer out = buffer_make(OUTPUT_BYTES);
+    struct longest longest;
+    if (!longest_calls(&a->profile, o->json ? UINT32_MAX : o->most ? o->most : CALLS, &longest)) {
+        out.failed = true;
+    } else if (o->json) {
+        longest_json(&longest, a->id, &out);
+    } else {
+        flame_request(&longest, a->id, &style, &out);
+    }
+    longest_free(&longest);
     return command_print("flame", &out);
 }
 
@@ -57,7 +72,11 @@ static int draw(const struct draw_options *o, const struct flame_answer *a) {
                             o->question.weighed.only ? " in requests of " : "",
                             o->question.weighed.only ? o->question.weighed.only : "");
     }
-    int status = print(o, a);
+    if (o->waterfall && a->profile.timeline.count == 0) {
+        return command_fail("flame", EXIT_FAILURE, "profile %s keeps no request on a line of time",
+                            o->question.profile);
+    }
+    int status = (o->waterfall ? print_request : print)(o, a);
     for (uint32_t i = 0; status == EXIT_SUCCESS && i < o->file_count; i++) {
         status = make_file(o, i, a);
     }

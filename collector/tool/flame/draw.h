@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles that are in a database, drawn: files and a table of functions.
+// Profiles that are in a database, drawn: files, and a table of functions or a waterfall.
 #pragma once
 
 #include "report/flame.h"
@@ -14,8 +14,10 @@ struct draw_options {
         enum flame_format format;
     } files[DRAW_FILES];
     uint32_t file_count;
-    uint32_t most; // functions in the table
-    bool json;     // instead of the table
+    uint32_t most;  // functions in the table, or calls of the waterfall; 0: as usual
+    uint32_t width; // of the waterfall; 0: the terminal's
+    bool waterfall; // of the longest request, instead of the table
+    bool json;      // instead of either
 };
 
 // Draws. An exit status; what is wrong has been told on stderr.

@@ -10,7 +10,7 @@
 #include "tool/flame/draw.h"
 #include "tool/flame/live.h"
 
-enum { FUNCTIONS = 20, FUNCTIONS_MOST = 100000 };
+enum { ROWS_MOST = 100000, WIDTH_MOST = 1000 };
 
 // Options of kprof attach, behind those of reach.h.
 enum { ENTRY = 2000, TIER, IDENTITY, CONFIG, COOKIE_FILE, LISTEN };
@@ -68,7 +68,11 @@ const char flame_help[] =
     "  --before-range FROM..UNTIL\n"
     "                  compare with all profiles of the node that ended in that time: lengths back\n"
     "                  from now such as 2d..1d, or UTC times such as 2026-11-20T10:00:00Z\n"
-    "  --limit N       so many functions in the table (default: 20)\n"
+    "  --waterfall     draw the longest request instead: a line a call, below the call that it was\n"
+    "                  made under\n"
+    "  --limit N       so many functions in the table (default: 20), or calls of the waterfall\n"
+    "                  (default: 40): those at which most time passed\n"
+    "  --width N       columns of the waterfall (default: those of the terminal; 100 without one)\n"
     "  --json          one JSON object instead of the table\n"
     "\n"
     "wall: whatever the process did. self: its functions ran. waiting: for another process that\n"
@@ -77,7 +81,9 @@ const char flame_help[] =
     "The JSON object has the columns of the view profiles, and metric, unit, notes, and stacks: a\n"
     "list of stack, parent, level, name, kind, module, application, value, self, calls, depth\n"
     "first; compared with others also before, a list of their ids, and of each stack before_value\n"
-    "and before_self.\n"
+    "and before_self. With --waterfall it has profile, node, identity, duration_us, cut, and spans:\n"
+    "all calls of the request, by start: span, parent, pid, name, start_us, duration_us (null: it was\n"
+    "open where the request was cut), self_us, gc_us, off_cpu_us (scheduled out, at this call).\n"
     "\n"
     "Exit status: 0, 1 when it cannot be asked for, 2 when the command line is wrong, 3 to 9 those of\n"
     "kprof attach when kprof does not get into the node; and where there is no profile: 10 no request\n"
@@ -154,10 +160,20 @@ static int take_range(struct flame_question *q, const char *value) {
                : status;
 }
 
+// A number of at most `most`.
+static int take_number(const char *option, const char *value, int64_t most, uint32_t *number) {
+    int64_t n = 0;
+    if (!command_number(value, most, &n)) {
+        return command_fail("flame", EXIT_USAGE, "--%s %s is no number from 1 to %" PRId64, option,
+                            value, most);
+    }
+    *number = (uint32_t)n;
+    return EXIT_SUCCESS;
+}
+
 static int take(void *to, int option, const char *value) {
     struct options *o = to;
     struct flame_options *weighed = &o->draw.question.weighed;
-    int64_t n = FUNCTIONS;
     switch (option) {
     case 'd':
         o->draw.db = value;
@@ -199,11 +215,11 @@ static int take(void *to, int option, const char *value) {
         o->draw.json = true;
         break;
     case 'l':
-        if (!command_number(value, FUNCTIONS_MOST, &n)) {
-            return command_fail("flame", EXIT_USAGE, "--limit %s is no number from 1 to %d", value,
-                                FUNCTIONS_MOST);
-        }
-        o->draw.most = (uint32_t)n;
+        return take_number("limit", value, ROWS_MOST, &o->draw.most);
+    case 'W':
+        return take_number("width", value, WIDTH_MOST, &o->draw.width);
+    case 'w':
+        o->draw.waterfall = true;
         break;
     case ENTRY:
         return take_attach(&o->around, "--entry", value);
@@ -267,6 +283,13 @@ static int check(struct options *o) {
                             "--listen is for a collector of this command's own, --collector names "
                             "one that runs");
     }
+    if (o->draw.waterfall && (o->draw.question.before || o->draw.question.before_until_s != 0)) {
+        return command_fail("flame", EXIT_USAGE,
+                            "--waterfall draws one request; there is nothing to compare");
+    }
+    if (o->draw.width != 0 && !o->draw.waterfall) {
+        return command_fail("flame", EXIT_USAGE, "--width is for --waterfall");
+    }
     if (profile && command_database("flame", o->draw.db) != EXIT_SUCCESS) {
         return EXIT_USAGE;
     }
@@ -286,6 +309,8 @@ static int parse(int argc, char **argv, struct options *o) {
         {"only", required_argument, NULL, 'i'},
         {"by-identity", no_argument, NULL, 'g'},
         {"limit", required_argument, NULL, 'l'},
+        {"waterfall", no_argument, NULL, 'w'},
+        {"width", required_argument, NULL, 'W'},
         {"json", no_argument, NULL, 'j'},
         {"requests", required_argument, NULL, 'r'},
         {"for", required_argument, NULL, 't'},
@@ -301,7 +326,7 @@ static int parse(int argc, char **argv, struct options *o) {
         REACH_OPTIONS,
         {NULL, 0, NULL, 0},
     };
-    *o = (struct options){.draw.most = FUNCTIONS, .live = {.requests = 20, .seconds = 30}};
+    *o = (struct options){.live = {.requests = 20, .seconds = 30}};
     int status = command_options(argc, argv, options, take, o);
     status = status == EXIT_SUCCESS ? command_at_most(argc, argv, 1) : status;
     o->live.node = status == EXIT_SUCCESS && optind < argc ? argv[optind] : NULL;
@@ -328,7 +353,7 @@ static int settle(struct options *o, struct live_seen *seen) {
         if (!named && !o->live.quiet) {
             fputs("using the collector at " REACH_DEFAULT "\n", stderr);
         }
-        return o->draw.db || (o->draw.file_count == 0 && !o->draw.json)
+        return o->draw.db || (o->draw.file_count == 0 && !o->draw.json && !o->draw.waterfall)
                    ? EXIT_SUCCESS
                    : command_fail("flame", EXIT_USAGE, "%s", no_database);
     }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "report/flame.h"
+#include "report/longest.h"
+#include "tool/waterfall.h"
 
 // Overwrites, in place, what could steer a terminal.
 void flame_clean_list(struct profile_list *list);
@@ -12,3 +14,7 @@ void flame_list_table(const struct profile_list *list, struct buffer *out);
 // The `most` functions that matter most: by their own time or, where two profiles are compared, by
 // how much that has changed. Cleans names itself.
 void flame_table(const struct flame_answer *a, uint32_t most, struct buffer *out);
+// The longest request of a profile of that number: a line on it, its waterfall, and what is not in
+// it. Cleans names itself.
+void flame_request(const struct longest *longest, int64_t id, const struct waterfall_style *style,
+                   struct buffer *out);

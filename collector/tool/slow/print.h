@@ -4,13 +4,7 @@
 #pragma once
 
 #include "report/slow.h"
-
-// How a waterfall is drawn.
-struct slow_style {
-    uint32_t width; // columns of a line; where names need more, lines are longer
-    bool utf8;      // bars of block characters; otherwise of '#'
-    bool colour;    // with the terminal's colours
-};
+#include "tool/waterfall.h"
 
 // Overwrite, in place, what could steer a terminal.
 void slow_clean_list(struct slow_list *list);
@@ -18,7 +12,6 @@ void slow_clean_spans(struct slow_spans *spans);
 
 // The list: a line a request and how to see one of them. limited: there may be more than these.
 void slow_table(const struct slow_list *list, const char *db, bool limited, struct buffer *out);
-// One request: a line on it, then a line a span in tree order, children under their parent by
-// start. Spans whose parent is none of those before them stand at the top.
-void slow_waterfall(const struct slow_spans *spans, const struct slow_style *style,
+// One request: a line on it, then its waterfall.
+void slow_waterfall(const struct slow_spans *spans, const struct waterfall_style *style,
                     struct buffer *out);

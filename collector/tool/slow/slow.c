@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <getopt.h>
 #include <inttypes.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/text_amount.h"
 #include "tool/command.h"
 #include "tool/node.h"
 #include "tool/slow/print.h"
-#include "tool/terminal.h"
 
 enum { OUTPUT_BYTES = 256 << 20, LIST = 20, LIST_MOST = 100000, WIDTH_MOST = 1000 };
 
@@ -165,18 +160,6 @@ static int parse(int argc, char **argv, struct options *o) {
     return status == EXIT_SUCCESS ? check(o) : status;
 }
 
-// -- the terminal
-
-// Whether the user's locale says that characters beyond ASCII can be shown.
-static bool terminal_utf8(void) {
-    locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-    bool utf8 = locale && strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
-    if (locale) {
-        freelocale(locale);
-    }
-    return utf8;
-}
-
 // -- the command
 
 static int cannot_read(struct store *store, const struct options *o) {
@@ -230,9 +213,7 @@ static void put_profiles(const struct profile_list *profiles, const struct optio
 
 static void show_whole(const struct slow_whole *whole, const struct options *o,
                        struct buffer *out) {
-    struct slow_style style = {.width = o->width ? (uint32_t)o->width : terminal_width(),
-                               .utf8 = terminal_utf8(),
-                               .colour = terminal_colour()};
+    const struct waterfall_style style = waterfall_style((uint32_t)o->width);
     if (o->json) {
         slow_spans_json(&whole->spans, &whole->profiles, out);
     } else {

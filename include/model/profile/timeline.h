@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request of a full trace on a line of time: for each process, the stack that it was at from
-// each time on. One thread at a time.
+// each time on. A process begins at the stack of the one that asked it to work; the frames above
+// are its own. One thread at a time.
 #pragma once
 
 #include <stdbool.h>

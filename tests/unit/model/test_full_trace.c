@@ -350,13 +350,14 @@ static void the_longest(void **s) {
     const struct profile *p = full_trace_profile(trace);
     assert_int_equal(p->timeline_ns, 27 * US);
     assert_string_equal(names_text(&p->stacks.names, p->timeline_identity), "long");
-    char text[1024], *to = text;
+    char text[1024], *to = text; // a process begins where the one that asked it is
     for (uint32_t i = 0; i < p->timeline.count; i++) {
         const struct timeline_event *e = &p->timeline.events[i];
         to += sprintf(to, "%d %d %d %s\n", (int)(e->time / US), (int)p->timeline.pids[e->line],
                       e->state, stacks_name_of(&p->stacks, e->stack));
     }
-    assert_string_equal(text, "0 1 0 m:a/0\n1 1 0 m:get/0\n3 1 1 m:get/0\n6 2 0 m:handle/0\n"
+    assert_string_equal(text, "0 1 0 all\n0 1 0 m:a/0\n1 1 0 m:get/0\n3 1 1 m:get/0\n"
+                              "6 2 0 m:get/0\n6 2 0 m:handle/0\n"
                               "18 2 3 all\n24 1 0 m:get/0\n26 1 0 m:a/0\n27 1 3 all\n");
     full_trace_free(trace);
 }

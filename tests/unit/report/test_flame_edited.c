@@ -8,6 +8,7 @@
 
 #include "pprof.pb-c.h"
 #include "report/flame.h"
+#include "report/longest.h"
 #include "store/keep_profile.h"
 
 enum { FILE_BYTES = 4 << 20, ROUNDS = 400 };
@@ -215,6 +216,12 @@ static bool drawn(const struct flame_question *question) {
         }
         flame_json(&a, &json);
         is_json(&json);
+        buffer_reset(&json);
+        struct longest longest;
+        assert_true(longest_calls(&a.profile, 5, &longest));
+        longest_json(&longest, a.id, &json);
+        is_json(&json);
+        longest_free(&longest);
         buffer_free(&json);
     } else {
         assert_int_equal(found, FLAME_UNREAD);

@@ -56,7 +56,7 @@ static void expect(struct buffer *out, const char *expected) {
 }
 
 static struct buffer waterfall(struct slow_spans *s, uint32_t width, bool utf8, bool colour) {
-    struct slow_style style = {.width = width, .utf8 = utf8, .colour = colour};
+    struct waterfall_style style = {.width = width, .utf8 = utf8, .colour = colour};
     struct buffer out = buffer_make(64 << 20);
     slow_clean_spans(s);
     slow_waterfall(s, &style, &out);

@@ -7,8 +7,9 @@
 #include "base/text_amount.h"
 #include "base/time_math.h"
 #include "tool/node.h"
-#include "tool/slow/print.h"
+#include "tool/terminal.h"
 #include "tool/text.h"
+#include "tool/waterfall.h"
 
 // The bar's least width, and the one that tier names give way to; the levels that are indented, two
 // columns each; the least that names are cut to.
@@ -17,12 +18,17 @@ enum { CELL_BYTES = 256, GAP = 2, BAR_LEAST = 10, BAR_WANTED = 24, LEVELS = 12, 
 // In the order of a line; the bar stands behind the offset.
 enum column { OFFSET, DURATION, SELF, WAIT, GC, OFF_CPU, PROCESS, TIER, OUTCOME, COLUMNS };
 
-static const char *const headings[COLUMNS] = {"offset",  "duration", "self", "wait",   "gc",
-                                              "off-cpu", "process",  "tier", "outcome"};
+// NULL: not shown.
+static const char *const headings[][COLUMNS] = {
+    [WATERFALL_TIERS] = {"offset", "duration", "self", "wait", "gc", "off-cpu", "process", "tier",
+                         "outcome"},
+    [WATERFALL_FUNCTIONS] = {"offset", "duration", "self", NULL, "gc", "off-cpu", "process",
+                             "function", NULL}};
 
 struct waterfall {
     const struct slow_spans *of;
-    const struct slow_style *style;
+    const struct waterfall_style *style;
+    const char *const *headings;
     uint32_t *order;        // the spans' numbers in tree order
     uint32_t *depth;        // of each span, 0 at the top
     double scale_ns;        // what the bar's whole width stands for
@@ -161,10 +167,10 @@ static void cell(const struct waterfall *w, uint32_t span, enum column column,
 static void measure(struct waterfall *w) {
     char text[CELL_BYTES];
     for (int c = 0; c < COLUMNS; c++) {
-        if ((c == GC || c == OFF_CPU) && w->widths[c] == 0) {
+        if (!w->headings[c] || ((c == GC || c == OFF_CPU) && w->widths[c] == 0)) {
             continue; // no span has any
         }
-        w->widths[c] = text_width(headings[c]);
+        w->widths[c] = text_width(w->headings[c]);
         for (uint32_t i = 0; i < w->of->count; i++) {
             cell(w, i, c, text);
             size_t wide = text_width(text);
@@ -285,43 +291,25 @@ static void draw(const struct waterfall *w, const struct slow_span *s, struct bu
     }
 }
 
-// -- lines
-
-// What belongs to the request on another node. Its offset rests on both nodes' clocks.
-static void part_line(const struct slow_part *part, int64_t began, struct buffer *out) {
-    char duration[TEXT_DURATION_BYTES], offset[TEXT_DURATION_BYTES];
-    int64_t later = time_sub(part->started_ns, began);
-    buffer_printf(out, part->remote ? " Its part on " : " The request itself on ");
-    buffer_text(out, part->node);
-    buffer_printf(out, ": %s, begun %s %s, kprof slow %" PRId64 "\n",
-                  text_duration((double)part->duration_ns, duration),
-                  text_duration(later < 0 ? -(double)later : (double)later, offset),
-                  later < 0 ? "earlier" : "later", part->id);
+struct waterfall_style waterfall_style(uint32_t width) {
+    return (struct waterfall_style){.width = width ? width : terminal_width(),
+                                    .utf8 = terminal_utf8(),
+                                    .colour = terminal_colour()};
 }
 
-static void header(const struct waterfall *w, struct buffer *out) {
-    const struct slow_request *r = &w->of->request;
-    char duration[TEXT_DURATION_BYTES], started[TEXT_TIME_BYTES];
-    paint(w, out, bold);
-    buffer_printf(out, " Request %" PRId64 ", ", r->id);
-    buffer_text(out, r->identity); // of any length
-    buffer_printf(out, ": %s, %s, at %s on ", text_duration((double)r->duration_ns, duration),
-                  r->outcome, slow_started(r->started_ns, started));
-    buffer_text(out, r->node);
-    paint(w, out, NULL);
-    buffer_printf(out, "\n Kept because %s. %" PRIu32 " span%s.\n",
-                  is(r->reason, "over")     ? "it took longer than the threshold"
-                  : is(r->reason, "failed") ? "it failed"
-                                            : "it was among the slowest of its time",
-                  r->spans, text_plural(r->spans));
-    if (r->origin) {
-        buffer_text(out, " Remote: a part of a request of ");
-        buffer_text(out, r->origin);
-        buffer_text(out, ".\n");
+void waterfall_title(const struct waterfall_style *style, bool begins, struct buffer *out) {
+    struct waterfall w = {.style = style};
+    paint(&w, out, begins ? bold : NULL);
+}
+
+// -- lines
+
+// Without blanks at its end.
+static void end_line(struct buffer *out) {
+    while (out->len > 0 && out->data[out->len - 1] == ' ') {
+        out->len--;
     }
-    for (uint32_t i = 0; i < w->of->part_count; i++) {
-        part_line(&w->of->parts[i], r->started_ns, out);
-    }
+    buffer_text(out, "\n");
 }
 
 // The columns of a line from one on; the last one is not padded.
@@ -344,13 +332,14 @@ static void columns(const struct waterfall *w, const char cells[COLUMNS][CELL_BY
 static void heading_line(const struct waterfall *w, struct buffer *out) {
     char cells[COLUMNS][CELL_BYTES];
     for (int c = 0; c < COLUMNS; c++) {
-        snprintf(cells[c], CELL_BYTES, "%s", headings[c]);
+        snprintf(cells[c], CELL_BYTES, "%s", w->headings[c] ? w->headings[c] : "");
     }
     buffer_text(out, "\n");
     text_pad_left(out, cells[OFFSET], 1 + w->widths[OFFSET]);
     text_pad_right(out, "", GAP + w->bar);
     columns(w, cells, out);
-    buffer_printf(out, "%s\n", cells[OUTCOME]);
+    buffer_text(out, cells[OUTCOME]);
+    end_line(out);
 }
 
 static void span_line(const struct waterfall *w, uint32_t span, struct buffer *out) {
@@ -369,13 +358,12 @@ static void span_line(const struct waterfall *w, uint32_t span, struct buffer *o
     if (colour) {
         paint(w, out, NULL);
     }
-    buffer_text(out, "\n");
+    end_line(out);
 }
 
 // What the drawing means, as far as it is not plain, and what is not in it.
 static void legend(const struct waterfall *w, struct buffer *out) {
     const char *const *glyphs = w->style->utf8 ? blocks : plain;
-    const struct slow_request *r = &w->of->request;
     if (w->waited || w->open || w->tail || w->blind) {
         const char *between = "";
         buffer_text(out, "\n ");
@@ -401,22 +389,11 @@ static void legend(const struct waterfall *w, struct buffer *out) {
             " ~ on another node: timed by that node's clock, drawn within the call above it, and "
             "part of that call's self time\n");
     }
-    if (r->kept < r->spans) {
-        buffer_printf(out, "\n %" PRIu32 " of %" PRIu32 " spans were kept, the first by start.\n",
-                      r->kept, r->spans);
-    }
-    if (r->cut) {
-        buffer_text(
-            out,
-            "\n"
-            " It had more spans than the collector takes: it counts as incomplete, and what was "
-            "cut is not here.\n");
-    }
 }
 
-void slow_waterfall(const struct slow_spans *spans, const struct slow_style *style,
-                    struct buffer *out) {
-    struct waterfall w = {.of = spans, .style = style};
+void waterfall_draw(const struct slow_spans *spans, enum waterfall_of what,
+                    const struct waterfall_style *style, struct buffer *out) {
+    struct waterfall w = {.of = spans, .style = style, .headings = headings[what]};
     w.order = malloc(((size_t)spans->count + 1) * sizeof *w.order);
     w.depth = malloc(((size_t)spans->count + 1) * sizeof *w.depth);
     if (!w.order || !w.depth || !arrange(&w)) {
@@ -424,7 +401,6 @@ void slow_waterfall(const struct slow_spans *spans, const struct slow_style *sty
     } else {
         survey(&w);
         share_out(&w);
-        header(&w, out);
         if (spans->count > 0) {
             heading_line(&w, out);
         }
