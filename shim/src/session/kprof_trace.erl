@@ -27,9 +27,6 @@
 
 -export_type([trace/0]).
 
--define(LINGER_MS, 200).
--define(TOO_LATE, "the request waits for 50 ms, and its patterns did not stand by then").
-
 -record(trace, {
     slots :: kprof_slots:slots(),
     options :: kprof_options:options(),
@@ -43,8 +40,7 @@
     unmarked = kprof_unmarked:new() :: kprof_unmarked:unmarked(),
     load = kprof_load:new() :: kprof_load:load(),
     ledger = kprof_ledger:new() :: kprof_ledger:ledger(),
-    full = none :: none | kprof_full:full(),
-    flame = kprof_flame:new() :: kprof_flame:waiting(),
+    full = kprof_full_traces:new() :: kprof_full_traces:full_traces(),
     asks :: kprof_asks:asks()
 }).
 -opaque trace() :: #trace{}.
@@ -168,9 +164,7 @@ stop(T0) ->
 %% Tokens, flags and patterns first, then what is on its way.
 wind_down(#trace{slots = Slots} = T0) ->
     ok = kprof_slots:close(Slots),
-    _ =
-        T0#trace.full =:= none orelse
-            kprof_full:off(kprof_tiers:patterns(T0#trace.tiers), T0#trace.full),
+    ok = kprof_full_traces:off(around(T0), T0#trace.full),
     T = full_gone(error, "the trace was stopped", T0),
     Tiers = kprof_tiers:count_left_out(Slots, T#trace.tiers),
     ok = kprof_arming:disarm(Tiers, T#trace.arming),
@@ -195,7 +189,7 @@ let_go(#trace{slots = Slots, tiers = Tiers, control = Control, asks = Asks} = T0
         tiers = kprof_tiers:disarmed(Tiers),
         arming = Arming,
         control = kprof_control:close(Control),
-        flame = kprof_flame:lost(T#trace.flame),
+        full = kprof_full_traces:lost(T#trace.full),
         asks = kprof_asks:forget(Asks),
         ledger = kprof_ledger:gone(now_ms(), T#trace.ledger)
     }.
@@ -283,28 +277,15 @@ identified({{Id, Identity}, Asks}, #trace{control = Control} = T) ->
 -spec message(kprof_protocol:told(), trace()) -> trace().
 message({identify, Id, {M, F}, Arguments}, #trace{asks = Asks} = T) ->
     identified(kprof_asks:ask({Id, M, F, Arguments}, Asks), T);
-message({full, #{label := 0} = Wanted}, T) ->
-    full(Wanted, T);
 message({full, Wanted}, T) ->
-    full_of_request(Wanted, T);
-message({full_stop, Id}, #trace{full = Full} = T) ->
-    case Full =/= none andalso kprof_full:id(Full) =:= Id of
-        true -> full_over(done, "", T);
-        false -> T
-    end;
-message({full_more, Id, Processes}, #trace{full = Full, arming = Arming} = T) ->
-    _ =
-        Full =/= none andalso kprof_full:id(Full) =:= Id andalso
-            begin
-                Exempt = kprof_arming:processes(kprof_outlets:pids(T#trace.outlets), Arming),
-                Missed = kprof_full:more(Processes, Exempt, Full),
-                Patterns = kprof_tiers:patterns(T#trace.tiers),
-                ok = kprof_guard:yield(kprof_arming:tracer(Arming), Patterns),
-                kprof_control:told(kprof_protocol:full_missed(Id, Missed), T#trace.control)
-            end,
+    full(fun(Around, Full) -> kprof_full_traces:wanted(Wanted, Around, Full) end, T);
+message({full_stop, Id}, T) ->
+    full(fun(Around, Full) -> kprof_full_traces:stop(Id, Around, Full) end, T);
+message({full_more, Id, Processes}, #trace{full = Full} = T) ->
+    ok = kprof_full_traces:more(Id, Processes, around(T), Full),
     T;
-message({flamed, Told}, #trace{flame = Flame} = T) ->
-    T#trace{flame = kprof_flame:flamed(Told, Flame)};
+message({flamed, Told}, #trace{full = Full} = T) ->
+    T#trace{full = kprof_full_traces:flamed(Told, Full)};
 message({disarm, Function, Reason}, T) ->
     take_off(Function, Reason, T);
 message({stale, Tier, Label}, #trace{slots = Slots, tiers = Tiers, stale = Stale} = T) ->
@@ -333,173 +314,68 @@ take_off(Wanted, Reason, #trace{tiers = Before} = T0) ->
 changed(After, #trace{tiers = Before, full = Full} = T) ->
     %% flags of the tiers that are set on all processes must not meet the patterns of a full trace
     case
-        Full =/= none andalso kprof_full:rests(Full) andalso
+        kprof_full_traces:rests(Full) andalso
             kprof_tiers:flags(After) =/= kprof_tiers:flags(Before)
     of
-        true -> change(After, full_over(error, "the tiers have changed", T));
-        false -> change(After, T)
+        true ->
+            Why = "the tiers have changed",
+            Over = fun(Around, F) -> kprof_full_traces:over(error, Why, Around, F) end,
+            change(After, full(Over, T));
+        false ->
+            change(After, T)
     end.
 
 change(After, #trace{tiers = Before, outlets = Outlets, arming = Arming} = T) ->
     ok = kprof_arming:change(Before, After, kprof_outlets:pids(Outlets), Arming),
     T#trace{tiers = After}.
 
-%% --- a full trace ---
+%% --- full traces ---
 
 %% @doc Asks the collector for one. Who waits for its profile gets a reply.
 -spec flame(gen_statem:from(), kprof_flame:wanted(), trace()) -> {ok, trace()} | {error, term()}.
-flame(From, Wanted, #trace{flame = Before, control = Control} = T) ->
-    case kprof_flame:ask(From, now_ms() + kprof_flame:patience(Wanted), Before) of
-        {ok, Flame} ->
-            ok = kprof_control:told(kprof_protocol:flame(Wanted), Control),
-            {ok, T#trace{flame = Flame}};
-        Error ->
-            Error
+flame(From, Wanted, #trace{full = Before} = T) ->
+    case kprof_full_traces:ask(From, Wanted, around(T), Before) of
+        {ok, Full} -> {ok, T#trace{full = Full}};
+        Error -> Error
     end.
 
-%% @doc A web request wants to be traced fully, or has ended: {@link kprof_flame_header}.
--spec flame_header(
-    {begins, kprof_flame_header:ask()}
-    | {ended | over | gave_up, kprof_slots:label()}
-    | {refused, unicode:chardata()},
-    trace()
-) -> trace().
-flame_header({begins, Ask}, #trace{options = #{flame_header := {_, _, Wanted}}} = T) ->
-    case kprof_flame:begins(Ask, Wanted, T#trace.flame) of
-        {ok, Asked, Flame} ->
-            ok = kprof_control:told(kprof_protocol:flame(Asked), T#trace.control),
-            T#trace{flame = Flame};
-        no ->
-            T
-    end;
-flame_header({refused, Why}, T) ->
-    logger:notice("kprof: a request whose header asked for a full trace gets none: ~ts", [Why]),
-    T;
-flame_header({ended, Label}, T) ->
-    %% some tell it while calls are open, whose returns are still to come
-    _ = erlang:send_after(?LINGER_MS, self(), {kprof_flame_header, {over, Label}}),
-    T;
-flame_header({What, Label}, #trace{flame = Before} = T0) ->
-    case kprof_flame:gave_up(Label, Before) of
-        {true, Flame} when What =:= over -> full_over(done, "", T0#trace{flame = Flame});
-        {true, Flame} -> full_over(error, ?TOO_LATE, T0#trace{flame = Flame});
-        {false, _} -> T0
-    end;
-flame_header(_, T) ->
-    T.
+%% @doc A web request wants to be traced fully, or has ended: {@link kprof_full_traces:header/4}.
+-spec flame_header(term(), trace()) -> trace().
+flame_header(What, #trace{options = #{flame_header := Header}} = T) ->
+    full(fun(Around, Full) -> kprof_full_traces:header(What, Header, Around, Full) end, T).
 
-full_of_request(#{id := Id, label := Label} = Wanted, #trace{flame = Flame} = T) ->
-    case kprof_flame:claim(Label, Flame) of
-        {ok, Pid} ->
-            request_begins(Id, full(Wanted#{own => [Pid]}, T));
-        late ->
-            ok = kprof_control:told(
-                kprof_protocol:full_stopped(Id, erlang:monotonic_time(), error, ?TOO_LATE),
-                T#trace.control
-            ),
-            T
-    end.
-
-%% Where it cannot be, the collector has been told why, and tells it back.
-request_begins(Id, #trace{slots = Slots, full = Full, flame = Flame0} = T) ->
-    case
-        Full =/= none andalso kprof_full:id(Full) =:= Id andalso kprof_flame:stands(Slots, Flame0)
-    of
-        false -> T;
-        {ok, Flame} -> T#trace{flame = Flame};
-        {late, Flame} -> full_over(error, ?TOO_LATE, T#trace{flame = Flame})
-    end.
-
-full(#{id := Id, processes := []} = Wanted, T) when not is_map_key(own, Wanted) ->
-    %% no requests have come yet
-    _ = [
-        kprof_control:told(
-            kprof_protocol:full_stopped(Id, erlang:monotonic_time(), no_function, Why),
-            T#trace.control
-        )
-     || {error, Why} <- [kprof_full:check(Wanted)]
-    ],
-    T;
-full(#{id := Id} = Wanted, #trace{arming = Arming, tiers = Tiers} = T) ->
-    Tracer = kprof_arming:tracer(Arming),
-    Exempt = kprof_arming:processes(kprof_outlets:pids(T#trace.outlets), Arming),
-    Begun =
-        case T#trace.full of
-            none when Tracer =:= undefined ->
-                {error, "it is not traced at the moment"};
-            none ->
-                kprof_full:start(
-                    Wanted, Tracer, kprof_tiers:patterns(Tiers), {Exempt, bytes(T)}
-                );
-            _ ->
-                {error, "another full trace runs already"}
-        end,
-    case Begun of
-        {ok, Full} ->
-            Rests = kprof_full:rests(Full),
-            logger:notice("kprof: a full trace begins~ts", [
-                case Rests of
-                    true -> "; the tiers rest meanwhile";
-                    false -> ""
-                end
-            ]),
-            ok = kprof_control:told(
-                kprof_protocol:full_started(kprof_full:fields(Full)), T#trace.control
-            ),
-            ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
-            T#trace{
-                full = Full,
-                ledger =
-                    case Rests of
-                        true -> kprof_ledger:untraced(now_ms(), asked, T#trace.ledger);
-                        false -> T#trace.ledger
-                    end
-            };
-        {error, Why} ->
-            ok = kprof_control:told(
-                kprof_protocol:full_stopped(Id, erlang:monotonic_time(), error, Why),
-                T#trace.control
-            ),
-            T
-    end.
-
-bytes(#trace{load = Load}) ->
-    counters:get(kprof_load:counter(Load), 1).
-
-%% It ends while all is armed: the tiers are traced again.
-full_over(_, _, #trace{full = none} = T) ->
-    T;
-full_over(Reason, Text, #trace{full = Full, arming = Arming, tiers = Tiers} = T) ->
-    Tracer = kprof_arming:tracer(Arming),
-    %% what ends later is not traced to its end
-    At = erlang:monotonic_time(),
-    ok = kprof_full:stop(Tracer, kprof_tiers:patterns(Tiers), Full),
+%% The one place where a full trace begins or ends while all is armed.
+full(Change, #trace{full = Before, ledger = Ledger, load = Load} = T) ->
+    After = Change(around(T), Before),
     Now = now_ms(),
-    Ledger =
-        case kprof_full:rests(Full) of
-            true ->
-                ok = kprof_arming:set_flags(Tiers, kprof_outlets:pids(T#trace.outlets), Arming),
-                kprof_ledger:traced(Now, T#trace.ledger);
-            false ->
-                T#trace.ledger
-        end,
-    ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
-    full_gone(Reason, Text, At, T#trace{
-        ledger = Ledger, load = kprof_load:begin_at(Now, T#trace.load)
-    }).
+    T#trace{
+        full = After,
+        ledger =
+            case {kprof_full_traces:rests(Before), kprof_full_traces:rests(After)} of
+                {Same, Same} -> Ledger;
+                {false, true} -> kprof_ledger:untraced(Now, asked, Ledger);
+                {true, false} -> kprof_ledger:traced(Now, Ledger)
+            end,
+        load =
+            case kprof_full_traces:runs(Before) andalso not kprof_full_traces:runs(After) of
+                true -> kprof_load:begin_at(Now, Load);
+                false -> Load
+            end
+    }.
 
 %% It has ended with all else.
-full_gone(Reason, Text, T) ->
-    full_gone(Reason, Text, erlang:monotonic_time(), T).
+full_gone(Reason, Text, #trace{full = Full} = T) ->
+    T#trace{full = kprof_full_traces:gone(Reason, Text, around(T), Full)}.
 
-full_gone(_, _, _, #trace{full = none} = T) ->
-    T;
-full_gone(Reason, Text, At, #trace{full = Full, control = Control} = T) ->
-    logger:notice("kprof: the full trace is over (~ts)", [Reason]),
-    ok = kprof_control:told(
-        kprof_protocol:full_stopped(kprof_full:id(Full), At, Reason, Text), Control
-    ),
-    T#trace{full = none, flame = kprof_flame:over(T#trace.slots, T#trace.flame)}.
+around(#trace{slots = Slots, control = Control, tiers = Tiers, arming = Arming} = T) ->
+    #{
+        slots => Slots,
+        control => Control,
+        tiers => Tiers,
+        arming => Arming,
+        outlets => kprof_outlets:pids(T#trace.outlets),
+        bytes => counters:get(kprof_load:counter(T#trace.load), 1)
+    }.
 
 %% --- sampling ---
 
@@ -533,13 +409,13 @@ sampled(Sampling, State, #trace{slots = Slots, tiers = Tiers, arming = Arming} =
 %% @doc To be called every {@link kprof_load:interval/0} ms while it is armed: takes as much as this
 %% node has room for.
 -spec load(trace()) -> trace().
-load(#trace{full = Full} = T) when Full =/= none ->
-    case kprof_flame:is_gone(T#trace.flame) orelse kprof_full:look(now_ms(), bytes(T), Full) of
-        go_on -> T;
-        true -> full_over(done, "", T);
-        {over, Reason, Text} -> full_over(Reason, Text, T)
-    end;
-load(#trace{sampling = Before, load = Load0, ledger = Ledger} = T0) ->
+load(#trace{full = Full} = T) ->
+    case kprof_full_traces:runs(Full) of
+        true -> full(fun(Around, F) -> kprof_full_traces:look(now_ms(), Around, F) end, T);
+        false -> sample_by_load(T)
+    end.
+
+sample_by_load(#trace{sampling = Before, load = Load0, ledger = Ledger} = T0) ->
     Load = kprof_load:look(now_ms(), Load0),
     T = T0#trace{
         load = Load,
@@ -563,7 +439,7 @@ load(#trace{sampling = Before, load = Load0, ledger = Ledger} = T0) ->
 %% requests that are over, while it is armed.
 -spec look(trace()) -> trace().
 look(#trace{full = Full} = T) ->
-    case Full =/= none andalso kprof_full:rests(Full) of
+    case kprof_full_traces:rests(Full) of
         true -> T;
         false -> looked(T)
     end.
