@@ -21,6 +21,7 @@ git ls-files | awk '
         lines[folder]++
         take_links($0)
         if (in_map && /^\|[ \t]*`/) take_row($0)
+        above = $0
         next
     }
     {
@@ -41,6 +42,7 @@ git ls-files | awk '
     }
     # The first cell of a row: `path`, `path`, ...
     function take_row(row,    cell, path) {
+        if (above !~ /^\|/) problem(folder "README.md: the table of the map is broken before this row: " row)
         cell = row
         sub(/^\|[ \t]*/, "", cell)
         sub(/[ \t]*\|.*/, "", cell)
