@@ -101,6 +101,11 @@ int command_time(const char *command, const char *option, const char *text, bool
     return EXIT_SUCCESS;
 }
 
+int command_range(const char *command, int64_t since_s, int64_t until_s) {
+    return since_s < until_s ? EXIT_SUCCESS
+                             : command_fail(command, EXIT_USAGE, "--since is not before --until");
+}
+
 bool command_number(const char *text, int64_t most, int64_t *n) {
     char *end;
     if (strspn(text, "0123456789") != strlen(text)) {

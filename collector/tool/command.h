@@ -60,6 +60,9 @@ int command_print(const char *command, struct buffer *out);
 // end. Returns EXIT_SUCCESS, or EXIT_USAGE and has told why.
 int command_time(const char *command, const char *option, const char *text, bool up, int64_t *s);
 
+// Whether --since is before --until. EXIT_SUCCESS, or EXIT_USAGE and has told that it is not.
+int command_range(const char *command, int64_t since_s, int64_t until_s);
+
 // Reads a whole number of at least one digit and nothing else, from 1 to most. False otherwise.
 bool command_number(const char *text, int64_t most, int64_t *n);
 

@@ -70,7 +70,9 @@ static int parse(int argc, char **argv, struct options *o) {
     *o = (struct options){.filter = {.from_s = INT64_MIN, .until_s = INT64_MAX, .most = LIST}};
     int status = command_options(argc, argv, options, take, o);
     status = status == EXIT_SUCCESS ? command_at_most(argc, argv, 0) : status;
-    return status == EXIT_SUCCESS ? command_database("profiles", o->db) : status;
+    status = status == EXIT_SUCCESS ? command_database("profiles", o->db) : status;
+    return status == EXIT_SUCCESS ? command_range("profiles", o->filter.from_s, o->filter.until_s)
+                                  : status;
 }
 
 static int show(struct store *store, const struct options *o) {

@@ -74,8 +74,8 @@ static int check(const struct options *o) {
     if (command_database("report", o->db) != EXIT_SUCCESS) {
         return EXIT_USAGE;
     }
-    if (o->query.from_s >= o->query.until_s) {
-        return command_fail("report", EXIT_USAGE, "--since is not before --until");
+    if (command_range("report", o->query.from_s, o->query.until_s) != EXIT_SUCCESS) {
+        return EXIT_USAGE;
     }
     if (o->cost && (o->query.identity || o->of == REPORT_WAIT)) {
         return command_fail("report", EXIT_USAGE,

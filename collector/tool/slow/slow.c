@@ -131,8 +131,8 @@ static int check(const struct options *o) {
     if (command_database("slow", o->db) != EXIT_SUCCESS) {
         return EXIT_USAGE;
     }
-    if (o->filter.from_s >= o->filter.until_s) {
-        return command_fail("slow", EXIT_USAGE, "--since is not before --until");
+    if (command_range("slow", o->filter.from_s, o->filter.until_s) != EXIT_SUCCESS) {
+        return EXIT_USAGE;
     }
     if (o->id != 0 && o->of_list) {
         return command_fail("slow", EXIT_USAGE,

@@ -637,6 +637,8 @@ static void test_command_line(void **state) {
     expect_line("--since yesterday is no time");
     assert_int_equal(report("--since 10m --until 20m"), 2);
     expect_line("--since is not before --until");
+    assert_int_equal(tool_ask("profiles", "--since 10m --until 20m"), 2);
+    expect_line("kprof profiles: --since is not before --until");
     assert_int_equal(report("surplus"), 2);
     expect_line("unexpected argument 'surplus'");
     assert_int_equal(report(""), 1);
