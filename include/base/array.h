@@ -7,7 +7,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { ARRAY_FIRST_ROOM = 64 };
+enum { ARRAY_FIRST_ROOM = 16 };
+
+// The room that comes after a room.
+static inline uint32_t array_next_room(uint32_t room) {
+    return room == 0 ? ARRAY_FIRST_ROOM : 2 * room;
+}
 
 // Makes room for one more behind `count` records of `size` bytes: the room doubles when it is used
 // up. False without memory, and nothing has changed.
@@ -15,7 +20,7 @@ static inline bool array_grow(void **records, uint32_t *room, uint32_t count, si
     if (count < *room) {
         return true;
     }
-    uint32_t more = *room == 0 ? ARRAY_FIRST_ROOM : 2 * *room;
+    uint32_t more = array_next_room(*room);
     void *grown = realloc(*records, more * size);
     if (grown) {
         *records = grown;

@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "full_state.h"
 
-#include <stdlib.h>
+#include "base/array.h"
 
-enum {
-    FIRST_ROOM = 16,
-    FARTHEST_CALLER = 256 // calls from the top that are looked at for the one that calls
-};
+// Calls from the top that are looked at for the one that calls.
+enum { FARTHEST_CALLER = 256 };
 
+// Room for one more open call of a process. All processes together have so much room at most.
 static bool grow(struct full_trace *f, struct full_process *p) {
-    if (p->depth < p->room) {
-        return true;
+    uint32_t room = p->room;
+    if (p->depth == room && f->open_calls - room + array_next_room(room) > LIMIT_FULL_CALLS) {
+        return false;
     }
-    uint32_t more = p->room == 0 ? FIRST_ROOM : 2 * p->room;
-    struct open_call *grown = f->open_calls - p->room + more <= LIMIT_FULL_CALLS
-                                  ? realloc(p->calls, more * sizeof *grown)
-                                  : NULL;
-    if (grown) {
-        f->open_calls += more - p->room;
-        p->calls = grown;
-        p->room = more;
-    }
-    return grown != NULL;
+    bool grown = array_grow((void **)&p->calls, &p->room, p->depth, sizeof *p->calls);
+    f->open_calls += p->room - room;
+    return grown;
 }
 
 bool frames_open(struct full_trace *f, struct full_process *p, uint32_t stack) {

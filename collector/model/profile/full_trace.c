@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/mfa.h"
 #include "model/message/message_learned.h"
-
-enum { FIRST_ROOM = 64 };
 
 static uint32_t special(struct full_trace *f, enum stack_frame_kind kind, const char *name) {
     return stacks_frame(&f->profile.stacks, kind, slice_text(name), slice_of(NULL, 0));
@@ -100,17 +99,9 @@ static uint32_t process_made(struct full_trace *f, uint64_t pid) {
         process_make_room(f);
     }
     at = f->process_free != NO_PROCESS ? f->process_free : f->process_made;
-    if (at == f->process_room) {
-        uint32_t more = at == 0 ? FIRST_ROOM : 2 * at;
-        struct full_process *grown =
-            more <= LIMIT_FULL_PROCESSES ? realloc(f->processes, more * sizeof *grown) : NULL;
-        if (!grown) {
-            return NO_PROCESS;
-        }
-        f->processes = grown;
-        f->process_room = more;
-    }
-    if (!map_set(&f->by_pid, pid, at)) {
+    if (at == LIMIT_FULL_PROCESSES ||
+        !array_grow((void **)&f->processes, &f->process_room, at, sizeof *f->processes) ||
+        !map_set(&f->by_pid, pid, at)) {
         return NO_PROCESS;
     }
     if (at == f->process_made) {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/flame_state.h"
+
+#include "base/clock.h"
+
+// -- to who has asked -----------------------------------------------------------------------------
+
+static void put_counts(struct control_writer *w, const struct flame *f) {
+    struct profile_counts none = {0};
+    const struct profile_counts *c = f->trace ? &full_trace_profile(f->trace)->counts : &none;
+    const struct {
+        const char *key;
+        uint64_t value;
+    } counts[] = {{FIELD_REQUESTS, c->requests},
+                  {FIELD_INCOMPLETE, c->incomplete},
+                  {FIELD_OTHERS, c->others},
+                  {FIELD_UNSEEN, c->unseen},
+                  {FIELD_MESSAGES, c->messages},
+                  {FIELD_FUNCTIONS, (uint64_t)f->functions},
+                  {FIELD_PROCESSES, (uint64_t)f->processes}};
+    _Static_assert(sizeof counts / sizeof *counts == 7, "as many as are announced");
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        control_int(w, counts[i].key, (int64_t)counts[i].value);
+    }
+}
+
+static void put_others(struct control_writer *w, const struct flame *f) {
+    uint32_t count = 0;
+    const struct full_other *others = f->trace ? full_trace_others(f->trace, &count) : NULL;
+    control_list(w, FIELD_IDENTITIES, count);
+    for (uint32_t i = 0; i < count; i++) {
+        control_map(w, 2);
+        control_text(w, FIELD_IDENTITY, slice_text(others[i].identity));
+        control_int(w, FIELD_REQUESTS, (int64_t)others[i].requests);
+    }
+}
+
+void flame_tell(struct flame *f, bool last, int64_t profile) {
+    if (!f->asker.user) {
+        return;
+    }
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w =
+        control_begin(&b, last ? CONTROL_FLAMED : CONTROL_FLAMING, last ? 13 : 8);
+    if (last) {
+        control_int(&w, FIELD_PROFILE, profile);
+        control_text(&w, FIELD_REASON, slice_text(f->reason));
+        control_text(&w, FIELD_TEXT, slice_text(f->text));
+        put_others(&w, f);
+        missed_put(&f->missed, f->trace, &w);
+    }
+    put_counts(&w, f);
+    control_bool(&w, FIELD_NEW_PROCESSES, f->new_processes);
+    if (control_end(&w)) {
+        f->asker.tell(f->asker.user, &b, last);
+    }
+    buffer_free(&b);
+}
+
+// -- to the shim ----------------------------------------------------------------------------------
+
+static void put_names(struct control_writer *w, const char *key, char *const *names,
+                      uint32_t count) {
+    control_list(w, key, count);
+    for (uint32_t i = 0; i < count; i++) {
+        control_map(w, 1);
+        control_text(w, FIELD_NAME, slice_text(names[i]));
+    }
+}
+
+// How long it may run still, rounded up. Its time begins when this is asked first.
+static int64_t seconds_left(struct flame *f) {
+    int64_t now = clock_monotonic();
+    f->deadline = f->deadline > 0 ? f->deadline : now + f->seconds * SECOND_NS;
+    return f->deadline > now ? (f->deadline - now) / SECOND_NS + 1 : 0;
+}
+
+bool flame_ask_shim(struct flame *f, bool begin) {
+    static uint64_t pids[LIMIT_FULL_PIDS];
+    uint32_t count = begin ? pipeline_processes(f->shim.node, pids, LIMIT_FULL_PIDS) : 0;
+    if (begin && f->trace) { // of a window before
+        count += missed_pids(&f->missed, f->trace, pids + count, LIMIT_FULL_PIDS - count);
+    }
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, CONTROL_FULL, 7);
+    control_int(&w, FIELD_ID, f->id);
+    control_int(&w, FIELD_LABEL, f->label);
+    control_int(&w, FIELD_SECONDS, begin ? seconds_left(f) + START_SECONDS : f->seconds);
+    control_bool(&w, FIELD_ALL, f->all_modules);
+    put_names(&w, FIELD_APPLICATIONS, f->applications, f->application_count);
+    put_names(&w, FIELD_MODULES, f->modules, f->module_count);
+    control_list(&w, FIELD_PROCESSES, count);
+    for (uint32_t i = 0; i < count; i++) {
+        char pid[32];
+        message_pid_text(pids[i], pid);
+        control_map(&w, 1);
+        control_text(&w, FIELD_PID, slice_text(pid));
+    }
+    bool fits = control_end(&w);
+    if (fits) {
+        f->shim.send(f->shim.link, &b);
+    }
+    buffer_free(&b);
+    return fits;
+}
+
+void flame_tell_stop(const struct flame *f) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, CONTROL_FULL_STOP, 1);
+    control_int(&w, FIELD_ID, f->id);
+    if (control_end(&w) && f->shim.link) {
+        f->shim.send(f->shim.link, &b);
+    }
+    buffer_free(&b);
+}
