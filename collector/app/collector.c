@@ -355,7 +355,7 @@ static bool make_parts(struct collector *c) {
     struct writer_options writing = {.bucket_s = (uint32_t)c->options->bucket_s};
     c->base = event_base_new();
     c->pipeline = pipeline_new(&options);
-    c->spare = stats_new();
+    c->spare = c->pipeline ? pipeline_stats_new(c->pipeline) : NULL;
     c->links = (struct shim_links){.pipeline = c->pipeline,
                                    .roster = &c->roster,
                                    .steering = tool_link_steering(&c->tools),
@@ -367,7 +367,6 @@ static bool make_parts(struct collector *c) {
     if (!c->base || !c->pipeline || !c->spare) {
         return false;
     }
-    stats_share(c->spare);
     pipeline_tick(c->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
     c->writer = writer_start(c->store, &writing);
     c->tools.writer = c->flames.writer = c->writer;

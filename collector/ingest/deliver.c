@@ -2,7 +2,7 @@
 #include "pipeline_node.h"
 
 uint16_t deliver_identity(struct pipeline_node *n, struct slice text) {
-    uint16_t identity = directory_identity_of(&n->pipeline->directory, n->id, text);
+    uint16_t identity = directory_identity_of(n->pipeline->directory, n->id, text);
     return identity == IDENTITY_TOTAL || identity == IDENTITY_REMOTE ? IDENTITY_UNDEFINED
                                                                      : identity;
 }

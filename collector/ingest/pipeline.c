@@ -11,49 +11,90 @@
 #include "codec/mfa.h"
 #include "model/stats/keep.h"
 
+struct pipeline_names *pipeline_names_new(uint32_t pipelines) {
+    struct pipeline_names *names = calloc(1, sizeof *names);
+    if (!names) {
+        return NULL;
+    }
+    names->pipelines = pipelines;
+    if (!directory_init(&names->directory)) {
+        goto err0;
+    }
+    if (!label_makers_init(&names->makers)) {
+        goto err1;
+    }
+    if (pipelines > 1) {
+        directory_thread(&names->directory);
+        names->makers.threads = true;
+    }
+    return names;
+err1:
+    directory_free(&names->directory);
+err0:
+    free(names);
+    return NULL;
+}
+
+void pipeline_names_free(struct pipeline_names *names) {
+    if (names) {
+        label_makers_free(&names->makers);
+        directory_free(&names->directory);
+        free(names);
+    }
+}
+
+struct stats *pipeline_stats_new(const struct pipeline *p) {
+    struct stats *stats = stats_new();
+    if (stats && p->options.shared) {
+        stats_share(stats);
+    }
+    if (stats) {
+        stats_divide(stats, p->names->pipelines);
+    }
+    return stats;
+}
+
 struct pipeline *pipeline_new(const struct pipeline_options *options) {
     struct pipeline *p = calloc(1, sizeof *p);
     if (!p) {
-        goto err0;
+        return NULL;
     }
     p->options = *options;
-    if (!directory_init(&p->directory)) {
+    p->names = options->names ? options->names : pipeline_names_new(1);
+    if (!p->names) {
+        goto err0;
+    }
+    p->directory = &p->names->directory;
+    p->user = p->names->joined;
+    p->pool = request_pool_new();
+    if (!p->pool || p->user == p->names->pipelines) {
         goto err1;
     }
-    p->pool = request_pool_new();
-    if (!p->pool) {
-        goto err2;
-    }
+    request_pool_divide(p->pool, p->names->pipelines);
     if (options->shared) {
         request_pool_share(p->pool);
-        directory_share(&p->directory);
+        directory_share(p->directory);
     }
-    p->stats = stats_new();
+    p->stats = pipeline_stats_new(p);
     if (!p->stats) {
-        goto err3;
-    }
-    if (options->shared) {
-        stats_share(p->stats);
+        goto err1;
     }
     p->keep = keep_new();
     if (!p->keep) {
-        goto err4;
+        goto err2;
     }
-    if (!label_makers_init(&p->makers)) {
-        goto err5;
-    }
+    keep_divide(p->keep, p->names->pipelines);
+    p->names->joined++;
     return p;
-err5:
-    keep_free(p->keep);
-err4:
-    stats_free(p->stats);
-err3:
-    request_pool_free(p->pool);
 err2:
-    directory_free(&p->directory);
+    stats_free(p->stats);
 err1:
-    free(p);
+    request_pool_free(p->pool);
+    if (!options->names) {
+        pipeline_names_free(p->names);
+    }
 err0:
+    free(p);
     return NULL;
 }
 
@@ -76,14 +117,15 @@ void pipeline_free(struct pipeline *p) {
     }
     stats_free(p->stats);
     keep_free(p->keep);
-    label_makers_free(&p->makers);
     request_pool_free(p->pool);
-    directory_free(&p->directory);
+    if (!p->options.names) {
+        pipeline_names_free(p->names);
+    }
     free(p);
 }
 
 struct directory *pipeline_directory(struct pipeline *p) {
-    return &p->directory;
+    return p->directory;
 }
 
 // -- what the model tells -------------------------------------------------------------------------
@@ -91,7 +133,7 @@ struct directory *pipeline_directory(struct pipeline *p) {
 // Labels tell only what shims have told of them.
 static uint16_t on_maker(void *context, uint64_t label) {
     struct pipeline_node *n = context;
-    uint16_t maker = label_makers_find(&n->pipeline->makers, label);
+    uint16_t maker = label_makers_find(&n->pipeline->names->makers, label);
     return maker == n->id ? DIRECTORY_NONE : maker;
 }
 
@@ -109,7 +151,7 @@ static void on_never_returns(void *context, uint16_t tier) {
             snprintf(mfa.module, sizeof mfa.module, "%s", f->module);
             snprintf(mfa.function, sizeof mfa.function, "%s", f->function);
             log_warning("node %s: tier %s (%s) never returns, taking it off", pipeline_node_name(n),
-                        names_text(&n->pipeline->directory.tiers, tier), mfa_text(&mfa, text));
+                        names_text(&n->pipeline->directory->tiers, tier), mfa_text(&mfa, text));
             if (n->user && n->pipeline->options.disarm) {
                 n->pipeline->options.disarm(n->user, f);
             }
@@ -132,7 +174,7 @@ static void tell_stale(struct pipeline_node *n, uint16_t tier, uint64_t label) {
     }
     if (i == n->stale_count && i < LIMIT_STALE_PER_SECOND) {
         n->stale[n->stale_count++] = (struct stale_label){label, tier};
-        p->options.stale(n->user, names_text(&p->directory.tiers, tier), label);
+        p->options.stale(n->user, names_text(&p->directory->tiers, tier), label);
     }
 }
 
@@ -143,7 +185,7 @@ static void on_stale(void *context, uint16_t tier, uint64_t over) {
         cost->stale_calls++;
     }
     if (over != 0 && n->user && n->pipeline->options.stale &&
-        label_makers_find(&n->pipeline->makers, over) == n->id) {
+        label_makers_find(&n->pipeline->names->makers, over) == n->id) {
         tell_stale(n, tier, over);
     }
 }
@@ -179,7 +221,7 @@ static struct pipeline_node *node_new(struct pipeline *p, uint16_t id) {
                                 .untraced_until = INT64_MIN,
                                 .partial = buffer_make(LIMIT_FRAME_BYTES + FRAME_HEADER),
                                 .account = {.stats = p->stats,
-                                            .paths = &p->directory.paths,
+                                            .paths = &p->directory->paths,
                                             .bucket_s = p->options.bucket_s,
                                             .node = id},
                                 .totals.first_error = -1};
@@ -198,7 +240,7 @@ err0:
 }
 
 struct pipeline_node *pipeline_node(struct pipeline *p, struct slice name) {
-    uint16_t id = directory_node(&p->directory, name);
+    uint16_t id = directory_node_of(p->directory, p->user, name);
     if (id == DIRECTORY_NONE) {
         return NULL;
     }
@@ -213,7 +255,7 @@ uint16_t pipeline_node_id(const struct pipeline_node *n) {
 }
 
 const char *pipeline_node_name(const struct pipeline_node *n) {
-    return names_text(&n->pipeline->directory.nodes, n->id);
+    return names_text(&n->pipeline->directory->nodes, n->id);
 }
 
 // What a node that is gone needs no more: it tells its tiers anew when it comes back.
@@ -305,7 +347,7 @@ void pipeline_set_labels(struct pipeline_node *n, uint32_t start) {
     } else {
         n->labels_to_come = start;
     }
-    label_makers_tell(&n->pipeline->makers, n->id, start);
+    label_makers_tell(&n->pipeline->names->makers, n->id, start);
 }
 
 void pipeline_set_clock(struct pipeline_node *n, int64_t ticks_per_second, int64_t offset_ticks) {

@@ -43,36 +43,26 @@ static void forget_unused(struct pipeline *p) {
             mark_node(p->nodes[i], &used);
         }
     }
-    for (uint32_t id = IDENTITIES_FIXED; id < p->directory.identities.count; id++) {
-        if (!used.identities[id] && names_has(&p->directory.identities, id)) {
+    directory_forget(p->directory, p->user, &used);
+    for (uint32_t id = IDENTITIES_FIXED; id < IDENTITIES; id++) {
+        if (!used.identities[id]) {
             keep_forget_identity(p->keep, (uint16_t)id);
-            directory_forget_identity(&p->directory, (uint16_t)id);
         }
     }
-    directory_forget_tiers(&p->directory, &used);
-}
-
-static bool few_left(uint32_t count, uint32_t cap) {
-    return count > cap / 8 * 7;
 }
 
 void names_settle(struct pipeline *p) {
-    struct directory *d = &p->directory;
-    bool refused = d->identity_refused || d->tier_refused || d->paths.refused;
-    bool few = few_left(names_count(&d->identities), d->identities.cap) ||
-               directory_tiers_left(d) < LIMIT_TIERS ||
-               few_left(paths_count(&d->paths), LIMIT_PATHS);
+    enum directory_want want = directory_wants(p->directory, p->user);
     int64_t since = p->now.steady - p->names_settled;
-    if ((refused && since >= REFUSED_NS) || (few && since >= FEW_NS)) {
+    if ((want == DIRECTORY_REFUSED && since >= REFUSED_NS) ||
+        (want != DIRECTORY_PLENTY && since >= FEW_NS)) {
         p->names_settled = p->now.steady;
-        d->identity_refused = d->tier_refused = d->paths.refused = false;
         forget_unused(p);
     }
 }
 
 void pipeline_make_room(struct pipeline *p) {
-    if (directory_tiers_left(&p->directory) < LIMIT_TIERS) {
-        p->directory.tier_refused = true;
+    if (directory_wants_tiers(p->directory)) {
         names_settle(p);
     }
 }
@@ -89,7 +79,7 @@ void pipeline_used_nodes(const struct pipeline *p, bool used[LIMIT_NODES]) {
 void pipeline_forget(struct pipeline *p, uint16_t id) {
     node_free(p->nodes[id]);
     p->nodes[id] = NULL;
-    label_makers_forget(&p->makers, id);
+    label_makers_forget(&p->names->makers, id);
     keep_forget_node(p->keep, id);
-    directory_forget_node(&p->directory, id);
+    directory_forget_node(p->directory, id);
 }

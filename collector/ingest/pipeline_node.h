@@ -95,12 +95,21 @@ struct pipeline_node {
     struct pipeline_totals totals;
 };
 
+// What pipelines share.
+struct pipeline_names {
+    struct directory directory;
+    struct label_makers makers;
+    uint32_t pipelines; // that may share it: each has so small a part of the collector's caps
+    uint32_t joined;    // so far
+};
+
 struct pipeline {
     struct pipeline_options options;
-    struct directory directory;
+    struct pipeline_names *names;
+    struct directory *directory; // of names
+    uint32_t user;               // of the directory
     struct request_pool *pool;
     struct keep *keep;
-    struct label_makers makers;
     struct stats *stats;
     struct pipeline_node *nodes[LIMIT_NODES];
     size_t partial_bytes;           // that the nodes' begun frames take

@@ -267,7 +267,8 @@ void partial_free(struct pipeline_node *n) {
 // long as others find room, too.
 static bool may_keep(const struct pipeline_node *n, size_t len) {
     size_t others = n->pipeline->partial_bytes - n->partial.room;
-    size_t left = others < LIMIT_PARTIAL_BYTES ? LIMIT_PARTIAL_BYTES - others : 0;
+    size_t most = LIMIT_PARTIAL_BYTES / n->pipeline->names->pipelines;
+    size_t left = others < most ? most - others : 0;
     size_t room = len > n->partial.cap / 2 ? n->partial.cap : 2 * len; // as a buffer grows
     return !n->pipeline->options.shared || len <= LIMIT_SURE_BYTES || room <= left / 4 * 3;
 }

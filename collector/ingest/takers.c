@@ -35,7 +35,7 @@ static void tell_full(struct pipeline_node *n, const struct request_result *resu
     if (!n->full || result->remote || result->label == 0) {
         return;
     }
-    const char *identity = names_text(&n->pipeline->directory.identities, result->identity);
+    const char *identity = names_text(&n->pipeline->directory->identities, result->identity);
     struct full_fate fate = {.token = hash_mix(result->label),
                              .complete = result->fate == REQUEST_COMPLETE,
                              .identity = slice_text(identity),
@@ -50,7 +50,7 @@ static void tell_user(struct pipeline_node *n, const struct request_result *resu
         return;
     }
     const struct pipeline_options *o = &n->pipeline->options;
-    struct pipeline_calls calls = {result, &n->pipeline->directory, n->account.offset};
+    struct pipeline_calls calls = {result, n->pipeline->directory, n->account.offset};
     int64_t now = n->pipeline->now.steady; // not the node's time, which it can tell us as it likes
     if (n->calls_wanted && o->calls &&
         rate_count(&n->calls_rate, now, NANOSECONDS) < LIMIT_CALLS_PER_SECOND) {

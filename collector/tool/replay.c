@@ -269,7 +269,7 @@ static int prepare(struct replay *r) {
     struct tier_set set;
     struct pipeline_stream stream = {.entry = TIER_NONE};
     r->pipeline = pipeline_new(&options);
-    r->spare = stats_new();
+    r->spare = r->pipeline ? pipeline_stats_new(r->pipeline) : NULL;
     r->node = r->pipeline ? pipeline_node(r->pipeline, name) : NULL;
     if (!r->node || !r->spare || !tier_set_init(&set)) {
         return fail(r->file, "out of memory");

@@ -9,7 +9,8 @@
 //
 // tests/unit/app/test_limits.c fills each line of the sum below to the brim. What is usual is far
 // below: 100,000 open requests of four open calls in two processes take 84 MB
-// (tests/scenarios/16_limits.sh). The caps are the whole collector's.
+// (tests/scenarios/16_limits.sh). The caps are the whole collector's: pipelines that run beside each
+// other have an equal part each of what they do not share, and 12 MB of scratch on top.
 #pragma once
 
 // -- the sum, MB of 1,000,000 bytes, on a machine of 64 bits --------------------------------------
@@ -136,6 +137,8 @@
 
 // -- names ----------------------------------------------------------------------------------------
 
+// Pipelines that share names, each on a thread of its own: a bit each for who uses a name.
+#define LIMIT_PIPELINES 8u
 // Nodes that are known; the one that has been gone for longest makes room.
 #define LIMIT_NODES 250u
 // Tiers of one node, and tier names of all nodes. A node keeps its names as long as it is

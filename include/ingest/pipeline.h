@@ -4,7 +4,8 @@
 //   bytes → frames → messages → (tier set) → tracker → account → stats
 //
 // A pipeline knows nodes by name until it is told to forget them; a node that comes back under its
-// name is the same node. One thread.
+// name is the same node. One thread at a time. Several pipelines, each on a thread of its own,
+// share nothing but names, so that their statistics go into one database: a node is one pipeline's.
 #pragma once
 
 #include <stdbool.h>
@@ -20,6 +21,14 @@
 struct pipeline;
 struct pipeline_node;
 
+// Names of nodes, identities, tiers and paths, and which node has made a label: for so many
+// pipelines, 1 to LIMIT_PIPELINES, each of which has that part of the collector's caps (limits.h)
+// of what they do not share. All are made before one of them runs, and freed before the names are.
+// NULL without memory.
+struct pipeline_names;
+struct pipeline_names *pipeline_names_new(uint32_t pipelines);
+void pipeline_names_free(struct pipeline_names *names);
+
 // A finished request, for those who look at single ones.
 struct pipeline_calls {
     const struct request_result *result;
@@ -28,6 +37,7 @@ struct pipeline_calls {
 };
 
 struct pipeline_options {
+    struct pipeline_names *names; // NULL: its own
     int64_t bucket_s;
     int64_t timeout_ns; // of requests
     bool shared;        // by nodes that come and go: none may take what others need
@@ -48,12 +58,13 @@ struct pipeline_options {
     void (*slow)(void *user, const struct pipeline_calls *calls);
 };
 
-// NULL without memory.
+// NULL without memory, or when as many have these names as may.
 struct pipeline *pipeline_new(const struct pipeline_options *options);
 void pipeline_free(struct pipeline *p);
 struct directory *pipeline_directory(struct pipeline *p);
 
-// The node of a name, known or new; NULL at LIMIT_NODES or without memory.
+// The node of a name, known or new; NULL at LIMIT_NODES, without memory, or when another pipeline
+// that shares names has it.
 struct pipeline_node *pipeline_node(struct pipeline *p, struct slice name);
 uint16_t pipeline_node_id(const struct pipeline_node *n); // in the directory
 // Marks the nodes, by id, that have a user or a stream, or that statistics name which were gathered
@@ -63,7 +74,8 @@ void pipeline_used_nodes(const struct pipeline *p, bool used[LIMIT_NODES]);
 // Tiers' names are about to come: where few more could be had, those that nothing names any more
 // are given back.
 void pipeline_make_room(struct pipeline *p);
-// Forgets a node that is not used, and gives its name and id back.
+// Forgets a node that is not used, by no pipeline that shares names, and gives its name and id
+// back.
 void pipeline_forget(struct pipeline *p, uint16_t id);
 const char *pipeline_node_name(const struct pipeline_node *n);
 // What the callbacks get for this node; NULL: no callbacks, and it keeps little memory until it
@@ -150,6 +162,8 @@ void pipeline_answer(struct pipeline_node *n, uint32_t id, const struct slice *i
 
 // Time passes. Call several times a second while streams are live.
 void pipeline_tick(struct pipeline *p, struct pipeline_now now);
+// An empty set for pipeline_swap; NULL without memory.
+struct stats *pipeline_stats_new(const struct pipeline *p);
 // Hands the statistics out and goes on with `empty`. They must not be freed before the pipeline.
 struct stats *pipeline_swap(struct pipeline *p, struct stats *empty);
 // What is gathered so far.

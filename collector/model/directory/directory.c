@@ -6,20 +6,47 @@
 #include "base/limits.h"
 #include "base/slab.h"
 
-enum { NO_NODE = LIMIT_NODES };
+enum { NO_NODE = LIMIT_NODES, ALL_USERS = UINT8_MAX };
 _Static_assert(NO_NODE <= UINT8_MAX, "owners are bytes");
 _Static_assert(LIMIT_SURE_TIER_NAMES *LIMIT_NODES < LIMIT_TIER_NAMES,
                "some are for those who come first");
 
+static void lock(struct directory *d) {
+    if (d->threads) {
+        pthread_mutex_lock(&d->mutex);
+    }
+}
+
+static void unlock(struct directory *d) {
+    if (d->threads) {
+        pthread_mutex_unlock(&d->mutex);
+    }
+}
+
+static void owners_free(struct directory_owners *o) {
+    free(o->of);
+    free(o->users);
+}
+
 static bool owners_init(struct directory_owners *o, uint32_t names) {
     o->of = malloc(names);
-    return o->of != NULL;
+    o->users = calloc(names, 1);
+    if (o->of && o->users) {
+        return true;
+    }
+    owners_free(o);
+    return false;
 }
 
 void directory_share(struct directory *d) {
     d->shared = true;
     d->paths.shared = true;
     d->tier_owners.sure = LIMIT_SURE_TIER_NAMES;
+}
+
+void directory_thread(struct directory *d) {
+    d->threads = true;
+    d->paths.mutex = &d->mutex;
 }
 
 // Names that are free for those who have all that they are sure of: none of them is kept for
@@ -32,12 +59,8 @@ static uint32_t left_of(const struct names *names, const struct directory_owners
     return all > taken ? all - taken : 0;
 }
 
-uint32_t directory_tiers_left(const struct directory *d) {
-    return left_of(&d->tiers, &d->tier_owners);
-}
-
 bool directory_init(struct directory *d) {
-    *d = (struct directory){0};
+    *d = (struct directory){.mutex = PTHREAD_MUTEX_INITIALIZER};
     if (!owners_init(&d->identity_owners, LIMIT_IDENTITIES + IDENTITIES_FIXED)) {
         return false;
     }
@@ -61,8 +84,7 @@ bool directory_init(struct directory *d) {
     for (uint32_t i = 0; i < IDENTITIES_FIXED; i++) {
         ok = directory_identity(d, slice_text(fixed[i])) == i && ok;
     }
-    d->identity_refused = false;
-    d->tier_refused = false;
+    d->identity_refused = d->tier_refused = 0;
     if (ok) {
         return true;
     }
@@ -74,9 +96,9 @@ err2:
 err1:
     names_free(&d->nodes);
 err0:
-    free(d->tier_owners.of);
+    owners_free(&d->tier_owners);
 err_owners:
-    free(d->identity_owners.of);
+    owners_free(&d->identity_owners);
     return false;
 }
 
@@ -85,41 +107,56 @@ void directory_free(struct directory *d) {
     names_free(&d->identities);
     names_free(&d->tiers);
     paths_free(&d->paths);
-    free(d->identity_owners.of);
-    free(d->tier_owners.of);
+    owners_free(&d->identity_owners);
+    owners_free(&d->tier_owners);
 }
 
 static uint16_t id_or(uint32_t id, uint16_t otherwise) {
     return id == NAME_NONE ? otherwise : (uint16_t)id;
 }
 
-uint16_t directory_node(struct directory *d, struct slice name) {
-    return id_or(names_intern(&d->nodes, name), DIRECTORY_NONE);
+uint16_t directory_node_of(struct directory *d, uint32_t user, struct slice name) {
+    lock(d);
+    bool known = names_find(&d->nodes, name) != NAME_NONE;
+    uint16_t id = id_or(names_intern(&d->nodes, name), DIRECTORY_NONE);
+    if (id != DIRECTORY_NONE && !known) {
+        d->paths.user_of[id] = (uint8_t)user;
+    } else if (id != DIRECTORY_NONE && d->paths.user_of[id] != user) {
+        id = DIRECTORY_NONE;
+    }
+    unlock(d);
+    return id;
 }
 
-// The id of a name, new if need be and if its node may have one more.
-static uint32_t intern(const struct directory *d, struct names *names, struct directory_owners *o,
-                       uint16_t node, struct slice text) {
+uint16_t directory_node(struct directory *d, struct slice name) {
+    return directory_node_of(d, 0, name);
+}
+
+// The id of a name, new if need be and if its node may have one more. If not, that is refused.
+static uint32_t intern(struct directory *d, struct names *names, struct directory_owners *o,
+                       uint16_t node, struct slice text, uint8_t *refused) {
+    lock(d);
     uint32_t id = names_find(names, text);
+    if (id == NAME_NONE && !(d->shared && o->own[node] >= o->sure &&
+                             o->own[node] - o->sure >= SLAB_SHARE * left_of(names, o))) {
+        id = names_intern(names, text);
+        if (id != NAME_NONE) {
+            o->of[id] = (uint8_t)node;
+            o->own[node]++;
+        }
+    }
     if (id != NAME_NONE) {
-        return id;
+        o->users[id] |= (uint8_t)(1u << d->paths.user_of[node]);
+    } else {
+        *refused = ALL_USERS;
     }
-    if (d->shared && o->own[node] >= o->sure &&
-        o->own[node] - o->sure >= SLAB_SHARE * left_of(names, o)) {
-        return NAME_NONE;
-    }
-    id = names_intern(names, text);
-    if (id != NAME_NONE) {
-        o->of[id] = (uint8_t)node;
-        o->own[node]++;
-    }
+    unlock(d);
     return id;
 }
 
 uint16_t directory_tier_of(struct directory *d, uint16_t node, struct slice name) {
-    uint32_t id = intern(d, &d->tiers, &d->tier_owners, node, name);
-    d->tier_refused = d->tier_refused || id == NAME_NONE;
-    return id_or(id, DIRECTORY_NONE);
+    return id_or(intern(d, &d->tiers, &d->tier_owners, node, name, &d->tier_refused),
+                 DIRECTORY_NONE);
 }
 
 uint16_t directory_tier(struct directory *d, struct slice name) {
@@ -127,9 +164,8 @@ uint16_t directory_tier(struct directory *d, struct slice name) {
 }
 
 uint16_t directory_identity_of(struct directory *d, uint16_t node, struct slice text) {
-    uint32_t id = intern(d, &d->identities, &d->identity_owners, node, text);
-    d->identity_refused = d->identity_refused || id == NAME_NONE;
-    return id_or(id, IDENTITY_OTHER);
+    return id_or(intern(d, &d->identities, &d->identity_owners, node, text, &d->identity_refused),
+                 IDENTITY_OTHER);
 }
 
 uint16_t directory_identity(struct directory *d, struct slice text) {
@@ -147,28 +183,68 @@ static void disown(const struct names *names, struct directory_owners *o, uint16
 }
 
 void directory_forget_node(struct directory *d, uint16_t node) {
+    lock(d);
     disown(&d->identities, &d->identity_owners, node);
     disown(&d->tiers, &d->tier_owners, node);
     paths_disown(&d->paths, node);
     names_remove(&d->nodes, node);
+    unlock(d);
 }
 
-void directory_forget_identity(struct directory *d, uint16_t identity) {
-    d->identity_owners.own[d->identity_owners.of[identity]]--;
-    names_remove(&d->identities, identity);
+// A user names none of these names any more, from an id on, but those in use. All ids that he has
+// not named before are marked as if they were.
+static void forget_names(struct names *names, struct directory_owners *o, uint32_t from,
+                         uint32_t user, bool *used) {
+    uint8_t bit = (uint8_t)(1u << user);
+    for (uint32_t id = from; id < names->cap; id++) {
+        if (used[id] || !names_has(names, id) || !(o->users[id] & bit)) {
+            used[id] = true;
+            continue;
+        }
+        o->users[id] &= (uint8_t)~bit;
+        if (o->users[id] == 0) {
+            o->own[o->of[id]]--;
+            names_remove(names, id);
+        }
+    }
 }
 
-void directory_forget_tiers(struct directory *d, struct directory_used *used) {
-    paths_forget(&d->paths, used->paths);
+void directory_forget(struct directory *d, uint32_t user, struct directory_used *used) {
+    lock(d);
+    paths_forget(&d->paths, user, used->paths);
     for (uint32_t id = 1; id <= d->paths.count; id++) {
         if (used->paths[id]) {
             used->tiers[d->paths.all[id].tier] = true;
         }
     }
-    for (uint32_t id = TIER_TOTAL + 1; id < d->tiers.count; id++) {
-        if (!used->tiers[id] && names_has(&d->tiers, id)) {
-            d->tier_owners.own[d->tier_owners.of[id]]--;
-            names_remove(&d->tiers, id);
-        }
-    }
+    forget_names(&d->identities, &d->identity_owners, IDENTITIES_FIXED, user, used->identities);
+    forget_names(&d->tiers, &d->tier_owners, TIER_TOTAL + 1, user, used->tiers);
+    d->identity_refused &= (uint8_t) ~(1u << user);
+    d->tier_refused &= (uint8_t) ~(1u << user);
+    unlock(d);
+}
+
+static bool few_left(uint32_t count, uint32_t cap) {
+    return count > cap / 8 * 7;
+}
+
+static bool few_tiers(const struct directory *d) {
+    return left_of(&d->tiers, &d->tier_owners) < LIMIT_TIERS;
+}
+
+enum directory_want directory_wants(struct directory *d, uint32_t user) {
+    lock(d);
+    bool refused = (d->identity_refused | d->tier_refused | d->paths.refused) >> user & 1;
+    bool few = few_left(names_count(&d->identities), d->identities.cap) || few_tiers(d) ||
+               few_left(paths_count(&d->paths), LIMIT_PATHS);
+    unlock(d);
+    return refused ? DIRECTORY_REFUSED : few ? DIRECTORY_FEW : DIRECTORY_PLENTY;
+}
+
+bool directory_wants_tiers(struct directory *d) {
+    lock(d);
+    bool few = few_tiers(d);
+    d->tier_refused = few ? ALL_USERS : d->tier_refused;
+    unlock(d);
+    return few;
 }

@@ -36,7 +36,7 @@ static uint32_t add(struct paths *p, uint16_t node, uint32_t parent, uint16_t ti
     uint32_t id = p->free != PATH_ROOT ? p->free : p->count + 1;
     if (left == 0 || (p->shared && p->own[node] >= SLAB_SHARE * left) ||
         !map_set(&p->index, key_of(parent, tier), id)) {
-        p->refused = true;
+        p->refused = UINT8_MAX;
         return PATH_OTHER;
     }
     struct path *path = &p->all[id];
@@ -51,6 +51,7 @@ static uint32_t add(struct paths *p, uint16_t node, uint32_t parent, uint16_t ti
     path->tier = tier;
     path->depth = (uint8_t)(p->all[parent].depth + 1);
     path->owner = (uint8_t)node;
+    path->users = 0;
     return id;
 }
 
@@ -61,13 +62,23 @@ __attribute__((noinline)) static uint32_t find(struct paths *p, uint16_t node, u
         p->all[parent].depth == LIMIT_PATH_DEPTH) {
         return parent;
     }
+    if (p->mutex) {
+        pthread_mutex_lock(p->mutex);
+    }
     uint32_t id = map_get(&p->index, key_of(parent, tier));
-    return id != MAP_NONE ? id : add(p, node, parent, tier);
+    id = id != MAP_NONE ? id : add(p, node, parent, tier);
+    if (id != PATH_OTHER) {
+        p->all[id].users |= (uint8_t)(1u << p->user_of[node]);
+    }
+    if (p->mutex) {
+        pthread_mutex_unlock(p->mutex);
+    }
+    return id;
 }
 
 uint32_t paths_below(struct paths *p, uint16_t node, uint32_t parent, uint16_t tier) {
     // This runs for every span, and few paths make most of them.
-    uint16_t *latest = &p->latest[(parent * 37u + tier) % PATHS_LATEST];
+    uint16_t *latest = &p->latest[p->user_of[node]][(parent * 37u + tier) % PATHS_LATEST];
     const struct path *path = &p->all[*latest];
     if (path->parent == parent && path->tier == tier) {
         return *latest;
@@ -79,7 +90,8 @@ uint32_t paths_below(struct paths *p, uint16_t node, uint32_t parent, uint16_t t
     return id;
 }
 
-void paths_forget(struct paths *p, bool used[LIMIT_PATHS + 1]) {
+void paths_forget(struct paths *p, uint32_t user, bool used[LIMIT_PATHS + 1]) {
+    uint8_t bit = (uint8_t)(1u << user);
     used[PATH_ROOT] = true;
     for (uint32_t id = 1; id <= p->count; id++) {
         for (uint32_t above = id; used[id] && !used[p->all[above].parent];) {
@@ -89,7 +101,11 @@ void paths_forget(struct paths *p, bool used[LIMIT_PATHS + 1]) {
     }
     for (uint32_t id = 1; id <= p->count; id++) {
         struct path *path = &p->all[id];
-        if (path->depth > 0 && !used[id]) {
+        if (path->depth == 0 || used[id] || !(path->users & bit)) {
+            continue;
+        }
+        path->users &= (uint8_t)~bit;
+        if (path->users == 0) {
             map_remove(&p->index, key_of(path->parent, path->tier), id);
             p->own[path->owner]--;
             *path = (struct path){
@@ -98,7 +114,8 @@ void paths_forget(struct paths *p, bool used[LIMIT_PATHS + 1]) {
             p->removed++;
         }
     }
-    memset(p->latest, 0, sizeof p->latest);
+    p->refused &= (uint8_t)~bit;
+    memset(p->latest[user], 0, sizeof p->latest[user]);
 }
 
 void paths_disown(struct paths *p, uint16_t node) {

@@ -6,17 +6,21 @@
 
 #include "base/hash.h"
 
+void request_pool_divide(struct request_pool *p, uint32_t pools) {
+    slab_init(&p->requests, sizeof(struct request), LIMIT_OPEN_REQUESTS / pools);
+    slab_init(&p->names, sizeof(struct begun_name), LIMIT_OPEN_REQUESTS / pools);
+    slab_init(&p->chunks, sizeof(struct chunk), LIMIT_SPAN_CHUNKS / pools);
+    slab_init(&p->calls, sizeof(struct call), LIMIT_OPEN_CALLS / pools);
+    slab_init(&p->costs, sizeof(struct call_costs), LIMIT_OPEN_CALLS / pools);
+    slab_init(&p->processes, sizeof(struct process), LIMIT_PROCESSES / pools);
+}
+
 struct request_pool *request_pool_new(void) {
     struct request_pool *p = calloc(1, sizeof *p);
     if (!p) {
         return NULL;
     }
-    slab_init(&p->requests, sizeof(struct request), LIMIT_OPEN_REQUESTS);
-    slab_init(&p->names, sizeof(struct begun_name), LIMIT_OPEN_REQUESTS);
-    slab_init(&p->chunks, sizeof(struct chunk), LIMIT_SPAN_CHUNKS);
-    slab_init(&p->calls, sizeof(struct call), LIMIT_OPEN_CALLS);
-    slab_init(&p->costs, sizeof(struct call_costs), LIMIT_OPEN_CALLS);
-    slab_init(&p->processes, sizeof(struct process), LIMIT_PROCESSES);
+    request_pool_divide(p, 1);
     p->tree = request_tree_new();
     p->places = malloc(RECORDS * sizeof *p->places);
     p->closed = calloc(LIMIT_CLOSED_TOKENS, sizeof *p->closed);

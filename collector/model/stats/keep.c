@@ -48,13 +48,17 @@ struct keep {
     struct kept_span spans[LIMIT_KEPT_SPANS]; // of the request at hand
 };
 
+void keep_divide(struct keep *k, uint32_t keeps) {
+    slab_init(&k->records, sizeof(struct record), LIMIT_KEEP_RECORDS / keeps);
+}
+
 struct keep *keep_new(void) {
     struct keep *k = malloc(sizeof *k);
     if (!k || !map_init(&k->index)) {
         free(k);
         return NULL;
     }
-    slab_init(&k->records, sizeof(struct record), LIMIT_KEEP_RECORDS);
+    keep_divide(k, 1);
     for (uint32_t node = 0; node < LIMIT_NODES; node++) {
         k->nodes[node].first = SLAB_NONE;
         k->nodes[node].count = 0;

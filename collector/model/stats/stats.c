@@ -43,7 +43,8 @@ static const uint32_t caps[KINDS] = {
     [KIND_KEPT] = LIMIT_KEPT_BYTES};
 
 struct stats {
-    bool shared; // by nodes of which none may take what others need
+    uint32_t sets; // that share the caps
+    bool shared;   // by nodes of which none may take what others need
     struct {
         uint32_t used;
         uint32_t own[LIMIT_NODES]; // of these
@@ -77,6 +78,7 @@ struct stats *stats_new(void) {
     if (!s) {
         return NULL;
     }
+    s->sets = 1;
     slab_init(&s->rows, sizeof(struct stat_row), LIMIT_STAT_ROWS + OTHER_ROWS + TOTAL_ROWS);
     s->histograms.cap = LIMIT_HISTOGRAM_BYTES;
     for (uint32_t node = 0; node < LIMIT_NODES; node++) {
@@ -97,6 +99,11 @@ struct stats *stats_new(void) {
 
 void stats_share(struct stats *s) {
     s->shared = true;
+}
+
+void stats_divide(struct stats *s, uint32_t sets) {
+    s->sets = sets;
+    s->histograms.cap = LIMIT_HISTOGRAM_BYTES / sets;
 }
 
 static void free_histograms(struct stats *s) {
@@ -179,7 +186,7 @@ _Static_assert(LIMIT_NODES <= 256 && LIMIT_IDENTITIES + IDENTITIES_FIXED <= 2048
 
 // Whether a node may have so many more of a kind.
 static bool has_room(const struct stats *s, enum kind kind, uint16_t node, uint32_t more) {
-    uint32_t left = caps[kind] - s->kinds[kind].used;
+    uint32_t left = caps[kind] / s->sets - s->kinds[kind].used;
     return more <= left && (!s->shared || s->kinds[kind].own[node] < (uint64_t)SLAB_SHARE * left);
 }
 
@@ -326,7 +333,8 @@ static struct ledger_row *ledger_find(struct stats *s, int64_t bucket_start, uin
     if (i != MAP_NONE) {
         return slab_at(&s->ledgers, i);
     }
-    uint32_t room = s->latest_ledgers[node] ? LEDGER_ROWS - LIMIT_NODES : LEDGER_ROWS;
+    uint32_t most = LIMIT_STAT_ROWS / s->sets;
+    uint32_t room = s->latest_ledgers[node] ? most : most + LIMIT_NODES;
     struct ledger_row *row = s->ledger_count < room ? record(&s->ledgers, s->ledger_count) : NULL;
     if (!row || !map_set(&s->ledger_index, key, s->ledger_count)) {
         s->overflowed = true;

@@ -29,6 +29,8 @@ struct request_pool *request_pool_new(void); // NULL without memory
 void request_pool_free(struct request_pool *p);
 // requests open or in their grace time, of all nodes
 uint32_t request_pool_open(const struct request_pool *p);
+// It is one of so many pools that share the caps. Before it is used.
+void request_pool_divide(struct request_pool *p, uint32_t pools);
 // From now on no node may take all of it: each has at most SLAB_SHARE times what is free
 // (base/slab.h).
 void request_pool_share(struct request_pool *p);

@@ -16,6 +16,8 @@ struct keep; // opaque; one thread
 
 struct keep *keep_new(void); // NULL without memory
 void keep_free(struct keep *k);
+// It is one of so many that share the cap. Before it is used.
+void keep_divide(struct keep *k, uint32_t keeps);
 // Offers a request that is complete, or cut at the cap (result->cut). over_ns: the node's
 // threshold, INT64_MAX for none. Puts it into the account's statistics, with its first
 // LIMIT_KEPT_SPANS spans, when it is to be kept. Returns whether it was; not, too, when the

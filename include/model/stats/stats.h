@@ -205,6 +205,8 @@ void stats_free(struct stats *s);
 // From now on no node may have more than SLAB_SHARE times as much as is free (base/slab.h), of rows
 // of each kind, bytes of kept requests and of histograms.
 void stats_share(struct stats *s);
+// It is one of so many sets that share the caps. Before it is used.
+void stats_divide(struct stats *s, uint32_t sets);
 // Forgets all rows, and keeps some of their memory.
 void stats_reset(struct stats *s);
 

@@ -27,9 +27,9 @@ static int setup(void **state) {
     store = fixture_open();
     out = buffer_make(1 << 20);
     p = pipeline_new(&options);
-    spare = stats_new();
-    assert_true(p && spare);
-    stats_share(spare);
+    assert_non_null(p);
+    spare = pipeline_stats_new(p);
+    assert_non_null(spare);
     pipeline_tick(p, now);
     return 0;
 }

@@ -97,7 +97,8 @@ static void sure_of_some_tiers(void **state) {
     assert_true(d.tier_refused && names_count(&d.tiers) <= LIMIT_TIER_NAMES + 1);
     // of a node that is forgotten but still named, nobody has what others are sure of
     directory_forget_node(&d, 0);
-    assert_int_equal(directory_tiers_left(&d), 0);
+    assert_true(directory_wants_tiers(&d));
+    assert_int_equal(wants_tiers(&d, LIMIT_NODES - 2, 2 * LIMIT_TIERS), LIMIT_SURE_TIER_NAMES);
     directory_free(&d);
 }
 
@@ -105,6 +106,7 @@ static void sure_of_some_tiers(void **state) {
 // charged with stays.
 static void given_back(void **state) {
     (void)state;
+    static struct directory_used used;
     struct directory d;
     char text[16];
     assert_true(directory_init(&d));
@@ -117,7 +119,8 @@ static void given_back(void **state) {
         assert_true(id >= IDENTITIES_FIXED && id != IDENTITY_OTHER);
         assert_string_equal(names_text(&d.identities, id), text);
         uint32_t generation = names_generation(&d.identities, id);
-        directory_forget_identity(&d, id);
+        memset(&used, 0, sizeof used);
+        directory_forget(&d, 0, &used);
         assert_int_equal(names_find(&d.identities, slice_text(text)), NAME_NONE);
         assert_true(names_generation(&d.identities, id) != generation);
         assert_int_equal(d.identity_owners.own[node], 0);
@@ -132,6 +135,60 @@ static void given_back(void **state) {
         }
     }
     assert_string_equal(names_text(&d.identities, IDENTITY_REMOTE), "_remote");
+    directory_free(&d);
+}
+
+// What two users name stays until both have given it back; a node is the one's that named it first.
+static void users(void **state) {
+    (void)state;
+    static struct directory_used none, used;
+    struct directory d;
+    assert_true(directory_init(&d));
+    directory_thread(&d);
+    uint16_t a = directory_node_of(&d, 0, slice_text("a@h")),
+             b = directory_node_of(&d, 1, slice_text("b@h"));
+    assert_int_equal(directory_node_of(&d, 1, slice_text("a@h")), DIRECTORY_NONE);
+    assert_int_equal(directory_node_of(&d, 1, slice_text("b@h")), b);
+    uint16_t name = directory_identity_of(&d, a, slice_text("name")),
+             db = directory_tier_of(&d, a, slice_text("db"));
+    uint32_t path = paths_below(&d.paths, a, PATH_ROOT, db);
+    assert_int_equal(directory_identity_of(&d, b, slice_text("name")), name);
+    assert_int_equal(directory_tier_of(&d, b, slice_text("db")), db);
+    assert_int_equal(paths_below(&d.paths, b, PATH_ROOT, db), path);
+    uint32_t generation = d.paths.all[path].generation;
+    directory_forget(&d, 0, &used);
+    assert_false(used.identities[name] || used.tiers[db]);        // user 0 has given them back,
+    assert_string_equal(names_text(&d.identities, name), "name"); // user 1 has them
+    assert_string_equal(names_text(&d.tiers, db), "db");
+    assert_int_equal(d.paths.all[path].generation, generation);
+    used = none;
+    directory_forget(&d, 0, &used);
+    assert_true(used.identities[name] && used.tiers[db]); // which is nothing to give back again
+    used = none;
+    directory_forget(&d, 1, &used);
+    assert_int_equal(names_find(&d.identities, slice_text("name")), NAME_NONE);
+    assert_int_equal(names_find(&d.tiers, slice_text("db")), NAME_NONE);
+    assert_int_equal(paths_count(&d.paths), 0);
+    directory_free(&d);
+}
+
+// Each user gives back when one was refused, also when that was another's.
+static void refused_to_all_users(void **state) {
+    (void)state;
+    static struct directory_used used;
+    struct directory d;
+    assert_true(directory_init(&d));
+    directory_thread(&d);
+    assert_int_equal(directory_wants(&d, 1), DIRECTORY_PLENTY);
+    fill(&d, directory_identity, IDENTITY_OTHER);
+    assert_int_equal(directory_wants(&d, 0), DIRECTORY_REFUSED);
+    assert_int_equal(directory_wants(&d, 1), DIRECTORY_REFUSED);
+    directory_forget(&d, 1, &used); // which has none
+    assert_int_equal(directory_wants(&d, 1), DIRECTORY_FEW);
+    assert_int_equal(directory_wants(&d, 0), DIRECTORY_REFUSED);
+    memset(&used, 0, sizeof used);
+    directory_forget(&d, 0, &used);
+    assert_int_equal(directory_wants(&d, 0), DIRECTORY_PLENTY);
     directory_free(&d);
 }
 
@@ -165,7 +222,7 @@ static void tiers_given_back(void **state) {
     used.paths[paths_below(&d.paths, 3, paths_below(&d.paths, 3, PATH_ROOT, a), b)] = true;
     paths_below(&d.paths, 3, PATH_ROOT, e);
     used.tiers[c] = true;
-    directory_forget_tiers(&d, &used);
+    directory_forget(&d, 0, &used);
     assert_int_equal(d.tier_owners.own[3], 3);
     assert_int_equal(paths_count(&d.paths), 2);
     assert_int_equal(directory_tier(&d, slice_text("a")), a);
@@ -184,6 +241,8 @@ int main(void) {
         cmocka_unit_test(sure_of_some_tiers),
         cmocka_unit_test(given_back),
         cmocka_unit_test(tiers_given_back),
+        cmocka_unit_test(users),
+        cmocka_unit_test(refused_to_all_users),
         cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,7 +157,7 @@ static void given_back(void **state) {
         uint32_t other = paths_below(&p, NODE, abc, tier), generation = p.all[other].generation;
         memset(used, 0, sizeof used);
         used[abc] = true;
-        paths_forget(&p, used);
+        paths_forget(&p, 0, used);
         assert_int_equal(paths_count(&p), 3);
         assert_int_equal(p.own[NODE], 3);
         assert_true(used[a] && used[ab] && !used[other]);
