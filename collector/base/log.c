@@ -31,7 +31,7 @@ struct kind {
     char sample[SAMPLE_BYTES]; // and its text
 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // guards what follows
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // protects what follows
 static struct kind kinds[LIMIT_LOG_KINDS];
 static struct rate_budget in_all;
 

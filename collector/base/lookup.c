@@ -16,7 +16,7 @@ struct job {
     struct addrinfo *found;
 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // guards the rest
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // protects the rest
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct job *pending; // NULL: none. Another one that is not done belongs to its thread
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
-#include "codec/msgpack_guard.h"
+#include "codec/msgpack_check.h"
 
 struct control {
     msgpack_unpacked unpacked;
@@ -30,7 +30,7 @@ long control_frame(struct slice bytes, struct slice *payload) {
 }
 
 struct control *control_decode(struct slice payload) {
-    if (!msgpack_guard(payload)) {
+    if (!msgpack_check(payload)) {
         return NULL;
     }
     struct control *c = malloc(sizeof *c);

@@ -33,7 +33,7 @@ static bool resolve(const char *host, int64_t deadline_ns, struct in_addr *out,
     return true;
 }
 
-static bool find_port(const struct node_name *name, struct in_addr host, int64_t deadline_ns,
+static bool find_port(const struct dist_name *name, struct in_addr host, int64_t deadline_ns,
                       uint16_t *port, struct dist_error *e) {
     char names[EPMD_NAMES_BYTES];
     switch (epmd_port(host, name->alive, deadline_ns, port)) {
@@ -59,7 +59,7 @@ static bool find_port(const struct node_name *name, struct in_addr host, int64_t
 
 // Our host's part: nobody connects to us, so that any that looks like the node's kind of name will
 // do.
-static void name_self(struct node *n, const char *own_alive, char host[NODE_PART_BYTES]) {
+static void name_self(struct dist_node *n, const char *own_alive, char host[NODE_PART_BYTES]) {
     if (gethostname(host, NODE_PART_BYTES) != 0) {
         strcpy(host, "localhost");
     }
@@ -73,7 +73,7 @@ static void name_self(struct node *n, const char *own_alive, char host[NODE_PART
 }
 
 // The handshake tells a wrong cookie by closing the connection.
-static bool handshake(struct node *n, const char *own_alive, const char *cookie,
+static bool handshake(struct dist_node *n, const char *own_alive, const char *cookie,
                       struct in_addr host, uint16_t port, int64_t deadline_ns,
                       struct dist_error *e) {
     char own_host[NODE_PART_BYTES];
@@ -109,8 +109,8 @@ static bool handshake(struct node *n, const char *own_alive, const char *cookie,
 // -- what it is -----------------------------------------------------------------------------------
 
 // Calls a function without arguments, or with one atom, and gives its answer as text.
-static bool ask_text(struct node *n, const char *function, const char *atom, char *out, size_t room,
-                     struct dist_error *e) {
+static bool ask_text(struct dist_node *n, const char *function, const char *atom, char *out,
+                     size_t room, struct dist_error *e) {
     struct slice result;
     ei_x_buff arguments;
     bool good = ei_x_new(&arguments) == 0;
@@ -132,7 +132,7 @@ static bool ask_text(struct node *n, const char *function, const char *atom, cha
 }
 
 // Names with and without dots lead to the same node: it is known under the one that it has itself.
-static bool learn(struct node *n, struct dist_error *e) {
+static bool learn(struct dist_node *n, struct dist_error *e) {
     char release[16], name[NODE_NAME_BYTES];
     if (!ask_text(n, "system_info", "otp_release", release, sizeof release, e) ||
         !ask_text(n, "node", NULL, name, sizeof name, e)) {
@@ -143,18 +143,18 @@ static bool learn(struct node *n, struct dist_error *e) {
         return dist_fail(e, DIST_OTP, "%s runs OTP %s, kprof needs %d or newer", n->name.full,
                          release, OLDEST_OTP);
     }
-    if (!node_name_parse(name, "", &n->name)) {
+    if (!dist_name_parse(name, "", &n->name)) {
         return dist_fail(e, DIST_OTHER, "%s does not tell its name", n->name.full);
     }
     return true;
 }
 
-bool node_connect(struct node *n, const struct node_name *name, const char *own_alive,
-                  const char *cookie, int timeout_ms, struct dist_error *e) {
+bool dist_node_connect(struct dist_node *n, const struct dist_name *name, const char *own_alive,
+                       const char *cookie, int timeout_ms, struct dist_error *e) {
     int64_t deadline = clock_monotonic() + (int64_t)timeout_ms * MS;
     struct in_addr host;
     uint16_t port;
-    *n = (struct node){.name = *name, .channel.fd = -1};
+    *n = (struct dist_node){.name = *name, .channel.fd = -1};
     if (ei_init() != 0) {
         return dist_fail(e, DIST_OTHER, "erl_interface does not start");
     }
@@ -163,12 +163,12 @@ bool node_connect(struct node *n, const struct node_name *name, const char *own_
         return false;
     }
     if (!learn(n, e)) {
-        node_disconnect(n);
+        dist_node_disconnect(n);
         return false;
     }
     return true;
 }
 
-void node_disconnect(struct node *n) {
+void dist_node_disconnect(struct dist_node *n) {
     channel_close(&n->channel);
 }

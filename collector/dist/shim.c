@@ -188,7 +188,7 @@ static void take_warnings(struct cursor *c, char out[SHIM_LINES_BYTES]) {
 }
 
 // {ok, Line, Warnings} | {error, Status, Line}
-static bool take_answer(const struct node *n, struct slice answer, struct shim_told *told,
+static bool take_answer(const struct dist_node *n, struct slice answer, struct shim_told *told,
                         struct dist_error *e) {
     struct cursor c = cursor_of(answer.data, answer.len);
     if (!term_is_tuple(term_peek(&c)) || term_tuple(&c) != 3 || !term_is_atom(term_peek(&c))) {
@@ -209,8 +209,9 @@ static bool take_answer(const struct node *n, struct slice answer, struct shim_t
 }
 
 // Ends a list of arguments that was put together: calls, unless memory was out, and frees it.
-static bool call(struct node *n, const char *module, const char *function, ei_x_buff *arguments,
-                 bool good, int timeout_ms, struct slice *answer, struct dist_error *e) {
+static bool call(struct dist_node *n, const char *module, const char *function,
+                 ei_x_buff *arguments, bool good, int timeout_ms, struct slice *answer,
+                 struct dist_error *e) {
     good = good ? channel_call(&n->channel, module, function, arguments, timeout_ms, answer, e)
                 : dist_fail(e, DIST_OTHER, "no memory");
     explicit_bzero(arguments->buff, (size_t)arguments->index); // it may hold the secret
@@ -220,7 +221,7 @@ static bool call(struct node *n, const char *module, const char *function, ei_x_
 
 // -- the functions --------------------------------------------------------------------------------
 
-bool shim_enter(struct node *n, struct shim_told *told, struct dist_error *e) {
+bool shim_enter(struct dist_node *n, struct shim_told *told, struct dist_error *e) {
     ei_x_buff x;
     struct slice answer;
     bool good = ei_x_new(&x) == 0 && put_enter(&x, n->self);
@@ -228,7 +229,7 @@ bool shim_enter(struct node *n, struct shim_told *told, struct dist_error *e) {
            take_answer(n, answer, told, e);
 }
 
-bool shim_start(struct node *n, const struct shim_options *o, struct shim_told *told,
+bool shim_start(struct dist_node *n, const struct shim_options *o, struct shim_told *told,
                 struct dist_error *e) {
     ei_x_buff x;
     struct slice answer;
@@ -237,7 +238,7 @@ bool shim_start(struct node *n, const struct shim_options *o, struct shim_told *
            take_answer(n, answer, told, e);
 }
 
-bool shim_collector(struct node *n, struct shim_collector *out) {
+bool shim_collector(struct dist_node *n, struct shim_collector *out) {
     ei_x_buff x;
     struct slice answer;
     struct dist_error ignored;
@@ -264,14 +265,14 @@ bool shim_collector(struct node *n, struct shim_collector *out) {
     return !c.failed && port > 0 && port <= UINT16_MAX && out->host[0] != 0;
 }
 
-void shim_collector_wipe(struct node *n, struct shim_collector *c) {
+void shim_collector_wipe(struct dist_node *n, struct shim_collector *c) {
     if (n->channel.used > 0) {
         explicit_bzero(n->channel.in.data, n->channel.used); // the slices lie there
     }
     c->secret = c->tls_ca = c->tls_cert = c->tls_key = slice_of(NULL, 0);
 }
 
-bool shim_word(struct node *n, enum shim_state *state, struct dist_error *e) {
+bool shim_word(struct dist_node *n, enum shim_state *state, struct dist_error *e) {
     static const char *const names[] = {[SHIM_TRACING] = STATE_TRACING,
                                         [SHIM_WAITING] = STATE_WAITING,
                                         [SHIM_TRIPPED] = STATE_TRIPPED,
@@ -292,7 +293,7 @@ bool shim_word(struct node *n, enum shim_state *state, struct dist_error *e) {
     return true;
 }
 
-bool shim_leave(struct node *n, bool ours, struct shim_told *told, struct dist_error *e) {
+bool shim_leave(struct dist_node *n, bool ours, struct shim_told *told, struct dist_error *e) {
     ei_x_buff x;
     struct slice answer;
     bool good = ei_x_new(&x) == 0 && put_leave(&x, ours ? n->self : "any");

@@ -253,7 +253,7 @@ void deliver_return(struct pipeline_node *n, const struct traced_function *f,
 }
 
 uint16_t deliver_state(struct pipeline_node *n, const struct message *m, int64_t time) {
-    // a full trace with a session of its own knows all but the end of tiers' calls from that
+    // a full trace with a trace session of its own knows all but the end of tiers' calls from that
     if (n->full && (!n->full_apart || m->kind == MESSAGE_RETURN_TO)) {
         full_trace_message(n->full, m, time, FULL_PLAIN);
     }

@@ -98,7 +98,7 @@ err0:
     return NULL;
 }
 
-void node_free(struct pipeline_node *n) {
+void pipeline_node_free(struct pipeline_node *n) {
     tracker_free(n->tracker);
     tier_set_free(&n->tiers);
     identify_free(&n->identify);
@@ -112,7 +112,7 @@ void pipeline_free(struct pipeline *p) {
     }
     for (uint32_t i = 0; i < LIMIT_NODES; i++) {
         if (p->nodes[i]) {
-            node_free(p->nodes[i]);
+            pipeline_node_free(p->nodes[i]);
         }
     }
     stats_free(p->stats);
@@ -180,7 +180,7 @@ static void tell_stale(struct pipeline_node *n, uint16_t tier, uint64_t label) {
 
 static void on_stale(void *context, uint16_t tier, uint64_t over) {
     struct pipeline_node *n = context;
-    struct cost *cost = node_cost(n, tier);
+    struct cost *cost = pipeline_node_cost(n, tier);
     if (cost) {
         cost->stale_calls++;
     }
@@ -296,11 +296,11 @@ uint32_t pipeline_processes(const struct pipeline_node *n, uint64_t *pids, uint3
 }
 
 int64_t pipeline_ns(const struct pipeline_node *n, int64_t ticks) {
-    return node_ns(n, ticks);
+    return pipeline_node_ns(n, ticks);
 }
 
 int64_t pipeline_node_time(const struct pipeline_node *n) {
-    return node_now(n);
+    return pipeline_node_now(n);
 }
 
 void pipeline_set_live(struct pipeline_node *n, struct live *live) {
@@ -311,7 +311,7 @@ void pipeline_set_slow(struct pipeline_node *n, int64_t slow_ns) {
     n->slow_ns = slow_ns;
 }
 
-void node_has_tiers(struct pipeline_node *n) {
+void pipeline_node_has_tiers(struct pipeline_node *n) {
     for (uint32_t i = 0; i < n->tiers.count; i++) {
         if (n->tiers.functions[i].role == ROLE_TIER) {
             n->tiers_had[n->tiers.functions[i].tier] = true;
@@ -335,7 +335,7 @@ void pipeline_set_tiers(struct pipeline_node *n, struct tier_set tiers) {
     tier_set_free(&n->tiers);
     n->tiers = tiers;
     n->tier_count = tiers.tiers;
-    node_has_tiers(n);
+    pipeline_node_has_tiers(n);
     find_costs(n);
     n->reader = (struct message_reader){0};
     identify_reset(&n->identify);
@@ -358,12 +358,12 @@ void pipeline_set_clock(struct pipeline_node *n, int64_t ticks_per_second, int64
 }
 
 void pipeline_set_offset(struct pipeline_node *n, int64_t offset_ticks) {
-    n->account.offset = node_ns(n, offset_ticks);
+    n->account.offset = pipeline_node_ns(n, offset_ticks);
 }
 
 void pipeline_sync(struct pipeline_node *n, int64_t at_ticks, struct pipeline_now now) {
     n->synced = true;
-    n->synced_node = node_ns(n, at_ticks);
+    n->synced_node = pipeline_node_ns(n, at_ticks);
     n->synced_at = now;
 }
 

@@ -29,7 +29,7 @@ void ledger_settle(struct pipeline_node *n) {
         !all_zero(&counts, sizeof counts)) {
         // of a node that has nothing to do it goes on without messages
         int64_t time = n->advanced > n->latest ? n->advanced : n->latest;
-        struct ledger_row *row = ledger_at(n, time != INT64_MIN ? time : node_now(n));
+        struct ledger_row *row = ledger_at(n, time != INT64_MIN ? time : pipeline_node_now(n));
         row->messages += now->messages - before->messages;
         row->bytes += now->bytes - before->bytes;
         row->dropped_messages += now->dropped - before->dropped;
@@ -69,7 +69,7 @@ void ledger_settle_costs(struct pipeline_node *n) {
 void pipeline_count(struct pipeline_node *n, const struct pipeline_counts *counts) {
     struct pipeline_counts *sum = &n->totals.shim;
     if (!all_zero(counts, sizeof *counts)) {
-        struct ledger_row *row = ledger_at(n, node_now(n));
+        struct ledger_row *row = ledger_at(n, pipeline_node_now(n));
         row->requests_unsampled += counts->unsampled;
         row->paused_ms += counts->paused_ms;
         row->tripped_ms += counts->tripped_ms;
@@ -89,9 +89,9 @@ void pipeline_count(struct pipeline_node *n, const struct pipeline_counts *count
 
 void pipeline_gap(struct pipeline_node *n, int64_t from_ticks, int64_t until_ticks, bool reload) {
     if (n->open && from_ticks <= until_ticks) {
-        int64_t from = node_ns(n, from_ticks), until = node_ns(n, until_ticks);
+        int64_t from = pipeline_node_ns(n, from_ticks), until = pipeline_node_ns(n, until_ticks);
         tracker_gap(n->tracker, from, until);
-        struct ledger_row *row = ledger_at(n, node_now(n));
+        struct ledger_row *row = ledger_at(n, pipeline_node_now(n));
         row->reloads += reload;
         // several functions at a time count once
         from = from > n->untraced_until ? from : n->untraced_until;
@@ -111,7 +111,7 @@ uint64_t pipeline_total(struct pipeline_node *n, const struct pipeline_total *to
     uint64_t lost = total->unsent < total->messages ? total->unsent : total->messages;
     if (total->labels == latest->labels || total->labels == before->labels) {
         uint64_t came =
-            total->labels == latest->labels ? node_seen(n) - latest->begun : before->came;
+            total->labels == latest->labels ? pipeline_node_seen(n) - latest->begun : before->came;
         lost = total->messages > came ? total->messages - came : 0;
     }
     if (lost == 0) {
@@ -123,7 +123,7 @@ uint64_t pipeline_total(struct pipeline_node *n, const struct pipeline_total *to
         latest->begun += lost;
         before->came += total->labels == before->labels ? lost : 0;
     }
-    ledger_at(n, node_now(n))->dropped_messages += lost;
+    ledger_at(n, pipeline_node_now(n))->dropped_messages += lost;
     n->totals.dropped += lost;
     n->settled.dropped += lost;
     return lost;

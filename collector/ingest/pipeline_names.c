@@ -77,7 +77,7 @@ void pipeline_used_nodes(const struct pipeline *p, bool used[LIMIT_NODES]) {
 }
 
 void pipeline_forget(struct pipeline *p, uint16_t id) {
-    node_free(p->nodes[id]);
+    pipeline_node_free(p->nodes[id]);
     p->nodes[id] = NULL;
     label_makers_forget(&p->names->makers, id);
     keep_forget_node(p->keep, id);

@@ -120,7 +120,7 @@ struct pipeline {
 };
 
 // What is counted of a tier; NULL when it is none of the node's.
-static inline struct cost *node_cost(struct pipeline_node *n, uint16_t tier) {
+static inline struct cost *pipeline_node_cost(struct pipeline_node *n, uint16_t tier) {
     uint32_t of = tier <= LIMIT_TIER_NAMES ? n->cost_of[tier] : 0;
     return of > 0 ? &n->costs[of - 1] : NULL;
 }
@@ -128,13 +128,13 @@ static inline struct cost *node_cost(struct pipeline_node *n, uint16_t tier) {
 // -- a node's clock and counts --------------------------------------------------------------------
 
 // Whether a time lies between -most and most.
-static inline bool node_within(int64_t time, int64_t most) {
+static inline bool pipeline_within(int64_t time, int64_t most) {
     return (uint64_t)time + (uint64_t)most - 1 < 2 * (uint64_t)most - 1;
 }
 
 // A time of the node's in ns, as far as the tracker takes it.
-static inline int64_t node_ns(const struct pipeline_node *n, int64_t ticks) {
-    if (n->ticks_per_second == NANOSECONDS && node_within(ticks, TRACKER_FARTHEST)) {
+static inline int64_t pipeline_node_ns(const struct pipeline_node *n, int64_t ticks) {
+    if (n->ticks_per_second == NANOSECONDS && pipeline_within(ticks, TRACKER_FARTHEST)) {
         return ticks;
     }
     __extension__ __int128 ns = ticks;
@@ -146,22 +146,22 @@ static inline int64_t node_ns(const struct pipeline_node *n, int64_t ticks) {
 
 // The node's time now: by its own word if it gave one, else as if its clock and ours were the same.
 // Whoever sets our clock does not move it.
-static inline int64_t node_now(const struct pipeline_node *n) {
+static inline int64_t pipeline_node_now(const struct pipeline_node *n) {
     const struct pipeline_now *now = &n->pipeline->now;
     return n->synced ? n->synced_node + (now->steady - n->synced_at.steady)
                      : now->wall - n->account.offset;
 }
 
 // All messages that have come, and those known to be lost.
-static inline uint64_t node_seen(const struct pipeline_node *n) {
+static inline uint64_t pipeline_node_seen(const struct pipeline_node *n) {
     return n->totals.messages + n->totals.dropped;
 }
 
 // -- pipeline.c -----------------------------------------------------------------------------------
 
-void node_free(struct pipeline_node *n);
+void pipeline_node_free(struct pipeline_node *n);
 // The node's tiers are those that are named.
-void node_has_tiers(struct pipeline_node *n);
+void pipeline_node_has_tiers(struct pipeline_node *n);
 // What the tracker of the node's stream tells, and asks.
 struct request_events pipeline_events(struct pipeline_node *n, bool live);
 

@@ -26,7 +26,7 @@ static const int64_t AHEAD_NS = 10LL * NANOSECONDS;
 // The node's time of a message. Returns false when it has none that can be true.
 static inline bool message_time(struct pipeline_node *n, const struct message *m, int64_t *time) {
     if (m->clock == MESSAGE_MONOTONIC || m->clock == MESSAGE_STRICT) {
-        *time = node_ns(n, m->time);
+        *time = pipeline_node_ns(n, m->time);
     } else if (m->clock == MESSAGE_UNTIMED) {
         n->totals.untimed++;
         return false;
@@ -34,11 +34,11 @@ static inline bool message_time(struct pipeline_node *n, const struct message *m
         return false;
     }
     int64_t away;
-    if (n->live && (__builtin_sub_overflow(*time, node_now(n), &away) ||
-                    !node_within(away, STRANGE_NS) || (n->synced && away > AHEAD_NS))) {
+    if (n->live && (__builtin_sub_overflow(*time, pipeline_node_now(n), &away) ||
+                    !pipeline_within(away, STRANGE_NS) || (n->synced && away > AHEAD_NS))) {
         return false;
     }
-    return node_within(*time, TRACKER_FARTHEST);
+    return pipeline_within(*time, TRACKER_FARTHEST);
 }
 
 // What the message's function means. The reader keeps it with what it knows of such messages.
@@ -121,7 +121,7 @@ static bool handle(struct pipeline_node *n, const struct message *m, size_t byte
             return false;
         }
         pass_time(n, time);
-        struct cost *cost = node_cost(n, deliver_state(n, m, time));
+        struct cost *cost = pipeline_node_cost(n, deliver_state(n, m, time));
         if (cost) {
             count_cost(cost, bytes);
         }
@@ -205,12 +205,13 @@ bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *strea
     tracker_free(n->tracker);
     n->tracker = tracker;
     memset(n->tiers_had, 0, sizeof n->tiers_had);
-    node_has_tiers(n);
+    pipeline_node_has_tiers(n);
     identify_reset(&n->identify);
     buffer_reset(&n->partial);
     n->stream_before = n->latest_stream;
-    n->stream_before.came = node_seen(n) - n->latest_stream.begun;
-    n->latest_stream = (struct stream_count){.labels = n->labels_to_come, .begun = node_seen(n)};
+    n->stream_before.came = pipeline_node_seen(n) - n->latest_stream.begun;
+    n->latest_stream =
+        (struct stream_count){.labels = n->labels_to_come, .begun = pipeline_node_seen(n)};
     n->labels_to_come = 0;
     n->open = true;
     n->live = stream->live;
@@ -381,7 +382,7 @@ void pipeline_tick(struct pipeline *p, struct pipeline_now now) {
         // bytes the stream is held up.
         bool idle = n->fresh && n->totals.messages == n->ticked;
         if (n->open && n->live && idle && n->partial.len == 0 && told_lately(n)) {
-            int64_t safe = node_now(n) - IDLE_NS;
+            int64_t safe = pipeline_node_now(n) - IDLE_NS;
             if (safe > n->advanced) {
                 advance(n, safe > n->latest ? safe : n->latest);
             }

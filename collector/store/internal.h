@@ -69,8 +69,8 @@ enum { STORE_PATH_BYTES = 4096 };
 
 struct store {
     sqlite3 *db;
-    int lock;  // descriptor that holds the flock, -1 for readers; open for longer than db
-    int guard; // the same of the file beside it
+    int lock;        // descriptor that holds the flock, -1 for readers; open for longer than db
+    int lock_beside; // the same of the file beside it
 
     // of the writer (place.c)
     char path[STORE_PATH_BYTES]; // as people gave it,

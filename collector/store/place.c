@@ -75,13 +75,14 @@ int place_lock(const struct store *s, long *holder) {
 void place_unlock(struct store *s) {
     char path[STORE_PATH_BYTES];
     struct stat there, ours;
-    if (s->guard >= 0) {
+    if (s->lock_beside >= 0) {
         beside(s->path, "-lock", path);
-        if (fstat(s->guard, &ours) == 0 && stat(path, &there) == 0 && same_file(&ours, &there)) {
+        if (fstat(s->lock_beside, &ours) == 0 && stat(path, &there) == 0 &&
+            same_file(&ours, &there)) {
             unlink(path);
         }
-        close(s->guard);
-        s->guard = -1;
+        close(s->lock_beside);
+        s->lock_beside = -1;
     }
 }
 

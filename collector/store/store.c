@@ -178,7 +178,8 @@ static int take(struct store *s, enum store_status *status, char error[STORE_ERR
     long holder = 0;
     int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT) { // nothing is made where another one writes
-        if (s->guard < 0 && (s->guard = place_lock(s, &holder)) < 0 && errno == EWOULDBLOCK) {
+        if (s->lock_beside < 0 && (s->lock_beside = place_lock(s, &holder)) < 0 &&
+            errno == EWOULDBLOCK) {
             *status = not_locked(path, errno, holder, error);
             return -1;
         }
@@ -196,7 +197,8 @@ static int take(struct store *s, enum store_status *status, char error[STORE_ERR
     if (*status == STORE_OK && flock(fd, LOCK_EX | LOCK_NB) != 0) {
         *status = not_locked(path, errno, place_holder(fd), error);
     }
-    if (*status == STORE_OK && s->guard < 0 && (s->guard = place_lock(s, &holder)) < 0) {
+    if (*status == STORE_OK && s->lock_beside < 0 &&
+        (s->lock_beside = place_lock(s, &holder)) < 0) {
         *status = not_locked(path, errno, holder, error);
     }
     if (*status != STORE_OK) {
@@ -305,7 +307,7 @@ enum store_status store_open(const char *path, struct store **out, char error[ST
         return refuse(error, STORE_FAILED, "no memory to open %s", path);
     }
     s->blob = buffer_make(HISTOGRAM_BYTES);
-    s->lock = s->guard = -1;
+    s->lock = s->lock_beside = -1;
     enum store_status status;
     if (snprintf(s->path, sizeof s->path, "%s", path) >= (int)(sizeof s->path - sizeof "-lock")) {
         status = refuse(error, STORE_UNWRITABLE, "the database's path is too long");
@@ -404,7 +406,7 @@ enum store_status store_open_reader(const char *path, struct store **out,
     if (!s) {
         return refuse(error, STORE_FAILED, "no memory to open %s", path);
     }
-    s->lock = s->guard = -1;
+    s->lock = s->lock_beside = -1;
     if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) !=
         SQLITE_OK) {
         status = refuse(error, STORE_MISSING, "cannot read %s (%s)", path, sqlite3_errmsg(s->db));
@@ -443,7 +445,7 @@ void store_close(struct store *s) {
         return;
     }
     // of a reader nothing is watched
-    enum store_place place = s->guard >= 0 ? store_look(s) : STORE_CLOSED;
+    enum store_place place = s->lock_beside >= 0 ? store_look(s) : STORE_CLOSED;
     if (place != STORE_CLOSED && place != STORE_IN_PLACE) {
         store_leave(s, place);
     }

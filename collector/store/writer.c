@@ -23,7 +23,7 @@ struct writer {
     struct store *store; // the thread's, until it is joined
     struct writer_options options;
     pthread_t thread;
-    pthread_mutex_t mutex; // guards what follows
+    pthread_mutex_t mutex; // protects what follows
     pthread_cond_t changed;
     enum state state;
     bool stop;

@@ -23,16 +23,16 @@ const char detach_help[] =
     "3 the node is not up, 4 wrong cookie, or no cookie file, 5 the node's OTP is older than 25,\n"
     "9 traced by others than kprof attach.\n";
 
-static int detach(const struct node_name *name, const char *cookie) {
-    struct node node;
+static int detach(const struct dist_name *name, const char *cookie) {
+    struct dist_node node;
     char shown[NODE_TEXT_BYTES];
     struct shim_told told;
     struct dist_error e;
-    if (!node_connect(&node, name, attach_own_name(), cookie, ATTACH_CONNECT_MS, &e)) {
+    if (!dist_node_connect(&node, name, attach_own_name(), cookie, ATTACH_CONNECT_MS, &e)) {
         return command_fail("detach", (int)e.status, "%s", e.text);
     }
     bool good = shim_leave(&node, false, &told, &e);
-    node_disconnect(&node);
+    dist_node_disconnect(&node);
     if (!good) {
         return command_fail("detach", (int)e.status, "%s", e.text);
     }
@@ -57,7 +57,7 @@ int detach_main(int argc, char **argv) {
                                             {NULL, 0, NULL, 0}};
     const char *cookie_file = NULL;
     char cookie[COOKIE_BYTES];
-    struct node_name name;
+    struct dist_name name;
     int status = command_options(argc, argv, options, take_cookie_file, &cookie_file);
     status = status == EXIT_SUCCESS ? attach_one_node(argc, argv) : status;
     status = status == EXIT_SUCCESS

@@ -9,8 +9,8 @@
 //
 // tests/unit/app/test_limits.c fills each line of the sum below to the brim. What is usual is far
 // below: 100,000 open requests of four open calls in two processes take 84 MB
-// (tests/scenarios/16_limits.sh). The caps are the whole collector's: pipelines that run beside each
-// other have an equal part each of what they do not share, and 12 MB of scratch on top.
+// (tests/scenarios/16_limits.sh). The caps are the whole collector's: pipelines that run beside
+// each other have an equal part each of what they do not share, and 12 MB of scratch on top.
 #pragma once
 
 // -- the sum, MB of 1,000,000 bytes, on a machine of 64 bits --------------------------------------

@@ -2,7 +2,7 @@
 // Reads and writes control messages: length:u32 big-endian, then one msgpack map with text keys, at
 // most LIMIT_CONTROL_BYTES. Which messages there are, and their fields, stands in codec/protocol.h.
 //
-// Decoding allocates (msgpack-c's zone), behind msgpack_guard. One thread at a time per object.
+// Decoding allocates (msgpack-c's zone), behind msgpack_check. One thread at a time per object.
 #pragma once
 
 #include <stdint.h>

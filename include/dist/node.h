@@ -4,10 +4,10 @@
 #pragma once
 
 #include "dist/channel.h"
-#include "dist/node_name.h"
+#include "dist/name.h"
 
-struct node {
-    struct node_name name;      // as the node calls itself, once it is connected
+struct dist_node {
+    struct dist_name name;      // as the node calls itself, once it is connected
     char self[NODE_NAME_BYTES]; // our own name
     int otp;                    // its release
     ei_cnode cnode;
@@ -16,7 +16,7 @@ struct node {
 
 // Connects within timeout_ms, asks for the node's release and its own name. False with *e, which
 // says what to do. own_alive is our name without host. The node stays connected until
-// node_disconnect, or until a call says DIST_DOWN; it must not be moved meanwhile.
-bool node_connect(struct node *n, const struct node_name *name, const char *own_alive,
-                  const char *cookie, int timeout_ms, struct dist_error *e);
-void node_disconnect(struct node *n);
+// dist_node_disconnect, or until a call says DIST_DOWN; it must not be moved meanwhile.
+bool dist_node_connect(struct dist_node *n, const struct dist_name *name, const char *own_alive,
+                       const char *cookie, int timeout_ms, struct dist_error *e);
+void dist_node_disconnect(struct dist_node *n);

@@ -50,9 +50,9 @@ struct shim_told {
 
 // Loads and starts the shim. told->line: "loaded", "guest" (the node has its own kprof) or "again"
 // (we had been there: it is tracing).
-bool shim_enter(struct node *n, struct shim_told *told, struct dist_error *e);
+bool shim_enter(struct dist_node *n, struct shim_told *told, struct dist_error *e);
 // Starts the trace. told->line: what is traced, in a few words.
-bool shim_start(struct node *n, const struct shim_options *o, struct shim_told *told,
+bool shim_start(struct dist_node *n, const struct shim_options *o, struct shim_told *told,
                 struct dist_error *e);
 
 // How the node reaches the collector of its trace.
@@ -67,16 +67,16 @@ struct shim_collector {
 };
 
 // Asks for that. False when the node does not tell.
-bool shim_collector(struct node *n, struct shim_collector *out);
+bool shim_collector(struct dist_node *n, struct shim_collector *out);
 // Wipes what was secret. Before another function of this header.
-void shim_collector_wipe(struct node *n, struct shim_collector *c);
+void shim_collector_wipe(struct dist_node *n, struct shim_collector *c);
 
 enum shim_state { SHIM_TRACING, SHIM_WAITING, SHIM_TRIPPED, SHIM_PAUSED, SHIM_IDLE, SHIM_GONE };
 
 // Tells the shim that we are here (it leaves by itself after 10 s without), and what it does: it
 // waits for the collector, its guard has paused it, kprof trace has, somebody has stopped it, or
 // taken it out.
-bool shim_word(struct node *n, enum shim_state *state, struct dist_error *e);
+bool shim_word(struct dist_node *n, enum shim_state *state, struct dist_error *e);
 // Takes the shim out. With ours only what we began; else what any kprof attach began, or left
 // behind. told->line: "out", or "nothing" when there was nothing to take out.
-bool shim_leave(struct node *n, bool ours, struct shim_told *told, struct dist_error *e);
+bool shim_leave(struct dist_node *n, bool ours, struct shim_told *told, struct dist_error *e);

@@ -2,7 +2,7 @@
 // A control frame: framing, the guard, msgpack-c behind it, and every getter.
 #include "base/limits.h"
 #include "codec/control.h"
-#include "codec/msgpack_guard.h"
+#include "codec/msgpack_check.h"
 #include "fuzz.h"
 
 static void get_all(struct control_map m, int depth) {
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     MUST(n == -1 || n == 0 ||
          (n > CONTROL_HEADER && (size_t)n <= size && payload.data + payload.len == data + n));
     struct control *c = control_decode(payload);
-    MUST(!c || msgpack_guard(payload));
+    MUST(!c || msgpack_check(payload));
     if (c) {
         get_all(control_root(c), 0);
         control_free(c);

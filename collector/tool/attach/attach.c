@@ -28,7 +28,7 @@ enum { PROBE_MS = 1000 };
 
 struct attach {
     struct attach_options *o;
-    struct node node;
+    struct dist_node node;
     char shown[NODE_TEXT_BYTES]; // its name, with its short host
     bool attached;
     enum shim_state state;
@@ -226,13 +226,13 @@ static bool start(struct attach *a, struct dist_error *e) {
 
 static bool begin(struct attach *a, struct dist_error *e) {
     a->word_ns = clock_monotonic();
-    if (!node_connect(&a->node, &a->o->node, attach_own_name(), a->o->cookie, ATTACH_CONNECT_MS,
-                      e)) {
+    if (!dist_node_connect(&a->node, &a->o->node, attach_own_name(), a->o->cookie,
+                           ATTACH_CONNECT_MS, e)) {
         return false;
     }
     node_short(a->node.name.full, a->shown);
     if (!start(a, e)) {
-        node_disconnect(&a->node);
+        dist_node_disconnect(&a->node);
         return false;
     }
     a->word_ns = clock_monotonic();
@@ -251,12 +251,12 @@ static int finish(struct attach *a) {
         return status;
     }
     if (!shim_leave(&a->node, true, &told, &e)) {
-        node_disconnect(&a->node);
+        dist_node_disconnect(&a->node);
         return command_fail("attach", (int)e.status,
                             "%s; if kprof is still in the node, it leaves by itself within %d s",
                             e.text, SILENCE_S);
     }
-    node_disconnect(&a->node);
+    dist_node_disconnect(&a->node);
     say(a, "kprof is out of %s", a->shown);
     return status;
 }
@@ -264,7 +264,7 @@ static int finish(struct attach *a) {
 // -- watching -------------------------------------------------------------------------------------
 
 static void lost(struct attach *a) {
-    node_disconnect(&a->node);
+    dist_node_disconnect(&a->node);
     a->attached = false;
     say(a, "%s is gone, waiting for it", a->shown);
 }
@@ -295,7 +295,7 @@ static bool word(struct attach *a) {
     if (a->state == SHIM_IDLE || (a->state == SHIM_GONE && unheard)) {
         if (!start(a, &e)) {
             say(a, "%s", e.text);
-            node_disconnect(&a->node);
+            dist_node_disconnect(&a->node);
             a->attached = false;
         }
         return true;
@@ -351,7 +351,7 @@ static int watch(struct attach *a) {
         if (due && !a->attached) {
             begin_again(a);
         } else if (due && !word(a)) {
-            node_disconnect(&a->node);
+            dist_node_disconnect(&a->node);
             a->attached = false;
             break;
         }

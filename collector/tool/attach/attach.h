@@ -10,7 +10,7 @@
 enum { ATTACH_FILES = 4 };
 
 struct attach_options {
-    struct node_name node;
+    struct dist_name node;
     const char *cookie_file;
     char cookie[COOKIE_BYTES];
     const char *db;            // of a collector of its own; NULL: none, or see either
@@ -42,7 +42,7 @@ int attach_one_node(int argc, char **argv);
 // why. warning says what is wrong with the cookie's file all the same, or is ""; NULL: that is told
 // on stderr.
 int attach_read_node(const char *command, const char *node, const char *cookie_file,
-                     struct node_name *name, char cookie[COOKIE_BYTES], char *warning);
+                     struct dist_name *name, char cookie[COOKIE_BYTES], char *warning);
 // Our own name in the distribution, one for each process.
 const char *attach_own_name(void);
 

@@ -92,7 +92,7 @@ int attach_one_node(int argc, char **argv) {
 }
 
 int attach_read_node(const char *command, const char *node, const char *cookie_file,
-                     struct node_name *name, char cookie[COOKIE_BYTES], char *warning) {
+                     struct dist_name *name, char cookie[COOKIE_BYTES], char *warning) {
     char host[256], own[COOKIE_WARNING_BYTES];
     struct dist_error e;
     if (gethostname(host, sizeof host) != 0) {
@@ -100,7 +100,7 @@ int attach_read_node(const char *command, const char *node, const char *cookie_f
     }
     host[sizeof host - 1] = 0;
     host[strcspn(host, ".")] = 0;
-    if (!node_name_parse(node, host, name)) {
+    if (!dist_name_parse(node, host, name)) {
         return command_fail(command, EXIT_USAGE,
                             "%s is no name of a node: want name@host, as node() says in it", node);
     }

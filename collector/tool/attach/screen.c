@@ -134,11 +134,11 @@ void screen_show(struct screen *s) {
     if (s->json || !s->to.host) {
         return;
     }
-    struct live_style style = {
+    struct view_style style = {
         .width = terminal_width(), .height = terminal_height() - 1, .colour = terminal_colour()};
     struct buffer out = buffer_make(OUTPUT_BYTES);
     put_hidden(s, &out);
-    live_table(&s->view, &style, &s->shown);
+    view_table(&s->view, &style, &s->shown);
     if (s->shown.failed) {
         buffer_reset(&s->shown);
     }
@@ -155,10 +155,10 @@ static void show(struct screen *s, struct control_map rows) {
     char at[TEXT_TIME_BYTES];
     if (s->json) {
         struct buffer out = buffer_make(OUTPUT_BYTES);
-        live_json(rows, text_time_format(clock_wall(), true, at), &out);
+        view_json(rows, text_time_format(clock_wall(), true, at), &out);
         put(s, &out);
         buffer_free(&out);
-    } else if (live_take(&s->view, rows)) {
+    } else if (view_take(&s->view, rows)) {
         screen_show(s);
     }
 }
@@ -186,7 +186,7 @@ static void read_rows(struct screen *s) {
     }
     if (s->client && status == CLIENT_CLOSED) {
         disconnect(s);
-        live_silent(&s->view);
+        view_silent(&s->view);
         screen_show(s);
     }
 }
@@ -222,7 +222,7 @@ void screen_close(struct screen *s) {
         fflush(stdout);
     }
     disconnect(s);
-    live_view_free(&s->view);
+    view_free(&s->view);
     buffer_free(&s->shown);
     *s = (struct screen){0};
 }

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "net/client.h"
-#include "tool/attach/live.h"
+#include "tool/attach/view.h"
 
 enum { SCREEN_WHY_BYTES = CLIENT_WHY_BYTES + 512 };
 
@@ -15,7 +15,7 @@ struct screen {
     bool json;
     struct client *client; // NULL: not connected
     int64_t tried_ns;      // when it was tried last
-    struct live_view view;
+    struct view view;
     struct buffer shown;              // the table that stands above the cursor, as it was drawn
     uint32_t width, height;           // in a terminal of this size
     uint32_t seen_width, seen_height; // of the terminal at the last turn

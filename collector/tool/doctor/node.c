@@ -20,7 +20,7 @@ static const int64_t CLOCK_OFF_NS = 1000000000;
 
 // Calls module:function with atoms, separated by blanks, or without. False when there is no answer;
 // nothing is told of it.
-static bool ask(struct node *n, const char *module, const char *function, const char *atoms,
+static bool ask(struct dist_node *n, const char *module, const char *function, const char *atoms,
                 struct cursor *answer) {
     ei_x_buff args;
     struct slice result;
@@ -42,7 +42,7 @@ static bool ask(struct node *n, const char *module, const char *function, const 
 }
 
 // An atom that the node answers with, as text; "" when it does not.
-static void ask_atom(struct node *n, const char *module, const char *function, char out[64]) {
+static void ask_atom(struct dist_node *n, const char *module, const char *function, char out[64]) {
     struct cursor c;
     out[0] = 0;
     if (ask(n, module, function, NULL, &c) && term_is_atom(term_peek(&c))) {
@@ -51,7 +51,7 @@ static void ask_atom(struct node *n, const char *module, const char *function, c
     }
 }
 
-static void look_at_clock(struct doctor *d, struct node *n, const struct doctor_about *about) {
+static void look_at_clock(struct doctor *d, struct dist_node *n, const struct doctor_about *about) {
     struct cursor c;
     char off[TEXT_DURATION_BYTES];
     int64_t before = clock_wall();
@@ -67,7 +67,7 @@ static void look_at_clock(struct doctor *d, struct node *n, const struct doctor_
                 ns < 0 ? "behind" : "ahead of");
 }
 
-static void look_at_runtime_tools(struct doctor *d, struct node *n,
+static void look_at_runtime_tools(struct doctor *d, struct dist_node *n,
                                   const struct doctor_about *about) {
     struct cursor c;
     if (ask(n, "code", "lib_dir", "runtime_tools", &c) && term_peek(&c) != TERM_STRING) {
@@ -81,7 +81,7 @@ static void look_at_runtime_tools(struct doctor *d, struct node *n,
 
 // Each tier's function, and who else traces there: a list of {ok | warning, Text}, made by the shim
 // (kprof_armed).
-static void look_at_armed(struct doctor *d, struct node *n, const struct doctor_about *about) {
+static void look_at_armed(struct doctor *d, struct dist_node *n, const struct doctor_about *about) {
     struct cursor c;
     struct slice bytes;
     bool has_tail;
@@ -103,7 +103,8 @@ static void look_at_armed(struct doctor *d, struct node *n, const struct doctor_
 }
 
 // Before OTP 27 a process has one tracer. Asked while kprof is not there.
-static void look_at_foreign(struct doctor *d, struct node *n, const struct doctor_about *about) {
+static void look_at_foreign(struct doctor *d, struct dist_node *n,
+                            const struct doctor_about *about) {
     struct cursor c;
     if (n->otp < 27 && ask(n, "erlang", "trace_info", "new tracer", &c) &&
         term_is_tuple(term_peek(&c)) && term_tuple(&c) == 2) {
@@ -118,7 +119,7 @@ static void look_at_foreign(struct doctor *d, struct node *n, const struct docto
 
 // What of kprof is in it. Asking a module that is not there would have the code server look for it:
 // its state says so without.
-static void look_at_kprof(struct doctor *d, struct node *n, const struct doctor_about *about) {
+static void look_at_kprof(struct doctor *d, struct dist_node *n, const struct doctor_about *about) {
     struct cursor c;
     char state[64] = "";
     if (!ask(n, "code", "is_loaded", "kprof_session", &c)) {
@@ -144,8 +145,8 @@ static void look_at_kprof(struct doctor *d, struct node *n, const struct doctor_
 }
 
 void doctor_node(struct doctor *d, const char *text, const char *cookie_file) {
-    struct node n;
-    struct node_name name;
+    struct dist_node n;
+    struct dist_name name;
     struct dist_error e;
     char cookie[COOKIE_BYTES], warning[COOKIE_WARNING_BYTES];
     const struct doctor_about *about = &(struct doctor_about){"node", text};
@@ -160,7 +161,7 @@ void doctor_node(struct doctor *d, const char *text, const char *cookie_file) {
         doctor_tell(d, DOCTOR_WARNING, about, "whoever reads it can do anything in the node", "%s",
                     warning);
     }
-    bool there = node_connect(&n, &name, attach_own_name(), cookie, ATTACH_CONNECT_MS, &e);
+    bool there = dist_node_connect(&n, &name, attach_own_name(), cookie, ATTACH_CONNECT_MS, &e);
     explicit_bzero(cookie, sizeof cookie);
     if (!there) {
         doctor_tell(d, DOCTOR_PROBLEM, about, NULL, "%s", e.text); // says what to do itself
@@ -170,5 +171,5 @@ void doctor_node(struct doctor *d, const char *text, const char *cookie_file) {
     look_at_clock(d, &n, about);
     look_at_runtime_tools(d, &n, about);
     look_at_kprof(d, &n, about);
-    node_disconnect(&n);
+    dist_node_disconnect(&n);
 }

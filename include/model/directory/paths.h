@@ -44,7 +44,7 @@ struct paths {
     uint32_t removed; // and of these
     uint32_t free;    // the first free one of them, PATH_ROOT: none
     bool shared;
-    pthread_mutex_t *mutex;        // guards all but what users hold and latest; NULL: one thread
+    pthread_mutex_t *mutex;        // protects all but what users hold and latest; NULL: one thread
     uint8_t refused;               // one was one too many: a bit for each user that has given
                                    // none back since
     uint32_t own[LIMIT_NODES + 1]; // how many each node has

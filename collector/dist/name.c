@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/node_name.h"
+#include "dist/name.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static bool is_part(const char *text) {
     return *text != 0 && names_is_clean(slice_text(text));
 }
 
-bool node_name_parse(const char *text, const char *this_host, struct node_name *out) {
+bool dist_name_parse(const char *text, const char *this_host, struct dist_name *out) {
     const char *at = strchr(text, '@');
     size_t alive = at ? (size_t)(at - text) : strlen(text);
     const char *host = at ? at + 1 : this_host;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/attach/live.h"
+#include "tool/attach/view.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,24 +33,24 @@ static void add_int(struct control_map map, const char *key, int64_t *sum) {
     }
 }
 
-static struct live_identity *row_of(struct live_view *v, const char *name) {
+static struct view_identity *row_of(struct view *v, const char *name) {
     for (uint32_t i = 0; v->rows && i < v->count; i++) {
         if (strcmp(v->rows[i].name, name) == 0) {
             return &v->rows[i];
         }
     }
-    struct live_identity *row = v->rows && v->count < LIVE_ROWS ? &v->rows[v->count++] : NULL;
+    struct view_identity *row = v->rows && v->count < VIEW_ROWS ? &v->rows[v->count++] : NULL;
     if (row) {
-        *row = (struct live_identity){0};
+        *row = (struct view_identity){0};
         snprintf(row->name, sizeof row->name, "%s", name);
     }
     return row;
 }
 
-static void take_identity(struct live_view *v, struct control_map map) {
-    char name[LIVE_NAME_BYTES];
+static void take_identity(struct view *v, struct control_map map) {
+    char name[VIEW_NAME_BYTES];
     take_text(map, FIELD_IDENTITY, name, sizeof name);
-    struct live_identity *row = row_of(v, name);
+    struct view_identity *row = row_of(v, name);
     if (row) {
         row->now = 0;
         add_int(map, FIELD_REQUESTS, &row->now);
@@ -64,22 +64,22 @@ static void take_identity(struct live_view *v, struct control_map map) {
     }
 }
 
-static void no_rates(struct live_view *v) {
+static void no_rates(struct view *v) {
     for (uint32_t i = 0; i < v->count; i++) {
         v->rows[i].now = 0;
         v->rows[i].per_second = 0;
     }
 }
 
-void live_silent(struct live_view *v) {
+void view_silent(struct view *v) {
     no_rates(v);
     snprintf(v->state, sizeof v->state, "no word from the collector");
 }
 
-bool live_take(struct live_view *v, struct control_map rows) {
+bool view_take(struct view *v, struct control_map rows) {
     struct control_list list = {0};
     if (!v->rows) {
-        v->rows = calloc(LIVE_ROWS, sizeof *v->rows);
+        v->rows = calloc(VIEW_ROWS, sizeof *v->rows);
     }
     if (!v->rows) {
         return false;
@@ -105,9 +105,9 @@ bool live_take(struct live_view *v, struct control_map rows) {
     return true;
 }
 
-void live_view_free(struct live_view *v) {
+void view_free(struct view *v) {
     free(v->rows);
-    *v = (struct live_view){0};
+    *v = (struct view){0};
 }
 
 // -- the table ------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ static void put_cell(struct buffer *out, const struct cell *cell, size_t width, 
 }
 
 static void put_row(const char *name, const struct cell cells[NUMBERS],
-                    const struct live_style *style, struct buffer *out) {
+                    const struct view_style *style, struct buffer *out) {
     // a blank, and the last column stays free: the line would wrap
     uint32_t left = style->width > 2 ? style->width - 2 : 0;
     uint32_t shown = 0;
@@ -156,7 +156,7 @@ static void put_row(const char *name, const struct cell cells[NUMBERS],
     buffer_text(out, "\n");
 }
 
-static void put_heads(const struct live_style *style, struct buffer *out) {
+static void put_heads(const struct view_style *style, struct buffer *out) {
     struct cell cells[NUMBERS] = {0};
     for (int i = 0; i < NUMBERS; i++) {
         snprintf(cells[i].text, CELL, "%s", columns[i].head);
@@ -173,7 +173,7 @@ static struct cell count(int64_t n, const char *colour) {
     return cell;
 }
 
-static void put_identity(const struct live_identity *row, const struct live_style *style,
+static void put_identity(const struct view_identity *row, const struct view_style *style,
                          struct buffer *out) {
     struct cell cells[NUMBERS] = {[MEAN].text = "-", [P99].text = "-"};
     snprintf(cells[RATE].text, CELL, row->per_second < 9.95 && row->now > 0 ? "%.1f" : "%.0f",
@@ -191,7 +191,7 @@ static void put_identity(const struct live_identity *row, const struct live_styl
 }
 
 // Puts a line, cut where the terminal ends, so that lines can be counted. Frees it.
-static void put_line(struct buffer *line, const char *colour, const struct live_style *style,
+static void put_line(struct buffer *line, const char *colour, const struct view_style *style,
                      struct buffer *out) {
     uint32_t width = style->width > 1 ? style->width - 1 : 0;
     buffer_append(line, "", 1);
@@ -206,8 +206,7 @@ static void put_line(struct buffer *line, const char *colour, const struct live_
     buffer_free(line);
 }
 
-static void put_state(const struct live_view *v, const struct live_style *style,
-                      struct buffer *out) {
+static void put_state(const struct view *v, const struct view_style *style, struct buffer *out) {
     struct buffer line = buffer_make(4096);
     char node[NODE_TEXT_BYTES];
     buffer_printf(&line, " %s: %s", node_short(v->node, node), v->state);
@@ -222,8 +221,7 @@ static void put_state(const struct live_view *v, const struct live_style *style,
 
 // What helps where tiers are called but nothing begins a request, below what is the matter where
 // they have no room beside each other.
-static void put_unmarked(const struct live_view *v, const struct live_style *style,
-                         struct buffer *out) {
+static void put_unmarked(const struct view *v, const struct view_style *style, struct buffer *out) {
     const char *advice = v->hint ? TRUST_UNMARKED_ADVICE : "no call of the entry was seen";
     char text[TRUST_UNMARKED_BYTES], whole[2 * TRUST_UNMARKED_BYTES];
     struct buffer line = buffer_make(4096), below = buffer_make(4096);
@@ -242,8 +240,7 @@ static void put_unmarked(const struct live_view *v, const struct live_style *sty
 }
 
 // What was lost of the whole node, or what helps when there is nothing.
-static void put_losses(const struct live_view *v, const struct live_style *style,
-                       struct buffer *out) {
+static void put_losses(const struct view *v, const struct view_style *style, struct buffer *out) {
     struct buffer line = buffer_make(4096);
     bool lost = v->incomplete + v->expired + v->dropped_messages + v->decode_errors > 0;
     if (!lost && v->rows[0].requests == 0) {
@@ -257,21 +254,21 @@ static void put_losses(const struct live_view *v, const struct live_style *style
     put_line(&line, lost ? yellow : NULL, style, out);
 }
 
-static bool is_unmarked(const struct live_view *v) {
+static bool is_unmarked(const struct view *v) {
     bool lost = v->incomplete + v->expired + v->dropped_messages + v->decode_errors > 0;
     return !lost && v->rows[0].requests == 0 && v->unmarked_calls > 0;
 }
 
 static int by_requests(const void *a, const void *b) {
-    const struct live_identity *x = *(const struct live_identity *const *)a,
-                               *y = *(const struct live_identity *const *)b;
+    const struct view_identity *x = *(const struct view_identity *const *)a,
+                               *y = *(const struct view_identity *const *)b;
     return x->requests != y->requests ? (x->requests < y->requests ? 1 : -1)
                                       : strcmp(x->name, y->name);
 }
 
-static void put_identities(const struct live_view *v, const struct live_style *style, uint32_t room,
+static void put_identities(const struct view *v, const struct view_style *style, uint32_t room,
                            struct buffer *out) {
-    const struct live_identity *order[LIVE_ROWS];
+    const struct view_identity *order[VIEW_ROWS];
     uint32_t count = v->count - 1;
     uint32_t shown = count <= room ? count : room - 1;
     for (uint32_t i = 0; i < count; i++) {
@@ -288,7 +285,7 @@ static void put_identities(const struct live_view *v, const struct live_style *s
     }
 }
 
-void live_table(const struct live_view *v, const struct live_style *style, struct buffer *out) {
+void view_table(const struct view *v, const struct view_style *style, struct buffer *out) {
     if (!v->rows) {
         return;
     }
@@ -310,7 +307,7 @@ void live_table(const struct live_view *v, const struct live_style *style, struc
 // -- JSON -----------------------------------------------------------------------------------------
 
 static void json_identity(struct json *j, struct control_map map) {
-    char name[LIVE_NAME_BYTES];
+    char name[VIEW_NAME_BYTES];
     int64_t requests = 0, errors = 0, incomplete = 0, expired = 0;
     double mean = 0, p99 = 0;
     take_text(map, FIELD_IDENTITY, name, sizeof name);
@@ -331,7 +328,7 @@ static void json_identity(struct json *j, struct control_map map) {
     json_close(j, '}');
 }
 
-void live_json(struct control_map rows, const char *at, struct buffer *out) {
+void view_json(struct control_map rows, const char *at, struct buffer *out) {
     static const char *const counts[] = {
         FIELD_INCOMPLETE,    FIELD_EXPIRED, FIELD_UNSAMPLED,     FIELD_DROPPED_MESSAGES,
         FIELD_DECODE_ERRORS, FIELD_OFF_MS,  FIELD_UNMARKED_CALLS};

@@ -6,10 +6,10 @@
 #include "base/buffer.h"
 #include "codec/control.h"
 
-enum { LIVE_NAME_BYTES = 128, LIVE_ROWS = 1000 };
+enum { VIEW_NAME_BYTES = 128, VIEW_ROWS = 1000 };
 
-struct live_identity {
-    char name[LIVE_NAME_BYTES];
+struct view_identity {
+    char name[VIEW_NAME_BYTES];
     double per_second; // of the last second, like the next two
     double mean_us, p99_us;
     // complete requests of the last second: 0 leaves the two above without meaning
@@ -19,12 +19,12 @@ struct live_identity {
     int64_t lost;
 };
 
-struct live_view {
+struct view {
     char node[256];
     char state[32];
     double seconds; // what the last rows cover
-    // the first one is _total; up to LIVE_ROWS, what comes then is not shown
-    struct live_identity *rows;
+    // the first one is _total; up to VIEW_ROWS, what comes then is not shown
+    struct view_identity *rows;
     uint32_t count;
     const char *hint; // what helps when there are no requests; NULL: nothing
     // since the beginning
@@ -32,17 +32,17 @@ struct live_view {
     int64_t unmarked_calls; // of tiers, while nothing has begun a request
 };
 
-struct live_style {
+struct view_style {
     uint32_t width, height; // of the terminal
     bool colour;
 };
 
 // Takes a message `rows` in. False without memory.
-bool live_take(struct live_view *v, struct control_map rows);
+bool view_take(struct view *v, struct control_map rows);
 // Nothing has been heard of late: no rates, and the state says so.
-void live_silent(struct live_view *v);
-void live_view_free(struct live_view *v);
+void view_silent(struct view *v);
+void view_free(struct view *v);
 // Draws the table: at most height lines, each shorter than width.
-void live_table(const struct live_view *v, const struct live_style *style, struct buffer *out);
+void view_table(const struct view *v, const struct view_style *style, struct buffer *out);
 // Appends the message as one line of JSON. at: now, as text.
-void live_json(struct control_map rows, const char *at, struct buffer *out);
+void view_json(struct control_map rows, const char *at, struct buffer *out);

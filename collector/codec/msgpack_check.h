@@ -9,4 +9,4 @@
 // Whether bytes are exactly one msgpack value, nested at most LIMIT_CONTROL_DEPTH deep, with at
 // most LIMIT_CONTROL_ELEMENTS elements in all its arrays and maps (a pair counts as two), each
 // present.
-bool msgpack_guard(struct slice bytes);
+bool msgpack_check(struct slice bytes);

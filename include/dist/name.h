@@ -6,7 +6,7 @@
 
 enum { NODE_NAME_BYTES = 256, NODE_PART_BYTES = 256 };
 
-struct node_name {
+struct dist_name {
     char full[NODE_NAME_BYTES];
     char alive[NODE_PART_BYTES]; // before the @
     char host[NODE_PART_BYTES];  // after it
@@ -14,4 +14,4 @@ struct node_name {
 };
 
 // Reads NAME@HOST; without @HOST the node is on this_host. False when it is none.
-bool node_name_parse(const char *text, const char *this_host, struct node_name *out);
+bool dist_name_parse(const char *text, const char *this_host, struct dist_name *out);

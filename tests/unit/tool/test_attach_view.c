@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The live table of kprof attach, from messages as the collector sends them.
-#include "tool/attach/live.h"
+#include "tool/attach/view.h"
 
 #include "base/limits.h"
 #include "unit.h"
@@ -13,7 +13,7 @@ struct sent {
 };
 
 // Sends one second's rows through the codec into the view.
-static void second(struct live_view *v, const struct sent *rows, uint32_t count, int64_t dropped) {
+static void second(struct view *v, const struct sent *rows, uint32_t count, int64_t dropped) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, "rows", 6);
     control_text(&w, "node", slice_text("shop\x1b[2J@host"));
@@ -36,23 +36,22 @@ static void second(struct live_view *v, const struct sent *rows, uint32_t count,
     struct control *message =
         control_decode(slice_of(b.data + CONTROL_HEADER, b.len - CONTROL_HEADER));
     assert_non_null(message);
-    assert_true(live_take(v, control_root(message)));
+    assert_true(view_take(v, control_root(message)));
     control_free(message);
     buffer_free(&b);
 }
 
-static void drawn(const struct live_view *v, const struct live_style *style, const char *expected) {
+static void drawn(const struct view *v, const struct view_style *style, const char *expected) {
     struct buffer out = buffer_make(1 << 20);
-    live_table(v, style, &out);
+    view_table(v, style, &out);
     buffer_append(&out, "", 1);
     assert_false(out.failed);
     assert_string_equal((const char *)out.data, expected);
     buffer_free(&out);
 }
 
-static void draws(const struct live_view *v, uint32_t width, uint32_t height,
-                  const char *expected) {
-    drawn(v, &(struct live_style){.width = width, .height = height}, expected);
+static void draws(const struct view *v, uint32_t width, uint32_t height, const char *expected) {
+    drawn(v, &(struct view_style){.width = width, .height = height}, expected);
 }
 
 static void failed_of_all(void **state) {
@@ -66,11 +65,11 @@ static void failed_of_all(void **state) {
                  {1000, 100, "10 %"}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct live_view v = {0};
+        struct view v = {0};
         const struct sent sent = {"_total", cases[i].requests, cases[i].errors, 400, 2000, 0, 0};
         second(&v, &sent, 1, 0);
         struct buffer out = buffer_make(1 << 20);
-        live_table(&v, &(struct live_style){.width = 102, .height = 24}, &out);
+        view_table(&v, &(struct view_style){.width = 102, .height = 24}, &out);
         buffer_append(&out, "", 1);
         const char *total = strstr((const char *)out.data, " _total");
         assert_non_null(total);
@@ -78,7 +77,7 @@ static void failed_of_all(void **state) {
         assert_memory_equal(end - strlen(cases[i].shown) - 1, " ", 1);
         assert_memory_equal(end - strlen(cases[i].shown), cases[i].shown, strlen(cases[i].shown));
         buffer_free(&out);
-        live_view_free(&v);
+        view_free(&v);
     }
 }
 
@@ -89,7 +88,7 @@ static void gathers(void **state) {
                                         {"undefined", 0, 0, 0, 0, 1, 0}};
     static const struct sent then[] = {{"_total", 3, 3, 1000, 1000, 2, 3},
                                        {"write", 3, 3, 1000, 1000, 2, 3}};
-    struct live_view v = {0};
+    struct view v = {0};
     (void)state;
     second(&v, first, 4, 0);
     draws(
@@ -127,27 +126,27 @@ static void gathers(void **state) {
           " _total           1.5   1.0 ms   1.0 ms\n"
           " shop?[2J@host: tracing\n"
           " lost: requests incomplete 2, expired …\n");
-    live_view_free(&v);
+    view_free(&v);
 }
 
 static void colours(void **state) {
     static const struct sent rows[] = {{"_total", 30, 2, 400, 2000, 1, 0},
                                        {"read", 20, 0, 300, 900, 0, 0}};
-    struct live_view v = {0};
+    struct view v = {0};
     (void)state;
     second(&v, rows, 2, 0);
     drawn(
-        &v, &(struct live_style){.width = 64, .height = 24, .colour = true},
+        &v, &(struct view_style){.width = 64, .height = 24, .colour = true},
         "\x1b[1m identity               req/s     mean      p99  errors    lost\n\x1b[0m"
         " read                      10   300 µs   900 µs       0       0\n"
         " _total                    15   400 µs   2.0 ms\x1b[31m       2\x1b[0m\x1b[33m       1\x1b[0m\n"
         " shop?[2J@host: tracing\n"
         "\x1b[33m lost: requests incomplete 1, expired 0; messages dropped 0, u…\x1b[0m\n");
-    live_view_free(&v);
+    view_free(&v);
 }
 
 static void nothing_yet(void **state) {
-    struct live_view v = {.hint = "are there any"};
+    struct view v = {.hint = "are there any"};
     struct buffer b = buffer_make(4096);
     struct control_writer w = control_begin(&b, "rows", 2);
     control_text(&w, "node", slice_text("shop@host.example.org"));
@@ -157,7 +156,7 @@ static void nothing_yet(void **state) {
         control_decode(slice_of(b.data + CONTROL_HEADER, b.len - CONTROL_HEADER));
     (void)state;
     draws(&v, 80, 24, "");
-    assert_true(live_take(&v, control_root(message)));
+    assert_true(view_take(&v, control_root(message)));
     draws(&v, 80, 24,
           " identity             req/s     mean      p99  errors    lost  requests  failed\n"
           " _total                   0        -        -       0       0         0     0 %\n"
@@ -165,13 +164,13 @@ static void nothing_yet(void **state) {
           " no request yet: are there any\n");
     control_free(message);
     buffer_free(&b);
-    live_view_free(&v);
+    view_free(&v);
 }
 
 // Tiers are called, but nothing begins a request: the line says so, until there is one.
 static void unmarked(void **state) {
     static const struct sent one[] = {{"_total", 1, 0, 400, 400, 0, 0}};
-    struct live_view v = {.hint = "are there any"};
+    struct view v = {.hint = "are there any"};
     struct buffer b = buffer_make(4096), out = buffer_make(1 << 16);
     struct control_writer w = control_begin(&b, "rows", 3);
     control_text(&w, "node", slice_text("shop@host"));
@@ -181,7 +180,7 @@ static void unmarked(void **state) {
     struct control *message =
         control_decode(slice_of(b.data + CONTROL_HEADER, b.len - CONTROL_HEADER));
     (void)state;
-    assert_true(live_take(&v, control_root(message)));
+    assert_true(view_take(&v, control_root(message)));
     draws(&v, 80, 24,
           " identity             req/s     mean      p99  errors    lost  requests  failed\n"
           " _total                   0        -        -       0       0         0     0 %\n"
@@ -189,13 +188,13 @@ static void unmarked(void **state) {
           " armed; 4,120 calls, but nothing has begun a request:\n"
           "  give --entry, or mark requests (README, Your own node)\n");
     v.hint = NULL; // there is an entry
-    live_table(&v, &(struct live_style){.width = 120, .height = 24}, &out);
+    view_table(&v, &(struct view_style){.width = 120, .height = 24}, &out);
     buffer_append(&out, "", 1);
     assert_non_null(strstr(
         (const char *)out.data,
         " armed; 4,120 calls, but nothing has begun a request: no call of the entry was seen\n"));
     buffer_reset(&out);
-    live_json(control_root(message), "now", &out);
+    view_json(control_root(message), "now", &out);
     buffer_append(&out, "", 1);
     assert_non_null(strstr((const char *)out.data, "\"unmarked_calls\":4120,"));
     second(&v, one, 1, 0);
@@ -203,7 +202,7 @@ static void unmarked(void **state) {
     control_free(message);
     buffer_free(&b);
     buffer_free(&out);
-    live_view_free(&v);
+    view_free(&v);
 }
 
 // More identities than are kept, and no line too many or too wide, whatever the terminal.
@@ -211,7 +210,7 @@ static void many(void **state) {
     enum { EACH = LIMIT_IDENTITIES + 3 }; // as many as a collector may send
     static struct sent rows[EACH];
     static char names[EACH][160];
-    struct live_view v = {0};
+    struct view v = {0};
     (void)state;
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < EACH; i++) {
@@ -220,12 +219,12 @@ static void many(void **state) {
         }
         second(&v, rows, EACH, 0);
     }
-    assert_int_equal(v.count, LIVE_ROWS);
+    assert_int_equal(v.count, VIEW_ROWS);
     for (uint32_t width = 1; width < 200; width += width < 60 ? 1 : 7) {
         for (uint32_t height = 1; height < 60; height += height < 8 ? 1 : 11) {
             struct buffer out = buffer_make(1 << 20);
             uint32_t lines = 0, longest = 0, line = 0;
-            live_table(&v, &(struct live_style){.width = width, .height = height}, &out);
+            view_table(&v, &(struct view_style){.width = width, .height = height}, &out);
             for (size_t i = 0; i < out.len; i++) {
                 line = out.data[i] == '\n' ? 0 : line + ((out.data[i] & 0xc0) != 0x80);
                 longest = line > longest ? line : longest;
@@ -236,14 +235,14 @@ static void many(void **state) {
             buffer_free(&out);
         }
     }
-    live_view_free(&v);
+    view_free(&v);
 }
 
 static void no_memory(void **state) {
-    struct live_view v = {0};
+    struct view v = {0};
     (void)state;
     fail_alloc_at(0);
-    bool taken = live_take(&v, (struct control_map){0});
+    bool taken = view_take(&v, (struct control_map){0});
     fail_alloc_at(-1);
     assert_false(taken);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codec/msgpack_guard.h"
+#include "codec/msgpack_check.h"
 
 #include "base/limits.h"
 #include "unit.h"
@@ -7,7 +7,7 @@
 static struct guarded g;
 
 static bool accepts(const void *bytes, size_t len) {
-    return msgpack_guard(guarded_copy(&g, bytes, len));
+    return msgpack_check(guarded_copy(&g, bytes, len));
 }
 
 #define BYTES(text) text, sizeof(text) - 1

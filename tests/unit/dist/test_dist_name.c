@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of nodes.
-#include "dist/node_name.h"
+#include "dist/name.h"
 
 #include "unit.h"
 
 static void reads(const char *text, const char *full, const char *alive, const char *host,
                   bool is_long) {
-    struct node_name name;
-    assert_true(node_name_parse(text, "here", &name));
+    struct dist_name name;
+    assert_true(dist_name_parse(text, "here", &name));
     assert_string_equal(name.full, full);
     assert_string_equal(name.alive, alive);
     assert_string_equal(name.host, host);
@@ -26,10 +26,10 @@ static void names(void **state) {
 static void none(void **state) {
     static const char *const texts[] = {"",      "@",     "@vm",   "shop@", "a@b@c",
                                         "a b@c", "a@b c", "a@b\n", "a/b@c", "a\x1b[2J@c"};
-    struct node_name name;
+    struct dist_name name;
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        if (node_name_parse(texts[i], "here", &name)) {
+        if (dist_name_parse(texts[i], "here", &name)) {
             fail_msg("%s is read as %s", texts[i], name.full);
         }
     }
@@ -37,17 +37,17 @@ static void none(void **state) {
 
 static void long_ones(void **state) {
     char text[1024];
-    struct node_name name;
+    struct dist_name name;
     (void)state;
     memset(text, 'a', sizeof text);
     text[sizeof text - 1] = 0;
-    assert_false(node_name_parse(text, "here", &name));
+    assert_false(dist_name_parse(text, "here", &name));
     text[100] = '@';
-    assert_false(node_name_parse(text, "here", &name));
+    assert_false(dist_name_parse(text, "here", &name));
     text[NODE_NAME_BYTES] = 0;
-    assert_false(node_name_parse(text, "here", &name));
+    assert_false(dist_name_parse(text, "here", &name));
     text[NODE_NAME_BYTES - 1] = 0;
-    assert_true(node_name_parse(text, "here", &name));
+    assert_true(dist_name_parse(text, "here", &name));
     assert_string_equal(name.full, text);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codec/msgpack_guard.h"
+#include "codec/msgpack_check.h"
 
 #include "base/limits.h"
 
@@ -83,7 +83,7 @@ static uint64_t skip_one(struct cursor *c) {
     return 0;
 }
 
-bool msgpack_guard(struct slice bytes) {
+bool msgpack_check(struct slice bytes) {
     uint64_t open[LIMIT_CONTROL_DEPTH + 1] = {1}; // values still to come at each depth
     size_t depth = 0;
     uint64_t elements = 0;
