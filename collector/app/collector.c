@@ -22,9 +22,11 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/listen_address.h"
 #include "base/log.h"
 #include "ingest/pipeline.h"
 #include "store/writer.h"
+#include "web/web.h"
 
 enum {
     TICK_MS = 100,
@@ -59,6 +61,8 @@ struct collector {
     struct buffer lines;
     struct secret secret; // len 0: none
     struct tls *tls;      // NULL: plain TCP
+    struct web *web;      // the page; NULL: none
+    struct secret token;  // of the page; len 0: none
 };
 
 // -- flushing -------------------------------------------------------------------------------------
@@ -294,7 +298,7 @@ static int take_socket(struct collector *c, const struct server_options *options
     char address[64];
     uint16_t port;
     int fd = service_socket(address, sizeof address, &port, &why);
-    if (fd >= 0 && !collector_loopback(address) && !options->secret) {
+    if (fd >= 0 && !listen_address_loopback(address) && !options->secret) {
         log_error("the socket handed over listens on %s: other machines can connect there, so "
                   "--secret-file "
                   "FILE is required",
@@ -330,12 +334,42 @@ static int open_server(struct collector *c) {
     return EXIT_LISTEN;
 }
 
+static struct bufferevent *page_tls(struct event_base *base, evutil_socket_t fd, void *context) {
+    return tls_accept(((struct collector *)context)->tls, base, fd);
+}
+
+static int open_page(struct collector *c) {
+    const struct collector_options *o = c->options;
+    char why[WEB_ERROR_BYTES], token_why[SECRET_ERROR_BYTES];
+    if (!o->http_address[0]) {
+        return EXIT_SUCCESS;
+    }
+    if (o->http_token_file && !secret_read(o->http_token_file, &c->token, token_why)) {
+        log_error("--http-token-file %s", token_why);
+        return EXIT_USAGE;
+    }
+    struct web_options options = {.address = o->http_address,
+                                  .port = o->http_port,
+                                  .db = o->db,
+                                  .token = secret_slice(&c->token),
+                                  .secure = c->tls ? page_tls : NULL,
+                                  .arg = c};
+    c->web = web_start(c->base, &options, why);
+    if (!c->web) {
+        log_error("--http: %s", why);
+        return EXIT_LISTEN;
+    }
+    log_info("the page is at http%s://%s:%u/", c->tls ? "s" : "", o->http_address,
+             web_port(c->web));
+    return EXIT_SUCCESS;
+}
+
 // To the log, and to who started us.
 static void tell_ready(struct collector *c) {
     char state[256];
     log_info("kprof-collector " KPROF_VERSION " listening on %s:%u, writing to %s", c->address,
              server_port(c->server), c->options->db);
-    if (!collector_loopback(c->address) && !c->tls) {
+    if (!listen_address_loopback(c->address) && !c->tls) {
         log_warning("without --tls-cert what nodes send to %s can be read on the way", c->address);
     }
     snprintf(state, sizeof state, "READY=1\nSTATUS=Listening on %s:%u", c->address,
@@ -418,6 +452,9 @@ int collector_run(const struct collector_options *options) {
         status = open_server(&c);
     }
     if (status == EXIT_SUCCESS) {
+        status = open_page(&c);
+    }
+    if (status == EXIT_SUCCESS) {
         struct server_events tools = tool_link_events(&c.tools);
         server_take_tools(c.server, &tools);
         tell_ready(&c);
@@ -429,6 +466,8 @@ int collector_run(const struct collector_options *options) {
     if (c.server && !finish(&c)) {
         status = EXIT_FAILURE;
     }
+    web_stop(c.web);
+    secret_clear(&c.token);
     writer_stop(c.writer);
     stop_events(&c);
     server_free(c.server);

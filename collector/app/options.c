@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/options.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,6 +24,12 @@ static const char HELP[] =
     "  --tls-key FILE           the first one's key\n"
     "  --tls-ca FILE            demand certificates of clients too, from the authorities in FILE\n"
     "  --db FILE                the database, made when it is not there\n"
+    "  --http [ADDR:]PORT       serve the page, for browsers; ADDR is 127.0.0.1 unless told\n"
+    "                           otherwise. With --tls-cert it speaks TLS\n"
+    "  --http-token-file FILE   who opens the page must know the token in FILE; demanded when\n"
+    "                           ADDR is not loopback\n"
+    "  --http-plain             allow the page elsewhere than on loopback without TLS: for a\n"
+    "                           proxy in front that speaks it\n"
     "  --bucket SECONDS         length of the finest statistics, a divisor of an hour (default\n"
     "                           10)\n"
     "  --flush SECONDS          how often statistics are written (default 1)\n"
@@ -59,44 +63,12 @@ __attribute__((format(printf, 1, 2))) static int usage(const char *format, ...) 
     return EXIT_USAGE;
 }
 
-bool collector_loopback(const char *address) {
-    struct in_addr in;
-    struct in6_addr in6;
-    return (inet_pton(AF_INET, address, &in) == 1 && (ntohl(in.s_addr) >> 24) == 127) ||
-           (inet_pton(AF_INET6, address, &in6) == 1 && IN6_IS_ADDR_LOOPBACK(&in6));
-}
-
-// Reads "[ADDR:]PORT", with an IPv6 address in brackets. Returns -1 or an exit status.
-static int parse_listen(const char *text, struct collector_options *out) {
-    const char *colon = strrchr(text, ':');
-    const char *port = colon ? colon + 1 : text;
-    char *end;
-    errno = 0;
-    long number = strtol(port, &end, 10);
-    if (end == port || *end || errno || number < 0 || number > 65535 || *port == '-' ||
-        *port == '+') {
-        return usage("--listen %s: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711", text);
-    }
-    size_t len = colon ? (size_t)(colon - text) : 0;
-    if (len >= 2 && text[0] == '[' && text[len - 1] == ']') {
-        text++;
-        len -= 2;
-    }
-    char address[sizeof out->address];
-    if (len >= sizeof address) {
-        return usage("--listen: the address is too long");
-    }
-    memcpy(address, text, len);
-    address[len] = 0;
-    const char *resolved = len == 0 || strcmp(address, "localhost") == 0 ? "127.0.0.1" : address;
-    struct in_addr in;
-    struct in6_addr in6;
-    if (inet_pton(AF_INET, resolved, &in) != 1 && inet_pton(AF_INET6, resolved, &in6) != 1) {
-        return usage("--listen: %s is not an IP address", resolved);
-    }
-    strcpy(out->address, resolved);
-    out->port = (uint16_t)number;
-    return -1;
+// Returns -1 or an exit status.
+static int parse_listen(const char *option, const char *text, char address[LISTEN_ADDRESS_BYTES],
+                        uint16_t *port) {
+    char why[LISTEN_WHY_BYTES];
+    return listen_address_parse(text, address, port, why) ? -1
+                                                          : usage("--%s %s: %s", option, text, why);
 }
 
 static int parse_time(const char *name, const char *text, int64_t least, int64_t most,
@@ -110,6 +82,26 @@ static int parse_time(const char *name, const char *text, int64_t least, int64_t
     snprintf(low, sizeof low, "%g", (double)least / 1e9);
     snprintf(high, sizeof high, "%g", (double)most / 1e9);
     return usage("--%s %s: want a time between %s and %s seconds", name, text, low, high);
+}
+
+// Elsewhere than on loopback the page wants a token, and TLS.
+static int check_http(const struct collector_options *o) {
+    if (!o->http_address[0]) {
+        return o->http_token_file || o->http_plain ? usage("--http [ADDR:]PORT is missing") : -1;
+    }
+    if (listen_address_loopback(o->http_address)) {
+        return -1;
+    }
+    if (!o->http_token_file) {
+        return usage("--http %s: other machines can connect there, so --http-token-file FILE is "
+                     "required; make one with: (umask 077; openssl rand -hex 32 >FILE)",
+                     o->http_address);
+    }
+    return o->tls_cert || o->http_plain
+               ? -1
+               : usage("--http %s: without --tls-cert and --tls-key the token travels readable; "
+                       "with a proxy in front that speaks TLS, add --http-plain",
+                       o->http_address);
 }
 
 int collector_options_parse(int argc, char **argv, struct collector_options *out) {
@@ -127,25 +119,32 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
         TLS_CERT,
         TLS_KEY,
         TLS_CA,
+        HTTP,
+        HTTP_TOKEN_FILE,
+        HTTP_PLAIN,
         VERSION,
         HELP_WANTED
     };
-    static const struct option longs[] = {{"listen", required_argument, NULL, LISTEN},
-                                          {"db", required_argument, NULL, DB},
-                                          {"bucket", required_argument, NULL, BUCKET},
-                                          {"flush", required_argument, NULL, FLUSH},
-                                          {"request-timeout", required_argument, NULL, TIMEOUT},
-                                          {"slow-threshold", required_argument, NULL, SLOW},
-                                          {"stats-log", required_argument, NULL, STATS_LOG},
-                                          {"record", required_argument, NULL, RECORD},
-                                          {"record-values", no_argument, NULL, RECORD_VALUES},
-                                          {"secret-file", required_argument, NULL, SECRET_FILE},
-                                          {"tls-cert", required_argument, NULL, TLS_CERT},
-                                          {"tls-key", required_argument, NULL, TLS_KEY},
-                                          {"tls-ca", required_argument, NULL, TLS_CA},
-                                          {"version", no_argument, NULL, VERSION},
-                                          {"help", no_argument, NULL, HELP_WANTED},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"listen", required_argument, NULL, LISTEN},
+        {"db", required_argument, NULL, DB},
+        {"bucket", required_argument, NULL, BUCKET},
+        {"flush", required_argument, NULL, FLUSH},
+        {"request-timeout", required_argument, NULL, TIMEOUT},
+        {"slow-threshold", required_argument, NULL, SLOW},
+        {"stats-log", required_argument, NULL, STATS_LOG},
+        {"record", required_argument, NULL, RECORD},
+        {"record-values", no_argument, NULL, RECORD_VALUES},
+        {"secret-file", required_argument, NULL, SECRET_FILE},
+        {"tls-cert", required_argument, NULL, TLS_CERT},
+        {"tls-key", required_argument, NULL, TLS_KEY},
+        {"tls-ca", required_argument, NULL, TLS_CA},
+        {"http", required_argument, NULL, HTTP},
+        {"http-token-file", required_argument, NULL, HTTP_TOKEN_FILE},
+        {"http-plain", no_argument, NULL, HTTP_PLAIN},
+        {"version", no_argument, NULL, VERSION},
+        {"help", no_argument, NULL, HELP_WANTED},
+        {NULL, 0, NULL, 0}};
     static const int64_t S = 1000000000;
     *out = (struct collector_options){
         .bucket_s = 10, .flush_ns = S, .timeout_ns = 30 * S, .slow_threshold_ns = S};
@@ -157,7 +156,7 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
         switch (option) {
         case LISTEN:
             listen = true;
-            status = parse_listen(optarg, out);
+            status = parse_listen("listen", optarg, out->address, &out->port);
             break;
         case DB:
             out->db = optarg;
@@ -200,6 +199,15 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
         case TLS_CA:
             out->tls_ca = optarg;
             break;
+        case HTTP:
+            status = parse_listen("http", optarg, out->http_address, &out->http_port);
+            break;
+        case HTTP_TOKEN_FILE:
+            out->http_token_file = optarg;
+            break;
+        case HTTP_PLAIN:
+            out->http_plain = true;
+            break;
         case VERSION:
             puts("kprof-collector " KPROF_VERSION);
             return EXIT_SUCCESS;
@@ -229,10 +237,10 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
     if (!out->tls_cert != !out->tls_key || (out->tls_ca && !out->tls_cert)) {
         return usage("%s is missing", out->tls_cert ? "--tls-key FILE" : "--tls-cert FILE");
     }
-    if (out->address[0] && !collector_loopback(out->address) && !out->secret_file) {
+    if (out->address[0] && !listen_address_loopback(out->address) && !out->secret_file) {
         return usage("--listen %s: other machines can connect there, so --secret-file FILE is "
                      "required; make one with: (umask 077; openssl rand -hex 32 >FILE)",
                      out->address);
     }
-    return -1;
+    return check_http(out);
 }

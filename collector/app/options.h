@@ -6,9 +6,10 @@
 #include <stdint.h>
 
 #include "base/exit_status.h"
+#include "base/listen_address.h"
 
 struct collector_options {
-    char address[64]; // empty: only a socket that was handed over, see service.h
+    char address[LISTEN_ADDRESS_BYTES]; // empty: only a socket that was handed over, see service.h
     uint16_t port;
     const char *db;
     int64_t bucket_s;
@@ -22,11 +23,12 @@ struct collector_options {
     const char *tls_cert;      // NULL: plain TCP
     const char *tls_key;
     const char *tls_ca; // NULL: clients need no certificates
+    char http_address[LISTEN_ADDRESS_BYTES]; // of the page; empty: none
+    uint16_t http_port;
+    const char *http_token_file; // who asks must know what is in it; NULL: nobody has to
+    bool http_plain;             // without TLS, though others can reach it
 };
 
 // Reads the command line; strings point into argv. Returns -1 to go on, or the exit status with
 // which to end at once (after --help and --version, or with the mistake told on stderr).
 int collector_options_parse(int argc, char **argv, struct collector_options *out);
-
-// Whether an IP address, as text, is the machine's own.
-bool collector_loopback(const char *address);

@@ -81,6 +81,8 @@ struct store {
     int64_t wal_pages; // in it, after our last commit
     int64_t page_bytes;
 
+    int64_t deadline_ns; // of a reader: see store_set_deadline
+
     uint64_t set_aside; // rows, see store_set_aside
     // the last failure is of one row, and the next one may be written all the same
     bool spoilt;
@@ -189,6 +191,8 @@ sqlite3_stmt *query_prepare(struct store *s, const char *sql, uint32_t resolutio
                             const struct query *q);
 // Says that memory is out, and returns false.
 bool query_no_memory(struct store *s);
+// The same where a histogram could not be read.
+bool query_malformed(struct store *s);
 
 // -- store.c --------------------------------------------------------------------------------------
 

@@ -114,6 +114,11 @@ bool query_no_memory(struct store *s) {
     return false;
 }
 
+bool query_malformed(struct store *s) {
+    snprintf(s->error, sizeof s->error, "query: a histogram is malformed, or no memory");
+    return false;
+}
+
 // The sums of an identity and tier, made when they are new; NULL without memory.
 static struct query_row *sums_row(struct query_sums *sums, struct map *index, int64_t identity,
                                   int64_t tier) {
@@ -185,8 +190,7 @@ static bool add_row(struct store *s, struct query_sums *sums, struct map *index,
     const void *blob = sqlite3_column_blob(from, HISTOGRAM);
     if (!histogram_read(&row->durations,
                         slice_of(blob, (size_t)sqlite3_column_bytes(from, HISTOGRAM)))) {
-        snprintf(s->error, sizeof s->error, "query: a histogram is malformed, or no memory");
-        return false;
+        return query_malformed(s);
     }
     return true;
 }

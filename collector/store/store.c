@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "internal.h"
 
@@ -34,7 +35,8 @@ refuse(char error[STORE_ERROR_BYTES], enum store_status status, const char *form
 bool store_fail(struct store *s, const char *what) {
     int code = sqlite3_errcode(s->db) & 0xff;
     s->spoilt = code == SQLITE_CONSTRAINT || code == SQLITE_MISMATCH || code == SQLITE_TOOBIG;
-    snprintf(s->error, sizeof s->error, "%s: %s", what, sqlite3_errmsg(s->db));
+    snprintf(s->error, sizeof s->error, "%s: %s", what,
+             code == SQLITE_INTERRUPT ? "it takes too long; ask for less" : sqlite3_errmsg(s->db));
     return false;
 }
 
@@ -422,6 +424,18 @@ enum store_status store_open_reader(const char *path, struct store **out,
     }
     *out = s;
     return STORE_OK;
+}
+
+// SQLite asks every so many steps of its machine: some 100 µs.
+enum { DEADLINE_STEPS = 10000 };
+
+static int is_over(void *context) {
+    return clock_monotonic() >= ((struct store *)context)->deadline_ns;
+}
+
+void store_set_deadline(struct store *s, int64_t monotonic_ns) {
+    s->deadline_ns = monotonic_ns;
+    sqlite3_progress_handler(s->db, monotonic_ns == INT64_MAX ? 0 : DEADLINE_STEPS, is_over, s);
 }
 
 void store_disconnect(struct store *s) {

@@ -17,6 +17,8 @@ int flame_main(int argc, char **argv);
 extern const char flame_help[];
 int profiles_main(int argc, char **argv);
 extern const char profiles_help[];
+int serve_main(int argc, char **argv);
+extern const char serve_help[];
 int attach_main(int argc, char **argv);
 extern const char attach_help[];
 int detach_main(int argc, char **argv);

@@ -20,6 +20,7 @@ static const struct command {
     {"flame", "a profile as a flame graph, and the functions that it spends most in", flame_main,
      flame_help},
     {"profiles", "the profiles that were kept", profiles_main, profiles_help},
+    {"serve", "the page, for browsers, of a database", serve_main, serve_help},
     {"nodes", "the nodes that a running collector knows, and what they do", nodes_main, nodes_help},
     {"trace", "pause, resume or sample a node's trace through the collector", trace_main,
      trace_help},

@@ -267,3 +267,23 @@
 #define LIMIT_LOG_KINDS 100u
 // Spans of one request that are printed.
 #define LIMIT_CALLS_SPANS 200u
+
+// -- the page -------------------------------------------------------------------------------------
+
+// Questions to the database that wait to be worked out; one more is refused (503).
+#define LIMIT_READER_JOBS 64u
+// Threads that work them out, each with a connection and SQLite's cache of 2 MB.
+#define LIMIT_READER_THREADS 2u
+// Seconds that one may take.
+#define LIMIT_READER_SECONDS 10
+// Connections of browsers and other readers; with event streams, of which each keeps one open.
+#define LIMIT_WEB_CONNECTIONS 1500u
+// Bytes of a request's head, of its body, and of an answer.
+#define LIMIT_WEB_HEAD_BYTES 16384u
+#define LIMIT_WEB_BODY_BYTES 4096u
+#define LIMIT_WEB_ANSWER_BYTES (16u << 20)
+// Seconds after which a connection on which nothing comes or goes is closed.
+#define LIMIT_WEB_SECONDS 30
+// Points of a chart, and tiers of one that stand for themselves; the rest is "_other".
+#define LIMIT_SERIES_STEPS 2000u
+#define LIMIT_SERIES_TIERS 64u

@@ -43,6 +43,10 @@ enum store_status store_open(const char *path, struct store **out, char error[ST
 enum store_status store_open_reader(const char *path, struct store **out,
                                     char error[STORE_ERROR_BYTES]);
 
+// From a reader's connection: a question that still runs at this time (monotonic ns) fails, and
+// store_error says so. INT64_MAX: never.
+void store_set_deadline(struct store *s, int64_t monotonic_ns);
+
 // Where the file is that a collector writes, and the log beside it (FILE-wal).
 enum store_place {
     STORE_IN_PLACE,

@@ -130,7 +130,7 @@ static void mistakes(void **state) {
          "--listen 127.0.0.1:: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711"},
         {"--listen 99999999999999999999 --db k.db",
          "--listen 99999999999999999999: want [ADDR:]PORT, as in 4711 or 127.0.0.1:4711"},
-        {"--listen host.example:1 --db k.db", "--listen: host.example is not an IP address"},
+        {"--listen host.example:1 --db k.db", "--listen host.example:1: host.example is not an IP address"},
         {"--listen 0.0.0.0:1 --db k.db",
          "--listen 0.0.0.0: other machines can connect there, so --secret-file FILE is required; make one with: (umask 077; openssl rand -hex 32 >FILE)"},
         {"--db k.db --listen [::]:1",
@@ -145,7 +145,7 @@ static void mistakes(void **state) {
          "openssl rand -hex "
          "32 >FILE)"},
         {"--listen aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1 --db k.db",
-         "--listen: the address is too long"},
+         "--listen aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1: the address is too long"},
         {"--listen 1 --db k.db --bucket 0", "--bucket 0: want a time between 1 and 3600 seconds"},
         {"--listen 1 --db k.db --bucket 2h", "--bucket 2h: want a time between 1 and 3600 seconds"},
         {"--listen 1 --db k.db --bucket x", "--bucket x: want a time between 1 and 3600 seconds"},

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "web/answers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/json.h"
+#include "report/flame.h"
+#include "report/report.h"
+#include "report/series.h"
+#include "report/slow.h"
+
+enum { OK = 200, NOT_FOUND = 404, UNREAD = 503, NO_MEMORY = 500 };
+
+static void fail(struct answer *a, int status, const char *why) {
+    a->status = status;
+    a->why = why;
+}
+
+static const char *some(const char *text) {
+    return *text ? text : NULL;
+}
+
+static struct query query_of(const struct params *p) {
+    return (struct query){.from_s = p->from_s,
+                          .until_s = p->until_s,
+                          .node = some(p->node),
+                          .identity = some(p->identity)};
+}
+
+// -- what there is --------------------------------------------------------------------------------
+
+static void add_name(void *json, const char *name) {
+    json_text(json, name);
+}
+
+static void work_nodes(struct store *store, struct answer *a) {
+    struct json j = json_make(&a->out);
+    int64_t first_s = 0, last_s = 0;
+    bool any = query_extent(store, &first_s, &last_s);
+    json_open(&j, '{');
+    json_key_text(&j, "version", KPROF_VERSION);
+    json_key(&j, "nodes");
+    json_open(&j, '[');
+    bool read = query_nodes(store, add_name, &j);
+    json_close(&j, ']');
+    json_key(&j, "first_s");
+    any ? json_int(&j, first_s) : json_null(&j);
+    json_key(&j, "last_s");
+    any ? json_int(&j, last_s) : json_null(&j);
+    json_close(&j, '}');
+    buffer_text(&a->out, "\n");
+    if (!read) {
+        fail(a, UNREAD, store_error(store));
+    }
+}
+
+// -- statistics -----------------------------------------------------------------------------------
+
+static void work_table(struct store *store, struct answer *a) {
+    struct query q = query_of(&a->params);
+    struct query_sums sums;
+    struct report report = {0};
+    if (!query_sums(store, &q, &sums)) {
+        fail(a, UNREAD, store_error(store));
+    } else if (!report_make(&report, &sums)) {
+        fail(a, NO_MEMORY, "no memory");
+    } else {
+        report_json(&report, &a->out);
+    }
+    report_free(&report);
+    query_sums_free(&sums);
+}
+
+static void work_series(struct store *store, struct answer *a) {
+    const struct params *p = &a->params;
+    struct series_filter filter = {.from_s = p->from_s,
+                                   .until_s = p->until_s,
+                                   .node = some(p->node),
+                                   .identity = *p->identity ? p->identity : "_total",
+                                   .step_s = series_step(p->from_s, p->until_s, p->points)};
+    struct profile_filter in = {.from_s = p->from_s,
+                                .until_s = p->until_s,
+                                .node = some(p->node),
+                                .identity = some(p->identity),
+                                .most = p->most};
+    struct series series;
+    struct profile_list profiles = {0};
+    if (query_series(store, &filter, &series) && query_profiles(store, &in, &profiles)) {
+        series_json(&series, &profiles, &a->out);
+    } else {
+        fail(a, UNREAD, store_error(store));
+    }
+    profile_list_free(&profiles);
+    series_free(&series);
+}
+
+// -- requests that were kept ----------------------------------------------------------------------
+
+static void work_slow_list(struct store *store, struct answer *a) {
+    const struct params *p = &a->params;
+    struct slow_filter filter = {.from_s = p->from_s,
+                                 .until_s = p->until_s,
+                                 .node = some(p->node),
+                                 .identity = some(p->identity),
+                                 .failed = p->failed,
+                                 .most = p->most};
+    struct slow_list list;
+    if (query_slow_list(store, &filter, &list)) {
+        slow_list_json(&list, &a->out);
+    } else {
+        fail(a, UNREAD, store_error(store));
+    }
+    slow_list_free(&list);
+}
+
+static void work_slow(struct store *store, struct answer *a) {
+    struct slow_whole whole;
+    switch (slow_read(store, a->id, &whole)) {
+    case SLOW_FOUND:
+        slow_spans_json(&whole.spans, &whole.profiles, &a->out);
+        break;
+    case SLOW_NONE:
+        fail(a, NOT_FOUND, "there is no such request, or it is not kept any more");
+        break;
+    case SLOW_UNREAD:
+        fail(a, UNREAD, store_error(store));
+        break;
+    case SLOW_NO_MEMORY:
+        fail(a, NO_MEMORY, "no memory");
+    }
+    slow_whole_free(&whole);
+}
+
+// -- profiles -------------------------------------------------------------------------------------
+
+static void work_profiles(struct store *store, struct answer *a) {
+    const struct params *p = &a->params;
+    struct profile_filter filter = {.from_s = p->bounded ? p->from_s : INT64_MIN,
+                                    .until_s = p->bounded ? p->until_s : INT64_MAX,
+                                    .node = some(p->node),
+                                    .identity = some(p->identity),
+                                    .most = p->most};
+    struct profile_list list;
+    if (query_profiles(store, &filter, &list)) {
+        flame_list_json(&list, &a->out);
+    } else {
+        fail(a, UNREAD, store_error(store));
+    }
+    profile_list_free(&list);
+}
+
+static const struct address addresses[] = {
+    {"/api/v1/nodes", work_nodes},   {"/api/v1/table", work_table},
+    {"/api/v1/series", work_series}, {"/api/v1/slow", work_slow_list},
+    {"/api/v1/slow/", work_slow},    {"/api/v1/profiles", work_profiles},
+};
+
+// A whole number of digits only, without zeros in front.
+static bool id_of(const char *text, int64_t *id) {
+    char *end;
+    errno = 0;
+    long long value = *text >= '1' && *text <= '9' ? strtoll(text, &end, 10) : 0;
+    *id = value;
+    return value > 0 && !errno && !*end;
+}
+
+const struct address *address_find(const char *path, int64_t *id) {
+    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
+        const struct address *a = &addresses[i];
+        size_t len = strlen(a->path);
+        bool named = a->path[len - 1] == '/';
+        if (named ? strncmp(path, a->path, len) == 0 && id_of(path + len, id)
+                  : strcmp(path, a->path) == 0) {
+            return a;
+        }
+    }
+    return NULL;
+}

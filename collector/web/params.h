@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a question of the API asks for: the part of its address behind the "?", checked. Pure.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+
+enum { PARAMS_WHY_BYTES = 200, PARAMS_TEXT_BYTES = 2 * LIMIT_NAME_BYTES };
+
+struct params {
+    int64_t from_s, until_s;      // seconds since 1970 UTC; an hour until now unless told otherwise
+    bool bounded;                 // whether any time was told
+    char node[PARAMS_TEXT_BYTES]; // "": all
+    char identity[PARAMS_TEXT_BYTES]; // "": all
+    char before[PARAMS_TEXT_BYTES];   // a profile to compare with; "": none
+    uint32_t most;                    // rows of a list
+    uint32_t points;                  // of a chart
+    bool failed;                      // only those that failed
+};
+
+// Reads the query of an address, without its "?"; NULL is the same as "". Each name may stand once:
+// from, until (seconds since 1970 UTC), last (seconds until now), node, identity, before, most,
+// points, failed. On false why says in a line what is wrong.
+bool params_parse(const char *query, int64_t now_s, struct params *out, char why[PARAMS_WHY_BYTES]);

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "web/web.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <event2/listener.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/listen_address.h"
+#include "report/reader.h"
+#include "web/access.h"
+#include "web/answers.h"
+#include "web/assets.h"
+#include "web/live.h"
+#include "web/reply.h"
+
+// A question that is with the reader.
+struct pending {
+    struct reader_job job;
+    struct evhttp_request *req; // NULL: who asked is gone
+    const struct address *address;
+    struct answer answer;
+};
+
+struct web {
+    struct web_options options;
+    struct access_rules rules;
+    struct event_base *base;
+    struct evhttp *http;
+    struct evconnlistener *listener; // evhttp's
+    struct event *seconds;           // looks whether there is room again
+    int most_files;
+    uint16_t port;
+    struct reader *reader;
+    struct live *live;
+    int ready;           // eventfd: the reader has answers
+    struct event *wakes; // on it
+};
+
+// -- connections ----------------------------------------------------------------------------------
+
+// How many files the process may have open before the page takes no more connections: the rest is
+// for shims. evhttp does not tell when a connection ends; the lowest free descriptor tells how many
+// files are open.
+static int files_for_all(void) {
+    const rlim_t others = LIMIT_CONNECTIONS + LIMIT_OTHER_FILES;
+    struct rlimit files, more;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
+        return LIMIT_OTHER_FILES;
+    }
+    more = files;
+    more.rlim_cur = others + LIMIT_WEB_CONNECTIONS;
+    more.rlim_cur = more.rlim_cur < files.rlim_max ? more.rlim_cur : files.rlim_max;
+    if (files.rlim_cur < more.rlim_cur && setrlimit(RLIMIT_NOFILE, &more) == 0) {
+        files = more;
+    }
+    return files.rlim_cur > others + LIMIT_OTHER_FILES ? (int)(files.rlim_cur - others)
+                                                       : LIMIT_OTHER_FILES;
+}
+
+static bool has_room(const struct web *web) {
+    int lowest = dup(web->ready);
+    close(lowest);
+    return lowest >= 0 && lowest < web->most_files;
+}
+
+static void on_second(evutil_socket_t fd, short what, void *context) {
+    (void)fd;
+    (void)what;
+    struct web *web = context;
+    if (web->listener && has_room(web)) {
+        evconnlistener_enable(web->listener);
+    }
+}
+
+// At the cap nobody else is accepted until somebody goes; they wait in the kernel.
+static struct bufferevent *make_connection(struct event_base *base, void *context) {
+    struct web *web = context;
+    if (!has_room(web)) {
+        evconnlistener_disable(web->listener);
+    }
+    return web->options.secure ? web->options.secure(base, -1, web->options.arg) : NULL;
+}
+
+// -- the API --------------------------------------------------------------------------------------
+
+static void work(struct reader_job *job, struct store *store) {
+    struct pending *p = (struct pending *)job;
+    struct answer *a = &p->answer;
+    a->status = 200;
+    if (!store) {
+        a->status = 503;
+        a->why = job->error;
+        return;
+    }
+    p->address->work(store, a);
+    if (a->status != 200 && a->why != job->error) { // of the connection, which others use next
+        snprintf(job->error, sizeof job->error, "%s", a->why);
+        a->why = job->error;
+    } else if (a->out.failed) {
+        a->status = 500;
+        a->why = "the answer is too large, or memory is out: ask for less";
+    }
+}
+
+static void done(struct reader_job *job) {
+    struct pending *p = (struct pending *)job;
+    struct answer *a = &p->answer;
+    if (p->req) {
+        evhttp_connection_set_closecb(evhttp_request_get_connection(p->req), NULL, NULL);
+        if (a->status == 200) {
+            reply_send(p->req, &(struct reply){.status = 200,
+                                               .type = reply_json_type,
+                                               .body = slice_of(a->out.data, a->out.len)});
+        } else {
+            reply_error(p->req, a->status, a->why);
+        }
+    }
+    buffer_free(&a->out);
+    free(p);
+}
+
+static void on_gone(struct evhttp_connection *connection, void *context) {
+    (void)connection;
+    ((struct pending *)context)->req = NULL;
+}
+
+static void ask(struct web *web, struct evhttp_request *req, const struct address *address,
+                int64_t id) {
+    char why[PARAMS_WHY_BYTES];
+    struct pending *p = calloc(1, sizeof *p);
+    if (!p) {
+        reply_error(req, 500, "no memory");
+        return;
+    }
+    *p = (struct pending){.job = {.work = work, .done = done}, .req = req, .address = address};
+    p->answer = (struct answer){.id = id, .out = buffer_make(LIMIT_WEB_ANSWER_BYTES)};
+    if (!params_parse(evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req)),
+                      clock_wall() / 1000000000, &p->answer.params, why)) {
+        reply_error(req, 400, why);
+        free(p);
+        return;
+    }
+    evhttp_connection_set_closecb(evhttp_request_get_connection(req), on_gone, p);
+    if (!reader_ask(web->reader, &p->job)) {
+        evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
+        reply_error(req, 503, "too many questions at a time; try again");
+        free(p);
+    }
+}
+
+static void on_ready(evutil_socket_t fd, short what, void *context) {
+    (void)what;
+    eventfd_t count;
+    eventfd_read(fd, &count);
+    reader_settle(((struct web *)context)->reader);
+}
+
+static void wake(void *context) {
+    eventfd_write(((struct web *)context)->ready, 1);
+}
+
+// -- requests -------------------------------------------------------------------------------------
+
+static void send_asset(struct evhttp_request *req, const struct asset *asset, int status) {
+    reply_send(req, &(struct reply){.status = status,
+                                    .type = asset->type,
+                                    .body = slice_of(asset->bytes, asset->len),
+                                    .gzipped = slice_of(asset->gzipped, asset->gzipped_len),
+                                    .etag = asset->etag});
+}
+
+// The form's one field, "token=…". Only the page's own form: SameSite=Strict and form-action keep
+// others' away, and who logs somebody else in gains nothing.
+static void log_in(struct web *web, struct evhttp_request *req) {
+    struct evbuffer *in = evhttp_request_get_input_buffer(req);
+    char body[LIMIT_WEB_BODY_BYTES + 1], cookie[ACCESS_COOKIE_BYTES];
+    struct evkeyvalq fields;
+    ev_ssize_t len = evbuffer_copyout(in, body, sizeof body - 1);
+    body[len < 0 ? 0 : len] = 0;
+    if (len <= 0 || evhttp_parse_query_str(body, &fields) != 0) {
+        reply_error(req, 400, "want token=… as a form sends it");
+        return;
+    }
+    const char *token = evhttp_find_header(&fields, "token");
+    bool known = token && access_token(&web->rules, slice_text(token));
+    evhttp_clear_headers(&fields);
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
+    if (known) {
+        evhttp_add_header(headers, "Set-Cookie",
+                          access_cookie(&web->rules, web->options.secure != NULL, cookie));
+    }
+    evhttp_add_header(headers, "Location", known ? "/" : "/login?wrong");
+    reply_send(req, &(struct reply){.status = 303, .type = reply_html_type});
+}
+
+static bool is_get(struct evhttp_request *req) {
+    enum evhttp_cmd_type method = evhttp_request_get_command(req);
+    return method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD;
+}
+
+// What everybody may see.
+static bool answer_open(struct web *web, struct evhttp_request *req, const char *path) {
+    if (strcmp(path, "/healthz") == 0) {
+        reply_send(req, &(struct reply){.status = 200,
+                                        .type = reply_json_type,
+                                        .body = slice_text("{\"status\":\"ok\"}\n")});
+        return true;
+    }
+    if (strcmp(path, "/login") == 0 && web->rules.token) {
+        is_get(req) ? send_asset(req, assets_find("/login"), 200) : log_in(web, req);
+        return true;
+    }
+    return false;
+}
+
+static void answer_known(struct web *web, struct evhttp_request *req, const char *path) {
+    const struct asset *asset = assets_find(path);
+    int64_t id = 0;
+    const struct address *address = address_find(path, &id);
+    if (asset) {
+        send_asset(req, asset, 200);
+    } else if (strcmp(path, "/api/v1/events") == 0) {
+        live_open(web->live, req);
+    } else if (address) {
+        ask(web, req, address, id);
+    } else {
+        reply_error(req, 404, "there is nothing here; the page is at /");
+    }
+}
+
+static void on_request(struct evhttp_request *req, void *context) {
+    struct web *web = context;
+    const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(req));
+    if (!path || !*path) {
+        path = "/";
+    }
+    if (!access_host(&web->rules, req)) {
+        reply_error(req, 421, "ask for localhost: the page is for this machine alone");
+    } else if (answer_open(web, req, path)) {
+        return;
+    } else if (!access_known(&web->rules, req)) {
+        if (strcmp(path, "/") == 0) {
+            evhttp_add_header(evhttp_request_get_output_headers(req), "Location", "/login");
+            reply_send(req, &(struct reply){.status = 303, .type = reply_html_type});
+        } else {
+            reply_error(req, 401, "the token is missing or wrong: log in at /login");
+        }
+    } else if (!is_get(req)) {
+        reply_error(req, 405, "only GET is answered here");
+    } else {
+        answer_known(web, req, path);
+    }
+}
+
+// -- start and end --------------------------------------------------------------------------------
+
+static bool listens(struct web *web, char why[WEB_ERROR_BYTES]) {
+    struct evhttp_bound_socket *bound =
+        evhttp_bind_socket_with_handle(web->http, web->options.address, web->options.port);
+    struct sockaddr_storage address;
+    socklen_t len = sizeof address;
+    if (!bound) {
+        snprintf(why, WEB_ERROR_BYTES, "cannot listen on %s:%u: %s", web->options.address,
+                 web->options.port, strerror(errno));
+        return false;
+    }
+    web->listener = evhttp_bound_socket_get_listener(bound);
+    getsockname(evhttp_bound_socket_get_fd(bound), (struct sockaddr *)&address, &len);
+    web->port = ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
+                                                    : ((struct sockaddr_in *)&address)->sin_port);
+    return true;
+}
+
+static bool make_http(struct web *web) {
+    web->http = evhttp_new(web->base);
+    if (!web->http) {
+        return false;
+    }
+    evhttp_set_allowed_methods(web->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST);
+    evhttp_set_max_headers_size(web->http, LIMIT_WEB_HEAD_BYTES);
+    evhttp_set_max_body_size(web->http, LIMIT_WEB_BODY_BYTES);
+    evhttp_set_timeout(web->http, LIMIT_WEB_SECONDS);
+    evhttp_set_default_content_type(web->http, NULL);
+    evhttp_set_bevcb(web->http, make_connection, web);
+    evhttp_set_gencb(web->http, on_request, web);
+    return true;
+}
+
+static bool make_reader(struct web *web) {
+    struct reader_options reading = {.path = web->options.db,
+                                     .threads = LIMIT_READER_THREADS,
+                                     .limit_ns = LIMIT_READER_SECONDS * 1000000000LL,
+                                     .wake = wake,
+                                     .arg = web};
+    web->ready = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    web->wakes = web->ready < 0
+                     ? NULL
+                     : event_new(web->base, web->ready, EV_READ | EV_PERSIST, on_ready, web);
+    if (!web->wakes || event_add(web->wakes, NULL) != 0) {
+        return false;
+    }
+    web->seconds = event_new(web->base, -1, EV_PERSIST, on_second, web);
+    if (!web->seconds || event_add(web->seconds, &(struct timeval){1, 0}) != 0) {
+        return false;
+    }
+    web->reader = reader_start(&reading);
+    web->live = web->reader ? live_start(web->base, web->options.db) : NULL;
+    return web->live;
+}
+
+struct web *web_start(struct event_base *base, const struct web_options *options,
+                      char why[WEB_ERROR_BYTES]) {
+    struct web *web = calloc(1, sizeof *web);
+    snprintf(why, WEB_ERROR_BYTES, "no memory");
+    if (!web) {
+        return NULL;
+    }
+    web->options = *options;
+    web->base = base;
+    web->ready = -1;
+    web->rules = access_rules(listen_address_loopback(options->address), options->token);
+    web->most_files = files_for_all();
+    if (!make_http(web) || !make_reader(web) || !listens(web, why)) {
+        web_stop(web);
+        return NULL;
+    }
+    return web;
+}
+
+uint16_t web_port(const struct web *web) {
+    return web->port;
+}
+
+void web_stop(struct web *web) {
+    if (!web) {
+        return;
+    }
+    reader_stop(web->reader); // answers what is asked
+    live_stop(web->live);
+    if (web->http) {
+        evhttp_free(web->http);
+    }
+    if (web->seconds) {
+        event_free(web->seconds);
+    }
+    if (web->wakes) {
+        event_free(web->wakes);
+    }
+    if (web->ready >= 0) {
+        close(web->ready);
+    }
+    free(web);
+}

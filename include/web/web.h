@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page: an HTTP server (libevent's evhttp) that serves the page's files and, as JSON, what the
+// report layer works out of a database. Reading runs on threads of its own (report/reader.h).
+//
+// Everything that comes is hostile until checked: heads, bodies, connections and times are capped
+// (base/limits.h), only GET is answered but for the login, and on loopback the Host header must
+// name loopback, so that no page of somebody else's can read what is here through a browser.
+#pragma once
+
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+struct web; // opaque
+
+enum { WEB_ERROR_BYTES = 512 };
+
+struct web_options {
+    const char *address; // to listen on, an IP address
+    uint16_t port;       // 0: any
+    const char *db;      // path of the database; lives as long as the server
+    struct slice token;  // who asks must know it; len 0: nobody has to. Lives as long as the server
+    // makes a connection speak TLS; NULL: plain. arg is its.
+    struct bufferevent *(*secure)(struct event_base *base, evutil_socket_t fd, void *arg);
+    void *arg;
+};
+
+// Starts it on the loop of base. NULL, and why says so in a line, where the port cannot be had or
+// memory is out.
+struct web *web_start(struct event_base *base, const struct web_options *options,
+                      char why[WEB_ERROR_BYTES]);
+uint16_t web_port(const struct web *web);
+// Ends it with all connections. NULL is allowed.
+void web_stop(struct web *web);
