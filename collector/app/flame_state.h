@@ -17,6 +17,7 @@ enum {
 };
 
 enum flame_state {
+    WAITS,    // for others to be over
     LEARNS,   // which processes requests go through
     ASKED,    // the shim has not answered yet
     RUNS,     // it traces
@@ -59,6 +60,8 @@ struct flame {
 // -- flame_steps.c --------------------------------------------------------------------------------
 
 void flame_enter(struct flame *f, enum flame_state state);
+// What it has to wait for, in words for people; NULL: nothing.
+const char *flame_awaits(const struct flames *flames, const struct flame *f);
 // Why it ends, and in words for people. The first reason stays.
 void flame_set_reason(struct flame *f, const char *reason, const char *text);
 // STOPPING, or PAUSES: the shim is told. What comes after this moment may have lost its patterns.
@@ -73,8 +76,10 @@ void flame_forget(struct flame *f);
 
 // -- flame_tell.c ---------------------------------------------------------------------------------
 
-// Tells who has asked how far it is, or (last) that it is over. profile: as above.
-void flame_tell(struct flame *f, bool last, int64_t profile);
+// Tells who has asked that it is over. profile: as above.
+void flame_tell_end(struct flame *f, int64_t profile);
+// How far it is; awaits: what it waits for, or NULL.
+void flame_tell(struct flame *f, const char *awaits);
 // Tells the shim what to trace, for longer than it will: it is told when to stop. begin: false: it
 // only looks whether there are such modules. False when that is too long for a message.
 bool flame_ask_shim(struct flame *f, bool begin);

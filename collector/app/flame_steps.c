@@ -31,14 +31,14 @@ void flame_set_reason(struct flame *f, const char *reason, const char *text) {
 
 void flame_drop_trace(struct flame *f) {
     if (f->trace && f->state < WRITES) {
-        pipeline_set_full(f->shim.node, NULL);
+        pipeline_remove_full(f->shim.node, f->trace);
     }
     full_trace_free(f->trace);
     f->trace = NULL;
 }
 
 void flame_over(struct flame *f, int64_t profile) {
-    flame_tell(f, true, profile);
+    flame_tell_end(f, profile);
     flame_drop_trace(f);
     flame_enter(f, OVER);
 }
@@ -59,6 +59,22 @@ void flame_forget(struct flame *f) {
         free(f->modules[i]);
     }
     free(f);
+}
+
+const char *flame_awaits(const struct flames *flames, const struct flame *f) {
+    uint32_t others = 0;
+    for (const struct flame *o = flames->first; o; o = o->next) {
+        if (o == f || o->state == WAITS || o->state == OVER) {
+            continue;
+        }
+        if (f->shim.single && o->shim.node == f->shim.node && o->state < WRITES) {
+            return "another full trace of this node runs: before OTP 27 it takes one at a time";
+        }
+        others++;
+    }
+    return others < LIMIT_FULL_TRACES
+               ? NULL
+               : "the collector takes no more full traces at a time than run already";
 }
 
 static void ask_missed(struct flame *f) {
@@ -102,7 +118,7 @@ static void put_settings(const struct flame *f, struct profile_head *head) {
 static void close_profile(struct flame *f) {
     struct profile *p = full_trace_profile(f->trace);
     full_trace_advance(f->trace, INT64_MAX);
-    pipeline_set_full(f->shim.node, NULL);
+    pipeline_remove_full(f->shim.node, f->trace);
     if (p->counts.requests == 0) {
         f->state = WRITES;
         flame_over(f, 0);
@@ -125,6 +141,16 @@ static bool begin(struct flame *f) {
     }
     flame_enter(f, ASKED);
     return true;
+}
+
+// Others run. When it may begin, the shim looks whether there are such modules.
+static void wait_for_others(struct flames *flames, struct flame *f) {
+    if (f->reason[0]) {
+        flame_over(f, 0);
+    } else if (!flame_awaits(flames, f)) {
+        flame_ask_shim(f, false);
+        flame_enter(f, LEARNS);
+    }
 }
 
 // Which processes requests go through is not known before one has come.
@@ -170,6 +196,9 @@ static void rest(struct flame *f, int64_t now) {
 static void step(struct flames *flames, struct flame *f, int64_t now) {
     int64_t waited = now - f->since;
     switch (f->state) {
+    case WAITS:
+        wait_for_others(flames, f);
+        break;
     case LEARNS:
         learn(f, waited);
         break;
@@ -226,7 +255,7 @@ void flame_tick(struct flames *flames, int64_t now, bool second) {
         step(flames, f, now);
         traces = traces || f->trace;
         if (second && f->state < OVER) {
-            flame_tell(f, false, 0);
+            flame_tell(f, f->state == WAITS ? flame_awaits(flames, f) : NULL);
         }
         if (f->state == OVER) {
             *at = f->next;

@@ -35,26 +35,37 @@ static void put_others(struct control_writer *w, const struct flame *f) {
     }
 }
 
-void flame_tell(struct flame *f, bool last, int64_t profile) {
-    if (!f->asker.user) {
-        return;
+// What both messages have: COMMON fields.
+enum { COMMON = 8 };
+static void tell(struct flame *f, struct buffer *b, struct control_writer *w, bool last) {
+    put_counts(w, f);
+    control_bool(w, FIELD_NEW_PROCESSES, f->new_processes);
+    if (control_end(w)) {
+        f->asker.tell(f->asker.user, b, last);
     }
-    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w =
-        control_begin(&b, last ? CONTROL_FLAMED : CONTROL_FLAMING, last ? 13 : 8);
-    if (last) {
+    buffer_free(b);
+}
+
+void flame_tell(struct flame *f, const char *awaits) {
+    if (f->asker.user) {
+        struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+        struct control_writer w = control_begin(&b, CONTROL_FLAMING, COMMON + 1);
+        control_text(&w, FIELD_TEXT, slice_text(awaits ? awaits : ""));
+        tell(f, &b, &w, false);
+    }
+}
+
+void flame_tell_end(struct flame *f, int64_t profile) {
+    if (f->asker.user) {
+        struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+        struct control_writer w = control_begin(&b, CONTROL_FLAMED, COMMON + 5);
         control_int(&w, FIELD_PROFILE, profile);
         control_text(&w, FIELD_REASON, slice_text(f->reason));
         control_text(&w, FIELD_TEXT, slice_text(f->text));
         put_others(&w, f);
         missed_put(&f->missed, f->trace, &w);
+        tell(f, &b, &w, true);
     }
-    put_counts(&w, f);
-    control_bool(&w, FIELD_NEW_PROCESSES, f->new_processes);
-    if (control_end(&w)) {
-        f->asker.tell(f->asker.user, &b, last);
-    }
-    buffer_free(&b);
 }
 
 // -- to the shim ----------------------------------------------------------------------------------

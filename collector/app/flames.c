@@ -9,14 +9,6 @@
 
 enum { MOST_REQUESTS = 100000, MOST_SECONDS = 3600 };
 
-static struct flame *flame_of(const struct flames *flames, const void *link) {
-    struct flame *f = flames->first;
-    while (f && (f->shim.link != link || f->state == OVER)) {
-        f = f->next;
-    }
-    return f;
-}
-
 // Copies the texts of a list of maps. False when there are too many, or without memory.
 static bool take_names(struct control_map message, const char *key, char **names, uint32_t *count) {
     struct control_list list = {0};
@@ -50,8 +42,18 @@ static const char *take_messages(struct flames *flames, struct flame *f, int64_t
     if (!f->trace) {
         return "the collector is out of memory";
     }
-    pipeline_set_full(f->shim.node, f->trace);
+    pipeline_add_full(f->shim.node, f->trace);
     return NULL;
+}
+
+// Behind all others: of those that wait the first goes first.
+static void add(struct flames *flames, struct flame *f) {
+    struct flame **at = &flames->first;
+    while (*at) {
+        at = &(*at)->next;
+    }
+    *at = f;
+    flames->count++;
 }
 
 const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
@@ -65,18 +67,14 @@ const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
     if (requests < 1 || requests > MOST_REQUESTS || seconds < 1 || seconds > MOST_SECONDS) {
         return "this collector takes 1 to 100000 requests, and 1 to 3600 seconds";
     }
-    if (flame_of(flames, shim->link)) {
-        return "a full trace of this node runs already; try again when it is over";
-    }
-    if (flames->count >= LIMIT_FULL_TRACES) {
-        return "the collector takes no more full traces at a time; try again when one is over";
+    if (flames->count >= LIMIT_FULL_TRACES + LIMIT_FULL_WAITING) {
+        return "the collector takes no more full traces; try again when one is over";
     }
     struct flame *f = calloc(1, sizeof *f);
     if (!f) {
         return "the collector is out of memory";
     }
-    *f = (struct flame){.next = flames->first,
-                        .asker = *asker,
+    *f = (struct flame){.asker = *asker,
                         .shim = *shim,
                         .id = ++flames->last_id,
                         .requests = requests,
@@ -89,23 +87,27 @@ const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
         flame_forget(f);
         return "these are more applications or modules than a full trace may name";
     }
+    const char *awaits = flame_awaits(flames, f);
     if (asker->user == shim->link && control_get_int(message, FIELD_LABEL, &f->label) &&
         f->label != 0) {
         control_get_bool(message, FIELD_SCHEDULING, &f->scheduling);
-        const char *why = take_messages(flames, f, INT64_MIN); // before the request begins
+        // its messages are taken before the request begins, which does not wait for others
+        const char *why = awaits ? awaits : take_messages(flames, f, INT64_MIN);
         if (why) {
             flame_forget(f);
             return why;
         }
     }
-    if (!flame_ask_shim(f, f->trace)) {
+    if (!awaits && !flame_ask_shim(f, f->trace)) {
         flame_drop_trace(f);
         flame_forget(f);
         return "the names of these applications and modules are too long for a message";
     }
-    flame_enter(f, f->trace ? ASKED : LEARNS);
-    flames->first = f;
-    flames->count++;
+    flame_enter(f, awaits ? WAITS : f->trace ? ASKED : LEARNS);
+    add(flames, f);
+    if (awaits) {
+        flame_tell(f, awaits);
+    }
     return NULL;
 }
 
@@ -124,8 +126,12 @@ void flame_stop(struct flames *flames, const void *user, bool gone) {
 static struct flame *named(const struct flames *flames, const void *link,
                            struct control_map message) {
     int64_t id = 0;
-    struct flame *f = flame_of(flames, link);
-    return f && control_get_int(message, FIELD_ID, &id) && id == f->id ? f : NULL;
+    control_get_int(message, FIELD_ID, &id);
+    struct flame *f = flames->first;
+    while (f && (f->id != id || f->shim.link != link || f->state == OVER)) {
+        f = f->next;
+    }
+    return f;
 }
 
 void flame_missed_told(struct flames *flames, const void *link, struct control_map message) {
@@ -135,16 +141,19 @@ void flame_missed_told(struct flames *flames, const void *link, struct control_m
     }
 }
 
-// The modules that have patterns, and whose they are.
-static void take_modules(struct profile *p, struct control_map message) {
+// The modules that have patterns, and whose they are, as far as that is known.
+static void take_modules(struct full_trace *trace, struct control_map message) {
     struct control_list list = {0};
     control_get_list(message, FIELD_MODULES, &list);
     for (uint32_t i = 0; i < list.count; i++) {
         struct slice module, application;
         struct control_map one = control_list_at(list, i);
-        if (control_get_text(one, FIELD_NAME, &module) &&
-            control_get_text(one, FIELD_APPLICATION, &application) && application.len > 0) {
-            profile_module(p, module, application);
+        if (!control_get_text(one, FIELD_NAME, &module)) {
+            continue;
+        }
+        full_trace_module(trace, module);
+        if (control_get_text(one, FIELD_APPLICATION, &application) && application.len > 0) {
+            profile_module(full_trace_profile(trace), module, application);
         }
     }
 }
@@ -160,6 +169,7 @@ void flame_started(struct flames *flames, const void *link, struct control_map m
     control_get_bool(message, FIELD_NEW_PROCESSES, &f->new_processes);
     control_get_bool(message, FIELD_SCHEDULING, &f->scheduling);
     if (f->started) { // another window
+        take_modules(f->trace, message);
         full_trace_open(f->trace, pipeline_ns(f->shim.node, at));
         flame_enter(f, RUNS);
         return;
@@ -171,7 +181,7 @@ void flame_started(struct flames *flames, const void *link, struct control_map m
         return;
     }
     f->started = clock_wall();
-    take_modules(full_trace_profile(f->trace), message);
+    take_modules(f->trace, message);
     if (f->state == ASKED) {
         flame_enter(f, RUNS);
     }
@@ -201,8 +211,10 @@ void flame_stopped(struct flames *flames, const void *link, struct control_map m
 }
 
 void flame_lost(struct flames *flames, const void *link) {
-    struct flame *f = flame_of(flames, link);
-    if (f) {
+    for (struct flame *f = flames->first; f; f = f->next) {
+        if (f->shim.link != link || f->state == OVER) {
+            continue;
+        }
         flame_set_reason(f, "error", "the node is gone");
         f->asker.user = f->asker.user == link ? NULL : f->asker.user;
         f->shim.link = NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a shim is told: questions, what it shall take off, and the requests that its user wants.
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "app/shim_link.h"
 #include "base/limits.h"
@@ -27,7 +28,11 @@ static void send_of_flame(void *link, const struct buffer *messages) {
 }
 
 struct flame_shim shim_link_of_flame(struct shim_link *link) {
-    return (struct flame_shim){link, link->node, send_of_flame};
+    enum { BESIDE = 27 }; // the release from which on full traces have a trace session
+    return (struct flame_shim){.link = link,
+                               .node = link->node,
+                               .single = strtol(link->seen->otp, NULL, 10) < BESIDE,
+                               .send = send_of_flame};
 }
 
 static void send_function(struct shim_link *link, const char *type, const struct traced_function *f,

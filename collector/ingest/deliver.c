@@ -146,6 +146,13 @@ static void take_word(struct pipeline_node *n, const struct tracker_call *call,
     }
 }
 
+void deliver_full(const struct pipeline_node *n, const struct message *m, int64_t time,
+                  enum full_role role) {
+    for (uint32_t i = 0; i < n->full_count; i++) {
+        full_trace_message(n->full[i], m, time, role);
+    }
+}
+
 // What a marker is to a full trace; false: nothing.
 static bool full_role(enum function_role role, const struct tracker_end *end, enum full_role *out) {
     *out = role == ROLE_END ? FULL_IS_END : role == ROLE_NAMING ? FULL_PLAIN : FULL_IS_BEGIN;
@@ -188,8 +195,8 @@ static void deliver_marker(struct pipeline_node *n, const struct traced_function
         name_request(n, tracker_find(n->tracker, m->token), f, m);
         break;
     }
-    if (n->full && full_role(f->role, &end, &role)) {
-        full_trace_message(n->full, m, call->time, role);
+    if (full_role(f->role, &end, &role)) {
+        deliver_full(n, m, call->time, role);
     }
 }
 
@@ -217,9 +224,7 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
     }
     n->costs[f - n->tiers.functions].calls++;
     n->totals.calls++;
-    if (n->full) {
-        full_trace_message(n->full, m, time, m->entry == ENTRY_BEGINS ? FULL_IS_ENTRY : FULL_PLAIN);
-    }
+    deliver_full(n, m, time, m->entry == ENTRY_BEGINS ? FULL_IS_ENTRY : FULL_PLAIN);
     if (m->entry == ENTRY_LEFT_OUT) {
         tracker_left_out(n->tracker, m->pid);
     } else {
@@ -243,9 +248,7 @@ void deliver_return(struct pipeline_node *n, const struct traced_function *f,
                     const struct message *m, int64_t time) {
     if (f->role == ROLE_TIER) {
         n->totals.returns++;
-        if (n->full) {
-            full_trace_message(n->full, m, time, FULL_PLAIN);
-        }
+        deliver_full(n, m, time, FULL_PLAIN);
         tracker_return(n->tracker, m->pid, f->tier, m->kind == MESSAGE_EXCEPTION, time);
     } else if (f->role == ROLE_SPAWN) {
         tracker_spawned(n->tracker, m->pid, m->kind == MESSAGE_RETURN ? spawned(m) : 0);
@@ -253,9 +256,9 @@ void deliver_return(struct pipeline_node *n, const struct traced_function *f,
 }
 
 uint16_t deliver_state(struct pipeline_node *n, const struct message *m, int64_t time) {
-    // a full trace with a trace session of its own knows all but the end of tiers' calls from that
-    if (n->full && (!n->full_apart || m->kind == MESSAGE_RETURN_TO)) {
-        full_trace_message(n->full, m, time, FULL_PLAIN);
+    // full traces with a trace session of their own know all but the end of tiers' calls from that
+    if (!n->full_apart || m->kind == MESSAGE_RETURN_TO) {
+        deliver_full(n, m, time, FULL_PLAIN);
     }
     switch (m->kind) {
     case MESSAGE_RETURN_TO:

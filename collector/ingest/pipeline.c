@@ -281,10 +281,20 @@ void pipeline_want_calls(struct pipeline_node *n, bool wanted) {
     n->calls_wanted = wanted;
 }
 
-void pipeline_set_full(struct pipeline_node *n, struct full_trace *full) {
-    n->full = full;
-    n->full_apart = false;
+void pipeline_add_full(struct pipeline_node *n, struct full_trace *full) {
+    n->full_apart = n->full_apart && n->full_count > 0;
+    n->full[n->full_count++] = full;
     n->reader = (struct message_reader){0}; // what it has learned does without names
+}
+
+void pipeline_remove_full(struct pipeline_node *n, const struct full_trace *full) {
+    for (uint32_t i = 0; i < n->full_count; i++) {
+        if (n->full[i] == full) {
+            n->full[i] = n->full[--n->full_count];
+            n->reader = (struct message_reader){0};
+            return;
+        }
+    }
 }
 
 bool pipeline_spare(struct pipeline_node *n, bool half) {

@@ -66,9 +66,10 @@ struct pipeline_node {
     bool fresh;       // bytes came since the last tick
     uint64_t ticked;  // messages when that was
 
-    struct live *live_rows;  // NULL: nobody watches
-    struct full_trace *full; // NULL: none
-    bool full_apart;         // it has a trace session of its own
+    struct live *live_rows;                     // NULL: nobody watches
+    struct full_trace *full[LIMIT_FULL_TRACES]; // full_count of them
+    uint32_t full_count;
+    bool full_apart; // they have a trace session of their own
 
     // calls for printing
     bool calls_wanted;
@@ -194,8 +195,10 @@ void names_settle(struct pipeline *p);
 
 // The directory id of an identity's text; IDENTITY_UNDEFINED for what no request may be called.
 uint16_t deliver_identity(struct pipeline_node *n, struct slice text);
-// Hands a message of a known function to the tracker, and to the full trace where there is one;
-// time: the node's, in ns.
+// Hands a message to the node's full traces; time: the node's, in ns.
+void deliver_full(const struct pipeline_node *n, const struct message *m, int64_t time,
+                  enum full_role role);
+// Hands a message of a known function to the tracker and to the full traces; time: as above.
 void deliver_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m,
                   int64_t time);
 void deliver_return(struct pipeline_node *n, const struct traced_function *f,

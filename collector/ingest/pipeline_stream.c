@@ -43,7 +43,7 @@ static inline bool message_time(struct pipeline_node *n, const struct message *m
 
 // What the message's function means. The reader keeps it with what it knows of such messages.
 static const struct traced_function *function_of(struct pipeline_node *n, const struct message *m) {
-    if (!m->head || n->full) { // which needs the function's name each time
+    if (!m->head || n->full_count > 0) { // which needs the function's name each time
         return tier_set_find(&n->tiers, m);
     }
     if (!m->head->meant) {
@@ -65,15 +65,15 @@ void stream_lose(struct pipeline_node *n) {
     tracker_lost(n->tracker, n->latest);
     tracker_lost_until(n->tracker, INT64_MAX); // until the next message tells the time
     n->lost = true;
-    if (n->full) {
-        full_trace_lost(n->full);
+    for (uint32_t i = 0; i < n->full_count; i++) {
+        full_trace_lost(n->full[i]);
     }
 }
 
 static void advance(struct pipeline_node *n, int64_t now) {
     n->advanced = now;
-    if (n->full) { // before requests are closed, which waits far longer
-        full_trace_advance(n->full, time_sub(now, DISORDER_NS));
+    for (uint32_t i = 0; i < n->full_count; i++) { // before requests are closed: that waits longer
+        full_trace_advance(n->full[i], time_sub(now, DISORDER_NS));
     }
     tracker_advance(n->tracker, now);
     ledger_settle(n);
@@ -93,17 +93,15 @@ static inline void pass_time(struct pipeline_node *n, int64_t time) {
     }
 }
 
-// A message of the trace session that a full trace has of its own: it is nobody else's.
+// A message of the trace session that full traces have of their own: it is nobody else's.
 static bool handle_full(struct pipeline_node *n, const struct message *m) {
     int64_t time;
     if (!message_time(n, m, &time)) {
         return false;
     }
     pass_time(n, time);
-    if (n->full) {
-        n->full_apart = true;
-        full_trace_message(n->full, m, time, FULL_PLAIN);
-    }
+    n->full_apart = true;
+    deliver_full(n, m, time, FULL_PLAIN);
     return true;
 }
 
@@ -129,9 +127,9 @@ static bool handle(struct pipeline_node *n, const struct message *m, size_t byte
     }
     const struct traced_function *f = function_of(n, m);
     if (!f) {
-        if (n->full && message_time(n, m, &time)) {
+        if (n->full_count > 0 && message_time(n, m, &time)) {
             pass_time(n, time);
-            full_trace_message(n->full, m, time, FULL_PLAIN);
+            deliver_full(n, m, time, FULL_PLAIN);
         }
         return true;
     }

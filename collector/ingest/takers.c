@@ -30,9 +30,9 @@ static void add_to_live(struct pipeline_node *n, const struct request_result *re
     }
 }
 
-// Tells the node's full trace what became of the request.
+// Tells the node's full traces what became of the request.
 static void tell_full(struct pipeline_node *n, const struct request_result *result) {
-    if (!n->full || result->remote || result->label == 0) {
+    if (n->full_count == 0 || result->remote || result->label == 0) {
         return;
     }
     const char *identity = names_text(&n->pipeline->directory->identities, result->identity);
@@ -41,7 +41,9 @@ static void tell_full(struct pipeline_node *n, const struct request_result *resu
                              .identity = slice_text(identity),
                              .begin = result->begin,
                              .duration = result->end - result->begin};
-    full_trace_fate(n->full, &fate);
+    for (uint32_t i = 0; i < n->full_count; i++) {
+        full_trace_fate(n->full[i], &fate);
+    }
 }
 
 // Tells the node's shim or the log of a complete request, as they wish.

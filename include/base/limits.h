@@ -205,10 +205,14 @@
 #define LIMIT_FULL_WEIGHTS 60000u
 // Full traces at a time, of all nodes; what each takes is less than 30 MB.
 #define LIMIT_FULL_TRACES 2u
+// Those that wait for these to be over.
+#define LIMIT_FULL_WAITING 8u
 // Processes that a shim is told to trace fully from the start.
 #define LIMIT_FULL_PIDS 1000u
 // Applications and modules that a full trace names.
 #define LIMIT_FULL_NAMES 100u
+// Modules of a full trace, 16 bytes each in an index that is at least half empty.
+#define LIMIT_FULL_MODULES 20000u
 // Requests of a full trace that are open, or whose fate is not known yet: further ones are not
 // taken.
 #define LIMIT_FULL_REQUESTS 256u

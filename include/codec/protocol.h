@@ -69,6 +69,7 @@
 //                     processes [{pid}], label (of the request that a header wants traced, or 0)
 //                     trace every function of these modules in these processes, and in those that
 //                     they spawn, for so long at most: answered by full_started or full_stopped
+//                     several at once from OTP 27 on
 //     full_stop       id
 //     full_more       id, processes [{pid}]: requests go through these, too
 //     flamed          as to a tool, of the full trace that the node has wanted
@@ -97,7 +98,8 @@
 //                     trace, as long as nothing has begun a request
 //     steered         ok, text: what the node answered
 //     flaming         requests (that are there), incomplete, others, unseen, functions, processes,
-//                     messages, new_processes: every second
+//                     messages, new_processes; text: what it waits for before it begins, or
+//                     empty: every second
 //     flamed          profile (its number; 0: there is none), reason, text, and all that flaming
 //                     has; identities [{identity, requests}]: of others, the first of them; missed
 //                     [{pid, name, requests}]: processes that were not followed into, and in how

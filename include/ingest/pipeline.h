@@ -86,8 +86,10 @@ void pipeline_want_calls(struct pipeline_node *n, bool wanted);
 // caller's.
 void pipeline_set_live(struct pipeline_node *n, struct live *live);
 // A full trace of its requests has begun: from now on all messages of its stream go to it, too, and
-// what became of requests. NULL: it is over. Stays the caller's.
-void pipeline_set_full(struct pipeline_node *n, struct full_trace *full);
+// what became of requests. Stays the caller's. A node has LIMIT_FULL_TRACES at most.
+void pipeline_add_full(struct pipeline_node *n, struct full_trace *full);
+// It is over.
+void pipeline_remove_full(struct pipeline_node *n, const struct full_trace *full);
 // From now on half as many requests may be open, of all nodes, as full traces take memory; or no
 // longer. False, and nothing has changed, when there are more.
 bool pipeline_spare(struct pipeline_node *n, bool half);

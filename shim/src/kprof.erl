@@ -255,9 +255,10 @@ status() ->
 
 %% @doc Traces every function that some requests of this node run, while the node is traced, and
 %% returns the number of the profile that the collector keeps: `kprof flame --profile NUMBER' draws
-%% it. The collector does as for `kprof flame NODE'; the tiers rest meanwhile. One at a time on a
-%% node, whoever asks. It returns when the profile is kept: after `requests' complete requests (20),
-%% or `seconds' (30) with those that came until then.
+%% it. The collector does as for `kprof flame NODE': before OTP 27 the tiers rest meanwhile, and it
+%% waits for a full trace that runs already. A node asks for one at a time. It returns when the
+%% profile is kept: after `requests' complete requests (20), or `seconds' (30) with those that came
+%% until then.
 %% <ul>
 %% <li>`identity': only requests that are called so.</li>
 %% <li>`applications', `modules': whose functions; modules may have `*' in them. Without either all

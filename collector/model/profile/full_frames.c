@@ -59,6 +59,15 @@ static void count_call(struct full_trace *f, const struct full_process *p, uint3
     }
 }
 
+// The latest open call that is a frame. The first one is.
+static struct open_call *top_frame(const struct full_process *p) {
+    struct open_call *call = top_call(p);
+    while (call->elsewhere) {
+        call--;
+    }
+    return call;
+}
+
 void frames_call(struct full_trace *f, struct full_process *p, const struct full_event *e) {
     if (top_call(p)->doubted && over(top_call(p), e)) {
         cut_to(p, p->depth - 1);
@@ -70,23 +79,31 @@ void frames_call(struct full_trace *f, struct full_process *p, const struct full
         cut_to(p, at);
     }
     struct open_call *top = top_call(p);
+    bool elsewhere = e->frame == FRAME_ELSEWHERE;
     if (at > 0 && top->function == e->function) {
         top->repeats++;
-        count_call(f, p, top->stack);
+        if (!elsewhere) {
+            count_call(f, p, top->stack);
+        }
         return;
     }
     if (!grow(f, p)) {
         p->request->damaged = true;
         return;
     }
-    top = top_call(p);
-    // a function that calls itself through others that are not traced is one stack likewise
-    uint32_t stack = top->function == e->function
+    // a function that calls itself through others that are no frames is one stack likewise
+    top = top_frame(p);
+    uint32_t stack = elsewhere || top->function == e->function
                          ? top->stack
                          : stacks_push(&f->profile.stacks, top->stack, e->frame);
-    p->calls[p->depth++] = (struct open_call){
-        .function = e->function, .caller = e->caller, .stack = stack, .number = ++p->numbers};
-    count_call(f, p, stack);
+    p->calls[p->depth++] = (struct open_call){.function = e->function,
+                                              .caller = e->caller,
+                                              .stack = stack,
+                                              .number = ++p->numbers,
+                                              .elsewhere = elsewhere};
+    if (!elsewhere) {
+        count_call(f, p, stack);
+    }
 }
 
 void frames_return(struct full_trace *f, struct full_process *p, uint32_t function) {

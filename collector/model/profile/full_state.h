@@ -12,6 +12,8 @@
 
 // A number of no process.
 #define NO_PROCESS UINT32_MAX
+// In place of the frame of a function that another full trace wants.
+#define FRAME_ELSEWHERE (UINT32_MAX - 1)
 
 // An open call; the first one of a process stands for its code that is not traced.
 struct open_call {
@@ -21,6 +23,7 @@ struct open_call {
     uint32_t number;   // of the call in its process, so that another one in its place is noticed
     uint32_t repeats;  // calls of itself by itself, which are one stack
     uint32_t children; // processes that work for it
+    bool elsewhere;    // it is another full trace's: on the stack of the call that it lies on
     bool doubted;      // it may have ended by a tail call before what lay on it has ended
 };
 
@@ -80,6 +83,7 @@ struct full_trace {
     char only[LIMIT_NAME_BYTES + 4];
     struct profile profile;
     struct reorder held;
+    struct map modules;                    // hashes of those whose functions are taken
     struct map frames;                     // hash of a message's function -> frame
     uint32_t waiting, asleep, gc, missing; // frames
 

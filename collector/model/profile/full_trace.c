@@ -25,8 +25,8 @@ struct full_trace *full_trace_new(const struct full_trace_options *options) {
     if (options->only) {
         names_clean(slice_text(options->only), f->only, sizeof f->only);
     }
-    bool ok = profile_init(&f->profile) && map_init(&f->frames) && map_init(&f->by_token) &&
-              map_init(&f->by_pid);
+    bool ok = profile_init(&f->profile) && map_init(&f->modules) && map_init(&f->frames) &&
+              map_init(&f->by_token) && map_init(&f->by_pid);
     for (uint32_t i = 0; ok && i < LIMIT_FULL_REQUESTS; i++) {
         ok = weights_init(&f->requests[i].weights);
     }
@@ -59,6 +59,7 @@ void full_trace_free(struct full_trace *f) {
     map_free(&f->by_pid);
     map_free(&f->by_token);
     map_free(&f->frames);
+    map_free(&f->modules);
     reorder_free(&f->held);
     profile_free(&f->profile);
     free(f);
@@ -175,6 +176,9 @@ static void calls(struct full_trace *f, const struct full_event *e) {
     }
     if (!r || r->phase != FULL_OPEN || e->kind == FULL_BEGIN) {
         return;
+    }
+    if (e->frame == FRAME_ELSEWHERE && !(p && p->request == r)) {
+        return; // nothing of ours has been called there
     }
     at = process_made(f, e->pid);
     if (at == NO_PROCESS) {
@@ -299,6 +303,12 @@ static void atom_text(struct term_atom atom, char out[MFA_ATOM_BYTES]) {
     out[n] = 0;
 }
 
+void full_trace_module(struct full_trace *f, struct slice module) {
+    if (f->modules.count < LIMIT_FULL_MODULES) {
+        map_set(&f->modules, hash_bytes(module), 1);
+    }
+}
+
 // The frame of a message's function; UINT32_MAX without room.
 static uint32_t frame_of(struct full_trace *f, const struct message *m) {
     uint64_t key = hash_bytes(m->name) + m->arity;
@@ -310,9 +320,12 @@ static uint32_t frame_of(struct full_trace *f, const struct message *m) {
     char text[MFA_TEXT_BYTES];
     atom_text(m->module, mfa.module);
     atom_text(m->function, mfa.function);
-    frame = stacks_frame(&f->profile.stacks, FRAME_FUNCTION, slice_text(mfa_text(&mfa, text)),
-                         slice_text(mfa.module));
-    if (frame != UINT32_MAX) {
+    bool elsewhere = m->clock == MESSAGE_STRICT &&
+                     map_get(&f->modules, hash_bytes(slice_text(mfa.module))) == MAP_NONE;
+    frame = elsewhere ? FRAME_ELSEWHERE
+                      : stacks_frame(&f->profile.stacks, FRAME_FUNCTION,
+                                     slice_text(mfa_text(&mfa, text)), slice_text(mfa.module));
+    if (frame != UINT32_MAX && f->frames.count < 2 * LIMIT_PROFILE_FRAMES) {
         map_set(&f->frames, key, frame);
     }
     return frame;

@@ -79,6 +79,16 @@ static void show_progress(const struct live_options *o, struct control_map m) {
         return;
     }
     bool draws = isatty(STDERR_FILENO), fresh = false;
+    struct slice awaits = slice_text("");
+    control_get_text(m, FIELD_TEXT, &awaits);
+    if (awaits.len > 0) {
+        char text[TEXT_BYTES];
+        snprintf(text, sizeof text, "%.*s", (int)(awaits.len < 200 ? awaits.len : 200),
+                 (const char *)awaits.data);
+        text_clean(text);
+        fprintf(stderr, "%swaiting: %s%s", draws ? "\r\033[K" : "", text, draws ? "" : "\n");
+        return;
+    }
     control_get_bool(m, FIELD_NEW_PROCESSES, &fresh);
     fprintf(stderr,
             "%s%" PRId64 " of %" PRId64 " requests, %" PRId64 " messages (%" PRId64

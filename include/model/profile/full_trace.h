@@ -47,6 +47,9 @@ enum full_role {
     FULL_IS_END    // or ends it
 };
 
+// Functions that have patterns for a full trace are taken of this module. Others may be wanted by
+// another full trace of the node: they are no frames, and their time is their callers'.
+void full_trace_module(struct full_trace *f, struct slice module);
 // A message of a flagged process, with its time. Calls under no token and messages of no use do
 // nothing.
 void full_trace_message(struct full_trace *f, const struct message *m, int64_t time,

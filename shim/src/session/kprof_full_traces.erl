@@ -17,7 +17,11 @@
 -define(TOO_LATE, "the request waits for 50 ms, and its patterns did not stand by then").
 
 -record(full_traces, {
-    run = none :: none | kprof_full:full(),
+    runs = [] :: [kprof_full:full()],
+    % bytes from the trace port as of the last look
+    bytes = 0 :: non_neg_integer(),
+    % of whom a web request's is
+    request = none :: none | (Id :: integer()),
     flame = kprof_flame:new() :: kprof_flame:waiting()
 }).
 -opaque full_traces() :: #full_traces{}.
@@ -40,13 +44,13 @@ new() ->
 
 %% @doc Whether one runs.
 -spec runs(full_traces()) -> boolean().
-runs(#full_traces{run = Run}) ->
-    Run =/= none.
+runs(#full_traces{runs = Runs}) ->
+    Runs =/= [].
 
 %% @doc Whether the tiers are not traced meanwhile.
 -spec rests(full_traces()) -> boolean().
-rests(#full_traces{run = none}) -> false;
-rests(#full_traces{run = Full}) -> kprof_full:rests(Full).
+rests(#full_traces{runs = Runs}) ->
+    lists:any(fun kprof_full:rests/1, Runs).
 
 %% --- this node asks ---
 
@@ -92,9 +96,9 @@ header({ended, Label}, _, _, F) ->
 header({What, Label}, _, Around, #full_traces{flame = Before} = F) ->
     case kprof_flame:gave_up(Label, Before) of
         {true, Flame} when What =:= over ->
-            over(done, "", Around, F#full_traces{flame = Flame});
+            request_over(done, "", Around, F#full_traces{flame = Flame});
         {true, Flame} ->
-            over(error, ?TOO_LATE, Around, F#full_traces{flame = Flame});
+            request_over(error, ?TOO_LATE, Around, F#full_traces{flame = Flame});
         {false, _} ->
             F
     end.
@@ -126,31 +130,35 @@ wanted(#{id := Id, label := Label} = Wanted, Around, #full_traces{flame = Flame}
 
 %% Where it cannot be, the collector has been told why, and tells it back.
 request_begins(Id, #{slots := Slots} = Around, #full_traces{flame = Before} = F) ->
-    case is_run(Id, F) andalso kprof_flame:stands(Slots, Before) of
-        false -> F;
-        {ok, Flame} -> F#full_traces{flame = Flame};
-        {late, Flame} -> over(error, ?TOO_LATE, Around, F#full_traces{flame = Flame})
+    case run(Id, F) =/= none andalso kprof_flame:stands(Slots, Before) of
+        false ->
+            F;
+        {ok, Flame} ->
+            F#full_traces{request = Id, flame = Flame};
+        {late, Flame} ->
+            request_over(error, ?TOO_LATE, Around, F#full_traces{request = Id, flame = Flame})
     end.
 
-is_run(_, #full_traces{run = none}) -> false;
-is_run(Id, #full_traces{run = Full}) -> kprof_full:id(Full) =:= Id.
+run(Id, #full_traces{runs = Runs}) ->
+    case [Full || Full <- Runs, kprof_full:id(Full) =:= Id] of
+        [Full] -> Full;
+        [] -> none
+    end.
 
 begin_trace(#{id := Id, processes := []} = Wanted, Around, F) when not is_map_key(own, Wanted) ->
     %% no requests have come yet
     _ = [none(Id, no_function, Why, Around) || {error, Why} <- [kprof_full:check(Wanted)]],
     F;
 begin_trace(#{id := Id} = Wanted, #{control := Control} = Around, F) ->
-    #{tiers := Tiers, bytes := Bytes} = Around,
+    #{tiers := Tiers} = Around,
+    % what came until now is of those that run
+    #full_traces{runs = Runs} = Counted = count(Around, F),
     Tracer = tracer(Around),
     Patterns = kprof_tiers:patterns(Tiers),
     Begun =
-        case F#full_traces.run of
-            none when Tracer =:= undefined ->
-                {error, "it is not traced at the moment"};
-            none ->
-                kprof_full:start(Wanted, Tracer, Patterns, {exempt(Around), Bytes});
-            _ ->
-                {error, "another full trace runs already"}
+        case Tracer of
+            undefined -> {error, "it is not traced at the moment"};
+            _ -> kprof_full:start(Wanted, Tracer, Patterns, exempt(Around), Runs)
         end,
     case Begun of
         {ok, Full} ->
@@ -164,7 +172,7 @@ begin_trace(#{id := Id} = Wanted, #{control := Control} = Around, F) ->
                 kprof_protocol:full_started(kprof_full:fields(Full)), Control
             ),
             ok = kprof_guard:yield(Tracer, Patterns),
-            F#full_traces{run = Full};
+            Counted#full_traces{runs = [Full | Runs]};
         {error, Why} ->
             ok = none(Id, error, Why, Around),
             F
@@ -186,70 +194,100 @@ exempt(#{arming := Arming, outlets := Outlets}) ->
 %% @doc The collector wants no more of the one of this number.
 -spec stop(term(), around(), full_traces()) -> full_traces().
 stop(Id, Around, F) ->
-    case is_run(Id, F) of
-        true -> over(done, "", Around, F);
-        false -> F
-    end.
+    over(run(Id, F), done, "", Around, F).
 
 %% @doc Requests go through these processes, too: the collector is told which of them had no flag.
 -spec more(term(), [binary()], around(), full_traces()) -> ok.
 more(Id, Processes, #{tiers := Tiers, control := Control} = Around, F) ->
-    case is_run(Id, F) of
-        true ->
-            Missed = kprof_full:more(Processes, exempt(Around), F#full_traces.run),
+    case run(Id, F) of
+        none ->
+            ok;
+        Full ->
+            Missed = kprof_full:more(Processes, exempt(Around), Full),
             ok = kprof_guard:yield(tracer(Around), kprof_tiers:patterns(Tiers)),
-            kprof_control:told(kprof_protocol:full_missed(Id, Missed), Control);
-        false ->
-            ok
+            kprof_control:told(kprof_protocol:full_missed(Id, Missed), Control)
     end.
 
 %% --- the end ---
 
-%% @doc To be called from time to time while it is armed: ends what has run for too long, or has
-%% made too much, or whose request is gone.
+%% @doc To be called from time to time while it is armed: ends those that have run for too long, or
+%% have made too much, or whose request is gone.
 -spec look(integer(), around(), full_traces()) -> full_traces().
-look(_, _, #full_traces{run = none} = F) ->
-    F;
-look(Now, #{bytes := Bytes} = Around, #full_traces{run = Full, flame = Flame} = F) ->
-    case kprof_flame:is_gone(Flame) orelse kprof_full:look(Now, Bytes, Full) of
-        go_on -> F;
-        true -> over(done, "", Around, F);
-        {over, Reason, Text} -> over(Reason, Text, Around, F)
+look(Now, Around, F0) ->
+    #full_traces{runs = Runs} = Counted = count(Around, F0),
+    F = lists:foldl(
+        fun(Full, F1) ->
+            case kprof_full:look(Now, Full) of
+                go_on -> F1;
+                {over, Reason, Text} -> over(Full, Reason, Text, Around, F1)
+            end
+        end,
+        Counted,
+        Runs
+    ),
+    case kprof_flame:is_gone(F#full_traces.flame) of
+        true -> request_over(done, "", Around, F);
+        false -> F
     end.
 
-%% @doc It ends while all is armed: the tiers are traced again.
+%% What has come from the trace port is of all that run alike.
+count(#{bytes := Now}, #full_traces{runs = []} = F) ->
+    F#full_traces{bytes = Now};
+count(#{bytes := Now}, #full_traces{runs = Runs, bytes = Before} = F) ->
+    Part = (Now - Before) div length(Runs),
+    F#full_traces{runs = [kprof_full:count(Part, Full) || Full <- Runs], bytes = Now}.
+
+%% @doc All of them end while all is armed.
 -spec over(atom(), unicode:chardata(), around(), full_traces()) -> full_traces().
-over(_, _, _, #full_traces{run = none} = F) ->
+over(Reason, Text, Around, #full_traces{runs = Runs} = F) ->
+    lists:foldl(fun(Full, F1) -> over(Full, Reason, Text, Around, F1) end, F, Runs).
+
+request_over(Reason, Text, Around, #full_traces{request = Id} = F) ->
+    over(run(Id, F), Reason, Text, Around, F).
+
+%% One ends while all is armed: behind the last of them the tiers are traced again.
+over(none, _, _, _, F) ->
     F;
-over(Reason, Text, Around, #full_traces{run = Full} = F) ->
+over(Full, Reason, Text, Around, #full_traces{runs = Runs} = F) ->
     #{arming := Arming, tiers := Tiers, outlets := Outlets} = Around,
     Tracer = tracer(Around),
     Patterns = kprof_tiers:patterns(Tiers),
+    Others = lists:delete(Full, Runs),
     %% what ends later is not traced to its end
     At = erlang:monotonic_time(),
-    ok = kprof_full:stop(Tracer, Patterns, Full),
+    ok = kprof_full:stop(Tracer, Patterns, Full, Others),
     _ = kprof_full:rests(Full) andalso kprof_arming:set_flags(Tiers, Outlets, Arming),
     ok = kprof_guard:yield(Tracer, Patterns),
-    gone(Reason, Text, At, Around, F).
+    gone_one(Full, Reason, Text, At, Around, F#full_traces{runs = Others}).
 
 %% @doc Takes patterns and flags off, before all else is undone. {@link gone/4} is to follow.
 -spec off(around(), full_traces()) -> ok.
-off(_, #full_traces{run = none}) ->
+off(_, #full_traces{runs = []}) ->
     ok;
-off(#{tiers := Tiers}, #full_traces{run = Full}) ->
+off(#{tiers := Tiers}, #full_traces{runs = [Full | _]}) ->
     kprof_full:off(kprof_tiers:patterns(Tiers), Full).
 
-%% @doc It has ended with all else.
+%% @doc They have ended with all else.
 -spec gone(atom(), unicode:chardata(), around(), full_traces()) -> full_traces().
-gone(Reason, Text, Around, F) ->
-    gone(Reason, Text, erlang:monotonic_time(), Around, F).
+gone(Reason, Text, Around, #full_traces{runs = Runs} = F) ->
+    At = erlang:monotonic_time(),
+    lists:foldl(
+        fun(Full, F1) -> gone_one(Full, Reason, Text, At, Around, F1) end,
+        F#full_traces{runs = []},
+        Runs
+    ).
 
-gone(_, _, _, _, #full_traces{run = none} = F) ->
-    F;
-gone(Reason, Text, At, #{slots := Slots} = Around, #full_traces{run = Full, flame = Flame} = F) ->
+gone_one(Full, Reason, Text, At, Around, #full_traces{request = Request, flame = Flame} = F) ->
+    Id = kprof_full:id(Full),
     logger:notice("kprof: the full trace is over (~ts)", [Reason]),
-    ok = told_stopped(kprof_full:id(Full), At, Reason, Text, Around),
-    F#full_traces{run = none, flame = kprof_flame:over(Slots, Flame)}.
+    ok = told_stopped(Id, At, Reason, Text, Around),
+    case Request of
+        Id ->
+            #{slots := Slots} = Around,
+            F#full_traces{request = none, flame = kprof_flame:over(Slots, Flame)};
+        _ ->
+            F
+    end.
 
 now_ms() ->
     erlang:monotonic_time(millisecond).

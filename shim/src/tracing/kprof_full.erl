@@ -6,9 +6,14 @@
 %% their own, in which only the processes that were named have flags, with what they spawn; the
 %% trace of the tiers goes on beside it. Functions of tiers are left to that: both sessions write to
 %% one port, in the order of each process, and tell of no call twice. Which of the two a message is
-%% of the collector sees by its time: here it is a strict one.
+%% of the collector sees by its time: here it is a strict one. Several full traces share that
+%% session: a function has a pattern while one of them wants it, and who has a flag keeps it until
+%% the last of them is over. Its messages are all of theirs, and the collector takes from them the
+%% modules of each. (In sessions of their own a process would tell of each call twice, in one
+%% stream, and of most messages nothing says which session they are of.)
 %%
-%% Before, the trace of the tiers rests meanwhile: its flags are off. First the flags go, then the
+%% Before OTP 27 there is one at a time, and the trace of the tiers rests meanwhile: its flags are
+%% off. First the flags go, then the
 %% patterns come, then the chosen processes are flagged; back it goes the other way round.
 %%
 %% Nothing but names leaves the node: a call tells its function, its caller and the token. The guard
@@ -17,7 +22,7 @@
 %% alone.
 -module(kprof_full).
 
--export([check/1, start/4, more/3, stop/3, off/2, look/3, id/1, rests/1, fields/1]).
+-export([check/1, start/5, more/3, stop/4, off/2, count/2, look/2, id/1, rests/1, fields/1]).
 
 -export_type([full/0, wanted/0]).
 
@@ -44,8 +49,8 @@
     flags :: [atom()],
     % ms
     until :: integer(),
-    % bytes that had come from the port when it began
-    bytes :: non_neg_integer(),
+    % that have come from the port: its part
+    bytes = 0 :: non_neg_integer(),
     % native time
     at :: integer()
 }).
@@ -73,21 +78,27 @@ check(Wanted) ->
         _ -> ok
     end.
 
-%% @doc Begins, while the tiers are traced. `Exempt' are the shim's own processes; `Bytes' what has
-%% come from the trace port so far. On an error nothing has changed.
--spec start(wanted(), kprof_tracer:tracer(), [kprof_tracer:pattern()], {[pid()], integer()}) ->
+%% @doc Begins, while the tiers are traced, beside those that run already. `Exempt' are the shim's
+%% own processes. On an error nothing has changed.
+-spec start(wanted(), kprof_tracer:tracer(), [kprof_tracer:pattern()], [pid()], [full()]) ->
     {ok, full()} | {error, string()}.
-start(Wanted, Tracer, Patterns, {Exempt, Bytes}) ->
+start(_, _, _, _, [#full{rests = true} | _]) ->
+    {error, "another full trace runs already"};
+start(Wanted, Tracer, Patterns, Exempt, Others) ->
     case free(chosen(Wanted), Tracer, Patterns) of
         [] ->
             {error, "somebody else traces functions of all modules that have such a name"};
         Modules ->
-            {ok, begun(Wanted, Modules, Tracer, Patterns, {Exempt, Bytes})}
+            Own =
+                case Others of
+                    [] -> kprof_tracer:full(Tracer);
+                    [#full{tracer = Shared} | _] -> Shared
+                end,
+            {ok, begun(Wanted, Modules, {Tracer, Own}, Patterns, Exempt)}
     end.
 
-begun(#{id := Id, seconds := Seconds} = Wanted, Modules, Tracer, Patterns, {Exempt, Bytes}) ->
-    Names = [M || {M, _} <- Modules],
-    Own = kprof_tracer:full(Tracer),
+begun(#{id := Id, seconds := Seconds} = Wanted, Modules, {Tracer, Own}, Patterns, Exempt) ->
+    Names = names(Modules),
     Rests = Own =:= Tracer,
     Flags = flags(Rests),
     _ = Rests andalso kprof_tracer:rest(Tracer),
@@ -105,7 +116,6 @@ begun(#{id := Id, seconds := Seconds} = Wanted, Modules, Tracer, Patterns, {Exem
         new = New,
         flags = Flags,
         until = now_ms() + 1000 * Seconds,
-        bytes = Bytes,
         at = erlang:monotonic_time()
     }.
 
@@ -122,11 +132,11 @@ more(Texts, Exempt, #full{tracer = Tracer, flags = Flags}) ->
         not kprof_tracer:is_flagged(Tracer, Pid)
     ],
     lists:foreach(fun({_, Pid}) -> kprof_tracer:flag(Tracer, Pid, Flags) end, Missed),
-    Names = names([Pid || {_, Pid} <- Missed]),
+    Names = called([Pid || {_, Pid} <- Missed]),
     [{Text, proplists:get_value(Pid, Names, "")} || {Text, Pid} <- Missed].
 
 %% A process that is busy with native code does not answer: nobody waits long for that.
-names(Pids) ->
+called(Pids) ->
     {Helper, Ref} = spawn_monitor(fun() -> exit({names, [{Pid, name(Pid)} || Pid <- Pids]}) end),
     receive
         {'DOWN', Ref, process, _, {names, Names}} -> Names;
@@ -144,32 +154,46 @@ name(Pid) ->
     end.
 
 %% @doc Ends: the chosen processes are traced no longer, and of these functions only those that the
-%% tiers have. Where these rest, the caller sets their flags again.
--spec stop(kprof_tracer:tracer(), [kprof_tracer:pattern()], full()) -> ok.
-stop(Tracer, Patterns, #full{modules = Modules, rests = Rests} = F) ->
+%% tiers have. Where these rest, the caller sets their flags again. While others run it is only
+%% patterns that go: a process that they follow may have its flag from this one.
+-spec stop(kprof_tracer:tracer(), [kprof_tracer:pattern()], full(), Others :: [full()]) -> ok.
+stop(_, _, #full{tracer = Own, modules = Modules, new = New}, [_ | _] = Others) ->
+    Kept = sets:from_list(lists:append([names(Of) || #full{modules = Of} <- Others])),
+    Gone = [M || M <- names(Modules), not sets:is_element(M, Kept)],
+    _ =
+        New andalso not lists:any(fun(#full{new = Wanted}) -> Wanted end, Others) andalso
+            kprof_tracer:no_new_processes(Own),
+    kprof_tracer:undo_modules(Own, Gone, []);
+stop(Tracer, Patterns, #full{modules = Modules, rests = Rests} = F, []) ->
     % it does not take those for reloaded that are set again here
     ok = kprof_guard:update(Patterns),
     ok = off(Patterns, F),
     _ =
         Rests andalso
-            kprof_tracer:set_patterns(Tracer, of_modules([M || {M, _} <- Modules], Patterns)),
+            kprof_tracer:set_patterns(Tracer, of_modules(names(Modules), Patterns)),
     kprof_guard:is_set(Tracer).
 
-%% @doc The same before all else is undone. What the guard knows may be gone with the supervisor.
+%% @doc The same before all else is undone, of all that run. What the guard knows may be gone with
+%% the supervisor.
 -spec off([kprof_tracer:pattern()], full()) -> ok.
 off(_, #full{rests = false, tracer = Own}) ->
     kprof_tracer:full_over(Own);
 off(Patterns, #full{tracer = Tracer, modules = Modules}) ->
     ok = kprof_tracer:rest(Tracer),
-    kprof_tracer:undo_modules(Tracer, [M || {M, _} <- Modules], Patterns).
+    kprof_tracer:undo_modules(Tracer, names(Modules), Patterns).
+
+%% @doc So many bytes more of what has come from the trace port are its part.
+-spec count(non_neg_integer(), full()) -> full().
+count(More, #full{bytes = Before} = F) ->
+    F#full{bytes = Before + More}.
 
 %% @doc Whether it has to end by itself: why.
--spec look(integer(), non_neg_integer(), full()) -> go_on | {over, atom(), string()}.
-look(Now, _, #full{until = Until}) when Now >= Until ->
+-spec look(integer(), full()) -> go_on | {over, atom(), string()}.
+look(Now, #full{until = Until}) when Now >= Until ->
     {over, time_limit, "the time is over"};
-look(_, Bytes, #full{bytes = Before}) when Bytes - Before > ?MOST_BYTES ->
+look(_, #full{bytes = Bytes}) when Bytes > ?MOST_BYTES ->
     {over, time_limit, "it had made 500 MB of messages"};
-look(_, _, _) ->
+look(_, _) ->
     go_on.
 
 -spec id(full()) -> integer().
@@ -193,10 +217,16 @@ fields(#full{modules = Modules, functions = Functions, processes = Processes} = 
         scheduling => lists:member(running, F#full.flags),
         gc => lists:member(garbage_collection, F#full.flags),
         modules => [
-            #{name => atom_to_binary(M, utf8), application => atom_to_binary(A, utf8)}
-         || {M, A} <- Modules, A =/= undefined
+            #{name => atom_to_binary(M, utf8), application => application(A)}
+         || {M, A} <- Modules
         ]
     }.
+
+application(undefined) -> <<>>;
+application(A) -> atom_to_binary(A, utf8).
+
+names(Modules) ->
+    [M || {M, _} <- Modules].
 
 %% What can be traced without danger on this release.
 flags(Rests) ->

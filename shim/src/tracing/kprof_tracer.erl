@@ -28,7 +28,15 @@
     foreign_processes/1
 ]).
 -export([
-    full/1, full_over/1, rest/1, flag/3, is_flagged/2, set_modules/3, undo_modules/3, is_free/3
+    full/1,
+    full_over/1,
+    rest/1,
+    flag/3,
+    no_new_processes/1,
+    is_flagged/2,
+    set_modules/3,
+    undo_modules/3,
+    is_free/3
 ]).
 
 -export_type([tracer/0, pattern/0]).
@@ -333,6 +341,12 @@ rest({_, Session, _}) ->
 -spec flag(tracer(), pid() | new_processes, [atom()]) -> ok.
 flag({_, Session, _}, Which, Flags) ->
     kprof_vm:trace(Session, Which, true, Flags).
+
+%% @doc Processes that will be made are traced no longer, but for those whose parents make their
+%% children so.
+-spec no_new_processes(tracer()) -> ok.
+no_new_processes({_, Session, _}) ->
+    kprof_vm:trace(Session, new_processes, false, ?ALL_FLAGS).
 
 %% @doc Whether the calls of a process are traced, or never will be.
 -spec is_flagged(tracer(), pid()) -> boolean().

@@ -489,7 +489,7 @@ static void full_apart(void **state) {
     uint64_t calls = pipeline_totals(n).calls, returns = pipeline_totals(n).returns;
     told_strictly(t + 20 * MS); // before the collector knows of it
     feed();
-    pipeline_set_full(n, full);
+    pipeline_add_full(n, full);
     told_strictly(t + 30 * MS);
     feed();
     assert_int_equal(full_trace_profile(full)->counts.messages, 2);
@@ -501,7 +501,7 @@ static void full_apart(void **state) {
     assert_int_equal(full_trace_profile(full)->counts.messages, 4);
     assert_int_equal(pipeline_totals(n).calls, calls + 1);
     assert_int_equal(pipeline_totals(n).decode_errors, 0);
-    pipeline_set_full(n, NULL);
+    pipeline_remove_full(n, full);
     full_trace_free(full);
     end(true);
 }

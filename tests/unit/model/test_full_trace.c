@@ -166,6 +166,52 @@ static void recursion(void **s) {
     end(18, "a 1 3\na;f 3 7\na;f;leaf 2 3\na;g 1 2\na;g;h 1 2\na;g;h;g 1 1\n");
 }
 
+// A call of the full traces' trace session, of a function of module m or another one.
+static void call_apart(uint64_t pid, uint64_t from, int64_t us, const char *module,
+                       const char *function, const char *caller) {
+    struct message m = {.kind = MESSAGE_CALL,
+                        .clock = MESSAGE_STRICT,
+                        .pid = pid,
+                        .has_token = true,
+                        .token = TOKEN,
+                        .from = from,
+                        .name = slice_text(function),
+                        .module.text = slice_text(module),
+                        .function.text = slice_text(function),
+                        .caller = target(caller)};
+    full_trace_message(trace, &m, us * US, FULL_PLAIN);
+}
+
+// What another full trace wants of the same processes changes nothing: it is as if those functions
+// were not traced, whatever they call or return to, in a recursion too. Who runs nothing else is
+// not known.
+static void of_another(void **s) {
+    (void)s;
+    begin(true);
+    full_trace_module(trace, slice_text("m"));
+    entry(0, "a");
+    call_apart(P, P, 1, "m", "f", "a");
+    call_apart(P, P, 2, "m", "f", "f");
+    call_apart(P, P, 3, "other", "x", "f");
+    call_apart(P, P, 4, "m", "leaf", "x");
+    return_to(P, 5, "x");
+    return_to(P, 6, "f");
+    call_apart(P, P, 7, "m", "leaf", "f");
+    return_to(P, 8, "f");
+    return_to(P, 9, "f");
+    call_apart(P, P, 10, "other", "x", "f");
+    call_apart(P, P, 11, "other", "x", "x");
+    call_apart(P, P, 12, "m", "f", "x"); // through x: one stack, as through any that is not traced
+    return_to(P, 13, "x");
+    return_to(P, 14, "x");
+    return_to(P, 15, "f");
+    return_to(P, 16, "a");
+    call_apart(Q, P, 16, "other", "y", "bottom");
+    return_to(Q, 17, "bottom");
+    return_to(P, 18, "bottom");
+    end(18, "a 1 3\na;f 3 13\na;f;leaf 2 2\n");
+}
+
 // b and c raise, and a catches: control is back in a.
 static void exceptions(void **s) {
     (void)s;
@@ -701,6 +747,7 @@ int main(void) {
         cmocka_unit_test(nested),
         cmocka_unit_test(tail_calls),
         cmocka_unit_test(recursion),
+        cmocka_unit_test(of_another),
         cmocka_unit_test(exceptions),
         cmocka_unit_test(functions_between),
         cmocka_unit_test(a_tier),
