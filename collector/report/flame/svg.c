@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/embedded.h"
 #include "base/hash.h"
 #include "base/text_amount.h"
 
@@ -283,7 +284,7 @@ static void put_merged_children(const struct layout *l, uint32_t i) {
     put_merged(l, t->nodes[i].depth + 1, count, from, x - from);
 }
 
-extern const char flame_svg_script[];
+extern const struct embedded flame_svg_script;
 
 static void put_head(const struct layout *l, double height) {
     struct buffer *out = l->out;
@@ -353,7 +354,7 @@ void flame_svg(const struct flame_drawing *d, struct buffer *out) {
             put_frames(&l);
         }
         buffer_text(out, "</g>\n<script><![CDATA[\n");
-        buffer_text(out, flame_svg_script);
+        buffer_append(out, flame_svg_script.bytes, flame_svg_script.len);
         buffer_text(out, "]]></script>\n</svg>\n");
     } else {
         out->failed = true;
