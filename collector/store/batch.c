@@ -205,13 +205,19 @@ static bool write_ledgers(struct store *s, const struct resolutions *resolutions
 
 // -- batches --------------------------------------------------------------------------------------
 
-static struct resolutions resolutions_of(uint32_t bucket_s) {
-    struct resolutions out = {{bucket_s}, 1};
+uint32_t store_coarser(uint32_t resolution_s) {
     for (uint32_t r = MINUTE_S; r <= HOUR_S; r *= HOUR_S / MINUTE_S) {
-        uint32_t last = out.all[out.count - 1];
-        if (r > last && r % last == 0) {
-            out.all[out.count++] = r;
+        if (r > resolution_s && r % resolution_s == 0) {
+            return r;
         }
+    }
+    return 0;
+}
+
+static struct resolutions resolutions_of(uint32_t bucket_s) {
+    struct resolutions out = {.count = 0};
+    for (uint32_t r = bucket_s; r != 0; r = store_coarser(r)) {
+        out.all[out.count++] = r;
     }
     return out;
 }

@@ -181,9 +181,61 @@ bool store_write_costs(struct store *s, const struct resolutions *resolutions,
 bool store_write_kept(struct store *s, const struct resolutions *resolutions,
                       const struct stats *batch);
 
-// -- query.c: shared by the readers' queries ------------------------------------------------------
+// -- query_pieces.c: which rows answer a question about a stretch of time -------------------------
 
-// The resolution to take for a query; 0: there is no data at all. Within a transaction.
+// A resolution, and the first and the last bucket that it has.
+struct extent {
+    uint32_t resolution_s;
+    int64_t first_s, last_s; // their starts
+};
+
+// Every resolution of a file, finest first.
+enum { EXTENTS = 32 }; // three for every --bucket it was ever written with
+struct extents {
+    struct extent all[EXTENTS];
+    int count;
+};
+void query_extents(struct store *s, struct extents *out);
+// The time that there is anything of, as finely as it is kept. False, and nothing told: none.
+bool extents_time(const struct extents *of, int64_t *first_s, int64_t *last_s);
+// The finest resolution that reaches as far as every other within a time, 0 without any. When none
+// does (written with lengths of buckets that do not divide each other) the one that covers most.
+uint32_t extents_resolution(const struct extents *of, const struct query *q);
+
+// Rows of one resolution, from `from` until `until`, both starts of buckets.
+struct piece {
+    uint32_t resolution_s;
+    int64_t from_s, until_s;
+};
+enum { PIECES = 256 };
+struct pieces {
+    struct store *store;
+    struct extents of; // the file's
+    struct piece list[PIECES];
+    int count; // 0: there is nothing
+    bool failed;
+};
+// Where whatever was counted in the time asked for stands once: the coarsest buckets that lie
+// wholly inside, and finer ones at the ends, as long as these are there. Within the transaction in
+// which the rows are read. False when it failed.
+bool query_pieces(struct store *s, const struct query *q, struct pieces *out);
+// Prepares a statement that reads FROM pieces CROSS JOIN a table ON PIECES_TAKEN; ?1 is the node or
+// NULL. NULL on failure.
+#define PIECES_TAKEN                                                                               \
+    "resolution_s = resolution AND bucket_start >= from_s AND bucket_start < until_s AND "         \
+    "(?1 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?1))"
+sqlite3_stmt *pieces_prepare(const struct pieces *p, const char *sql, const struct query *q);
+// The coarsest resolution taken at the start of a bucket; 0: none.
+uint32_t pieces_resolution_at(const struct pieces *p, int64_t bucket);
+// Widens the time that an answer covers by rows from `from` until `until`: what a long bucket has
+// before the first data of the file, and after the last, does not count. 0 and 0: nothing yet.
+void pieces_cover(const struct pieces *p, int64_t from, int64_t until, int64_t *first_s,
+                  int64_t *last_s);
+
+// -- query.c: what the readers' queries share -----------------------------------------------------
+
+// The one resolution to take for a query (extents_resolution); 0: there is no data at all. Within a
+// transaction.
 uint32_t query_resolution(struct store *s, const struct query *q);
 // Prepares a statement with ?1 the resolution, ?2 and ?3 the first and past-the-last bucket, ?4 the
 // node or NULL; NULL on failure.
@@ -212,6 +264,9 @@ bool store_migrate(sqlite3 *db, int64_t version, const struct migration *list, i
 
 // Asks for one integer; otherwise when there is no row, it is NULL, or the query fails.
 int64_t store_integer(struct store *s, const char *sql, int64_t otherwise);
+
+// The next longer buckets into which what is counted at a resolution goes too; 0: none.
+uint32_t store_coarser(uint32_t resolution_s);
 
 // The resolution after this one in a table, 0 when it is the last.
 uint32_t store_next_resolution(struct store *s, const char *table, uint32_t resolution_s);

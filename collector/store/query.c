@@ -8,88 +8,12 @@
 #include "base/map.h"
 #include "internal.h"
 
-// A resolution and the buckets that it has.
-struct extent {
-    uint32_t resolution_s; // 0: none
-    int64_t first_s;       // start of the first bucket
-    int64_t last_s;        // start of the last one
-};
-
-enum { EXTENTS = 32 }; // resolutions in one file: three for every --bucket it was ever written with
-
-// -- which resolution -----------------------------------------------------------------------------
-
-static int64_t edge(struct store *s, const char *which, uint32_t resolution_s, int64_t otherwise) {
-    char sql[256];
-    snprintf(
-        sql, sizeof sql,
-        "SELECT %s(b) FROM (SELECT %s(bucket_start) AS b FROM stat_rows WHERE resolution_s = %u "
-        "UNION ALL SELECT %s(bucket_start) FROM ledger_rows WHERE resolution_s = %u)",
-        which, which, resolution_s, which, resolution_s);
-    return store_integer(s, sql, otherwise);
-}
-
-static uint32_t next_resolution(struct store *s, uint32_t resolution_s) {
-    uint32_t stats = store_next_resolution(s, "stat_rows", resolution_s);
-    uint32_t ledgers = store_next_resolution(s, "ledger_rows", resolution_s);
-    return stats == 0 || (ledgers != 0 && ledgers < stats) ? ledgers : stats;
-}
-
-// Every resolution in the file, finest first. Returns how many.
-static int extents(struct store *s, struct extent out[EXTENTS]) {
-    int n = 0;
-    for (uint32_t r = next_resolution(s, 0); r != 0 && n < EXTENTS; r = next_resolution(s, r)) {
-        out[n++] = (struct extent){r, edge(s, "min", r, 0), edge(s, "max", r, 0)};
-    }
-    return n;
-}
-
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-// Whether one resolution's rows reach as far as the other's do within the time asked for, seen in
-// the longer buckets of the two.
-static bool reaches(const struct extent *one, const struct extent *other, const struct query *q) {
-    int64_t r = larger(one->resolution_s, other->resolution_s);
-    int64_t from = q->from_s == INT64_MIN ? other->first_s : larger(other->first_s, q->from_s);
-    int64_t last = q->until_s == INT64_MAX ? other->last_s : smaller(other->last_s, q->until_s - 1);
-    return from > last || (floor_to(one->first_s, r) <= floor_to(from, r) &&
-                           floor_to(one->last_s, r) >= floor_to(last, r));
-}
-
-static int64_t overlap(const struct extent *e, const struct query *q) {
-    return time_sub(smaller(time_add(e->last_s, e->resolution_s), q->until_s),
-                    larger(e->first_s, q->from_s));
-}
-
-// The finest resolution that reaches as far as every other. When none does (written with lengths of
-// buckets that do not divide each other) the one that covers most.
-static const struct extent *choose(const struct extent *all, int n, const struct query *q) {
-    const struct extent *most = NULL;
-    for (int i = 0; i < n; i++) {
-        bool covers = true;
-        for (int k = 0; k < n; k++) {
-            covers = covers && (k == i || reaches(&all[i], &all[k], q));
-        }
-        if (covers) {
-            return &all[i];
-        }
-        if (!most || overlap(&all[i], q) > overlap(most, q)) {
-            most = &all[i];
-        }
-    }
-    return most;
-}
+// -- one resolution -------------------------------------------------------------------------------
 
 uint32_t query_resolution(struct store *s, const struct query *q) {
-    struct extent all[EXTENTS];
-    const struct extent *chosen = choose(all, extents(s, all), q);
-    return chosen ? chosen->resolution_s : 0;
+    struct extents of;
+    query_extents(s, &of);
+    return extents_resolution(&of, q);
 }
 
 sqlite3_stmt *query_prepare(struct store *s, const char *sql, uint32_t resolution_s,
@@ -151,26 +75,21 @@ static char *copy_text(sqlite3_stmt *statement, int column) {
 enum {
     IDENTITY_ID,
     TIER_ID,
-    IDENTITY,
-    TIER,
     SUMS,
     DURATION = SUMS + STORE_SUMS,
     SQUARE,
     MIN,
     MAX,
     HISTOGRAM,
-    BUCKET
+    BUCKET,
+    RESOLUTION
 };
 
 static bool add_row(struct store *s, struct query_sums *sums, struct map *index,
                     sqlite3_stmt *from) {
     struct query_row *row = sums_row(sums, index, sqlite3_column_int64(from, IDENTITY_ID),
                                      sqlite3_column_int64(from, TIER_ID));
-    if (row && !row->identity) {
-        row->identity = copy_text(from, IDENTITY);
-        row->tier = copy_text(from, TIER);
-    }
-    if (!row || !row->identity || !row->tier) {
+    if (!row) {
         return query_no_memory(s);
     }
     int at = SUMS;
@@ -195,40 +114,75 @@ static bool add_row(struct store *s, struct query_sums *sums, struct map *index,
     return true;
 }
 
-// The time that the rows cover grows with every row.
-static void cover(struct query_sums *sums, int64_t bucket) {
-    bool first = sums->first_s == 0 && sums->last_s == 0;
-    int64_t last = time_add(bucket, sums->resolution_s);
-    sums->first_s = first ? bucket : smaller(sums->first_s, bucket);
-    sums->last_s = first ? last : larger(sums->last_s, last);
+// A name by its row id; NULL on failure.
+static char *name_of(struct store *s, sqlite3_stmt *names, int64_t id) {
+    sqlite3_reset(names);
+    sqlite3_bind_int64(names, 1, id);
+    if (sqlite3_step(names) != SQLITE_ROW) {
+        store_fail(s, "query the names");
+        return NULL;
+    }
+    char *text = copy_text(names, 0);
+    if (!text) {
+        query_no_memory(s);
+    }
+    return text;
 }
 
-static bool add_rows(struct store *s, const struct query *q, struct query_sums *sums) {
+// Rows are added up by the ids of their names; these are looked up once, at the end.
+static bool name_rows(struct store *s, struct query_sums *sums, const struct map *index) {
+    sqlite3_stmt *identities = NULL, *tiers = NULL;
+    bool ok = (sqlite3_prepare_v2(s->db, "SELECT name FROM identity_names WHERE id = ?1", -1,
+                                  &identities, NULL) == SQLITE_OK &&
+               sqlite3_prepare_v2(s->db, "SELECT name FROM tier_names WHERE id = ?1", -1, &tiers,
+                                  NULL) == SQLITE_OK) ||
+              store_fail(s, "query the names");
+    for (uint32_t i = 0; ok && i <= index->mask; i++) {
+        if (index->slots[i].value != MAP_NONE) {
+            struct query_row *row = &sums->rows[index->slots[i].value];
+            uint64_t key = index->slots[i].key;
+            row->identity = name_of(s, identities, (int64_t)(key >> 32));
+            row->tier = row->identity ? name_of(s, tiers, (int64_t)(key & 0xffffffff)) : NULL;
+            ok = row->tier;
+        }
+    }
+    sqlite3_finalize(identities);
+    sqlite3_finalize(tiers);
+    return ok;
+}
+
+static bool add_rows(struct store *s, const struct query *q, const struct pieces *pieces,
+                     struct query_sums *sums) {
     struct map index;
     int rc = SQLITE_ERROR;
     bool ok = false;
+    int64_t first = INT64_MAX, last = INT64_MIN;
     if (!map_init(&index)) {
         return query_no_memory(s);
     }
-    sqlite3_stmt *rows = query_prepare(
-        s,
-        "SELECT r.identity_id, r.tier_id, i.name, t.name" STORE_SUM_NAMES ", duration_ns, "
-        "square_ns, min_ns, max_ns, histogram, bucket_start FROM stat_rows AS r CROSS JOIN identity_names AS i ON "
-        "i.id = r.identity_id CROSS JOIN tier_names AS t ON t.id = r.tier_id WHERE resolution_s = "
-        "?1 AND bucket_start >= ?2 AND bucket_start < ?3 AND (?4 IS NULL OR r.node_id = (SELECT "
-        "id FROM node_names WHERE name = ?4)) AND (?5 IS NULL OR r.identity_id = (SELECT id FROM "
-        "identity_names WHERE name = ?5))",
-        sums->resolution_s, q);
+    sqlite3_stmt *rows = pieces_prepare(
+        pieces,
+        "SELECT identity_id, tier_id" STORE_SUM_NAMES ", duration_ns, square_ns, min_ns, max_ns, "
+        "histogram, bucket_start, resolution FROM pieces CROSS JOIN stat_rows ON " PIECES_TAKEN
+        " AND (?2 IS NULL OR identity_id = (SELECT id FROM identity_names WHERE name = ?2))",
+        q);
     if (rows) {
-        sqlite3_bind_text(rows, 5, q->identity, -1, SQLITE_STATIC);
+        sqlite3_bind_text(rows, 2, q->identity, -1, SQLITE_STATIC);
         ok = true;
         while (ok && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
-            cover(sums, sqlite3_column_int64(rows, BUCKET));
+            int64_t bucket = sqlite3_column_int64(rows, BUCKET);
+            int64_t end = time_add(bucket, sqlite3_column_int64(rows, RESOLUTION));
+            first = bucket < first ? bucket : first;
+            last = end > last ? end : last;
             ok = add_row(s, sums, &index, rows);
         }
         ok = ok && (rc == SQLITE_DONE || store_fail(s, "query"));
     }
     sqlite3_finalize(rows);
+    if (ok && sums->count > 0) {
+        pieces_cover(pieces, first, last, &sums->first_s, &sums->last_s);
+        ok = name_rows(s, sums, &index);
+    }
     map_free(&index);
     for (uint32_t i = 0; i < sums->count; i++) {
         sums->rows[i].min_ns = sums->rows[i].calls ? sums->rows[i].min_ns : 0;
@@ -238,16 +192,70 @@ static bool add_rows(struct store *s, const struct query *q, struct query_sums *
 
 #define SUM_OF(column) ", sum(" #column ")"
 #define SINCE(column) ", min(bucket_start) FILTER (WHERE " #column " > 0)"
+#define SINCE_NAMED(column) ", min(bucket_start) FILTER (WHERE " #column " > 0) AS " #column
+#define LATEST(column) ", max(" #column ")"
+#define ONE(column) 0,
+enum { LEDGER_COUNT = sizeof(const char[]){LEDGER_COLUMNS(ONE)} };
+#undef ONE
 
-static bool add_ledger(struct store *s, const struct query *q, struct query_sums *sums) {
-    sqlite3_stmt *row = query_prepare(
-        s,
-        "SELECT min(bucket_start), max(bucket_start)" LEDGER_COLUMNS(SUM_OF) LEDGER_COLUMNS(
-            SINCE) " "
-                   "FROM ledger_rows WHERE resolution_s = ?1 AND bucket_start >= ?2 "
-                   "AND bucket_start < ?3 "
-                   "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4))",
-        sums->resolution_s, q);
+// Tells since when of those columns that say the start of a bucket in which finer rows say more.
+// Of each length of buckets the first one counts, of these the latest: it is the finest one's.
+static bool refine_bucket(struct store *s, const struct query *q, int64_t bucket,
+                          uint32_t resolution_s, int64_t since[LEDGER_COUNT]) {
+    sqlite3_stmt *row;
+    if (sqlite3_prepare_v2(
+            s->db,
+            "SELECT 0" LEDGER_COLUMNS(LATEST) " FROM (SELECT 0" LEDGER_COLUMNS(
+                SINCE_NAMED) " FROM ledger_rows WHERE resolution_s <= ?2 AND ?2 % resolution_s = 0 "
+                             "AND bucket_start >= ?3 AND bucket_start < ?3 + ?2 AND (?1 IS NULL OR "
+                             "node_id = (SELECT id FROM node_names WHERE name = ?1)) GROUP BY "
+                             "resolution_s)",
+            -1, &row, NULL) != SQLITE_OK) {
+        return store_fail(s, "query the ledger");
+    }
+    sqlite3_bind_text(row, 1, q->node, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(row, 2, resolution_s);
+    sqlite3_bind_int64(row, 3, bucket);
+    bool ok = sqlite3_step(row) == SQLITE_ROW || store_fail(s, "query the ledger");
+    for (int i = 0; ok && i < LEDGER_COUNT; i++) {
+        if (since[i] == bucket && sqlite3_column_type(row, i + 1) == SQLITE_INTEGER) {
+            since[i] = sqlite3_column_int64(row, i + 1);
+        }
+    }
+    sqlite3_finalize(row);
+    return ok;
+}
+
+static bool refine_since(struct store *s, const struct query *q, const struct pieces *pieces,
+                         struct ledger_since *of) {
+    int64_t since[LEDGER_COUNT];
+    int64_t done[LEDGER_COUNT];
+    int count = 0;
+    bool ok = true;
+    memcpy(since, of, sizeof since);
+    for (int i = 0; ok && i < LEDGER_COUNT; i++) {
+        int64_t bucket = since[i];
+        uint32_t resolution_s = pieces_resolution_at(pieces, bucket);
+        bool known = bucket == 0 || resolution_s == 0;
+        for (int k = 0; k < count; k++) {
+            known = known || done[k] == bucket;
+        }
+        if (!known) {
+            done[count++] = bucket;
+            ok = refine_bucket(s, q, bucket, resolution_s, since);
+        }
+    }
+    memcpy(of, since, sizeof since);
+    return ok;
+}
+
+static bool add_ledger(struct store *s, const struct query *q, const struct pieces *pieces,
+                       struct query_sums *sums) {
+    sqlite3_stmt *row = pieces_prepare(
+        pieces,
+        "SELECT min(bucket_start), max(bucket_start + resolution)" LEDGER_COLUMNS(SUM_OF)
+            LEDGER_COLUMNS(SINCE) " FROM pieces CROSS JOIN ledger_rows ON " PIECES_TAKEN,
+        q);
     if (!row) {
         return false;
     }
@@ -261,27 +269,28 @@ static bool add_ledger(struct store *s, const struct query *q, struct query_sums
 #define TAKE_SINCE(column) sums->since.column = sqlite3_column_int64(row, at++);
         LEDGER_COLUMNS(TAKE_SINCE)
 #undef TAKE_SINCE
-        cover(sums, sqlite3_column_int64(row, 0));
-        cover(sums, sqlite3_column_int64(row, 1));
+        pieces_cover(pieces, sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1),
+                     &sums->first_s, &sums->last_s);
         sums->has_ledger = true;
+        ok = refine_since(s, q, pieces, &sums->since);
     }
     sqlite3_finalize(row);
     return ok;
 }
 
-static bool add_stale(struct store *s, const struct query *q, struct query_sums *sums) {
+static bool add_stale(struct store *s, const struct query *q, const struct pieces *pieces,
+                      struct query_sums *sums) {
     int rc = SQLITE_ERROR;
     sqlite3_stmt *rows =
-        query_prepare(s,
-                      "SELECT t.name, sum(c.calls), sum(c.stale_calls) FROM cost_rows AS c "
-                      "JOIN tier_names AS t ON t.id = c.tier_id "
-                      "WHERE resolution_s = ?1 AND bucket_start >= ?2 AND bucket_start < ?3 "
-                      "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4)) "
-                      "GROUP BY t.id HAVING sum(c.stale_calls) > 0 ORDER BY 3 DESC, 1 LIMIT ?5",
-                      sums->resolution_s, q);
+        pieces_prepare(pieces,
+                       "SELECT t.name, sum(c.calls), sum(c.stale_calls) FROM pieces CROSS JOIN "
+                       "cost_rows AS c ON " PIECES_TAKEN
+                       " CROSS JOIN tier_names AS t ON t.id = c.tier_id GROUP BY t.id "
+                       "HAVING sum(c.stale_calls) > 0 ORDER BY 3 DESC, 1 LIMIT ?2",
+                       q);
     bool ok = rows;
     if (rows) {
-        sqlite3_bind_int(rows, 5, QUERY_STALE);
+        sqlite3_bind_int(rows, 2, QUERY_STALE);
     }
     while (ok && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
         struct query_stale *tier = &sums->stale[sums->stale_count];
@@ -301,9 +310,12 @@ bool query_sums(struct store *s, const struct query *q, struct query_sums *out) 
     if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
         return store_fail(s, "query");
     }
-    out->resolution_s = query_resolution(s, q);
-    bool ok = out->resolution_s == 0 ||
-              (add_rows(s, q, out) && add_ledger(s, q, out) && add_stale(s, q, out));
+    struct pieces pieces;
+    bool ok = query_pieces(s, q, &pieces);
+    out->resolution_s = extents_resolution(&pieces.of, q);
+    ok = ok &&
+         (pieces.count == 0 || (add_rows(s, q, &pieces, out) && add_ledger(s, q, &pieces, out) &&
+                                add_stale(s, q, &pieces, out)));
     sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
     return ok;
 }
@@ -332,18 +344,9 @@ double query_stddev(const struct query_row *row) {
 // -- what there is --------------------------------------------------------------------------------
 
 bool query_extent(struct store *s, int64_t *first_s, int64_t *last_s) {
-    struct extent all[EXTENTS];
-    int n = extents(s, all);
-    for (int i = 0; i < n; i++) {
-        int64_t last = time_add(all[i].last_s, all[i].resolution_s);
-        // The newest data is told as finely as it is kept: a coarse bucket ends later only because
-        // it is longer.
-        *first_s = i == 0                                                     ? all[i].first_s
-                   : floor_to(*first_s, all[i].resolution_s) > all[i].first_s ? all[i].first_s
-                                                                              : *first_s;
-        *last_s = i == 0 || all[i].last_s >= *last_s ? last : *last_s;
-    }
-    return n > 0;
+    struct extents of;
+    query_extents(s, &of);
+    return extents_time(&of, first_s, last_s);
 }
 
 bool query_nodes(struct store *s, void (*each)(void *arg, const char *node), void *arg) {

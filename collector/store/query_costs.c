@@ -6,39 +6,28 @@
 
 #include "internal.h"
 
-// The rows of a resolution in a time, of one node or of all.
-#define TAKEN                                                                                      \
-    "resolution_s = ?1 AND bucket_start >= ?2 AND bucket_start < ?3 "                              \
-    "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4)) "
-
 // Calls are those of complete requests, which stand once under each identity: under _total they are
 // all together.
 static const char tiers_sql[] =
-    "WITH calls AS ("
+    ", calls AS ("
     "SELECT tier_id, sum(calls) AS calls, sum(duration_ns) AS duration_ns, sum(errors) AS errors "
-    "FROM stat_rows WHERE " TAKEN
-    "AND identity_id = (SELECT id FROM identity_names WHERE name = '_total') GROUP BY tier_id), "
+    "FROM pieces CROSS JOIN stat_rows ON " PIECES_TAKEN
+    " AND identity_id = (SELECT id FROM identity_names WHERE name = '_total') GROUP BY tier_id), "
     "costs AS ("
     "SELECT tier_id, sum(messages) AS messages, sum(bytes) AS bytes, min(bucket_start) AS first, "
-    "max(bucket_start) AS last FROM cost_rows WHERE " TAKEN "GROUP BY tier_id) "
+    "max(bucket_start + resolution) AS last FROM pieces CROSS JOIN cost_rows ON " PIECES_TAKEN
+    " GROUP BY tier_id) "
     "SELECT t.name, costs.messages, costs.bytes, coalesce(calls.calls, 0), "
     "coalesce(calls.duration_ns, 0), first, last, coalesce(calls.errors, 0) FROM costs JOIN "
     "tier_names AS t ON t.id = costs.tier_id LEFT JOIN calls ON calls.tier_id = costs.tier_id "
     "ORDER BY costs.bytes DESC, t.name";
 
 static const char stream_sql[] =
-    "SELECT sum(messages), sum(bytes), min(bucket_start), max(bucket_start) "
-    "FROM ledger_rows WHERE " TAKEN;
+    "SELECT sum(messages), sum(bytes), min(bucket_start), max(bucket_start + resolution) "
+    "FROM pieces CROSS JOIN ledger_rows ON " PIECES_TAKEN;
 
-// The time that the rows cover grows with every row.
-static void cover(struct costs *costs, int64_t first, int64_t last) {
-    bool none = costs->first_s == 0 && costs->last_s == 0;
-    last = time_add(last, costs->resolution_s);
-    costs->first_s = none || first < costs->first_s ? first : costs->first_s;
-    costs->last_s = none || last > costs->last_s ? last : costs->last_s;
-}
-
-static bool add_tier(struct store *s, struct costs *costs, sqlite3_stmt *from) {
+static bool add_tier(struct store *s, const struct pieces *pieces, struct costs *costs,
+                     sqlite3_stmt *from) {
     if ((costs->count & (costs->count - 1)) == 0) { // full: 0, 1, 2, 4, …
         struct cost *more =
             realloc(costs->rows, (costs->count ? 2 * costs->count : 1) * sizeof *more);
@@ -58,24 +47,27 @@ static bool add_tier(struct store *s, struct costs *costs, sqlite3_stmt *from) {
         return query_no_memory(s);
     }
     costs->rows[costs->count++] = row;
-    cover(costs, sqlite3_column_int64(from, 5), sqlite3_column_int64(from, 6));
+    pieces_cover(pieces, sqlite3_column_int64(from, 5), sqlite3_column_int64(from, 6),
+                 &costs->first_s, &costs->last_s);
     return true;
 }
 
-static bool add_tiers(struct store *s, const struct query *q, struct costs *costs) {
+static bool add_tiers(struct store *s, const struct query *q, const struct pieces *pieces,
+                      struct costs *costs) {
     int rc = SQLITE_ERROR;
-    sqlite3_stmt *tiers = query_prepare(s, tiers_sql, costs->resolution_s, q);
+    sqlite3_stmt *tiers = pieces_prepare(pieces, tiers_sql, q);
     bool ok = tiers;
     while (ok && (rc = sqlite3_step(tiers)) == SQLITE_ROW) {
-        ok = add_tier(s, costs, tiers);
+        ok = add_tier(s, pieces, costs, tiers);
     }
     ok = ok && (rc == SQLITE_DONE || store_fail(s, "query the costs"));
     sqlite3_finalize(tiers);
     return ok;
 }
 
-static bool add_stream(struct store *s, const struct query *q, struct costs *costs) {
-    sqlite3_stmt *row = query_prepare(s, stream_sql, costs->resolution_s, q);
+static bool add_stream(struct store *s, const struct query *q, const struct pieces *pieces,
+                       struct costs *costs) {
+    sqlite3_stmt *row = pieces_prepare(pieces, stream_sql, q);
     if (!row) {
         return false;
     }
@@ -83,7 +75,8 @@ static bool add_stream(struct store *s, const struct query *q, struct costs *cos
     if (ok && sqlite3_column_type(row, 2) == SQLITE_INTEGER) {
         costs->stream_messages = (uint64_t)sqlite3_column_int64(row, 0);
         costs->stream_bytes = (uint64_t)sqlite3_column_int64(row, 1);
-        cover(costs, sqlite3_column_int64(row, 2), sqlite3_column_int64(row, 3));
+        pieces_cover(pieces, sqlite3_column_int64(row, 2), sqlite3_column_int64(row, 3),
+                     &costs->first_s, &costs->last_s);
     }
     sqlite3_finalize(row);
     return ok;
@@ -94,8 +87,11 @@ bool query_costs(struct store *s, const struct query *q, struct costs *out) {
     if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
         return store_fail(s, "query");
     }
-    out->resolution_s = query_resolution(s, q);
-    bool ok = out->resolution_s == 0 || (add_tiers(s, q, out) && add_stream(s, q, out));
+    struct pieces pieces;
+    bool ok = query_pieces(s, q, &pieces);
+    out->resolution_s = extents_resolution(&pieces.of, q);
+    ok = ok &&
+         (pieces.count == 0 || (add_tiers(s, q, &pieces, out) && add_stream(s, q, &pieces, out)));
     sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
     return ok;
 }

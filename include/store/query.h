@@ -50,13 +50,15 @@ struct query_sums {
     // the tiers with the most stale calls, the one with the most first
     struct query_stale stale[QUERY_STALE];
     uint32_t stale_count;
-    uint32_t resolution_s; // of the rows that were taken; 0: there are none at all
-    int64_t first_s;       // the time that the rows taken cover, seconds since 1970 UTC
-    int64_t last_s;        // first second after it
+    // the finest resolution that reaches over all of the time, which is what its ends are rounded
+    // to; most of it is read in longer buckets; 0: there are no rows at all
+    uint32_t resolution_s;
+    int64_t first_s; // the time that the rows taken cover, seconds since 1970 UTC
+    int64_t last_s;  // first second after it
 };
 
-// Sums the rows at the finest resolution that still covers the time asked for (fine rows are not
-// kept as long as coarse ones). On false there is no answer and store_error says why. Give the
+// Sums what was counted in the time, each call once: the longest buckets that lie wholly inside, and
+// shorter ones at its ends, where these are still kept. On false there is no answer and store_error says why. Give the
 // answer back with query_sums_free, also after false.
 bool query_sums(struct store *s, const struct query *q, struct query_sums *out);
 void query_sums_free(struct query_sums *sums);

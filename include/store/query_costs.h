@@ -19,12 +19,12 @@ struct costs {
     uint32_t count;
     uint64_t stream_messages; // of the ledger: all that came, markers and others too
     uint64_t stream_bytes;
-    uint32_t resolution_s; // of the rows taken; 0: none at all
+    uint32_t resolution_s; // as in struct query_sums
     int64_t first_s;       // the time that they cover
     int64_t last_s;
 };
 
-// Sums at the resolution that query_sums would take; query's identity is ignored. On false there is
+// Sums over the rows of the time that query_sums would take; query's identity is ignored. On false there is
 // no answer and store_error says why. Give the answer back with costs_free, also after false.
 bool query_costs(struct store *s, const struct query *q, struct costs *out);
 void costs_free(struct costs *costs);

@@ -18,9 +18,7 @@ struct profile_line {
     struct profile_head head;
     struct profile_counts counts;
     bool cut;
-    int64_t rows;                  // in the database
-    struct profile_missed *missed; // processes that it was not followed into
-    uint32_t missed_count;
+    int64_t rows; // in the database
 };
 
 struct profile_list {

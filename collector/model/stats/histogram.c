@@ -231,8 +231,8 @@ bool histogram_write(const struct histogram *h, struct buffer *out) {
 }
 
 // Goes through the stored form: the first and last bucket that it has, both HISTOGRAM_BUCKETS when
-// none. Adds them to h unless that is NULL. Returns false when it is malformed.
-static bool walk(struct slice bytes, struct histogram *h, uint64_t *first, uint64_t *last) {
+// none. Returns false when it is malformed.
+static bool walk(struct slice bytes, uint64_t *first, uint64_t *last) {
     struct cursor c = cursor_of(bytes.data, bytes.len);
     uint64_t bucket = 0;
     *first = *last = HISTOGRAM_BUCKETS;
@@ -249,24 +249,57 @@ static bool walk(struct slice bytes, struct histogram *h, uint64_t *first, uint6
         bucket += distance;
         *first = bucket < *first ? bucket : *first;
         *last = bucket;
-        if (h) {
-            h->counts[(bucket >> h->coarse) - h->first] += count;
-        }
     }
     return true;
 }
 
 bool histogram_valid(struct slice bytes) {
     uint64_t first, last;
-    return walk(bytes, NULL, &first, &last);
+    return walk(bytes, &first, &last);
+}
+
+// One byte is what most numbers have.
+static inline uint64_t leb128_next(struct cursor *c) {
+    return c->at < c->end && *c->at < 0x80 ? *c->at++ : leb128_get(c);
+}
+
+// Adds the stored counts so many times, as far as they are well formed and within the window.
+// Returns how many bytes that were.
+static size_t add_stored(struct histogram *h, struct slice bytes, uint64_t times) {
+    struct cursor c = cursor_of(bytes.data, bytes.len);
+    const uint8_t *done = bytes.data;
+    uint64_t bucket = 0;
+    if (cursor_u8(&c) == VERSION) {
+        done = c.at;
+    }
+    while (done == c.at && cursor_left(&c) > 0) {
+        bool first = bucket == 0 && done == bytes.data + 1;
+        uint64_t distance = leb128_next(&c);
+        uint64_t count = leb128_next(&c);
+        if (c.failed || count == 0 || distance >= HISTOGRAM_BUCKETS - bucket ||
+            (distance == 0 && !first) || !covers(h, (uint32_t)(bucket + distance) >> h->coarse)) {
+            break;
+        }
+        bucket += distance;
+        h->counts[((uint32_t)bucket >> h->coarse) - h->first] += times * count;
+        done = c.at;
+    }
+    return (size_t)(done - bytes.data);
 }
 
 bool histogram_read(struct histogram *h, struct slice bytes) {
-    // Twice: once to see that all of it is well formed and which window it needs, once to add.
+    // Most of those that are added up fit into the window of those before. What does not is taken
+    // back, the window widened, and all of it added.
+    size_t done = add_stored(h, bytes, 1);
+    if (bytes.len > 0 && done == bytes.len) {
+        return true;
+    }
     uint64_t first, last;
-    if (!walk(bytes, NULL, &first, &last) ||
+    add_stored(h, slice_of(bytes.data, done), UINT64_MAX);
+    if (!walk(bytes, &first, &last) ||
         (first < HISTOGRAM_BUCKETS && !span(h, (uint32_t)first, (uint32_t)last))) {
         return false;
     }
-    return walk(bytes, h, &first, &last);
+    add_stored(h, bytes, 1);
+    return true;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "store/query.h"
+#include "store/retention.h"
 
 enum { NOON = 1763640000, DAY = 86400 };
 
@@ -161,6 +162,128 @@ static void test_finest_resolution_that_covers(void **state) {
     query_sums_free(&sums);
 }
 
+// -- the truth ------------------------------------------------------------------------------------
+
+// Something that was counted in a bucket of the length that the collector had then.
+struct event {
+    uint32_t bucket_s;
+    int64_t start;
+    uint64_t ns;
+};
+enum { EVENTS = 120, QUESTIONS = 400 };
+
+static uint32_t longer(uint32_t r) {
+    return 60 > r && 60 % r == 0 ? 60 : 3600 > r && 3600 % r == 0 ? 3600 : 0;
+}
+
+static bool is_kept(uint32_t r, int64_t start) {
+    int64_t keep = r < 60 ? RETENTION_FINE_S : r < 3600 ? RETENTION_MINUTES_S : RETENTION_HOURS_S;
+    int64_t cut = (NOON - keep) / 3600 * 3600;
+    return start / r * r >= cut;
+}
+
+// The resolution below `top` at which an event stands.
+static uint32_t below(const struct event *e, uint32_t top) {
+    uint32_t r = e->bucket_s;
+    while (longer(r) != top) {
+        r = longer(r);
+    }
+    return r;
+}
+
+// The bucket that an event is counted in: the finest that is kept, but none finer than one of which
+// anything is gone, or was never there.
+static uint32_t counted_in(const struct event *all, const struct event *e) {
+    uint32_t r = e->bucket_s;
+    while (longer(r) != 0) {
+        r = longer(r);
+    }
+    while (r != e->bucket_s) {
+        bool whole = true;
+        for (int i = 0; i < EVENTS; i++) {
+            uint32_t top = all[i].bucket_s;
+            while (top != 0 && top != r) {
+                top = longer(top);
+            }
+            bool here = top != 0 && all[i].start / r == e->start / r;
+            whole = whole &&
+                    (!here || (all[i].bucket_s != r && is_kept(below(&all[i], r), all[i].start)));
+        }
+        if (!whole) {
+            break;
+        }
+        r = below(e, r);
+    }
+    return r;
+}
+
+static void compare_with_truth(const struct event *all, int64_t from, int64_t until) {
+    uint64_t calls = 0, ns = 0;
+    for (int i = 0; i < EVENTS; i++) {
+        int64_t r = counted_in(all, &all[i]);
+        int64_t start = all[i].start / r * r;
+        if (start < until && start + r > from && is_kept((uint32_t)r, start)) {
+            calls++;
+            ns += all[i].ns;
+        }
+    }
+    struct query_sums sums = ask(from, until, NULL, "create");
+    assert_int_equal(sums.count, calls > 0);
+    if (calls > 0) {
+        assert_int_equal(sums.rows[0].calls, calls);
+        assert_int_equal(sums.rows[0].duration_ns, ns);
+        assert_int_equal(histogram_count(&sums.rows[0].durations), calls);
+        assert_true(sums.first_s < until && sums.last_s > from && sums.first_s < sums.last_s);
+    }
+    assert_int_equal(sums.ledger.messages, calls);
+    query_sums_free(&sums);
+}
+
+// Whatever lengths of buckets a collector was started with, and whatever is expired: each call is
+// counted once, in the shortest bucket that tells it apart.
+static void against_the_truth(const uint32_t *lengths, uint32_t count, unsigned seed) {
+    static const int64_t spans[] = {600, 7200, DAY, 3 * DAY, 40 * DAY};
+    struct event all[EVENTS];
+    srand(seed);
+    struct store *s = fixture_open();
+    for (int i = 0; i < EVENTS; i++) {
+        uint32_t r = lengths[(uint32_t)rand() % count];
+        int64_t t = NOON - rand() % spans[rand() % 5];
+        all[i] = (struct event){r, t / r * r, 1000 + (uint64_t)rand() % 1000000};
+        struct stats *batch = stats_new();
+        fixture_call(batch, all[i].start, "create", "db", all[i].ns, false);
+        fixture_ledger(batch, all[i].start)->messages = 1;
+        assert_true(store_write(s, r, batch, &fixture_names));
+        stats_free(batch);
+    }
+    while (store_expire(s, NOON)) {
+    }
+    store_close(s);
+    compare_with_truth(all, INT64_MIN, INT64_MAX);
+    for (int i = 0; i < QUESTIONS; i++) {
+        int64_t around = all[rand() % EVENTS].start; // where something is
+        int64_t from = around - rand() % spans[rand() % 5] / (1 + rand() % 9);
+        int64_t until = around + 1 + rand() % spans[rand() % 5];
+        compare_with_truth(all, rand() % 9 == 0 ? INT64_MIN : from,
+                           rand() % 9 == 0 ? INT64_MAX : until);
+    }
+}
+
+static void test_truth_of_the_default(void **state) {
+    (void)state;
+    against_the_truth((const uint32_t[]){10}, 1, 1);
+}
+
+static void test_truth_of_lengths_that_differ(void **state) {
+    (void)state;
+    against_the_truth((const uint32_t[]){10, 20, 60, 3600}, 4, 2);
+}
+
+static void test_truth_of_lengths_that_divide_nothing(void **state) {
+    (void)state;
+    against_the_truth((const uint32_t[]){10, 7, 40, 90, 7200}, 5, 3);
+}
+
 static void test_other_bucket_lengths_meet_in_the_minutes(void **state) {
     (void)state;
     struct stats *ten = stats_new(), *twenty = stats_new();
@@ -231,6 +354,9 @@ int main(void) {
         QUERY_TEST(test_since_when),
         QUERY_TEST(test_a_bucket_that_overlaps_counts_whole),
         QUERY_TEST(test_finest_resolution_that_covers),
+        QUERY_TEST(test_truth_of_the_default),
+        QUERY_TEST(test_truth_of_lengths_that_differ),
+        QUERY_TEST(test_truth_of_lengths_that_divide_nothing),
         QUERY_TEST(test_other_bucket_lengths_meet_in_the_minutes),
         QUERY_TEST(test_extent_and_nodes),
         QUERY_TEST(test_no_memory),
