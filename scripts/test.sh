@@ -51,7 +51,7 @@ if [ "$install" = yes ]; then scripts/install.sh "$needs"; else scripts/install.
 
 dir=build
 configure=(-DBUILD_TESTING=ON -DKPROF_SANITIZE=OFF)
-run=(--test-dir build --output-on-failure --no-tests=error -j "$((2 * $(nproc)))") # tests/CMakeLists.txt
+run=(--test-dir build --output-on-failure --no-tests=error -j "$((3 * $(nproc)))") # tests/CMakeLists.txt
 [ "$quick" = no ] || run+=(-C quick -L '^quick$')
 [ "$long" = no ] || run+=(-C long -L '^long$')
 if [ "$sanitize" = yes ]; then
