@@ -174,6 +174,7 @@ void tracker_spawned(struct tracker *t, uint64_t pid, uint64_t child) {
                 cause_child(t, p, call->request, spawn);
             }
         }
+        p->clock = clock_spawned(p->clock);
         pop(t, p);
         p->last_event = LAST_RETURN;
     }

@@ -37,14 +37,21 @@ static bool answered(struct tracker *t, const struct brought *b, const struct ep
            client->begun_clock > before->clock && b->serial >= client->begun_clock;
 }
 
+// Whether a process sent something before it began what it is at: with a lower serial than it has
+// had since, or when what it had got last was older than the message that brought this.
+static bool sent_before(const struct brought *b, uint64_t clock, uint64_t got) {
+    return b->serial < clock ||
+           (got > 0 && b->previous > 0 && b->previous != got && b->previous < clock);
+}
+
 // The latest episode, of this one and those before it, that a process was at when it sent what has
 // this serial; NULL: none that is known.
 static const struct episode *episode_sent(const struct tracker *t, const struct brought *b,
                                           const struct episode *e) {
-    for (int n = 0; e && b->serial < e->clock && n < LOOKED_BACK; n++) {
+    for (int n = 0; e && sent_before(b, e->clock, e->got) && n < LOOKED_BACK; n++) {
         e = episode_find(t, e->before);
     }
-    return e && b->serial >= e->clock ? e : NULL;
+    return e && !sent_before(b, e->clock, e->got) ? e : NULL;
 }
 
 // The sender sent this before it began what it is at. What it was at then has a lower serial. Where
@@ -129,7 +136,7 @@ static uint32_t decide(struct tracker *t, const struct brought *b) {
                    ? labelled
                    : of_stranger(t, b, labelled);
     }
-    const struct episode *early = w.label == b->label && b->serial < w.clock
+    const struct episode *early = w.label == b->label && sent_before(b, w.clock, w.got)
                                       ? episode_sent(t, b, episode_find(t, w.before))
                                       : NULL;
     if (early && early->label == b->label) { // sent before that, under the same label

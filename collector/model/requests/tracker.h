@@ -213,6 +213,7 @@ struct episode {
     int64_t start, end;
     uint64_t label; // that it showed last
     uint64_t clock; // as process.since_clock
+    uint64_t got;   // as process.got
     uint32_t request, generation;
     uint64_t from;   // the process that asked for it; 0: it has begun that request itself
     uint32_t before; // number of the episode of this process before it, 0: none
@@ -418,6 +419,13 @@ static inline struct request_ref piece_ref(const struct tracker *t, struct reque
 static inline uint64_t clock_next(uint64_t clock) {
     return clock + (clock > 0 && clock < MESSAGE_LAST_SERIAL);
 }
+// And when it has spawned a child: its clock is then the child's serial as a tagged word of the VM
+// (OTP 25 to 29), where the send to the child and the child itself count one each.
+static inline uint64_t clock_spawned(uint64_t clock) {
+    enum { TAG_BITS = 4, TAG = 15 };
+    bool low = clock > 0 && clock < MESSAGE_LAST_SERIAL >> (TAG_BITS + 1);
+    return low ? (clock + 2) << TAG_BITS | TAG : clock;
+}
 // The place of a process's next episode, behind the others.
 static inline struct episode *episode_new(struct tracker *t, struct process *p, uint32_t *before) {
     struct request_pool *pool = t->pool;
@@ -550,6 +558,7 @@ static inline void episode_end(struct tracker *t, struct process *p, const struc
                               .end = time,
                               .label = p->label,
                               .clock = p->since_clock,
+                              .got = p->got,
                               .from = span->from,
                               .request = call->request,
                               .generation = call->generation,

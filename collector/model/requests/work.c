@@ -126,6 +126,7 @@ struct work work_at(struct tracker *t, uint64_t pid, int64_t time) {
                          .request = index,
                          .label = e->label,
                          .clock = e->clock,
+                         .got = e->got,
                          .before = e->before};
 }
 

@@ -465,6 +465,18 @@ static void sent_before_under_the_same(void **state) {
     }
 }
 
+// S has spawned C and sent it something at A's request, before it worked for B under the same
+// label, whose message is older.
+static void sent_to_a_child(void **state) {
+    (void)state;
+    check(
+        "enter 7 M a 0; enter 1 A a 0 2; enter 2 B a 0 2; call 7 S s 1 A 6; spawn 7 S C 1.1; ret S s 1.5; "
+        "call 7 S t 2 B 5; ret S t 2.5; call 7 C e 3 S 144 143; ret C e 4; ret A a 7; ret B a 8; ret M a 9",
+        "complete 0..7 self 0: Aa 0..7 self 6.5, >Ss 1..1.5 self 0.5 wait 1, >>Ce 3..4 self 1 wait 1.9;"
+        "complete 0..8 self 0: Ba 0..8 self 7.5, >St 2..2.5 self 0.5 wait 2;complete 0..9 self 0: Ma 0..9 self 9;",
+        3, 0);
+}
+
 // S has sent W something at A's request, before it worked for B under the same label, and for M
 // under another one.
 static void sent_before_both(void **state) {
@@ -629,6 +641,7 @@ int main(void) {
         cmocka_unit_test(sent_by_an_idle_one),
         cmocka_unit_test(sent_before_under_the_same),
         cmocka_unit_test(sent_before_both),
+        cmocka_unit_test(sent_to_a_child),
         cmocka_unit_test(old_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
