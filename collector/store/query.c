@@ -349,16 +349,26 @@ bool query_extent(struct store *s, int64_t *first_s, int64_t *last_s) {
     return extents_time(&of, first_s, last_s);
 }
 
-bool query_nodes(struct store *s, void (*each)(void *arg, const char *node), void *arg) {
-    sqlite3_stmt *nodes;
-    if (sqlite3_prepare_v2(s->db, "SELECT name FROM node_names ORDER BY name", -1, &nodes, NULL) !=
-        SQLITE_OK) {
-        return store_fail(s, "query the nodes");
+// Each name of a table of names, in an order.
+static bool each_name(struct store *s, const char *sql, void (*each)(void *arg, const char *name),
+                      void *arg) {
+    sqlite3_stmt *names;
+    if (sqlite3_prepare_v2(s->db, sql, -1, &names, NULL) != SQLITE_OK) {
+        return store_fail(s, "query the names");
     }
     int rc;
-    while ((rc = sqlite3_step(nodes)) == SQLITE_ROW) {
-        each(arg, (const char *)sqlite3_column_text(nodes, 0));
+    while ((rc = sqlite3_step(names)) == SQLITE_ROW) {
+        each(arg, (const char *)sqlite3_column_text(names, 0));
     }
-    sqlite3_finalize(nodes);
-    return rc == SQLITE_DONE || store_fail(s, "query the nodes");
+    sqlite3_finalize(names);
+    return rc == SQLITE_DONE || store_fail(s, "query the names");
+}
+
+bool query_nodes(struct store *s, void (*each)(void *arg, const char *node), void *arg) {
+    return each_name(s, "SELECT name FROM node_names ORDER BY name", each, arg);
+}
+
+bool query_tiers(struct store *s, void (*each)(void *arg, const char *tier), void *arg) {
+    return each_name(s, "SELECT name FROM tier_names WHERE name <> '_total' ORDER BY id", each,
+                     arg);
 }

@@ -45,6 +45,10 @@ static void work_nodes(struct store *store, struct answer *a) {
     json_open(&j, '[');
     bool read = query_nodes(store, add_name, &j);
     json_close(&j, ']');
+    json_key(&j, "tiers");
+    json_open(&j, '[');
+    read = read && query_tiers(store, add_name, &j);
+    json_close(&j, ']');
     json_key(&j, "first_s");
     any ? json_int(&j, first_s) : json_null(&j);
     json_key(&j, "last_s");

@@ -14,5 +14,5 @@ struct asset {
     size_t gzipped_len;
 };
 
-// NULL: there is none at that path. "/login" is always there.
+// NULL: there is none at that path. "/login" is always there. Of the thread that serves alone.
 const struct asset *assets_find(const char *path);

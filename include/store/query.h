@@ -74,3 +74,7 @@ bool query_extent(struct store *s, int64_t *first_s, int64_t *last_s);
 // Calls each for every node that has a name in the file, in alphabetical order. False when the
 // query failed.
 bool query_nodes(struct store *s, void (*each)(void *arg, const char *node), void *arg);
+
+// Calls each for every tier that has a name in the file, the oldest name first. False when the query
+// failed.
+bool query_tiers(struct store *s, void (*each)(void *arg, const char *tier), void *arg);
