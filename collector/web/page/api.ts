@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the server answers. Names in it come from nodes that nobody vouches for: they are texts, and nothing else.
+
+export type Verdict = "ok" | "unclear" | "lossy" | "paused" | null;
+export type Values = (number | null)[];
+export type Nodes = { version: string; nodes: string[]; tiers: string[]; first_s: number | null; last_s: number | null };
+export type Row = {
+  identity: string; tier: string; requests: number; calls: number; errors: number; mean_us: number; max_us: number;
+  p50_us: number; p90_us: number; p99_us: number; p999_us: number; total_us: number; self_us: number; wait_us: number; async_us: number;
+  per_request_us: number; wait_per_request_us: number;
+};
+export type Finding = {
+  kind: string; level: "note" | "warning" | "problem"; since: string | null; title: string | null; text: string | null;
+  counts: { text: string }[]; meaning: string | null; advice: string | null;
+};
+export type Table = {
+  from: string | null; until: string | null; resolution_s: number; tiers: string[]; identities: string[]; rows: Row[];
+  ledger: { verdict: Verdict; requests_complete: number }; findings: Finding[];
+};
+export type Tier = { name: string; self_us: Values; wait_us: Values; async_us: Values };
+export type Mark = { at_s: number; kind: string; amount: number };
+export type Series = {
+  start_s: number; step_s: number; resolution_s: number; count: number; requests: Values; errors: Values; mean_us: Values;
+  p50_us: Values; p90_us: Values; p99_us: Values; max_us: Values; uncovered_us: Values; tiers: Tier[]; verdicts: Verdict[];
+  heat: { scale: number; counts: number[][] }; marks: Mark[];
+};
+export type Request = {
+  id: number; node: string; identity: string; started_at: string; duration_us: number; outcome: string; reason: string;
+  complete: boolean; spans: number; kept_spans: number; remote: boolean; origin: string | null;
+};
+export type Span = {
+  span: number; parent: number | null; node: string; pid: string; name: string; start_us: number; duration_us: number; self_us: number;
+  wait_us: number; gc_us: number; off_cpu_us: number; async: boolean; outcome: string;
+};
+export type Slow = {
+  request: Request; spans: Span[]; parts: { id: number; node: string; duration_us: number; remote: boolean }[];
+  profiles: { id: number; ended_at: string; requests: number }[];
+};
+export type Profile = {
+  id: number; kind: string; name: string; node: string; started_at: string; duration_ms: number; requests: number;
+};
+
+/** The server said no: status 0 where it is not there. */
+export class Failed extends Error {
+  constructor(readonly status: number, message: string) { super(message); }
+}
+
+type Question = Record<string, string | number | undefined>;
+
+/** One answer of /api/v1/PATH. What is "" or undefined is not asked for. */
+export async function get<T>(path: string, question: Question, signal: AbortSignal): Promise<T> {
+  const p = new URLSearchParams();
+  for (const [key, value] of Object.entries(question)) {
+    if (value !== undefined && value !== "") { p.set(key, String(value)); }
+  }
+  const query = p.toString();
+  let response: Response;
+  try {
+    response = await fetch(`/api/v1/${path}${query ? `?${query}` : ""}`, { signal });
+  } catch (error) {
+    if (signal.aborted) { throw error; }
+    throw new Failed(0, "the collector does not answer");
+  }
+  if (response.status === 401) { location.assign("/login"); }
+  if (!response.ok) {
+    const told = await response.json().catch(() => null) as { error?: string } | null;
+    throw new Failed(response.status, told?.error ?? `the collector answers ${response.status}`);
+  }
+  return await response.json() as T;
+}

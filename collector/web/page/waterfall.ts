@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request's calls on a canvas, one line each: light until a call begins, its tier's colour while it lasts, a dark line as long as its
+// own time. What is outside of the window is not drawn, so thousands of calls are no work.
+import { type Call, failure, type Line } from "./calls";
+import { mix, tierColour, variable } from "./colours";
+import { h } from "./dom";
+import { duration, rounds } from "./numbers";
+
+const LINE = 24, HEAD = 24, RIGHT = 8;
+
+export class Waterfall {
+  readonly element: HTMLElement;
+  private readonly canvas = h("canvas", { "aria-hidden": "true" });
+  private readonly room = h("div", { class: "room" });
+  private readonly spoken = h("p", { class: "spoken", "aria-live": "polite" });
+  private readonly area: HTMLElement;
+  private lines: Line[] = [];
+  private chosen = 0;
+  private from = 0;
+  private until = 1;
+  private dragged: number | null = null;
+  private found = "";
+
+  /** whole: how long all of it lasts, µs. choose: shows a call beside; turn: opens or closes one; home: the request's own node. */
+  constructor(private readonly whole: number, private readonly home: string, private readonly choose: (call: Call) => void,
+              private readonly turn: (call: Call, open: boolean) => void) {
+    this.until = whole;
+    this.area = h("div", { class: "calls", tabindex: "0", role: "group",
+      "aria-label": "Calls. Up and down choose one, left and right close and open it, plus and minus zoom, comma and full stop move." },
+      this.room, this.canvas);
+    this.element = h("div", {}, this.area, this.spoken);
+    new ResizeObserver(() => this.draw()).observe(this.area);
+    this.area.addEventListener("scroll", () => this.draw());
+    this.listen();
+    addEventListener("kprof:look", () => this.draw());
+  }
+
+  show(lines: Line[]): void {
+    const call = this.lines[this.chosen]?.call;
+    this.lines = lines;
+    const at = lines.findIndex(l => l.call && l.call === call);
+    this.chosen = at >= 0 ? at : Math.max(0, lines.findIndex(l => l.call));
+    this.room.style.height = `${HEAD + lines.length * LINE}px`;
+    this.draw();
+  }
+
+  find(text: string): number {
+    this.found = text.toLowerCase();
+    const hits = this.lines.filter(l => this.fits(l));
+    if (hits.length > 0 && !this.fits(this.lines[this.chosen])) { this.pick(this.lines.indexOf(hits[0])); }
+    this.draw();
+    return hits.length;
+  }
+
+  zoom(from: number, until: number): void {
+    const least = this.whole / 1e5, length = Math.max(least, Math.min(this.whole, until - from));
+    this.from = Math.max(0, Math.min(this.whole - length, from));
+    this.until = this.from + length;
+    this.draw();
+  }
+
+  zoomBy(factor: number, around: number): void {
+    this.zoom(around - (around - this.from) * factor, around + (this.until - around) * factor);
+  }
+
+  middle(): number { return (this.from + this.until) / 2; }
+  reset(): void { this.zoom(0, this.whole); }
+  focus(): void { this.area.focus(); }
+
+  /** Chooses one before anything is drawn. */
+  begin(call: Call): void {
+    this.chosen = Math.max(0, this.lines.findIndex(l => l.call === call));
+    this.choose(call);
+  }
+
+  pick(at: number): void {
+    const line = this.lines[at];
+    if (!line?.call) { return; }
+    this.chosen = at;
+    const top = at * LINE, room = this.area.clientHeight - HEAD;
+    if (top < this.area.scrollTop) { this.area.scrollTop = top; }
+    if (top + LINE > this.area.scrollTop + room) { this.area.scrollTop = top + LINE - room; }
+    this.choose(line.call);
+    this.draw();
+  }
+
+  // -- pointer and keys ---------------------------------------------------------------------------
+
+  private left(): number { return Math.min(240, this.area.clientWidth * 0.35); }
+
+  private timeOf(event: MouseEvent): number {
+    const box = this.area.getBoundingClientRect(), left = this.left();
+    return this.from + (event.clientX - box.left - left) / (box.width - left - RIGHT) * (this.until - this.from);
+  }
+
+  private lineOf(event: MouseEvent): number {
+    return Math.floor((event.clientY - this.area.getBoundingClientRect().top - HEAD + this.area.scrollTop) / LINE);
+  }
+
+  private listen(): void {
+    const area = this.area;
+    area.addEventListener("wheel", event => {
+      if (event.ctrlKey || event.shiftKey) {
+        event.preventDefault();
+        this.zoomBy(event.deltaY + event.deltaX > 0 ? 1.25 : 0.8, this.timeOf(event));
+      }
+    }, { passive: false });
+    area.addEventListener("pointerdown", event => { this.dragged = this.timeOf(event); });
+    area.addEventListener("pointerup", event => {
+      const a = this.dragged ?? 0, b = this.timeOf(event);
+      if (this.dragged !== null && a >= this.from && Math.abs(a - b) > (this.until - this.from) * 0.02) {
+        this.zoom(Math.min(a, b), Math.max(a, b));
+      } else {
+        this.pick(this.lineOf(event));
+      }
+      this.dragged = null;
+    });
+    area.addEventListener("dblclick", () => this.reset());
+    area.addEventListener("pointermove", event => {
+      const call = this.lines[this.lineOf(event)]?.call;
+      area.title = call ? `${chain(call)}\n${duration(call.duration_us)}, itself ${duration(call.self_us)}, `
+        + `waiting before ${duration(call.wait_us)}${failure(call) ? `\nfailed: ${failure(call)}` : ""}` : "";
+    });
+    area.addEventListener("keydown", event => this.key(event));
+  }
+
+  private key(event: KeyboardEvent): void {
+    const length = this.until - this.from, call = this.lines[this.chosen]?.call;
+    const step = (by: number): void => {
+      let at = this.chosen + by;
+      while (this.lines[at] && !this.lines[at].call) { at += Math.sign(by); }
+      this.pick(Math.max(0, Math.min(this.lines.length - 1, at)));
+      const now = this.lines[this.chosen]?.call;
+      this.spoken.textContent = now ? `${now.name}, ${duration(now.duration_us)}, itself ${duration(now.self_us)}` : "";
+    };
+    const keys: Record<string, () => void> = {
+      ArrowUp: () => step(-1), ArrowDown: () => step(1), PageUp: () => step(-10), PageDown: () => step(10),
+      Home: () => step(-this.lines.length), End: () => step(this.lines.length),
+      ArrowLeft: () => call && this.turn(call, false), ArrowRight: () => call && this.turn(call, true),
+      "+": () => this.zoomBy(0.5, this.around(call)), "=": () => this.zoomBy(0.5, this.around(call)),
+      "-": () => this.zoomBy(2, this.around(call)), "0": () => this.reset(),
+      ",": () => this.zoom(this.from - length / 4, this.until - length / 4),
+      ".": () => this.zoom(this.from + length / 4, this.until + length / 4),
+      Enter: () => call && this.zoom(call.start_us - call.wait_us, call.start_us + call.duration_us),
+    };
+    if (keys[event.key] && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      keys[event.key]();
+      event.preventDefault();
+    }
+  }
+
+  // Zooms by keys stay at the chosen call while it can be seen.
+  private around(call: Call | null | undefined): number {
+    const middle = call ? call.start_us + call.duration_us / 2 : this.middle();
+    return middle >= this.from && middle <= this.until ? middle : this.middle();
+  }
+
+  // -- drawing ------------------------------------------------------------------------------------
+
+  private fits(line: Line | undefined): boolean {
+    return this.found !== "" && `${line?.text ?? ""} ${line?.call?.pid ?? ""} ${line?.call?.node ?? ""}`.toLowerCase().includes(this.found);
+  }
+
+  private draw(): void {
+    const width = this.area.clientWidth, height = Math.min(this.area.clientHeight || 400, HEAD + this.lines.length * LINE);
+    const scale = devicePixelRatio || 1, c = this.canvas.getContext("2d");
+    if (!c || width < 80) { return; }
+    this.canvas.width = Math.round(width * scale);
+    this.canvas.height = Math.round(height * scale);
+    this.canvas.style.height = `${height}px`;
+    c.setTransform(scale, 0, 0, scale, 0, 0);
+    c.font = `12px ${variable("--font")}`;
+    c.textBaseline = "middle";
+    const left = this.left(), per = (width - left - RIGHT) / (this.until - this.from);
+    const x = (us: number): number => left + (us - this.from) * per;
+    const first = Math.floor(this.area.scrollTop / LINE), last = Math.min(this.lines.length, first + Math.ceil(height / LINE) + 1);
+    for (let i = first; i < last; i++) {
+      this.drawLine(c, this.lines[i], HEAD + i * LINE - this.area.scrollTop, { left, width, x }, i === this.chosen);
+    }
+    c.fillStyle = variable("--background");
+    c.fillRect(0, 0, width, HEAD);
+    c.fillStyle = variable("--quiet");
+    c.textAlign = "center";
+    const length = this.until - this.from, ticks = rounds(length, Math.max(2, Math.floor((width - left) / 120)));
+    const step = ticks[1] ?? length;
+    for (let us = Math.ceil(this.from / step) * step; us <= this.until; us += step) {
+      const text = duration(us), half = c.measureText(text).width / 2;
+      c.fillText(text, Math.max(left + half, Math.min(width - RIGHT - half, x(us))), 10);
+      c.fillRect(Math.round(x(us)), HEAD - 4, 1, 4);
+    }
+    c.fillStyle = variable("--line");
+    c.fillRect(0, HEAD - 1, width, 1);
+  }
+
+  private drawLine(c: CanvasRenderingContext2D, line: Line, y: number,
+                   place: { left: number; width: number; x(us: number): number }, chosen: boolean): void {
+    const { left, width, x } = place, call = line.call;
+    if (chosen || this.fits(line)) {
+      c.fillStyle = chosen ? variable("--raised") : mix(variable("--background"), variable("--hue-4"), 0.3);
+      c.fillRect(0, y, width, LINE);
+    }
+    c.save();
+    c.beginPath();
+    c.rect(0, y, left - 8, LINE);
+    c.clip();
+    const closed = call && call.children.length > 0 ? (this.isOpen(call) ? "▾ " : "▸ ") : "";
+    const remote = call && call.node !== this.home ? ` · ${call.node}` : "";
+    c.fillStyle = call ? (failure(call) ? variable("--error") : variable("--text")) : variable("--quiet");
+    c.textAlign = "left";
+    c.font = `${call?.critical ? "600 " : ""}12px ${variable("--font")}`;
+    c.fillText(`${closed}${line.text}${remote}`, 4 + Math.min(line.depth, 12) * 12, y + LINE / 2);
+    c.restore();
+    if (!call) { return; }
+    c.save();
+    c.beginPath();
+    c.rect(left, y, width - left - RIGHT + 1, LINE);
+    c.clip();
+    const begin = x(call.start_us), long = Math.max(1, x(call.start_us + call.duration_us) - begin);
+    const waited = begin - x(call.start_us - call.wait_us);
+    if (waited >= 0.5) {
+      c.fillStyle = variable("--waiting");
+      c.fillRect(begin - waited, y + 9, waited, 6);
+    }
+    const colour = tierColour(call.name);
+    c.fillStyle = mix(colour, variable("--background"), 0.45);
+    c.fillRect(begin, y + 5, long, 14);
+    c.fillStyle = colour;
+    c.fillRect(begin, y + 5, Math.max(1, long * Math.min(1, call.self_us / Math.max(call.duration_us, 1e-9))), 14);
+    if (failure(call)) {
+      c.fillStyle = variable("--error");
+      c.fillRect(begin, y + 17, long, 3);
+    }
+    c.strokeStyle = variable("--text");
+    c.lineWidth = 1.5;
+    if (call.async || call.outcome === "open") {
+      c.setLineDash(call.async ? [3, 3] : [1, 2]);
+      c.strokeRect(begin, y + 5, long, 14);
+    } else if (call.critical) {
+      c.strokeRect(begin, y + 5, long, 14);
+    }
+    c.setLineDash([]);
+    const text = duration(call.duration_us), wide = c.measureText(text).width;
+    c.fillStyle = variable("--text");
+    if (begin + long + wide + 6 < width - RIGHT) {
+      c.fillText(text, begin + long + 4, y + LINE / 2);
+    } else if (begin - waited - wide - 4 > left) {
+      c.fillText(text, begin - waited - wide - 4, y + LINE / 2);
+    }
+    c.restore();
+  }
+
+  private isOpen(call: Call): boolean {
+    const at = this.lines.findIndex(l => l.call === call);
+    return this.lines[at + 1]?.call?.above === call;
+  }
+}
+
+/** "http > pool > storage" */
+export function chain(call: Call): string {
+  const names = [];
+  for (let c: Call | null = call; c; c = c.above) { names.push(c.name); }
+  return names.reverse().join(" › ");
+}
