@@ -119,6 +119,10 @@ static void close_profile(struct flame *f) {
     struct profile *p = full_trace_profile(f->trace);
     full_trace_advance(f->trace, INT64_MAX);
     pipeline_remove_full(f->shim.node, f->trace);
+    if (!full_trace_reached(f->trace)) { // a picture of the tiers alone tells nothing new
+        p->counts.unseen += p->counts.requests;
+        p->counts.requests = 0;
+    }
     if (p->counts.requests == 0) {
         f->state = WRITES;
         flame_over(f, 0);

@@ -406,6 +406,24 @@ bool full_trace_done(const struct full_trace *f) {
     return f->profile.counts.requests >= f->options.requests;
 }
 
+bool full_trace_reached(const struct full_trace *f) {
+    const struct profile *p = &f->profile;
+    for (uint32_t i = 0; i < p->weights.count; i++) {
+        const struct weight *w = &p->weights.all[i];
+        const struct stack_frame *frame = stacks_frame_of(&p->stacks, profile_key_stack(w->key));
+        if (w->calls == 0 || frame->module == NAME_NONE) {
+            continue;
+        }
+        struct slice module = slice_text(names_text(&p->stacks.names, frame->module));
+        // a name as long as that may have been cut
+        if (module.len >= LIMIT_NAME_BYTES ||
+            map_get(&f->modules, hash_bytes(module)) != MAP_NONE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 struct profile *full_trace_profile(struct full_trace *f) {
     return &f->profile;
 }

@@ -177,7 +177,7 @@ static void tell_missed(struct control_map m) {
         struct control_map one = control_list_at(list, i);
         struct slice pid = slice_text(""), name = slice_text("");
         char text[TEXT_BYTES];
-        int64_t of = count_of(m, FIELD_REQUESTS);
+        int64_t taken = count_of(m, FIELD_REQUESTS), of = taken ? taken : count_of(m, FIELD_UNSEEN);
         control_get_text(one, FIELD_PID, &pid);
         control_get_text(one, FIELD_NAME, &name);
         snprintf(text, sizeof text, "%.*s%s%.*s", (int)(pid.len < 40 ? pid.len : 40),

@@ -96,6 +96,9 @@ const struct full_suspect *full_trace_suspects(const struct full_trace *f, uint3
 
 // Whether as many requests as wanted are there.
 bool full_trace_done(const struct full_trace *f);
+// Whether a function of the modules that are taken was called in a request of the profile. If none
+// was, all that it has is what the tiers tell.
+bool full_trace_reached(const struct full_trace *f);
 // What there is so far. Requests whose fate is not known are not in it. It stays the trace's, and
 // is valid until full_trace_free.
 struct profile *full_trace_profile(struct full_trace *f);

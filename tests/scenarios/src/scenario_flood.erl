@@ -4,7 +4,7 @@
 -module(scenario_flood).
 
 -export([run/2, requests/1, most/0]).
--export([tick/1]).
+-export([tick/1, deep/1, down/1, further/1]).
 
 %% Runs N processes for so many milliseconds, each a request after another of a thousand calls, and
 %% watches the node's memory. Gives how many calls were made. The processes end by themselves,
@@ -35,6 +35,24 @@ requests(N) ->
 
 -spec tick(integer()) -> integer().
 tick(N) -> N.
+
+%% One request with so many calls open at once, of two functions in turn; with pauses, so that all
+%% messages fit through a trace port.
+-spec deep(non_neg_integer()) -> ok.
+deep(N) ->
+    N = down(N),
+    ok.
+
+-spec down(non_neg_integer()) -> non_neg_integer().
+down(0) -> 0;
+down(N) -> 1 + further(N).
+
+-spec further(pos_integer()) -> non_neg_integer().
+further(N) ->
+    _ = N rem 200 =:= 0 andalso timer:sleep(3),
+    Below = down(N - 1),
+    _ = N rem 200 =:= 0 andalso timer:sleep(3),
+    Below.
 
 %% The most bytes that the node has used, by its own account, at any time of the last run.
 -spec most() -> non_neg_integer().
