@@ -16,15 +16,17 @@ name=pools_$$
 run() { target_eval "$name@localhost" "$1"; }
 all_closed() { [ "$(ledger requests_complete+requests_incomplete+requests_expired)" -ge "$made" ]; }
 
-# requests MODE ROUND: runs them, into a database of their own. Sets made.
+# requests MODE ROUND [RUN]: runs them, into a database of their own; with run_in_bucket each run is within a bucket of the ledger.
+# Sets made.
 requests() {
-  local way counts
+  local waiters counts run=${3:-run}
   db=$scratch/$1.$2.db
   start_collector
   is "$(run "scenario_pools:trace($collector_port, $1).")" ok "$1, round $2: the trace starts"
-  for way in hand boy holder lock cache; do
-    counts=$(run "[scenario_pools:run_in_bucket($1, $way, Waiters) || Waiters <- [1, 2, 6]].")
-    [[ $counts =~ ^\[[0-9]+,[0-9]+,[0-9]+\]$ ]] || fail "$1, $way: $counts"
+  # all ways at once: most of their time they wait
+  for waiters in 1 2 6; do
+    counts=$(run "rpc:parallel_eval([{scenario_pools, $run, [$1, Way, $waiters]} || Way <- [hand, boy, holder, lock, cache]]).")
+    [[ $counts =~ ^\[[0-9]+(,[0-9]+){4}\]$ ]] || fail "$1, waiters $waiters: $counts"
   done
   made=$(run "scenario_pools:truth(\"$scratch/$1.$2.truth\").")
   wait_for 60 "the $made requests of $1 are closed" all_closed
@@ -124,7 +126,7 @@ done
 
 # honest MODE: no bucket that is called ok has a request with calls of another one's, or lacks one.
 honest() {
-  requests "$1" 1
+  requests "$1" 1 run_in_bucket
   told
   is "$(ledger requests_complete+requests_incomplete+requests_expired)" "$made" "$1: each request is counted once"
   is "$(ask "SELECT * FROM ($wrong AND verdict = 'ok') LIMIT 10")" "" "$1: where the verdict is ok, complete requests have their own calls"
