@@ -12,6 +12,7 @@ Measures side by side, in one run, and prints tables with ratios:
             with a handler that builds the same sums per tier; each pinned to one core
   calls     what a call costs in the traced node: untraced, without a token, with one
   shop      the sample application's requests per second: untraced, traced and nothing sampled, 1 in 10, all
+  flame     a full trace: the traced request beside fprof, eprof, tprof, dbg and eflame's way; all others meanwhile
 
   --quick          about a minute: a smaller capture, fewer rounds; not to be quoted
   --fresh          make the capture again; it is kept in DIR/bench
@@ -35,19 +36,19 @@ while [ $# -gt 0 ]; do
         --no-build) no_build=yes ;;
         --build-dir) [ $# -ge 2 ] || { usage >&2; exit 2; }; build=$(realpath -m "$2"); shift ;;
         --only)
-            case ${2:-} in capture|calls|shop) parts="$parts $2" ;; *) usage >&2; exit 2 ;; esac
+            case ${2:-} in capture|calls|shop|flame) parts="$parts $2" ;; *) usage >&2; exit 2 ;; esac
             shift ;;
         *) usage >&2; exit 2 ;;
     esac
     shift
 done
-[ -n "$parts" ] || parts='capture calls shop'
+[ -n "$parts" ] || parts='capture calls shop flame'
 
 # Rounds are interleaved: every way is measured once in each.
 if [ -n "$quick" ]; then
-    wanted=100000 rounds=3 bursts=40 shop_rounds=1 shop_seconds=4
+    wanted=100000 rounds=3 bursts=40 shop_rounds=1 shop_seconds=4 flame_rounds=3 flame_rates=1 flame_window=10
 else
-    wanted=1000000 rounds=5 bursts=200 shop_rounds=5 shop_seconds=5
+    wanted=1000000 rounds=5 bursts=200 shop_rounds=5 shop_seconds=5 flame_rounds=9 flame_rates=3 flame_window=30
 fi
 clients=8
 
@@ -56,50 +57,11 @@ export LC_ALL=C SHOP_EBIN=$build/sample/ebin
 export ERL_FLAGS="+sbwt none +sbwtdcpu none +sbwtdio none"
 bench=$build/bench
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/kprof-bench.XXXXXX")
-collector='' kprof_node='' shop_node=''
+collector='' kprof_node='' shop_node='' # process ids
 
-# wait_until TENTHS COMMAND...: until it succeeds, so many tenths of a second at most: for what hangs, some ten times what is usual.
-wait_until() {
-    local tries=$1
-    shift
-    until "$@"; do
-        [ $((tries--)) -gt 0 ] || return 1
-        sleep 0.1
-    done
-}
-gone() { ! kill -0 "$1" 2>/dev/null; }
-
-# TERM, and KILL when that does not help within a minute.
-stop() {
-    kill -TERM "$1" 2>/dev/null || true
-    wait_until 600 gone "$1" || true
-    kill -KILL "$1" 2>/dev/null || true
-    wait "$1" || true
-}
-clean_up() {
-    local pid
-    for pid in $kprof_node $shop_node $collector; do stop "$pid"; done
-    rm -rf "$scratch"
-}
-trap clean_up EXIT
-trap 'exit 143' TERM
-trap 'exit 130' INT
-
-die() { echo "run.sh: $1" >&2; exit 1; }
-say() { echo "$(date +%T) $1" >&2; }
-failed=''
-check_failed() { echo "  CHECK FAILED: $1"; failed=yes; }
-
-# Numbers: arithmetic, the median and the smallest of lines, thousands apart.
-calc() { awk "BEGIN { printf \"$1\", $2 }"; }
-median() { sort -g | awk '{ v[NR] = $1 } END { if (NR) print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
-smallest() { sort -g | sed -n 1p; }
-grouped() { printf '%.0f' "$1" | sed -e ':a' -e 's/\([0-9]\)\([0-9]\{3\}\)\($\|,\)/\1,\2\3/' -e 'ta'; }
-
-# The words after the one given, of the lines that begin with it.
-field() { awk -v key="$2" '{ for (i = 1; i < NF; i++) if ($i == key) print $(i + 1) }' "$1"; }
-query() { sqlite3 -readonly "$1" "$2"; }
-cpu_ticks() { awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }
+# shellcheck source-path=SCRIPTDIR
+source "$here/lib.sh"
+source "$here/flame.sh"
 
 # The tiers as shop_truth names them, for replay and for bench_trace_client.
 tiers=(http=shop_http:handle_request/2 pool=shop_worker:work/2 storage=shop_storage:run/2 render=shop_render:page/2
@@ -240,19 +202,6 @@ bench_capture() {
         calc %s "($ratio >= 10 ? \"reached\" : \"NOT reached\")")"
     check_sums
 }
-
-# -- the collector ---------------------------------------------------------------------------------------------------------
-
-# Starts a collector on a free port, in $port; its database is $scratch/NAME.db.
-start_collector() {
-    "$scratch/kprof-collector" --listen 0 --db "$scratch/$1.db" 2>"$scratch/$1.log" &
-    collector=$!
-    wait_until 600 said_or_gone ' listening on ' "$scratch/$1.log" $collector || true
-    port=$(sed -n 's/.*listening on [^ ]*:\([0-9]*\),.*/\1/p' "$scratch/$1.log" | head -n 1)
-    [ -n "$port" ] || { cat "$scratch/$1.log" >&2; die "the collector does not start"; }
-}
-# said_or_gone PATTERN LOG PID
-said_or_gone() { grep -qs "$1" "$2" || gone "$3"; }
 
 # -- calls -----------------------------------------------------------------------------------------------------------------
 
