@@ -54,6 +54,9 @@ static bool label_fits(struct tracker *t, const struct process *p, struct proces
         r->unasked = true;
         return !t->lends || !lent_find(t, call->token); // it has done nothing else yet
     }
+    if (from->last > call->time) {
+        return false; // it was at something else then, perhaps
+    }
     if (from->said != 0 && has_said(t, from, call->time)) {
         return from->said == call->token;
     }
@@ -127,15 +130,19 @@ __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, str
 static uint32_t sent_by(struct tracker *t, struct process *p, const struct tracker_call *call,
                         uint16_t tier) {
     struct process *from = call->from == call->pid ? p : process_find(t, call->from);
-    uint32_t index = request_find(t, call->token);
-    if (index == MAP_NONE || !label_fits(t, p, from, call, index)) {
-        index = sent_by_another(t, p, call, tier);
+    uint32_t labelled = request_find(t, call->token);
+    bool fits = labelled != MAP_NONE && label_fits(t, p, from, call, labelled);
+    uint32_t index = fits ? labelled : sent_by_another(t, p, call, tier);
+    bool by_label = fits || (index != SLAB_NONE && request_find(t, call->token) == index);
+    if (!by_label || (from && (from->last >= call->time || from->said == call->token))) {
+        return index; // its word stands
     }
-    // a known one is at the same until it has the answer, unless labels are lent; its word stands
-    bool ahead = !from || (t->lends && from->last < call->time && from->said != call->token);
-    if (ahead && index != SLAB_NONE && request_find(t, call->token) == index) {
+    // a known one is at the same until it has the answer, unless labels are lent
+    if (!from || t->lends || labelled == MAP_NONE) {
         struct brought b = {call->from, call->token, call->serial, call->previous, call->time};
         ahead_note(t, index, &b);
+    } else {
+        request_at(t, index)->unsure = true;
     }
     return index;
 }
@@ -203,6 +210,8 @@ static uint32_t of_open_call(struct tracker *t, struct process *p, const struct 
     uint32_t index = sent_by(t, p, call, tier);
     if (index != inside && t->lends) {
         requests_doubt(t, inside, index);
+    } else if (index != inside) {
+        lent_perhaps(t, inside, call->token);
     }
     return index;
 }

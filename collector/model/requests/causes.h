@@ -31,6 +31,9 @@ static inline void requests_doubt(struct tracker *t, uint32_t one, uint32_t othe
 struct lent *lent_find(const struct tracker *t, uint64_t label);
 // A call came under a lent label, from a process of which nothing is known.
 void lent_stranger(struct lent *lent, int64_t time);
+// A call that went by its label may be of another request, if the label turns out to be lent: then
+// both are incomplete.
+void lent_perhaps(struct tracker *t, uint32_t index, uint64_t label);
 
 // -- work.c ---------------------------------------------------------------------------------------
 

@@ -101,16 +101,56 @@ static void lend(struct tracker *t, uint64_t label, const struct request *to) {
     }
 }
 
-void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label) {
+// Remembers a label of another request with one.
+static void remember_label(struct tracker *t, uint32_t index, uint64_t label, uint16_t as) {
     struct request *r = request_at(t, index);
-    lend(t, label, r);
-    if (!record_add(t, index,
-                    &(struct live_span){
-                        .start = (int64_t)label, .parent = SPAN_NONE, .tier = RECORD_LENT})) {
+    if (!record_add(
+            t, index,
+            &(struct live_span){.start = (int64_t)label, .parent = SPAN_NONE, .tier = as})) {
         request_hurt(r, REASON_ROOM);
         return;
     }
     r->borrowed = true;
+}
+
+struct unsure {
+    struct tracker *tracker;
+    uint32_t other;
+    bool found;
+};
+
+static void look_for_sender(void *context, uint32_t i, const struct live_span *record) {
+    (void)i;
+    struct unsure *u = context;
+    if (!u->found && record->tier < RECORD_NONE && record->parent == SPAN_NONE &&
+        record->from != record->pid) {
+        struct work w = work_at(u->tracker, record->from, record->start);
+        u->found = w.state == WORK_OPEN && w.request == u->other;
+    }
+}
+
+// Whether calls that went to a request by its label came from a process that was at another one.
+static bool has_others(struct tracker *t, uint32_t index, uint32_t other) {
+    struct unsure u = {t, other, false};
+    each_record(t, request_at(t, index), &u, look_for_sender);
+    return u.found;
+}
+
+void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label) {
+    uint32_t known = request_find(t, label);
+    if (known != MAP_NONE && request_at(t, known)->unsure && has_others(t, known, index)) {
+        requests_doubt(t, known, index);
+    }
+    lend(t, label, request_at(t, index));
+    remember_label(t, index, label, RECORD_LENT);
+}
+
+void lent_perhaps(struct tracker *t, uint32_t index, uint64_t label) {
+    uint32_t known = request_find(t, label);
+    if (known != MAP_NONE) {
+        request_at(t, known)->strangers = true;
+    }
+    remember_label(t, index, label, RECORD_CLAIM);
 }
 
 struct borrower {
@@ -122,8 +162,11 @@ struct borrower {
 static void doubt_borrowed(void *context, uint32_t i, const struct live_span *record) {
     (void)i;
     struct borrower *b = context;
-    const struct lent *lent =
-        record->tier == RECORD_LENT ? lent_find(b->tracker, (uint64_t)record->start) : NULL;
+    bool claim = record->tier == RECORD_CLAIM;
+    const struct lent *lent = claim || record->tier == RECORD_LENT
+                                  ? lent_find(b->tracker, (uint64_t)record->start)
+                                  : NULL;
+    b->doubtful = b->doubtful || (claim && lent);
     uint32_t known = !lent ? 0 : lent->count < LENT_STRANGERS ? lent->count : LENT_STRANGERS;
     for (uint32_t k = 0; k < known; k++) {
         int64_t time = lent->strangers[k];

@@ -24,6 +24,7 @@ struct process *process_new(struct tracker *t, uint64_t pid, int64_t time) {
     *p = (struct process){.pid = pid,
                           .gc_since = INT64_MIN,
                           .off_since = INT64_MIN,
+                          .said_at = INT64_MIN,
                           .top = SLAB_NONE,
                           .begun = SLAB_NONE,
                           .guessed = SLAB_NONE,

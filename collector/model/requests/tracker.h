@@ -34,7 +34,9 @@ enum { RECORDS = 3 * LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST };
 
 // Records among a request's spans that are none; they stand in the tier's place.
 enum {
-    RECORD_NONE = TIER_NONE - 5, // nothing: it fills a chunk
+    RECORD_NONE = TIER_NONE - 6, // nothing: it fills a chunk
+    // start is a token under which a call that may be the request's went to that token's
+    RECORD_CLAIM = TIER_NONE - 5,
     // start is a token that a process showed while it worked for the request, and that is another
     // one's
     RECORD_LENT = TIER_NONE - 4,
@@ -131,6 +133,8 @@ struct request {
     bool borrowed : 1;  // it has records of lent labels
     bool strangers : 1; // calls came under its label from processes of which nothing was known
     bool unasked : 1;   // and from such ones that nobody was known to have asked
+    // and ahead of their senders' messages, when no label was known to be lent yet
+    bool unsure : 1;
     // enum incomplete_reason: the first thing that happened to it, REASON_NONE: nothing
     uint8_t damage : 4;
 };

@@ -215,6 +215,52 @@ static void ahead_of_the_sender(void **state) {
         "complete 0..9 self 0: Ma 0..9 self 8.5, >Md 1..1.5 self 0.5;");
 }
 
+// The same where nothing was known to be lent until then, and on a clock that is negative, as a
+// node's is.
+static void ahead_before_labels_are_lent(void **state) {
+    (void)state;
+    finishes(
+        "enter 1 A a -100; call 1 W d -97 B 9; ret W d -96; enter 2 B b -99 2; ret B b -95; ret A a -94",
+        "incomplete -99..-95;incomplete -100..-94;");
+    // B is known, the label is new
+    finishes(
+        "enter 3 B b 0; ret B b 0.1; call 1 W d 3 B 9; ret W d 4; enter 2 B b 1 2; ret B b 5; enter 1 A a 0.2; ret A a 6",
+        "complete 0..0.1 self 0: Bb 0..0.1 self 0.1;incomplete 1..5;incomplete 0.2..6;");
+    // B had begun that request, and is at its next one
+    finishes(
+        "begin 1 B 0; call 1 W d 5 B 20 19; ret W d 6; end 1 B 2 serial 9; begin 2 B 3; call 1 B e 4 B 19; ret B e 4.5; "
+        "end 2 B 8",
+        "incomplete 0..6;incomplete 3..8;");
+}
+
+// P is taken to have got W's next message within its call. Then it turns out that P had asked W
+// under that message's label, which it was lent.
+static void lent_after_all(void **state) {
+    (void)state;
+    const char *known = "enter 1 A a 0; call 1 W w 0.5 A 1; ret W w 0.6;";
+    const char *then = "call 1 P d 4 W 30 29; ret P d 5; ret P c 6;";
+    const char *asked = "call 1 W e 3 P 29 28; ret W e 3.5;";
+    struct script *s = script_new(true, 0);
+    script_run(s, known);
+    script_run(s, "enter 2 B b 0.2; call 2 P c 1 B 2;");
+    script_run(s, then);
+    script_run(s, asked);
+    script_run(s, "ret B b 7; ret A a 8; now 60000");
+    script_expect(s, "incomplete 0.2..7;incomplete 0..8;");
+    script_free(s);
+    // also where P's call waits for what B, which asked for it, was at
+    s = script_new(true, 0);
+    script_run(s, "enter 3 B b -2; ret B b -1;");
+    script_run(s, known);
+    script_run(s, "call 2 V v 0.3 B 1; ret V v 0.4; call 2 P c 1 B 2;");
+    script_run(s, then);
+    script_run(s, "enter 2 B b 0.2;");
+    script_run(s, asked);
+    script_run(s, "ret B b 7; ret A a 8; now 60000");
+    script_expect(s, "complete -2..-1 self 0: Bb -2..-1 self 1;incomplete 0.2..7;incomplete 0..8;");
+    script_free(s);
+}
+
 // W's call comes when S, which asked for it, is at its next call already: what it was at then is
 // known, whatever its serials are by now.
 static void behind_the_sender(void **state) {
@@ -626,6 +672,8 @@ int main(void) {
         cmocka_unit_test(begin_to_come),
         cmocka_unit_test(sender_to_come),
         cmocka_unit_test(ahead_of_the_sender),
+        cmocka_unit_test(ahead_before_labels_are_lent),
+        cmocka_unit_test(lent_after_all),
         cmocka_unit_test(behind_the_sender),
         cmocka_unit_test(shown_at_the_end),
         cmocka_unit_test(within_a_piece),
