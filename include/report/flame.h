@@ -22,6 +22,7 @@ struct flame_answer {
     int64_t before_ids[FLAME_MOST_BEFORE]; // that it is compared with
     struct profile *before;                // of before_count
     uint32_t before_count;
+    char before_name[64]; // what they are called together
     struct flame tree;
     struct flame_function *functions; // of it, by frame
     char title[FLAME_NOTE_BYTES];

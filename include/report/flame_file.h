@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flame graphs as files, in the forms that other programs read:
 //
+//   .html             the flame viewer with the profile in it, for a browser, from disk: all
+//   metrics,
+//                     search, zoom, callers and callees; no foreign script
 //   .svg              a picture that is searched and zoomed in a browser, from disk; no foreign
 //                     script
 //   .collapsed        stacks joined with ";", and a number: flamegraph.pl, speedscope, …
@@ -17,6 +20,7 @@
 #include "model/profile/flame.h"
 
 enum flame_format {
+    FLAME_HTML,
     FLAME_SVG,
     FLAME_COLLAPSED,
     FLAME_SPEEDSCOPE,
@@ -33,14 +37,22 @@ const char *flame_format_ending(enum flame_format format);
 bool flame_format_of(const char *name, enum flame_format *format);
 
 struct flame_drawing {
-    const struct flame *tree;      // finished; where its metric is wall time all forms are whole
-    struct flame_options weighed;  // how
-    const char *title;             // what it is of: text in one line
-    const char *const *notes;      // lines below it, the last one NULL: what it shows, what was cut
-    int64_t started_ns;            // since 1970 UTC
-    const struct profile *profile; // that the tree is of; NULL: no longest request, and no .pprof
-    bool compared;                 // with what was added to the tree as FLAME_BEFORE
+    const struct flame *tree;     // finished; where its metric is wall time all forms are whole
+    struct flame_options weighed; // how
+    const char *title;            // what it is of: text in one line
+    const char *const *notes;     // lines below it, the last one NULL: what it shows, what was cut
+    int64_t started_ns;           // since 1970 UTC
+    const struct profile
+        *profile;  // that the tree is of; NULL: no longest request, no .pprof, no .html
+    bool compared; // with what was added to the tree as FLAME_BEFORE
+    const struct profile *before; // that is: so many profiles
+    uint32_t before_count;
+    const char *before_name; // "profile 3"
 };
 
 // Appends the file. False when the buffer has failed (its cap, or memory).
 bool flame_file(const struct flame_drawing *d, enum flame_format format, struct buffer *out);
+
+// The data that the flame viewer draws, as one JSON object: collector/web/page/README.md describes
+// it. Of the profile, with all metrics; the drawing's tree is not looked at. Check out->failed.
+void flame_view_json(const struct flame_drawing *d, struct buffer *out);

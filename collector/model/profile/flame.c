@@ -182,7 +182,7 @@ static bool add_weights(const struct adding *a, const struct flame_options *o,
         }
         struct flame_node *n = &a->tree->nodes[node];
         (side == FLAME_AFTER ? &n->weight : &n->before)->self += value;
-        n->calls += side == FLAME_AFTER ? w->calls : 0;
+        *(side == FLAME_AFTER ? &n->calls : &n->calls_before) += w->calls;
     }
     return true;
 }

@@ -150,6 +150,14 @@ static enum flame_found weigh(struct flame_answer *a, const struct flame_questio
     return ok ? FLAME_FOUND : FLAME_NO_MEMORY;
 }
 
+static void put_before_name(struct flame_answer *a) {
+    if (a->before_count == 1) {
+        snprintf(a->before_name, sizeof a->before_name, "profile %" PRId64, a->before_ids[0]);
+    } else {
+        snprintf(a->before_name, sizeof a->before_name, "%" PRIu32 " profiles", a->before_count);
+    }
+}
+
 enum flame_found flame_ask(struct store *s, const struct flame_question *question,
                            struct flame_answer *a) {
     *a = (struct flame_answer){0};
@@ -161,6 +169,7 @@ enum flame_found flame_ask(struct store *s, const struct flame_question *questio
     found = found == FLAME_FOUND ? weigh(a, question) : found;
     if (found == FLAME_FOUND) {
         put_title(a, question);
+        put_before_name(a);
         put_notes(a, question);
         a->drawing = (struct flame_drawing){.tree = &a->tree,
                                             .weighed = question->weighed,
@@ -168,7 +177,10 @@ enum flame_found flame_ask(struct store *s, const struct flame_question *questio
                                             .notes = a->note_lines,
                                             .started_ns = a->profile.head.begin_ns,
                                             .profile = &a->profile,
-                                            .compared = compared};
+                                            .compared = compared,
+                                            .before = a->before,
+                                            .before_count = a->before_count,
+                                            .before_name = a->before_name};
     }
     return found;
 }

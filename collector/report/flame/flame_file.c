@@ -7,6 +7,7 @@ static const struct {
     const char *ending;
     void (*write)(const struct flame_drawing *d, struct buffer *out);
 } formats[FLAME_FORMATS] = {
+    [FLAME_HTML] = {".html", flame_html},
     [FLAME_SVG] = {".svg", flame_svg},
     [FLAME_COLLAPSED] = {".collapsed", flame_collapsed},
     [FLAME_SPEEDSCOPE] = {".speedscope.json", flame_speedscope},

@@ -5,6 +5,7 @@
 
 #include "report/flame_file.h"
 
+void flame_html(const struct flame_drawing *d, struct buffer *out);
 void flame_svg(const struct flame_drawing *d, struct buffer *out);
 void flame_collapsed(const struct flame_drawing *d, struct buffer *out);
 void flame_speedscope(const struct flame_drawing *d, struct buffer *out);
@@ -12,6 +13,9 @@ void flame_chrome(const struct flame_drawing *d, struct buffer *out);
 void flame_pprof(const struct flame_drawing *d, struct buffer *out);
 void flame_callgrind(const struct flame_drawing *d, struct buffer *out);
 void flame_perf(const struct flame_drawing *d, struct buffer *out);
+
+// Appends text so that neither HTML nor XML takes it for anything else.
+void flame_put_escaped(struct buffer *out, const char *text, size_t len);
 
 // The longest request of a profile, walked through: in one of its processes (a line of its
 // timeline) frames are opened and closed, each within the one before.

@@ -40,7 +40,7 @@ struct layout {
     struct buffer *out;
 };
 
-static void put_escaped(struct buffer *out, const char *text, size_t len) {
+void flame_put_escaped(struct buffer *out, const char *text, size_t len) {
     for (size_t i = 0; i < len; i++) {
         const char *entity = text[i] == '<'   ? "&lt;"
                              : text[i] == '>' ? "&gt;"
@@ -52,7 +52,7 @@ static void put_escaped(struct buffer *out, const char *text, size_t len) {
 }
 
 static void put_text(struct buffer *out, const char *text) {
-    put_escaped(out, text, strlen(text));
+    flame_put_escaped(out, text, strlen(text));
 }
 
 // Bytes of the first so many characters of a text in UTF-8.
@@ -231,7 +231,7 @@ static void put_label(const struct layout *l, uint32_t depth, double x, double w
     size_t bytes = bytes_of(name, room);
     buffer_printf(l->out, "<text x=\"%.2f\" y=\"%.0f\">", MARGIN + x + 3, y + ROW - 5);
     if (name[bytes]) {
-        put_escaped(l->out, name, bytes_of(name, room - 2));
+        flame_put_escaped(l->out, name, bytes_of(name, room - 2));
         buffer_text(l->out, "..");
     } else {
         put_text(l->out, name);

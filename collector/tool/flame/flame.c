@@ -53,6 +53,7 @@ const char flame_help[] =
     "  --db FILE       the database\n"
     "  --profile ID    a profile's number, or the name that it was asked for by\n"
     "  --out FILE      write a file, again and again; its form is told by its ending:\n"
+    "                    .html            for browsers: all metrics, search, zoom, callers, callees\n"
     "                    .svg             a picture for browsers: click to zoom, / to search\n"
     "                    .collapsed       stacks and numbers, for flamegraph.pl and others\n"
     "                    .speedscope.json for speedscope.app\n"
@@ -244,16 +245,17 @@ static int take(void *to, int option, const char *value) {
 static int take_formats(struct options *o) {
     enum flame_format given = FLAME_SVG;
     if (o->format && !flame_format_of(o->format, &given)) {
-        return command_fail("flame", EXIT_USAGE,
-                            "--format %s is none of svg, collapsed, speedscope.json, chrome.json, "
-                            "pprof, callgrind, perf.txt",
-                            o->format);
+        return command_fail(
+            "flame", EXIT_USAGE,
+            "--format %s is none of html, svg, collapsed, speedscope.json, chrome.json, "
+            "pprof, callgrind, perf.txt",
+            o->format);
     }
     for (uint32_t i = 0; i < o->draw.file_count; i++) {
         if (!flame_format_of(o->draw.files[i].name, &o->draw.files[i].format)) {
             if (!o->format) {
                 return command_fail("flame", EXIT_USAGE,
-                                    "--out %s: its name ends with none of .svg, .collapsed, "
+                                    "--out %s: its name ends with none of .html, .svg, .collapsed, "
                                     ".speedscope.json, .chrome.json, .pprof, .callgrind, "
                                     ".perf.txt; say --format",
                                     o->draw.files[i].name);

@@ -53,6 +53,7 @@ struct flame_node {
     struct flame_weight weight;
     struct flame_weight before; // of what was added as FLAME_BEFORE
     uint64_t calls;             // of the frame there, of what was added as FLAME_AFTER
+    uint64_t calls_before;      // and as FLAME_BEFORE
 };
 
 struct flame {

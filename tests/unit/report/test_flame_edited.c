@@ -173,12 +173,30 @@ static void is_pprof(const struct buffer *file) {
     pprof__profile__free_unpacked(p, NULL);
 }
 
+// What a browser would read as an element ends, or begins, only where we write one.
+static void is_html(const struct buffer *file) {
+    static const char begin[] = "<script type=\"application/json\" id=\"data\">",
+                      end[] = "</script>";
+    char *data = strstr((char *)file->data, begin);
+    assert_non_null(data);
+    data += strlen(begin);
+    char *rest = strstr(data, end);
+    assert_non_null(rest);
+    assert_null(memchr(data, '<', (size_t)(rest - data)));
+    struct buffer json = {.data = (uint8_t *)data, .len = (size_t)(rest - data)};
+    *rest = 0;
+    is_json(&json);
+}
+
 static void check(const struct flame_answer *a, enum flame_format format) {
     struct buffer file = buffer_make(64 << 20);
     assert_true(flame_file(&a->drawing, format, &file));
     buffer_append(&file, "", 1);
     file.len--;
     switch (format) {
+    case FLAME_HTML:
+        is_html(&file);
+        break;
     case FLAME_SPEEDSCOPE:
     case FLAME_CHROME:
         is_json(&file);
