@@ -3,6 +3,7 @@
 
 #include "codec/protocol.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { PID_BYTES = 32 };
@@ -62,6 +63,21 @@ uint32_t missed_pids(const struct flame_missed *m, const struct full_trace *trac
         }
     }
     return found;
+}
+
+void missed_keep(const struct flame_missed *m, struct full_trace *trace) {
+    uint32_t count;
+    const struct full_suspect *suspects = full_trace_suspects(trace, &count);
+    struct profile *p = full_trace_profile(trace);
+    p->missed_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (m->of[i].missed && suspects[i].requests > 0) {
+            struct profile_missed *to = &p->missed[p->missed_count++];
+            message_pid_text(suspects[i].pid, to->pid);
+            snprintf(to->name, sizeof to->name, "%s", m->of[i].name);
+            to->requests = suspects[i].requests;
+        }
+    }
 }
 
 void missed_put(const struct flame_missed *m, const struct full_trace *trace,

@@ -28,6 +28,8 @@ void missed_take(struct flame_missed *m, const struct full_trace *trace,
 // Their pids, room of them at most; returns how many.
 uint32_t missed_pids(const struct flame_missed *m, const struct full_trace *trace, uint64_t *pids,
                      uint32_t room);
+// The same in the profile.
+void missed_keep(const struct flame_missed *m, struct full_trace *trace);
 // Puts the list of those into a message: missed [{pid, name, requests}]. trace: NULL: none.
 void missed_put(const struct flame_missed *m, const struct full_trace *trace,
                 struct control_writer *w);

@@ -4,11 +4,13 @@
 
 #include "base/buffer.h"
 #include "ingest/pipeline.h"
+#include "model/profile/profile.h"
 
 struct flame_shim {
     void *link; // NULL: it is gone
     struct pipeline_node *node;
-    bool single; // before OTP 27: it takes one full trace at a time
+    bool single;                 // before OTP 27: it takes one full trace at a time
+    char otp[PROFILE_OTP_BYTES]; // the node's release
     // Sends messages, or leaves them out when too much waits for the shim already.
     void (*send)(void *link, const struct buffer *messages);
 };

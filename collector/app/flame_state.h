@@ -39,6 +39,7 @@ struct flame {
     int64_t since;    // of the state, monotonic ns
     int64_t learned;  // when the first request had come, ns after that; 0: none has
     int64_t started;  // when it began to run, ns since 1970; 0: it does not yet
+    int64_t asked;    // when the shim was asked to set patterns, the node's time
     int64_t deadline; // monotonic ns; 0: the shim has not been asked to begin
     int64_t requests; // wanted
     int64_t seconds;
@@ -50,8 +51,8 @@ struct flame {
     char name[LIMIT_NAME_BYTES + 4];
     int64_t functions, processes; // as the shim tells
     bool new_processes;           // those that are made are traced, too
-    bool scheduling;
-    bool handed; // to the writer
+    bool scheduling, gc;          // are traced
+    bool handed;                  // to the writer
     struct flame_missed missed;
     char reason[REASON_BYTES];
     char text[TEXT_BYTES];

@@ -118,6 +118,7 @@ static void put_settings(const struct flame *f, struct profile_head *head) {
 static void close_profile(struct flame *f) {
     struct profile *p = full_trace_profile(f->trace);
     full_trace_advance(f->trace, INT64_MAX);
+    full_trace_off(f->trace, pipeline_node_time(f->shim.node)); // if nobody has told
     pipeline_remove_full(f->shim.node, f->trace);
     if (!full_trace_reached(f->trace)) { // a picture of the tiers alone tells nothing new
         p->counts.unseen += p->counts.requests;
@@ -133,6 +134,11 @@ static void close_profile(struct flame *f) {
     p->head.end_ns = clock_wall();
     snprintf(p->head.name, sizeof p->head.name, "%s", f->name);
     snprintf(p->head.node, sizeof p->head.node, "%s", pipeline_node_name(f->shim.node));
+    snprintf(p->head.otp, sizeof p->head.otp, "%s", f->shim.otp);
+    p->head.asleep_in_self = !f->scheduling;
+    p->head.gc_in_self = !f->gc;
+    p->counts.functions = f->functions > 0 ? (uint64_t)f->functions : 0;
+    missed_keep(&f->missed, f->trace);
     put_settings(f, &p->head);
     flame_enter(f, WRITES);
 }

@@ -108,6 +108,7 @@ bool flame_ask_shim(struct flame *f, bool begin) {
         control_text(&w, FIELD_PID, slice_text(pid));
     }
     bool fits = control_end(&w);
+    f->asked = pipeline_node_time(f->shim.node);
     if (fits) {
         f->shim.send(f->shim.link, &b);
     }

@@ -168,19 +168,23 @@ void flame_started(struct flames *flames, const void *link, struct control_map m
     control_get_int(message, FIELD_PROCESSES, &f->processes);
     control_get_bool(message, FIELD_NEW_PROCESSES, &f->new_processes);
     control_get_bool(message, FIELD_SCHEDULING, &f->scheduling);
+    control_get_bool(message, FIELD_GC, &f->gc);
+    at = pipeline_ns(f->shim.node, at);
     if (f->started) { // another window
         take_modules(f->trace, message);
-        full_trace_open(f->trace, pipeline_ns(f->shim.node, at));
+        full_trace_stands(f->trace, f->asked, at);
+        full_trace_open(f->trace, at);
         flame_enter(f, RUNS);
         return;
     }
-    const char *why = f->trace ? NULL : take_messages(flames, f, pipeline_ns(f->shim.node, at));
+    const char *why = f->trace ? NULL : take_messages(flames, f, at);
     if (why) {
         flame_set_reason(f, "error", why);
         flame_stop_shim(f, STOPPING);
         return;
     }
     f->started = clock_wall();
+    full_trace_stands(f->trace, f->asked, at);
     take_modules(f->trace, message);
     if (f->state == ASKED) {
         flame_enter(f, RUNS);
@@ -195,6 +199,12 @@ void flame_stopped(struct flames *flames, const void *link, struct control_map m
     }
     control_get_text(message, FIELD_REASON, &reason);
     control_get_text(message, FIELD_TEXT, &text);
+    int64_t at;
+    if (f->started && control_get_int(message, FIELD_AT, &at)) {
+        at = pipeline_ns(f->shim.node, at);
+        full_trace_shut(f->trace, at);
+        full_trace_off(f->trace, at);
+    }
     char word[REASON_BYTES], said[TEXT_BYTES];
     names_clean(reason, word, sizeof word);
     names_clean(text, said, sizeof said);
@@ -203,10 +213,6 @@ void flame_stopped(struct flames *flames, const void *link, struct control_map m
         return;
     }
     flame_set_reason(f, word, said);
-    int64_t at;
-    if (f->started && control_get_int(message, FIELD_AT, &at)) {
-        full_trace_shut(f->trace, pipeline_ns(f->shim.node, at));
-    }
     flame_traces_no_more(f);
 }
 

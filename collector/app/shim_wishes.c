@@ -29,10 +29,12 @@ static void send_of_flame(void *link, const struct buffer *messages) {
 
 struct flame_shim shim_link_of_flame(struct shim_link *link) {
     enum { BESIDE = 27 }; // the release from which on full traces have a trace session
-    return (struct flame_shim){.link = link,
-                               .node = link->node,
-                               .single = strtol(link->seen->otp, NULL, 10) < BESIDE,
-                               .send = send_of_flame};
+    struct flame_shim shim = {.link = link,
+                              .node = link->node,
+                              .single = strtol(link->seen->otp, NULL, 10) < BESIDE,
+                              .send = send_of_flame};
+    names_clean(slice_text(link->seen->otp), shim.otp, sizeof shim.otp);
+    return shim;
 }
 
 static void send_function(struct shim_link *link, const char *type, const struct traced_function *f,

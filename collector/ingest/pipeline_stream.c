@@ -111,6 +111,9 @@ static bool handle(struct pipeline_node *n, const struct message *m, size_t byte
     if (m->kind == MESSAGE_OTHER) {
         return true;
     }
+    for (uint32_t i = 0; i < n->full_count; i++) {
+        full_trace_size(n->full[i], bytes);
+    }
     if (n->live && m->clock == MESSAGE_STRICT) {
         return handle_full(n, m);
     }

@@ -8,7 +8,7 @@
 #include "internal.h"
 #include "model/profile/flame.h"
 
-// The numbers stand in the file: schema/008_profiles.sql.
+// The numbers stand in the file: schema/008_profiles.sql and those behind it.
 _Static_assert(PROFILE_FULL == 0 && PROFILE_SAMPLES == 1, "kinds as the schema tells them");
 _Static_assert(FRAME_FUNCTION == 0 && FRAME_WAITING == 1 && FRAME_ASLEEP == 2 && FRAME_GC == 3 &&
                    FRAME_CUT == 4 && FRAME_GROUP == 5,
@@ -84,12 +84,13 @@ static bool add_head(struct keeping *k) {
     const struct profile_head *h = &k->profile->head;
     const struct profile_counts *c = &k->profile->counts;
     int64_t node = store_name_id(s, STATEMENT_ADD_NODE, STATEMENT_FIND_NODE, h->node);
-    sqlite3_stmt *adding =
-        prepare(s, "INSERT INTO profile_rows (kind, name, node_id, begin_ns, end_ns, settings, "
-                   "requests, incomplete, others, unseen, refused, processes, messages, losses, "
-                   "duration_ns, parallel_ns, missing_ns, cut, longest_ns, longest, rows) "
-                   "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,"
-                   "?20,0)");
+    sqlite3_stmt *adding = prepare(
+        s, "INSERT INTO profile_rows (kind, name, node_id, begin_ns, end_ns, settings, "
+           "requests, incomplete, others, unseen, refused, processes, messages, losses, "
+           "duration_ns, parallel_ns, missing_ns, cut, longest_ns, longest, bytes, functions, "
+           "stood_ns, tiers_rested, otp, asleep_in_self, gc_in_self, longest_identity, rows) "
+           "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,"
+           "?20,?21,?22,?23,?24,?25,?26,?27,?28,0)");
     if (node == 0 || !adding) {
         sqlite3_finalize(adding);
         return false;
@@ -112,7 +113,17 @@ static bool add_head(struct keeping *k) {
     sqlite3_bind_int64(adding, 19, k->longest.len > 0 ? k->profile->timeline_ns : 0);
     if (k->longest.len > 0) {
         sqlite3_bind_blob64(adding, 20, k->longest.data, k->longest.len, SQLITE_STATIC);
+        sqlite3_bind_text(adding, 28,
+                          names_text(&k->profile->stacks.names, k->profile->timeline_identity), -1,
+                          SQLITE_STATIC);
     }
+    store_bind_count(adding, 21, c->bytes);
+    store_bind_count(adding, 22, c->functions);
+    sqlite3_bind_int64(adding, 23, c->stood_ns);
+    sqlite3_bind_int(adding, 24, c->rested);
+    sqlite3_bind_text(adding, 25, h->otp, -1, SQLITE_STATIC);
+    sqlite3_bind_int(adding, 26, h->asleep_in_self);
+    sqlite3_bind_int(adding, 27, h->gc_in_self);
     bool ok = store_run(s, adding, what);
     sqlite3_finalize(adding);
     k->id = sqlite3_last_insert_rowid(s->db);
@@ -275,6 +286,53 @@ static bool add_values(struct keeping *k) {
     return ok;
 }
 
+// -- its requests, and where it was not followed --------------------------------------------------
+
+static bool add_requests(struct keeping *k) {
+    const struct profile *p = k->profile;
+    sqlite3_stmt *adding =
+        prepare(k->store, "INSERT INTO profile_request_rows (profile_id, identity_id, requests, "
+                          "duration_ns, others, others_ns) VALUES (?1,?2,?3,?4,?5,?6)");
+    bool ok = adding != NULL;
+    for (uint32_t i = 0; ok && i < p->identity_count; i++) {
+        const struct profile_identity *of = &p->identities[i];
+        if (of->requests == 0) {
+            continue;
+        }
+        int64_t identity = store_name_id(k->store, STATEMENT_ADD_IDENTITY, STATEMENT_FIND_IDENTITY,
+                                         names_text(&p->stacks.names, of->name));
+        sqlite3_bind_int64(adding, 1, k->id);
+        sqlite3_bind_int64(adding, 2, identity);
+        store_bind_count(adding, 3, of->requests);
+        sqlite3_bind_int64(adding, 4, of->ns);
+        store_bind_count(adding, 5, of->others);
+        sqlite3_bind_int64(adding, 6, of->others_ns);
+        ok = identity != 0 && store_run(k->store, adding, what);
+        k->rows++;
+    }
+    sqlite3_finalize(adding);
+    return ok;
+}
+
+static bool add_missed(struct keeping *k) {
+    const struct profile *p = k->profile;
+    sqlite3_stmt *adding =
+        prepare(k->store, "INSERT INTO profile_missed_rows (profile_id, place, pid, name, "
+                          "requests) VALUES (?1,?2,?3,?4,?5)");
+    bool ok = adding != NULL;
+    for (uint32_t i = 0; ok && i < p->missed_count; i++) {
+        sqlite3_bind_int64(adding, 1, k->id);
+        sqlite3_bind_int64(adding, 2, i);
+        sqlite3_bind_text(adding, 3, p->missed[i].pid, -1, SQLITE_STATIC);
+        sqlite3_bind_text(adding, 4, p->missed[i].name, -1, SQLITE_STATIC);
+        store_bind_count(adding, 5, p->missed[i].requests);
+        ok = store_run(k->store, adding, what);
+        k->rows++;
+    }
+    sqlite3_finalize(adding);
+    return ok;
+}
+
 static bool add_row_count(struct keeping *k) {
     sqlite3_stmt *setting = prepare(k->store, "UPDATE profile_rows SET rows = ?2 WHERE id = ?1");
     if (setting) {
@@ -300,7 +358,8 @@ bool store_keep_profile(struct store *s, const struct profile *p, int64_t *id) {
               store_run(s, store_prepared(s, STATEMENT_BEGIN), what);
     if (ok) {
         ok = add_head(&k) && add_frames(&k) && add_stacks(&k) && add_values(&k) &&
-             add_row_count(&k) && store_run(s, store_prepared(s, STATEMENT_COMMIT), what);
+             add_requests(&k) && add_missed(&k) && add_row_count(&k) &&
+             store_run(s, store_prepared(s, STATEMENT_COMMIT), what);
         if (!ok) {
             sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
         }

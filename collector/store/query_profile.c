@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "internal.h"
 
 #define LINES                                                                                       \
     "SELECT p.id, kind, p.name, n.name, begin_ns, end_ns, settings, requests, incomplete, others, " \
     "unseen, refused, processes, messages, losses, duration_ns, parallel_ns, missing_ns, cut, "     \
-    "rows FROM profile_rows AS p JOIN node_names AS n ON n.id = p.node_id "
+    "rows, bytes, functions, stood_ns, tiers_rested, otp, asleep_in_self, gc_in_self "              \
+    "FROM profile_rows AS p JOIN node_names AS n ON n.id = p.node_id "
 
 enum {
     ID,
@@ -24,7 +26,14 @@ enum {
     PARALLEL,
     MISSING,
     CUT,
-    ROWS
+    ROWS,
+    BYTES,
+    FUNCTIONS,
+    STOOD,
+    RESTED,
+    OTP,
+    ASLEEP_IN_SELF,
+    GC_IN_SELF
 };
 
 static const char *text(sqlite3_stmt *from, int column) {
@@ -61,6 +70,13 @@ static void read_line(sqlite3_stmt *from, struct profile_line *out) {
     c->duration_ns = sqlite3_column_int64(from, DURATION);
     c->parallel_ns = sqlite3_column_int64(from, PARALLEL);
     c->missing_ns = sqlite3_column_int64(from, MISSING);
+    names_clean(slice_text(text(from, OTP)), h->otp, sizeof h->otp);
+    h->asleep_in_self = sqlite3_column_int64(from, ASLEEP_IN_SELF) != 0;
+    h->gc_in_self = sqlite3_column_int64(from, GC_IN_SELF) != 0;
+    c->bytes = (uint64_t)sqlite3_column_int64(from, BYTES);
+    c->functions = (uint64_t)sqlite3_column_int64(from, FUNCTIONS);
+    c->stood_ns = within(sqlite3_column_int64(from, STOOD), 0, LATEST);
+    c->rested = sqlite3_column_int64(from, RESTED) != 0;
 }
 
 static bool add_line(struct store *s, sqlite3_stmt *from, struct profile_list *list) {
@@ -75,6 +91,39 @@ static bool add_line(struct store *s, sqlite3_stmt *from, struct profile_list *l
     }
     read_line(from, &list->lines[list->count++]);
     return true;
+}
+
+static void read_process(sqlite3_stmt *at, struct profile_missed *out) {
+    names_clean(slice_text(text(at, 0)), out->pid, sizeof out->pid);
+    names_clean(slice_text(text(at, 1)), out->name, sizeof out->name);
+    out->requests = (uint64_t)sqlite3_column_int64(at, 2);
+}
+
+static const char missed_sql[] = "SELECT pid, name, requests FROM profile_missed_rows WHERE "
+                                 "profile_id = ?1 ORDER BY place LIMIT 32";
+_Static_assert(LIMIT_FULL_SUSPECTS == 32, "as many are asked for");
+
+// The processes that each was not followed into.
+static bool add_missed(struct store *s, struct profile_list *list) {
+    sqlite3_stmt *missed;
+    bool ok = sqlite3_prepare_v2(s->db, missed_sql, -1, &missed, NULL) == SQLITE_OK ||
+              store_fail(s, "query the profiles");
+    for (uint32_t i = 0; ok && i < list->count; i++) {
+        struct profile_line *l = &list->lines[i];
+        int rc;
+        sqlite3_bind_int64(missed, 1, l->id);
+        for (uint32_t room = 0; ok && (rc = sqlite3_step(missed)) == SQLITE_ROW;) {
+            ok = array_grow((void **)&l->missed, &room, l->missed_count, sizeof *l->missed) ||
+                 query_no_memory(s);
+            if (ok) {
+                read_process(missed, &l->missed[l->missed_count++]);
+            }
+        }
+        ok = ok && (rc == SQLITE_DONE || store_fail(s, "query the profiles"));
+        sqlite3_reset(missed);
+    }
+    sqlite3_finalize(missed);
+    return ok;
 }
 
 bool query_profiles(struct store *s, const struct profile_filter *filter,
@@ -103,10 +152,13 @@ bool query_profiles(struct store *s, const struct profile_filter *filter,
     }
     ok = ok && (rc == SQLITE_DONE || store_fail(s, "query the profiles"));
     sqlite3_finalize(lines);
-    return ok;
+    return ok && add_missed(s, out);
 }
 
 void profile_list_free(struct profile_list *list) {
+    for (uint32_t i = 0; i < list->count; i++) {
+        free(list->lines[i].missed);
+    }
     free(list->lines);
     *list = (struct profile_list){0};
 }
@@ -218,6 +270,31 @@ static bool read_longest(struct reading *r, sqlite3_stmt *at) {
         t->events[i].stack = r->stacks[t->events[i].stack];
     }
     r->profile->timeline_ns = sqlite3_column_int64(at, 1);
+    uint32_t identity = names_intern(&r->profile->stacks.names, slice_text(text(at, 2)));
+    r->profile->timeline_identity = (uint16_t)identity;
+    return identity != NAME_NONE || query_no_memory(r->store);
+}
+
+static bool read_requests(struct reading *r, sqlite3_stmt *at) {
+    struct profile *p = r->profile;
+    uint32_t name = names_intern(&p->stacks.names, slice_text(text(at, 0)));
+    if (name == NAME_NONE || p->identity_count == PROFILE_IDENTITIES) {
+        return true; // these numbers are not needed to draw it
+    }
+    p->identities[p->identity_count++] =
+        (struct profile_identity){.name = (uint16_t)name,
+                                  .requests = (uint64_t)sqlite3_column_int64(at, 1),
+                                  .ns = sqlite3_column_int64(at, 2),
+                                  .others = (uint64_t)sqlite3_column_int64(at, 3),
+                                  .others_ns = sqlite3_column_int64(at, 4)};
+    return true;
+}
+
+static bool read_missed(struct reading *r, sqlite3_stmt *at) {
+    struct profile *p = r->profile;
+    if (p->missed_count < LIMIT_FULL_SUSPECTS) {
+        read_process(at, &p->missed[p->missed_count++]);
+    }
     return true;
 }
 
@@ -238,8 +315,16 @@ static bool read_all(struct reading *r, bool *found) {
                      "ORDER BY stack",
                      read_stack) &&
             each_row(
-                r, "SELECT longest, longest_ns FROM profile_rows WHERE id = ?1 AND longest_ns > 0",
+                r,
+                "SELECT longest, longest_ns, longest_identity FROM profile_rows WHERE id = ?1 AND "
+                "longest_ns > 0",
                 read_longest) &&
+            each_row(r,
+                     "SELECT i.name, requests, duration_ns, others, others_ns FROM "
+                     "profile_request_rows AS r JOIN identity_names AS i ON i.id = r.identity_id "
+                     "WHERE profile_id = ?1 AND requests > 0 ORDER BY requests DESC, i.name",
+                     read_requests) &&
+            each_row(r, missed_sql, read_missed) &&
             each_row(r,
                      "SELECT metric, i.name, stack, self FROM profile_value_rows AS v "
                      "JOIN identity_names AS i ON i.id = v.identity_id "

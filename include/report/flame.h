@@ -14,7 +14,13 @@ struct flame_question {
     struct flame_options weighed; // what of it
 };
 
-enum { FLAME_NOTES = 8, FLAME_NOTE_BYTES = 400, FLAME_MOST_BEFORE = 64 };
+enum { FLAME_NOTES = 12, FLAME_TOLD = 40, FLAME_NOTE_BYTES = 400, FLAME_MOST_BEFORE = 64 };
+
+// Lines of text, without their newlines.
+struct flame_lines {
+    char text[FLAME_TOLD][FLAME_NOTE_BYTES];
+    uint32_t count, most;
+};
 
 struct flame_answer {
     int64_t id;
@@ -26,8 +32,9 @@ struct flame_answer {
     struct flame tree;
     struct flame_function *functions; // of it, by frame
     char title[FLAME_NOTE_BYTES];
-    char notes[FLAME_NOTES][FLAME_NOTE_BYTES];
-    const char *note_lines[FLAME_NOTES + 1]; // those there are, and NULL
+    struct flame_lines notes;                // what the times are of, and what they lack
+    struct flame_lines told;                 // and what it has cost, which no picture shows
+    const char *note_lines[FLAME_NOTES + 1]; // the notes, and NULL
     struct flame_drawing drawing;            // of all that, for flame_file
 };
 

@@ -10,8 +10,8 @@
 // scheduled out. Of calls nobody knows how they ended: the outcome is "", or "open" of those that
 // were open where the timeline was cut.
 struct longest {
-    // request: node, identity, duration; spans: the calls that it had, kept: those that are here;
-    // cut: what came later is not known. Names are the profile's
+    // request: node, identity ("": not known), duration; spans: the calls that it had, kept: those
+    // that are here; cut: what came later is not known. Names are the profile's
     struct slow_spans spans;
     int64_t own_ns;  // of all calls, in whatever process
     int64_t here_ns; // of those that are here

@@ -18,7 +18,9 @@ struct profile_line {
     struct profile_head head;
     struct profile_counts counts;
     bool cut;
-    int64_t rows; // in the database
+    int64_t rows;                  // in the database
+    struct profile_missed *missed; // processes that it was not followed into
+    uint32_t missed_count;
 };
 
 struct profile_list {

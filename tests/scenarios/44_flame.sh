@@ -121,6 +121,23 @@ slow=$(sql 'SELECT id FROM slow_requests LIMIT 1')
 latest=$(sql 'SELECT max(id) FROM profiles')
 has "$scratch/slow.txt" "^ Profiles of such requests: $latest .10 requests." "kprof slow names the profiles of its identity"
 
+# what it has cost, and what its times lack
+is "$(sql 'SELECT bytes > messages AND patterns_ms > 0 AND functions > 0 FROM profiles WHERE id = 1')" 1 "its cost is kept"
+is "$(sql 'SELECT otp FROM profiles WHERE id = 1')" "$(otp_release)" "with the node's release"
+flame 0 --db "$db" --profile 1
+says '^It cost [0-9,]+ messages, [0-9.]+ [KM]B; [0-9]+ functions had patterns for [0-9.]+ m?s'
+says ': 10 requests, mean [0-9.]+ ms; '
+if [ "$(otp_release)" -ge 27 ]; then has_not "$scratch/flame.txt" 'the tiers were not traced' "the tiers were traced meanwhile"
+else says 'and the tiers were not traced meanwhile$'; fi
+if [ "$(sql 'SELECT asleep_in_self FROM profiles WHERE id = 1')" = 1 ]; then
+  says "^Time asleep and garbage collection are within self: .*, OTP $(otp_release) "
+  has "$scratch/x.svg" '>Time asleep and garbage collection are within self' "the picture says so"
+elif [ "$(sql 'SELECT gc_in_self FROM profiles WHERE id = 1')" = 1 ]; then
+  says "^Garbage collection is within self: .*, OTP $(otp_release) "
+  has "$scratch/x.svg" '>Garbage collection is within self' "the picture says so"
+fi
+is "$(of_json flame.json asleep_in_self)" "$(sql 'SELECT asleep_in_self FROM profiles WHERE id = 1')" "so does the JSON"
+
 # the longest request as a waterfall
 flame 0 --db "$db" --profile 1 --waterfall --width 140
 says '^ The longest request of profile 1, '

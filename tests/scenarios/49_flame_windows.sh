@@ -28,6 +28,7 @@ start "$scratch/attach.log" "$kprof" attach "$node" --cookie-file "$scratch/cook
   --entry scenario_flame:handle/1 --tier serve=scenario_flame:serve/0 --json
 wait_for 30 "kprof attach traces" attached
 request 2 "from which the processes are known"
+wait_for 15 "they are over" ledger_reaches requests_complete 2
 
 flame 4 60s
 within true 'gen_server:stop(scenario_flame_server),
@@ -41,8 +42,15 @@ is "$(sql 'SELECT requests || "|" || incomplete FROM profiles WHERE id = 1')" "4
 is "$(sql "SELECT sum(self) FROM profile_stacks WHERE profile = 1 AND metric = 'calls' AND name = 'scenario_flame:inner/0'")" 4 "each whole"
 off "no patterns are left"
 
-has "$scratch/flame.log" '^not followed into <0\.[0-9.]+> scenario_flame_server: it had no flag yet; 1 of 4 requests$' \
+has "$scratch/flame.log" '^Not followed into <0\.[0-9.]+> scenario_flame_server: it had no flag yet; 1 of 4 requests$' \
   "who was not followed at first is told"
+is "$(sql 'SELECT name || "|" || requests FROM profile_missed WHERE profile = 1')" "scenario_flame_server|1" "and kept"
+"$kprof" profiles --db "$db" --json >"$scratch/profiles.json"
+is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/profiles.json'), '\$.profiles[0].missed[0].name')")" \
+  scenario_flame_server "kprof profiles --json has it"
+is "$(sql 'SELECT requests || "|" || others FROM profile_requests WHERE profile = 1')" "4|3" \
+  "requests between two windows are what the traced ones are compared with"
+has "$scratch/flame.log" '4 requests, mean [0-9.]+ [mµ]?s; 3 that only the tiers traced, mean [0-9.]+ [mµ]?s$' "which is told"
 is "$(sql "SELECT sum(self) FROM profile_stacks WHERE profile = 1 AND metric = 'calls' AND name = 'scenario_flame:handle_call/3'")" 3 \
   "and followed from then on"
 

@@ -116,6 +116,7 @@ static void merge(struct full_trace *f, struct full_request *r) {
         counts->parallel_ns += ns - r->duration;
     }
     keep_timeline(f, r);
+    costs_traced(f, r);
     counts->requests++;
     counts->duration_ns += r->duration;
     counts->processes += r->processes;
@@ -274,6 +275,9 @@ const struct full_other *full_trace_others(const struct full_trace *f, uint32_t 
 void full_trace_fate(struct full_trace *f, const struct full_fate *fate) {
     struct full_request *r = full_request_of(f, fate->token);
     bool wanted = !f->only[0] || slice_is(fate->identity, f->only);
+    if (wanted && !is_another(f, fate->token)) {
+        costs_fate(f, fate);
+    }
     // one of a window before has ended in that
     bool before = r && r->phase == FULL_ENDED && r->since < f->since;
     bool whole = before

@@ -5,6 +5,7 @@
 //   full_frames.c     a process's open calls: which one a call lies on, which a return_to ends
 //   full_times.c      a process's time, and whose it is
 //   full_requests.c   requests: begun, ended, and what became of them
+//   full_costs.c      how long patterns stand, and requests take without them
 #pragma once
 
 #include "model/profile/full_trace.h"
@@ -77,6 +78,15 @@ struct full_request {
     struct timeline timeline; // its times are the node's
 };
 
+// When patterns stand; node time.
+struct full_window {
+    int64_t off_before; // when those of the window before were off
+    int64_t asked, since;
+    int64_t off;
+    bool stands;
+    bool any; // there has been one
+};
+
 struct full_trace {
     struct full_trace_options options;
     int64_t since, until; // the window; INT64_MAX: it is open
@@ -96,7 +106,9 @@ struct full_trace {
     uint32_t other_count;
     struct full_suspect suspects[LIMIT_FULL_SUSPECTS];
     uint32_t suspect_count;
-    bool apart;                     // messages of a trace session of its own have come
+    bool apart; // messages of a trace session of its own have come
+    struct full_window window;
+    size_t size;                    // of the message that comes
     uint32_t weights;               // of all requests
     uint32_t events;                // of all their timelines
     struct full_process *processes; // process_made of them were ever used
@@ -158,3 +170,10 @@ void full_request_left(struct full_trace *f, struct full_process *p);
 void full_request_suspects(struct full_trace *f, struct full_request *r, uint64_t pid);
 // Something has happened to a process: its request's timeline shows what it is at now.
 void full_request_show(struct full_trace *f, struct full_process *p, int64_t time);
+
+// -- full_costs.c ---------------------------------------------------------------------------------
+
+// A request is in the profile.
+void costs_traced(struct full_trace *f, const struct full_request *r);
+// One that may be in it is over.
+void costs_fate(struct full_trace *f, const struct full_fate *fate);

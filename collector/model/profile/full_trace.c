@@ -22,6 +22,8 @@ struct full_trace *full_trace_new(const struct full_trace_options *options) {
     f->since = options->since;
     f->until = INT64_MAX;
     f->process_free = NO_PROCESS;
+    f->window.off = INT64_MIN;
+    f->profile.counts.rested = true;
     if (options->only) {
         names_clean(slice_text(options->only), f->only, sizeof f->only);
     }
@@ -387,10 +389,12 @@ void full_trace_message(struct full_trace *f, const struct message *m, int64_t t
                         enum full_role role) {
     struct full_event e = {.time = time, .pid = m->pid, .apart = m->clock == MESSAGE_STRICT};
     f->apart = f->apart || e.apart;
+    f->profile.counts.rested = !f->apart;
     if (time > f->until || !event_of(f, m, role, &e)) {
         return;
     }
     f->profile.counts.messages++;
+    f->profile.counts.bytes += f->size;
     while (!reorder_put(&f->held, &e)) {
         struct full_event earliest;
         if (!reorder_take(&f->held, INT64_MAX, &earliest)) {
@@ -400,6 +404,10 @@ void full_trace_message(struct full_trace *f, const struct message *m, int64_t t
         take(f, &earliest);
     }
     full_trace_advance(f, f->held.latest - DISORDER_NS);
+}
+
+void full_trace_size(struct full_trace *f, size_t bytes) {
+    f->size = bytes;
 }
 
 bool full_trace_done(const struct full_trace *f) {

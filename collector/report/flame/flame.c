@@ -3,13 +3,12 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text_amount.h"
 #include "base/text_time.h"
+#include "report/flame/notes.h"
 
 // -- finding --------------------------------------------------------------------------------------
 
@@ -30,70 +29,6 @@ static enum flame_found find(struct store *s, const char *what, int64_t *id, str
         return FLAME_NONE;
     }
     return !query_profile(s, *id, &found, out) ? FLAME_UNREAD : found ? FLAME_FOUND : FLAME_NONE;
-}
-
-// -- what is said of it ---------------------------------------------------------------------------
-
-__attribute__((format(printf, 2, 3))) static void note(struct flame_answer *a, const char *format,
-                                                       ...) {
-    uint32_t n = 0;
-    while (a->note_lines[n]) {
-        n++;
-    }
-    if (n < FLAME_NOTES) {
-        va_list args;
-        va_start(args, format);
-        vsnprintf(a->notes[n], FLAME_NOTE_BYTES, format, args);
-        va_end(args);
-        a->note_lines[n] = a->notes[n];
-    }
-}
-
-static void put_title(struct flame_answer *a, const struct flame_question *q) {
-    const struct profile_head *h = &a->profile.head;
-    char started[TEXT_TIME_BYTES];
-    snprintf(a->title, sizeof a->title, "%s%s%s of %s, %s",
-             q->weighed.only ? q->weighed.only : h->name, q->weighed.only || h->name[0] ? ": " : "",
-             flame_metric_name(q->weighed.metric), h->node,
-             text_time_format(h->begin_ns, false, started));
-}
-
-static void put_notes(struct flame_answer *a, const struct flame_question *q) {
-    const struct profile_counts *c = &a->profile.counts;
-    char one[TEXT_DURATION_BYTES];
-    note(a, "Profile %" PRId64 ": %" PRIu64 " request%s, together %s, in %" PRIu64 " process%s",
-         a->id, c->requests, text_plural(c->requests), text_duration((double)c->duration_ns, one),
-         c->processes, c->processes == 1 ? "" : "es");
-    if (c->parallel_ns > 0) {
-        note(a, "%s more ran in parallel", text_duration((double)c->parallel_ns, one));
-    }
-    if (c->missing_ns > 0) {
-        note(a, "Of %s nothing is known: they passed in processes that were not followed",
-             text_duration((double)c->missing_ns, one));
-    }
-    if (c->incomplete + c->refused > 0) {
-        note(a,
-             "Left out: %" PRIu64 " request%s of which messages were lost or could not be "
-             "joined, %" PRIu64 " for which there was no room",
-             c->incomplete, text_plural(c->incomplete), c->refused);
-    }
-    if (a->profile.stacks.full) {
-        note(a, "Too many stacks: some count as the function below them");
-    }
-    if (q->weighed.metric == FLAME_WALL && q->weighed.no_asleep) {
-        note(a, "What processes slept is left out");
-    }
-    if (a->before_count == 1) {
-        note(a,
-             "Compared with profile %" PRId64 ": red is more, blue is less; widths are of "
-             "profile %" PRId64 ", both as heavy in all",
-             a->before_ids[0], a->id);
-    } else if (a->before_count > 1) {
-        note(a,
-             "Compared with %" PRIu32 " profiles, %" PRId64 " to %" PRId64
-             ": red is more, blue is less; widths are of profile %" PRId64 ", both as heavy in all",
-             a->before_count, a->before_ids[a->before_count - 1], a->before_ids[0], a->id);
-    }
 }
 
 // -- answering ------------------------------------------------------------------------------------
@@ -150,6 +85,15 @@ static enum flame_found weigh(struct flame_answer *a, const struct flame_questio
     return ok ? FLAME_FOUND : FLAME_NO_MEMORY;
 }
 
+static void put_title(struct flame_answer *a, const struct flame_question *q) {
+    const struct profile_head *h = &a->profile.head;
+    char started[TEXT_TIME_BYTES];
+    snprintf(a->title, sizeof a->title, "%s%s%s of %s, %s",
+             q->weighed.only ? q->weighed.only : h->name, q->weighed.only || h->name[0] ? ": " : "",
+             flame_metric_name(q->weighed.metric), h->node,
+             text_time_format(h->begin_ns, false, started));
+}
+
 static void put_before_name(struct flame_answer *a) {
     if (a->before_count == 1) {
         snprintf(a->before_name, sizeof a->before_name, "profile %" PRId64, a->before_ids[0]);
@@ -170,7 +114,7 @@ enum flame_found flame_ask(struct store *s, const struct flame_question *questio
     if (found == FLAME_FOUND) {
         put_title(a, question);
         put_before_name(a);
-        put_notes(a, question);
+        notes_put(a, question);
         a->drawing = (struct flame_drawing){.tree = &a->tree,
                                             .weighed = question->weighed,
                                             .title = a->title,

@@ -37,6 +37,26 @@ static void put_profile(struct json *j, int64_t id, const struct profile_head *h
     key_us(j, "parallel_us", c->parallel_ns);
     key_us(j, "missing_us", c->missing_ns);
     key_bool(j, "cut", cut);
+    json_key_text(j, "otp", h->otp);
+    key_bool(j, "asleep_in_self", h->asleep_in_self);
+    key_bool(j, "gc_in_self", h->gc_in_self);
+    json_key_int(j, "functions", (int64_t)c->functions);
+    json_key_int(j, "bytes", (int64_t)c->bytes);
+    json_key_int(j, "patterns_ms", c->stood_ns / 1000000);
+    json_key_int(j, "paused_ms", c->rested ? c->stood_ns / 1000000 : 0);
+}
+
+static void put_missed(struct json *j, const struct profile_missed *missed, uint32_t count) {
+    json_key(j, "missed");
+    json_open(j, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        json_open(j, '{');
+        json_key_text(j, "pid", missed[i].pid);
+        json_key_text(j, "name", missed[i].name);
+        json_key_int(j, "requests", (int64_t)missed[i].requests);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
 }
 
 void flame_list_json(const struct profile_list *list, struct buffer *out) {
@@ -48,6 +68,7 @@ void flame_list_json(const struct profile_list *list, struct buffer *out) {
         const struct profile_line *l = &list->lines[i];
         json_open(&j, '{');
         put_profile(&j, l->id, &l->head, &l->counts, l->cut);
+        put_missed(&j, l->missed, l->missed_count);
         json_close(&j, '}');
     }
     json_close(&j, ']');
@@ -87,10 +108,30 @@ static void put_stack(struct json *j, const struct flame_answer *a, uint32_t i) 
     json_close(j, '}');
 }
 
+static void put_requests(struct json *j, const struct profile *p) {
+    json_key(j, "identities");
+    json_open(j, '[');
+    for (uint32_t i = 0; i < p->identity_count; i++) {
+        const struct profile_identity *of = &p->identities[i];
+        json_open(j, '{');
+        json_key_text(j, "identity", names_text(&p->stacks.names, of->name));
+        json_key_int(j, "requests", (int64_t)of->requests);
+        key_us(j, "mean_us", of->ns / (int64_t)of->requests);
+        json_key_int(j, "others", (int64_t)of->others);
+        json_key(j, "others_mean_us");
+        of->others > 0 ? json_number(j, (double)of->others_ns / 1000 / (double)of->others, 3)
+                       : json_null(j);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
 void flame_json(const struct flame_answer *a, struct buffer *out) {
     struct json j = json_make(out);
     json_open(&j, '{');
     put_profile(&j, a->id, &a->profile.head, &a->profile.counts, a->profile.stacks.full);
+    put_requests(&j, &a->profile);
+    put_missed(&j, a->profile.missed, a->profile.missed_count);
     json_key_text(&j, "metric", flame_metric_name(a->drawing.weighed.metric));
     json_key_text(&j, "unit", a->drawing.weighed.metric == FLAME_CALLS ? "calls" : "us");
     if (a->drawing.compared) {

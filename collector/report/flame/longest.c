@@ -198,6 +198,7 @@ static int64_t all_own(const struct making *m) {
 
 bool longest_calls(const struct profile *p, uint32_t most, struct longest *out) {
     const struct timeline *t = &p->timeline;
+    const char *identity = t->count > 0 ? names_text(&p->stacks.names, p->timeline_identity) : "";
     struct making m = {.profile = p,
                        .lines = calloc(t->lines + 1, sizeof *m.lines),
                        .spans = malloc((size_t)(t->lines + 1) * STACK_DEEPEST * sizeof *m.spans),
@@ -212,7 +213,7 @@ bool longest_calls(const struct profile *p, uint32_t most, struct longest *out) 
     bool ok = !m.failed && (count <= most || leave_most(&m, most));
     out->here_ns = all_own(&m);
     out->spans = (struct slow_spans){.request = {.node = p->head.node,
-                                                 .identity = "",
+                                                 .identity = identity,
                                                  .reason = "",
                                                  .outcome = "",
                                                  .cut = t->cut,

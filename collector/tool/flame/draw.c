@@ -32,17 +32,22 @@ static int make_file(const struct draw_options *o, uint32_t i, const struct flam
     return status;
 }
 
+static void put_lines(const struct flame_lines *lines, struct buffer *out) {
+    for (uint32_t i = 0; i < lines->count; i++) {
+        char text[FLAME_NOTE_BYTES];
+        memcpy(text, lines->text[i], sizeof text);
+        text_clean(text);
+        buffer_printf(out, "%s\n", text);
+    }
+}
+
 static int print(const struct draw_options *o, const struct flame_answer *a) {
     struct buffer out = buffer_make(OUTPUT_BYTES);
     if (o->json) {
         flame_json(a, &out);
     } else {
-        for (const char *const *line = a->note_lines; *line; line++) {
-            char text[FLAME_NOTE_BYTES];
-            snprintf(text, sizeof text, "%s", *line);
-            text_clean(text);
-            buffer_printf(&out, "%s\n", text);
-        }
+        put_lines(&a->notes, &out);
+        put_lines(&a->told, &out);
         buffer_text(&out, "\n");
         flame_table(a, o->most ? o->most : FUNCTIONS, &out);
     }
@@ -75,6 +80,13 @@ static int draw(const struct draw_options *o, const struct flame_answer *a) {
     if (o->waterfall && a->profile.timeline.count == 0) {
         return command_fail("flame", EXIT_FAILURE, "profile %s keeps no request on a line of time",
                             o->question.profile);
+    }
+    const char *of = names_text(&a->profile.stacks.names, a->profile.timeline_identity);
+    const char *only = o->question.weighed.only;
+    if (o->waterfall && only && of[0] && strcmp(of, only) != 0) {
+        return command_fail("flame", EXIT_FAILURE,
+                            "profile %s keeps its longest request alone, which is of %s",
+                            o->question.profile, of);
     }
     int status = (o->waterfall ? print_request : print)(o, a);
     for (uint32_t i = 0; status == EXIT_SUCCESS && i < o->file_count; i++) {

@@ -79,12 +79,14 @@ const char flame_help[] =
     "wall: whatever the process did. self: its functions ran. waiting: for another process that\n"
     "worked for the request, or to be run after it. asleep: scheduled out for any other reason.\n"
     "\n"
-    "The JSON object has the columns of the view profiles, and metric, unit, notes, and stacks: a\n"
-    "list of stack, parent, level, name, kind, module, application, value, self, calls, depth\n"
-    "first; compared with others also before, a list of their ids, and of each stack before_value\n"
-    "and before_self. With --waterfall it has profile, node, identity, duration_us, cut, and spans:\n"
-    "all calls of the request, by start: span, parent, pid, name, start_us, duration_us (null: it was\n"
-    "open where the request was cut), self_us, gc_us, off_cpu_us (scheduled out, at this call).\n"
+    "The JSON object has the columns of the view profiles; identities, a list of identity, requests,\n"
+    "mean_us, and others that only the tiers traced, with others_mean_us; missed, the processes that\n"
+    "it was not followed into: pid, name, requests; metric, unit, notes; and stacks, depth first: a\n"
+    "list of stack, parent, level, name, kind, module, application, value, self, calls. Compared with\n"
+    "others it also has before, a list of their ids, and of each stack before_value and before_self.\n"
+    "With --waterfall it has profile, node, identity, duration_us, cut, and spans, all calls of the\n"
+    "request, by start: span, parent, pid, name, start_us, duration_us (null: it was open where the\n"
+    "request was cut), self_us, gc_us, off_cpu_us (scheduled out, at this call).\n"
     "\n"
     "Exit status: 0, 1 when it cannot be asked for, 2 when the command line is wrong, 3 to 9 those of\n"
     "kprof attach when kprof does not get into the node; and where there is no profile: 10 no request\n"
@@ -398,6 +400,7 @@ static int make(struct options *o) {
     if (status != EXIT_SUCCESS) {
         return status;
     }
+    o->live.drawn = o->draw.db != NULL;
     live_catch_signals();
     status = make_profile(o, &around, seen.traced, &profile);
     int left = around_end(&around);

@@ -202,7 +202,7 @@ static enum live_end take_end(const struct live_options *o, struct control_map m
              (const char *)said.data);
     text_clean(text);
     *profile = count_of(m, FIELD_PROFILE);
-    if (!o->quiet) {
+    if (!o->quiet && !(o->drawn && *profile > 0)) {
         tell_missed(m);
     }
     if (*profile == 0) {

@@ -15,6 +15,7 @@ struct live_options {
     uint32_t application_count, module_count;
     bool all_modules;
     bool quiet; // nothing but errors
+    bool drawn; // what is kept is drawn then, with all that is to be said of it
 };
 
 // From now on Ctrl-C and TERM end a full trace, and a second one this process.

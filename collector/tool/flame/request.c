@@ -17,7 +17,8 @@ static void header(const struct slow_request *r, int64_t id, const struct waterf
                    struct buffer *out) {
     char duration[TEXT_DURATION_BYTES];
     waterfall_title(style, true, out);
-    buffer_printf(out, " The longest request of profile %" PRId64 ", ", id);
+    buffer_printf(out, " The longest request of profile %" PRId64 "%s", id,
+                  r->identity[0] ? ", " : "");
     put_clean(out, r->identity);
     buffer_printf(out, ": %s on ", text_duration((double)r->duration_ns, duration));
     put_clean(out, r->node);

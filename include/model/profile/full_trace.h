@@ -54,6 +54,8 @@ void full_trace_module(struct full_trace *f, struct slice module);
 // nothing.
 void full_trace_message(struct full_trace *f, const struct message *m, int64_t time,
                         enum full_role role);
+// So many bytes has each message that is given from now on.
+void full_trace_size(struct full_trace *f, size_t bytes);
 // Messages were lost here. What is open is incomplete.
 void full_trace_lost(struct full_trace *f);
 // No message of before this time is on its way any more.
@@ -63,6 +65,10 @@ void full_trace_advance(struct full_trace *f, int64_t time);
 // taken that lie whole within such a window, of which the first is open from the start.
 void full_trace_shut(struct full_trace *f, int64_t until);
 void full_trace_open(struct full_trace *f, int64_t since);
+// When patterns stand and no longer, which need not be when requests are taken; node time. asked:
+// when the node was asked to set them.
+void full_trace_stands(struct full_trace *f, int64_t asked, int64_t since);
+void full_trace_off(struct full_trace *f, int64_t at);
 // Whether there is a request that has begun and not ended.
 bool full_trace_busy(const struct full_trace *f);
 

@@ -38,13 +38,24 @@ struct profile_counts {
     uint64_t refused;    // requests for which there was no room at the time
     uint64_t processes;  // that worked for requests
     uint64_t messages;   // of use, whether their requests are complete or not
+    uint64_t bytes;      // of these; 0: not known
+    uint64_t functions;  // that had patterns; 0: not known
     uint64_t lost;       // times that messages were lost
     int64_t duration_ns; // of the requests, begin to end
     int64_t parallel_ns; // what ran besides, while others of the same request did
     int64_t missing_ns;  // of duration_ns: what no process is known to have done
+    int64_t stood_ns;    // for which patterns stood; 0: not known
+    bool rested;         // meanwhile the tiers were not traced
 };
 
-enum { PROFILE_TEXT_BYTES = LIMIT_NAME_BYTES + 4, PROFILE_SETTINGS_BYTES = 1024 };
+enum {
+    PROFILE_TEXT_BYTES = LIMIT_NAME_BYTES + 4,
+    PROFILE_SETTINGS_BYTES = 1024,
+    PROFILE_OTP_BYTES = 16,
+    PROFILE_PID_BYTES = 32,
+    PROFILE_MISSED_BYTES = 132,
+    PROFILE_IDENTITIES = 200 // that are told apart
+};
 
 // What a profile is of.
 struct profile_head {
@@ -53,6 +64,24 @@ struct profile_head {
     char node[PROFILE_TEXT_BYTES];
     int64_t begin_ns, end_ns;              // since 1970 UTC
     char settings[PROFILE_SETTINGS_BYTES]; // a JSON object: what was asked for
+    char otp[PROFILE_OTP_BYTES];           // the node's release; empty: not known
+    bool asleep_in_self, gc_in_self;       // that time was not traced
+};
+
+// Requests of one identity.
+struct profile_identity {
+    uint16_t name;     // of stacks.names
+    uint64_t requests; // in the profile
+    int64_t ns;        // from begin to end
+    uint64_t others;   // that only the tiers traced
+    int64_t others_ns;
+};
+
+// A process that was not followed into, as it had no flag yet.
+struct profile_missed {
+    char pid[PROFILE_PID_BYTES];
+    char name[PROFILE_MISSED_BYTES]; // empty: it was gone
+    uint64_t requests;               // that went through it
 };
 
 struct profile {
@@ -61,6 +90,11 @@ struct profile {
     struct weights weights;  // by profile_key: ns of the stack itself, calls of its last frame
     struct map applications; // a module's name (of stacks.names) -> its application's
     struct profile_counts counts;
+    // those of which requests came; some may have none in the profile
+    struct profile_identity identities[PROFILE_IDENTITIES];
+    uint32_t identity_count;
+    struct profile_missed missed[LIMIT_FULL_SUSPECTS];
+    uint32_t missed_count;
     struct timeline timeline;   // of the longest of its requests; no events: there is none
     int64_t timeline_ns;        // how long that was
     uint16_t timeline_identity; // what it was called, a name of stacks.names

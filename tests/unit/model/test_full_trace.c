@@ -610,6 +610,64 @@ static void windows(void **s) {
     full_trace_free(trace);
 }
 
+// What it costs: bytes, how long patterns stand, and how long requests take meanwhile and else.
+static void costs(void **s) {
+    (void)s;
+    options = (struct full_trace_options){.since = 1000 * US};
+    begin(true);
+    options = (struct full_trace_options){0};
+    const struct profile *p = full_trace_profile(trace);
+    full_trace_size(trace, 40);
+    fate_of(90, true, 10, 7, "create"); // nobody knows yet when patterns stand
+    full_trace_stands(trace, 900 * US, 1000 * US);
+    fate_of(91, true, 100, 30, "create"); // before they were asked for
+    fate_of(92, true, 880, 30, "create"); // meanwhile, and so the next one
+    fate_of(93, true, 990, 5, "create");
+    fate_of(94, false, 100, 30, "create");
+    one_request(1, 1100);
+    fate_of(1, true, 1100, 5, "create");
+    one_request(2, 1200);
+    fate_of(2, true, 1200, 7, "read");
+    full_trace_shut(trace, 1500 * US);
+    fate_of(95, true, 1490, 40, "create");
+    full_trace_off(trace, 1600 * US);
+    full_trace_off(trace, 1700 * US);      // they were off already
+    fate_of(96, true, 1590, 40, "create"); // while they stood
+    fate_of(97, true, 1600, 10, "create"); // between two windows, and so the next one
+    full_trace_stands(trace, 2400 * US, 2500 * US);
+    full_trace_open(trace, 2500 * US);
+    fate_of(98, true, 2000, 20, "create");
+    fate_of(99, true, 2390, 20, "create");
+    one_request(3, 2600);
+    fate_of(3, true, 2600, 9, "create");
+    full_trace_off(trace, 2700 * US);
+    fate_of(100, true, 3000, 4, "other");
+    assert_int_equal(p->counts.stood_ns, 800 * US);
+    assert_int_equal(p->counts.bytes, 40 * p->counts.messages);
+    assert_true(p->counts.messages > 0);
+    assert_true(p->counts.rested);
+    assert_int_equal(p->identity_count, 3);
+    const struct profile_identity *i = p->identities;
+    assert_string_equal(names_text(&p->stacks.names, i->name), "create");
+    assert_int_equal(i->requests, 2);
+    assert_int_equal(i->ns, 14 * US);
+    assert_int_equal(i->others, 3);
+    assert_int_equal(i->others_ns, 60 * US);
+    assert_int_equal(i[1].requests, 1);
+    assert_int_equal(i[1].others, 0);
+    assert_int_equal(i[2].requests, 0);
+    assert_int_equal(i[2].others, 1);
+    apart(P, 4000, MESSAGE_IN); // of a session of its own: the tiers' goes on
+    assert_false(p->counts.rested);
+    for (int k = 0; k < 2 * PROFILE_IDENTITIES; k++) { // no more than there is room for
+        char name[32];
+        snprintf(name, sizeof name, "identity %d", k);
+        fate_of(1000 + (uint64_t)k, true, 5000, 1, name);
+    }
+    assert_int_equal(p->identity_count, PROFILE_IDENTITIES);
+    full_trace_free(trace);
+}
+
 // The request that a process has begun goes before the token that it shows.
 static void another_token(void **s) {
     (void)s;
@@ -765,6 +823,7 @@ int main(void) {
         cmocka_unit_test(what_is_taken),
         cmocka_unit_test(suspects),
         cmocka_unit_test(windows),
+        cmocka_unit_test(costs),
         cmocka_unit_test(another_token),
         cmocka_unit_test(bounds),
         cmocka_unit_test(any_messages),

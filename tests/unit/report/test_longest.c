@@ -16,6 +16,7 @@ static int prepare(void **state) {
     assert_true(profile_init(&profile));
     strcpy(profile.head.node, "shop@host");
     profile.timeline_ns = 100 * US;
+    profile.timeline_identity = (uint16_t)names_intern(&profile.stacks.names, slice_text("create"));
     return 0;
 }
 
@@ -143,7 +144,7 @@ static void cut(void **state) {
     buffer_append(&out, "", 1);
     assert_string_equal(
         (char *)out.data,
-        "{\"profile\":7,\"node\":\"shop@host\",\"identity\":\"\",\"duration_us\":100,\"cut\":true,"
+        "{\"profile\":7,\"node\":\"shop@host\",\"identity\":\"create\",\"duration_us\":100,\"cut\":true,"
         "\"spans\":[{\"span\":0,\"parent\":null,\"pid\":\"<0.77.0>\",\"name\":\"a\",\"start_us\":0,"
         "\"duration_us\":null,\"self_us\":10,\"gc_us\":0,\"off_cpu_us\":0},{\"span\":1,\"parent\":0,"
         "\"pid\":\"<0.77.0>\",\"name\":\"b\",\"start_us\":10,\"duration_us\":null,\"self_us\":0,"

@@ -20,7 +20,23 @@ static void fill(struct profile *p) {
                                     .begin_ns = 1763640000000000000,
                                     .end_ns = 1763640002500000000,
                                     .settings = "{\"requests\":20}"};
-    p->counts = (struct profile_counts){1, 2, 3, 4, 5, 6, 7, 8, 9000, 1000, 500};
+    p->counts = (struct profile_counts){.requests = 1,
+                                        .incomplete = 2,
+                                        .others = 3,
+                                        .unseen = 4,
+                                        .refused = 5,
+                                        .processes = 6,
+                                        .messages = 7,
+                                        .bytes = 700,
+                                        .functions = 70,
+                                        .lost = 8,
+                                        .duration_ns = 9000,
+                                        .parallel_ns = 1000,
+                                        .missing_ns = 500,
+                                        .stood_ns = 1234567890,
+                                        .rested = true};
+    strcpy(p->head.otp, "25");
+    p->head.asleep_in_self = true;
     profile_module(p, slice_text("shop_http"), slice_text("shop"));
     add(p, "create", "b", 1, 3000);
     add(p, "create", "a;c;d", 2, 2000);
@@ -34,6 +50,16 @@ static void fill(struct profile *p) {
         timeline_add(&p->timeline, &e, 100);
     }
     p->timeline_ns = 9000;
+    p->timeline_identity = (uint16_t)names_intern(&p->stacks.names, slice_text("read"));
+    const struct profile_identity of[] = {
+        {(uint16_t)names_intern(&p->stacks.names, slice_text("create")), 4, 9000, 2, 3000},
+        {(uint16_t)names_intern(&p->stacks.names, slice_text("none")), 0, 0, 7, 7000},
+        {(uint16_t)names_intern(&p->stacks.names, slice_text("read")), 6, 6000, 0, 0}};
+    memcpy(p->identities, of, sizeof of);
+    p->identity_count = 3;
+    p->missed[0] = (struct profile_missed){"<0.9.0>", "pool_worker", 3};
+    p->missed[1] = (struct profile_missed){"<0.10.0>", "", 1};
+    p->missed_count = 2;
 }
 
 // The stacks of the timeline, "all a;b a;c …".
@@ -67,6 +93,14 @@ static void views(void **state) {
                    "losses || '|' || requests_us || '|' || parallel_us || '|' || missing_us "
                    "FROM profiles",
                    "full|slow one|shop@host|2025-11-20T12:00:00Z|2500|1|2|3|4|5|6|7|8|9.0|1.0|0.5");
+    fixture_expect("SELECT otp || '|' || asleep_in_self || '|' || gc_in_self || '|' || functions "
+                   "|| '|' || bytes || '|' || patterns_ms || '|' || paused_ms FROM profiles",
+                   "25|1|0|70|700|1234|1234");
+    fixture_expect("SELECT group_concat(identity || ' ' || requests || ' ' || mean_us || ' ' || "
+                   "others || ' ' || coalesce(others_mean_us, '-')) FROM profile_requests",
+                   "create 4 2.25 2 1.5,read 6 1.0 0 -");
+    fixture_expect("SELECT group_concat(pid || name || requests) FROM profile_missed",
+                   "<0.9.0>pool_worker3,<0.10.0>1");
     fixture_expect("SELECT group_concat(level || label || value || '/' || self, ' ') "
                    "FROM profile_flame WHERE profile = 1 AND metric = 'wall'",
                    "0all17.0/0.0 1a14.0/0.0 2c10.0/0.0 3d2.0/2.0 3e1.0/1.0 3waiting7.0/7.0 "
@@ -113,6 +147,17 @@ static void read_back(void **state) {
         timeline_text(&q, after);
         assert_string_equal(after, before);
         assert_int_equal(q.timeline_ns, 9000);
+        assert_string_equal(names_text(&q.stacks.names, q.timeline_identity), "read");
+        assert_string_equal(q.head.otp, "25");
+        assert_true(q.head.asleep_in_self && !q.head.gc_in_self);
+        assert_int_equal(q.identity_count, 2); // by their requests
+        assert_string_equal(names_text(&q.stacks.names, q.identities[0].name), "read");
+        assert_int_equal(q.identities[1].requests, 4);
+        assert_int_equal(q.identities[1].ns, 9000);
+        assert_int_equal(q.identities[1].others, 2);
+        assert_int_equal(q.identities[1].others_ns, 3000);
+        assert_int_equal(q.missed_count, 2);
+        assert_memory_equal(q.missed, p.missed, 2 * sizeof *p.missed);
         assert_memory_equal(&p.counts, &q.counts, sizeof p.counts);
         assert_string_equal(q.head.name, p.head.name);
         assert_string_equal(q.head.node, p.head.node);
@@ -135,6 +180,8 @@ static void read_back(void **state) {
     assert_int_equal(list.lines[0].id, 2);
     assert_string_equal(list.lines[1].head.node, "shop@host");
     assert_int_equal(list.lines[0].rows, list.lines[1].rows);
+    assert_int_equal(list.lines[1].missed_count, 2);
+    assert_string_equal(list.lines[1].missed[0].name, "pool_worker");
     profile_list_free(&list);
     filter.node = "other@host";
     assert_true(query_profiles(s, &filter, &list));
@@ -152,7 +199,9 @@ static void deleted(void **state) {
     keep(&p);
     free(fixture_ask(fixture_db, "DELETE FROM profile_rows"));
     fixture_expect("SELECT (SELECT count(*) FROM profile_frame_rows) + (SELECT count(*) FROM "
-                   "profile_stack_rows) + (SELECT count(*) FROM profile_value_rows)",
+                   "profile_stack_rows) + (SELECT count(*) FROM profile_value_rows) + (SELECT "
+                   "count(*) FROM profile_request_rows) + (SELECT count(*) FROM "
+                   "profile_missed_rows)",
                    "0");
     assert_int_equal(keep(&p), 2);
     profile_free(&p);

@@ -88,6 +88,33 @@ static void test_a_new_file_goes_through_all_of_them(void **state) {
     fixture_expect("SELECT count(joules) FROM tier_costs", "0");
 }
 
+// A file of version 8: what is known of its profiles stays, and nothing else is said of them.
+static void test_profiles_of_version_8(void **state) {
+    (void)state;
+    int until = 0;
+    while (store_migrations[until].version < 9) {
+        until++;
+    }
+    assert_true(migrated(store_migrations, until));
+    expect_version(8);
+    free(fixture_ask(fixture_db, "INSERT INTO node_names (id, name) VALUES (1, 'shop@host');"));
+    static const char *const settings[] = {"{\"functions\":12,\"scheduling\":false}",
+                                           "{\"scheduling\":true}", "{}", "no JSON"};
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        char sql[500];
+        snprintf(sql, sizeof sql,
+                 "INSERT INTO profile_rows VALUES (NULL, 0, '', 1, 1, 2, '%s', 3, 0, 0, 0, 0, 1, "
+                 "5, 0, 7, 0, 0, 0, 0, NULL, 0)",
+                 settings[i]);
+        free(fixture_ask(fixture_db, sql));
+    }
+    assert_true(migrated(store_migrations, store_migration_count));
+    expect_version(store_schema_version);
+    fixture_expect("SELECT group_concat(asleep_in_self || gc_in_self || ' ' || functions || ' ' || "
+                   "messages || ' ' || bytes || patterns_ms || otp) FROM profiles",
+                   "11 12 5 00,00 0 5 00,00 0 5 00,00 0 5 00");
+}
+
 // Here a table of somebody's own is in its way.
 static void test_a_step_that_fails_changes_nothing(void **state) {
     (void)state;
@@ -108,6 +135,7 @@ int main(void) {
         VERSION_TEST(test_versions_before_the_first_release_are_refused),
         VERSION_TEST(test_the_next_version_keeps_the_rows),
         VERSION_TEST(test_a_new_file_goes_through_all_of_them),
+        VERSION_TEST(test_profiles_of_version_8),
         VERSION_TEST(test_a_step_that_fails_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

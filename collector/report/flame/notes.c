@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/flame/notes.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/text_amount.h"
+
+__attribute__((format(printf, 2, 3))) static void note(struct flame_lines *lines,
+                                                       const char *format, ...) {
+    if (lines->count < lines->most) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(lines->text[lines->count++], FLAME_NOTE_BYTES, format, args);
+        va_end(args);
+    }
+}
+
+// What was not traced is the time of the functions at which it passed.
+static void put_in_self(struct flame_lines *n, const struct profile_head *h) {
+    const char *otp = h->otp[0] ? ", OTP " : "";
+    if (h->asleep_in_self) {
+        note(n,
+             "Time asleep and garbage collection are within self: tracing them is not safe on the "
+             "node's release%s%s (otp#6448)",
+             otp, h->otp);
+    } else if (h->gc_in_self) {
+        note(n,
+             "Garbage collection is within self: tracing it is not safe on the node's release%s%s "
+             "(otp#11624)",
+             otp, h->otp);
+    }
+}
+
+// The notes name the first one.
+static void put_missed(struct flame_answer *a) {
+    const struct profile *p = &a->profile;
+    for (uint32_t i = 0; i < p->missed_count; i++) {
+        const struct profile_missed *m = &p->missed[i];
+        note(i == 0 ? &a->notes : &a->told,
+             "Not followed into %s%s%s: it had no flag yet; %" PRIu64 " of %" PRIu64 " request%s",
+             m->pid, m->name[0] ? " " : "", m->name, m->requests, p->counts.requests,
+             text_plural(p->counts.requests));
+    }
+    if (p->missed_count > 1) {
+        note(&a->notes, "Nor into %" PRIu32 " other process%s", p->missed_count - 1,
+             p->missed_count == 2 ? "" : "es");
+    }
+}
+
+// How much longer requests took.
+static void put_longer(struct flame_lines *told, const struct profile *p) {
+    enum { MOST = 5 };
+    for (uint32_t i = 0; i < p->identity_count && i < MOST; i++) {
+        const struct profile_identity *of = &p->identities[i];
+        char mean[TEXT_DURATION_BYTES], others[TEXT_DURATION_BYTES];
+        const char *name = names_text(&p->stacks.names, of->name);
+        text_duration((double)of->ns / (double)of->requests, mean);
+        if (of->others > 0) {
+            text_duration((double)of->others_ns / (double)of->others, others);
+            note(told,
+                 "%.200s: %" PRIu64 " request%s, mean %s; %" PRIu64 " that only the tiers traced, "
+                 "mean %s",
+                 name, of->requests, text_plural(of->requests), mean, of->others, others);
+        } else {
+            note(told,
+                 "%.200s: %" PRIu64 " request%s, mean %s; none that only the tiers traced, to "
+                 "compare with",
+                 name, of->requests, text_plural(of->requests), mean);
+        }
+    }
+    if (p->identity_count > MOST) {
+        note(told, "and %" PRIu32 " more identities", p->identity_count - MOST);
+    }
+}
+
+static void put_cost(struct flame_lines *told, const struct profile *p) {
+    const struct profile_counts *c = &p->counts;
+    char stood[TEXT_DURATION_BYTES], size[TEXT_SIZE_BYTES], count[TEXT_GROUPED_BYTES];
+    if (c->stood_ns == 0) {
+        return; // not known
+    }
+    text_duration((double)c->stood_ns, stood);
+    note(told, "It cost %s messages, %s; %" PRIu64 " functions had patterns for %s%s",
+         text_grouped(c->messages, count), text_size((double)c->bytes, size), c->functions, stood,
+         c->rested ? ", and the tiers were not traced meanwhile" : "");
+    put_longer(told, p);
+}
+
+static void put_notes(struct flame_answer *a, const struct flame_question *q) {
+    const struct profile_counts *c = &a->profile.counts;
+    struct flame_lines *n = &a->notes;
+    char one[TEXT_DURATION_BYTES];
+    note(n, "Profile %" PRId64 ": %" PRIu64 " request%s, together %s, in %" PRIu64 " process%s",
+         a->id, c->requests, text_plural(c->requests), text_duration((double)c->duration_ns, one),
+         c->processes, c->processes == 1 ? "" : "es");
+    if (c->parallel_ns > 0) {
+        note(n, "%s more ran in parallel", text_duration((double)c->parallel_ns, one));
+    }
+    if (c->missing_ns > 0) {
+        note(n, "Of %s nothing is known: they passed in processes that were not followed",
+             text_duration((double)c->missing_ns, one));
+    }
+    if (c->incomplete + c->refused > 0) {
+        note(n,
+             "Left out: %" PRIu64 " request%s of which messages were lost or could not be "
+             "joined, %" PRIu64 " for which there was no room",
+             c->incomplete, text_plural(c->incomplete), c->refused);
+    }
+    put_in_self(n, &a->profile.head);
+    put_missed(a);
+    if (a->profile.stacks.full) {
+        note(n, "Too many stacks: some count as the function below them");
+    }
+    if (q->weighed.metric == FLAME_WALL && q->weighed.no_asleep) {
+        note(n, "What processes slept is left out");
+    }
+    if (a->before_count == 1) {
+        note(n,
+             "Compared with profile %" PRId64 ": red is more, blue is less; widths are of "
+             "profile %" PRId64 ", both as heavy in all",
+             a->before_ids[0], a->id);
+    } else if (a->before_count > 1) {
+        note(n,
+             "Compared with %" PRIu32 " profiles, %" PRId64 " to %" PRId64
+             ": red is more, blue is less; widths are of profile %" PRId64 ", both as heavy in all",
+             a->before_count, a->before_ids[a->before_count - 1], a->before_ids[0], a->id);
+    }
+}
+
+void notes_put(struct flame_answer *a, const struct flame_question *q) {
+    a->notes.most = FLAME_NOTES;
+    a->told.most = FLAME_TOLD;
+    put_notes(a, q);
+    put_cost(&a->told, &a->profile);
+    for (uint32_t i = 0; i < a->notes.count; i++) {
+        a->note_lines[i] = a->notes.text[i];
+    }
+}
