@@ -2,17 +2,16 @@
 // The page's files, which are inside of the program.
 #pragma once
 
-#include <stddef.h>
+#include <stdbool.h>
+
+#include "base/embedded.h"
 
 struct asset {
     const char *path; // that it is asked for by
     const char *type;
-    const char *etag; // of its content, in quotes
-    const char *bytes;
-    size_t len;
-    const char *gzipped; // the same behind gzip; NULL: there is none
-    size_t gzipped_len;
+    const struct embedded *file;
+    bool open; // to those who have not logged in, too
 };
 
-// NULL: there is none at that path. "/login" is always there. Of the thread that serves alone.
+// NULL: there is none at that path.
 const struct asset *assets_find(const char *path);

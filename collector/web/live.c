@@ -41,6 +41,7 @@ struct live {
 static void on_gone(struct evhttp_connection *connection, void *context) {
     (void)connection;
     struct stream *s = context;
+    reply_abandon(s->req);
     *s->at = s->next;
     if (s->next) {
         s->next->at = s->at;

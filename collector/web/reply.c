@@ -10,9 +10,6 @@
 
 #include "codec/json.h"
 
-const char reply_json_type[] = "application/json";
-const char reply_html_type[] = "text/html; charset=utf-8";
-
 enum { GZIP_LEAST = 1000, GZIP_LEVEL = 4, GZIP_WINDOW = 15 + 16, GZIP_MEMORY = 8 };
 
 static void add(struct evhttp_request *req, const char *key, const char *value) {
@@ -53,37 +50,44 @@ static bool add_gzipped(struct evbuffer *out, struct slice body) {
     return ok;
 }
 
-// Fills the body. True where it stands behind gzip.
-static bool fill(struct evbuffer *out, const struct reply *reply, bool gzip) {
-    if (gzip && reply->gzipped.len > 0) {
-        return evbuffer_add_reference(out, reply->gzipped.data, reply->gzipped.len, NULL, NULL) ==
-               0;
-    }
-    if (gzip && reply->body.len >= GZIP_LEAST && add_gzipped(out, reply->body)) {
-        return true;
-    }
-    evbuffer_add(out, reply->body.data, reply->body.len);
-    return false;
+static bool takes_gzip(struct evhttp_request *req) {
+    const char *takes = asked(req, "Accept-Encoding");
+    return takes && strstr(takes, "gzip");
 }
 
 void reply_send(struct evhttp_request *req, const struct reply *reply) {
     struct evbuffer *out = evhttp_request_get_output_buffer(req);
-    const char *takes = asked(req, "Accept-Encoding");
-    const char *has = asked(req, "If-None-Match");
     reply_headers(req);
-    add(req, "Cache-Control", reply->etag ? "no-cache" : "no-store");
-    if (reply->etag) {
-        add(req, "ETag", reply->etag);
+    add(req, "Cache-Control", "no-store");
+    add(req, "Content-Type", reply->type);
+    if (reply->body.len >= GZIP_LEAST && takes_gzip(req) && add_gzipped(out, reply->body)) {
+        add(req, "Content-Encoding", "gzip");
+    } else {
+        evbuffer_add(out, reply->body.data, reply->body.len);
     }
-    if (reply->etag && has && strstr(has, reply->etag)) {
+    evhttp_send_reply(req, reply->status, NULL, NULL);
+}
+
+void reply_file(struct evhttp_request *req, const char *type, const struct embedded *file) {
+    struct evbuffer *out = evhttp_request_get_output_buffer(req);
+    const char *has = asked(req, "If-None-Match");
+    char etag[80];
+    snprintf(etag, sizeof etag, "\"%s\"", file->sha256);
+    reply_headers(req);
+    add(req, "Cache-Control", "no-cache");
+    add(req, "ETag", etag);
+    if (has && strstr(has, etag)) {
         evhttp_send_reply(req, 304, NULL, NULL);
         return;
     }
-    add(req, "Content-Type", reply->type);
-    if (fill(out, reply, takes && strstr(takes, "gzip"))) {
+    add(req, "Content-Type", type);
+    bool gzip = file->gzipped && takes_gzip(req);
+    if (gzip) {
         add(req, "Content-Encoding", "gzip");
     }
-    evhttp_send_reply(req, reply->status, NULL, NULL);
+    evbuffer_add_reference(out, gzip ? file->gzipped : file->bytes,
+                           gzip ? file->gzipped_len : file->len, NULL, NULL);
+    evhttp_send_reply(req, 200, NULL, NULL);
 }
 
 void reply_error(struct evhttp_request *req, int status, const char *why) {
@@ -94,7 +98,15 @@ void reply_error(struct evhttp_request *req, int status, const char *why) {
     json_close(&j, '}');
     buffer_text(&body, "\n");
     reply_send(req, &(struct reply){.status = status,
-                                    .type = reply_json_type,
+                                    .type = REPLY_JSON,
                                     .body = slice_of(body.data, body.len)});
     buffer_free(&body);
+}
+
+// evhttp takes a request from its connection when the other side closes in the middle of it, and
+// only then (evhttp_connection_incoming_fail in libevent's http.c).
+void reply_abandon(struct evhttp_request *req) {
+    if (!evhttp_request_get_connection(req)) {
+        evhttp_request_free(req);
+    }
 }

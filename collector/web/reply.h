@@ -6,10 +6,11 @@
 #include <stdbool.h>
 
 #include "base/bytes.h"
+#include "base/embedded.h"
 
 // Types of bodies.
-extern const char reply_json_type[];
-extern const char reply_html_type[];
+#define REPLY_JSON "application/json"
+#define REPLY_HTML "text/html; charset=utf-8"
 
 struct reply {
     int status;
@@ -20,9 +21,15 @@ struct reply {
     const char *etag; // of the body; NULL: it is not to be kept
 };
 
-// Sends it. Where who asks has the same body already (ETag), says that alone.
+// Sends it; nobody keeps it.
 void reply_send(struct evhttp_request *req, const struct reply *reply);
+// Sends a file that is inside of the program. Where who asks has the same already (ETag), says that
+// alone.
+void reply_file(struct evhttp_request *req, const char *type, const struct embedded *file);
 // An error as JSON, {"error": why}.
 void reply_error(struct evhttp_request *req, int status, const char *why);
 // What every reply's head says: nothing of others' is loaded, nobody guesses types or frames it.
 void reply_headers(struct evhttp_request *req);
+// From the callback of a connection that closes, for a request of it that was not answered to its
+// end: who asked may have left, and then nobody else gives the request back.
+void reply_abandon(struct evhttp_request *req);

@@ -120,7 +120,7 @@ static void done(struct reader_job *job) {
         evhttp_connection_set_closecb(evhttp_request_get_connection(p->req), NULL, NULL);
         if (a->status == 200) {
             reply_send(p->req, &(struct reply){.status = 200,
-                                               .type = reply_json_type,
+                                               .type = REPLY_JSON,
                                                .body = slice_of(a->out.data, a->out.len)});
         } else {
             reply_error(p->req, a->status, a->why);
@@ -132,7 +132,9 @@ static void done(struct reader_job *job) {
 
 static void on_gone(struct evhttp_connection *connection, void *context) {
     (void)connection;
-    ((struct pending *)context)->req = NULL;
+    struct pending *p = context;
+    reply_abandon(p->req);
+    p->req = NULL;
 }
 
 static void ask(struct web *web, struct evhttp_request *req, const struct address *address,
@@ -144,7 +146,10 @@ static void ask(struct web *web, struct evhttp_request *req, const struct addres
         return;
     }
     *p = (struct pending){.job = {.work = work, .done = done}, .req = req, .address = address};
-    p->answer = (struct answer){.id = id, .out = buffer_make(LIMIT_WEB_ANSWER_BYTES)};
+    p->answer = (struct answer){.id = id,
+                                .out = buffer_make(LIMIT_WEB_ANSWER_BYTES),
+                                .status = 503, // unless it is worked out
+                                .why = p->job.error};
     if (!params_parse(evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req)),
                       clock_wall() / 1000000000, &p->answer.params, why)) {
         reply_error(req, 400, why);
@@ -172,14 +177,6 @@ static void wake(void *context) {
 
 // -- requests -------------------------------------------------------------------------------------
 
-static void send_asset(struct evhttp_request *req, const struct asset *asset, int status) {
-    reply_send(req, &(struct reply){.status = status,
-                                    .type = asset->type,
-                                    .body = slice_of(asset->bytes, asset->len),
-                                    .gzipped = slice_of(asset->gzipped, asset->gzipped_len),
-                                    .etag = asset->etag});
-}
-
 // The form's one field, "token=…". Only the page's own form: SameSite=Strict and form-action keep
 // others' away, and who logs somebody else in gains nothing.
 static void log_in(struct web *web, struct evhttp_request *req) {
@@ -201,7 +198,7 @@ static void log_in(struct web *web, struct evhttp_request *req) {
                           access_cookie(&web->rules, web->options.secure != NULL, cookie));
     }
     evhttp_add_header(headers, "Location", known ? "/" : "/login?wrong");
-    reply_send(req, &(struct reply){.status = 303, .type = reply_html_type});
+    reply_send(req, &(struct reply){.status = 303, .type = REPLY_HTML});
 }
 
 static bool is_get(struct evhttp_request *req) {
@@ -213,12 +210,17 @@ static bool is_get(struct evhttp_request *req) {
 static bool answer_open(struct web *web, struct evhttp_request *req, const char *path) {
     if (strcmp(path, "/healthz") == 0) {
         reply_send(req, &(struct reply){.status = 200,
-                                        .type = reply_json_type,
+                                        .type = REPLY_JSON,
                                         .body = slice_text("{\"status\":\"ok\"}\n")});
         return true;
     }
-    if (strcmp(path, "/login") == 0 && web->rules.token) {
-        is_get(req) ? send_asset(req, assets_find("/login"), 200) : log_in(web, req);
+    if (strcmp(path, "/login") == 0 && !is_get(req) && web->rules.token) {
+        log_in(web, req);
+        return true;
+    }
+    const struct asset *asset = assets_find(path);
+    if (asset && asset->open && is_get(req)) {
+        reply_file(req, asset->type, asset->file);
         return true;
     }
     return false;
@@ -229,7 +231,7 @@ static void answer_known(struct web *web, struct evhttp_request *req, const char
     int64_t id = 0;
     const struct address *address = address_find(path, &id);
     if (asset) {
-        send_asset(req, asset, 200);
+        reply_file(req, asset->type, asset->file);
     } else if (strcmp(path, "/api/v1/events") == 0) {
         live_open(web->live, req);
     } else if (address) {
@@ -250,9 +252,9 @@ static void on_request(struct evhttp_request *req, void *context) {
     } else if (answer_open(web, req, path)) {
         return;
     } else if (!access_known(&web->rules, req)) {
-        if (strcmp(path, "/") == 0) {
+        if (assets_find(path)) {
             evhttp_add_header(evhttp_request_get_output_headers(req), "Location", "/login");
-            reply_send(req, &(struct reply){.status = 303, .type = reply_html_type});
+            reply_send(req, &(struct reply){.status = 303, .type = REPLY_HTML});
         } else {
             reply_error(req, 401, "the token is missing or wrong: log in at /login");
         }

@@ -147,6 +147,10 @@ int main(int argc, char **argv) {
     seed("histogram", "wide", 0, slice_of(b.data, b.len));
     histogram_free(&h);
     buffer_free(&b);
+    static const char question[] =
+        "/api/v1/slow/12?from=1763640000&until=1763643600&node=shop%40host&identity=GET%20%2Fx"
+        "&most=10&failed=1";
+    seed("params", "whole", 0, slice_of(question, sizeof question - 1));
     handshake();
     whole_collector();
     return 0;

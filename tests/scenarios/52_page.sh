@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal of this test: what the page asks the daemon is what kprof report says of the same database, while it is written and afterwards. The
+# application's own count stands in it. Elsewhere than on loopback nothing is served without a token and TLS. A crowd of event streams takes
+# little memory, and nothing from those that trace.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+name=page_$$
+page_of() { sed -nE 's/.*the page (is|of .* is) at (https?:[^ ;]*)\/.*/\2/p' "$1" | head -n 1; }
+get() { curl -sS --max-time 20 "${@:2}" "$page$1"; }
+status_of() { curl -s --max-time 20 -o /dev/null -w '%{http_code}' "${@:2}" "$page$1"; }
+json() { sqlite3 :memory: "SELECT json_extract(readfile('$scratch/answer'), '$1')"; }
+
+start_collector --http 0
+page=$(page_of "$collector_log")
+holds "${#page}" -gt 0 "the collector says where the page is"
+is "$(get /api/v1/nodes | grep -o '"nodes":\[\]')" '"nodes":[]' "no node yet"
+
+# --- a traced node ---
+
+start_shop "$name"
+start_tracing "$name"
+curl -sSN --max-time 60 "$page/api/v1/events" >"$scratch/events" 2>/dev/null &
+stream=$!
+load --requests 1500 --clients 4 --think 10
+made=$(loaded requests)
+closed() { ledger_reaches "requests_complete + requests_incomplete + requests_unsampled" "$made"; }
+wait_for 30 "all requests are closed" closed
+stop_tracing
+kill "$stream" 2>/dev/null || true
+wait "$stream" 2>/dev/null || true
+has "$scratch/events" '^event: written' "an event stream told of what was written"
+
+get "/api/v1/table?last=3600" >"$scratch/answer"
+"$kprof" report --db "$db" --since 1h --json >"$scratch/report"
+# A report without the times at which it was asked for.
+timeless() { sqlite3 :memory: "SELECT json_remove(readfile('$1'), '\$.from', '\$.until')"; }
+same() { # same FILE FILE WHAT
+  diff <(timeless "$1") <(timeless "$2") >"$scratch/diff" || fail "$3: $(head -c 600 "$scratch/diff")"
+  ok "$3"
+}
+same "$scratch/answer" "$scratch/report" "the table is what kprof report says"
+is "$(json '$.ledger.requests_complete')" "$(ledger requests_complete)" "as many requests as the ledger has"
+
+get "/api/v1/series?last=600&points=600" >"$scratch/answer"
+sum() { sqlite3 :memory: "SELECT sum(value) FROM json_each(readfile('$scratch/answer'), '$1')"; }
+is "$(sum '$.requests')" "$(ledger requests_complete)" "and as many over time"
+totals="resolution_s = 10 AND identity = '_total' AND tier = '_total'"
+is "$(sum '$.errors')" "$(sql "SELECT sum(errors) FROM tier_stats WHERE $totals")" "errors"
+is "$(sqlite3 :memory: "SELECT sum(j.value)
+    FROM json_each(readfile('$scratch/answer'), '\$.heat.counts') AS c, json_each(c.value) AS j WHERE j.key > 0")" \
+  "$(ledger requests_complete)" "each request stands in the heat map"
+is "$(sqlite3 :memory: "SELECT group_concat(name, ' ')
+    FROM (SELECT value ->> 'name' AS name FROM json_each(readfile('$scratch/answer'), '\$.tiers') ORDER BY 1)")" \
+  "accounting http pool render storage" "tiers have their names"
+
+id=$(sql "SELECT id FROM slow_requests ORDER BY duration_us DESC, id LIMIT 1")
+get "/api/v1/slow/$id" >"$scratch/answer"
+"$kprof" slow "$id" --db "$db" --json >"$scratch/report"
+same "$scratch/answer" "$scratch/report" "a slow request is what kprof slow says"
+is "$(status_of /)|$(status_of /page.js)|$(status_of /nothing)" "200|200|404" "the page's files"
+is "$(status_of /api/v1/nodes -H 'Host: evil.example')" 421 "a page of somebody else's cannot ask through a browser"
+
+# --- a crowd ---
+
+before=$(rss_kb "$collector_pid")
+bash -c 'for ((i = 0; i < 600; i++)); do
+    exec {fd}<>"/dev/tcp/127.0.0.1/$1"
+    printf "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n" >&"$fd"
+  done
+  echo open; sleep 60' crowd "${page##*:}" >"$scratch/crowd" &
+crowd=$!
+wait_for 60 "600 streams are open" grep -qs open "$scratch/crowd"
+is "$(status_of /healthz)" 200 "the page answers beside 600 event streams"
+holds $(($(rss_kb "$collector_pid") - before)) -lt 60000 "which take less than 60 MB, KB"
+kill "$crowd"
+wait "$crowd" 2>/dev/null || true
+stop_collector
+
+# --- the database alone ---
+
+start "$scratch/serve.log" "$kprof" serve --db "$db" --http 0
+serve_pid=$!
+wait_for 20 "kprof serve listens" grep -qs 'the page of' "$scratch/serve.log"
+page=$(page_of "$scratch/serve.log")
+get "/api/v1/table?last=3600" >"$scratch/answer"
+"$kprof" report --db "$db" --since 1h --json >"$scratch/report"
+same "$scratch/answer" "$scratch/report" "kprof serve says the same"
+kill -INT "$serve_pid"
+ends "$serve_pid" 20
+is "$status" 0 "kprof serve ends with 0 on Ctrl-C"
+
+# --- elsewhere than on loopback ---
+
+refuses() { # refuses STATUS PATTERN WHAT OPTION...
+  local wanted=$1 pattern=$2 what=$3 got=0
+  "$kprof" serve --db "$db" "${@:4}" >"$scratch/refused" 2>&1 || got=$?
+  is "$got" "$wanted" "refused: $what"
+  has "$scratch/refused" "$pattern" "why: $what"
+}
+openssl rand -hex 32 >"$scratch/token"
+chmod 600 "$scratch/token"
+refuses 2 'http-token-file FILE is required' "no token" --http 0.0.0.0:0
+refuses 2 'without --tls-cert and --tls-key the token travels readable' "no TLS" --http 0.0.0.0:0 --http-token-file "$scratch/token"
+refuses 1 'cannot read' "no database" --db "$scratch/none.db"
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
+  -keyout "$scratch/key.pem" -out "$scratch/cert.pem" 2>"$scratch/openssl.log" || fail "openssl"
+chmod 600 "$scratch/key.pem"
+start "$scratch/tls.log" "$kprof" serve --db "$db" --http 0.0.0.0:0 --http-token-file "$scratch/token" \
+  --tls-cert "$scratch/cert.pem" --tls-key "$scratch/key.pem"
+serve_pid=$!
+wait_for 20 "kprof serve listens with TLS" grep -qs 'the page of' "$scratch/tls.log"
+page=https://localhost:$(page_of "$scratch/tls.log" | sed 's/.*://')
+is "$(status_of /api/v1/nodes --cacert "$scratch/cert.pem")" 401 "without the token nothing"
+is "$(status_of /api/v1/nodes --cacert "$scratch/cert.pem" -H "Authorization: Bearer $(cat "$scratch/token")")" 200 "with it, over TLS"
+get /login --cacert "$scratch/cert.pem" -c "$scratch/cookies" --data-urlencode "token=$(cat "$scratch/token")" >/dev/null
+has "$scratch/cookies" 'HttpOnly.*TRUE.*kprof' "logging in leaves a cookie that scripts cannot read and only TLS carries"
+is "$(status_of /api/v1/nodes --cacert "$scratch/cert.pem" -b "$scratch/cookies")" 200 "which is as good"
+kill -TERM "$serve_pid"
+ends "$serve_pid" 20
+intact

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// params.c: what a question asks for.
+#include "unit.h"
+
+#include "web/params.h"
+
+enum { NOW = 1763640000 };
+
+static void accepts(const char *query, struct params *out) {
+    char why[PARAMS_WHY_BYTES];
+    if (!params_parse(query, NOW, out, why)) {
+        fail_msg("%s: %s", query, why);
+    }
+}
+
+static void refuses(const char *query, const char *expected) {
+    char why[PARAMS_WHY_BYTES] = "";
+    struct params p;
+    if (params_parse(query, NOW, &p, why) || !strstr(why, expected)) {
+        fail_msg("%s: \"%s\", expected \"%s\"", query, why, expected);
+    }
+}
+
+static void test_defaults(void **state) {
+    (void)state;
+    struct params p;
+    const char *const none[] = {NULL, ""};
+    for (int i = 0; i < 2; i++) {
+        accepts(none[i], &p);
+        assert_int_equal(p.from_s, NOW - 3600);
+        assert_int_equal(p.until_s, NOW);
+        assert_false(p.bounded);
+        assert_string_equal(p.node, "");
+        assert_int_equal(p.most, 50);
+    }
+}
+
+static void test_what_is_told(void **state) {
+    (void)state;
+    struct params p;
+    accepts("last=60&node=shop%40host&identity=GET%20%2Ftimer&most=7&failed=1&points=100", &p);
+    assert_int_equal(p.from_s, NOW - 60);
+    assert_true(p.bounded);
+    assert_string_equal(p.node, "shop@host");
+    assert_string_equal(p.identity, "GET /timer");
+    assert_int_equal(p.most, 7);
+    assert_int_equal(p.points, 100);
+    assert_true(p.failed);
+    accepts("from=5&until=10", &p);
+    assert_int_equal(p.from_s, 5);
+    assert_int_equal(p.until_s, 10);
+    accepts("until=100", &p); // the hour before it, but not before time began
+    assert_int_equal(p.from_s, 0);
+}
+
+static void test_what_is_refused(void **state) {
+    (void)state;
+    char longest[PARAMS_TEXT_BYTES + 16] = "node=";
+    refuses("from=x", "from: want a whole number");
+    refuses("from=", "from: want a whole number");
+    refuses("from=-1", "from: want a whole number");
+    refuses("until=99999999999999999999", "until: want a whole number");
+    refuses("from=10&until=10", "from must be before until");
+    refuses("last=0", "last: want");
+    refuses("last=60&from=1", "either last, or from and until");
+    refuses("node=a&node=b", "node stands twice");
+    refuses("nodes=a", "nodes: nothing of that name");
+    refuses("most=1001", "most: want a whole number from 1 to 1000");
+    refuses("failed=2", "failed: want");
+    refuses("node", "cannot be read");
+    memset(longest + 5, 'a', PARAMS_TEXT_BYTES);
+    refuses(longest, "node: at most");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_defaults),
+                                       cmocka_unit_test(test_what_is_told),
+                                       cmocka_unit_test(test_what_is_refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

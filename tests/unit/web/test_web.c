@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP server over real sockets: who may ask, what is answered, and how much of it.
+#include "store_fixture.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include "base/limits.h"
+#include "web/web.h"
+
+enum { NOON = 1763640000 };
+static const char TOKEN[] = "0123456789abcdef0123456789abcdef";
+
+static struct event_base *base;
+static struct web *web;
+
+static void *loop(void *arg) {
+    (void)arg;
+    event_base_loop(base, EVLOOP_NO_EXIT_ON_EMPTY);
+    return NULL;
+}
+
+static pthread_t thread;
+
+static void start(const char *address, const char *token) {
+    char why[WEB_ERROR_BYTES];
+    struct web_options options = {.address = address, .db = fixture_db, .token = slice_text(token)};
+    base = event_base_new();
+    web = web_start(base, &options, why);
+    if (!web) {
+        fail_msg("%s", why);
+    }
+    assert_int_equal(pthread_create(&thread, NULL, loop, NULL), 0);
+}
+
+static void end(evutil_socket_t fd, short what, void *arg) {
+    (void)fd;
+    (void)what;
+    (void)arg;
+    event_base_loopbreak(base);
+}
+
+static void stop(void) {
+    event_base_once(base, -1, EV_TIMEOUT, end, NULL, &(struct timeval){0, 0});
+    // the loop of the other thread sleeps until something happens
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(web_port(web)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    connect(fd, (struct sockaddr *)&to, sizeof to);
+    pthread_join(thread, NULL);
+    close(fd);
+    web_stop(web);
+    event_base_free(base);
+}
+
+static int dial(void) {
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(web_port(web)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+// What comes until the other side closes, or until `until` stands in it.
+static char *hear(int fd, const char *until) {
+    static char heard[1 << 20];
+    size_t len = 0;
+    heard[0] = 0;
+    while (len < sizeof heard - 1 && !(until && strstr(heard, until))) {
+        struct pollfd ready = {fd, POLLIN, 0};
+        assert_int_equal(poll(&ready, 1, 60000), 1);
+        ssize_t n = recv(fd, heard + len, sizeof heard - 1 - len, 0);
+        if (n <= 0) {
+            break;
+        }
+        len += (size_t)n;
+        heard[len] = 0;
+    }
+    return heard;
+}
+
+static char *say(const char *request) {
+    int fd = dial();
+    assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), (ssize_t)strlen(request));
+    char *heard = hear(fd, NULL);
+    close(fd);
+    return heard;
+}
+
+static char *get(const char *path, const char *headers) {
+    char request[1024];
+    snprintf(request, sizeof request, "GET %s HTTP/1.1\r\n%sConnection: close\r\n\r\n", path,
+             headers);
+    return say(request);
+}
+
+#define LOCAL "Host: localhost:4712\r\n"
+
+static void expect(const char *heard, const char *status, const char *has) {
+    if (strncmp(heard + 9, status, 3) != 0 || !strstr(heard, has)) {
+        fail_msg("expected %s and \"%s\" in:\n%.2000s", status, has, heard);
+    }
+}
+
+static void write_some(const char *identity) {
+    struct stats *batch = stats_new();
+    fixture_call(batch, NOON, identity, "_total", 1000000, false);
+    fixture_call(batch, NOON, identity, "db", 600000, false);
+    fixture_ledger(batch, NOON)->requests_complete = 1;
+    struct kept_request kept = fixture_request(NOON, identity, KEPT_OVER, 1000000, 2);
+    fixture_keep(batch, &kept);
+    fixture_write(batch);
+}
+
+static void test_answers(void **state) {
+    (void)state;
+    write_some("<script>alert(1)</script>");
+    start("127.0.0.1", "");
+    expect(get("/healthz", LOCAL), "200", "\"status\":\"ok\"");
+    expect(get("/api/v1/nodes", LOCAL), "200", "\"nodes\":[\"shop@host\"]");
+    expect(get("/api/v1/table?from=1763640000&until=1763640010", LOCAL), "200",
+           "\"tiers\":[\"db\"]");
+    expect(get("/api/v1/series?from=1763640000&until=1763640010", LOCAL), "200",
+           "\"requests\":[1]");
+    char *list = get("/api/v1/slow?from=1763640000&until=1763640010", LOCAL);
+    expect(list, "200", "\"id\":1");
+    assert_non_null(strstr(list, "Content-Type: application/json"));
+    assert_non_null(strstr(list, "nosniff"));
+    assert_non_null(strstr(list, "default-src 'none'"));
+    expect(get("/api/v1/slow/1", LOCAL), "200", "\"spans\"");
+    expect(get("/api/v1/slow/2", LOCAL), "404", "no such request");
+    expect(get("/api/v1/slow/1x", LOCAL), "404", "nothing here");
+    expect(get("/api/v1/slow/99999999999999999999", LOCAL), "404", "nothing here");
+    expect(get("/api/v1/profiles", LOCAL), "200", "\"profiles\":[]");
+    expect(get("/api/v1/table?from=x", LOCAL), "400", "from: want a whole number");
+    expect(get("/api/v1/table?identity='%20OR%201=1--", LOCAL), "200", "\"rows\":[]");
+    expect(get("/../../etc/passwd", LOCAL), "404", "nothing here");
+    expect(get("/api/v1/%2e%2e/nodes", LOCAL), "404", "nothing here");
+    expect(get("/api/v1/nodes", LOCAL "Accept-Encoding: gzip\r\n"), "200", "nodes"); // too short
+    stop();
+}
+
+// The page's files: kept by browsers, behind gzip for those that take it.
+static void test_files(void **state) {
+    (void)state;
+    char header[200], etag[100];
+    start("127.0.0.1", "");
+    expect(get("/", LOCAL), "200", "src=\"/page.js\"");
+    expect(get("/?node=a&view=slow", LOCAL), "200", "src=\"/page.js\"");
+    expect(get("/index.html", LOCAL), "404", "nothing here");
+    char *heard = get("/page.js", LOCAL "Accept-Encoding: gzip, br\r\n");
+    expect(heard, "200", "Content-Encoding: gzip");
+    char *at = strstr(heard, "ETag: ");
+    assert_non_null(at);
+    snprintf(etag, sizeof etag, "%.*s", (int)strcspn(at + 6, "\r"), at + 6);
+    snprintf(header, sizeof header, LOCAL "If-None-Match: %s\r\n", etag);
+    expect(get("/page.js", header), "304", "ETag");
+    expect(get("/page.css", header), "200", "text/css");
+    stop();
+}
+
+static void test_who_may_ask(void **state) {
+    (void)state;
+    write_some("create");
+    start("127.0.0.1", "");
+    expect(get("/api/v1/nodes", "Host: 127.0.0.1\r\n"), "200", "nodes");
+    expect(get("/api/v1/nodes", "Host: 127.8.8.8:1\r\n"), "200", "nodes");
+    expect(get("/api/v1/nodes", "Host: [::1]:4712\r\n"), "200", "nodes");
+    const char *const others[] = {"Host: evil.example\r\n",
+                                  "Host: localhost.evil.example\r\n",
+                                  "Host: 10.0.0.1\r\n",
+                                  "Host: [::2]\r\n",
+                                  "Host: []\r\n",
+                                  "Host: [\r\n",
+                                  "Host: \r\n",
+                                  "Host: 127.0.0.1.evil.example\r\n",
+                                  ""};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        expect(get("/api/v1/nodes", others[i]), "421", "ask for localhost");
+    }
+    expect(say("POST /api/v1/nodes HTTP/1.1\r\n" LOCAL
+               "Content-Length: 0\r\nConnection: close\r\n\r\n"),
+           "405", "only GET");
+    expect(
+        say("POST /login HTTP/1.1\r\n" LOCAL "Content-Length: 5\r\nConnection: close\r\n\r\ntoken"),
+        "405", "only GET"); // there is no token, and so no login
+    stop();
+}
+
+static void test_token(void **state) {
+    (void)state;
+    write_some("create");
+    start("127.0.0.1", TOKEN);
+    char header[400], cookie[200];
+    expect(get("/healthz", LOCAL), "200", "ok");
+    expect(get("/api/v1/nodes", LOCAL), "401", "log in at /login");
+    expect(get("/api/v1/events", LOCAL), "401", "log in at /login");
+    expect(get("/", LOCAL), "303", "Location: /login");
+    expect(get("/page.js", LOCAL), "303", "Location: /login");
+    expect(get("/login", LOCAL), "200", "<form");
+    expect(get("/page.css", LOCAL), "200", "text/css");
+    snprintf(header, sizeof header, LOCAL "Authorization: Bearer %s\r\n", TOKEN);
+    expect(get("/api/v1/nodes", header), "200", "nodes");
+    snprintf(header, sizeof header, LOCAL "Authorization: Bearer %sx\r\n", TOKEN);
+    expect(get("/api/v1/nodes", header), "401", "token");
+    expect(say("POST /login HTTP/1.1\r\n" LOCAL
+               "Content-Length: 7\r\nConnection: close\r\n\r\ntoken=x"),
+           "303", "Location: /login?wrong");
+    snprintf(header, sizeof header,
+             "POST /login HTTP/1.1\r\n" LOCAL
+             "Content-Length: %zu\r\nConnection: close\r\n\r\ntoken=%s",
+             6 + strlen(TOKEN), TOKEN);
+    char *heard = say(header);
+    expect(heard, "303", "Location: /\r\n");
+    char *at = strstr(heard, "Set-Cookie: kprof=");
+    assert_non_null(at);
+    assert_non_null(strstr(at, "HttpOnly; SameSite=Strict"));
+    assert_null(strstr(heard, TOKEN));
+    at += strlen("Set-Cookie: ");
+    snprintf(cookie, sizeof cookie, "%.*s", (int)strcspn(at, ";"), at);
+    snprintf(header, sizeof header, LOCAL "Cookie: other=1; %s\r\n", cookie);
+    expect(get("/api/v1/nodes", header), "200", "nodes");
+    snprintf(header, sizeof header, LOCAL "Cookie: x%s\r\n", cookie);
+    expect(get("/api/v1/nodes", header), "401", "token");
+    cookie[strlen(cookie) - 1] ^= 1;
+    snprintf(header, sizeof header, LOCAL "Cookie: %s\r\n", cookie);
+    expect(get("/api/v1/nodes", header), "401", "token");
+    stop();
+}
+
+static void test_too_much(void **state) {
+    (void)state;
+    write_some("create");
+    start("127.0.0.1", "");
+    static char large[LIMIT_WEB_HEAD_BYTES + 4096];
+    size_t len = (size_t)snprintf(large, sizeof large, "GET / HTTP/1.1\r\n" LOCAL "X: ");
+    memset(large + len, 'a', sizeof large - len - 5);
+    memcpy(large + sizeof large - 5, "\r\n\r\n", 5);
+    char *heard = say(large);
+    assert_true(strncmp(heard, "HTTP/1.1 4", 10) == 0 || !*heard);
+    char body[200];
+    snprintf(body, sizeof body, "POST /login HTTP/1.1\r\n" LOCAL "Content-Length: %u\r\n\r\n",
+             LIMIT_WEB_BODY_BYTES + 1);
+    heard = say(body);
+    assert_true(strncmp(heard, "HTTP/1.1 4", 10) == 0 || !*heard);
+    expect(get("/healthz", LOCAL), "200", "ok");
+    stop();
+}
+
+// An event stream tells of what is written; who leaves in the middle disturbs nobody.
+static void test_events(void **state) {
+    (void)state;
+    static const char request[] = "GET /api/v1/events HTTP/1.1\r\n" LOCAL "\r\n";
+    write_some("create");
+    start("127.0.0.1", "");
+    int left = dial(), stays = dial();
+    assert_true(send(left, request, sizeof request - 1, 0) > 0);
+    assert_true(send(stays, request, sizeof request - 1, 0) > 0);
+    assert_non_null(strstr(hear(left, "retry:"), "text/event-stream"));
+    assert_non_null(strstr(hear(stays, "retry:"), "text/event-stream"));
+    close(left);
+    write_some("create");
+    assert_non_null(strstr(hear(stays, "event: written"), "event: written"));
+    close(stays);
+    // who asks and does not wait for the answer
+    for (int i = 0; i < 20; i++) {
+        int fd = dial();
+        static const char ask[] =
+            "GET /api/v1/table?from=0&until=9999999999 HTTP/1.1\r\n" LOCAL "\r\n";
+        assert_true(send(fd, ask, sizeof ask - 1, 0) > 0);
+        close(fd);
+    }
+    expect(get("/healthz", LOCAL), "200", "ok");
+    stop();
+}
+
+static void test_no_database(void **state) {
+    (void)state;
+    start("127.0.0.1", "");
+    expect(get("/api/v1/nodes", LOCAL), "503", "cannot read");
+    write_some("create");
+    expect(get("/api/v1/nodes", LOCAL), "200", "shop@host");
+    stop();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_answers, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_files, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_who_may_ask, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_token, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_too_much, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_events, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_no_database, fixture_setup, fixture_teardown)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
