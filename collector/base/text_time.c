@@ -47,34 +47,95 @@ bool text_duration_parse(const char *text, int64_t *ns) {
     return false;
 }
 
+// Reads a day in front of a time, if there is one: 2026-11-20, today, yesterday; else it is today.
+// Returns what stands behind it.
+static const char *parse_day(const char *text, int64_t now_ns, struct tm *day) {
+    static const char *const names[] = {"today", "yesterday"};
+    time_t now = (time_t)(now_ns / 1000000000 - (now_ns % 1000000000 < 0));
+    const char *rest = strptime(text, "%Y-%m-%d", day);
+    if (rest) {
+        return rest;
+    }
+    tzset();
+    if (!localtime_r(&now, day)) {
+        *day = (struct tm){.tm_year = -1}; // no day that a time can be of
+    }
+    day->tm_hour = day->tm_min = day->tm_sec = 0;
+    for (int back = 0; back < 2; back++) {
+        size_t len = strlen(names[back]);
+        if (strncmp(text, names[back], len) == 0) {
+            struct tm noon = *day; // every day has one
+            noon.tm_mday -= back;
+            noon.tm_hour = 12;
+            noon.tm_isdst = -1;
+            mktime(&noon);
+            day->tm_year = noon.tm_year, day->tm_mon = noon.tm_mon, day->tm_mday = noon.tm_mday;
+            return text + len;
+        }
+    }
+    return text;
+}
+
+static bool same_day(const struct tm *a, const struct tm *b) {
+    return a->tm_mday == b->tm_mday && a->tm_mon == b->tm_mon && a->tm_year == b->tm_year;
+}
+
+// The local time; of one that comes twice, as summer time ends, the first. False when there is no
+// such time: it is left out as summer time begins, or the day is none of its month.
+static bool local_seconds(const struct tm *at, bool day_alone, time_t *seconds) {
+    for (int dst = 1; dst >= -1; dst -= 2) {
+        struct tm same = *at;
+        same.tm_isdst = dst;
+        time_t found = mktime(&same);
+        bool as_said = same.tm_hour == at->tm_hour && same.tm_min == at->tm_min;
+        if (same_day(&same, at) && (dst < 0 || same.tm_isdst == 1) &&
+            (as_said || (day_alone && dst < 0))) { // a day may begin at 1:00
+            *seconds = found;
+            return true;
+        }
+    }
+    return false;
+}
+
+// Reads a day, a time of the day, or both, with a Z behind them for UTC.
+static bool parse_clock(const char *text, int64_t now_ns, time_t *seconds) {
+    struct tm at = {0};
+    const char *rest = parse_day(text, now_ns, &at);
+    bool day = rest != text, time_of_day = false;
+    if (*rest != 0 && (!day || *rest == ' ' || *rest == 'T')) {
+        const char *from = rest + day, *end = strptime(from, "%H:%M:%S", &at);
+        end = end ? end : strptime(from, "%H:%M", &at);
+        time_of_day = end && *from >= '0' && *from <= '9';
+        rest = time_of_day ? end : rest;
+    }
+    bool utc = time_of_day && strcmp(rest, "Z") == 0;
+    if ((!day && !time_of_day) || (*rest != 0 && !utc)) {
+        return false;
+    }
+    if (utc) {
+        struct tm same = at;
+        *seconds = timegm(&same); // makes the 31st of February one of March
+        return same_day(&same, &at);
+    }
+    return local_seconds(&at, !time_of_day, seconds);
+}
+
 bool text_time_parse(const char *text, int64_t now_ns, int64_t *ns) {
-    static const char *const formats[] = {"%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S",
-                                          "%Y-%m-%d %H:%M:%S",  "%Y-%m-%dT%H:%MZ",
-                                          "%Y-%m-%d %H:%M",     "%Y-%m-%d"};
+    time_t seconds;
+    int64_t back;
     if (strcmp(text, "now") == 0) {
         *ns = now_ns;
         return true;
     }
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        struct tm utc = {0};
-        const char *end = strptime(text, formats[i], &utc);
-        // timegm turns the 31st of February into March: what comes back must be what was read
-        struct tm same = utc;
-        if (end && *end == 0) {
-            time_t seconds = timegm(&same);
-            // 1677 to 2262
-            bool fits = seconds >= INT64_MIN / 1000000000 && seconds <= INT64_MAX / 1000000000;
-            if (fits && same.tm_mday == utc.tm_mday && same.tm_mon == utc.tm_mon) {
-                *ns = (int64_t)seconds * 1000000000;
-                return true;
-            }
-            return false;
-        }
+    if (text_duration_parse(text, &back)) {
+        *ns = now_ns - back;
+        return true;
     }
-    int64_t back;
-    if (!text_duration_parse(text, &back)) {
+    // 1677 to 2262
+    if (!parse_clock(text, now_ns, &seconds) || seconds < INT64_MIN / 1000000000 ||
+        seconds > INT64_MAX / 1000000000) {
         return false;
     }
-    *ns = now_ns - back;
+    *ns = (int64_t)seconds * 1000000000;
     return true;
 }

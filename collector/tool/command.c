@@ -93,9 +93,10 @@ int command_print(const char *command, struct buffer *out) {
 int command_time(const char *command, const char *option, const char *text, bool up, int64_t *s) {
     int64_t ns;
     if (!text_time_parse(text, clock_wall(), &ns)) {
-        return command_fail(command, EXIT_USAGE,
-                            "--%s %s is no time: say 30m, 2d, or 2026-11-20T10:00:00Z", option,
-                            text);
+        return command_fail(
+            command, EXIT_USAGE,
+            "--%s %s is no time: say 30m, 12:00, \"yesterday 14:30\" or 2026-11-20T10:00Z", option,
+            text);
     }
     *s = ns / SECOND_NS - (ns % SECOND_NS < 0) + (up && ns % SECOND_NS != 0);
     return EXIT_SUCCESS;

@@ -68,7 +68,7 @@ const char flame_help[] =
     "  --before ID     compare with this profile, as heavy in all: red is more, blue is less\n"
     "  --before-range FROM..UNTIL\n"
     "                  compare with all profiles of the node that ended in that time: lengths back\n"
-    "                  from now such as 2d..1d, or UTC times such as 2026-11-20T10:00:00Z\n"
+    "                  from now such as 2d..1d, or times such as 12:00..14:30, local or with Z\n"
     "  --waterfall     draw the longest request instead: a line a call, below the call that it was\n"
     "                  made under\n"
     "  --limit N       so many functions in the table (default: 20), or calls of the waterfall\n"

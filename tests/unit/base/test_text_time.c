@@ -63,7 +63,14 @@ static void parses(void **state) {
                                       "2026-13-01",
                                       "2026-11-20x",
                                       "2026-11-20T25:00",
-                                      "yesterday",
+                                      "yesterdayx",
+                                      "yesterday 14",
+                                      "tomorrow",
+                                      "12:60",
+                                      "24:00",
+                                      " 12:00",
+                                      "2026-11-20 Z",
+                                      "2026-11-20Z",
                                       "-5m",
                                       "5 m",
                                       "9999-01-01",
@@ -78,6 +85,51 @@ static void parses(void **state) {
         }
         assert_int_equal(ns, 77);
     }
+}
+
+// In a zone with summer time: 2026-03-29 from 2:00 to 3:00, 2026-10-25 from 3:00 back to 2:00. The
+// seconds are as date -d prints them.
+static void local_times(void **state) {
+    (void)state;
+    static const struct {
+        int64_t now_s;
+        const char *text;
+        int64_t s; // 0: no such time
+    } cases[] = {
+        {1795168800, "12:00", 1795172400}, // at 11:00 in Vienna, of the 20th of November
+        {1795168800, "12:00Z", 1795176000},
+        {1795168800, "12:00:30", 1795172430},
+        {1795168800, "today", 1795129200},
+        {1795168800, "yesterday", 1795042800},
+        {1795168800, "yesterday 14:30", 1795095000},
+        {1795168800, "2026-11-20 10:00", 1795165200},
+        {1795168800, "2026-11-20T10:00", 1795165200},
+        {1795168800, "2026-11-20T10:00Z", 1795168800},
+        {1795168800, "2026-07-01 12:00", 1782900000},
+        {1774771200, "yesterday 10:00", 1774688400}, // on the day on which summer time begins,
+        {1774771200, "12:00", 1774778400},
+        {1774771200, "02:30", 0},
+        {1774771200, "03:00", 1774746000},
+        {1774771200, "90m", 1774765800},
+        {1792926000, "02:30", 1792888200}, // and on which it ends: the first of two
+        {1792926000, "03:00", 1792893600},
+        {1792926000, "yesterday 12:00", 1792836000},
+    };
+    setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t ns = 0;
+        assert_int_equal(text_time_parse(cases[i].text, cases[i].now_s * S, &ns), cases[i].s != 0);
+        if (ns != cases[i].s * S) {
+            fail_msg("%s at %lld: %lld", cases[i].text, (long long)cases[i].now_s,
+                     (long long)(ns / S));
+        }
+    }
+    // where a day has no midnight it begins later
+    setenv("TZ", "XST3XDT,M10.3.0/0,M2.3.0/0", 1);
+    int64_t ns;
+    assert_true(text_time_parse("2026-10-18", 0, &ns));
+    assert_int_equal(ns, 1792292400 * S);
+    setenv("TZ", "UTC", 1);
 }
 
 static void what_is_formatted_is_read_back(void **state) {
@@ -116,10 +168,10 @@ static void durations(void **state) {
 }
 
 int main(void) {
+    setenv("TZ", "UTC", 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(formats),
-        cmocka_unit_test(parses),
-        cmocka_unit_test(what_is_formatted_is_read_back),
+        cmocka_unit_test(formats),     cmocka_unit_test(parses),
+        cmocka_unit_test(local_times), cmocka_unit_test(what_is_formatted_is_read_back),
         cmocka_unit_test(durations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -461,12 +461,14 @@ static void test_filters(void **state) {
     assert_null(strstr(output, "foobar"));
     assert_null(strstr(output, "Totals"));
     expect_part(" 1 complete request;");
-    assert_int_equal(report("--node shop@host --since 2025-11-20 --until '2025-11-20 12:00:01'"),
-                     0);
+    assert_int_equal(
+        report("--node shop@host --since 2025-11-20T00:00Z --until 2025-11-20T12:00:01Z"), 0);
     assert_int_equal(report("--node other@host"), 1);
     expect_line("no complete requests of node other@host in this time; ");
-    assert_int_equal(report("--node shop --since 2025-11-20 --until '2025-11-20 12:00:01'"), 0);
-    assert_int_equal(report("--node sho --since 2025-11-20 --until '2025-11-20 12:00:01'"), 1);
+    assert_int_equal(report("--node shop --since 2025-11-20T00:00Z --until 2025-11-20T12:00:01Z"),
+                     0);
+    assert_int_equal(report("--node sho --since 2025-11-20T00:00Z --until 2025-11-20T12:00:01Z"),
+                     1);
     expect_line("no complete requests of node sho in this time; ");
     expect_part("has data from 2025-11-20T12:00:00Z to 2025-11-20T12:00:10Z, of shop@host\n");
     assert_int_equal(report("--since 2025-11-20T13:00:00Z"), 1);
@@ -633,8 +635,8 @@ static void test_command_line(void **state) {
     expect_line("--db needs a value");
     assert_int_equal(kprof("report"), 2);
     expect_line("Say --db FILE");
-    assert_int_equal(report("--since yesterday"), 2);
-    expect_line("--since yesterday is no time");
+    assert_int_equal(report("--since tomorrow"), 2);
+    expect_line("--since tomorrow is no time");
     assert_int_equal(report("--since 10m --until 20m"), 2);
     expect_line("--since is not before --until");
     assert_int_equal(tool_ask("profiles", "--since 10m --until 20m"), 2);

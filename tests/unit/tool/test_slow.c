@@ -831,7 +831,7 @@ static void test_command_line(void **state) {
                  {"--width 9999 1", "--width 9999 is no number from 1 to 1000"},
                  {"--width 80", "say its ID"},
                  {"1 --failed", "--failed chooses from the list"},
-                 {"--since yesterday", "--since yesterday is no time"},
+                 {"--since tomorrow", "--since tomorrow is no time"},
                  {"--since 10m --until 20m", "--since is not before --until"},
                  {"--limit", "--limit needs a value"},
                  {"--frobnicate", "kprof slow: unknown option --frobnicate"}};
