@@ -22,7 +22,7 @@ struct collector_options {
     const char *secret_file;   // NULL: none
     const char *tls_cert;      // NULL: plain TCP
     const char *tls_key;
-    const char *tls_ca; // NULL: clients need no certificates
+    const char *tls_ca;                      // NULL: clients need no certificates
     char http_address[LISTEN_ADDRESS_BYTES]; // of the page; empty: none
     uint16_t http_port;
     const char *http_token_file; // who asks must know what is in it; NULL: nobody has to
