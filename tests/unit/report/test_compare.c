@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// compare.c: what changed, whether it is more than chance, and that the parts add up.
+#include "report/compare.h"
+
+#include <math.h>
+
+#include "unit.h"
+
+enum { MS = 1000000, ROWS = 3 };
+
+// So many requests of 10 ms and some noise: 2 ms in http, `db` ms in db, the rest nowhere. db waits
+// 1 ms. Of each `fails` requests one fails; 0: none.
+static struct query_sums side(uint64_t requests, double db_ms, uint64_t fails, bool parallel) {
+    static struct query_row all[2][ROWS];
+    static int next;
+    struct query_row *rows = all[next++ % 2];
+    const char *const tiers[ROWS] = {"http", "_total", "db"};
+    for (int i = 0; i < ROWS; i++) {
+        rows[i] = (struct query_row){.identity = "buy", .tier = tiers[i], .min_ns = UINT64_MAX};
+    }
+    for (uint64_t r = 0; r < requests; r++) {
+        uint64_t db = (uint64_t)(db_ms * MS), own = 8 * MS + r % 10 * MS / 10;
+        uint64_t whole = own + 2 * MS + (parallel ? 0 : db);
+        const uint64_t self[ROWS] = {2 * MS, own, db}, ns[ROWS] = {2 * MS, whole, db};
+        for (int i = 0; i < ROWS; i++) {
+            rows[i].calls++;
+            rows[i].self_ns += self[i];
+            rows[i].duration_ns += ns[i];
+            rows[i].square_ns += (double)ns[i] * (double)ns[i];
+            rows[i].min_ns = ns[i] < rows[i].min_ns ? ns[i] : rows[i].min_ns;
+            rows[i].max_ns = ns[i] > rows[i].max_ns ? ns[i] : rows[i].max_ns;
+            assert_true(histogram_add(&rows[i].durations, ns[i]));
+        }
+        rows[2].wait_ns += MS;
+        rows[1].errors += fails > 0 && r % fails == 0;
+    }
+    return (struct query_sums){.rows = rows, .count = ROWS, .first_s = 1000, .last_s = 1100};
+}
+
+static void give_back(struct compare *c, struct query_sums *a, struct query_sums *b) {
+    compare_free(c);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        histogram_free(&a->rows[i].durations);
+        histogram_free(&b->rows[i].durations);
+    }
+}
+
+static void expect_sum(const struct compare_row *row) {
+    double before = 0, after = 0, last = HUGE_VAL;
+    for (uint32_t i = 0; i < row->part_count; i++) {
+        double change = fabs(row->parts[i].after_ns - row->parts[i].before_ns);
+        assert_true(change <= last);
+        last = change;
+        before += row->parts[i].before_ns;
+        after += row->parts[i].after_ns;
+    }
+    assert_true(fabs(before - row->mean_ns.before) < 0.01);
+    assert_true(fabs(after - row->mean_ns.after) < 0.01);
+}
+
+static void test_a_slower_tier_is_named_first(void **state) {
+    (void)state;
+    struct compare c;
+    struct query_sums a = side(1000, 1, 0, false), b = side(500, 4, 0, false);
+    assert_true(compare_make(&c, &a, &b));
+    assert_int_equal(c.count, ROWS);
+    const struct compare_row *whole = &c.rows[0]; // "_total", "db", "http"
+    assert_string_equal(whole->tier, "_total");
+    assert_true(fabs(whole->mean_ns.after - whole->mean_ns.before - 3 * MS) < 1);
+    assert_true(whole->mean_ns.sure && whole->quantiles_ns[0].sure);
+    assert_false(whole->errors.sure);
+    assert_int_equal(whole->part_count, 4);
+    assert_string_equal(whole->parts[0].tier, "db");
+    assert_int_equal(whole->parts[0].kind, COMPARE_SELF);
+    assert_true(fabs(whole->parts[0].waited_before_ns - MS) < 1);
+    expect_sum(whole);
+    assert_true(whole->per_s.before == 10 && whole->per_s.after == 5);
+    assert_null(c.rows[1].parts);
+    assert_false(c.rows[2].mean_ns.sure); // http is as it was
+    give_back(&c, &a, &b);
+}
+
+// What runs in parallel counts once: the sum is right all the same.
+static void test_parallel_work_adds_up(void **state) {
+    (void)state;
+    struct compare c;
+    struct query_sums a = side(100, 1, 0, false), b = side(100, 3, 0, true);
+    assert_true(compare_make(&c, &a, &b));
+    const struct compare_part *first = &c.rows[0].parts[0];
+    assert_int_equal(first->kind, COMPARE_OVERLAP);
+    assert_true(fabs(first->after_ns - first->before_ns + 3 * MS) < 1);
+    expect_sum(&c.rows[0]);
+    give_back(&c, &a, &b);
+}
+
+static void test_what_chance_may_do_is_not_sure(void **state) {
+    (void)state;
+    struct compare c;
+    struct query_sums a = side(1000, 1, 0, false), b = side(1000, 1, 0, false);
+    assert_true(compare_make(&c, &a, &b));
+    assert_false(c.rows[0].mean_ns.sure || c.rows[0].quantiles_ns[1].sure);
+    give_back(&c, &a, &b);
+    a = side(20, 1, 0, false), b = side(20, 9, 0, false); // too few to say
+    assert_true(compare_make(&c, &a, &b));
+    assert_false(c.rows[0].mean_ns.sure || c.rows[0].quantiles_ns[2].sure);
+    give_back(&c, &a, &b);
+    a = side(1000, 1, 100, false), b = side(1000, 1, 90, false); // 10 and 12 errors
+    assert_true(compare_make(&c, &a, &b));
+    assert_false(c.rows[0].errors.sure);
+    give_back(&c, &a, &b);
+    a = side(1000, 1, 100, false), b = side(1000, 1, 20, false); // 10 and 50
+    assert_true(compare_make(&c, &a, &b));
+    assert_true(c.rows[0].errors.sure);
+    give_back(&c, &a, &b);
+}
+
+static void test_one_side_without_requests(void **state) {
+    (void)state;
+    struct compare c;
+    struct query_sums a = side(100, 1, 0, false), b = side(100, 1, 0, false);
+    struct query_sums none = {.first_s = 0};
+    assert_true(compare_make(&c, &a, &none));
+    assert_int_equal(c.count, ROWS);
+    assert_null(c.rows[0].after);
+    assert_int_equal(c.rows[0].part_count, 0);
+    assert_false(c.rows[0].mean_ns.sure);
+    give_back(&c, &a, &b);
+    assert_true(compare_make(&c, &none, &none));
+    assert_int_equal(c.count, 0);
+    compare_free(&c);
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    struct compare c;
+    struct query_sums a = side(40, 1, 0, false), b = side(40, 1, 0, false);
+    for (long n = 0; n < 2; n++) {
+        fail_alloc_at(n);
+        assert_false(compare_make(&c, &a, &b));
+        fail_alloc_at(-1);
+        compare_free(&c);
+    }
+    assert_true(compare_make(&c, &a, &b));
+    give_back(&c, &a, &b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_slower_tier_is_named_first),
+        cmocka_unit_test(test_parallel_work_adds_up),
+        cmocka_unit_test(test_what_chance_may_do_is_not_sure),
+        cmocka_unit_test(test_one_side_without_requests),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
