@@ -172,6 +172,43 @@ static const char *of_request(enum flame_format format) {
     return (const char *)out.data;
 }
 
+// What the viewer gets, of a profile whose names are hostile, and of one before it.
+static void html(void **state) {
+    (void)state;
+    static struct profile before;
+    struct flame_drawing d = {.weighed = {.metric = FLAME_WALL, .no_asleep = true},
+                              .notes = (const char *const[]){"</script>", NULL},
+                              .profile = &profile,
+                              .compared = true,
+                              .before = &before,
+                              .before_count = 1,
+                              .before_name = "profile 1"};
+    assert_true(profile_init(&before));
+    add("a", 3, 10);
+    add("a;<!--<script>", 2, 20);
+    add("a;waiting", 0, 30);
+    fixture_weight(&before, "shop_http", NULL, "a", 1, 5);
+    fixture_weight(&before, "shop_http", NULL, "a;gone", 4, 6);
+    strcpy(profile.head.node, "shop@<host>");
+    assert_true(flame_file(&d, FLAME_HTML, &out));
+    buffer_append(&out, "", 1);
+    const char *text = (const char *)out.data;
+    assert_non_null(strstr(text, "<title>shop@&lt;host&gt;, "));
+    assert_non_null(
+        strstr(text, "{\"title\":\"shop@\\u003chost>, 1970-01-01T00:00:00Z\",\"notes\":["
+                     "\"\\u003c/script>\"],\"metric\":\"awake\",\"before\":\"profile 1\","
+                     "\"names\":[\"all\",\"\",\"a\",\"shop_http\",\"\\u003c!--\\u003cscript>\","
+                     "\"waiting\",\"gone\"],\"frames\":{\"name\":[0,2,4,5,6],"
+                     "\"module\":[1,3,3,1,3],\"application\":[1,1,1,1,1],\"kind\":[5,0,0,1,0]},"
+                     "\"stacks\":{\"depth\":[0,1,2,2,2],\"frame\":[0,1,2,4,3]},\"series\":["
+                     "{\"name\":\"wall\",\"unit\":\"ns\",\"self\":[0,10,20,0,30],"
+                     "\"before\":[0,5,0,6,0]},"
+                     "{\"name\":\"calls\",\"unit\":\"calls\",\"self\":[0,3,2,0,0],"
+                     "\"before\":[0,1,0,4,0]}]}</script>"));
+    assert_null(strstr(text, "<!--"));
+    profile_free(&before);
+}
+
 static void chrome(void **state) {
     (void)state;
 #define EVENT(phase, name, tid, ts)                                                                \
@@ -482,7 +519,8 @@ static void formats(void **state) {
     static const struct {
         const char *name;
         enum flame_format format;
-    } all[] = {{"a.svg", FLAME_SVG},
+    } all[] = {{"a.html", FLAME_HTML},
+               {"a.svg", FLAME_SVG},
                {"svg", FLAME_SVG},
                {"x/y.perf.txt", FLAME_PERF},
                {"perf.txt", FLAME_PERF},
@@ -533,6 +571,7 @@ int main(void) {
         A_FILE(svg_of_equals),
         A_FILE(svg_at_its_largest),
         A_FILE(nothing),
+        A_FILE(html),
         A_FILE(chrome),
         A_FILE(speedscope_of_a_request),
         A_FILE(pprof),

@@ -44,6 +44,7 @@ export class FlameCanvas {
   private widths = new Map<string, number>();
   private drawing = 0;
   private moving: { from: View; start: number } | null = null;
+  private font = "";
   private width = 0;
   private height = 0;
   private readonly watch: ResizeObserver;
@@ -129,6 +130,7 @@ export class FlameCanvas {
     if (!this.shown) { return; }
     this.width = this.element.clientWidth;
     this.height = this.element.clientHeight;
+    this.font = `12px ${getComputedStyle(this.canvas).fontFamily}`;
     const dots = window.devicePixelRatio || 1;
     this.room.style.height = `${Math.max(this.tall(), this.height)}px`;
     this.width = this.element.clientWidth; // a bar may have come
@@ -187,7 +189,7 @@ export class FlameCanvas {
     g.setTransform(dots, 0, 0, dots, 0, 0);
     g.fillStyle = colours.background;
     g.fillRect(0, 0, this.width, this.height);
-    g.font = `12px ${getComputedStyle(this.canvas).fontFamily}`;
+    g.font = this.font;
     g.textBaseline = "middle";
     this.runs = [];
     const a = this.levelAt(0), b = this.levelAt(this.height - 1);
@@ -201,10 +203,11 @@ export class FlameCanvas {
     const { tree: t, rows, colours } = this.shown!, g = this.g;
     const y = this.top(level) - this.element.scrollTop, high = ROW - 1, end = rows.start[level + 1]!;
     const scale = this.width / (view.to - view.from);
-    const below = level < rows.level[view.node]!;
+    const below = level < rows.level[view.node]!, looked = this.match !== null || this.outlined >= 0;
+    const { nodes } = rows, { x, total } = t;
     g.globalAlpha = below ? 0.6 : 1;
     for (let k = this.first(level, view.from); k < end;) {
-      const i = rows.nodes[k]!, left = (t.x[i]! - view.from) * scale, wide = t.total[i]! * scale;
+      const i = nodes[k]!, left = (x[i]! - view.from) * scale, wide = total[i]! * scale;
       if (left >= this.width) { break; }
       if (wide >= NARROWEST) {
         this.box(i, Math.max(0, left), Math.min(this.width, left + wide), y, high);
@@ -213,18 +216,20 @@ export class FlameCanvas {
       }
       // what is too narrow, as far as there is no gap
       const run: Run = { y, left: Math.max(0, left), right: left + wide, first: k, last: k };
-      let marked = this.isMarked(i), outlined = t.frame[i] === this.outlined;
+      let marked = looked && this.isMarked(i), outlined = looked && t.frame[i] === this.outlined;
       for (k++; k < end; k++) {
-        const j = rows.nodes[k]!, next = (t.x[j]! - view.from) * scale, w = t.total[j]! * scale;
+        const j = nodes[k]!, next = (x[j]! - view.from) * scale, w = total[j]! * scale;
         if (w >= NARROWEST || next > run.right + NARROWEST / 2 || next >= this.width) { break; }
         run.right = next + w;
         run.last = k;
-        marked ||= this.isMarked(j);
-        outlined ||= t.frame[j] === this.outlined;
+        if (looked) {
+          marked ||= this.isMarked(j);
+          outlined ||= t.frame[j] === this.outlined;
+        }
       }
       run.right = Math.max(run.right, run.left + NARROWEST);
       this.runs.push(run);
-      g.fillStyle = marked ? colours.mark.fill : colours.narrow;
+      g.fillStyle = marked ? colours.mark.fill : run.right - run.left < 3 ? colours.speck : colours.narrow;
       g.fillRect(run.left, y, run.right - run.left, high);
       if (outlined) { this.edge(run.left, run.right, y, high, 2); }
     }
@@ -281,9 +286,10 @@ export class FlameCanvas {
   private shorten(text: string, room: number): string {
     const width = this.measure(text);
     if (width <= room) { return text; }
-    const letters = Array.from(text.slice(0, 400));
-    let fit = Math.floor(Math.min(letters.length, text.length * room / width)) - 1;
-    while (fit > 1 && this.g.measureText(letters.slice(0, fit).join("") + "…").width > room) { fit--; }
+    let fit = Math.floor(text.length * room / width) - 1; // so exactly while nothing moves
+    if (fit <= 1) { return ""; }
+    const letters = Array.from(text.slice(0, fit + 2));
+    while (!this.moving && fit > 1 && this.g.measureText(letters.slice(0, fit).join("") + "…").width > room) { fit--; }
     return fit > 1 ? letters.slice(0, fit).join("") + "…" : "";
   }
 
@@ -317,6 +323,7 @@ export class FlameCanvas {
   private click(e: MouseEvent): void {
     const spot = this.at(e);
     if (!spot) { return; }
+    this.cursor = -1; // that is of the keys
     if (e.shiftKey && !("count" in spot)) { this.listener.sandwich(spot.node); } else { this.listener.pick(spot); }
   }
 

@@ -13,6 +13,8 @@ export interface Colours {
   text: string;
   mark: Paint;
   narrow: CanvasPattern;
+  /** Of what is too narrow even for hatching. */
+  speck: string;
   frames: Paint[];
   applications: Map<string, string>;
   /** By share: -1 is all gone, 1 is all new. */
@@ -87,7 +89,7 @@ export function coloursOf(frames: Frame[], dark: boolean): Colours {
   return {
     dark, background: css(ground), text: dark ? "#ececec" : "#1b1b1a",
     mark: dark ? { fill: "#ff7ad9", ink: DARK_INK } : { fill: "#b5008f", ink: LIGHT_INK },
-    narrow: hatched(grey(48), grey(112), 4),
+    narrow: hatched(grey(48), grey(112), 4), speck: css(grey(90)),
     frames: frames.map(f => instead[f.kind] ?? paint(mix(bases.get(familyOf(f))!, ground, numberOf(f.module) % 5 * 0.06))),
     applications: new Map([...bases].map(([name, c]) => [name, css(c)])),
     change: share => steps[20 + Math.round(20 * Math.max(-1, Math.min(1, share)))]!,

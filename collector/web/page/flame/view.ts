@@ -281,7 +281,7 @@ class Viewer implements Flame {
       this.settle();
     }
     this.main.zoom(view);
-    this.main.cursor = view.node;
+    if (this.main.cursor >= 0) { this.main.cursor = view.node; }
     this.drawCrumbs();
   }
 
