@@ -146,6 +146,8 @@ find_missing() {
   need chromium have chromium
   need npm have npm
   need golang-go have go
+  # what scrapes metrics
+  need prometheus have promtool
   need valgrind have callgrind_annotate
 }
 

@@ -16,6 +16,7 @@
 #include "app/flames.h"
 #include "app/roster.h"
 #include "app/rows.h"
+#include "app/scrape.h"
 #include "app/service.h"
 #include "app/shim_link.h"
 #include "app/tool_link.h"
@@ -59,10 +60,11 @@ struct collector {
     int64_t complain_at; // no further line about what had no room before this, monotonic ns
     FILE *stats_log;
     struct buffer lines;
-    struct secret secret; // len 0: none
-    struct tls *tls;      // NULL: plain TCP
-    struct web *web;      // the page; NULL: none
-    struct secret token;  // of the page; len 0: none
+    struct secret secret;  // len 0: none
+    struct tls *tls;       // NULL: plain TCP
+    struct web *web;       // the page; NULL: none
+    struct meters *meters; // what it tells those who scrape; NULL without the page
+    struct secret token;   // of the page; len 0: none
 };
 
 // -- flushing -------------------------------------------------------------------------------------
@@ -82,6 +84,9 @@ static void write_log(struct collector *c, const struct rows *rows) {
 }
 
 static void hand_out(struct collector *c, const struct stats *stats) {
+    if (c->meters) {
+        meters_take(c->meters, stats, pipeline_directory(c->pipeline), clock_wall() / SECOND_NS);
+    }
     struct rows rows = {stats, pipeline_directory(c->pipeline), c->options->bucket_s};
     if (c->stats_log && stats_rows(stats) > 0) {
         write_log(c, &rows);
@@ -338,6 +343,17 @@ static struct bufferevent *page_tls(struct event_base *base, evutil_socket_t fd,
     return tls_accept(((struct collector *)context)->tls, base, fd);
 }
 
+static struct meters *copy_meters(void *context) {
+    struct collector *c = context;
+    struct meter_queue queue = {stats_rows(pipeline_stats(c->pipeline)),
+                                writer_refused_s(c->writer)};
+    return scrape_copy(c->meters, &c->roster, queue);
+}
+
+static int64_t unwritten_s(void *context) {
+    return writer_refused_s(((struct collector *)context)->writer);
+}
+
 static int open_page(struct collector *c) {
     const struct collector_options *o = c->options;
     char why[WEB_ERROR_BYTES], token_why[SECRET_ERROR_BYTES];
@@ -353,8 +369,15 @@ static int open_page(struct collector *c) {
                                   .db = o->db,
                                   .token = secret_slice(&c->token),
                                   .secure = c->tls ? page_tls : NULL,
+                                  .meters = copy_meters,
+                                  .unwritten_s = unwritten_s,
                                   .arg = c};
-    c->web = web_start(c->base, &options, why);
+    c->meters = meters_new(clock_wall() / SECOND_NS);
+    c->web = c->meters ? web_start(c->base, &options, why) : NULL;
+    if (!c->meters) {
+        log_error("out of memory");
+        return EXIT_FAILURE;
+    }
     if (!c->web) {
         log_error("--http: %s", why);
         return EXIT_LISTEN;
@@ -467,6 +490,8 @@ int collector_run(const struct collector_options *options) {
         status = EXIT_FAILURE;
     }
     web_stop(c.web);
+    meters_free(c.meters);
+    c.meters = NULL;
     secret_clear(&c.token);
     writer_stop(c.writer);
     stop_events(&c);

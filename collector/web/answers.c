@@ -10,6 +10,7 @@
 #include "report/report.h"
 #include "report/series.h"
 #include "report/slow.h"
+#include "web/metrics.h"
 
 enum { OK = 200, NOT_FOUND = 404, UNREAD = 503, NO_MEMORY = 500 };
 
@@ -159,6 +160,7 @@ static const struct address addresses[] = {
     {"/api/v1/nodes", work_nodes},   {"/api/v1/table", work_table},
     {"/api/v1/series", work_series}, {"/api/v1/slow", work_slow_list},
     {"/api/v1/slow/", work_slow},    {"/api/v1/profiles", work_profiles},
+    {"/metrics", metrics_work},      {"/readyz", metrics_work_ready},
 };
 
 // A whole number of digits only, without zeros in front.

@@ -7,15 +7,20 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "report/meters.h"
 #include "store/store.h"
 #include "web/params.h"
 
 struct answer {
     struct params params;
-    int64_t id;        // of what is asked for, where the address names one
-    struct buffer out; // JSON; on an error nothing
-    int status;        // of HTTP
-    const char *why;   // of an error: static, or in store_error
+    int64_t id;            // of what is asked for, where the address names one
+    struct meters *meters; // a copy of what was counted; NULL: nothing counts
+    enum meters_form form; // that who asks takes
+    int64_t unwritten_s;   // as in struct web_options
+    struct buffer out;     // on an error nothing
+    const char *type;      // of out; NULL: JSON
+    int status;            // of HTTP
+    const char *why;       // of an error: static, or in store_error
 };
 
 struct address {

@@ -22,6 +22,7 @@
 #include "web/answers.h"
 #include "web/assets.h"
 #include "web/live.h"
+#include "web/metrics.h"
 #include "web/reply.h"
 
 // A question that is with the reader.
@@ -98,7 +99,7 @@ static void work(struct reader_job *job, struct store *store) {
     struct pending *p = (struct pending *)job;
     struct answer *a = &p->answer;
     a->status = 200;
-    if (!store) {
+    if (!store && !a->meters) { // what was counted is told whatever becomes of the file
         a->status = 503;
         a->why = job->error;
         return;
@@ -120,13 +121,14 @@ static void done(struct reader_job *job) {
         evhttp_connection_set_closecb(evhttp_request_get_connection(p->req), NULL, NULL);
         if (a->status == 200) {
             reply_send(p->req, &(struct reply){.status = 200,
-                                               .type = REPLY_JSON,
+                                               .type = a->type ? a->type : REPLY_JSON,
                                                .body = slice_of(a->out.data, a->out.len)});
         } else {
             reply_error(p->req, a->status, a->why);
         }
     }
     buffer_free(&a->out);
+    meters_free(a->meters);
     free(p);
 }
 
@@ -156,10 +158,16 @@ static void ask(struct web *web, struct evhttp_request *req, const struct addres
         free(p);
         return;
     }
+    if (!metrics_copy(&web->options, req, address, &p->answer)) {
+        reply_error(req, 500, "no memory");
+        free(p);
+        return;
+    }
     evhttp_connection_set_closecb(evhttp_request_get_connection(req), on_gone, p);
     if (!reader_ask(web->reader, &p->job)) {
         evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
         reply_error(req, 503, "too many questions at a time; try again");
+        meters_free(p->answer.meters);
         free(p);
     }
 }
@@ -212,6 +220,11 @@ static bool answer_open(struct web *web, struct evhttp_request *req, const char 
         reply_send(req, &(struct reply){.status = 200,
                                         .type = REPLY_JSON,
                                         .body = slice_text("{\"status\":\"ok\"}\n")});
+        return true;
+    }
+    if (strcmp(path, "/readyz") == 0 && is_get(req)) {
+        int64_t none;
+        ask(web, req, address_find(path, &none), 0);
         return true;
     }
     if (strcmp(path, "/login") == 0 && !is_get(req) && web->rules.token) {

@@ -291,3 +291,7 @@
 // Points of a chart, and tiers of one that stand for themselves; the rest is "_other".
 #define LIMIT_SERIES_STEPS 2000u
 #define LIMIT_SERIES_TIERS 64u
+// Series that /metrics tells at most: 5 MB of text.
+#define LIMIT_METRIC_SERIES 20000u
+// Seconds for which the database may refuse to be written before /readyz says so.
+#define LIMIT_UNWRITTEN_SECONDS 5

@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 
 struct web; // opaque
+struct meters;
 
 enum { WEB_ERROR_BYTES = 512 };
 
@@ -25,6 +26,11 @@ struct web_options {
     struct slice token;  // who asks must know it; len 0: nobody has to. Lives as long as the server
     // makes a connection speak TLS; NULL: plain. arg is its.
     struct bufferevent *(*secure)(struct event_base *base, evutil_socket_t fd, void *arg);
+    // A copy of what the collector has counted, for /metrics, which the server frees; without
+    // memory NULL. NULL: nothing counts, as where a database alone is served.
+    struct meters *(*meters)(void *arg);
+    // For how many seconds the database has refused to be written; NULL: nobody here writes.
+    int64_t (*unwritten_s)(void *arg);
     void *arg;
 };
 

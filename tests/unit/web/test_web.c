@@ -122,6 +122,8 @@ static void test_answers(void **state) {
     write_some("<script>alert(1)</script>");
     start("127.0.0.1", "");
     expect(get("/healthz", LOCAL), "200", "\"status\":\"ok\"");
+    expect(get("/readyz", LOCAL), "200", "\"status\":\"ready\"");
+    expect(get("/metrics", LOCAL), "404", "a database alone has no counters");
     expect(get("/api/v1/nodes", LOCAL), "200", "\"nodes\":[\"shop@host\"]");
     expect(get("/api/v1/table?from=1763640000&until=1763640010", LOCAL), "200",
            "\"tiers\":[\"db\"]");

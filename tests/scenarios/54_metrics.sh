@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal of this test: what /metrics tells is what the database holds, to the last request; promtool finds nothing wrong with it, and a
+# Prometheus that scrapes a collector has it, with exemplars that name requests which are kept. /readyz says whether the database is there.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+command -v promtool >/dev/null || fail "promtool is missing: scripts/install.sh long"
+
+page() { sed -n 's|.*the page is at \(http://[0-9.:]*\)/.*|\1|p' "$collector_log" | tail -n 1; }
+metrics() { curl -sf -o "$scratch/metrics.txt" "$@" "$(page)/metrics"; }
+# counted NAME: the sum of a family's lines of whole requests
+counted() { awk -v name="$1{" 'index($0, name) == 1 && /tier="_total"/ { sum += $NF } END { print sum + 0 }' "$scratch/metrics.txt"; }
+
+start_collector --http 127.0.0.1:0
+start_shop "metrics_$$"
+start_tracing "metrics_$$"
+load --clients 4 --requests 300 || fail "the load failed"
+wait_for 20 "300 requests are in the ledger" ledger_reaches requests_complete 300
+
+metrics || fail "no metrics"
+is "$(counted kprof_requests_total)" "$(ledger requests_complete)" "as many requests as in the ledger"
+is "$(counted kprof_errors_total)" "$(sql "SELECT sum(errors) FROM tier_stats WHERE resolution_s = 10 AND identity = '_total'
+  AND tier = '_total'")" "as many errors as in the database"
+is "$(counted kprof_call_duration_seconds_count)" "$(ledger requests_complete)" "the histograms count them all"
+promtool check metrics <"$scratch/metrics.txt" >"$scratch/promtool.txt" 2>&1 ||
+  fail "promtool: $(cat "$scratch/promtool.txt")"
+ok "promtool finds nothing wrong"
+metrics -H 'Accept: application/openmetrics-text; version=1.0.0' || fail "no metrics in OpenMetrics"
+is "$(tail -n 1 "$scratch/metrics.txt")" '# EOF' "OpenMetrics where it is asked for"
+slow=$(sed -n 's/.* # {slow="\([0-9]*\)"}.*/\1/p' "$scratch/metrics.txt" | head -n 1)
+[ -n "$slow" ] || fail "no exemplar"
+curl -sf "$(page)/api/v1/slow/$slow" >"$scratch/slow.json" || fail "an exemplar names request $slow, which is not kept"
+ok "exemplars name requests that are kept"
+is "$(curl -s -o "$scratch/ready.txt" -w '%{http_code}' "$(page)/readyz")" 200 "it is ready"
+
+# -- a Prometheus ------------------------------------------------------------------------------------------------------
+cat >"$scratch/prometheus.yml" <<YML
+global: {scrape_interval: 1s, scrape_timeout: 1s}
+scrape_configs: [{job_name: kprof, static_configs: [{targets: ["$(page | sed 's|http://||')"]}]}]
+YML
+port=$((20000 + $$ % 10000))
+start "$scratch/prometheus.log" prometheus --config.file="$scratch/prometheus.yml" --storage.tsdb.path="$scratch/tsdb" \
+  --web.listen-address="127.0.0.1:$port" --enable-feature=exemplar-storage
+prometheus_says() { curl -sf "http://127.0.0.1:$port/api/v1/$1" --data-urlencode "query=$2" "${@:3}" >"$scratch/prometheus.json"; }
+has_all() {
+  prometheus_says query 'sum(kprof_requests_total{tier="_total"})' &&
+    [ "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/prometheus.json'), '\$.data.result[0].value[1]')")" = "$1" ]
+}
+wait_for 60 "Prometheus has scraped every request" has_all "$(ledger requests_complete)"
+prometheus_says query_exemplars kprof_call_duration_seconds_bucket --data-urlencode "start=$(($(date +%s) - 3600))" \
+  --data-urlencode "end=$(date +%s)" || fail "no exemplars"
+has "$scratch/prometheus.json" '"slow":"[0-9]+"' "and the exemplars"
+
+# -- who is not ready says so ------------------------------------------------------------------------------------------
+mv "$db" "$db.away"
+rm -f "$db"-*
+is "$(curl -s -o "$scratch/ready.txt" -w '%{http_code}' "$(page)/healthz")" 200 "it is alive without its database"
+metrics || fail "no metrics without the database"
+ok "and tells what it has counted"
