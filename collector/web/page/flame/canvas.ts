@@ -17,8 +17,8 @@ export interface View { node: number; from: number; to: number }
 export interface Shown {
   tree: Tree;
   rows: Rows;
-  /** Of each frame. */
-  label(node: number): string;
+  /** What a node is called; short: without its module. */
+  label(node: number, short: boolean): string;
   colours: Colours;
 }
 
@@ -256,7 +256,7 @@ export class FlameCanvas {
     g.fillStyle = paint.fill;
     g.fillRect(left, y, wide > 3 ? wide - 1 : wide > 1.5 ? wide - 0.5 : wide, high);
     if (wide >= LABEL) {
-      const text = this.shorten(this.shown!.label(i), wide - 2 * PAD);
+      const text = this.fitting(i, wide - 2 * PAD);
       g.fillStyle = paint.ink;
       if (text) { g.fillText(text, left + PAD, y + high / 2 + 0.5); }
     }
@@ -281,6 +281,12 @@ export class FlameCanvas {
       this.widths.set(text, width);
     }
     return width;
+  }
+
+  // The name or, where that is too long, the name without its module, and of that as much as there is room for.
+  private fitting(node: number, room: number): string {
+    const whole = this.shown!.label(node, false);
+    return this.measure(whole) <= room ? whole : this.shorten(this.shown!.label(node, true), room);
   }
 
   private shorten(text: string, room: number): string {

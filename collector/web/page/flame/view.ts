@@ -136,12 +136,16 @@ class Viewer implements Flame {
   private shown(tree: Tree, canvas: FlameCanvas): Shown {
     const { frames } = this.profile, isFunction = (f: number): boolean => frames[f]!.kind === Kind.Function;
     const rows = rowsOf(tree, this.collapse && canvas === this.main, isFunction);
-    return { tree, rows, colours: this.colours, label: node => {
-      let text = frames[tree.frame[node]!]!.name;
+    return { tree, rows, colours: this.colours, label: (node, short) => {
+      const name = (of: number): string => {
+        const f = frames[tree.frame[of]!]!;
+        return short && f.module && f.name.startsWith(f.module) ? f.name.slice(f.module.length + 1) : f.name;
+      };
+      let text = name(node);
       const tail = rows.tail[node]!;
       if (tail !== node) {
         const path: string[] = [];
-        for (let i = tail; i !== node; i = tree.parent[i]!) { path.unshift(frames[tree.frame[i]!]!.name); }
+        for (let i = tail; i !== node; i = tree.parent[i]!) { path.unshift(name(i)); }
         text = [text, ...path].join(" › ");
       }
       return tree.beforeTotal && node > 0 ? `${this.changed(tree, node)}  ${text}` : text;
@@ -350,7 +354,7 @@ class Viewer implements Flame {
     }
     this.match = pattern && Uint8Array.from(frames, (f, i) => i !== this.tree.frame[0] && pattern!.test(f.name) ? 1 : 0);
     this.found.textContent = this.match
-      ? `${percent(covered(this.tree, this.match), this.tree.total[0]!)} of all, ${this.match.reduce((n, m) => n + m, 0)} names` : "";
+      ? `${percent(covered(this.tree, this.match), this.tree.total[0]!)} of all, ${amount(this.match.reduce((n, m) => n + m, 0), "names")}` : "";
     this.mark();
     this.drawTable();
   }
