@@ -2,6 +2,7 @@
 #include "web/answers.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,11 +157,44 @@ static void work_profiles(struct store *store, struct answer *a) {
     profile_list_free(&list);
 }
 
+// As the flame viewer takes it; compared with another one where that is asked for.
+static void work_profile(struct store *store, struct answer *a) {
+    char profile[24];
+    struct flame_question question = {.profile = profile,
+                                      .before = some(a->params.before),
+                                      .weighed = {.only = some(a->params.identity)}};
+    struct flame_answer *found = calloc(1, sizeof *found); // large
+    if (!found) {
+        fail(a, NO_MEMORY, "no memory");
+        return;
+    }
+    snprintf(profile, sizeof profile, "%lld", (long long)a->id);
+    switch (flame_ask(store, &question, found)) {
+    case FLAME_FOUND:
+        flame_view_json(&found->drawing, &a->out);
+        break;
+    case FLAME_NONE:
+        fail(a, NOT_FOUND, "there is no such profile, or it is not kept any more");
+        break;
+    case FLAME_NONE_BEFORE:
+        fail(a, NOT_FOUND, "there is no such profile to compare with");
+        break;
+    case FLAME_UNREAD:
+        fail(a, UNREAD, store_error(store));
+        break;
+    case FLAME_NO_MEMORY:
+        fail(a, NO_MEMORY, "no memory");
+    }
+    flame_answer_free(found);
+    free(found);
+}
+
 static const struct address addresses[] = {
-    {"/api/v1/nodes", work_nodes},   {"/api/v1/table", work_table},
-    {"/api/v1/series", work_series}, {"/api/v1/slow", work_slow_list},
-    {"/api/v1/slow/", work_slow},    {"/api/v1/profiles", work_profiles},
-    {"/metrics", metrics_work},      {"/readyz", metrics_work_ready},
+    {"/api/v1/nodes", work_nodes},       {"/api/v1/table", work_table},
+    {"/api/v1/series", work_series},     {"/api/v1/slow", work_slow_list},
+    {"/api/v1/slow/", work_slow},        {"/api/v1/profiles", work_profiles},
+    {"/api/v1/profiles/", work_profile}, {"/metrics", metrics_work},
+    {"/readyz", metrics_work_ready},
 };
 
 // A whole number of digits only, without zeros in front.

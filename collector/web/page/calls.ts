@@ -3,7 +3,8 @@
 import type { Slow, Span } from "./api";
 
 export type Call = Span & { depth: number; children: Call[]; above: Call | null; critical: boolean };
-export type Line = { call: Call | null; text: string; depth: number };   // call null: the head of a lane
+/** call null: the head of a lane. open: whether what it calls is shown below it; null: it calls nothing, or all stand by process. */
+export type Line = { call: Call | null; text: string; depth: number; open: boolean | null };
 
 const end = (c: Call): number => c.start_us + c.duration_us;
 
@@ -42,7 +43,7 @@ export function asTree(all: Call[], closed: Set<number>): Line[] {
   const out: Line[] = [];
   const todo = all.filter(c => !c.above).reverse();
   for (let call = todo.pop(); call; call = todo.pop()) {
-    out.push({ call, text: call.name, depth: call.depth });
+    out.push({ call, text: call.name, depth: call.depth, open: call.children.length > 0 ? !closed.has(call.span) : null });
     if (!closed.has(call.span)) { todo.push(...[...call.children].reverse()); }
   }
   return out;
@@ -56,8 +57,8 @@ export function asLanes(all: Call[], home: string): Line[] {
     const lane = lanes.get(name);
     lane ? lane.push(call) : lanes.set(name, [call]);
   }
-  return [...lanes].flatMap(([name, calls]) => [{ call: null, text: name, depth: 0 },
-    ...calls.map(call => ({ call, text: call.name, depth: 1 }))]);
+  return [...lanes].flatMap(([name, calls]) => [{ call: null, text: name, depth: 0, open: null },
+    ...calls.map(call => ({ call, text: call.name, depth: 1, open: null }))]);
 }
 
 export type Sum = { name: string; calls: number; self_us: number; wait_us: number; failed: number };

@@ -3,7 +3,7 @@
 import type { Series } from "./api";
 import { hatching, mix, tierClass, tierColour, variable } from "./colours";
 import { type Child, h } from "./dom";
-import { count, duration, rate, rounds, span } from "./numbers";
+import { count, duration, plain, rate, rounds, span } from "./numbers";
 import { drawLine, drawMarks, drawStack, drawUntrusted, Plot, stepName, TimeAxis } from "./plot";
 
 const WHY: Record<string, string> = {
@@ -38,9 +38,6 @@ function total(values: (number | null)[]): number {
   return values.reduce<number>((sum, v) => sum + (v ?? 0), 0);
 }
 
-/** Of an axis: without zeros behind the point. */
-const plain = (text: string): string => text.replace(/\.0+(?= |\/)/, "");
-
 function item(name: string, value: string, key: string, title?: string): HTMLElement {
   return h("span", { class: "item", title }, h("i", { class: `key ${key}` }), `${name} `, h("b", {}, value));
 }
@@ -52,13 +49,13 @@ export class Charts {
   private readonly load: Plot;
   private series: Series | null = null;
 
-  constructor(private readonly axis: TimeAxis) {
+  constructor(private readonly axis: TimeAxis, gone: AbortSignal) {
     this.where = new Plot("Where the time goes, per request", axis, "tall");
     this.latency = new Plot("Latency", axis, "middle");
     this.load = new Plot("Requests and errors", axis, "low");
     this.element = h("div", { class: "charts" }, this.where.element,
                      h("div", { class: "beside" }, this.latency.element, this.load.element));
-    addEventListener("kprof:look", () => this.redraw());
+    addEventListener("kprof:look", () => this.redraw(), { signal: gone });
   }
 
   show(series: Series, from: number, until: number): void {

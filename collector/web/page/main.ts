@@ -7,6 +7,7 @@ import { fill, h } from "./dom";
 import { applyScheme, Head } from "./head";
 import { listen } from "./live";
 import { overview } from "./overview";
+import { profile } from "./profile";
 import type { Shown } from "./shown";
 import { slow } from "./slow";
 import { failed } from "./states";
@@ -23,9 +24,10 @@ let loadedAs: number | null = null;
 let goneSince: number | null = null;
 let busy = false;
 
-function viewOf(nodes: Nodes): Shown {
+/** gone: when the view makes room for another one. */
+function viewOf(nodes: Nodes, gone: AbortSignal): Shown {
   const v = view();
-  return v.slow ? slow(v) : overview(v, nodes);
+  return v.slow ? slow(v, gone) : v.profile ? profile(v, gone) : overview(v, nodes, gone);
 }
 
 /** Somebody looks at something closely: what is there stays as it is. */
@@ -69,7 +71,7 @@ async function show(): Promise<void> {
   try {
     const nodes = await get<Nodes>("nodes", {}, controller.signal);
     knowTiers(nodes.tiers);
-    shown = viewOf(nodes);
+    shown = viewOf(nodes, controller.signal);
     head.show(nodes);
     await load(false);
     fill(main, shown.element);

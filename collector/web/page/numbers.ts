@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers as people say them: three significant digits, with their unit.
 
-/** A number with three significant digits, and no more zeros than it needs. */
+/** A number with three significant digits. */
 function three(value: number): string {
   const abs = Math.abs(value);
-  return abs >= 100 ? value.toFixed(0) : abs >= 10 ? value.toFixed(1) : abs >= 0.01 || abs === 0
-    ? String(Number(value.toPrecision(3))) : value.toExponential(1);
+  return abs >= 99.95 ? value.toFixed(0) : abs >= 0.01 ? value.toPrecision(3) : abs === 0 ? "0" : value.toExponential(1);
+}
+
+/** Without zeros behind the point: for axes, and where people chose the number. */
+export function plain(text: string): string {
+  return text.replace(/\.0+(?= |\/|$)/, "");
 }
 
 /** A duration in microseconds: "3.1 ms", "412 µs". null: "–". */
@@ -18,8 +22,8 @@ export function duration(us: number | null | undefined): string {
 
 /** Whole minutes, hours and days: "90 min", "3 h", "7 d". Seconds where it is less. */
 export function span(seconds: number): string {
-  return seconds < 60 ? `${three(seconds)} s` : seconds < 7200 ? `${three(seconds / 60)} min`
-    : seconds < 172800 ? `${three(seconds / 3600)} h` : `${three(seconds / 86400)} d`;
+  return plain(seconds < 60 ? `${three(seconds)} s` : seconds < 7200 ? `${three(seconds / 60)} min`
+    : seconds < 172800 ? `${three(seconds / 3600)} h` : `${three(seconds / 86400)} d`);
 }
 
 /** How many: "412", "12.3 k", "1.2 M". */

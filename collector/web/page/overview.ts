@@ -19,9 +19,9 @@ const TRENDS_AGE_S = 30;
 
 type Data = { table: Table; series: Series; slow: Request[]; profiles: Profile[]; from: number; until: number };
 
-export function overview(v: View, nodes: Nodes): Shown {
+export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
   const axis = new TimeAxis((from, until) => go({ from: Math.round(from), until: Math.round(until), last: 0 }));
-  const charts = new Charts(axis);
+  const charts = new Charts(axis, gone);
   const facts = h("section", { class: "facts", "aria-label": "In short" });
   const trust = h("details", { class: "trust" });
   const rows = h("section", { class: "rows" });
@@ -56,7 +56,7 @@ export function overview(v: View, nodes: Nodes): Shown {
     const told = d.series.requests.filter(n => n !== null).length * d.series.step_s || 1;
     const fact = (name: string, value: string, ...more: (Node | null)[]): HTMLElement =>
       h("div", { class: "fact" }, h("span", {}, name), h("b", {}, value), ...more);
-    fill(facts, v.identity ? h("h1", {}, called(v.identity)) : null,
+    fill(facts, h("h1", { class: v.identity ? "" : "spoken" }, v.identity ? called(v.identity) : "All requests"),
       fact("requests", rate((whole?.requests ?? 0) / told), sparkline(d.series.requests)),
       fact("p50", duration(whole?.p50_us ?? null)), fact("p90", duration(whole?.p90_us ?? null)),
       fact("p99", duration(whole?.p99_us ?? null)), fact("longest", duration(whole?.max_us ?? null)),

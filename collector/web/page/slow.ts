@@ -12,14 +12,14 @@ import { bar, type Column, showTable } from "./table";
 import { Waterfall } from "./waterfall";
 import { moment, secondsOf, zone } from "./times";
 
-export function slow(v: View): Shown {
+export function slow(v: View, gone: AbortSignal): Shown {
   const element = h("div", {});
   let data: Slow | null = null;
   return {
     element, live: false,
     async load(signal) {
       data = await get<Slow>(`slow/${v.slow}`, {}, signal);
-      fill(element, ...draw(data));
+      fill(element, ...draw(data, gone));
     },
     title: () => data ? `${called(data.request.identity)} ${duration(data.request.duration_us)}, `
       + `${moment(secondsOf(data.request.started_at), true)}, ${data.request.node}` : "a slow request",
@@ -28,7 +28,7 @@ export function slow(v: View): Shown {
   };
 }
 
-function draw(data: Slow): HTMLElement[] {
+function draw(data: Slow, gone: AbortSignal): HTMLElement[] {
   const r = data.request, calls = callsOf(data), closed = new Set<number>();
   const beside = h("div", {}), found = h("span", { class: "quiet", role: "status" });
   let lanes = false;
@@ -36,7 +36,7 @@ function draw(data: Slow): HTMLElement[] {
   const waterfall = new Waterfall(Math.max(r.duration_us, 0.001), r.node, call => fill(beside, ...callFacts(call)), (call, open) => {
     open ? closed.delete(call.span) : closed.add(call.span);
     show();
-  });
+  }, gone);
   const look = h("input", { type: "search", id: "find", placeholder: "find (f)", "aria-label": "Find calls by name, process or node",
     oninput: () => {
       const n = waterfall.find(look.value);

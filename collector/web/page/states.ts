@@ -6,7 +6,7 @@ import { type Child, h } from "./dom";
 import { moment, secondsOf, stretch } from "./times";
 
 function state(title: string, ...what: Child[]): HTMLElement {
-  return h("section", { class: "state" }, h("h2", {}, title), ...what);
+  return h("section", { class: "state" }, h("h1", {}, title), ...what);
 }
 
 /** Nobody was ever traced. */
@@ -32,7 +32,7 @@ export function noRequest(nodes: string[]): HTMLElement {
 export function nothingHere(from: number, until: number, nodes: Nodes, identity: string): HTMLElement {
   const length = until - from, last = nodes.last_s ?? until;
   return state("Nothing in this stretch",
-    h("p", {}, `Between ${stretch(from, until)} no request${identity ? ` of this identity` : ""} ended that kprof knows of.`),
+    h("p", {}, `From ${stretch(from, until)} no request${identity ? " of this identity" : ""} ended that kprof knows of.`),
     h("p", {}, h("a", { href: hrefOf({ from: Math.max(1, last - length), until: last, last: 0 }) },
       `To the last stretch that has something, up to ${moment(last, true)}`)),
     identity ? h("p", {}, h("a", { href: hrefOf({ identity: "" }) }, "To all identities")) : null);

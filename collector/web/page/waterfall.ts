@@ -4,7 +4,7 @@
 import { type Call, failure, type Line } from "./calls";
 import { mix, tierColour, variable } from "./colours";
 import { h } from "./dom";
-import { duration, rounds } from "./numbers";
+import { duration, plain, rounds } from "./numbers";
 
 const LINE = 24, HEAD = 24, RIGHT = 8;
 
@@ -23,7 +23,7 @@ export class Waterfall {
 
   /** whole: how long all of it lasts, µs. choose: shows a call beside; turn: opens or closes one; home: the request's own node. */
   constructor(private readonly whole: number, private readonly home: string, private readonly choose: (call: Call) => void,
-              private readonly turn: (call: Call, open: boolean) => void) {
+              private readonly turn: (call: Call, open: boolean) => void, gone: AbortSignal) {
     this.until = whole;
     this.area = h("div", { class: "calls", tabindex: "0", role: "group",
       "aria-label": "Calls. Up and down choose one, left and right close and open it, plus and minus zoom, comma and full stop move." },
@@ -32,7 +32,7 @@ export class Waterfall {
     new ResizeObserver(() => this.draw()).observe(this.area);
     this.area.addEventListener("scroll", () => this.draw());
     this.listen();
-    addEventListener("kprof:look", () => this.draw());
+    addEventListener("kprof:look", () => this.draw(), { signal: gone });
   }
 
   show(lines: Line[]): void {
@@ -40,7 +40,7 @@ export class Waterfall {
     this.lines = lines;
     const at = lines.findIndex(l => l.call && l.call === call);
     this.chosen = at >= 0 ? at : Math.max(0, lines.findIndex(l => l.call));
-    this.room.style.height = `${HEAD + lines.length * LINE}px`;
+    this.area.style.height = this.room.style.height = `${HEAD + lines.length * LINE}px`; // the style sheet has a cap
     this.draw();
   }
 
@@ -184,7 +184,7 @@ export class Waterfall {
     const length = this.until - this.from, ticks = rounds(length, Math.max(2, Math.floor((width - left) / 120)));
     const step = ticks[1] ?? length;
     for (let us = Math.ceil(this.from / step) * step; us <= this.until; us += step) {
-      const text = duration(us), half = c.measureText(text).width / 2;
+      const text = plain(duration(us)), half = c.measureText(text).width / 2;
       c.fillText(text, Math.max(left + half, Math.min(width - RIGHT - half, x(us))), 10);
       c.fillRect(Math.round(x(us)), HEAD - 4, 1, 4);
     }
@@ -203,12 +203,12 @@ export class Waterfall {
     c.beginPath();
     c.rect(0, y, left - 8, LINE);
     c.clip();
-    const closed = call && call.children.length > 0 ? (this.isOpen(call) ? "▾ " : "▸ ") : "";
+    const fold = line.open === null ? "" : line.open ? "▾ " : "▸ ";
     const remote = call && call.node !== this.home ? ` · ${call.node}` : "";
     c.fillStyle = call ? (failure(call) ? variable("--error") : variable("--text")) : variable("--quiet");
     c.textAlign = "left";
     c.font = `${call?.critical ? "600 " : ""}12px ${variable("--font")}`;
-    c.fillText(`${closed}${line.text}${remote}`, 4 + Math.min(line.depth, 12) * 12, y + LINE / 2);
+    c.fillText(`${fold}${line.text}${remote}`, 4 + Math.min(line.depth, 12) * 12, y + LINE / 2);
     c.restore();
     if (!call) { return; }
     c.save();
@@ -247,11 +247,6 @@ export class Waterfall {
       c.fillText(text, begin - waited - wide - 4, y + LINE / 2);
     }
     c.restore();
-  }
-
-  private isOpen(call: Call): boolean {
-    const at = this.lines.findIndex(l => l.call === call);
-    return this.lines[at + 1]?.call?.above === call;
   }
 }
 
