@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal of this test: the page works in a real browser, against a collector that a traced node feeds and against a database whose names are
+# markup. Every view, light, dark and 320 px wide: nothing in the browser's log, no violation of the page's policy, nothing that axe
+# finds; drag to zoom, links, back and forward, keys alone, several tabs, a collector that goes. Pictures are in build/page_pictures/.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=../page/modules.sh
+source "$top/tests/page/modules.sh"
+drivers=$top/tests/page
+export PAGE_OUT=$KPROF_BUILD/page_pictures
+mkdir -p "$PAGE_OUT"
+
+if ! page_modules "$scratch/npm.log"; then
+  unjudged+=("the page in a browser: npm cannot get what it takes ($(tail -n 1 "$scratch/npm.log"))")
+  exit 0
+fi
+export PAGE_MODULES=$modules/node_modules
+holds "$(cat "$KPROF_BUILD/page/page.js" "$KPROF_BUILD/page/page.css" "$top/collector/web/page/index.html" | gzip -9 | wc -c)" -lt 150000 \
+  "the page is small"
+
+# at LOG: where the page of a collector, or of kprof serve, is
+at() { sed -n 's|.*\(http://127.0.0.1:[0-9]*/\).*|\1|p' "$1" | head -n 1; }
+# works DRIVER ARGUMENT...: each check that it makes is one of ours
+works() {
+  local code=0
+  HOME=$scratch/home timeout 600 node "$drivers/$1.js" "${@:2}" >"$scratch/$1.txt" 2>"$scratch/$1.log" || code=$?
+  cat "$scratch/$1.txt"
+  checks=$((checks + $(grep -c '^ok: ' "$scratch/$1.txt")))
+  is "$code" 0 "$1 ${*:2}: $(cat "$scratch/$1.log")"
+}
+
+start_collector --http 0
+start_shop "browser_$$"
+start_tracing "browser_$$"
+start_load --clients 2 --think 50 --seconds 1200
+wait_for 60 "requests come" ledger_reaches requests_complete 500
+page=$(at "$collector_log")
+works views "$page" live
+
+# -- names that are markup ---------------------------------------------------------------------------------------------
+hostile='<script>alert(1)</script>'
+sqlite3 "$db" ".backup '$scratch/hostile.db'"
+sqlite3 "$scratch/hostile.db" "UPDATE identity_names SET name = '$hostile' WHERE name = 'search';
+  UPDATE identity_names SET name = '<img src=x onerror=alert(2)>' || name WHERE name IN ('order', 'create');
+  UPDATE tier_names SET name = '<svg onload=alert(3)>' || name WHERE name <> '_total';
+  UPDATE node_names SET name = '\"><script>alert(4)</script>' || name;"
+start "$scratch/serve.log" "$kprof" serve --db "$scratch/hostile.db" --http 0
+wait_for 20 "it is served" grep -qs 'http://' "$scratch/serve.log"
+works views "$(at "$scratch/serve.log")" hostile "$hostile"
+
+# -- hands -------------------------------------------------------------------------------------------------------------
+start "$scratch/hands.txt" env HOME="$scratch/home" timeout 600 node "$drivers/hands.js" "$page"
+hands=$!
+wait_for 300 "hands come to an end" grep -qsE '^(stop it|FAIL)' "$scratch/hands.txt"
+[ ! -s "$scratch/hands.txt" ] || grep -q '^stop it' "$scratch/hands.txt" || fail "$(cat "$scratch/hands.txt")"
+stop_collector
+ends "$hands" 120
+cat "$scratch/hands.txt"
+is "$status" 0 "the page is worked by hand to the end"
+checks=$((checks + $(grep -c '^ok: ' "$scratch/hands.txt")))
+holds "$(find "$PAGE_OUT" -name '*.png' -newer "$scratch/cookie" | wc -l)" -ge 25 "there are pictures of every view"
