@@ -102,6 +102,23 @@ int command_time(const char *command, const char *option, const char *text, bool
     return EXIT_SUCCESS;
 }
 
+int command_stretch(const char *command, const char *option, const char *text, int64_t *from_s,
+                    int64_t *until_s) {
+    char from[64];
+    const char *dots = strstr(text, "..");
+    if (!dots || (size_t)(dots - text) >= sizeof from) {
+        return command_fail(command, EXIT_USAGE, "--%s %s is not FROM..UNTIL", option, text);
+    }
+    snprintf(from, sizeof from, "%.*s", (int)(dots - text), text);
+    int status = command_time(command, option, from, false, from_s);
+    status =
+        status == EXIT_SUCCESS ? command_time(command, option, dots + 2, true, until_s) : status;
+    return status != EXIT_SUCCESS || *from_s < *until_s
+               ? status
+               : command_fail(command, EXIT_USAGE, "--%s %s: it ends before it begins", option,
+                              text);
+}
+
 int command_range(const char *command, int64_t since_s, int64_t until_s) {
     return since_s < until_s ? EXIT_SUCCESS
                              : command_fail(command, EXIT_USAGE, "--since is not before --until");

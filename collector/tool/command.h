@@ -11,6 +11,8 @@
 
 int report_main(int argc, char **argv);
 extern const char report_help[];
+int diff_main(int argc, char **argv);
+extern const char diff_help[];
 int slow_main(int argc, char **argv);
 extern const char slow_help[];
 int flame_main(int argc, char **argv);
@@ -61,6 +63,11 @@ int command_print(const char *command, struct buffer *out);
 // Reads the value of --since or --until into whole seconds: down for a range's begin, up for its
 // end. Returns EXIT_SUCCESS, or EXIT_USAGE and has told why.
 int command_time(const char *command, const char *option, const char *text, bool up, int64_t *s);
+
+// Reads the value FROM..UNTIL of an option, as two times of command_time, the first before the
+// second. Likewise.
+int command_stretch(const char *command, const char *option, const char *text, int64_t *from_s,
+                    int64_t *until_s);
 
 // Whether --since is before --until. EXIT_SUCCESS, or EXIT_USAGE and has told that it is not.
 int command_range(const char *command, int64_t since_s, int64_t until_s);

@@ -15,6 +15,8 @@ static const struct command {
 } commands[] = {
     {"report", "where the time of requests goes: a table of identities and tiers", report_main,
      report_help},
+    {"diff", "two stretches of time compared, and where the change comes from", diff_main,
+     diff_help},
     {"slow", "single requests that were kept whole: the list, and one drawn as a waterfall",
      slow_main, slow_help},
     {"flame", "a profile as a flame graph, and the functions that it spends most in", flame_main,

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
 #include "store/query.h"
 
 // A number before and after. Where a side has no calls its number is 0, and nothing is sure.
@@ -57,3 +58,7 @@ struct compare {
 bool compare_make(struct compare *c, const struct query_sums *before,
                   const struct query_sums *after);
 void compare_free(struct compare *c);
+
+// One JSON object and a newline; described in `kprof diff --help`. Check out->failed.
+void compare_json(const struct compare *c, const struct query_sums *before,
+                  const struct query_sums *after, struct buffer *out);

@@ -149,20 +149,6 @@ static int take_live(struct live_options *o, int option, const char *value) {
     }
 }
 
-// FROM..UNTIL.
-static int take_range(struct flame_question *q, const char *value) {
-    char from[64];
-    const char *dots = strstr(value, "..");
-    if (!dots || (size_t)(dots - value) >= sizeof from) {
-        return command_fail("flame", EXIT_USAGE, "--before-range %s is not FROM..UNTIL", value);
-    }
-    snprintf(from, sizeof from, "%.*s", (int)(dots - value), value);
-    int status = command_time("flame", "before-range", from, false, &q->before_from_s);
-    return status == EXIT_SUCCESS
-               ? command_time("flame", "before-range", dots + 2, true, &q->before_until_s)
-               : status;
-}
-
 // A number of at most `most`.
 static int take_number(const char *option, const char *value, int64_t most, uint32_t *number) {
     int64_t n = 0;
@@ -188,7 +174,8 @@ static int take(void *to, int option, const char *value) {
         o->draw.question.before = value;
         break;
     case 'B':
-        return take_range(&o->draw.question, value);
+        return command_stretch("flame", "before-range", value, &o->draw.question.before_from_s,
+                               &o->draw.question.before_until_s);
     case 'o':
         if (o->draw.file_count == DRAW_FILES) {
             return command_fail("flame", EXIT_USAGE, "--out: %d files at most", DRAW_FILES);

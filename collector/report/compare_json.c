@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text_time.h"
+#include "base/time_math.h"
+#include "codec/json.h"
+#include "report/compare.h"
+#include "report/trust.h"
+
+static void key_number(struct json *j, const char *key, const struct compare_number *n, double unit,
+                       int decimals) {
+    json_key(j, key);
+    json_open(j, '{');
+    json_key_number(j, "before", n->before / unit, decimals);
+    json_key_number(j, "after", n->after / unit, decimals);
+    json_key(j, "sure");
+    json_bool(j, n->sure);
+    json_close(j, '}');
+}
+
+static void part(struct json *j, const struct compare_part *p) {
+    static const char *const kinds[] = {
+        [COMPARE_SELF] = "self", [COMPARE_UNCOVERED] = "uncovered", [COMPARE_OVERLAP] = "overlap"};
+    json_open(j, '{');
+    json_key_text(j, "kind", kinds[p->kind]);
+    json_key(j, "tier");
+    p->tier ? json_text(j, p->tier) : json_null(j);
+    json_key_number(j, "before_us", p->before_ns / 1e3, 3);
+    json_key_number(j, "after_us", p->after_ns / 1e3, 3);
+    json_key_number(j, "waited_before_us", p->waited_before_ns / 1e3, 3);
+    json_key_number(j, "waited_after_us", p->waited_after_ns / 1e3, 3);
+    json_close(j, '}');
+}
+
+static void row(struct json *j, const struct compare_row *r) {
+    static const char *const quantiles[COMPARE_QUANTILES] = {"p50_us", "p90_us", "p99_us",
+                                                             "p999_us"};
+    json_open(j, '{');
+    json_key_text(j, "identity", r->identity);
+    json_key_text(j, "tier", r->tier);
+    json_key_int(j, "calls_before", r->before ? (int64_t)r->before->calls : 0);
+    json_key_int(j, "calls_after", r->after ? (int64_t)r->after->calls : 0);
+    key_number(j, "mean_us", &r->mean_ns, 1e3, 3);
+    for (int i = 0; i < COMPARE_QUANTILES; i++) {
+        key_number(j, quantiles[i], &r->quantiles_ns[i], 1e3, 3);
+    }
+    key_number(j, "errors", &r->errors, 1, 6);
+    key_number(j, "per_s", &r->per_s, 1, 3);
+    json_key(j, "parts");
+    json_open(j, '[');
+    for (uint32_t i = 0; i < r->part_count; i++) {
+        part(j, &r->parts[i]);
+    }
+    json_close(j, ']');
+    json_close(j, '}');
+}
+
+static void stretch(struct json *j, const char *key, const struct query_sums *sums) {
+    char from[TEXT_TIME_BYTES], until[TEXT_TIME_BYTES];
+    json_key(j, key);
+    json_open(j, '{');
+    json_key_text(j, "from", text_time_format(time_of_seconds(sums->first_s), false, from));
+    json_key_text(j, "until", text_time_format(time_of_seconds(sums->last_s), false, until));
+    json_key_int(j, "resolution_s", sums->resolution_s);
+    json_key_text(j, "verdict", trust_verdict(sums));
+    json_key(j, "bias");
+    trust_biased(sums) ? json_text(j, "low") : json_null(j);
+    json_close(j, '}');
+}
+
+void compare_json(const struct compare *c, const struct query_sums *before,
+                  const struct query_sums *after, struct buffer *out) {
+    struct json j = json_make(out);
+    json_open(&j, '{');
+    stretch(&j, "before", before);
+    stretch(&j, "after", after);
+    json_key(&j, "rows");
+    json_open(&j, '[');
+    for (uint32_t i = 0; i < c->count; i++) {
+        row(&j, &c->rows[i]);
+    }
+    json_close(&j, ']');
+    json_close(&j, '}');
+    buffer_text(out, "\n");
+}
