@@ -11,7 +11,7 @@ Looks for what kprof needs, and installs from Debian (or Ubuntu) what is missing
 already, from wherever, is left alone; when nothing is missing, nothing is done.
 
   run      what building and running take: C compiler, CMake, libevent, OpenSSL, msgpack-c, protobuf-c, zlib, SQLite,
-           esbuild, dygraphs, Erlang/OTP
+           esbuild, Erlang/OTP
   test     the same and what the tests take: cmocka, clang, rebar3, Elixir, shellcheck, ...
   long     the same and what test.sh --long takes: a browser, npm, Go, valgrind; large
   --check  installs nothing, only says what is missing
@@ -113,7 +113,6 @@ find_missing() {
   need libsqlite3-dev has_library 'sqlite3 >= 3.40'
   need sqlite3 have sqlite3
   need esbuild have esbuild # the page, and flame graphs as .html
-  need libjs-dygraphs test -e /usr/share/javascript/dygraphs/dygraph.min.js
   need 'erlang-base erlang-dev erlang-runtime-tools' has_otp runtime_tools erl_interface
   need erlang-crypto has_otp crypto # a secret takes it
   [ "$wanted" != run ] || return 0

@@ -5,7 +5,6 @@
 # bundle has without_esbuild.js, which says what is missing.
 find_program(KPROF_ESBUILD esbuild)
 find_program(KPROF_GZIP gzip)
-find_file(KPROF_DYGRAPHS javascript/dygraphs/dygraph.min.js PATHS /usr/share)
 set(KPROF_PAGE ${CMAKE_CURRENT_SOURCE_DIR}/web/page)
 file(GLOB_RECURSE KPROF_PAGE_SOURCES CONFIGURE_DEPENDS ${KPROF_PAGE}/*.ts ${KPROF_PAGE}/*.css ${KPROF_PAGE}/*.json ${KPROF_PAGE}/*.js)
 
@@ -20,30 +19,18 @@ function(kprof_embed target name file)
   target_sources(${target} PRIVATE ${out})
 endfunction()
 
-# kprof_bundle(NAME SCRIPT STYLE [NEED…]): makes build/page/NAME.js of web/page/SCRIPT, and build/page/NAME.css of STYLE, each with
-# all that it imports, small. They may import "dygraphs/dygraph.min.js", of Debian's libjs-dygraphs: then name KPROF_DYGRAPHS, so that
-# it is not tried where that is missing.
+# kprof_bundle(NAME SCRIPT STYLE): makes build/page/NAME.js of web/page/SCRIPT, and build/page/NAME.css of STYLE, each with all that it
+# imports, small.
 function(kprof_bundle name script style)
-  set(needs KPROF_ESBUILD ${ARGN})
   set(out ${CMAKE_BINARY_DIR}/page/${name})
-  set(there TRUE)
-  foreach(need ${needs})
-    if(NOT ${need})
-      set(there FALSE)
-      message(STATUS "${name}.js will say that it is missing: no ${need} (Debian: esbuild, libjs-dygraphs)")
-    endif()
-  endforeach()
-  if(there)
+  if(KPROF_ESBUILD)
     set(flags --bundle --minify --target=es2020 --charset=utf8 --log-level=warning)
-    cmake_path(GET KPROF_DYGRAPHS PARENT_PATH libraries)
-    cmake_path(GET libraries PARENT_PATH libraries)
     add_custom_command(OUTPUT ${out}.js ${out}.css
-      COMMAND ${CMAKE_COMMAND} -E env NODE_PATH=${libraries}
-              ${KPROF_ESBUILD} ${KPROF_PAGE}/${script} ${flags} --format=iife --legal-comments=inline --outfile=${out}.js
-      COMMAND ${CMAKE_COMMAND} -E env NODE_PATH=${libraries}
-              ${KPROF_ESBUILD} ${KPROF_PAGE}/${style} ${flags} --legal-comments=inline --outfile=${out}.css
+      COMMAND ${KPROF_ESBUILD} ${KPROF_PAGE}/${script} ${flags} --format=iife --legal-comments=inline --outfile=${out}.js
+      COMMAND ${KPROF_ESBUILD} ${KPROF_PAGE}/${style} ${flags} --legal-comments=inline --outfile=${out}.css
       DEPENDS ${KPROF_PAGE_SOURCES} VERBATIM)
   else()
+    message(STATUS "${name}.js will say that it is missing: no esbuild (Debian: esbuild)")
     add_custom_command(OUTPUT ${out}.js ${out}.css
       COMMAND ${CMAKE_COMMAND} -E copy ${KPROF_PAGE}/without_esbuild.js ${out}.js
       COMMAND ${CMAKE_COMMAND} -E touch ${out}.css

@@ -46,7 +46,7 @@ export function percent(share: number): string {
 export function rounds(most: number, lines: number): number[] {
   const rough = most / lines;
   const power = Math.pow(10, Math.floor(Math.log10(rough)));
-  const step = [1, 2, 5, 10].map(m => m * power).find(s => s >= rough) ?? rough;
+  const step = [5, 2, 1].map(m => m * power).find(s => s <= rough) ?? rough;
   const out = [];
   for (let v = 0; v <= most * 1.0001; v += step) { out.push(v); }
   return out;

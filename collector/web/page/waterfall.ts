@@ -181,7 +181,7 @@ export class Waterfall {
     c.fillRect(0, 0, width, HEAD);
     c.fillStyle = variable("--quiet");
     c.textAlign = "center";
-    const length = this.until - this.from, ticks = rounds(length, Math.max(2, Math.floor((width - left) / 120)));
+    const length = this.until - this.from, ticks = rounds(length, Math.max(2, Math.floor((width - left) / 200)));
     const step = ticks[1] ?? length;
     for (let us = Math.ceil(this.from / step) * step; us <= this.until; us += step) {
       const text = plain(duration(us)), half = c.measureText(text).width / 2;
