@@ -57,9 +57,9 @@ struct query_sums {
     int64_t last_s;  // first second after it
 };
 
-// Sums what was counted in the time, each call once: the longest buckets that lie wholly inside, and
-// shorter ones at its ends, where these are still kept. On false there is no answer and store_error says why. Give the
-// answer back with query_sums_free, also after false.
+// Sums what was counted in the time, each call once: the longest buckets that lie wholly inside,
+// and shorter ones at its ends, where these are still kept. On false there is no answer and
+// store_error says why. Give the answer back with query_sums_free, also after false.
 bool query_sums(struct store *s, const struct query *q, struct query_sums *out);
 void query_sums_free(struct query_sums *sums);
 
@@ -75,6 +75,6 @@ bool query_extent(struct store *s, int64_t *first_s, int64_t *last_s);
 // query failed.
 bool query_nodes(struct store *s, void (*each)(void *arg, const char *node), void *arg);
 
-// Calls each for every tier that has a name in the file, the oldest name first. False when the query
-// failed.
+// Calls each for every tier that has a name in the file, the oldest name first. False when the
+// query failed.
 bool query_tiers(struct store *s, void (*each)(void *arg, const char *tier), void *arg);

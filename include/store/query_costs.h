@@ -24,7 +24,8 @@ struct costs {
     int64_t last_s;
 };
 
-// Sums over the rows of the time that query_sums would take; query's identity is ignored. On false there is
-// no answer and store_error says why. Give the answer back with costs_free, also after false.
+// Sums over the rows of the time that query_sums would take; query's identity is ignored. On false
+// there is no answer and store_error says why. Give the answer back with costs_free, also after
+// false.
 bool query_costs(struct store *s, const struct query *q, struct costs *out);
 void costs_free(struct costs *costs);
