@@ -5,14 +5,16 @@ set -euo pipefail
 
 usage() {
   cat <<'END'
-usage: quickstart.sh [--seconds N] [--no-install] [--db FILE]
+usage: quickstart.sh [--seconds N] [--keep] [--no-install] [--db FILE]
 
 Installs from Debian what is missing, builds kprof into build/, starts the collector and a small shop (an Erlang node of
 its own) with clients that keep it busy, traces the shop for some seconds, and shows where the time of its requests went: a
-table, and a flame graph of twenty requests for a browser, kprof-flame.svg in the current folder. Everything that it starts
-is ended again, also on Ctrl-C; the database and the picture stay.
+table, and a flame graph of twenty requests for a browser, kprof-flame.svg in the current folder. While it runs, the page
+shows the same: its address is printed. Everything that it starts is ended again, also on Ctrl-C; the database and the
+picture stay.
 
   --seconds N    how long to trace (default 15)
+  --keep         go on tracing until Ctrl-C, to look at the page; the table and the picture come then
   --no-install   install nothing; say what is missing, if anything is
   --db FILE      the database to write (default kprof.db in the current folder; if that is there already, kprof-2.db ...)
 
@@ -23,11 +25,12 @@ END
 problem() { echo "quickstart: $*" >&2; }
 wrong() { problem "$1 (--help tells more)"; exit 2; }
 
-seconds=15 install=yes db=
+seconds=15 install=yes keep= db=
 while [ $# -gt 0 ]; do
   case $1 in
     --help|-h) usage; exit 0 ;;
     --no-install) install=no ;;
+    --keep) keep=1 ;;
     --seconds|--db)
       [ $# -ge 2 ] || wrong "$1 wants a value"
       case $1 in --seconds) seconds=$2 ;; --db) db=$2 ;; esac
@@ -215,12 +218,15 @@ cd "$OLDPWD"
 # --- collector, shop, clients ---
 
 made=1
-start collector "$build/kprof-collector" --listen 0 --db "$db"
+start collector "$build/kprof-collector" --listen 0 --http 0 --db "$db"
 collector=$!
 await 20 collector 'listening on ' "$collector" "the collector"
 collector_at=$(sed -n 's/.*listening on \([0-9.]*:[0-9]*\).*/\1/p' "$scratch/collector.log" | head -n 1)
 [ -n "$collector_at" ] || fail "the collector does not say where it listens" collector
 say "collector   listens on $collector_at, writes $(shown "$db")$note"
+page=$(sed -n 's/.*the page is at \(http[^ ]*\).*/\1/p' "$scratch/collector.log" | head -n 1)
+[ -n "$page" ] || fail "the collector does not say where the page is" collector
+say "page        $page"
 
 # An epmd (which knows the ports of nodes) of our own, on loopback: no other node sees ours, none is in its way.
 epmd=$(command -v epmd || erl -noinput -boot start_clean -eval \
@@ -259,7 +265,8 @@ kprof_pid=$!
 await 60 kprof '^tracing ' "$kprof_pid" "tracing"
 before=$(answered) || fail "the shop does not answer" shop
 began=$SECONDS
-say "tracing     $(sed -n 's/^tracing [^:]*: \([0-9]* tiers\).*/\1/p' "$scratch/kprof.log"), loaded into the running node, for $seconds s"
+if [ -n "$keep" ]; then how_long="until Ctrl-C"; else how_long="for $seconds s"; fi
+say "tracing     $(sed -n 's/^tracing [^:]*: \([0-9]* tiers\).*/\1/p' "$scratch/kprof.log"), loaded into the running node, $how_long"
 
 check_all() {
   lives "$load" || fail "the load generator ended" load
@@ -268,10 +275,12 @@ check_all() {
   lives "$collector" || fail "the collector ended" collector
 }
 told=0
-while passed=$((SECONDS - began)); [ "$passed" -lt "$seconds" ]; do
+# The first Ctrl-C ends --keep in order, the next one all at once.
+[ -z "$keep" ] || trap 'keep=; seconds=0; trap "exit 130" INT' INT
+while passed=$((SECONDS - began)); [ -n "$keep" ] || [ "$passed" -lt "$seconds" ]; do
   check_all
   ticker "            $passed s, $(counted) requests counted"
-  if [ ! -t 1 ] && [ $((passed - told)) -ge 5 ]; then
+  if [ ! -t 1 ] && [ -z "$keep" ] && [ $((passed - told)) -ge 5 ]; then
     told=$passed
     say "            $passed s, $(counted) requests counted"
   fi
@@ -337,6 +346,8 @@ The table again, what the tracing cost, and the slowest requests, one of which \
 The slowest calls, and which requests fail:
   sqlite3 -box $(shown "$db") "$slowest"
   sqlite3 -box $(shown "$db") "$failing"
+The page of it, for a browser, until Ctrl-C:
+  $program serve --db $(shown "$db")
 Every function that 20 of the requests ran, to be opened in a browser; \`kprof flame NODE --entry M:F/A' draws your node's:
   $(shown "$picture")
 END

@@ -30,29 +30,32 @@ static const char *asked(struct evhttp_request *req, const char *header) {
     return evhttp_find_header(evhttp_request_get_input_headers(req), header);
 }
 
-// Behind gzip, or as it is where that fails.
-static bool add_gzipped(struct evbuffer *out, struct slice body) {
-    z_stream z = {0};
-    if (deflateInit2(&z, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY, Z_DEFAULT_STRATEGY) !=
-        Z_OK) {
-        return false;
-    }
-    size_t room = deflateBound(&z, body.len);
-    uint8_t *data = malloc(room);
-    z.next_in = (uint8_t *)body.data;
-    z.avail_in = (uInt)body.len;
-    z.next_out = data;
-    z.avail_out = (uInt)room;
-    bool ok =
-        data && deflate(&z, Z_FINISH) == Z_STREAM_END && evbuffer_add(out, data, z.total_out) == 0;
-    deflateEnd(&z);
-    free(data);
-    return ok;
-}
-
-static bool takes_gzip(struct evhttp_request *req) {
+bool reply_takes_gzip(struct evhttp_request *req) {
     const char *takes = asked(req, "Accept-Encoding");
     return takes && strstr(takes, "gzip");
+}
+
+bool reply_gzip(struct buffer *body) {
+    z_stream z = {0};
+    if (body->len < GZIP_LEAST || deflateInit2(&z, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY,
+                                               Z_DEFAULT_STRATEGY) != Z_OK) {
+        return false;
+    }
+    struct buffer packed = buffer_make(deflateBound(&z, body->len));
+    z.next_in = body->data;
+    z.avail_in = (uInt)body->len;
+    z.next_out = buffer_reserve(&packed, packed.cap);
+    z.avail_out = (uInt)packed.cap;
+    bool ok = z.next_out && deflate(&z, Z_FINISH) == Z_STREAM_END;
+    deflateEnd(&z);
+    if (ok) {
+        buffer_grow(&packed, z.total_out);
+        buffer_free(body);
+        *body = packed;
+    } else {
+        buffer_free(&packed);
+    }
+    return ok;
 }
 
 void reply_send(struct evhttp_request *req, const struct reply *reply) {
@@ -60,12 +63,66 @@ void reply_send(struct evhttp_request *req, const struct reply *reply) {
     reply_headers(req);
     add(req, "Cache-Control", "no-store");
     add(req, "Content-Type", reply->type);
-    if (reply->body.len >= GZIP_LEAST && takes_gzip(req) && add_gzipped(out, reply->body)) {
-        add(req, "Content-Encoding", "gzip");
-    } else {
-        evbuffer_add(out, reply->body.data, reply->body.len);
-    }
+    evbuffer_add(out, reply->body.data, reply->body.len);
     evhttp_send_reply(req, reply->status, NULL, NULL);
+}
+
+// The part of an outbox that an answer takes until it is sent.
+struct sent {
+    struct outbox *outbox;
+    struct buffer body;
+};
+
+static void on_sent(const void *data, size_t len, void *context) {
+    (void)data;
+    (void)len;
+    struct sent *sent = context;
+    struct outbox *outbox = sent->outbox;
+    outbox->bytes -= sent->body.room;
+    buffer_free(&sent->body);
+    free(sent);
+    if (outbox->closed && outbox->bytes == 0) {
+        free(outbox);
+    }
+}
+
+struct outbox *outbox_new(size_t most) {
+    struct outbox *outbox = calloc(1, sizeof *outbox);
+    if (outbox) {
+        outbox->most = most;
+    }
+    return outbox;
+}
+
+void outbox_close(struct outbox *outbox) {
+    if (outbox && outbox->bytes > 0) {
+        outbox->closed = true;
+    } else {
+        free(outbox);
+    }
+}
+
+void reply_answer(struct evhttp_request *req, const char *type, struct buffer *body, bool gzipped,
+                  struct outbox *outbox) {
+    struct evbuffer *out = evhttp_request_get_output_buffer(req);
+    struct sent *sent = body->room <= outbox->most - outbox->bytes ? malloc(sizeof *sent) : NULL;
+    if (sent) {
+        *sent = (struct sent){outbox, *body};
+    }
+    if (!sent || evbuffer_add_reference(out, body->data, body->len, on_sent, sent) != 0) {
+        free(sent);
+        reply_error(req, 503, "too many answers are on their way; try again");
+        return;
+    }
+    outbox->bytes += body->room;
+    *body = buffer_make(0);
+    reply_headers(req);
+    add(req, "Cache-Control", "no-store");
+    add(req, "Content-Type", type);
+    if (gzipped) {
+        add(req, "Content-Encoding", "gzip");
+    }
+    evhttp_send_reply(req, 200, NULL, NULL);
 }
 
 void reply_file(struct evhttp_request *req, const char *type, const struct embedded *file) {
@@ -81,7 +138,7 @@ void reply_file(struct evhttp_request *req, const char *type, const struct embed
         return;
     }
     add(req, "Content-Type", type);
-    bool gzip = file->gzipped && takes_gzip(req);
+    bool gzip = file->gzipped && reply_takes_gzip(req);
     if (gzip) {
         add(req, "Content-Encoding", "gzip");
     }

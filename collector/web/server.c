@@ -28,6 +28,8 @@
 // A question that is with the reader.
 struct pending {
     struct reader_job job;
+    struct outbox *outbox;
+    bool gzip; // who asked takes it, and once it is worked out: the answer stands behind it
     struct evhttp_request *req; // NULL: who asked is gone
     const struct address *address;
     struct answer answer;
@@ -43,6 +45,7 @@ struct web {
     int most_files;
     uint16_t port;
     struct reader *reader;
+    struct outbox *outbox;
     struct live *live;
     int ready;           // eventfd: the reader has answers
     struct event *wakes; // on it
@@ -111,6 +114,8 @@ static void work(struct reader_job *job, struct store *store) {
     } else if (a->out.failed) {
         a->status = 500;
         a->why = "the answer is too large, or memory is out: ask for less";
+    } else {
+        p->gzip = p->gzip && reply_gzip(&a->out);
     }
 }
 
@@ -120,9 +125,7 @@ static void done(struct reader_job *job) {
     if (p->req) {
         evhttp_connection_set_closecb(evhttp_request_get_connection(p->req), NULL, NULL);
         if (a->status == 200) {
-            reply_send(p->req, &(struct reply){.status = 200,
-                                               .type = a->type ? a->type : REPLY_JSON,
-                                               .body = slice_of(a->out.data, a->out.len)});
+            reply_answer(p->req, a->type ? a->type : REPLY_JSON, &a->out, p->gzip, p->outbox);
         } else {
             reply_error(p->req, a->status, a->why);
         }
@@ -147,7 +150,11 @@ static void ask(struct web *web, struct evhttp_request *req, const struct addres
         reply_error(req, 500, "no memory");
         return;
     }
-    *p = (struct pending){.job = {.work = work, .done = done}, .req = req, .address = address};
+    *p = (struct pending){.job = {.work = work, .done = done},
+                          .outbox = web->outbox,
+                          .gzip = reply_takes_gzip(req),
+                          .req = req,
+                          .address = address};
     p->answer = (struct answer){.id = id,
                                 .out = buffer_make(LIMIT_WEB_ANSWER_BYTES),
                                 .status = 503, // unless it is worked out
@@ -344,9 +351,10 @@ struct web *web_start(struct event_base *base, const struct web_options *options
     web->options = *options;
     web->base = base;
     web->ready = -1;
+    web->outbox = outbox_new(LIMIT_WEB_OUTPUT_BYTES);
     web->rules = access_rules(listen_address_loopback(options->address), options->token);
     web->most_files = files_for_all();
-    if (!make_http(web) || !make_reader(web) || !listens(web, why)) {
+    if (!web->outbox || !make_http(web) || !make_reader(web) || !listens(web, why)) {
         web_stop(web);
         return NULL;
     }
@@ -369,6 +377,7 @@ void web_stop(struct web *web) {
     if (web->seconds) {
         event_free(web->seconds);
     }
+    outbox_close(web->outbox);
     if (web->wakes) {
         event_free(web->wakes);
     }

@@ -286,6 +286,10 @@
 #define LIMIT_WEB_HEAD_BYTES 16384u
 #define LIMIT_WEB_BODY_BYTES 4096u
 #define LIMIT_WEB_ANSWER_BYTES (16u << 20)
+// Bytes of all answers that are on their way, to those who do not read them for instance; past it
+// answers are refused (503). With what else the page takes, some 140 MB, which stand beside the sum
+// above, as it is off unless somebody asks for it.
+#define LIMIT_WEB_OUTPUT_BYTES (64u << 20)
 // Seconds after which a connection on which nothing comes or goes is closed.
 #define LIMIT_WEB_SECONDS 30
 // Points of a chart, and tiers of one that stand for themselves; the rest is "_other".

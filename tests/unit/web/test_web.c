@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/limits.h"
+#include "web/reply.h"
 #include "web/web.h"
 
 enum { NOON = 1763640000 };
@@ -281,6 +282,50 @@ static void test_events(void **state) {
     stop();
 }
 
+// Who asks for much and does not read it: the next one is refused until there is room again.
+static void answer_large(struct evhttp_request *req, void *context) {
+    struct buffer body = buffer_make(16 << 20);
+    assert_non_null(buffer_reserve(&body, 16 << 20));
+    memset(body.data, ' ', 16 << 20);
+    buffer_grow(&body, 16 << 20);
+    reply_answer(req, "text/plain", &body, false, context);
+    buffer_free(&body);
+}
+
+static void test_answers_that_nobody_reads(void **state) {
+    (void)state;
+    struct outbox *outbox = outbox_new(40 << 20);
+    struct event_base *loop_base = event_base_new();
+    struct evhttp *http = evhttp_new(loop_base);
+    struct evhttp_bound_socket *bound = evhttp_bind_socket_with_handle(http, "127.0.0.1", 0);
+    struct sockaddr_in to;
+    socklen_t len = sizeof to;
+    evhttp_set_gencb(http, answer_large, outbox);
+    assert_int_equal(getsockname(evhttp_bound_socket_get_fd(bound), (struct sockaddr *)&to, &len),
+                     0);
+    int fds[3];
+    char heard[20] = "";
+    for (int i = 0; i < 3; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(fds[i], (struct sockaddr *)&to, sizeof to), 0);
+        assert_true(send(fds[i], "GET / HTTP/1.1\r\n\r\n", 18, 0) == 18);
+        for (int k = 0; k < 20; k++) {
+            event_base_loop(loop_base, EVLOOP_NONBLOCK);
+            usleep(5000);
+        }
+    }
+    assert_int_equal(outbox->bytes, 2 * (16 << 20));
+    assert_true(recv(fds[2], heard, sizeof heard - 1, 0) > 0);
+    assert_non_null(strstr(heard, " 503 "));
+    for (int i = 0; i < 3; i++) {
+        close(fds[i]);
+    }
+    evhttp_free(http);
+    event_base_free(loop_base);
+    assert_int_equal(outbox->bytes, 0);
+    outbox_close(outbox);
+}
+
 static void test_no_database(void **state) {
     (void)state;
     start("127.0.0.1", "");
@@ -298,6 +343,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_token, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_too_much, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_events, fixture_setup, fixture_teardown),
+        cmocka_unit_test(test_answers_that_nobody_reads),
         cmocka_unit_test_setup_teardown(test_no_database, fixture_setup, fixture_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
