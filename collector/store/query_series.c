@@ -66,11 +66,8 @@ static struct series_tier *tier_of(struct series *out, struct map *index, sqlite
         tier->name = strdup(name ? name : "");
         tier->cells = calloc(out->count, sizeof *tier->cells);
         out->tier_count++; // so that it is given back, whatever came of it
-        if (!tier->name || !tier->cells) {
-            return NULL;
-        }
     }
-    return map_set(index, id, at) ? tier : NULL;
+    return tier->name && tier->cells && map_set(index, id, at) ? tier : NULL;
 }
 
 static uint64_t count(sqlite3_stmt *row, int column) {
@@ -96,7 +93,7 @@ static bool add_row(struct store *s, struct series *out, struct map *index, sqli
         return add_request(s, step, row);
     }
     struct series_tier *tier = tier_of(out, index, row);
-    if (!tier) {
+    if (!tier || !tier->cells) {
         return query_no_memory(s);
     }
     struct series_cell *cell = &tier->cells[step - out->steps];

@@ -290,7 +290,11 @@ static void on_request(struct evhttp_request *req, void *context) {
 static bool listens(struct web *web, char why[WEB_ERROR_BYTES]) {
     struct evhttp_bound_socket *bound =
         evhttp_bind_socket_with_handle(web->http, web->options.address, web->options.port);
-    struct sockaddr_storage address;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } address = {.in6 = {0}};
     socklen_t len = sizeof address;
     if (!bound) {
         snprintf(why, WEB_ERROR_BYTES, "cannot listen on %s:%u: %s", web->options.address,
@@ -298,9 +302,9 @@ static bool listens(struct web *web, char why[WEB_ERROR_BYTES]) {
         return false;
     }
     web->listener = evhttp_bound_socket_get_listener(bound);
-    getsockname(evhttp_bound_socket_get_fd(bound), (struct sockaddr *)&address, &len);
-    web->port = ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                                    : ((struct sockaddr_in *)&address)->sin_port);
+    getsockname(evhttp_bound_socket_get_fd(bound), &address.any, &len);
+    web->port =
+        ntohs(address.any.sa_family == AF_INET6 ? address.in6.sin6_port : address.in.sin_port);
     return true;
 }
 

@@ -112,10 +112,12 @@ static void take(struct making *m, const struct timeline_event *e) {
     timeline_step(m->profile, &walk, &l->now, e);
 }
 
-static void mark_open(struct making *m, const struct line *l) {
+// Where the request was cut, nobody knows what a process did from then on.
+static void cut(struct making *m, struct line *l) {
     for (uint32_t i = l->base; i < l->depth; i++) {
         m->all[l->spans[i]].outcome = "open";
     }
+    l->since = m->profile->timeline_ns;
 }
 
 static void take_all(struct making *m) {
@@ -128,11 +130,10 @@ static void take_all(struct making *m) {
         m->line = t->events[i].line;
         take(m, &t->events[i]);
     }
-    for (m->line = 0; m->line < t->lines && !m->failed; m->line++) {
-        struct line *l = &m->lines[m->line];
-        if (t->cut) { // nobody knows what it did then
-            mark_open(m, l);
-            l->since = m->profile->timeline_ns;
+    for (uint32_t i = 0; i < t->lines && !m->failed; i++) {
+        m->line = i;
+        if (t->cut) {
+            cut(m, &m->lines[i]);
         }
         take(m, NULL);
     }
