@@ -137,6 +137,18 @@ static enum store_status check_version(int64_t version, const char *path,
     return STORE_OK;
 }
 
+// The same for a reader, which brings nothing up to date.
+static enum store_status check_readable(int64_t version, const char *path,
+                                        char error[STORE_ERROR_BYTES]) {
+    if (version >= store_first_version && version < store_schema_version) {
+        return refuse(error, STORE_OLDER,
+                      "%s was written by an older kprof (schema %lld, this one reads %d): start "
+                      "this one's kprof-collector with --db on it, which brings it up to date",
+                      path, (long long)version, store_schema_version);
+    }
+    return check_version(version, path, error);
+}
+
 // Looks at the start of the file. The version may be newer in the WAL, and is asked for again.
 static enum store_status inspect(int fd, const char *path, char error[STORE_ERROR_BYTES]) {
     struct stat st;
@@ -380,7 +392,7 @@ static enum store_status check_reader(struct store *s, const char *path,
                 ask_integer(s->db, "PRAGMA user_version", &version);
     }
     if (asked && id == STORE_APPLICATION_ID && version > 0) {
-        return check_version(version, path, error);
+        return check_readable(version, path, error);
     }
     if (asked || sqlite3_errcode(s->db) == SQLITE_NOTADB) {
         return refuse(error, STORE_FOREIGN,

@@ -18,10 +18,12 @@ enum store_status {
     STORE_UNWRITABLE, // the file or its folder cannot be written, or the disk is full
     STORE_FOREIGN,    // the file is not a kprof database; it was not touched
     STORE_NEWER,      // the file is of a newer kprof; it was not touched
-    STORE_OLDER,      // the file is of a kprof from before the first release; it was not touched
-    STORE_IN_USE,     // another collector writes it
-    STORE_MISSING,    // store_open_reader: there is no such file, or it cannot be read
-    STORE_FAILED      // anything else: damage, no memory
+    // the file is of a kprof from before the first release, or for a reader of any older one; it
+    // was not touched
+    STORE_OLDER,
+    STORE_IN_USE,  // another collector writes it
+    STORE_MISSING, // store_open_reader: there is no such file, or it cannot be read
+    STORE_FAILED   // anything else: damage, no memory
 };
 
 enum { STORE_ERROR_BYTES = 512 };

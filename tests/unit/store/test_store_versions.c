@@ -71,6 +71,20 @@ static void test_versions_before_the_first_release_are_refused(void **state) {
     }
 }
 
+// A reader brings nothing up to date: it says who does.
+static void test_older_versions_are_not_read(void **state) {
+    (void)state;
+    char sql[64], error[STORE_ERROR_BYTES];
+    struct store *s;
+    store_close(fixture_open());
+    snprintf(sql, sizeof sql, "PRAGMA user_version = %d", store_schema_version - 1);
+    free(fixture_ask(fixture_db, sql));
+    assert_int_equal(store_open_reader(fixture_db, &s, error), STORE_OLDER);
+    assert_null(s);
+    assert_non_null(strstr(error, "kprof-collector with --db on it"));
+    assert_null(strchr(error, '\n'));
+}
+
 static void test_the_next_version_keeps_the_rows(void **state) {
     (void)state;
     write_cost();
@@ -133,6 +147,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #define VERSION_TEST(f) cmocka_unit_test_setup_teardown(f, setup, fixture_teardown)
         VERSION_TEST(test_versions_before_the_first_release_are_refused),
+        VERSION_TEST(test_older_versions_are_not_read),
         VERSION_TEST(test_the_next_version_keeps_the_rows),
         VERSION_TEST(test_a_new_file_goes_through_all_of_them),
         VERSION_TEST(test_profiles_of_version_8),
