@@ -25,7 +25,7 @@ END
 problem() { echo "quickstart: $*" >&2; }
 wrong() { problem "$1 (--help tells more)"; exit 2; }
 
-seconds=15 install=yes keep= db=
+seconds=15 install=yes keep='' db=''
 while [ $# -gt 0 ]; do
   case $1 in
     --help|-h) usage; exit 0 ;;
