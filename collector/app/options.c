@@ -9,6 +9,7 @@
 
 #include "app/service.h"
 #include "base/text_time.h"
+#include "web/web.h"
 
 static const char HELP[] =
     "Usage: kprof-collector --listen [ADDR:]PORT --db FILE [OPTION]...\n"
@@ -84,24 +85,14 @@ static int parse_time(const char *name, const char *text, int64_t least, int64_t
     return usage("--%s %s: want a time between %s and %s seconds", name, text, low, high);
 }
 
-// Elsewhere than on loopback the page wants a token, and TLS.
 static int check_http(const struct collector_options *o) {
+    char why[WEB_ERROR_BYTES];
     if (!o->http_address[0]) {
         return o->http_token_file || o->http_plain ? usage("--http [ADDR:]PORT is missing") : -1;
     }
-    if (listen_address_loopback(o->http_address)) {
-        return -1;
-    }
-    if (!o->http_token_file) {
-        return usage("--http %s: other machines can connect there, so --http-token-file FILE is "
-                     "required; make one with: (umask 077; openssl rand -hex 32 >FILE)",
-                     o->http_address);
-    }
-    return o->tls_cert || o->http_plain
+    return web_may_listen(o->http_address, o->http_token_file, o->tls_cert, o->http_plain, why)
                ? -1
-               : usage("--http %s: without --tls-cert and --tls-key the token travels readable; "
-                       "with a proxy in front that speaks TLS, add --http-plain",
-                       o->http_address);
+               : usage("--http %s: %s", o->http_address, why);
 }
 
 int collector_options_parse(int argc, char **argv, struct collector_options *out) {

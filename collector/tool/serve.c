@@ -65,28 +65,15 @@ static int take(void *to, int option, const char *value) {
     return EXIT_SUCCESS;
 }
 
-// Elsewhere than on loopback the page wants a token, and TLS.
 static int check(const struct options *o) {
+    char why[WEB_ERROR_BYTES];
     if (!o->cert != !o->key) {
         return command_fail("serve", EXIT_USAGE, "%s is missing",
                             o->cert ? "--tls-key FILE" : "--tls-cert FILE");
     }
-    if (listen_address_loopback(o->address)) {
-        return EXIT_SUCCESS;
-    }
-    if (!o->token_file) {
-        return command_fail("serve", EXIT_USAGE,
-                            "--http %s: other machines can connect there, so --http-token-file "
-                            "FILE is required; make one with: (umask 077; openssl rand -hex 32 "
-                            ">FILE)",
-                            o->address);
-    }
-    return o->cert || o->plain
+    return web_may_listen(o->address, o->token_file, o->cert, o->plain, why)
                ? EXIT_SUCCESS
-               : command_fail("serve", EXIT_USAGE,
-                              "--http %s: without --tls-cert and --tls-key the token travels "
-                              "readable; with a proxy in front that speaks TLS, add --http-plain",
-                              o->address);
+               : command_fail("serve", EXIT_USAGE, "--http %s: %s", o->address, why);
 }
 
 static void on_signal(evutil_socket_t number, short what, void *base) {

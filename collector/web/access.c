@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/listen_address.h"
+#include "web/web.h"
 
 static const char cookie_name[] = "kprof=";
 enum { HEX_BYTES = 2 * ACCESS_DIGEST_BYTES };
@@ -26,6 +27,19 @@ static void cookie_value(const struct access_rules *rules, char out[HEX_BYTES + 
     uint8_t twice[ACCESS_DIGEST_BYTES];
     digest_of(slice_of(rules->digest, sizeof rules->digest), twice);
     hex_of(twice, out);
+}
+
+bool web_may_listen(const char *address, bool token, bool tls, bool plain,
+                    char why[WEB_ERROR_BYTES]) {
+    if (listen_address_loopback(address) || (token && (tls || plain))) {
+        return true;
+    }
+    snprintf(why, WEB_ERROR_BYTES, "%s",
+             token ? "without --tls-cert and --tls-key the token travels readable; with a proxy in "
+                     "front that speaks TLS, add --http-plain"
+                   : "other machines can connect there, so --http-token-file FILE is required; "
+                     "make one with: (umask 077; openssl rand -hex 32 >FILE)");
+    return false;
 }
 
 struct access_rules access_rules(bool loopback, struct slice token) {

@@ -34,6 +34,11 @@ struct web_options {
     void *arg;
 };
 
+// Whether the page may listen on an address: elsewhere than on loopback it wants a token, and TLS
+// unless `plain` says that a proxy in front speaks it. On false why says in a line what is missing.
+bool web_may_listen(const char *address, bool token, bool tls, bool plain,
+                    char why[WEB_ERROR_BYTES]);
+
 // Starts it on the loop of base. NULL, and why says so in a line, where the port cannot be had or
 // memory is out.
 struct web *web_start(struct event_base *base, const struct web_options *options,
