@@ -46,7 +46,7 @@ struct collector {
     struct event *timers[5];
     struct event *signals[3];
     struct server *server;
-    char address[64]; // that it listens on
+    char address[LISTEN_ADDRESS_BYTES]; // that it listens on
     struct shim_links links;
     struct tool_links tools;
     struct flames flames;
@@ -300,9 +300,9 @@ static int open_store(struct collector *c) {
 static int take_socket(struct collector *c, const struct server_options *options,
                        const struct server_events *events) {
     const char *why = "";
-    char address[64];
+    char address[LISTEN_ADDRESS_BYTES];
     uint16_t port;
-    int fd = service_socket(address, sizeof address, &port, &why);
+    int fd = service_socket(address, &port, &why);
     if (fd >= 0 && !listen_address_loopback(address) && !options->secret) {
         log_error("the socket handed over listens on %s: other machines can connect there, so "
                   "--secret-file "

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/service.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -35,24 +33,7 @@ static int option_of(int fd, int name) {
     return getsockopt(fd, SOL_SOCKET, name, &value, &len) == 0 ? value : -1;
 }
 
-static bool address_of(int fd, char *address, size_t size, uint16_t *port) {
-    struct sockaddr_storage storage = {0};
-    struct sockaddr_in in;
-    struct sockaddr_in6 in6;
-    socklen_t len = sizeof storage;
-    if (getsockname(fd, (struct sockaddr *)&storage, &len) != 0) {
-        return false;
-    }
-    memcpy(&in, &storage, sizeof in);
-    memcpy(&in6, &storage, sizeof in6);
-    bool four = storage.ss_family == AF_INET;
-    const void *ip = four ? (const void *)&in.sin_addr : (const void *)&in6.sin6_addr;
-    *port = ntohs(four ? in.sin_port : in6.sin6_port);
-    return (four || storage.ss_family == AF_INET6) &&
-           inet_ntop(storage.ss_family, ip, address, (socklen_t)size);
-}
-
-int service_socket(char *address, size_t size, uint16_t *port, const char **why) {
+int service_socket(char address[LISTEN_ADDRESS_BYTES], uint16_t *port, const char **why) {
     bool one = service_activated() && number_of("LISTEN_FDS") == 1;
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_PID");
@@ -67,7 +48,7 @@ int service_socket(char *address, size_t size, uint16_t *port, const char **why)
                "ListenStream= and Accept=no";
         return -1;
     }
-    if (!address_of(FIRST_FD, address, size, port)) {
+    if (!listen_address_of(FIRST_FD, address, port)) {
         *why =
             "the socket that was handed over is not of TCP; shims connect to an address and a port";
         return -1;

@@ -13,13 +13,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/listen_address.h"
+
 // Whether sockets were handed over to this very process.
 bool service_activated(void);
 
 // The listening TCP socket that was handed over, non-blocking and closed on exec; the environment
 // that told of it is cleared. `address` gets its IP address as text, *port its port. -1 with *why
 // (static text) when there is not exactly one, or it is something else.
-int service_socket(char *address, size_t size, uint16_t *port, const char **why);
+int service_socket(char address[LISTEN_ADDRESS_BYTES], uint16_t *port, const char **why);
 
 // Tells the supervisor, as "READY=1\nSTATUS=…". Does nothing without one; never blocks, and its
 // failure is no error of ours.

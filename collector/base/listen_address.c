@@ -3,9 +3,11 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 static bool is_address(const char *text) {
     struct in_addr in;
@@ -51,4 +53,21 @@ bool listen_address_parse(const char *text, char address[LISTEN_ADDRESS_BYTES], 
     strcpy(address, resolved);
     *port = (uint16_t)number;
     return true;
+}
+
+bool listen_address_of(int fd, char address[LISTEN_ADDRESS_BYTES], uint16_t *port) {
+    struct sockaddr_storage storage = {0};
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    socklen_t len = sizeof storage;
+    if (getsockname(fd, (struct sockaddr *)&storage, &len) != 0 ||
+        (storage.ss_family != AF_INET && storage.ss_family != AF_INET6)) {
+        return false;
+    }
+    memcpy(&in, &storage, sizeof in);
+    memcpy(&in6, &storage, sizeof in6);
+    bool four = storage.ss_family == AF_INET;
+    const void *ip = four ? (const void *)&in.sin_addr : (const void *)&in6.sin6_addr;
+    *port = ntohs(four ? in.sin_port : in6.sin6_port);
+    return inet_ntop(storage.ss_family, ip, address, LISTEN_ADDRESS_BYTES);
 }

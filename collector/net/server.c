@@ -6,10 +6,11 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/limits.h"
+#include "base/listen_address.h"
 #include "base/log.h"
+#include "base/open_files.h"
 #include "net/internal.h"
 #include "net/strangers.h"
 
@@ -43,24 +44,16 @@ static void on_accept_error(struct evconnlistener *listener, void *context) {
 
 // As many connections as this process may have files for. It takes more of them where it may.
 static uint32_t most_connections(void) {
-    const rlim_t wanted = LIMIT_CONNECTIONS + LIMIT_OTHER_FILES;
-    struct rlimit files, more;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
-        return LIMIT_CONNECTIONS;
-    }
-    more = (struct rlimit){files.rlim_max < wanted ? files.rlim_max : wanted, files.rlim_max};
-    if (files.rlim_cur < more.rlim_cur && setrlimit(RLIMIT_NOFILE, &more) == 0) {
-        files = more;
-    }
-    if (files.rlim_cur >= wanted) {
+    const uint64_t wanted = LIMIT_CONNECTIONS + LIMIT_OTHER_FILES;
+    uint64_t files = open_files_allow(wanted);
+    if (files == 0 || files >= wanted) {
         return LIMIT_CONNECTIONS;
     }
     uint32_t most =
-        (uint32_t)(files.rlim_cur > 2 * LIMIT_OTHER_FILES ? files.rlim_cur - LIMIT_OTHER_FILES
-                                                          : files.rlim_cur / 4);
+        (uint32_t)(files > 2 * LIMIT_OTHER_FILES ? files - LIMIT_OTHER_FILES : files / 4);
     log_warning(
         "this process may have %u open files: no more than %u connections are taken (ulimit -n %u)",
-        (unsigned)files.rlim_cur, most, (unsigned)wanted);
+        (unsigned)files, most, (unsigned)wanted);
     return most;
 }
 
@@ -185,14 +178,8 @@ void server_free(struct server *s) {
 }
 
 uint16_t server_port(const struct server *s) {
-    struct sockaddr_storage storage = {0};
-    socklen_t len = sizeof storage;
-    struct sockaddr_in in;
-    struct sockaddr_in6 in6;
-    if (getsockname(evconnlistener_get_fd(s->listener), (struct sockaddr *)&storage, &len) != 0) {
-        return 0;
-    }
-    memcpy(&in, &storage, sizeof in);
-    memcpy(&in6, &storage, sizeof in6);
-    return ntohs(storage.ss_family == AF_INET ? in.sin_port : in6.sin6_port);
+    char address[LISTEN_ADDRESS_BYTES];
+    uint16_t port = 0;
+    listen_address_of(evconnlistener_get_fd(s->listener), address, &port);
+    return port;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "web/web.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -11,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/listen_address.h"
+#include "base/open_files.h"
 #include "report/reader.h"
 #include "web/access.h"
 #include "web/answers.h"
@@ -57,19 +56,9 @@ struct web {
 // for shims. evhttp does not tell when a connection ends; the lowest free descriptor tells how many
 // files are open.
 static int files_for_all(void) {
-    const rlim_t others = LIMIT_CONNECTIONS + LIMIT_OTHER_FILES;
-    struct rlimit files, more;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
-        return LIMIT_OTHER_FILES;
-    }
-    more = files;
-    more.rlim_cur = others + LIMIT_WEB_CONNECTIONS;
-    more.rlim_cur = more.rlim_cur < files.rlim_max ? more.rlim_cur : files.rlim_max;
-    if (files.rlim_cur < more.rlim_cur && setrlimit(RLIMIT_NOFILE, &more) == 0) {
-        files = more;
-    }
-    return files.rlim_cur > others + LIMIT_OTHER_FILES ? (int)(files.rlim_cur - others)
-                                                       : LIMIT_OTHER_FILES;
+    const uint64_t others = LIMIT_CONNECTIONS + LIMIT_OTHER_FILES;
+    uint64_t files = open_files_allow(others + LIMIT_WEB_CONNECTIONS);
+    return files > others + LIMIT_OTHER_FILES ? (int)(files - others) : LIMIT_OTHER_FILES;
 }
 
 static bool has_room(const struct web *web) {
@@ -290,21 +279,14 @@ static void on_request(struct evhttp_request *req, void *context) {
 static bool listens(struct web *web, char why[WEB_ERROR_BYTES]) {
     struct evhttp_bound_socket *bound =
         evhttp_bind_socket_with_handle(web->http, web->options.address, web->options.port);
-    union {
-        struct sockaddr any;
-        struct sockaddr_in in;
-        struct sockaddr_in6 in6;
-    } address = {.in6 = {0}};
-    socklen_t len = sizeof address;
+    char address[LISTEN_ADDRESS_BYTES];
     if (!bound) {
         snprintf(why, WEB_ERROR_BYTES, "cannot listen on %s:%u: %s", web->options.address,
                  web->options.port, strerror(errno));
         return false;
     }
     web->listener = evhttp_bound_socket_get_listener(bound);
-    getsockname(evhttp_bound_socket_get_fd(bound), &address.any, &len);
-    web->port =
-        ntohs(address.any.sa_family == AF_INET6 ? address.in6.sin6_port : address.in.sin_port);
+    listen_address_of(evhttp_bound_socket_get_fd(bound), address, &web->port);
     return true;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a program listens, as people write it. Pure.
+// Where a program listens: as people write it, and as a socket has it.
 #pragma once
 
 #include <stdbool.h>
@@ -14,3 +14,5 @@ bool listen_address_parse(const char *text, char address[LISTEN_ADDRESS_BYTES], 
                           char why[LISTEN_WHY_BYTES]);
 // Whether only this machine can reach an IP address.
 bool listen_address_loopback(const char *address);
+// Where a socket listens. False, and nothing is written, where that is no address of IP.
+bool listen_address_of(int fd, char address[LISTEN_ADDRESS_BYTES], uint16_t *port);

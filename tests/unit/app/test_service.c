@@ -41,14 +41,14 @@ static void hand_over(int family, int type, bool listening) {
     set_number("LISTEN_FDS", 1);
 }
 
-static int taken(char address[64], uint16_t *port, const char **why) {
+static int taken(char address[LISTEN_ADDRESS_BYTES], uint16_t *port, const char **why) {
     *why = "";
-    return service_socket(address, 64, port, why);
+    return service_socket(address, port, why);
 }
 
 static void takes_a_listening_socket(void **state) {
     (void)state;
-    char address[64];
+    char address[LISTEN_ADDRESS_BYTES];
     uint16_t port = 0;
     const char *why;
     hand_over(AF_INET, SOCK_STREAM, true);
@@ -65,7 +65,7 @@ static void takes_a_listening_socket(void **state) {
 
 static void refuses_what_is_none(void **state) {
     (void)state;
-    char address[64];
+    char address[LISTEN_ADDRESS_BYTES];
     uint16_t port;
     const char *why;
     hand_over(AF_INET, SOCK_DGRAM, false);
