@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 
 #include "app/flames.h"
+#include "app/page.h"
 #include "app/roster.h"
 #include "app/rows.h"
-#include "app/scrape.h"
 #include "app/service.h"
 #include "app/shim_link.h"
 #include "app/tool_link.h"
@@ -27,7 +27,6 @@
 #include "base/log.h"
 #include "ingest/pipeline.h"
 #include "store/writer.h"
-#include "web/web.h"
 
 enum {
     TICK_MS = 100,
@@ -60,11 +59,9 @@ struct collector {
     int64_t complain_at; // no further line about what had no room before this, monotonic ns
     FILE *stats_log;
     struct buffer lines;
-    struct secret secret;  // len 0: none
-    struct tls *tls;       // NULL: plain TCP
-    struct web *web;       // the page; NULL: none
-    struct meters *meters; // what it tells those who scrape; NULL without the page
-    struct secret token;   // of the page; len 0: none
+    struct secret secret; // len 0: none
+    struct tls *tls;      // NULL: plain TCP
+    struct page page;
 };
 
 // -- flushing -------------------------------------------------------------------------------------
@@ -84,9 +81,7 @@ static void write_log(struct collector *c, const struct rows *rows) {
 }
 
 static void hand_out(struct collector *c, const struct stats *stats) {
-    if (c->meters) {
-        meters_take(c->meters, stats, pipeline_directory(c->pipeline), clock_wall() / SECOND_NS);
-    }
+    page_take(&c->page, stats);
     struct rows rows = {stats, pipeline_directory(c->pipeline), c->options->bucket_s};
     if (c->stats_log && stats_rows(stats) > 0) {
         write_log(c, &rows);
@@ -339,54 +334,6 @@ static int open_server(struct collector *c) {
     return EXIT_LISTEN;
 }
 
-static struct bufferevent *page_tls(struct event_base *base, evutil_socket_t fd, void *context) {
-    return tls_accept(((struct collector *)context)->tls, base, fd);
-}
-
-static struct meters *copy_meters(void *context) {
-    struct collector *c = context;
-    struct meter_queue queue = {stats_rows(pipeline_stats(c->pipeline)),
-                                writer_refused_s(c->writer)};
-    return scrape_copy(c->meters, &c->roster, queue);
-}
-
-static int64_t unwritten_s(void *context) {
-    return writer_refused_s(((struct collector *)context)->writer);
-}
-
-static int open_page(struct collector *c) {
-    const struct collector_options *o = c->options;
-    char why[WEB_ERROR_BYTES], token_why[SECRET_ERROR_BYTES];
-    if (!o->http_address[0]) {
-        return EXIT_SUCCESS;
-    }
-    if (o->http_token_file && !secret_read(o->http_token_file, &c->token, token_why)) {
-        log_error("--http-token-file %s", token_why);
-        return EXIT_USAGE;
-    }
-    struct web_options options = {.address = o->http_address,
-                                  .port = o->http_port,
-                                  .db = o->db,
-                                  .token = secret_slice(&c->token),
-                                  .secure = c->tls ? page_tls : NULL,
-                                  .meters = copy_meters,
-                                  .unwritten_s = unwritten_s,
-                                  .arg = c};
-    c->meters = meters_new(clock_wall() / SECOND_NS);
-    c->web = c->meters ? web_start(c->base, &options, why) : NULL;
-    if (!c->meters) {
-        log_error("out of memory");
-        return EXIT_FAILURE;
-    }
-    if (!c->web) {
-        log_error("--http: %s", why);
-        return EXIT_LISTEN;
-    }
-    log_info("the page is at http%s://%s:%u/", c->tls ? "s" : "", o->http_address,
-             web_port(c->web));
-    return EXIT_SUCCESS;
-}
-
 // To the log, and to who started us.
 static void tell_ready(struct collector *c) {
     char state[256];
@@ -427,6 +374,8 @@ static bool make_parts(struct collector *c) {
     pipeline_tick(c->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
     c->writer = writer_start(c->store, &writing);
     c->tools.writer = c->flames.writer = c->writer;
+    c->page = (struct page){
+        .tls = &c->tls, .roster = &c->roster, .pipeline = c->pipeline, .writer = c->writer};
     c->tools.database = realpath(c->options->db, c->database);
     return c->writer && start_events(c);
 }
@@ -475,7 +424,7 @@ int collector_run(const struct collector_options *options) {
         status = open_server(&c);
     }
     if (status == EXIT_SUCCESS) {
-        status = open_page(&c);
+        status = page_open(&c.page, c.base, options);
     }
     if (status == EXIT_SUCCESS) {
         struct server_events tools = tool_link_events(&c.tools);
@@ -489,10 +438,7 @@ int collector_run(const struct collector_options *options) {
     if (c.server && !finish(&c)) {
         status = EXIT_FAILURE;
     }
-    web_stop(c.web);
-    meters_free(c.meters);
-    c.meters = NULL;
-    secret_clear(&c.token);
+    page_close(&c.page);
     writer_stop(c.writer);
     stop_events(&c);
     server_free(c.server);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/page.h"
+
+#include "app/scrape.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "ingest/pipeline.h"
+
+enum { SECOND_NS = 1000000000 };
+
+static struct bufferevent *speak_tls(struct event_base *base, evutil_socket_t fd, void *context) {
+    return tls_accept(*((struct page *)context)->tls, base, fd);
+}
+
+static struct meters *copy_meters(void *context) {
+    struct page *page = context;
+    struct meter_queue queue = {stats_rows(pipeline_stats(page->pipeline)),
+                                writer_refused_s(page->writer)};
+    return scrape_copy(page->meters, page->roster, queue);
+}
+
+static int64_t unwritten_s(void *context) {
+    return writer_refused_s(((struct page *)context)->writer);
+}
+
+int page_open(struct page *page, struct event_base *base, const struct collector_options *o) {
+    char why[WEB_ERROR_BYTES], token_why[SECRET_ERROR_BYTES];
+    bool secure = *page->tls;
+    if (!o->http_address[0]) {
+        return EXIT_SUCCESS;
+    }
+    if (o->http_token_file && !secret_read(o->http_token_file, &page->token, token_why)) {
+        log_error("--http-token-file %s", token_why);
+        return EXIT_USAGE;
+    }
+    struct web_options options = {.address = o->http_address,
+                                  .port = o->http_port,
+                                  .db = o->db,
+                                  .token = secret_slice(&page->token),
+                                  .secure = secure ? speak_tls : NULL,
+                                  .meters = copy_meters,
+                                  .unwritten_s = unwritten_s,
+                                  .arg = page};
+    page->meters = meters_new(clock_wall() / SECOND_NS);
+    if (!page->meters) {
+        log_error("out of memory");
+        return EXIT_FAILURE;
+    }
+    page->web = web_start(base, &options, why);
+    if (!page->web) {
+        log_error("--http: %s", why);
+        return EXIT_LISTEN;
+    }
+    log_info("the page is at http%s://%s:%u/", secure ? "s" : "", o->http_address,
+             web_port(page->web));
+    return EXIT_SUCCESS;
+}
+
+void page_take(struct page *page, const struct stats *stats) {
+    if (page->meters) {
+        meters_take(page->meters, stats, pipeline_directory(page->pipeline),
+                    clock_wall() / SECOND_NS);
+    }
+}
+
+void page_close(struct page *page) {
+    web_stop(page->web);
+    meters_free(page->meters);
+    page->web = NULL;
+    page->meters = NULL;
+    secret_clear(&page->token);
+}
