@@ -6,7 +6,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 name=page_$$
-page_of() { sed -nE 's/.*the page (is|of .* is) at (https?:[^ ;]*)\/.*/\2/p' "$1" | head -n 1; }
 get() { curl -sS --max-time 20 "${@:2}" "$page$1"; }
 status_of() { curl -s --max-time 20 -o /dev/null -w '%{http_code}' "${@:2}" "$page$1"; }
 json() { sqlite3 :memory: "SELECT json_extract(readfile('$scratch/answer'), '$1')"; }

@@ -5,12 +5,12 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 command -v promtool >/dev/null || fail "promtool is missing: scripts/install.sh long"
 
-page() { sed -n 's|.*the page is at \(http://[0-9.:]*\)/.*|\1|p' "$collector_log" | tail -n 1; }
-metrics() { curl -sf -o "$scratch/metrics.txt" "$@" "$(page)/metrics"; }
+metrics() { curl -sf -o "$scratch/metrics.txt" "$@" "$page/metrics"; }
 # counted NAME: the sum of a family's lines of whole requests
 counted() { awk -v name="$1{" 'index($0, name) == 1 && /tier="_total"/ { sum += $NF } END { print sum + 0 }' "$scratch/metrics.txt"; }
 
 start_collector --http 127.0.0.1:0
+page=$(page_of "$collector_log")
 start_shop "metrics_$$"
 start_tracing "metrics_$$"
 load --clients 4 --requests 300 || fail "the load failed"
@@ -28,14 +28,14 @@ metrics -H 'Accept: application/openmetrics-text; version=1.0.0' || fail "no met
 is "$(tail -n 1 "$scratch/metrics.txt")" '# EOF' "OpenMetrics where it is asked for"
 slow=$(sed -n 's/.* # {slow="\([0-9]*\)"}.*/\1/p' "$scratch/metrics.txt" | head -n 1)
 [ -n "$slow" ] || fail "no exemplar"
-curl -sf "$(page)/api/v1/slow/$slow" >"$scratch/slow.json" || fail "an exemplar names request $slow, which is not kept"
+curl -sf "$page/api/v1/slow/$slow" >"$scratch/slow.json" || fail "an exemplar names request $slow, which is not kept"
 ok "exemplars name requests that are kept"
-is "$(curl -s -o "$scratch/ready.txt" -w '%{http_code}' "$(page)/readyz")" 200 "it is ready"
+is "$(curl -s -o "$scratch/ready.txt" -w '%{http_code}' "$page/readyz")" 200 "it is ready"
 
 # -- a Prometheus ------------------------------------------------------------------------------------------------------
 cat >"$scratch/prometheus.yml" <<YML
 global: {scrape_interval: 1s, scrape_timeout: 1s}
-scrape_configs: [{job_name: kprof, static_configs: [{targets: ["$(page | sed 's|http://||')"]}]}]
+scrape_configs: [{job_name: kprof, static_configs: [{targets: ["${page#http://}"]}]}]
 YML
 port=$((20000 + $$ % 10000))
 start "$scratch/prometheus.log" prometheus --config.file="$scratch/prometheus.yml" --storage.tsdb.path="$scratch/tsdb" \
@@ -53,6 +53,6 @@ has "$scratch/prometheus.json" '"slow":"[0-9]+"' "and the exemplars"
 # -- who is not ready says so ------------------------------------------------------------------------------------------
 mv "$db" "$db.away"
 rm -f "$db"-*
-is "$(curl -s -o "$scratch/ready.txt" -w '%{http_code}' "$(page)/healthz")" 200 "it is alive without its database"
+is "$(curl -s -o "$scratch/ready.txt" -w '%{http_code}' "$page/healthz")" 200 "it is alive without its database"
 metrics || fail "no metrics without the database"
 ok "and tells what it has counted"

@@ -18,8 +18,6 @@ export PAGE_MODULES=$modules/node_modules
 holds "$(cat "$KPROF_BUILD/page/page.js" "$KPROF_BUILD/page/page.css" "$top/collector/web/page/index.html" | gzip -9 | wc -c)" -lt 150000 \
   "the page is small"
 
-# at LOG: where the page of a collector, or of kprof serve, is
-at() { sed -n 's|.*\(http://127.0.0.1:[0-9]*/\).*|\1|p' "$1" | head -n 1; }
 # works DRIVER ARGUMENT...: each check that it makes is one of ours
 works() {
   local code=0
@@ -34,7 +32,7 @@ start_shop "browser_$$"
 start_tracing "browser_$$"
 start_load --clients 2 --think 50 --seconds 1200
 wait_for 60 "requests come" ledger_reaches requests_complete 500
-page=$(at "$collector_log")
+page=$(page_of "$collector_log")/
 works views "$page" live
 
 # -- names that are markup ---------------------------------------------------------------------------------------------
@@ -46,7 +44,7 @@ sqlite3 "$scratch/hostile.db" "UPDATE identity_names SET name = '$hostile' WHERE
   UPDATE node_names SET name = '\"><script>alert(4)</script>' || name;"
 start "$scratch/serve.log" "$kprof" serve --db "$scratch/hostile.db" --http 0
 wait_for 20 "it is served" grep -qs 'http://' "$scratch/serve.log"
-works views "$(at "$scratch/serve.log")" hostile "$hostile"
+works views "$(page_of "$scratch/serve.log")/" hostile "$hostile"
 
 # -- hands -------------------------------------------------------------------------------------------------------------
 start "$scratch/hands.txt" env HOME="$scratch/home" timeout 600 node "$drivers/hands.js" "$page"

@@ -245,6 +245,9 @@ stop_collector() {
   is "$status" 0 "the collector ends with 0 on TERM"
 }
 
+# page_of LOG: where the page is that a collector, or kprof serve, serves, without a slash behind it.
+page_of() { sed -nE 's/.*the page (is|of .* is) at (https?:[^ ;]*)\/.*/\2/p' "$1" | head -n 1; }
+
 # left_out PATTERN: of how many lines of a kind the collector's log tells that they were left out.
 left_out() {
   sed -nE "s/.* log: ([0-9]+) more lines? left out in .* like this one: .*($1).*/\\1/p" "$collector_log" |

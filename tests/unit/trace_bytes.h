@@ -136,6 +136,26 @@ static inline void frame_end(size_t at) {
     memcpy(out.data + at + 1, &size, 4);
 }
 
+// A call of a function of one argument, in a frame; what its match spec tells of it is a note.
+static inline void frame_call(const char *module, const char *function, uint32_t pid,
+                              uint32_t label, const char *note, int64_t time) {
+    size_t at = frame_begin();
+    put_head(6, "trace_ts", pid);
+    put_atom("call");
+    put_function(module, function, 1);
+    put_tuple(2);
+    put_token(label, pid);
+    put_atom(note);
+    put_big(time);
+    frame_end(at);
+}
+
+// The same of a marker: "request_begin", "request_end" …
+static inline void frame_mark(const char *what, uint32_t pid, uint32_t label, const char *note,
+                              int64_t time) {
+    frame_call("kprof_mark", what, pid, label, note, time);
+}
+
 static inline void frame_dropped(uint32_t count) {
     put_u8(1);
     put_u32(count);

@@ -49,23 +49,6 @@ static void pass(int64_t ns) {
     pipeline_tick(p, now);
 }
 
-static void call(const char *module, const char *function, uint32_t label, const char *note,
-                 int64_t time) {
-    size_t at = frame_begin();
-    put_head(6, "trace_ts", 7);
-    put_atom("call");
-    put_function(module, function, 1);
-    put_tuple(2);
-    put_token(label, 7);
-    put_atom(note);
-    put_big(time);
-    frame_end(at);
-}
-
-static void mark(const char *what, uint32_t label, const char *note, int64_t time) {
-    call("kprof_mark", what, label, note, time);
-}
-
 static void returned(const char *module, const char *function, int64_t time) {
     size_t at = frame_begin();
     put_head(6, "trace_ts", 7);
@@ -77,8 +60,8 @@ static void returned(const char *module, const char *function, int64_t time) {
 }
 
 static void request(uint32_t label, const char *identity, int64_t time) {
-    mark("request_begin", label, identity, time);
-    mark("request_end", label, "ok", time + 10 * MS);
+    frame_mark("request_begin", 7, label, identity, time);
+    frame_mark("request_end", 7, label, "ok", time + 10 * MS);
 }
 
 static void feed(struct pipeline_node *n) {
@@ -245,16 +228,16 @@ static void pods_with_tiers(void **state) {
         tell_tiers(n, name, TIERS);
         begin(n);
         for (uint32_t r = 1; r <= REQUESTS; r++) {
-            mark("request_begin", r, "work", now.wall);
+            frame_mark("request_begin", 7, r, "work", now.wall);
             for (uint32_t k = 0; k < TIERS; k++) {
                 snprintf(function, sizeof function, "f%u", k);
-                call("m", function, r, "undefined", now.wall + k + 1);
+                frame_call("m", function, 7, r, "undefined", now.wall + k + 1);
             }
             for (uint32_t k = TIERS; k-- > 0;) {
                 snprintf(function, sizeof function, "f%u", k);
                 returned("m", function, now.wall + MS);
             }
-            mark("request_end", r, "ok", now.wall + 2 * MS);
+            frame_mark("request_end", 7, r, "ok", now.wall + 2 * MS);
             feed(n);
             pass(SECOND / 2);
             flush(random_u64(&seed) % 4 == 0);
@@ -292,7 +275,7 @@ static void names_in_use_stay(void **state) {
     enum { ROUNDS = 40, EACH = 100 };
     struct pipeline_node *n = pipeline_node(p, slice_text("n@h"));
     begin(n);
-    mark("request_begin", 9999, "long", now.wall);
+    frame_mark("request_begin", 7, 9999, "long", now.wall);
     feed(n);
     int64_t begun = now.wall;
     for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -306,7 +289,7 @@ static void names_in_use_stay(void **state) {
         pass(500 * MS);
         flush(random_u64(&seed) % 3 == 0);
     }
-    mark("request_end", 9999, "ok", begun + 20 * SECOND);
+    frame_mark("request_end", 7, 9999, "ok", begun + 20 * SECOND);
     feed(n);
     int64_t cut;
     pipeline_end(n, true, &cut);
@@ -338,7 +321,7 @@ static void a_share_for_each_node(void **state) {
         if (i < 1000) {
             request(i + 1, identity, now.wall);
         }
-        mark("request_begin", 1000000 + i, "open", now.wall);
+        frame_mark("request_begin", 7, 1000000 + i, "open", now.wall);
         if (i % 1000 == 0) {
             feed(hog);
         }

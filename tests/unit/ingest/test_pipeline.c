@@ -163,18 +163,6 @@ static void expect(const char *expected) {
 
 // -- messages -------------------------------------------------------------------------------------
 
-static void mark(const char *what, uint32_t pid, uint32_t label, const char *note, int64_t time) {
-    size_t at = frame_begin();
-    put_head(6, "trace_ts", pid);
-    put_atom("call");
-    put_function("kprof_mark", what, 1);
-    put_tuple(2);
-    put_token(label, pid);
-    put_atom(note);
-    put_big(time);
-    frame_end(at);
-}
-
 static void call(uint32_t pid, uint32_t label, int64_t time) {
     size_t at = frame_begin();
     put_call(pid, label, pid, time);
@@ -191,10 +179,10 @@ static void ret(uint32_t pid, int64_t time) {
 
 // A request of 10 ms with a call of 2 ms.
 static void request(uint32_t pid, uint32_t label, int64_t time) {
-    mark("request_begin", pid, label, "create", time);
+    frame_mark("request_begin", pid, label, "create", time);
     call(pid, label, time + 3 * MS);
     ret(pid, time + 5 * MS);
-    mark("request_end", pid, label, "ok", time + 10 * MS);
+    frame_mark("request_end", pid, label, "ok", time + 10 * MS);
 }
 
 static void plain(void **state) {
@@ -310,9 +298,9 @@ static void pieces(void **state) {
 static void drops(void **state) {
     (void)state;
     begin(false, true);
-    mark("request_begin", 1, 1, "create", 0);
+    frame_mark("request_begin", 1, 1, "create", 0);
     frame_dropped(5);
-    mark("request_end", 1, 1, "ok", 10 * MS);
+    frame_mark("request_end", 1, 1, "ok", 10 * MS);
     request(2, 2, 20 * MS);
     assert_int_equal(feed(), -1);
     end(true);
@@ -332,12 +320,12 @@ static void damage(void **state) {
     (void)state;
     // a term that is no message: lost, and the stream goes on
     begin(false, true);
-    mark("request_begin", 1, 1, "create", 0);
+    frame_mark("request_begin", 1, 1, "create", 0);
     size_t good = out.len, at = frame_begin();
     put_tuple(3);
     put_atom("trace_ts");
     frame_end(at);
-    mark("request_end", 1, 1, "ok", 10 * MS);
+    frame_mark("request_end", 1, 1, "ok", 10 * MS);
     request(2, 2, 20 * MS);
     assert_int_equal(feed(), -1);
     struct pipeline_totals t = pipeline_totals(n);
@@ -523,10 +511,10 @@ static void live(void **state) {
     assert_int_equal(row->key.bucket_start, NOW / SECOND);
     // old messages that come late, out of full buffers, are served by their own time
     request(1, 2, t + 2000 * MS);
-    mark("request_begin", 1, 3, "create", t + 2020 * MS);
+    frame_mark("request_begin", 1, 3, "create", t + 2020 * MS);
     feed();
     pipeline_tick(p, moment(NOW + 20 * SECOND));
-    mark("request_end", 1, 3, "ok", t + 2990 * MS);
+    frame_mark("request_end", 1, 3, "ok", t + 2990 * MS);
     call(2, 2, t + 2950 * MS); // async, within the grace time
     feed();
     pipeline_tick(p, moment(NOW + 20 * SECOND));
@@ -693,13 +681,13 @@ static void totals_told(void **state) {
     pipeline_set_labels(n, 7);
     assert_int_equal(pipeline_labels(n), 7);
     request(1, 1, t); // four messages
-    mark("request_begin", 1, 2, "create", t + 10 * MS);
+    frame_mark("request_begin", 1, 2, "create", t + 10 * MS);
     feed();
     assert_int_equal(pipeline_totals(n).messages, 5);
     assert_int_equal(told(7, 30, 3), 25);
     assert_int_equal(told(7, 30, 3), 0);
     assert_int_equal(pipeline_totals(n).dropped, 30);
-    mark("request_end", 1, 2, "ok", t + 20 * MS);
+    frame_mark("request_end", 1, 2, "ok", t + 20 * MS);
     feed();
     end(true);
     assert_int_equal(pipeline_totals(n).complete, 0);
@@ -832,7 +820,7 @@ static void identify(void **state) {
     struct slice text = slice_text("read"), total = slice_text("_total");
     pipeline_set_user(n, &user);
     begin(false, true);
-    mark("request_begin", 1, 1, "undefined", 0);
+    frame_mark("request_begin", 1, 1, "undefined", 0);
     ask(1, 1, 5, MS);
     ret(1, 2 * MS);
     feed();
@@ -842,20 +830,20 @@ static void identify(void **state) {
     pipeline_answer(n, asked_id, NULL); // twice
     ask(1, 1, 6, 3 * MS);               // it has its name
     ret(1, 4 * MS);
-    mark("request_end", 1, 1, "ok", 5 * MS);
-    mark("request_begin", 1, 2, "undefined", 10 * MS);
+    frame_mark("request_end", 1, 1, "ok", 5 * MS);
+    frame_mark("request_begin", 1, 2, "undefined", 10 * MS);
     ask(1, 2, 5, 11 * MS); // the answer is known
     ret(1, 12 * MS);
-    mark("request_end", 1, 2, "ok", 15 * MS);
+    frame_mark("request_end", 1, 2, "ok", 15 * MS);
     feed();
     assert_int_equal(asked, 1);
-    mark("request_begin", 1, 3, "undefined", 20 * MS);
+    frame_mark("request_begin", 1, 3, "undefined", 20 * MS);
     ask(1, 3, 7, 21 * MS);
     ret(1, 22 * MS);
     feed();
     assert_int_equal(asked, 2);
     pipeline_answer(n, asked_id, &total); // no name for a request
-    mark("request_end", 1, 3, "ok", 25 * MS);
+    frame_mark("request_end", 1, 3, "ok", 25 * MS);
     feed();
     end(true);
     assert_int_equal(stats_rows(pipeline_stats(p)), 4);
@@ -911,23 +899,23 @@ static void named_at_the_end(void **state) {
     struct slice text = slice_text("asked");
     pipeline_set_user(n, &user);
     begin(false, true);
-    mark("request_begin", 1, 1, "undefined", 0);
+    frame_mark("request_begin", 1, 1, "undefined", 0);
     web_end(1, "ok", "kept", "GET /a", MS);
-    mark("request_begin", 1, 2, "undefined", 2 * MS);
+    frame_mark("request_begin", 1, 2, "undefined", 2 * MS);
     web_end(2, "error", "kept", "GET /b", 3 * MS);
-    mark("request_begin", 1, 3, "mine", 4 * MS); // has its name
+    frame_mark("request_begin", 1, 3, "mine", 4 * MS); // has its name
     web_end(3, "ok", "kept", "GET /c", 5 * MS);
-    mark("request_begin", 1, 4, "undefined", 6 * MS);
+    frame_mark("request_begin", 1, 4, "undefined", 6 * MS);
     web_end(4, "ok", "token_lost", "GET /a", 7 * MS);
-    mark("request_begin", 1, 5, "undefined", 8 * MS);
+    frame_mark("request_begin", 1, 5, "undefined", 8 * MS);
     ask(1, 5, 5, 9 * MS); // the answer comes later and goes before
     ret(1, 10 * MS);
     web_end(5, "ok", "kept", "GET /a", 11 * MS);
     feed();
     pipeline_answer(n, asked_id, &text);
-    mark("request_begin", 1, 6, "undefined", 12 * MS);
+    frame_mark("request_begin", 1, 6, "undefined", 12 * MS);
     web_end(6, "ok", "kept", "undefined", 13 * MS);
-    mark("request_begin", 1, 7, "undefined", 14 * MS);
+    frame_mark("request_begin", 1, 7, "undefined", 14 * MS);
     web_end_changed(7, 77, "GET /a", 15 * MS); // its name is behind what it says of the token
     feed();
     end(true);
@@ -971,13 +959,13 @@ static uint64_t total_calls(const char *identity) {
 static void named_at_the_begin(void **state) {
     (void)state;
     begin(false, true);
-    mark("web_begin", 1, 1, "GET /a", 0);
+    frame_mark("web_begin", 1, 1, "GET /a", 0);
     web_end(1, "error", "kept", "undefined", MS);
-    mark("web_begin", 1, 2, "GET /x", 2 * MS);
+    frame_mark("web_begin", 1, 2, "GET /x", 2 * MS);
     web_end(2, "ok", "kept", "GET 404", 3 * MS);
-    mark("web_begin", 1, 3, "_total", 4 * MS);
+    frame_mark("web_begin", 1, 3, "_total", 4 * MS);
     web_end(3, "ok", "kept", "undefined", 5 * MS);
-    mark("web_begin", 1, 4, "undefined", 6 * MS);
+    frame_mark("web_begin", 1, 4, "undefined", 6 * MS);
     web_end(4, "ok", "kept", "undefined", 7 * MS);
     feed();
     end(true);
@@ -996,7 +984,7 @@ static void nothing_to_name_by(void **state) {
                      TIER_SET_OK);
     pipeline_set_tiers(n, set);
     begin(false, true);
-    mark("request_begin", 1, 1, "undefined", 0);
+    frame_mark("request_begin", 1, 1, "undefined", 0);
     call(1, 1, MS);
     ret(1, 2 * MS);
     size_t at = frame_begin();
@@ -1117,7 +1105,7 @@ static void stale_labels(void **state) {
     pipeline_tick(p, moment(NOW));
     labels_start = OURS;
     request(1, LABEL, 0);
-    mark("request_begin", 3, 4, "create", 0);
+    frame_mark("request_begin", 3, 4, "create", 0);
     call(2, LABEL, 500 * MS); // asynchronous
     ret(2, 501 * MS);
     call(1, 4, 1200 * MS);
@@ -1226,14 +1214,14 @@ static void two_nodes(void **state) {
     n = two;
     pipeline_set_tiers(n, tiers());
     begin(false, true);
-    mark("request_begin", 1, 1, "create", 0);
+    frame_mark("request_begin", 1, 1, "create", 0);
     feed();
     n = one;
     request(1, 1, 0);
     frame_dropped(1);
     feed();
     n = two;
-    mark("request_end", 1, 1, "ok", 30 * MS);
+    frame_mark("request_end", 1, 1, "ok", 30 * MS);
     feed();
     end(true);
     n = one;

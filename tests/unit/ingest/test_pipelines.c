@@ -24,18 +24,6 @@ _Static_assert(ROUNDS *NEW_NAMES > 2 * LIMIT_IDENTITIES, "names are given back o
 static struct buffer sent[PIPELINES];
 static size_t ends[PIPELINES][ROUNDS];
 
-static void mark(const char *what, uint32_t pid, uint32_t label, const char *note, int64_t time) {
-    size_t at = frame_begin();
-    put_head(6, "trace_ts", pid);
-    put_atom("call");
-    put_function("kprof_mark", what, 1);
-    put_tuple(2);
-    put_token(label, pid);
-    put_atom(note);
-    put_big(time);
-    frame_end(at);
-}
-
 static void call(uint32_t pid, uint32_t label, int64_t time) {
     size_t at = frame_begin();
     put_call(pid, label, pid, time);
@@ -49,9 +37,9 @@ static void call(uint32_t pid, uint32_t label, int64_t time) {
 
 static void request(uint32_t label, const char *name, int64_t time) {
     uint32_t pid = label;
-    mark("request_begin", pid, label, name, time);
+    frame_mark("request_begin", pid, label, name, time);
     call(pid, label, time + 1000000);
-    mark("request_end", pid, label, "ok", time + 5000000 + label);
+    frame_mark("request_end", pid, label, "ok", time + 5000000 + label);
 }
 
 // A round of ten seconds: requests, and one call for a request of the other pipeline's node.

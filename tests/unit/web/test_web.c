@@ -102,6 +102,18 @@ static char *get(const char *path, const char *headers) {
 
 #define LOCAL "Host: localhost:4712\r\n"
 
+// The same on loopback with one header more.
+__attribute__((format(printf, 2, 3))) static char *get_with(const char *path, const char *format,
+                                                            ...) {
+    char headers[400] = LOCAL;
+    size_t len = strlen(headers);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(headers + len, sizeof headers - len, format, args);
+    va_end(args);
+    return get(path, headers);
+}
+
 static void expect(const char *heard, const char *status, const char *has) {
     if (strncmp(heard + 9, status, 3) != 0 || !strstr(heard, has)) {
         fail_msg("expected %s and \"%s\" in:\n%.2000s", status, has, heard);
@@ -151,7 +163,7 @@ static void test_answers(void **state) {
 // The page's files: kept by browsers, behind gzip for those that take it.
 static void test_files(void **state) {
     (void)state;
-    char header[200], etag[100];
+    char etag[100];
     start("127.0.0.1", "");
     expect(get("/", LOCAL), "200", "src=\"/page.js\"");
     expect(get("/?node=a&view=slow", LOCAL), "200", "src=\"/page.js\"");
@@ -161,9 +173,8 @@ static void test_files(void **state) {
     char *at = strstr(heard, "ETag: ");
     assert_non_null(at);
     snprintf(etag, sizeof etag, "%.*s", (int)strcspn(at + 6, "\r"), at + 6);
-    snprintf(header, sizeof header, LOCAL "If-None-Match: %s\r\n", etag);
-    expect(get("/page.js", header), "304", "ETag");
-    expect(get("/page.css", header), "200", "text/css");
+    expect(get_with("/page.js", "If-None-Match: %s\r\n", etag), "304", "ETag");
+    expect(get_with("/page.css", "If-None-Match: %s\r\n", etag), "200", "text/css");
     stop();
 }
 
@@ -207,10 +218,8 @@ static void test_token(void **state) {
     expect(get("/page.js", LOCAL), "303", "Location: /login");
     expect(get("/login", LOCAL), "200", "<form");
     expect(get("/page.css", LOCAL), "200", "text/css");
-    snprintf(header, sizeof header, LOCAL "Authorization: Bearer %s\r\n", TOKEN);
-    expect(get("/api/v1/nodes", header), "200", "nodes");
-    snprintf(header, sizeof header, LOCAL "Authorization: Bearer %sx\r\n", TOKEN);
-    expect(get("/api/v1/nodes", header), "401", "token");
+    expect(get_with("/api/v1/nodes", "Authorization: Bearer %s\r\n", TOKEN), "200", "nodes");
+    expect(get_with("/api/v1/nodes", "Authorization: Bearer %sx\r\n", TOKEN), "401", "token");
     expect(say("POST /login HTTP/1.1\r\n" LOCAL
                "Content-Length: 7\r\nConnection: close\r\n\r\ntoken=x"),
            "303", "Location: /login?wrong");
@@ -226,13 +235,10 @@ static void test_token(void **state) {
     assert_null(strstr(heard, TOKEN));
     at += strlen("Set-Cookie: ");
     snprintf(cookie, sizeof cookie, "%.*s", (int)strcspn(at, ";"), at);
-    snprintf(header, sizeof header, LOCAL "Cookie: other=1; %s\r\n", cookie);
-    expect(get("/api/v1/nodes", header), "200", "nodes");
-    snprintf(header, sizeof header, LOCAL "Cookie: x%s\r\n", cookie);
-    expect(get("/api/v1/nodes", header), "401", "token");
+    expect(get_with("/api/v1/nodes", "Cookie: other=1; %s\r\n", cookie), "200", "nodes");
+    expect(get_with("/api/v1/nodes", "Cookie: x%s\r\n", cookie), "401", "token");
     cookie[strlen(cookie) - 1] ^= 1;
-    snprintf(header, sizeof header, LOCAL "Cookie: %s\r\n", cookie);
-    expect(get("/api/v1/nodes", header), "401", "token");
+    expect(get_with("/api/v1/nodes", "Cookie: %s\r\n", cookie), "401", "token");
     stop();
 }
 
