@@ -4,28 +4,12 @@
 # database has: speedscope's importers (all but the picture), go tool pprof, callgrind_annotate, a browser. For perf's text there is a
 # reader by the rules of FlameScope and stackcollapse-perf.pl. In the browser the picture is hovered over, zoomed and searched.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/profile.sh"
 here=$(dirname "${BASH_SOURCE[0]}")
 
-chmod 400 "$scratch/cookie"
-name=formats_$$
-node=$name@localhost
-
 # -- a profile of ten requests -----------------------------------------------------------------------------------------
-start_collector
-at=(--collector "127.0.0.1:$collector_port")
-start_shop "$name"
-is "$(target_eval "$node" 'scenario_flame:start().')" ok "the application runs"
-start "$scratch/attach.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" "${at[@]}" --entry scenario_flame:handle/1 \
-  --tier serve=scenario_flame:serve/0 --tier work=scenario_flame:work/0 --identity 'fun({_, _, [Name]}) -> Name end' --json
-wait_for 30 "kprof attach traces" grep -qs '^tracing ' "$scratch/attach.log"
-is "$(target_eval "$node" 'scenario_flame:requests(5).')" ok "requests, from which the processes are known"
-wait_for 15 "they are there" ledger_reaches requests_complete 5
-start "$scratch/live.log" "$kprof" flame "$node" "${at[@]}" --db "$db" --requests 10 --module scenario_flame --for 60s
-live=$!
-wait_for 20 "it traces" grep -qs 'functions in' "$scratch/live.log"
-is "$(target_eval "$node" 'scenario_flame:requests(10).')" ok "ten requests"
-ends "$live" 60
-is "$status" 0 "kprof flame ends by itself: $(tail -n 3 "$scratch/live.log")"
+profiled_app "formats_$$" 'fun({_, _, [Name]}) -> Name end'
+profile_of 10
 
 is "$(sql 'SELECT requests FROM profiles')" 10 "there is a profile of ten requests"
 

@@ -3,6 +3,7 @@
 # Goal of this test: the files of `kprof flame --out x.html` are worked in a real browser, by mouse and by keys, and what they tell is what
 # the database has. Names that are HTML stay text. A graph of 100,000 frames zooms fast enough. Screenshots stay in the build folder.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/profile.sh"
 # shellcheck source=../page/modules.sh
 source "$top/tests/page/modules.sh"
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -15,28 +16,10 @@ fi
 ok "tsc finds nothing in the page's types"
 
 # -- two profiles of requests whose identity is HTML -------------------------------------------------------------------
-chmod 400 "$scratch/cookie"
-name=viewer_$$
-node=$name@localhost
 hostile='</script><img src=x onerror="window.hacked=1"><b><!--'
-start_collector
-at=(--collector "127.0.0.1:$collector_port")
-start_shop "$name"
-is "$(target_eval "$node" 'scenario_flame:start().')" ok "the application runs"
-start "$scratch/attach.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" "${at[@]}" --entry scenario_flame:handle/1 \
-  --tier serve=scenario_flame:serve/0 --tier work=scenario_flame:work/0 --identity "fun(_) -> <<\"${hostile//\"/\\\"}\">> end" --json
-wait_for 30 "kprof attach traces" grep -qs '^tracing ' "$scratch/attach.log"
-is "$(target_eval "$node" 'scenario_flame:requests(5).')" ok "requests, from which the processes are known"
-wait_for 15 "they are there" ledger_reaches requests_complete 5
-for requests in 4 10; do
-  start "$scratch/live.log" "$kprof" flame "$node" "${at[@]}" --db "$db" --requests "$requests" --module scenario_flame --for 60s
-  live=$!
-  wait_for 20 "it traces" grep -qs 'functions in' "$scratch/live.log"
-  is "$(target_eval "$node" "scenario_flame:requests($requests).")" ok "$requests requests"
-  ends "$live" 60
-  is "$status" 0 "kprof flame ends by itself: $(tail -n 3 "$scratch/live.log")"
-  rm "$scratch/live.log"
-done
+profiled_app "viewer_$$" "fun(_) -> <<\"${hostile//\"/\\\"}\">> end"
+profile_of 4
+profile_of 10
 "$kprof" flame --db "$db" --profile 2 --by-identity --out "$scratch/x.html" >/dev/null
 "$kprof" flame --db "$db" --profile 2 --before 1 --out "$scratch/compared.html" >/dev/null
 

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154  # the variables of lib.sh
+# What scenarios that draw profiles begin with: an application whose tree of functions is known, traced by kprof attach. Sourced behind
+# lib.sh.
+
+# profiled_app NAME IDENTITY: starts it as a node. IDENTITY is the identity function of its requests. Sets node, and collector_options for
+# commands that go to the collector.
+profiled_app() {
+  chmod 400 "$scratch/cookie"
+  node=$1@localhost
+  start_collector
+  collector_options=(--collector "127.0.0.1:$collector_port")
+  start_shop "$1"
+  is "$(target_eval "$node" 'scenario_flame:start().')" ok "the application runs"
+  start "$scratch/attach.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" "${collector_options[@]}" \
+    --entry scenario_flame:handle/1 --tier serve=scenario_flame:serve/0 --tier work=scenario_flame:work/0 --identity "$2" --json
+  wait_for 30 "kprof attach traces" grep -qs '^tracing ' "$scratch/attach.log"
+  is "$(target_eval "$node" 'scenario_flame:requests(5).')" ok "requests, from which the processes are known"
+  wait_for 15 "they are there" ledger_reaches requests_complete 5
+}
+
+# profile_of N: makes a profile of N requests.
+profile_of() {
+  local live
+  start "$scratch/live.log" "$kprof" flame "$node" "${collector_options[@]}" --db "$db" --requests "$1" --module scenario_flame --for 60s
+  live=$!
+  wait_for 20 "it traces" grep -qs 'functions in' "$scratch/live.log"
+  is "$(target_eval "$node" "scenario_flame:requests($1).")" ok "$1 requests"
+  ends "$live" 60
+  is "$status" 0 "kprof flame ends by itself: $(tail -n 3 "$scratch/live.log")"
+  rm "$scratch/live.log"
+}
