@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One colour a tier, from its name, the same wherever it is shown. A name has a place among the hues; where an older tier has it
 // already the next free one is taken, so that a new tier never changes the colour of another.
+import { hash } from "./hash";
 
 const HUES = 7;
 const places = new Map<string, number>();
-
-function hash(name: string): number {
-  let h = 2166136261;
-  for (let i = 0; i < name.length; i++) { h = Math.imul(h ^ name.charCodeAt(i), 16777619); }
-  return h >>> 0;
-}
 
 /** All tiers that the database knows, the oldest first. */
 export function knowTiers(names: string[]): void {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Colours of frames, for a light and for a dark page: a hue for each application (Okabe and Ito's, then shades of them), modules in
 // shades of it; grey and hatched what ran nothing; of two profiles red is more and blue is less.
+import { hash } from "../hash";
 import { type Frame, Kind } from "./data";
 
 type Rgb = [number, number, number];
@@ -24,12 +25,8 @@ export interface Colours {
 const HUES: Rgb[] = [[86, 180, 233], [230, 159, 0], [0, 158, 115], [204, 121, 167], [240, 228, 66], [213, 94, 0], [0, 114, 178]];
 const DARK_INK = "#141414", LIGHT_INK = "#fff";
 
-// The same in every run (FNV-1a).
-function numberOf(text: string): number {
-  let n = 2166136261;
-  for (let i = 0; i < text.length; i++) { n = Math.imul(n ^ text.charCodeAt(i), 16777619); }
-  return (n ^ n >>> 15) >>> 0;
-}
+// Its low bits alone choose: the high ones go into them.
+const numberOf = (text: string): number => { const n = hash(text); return (n ^ n >>> 15) >>> 0; };
 
 const mix = (a: Rgb, b: Rgb, part: number): Rgb => a.map((v, i) => Math.round(v + (b[i]! - v) * part)) as Rgb;
 const css = (c: Rgb): string => `rgb(${c.join()})`;
