@@ -358,6 +358,17 @@ static void arrived(struct span_parents *p, struct worker *w, uint32_t i) {
     takes_work(p, w, sender, origin_of(p, sender, i));
 }
 
+// A call that came under another label, whose request was not known yet to be this one, lies on its
+// own process's stack all the same. Returns whether it does.
+static bool on_its_stack(const struct span_parents *p, struct worker *w, uint32_t i) {
+    uint32_t open = open_at(p, w, p->spans[i].start);
+    while (open != SPAN_NONE && !p->spans[open].open && p->spans[open].end <= p->spans[i].start) {
+        open = below(p, open); // it ended right then
+    }
+    p->spans[i].parent = open;
+    return open != SPAN_NONE;
+}
+
 static void place(struct span_parents *p, struct worker *w, uint32_t i) {
     struct span *span = &p->spans[i];
     const struct spawn *spawn =
@@ -377,12 +388,20 @@ static void place(struct span_parents *p, struct worker *w, uint32_t i) {
     span->parent = w->parent != SPAN_NONE && w->parent < i ? w->parent : SPAN_NONE;
 }
 
-// Whether all spans are of the process that began the request: then nothing came from elsewhere.
+// Whether all spans are of the process that began the request, and their stack tells each one's
+// parent: then nothing came from elsewhere.
 static bool at_home(const struct span *spans, const struct tree_request *request) {
     uint64_t home = request->has_begin || request->count == 0 ? request->begin_pid : spans[0].pid;
+    int64_t over = INT64_MIN; // all that hang nowhere up to here
     for (uint32_t i = 0; i < request->count; i++) {
         if (spans[i].pid != home) {
             return false;
+        }
+        if (spans[i].parent == SPAN_NONE) {
+            if (spans[i].start < over) {
+                return false;
+            }
+            over = spans[i].open ? INT64_MAX : spans[i].end;
         }
     }
     return true;
@@ -416,7 +435,7 @@ void span_parents_find(struct span_parents *p, struct span *spans,
         if (!w || w->pid != spans[i].pid) {
             w = worker_for(p, spans[i].pid);
         }
-        if (spans[i].parent == SPAN_NONE) {
+        if (spans[i].parent == SPAN_NONE && !on_its_stack(p, w, i)) {
             place(p, w, i);
         }
         w->last = w->inner = i;

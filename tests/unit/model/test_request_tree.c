@@ -64,6 +64,32 @@ static void parents(void **state) {
     request_tree_free(t);
 }
 
+// A call that came under another request's label, and was joined to this one later, lies on its own
+// process's stack: its tier counts once.
+static void joined_to_its_stack(void **state) {
+    (void)state;
+    struct request_tree *t = request_tree_new();
+    for (uint64_t asked = 1; asked < 3;
+         asked++) { // only in the process that began it; elsewhere, too
+        struct span *s = request_tree_spans(t);
+        s[0] = span_of(1, 1, 0, 50, 1, SPAN_NONE);
+        s[1] = span_of(asked, 1, 10, 20, 2, asked == 1 ? 0 : SPAN_NONE);
+        s[2] = span_of(1, 2, 30, 40, 1, SPAN_NONE); // an answer's label
+        s[3] = span_of(1, 1, 32, 35, 2, 2);
+        s[4] = span_of(1, 2, 50, 60, 1, SPAN_NONE); // behind the first
+        request_tree_build(
+            t, &(struct tree_request){
+                   .count = 5, .begin = 0, .end = 100, .begin_pid = 1, .has_begin = true});
+        s = request_tree_spans(t);
+        const uint32_t expected[] = {SPAN_NONE, 0, 0, 2, SPAN_NONE};
+        for (int i = 0; i < 5; i++) {
+            assert_int_equal(s[i].parent, expected[i]);
+            assert_int_equal(s[i].outermost, i != 2);
+        }
+    }
+    request_tree_free(t);
+}
+
 // Times may run back, as in a capture while somebody set the clock: nothing waits for less than no
 // time.
 static void begins_before_its_request(void **state) {
@@ -175,9 +201,12 @@ static void without_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order),   cmocka_unit_test(parents),
-        cmocka_unit_test(hostile), cmocka_unit_test(begins_before_its_request),
-        cmocka_unit_test(large),   cmocka_unit_test(without_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(order),
+                                       cmocka_unit_test(parents),
+                                       cmocka_unit_test(joined_to_its_stack),
+                                       cmocka_unit_test(hostile),
+                                       cmocka_unit_test(begins_before_its_request),
+                                       cmocka_unit_test(large),
+                                       cmocka_unit_test(without_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
