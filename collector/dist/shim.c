@@ -244,7 +244,7 @@ bool shim_collector(struct dist_node *n, struct shim_collector *out) {
     struct dist_error ignored;
     bool good = ei_x_new(&x) == 0 && put_nil(&x);
     *out = (struct shim_collector){0};
-    if (!call(n, "kprof_session", "collector", &x, good, WORD_MS, &answer, &ignored)) {
+    if (!call(n, "kprof_life", "collector", &x, good, WORD_MS, &answer, &ignored)) {
         return false; // a node's own kprof may be older
     }
     struct cursor c = cursor_of(answer.data, answer.len);

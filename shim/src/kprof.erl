@@ -237,7 +237,7 @@ start_trace(Options) ->
     Free = lists:member(status(), [idle, not_started]),
     case Free andalso kprof_options:check(Options) of
         false -> {error, already_tracing};
-        {ok, Checked} -> kprof_session:start_trace(Checked);
+        {ok, Checked} -> kprof_life:start_trace(Checked);
         {error, _} = Error -> Error
     end.
 
@@ -245,13 +245,13 @@ start_trace(Options) ->
 %% seconds at most).
 -spec stop_trace() -> ok | {error, not_started | not_tracing}.
 stop_trace() ->
-    kprof_session:stop_trace().
+    kprof_life:stop_trace().
 
 %% @doc What the shim does now: `idle' (no trace), `tracing', `waiting' (for the collector),
 %% `tripped' (by the guard), `paused' (with `kprof trace').
 -spec status() -> not_started | idle | tracing | waiting | tripped | paused.
 status() ->
-    kprof_session:status().
+    kprof_life:status().
 
 %% @doc Traces every function that some requests of this node run, while the node is traced, and
 %% returns the number of the profile that the collector keeps: `kprof flame --profile NUMBER' draws
@@ -269,7 +269,7 @@ status() ->
 -spec flame(flame_options()) -> {ok, Profile :: pos_integer()} | {error, term()}.
 flame(Options) ->
     case kprof_flame:check(Options) of
-        {ok, Wanted} -> kprof_session:flame(Wanted);
+        {ok, Wanted} -> kprof_life:flame(Wanted);
         Error -> Error
     end.
 

@@ -6,7 +6,7 @@
 
 -export([start/2, stop/1, modules/0, unload/0, unload/1]).
 
-% for the session and the guard to undo everything
+% for kprof_life and the guard to undo everything
 -define(END_MS, 10000).
 -define(TURN_MS, 20).
 -define(TURNS, 1000).
@@ -31,7 +31,7 @@ stop(_State) ->
         undefined -> ok;
         Slots -> kprof_slots:close(Slots)
     end,
-    lists:foreach(fun wait_for_end/1, [kprof_session, kprof_guard]),
+    lists:foreach(fun wait_for_end/1, [kprof_life, kprof_guard]),
     Leaving = kprof_guard:undo_left(),
     _ = kprof_slots:erase(),
     _ = Leaving =:= unload andalso leave(),
@@ -97,7 +97,7 @@ modules() ->
         kprof_protocol,
         kprof_relay,
         kprof_sampling,
-        kprof_session,
+        kprof_life,
         kprof_slots,
         kprof_slow,
         kprof_stale,

@@ -22,7 +22,7 @@
     steered/1,
     web_in_flight/1,
     weights/1,
-    session_crash/1,
+    life_crash/1,
     guard_crash/1,
     both_crash/1,
     app_stop_while_tracing/1,
@@ -76,7 +76,7 @@ all() ->
         weights,
         slow_collector,
         losses_told,
-        session_crash,
+        life_crash,
         guard_crash,
         both_crash,
         app_stop_while_tracing,
@@ -664,7 +664,7 @@ losses_told(Config) ->
     ].
 
 %% Strangers stand in line at the trace port, which takes the next client with all that waits to be
-%% sent once ours is gone. However often the collector goes, the relay dies, or the session: they
+%% sent once ours is gone. However often the collector goes, the relay dies, or kprof_life: they
 %% get nothing of the trace. Theirs may be a proof's 16 random bytes.
 strangers_in_line(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
@@ -675,7 +675,7 @@ strangers_in_line(Config) ->
     Ends = [
         fun() -> kprof_mock_collector:drop_connections(Mock) end,
         fun() -> ok = call(Peer, kprof_test_app, kill_relay, []) end,
-        fun() -> ok = call(Peer, kprof_test_app, kill, [[kprof_session]]) end,
+        fun() -> ok = call(Peer, kprof_test_app, kill, [[kprof_life]]) end,
         fun() -> ok = call(Peer, kprof, stop_trace, []) end
     ],
     [
@@ -743,9 +743,9 @@ stranger(Line, Port) ->
 
 %% --- crashes ---
 
-session_crash(Config) -> crash([kprof_session], Config).
+life_crash(Config) -> crash([kprof_life], Config).
 guard_crash(Config) -> crash([kprof_guard], Config).
-both_crash(Config) -> crash([kprof_guard, kprof_session], Config).
+both_crash(Config) -> crash([kprof_guard, kprof_life], Config).
 
 crash(Names, Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
@@ -775,13 +775,13 @@ app_stop_while_tracing(Config) ->
     _ = kprof_mock_collector:wait_control(Mock, <<"trace_stopped">>),
     ok = call(Peer, kprof_test_app, requests, [1, x, y]).
 
-%% The session does nothing any more when the application stops: it is killed in the end, and
+%% kprof_life does nothing any more when the application stops: it is killed in the end, and
 %% nothing stays all the same.
 app_stop_while_stuck(Config) ->
     Peer = peer(Config),
     Before = call(Peer, kprof_test_app, snapshot, []),
     ok = start_trace(Config, []),
-    ok = call(Peer, kprof_test_app, hold, [kprof_session]),
+    ok = call(Peer, kprof_test_app, hold, [kprof_life]),
     ok = call(Peer, kprof, stop, []),
     ?assertEqual(Before, call(Peer, kprof_test_app, snapshot, [])).
 
@@ -1437,7 +1437,7 @@ module_comes_later(Config) ->
     Line =
         "tier later: no module kprof_later on this node (yet); it is traced once it is loaded",
     ?assertMatch(#{<<"level">> := <<"warning">>}, Told(list_to_binary(Line))),
-    ?assertMatch([Line, "tier gone: " ++ _], call(Peer, kprof_session, warnings, [])),
+    ?assertMatch([Line, "tier gone: " ++ _], call(Peer, kprof_life, warnings, [])),
     timer:sleep(700),
     Canary = canary(),
     {_, _} = call(Peer, kprof_test_app, compile_reload, [kprof_later, 1]),
@@ -1452,7 +1452,7 @@ module_comes_later(Config) ->
         kprof_mock_collector:wait_control(Mock, <<"gap">>)
     ),
     _ = Told(<<"tier gone: there is no function kprof_later:g/7 (any more)">>),
-    wait(fun() -> length(call(Peer, kprof_session, warnings, [])) =:= 1 end),
+    wait(fun() -> length(call(Peer, kprof_life, warnings, [])) =:= 1 end),
     timer:sleep(1200),
     Notes = [
         T
@@ -1600,7 +1600,7 @@ foreign_tracing_untouched(Config) ->
     ?assertEqual({tracer, Tracer}, call(Peer, erlang, trace_info, [Traced, tracer])),
     case has_sessions() of
         true ->
-            ?assertEqual([], call(Peer, kprof_session, warnings, [])),
+            ?assertEqual([], call(Peer, kprof_life, warnings, [])),
             ?assertMatch(
                 {tracer, Port} when is_port(Port),
                 call(Peer, kprof_test_app, trace_info, [Traced, tracer])
@@ -1608,7 +1608,7 @@ foreign_tracing_untouched(Config) ->
         false ->
             ?assertMatch(
                 ["1 process is traced by somebody else" ++ _],
-                call(Peer, kprof_session, warnings, [])
+                call(Peer, kprof_life, warnings, [])
             )
     end,
     %% somebody takes a function over while we trace it: from then on it is theirs
@@ -1671,7 +1671,7 @@ own_processes_untraced(Config) ->
                     call(Peer, erlang, whereis, [Name]), flags
                 ])}
         )
-     || Name <- [kprof_sup, kprof_guard, kprof_session]
+     || Name <- [kprof_sup, kprof_guard, kprof_life]
     ],
     ?assertMatch(
         {flags, [_ | _]},

@@ -101,13 +101,13 @@ refusals_case() ->
 
 %% --- the wait ---
 
-%% A session that does what it is told, and what it was told.
-with_session(Answer, Fun) ->
+%% A kprof_life that does what it is told, and what it was told.
+with_life(Answer, Fun) ->
     Self = self(),
-    Session = spawn_link(fun() ->
-        true = register(kprof_session, self()),
+    Life = spawn_link(fun() ->
+        true = register(kprof_life, self()),
         Self ! ready,
-        session(Self, Answer)
+        life(Self, Answer)
     end),
     receive
         ready -> ok
@@ -118,23 +118,23 @@ with_session(Answer, Fun) ->
             Fun(Slots)
         end)
     after
-        true = unlink(Session),
-        Ref = monitor(process, Session),
-        exit(Session, kill),
+        true = unlink(Life),
+        Ref = monitor(process, Life),
+        exit(Life, kill),
         receive
             {'DOWN', Ref, process, _, _} -> ok
         end
     end.
 
-session(Test, Answer) ->
+life(Test, Answer) ->
     receive
         {kprof_flame_header, {begins, #{answer := Alias} = Ask}} ->
             Test ! {told, seq_trace:get_token(), maps:get(label, Ask)},
             Answer(Alias),
-            session(Test, Answer);
+            life(Test, Answer);
         {kprof_flame_header, Else} ->
             Test ! {told, seq_trace:get_token(), Else},
-            session(Test, Answer)
+            life(Test, Answer)
     end.
 
 told() ->
@@ -148,7 +148,7 @@ begins(Slots) ->
 
 stands_test_() -> {timeout, 300, fun stands_case/0}.
 stands_case() ->
-    with_session(fun(Alias) -> Alias ! {Alias, stands} end, fun(Slots) ->
+    with_life(fun(Alias) -> Alias ! {Alias, stands} end, fun(Slots) ->
         _ = seq_trace:set_token(label, 17),
         ?assert(begins(Slots)),
         ?assertEqual({label, 17}, seq_trace:get_token(label)),
@@ -168,7 +168,7 @@ stands_case() ->
 
 refused_test_() -> {timeout, 300, fun refused_case/0}.
 refused_case() ->
-    with_session(fun(Alias) -> Alias ! {Alias, {no, "not now"}} end, fun(Slots) ->
+    with_life(fun(Alias) -> Alias ! {Alias, {no, "not now"}} end, fun(Slots) ->
         ?assertNot(begins(Slots)),
         ?assertEqual({[], 77}, told()),
         ?assertEqual({[], {refused, "not now"}}, told()),
@@ -186,7 +186,7 @@ late_case() ->
         timer:sleep(200),
         Alias ! {Alias, stands}
     end,
-    with_session(Late, fun(Slots) ->
+    with_life(Late, fun(Slots) ->
         {Us, Begins} = timer:tc(fun() -> begins(Slots) end),
         ?assertNot(Begins),
         % of 50 ms, on a busy machine
@@ -197,8 +197,8 @@ late_case() ->
         ?assertEqual({messages, []}, process_info(self(), messages))
     end).
 
-without_session_test_() -> {timeout, 300, fun without_session_case/0}.
-without_session_case() ->
+without_life_test_() -> {timeout, 300, fun without_life_case/0}.
+without_life_case() ->
     with_slots(fun(Slots) ->
         ok = kprof_flame_header:set(Slots, {<<"x-flame">>, any, #{}}),
         ?assertNot(kprof_flame_header:begins(Slots, fun(_) -> <<"true">> end, 77))

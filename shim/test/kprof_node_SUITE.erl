@@ -476,7 +476,7 @@ wait_for(Moment) ->
     end.
 
 has_come(begun) -> true;
-has_come(stopping) -> whereis(kprof_session) =:= undefined;
+has_come(stopping) -> whereis(kprof_life) =:= undefined;
 has_come(stopped) -> whereis(kprof_sup) =:= undefined;
 has_come(deleting) -> code:is_loaded(kprof) =:= false;
 has_come(deleted) -> code:is_loaded(kprof_link) =:= false.

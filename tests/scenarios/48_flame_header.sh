@@ -112,11 +112,11 @@ is "$(patterns)" "$before" "the node's patterns are as before"
 # who cannot have it within 50 ms goes on
 wait_for 15 "the next one may come" may
 forgive
-is "$(target_eval "$node" 'sys:suspend(kprof_session).')" ok "the session is kept busy"
+is "$(target_eval "$node" 'sys:suspend(kprof_life).')" ok "the session is kept busy"
 began=$(date +%s%N)
 profile=$(asked /users/5 -H "X-Trace-Request: $secret")
 took=$((($(date +%s%N) - began) / 1000000))
-is "$(target_eval "$node" 'sys:resume(kprof_session).')" ok "and no longer"
+is "$(target_eval "$node" 'sys:resume(kprof_life).')" ok "and no longer"
 untraced 'the patterns did not stand within 50 ms'
 holds "$took" -lt 1000 "and has not waited for it, ms"
 is "$(patterns)" "$before" "the node's patterns are as before"

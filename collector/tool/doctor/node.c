@@ -85,7 +85,7 @@ static void look_at_armed(struct doctor *d, struct dist_node *n, const struct do
     struct cursor c;
     struct slice bytes;
     bool has_tail;
-    uint32_t count = ask(n, "kprof_session", "armed", NULL, &c) && term_peek(&c) == TERM_LIST
+    uint32_t count = ask(n, "kprof_life", "armed", NULL, &c) && term_peek(&c) == TERM_LIST
                          ? term_list(&c, &has_tail, &bytes)
                          : 0;
     for (uint32_t i = 0; i < count && !c.failed; i++) {
@@ -122,7 +122,7 @@ static void look_at_foreign(struct doctor *d, struct dist_node *n,
 static void look_at_kprof(struct doctor *d, struct dist_node *n, const struct doctor_about *about) {
     struct cursor c;
     char state[64] = "";
-    if (!ask(n, "code", "is_loaded", "kprof_session", &c)) {
+    if (!ask(n, "code", "is_loaded", "kprof_life", &c)) {
         doctor_tell(d, DOCTOR_WARNING, about, NULL, "it does not tell what is loaded");
         return;
     }
@@ -131,7 +131,7 @@ static void look_at_kprof(struct doctor *d, struct dist_node *n, const struct do
         look_at_foreign(d, n, about);
         return;
     }
-    ask_atom(n, "kprof_session", "status", state);
+    ask_atom(n, "kprof_life", "status", state);
     bool traced = strcmp(state, STATE_TRACING) == 0 || strcmp(state, STATE_WAITING) == 0 ||
                   strcmp(state, STATE_TRIPPED) == 0 || strcmp(state, STATE_PAUSED) == 0;
     if (strcmp(state, STATE_WAITING) == 0) {

@@ -1,18 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The guard: whatever happens, tracing does not hurt the node. It runs at priority max, apart
-%% from everything else, and undoes what was set by itself, without asking the session.
+%% from everything else, and undoes what was set by itself, without asking {@link kprof_life}.
 %%
 %% <ul>
 %% <li>Gauge: every 10 ms an empty command to the trace port that must not wait. 8 refusals in a row
 %% mean that the node makes messages faster than the port takes them, and trip the breaker.</li>
 %% <li>Every 10 ms also a look whether the patterns are still set, 100 ns each: the load of a module
-%% takes its functions' off. They are set again at once, and the session is told for how long they
+%% takes its functions' off. They are set again at once, and kprof_life is told for how long they
 %% may have been off. Of more than 64, so many at a time.</li>
 %% <li>Dead man's switch: 10 s without a byte from the collector, and all is undone. 10 s without a
 %% word from who loaded us, a kprof node or `kprof attach', and all is undone and unloaded.
 %% (The application's environment can say `silence_ms' for another time.)</li>
-%% <li>The session's death: what it had set is undone. What an earlier guard left behind is undone
-%% at the start.</li>
+%% <li>The death of kprof_life: what it had set is undone. What an earlier guard left behind is
+%% undone at the start.</li>
 %% </ul>
 -module(kprof_guard).
 -behaviour(gen_server).
@@ -112,7 +112,7 @@ yield(Tracer, Patterns) ->
 update(Patterns) ->
     gen_server:call(?MODULE, {update, Patterns}, 10000).
 
-%% @doc The session counts entry calls in the trace control word, which is to be put back when all
+%% @doc kprof_life counts entry calls in the trace control word, which is to be put back when all
 %% is undone.
 -spec counting(non_neg_integer()) -> ok.
 counting(Before) ->
@@ -301,7 +301,7 @@ handle_info(watch, #s{attended = {Node, Before, Leaving}} = S) ->
 handle_info(_, S) ->
     {noreply, S}.
 
-%% The application ends, and the session before us was killed for taking too long: what it had set
+%% The application ends, and kprof_life was killed before us for taking too long: what it had set
 %% is undone in any case.
 %% @private
 -spec terminate(term(), #s{}) -> ok.

@@ -96,7 +96,7 @@ names(_, _) ->
     ok.
 
 warnings() ->
-    case kprof_session:warnings() of
+    case kprof_life:warnings() of
         Lines when is_list(Lines) -> [unicode:characters_to_binary(Line) || Line <- Lines];
         {error, _} -> []
     end.

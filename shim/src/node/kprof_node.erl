@@ -332,7 +332,7 @@ with_entries(Entries, Options) ->
 warn(T) ->
     try
         lists:foreach(
-            fun(Line) -> say("warning: ~ts", [Line]) end, remote(T, kprof_session, warnings, [])
+            fun(Line) -> say("warning: ~ts", [Line]) end, remote(T, kprof_life, warnings, [])
         )
     catch
         throw:{failed, _, _} -> ok

@@ -7,7 +7,7 @@
 %% token again. (He may have been lent that label, and work for a request that is open: that one is
 %% incomplete.) Nothing else is touched.
 %%
-%% For that the tier's pattern is set anew, which costs the node some 0.1 ms, and the session up to
+%% For that the tier's pattern is set anew, which costs the node some 0.1 ms, and kprof_life up to
 %% some 20 where the node has no time. So changes are gathered: one a second at most, and fewer when
 %% one takes long. A label is kept for a minute, and a tier has the latest 64: what comes under a
 %% forgotten one is told again.

@@ -3,7 +3,7 @@
 %% kprof:start_trace/1}).
 %%
 %% ```
-%%  request's process            session                      collector
+%%  request's process            kprof_life                   collector
 %%   header fits ── begins ──────> ── flame, its label ─────────> full trace of that label
 %%   waits 50 ms at most              full, known processes <────
 %%                                 patterns, flags on the process and on those
@@ -23,7 +23,7 @@
 -export_type([header/0, ask/0]).
 
 -define(WAIT_MS, 50).
--define(SESSION, kprof_session).
+-define(LIFE, kprof_life).
 
 -type secret() :: fun(() -> binary()).
 -type header() :: {Name :: binary(), secret() | any, kprof_flame:wanted()}.
@@ -35,7 +35,7 @@
     % native time
     until := integer()
 }.
-%% What the session is asked: it answers `{Answer, stands | {no, Why}}', to the alias Answer.
+%% What kprof_life is asked: it answers `{Answer, stands | {no, Why}}', to the alias Answer.
 
 %% @doc Sets the header; `undefined' is none.
 -spec set(kprof_slots:slots(), undefined | header()) -> ok.
@@ -101,13 +101,13 @@ begin_trace(Slots, Label) ->
 
 %% Nothing that comes too late stays in the mailbox of somebody else's process.
 ask(Label) ->
-    case whereis(?SESSION) of
+    case whereis(?LIFE) of
         undefined ->
             {no, "kprof stops"};
-        Session ->
+        Life ->
             Until =
                 erlang:monotonic_time() + erlang:convert_time_unit(?WAIT_MS, millisecond, native),
-            Answer = erlang:monitor(process, Session, [{alias, reply_demonitor}]),
+            Answer = erlang:monitor(process, Life, [{alias, reply_demonitor}]),
             tell({begins, #{label => Label, process => self(), answer => Answer, until => Until}}),
             receive
                 {Answer, Said} -> Said;
@@ -123,7 +123,7 @@ ask(Label) ->
             end
     end.
 
-%% One line a second is enough for the log, which the session writes: a log may keep who writes.
+%% One line a second is enough for the log, which kprof_life writes: a log may keep who writes.
 refused(Slots, Why) ->
     _ = kprof_slots:take_refusal(Slots) andalso without_token(fun() -> tell({refused, Why}) end),
     false.
@@ -140,7 +140,7 @@ ended(Label) ->
 tell(What) ->
     _ =
         try
-            ?SESSION ! {?MODULE, What}
+            ?LIFE ! {?MODULE, What}
         catch
             % it is gone
             error:badarg -> ok

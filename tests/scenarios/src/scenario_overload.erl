@@ -128,7 +128,7 @@ times(Files) ->
 
 status() ->
     % there once all modules are loaded
-    case whereis(kprof_session) of
+    case whereis(kprof_life) of
         undefined -> not_started;
         _ -> kprof:status()
     end.

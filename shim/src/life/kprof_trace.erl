@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc One trace: its connection to the collector, its tiers and how they are sampled, what is
-%% armed, and what the collector is told of all that. {@link kprof_session} owns it and decides what
+%% armed, and what the collector is told of all that. {@link kprof_life} owns it and decides what
 %% happens when; it gets this process' messages, and traps exits.
 %%
 %% Each arming is hello, welcome, clock, tiers, a new trace port, the data connection, flags and
@@ -379,7 +379,7 @@ around(#trace{slots = Slots, control = Control, tiers = Tiers, arming = Arming} 
 
 %% --- sampling ---
 
-%% @doc Something else is asked for. `State' is the session's.
+%% @doc Something else is asked for. `State' is that of {@link kprof_life}.
 -spec sample(kprof_sampling:asked(), atom(), trace()) -> {ok, trace()} | {error, string()}.
 sample(Asked, State, #trace{sampling = Sampling, tiers = Tiers} = T) ->
     case {kprof_sampling:is_asked(Asked), Asked, kprof_tiers:has_entries(Tiers)} of
@@ -533,7 +533,7 @@ tell_total(#trace{slots = Slots, arming = Arming, control = Control} = T) ->
         _ -> T
     end.
 
-%% @doc Tells the collector the session's state, and why.
+%% @doc Tells the collector the state of {@link kprof_life}, and why.
 -spec tell_state(atom(), unicode:chardata(), trace()) -> ok.
 tell_state(State, Text, #trace{sampling = Sampling, ledger = Ledger, control = Control}) ->
     kprof_control:told(

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc One trace's life. The session brings a {@link kprof_trace} through
+%% @doc One trace's life: brings a {@link kprof_trace} through
 %% ```
 %%            start_trace                collector lost, dead man
 %%     idle ──────────────> tracing ───────────────────────────> waiting (0.2 .. 2 s between tries)
@@ -10,7 +10,7 @@
 %% '''
 %% and a tool takes it from anywhere but idle to `paused' and back. Then only the control connection
 %% is there, and so it is after the collector was lost and found again.
--module(kprof_session).
+-module(kprof_life).
 -behaviour(gen_statem).
 
 -export([start_link/0, start_trace/1, stop_trace/0, status/0, warnings/0, armed/0, collector/0]).
@@ -41,7 +41,7 @@
 }).
 -type data() :: kprof_slots:slots() | #d{}.
 
-%% @doc Starts the session, registered as `kprof_session'.
+%% @doc Starts the process, registered as `kprof_life'.
 -spec start_link() -> {ok, pid()} | ignore | {error, term()}.
 start_link() ->
     gen_statem:start_link({local, ?MODULE}, ?MODULE, [], []).
@@ -94,7 +94,7 @@ flame(Wanted) ->
         exit:{shutdown, _} -> {error, not_started}
     end.
 
-%% @doc What the session does; never waits for it.
+%% @doc The state; never waits for the process.
 -spec status() -> not_started | status().
 status() ->
     try
