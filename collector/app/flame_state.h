@@ -29,8 +29,8 @@ enum flame_state {
     OVER
 };
 
-struct flame {
-    struct flame *next;
+struct flame_job {
+    struct flame_job *next;
     struct flame_asker asker;
     struct flame_shim shim;   // its link is NULL when it is gone
     struct full_trace *trace; // NULL until it takes messages
@@ -60,29 +60,29 @@ struct flame {
 
 // -- flame_steps.c --------------------------------------------------------------------------------
 
-void flame_enter(struct flame *f, enum flame_state state);
+void flame_enter(struct flame_job *f, enum flame_state state);
 // What it has to wait for, in words for people; NULL: nothing.
-const char *flame_awaits(const struct flames *flames, const struct flame *f);
+const char *flame_awaits(const struct flames *flames, const struct flame_job *f);
 // Why it ends, and in words for people. The first reason stays.
-void flame_set_reason(struct flame *f, const char *reason, const char *text);
+void flame_set_reason(struct flame_job *f, const char *reason, const char *text);
 // STOPPING, or PAUSES: the shim is told. What comes after this moment may have lost its patterns.
-void flame_stop_shim(struct flame *f, enum flame_state state);
+void flame_stop_shim(struct flame_job *f, enum flame_state state);
 // It is over; profile: its number, 0: there is none.
-void flame_over(struct flame *f, int64_t profile);
+void flame_over(struct flame_job *f, int64_t profile);
 // The shim traces no more: fates may come still, or, where it had not begun, it is over.
-void flame_traces_no_more(struct flame *f);
+void flame_traces_no_more(struct flame_job *f);
 // Gives its trace back; the node's messages go to it no longer.
-void flame_drop_trace(struct flame *f);
-void flame_forget(struct flame *f);
+void flame_drop_trace(struct flame_job *f);
+void flame_forget(struct flame_job *f);
 
 // -- flame_tell.c ---------------------------------------------------------------------------------
 
 // Tells who has asked that it is over. profile: as above.
-void flame_tell_end(struct flame *f, int64_t profile);
+void flame_tell_end(struct flame_job *f, int64_t profile);
 // How far it is; awaits: what it waits for, or NULL.
-void flame_tell(struct flame *f, const char *awaits);
+void flame_tell(struct flame_job *f, const char *awaits);
 // Tells the shim what to trace, for longer than it will: it is told when to stop. begin: false: it
 // only looks whether there are such modules. False when that is too long for a message.
-bool flame_ask_shim(struct flame *f, bool begin);
+bool flame_ask_shim(struct flame_job *f, bool begin);
 // Tells it to stop.
-void flame_tell_stop(const struct flame *f);
+void flame_tell_stop(const struct flame_job *f);

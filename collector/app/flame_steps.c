@@ -17,19 +17,19 @@ static const int64_t WINDOW_NS = 5LL * SECOND_NS;
 // questions about their identity.
 static const int64_t FATES_NS = GRACE_NS + GRACE_ASK_NS + SECOND_NS;
 
-void flame_enter(struct flame *f, enum flame_state state) {
+void flame_enter(struct flame_job *f, enum flame_state state) {
     f->state = state;
     f->since = clock_monotonic();
 }
 
-void flame_set_reason(struct flame *f, const char *reason, const char *text) {
+void flame_set_reason(struct flame_job *f, const char *reason, const char *text) {
     if (!f->reason[0]) {
         snprintf(f->reason, sizeof f->reason, "%s", reason);
         snprintf(f->text, sizeof f->text, "%s", text);
     }
 }
 
-void flame_drop_trace(struct flame *f) {
+void flame_drop_trace(struct flame_job *f) {
     if (f->trace && f->state < WRITES) {
         pipeline_remove_full(f->shim.node, f->trace);
     }
@@ -37,13 +37,13 @@ void flame_drop_trace(struct flame *f) {
     f->trace = NULL;
 }
 
-void flame_over(struct flame *f, int64_t profile) {
+void flame_over(struct flame_job *f, int64_t profile) {
     flame_tell_end(f, profile);
     flame_drop_trace(f);
     flame_enter(f, OVER);
 }
 
-void flame_traces_no_more(struct flame *f) {
+void flame_traces_no_more(struct flame_job *f) {
     if (f->started) {
         flame_enter(f, CLOSING);
     } else {
@@ -51,7 +51,7 @@ void flame_traces_no_more(struct flame *f) {
     }
 }
 
-void flame_forget(struct flame *f) {
+void flame_forget(struct flame_job *f) {
     for (uint32_t i = 0; i < f->application_count; i++) {
         free(f->applications[i]);
     }
@@ -61,9 +61,9 @@ void flame_forget(struct flame *f) {
     free(f);
 }
 
-const char *flame_awaits(const struct flames *flames, const struct flame *f) {
+const char *flame_awaits(const struct flames *flames, const struct flame_job *f) {
     uint32_t others = 0;
-    for (const struct flame *o = flames->first; o; o = o->next) {
+    for (const struct flame_job *o = flames->first; o; o = o->next) {
         if (o == f || o->state == WAITS || o->state == OVER) {
             continue;
         }
@@ -77,13 +77,13 @@ const char *flame_awaits(const struct flames *flames, const struct flame *f) {
                : "the collector takes no more full traces at a time than run already";
 }
 
-static void ask_missed(struct flame *f) {
+static void ask_missed(struct flame_job *f) {
     if (f->shim.link) {
         missed_ask(&f->missed, f->trace, &f->shim, f->id);
     }
 }
 
-void flame_stop_shim(struct flame *f, enum flame_state state) {
+void flame_stop_shim(struct flame_job *f, enum flame_state state) {
     if (f->trace) {
         full_trace_shut(f->trace, pipeline_node_time(f->shim.node));
         ask_missed(f);
@@ -93,7 +93,7 @@ void flame_stop_shim(struct flame *f, enum flame_state state) {
 }
 
 // What was asked for, as a JSON object.
-static void put_settings(const struct flame *f, struct profile_head *head) {
+static void put_settings(const struct flame_job *f, struct profile_head *head) {
     struct buffer b = buffer_make(sizeof head->settings - 1);
     struct json j = json_make(&b);
     json_open(&j, '{');
@@ -115,7 +115,7 @@ static void put_settings(const struct flame *f, struct profile_head *head) {
 }
 
 // No more fates come: the profile is what there is.
-static void close_profile(struct flame *f) {
+static void close_profile(struct flame_job *f) {
     struct profile *p = full_trace_profile(f->trace);
     full_trace_advance(f->trace, INT64_MAX);
     full_trace_off(f->trace, pipeline_node_time(f->shim.node)); // if nobody has told
@@ -144,7 +144,7 @@ static void close_profile(struct flame *f) {
 }
 
 // The shim is told to begin. False when that cannot be, and that is the reason.
-static bool begin(struct flame *f) {
+static bool begin(struct flame_job *f) {
     if (!flame_ask_shim(f, true)) {
         flame_set_reason(f, "error", "these processes and names are too many for a message");
         return false;
@@ -154,7 +154,7 @@ static bool begin(struct flame *f) {
 }
 
 // Others run. When it may begin, the shim looks whether there are such modules.
-static void wait_for_others(struct flames *flames, struct flame *f) {
+static void wait_for_others(struct flames *flames, struct flame_job *f) {
     if (f->reason[0]) {
         flame_over(f, 0);
     } else if (!flame_awaits(flames, f)) {
@@ -164,7 +164,7 @@ static void wait_for_others(struct flames *flames, struct flame *f) {
 }
 
 // Which processes requests go through is not known before one has come.
-static void learn(struct flame *f, int64_t waited) {
+static void learn(struct flame_job *f, int64_t waited) {
     uint64_t pid;
     bool known = pipeline_processes(f->shim.node, &pid, 1) > 0;
     if (f->reason[0] || (!known && waited >= f->seconds * SECOND_NS)) {
@@ -178,7 +178,7 @@ static void learn(struct flame *f, int64_t waited) {
 }
 
 // A window is open: whether it, or all, is over.
-static void run(struct flame *f, int64_t now) {
+static void run(struct flame_job *f, int64_t now) {
     int64_t waited = now - f->since;
     ask_missed(f);
     bool waits = full_trace_busy(f->trace) && waited < 2 * WINDOW_NS;
@@ -194,7 +194,7 @@ static void run(struct flame *f, int64_t now) {
 }
 
 // Between two windows. Fates of requests of the last one still come.
-static void rest(struct flame *f, int64_t now) {
+static void rest(struct flame_job *f, int64_t now) {
     if (f->reason[0] || full_trace_done(f->trace) || now >= f->deadline) {
         flame_set_reason(f, now >= f->deadline ? "time_limit" : "done", "");
         flame_enter(f, CLOSING);
@@ -203,7 +203,7 @@ static void rest(struct flame *f, int64_t now) {
     }
 }
 
-static void step(struct flames *flames, struct flame *f, int64_t now) {
+static void step(struct flames *flames, struct flame_job *f, int64_t now) {
     int64_t waited = now - f->since;
     switch (f->state) {
     case WAITS:
@@ -248,7 +248,7 @@ static void take_kept(struct flames *flames) {
     const struct profile *kept;
     int64_t id;
     while (flames->writer && writer_kept(flames->writer, &kept, &id)) {
-        for (struct flame *f = flames->first; f; f = f->next) {
+        for (struct flame_job *f = flames->first; f; f = f->next) {
             if (f->trace && full_trace_profile(f->trace) == kept) {
                 flame_over(f, id);
                 break;
@@ -260,8 +260,8 @@ static void take_kept(struct flames *flames) {
 void flame_tick(struct flames *flames, int64_t now, bool second) {
     bool traces = false;
     take_kept(flames);
-    for (struct flame **at = &flames->first; *at;) {
-        struct flame *f = *at;
+    for (struct flame_job **at = &flames->first; *at;) {
+        struct flame_job *f = *at;
         step(flames, f, now);
         traces = traces || f->trace;
         if (second && f->state < OVER) {
@@ -283,7 +283,7 @@ void flame_tick(struct flames *flames, int64_t now, bool second) {
 
 void flames_end(struct flames *flames) {
     enum { MOST_MS = 3000, STEP_MS = 20 };
-    for (struct flame *f = flames->first; f; f = f->next) {
+    for (struct flame_job *f = flames->first; f; f = f->next) {
         flame_set_reason(f, "error", "the collector ended");
         if (f->trace && f->state < WRITES) {
             close_profile(f);

@@ -5,7 +5,7 @@
 
 // -- to who has asked -----------------------------------------------------------------------------
 
-static void put_counts(struct control_writer *w, const struct flame *f) {
+static void put_counts(struct control_writer *w, const struct flame_job *f) {
     struct profile_counts none = {0};
     const struct profile_counts *c = f->trace ? &full_trace_profile(f->trace)->counts : &none;
     const struct {
@@ -24,7 +24,7 @@ static void put_counts(struct control_writer *w, const struct flame *f) {
     }
 }
 
-static void put_others(struct control_writer *w, const struct flame *f) {
+static void put_others(struct control_writer *w, const struct flame_job *f) {
     uint32_t count = 0;
     const struct full_other *others = f->trace ? full_trace_others(f->trace, &count) : NULL;
     control_list(w, FIELD_IDENTITIES, count);
@@ -37,7 +37,7 @@ static void put_others(struct control_writer *w, const struct flame *f) {
 
 // What both messages have: COMMON fields.
 enum { COMMON = 8 };
-static void tell(struct flame *f, struct buffer *b, struct control_writer *w, bool last) {
+static void tell(struct flame_job *f, struct buffer *b, struct control_writer *w, bool last) {
     put_counts(w, f);
     control_bool(w, FIELD_NEW_PROCESSES, f->new_processes);
     if (control_end(w)) {
@@ -46,7 +46,7 @@ static void tell(struct flame *f, struct buffer *b, struct control_writer *w, bo
     buffer_free(b);
 }
 
-void flame_tell(struct flame *f, const char *awaits) {
+void flame_tell(struct flame_job *f, const char *awaits) {
     if (f->asker.user) {
         struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
         struct control_writer w = control_begin(&b, CONTROL_FLAMING, COMMON + 1);
@@ -55,7 +55,7 @@ void flame_tell(struct flame *f, const char *awaits) {
     }
 }
 
-void flame_tell_end(struct flame *f, int64_t profile) {
+void flame_tell_end(struct flame_job *f, int64_t profile) {
     if (f->asker.user) {
         struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
         struct control_writer w = control_begin(&b, CONTROL_FLAMED, COMMON + 5);
@@ -80,13 +80,13 @@ static void put_names(struct control_writer *w, const char *key, char *const *na
 }
 
 // How long it may run still, rounded up. Its time begins when this is asked first.
-static int64_t seconds_left(struct flame *f) {
+static int64_t seconds_left(struct flame_job *f) {
     int64_t now = clock_monotonic();
     f->deadline = f->deadline > 0 ? f->deadline : now + f->seconds * SECOND_NS;
     return f->deadline > now ? (f->deadline - now) / SECOND_NS + 1 : 0;
 }
 
-bool flame_ask_shim(struct flame *f, bool begin) {
+bool flame_ask_shim(struct flame_job *f, bool begin) {
     static uint64_t pids[LIMIT_FULL_PIDS];
     uint32_t count = begin ? pipeline_processes(f->shim.node, pids, LIMIT_FULL_PIDS) : 0;
     if (begin && f->trace) { // of a window before
@@ -116,7 +116,7 @@ bool flame_ask_shim(struct flame *f, bool begin) {
     return fits;
 }
 
-void flame_tell_stop(const struct flame *f) {
+void flame_tell_stop(const struct flame_job *f) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, CONTROL_FULL_STOP, 1);
     control_int(&w, FIELD_ID, f->id);

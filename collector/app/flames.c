@@ -28,7 +28,7 @@ static bool take_names(struct control_map message, const char *key, char **names
 }
 
 // From now on the node's messages go to it. NULL, or why they do not.
-static const char *take_messages(struct flames *flames, struct flame *f, int64_t since) {
+static const char *take_messages(struct flames *flames, struct flame_job *f, int64_t since) {
     struct full_trace_options options = {.since = since,
                                          .requests = (uint32_t)f->requests,
                                          .token = f->label ? hash_mix((uint64_t)f->label) : 0,
@@ -47,8 +47,8 @@ static const char *take_messages(struct flames *flames, struct flame *f, int64_t
 }
 
 // Behind all others: of those that wait the first goes first.
-static void add(struct flames *flames, struct flame *f) {
-    struct flame **at = &flames->first;
+static void add(struct flames *flames, struct flame_job *f) {
+    struct flame_job **at = &flames->first;
     while (*at) {
         at = &(*at)->next;
     }
@@ -70,15 +70,15 @@ const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
     if (flames->count >= LIMIT_FULL_TRACES + LIMIT_FULL_WAITING) {
         return "the collector takes no more full traces; try again when one is over";
     }
-    struct flame *f = calloc(1, sizeof *f);
+    struct flame_job *f = calloc(1, sizeof *f);
     if (!f) {
         return "the collector is out of memory";
     }
-    *f = (struct flame){.asker = *asker,
-                        .shim = *shim,
-                        .id = ++flames->last_id,
-                        .requests = requests,
-                        .seconds = seconds};
+    *f = (struct flame_job){.asker = *asker,
+                            .shim = *shim,
+                            .id = ++flames->last_id,
+                            .requests = requests,
+                            .seconds = seconds};
     names_clean(only, f->only, sizeof f->only);
     names_clean(name, f->name, sizeof f->name);
     control_get_bool(message, FIELD_ALL, &f->all_modules);
@@ -112,7 +112,7 @@ const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
 }
 
 void flame_stop(struct flames *flames, const void *user, bool gone) {
-    for (struct flame *f = flames->first; f; f = f->next) {
+    for (struct flame_job *f = flames->first; f; f = f->next) {
         if (f->asker.user == user) {
             flame_set_reason(f, "stopped", "the tool wanted no more");
             if (f->state == ASKED || f->state == RUNS) {
@@ -123,11 +123,11 @@ void flame_stop(struct flames *flames, const void *user, bool gone) {
     }
 }
 
-static struct flame *named(const struct flames *flames, const void *link,
-                           struct control_map message) {
+static struct flame_job *named(const struct flames *flames, const void *link,
+                               struct control_map message) {
     int64_t id = 0;
     control_get_int(message, FIELD_ID, &id);
-    struct flame *f = flames->first;
+    struct flame_job *f = flames->first;
     while (f && (f->id != id || f->shim.link != link || f->state == OVER)) {
         f = f->next;
     }
@@ -135,7 +135,7 @@ static struct flame *named(const struct flames *flames, const void *link,
 }
 
 void flame_missed_told(struct flames *flames, const void *link, struct control_map message) {
-    struct flame *f = named(flames, link, message);
+    struct flame_job *f = named(flames, link, message);
     if (f && f->trace) {
         missed_take(&f->missed, f->trace, message);
     }
@@ -159,7 +159,7 @@ static void take_modules(struct full_trace *trace, struct control_map message) {
 }
 
 void flame_started(struct flames *flames, const void *link, struct control_map message) {
-    struct flame *f = named(flames, link, message);
+    struct flame_job *f = named(flames, link, message);
     int64_t at = 0;
     if (!f || (f->started && f->state != ASKED) || !control_get_int(message, FIELD_AT, &at)) {
         return;
@@ -192,7 +192,7 @@ void flame_started(struct flames *flames, const void *link, struct control_map m
 }
 
 void flame_stopped(struct flames *flames, const void *link, struct control_map message) {
-    struct flame *f = named(flames, link, message);
+    struct flame_job *f = named(flames, link, message);
     struct slice reason = slice_text("error"), text = slice_text("");
     if (!f || f->state >= CLOSING) {
         return;
@@ -217,7 +217,7 @@ void flame_stopped(struct flames *flames, const void *link, struct control_map m
 }
 
 void flame_lost(struct flames *flames, const void *link) {
-    for (struct flame *f = flames->first; f; f = f->next) {
+    for (struct flame_job *f = flames->first; f; f = f->next) {
         if (f->shim.link != link || f->state == OVER) {
             continue;
         }

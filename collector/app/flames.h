@@ -11,7 +11,7 @@
 #include "codec/control.h"
 #include "store/writer.h"
 
-struct flame;
+struct flame_job;
 
 // Who is told of a full trace: a tool, or the node's shim.
 struct flame_asker {
@@ -22,7 +22,7 @@ struct flame_asker {
 
 struct flames {
     struct writer *writer; // NULL: profiles are not kept
-    struct flame *first;
+    struct flame_job *first;
     uint32_t count;
     struct pipeline_node *spared; // for one of it half of the room for requests is kept; or NULL
     int64_t last_id;

@@ -23,8 +23,8 @@ struct keeping {
     const struct profile *profile;
     int64_t id;
     int64_t rows;
-    const struct flame *tree; // of all identities: its nodes are the stacks
-    struct buffer longest;    // the stored form of the timeline
+    const struct flame_tree *tree; // of all identities: its nodes are the stacks
+    struct buffer longest;         // the stored form of the timeline
 };
 
 static sqlite3_stmt *prepare(struct store *s, const char *sql) {
@@ -178,7 +178,7 @@ struct placed {
 };
 
 // The node of the whole tree above another one; UINT32_MAX: there is none from `at` on.
-static uint32_t find_node(const struct flame *whole, uint32_t below, uint32_t at,
+static uint32_t find_node(const struct flame_tree *whole, uint32_t below, uint32_t at,
                           const struct flame_frame *frame) {
     for (; at < whole->nodes[below].end; at = whole->nodes[at].end) {
         const struct flame_frame *f = &whole->frames[whole->nodes[at].frame];
@@ -201,8 +201,8 @@ static bool add_value(struct keeping *k, sqlite3_stmt *adding, uint32_t stack, i
     return store_run(k->store, adding, what);
 }
 
-static bool place_node(const struct keeping *k, const struct flame *part, struct placed *places,
-                       uint32_t i) {
+static bool place_node(const struct keeping *k, const struct flame_tree *part,
+                       struct placed *places, uint32_t i) {
     if (i == 0) {
         places[0].stack = 0;
         places[0].next = 1;
@@ -221,7 +221,7 @@ static bool place_node(const struct keeping *k, const struct flame *part, struct
     return true;
 }
 
-static bool add_part(struct keeping *k, sqlite3_stmt *adding, const struct flame *part,
+static bool add_part(struct keeping *k, sqlite3_stmt *adding, const struct flame_tree *part,
                      struct placed *places) {
     for (uint32_t i = part->node_count; i > 0; i--) {
         const struct flame_node *n = &part->nodes[i - 1];
@@ -247,23 +247,24 @@ static bool add_part(struct keeping *k, sqlite3_stmt *adding, const struct flame
 }
 
 static bool add_identity(struct keeping *k, sqlite3_stmt *adding, const char *identity) {
-    struct flame part;
+    struct flame_tree part;
     int64_t row =
         store_name_id(k->store, STATEMENT_ADD_IDENTITY, STATEMENT_FIND_IDENTITY, identity);
     struct flame_options options = {.metric = FLAME_WALL, .only = identity};
     if (row == 0) {
         return false;
     }
-    if (!flame_init(&part)) {
+    if (!flame_tree_init(&part)) {
         return no_memory(k->store);
     }
-    bool made = flame_add(&part, k->profile, &options, FLAME_AFTER) && flame_finish(&part);
+    bool made =
+        flame_tree_add(&part, k->profile, &options, FLAME_AFTER) && flame_tree_finish(&part);
     struct placed *places = made ? calloc(part.node_count, sizeof *places) : NULL;
     sqlite3_bind_int64(adding, 1, k->id);
     sqlite3_bind_int64(adding, 3, row);
     bool ok = places ? add_part(k, adding, &part, places) : no_memory(k->store);
     free(places);
-    flame_free(&part);
+    flame_tree_free(&part);
     return ok;
 }
 
@@ -345,15 +346,15 @@ static bool add_row_count(struct keeping *k) {
 }
 
 bool store_keep_profile(struct store *s, const struct profile *p, int64_t *id) {
-    struct flame tree;
+    struct flame_tree tree;
     struct flame_options options = {.metric = FLAME_WALL};
     struct keeping k = {
         .store = s, .profile = p, .tree = &tree, .longest = buffer_make(MOST_TIMELINE_BYTES)};
     s->error[0] = 0;
-    if (!flame_init(&tree)) {
+    if (!flame_tree_init(&tree)) {
         return no_memory(s);
     }
-    bool made = flame_add(&tree, p, &options, FLAME_AFTER) && flame_finish(&tree);
+    bool made = flame_tree_add(&tree, p, &options, FLAME_AFTER) && flame_tree_finish(&tree);
     bool ok = (made || no_memory(s)) && (p->timeline.count == 0 || pack_longest(&k)) &&
               store_run(s, store_prepared(s, STATEMENT_BEGIN), what);
     if (ok) {
@@ -364,7 +365,7 @@ bool store_keep_profile(struct store *s, const struct profile *p, int64_t *id) {
             sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
         }
     }
-    flame_free(&tree);
+    flame_tree_free(&tree);
     buffer_free(&k.longest);
     *id = k.id;
     return ok;

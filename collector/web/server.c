@@ -20,7 +20,7 @@
 #include "web/access.h"
 #include "web/answers.h"
 #include "web/assets.h"
-#include "web/live.h"
+#include "web/event_streams.h"
 #include "web/metrics.h"
 #include "web/reply.h"
 
@@ -45,7 +45,7 @@ struct web {
     uint16_t port;
     struct reader *reader;
     struct outbox *outbox;
-    struct live *live;
+    struct event_streams *streams;
     int ready;           // eventfd: the reader has answers
     struct event *wakes; // on it
 };
@@ -242,7 +242,7 @@ static void answer_known(struct web *web, struct evhttp_request *req, const char
     if (asset) {
         reply_file(req, asset->type, asset->file);
     } else if (strcmp(path, "/api/v1/events") == 0) {
-        live_open(web->live, req);
+        event_streams_open(web->streams, req);
     } else if (address) {
         ask(web, req, address, id);
     } else {
@@ -323,8 +323,8 @@ static bool make_reader(struct web *web) {
         return false;
     }
     web->reader = reader_start(&reading);
-    web->live = web->reader ? live_start(web->base, web->options.db) : NULL;
-    return web->live;
+    web->streams = web->reader ? event_streams_start(web->base, web->options.db) : NULL;
+    return web->streams;
 }
 
 struct web *web_start(struct event_base *base, const struct web_options *options,
@@ -356,7 +356,7 @@ void web_stop(struct web *web) {
         return;
     }
     reader_stop(web->reader); // answers what is asked
-    live_stop(web->live);
+    event_streams_stop(web->streams);
     if (web->http) {
         evhttp_free(web->http);
     }

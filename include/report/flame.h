@@ -29,7 +29,7 @@ struct flame_answer {
     struct profile *before;                // of before_count
     uint32_t before_count;
     char before_name[64]; // what they are called together
-    struct flame tree;
+    struct flame_tree tree;
     struct flame_function *functions; // of it, by frame
     char title[FLAME_NOTE_BYTES];
     struct flame_lines notes;                // what the times are of, and what they lack

@@ -37,11 +37,11 @@ const char *flame_format_ending(enum flame_format format);
 bool flame_format_of(const char *name, enum flame_format *format);
 
 struct flame_drawing {
-    const struct flame *tree;     // finished; where its metric is wall time all forms are whole
-    struct flame_options weighed; // how
-    const char *title;            // what it is of: text in one line
-    const char *const *notes;     // lines below it, the last one NULL: what it shows, what was cut
-    int64_t started_ns;           // since 1970 UTC
+    const struct flame_tree *tree; // finished; where its metric is wall time all forms are whole
+    struct flame_options weighed;  // how
+    const char *title;             // what it is of: text in one line
+    const char *const *notes;      // lines below it, the last one NULL: what it shows, what was cut
+    int64_t started_ns;            // since 1970 UTC
     const struct profile
         *profile;  // that the tree is of; NULL: no longest request, no .pprof, no .html
     bool compared; // with what was added to the tree as FLAME_BEFORE

@@ -32,12 +32,12 @@ bool flame_metric_parse(const char *name, enum flame_metric *metric) {
     return false;
 }
 
-bool flame_init(struct flame *t) {
-    *t = (struct flame){0};
+bool flame_tree_init(struct flame_tree *t) {
+    *t = (struct flame_tree){0};
     if (!map_init(&t->by_frame) || !map_init(&t->by_node) ||
         !array_grow((void **)&t->frames, &t->frame_room, 0, sizeof *t->frames) ||
         !array_grow((void **)&t->nodes, &t->node_room, 0, sizeof *t->nodes)) {
-        flame_free(t);
+        flame_tree_free(t);
         return false;
     }
     t->frames[0] = (struct flame_frame){"all", "", "", FRAME_GROUP};
@@ -46,16 +46,16 @@ bool flame_init(struct flame *t) {
     return true;
 }
 
-void flame_free(struct flame *t) {
+void flame_tree_free(struct flame_tree *t) {
     free(t->frames);
     free(t->nodes);
     map_free(&t->by_frame);
     map_free(&t->by_node);
-    *t = (struct flame){0};
+    *t = (struct flame_tree){0};
 }
 
 // The frame of a kind and a name; UINT32_MAX without memory.
-static uint32_t frame_at(struct flame *t, const struct flame_frame *frame) {
+static uint32_t frame_at(struct flame_tree *t, const struct flame_frame *frame) {
     uint64_t key = hash_bytes(slice_text(frame->name)) + frame->kind;
     uint32_t at = map_get(&t->by_frame, key);
     if (at != MAP_NONE) {
@@ -72,7 +72,7 @@ static uint32_t frame_at(struct flame *t, const struct flame_frame *frame) {
 }
 
 // The node of a frame above another one; UINT32_MAX without memory.
-static uint32_t node_above(struct flame *t, uint32_t node, uint32_t frame) {
+static uint32_t node_above(struct flame_tree *t, uint32_t node, uint32_t frame) {
     uint64_t key = (uint64_t)node << 32 | frame;
     uint32_t at =
         node == UINT32_MAX || frame == UINT32_MAX ? UINT32_MAX : map_get(&t->by_node, key);
@@ -119,7 +119,7 @@ static bool is_drawn(const struct profile *p, const struct weight *w, const stru
 }
 
 struct adding {
-    struct flame *tree;
+    struct flame_tree *tree;
     const struct profile *profile;
     uint32_t *frames; // of the profile's: the tree's, plus 1; 0: not looked up yet
     uint32_t *path;
@@ -187,8 +187,8 @@ static bool add_weights(const struct adding *a, const struct flame_options *o,
     return true;
 }
 
-bool flame_add(struct flame *t, const struct profile *p, const struct flame_options *options,
-               enum flame_side side) {
+bool flame_tree_add(struct flame_tree *t, const struct profile *p,
+                    const struct flame_options *options, enum flame_side side) {
     struct adding a = {t, p, calloc(p->stacks.frame_count, sizeof *a.frames),
                        malloc(STACK_DEEPEST * sizeof *a.path)};
     bool ok = a.frames && a.path && add_weights(&a, options, side);
@@ -218,7 +218,7 @@ static int by_parent(const void *left, const void *right) {
 }
 
 // The places of nodes, each parent's children in their order behind one another.
-static bool place_nodes(const struct flame *t, struct placed *places) {
+static bool place_nodes(const struct flame_tree *t, struct placed *places) {
     uint32_t *order = malloc(t->frame_count * sizeof *order);
     uint32_t *rank = malloc(t->frame_count * sizeof *rank);
     if (order && rank) {
@@ -240,7 +240,7 @@ static bool place_nodes(const struct flame *t, struct placed *places) {
 }
 
 // Copies the nodes depth first. next: for each node, the place of its next child.
-static void copy_in_order(const struct flame *t, const struct placed *places, uint32_t *next,
+static void copy_in_order(const struct flame_tree *t, const struct placed *places, uint32_t *next,
                           uint32_t *moved, struct flame_node *to) {
     uint32_t children = t->node_count - 1, count = 0, at = 0;
     for (uint32_t i = children; i > 0; i--) {
@@ -266,7 +266,7 @@ static void copy_in_order(const struct flame *t, const struct placed *places, ui
     }
 }
 
-bool flame_finish(struct flame *t) {
+bool flame_tree_finish(struct flame_tree *t) {
     struct placed *places = malloc(t->node_count * sizeof *places);
     uint32_t *next = malloc(t->node_count * sizeof *next);
     uint32_t *moved = malloc(t->node_count * sizeof *moved);
@@ -298,7 +298,7 @@ bool flame_finish(struct flame *t) {
 
 // -- functions ------------------------------------------------------------------------------------
 
-struct flame_function *flame_functions(const struct flame *t) {
+struct flame_function *flame_tree_functions(const struct flame_tree *t) {
     struct flame_function *all = calloc(t->frame_count, sizeof *all);
     // for each frame, the node behind which it is counted anew
     uint32_t *until = calloc(t->frame_count, sizeof *until);

@@ -15,7 +15,7 @@ static void child_overtook(struct tracker *t, uint32_t index, uint64_t label, ui
 }
 
 void cause_child(struct tracker *t, const struct process *p, uint32_t index,
-                 const struct live_span *spawn) {
+                 const struct span_record *spawn) {
     uint64_t child = spawn->from, label = p->label;
     if (request_find(t, label) == index) {
         return;
@@ -50,7 +50,7 @@ struct children {
     uint64_t label;
 };
 
-static void child_moves(void *context, uint32_t i, const struct live_span *record) {
+static void child_moves(void *context, uint32_t i, const struct span_record *record) {
     (void)i;
     const struct children *c = context;
     if (record->tier == RECORD_SPAWN && record->from != 0) {

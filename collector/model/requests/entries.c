@@ -13,7 +13,8 @@
 // A token stands for a request besides its own.
 static void add_token(struct tracker *t, uint32_t index, uint64_t token) {
     struct request *r = request_at(t, index);
-    struct live_span record = {.start = (int64_t)token, .parent = SPAN_NONE, .tier = RECORD_TOKEN};
+    struct span_record record = {
+        .start = (int64_t)token, .parent = SPAN_NONE, .tier = RECORD_TOKEN};
     if (request_find(t, token) == index) {
         return;
     }
@@ -34,7 +35,7 @@ struct token_owner {
     uint32_t index;
 };
 
-static void free_token(void *context, uint32_t i, const struct live_span *record) {
+static void free_token(void *context, uint32_t i, const struct span_record *record) {
     (void)i;
     const struct token_owner *owner = context;
     uint64_t token = (uint64_t)record->start;
@@ -55,7 +56,7 @@ struct entry_of {
     uint16_t tier;
 };
 
-static void find_tier(void *context, uint32_t i, const struct live_span *record) {
+static void find_tier(void *context, uint32_t i, const struct span_record *record) {
     struct entry_of *entry = context;
     entry->tier = i == entry->root ? record->tier : entry->tier;
 }

@@ -50,13 +50,13 @@ __attribute__((noinline)) static void root_returns(struct tracker *t, uint32_t r
 
 // A call is over at a time. Returns its span, NULL when it is a spawn or its request is closed.
 // Inlined, as each return comes by here.
-__attribute__((always_inline)) static inline const struct live_span *
+__attribute__((always_inline)) static inline const struct span_record *
 end_call(struct tracker *t, const struct call *call, bool error, int64_t time) {
     if (call->tier == RECORD_SPAWN || !alive(t, call->request, call->generation)) {
         return NULL;
     }
     struct request *r = request_at(t, call->request);
-    struct live_span *span = span_at(t, call->chunk, call->span);
+    struct span_record *span = span_at(t, call->chunk, call->span);
     span->end = time > span->start ? time : span->start;
     span->open = false;
     span->error = error;
@@ -168,7 +168,7 @@ void tracker_spawned(struct tracker *t, uint64_t pid, uint64_t child) {
         const struct call *call = call_at(t, p->top);
         p->returned = call->request;
         if (alive(t, call->request, call->generation)) {
-            struct live_span *spawn = span_at(t, call->chunk, call->span);
+            struct span_record *spawn = span_at(t, call->chunk, call->span);
             spawn->from = child;
             if (request_at(t, call->request)->token != p->label || is_piece(t, call->request)) {
                 cause_child(t, p, call->request, spawn);
@@ -218,7 +218,7 @@ static uint16_t end_chain(struct tracker *t, struct process *p, uint32_t functio
     const struct call *call;
     do {
         call = call_at(t, p->top);
-        const struct live_span *span = end_call(t, call, raised, time);
+        const struct span_record *span = end_call(t, call, raised, time);
         // it is the other one's: this one was left in silence before
         if (!same_request(t, call->request, whose)) {
             t->counts.ambiguous_returns++;

@@ -41,7 +41,7 @@ struct arrival {
     bool told;
 };
 
-static void look_for_arrival(void *context, uint32_t i, const struct live_span *record) {
+static void look_for_arrival(void *context, uint32_t i, const struct span_record *record) {
     (void)i;
     struct arrival *a = context;
     a->told = a->told || (record->tier == RECORD_SPAWN && record->from == a->pid) ||
@@ -56,7 +56,7 @@ struct unasked {
     bool found;
 };
 
-static void look_for_unasked(void *context, uint32_t i, const struct live_span *record) {
+static void look_for_unasked(void *context, uint32_t i, const struct span_record *record) {
     (void)i;
     struct unasked *u = context;
     if (u->found || record->tier >= RECORD_NONE || record->parent != SPAN_NONE ||
@@ -106,7 +106,7 @@ static void remember_label(struct tracker *t, uint32_t index, uint64_t label, ui
     struct request *r = request_at(t, index);
     if (!record_add(
             t, index,
-            &(struct live_span){.start = (int64_t)label, .parent = SPAN_NONE, .tier = as})) {
+            &(struct span_record){.start = (int64_t)label, .parent = SPAN_NONE, .tier = as})) {
         request_hurt(r, REASON_ROOM);
         return;
     }
@@ -119,7 +119,7 @@ struct unsure {
     bool found;
 };
 
-static void look_for_sender(void *context, uint32_t i, const struct live_span *record) {
+static void look_for_sender(void *context, uint32_t i, const struct span_record *record) {
     (void)i;
     struct unsure *u = context;
     if (!u->found && record->tier < RECORD_NONE && record->parent == SPAN_NONE &&
@@ -159,7 +159,7 @@ struct borrower {
     bool doubtful;
 };
 
-static void doubt_borrowed(void *context, uint32_t i, const struct live_span *record) {
+static void doubt_borrowed(void *context, uint32_t i, const struct span_record *record) {
     (void)i;
     struct borrower *b = context;
     bool claim = record->tier == RECORD_CLAIM;

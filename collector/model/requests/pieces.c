@@ -59,7 +59,7 @@ struct moving {
     uint64_t moved; // the process that was told last
 };
 
-static void record_move(void *context, uint32_t i, const struct live_span *record) {
+static void record_move(void *context, uint32_t i, const struct span_record *record) {
     (void)i;
     struct moving *m = context;
     if ((record->tier < RECORD_NONE || record->tier == RECORD_SPAWN) && record->pid != m->moved) {
@@ -72,7 +72,7 @@ static void record_move(void *context, uint32_t i, const struct live_span *recor
 static void parents_move(struct tracker *t, const struct request *r, uint32_t by) {
     uint32_t chunk = r->first_chunk;
     for (uint32_t i = 0; i < r->count; i++) {
-        struct live_span *record = span_at(t, chunk, i);
+        struct span_record *record = span_at(t, chunk, i);
         record->parent = record->parent == SPAN_NONE ? SPAN_NONE : record->parent + by;
         chunk = i % CHUNK_SPANS == CHUNK_SPANS - 1
                     ? SLAB_AT(&t->pool->chunks, struct chunk, chunk)->next
@@ -83,7 +83,7 @@ static void parents_move(struct tracker *t, const struct request *r, uint32_t by
 // Hangs a piece's chunks behind a request's. False when there is no room for them.
 static bool chunks_join(struct tracker *t, uint32_t at, uint32_t index) {
     struct request *piece = request_at(t, at), *r = request_at(t, index);
-    struct live_span filler = {.parent = SPAN_NONE, .tier = RECORD_NONE};
+    struct span_record filler = {.parent = SPAN_NONE, .tier = RECORD_NONE};
     if (r->spans + piece->spans > LIMIT_SPANS_PER_REQUEST ||
         r->spawns + piece->spawns > LIMIT_SPAWNS_PER_REQUEST ||
         r->count + piece->count + CHUNK_SPANS > RECORDS) {

@@ -39,10 +39,10 @@ void settle_costs(struct tracker *t, const struct call *call) {
     const struct call_costs *costs = slab_at(&t->pool->costs, call->costs);
     if (alive(t, call->request, call->generation)) {
         record_add(t, call->request,
-                   &(struct live_span){.start = (int64_t)costs->gc,
-                                       .end = (int64_t)costs->off_cpu,
-                                       .parent = call->span,
-                                       .tier = RECORD_COSTS});
+                   &(struct span_record){.start = (int64_t)costs->gc,
+                                         .end = (int64_t)costs->off_cpu,
+                                         .parent = call->span,
+                                         .tier = RECORD_COSTS});
     }
     POOL_GIVE(t, costs, call->costs);
 }

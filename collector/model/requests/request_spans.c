@@ -30,14 +30,14 @@ bool span_add(struct tracker *t, uint32_t index, struct call *call,
     const struct call *below = call->below == SLAB_NONE ? NULL : call_at(t, call->below);
     bool nested = below && below->request == index && below->generation == r->generation;
     uint32_t record = r->count;
-    struct live_span span = {.start = what->time,
-                             .end = what->time,
-                             .pid = what->pid,
-                             .from = spawn ? 0 : what->from,
-                             .parent = nested ? below->span : SPAN_NONE,
-                             .tier = call->tier,
-                             .open = !spawn,
-                             .blind = call->caller != 0};
+    struct span_record span = {.start = what->time,
+                               .end = what->time,
+                               .pid = what->pid,
+                               .from = spawn ? 0 : what->from,
+                               .parent = nested ? below->span : SPAN_NONE,
+                               .tier = call->tier,
+                               .open = !spawn,
+                               .blind = call->caller != 0};
     if (!record_add(t, index, &span)) {
         request_hurt(r, REASON_ROOM);
         return false;
@@ -67,7 +67,7 @@ void spans_free(struct tracker *t, struct request *r) {
 
 // -- a request's worth ----------------------------------------------------------------------------
 
-static void spread_span(struct span *to, const struct live_span *s) {
+static void spread_span(struct span *to, const struct span_record *s) {
     to->start = s->start;
     to->end = s->end;
     to->pid = s->pid;
@@ -83,7 +83,7 @@ static void spread_span(struct span *to, const struct live_span *s) {
 }
 
 void each_record(const struct tracker *t, const struct request *r, void *context,
-                 void (*each)(void *context, uint32_t i, const struct live_span *record)) {
+                 void (*each)(void *context, uint32_t i, const struct span_record *record)) {
     uint32_t index = r->first_chunk;
     for (uint32_t i = 0; i < r->count;) {
         const struct chunk *chunk = SLAB_AT(&t->pool->chunks, struct chunk, index);
@@ -95,7 +95,7 @@ void each_record(const struct tracker *t, const struct request *r, void *context
     }
 }
 
-static void spread_plain(void *context, uint32_t i, const struct live_span *record) {
+static void spread_plain(void *context, uint32_t i, const struct span_record *record) {
     spread_span((struct span *)context + i, record);
 }
 
@@ -112,7 +112,7 @@ static uint32_t place_of(const struct spreading *s, uint32_t record) {
     return record == SPAN_NONE ? SPAN_NONE : s->places[record];
 }
 
-static void spread_mixed(void *context, uint32_t i, const struct live_span *record) {
+static void spread_mixed(void *context, uint32_t i, const struct span_record *record) {
     struct spreading *s = context;
     if (record->tier == RECORD_COSTS) {
         struct span *span = &s->spans[s->places[record->parent]];

@@ -141,7 +141,7 @@ struct stale_spans {
     uint64_t token;
 };
 
-static void tell_stale(void *context, uint32_t i, const struct live_span *record) {
+static void tell_stale(void *context, uint32_t i, const struct span_record *record) {
     (void)i;
     const struct stale_spans *s = context;
     if (record->tier < RECORD_NONE) {
@@ -189,7 +189,7 @@ struct stretch {
     bool open;
 };
 
-static void stretch_by(void *context, uint32_t i, const struct live_span *record) {
+static void stretch_by(void *context, uint32_t i, const struct span_record *record) {
     (void)i;
     struct stretch *s = context;
     if (record->tier < RECORD_NONE && record->pid == s->request->root_pid &&

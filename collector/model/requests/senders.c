@@ -15,7 +15,7 @@ static uint32_t of_stranger(struct tracker *t, const struct brought *b, uint32_t
 }
 
 // The call of an entry that is open in a process, or NULL.
-static const struct live_span *entry_call(const struct tracker *t, const struct process *p) {
+static const struct span_record *entry_call(const struct tracker *t, const struct process *p) {
     if (!in_entry(t, p)) {
         return NULL;
     }
@@ -32,7 +32,7 @@ static const struct live_span *entry_call(const struct tracker *t, const struct 
 static bool answered(struct tracker *t, const struct brought *b, const struct episode *before) {
     const struct process *client =
         before && before->from != b->from ? process_find(t, before->from) : NULL;
-    const struct live_span *entry = client ? entry_call(t, client) : NULL;
+    const struct span_record *entry = client ? entry_call(t, client) : NULL;
     return entry && entry->from == b->from && entry->start >= before->end &&
            client->begun_clock > before->clock && b->serial >= client->begun_clock;
 }
@@ -178,14 +178,14 @@ struct closing {
     bool strangers; // calls of strangers behind the end are
 };
 
-static bool of_stranger_late(const struct closing *c, const struct live_span *record) {
+static bool of_stranger_late(const struct closing *c, const struct span_record *record) {
     return record->parent == SPAN_NONE && record->from != record->pid &&
            record->start > request_at(c->tracker, c->index)->end &&
            !process_find(c->tracker, record->from) &&
            !worked_for(c->tracker, c->index, record->from, 0);
 }
 
-static void tell_stale(void *context, uint32_t i, const struct live_span *record) {
+static void tell_stale(void *context, uint32_t i, const struct span_record *record) {
     (void)i;
     const struct closing *c = context;
     if (record->tier < RECORD_NONE &&

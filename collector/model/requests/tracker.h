@@ -49,7 +49,7 @@ enum {
 _Static_assert(LIMIT_TIER_NAMES < RECORD_NONE, "no tier has their numbers");
 
 // A span while its request is open: 40 bytes.
-struct live_span {
+struct span_record {
     int64_t start;
     int64_t end;
     uint64_t pid;
@@ -63,7 +63,7 @@ struct live_span {
 
 struct chunk {
     uint32_t next; // SLAB_NONE: the last
-    struct live_span spans[CHUNK_SPANS];
+    struct span_record spans[CHUNK_SPANS];
 };
 
 // State of a request, and the list that it is in, which is in the order of what the request waits
@@ -334,7 +334,7 @@ static inline struct call *call_at(const struct tracker *t, uint32_t index) {
     return SLAB_AT(&t->pool->calls, struct call, index);
 }
 
-static inline struct live_span *span_at(const struct tracker *t, uint32_t chunk, uint32_t span) {
+static inline struct span_record *span_at(const struct tracker *t, uint32_t chunk, uint32_t span) {
     return &SLAB_AT(&t->pool->chunks, struct chunk, chunk)->spans[span % CHUNK_SPANS];
 }
 
@@ -395,7 +395,7 @@ void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label);
 // A process has spawned a child for a request under another one's label, or perhaps so: the child
 // works for the same one.
 void cause_child(struct tracker *t, const struct process *p, uint32_t index,
-                 const struct live_span *spawn);
+                 const struct span_record *spawn);
 // A request closes. These of its calls are told as stale, each once: what is still open when it is
 // complete, as the return will be nobody's; and what came behind its end from processes of which
 // nothing is known, which may be its asynchronous work, as which it counts too, or that of whoever
@@ -520,11 +520,11 @@ bool span_add(struct tracker *t, uint32_t index, struct call *call,
               const struct tracker_call *what);
 // Calls each for every record.
 void each_record(const struct tracker *t, const struct request *r, void *context,
-                 void (*each)(void *context, uint32_t i, const struct live_span *record));
+                 void (*each)(void *context, uint32_t i, const struct span_record *record));
 // Gives a request room for more records. False at the cap.
 bool chunk_add(struct tracker *t, struct request *r);
 // Adds a record. False at a cap.
-static inline bool record_add(struct tracker *t, uint32_t index, const struct live_span *record) {
+static inline bool record_add(struct tracker *t, uint32_t index, const struct span_record *record) {
     struct request *r = request_at(t, index);
     uint32_t place = r->count % CHUNK_SPANS;
     if (place == 0 && !chunk_add(t, r)) {
@@ -552,7 +552,7 @@ static inline void process_acts(struct tracker *t, struct process *p, int64_t ti
 // A call is over, and with it, when it is the last one open in its process, what that was at. The
 // span is the call's; NULL: of nothing.
 static inline void episode_end(struct tracker *t, struct process *p, const struct call *call,
-                               const struct live_span *span, int64_t time) {
+                               const struct span_record *span, int64_t time) {
     if (call->below == SLAB_NONE && span) {
         const struct request *r = request_at(t, call->request);
         uint32_t before;

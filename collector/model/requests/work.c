@@ -136,7 +136,7 @@ struct looked_for {
     bool found;
 };
 
-static void look(void *context, uint32_t i, const struct live_span *record) {
+static void look(void *context, uint32_t i, const struct span_record *record) {
     struct looked_for *l = context;
     bool span = record->tier < RECORD_NONE && record->pid == l->pid &&
                 (l->from == 0 || record->from == l->from);

@@ -77,11 +77,12 @@ static enum flame_found read_before(struct store *s, const struct flame_question
 }
 
 static enum flame_found weigh(struct flame_answer *a, const struct flame_question *q) {
-    bool ok = flame_init(&a->tree) && flame_add(&a->tree, &a->profile, &q->weighed, FLAME_AFTER);
+    bool ok = flame_tree_init(&a->tree) &&
+              flame_tree_add(&a->tree, &a->profile, &q->weighed, FLAME_AFTER);
     for (uint32_t i = 0; ok && i < a->before_count; i++) {
-        ok = flame_add(&a->tree, &a->before[i], &q->weighed, FLAME_BEFORE);
+        ok = flame_tree_add(&a->tree, &a->before[i], &q->weighed, FLAME_BEFORE);
     }
-    ok = ok && flame_finish(&a->tree) && (a->functions = flame_functions(&a->tree));
+    ok = ok && flame_tree_finish(&a->tree) && (a->functions = flame_tree_functions(&a->tree));
     return ok ? FLAME_FOUND : FLAME_NO_MEMORY;
 }
 
@@ -131,7 +132,7 @@ enum flame_found flame_ask(struct store *s, const struct flame_question *questio
 
 void flame_answer_free(struct flame_answer *a) {
     free(a->functions);
-    flame_free(&a->tree);
+    flame_tree_free(&a->tree);
     profile_free(&a->profile);
     for (uint32_t i = 0; i < a->before_count; i++) {
         profile_free(&a->before[i]);

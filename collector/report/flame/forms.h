@@ -40,7 +40,7 @@ void timeline_step(const struct profile *p, const struct timeline_walk *walk,
 const char *timeline_frame_name(const struct profile *p, uint32_t frame);
 
 // The frame of a node.
-static inline const struct flame_frame *flame_frame_of(const struct flame *t, uint32_t node) {
+static inline const struct flame_frame *flame_frame_of(const struct flame_tree *t, uint32_t node) {
     return &t->frames[t->nodes[node].frame];
 }
 

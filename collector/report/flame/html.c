@@ -41,7 +41,8 @@ static uint32_t text_number(struct texts *t, const char *text) {
 enum { NAME, MODULE, APPLICATION, FRAME_TEXTS };
 
 // names, and in numbers how each frame is made of them.
-static bool put_names(struct json *j, const struct flame *t, uint32_t (*numbers)[FRAME_TEXTS]) {
+static bool put_names(struct json *j, const struct flame_tree *t,
+                      uint32_t (*numbers)[FRAME_TEXTS]) {
     struct texts texts = {.json = j};
     if (!map_init(&texts.numbers)) {
         return false;
@@ -59,7 +60,7 @@ static bool put_names(struct json *j, const struct flame *t, uint32_t (*numbers)
     return !texts.failed;
 }
 
-static bool put_frames(struct json *j, const struct flame *t) {
+static bool put_frames(struct json *j, const struct flame_tree *t) {
     static const char *const keys[FRAME_TEXTS] = {"name", "module", "application"};
     uint32_t(*numbers)[FRAME_TEXTS] = malloc(t->frame_count * sizeof *numbers);
     bool ok = numbers && put_names(j, t, numbers);
@@ -105,7 +106,7 @@ static int64_t calls_before(const struct flame_node *n) {
     return (int64_t)n->calls_before;
 }
 
-static void put_column(struct json *j, const char *key, const struct flame *t,
+static void put_column(struct json *j, const char *key, const struct flame_tree *t,
                        int64_t (*value)(const struct flame_node *n)) {
     json_key(j, key);
     json_open(j, '[');
@@ -116,7 +117,7 @@ static void put_column(struct json *j, const char *key, const struct flame *t,
 }
 
 static void put_series(struct json *j, enum flame_metric metric, const struct flame_drawing *d,
-                       const struct flame *t) {
+                       const struct flame_tree *t) {
     bool calls = metric == FLAME_CALLS;
     json_open(j, '{');
     json_key_text(j, "name", flame_metric_name(metric));
@@ -141,7 +142,7 @@ static void put_title(const struct flame_drawing *d, char out[TITLE_BYTES]) {
              text_time_format(h->begin_ns, false, started));
 }
 
-static bool put_data(struct json *j, const struct flame_drawing *d, const struct flame *t) {
+static bool put_data(struct json *j, const struct flame_drawing *d, const struct flame_tree *t) {
     char title[TITLE_BYTES];
     put_title(d, title);
     json_open(j, '{');
@@ -173,24 +174,24 @@ static bool put_data(struct json *j, const struct flame_drawing *d, const struct
 }
 
 // All metrics come of one tree: each stack's time, which its frame's kind tells apart, and calls.
-static bool weigh_all(const struct flame_drawing *d, struct flame *t) {
+static bool weigh_all(const struct flame_drawing *d, struct flame_tree *t) {
     struct flame_options whole = {.group = d->weighed.group, .only = d->weighed.only};
-    if (!flame_init(t)) {
+    if (!flame_tree_init(t)) {
         return false;
     }
-    bool ok = !d->profile || flame_add(t, d->profile, &whole, FLAME_AFTER);
+    bool ok = !d->profile || flame_tree_add(t, d->profile, &whole, FLAME_AFTER);
     for (uint32_t i = 0; ok && i < d->before_count; i++) {
-        ok = flame_add(t, &d->before[i], &whole, FLAME_BEFORE);
+        ok = flame_tree_add(t, &d->before[i], &whole, FLAME_BEFORE);
     }
-    if (!ok || !flame_finish(t)) {
-        flame_free(t);
+    if (!ok || !flame_tree_finish(t)) {
+        flame_tree_free(t);
         return false;
     }
     return true;
 }
 
 void flame_view_json(const struct flame_drawing *d, struct buffer *out) {
-    struct flame tree;
+    struct flame_tree tree;
     if (!weigh_all(d, &tree)) {
         out->failed = true;
         return;
@@ -199,7 +200,7 @@ void flame_view_json(const struct flame_drawing *d, struct buffer *out) {
     if (!put_data(&j, d, &tree)) {
         out->failed = true;
     }
-    flame_free(&tree);
+    flame_tree_free(&tree);
 }
 
 // -- the file -------------------------------------------------------------------------------------

@@ -12,27 +12,27 @@
 struct metric_part {
     const char *name;
     const char *unit;
-    int64_t (*value)(const struct flame *t, uint32_t node);
+    int64_t (*value)(const struct flame_tree *t, uint32_t node);
 };
 
-static int64_t all_of(const struct flame *t, uint32_t node) {
+static int64_t all_of(const struct flame_tree *t, uint32_t node) {
     return t->nodes[node].weight.self;
 }
 
-static int64_t running(const struct flame *t, uint32_t node) {
+static int64_t running(const struct flame_tree *t, uint32_t node) {
     return flame_runs(flame_frame_of(t, node)) ? t->nodes[node].weight.self : 0;
 }
 
-static int64_t waiting(const struct flame *t, uint32_t node) {
+static int64_t waiting(const struct flame_tree *t, uint32_t node) {
     return flame_frame_of(t, node)->kind == FRAME_WAITING ? t->nodes[node].weight.self : 0;
 }
 
-static int64_t calls(const struct flame *t, uint32_t node) {
+static int64_t calls(const struct flame_tree *t, uint32_t node) {
     return (int64_t)t->nodes[node].calls;
 }
 
 // The frames of the tree, behind them those of the longest request's timeline.
-static void put_frames(struct json *j, const struct flame *t, const struct profile *p) {
+static void put_frames(struct json *j, const struct flame_tree *t, const struct profile *p) {
     json_key(j, "frames");
     json_open(j, '[');
     for (uint32_t i = 0; i < t->frame_count; i++) {
@@ -56,7 +56,7 @@ static void put_frames(struct json *j, const struct flame *t, const struct profi
 
 struct evented {
     struct json *json;
-    const struct flame *tree;
+    const struct flame_tree *tree;
     const struct profile *profile;
 };
 
@@ -91,7 +91,8 @@ static void put_evented(struct json *j, const struct flame_drawing *d, uint16_t 
     json_close(j, '}');
 }
 
-static void put_stack(struct json *j, const struct flame *t, const uint32_t *path, uint32_t depth) {
+static void put_stack(struct json *j, const struct flame_tree *t, const uint32_t *path,
+                      uint32_t depth) {
     json_open(j, '[');
     for (uint32_t i = depth == 0 ? 0 : 1; i <= depth; i++) {
         json_int(j, t->nodes[path[i]].frame);
@@ -99,7 +100,7 @@ static void put_stack(struct json *j, const struct flame *t, const uint32_t *pat
     json_close(j, ']');
 }
 
-static void put_profile(struct json *j, const struct flame *t, const struct metric_part *part,
+static void put_profile(struct json *j, const struct flame_tree *t, const struct metric_part *part,
                         uint32_t *path) {
     int64_t sum = 0;
     json_open(j, '{');

@@ -145,7 +145,7 @@ static int by_weight(const void *left, const void *right, void *nodes) {
 }
 
 static void find_wide(struct layout *l) {
-    const struct flame *t = l->d->tree;
+    const struct flame_tree *t = l->d->tree;
     uint32_t deepest = 0;
     l->wide = 0;
     for (uint32_t i = 0; i < t->node_count; i++) {
@@ -160,7 +160,7 @@ static void find_wide(struct layout *l) {
 
 // Gives the first nodes of the order their places.
 static void lay_out(struct layout *l) {
-    const struct flame *t = l->d->tree;
+    const struct flame_tree *t = l->d->tree;
     for (uint32_t i = 0; i < t->node_count; i++) {
         l->x[i] = -1;
     }
@@ -267,7 +267,7 @@ static void put_merged(const struct layout *l, uint32_t depth, uint32_t count, d
 }
 
 static void put_merged_children(const struct layout *l, uint32_t i) {
-    const struct flame *t = l->d->tree;
+    const struct flame_tree *t = l->d->tree;
     double x = l->x[i], from = x;
     uint32_t count = 0;
     for (uint32_t child = i + 1; child < t->nodes[i].end; child = t->nodes[child].end) {
@@ -332,7 +332,7 @@ static void put_frames(const struct layout *l) {
 }
 
 void flame_svg(const struct flame_drawing *d, struct buffer *out) {
-    const struct flame *t = d->tree;
+    const struct flame_tree *t = d->tree;
     int64_t total = t->nodes[0].weight.total;
     struct layout l = {.d = d,
                        .x = malloc(t->node_count * sizeof *l.x),

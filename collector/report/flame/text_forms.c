@@ -27,7 +27,7 @@ static int64_t collapsed_value(const struct flame_drawing *d, int64_t self) {
 }
 
 void flame_collapsed(const struct flame_drawing *d, struct buffer *out) {
-    const struct flame *t = d->tree;
+    const struct flame_tree *t = d->tree;
     uint32_t *path = malloc((t->deepest + 1) * sizeof *path);
     if (!path) {
         out->failed = true;
@@ -60,7 +60,7 @@ static void put_perf_name(struct buffer *out, const char *name) {
 static void put_perf_sample(const struct flame_drawing *d, uint32_t stack, int64_t time,
                             int64_t period, struct buffer *out) {
     enum { SECOND = 1000000000 };
-    const struct flame *t = d->tree;
+    const struct flame_tree *t = d->tree;
     buffer_printf(out, "kprof 1/1 [000] %" PRId64 ".%09" PRId64 ": %" PRId64 " %s-%s:\n",
                   time / SECOND, time % SECOND, period, flame_metric_name(d->weighed.metric),
                   flame_metric_unit(d->weighed.metric));
@@ -82,7 +82,7 @@ static void put_perf_sample(const struct flame_drawing *d, uint32_t stack, int64
 // period, each at its end.
 void flame_perf(const struct flame_drawing *d, struct buffer *out) {
     enum { SAMPLES = 5000 };
-    const struct flame *t = d->tree;
+    const struct flame_tree *t = d->tree;
     int64_t most = t->nodes[0].weight.total / SAMPLES + 1, time = d->started_ns;
     for (uint32_t i = 0; i < t->node_count; i++) {
         int64_t rest = t->nodes[i].weight.self;
@@ -110,7 +110,7 @@ static int by_ends(const void *left, const void *right) {
 
 // Whether the same call, of the same function by the same one, is open below a node: then its time
 // is in that one's already.
-static bool inside_itself(const struct flame *t, uint32_t node) {
+static bool inside_itself(const struct flame_tree *t, uint32_t node) {
     uint32_t to = t->nodes[node].frame, from = t->nodes[t->nodes[node].parent].frame;
     for (uint32_t at = t->nodes[node].parent; at != 0; at = t->nodes[at].parent) {
         if (t->nodes[at].frame == to && t->nodes[t->nodes[at].parent].frame == from) {
@@ -121,7 +121,7 @@ static bool inside_itself(const struct flame *t, uint32_t node) {
 }
 
 // The calls of functions by functions, those of the same two added up; their number.
-static uint32_t edges_of(const struct flame *t, struct edge *edges) {
+static uint32_t edges_of(const struct flame_tree *t, struct edge *edges) {
     for (uint32_t i = 1; i < t->node_count; i++) {
         const struct flame_node *n = &t->nodes[i];
         edges[i - 1] = (struct edge){t->nodes[n->parent].frame, n->frame, n->calls,
@@ -142,8 +142,8 @@ static uint32_t edges_of(const struct flame *t, struct edge *edges) {
 
 // A function by its number, and at its first time by its name (valgrind's manual, Callgrind Format
 // Specification).
-static void put_function(struct buffer *out, const struct flame *t, const char *key, uint32_t frame,
-                         bool *named) {
+static void put_function(struct buffer *out, const struct flame_tree *t, const char *key,
+                         uint32_t frame, bool *named) {
     buffer_printf(out, "%s=(%" PRIu32 ")", key, frame + 1);
     if (!named[frame]) {
         named[frame] = true;
@@ -156,7 +156,7 @@ static void put_function(struct buffer *out, const struct flame *t, const char *
 static void put_functions(const struct flame_drawing *d, const struct flame_function *functions,
                           const struct edge *edges, uint32_t count, bool *named,
                           struct buffer *out) {
-    const struct flame *t = d->tree;
+    const struct flame_tree *t = d->tree;
     for (uint32_t i = 0, frame = 0; frame < t->frame_count; frame++) {
         put_function(out, t, "fn", frame, named);
         buffer_printf(out, "0 %" PRId64 "\n", functions[frame].weight.self);
@@ -170,9 +170,9 @@ static void put_functions(const struct flame_drawing *d, const struct flame_func
 }
 
 void flame_callgrind(const struct flame_drawing *d, struct buffer *out) {
-    const struct flame *t = d->tree;
+    const struct flame_tree *t = d->tree;
     struct edge *edges = malloc(t->node_count * sizeof *edges);
-    struct flame_function *functions = flame_functions(t);
+    struct flame_function *functions = flame_tree_functions(t);
     bool *named = calloc(t->frame_count, sizeof *named);
     if (edges && functions && named) {
         buffer_printf(out,

@@ -8,7 +8,7 @@
 #include "tool/command.h"
 #include "tool/flame/around.h"
 #include "tool/flame/draw.h"
-#include "tool/flame/live.h"
+#include "tool/flame/full_trace.h"
 
 enum { ROWS_MOST = 100000, WIDTH_MOST = 1000 };
 
@@ -96,7 +96,7 @@ const char flame_help[] =
 
 struct options {
     struct draw_options draw;
-    struct live_options live;
+    struct full_trace_options full;
     struct around_options around;
     const char *format;
 };
@@ -121,7 +121,7 @@ static int take_name(const char *option, const char *value, const char **names, 
 }
 
 // The options of a full trace.
-static int take_live(struct live_options *o, int option, const char *value) {
+static int take_full_trace(struct full_trace_options *o, int option, const char *value) {
     int64_t ns = 0;
     switch (option) {
     case 'r':
@@ -225,7 +225,7 @@ static int take(void *to, int option, const char *value) {
         o->around.listen = value;
         break;
     default:
-        return take_live(&o->live, option, value);
+        return take_full_trace(&o->full, option, value);
     }
     return EXIT_SUCCESS;
 }
@@ -257,19 +257,19 @@ static int take_formats(struct options *o) {
 
 static int check(struct options *o) {
     const char *profile = o->draw.question.profile;
-    if (!o->live.node && !profile) {
+    if (!o->full.node && !profile) {
         return command_fail("flame", EXIT_USAGE,
                             "of what? Say NODE, or --profile ID; kprof profiles --db FILE lists "
                             "those there are");
     }
-    if (o->live.node && profile) {
+    if (o->full.node && profile) {
         return command_fail("flame", EXIT_USAGE,
                             "NODE makes a profile, --profile draws one: say one of them");
     }
-    if (o->around.argument_count > 0 && !o->live.node) {
+    if (o->around.argument_count > 0 && !o->full.node) {
         return command_fail("flame", EXIT_USAGE, "%s is for NODE", o->around.arguments[0]);
     }
-    if (o->around.listen && (!o->live.node || o->live.reach.collector)) {
+    if (o->around.listen && (!o->full.node || o->full.reach.collector)) {
         return command_fail("flame", EXIT_USAGE,
                             "--listen is for a collector of this command's own, --collector names "
                             "one that runs");
@@ -317,12 +317,12 @@ static int parse(int argc, char **argv, struct options *o) {
         REACH_OPTIONS,
         {NULL, 0, NULL, 0},
     };
-    *o = (struct options){.live = {.requests = 20, .seconds = 30}};
+    *o = (struct options){.full = {.requests = 20, .seconds = 30}};
     int status = command_options(argc, argv, options, take, o);
     status = status == EXIT_SUCCESS ? command_at_most(argc, argv, 1) : status;
-    o->live.node = status == EXIT_SUCCESS && optind < argc ? argv[optind] : NULL;
-    o->live.only = o->draw.question.weighed.only;
-    o->live.quiet = o->draw.json;
+    o->full.node = status == EXIT_SUCCESS && optind < argc ? argv[optind] : NULL;
+    o->full.only = o->draw.question.weighed.only;
+    o->full.quiet = o->draw.json;
     return status == EXIT_SUCCESS ? check(o) : status;
 }
 
@@ -330,18 +330,18 @@ static const char no_database[] =
     "which database? Say --db FILE, the file that this collector writes";
 
 // Looks for the collector: one that runs and where the node is, one that runs, or one of its own.
-static int settle(struct options *o, struct live_seen *seen) {
-    struct reach *r = &o->live.reach;
+static int settle(struct options *o, struct collector_seen *seen) {
+    struct reach *r = &o->full.reach;
     bool named = r->collector || r->secret_file || r->tls;
     bool may_run = named || (!o->draw.db && !o->around.listen);
-    int status = may_run ? live_look(&o->live, !named, seen) : EXIT_SUCCESS;
-    bool uses = seen->there && (named || seen->traced || own_is_here(o->live.node));
+    int status = may_run ? full_trace_look(&o->full, !named, seen) : EXIT_SUCCESS;
+    bool uses = seen->there && (named || seen->traced || own_is_here(o->full.node));
     if (status != EXIT_SUCCESS) {
         return status;
     }
     if (uses) {
         o->draw.db = o->draw.db || !seen->database[0] ? o->draw.db : seen->database;
-        if (!named && !o->live.quiet) {
+        if (!named && !o->full.quiet) {
             fputs("using the collector at " REACH_DEFAULT "\n", stderr);
         }
         return o->draw.db || (o->draw.file_count == 0 && !o->draw.json && !o->draw.waterfall)
@@ -361,17 +361,17 @@ static int make_profile(struct options *o, struct around *around, bool traced, i
     int status = EXIT_SUCCESS;
     *profile = 0;
     if (!traced && o->around.argument_count > 0) {
-        o->around.node = o->live.node;
-        o->around.quiet = o->live.quiet;
-        status = around_begin(around, &o->around, &o->live.reach);
-    } else if (traced && o->around.argument_count > 0 && !o->live.quiet) {
+        o->around.node = o->full.node;
+        o->around.quiet = o->full.quiet;
+        status = around_begin(around, &o->around, &o->full.reach);
+    } else if (traced && o->around.argument_count > 0 && !o->full.quiet) {
         fprintf(stderr,
                 "%s is traced already: its requests are taken as they are, %s does not "
                 "count\n",
-                o->live.node, o->around.arguments[0]);
+                o->full.node, o->around.arguments[0]);
     }
     if (status == EXIT_SUCCESS) {
-        live_flame(&o->live, profile, &status);
+        full_trace_make(&o->full, profile, &status);
     }
     return status;
 }
@@ -379,7 +379,7 @@ static int make_profile(struct options *o, struct around *around, bool traced, i
 // Makes a profile and, where there is a database to read it from, draws it.
 static int make(struct options *o) {
     static struct around around;
-    static struct live_seen seen; // the database's path lies there
+    static struct collector_seen seen; // the database's path lies there
     static char number[24];
     int64_t profile = 0;
     around = AROUND_NONE;
@@ -387,8 +387,8 @@ static int make(struct options *o) {
     if (status != EXIT_SUCCESS) {
         return status;
     }
-    o->live.drawn = o->draw.db != NULL;
-    live_catch_signals();
+    o->full.drawn = o->draw.db != NULL;
+    full_trace_catch_signals();
     status = make_profile(o, &around, seen.traced, &profile);
     int left = around_end(&around);
     status = status == EXIT_SUCCESS ? left : status;
@@ -412,5 +412,5 @@ int flame_main(int argc, char **argv) {
     if (status != EXIT_SUCCESS) {
         return status;
     }
-    return o.live.node ? make(&o) : draw_profile(&o.draw);
+    return o.full.node ? make(&o) : draw_profile(&o.draw);
 }

@@ -56,7 +56,7 @@ struct flame_node {
     uint64_t calls_before;      // and as FLAME_BEFORE
 };
 
-struct flame {
+struct flame_tree {
     struct flame_frame *frames;
     struct flame_node *nodes;
     uint32_t frame_count, node_count;
@@ -68,14 +68,14 @@ struct flame {
 enum flame_side { FLAME_AFTER, FLAME_BEFORE };
 
 // An empty tree. False without memory.
-bool flame_init(struct flame *t);
-void flame_free(struct flame *t);
+bool flame_tree_init(struct flame_tree *t);
+void flame_tree_free(struct flame_tree *t);
 // Adds a profile's weights. It must outlive the tree. False without memory: the tree may only be
 // freed then.
-bool flame_add(struct flame *t, const struct profile *p, const struct flame_options *options,
-               enum flame_side side);
+bool flame_tree_add(struct flame_tree *t, const struct profile *p,
+                    const struct flame_options *options, enum flame_side side);
 // All is added: puts the nodes in order, and adds up what is above each. False without memory.
-bool flame_finish(struct flame *t);
+bool flame_tree_finish(struct flame_tree *t);
 
 // The frames of one name of a tree, wherever they stand: in a table of functions.
 struct flame_function {
@@ -84,4 +84,4 @@ struct flame_function {
     struct flame_weight before;
 };
 // The functions of a finished tree, by frame; free() them. NULL without memory.
-struct flame_function *flame_functions(const struct flame *t);
+struct flame_function *flame_tree_functions(const struct flame_tree *t);

@@ -279,9 +279,9 @@ static void fill_profiles(void) {
         assert_int_equal(p->stacks.stack_count, LIMIT_PROFILE_STACKS);
     }
     for (int i = 0; i < 2; i++) {
-        struct flame tree;
-        assert_true(flame_init(&tree) && flame_add(&tree, p, &options, FLAME_AFTER) &&
-                    flame_finish(&tree));
+        struct flame_tree tree;
+        assert_true(flame_tree_init(&tree) && flame_tree_add(&tree, p, &options, FLAME_AFTER) &&
+                    flame_tree_finish(&tree));
     }
 }
 

@@ -22,7 +22,7 @@ static void fill(struct profile *p) {
 }
 
 // "name total self" of each node, a space for each depth.
-static const char *drawn(const struct flame *t, bool before) {
+static const char *drawn(const struct flame_tree *t, bool before) {
     static char text[2048];
     char *to = text;
     for (uint32_t i = 0; i < t->node_count; i++) {
@@ -38,12 +38,12 @@ static const char *drawn(const struct flame *t, bool before) {
 }
 
 static void check(const struct profile *p, struct flame_options options, const char *expected) {
-    struct flame t;
-    assert_true(flame_init(&t));
-    assert_true(flame_add(&t, p, &options, FLAME_AFTER));
-    assert_true(flame_finish(&t));
+    struct flame_tree t;
+    assert_true(flame_tree_init(&t));
+    assert_true(flame_tree_add(&t, p, &options, FLAME_AFTER));
+    assert_true(flame_tree_finish(&t));
     assert_string_equal(drawn(&t, false), expected);
-    flame_free(&t);
+    flame_tree_free(&t);
 }
 
 static void metrics(void **state) {
@@ -96,15 +96,15 @@ static void two_profiles(void **state) {
     assert_true(profile_init(&after));
     add(&after, "create", "new", 1, 1); // so that numbers of frames are other ones
     add(&after, "create", "a;c", 4, 20);
-    struct flame t;
+    struct flame_tree t;
     struct flame_options options = {.metric = FLAME_CALLS};
-    assert_true(flame_init(&t));
-    assert_true(flame_add(&t, &after, &options, FLAME_AFTER));
-    assert_true(flame_add(&t, &before, &options, FLAME_BEFORE));
-    assert_true(flame_finish(&t));
+    assert_true(flame_tree_init(&t));
+    assert_true(flame_tree_add(&t, &after, &options, FLAME_AFTER));
+    assert_true(flame_tree_add(&t, &before, &options, FLAME_BEFORE));
+    assert_true(flame_tree_finish(&t));
     assert_string_equal(drawn(&t, false), "all 5 0\n a 4 0\n  c 4 4\n   a 0 0\n b 0 0\n new 1 1\n");
     assert_string_equal(drawn(&t, true), "all 6 0\n a 5 1\n  c 4 3\n   a 1 1\n b 1 1\n new 0 0\n");
-    flame_free(&t);
+    flame_tree_free(&t);
     profile_free(&before);
     profile_free(&after);
 }
@@ -113,13 +113,13 @@ static void two_profiles(void **state) {
 static void functions(void **state) {
     (void)state;
     struct profile p;
-    struct flame t;
+    struct flame_tree t;
     struct flame_options options = {.metric = FLAME_WALL};
     fill(&p);
-    assert_true(flame_init(&t));
-    assert_true(flame_add(&t, &p, &options, FLAME_AFTER));
-    assert_true(flame_finish(&t));
-    struct flame_function *all = flame_functions(&t);
+    assert_true(flame_tree_init(&t));
+    assert_true(flame_tree_add(&t, &p, &options, FLAME_AFTER));
+    assert_true(flame_tree_finish(&t));
+    struct flame_function *all = flame_tree_functions(&t);
     assert_non_null(all);
     for (uint32_t i = 0; i < t.frame_count; i++) {
         const char *name = t.frames[i].name;
@@ -134,7 +134,7 @@ static void functions(void **state) {
         }
     }
     free(all);
-    flame_free(&t);
+    flame_tree_free(&t);
     profile_free(&p);
 }
 
@@ -159,11 +159,11 @@ static void large(void **state) {
     }
     assert_true(p.stacks.full);
     assert_int_equal(p.stacks.stack_count, LIMIT_PROFILE_STACKS);
-    struct flame t;
-    assert_true(flame_init(&t));
+    struct flame_tree t;
+    assert_true(flame_tree_init(&t));
     struct flame_options options = {.metric = FLAME_WALL};
-    assert_true(flame_add(&t, &p, &options, FLAME_AFTER));
-    assert_true(flame_finish(&t));
+    assert_true(flame_tree_add(&t, &p, &options, FLAME_AFTER));
+    assert_true(flame_tree_finish(&t));
     assert_int_equal(t.nodes[0].weight.total, sum);
     assert_true(t.deepest <= LIMIT_PROFILE_DEPTH + 1);
     for (uint32_t i = 1; i < t.node_count; i++) {
@@ -175,7 +175,7 @@ static void large(void **state) {
         assert_int_equal(total, n->weight.total);
         assert_true(n->end == i + 1 || above->parent == i);
     }
-    flame_free(&t);
+    flame_tree_free(&t);
     profile_free(&p);
 }
 
@@ -186,15 +186,16 @@ static void without_memory(void **state) {
     struct flame_options options = {.group = FLAME_BY_IDENTITY};
     long all = -1;
     for (long fail = -1; fail < all || fail == -1; fail++) {
-        struct flame t;
+        struct flame_tree t;
         fail_alloc_at(fail);
-        bool ok = flame_init(&t) && flame_add(&t, &p, &options, FLAME_AFTER) && flame_finish(&t);
-        struct flame_function *functions = ok ? flame_functions(&t) : NULL;
+        bool ok = flame_tree_init(&t) && flame_tree_add(&t, &p, &options, FLAME_AFTER) &&
+                  flame_tree_finish(&t);
+        struct flame_function *functions = ok ? flame_tree_functions(&t) : NULL;
         all = fail == -1 ? fail_alloc_count() : all;
         assert_int_equal(functions != NULL, fail == -1);
         free(functions);
         fail_alloc_at(-1);
-        flame_free(&t);
+        flame_tree_free(&t);
     }
     assert_in_range(all, 8, 100);
     profile_free(&p);

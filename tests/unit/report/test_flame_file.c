@@ -9,7 +9,7 @@
 #include "unit.h"
 
 static struct profile profile;
-static struct flame tree;
+static struct flame_tree tree;
 static struct buffer out;
 
 // Adds a weight of a stack, "a;b;c".
@@ -19,14 +19,14 @@ static void add(const char *stack, uint64_t calls, int64_t ns) {
 
 static int prepare(void **state) {
     (void)state;
-    assert_true(profile_init(&profile) && flame_init(&tree));
+    assert_true(profile_init(&profile) && flame_tree_init(&tree));
     out = buffer_make(64 << 20);
     return 0;
 }
 
 static int forget(void **state) {
     (void)state;
-    flame_free(&tree);
+    flame_tree_free(&tree);
     profile_free(&profile);
     buffer_free(&out);
     return 0;
@@ -40,8 +40,8 @@ static const char *file(enum flame_format format, enum flame_metric metric) {
                               .title = "create & \"read\"",
                               .notes = notes,
                               .started_ns = 1700000000000000000};
-    assert_true(flame_add(&tree, &profile, &options, FLAME_AFTER));
-    assert_true(flame_finish(&tree));
+    assert_true(flame_tree_add(&tree, &profile, &options, FLAME_AFTER));
+    assert_true(flame_tree_finish(&tree));
     assert_true(flame_file(&d, format, &out));
     buffer_append(&out, "", 1);
     return (const char *)out.data;
@@ -165,8 +165,8 @@ static const char *of_request(enum flame_format format) {
     struct flame_options options = {.metric = FLAME_WALL};
     struct flame_drawing d = {.tree = &tree, .weighed = options, .title = "t", .profile = &profile};
     a_timeline();
-    assert_true(flame_add(&tree, &profile, &options, FLAME_AFTER));
-    assert_true(flame_finish(&tree));
+    assert_true(flame_tree_add(&tree, &profile, &options, FLAME_AFTER));
+    assert_true(flame_tree_finish(&tree));
     assert_true(flame_file(&d, format, &out));
     buffer_append(&out, "", 1);
     return (const char *)out.data;
@@ -486,10 +486,10 @@ static void svg_at_its_largest(void **state) {
     }
     profile = after;
     struct flame_options options = {.metric = FLAME_WALL};
-    assert_true(flame_add(&tree, &before, &options, FLAME_BEFORE));
+    assert_true(flame_tree_add(&tree, &before, &options, FLAME_BEFORE));
     struct flame_drawing d = {.tree = &tree, .title = "", .compared = true};
-    assert_true(flame_add(&tree, &profile, &options, FLAME_AFTER));
-    assert_true(flame_finish(&tree));
+    assert_true(flame_tree_add(&tree, &profile, &options, FLAME_AFTER));
+    assert_true(flame_tree_finish(&tree));
     assert_true(tree.node_count > 100000);
     assert_true(flame_file(&d, FLAME_SVG, &out));
     buffer_append(&out, "", 1);

@@ -115,9 +115,10 @@ static void views(void **state) {
 }
 
 static void drawn(const struct profile *p, enum flame_metric metric, char *out) {
-    struct flame t;
+    struct flame_tree t;
     struct flame_options options = {.metric = metric, .group = FLAME_BY_IDENTITY};
-    assert_true(flame_init(&t) && flame_add(&t, p, &options, FLAME_AFTER) && flame_finish(&t));
+    assert_true(flame_tree_init(&t) && flame_tree_add(&t, p, &options, FLAME_AFTER) &&
+                flame_tree_finish(&t));
     *out = 0;
     for (uint32_t i = 0; i < t.node_count; i++) {
         const struct flame_node *n = &t.nodes[i];
@@ -125,7 +126,7 @@ static void drawn(const struct profile *p, enum flame_metric metric, char *out) 
         out += sprintf(out, "%d %s %s %s %d %d %d\n", (int)n->depth, f->name, f->module,
                        f->application, (int)n->weight.total, (int)n->weight.self, (int)n->calls);
     }
-    flame_free(&t);
+    flame_tree_free(&t);
 }
 
 static void read_back(void **state) {

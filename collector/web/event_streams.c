@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "web/live.h"
+#include "web/event_streams.h"
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -17,7 +17,7 @@ enum {
 };
 
 struct stream {
-    struct live *live;
+    struct event_streams *all;
     struct stream *next, **at;
     struct evhttp_request *req;
     struct evhttp_connection *connection;
@@ -29,7 +29,7 @@ struct written {
     int64_t file_bytes, log_bytes;
 };
 
-struct live {
+struct event_streams {
     struct event *timer;
     const char *db;
     char log[PATH_MAX];
@@ -54,9 +54,9 @@ static bool lags(const struct stream *s) {
     return evbuffer_get_length(bufferevent_get_output(bev)) > BEHIND;
 }
 
-static void tell(struct live *live, const char *text) {
+static void tell(struct event_streams *all, const char *text) {
     struct evbuffer *chunk = evbuffer_new();
-    for (struct stream *s = live->streams, *next; chunk && s; s = next) {
+    for (struct stream *s = all->streams, *next; chunk && s; s = next) {
         next = s->next; // telling it may find that it is gone
         if (!lags(s) && evbuffer_add_printf(chunk, "%s", text) > 0) {
             evhttp_send_reply_chunk(s->req, chunk);
@@ -67,14 +67,14 @@ static void tell(struct live *live, const char *text) {
     }
 }
 
-static struct written look(const struct live *live) {
+static struct written look(const struct event_streams *all) {
     struct written w = {0};
     struct stat st;
-    if (stat(live->db, &st) == 0) {
+    if (stat(all->db, &st) == 0) {
         w.file = st.st_mtim;
         w.file_bytes = st.st_size;
     }
-    if (stat(live->log, &st) == 0) {
+    if (stat(all->log, &st) == 0) {
         w.log = st.st_mtim;
         w.log_bytes = st.st_size;
     }
@@ -93,43 +93,43 @@ static bool same(const struct written *a, const struct written *b) {
 static void on_second(evutil_socket_t fd, short what, void *context) {
     (void)fd;
     (void)what;
-    struct live *live = context;
+    struct event_streams *all = context;
     int64_t now_s = clock_monotonic() / 1000000000;
-    if (!live->streams) {
+    if (!all->streams) {
         return;
     }
-    struct written now = look(live);
-    if (!same(&now, &live->written)) {
+    struct written now = look(all);
+    if (!same(&now, &all->written)) {
         char text[64];
         snprintf(text, sizeof text, "event: written\ndata: {\"at_s\":%lld}\n\n",
                  (long long)(clock_wall() / 1000000000));
-        live->written = now;
-        live->pulse_s = now_s;
-        tell(live, text);
-    } else if (now_s - live->pulse_s >= PULSE_S) {
-        live->pulse_s = now_s;
-        tell(live, ": still here\n\n");
+        all->written = now;
+        all->pulse_s = now_s;
+        tell(all, text);
+    } else if (now_s - all->pulse_s >= PULSE_S) {
+        all->pulse_s = now_s;
+        tell(all, ": still here\n\n");
     }
 }
 
-struct live *live_start(struct event_base *base, const char *db) {
+struct event_streams *event_streams_start(struct event_base *base, const char *db) {
     static const struct timeval second = {1, 0};
-    struct live *live = calloc(1, sizeof *live);
-    if (!live) {
+    struct event_streams *all = calloc(1, sizeof *all);
+    if (!all) {
         return NULL;
     }
-    live->db = db;
-    snprintf(live->log, sizeof live->log, "%s-wal", db);
-    live->written = look(live);
-    live->timer = event_new(base, -1, EV_PERSIST, on_second, live);
-    if (!live->timer || event_add(live->timer, &second) != 0) {
-        live_stop(live);
+    all->db = db;
+    snprintf(all->log, sizeof all->log, "%s-wal", db);
+    all->written = look(all);
+    all->timer = event_new(base, -1, EV_PERSIST, on_second, all);
+    if (!all->timer || event_add(all->timer, &second) != 0) {
+        event_streams_stop(all);
         return NULL;
     }
-    return live;
+    return all;
 }
 
-void live_open(struct live *live, struct evhttp_request *req) {
+void event_streams_open(struct event_streams *all, struct evhttp_request *req) {
     struct stream *s = calloc(1, sizeof *s);
     struct evbuffer *chunk = evbuffer_new();
     if (!s || !chunk) {
@@ -140,15 +140,15 @@ void live_open(struct live *live, struct evhttp_request *req) {
         reply_error(req, 500, "no memory");
         return;
     }
-    *s = (struct stream){.live = live,
-                         .next = live->streams,
-                         .at = &live->streams,
+    *s = (struct stream){.all = all,
+                         .next = all->streams,
+                         .at = &all->streams,
                          .req = req,
                          .connection = evhttp_request_get_connection(req)};
     if (s->next) {
         s->next->at = &s->next;
     }
-    live->streams = s;
+    all->streams = s;
     reply_headers(req);
     struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
     evhttp_add_header(headers, "Content-Type", "text/event-stream");
@@ -160,17 +160,17 @@ void live_open(struct live *live, struct evhttp_request *req) {
     evbuffer_free(chunk);
 }
 
-void live_stop(struct live *live) {
-    if (!live) {
+void event_streams_stop(struct event_streams *all) {
+    if (!all) {
         return;
     }
-    for (struct stream *s = live->streams, *next; s; s = next) {
+    for (struct stream *s = all->streams, *next; s; s = next) {
         next = s->next;
         evhttp_connection_set_closecb(s->connection, NULL, NULL);
         free(s);
     }
-    if (live->timer) {
-        event_free(live->timer);
+    if (all->timer) {
+        event_free(all->timer);
     }
-    free(live);
+    free(all);
 }

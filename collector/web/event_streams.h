@@ -6,12 +6,12 @@
 #include <event2/event.h>
 #include <event2/http.h>
 
-struct live; // opaque
+struct event_streams; // opaque
 
 // Looks at the file of the database, and at its log, once a second while somebody listens. NULL
 // without memory. db lives as long.
-struct live *live_start(struct event_base *base, const char *db);
+struct event_streams *event_streams_start(struct event_base *base, const char *db);
 // Answers with a stream that stays open.
-void live_open(struct live *live, struct evhttp_request *req);
+void event_streams_open(struct event_streams *all, struct evhttp_request *req);
 // Before the HTTP server goes: forgets all streams. NULL is allowed.
-void live_stop(struct live *live);
+void event_streams_stop(struct event_streams *all);

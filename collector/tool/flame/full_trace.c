@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/flame/live.h"
+#include "tool/flame/full_trace.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ static void on_stop(int number) {
     }
 }
 
-void live_catch_signals(void) {
+void full_trace_catch_signals(void) {
     struct sigaction stop = {.sa_handler = on_stop};
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
@@ -43,7 +43,7 @@ static void put_names(struct control_writer *w, const char *key, const char *con
     }
 }
 
-static int ask(struct client *c, const struct live_options *o, const char *node) {
+static int ask(struct client *c, const struct full_trace_options *o, const char *node) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, CONTROL_FLAME, o->only ? 7 : 6);
     control_text(&w, FIELD_NODE, slice_text(node));
@@ -74,7 +74,7 @@ static int64_t count_of(struct control_map m, const char *key) {
     return n;
 }
 
-static void show_progress(const struct live_options *o, struct control_map m) {
+static void show_progress(const struct full_trace_options *o, struct control_map m) {
     if (o->quiet) {
         return;
     }
@@ -118,7 +118,7 @@ static char *others_text(struct control_map m, char out[TEXT_BYTES]) {
 }
 
 // Why there is no profile, in one line, with an exit status of its own.
-static int tell_none(const struct live_options *o, struct control_map m, const char *text) {
+static int tell_none(const struct full_trace_options *o, struct control_map m, const char *text) {
     uint64_t others = (uint64_t)count_of(m, FIELD_OTHERS),
              unseen = (uint64_t)count_of(m, FIELD_UNSEEN),
              incomplete = (uint64_t)count_of(m, FIELD_INCOMPLETE);
@@ -157,7 +157,7 @@ static int tell_none(const struct live_options *o, struct control_map m, const c
 }
 
 // Why there are fewer requests than wanted.
-static void tell_early(const struct live_options *o, struct control_map m, const char *text) {
+static void tell_early(const struct full_trace_options *o, struct control_map m, const char *text) {
     int64_t requests = count_of(m, FIELD_REQUESTS);
     struct slice reason = slice_text("");
     control_get_text(m, FIELD_REASON, &reason);
@@ -190,8 +190,8 @@ static void tell_missed(struct control_map m) {
     }
 }
 
-static enum live_end take_end(const struct live_options *o, struct control_map m, int64_t *profile,
-                              int *status) {
+static enum full_trace_end take_end(const struct full_trace_options *o, struct control_map m,
+                                    int64_t *profile, int *status) {
     char text[TEXT_BYTES];
     struct slice said = slice_text("");
     if (!o->quiet && isatty(STDERR_FILENO)) {
@@ -207,18 +207,18 @@ static enum live_end take_end(const struct live_options *o, struct control_map m
     }
     if (*profile == 0) {
         *status = tell_none(o, m, text);
-        return LIVE_NONE;
+        return FULL_TRACE_NONE;
     }
     tell_early(o, m, text);
-    return LIVE_KEPT;
+    return FULL_TRACE_KEPT;
 }
 
 static int gone(struct client *c) {
     return command_fail("flame", EXIT_FAILURE, "the collector is gone: %s", client_why(c));
 }
 
-static enum live_end follow(struct client *c, const struct live_options *o, int64_t *profile,
-                            int *status) {
+static enum full_trace_end follow(struct client *c, const struct full_trace_options *o,
+                                  int64_t *profile, int *status) {
     bool stopping = false;
     int silent = 0;
     for (;;) {
@@ -230,12 +230,12 @@ static enum live_end follow(struct client *c, const struct live_options *o, int6
         switch (client_next(c, LOOK_MS, &message)) {
         case CLIENT_CLOSED:
             *status = gone(c);
-            return LIVE_FAILED;
+            return FULL_TRACE_FAILED;
         case CLIENT_TIMEOUT:
             silent += LOOK_MS;
             if (silent > SILENT_MS) {
                 *status = command_fail("flame", EXIT_FAILURE, "the collector does not answer");
-                return LIVE_FAILED;
+                return FULL_TRACE_FAILED;
             }
             continue;
         case CLIENT_MESSAGE:
@@ -243,7 +243,7 @@ static enum live_end follow(struct client *c, const struct live_options *o, int6
         }
         struct control_map m = control_root(message);
         struct slice type = slice_text(""), text = slice_text("it gives no reason");
-        enum live_end end = LIVE_FAILED;
+        enum full_trace_end end = FULL_TRACE_FAILED;
         bool over = true;
         silent = 0;
         control_get_text(m, FIELD_TYPE, &type);
@@ -273,7 +273,7 @@ static bool is_here(const char *database) {
     return database[0] == '/' && stat(database, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-static int look(struct client *c, const char *node, struct live_seen *seen) {
+static int look(struct client *c, const char *node, struct collector_seen *seen) {
     struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
     struct nodes_collector of = {0};
     uint32_t count = 0;
@@ -287,11 +287,12 @@ static int look(struct client *c, const char *node, struct live_seen *seen) {
     return status;
 }
 
-int live_look(const struct live_options *o, bool optional, struct live_seen *seen) {
+int full_trace_look(const struct full_trace_options *o, bool optional,
+                    struct collector_seen *seen) {
     struct reach reach = o->reach;
     struct client_error e;
     int status = reach_prepare("flame", &reach);
-    *seen = (struct live_seen){0};
+    *seen = (struct collector_seen){0};
     if (status == EXIT_SUCCESS) {
         struct client *c = client_open(&reach.to, &e);
         seen->there = c || e.fault != CLIENT_ABSENT;
@@ -306,11 +307,12 @@ int live_look(const struct live_options *o, bool optional, struct live_seen *see
     return status;
 }
 
-enum live_end live_flame(const struct live_options *options, int64_t *profile, int *status) {
+enum full_trace_end full_trace_make(const struct full_trace_options *options, int64_t *profile,
+                                    int *status) {
     struct reach reach = options->reach;
     char found[NODE_TEXT_BYTES];
     const char *node = options->node;
-    enum live_end end = LIVE_FAILED;
+    enum full_trace_end end = FULL_TRACE_FAILED;
     *profile = 0;
     struct client *c = reach_open("flame", &reach, status);
     if (c) {

@@ -6,7 +6,7 @@
 #include "tool/nodes/nodes.h"
 #include "tool/reach.h"
 
-struct live_options {
+struct full_trace_options {
     struct reach reach;
     const char *node;
     int64_t requests, seconds;
@@ -19,17 +19,17 @@ struct live_options {
 };
 
 // From now on Ctrl-C and TERM end a full trace, and a second one this process.
-void live_catch_signals(void);
+void full_trace_catch_signals(void);
 
 // What came of it.
-enum live_end {
-    LIVE_KEPT,   // there is a profile
-    LIVE_NONE,   // there is none; why has been told
-    LIVE_FAILED, // or it could not be asked for
+enum full_trace_end {
+    FULL_TRACE_KEPT,   // there is a profile
+    FULL_TRACE_NONE,   // there is none; why has been told
+    FULL_TRACE_FAILED, // or it could not be asked for
 };
 
 // A collector before it is asked.
-struct live_seen {
+struct collector_seen {
     bool there;                      // it answers
     bool traced;                     // the node is connected to it
     char database[NODES_PATH_BYTES]; // that it writes, where this host has such a file; "": unknown
@@ -37,7 +37,8 @@ struct live_seen {
 
 // Looks at the collector that o->reach tells of. Where it is `optional` it need not answer.
 // EXIT_SUCCESS, or another status and has told why.
-int live_look(const struct live_options *o, bool optional, struct live_seen *seen);
+int full_trace_look(const struct full_trace_options *o, bool optional, struct collector_seen *seen);
 // Asks, shows how far it is, and waits for the end; Ctrl-C ends it early, and keeps what there is.
 // *profile: its number.
-enum live_end live_flame(const struct live_options *o, int64_t *profile, int *status);
+enum full_trace_end full_trace_make(const struct full_trace_options *o, int64_t *profile,
+                                    int *status);
