@@ -103,6 +103,27 @@ static void serial_at_the_end(void **state) {
         0, 0);
 }
 
+// W calls d from within d under the label of the one whose answer it has got. Where labels are lent
+// that may be the next turn of a loop, too, in which W has taken a message of that request.
+static void turn_or_recursion(void **state) {
+    (void)state;
+    const char *begin =
+        "enter 1 A a 0; enter 2 B a 1; enter 3 C a 1; call 1 P e 1.5 A 3; ret P e 1.8; "
+        "call 2 W d 2 B 5; call 1 C c 3 X 7; ret C c 3.5;";
+    const char *end = "ret W d 5; ret W d 6; ret B a 8; ret A a 9; ret C a 10";
+    const char *c = "complete 1..10 self 0: Ca 1..10 self 8.5, >Cc 3..3.5 self 0.5;";
+    char expected[400];
+    snprintf(expected, sizeof expected, "incomplete 1..8;incomplete 0..9;%s", c);
+    finishes_with(begin, "call 1 W d 4 P 9;", end, expected);
+    // a token that is older than W's own is no answer: the next message
+    snprintf(
+        expected, sizeof expected,
+        "complete 1..8 self 0: Ba 1..8 self 3, >Wd 2..6 self 4 wait 1;"
+        "complete 0..9 self 0: Aa 0..9 self 7.7, >Pe 1.5..1.8 self 0.3 wait 1.5, >Wd 4..5 self 1 wait 2.2;%s",
+        c);
+    finishes_with(begin, "call 1 W d 4 P 4;", end, expected);
+}
+
 // Nothing is known of W, and the request is over: its asynchronous work, or that of whoever was
 // lent its label?
 static void strangers(void **state) {
@@ -662,6 +683,7 @@ int main(void) {
         cmocka_unit_test(hops),
         cmocka_unit_test(overtaken),
         cmocka_unit_test(serial_at_the_end),
+        cmocka_unit_test(turn_or_recursion),
         cmocka_unit_test(strangers),
         cmocka_unit_test(queued_cast),
         cmocka_unit_test(left_open),
