@@ -119,6 +119,7 @@ find_missing() {
   need git have git
   need curl have curl
   need openssl have openssl
+  need python3-jsonschema /usr/bin/python3 -c 'import jsonschema'
   need procps have ps
   need libcmocka-dev cmocka_there
   need 'clang libclang-rt-dev' compiles clang -fsanitize=fuzzer,address,undefined "$scratch/fuzz.c"

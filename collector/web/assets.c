@@ -6,12 +6,13 @@
 
 #include "web/reply.h"
 
-extern const struct embedded page_document, page_login, page_script, page_style;
+extern const struct embedded openapi, page_document, page_login, page_script, page_style;
 
 static const struct asset assets[] = {
     {"/page.js", "text/javascript; charset=utf-8", &page_script, false},
     {"/page.css", "text/css; charset=utf-8", &page_style, true},
     {"/login", REPLY_HTML, &page_login, true},
+    {"/api/v1/openapi.json", REPLY_JSON, &openapi, true},
     {"/", REPLY_HTML, &page_document, false},
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's files, which are inside of the program.
+// The page's files and the description of the API, which are inside of the program.
 #pragma once
 
 #include <stdbool.h>

@@ -25,6 +25,13 @@ load --requests 1500 --clients 4 --think 10
 made=$(loaded requests)
 closed() { ledger_reaches "requests_complete + requests_incomplete + requests_unsampled" "$made"; }
 wait_for 30 "all requests are closed" closed
+start "$scratch/flame.log" "$kprof" flame "$name@localhost" --collector "127.0.0.1:$collector_port" --db "$db" --requests 5 \
+  --module shop_http --for 60s
+flame=$!
+wait_for 30 "a profile is taken" grep -qs 'functions in' "$scratch/flame.log"
+load --requests 200 --clients 2 --think 10
+ends "$flame" 90
+is "$status" 0 "of five requests"
 stop_tracing
 kill "$stream" 2>/dev/null || true
 wait "$stream" 2>/dev/null || true
@@ -59,6 +66,10 @@ get "/api/v1/slow/$id" >"$scratch/answer"
 same "$scratch/answer" "$scratch/report" "a slow request is what kprof slow says"
 is "$(status_of /)|$(status_of /page.js)|$(status_of /nothing)" "200|200|404" "the page's files"
 is "$(status_of /api/v1/nodes -H 'Host: evil.example')" 421 "a page of somebody else's cannot ask through a browser"
+
+/usr/bin/python3 "$top/tests/scenarios/openapi.py" "$page" "$top/collector/web" >"$scratch/openapi" ||
+  fail "the description of the API: $(head -c 3000 "$scratch/openapi")"
+ok "each answer is as /api/v1/openapi.json describes it: $(tail -n 1 "$scratch/openapi")"
 
 # --- a crowd ---
 

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the description of the API against a server: each route stands in it and the other way round, and what
+each path answers, rightly asked and wrongly, is what it describes, with no field more.
+
+usage: openapi.py URL WEB, where WEB is the folder of the server's sources. Exit status: 0 all is as described, 1 not.
+Each "id" is taken from the list of the same name."""
+import itertools
+import json
+import pathlib
+import re
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import jsonschema
+
+URL, WEB = sys.argv[1], pathlib.Path(sys.argv[2])
+PREFIX = "/api/v1/"
+NOT_KEPT = 10**12
+# What may be missing where all is well.
+MAY_BE_UNSEEN = {"Finding"}
+wrong = []
+seen = set()
+
+
+def ask(path, method="GET", **headers):
+    """Status, type and body of an answer. Of a stream that stays open there is no body."""
+    question = urllib.request.Request(URL + path, method=method, headers=headers, data=b"" if method == "POST" else None)
+    try:
+        answer = urllib.request.urlopen(question, timeout=60)
+    except urllib.error.HTTPError as error:
+        answer = error
+    with answer:
+        kind = answer.headers.get_content_type()
+        return str(answer.status), kind, None if kind == "text/event-stream" else answer.read()
+
+
+spec = json.loads(ask(PREFIX + "openapi.json")[2])
+shared = spec["components"]
+resolver = jsonschema.RefResolver.from_schema(spec)
+
+
+def resolve(node):
+    while "$ref" in node:
+        name = node["$ref"].rsplit("/", 1)[1]
+        seen.add(name)
+        node = resolver.resolve(node["$ref"])[1]
+    return node
+
+
+def mark(schema, value):
+    """Notes which schemas a value has met."""
+    schema = resolve(schema)
+    if isinstance(value, dict):
+        for name, part in schema.get("properties", {}).items():
+            if name in value:
+                mark(part, value[name])
+    elif isinstance(value, list):
+        for part in value:
+            mark(schema.get("items", {}), part)
+
+
+def check(asked, operation, answer, wanted=None):
+    status, kind, body = answer
+    if wanted and status != wanted:
+        wrong.append(f"{asked}: {status} instead of {wanted}: {body[:200] if body else ''}")
+    if status not in operation["responses"]:
+        wrong.append(f"{asked}: nothing describes the status {status}")
+        return None
+    content = resolve(operation["responses"][status]).get("content", {})
+    if kind not in content:
+        wrong.append(f"{asked}: nothing describes the type {kind}")
+        return None
+    if kind != "application/json":
+        return None
+    schema, value = content[kind]["schema"], json.loads(body)
+    errors = jsonschema.Draft202012Validator(schema, resolver=resolver).iter_errors(value)
+    for error in itertools.islice(errors, 3):
+        wrong.append(f"{asked}: {'/'.join(map(str, error.absolute_path))}: {error.message[:300]}")
+    mark(schema, value)
+    return value
+
+
+def closed(node, where):
+    """Objects name all that they hold."""
+    if isinstance(node, dict):
+        if "properties" in node:
+            names = set(node["properties"])
+            if node.get("additionalProperties") is not False or not set(node["required"]) <= names:
+                wrong.append(f"{where}: it has to name all fields, and no others may come")
+        for name, part in node.items():
+            closed(part, f"{where}/{name}")
+    elif isinstance(node, list):
+        for number, part in enumerate(node):
+            closed(part, f"{where}/{number}")
+
+
+def sources():
+    """The server's routes and parameters, as its sources name them."""
+    routes = set()
+    for file in WEB.glob("*.c"):
+        routes |= set(re.findall(r'"(' + PREFIX + r'[a-z./_]*)"', file.read_text()))
+    parameters = set(re.findall(r'strcmp\(key, "(\w+)"\)', (WEB / "params.c").read_text()))
+    return {r + "{id}" if r.endswith("/") else r for r in routes}, parameters
+
+
+def same(what, there, described):
+    for name in sorted(there - described):
+        wrong.append(f"{what} {name} does not stand in openapi.json")
+    for name in sorted(described - there):
+        wrong.append(f"{what} {name} stands in openapi.json, but the server has none")
+
+
+def ids(path):
+    """Numbers that the list above a path names, a few."""
+    value = json.loads(ask(path.removesuffix("/{id}") + "?most=5")[2])
+    return [line["id"] for rows in value.values() for line in rows]
+
+
+def check_parameters(path, operation, errors):
+    for parameter in map(resolve, operation.get("parameters", [])):
+        name = parameter["name"]
+        if parameter["in"] != "query":
+            continue
+        if "example" in parameter:
+            asked = f"{path}?{name}={urllib.parse.quote(str(parameter['example']))}"
+            check(asked, operation, ask(asked), "200")
+        if parameter["schema"]["type"] == "integer" and errors:
+            asked = f"{path}?{name}=no"
+            check(asked, operation, ask(asked), "400")
+
+
+def check_get(path, operation):
+    errors = "400" in operation["responses"]
+    if path.endswith("/{id}"):
+        found = ids(path)
+        if not found:
+            wrong.append(f"{path}: there is none to ask for")
+        for number in found:
+            asked = path.replace("{id}", str(number))
+            check(asked, operation, ask(asked), "200")
+            check_parameters(asked, operation, errors)
+        path = path.replace("{id}", str(NOT_KEPT))
+        check(path, operation, ask(path), "404")
+    else:
+        check(path, operation, ask(path), "200")
+        check_parameters(path, operation, errors)
+    if errors:
+        for bad in ("nothing=1", "last=1&last=1", "last=1&from=1"):
+            asked = f"{path}?{bad}"
+            check(asked, operation, ask(asked), "400")
+    check(f"{path} of another host", operation, ask(path, Host="evil.example"), "421")
+
+
+closed(spec, "#")
+routes, parameters = sources()
+same("the route", routes, set(spec["paths"]))
+same("the parameter", parameters, set(shared["parameters"]))
+for route, operations in spec["paths"].items():
+    if "get" in operations:
+        check_get(route, operations["get"])
+    if "post" not in operations and ask(route.replace("{id}", "1"), "POST")[0] not in ("200", "405"):
+        wrong.append(f"{route} takes a POST, which does not stand in openapi.json")
+for name in sorted(set(shared["schemas"]) - seen - MAY_BE_UNSEEN):
+    wrong.append(f"no answer had anything of the schema {name}")
+for line in wrong:
+    print(line)
+print(f"{len(spec['paths'])} paths, {len(wrong)} wrong")
+sys.exit(1 if wrong else 0)
