@@ -115,30 +115,60 @@ static void remember_label(struct tracker *t, uint32_t index, uint64_t label, ui
 
 struct unsure {
     struct tracker *tracker;
-    uint32_t other;
+    uint64_t label;
+    const struct request *request; // whose label that is
+    uint32_t other;                // SLAB_NONE: any that the label was lent to
+    uint32_t found;                // who did it, SLAB_NONE: nobody
+};
+
+struct borrowing {
+    uint64_t label;
     bool found;
 };
+
+static void look_for_label(void *context, uint32_t i, const struct span_record *record) {
+    (void)i;
+    struct borrowing *b = context;
+    b->found = b->found || (record->tier == RECORD_LENT && (uint64_t)record->start == b->label);
+}
+
+static bool has_borrowed(const struct tracker *t, uint32_t index, uint64_t label) {
+    struct borrowing b = {label, false};
+    if (request_at(t, index)->borrowed) {
+        each_record(t, request_at(t, index), &b, look_for_label);
+    }
+    return b.found;
+}
 
 static void look_for_sender(void *context, uint32_t i, const struct span_record *record) {
     (void)i;
     struct unsure *u = context;
-    if (!u->found && record->tier < RECORD_NONE && record->parent == SPAN_NONE &&
-        record->from != record->pid) {
-        struct work w = work_at(u->tracker, record->from, record->start);
-        u->found = w.state == WORK_OPEN && w.request == u->other;
+    if (u->found != SLAB_NONE || record->tier >= RECORD_NONE || record->parent != SPAN_NONE ||
+        record->from == record->pid) {
+        return;
+    }
+    struct work w = work_at(u->tracker, record->from, record->start);
+    bool at_it = w.request != SLAB_NONE && request_at(u->tracker, w.request) != u->request &&
+                 (w.state == WORK_OPEN || (w.state == WORK_LAST && w.label == u->label));
+    if (at_it && (u->other == SLAB_NONE ? has_borrowed(u->tracker, w.request, u->label)
+                                        : w.request == u->other)) {
+        u->found = w.request;
     }
 }
 
-// Whether calls that went to a request by its label came from a process that was at another one.
-static bool has_others(struct tracker *t, uint32_t index, uint32_t other) {
-    struct unsure u = {t, other, false};
-    each_record(t, request_at(t, index), &u, look_for_sender);
+// Of calls that went to a request by its label before its senders' messages had come as far: the
+// other request, or any that the label was lent to, that one of the senders was at; SLAB_NONE.
+static uint32_t others(struct tracker *t, const struct request *r, uint32_t other) {
+    struct unsure u = {t, r->token, r, other, SLAB_NONE};
+    if (r->unsure) {
+        each_record(t, r, &u, look_for_sender);
+    }
     return u.found;
 }
 
 void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label) {
     uint32_t known = request_find(t, label);
-    if (known != MAP_NONE && request_at(t, known)->unsure && has_others(t, known, index)) {
+    if (known != MAP_NONE && others(t, request_at(t, known), index) != SLAB_NONE) {
         requests_doubt(t, known, index);
     }
     lend(t, label, request_at(t, index));
@@ -176,8 +206,15 @@ static void doubt_borrowed(void *context, uint32_t i, const struct span_record *
     }
 }
 
-bool cause_doubtful(const struct tracker *t, const struct request *r) {
-    struct borrower b = {t, r, r->strangers && lent_find(t, r->token)};
+bool cause_doubtful(struct tracker *t, const struct request *r) {
+    bool lent = lent_find(t, r->token);
+    struct borrower b = {t, r, r->strangers && lent};
+    // now that all messages have come
+    uint32_t other = lent && !b.doubtful ? others(t, r, SLAB_NONE) : SLAB_NONE;
+    if (other != SLAB_NONE) {
+        request_hurt(request_at(t, other), REASON_CAUSE);
+        return true;
+    }
     if (r->borrowed && !b.doubtful) {
         each_record(t, r, &b, doubt_borrowed);
     }

@@ -403,7 +403,7 @@ void cause_child(struct tracker *t, const struct process *p, uint32_t index,
 void cause_stale(struct tracker *t, uint32_t index, bool complete);
 // Whether calls that other requests are known to have had a claim to may have been taken for this
 // one's, or the other way round.
-bool cause_doubtful(const struct tracker *t, const struct request *r);
+bool cause_doubtful(struct tracker *t, const struct request *r);
 // Looks again at the calls that went by their label ahead of their senders' messages, and whose
 // senders' messages have come by now.
 void ahead_settle(struct tracker *t, int64_t now);

@@ -124,6 +124,16 @@ static void turn_or_recursion(void **state) {
     finishes_with(begin, "call 1 W d 4 P 4;", end, expected);
 }
 
+// W's call overtakes all that S did for B under A's label: by that label it went to A's request.
+// Who is told when labels turn out to be lent, and S's messages have come.
+static void overtook_the_lending(void **state) {
+    (void)state;
+    finishes("enter 1 A a 0; call 1 S d 1 A 3; ret S d 2; ret A a 3; enter 2 B a 4; "
+             "call 1 W e 9 S 21; ret W e 9.5; "
+             "call 1 B c 5 S 9; ret B c 5.5; call 1 S d 6 B 10; ret S d 7; ret B a 12; now 1004",
+             "incomplete 0..9.5;incomplete 4..12;");
+}
+
 // Nothing is known of W, and the request is over: its asynchronous work, or that of whoever was
 // lent its label?
 static void strangers(void **state) {
@@ -684,6 +694,7 @@ int main(void) {
         cmocka_unit_test(overtaken),
         cmocka_unit_test(serial_at_the_end),
         cmocka_unit_test(turn_or_recursion),
+        cmocka_unit_test(overtook_the_lending),
         cmocka_unit_test(strangers),
         cmocka_unit_test(queued_cast),
         cmocka_unit_test(left_open),
