@@ -238,6 +238,18 @@ bool shim_start(struct dist_node *n, const struct shim_options *o, struct shim_t
            take_answer(n, answer, told, e);
 }
 
+bool shim_names_collector(struct dist_node *n, struct slice config) {
+    ei_x_buff x;
+    struct slice answer;
+    struct dist_error ignored;
+    bool good = ei_x_new(&x) == 0 && put_list(&x, 1) && put_binary(&x, config) && put_nil(&x);
+    if (!call(n, "kprof_attach", "names_collector", &x, good, START_MS, &answer, &ignored)) {
+        return true; // a node's own kprof may be older
+    }
+    struct cursor c = cursor_of(answer.data, answer.len);
+    return !term_is_atom(term_peek(&c)) || !slice_is(term_atom(&c).text, "false");
+}
+
 bool shim_collector(struct dist_node *n, struct shim_collector *out) {
     ei_x_buff x;
     struct slice answer;

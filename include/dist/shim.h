@@ -55,6 +55,11 @@ bool shim_enter(struct dist_node *n, struct shim_told *told, struct dist_error *
 bool shim_start(struct dist_node *n, const struct shim_options *o, struct shim_told *told,
                 struct dist_error *e);
 
+// False where the text of a configuration file, as the node evaluates it, says nothing of a
+// collector: neither where one listens nor how it is entered. True also when the node cannot tell;
+// shim_start says why.
+bool shim_names_collector(struct dist_node *n, struct slice config);
+
 // How the node reaches the collector of its trace.
 struct shim_collector {
     char host[SHIM_HOST_BYTES];

@@ -58,6 +58,21 @@ argument_test_() ->
         ]
     ].
 
+%% Whether the tool has to look for a collector, and run one.
+names_collector_test_() ->
+    [
+        ?_assertEqual(Names, kprof_attach:names_collector(Text))
+     || {Text, Names} <- [
+            {<<"{tier_config, []}. {sample, {one_in, 2}}.">>, false},
+            {<<"[{tier_config, []}, {entry, {collector, tls, 2}}].">>, false},
+            {<<"[{tier_config, []}, {collector, {\"c.example\", 4711}}].">>, true},
+            {<<"{tier_config, []}. {secret_file, \"/secret\"}.">>, true},
+            {<<"{tier_config, []}. {tls, #{}}.">>, true},
+            % start/2 tells why
+            {<<"{tier_config, []">>, true}
+        ]
+    ].
+
 %% Calls of other functions are not named by it.
 others_test_() -> {timeout, 300, fun others_case/0}.
 others_case() ->

@@ -100,6 +100,15 @@ else
   ok "which is in this folder"
   stop TERM
   untouched "after that"
+  # A configuration that says nothing of a collector changes nothing of that.
+  echo '{tier_config, [{storage, {shop_storage, run, 2}}]}. {entry, [{shop_http, handle_request, 2}]}.' >"$scratch/config"
+  rm kprof.db*
+  begin_tracing attach "$node" --config "$scratch/config"
+  has "$said" '^running a collector at 127.0.0.1:[0-9]+, which writes kprof.db$' "the same with --config"
+  wait_for 20 "requests are written" written
+  ok "which is in this folder"
+  stop INT
+  untouched "after --config"
   refuses 6 'there is no such function' "what cannot be traced" flame "$other" --entry lists:map/17 --out never.svg
   refuses 2 'which requests\? Say --entry' "no requests at all" flame "$other"
   rm kprof.db*
@@ -110,6 +119,9 @@ else
   start_collector
   begin_tracing attach "$node" "${entry[@]}"
   is "$(head -n 1 "$said")" "using the collector at 127.0.0.1:4711" "a collector at the default address is taken"
+  stop INT
+  begin_tracing attach "$node" --config "$scratch/config"
+  is "$(head -n 1 "$said")" "using the collector at 127.0.0.1:4711" "and with --config"
   # The node is traced already: the picture goes on beside.
   HOME=$scratch/home timeout 120 "$kprof" flame "$node" --requests 5 --module 'shop_*' --out "$scratch/y.svg" >"$scratch/beside.log" 2>&1 ||
     fail "kprof flame beside: $(cat "$scratch/beside.log")"

@@ -166,8 +166,12 @@ static bool begin_own(struct attach *a, struct dist_error *e) {
 // nodes on other hosts do not reach that.
 static bool settle(struct attach *a, struct dist_error *e) {
     char here[INET_ADDRSTRLEN];
-    bool own = a->o->db ||
-               (a->o->either && (!own_address_of(a->node.channel.fd, here) || !default_answers(a)));
+    struct attach_options *o = a->o;
+    if (!a->settled && o->either && o->config_name) {
+        o->either = !shim_names_collector(&a->node, o->trace.config);
+    }
+    bool own =
+        o->db || (o->either && (!own_address_of(a->node.channel.fd, here) || !default_answers(a)));
     a->settled = a->settled || !own || begin_own(a, e);
     return a->settled;
 }

@@ -13,10 +13,11 @@ struct attach_options {
     struct dist_name node;
     const char *cookie_file;
     char cookie[COOKIE_BYTES];
-    const char *db;            // of a collector of its own; NULL: none, or see either
-    const char *listen;        // where that listens; NULL: where the node reaches this host
-    bool either;               // nothing is said of a collector: the default one, or one of its own
-    struct reach reach;        // prepared
+    const char *db;     // of a collector of its own; NULL: none, or see either
+    const char *listen; // where that listens; NULL: where the node reaches this host
+    bool either;        // nothing is said of a collector: the default one, or one of its own.
+                        // A configuration that names one takes this back
+    struct reach reach; // prepared
     struct shim_options trace; // points into the rest
     struct shim_tier tiers[SHIM_TIERS];
     struct shim_entry entries[SHIM_ENTRIES];

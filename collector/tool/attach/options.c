@@ -66,8 +66,8 @@ const char attach_help[] =
     "How NODE, and this command for its live table, reach a collector that runs. What is in the\n"
     "files is sent to NODE:\n" REACH_HELP
     "The file of --config may say what these leave out: {collector, {Host, Port}}, {secret_file,\n"
-    "File} and {tls, Map}. Files that it names are read on NODE, so give absolute names; what is\n"
-    "in them is sent to this command.\n"
+    "File} and {tls, Map}. Then it is that collector, and no other is looked for. Files that it\n"
+    "names are read on NODE, so give absolute names; what is in them is sent to this command.\n"
     "\n"
     "A terminal shows a table of the last second and of what was counted and lost since the\n"
     "beginning:\n"
@@ -278,7 +278,7 @@ static int read_files(struct attach_options *o) {
 
 // -- the whole ------------------------------------------------------------------------------------
 
-// Which collector. With a configuration that, too, may tell.
+// Which collector. Where nothing is said of it here a configuration may tell, in the node.
 static int choose_collector(struct attach_options *o) {
     const struct reach *r = &o->reach;
     bool own = o->db || o->listen;
@@ -293,7 +293,7 @@ static int choose_collector(struct attach_options *o) {
                             "kprof-collector --tls-cert, and name it with --collector");
     }
     o->db = own && !o->db ? OWN_DATABASE : o->db;
-    o->either = !own && !o->config_name && !r->collector && !r->secret_file && !r->tls;
+    o->either = !own && !r->collector && !r->secret_file && !r->tls;
     return EXIT_SUCCESS;
 }
 

@@ -4,7 +4,7 @@
 %% Warnings}' or `{error, Status, Line}', texts for people.
 -module(kprof_attach).
 
--export([start/2, status/1, describe/1, overridden/2, by_argument/2]).
+-export([start/2, names_collector/1, status/1, describe/1, overridden/2, by_argument/2]).
 
 -export_type([answer/0, status/0]).
 
@@ -48,6 +48,21 @@ start(Config, Given) ->
     catch
         throw:{error, What, Why} ->
             {error, config, <<(unicode:characters_to_binary(What))/binary, (text(Why))/binary>>}
+    end.
+
+%% @doc Whether the text of a configuration file says of a collector where it is or how it is
+%% entered: the tool looks for none then. Also when it cannot be evaluated: {@link start/2} tells
+%% why.
+-spec names_collector(binary()) -> boolean().
+names_collector(Config) ->
+    try
+        Options = parsed("the configuration file, ", Config),
+        lists:any(
+            fun(Key) -> proplists:is_defined(Key, Options) end,
+            [collector, secret, secret_file, tls]
+        )
+    catch
+        throw:{error, _, _} -> true
     end.
 
 named(Given) ->
