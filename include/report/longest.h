@@ -4,6 +4,7 @@
 #pragma once
 
 #include "model/profile/profile.h"
+#include "report/flame.h"
 #include "store/query_slow.h"
 
 // What a call's process did at it: self_ns it ran, gc_ns it collected garbage, off_cpu_ns it was
@@ -13,8 +14,10 @@ struct longest {
     // request: node, identity ("": not known), duration; spans: the calls that it had, kept: those
     // that are here; cut: what came later is not known. Names are the profile's
     struct slow_spans spans;
-    int64_t own_ns;  // of all calls, in whatever process
-    int64_t here_ns; // of those that are here
+    int64_t own_ns;                  // of all calls, in whatever process
+    int64_t here_ns;                 // of those that are here
+    bool asleep_in_self, gc_in_self; // that was not traced; nobody knows off_cpu_ns, and gc_ns
+    char in_self[FLAME_NOTE_BYTES];  // the same in words; "": neither
 };
 
 // Makes it of the calls, `most` at most: the first, and those at which most time passed that was no

@@ -187,6 +187,8 @@ void longest_json(const struct longest *longest, int64_t id, struct buffer *out)
     key_us(&j, "duration_us", r->duration_ns);
     json_key(&j, "cut");
     json_bool(&j, r->cut);
+    key_bool(&j, "asleep_in_self", longest->asleep_in_self);
+    key_bool(&j, "gc_in_self", longest->gc_in_self);
     json_key(&j, "spans");
     json_open(&j, '[');
     for (uint32_t i = 0; i < longest->spans.count; i++) {

@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "model/message/message.h"
 #include "report/flame/forms.h"
+#include "report/flame/notes.h"
 
 enum { PID_BYTES = 32, NO_SPAN = UINT32_MAX };
 
@@ -210,6 +211,9 @@ bool longest_calls(const struct profile *p, uint32_t most, struct longest *out) 
         take_all(&m);
     }
     out->own_ns = all_own(&m);
+    out->asleep_in_self = p->head.asleep_in_self;
+    out->gc_in_self = p->head.gc_in_self;
+    notes_in_self(&p->head, true, out->in_self);
     uint32_t count = m.count;
     bool ok = !m.failed && (count <= most || leave_most(&m, most));
     out->here_ns = all_own(&m);

@@ -17,19 +17,27 @@ __attribute__((format(printf, 2, 3))) static void note(struct flame_lines *lines
     }
 }
 
-// What was not traced is the time of the functions at which it passed.
-static void put_in_self(struct flame_lines *n, const struct profile_head *h) {
+bool notes_in_self(const struct profile_head *h, bool waiting, char out[FLAME_NOTE_BYTES]) {
     const char *otp = h->otp[0] ? ", OTP " : "";
+    out[0] = 0;
     if (h->asleep_in_self) {
-        note(n,
-             "Time asleep and garbage collection are within self: tracing them is not safe on the "
-             "node's release%s%s (otp#6448)",
-             otp, h->otp);
+        snprintf(out, FLAME_NOTE_BYTES,
+                 "%s and garbage collection are within self: tracing them is not safe on the "
+                 "node's release%s%s (otp#6448)",
+                 waiting ? "Waiting, time asleep" : "Time asleep", otp, h->otp);
     } else if (h->gc_in_self) {
-        note(n,
-             "Garbage collection is within self: tracing it is not safe on the node's release%s%s "
-             "(otp#11624)",
-             otp, h->otp);
+        snprintf(out, FLAME_NOTE_BYTES,
+                 "Garbage collection is within self: tracing it is not safe on the node's "
+                 "release%s%s (otp#11624)",
+                 otp, h->otp);
+    }
+    return out[0] != 0;
+}
+
+static void put_in_self(struct flame_lines *n, const struct profile_head *h) {
+    char text[FLAME_NOTE_BYTES];
+    if (notes_in_self(h, false, text)) {
+        note(n, "%s", text);
     }
 }
 

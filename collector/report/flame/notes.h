@@ -4,5 +4,9 @@
 
 #include "report/flame.h"
 
+// What self holds besides, as it was not traced: that was not safe on the node's release. waiting:
+// nor is waiting told from it. False, and "": nothing.
+bool notes_in_self(const struct profile_head *h, bool waiting, char out[FLAME_NOTE_BYTES]);
+
 // Writes the notes, of which those of the picture are note_lines, too, and what it has cost.
 void notes_put(struct flame_answer *a, const struct flame_question *q);

@@ -7,7 +7,7 @@
 #include "tool/text.h"
 
 static void put_clean(struct buffer *out, const char *name) {
-    char text[LIMIT_NAME_BYTES + 4];
+    char text[FLAME_NOTE_BYTES];
     snprintf(text, sizeof text, "%s", name);
     text_clean(text);
     buffer_text(out, text);
@@ -26,6 +26,7 @@ static void header(const struct slow_request *r, int64_t id, const struct waterf
     buffer_printf(out, "\n %" PRIu32 " call%s.\n", r->spans, text_plural(r->spans));
 }
 
+// What is not in it, or not told apart.
 static void left_out(const struct longest *l, struct buffer *out) {
     const struct slow_request *r = &l->spans.request;
     if (r->kept < r->spans) {
@@ -34,6 +35,11 @@ static void left_out(const struct longest *l, struct buffer *out) {
                       "passed: %.1f %% of all; --limit draws more.\n",
                       r->kept, r->spans,
                       l->own_ns > 0 ? 100 * (double)l->here_ns / (double)l->own_ns : 100);
+    }
+    if (l->in_self[0]) {
+        buffer_text(out, "\n ");
+        put_clean(out, l->in_self);
+        buffer_text(out, ".\n");
     }
     if (r->cut) {
         buffer_text(out, "\n It was more than there was room for: what came later is not known.\n");

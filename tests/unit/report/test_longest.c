@@ -136,6 +136,7 @@ static void cut(void **state) {
     at(one, 0, "a");
     at(one, 10, "a;b");
     profile.timeline.cut = true;
+    profile.head.gc_in_self = true;
     assert_string_equal(made(100), "a -1 <0.77.0> 0+100 10 0 0 open\n"
                                    "b 0 <0.77.0> 10+90 0 0 0 open\n");
     assert_true(longest.spans.request.cut);
@@ -145,11 +146,25 @@ static void cut(void **state) {
     assert_string_equal(
         (char *)out.data,
         "{\"profile\":7,\"node\":\"shop@host\",\"identity\":\"create\",\"duration_us\":100,\"cut\":true,"
-        "\"spans\":[{\"span\":0,\"parent\":null,\"pid\":\"<0.77.0>\",\"name\":\"a\",\"start_us\":0,"
+        "\"asleep_in_self\":false,\"gc_in_self\":true,\"spans\":[{\"span\":0,\"parent\":null,\"pid\":\"<0.77.0>\",\"name\":\"a\",\"start_us\":0,"
         "\"duration_us\":null,\"self_us\":10,\"gc_us\":0,\"off_cpu_us\":0},{\"span\":1,\"parent\":0,"
         "\"pid\":\"<0.77.0>\",\"name\":\"b\",\"start_us\":10,\"duration_us\":null,\"self_us\":0,"
         "\"gc_us\":0,\"off_cpu_us\":0}]}\n");
     buffer_free(&out);
+}
+
+// Before OTP 25.3 nobody sees who is scheduled out: that is told with it.
+static void within_self(void **state) {
+    (void)state;
+    two();
+    made(100);
+    assert_string_equal(longest.in_self, "");
+    profile.head.asleep_in_self = profile.head.gc_in_self = true;
+    strcpy(profile.head.otp, "25");
+    made(100);
+    assert_string_equal(longest.in_self,
+                        "Waiting, time asleep and garbage collection are within self: tracing them "
+                        "is not safe on the node's release, OTP 25 (otp#6448)");
 }
 
 static void none(void **state) {
@@ -167,7 +182,7 @@ static void none(void **state) {
 #define A_REQUEST(test) cmocka_unit_test_setup_teardown(test, prepare, forget)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {A_REQUEST(calls), A_REQUEST(some), A_REQUEST(unknown),
-                                       A_REQUEST(cut), A_REQUEST(none)};
+    const struct CMUnitTest tests[] = {A_REQUEST(calls), A_REQUEST(some),        A_REQUEST(unknown),
+                                       A_REQUEST(cut),   A_REQUEST(within_self), A_REQUEST(none)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
