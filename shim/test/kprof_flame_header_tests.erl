@@ -104,6 +104,7 @@ refusals_case() ->
 %% A kprof_life that does what it is told, and what it was told.
 with_life(Answer, Fun) ->
     Self = self(),
+    forget_messages(),
     Life = spawn_link(fun() ->
         true = register(kprof_life, self()),
         Self ! ready,
@@ -124,6 +125,13 @@ with_life(Answer, Fun) ->
         receive
             {'DOWN', Ref, process, _, _} -> ok
         end
+    end.
+
+%% What an earlier test's processes still had to say, traced to their end.
+forget_messages() ->
+    receive
+        _ -> forget_messages()
+    after 0 -> ok
     end.
 
 life(Test, Answer) ->
