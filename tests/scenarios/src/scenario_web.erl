@@ -27,7 +27,7 @@ handle(<<"GET">>, <<"/slow">>, _) ->
     timer:sleep(30),
     {200, store(<<"slow">>)};
 handle(<<"GET">>, <<"/long">>, _) ->
-    timer:sleep(1000),
+    timer:sleep(3000),
     {200, "long"};
 handle(<<"GET">>, <<"/fail">>, _) ->
     _ = store(<<"fail">>),
