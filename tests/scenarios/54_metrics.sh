@@ -3,6 +3,7 @@
 # Goal of this test: what /metrics tells is what the database holds, to the last request; promtool finds nothing wrong with it, and a
 # Prometheus that scrapes a collector has it, with exemplars that name requests which are kept. /readyz says whether the database is there.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/prometheus.sh"
 command -v promtool >/dev/null || fail "promtool is missing: scripts/install.sh long"
 
 metrics() { curl -sf -o "$scratch/metrics.txt" "$@" "$page/metrics"; }
@@ -33,19 +34,8 @@ ok "exemplars name requests that are kept"
 is "$(curl -s -o "$scratch/ready.txt" -w '%{http_code}' "$page/readyz")" 200 "it is ready"
 
 # -- a Prometheus ------------------------------------------------------------------------------------------------------
-cat >"$scratch/prometheus.yml" <<YML
-global: {scrape_interval: 1s, scrape_timeout: 1s}
-scrape_configs: [{job_name: kprof, static_configs: [{targets: ["${page#http://}"]}]}]
-YML
-port=$((20000 + $$ % 10000))
-start "$scratch/prometheus.log" prometheus --config.file="$scratch/prometheus.yml" --storage.tsdb.path="$scratch/tsdb" \
-  --web.listen-address="127.0.0.1:$port" --enable-feature=exemplar-storage
-prometheus_says() { curl -sf "http://127.0.0.1:$port/api/v1/$1" --data-urlencode "query=$2" "${@:3}" >"$scratch/prometheus.json"; }
-has_all() {
-  prometheus_says query 'sum(kprof_requests_total{tier="_total"})' &&
-    [ "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/prometheus.json'), '\$.data.result[0].value[1]')")" = "$1" ]
-}
-wait_for 60 "Prometheus has scraped every request" has_all "$(ledger requests_complete)"
+start_prometheus "$page" --enable-feature=exemplar-storage
+wait_for 60 "Prometheus has scraped every request" has_requests "$(ledger requests_complete)"
 prometheus_says query_exemplars kprof_call_duration_seconds_bucket --data-urlencode "start=$(($(date +%s) - 3600))" \
   --data-urlencode "end=$(date +%s)" || fail "no exemplars"
 has "$scratch/prometheus.json" '"slow":"[0-9]+"' "and the exemplars"

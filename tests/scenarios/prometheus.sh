@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154  # the variables of lib.sh
+# A Prometheus of Debian's package that scrapes a collector. Sourced behind lib.sh.
+
+# start_prometheus URL OPTION...: it scrapes the page at URL each second. Sets prometheus, its own URL.
+start_prometheus() {
+  cat >"$scratch/prometheus.yml" <<YML
+global: {scrape_interval: 1s, scrape_timeout: 1s}
+scrape_configs: [{job_name: kprof, static_configs: [{targets: ["${1#http://}"]}]}]
+YML
+  local port=$((20000 + $$ % 10000))
+  prometheus=http://127.0.0.1:$port
+  start "$scratch/prometheus.log" prometheus --config.file="$scratch/prometheus.yml" --storage.tsdb.path="$scratch/tsdb" \
+    --web.listen-address="127.0.0.1:$port" "${@:2}"
+}
+
+# prometheus_says PATH QUERY OPTION...: its answer, in prometheus.json.
+prometheus_says() { curl -sf "$prometheus/api/v1/$1" --data-urlencode "query=$2" "${@:3}" >"$scratch/prometheus.json"; }
+
+# has_requests N: it has scraped so many.
+has_requests() {
+  prometheus_says query 'sum(kprof_requests_total{tier="_total"})' &&
+    [ "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/prometheus.json'), '\$.data.result[0].value[1]')")" = "$1" ]
+}
