@@ -4,6 +4,7 @@
 # application's own count stands in it. Elsewhere than on loopback nothing is served without a token and TLS. A crowd of event streams takes
 # little memory, and nothing from those that trace.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/profile.sh"
 
 name=page_$$
 get() { curl -sS --max-time 20 "${@:2}" "$page$1"; }
@@ -25,13 +26,7 @@ load --requests 1500 --clients 4 --think 10
 made=$(loaded requests)
 closed() { ledger_reaches "requests_complete + requests_incomplete + requests_unsampled" "$made"; }
 wait_for 30 "all requests are closed" closed
-start "$scratch/flame.log" "$kprof" flame "$name@localhost" --collector "127.0.0.1:$collector_port" --db "$db" --requests 5 \
-  --module shop_http --for 60s
-flame=$!
-wait_for 30 "a profile is taken" grep -qs 'functions in' "$scratch/flame.log"
-load --requests 200 --clients 2 --think 10
-ends "$flame" 90
-is "$status" 0 "of five requests"
+profile_of_shop "$name@localhost" --requests 200 --clients 2 --think 10
 stop_tracing
 kill "$stream" 2>/dev/null || true
 wait "$stream" 2>/dev/null || true

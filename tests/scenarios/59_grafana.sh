@@ -3,6 +3,7 @@
 # Goal of this test: each query of the dashboards in scripts/grafana/ runs and gives something: SQL on the database of a traced node with a
 # profile, PromQL at a Prometheus that scrapes its collector.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/profile.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/prometheus.sh"
 command -v prometheus >/dev/null || fail "prometheus is missing: scripts/install.sh long"
 
@@ -14,13 +15,7 @@ load --clients 2 --requests 200 || fail "the load failed"
 wait_for 20 "200 requests are in the ledger" ledger_reaches requests_complete 200
 start_prometheus "$page"
 wait_for 60 "Prometheus has scraped them" has_requests "$(ledger requests_complete)"
-start "$scratch/flame.log" "$kprof" flame "grafana_$$@localhost" --collector "127.0.0.1:$collector_port" --db "$db" --requests 5 \
-  --module shop_http --for 60s
-flame=$!
-wait_for 30 "a profile is taken" grep -qs 'functions in' "$scratch/flame.log"
-load --requests 300 --clients 2 --think 10
-ends "$flame" 90
-is "$status" 0 "of five requests"
+profile_of_shop "grafana_$$@localhost" --requests 300 --clients 2 --think 10
 
 # What counts by the second has to have been scraped twice since it moved.
 queries_run() { /usr/bin/python3 "$top/tests/scenarios/grafana.py" "$top/scripts/grafana" "$db" "$prometheus" >"$scratch/queries"; }

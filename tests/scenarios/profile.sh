@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154  # the variables of lib.sh
-# What scenarios that draw profiles begin with: an application whose tree of functions is known, traced by kprof attach. Sourced behind
-# lib.sh.
+# What scenarios that draw profiles begin with: an application whose tree of functions is known, traced by kprof attach, and profiles of
+# its requests or of the sample application's. Sourced behind lib.sh.
 
 # profiled_app NAME IDENTITY: starts it as a node. IDENTITY is the identity function of its requests. Sets node, and collector_options for
 # commands that go to the collector.
@@ -29,4 +29,16 @@ profile_of() {
   ends "$live" 60
   is "$status" 0 "kprof flame ends by itself: $(tail -n 3 "$scratch/live.log")"
   rm "$scratch/live.log"
+}
+
+# profile_of_shop NODE LOAD-OPTION...: makes a profile of five requests of the sample application, which that load brings.
+profile_of_shop() {
+  local live
+  start "$scratch/flame.log" "$kprof" flame "$1" --collector "127.0.0.1:$collector_port" --db "$db" --requests 5 \
+    --module shop_http --for 60s
+  live=$!
+  wait_for 30 "a profile is taken" grep -qs 'functions in' "$scratch/flame.log"
+  load "${@:2}"
+  ends "$live" 90
+  is "$status" 0 "of five requests"
 }
