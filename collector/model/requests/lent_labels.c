@@ -158,7 +158,7 @@ static void look_for_sender(void *context, uint32_t i, const struct span_record 
 
 // Of calls that went to a request by its label before its senders' messages had come as far: the
 // other request, or any that the label was lent to, that one of the senders was at; SLAB_NONE.
-static uint32_t others(struct tracker *t, const struct request *r, uint32_t other) {
+static uint32_t sender_at_another(struct tracker *t, const struct request *r, uint32_t other) {
     struct unsure u = {t, r->token, r, other, SLAB_NONE};
     if (r->unsure) {
         each_record(t, r, &u, look_for_sender);
@@ -168,7 +168,7 @@ static uint32_t others(struct tracker *t, const struct request *r, uint32_t othe
 
 void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label) {
     uint32_t known = request_find(t, label);
-    if (known != MAP_NONE && others(t, request_at(t, known), index) != SLAB_NONE) {
+    if (known != MAP_NONE && sender_at_another(t, request_at(t, known), index) != SLAB_NONE) {
         requests_doubt(t, known, index);
     }
     lend(t, label, request_at(t, index));
@@ -210,7 +210,7 @@ bool cause_doubtful(struct tracker *t, const struct request *r) {
     bool lent = lent_find(t, r->token);
     struct borrower b = {t, r, r->strangers && lent};
     // now that all messages have come
-    uint32_t other = lent && !b.doubtful ? others(t, r, SLAB_NONE) : SLAB_NONE;
+    uint32_t other = lent && !b.doubtful ? sender_at_another(t, r, SLAB_NONE) : SLAB_NONE;
     if (other != SLAB_NONE) {
         request_hurt(request_at(t, other), REASON_CAUSE);
         return true;

@@ -402,7 +402,8 @@ void cause_child(struct tracker *t, const struct process *p, uint32_t index,
 // was lent its label.
 void cause_stale(struct tracker *t, uint32_t index, bool complete);
 // Whether calls that other requests are known to have had a claim to may have been taken for this
-// one's, or the other way round.
+// one's, or the other way round. Looks once more at calls that overtook the lending of its label:
+// the other request of such a call is hurt here, too.
 bool cause_doubtful(struct tracker *t, const struct request *r);
 // Looks again at the calls that went by their label ahead of their senders' messages, and whose
 // senders' messages have come by now.
