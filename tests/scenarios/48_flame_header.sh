@@ -162,23 +162,38 @@ is "$(sql "SELECT group_concat(module) FROM (SELECT DISTINCT module FROM profile
   "scenario_web,scenario_web_cowboy" "of the modules that were named"
 stop_tracing
 
-# -- other servers' helpers: the answer's header --------------------------------------------------------------------------
-# answers_with SERVER MODULE HELPER [ARGUMENT...]: in a node of its own
-answers_with() {
-  local server=$1
+# -- other servers' helpers: the answer's header, or the log alone ----------------------------------------------------------
+# traced_with SERVER MODULE HELPER [ARGUMENT...]: in a node of its own. Sets profile.
+traced_with() {
+  local server=$1 tells=$2
   name=$1_$$ node=$1_$$@localhost log=$scratch/$1_$$.log
-  shift
+  shift 2
   rm -f "$kprof_log"
   serve "$@"
   start_tracing "$name" "$scratch/web.config"
-  named /users/8 -H 'X-Trace-Request: true'
-  has <(echo "$profile") '^flame-[0-9a-z]+$' "$server: the answer tells the profile's name"
+  "$tells" /users/8 -H 'X-Trace-Request: true'
+  has <(echo "$profile") '^flame-[0-9a-z]+$' "$server: the profile's name is told"
   wait_for 15 "it is kept" is_kept "$profile"
   is "$(calls "$(kept "$profile")" scenario_web:store/1)" 1 "its process was traced"
   stop_tracing
 }
-answers_with plug scenario_web_plug Elixir.Kprof.Plug
-answers_with elli scenario_web_elli kprof_elli
+# logged PATH [CURL-OPTION...]: as named, where only the log has the name. Sets profile.
+logged() {
+  local i
+  for i in {1..80}; do
+    [ $((i % 10)) != 1 ] || { forgive && is "$(asked "$@")" '' "the answer has no name"; }
+    sleep 0.3
+    profile=$(sed -n 's/.* \(flame-[0-9a-z]*\) is kept as profile .*/\1/p' "$log" | head -n 1)
+    [ -z "$profile" ] || return 0
+  done
+  fail "no request was traced: $(grep 'gets none' "$log" | tail -n 1)"
+}
+traced_with plug named scenario_web_plug Elixir.Kprof.Plug
+traced_with elli named scenario_web_elli kprof_elli
 debian erlang-yaws
-answers_with yaws scenario_web_yaws kprof_yaws -- -pa "$root"/usr/lib/yaws-*/ebin -run file set_cwd "$scratch"
+traced_with yaws named scenario_web_yaws kprof_yaws -- -pa "$root"/usr/lib/yaws-*/ebin -run file set_cwd "$scratch"
+debian erlang-mochiweb
+traced_with mochiweb logged scenario_web_mochiweb kprof_mochiweb -- -pa "$root"/usr/lib/erlang/lib/mochiweb*/ebin
+traced_with httpd logged scenario_web_httpd kprof_httpd -- -run file set_cwd "$scratch"
+traced_with misultin logged scenario_web_misultin kprof_misultin
 stop_collector
