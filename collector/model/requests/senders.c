@@ -26,15 +26,31 @@ static const struct span_record *entry_call(const struct tracker *t, const struc
     return i == SLAB_NONE ? NULL : span_at(t, call_at(t, i)->chunk, call_at(t, i)->span);
 }
 
-// Whether a sender had answered for what it did before the work that it is at when it sent this.
-// The process that had asked for that has begun another request since then: with the answer, and so
-// with a serial from behind it.
-static bool answered(struct tracker *t, const struct brought *b, const struct episode *before) {
-    const struct process *client =
-        before && before->from != b->from ? process_find(t, before->from) : NULL;
+// The lowest serial that a process had since it began a request with an answer: the first one after
+// a sender had done `e` for it, with that sender's answer. 0: none is known.
+static uint64_t clock_answered(struct tracker *t, const struct brought *b,
+                               const struct episode *e) {
+    const struct process *client = e && e->from != b->from ? process_find(t, e->from) : NULL;
     const struct span_record *entry = client ? entry_call(t, client) : NULL;
-    return entry && entry->from == b->from && entry->start >= before->end &&
-           client->begun_clock > before->clock && b->serial >= client->begun_clock;
+    bool answers = entry && entry->from == b->from && entry->start >= e->end;
+    uint64_t clock = answers ? client->begun_clock : 0;
+    const struct episode *own = client ? episode_find(t, client->episode) : NULL;
+    for (int n = 0; own && own->start >= e->end && n < LOOKED_BACK; n++) {
+        clock = own->own && own->from == b->from ? own->clock : clock;
+        own = episode_find(t, own->before);
+    }
+    return clock;
+}
+
+// Whether a sender had answered for what it did before the work that it is at when it sent this.
+static bool answered(struct tracker *t, const struct brought *b, const struct episode *before) {
+    uint64_t clock = clock_answered(t, b, before);
+    return clock > 0 && clock > before->clock && b->serial >= clock;
+}
+
+// Whether a sender answered for that work after it had sent this.
+static bool answered_after(struct tracker *t, const struct brought *b, const struct episode *e) {
+    return b->serial > 0 && clock_answered(t, b, e) > clock_next(b->serial);
 }
 
 // Whether a process sent something before it began what it is at: with a lower serial than it has
@@ -113,6 +129,9 @@ static uint32_t of_idle_sender(struct tracker *t, const struct brought *b, uint3
             requests_doubt(t, labelled, last);
         }
         return labelled;
+    }
+    if (last != SLAB_NONE && !e->own && last != labelled && answered_after(t, b, e)) {
+        requests_doubt(t, labelled, last); // it may have been at that still
     }
     return last != SLAB_NONE && e->own ? last : of_stranger(t, b, labelled);
 }

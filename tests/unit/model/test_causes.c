@@ -103,6 +103,23 @@ static void serial_at_the_end(void **state) {
         0, 0);
 }
 
+// S works for C, sends something to W under A's label, and then answers C, as the serial of C's
+// next request tells: what it sent may be C's work. When it had answered before that, it is not.
+static void sent_before_the_answer(void **state) {
+    (void)state;
+    const char *begin = "enter 1 A a 0; enter 2 C a 1; call 2 S d 2 C 5; ret S d 3; ret C a 5;";
+    const char *end = "call 1 W e 6.5 S 9; ret W e 6.6; ret C a 7; ret A a 8; now 2000";
+    const char *third = "complete 6..7 self 0: Ca 6..7 self 1;";
+    char expected[400];
+    snprintf(expected, sizeof expected, "incomplete 1..5;%sincomplete 0..8;", third);
+    finishes_with(begin, "enter 3 C a 6 12 S;", end, expected);
+    snprintf(expected, sizeof expected,
+             "complete 1..5 self 0: Ca 1..5 self 3, >Sd 2..3 self 1 wait 1;%s"
+             "complete 0..8 self 0: Aa 0..8 self 8, We 6.5..6.6 self 0.1;",
+             third);
+    finishes_with(begin, "enter 3 C a 6 8 S;", end, expected);
+}
+
 // W calls d from within d under the label of the one whose answer it has got. Where labels are lent
 // that may be the next turn of a loop, too, in which W has taken a message of that request.
 static void turn_or_recursion(void **state) {
@@ -693,6 +710,7 @@ int main(void) {
         cmocka_unit_test(hops),
         cmocka_unit_test(overtaken),
         cmocka_unit_test(serial_at_the_end),
+        cmocka_unit_test(sent_before_the_answer),
         cmocka_unit_test(turn_or_recursion),
         cmocka_unit_test(overtook_the_lending),
         cmocka_unit_test(strangers),
