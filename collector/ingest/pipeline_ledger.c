@@ -26,7 +26,7 @@ void ledger_settle(struct pipeline_node *n) {
     const struct pipeline_totals *now = &n->totals, *before = &n->settled;
     if (now->messages != before->messages || now->bytes != before->bytes ||
         now->dropped != before->dropped || now->decode_errors != before->decode_errors ||
-        !all_zero(&counts, sizeof counts)) {
+        now->calls != before->calls || !all_zero(&counts, sizeof counts)) {
         // of a node that has nothing to do it goes on without messages
         int64_t time = n->advanced > n->latest ? n->advanced : n->latest;
         struct ledger_row *row = ledger_at(n, time != INT64_MIN ? time : pipeline_node_now(n));

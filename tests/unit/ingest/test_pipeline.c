@@ -1166,6 +1166,22 @@ static void gaps(void **state) {
     end(true);
 }
 
+// A call whose message moves time on, so that the ledger is settled before the call is counted.
+static void call_that_settles(void **state) {
+    (void)state;
+    begin(false, true);
+    frame_mark("request_begin", 1, 1, "create", 0);
+    assert_int_equal(feed(), -1);
+    call(1, 1, 60 * MS);
+    assert_int_equal(feed(), -1);
+    ret(1, 61 * MS);
+    frame_mark("request_end", 1, 1, "ok", 62 * MS);
+    assert_int_equal(feed(), -1);
+    end(true);
+    assert_int_equal(ledger_sum().calls, 1);
+    assert_int_equal(ledger_sum().messages, 4);
+}
+
 static void calls_for_printing(void **state) {
     (void)state;
     pipeline_set_user(n, &user);
@@ -1333,6 +1349,7 @@ int main(void) {
         UNIT(totals_told),
         UNIT(stale_labels),
         UNIT(gaps),
+        UNIT(call_that_settles),
         UNIT(loop),
         UNIT(calls_for_printing),
         UNIT(slow_requests),
