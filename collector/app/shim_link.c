@@ -158,6 +158,9 @@ void shim_link_end_stream(struct shim_link *link) {
         return;
     }
     link->streaming = false;
+    merge_end(link->merge);
+    merge_free(link->merge);
+    link->merge = NULL;
     if (pipeline_end(link->node, link->stopped_cleanly, &cut)) {
         shim_link_tell(link, LOG_WARNING,
                        "the trace stream ended in the middle of a frame, at byte %" PRId64, cut);
@@ -166,13 +169,26 @@ void shim_link_end_stream(struct shim_link *link) {
     link->recording = NULL;
 }
 
-static bool on_data_begin(void *user) {
-    struct shim_link *link = user;
+// Bytes of the node's stream, as its data connections bring them, put in order.
+static int64_t take_bytes(void *context, struct slice bytes) {
+    struct shim_link *link = context;
+    if (link->recording) {
+        recording_add(link->recording, bytes);
+    }
+    return pipeline_feed(link->node, bytes);
+}
+
+static bool begin_stream(struct shim_link *link) {
     struct pipeline_stream stream = {.live = true, .markers = true, .entry = TIER_NONE};
+    int64_t cut;
     link->stopped_cleanly = false;
     shim_link_end_stream(link);
     if (!pipeline_begin(link->node, &stream)) {
-        shim_link_tell(link, LOG_ERROR, "out of memory");
+        return false;
+    }
+    link->merge = merge_new(link->node, take_bytes, link);
+    if (!link->merge) {
+        pipeline_end(link->node, true, &cut);
         return false;
     }
     link->streaming = true;
@@ -183,12 +199,22 @@ static bool on_data_begin(void *user) {
     return true;
 }
 
-static bool on_data(void *user, struct slice bytes) {
+static bool on_data_begin(void *user, uint32_t stream) {
     struct shim_link *link = user;
-    if (link->recording) {
-        recording_add(link->recording, bytes);
+    if (stream > 0 && !link->streaming) {
+        shim_link_tell(link, LOG_WARNING, "data connection %" PRIu32 " without a trace", stream);
+        return false;
     }
-    int64_t damaged = pipeline_feed(link->node, bytes);
+    if ((stream == 0 && !begin_stream(link)) || !merge_open(link->merge, stream)) {
+        shim_link_tell(link, LOG_ERROR, "out of memory");
+        return false;
+    }
+    return true;
+}
+
+static bool on_data(void *user, uint32_t stream, struct slice bytes) {
+    struct shim_link *link = user;
+    int64_t damaged = merge_feed(link->merge, stream, bytes);
     if (damaged >= 0) {
         shim_link_tell(link, LOG_WARNING, "no trace frame at byte %" PRId64 " of its stream",
                        damaged);
@@ -196,14 +222,27 @@ static bool on_data(void *user, struct slice bytes) {
     return damaged < 0;
 }
 
-// The connection has ended. Whether anything was lost with it the shim tells on the other one, a
-// moment later.
-static void on_data_end(void *user) {
+// A connection has ended. Whether anything was lost with the last one the shim tells on the control
+// connection, a moment later.
+static void on_data_end(void *user, uint32_t stream) {
     struct shim_link *link = user;
+    link->stopped_cleanly = link->stopped_cleanly || link->links->shutting_down;
+    merge_close(link->merge, stream, link->stopped_cleanly);
+    if (session_streams(link->session)) {
+        return;
+    }
+    merge_end(link->merge);
     shim_link_settle(link);
-    if (link->stopped_cleanly || link->links->shutting_down) {
-        link->stopped_cleanly = true;
+    if (link->stopped_cleanly) {
         shim_link_end_stream(link);
+    }
+}
+
+void shim_links_tick(struct shim_links *links) {
+    for (struct shim_link *link = links->first; link; link = link->next) {
+        if (link->merge) {
+            merge_tick(link->merge);
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 #include "app/roster.h"
 #include "base/buffer.h"
 #include "base/log.h"
+#include "ingest/merge.h"
 #include "ingest/pipeline.h"
 #include "ingest/recording.h"
 #include "net/server.h"
@@ -30,6 +31,7 @@ struct shim_link {
     struct roster_node *seen;
     struct session *session;
     struct recording *recording; // NULL: none
+    struct merge *merge;         // of its data connections; NULL unless it streams
     uint16_t node_id;
     bool stats_wanted;
     bool slow_wanted; // slow requests are to be sent to it
@@ -57,6 +59,8 @@ struct server_events shim_link_events(struct shim_links *links);
 // Logs what a node does and says. One that never stops fills no disk, and leaves room for others.
 __attribute__((format(printf, 3, 4))) void
 shim_link_tell(const struct shim_link *link, enum log_level level, const char *format, ...);
+// Time has passed: after pipeline_tick.
+void shim_links_tick(struct shim_links *links);
 // Ends the stream that is open in the pipeline, and its recording.
 void shim_link_end_stream(struct shim_link *link);
 // Compares what the shim has told of a stream with what came of it, once nothing more can come.

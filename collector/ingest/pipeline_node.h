@@ -3,6 +3,7 @@
 //
 //   pipeline.c         nodes
 //   takers.c           what their finished requests are told to
+//   merge.c            several data connections of a node, as one stream
 //   pipeline_stream.c  a node's stream: its frames, their messages' time, what is over
 //   pipeline_ledger.c  what was seen and lost
 //   pipeline_names.c   names given back
@@ -63,6 +64,7 @@ struct pipeline_node {
     int64_t latest;   // node time of the latest message
     int64_t advanced; // node time of the last tracker_advance
     bool lost;        // messages were lost, and none has come since
+    uint32_t gaps;    // data connections that lost some, and have brought none since
     bool fresh;       // bytes came since the last tick
     uint64_t ticked;  // messages when that was
 
@@ -177,6 +179,13 @@ void takers_take(void *node, const struct request_result *result);
 void partial_free(struct pipeline_node *n);
 // Messages were lost here.
 void stream_lose(struct pipeline_node *n);
+// So many data connections have lost messages, and brought none since: as long as that is so, more
+// may be lost.
+void stream_gaps(struct pipeline_node *n, uint32_t gaps);
+// A frame that cannot be read will not be handed on; messages: how many it counts for.
+void stream_unreadable(struct pipeline_node *n, uint32_t messages);
+// The node's time of a frame's first message. Without one *time stays as it is.
+void stream_time(struct pipeline_node *n, struct slice body, int64_t *time);
 
 // -- pipeline_ledger.c ----------------------------------------------------------------------------
 

@@ -81,7 +81,7 @@ static void advance(struct pipeline_node *n, int64_t now) {
 }
 
 static inline void pass_time(struct pipeline_node *n, int64_t time) {
-    if (n->lost) {
+    if (n->lost && n->gaps == 0) {
         n->lost = false;
         tracker_lost_until(n->tracker, (time > n->latest ? time : n->latest) + DISORDER_NS);
     }
@@ -188,6 +188,31 @@ static void handle_term(struct pipeline_node *n, struct slice body) {
     }
 }
 
+void stream_gaps(struct pipeline_node *n, uint32_t gaps) {
+    if (gaps > n->gaps) {
+        stream_lose(n);
+    }
+    n->gaps = gaps;
+}
+
+void stream_unreadable(struct pipeline_node *n, uint32_t messages) {
+    n->totals.messages += messages;
+    count_error(n);
+}
+
+void stream_time(struct pipeline_node *n, struct slice body, int64_t *time) {
+    struct cursor c;
+    struct message m;
+    int64_t at;
+    uint64_t untimed = n->totals.untimed; // is counted when the frame is handed on
+    uint32_t count = message_frame(body, &c);
+    if (count > 0 && message_decode(&n->reader, &c, count == 1, &m) && m.kind != MESSAGE_OTHER &&
+        message_time(n, &m, &at)) {
+        *time = at;
+    }
+    n->totals.untimed = untimed;
+}
+
 // -- streams --------------------------------------------------------------------------------------
 
 bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *stream) {
@@ -218,6 +243,7 @@ bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *strea
     n->live = stream->live;
     n->bad = false;
     n->lost = false;
+    n->gaps = 0;
     n->reader = (struct message_reader){0};
     n->place = (struct frame_place){0};
     n->latest = INT64_MIN;

@@ -18,19 +18,27 @@ enum {
     SILENCE_SECONDS = 15
 };
 
-// Ends the data connection of a session, if there is one.
-static void end_data(struct session *s) {
-    struct connection *data = s->data;
+// Ends a data connection of a session, if there is one of that number.
+static void end_data(struct session *s, uint32_t stream) {
+    struct connection *data = s->data[stream];
     if (data) {
-        s->data = NULL;
+        s->data[stream] = NULL;
+        s->streams--;
+        s->all->more_streams -= s->streams > 0;
         connection_free(data);
-        s->events->data_end(s->user);
+        s->events->data_end(s->user, stream);
+    }
+}
+
+static void end_all_data(struct session *s) {
+    for (uint32_t i = 0; i < LIMIT_STREAMS; i++) {
+        end_data(s, i);
     }
 }
 
 void session_close(struct session *s) {
     struct sessions *all = s->all;
-    end_data(s);
+    end_all_data(s);
     if (s->previous) {
         s->previous->next = s->next;
     } else {
@@ -108,13 +116,13 @@ static void control_ended(struct connection *c, short what) {
 static const struct connection_owner control_owner = {
     .message = control_message, .ended = control_ended, .close = control_close};
 
-// Hands on what the data connection, which is there, has brought, once that may be read.
-static void read_data(struct session *s) {
-    struct connection *c = s->data;
+// Hands on what a data connection has brought, once that may be read.
+static void read_data(struct connection *c) {
+    struct session *s = c->owned_by;
     struct evbuffer *input = bufferevent_get_input(c->bev);
     struct evbuffer_iovec extent;
     while (s->ready && evbuffer_peek(input, -1, NULL, &extent, 1) > 0 && extent.iov_len > 0) {
-        if (!s->events->data(s->user, slice_of(extent.iov_base, extent.iov_len))) {
+        if (!s->events->data(s->user, c->stream, slice_of(extent.iov_base, extent.iov_len))) {
             connection_refuse(c, "the trace stream is damaged");
             return;
         }
@@ -123,16 +131,16 @@ static void read_data(struct session *s) {
 }
 
 static void data_bytes(struct connection *c) {
-    read_data(c->owned_by);
+    read_data(c);
 }
 
 static void data_close(struct connection *c) {
-    end_data(c->owned_by);
+    end_data(c->owned_by, c->stream);
 }
 
 static void data_ended(struct connection *c, short what) {
     (void)what;
-    end_data(c->owned_by);
+    end_data(c->owned_by, c->stream);
 }
 
 static const struct connection_owner data_owner = {
@@ -214,9 +222,10 @@ bool session_hello_tool(struct sessions *all, struct connection *c, struct contr
 }
 
 bool session_hello_data(struct sessions *all, struct connection *c, struct control_map hello) {
-    int64_t id = 0;
+    int64_t id = 0, stream = 0;
     struct slice key = {0};
     control_get_int(hello, FIELD_SESSION, &id);
+    control_get_int(hello, FIELD_STREAM, &stream);
     control_get_bytes(hello, FIELD_KEY, &key);
     struct session *s = session_find(all, id);
     if (!s || session_is_tool(s) || key.len != KEY_BYTES ||
@@ -224,12 +233,22 @@ bool session_hello_data(struct sessions *all, struct connection *c, struct contr
         connection_refuse(c, "a data connection without a session");
         return false;
     }
-    end_data(s); // the shim opened a new trace port
-    if (!s->events->data_begin(s->user)) {
-        connection_refuse(c, "no memory for its data connection");
+    if (stream == 0) { // the shim has begun a new trace
+        end_all_data(s);
+    }
+    if (stream < 0 || stream >= LIMIT_STREAMS || s->data[stream] ||
+        (s->streams > 0 && s->all->more_streams >= LIMIT_MORE_STREAMS)) {
+        connection_refuse(c, "one data connection too many");
         return false;
     }
-    s->data = c;
+    if (!s->events->data_begin(s->user, (uint32_t)stream)) {
+        connection_refuse(c, "its data connection was not taken");
+        return false;
+    }
+    s->all->more_streams += s->streams > 0;
+    s->streams++;
+    s->data[stream] = c;
+    c->stream = (uint32_t)stream;
     connection_give(c, STATE_DATA, &data_owner, s);
     bufferevent_set_timeouts(c->bev, NULL, NULL);
     bufferevent_setwatermark(c->bev, EV_READ, 0, READ_BYTES);
@@ -242,9 +261,11 @@ bool session_hello_data(struct sessions *all, struct connection *c, struct contr
 
 void session_ready(struct session *s) {
     s->ready = true;
-    if (s->data) {
-        bufferevent_enable(s->data->bev, EV_READ);
-        read_data(s);
+    for (uint32_t i = 0; i < LIMIT_STREAMS; i++) {
+        if (s->data[i]) {
+            bufferevent_enable(s->data[i]->bev, EV_READ);
+            read_data(s->data[i]);
+        }
     }
 }
 
@@ -257,5 +278,5 @@ int64_t session_id(const struct session *s) {
 }
 
 bool session_streams(const struct session *s) {
-    return s->data != NULL;
+    return s->streams > 0;
 }

@@ -3,6 +3,7 @@
 // Everything on the event loop's thread.
 #pragma once
 
+#include "base/limits.h"
 #include "net/connection.h"
 #include "net/secret.h"
 #include "net/session.h"
@@ -14,7 +15,8 @@ struct session {
     const struct server_events *events; // of shims, or of tools
     struct session *previous, *next;
     struct connection *control;
-    struct connection *data; // NULL while there is none
+    struct connection *data[LIMIT_STREAMS]; // NULL: there is none of this number
+    uint32_t streams;                       // that there are
     void *user;
     int64_t id;
     uint8_t key[KEY_BYTES];           // tells that the data connection is the same shim's
@@ -28,6 +30,7 @@ struct sessions {
     struct secret secret;       // len 0: none is demanded
     struct session *newest;     // then the older ones
     uint32_t tool_count;
+    uint32_t more_streams; // data connections besides one a session
     int64_t last_id;
 };
 

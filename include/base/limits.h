@@ -33,7 +33,7 @@
 #define LIMIT_MB_CONNECTIONS 68
 // The programs, their libraries, SQLite's cache of 8 MB, connections and their TLS, names: measured
 // 30, and some 40 KB for each of LIMIT_CONNECTIONS.
-#define LIMIT_MB_REST 55
+#define LIMIT_MB_REST 58
 #define LIMIT_MB                                                                                   \
     (LIMIT_MB_REQUESTS + LIMIT_MB_STATISTICS + LIMIT_MB_KEPT + LIMIT_MB_NODES + LIMIT_MB_WATCHED + \
      LIMIT_MB_CONNECTIONS + LIMIT_MB_REST)
@@ -59,9 +59,13 @@
 #define LIMIT_CONTROL_DEPTH 8
 // Elements of all maps and arrays of a control message together: 250 tiers of 4 pairs, and room.
 #define LIMIT_CONTROL_ELEMENTS 16384
-// Connections at the same time: two a node, some of tools, and newcomers; fewer where the process
-// may not have so many files. Past it the newest is closed.
-#define LIMIT_CONNECTIONS 640
+// Data connections of one shim; and those of all shims together besides one each. Past it one more
+// is refused.
+#define LIMIT_STREAMS 32u
+#define LIMIT_MORE_STREAMS 64u
+// Connections at the same time: two a node, more data connections, some of tools, and newcomers;
+// fewer where the process may not have so many files. Past it the newest is closed.
+#define LIMIT_CONNECTIONS 704
 // Those among them that have not yet said who they are; and from one address (one /64 network of
 // IPv6). Past it the oldest from the address that has the most goes. A shim or a tool says who it
 // is within milliseconds; a flood loses its own connections.

@@ -9,8 +9,15 @@
 //   shim -> collector
 //     hello           role "control" or "data", protocol 1, node, otp, os_pid, ticks_per_second,
 //                     time_offset, creation, version;
-//                     of role "data": protocol, session, key, and after it the trace port's raw
-//                     bytes for ever
+//                     of role "data": protocol, session, key, stream (which of the session's
+//                     data connections it is, from 0; 0 where it is missing), and after it the
+//                     trace's raw bytes for ever. 0 begins a trace, and ends the data connections
+//                     before it; the others belong to the trace that has begun. What one process
+//                     sends goes in one of them. Each of several brings an empty frame where it has
+//                     had nothing else for 10 ms. The trace's end is told (trace_stopped) before
+//                     the first of several is closed. One of them may be lost and come back. There
+//                     are 32 at most, and 64 of all shims besides each one's first; one more is
+//                     closed
 //     tiers           tiers [{name, m, f, a, returns}], identity "none" | "spec" | "ask",
 //                     slow_threshold_us, stats, calls, slow;
 //                     returns "none": return values of the tier do not travel; stats, calls, slow:
@@ -253,6 +260,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_SECONDS "seconds"
 #define FIELD_SELF_US "self_us"
 #define FIELD_SESSION "session"
+#define FIELD_STREAM "stream"
 #define FIELD_SINCE "since"
 #define FIELD_SLOW "slow"
 #define FIELD_SLOW_THRESHOLD_US "slow_threshold_us"

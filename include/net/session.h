@@ -9,8 +9,8 @@
 #include "base/buffer.h"
 #include "codec/control.h"
 
-// One shim: its control connection, and while it traces its data connection. Or one tool, which has
-// the first only.
+// One shim: its control connection, and while it traces one or more data connections, which have
+// numbers from 0. Or one tool, which has the first only.
 struct session;
 
 // What happens, told to the layer above. `user` is what hello returned.
@@ -22,14 +22,14 @@ struct server_events {
                    const char **refusal);
     // A control message after the hello.
     void (*message)(void *user, struct slice type, struct control_map message);
-    // Tools have none of the next three. The data connection is there; false refuses it. Bytes
-    // follow once session_ready was called.
-    bool (*data_begin)(void *user);
+    // Tools have none of the next three. A data connection is there; false refuses it. Bytes follow
+    // once session_ready was called. stream: its number; when 0 comes, all before it have ended.
+    bool (*data_begin)(void *user, uint32_t stream);
     // Trace-port bytes. False when they are none: the data connection is closed.
-    bool (*data)(void *user, struct slice bytes);
-    void (*data_end)(void *user);
-    // The control connection is gone; the data connection has ended before. The session is no more:
-    // what is sent to it now is thrown away.
+    bool (*data)(void *user, uint32_t stream, struct slice bytes);
+    void (*data_end)(void *user, uint32_t stream);
+    // The control connection is gone; the data connections have ended before. The session is no
+    // more: what is sent to it now is thrown away.
     void (*closed)(void *user);
 };
 
@@ -40,9 +40,9 @@ int64_t session_id(const struct session *s);
 // Ends a session and says why; its events data_end and closed are told. Not from within its own
 // events.
 void session_dismiss(struct session *s, const char *reason);
-// Whether it has a data connection.
+// Whether it has a data connection, of any number.
 bool session_streams(const struct session *s);
-// The data connection may be read now: the tiers are known.
+// Data connections may be read now: the tiers are known.
 void session_ready(struct session *s);
 // Sends a message that control_end accepted, or several. Returns false when it was left out since
 // more than LIMIT_OUTPUT_BYTES wait already.

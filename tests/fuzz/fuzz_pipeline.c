@@ -10,8 +10,11 @@
 #include "ingest/pipeline.h"
 
 // A session, as far as shim_link.c needs one.
+enum { FUZZ_STREAMS = 3 }; // of a session
+
 static struct fake {
-    bool open, streams, full;
+    bool open, full;
+    bool streams[FUZZ_STREAMS];
     void *user;
 } fakes[FUZZ_NODES];
 
@@ -21,15 +24,21 @@ static struct fake *fake_of(const struct session *s) {
     return (struct fake *)(uintptr_t)s;
 }
 
-static void end_data(struct fake *f) {
-    if (f->streams) {
-        f->streams = false;
-        events.data_end(f->user);
+static void end_data(struct fake *f, uint32_t number) {
+    if (f->streams[number]) {
+        f->streams[number] = false;
+        events.data_end(f->user, number);
+    }
+}
+
+static void end_all_data(struct fake *f) {
+    for (uint32_t i = 0; i < FUZZ_STREAMS; i++) {
+        end_data(f, i);
     }
 }
 
 static void end_session(struct fake *f) {
-    end_data(f);
+    end_all_data(f);
     f->open = false;
     events.closed(f->user);
 }
@@ -70,7 +79,8 @@ int64_t __wrap_session_id(const struct session *s) {
 }
 
 bool __wrap_session_streams(const struct session *s) {
-    return fake_of(s)->streams;
+    const struct fake *f = fake_of(s);
+    return f->streams[0] || f->streams[1] || f->streams[2];
 }
 
 void __wrap_session_dismiss(struct session *s, const char *reason) {
@@ -134,9 +144,20 @@ static void flush(struct run *r) {
     }
 }
 
-static void data(struct run *r, struct fake *f) {
-    if (f->streams && !events.data(f->user, slice_of(r->bytes.data, r->bytes.len))) {
-        end_data(f);
+static void data(struct run *r, struct fake *f, uint32_t number) {
+    if (f->streams[number] &&
+        !events.data(f->user, number, slice_of(r->bytes.data, r->bytes.len))) {
+        end_data(f, number);
+    }
+}
+
+// As a session does it.
+static void begin_data(struct fake *f, uint32_t number) {
+    if (number == 0) {
+        end_all_data(f);
+    }
+    if (!f->streams[number]) {
+        f->streams[number] = events.data_begin(f->user, number);
     }
 }
 
@@ -161,23 +182,22 @@ static void step(struct run *r, struct fake *f, const char *name, struct fuzz_in
         break;
     case BEGIN:
         if (f->open) {
-            end_data(f);
-            f->streams = events.data_begin(f->user);
+            begin_data(f, what / STEPS % FUZZ_STREAMS);
         }
         break;
     case FRAMES:
         for (int i = what / STEPS % 8; i >= 0; i--) {
             fuzz_frame(&r->bytes, in, now_of(r));
         }
-        data(r, f);
+        data(r, f, what / STEPS / 8 % FUZZ_STREAMS);
         break;
     case BYTES:
         any = fuzz_bytes(in, 255);
         buffer_append(&r->bytes, any.data, any.len);
-        data(r, f);
+        data(r, f, what / STEPS % FUZZ_STREAMS);
         break;
     case END:
-        end_data(f);
+        end_data(f, what / STEPS % FUZZ_STREAMS);
         break;
     case CLOSE:
         if (f->open) {
@@ -189,6 +209,7 @@ static void step(struct run *r, struct fake *f, const char *name, struct fuzz_in
         // fall through
     case TICK:
         pipeline_tick(r->pipeline, (struct pipeline_now){clock_wall() + r->passed, now_of(r)});
+        shim_links_tick(&r->links);
         flame_tick(&r->flames, now_of(r), true);
         roster_second(r->roster);
         break;

@@ -60,7 +60,7 @@ static void pump(void) {
 
 static void check(void) {
     uint32_t connections = 0, newcomers = 0, controls = 0, datas = 0, sessions = 0, told = 0,
-             streams = 0, of_tools = 0;
+             streams = 0, more = 0, of_tools = 0;
     for (const struct connection *c = server->connections.newest; c; c = c->next) {
         connections++;
         MUST(!c->next || c->next->previous == c);
@@ -70,14 +70,15 @@ static void check(void) {
         MUST((c->state == STATE_HELLO) == (c->owned_by == &server->newcomers));
         MUST(c->state == STATE_HELLO || !c->auth);
         MUST(c->state != STATE_CONTROL || ((const struct session *)c->owned_by)->control == c);
-        MUST(c->state != STATE_DATA || ((const struct session *)c->owned_by)->data == c);
+        MUST(c->state != STATE_DATA || ((const struct session *)c->owned_by)->data[c->stream] == c);
     }
     for (const struct session *s = server->sessions.newest; s; s = s->next) {
         sessions++;
         of_tools += session_is_tool(s);
-        streams += s->data != NULL;
+        streams += s->streams;
+        more += s->streams > 0 ? s->streams - 1 : 0;
         MUST(s->user && s->control && s->control->owned_by == s &&
-             (!s->data || !session_is_tool(s)));
+             (s->streams == 0 || !session_is_tool(s)));
     }
     for (const struct shim_link *l = links.first; l; l = l->next) {
         told++;
@@ -88,7 +89,8 @@ static void check(void) {
         }
     }
     MUST(connections == server->connections.count && newcomers <= LIMIT_NEWCOMERS &&
-         controls == sessions && datas == streams);
+         controls == sessions && datas == streams && more == server->sessions.more_streams &&
+         more <= LIMIT_MORE_STREAMS);
     MUST(told + of_tools == sessions && of_tools == server->sessions.tool_count &&
          of_tools <= LIMIT_TOOLS);
     MUST(server->sessions.secret.len == 0 || proven || sessions == 0);
@@ -155,7 +157,11 @@ static void brings_data(struct fuzz_input *in, struct buffer *b) {
     for (int i = how % 4; i > 0 && s && s->next; i--) {
         s = s->next;
     }
-    struct control_writer w = control_begin(b, "hello", 4);
+    uint8_t stream = fuzz_u8(in);
+    struct control_writer w = control_begin(b, "hello", stream < 128 ? 4 : 5);
+    if (stream >= 128) {
+        control_int(&w, "stream", stream - 192);
+    }
     control_text(&w, "role", slice_text("data"));
     control_int(&w, "protocol", 1);
     control_int(&w, "session", s ? s->id : how);
@@ -194,6 +200,7 @@ static void time_passes(uint8_t by) {
     server_ping(server);
     pipeline_tick(links.pipeline,
                   (struct pipeline_now){clock_wall() + passed, clock_monotonic() + passed});
+    shim_links_tick(&links);
     roster_second(&roster);
     tool_link_second(&tools, clock_monotonic() + passed);
     flame_tick(&flames, clock_monotonic() + passed, true);

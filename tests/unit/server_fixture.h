@@ -23,6 +23,7 @@ static struct server *server;
 static struct {
     struct session *session; // the latest
     int hellos, messages, begins, ends, closed;
+    uint32_t stream; // that the latest was of
     struct buffer data;
     char last_type[32];
     bool refuse, refuse_data, refuse_bytes;
@@ -52,20 +53,23 @@ static inline void on_message(void *user, struct slice type, struct control_map 
     }
 }
 
-static inline bool on_data_begin(void *user) {
+static inline bool on_data_begin(void *user, uint32_t stream) {
     (void)user;
+    seen.stream = stream;
     seen.begins++;
     return !seen.refuse_data;
 }
 
-static inline bool on_data(void *user, struct slice bytes) {
+static inline bool on_data(void *user, uint32_t stream, struct slice bytes) {
+    seen.stream = stream;
     assert_true(session_streams(user));
     buffer_append(&seen.data, bytes.data, bytes.len);
     return !seen.refuse_bytes;
 }
 
-static inline void on_data_end(void *user) {
+static inline void on_data_end(void *user, uint32_t stream) {
     (void)user;
+    seen.stream = stream;
     seen.ends++;
 }
 
@@ -156,6 +160,9 @@ static inline bool is_closed(int fd) {
     return got == 0 || (got < 0 && errno != EAGAIN);
 }
 
+// Of the next data connection; 0: its hello does not tell.
+static int64_t hello_stream;
+
 struct hello {
     const char *role;
     int64_t protocol, session;
@@ -166,13 +173,17 @@ struct hello {
 // Sends a hello, and in the same piece what `more` says.
 static inline void say_hello_and(int fd, const struct hello *h, const char *more) {
     struct buffer b = buffer_make(1 << 20);
-    struct control_writer w = control_begin(&b, "hello", 4u + (h->node != NULL));
+    struct control_writer w =
+        control_begin(&b, "hello", 4u + (h->node != NULL) + (hello_stream != 0));
     control_text(&w, "role", slice_text(h->role));
     control_int(&w, "protocol", h->protocol);
     control_int(&w, "session", h->session);
     control_bytes(&w, "key", h->key);
     if (h->node) {
         control_text(&w, "node", slice_text(h->node));
+    }
+    if (hello_stream != 0) {
+        control_int(&w, "stream", hello_stream);
     }
     assert_true(control_end(&w));
     buffer_text(&b, more);
@@ -262,6 +273,14 @@ static inline struct shim shim(void) {
 static inline int data_peer(const struct shim *s) {
     int fd = peer();
     say_hello(fd, &(struct hello){"data", 1, s->session, slice_of(s->key, 16), NULL});
+    return fd;
+}
+
+// A data connection of another number than 0.
+static inline int more_data(const struct shim *s, int64_t stream) {
+    hello_stream = stream;
+    int fd = data_peer(s);
+    hello_stream = 0;
     return fd;
 }
 

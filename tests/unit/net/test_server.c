@@ -54,6 +54,71 @@ static void session(void **state) {
     close(s.data);
 }
 
+// Several data connections of a session, each with its number; and those that are not taken.
+static void streams(void **state) {
+    (void)state;
+    static struct shim shims[LIMIT_MORE_STREAMS];
+    struct shim s = shim();
+    int more[LIMIT_STREAMS];
+    say(s.control, "tiers");
+    s.data = data_peer(&s);
+    UNTIL(seen.begins == 1 && seen.stream == 0);
+    for (int i = 1; i < (int)LIMIT_STREAMS; i++) {
+        more[i] = more_data(&s, i);
+        UNTIL(seen.begins == i + 1 && seen.stream == (uint32_t)i);
+    }
+    put(more[5], "five", 4);
+    UNTIL(seen.data.len == 4 && seen.stream == 5);
+    put(s.data, "none", 4);
+    UNTIL(seen.data.len == 8 && seen.stream == 0);
+    // no such number, and one that is there
+    const int64_t wrong[] = {LIMIT_STREAMS, -1, INT64_MAX, INT64_MIN, 5};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        int fd = more_data(&s, wrong[i]);
+        UNTIL(is_closed(fd));
+        close(fd);
+    }
+    assert_int_equal(seen.begins, LIMIT_STREAMS);
+    // one is lost, and comes back
+    close(more[5]);
+    UNTIL(seen.ends == 1 && seen.stream == 5);
+    assert_true(session_streams(seen.session));
+    more[5] = more_data(&s, 5);
+    UNTIL(seen.begins == LIMIT_STREAMS + 1 && seen.stream == 5);
+    // of all sessions together: each has its first
+    unsigned taken = LIMIT_STREAMS - 1, begun = (unsigned)seen.begins;
+    for (unsigned i = 0; i < 3; i++) {
+        shims[i] = shim();
+        say(shims[i].control, "tiers");
+        shims[i].data = data_peer(&shims[i]);
+        begun++;
+        UNTIL((unsigned)seen.begins == begun);
+        for (int64_t k = 1; k < LIMIT_STREAMS && taken < LIMIT_MORE_STREAMS; k++, taken++) {
+            more_data(&shims[i], k);
+            begun++;
+            UNTIL((unsigned)seen.begins == begun);
+        }
+    }
+    int late = more_data(&shims[2], 2);
+    UNTIL(is_closed(late));
+    close(late);
+    // a new trace ends those of the one before, and there is room again
+    int ended = seen.ends;
+    s.data = data_peer(&s);
+    begun++;
+    UNTIL(seen.ends == ended + (int)LIMIT_STREAMS && (unsigned)seen.begins == begun);
+    for (int i = 1; i < (int)LIMIT_STREAMS; i++) {
+        UNTIL(is_closed(more[i]));
+        close(more[i]);
+    }
+    more[1] = more_data(&shims[2], 2);
+    begun++;
+    UNTIL((unsigned)seen.begins == begun);
+    // the control connection takes all of them with it
+    close(shims[0].control);
+    UNTIL(seen.closed == 1 && seen.ends == ended + 2 * (int)LIMIT_STREAMS);
+}
+
 // A data connection that ends before it may be read is noticed then, with what it brought.
 static void early_end(void **state) {
     (void)state;
@@ -520,7 +585,7 @@ int main(void) {
         UNIT(session),        UNIT(early_end),  UNIT(strangers),     UNIT(refused_data),
         UNIT(in_pieces),      UNIT(output_cap), UNIT(newcomer_caps), UNIT(connection_cap),
         UNIT(silence),        UNIT(goodbye),    UNIT(addresses),     UNIT(output_total),
-        UNIT(large_messages),
+        UNIT(large_messages), UNIT(streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/merge.h"
+
+#include <stdlib.h>
+
+#include "pipeline_node.h"
+
+struct stream {
+    bool open;
+    bool clean;        // it has ended in order
+    bool gap;          // messages of it are lost since the last one that was handed on
+    bool bad;          // what it brings cannot be read any more
+    bool idle;         // the last that it brought was an empty frame: nothing of it is on its way
+    bool held_up;      // its gap is that it has brought nothing for too long
+    int64_t told;      // when it last brought something, steady ns
+    int64_t offset;    // in it, of the first byte that waits
+    uint64_t skipping; // bytes of an oversized frame still to pass over
+    struct buffer bytes;
+    size_t used; // bytes at the start of them that are done with
+    size_t head; // bytes of the frame that comes next; 0: not looked for yet, or not whole
+    bool drop;   // it tells of dropped messages
+    int64_t time;
+};
+
+struct merge {
+    struct pipeline_node *node;
+    int64_t (*take)(void *context, struct slice bytes);
+    void *context;
+    struct stream *streams[LIMIT_STREAMS];
+    struct stream *through; // the only one, whose bytes go through as they come; or NULL
+    uint32_t open;          // streams
+    uint32_t gaps;          // streams with one
+    size_t room;            // of all streams' bytes
+};
+
+struct merge *merge_new(struct pipeline_node *n, int64_t (*take)(void *context, struct slice bytes),
+                        void *context) {
+    struct merge *m = calloc(1, sizeof *m);
+    if (m) {
+        *m = (struct merge){.node = n, .take = take, .context = context};
+    }
+    return m;
+}
+
+// -- what waits -----------------------------------------------------------------------------------
+
+static void note_room(struct merge *m, size_t before, size_t now) {
+    m->room += now - before;
+    m->node->pipeline->partial_bytes += now - before;
+}
+
+static void forget_bytes(struct merge *m, struct stream *s) {
+    note_room(m, s->bytes.room, 0);
+    buffer_free(&s->bytes);
+    s->used = s->head = 0;
+}
+
+void merge_free(struct merge *m) {
+    for (uint32_t i = 0; m && i < LIMIT_STREAMS; i++) {
+        if (m->streams[i]) {
+            forget_bytes(m, m->streams[i]);
+            free(m->streams[i]);
+        }
+    }
+    if (m && m->gaps > 0) {
+        stream_gaps(m->node, 0);
+    }
+    free(m);
+}
+
+// Whether so many more bytes may wait, as far as other nodes find room, too.
+static bool may_wait(const struct merge *m, size_t more) {
+    const struct pipeline *p = m->node->pipeline;
+    size_t others = p->partial_bytes - m->room;
+    size_t most = LIMIT_PARTIAL_BYTES / p->names->pipelines;
+    size_t left = others < most ? most - others : 0, want = m->room + 2 * more;
+    return want <= LIMIT_SURE_BYTES || want <= left / 4 * 3;
+}
+
+static void set_gap(struct merge *m, struct stream *s, bool gap) {
+    if (s->gap != gap) {
+        s->gap = gap;
+        m->gaps += gap ? 1 : -1;
+        stream_gaps(m->node, m->gaps);
+    }
+}
+
+static struct slice waiting(const struct stream *s) {
+    return s->bytes.len > 0 ? slice_of(s->bytes.data + s->used, s->bytes.len - s->used)
+                            : slice_of(NULL, 0);
+}
+
+static void drop(struct stream *s, size_t bytes) {
+    s->used += bytes;
+    s->offset += (int64_t)bytes;
+}
+
+// Nothing more of a stream can be read.
+static void lose_rest(struct merge *m, struct stream *s) {
+    stream_unreadable(m->node, 0);
+    set_gap(m, s, true);
+    forget_bytes(m, s);
+    s->bad = true;
+}
+
+// Finds the next frame of a stream that is handed on, and its time. False when none is there,
+// whole.
+static bool find_head(struct merge *m, struct stream *s) {
+    while (s->head == 0) {
+        struct slice bytes = waiting(s);
+        struct frame frame;
+        if (s->skipping > 0) {
+            size_t skip = bytes.len < s->skipping ? bytes.len : (size_t)s->skipping;
+            s->skipping -= skip;
+            drop(s, skip);
+            bytes = waiting(s);
+        }
+        long size = frame_next(bytes, &frame);
+        if (size == FRAME_BAD) {
+            lose_rest(m, s);
+        }
+        if (size <= 0) {
+            return false;
+        }
+        s->idle = frame.kind == FRAME_EMPTY;
+        if (frame.kind == FRAME_EMPTY) {
+            drop(s, (size_t)size);
+            set_gap(m, s, s->gap && !s->held_up);
+            s->held_up = false;
+        } else if (frame.kind == FRAME_OVERSIZED) {
+            stream_unreadable(m->node, 1);
+            s->skipping = frame.size;
+            drop(s, (size_t)size);
+        } else {
+            s->head = (size_t)size;
+            s->drop = frame.kind == FRAME_DROPPED;
+            if (!s->drop) { // what has no time has that of the one before
+                stream_time(m->node, frame.body, &s->time);
+            }
+        }
+    }
+    return true;
+}
+
+// Whether a stream of which nothing waits may still bring what belongs before that time. One that
+// has been quiet for too long holds up nobody, but may lack anything from then on.
+static bool holds(struct merge *m, struct stream *s, int64_t time) {
+    int64_t quiet = m->node->pipeline->now.steady - s->told;
+    if (s->open && !s->gap && quiet >= MERGE_SILENT_NS) {
+        set_gap(m, s, true);
+        s->held_up = true;
+    }
+    bool up_to_date = s->idle && quiet < MERGE_HOLD_NS;
+    return s->open && !s->bad && !s->held_up &&
+           (!up_to_date || time > pipeline_node_now(m->node) - MERGE_HOLD_NS);
+}
+
+static void hand_on(struct merge *m, struct stream *s) {
+    struct slice frame = slice_of(waiting(s).data, s->head);
+    set_gap(m, s, s->drop);
+    s->held_up = false;
+    m->take(m->context, frame);
+    drop(s, s->head);
+    s->head = 0;
+}
+
+// All that a stream has brought has been handed on, but the start of a frame. Where it has ended,
+// that is lost, and while others go on, what it does not bring is lost too.
+static void end_stream(struct merge *m, struct stream *s) {
+    if (!s->open && (s->bytes.len > s->used || s->skipping > 0)) {
+        stream_unreadable(m->node, 1);
+        forget_bytes(m, s);
+        s->skipping = 0;
+    }
+    if (!s->open && !s->clean && m->open > 0) {
+        set_gap(m, s, true);
+    }
+}
+
+// The stream whose message comes next. NULL when none is there, or when it has to wait for another
+// stream's; in_order: false: it does not wait.
+static struct stream *next_stream(struct merge *m, bool in_order) {
+    struct stream *first = NULL;
+    bool empty[LIMIT_STREAMS] = {false};
+    for (uint32_t i = 0; i < LIMIT_STREAMS; i++) {
+        struct stream *s = m->streams[i];
+        if (s && find_head(m, s)) {
+            first = !first || s->time < first->time ? s : first;
+        } else if (s) {
+            empty[i] = true;
+            end_stream(m, s);
+        }
+    }
+    for (uint32_t i = 0; first && in_order && i < LIMIT_STREAMS; i++) {
+        first = empty[i] && holds(m, m->streams[i], first->time) ? NULL : first;
+    }
+    return first;
+}
+
+// Hands on what need not wait any more.
+static void release(struct merge *m, bool in_order) {
+    struct stream *s = m->through ? NULL : next_stream(m, in_order);
+    while (s) {
+        hand_on(m, s);
+        s = next_stream(m, in_order);
+    }
+    for (uint32_t i = 0; i < LIMIT_STREAMS; i++) {
+        s = m->streams[i];
+        if (s && s->used > 0) {
+            buffer_consume(&s->bytes, s->used);
+            s->used = 0;
+        }
+        if (s && s->bytes.len == 0) {
+            forget_bytes(m, s);
+        }
+    }
+}
+
+// -- the one whose bytes go through ---------------------------------------------------------------
+
+// Whether the pipeline is in the middle of a frame.
+static bool within_frame(const struct merge *m) {
+    return m->node->partial.len > 0 || m->node->place.skipping > 0;
+}
+
+// So many bytes of the frame in whose middle the pipeline is are still to come, as far as it is
+// known.
+static size_t frame_rest(const struct merge *m) {
+    const struct pipeline_node *n = m->node;
+    return n->place.skipping > 0 ? (size_t)n->place.skipping
+                                 : frame_missing(slice_of(n->partial.data, n->partial.len));
+}
+
+// Nothing goes through any more. The rest of a begun frame does not come: zeros in its place are
+// what no reader understands, so it is counted as lost, also in a recording.
+static void cut_through(struct merge *m) {
+    static const uint8_t zeros[4096];
+    while (within_frame(m) && !m->node->bad) {
+        size_t rest = frame_rest(m);
+        m->take(m->context, slice_of(zeros, rest < sizeof zeros ? rest : sizeof zeros));
+    }
+    m->through = NULL;
+}
+
+// The only stream is one of several now: what it brings goes through to the end of a begun frame.
+static struct slice finish_frame(struct merge *m, struct slice bytes) {
+    while (bytes.len > 0 && within_frame(m)) {
+        size_t rest = frame_rest(m), len = bytes.len < rest ? bytes.len : rest;
+        m->take(m->context, slice_of(bytes.data, len));
+        m->through->offset += (int64_t)len;
+        bytes = slice_of(bytes.data + len, bytes.len - len);
+    }
+    if (!within_frame(m)) {
+        m->through = NULL;
+    }
+    return bytes;
+}
+
+// -- what happens ---------------------------------------------------------------------------------
+
+// Whether no other stream has been here; s: NULL: none at all.
+static bool alone(const struct merge *m, const struct stream *s) {
+    for (uint32_t i = 0; i < LIMIT_STREAMS; i++) {
+        if (m->streams[i] && m->streams[i] != s) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool merge_open(struct merge *m, uint32_t number) {
+    struct stream *s = m->streams[number];
+    if (m->through && (!m->through->open || !within_frame(m))) {
+        cut_through(m);
+    }
+    if (!s) {
+        bool only = alone(m, NULL);
+        s = calloc(1, sizeof *s);
+        if (!s) {
+            return false;
+        }
+        s->bytes = buffer_make(LIMIT_PARTIAL_BYTES);
+        s->time = INT64_MIN;
+        m->streams[number] = s;
+        m->through = only ? s : m->through;
+    } else { // it was lost, and is back
+        release(m, false);
+    }
+    m->open++;
+    s->open = true;
+    s->idle = s->clean = s->bad = false;
+    s->told = m->node->pipeline->now.steady;
+    return true;
+}
+
+// Keeps what a stream brought. Where there is no room for it, nothing waits for other streams any
+// more. False when there is none even so.
+static bool keep(struct merge *m, struct stream *s, struct slice bytes) {
+    if (!may_wait(m, bytes.len)) {
+        if (m->through) {
+            cut_through(m);
+        }
+        stream_lose(m->node);
+        release(m, false);
+    }
+    size_t before = s->bytes.room;
+    bool kept = may_wait(m, bytes.len) && buffer_append(&s->bytes, bytes.data, bytes.len);
+    note_room(m, before, s->bytes.room);
+    return kept;
+}
+
+// Where nothing of any stream is on its way, the node's time goes on without messages: an empty
+// frame tells so.
+static void tell_idle(struct merge *m) {
+    static const uint8_t empty[FRAME_HEADER];
+    for (uint32_t i = 0; i < LIMIT_STREAMS; i++) {
+        const struct stream *s = m->streams[i];
+        if (s && (s->bytes.len > 0 || (s->open && !s->idle && !s->gap))) {
+            return;
+        }
+    }
+    m->take(m->context, slice_of(empty, sizeof empty));
+}
+
+int64_t merge_feed(struct merge *m, uint32_t number, struct slice bytes) {
+    struct stream *s = m->streams[number];
+    s->told = m->node->pipeline->now.steady;
+    if (m->through == s && alone(m, s)) {
+        s->offset += (int64_t)bytes.len;
+        return m->take(m->context, bytes);
+    }
+    if (m->through == s) {
+        bytes = finish_frame(m, bytes);
+    }
+    if (!s->bad && !keep(m, s, bytes)) {
+        lose_rest(m, s);
+    }
+    release(m, true);
+    if (s->idle && !m->through) {
+        tell_idle(m);
+    }
+    return s->bad ? s->offset : -1;
+}
+
+void merge_close(struct merge *m, uint32_t number, bool clean) {
+    struct stream *s = m->streams[number];
+    s->open = false;
+    s->clean = clean;
+    m->open--;
+    if (m->through == s && !alone(m, s)) {
+        cut_through(m);
+    }
+    release(m, true);
+}
+
+void merge_tick(struct merge *m) {
+    release(m, true);
+}
+
+void merge_end(struct merge *m) {
+    release(m, false);
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data connections of one session as one trace stream: whole frames, in the order of their
+// times. While there is only one connection its bytes go through as they come. One thread.
+//
+// A message waits until every other connection has one that is later. It waits for MERGE_HOLD_NS
+// only where the other one has nothing on its way: its last frame was an empty one, such as the
+// guard's gauge makes every 10 ms. So a request is closed by the connection that is furthest
+// behind.
+//
+// A connection that has brought nothing for MERGE_SILENT_NS holds up the others no longer. What
+// does not fit into LIMIT_PARTIAL_BYTES while it waits goes on out of order, and counts as a loss.
+// Where a connection has lost something, is lost or is silent, all requests are incomplete until it
+// goes on.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/limits.h"
+
+struct merge;
+struct pipeline_node;
+
+#define MERGE_HOLD_NS 100000000LL
+#define MERGE_SILENT_NS 1000000000LL
+
+// For a node whose stream is open in its pipeline, and gets (pipeline_feed) what `take` is given.
+// take returns what pipeline_feed returned. NULL without memory.
+struct merge *merge_new(struct pipeline_node *n, int64_t (*take)(void *context, struct slice bytes),
+                        void *context);
+// NULL is allowed. What waits is thrown away.
+void merge_free(struct merge *m);
+// A connection begins; number: below LIMIT_STREAMS, and not open. False without memory.
+bool merge_open(struct merge *m, uint32_t number);
+// It has brought bytes. -1, or the offset of what is no trace frame: it is to be closed then.
+int64_t merge_feed(struct merge *m, uint32_t number, struct slice bytes);
+// It has ended; clean: nothing of the trace comes after what it brought. What it brought keeps its
+// place among the others'.
+void merge_close(struct merge *m, uint32_t number, bool clean);
+// Time has passed: after pipeline_tick.
+void merge_tick(struct merge *m);
+// All connections have ended: hands everything on that waits.
+void merge_end(struct merge *m);

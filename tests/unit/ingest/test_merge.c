@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several data connections of a node: what one connection would have brought, however they lie
+// against each other; and what is lost where one of them is.
+#include "ingest/merge.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "ingest/pipeline.h"
+#include "trace_bytes.h"
+
+#define MS 1000000LL
+static const int64_t SECOND = 1000000000, START = 1000000000000;
+
+enum { REQUESTS = 400, OF_REQUEST = 6, APART_MS = 7, STREAMS = 3 };
+
+// -- what the node sends --------------------------------------------------------------------------
+
+static struct sent {
+    int64_t time;
+    uint32_t process; // 0 or 1: the request's own, or the one that works for it
+    size_t at, len;   // in `out`
+} sent[REQUESTS * OF_REQUEST];
+
+static int64_t begins[REQUESTS], ends[REQUESTS];
+static size_t put_from;
+
+static void note(uint32_t i, uint32_t process, int64_t time) {
+    sent[i] = (struct sent){time, process, put_from, out.len - put_from};
+    put_from = out.len;
+}
+
+static int by_time(const void *a, const void *b) {
+    const struct sent *x = a, *y = b;
+    return (x->time > y->time) - (x->time < y->time);
+}
+
+// Requests of 20 to 30 ms that overlap, each with a call in a process of its own.
+static void script(void) {
+    srand(17);
+    put_from = out.len;
+    for (uint32_t r = 0; r < REQUESTS; r++) {
+        int64_t time = START + r * APART_MS * MS;
+        begins[r] = time;
+        uint32_t pid = 1000 + r, other = 5000 + r, i = r * OF_REQUEST, label = r + 1;
+        frame_mark("request_begin", pid, label, "create", time);
+        note(i, 0, time);
+        for (uint32_t k = 0; k < 2; k++) {
+            uint32_t process = k == 0 ? pid : other;
+            time += (3 + rand() % 3) * MS;
+            size_t at = frame_begin();
+            put_call(process, label, pid, time);
+            frame_end(at);
+            note(i + 1 + k, k, time);
+        }
+        for (uint32_t k = 2; k-- > 0;) {
+            time += (3 + rand() % 3) * MS;
+            size_t at = frame_begin();
+            put_return_head(k == 0 ? pid : other);
+            put_atom("ok");
+            put_big(time);
+            frame_end(at);
+            note(i + 4 - k, k, time);
+        }
+        time += (3 + rand() % 3) * MS;
+        frame_mark("request_end", pid, label, "ok", time);
+        ends[r] = time;
+        note(i + 5, 0, time);
+    }
+    qsort(sent, REQUESTS * OF_REQUEST, sizeof *sent, by_time);
+}
+
+// -- a node with its connections ------------------------------------------------------------------
+
+static struct pipeline *p;
+static struct pipeline_node *n;
+static struct merge *m;
+static int64_t now;
+
+static int64_t take(void *context, struct slice bytes) {
+    assert_ptr_equal(context, &n);
+    return pipeline_feed(n, bytes);
+}
+
+static void tick(int64_t time) {
+    now = time;
+    pipeline_sync(n, now, (struct pipeline_now){now, now});
+    pipeline_tick(p, (struct pipeline_now){now, now});
+    merge_tick(m);
+}
+
+static void start(void) {
+    struct tier_set set;
+    p = pipeline_new(
+        &(struct pipeline_options){.bucket_s = 10, .timeout_ns = 30 * SECOND, .shared = true});
+    assert_non_null(p);
+    n = pipeline_node(p, slice_text("n@h"));
+    assert_true(tier_set_init(&set));
+    tier_set_add(&set, slice_text("db"), slice_text("query"), 2,
+                 directory_tier(pipeline_directory(p), slice_text("db")));
+    pipeline_set_tiers(n, set);
+    pipeline_set_clock(n, SECOND, 0);
+    assert_true(pipeline_begin(
+        n, &(struct pipeline_stream){.live = true, .markers = true, .entry = TIER_NONE}));
+    m = merge_new(n, take, &n);
+    assert_non_null(m);
+    tick(START);
+}
+
+static void stop(void) {
+    merge_free(m);
+    m = NULL;
+    pipeline_free(p);
+    p = NULL;
+}
+
+static int setup(void **state) {
+    out = buffer_make(64 << 20);
+    script();
+    start();
+    (void)state;
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    stop();
+    buffer_free(&out);
+    return 0;
+}
+
+static struct slice bytes_of(const struct sent *s) {
+    return slice_of(out.data + s->at, s->len);
+}
+
+static void empty_frame(uint32_t stream) {
+    static const uint8_t empty[5];
+    assert_int_equal(merge_feed(m, stream, slice_of(empty, sizeof empty)), -1);
+}
+
+static void finish(void) {
+    int64_t cut;
+    merge_end(m);
+    assert_false(pipeline_end(n, true, &cut));
+}
+
+static struct ledger_row ledger_sum(void) {
+    const struct stats *s = pipeline_stats(p);
+    struct ledger_row sum = {0};
+    for (uint32_t i = 0; i < stats_ledgers(s); i++) {
+        const struct ledger_row *r = stats_ledger_at(s, i);
+#define ADD_COUNT(column) sum.column += r->column;
+        LEDGER_COLUMNS(ADD_COUNT)
+#undef ADD_COUNT
+    }
+    return sum;
+}
+
+// All that the statistics say but the number of bytes, which counts empty frames, too.
+static void tell(struct buffer *b) {
+    const struct stats *s = pipeline_stats(p);
+    const struct directory *d = pipeline_directory(p);
+    for (uint32_t i = 0; i < stats_rows(s); i++) {
+        const struct stat_row *r = stats_row_at(s, i);
+        buffer_printf(b, "%s %s: %lu requests %lu calls %lu ns, %lu self, %lu to %lu, waited %lu\n",
+                      names_text(&d->identities, r->key.identity),
+                      names_text(&d->tiers, r->key.tier), (unsigned long)r->requests,
+                      (unsigned long)r->calls, (unsigned long)r->total_ns,
+                      (unsigned long)r->self_ns, (unsigned long)r->min_ns, (unsigned long)r->max_ns,
+                      (unsigned long)histogram_count(&r->durations));
+    }
+    struct ledger_row sum = ledger_sum();
+    sum.bytes = 0;
+#define TELL_COUNT(column) buffer_printf(b, " " #column " %lu", (unsigned long)sum.column);
+    LEDGER_COLUMNS(TELL_COUNT)
+#undef TELL_COUNT
+}
+
+// The whole script on so many connections: a process' messages on one of them, which is late_ms of
+// it behind, or at half the node's speed. Empty frames come where nothing else does for 10 ms.
+struct lies {
+    uint32_t streams;
+    int64_t late_ms[STREAMS];
+    bool slow[STREAMS];
+};
+
+static int64_t arrives(const struct lies *lies, uint32_t stream, int64_t time) {
+    return time + lies->late_ms[stream] * MS + (lies->slow[stream] ? time - START : 0);
+}
+
+static void run(const struct lies *lies) {
+    size_t at[STREAMS] = {0};
+    for (uint32_t i = 0; i < lies->streams; i++) {
+        assert_true(merge_open(m, i));
+    }
+    for (int64_t time = START; time < START + 10 * SECOND; time += 10 * MS) {
+        for (uint32_t i = 0; i < lies->streams; i++) {
+            bool brought = false;
+            for (; at[i] < REQUESTS * OF_REQUEST && arrives(lies, i, sent[at[i]].time) <= time;
+                 at[i]++) {
+                if (sent[at[i]].process % lies->streams == i) {
+                    assert_int_equal(merge_feed(m, i, bytes_of(&sent[at[i]])), -1);
+                    brought = true;
+                }
+            }
+            if (!brought && !(lies->slow[i] && at[i] < REQUESTS * OF_REQUEST)) {
+                empty_frame(i);
+            }
+        }
+        tick(time);
+    }
+    for (uint32_t i = 0; i < lies->streams; i++) {
+        merge_close(m, i, true);
+    }
+    finish();
+}
+
+static void same(void **state) {
+    (void)state;
+    static const struct lies ways[] = {{1, {0}, {0}},
+                                       {2, {0, 0}, {0}},
+                                       {2, {0, 60}, {0}},
+                                       {2, {80, 20}, {0}},
+                                       {3, {50, 10, 0}, {0}}, // one has nothing to tell
+                                       {2, {0, 0}, {false, true}},
+                                       {2, {50, 0}, {true, false}}};
+    struct buffer alone = buffer_make(1 << 20), now_told = buffer_make(1 << 20);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct buffer *told = i == 0 ? &alone : &now_told;
+        stop();
+        start();
+        run(&ways[i]);
+        buffer_reset(told);
+        tell(told);
+        buffer_append(told, "", 1);
+        assert_int_equal(ledger_sum().requests_complete, REQUESTS);
+        assert_string_equal((char *)told->data, (char *)alone.data);
+    }
+    buffer_free(&alone);
+    buffer_free(&now_told);
+}
+
+// -- by hand --------------------------------------------------------------------------------------
+
+// What the script's messages from..until, of one process or (2) of both, bring on their streams.
+static void bring(size_t from, size_t until, uint32_t process) {
+    for (size_t i = from; i < until; i++) {
+        if (process == 2 || sent[i].process == process) {
+            assert_int_equal(merge_feed(m, sent[i].process, bytes_of(&sent[i])), -1);
+        }
+    }
+    tick(sent[until - 1].time);
+}
+
+static size_t first_after(int64_t time) {
+    size_t i = 0;
+    while (sent[i].time < time) {
+        i++;
+    }
+    return i;
+}
+
+// Requests that touch from..until, ms, or end less than 4 ms before.
+static uint32_t touched(int64_t from_ms, int64_t until_ms) {
+    uint32_t count = 0;
+    for (uint32_t r = 0; r < REQUESTS; r++) {
+        count += begins[r] < START + until_ms * MS && ends[r] + 4 * MS > START + from_ms * MS;
+    }
+    return count;
+}
+
+static void end_all(bool clean) {
+    for (int i = 0; i < 40; i++) {
+        empty_frame(i % 2);
+        tick(now + 10 * MS);
+    }
+    merge_close(m, 0, clean);
+    merge_close(m, 1, clean);
+    finish();
+}
+
+static void lost(void **state) {
+    (void)state;
+    size_t a = first_after(START + SECOND), b = first_after(START + 2 * SECOND);
+    merge_open(m, 0);
+    merge_open(m, 1);
+    bring(0, a, 2);
+    merge_close(m, 1, false);
+    bring(a, b, 0);
+    assert_true(merge_open(m, 1));
+    bring(b, REQUESTS * OF_REQUEST, 2);
+    end_all(true);
+    struct ledger_row sum = ledger_sum();
+    // whatever was open in that second, and as good as nothing else
+    assert_true(sum.incomplete_loss >= touched(1000, 2000) - 4);
+    assert_true(sum.incomplete_loss <= touched(1000, 2000) + 4);
+    assert_int_equal(sum.requests_complete, REQUESTS - sum.requests_incomplete);
+}
+
+// Dropped messages are lost until the next one of the same connection, whatever others bring.
+static void dropped(void **state) {
+    (void)state;
+    size_t a = first_after(START + SECOND), b = first_after(START + 2 * SECOND), at = out.len;
+    merge_open(m, 0);
+    merge_open(m, 1);
+    bring(0, a, 2);
+    frame_dropped(100);
+    assert_int_equal(merge_feed(m, 1, slice_of(out.data + at, out.len - at)), -1);
+    out.len = at;
+    bring(a, b, 0);
+    bring(b, REQUESTS * OF_REQUEST, 2);
+    end_all(true);
+    struct ledger_row sum = ledger_sum();
+    assert_int_equal(sum.dropped_messages, 100);
+    assert_true(sum.incomplete_loss >= touched(1000, 2000) - 4);
+    assert_true(sum.incomplete_loss <= touched(1000, 2000) + 4);
+}
+
+// Who never says a word, or no more, does not hold up the others for ever. What they bring
+// meanwhile is incomplete; as soon as he is back, it is not.
+static void silent(void **state) {
+    (void)state;
+    size_t half = REQUESTS * OF_REQUEST / 2;
+    merge_open(m, 0);
+    merge_open(m, 1);
+    for (size_t i = 0; i < half; i++) {
+        merge_feed(m, 0, bytes_of(&sent[i]));
+        tick(sent[i].time);
+        assert_true(now < START + MERGE_SILENT_NS || pipeline_totals(n).messages == i + 1);
+        assert_true(now >= START + MERGE_SILENT_NS || pipeline_totals(n).messages == 0);
+    }
+    empty_frame(0);
+    empty_frame(1);
+    for (size_t i = half; i < REQUESTS * OF_REQUEST; i++) {
+        merge_feed(m, 0, bytes_of(&sent[i]));
+        empty_frame(1);
+        tick(sent[i].time);
+    }
+    end_all(true);
+    struct ledger_row sum = ledger_sum();
+    assert_int_equal(sum.messages, REQUESTS * OF_REQUEST);
+    assert_true(sum.incomplete_loss >= REQUESTS / 2 && sum.incomplete_loss < REQUESTS / 2 + 6);
+    assert_int_equal(sum.requests_complete, REQUESTS - sum.incomplete_loss);
+}
+
+// What is no trace ends its connection, and nobody else's.
+static void damaged(void **state) {
+    (void)state;
+    size_t half = REQUESTS * OF_REQUEST / 2;
+    merge_open(m, 0);
+    merge_open(m, 1);
+    bring(0, half, 2);
+    uint64_t before = ledger_sum().decode_errors;
+    size_t len = 0;
+    for (size_t i = 0; i < half; i++) {
+        len += sent[i].process == 1 ? sent[i].len : 0;
+    }
+    assert_int_equal(merge_feed(m, 1, slice_text("GET / HTTP/1.0")), len);
+    merge_close(m, 1, false);
+    assert_true(merge_open(m, 1));
+    bring(half, REQUESTS * OF_REQUEST, 2);
+    end_all(true);
+    assert_int_equal(ledger_sum().decode_errors, before + 1);
+    assert_true(ledger_sum().requests_complete > REQUESTS - 12);
+    assert_true(ledger_sum().incomplete_loss > 0);
+}
+
+// Another connection begins while the first is in the middle of a frame; or that never cut_off.
+static void within_a_frame(void **state) {
+    (void)state;
+    for (int cut_off = 0; cut_off < 2; cut_off++) {
+        const struct sent *s = sent;
+        stop();
+        start();
+        merge_open(m, 0);
+        merge_feed(m, 0, slice_of(out.data + s->at, 9));
+        merge_open(m, 1);
+        for (size_t i = 1; i < 20; i++) {
+            if (sent[i].process == 1) {
+                assert_int_equal(merge_feed(m, 1, bytes_of(&sent[i])), -1);
+            }
+        }
+        assert_int_equal(pipeline_totals(n).messages, 0);
+        if (cut_off) {
+            merge_close(m, 0, false);
+            assert_true(merge_open(m, 0));
+        } else {
+            merge_feed(m, 0, slice_of(out.data + s->at + 9, s->len - 9));
+        }
+        for (size_t i = 1; i < 20; i++) {
+            if (sent[i].process == 0) {
+                assert_int_equal(merge_feed(m, 0, bytes_of(&sent[i])), -1);
+            }
+        }
+        tick(sent[19].time);
+        end_all(true);
+        assert_int_equal(pipeline_totals(n).messages, 20);
+        assert_int_equal(ledger_sum().decode_errors, cut_off);
+    }
+}
+
+// A connection that is busy and far behind holds the others up, as long as there is room.
+static void room(void **state) {
+    (void)state;
+    uint64_t fed = 0, most = 0;
+    merge_open(m, 0);
+    merge_open(m, 1);
+    merge_feed(m, 1, bytes_of(&sent[0]));
+    merge_feed(m, 0, bytes_of(&sent[0]));
+    while (fed < 3 * LIMIT_PARTIAL_BYTES) {
+        const struct sent *s = &sent[(size_t)rand() % (REQUESTS * OF_REQUEST)];
+        assert_int_equal(merge_feed(m, 0, bytes_of(s)), -1);
+        fed += s->len;
+        uint64_t waits = fed - pipeline_totals(n).bytes;
+        most = waits > most && waits < fed ? waits : most;
+    }
+    assert_true(most > LIMIT_PARTIAL_BYTES / 8 && most < LIMIT_PARTIAL_BYTES);
+    end_all(true);
+    assert_true(ledger_sum().incomplete_loss + ledger_sum().requests_incomplete > 0);
+}
+
+#define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        UNIT(same),    UNIT(lost),           UNIT(dropped), UNIT(silent),
+        UNIT(damaged), UNIT(within_a_frame), UNIT(room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
