@@ -7,14 +7,13 @@
 
 struct stream {
     bool open;
-    bool clean;        // it has ended in order
-    bool gap;          // messages of it are lost since the last one that was handed on
-    bool bad;          // what it brings cannot be read any more
-    bool idle;         // the last that it brought was an empty frame: nothing of it is on its way
-    bool held_up;      // its gap is that it has brought nothing for too long
-    int64_t told;      // when it last brought something, steady ns
-    int64_t offset;    // in it, of the first byte that waits
-    uint64_t skipping; // bytes of an oversized frame still to pass over
+    bool clean;   // it has ended in order
+    bool gap;     // messages of it are lost since the last one that was handed on
+    bool bad;     // what it brings cannot be read any more
+    bool idle;    // the last that it brought was an empty frame: nothing of it is on its way
+    bool held_up; // its gap is that it has brought nothing for too long
+    int64_t told; // when it last brought something, steady ns
+    struct frame_place place; // of the first byte that waits
     struct buffer bytes;
     size_t used; // bytes at the start of them that are done with
     size_t head; // bytes of the frame that comes next; 0: not looked for yet, or not whole
@@ -29,7 +28,6 @@ struct merge {
     struct stream *streams[LIMIT_STREAMS];
     struct stream *through; // the only one, whose bytes go through as they come; or NULL
     uint32_t open;          // streams
-    uint32_t gaps;          // streams with one
     size_t room;            // of all streams' bytes
 };
 
@@ -62,7 +60,7 @@ void merge_free(struct merge *m) {
             free(m->streams[i]);
         }
     }
-    if (m && m->gaps > 0) {
+    if (m) {
         stream_gaps(m->node, 0);
     }
     free(m);
@@ -80,8 +78,7 @@ static bool may_wait(const struct merge *m, size_t more) {
 static void set_gap(struct merge *m, struct stream *s, bool gap) {
     if (s->gap != gap) {
         s->gap = gap;
-        m->gaps += gap ? 1 : -1;
-        stream_gaps(m->node, m->gaps);
+        stream_gaps(m->node, gap ? m->node->gaps + 1 : m->node->gaps - 1);
     }
 }
 
@@ -92,7 +89,7 @@ static struct slice waiting(const struct stream *s) {
 
 static void drop(struct stream *s, size_t bytes) {
     s->used += bytes;
-    s->offset += (int64_t)bytes;
+    s->place.offset += (int64_t)bytes;
 }
 
 // Nothing more of a stream can be read.
@@ -107,15 +104,9 @@ static void lose_rest(struct merge *m, struct stream *s) {
 // whole.
 static bool find_head(struct merge *m, struct stream *s) {
     while (s->head == 0) {
-        struct slice bytes = waiting(s);
         struct frame frame;
-        if (s->skipping > 0) {
-            size_t skip = bytes.len < s->skipping ? bytes.len : (size_t)s->skipping;
-            s->skipping -= skip;
-            drop(s, skip);
-            bytes = waiting(s);
-        }
-        long size = frame_next(bytes, &frame);
+        s->used += frame_skip(&s->place, waiting(s).len);
+        long size = frame_next(waiting(s), &frame);
         if (size == FRAME_BAD) {
             lose_rest(m, s);
         }
@@ -129,7 +120,7 @@ static bool find_head(struct merge *m, struct stream *s) {
             s->held_up = false;
         } else if (frame.kind == FRAME_OVERSIZED) {
             stream_unreadable(m->node, 1);
-            s->skipping = frame.size;
+            s->place.skipping = frame.size;
             drop(s, (size_t)size);
         } else {
             s->head = (size_t)size;
@@ -167,10 +158,10 @@ static void hand_on(struct merge *m, struct stream *s) {
 // All that a stream has brought has been handed on, but the start of a frame. Where it has ended,
 // that is lost, and while others go on, what it does not bring is lost too.
 static void end_stream(struct merge *m, struct stream *s) {
-    if (!s->open && (s->bytes.len > s->used || s->skipping > 0)) {
+    if (!s->open && (s->bytes.len > s->used || s->place.skipping > 0)) {
         stream_unreadable(m->node, 1);
         forget_bytes(m, s);
-        s->skipping = 0;
+        s->place.skipping = 0;
     }
     if (!s->open && !s->clean && m->open > 0) {
         set_gap(m, s, true);
@@ -247,7 +238,7 @@ static struct slice finish_frame(struct merge *m, struct slice bytes) {
     while (bytes.len > 0 && within_frame(m)) {
         size_t rest = frame_rest(m), len = bytes.len < rest ? bytes.len : rest;
         m->take(m->context, slice_of(bytes.data, len));
-        m->through->offset += (int64_t)len;
+        m->through->place.offset += (int64_t)len;
         bytes = slice_of(bytes.data + len, bytes.len - len);
     }
     if (!within_frame(m)) {
@@ -326,7 +317,7 @@ int64_t merge_feed(struct merge *m, uint32_t number, struct slice bytes) {
     struct stream *s = m->streams[number];
     s->told = m->node->pipeline->now.steady;
     if (m->through == s && alone(m, s)) {
-        s->offset += (int64_t)bytes.len;
+        s->place.offset += (int64_t)bytes.len;
         return m->take(m->context, bytes);
     }
     if (m->through == s) {
@@ -339,7 +330,7 @@ int64_t merge_feed(struct merge *m, uint32_t number, struct slice bytes) {
     if (s->idle && !m->through) {
         tell_idle(m);
     }
-    return s->bad ? s->offset : -1;
+    return s->bad ? s->place.offset : -1;
 }
 
 void merge_close(struct merge *m, uint32_t number, bool clean) {

@@ -74,6 +74,14 @@ struct frame_place {
     uint64_t skipping; // bytes of an oversized frame still to pass over
 };
 
+// Passes over what is to be skipped at the start of so many bytes. Returns how many that are.
+static inline size_t frame_skip(struct frame_place *place, size_t bytes) {
+    size_t skip = bytes < place->skipping ? bytes : (size_t)place->skipping;
+    place->skipping -= skip;
+    place->offset += (int64_t)skip;
+    return skip;
+}
+
 // Reads the frames at the start of bytes, each one to `each` while the place is still at its begin;
 // that may set what is to be skipped behind it. Returns how many bytes they were, -1 when a frame
 // is none. Inlined with `each`, as every message of every node comes through here.
@@ -83,11 +91,7 @@ frame_each(struct frame_place *place, struct slice bytes,
     size_t used = 0;
     for (;;) {
         if (place->skipping > 0) {
-            size_t left = bytes.len - used;
-            size_t skip = left < place->skipping ? left : (size_t)place->skipping;
-            place->skipping -= skip;
-            place->offset += (int64_t)skip;
-            used += skip;
+            used += frame_skip(place, bytes.len - used);
         }
         struct frame frame;
         long size = frame_next(slice_of(bytes.data + used, bytes.len - used), &frame);
