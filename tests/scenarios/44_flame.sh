@@ -154,7 +154,7 @@ flame 0 --db "$db" --profile 1 --waterfall --width 140
 says '^ The longest request of profile 1, '
 says '^ +offset +duration +self .* process +function$'
 says '[█#].*<0\.[0-9]+\.0> +scenario_flame:handle/1$'
-says '^ +[0-9].*<0\.[0-9]+\.0> +scenario_flame:inner/0$' # whose bar may be narrower than a column
+says '(█|▉|▊|▋|▌|▍|▎|▏|▐|▕|#).*<0\.[0-9]+\.0> +scenario_flame:inner/0$' # its bar may be narrower than a column
 flame 0 --db "$db" --profile 1 --waterfall --limit 3
 says '^ 3 of [0-9]+ calls are drawn, those at which most time passed: [1-9][0-9]\.[0-9] % of all'
 is "$(grep -c '<0\.[0-9]*\.0>' "$scratch/flame.txt")" 3 "so many lines"

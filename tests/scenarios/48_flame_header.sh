@@ -163,7 +163,7 @@ is "$(sql "SELECT group_concat(module) FROM (SELECT DISTINCT module FROM profile
 stop_tracing
 
 # -- other servers' helpers: the answer's header, or the log alone ----------------------------------------------------------
-# traced_with SERVER MODULE HELPER [ARGUMENT...]: in a node of its own. Sets profile.
+# traced_with SERVER named|logged MODULE HELPER [ARGUMENT...]: in a node of its own. Sets profile.
 traced_with() {
   local server=$1 tells=$2
   name=$1_$$ node=$1_$$@localhost log=$scratch/$1_$$.log

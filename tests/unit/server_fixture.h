@@ -160,21 +160,18 @@ static inline bool is_closed(int fd) {
     return got == 0 || (got < 0 && errno != EAGAIN);
 }
 
-// Of the next data connection; 0: its hello does not tell.
-static int64_t hello_stream;
-
 struct hello {
     const char *role;
     int64_t protocol, session;
     struct slice key;
     const char *node;
+    int64_t stream; // 0: it does not tell
 };
 
 // Sends a hello, and in the same piece what `more` says.
 static inline void say_hello_and(int fd, const struct hello *h, const char *more) {
     struct buffer b = buffer_make(1 << 20);
-    struct control_writer w =
-        control_begin(&b, "hello", 4u + (h->node != NULL) + (hello_stream != 0));
+    struct control_writer w = control_begin(&b, "hello", 4u + (h->node != NULL) + (h->stream != 0));
     control_text(&w, "role", slice_text(h->role));
     control_int(&w, "protocol", h->protocol);
     control_int(&w, "session", h->session);
@@ -182,8 +179,8 @@ static inline void say_hello_and(int fd, const struct hello *h, const char *more
     if (h->node) {
         control_text(&w, "node", slice_text(h->node));
     }
-    if (hello_stream != 0) {
-        control_int(&w, "stream", hello_stream);
+    if (h->stream != 0) {
+        control_int(&w, "stream", h->stream);
     }
     assert_true(control_end(&w));
     buffer_text(&b, more);
@@ -252,7 +249,7 @@ struct shim {
 
 // Says hello and takes the welcome.
 static inline void welcomed(struct shim *s) {
-    say_hello(s->control, &(struct hello){"control", 1, 0, slice_text(""), "n@h"});
+    say_hello(s->control, &(struct hello){"control", 1, 0, slice_text(""), "n@h", 0});
     struct control *c = hear(s->control);
     struct slice type = {0}, key = {0};
     assert_non_null(c);
@@ -270,18 +267,15 @@ static inline struct shim shim(void) {
     return s;
 }
 
-static inline int data_peer(const struct shim *s) {
+// A data connection of a number.
+static inline int more_data(const struct shim *s, int64_t stream) {
     int fd = peer();
-    say_hello(fd, &(struct hello){"data", 1, s->session, slice_of(s->key, 16), NULL});
+    say_hello(fd, &(struct hello){"data", 1, s->session, slice_of(s->key, 16), NULL, stream});
     return fd;
 }
 
-// A data connection of another number than 0.
-static inline int more_data(const struct shim *s, int64_t stream) {
-    hello_stream = stream;
-    int fd = data_peer(s);
-    hello_stream = 0;
-    return fd;
+static inline int data_peer(const struct shim *s) {
+    return more_data(s, 0);
 }
 
 static inline unsigned closed_of(const int *fds, unsigned n) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "ingest/pipeline.h"
+#include "ledger_sum.h"
 #include "trace_bytes.h"
 
 #define MS 1000000LL
@@ -24,6 +25,7 @@ static struct sent {
 
 static int64_t begins[REQUESTS], ends[REQUESTS];
 static size_t put_from;
+static uint64_t seed;
 
 static void note(uint32_t i, uint32_t process, int64_t time) {
     sent[i] = (struct sent){time, process, put_from, out.len - put_from};
@@ -37,7 +39,7 @@ static int by_time(const void *a, const void *b) {
 
 // Requests of 20 to 30 ms that overlap, each with a call in a process of its own.
 static void script(void) {
-    srand(17);
+    seed = 17;
     put_from = out.len;
     for (uint32_t r = 0; r < REQUESTS; r++) {
         int64_t time = START + r * APART_MS * MS;
@@ -47,14 +49,14 @@ static void script(void) {
         note(i, 0, time);
         for (uint32_t k = 0; k < 2; k++) {
             uint32_t process = k == 0 ? pid : other;
-            time += (3 + rand() % 3) * MS;
+            time += (3 + (int64_t)(random_u64(&seed) % 3)) * MS;
             size_t at = frame_begin();
             put_call(process, label, pid, time);
             frame_end(at);
             note(i + 1 + k, k, time);
         }
         for (uint32_t k = 2; k-- > 0;) {
-            time += (3 + rand() % 3) * MS;
+            time += (3 + (int64_t)(random_u64(&seed) % 3)) * MS;
             size_t at = frame_begin();
             put_return_head(k == 0 ? pid : other);
             put_atom("ok");
@@ -62,7 +64,7 @@ static void script(void) {
             frame_end(at);
             note(i + 4 - k, k, time);
         }
-        time += (3 + rand() % 3) * MS;
+        time += (3 + (int64_t)(random_u64(&seed) % 3)) * MS;
         frame_mark("request_end", pid, label, "ok", time);
         ends[r] = time;
         note(i + 5, 0, time);
@@ -144,18 +146,6 @@ static void finish(void) {
     assert_false(pipeline_end(n, true, &cut));
 }
 
-static struct ledger_row ledger_sum(void) {
-    const struct stats *s = pipeline_stats(p);
-    struct ledger_row sum = {0};
-    for (uint32_t i = 0; i < stats_ledgers(s); i++) {
-        const struct ledger_row *r = stats_ledger_at(s, i);
-#define ADD_COUNT(column) sum.column += r->column;
-        LEDGER_COLUMNS(ADD_COUNT)
-#undef ADD_COUNT
-    }
-    return sum;
-}
-
 // All that the statistics say but the number of bytes, which counts empty frames, too.
 static void tell(struct buffer *b) {
     const struct stats *s = pipeline_stats(p);
@@ -169,7 +159,7 @@ static void tell(struct buffer *b) {
                       (unsigned long)r->self_ns, (unsigned long)r->min_ns, (unsigned long)r->max_ns,
                       (unsigned long)histogram_count(&r->durations));
     }
-    struct ledger_row sum = ledger_sum();
+    struct ledger_row sum = ledger_sum(p);
     sum.bytes = 0;
 #define TELL_COUNT(column) buffer_printf(b, " " #column " %lu", (unsigned long)sum.column);
     LEDGER_COLUMNS(TELL_COUNT)
@@ -233,7 +223,7 @@ static void same(void **state) {
         buffer_reset(told);
         tell(told);
         buffer_append(told, "", 1);
-        assert_int_equal(ledger_sum().requests_complete, REQUESTS);
+        assert_int_equal(ledger_sum(p).requests_complete, REQUESTS);
         assert_string_equal((char *)told->data, (char *)alone.data);
     }
     buffer_free(&alone);
@@ -290,7 +280,7 @@ static void lost(void **state) {
     assert_true(merge_open(m, 1));
     bring(b, REQUESTS * OF_REQUEST, 2);
     end_all(true);
-    struct ledger_row sum = ledger_sum();
+    struct ledger_row sum = ledger_sum(p);
     // whatever was open in that second, and as good as nothing else
     assert_true(sum.incomplete_loss >= touched(1000, 2000) - 4);
     assert_true(sum.incomplete_loss <= touched(1000, 2000) + 4);
@@ -310,7 +300,7 @@ static void dropped(void **state) {
     bring(a, b, 0);
     bring(b, REQUESTS * OF_REQUEST, 2);
     end_all(true);
-    struct ledger_row sum = ledger_sum();
+    struct ledger_row sum = ledger_sum(p);
     assert_int_equal(sum.dropped_messages, 100);
     assert_true(sum.incomplete_loss >= touched(1000, 2000) - 4);
     assert_true(sum.incomplete_loss <= touched(1000, 2000) + 4);
@@ -337,7 +327,7 @@ static void silent(void **state) {
         tick(sent[i].time);
     }
     end_all(true);
-    struct ledger_row sum = ledger_sum();
+    struct ledger_row sum = ledger_sum(p);
     assert_int_equal(sum.messages, REQUESTS * OF_REQUEST);
     assert_true(sum.incomplete_loss >= REQUESTS / 2 && sum.incomplete_loss < REQUESTS / 2 + 6);
     assert_int_equal(sum.requests_complete, REQUESTS - sum.incomplete_loss);
@@ -350,7 +340,7 @@ static void damaged(void **state) {
     merge_open(m, 0);
     merge_open(m, 1);
     bring(0, half, 2);
-    uint64_t before = ledger_sum().decode_errors;
+    uint64_t before = ledger_sum(p).decode_errors;
     size_t len = 0;
     for (size_t i = 0; i < half; i++) {
         len += sent[i].process == 1 ? sent[i].len : 0;
@@ -360,9 +350,9 @@ static void damaged(void **state) {
     assert_true(merge_open(m, 1));
     bring(half, REQUESTS * OF_REQUEST, 2);
     end_all(true);
-    assert_int_equal(ledger_sum().decode_errors, before + 1);
-    assert_true(ledger_sum().requests_complete > REQUESTS - 12);
-    assert_true(ledger_sum().incomplete_loss > 0);
+    assert_int_equal(ledger_sum(p).decode_errors, before + 1);
+    assert_true(ledger_sum(p).requests_complete > REQUESTS - 12);
+    assert_true(ledger_sum(p).incomplete_loss > 0);
 }
 
 // Another connection begins while the first is in the middle of a frame; or that never cut_off.
@@ -395,7 +385,7 @@ static void within_a_frame(void **state) {
         tick(sent[19].time);
         end_all(true);
         assert_int_equal(pipeline_totals(n).messages, 20);
-        assert_int_equal(ledger_sum().decode_errors, cut_off);
+        assert_int_equal(ledger_sum(p).decode_errors, cut_off);
     }
 }
 
@@ -408,7 +398,7 @@ static void room(void **state) {
     merge_feed(m, 1, bytes_of(&sent[0]));
     merge_feed(m, 0, bytes_of(&sent[0]));
     while (fed < 3 * LIMIT_PARTIAL_BYTES) {
-        const struct sent *s = &sent[(size_t)rand() % (REQUESTS * OF_REQUEST)];
+        const struct sent *s = &sent[random_u64(&seed) % (REQUESTS * OF_REQUEST)];
         assert_int_equal(merge_feed(m, 0, bytes_of(s)), -1);
         fed += s->len;
         uint64_t waits = fed - pipeline_totals(n).bytes;
@@ -416,7 +406,7 @@ static void room(void **state) {
     }
     assert_true(most > LIMIT_PARTIAL_BYTES / 8 && most < LIMIT_PARTIAL_BYTES);
     end_all(true);
-    assert_true(ledger_sum().incomplete_loss + ledger_sum().requests_incomplete > 0);
+    assert_true(ledger_sum(p).incomplete_loss + ledger_sum(p).requests_incomplete > 0);
 }
 
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

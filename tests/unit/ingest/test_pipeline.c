@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "captures.h"
 #include "ingest/capture.h"
+#include "ledger_sum.h"
 #include "trace_bytes.h"
 
 #define MS 1000000LL
@@ -108,30 +109,12 @@ static void end(bool clean) {
     assert_false(pipeline_end(n, clean, &cut));
 }
 
-// The ledger of all buckets.
-static struct ledger_row ledger_sum(void) {
-    const struct stats *s = pipeline_stats(p);
-    struct ledger_row sum = {0};
-    for (uint32_t i = 0; i < stats_ledgers(s); i++) {
-        const struct ledger_row *r = stats_ledger_at(s, i);
-#define ADD_COUNT(column) sum.column += r->column;
-        LEDGER_COLUMNS(ADD_COUNT)
-#undef ADD_COUNT
-        // Each incomplete request has one reason.
-        assert_int_equal(r->requests_incomplete, r->incomplete_loss + r->incomplete_token +
-                                                     r->incomplete_cause + r->incomplete_return +
-                                                     r->incomplete_reload + r->incomplete_large +
-                                                     r->incomplete_room + r->incomplete_end);
-    }
-    return sum;
-}
-
 // All statistics as text, rows sorted as they were made; the ledger summed, since its buckets
 // depend on how bytes come in pieces.
 static void dump(struct buffer *b) {
     const struct stats *s = pipeline_stats(p);
     const struct directory *d = pipeline_directory(p);
-    const struct ledger_row sum = ledger_sum();
+    const struct ledger_row sum = ledger_sum(p);
     for (uint32_t i = 0; i < stats_rows(s); i++) {
         const struct stat_row *r = stats_row_at(s, i);
         buffer_printf(
@@ -283,7 +266,7 @@ static void pieces(void **state) {
     assert_true(pipeline_totals(n).complete > 50 && pipeline_totals(n).incomplete > 50);
     // and the ledger has all of it
     struct pipeline_totals t = pipeline_totals(n);
-    struct ledger_row l = ledger_sum();
+    struct ledger_row l = ledger_sum(p);
     assert_int_equal(l.dropped_messages, t.dropped);
     assert_int_equal(l.decode_errors, t.decode_errors);
     assert_int_equal(l.messages, t.messages);
@@ -310,7 +293,7 @@ static void drops(void **state) {
     assert_int_equal(t.complete, 1);
     assert_int_equal(t.decode_errors, 0);
     assert_int_equal(t.first_error, -1);
-    struct ledger_row l = ledger_sum();
+    struct ledger_row l = ledger_sum(p);
     assert_int_equal(l.dropped_messages, 5);
     assert_int_equal(l.requests_incomplete, 1);
     assert_int_equal(l.requests_complete, 1);
@@ -997,7 +980,7 @@ static void nothing_to_name_by(void **state) {
     frame_end(at);
     feed();
     end(true);
-    assert_int_equal(ledger_sum().requests_complete, 1);
+    assert_int_equal(ledger_sum(p).requests_complete, 1);
     assert_int_equal(total_calls("undefined"), 1);
 }
 
@@ -1161,8 +1144,8 @@ static void gaps(void **state) {
     pipeline_gap(n, -30 * SECOND + 5 * MS, -30 * SECOND + 8 * MS, true);
     pipeline_gap(n, -30 * SECOND + 8 * MS, -30 * SECOND + 14 * MS, true);
     pipeline_gap(n, -20 * SECOND, -20 * SECOND + MS / 2, false);
-    assert_int_equal(ledger_sum().untraced_ms, 15);
-    assert_int_equal(ledger_sum().reloads, 3);
+    assert_int_equal(ledger_sum(p).untraced_ms, 15);
+    assert_int_equal(ledger_sum(p).reloads, 3);
     end(true);
 }
 
@@ -1178,8 +1161,8 @@ static void call_that_settles(void **state) {
     frame_mark("request_end", 1, 1, "ok", 62 * MS);
     assert_int_equal(feed(), -1);
     end(true);
-    assert_int_equal(ledger_sum().calls, 1);
-    assert_int_equal(ledger_sum().messages, 4);
+    assert_int_equal(ledger_sum(p).calls, 1);
+    assert_int_equal(ledger_sum(p).messages, 4);
 }
 
 static void calls_for_printing(void **state) {

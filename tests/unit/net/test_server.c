@@ -20,7 +20,7 @@ static void session(void **state) {
     assert_true(hears(s.control, "ping", NULL));
     // data before the tiers are known waits, also what comes with the hello in one go
     s.data = peer();
-    say_hello_and(s.data, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL},
+    say_hello_and(s.data, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL, 0},
                   "first");
     UNTIL(seen.begins == 1);
     put(s.data, " second", 7);
@@ -141,11 +141,11 @@ static void strangers(void **state) {
     memcpy(other, s.key, 16);
     other[15] ^= 1;
     const struct hello wrong[] = {
-        {"data", 1, s.session, slice_of(other, 16), NULL},     // another key
-        {"data", 1, s.session, slice_of(s.key, 15), NULL},     // a part of it
-        {"data", 1, s.session, slice_of(s.key, 0), NULL},      // none
-        {"data", 1, s.session + 1, slice_of(s.key, 16), NULL}, // another session
-        {"data", 1, 0, slice_of(s.key, 16), NULL},
+        {"data", 1, s.session, slice_of(other, 16), NULL, 0},     // another key
+        {"data", 1, s.session, slice_of(s.key, 15), NULL, 0},     // a part of it
+        {"data", 1, s.session, slice_of(s.key, 0), NULL, 0},      // none
+        {"data", 1, s.session + 1, slice_of(s.key, 16), NULL, 0}, // another session
+        {"data", 1, 0, slice_of(s.key, 16), NULL, 0},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         int fd = peer();
@@ -156,13 +156,13 @@ static void strangers(void **state) {
     assert_int_equal(seen.begins, 0);
     // other releases and refusals are told why
     int fd = peer();
-    say_hello(fd, &(struct hello){"control", 2, 0, slice_text(""), "n@h"});
+    say_hello(fd, &(struct hello){"control", 2, 0, slice_text(""), "n@h", 0});
     assert_true(
         hears(fd, "bye", "this collector speaks protocol 1: use the shim of the same release"));
     UNTIL(is_closed(fd));
     close(fd);
     fd = peer();
-    say_hello(fd, &(struct hello){"control", 1, 0, slice_text(""), NULL});
+    say_hello(fd, &(struct hello){"control", 1, 0, slice_text(""), NULL, 0});
     assert_true(hears(fd, "bye", "no thanks"));
     UNTIL(is_closed(fd));
     close(fd);

@@ -50,7 +50,7 @@ static void secret(void **state) {
     welcomed(&s);
     assert_int_equal(seen.hellos, 1);
     assert_null(prove(s.data, &d, "data", s.session, slice_of(key, sizeof key)));
-    say_hello_and(s.data, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL},
+    say_hello_and(s.data, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL, 0},
                   "first");
     say(s.control, "tiers");
     UNTIL(seen.data.len == 5);
@@ -58,7 +58,7 @@ static void secret(void **state) {
     int again = peer();
     d = (struct auth){0};
     assert_null(prove(again, &d, "data", s.session, slice_of(key, sizeof key)));
-    say_hello(again, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL});
+    say_hello(again, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL, 0});
     UNTIL(seen.begins == 2 && seen.ends == 1);
     close(s.data);
     close(again);
@@ -107,14 +107,14 @@ static void no_secret(void **state) {
     welcomed(&s);
     // no handshake
     int fd = peer();
-    say_hello(fd, &(struct hello){"control", 1, 0, slice_text(""), "n@h"});
+    say_hello(fd, &(struct hello){"control", 1, 0, slice_text(""), "n@h", 0});
     assert_true(hears(
         fd, "bye",
         "this collector demands its secret: start with --secret-file (start_trace: {secret_file, File})"));
     UNTIL(is_closed(fd));
     close(fd);
     fd = peer();
-    say_hello(fd, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL});
+    say_hello(fd, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL, 0});
     UNTIL(is_closed(fd) || hear_frame(fd).len == 0);
     close(fd);
     // wrong secrets; the right one where the session's key is wanted, and the other way round
@@ -139,20 +139,20 @@ static void no_secret(void **state) {
     fd = peer();
     a = (struct auth){0};
     assert_null(prove(fd, &a, "control", 0, secret_slice(&right)));
-    say_hello(fd, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL});
+    say_hello(fd, &(struct hello){"data", 1, s.session, slice_of(s.key, 16), NULL, 0});
     UNTIL(is_closed(fd));
     close(fd);
     fd = peer();
     a = (struct auth){0};
     assert_null(prove(fd, &a, "tool", 0, secret_slice(&right)));
-    say_hello(fd, &(struct hello){"control", 1, 0, slice_text(""), "n@h"});
+    say_hello(fd, &(struct hello){"control", 1, 0, slice_text(""), "n@h", 0});
     UNTIL(is_closed(fd));
     close(fd);
     // nor for another session: this one's owner proved its own
     fd = peer();
     a = (struct auth){0};
     assert_null(prove(fd, &a, "data", s.session, slice_of(key, sizeof key)));
-    say_hello(fd, &(struct hello){"data", 1, s.session + 1, slice_of(s.key, 16), NULL});
+    say_hello(fd, &(struct hello){"data", 1, s.session + 1, slice_of(s.key, 16), NULL, 0});
     UNTIL(is_closed(fd));
     close(fd);
     // the handshake once more, instead of a hello
