@@ -154,9 +154,10 @@ void shim_link_settle(struct shim_link *link) {
 
 void shim_link_end_stream(struct shim_link *link) {
     int64_t cut;
-    if (!link->merge) {
+    if (!link->streaming) {
         return;
     }
+    link->streaming = false;
     merge_end(link->merge);
     merge_free(link->merge);
     link->merge = NULL;
@@ -190,6 +191,7 @@ static bool begin_stream(struct shim_link *link) {
         pipeline_end(link->node, true, &cut);
         return false;
     }
+    link->streaming = true;
     if (link->links->record.dir) {
         link->recording = recording_start(&link->links->record, name_of(link),
                                           session_id(link->session), clock_wall());
@@ -199,7 +201,7 @@ static bool begin_stream(struct shim_link *link) {
 
 static bool on_data_begin(void *user, uint32_t stream) {
     struct shim_link *link = user;
-    if (stream > 0 && !link->merge) {
+    if (stream > 0 && !link->streaming) {
         shim_link_tell(link, LOG_WARNING, "data connection %" PRIu32 " without a trace", stream);
         return false;
     }

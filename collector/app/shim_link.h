@@ -31,13 +31,13 @@ struct shim_link {
     struct roster_node *seen;
     struct session *session;
     struct recording *recording; // NULL: none
-    // of its data connections, while a stream of the node is open in the pipeline; else NULL
-    struct merge *merge;
+    struct merge *merge;         // of its data connections; NULL unless it streams
     uint16_t node_id;
     bool stats_wanted;
     bool slow_wanted; // slow requests are to be sent to it
     // the shim said that its trace ended in order, so that the stream's end loses nothing
     bool stopped_cleanly;
+    bool streaming;              // a stream of the node is open in the pipeline
     struct pipeline_total total; // told of a stream that still comes; labels 0: of none
     bool output_full;            // something was left out for it; told once
     int64_t heard;               // when its shim last said something, on the monotonic clock
