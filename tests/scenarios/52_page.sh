@@ -32,6 +32,15 @@ kill "$stream" 2>/dev/null || true
 wait "$stream" 2>/dev/null || true
 has "$scratch/events" '^event: written' "an event stream told of what was written"
 
+# What the node sent last is written a second later, on a busy machine after more.
+at_rest() {
+  local before
+  before=$(ledger messages)
+  sleep 3
+  [ "$(ledger messages)" = "$before" ]
+}
+wait_for 30 "everything is written" at_rest
+
 get "/api/v1/table?last=3600" >"$scratch/answer"
 "$kprof" report --db "$db" --since 1h --json >"$scratch/report"
 # A report without the times at which it was asked for.
