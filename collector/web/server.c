@@ -2,9 +2,7 @@
 #include "web/web.h"
 
 #include <errno.h>
-#include <event2/buffer.h>
 #include <event2/http.h>
-#include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +19,7 @@
 #include "web/answers.h"
 #include "web/assets.h"
 #include "web/event_streams.h"
+#include "web/login.h"
 #include "web/metrics.h"
 #include "web/reply.h"
 
@@ -181,30 +180,6 @@ static void wake(void *context) {
 
 // -- requests -------------------------------------------------------------------------------------
 
-// The form's one field, "token=…". Only the page's own form: SameSite=Strict and form-action keep
-// others' away, and who logs somebody else in gains nothing.
-static void log_in(struct web *web, struct evhttp_request *req) {
-    struct evbuffer *in = evhttp_request_get_input_buffer(req);
-    char body[LIMIT_WEB_BODY_BYTES + 1], cookie[ACCESS_COOKIE_BYTES];
-    struct evkeyvalq fields;
-    ev_ssize_t len = evbuffer_copyout(in, body, sizeof body - 1);
-    body[len < 0 ? 0 : len] = 0;
-    if (len <= 0 || evhttp_parse_query_str(body, &fields) != 0) {
-        reply_error(req, 400, "want token=… as a form sends it");
-        return;
-    }
-    const char *token = evhttp_find_header(&fields, "token");
-    bool known = token && access_token(&web->rules, slice_text(token));
-    evhttp_clear_headers(&fields);
-    struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
-    if (known) {
-        evhttp_add_header(headers, "Set-Cookie",
-                          access_cookie(&web->rules, web->options.secure != NULL, cookie));
-    }
-    evhttp_add_header(headers, "Location", known ? "/" : "/login?wrong");
-    reply_send(req, &(struct reply){.status = 303, .type = REPLY_HTML});
-}
-
 static bool is_get(struct evhttp_request *req) {
     enum evhttp_cmd_type method = evhttp_request_get_command(req);
     return method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD;
@@ -224,7 +199,7 @@ static bool answer_open(struct web *web, struct evhttp_request *req, const char 
         return true;
     }
     if (strcmp(path, "/login") == 0 && !is_get(req) && web->rules.token) {
-        log_in(web, req);
+        login_take(&web->rules, web->options.secure != NULL, req);
         return true;
     }
     const struct asset *asset = assets_find(path);
@@ -262,8 +237,7 @@ static void on_request(struct evhttp_request *req, void *context) {
         return;
     } else if (!access_known(&web->rules, req)) {
         if (assets_find(path)) {
-            evhttp_add_header(evhttp_request_get_output_headers(req), "Location", "/login");
-            reply_send(req, &(struct reply){.status = 303, .type = REPLY_HTML});
+            login_ask(req);
         } else {
             reply_error(req, 401, "the token is missing or wrong: log in at /login");
         }

@@ -61,7 +61,7 @@ export async function get<T>(path: string, question: Question, signal: AbortSign
     if (signal.aborted) { throw error; }
     throw new Failed(0, "the collector does not answer");
   }
-  if (response.status === 401) { location.assign("/login"); }
+  if (response.status === 401) { location.assign(`/login?to=${encodeURIComponent(location.pathname + location.search)}`); }
   if (!response.ok) {
     const told = await response.json().catch(() => null) as { error?: string } | null;
     throw new Failed(response.status, told?.error ?? `the collector answers ${response.status}`);

@@ -242,6 +242,53 @@ static void test_token(void **state) {
     stop();
 }
 
+// Where the form leads to after the right token; target: as the form's address has it.
+static void leads(const char *target, const char *expected) {
+    char request[6000], location[2100];
+    snprintf(request, sizeof request,
+             "POST /login%s HTTP/1.1\r\n" LOCAL
+             "Content-Length: %zu\r\nConnection: close\r\n\r\ntoken=%s",
+             target, 6 + strlen(TOKEN), TOKEN);
+    snprintf(location, sizeof location, "Location: %s\r\n", expected);
+    expect(say(request), "303", location);
+}
+
+// A link that was opened without a login is what comes after it, and nothing of other hosts is.
+static void test_login_leads_back(void **state) {
+    (void)state;
+    write_some("create");
+    start("127.0.0.1", TOKEN);
+    expect(get("/?node=a%40b&last=60", LOCAL), "303",
+           "Location: /login?to=%2F%3Fnode%3Da%2540b%26last%3D60\r\n");
+    leads("?to=%2F%3Fnode%3Da%2540b%26last%3D60", "/?node=a%40b&last=60");
+    leads("", "/");
+    leads("?to=%2F", "/");
+    static const char *const others[] = {
+        "?to=http%3A%2F%2Fevil.example%2F",
+        "?to=%2F%2Fevil.example%2F",
+        "?to=%2F%5Cevil.example%2F",
+        "?to=%2F%09%2Fevil.example",
+        "?to=%2F%0D%0ASet-Cookie%3A%20a%3Db",
+        "?to=%5C%5Cevil.example",
+        "?to=javascript%3Aalert(1)",
+        "?to=evil.example",
+        "?to=%2Flogin%3Fto%3D%2F",
+        "?to=",
+        "?to",
+        "?wrong=1",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        leads(others[i], "/");
+    }
+    char longest[3000] = "?to=%2F";
+    memset(longest + strlen(longest), 'a', 2500);
+    leads(longest, "/");
+    expect(say("POST /login?to=%2F%3Fslow%3D1 HTTP/1.1\r\n" LOCAL
+               "Content-Length: 7\r\nConnection: close\r\n\r\ntoken=x"),
+           "303", "Location: /login?wrong=1&to=%2F%3Fslow%3D1\r\n");
+    stop();
+}
+
 static void test_too_much(void **state) {
     (void)state;
     write_some("create");
@@ -347,6 +394,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_files, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_who_may_ask, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_token, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_login_leads_back, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_too_much, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_events, fixture_setup, fixture_teardown),
         cmocka_unit_test(test_answers_that_nobody_reads),
