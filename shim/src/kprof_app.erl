@@ -102,6 +102,7 @@ modules() ->
         kprof_slow,
         kprof_stale,
         kprof_sup,
+        kprof_telling,
         kprof_tiers,
         kprof_tls,
         kprof_token,
@@ -110,6 +111,7 @@ modules() ->
         kprof_unmarked,
         kprof_upkeep,
         kprof_vm,
+        kprof_watch,
         kprof_web
     ].
 

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc One trace: its connection to the collector, its tiers and how they are sampled, what is
-%% armed, and what the collector is told of all that. {@link kprof_life} owns it and decides what
-%% happens when; it gets this process' messages, and traps exits.
+%% @doc One trace: its connection to the collector, its tiers and how they are sampled, and what is
+%% armed. {@link kprof_life} owns it and decides what happens when; it gets this process' messages,
+%% and traps exits.
 %%
 %% Each arming is hello, welcome, clock, tiers, a new trace port, the data connection, flags and
 %% patterns, trace_started.
@@ -35,9 +35,7 @@
     sampling :: kprof_sampling:sampling(),
     outlets :: kprof_outlets:outlets(),
     arming = kprof_arming:new() :: kprof_arming:arming(),
-    seen = kprof_upkeep:new() :: kprof_upkeep:seen(),
-    stale = kprof_stale:new() :: kprof_stale:stale(),
-    unmarked = kprof_unmarked:new() :: kprof_unmarked:unmarked(),
+    watch = kprof_watch:new() :: kprof_watch:watch(),
     load = kprof_load:new() :: kprof_load:load(),
     ledger = kprof_ledger:new() :: kprof_ledger:ledger(),
     full = kprof_full_traces:new() :: kprof_full_traces:full_traces(),
@@ -92,8 +90,7 @@ introduced({error, Why}, #trace{control = Control} = T) ->
     {error, kprof_control:failure(Why, Control), let_go(T)}.
 
 tell_tiers(#trace{tiers = Tiers, outlets = Outlets, control = Control}) ->
-    Fields = maps:merge(kprof_tiers:fields(Tiers), kprof_outlets:fields(Outlets)),
-    kprof_control:tell(kprof_protocol:tiers(Fields), Control).
+    kprof_telling:tiers(Tiers, Outlets, Control).
 
 %% @doc Has the collector's next message sent to this process, for {@link event/2}. Arming does so,
 %% too.
@@ -130,12 +127,12 @@ set(
     ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
     ok = kprof_control:told(kprof_protocol:started(kprof_slots:base_number(Slots)), Control),
     ok = listen(T),
-    T#trace{
+    Set = T#trace{
         tiers = Tiers,
         ledger = kprof_ledger:traced(now_ms(), T#trace.ledger),
-        load = kprof_load:begin_at(now_ms(), T#trace.load),
-        seen = kprof_upkeep:begin_at(SetAt, Tiers, Tracer, Control, T#trace.seen)
-    }.
+        load = kprof_load:begin_at(now_ms(), T#trace.load)
+    },
+    Set#trace{watch = kprof_watch:begin_at(SetAt, around(Set), Set#trace.watch)}.
 
 %% @doc Everything off but the control connection. What was sent arrives.
 -spec pause(trace()) -> trace().
@@ -207,13 +204,7 @@ tripped(Pause, #trace{load = Load, sampling = Before, control = Control} = T0) -
         tiers = kprof_tiers:disarmed(T0#trace.tiers),
         ledger = kprof_ledger:tripped(T0#trace.ledger)
     },
-    Text = io_lib:format(
-        "the node made trace messages faster than its trace port takes them: tripped for ~b s, "
-        "then ~ts",
-        [Pause div 1000, kprof_sampling:describe(Sampling)]
-    ),
-    logger:warning("kprof: ~ts", [Text]),
-    ok = kprof_control:told(kprof_protocol:stopped(tripped, Text), Control),
+    Text = kprof_telling:tripped(Pause, Sampling, Control),
     ok = tell_state(tripped, Text, T),
     Gone = full_gone(tripped, Text, T#trace{arming = kprof_arming:tripped(T#trace.arming)}),
     untraced(tripped, Now, Gone).
@@ -225,18 +216,18 @@ silent(#trace{control = Control}) ->
 
 %% @doc A try has failed, for this reason.
 -spec waits(term(), trace()) -> trace().
-waits({foreign_tracer, Tracer}, #trace{seen = Seen} = T) ->
-    untraced(away, T#trace{seen = kprof_upkeep:foreign_tracer(Tracer, Seen)});
+waits({foreign_tracer, Tracer}, #trace{watch = Watch} = T) ->
+    untraced(away, T#trace{watch = kprof_watch:foreign_tracer(Tracer, Watch)});
 waits(_, T) ->
     untraced(away, T).
 
 untraced(Why, T) ->
     untraced(Why, now_ms(), T).
 
-untraced(Why, Now, #trace{ledger = Ledger, unmarked = Unmarked} = T) ->
+untraced(Why, Now, #trace{ledger = Ledger, watch = Watch} = T) ->
     T#trace{
         ledger = kprof_ledger:untraced(Now, Why, Ledger),
-        unmarked = kprof_unmarked:disarmed(Unmarked)
+        watch = kprof_watch:disarmed(Watch)
     }.
 
 %% --- what comes ---
@@ -288,12 +279,8 @@ message({flamed, Told}, #trace{full = Full} = T) ->
     T#trace{full = kprof_full_traces:flamed(Told, Full)};
 message({disarm, Function, Reason}, T) ->
     take_off(Function, Reason, T);
-message({stale, Tier, Label}, #trace{slots = Slots, tiers = Tiers, stale = Stale} = T) ->
-    Known = lists:any(fun(#{name := Name}) -> Name =:= Tier end, kprof_tiers:list(Tiers)),
-    case Known andalso kprof_slots:whose(Slots, Label) =/= foreign of
-        true -> T#trace{stale = kprof_stale:told(now_ms(), Tier, Label, Stale)};
-        false -> T
-    end;
+message({stale, Tier, Label}, #trace{watch = Watch} = T) ->
+    T#trace{watch = kprof_watch:stale(now_ms(), Tier, Label, around(T), Watch)};
 message(Message, #trace{outlets = Outlets} = T) ->
     ok = kprof_outlets:give(Message, Outlets),
     T.
@@ -444,22 +431,11 @@ look(#trace{full = Full} = T) ->
         false -> looked(T)
     end.
 
-looked(
-    #trace{arming = Arming, tiers = Tiers, outlets = Outlets, control = Control, seen = Seen} =
-        T
-) ->
+looked(#trace{arming = Arming, watch = Watch} = T) ->
     case kprof_guard:armed(kprof_arming:tracer(Arming)) of
-        true ->
-            stale(
-                unmarked(T#trace{
-                    seen = kprof_upkeep:look(
-                        Tiers, kprof_outlets:pids(Outlets), Arming, Control, Seen
-                    )
-                })
-            );
+        true -> stale(T#trace{watch = kprof_watch:look(around(T), Watch)});
         % the guard has undone everything: its word is on its way
-        false ->
-            T
+        false -> T
     end.
 
 %% @doc The guard has set patterns again.
@@ -467,26 +443,15 @@ looked(
 reset(Time, MFAs, #trace{tiers = Tiers, control = Control}) ->
     kprof_upkeep:reset(Time, MFAs, Tiers, Control).
 
-stale(#trace{slots = Slots, sampling = Sampling, tiers = Tiers, stale = Before} = T) ->
+stale(#trace{slots = Slots, sampling = Sampling, tiers = Tiers, watch = Before} = T) ->
     Now = now_ms(),
-    case kprof_stale:due(Now, Before) of
-        {None, Stale} when map_size(None) =:= 0 ->
-            T#trace{stale = Stale};
-        {Labels, Stale} ->
+    case kprof_watch:due(Now, Before) of
+        {None, Watch} when map_size(None) =:= 0 ->
+            T#trace{watch = Watch};
+        {Labels, Watch} ->
             Changed = changed(kprof_tiers:stale(Slots, Sampling, Labels, Tiers), T),
-            Changed#trace{stale = kprof_stale:changed(Now, now_ms(), Stale)}
+            Changed#trace{watch = kprof_watch:changed(Now, now_ms(), Watch)}
     end.
-
-%% Whether anything begins a request at all.
-unmarked(#trace{slots = Slots, tiers = Tiers, arming = Arming, unmarked = Unmarked} = T) ->
-    Tracer = kprof_arming:tracer(Arming),
-    Begun =
-        kprof_slots:seen(Slots) > 0 orelse kprof_tiers:entered(Tiers) orelse
-            kprof_arming:messages(Arming) > 0,
-    MFAs = [MFA || #{mfa := MFA} <- kprof_tiers:list(Tiers)],
-    Looked = T#trace{unmarked = kprof_unmarked:look(now_ms(), Begun, Tracer, MFAs, Unmarked)},
-    ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
-    Looked.
 
 %% @doc Every second: tells the collector the time, and what stands in its ledger. Nothing while
 %% there is no connection.
@@ -494,26 +459,11 @@ unmarked(#trace{slots = Slots, tiers = Tiers, arming = Arming, unmarked = Unmark
 clock(#trace{slots = Slots, control = Control} = T0) ->
     case kprof_control:is_connected(Control) of
         true ->
-            T = T0#trace{
-                tiers = kprof_tiers:count_left_out(Slots, T0#trace.tiers),
-                ledger = kprof_ledger:count(now_ms(), T0#trace.ledger)
-            },
-            Unsampled = kprof_slots:unsampled(Slots),
-            Unmarked = T#trace.unmarked,
-            Fields = maps:merge(
-                kprof_ledger:fields(T#trace.ledger), kprof_unmarked:fields(Unmarked)
-            ),
-            case
-                kprof_control:tell(kprof_protocol:clock(Fields#{unsampled => Unsampled}), Control)
-            of
-                ok ->
-                    ok = kprof_slots:sub_unsampled(Slots, Unsampled),
-                    {ok, T#trace{
-                        ledger = kprof_ledger:told(T#trace.ledger),
-                        unmarked = kprof_unmarked:told(Unmarked)
-                    }};
-                {error, _} = Error ->
-                    Error
+            T = T0#trace{tiers = kprof_tiers:count_left_out(Slots, T0#trace.tiers)},
+            Counted = kprof_ledger:count(now_ms(), T#trace.ledger),
+            case kprof_telling:clock(Slots, Counted, T#trace.watch, Control) of
+                {ok, Ledger, Watch} -> {ok, T#trace{ledger = Ledger, watch = Watch}};
+                {error, _} = Error -> Error
             end;
         false ->
             {ok, T0}
@@ -521,27 +471,13 @@ clock(#trace{slots = Slots, control = Control} = T0) ->
 
 %% --- telling ---
 
-%% Of the trace port before the next one, whose labels begin otherwise.
 tell_total(#trace{slots = Slots, arming = Arming, control = Control} = T) ->
-    Total = kprof_arming:total(Arming),
-    case
-        Total =/= none andalso kprof_control:is_connected(Control) andalso
-            kprof_control:tell(kprof_protocol:total(kprof_slots:base_number(Slots), Total), Control)
-    of
-        ok -> T#trace{arming = kprof_arming:told(Arming)};
-        % it is when the collector is back
-        _ -> T
-    end.
+    T#trace{arming = kprof_telling:total(Slots, Arming, Control)}.
 
 %% @doc Tells the collector the state of {@link kprof_life}, and why.
 -spec tell_state(atom(), unicode:chardata(), trace()) -> ok.
 tell_state(State, Text, #trace{sampling = Sampling, ledger = Ledger, control = Control}) ->
-    kprof_control:told(
-        kprof_protocol:state(State, Text, (kprof_sampling:fields(Sampling))#{
-            trips => kprof_ledger:trips(Ledger)
-        }),
-        Control
-    ).
+    kprof_telling:state(State, Text, Sampling, Ledger, Control).
 
 %% @doc Answers a tool's command.
 -spec steered(term(), boolean(), unicode:chardata(), trace()) -> ok.
@@ -556,19 +492,13 @@ describe(#trace{sampling = Sampling}) ->
 %% @doc A line of text for each tier whose function is not on this node, and one when there are
 %% processes that cannot be traced.
 -spec warnings(trace()) -> [string()].
-warnings(#trace{tiers = Tiers, seen = Seen}) ->
-    kprof_upkeep:warnings(Tiers, Seen).
+warnings(#trace{tiers = Tiers, watch = Watch}) ->
+    kprof_watch:warnings(Tiers, Watch).
 
 %% @doc What is armed, and what is not.
 -spec armed(trace()) -> [kprof_armed:line()].
-armed(#trace{tiers = AllTiers, arming = Arming, seen = Seen, unmarked = Unmarked}) ->
-    Tiers = kprof_tiers:list(AllTiers),
-    Calls = kprof_unmarked:calls(Unmarked),
-    kprof_armed:lines(Tiers, kprof_arming:tracer(Arming)) ++
-        [
-            {warning, unicode:characters_to_binary(Line)}
-         || Line <- kprof_upkeep:foreign(Seen) ++ kprof_armed:unmarked(Calls, Tiers)
-        ].
+armed(#trace{tiers = Tiers, arming = Arming, watch = Watch}) ->
+    kprof_watch:armed(Tiers, Arming, Watch).
 
 %% @doc Where its collector listens.
 -spec collector(trace()) -> {Host :: string(), inet:port_number()}.
