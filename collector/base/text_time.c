@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/time_math.h"
+
 char *text_time_format(int64_t ns, bool milliseconds, char out[TEXT_TIME_BYTES]) {
     int64_t s = ns / 1000000000;
     int64_t rest = ns % 1000000000;
@@ -138,4 +140,45 @@ bool text_time_parse(const char *text, int64_t now_ns, int64_t *ns) {
     }
     *ns = (int64_t)seconds * 1000000000;
     return true;
+}
+
+// The same local time so many days earlier. Where it was left out, the time right after it.
+static int64_t days_earlier(int64_t ns, int days) {
+    int64_t rest = ns % 1000000000;
+    rest += rest < 0 ? 1000000000 : 0;
+    time_t seconds = (time_t)(time_sub(ns, rest) / 1000000000);
+    struct tm at;
+    tzset();
+    if (!localtime_r(&seconds, &at)) {
+        return time_sub(ns, days * 86400 * 1000000000LL);
+    }
+    at.tm_mday -= days;
+    at.tm_isdst = -1;
+    return time_add(time_of_seconds((int64_t)mktime(&at)), rest);
+}
+
+const char *text_against_parse(const char *text, int64_t from_ns, int64_t until_ns,
+                               int64_t *before_from_ns, int64_t *before_until_ns) {
+    static const char behind[] = " before";
+    char length[32];
+    size_t len = strlen(text), words = strlen(behind);
+    int64_t whole = time_sub(until_ns, from_ns), back = 0, from = 0;
+    if (strcmp(text, "before") == 0) {
+        from = time_sub(from_ns, whole);
+    } else if (strcmp(text, "yesterday") == 0 || strcmp(text, "last week") == 0) {
+        from = days_earlier(from_ns, strcmp(text, "yesterday") == 0 ? 1 : 7);
+    } else if (len > words && len - words < sizeof length &&
+               strcmp(text + len - words, behind) == 0 &&
+               text_duration_parse(memcpy(memset(length, 0, sizeof length), text, len - words),
+                                   &back)) {
+        from = time_sub(from_ns, back);
+    } else {
+        return "is none of: before, yesterday, last week, or a length such as \"1h before\"";
+    }
+    if (time_add(from, whole) > from_ns) {
+        return "is within the time itself: both stretches would share a part of it";
+    }
+    *before_from_ns = from;
+    *before_until_ns = time_add(from, whole);
+    return NULL;
 }

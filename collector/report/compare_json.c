@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
 #include "base/text_time.h"
 #include "base/time_math.h"
 #include "codec/json.h"
@@ -53,12 +55,23 @@ static void row(struct json *j, const struct compare_row *r) {
     json_close(j, '}');
 }
 
+// A time, null where there is no data.
+static void key_time(struct json *j, const char *key, const struct query_sums *sums,
+                     int64_t seconds) {
+    char text[TEXT_TIME_BYTES];
+    json_key(j, key);
+    if (sums->count > 0 || sums->has_ledger) {
+        json_text(j, text_time_format(time_of_seconds(seconds), false, text));
+    } else {
+        json_null(j);
+    }
+}
+
 static void stretch(struct json *j, const char *key, const struct query_sums *sums) {
-    char from[TEXT_TIME_BYTES], until[TEXT_TIME_BYTES];
     json_key(j, key);
     json_open(j, '{');
-    json_key_text(j, "from", text_time_format(time_of_seconds(sums->first_s), false, from));
-    json_key_text(j, "until", text_time_format(time_of_seconds(sums->last_s), false, until));
+    key_time(j, "from", sums, sums->first_s);
+    key_time(j, "until", sums, sums->last_s);
     json_key_int(j, "resolution_s", sums->resolution_s);
     json_key_text(j, "verdict", trust_verdict(sums));
     json_key(j, "bias");
@@ -67,7 +80,7 @@ static void stretch(struct json *j, const char *key, const struct query_sums *su
 }
 
 void compare_json(const struct compare *c, const struct query_sums *before,
-                  const struct query_sums *after, struct buffer *out) {
+                  const struct query_sums *after, const char *tier, struct buffer *out) {
     struct json j = json_make(out);
     json_open(&j, '{');
     stretch(&j, "before", before);
@@ -75,7 +88,9 @@ void compare_json(const struct compare *c, const struct query_sums *before,
     json_key(&j, "rows");
     json_open(&j, '[');
     for (uint32_t i = 0; i < c->count; i++) {
-        row(&j, &c->rows[i]);
+        if (!tier || strcmp(c->rows[i].tier, tier) == 0) {
+            row(&j, &c->rows[i]);
+        }
     }
     json_close(&j, ']');
     json_close(&j, '}');

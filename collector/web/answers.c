@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "codec/json.h"
+#include "report/compare.h"
 #include "report/flame.h"
+#include "report/paths.h"
 #include "report/report.h"
 #include "report/series.h"
 #include "report/slow.h"
@@ -102,6 +104,40 @@ static void work_series(struct store *store, struct answer *a) {
     series_free(&series);
 }
 
+static void work_compare(struct store *store, struct answer *a) {
+    const struct params *p = &a->params;
+    struct query after = query_of(p), before = after;
+    struct query_sums was = {0}, is = {0};
+    struct compare compare = {0};
+    before.from_s = p->before_from_s;
+    before.until_s = p->before_until_s;
+    if (!query_sums(store, &before, &was) || !query_sums(store, &after, &is)) {
+        fail(a, UNREAD, store_error(store));
+    } else if (!compare_make(&compare, &was, &is)) {
+        fail(a, NO_MEMORY, "no memory");
+    } else {
+        compare_json(&compare, &was, &is, some(p->tier), &a->out);
+    }
+    compare_free(&compare);
+    query_sums_free(&was);
+    query_sums_free(&is);
+}
+
+static void work_paths(struct store *store, struct answer *a) {
+    struct query q = query_of(&a->params);
+    struct path_list list;
+    struct path_tree tree = {0};
+    if (!query_paths(store, &q, &list)) {
+        fail(a, UNREAD, store_error(store));
+    } else if (!path_tree_make(&tree, &list)) {
+        fail(a, NO_MEMORY, "no memory");
+    } else {
+        path_tree_json(&tree, &list, &a->out);
+    }
+    path_tree_free(&tree);
+    path_list_free(&list);
+}
+
 // -- requests that were kept ----------------------------------------------------------------------
 
 static void work_slow_list(struct store *store, struct answer *a) {
@@ -191,7 +227,8 @@ static void work_profile(struct store *store, struct answer *a) {
 
 static const struct address addresses[] = {
     {"/api/v1/nodes", work_nodes},       {"/api/v1/table", work_table},
-    {"/api/v1/series", work_series},     {"/api/v1/slow", work_slow_list},
+    {"/api/v1/series", work_series},     {"/api/v1/compare", work_compare},
+    {"/api/v1/paths", work_paths},       {"/api/v1/slow", work_slow_list},
     {"/api/v1/slow/", work_slow},        {"/api/v1/profiles", work_profiles},
     {"/api/v1/profiles/", work_profile}, {"/metrics", metrics_work},
     {"/readyz", metrics_work_ready},

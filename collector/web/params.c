@@ -9,7 +9,10 @@
 #include <string.h>
 #include <sys/queue.h>
 
-enum { HOUR_S = 3600, MOST = 50, MOST_AT_MOST = 1000, POINTS = 240 };
+#include "base/text_time.h"
+#include "base/time_math.h"
+
+enum { SECOND_NS = 1000000000, HOUR_S = 3600, MOST = 50, MOST_AT_MOST = 1000, POINTS = 240 };
 // the year 9999, so that sums of times stay times
 static const int64_t LAST_S = 253402300799;
 
@@ -18,7 +21,8 @@ struct reading {
     struct params *out;
     char *why;
     int64_t last_s; // 0: not told
-    bool from, until;
+    bool from, until, before_from, before_until;
+    const char *against; // NULL: not told
 };
 
 static bool number(struct reading *r, const struct evkeyval *pair, int64_t least, int64_t most,
@@ -52,19 +56,37 @@ static bool text(struct reading *r, const struct evkeyval *pair, char out[PARAMS
     return true;
 }
 
+// Whether a name is that of a time, which then is taken; *ok: and could be read.
+static bool take_time(struct reading *r, const struct evkeyval *pair, bool *ok) {
+    const char *key = pair->key;
+    bool *told = NULL;
+    int64_t least = 0, *out = &r->last_s;
+    if (strcmp(key, "from") == 0) {
+        told = &r->from, out = &r->out->from_s;
+    } else if (strcmp(key, "until") == 0) {
+        told = &r->until, out = &r->out->until_s;
+    } else if (strcmp(key, "before_from") == 0) {
+        told = &r->before_from, out = &r->out->before_from_s;
+    } else if (strcmp(key, "before_until") == 0) {
+        told = &r->before_until, out = &r->out->before_until_s;
+    } else if (strcmp(key, "last") == 0) {
+        least = 1;
+    } else {
+        return false;
+    }
+    *ok = number(r, pair, least, LAST_S, out);
+    if (told) {
+        *told = true;
+    }
+    return true;
+}
+
 static bool take(struct reading *r, const struct evkeyval *pair) {
     const char *key = pair->key;
     int64_t flag = 0;
-    if (strcmp(key, "from") == 0) {
-        r->from = true;
-        return number(r, pair, 0, LAST_S, &r->out->from_s);
-    }
-    if (strcmp(key, "until") == 0) {
-        r->until = true;
-        return number(r, pair, 0, LAST_S, &r->out->until_s);
-    }
-    if (strcmp(key, "last") == 0) {
-        return number(r, pair, 1, LAST_S, &r->last_s);
+    bool read = false;
+    if (take_time(r, pair, &read)) {
+        return read;
     }
     if (strcmp(key, "node") == 0) {
         return text(r, pair, r->out->node);
@@ -72,8 +94,15 @@ static bool take(struct reading *r, const struct evkeyval *pair) {
     if (strcmp(key, "identity") == 0) {
         return text(r, pair, r->out->identity);
     }
+    if (strcmp(key, "tier") == 0) {
+        return text(r, pair, r->out->tier);
+    }
     if (strcmp(key, "before") == 0) {
         return text(r, pair, r->out->before);
+    }
+    if (strcmp(key, "against") == 0) {
+        r->against = pair->value;
+        return true;
     }
     if (strcmp(key, "most") == 0) {
         return small(r, pair, MOST_AT_MOST, &r->out->most);
@@ -132,19 +161,44 @@ static bool set_times(struct reading *r) {
     return true;
 }
 
+static bool set_before(struct reading *r) {
+    struct params *p = r->out;
+    const char *why = NULL;
+    if (r->before_from != r->before_until || (r->against && r->before_from)) {
+        snprintf(r->why, PARAMS_WHY_BYTES, "either against, or before_from and before_until");
+        return false;
+    }
+    if (!r->before_from) {
+        int64_t from, until;
+        const char *against = r->against ? r->against : "before";
+        why = text_against_parse(against, time_of_seconds(p->from_s), time_of_seconds(p->until_s),
+                                 &from, &until);
+        if (why) {
+            snprintf(r->why, PARAMS_WHY_BYTES, "against: %.40s %s", against, why);
+            return false;
+        }
+        p->before_from_s = from / SECOND_NS;
+        p->before_until_s = until / SECOND_NS;
+    } else if (p->before_from_s >= p->before_until_s) {
+        snprintf(r->why, PARAMS_WHY_BYTES, "before_from must be before before_until");
+        return false;
+    }
+    return true;
+}
+
 bool params_parse(const char *query, int64_t now_s, struct params *out,
                   char why[PARAMS_WHY_BYTES]) {
     struct evkeyvalq all;
     *out = (struct params){.most = MOST, .points = POINTS};
     struct reading reading = {.now_s = now_s, .out = out, .why = why};
     if (!query || !*query) {
-        return set_times(&reading);
+        return set_times(&reading) && set_before(&reading);
     }
     if (evhttp_parse_query_str(query, &all) != 0) {
         snprintf(why, PARAMS_WHY_BYTES, "what stands behind the ? cannot be read");
         return false;
     }
-    bool ok = take_all(&reading, &all) && set_times(&reading);
+    bool ok = take_all(&reading, &all) && set_times(&reading) && set_before(&reading);
     evhttp_clear_headers(&all);
     return ok;
 }

@@ -14,13 +14,17 @@ struct params {
     bool bounded;                 // whether any time was told
     char node[PARAMS_TEXT_BYTES]; // "": all
     char identity[PARAMS_TEXT_BYTES]; // "": all
+    char tier[PARAMS_TEXT_BYTES];     // "": all
     char before[PARAMS_TEXT_BYTES];   // a profile to compare with; "": none
+    int64_t before_from_s;            // the stretch to compare with: as long, right before from_s,
+    int64_t before_until_s;           // unless told otherwise
     uint32_t most;                    // rows of a list
     uint32_t points;                  // of a chart
     bool failed;                      // only those that failed
 };
 
 // Reads the query of an address, without its "?"; NULL is the same as "". Each name may stand once:
-// from, until (seconds since 1970 UTC), last (seconds until now), node, identity, before, most,
-// points, failed. On false why says in a line what is wrong.
+// from, until (seconds since 1970 UTC), last (seconds until now), node, identity, tier, before,
+// most, points, failed; and what is compared with, before_from and before_until, or against (words
+// of text_against_parse). On false why says in a line what is wrong.
 bool params_parse(const char *query, int64_t now_s, struct params *out, char why[PARAMS_WHY_BYTES]);

@@ -22,3 +22,10 @@ bool text_time_parse(const char *text, int64_t now_ns, int64_t *ns);
 // Reads a length: a number with the unit ms, s, m, h or d, seconds when there is none. False when
 // it is none, or negative, or longer than 100 years.
 bool text_duration_parse(const char *text, int64_t *ns);
+
+// The stretch of time that another one is compared with, as people say it: "before" (as long, right
+// before it), "1h before" (so much earlier), "yesterday", "last week" (local time of the day). It
+// has the length of from_ns..until_ns and ends at from_ns at the latest. Returns NULL, or why not:
+// static text that goes on after the words asked for, such as "1h before".
+const char *text_against_parse(const char *text, int64_t from_ns, int64_t until_ns,
+                               int64_t *before_from_ns, int64_t *before_until_ns);

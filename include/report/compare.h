@@ -59,6 +59,7 @@ bool compare_make(struct compare *c, const struct query_sums *before,
                   const struct query_sums *after);
 void compare_free(struct compare *c);
 
-// One JSON object and a newline; described in `kprof diff --help`. Check out->failed.
+// One JSON object and a newline; described in `kprof diff --help`. tier: rows of it alone; NULL: of
+// all. Check out->failed.
 void compare_json(const struct compare *c, const struct query_sums *before,
-                  const struct query_sums *after, struct buffer *out);
+                  const struct query_sums *after, const char *tier, struct buffer *out);

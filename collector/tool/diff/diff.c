@@ -145,7 +145,7 @@ static int show(const struct options *o, struct query_sums *before, struct query
         compare_free(&compare);
         return command_fail("diff", EXIT_FAILURE, "no memory");
     }
-    o->json ? compare_json(&compare, before, after, &out)
+    o->json ? compare_json(&compare, before, after, NULL, &out)
             : diff_table(&compare, before, after, &out);
     int status = command_print("diff", &out);
     status = status == EXIT_SUCCESS ? judge(o, &compare) : status;

@@ -167,12 +167,56 @@ static void durations(void **state) {
     }
 }
 
+// The seconds are as date -d prints them, in a zone with summer time.
+static void stretches_to_compare_with(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t from, until; // asked about
+        int64_t before;      // where the other one begins
+    } cases[] = {
+        {"before", 1795168800, 1795172400, 1795165200},
+        {"1h before", 1795168800, 1795172400, 1795165200},
+        {"90m before", 1795168800, 1795172400, 1795163400},
+        {"7d before", 1795168800, 1795172400, 1794564000},
+        {"yesterday", 1795168800, 1795172400, 1795082400},
+        {"last week", 1795168800, 1795172400, 1794564000},
+        {"yesterday", 1792926000, 1792929600, 1792836000}, // 12:00 after a day of 25 hours
+        {"last week", 1774778400, 1774782000, 1774177200}, // 12:00 after one of 23
+    };
+    setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t from = 0, until = 0;
+        const char *why =
+            text_against_parse(cases[i].text, cases[i].from * S, cases[i].until * S, &from, &until);
+        assert_null(why);
+        if (from != cases[i].before * S) {
+            fail_msg("%s %lld: %lld", cases[i].text, (long long)cases[i].from,
+                     (long long)(from / S));
+        }
+        assert_int_equal(until - from, (cases[i].until - cases[i].from) * S);
+    }
+    setenv("TZ", "UTC", 1);
+    static const char *const none[] = {
+        "",          "after",      "yesterdays",
+        "before ",   "h before",   " before",
+        "1y before", "-1h before", "0000000000000000000000000000000001h before"};
+    int64_t from = 77, until = 77;
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_non_null(strstr(text_against_parse(none[i], 0, S, &from, &until), "none of"));
+    }
+    // a stretch is not compared with itself
+    assert_non_null(strstr(text_against_parse("59m before", 0, 3600 * S, &from, &until), "share"));
+    assert_non_null(strstr(text_against_parse("yesterday", 0, 86401 * S, &from, &until), "share"));
+    assert_int_equal(from, 77);
+}
+
 int main(void) {
     setenv("TZ", "UTC", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formats),     cmocka_unit_test(parses),
         cmocka_unit_test(local_times), cmocka_unit_test(what_is_formatted_is_read_back),
-        cmocka_unit_test(durations),
+        cmocka_unit_test(durations),   cmocka_unit_test(stretches_to_compare_with),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

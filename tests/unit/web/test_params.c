@@ -72,9 +72,31 @@ static void test_what_is_refused(void **state) {
     refuses(longest, "node: at most");
 }
 
+static void test_what_is_compared_with(void **state) {
+    (void)state;
+    struct params p;
+    accepts("last=600", &p);
+    assert_int_equal(p.before_from_s, NOW - 1200);
+    assert_int_equal(p.before_until_s, NOW - 600);
+    accepts("last=600&against=1h%20before&tier=db", &p);
+    assert_int_equal(p.before_from_s, NOW - 600 - 3600);
+    assert_int_equal(p.before_until_s, NOW - 3600);
+    assert_string_equal(p.tier, "db");
+    accepts("from=1000&until=2000&before_from=3000&before_until=3500", &p);
+    assert_int_equal(p.before_from_s, 3000);
+    assert_int_equal(p.before_until_s, 3500);
+    accepts("from=253402300798&until=253402300799", &p); // the end of times
+    refuses("against=tomorrow", "against: tomorrow is none of");
+    refuses("last=7200&against=1h+before", "share a part");
+    refuses("before_from=1", "either against, or");
+    refuses("before_from=1&before_until=2&against=before", "either against, or");
+    refuses("before_from=2&before_until=2", "before_from must be before");
+    refuses("before_until=x", "before_until: want");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_defaults),
-                                       cmocka_unit_test(test_what_is_told),
-                                       cmocka_unit_test(test_what_is_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults), cmocka_unit_test(test_what_is_told),
+        cmocka_unit_test(test_what_is_compared_with), cmocka_unit_test(test_what_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

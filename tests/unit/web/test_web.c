@@ -142,6 +142,12 @@ static void test_answers(void **state) {
            "\"tiers\":[\"db\"]");
     expect(get("/api/v1/series?from=1763640000&until=1763640010", LOCAL), "200",
            "\"requests\":[1]");
+    expect(get("/api/v1/compare?from=1763640000&until=1763640010", LOCAL), "200",
+           "\"calls_before\":0,\"calls_after\":1");
+    expect(get("/api/v1/compare?from=1763640000&until=1763640010&tier=db", LOCAL), "200",
+           "\"before\":{\"from\":null");
+    expect(get("/api/v1/paths?from=1763640000&until=1763640010", LOCAL), "200",
+           "\"requests\":1,\"paths\":[]");
     char *list = get("/api/v1/slow?from=1763640000&until=1763640010", LOCAL);
     expect(list, "200", "\"id\":1");
     assert_non_null(strstr(list, "Content-Type: application/json"));
