@@ -65,7 +65,10 @@ enum statement {
     STATEMENTS
 };
 
-enum { STORE_PATH_BYTES = 4096 };
+enum {
+    STORE_PATH_BYTES = 4096,
+    STORE_BUSY_MS = 5000 // for how long a statement waits for other processes
+};
 
 struct store {
     sqlite3 *db;

@@ -134,15 +134,29 @@ static enum store_place look_at_wal(struct store *s) {
     return place;
 }
 
-// After each commit: how many pages the log holds now. SQLite would copy them into the file after a
-// thousand of them, and so do we.
+// Pages of the log from which on they are copied into the file after a commit, as SQLite would do;
+// and how long that waits for those who read what was before. As long as one of them does, nothing
+// of the log's start may be written over: readers that relieve each other without a pause would
+// have it grow for ever. Whoever begins to read meanwhile holds up nothing.
+static const struct log_step {
+    int pages, wait_ms;
+} log_steps[] = {{16000, STORE_BUSY_MS}, {4000, 200}, {1000, 0}};
+
+// After each commit: how many pages the log holds now.
 static int on_commit(void *context, sqlite3 *db, const char *name, int pages) {
-    enum { CHECKPOINT_PAGES = 1000 };
     struct store *s = context;
+    const struct log_step *step = log_steps, *end = step + sizeof log_steps / sizeof *log_steps;
     s->wal_pages = pages;
+    while (step < end && pages < step->pages) {
+        step++;
+    }
     // of a log that was cut nothing may be copied
-    if (pages >= CHECKPOINT_PAGES && look_at_wal(s) == STORE_IN_PLACE) {
-        sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (step < end && look_at_wal(s) == STORE_IN_PLACE) {
+        sqlite3_busy_timeout(db, step->wait_ms);
+        sqlite3_wal_checkpoint_v2(
+            db, name, step->wait_ms > 0 ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE,
+            NULL, NULL);
+        sqlite3_busy_timeout(db, STORE_BUSY_MS);
     }
     return SQLITE_OK;
 }

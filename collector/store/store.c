@@ -15,7 +15,6 @@
 #include "internal.h"
 
 enum {
-    BUSY_MS = 5000,
     WAL_BYTES = 64 << 20, // the WAL file is cut back to this after a burst
     // of the writer: a flush with 50,000 paths takes a third less than with SQLite's 2 MB
     CACHE_KB = 8000
@@ -268,7 +267,7 @@ static enum store_status failed(sqlite3 *db, const char *path, char error[STORE_
 
 static enum store_status set_up(sqlite3 *db, const char *path, char error[STORE_ERROR_BYTES]) {
     int64_t version;
-    sqlite3_busy_timeout(db, BUSY_MS);
+    sqlite3_busy_timeout(db, STORE_BUSY_MS);
     if (!ask_integer(db, "PRAGMA user_version", &version)) {
         return failed(db, path, error);
     }
@@ -373,7 +372,7 @@ static int open_immutable(const char *path, sqlite3 **db) {
 static enum store_status check_reader(struct store *s, const char *path,
                                       char error[STORE_ERROR_BYTES]) {
     int64_t id, version;
-    sqlite3_busy_timeout(s->db, BUSY_MS);
+    sqlite3_busy_timeout(s->db, STORE_BUSY_MS);
     bool asked = ask_integer(s->db, "PRAGMA application_id", &id) &&
                  ask_integer(s->db, "PRAGMA user_version", &version);
     int rc = asked ? SQLITE_OK : sqlite3_errcode(s->db) & 0xff;
