@@ -119,6 +119,8 @@ find_missing() {
   need git have git
   need curl have curl
   need openssl have openssl
+  need 'protobuf-compiler libprotobuf-dev' test -e /usr/include/google/protobuf/timestamp.proto -a -x /usr/bin/protoc
+  need golang-github-prometheus-client-model-dev test -d /usr/share/gocode/src/github.com/prometheus/client_model
   need python3-jsonschema /usr/bin/python3 -c 'import jsonschema'
   need procps have ps
   need libcmocka-dev cmocka_there

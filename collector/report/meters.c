@@ -29,6 +29,7 @@ void meters_free(struct meters *m) {
     }
     for (uint32_t i = 0; i < m->count; i++) {
         free(m->rows[i].names.node);
+        histogram_free(&m->rows[i].durations);
     }
     for (uint32_t i = 0; i < m->node_count; i++) {
         free(m->nodes[i].name);
@@ -71,6 +72,7 @@ static void drop(struct meters *m, uint32_t i) {
     struct meter_row *last = &m->rows[m->count - 1];
     map_remove(&m->index, m->rows[i].hash, i);
     free(m->rows[i].names.node);
+    histogram_free(&m->rows[i].durations);
     if (&m->rows[i] != last) {
         map_set(&m->index, last->hash, i);
         m->rows[i] = *last;
@@ -128,7 +130,7 @@ static void add_row(struct meters *m, const struct stat_row *from, const struct 
     struct meter_row *row = row_of(m, names_text(&names->nodes, from->key.node),
                                    names_text(&names->identities, from->key.identity),
                                    names_text(&names->tiers, from->key.tier));
-    if (!row) {
+    if (!row || !histogram_merge(&row->durations, &from->durations)) {
         m->left_out += from->calls;
         return;
     }
@@ -225,8 +227,14 @@ static bool copy_rows(struct meters *to, const struct meters *from) {
     for (; to->rows && to->count < from->count; to->count++) {
         const struct meter_row *row = &from->rows[to->count];
         to->rows[to->count] = *row;
+        to->rows[to->count].names.node = NULL;
+        to->rows[to->count].durations = (struct histogram){0};
         if (!names_copy(&to->rows[to->count].names, row->names.node, row->names.identity,
                         row->names.tier)) {
+            return false;
+        }
+        if (!histogram_merge(&to->rows[to->count].durations, &row->durations)) {
+            free(to->rows[to->count].names.node);
             return false;
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What meters are made of, for the file that counts and the one that writes the text.
+// What meters are made of, for the files that count, that say what is told, and that write it.
 #pragma once
 
 #include "base/map.h"
@@ -25,6 +25,9 @@ struct meter_row {
     uint64_t requests, calls, errors;
     uint64_t self_ns, wait_ns, duration_ns;
     uint64_t buckets[METER_BUCKETS + 1]; // each its own; the last: longer ones
+    // The same calls, as finely as they are stored. It never becomes coarser: a scraper would take
+    // counts that change their buckets for calls.
+    struct histogram durations;
 };
 
 struct meter_node {
@@ -54,3 +57,49 @@ enum {
     METER_OWN_SERIES = 8
 };
 #undef METER_ONE
+
+// -- what is told, whatever the form --------------------------------------------------------------
+
+enum meter_type { METER_COUNTER, METER_GAUGE, METER_HISTOGRAM };
+
+struct meter_label {
+    const char *name, *value; // value: hostile text
+};
+
+// n / 10^decimals
+struct meter_value {
+    uint64_t n;
+    uint32_t decimals;
+};
+
+// A form. It is told of each family, and then of all that is in it.
+struct meters_form_writer {
+    // name: without the _total of a counter's lines.
+    void (*family)(void *to, const char *name, enum meter_type type, const char *help);
+    void (*value)(void *to, const struct meter_label *labels, uint32_t count,
+                  struct meter_value value);
+    void (*histogram)(void *to, const struct meter_label *labels, uint32_t count,
+                      const struct meter_row *row);
+    void *to;
+};
+
+void meters_tell(const struct meters *m, const struct meters_form_writer *writer);
+
+// The end of a row's bucket in ns; 0: there is none.
+uint64_t meter_bucket_end(uint32_t bucket);
+
+// An exemplar's labels.
+enum { EXEMPLAR_LABELS = 2 };
+struct meter_exemplar {
+    struct meter_label labels[EXEMPLAR_LABELS];
+    uint32_t count;
+    uint64_t duration_ns, end_ns; // when it ended, since 1970 UTC
+    char id[24];
+    char url[METERS_PAGE_BYTES + 32];
+};
+// A whole request of the row that lies in the bucket, the slowest. False: none is kept.
+bool meter_exemplar(const struct meters_question *q, const struct meter_row *row, uint32_t bucket,
+                    struct meter_exemplar *out);
+
+void meters_text(const struct meters *m, const struct meters_question *q, struct buffer *out);
+void meters_protobuf(const struct meters *m, const struct meters_question *q, struct buffer *out);

@@ -15,12 +15,12 @@ struct answer {
     struct params params;
     int64_t id;            // of what is asked for, where the address names one
     struct meters *meters; // a copy of what was counted; NULL: nothing counts
-    enum meters_form form; // that who asks takes
-    int64_t unwritten_s;   // as in struct web_options
-    struct buffer out;     // on an error nothing
-    const char *type;      // of out; NULL: JSON
-    int status;            // of HTTP
-    const char *why;       // of an error: static, or in store_error
+    struct meters_question asked; // how they are told
+    int64_t unwritten_s;          // as in struct web_options
+    struct buffer out;            // on an error nothing
+    const char *type;             // of out; NULL: JSON
+    int status;                   // of HTTP
+    const char *why;              // of an error: static, or in store_error
 };
 
 struct address {

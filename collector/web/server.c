@@ -23,10 +23,12 @@
 #include "web/metrics.h"
 #include "web/reply.h"
 
+static const char TOO_MANY[] = "too many questions at a time; try again";
+
 // A question that is with the reader.
 struct pending {
     struct reader_job job;
-    struct outbox *outbox;
+    struct web *web;
     bool gzip; // who asked takes it, and once it is worked out: the answer stands behind it
     struct evhttp_request *req; // NULL: who asked is gone
     const struct address *address;
@@ -45,6 +47,7 @@ struct web {
     struct reader *reader;
     struct outbox *outbox;
     struct event_streams *streams;
+    uint32_t scrapes;    // copies of the meters that are being written
     int ready;           // eventfd: the reader has answers
     struct event *wakes; // on it
 };
@@ -107,20 +110,25 @@ static void work(struct reader_job *job, struct store *store) {
     }
 }
 
+static void give_back(struct pending *p) {
+    buffer_free(&p->answer.out);
+    p->web->scrapes -= p->answer.meters != NULL;
+    meters_free(p->answer.meters);
+    free(p);
+}
+
 static void done(struct reader_job *job) {
     struct pending *p = (struct pending *)job;
     struct answer *a = &p->answer;
     if (p->req) {
         evhttp_connection_set_closecb(evhttp_request_get_connection(p->req), NULL, NULL);
         if (a->status == 200) {
-            reply_answer(p->req, a->type ? a->type : REPLY_JSON, &a->out, p->gzip, p->outbox);
+            reply_answer(p->req, a->type ? a->type : REPLY_JSON, &a->out, p->gzip, p->web->outbox);
         } else {
             reply_error(p->req, a->status, a->why);
         }
     }
-    buffer_free(&a->out);
-    meters_free(a->meters);
-    free(p);
+    give_back(p);
 }
 
 static void on_gone(struct evhttp_connection *connection, void *context) {
@@ -128,6 +136,25 @@ static void on_gone(struct evhttp_connection *connection, void *context) {
     struct pending *p = context;
     reply_abandon(p->req);
     p->req = NULL;
+}
+
+// Reads the question, and takes what its answer needs of the collector. 0, or the status of an
+// error.
+static int prepare(struct web *web, struct pending *p, char why[PARAMS_WHY_BYTES]) {
+    if (!params_parse(evhttp_uri_get_query(evhttp_request_get_evhttp_uri(p->req)),
+                      clock_wall() / 1000000000, &p->answer.params, why)) {
+        return 400;
+    }
+    if (p->address->work == metrics_work && web->scrapes >= LIMIT_SCRAPES) {
+        snprintf(why, PARAMS_WHY_BYTES, "%s", TOO_MANY);
+        return 503;
+    }
+    if (!metrics_copy(&web->options, p->req, p->address, &p->answer)) {
+        snprintf(why, PARAMS_WHY_BYTES, "no memory");
+        return 500;
+    }
+    web->scrapes += p->answer.meters != NULL;
+    return 0;
 }
 
 static void ask(struct web *web, struct evhttp_request *req, const struct address *address,
@@ -139,7 +166,7 @@ static void ask(struct web *web, struct evhttp_request *req, const struct addres
         return;
     }
     *p = (struct pending){.job = {.work = work, .done = done},
-                          .outbox = web->outbox,
+                          .web = web,
                           .gzip = reply_takes_gzip(req),
                           .req = req,
                           .address = address};
@@ -147,23 +174,17 @@ static void ask(struct web *web, struct evhttp_request *req, const struct addres
                                 .out = buffer_make(LIMIT_WEB_ANSWER_BYTES),
                                 .status = 503, // unless it is worked out
                                 .why = p->job.error};
-    if (!params_parse(evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req)),
-                      clock_wall() / 1000000000, &p->answer.params, why)) {
-        reply_error(req, 400, why);
-        free(p);
-        return;
-    }
-    if (!metrics_copy(&web->options, req, address, &p->answer)) {
-        reply_error(req, 500, "no memory");
-        free(p);
+    int status = prepare(web, p, why);
+    if (status != 0) {
+        reply_error(req, status, why);
+        give_back(p);
         return;
     }
     evhttp_connection_set_closecb(evhttp_request_get_connection(req), on_gone, p);
     if (!reader_ask(web->reader, &p->job)) {
         evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
-        reply_error(req, 503, "too many questions at a time; try again");
-        meters_free(p->answer.meters);
-        free(p);
+        reply_error(req, 503, TOO_MANY);
+        give_back(p);
     }
 }
 

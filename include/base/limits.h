@@ -299,7 +299,10 @@
 // Points of a chart, and tiers of one that stand for themselves; the rest is "_other".
 #define LIMIT_SERIES_STEPS 2000u
 #define LIMIT_SERIES_TIERS 64u
-// Series that /metrics tells at most: 5 MB of text.
+// Series that /metrics tells at most: 5 MB of text. Their histograms take 1 MB as a rule, and never
+// more than 12 MB; each answer that is being written has a copy.
 #define LIMIT_METRIC_SERIES 20000u
+// Answers of /metrics that are being written, or wait for it; one more is refused (503).
+#define LIMIT_SCRAPES 4u
 // Seconds for which the database may refuse to be written before /readyz says so.
 #define LIMIT_UNWRITTEN_SECONDS 5

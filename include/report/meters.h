@@ -42,15 +42,30 @@ struct meter_queue {
 void meters_nodes(struct meters *m, const struct meter_state *nodes, uint32_t count);
 void meters_queue(struct meters *m, struct meter_queue queue);
 
-// A copy for meters_text alone; NULL without memory.
+// A copy for meters_write alone; NULL without memory.
 struct meters *meters_copy(const struct meters *m);
 
 enum meters_form {
     METERS_PROMETHEUS, // text/plain; version=0.0.4
-    METERS_OPEN        // application/openmetrics-text; version=1.0.0
+    METERS_OPEN,       // application/openmetrics-text; version=1.0.0
+    METERS_PROTOBUF    // Prometheus's protobuf, each family behind its length: the only one with
+                       // native histograms
 };
 
-// The text, LIMIT_METRIC_SERIES series at most. examples: requests that were kept, which the
-// buckets of the form METERS_OPEN name as exemplars; NULL: none. Check out->failed.
-void meters_text(const struct meters *m, enum meters_form form, const struct slow_list *examples,
-                 struct buffer *out);
+enum { METERS_PAGE_BYTES = 80 };
+
+struct meters_question {
+    enum meters_form form;
+    // Requests that were kept, which buckets name as exemplars, but not in METERS_PROMETHEUS; NULL:
+    // none.
+    const struct slow_list *examples;
+    // Where the page is, "http://localhost:4712", for links to these; "": nobody knows. Its bytes
+    // are none that a label or an address would have to escape.
+    char page[METERS_PAGE_BYTES];
+};
+
+// Writes them, LIMIT_METRIC_SERIES series at most; a native histogram is none of its own. Check
+// out->failed.
+void meters_write(const struct meters *m, const struct meters_question *q, struct buffer *out);
+// The form as the head of an answer names it.
+const char *meters_type(enum meters_form form);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The address of a question to the page's API: its path, and what stands behind the "?".
+// The address of a question to the page's API: its path, and what stands behind the "?"; and the
+// forms that a scraper takes (Accept).
 #include <string.h>
 
 #include "fuzz.h"
+#include "web/accept.h"
 #include "web/answers.h"
 #include "web/params.h"
 
@@ -14,6 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     MUST(text);
     memcpy(text, data, size);
     text[size] = 0;
+    enum meters_form form = accept_form(text);
+    MUST(form == METERS_PROMETHEUS || strcasestr(text, form == METERS_OPEN ? "openmetrics" : "protobuf"));
     char *mark = strchr(text, '?');
     if (mark) {
         *mark = 0;

@@ -151,6 +151,10 @@ int main(int argc, char **argv) {
         "/api/v1/slow/12?from=1763640000&until=1763643600&node=shop%40host&identity=GET%20%2Fx"
         "&most=10&failed=1";
     seed("params", "whole", 0, slice_of(question, sizeof question - 1));
+    static const char accept[] =
+        "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;"
+        "encoding=delimited,application/openmetrics-text;version=1.0.0;q=0.8,*/*;q=0.1";
+    seed("params", "accept", 0, slice_of(accept, sizeof accept - 1));
     handshake();
     whole_collector();
     return 0;
