@@ -68,12 +68,14 @@ is "$(sqlite3 :memory: "SELECT group_concat(name, ' ')
     FROM (SELECT value ->> 'name' AS name FROM json_each(readfile('$scratch/answer'), '\$.tiers') ORDER BY 1)")" \
   "accounting http pool render storage" "tiers have their names"
 
-# in the middle of what there is
-edge=$(sql "SELECT (min(strftime('%s', bucket_start)) + max(strftime('%s', bucket_start))) / 20 * 10 FROM ledger WHERE resolution_s = 10")
+# the last bucket, and all of them
+last=$(sql "SELECT strftime('%s', max(bucket_start)) FROM tier_stats WHERE resolution_s = 10")
 at() { date -u -d "@$1" +%Y-%m-%dT%H:%M:%SZ; }
-get "/api/v1/compare?from=$edge&until=$((edge + 600))&against=before" >"$scratch/answer"
-"$kprof" diff --db "$db" --before "$(at $((edge - 600)))..$(at "$edge")" --after "$(at "$edge")..$(at $((edge + 600)))" --json >"$scratch/report"
+get "/api/v1/compare?from=$((last - 600))&until=$((last + 10))&before_from=$last&before_until=$((last + 10))" >"$scratch/answer"
+"$kprof" diff --db "$db" --before "$(at "$last")..$(at $((last + 10)))" --after "$(at $((last - 600)))..$(at $((last + 10)))" --json \
+  >"$scratch/report"
 same "$scratch/answer" "$scratch/report" "two stretches compared are what kprof diff says"
+holds "$(json '$.rows[#-1].calls_after')" -ge 1 "which have requests"
 
 id=$(sql "SELECT id FROM slow_requests ORDER BY duration_us DESC, id LIMIT 1")
 get "/api/v1/slow/$id" >"$scratch/answer"
