@@ -222,11 +222,14 @@ struct pieces {
 // wholly inside, and finer ones at the ends, as long as these are there. Within the transaction in
 // which the rows are read. False when it failed.
 bool query_pieces(struct store *s, const struct query *q, struct pieces *out);
-// Prepares a statement that reads FROM pieces CROSS JOIN a table ON PIECES_TAKEN; ?1 is the node or
-// NULL. NULL on failure.
+// Whether a name is among those of a choice (query.h).
+#define QUERY_AMONG(name, choice)                                                                  \
+    "instr(char(31) || " choice " || char(31), char(31) || " name " || char(31)) > 0"
+// Prepares a statement that reads FROM pieces CROSS JOIN a table ON PIECES_TAKEN; ?1 is the nodes
+// or NULL. NULL on failure.
 #define PIECES_TAKEN                                                                               \
     "resolution_s = resolution AND bucket_start >= from_s AND bucket_start < until_s AND "         \
-    "(?1 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?1))"
+    "(?1 IS NULL OR node_id IN (SELECT id FROM node_names WHERE " QUERY_AMONG("name", "?1") "))"
 sqlite3_stmt *pieces_prepare(const struct pieces *p, const char *sql, const struct query *q);
 // The coarsest resolution taken at the start of a bucket; 0: none.
 uint32_t pieces_resolution_at(const struct pieces *p, int64_t bucket);
@@ -241,7 +244,7 @@ void pieces_cover(const struct pieces *p, int64_t from, int64_t until, int64_t *
 // transaction.
 uint32_t query_resolution(struct store *s, const struct query *q);
 // Prepares a statement with ?1 the resolution, ?2 and ?3 the first and past-the-last bucket, ?4 the
-// node or NULL; NULL on failure.
+// nodes or NULL; NULL on failure.
 sqlite3_stmt *query_prepare(struct store *s, const char *sql, uint32_t resolution_s,
                             const struct query *q);
 // Says that memory is out, and returns false.

@@ -164,7 +164,8 @@ static bool add_rows(struct store *s, const struct query *q, const struct pieces
         pieces,
         "SELECT identity_id, tier_id" STORE_SUM_NAMES ", duration_ns, square_ns, min_ns, max_ns, "
         "histogram, bucket_start, resolution FROM pieces CROSS JOIN stat_rows ON " PIECES_TAKEN
-        " AND (?2 IS NULL OR identity_id = (SELECT id FROM identity_names WHERE name = ?2))",
+        " AND (?2 IS NULL OR identity_id IN (SELECT id FROM identity_names WHERE " QUERY_AMONG(
+            "name", "?2") "))",
         q);
     if (rows) {
         sqlite3_bind_text(rows, 2, q->identity, -1, SQLITE_STATIC);
@@ -208,8 +209,9 @@ static bool refine_bucket(struct store *s, const struct query *q, int64_t bucket
             "SELECT 0" LEDGER_COLUMNS(LATEST) " FROM (SELECT 0" LEDGER_COLUMNS(
                 SINCE_NAMED) " FROM ledger_rows WHERE resolution_s <= ?2 AND ?2 % resolution_s = 0 "
                              "AND bucket_start >= ?3 AND bucket_start < ?3 + ?2 AND (?1 IS NULL OR "
-                             "node_id = (SELECT id FROM node_names WHERE name = ?1)) GROUP BY "
-                             "resolution_s)",
+                             "node_id IN (SELECT id FROM node_names WHERE " QUERY_AMONG(
+                                 "name", "?1") ")) GROUP BY "
+                                               "resolution_s)",
             -1, &row, NULL) != SQLITE_OK) {
         return store_fail(s, "query the ledger");
     }
@@ -304,6 +306,61 @@ static bool add_stale(struct store *s, const struct query *q, const struct piece
     return ok;
 }
 
+// The row of a tier among those behind `first`; NULL: there is none yet.
+static struct query_row *together(struct query_sums *sums, uint32_t first, const char *tier) {
+    for (uint32_t i = first; i < sums->count; i++) {
+        if (strcmp(sums->rows[i].tier, tier) == 0) {
+            return &sums->rows[i];
+        }
+    }
+    return NULL;
+}
+
+static bool add_to(struct query_row *to, const struct query_row *row) {
+#define ADD_COUNT(name) to->name += row->name;
+#define ADD_TIME(name) to->name##_ns += row->name##_ns;
+    STAT_SUMS(ADD_COUNT, ADD_TIME)
+#undef ADD_COUNT
+#undef ADD_TIME
+    to->duration_ns += row->duration_ns;
+    to->square_ns += row->square_ns;
+    if (row->calls > 0) {
+        to->min_ns = to->calls == row->calls || row->min_ns < to->min_ns ? row->min_ns : to->min_ns;
+        to->max_ns = row->max_ns > to->max_ns ? row->max_ns : to->max_ns;
+    }
+    return histogram_merge(&to->durations, &row->durations);
+}
+
+// Adds rows of all identities that were asked for together, as "_total".
+static bool add_together(struct store *s, struct query_sums *sums) {
+    uint32_t of = sums->count;
+    struct query_row *more = realloc(sums->rows, (2 * (size_t)of + 1) * sizeof *more);
+    if (!more) {
+        return query_no_memory(s);
+    }
+    sums->rows = more;
+    for (uint32_t i = 0; i < of; i++) {
+        struct query_row *to = together(sums, of, more[i].tier);
+        if (!to) {
+            to = &more[sums->count++];
+            *to = (struct query_row){.identity = strdup("_total"), .tier = strdup(more[i].tier)};
+        }
+        if (!to->identity || !to->tier || !add_to(to, &more[i])) {
+            return query_no_memory(s);
+        }
+    }
+    return true;
+}
+
+// Whether several identities are asked for, and not their sum among them.
+static bool several(const struct query *q) {
+    const char *choice = q->identity ? q->identity : "";
+    const char *total = strstr(choice, "_total");
+    bool has = total && (total == choice || total[-1] == *QUERY_OR) &&
+               (total[6] == '\0' || total[6] == *QUERY_OR);
+    return strchr(choice, *QUERY_OR) && !has;
+}
+
 bool query_sums(struct store *s, const struct query *q, struct query_sums *out) {
     *out = (struct query_sums){0};
     // One transaction, so that rows and ledger are of the same moment.
@@ -316,6 +373,7 @@ bool query_sums(struct store *s, const struct query *q, struct query_sums *out) 
     ok = ok &&
          (pieces.count == 0 || (add_rows(s, q, &pieces, out) && add_ledger(s, q, &pieces, out) &&
                                 add_stale(s, q, &pieces, out)));
+    ok = ok && (!several(q) || add_together(s, out));
     sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
     return ok;
 }

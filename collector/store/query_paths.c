@@ -11,8 +11,9 @@ static const char paths_sql[] =
     "sum(async_ns), sum(wait_ns), sum(duration_ns), min(min_ns), max(max_ns) "
     "FROM pieces CROSS JOIN path_rows ON " PIECES_TAKEN " AND CASE WHEN ?2 IS NULL "
     "THEN identity_id IS NOT (SELECT id FROM identity_names WHERE name = '_remote') "
-    "ELSE identity_id = (SELECT id FROM identity_names WHERE name = ?2) END "
-    "CROSS JOIN path_names AS x ON x.id = path_id GROUP BY path_id";
+    "ELSE identity_id IN (SELECT id FROM identity_names WHERE " QUERY_AMONG(
+        "name", "?2") ") END "
+                      "CROSS JOIN path_names AS x ON x.id = path_id GROUP BY path_id";
 
 static const char requests_sql[] =
     "SELECT sum(calls), min(bucket_start), max(bucket_start + resolution) "

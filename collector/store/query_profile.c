@@ -130,14 +130,16 @@ bool query_profiles(struct store *s, const struct profile_filter *filter,
                     struct profile_list *out) {
     sqlite3_stmt *lines;
     *out = (struct profile_list){0};
-    if (sqlite3_prepare_v2(s->db,
-                           LINES
-                           "WHERE end_ns >= ?1 AND end_ns < ?2 AND (?3 IS NULL OR n.name = "
-                           "?3) AND (?5 IS NULL OR EXISTS (SELECT 1 FROM profile_value_rows AS v "
-                           "JOIN identity_names AS i ON i.id = v.identity_id WHERE "
-                           "v.profile_id = p.id AND v.metric = 0 AND i.name = ?5 AND "
-                           "v.stack = 0)) ORDER BY end_ns DESC, p.id DESC LIMIT ?4",
-                           -1, &lines, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(
+            s->db,
+            LINES "WHERE end_ns >= ?1 AND end_ns < ?2 AND (?3 IS NULL OR " QUERY_AMONG(
+                "n.name",
+                "?3") ") AND (?5 IS NULL OR EXISTS (SELECT 1 FROM profile_value_rows AS v "
+                      "JOIN identity_names AS i ON i.id = v.identity_id WHERE "
+                      "v.profile_id = p.id AND v.metric = 0 AND " QUERY_AMONG(
+                          "i.name", "?5") " AND "
+                                          "v.stack = 0)) ORDER BY end_ns DESC, p.id DESC LIMIT ?4",
+            -1, &lines, NULL) != SQLITE_OK) {
         return store_fail(s, "query the profiles");
     }
     sqlite3_bind_int64(lines, 1, time_of_seconds(filter->from_s));

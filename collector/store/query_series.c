@@ -14,14 +14,17 @@ static const char rows_sql[] =
     "duration_ns, max_ns, CASE WHEN t.name = '_total' THEN histogram END "
     "FROM stat_rows AS r CROSS JOIN tier_names AS t ON t.id = r.tier_id "
     "WHERE resolution_s = ?1 AND bucket_start >= ?2 AND bucket_start < ?3 "
-    "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4)) "
-    "AND identity_id = (SELECT id FROM identity_names WHERE name = ?5)";
+    "AND (?4 IS NULL OR node_id IN (SELECT id FROM node_names WHERE " QUERY_AMONG(
+        "name", "?4") ")) "
+                      "AND identity_id IN (SELECT id FROM identity_names WHERE " QUERY_AMONG(
+                          "name", "?5") ")";
 
 #define ONE_COLUMN(column) ", " #column
 static const char ledger_sql[] = "SELECT bucket_start" LEDGER_COLUMNS(
     ONE_COLUMN) " FROM ledger_rows WHERE resolution_s = ?1 "
                 "AND bucket_start >= ?2 AND bucket_start < ?3 "
-                "AND (?4 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?4))";
+                "AND (?4 IS NULL OR node_id IN (SELECT id FROM node_names WHERE " QUERY_AMONG(
+                    "name", "?4") "))";
 
 // The coarsest rows that are as fine as the step, but not finer than what reaches far enough.
 static uint32_t choose(struct store *s, const struct series_filter *filter, const struct query *q) {

@@ -88,12 +88,14 @@ bool query_slow_list(struct store *s, const struct slow_filter *filter, struct s
     int rc = SQLITE_ERROR;
     sqlite3_stmt *requests;
     *out = (struct slow_list){0};
-    if (sqlite3_prepare_v2(s->db,
-                           REQUESTS
-                           "WHERE begin_ns >= ?1 AND begin_ns < ?2 AND (?3 IS NULL OR n.name = ?3) "
-                           "AND (?4 IS NULL OR i.name = ?4) AND (?5 = 0 OR error = 1) "
-                           "ORDER BY duration_ns DESC, r.id LIMIT ?6",
-                           -1, &requests, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(
+            s->db,
+            REQUESTS "WHERE begin_ns >= ?1 AND begin_ns < ?2 AND (?3 IS NULL OR " QUERY_AMONG(
+                "n.name", "?3") ") "
+                                "AND (?4 IS NULL OR " QUERY_AMONG(
+                                    "i.name", "?4") ") AND (?5 = 0 OR error = 1) "
+                                                    "ORDER BY duration_ns DESC, r.id LIMIT ?6",
+            -1, &requests, NULL) != SQLITE_OK) {
         return store_fail(s, "query the slow requests");
     }
     sqlite3_bind_int64(requests, 1, time_of_seconds(filter->from_s));

@@ -11,6 +11,7 @@
 
 #include "base/text_time.h"
 #include "base/time_math.h"
+#include "store/query.h"
 
 enum { SECOND_NS = 1000000000, HOUR_S = 3600, MOST = 50, MOST_AT_MOST = 1000, POINTS = 240 };
 // the year 9999, so that sums of times stay times
@@ -81,6 +82,28 @@ static bool take_time(struct reading *r, const struct evkeyval *pair, bool *ok) 
     return true;
 }
 
+// One name more of a choice.
+static bool choice(struct reading *r, const struct evkeyval *pair, char out[PARAMS_CHOICE_BYTES]) {
+    char name[PARAMS_TEXT_BYTES];
+    if (!text(r, pair, name)) {
+        return false;
+    }
+    size_t names = *out != '\0';
+    for (const char *at = out; *at; at++) {
+        names += *at == *QUERY_OR;
+    }
+    if (names >= PARAMS_NAMES || strstr(name, QUERY_OR)) {
+        snprintf(r->why, PARAMS_WHY_BYTES,
+                 names >= PARAMS_NAMES ? "%.40s: at most %d of them"
+                                       : "%.40s: a name with the byte 31 cannot be asked for",
+                 pair->key, PARAMS_NAMES);
+        return false;
+    }
+    size_t len = strlen(out); // below PARAMS_NAMES names, so there is room for one
+    snprintf(out + len, PARAMS_CHOICE_BYTES - len, "%s%s", len > 0 && *name ? QUERY_OR : "", name);
+    return true;
+}
+
 static bool take(struct reading *r, const struct evkeyval *pair) {
     const char *key = pair->key;
     int64_t flag = 0;
@@ -89,10 +112,10 @@ static bool take(struct reading *r, const struct evkeyval *pair) {
         return read;
     }
     if (strcmp(key, "node") == 0) {
-        return text(r, pair, r->out->node);
+        return choice(r, pair, r->out->node);
     }
     if (strcmp(key, "identity") == 0) {
-        return text(r, pair, r->out->identity);
+        return choice(r, pair, r->out->identity);
     }
     if (strcmp(key, "tier") == 0) {
         return text(r, pair, r->out->tier);
@@ -121,6 +144,9 @@ static bool take(struct reading *r, const struct evkeyval *pair) {
 
 static bool once(struct reading *r, const struct evkeyvalq *all, const struct evkeyval *pair) {
     const struct evkeyval *other;
+    if (strcmp(pair->key, "node") == 0 || strcmp(pair->key, "identity") == 0) {
+        return true;
+    }
     TAILQ_FOREACH(other, all, next) {
         if (other != pair && strcmp(other->key, pair->key) == 0) {
             snprintf(r->why, PARAMS_WHY_BYTES, "%.40s stands twice", pair->key);

@@ -8,23 +8,26 @@
 #include "base/limits.h"
 
 enum { PARAMS_WHY_BYTES = 200, PARAMS_TEXT_BYTES = 2 * LIMIT_NAME_BYTES };
+// Names that one question may choose, and their length together.
+enum { PARAMS_NAMES = 16, PARAMS_CHOICE_BYTES = PARAMS_NAMES * PARAMS_TEXT_BYTES };
 
 struct params {
-    int64_t from_s, until_s;      // seconds since 1970 UTC; an hour until now unless told otherwise
-    bool bounded;                 // whether any time was told
-    char node[PARAMS_TEXT_BYTES]; // "": all
-    char identity[PARAMS_TEXT_BYTES]; // "": all
-    char tier[PARAMS_TEXT_BYTES];     // "": all
-    char before[PARAMS_TEXT_BYTES];   // a profile to compare with; "": none
-    int64_t before_from_s;            // the stretch to compare with: as long, right before from_s,
-    int64_t before_until_s;           // unless told otherwise
-    uint32_t most;                    // rows of a list
-    uint32_t points;                  // of a chart
-    bool failed;                      // only those that failed
+    int64_t from_s, until_s; // seconds since 1970 UTC; an hour until now unless told otherwise
+    bool bounded;            // whether any time was told
+    char node[PARAMS_CHOICE_BYTES];     // a choice (store/query.h); "": all
+    char identity[PARAMS_CHOICE_BYTES]; // likewise
+    char tier[PARAMS_TEXT_BYTES];       // "": all
+    char before[PARAMS_TEXT_BYTES];     // a profile to compare with; "": none
+    int64_t before_from_s;              // the stretch to compare with: as long, right before
+    int64_t before_until_s;             // from_s, unless told otherwise
+    uint32_t most;                      // rows of a list
+    uint32_t points;                    // of a chart
+    bool failed;                        // only those that failed
 };
 
-// Reads the query of an address, without its "?"; NULL is the same as "". Each name may stand once:
-// from, until (seconds since 1970 UTC), last (seconds until now), node, identity, tier, before,
-// most, points, failed; and what is compared with, before_from and before_until, or against (words
-// of text_against_parse). On false why says in a line what is wrong.
+// Reads the query of an address, without its "?"; NULL is the same as "". Names that may stand
+// once: from, until (seconds since 1970 UTC), last (seconds until now), tier, before, most, points,
+// failed; and what is compared with, before_from and before_until, or against (words of
+// text_against_parse). Up to PARAMS_NAMES times: node, identity. On false why says in a line what
+// is wrong.
 bool params_parse(const char *query, int64_t now_s, struct params *out, char why[PARAMS_WHY_BYTES]);

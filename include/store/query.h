@@ -12,9 +12,12 @@
 struct query {
     int64_t from_s;       // seconds since 1970 UTC; INT64_MIN: no bound
     int64_t until_s;      // first second after it; INT64_MAX: no bound
-    const char *node;     // NULL: all nodes together
-    const char *identity; // NULL: every identity, each for itself
+    const char *node;     // NULL: all nodes together; a choice of them
+    const char *identity; // NULL: every identity, each for itself; a choice of them
 };
+
+// A choice is one name, or several in one text with this between them: "a" QUERY_OR "b".
+#define QUERY_OR "\x1f"
 
 // The sums of one identity and tier over time and nodes; units as in schema/007_whole.sql.
 struct query_row {
@@ -58,7 +61,8 @@ struct query_sums {
 };
 
 // Sums what was counted in the time, each call once: the longest buckets that lie wholly inside,
-// and shorter ones at its ends, where these are still kept. On false there is no answer and
+// and shorter ones at its ends, where these are still kept. Where several identities are asked for
+// the rows of identity "_total" are all of them together. On false there is no answer and
 // store_error says why. Give the answer back with query_sums_free, also after false.
 bool query_sums(struct store *s, const struct query *q, struct query_sums *out);
 void query_sums_free(struct query_sums *sums);

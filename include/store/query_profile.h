@@ -8,7 +8,7 @@
 
 struct profile_filter {
     int64_t from_s, until_s; // as in struct query; by the profiles' end
-    const char *node;        // NULL: any
+    const char *node;        // NULL: any; a choice of them (query.h)
     const char *identity;    // some of whose requests it is of, NULL: any
     uint32_t most;           // this many at most, the latest
 };

@@ -7,8 +7,8 @@
 
 struct series_filter {
     int64_t from_s, until_s; // both bounded, from < until; the steps cover at least that
-    const char *node;        // NULL: all nodes together
-    const char *identity;    // "_total": all together
+    const char *node;        // NULL: all nodes together; a choice of them (query.h)
+    const char *identity;    // "_total": all together; a choice: those together
     int64_t step_s;          // about as long as this; never longer than it needs to be
 };
 

@@ -7,7 +7,7 @@
 
 struct slow_filter {
     int64_t from_s, until_s; // as in struct query; by the requests' begin
-    const char *node;        // NULL: any
+    const char *node;        // NULL: any; a choice of them (query.h)
     const char *identity;    // NULL: any
     bool failed;             // only those that ended in an exception
     uint32_t most;           // this many at most, the slowest

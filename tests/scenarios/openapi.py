@@ -124,7 +124,7 @@ def check_parameters(path, operation, errors):
         if parameter["in"] != "query":
             continue
         if "example" in parameter:
-            asked = f"{path}?{name}={urllib.parse.quote(str(parameter['example']))}"
+            asked = f"{path}?" + urllib.parse.urlencode({name: parameter["example"]}, doseq=True)
             check(asked, operation, ask(asked), "200")
         if parameter["schema"]["type"] == "integer" and errors:
             asked = f"{path}?{name}=no"

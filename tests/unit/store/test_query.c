@@ -87,12 +87,45 @@ static void test_sums_over_time_and_nodes(void **state) {
     assert_string_equal(sums.rows[0].identity, "_total");
     query_sums_free(&sums);
 
+    sums = ask(INT64_MIN, INT64_MAX, "other@host" QUERY_OR "nobody@host" QUERY_OR "shop@host",
+               "create");
+    assert_int_equal(find(&sums, "create", "db")->calls, 7);
+    query_sums_free(&sums);
+
+    sums = ask(INT64_MIN, INT64_MAX, "host" QUERY_OR "shop", NULL); // whole names only
+    assert_int_equal(sums.count, 0);
+    query_sums_free(&sums);
+
     sums = ask(INT64_MIN, INT64_MAX, "nobody@host", NULL);
     assert_int_equal(sums.count, 0);
     query_sums_free(&sums);
 
     sums = ask(NOON + 1000, INT64_MAX, NULL, NULL);
     assert_int_equal(sums.count, 0);
+    query_sums_free(&sums);
+}
+
+static void test_several_identities(void **state) {
+    (void)state;
+    struct stats *batch = stats_new();
+    fixture_call(batch, NOON, "create", "db", 1000, false);
+    fixture_call(batch, NOON, "search", "db", 3000, false);
+    fixture_call(batch, NOON, "search", "render", 500, false);
+    fixture_call(batch, NOON, "order", "db", 90000, false);
+    write_once(batch, 10);
+    struct query_sums sums = ask(INT64_MIN, INT64_MAX, NULL, "create" QUERY_OR "search");
+    assert_null(find(&sums, "order", "db"));
+    assert_int_equal(find(&sums, "create", "db")->calls, 1);
+    const struct query_row *both = find(&sums, "_total", "db");
+    assert_int_equal(both->calls, 2);
+    assert_int_equal(both->total_ns, 4000);
+    assert_int_equal(both->min_ns, 1000);
+    assert_int_equal(both->max_ns, 3000);
+    assert_int_equal(histogram_count(&both->durations), 2);
+    assert_int_equal(find(&sums, "_total", "render")->calls, 1);
+    query_sums_free(&sums);
+    sums = ask(INT64_MIN, INT64_MAX, NULL, "create");
+    assert_null(find(&sums, "_total", "db"));
     query_sums_free(&sums);
 }
 
@@ -351,6 +384,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #define QUERY_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
         QUERY_TEST(test_sums_over_time_and_nodes),
+        QUERY_TEST(test_several_identities),
         QUERY_TEST(test_since_when),
         QUERY_TEST(test_a_bucket_that_overlaps_counts_whole),
         QUERY_TEST(test_finest_resolution_that_covers),

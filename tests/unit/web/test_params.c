@@ -2,6 +2,7 @@
 // params.c: what a question asks for.
 #include "unit.h"
 
+#include "store/query.h"
 #include "web/params.h"
 
 enum { NOW = 1763640000 };
@@ -46,6 +47,9 @@ static void test_what_is_told(void **state) {
     assert_int_equal(p.most, 7);
     assert_int_equal(p.points, 100);
     assert_true(p.failed);
+    accepts("node=a&identity=x&node=b%20c&identity=", &p);
+    assert_string_equal(p.node, "a" QUERY_OR "b c");
+    assert_string_equal(p.identity, "x");
     accepts("from=5&until=10", &p);
     assert_int_equal(p.from_s, 5);
     assert_int_equal(p.until_s, 10);
@@ -56,6 +60,7 @@ static void test_what_is_told(void **state) {
 static void test_what_is_refused(void **state) {
     (void)state;
     char longest[PARAMS_TEXT_BYTES + 16] = "node=";
+    struct params p;
     refuses("from=x", "from: want a whole number");
     refuses("from=", "from: want a whole number");
     refuses("from=-1", "from: want a whole number");
@@ -63,11 +68,19 @@ static void test_what_is_refused(void **state) {
     refuses("from=10&until=10", "from must be before until");
     refuses("last=0", "last: want");
     refuses("last=60&from=1", "either last, or from and until");
-    refuses("node=a&node=b", "node stands twice");
+    refuses("last=1&last=2", "last stands twice");
+    refuses("node=a%1Fb", "node: a name with the byte 31");
     refuses("nodes=a", "nodes: nothing of that name");
     refuses("most=1001", "most: want a whole number from 1 to 1000");
     refuses("failed=2", "failed: want");
     refuses("node", "cannot be read");
+    char many[32 * PARAMS_NAMES] = "identity=0";
+    for (int i = 1; i < PARAMS_NAMES; i++) {
+        snprintf(many + strlen(many), sizeof many - strlen(many), "&identity=%d", i);
+    }
+    accepts(many, &p);
+    strcat(many, "&identity=x");
+    refuses(many, "identity: at most 16 of them");
     memset(longest + 5, 'a', PARAMS_TEXT_BYTES);
     refuses(longest, "node: at most");
 }
