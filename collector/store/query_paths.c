@@ -18,8 +18,10 @@ static const char paths_sql[] =
 static const char requests_sql[] =
     "SELECT sum(calls), min(bucket_start), max(bucket_start + resolution) "
     "FROM pieces CROSS JOIN stat_rows ON " PIECES_TAKEN
-    " AND identity_id = (SELECT id FROM identity_names WHERE name = coalesce(?2, '_total')) "
-    "AND tier_id = (SELECT id FROM tier_names WHERE name = '_total')";
+    " AND identity_id IN (SELECT id FROM identity_names WHERE " QUERY_AMONG(
+        "name",
+        "coalesce(?2, '_total')") ") "
+                                  "AND tier_id = (SELECT id FROM tier_names WHERE name = '_total')";
 
 static bool add_path(struct store *s, struct path_list *list, sqlite3_stmt *from) {
     if ((list->count & (list->count - 1)) == 0) { // full: 0, 1, 2, 4, …

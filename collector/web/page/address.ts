@@ -2,21 +2,32 @@
 // What is shown, as the address has it: a link shows the same, and back and forward work.
 
 export type View = {
-  node: string;      // "": all of them
-  last: number;      // seconds up to now; 0: from and until are told
+  nodes: string[];      // none: all of them; so for the next two
+  identities: string[];
+  tiers: string[];      // that charts and tables show; what the others take stands as one
+  last: number;         // seconds up to now; 0: from and until are told
   from: number;
   until: number;
-  identity: string;  // "": all of them
-  slow: number;      // a request; 0: none
+  compare: Against;     // another stretch that each number is compared with; "": with none
+  find: string;         // only identities whose name has this
+  slow: number;         // a request; 0: none
   profile: number;
-  sort: string;      // the table's column; with "-" before it the other way round
+  before: number;       // a profile that this one is compared with
+  sort: string;         // the table's column; with "-" before it the other way round
 };
+export type Against = "" | "before" | "day" | "week";
+type Lists = "nodes" | "identities" | "tiers";
 
 export const RANGES: [number, string][] = [
   [1800, "last 30 min"], [3600, "last hour"], [10800, "last 3 h"], [21600, "last 6 h"], [86400, "last 24 h"], [604800, "last 7 days"],
   [2592000, "last 30 days"]];
 
-const USUAL: View = { node: "", last: 3600, from: 0, until: 0, identity: "", slow: 0, profile: 0, sort: "" };
+/** What the API takes of names at most. */
+export const MOST_NAMES = 16;
+
+const USUAL: View = { nodes: [], identities: [], tiers: [], last: 3600, from: 0, until: 0, compare: "", find: "", slow: 0, profile: 0,
+                      before: 0, sort: "" };
+const LISTS: [Lists, string][] = [["nodes", "node"], ["identities", "identity"], ["tiers", "tier"]];
 
 /** What the address asks for. */
 export function view(): View {
@@ -25,11 +36,14 @@ export function view(): View {
     const value = Number(p.get(name) ?? 0);
     return Number.isSafeInteger(value) && value > 0 ? value : 0;
   };
-  const from = number("from"), until = number("until");
+  const names = (name: string): string[] => [...new Set(p.getAll(name).filter(Boolean))].slice(0, MOST_NAMES);
+  const from = number("from"), until = number("until"), compare = p.get("compare") ?? "";
   const bounded = from > 0 && until > from;
   return {
-    node: p.get("node") ?? "", last: bounded ? 0 : number("last") || USUAL.last, from: bounded ? from : 0, until: bounded ? until : 0,
-    identity: p.get("identity") ?? "", slow: number("slow"), profile: number("profile"), sort: p.get("sort") ?? "" };
+    nodes: names("node"), identities: names("identity"), tiers: names("tier"),
+    last: bounded ? 0 : number("last") || USUAL.last, from: bounded ? from : 0, until: bounded ? until : 0,
+    compare: compare === "before" || compare === "day" || compare === "week" ? compare : "", find: p.get("find") ?? "",
+    slow: number("slow"), profile: number("profile"), before: number("before"), sort: p.get("sort") ?? "" };
 }
 
 /** The address of the present view with some of it changed. */
@@ -38,11 +52,17 @@ export function hrefOf(change: Partial<View>): string {
   if (change.last) { v.from = v.until = 0; }
   if (change.from) { v.last = 0; }
   const p = new URLSearchParams();
+  for (const [list, name] of LISTS) { v[list].forEach(one => p.append(name, one)); }
   for (const key of Object.keys(USUAL) as (keyof View)[]) {
-    if (v[key] !== USUAL[key] && v[key] !== 0) { p.set(key, String(v[key])); }
+    if (!Array.isArray(v[key]) && v[key] !== USUAL[key] && v[key] !== 0) { p.set(key, String(v[key])); }
   }
   const query = p.toString();
   return query ? `/?${query}` : "/";
+}
+
+/** The one identity that is shown; "": all, or several. */
+export function identityOf(v: View): string {
+  return v.identities.length === 1 ? v.identities[0] : "";
 }
 
 /** Another view, which back leaves again. */
@@ -67,6 +87,17 @@ export function onView(show: () => void): void {
       visit(link.getAttribute("href") as string);
     }
   });
+}
+
+/** The stretch that is compared with. */
+export function beforeOf(v: View, from: number, until: number): [number, number] {
+  const back = v.compare === "day" ? 86400 : v.compare === "week" ? 604800 : until - from;
+  return [Math.max(0, from - back), Math.max(1, until - back)];
+}
+
+/** Another address for the same view, without a step for back. */
+export function rename(change: Partial<View>): void {
+  history.replaceState(null, "", hrefOf(change));
 }
 
 /** The stretch in seconds; of "last …" up to now. */

@@ -18,7 +18,7 @@ export type Table = {
   ledger: { verdict: Verdict; requests_complete: number }; findings: Finding[];
 };
 export type Tier = { name: string; self_us: Values; wait_us: Values; async_us: Values };
-export type Mark = { at_s: number; kind: string; amount: number };
+export type Mark = { at_s: number; kind: string; amount: number; text?: string; node?: string | null };
 export type Series = {
   start_s: number; step_s: number; resolution_s: number; count: number; requests: Values; errors: Values; mean_us: Values;
   p50_us: Values; p90_us: Values; p99_us: Values; max_us: Values; uncovered_us: Values; tiers: Tier[]; verdicts: Verdict[];
@@ -45,13 +45,33 @@ export class Failed extends Error {
   constructor(readonly status: number, message: string) { super(message); }
 }
 
-type Question = Record<string, string | number | undefined>;
+/** A number before and after; sure: more than chance. */
+export type Change = { before: number; after: number; sure: boolean };
+export type Part = {
+  kind: string; tier: string | null; before_us: number; after_us: number; waited_before_us?: number; waited_after_us?: number;
+};
+export type Compared = {
+  identity: string; tier: string; calls_before: number; calls_after: number; mean_us: Change; p50_us: Change; p90_us: Change;
+  p99_us: Change; p999_us: Change; errors: Change; per_s: Change; parts: Part[];
+};
+export type Comparison = {
+  before: { from: string | null; until: string | null; verdict: Verdict }; after: { verdict: Verdict }; rows: Compared[];
+};
+/** A call of a tier below others; parent is a place in the list. */
+export type Path = {
+  tier: string; parent: number | null; depth: number; calls: number; errors: number; mean_us: number; max_us: number;
+  self_per_request_us: number; wait_per_request_us: number; per_request_us: number;
+};
 
-/** One answer of /api/v1/PATH. What is "" or undefined is not asked for. */
+type Question = Record<string, string | number | string[] | undefined>;
+
+/** One answer of /api/v1/PATH. What is "" or undefined is not asked for; a list stands as often as it is long. */
 export async function get<T>(path: string, question: Question, signal: AbortSignal): Promise<T> {
   const p = new URLSearchParams();
   for (const [key, value] of Object.entries(question)) {
-    if (value !== undefined && value !== "") { p.set(key, String(value)); }
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined && one !== "") { p.append(key, String(one)); }
+    }
   }
   const query = p.toString();
   let response: Response;

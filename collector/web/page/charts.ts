@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The three charts of a view: where the time goes, how long requests take, how many there are. One time axis.
-import type { Series } from "./api";
+import type { Mark, Series } from "./api";
 import { hatching, mix, tierClass, tierColour, variable } from "./colours";
 import { type Child, h } from "./dom";
 import { count, duration, plain, rate, rounds, span } from "./numbers";
-import { drawLine, drawMarks, drawStack, drawUntrusted, Plot, stepName, TimeAxis } from "./plot";
+import { drawDots, drawLine, drawMarks, drawStack, drawUntrusted, Plot, stepName, TimeAxis } from "./plot";
 
 const WHY: Record<string, string> = {
   unclear: "not trusted: it is not clear which requests some calls belong to",
@@ -19,6 +19,13 @@ const MARKS: Record<string, (amount: number) => string> = {
   reloads: n => n === 1 ? "code was loaded anew" : `code was loaded anew ${n} times`,
   profile: n => `profile ${n}`,
 };
+
+type Layer = { name: string; values: (number | null)[]; key: string; colour: string };
+
+/** What a mark says; "": it is none that is shown. */
+export function markText(m: Mark): string {
+  return m.kind === "note" ? `“${m.text ?? ""}”` : MARKS[m.kind]?.(m.amount) ?? "";
+}
 
 const largest = (values: (number | null)[]): number => values.reduce<number>((most, v) => Math.max(most, v ?? 0), 0);
 
@@ -49,7 +56,8 @@ export class Charts {
   private readonly load: Plot;
   private series: Series | null = null;
 
-  constructor(private readonly axis: TimeAxis, gone: AbortSignal) {
+  /** chosen: tiers that are told apart; the others stand as one. None: all are. */
+  constructor(private readonly axis: TimeAxis, private readonly chosen: string[], gone: AbortSignal) {
     this.where = new Plot("Where the time goes, per request", axis, "tall");
     this.latency = new Plot("Latency", axis, "middle");
     this.load = new Plot("Requests and errors", axis, "low");
@@ -82,25 +90,35 @@ export class Charts {
     const verdict = s.verdicts[step];
     const from = this.axis.at(step), until = from + this.axis.step;
     return [...(verdict && verdict !== "ok" ? [WHY[verdict] ?? verdict] : []),
-            ...s.marks.filter(m => MARKS[m.kind] && m.at_s >= from && m.at_s < until).map(m => MARKS[m.kind](m.amount))];
+            ...s.marks.filter(m => m.at_s >= from && m.at_s < until).map(markText).filter(text => text !== "")];
   }
 
   /** Where marks stand: what lasts has one at its begin. */
   private markTimes(s: Series): number[] {
     const seen = new Set(s.marks.map(m => `${m.kind} ${m.at_s}`));
-    return s.marks.filter(m => MARKS[m.kind] && !(m.kind.endsWith("_ms") && seen.has(`${m.kind} ${m.at_s - s.step_s}`)))
-      .map(m => m.kind === "profile" ? m.at_s : m.at_s + s.step_s / 2);
+    return s.marks.filter(m => markText(m) !== "" && !(m.kind.endsWith("_ms") && seen.has(`${m.kind} ${m.at_s - s.step_s}`)))
+      .map(m => m.kind === "profile" || m.kind === "note" ? m.at_s : m.at_s + s.step_s / 2);
+  }
+
+  private layers(s: Series): Layer[] {
+    const shown = (tier: string): boolean => this.chosen.length === 0 || this.chosen.includes(tier);
+    const own = s.tiers.filter(t => shown(t.name)).map((t): Layer =>
+      ({ name: t.name, values: t.self_us, key: tierClass(t.name), colour: tierColour(t.name) }));
+    const others = s.tiers.filter(t => !shown(t.name));
+    return others.length === 0 ? own : [...own, { name: "other tiers", key: "others", colour: variable("--others"),
+      values: s.requests.map((n, i) => n === null ? null : others.reduce((sum, t) => sum + (t.self_us[i] ?? 0), 0)) }];
   }
 
   private showWhere(s: Series): void {
+    const layers = this.layers(s);
     const waiting = s.requests.map((_, i) => s.tiers.reduce<number>((sum, t) => sum + (t.wait_us[i] ?? 0), 0));
-    const columns = [...s.tiers.map(t => t.self_us), s.uncovered_us, waiting];
+    const columns = [...layers.map(l => l.values), s.uncovered_us, waiting];
     const most = largest(s.requests.map((_, i) => columns.reduce<number>((sum, c) => sum + (c[i] ?? 0), 0))) || 1000;
     this.where.show({
       lines: rounds(most * 1.05, 4).map(value => ({ value, text: plain(duration(value)) })),
       share: value => value / (most * 1.05),
       draw: pen => {
-        const fills = [...s.tiers.map(t => tierColour(t.name)), variable("--uncovered"),
+        const fills = [...layers.map(l => l.colour), variable("--uncovered"),
                        hatching(pen.c, variable("--quiet"), variable("--background"))];
         drawStack(pen, this.axis, columns, fills);
         drawLine(pen, this.axis, s.mean_us, variable("--text"), 1.5, []);
@@ -110,12 +128,12 @@ export class Charts {
       legend: step => {
         const at = (values: (number | null)[]): string => duration(step === null ? weighed(values, s.requests) : values[step]);
         return [...this.notes(s, step), item("request", at(s.mean_us), "line", "The mean request, from its begin to its end"),
-          ...s.tiers.map(t => item(t.name, at(t.self_us), tierClass(t.name), "Time in its own code. What runs in parallel adds up")),
+          ...layers.map(l => item(l.name, at(l.values), l.key, "Time in its own code. What runs in parallel adds up")),
           item("no tier", at(s.uncovered_us), "uncovered", "What no tier covers"),
           item("waiting, in its callers' time too", at(waiting), "hatched", "Until a call begins in another process")];
       },
       say: step => [stepName(this.axis, step), ...this.told(s, step), `request ${duration(s.mean_us[step])}`,
-                    ...s.tiers.map(t => `${t.name} ${duration(t.self_us[step])}`), `waiting ${duration(waiting[step])}`].join(", "),
+                    ...layers.map(l => `${l.name} ${duration(l.values[step])}`), `waiting ${duration(waiting[step])}`].join(", "),
     });
   }
 
@@ -123,7 +141,7 @@ export class Charts {
     const bottoms = s.heat.counts.filter(c => c.length > 0).map(c => c[0]);
     const tops = s.heat.counts.filter(c => c.length > 0).map(c => c[0] + c.length - 1);
     const first = Math.min(...bottoms, 1e9) === 1e9 ? 40 : Math.min(...bottoms);
-    const last = Math.max(first + 8, ...tops, 0) + 1;
+    const last = Math.max(first + 8, ...tops, 0) + 2;
     const height = (us: number): number => (Math.log2(Math.max(us, 1e-3) * 1000) * s.heat.scale - first) / (last - first);
     const deepest = Math.max(1, ...s.heat.counts.map(c => Math.max(0, ...c.slice(1))));
     const lines = [];
@@ -150,12 +168,14 @@ export class Charts {
           drawLine(pen, this.axis, values, ground, 3, []);
           drawLine(pen, this.axis, values, colour, 1.25, dashes);
         }
+        drawDots(pen, this.axis, s.max_us, colour);
         drawUntrusted(pen, this.axis, s.verdicts);
         drawMarks(pen, this.markTimes(s));
       },
       legend: step => [...this.notes(s, step), ...([["p50", s.p50_us, "line"], ["p90", s.p90_us, "dotted"], ["p99", s.p99_us, "dashed"]] as
         [string, (number | null)[], string][]).map(([name, values, key]) =>
           item(name, step === null ? "" : duration(values[step]), key)),
+        item("longest", step === null ? "" : duration(s.max_us[step]), "dots"),
         item("requests", step === null ? "few to many" : count(s.requests[step]), "heat")],
       say: step => `${stepName(this.axis, step)}, p50 ${duration(s.p50_us[step])}, p90 ${duration(s.p90_us[step])}, `
         + `p99 ${duration(s.p99_us[step])}, longest ${duration(s.max_us[step])}`,

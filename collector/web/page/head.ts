@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The head line: which node, which stretch, is it live, how it looks. It stays on every page.
-import { go, hrefOf, RANGES, stretchOf, view } from "./address";
-import type { Nodes } from "./api";
+import { type Against, go, hrefOf, RANGES, stretchOf, type View, view } from "./address";
+import { get, type Mark, type Nodes, type Table } from "./api";
+import { markText } from "./charts";
 import { fill, h } from "./dom";
+import { called } from "./identities";
+import { span } from "./numbers";
+import { pick } from "./pick";
 import { clock, inUtc, setUtc, stretch, zone } from "./times";
+
+/** Away from a request or a profile: what is chosen in the head line is of the numbers. */
+const NUMBERS = { slow: 0, profile: 0, before: 0 };
+
+/** Marks that the comparison offers: the latest ones. */
+const SINCE = 8;
 
 const SCHEMES = ["auto", "light", "dark"] as const;
 
@@ -22,6 +32,8 @@ export function applyScheme(): void {
 export class Head {
   readonly element = h("header", { class: "head" });
   private readonly dot = h("span", { class: "live", role: "status" });
+  private readonly compare = h("select", { id: "compare", "aria-label": "Compare with another stretch", onchange: () => this.chosen() });
+  private known = "";
   private readonly news = h("button", { class: "news", hidden: true });
 
   /** take: shows what is new, when somebody asks for it. */
@@ -31,25 +43,59 @@ export class Head {
 
   show(nodes: Nodes): void {
     const v = view(), [from, until] = stretchOf(v), length = until - from;
-    const node: HTMLSelectElement = h("select", { id: "node", "aria-label": "Node", onchange: () => go({ node: node.value }) },
-      h("option", { value: "" }, "all nodes"), ...nodes.nodes.map(n => h("option", { value: n, selected: n === v.node }, n)));
-    const range: HTMLSelectElement = h("select", { id: "range", "aria-label": "Time", onchange: () => go({ last: Number(range.value) }) },
+    const range: HTMLSelectElement = h("select", { id: "range", "aria-label": "Time", onchange: () => go({ ...NUMBERS, last: Number(range.value) }) },
       v.last ? null : h("option", { value: "0", selected: true }, stretch(from, until)),
       ...this.ranges(v.last).map(([s, text]) => h("option", { value: s, selected: s === v.last }, text)));
     const move = (by: number): string => hrefOf({ from: Math.max(1, from + by), until: until + by, last: 0 });
     const later = until + length <= Date.now() / 1000 ? move(length) : hrefOf({ last: v.last || this.nearest(length) });
     const focused = this.element.contains(document.activeElement) ? document.activeElement?.id : "";
     fill(this.element,
-      h("a", { class: "name", href: hrefOf({ identity: "", slow: 0, profile: 0, sort: "" }), id: "home" }, "kprof"), node, range,
+      h("a", { class: "name", href: hrefOf({ identities: [], tiers: [], find: "", slow: 0, profile: 0, before: 0, sort: "" }), id: "home" }, "kprof"),
+      ...this.picks(v, nodes), range,
       h("a", { class: "button", href: move(-length), id: "earlier", "aria-label": "Earlier", title: "Earlier" }, "‹"),
-      h("a", { class: "button", href: later, id: "later", "aria-label": "Later", title: "Later" }, "›"),
+      h("a", { class: "button", href: later, id: "later", "aria-label": "Later", title: "Later" }, "›"), this.compare,
       h("span", { class: "grow" }), this.news, this.dot, this.schemes(), this.zones());
+    this.know([]);
     if (focused) { document.getElementById(focused)?.focus(); }
+  }
+
+  private picks(v: View, nodes: Nodes): HTMLElement[] {
+    return [
+      pick({ id: "node", all: "all nodes", many: "nodes", chosen: v.nodes, names: async () => nodes.nodes, take: nodes => go({ ...NUMBERS, nodes }) }),
+      pick({ id: "identity", all: "all identities", many: "identities", chosen: v.identities, called, take: identities =>
+        go({ ...NUMBERS, identities, sort: "" }), names: async () => {
+        const [from, until] = stretchOf(v);
+        const table = await get<Table>("table", { from, until, node: v.nodes }, new AbortController().signal);
+        return table.identities.filter(i => i !== "_total");
+      } }),
+      pick({ id: "tier", all: "all tiers", many: "tiers", chosen: v.tiers, names: async () => nodes.tiers, take: tiers => go({ ...NUMBERS, tiers }) }),
+    ];
+  }
+
+  /** What happened in the stretch: it can be compared with what was before that. */
+  know(marks: Mark[]): void {
+    const v = view(), [from, until] = stretchOf(v), now = v.compare;
+    const since = marks.filter(m => (m.kind === "note" || m.kind === "reloads") && m.at_s > from && m.at_s < until - 10)
+      .slice(-SINCE);
+    const key = JSON.stringify([now, v.last, v.from, since]);
+    if (key === this.known || document.activeElement === this.compare) { return; }
+    this.known = key;
+    const one = (value: Against, text: string): HTMLElement => h("option", { value, selected: value === now }, text);
+    fill(this.compare, one("", "compare with: nothing"), one("before", "compare: the time before"), one("day", "compare: yesterday"),
+      one("week", "compare: last week"), since.length > 0 ? h("optgroup", { label: "since (its time, and as long before)" },
+        ...since.map(m => h("option", { value: `since ${m.at_s}` }, `since ${clock(m.at_s, false)} ${markText(m)}`))) : null);
+  }
+
+  private chosen(): void {
+    const value = this.compare.value;
+    const [, until] = stretchOf(view());
+    value.startsWith("since ") ? go({ ...NUMBERS, from: Number(value.slice(6)), until, last: 0, compare: "before" })
+      : go({ ...NUMBERS, compare: value as Against });
   }
 
   // What the address asks for may be none of ours.
   private ranges(last: number): [number, string][] {
-    return last && !RANGES.some(([s]) => s === last) ? [...RANGES, [last, `last ${last} s`]] : RANGES;
+    return last && !RANGES.some(([s]) => s === last) ? [...RANGES, [last, `last ${span(last)}`]] : RANGES;
   }
 
   private nearest(length: number): number {

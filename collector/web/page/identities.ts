@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of a stretch: its identities with their tiers, or the tiers of one identity.
-import type { Row, Table, Values } from "./api";
+import type { Compared, Row, Table, Values } from "./api";
 import { hrefOf } from "./address";
-import { h } from "./dom";
+import { type Changes, delta, errorShare, shift, waited } from "./compare";
+import { type Child, h } from "./dom";
 import { count, duration, percent, rate } from "./numbers";
 import { bar, type Column, sparkline } from "./table";
 
@@ -27,47 +28,79 @@ export function identitiesOf(table: Table): Identity[] {
   return [...out.values()];
 }
 
+/** A cell with its change below. */
+function changed(cell: Child, change: HTMLElement | null): Child {
+  return change ? h("span", {}, cell, change) : cell;
+}
+
+const changeOf = (row: Compared | undefined): number => row ? row.mean_us.after - row.mean_us.before : 0;
+
 const selfPerRequest = (i: Identity, tier: string): number =>
   i.whole.calls > 0 ? (i.tiers.get(tier)?.self_us ?? 0) / i.whole.calls : 0;
 
 /** Tiers that have a column of their own: those in which most time goes. The others are on the identity's page. */
 const COLUMNS = 6;
 
-export function identityColumns(all: Identity[], tiers: string[], seconds: number, trends: Map<string, Values>): Column<Identity>[] {
+export function identityColumns(all: Identity[], tiers: string[], seconds: number, trends: Map<string, Values>,
+                                changes: Changes | null): Column<Identity>[] {
+  const now = (i: Identity): Compared | undefined => changes?.of(i.name, "_total");
+  const part = (i: Identity, tier: string): HTMLElement | null => {
+    const found = now(i)?.parts.find(p => p.kind === "self" && p.tier === tier);
+    return found ? shift(found.before_us, found.after_us) : null;
+  };
   const spent = (tier: string): number => all.reduce((sum, i) => sum + (i.tiers.get(tier)?.self_us ?? 0), 0);
   const shown = tiers.length <= COLUMNS ? tiers : [...tiers].sort((a, b) => spent(b) - spent(a)).slice(0, COLUMNS);
   return [
     { key: "identity", head: "Identity", text: true, value: i => i.name,
-      cell: i => h("a", { href: hrefOf({ identity: i.name, slow: 0, profile: 0, sort: "" }) }, called(i.name)) },
-    { key: "rate", head: "Requests", value: i => i.whole.requests, cell: i => rate(i.whole.requests / seconds) },
-    { key: "p50", head: "p50", wide: true, value: i => i.whole.p50_us, cell: i => duration(i.whole.p50_us) },
-    { key: "p99", head: "p99", value: i => i.whole.p99_us, cell: i => duration(i.whole.p99_us) },
+      cell: i => h("a", { href: hrefOf({ identities: [i.name], find: "", slow: 0, profile: 0, sort: "" }) }, called(i.name)) },
+    { key: "rate", head: "Requests", value: i => i.whole.requests, cell: i => changed(rate(i.whole.requests / seconds), delta(now(i)?.per_s, "none", rate, false)) },
+    { key: "p50", head: "p50", wide: true, value: i => i.whole.p50_us,
+      cell: i => changed(duration(i.whole.p50_us), delta(now(i)?.p50_us, "quantile")) },
+    { key: "p99", head: "p99", value: i => i.whole.p99_us,
+      cell: i => changed(duration(i.whole.p99_us), delta(now(i)?.p99_us, "quantile")) },
+    ...(changes ? [{ key: "change", head: "Mean, change", value: (i: Identity) => changeOf(now(i)), cell: (i: Identity) => {
+      const row = now(i);
+      return row ? changed(duration(i.whole.mean_us), delta(row.mean_us, "mean")) : "–";
+    } }] : []),
     ...shown.map((tier): Column<Identity> => ({
       key: `t:${tier}`, head: tier, wide: true, title: `Time of ${tier} itself, per request`, value: i => selfPerRequest(i, tier),
       cell: i => i.tiers.has(tier)
-        ? bar(duration(selfPerRequest(i, tier)), selfPerRequest(i, tier) / i.whole.mean_us, tier) : h("span", { class: "quiet" }, "–") })),
+        ? changed(bar(duration(selfPerRequest(i, tier)), selfPerRequest(i, tier) / i.whole.mean_us, tier), part(i, tier)) : h("span", { class: "quiet" }, "–") })),
     { key: "waiting", head: "Waiting", wide: true, title: "Until calls begin in other processes, per request",
-      value: i => i.waiting, cell: i => bar(duration(i.waiting), i.waiting / i.whole.mean_us, null) },
+      value: i => i.waiting,
+      cell: i => {
+        const row = now(i), change = row && row.parts.length > 0 ? waited(row) : null;
+        return changed(bar(duration(i.waiting), i.waiting / i.whole.mean_us, null), change && shift(...change));
+      } },
     { key: "errors", head: "Errors", value: i => i.whole.errors,
       cell: i => h("span", { class: i.whole.errors ? "error" : "quiet", title: `${i.whole.errors} of ${i.whole.requests}` },
-                   i.whole.errors ? percent(i.whole.errors / i.whole.requests) : "0") },
+                   i.whole.errors ? percent(i.whole.errors / i.whole.requests) : "0", delta(now(i)?.errors, "errors", errorShare)) },
     { key: "trend", head: "p99, trend", wide: true, value: i => i.whole.p99_us, cell: i => sparkline(trends.get(i.name) ?? []) },
   ];
 }
 
 /** Of one identity: a line for each tier. */
-export function tierColumns(whole: Row): Column<Row>[] {
+export function tierColumns(whole: Row, changes: Changes | null): Column<Row>[] {
+  const now = (r: Row): Compared | undefined => changes?.of(r.identity, r.tier);
+  const parts = changes?.of(whole.identity, "_total")?.parts;
+  const part = (r: Row): HTMLElement | null => {
+    const found = parts?.find(p => p.kind === "self" && p.tier === r.tier);
+    return found ? shift(found.before_us, found.after_us) : null;
+  };
   const self = (r: Row): number => whole.calls > 0 ? r.self_us / whole.calls : 0;
   return [
     { key: "tier", head: "Tier", text: true, value: r => r.tier, cell: r => r.tier },
     { key: "calls", head: "Calls per request", value: r => r.calls, cell: r => count(whole.calls ? r.calls / whole.calls : 0) },
-    { key: "self", head: "Own time per request", value: self, cell: r => bar(duration(self(r)), self(r) / whole.mean_us, r.tier) },
+    { key: "self", head: "Own time per request", value: self, 
+      cell: r => changed(bar(duration(self(r)), self(r) / whole.mean_us, r.tier), part(r)) },
     { key: "wait", head: "Waiting per request", wide: true, value: r => r.wait_per_request_us,
       cell: r => bar(duration(r.wait_per_request_us), r.wait_per_request_us / whole.mean_us, null) },
-    { key: "p50", head: "p50 of a call", wide: true, value: r => r.p50_us, cell: r => duration(r.p50_us) },
-    { key: "p99", head: "p99 of a call", value: r => r.p99_us, cell: r => duration(r.p99_us) },
+    { key: "p50", head: "p50 of a call", wide: true, value: r => r.p50_us,
+      cell: r => changed(duration(r.p50_us), delta(now(r)?.p50_us, "quantile")) },
+    { key: "p99", head: "p99 of a call", value: r => r.p99_us,
+      cell: r => changed(duration(r.p99_us), delta(now(r)?.p99_us, "quantile")) },
     { key: "max", head: "Longest", wide: true, value: r => r.max_us, cell: r => duration(r.max_us) },
     { key: "errors", head: "Errors", value: r => r.errors,
-      cell: r => h("span", { class: r.errors ? "error" : "quiet" }, count(r.errors)) },
+      cell: r => h("span", { class: r.errors ? "error" : "quiet" }, count(r.errors), delta(now(r)?.errors, "errors", errorShare)) },
   ];
 }

@@ -8,16 +8,16 @@ import { called } from "./identities";
 import { moment, secondsOf } from "./times";
 
 /** The slowest in one line: each a link. */
-export function slowLine(requests: Request[]): HTMLElement {
-  return h("section", { class: "line" }, h("h2", {}, "Slowest now"),
+export function slowLine(requests: Request[], one: boolean): HTMLElement {
+  return h("section", { class: "line" }, h("h2", {}, one ? "Its slow requests" : "Slowest now"),
     requests.length === 0 ? h("p", { class: "quiet" }, "No request of this stretch was kept.") :
     h("ul", {}, ...requests.map(r => h("li", {}, h("a", { href: hrefOf({ slow: r.id, sort: "" }) },
-      `${called(r.identity)} `, h("b", {}, duration(r.duration_us))), ` ${moment(secondsOf(r.started_at), true)}`,
+      one ? "" : `${called(r.identity)} `, h("b", {}, duration(r.duration_us))), ` ${moment(secondsOf(r.started_at), true)}`,
       r.outcome === "ok" ? null : h("span", { class: "error" }, ` ${r.outcome}`)))));
 }
 
-export function profileLine(profiles: Profile[]): HTMLElement {
-  return h("section", { class: "line" }, h("h2", {}, "Profiles"),
+export function profileLine(profiles: Profile[], identity: string): HTMLElement {
+  return h("section", { class: "line" }, h("h2", {}, identity ? "Its flame graphs" : "Profiles"),
     profiles.length === 0 ? h("p", { class: "quiet" }, "None yet. ", h("code", {}, "kprof flame NODE"), " makes one.") :
     h("ul", {}, ...profiles.map(p => h("li", {}, h("a", { href: hrefOf({ profile: p.id, sort: "" }) }, p.name || `profile ${p.id}`),
       `, ${count(p.requests)} ${p.requests === 1 ? "request" : "requests"}, ${moment(secondsOf(p.started_at), false)}`))));

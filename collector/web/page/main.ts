@@ -32,7 +32,8 @@ function viewOf(nodes: Nodes, gone: AbortSignal): Shown {
 
 /** Somebody looks at something closely: what is there stays as it is. */
 function held(): boolean {
-  return document.visibilityState === "hidden" || main.matches(":has(.plot:hover, .plot:focus, .rows:hover, .kept:hover, .calls:hover)");
+  return document.visibilityState === "hidden" || (shown?.busy?.() ?? false)
+    || main.matches(":has(.plot:hover, .plot:focus, .rows:hover, .rows:focus-within, .changes:hover, .trust[open], .kept:hover, .calls:hover)");
 }
 
 function tell(): void {
@@ -50,6 +51,7 @@ async function load(again: boolean): Promise<void> {
     goneSince = null;
     document.title = `${now.title()} · kprof`;
     head.waiting(0);
+    head.know(now.marks?.() ?? []);
   } catch (error) {
     if (controller.signal.aborted) { return; }
     if (error instanceof Failed && (error.status === 0 || again)) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a stretch goes, of all requests or of one identity: facts, charts, a table, and what was kept.
-import { go, hrefOf, stretchOf, type View } from "./address";
-import { get, type Nodes, type Profile, type Request, type Series, type Table, type Values } from "./api";
+// Where the time of a stretch goes, of all requests, of some identities or of one: facts, charts, tables, and what was kept.
+import { beforeOf, go, hrefOf, identityOf, rename, stretchOf, type View } from "./address";
+import { type Comparison, get, type Nodes, type Path, type Profile, type Request, type Row, type Series, type Table,
+         type Values } from "./api";
 import { Charts } from "./charts";
+import { Changes, comparedWith, delta, errorShare, explained, type Test } from "./compare";
 import { fill, h } from "./dom";
 import { duration, percent, rate } from "./numbers";
 import { called, identitiesOf, identityColumns, tierColumns } from "./identities";
 import { profileLine, slowLine } from "./lists";
+import { Paths } from "./paths";
 import type { Shown } from "./shown";
 import { findings, noNode, noRequest, nothingHere, trustWord } from "./states";
 import { TimeAxis } from "./plot";
@@ -17,50 +20,76 @@ const TREND_POINTS = 30;
 const MOST_TRENDS = 30;   // identities that get a trend: each is a question of its own
 const TRENDS_AGE_S = 30;
 
-type Data = { table: Table; series: Series; slow: Request[]; profiles: Profile[]; from: number; until: number };
+type Data = {
+  table: Table; series: Series; slow: Request[]; profiles: Profile[]; paths: Path[]; changes: Changes | null; from: number; until: number;
+};
 
 export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
+  const identity = identityOf(v), whose = identity || "_total";
   const axis = new TimeAxis((from, until) => go({ from: Math.round(from), until: Math.round(until), last: 0 }));
-  const charts = new Charts(axis, gone);
+  const charts = new Charts(axis, v.tiers, gone);
   const facts = h("section", { class: "facts", "aria-label": "In short" });
+  const change = h("div", { class: "changes" });
   const trust = h("details", { class: "trust" });
-  const rows = h("section", { class: "rows" });
+  const rows = h("section", { class: "rows", tabindex: "0", "aria-label": identity ? "Tiers" : "Identities" });
+  const paths = new Paths();
   const kept = h("div", { class: "kept" });
   const element = h("div", {});
-  let trends = new Map<string, Values>(), trendsAt = 0;
+  const trends = new Map<string, Values>();
+  let trendsAt = 0, find = v.find;
   let data: Data | null = null;
+  const look = h("input", { type: "search", id: "find", value: find, placeholder: "search identities (f)", "aria-label": "Search identities",
+    oninput: () => {
+      find = look.value;
+      rename({ find });
+      if (data) { showRows(data); }
+    } });
+  const bar = h("div", { class: "rows-bar" }, h("h2", {}, "Identities"), look);
 
   async function ask(signal: AbortSignal): Promise<Data> {
-    const [from, until] = stretchOf(v);
-    const what = { from, until, node: v.node, identity: v.identity };
-    const [table, series, slow, profiles] = await Promise.all([
+    const [from, until] = stretchOf(v), who = { node: v.nodes, identity: v.identities }, what = { from, until, ...who };
+    const [before_from, before_until] = beforeOf(v, from, until);
+    const [table, series, slow, profiles, paths, comparison] = await Promise.all([
       get<Table>("table", what, signal), get<Series>("series", { ...what, points: 240 }, signal),
-      get<{ requests: Request[] }>("slow", { ...what, most: v.identity ? 20 : 6 }, signal),
-      get<{ profiles: Profile[] }>("profiles", { node: v.node, identity: v.identity, most: 6 }, signal)]);
-    return { table, series, slow: slow.requests, profiles: profiles.profiles, from, until };
+      get<{ requests: Request[] }>("slow", { ...what, most: identity ? 20 : 6 }, signal),
+      get<{ profiles: Profile[] }>("profiles", { ...who, most: 6 }, signal),
+      identity ? get<{ paths: Path[] }>("paths", what, signal) : { paths: [] },
+      v.compare ? get<Comparison>("compare", { ...what, before_from, before_until }, signal) : null]);
+    return { table, series, slow: slow.requests, profiles: profiles.profiles, paths: paths.paths,
+             changes: comparison && new Changes(comparison), from, until };
   }
 
   // One after the other: the charts of others go first.
   async function askTrends(d: Data, signal: AbortSignal): Promise<void> {
-    if (v.identity || Date.now() / 1000 - trendsAt < TRENDS_AGE_S) { return; }
+    if (identity || Date.now() / 1000 - trendsAt < TRENDS_AGE_S) { return; }
     trendsAt = Date.now() / 1000;
-    for (const identity of d.table.identities.slice(0, MOST_TRENDS)) {
-      const s = await get<Series>("series", { from: d.from, until: d.until, node: v.node, identity, points: TREND_POINTS }, signal);
-      trends.set(identity, s.p99_us);
+    for (const one of d.table.identities.slice(0, MOST_TRENDS)) {
+      const s = await get<Series>("series", { from: d.from, until: d.until, node: v.nodes, identity: one, points: TREND_POINTS }, signal);
+      trends.set(one, s.p99_us);
     }
     showRows(d);
   }
 
+  const wholeOf = (d: Data): Row | undefined => d.table.rows.find(r => r.tier === "_total" && r.identity === whose);
+  const told = (d: Data): number => d.series.requests.filter(n => n !== null).length * d.series.step_s || 1;
+
+  function title(): string {
+    return identity ? called(identity) : v.identities.length > 0 ? v.identities.map(called).join(", ") : "all requests";
+  }
+
   function showFacts(d: Data): void {
-    const whole = d.table.rows.find(r => r.tier === "_total" && r.identity === (v.identity || "_total"));
-    const told = d.series.requests.filter(n => n !== null).length * d.series.step_s || 1;
+    const whole = wholeOf(d), changed = d.changes?.of(whose, "_total");
     const fact = (name: string, value: string, ...more: (Node | null)[]): HTMLElement =>
       h("div", { class: "fact" }, h("span", {}, name), h("b", {}, value), ...more);
-    fill(facts, h("h1", { class: v.identity ? "" : "spoken" }, v.identity ? called(v.identity) : "All requests"),
-      fact("requests", rate((whole?.requests ?? 0) / told), sparkline(d.series.requests)),
-      fact("p50", duration(whole?.p50_us ?? null)), fact("p90", duration(whole?.p90_us ?? null)),
-      fact("p99", duration(whole?.p99_us ?? null)), fact("longest", duration(whole?.max_us ?? null)),
-      fact("errors", whole?.errors ? percent(whole.errors / whole.requests) : "0"), trust);
+    const time = (c: "p50_us" | "p90_us" | "p99_us", test: Test): HTMLElement | null => delta(changed?.[c], test);
+    fill(facts, h("h1", { class: v.identities.length > 0 ? "" : "spoken" }, title()),
+      fact("requests", rate((whole?.requests ?? 0) / told(d)), sparkline(d.series.requests), delta(changed?.per_s, "none", rate, false)),
+      fact("p50", duration(whole?.p50_us ?? null), time("p50_us", "quantile")),
+      fact("p90", duration(whole?.p90_us ?? null), time("p90_us", "quantile")),
+      fact("p99", duration(whole?.p99_us ?? null), time("p99_us", "quantile")),
+      fact("longest", duration(whole?.max_us ?? null)),
+      fact("errors", whole?.errors ? percent(whole.errors / whole.requests) : "0", delta(changed?.errors, "errors", errorShare)), trust);
+    fill(change, ...(d.changes ? [explained(changed), comparedWith(d.changes.all)] : []));
     const open = trust.open, word = trustWord(d.table), worst = d.table.findings.find(f => f.level !== "note");
     fill(trust, h("summary", {}, "trust: ", h("b", { class: word === "ok" ? "" : "error" }, word),
       worst && word !== "ok" ? h("span", { class: "why" }, ` ${worst.counts[0]?.text ?? worst.title ?? ""}`) : null),
@@ -69,16 +98,19 @@ export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
   }
 
   function showRows(d: Data): void {
-    const all = identitiesOf(d.table);
-    const told = d.series.requests.filter(n => n !== null).length * d.series.step_s || 1;
-    const whole = all.find(i => i.name === v.identity)?.whole;
+    const whole = identity ? wholeOf(d) : undefined;
+    const shown = (tier: string): boolean => v.tiers.length === 0 || v.tiers.includes(tier);
     if (whole) {
-      showTable(rows, { caption: "Tiers of this identity", columns: tierColumns(whole), rows: d.table.rows.filter(
-        r => r.identity === v.identity && r.tier !== "_total"), sort: v.sort || "self", resort: sort => go({ sort }), key: r => r.tier });
+      showTable(rows, { caption: "Tiers of this identity", columns: tierColumns(whole, d.changes), rows: d.table.rows.filter(
+        r => r.identity === identity && r.tier !== "_total" && shown(r.tier)), sort: v.sort || "self", resort: sort => go({ sort }),
+        key: r => r.tier });
+      paths.show(d.paths.filter(p => p.calls > 0 || p.self_per_request_us > 0), whole.mean_us);
     } else {
-      const some = all.filter(i => i.name !== "_total");
-      showTable(rows, { caption: "Identities", columns: identityColumns(some, d.table.tiers, told, trends), rows: some,
-        sort: v.sort || "p99", resort: sort => go({ sort }), key: i => i.name });
+      const wanted = find.toLowerCase();
+      const some = identitiesOf(d.table).filter(i => i.name !== "_total" && called(i.name).toLowerCase().includes(wanted));
+      showTable(rows, { caption: "Identities", columns: identityColumns(some, d.table.tiers.filter(shown), told(d), trends, d.changes),
+        rows: some, sort: v.sort || "p99", resort: sort => go({ sort }), key: i => i.name });
+      if (some.length === 0) { rows.append(h("p", { class: "quiet" }, "No identity has that in its name.")); }
     }
   }
 
@@ -88,15 +120,32 @@ export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
     } else if (nodes.first_s === null) {
       fill(element, noRequest(nodes.nodes));
     } else if (!d.table.rows.some(r => r.tier === "_total")) {
-      fill(element, nothingHere(d.from, d.until, nodes, v.identity));
+      fill(element, nothingHere(d.from, d.until, nodes, v));
     } else {
-      if (!charts.element.isConnected) { fill(element, facts, charts.element, rows, kept); }
+      if (!charts.element.isConnected) {
+        fill(element, facts, change, charts.element, identity ? null : bar, rows, identity ? paths.element : null, kept);
+      }
       charts.show(d.series, d.from, d.until);
       showFacts(d);
       showRows(d);
-      fill(kept, slowLine(d.slow), profileLine(d.profiles));
+      fill(kept, slowLine(d.slow, Boolean(identity)), profileLine(d.profiles, identity));
     }
   }
+
+  element.addEventListener("keydown", event => {
+    if (event.key === "Escape" && event.target === look && look.value) {
+      look.value = "";
+      look.dispatchEvent(new Event("input"));
+      event.preventDefault();
+    }
+  });
+  addEventListener("keydown", event => {
+    if (event.key === "f" && look.isConnected && !(event.target instanceof HTMLInputElement) && !event.ctrlKey && !event.metaKey
+        && !event.altKey) {
+      look.focus();
+      event.preventDefault();
+    }
+  }, { signal: gone });
 
   return {
     element,
@@ -107,11 +156,13 @@ export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
       void askTrends(data, signal).catch(() => undefined); // the next time, then
     },
     title: () => {
-      const whole = data?.table.rows.find(r => r.tier === "_total" && r.identity === (v.identity || "_total"));
-      return [`${v.identity ? called(v.identity) : "all requests"}${whole ? ` p99 ${duration(whole.p99_us)}` : ""}`,
-              data ? stretch(data.from, data.until) : "", v.node].filter(Boolean).join(", ");
+      const whole = data ? wholeOf(data) : undefined;
+      return [`${title()}${whole ? ` p99 ${duration(whole.p99_us)}` : ""}`,
+              data ? stretch(data.from, data.until) : "", v.nodes.join(" and ")].filter(Boolean).join(", ");
     },
     step: () => data?.series.step_s ?? 10,
-    back: () => v.identity ? hrefOf({ identity: "", sort: "" }) : null,
+    back: () => v.identities.length > 0 ? hrefOf({ identities: [], sort: "" }) : null,
+    busy: () => axis.selection !== null,
+    marks: () => data?.series.marks ?? [],
   };
 }

@@ -258,6 +258,17 @@ export function drawLine(pen: Pen, axis: TimeAxis, values: (number | null)[], co
   c.setLineDash([]);
 }
 
+/** A small dash in each step. */
+export function drawDots(pen: Pen, axis: TimeAxis, values: (number | null)[], colour: string): void {
+  pen.c.fillStyle = colour;
+  values.forEach((value, i) => {
+    if (value) {
+      const x = pen.x(axis.at(i)), width = Math.min(6, pen.x(axis.at(i + 1)) - x);
+      pen.c.fillRect(Math.round(x + (pen.x(axis.at(i + 1)) - x - width) / 2), Math.round(pen.y(value)), Math.max(1, width), 1.5);
+    }
+  });
+}
+
 /** Hatching over the steps that cannot be trusted. */
 export function drawUntrusted(pen: Pen, axis: TimeAxis, verdicts: (string | null)[]): void {
   pen.c.fillStyle = hatching(pen.c, variable("--untrusted"), null);

@@ -83,7 +83,7 @@ function draw(data: Slow, gone: AbortSignal): HTMLElement[] {
 function facts(data: Slow): HTMLElement {
   const r = data.request, at = Math.floor(secondsOf(r.started_at));
   return h("section", { class: "request-facts" },
-    h("h1", {}, h("a", { href: hrefOf({ slow: 0, identity: r.identity }) }, called(r.identity)), ` ${duration(r.duration_us)}`),
+    h("h1", {}, h("a", { href: hrefOf({ slow: 0, identities: [r.identity] }) }, called(r.identity)), ` ${duration(r.duration_us)}`),
     h("span", {}, `began ${moment(at, true)} ${zone()} on ${r.node}`),
     h("span", { class: r.outcome === "ok" ? "" : "error" }, r.outcome === "ok" ? "ok" : `failed: ${r.outcome}`),
     r.complete ? null : h("span", { class: "error" }, "cut: it had more calls than are kept"),

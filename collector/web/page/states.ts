@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is shown where there is nothing to show, or where it cannot be trusted: what it is, and what to do next.
-import { hrefOf } from "./address";
+import { hrefOf, type View } from "./address";
 import type { Finding, Nodes, Table } from "./api";
 import { type Child, h } from "./dom";
 import { moment, secondsOf, stretch } from "./times";
@@ -29,13 +29,14 @@ export function noRequest(nodes: string[]): HTMLElement {
 }
 
 /** Nothing in this stretch, but elsewhere. */
-export function nothingHere(from: number, until: number, nodes: Nodes, identity: string): HTMLElement {
+export function nothingHere(from: number, until: number, nodes: Nodes, v: View): HTMLElement {
   const length = until - from, last = nodes.last_s ?? until;
   return state("Nothing in this stretch",
-    h("p", {}, `From ${stretch(from, until)} no request${identity ? " of this identity" : ""} ended that kprof knows of.`),
+    h("p", {}, `From ${stretch(from, until)} no request${v.identities.length + v.nodes.length > 0 ? " of what is chosen" : ""} ended that kprof knows of.`),
     h("p", {}, h("a", { href: hrefOf({ from: Math.max(1, last - length), until: last, last: 0 }) },
       `To the last stretch that has something, up to ${moment(last, true)}`)),
-    identity ? h("p", {}, h("a", { href: hrefOf({ identity: "" }) }, "To all identities")) : null);
+    v.identities.length > 0 ? h("p", {}, h("a", { href: hrefOf({ identities: [] }) }, "To all identities")) : null,
+    v.nodes.length > 0 ? h("p", {}, h("a", { href: hrefOf({ nodes: [] }) }, "To all nodes")) : null);
 }
 
 export function failed(why: string): HTMLElement {

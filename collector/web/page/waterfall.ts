@@ -245,6 +245,12 @@ export class Waterfall {
       c.fillText(text, begin + long + 4, y + LINE / 2);
     } else if (begin - waited - wide - 4 > left) {
       c.fillText(text, begin - waited - wide - 4, y + LINE / 2);
+    } else { // within the bar, at the end of what is seen of it
+      const at = Math.min(width - RIGHT, begin + long) - wide - 8;
+      c.fillStyle = variable("--background");
+      c.fillRect(at - 4, y + 6, wide + 8, 12);
+      c.fillStyle = variable("--text");
+      c.fillText(text, at, y + LINE / 2);
     }
     c.restore();
   }
