@@ -148,6 +148,7 @@ static void on_tick(evutil_socket_t fd, short what, void *context) {
     pipeline_tick(c->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
     shim_links_tick(&c->links);
     flame_tick(&c->flames, clock_monotonic(), false);
+    tool_link_tick(&c->tools, clock_monotonic());
 }
 
 static void on_flush(evutil_socket_t fd, short what, void *context) {

@@ -75,28 +75,31 @@ void roster_event(struct roster_node *n, int64_t now, const char *format, ...) {
     names_clean(slice_text(text), event->text, sizeof event->text);
 }
 
-static uint64_t finished(const struct roster_node *n) {
+static struct roster_counts counts_of(const struct roster_node *n) {
     struct pipeline_totals t = pipeline_totals(n->node);
-    return t.complete + t.incomplete + t.expired;
+    return (struct roster_counts){t.complete + t.incomplete + t.expired, t.messages, t.bytes};
 }
 
 void roster_second(struct roster *r) {
     for (uint32_t i = 0; i < LIMIT_NODES; i++) {
         struct roster_node *n = r->nodes[i];
         if (n) {
-            n->finished[n->seconds++ % (ROSTER_RATE_SECONDS + 1)] = finished(n);
+            n->counts[n->seconds++ % (ROSTER_RATE_SECONDS + 1)] = counts_of(n);
         }
     }
 }
 
-double roster_rate(const struct roster_node *n) {
+struct roster_rates roster_rates(const struct roster_node *n) {
     if (n->seconds < 2) {
-        return 0;
+        return (struct roster_rates){0};
     }
     uint64_t span = n->seconds - 1 < ROSTER_RATE_SECONDS ? n->seconds - 1 : ROSTER_RATE_SECONDS;
-    uint64_t last = n->finished[(n->seconds - 1) % (ROSTER_RATE_SECONDS + 1)];
-    uint64_t first = n->finished[(n->seconds - 1 - span) % (ROSTER_RATE_SECONDS + 1)];
-    return (double)(last - first) / (double)span;
+    const struct roster_counts *last = &n->counts[(n->seconds - 1) % (ROSTER_RATE_SECONDS + 1)];
+    const struct roster_counts *first =
+        &n->counts[(n->seconds - 1 - span) % (ROSTER_RATE_SECONDS + 1)];
+    return (struct roster_rates){(double)(last->requests - first->requests) / (double)span,
+                                 (double)(last->messages - first->messages) / (double)span,
+                                 (double)(last->bytes - first->bytes) / (double)span};
 }
 
 struct roster_node *roster_find(const struct roster *r, struct slice name) {

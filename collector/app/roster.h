@@ -42,8 +42,10 @@ struct roster_node {
     struct roster_event events[LIMIT_NODE_EVENTS]; // a ring
     // events so far; the latest is events[(happened - 1) % LIMIT_NODE_EVENTS]
     uint64_t happened;
-    // requests, at the end of each of the last seconds, a ring
-    uint64_t finished[ROSTER_RATE_SECONDS + 1];
+    // at the end of each of the last seconds, a ring
+    struct roster_counts {
+        uint64_t requests, messages, bytes;
+    } counts[ROSTER_RATE_SECONDS + 1];
     uint64_t seconds;
 };
 
@@ -68,7 +70,11 @@ __attribute__((format(printf, 3, 4))) void roster_event(struct roster_node *n, i
                                                         const char *format, ...);
 // A second has passed.
 void roster_second(struct roster *r);
-// Requests that finished, per second, over the last ten seconds or since the node is known.
-double roster_rate(const struct roster_node *n);
+// Requests that finished, messages and their bytes, per second, over the last ten seconds or since
+// the node is known.
+struct roster_rates {
+    double requests, messages, bytes;
+};
+struct roster_rates roster_rates(const struct roster_node *n);
 // The node of that name, or NULL.
 struct roster_node *roster_find(const struct roster *r, struct slice name);

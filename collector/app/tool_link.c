@@ -8,8 +8,12 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/text_time.h"
+#include "base/time_math.h"
+#include "report/cost.h"
 
 enum { SECOND_NS = 1000000000 };
+// How far ahead of now a note's time may be, and how far behind.
+static const int64_t NOTE_AHEAD_NS = 86400LL * SECOND_NS, NOTE_AGE_NS = NOTE_KEPT_S * SECOND_NS;
 
 // A node that tools watch; gone with the last of them.
 struct watch {
@@ -23,21 +27,23 @@ struct watch {
 struct tool_link {
     struct tool_links *links;
     struct tool_link *previous, *next;
-    struct session *session;
+    struct tool_ear ear;
     bool output_full;            // something was left out for it; told once
     struct watch *watch;         // NULL: none
     struct roster_node *steered; // the node that has not answered yet, NULL: none
     int64_t steer_id;            // names that question
     int64_t deadline;            // for the answer, on the monotonic clock
+    int64_t ticket;              // of a note that is not written yet, 0: none
+    struct note note;
+    int64_t note_deadline; // likewise
 };
 
 // -- answers --------------------------------------------------------------------------------------
 
 static void send_end(struct tool_link *t, struct buffer *b, struct control_writer *w) {
-    bool sent = control_end(w) && session_send(t->session, b);
+    bool sent = control_end(w) && t->ear.hear(t->ear.user, b);
     if (!sent && !t->output_full) {
-        log_warning("tool at %s: it does not read what it is sent; some is left out",
-                    session_peer(t->session));
+        log_warning("tool at %s: it does not read what it is sent; some is left out", t->ear.peer);
     }
     t->output_full = !sent;
     buffer_free(b);
@@ -114,7 +120,8 @@ static void send_node(struct tool_link *t, const struct roster_node *n) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     int64_t ahead = 0;
     bool told = n->connected && pipeline_clock_offset(n->node, &ahead);
-    struct control_writer w = control_begin(&b, CONTROL_NODE, COUNTS + 9 + told);
+    struct roster_rates rates = roster_rates(n);
+    struct control_writer w = control_begin(&b, CONTROL_NODE, COUNTS + 11 + told);
     if (told) {
         control_int(&w, FIELD_CLOCK_OFFSET_US, ahead / 1000);
     }
@@ -125,7 +132,9 @@ static void send_node(struct tool_link *t, const struct roster_node *n) {
     control_text(&w, FIELD_OTP, slice_text(n->otp));
     control_text(&w, FIELD_VERSION, slice_text(n->version));
     control_text(&w, FIELD_STATE, slice_text(n->state));
-    control_number(&w, FIELD_REQUESTS_PER_S, roster_rate(n));
+    control_number(&w, FIELD_REQUESTS_PER_S, rates.requests);
+    control_number(&w, FIELD_MESSAGES_PER_S, rates.messages);
+    control_number(&w, FIELD_COST_US_PER_S, cost_time_ns(rates.messages, rates.bytes) / 1000);
     for (size_t i = 0; i < COUNTS; i++) {
         control_int(&w, counts[i].key, (int64_t)counts[i].value);
     }
@@ -253,7 +262,7 @@ static void send_rows(struct tool_links *links, struct watch *watch, int64_t now
     if (pack_rows(links, watch, now, &b)) {
         for (struct tool_link *t = links->first; t; t = t->next) {
             if (t->watch == watch) {
-                session_send(t->session, &b); // who does not read misses a second, and sees so
+                t->ear.hear(t->ear.user, &b); // who does not read misses a second, and sees so
             }
         }
     }
@@ -343,7 +352,7 @@ static void on_steered(void *context, const struct shim_link *shim, struct contr
 
 static void tell_flame(void *user, const struct buffer *message, bool last) {
     struct tool_link *t = user;
-    session_send(t->session, message); // who does not read misses a second
+    t->ear.hear(t->ear.user, message); // who does not read misses a second
     (void)last;
 }
 
@@ -357,6 +366,63 @@ static void on_flame(struct tool_link *t, struct control_map message) {
                                : "the node is not connected";
         if (why) {
             send_error(t, why);
+        }
+    }
+}
+
+// -- notes ----------------------------------------------------------------------------------------
+
+// Why a note cannot be of that time; NULL: it can.
+static const char *note_refusal(int64_t at, int64_t now) {
+    return at > time_add(now, NOTE_AHEAD_NS) ? "the note's time is more than a day ahead"
+           : at < time_sub(now, NOTE_AGE_NS)
+               ? "the note's time is so long ago that nothing of it is kept"
+               : NULL;
+}
+
+static void on_note(struct tool_link *t, struct control_map message) {
+    int64_t now = clock_wall(), at = now;
+    struct slice node = slice_text(""), text = slice_text("");
+    control_get_int(message, FIELD_AT, &at);
+    control_get_text(message, FIELD_TEXT, &text);
+    if (control_get_text(message, FIELD_NODE, &node) && !named_node(t, message)) {
+        return;
+    }
+    const char *why = note_refusal(at, now);
+    if (!t->links->writer) {
+        send_error(t, "this collector keeps no notes");
+    } else if (t->ticket) {
+        send_error(t, "the note before is not written yet; try again");
+    } else if (why) {
+        send_error(t, why);
+    } else if (!note_make(&t->note, at, node, text)) {
+        send_error(t, "the note has no text");
+    } else if (!(t->ticket = writer_note(t->links->writer, &t->note))) {
+        send_error(t, "too many notes wait to be written; try again");
+    } else {
+        t->note_deadline = clock_monotonic() + (int64_t)LIMIT_STEER_SECONDS * SECOND_NS;
+    }
+}
+
+static void send_noted(struct tool_link *t, int64_t id) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, CONTROL_NOTED, 4);
+    control_int(&w, FIELD_ID, id);
+    control_int(&w, FIELD_AT, t->note.at_ns);
+    control_text(&w, FIELD_NODE, slice_text(t->note.node));
+    control_text(&w, FIELD_TEXT, slice_text(t->note.text));
+    send_end(t, &b, &w);
+}
+
+void tool_link_tick(struct tool_links *links, int64_t now) {
+    for (struct tool_link *t = links->first; t; t = t->next) {
+        int64_t id = 0;
+        bool written = t->ticket && writer_noted(links->writer, t->ticket, &id);
+        if (t->ticket && (written || now >= t->note_deadline)) {
+            t->ticket = 0;
+            written ? send_noted(t, id)
+                    : send_error(t, "the database cannot be written now; the note is kept in "
+                                    "memory, and written as soon as it can be");
         }
     }
 }
@@ -392,18 +458,14 @@ void tool_link_second(struct tool_links *links, int64_t now) {
     }
 }
 
-// -- the server's events --------------------------------------------------------------------------
+// -- tools ----------------------------------------------------------------------------------------
 
-static void *on_hello(void *context, struct session *s, struct control_map hello,
-                      const char **refusal) {
-    (void)hello;
-    struct tool_links *links = context;
+struct tool_link *tool_link_open(struct tool_links *links, const struct tool_ear *ear) {
     struct tool_link *t = calloc(1, sizeof *t);
     if (!t) {
-        *refusal = "out of memory";
         return NULL;
     }
-    *t = (struct tool_link){.links = links, .session = s, .next = links->first};
+    *t = (struct tool_link){.links = links, .ear = *ear, .next = links->first};
     if (t->next) {
         t->next->previous = t;
     }
@@ -411,8 +473,7 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
     return t;
 }
 
-static void on_message(void *user, struct slice type, struct control_map message) {
-    struct tool_link *t = user;
+void tool_link_ask(struct tool_link *t, struct slice type, struct control_map message) {
     if (slice_is(type, CONTROL_NODES)) {
         on_nodes(t);
     } else if (slice_is(type, CONTROL_WATCH)) {
@@ -423,13 +484,14 @@ static void on_message(void *user, struct slice type, struct control_map message
         on_flame(t, message);
     } else if (slice_is(type, CONTROL_FLAME_STOP)) {
         flame_stop(t->links->flames, t, false);
+    } else if (slice_is(type, CONTROL_NOTE)) {
+        on_note(t, message);
     } else if (!slice_is(type, CONTROL_PONG)) {
         send_error(t, "this collector does not know that request; is it older than the tool?");
     }
 }
 
-static void on_closed(void *user) {
-    struct tool_link *t = user;
+void tool_link_close(struct tool_link *t) {
     stop_watching(t);
     flame_stop(t->links->flames, t, true);
     if (t->previous) {
@@ -441,6 +503,31 @@ static void on_closed(void *user) {
         t->next->previous = t->previous;
     }
     free(t);
+}
+
+// -- the server's events --------------------------------------------------------------------------
+
+static bool hear(void *session, const struct buffer *message) {
+    return session_send(session, message);
+}
+
+static void *on_hello(void *context, struct session *s, struct control_map hello,
+                      const char **refusal) {
+    (void)hello;
+    struct tool_ear ear = {s, hear, session_peer(s)};
+    struct tool_link *t = tool_link_open(context, &ear);
+    if (!t) {
+        *refusal = "out of memory";
+    }
+    return t;
+}
+
+static void on_message(void *user, struct slice type, struct control_map message) {
+    tool_link_ask(user, type, message);
+}
+
+static void on_closed(void *user) {
+    tool_link_close(user);
 }
 
 struct server_events tool_link_events(struct tool_links *links) {

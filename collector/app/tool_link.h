@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connected tools: what they ask, what they watch, what they want of a node. The server's
-// events for sessions of role "tool", see codec/control.h. Runs on the event loop's thread.
+// The tools: what they ask, what they watch, what they want of a node. They are connected, and then
+// speak through the server's events for sessions of role "tool" (codec/protocol.h); or they are a
+// part of this program that speaks as they do. Runs on the event loop's thread.
 #pragma once
 
 #include "app/flames.h"
@@ -21,8 +22,26 @@ struct tool_links {
     int64_t last_id;       // of the questions to nodes
 };
 
+// Who hears what a tool is told.
+struct tool_ear {
+    void *user;
+    // A message, in the bytes of codec/control.h; not to be kept. False: it was left out. It must
+    // not close the link.
+    bool (*hear)(void *user, const struct buffer *message);
+    const char *peer; // for the log; lives as long as the link
+};
+
+// A tool of this program. NULL without memory. Give it back with tool_link_close.
+struct tool_link *tool_link_open(struct tool_links *links, const struct tool_ear *ear);
+// It asks; what it is told may come before this returns, or later.
+void tool_link_ask(struct tool_link *t, struct slice type, struct control_map message);
+// It is gone: what it wanted of nodes is not told to it any more, and its full trace ends.
+void tool_link_close(struct tool_link *t);
+
 // The server's events, for these links.
 struct server_events tool_link_events(struct tool_links *links);
+// Some ten times a second: tells of notes that are written. now: ns of the monotonic clock.
+void tool_link_tick(struct tool_links *links, int64_t now);
 // A second has passed: sends the rows of watched nodes, gives up on nodes that do not answer. now:
 // ns of the monotonic clock.
 void tool_link_second(struct tool_links *links, int64_t now);

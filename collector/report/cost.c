@@ -30,13 +30,14 @@ static double ratio(double a, double b) {
     return b > 0 ? a / b : -1;
 }
 
-static double time_of(const struct cost *row) {
-    double more = (double)row->bytes - cost_ordinary_bytes * (double)row->messages;
-    return cost_message_ns * (double)row->messages + (more > 0 ? cost_byte_ns * more : 0);
+double cost_time_ns(double messages, double bytes) {
+    double more = bytes - cost_ordinary_bytes * messages;
+    return cost_message_ns * messages + (more > 0 ? cost_byte_ns * more : 0);
 }
 
 static struct cost_estimate estimate(const struct cost *row, const struct costs *of, double calls) {
-    struct cost_estimate e = {.calls = calls, .ns = time_of(row)};
+    struct cost_estimate e = {.calls = calls,
+                              .ns = cost_time_ns((double)row->messages, (double)row->bytes)};
     e.bytes_per_call = ratio((double)row->bytes, calls);
     e.messages_share = ratio((double)row->messages, (double)of->stream_messages);
     e.bytes_share = ratio((double)row->bytes, (double)of->stream_bytes);

@@ -2,6 +2,7 @@
 #include "report/series.h"
 
 #include "codec/json.h"
+#include "report/notes_json.h"
 #include "report/trust.h"
 
 enum { HEAT_SCALE = 4, HEAT_BUCKETS = 64 * HEAT_SCALE };
@@ -153,8 +154,17 @@ static void mark(struct json *j, int64_t at_s, const char *kind, uint64_t amount
     }
 }
 
+static void mark_note(struct json *j, const struct note *note) {
+    json_open(j, '{');
+    json_key_int(j, "at_s", note->at_ns / 1000000000);
+    json_key_text(j, "kind", "note");
+    json_key_int(j, "amount", note->id);
+    note_keys(j, note);
+    json_close(j, '}');
+}
+
 static void key_marks(struct json *j, const struct series *series,
-                      const struct profile_list *profiles) {
+                      const struct profile_list *profiles, const struct note_list *notes) {
     json_key(j, "marks");
     json_open(j, '[');
     for (uint32_t i = 0; i < series->count; i++) {
@@ -171,11 +181,14 @@ static void key_marks(struct json *j, const struct series *series,
         mark(j, profiles->lines[i].head.end_ns / 1000000000, "profile",
              (uint64_t)profiles->lines[i].id);
     }
+    for (uint32_t i = 0; i < notes->count; i++) {
+        mark_note(j, &notes->notes[i]);
+    }
     json_close(j, ']');
 }
 
 void series_json(const struct series *series, const struct profile_list *profiles,
-                 struct buffer *out) {
+                 const struct note_list *notes, struct buffer *out) {
     struct json j = json_make(out);
     json_open(&j, '{');
     json_key_int(&j, "start_s", series->first_s);
@@ -193,7 +206,7 @@ void series_json(const struct series *series, const struct profile_list *profile
     key_tiers(&j, series);
     key_verdicts(&j, series);
     key_heat(&j, series);
-    key_marks(&j, series, profiles);
+    key_marks(&j, series, profiles, notes);
     json_close(&j, '}');
     buffer_text(out, "\n");
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "internal.h"
+#include "store/notes.h"
 
 static const char *const tables[] = {"stat_rows", "ledger_rows", "path_rows", "cost_rows"};
 
@@ -192,8 +193,24 @@ static bool expire_profiles(struct store *s, int64_t now_s) {
                           0) > 0;
 }
 
+// -- notes ----------------------------------------------------------------------------------------
+
+// There are so few of them that all past their time may go at once.
+static void expire_notes(struct store *s, int64_t now_s) {
+    char sql[320];
+    snprintf(sql, sizeof sql,
+             "DELETE FROM note_rows WHERE at_ns < %lld; "
+             "DELETE FROM note_rows WHERE id IN (SELECT id FROM note_rows ORDER BY at_ns DESC, "
+             "id DESC LIMIT -1 OFFSET %d)",
+             (long long)time_of_seconds(now_s - NOTE_KEPT_S), RETENTION_NOTES);
+    if (sqlite3_exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        store_fail(s, "delete old notes");
+    }
+}
+
 bool store_expire(struct store *s, int64_t now_s) {
     s->error[0] = 0;
+    expire_notes(s, now_s);
     bool rows = expire_rows(s, now_s);
     bool kept = expire_kept(s, now_s);
     return expire_profiles(s, now_s) || kept || rows;

@@ -26,6 +26,10 @@
 // has most.
 #define RETENTION_PROFILE_ROWS 20000000
 
+// Notes, from when they are of (NOTE_KEPT_S): as long as the longest statistics. Not more than this
+// many, some 100 bytes each; the oldest go first.
+#define RETENTION_NOTES 10000
+
 // Rows deleted in one transaction: a few milliseconds. A bucket is never left in part, however many
 // rows it has.
 #define RETENTION_STEP_ROWS 2000

@@ -33,6 +33,9 @@ struct writer {
     const struct directory *names;
     const struct profile *profile; // to be kept, NULL: none,
     int64_t profile_id;            // and its number once it is; 0 before
+    // notes by their tickets, a ring: the last one given out, and the last one written
+    struct note notes[LIMIT_NOTES_WAITING];
+    int64_t notes_taken, notes_written;
 
     // the thread's own
     uint64_t refusals;   // of the batch at hand
@@ -40,6 +43,7 @@ struct writer {
     int64_t look_at;     // when the file's place is looked at next
     bool lost;           // the file is out of place, and nothing could be opened instead
     int64_t keep_at;     // when a profile is tried next
+    int64_t note_at;     // and when a note is
     int64_t expire_at;   // when old rows are looked for next
     bool looked;         // they have been looked for before, when
     int64_t clock_ahead; // the wall clock was this far ahead of the monotonic one, seconds
@@ -181,6 +185,39 @@ static int64_t keep_profile(struct writer *w, const struct profile *profile) {
     return 0;
 }
 
+// Keeps a note; false when that cannot be done now.
+static bool keep_note(struct writer *w, struct note *note) {
+    w->note_at = monotonic_s() + MORE_S;
+    if (!in_place(w)) {
+        return false;
+    }
+    if (!store_keep_note(w->store, note, &note->id)) {
+        complain(w, store_error(w->store));
+        return false;
+    }
+    w->note_at = 0;
+    return true;
+}
+
+static bool has_note(const struct writer *w) {
+    return w->notes_written < w->notes_taken;
+}
+
+// With the mutex, which is not held while the oldest of the notes is written.
+static void write_note(struct writer *w) {
+    struct note note = w->notes[(w->notes_written + 1) % LIMIT_NOTES_WAITING];
+    pthread_mutex_unlock(&w->mutex);
+    bool ok = keep_note(w, &note);
+    pthread_mutex_lock(&w->mutex);
+    if (ok) {
+        w->notes_written++;
+        w->notes[w->notes_written % LIMIT_NOTES_WAITING].id = note.id;
+    } else if (w->stop) { // it was tried once more
+        log_error("database: the note \"%s\" is lost", note.text);
+        w->notes_written++;
+    }
+}
+
 static void *writer_thread(void *arg) {
     struct writer *w = arg;
     pthread_mutex_lock(&w->mutex);
@@ -204,6 +241,8 @@ static void *writer_thread(void *arg) {
             pthread_mutex_lock(&w->mutex);
             w->profile_id = id;
             w->profile = id == 0 && w->stop ? NULL : profile; // it is tried once more
+        } else if (has_note(w) && (w->stop || monotonic_s() >= w->note_at)) {
+            write_note(w);
         } else if (w->stop) {
             break;
         } else if (monotonic_s() >= w->look_at) {
@@ -217,7 +256,9 @@ static void *writer_thread(void *arg) {
         } else {
             int64_t next = w->look_at < w->expire_at || w->lost ? w->look_at : w->expire_at;
             bool keeps = w->profile && w->profile_id == 0;
-            struct timespec until = {.tv_sec = keeps && w->keep_at < next ? w->keep_at : next};
+            next = keeps && w->keep_at < next ? w->keep_at : next;
+            next = has_note(w) && w->note_at < next ? w->note_at : next;
+            struct timespec until = {.tv_sec = next};
             pthread_cond_timedwait(&w->changed, &w->mutex, &until);
         }
     }
@@ -284,6 +325,27 @@ bool writer_kept(struct writer *w, const struct profile **profile, int64_t *id) 
     }
     pthread_mutex_unlock(&w->mutex);
     return kept;
+}
+
+int64_t writer_note(struct writer *w, const struct note *note) {
+    int64_t ticket = 0;
+    pthread_mutex_lock(&w->mutex);
+    if (w->notes_taken - w->notes_written < LIMIT_NOTES_WAITING) {
+        ticket = ++w->notes_taken;
+        w->notes[ticket % LIMIT_NOTES_WAITING] = *note;
+        pthread_cond_broadcast(&w->changed);
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return ticket;
+}
+
+bool writer_noted(struct writer *w, int64_t ticket, int64_t *id) {
+    pthread_mutex_lock(&w->mutex);
+    bool written = w->notes_written >= ticket;
+    bool known = w->notes_taken - ticket < LIMIT_NOTES_WAITING;
+    *id = written && known ? w->notes[ticket % LIMIT_NOTES_WAITING].id : 0;
+    pthread_mutex_unlock(&w->mutex);
+    return written;
 }
 
 static void try_again(struct writer *w) {

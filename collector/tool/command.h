@@ -34,6 +34,8 @@ int nodes_main(int argc, char **argv);
 extern const char nodes_help[];
 int trace_main(int argc, char **argv);
 extern const char trace_help[];
+int note_main(int argc, char **argv);
+extern const char note_help[];
 
 // Reads a command's options with getopt_long: take gets each one's value of the table, and what was
 // given to it, and returns an exit status. EXIT_SUCCESS, and optind stands at the first argument

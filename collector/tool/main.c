@@ -26,6 +26,8 @@ static const struct command {
     {"nodes", "the nodes that a running collector knows, and what they do", nodes_main, nodes_help},
     {"trace", "pause, resume or sample a node's trace through the collector", trace_main,
      trace_help},
+    {"note", "writes down what was done, such as a deploy, for charts and comparisons", note_main,
+     note_help},
     {"attach", "trace a running node, which has nothing of kprof, until Ctrl-C", attach_main,
      attach_help},
     {"detach", "take kprof out of a node", detach_main, detach_help},

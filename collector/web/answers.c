@@ -9,6 +9,7 @@
 #include "codec/json.h"
 #include "report/compare.h"
 #include "report/flame.h"
+#include "report/notes_json.h"
 #include "report/paths.h"
 #include "report/report.h"
 #include "report/series.h"
@@ -16,6 +17,7 @@
 #include "web/metrics.h"
 
 enum { OK = 200, NOT_FOUND = 404, UNREAD = 503, NO_MEMORY = 500 };
+enum { MARKED_NOTES = 200 }; // at most in a chart: the latest
 
 static void fail(struct answer *a, int status, const char *why) {
     a->status = status;
@@ -93,13 +95,17 @@ static void work_series(struct store *store, struct answer *a) {
                                 .node = some(p->node),
                                 .identity = some(p->identity),
                                 .most = p->most};
+    struct note_filter of = {p->from_s, p->until_s + p->open, some(p->node), MARKED_NOTES};
     struct series series;
     struct profile_list profiles = {0};
-    if (query_series(store, &filter, &series) && query_profiles(store, &in, &profiles)) {
-        series_json(&series, &profiles, &a->out);
+    struct note_list notes = {0};
+    if (query_series(store, &filter, &series) && query_profiles(store, &in, &profiles) &&
+        query_notes(store, &of, &notes)) {
+        series_json(&series, &profiles, &notes, &a->out);
     } else {
         fail(a, UNREAD, store_error(store));
     }
+    note_list_free(&notes);
     profile_list_free(&profiles);
     series_free(&series);
 }
@@ -175,6 +181,24 @@ static void work_slow(struct store *store, struct answer *a) {
     slow_whole_free(&whole);
 }
 
+// -- notes ----------------------------------------------------------------------------------------
+
+static void work_notes(struct store *store, struct answer *a) {
+    const struct params *p = &a->params;
+    // until now is with the second that has begun
+    struct note_filter filter = {.from_s = p->bounded ? p->from_s : INT64_MIN,
+                                 .until_s = p->bounded ? p->until_s + p->open : INT64_MAX,
+                                 .node = some(p->node),
+                                 .most = p->most};
+    struct note_list list;
+    if (query_notes(store, &filter, &list)) {
+        note_list_json(&list, &a->out);
+    } else {
+        fail(a, UNREAD, store_error(store));
+    }
+    note_list_free(&list);
+}
+
 // -- profiles -------------------------------------------------------------------------------------
 
 static void work_profiles(struct store *store, struct answer *a) {
@@ -230,8 +254,8 @@ static const struct address addresses[] = {
     {"/api/v1/series", work_series},     {"/api/v1/compare", work_compare},
     {"/api/v1/paths", work_paths},       {"/api/v1/slow", work_slow_list},
     {"/api/v1/slow/", work_slow},        {"/api/v1/profiles", work_profiles},
-    {"/api/v1/profiles/", work_profile}, {"/metrics", metrics_work},
-    {"/readyz", metrics_work_ready},
+    {"/api/v1/profiles/", work_profile}, {"/api/v1/notes", work_notes},
+    {"/metrics", metrics_work},          {"/readyz", metrics_work_ready},
 };
 
 // A whole number of digits only, without zeros in front.

@@ -173,7 +173,8 @@ static bool set_times(struct reading *r) {
         return false;
     }
     p->bounded = r->last_s != 0 || r->from || r->until;
-    if (!r->until) {
+    p->open = !r->until;
+    if (p->open) {
         p->until_s = r->now_s;
     }
     if (!r->from) {

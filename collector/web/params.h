@@ -14,6 +14,7 @@ enum { PARAMS_NAMES = 16, PARAMS_CHOICE_BYTES = PARAMS_NAMES * PARAMS_TEXT_BYTES
 struct params {
     int64_t from_s, until_s; // seconds since 1970 UTC; an hour until now unless told otherwise
     bool bounded;            // whether any time was told
+    bool open;               // until is now
     char node[PARAMS_CHOICE_BYTES];     // a choice (store/query.h); "": all
     char identity[PARAMS_CHOICE_BYTES]; // likewise
     char tier[PARAMS_TEXT_BYTES];       // "": all

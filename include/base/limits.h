@@ -236,6 +236,13 @@
 // trace port gives in DISORDER_NS is a tenth.
 #define LIMIT_FULL_HELD 32768u
 
+// -- notes ----------------------------------------------------------------------------------------
+
+// Bytes of a note's text; longer ones are cut. A person reads a line.
+#define LIMIT_NOTE_BYTES 240u
+// Notes that wait to be written.
+#define LIMIT_NOTES_WAITING 16u
+
 // -- identity questions ---------------------------------------------------------------------------
 
 // Calls of one request whose arguments may be asked about.
@@ -296,6 +303,11 @@
 #define LIMIT_WEB_OUTPUT_BYTES (64u << 20)
 // Seconds after which a connection on which nothing comes or goes is closed.
 #define LIMIT_WEB_SECONDS 30
+// What browsers want done of the collector, and what is not answered yet; one more is refused
+// (503).
+#define LIMIT_WEB_ORDERS 16u
+// Full traces that browsers have asked for of which is remembered what became of them.
+#define LIMIT_WEB_FLAMES 12u
 // Points of a chart, and tiers of one that stand for themselves; the rest is "_other".
 #define LIMIT_SERIES_STEPS 2000u
 #define LIMIT_SERIES_TIERS 64u

@@ -92,6 +92,8 @@
 //     flame           node, requests, seconds, only, name, all, applications, modules: a full trace
 //                     of so many requests; answered by flaming until flamed
 //     flame_stop      no more: what there is is kept
+//     note            text, node (missing: of all of them), at (ns since 1970 UTC; missing: now):
+//                     what somebody did; answered by noted, or error
 //     pong            to every ping
 //   collector -> tool
 //     node            node, connected, since, …: one for each node, see collector/app/tool_link.c;
@@ -104,6 +106,7 @@
 //                     off_ms of that time (all without a trace); unmarked_calls of the whole
 //                     trace, as long as nothing has begun a request
 //     steered         ok, text: what the node answered
+//     noted           id, at, node, text: the note as it is kept
 //     flaming         requests (that are there), incomplete, others, unseen, functions, processes,
 //                     messages, new_processes; text: what it waits for before it begins, or
 //                     empty: every second
@@ -154,7 +157,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_FULL_MORE "full_more"
 #define CONTROL_FLAMED "flamed" // to tools, too
 #define CONTROL_BYE "bye"
-// tool -> collector; steer and flame, too
+// tool -> collector; steer, flame and note, too
 #define CONTROL_NODES "nodes"
 #define CONTROL_WATCH "watch"
 #define CONTROL_FLAME_STOP "flame_stop"
@@ -162,6 +165,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 // collector -> tool; nodes, behind each node, steered and flamed, too
 #define CONTROL_NODE "node"
 #define CONTROL_ROWS "rows"
+#define CONTROL_NOTED "noted"
 #define CONTROL_FLAMING "flaming"
 #define CONTROL_ERROR "error"
 
@@ -202,6 +206,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_COMMAND "command"
 #define FIELD_COMPLETE "complete"
 #define FIELD_CONNECTED "connected"
+#define FIELD_COST_US_PER_S "cost_us_per_s"
 #define FIELD_COUNT "count"
 #define FIELD_DATABASE "database"
 #define FIELD_DECODE_ERRORS "decode_errors"
@@ -228,6 +233,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_M "m"
 #define FIELD_MEAN_US "mean_us"
 #define FIELD_MESSAGES "messages"
+#define FIELD_MESSAGES_PER_S "messages_per_s"
 #define FIELD_MISSED "missed"
 #define FIELD_MODULES "modules"
 #define FIELD_NAME "name"

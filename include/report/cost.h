@@ -55,6 +55,9 @@ uint32_t report_cost_findings(const struct report_cost *r, uint32_t i,
 // One JSON object and a newline; described in `kprof report --help`. Check out->failed.
 void report_cost_json(const struct report_cost *r, struct buffer *out);
 
+// An estimate of the time that messages take in the node, ns.
+double cost_time_ns(double messages, double bytes);
+
 // What the estimate is made of; cost.c says where the numbers are from.
 extern const double cost_message_ns;
 extern const double cost_byte_ns;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/buffer.h"
+#include "store/notes.h"
 #include "store/query_profile.h"
 #include "store/query_series.h"
 
@@ -10,7 +11,7 @@
 // minutes, hours.
 int64_t series_step(int64_t from_s, int64_t until_s, uint32_t most);
 
-// One JSON object and a newline. profiles: full traces of that time, for marks. Arrays of the same
+// One JSON object and a newline. profiles, notes: those of that time, for marks. Arrays of the same
 // length hold a value for each step, null where nothing was told:
 //   start_s, step_s, resolution_s   seconds
 //   requests, errors                counts
@@ -20,7 +21,7 @@ int64_t series_step(int64_t from_s, int64_t until_s, uint32_t most);
 //   verdicts                        ok, unclear, lossy, paused
 //   heat                            scale, and for each step [first bucket, counts …] of durations:
 //                                   bucket i has those over 2^(i / scale) ns
-//   marks                           what happened: at_s, kind, amount
+//   marks                           what happened: at_s, kind, amount; of a note node and text, too
 // Check out->failed.
 void series_json(const struct series *series, const struct profile_list *profiles,
-                 struct buffer *out);
+                 const struct note_list *notes, struct buffer *out);

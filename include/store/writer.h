@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "model/profile/profile.h"
+#include "store/notes.h"
 #include "store/store.h"
 
 struct writer; // opaque
@@ -43,6 +44,13 @@ bool writer_keep(struct writer *w, const struct profile *profile);
 // Whether a profile that was handed over is written: then it is the caller's again, and *id its
 // number in the database. What cannot be written is tried again every second.
 bool writer_kept(struct writer *w, const struct profile **profile, int64_t *id);
+
+// Hands a note over, which is copied. Its ticket, or 0 where LIMIT_NOTES_WAITING wait already. What
+// cannot be written is tried again every second.
+int64_t writer_note(struct writer *w, const struct note *note);
+// Whether the note of a ticket is written: then *id is its number in the database, 0 where so many
+// have come since then that it is not known any more.
+bool writer_noted(struct writer *w, int64_t ticket, int64_t *id);
 
 // True when the writer holds no batch: the last one is written, and its set may be reset and filled
 // again.

@@ -84,6 +84,7 @@ same "$scratch/answer" "$scratch/report" "a slow request is what kprof slow says
 is "$(status_of /)|$(status_of /page.js)|$(status_of /nothing)" "200|200|404" "the page's files"
 is "$(status_of /api/v1/nodes -H 'Host: evil.example')" 421 "a page of somebody else's cannot ask through a browser"
 
+"$kprof" note "deployed 1.4" --collector "127.0.0.1:$collector_port" >"$scratch/noted" || fail "kprof note"
 /usr/bin/python3 "$top/tests/scenarios/openapi.py" "$page" "$top/collector/web" >"$scratch/openapi" ||
   fail "the description of the API: $(head -c 3000 "$scratch/openapi")"
 ok "each answer is as /api/v1/openapi.json describes it: $(tail -n 1 "$scratch/openapi")"

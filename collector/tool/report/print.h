@@ -5,6 +5,7 @@
 
 #include "report/cost.h"
 #include "report/report.h"
+#include "store/notes.h"
 
 // What the table's cells are of.
 enum report_of {
@@ -25,5 +26,9 @@ void report_trust(const struct report *r, struct buffer *out);
 void report_table(const struct report *r, enum report_of of, struct buffer *out);
 // The ledger's line alone: what the numbers rest on, and the time they are of.
 void report_ledger(const struct report *r, struct buffer *out);
+// The notes of that time, one a line; at most REPORT_NOTES, the latest. Nothing when there are
+// none.
+enum { REPORT_NOTES = 20 };
+void report_notes(const struct note_list *notes, struct buffer *out);
 // What tracing costs, and the advice below it.
 void report_cost_table(const struct report_cost *r, struct buffer *out);

@@ -19,7 +19,7 @@ const char report_help[] =
     "Shows where the time of requests goes: for each identity (row) the mean time per request in\n"
     "each tier (column), the slowest identity first. What these numbers rest on stands below. When\n"
     "they cannot be trusted, the reasons stand above. Under the totals: the time in mailboxes and\n"
-    "run queues before a tier began.\n"
+    "run queues before a tier began. Below the table: the notes of that time (kprof note).\n"
     "\n"
     "  --db FILE       the database that kprof-collector writes\n"
     "  --since TIME    from this time on: a length back from now such as 30m or 2d, or a time such\n"
@@ -198,6 +198,18 @@ static bool show_cost(const struct options *o, const struct report *report, stru
     return any;
 }
 
+static bool show_notes(struct store *store, const struct options *o, struct buffer *out) {
+    struct note_filter filter = {o->query.from_s, o->query.until_s, o->query.node,
+                                 REPORT_NOTES + 1};
+    struct note_list notes;
+    bool read = query_notes(store, &filter, &notes);
+    if (read) {
+        report_notes(&notes, out);
+    }
+    note_list_free(&notes);
+    return read;
+}
+
 static int show(struct store *store, const struct options *o, struct query_sums *sums,
                 struct costs *costs) {
     struct report report;
@@ -208,7 +220,12 @@ static int show(struct store *store, const struct options *o, struct query_sums 
         return command_fail("report", EXIT_FAILURE, "no memory");
     }
     bool any = o->cost ? show_cost(o, &report, costs, &out) : show_times(o, &report, &out);
+    bool whole = !any || o->cost || o->json || show_notes(store, o, &out);
     int status = command_print("report", &out);
+    if (!whole && status == EXIT_SUCCESS) {
+        status =
+            command_fail("report", EXIT_FAILURE, "cannot read %s (%s)", o->db, store_error(store));
+    }
     if (!any && status == EXIT_SUCCESS) {
         status = no_data(store, o);
     }

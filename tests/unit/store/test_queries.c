@@ -12,6 +12,7 @@
 
 #include "model/stats/account.h"
 #include "model/stats/keep.h"
+#include "store/notes.h"
 
 enum { REQUESTS = 40, MS = 1000000, RESULT_BYTES = 4096 };
 
@@ -90,6 +91,15 @@ static void add_request(struct account *a, struct keep *keep, int i) {
     keep_offer(keep, a, &r, INT64_MAX);
 }
 
+static void add_note(int64_t at_s, const char *node, const char *text) {
+    struct store *s = fixture_open();
+    struct note note;
+    int64_t id;
+    assert_true(note_make(&note, at_s * 1000000000, slice_text(node), slice_text(text)));
+    assert_true(store_keep_note(s, &note, &id));
+    store_close(s);
+}
+
 static void fill(void) {
     struct stats *batch = stats_new();
     struct keep *keep = keep_new();
@@ -108,6 +118,8 @@ static void fill(void) {
     stats_add_totals(batch);
     keep_free(keep);
     fixture_write(batch);
+    add_note(1763640000, "", "first");
+    add_note(1763640060, "shop@host", "second");
 }
 
 // -- the truth ------------------------------------------------------------------------------------
@@ -191,6 +203,10 @@ static void trust(char *out) {
     tell(out, "%s|shop@host|paused|0|4|5|6|7|60\n", utc(minute + 60));
 }
 
+static void notes(char *out) {
+    tell(out, "2025-11-20T12:01:00Z|shop@host|second\n2025-11-20T12:00:00Z|all nodes|first\n");
+}
+
 // By how each begins.
 static const struct {
     const char *query;
@@ -203,6 +219,7 @@ static const struct {
     {"SELECT path, sum(calls) AS calls,", database_or_queue, 0.0005},
     {"SELECT r.identity, r.duration_us, s.name,", slowest, 0.0005},
     {"SELECT bucket_start, node, verdict,", trust, 0},
+    {"SELECT at, coalesce(node, 'all nodes')", notes, 0},
 };
 enum { TRUTHS = sizeof truths / sizeof *truths };
 

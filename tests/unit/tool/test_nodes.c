@@ -286,6 +286,14 @@ static void steering(void **state) {
     expect_line("kprof trace: the node is not connected\n");
 }
 
+static void noting(void **state) {
+    (void)state;
+    assert_int_equal(ask("note one"), 1);
+    expect_line("kprof note: this collector keeps no notes\n");
+    assert_int_equal(ask("note one --node nobody"), 1);
+    expect_part("the collector knows no node of this name");
+}
+
 // A node that goes before it answers, and the seconds that one may take.
 static void no_answers(void **state) {
     (void)state;
@@ -319,6 +327,11 @@ static void command_lines(void **state) {
         {"nodes --collector nope", "--collector nope: want HOST:PORT"},
         {"nodes --collector :5", "want HOST:PORT"},
         {"nodes --collector h:0", "want HOST:PORT"},
+        {"note", "kprof note: what was done? As in: kprof note \"deployed 1.4\""},
+        {"note '  '", "what was done?"},
+        {"note a b", "unexpected argument 'b'"},
+        {"note a --at never", "--at never is no time"},
+        {"note \"$(printf %0241d 0)\"", "a text has 240 bytes at most, this one has 241"},
         {"trace", "want NODE and one of pause, resume, sample"},
         {"trace n", "want NODE and one of pause, resume, sample"},
         {"trace n dance", "'dance' is none of pause, resume, sample"},
@@ -379,12 +392,8 @@ static void watching(void **state) {
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {UNIT(table),
-                                       UNIT(chosen),
-                                       UNIT(json),
-                                       UNIT(steering),
-                                       UNIT(no_answers),
-                                       UNIT(watching),
-                                       cmocka_unit_test(command_lines)};
+    const struct CMUnitTest tests[] = {
+        UNIT(table),  UNIT(chosen),     UNIT(json),     UNIT(steering),
+        UNIT(noting), UNIT(no_answers), UNIT(watching), cmocka_unit_test(command_lines)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
