@@ -149,6 +149,7 @@ static void on_tick(evutil_socket_t fd, short what, void *context) {
     shim_links_tick(&c->links);
     flame_tick(&c->flames, clock_monotonic(), false);
     tool_link_tick(&c->tools, clock_monotonic());
+    page_tick(&c->page);
 }
 
 static void on_flush(evutil_socket_t fd, short what, void *context) {
@@ -376,8 +377,11 @@ static bool make_parts(struct collector *c) {
     pipeline_tick(c->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
     c->writer = writer_start(c->store, &writing);
     c->tools.writer = c->flames.writer = c->writer;
-    c->page = (struct page){
-        .tls = &c->tls, .roster = &c->roster, .pipeline = c->pipeline, .writer = c->writer};
+    c->page = (struct page){.control = {.tools = &c->tools},
+                            .tls = &c->tls,
+                            .roster = &c->roster,
+                            .pipeline = c->pipeline,
+                            .writer = c->writer};
     c->tools.database = realpath(c->options->db, c->database);
     return c->writer && start_events(c);
 }

@@ -31,6 +31,9 @@ static const char HELP[] =
     "                           ADDR is not loopback\n"
     "  --http-plain             allow the page elsewhere than on loopback without TLS: for a\n"
     "                           proxy in front that speaks it\n"
+    "  --http-allow-control     who knows the token may also pause, resume and sample nodes, trace\n"
+    "                           requests fully and add notes from the page; demands\n"
+    "                           --http-token-file\n"
     "  --bucket SECONDS         length of the finest statistics, a divisor of an hour (default\n"
     "                           10)\n"
     "  --flush SECONDS          how often statistics are written (default 1)\n"
@@ -88,7 +91,14 @@ static int parse_time(const char *name, const char *text, int64_t least, int64_t
 static int check_http(const struct collector_options *o) {
     char why[WEB_ERROR_BYTES];
     if (!o->http_address[0]) {
-        return o->http_token_file || o->http_plain ? usage("--http [ADDR:]PORT is missing") : -1;
+        return o->http_token_file || o->http_plain || o->http_allow_control
+                   ? usage("--http [ADDR:]PORT is missing")
+                   : -1;
+    }
+    if (o->http_allow_control && !o->http_token_file) {
+        return usage("--http-allow-control: --http-token-file FILE is missing, for who may steer "
+                     "nodes must know a token, on loopback too; make one with: (umask 077; openssl "
+                     "rand -hex 32 >FILE)");
     }
     return web_may_listen(o->http_address, o->http_token_file, o->tls_cert, o->http_plain, why)
                ? -1
@@ -113,6 +123,7 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
         HTTP,
         HTTP_TOKEN_FILE,
         HTTP_PLAIN,
+        HTTP_ALLOW_CONTROL,
         VERSION,
         HELP_WANTED
     };
@@ -133,6 +144,7 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
         {"http", required_argument, NULL, HTTP},
         {"http-token-file", required_argument, NULL, HTTP_TOKEN_FILE},
         {"http-plain", no_argument, NULL, HTTP_PLAIN},
+        {"http-allow-control", no_argument, NULL, HTTP_ALLOW_CONTROL},
         {"version", no_argument, NULL, VERSION},
         {"help", no_argument, NULL, HELP_WANTED},
         {NULL, 0, NULL, 0}};
@@ -198,6 +210,9 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
             break;
         case HTTP_PLAIN:
             out->http_plain = true;
+            break;
+        case HTTP_ALLOW_CONTROL:
+            out->http_allow_control = true;
             break;
         case VERSION:
             puts("kprof-collector " KPROF_VERSION);

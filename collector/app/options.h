@@ -27,6 +27,7 @@ struct collector_options {
     uint16_t http_port;
     const char *http_token_file; // who asks must know what is in it; NULL: nobody has to
     bool http_plain;             // without TLS, though others can reach it
+    bool http_allow_control;     // who knows the token may steer nodes
 };
 
 // Reads the command line; strings point into argv. Returns -1 to go on, or the exit status with

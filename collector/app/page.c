@@ -23,6 +23,14 @@ static int64_t unwritten_s(void *context) {
     return writer_refused_s(((struct page *)context)->writer);
 }
 
+static void tell_state(void *context, struct json *j) {
+    page_control_state(&((struct page *)context)->control, j);
+}
+
+static void take_order(void *context, const struct order *order, struct web_order *from) {
+    page_control_order(&((struct page *)context)->control, order, from);
+}
+
 int page_open(struct page *page, struct event_base *base, const struct collector_options *o) {
     char why[WEB_ERROR_BYTES], token_why[SECRET_ERROR_BYTES];
     bool secure = *page->tls;
@@ -40,6 +48,8 @@ int page_open(struct page *page, struct event_base *base, const struct collector
                                   .secure = secure ? speak_tls : NULL,
                                   .meters = copy_meters,
                                   .unwritten_s = unwritten_s,
+                                  .state = tell_state,
+                                  .order = o->http_allow_control ? take_order : NULL,
                                   .arg = page};
     page->meters = meters_new(clock_wall() / SECOND_NS);
     if (!page->meters) {
@@ -63,7 +73,12 @@ void page_take(struct page *page, const struct stats *stats) {
     }
 }
 
+void page_tick(struct page *page) {
+    page_control_tick(&page->control);
+}
+
 void page_close(struct page *page) {
+    page_control_close(&page->control);
     web_stop(page->web);
     meters_free(page->meters);
     page->web = NULL;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "app/options.h"
+#include "app/page_control.h"
 #include "app/roster.h"
 #include "net/secret.h"
 #include "net/tls.h"
@@ -14,6 +15,7 @@ struct page {
     struct web *web;       // NULL: none
     struct meters *meters; // NULL without the page
     struct secret token;   // len 0: none
+    struct page_control control;
     // the daemon's, which live as long as the page
     struct tls *const *tls; // what connections to come speak, which changes; NULL in it: plain
     const struct roster *roster;
@@ -21,9 +23,11 @@ struct page {
     struct writer *writer;
 };
 
-// Opens the page where options ask for one; the last four fields are filled in before. Returns an
-// exit status; what went wrong is in the log.
+// Opens the page where options ask for one; the last four fields and control's tools are filled in
+// before. Returns an exit status; what went wrong is in the log.
 int page_open(struct page *page, struct event_base *base, const struct collector_options *options);
 // A flush's rows, each once.
 void page_take(struct page *page, const struct stats *stats);
+// Some ten times a second.
+void page_tick(struct page *page);
 void page_close(struct page *page);

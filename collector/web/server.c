@@ -14,10 +14,12 @@
 #include "base/limits.h"
 #include "base/listen_address.h"
 #include "base/open_files.h"
+#include "codec/json.h"
 #include "report/reader.h"
 #include "web/access.h"
 #include "web/answers.h"
 #include "web/assets.h"
+#include "web/control.h"
 #include "web/event_streams.h"
 #include "web/login.h"
 #include "web/metrics.h"
@@ -47,7 +49,8 @@ struct web {
     struct reader *reader;
     struct outbox *outbox;
     struct event_streams *streams;
-    uint32_t scrapes;    // copies of the meters that are being written
+    uint32_t scrapes; // copies of the meters that are being written
+    struct control_desk desk;
     int ready;           // eventfd: the reader has answers
     struct event *wakes; // on it
 };
@@ -219,7 +222,8 @@ static bool answer_open(struct web *web, struct evhttp_request *req, const char 
         ask(web, req, address_find(path, &none), 0);
         return true;
     }
-    if (strcmp(path, "/login") == 0 && !is_get(req) && web->rules.token) {
+    if (strcmp(path, "/login") == 0 && web->rules.token &&
+        evhttp_request_get_command(req) == EVHTTP_REQ_POST) {
         login_take(&web->rules, web->options.secure != NULL, req);
         return true;
     }
@@ -231,6 +235,29 @@ static bool answer_open(struct web *web, struct evhttp_request *req, const char 
     return false;
 }
 
+// What is known now, without the database.
+static void answer_state(struct web *web, struct evhttp_request *req) {
+    struct buffer out = buffer_make(LIMIT_WEB_ANSWER_BYTES);
+    struct json j = json_make(&out);
+    json_open(&j, '{');
+    json_key(&j, "collector");
+    json_bool(&j, web->options.state);
+    json_key(&j, "control");
+    json_bool(&j, web->options.order);
+    if (web->options.state) {
+        web->options.state(web->options.arg, &j);
+    }
+    json_close(&j, '}');
+    buffer_text(&out, "\n");
+    if (out.failed) {
+        reply_error(req, 500, "the answer is too large, or memory is out");
+    } else {
+        bool gzip = reply_takes_gzip(req) && reply_gzip(&out);
+        reply_answer(req, REPLY_JSON, &out, gzip, web->outbox);
+    }
+    buffer_free(&out);
+}
+
 static void answer_known(struct web *web, struct evhttp_request *req, const char *path) {
     const struct asset *asset = assets_find(path);
     int64_t id = 0;
@@ -239,6 +266,8 @@ static void answer_known(struct web *web, struct evhttp_request *req, const char
         reply_file(req, asset->type, asset->file);
     } else if (strcmp(path, "/api/v1/events") == 0) {
         event_streams_open(web->streams, req);
+    } else if (strcmp(path, "/api/v1/state") == 0) {
+        answer_state(web, req);
     } else if (address) {
         ask(web, req, address, id);
     } else {
@@ -262,9 +291,7 @@ static void on_request(struct evhttp_request *req, void *context) {
         } else {
             reply_error(req, 401, "the token is missing or wrong: log in at /login");
         }
-    } else if (!is_get(req)) {
-        reply_error(req, 405, "only GET is answered here");
-    } else {
+    } else if (!control_take(&web->desk, req, path)) {
         answer_known(web, req, path);
     }
 }
@@ -290,7 +317,9 @@ static bool make_http(struct web *web) {
     if (!web->http) {
         return false;
     }
-    evhttp_set_allowed_methods(web->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST);
+    evhttp_set_allowed_methods(web->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST |
+                                              EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
+                                              EVHTTP_REQ_PATCH | EVHTTP_REQ_OPTIONS); // 405
     evhttp_set_max_headers_size(web->http, LIMIT_WEB_HEAD_BYTES);
     evhttp_set_max_body_size(web->http, LIMIT_WEB_BODY_BYTES);
     evhttp_set_timeout(web->http, LIMIT_WEB_SECONDS);
@@ -330,6 +359,12 @@ struct web *web_start(struct event_base *base, const struct web_options *options
         return NULL;
     }
     web->options = *options;
+    web->desk = (struct control_desk){.options = &web->options, .rules = &web->rules};
+    if (options->order && options->token.len == 0) {
+        snprintf(why, WEB_ERROR_BYTES, "nothing can be ordered without a token");
+        free(web);
+        return NULL;
+    }
     web->base = base;
     web->ready = -1;
     web->outbox = outbox_new(LIMIT_WEB_OUTPUT_BYTES);
@@ -351,6 +386,7 @@ void web_stop(struct web *web) {
         return;
     }
     reader_stop(web->reader); // answers what is asked
+    control_end_all(&web->desk);
     event_streams_stop(web->streams);
     if (web->http) {
         evhttp_free(web->http);

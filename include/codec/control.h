@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/bytes.h"
+#include "codec/json.h"
 #include "codec/protocol.h"
 
 enum { CONTROL_HEADER = 4 };
@@ -47,6 +48,10 @@ bool control_get_number(struct control_map map, const char *key, double *value);
 bool control_get_list(struct control_map map, const char *key, struct control_list *value);
 // Member i of a list, as a map without keys when it is something else.
 struct control_map control_list_at(struct control_list list, uint32_t i);
+
+// Writes the pairs of a map into an open JSON object, without its type; bytes and what JSON does
+// not know are null.
+void control_json(struct control_map map, struct json *j);
 
 // -- writing --------------------------------------------------------------------------------------
 

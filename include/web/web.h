@@ -3,8 +3,9 @@
 // report layer works out of a database. Reading runs on threads of its own (report/reader.h).
 //
 // Everything that comes is hostile until checked: heads, bodies, connections and times are capped
-// (base/limits.h), only GET is answered but for the login, and on loopback the Host header must
-// name loopback, so that no page of somebody else's can read what is here through a browser.
+// (base/limits.h), only GET is answered but for the login and for orders where they are allowed,
+// and on loopback the Host header must name loopback, so that no page of somebody else's can read
+// what is here through a browser.
 #pragma once
 
 #include <event2/bufferevent.h>
@@ -12,10 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
 #include "base/bytes.h"
+#include "web/order.h"
 
 struct web; // opaque
 struct meters;
+struct json;
 
 enum { WEB_ERROR_BYTES = 512 };
 
@@ -31,6 +35,13 @@ struct web_options {
     struct meters *(*meters)(void *arg);
     // For how many seconds the database has refused to be written; NULL: nobody here writes.
     int64_t (*unwritten_s)(void *arg);
+    // What is known of the nodes now and of what was ordered, for /api/v1/state: a JSON object,
+    // whose key "control" is the server's. On the server's thread. NULL: where a database alone is
+    // served.
+    void (*state)(void *arg, struct json *j);
+    // Does what somebody wants, and answers it (web/order.h). It needs a token. NULL: nothing can
+    // be ordered.
+    void (*order)(void *arg, const struct order *order, struct web_order *from);
     void *arg;
 };
 

@@ -155,6 +155,14 @@ int main(int argc, char **argv) {
         "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;"
         "encoding=delimited,application/openmetrics-text;version=1.0.0;q=0.8,*/*;q=0.1";
     seed("params", "accept", 0, slice_of(accept, sizeof accept - 1));
+    static const char order[] = "/api/v1/nodes/shop%40host/sample\n{\"per_second\":70}";
+    static const char note[] =
+        "/api/v1/notes\n{\"text\":\"deployed \\u0031.4\",\"at_s\":1763640000}";
+    static const char flame[] =
+        "/api/v1/flame\n{\"node\":\"a@b\",\"requests\":20,\"seconds\":60,\"identity\":\"x\"}";
+    seed("orders", "sample", 0, slice_of(order, sizeof order - 1));
+    seed("orders", "note", 0, slice_of(note, sizeof note - 1));
+    seed("orders", "flame", 0, slice_of(flame, sizeof flame - 1));
     handshake();
     whole_collector();
     return 0;

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/limits.h"
+#include "codec/json.h"
 #include "web/reply.h"
 #include "web/web.h"
 
@@ -26,9 +27,14 @@ static void *loop(void *arg) {
 
 static pthread_t thread;
 
+static struct web_options control; // what a collector adds to the options
+
 static void start(const char *address, const char *token) {
     char why[WEB_ERROR_BYTES];
-    struct web_options options = {.address = address, .db = fixture_db, .token = slice_text(token)};
+    struct web_options options = control;
+    options.address = address;
+    options.db = fixture_db;
+    options.token = slice_text(token);
     base = event_base_new();
     web = web_start(base, &options, why);
     if (!web) {
@@ -385,6 +391,131 @@ static void test_answers_that_nobody_reads(void **state) {
     outbox_close(outbox);
 }
 
+// -- orders ---------------------------------------------------------------------------------------
+
+static struct order ordered;
+static int orders;
+
+// Pauses are done at once, what else is ordered waits until the end.
+static void take_order(void *arg, const struct order *order, struct web_order *from) {
+    (void)arg;
+    ordered = *order;
+    orders++;
+    if (order->kind == ORDER_PAUSE) {
+        struct buffer done = buffer_make(100);
+        buffer_text(&done, "{\"ok\":true}\n");
+        web_order_answer(from, 200, &done);
+    }
+}
+
+static void tell_state(void *arg, struct json *j) {
+    (void)arg;
+    json_key_text(j, "told", "now");
+}
+
+#define BEARER LOCAL "Authorization: Bearer 0123456789abcdef0123456789abcdef\r\n"
+
+static const char *order_request(const char *method, const char *path, const char *headers,
+                                 const char *body) {
+    static char request[2 * LIMIT_WEB_BODY_BYTES];
+    snprintf(request, sizeof request,
+             "%s %s HTTP/1.1\r\n%sConnection: close\r\nContent-Length: %zu\r\n\r\n%s", method, path,
+             headers, strlen(body), body);
+    return request;
+}
+
+static char *post(const char *path, const char *headers, const char *body) {
+    return say(order_request("POST", path, headers, body));
+}
+
+static void test_orders(void **state) {
+    (void)state;
+    static const char pause[] = "/api/v1/nodes/shop%40host/pause";
+    control = (struct web_options){.order = take_order, .state = tell_state};
+    orders = 0;
+    start("127.0.0.1", TOKEN);
+    expect(post(pause, LOCAL, ""), "401", "token");
+    expect(post(pause, BEARER, ""), "200", "{\"ok\":true}");
+    assert_int_equal(ordered.kind, ORDER_PAUSE);
+    assert_string_equal(ordered.node, "shop@host");
+    expect(post(pause, BEARER "Origin: http://localhost:4712\r\n", ""), "200", "ok");
+    expect(post(pause, BEARER "Origin: https://LOCALHOST:4712\r\n", ""), "200", "ok");
+    expect(post(pause, BEARER "Sec-Fetch-Site: same-origin\r\n", ""), "200", "ok");
+    expect(post(pause, BEARER "Content-Type: application/json; charset=utf-8\r\n", "{}"), "200",
+           "ok");
+    assert_int_equal(orders, 5);
+    static const char *const others[] = {"Origin: http://evil.example\r\n",
+                                         "Origin: http://localhost:4713\r\n",
+                                         "Origin: null\r\n",
+                                         "Origin: localhost:4712\r\n",
+                                         "Origin: http://\r\n",
+                                         "Sec-Fetch-Site: cross-site\r\n",
+                                         "Sec-Fetch-Site: same-site\r\n",
+                                         "Sec-Fetch-Site: none\r\n"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        char headers[400];
+        snprintf(headers, sizeof headers, "%s%s", BEARER, others[i]);
+        expect(post(pause, headers, ""), "403", "only the page itself");
+    }
+    expect(post(pause, BEARER, "{}"), "415", "application/json");
+    expect(post(pause, BEARER "Content-Type: text/plain\r\n", "{}"), "415", "application/json");
+    expect(post(pause, BEARER "Content-Type: application/jsonx\r\n", "{}"), "415",
+           "application/json");
+    expect(post(pause, BEARER "Content-Type: application/json\r\n", "{\"a\":1}"), "400",
+           "a: nothing");
+    expect(post("/api/v1/nodes/x/dance", BEARER, ""), "405", "Allow: GET, HEAD\r\n");
+    expect(post("/api/v1/table", BEARER, ""), "405", "Allow: GET, HEAD\r\n");
+    expect(say(order_request("GET", pause, BEARER, "")), "405", "Allow: POST\r\n");
+    expect(say(order_request("DELETE", "/api/v1/notes", BEARER, "")), "405",
+           "Allow: GET, HEAD, POST\r\n");
+    expect(say(order_request("PUT", "/", BEARER, "")), "405", "Allow: GET, HEAD\r\n");
+    expect(get("/api/v1/state", BEARER), "200",
+           "{\"collector\":true,\"control\":true,\"told\":\"now\"}");
+    assert_int_equal(orders, 5);
+    stop();
+}
+
+// So many wait for their answer; who goes meanwhile disturbs nobody, and the end closes the rest.
+static void test_orders_that_wait(void **state) {
+    (void)state;
+    int fds[LIMIT_WEB_ORDERS];
+    const char *resume = order_request("POST", "/api/v1/nodes/a/resume", BEARER, "");
+    control = (struct web_options){.order = take_order, .state = tell_state};
+    orders = 0;
+    start("127.0.0.1", TOKEN);
+    for (uint32_t i = 0; i < LIMIT_WEB_ORDERS; i++) {
+        fds[i] = dial();
+        assert_true(send(fds[i], resume, strlen(resume), 0) > 0);
+    }
+    for (int i = 0; i < 1000 && orders < (int)LIMIT_WEB_ORDERS; i++) {
+        usleep(10000);
+    }
+    expect(post("/api/v1/nodes/a/resume", BEARER, ""), "503", "too many orders");
+    close(fds[0]);
+    expect(get("/healthz", LOCAL), "200", "ok");
+    stop();
+    assert_string_equal(hear(fds[1], NULL), ""); // closed
+    for (uint32_t i = 1; i < LIMIT_WEB_ORDERS; i++) {
+        close(fds[i]);
+    }
+}
+
+static void test_no_orders(void **state) {
+    (void)state;
+    char why[WEB_ERROR_BYTES];
+    control = (struct web_options){0};
+    start("127.0.0.1", TOKEN);
+    expect(post("/api/v1/nodes/a/pause", BEARER, ""), "403", "--http-allow-control");
+    expect(say(order_request("PUT", "/api/v1/notes", BEARER, "")), "405", "Allow: GET, HEAD\r\n");
+    expect(get("/api/v1/state", BEARER), "200", "{\"collector\":false,\"control\":false}");
+    stop();
+    base = event_base_new();
+    struct web_options open = {.address = "127.0.0.1", .db = fixture_db, .order = take_order};
+    assert_null(web_start(base, &open, why));
+    assert_non_null(strstr(why, "without a token"));
+    event_base_free(base);
+}
+
 static void test_no_database(void **state) {
     (void)state;
     start("127.0.0.1", "");
@@ -403,6 +534,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_login_leads_back, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_too_much, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_events, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_orders, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_orders_that_wait, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_no_orders, fixture_setup, fixture_teardown),
         cmocka_unit_test(test_answers_that_nobody_reads),
         cmocka_unit_test_setup_teardown(test_no_database, fixture_setup, fixture_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What somebody wants done over HTTP, checked; and the way its answer goes back.
+#pragma once
+
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/limits.h"
+
+enum {
+    ORDER_NAME_BYTES = 2 * LIMIT_NAME_BYTES,
+    ORDER_TEXT_BYTES = LIMIT_NOTE_BYTES + 1,
+    ORDER_WHY_BYTES = 200
+};
+
+enum order_kind {
+    ORDER_PAUSE,
+    ORDER_RESUME,
+    ORDER_SAMPLE,
+    ORDER_NOTE,
+    ORDER_FLAME,
+    ORDER_FLAME_STOP
+};
+
+struct order {
+    enum order_kind kind;
+    char node[ORDER_NAME_BYTES];     // of a note, "": of all of them
+    int64_t one_in, per_second;      // of ORDER_SAMPLE: one of the two is 0
+    char text[ORDER_TEXT_BYTES];     // of ORDER_NOTE
+    int64_t at_s;                    // likewise: when it was, seconds since 1970 UTC; 0: now
+    int64_t requests, seconds;       // of ORDER_FLAME
+    char identity[ORDER_NAME_BYTES]; // likewise: of this identity alone; "": of any
+    int64_t id;                      // of ORDER_FLAME_STOP
+};
+
+struct web_order; // that waits for its answer
+
+// Answers an order, once: on the server's thread, before web_stop. body: JSON, whose memory is
+// taken. Who asked may be gone.
+void web_order_answer(struct web_order *order, int status, struct buffer *body);
+// The same with an error.
+void web_order_refuse(struct web_order *order, int status, const char *why);
