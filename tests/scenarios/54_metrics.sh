@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal of this test: what /metrics tells is what the database holds, to the last request; promtool finds nothing wrong with it, and a
-# Prometheus that scrapes a collector has it, with exemplars that name requests which are kept. /readyz says whether the database is there.
+# Prometheus that scrapes a collector has it, as classic histograms and as native ones, with exemplars that lead to requests which are kept.
+# /readyz says whether the database is there.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/prometheus.sh"
 command -v promtool >/dev/null || fail "promtool is missing: scripts/install.sh long"
@@ -14,7 +15,7 @@ start_collector --http 127.0.0.1:0
 page=$(page_of "$collector_log")
 start_shop "metrics_$$"
 start_tracing "metrics_$$"
-load --clients 4 --requests 300 || fail "the load failed"
+load --clients 4 --requests 300 --think 10 || fail "the load failed"
 wait_for 20 "300 requests are in the ledger" ledger_reaches requests_complete 300
 
 metrics || fail "no metrics"
@@ -27,7 +28,7 @@ promtool check metrics <"$scratch/metrics.txt" >"$scratch/promtool.txt" 2>&1 ||
 ok "promtool finds nothing wrong"
 metrics -H 'Accept: application/openmetrics-text; version=1.0.0' || fail "no metrics in OpenMetrics"
 is "$(tail -n 1 "$scratch/metrics.txt")" '# EOF' "OpenMetrics where it is asked for"
-slow=$(sed -n 's/.* # {slow="\([0-9]*\)"}.*/\1/p' "$scratch/metrics.txt" | head -n 1)
+slow=$(sed -n 's/.* # {slow="\([0-9]*\)",url=.*/\1/p' "$scratch/metrics.txt" | head -n 1)
 [ -n "$slow" ] || fail "no exemplar"
 curl -sf "$page/api/v1/slow/$slow" >"$scratch/slow.json" || fail "an exemplar names request $slow, which is not kept"
 ok "exemplars name requests that are kept"
@@ -38,7 +39,27 @@ start_prometheus "$page" --enable-feature=exemplar-storage
 wait_for 60 "Prometheus has scraped every request" has_requests "$(ledger requests_complete)"
 prometheus_says query_exemplars kprof_call_duration_seconds_bucket --data-urlencode "start=$(($(date +%s) - 3600))" \
   --data-urlencode "end=$(date +%s)" || fail "no exemplars"
+has "$scratch/prometheus.json" "\"slow\":\"[0-9]+\",\"url\":\"$page/.slow=[0-9]+\"" "and the exemplars, with their links"
+stop_prometheus
+
+# -- another one, that takes native histograms -------------------------------------------------------------------------
+whole='kprof_call_duration_seconds{tier="_total"}'
+start_prometheus "$page" --enable-feature=exemplar-storage,native-histograms
+has_histograms() { prometheus_says query "sum(histogram_count($whole))" && [ "$(prometheus_value)" = "$1" ]; }
+wait_for 60 "Prometheus has every request in native histograms" has_histograms "$(ledger requests_complete)"
+"$kprof" report --db "$db" --since 1h --json >"$scratch/report.json"
+for quantile in 50 90 99; do
+  prometheus_says query "histogram_quantile(0.$quantile, sum($whole)) * 1e6" || fail "no quantile"
+  told=$(prometheus_value)
+  held=$(sqlite3 :memory: "SELECT value ->> 'p${quantile}_us' FROM json_each(readfile('$scratch/report.json'), '\$.rows')
+    WHERE value ->> 'identity' = '_total' AND value ->> 'tier' = '_total'")
+  holds "$(awk "BEGIN { print int(1000 * ($told > $held ? $told / $held : $held / $told)) }")" -le 1035 \
+    "its p$quantile, $told us, is kprof's, $held us, within a bucket and the rounding of both, thousandths"
+done
+prometheus_says query_exemplars kprof_call_duration_seconds --data-urlencode "start=$(($(date +%s) - 3600))" \
+  --data-urlencode "end=$(date +%s)" || fail "no exemplars"
 has "$scratch/prometheus.json" '"slow":"[0-9]+"' "and the exemplars"
+stop_prometheus
 
 # -- who is not ready says so ------------------------------------------------------------------------------------------
 mv "$db" "$db.away"

@@ -8,17 +8,26 @@ start_prometheus() {
 global: {scrape_interval: 1s, scrape_timeout: 1s}
 scrape_configs: [{job_name: kprof, static_configs: [{targets: ["${1#http://}"]}]}]
 YML
-  local port=$((20000 + $$ % 10000))
-  prometheus=http://127.0.0.1:$port
-  start "$scratch/prometheus.log" prometheus --config.file="$scratch/prometheus.yml" --storage.tsdb.path="$scratch/tsdb" \
-    --web.listen-address="127.0.0.1:$port" "${@:2}"
+  prometheus_port=$((${prometheus_port:-20000 + $$ % 10000} + 1))
+  prometheus=http://127.0.0.1:$prometheus_port
+  start "$scratch/prometheus.$prometheus_port.log" prometheus --config.file="$scratch/prometheus.yml" --storage.tsdb.path="$scratch/tsdb.$prometheus_port" \
+    --web.listen-address="127.0.0.1:$prometheus_port" "${@:2}"
+  prometheus_pid=${groups[-1]}
+}
+
+stop_prometheus() {
+  kill -TERM "$prometheus_pid"
+  ends "$prometheus_pid" 30
 }
 
 # prometheus_says PATH QUERY OPTION...: its answer, in prometheus.json.
 prometheus_says() { curl -sf "$prometheus/api/v1/$1" --data-urlencode "query=$2" "${@:3}" >"$scratch/prometheus.json"; }
 
+# prometheus_value: the first value of it.
+prometheus_value() { sqlite3 :memory: "SELECT json_extract(readfile('$scratch/prometheus.json'), '\$.data.result[0].value[1]')"; }
+
 # has_requests N: it has scraped so many.
 has_requests() {
   prometheus_says query 'sum(kprof_requests_total{tier="_total"})' &&
-    [ "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/prometheus.json'), '\$.data.result[0].value[1]')")" = "$1" ]
+    [ "$(prometheus_value)" = "$1" ]
 }
