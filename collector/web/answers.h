@@ -13,8 +13,8 @@
 
 struct answer {
     struct params params;
-    int64_t id;            // of what is asked for, where the address names one
-    struct meters *meters; // a copy of what was counted; NULL: nothing counts
+    int64_t id;                   // of what is asked for, where the address names one
+    struct meters *meters;        // a copy of what was counted; NULL: nothing counts
     struct meters_question asked; // how they are told
     int64_t unwritten_s;          // as in struct web_options
     struct buffer out;            // on an error nothing

@@ -23,6 +23,7 @@
 #include "web/event_streams.h"
 #include "web/login.h"
 #include "web/metrics.h"
+#include "web/patience.h"
 #include "web/reply.h"
 
 static const char TOO_MANY[] = "too many questions at a time; try again";
@@ -43,7 +44,8 @@ struct web {
     struct event_base *base;
     struct evhttp *http;
     struct evconnlistener *listener; // evhttp's
-    struct event *seconds;           // looks whether there is room again
+    struct event *seconds;           // looks whether there is room again, and who takes too long
+    struct patience *patience;
     int most_files;
     uint16_t port;
     struct reader *reader;
@@ -76,6 +78,7 @@ static void on_second(evutil_socket_t fd, short what, void *context) {
     (void)fd;
     (void)what;
     struct web *web = context;
+    patience_end(web->patience);
     if (web->listener && has_room(web)) {
         evconnlistener_enable(web->listener);
     }
@@ -87,7 +90,12 @@ static struct bufferevent *make_connection(struct event_base *base, void *contex
     if (!has_room(web)) {
         evconnlistener_disable(web->listener);
     }
-    return web->options.secure ? web->options.secure(base, -1, web->options.arg) : NULL;
+    struct bufferevent *bev = web->options.secure ? web->options.secure(base, -1, web->options.arg)
+                                                  : bufferevent_socket_new(base, -1, 0);
+    if (bev) {
+        patience_begin(web->patience, bev);
+    }
+    return bev;
 }
 
 // -- the API --------------------------------------------------------------------------------------
@@ -277,6 +285,7 @@ static void answer_known(struct web *web, struct evhttp_request *req, const char
 
 static void on_request(struct evhttp_request *req, void *context) {
     struct web *web = context;
+    patience_heard(web->patience, req);
     const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(req));
     if (!path || !*path) {
         path = "/";
@@ -370,7 +379,9 @@ struct web *web_start(struct event_base *base, const struct web_options *options
     web->outbox = outbox_new(LIMIT_WEB_OUTPUT_BYTES);
     web->rules = access_rules(listen_address_loopback(options->address), options->token);
     web->most_files = files_for_all();
-    if (!web->outbox || !make_http(web) || !make_reader(web) || !listens(web, why)) {
+    web->patience = patience_new(base);
+    if (!web->outbox || !web->patience || !make_http(web) || !make_reader(web) ||
+        !listens(web, why)) {
         web_stop(web);
         return NULL;
     }
@@ -394,6 +405,7 @@ void web_stop(struct web *web) {
     if (web->seconds) {
         event_free(web->seconds);
     }
+    patience_free(web->patience);
     outbox_close(web->outbox);
     if (web->wakes) {
         event_free(web->wakes);

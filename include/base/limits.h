@@ -308,6 +308,8 @@
 #define LIMIT_WEB_ORDERS 16u
 // Full traces that browsers have asked for of which is remembered what became of them.
 #define LIMIT_WEB_FLAMES 12u
+// Seconds that a question may take to come, TLS before it too; then its connection is closed.
+#define LIMIT_WEB_ASK_SECONDS 15
 // Points of a chart, and tiers of one that stand for themselves; the rest is "_other".
 #define LIMIT_SERIES_STEPS 2000u
 #define LIMIT_SERIES_TIERS 64u

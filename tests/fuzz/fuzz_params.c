@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(text, data, size);
     text[size] = 0;
     enum meters_form form = accept_form(text);
-    MUST(form == METERS_PROMETHEUS || strcasestr(text, form == METERS_OPEN ? "openmetrics" : "protobuf"));
+    MUST(form == METERS_PROMETHEUS ||
+         strcasestr(text, form == METERS_OPEN ? "openmetrics" : "protobuf"));
     char *mark = strchr(text, '?');
     if (mark) {
         *mark = 0;

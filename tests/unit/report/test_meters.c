@@ -79,7 +79,8 @@ static void test_open(void **state) {
     take(m, "search", 1000000, NOW);
     const char *text = text_of(m, METERS_OPEN, &list);
     expect(text, "# TYPE kprof_requests counter\n");
-    expect(text, ",le=\"0.001048576\"} 1 # {slow=\"77\",url=\"" PAGE "/?slow=77\"} 0.001000000 1763640000.001000000\n");
+    expect(text, ",le=\"0.001048576\"} 1 # {slow=\"77\",url=\"" PAGE
+                 "/?slow=77\"} 0.001000000 1763640000.001000000\n");
     assert_string_equal(text + strlen(text) - 6, "# EOF\n");
     slow.cut = true; // it is not among those that were counted
     assert_null(strstr(text_of(m, METERS_OPEN, &list), "slow=\"77\""));

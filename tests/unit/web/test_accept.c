@@ -76,8 +76,8 @@ static void test_parameters(void **state) {
 
 static void test_broken(void **state) {
     (void)state;
-    const char *const broken[] = {",",    ";",       ";;,;,",  "=",      ";=;=",
-                                  ",;q",  ";q=",     "a;\"\"", "a;b=\"", "application/openmetrics",
+    const char *const broken[] = {",",     ";",      ";;,;,",  "=",      ";=;=",
+                                  ",;q",   ";q=",    "a;\"\"", "a;b=\"", "application/openmetrics",
                                   "\t \t", "*;q=1.0"};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         expect(broken[i], METERS_PROMETHEUS);
