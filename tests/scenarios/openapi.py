@@ -2,9 +2,12 @@
 """Checks the description of the API against a server: each route stands in it and the other way round, and what
 each path answers, rightly asked and wrongly, is what it describes, with no field more.
 
-usage: openapi.py URL WEB [TOKEN], where WEB is the folder of the server's sources. With a TOKEN what can be ordered is ordered, as
-the examples say; without it nothing may be. Exit status: 0 all is as described, 1 not.
-Each "id" is taken from the list of the same name, "node" from /api/v1/state."""
+usage: openapi.py URL WEB [TOKEN], where WEB is the folder of the server's sources. With a TOKEN what can be ordered is
+         ordered, as the examples say; without it nothing may be. Each "id" is taken from the list of the same name,
+         "node" from /api/v1/state.
+       openapi.py URL WEB STATUS SLOW PROFILE: each path that describes this status answers with it now, as it describes
+         it; a request that is kept, and a profile.
+Exit status: 0 all is as described, 1 not."""
 import itertools
 import json
 import pathlib
@@ -17,9 +20,14 @@ import urllib.request
 import jsonschema
 
 URL, WEB = sys.argv[1], pathlib.Path(sys.argv[2])
-TOKEN = sys.argv[3] if len(sys.argv) > 3 else None
+STATUS, *IDS = sys.argv[3:] if len(sys.argv) == 6 else [None]
+TOKEN = sys.argv[3] if len(sys.argv) == 4 else None
 PREFIX = "/api/v1/"
 NOT_KEPT = 10**12
+# What long names do not make too large, as these are cut or do not stand in it: only memory that is out would.
+NEVER_TOO_LARGE = {"/api/v1/profiles", "/api/v1/profiles/{id}", "/api/v1/paths", "/api/v1/notes"}
+# What asks no database.
+NEVER_ASKS = {"/api/v1/state"}
 # What may be missing where all is well: what is told of full traces that did not go well, and what is sent, not answered.
 MAY_BE_UNSEEN = {"Finding", "FlameOther", "FlameMissed", "NewNote", "Sampling", "NewFlame"}
 if not TOKEN:
@@ -194,24 +202,48 @@ def check_post(path, operation):
         begun.update(value or {})
 
 
-closed(spec, "#")
-states = json.loads(ask(PREFIX + "state")[2])["nodes"]
-NODE = next((state["node"] for state in states if state["connected"]), "none@nowhere")
-routes, parameters = sources()
-same("the route", routes, set(spec["paths"]))
-same("the parameter", parameters, {name for name, p in shared["parameters"].items() if p["in"] == "query"})
-for route, operations in spec["paths"].items():
-    if "get" in operations:
-        check_get(route, operations["get"])
-    elif ask(route.replace("{node}", "a"))[0] != "405":
-        wrong.append(f"{route} is answered to a GET, which does not stand in openapi.json")
-    if "post" in operations:
-        check_post(route, operations["post"])
-    if "post" not in operations and ask(route.replace("{id}", "1"), "POST")[0] not in ("200", "405"):
-        wrong.append(f"{route} takes a POST, which does not stand in openapi.json")
-for name in sorted(set(shared["schemas"]) - seen - MAY_BE_UNSEEN):
-    wrong.append(f"no answer had anything of the schema {name}")
+def check_all():
+    closed(spec, "#")
+    routes, parameters = sources()
+    same("the route", routes, set(spec["paths"]))
+    same("the parameter", parameters, {name for name, p in shared["parameters"].items() if p["in"] == "query"})
+    for route, operations in spec["paths"].items():
+        if "get" in operations:
+            check_get(route, operations["get"])
+        elif ask(route.replace("{node}", "a"))[0] != "405":
+            wrong.append(f"{route} is answered to a GET, which does not stand in openapi.json")
+        if "post" in operations:
+            check_post(route, operations["post"])
+        if "post" not in operations and ask(route.replace("{id}", "1"), "POST")[0] not in ("200", "405"):
+            wrong.append(f"{route} takes a POST, which does not stand in openapi.json")
+    for name in sorted(set(shared["schemas"]) - seen - MAY_BE_UNSEEN):
+        wrong.append(f"no answer had anything of the schema {name}")
+    return f"{len(spec['paths'])} paths"
+
+
+def check_status():
+    """Each path that describes the status."""
+    answered = 0
+    for route, operations in spec["paths"].items():
+        operation = operations.get("get", {"responses": {}})
+        spared = {"401": set(), "500": NEVER_ASKS | NEVER_TOO_LARGE, "503": NEVER_ASKS}[STATUS]
+        if STATUS in operation["responses"] and route not in spared:
+            path = route.replace("{id}", IDS[route.endswith("profiles/{id}")]) + "?most=2"
+            check(path, operation, ask(path), STATUS)
+            answered += 1
+    if not answered:
+        wrong.append(f"nothing describes the status {STATUS}")
+    return f"{answered} paths that say {STATUS}"
+
+
+def a_node():
+    states = json.loads(ask(PREFIX + "state")[2])["nodes"]
+    return next((state["node"] for state in states if state["connected"]), "none@nowhere")
+
+
+NODE = None if STATUS else a_node()
+checked = check_status() if STATUS else check_all()
 for line in wrong:
     print(line)
-print(f"{len(spec['paths'])} paths, {len(wrong)} wrong")
+print(f"{checked}, {len(wrong)} wrong")
 sys.exit(1 if wrong else 0)
