@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154  # the variables of lib.sh
 # What tests of what is drawn in a browser take from npm: package-lock.json says exactly what, with sums. Sourced.
 
 # page_modules LOG: installs them once into the user's cache, and sets `modules` to their folder. False, with npm's words in LOG: it cannot.
@@ -16,4 +16,27 @@ page_modules() {
     return 1
   fi
   mv -T "$own" "$modules" 2>/dev/null || { rm -rf "$own"; [ -d "$modules" ]; }
+}
+
+# -- for scenarios, which have lib.sh --------------------------------------------------------------------------------------
+
+# page_drivers: makes ready what drivers of a browser take, and where their pictures go. Without npm's packages the scenario ends, unjudged.
+page_drivers() {
+  drivers=$top/tests/page
+  export PAGE_OUT=$KPROF_BUILD/page_pictures
+  mkdir -p "$PAGE_OUT"
+  if ! page_modules "$scratch/npm.log"; then
+    unjudged+=("the page in a browser: npm cannot get what it takes ($(tail -n 1 "$scratch/npm.log"))")
+    exit 0
+  fi
+  export PAGE_MODULES=$modules/node_modules
+}
+
+# works DRIVER ARGUMENT...: each check that it makes is one of ours
+works() {
+  local code=0
+  HOME=$scratch/home timeout 600 node "$drivers/$1.js" "${@:2}" >"$scratch/$1.txt" 2>"$scratch/$1.log" || code=$?
+  cat "$scratch/$1.txt"
+  checks=$((checks + $(grep -c '^ok: ' "$scratch/$1.txt")))
+  is "$code" 0 "$1 ${*:2}: $(cat "$scratch/$1.log")"
 }

@@ -6,26 +6,9 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=../page/modules.sh
 source "$top/tests/page/modules.sh"
-drivers=$top/tests/page
-export PAGE_OUT=$KPROF_BUILD/page_pictures
-mkdir -p "$PAGE_OUT"
-
-if ! page_modules "$scratch/npm.log"; then
-  unjudged+=("the page in a browser: npm cannot get what it takes ($(tail -n 1 "$scratch/npm.log"))")
-  exit 0
-fi
-export PAGE_MODULES=$modules/node_modules
+page_drivers
 holds "$(cat "$KPROF_BUILD/page/page.js" "$KPROF_BUILD/page/page.css" "$top/collector/web/page/index.html" | gzip -9 | wc -c)" -lt 150000 \
   "the page is small"
-
-# works DRIVER ARGUMENT...: each check that it makes is one of ours
-works() {
-  local code=0
-  HOME=$scratch/home timeout 600 node "$drivers/$1.js" "${@:2}" >"$scratch/$1.txt" 2>"$scratch/$1.log" || code=$?
-  cat "$scratch/$1.txt"
-  checks=$((checks + $(grep -c '^ok: ' "$scratch/$1.txt")))
-  is "$code" 0 "$1 ${*:2}: $(cat "$scratch/$1.log")"
-}
 
 start_collector --http 0
 start_shop "browser_$$"

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tiers that the requests of an identity go through, as a tree: what each takes by itself and waits for, where it was called from.
 import type { Path } from "./api";
-import { fill, h } from "./dom";
+import { h } from "./dom";
 import { count, duration } from "./numbers";
 import { bar, type Column, showTable } from "./table";
 
 type Line = Path & { at: number; children: boolean };
 
 export class Paths {
-  readonly element = h("section", { class: "rows paths", tabindex: "0", "aria-label": "Paths" });
   private readonly rows = h("div", {});
+  private readonly none = h("p", { class: "quiet" }, "No path of this stretch is kept.");
+  readonly element = h("section", { class: "rows paths", tabindex: "0", "aria-label": "Paths" }, h("h2", {}, "Paths"), this.none, this.rows);
   private readonly closed = new Set<string>();
   private all: Line[] = [];
   private mean = 1;
@@ -63,7 +64,7 @@ export class Paths {
     ];
     showTable(this.rows, { caption: "Paths of this identity", columns, rows: this.all.filter(l => !this.hidden(l)), sort: "", resort: null,
                            key: l => this.nameOf(l) });
-    fill(this.element, h("h2", {}, "Paths"), this.all.length > 0 ? this.rows
-      : h("p", { class: "quiet" }, "No path of this stretch is kept."));
+    this.none.hidden = this.all.length > 0;
+    this.rows.hidden = this.all.length === 0;
   }
 }

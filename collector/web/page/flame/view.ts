@@ -308,7 +308,8 @@ class Viewer implements Flame {
     this.tell(this.callees, { node: 0 }, null);
   }
 
-  private back(): void {
+  /** False: there is nothing to go back from. */
+  private back(): boolean {
     if (this.middle >= 0) {
       this.middle = -1;
       this.settle();
@@ -320,7 +321,10 @@ class Viewer implements Flame {
     } else if (this.search.value) {
       this.search.value = "";
       this.find();
+    } else {
+      return false;
     }
+    return true;
   }
 
   private key(e: KeyboardEvent): void {
@@ -332,8 +336,8 @@ class Viewer implements Flame {
         this.find();
       } else if (typing) {
         this.main.canvas.focus();
-      } else {
-        this.back();
+      } else if (!this.back()) {
+        return; // what is around the viewer may go back
       }
     } else if ((e.key === "/" || e.key === "f") && !typing && !(e.target instanceof HTMLSelectElement)) {
       this.search.focus();

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Works the choices of a page: nodes, identities, tiers, what is compared with. Usage: node choose.js URL FROM UNTIL; the database has
+// two nodes, and a day earlier the same requests, each of half the time and some with an error less.
+"use strict";
+const { check, until, drive, tab, open, judge } = require("./browser.js");
+const [base, from, till] = process.argv.slice(2);
+const stretch = `from=${from}&until=${till}`;
+const query = page => new URL(page.url()).searchParams;
+const rows = page => page.locator(".rows tbody th").allTextContents();
+const ask = async path => (await fetch(`${base}api/v1/${path}`)).json();
+const near = (a, b) => Math.abs(a - b) <= 0.002 * Math.max(1, Math.abs(a), Math.abs(b));
+
+async function compares(page, identity) {
+  await open(page, `${base}?${stretch}`);
+  check("without a comparison nothing is compared", await page.locator(".delta").count() === 0);
+  await page.selectOption("#compare", "day");
+  await page.waitForURL(/compare=day/);
+  await page.waitForSelector(".explained");
+  const fact = name => page.locator(".fact", { hasText: name }).locator(".delta");
+  check("a percentile that is as before says so, without colour", await fact("p50").textContent() === "= as before"
+    && !/more|less/.test(await fact("p50").getAttribute("class")), await fact("p50").textContent());
+  const told = await page.textContent(".explained h2");
+  check("a mean of twice the time is more than chance", /▲ \+.*more than chance/.test(told), told);
+  check("in colour", await page.locator(".explained h2 b.more").count() === 1);
+  check("the tests are named", /Welch.*order statistics.*two proportions/.test(await page.textContent(".compared-with")));
+
+  const answer = await ask(`compare?${stretch}&before_from=${from - 86400}&before_until=${till - 86400}`);
+  const whole = answer.rows.find(r => r.identity === "_total" && r.tier === "_total");
+  const shifts = whole.parts.map(p => p.after_us - p.before_us);
+  check("its parts add up to it", near(shifts.reduce((a, b) => a + b, 0), whole.mean_us.after - whole.mean_us.before), shifts);
+  const list = await page.locator(".explained li").evaluateAll(all => all.map(li => li.querySelector(".bar").style.width));
+  check("all of them are shown, the largest first", list.length === shifts.length
+    && list.every((w, i) => i === 0 || parseFloat(w) <= parseFloat(list[i - 1])), list);
+
+  const row = page.locator(".rows tbody tr", { hasText: identity }).first();
+  check("a row's mean is compared too", await row.locator("td .delta.more").count() >= 1, await row.textContent());
+  const sure = answer.rows.filter(r => r.tier === "_total" && r.identity !== "_total").flatMap(r => [r.p50_us, r.p99_us, r.mean_us, r.errors])
+    .filter(c => c.sure && Math.abs(c.after - c.before) > 0.0005 * c.before).length;
+  const coloured = await page.locator("td .delta.more, td .delta.less").count();
+  check("a change that may be chance has no colour", await page.locator("td .delta[title*='May be chance']").count() > 0
+    && await page.locator("td .delta[title*='May be chance']").evaluateAll(all => all.every(e => !/more|less/.test(e.className))));
+  check("as many are coloured as are more than chance", sure > 0 && coloured === sure, [sure, coloured]);
+  await judge(page, "compare-light");
+  await page.goBack();
+  await until("back takes the comparison off", 10, async () => await page.locator(".delta").count() === 0);
+  await page.goForward();
+  await until("forward puts it there again", 10, async () => await page.locator(".explained").count() === 1);
+  await page.selectOption("#compare", "week");
+  await until("a stretch of which nothing is known is told of", 10, async () =>
+    /Nothing is known/.test(await page.locator(".changes").textContent()) && await page.locator(".delta").count() === 0);
+}
+
+async function choosesByKeys(page) {
+  await open(page, `${base}?${stretch}`);
+  const all = await rows(page);
+  await page.focus("#identity");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#identity ~ .panel input[type=search]:focus");
+  await judge(page, "choice-open");
+  await page.keyboard.type("zzz");
+  check("a search that finds nothing says so", /none has that/.test(await page.textContent("#identity ~ .panel [role=status]")));
+  await page.keyboard.press("Escape");
+  check("escape closes the choice and goes no further", await page.locator("details.pick[open]").count() === 0
+    && await page.evaluate(() => document.activeElement.id) === "identity", page.url());
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#identity ~ .panel input[type=search]:focus");
+  await page.keyboard.type("ord");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/identity=order/);
+  await page.waitForSelector(".paths tbody tr");
+  check("one identity is its own view", (await page.textContent(".facts h1")) === "order");
+  check("which its title tells", /^order p99 .*kprof$/.test(await page.title()), await page.title());
+  return all;
+}
+
+async function walksPaths(page) {
+  const answer = await ask(`paths?${stretch}&identity=order`);
+  const lines = () => page.locator(".paths tbody tr").count();
+  check("its paths are a tree", answer.paths.length > 3 && await lines() === answer.paths.length, answer.paths.length);
+  const fold = page.locator(".paths .fold").first();
+  await fold.focus();
+  await page.keyboard.press("Enter");
+  await until("a key folds what is below", 5, async () => await lines() === 1);
+  check("and the focus stays", await page.evaluate(() => document.activeElement.classList.contains("fold")));
+  await page.keyboard.press("Enter");
+  await until("and brings it back", 5, async () => await lines() === answer.paths.length);
+}
+
+async function choosesSeveral(page, all) {
+  await open(page, `${base}?${stretch}`);
+  await page.click("#identity");
+  for (const name of ["order", "search"]) { await page.locator(".panel label", { hasText: name }).click(); }
+  await page.click(".panel .primary");
+  await page.waitForURL(/identity=.*identity=/);
+  await until("two identities are two rows", 10, async () => String((await rows(page)).sort()) === "order,search");
+  const table = await ask(`table?${stretch}&identity=order&identity=search`);
+  const of = name => table.rows.find(r => r.identity === name && r.tier === "_total");
+  check("and their sum", of("_total").requests === of("order").requests + of("search").requests);
+  const link = page.url();
+  await page.goBack();
+  await until("back shows all of them", 10, async () => String(await rows(page)) === String(all));
+  await open(page, link);
+  check("a link shows the two", (await rows(page)).length === 2);
+  await open(page, `${base}?${stretch}`);
+  await page.keyboard.press("f");
+  await page.keyboard.type("ord");
+  await until("f searches among the rows", 5, async () => String(await rows(page)) === "order");
+  check("which the address has", query(page).get("find") === "ord");
+}
+
+async function choosesNodes(page) {
+  const { nodes } = await ask("nodes");
+  check("there are two nodes", nodes.length === 2, nodes);
+  const requests = async some => (await ask(`table?${stretch}${some.map(n => `&node=${encodeURIComponent(n)}`).join("")}`))
+    .rows.find(r => r.identity === "_total" && r.tier === "_total").requests;
+  const [one, two, both, every] = [await requests([nodes[0]]), await requests([nodes[1]]), await requests(nodes), await requests([])];
+  check("each has requests, both have the sum", one > 0 && two > 0 && one + two === both && both === every, [one, two, both, every]);
+  const injected = await ask(`table?${stretch}&node=${encodeURIComponent("' OR 1=1 --")}&identity=${encodeURIComponent("x') OR ('1'='1")}`);
+  check("a name that is SQL is a name", injected.rows.length === 0, injected.rows.length);
+  await open(page, `${base}?${stretch}`);
+  await page.click("#node");
+  await page.locator(".panel li", { hasText: nodes[0] }).locator("button").click();
+  await page.waitForURL(/node=/);
+  check("one node is chosen", String(query(page).getAll("node")) === nodes[0], page.url());
+  await page.click("#tier");
+  await page.locator(".panel label", { hasText: "storage" }).click();
+  await page.click(".panel .primary");
+  await page.waitForURL(/tier=storage/);
+  await until("one tier is a column, the others are one", 10, async () =>
+    (await page.locator(".rows thead th").allTextContents()).includes("storage")
+    && !(await page.locator(".rows thead th").allTextContents()).includes("render")
+    && /other tiers/.test(await page.locator(".legend").first().textContent()));
+}
+
+async function comparesProfiles(page) {
+  const [second, first] = (await ask("profiles")).profiles;
+  await open(page, `${base}?profile=${second.id}`);
+  check("a profile stands alone", await page.locator(".flame.compared").count() === 0);
+  await page.selectOption("#before", String(first.id));
+  await page.waitForURL(/before=/);
+  await page.waitForSelector(".flame.compared");
+  check("what a profile is compared with is told", /before .* in /.test(await page.textContent(".flame-legend")),
+    await page.textContent(".flame-legend"));
+  await judge(page, "profiles-compared");
+  await page.keyboard.press("Escape");
+  await page.waitForSelector(".facts");
+  console.log("ok: escape leads back to the numbers");
+}
+
+drive(async browser => {
+  const wrong = [];
+  const page = await tab(await browser.newContext({ viewport: { width: 1280, height: 800 } }), wrong);
+  await compares(page, "order");
+  const all = await choosesByKeys(page);
+  await walksPaths(page);
+  await choosesSeveral(page, all);
+  await choosesNodes(page);
+  await comparesProfiles(page);
+  for (const [look, colorScheme, width, height] of [["dark", "dark", 1280, 800], ["narrow", "light", 320, 640]]) {
+    const other = await tab(await browser.newContext({ viewport: { width, height }, colorScheme }), wrong);
+    await open(other, `${base}?${stretch}&compare=day`);
+    await judge(other, `compare-${look}`);
+    await open(other, `${base}?${stretch}&compare=day&identity=order`);
+    await judge(other, `compare-identity-${look}`);
+    await other.click("#identity");
+    await other.waitForSelector("#identity ~ .panel input[type=search]:focus");
+    await judge(other, `choice-${look}`);
+  }
+  check("nothing went wrong in the browser", wrong.length === 0, wrong);
+});

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal of this test: in a real browser the page tells what changed, and shows what was chosen. Two nodes are traced; in a copy of their
+# database the same requests stand a day earlier too, each of half the time, with the same percentiles and one error less. So the means
+# changed for sure, and the errors may have by chance. Nodes, identities and tiers are chosen by mouse and by keys, links and back show
+# the same; two profiles are compared.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/profile.sh"
+# shellcheck source=../page/modules.sh
+source "$top/tests/page/modules.sh"
+page_drivers
+
+start_collector
+for node in one two; do
+  start_shop "$node$$"
+  start_tracing "$node$$"
+  load --requests 400 --clients 2 --think 5
+done
+profile_of_shop "two$$@localhost" --requests 60 --clients 2 --think 10
+profile_of_shop "two$$@localhost" --requests 60 --clients 2 --think 10
+# what is sent last is written a second later
+wait_for 60 "the requests are in the database" ledger_reaches "requests_complete + requests_incomplete + requests_unsampled" 800
+stop_collector
+
+copy=$scratch/copy.db
+sqlite3 "$db" ".backup '$copy'"
+earlier() { # earlier TABLE TIMES: its rows a day earlier, with these assignments
+  sqlite3 "$copy" "CREATE TEMP TABLE t AS SELECT * FROM $1; UPDATE t SET bucket_start = bucket_start - 86400${2:+, $2};
+    INSERT INTO $1 SELECT * FROM t;"
+}
+earlier stat_rows "total_ns = total_ns / 2, self_ns = self_ns / 2, duration_ns = duration_ns / 2, square_ns = square_ns / 4, wait_ns = wait_ns / 2,
+  errors = max(0, errors - 1)"
+earlier ledger_rows ""
+from=$(sqlite3 "$copy" "SELECT max(bucket_start) - 3600 FROM stat_rows WHERE resolution_s = 10")
+start "$scratch/serve.log" "$kprof" serve --db "$copy" --http 0
+wait_for 20 "it is served" grep -qs 'http://' "$scratch/serve.log"
+works choose "$(page_of "$scratch/serve.log")/" "$from" "$((from + 3610))"
