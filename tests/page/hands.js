@@ -73,6 +73,27 @@ async function byKeys(context, wrong) {
   await page.keyboard.press("Home");
   await page.keyboard.press("ArrowDown");
   check("arrows walk through calls", /,/.test(await page.locator(".waterfall p.spoken").textContent()), first);
+  const picture = () => page.evaluate(() => document.querySelector(".calls canvas").toDataURL());
+  const lines = () => page.evaluate(() => (parseFloat(document.querySelector(".calls .room").style.height) - 24) / 24);
+  const whole = await picture();
+  await page.keyboard.press("+");
+  check("plus zooms", await picture() !== whole);
+  await page.keyboard.press("0");
+  check("0 shows all of it", await picture() === whole);
+  const { spans } = await (await fetch(`${base}api/v1/slow/${query(page).get("slow")}`)).json();
+  check("a call is a line", await lines() === spans.length, [await lines(), spans.length]);
+  await page.locator(".controls button", { hasText: "by process" }).focus();
+  await page.keyboard.press("Enter");
+  const processes = new Set(spans.map(s => `${s.node} ${s.pid}`)).size;
+  check("by process there is a lane for each", await lines() >= processes && await lines() <= spans.length, [await lines(), processes]);
+  await reach(page, ".calls");
+  await page.keyboard.press("Home");
+  const seen = new Set();
+  for (let k = 0; k < spans.length; k++) {
+    seen.add(await page.textContent("aside .call-facts"));
+    await page.keyboard.press("ArrowDown");
+  }
+  check("arrows walk through lanes", seen.size >= processes, [seen.size, processes]);
   await page.keyboard.press("f");
   await page.keyboard.type("zzz");
   check("f finds", (await page.textContent(".controls [role=status]")) === "0 found");

@@ -3,8 +3,8 @@
 import type { Slow, Span } from "./api";
 
 export type Call = Span & { depth: number; children: Call[]; above: Call | null; critical: boolean };
-/** call null: the head of a lane. open: whether what it calls is shown below it; null: it calls nothing, or all stand by process. */
-export type Line = { call: Call | null; text: string; depth: number; open: boolean | null };
+/** What stands side by side, in the order of time. open: whether what it calls is shown below it; null: it calls nothing, or is a lane. */
+export type Line = { calls: Call[]; text: string; depth: number; open: boolean | null };
 
 const end = (c: Call): number => c.start_us + c.duration_us;
 
@@ -43,22 +43,23 @@ export function asTree(all: Call[], closed: Set<number>): Line[] {
   const out: Line[] = [];
   const todo = all.filter(c => !c.above).reverse();
   for (let call = todo.pop(); call; call = todo.pop()) {
-    out.push({ call, text: call.name, depth: call.depth, open: call.children.length > 0 ? !closed.has(call.span) : null });
+    out.push({ calls: [call], text: call.name, depth: call.depth, open: call.children.length > 0 ? !closed.has(call.span) : null });
     if (!closed.has(call.span)) { todo.push(...[...call.children].reverse()); }
   }
   return out;
 }
 
-/** A lane for each process, in the order of their first calls. */
+/** A lane for each process, in the order of their first calls. What runs within another call of the process stands below that. */
 export function asLanes(all: Call[], home: string): Line[] {
-  const lanes = new Map<string, Call[]>();
-  for (const call of all) {
-    const name = `${call.node === home ? "" : `${call.node} `}${call.pid}`;
-    const lane = lanes.get(name);
-    lane ? lane.push(call) : lanes.set(name, [call]);
+  const lanes = new Map<string, Call[][]>();
+  for (const call of [...all].sort((a, b) => a.start_us - b.start_us || a.depth - b.depth)) {
+    const name = `${call.pid}${call.node === home ? "" : ` on ${call.node}`}`;
+    const rows = lanes.get(name) ?? [];
+    lanes.set(name, rows);
+    const free = rows.find(row => end(row[row.length - 1]) <= call.start_us);
+    free ? free.push(call) : rows.push([call]);
   }
-  return [...lanes].flatMap(([name, calls]) => [{ call: null, text: name, depth: 0, open: null },
-    ...calls.map(call => ({ call, text: call.name, depth: 1, open: null }))]);
+  return [...lanes].flatMap(([name, rows]) => rows.map((calls, k) => ({ calls, text: k === 0 ? name : "", depth: 0, open: null })));
 }
 
 export type Sum = { name: string; calls: number; self_us: number; wait_us: number; failed: number };

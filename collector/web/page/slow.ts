@@ -32,7 +32,7 @@ function draw(data: Slow, gone: AbortSignal): HTMLElement[] {
   const r = data.request, calls = callsOf(data), closed = new Set<number>();
   const beside = h("div", {}), found = h("span", { class: "quiet", role: "status" });
   let lanes = false;
-  const show = (): void => waterfall.show(lanes ? asLanes(calls, r.node) : asTree(calls, closed));
+  const show = (): void => waterfall.show(lanes ? asLanes(calls, r.node) : asTree(calls, closed), lanes);
   const waterfall = new Waterfall(Math.max(r.duration_us, 0.001), r.node, call => fill(beside, ...callFacts(call)), (call, open) => {
     open ? closed.delete(call.span) : closed.add(call.span);
     show();
@@ -92,13 +92,14 @@ function facts(data: Slow): HTMLElement {
     r.origin ? h("span", {}, `part of a request of ${r.origin}`) : null,
     h("a", { href: hrefOf({ slow: 0, from: Math.max(1, at - 300), until: at + 300, last: 0 }) }, "what else happened then"),
     ...data.parts.map(p => h("a", { href: hrefOf({ slow: p.id }) }, `its part on ${p.node}, ${duration(p.duration_us)}`)),
-    ...data.profiles.map(p => h("a", { href: hrefOf({ slow: 0, profile: p.id }) }, `the code it runs: profile ${p.id}`)));
+    ...data.profiles.map(p => h("a", { href: hrefOf({ slow: 0, profile: p.id }) }, `flame graph: profile ${p.id}`)),
+    data.profiles.length === 0 ? h("span", { class: "quiet" }, "no flame graph yet: ", h("code", {}, `kprof flame ${r.node}`), " makes one") : null);
 }
 
 function legend(): HTMLElement {
   const one = (key: string, text: string): HTMLElement => h("span", { class: "item" }, h("i", { class: `key ${key}` }), text);
   return h("div", { class: "legend" }, one("wait", "waiting before"), one("critical", "critical path"), one("async", "nobody waits for it"),
-           one("failed", "failed"), h("span", { class: "item" }, "full colour: share of its own time"));
+           one("failed", "failed"), one("remote", "on another node"), h("span", { class: "item" }, "full colour: share of its own time"));
 }
 
 function sumColumns(duration_us: number): Column<Sum>[] {

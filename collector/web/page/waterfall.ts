@@ -15,7 +15,9 @@ export class Waterfall {
   private readonly spoken = h("p", { class: "spoken", "aria-live": "polite" });
   private readonly area: HTMLElement;
   private lines: Line[] = [];
-  private chosen = 0;
+  private chosen = 0;  // a line, and which of its calls
+  private among = 0;
+  private lanes = false;
   private from = 0;
   private until = 1;
   private dragged: number | null = null;
@@ -26,7 +28,7 @@ export class Waterfall {
               private readonly turn: (call: Call, open: boolean) => void, gone: AbortSignal) {
     this.until = whole;
     this.area = h("div", { class: "calls", tabindex: "0", role: "group",
-      "aria-label": "Calls. Up and down choose one, left and right close and open it, plus and minus zoom, comma and full stop move." },
+      "aria-label": "Calls. Up and down choose one, left and right close and open it or walk along a process, plus and minus zoom, comma and full stop move." },
       this.room, this.canvas);
     this.element = h("div", {}, this.area, this.spoken);
     new ResizeObserver(() => this.draw()).observe(this.area);
@@ -35,19 +37,31 @@ export class Waterfall {
     addEventListener("kprof:look", () => this.draw(), { signal: gone });
   }
 
-  show(lines: Line[]): void {
-    const call = this.lines[this.chosen]?.call;
+  /** lanes: a line is a process, not a call. */
+  show(lines: Line[], lanes: boolean): void {
+    const call = this.now();
     this.lines = lines;
-    const at = lines.findIndex(l => l.call && l.call === call);
-    this.chosen = at >= 0 ? at : Math.max(0, lines.findIndex(l => l.call));
+    this.lanes = lanes;
+    this.place(call);
     this.area.style.height = this.room.style.height = `${HEAD + lines.length * LINE}px`; // the style sheet has a cap
     this.draw();
   }
 
+  private now(): Call | undefined { return this.lines[this.chosen]?.calls[this.among]; }
+
+  private place(call: Call | undefined): void {
+    const at = call ? this.lines.findIndex(l => l.calls.includes(call)) : 0;
+    this.chosen = Math.max(0, at);
+    this.among = Math.max(0, this.lines[this.chosen]?.calls.indexOf(call as Call) ?? 0);
+  }
+
   find(text: string): number {
     this.found = text.toLowerCase();
-    const hits = this.lines.filter(l => this.fits(l));
-    if (hits.length > 0 && !this.fits(this.lines[this.chosen])) { this.pick(this.lines.indexOf(hits[0])); }
+    const hits = this.lines.flatMap(l => l.calls).filter(c => this.fits(c)), now = this.now();
+    if (hits.length > 0 && !(now && this.fits(now))) {
+      const at = this.lines.findIndex(l => l.calls.includes(hits[0]));
+      this.pick(at, this.lines[at].calls.indexOf(hits[0]));
+    }
     this.draw();
     return hits.length;
   }
@@ -69,19 +83,27 @@ export class Waterfall {
 
   /** Chooses one before anything is drawn. */
   begin(call: Call): void {
-    this.chosen = Math.max(0, this.lines.findIndex(l => l.call === call));
+    this.place(call);
     this.choose(call);
   }
 
-  pick(at: number): void {
-    const line = this.lines[at];
-    if (!line?.call) { return; }
-    this.chosen = at;
-    const top = at * LINE, room = this.area.clientHeight - HEAD;
+  pick(line: number, among: number): void {
+    const call = this.lines[line]?.calls[among];
+    if (!call) { return; }
+    this.chosen = line;
+    this.among = among;
+    const top = line * LINE, room = this.area.clientHeight - HEAD;
     if (top < this.area.scrollTop) { this.area.scrollTop = top; }
     if (top + LINE > this.area.scrollTop + room) { this.area.scrollTop = top + LINE - room; }
-    this.choose(line.call);
+    this.choose(call);
     this.draw();
+  }
+
+  /** Which of a line's calls is nearest to a time. */
+  private nearest(line: number, us: number): number {
+    const calls = this.lines[line]?.calls ?? [];
+    const far = (c: Call): number => us < c.start_us ? c.start_us - us : Math.max(0, us - c.start_us - c.duration_us);
+    return calls.reduce((best, c, k) => far(c) < far(calls[best]) ? k : best, 0);
   }
 
   // -- pointer and keys ---------------------------------------------------------------------------
@@ -111,13 +133,13 @@ export class Waterfall {
       if (this.dragged !== null && a >= this.from && Math.abs(a - b) > (this.until - this.from) * 0.02) {
         this.zoom(Math.min(a, b), Math.max(a, b));
       } else {
-        this.pick(this.lineOf(event));
+        this.pick(this.lineOf(event), this.nearest(this.lineOf(event), b));
       }
       this.dragged = null;
     });
     area.addEventListener("dblclick", () => this.reset());
     area.addEventListener("pointermove", event => {
-      const call = this.lines[this.lineOf(event)]?.call;
+      const line = this.lineOf(event), call = this.lines[line]?.calls[this.nearest(line, this.timeOf(event))];
       area.title = call ? `${chain(call)}\n${duration(call.duration_us)}, itself ${duration(call.self_us)}, `
         + `waiting before ${duration(call.wait_us)}${failure(call) ? `\nfailed: ${failure(call)}` : ""}` : "";
     });
@@ -125,18 +147,18 @@ export class Waterfall {
   }
 
   private key(event: KeyboardEvent): void {
-    const length = this.until - this.from, call = this.lines[this.chosen]?.call;
-    const step = (by: number): void => {
-      let at = this.chosen + by;
-      while (this.lines[at] && !this.lines[at].call) { at += Math.sign(by); }
-      this.pick(Math.max(0, Math.min(this.lines.length - 1, at)));
-      const now = this.lines[this.chosen]?.call;
+    const length = this.until - this.from, call = this.now();
+    const step = (by: number, aside = 0): void => {
+      const line = Math.max(0, Math.min(this.lines.length - 1, this.chosen + by));
+      this.pick(line, line === this.chosen ? this.among + aside : this.nearest(line, call?.start_us ?? 0));
+      const now = this.now();
       this.spoken.textContent = now ? `${now.name}, ${duration(now.duration_us)}, itself ${duration(now.self_us)}` : "";
     };
     const keys: Record<string, () => void> = {
       ArrowUp: () => step(-1), ArrowDown: () => step(1), PageUp: () => step(-10), PageDown: () => step(10),
       Home: () => step(-this.lines.length), End: () => step(this.lines.length),
-      ArrowLeft: () => call && this.turn(call, false), ArrowRight: () => call && this.turn(call, true),
+      ArrowLeft: () => this.lanes ? step(0, -1) : call && this.turn(call, false),
+      ArrowRight: () => this.lanes ? step(0, 1) : call && this.turn(call, true),
       "+": () => this.zoomBy(0.5, this.around(call)), "=": () => this.zoomBy(0.5, this.around(call)),
       "-": () => this.zoomBy(2, this.around(call)), "0": () => this.reset(),
       ",": () => this.zoom(this.from - length / 4, this.until - length / 4),
@@ -150,15 +172,15 @@ export class Waterfall {
   }
 
   // Zooms by keys stay at the chosen call while it can be seen.
-  private around(call: Call | null | undefined): number {
+  private around(call: Call | undefined): number {
     const middle = call ? call.start_us + call.duration_us / 2 : this.middle();
     return middle >= this.from && middle <= this.until ? middle : this.middle();
   }
 
   // -- drawing ------------------------------------------------------------------------------------
 
-  private fits(line: Line | undefined): boolean {
-    return this.found !== "" && `${line?.text ?? ""} ${line?.call?.pid ?? ""} ${line?.call?.node ?? ""}`.toLowerCase().includes(this.found);
+  private fits(call: Call): boolean {
+    return this.found !== "" && `${call.name} ${call.pid} ${call.node}`.toLowerCase().includes(this.found);
   }
 
   private draw(): void {
@@ -194,27 +216,38 @@ export class Waterfall {
 
   private drawLine(c: CanvasRenderingContext2D, line: Line, y: number,
                    place: { left: number; width: number; x(us: number): number }, chosen: boolean): void {
-    const { left, width, x } = place, call = line.call;
-    if (chosen || this.fits(line)) {
-      c.fillStyle = chosen ? variable("--raised") : mix(variable("--background"), variable("--hue-4"), 0.3);
+    const { left, width } = place, call = this.lanes ? null : line.calls[0];
+    if (chosen) {
+      c.fillStyle = variable("--raised");
       c.fillRect(0, y, width, LINE);
     }
     c.save();
     c.beginPath();
     c.rect(0, y, left - 8, LINE);
     c.clip();
+    if (call && this.fits(call)) {
+      c.fillStyle = variable("--hue-1");
+      c.fillRect(0, y + 2, 3, LINE - 4);
+    }
     const fold = line.open === null ? "" : line.open ? "▾ " : "▸ ";
-    const remote = call && call.node !== this.home ? ` · ${call.node}` : "";
+    const remote = call && call.node !== this.home ? ` on ${call.node}` : "";
     c.fillStyle = call ? (failure(call) ? variable("--error") : variable("--text")) : variable("--quiet");
     c.textAlign = "left";
     c.font = `${call?.critical ? "600 " : ""}12px ${variable("--font")}`;
-    c.fillText(`${fold}${line.text}${remote}`, 4 + Math.min(line.depth, 12) * 12, y + LINE / 2);
+    c.fillText(`${fold}${line.text}${remote}`, 6 + Math.min(line.depth, 12) * 12, y + LINE / 2);
     c.restore();
-    if (!call) { return; }
     c.save();
     c.beginPath();
     c.rect(left, y, width - left - RIGHT + 1, LINE);
     c.clip();
+    for (const one of line.calls) {
+      if (one.start_us <= this.until && one.start_us + one.duration_us >= this.from) { this.drawCall(c, one, y, place, one === this.now()); }
+    }
+    c.restore();
+  }
+
+  private drawCall(c: CanvasRenderingContext2D, call: Call, y: number,
+                   { left, width, x }: { left: number; width: number; x(us: number): number }, chosen: boolean): void {
     const begin = x(call.start_us), long = Math.max(1, x(call.start_us + call.duration_us) - begin);
     const waited = begin - x(call.start_us - call.wait_us);
     if (waited >= 0.5) {
@@ -226,6 +259,10 @@ export class Waterfall {
     c.fillRect(begin, y + 5, long, 14);
     c.fillStyle = colour;
     c.fillRect(begin, y + 5, Math.max(1, long * Math.min(1, call.self_us / Math.max(call.duration_us, 1e-9))), 14);
+    if (call.node !== this.home) { // notched: it runs elsewhere
+      c.fillStyle = variable("--text");
+      for (let at = Math.max(begin, left); at < Math.min(begin + long, width); at += 6) { c.fillRect(at, y + 5, 2, 2); }
+    }
     if (failure(call)) {
       c.fillStyle = variable("--error");
       c.fillRect(begin, y + 17, long, 3);
@@ -239,20 +276,30 @@ export class Waterfall {
       c.strokeRect(begin, y + 5, long, 14);
     }
     c.setLineDash([]);
-    const text = duration(call.duration_us), wide = c.measureText(text).width;
-    c.fillStyle = variable("--text");
-    if (begin + long + wide + 6 < width - RIGHT) {
-      c.fillText(text, begin + long + 4, y + LINE / 2);
-    } else if (begin - waited - wide - 4 > left) {
-      c.fillText(text, begin - waited - wide - 4, y + LINE / 2);
-    } else { // within the bar, at the end of what is seen of it
-      const at = Math.min(width - RIGHT, begin + long) - wide - 8;
+    if (this.found !== "" && this.fits(call)) { this.underline(c, begin, long, y, variable("--hue-1")); }
+    if (chosen && this.lanes) { this.underline(c, begin, long, y, variable("--focus")); }
+    this.drawText(c, call, y, { from: Math.max(left, begin), to: Math.min(width - RIGHT, begin + long), waited: begin - waited, left,
+                                right: width - RIGHT });
+  }
+
+  private underline(c: CanvasRenderingContext2D, begin: number, long: number, y: number, colour: string): void {
+    c.fillStyle = colour;
+    c.fillRect(begin, y + 21, Math.max(6, long), 2);
+  }
+
+  /** How long it took: behind its bar, before it, or within; in a lane its name too, where it has room. */
+  private drawText(c: CanvasRenderingContext2D, call: Call, y: number,
+                   at: { from: number; to: number; waited: number; left: number; right: number }): void {
+    const text = this.lanes ? `${call.name} ${duration(call.duration_us)}` : duration(call.duration_us), wide = c.measureText(text).width;
+    const x = this.lanes ? at.to - at.from > wide + 16 ? at.from + 8 : null
+      : at.to + wide + 6 < at.right ? at.to + 4 : at.waited - wide - 4 > at.left ? at.waited - wide - 4 : at.to - wide - 8;
+    if (x === null) { return; }
+    if (x >= at.from && x + wide <= at.to) { // on the bar
       c.fillStyle = variable("--background");
-      c.fillRect(at - 4, y + 6, wide + 8, 12);
-      c.fillStyle = variable("--text");
-      c.fillText(text, at, y + LINE / 2);
+      c.fillRect(x - 4, y + 6, wide + 8, 12);
     }
-    c.restore();
+    c.fillStyle = variable("--text");
+    c.fillText(text, x, y + LINE / 2);
   }
 }
 
