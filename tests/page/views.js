@@ -11,7 +11,7 @@ drive(async browser => {
   const profile = (await ask("profiles")).profiles[0];
   const identity = encodeURIComponent(slowest.identity);
   const views = [["overview", "?last=1800"], ["identity", `?last=1800&identity=${identity}`], ["slow", `?slow=${slowest.id}`],
-                 ["empty", "?from=1000&until=4600"]];
+                 ["empty", "?from=1000&until=4600"], ["nodes", "?view=nodes"]];
   if (profile) { views.push(["profile", `?profile=${profile.id}`]); }
   const looks = [["light", "light", 1280, 800], ["dark", "dark", 1280, 800], ["narrow", "light", 320, 640]];
   for (const [look, colorScheme, width, height] of looks) {

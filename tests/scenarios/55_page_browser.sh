@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal of this test: the page works in a real browser, against a collector that a traced node feeds and against a database whose names are
 # markup. Every view, light, dark and 320 px wide: nothing in the browser's log, no violation of the page's policy, nothing that axe
-# finds; drag to zoom, links, back and forward, keys alone, several tabs, a collector that goes. Pictures are in build/page_pictures/.
+# finds; drag to zoom, links, back and forward, keys alone, several tabs, a collector that goes, orders of a node. Pictures are in build/page_pictures/.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=../page/modules.sh
 source "$top/tests/page/modules.sh"
@@ -39,4 +39,13 @@ ends "$hands" 120
 cat "$scratch/hands.txt"
 is "$status" 0 "the page is worked by hand to the end"
 checks=$((checks + $(grep -c '^ok: ' "$scratch/hands.txt")))
+
+# -- orders: a collector that takes them, to which the node connects again -----------------------------------------------
+openssl rand -hex 32 >"$scratch/token"
+chmod 600 "$scratch/token"
+start_collector --http 0 --http-token-file "$scratch/token" --http-allow-control
+connected() { "$kprof" nodes --collector "127.0.0.1:$collector_port" 2>/dev/null | grep -q ' tracing '; }
+wait_for 60 "the node traces again" connected
+works control "$(page_of "$collector_log")/" "$(cat "$scratch/token")"
+stop_collector
 holds "$(find "$PAGE_OUT" -name '*.png' -newer "$scratch/cookie" | wc -l)" -ge 25 "there are pictures of every view"

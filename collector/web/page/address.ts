@@ -2,6 +2,7 @@
 // What is shown, as the address has it: a link shows the same, and back and forward work.
 
 export type View = {
+  view: "" | "nodes";   // "": the numbers of a stretch
   nodes: string[];      // none: all of them; so for the next two
   identities: string[];
   tiers: string[];      // that charts and tables show; what the others take stands as one
@@ -25,7 +26,7 @@ export const RANGES: [number, string][] = [
 /** What the API takes of names at most. */
 export const MOST_NAMES = 16;
 
-const USUAL: View = { nodes: [], identities: [], tiers: [], last: 3600, from: 0, until: 0, compare: "", find: "", slow: 0, profile: 0,
+const USUAL: View = { view: "", nodes: [], identities: [], tiers: [], last: 3600, from: 0, until: 0, compare: "", find: "", slow: 0, profile: 0,
                       before: 0, sort: "" };
 const LISTS: [Lists, string][] = [["nodes", "node"], ["identities", "identity"], ["tiers", "tier"]];
 
@@ -40,7 +41,7 @@ export function view(): View {
   const from = number("from"), until = number("until"), compare = p.get("compare") ?? "";
   const bounded = from > 0 && until > from;
   return {
-    nodes: names("node"), identities: names("identity"), tiers: names("tier"),
+    view: p.get("view") === "nodes" ? "nodes" : "", nodes: names("node"), identities: names("identity"), tiers: names("tier"),
     last: bounded ? 0 : number("last") || USUAL.last, from: bounded ? from : 0, until: bounded ? until : 0,
     compare: compare === "before" || compare === "day" || compare === "week" ? compare : "", find: p.get("find") ?? "",
     slow: number("slow"), profile: number("profile"), before: number("before"), sort: p.get("sort") ?? "" };

@@ -40,6 +40,22 @@ export type Profile = {
   id: number; kind: string; name: string; node: string; started_at: string; duration_ms: number; requests: number;
 };
 
+export type NodeState = {
+  node: string; connected: boolean; since: string; otp: string; version: string; state: string; requests_per_s: number;
+  messages_per_s: number; cost_us_per_s: number; one_in: number; per_second: number; level_ppm: number; trips: number; complete: number;
+  incomplete: number; expired: number; dropped_messages: number; decode_errors: number; unmarked_calls: number;
+  history: { at: string; text: string }[];
+};
+export type FlameTold = {
+  requests: number; incomplete: number; others: number; unseen: number; messages: number; functions: number; processes: number;
+  text: string; profile?: number; reason?: string;
+};
+export type FlameState = {
+  id: number; node: string; identity: string; begun_s: number; requests: number; seconds: number; over: boolean; told: FlameTold | null;
+};
+/** What the collector knows now; of a database alone neither nodes nor flames. */
+export type State = { collector: boolean; control: boolean; nodes?: NodeState[]; flames?: FlameState[] };
+
 /** The server said no: status 0 where it is not there. */
 export class Failed extends Error {
   constructor(readonly status: number, message: string) { super(message); }

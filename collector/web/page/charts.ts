@@ -3,6 +3,7 @@
 import type { Mark, Series } from "./api";
 import { hatching, mix, tierClass, tierColour, variable } from "./colours";
 import { type Child, h } from "./dom";
+import { pinsOf } from "./notes";
 import { count, duration, plain, rate, rounds, span } from "./numbers";
 import { drawDots, drawLine, drawMarks, drawStack, drawUntrusted, Plot, stepName, TimeAxis } from "./plot";
 
@@ -70,6 +71,7 @@ export class Charts {
     this.series = series;
     Object.assign(this.axis, { from, until, start: series.start_s, step: series.step_s, steps: series.count });
     this.redraw();
+    this.where.showPins(pinsOf(series.marks));
   }
 
   private redraw(): void {

@@ -50,17 +50,19 @@ export class Head {
     const later = until + length <= Date.now() / 1000 ? move(length) : hrefOf({ last: v.last || this.nearest(length) });
     const focused = this.element.contains(document.activeElement) ? document.activeElement?.id : "";
     fill(this.element,
-      h("a", { class: "name", href: hrefOf({ identities: [], tiers: [], find: "", slow: 0, profile: 0, before: 0, sort: "" }), id: "home" }, "kprof"),
-      ...this.picks(v, nodes), range,
+      h("a", { class: "name", href: hrefOf({ view: "", identities: [], tiers: [], find: "", slow: 0, profile: 0, before: 0, sort: "" }), id: "home" }, "kprof"),
+      h("a", { class: "view", href: hrefOf({ ...NUMBERS, view: "nodes", sort: "" }), id: "nodes",
+               "aria-current": v.view === "nodes" && !v.slow && !v.profile ? "page" : null }, "nodes"),
+      ...this.picks(v, nodes), ...(v.view === "nodes" ? [] : [range,
       h("a", { class: "button", href: move(-length), id: "earlier", "aria-label": "Earlier", title: "Earlier" }, "‹"),
-      h("a", { class: "button", href: later, id: "later", "aria-label": "Later", title: "Later" }, "›"), this.compare,
+      h("a", { class: "button", href: later, id: "later", "aria-label": "Later", title: "Later" }, "›"), this.compare]),
       h("span", { class: "grow" }), this.news, this.dot, this.schemes(), this.zones());
     this.know([]);
     if (focused) { document.getElementById(focused)?.focus(); }
   }
 
   private picks(v: View, nodes: Nodes): HTMLElement[] {
-    return [
+    const all = [
       pick({ id: "node", all: "all nodes", many: "nodes", chosen: v.nodes, names: async () => nodes.nodes, take: nodes => go({ ...NUMBERS, nodes }) }),
       pick({ id: "identity", all: "all identities", many: "identities", chosen: v.identities, called, take: identities =>
         go({ ...NUMBERS, identities, sort: "" }), names: async () => {
@@ -70,6 +72,7 @@ export class Head {
       } }),
       pick({ id: "tier", all: "all tiers", many: "tiers", chosen: v.tiers, names: async () => nodes.tiers, take: tiers => go({ ...NUMBERS, tiers }) }),
     ];
+    return v.view === "nodes" ? all.slice(0, 1) : all;
   }
 
   /** What happened in the stretch: it can be compared with what was before that. */

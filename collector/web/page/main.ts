@@ -6,6 +6,7 @@ import { knowTiers } from "./colours";
 import { fill, h } from "./dom";
 import { applyScheme, Head } from "./head";
 import { listen } from "./live";
+import { nodesView } from "./nodes";
 import { overview } from "./overview";
 import { profile } from "./profile";
 import type { Shown } from "./shown";
@@ -27,13 +28,13 @@ let busy = false;
 /** gone: when the view makes room for another one. */
 function viewOf(nodes: Nodes, gone: AbortSignal): Shown {
   const v = view();
-  return v.slow ? slow(v, gone) : v.profile ? profile(v, gone) : overview(v, nodes, gone);
+  return v.slow ? slow(v, gone) : v.profile ? profile(v, gone) : v.view === "nodes" ? nodesView(v, nodes, gone) : overview(v, nodes, gone);
 }
 
 /** Somebody looks at something closely: what is there stays as it is. */
 function held(): boolean {
   return document.visibilityState === "hidden" || (shown?.busy?.() ?? false)
-    || main.matches(":has(.plot:hover, .plot:focus, .rows:hover, .rows:focus-within, .changes:hover, .trust[open], .kept:hover, .calls:hover)");
+    || main.matches(":has(.plot:hover, .plot:focus-within, .notes:focus-within, .rows:hover, .rows:focus-within, .changes:hover, .trust[open], .kept:hover, .calls:hover)");
 }
 
 function tell(): void {

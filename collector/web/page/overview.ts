@@ -9,6 +9,7 @@ import { fill, h } from "./dom";
 import { duration, percent, rate } from "./numbers";
 import { called, identitiesOf, identityColumns, tierColumns } from "./identities";
 import { profileLine, slowLine } from "./lists";
+import { Notes } from "./notes";
 import { Paths } from "./paths";
 import type { Shown } from "./shown";
 import { findings, noNode, noRequest, nothingHere, trustWord } from "./states";
@@ -33,6 +34,7 @@ export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
   const trust = h("details", { class: "trust" });
   const rows = h("section", { class: "rows", tabindex: "0", "aria-label": identity ? "Tiers" : "Identities" });
   const paths = new Paths();
+  const notes = new Notes(v.nodes.length === 1 ? v.nodes[0] : "", gone);
   const kept = h("div", { class: "kept" });
   const element = h("div", {});
   const trends = new Map<string, Values>();
@@ -123,9 +125,10 @@ export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
       fill(element, nothingHere(d.from, d.until, nodes, v));
     } else {
       if (!charts.element.isConnected) {
-        fill(element, facts, change, charts.element, identity ? null : bar, rows, identity ? paths.element : null, kept);
+        fill(element, facts, change, charts.element, notes.element, identity ? null : bar, rows, identity ? paths.element : null, kept);
       }
       charts.show(d.series, d.from, d.until);
+      notes.show(d.series.marks);
       showFacts(d);
       showRows(d);
       fill(kept, slowLine(d.slow, Boolean(identity)), profileLine(d.profiles, identity));

@@ -56,6 +56,9 @@ export type Picture = {
   say(step: number): string;                 // the same in words, for who cannot see it
 };
 
+/** Something on the time line with words: shown where it is pointed at or has the focus, and a link. */
+export type Pin = { at: number; title: string; href: string };
+
 const LEFT = 56, RIGHT = 8, TOP = 16, BOTTOM = 20;
 
 export class Plot {
@@ -65,13 +68,15 @@ export class Plot {
   private readonly area: HTMLElement;
   private readonly legend = h("div", { class: "legend" });
   private readonly spoken = h("p", { class: "spoken", "aria-live": "polite" });
+  private readonly pinned = h("div", { class: "pins" });
+  private pins: Pin[] = [];
   private picture: Picture | null = null;
   private dragged: number | null = null;
 
   constructor(title: string, private readonly axis: TimeAxis, size: string) {
     this.area = h("div", { class: `plot ${size}`, tabindex: "0", role: "group",
       "aria-label": `${title}. Left and right move along it, with shift they select, enter zooms, escape lets go.` },
-      this.under, this.over);
+      this.under, this.over, this.pinned);
     this.element = h("section", { class: "chart" }, h("header", {}, h("h2", {}, title), this.legend), this.area, this.spoken);
     axis.onChange(() => this.drawOver());
     new ResizeObserver(() => this.draw()).observe(this.area);
@@ -81,6 +86,23 @@ export class Plot {
   show(picture: Picture): void {
     this.picture = picture;
     this.draw();
+  }
+
+  showPins(pins: Pin[]): void {
+    this.pins = pins;
+    this.place();
+  }
+
+  private place(): void {
+    const { from, until } = this.axis, width = this.area.clientWidth - LEFT - RIGHT;
+    fill(this.pinned, ...this.pins.filter(p => p.at >= from && p.at <= until).map(p => {
+      const share = (p.at - from) / (until - from);
+      const link = h("a", { class: `pin ${share < 0.2 ? "left" : share > 0.8 ? "right" : ""}`, href: p.href, "aria-label": `Note, ${p.title}` },
+                     h("span", { class: "tip", "aria-hidden": "true" }, p.title));
+      link.style.left = `${LEFT + share * width}px`;
+      for (const kind of ["pointerdown", "keydown"]) { link.addEventListener(kind, event => event.stopPropagation()); }
+      return link;
+    }));
   }
 
   // -- pointer and keys ---------------------------------------------------------------------------
@@ -164,6 +186,7 @@ export class Plot {
   }
 
   private draw(): void {
+    this.place();
     const pen = this.pen(this.under);
     if (!pen || !this.picture) { return; }
     const { c, left, right, bottom } = pen;
