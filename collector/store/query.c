@@ -193,36 +193,54 @@ static bool add_rows(struct store *s, const struct query *q, const struct pieces
 
 #define SUM_OF(column) ", sum(" #column ")"
 #define SINCE(column) ", min(bucket_start) FILTER (WHERE " #column " > 0)"
-#define SINCE_NAMED(column) ", min(bucket_start) FILTER (WHERE " #column " > 0) AS " #column
-#define LATEST(column) ", max(" #column ")"
 #define ONE(column) 0,
 enum { LEDGER_COUNT = sizeof(const char[]){LEDGER_COLUMNS(ONE)} };
 #undef ONE
 
+// Since when the rows of a resolution have each column, of those that the statement is about:
+// latest becomes that where it is later.
+static bool find_since(struct store *s, sqlite3_stmt *row, uint32_t resolution_s,
+                       int64_t latest[LEDGER_COUNT]) {
+    sqlite3_reset(row);
+    sqlite3_bind_int64(row, 2, resolution_s);
+    if (sqlite3_step(row) != SQLITE_ROW) {
+        return store_fail(s, "query the ledger");
+    }
+    for (int i = 0; i < LEDGER_COUNT; i++) {
+        int64_t since = sqlite3_column_int64(row, i + 1);
+        if (sqlite3_column_type(row, i + 1) == SQLITE_INTEGER && since > latest[i]) {
+            latest[i] = since;
+        }
+    }
+    return true;
+}
+
 // Tells since when of those columns that say the start of a bucket in which finer rows say more.
 // Of each length of buckets the first one counts, of these the latest: it is the finest one's.
-static bool refine_bucket(struct store *s, const struct query *q, int64_t bucket,
-                          uint32_t resolution_s, int64_t since[LEDGER_COUNT]) {
+static bool refine_bucket(struct store *s, const struct query *q, const struct extents *of,
+                          int64_t bucket, uint32_t resolution_s, int64_t since[LEDGER_COUNT]) {
     sqlite3_stmt *row;
+    int64_t latest[LEDGER_COUNT] = {0};
+    bool ok = true;
+    // A seek in the table's key for each resolution, not a scan.
     if (sqlite3_prepare_v2(
             s->db,
-            "SELECT 0" LEDGER_COLUMNS(LATEST) " FROM (SELECT 0" LEDGER_COLUMNS(
-                SINCE_NAMED) " FROM ledger_rows WHERE resolution_s <= ?2 AND ?2 % resolution_s = 0 "
-                             "AND bucket_start >= ?3 AND bucket_start < ?3 + ?2 AND (?1 IS NULL OR "
-                             "node_id IN (SELECT id FROM node_names WHERE " QUERY_AMONG(
-                                 "name", "?1") ")) GROUP BY "
-                                               "resolution_s)",
+            "SELECT 0" LEDGER_COLUMNS(
+                SINCE) " FROM ledger_rows WHERE resolution_s = ?2 AND "
+                       "bucket_start >= ?3 AND bucket_start < ?4 AND (?1 IS NULL OR node_id IN "
+                       "(SELECT id FROM node_names WHERE " QUERY_AMONG("name", "?1") "))",
             -1, &row, NULL) != SQLITE_OK) {
         return store_fail(s, "query the ledger");
     }
     sqlite3_bind_text(row, 1, q->node, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(row, 2, resolution_s);
     sqlite3_bind_int64(row, 3, bucket);
-    bool ok = sqlite3_step(row) == SQLITE_ROW || store_fail(s, "query the ledger");
+    sqlite3_bind_int64(row, 4, time_add(bucket, resolution_s));
+    for (int i = 0; ok && i < of->count; i++) {
+        uint32_t finer = of->all[i].resolution_s;
+        ok = finer > resolution_s || resolution_s % finer != 0 || find_since(s, row, finer, latest);
+    }
     for (int i = 0; ok && i < LEDGER_COUNT; i++) {
-        if (since[i] == bucket && sqlite3_column_type(row, i + 1) == SQLITE_INTEGER) {
-            since[i] = sqlite3_column_int64(row, i + 1);
-        }
+        since[i] = since[i] == bucket && latest[i] != 0 ? latest[i] : since[i];
     }
     sqlite3_finalize(row);
     return ok;
@@ -244,7 +262,7 @@ static bool refine_since(struct store *s, const struct query *q, const struct pi
         }
         if (!known) {
             done[count++] = bucket;
-            ok = refine_bucket(s, q, bucket, resolution_s, since);
+            ok = refine_bucket(s, q, &pieces->of, bucket, resolution_s, since);
         }
     }
     memcpy(of, since, sizeof since);
