@@ -48,7 +48,8 @@ static size_t sequence(const unsigned char *s) {
 void json_text(struct json *j, const char *text) {
     value_begins(j);
     buffer_text(j->out, "\"");
-    // names in a file that somebody has edited may have megabytes: past the buffer's end none counts
+    // a name in a file that somebody has edited may have megabytes: past the buffer's end they do
+    // not count
     for (const unsigned char *s = (const unsigned char *)text; *s && !j->out->failed;) {
         size_t n = sequence(s);
         if (*s == '"' || *s == '\\') {

@@ -194,10 +194,11 @@ void meters_write(const struct meters *m, const struct meters_question *q, struc
 }
 
 const char *meters_type(enum meters_form form) {
+    static const char protobuf[] = "application/vnd.google.protobuf; "
+                                   "proto=io.prometheus.client.MetricFamily; encoding=delimited";
     static const char *const types[] = {
         [METERS_PROMETHEUS] = "text/plain; version=0.0.4; charset=utf-8",
         [METERS_OPEN] = "application/openmetrics-text; version=1.0.0; charset=utf-8",
-        [METERS_PROTOBUF] = "application/vnd.google.protobuf; "
-                            "proto=io.prometheus.client.MetricFamily; encoding=delimited"};
+        [METERS_PROTOBUF] = protobuf};
     return types[form];
 }
