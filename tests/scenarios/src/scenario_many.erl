@@ -6,6 +6,8 @@
 -module(scenario_many).
 
 -export([run/4, expected/2, hello_only/2, comes_twice/2, strange/2]).
+%% what a node that is not there needs, for others that make such nodes
+-export([control/3, data/3, say/2, clock/1, stopped/1, frame/1, pid/3]).
 
 -define(BATCH_MS, 50).
 -define(FLAGS, 18).
@@ -61,31 +63,21 @@ node(Port, I, Size, Creation) ->
     ok = batches(Control, Data, I, Size, {Label, Creation}, 1),
     % until all is closed: grace and half a second behind
     quiet(Control, Data, 40),
-    ok = say(Control, #{
-        type => <<"trace_stopped">>,
-        at => erlang:monotonic_time(),
-        reason => <<"stopped">>,
-        text => <<>>
-    }),
+    ok = stopped(Control),
     ok = gen_tcp:close(Data),
     timer:sleep(200),
     gen_tcp:close(Control).
 
 connect(Port, I, Creation) ->
-    {ok, Control} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, 4}]),
-    ok = say(Control, #{
-        type => <<"hello">>,
-        role => <<"control">>,
-        protocol => 1,
-        node => list_to_binary(name(I)),
-        otp => <<"25">>,
-        os_pid => I,
-        ticks_per_second => 1000000000,
-        time_offset => erlang:time_offset(nanosecond),
-        creation => Creation,
-        version => <<"0.1.0">>
-    }),
-    #{<<"session">> := Session, <<"key">> := {bin, Key}} = welcome(Control),
+    {Control, Session} = control(Port, name(I), Creation),
+    {Control, data(Port, Session, 0)}.
+
+%% The control connection of a node with the tiers one and two; and its session.
+-spec control(inet:port_number(), string(), pos_integer()) ->
+    {gen_tcp:socket(), {integer(), binary()}}.
+control(Port, Name, Creation) ->
+    {Control, Welcome} = hello(Port, Name, Creation, <<"0.1.0">>),
+    #{<<"session">> := Session, <<"key">> := {bin, Key}} = Welcome,
     % pings come, and are of no interest
     ok = inet:setopts(Control, [{active, true}]),
     ok = say(Control, #{
@@ -99,22 +91,31 @@ connect(Port, I, Creation) ->
             #{name => <<"two">>, m => <<"sim">>, f => <<"two">>, a => 1}
         ]
     }),
-    {ok, Data} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, 4}]),
+    {Control, {Session, Key}}.
+
+%% A data connection of that session, for raw bytes.
+-spec data(inet:port_number(), {integer(), binary()}, non_neg_integer()) -> gen_tcp:socket().
+data(Port, {Session, Key}, Stream) ->
+    {ok, Data} = gen_tcp:connect({127, 0, 0, 1}, Port, [
+        binary, {active, false}, {packet, 4}, {nodelay, true}
+    ]),
     ok = say(Data, #{
         type => <<"hello">>,
         role => <<"data">>,
         protocol => 1,
         session => Session,
-        key => {bin, Key}
+        key => {bin, Key},
+        stream => Stream
     }),
     ok = inet:setopts(Data, [{packet, raw}]),
-    {Control, Data}.
+    Data.
 
 %% The control connection of a node that then says nothing more, as one whose machine has lost its
 %% power. Stays open while the caller lives.
 -spec hello_only(inet:port_number(), pos_integer()) -> gen_tcp:socket().
 hello_only(Port, I) ->
-    hello(Port, I, <<"0.1.0">>).
+    {Control, _} = hello(Port, name(I), 1, <<"0.1.0">>),
+    Control.
 
 %% A node comes, and comes again at once, while the first connection stays, for ever silent. `slow'
 %% when it was not at once.
@@ -149,7 +150,7 @@ comes_twice(Port, I) ->
 %% The same of another release, with a clock that is 100 s ahead, and says so.
 -spec strange(inet:port_number(), pos_integer()) -> ok.
 strange(Port, I) ->
-    Control = hello(Port, I, <<"9.9.9">>),
+    {Control, _} = hello(Port, name(I), 1, <<"9.9.9">>),
     say(Control, #{
         type => <<"clock">>,
         at => erlang:monotonic_time(nanosecond) + 100000000000,
@@ -158,30 +159,40 @@ strange(Port, I) ->
         off_ms => 0
     }).
 
-hello(Port, I, Version) ->
+hello(Port, Name, Creation, Version) ->
     {ok, Control} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, 4}]),
     ok = say(Control, #{
         type => <<"hello">>,
         role => <<"control">>,
         protocol => 1,
-        node => list_to_binary(name(I)),
+        node => list_to_binary(Name),
         otp => <<"25">>,
-        os_pid => I,
+        os_pid => 1,
         ticks_per_second => 1000000000,
         time_offset => erlang:time_offset(nanosecond),
-        creation => 1,
+        creation => Creation,
         version => Version
     }),
-    #{<<"type">> := <<"welcome">>} = welcome(Control),
-    Control.
-
-welcome(Control) ->
     {ok, Bytes} = gen_tcp:recv(Control, 0, 10000),
-    {ok, Welcome} = kprof_msgpack:decode(Bytes),
-    Welcome.
+    {ok, #{<<"type">> := <<"welcome">>} = Welcome} = kprof_msgpack:decode(Bytes),
+    {Control, Welcome}.
 
+%% A message of the control protocol.
+-spec say(gen_tcp:socket(), map()) -> ok | {error, term()}.
 say(Socket, Map) -> gen_tcp:send(Socket, kprof_msgpack:encode(Map)).
 
+%% The trace has been stopped in order.
+-spec stopped(gen_tcp:socket()) -> ok.
+stopped(Control) ->
+    ok = say(Control, #{
+        type => <<"trace_stopped">>,
+        at => erlang:monotonic_time(),
+        reason => <<"stopped">>,
+        text => <<>>
+    }).
+
+%% What a shim says every second.
+-spec clock(gen_tcp:socket()) -> ok.
 clock(Control) ->
     ok = say(Control, #{
         type => <<"clock">>,
@@ -216,7 +227,7 @@ quiet(Control, Data, Left) ->
 %% --- a request ---
 
 request(I, K, At, {Label, Creation}) ->
-    Pid = pid(I, 100 + K rem 50, Creation),
+    Pid = pid(name(I), 100 + K rem 50, Creation),
     Token = {?FLAGS, Label + K, 0, Pid, 0},
     Identity = lists:nth(1 + K rem 4, [id_0, id_1, id_2, id_3]),
     {Calls, End} = twos(I rem 3, Pid, Token, two(I, K), At + 1000, []),
@@ -249,11 +260,14 @@ twos(N, Pid, Token, Lasts, At, Acc) ->
     ],
     twos(N - 1, Pid, Token, Lasts, At + Lasts + 10, [Call | Acc]).
 
+%% A trace message as a frame.
+-spec frame(term()) -> iodata().
 frame(Term) ->
     Bytes = term_to_binary(Term),
     [<<0, (byte_size(Bytes)):32>>, Bytes].
 
 %% A process of a node that is not there.
-pid(I, Number, Creation) ->
-    <<131, Atom/binary>> = term_to_binary(list_to_atom(name(I))),
+-spec pid(string(), non_neg_integer(), pos_integer()) -> pid().
+pid(Name, Number, Creation) ->
+    <<131, Atom/binary>> = term_to_binary(list_to_atom(Name)),
     binary_to_term(<<131, 88, Atom/binary, Number:32, 0:32, Creation:32>>).
