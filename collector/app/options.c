@@ -105,135 +105,118 @@ static int check_http(const struct collector_options *o) {
                : usage("--http %s: %s", o->http_address, why);
 }
 
-int collector_options_parse(int argc, char **argv, struct collector_options *out) {
-    enum {
-        LISTEN = 1,
-        DB,
-        BUCKET,
-        FLUSH,
-        TIMEOUT,
-        SLOW,
-        STATS_LOG,
-        RECORD,
-        RECORD_VALUES,
-        SECRET_FILE,
-        TLS_CERT,
-        TLS_KEY,
-        TLS_CA,
-        HTTP,
-        HTTP_TOKEN_FILE,
-        HTTP_PLAIN,
-        HTTP_ALLOW_CONTROL,
-        VERSION,
-        HELP_WANTED
-    };
-    static const struct option longs[] = {
-        {"listen", required_argument, NULL, LISTEN},
-        {"db", required_argument, NULL, DB},
-        {"bucket", required_argument, NULL, BUCKET},
-        {"flush", required_argument, NULL, FLUSH},
-        {"request-timeout", required_argument, NULL, TIMEOUT},
-        {"slow-threshold", required_argument, NULL, SLOW},
-        {"stats-log", required_argument, NULL, STATS_LOG},
-        {"record", required_argument, NULL, RECORD},
-        {"record-values", no_argument, NULL, RECORD_VALUES},
-        {"secret-file", required_argument, NULL, SECRET_FILE},
-        {"tls-cert", required_argument, NULL, TLS_CERT},
-        {"tls-key", required_argument, NULL, TLS_KEY},
-        {"tls-ca", required_argument, NULL, TLS_CA},
-        {"http", required_argument, NULL, HTTP},
-        {"http-token-file", required_argument, NULL, HTTP_TOKEN_FILE},
-        {"http-plain", no_argument, NULL, HTTP_PLAIN},
-        {"http-allow-control", no_argument, NULL, HTTP_ALLOW_CONTROL},
-        {"version", no_argument, NULL, VERSION},
-        {"help", no_argument, NULL, HELP_WANTED},
-        {NULL, 0, NULL, 0}};
-    static const int64_t S = 1000000000;
-    *out = (struct collector_options){
-        .bucket_s = 10, .flush_ns = S, .timeout_ns = 30 * S, .slow_threshold_ns = S};
-    bool listen = false;
-    int64_t bucket_ns = 10 * S;
-    int status = -1;
-    opterr = 0;
-    for (int option; status < 0 && (option = getopt_long(argc, argv, ":", longs, NULL)) != -1;) {
-        switch (option) {
-        case LISTEN:
-            listen = true;
-            status = parse_listen("listen", optarg, out->address, &out->port);
-            break;
-        case DB:
-            out->db = optarg;
-            break;
-        case BUCKET:
-            status = parse_time("bucket", optarg, S, 3600 * S, &bucket_ns);
-            if (status < 0 && (bucket_ns % S != 0 || 3600 % (bucket_ns / S) != 0)) {
-                status = usage(
-                    "--bucket %s: want whole seconds that divide an hour, such as 1, 10 or 60",
-                    optarg);
-            }
-            break;
-        case FLUSH:
-            status = parse_time("flush", optarg, S / 10, 60 * S, &out->flush_ns);
-            break;
-        case TIMEOUT:
-            status = parse_time("request-timeout", optarg, S, 3600 * S, &out->timeout_ns);
-            break;
-        case SLOW:
-            status = parse_time("slow-threshold", optarg, 0, 3600 * S, &out->slow_threshold_ns);
-            break;
-        case STATS_LOG:
-            out->stats_log = optarg;
-            break;
-        case RECORD:
-            out->record = optarg;
-            break;
-        case RECORD_VALUES:
-            out->record_values = true;
-            break;
-        case SECRET_FILE:
-            out->secret_file = optarg;
-            break;
-        case TLS_CERT:
-            out->tls_cert = optarg;
-            break;
-        case TLS_KEY:
-            out->tls_key = optarg;
-            break;
-        case TLS_CA:
-            out->tls_ca = optarg;
-            break;
-        case HTTP:
-            status = parse_listen("http", optarg, out->http_address, &out->http_port);
-            break;
-        case HTTP_TOKEN_FILE:
-            out->http_token_file = optarg;
-            break;
-        case HTTP_PLAIN:
-            out->http_plain = true;
-            break;
-        case HTTP_ALLOW_CONTROL:
-            out->http_allow_control = true;
-            break;
-        case VERSION:
-            puts("kprof-collector " KPROF_VERSION);
-            return EXIT_SUCCESS;
-        case HELP_WANTED:
-            fputs(HELP, stdout);
-            return EXIT_SUCCESS;
-        case ':':
-            return usage("%s needs a value", argv[optind - 1]);
-        default:
-            return usage("unknown option %s", argv[optind - 1]);
-        }
+enum {
+    LISTEN = 1,
+    DB,
+    BUCKET,
+    FLUSH,
+    TIMEOUT,
+    SLOW,
+    STATS_LOG,
+    RECORD,
+    RECORD_VALUES,
+    SECRET_FILE,
+    TLS_CERT,
+    TLS_KEY,
+    TLS_CA,
+    HTTP,
+    HTTP_TOKEN_FILE,
+    HTTP_PLAIN,
+    HTTP_ALLOW_CONTROL,
+    VERSION,
+    HELP_WANTED
+};
+
+static const struct option longs[] = {{"listen", required_argument, NULL, LISTEN},
+                                      {"db", required_argument, NULL, DB},
+                                      {"bucket", required_argument, NULL, BUCKET},
+                                      {"flush", required_argument, NULL, FLUSH},
+                                      {"request-timeout", required_argument, NULL, TIMEOUT},
+                                      {"slow-threshold", required_argument, NULL, SLOW},
+                                      {"stats-log", required_argument, NULL, STATS_LOG},
+                                      {"record", required_argument, NULL, RECORD},
+                                      {"record-values", no_argument, NULL, RECORD_VALUES},
+                                      {"secret-file", required_argument, NULL, SECRET_FILE},
+                                      {"tls-cert", required_argument, NULL, TLS_CERT},
+                                      {"tls-key", required_argument, NULL, TLS_KEY},
+                                      {"tls-ca", required_argument, NULL, TLS_CA},
+                                      {"http", required_argument, NULL, HTTP},
+                                      {"http-token-file", required_argument, NULL, HTTP_TOKEN_FILE},
+                                      {"http-plain", no_argument, NULL, HTTP_PLAIN},
+                                      {"http-allow-control", no_argument, NULL, HTTP_ALLOW_CONTROL},
+                                      {"version", no_argument, NULL, VERSION},
+                                      {"help", no_argument, NULL, HELP_WANTED},
+                                      {NULL, 0, NULL, 0}};
+
+static const int64_t S = 1000000000;
+
+static int parse_bucket(const char *text, int64_t *seconds) {
+    int64_t ns = 0;
+    int status = parse_time("bucket", text, S, 3600 * S, &ns);
+    if (status < 0 && (ns % S != 0 || 3600 % (ns / S) != 0)) {
+        status =
+            usage("--bucket %s: want whole seconds that divide an hour, such as 1, 10 or 60", text);
     }
-    if (status >= 0) {
-        return status;
+    *seconds = ns / S;
+    return status;
+}
+
+// An option with its value, or NULL. Returns -1, or the exit status of a wrong one. listen: whether
+// there is a --listen.
+static int take(struct collector_options *out, int option, const char *text, bool *listen) {
+    switch (option) {
+    case LISTEN:
+        *listen = true;
+        return parse_listen("listen", text, out->address, &out->port);
+    case DB:
+        out->db = text;
+        break;
+    case BUCKET:
+        return parse_bucket(text, &out->bucket_s);
+    case FLUSH:
+        return parse_time("flush", text, S / 10, 60 * S, &out->flush_ns);
+    case TIMEOUT:
+        return parse_time("request-timeout", text, S, 3600 * S, &out->timeout_ns);
+    case SLOW:
+        return parse_time("slow-threshold", text, 0, 3600 * S, &out->slow_threshold_ns);
+    case STATS_LOG:
+        out->stats_log = text;
+        break;
+    case RECORD:
+        out->record = text;
+        break;
+    case RECORD_VALUES:
+        out->record_values = true;
+        break;
+    case SECRET_FILE:
+        out->secret_file = text;
+        break;
+    case TLS_CERT:
+        out->tls_cert = text;
+        break;
+    case TLS_KEY:
+        out->tls_key = text;
+        break;
+    case TLS_CA:
+        out->tls_ca = text;
+        break;
+    case HTTP:
+        return parse_listen("http", text, out->http_address, &out->http_port);
+    case HTTP_TOKEN_FILE:
+        out->http_token_file = text;
+        break;
+    case HTTP_PLAIN:
+        out->http_plain = true;
+        break;
+    case HTTP_ALLOW_CONTROL:
+        out->http_allow_control = true;
+        break;
     }
-    out->bucket_s = bucket_ns / S;
-    if (optind < argc) {
-        return usage("unexpected argument %s", argv[optind]);
-    }
-    listen = listen || service_activated();
+    return -1;
+}
+
+// Whether the options go together: -1, or an exit status.
+static int check(const struct collector_options *out, bool listen) {
     if (!listen || !out->db) {
         return usage("%s is missing", listen ? "--db FILE" : "--listen [ADDR:]PORT");
     }
@@ -249,4 +232,35 @@ int collector_options_parse(int argc, char **argv, struct collector_options *out
                      out->address);
     }
     return check_http(out);
+}
+
+int collector_options_parse(int argc, char **argv, struct collector_options *out) {
+    *out = (struct collector_options){
+        .bucket_s = 10, .flush_ns = S, .timeout_ns = 30 * S, .slow_threshold_ns = S};
+    bool listen = false;
+    int status = -1;
+    opterr = 0;
+    for (int option; status < 0 && (option = getopt_long(argc, argv, ":", longs, NULL)) != -1;) {
+        switch (option) {
+        case VERSION:
+            puts("kprof-collector " KPROF_VERSION);
+            return EXIT_SUCCESS;
+        case HELP_WANTED:
+            fputs(HELP, stdout);
+            return EXIT_SUCCESS;
+        case ':':
+            return usage("%s needs a value", argv[optind - 1]);
+        case '?':
+            return usage("unknown option %s", argv[optind - 1]);
+        default:
+            status = take(out, option, optarg, &listen);
+        }
+    }
+    if (status >= 0) {
+        return status;
+    }
+    if (optind < argc) {
+        return usage("unexpected argument %s", argv[optind]);
+    }
+    return check(out, listen || service_activated());
 }
