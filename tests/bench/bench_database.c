@@ -122,6 +122,7 @@ static bool add_paths(struct stats *batch, int64_t bucket, int node, int identit
         row->total_ns += c->of[t].total_ns;
         row->self_ns += c->of[t].self_ns;
         row->wait_ns += c->of[t].wait_ns;
+        row->waiting_ns += c->of[t].waiting_ns;
         row->duration_ns += c->of[t].duration_ns;
         row->min_ns = c->of[t].min_ns < row->min_ns ? c->of[t].min_ns : row->min_ns;
         row->max_ns = c->of[t].max_ns > row->max_ns ? c->of[t].max_ns : row->max_ns;
@@ -199,14 +200,14 @@ static bool add_node(struct stats *batch, enum kind kind, int64_t t, int node) {
     return true;
 }
 
-// Writes the time from `from` until `until`, whole hours, in buckets of a kind. A batch has no room
-// for more than half an hour of the finest.
+// Writes the time from `from`, a whole hour, until `until` in buckets of a kind. A batch has no
+// room for more than half an hour of the finest.
 static bool write_all(struct store *s, struct stats *batch, enum kind kind, int64_t from,
                       int64_t until) {
     int64_t step = lengths[kind] < HOUR / 2 ? HOUR / 2 : lengths[kind];
     for (int64_t at = from; at < until; at += step) {
         stats_reset(batch);
-        for (int64_t t = at; t < at + step; t += lengths[kind]) {
+        for (int64_t t = at; t < at + step && t < until; t += lengths[kind]) {
             for (int node = 0; node < NODES; node++) {
                 if (!add_node(batch, kind, t, node)) {
                     fprintf(stderr, "no memory, or a cap was reached\n");
@@ -263,11 +264,12 @@ int main(int argc, char **argv) {
             make_calls((enum kind)kind, i / VARIANTS, i % VARIANTS);
         }
     }
-    int64_t end = time(NULL) / HOUR * HOUR, start = end - days * DAY;
+    int64_t now = time(NULL), end = now / HOUR * HOUR, start = end - days * DAY;
     int64_t minutes = end - (days * DAY < RETENTION_MINUTES_S ? days * DAY : RETENTION_MINUTES_S);
     int64_t tens = end - (days * DAY < RETENTION_FINE_S ? days * DAY : RETENTION_FINE_S);
     bool ok = write_all(s, batch, HOURS, start, minutes) &&
-              write_all(s, batch, MINUTES, minutes, tens) && write_all(s, batch, TENS, tens, end);
+              write_all(s, batch, MINUTES, minutes, tens) &&
+              write_all(s, batch, TENS, tens, now / lengths[TENS] * lengths[TENS]);
     store_close(s);
     stats_free(batch);
     directory_free(&names);
