@@ -209,6 +209,9 @@ static bool on_data_begin(void *user, uint32_t stream) {
         shim_link_tell(link, LOG_ERROR, "out of memory");
         return false;
     }
+    if (stream > 0) { // what it brings may be of before what others have brought already
+        pipeline_full_lost(link->node);
+    }
     return true;
 }
 

@@ -2,12 +2,18 @@
 #include "ingest/merge.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "pipeline_node.h"
 
+// What a message of a list needs before its bytes to be a frame of its own: a list frame's own head
+// has as much and a list's count.
+enum { LISTED_HEAD = FRAME_HEADER + 1 };
+
 struct stream {
     bool open;
-    bool clean;   // it has ended in order
+    bool clean;   // the trace has ended in order
+    bool ended;   // the last that it brought is the word that there is no more
     bool gap;     // messages of it are lost since the last one that was handed on
     bool bad;     // what it brings cannot be read any more
     bool idle;    // the last that it brought was an empty frame: nothing of it is on its way
@@ -17,7 +23,11 @@ struct stream {
     struct buffer bytes;
     size_t used; // bytes at the start of them that are done with
     size_t head; // bytes of the frame that comes next; 0: not looked for yet, or not whole
-    bool drop;   // it tells of dropped messages
+    // of a frame with a list of messages: how many of them are to be handed on, each in a frame of
+    // its own, and the bytes from the next one to the frame's end
+    uint32_t listed;
+    size_t list;
+    bool drop; // it tells of dropped messages
     int64_t time;
 };
 
@@ -50,7 +60,8 @@ static void note_room(struct merge *m, size_t before, size_t now) {
 static void forget_bytes(struct merge *m, struct stream *s) {
     note_room(m, s->bytes.room, 0);
     buffer_free(&s->bytes);
-    s->used = s->head = 0;
+    s->used = s->head = s->list = 0;
+    s->listed = 0;
 }
 
 void merge_free(struct merge *m) {
@@ -100,10 +111,50 @@ static void lose_rest(struct merge *m, struct stream *s) {
     s->bad = true;
 }
 
+// A frame with messages: one, which is handed on as it is, or a list.
+static void find_messages(struct merge *m, struct stream *s, struct slice body, size_t size) {
+    struct cursor c;
+    uint32_t count = message_frame(body, &c);
+    bool is_list = !c.failed && !term_is_tuple(body.data[1]);
+    if (!is_list) {
+        s->head = size;
+        if (count == 1) { // what has no time has that of the one before
+            stream_time(m->node, &c, true, &s->time);
+        }
+        return;
+    }
+    s->listed = count;
+    s->list = (size_t)(c.end - c.at);
+    drop(s, size - s->list);
+    if (count == 0) {
+        drop(s, s->list);
+        s->list = 0;
+    }
+}
+
+// The next message of a list. Behind one that cannot be read nobody finds the others.
+static void find_listed(struct merge *m, struct stream *s) {
+    struct cursor c = cursor_of(waiting(s).data, s->list);
+    if (stream_time(m->node, &c, false, &s->time)) {
+        s->head = s->list - (size_t)(c.end - c.at);
+        s->drop = false;
+        return;
+    }
+    stream_unreadable(m->node, s->listed);
+    set_gap(m, s, true);
+    drop(s, s->list);
+    s->listed = 0;
+    s->list = 0;
+}
+
 // Finds the next frame of a stream that is handed on, and its time. False when none is there,
 // whole.
 static bool find_head(struct merge *m, struct stream *s) {
     while (s->head == 0) {
+        if (s->listed > 0) {
+            find_listed(m, s);
+            continue;
+        }
         struct frame frame;
         s->used += frame_skip(&s->place, waiting(s).len);
         long size = frame_next(waiting(s), &frame);
@@ -113,8 +164,9 @@ static bool find_head(struct merge *m, struct stream *s) {
         if (size <= 0) {
             return false;
         }
-        s->idle = frame.kind == FRAME_EMPTY;
-        if (frame.kind == FRAME_EMPTY) {
+        s->idle = frame.kind == FRAME_EMPTY || frame.kind == FRAME_END;
+        s->ended = frame.kind == FRAME_END;
+        if (s->idle) {
             drop(s, (size_t)size);
             set_gap(m, s, s->gap && !s->held_up);
             s->held_up = false;
@@ -122,12 +174,12 @@ static bool find_head(struct merge *m, struct stream *s) {
             stream_unreadable(m->node, 1);
             s->place.skipping = frame.size;
             drop(s, (size_t)size);
-        } else {
+        } else if (frame.kind == FRAME_DROPPED) {
             s->head = (size_t)size;
-            s->drop = frame.kind == FRAME_DROPPED;
-            if (!s->drop) { // what has no time has that of the one before
-                stream_time(m->node, frame.body, &s->time);
-            }
+            s->drop = true;
+        } else {
+            s->drop = false;
+            find_messages(m, s, frame.body, (size_t)size);
         }
     }
     return true;
@@ -146,12 +198,35 @@ static bool holds(struct merge *m, struct stream *s, int64_t time) {
            (!up_to_date || time > pipeline_node_now(m->node) - MERGE_HOLD_NS);
 }
 
+// The message of a list that is next, as a frame of its own, whose head is written over what is
+// done with: at least the list's own head.
+static struct slice listed_frame(struct stream *s) {
+    uint8_t *at = s->bytes.data + s->used - LISTED_HEAD;
+    uint32_t size = (uint32_t)s->head + 1;
+    const uint8_t head[LISTED_HEAD] = {0,
+                                       (uint8_t)(size >> 24),
+                                       (uint8_t)(size >> 16),
+                                       (uint8_t)(size >> 8),
+                                       (uint8_t)size,
+                                       TERM_VERSION};
+    memcpy(at, head, sizeof head);
+    return slice_of(at, LISTED_HEAD + s->head);
+}
+
 static void hand_on(struct merge *m, struct stream *s) {
-    struct slice frame = slice_of(waiting(s).data, s->head);
+    struct slice frame = s->listed > 0 ? listed_frame(s) : slice_of(waiting(s).data, s->head);
     set_gap(m, s, s->drop);
     s->held_up = false;
     m->take(m->context, frame);
     drop(s, s->head);
+    if (s->listed > 0) {
+        s->list -= s->head;
+        s->listed--;
+        if (s->listed == 0) { // the list's tail
+            drop(s, s->list);
+            s->list = 0;
+        }
+    }
     s->head = 0;
 }
 
@@ -163,7 +238,7 @@ static void end_stream(struct merge *m, struct stream *s) {
         forget_bytes(m, s);
         s->place.skipping = 0;
     }
-    if (!s->open && !s->clean && m->open > 0) {
+    if (!s->open && !s->clean && !s->ended && m->open > 0) {
         set_gap(m, s, true);
     }
 }
@@ -197,9 +272,10 @@ static void release(struct merge *m, bool in_order) {
     }
     for (uint32_t i = 0; i < LIMIT_STREAMS; i++) {
         s = m->streams[i];
-        if (s && s->used > 0) {
-            buffer_consume(&s->bytes, s->used);
-            s->used = 0;
+        size_t kept = s && s->listed > 0 ? LISTED_HEAD : 0;
+        if (s && s->used > kept) {
+            buffer_consume(&s->bytes, s->used - kept);
+            s->used = kept;
         }
         if (s && s->bytes.len == 0) {
             forget_bytes(m, s);
@@ -279,7 +355,7 @@ bool merge_open(struct merge *m, uint32_t number) {
     }
     m->open++;
     s->open = true;
-    s->idle = s->clean = s->bad = false;
+    s->idle = s->clean = s->ended = s->bad = false;
     s->told = m->node->pipeline->now.steady;
     return true;
 }

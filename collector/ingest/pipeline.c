@@ -297,6 +297,12 @@ void pipeline_remove_full(struct pipeline_node *n, const struct full_trace *full
     }
 }
 
+void pipeline_full_lost(struct pipeline_node *n) {
+    for (uint32_t i = 0; i < n->full_count; i++) {
+        full_trace_lost(n->full[i]);
+    }
+}
+
 bool pipeline_spare(struct pipeline_node *n, bool half) {
     return request_pool_spare(n->pipeline->pool, half);
 }

@@ -184,8 +184,9 @@ void stream_lose(struct pipeline_node *n);
 void stream_gaps(struct pipeline_node *n, uint32_t gaps);
 // A frame that cannot be read will not be handed on; messages: how many it counts for.
 void stream_unreadable(struct pipeline_node *n, uint32_t messages);
-// The node's time of a frame's first message. Without one *time stays as it is.
-void stream_time(struct pipeline_node *n, struct slice body, int64_t *time);
+// Reads the message at the cursor (message_decode), and no more of it than its time, the node's.
+// Without one *time stays as it is. False: it is no message.
+bool stream_time(struct pipeline_node *n, struct cursor *c, bool last, int64_t *time);
 
 // -- pipeline_ledger.c ----------------------------------------------------------------------------
 

@@ -65,9 +65,7 @@ void stream_lose(struct pipeline_node *n) {
     tracker_lost(n->tracker, n->latest);
     tracker_lost_until(n->tracker, INT64_MAX); // until the next message tells the time
     n->lost = true;
-    for (uint32_t i = 0; i < n->full_count; i++) {
-        full_trace_lost(n->full[i]);
-    }
+    pipeline_full_lost(n);
 }
 
 static void advance(struct pipeline_node *n, int64_t now) {
@@ -200,17 +198,16 @@ void stream_unreadable(struct pipeline_node *n, uint32_t messages) {
     count_error(n);
 }
 
-void stream_time(struct pipeline_node *n, struct slice body, int64_t *time) {
-    struct cursor c;
+bool stream_time(struct pipeline_node *n, struct cursor *c, bool last, int64_t *time) {
     struct message m;
     int64_t at;
-    uint64_t untimed = n->totals.untimed; // is counted when the frame is handed on
-    uint32_t count = message_frame(body, &c);
-    if (count > 0 && message_decode(&n->reader, &c, count == 1, &m) && m.kind != MESSAGE_OTHER &&
-        message_time(n, &m, &at)) {
+    uint64_t untimed = n->totals.untimed; // is counted when the message is handed on
+    bool read = message_decode(&n->reader, c, last, &m);
+    if (read && m.kind != MESSAGE_OTHER && message_time(n, &m, &at)) {
         *time = at;
     }
     n->totals.untimed = untimed;
+    return read;
 }
 
 // -- streams --------------------------------------------------------------------------------------
@@ -277,6 +274,7 @@ static inline void take_frame(void *context, const struct frame *frame) {
         pass_over(n, frame->size);
         break;
     case FRAME_EMPTY:
+    case FRAME_END:
         break;
     }
 }

@@ -127,6 +127,7 @@ static inline void write_one(void *context, const struct frame *frame) {
         r->place.skipping = frame->size;
         break;
     case FRAME_EMPTY:
+    case FRAME_END:
         write_frame(r, 0, 0, NULL);
         break;
     }

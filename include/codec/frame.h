@@ -12,6 +12,7 @@ enum frame_kind {
     FRAME_TERM,    // body is one external term, with its leading 131
     FRAME_DROPPED, // size messages were dropped here
     FRAME_EMPTY,   // a heartbeat
+    FRAME_END,     // all is there that its connection was to bring
     // a term of size bytes, over LIMIT_FRAME_BYTES: its bytes follow and are the caller's to skip
     FRAME_OVERSIZED
 };
@@ -39,7 +40,7 @@ static inline long frame_next(struct slice bytes, struct frame *frame) {
     uint32_t size = cursor_u32(&c);
     *frame = (struct frame){.size = size};
     if (op == FRAME_OP_DROPPED) {
-        frame->kind = FRAME_DROPPED;
+        frame->kind = size == 0 ? FRAME_END : FRAME_DROPPED;
         return FRAME_HEADER;
     }
     if (size > LIMIT_FRAME_CLAIM) {

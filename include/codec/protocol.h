@@ -15,7 +15,9 @@
 //                     before it; the others belong to the trace that has begun. What one process
 //                     sends goes in one of them. Each of several brings an empty frame where it has
 //                     had nothing else for 10 ms. The trace's end is told (trace_stopped) before
-//                     the first of several is closed. One of them may be lost and come back. There
+//                     the first of several is closed, unless that has told its own end (FRAME_END).
+//                     One of them may be lost and come back. A frame may hold a list of messages,
+//                     in the order of their times, unless the connection is the only one. There
 //                     are 32 at most, and 64 of all shims besides each one's first; one more is
 //                     closed
 //     tiers           tiers [{name, m, f, a, returns}], identity "none" | "spec" | "ask",

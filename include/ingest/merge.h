@@ -7,6 +7,9 @@
 // guard's gauge makes every 10 ms. So a request is closed by the connection that is furthest
 // behind.
 //
+// A frame may hold a list of messages in the order of their times, as who traces by a process sends
+// them: they are handed on one by one, each in a frame of its own.
+//
 // A connection that has brought nothing for MERGE_SILENT_NS holds up the others no longer. What
 // does not fit into LIMIT_PARTIAL_BYTES while it waits goes on out of order, and counts as a loss.
 // Where a connection has lost something, is lost or is silent, all requests are incomplete until it
@@ -35,8 +38,9 @@ void merge_free(struct merge *m);
 bool merge_open(struct merge *m, uint32_t number);
 // It has brought bytes. -1, or the offset of what is no trace frame: it is to be closed then.
 int64_t merge_feed(struct merge *m, uint32_t number, struct slice bytes);
-// It has ended; clean: nothing of the trace comes after what it brought. What it brought keeps its
-// place among the others'.
+// It has ended; clean: nothing of the trace comes after what it brought. The same is true of this
+// connection where its last frame was a FRAME_END. What it brought keeps its place among the
+// others'.
 void merge_close(struct merge *m, uint32_t number, bool clean);
 // Time has passed: after pipeline_tick.
 void merge_tick(struct merge *m);

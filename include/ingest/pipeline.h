@@ -90,6 +90,8 @@ void pipeline_set_live(struct pipeline_node *n, struct live *live);
 void pipeline_add_full(struct pipeline_node *n, struct full_trace *full);
 // It is over.
 void pipeline_remove_full(struct pipeline_node *n, const struct full_trace *full);
+// What is open of them is incomplete.
+void pipeline_full_lost(struct pipeline_node *n);
 // From now on half as many requests may be open, of all nodes, as full traces take memory; or no
 // longer. False, and nothing has changed, when there are more.
 bool pipeline_spare(struct pipeline_node *n, bool half);

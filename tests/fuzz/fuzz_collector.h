@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "codec/control.h"
+#include "codec/frame.h"
 #include "codec/term.h"
 #include "fuzz.h"
 #include "model/requests/requests.h"
@@ -182,6 +183,28 @@ static inline void fuzz_frame(struct buffer *b, struct fuzz_input *in, int64_t n
     if (!b->failed) {
         memcpy(b->data + at + 1, &size, 4);
     }
+}
+
+// A frame with a list of so many of them.
+static inline void fuzz_list(struct buffer *b, struct fuzz_input *in, int64_t now, uint32_t count) {
+    enum { HEAD = 6 }; // of each of them, which in a list is not there
+    size_t at = b->len;
+    put_u8(b, 0);
+    put_u32(b, 0);
+    put_u8(b, TERM_VERSION);
+    put_u8(b, TERM_LIST);
+    put_u32(b, count);
+    for (uint32_t i = 0; i < count; i++) {
+        size_t from = b->len;
+        fuzz_frame(b, in, now);
+        if (b->len - from > HEAD) {
+            memmove(b->data + from, b->data + from + HEAD, b->len - from - HEAD);
+            b->len -= HEAD;
+        }
+    }
+    put_u8(b, TERM_NIL);
+    uint32_t size = __builtin_bswap32((uint32_t)(b->len - at - FRAME_HEADER));
+    memcpy(b->data + at + 1, &size, sizeof size);
 }
 
 // -- control messages -----------------------------------------------------------------------------

@@ -165,7 +165,7 @@ static void begin_data(struct fake *f, uint32_t number) {
 }
 
 static void step(struct run *r, struct fake *f, const char *name, struct fuzz_input *in) {
-    enum { HELLO, SAY, BEGIN, FRAMES, BYTES, END, CLOSE, TICK, FLUSH, PASS, STEPS };
+    enum { HELLO, SAY, BEGIN, FRAMES, BYTES, END, CLOSE, TICK, FLUSH, PASS, LIST, STEPS };
     struct slice any;
     uint8_t what = fuzz_u8(in);
     buffer_reset(&r->bytes);
@@ -192,6 +192,10 @@ static void step(struct run *r, struct fake *f, const char *name, struct fuzz_in
         for (int i = what / STEPS % 8; i >= 0; i--) {
             fuzz_frame(&r->bytes, in, now_of(r));
         }
+        data(r, f, what / STEPS / 8 % FUZZ_STREAMS);
+        break;
+    case LIST:
+        fuzz_list(&r->bytes, in, now_of(r), what / STEPS % 8);
         data(r, f, what / STEPS / 8 % FUZZ_STREAMS);
         break;
     case BYTES:

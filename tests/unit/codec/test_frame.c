@@ -81,6 +81,10 @@ static void kinds(void **state) {
     assert_true(f.size == 0xfffffffe);
     assert_int_equal(f.body.len, 0);
 
+    put_header(bytes, 1, 0);
+    assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), 5);
+    assert_int_equal(f.kind, FRAME_END);
+
     put_header(bytes, 0, LIMIT_FRAME_BYTES);
     assert_int_equal(frame_next(guarded_copy(&g, bytes, LIMIT_FRAME_BYTES + 4), &f), FRAME_PARTIAL);
     assert_int_equal(frame_next(guarded_copy(&g, bytes, LIMIT_FRAME_BYTES + 5), &f),

@@ -172,7 +172,34 @@ struct lies {
     uint32_t streams;
     int64_t late_ms[STREAMS];
     bool slow[STREAMS];
+    bool
+        lists; // what comes at once comes as a list; and each connection but the first says its end
 };
+
+// One frame with a list of these messages.
+static void feed_list(uint32_t stream, const struct sent *const *messages, uint32_t count) {
+    size_t at = out.len;
+    put_u8(0);
+    put_u32(0);
+    put_u8(TERM_VERSION);
+    put_u8(TERM_LIST);
+    put_u32(count);
+    for (uint32_t i = 0; i < count; i++) { // each without its own frame and version
+        size_t len = messages[i]->len - 6;
+        assert_non_null(buffer_reserve(&out, len)); // it may move what is copied
+        buffer_append(&out, out.data + messages[i]->at + 6, len);
+    }
+    put_u8(TERM_NIL);
+    uint32_t size = __builtin_bswap32((uint32_t)(out.len - at - 5));
+    memcpy(out.data + at + 1, &size, sizeof size);
+    assert_int_equal(merge_feed(m, stream, slice_of(out.data + at, out.len - at)), -1);
+    out.len = at;
+}
+
+static void end_frame(uint32_t stream) {
+    static const uint8_t end[5] = {1};
+    assert_int_equal(merge_feed(m, stream, slice_of(end, sizeof end)), -1);
+}
 
 static int64_t arrives(const struct lies *lies, uint32_t stream, int64_t time) {
     return time + lies->late_ms[stream] * MS + (lies->slow[stream] ? time - START : 0);
@@ -186,12 +213,20 @@ static void run(const struct lies *lies) {
     for (int64_t time = START; time < START + 10 * SECOND; time += 10 * MS) {
         for (uint32_t i = 0; i < lies->streams; i++) {
             bool brought = false;
+            const struct sent *list[REQUESTS];
+            uint32_t listed = 0;
             for (; at[i] < REQUESTS * OF_REQUEST && arrives(lies, i, sent[at[i]].time) <= time;
                  at[i]++) {
-                if (sent[at[i]].process % lies->streams == i) {
+                if (sent[at[i]].process % lies->streams == i && lies->lists && listed < REQUESTS) {
+                    list[listed++] = &sent[at[i]];
+                } else if (sent[at[i]].process % lies->streams == i) {
                     assert_int_equal(merge_feed(m, i, bytes_of(&sent[at[i]])), -1);
                     brought = true;
                 }
+            }
+            if (listed > 0) {
+                feed_list(i, list, listed);
+                brought = true;
             }
             if (!brought && !(lies->slow[i] && at[i] < REQUESTS * OF_REQUEST)) {
                 empty_frame(i);
@@ -200,20 +235,27 @@ static void run(const struct lies *lies) {
         tick(time);
     }
     for (uint32_t i = 0; i < lies->streams; i++) {
-        merge_close(m, i, true);
+        if (lies->lists && i > 0) {
+            end_frame(i);
+        }
+        merge_close(m, i, !lies->lists || i == 0);
     }
     finish();
 }
 
 static void same(void **state) {
     (void)state;
-    static const struct lies ways[] = {{1, {0}, {0}},
-                                       {2, {0, 0}, {0}},
-                                       {2, {0, 60}, {0}},
-                                       {2, {80, 20}, {0}},
-                                       {3, {50, 10, 0}, {0}}, // one has nothing to tell
-                                       {2, {0, 0}, {false, true}},
-                                       {2, {50, 0}, {true, false}}};
+    static const struct lies ways[] = {{1, {0}, {0}, false},
+                                       {2, {0, 0}, {0}, false},
+                                       {2, {0, 60}, {0}, false},
+                                       {2, {80, 20}, {0}, false},
+                                       {3, {50, 10, 0}, {0}, false}, // one has nothing to tell
+                                       {2, {0, 0}, {false, true}, false},
+                                       {2, {50, 0}, {true, false}, false},
+                                       {2, {0, 0}, {0}, true},
+                                       {2, {0, 60}, {0}, true},
+                                       {2, {80, 20}, {0}, true},
+                                       {2, {50, 0}, {true, false}, true}};
     struct buffer alone = buffer_make(1 << 20), now_told = buffer_make(1 << 20);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         struct buffer *told = i == 0 ? &alone : &now_told;
@@ -355,6 +397,48 @@ static void damaged(void **state) {
     assert_true(ledger_sum(p).incomplete_loss > 0);
 }
 
+// One that has said its end goes while the others go on: nothing is lost.
+static void ended(void **state) {
+    (void)state;
+    size_t half = REQUESTS * OF_REQUEST / 2;
+    merge_open(m, 0);
+    merge_open(m, 1);
+    for (size_t i = 0; i < REQUESTS * OF_REQUEST; i++) {
+        uint32_t stream = i < half ? sent[i].process : 0;
+        assert_int_equal(merge_feed(m, stream, bytes_of(&sent[i])), -1);
+        tick(sent[i].time);
+        if (i == half) {
+            end_frame(1);
+            merge_close(m, 1, false);
+        }
+    }
+    for (int i = 0; i < 40; i++) {
+        empty_frame(0);
+        tick(now + 10 * MS);
+    }
+    merge_close(m, 0, true);
+    finish();
+    assert_int_equal(ledger_sum(p).requests_complete, REQUESTS);
+}
+
+// A list in whose middle there is something else: what is before it is there, and the rest is lost.
+static void damaged_list(void **state) {
+    (void)state;
+    struct sent bad = {.at = out.len};
+    frame_mark("request_begin", 1, 1, "x", START);
+    bad.len = out.len - bad.at;
+    out.data[bad.at + 6] = 255; // no term's tag
+    const struct sent *list[] = {&sent[0], &sent[1], &bad, &sent[2], &sent[3]};
+    merge_open(m, 0);
+    merge_open(m, 1);
+    empty_frame(0);
+    feed_list(1, list, 5);
+    end_all(true);
+    assert_int_equal(pipeline_totals(n).messages, 5);
+    assert_int_equal(ledger_sum(p).decode_errors, 1);
+    assert_int_equal(ledger_sum(p).messages, 5);
+}
+
 // Another connection begins while the first is in the middle of a frame; or that never cut_off.
 static void within_a_frame(void **state) {
     (void)state;
@@ -413,8 +497,8 @@ static void room(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        UNIT(same),    UNIT(lost),           UNIT(dropped), UNIT(silent),
-        UNIT(damaged), UNIT(within_a_frame), UNIT(room),
+        UNIT(same),           UNIT(lost), UNIT(dropped), UNIT(silent),       UNIT(damaged),
+        UNIT(within_a_frame), UNIT(room), UNIT(ended),   UNIT(damaged_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
