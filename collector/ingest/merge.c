@@ -64,6 +64,22 @@ static void forget_bytes(struct merge *m, struct stream *s) {
     s->listed = 0;
 }
 
+// What is left of much that waited, the start of a frame say, does not keep its memory.
+static void give_back(struct merge *m, struct stream *s) {
+    if (s->bytes.len == 0) {
+        forget_bytes(m, s);
+    } else if (s->bytes.room > LIMIT_SURE_BYTES && s->bytes.len < s->bytes.room / 4) {
+        struct buffer less = buffer_make(LIMIT_PARTIAL_BYTES);
+        if (buffer_append(&less, s->bytes.data, s->bytes.len)) {
+            note_room(m, s->bytes.room, less.room);
+            buffer_free(&s->bytes);
+            s->bytes = less;
+        } else {
+            buffer_free(&less);
+        }
+    }
+}
+
 void merge_free(struct merge *m) {
     for (uint32_t i = 0; m && i < LIMIT_STREAMS; i++) {
         if (m->streams[i]) {
@@ -277,8 +293,8 @@ static void release(struct merge *m, bool in_order) {
             buffer_consume(&s->bytes, s->used - kept);
             s->used = kept;
         }
-        if (s && s->bytes.len == 0) {
-            forget_bytes(m, s);
+        if (s) {
+            give_back(m, s);
         }
     }
 }

@@ -493,12 +493,31 @@ static void room(void **state) {
     assert_true(ledger_sum(p).incomplete_loss + ledger_sum(p).requests_incomplete > 0);
 }
 
+// The same of one that brings its bytes in pieces, as sockets do: in the middle of a frame, too,
+// the room for what waited is there again once that is handed on.
+static void room_in_pieces(void **state) {
+    (void)state;
+    enum { PIECE = 100000 };
+    uint64_t fed = 0;
+    merge_open(m, 0);
+    merge_open(m, 1);
+    merge_feed(m, 1, bytes_of(&sent[0]));
+    for (size_t at = 0; fed < 3 * LIMIT_PARTIAL_BYTES; fed += PIECE) {
+        static uint8_t piece[PIECE];
+        for (size_t i = 0; i < PIECE; i++, at = (at + 1) % put_from) {
+            piece[i] = out.data[at];
+        }
+        assert_int_equal(merge_feed(m, 0, slice_of(piece, PIECE)), -1);
+    }
+    assert_true(pipeline_totals(n).bytes > 2 * LIMIT_PARTIAL_BYTES);
+}
+
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         UNIT(same),           UNIT(lost), UNIT(dropped), UNIT(silent),       UNIT(damaged),
-        UNIT(within_a_frame), UNIT(room), UNIT(ended),   UNIT(damaged_list),
+        UNIT(within_a_frame), UNIT(room), UNIT(ended),   UNIT(damaged_list), UNIT(room_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
