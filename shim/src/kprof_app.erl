@@ -76,6 +76,7 @@ modules() ->
         kprof_flame,
         kprof_flame_header,
         kprof_full,
+        kprof_full_relay,
         kprof_full_traces,
         kprof_guard,
         kprof_identify,

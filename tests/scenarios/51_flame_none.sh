@@ -70,10 +70,12 @@ ends "$attach" 30
 # -- the guard ---------------------------------------------------------------------------------------------------------
 attach --entry scenario_flood:requests/1
 is "$(target_eval "$node" '[scenario_flood:requests(5) || _ <- [1, 2, 3]].')" '[5,5,5]' "short requests"
-# none of these requests is wanted, else those that came before are drawn
+# none of these requests is wanted, else those that came before are drawn. The process that they are traced to is kept from working
 flame --requests 100000 --for 60s --module scenario_flood --only nobody
-is "$(target_eval "$node" 'scenario_flood:run(4, 5000) > 10000.')" true "four processes call as fast as they can"
-none 15 'the guard of the node has ended it: the node made trace messages faster than its trace port takes them'
+is "$(target_eval "$node" 'scenario_undone:hold(kprof_full_relay, fun() -> scenario_flood:run(2, 3000) > 1000 end).')" true \
+  "two processes call as fast as they can, and nobody takes the messages"
+none 15 'the guard of the node has ended it: the node made messages faster than the process that it is traced to takes them'
+is "$(target_eval "$node" 'kprof:status().')" tracing "the tiers are traced as before"
 kill -TERM "$attach"
 ends "$attach" 30
 

@@ -5,6 +5,9 @@
 %% <ul>
 %% <li>Gauge: every 10 ms an empty command to the trace port that must not wait. 8 refusals in a row
 %% mean that the node makes messages faster than the port takes them, and trip the breaker.</li>
+%% <li>The same every 10 ms of the process that full traces are traced to ({@link
+%% kprof_full_relay:look/2}). It ends these alone: the trace port has nothing to do with
+%% them.</li>
 %% <li>Every 10 ms also a look whether the patterns are still set, 100 ns each: the load of a module
 %% takes its functions' off. They are set again at once, and kprof_life is told for how long they
 %% may have been off. Of more than 64, so many at a time.</li>
@@ -25,6 +28,7 @@
     yield/2,
     update/1,
     counting/1,
+    watch/1,
     disarm/0,
     heard/0,
     attend/1, attend/2,
@@ -49,6 +53,8 @@
     armed = undefined ::
         undefined | {kprof_tracer:tracer(), [kprof_tracer:pattern()], pid(), reference()},
     refusals = 0 :: non_neg_integer(),
+    % of full traces, while some run
+    full = none :: none | kprof_full_relay:gauge(),
     % at the patterns; not while their owner sets some
     looks = false :: boolean(),
     % not looked at yet in this round, which began at round_at;
@@ -118,6 +124,12 @@ update(Patterns) ->
 counting(Before) ->
     true = ets:insert(?MODULE, {counting, Before}),
     ok.
+
+%% @doc From now on the guard looks at that, too, or no longer. When it is over it ends all full
+%% traces, but for what their owner knows, and sends that one `{kprof_guard, full}'.
+-spec watch(none | kprof_full_relay:gauge()) -> ok.
+watch(Gauge) ->
+    gen_server:cast(?MODULE, {watch, Gauge}).
 
 %% @doc Undoes flags and patterns and stops watching. The port stays open.
 -spec disarm() -> ok.
@@ -255,6 +267,8 @@ handle_cast({set, Tracer, At}, #s{armed = {Tracer, _, _, _}, set_at = Before} = 
     {noreply, S#s{looks = true, unseen = [], round_at = From, set_at = From}};
 handle_cast({set, _, _}, S) ->
     {noreply, S};
+handle_cast({watch, Gauge}, S) ->
+    {noreply, S#s{full = Gauge}};
 handle_cast({word, Node}, #s{attended = {Node, _, Leaving}} = S) ->
     {noreply, S#s{attended = {Node, 0, Leaving}}};
 handle_cast({word, _}, S) ->
@@ -276,7 +290,7 @@ handle_info(tick, #s{armed = {Tracer, _, _, _}} = S0) ->
             {noreply, act(dead_man, S)};
         true ->
             _ = tick_later(),
-            {noreply, look(S)}
+            {noreply, look(gauge(Now, S))}
     end;
 handle_info({'DOWN', Ref, process, _, _}, #s{armed = {Tracer, Patterns, _, Ref}} = S) ->
     _ = undo(Tracer, Patterns) =:= counted andalso spawn(kprof_entry, clear_tokens, []),
@@ -318,6 +332,18 @@ refusals(Tracer, Before) ->
     catch
         % closed: its owner hears of that by itself
         error:badarg -> 0
+    end.
+
+gauge(_, #s{full = none} = S) ->
+    S;
+gauge(Now, #s{full = Gauge, armed = {_, _, Owner, _}} = S) ->
+    case kprof_full_relay:look(Now, Gauge) of
+        over ->
+            ok = kprof_tracer:end_full(),
+            Owner ! {?MODULE, full},
+            S#s{full = none};
+        Looked ->
+            S#s{full = Looked}
     end.
 
 %% --- patterns ---
@@ -377,7 +403,7 @@ forget(#s{armed = undefined} = S) ->
 forget(#s{armed = {_, _, _, Ref}} = S) ->
     _ = erlang:demonitor(Ref, [flush]),
     true = ets:delete(?MODULE, armed),
-    S#s{armed = undefined, refusals = 0}.
+    S#s{armed = undefined, refusals = 0, full = none}.
 
 tick_later() ->
     erlang:send_after(?TICK_MS, self(), tick).

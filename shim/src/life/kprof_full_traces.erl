@@ -2,13 +2,15 @@
 %% @doc The full traces of a node, as its trace ({@link kprof_trace}) has them: what the collector
 %% wants begun and ended, what this node asks for itself, and what the collector is told of it.
 %% {@link kprof_full} sets and takes off patterns and flags, {@link kprof_flame} knows who waits.
+%% What is traced goes to one {@link kprof_full_relay}, which is there as long as one runs, and a
+%% moment longer for what is on its way.
 %%
 %% Where the tiers rest meanwhile ({@link rests/1}), the caller notices that by the state it gets
 %% back.
 -module(kprof_full_traces).
 
 -export([new/0, runs/1, rests/1, ask/4, header/4, wanted/3, stop/3, more/4, flamed/2, lost/1]).
--export([look/3, over/4, off/2, gone/4]).
+-export([look/3, over/4, off/2, gone/4, processes/1, ended/4, cut_off/4, drained/1]).
 
 -export_type([full_traces/0, around/0]).
 
@@ -16,9 +18,17 @@
 -define(LINGER_MS, 200).
 -define(TOO_LATE, "the request waits for 50 ms, and its patterns did not stand by then").
 
+%% Numbers of data connections beside the trace port's, one after the other: the one before may not
+%% have ended yet.
+-define(STREAMS, 8).
+
 -record(full_traces, {
     runs = [] :: [kprof_full:full()],
-    % bytes from the trace port as of the last look
+    relay = none :: none | kprof_full_relay:relay(),
+    % that get no more messages
+    draining = [] :: [kprof_full_relay:relay()],
+    stream = 0 :: non_neg_integer(),
+    % bytes of messages as of the last look
     bytes = 0 :: non_neg_integer(),
     % of whom a web request's is
     request = none :: none | (Id :: integer()),
@@ -32,8 +42,8 @@
     arming := kprof_arming:arming(),
     % that hand things on to the user, and are not traced
     outlets := [pid()],
-    % that have come from the trace port
-    bytes := non_neg_integer()
+    % of trace messages that have come
+    bytes := counters:counters_ref()
 }.
 %% What they have to know of their trace.
 
@@ -110,7 +120,8 @@ flamed(Told, #full_traces{flame = Flame} = F) ->
 
 %% @doc The collector is gone: nobody will hear how it ends.
 -spec lost(full_traces()) -> full_traces().
-lost(#full_traces{flame = Flame} = F) ->
+lost(#full_traces{flame = Flame, draining = Draining} = F) ->
+    lists:foreach(fun kprof_full_relay:give_up/1, Draining),
     F#full_traces{flame = kprof_flame:lost(Flame)}.
 
 %% --- the collector asks ---
@@ -155,10 +166,13 @@ begin_trace(#{id := Id} = Wanted, #{control := Control} = Around, F) ->
     #full_traces{runs = Runs} = Counted = count(Around, F),
     Tracer = tracer(Around),
     Patterns = kprof_tiers:patterns(Tiers),
+    {Carried, Ready} = carried(Tracer, Around, Counted),
     Begun =
-        case Tracer of
-            undefined -> {error, "it is not traced at the moment"};
-            _ -> kprof_full:start(Wanted, Tracer, Patterns, exempt(Around), Runs)
+        case Carried of
+            {ok, To} ->
+                kprof_full:start(Wanted, Tracer, To, Patterns, exempt(Around, Ready), Runs);
+            Error ->
+                Error
         end,
     case Begun of
         {ok, Full} ->
@@ -172,11 +186,37 @@ begin_trace(#{id := Id} = Wanted, #{control := Control} = Around, F) ->
                 kprof_protocol:full_started(kprof_full:fields(Full)), Control
             ),
             ok = kprof_guard:yield(Tracer, Patterns),
-            Counted#full_traces{runs = [Full | Runs]};
+            Ready#full_traces{runs = [Full | Runs]};
         {error, Why} ->
             ok = none(Id, error, Why, Around),
-            F
+            put_by(Ready)
     end.
+
+%% The process that is traced to, and that carries the messages.
+carried(undefined, _, F) ->
+    {{error, "it is not traced at the moment"}, F};
+carried(_, _, #full_traces{relay = Relay} = F) when Relay =/= none ->
+    {{ok, kprof_full_relay:pid(Relay)}, F};
+carried(Tracer, #{control := Control, arming := Arming, bytes := Bytes}, F) ->
+    Stream = F#full_traces.stream rem ?STREAMS + 1,
+    case kprof_control:open_data(Control, Stream) of
+        {ok, Out} ->
+            Relay = kprof_full_relay:start_link(Out, {Bytes, kprof_arming:counter(Arming)}),
+            ok = kprof_tracer:leave_out(Tracer, kprof_full_relay:processes(Relay)),
+            ok = kprof_guard:watch(kprof_full_relay:gauge(Relay)),
+            {{ok, kprof_full_relay:pid(Relay)}, F#full_traces{relay = Relay, stream = Stream}};
+        {error, {collector, _, _, Why}} ->
+            Text = io_lib:format("its data connection cannot be opened: ~0tp", [Why]),
+            {{error, lists:flatten(Text)}, F}
+    end.
+
+%% Nothing runs any more: what is on its way is delivered.
+put_by(#full_traces{runs = [], relay = Relay, draining = Draining} = F) when Relay =/= none ->
+    ok = kprof_guard:watch(none),
+    ok = kprof_full_relay:drain(Relay),
+    F#full_traces{relay = none, draining = [Relay | Draining]};
+put_by(F) ->
+    F.
 
 %% Tells the collector that there is none, or no longer.
 none(Id, Reason, Why, Around) ->
@@ -188,8 +228,13 @@ told_stopped(Id, At, Reason, Text, #{control := Control}) ->
 tracer(#{arming := Arming}) ->
     kprof_arming:tracer(Arming).
 
-exempt(#{arming := Arming, outlets := Outlets}) ->
-    kprof_arming:processes(Outlets, Arming).
+exempt(#{arming := Arming, outlets := Outlets}, F) ->
+    kprof_arming:processes(Outlets ++ processes(F), Arming).
+
+%% @doc Its own processes, which are not traced.
+-spec processes(full_traces()) -> [pid()].
+processes(#full_traces{relay = Relay, draining = Draining}) ->
+    lists:append([kprof_full_relay:processes(R) || R <- [Relay | Draining], R =/= none]).
 
 %% @doc The collector wants no more of the one of this number.
 -spec stop(term(), around(), full_traces()) -> full_traces().
@@ -203,7 +248,7 @@ more(Id, Processes, #{tiers := Tiers, control := Control} = Around, F) ->
         none ->
             ok;
         Full ->
-            Missed = kprof_full:more(Processes, exempt(Around), Full),
+            Missed = kprof_full:more(Processes, exempt(Around, F), Full),
             ok = kprof_guard:yield(tracer(Around), kprof_tiers:patterns(Tiers)),
             kprof_control:told(kprof_protocol:full_missed(Id, Missed), Control)
     end.
@@ -230,10 +275,11 @@ look(Now, Around, F0) ->
         false -> F
     end.
 
-%% What has come from the trace port is of all that run alike.
-count(#{bytes := Now}, #full_traces{runs = []} = F) ->
-    F#full_traces{bytes = Now};
-count(#{bytes := Now}, #full_traces{runs = Runs, bytes = Before} = F) ->
+%% What has come is of all that run alike.
+count(#{bytes := Bytes}, #full_traces{runs = []} = F) ->
+    F#full_traces{bytes = counters:get(Bytes, 1)};
+count(#{bytes := Bytes}, #full_traces{runs = Runs, bytes = Before} = F) ->
+    Now = counters:get(Bytes, 1),
     Part = (Now - Before) div length(Runs),
     F#full_traces{runs = [kprof_full:count(Part, Full) || Full <- Runs], bytes = Now}.
 
@@ -256,9 +302,10 @@ over(Full, Reason, Text, Around, #full_traces{runs = Runs} = F) ->
     %% what ends later is not traced to its end
     At = erlang:monotonic_time(),
     ok = kprof_full:stop(Tracer, Patterns, Full, Others),
-    _ = kprof_full:rests(Full) andalso kprof_arming:set_flags(Tiers, Outlets, Arming),
+    Own = Outlets ++ processes(F),
+    _ = kprof_full:rests(Full) andalso kprof_arming:set_flags(Tiers, Own, Arming),
     ok = kprof_guard:yield(Tracer, Patterns),
-    gone_one(Full, Reason, Text, At, Around, F#full_traces{runs = Others}).
+    put_by(gone_one(Full, Reason, Text, At, Around, F#full_traces{runs = Others})).
 
 %% @doc Takes patterns and flags off, before all else is undone. {@link gone/4} is to follow.
 -spec off(around(), full_traces()) -> ok.
@@ -271,11 +318,39 @@ off(#{tiers := Tiers}, #full_traces{runs = [Full | _]}) ->
 -spec gone(atom(), unicode:chardata(), around(), full_traces()) -> full_traces().
 gone(Reason, Text, Around, #full_traces{runs = Runs} = F) ->
     At = erlang:monotonic_time(),
-    lists:foldl(
-        fun(Full, F1) -> gone_one(Full, Reason, Text, At, Around, F1) end,
-        F#full_traces{runs = []},
-        Runs
+    put_by(
+        lists:foldl(
+            fun(Full, F1) -> gone_one(Full, Reason, Text, At, Around, F1) end,
+            F#full_traces{runs = []},
+            Runs
+        )
     ).
+
+%% @doc A linked process has ended: it may be what is traced to. What is traced is over then.
+-spec ended(pid() | port(), term(), around(), full_traces()) -> full_traces().
+ended(From, Why, Around, #full_traces{relay = Relay, draining = Draining} = F) ->
+    case Relay =/= none andalso kprof_full_relay:pid(Relay) =:= From of
+        true ->
+            Text = io_lib:format("the process that it is traced to ended: ~0tp", [Why]),
+            ok = kprof_guard:watch(none),
+            over(error, Text, Around, F#full_traces{relay = none});
+        false ->
+            F#full_traces{draining = [R || R <- Draining, kprof_full_relay:pid(R) =/= From]}
+    end.
+
+%% @doc The data connection of what is traced to has ended by itself.
+-spec cut_off(pid(), term(), around(), full_traces()) -> full_traces().
+cut_off(Pid, Why, Around, #full_traces{relay = Relay} = F) ->
+    case Relay =/= none andalso kprof_full_relay:pid(Relay) =:= Pid of
+        true -> over(error, io_lib:format("its data connection ended: ~0tp", [Why]), Around, F);
+        false -> F
+    end.
+
+%% @doc None runs any more: waits until what was on its way is delivered, some seconds at most.
+-spec drained(full_traces()) -> full_traces().
+drained(#full_traces{draining = Draining} = F) ->
+    lists:foreach(fun kprof_full_relay:finish/1, Draining),
+    F#full_traces{draining = []}.
 
 gone_one(Full, Reason, Text, At, Around, #full_traces{request = Request, flame = Flame} = F) ->
     Id = kprof_full:id(Full),

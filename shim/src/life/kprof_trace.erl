@@ -21,7 +21,7 @@
     stop/1,
     discard/1
 ]).
--export([flame/3, flame_header/2]).
+-export([flame/3, flame_header/2, full_tripped/1, full_cut_off/3]).
 -export([event/2, ended/3, answered/3, message/2, sample/3, load/1, look/1, reset/3, clock/1]).
 -export([tell_state/3, steered/4, describe/1, warnings/1, armed/1, collector/1, reached/1]).
 
@@ -117,7 +117,7 @@ set(
 ) ->
     ok = kprof_slots:open(Slots, kprof_slots:new_base()),
     Tiers = kprof_tiers:arm(Slots, Sampling, T#trace.tiers),
-    ok = kprof_arming:set(Tiers, kprof_outlets:pids(T#trace.outlets), T#trace.arming),
+    ok = kprof_arming:set(Tiers, own(T), T#trace.arming),
     SetAt = erlang:monotonic_time(),
     ok = kprof_sampling:weigh(Weights),
     ok = kprof_web:force(Slots, Header),
@@ -162,7 +162,8 @@ stop(T0) ->
 wind_down(#trace{slots = Slots} = T0) ->
     ok = kprof_slots:close(Slots),
     ok = kprof_full_traces:off(around(T0), T0#trace.full),
-    T = full_gone(error, "the trace was stopped", T0),
+    T1 = full_gone(error, "the trace was stopped", T0),
+    T = T1#trace{full = kprof_full_traces:drained(T1#trace.full)},
     Tiers = kprof_tiers:count_left_out(Slots, T#trace.tiers),
     ok = kprof_arming:disarm(Tiers, T#trace.arming),
     ok = kprof_tiers:clear_tokens(Tiers),
@@ -250,7 +251,9 @@ ended(From, Why, #trace{arming = Arming0, outlets = Outlets} = T) ->
     case kprof_arming:ended(From, Why, Arming0) of
         {drained, Arming} -> {ok, tell_total(T#trace{arming = Arming})};
         {lost, Text, Arming} -> {lost, Text, T#trace{arming = Arming}};
-        none -> {ok, T#trace{outlets = kprof_outlets:ended(From, Outlets)}}
+        none ->
+            Over = fun(Around, Full) -> kprof_full_traces:ended(From, Why, Around, Full) end,
+            {ok, full(Over, T#trace{outlets = kprof_outlets:ended(From, Outlets)})}
     end.
 
 %% @doc A monitored process has ended: it may be one that was asked for an identity.
@@ -312,8 +315,8 @@ changed(After, #trace{tiers = Before, full = Full} = T) ->
             change(After, T)
     end.
 
-change(After, #trace{tiers = Before, outlets = Outlets, arming = Arming} = T) ->
-    ok = kprof_arming:change(Before, After, kprof_outlets:pids(Outlets), Arming),
+change(After, #trace{tiers = Before, arming = Arming} = T) ->
+    ok = kprof_arming:change(Before, After, own(T), Arming),
     T#trace{tiers = After}.
 
 %% --- full traces ---
@@ -330,6 +333,18 @@ flame(From, Wanted, #trace{full = Before} = T) ->
 -spec flame_header(term(), trace()) -> trace().
 flame_header(What, #trace{options = #{flame_header := Header}} = T) ->
     full(fun(Around, Full) -> kprof_full_traces:header(What, Header, Around, Full) end, T).
+
+%% @doc The guard has ended what is traced fully: messages came faster than they are taken. What
+%% came before is delivered, and the tiers are traced as before.
+-spec full_tripped(trace()) -> trace().
+full_tripped(T) ->
+    Text = "the node made messages faster than the process that it is traced to takes them",
+    full(fun(Around, Full) -> kprof_full_traces:over(tripped, Text, Around, Full) end, T).
+
+%% @doc The data connection of full traces has ended by itself, says their relay.
+-spec full_cut_off(pid(), term(), trace()) -> trace().
+full_cut_off(Pid, Why, T) ->
+    full(fun(Around, Full) -> kprof_full_traces:cut_off(Pid, Why, Around, Full) end, T).
 
 %% The one place where a full trace begins or ends while all is armed.
 full(Change, #trace{full = Before, ledger = Ledger, load = Load} = T) ->
@@ -361,8 +376,12 @@ around(#trace{slots = Slots, control = Control, tiers = Tiers, arming = Arming} 
         tiers => Tiers,
         arming => Arming,
         outlets => kprof_outlets:pids(T#trace.outlets),
-        bytes => counters:get(kprof_load:counter(T#trace.load), 1)
+        bytes => kprof_load:counter(T#trace.load)
     }.
+
+%% The processes that are not traced, besides those that an arming knows.
+own(#trace{outlets = Outlets, full = Full}) ->
+    kprof_outlets:pids(Outlets) ++ kprof_full_traces:processes(Full).
 
 %% --- sampling ---
 
@@ -433,7 +452,7 @@ look(#trace{full = Full} = T) ->
 
 looked(#trace{arming = Arming, watch = Watch} = T) ->
     case kprof_guard:armed(kprof_arming:tracer(Arming)) of
-        true -> stale(T#trace{watch = kprof_watch:look(around(T), Watch)});
+        true -> stale(T#trace{watch = kprof_watch:look((around(T))#{outlets := own(T)}, Watch)});
         % the guard has undone everything: its word is on its way
         false -> T
     end.

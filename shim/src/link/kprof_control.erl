@@ -12,7 +12,7 @@
     reached/1,
     failure/2,
     connect/1,
-    open_data/1,
+    open_data/2,
     is_connected/1,
     close/1,
     listen/1,
@@ -78,10 +78,11 @@ connect(#control{target = Target} = Control) ->
             {error, failure(Why, Control)}
     end.
 
-%% @doc Opens the data connection that belongs to it.
--spec open_data(control()) -> {ok, kprof_link:connection()} | {error, failure()}.
-open_data(#control{target = Target, session = Session} = Control) ->
-    case kprof_link:open_data(Target, Session) of
+%% @doc Opens a data connection that belongs to it, the one of this number; 0 begins a trace.
+-spec open_data(control(), Stream :: non_neg_integer()) ->
+    {ok, kprof_link:connection()} | {error, failure()}.
+open_data(#control{target = Target, session = Session} = Control, Stream) ->
+    case kprof_link:open_data(Target, Session, Stream) of
         {ok, _} = Ok -> Ok;
         {error, Why} -> {error, failure(Why, Control)}
     end.

@@ -3,7 +3,7 @@
 %% the first.
 -module(kprof_link).
 
--export([connect/2, open_data/2, send/2, active/1, close/1]).
+-export([connect/2, open_data/3, send/2, active/1, close/1]).
 
 -export_type([target/0, connection/0, session/0]).
 
@@ -60,9 +60,11 @@ welcome(Connection, SessionKey, Deadline) ->
             Error
     end.
 
-%% @doc Opens the data connection of a session: handshakes, one hello, raw bytes after it.
--spec open_data(target(), session()) -> {ok, connection()} | {error, term()}.
-open_data(Target, {Id, Key, SessionKey}) ->
+%% @doc Opens a data connection of a session: handshakes, one hello, raw bytes after it. `Stream' is
+%% its number.
+-spec open_data(target(), session(), Stream :: non_neg_integer()) ->
+    {ok, connection()} | {error, term()}.
+open_data(Target, {Id, Key, SessionKey}, Stream) ->
     %% no send_timeout: a slow collector makes the relay wait, and the trace port drop
     opened(
         Target,
@@ -71,7 +73,7 @@ open_data(Target, {Id, Key, SessionKey}) ->
         Id,
         SessionKey,
         fun({Module, Socket} = Connection, _, _) ->
-            Sent = send(Connection, kprof_protocol:data_hello(Id, Key)),
+            Sent = send(Connection, kprof_protocol:data_hello(Id, Key, Stream)),
             case Sent =:= ok andalso setopts(Module, Socket, [{packet, raw}]) of
                 ok -> {ok, Connection};
                 false -> Sent;

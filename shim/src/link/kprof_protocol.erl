@@ -4,7 +4,7 @@
 -module(kprof_protocol).
 
 -export([encode/1, decode/1]).
--export([auth/4, answer/1, hello/0, data_hello/2]).
+-export([auth/4, answer/1, hello/0, data_hello/3]).
 -export([full_started/1, full_stopped/4, full_missed/2, flame/1]).
 -export([
     tiers/1, started/1, stopped/2, total/2, clock/1, gap/3, identified/2, note/2, state/3, steered/3
@@ -188,10 +188,17 @@ hello() ->
         version => Version
     }.
 
-%% @doc Of the data connection; raw bytes follow.
--spec data_hello(integer(), Key :: binary()) -> message().
-data_hello(Session, Key) ->
-    #{type => hello, role => data, protocol => ?VERSION, session => Session, key => {bin, Key}}.
+%% @doc Of a data connection; raw bytes follow.
+-spec data_hello(integer(), Key :: binary(), Stream :: non_neg_integer()) -> message().
+data_hello(Session, Key, Stream) ->
+    #{
+        type => hello,
+        role => data,
+        protocol => ?VERSION,
+        session => Session,
+        key => {bin, Key},
+        stream => Stream
+    }.
 
 %% --- of a trace ---
 

@@ -14,7 +14,15 @@
 -module(kprof_relay).
 
 -export([
-    start_link/3, pid/1, processes/1, drain/1, drain/2, give_up/1, finish/1, total/1, count/2
+    start_link/3,
+    pid/1,
+    processes/1,
+    drain/1, drain/2,
+    give_up/1,
+    finish/1,
+    total/1,
+    counter/1,
+    count/2
 ]).
 
 -export_type([relay/0, place/0]).
@@ -123,6 +131,12 @@ finish({Pid, _, _} = Relay) ->
 -spec total(relay()) -> {Messages :: non_neg_integer(), Unsent :: non_neg_integer()}.
 total({_, _, Total}) ->
     {counters:get(Total, ?MESSAGES), counters:get(Total, ?UNSENT)}.
+
+%% @doc Where it counts the messages, for who carries some of the same trace beside it ({@link
+%% kprof_full_relay}).
+-spec counter(relay()) -> counters:counters_ref().
+counter({_, _, Total}) ->
+    Total.
 
 %% --- the relay ---
 

@@ -23,7 +23,7 @@
     tripped/1,
     finish/1
 ]).
--export([event/2, ended/3, messages/1, total/1, told/1]).
+-export([event/2, ended/3, messages/1, counter/1, total/1, told/1]).
 
 -export_type([arming/0]).
 
@@ -58,7 +58,7 @@ tracer(#arming{tracer = Tracer}) ->
 open(Control, Counted, #arming{tracer = undefined} = A) ->
     case kprof_tracer:open() of
         {ok, Tracer, In} ->
-            case kprof_control:open_data(Control) of
+            case kprof_control:open_data(Control, 0) of
                 {ok, Out} ->
                     {ok, A#arming{
                         tracer = Tracer, relay = kprof_relay:start_link(In, Out, Counted)
@@ -234,6 +234,12 @@ is_relay(Pid, Relay) -> kprof_relay:pid(Relay) =:= Pid.
 -spec messages(arming()) -> non_neg_integer().
 messages(#arming{relay = undefined}) -> 0;
 messages(#arming{relay = Relay}) -> element(1, kprof_relay:total(Relay)).
+
+%% @doc Where messages are counted that belong to the trace, but do not come from its port. Without
+%% a relay nobody asks for them any more.
+-spec counter(arming()) -> counters:counters_ref().
+counter(#arming{relay = undefined}) -> counters:new(2, []);
+counter(#arming{relay = Relay}) -> kprof_relay:counter(Relay).
 
 %% @doc How many messages the last trace port gave, once that is closed and until it is {@link
 %% told/1}.

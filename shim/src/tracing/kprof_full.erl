@@ -4,13 +4,14 @@
 %% The patterns of so many functions must never meet the flag `call' on all processes: who is
 %% traced without a token pays 0.3 µs for each call. From OTP 27 on they are in a trace session of
 %% their own, in which only the processes that were named have flags, with what they spawn; the
-%% trace of the tiers goes on beside it. Functions of tiers are left to that: both sessions write to
-%% one port, in the order of each process, and tell of no call twice. Which of the two a message is
-%% of the collector sees by its time: here it is a strict one. Several full traces share that
+%% trace of the tiers goes on beside it. Functions of tiers are left to that: the two tell of no
+%% call twice, and the collector puts them in order, by their times. Which of the two a message is of it
+%% sees by the time, too: here it is a strict one. Several full traces share that
 %% session: a function has a pattern while one of them wants it, and who has a flag keeps it until
 %% the last of them is over. Its messages are all of theirs, and the collector takes from them the
 %% modules of each. (In sessions of their own a process would tell of each call twice, in one
-%% stream, and of most messages nothing says which session they are of.)
+%% stream, and of most messages nothing says which session they are of.) All of them trace to a
+%% process ({@link kprof_full_relay}), the tiers to the trace port.
 %%
 %% Before OTP 27 there is one at a time, and the trace of the tiers rests meanwhile: its flags are
 %% off. First the flags go, then the
@@ -22,11 +23,11 @@
 %% alone.
 -module(kprof_full).
 
--export([check/1, start/5, more/3, stop/4, off/2, count/2, look/2, id/1, rests/1, fields/1]).
+-export([check/1, start/6, more/3, stop/4, off/2, count/2, look/2, id/1, rests/1, fields/1]).
 
 -export_type([full/0, wanted/0]).
 
-%% bytes from the trace port: some seconds of one busy process
+%% bytes of messages: some seconds of one busy process
 -define(MOST_BYTES, 500000000).
 % processes at a time
 -define(MOST_MORE, 100).
@@ -49,7 +50,7 @@
     flags :: [atom()],
     % ms
     until :: integer(),
-    % that have come from the port: its part
+    % of messages: its part
     bytes = 0 :: non_neg_integer(),
     % native time
     at :: integer()
@@ -78,20 +79,20 @@ check(Wanted) ->
         _ -> ok
     end.
 
-%% @doc Begins, while the tiers are traced, beside those that run already. `Exempt' are the shim's
-%% own processes. On an error nothing has changed.
--spec start(wanted(), kprof_tracer:tracer(), [kprof_tracer:pattern()], [pid()], [full()]) ->
+%% @doc Begins, while the tiers are traced, beside those that run already; traced to the process
+%% `To'. `Exempt' are the shim's own processes. On an error nothing has changed.
+-spec start(wanted(), kprof_tracer:tracer(), pid(), [kprof_tracer:pattern()], [pid()], [full()]) ->
     {ok, full()} | {error, string()}.
-start(_, _, _, _, [#full{rests = true} | _]) ->
+start(_, _, _, _, _, [#full{rests = true} | _]) ->
     {error, "another full trace runs already"};
-start(Wanted, Tracer, Patterns, Exempt, Others) ->
+start(Wanted, Tracer, To, Patterns, Exempt, Others) ->
     case free(chosen(Wanted), Tracer, Patterns) of
         [] ->
             {error, "somebody else traces functions of all modules that have such a name"};
         Modules ->
             Own =
                 case Others of
-                    [] -> kprof_tracer:full(Tracer);
+                    [] -> kprof_tracer:full(Tracer, To);
                     [#full{tracer = Shared} | _] -> Shared
                 end,
             {ok, begun(Wanted, Modules, {Tracer, Own}, Patterns, Exempt)}
@@ -99,7 +100,7 @@ start(Wanted, Tracer, Patterns, Exempt, Others) ->
 
 begun(#{id := Id, seconds := Seconds} = Wanted, Modules, {Tracer, Own}, Patterns, Exempt) ->
     Names = names(Modules),
-    Rests = Own =:= Tracer,
+    Rests = kprof_tracer:is_shared(Own),
     Flags = flags(Rests),
     _ = Rests andalso kprof_tracer:rest(Tracer),
     Functions = kprof_tracer:set_modules(Own, Names, of_modules(Names, Patterns)),
@@ -176,13 +177,12 @@ stop(Tracer, Patterns, #full{modules = Modules, rests = Rests} = F, []) ->
 %% @doc The same before all else is undone, of all that run. What the guard knows may be gone with
 %% the supervisor.
 -spec off([kprof_tracer:pattern()], full()) -> ok.
-off(_, #full{rests = false, tracer = Own}) ->
-    kprof_tracer:full_over(Own);
-off(Patterns, #full{tracer = Tracer, modules = Modules}) ->
-    ok = kprof_tracer:rest(Tracer),
-    kprof_tracer:undo_modules(Tracer, names(Modules), Patterns).
+off(Patterns, #full{rests = Rests, tracer = Own, modules = Modules}) ->
+    ok = kprof_tracer:full_over(Own),
+    _ = Rests andalso kprof_tracer:undo_modules(Own, names(Modules), Patterns),
+    ok.
 
-%% @doc So many bytes more of what has come from the trace port are its part.
+%% @doc So many bytes more of what has come are its part.
 -spec count(non_neg_integer(), full()) -> full().
 count(More, #full{bytes = Before} = F) ->
     F#full{bytes = Before + More}.

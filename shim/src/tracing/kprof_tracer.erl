@@ -28,9 +28,12 @@
     foreign_processes/1
 ]).
 -export([
-    full/1,
+    full/2,
     full_over/1,
+    end_full/0,
+    is_shared/1,
     rest/1,
+    leave_out/2,
     flag/3,
     no_new_processes/1,
     is_flagged/2,
@@ -142,10 +145,11 @@ keeper(Port, Session, Owner, PortRef, OwnerRef, Full) ->
     receive
         {'DOWN', PortRef, port, _, Why} ->
             Owner ! {'EXIT', Port, Why};
-        {beside, Full} ->
-            keeper(Port, Session, Owner, PortRef, OwnerRef, Full);
+        {beside, New} ->
+            keeper(Port, Session, Owner, PortRef, OwnerRef, New);
         {'DOWN', OwnerRef, process, _, _} ->
-            _ = [kprof_vm:end_session(S) || S <- [Full, Session], S =/= none],
+            _ = [end_beside(Full) || Full =/= none],
+            _ = kprof_vm:end_session(Session),
             receive
             after ?LINGER_MS -> quietly(fun() -> port_close(Port) end)
             end
@@ -235,9 +239,9 @@ quietly(Fun) ->
 %% @doc Sets the process flags on all processes, those to come included, but not on `Exempt', the
 %% shim's own. `More' are flags besides the ones that every trace needs.
 -spec set_flags(tracer(), [return_to], [pid()]) -> ok.
-set_flags({_, Session, _}, More, Exempt) ->
+set_flags({_, Session, _} = Tracer, More, Exempt) ->
     ok = kprof_vm:trace(Session, all, true, More ++ ?FLAGS),
-    lists:foreach(fun(Pid) -> kprof_vm:trace(Session, Pid, false, ?ALL_FLAGS) end, Exempt).
+    leave_out(Tracer, Exempt).
 
 %% @doc Takes return_to off all processes. From OTP 27 on the VM takes all flags off processes to
 %% come when it is told to take one: the others are set again.
@@ -298,7 +302,7 @@ foreign_processes({_, Session, _}) ->
 %% ours (any more), are left alone. The port may be closed already.
 -spec undo(tracer(), [pattern()]) -> ok.
 undo({_, Session, _} = Tracer, Patterns) ->
-    lists:foreach(fun kprof_vm:end_session/1, known(beside)),
+    ok = end_full(),
     know(beside, []),
     case kprof_vm:end_session(Session) of
         true ->
@@ -312,25 +316,45 @@ undo({_, Session, _} = Tracer, Patterns) ->
 
 %% --- full traces ---
 
-%% @doc The tracer of a full trace, to the same port. From OTP 27 on it has a session of its own,
-%% which the guard and the keeper know: {@link undo/2} ends it, too, and so does {@link
-%% full_over/1}. Before, it is the same one.
--spec full(tracer()) -> tracer().
-full({Port, Session, Keeper} = Tracer) ->
-    case kprof_vm:beside(Session, Port) of
-        Session ->
-            Tracer;
-        Own ->
-            know(beside, [Own]),
-            Keeper ! {beside, Own},
-            {Port, Own, Keeper}
-    end.
+%% @doc The tracer of a full trace, to this process ({@link kprof_full_relay}). From OTP 27 on it
+%% has a session of its own; before, flags that name the process. The guard and the keeper know:
+%% {@link undo/2} ends that, too, and so does {@link full_over/1}.
+-spec full(tracer(), pid()) -> tracer().
+full({Port, _, Keeper}, Pid) ->
+    Own = kprof_vm:beside(Pid),
+    know(beside, [Own]),
+    Keeper ! {beside, Own},
+    {Port, Own, Keeper}.
 
-%% @doc Ends the session of a full trace, with all that is set in it.
+%% @doc Whether the patterns of a full trace are those of the whole node, and a process that it
+%% traces is traced for nothing else.
+-spec is_shared(tracer()) -> boolean().
+is_shared({_, Own, _}) ->
+    kprof_vm:is_shared(Own).
+
+%% @doc Ends the session of a full trace, with all that is set in it; where there are none, takes
+%% its flags off, and the patterns are the caller's to undo.
 -spec full_over(tracer()) -> ok.
 full_over({_, Own, _}) ->
-    true = kprof_vm:end_session(Own),
+    end_beside(Own),
     know(beside, []).
+
+%% @doc The guard does the same, which knows only that there may be one. No message comes any more.
+%% Its owner does what is left.
+-spec end_full() -> ok.
+end_full() ->
+    lists:foreach(fun end_beside/1, known(beside)).
+
+end_beside(Own) ->
+    case kprof_vm:end_session(Own) of
+        true -> ok;
+        false -> kprof_vm:trace(Own, all, false, ?ALL_FLAGS)
+    end.
+
+%% @doc Takes the flags of a trace off processes that were made while it had flags on all.
+-spec leave_out(tracer(), [pid()]) -> ok.
+leave_out({_, Session, _}, Pids) ->
+    lists:foreach(fun(Pid) -> kprof_vm:trace(Session, Pid, false, ?ALL_FLAGS) end, Pids).
 
 %% @doc Takes all flags off all processes. Patterns stay.
 -spec rest(tracer()) -> ok.
@@ -360,17 +384,18 @@ is_flagged({_, Session, _}, Pid) ->
 %% `Patterns' are ours.
 -spec is_free(tracer(), module(), [pattern()]) -> boolean().
 is_free({_, Session, _}, Module, Patterns) ->
-    not is_port(Session) orelse foreign(Session, Module, Patterns) =:= [].
+    not kprof_vm:is_shared(Session) orelse foreign(Session, Module, Patterns) =:= [].
 
 %% @doc Sets the pattern of a full trace on all functions of modules but those of the tiers, which
 %% keep theirs. Returns how many functions these are. The guard knows, before it is done: {@link
 %% undo/2} ends that, too.
 -spec set_modules(tracer(), [module()], Tiers :: [pattern()]) -> non_neg_integer().
 set_modules({_, Session, _} = Tracer, Modules, Tiers) ->
-    is_port(Session) andalso know(modules, Modules),
+    Shared = kprof_vm:is_shared(Session),
+    _ = Shared andalso know(modules, Modules),
     Spec = kprof_match:full(),
     Functions = lists:sum([kprof_vm:pattern(Session, {M, '_', '_'}, Spec) || M <- Modules]),
-    case is_port(Session) of
+    case Shared of
         true ->
             ok = set_patterns(Tracer, Tiers);
         % both sessions would tell of each call
@@ -387,7 +412,7 @@ undo_modules({_, Session, _}, Modules, Patterns) ->
     know(modules, []).
 
 undo_module(Session, Module, Patterns) ->
-    case is_port(Session) andalso foreign(Session, Module, Patterns) of
+    case kprof_vm:is_shared(Session) andalso foreign(Session, Module, Patterns) of
         Foreign when is_list(Foreign), Foreign =/= [] ->
             lists:foreach(
                 fun(MFA) -> kprof_vm:pattern(Session, MFA, false) end,

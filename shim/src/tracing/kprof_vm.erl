@@ -13,7 +13,8 @@
 
 -export([
     session/1,
-    beside/2,
+    beside/1,
+    is_shared/1,
     end_session/1,
     trace/4,
     pattern/3,
@@ -31,8 +32,8 @@
 
 -export_type([session/0, danger/0]).
 
-% before OTP 27 the port stands for all that is traced to it
--opaque session() :: port() | {reference(), term()}.
+% before OTP 27 the port, or the process, stands for all that is traced to it
+-opaque session() :: port() | pid() | {reference(), term()}.
 % an issue of github.com/erlang/otp, and what it does
 -type danger() :: {Issue :: pos_integer(), What :: string()}.
 
@@ -48,22 +49,28 @@ session(Port) ->
         false -> Port
     end.
 
-%% @doc A session beside that one, to the same port, for what must not meet its flags: a full trace.
-%% The same one where this release knows no sessions.
--spec beside(session(), port()) -> session().
-beside(Session, _) when is_port(Session) ->
-    Session;
-beside(_, Port) ->
-    trace:session_create(kprof_full, Port, []).
+%% @doc A session beside others, to a process, for what must not meet their flags: a full trace.
+%% Where this release knows no sessions, its patterns are everybody's.
+-spec beside(pid()) -> session().
+beside(Pid) ->
+    case has_sessions() of
+        true -> trace:session_create(kprof_full, Pid, []);
+        false -> Pid
+    end.
+
+%% @doc Whether its patterns are everybody's, and a process has one tracer.
+-spec is_shared(session()) -> boolean().
+is_shared(Session) ->
+    not is_tuple(Session).
 
 %% @doc Ends a session together with all that was set in it; ended already is fine. `false': this
 %% release knows no sessions, and what was set is still there, for the caller to take off.
 -spec end_session(session()) -> boolean().
-end_session(Port) when is_port(Port) ->
-    false;
-end_session(Session) ->
+end_session(Session) when is_tuple(Session) ->
     _ = trace:session_destroy(Session),
-    true.
+    true;
+end_session(_) ->
+    false.
 
 %% @doc Sets or clears flags: of `all' processes, those to come included, or of one. A process that
 %% is gone or that somebody else traces is left alone, and so is everything once the port is closed.
@@ -75,18 +82,18 @@ trace(Session, What, On, Flags) ->
         error:badarg -> ok
     end.
 
-trace_flags(Port, What, On, Flags) when is_port(Port) ->
-    erlang:trace(What, On, [{tracer, Port} | Flags]);
-trace_flags(Session, What, On, Flags) ->
-    trace:process(Session, What, On, Flags).
+trace_flags(Session, What, On, Flags) when is_tuple(Session) ->
+    trace:process(Session, What, On, Flags);
+trace_flags(Tracer, What, On, Flags) ->
+    erlang:trace(What, On, [{tracer, Tracer} | Flags]).
 
 %% @doc Sets the pattern of a function, for local calls, too; `false' takes it off. Returns how many
 %% functions match, 0 or 1.
 -spec pattern(session(), mfa(), [tuple()] | false) -> non_neg_integer().
-pattern(Port, MFA, Spec) when is_port(Port) ->
-    erlang:trace_pattern(MFA, Spec, [local]);
-pattern(Session, MFA, Spec) ->
-    unless_ended(Session, 0, fun() -> trace:function(Session, MFA, Spec, [local]) end).
+pattern(Session, MFA, Spec) when is_tuple(Session) ->
+    unless_ended(Session, 0, fun() -> trace:function(Session, MFA, Spec, [local]) end);
+pattern(_, MFA, Spec) ->
+    erlang:trace_pattern(MFA, Spec, [local]).
 
 %% @doc Has the calls of a function counted, in all processes, or no longer. What is gone or ended
 %% is left alone.
@@ -101,10 +108,10 @@ count(Session, MFA, On) ->
 %% @doc What `erlang:trace_info/2' tells of processes to come or of a function, the value alone;
 %% `ended' of a session that is over.
 -spec info(session(), new | mfa(), atom()) -> term().
-info(Port, What, Item) when is_port(Port) ->
-    element(2, erlang:trace_info(What, Item));
-info(Session, What, Item) ->
-    unless_ended(Session, ended, fun() -> element(2, trace:info(Session, What, Item)) end).
+info(Session, What, Item) when is_tuple(Session) ->
+    unless_ended(Session, ended, fun() -> element(2, trace:info(Session, What, Item)) end);
+info(_, What, Item) ->
+    element(2, erlang:trace_info(What, Item)).
 
 %% @doc The flags of a process; `ended' of a session that is over.
 -spec flags(session(), pid()) -> [atom()] | gone | ended.
@@ -116,8 +123,8 @@ flags(Session, Pid) ->
         error:badarg -> ended
     end.
 
-trace_info(Port, Pid) when is_port(Port) -> erlang:trace_info(Pid, flags);
-trace_info(Session, Pid) -> trace:info(Session, Pid, flags).
+trace_info(Session, Pid) when is_tuple(Session) -> trace:info(Session, Pid, flags);
+trace_info(_, Pid) -> erlang:trace_info(Pid, flags).
 
 %% @doc Whether a function is there, and free for us to trace: `taken' when somebody else does and
 %% we cannot be beside them.

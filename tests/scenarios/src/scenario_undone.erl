@@ -3,7 +3,7 @@
 %% killed in the middle of one.
 -module(scenario_undone).
 
--export([stands/0, await/1, victims/0, kill/1]).
+-export([stands/0, await/1, victims/0, kill/1, hold/2]).
 
 %% How many functions have the pattern of a full trace, in any trace session.
 -spec stands() -> non_neg_integer().
@@ -82,6 +82,16 @@ names(P, Shim) ->
         undefined ->
             []
     end.
+
+%% Does something while none of that name can work.
+-spec hold(atom(), fun(() -> Result)) -> Result.
+hold(Name, Fun) ->
+    Pids = [P || {N, P} <- own(), N =:= Name],
+    true = Pids =/= [],
+    lists:foreach(fun(P) -> true = erlang:suspend_process(P) end, Pids),
+    Result = Fun(),
+    _ = [erlang:resume_process(P) || P <- Pids, is_process_alive(P)],
+    Result.
 
 %% Kills all of that name, and says how many they were.
 -spec kill(atom()) -> non_neg_integer().
