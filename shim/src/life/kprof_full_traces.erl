@@ -28,7 +28,8 @@
     % that get no more messages
     draining = [] :: [kprof_full_relay:relay()],
     stream = 0 :: non_neg_integer(),
-    % bytes of messages as of the last look
+    % bytes of messages that have come; and as of the last look
+    counted = counters:new(1, []) :: counters:counters_ref(),
     bytes = 0 :: non_neg_integer(),
     % of whom a web request's is
     request = none :: none | (Id :: integer()),
@@ -41,9 +42,7 @@
     tiers := kprof_tiers:tiers(),
     arming := kprof_arming:arming(),
     % that hand things on to the user, and are not traced
-    outlets := [pid()],
-    % of trace messages that have come
-    bytes := counters:counters_ref()
+    outlets := [pid()]
 }.
 %% What they have to know of their trace.
 
@@ -163,7 +162,7 @@ begin_trace(#{id := Id, processes := []} = Wanted, Around, F) when not is_map_ke
 begin_trace(#{id := Id} = Wanted, #{control := Control} = Around, F) ->
     #{tiers := Tiers} = Around,
     % what came until now is of those that run
-    #full_traces{runs = Runs} = Counted = count(Around, F),
+    #full_traces{runs = Runs} = Counted = count(F),
     Tracer = tracer(Around),
     Patterns = kprof_tiers:patterns(Tiers),
     {Carried, Ready} = carried(Tracer, Around, Counted),
@@ -197,7 +196,7 @@ carried(undefined, _, F) ->
     {{error, "it is not traced at the moment"}, F};
 carried(_, _, #full_traces{relay = Relay} = F) when Relay =/= none ->
     {{ok, kprof_full_relay:pid(Relay)}, F};
-carried(Tracer, #{control := Control, arming := Arming, bytes := Bytes}, F) ->
+carried(Tracer, #{control := Control, arming := Arming}, #full_traces{counted = Bytes} = F) ->
     Stream = F#full_traces.stream rem ?STREAMS + 1,
     case kprof_control:open_data(Control, Stream) of
         {ok, Out} ->
@@ -259,7 +258,7 @@ more(Id, Processes, #{tiers := Tiers, control := Control} = Around, F) ->
 %% have made too much, or whose request is gone.
 -spec look(integer(), around(), full_traces()) -> full_traces().
 look(Now, Around, F0) ->
-    #full_traces{runs = Runs} = Counted = count(Around, F0),
+    #full_traces{runs = Runs} = Counted = count(F0),
     F = lists:foldl(
         fun(Full, F1) ->
             case kprof_full:look(Now, Full) of
@@ -276,9 +275,9 @@ look(Now, Around, F0) ->
     end.
 
 %% What has come is of all that run alike.
-count(#{bytes := Bytes}, #full_traces{runs = []} = F) ->
+count(#full_traces{runs = [], counted = Bytes} = F) ->
     F#full_traces{bytes = counters:get(Bytes, 1)};
-count(#{bytes := Bytes}, #full_traces{runs = Runs, bytes = Before} = F) ->
+count(#full_traces{runs = Runs, counted = Bytes, bytes = Before} = F) ->
     Now = counters:get(Bytes, 1),
     Part = (Now - Before) div length(Runs),
     F#full_traces{runs = [kprof_full:count(Part, Full) || Full <- Runs], bytes = Now}.

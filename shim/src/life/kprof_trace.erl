@@ -375,8 +375,7 @@ around(#trace{slots = Slots, control = Control, tiers = Tiers, arming = Arming} 
         control => Control,
         tiers => Tiers,
         arming => Arming,
-        outlets => kprof_outlets:pids(T#trace.outlets),
-        bytes => kprof_load:counter(T#trace.load)
+        outlets => kprof_outlets:pids(T#trace.outlets)
     }.
 
 %% The processes that are not traced, besides those that an arming knows.
