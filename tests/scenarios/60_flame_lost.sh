@@ -24,7 +24,7 @@ flame=$!
 wait_for 20 "it traces" grep -qs '[1-9][0-9]* functions in' "$scratch/flame.log"
 
 kill -STOP "$collector_pid"
-is "$(target_eval "$node" 'scenario_flood:requests(400000).')" 400000 "a request of 400000 calls while the collector stands still"
+is "$(target_eval "$node" 'scenario_flood:requests(150000).')" 150000 "a request of 150000 calls while the collector stands still"
 most=$(target_eval "$node" 'erlang:memory(processes) div 1000000.')
 kill -CONT "$collector_pid"
 holds "$most" -lt 200 "the node keeps some of its messages: $most MB in all its processes"
