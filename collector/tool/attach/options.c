@@ -114,7 +114,7 @@ int attach_read_node(const char *command, const char *node, const char *cookie_f
 }
 
 const char *attach_own_name(void) {
-    static char name[40]; // the prefix is known to kprof_visit:leave/1
+    static char name[40]; // the prefix is known to kprof_visit:leave/3
     snprintf(name, sizeof name, "kprof_attach_%ld", (long)getpid());
     return name;
 }

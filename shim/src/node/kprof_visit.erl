@@ -4,11 +4,11 @@
 %%
 %% The node need not know anything of kprof: whoever visits carries the abstract code of these
 %% functions and has erl_eval run it there. So they call no function of this module; what {@link
-%% enter/5} and {@link leave/3} share they are given.
+%% enter/7} and {@link leave/3} share they are given.
 -module(kprof_visit).
 
 -export([expression/2, modules/1]).
--export([enter/5, leave/3, in_turn/2, unload/0]).
+-export([enter/7, leave/3, in_turn/2, unload/0, bring/4, visit/3]).
 
 -export_type([carried/0]).
 
@@ -17,13 +17,16 @@
 
 -type in_turn() :: fun((pos_integer(), fun(() -> Answer)) -> Answer).
 -type unload() :: fun(() -> ok).
-%% in_turn/2 and unload/0.
+-type bring() :: fun((unload(), node(), [carried()], term()) -> kprof_attach:answer()).
+-type busy() :: fun((node() | undefined) -> kprof_attach:answer()).
+-type visit() :: fun((busy(), boolean(), node()) -> kprof_attach:answer()).
+%% in_turn/2, unload/0, bring/4 and visit/3.
 -type carried() :: {module(), file:filename(), Beam :: binary(), Forms :: binary()}.
 %% A module of the shim as a visitor brings it. Its forms stand beside the beam: an older release
 %% cannot read a newer one's beam at all.
 
 %% @doc The shim's modules out of this folder. The folder in their names marks those that came from
-%% outside; {@link enter/5} looks for it.
+%% outside; {@link enter/7} looks for it.
 -spec modules(file:filename()) -> [carried()].
 modules(Ebin) ->
     [carried(M, filename:join(Ebin, atom_to_list(M) ++ ".beam")) || M <- kprof_app:modules()].
@@ -39,107 +42,29 @@ carried(M, File) ->
 -spec expression(enter | leave, binary() | file:filename()) -> erl_parse:abstract_expr().
 expression(Name, Beam) ->
     {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Beam, [abstract_code]),
-    [Enter, Leave, InTurn, Unload] = [
+    [Enter, Leave, InTurn, Unload, Bring, Visit] = [
         {'fun', 1, {clauses, Clauses}}
-     || Function <- [enter, leave, in_turn, unload],
+     || Function <- [enter, leave, in_turn, unload, bring, visit],
         {function, _, F, _, Clauses} <- Forms,
         F =:= Function
     ],
-    {Called, Parameters} =
+    {Called, More, Parameters} =
         case Name of
-            enter -> {Enter, ['Me', 'Modules', 'App']};
-            leave -> {Leave, ['Who']}
+            enter -> {Enter, [Bring, Visit], ['Me', 'Modules', 'App']};
+            leave -> {Leave, [], ['Who']}
         end,
-    {call, 1, Called, [InTurn, Unload | [{var, 1, P} || P <- Parameters]]}.
+    {call, 1, Called, [InTurn, Unload] ++ More ++ [{var, 1, P} || P <- Parameters]}.
 
 %% @doc Brings the shim into this node and starts it, unless it is there already. From now on the
 %% node that says it is here must give its word ({@link kprof_guard:word/1}). A release that does
 %% not load what another one compiled compiles the modules anew, which takes it a second. Nothing is
 %% traced yet. The line tells how it was: `loaded', `compiled' (and loaded), `guest' (the node has a
 %% kprof of its own) or `again' (we had been there).
--spec enter(in_turn(), unload(), node(), [carried()], term()) -> kprof_attach:answer().
-enter(InTurn, Unload, Me, Modules, App) ->
+-spec enter(in_turn(), unload(), bring(), visit(), node(), [carried()], term()) ->
+    kprof_attach:answer().
+enter(InTurn, Unload, Bring, Visit, Me, Modules, App) ->
     Text = fun(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)) end,
-    Compiled =
-        fun(Forms) ->
-            {ok, _, Binary} = compile:noenv_forms(binary_to_term(Forms), [return_errors]),
-            Binary
-        end,
-    Beams = [{M, File, Beam} || {M, File, Beam, _} <- Modules],
-    Brought = fun(How, Ms) ->
-        case code:atomic_load(Ms) of
-            ok -> {ok, How};
-            Error -> Error
-        end
-    end,
-    Release = list_to_integer(erlang:system_info(otp_release)),
-    Load =
-        fun() ->
-            %% A release loads what older ones compiled, until it forgets an instruction: trying in
-            %% vain would leave errors in the node's log
-            Loads = Release >= ?OTP_RELEASE andalso Release =< max(?LOADS_25, ?OTP_RELEASE + 2),
-            First =
-                if
-                    Loads -> code:atomic_load(Beams);
-                    true -> {error, [{kprof, badfile}]}
-                end,
-            Loaded =
-                case First of
-                    ok ->
-                        {ok, <<"loaded">>};
-                    {error, Refused} ->
-                        case
-                            {
-                                lists:all(fun({_, Why}) -> Why =:= badfile end, Refused),
-                                code:which(compile)
-                            }
-                        of
-                            {true, non_existing} when Loads -> {error, no_compiler};
-                            % it may
-                            {true, non_existing} ->
-                                Brought(<<"loaded">>, Beams);
-                            {true, _} ->
-                                try
-                                    Brought(<<"compiled">>, [
-                                        {M, File, Compiled(Forms)}
-                                     || {M, File, _, Forms} <- Modules
-                                    ])
-                                catch
-                                    _:Why -> {error, {cannot_compile, Why}}
-                                end;
-                            % not_purged: a function of an earlier kprof still runs
-                            {false, _} ->
-                                {error, Refused}
-                        end
-                end,
-            case Loaded of
-                {ok, How} ->
-                    _ = application:load(App),
-                    case kprof:start() of
-                        ok ->
-                            ok = kprof_guard:attend(Me, unload),
-                            {ok, How, []};
-                        {error, Reason} ->
-                            ok = Unload(),
-                            {error, load, Text("the shim does not start: ~0tP", [Reason, 20])}
-                    end;
-                {error, Reason} when
-                    Reason =:= no_compiler; element(2, hd(Reason)) =:= badfile
-                ->
-                    {error, load,
-                        Text(
-                            "it runs OTP ~b, which cannot load what OTP ~b compiled, and has no "
-                            "compiler: "
-                            "take a kprof built with OTP ~b",
-                            [Release, ?OTP_RELEASE, Release]
-                        )};
-                {error, Reason} ->
-                    {error, load,
-                        Text("OTP ~b does not load the shim's modules: ~0tP", [
-                            Release, Reason, 20
-                        ])}
-            end
-        end,
+    Load = fun() -> Bring(Unload, Me, Modules, App) end,
     Busy = fun
         (undefined) ->
             {error, busy, <<
@@ -181,44 +106,127 @@ enter(InTurn, Unload, Me, Modules, App) ->
                     ok = Unload(),
                     Load();
                 _ ->
-                    Leaving =
-                        case Running of
-                            true -> stop_trace;
-                            false -> stop
-                        end,
-                    try
-                        case kprof:start() of
-                            ok ->
-                                case {kprof:status(), kprof_guard:attended_by()} of
-                                    {idle, _} ->
-                                        ok = kprof_guard:attend(Me, Leaving),
-                                        {ok, <<"guest">>, []};
-                                    {_, Me} ->
-                                        {ok, <<"again">>, []};
-                                    {_, Other} ->
-                                        Busy(Other)
-                                end;
-                            {error, Reason} ->
-                                {error, load,
-                                    Text("the node's own kprof does not start: ~0tP", [
-                                        Reason, 20
-                                    ])}
-                        end
-                    catch
-                        error:undef ->
-                            _ = Running orelse application:stop(kprof),
-                            {error, load,
-                                Text(
-                                    "its own module kprof, ~ts, is of another release than this "
-                                    "tool: use the tool of that release",
-                                    [code:which(kprof)]
-                                )}
-                    end
+                    Visit(Busy, Running, Me)
             end
         end,
     InTurn(1500, Come).
 
-%% @doc Ends the trace and takes out whatever {@link enter/5} brought. `Who' is the node that
+%% @private
+%% Loads the modules that were brought, or compiles them, and starts the shim.
+-spec bring(unload(), node(), [carried()], term()) -> kprof_attach:answer().
+bring(Unload, Me, Modules, App) ->
+    Text = fun(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)) end,
+    Compiled =
+        fun(Forms) ->
+            {ok, _, Binary} = compile:noenv_forms(binary_to_term(Forms), [return_errors]),
+            Binary
+        end,
+    Beams = [{M, File, Beam} || {M, File, Beam, _} <- Modules],
+    Brought = fun(How, Ms) ->
+        case code:atomic_load(Ms) of
+            ok -> {ok, How};
+            Error -> Error
+        end
+    end,
+    Release = list_to_integer(erlang:system_info(otp_release)),
+    %% A release loads what older ones compiled, until it forgets an instruction: trying in vain
+    %% would leave errors in the node's log
+    Loads = Release >= ?OTP_RELEASE andalso Release =< max(?LOADS_25, ?OTP_RELEASE + 2),
+    First =
+        if
+            Loads -> code:atomic_load(Beams);
+            true -> {error, [{kprof, badfile}]}
+        end,
+    Loaded =
+        case First of
+            ok ->
+                {ok, <<"loaded">>};
+            {error, Refused} ->
+                case
+                    {
+                        lists:all(fun({_, Why}) -> Why =:= badfile end, Refused),
+                        code:which(compile)
+                    }
+                of
+                    {true, non_existing} when Loads -> {error, no_compiler};
+                    % it may
+                    {true, non_existing} ->
+                        Brought(<<"loaded">>, Beams);
+                    {true, _} ->
+                        try
+                            Brought(<<"compiled">>, [
+                                {M, File, Compiled(Forms)}
+                             || {M, File, _, Forms} <- Modules
+                            ])
+                        catch
+                            _:Why -> {error, {cannot_compile, Why}}
+                        end;
+                    % not_purged: a function of an earlier kprof still runs
+                    {false, _} ->
+                        {error, Refused}
+                end
+        end,
+    case Loaded of
+        {ok, How} ->
+            _ = application:load(App),
+            case kprof:start() of
+                ok ->
+                    ok = kprof_guard:attend(Me, unload),
+                    {ok, How, []};
+                {error, Reason} ->
+                    ok = Unload(),
+                    {error, load, Text("the shim does not start: ~0tP", [Reason, 20])}
+            end;
+        {error, Reason} when Reason =:= no_compiler; element(2, hd(Reason)) =:= badfile ->
+            {error, load,
+                Text(
+                    "it runs OTP ~b, which cannot load what OTP ~b compiled, and has no "
+                    "compiler: take a kprof built with OTP ~b",
+                    [Release, ?OTP_RELEASE, Release]
+                )};
+        {error, Reason} ->
+            {error, load,
+                Text("OTP ~b does not load the shim's modules: ~0tP", [Release, Reason, 20])}
+    end.
+
+%% @private
+%% The node has a kprof of its own: that one is used, if nobody else uses it. `Busy' tells who does.
+-spec visit(busy(), boolean(), node()) -> kprof_attach:answer().
+visit(Busy, Running, Me) ->
+    Text = fun(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)) end,
+    Leaving =
+        case Running of
+            true -> stop_trace;
+            false -> stop
+        end,
+    try
+        case kprof:start() of
+            ok ->
+                case {kprof:status(), kprof_guard:attended_by()} of
+                    {idle, _} ->
+                        ok = kprof_guard:attend(Me, Leaving),
+                        {ok, <<"guest">>, []};
+                    {_, Me} ->
+                        {ok, <<"again">>, []};
+                    {_, Other} ->
+                        Busy(Other)
+                end;
+            {error, Reason} ->
+                {error, load,
+                    Text("the node's own kprof does not start: ~0tP", [Reason, 20])}
+        end
+    catch
+        error:undef ->
+            _ = Running orelse application:stop(kprof),
+            {error, load,
+                Text(
+                    "its own module kprof, ~ts, is of another release than this "
+                    "tool: use the tool of that release",
+                    [code:which(kprof)]
+                )}
+    end.
+
+%% @doc Ends the trace and takes out whatever {@link enter/7} brought. `Who' is the node that
 %% entered, or `any' for `kprof detach', which does not end what others than the tool began. Returns
 %% once the last module is gone.
 -spec leave(in_turn(), unload(), node() | any) -> kprof_attach:answer().
