@@ -82,8 +82,8 @@ int node_search_end(const char *command, const char *option, struct node_search 
     if (s->meant > 1 && !s->exact) {
         buffer_append(&s->all, "", 1);
         status =
-            command_fail(command, EXIT_USAGE, "%s%s can be any of %u: %s", option, s->text,
-                         s->meant, s->all.failed ? "too many to tell" : (const char *)s->all.data);
+            command_fail(command, EXIT_USAGE, "%s%s matches %u nodes: %s", option, s->text,
+                         s->meant, s->all.failed ? "too many to list" : (const char *)s->all.data);
     }
     buffer_free(&s->all);
     return status;

@@ -54,7 +54,7 @@ static void put_why(struct own *o, char why[CHILD_LINE_BYTES]) {
     if (o->collector.status > 128) {
         snprintf(why, CHILD_LINE_BYTES, "it was killed");
     } else {
-        snprintf(why, CHILD_LINE_BYTES, "%s", *text ? text : "it says nothing of why");
+        snprintf(why, CHILD_LINE_BYTES, "%s", *text ? text : "it gives no reason");
     }
 }
 

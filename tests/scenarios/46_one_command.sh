@@ -244,6 +244,6 @@ else
     --requests 5 --out "$scratch/far.svg" >"$said" 2>&1 || fail "kprof flame of another host: $(cat "$said")"
   has "$said" '^running a collector at 10\.99\.7\.1:[0-9]+, which writes kprof.db$' \
     "a node on another host is given the address that the distribution's connection uses"
-  has "$said" "^warning: what is traced travels readable from $far to here" "and it is said that this can be read on the way"
+  has "$said" "^warning: what is traced can be read on the way from $far to here" "and it is said that this can be read on the way"
   has "$scratch/far.svg" '<title>lists:map/2$' "and it is drawn"
 fi

@@ -183,8 +183,8 @@ static void say_collector(struct attach *a) {
         say(a, "running a collector at %s, which writes %s", at, a->own.db);
         if (!own_address_of(a->node.channel.fd, here)) {
             say(a,
-                "warning: what is traced travels readable from %s to here; a collector with TLS "
-                "is named with --collector",
+                "warning: what is traced can be read on the way from %s to here; --collector names "
+                "a collector with TLS",
                 a->shown);
         }
     } else if (a->o->either) {

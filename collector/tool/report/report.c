@@ -48,7 +48,7 @@ const char report_help[] =
     "unmarked, reloaded, untraced), level (problem: something is not in the numbers; warning: they\n"
     "may be wrong; note), since (start of the first bucket in which it was so), title, text,\n"
     "counts, meaning and advice (what to do). A count has name (a column of the ledger; where kind\n"
-    "is stale, a tier), count, of (how many in all) and text. What there is not is null.\n"
+    "is stale, a tier), count, of (how many in all) and text. A field without a value is null.\n"
     "\n"
     "With --cost it has from, until, resolution_s, tiers (most bytes first), none, all and estimate.\n"
     "tiers: tier, messages, bytes, messages_share and bytes_share (of the stream, 0 to 1), cost_us\n"

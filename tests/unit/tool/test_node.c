@@ -109,10 +109,10 @@ static void finds(void **state) {
     expect_found("none", "none");
     assert_int_equal(tool_ask("slow", "--node shop"), EXIT_USAGE);
     expect_line(
-        "kprof slow: --node shop can be any of 2: shop@web1.example.org, shop@web2.example.org");
+        "kprof slow: --node shop matches 2 nodes: shop@web1.example.org, shop@web2.example.org");
     assert_int_equal(tool_ask("report", "--node db@web1 --json"), EXIT_USAGE);
     expect_line(
-        "kprof report: --node db@web1 can be any of 2: db@web1.example.com, db@web1.example.org");
+        "kprof report: --node db@web1 matches 2 nodes: db@web1.example.com, db@web1.example.org");
     assert_int_equal(tool_ask("report", "--node db@web1 --cost"), EXIT_USAGE);
     assert_int_equal(tool_ask("slow", "--node cache"), 0);
     expect_no_part("shop");
