@@ -74,7 +74,7 @@ const char *flame_awaits(const struct flames *flames, const struct flame_job *f)
     }
     return others < LIMIT_FULL_TRACES
                ? NULL
-               : "the collector takes no more full traces at a time than run already";
+               : "the collector takes no more full traces at a time: one has to end first";
 }
 
 static void ask_missed(struct flame_job *f) {
@@ -146,7 +146,7 @@ static void close_profile(struct flame_job *f) {
 // The shim is told to begin. False when that cannot be, and that is the reason.
 static bool begin(struct flame_job *f) {
     if (!flame_ask_shim(f, true)) {
-        flame_set_reason(f, "error", "these processes and names are too many for a message");
+        flame_set_reason(f, "error", "too many processes and names for one message");
         return false;
     }
     flame_enter(f, ASKED);

@@ -85,7 +85,7 @@ const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
     if (!take_names(message, FIELD_APPLICATIONS, f->applications, &f->application_count) ||
         !take_names(message, FIELD_MODULES, f->modules, &f->module_count)) {
         flame_forget(f);
-        return "these are more applications or modules than a full trace may name";
+        return "too many applications or modules are named";
     }
     const char *awaits = flame_awaits(flames, f);
     if (asker->user == shim->link && control_get_int(message, FIELD_LABEL, &f->label) &&
@@ -101,7 +101,7 @@ const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
     if (!awaits && !flame_ask_shim(f, f->trace)) {
         flame_drop_trace(f);
         flame_forget(f);
-        return "the names of these applications and modules are too long for a message";
+        return "the names of the applications and modules are too long for one message";
     }
     flame_enter(f, awaits ? WAITS : f->trace ? ASKED : LEARNS);
     add(flames, f);

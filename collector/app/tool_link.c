@@ -321,7 +321,7 @@ static void on_steer(struct tool_link *t, struct control_map message) {
     if (!shim) {
         send_error(t, "the node is not connected");
     } else if (is_steered(t->links, node)) {
-        send_error(t, "the node has not answered what it was asked before; try again");
+        send_error(t, "the node has not answered an earlier question yet; try again");
     } else if (!pack_steer(message, ++t->links->last_id, &b)) {
         send_error(t, "this collector knows pause, resume, and sample with a number from 1 on");
     } else {

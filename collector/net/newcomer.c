@@ -295,7 +295,7 @@ void newcomer_sweep(struct newcomers *n) {
     for (struct connection *c = n->connections->newest, *next; c; c = next) {
         next = c->next;
         if (c->state == STATE_HELLO && c->since <= since) {
-            connection_refuse(c, "no whole message in time");
+            connection_refuse(c, "no complete message in time");
         } else if (c->first && !event_pending(c->first, EV_READ, NULL)) {
             event_add(c->first, NULL);
         }

@@ -208,8 +208,8 @@ static void find_stale(struct findings *f, const struct query_sums *sums) {
                   (unsigned long long)tier->stale_calls, (unsigned long long)tier->calls);
     }
     one->meaning =
-        "Processes go on under the token of another request, as those do that got a pool's "
-        "worker, a lock or a shared answer from it. Calls may be missing where they belong "
+        "Some processes went on under the token of another request, which had given them a "
+        "pool's worker, a lock or a shared answer. Calls may be missing where they belong "
         "(shim/README.md, Limits).";
 }
 
@@ -257,7 +257,7 @@ static void find_requests(struct findings *f, const struct query_sums *sums) {
     if (l->incomplete_cause > 0) {
         find_some(f, FINDING_LENT, FINDING_WARNING, l->incomplete_cause,
                   sums->since.incomplete_cause, "request",
-                  "waited for what another one gave back (a pool's connection, a lock, a cache's "
+                  "waited for something of another request (a pool's connection, a lock, a cache's "
                   "answer), and nobody can tell whose the next calls were")
             ->advice = "make the function that waits a tier";
     }
@@ -273,9 +273,9 @@ static void find_requests(struct findings *f, const struct query_sums *sums) {
     if (l->requests_expired > 0) {
         find_some(f, FINDING_EXPIRED, FINDING_PROBLEM, l->requests_expired,
                   sums->since.requests_expired, "request", "did not end in time")
-            ->advice = "where requests take so long, raise the collector's --request-timeout; "
-                       "otherwise nothing ends them, because kprof:clear_token() is not called, "
-                       "say, or the entry is a function that loops";
+            ->advice = "if requests take so long, raise the collector's --request-timeout; if not, "
+                       "nothing ends them: kprof:clear_token() may not be called, or the entry "
+                       "may be a function that loops";
     }
 }
 

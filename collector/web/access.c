@@ -35,8 +35,8 @@ bool web_may_listen(const char *address, bool token, bool tls, bool plain,
         return true;
     }
     snprintf(why, WEB_ERROR_BYTES, "%s",
-             token ? "without --tls-cert and --tls-key the token travels readable; with a proxy in "
-                     "front that speaks TLS, add --http-plain"
+             token ? "without --tls-cert and --tls-key the token can be read on the way; with a "
+                     "proxy in front that speaks TLS, add --http-plain"
                    : "other machines can connect there, so --http-token-file FILE is required; "
                      "make one with: (umask 077; openssl rand -hex 32 >FILE)");
     return false;

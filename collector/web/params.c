@@ -222,7 +222,7 @@ bool params_parse(const char *query, int64_t now_s, struct params *out,
         return set_times(&reading) && set_before(&reading);
     }
     if (evhttp_parse_query_str(query, &all) != 0) {
-        snprintf(why, PARAMS_WHY_BYTES, "what stands behind the ? cannot be read");
+        snprintf(why, PARAMS_WHY_BYTES, "the part behind the ? cannot be read");
         return false;
     }
     bool ok = take_all(&reading, &all) && set_times(&reading) && set_before(&reading);

@@ -71,7 +71,7 @@ wait_for 5 "the damaged frames are counted" ledger_reaches decode_errors 100
 status=0
 wait "$slow_pid" || status=$?
 is "$status" 0 "a trickle is given up"
-has "$collector_log" 'no whole message in time' "and told"
+has "$collector_log" 'no complete message in time' "and told"
 
 status=0
 wait "$load_pid" || status=$?

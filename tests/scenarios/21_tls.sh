@@ -157,7 +157,7 @@ exec {nothing}<>"/dev/tcp/127.0.0.1/$collector_port" {half}<>"/dev/tcp/127.0.0.1
 printf '\x16\x03\x01\x02\x00\x01' >&"$half"
 for fd in "$nothing" "$half"; do silent "$fd" || fail "who does not go on with TLS may stay"; done
 exec {nothing}>&- {half}>&-
-is "$(grep -c 'refused: no whole message in time' "$collector_log")" 2 "who does not go on with TLS is closed within seconds"
+is "$(grep -c 'refused: no complete message in time' "$collector_log")" 2 "who does not go on with TLS is closed within seconds"
 for host in localhost 127.0.0.1; do
   tracing_options=(--tls-ca "$pki/ours.pem" --collector "$host:$collector_port")
   start_tracing "$name"

@@ -147,7 +147,7 @@ refuses() { # refuses STATUS PATTERN WHAT OPTION...
   has "$scratch/refused" "$pattern" "why: $what"
 }
 refuses 2 'http-token-file FILE is required' "no token" --http 0.0.0.0:0
-refuses 2 'without --tls-cert and --tls-key the token travels readable' "no TLS" --http 0.0.0.0:0 --http-token-file "$scratch/token"
+refuses 2 'without --tls-cert and --tls-key the token can be read on the way' "no TLS" --http 0.0.0.0:0 --http-token-file "$scratch/token"
 refuses 1 'cannot read' "no database" --db "$scratch/none.db"
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
   -keyout "$scratch/key.pem" -out "$scratch/cert.pem" 2>"$scratch/openssl.log" || fail "openssl"

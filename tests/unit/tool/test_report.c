@@ -248,8 +248,8 @@ static void test_what_was_lost(void **state) {
         " Messages are dropped when the collector or the network is too slow, or when a connection breaks:\n"
         "   the collector's log tells which.\n"
         " 1 request did not end in time:\n"
-        "   where requests take so long, raise the collector's --request-timeout; otherwise nothing ends them, because\n"
-        "   kprof:clear_token() is not called, say, or the entry is a function that loops.\n"
+        "   if requests take so long, raise the collector's --request-timeout; if not, nothing ends them: kprof:clear_token()\n"
+        "   may not be called, or the entry may be a function that loops.\n"
         "\n"
         "                              http");
     expect_part(
@@ -343,8 +343,8 @@ static void test_trust(void **state) {
         LEDGER(.requests_expired = 1), "lossy",
         " Lossy: 1 request expired.\n"
         " 1 request did not end in time:\n"
-        "   where requests take so long, raise the collector's --request-timeout; otherwise nothing ends them, because\n"
-        "   kprof:clear_token() is not called, say, or the entry is a function that loops.\n\n");
+        "   if requests take so long, raise the collector's --request-timeout; if not, nothing ends them: kprof:clear_token()\n"
+        "   may not be called, or the entry may be a function that loops.\n\n");
     expect_trust(LEDGER(.orphan_returns = 2), "lossy", " Lossy: 2 returns without their call.\n\n");
     expect_trust(LEDGER(.unwound_frames = 1), "lossy", " Lossy: 1 call without its return.\n\n");
     expect_trust(LEDGER(.decode_errors = 1), "lossy", " Lossy: 1 message not understood.\n\n");
@@ -365,7 +365,7 @@ static void test_trust(void **state) {
         LEDGER(.requests_incomplete = 12, .incomplete_cause = 12), "unclear",
         " Unclear: 12 of 4000 requests incomplete.\n"
         " Incomplete: 12 because a call may be another request's.\n"
-        " 12 requests waited for what another one gave back (a pool's connection, a lock, a cache's answer), and nobody can\n"
+        " 12 requests waited for something of another request (a pool's connection, a lock, a cache's answer), and nobody can\n"
         "   tell whose the next calls were: make the function that waits a tier.\n\n");
     expect_trust(LEDGER(.reloads = 2), "ok",
                  " Code was reloaded 2 times. Requests that were open then are incomplete.\n\n");
@@ -391,8 +391,8 @@ static void test_trust(void **state) {
         " Biased: 45 of 4033 requests are missing, long ones more often than short ones.\n"
         "   The true means and percentiles are higher than those shown.\n"
         " 5 requests did not end in time:\n"
-        "   where requests take so long, raise the collector's --request-timeout; otherwise nothing ends them, because\n"
-        "   kprof:clear_token() is not called, say, or the entry is a function that loops.\n\n");
+        "   if requests take so long, raise the collector's --request-timeout; if not, nothing ends them: kprof:clear_token()\n"
+        "   may not be called, or the entry may be a function that loops.\n\n");
 #undef LEDGER
     struct ledger_row all;
     memset(&all, 0xff, sizeof all); // numbers of any size
@@ -440,7 +440,7 @@ static void test_stale_calls(void **state) {
     expect_part(
         " Unclear: 485 of 7008 calls came when their request was over: 400 of 410 of db, 85 of 6598 "
         "of http.\n"
-        "   Processes go on under the token of another request,");
+        "   Some processes went on under the token of another request,");
     expect_part("\n 4 complete requests, 485 calls too late; unclear: see above; 2025");
     assert_int_equal(report("--json"), 0);
     expect_json("$.stale_tiers[0]", "{\"tier\":\"db\",\"calls\":410,\"stale_calls\":400}");
