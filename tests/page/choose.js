@@ -45,6 +45,14 @@ async function compares(page, identity) {
   await until("back takes the comparison off", 10, async () => await page.locator(".delta").count() === 0);
   await page.goForward();
   await until("forward puts it there again", 10, async () => await page.locator(".explained").count() === 1);
+  const since = page.locator("#compare option", { hasText: "deployed <b>1.4</b>" });
+  await until("a note is offered to compare with what was before it", 10, async () => await since.count() === 1);
+  const value = await since.getAttribute("value");
+  await page.selectOption("#compare", value);
+  await page.waitForURL(/compare=before/);
+  check("that is the stretch since the note", `since ${query(page).get("from")}` === value && query(page).get("until") === till, page.url());
+  await page.goBack();
+  await until("and back leads back", 10, async () => query(page).get("from") === from);
   await page.selectOption("#compare", "week");
   await until("a stretch of which nothing is known is told of", 10, async () =>
     /Nothing is known/.test(await page.locator(".changes").textContent()) && await page.locator(".delta").count() === 0);
