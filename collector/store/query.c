@@ -370,13 +370,21 @@ static bool add_together(struct store *s, struct query_sums *sums) {
     return true;
 }
 
+bool query_choice_has(const char *choice, const char *name) {
+    size_t len = strlen(name);
+    for (const char *at = choice; at; at = strchr(at, *QUERY_OR)) {
+        at += at != choice;
+        if (strncmp(at, name, len) == 0 && (at[len] == '\0' || at[len] == *QUERY_OR)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // Whether several identities are asked for, and not their sum among them.
 static bool several(const struct query *q) {
-    const char *choice = q->identity ? q->identity : "";
-    const char *total = strstr(choice, "_total");
-    bool has = total && (total == choice || total[-1] == *QUERY_OR) &&
-               (total[6] == '\0' || total[6] == *QUERY_OR);
-    return strchr(choice, *QUERY_OR) && !has;
+    return q->identity && strchr(q->identity, *QUERY_OR) &&
+           !query_choice_has(q->identity, "_total");
 }
 
 bool query_sums(struct store *s, const struct query *q, struct query_sums *out) {

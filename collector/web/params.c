@@ -104,6 +104,17 @@ static bool choice(struct reading *r, const struct evkeyval *pair, char out[PARA
     return true;
 }
 
+// All requests, and some of them besides, would count those twice.
+static bool sensible(struct reading *r) {
+    const char *identity = r->out->identity;
+    bool twice = strchr(identity, *QUERY_OR) && query_choice_has(identity, "_total");
+    if (twice) {
+        snprintf(r->why, PARAMS_WHY_BYTES,
+                 "identity: _total is all of them, and stands alone or not at all");
+    }
+    return !twice;
+}
+
 static bool take(struct reading *r, const struct evkeyval *pair) {
     const char *key = pair->key;
     int64_t flag = 0;
@@ -115,7 +126,7 @@ static bool take(struct reading *r, const struct evkeyval *pair) {
         return choice(r, pair, r->out->node);
     }
     if (strcmp(key, "identity") == 0) {
-        return choice(r, pair, r->out->identity);
+        return choice(r, pair, r->out->identity) && sensible(r);
     }
     if (strcmp(key, "tier") == 0) {
         return text(r, pair, r->out->tier);

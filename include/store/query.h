@@ -18,6 +18,7 @@ struct query {
 
 // A choice is one name, or several in one text with this between them: "a" QUERY_OR "b".
 #define QUERY_OR "\x1f"
+bool query_choice_has(const char *choice, const char *name);
 
 // The sums of one identity and tier over time and nodes; units as in schema/007_whole.sql.
 struct query_row {

@@ -69,6 +69,9 @@ static void test_what_is_refused(void **state) {
     refuses("last=0", "last: want");
     refuses("last=60&from=1", "either last, or from and until");
     refuses("last=1&last=2", "last stands twice");
+    refuses("identity=a&identity=_total", "identity: _total is all of them");
+    accepts("identity=_total_&identity=a_total&identity=_tota", &p);
+    accepts("identity=_total", &p);
     refuses("node=a%1Fb", "node: a name with the byte 31");
     refuses("nodes=a", "nodes: nothing of that name");
     refuses("most=1001", "most: want a whole number from 1 to 1000");
