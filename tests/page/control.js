@@ -72,10 +72,11 @@ async function note(page) {
   await page.keyboard.type(NOTE);
   await page.keyboard.press("Enter");
   await until("a note is added, as text", 20, async () => (await page.textContent(".notes ul").catch(() => "")).includes(NOTE));
-  await until("and stands on the time line", 40, () => page.locator(".pin").count());
-  await reach(page, ".pin");
-  await page.waitForSelector(".pin .tip:visible");
-  check("with its text where it has the focus", (await page.textContent(".pin .tip")).includes(NOTE), await page.textContent(".pin .tip"));
+  const pin = `.pin[aria-label*="${NOTE}"]`;
+  await until("and stands on the time line", 40, () => page.locator(pin).count());
+  await reach(page, pin);
+  const tip = page.locator(".pin:focus .tip");
+  check("with its text where it has the focus", await tip.isVisible() && (await tip.textContent()).includes(NOTE));
   await judge(page, "control-pin");
   await page.keyboard.press("Enter");
   await page.waitForURL(/from=/);

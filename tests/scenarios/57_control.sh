@@ -99,7 +99,8 @@ is "$code" 404 "none of a node that is not there"
 is "$(sql "SELECT group_concat(text || '/' || coalesce(node, '-')) FROM (SELECT * FROM notes ORDER BY at)")" \
   "of a node/$node,deployed 1.4/-,<b>by hand</b>?/-" "all of them stand in the view"
 get "/api/v1/notes?last=60" >"$scratch/answer"
-is "$(json '$.notes[0].text')|$(json '$.notes[1].text')|$(json '$.notes[2].text')" "<b>by hand</b>?|deployed 1.4|" "the API has those of a time: $(cat "$scratch/answer")"
+is "$(json '$.notes[0].text')|$(json '$.notes[1].text')|$(json '$.notes[2].text')" "<b>by hand</b>?|deployed 1.4|" \
+  "the API has those of a time: $(cat "$scratch/answer")"
 get "/api/v1/series?last=600&node=other@host" >"$scratch/answer"
 is "$(sqlite3 :memory: "SELECT group_concat(value ->> 'text') FROM json_each(readfile('$scratch/answer'), '\$.marks')
     WHERE value ->> 'kind' = 'note'")" "<b>by hand</b>?,deployed 1.4" "charts have them as marks, of a node its own and those of all"
@@ -114,12 +115,13 @@ order "nodes/$node/pause" '' -H 'Origin: https://evil.example'
 is "$code" 403 "nothing from another page"
 order "nodes/$node/pause" '' -H 'Sec-Fetch-Site: cross-site'
 is "$code" 403 "nor from another site"
+allowed() { sed -n '1s/^[^ ]* \([0-9]*\).*/\1/p; s/^Allow: \(.*\)\r$/\1/p' "$scratch/head" | tr '\n' ' '; }
 for method in GET PUT DELETE PATCH OPTIONS; do
   curl -s -o /dev/null -D "$scratch/head" -X "$method" -H "$bearer" "$page/api/v1/nodes/$node/pause"
-  is "$(sed -n '1s/^[^ ]* \([0-9]*\).*/\1/p; s/^Allow: \(.*\)\r$/\1/p' "$scratch/head" | tr '\n' ' ')" "405 POST " "$method orders nothing"
+  is "$(allowed)" "405 POST " "$method orders nothing"
 done
 curl -s -o /dev/null -D "$scratch/head" -X POST -H "$bearer" "$page/api/v1/table"
-is "$(sed -n '1s/^[^ ]* \([0-9]*\).*/\1/p; s/^Allow: \(.*\)\r$/\1/p' "$scratch/head" | tr '\n' ' ')" "405 GET, HEAD " "what is read is not written"
+is "$(allowed)" "405 GET, HEAD " "what is read is not written"
 head -c 5000 /dev/zero | tr '\0' ' ' >"$scratch/large"
 order notes "@$scratch/large"
 is "$code" 413 "a large body is refused"

@@ -134,12 +134,14 @@ export class NodeCard {
   private sampling(): HTMLElement {
     const how = h("select", { "aria-label": `Sampling of ${this.name}` }, h("option", { value: "all" }, "all requests"),
                   h("option", { value: "one_in" }, "one in"), h("option", { value: "per_second" }, "at most a second"));
-    const many = h("input", { type: "number", min: "1", max: "1000000", value: "10", "aria-label": `How many, of ${this.name}`, hidden: true });
-    how.addEventListener("change", () => { many.hidden = how.value === "all"; });
+    const many = h("input", { type: "number", min: "1", max: "1000000", value: "10", "aria-label": `How many, of ${this.name}`, hidden: true,
+                              disabled: true });
+    const fits = (): void => { many.hidden = many.disabled = how.value === "all"; }; // a hidden number must not stop the form
+    how.addEventListener("change", fits);
     this.askedFor = n => {
       how.value = n.per_second > 0 ? "per_second" : n.one_in > 1 ? "one_in" : "all";
       if (how.value !== "all") { many.value = String(n.per_second || n.one_in); }
-      many.hidden = how.value === "all";
+      fits();
     };
     return this.form("sample", [h("span", {}, "Sample"), how, many], "Set", () => this.ask(this.at("sample"),
       how.value === "all" ? { one_in: 1 } : { [how.value]: Number(many.value) }, text => `It ${text || "samples so"}.`));
